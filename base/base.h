@@ -1,0 +1,169 @@
+/* base: what every folder above needs and no folder below provides.
+ *
+ * Nothing here knows what a plan is.  To add to it: a section titled by its .c file, used by at
+ * least two folders; what only one folder needs lives there. */
+#ifndef FUSEPLAN_BASE_H
+#define FUSEPLAN_BASE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ARRAY_LEN(a)           (sizeof(a) / sizeof((a)[0]))
+#define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
+
+/* ---- status.c: how a function says that it failed ----------------------------------------------
+ *
+ * A fallible function returns 0 or -1 and takes `struct status *st` last; `return status_set(...)`
+ * is the one idiom.  The first error wins: setting a status that is already set changes nothing, so
+ * clean-up code may fail without hiding the cause.  Initialise with STATUS_INIT. */
+
+enum status_code {
+    STATUS_OK = 0,
+    STATUS_USAGE,       /* the user's input is wrong: exit 2 */
+    STATUS_ENVIRONMENT, /* a tool, file, device or right is missing: exit 1, ends a search */
+    STATUS_UNFIT,       /* the candidate cannot serve this workload */
+    STATUS_COMPILE,     /* the compiler rejected the candidate */
+    STATUS_LAUNCH,      /* the candidate crashed or could not be launched */
+    STATUS_WRONG,       /* the candidate's result differs from the oracle's */
+    STATUS_TIMEOUT,     /* the candidate was stopped at its deadline */
+    STATUS_DATABASE,    /* the database cannot be read or written: ends a search */
+    STATUS_MODEL,       /* the model cannot be trained, loaded or asked */
+    STATUS_NOT_FOUND,   /* nothing is known: exit 3 */
+    STATUS_INTERRUPTED, /* the user stopped it: exit 130 */
+    STATUS_CODE_COUNT
+};
+
+struct status {
+    enum status_code code;
+    char message[1000]; /* lower case, no full stop: what was found, what is expected, what to do */
+};
+
+#define STATUS_INIT ((struct status){.code = STATUS_OK})
+
+/* Records the first failure and returns -1, always. */
+int status_set(struct status *st, enum status_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
+
+/* Puts `fmt` and ": " in front of the message of a failure; returns -1. */
+int status_prefix(struct status *st, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* A stable name, as stored in the database: "ok", "usage", ..., "interrupted". */
+const char *status_name(enum status_code code);
+
+/* The code of that name, or STATUS_CODE_COUNT. */
+enum status_code status_from_name(const char *name);
+
+/* ---- memory.c: allocation ----------------------------------------------------------------------
+ *
+ * These never return null: running out of memory for program data ends the process with a message.
+ * Data whose size the user chose (tensors, masks) is checked against the machine's memory first. */
+
+void *mem_alloc(size_t count, size_t size); /* zeroed; free() it */
+void *mem_resize(void *old, size_t count, size_t size);
+char *mem_strdup(const char *text);
+
+/* Memory that the machine can still give, in bytes; 0 where the system does not say. */
+uint64_t mem_available_bytes(void);
+
+/* ---- buf.c: a growing string -------------------------------------------------------------------
+ *
+ * ptr is always a valid string (never null) and ptr[len] is NUL; text may hold NUL bytes too. */
+
+struct buf {
+    char *ptr;
+    size_t len, cap;
+};
+
+void buf_init(struct buf *b);
+void buf_release(struct buf *b); /* frees the contents; init before using it again */
+void buf_reset(struct buf *b);   /* empties it, keeps the memory */
+char *buf_detach(struct buf *b); /* the caller frees the text; b is as after init */
+void buf_add(struct buf *b, const void *data, size_t len);
+void buf_adds(struct buf *b, const char *text);
+void buf_addf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* ---- file.c: files and directories ------------------------------------------------------------
+ */
+
+/* Reads a whole file (at most max_bytes; 0: no limit) and appends it to out. */
+int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st);
+
+/* Writes a file so that readers see the old contents or the new, never a part: a temporary file in
+ * the same directory, flushed, then renamed. */
+int file_write(const char *path, const void *data, size_t len, struct status *st);
+
+/* Creates a directory and its parents; an existing directory is fine. */
+int file_make_dirs(const char *path, struct status *st);
+
+/* Removes a file or a directory with all it holds; a missing one is fine. */
+int file_remove_all(const char *path, struct status *st);
+
+bool file_exists(const char *path);
+
+/* The directory of fuseplan's files of one kind, not created.  The first that is set of: `override`
+ * (an option's value, may be null), the variable `env`, $`xdg`/fuseplan, $HOME/`home_dir`/fuseplan.
+ * E.g. file_user_dir(opt, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache", ...).  The caller frees. */
+char *file_user_dir(const char *override, const char *env, const char *xdg, const char *home_dir);
+
+/* ---- number.c: strict parsing ------------------------------------------------------------------
+ *
+ * The whole text must be a decimal number in [lo, hi]: no sign but '-', no leading zero, no blank.
+ * `what` names the thing in the message: "--batch", "value". */
+
+int number_parse(const char *what, const char *text, int64_t lo, int64_t hi, int64_t *out,
+                 struct status *st);
+int number_parse_double(const char *what, const char *text, double lo, double hi, double *out,
+                        struct status *st);
+
+/* "1.5 GiB", into out (at least 32 bytes); returns out. */
+char *number_bytes(uint64_t bytes, char out[32]);
+
+/* ---- random.c: splitmix64, the same on every machine ------------------------------------------
+ */
+
+/* Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (2014), the output function at
+ * state x. */
+uint64_t splitmix64(uint64_t x);
+
+/* A stream: value n of stream `seed` is splitmix64(seed + n * golden gamma). */
+struct rng {
+    uint64_t state;
+};
+uint64_t rng_next(struct rng *r);
+uint32_t rng_below(struct rng *r, uint32_t n); /* uniform in 0..n-1; n >= 1 */
+double rng_unit(struct rng *r);                /* uniform in [0, 1) with 53 bits */
+
+/* ---- hash.c: content addresses ----------------------------------------------------------------
+ */
+
+#define HASH_TEXT_SIZE 33
+
+/* XXH3-128 of the data as 32 lower-case hexadecimal digits and NUL; returns out. */
+char *hash_text(const void *data, size_t len, char out[HASH_TEXT_SIZE]);
+
+/* ---- stats.c: order statistics
+ * -----------------------------------------------------------------*/
+
+struct interval {
+    double median, low, high; /* in the samples' unit */
+};
+
+/* The median and its 95 % confidence interval from order statistics (binomial, no assumption about
+ * the distribution).  Below 6 samples no such interval exists: low and high are the extremes.
+ * Does not change samples; n >= 1. */
+struct interval stats_median(const double *samples, size_t n);
+
+/* The q quantile (0..1) by linear interpolation between closest ranks. */
+double stats_quantile(const double *samples, size_t n, double q);
+
+/* Spearman's rank correlation with mean ranks for ties; 0 where one side is constant. */
+double stats_spearman(const double *a, const double *b, size_t n);
+
+/* ---- clock.c: time ----------------------------------------------------------------------------
+ */
+
+double clock_seconds(void); /* monotonic */
+#define CLOCK_UTC_SIZE 25
+char *clock_utc(char out[CLOCK_UTC_SIZE]); /* "2026-01-31T12:34:56.789Z" */
+
+#endif

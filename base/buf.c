@@ -1,0 +1,79 @@
+#include "base/base.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static char empty[1]; /* what ptr names before the first byte: cap is 0, so it is never written */
+
+void buf_init(struct buf *b)
+{
+    *b = (struct buf){.ptr = empty};
+}
+
+void buf_release(struct buf *b)
+{
+    if (b->cap != 0)
+        free(b->ptr);
+    buf_init(b);
+}
+
+void buf_reset(struct buf *b)
+{
+    b->len = 0;
+    if (b->cap != 0)
+        b->ptr[0] = '\0';
+}
+
+char *buf_detach(struct buf *b)
+{
+    char *text = b->cap != 0 ? b->ptr : mem_strdup("");
+    buf_init(b);
+    return text;
+}
+
+/* Room for `extra` bytes and the NUL. */
+static void reserve(struct buf *b, size_t extra)
+{
+    size_t need = b->len + extra + 1;
+    if (need <= b->cap)
+        return;
+    size_t cap = b->cap < 64 ? 64 : b->cap;
+    while (cap < need)
+        cap *= 2;
+    b->ptr = mem_resize(b->cap != 0 ? b->ptr : NULL, cap, 1);
+    b->cap = cap;
+}
+
+void buf_add(struct buf *b, const void *data, size_t len)
+{
+    if (len == 0)
+        return;
+    reserve(b, len);
+    memcpy(b->ptr + b->len, data, len);
+    b->len += len;
+    b->ptr[b->len] = '\0';
+}
+
+void buf_adds(struct buf *b, const char *text)
+{
+    buf_add(b, text, strlen(text));
+}
+
+void buf_addf(struct buf *b, const char *fmt, ...)
+{
+    va_list args, again;
+    va_start(args, fmt);
+    va_copy(again, args);
+    reserve(b, 64);
+    size_t room = b->cap - b->len;
+    int len = vsnprintf(b->ptr + b->len, room, fmt, args);
+    va_end(args);
+    if ((size_t)len >= room) {
+        reserve(b, (size_t)len);
+        vsnprintf(b->ptr + b->len, (size_t)len + 1, fmt, again);
+    }
+    va_end(again);
+    b->len += (size_t)len;
+}

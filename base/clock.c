@@ -1,0 +1,23 @@
+#include "base/base.h"
+
+#include <stdio.h>
+#include <time.h>
+
+double clock_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+char *clock_utc(char out[CLOCK_UTC_SIZE])
+{
+    struct timespec now;
+    struct tm tm;
+    char seconds[20];
+    clock_gettime(CLOCK_REALTIME, &now);
+    gmtime_r(&now.tv_sec, &tm);
+    strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &tm);
+    snprintf(out, CLOCK_UTC_SIZE, "%s.%03uZ", seconds, (unsigned)(now.tv_nsec / 1000000) % 1000U);
+    return out;
+}

@@ -1,0 +1,161 @@
+#include "base/base.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <ftw.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s", path, strerror(errno));
+
+    char chunk[65536];
+    size_t total = 0;
+    ssize_t n;
+    while ((n = read(fd, chunk, sizeof(chunk))) != 0) {
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0) {
+            status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s", path, strerror(errno));
+            break;
+        }
+        total += (size_t)n;
+        if (max_bytes != 0 && total > max_bytes) {
+            status_set(st, STATUS_USAGE, "'%s' is larger than the %zu bytes expected at most", path,
+                       max_bytes);
+            break;
+        }
+        buf_add(out, chunk, (size_t)n);
+    }
+    close(fd);
+    return n == 0 ? 0 : -1;
+}
+
+static int write_all(int fd, const char *data, size_t len)
+{
+    while (len > 0) {
+        ssize_t n = write(fd, data, len);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            return -1;
+        data += n;
+        len -= (size_t)n;
+    }
+    return 0;
+}
+
+int file_write(const char *path, const void *data, size_t len, struct status *st)
+{
+    struct buf temporary;
+    buf_init(&temporary);
+    buf_addf(&temporary, "%s.XXXXXX", path);
+    int result = -1;
+    int fd = mkostemp(temporary.ptr, O_CLOEXEC);
+    if (fd < 0) {
+        status_set(st, STATUS_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
+        goto out;
+    }
+    int failed = write_all(fd, data, len) != 0 || fchmod(fd, 0644) != 0 || fsync(fd) != 0;
+    int error = errno;
+    if (close(fd) != 0 && !failed) {
+        failed = 1;
+        error = errno;
+    }
+    if (!failed && rename(temporary.ptr, path) != 0) {
+        failed = 1;
+        error = errno;
+    }
+    if (failed) {
+        unlink(temporary.ptr);
+        status_set(st, STATUS_ENVIRONMENT, "cannot write '%s': %s", path, strerror(error));
+        goto out;
+    }
+    result = 0;
+out:
+    buf_release(&temporary);
+    return result;
+}
+
+static int make_dir(const char *path)
+{
+    struct stat info;
+    if (mkdir(path, 0777) == 0)
+        return 0;
+    int error = errno;
+    if (stat(path, &info) == 0 && S_ISDIR(info.st_mode))
+        return 0;
+    errno = error == EEXIST ? ENOTDIR : error;
+    return -1;
+}
+
+int file_make_dirs(const char *path, struct status *st)
+{
+    char *partial = mem_strdup(path);
+    int result = 0;
+    for (char *slash = strchr(partial + 1, '/'); slash != NULL && result == 0;
+         slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        result = make_dir(partial);
+        *slash = '/';
+    }
+    if (result == 0)
+        result = make_dir(partial);
+    if (result != 0)
+        status_set(st, STATUS_ENVIRONMENT, "cannot create directory '%s': %s", path,
+                   strerror(errno));
+    free(partial);
+    return result;
+}
+
+static int remove_entry(const char *path, const struct stat *info, int type, struct FTW *walk)
+{
+    (void)info;
+    (void)type;
+    (void)walk;
+    return remove(path);
+}
+
+int file_remove_all(const char *path, struct status *st)
+{
+    enum { OPEN_DIRS = 16 };
+    if (nftw(path, remove_entry, OPEN_DIRS, FTW_DEPTH | FTW_PHYS) == 0 || errno == ENOENT)
+        return 0;
+    return status_set(st, STATUS_ENVIRONMENT, "cannot remove '%s': %s", path, strerror(errno));
+}
+
+bool file_exists(const char *path)
+{
+    return access(path, F_OK) == 0;
+}
+
+/* The variable's value, null where it is unset or empty. */
+static const char *variable(const char *name)
+{
+    const char *value = getenv(name);
+    return value != NULL && value[0] != '\0' ? value : NULL;
+}
+
+char *file_user_dir(const char *override, const char *env, const char *xdg, const char *home_dir)
+{
+    if (override == NULL)
+        override = variable(env);
+    if (override != NULL)
+        return mem_strdup(override);
+
+    struct buf path;
+    buf_init(&path);
+    const char *base = variable(xdg), *home = variable("HOME");
+    if (base != NULL && base[0] == '/') /* the XDG specification: relative paths are invalid */
+        buf_addf(&path, "%s/fuseplan", base);
+    else
+        buf_addf(&path, "%s/%s/fuseplan", home != NULL ? home : "", home_dir);
+    return buf_detach(&path);
+}

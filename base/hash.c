@@ -1,0 +1,13 @@
+#include "base/base.h"
+
+#include <stdio.h>
+#define XXH_INLINE_ALL
+#include <xxhash.h>
+
+char *hash_text(const void *data, size_t len, char out[HASH_TEXT_SIZE])
+{
+    XXH128_hash_t hash = XXH3_128bits(data, len);
+    snprintf(out, HASH_TEXT_SIZE, "%016llx%016llx", (unsigned long long)hash.high64,
+             (unsigned long long)hash.low64);
+    return out;
+}

@@ -1,0 +1,34 @@
+#include "base/base.h"
+
+#define GOLDEN_GAMMA 0x9E3779B97F4A7C15u
+
+uint64_t splitmix64(uint64_t x)
+{
+    uint64_t z = x + GOLDEN_GAMMA;
+    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9u;
+    z = (z ^ (z >> 27)) * 0x94D049BB133111EBu;
+    return z ^ (z >> 31);
+}
+
+uint64_t rng_next(struct rng *r)
+{
+    uint64_t value = splitmix64(r->state);
+    r->state += GOLDEN_GAMMA;
+    return value;
+}
+
+uint32_t rng_below(struct rng *r, uint32_t n)
+{
+    /* Lemire: Fast Random Integer Generation in an Interval (2019); the bias of at most n / 2^32 is
+     * removed by drawing again. */
+    uint64_t product = (rng_next(r) >> 32) * n;
+    uint32_t limit = -n % n;
+    while ((uint32_t)product < limit)
+        product = (rng_next(r) >> 32) * n;
+    return (uint32_t)(product >> 32);
+}
+
+double rng_unit(struct rng *r)
+{
+    return (double)(rng_next(r) >> 11) * 0x1p-53;
+}

@@ -1,0 +1,104 @@
+#include "base/base.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double *sorted_copy(const double *samples, size_t n)
+{
+    double *copy = mem_alloc(n, sizeof(*copy));
+    memcpy(copy, samples, n * sizeof(*copy));
+    qsort(copy, n, sizeof(*copy), by_value);
+    return copy;
+}
+
+static double quantile_sorted(const double *sorted, size_t n, double q)
+{
+    double position = q * (double)(n - 1);
+    size_t below = (size_t)position;
+    size_t above = below + 1 < n ? below + 1 : below;
+    return sorted[below] + (position - (double)below) * (sorted[above] - sorted[below]);
+}
+
+double stats_quantile(const double *samples, size_t n, double q)
+{
+    double *sorted = sorted_copy(samples, n);
+    double value = quantile_sorted(sorted, n, q);
+    free(sorted);
+    return value;
+}
+
+/* The largest k (1-based) for which [x_(k), x_(n+1-k)] covers the median with at least 95 %:
+ * P(Binomial(n, 1/2) < k) <= 2.5 %.  0 where even the extremes do not (n < 6). */
+static size_t median_rank(size_t n)
+{
+    double log_term = -(double)n * log(2), below = exp(log_term);
+    size_t k = 0;
+    while (k < n / 2 && below <= 0.025) {
+        k++;
+        log_term += log((double)(n - k + 1) / (double)k);
+        below += exp(log_term);
+    }
+    return k;
+}
+
+struct interval stats_median(const double *samples, size_t n)
+{
+    double *sorted = sorted_copy(samples, n);
+    size_t k = median_rank(n);
+    if (k == 0)
+        k = 1;
+    struct interval result = {
+        .median = quantile_sorted(sorted, n, 0.5), .low = sorted[k - 1], .high = sorted[n - k]};
+    free(sorted);
+    return result;
+}
+
+struct ranked {
+    double value;
+    size_t index;
+};
+
+static int by_ranked_value(const void *a, const void *b)
+{
+    return by_value(&((const struct ranked *)a)->value, &((const struct ranked *)b)->value);
+}
+
+/* Ranks from 0, ties sharing their mean. */
+static double *ranks_of(const double *values, size_t n)
+{
+    struct ranked *order = mem_alloc(n, sizeof(*order));
+    double *ranks = mem_alloc(n, sizeof(*ranks));
+    for (size_t i = 0; i < n; i++)
+        order[i] = (struct ranked){values[i], i};
+    qsort(order, n, sizeof(*order), by_ranked_value);
+    for (size_t i = 0, end; i < n; i = end) {
+        end = i + 1;
+        while (end < n && order[end].value == order[i].value)
+            end++;
+        for (size_t k = i; k < end; k++)
+            ranks[order[k].index] = (double)(i + end - 1) / 2;
+    }
+    free(order);
+    return ranks;
+}
+
+double stats_spearman(const double *a, const double *b, size_t n)
+{
+    double *ra = ranks_of(a, n), *rb = ranks_of(b, n);
+    double mean = (double)(n - 1) / 2, ab = 0, aa = 0, bb = 0;
+    for (size_t i = 0; i < n; i++) {
+        ab += (ra[i] - mean) * (rb[i] - mean);
+        aa += (ra[i] - mean) * (ra[i] - mean);
+        bb += (rb[i] - mean) * (rb[i] - mean);
+    }
+    free(ra);
+    free(rb);
+    return aa > 0 && bb > 0 ? ab / sqrt(aa * bb) : 0;
+}

@@ -1,0 +1,139 @@
+/* db: everything measured, in SQLite.
+ *
+ * The only folder that includes sqlite3.h.  Every call is a transaction of its own, so that what
+ * was stored survives `kill -9`.  Names are stored, not indices; units are in column names; times
+ * are UTC text.  To change the schema: a new migration in schema.c, never an edit of an old one. */
+#ifndef FUSEPLAN_DB_H
+#define FUSEPLAN_DB_H
+
+#include "base/base.h"
+
+struct db;
+
+/* ---- open.c -----------------------------------------------------------------------------------
+ */
+
+enum db_mode {
+    DB_READ, /* never creates or migrates; STATUS_NOT_FOUND where the file does not exist */
+    DB_WRITE /* creates the file and its directory, migrates older versions */
+};
+
+/* path null: FUSEPLAN_DB, else fuseplan.db in the XDG data place. */
+int db_open(const char *path, enum db_mode mode, struct db **out, struct status *st);
+void db_close(struct db *db);
+const char *db_path(const struct db *db);
+
+/* ---- record.c: workloads, targets, trials
+ * ------------------------------------------------------*/
+
+/* The key's parts are texts, so that db need not know what they mean. */
+struct db_workload {
+    const char *text; /* normalised, unique: workload_text() */
+    int64_t batch, seq_len, heads, head_size, ffn, layers;
+    double eps;
+    const char *dtype, *lengths, *mask;
+    uint64_t seed;
+    const char *init; /* "uniform" or "notes" */
+};
+
+struct db_target {
+    const char *kind; /* "cpu", "cuda" */
+    const char *device, *uuid, *capability, *driver, *compiler, *libraries;
+    int64_t units;
+};
+
+/* A *study* is what trials are compared within: one workload on one target under one protocol.
+ * Finds or creates it. */
+int db_study(struct db *db, const struct db_workload *w, const struct db_target *t,
+             const char *protocol, int64_t *study, struct status *st);
+
+/* The newest study of the same workload and target kind, without creating one; STATUS_NOT_FOUND
+ * where there is none. */
+int db_study_find(struct db *db, const char *workload_text, const char *target_kind, int64_t *study,
+                  struct status *st);
+
+enum db_trial_kind { DB_TRIAL_SEGMENT, DB_TRIAL_PLAN, DB_TRIAL_FINAL };
+
+/* One row, with its samples, in one transaction.  A plan's choices say how each segment ran. */
+struct db_choice {
+    int first, last;
+    const char *impl, *schedule;
+};
+struct db_trial {
+    enum db_trial_kind kind;
+    int value;                               /* canonical; -1 for a segment */
+    const char *status;                      /* "ok", "censored", "failed" */
+    const char *reason_code, *reason;        /* of censored and failed; else empty */
+    double median_ms, ci_low_ms, ci_high_ms; /* NaN where failed (stored as NULL) */
+    double build_s, verify_s, time_s, error;
+    int layers_timed, choice_count, sample_count;
+    const struct db_choice *choices; /* one for a segment, 1..15 for a plan */
+    const double *samples_ms;        /* stored where kind is DB_TRIAL_FINAL */
+    const char *resources;           /* JSON text, may be empty */
+    const char *search;              /* which search asked: id text, may be empty */
+};
+int db_trial_add(struct db *db, int64_t study, const struct db_trial *t, struct status *st);
+
+/* Calls row() for each stored trial of a kind, oldest first; the texts live until it returns.  A
+ * non-zero result of row() ends the walk. Samples are not read. */
+typedef int db_trial_row(void *ctx, const struct db_trial *t);
+int db_trials(struct db *db, int64_t study, enum db_trial_kind kind, db_trial_row *row, void *ctx,
+              struct status *st);
+
+/* The best plan known: that of the lowest final median, else of the lowest plan median.
+ * STATUS_NOT_FOUND where no plan is stored ok.  Free with db_best_release. */
+struct db_best {
+    int value;
+    bool final; /* from finalists compared side by side */
+    double median_ms, ci_low_ms, ci_high_ms;
+    double unfused_ms, first_version_ms; /* measured beside it; NaN where unknown */
+    int choice_count;
+    struct db_choice choices[15];                      /* owned texts */
+    double choice_ms[15];                              /* the segment alone; NaN where unknown */
+    int64_t plans_total, plans_failed, plans_censored; /* distinct values stored */
+};
+int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st);
+void db_best_release(struct db_best *b);
+
+/* ---- search.c: searches, for resuming and for the record
+ * ---------------------------------------*/
+
+int db_search_start(struct db *db, int64_t study, const char *strategy, const char *options_json,
+                    char id[HASH_TEXT_SIZE], struct status *st);
+int db_search_end(struct db *db, const char *id, const char *stopped_by, struct status *st);
+
+/* ---- model.c: trained models
+ * -------------------------------------------------------------------*/
+
+struct db_model {
+    const char *name; /* unique within a study, or among those of files (study 0) */
+    const char *kind; /* "regressor", "classifier" */
+    int64_t features_version;
+    const char *data_hash;
+    uint64_t seed;
+    double quantile, threshold_ms; /* of "high performance" */
+    const void *bytes;
+    size_t len;
+    const char *report; /* JSON: figures on held-out plans */
+};
+
+/* Replaces the model of that name. study 0: trained from a file. */
+int db_model_put(struct db *db, int64_t study, const struct db_model *m, struct status *st);
+typedef int db_model_row(void *ctx, const struct db_model *m);
+/* One model by name and kind: row() is called once. STATUS_NOT_FOUND where there is none. */
+int db_model_get(struct db *db, int64_t study, const char *name, const char *kind,
+                 db_model_row *row, void *ctx, struct status *st);
+
+/* ---- info.c -----------------------------------------------------------------------------------*/
+
+struct db_info {
+    int64_t schema_version, bytes, studies, workloads, targets, trials, samples, models, searches;
+};
+int db_info(struct db *db, struct db_info *out, struct status *st);
+
+/* SQLite's own checks, foreign keys, and the rules that SQL cannot state.  Each problem found goes
+ * to row(); returns 0 with *problems their number. */
+typedef void db_check_row(void *ctx, const char *problem);
+int db_check(struct db *db, db_check_row *row, void *ctx, int *problems, struct status *st);
+
+#endif

@@ -1,0 +1,148 @@
+/* search: picks the candidates worth measuring.
+ *
+ * Strategies see only an evaluator, so they run on a GPU, on a recorded space or on a made-up one.
+ * To add a strategy: a file and a row in strategies[] (strategy.c). */
+#ifndef FUSEPLAN_SEARCH_H
+#define FUSEPLAN_SEARCH_H
+
+#include "bench/bench.h"
+#include "codegen/codegen.h"
+#include "db/db.h"
+#include "model/model.h"
+
+/* ---- evaluator: what a strategy's proposals are measured with
+ * ----------------------------------*/
+
+enum outcome_status { OUTCOME_OK, OUTCOME_CENSORED, OUTCOME_FAILED };
+struct outcome {
+    enum outcome_status status;
+    double ms; /* ok: the median; censored: a lower bound; failed: NaN */
+};
+
+struct evaluator {
+    /* Measures a canonical value; 0 with *out filled, -1 where the search must end. */
+    int (*measure)(void *ctx, unsigned value, struct outcome *out, struct status *st);
+    /* Times of segments alone, growing while the search runs; may be null. */
+    const struct segment_times *(*segments)(void *ctx);
+    /* Whether a value is known to fail, because a segment of it did: it is not proposed. May be null. */
+    bool (*fails)(void *ctx, unsigned value);
+    double (*now)(void *ctx); /* seconds; a test's clock is a made-up one */
+    void *ctx;
+};
+
+/* ---- history: what is known of a space
+ * ---------------------------------------------------------*/
+
+struct observation {
+    unsigned value; /* canonical */
+    struct outcome outcome;
+};
+
+struct history {
+    struct observation *items; /* in the order measured, owned */
+    int count, cap;
+    uint64_t seen[(VALUE_MAX + 1) / 64]; /* bit v: value v is among items */
+};
+
+/* ---- strategy.c: the table --------------------------------------------------------------------*/
+
+struct strategy_context {
+    const uint16_t *space; /* canonical values that may be proposed: none of history's; ascending */
+    int space_count;       /* at least 1 */
+    const struct history *history;
+    const struct segment_times *segments; /* may be null */
+    struct rng *rng;
+    double quantile;
+    uint64_t seed;
+};
+
+struct strategy {
+    const char *name, *summary;
+    /* Proposes at most max values of the space that history does not hold; returns how many, 0
+     * where nothing is left, -1 on a failure. */
+    int (*propose)(const struct strategy_context *c, int max, unsigned *out, struct status *st);
+};
+extern const struct strategy strategies[];
+extern const int strategy_count;
+const struct strategy *strategy_find(const char *name);
+
+/* ---- loop.c: propose, measure, learn, stop
+ * -----------------------------------------------------*/
+
+struct search_options {
+    const struct strategy *strategy;
+    unsigned space_lo, space_hi;
+    int budget;          /* distinct plans with a stored result, old ones counted; 0: no limit */
+    double time_limit_s; /* 0: no limit */
+    uint64_t seed;
+    double quantile;
+    const volatile sig_atomic_t *stop;
+};
+
+enum search_stop {
+    STOP_BUDGET,
+    STOP_TIME,
+    STOP_CONVERGED,
+    STOP_SPACE,
+    STOP_INTERRUPTED,
+    STOP_COUNT
+};
+extern const char *const search_stop_names[STOP_COUNT]; /* "budget", ... */
+
+struct search_result {
+    enum search_stop stopped_by;
+    int new_trials;
+    int best; /* index into the history, -1 where no plan is ok */
+};
+
+/* Called after each measurement; for progress and tests. */
+typedef void search_progress(void *ctx, const struct history *h, const struct observation *latest);
+
+/* history may hold earlier results (resume): they count against the budget and are not measured
+ * again. */
+int search_loop(const struct search_options *o, const struct evaluator *e, struct history *h,
+                search_progress *progress, void *ctx, struct search_result *out, struct status *st);
+void history_add(struct history *h, unsigned value, struct outcome o);
+void history_release(struct history *h);
+
+/* ---- tune.c: a search on a real target, stored as it goes --------------------------------------
+ *
+ * Stage 1 builds and times segments alone and keeps each one's fastest choice; stage 2 runs a
+ * strategy over plans; then the finalists, the unfused plan and 41115 are timed side by side. */
+
+struct tune_options {
+    struct search_options search;
+    bool quiet;
+    /* Lines for people, one a phase; and a ticker for a terminal.  Either may be null. */
+    void (*say)(void *ctx, const char *line);
+    void (*tick)(void *ctx, const char *line);
+    void *ctx;
+};
+
+struct tune_report {
+    struct db_best best;
+    struct interval unfused, first_version; /* measured beside the best; NaN medians if not */
+    int new_trials, total_trials, failed_trials, censored_trials, space;
+    const char *stopped_by;
+    double seconds;
+    /* What the model says of the plans not measured: share of the space that it expects to be
+     * faster than the best, its Spearman correlation on held-out plans, and the plan that the sum
+     * over segments would choose. NaN / -1 where unknown. */
+    double model_spearman, expected_faster_share;
+    int additive_value;
+};
+
+/* Resumes by itself: whatever the database holds for this study is not measured again. */
+int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tune_report *out,
+         struct status *st);
+void tune_report_release(struct tune_report *r);
+
+/* record.c: bench's words as db's rows. */
+void study_of(const struct bench *b, uint64_t seed, bool notes_init, struct db_workload *w,
+              struct db_target *t, struct buf *text);
+int study_open(const struct bench *b, struct db *db, uint64_t seed, bool notes_init, int64_t *study,
+               struct status *st);
+int trial_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,
+                const struct trial *t, const char *search_id, struct status *st);
+
+#endif
