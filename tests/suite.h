@@ -1,9 +1,13 @@
-/* What every suite's main does: run one Suite, forked, and say how it went. */
+/* What suites share: a main, and a directory of their own that a test may fill. */
 #ifndef FUSEPLAN_TESTS_SUITE_H
 #define FUSEPLAN_TESTS_SUITE_H
 
+#include "base/base.h"
+
 #include <check.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static inline int suite_run(Suite *s)
 {
@@ -12,6 +16,31 @@ static inline int suite_run(Suite *s)
     int failed = srunner_ntests_failed(runner);
     srunner_free(runner);
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+/* A checked fixture: tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown). */
+static char test_dir[64] __attribute__((unused));
+
+static inline void test_dir_setup(void)
+{
+    strcpy(test_dir, "/tmp/fuseplan-check-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(test_dir));
+}
+
+static inline void test_dir_teardown(void)
+{
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(file_remove_all(test_dir, &st), 0);
+}
+
+/* test_dir/name, in one of four buffers used in turn. */
+static inline char *test_path(const char *name)
+{
+    static char paths[4][256];
+    static int turn;
+    char *path = paths[turn++ % 4];
+    snprintf(path, sizeof(paths[0]), "%s/%s", test_dir, name);
+    return path;
 }
 
 #endif

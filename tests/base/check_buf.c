@@ -1,0 +1,66 @@
+#include "base/base.h"
+#include "tests/suite.h"
+
+START_TEST(starts_as_an_empty_string)
+{
+    struct buf b;
+    buf_init(&b);
+    ck_assert_str_eq(b.ptr, "");
+    char *text = buf_detach(&b);
+    ck_assert_str_eq(text, "");
+    free(text);
+}
+END_TEST
+
+START_TEST(grows_past_every_size)
+{
+    struct buf b;
+    buf_init(&b);
+    for (int i = 0; i < 1000; i++)
+        buf_addf(&b, "%d,", i);
+    size_t len = b.len;
+    ck_assert_uint_eq(len, strlen(b.ptr));
+    ck_assert_ptr_nonnull(strstr(b.ptr, "998,999,"));
+    buf_reset(&b);
+    ck_assert_str_eq(b.ptr, "");
+    buf_release(&b);
+}
+END_TEST
+
+START_TEST(formats_text_longer_than_its_room)
+{
+    char long_text[5000];
+    memset(long_text, 'x', sizeof(long_text) - 1);
+    long_text[sizeof(long_text) - 1] = '\0';
+    struct buf b;
+    buf_init(&b);
+    buf_addf(&b, "<%s>", long_text);
+    ck_assert_uint_eq(b.len, sizeof(long_text) + 1);
+    ck_assert_int_eq(b.ptr[b.len - 1], '>');
+    buf_release(&b);
+}
+END_TEST
+
+START_TEST(holds_nul_bytes)
+{
+    struct buf b;
+    buf_init(&b);
+    buf_add(&b, "a\0b", 3);
+    buf_adds(&b, "c");
+    ck_assert_uint_eq(b.len, 4);
+    ck_assert_mem_eq(b.ptr, "a\0bc", 5);
+    buf_release(&b);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("buf");
+    TCase *t = tcase_create("buf");
+    tcase_add_test(t, starts_as_an_empty_string);
+    tcase_add_test(t, grows_past_every_size);
+    tcase_add_test(t, formats_text_longer_than_its_room);
+    tcase_add_test(t, holds_nul_bytes);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,119 @@
+#include "base/base.h"
+#include "tests/suite.h"
+
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+START_TEST(reads_what_was_written)
+{
+    struct status st = STATUS_INIT;
+    struct buf text;
+    buf_init(&text);
+    ck_assert_int_eq(file_write(test_path("f"), "one\0two", 7, &st), 0);
+    ck_assert_int_eq(file_write(test_path("f"), "three", 5, &st), 0);
+    ck_assert_int_eq(file_read(test_path("f"), 0, &text, &st), 0);
+    ck_assert_str_eq(text.ptr, "three");
+    buf_release(&text);
+}
+END_TEST
+
+START_TEST(refuses_more_than_the_limit)
+{
+    struct status st = STATUS_INIT;
+    struct buf text;
+    buf_init(&text);
+    ck_assert_int_eq(file_write(test_path("f"), "12345", 5, &st), 0);
+    ck_assert_int_eq(file_read(test_path("f"), 5, &text, &st), 0);
+    ck_assert_int_eq(file_read(test_path("f"), 4, &text, &st), -1);
+    ck_assert_ptr_nonnull(strstr(st.message, "larger than"));
+    buf_release(&text);
+}
+END_TEST
+
+START_TEST(missing_file_is_named)
+{
+    struct status st = STATUS_INIT;
+    struct buf text;
+    buf_init(&text);
+    ck_assert_int_eq(file_read(test_path("none"), 0, &text, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    ck_assert_ptr_nonnull(strstr(st.message, "none"));
+    buf_release(&text);
+}
+END_TEST
+
+START_TEST(makes_and_removes_trees)
+{
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(file_make_dirs(test_path("a/b/c"), &st), 0);
+    ck_assert_int_eq(file_make_dirs(test_path("a/b/c"), &st), 0);
+    ck_assert_int_eq(file_write(test_path("a/b/f"), "", 0, &st), 0);
+    ck_assert_int_eq(file_make_dirs(test_path("a/b/f/d"), &st), -1);
+    ck_assert_ptr_nonnull(strstr(st.message, "a/b/f/d"));
+    st = STATUS_INIT;
+    ck_assert_int_eq(file_remove_all(test_path("a"), &st), 0);
+    ck_assert_int_eq(file_remove_all(test_path("a"), &st), 0);
+}
+END_TEST
+
+/* A write that fails half way leaves the old contents and no temporary file. */
+START_TEST(failed_write_changes_nothing)
+{
+    struct status st = STATUS_INIT;
+    struct buf text;
+    buf_init(&text);
+    ck_assert_int_eq(file_write(test_path("f"), "old", 3, &st), 0);
+    signal(SIGXFSZ, SIG_IGN);
+    struct rlimit limit = {.rlim_cur = 10, .rlim_max = RLIM_INFINITY};
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    ck_assert_int_eq(file_write(test_path("f"), "0123456789abcdef", 16, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    st = STATUS_INIT;
+    ck_assert_int_eq(file_read(test_path("f"), 0, &text, &st), 0);
+    ck_assert_str_eq(text.ptr, "old");
+    ck_assert_int_eq(unlink(test_path("f")), 0);
+    ck_assert_int_eq(rmdir(test_dir), 0); /* only an empty directory goes */
+    buf_release(&text);
+}
+END_TEST
+
+START_TEST(user_dirs_follow_the_order)
+{
+    setenv("HOME", "/h", 1);
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("FUSEPLAN_CACHE");
+    static const struct {
+        const char *name, *value, *expected;
+    } steps[] = {{"HOME", "/h", "/h/.cache/fuseplan"},
+                 {"XDG_CACHE_HOME", "relative", "/h/.cache/fuseplan"},
+                 {"XDG_CACHE_HOME", "/x", "/x/fuseplan"},
+                 {"FUSEPLAN_CACHE", "", "/x/fuseplan"},
+                 {"FUSEPLAN_CACHE", "/c", "/c"}};
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        setenv(steps[i].name, steps[i].value, 1);
+        char *path = file_user_dir(NULL, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache");
+        ck_assert_str_eq(path, steps[i].expected);
+        free(path);
+    }
+    char *path = file_user_dir("/o", "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache");
+    ck_assert_str_eq(path, "/o");
+    free(path);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("file");
+    TCase *t = tcase_create("file");
+    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
+    tcase_add_test(t, reads_what_was_written);
+    tcase_add_test(t, refuses_more_than_the_limit);
+    tcase_add_test(t, missing_file_is_named);
+    tcase_add_test(t, makes_and_removes_trees);
+    tcase_add_test(t, failed_write_changes_nothing);
+    tcase_add_test(t, user_dirs_follow_the_order);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,87 @@
+#include "base/base.h"
+#include "tests/suite.h"
+
+static const char *const not_integers[] = {"",    " 1", "1 ",  "+1",  "01",  "-0",
+                                           "0x1", "1.", "1e3", "--1", "one", "1,2"};
+
+START_TEST(refuses_what_is_not_a_whole_number)
+{
+    struct status st = STATUS_INIT;
+    int64_t out = 7;
+    ck_assert_int_eq(number_parse("--batch", not_integers[_i], -9, 9, &out, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_ptr_nonnull(strstr(st.message, "--batch"));
+    ck_assert_ptr_nonnull(strstr(st.message, "-9 to 9"));
+}
+END_TEST
+
+static const char *const outside[] = {"-10", "10", "99999999999999999999", "-99999999999999999999"};
+
+START_TEST(refuses_numbers_out_of_range)
+{
+    struct status st = STATUS_INIT;
+    int64_t out;
+    ck_assert_int_eq(number_parse("n", outside[_i], -9, 9, &out, &st), -1);
+    ck_assert_ptr_nonnull(strstr(st.message, "out of range"));
+}
+END_TEST
+
+START_TEST(parses_every_number_in_range)
+{
+    for (int64_t n = -300; n <= 300; n++) {
+        char text[8];
+        snprintf(text, sizeof(text), "%d", (int)n);
+        struct status st = STATUS_INIT;
+        int64_t out;
+        ck_assert_int_eq(number_parse("n", text, -300, 300, &out, &st), 0);
+        ck_assert_int_eq(out, n);
+    }
+}
+END_TEST
+
+static const char *const not_numbers[] = {"", "nan", "inf", "1.0x", " 1", "0x10", "1e999", "--1"};
+
+START_TEST(refuses_what_is_not_a_number)
+{
+    struct status st = STATUS_INIT;
+    double out;
+    ck_assert_int_eq(number_parse_double("x", not_numbers[_i], 0, 10, &out, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+}
+END_TEST
+
+START_TEST(parses_numbers)
+{
+    struct status st = STATUS_INIT;
+    double out;
+    ck_assert_int_eq(number_parse_double("x", "1e-12", 0, 1, &out, &st), 0);
+    ck_assert_double_eq(out, 1e-12);
+    ck_assert_int_eq(number_parse_double("x", "2", 0, 1, &out, &st), -1);
+    ck_assert_ptr_nonnull(strstr(st.message, "out of range"));
+}
+END_TEST
+
+START_TEST(writes_bytes_for_people)
+{
+    char text[32];
+    ck_assert_str_eq(number_bytes(0, text), "0 B");
+    ck_assert_str_eq(number_bytes(1023, text), "1023 B");
+    ck_assert_str_eq(number_bytes(1536, text), "1.5 KiB");
+    ck_assert_str_eq(number_bytes((uint64_t)3 << 30, text), "3.0 GiB");
+    ck_assert_str_eq(number_bytes(UINT64_MAX, text), "16.0 EiB");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("number");
+    TCase *t = tcase_create("number");
+    tcase_add_loop_test(t, refuses_what_is_not_a_whole_number, 0, ARRAY_LEN(not_integers));
+    tcase_add_loop_test(t, refuses_numbers_out_of_range, 0, ARRAY_LEN(outside));
+    tcase_add_test(t, parses_every_number_in_range);
+    tcase_add_loop_test(t, refuses_what_is_not_a_number, 0, ARRAY_LEN(not_numbers));
+    tcase_add_test(t, parses_numbers);
+    tcase_add_test(t, writes_bytes_for_people);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

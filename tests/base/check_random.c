@@ -1,0 +1,69 @@
+#include "base/base.h"
+#include "tests/suite.h"
+
+/* The first outputs of the reference splitmix64.c with seed 1234567, as published with it. */
+START_TEST(matches_the_reference_stream)
+{
+    static const uint64_t expected[] = {6457827717110365317u, 3203168211198807973u,
+                                        9817491932198370423u, 4593380528125082431u,
+                                        16408922859458223821u};
+    struct rng r = {1234567};
+    for (size_t i = 0; i < ARRAY_LEN(expected); i++)
+        ck_assert_uint_eq(rng_next(&r), expected[i]);
+}
+END_TEST
+
+START_TEST(below_is_uniform)
+{
+    struct rng r = {1};
+    int counts[7] = {0};
+    for (int i = 0; i < 70000; i++)
+        counts[rng_below(&r, 7)]++;
+    for (int i = 0; i < 7; i++)
+        ck_assert_int_lt(abs(counts[i] - 10000), 400); /* four standard deviations */
+    ck_assert_uint_eq(rng_below(&r, 1), 0);
+}
+END_TEST
+
+START_TEST(unit_stays_below_one)
+{
+    struct rng r = {2};
+    double sum = 0;
+    for (int i = 0; i < 10000; i++) {
+        double u = rng_unit(&r);
+        ck_assert(u >= 0 && u < 1);
+        sum += u;
+    }
+    ck_assert_double_eq_tol(sum / 10000, 0.5, 0.02);
+}
+END_TEST
+
+START_TEST(hash_tells_texts_apart)
+{
+    char a[HASH_TEXT_SIZE], b[HASH_TEXT_SIZE];
+    ck_assert_str_eq(hash_text("", 0, a), "99aa06d3014798d86001c324468d497f"); /* xxhsum -H128 */
+    ck_assert_str_ne(hash_text("x", 1, a), hash_text("y", 1, b));
+}
+END_TEST
+
+START_TEST(clock_moves_on)
+{
+    char text[CLOCK_UTC_SIZE];
+    double before = clock_seconds();
+    ck_assert_uint_eq(clock_utc(text)[CLOCK_UTC_SIZE - 2], 'Z');
+    ck_assert_double_ge(clock_seconds(), before);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("random");
+    TCase *t = tcase_create("random");
+    tcase_add_test(t, matches_the_reference_stream);
+    tcase_add_test(t, below_is_uniform);
+    tcase_add_test(t, unit_stays_below_one);
+    tcase_add_test(t, hash_tells_texts_apart);
+    tcase_add_test(t, clock_moves_on);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,96 @@
+#include "base/base.h"
+#include "tests/suite.h"
+
+#include <math.h>
+
+START_TEST(median_of_few)
+{
+    double odd[] = {3, 1, 2}, even[] = {4, 1, 3, 2}, one[] = {5};
+    ck_assert_double_eq(stats_median(odd, 3).median, 2);
+    ck_assert_double_eq(stats_median(even, 4).median, 2.5);
+    struct interval i = stats_median(one, 1);
+    ck_assert_double_eq(i.low, 5);
+    ck_assert_double_eq(i.high, 5);
+    ck_assert_double_eq(odd[0], 3); /* the samples stay as they were */
+}
+END_TEST
+
+/* Ranks (1-based) of the lower end from tables of the sign test at 95 %. */
+START_TEST(interval_ranks_match_the_tables)
+{
+    static const struct {
+        size_t n, rank;
+    } table[] = {{6, 1}, {8, 1}, {9, 2}, {12, 3}, {20, 6}, {25, 8}, {50, 18}, {100, 40}};
+    for (size_t row = 0; row < ARRAY_LEN(table); row++) {
+        double samples[100];
+        size_t n = table[row].n;
+        for (size_t i = 0; i < n; i++)
+            samples[i] = (double)(n - i);
+        struct interval i = stats_median(samples, n);
+        ck_assert_double_eq(i.low, (double)table[row].rank);
+        ck_assert_double_eq(i.high, (double)(n + 1 - table[row].rank));
+    }
+}
+END_TEST
+
+START_TEST(interval_covers_the_median_95_times_in_100)
+{
+    struct rng r = {3};
+    int covered = 0, rounds = 4000;
+    for (int k = 0; k < rounds; k++) {
+        double samples[15];
+        for (int i = 0; i < 15; i++)
+            samples[i] = rng_unit(&r);
+        struct interval i = stats_median(samples, 15);
+        covered += i.low <= 0.5 && 0.5 <= i.high;
+    }
+    ck_assert_int_ge(covered, rounds * 95 / 100);
+    ck_assert_int_lt(covered, rounds); /* an interval that is always right says nothing */
+}
+END_TEST
+
+START_TEST(many_samples_do_not_underflow)
+{
+    enum { N = 4000 };
+    static double samples[N];
+    for (int i = 0; i < N; i++)
+        samples[i] = i;
+    struct interval i = stats_median(samples, N);
+    ck_assert_double_gt(i.low, N / 2 - 100);
+    ck_assert_double_lt(i.high, N / 2 + 100);
+}
+END_TEST
+
+START_TEST(quantiles_interpolate)
+{
+    double samples[] = {0, 10, 20, 30, 40};
+    ck_assert_double_eq(stats_quantile(samples, 5, 0), 0);
+    ck_assert_double_eq(stats_quantile(samples, 5, 0.1), 4);
+    ck_assert_double_eq(stats_quantile(samples, 5, 1), 40);
+}
+END_TEST
+
+START_TEST(spearman_by_hand)
+{
+    double a[] = {1, 2, 3, 4, 5}, same[] = {10, 20, 30, 40, 1000}, reversed[] = {5, 4, 3, 2, 1};
+    double tied[] = {1, 1, 2, 2, 3}, flat[] = {7, 7, 7, 7, 7};
+    ck_assert_double_eq_tol(stats_spearman(a, same, 5), 1, 1e-12);
+    ck_assert_double_eq_tol(stats_spearman(a, reversed, 5), -1, 1e-12);
+    ck_assert_double_eq_tol(stats_spearman(a, tied, 5), 9 / sqrt(10 * 9), 1e-12);
+    ck_assert_double_eq(stats_spearman(a, flat, 5), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("stats");
+    TCase *t = tcase_create("stats");
+    tcase_add_test(t, median_of_few);
+    tcase_add_test(t, interval_ranks_match_the_tables);
+    tcase_add_test(t, interval_covers_the_median_95_times_in_100);
+    tcase_add_test(t, many_samples_do_not_underflow);
+    tcase_add_test(t, quantiles_interpolate);
+    tcase_add_test(t, spearman_by_hand);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,53 @@
+#include "base/base.h"
+#include "tests/suite.h"
+
+START_TEST(first_error_wins)
+{
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(status_set(&st, STATUS_COMPILE, "cause %d", 1), -1);
+    ck_assert_int_eq(status_set(&st, STATUS_USAGE, "clean-up"), -1);
+    ck_assert_int_eq(st.code, STATUS_COMPILE);
+    ck_assert_str_eq(st.message, "cause 1");
+}
+END_TEST
+
+START_TEST(prefix_goes_in_front)
+{
+    struct status st = STATUS_INIT;
+    status_set(&st, STATUS_USAGE, "cause");
+    ck_assert_int_eq(status_prefix(&st, "while doing %s", "that"), -1);
+    ck_assert_str_eq(st.message, "while doing that: cause");
+}
+END_TEST
+
+START_TEST(long_messages_are_cut)
+{
+    char text[3000];
+    memset(text, 'y', sizeof(text) - 1);
+    text[sizeof(text) - 1] = '\0';
+    struct status st = STATUS_INIT;
+    status_set(&st, STATUS_USAGE, "%s", text);
+    status_prefix(&st, "%s", text);
+    ck_assert_uint_eq(strlen(st.message), sizeof(st.message) - 1);
+}
+END_TEST
+
+START_TEST(names_go_both_ways)
+{
+    for (int code = 0; code < STATUS_CODE_COUNT; code++)
+        ck_assert_int_eq(status_from_name(status_name((enum status_code)code)), code);
+    ck_assert_int_eq(status_from_name("nonsense"), STATUS_CODE_COUNT);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("status");
+    TCase *t = tcase_create("status");
+    tcase_add_test(t, first_error_wins);
+    tcase_add_test(t, prefix_goes_in_front);
+    tcase_add_test(t, long_messages_are_cut);
+    tcase_add_test(t, names_go_both_ways);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}
