@@ -10,8 +10,7 @@
 #include "db/db.h"
 #include "model/model.h"
 
-/* ---- evaluator: what a strategy's proposals are measured with
- * ----------------------------------*/
+/* ---- evaluator: what a strategy's proposals are measured with -------------------------------- */
 
 enum outcome_status { OUTCOME_OK, OUTCOME_CENSORED, OUTCOME_FAILED };
 struct outcome {
@@ -24,27 +23,32 @@ struct evaluator {
     int (*measure)(void *ctx, unsigned value, struct outcome *out, struct status *st);
     /* Times of segments alone, growing while the search runs; may be null. */
     const struct segment_times *(*segments)(void *ctx);
-    /* Whether a value is known to fail, because a segment of it did: it is not proposed. May be null. */
+    /* Whether a value is known to fail, because a segment of it did: it is not proposed. May be
+     * null. */
     bool (*fails)(void *ctx, unsigned value);
     double (*now)(void *ctx); /* seconds; a test's clock is a made-up one */
     void *ctx;
 };
 
-/* ---- history: what is known of a space
- * ---------------------------------------------------------*/
+/* ---- history: what is known of a space ------------------------------------------------------- */
 
 struct observation {
     unsigned value; /* canonical */
     struct outcome outcome;
 };
 
-struct history {
+struct history {               /* all zero: empty */
     struct observation *items; /* in the order measured, owned */
     int count, cap;
     uint64_t seen[(VALUE_MAX + 1) / 64]; /* bit v: value v is among items */
 };
 
-/* ---- strategy.c: the table --------------------------------------------------------------------*/
+void history_add(struct history *h, unsigned value, struct outcome o);
+void history_release(struct history *h);
+bool history_has(const struct history *h, unsigned value);
+int history_best(const struct history *h); /* index of the fastest plan; -1 where none is ok */
+
+/* ---- strategy.c: the table ------------------------------------------------------------------- */
 
 struct strategy_context {
     const uint16_t *space; /* canonical values that may be proposed: none of history's; ascending */
@@ -56,18 +60,32 @@ struct strategy_context {
     uint64_t seed;
 };
 
+enum { PROPOSAL_MAX = 8 }; /* plans measured before a strategy learns again */
+
+struct proposal {
+    int count; /* 1..max */
+    unsigned values[PROPOSAL_MAX];
+    double expected_ms; /* the fastest time expected in the space; NaN where it expects nothing */
+};
+
 struct strategy {
     const char *name, *summary;
-    /* Proposes at most max values of the space that history does not hold; returns how many, 0
-     * where nothing is left, -1 on a failure. */
-    int (*propose)(const struct strategy_context *c, int max, unsigned *out, struct status *st);
+    /* Fills *out with distinct values of the space, at most max <= PROPOSAL_MAX. */
+    int (*propose)(const struct strategy_context *c, int max, struct proposal *out,
+                   struct status *st);
 };
 extern const struct strategy strategies[];
 extern const int strategy_count;
 const struct strategy *strategy_find(const char *name);
 
-/* ---- loop.c: propose, measure, learn, stop
- * -----------------------------------------------------*/
+/* ---- loop.c: propose, measure, learn, stop -----------------------------------------------------
+ *
+ * Converged means: of at least CONVERGED_MIN plans the last CONVERGED_PATIENCE have not improved
+ * the best by CONVERGED_GAIN, and the strategy expects no plan of the space to be that much faster.
+ * The rule looks at the history alone, so that a search run again stops where it stopped before. */
+
+enum { CONVERGED_MIN = 32, CONVERGED_PATIENCE = 24 };
+#define CONVERGED_GAIN 0.002
 
 struct search_options {
     const struct strategy *strategy;
@@ -99,11 +117,9 @@ struct search_result {
 typedef void search_progress(void *ctx, const struct history *h, const struct observation *latest);
 
 /* history may hold earlier results (resume): they count against the budget and are not measured
- * again. */
+ * again.  Returns 0 also where the user interrupts. */
 int search_loop(const struct search_options *o, const struct evaluator *e, struct history *h,
                 search_progress *progress, void *ctx, struct search_result *out, struct status *st);
-void history_add(struct history *h, unsigned value, struct outcome o);
-void history_release(struct history *h);
 
 /* ---- tune.c: a search on a real target, stored as it goes --------------------------------------
  *
@@ -111,8 +127,9 @@ void history_release(struct history *h);
  * strategy over plans; then the finalists, the unfused plan and 41115 are timed side by side. */
 
 struct tune_options {
-    struct search_options search;
-    bool quiet;
+    struct search_options search; /* the time limit covers everything */
+    uint64_t input_seed;          /* of inputs and weights, as bench was opened with */
+    bool notes_init;
     /* Lines for people, one a phase; and a ticker for a terminal.  Either may be null. */
     void (*say)(void *ctx, const char *line);
     void (*tick)(void *ctx, const char *line);
@@ -120,10 +137,11 @@ struct tune_options {
 };
 
 struct tune_report {
-    struct db_best best;
+    struct db_best best;                    /* value -1 where no plan is known to run */
     struct interval unfused, first_version; /* measured beside the best; NaN medians if not */
+    /* Distinct plans: measured now, stored in all; of these failed and censored; to choose from. */
     int new_trials, total_trials, failed_trials, censored_trials, space;
-    const char *stopped_by;
+    const char *stopped_by; /* of search_stop_names */
     double seconds;
     /* What the model says of the plans not measured: share of the space that it expects to be
      * faster than the best, its Spearman correlation on held-out plans, and the plan that the sum
@@ -132,17 +150,37 @@ struct tune_report {
     int additive_value;
 };
 
-/* Resumes by itself: whatever the database holds for this study is not measured again. */
+/* Resumes by itself: whatever the database holds for this study is not measured again.  An
+ * interrupt is a result too: returns 0 with stopped_by "interrupted". */
 int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tune_report *out,
          struct status *st);
 void tune_report_release(struct tune_report *r);
 
-/* record.c: bench's words as db's rows. */
+/* ---- record.c: bench's words as db's rows ---------------------------------------------------- */
+
+/* The key of a study; the texts live as long as *text and b do. */
 void study_of(const struct bench *b, uint64_t seed, bool notes_init, struct db_workload *w,
               struct db_target *t, struct buf *text);
 int study_open(const struct bench *b, struct db *db, uint64_t seed, bool notes_init, int64_t *study,
                struct status *st);
+
+/* c holds one choice for a segment, a whole plan's for the other kinds. */
 int trial_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,
                 const struct trial *t, const char *search_id, struct status *st);
+
+/* ---- learned.c: what a study has taught ------------------------------------------------------ */
+
+/* All plans stored for a study; add to an empty history. */
+int study_history(struct db *db, int64_t study, struct history *out, struct status *st);
+
+/* The fastest stored time of each segment alone. */
+int study_segments(struct db *db, int64_t study, enum target_kind target, struct segment_times *out,
+                   struct status *st);
+
+/* The model of a study, trained by tune() on all its plans and kept in the database under
+ * STUDY_MODEL; one blob holds regressor and classifier.  STATUS_NOT_FOUND where there is none. */
+#define STUDY_MODEL      "plans"
+#define STUDY_MODEL_KIND "regressor+classifier"
+int study_model(struct db *db, int64_t study, struct model **out, struct status *st);
 
 #endif
