@@ -35,10 +35,12 @@ uint64_t mem_available_bytes(void)
     FILE *f = fopen("/proc/meminfo", "re");
     if (f == NULL)
         return 0;
+    static const char field[] = "MemAvailable:";
     char line[128];
     unsigned long long kib = 0;
-    while (fgets(line, sizeof(line), f) != NULL && sscanf(line, "MemAvailable: %llu kB", &kib) != 1)
-        ;
+    while (kib == 0 && fgets(line, sizeof(line), f) != NULL)
+        if (strncmp(line, field, strlen(field)) == 0)
+            kib = strtoull(line + strlen(field), NULL, 10);
     fclose(f);
     return (uint64_t)kib * 1024;
 }
