@@ -91,6 +91,7 @@ int bench_open(const struct bench_options *options, const struct workload *w, st
                struct status *st);
 void bench_close(struct bench *b);
 const struct fingerprint *bench_fingerprint(const struct bench *b);
+enum target_kind bench_target(const struct bench *b);
 const struct workload *bench_workload(const struct bench *b);
 
 /* Compiles what the cache lacks, in parallel; results[i] (may be null) gets OK or STATUS_COMPILE,
