@@ -10,8 +10,7 @@
 
 struct db;
 
-/* ---- open.c -----------------------------------------------------------------------------------
- */
+/* ---- open.c: the connection ------------------------------------------------------------------*/
 
 enum db_mode {
     DB_READ, /* never creates or migrates; STATUS_NOT_FOUND where the file does not exist */
@@ -23,8 +22,7 @@ int db_open(const char *path, enum db_mode mode, struct db **out, struct status 
 void db_close(struct db *db);
 const char *db_path(const struct db *db);
 
-/* ---- record.c: workloads, targets, trials
- * ------------------------------------------------------*/
+/* ---- study.c: what trials are compared within ------------------------------------------------*/
 
 /* The key's parts are texts, so that db need not know what they mean. */
 struct db_workload {
@@ -47,14 +45,16 @@ struct db_target {
 int db_study(struct db *db, const struct db_workload *w, const struct db_target *t,
              const char *protocol, int64_t *study, struct status *st);
 
-/* The newest study of the same workload and target kind, without creating one; STATUS_NOT_FOUND
- * where there is none. */
+/* The study of the same workload and target kind whose plans were measured last, without creating
+ * one; STATUS_NOT_FOUND where there is none. */
 int db_study_find(struct db *db, const char *workload_text, const char *target_kind, int64_t *study,
                   struct status *st);
 
+/* ---- trial.c: what was measured --------------------------------------------------------------*/
+
 enum db_trial_kind { DB_TRIAL_SEGMENT, DB_TRIAL_PLAN, DB_TRIAL_FINAL };
 
-/* One row, with its samples, in one transaction.  A plan's choices say how each segment ran. */
+/* A plan's choices say how each segment ran; they cover operators 0..14 in order. */
 struct db_choice {
     int first, last;
     const char *impl, *schedule;
@@ -69,16 +69,22 @@ struct db_trial {
     int layers_timed, choice_count, sample_count;
     const struct db_choice *choices; /* one for a segment, 1..15 for a plan */
     const double *samples_ms;        /* stored where kind is DB_TRIAL_FINAL */
-    const char *resources;           /* JSON text, may be empty */
-    const char *search;              /* which search asked: id text, may be empty */
+    const char *comparison; /* of finals: the same text for all that were timed interleaved,
+                               unique in the study; else empty */
+    const char *resources;  /* JSON text, may be empty */
+    const char *search;     /* which search asked: id text, may be empty */
 };
+
+/* One row with its choices and samples, in one transaction: all of it is stored or nothing. */
 int db_trial_add(struct db *db, int64_t study, const struct db_trial *t, struct status *st);
 
 /* Calls row() for each stored trial of a kind, oldest first; the texts live until it returns.  A
- * non-zero result of row() ends the walk. Samples are not read. */
+ * non-zero result of row() ends the walk.  Samples are not read.  row() must not use db. */
 typedef int db_trial_row(void *ctx, const struct db_trial *t);
 int db_trials(struct db *db, int64_t study, enum db_trial_kind kind, db_trial_row *row, void *ctx,
               struct status *st);
+
+/* ---- best.c: the best plan known -------------------------------------------------------------*/
 
 /* The best plan known: that of the lowest final median, else of the lowest plan median.
  * STATUS_NOT_FOUND where no plan is stored ok.  Free with db_best_release. */
@@ -86,7 +92,8 @@ struct db_best {
     int value;
     bool final; /* from finalists compared side by side */
     double median_ms, ci_low_ms, ci_high_ms;
-    double unfused_ms, first_version_ms; /* measured beside it; NaN where unknown */
+    double unfused_ms, first_version_ms; /* of the same comparison (where final is false: of single
+                                            trials); NaN where unknown */
     int choice_count;
     struct db_choice choices[15];                      /* owned texts */
     double choice_ms[15];                              /* the segment alone; NaN where unknown */
@@ -95,15 +102,13 @@ struct db_best {
 int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st);
 void db_best_release(struct db_best *b);
 
-/* ---- search.c: searches, for resuming and for the record
- * ---------------------------------------*/
+/* ---- search.c: searches, for the record ------------------------------------------------------*/
 
 int db_search_start(struct db *db, int64_t study, const char *strategy, const char *options_json,
                     char id[HASH_TEXT_SIZE], struct status *st);
 int db_search_end(struct db *db, const char *id, const char *stopped_by, struct status *st);
 
-/* ---- model.c: trained models
- * -------------------------------------------------------------------*/
+/* ---- model.c: trained models -----------------------------------------------------------------*/
 
 struct db_model {
     const char *name; /* unique within a study, or among those of files (study 0) */
@@ -124,12 +129,14 @@ typedef int db_model_row(void *ctx, const struct db_model *m);
 int db_model_get(struct db *db, int64_t study, const char *name, const char *kind,
                  db_model_row *row, void *ctx, struct status *st);
 
-/* ---- info.c -----------------------------------------------------------------------------------*/
+/* ---- info.c: what is stored ------------------------------------------------------------------*/
 
 struct db_info {
     int64_t schema_version, bytes, studies, workloads, targets, trials, samples, models, searches;
 };
 int db_info(struct db *db, struct db_info *out, struct status *st);
+
+/* ---- check.c: is it whole --------------------------------------------------------------------*/
 
 /* SQLite's own checks, foreign keys, and the rules that SQL cannot state.  Each problem found goes
  * to row(); returns 0 with *problems their number. */

@@ -1,0 +1,119 @@
+#include "db/db_int.h"
+
+#include "codegen/codegen.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* The winner's row: value, times and comparison.  1, 0 or -1 as query_row. */
+static int read_winner(struct db *db, int64_t study, enum db_trial_kind kind, struct db_best *out,
+                       int64_t *trial, struct buf *comparison, struct status *st)
+{
+    struct query q = query_start(db, SQL_BEST);
+    query_int(&q, study);
+    query_text(&q, db_trial_kind_names[kind]);
+    int found = query_row(&q, st);
+    if (found > 0) {
+        *trial = column_int(&q, 0);
+        out->value = (int)column_int(&q, 1);
+        out->final = kind == DB_TRIAL_FINAL;
+        out->median_ms = column_real(&q, 2);
+        out->ci_low_ms = column_real(&q, 3);
+        out->ci_high_ms = column_real(&q, 4);
+        buf_adds(comparison, column_text(&q, 5));
+    }
+    query_end(&q);
+    return found;
+}
+
+static int read_beside(struct db *db, int64_t study, const struct db_best *best,
+                       const char *comparison, int value, double *ms, struct status *st)
+{
+    struct query q = query_start(db, SQL_BESIDE);
+    query_int(&q, study);
+    query_int(&q, value);
+    query_text(&q, db_trial_kind_names[best->final ? DB_TRIAL_FINAL : DB_TRIAL_PLAN]);
+    query_text(&q, comparison);
+    int found = query_row(&q, st);
+    *ms = found > 0 ? column_real(&q, 0) : NAN;
+    query_end(&q);
+    return found < 0 ? -1 : 0;
+}
+
+static int read_choices(struct db *db, int64_t study, int64_t trial, struct db_best *out,
+                        struct status *st)
+{
+    struct query q = query_start(db, SQL_BEST_CHOICES);
+    query_int(&q, trial);
+    query_int(&q, study);
+    int found;
+    while ((found = query_row(&q, st)) > 0 && out->choice_count < OP_COUNT) {
+        out->choice_ms[out->choice_count] = column_real(&q, 4);
+        out->choices[out->choice_count++] =
+            (struct db_choice){.first = (int)column_int(&q, 0),
+                               .last = (int)column_int(&q, 1),
+                               .impl = mem_strdup(column_text(&q, 2)),
+                               .schedule = mem_strdup(column_text(&q, 3))};
+    }
+    query_end(&q);
+    return found < 0 ? -1 : 0;
+}
+
+static int read_counts(struct db *db, int64_t study, struct db_best *out, struct status *st)
+{
+    struct query q = query_start(db, SQL_PLAN_COUNTS);
+    query_int(&q, study);
+    int found = query_row(&q, st);
+    if (found > 0) {
+        out->plans_total = column_int(&q, 0);
+        out->plans_failed = column_int(&q, 1);
+        out->plans_censored = column_int(&q, 2);
+    }
+    query_end(&q);
+    return found < 0 ? -1 : 0;
+}
+
+static int read_best(struct db *db, int64_t study, struct db_best *out, struct status *st)
+{
+    int64_t trial = 0;
+    struct buf comparison;
+    buf_init(&comparison);
+    int result = -1;
+    int found = read_winner(db, study, DB_TRIAL_FINAL, out, &trial, &comparison, st);
+    if (found == 0)
+        found = read_winner(db, study, DB_TRIAL_PLAN, out, &trial, &comparison, st);
+    if (found == 0)
+        status_set(st, STATUS_NOT_FOUND, "no plan that works is stored in '%s' for this workload",
+                   db_path(db));
+    if (found <= 0)
+        goto out;
+    if (read_beside(db, study, out, comparison.ptr, VALUE_UNFUSED, &out->unfused_ms, st) != 0 ||
+        read_beside(db, study, out, comparison.ptr, VALUE_FIRST_VERSION, &out->first_version_ms,
+                    st) != 0 ||
+        read_choices(db, study, trial, out, st) != 0 || read_counts(db, study, out, st) != 0)
+        goto out;
+    result = 0;
+out:
+    buf_release(&comparison);
+    return result;
+}
+
+int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st)
+{
+    *out = (struct db_best){0};
+    if (db_begin_read(db, st) != 0) /* one snapshot for all that is read */
+        return -1;
+    int result = db_end(db, read_best(db, study, out, st), st);
+    if (result != 0)
+        db_best_release(out);
+    return result;
+}
+
+void db_best_release(struct db_best *b)
+{
+    for (int i = 0; i < b->choice_count; i++) {
+        free((char *)b->choices[i].impl);
+        free((char *)b->choices[i].schedule);
+    }
+    *b = (struct db_best){0};
+}

@@ -1,0 +1,115 @@
+#include "db/db_int.h"
+
+#include <string.h>
+
+/* Each statement returns one problem a row.  Those that the schema's CHECKs also hold are here to
+ * name the row: SQLite's own check names only the table, so CHECKs are switched off for it. */
+static const char *const rules[] = {
+    "SELECT 'file structure: ' || integrity_check FROM pragma_integrity_check"
+    " WHERE integrity_check <> 'ok'",
+
+    "SELECT format('%s row %s refers to a row of %s that is missing', \"table\","
+    " coalesce(rowid, '(without id)'), parent) FROM pragma_foreign_key_check",
+
+    "SELECT format('plan %d is not within 0..65535', value) FROM plan"
+    " WHERE value NOT BETWEEN 0 AND 65535",
+
+    "SELECT format('segment %d covers operators %d..%d, not a range within 0..14', id, first_op,"
+    " last_op) FROM segment WHERE first_op < 0 OR last_op NOT BETWEEN first_op AND 14",
+
+    "SELECT format('trial %d has the unknown kind \"%w\"', id, kind) FROM trial"
+    " WHERE kind NOT IN ('segment', 'plan', 'final')",
+
+    "SELECT format('trial %d has the unknown status \"%w\"', id, status) FROM trial"
+    " WHERE status NOT IN ('ok', 'censored', 'failed')",
+
+    "SELECT format('trial %d of kind %s names %s plan and %s schedule', id, kind,"
+    " iif(plan IS NULL, 'no', 'a'), iif(schedule IS NULL, 'no', 'a')) FROM trial"
+    " WHERE (kind = 'segment') <> (plan IS NULL) OR (kind = 'segment') = (schedule IS NULL)",
+
+    "SELECT format('trial %d is ok but has no median', id) FROM trial"
+    " WHERE status = 'ok' AND median_ms IS NULL",
+
+    "SELECT format('trial %d has a median of %g ms', id, median_ms) FROM trial"
+    " WHERE median_ms <= 0",
+
+    "SELECT format('trial %d has a median of %g ms outside its interval %g..%g', id, median_ms,"
+    " ci_low_ms, ci_high_ms) FROM trial WHERE median_ms < ci_low_ms OR median_ms > ci_high_ms",
+
+    "SELECT format('trial %d failed without a reason', id) FROM trial"
+    " WHERE status = 'failed' AND reason_code = ''",
+
+    "SELECT format('trial %d belongs to another study than its search', trial.id) FROM trial"
+    " JOIN search ON search.id = trial.search WHERE search.study <> trial.study",
+
+    "SELECT format('trial %d has %d samples stored, %d expected', id, stored, expected) FROM"
+    " (SELECT id, iif(kind = 'final', sample_count, 0) AS expected,"
+    "  (SELECT count(*) FROM sample WHERE trial = trial.id) AS stored FROM trial)"
+    " WHERE stored <> expected",
+
+    "SELECT format('trial %d has samples of rounds %d..%d, not 0..%d', trial, min(round),"
+    " max(round), count(*) - 1) FROM sample GROUP BY trial"
+    " HAVING min(round) <> 0 OR max(round) <> count(*) - 1",
+
+    /* 15 powers of two add up to 2^15 - 1 only if each is there once. */
+    "SELECT format('the choices of trial %d do not cover operators 0..14 once each', trial.id)"
+    " FROM trial LEFT JOIN choice ON choice.trial = trial.id"
+    " LEFT JOIN schedule ON schedule.id = choice.schedule"
+    " LEFT JOIN segment ON segment.id = schedule.segment"
+    " WHERE trial.kind <> 'segment' GROUP BY trial.id"
+    " HAVING total(last_op - first_op + 1) <> 15"
+    " OR total((1 << (last_op + 1)) - (1 << first_op)) <> 32767",
+
+    "SELECT format('trial %d has choices, but is of a segment', trial.id) FROM trial"
+    " JOIN choice ON choice.trial = trial.id WHERE kind = 'segment' GROUP BY trial.id",
+
+    "SELECT format('the choices of trial %d are the segments %s, its plan %d has %s', id, chosen,"
+    " plan, segments) FROM (SELECT trial.id, trial.plan, plan.segments,"
+    "  (SELECT group_concat(text, ' ') FROM"
+    "   (SELECT iif(first_op = last_op, first_op, first_op || '-' || last_op) AS text FROM choice"
+    "    JOIN schedule ON schedule.id = choice.schedule"
+    "    JOIN segment ON segment.id = schedule.segment"
+    "    WHERE choice.trial = trial.id ORDER BY first_op)) AS chosen"
+    "  FROM trial JOIN plan ON plan.value = trial.plan) WHERE chosen <> segments",
+};
+
+static int run_rule(struct db *db, const char *sql, db_check_row *row, void *ctx, int *problems,
+                    struct status *st)
+{
+    sqlite3_stmt *stmt = NULL;
+    int rc = sqlite3_prepare_v2(db->handle, sql, -1, &stmt, NULL);
+    if (rc == SQLITE_OK) {
+        while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+            const unsigned char *problem = sqlite3_column_text(stmt, 0);
+            row(ctx, problem != NULL ? (const char *)problem : "");
+            ++*problems;
+        }
+    }
+    if (rc != SQLITE_DONE)
+        db_fail(db->handle, db->path, rc, st);
+    sqlite3_finalize(stmt);
+    return rc == SQLITE_DONE ? 0 : -1;
+}
+
+static int run_rules(struct db *db, db_check_row *row, void *ctx, int *problems, struct status *st)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
+        int before = *problems;
+        if (run_rule(db, rules[i], row, ctx, problems, st) != 0)
+            return -1;
+        if (i == 0 && *problems > before) /* in a damaged file the rest means nothing */
+            return 0;
+    }
+    return 0;
+}
+
+int db_check(struct db *db, db_check_row *row, void *ctx, int *problems, struct status *st)
+{
+    *problems = 0;
+    sqlite3_exec(db->handle, "PRAGMA ignore_check_constraints = ON", NULL, NULL, NULL);
+    int result = db_begin_read(db, st);
+    if (result == 0)
+        result = db_end(db, run_rules(db, row, ctx, problems, st), st);
+    sqlite3_exec(db->handle, "PRAGMA ignore_check_constraints = OFF", NULL, NULL, NULL);
+    return result;
+}

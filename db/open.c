@@ -1,0 +1,242 @@
+#include "db/db_int.h"
+
+#include <ctype.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* The caller frees. */
+static char *choose_path(const char *path)
+{
+    const char *variable = getenv("FUSEPLAN_DB");
+    if (path == NULL && variable != NULL && variable[0] != '\0')
+        path = variable;
+    if (path != NULL)
+        return mem_strdup(path);
+
+    struct buf text;
+    buf_init(&text);
+    char *dir = file_user_dir(NULL, "FUSEPLAN_DB", "XDG_DATA_HOME", ".local/share");
+    buf_addf(&text, "%s/fuseplan.db", dir);
+    free(dir);
+    return buf_detach(&text);
+}
+
+/* The path as a URI (RFC 3986), so that no character of it means anything to SQLite. */
+static void add_uri(struct buf *uri, const char *path, const char *query)
+{
+    buf_adds(uri, path[0] == '/' ? "file://" : "file:");
+    for (const unsigned char *c = (const unsigned char *)path; *c != '\0'; c++)
+        if (isalnum(*c) || strchr("/._-", *c) != NULL)
+            buf_addf(uri, "%c", *c);
+        else
+            buf_addf(uri, "%%%02X", *c);
+    buf_adds(uri, query);
+}
+
+static int check_path(const char *path, enum db_mode mode, struct status *st)
+{
+    struct stat info;
+    if (path[0] == '\0')
+        return status_set(st, STATUS_USAGE,
+                          "the database's path is empty: give the path of a file");
+    if (stat(path, &info) == 0)
+        return !S_ISDIR(info.st_mode)
+                   ? 0
+                   : status_set(st, STATUS_DATABASE,
+                                "database '%s' is a directory: give the path of a file", path);
+    if (errno != ENOENT)
+        return status_set(st, STATUS_DATABASE, "database '%s' cannot be opened: %s", path,
+                          strerror(errno));
+    return mode == DB_WRITE ? 0
+                            : status_set(st, STATUS_NOT_FOUND,
+                                         "there is no database at '%s' yet: 'fuseplan search' "
+                                         "makes one",
+                                         path);
+}
+
+static int make_parent(const char *path, struct status *st)
+{
+    const char *slash = strrchr(path, '/');
+    if (slash == NULL || slash == path)
+        return 0;
+    char *dir = mem_strdup(path);
+    dir[slash - path] = '\0';
+    int result = file_make_dirs(dir, st);
+    if (result != 0)
+        status_prefix(st, "database '%s'", path);
+    free(dir);
+    return result;
+}
+
+/* What the file says of itself, in one read: also the first time that SQLite looks at it. */
+struct identity {
+    int application_id, version, objects;
+};
+
+static int identify(sqlite3 *handle, struct identity *out)
+{
+    sqlite3_stmt *stmt = NULL;
+    *out = (struct identity){0};
+    int rc = sqlite3_prepare_v2(handle,
+                                "SELECT application_id, user_version, (SELECT count(*) FROM"
+                                " sqlite_schema) FROM pragma_application_id, pragma_user_version",
+                                -1, &stmt, NULL);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_step(stmt);
+    if (rc == SQLITE_ROW) {
+        *out = (struct identity){sqlite3_column_int(stmt, 0), sqlite3_column_int(stmt, 1),
+                                 sqlite3_column_int(stmt, 2)};
+        rc = SQLITE_OK;
+    }
+    sqlite3_finalize(stmt);
+    return rc;
+}
+
+static bool is_empty(const struct identity *i)
+{
+    return i->application_id == 0 && i->version == 0 && i->objects == 0;
+}
+
+static int check_identity(const char *path, const struct identity *i, struct status *st)
+{
+    if (i->application_id != DB_APPLICATION_ID && !is_empty(i))
+        return status_set(st, STATUS_DATABASE,
+                          "database '%s' belongs to another application (application_id 0x%08x): "
+                          "name another file with --db or FUSEPLAN_DB",
+                          path, (unsigned)i->application_id);
+    if (i->version > schema_version)
+        return status_set(st, STATUS_DATABASE,
+                          "database '%s' has schema version %d, from a newer fuseplan; this one "
+                          "knows up to %d: use the newer one, or name another file with --db or "
+                          "FUSEPLAN_DB",
+                          path, i->version, schema_version);
+    return 0;
+}
+
+/* Opens the file and looks inside; returns SQLite's code. */
+static int connect(struct db *db, const char *uri_query, int flags, struct identity *identity)
+{
+    struct buf uri;
+    buf_init(&uri);
+    add_uri(&uri, db->path, uri_query);
+    int rc =
+        sqlite3_open_v2(uri.ptr, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
+    buf_release(&uri);
+    if (rc != SQLITE_OK)
+        return rc;
+    sqlite3_extended_result_codes(db->handle, 1);
+    sqlite3_busy_timeout(db->handle, DB_BUSY_MS);
+    return identify(db->handle, identity);
+}
+
+static bool has_wal(const char *path)
+{
+    struct buf wal;
+    buf_init(&wal);
+    buf_addf(&wal, "%s-wal", path);
+    bool found = file_exists(wal.ptr);
+    buf_release(&wal);
+    return found;
+}
+
+static int open_read(struct db *db, struct status *st)
+{
+    /* For writing where the system lets us, so that the last to close it can remove the -wal and
+     * -shm files that reading makes; query_only keeps it from changing anything. */
+    struct identity identity;
+    int rc = connect(db, "", SQLITE_OPEN_READWRITE, &identity);
+
+    /* In a directory that cannot be written no -wal can be made; where there is none, the file is
+     * all. */
+    if ((rc & 0xff) == SQLITE_CANTOPEN && access(db->path, R_OK) == 0 && !has_wal(db->path)) {
+        sqlite3_close(db->handle);
+        rc = connect(db, "?immutable=1", SQLITE_OPEN_READONLY, &identity);
+    }
+    if (rc != SQLITE_OK)
+        return db_fail(db->handle, db->path, rc, st);
+    if (check_identity(db->path, &identity, st) != 0)
+        return -1;
+    if (is_empty(&identity))
+        return status_set(st, STATUS_NOT_FOUND, "database '%s' is empty", db->path);
+    if (identity.version < schema_version)
+        return status_set(
+            st, STATUS_DATABASE,
+            "database '%s' has schema version %d, this fuseplan reads %d: any command "
+            "that stores, as 'fuseplan search', brings it up to date",
+            db->path, identity.version, schema_version);
+    rc = sqlite3_exec(db->handle, "PRAGMA query_only = ON", NULL, NULL, NULL);
+    return rc == SQLITE_OK ? 0 : db_fail(db->handle, db->path, rc, st);
+}
+
+/* SQLite does not wait for the exclusive lock that the change to WAL needs, so that two that create
+ * a database at once may meet here. */
+static int enter_wal(sqlite3 *handle)
+{
+    double deadline = clock_seconds() + DB_BUSY_MS / 1000.0;
+    int rc;
+    while (((rc = sqlite3_exec(handle, "PRAGMA journal_mode = WAL", NULL, NULL, NULL)) & 0xff) ==
+               SQLITE_BUSY &&
+           clock_seconds() < deadline)
+        sqlite3_sleep(5);
+    return rc;
+}
+
+static int open_write(struct db *db, struct status *st)
+{
+    if (make_parent(db->path, st) != 0)
+        return -1;
+    struct identity identity;
+    int rc = connect(db, "", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &identity);
+    if (rc != SQLITE_OK)
+        return db_fail(db->handle, db->path, rc, st);
+    if (check_identity(db->path, &identity, st) != 0)
+        return -1;
+    if (sqlite3_db_readonly(db->handle, "main") == 1)
+        return db_fail(db->handle, db->path, SQLITE_READONLY, st);
+
+    /* With a WAL, NORMAL keeps every commit through the death of any process.  A power cut may undo
+     * the newest commits, never a part of one; a search measures those again.  FULL would wait for
+     * the disk after each trial. */
+    rc = enter_wal(db->handle);
+    if (rc == SQLITE_OK)
+        rc = sqlite3_exec(db->handle, "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON", NULL,
+                          NULL, NULL);
+    if (rc != SQLITE_OK)
+        return db_fail(db->handle, db->path, rc, st);
+    if (identity.version == schema_version)
+        return 0;
+    return schema_migrate(db->handle, db->path, schema_migrations, schema_version, st);
+}
+
+int db_open(const char *path, enum db_mode mode, struct db **out, struct status *st)
+{
+    *out = NULL;
+    struct db *db = mem_alloc(1, sizeof(*db));
+    db->path = choose_path(path);
+    if (check_path(db->path, mode, st) != 0 ||
+        (mode == DB_READ ? open_read(db, st) : open_write(db, st)) != 0) {
+        db_close(db);
+        return -1;
+    }
+    *out = db;
+    return 0;
+}
+
+void db_close(struct db *db)
+{
+    if (db == NULL)
+        return;
+    for (int i = 0; i < SQL_COUNT; i++)
+        sqlite3_finalize(db->statements[i]);
+    sqlite3_close(db->handle);
+    free(db->path);
+    free(db);
+}
+
+const char *db_path(const struct db *db)
+{
+    return db->path;
+}

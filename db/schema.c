@@ -1,0 +1,204 @@
+#include "db/db_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Version 1.  docs/database.md describes every table; keep it true. */
+static const char create_all[] =
+    "CREATE TABLE target ("
+    "  id INTEGER PRIMARY KEY,"
+    "  kind TEXT NOT NULL,"
+    "  device TEXT NOT NULL,"
+    "  uuid TEXT NOT NULL,"
+    "  capability TEXT NOT NULL,"
+    "  units INTEGER NOT NULL,"
+    "  driver TEXT NOT NULL,"
+    "  compiler TEXT NOT NULL,"
+    "  libraries TEXT NOT NULL,"
+    "  UNIQUE (kind, device, uuid, capability, units, driver, compiler, libraries)"
+    ") STRICT;"
+
+    "CREATE TABLE workload ("
+    "  id INTEGER PRIMARY KEY,"
+    "  text TEXT NOT NULL UNIQUE,"
+    "  batch INTEGER NOT NULL,"
+    "  seq_len INTEGER NOT NULL,"
+    "  heads INTEGER NOT NULL,"
+    "  head_size INTEGER NOT NULL,"
+    "  ffn INTEGER NOT NULL,"
+    "  layers INTEGER NOT NULL,"
+    "  eps REAL NOT NULL,"
+    "  dtype TEXT NOT NULL,"
+    "  lengths TEXT NOT NULL,"
+    "  mask TEXT NOT NULL"
+    ") STRICT;"
+
+    "CREATE TABLE study ("
+    "  id INTEGER PRIMARY KEY,"
+    "  workload INTEGER NOT NULL REFERENCES workload (id),"
+    "  target INTEGER NOT NULL REFERENCES target (id),"
+    "  protocol TEXT NOT NULL,"
+    "  seed INTEGER NOT NULL,"
+    "  init TEXT NOT NULL,"
+    "  created_utc TEXT NOT NULL,"
+    "  UNIQUE (workload, target, protocol, seed, init)"
+    ") STRICT;"
+
+    "CREATE TABLE search ("
+    "  id TEXT PRIMARY KEY,"
+    "  study INTEGER NOT NULL REFERENCES study (id),"
+    "  strategy TEXT NOT NULL,"
+    "  options TEXT NOT NULL,"
+    "  started_utc TEXT NOT NULL,"
+    "  ended_utc TEXT,"
+    "  stopped_by TEXT"
+    ") STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE segment ("
+    "  id INTEGER PRIMARY KEY,"
+    "  first_op INTEGER NOT NULL CHECK (first_op >= 0),"
+    "  last_op INTEGER NOT NULL CHECK (last_op BETWEEN first_op AND 14),"
+    "  UNIQUE (first_op, last_op)"
+    ") STRICT;"
+
+    "CREATE TABLE schedule ("
+    "  id INTEGER PRIMARY KEY,"
+    "  segment INTEGER NOT NULL REFERENCES segment (id),"
+    "  impl TEXT NOT NULL,"
+    "  knobs TEXT NOT NULL,"
+    "  UNIQUE (segment, impl, knobs)"
+    ") STRICT;"
+
+    "CREATE TABLE plan ("
+    "  value INTEGER PRIMARY KEY CHECK (value BETWEEN 0 AND 65535),"
+    "  segments TEXT NOT NULL"
+    ") STRICT;"
+
+    "CREATE TABLE trial ("
+    "  id INTEGER PRIMARY KEY,"
+    "  study INTEGER NOT NULL REFERENCES study (id),"
+    "  search TEXT REFERENCES search (id),"
+    "  kind TEXT NOT NULL CHECK (kind IN ('segment', 'plan', 'final')),"
+    "  plan INTEGER REFERENCES plan (value),"
+    "  schedule INTEGER REFERENCES schedule (id),"
+    "  status TEXT NOT NULL CHECK (status IN ('ok', 'censored', 'failed')),"
+    "  reason_code TEXT NOT NULL,"
+    "  reason TEXT NOT NULL,"
+    "  median_ms REAL,"
+    "  ci_low_ms REAL,"
+    "  ci_high_ms REAL,"
+    "  build_s REAL,"
+    "  verify_s REAL,"
+    "  time_s REAL,"
+    "  relative_error REAL,"
+    "  layers_timed INTEGER NOT NULL,"
+    "  sample_count INTEGER NOT NULL,"
+    "  comparison TEXT NOT NULL,"
+    "  resources TEXT NOT NULL,"
+    "  stored_utc TEXT NOT NULL,"
+    "  CHECK ((kind = 'segment') = (plan IS NULL)),"
+    "  CHECK ((kind = 'segment') = (schedule IS NOT NULL)),"
+    "  CHECK (status <> 'ok' OR median_ms IS NOT NULL),"
+    "  CHECK (status <> 'failed' OR reason_code <> '')"
+    ") STRICT;"
+    "CREATE INDEX trial_by_kind ON trial (study, kind);"
+    "CREATE INDEX trial_by_median ON trial (study, kind, median_ms) WHERE status = 'ok';"
+    "CREATE INDEX trial_by_plan ON trial (study, plan, status) WHERE plan IS NOT NULL;"
+    "CREATE INDEX trial_by_schedule ON trial (study, schedule) WHERE schedule IS NOT NULL;"
+
+    "CREATE TABLE choice ("
+    "  trial INTEGER NOT NULL REFERENCES trial (id),"
+    "  schedule INTEGER NOT NULL REFERENCES schedule (id),"
+    "  PRIMARY KEY (trial, schedule)"
+    ") STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE sample ("
+    "  trial INTEGER NOT NULL REFERENCES trial (id),"
+    "  round INTEGER NOT NULL,"
+    "  ms REAL NOT NULL,"
+    "  PRIMARY KEY (trial, round)"
+    ") STRICT, WITHOUT ROWID;"
+
+    "CREATE TABLE model ("
+    "  id INTEGER PRIMARY KEY,"
+    "  study INTEGER REFERENCES study (id),"
+    "  name TEXT NOT NULL,"
+    "  kind TEXT NOT NULL,"
+    "  features_version INTEGER NOT NULL,"
+    "  data_hash TEXT NOT NULL,"
+    "  seed INTEGER NOT NULL,"
+    "  quantile REAL,"
+    "  threshold_ms REAL,"
+    "  bytes BLOB NOT NULL,"
+    "  report TEXT NOT NULL,"
+    "  trained_utc TEXT NOT NULL"
+    ") STRICT;"
+    "CREATE UNIQUE INDEX model_by_name ON model (coalesce(study, 0), name, kind);";
+
+const char *const schema_migrations[] = {create_all};
+const int schema_version = ARRAY_LEN(schema_migrations);
+
+static int run(sqlite3 *handle, const char *path, const char *sql, struct status *st)
+{
+    int rc = sqlite3_exec(handle, sql, NULL, NULL, NULL);
+    return rc == SQLITE_OK ? 0 : db_fail(handle, path, rc, st);
+}
+
+static int keep_int(void *out, int columns, char **values, char **names)
+{
+    (void)columns;
+    (void)names;
+    *(int *)out = atoi(values[0]);
+    return 0;
+}
+
+/* Rows that point nowhere: what a migration that rebuilds a table could leave. */
+static int check_references(sqlite3 *handle, const char *path, struct status *st)
+{
+    int orphans = 0;
+    int rc = sqlite3_exec(handle, "SELECT count(*) FROM pragma_foreign_key_check", keep_int,
+                          &orphans, NULL);
+    if (rc != SQLITE_OK)
+        return db_fail(handle, path, rc, st);
+    if (orphans > 0)
+        return status_set(st, STATUS_DATABASE,
+                          "database '%s': %d rows point to rows that are missing", path, orphans);
+    return 0;
+}
+
+static int apply(sqlite3 *handle, const char *path, const char *const *migrations, int count,
+                 struct status *st)
+{
+    /* Read inside the transaction: another process may have migrated meanwhile. */
+    int version = 0;
+    int rc = sqlite3_exec(handle, "PRAGMA user_version", keep_int, &version, NULL);
+    if (rc != SQLITE_OK)
+        return db_fail(handle, path, rc, st);
+    for (int v = version; v < count; v++)
+        if (run(handle, path, migrations[v], st) != 0)
+            return status_prefix(st, "cannot migrate from schema version %d to %d", v, v + 1);
+
+    char marks[96];
+    snprintf(marks, sizeof(marks), "PRAGMA application_id = %d; PRAGMA user_version = %d",
+             DB_APPLICATION_ID, version > count ? version : count);
+    if (run(handle, path, marks, st) != 0)
+        return -1;
+    return check_references(handle, path, st);
+}
+
+int schema_migrate(sqlite3 *handle, const char *path, const char *const *migrations, int count,
+                   struct status *st)
+{
+    /* Off, so that a migration may rebuild a table that others refer to; it cannot be changed
+     * inside a transaction. */
+    if (run(handle, path, "PRAGMA foreign_keys = OFF; BEGIN IMMEDIATE", st) != 0)
+        return -1;
+    int result = apply(handle, path, migrations, count, st);
+    if (result == 0)
+        result = run(handle, path, "COMMIT", st);
+    if (!sqlite3_get_autocommit(handle))
+        sqlite3_exec(handle, "ROLLBACK", NULL, NULL, NULL);
+    if (run(handle, path, "PRAGMA foreign_keys = ON", st) != 0)
+        result = -1;
+    return result;
+}

@@ -1,0 +1,177 @@
+#include "db/db_int.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+static const char *const sql_text[SQL_COUNT] = {
+#define X(id, sql) [SQL_##id] = sql,
+#include "db/statements_int.h"
+#undef X
+};
+
+static_assert(DB_BUSY_MS == 5000, "the message of SQLITE_BUSY names the time");
+
+/* What each failure means to a user and what to do about it. */
+static const struct {
+    int code;
+    const char *means;
+} meanings[] = {
+    {SQLITE_BUSY, "is locked by another process; waited 5 s: let that process finish or stop it, "
+                  "then try again"},
+    {SQLITE_FULL, "cannot grow: free some disk space, or keep the database elsewhere with --db or "
+                  "FUSEPLAN_DB"},
+    {SQLITE_READONLY, "cannot be written: change its permissions or its directory's, or name "
+                      "another file with --db or FUSEPLAN_DB"},
+    {SQLITE_PERM, "cannot be opened: change its permissions, or name another file with --db or "
+                  "FUSEPLAN_DB"},
+    {SQLITE_CANTOPEN, "cannot be opened: check the permissions of the file and its directory, or "
+                      "name another file with --db or FUSEPLAN_DB"},
+    {SQLITE_IOERR, "cannot be read or written: check the disk, its free space and the limits on "
+                   "file sizes, or name another file with --db or FUSEPLAN_DB"},
+    {SQLITE_NOTADB, "is not a fuseplan database: name another file with --db or FUSEPLAN_DB"},
+    {SQLITE_CORRUPT, "is damaged: move it away to start afresh; sqlite3's .recover command saves "
+                     "what can be read"},
+};
+
+static const char *meaning_of(int rc)
+{
+    for (size_t i = 0; i < ARRAY_LEN(meanings); i++)
+        if (meanings[i].code == (rc & 0xff)) /* the primary code of an extended one */
+            return meanings[i].means;
+    return "cannot be used";
+}
+
+int db_fail(sqlite3 *handle, const char *path, int rc, struct status *st)
+{
+    int error = handle != NULL ? sqlite3_system_errno(handle) : 0;
+    bool system = error != 0 && ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CANTOPEN);
+    const char *detail = system           ? strerror(error)
+                         : handle != NULL ? sqlite3_errmsg(handle)
+                                          : sqlite3_errstr(rc);
+    return status_set(st, STATUS_DATABASE, "database '%s' %s (%s)", path, meaning_of(rc), detail);
+}
+
+struct query query_start(struct db *db, enum db_statement id)
+{
+    sqlite3_stmt **stmt = &db->statements[id];
+    int rc = SQLITE_OK;
+    if (*stmt == NULL)
+        rc =
+            sqlite3_prepare_v3(db->handle, sql_text[id], -1, SQLITE_PREPARE_PERSISTENT, stmt, NULL);
+    return (struct query){.db = db, .stmt = *stmt, .rc = rc};
+}
+
+/* Keeps the first failure: after a failed prepare every bind is a misuse, which must not hide it.
+ */
+static void bound(struct query *q, int rc)
+{
+    if (q->rc == SQLITE_OK)
+        q->rc = rc;
+}
+
+void query_int(struct query *q, int64_t value)
+{
+    bound(q, sqlite3_bind_int64(q->stmt, ++q->bound, value));
+}
+
+void query_real(struct query *q, double value)
+{
+    bound(q, sqlite3_bind_double(q->stmt, ++q->bound, value));
+}
+
+void query_text(struct query *q, const char *value)
+{
+    bound(q, sqlite3_bind_text(q->stmt, ++q->bound, value != NULL ? value : "", -1, SQLITE_STATIC));
+}
+
+void query_null(struct query *q)
+{
+    bound(q, sqlite3_bind_null(q->stmt, ++q->bound));
+}
+
+void query_blob(struct query *q, const void *bytes, size_t len)
+{
+    bound(q, sqlite3_bind_blob64(q->stmt, ++q->bound, len > 0 ? bytes : "", len, SQLITE_STATIC));
+}
+
+int query_row(struct query *q, struct status *st)
+{
+    if (q->rc == SQLITE_OK) {
+        int rc = sqlite3_step(q->stmt);
+        if (rc == SQLITE_ROW || rc == SQLITE_DONE)
+            return rc == SQLITE_ROW;
+        q->rc = rc;
+    }
+    return db_fail(q->db->handle, q->db->path, q->rc, st);
+}
+
+void query_end(struct query *q)
+{
+    if (q->stmt == NULL)
+        return;
+    sqlite3_reset(q->stmt);
+    sqlite3_clear_bindings(q->stmt);
+}
+
+int query_run(struct query *q, struct status *st)
+{
+    int row;
+    while ((row = query_row(q, st)) > 0)
+        ;
+    query_end(q);
+    return row;
+}
+
+int query_one_int(struct query *q, int64_t *out, struct status *st)
+{
+    int row = query_row(q, st);
+    if (row > 0)
+        *out = column_int(q, 0);
+    query_end(q);
+    return row;
+}
+
+int64_t column_int(const struct query *q, int column)
+{
+    return sqlite3_column_int64(q->stmt, column);
+}
+
+double column_real(const struct query *q, int column)
+{
+    return sqlite3_column_type(q->stmt, column) == SQLITE_NULL
+               ? NAN
+               : sqlite3_column_double(q->stmt, column);
+}
+
+const char *column_text(const struct query *q, int column)
+{
+    const unsigned char *text = sqlite3_column_text(q->stmt, column);
+    return text != NULL ? (const char *)text : "";
+}
+
+int db_begin_read(struct db *db, struct status *st)
+{
+    struct query q = query_start(db, SQL_BEGIN_READ);
+    return query_run(&q, st);
+}
+
+int db_begin_write(struct db *db, struct status *st)
+{
+    struct query q = query_start(db, SQL_BEGIN_WRITE);
+    return query_run(&q, st);
+}
+
+int db_end(struct db *db, int result, struct status *st)
+{
+    if (result == 0) {
+        struct query commit = query_start(db, SQL_COMMIT);
+        result = query_run(&commit, st);
+    }
+    if (!sqlite3_get_autocommit(db->handle)) { /* some failures roll back by themselves */
+        struct status ignored = STATUS_INIT;
+        struct query rollback = query_start(db, SQL_ROLLBACK);
+        query_run(&rollback, &ignored);
+    }
+    return result;
+}

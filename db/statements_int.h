@@ -1,0 +1,91 @@
+/* The statements that db runs, as X(ID, sql): included once for each list made of it.  EXPLAIN
+ * QUERY PLAN shows no scan of trial, choice or sample in any but INFO; tests/db/check_schema.c
+ * holds that. */
+X(BEGIN_READ, "BEGIN")
+X(BEGIN_WRITE, "BEGIN IMMEDIATE")
+X(COMMIT, "COMMIT")
+X(ROLLBACK, "ROLLBACK")
+
+X(WORKLOAD_ADD, "INSERT INTO workload (text, batch, seq_len, heads, head_size, ffn, layers,"
+                " eps, dtype, lengths, mask)"
+                " VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING")
+X(WORKLOAD_FIND, "SELECT id FROM workload WHERE text = ?")
+X(TARGET_ADD, "INSERT INTO target (kind, device, uuid, capability, units, driver, compiler,"
+              " libraries) VALUES (?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING")
+X(TARGET_FIND, "SELECT id FROM target WHERE kind = ? AND device = ? AND uuid = ?"
+               " AND capability = ? AND units = ? AND driver = ? AND compiler = ?"
+               " AND libraries = ?")
+X(STUDY_ADD, "INSERT INTO study (workload, target, protocol, seed, init, created_utc)"
+             " VALUES (?,?,?,?,?,?) ON CONFLICT DO NOTHING")
+X(STUDY_FIND, "SELECT id FROM study WHERE workload = ? AND target = ? AND protocol = ?"
+              " AND seed = ? AND init = ?")
+X(STUDY_NEWEST, "SELECT study.id FROM workload"
+                " JOIN study ON study.workload = workload.id"
+                " JOIN target ON target.id = study.target"
+                " WHERE workload.text = ? AND target.kind = ?"
+                " ORDER BY max(coalesce((SELECT max(id) FROM trial"
+                "   WHERE study = study.id AND kind = 'plan'), 0),"
+                "  coalesce((SELECT max(id) FROM trial"
+                "   WHERE study = study.id AND kind = 'final'), 0)) DESC, study.id DESC")
+
+X(SEGMENT_ADD, "INSERT INTO segment (first_op, last_op) VALUES (?,?) ON CONFLICT DO NOTHING")
+X(SCHEDULE_ADD, "INSERT INTO schedule (segment, impl, knobs)"
+                " SELECT id, ?3, ?4 FROM segment WHERE first_op = ?1 AND last_op = ?2"
+                " ON CONFLICT DO NOTHING")
+X(SCHEDULE_FIND, "SELECT schedule.id FROM segment"
+                 " JOIN schedule ON schedule.segment = segment.id"
+                 " WHERE first_op = ? AND last_op = ? AND impl = ? AND knobs = ?")
+X(PLAN_ADD, "INSERT INTO plan (value, segments) VALUES (?,?) ON CONFLICT DO NOTHING")
+X(TRIAL_ADD, "INSERT INTO trial (study, search, kind, plan, schedule, status, reason_code,"
+             " reason, median_ms, ci_low_ms, ci_high_ms, build_s, verify_s, time_s,"
+             " relative_error, layers_timed, sample_count, comparison, resources,"
+             " stored_utc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+X(CHOICE_ADD, "INSERT INTO choice (trial, schedule) VALUES (?,?)")
+X(SAMPLE_ADD, "INSERT INTO sample (trial, round, ms) VALUES (?,?,?)")
+X(TRIALS, "SELECT id, plan, schedule, status, reason_code, reason, median_ms, ci_low_ms,"
+          " ci_high_ms, build_s, verify_s, time_s, relative_error, layers_timed,"
+          " sample_count, comparison, resources, search FROM trial"
+          " WHERE study = ? AND kind = ? ORDER BY id")
+X(SCHEDULE, "SELECT first_op, last_op, impl, knobs FROM schedule"
+            " JOIN segment ON segment.id = schedule.segment WHERE schedule.id = ?")
+X(CHOICES, "SELECT first_op, last_op, impl, knobs FROM choice"
+           " JOIN schedule ON schedule.id = choice.schedule"
+           " JOIN segment ON segment.id = schedule.segment"
+           " WHERE choice.trial = ? ORDER BY first_op")
+
+X(BEST, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison FROM trial"
+        " WHERE study = ? AND kind = ? AND status = 'ok' ORDER BY median_ms, id LIMIT 1")
+X(BESIDE, "SELECT median_ms FROM trial WHERE study = ? AND plan = ? AND kind = ?"
+          " AND comparison = ? AND status = 'ok' ORDER BY id DESC LIMIT 1")
+X(BEST_CHOICES, "SELECT first_op, last_op, impl, knobs, (SELECT median_ms FROM trial"
+                "   WHERE trial.study = ?2 AND trial.schedule = choice.schedule"
+                "   AND status = 'ok' ORDER BY id DESC LIMIT 1) FROM choice"
+                " JOIN schedule ON schedule.id = choice.schedule"
+                " JOIN segment ON segment.id = schedule.segment"
+                " WHERE choice.trial = ?1 ORDER BY first_op")
+/* A plan that was ever ok is ok, else one that failed is failed: the order of the names. */
+X(PLAN_COUNTS, "SELECT count(*), count(*) FILTER (WHERE status = 'failed'),"
+               " count(*) FILTER (WHERE status = 'censored') FROM (SELECT max(status) AS"
+               " status FROM trial WHERE study = ? AND plan IS NOT NULL GROUP BY plan)")
+
+X(SEARCH_ADD, "INSERT INTO search (id, study, strategy, options, started_utc)"
+              " VALUES (lower(hex(randomblob(16))),?,?,?,?) RETURNING id")
+X(SEARCH_END, "UPDATE search SET stopped_by = ?, ended_utc = ? WHERE id = ?")
+X(MODEL_PUT, "INSERT INTO model (study, name, kind, features_version, data_hash, seed,"
+             " quantile, threshold_ms, bytes, report, trained_utc)"
+             " VALUES (nullif(?, 0),?,?,?,?,?,?,?,?,?,?)"
+             " ON CONFLICT (coalesce(study, 0), name, kind) DO UPDATE SET"
+             " features_version = excluded.features_version,"
+             " data_hash = excluded.data_hash, seed = excluded.seed,"
+             " quantile = excluded.quantile, threshold_ms = excluded.threshold_ms,"
+             " bytes = excluded.bytes, report = excluded.report,"
+             " trained_utc = excluded.trained_utc")
+X(MODEL_GET, "SELECT features_version, data_hash, seed, quantile, threshold_ms, bytes, report"
+             " FROM model WHERE coalesce(study, 0) = ? AND name = ? AND kind = ?")
+X(INFO, "SELECT (SELECT user_version FROM pragma_user_version),"
+        " (SELECT page_count FROM pragma_page_count)"
+        "  * (SELECT page_size FROM pragma_page_size),"
+        " (SELECT count(*) FROM study), (SELECT count(*) FROM workload),"
+        " (SELECT count(*) FROM target), (SELECT count(*) FROM trial),"
+        " (SELECT count(*) FROM sample), (SELECT count(*) FROM model),"
+        " (SELECT count(*) FROM search)")

@@ -1,0 +1,99 @@
+#include "db/db_int.h"
+
+static int add_workload(struct db *db, const struct db_workload *w, int64_t *id, struct status *st)
+{
+    struct query add = query_start(db, SQL_WORKLOAD_ADD);
+    query_text(&add, w->text);
+    query_int(&add, w->batch);
+    query_int(&add, w->seq_len);
+    query_int(&add, w->heads);
+    query_int(&add, w->head_size);
+    query_int(&add, w->ffn);
+    query_int(&add, w->layers);
+    query_real(&add, w->eps);
+    query_text(&add, w->dtype);
+    query_text(&add, w->lengths);
+    query_text(&add, w->mask);
+    if (query_run(&add, st) != 0)
+        return -1;
+
+    struct query find = query_start(db, SQL_WORKLOAD_FIND);
+    query_text(&find, w->text);
+    return query_one_int(&find, id, st);
+}
+
+static void bind_target(struct query *q, const struct db_target *t)
+{
+    query_text(q, t->kind);
+    query_text(q, t->device);
+    query_text(q, t->uuid);
+    query_text(q, t->capability);
+    query_int(q, t->units);
+    query_text(q, t->driver);
+    query_text(q, t->compiler);
+    query_text(q, t->libraries);
+}
+
+static int add_target(struct db *db, const struct db_target *t, int64_t *id, struct status *st)
+{
+    struct query add = query_start(db, SQL_TARGET_ADD);
+    bind_target(&add, t);
+    if (query_run(&add, st) != 0)
+        return -1;
+
+    struct query find = query_start(db, SQL_TARGET_FIND);
+    bind_target(&find, t);
+    return query_one_int(&find, id, st);
+}
+
+static void bind_study(struct query *q, int64_t workload, int64_t target, const char *protocol,
+                       const struct db_workload *w)
+{
+    query_int(q, workload);
+    query_int(q, target);
+    query_text(q, protocol);
+    query_int(q, (int64_t)w->seed);
+    query_text(q, w->init);
+}
+
+static int add_study(struct db *db, const struct db_workload *w, const struct db_target *t,
+                     const char *protocol, int64_t *study, struct status *st)
+{
+    int64_t workload = 0, target = 0;
+    if (add_workload(db, w, &workload, st) < 0 || add_target(db, t, &target, st) < 0)
+        return -1;
+
+    char now[CLOCK_UTC_SIZE];
+    struct query add = query_start(db, SQL_STUDY_ADD);
+    bind_study(&add, workload, target, protocol, w);
+    query_text(&add, clock_utc(now));
+    if (query_run(&add, st) != 0)
+        return -1;
+
+    struct query find = query_start(db, SQL_STUDY_FIND);
+    bind_study(&find, workload, target, protocol, w);
+    return query_one_int(&find, study, st) < 0 ? -1 : 0;
+}
+
+int db_study(struct db *db, const struct db_workload *w, const struct db_target *t,
+             const char *protocol, int64_t *study, struct status *st)
+{
+    *study = 0;
+    if (db_begin_write(db, st) != 0)
+        return -1;
+    return db_end(db, add_study(db, w, t, protocol, study, st), st);
+}
+
+int db_study_find(struct db *db, const char *workload_text, const char *target_kind, int64_t *study,
+                  struct status *st)
+{
+    *study = 0;
+    struct query q = query_start(db, SQL_STUDY_NEWEST);
+    query_text(&q, workload_text);
+    query_text(&q, target_kind);
+    int found = query_one_int(&q, study, st);
+    if (found == 0)
+        return status_set(st, STATUS_NOT_FOUND, "nothing is stored in '%s' for %s on %s",
+                          db_path(db), workload_text, target_kind);
+    return found < 0 ? -1 : 0;
+}
