@@ -118,6 +118,12 @@ int number_parse_double(const char *what, const char *text, double lo, double hi
 /* "1.5 GiB", into out (at least 32 bytes); returns out. */
 char *number_bytes(uint64_t bytes, char out[32]);
 
+/* ---- nearest.c: did you mean? ------------------------------------------------------------------
+ *
+ * The word of the list with the fewest edits from `word`, the first of equals; null where none is
+ * within 1 + length/3 edits. */
+const char *nearest_word(const char *word, const char *const *list, int n);
+
 /* ---- random.c: splitmix64, the same on every machine ------------------------------------------
  */
 
