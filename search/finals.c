@@ -1,0 +1,116 @@
+#include "search/search_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* How many of the fastest plans are timed again, the references apart. */
+enum { FASTEST = 4, FINALISTS_MAX = FASTEST + 3 };
+
+int additive_best(const struct tuner *t)
+{
+    int best = -1;
+    double best_ms = INFINITY;
+    for (int i = 0; i < t->space_count; i++) {
+        double ms = additive_ms(&t->segments.times, plan_from_value(t->space[i]));
+        if (ms < best_ms) {
+            best = t->space[i];
+            best_ms = ms;
+        }
+    }
+    return best;
+}
+
+static bool has(const int *values, int count, int value)
+{
+    for (int i = 0; i < count; i++)
+        if (values[i] == value)
+            return true;
+    return false;
+}
+
+static bool ran(const struct history *h, int value)
+{
+    for (int i = 0; i < h->count; i++)
+        if ((int)h->items[i].value == value)
+            return h->items[i].outcome.status == OUTCOME_OK;
+    return false;
+}
+
+/* The index of the fastest plan that is not among values; -1 where none is left. */
+static int fastest_but(const struct history *h, const int *values, int count)
+{
+    int best = -1;
+    for (int i = 0; i < h->count; i++) {
+        const struct observation *item = &h->items[i];
+        if (item->outcome.status != OUTCOME_OK || has(values, count, (int)item->value))
+            continue;
+        if (best < 0 || item->outcome.ms < h->items[best].outcome.ms)
+            best = i;
+    }
+    return best;
+}
+
+/* Only plans that ran before: a final adds certainty, never a plan to the count. */
+static int choose(const struct tuner *t, int out[FINALISTS_MAX])
+{
+    int count = 0;
+    for (int i; count < FASTEST && (i = fastest_but(&t->history, out, count)) >= 0;)
+        out[count++] = (int)t->history.items[i].value;
+    const int others[] = {VALUE_UNFUSED, VALUE_FIRST_VERSION, additive_best(t)};
+    for (size_t i = 0; i < ARRAY_LEN(others); i++)
+        if (ran(&t->history, others[i]) && !has(out, count, others[i]))
+            out[count++] = others[i];
+    return count;
+}
+
+static int count_row(void *ctx, const struct db_trial *row)
+{
+    (void)row;
+    ++*(int *)ctx;
+    return 1;
+}
+
+/* Nothing was measured since the last finals. */
+static int finals_known(struct tuner *t, bool *known, struct status *st)
+{
+    int stored = 0;
+    if (db_trials(t->db, t->study, DB_TRIAL_FINAL, count_row, &stored, st) < 0)
+        return -1;
+    *known = t->new_trials == 0 && stored > 0;
+    return 0;
+}
+
+static int compare(struct tuner *t, const int *values, int count, struct status *st)
+{
+    struct candidate *candidates = mem_alloc((size_t)count, sizeof(*candidates));
+    struct trial trials[FINALISTS_MAX] = {0};
+    int rc = 0;
+    for (int i = 0; i < count && rc == 0; i++)
+        rc = segment_table_candidate(&t->segments, plan_from_value((unsigned)values[i]),
+                                     &candidates[i], st);
+    struct sampling how = sampling_final;
+    how.max_seconds = fmin(how.max_seconds, (t->end - clock_seconds()) / count);
+    how.min_seconds = fmin(how.min_seconds, how.max_seconds);
+    if (rc == 0)
+        rc = bench_compare(t->bench, candidates, count, &how, trials, st);
+    for (int i = count - 1; i >= 0 && rc == 0; i--) /* references first: no winner without them */
+        rc = trial_store(t->db, t->study, DB_TRIAL_FINAL, &candidates[i], &trials[i], t->search_id,
+                         st);
+    for (int i = 0; i < count; i++)
+        trial_release(&trials[i]);
+    free(candidates);
+    return rc;
+}
+
+int measure_finals(struct tuner *t, struct status *st)
+{
+    int values[FINALISTS_MAX];
+    bool known;
+    if (finals_known(t, &known, st) < 0)
+        return -1;
+    int count = known ? 0 : choose(t, values);
+    if (count == 0 || clock_seconds() >= t->end)
+        return 0;
+    tuner_say(t, "timing %d finalists side by side", count);
+    return compare(t, values, count, st);
+}

@@ -1,0 +1,55 @@
+#include "search/search_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+bool history_has(const struct history *h, unsigned value)
+{
+    return h->seen[value / 64] >> (value % 64) & 1;
+}
+
+void history_add(struct history *h, unsigned value, struct outcome o)
+{
+    if (h->count == h->cap) {
+        h->cap = h->cap > 0 ? 2 * h->cap : 64;
+        h->items = mem_resize(h->items, (size_t)h->cap, sizeof(*h->items));
+    }
+    h->items[h->count++] = (struct observation){.value = value, .outcome = o};
+    h->seen[value / 64] |= UINT64_C(1) << (value % 64);
+}
+
+void history_release(struct history *h)
+{
+    free(h->items);
+    memset(h, 0, sizeof(*h));
+}
+
+int history_best(const struct history *h)
+{
+    int best = -1;
+    for (int i = 0; i < h->count; i++) {
+        const struct outcome *o = &h->items[i].outcome;
+        if (o->status == OUTCOME_OK && (best < 0 || o->ms < h->items[best].outcome.ms))
+            best = i;
+    }
+    return best;
+}
+
+void training_of(const struct history *h, struct training *out)
+{
+    *out = (struct training){.values = mem_alloc((size_t)h->count + 1, sizeof(*out->values)),
+                             .ms = mem_alloc((size_t)h->count + 1, sizeof(*out->ms))};
+    for (int i = 0; i < h->count; i++) {
+        const struct observation *item = &h->items[i];
+        if (item->outcome.status == OUTCOME_FAILED)
+            continue;
+        out->values[out->count] = item->value;
+        out->ms[out->count++] = item->outcome.ms;
+    }
+}
+
+void training_release(struct training *t)
+{
+    free(t->values);
+    free(t->ms);
+}

@@ -1,0 +1,176 @@
+#include "search/search_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FOLDS = 5 };
+
+/* ---- what the database holds ------------------------------------------------------------------
+ */
+
+static struct outcome outcome_of_row(const struct db_trial *row)
+{
+    if (strcmp(row->status, "ok") == 0)
+        return (struct outcome){OUTCOME_OK, row->median_ms};
+    if (strcmp(row->status, "censored") == 0)
+        return (struct outcome){OUTCOME_CENSORED, row->median_ms};
+    return (struct outcome){OUTCOME_FAILED, NAN};
+}
+
+static int history_row(void *ctx, const struct db_trial *row)
+{
+    struct history *h = ctx;
+    if (!history_has(h, (unsigned)row->value))
+        history_add(h, (unsigned)row->value, outcome_of_row(row));
+    return 0;
+}
+
+int study_history(struct db *db, int64_t study, struct history *out, struct status *st)
+{
+    return db_trials(db, study, DB_TRIAL_PLAN, history_row, out, st);
+}
+
+int study_segments(struct db *db, int64_t study, enum target_kind target, struct segment_times *out,
+                   struct status *st)
+{
+    struct segment_table table;
+    segment_table_init(&table, target);
+    int rc = segment_table_read(&table, db, study, st);
+    *out = table.times;
+    segment_table_release(&table);
+    return rc;
+}
+
+struct loading {
+    struct model **out;
+    struct status *st;
+    int rc;
+};
+
+static int load_row(void *ctx, const struct db_model *m)
+{
+    struct loading *l = ctx;
+    l->rc = model_load(m->bytes, m->len, l->out, l->st);
+    return 0;
+}
+
+int study_model(struct db *db, int64_t study, struct model **out, struct status *st)
+{
+    *out = NULL;
+    struct loading l = {.out = out, .st = st};
+    if (db_model_get(db, study, STUDY_MODEL, STUDY_MODEL_KIND, load_row, &l, st) < 0)
+        return -1;
+    return l.rc;
+}
+
+/* ---- what it has taught -----------------------------------------------------------------------
+ */
+
+static void data_hash(const struct model_data *data, char out[HASH_TEXT_SIZE])
+{
+    struct buf text;
+    buf_init(&text);
+    for (int i = 0; i < data->count; i++)
+        buf_addf(&text, "%u %a\n", data->values[i], data->ms[i]);
+    hash_text(text.ptr, text.len, out);
+    buf_release(&text);
+}
+
+/* JSON has no NaN. */
+static void json_number(struct buf *out, const char *key, double value, const char *end)
+{
+    buf_addf(out, "\"%s\": ", key);
+    if (isfinite(value))
+        buf_addf(out, "%.6g%s", value, end);
+    else
+        buf_addf(out, "null%s", end);
+}
+
+static void report_json(const struct model_report *r, struct buf *out)
+{
+    buf_addf(out, "{\"folds\": %d, \"count\": %d, ", r->folds, r->count);
+    json_number(out, "spearman", r->spearman, ", ");
+    json_number(out, "top1_regret", r->top1_regret, ", ");
+    json_number(out, "auc", r->auc, ", ");
+    json_number(out, "recall_best", r->recall_best, "}");
+}
+
+static int store_model(struct tuner *t, const struct model_options *options,
+                       const struct model_data *data, const struct model *model,
+                       const struct model_report *report, struct status *st)
+{
+    struct buf bytes, json;
+    buf_init(&bytes);
+    buf_init(&json);
+    char hash[HASH_TEXT_SIZE];
+    data_hash(data, hash);
+    report_json(report, &json);
+    int rc = model_save(model, &bytes, st);
+    struct db_model row = {.name = STUDY_MODEL,
+                           .kind = STUDY_MODEL_KIND,
+                           .features_version = FEATURES_VERSION,
+                           .data_hash = hash,
+                           .seed = options->seed,
+                           .quantile = options->quantile,
+                           .threshold_ms = model_threshold_ms(model),
+                           .bytes = bytes.ptr,
+                           .len = bytes.len,
+                           .report = json.ptr};
+    if (rc == 0)
+        rc = db_model_put(t->db, t->study, &row, st);
+    buf_release(&bytes);
+    buf_release(&json);
+    return rc;
+}
+
+/* The share of the space that was not measured and is predicted to be faster than the best. */
+static int expected_faster(struct tuner *t, struct model *model, double *share, struct status *st)
+{
+    int best = history_best(&t->history), open = 0, faster = 0;
+    if (best < 0 || t->space_count == 0)
+        return 0;
+    unsigned *values = mem_alloc((size_t)t->space_count, sizeof(*values));
+    double *ms = mem_alloc((size_t)t->space_count, sizeof(*ms));
+    for (int i = 0; i < t->space_count; i++)
+        if (!history_has(&t->history, t->space[i]))
+            values[open++] = t->space[i];
+    int rc = 0;
+    if (open > 0)
+        rc = model_predict(model, values, open, &t->segments.times, ms, NULL, st);
+    for (int i = 0; i < open && rc == 0; i++)
+        faster += ms[i] < t->history.items[best].outcome.ms;
+    if (rc == 0)
+        *share = (double)faster / t->space_count;
+    free(values);
+    free(ms);
+    return rc;
+}
+
+int learn_study(struct tuner *t, struct tune_report *out, struct status *st)
+{
+    struct training training;
+    training_of(&t->history, &training);
+    struct model_data data = {
+        .count = training.count, .values = training.values, .ms = training.ms};
+    struct model_options options = {
+        .features = FEATURES_PLAN, .seed = t->o->search.seed, .quantile = t->o->search.quantile};
+    struct model_report report = {
+        .spearman = NAN, .top1_regret = NAN, .auc = NAN, .recall_best = NAN};
+    struct model *model = NULL;
+    int rc = 0;
+    if (data.count < 2 * FOLDS)
+        goto out;
+    rc = -1;
+    if (model_train(&options, &data, &t->segments.times, &model, st) < 0 ||
+        model_cross_validate(&options, &data, &t->segments.times, FOLDS, &report, st) < 0 ||
+        store_model(t, &options, &data, model, &report, st) < 0 ||
+        expected_faster(t, model, &out->expected_faster_share, st) < 0)
+        goto out;
+    out->model_spearman = report.spearman;
+    rc = 0;
+out:
+    model_free(model);
+    training_release(&training);
+    return rc;
+}

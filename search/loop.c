@@ -1,0 +1,151 @@
+#include "search/search_int.h"
+
+#include <math.h>
+
+const char *const search_stop_names[STOP_COUNT] = {
+    [STOP_BUDGET] = "budget",           [STOP_TIME] = "time",
+    [STOP_CONVERGED] = "converged",     [STOP_SPACE] = "space",
+    [STOP_INTERRUPTED] = "interrupted",
+};
+
+struct loop {
+    const struct search_options *o;
+    const struct evaluator *e;
+    struct history *h;
+    search_progress *progress;
+    void *progress_ctx;
+    struct search_result *out;
+    double start, last_cost; /* seconds; of the last measurement */
+};
+
+/* Whether one more measurement, if it takes as long as the last, is not to be begun. */
+static bool must_stop(struct loop *l)
+{
+    const struct search_options *o = l->o;
+    if (o->stop && *o->stop) {
+        l->out->stopped_by = STOP_INTERRUPTED;
+        return true;
+    }
+    if (o->budget > 0 && l->h->count >= o->budget) {
+        l->out->stopped_by = STOP_BUDGET;
+        return true;
+    }
+    if (o->time_limit_s > 0 && l->e->now(l->e->ctx) - l->start + l->last_cost >= o->time_limit_s) {
+        l->out->stopped_by = STOP_TIME;
+        return true;
+    }
+    return false;
+}
+
+/* The part of a space that may be proposed; returns its size. */
+static int open_space(const struct loop *l, const uint16_t *space, int count, uint16_t *open)
+{
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        bool fails = l->e->fails && l->e->fails(l->e->ctx, space[i]);
+        if (!fails && !history_has(l->h, space[i]))
+            open[n++] = space[i];
+    }
+    return n;
+}
+
+static double best_of_first(const struct history *h, int count)
+{
+    struct history part = {.items = h->items, .count = count};
+    int best = history_best(&part);
+    return best < 0 ? NAN : h->items[best].outcome.ms;
+}
+
+/* See search.h.  Comparisons with NaN are false: without a best plan or an expectation a search
+ * goes on. */
+static bool converged(const struct history *h, double expected_ms)
+{
+    if (h->count < CONVERGED_MIN)
+        return false;
+    double best_ms = best_of_first(h, h->count);
+    double before_ms = best_of_first(h, h->count - CONVERGED_PATIENCE);
+    double worthwhile_ms = best_ms * (1 - CONVERGED_GAIN);
+    return before_ms * (1 - CONVERGED_GAIN) < best_ms && expected_ms > worthwhile_ms;
+}
+
+/* Returns 1 where the user interrupts. */
+static int measure(struct loop *l, unsigned value, struct status *st)
+{
+    double begin = l->e->now(l->e->ctx);
+    struct outcome o;
+    if (l->e->measure(l->e->ctx, value, &o, st) < 0) {
+        if (st->code != STATUS_INTERRUPTED)
+            return -1;
+        *st = STATUS_INIT;
+        l->out->stopped_by = STOP_INTERRUPTED;
+        return 1;
+    }
+    l->last_cost = l->e->now(l->e->ctx) - begin;
+    history_add(l->h, value, o);
+    l->out->new_trials++;
+    if (l->progress)
+        l->progress(l->progress_ctx, l->h, &l->h->items[l->h->count - 1]);
+    return 0;
+}
+
+static int measure_batch(struct loop *l, const struct proposal *p, struct status *st)
+{
+    for (int i = 0; i < p->count; i++) {
+        if (must_stop(l))
+            return 1;
+        int rc = measure(l, p->values[i], st);
+        if (rc != 0)
+            return rc;
+    }
+    return 0;
+}
+
+/* One batch; returns 1 where the search is over, -1 on a failure. */
+static int step(struct loop *l, const uint16_t *space, int count, struct rng *rng,
+                struct status *st)
+{
+    if (must_stop(l))
+        return 1;
+    uint16_t open[PLAN_SPACE];
+    struct strategy_context c = {.space = open,
+                                 .space_count = open_space(l, space, count, open),
+                                 .history = l->h,
+                                 .segments = l->e->segments ? l->e->segments(l->e->ctx) : NULL,
+                                 .rng = rng,
+                                 .quantile = l->o->quantile,
+                                 .seed = l->o->seed};
+    if (c.space_count == 0) {
+        l->out->stopped_by = STOP_SPACE;
+        return 1;
+    }
+    int room = l->o->budget > 0 ? l->o->budget - l->h->count : PROPOSAL_MAX;
+    struct proposal p;
+    if (l->o->strategy->propose(&c, room < PROPOSAL_MAX ? room : PROPOSAL_MAX, &p, st) < 0)
+        return -1;
+    if (converged(l->h, p.expected_ms)) {
+        l->out->stopped_by = STOP_CONVERGED;
+        return 1;
+    }
+    return measure_batch(l, &p, st);
+}
+
+int search_loop(const struct search_options *o, const struct evaluator *e, struct history *h,
+                search_progress *progress, void *ctx, struct search_result *out, struct status *st)
+{
+    *out = (struct search_result){.best = -1};
+    uint16_t space[PLAN_SPACE];
+    int count = plan_space(o->space_lo, o->space_hi, space);
+    struct loop l = {.o = o,
+                     .e = e,
+                     .h = h,
+                     .progress = progress,
+                     .progress_ctx = ctx,
+                     .out = out,
+                     .start = e->now(e->ctx)};
+    struct rng rng = {.state = splitmix64(o->seed)};
+    int rc = 0;
+    while (rc == 0)
+        rc = step(&l, space, count, &rng, st);
+    out->best = history_best(h);
+    return rc < 0 ? -1 : 0;
+}

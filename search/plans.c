@@ -1,0 +1,81 @@
+/* The evaluator of a real target: builds, verifies and times a plan, and stores the trial. */
+#include "search/search_int.h"
+
+#include <math.h>
+
+/* A plan failed: times the segments of it that were not tried alone, so that a broken one is found
+ * out and no other plan with it is built. */
+static int find_culprit(struct tuner *t, struct plan p, struct status *st)
+{
+    int slots[OP_COUNT];
+    int count = plan_slots(p, slots);
+    int rc = tune_slots(t, slots, count, t->end, st);
+    if (rc < 0 && st->code == STATUS_INTERRUPTED) { /* the loop sees the same flag */
+        *st = STATUS_INIT;
+        return 0;
+    }
+    return rc;
+}
+
+static struct outcome outcome_of(const struct trial *trial)
+{
+    static const enum outcome_status of[] = {[TRIAL_OK] = OUTCOME_OK,
+                                             [TRIAL_CENSORED] = OUTCOME_CENSORED,
+                                             [TRIAL_FAILED] = OUTCOME_FAILED};
+    return (struct outcome){of[trial->status],
+                            trial->status == TRIAL_FAILED ? NAN : trial->ms.median};
+}
+
+static int measure_plan(void *ctx, unsigned value, struct outcome *out, struct status *st)
+{
+    struct tuner *t = ctx;
+    struct plan plan = plan_from_value(value);
+    struct candidate c;
+    struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
+    struct sampling how = sampling_search;
+    int best = history_best(&t->history), rc = 0;
+    if (best >= 0)
+        how.censor_above_ms = HOPELESS_RATIO * t->history.items[best].outcome.ms;
+    bool broken = segment_table_candidate(&t->segments, plan, &c, &trial.reason) < 0;
+    if (!broken)
+        rc = bench_plan(t->bench, &c, &how, &trial, st);
+    if (rc == 0)
+        rc = trial_store(t->db, t->study, DB_TRIAL_PLAN, &c, &trial, t->search_id, st);
+    if (rc == 0)
+        *out = outcome_of(&trial);
+    if (rc == 0 && trial.status == TRIAL_FAILED && !broken)
+        rc = find_culprit(t, plan, st);
+    trial_release(&trial);
+    return rc;
+}
+
+static const struct segment_times *segment_times_of(void *ctx)
+{
+    return &((struct tuner *)ctx)->segments.times;
+}
+
+static bool plan_fails(void *ctx, unsigned value)
+{
+    const struct tuner *t = ctx;
+    int slots[OP_COUNT];
+    int count = plan_slots(plan_from_value(value), slots);
+    for (int i = 0; i < count; i++)
+        if (slot_failed(&t->segments.slots[slots[i]]))
+            return true;
+    return false;
+}
+
+static double now(void *ctx)
+{
+    (void)ctx;
+    return clock_seconds();
+}
+
+struct evaluator tuner_evaluator(struct tuner *t)
+{
+    return (struct evaluator){.measure = measure_plan,
+                              .segments = segment_times_of,
+                              .fails = plan_fails,
+                              .now = now,
+                              .ctx = t};
+}

@@ -1,0 +1,27 @@
+#include "search/search_int.h"
+
+#include <math.h>
+
+/* Floyd's sampling without replacement (Bentley, Floyd: A Sample of Brilliance, 1987). */
+int random_propose(const struct strategy_context *c, int max, struct proposal *out,
+                   struct status *st)
+{
+    (void)st;
+    int count = max < c->space_count ? max : c->space_count;
+    *out = (struct proposal){.expected_ms = NAN};
+    for (int last = c->space_count - count; last < c->space_count; last++) {
+        unsigned value = c->space[rng_below(c->rng, (uint32_t)last + 1)];
+        if (proposal_has(out, value))
+            value = c->space[last];
+        out->values[out->count++] = value;
+    }
+    return 0;
+}
+
+bool proposal_has(const struct proposal *p, unsigned value)
+{
+    for (int i = 0; i < p->count; i++)
+        if (p->values[i] == value)
+            return true;
+    return false;
+}

@@ -1,0 +1,131 @@
+#include "search/search.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+static const char *const status_texts[] = {
+    [TRIAL_OK] = "ok",
+    [TRIAL_CENSORED] = "censored",
+    [TRIAL_FAILED] = "failed",
+};
+
+static void lengths_text(const struct workload *w, struct buf *out)
+{
+    if (!w->lengths)
+        buf_adds(out, "full");
+    for (int i = 0; w->lengths && i < w->batch; i++)
+        buf_addf(out, "%s%d", i > 0 ? "," : "", w->lengths[i]);
+}
+
+void study_of(const struct bench *b, uint64_t seed, bool notes_init, struct db_workload *w,
+              struct db_target *t, struct buf *text)
+{
+    const struct workload *load = bench_workload(b);
+    const struct fingerprint *f = bench_fingerprint(b);
+
+    /* Three texts in one buffer, each ended by a NUL; pointers only once it no longer grows. */
+    size_t key = text->len;
+    workload_text(load, text);
+    buf_add(text, "", 1);
+    size_t lengths = text->len;
+    lengths_text(load, text);
+    buf_add(text, "", 1);
+    size_t mask = text->len;
+    mask_text(&load->mask_spec, text);
+
+    *w = (struct db_workload){.text = text->ptr + key,
+                              .batch = load->batch,
+                              .seq_len = load->seq_len,
+                              .heads = load->heads,
+                              .head_size = load->head_size,
+                              .ffn = load->ffn,
+                              .layers = load->layers,
+                              .eps = load->eps,
+                              .dtype = dtypes[load->dtype].name,
+                              .lengths = text->ptr + lengths,
+                              .mask = text->ptr + mask,
+                              .seed = seed,
+                              .init = notes_init ? "notes" : "uniform"};
+    *t = (struct db_target){.kind = target_names[bench_target(b)],
+                            .device = f->device,
+                            .uuid = f->uuid,
+                            .capability = f->capability,
+                            .driver = f->driver,
+                            .compiler = f->compiler,
+                            .libraries = f->libraries,
+                            .units = f->units};
+}
+
+int study_open(const struct bench *b, struct db *db, uint64_t seed, bool notes_init, int64_t *study,
+               struct status *st)
+{
+    struct db_workload w;
+    struct db_target t;
+    struct buf text;
+    buf_init(&text);
+    study_of(b, seed, notes_init, &w, &t, &text);
+    int rc = db_study(db, &w, &t, bench_fingerprint(b)->protocol, study, st);
+    buf_release(&text);
+    return rc;
+}
+
+/* Only what the target says. */
+static void resources_json(const struct resources *r, struct buf *out)
+{
+    if (r->registers == 0 && r->grid[0] == 0)
+        return;
+    buf_addf(out,
+             "{\"registers\": %d, \"shared_static_bytes\": %d, \"shared_dynamic_bytes\": %d, "
+             "\"spill_bytes\": %d, \"grid\": [%d, %d, %d], \"block\": [%d, %d, %d], "
+             "\"occupancy\": %.4f}",
+             r->registers, r->shared_static_bytes, r->shared_dynamic_bytes, r->spill_bytes,
+             r->grid[0], r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2],
+             r->occupancy);
+}
+
+int trial_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,
+                const struct trial *t, const char *search_id, struct status *st)
+{
+    struct db_choice choices[OP_COUNT];
+    char *schedules[OP_COUNT];
+    for (int i = 0; i < c->count; i++) {
+        const struct choice *from = &c->choices[i];
+        struct buf text;
+        buf_init(&text);
+        schedule_text(from->impl, &from->schedule, &text);
+        schedules[i] = buf_detach(&text);
+        choices[i] = (struct db_choice){.first = from->segment.first,
+                                        .last = from->segment.last,
+                                        .impl = from->impl->name,
+                                        .schedule = schedules[i]};
+    }
+    struct buf resources;
+    buf_init(&resources);
+    resources_json(&t->resources, &resources);
+    bool failed = t->status == TRIAL_FAILED, ok = t->status == TRIAL_OK;
+    struct db_trial row = {.kind = kind,
+                           .value = kind == DB_TRIAL_SEGMENT ? -1 : (int)plan_value(c->plan),
+                           .status = status_texts[t->status],
+                           .reason_code = ok ? "" : status_name(t->reason.code),
+                           .reason = ok ? "" : t->reason.message,
+                           .median_ms = failed ? NAN : t->ms.median,
+                           .ci_low_ms = failed ? NAN : t->ms.low,
+                           .ci_high_ms = failed ? NAN : t->ms.high,
+                           .build_s = t->build_s,
+                           .verify_s = t->verify_s,
+                           .time_s = t->time_s,
+                           .error = t->error,
+                           .layers_timed = t->layers_timed,
+                           .choice_count = c->count,
+                           .sample_count = t->sample_count,
+                           .choices = choices,
+                           .samples_ms = t->samples_ms,
+                           .comparison = kind == DB_TRIAL_FINAL ? search_id : "",
+                           .resources = resources.ptr,
+                           .search = search_id};
+    int rc = db_trial_add(db, study, &row, st);
+    buf_release(&resources);
+    for (int i = 0; i < c->count; i++)
+        free(schedules[i]);
+    return rc;
+}

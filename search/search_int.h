@@ -1,0 +1,128 @@
+/* What search's files share among themselves. */
+#ifndef FUSEPLAN_SEARCH_INT_H
+#define FUSEPLAN_SEARCH_INT_H
+
+#include "search/search.h"
+
+/* ---- random.c, guided.c: the strategies -------------------------------------------------------
+ */
+
+int random_propose(const struct strategy_context *c, int max, struct proposal *out,
+                   struct status *st);
+int guided_propose(const struct strategy_context *c, int max, struct proposal *out,
+                   struct status *st);
+
+bool proposal_has(const struct proposal *p, unsigned value);
+
+/* ---- history.c: what a model learns from ------------------------------------------------------
+ */
+
+/* The plans that gave a time, censored ones with their bound. */
+struct training {
+    int count;
+    unsigned *values; /* owned */
+    double *ms;       /* owned */
+};
+void training_of(const struct history *h, struct training *out);
+void training_release(struct training *t);
+
+/* ---- segments.c: stage 1 ----------------------------------------------------------------------
+ *
+ * A slot is one of the 120 segments as generated, or ops 2-6 as written by hand. */
+
+enum { SLOT_HANDWRITTEN = SEGMENT_COUNT, SLOT_COUNT };
+
+struct attempt {
+    struct choice choice;
+    bool tried;
+};
+
+struct slot {
+    int count;
+    struct attempt *attempts;  /* (count) the default first, owned */
+    const struct choice *best; /* the fastest that ran; null where none has */
+    struct status reason;      /* of the last failure */
+};
+
+struct segment_table {
+    struct slot slots[SLOT_COUNT];
+    struct segment_times times; /* of each slot's best */
+};
+
+void segment_table_init(struct segment_table *t, enum target_kind target);
+void segment_table_release(struct segment_table *t);
+
+/* Marks what the database holds as tried. */
+int segment_table_read(struct segment_table *t, struct db *db, int64_t study, struct status *st);
+
+struct segment slot_segment(int slot);
+
+/* The slots of a plan, of its segments in order; returns how many. */
+int plan_slots(struct plan p, int out[OP_COUNT]);
+
+/* Every choice was tried and none ran: no plan can hold this segment. */
+bool slot_failed(const struct slot *s);
+
+/* The plan with the best choice known of each segment, the next untried where none is.  -1 with the
+ * reason where a segment failed; *out is filled then too, so that the failure can be stored. */
+int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
+                            struct status *st);
+
+struct tuner;
+
+/* Builds and times what was not tried of the slots, defaults before all other choices, and stores
+ * each result.  Begins nothing after the deadline. */
+int tune_slots(struct tuner *t, const int *slots, int count, double deadline, struct status *st);
+
+/* ---- tune.c -----------------------------------------------------------------------------------
+ */
+
+struct tuner {
+    struct bench *bench; /* borrowed */
+    struct db *db;       /* borrowed */
+    const struct tune_options *o;
+    int64_t study;
+    char search_id[HASH_TEXT_SIZE];
+    struct segment_table segments;
+    struct history history;
+    uint16_t space[PLAN_SPACE];
+    int space_count;
+    int new_trials;
+    double start, end; /* seconds; end is infinite without a limit */
+};
+
+void tuner_say(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void tuner_tick(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* ---- plans.c: stage 2's evaluator -------------------------------------------------------------
+ */
+
+/* A choice or plan this many times slower than the best is not timed to the end but censored. */
+#define HOPELESS_RATIO 2.0
+
+struct evaluator tuner_evaluator(struct tuner *t);
+
+/* ---- finals.c: the finalists, side by side ----------------------------------------------------
+ */
+
+/* The plan of the space with the smallest sum over its segments; -1 where none is known. */
+int additive_best(const struct tuner *t);
+
+/* Times the best few plans, the unfused one, 41115 and the additive best interleaved, unless
+ * nothing was measured since they last were. */
+int measure_finals(struct tuner *t, struct status *st);
+
+/* ---- report.c ---------------------------------------------------------------------------------
+ */
+
+int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
+                struct status *st);
+
+/* ---- learned.c: the model of a study ----------------------------------------------------------
+ */
+
+/* Trains on all plans, stores the model and fills the report's figures; too few plans to learn from
+ * leave them unknown. */
+int learn_study(struct tuner *t, struct tune_report *out, struct status *st);
+
+#endif

@@ -1,0 +1,196 @@
+#include "search/search_int.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* Of a time limit: what stage 1 may use, and what is kept for the finalists. */
+#define STAGE1_SHARE 0.5
+#define FINALS_SHARE 0.15
+
+static void speak(void (*to)(void *ctx, const char *line), void *ctx, const char *fmt, va_list args)
+{
+    char line[1200];
+    vsnprintf(line, sizeof(line), fmt, args);
+    to(ctx, line);
+}
+
+void tuner_say(const struct tuner *t, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (t->o->say)
+        speak(t->o->say, t->o->ctx, fmt, args);
+    va_end(args);
+}
+
+void tuner_tick(const struct tuner *t, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    if (t->o->tick)
+        speak(t->o->tick, t->o->ctx, fmt, args);
+    va_end(args);
+}
+
+/* ---- phases -----------------------------------------------------------------------------------
+ */
+
+static void plan_tick(void *ctx, const struct history *h, const struct observation *latest)
+{
+    (void)latest;
+    int best = history_best(h);
+    if (best >= 0)
+        tuner_tick(ctx, "plans: %d measured, best %u with %.3f ms", h->count, h->items[best].value,
+                   h->items[best].outcome.ms);
+    else
+        tuner_tick(ctx, "plans: %d measured, none ran yet", h->count);
+}
+
+/* A share of the time limit as a moment; infinite without a limit. */
+static double moment(const struct tuner *t, double share)
+{
+    return t->start + share * (t->end - t->start);
+}
+
+static int search_values(struct tuner *t, unsigned lo, unsigned hi, struct search_result *out,
+                         struct status *st)
+{
+    struct search_options o = t->o->search;
+    o.space_lo = lo;
+    o.space_hi = hi;
+    if (o.time_limit_s > 0) /* where nothing is left: a limit still */
+        o.time_limit_s = fmax(1e-9, moment(t, 1 - FINALS_SHARE) - clock_seconds());
+    struct evaluator e = tuner_evaluator(t);
+    if (lo == hi) /* one plan asked for by name: a known failure is an answer too */
+        e.fails = NULL;
+    int before = t->history.count;
+    int rc = search_loop(&o, &e, &t->history, plan_tick, t, out, st);
+    t->new_trials += t->history.count - before;
+    return rc;
+}
+
+/* The two plans that all others are compared with come first, with the segments that they need, so
+ * that whenever the search ends there is something to compare with. */
+static int measure_reference(struct tuner *t, unsigned value, struct search_result *out,
+                             struct status *st)
+{
+    int slots[OP_COUNT];
+    int count = plan_slots(plan_from_value(value), slots);
+    *out = (struct search_result){.stopped_by = STOP_SPACE};
+    if (history_has(&t->history, value))
+        return 0;
+    if (tune_slots(t, slots, count, moment(t, STAGE1_SHARE), st) < 0)
+        return -1;
+    return search_values(t, value, value, out, st);
+}
+
+/* Short segments first: where time is short, more plans are made of them. */
+static int tune_all_slots(struct tuner *t, struct status *st)
+{
+    int order[SLOT_COUNT], count = 0;
+    for (int length = 1; length <= OP_COUNT; length++)
+        for (int i = 0; i < SLOT_COUNT; i++)
+            if (slot_segment(i).last - slot_segment(i).first + 1 == length)
+                order[count++] = i;
+    if (tune_slots(t, order, count, moment(t, STAGE1_SHARE), st) < 0)
+        return -1;
+    for (int i = 0; i < SLOT_COUNT; i++)
+        if (slot_failed(&t->segments.slots[i]))
+            tuner_say(t, "ops %d-%d fail alone, plans with them are left out: %s",
+                      slot_segment(i).first, slot_segment(i).last,
+                      t->segments.slots[i].reason.message);
+    return 0;
+}
+
+static int run_phases(struct tuner *t, struct search_result *result, struct status *st)
+{
+    const struct search_options *o = &t->o->search;
+    const unsigned references[] = {VALUE_UNFUSED, VALUE_FIRST_VERSION};
+    tuner_say(t, "measuring the unfused plan and %d", VALUE_FIRST_VERSION);
+    for (size_t i = 0; i < ARRAY_LEN(references); i++) {
+        if (measure_reference(t, references[i], result, st) < 0)
+            return -1;
+        if (result->stopped_by != STOP_SPACE)
+            return 0;
+    }
+    tuner_say(t, "building and timing each segment alone");
+    if (tune_all_slots(t, st) < 0)
+        return -1;
+    tuner_say(t, "searching %d plans", t->space_count);
+    return search_values(t, o->space_lo, o->space_hi, result, st);
+}
+
+/* An interrupt ends all phases, and is no failure. */
+static int measure_all(struct tuner *t, struct search_result *result, struct status *st)
+{
+    int rc = run_phases(t, result, st);
+    if (rc == 0 && result->stopped_by != STOP_INTERRUPTED)
+        rc = measure_finals(t, st);
+    if (rc < 0 && st->code == STATUS_INTERRUPTED) {
+        *st = STATUS_INIT;
+        result->stopped_by = STOP_INTERRUPTED;
+        rc = 0;
+    }
+    return rc;
+}
+
+/* ---- tune -------------------------------------------------------------------------------------
+ */
+
+static int tuner_open(struct tuner *t, struct status *st)
+{
+    const struct search_options *o = &t->o->search;
+    t->start = clock_seconds();
+    t->end = o->time_limit_s > 0 ? t->start + o->time_limit_s : INFINITY;
+    t->space_count = plan_space(o->space_lo, o->space_hi, t->space);
+    segment_table_init(&t->segments, bench_target(t->bench));
+    if (study_open(t->bench, t->db, t->o->input_seed, t->o->notes_init, &t->study, st) < 0 ||
+        segment_table_read(&t->segments, t->db, t->study, st) < 0)
+        return -1;
+    return study_history(t->db, t->study, &t->history, st);
+}
+
+static int tuner_start(struct tuner *t, struct status *st)
+{
+    const struct search_options *o = &t->o->search;
+    struct buf options;
+    buf_init(&options);
+    buf_addf(&options,
+             "{\"space\": [%u, %u], \"budget\": %d, \"time_limit_s\": %g, \"seed\": %" PRIu64
+             ", \"quantile\": %g}",
+             o->space_lo, o->space_hi, o->budget, o->time_limit_s, o->seed, o->quantile);
+    int rc = db_search_start(t->db, t->study, o->strategy->name, options.ptr, t->search_id, st);
+    buf_release(&options);
+    return rc;
+}
+
+/* A spent budget buys nothing, not even another look at the finalists. */
+static bool budget_spent(const struct tuner *t)
+{
+    return t->o->search.budget > 0 && t->history.count >= t->o->search.budget;
+}
+
+int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tune_report *out,
+         struct status *st)
+{
+    struct tuner *t = mem_alloc(1, sizeof(*t));
+    *t = (struct tuner){.bench = b, .db = db, .o = o};
+    struct search_result result = {.stopped_by = STOP_BUDGET};
+    int rc = -1;
+    *out = (struct tune_report){.best.value = -1};
+    if (tuner_open(t, st) < 0)
+        goto out;
+    if (!budget_spent(t) &&
+        (tuner_start(t, st) < 0 || measure_all(t, &result, st) < 0 ||
+         db_search_end(db, t->search_id, search_stop_names[result.stopped_by], st) < 0))
+        goto out;
+    rc = report_fill(t, result.stopped_by, out, st);
+out:
+    segment_table_release(&t->segments);
+    history_release(&t->history);
+    free(t);
+    return rc;
+}
