@@ -11,8 +11,8 @@
 /* ---- features.c -------------------------------------------------------------------------------*/
 
 enum feature_set {
-    FEATURES_BITS, /* the 16 bits of the value, as the notes have them */
-    FEATURES_PLAN  /* bits of boundaries, segments present, and the additive time of the plan */
+    FEATURES_BITS, /* the 16 bits of the canonical value */
+    FEATURES_PLAN  /* flags of boundaries, segments present, and the additive time of the plan */
 };
 enum { FEATURES_VERSION = 1 };
 
@@ -26,6 +26,8 @@ struct segment_times {
 double additive_ms(const struct segment_times *t, struct plan p);
 
 int feature_count(enum feature_set set);
+
+/* Values of one plan have the same features.  times may be null; NaN in out: unknown. */
 void features_of(enum feature_set set, unsigned value, const struct segment_times *times,
                  float *out);
 
@@ -36,10 +38,11 @@ struct model_options {
     uint64_t seed;
     double quantile; /* high performance: the fastest share of the training data; 0.1 */
     int rounds;      /* boosting rounds; 0: the default */
-    int threads;     /* 0: all */
 };
 
-struct model_data { /* borrowed arrays; times in ms */
+/* Borrowed arrays; times in ms.  Values of one plan are one row with the mean of their times, and
+ * the order of rows changes nothing. */
+struct model_data {
     int count;
     const unsigned *values;
     const double *ms;
@@ -47,7 +50,8 @@ struct model_data { /* borrowed arrays; times in ms */
 
 struct model;
 
-/* At least 2 rows with distinct values, else STATUS_MODEL. */
+/* At least 2 distinct plans and only positive, finite times, else STATUS_MODEL.  times may be null;
+ * with FEATURES_PLAN they carry most of what can be known from a few dozen rows. */
 int model_train(const struct model_options *options, const struct model_data *data,
                 const struct segment_times *times, struct model **out, struct status *st);
 void model_free(struct model *m);
@@ -56,7 +60,8 @@ void model_free(struct model *m);
 int model_predict(struct model *m, const unsigned *values, int count,
                   const struct segment_times *times, double *ms, double *high, struct status *st);
 
-double model_threshold_ms(const struct model *m); /* slowest time that still is high performance */
+/* The slowest time that still is high performance. */
+double model_threshold_ms(const struct model *m);
 
 /* One self-contained blob with both boosters, options and versions. The same input gives the same
  * bytes. */
@@ -65,18 +70,25 @@ int model_load(const void *bytes, size_t len, struct model **out, struct status 
 
 /* ---- report.c: how good is it -----------------------------------------------------------------*/
 
-struct model_report { /* on held-out plans, k-fold */
-    int folds, count;
-    double spearman, top1_regret, auc,
-        recall_best; /* regret: chosen/best - 1; recall of the best 1 % */
+/* On held-out plans: each plan is predicted by the model of the one fold that had not seen it. */
+struct model_report {
+    int folds, count;   /* count: distinct plans */
+    double spearman;    /* of predicted and measured times */
+    double top1_regret; /* measured time of the plan predicted fastest / of the fastest, less 1 */
+    double auc;         /* of the classifier; NaN where all plans are of one class */
+    double recall_best; /* share of the fastest 1 % (at least one plan) predicted as such */
 };
+
+/* k-fold; options->seed shuffles. */
 int model_cross_validate(const struct model_options *options, const struct model_data *data,
                          const struct segment_times *times, int folds, struct model_report *out,
                          struct status *st);
 
 /* ---- text.c: the notes' training file ---------------------------------------------------------
  *
- * Lines of a 16-digit binary string, blanks, a time in ms.  Errors name line and column. */
+ * Lines of a 16-digit binary string, blanks, a time in ms; blank lines and # comments are skipped.
+ * Values are as written, not canonical.  An error is STATUS_USAGE and starts name:line:column.  The
+ * caller frees *values and *ms. */
 int model_data_parse(const char *name, const char *text, size_t len, unsigned **values, double **ms,
                      int *count, struct status *st);
 

@@ -1,0 +1,157 @@
+#include "model/model_int.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+#include <xgboost/c_api.h>
+
+static void drop_message(const char *message)
+{
+    (void)message;
+}
+
+/* XGBoost keeps both per thread, and neither costs anything. */
+static void keep_quiet(void)
+{
+    XGBRegisterLogCallback(drop_message);
+    XGBSetGlobalConfig("{\"verbosity\": 0}");
+}
+
+/* Sets st to XGBoost's last error: its first line, less the "[hh:mm:ss] " in front. */
+static int refuse(const char *what, struct status *st)
+{
+    const char *text = XGBGetLastError(), *clock_end = strstr(text, "] ");
+    if (text[0] == '[' && clock_end != NULL)
+        text = clock_end + 2;
+    return status_set(st, STATUS_MODEL, "xgboost cannot %s: %.*s", what, (int)strcspn(text, "\n"),
+                      text);
+}
+
+static int set_params(BoosterHandle handle, const struct booster_param *params, uint64_t seed,
+                      struct status *st)
+{
+    char seed_text[24];
+    snprintf(seed_text, sizeof(seed_text), "%u", (unsigned)(splitmix64(seed) >> 33));
+    for (const struct booster_param *p = params; p->name != NULL; p++)
+        if (XGBoosterSetParam(handle, p->name, p->value) != 0)
+            return refuse("set a parameter", st);
+    if (XGBoosterSetParam(handle, "seed", seed_text) != 0 ||
+        XGBoosterSetParam(handle, "nthread", "1") != 0)
+        return refuse("set a parameter", st);
+    return 0;
+}
+
+static int fill_matrix(DMatrixHandle rows, const struct booster_task *task, struct status *st)
+{
+    bst_ulong count = (bst_ulong)task->x.rows;
+    if (XGDMatrixSetFloatInfo(rows, "label", task->target, count) != 0 ||
+        (task->margin != NULL &&
+         XGDMatrixSetFloatInfo(rows, "base_margin", task->margin, count) != 0))
+        return refuse("take the training data", st);
+    return 0;
+}
+
+int booster_train(const struct booster_task *task, struct booster **out, struct status *st)
+{
+    *out = NULL;
+    keep_quiet();
+    DMatrixHandle rows = NULL;
+    BoosterHandle handle = NULL;
+    int result = -1;
+    if (XGDMatrixCreateFromMat_omp(task->x.values, (bst_ulong)task->x.rows,
+                                   (bst_ulong)task->x.columns, (float)NAN, &rows, 1) != 0) {
+        refuse("take the training data", st);
+        goto out;
+    }
+    if (fill_matrix(rows, task, st) != 0)
+        goto out;
+    if (XGBoosterCreate(&rows, 1, &handle) != 0) {
+        refuse("start", st);
+        goto out;
+    }
+    if (set_params(handle, task->params, task->seed, st) != 0)
+        goto out;
+    for (int round = 0; round < task->rounds; round++)
+        if (XGBoosterUpdateOneIter(handle, round, rows) != 0) {
+            refuse("train", st);
+            goto out;
+        }
+    *out = handle;
+    handle = NULL;
+    result = 0;
+out:
+    if (handle != NULL)
+        XGBoosterFree(handle);
+    if (rows != NULL)
+        XGDMatrixFree(rows);
+    return result;
+}
+
+void booster_free(struct booster *b)
+{
+    if (b != NULL)
+        XGBoosterFree(b);
+}
+
+int booster_predict(struct booster *b, struct matrix x, float *out, struct status *st)
+{
+    char array[160];
+    snprintf(array, sizeof(array),
+             "{\"data\": [%zu, true], \"shape\": [%d, %d], \"typestr\": \"<f4\", \"version\": 3}",
+             (size_t)(uintptr_t)x.values, x.rows, x.columns);
+    const bst_ulong *shape;
+    const float *values;
+    bst_ulong dimensions;
+    keep_quiet();
+    if (XGBoosterPredictFromDense(b, array,
+                                  "{\"type\": 1, \"missing\": NaN, \"training\": false, "
+                                  "\"iteration_begin\": 0, \"iteration_end\": 0, "
+                                  "\"strict_shape\": false, \"cache_id\": 0}",
+                                  NULL, &shape, &dimensions, &values) != 0)
+        return refuse("predict", st);
+    memcpy(out, values, (size_t)x.rows * sizeof(*out));
+    return 0;
+}
+
+int booster_save(struct booster *b, struct buf *out, struct status *st)
+{
+    bst_ulong len;
+    const char *bytes;
+    keep_quiet();
+    if (XGBoosterSaveModelToBuffer(b, "{\"format\": \"ubj\"}", &len, &bytes) != 0)
+        return refuse("save the model", st);
+    buf_add(out, bytes, len);
+    return 0;
+}
+
+static int check_columns(BoosterHandle handle, int columns, struct status *st)
+{
+    bst_ulong found;
+    if (XGBoosterGetNumFeature(handle, &found) != 0)
+        return refuse("read the model", st);
+    if (found != (bst_ulong)columns)
+        return status_set(
+            st, STATUS_MODEL,
+            "the stored model has %llu features where its kind has %d; train it again",
+            (unsigned long long)found, columns);
+    return 0;
+}
+
+int booster_load(const void *bytes, size_t len, int columns, struct booster **out,
+                 struct status *st)
+{
+    *out = NULL;
+    keep_quiet();
+    BoosterHandle handle = NULL;
+    if (XGBoosterCreate(NULL, 0, &handle) != 0)
+        return refuse("start", st);
+    if (XGBoosterSetParam(handle, "nthread", "1") != 0 ||
+        XGBoosterLoadModelFromBuffer(handle, bytes, len) != 0)
+        refuse("read the model", st);
+    else if (check_columns(handle, columns, st) == 0) {
+        *out = handle;
+        return 0;
+    }
+    XGBoosterFree(handle);
+    return -1;
+}

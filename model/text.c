@@ -1,0 +1,169 @@
+#include "model/model.h"
+
+#include <ctype.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPECTED "expected 16 binary digits and a time in ms, such as '1111100011001100 54.524'"
+
+enum { PLAN_DIGITS = 16, NUMBER_MAX = 40 };
+
+struct place {
+    const char *name;  /* of the file, for messages */
+    const char *start; /* of the line */
+    const char *at, *end;
+    int line; /* from 1 */
+};
+
+/* "name:line:column: what was found; what is expected", column from 1 at `at`. */
+static int refuse(const struct place *p, const char *at, const char *found, struct status *st)
+{
+    return status_set(st, STATUS_USAGE, "%.400s:%d:%d: %s; " EXPECTED, p->name, p->line,
+                      (int)(at - p->start) + 1, found);
+}
+
+/* A word of the input, quoted, cut and fit to print. */
+struct quote {
+    char text[NUMBER_MAX + 6];
+};
+
+static struct quote quote(const char *word, size_t len)
+{
+    struct quote q;
+    size_t shown = len < NUMBER_MAX ? len : NUMBER_MAX, end = 0;
+    q.text[end++] = '\'';
+    for (size_t i = 0; i < shown; i++)
+        q.text[end++] = isprint((unsigned char)word[i]) ? word[i] : '?';
+    memcpy(q.text + end, shown < len ? "...'" : "'", shown < len ? 5 : 2);
+    return q;
+}
+
+static void skip_blanks(struct place *p)
+{
+    while (p->at < p->end && (*p->at == ' ' || *p->at == '\t' || *p->at == '\r'))
+        p->at++;
+}
+
+/* The next word of the line; its length is 0 at the line's end. */
+static const char *next_word(struct place *p, size_t *len)
+{
+    skip_blanks(p);
+    const char *word = p->at;
+    while (p->at < p->end && strchr(" \t\r", *p->at) == NULL)
+        p->at++;
+    *len = (size_t)(p->at - word);
+    return word;
+}
+
+static int parse_plan(struct place *p, unsigned *value, struct status *st)
+{
+    size_t len, digits = 0;
+    const char *word = next_word(p, &len);
+    *value = 0;
+    while (digits < len && (word[digits] == '0' || word[digits] == '1'))
+        *value = *value << 1 | (unsigned)(word[digits++] - '0');
+    char found[120];
+    if (digits < len)
+        snprintf(found, sizeof(found), "%s is not a plan", quote(word, len).text);
+    else if (len != PLAN_DIGITS)
+        snprintf(found, sizeof(found), "%s has %zu binary digits", quote(word, len).text, len);
+    else
+        return 0;
+    return refuse(p, word, found, st);
+}
+
+static int parse_ms(struct place *p, double *ms, struct status *st)
+{
+    size_t len;
+    const char *word = next_word(p, &len);
+    if (len == 0)
+        return refuse(p, word, "the time is missing", st);
+
+    char text[NUMBER_MAX + 1] = "", found[120], *end = text;
+    const char *wrong = NULL;
+    *ms = 0;
+    if (len <= NUMBER_MAX)
+        memcpy(text, word, len);
+    if (strspn(text, "0123456789.eE+-") == len)
+        *ms = strtod(text, &end);
+    if (end == text || *end != '\0')
+        wrong = "is not a number";
+    else if (*ms <= 0)
+        wrong = "is not above 0";
+    else if (!isfinite(*ms))
+        wrong = "is too large";
+    if (wrong == NULL)
+        return 0;
+    snprintf(found, sizeof(found), "%s %s", quote(word, len).text, wrong);
+    return refuse(p, word, found, st);
+}
+
+static int expect_end(struct place *p, struct status *st)
+{
+    size_t len;
+    const char *word = next_word(p, &len);
+    if (len == 0)
+        return 0;
+    char found[120];
+    snprintf(found, sizeof(found), "%s follows the time", quote(word, len).text);
+    return refuse(p, word, found, st);
+}
+
+/* Sets p to the line at `text`, less a comment; returns what follows it. */
+static const char *take_line(struct place *p, const char *text, const char *text_end)
+{
+    const char *newline = memchr(text, '\n', (size_t)(text_end - text));
+    p->start = p->at = text;
+    p->end = newline != NULL ? newline : text_end;
+    p->line++;
+    const char *next = newline != NULL ? newline + 1 : text_end;
+    const char *comment = memchr(text, '#', (size_t)(p->end - text));
+    if (comment != NULL)
+        p->end = comment;
+    skip_blanks(p);
+    return next;
+}
+
+int model_data_parse(const char *name, const char *text, size_t len, unsigned **values, double **ms,
+                     int *count, struct status *st)
+{
+    struct place p = {.name = name};
+    const char *end = text + len;
+    int rows = 0, cap = 0;
+    *values = NULL;
+    *ms = NULL;
+    *count = 0;
+    while (text < end) {
+        text = take_line(&p, text, end);
+        const char *nul = memchr(p.start, '\0', (size_t)(p.end - p.start));
+        if (nul != NULL) {
+            refuse(&p, nul, "a NUL byte, so this is not a text file", st);
+            goto fail;
+        }
+        if (p.at == p.end)
+            continue;
+        if (rows == cap) {
+            cap = cap == 0 ? 256 : 2 * cap;
+            *values = mem_resize(*values, (size_t)cap, sizeof(**values));
+            *ms = mem_resize(*ms, (size_t)cap, sizeof(**ms));
+        }
+        if (parse_plan(&p, *values + rows, st) != 0 || parse_ms(&p, *ms + rows, st) != 0 ||
+            expect_end(&p, st) != 0)
+            goto fail;
+        rows++;
+    }
+    if (rows == 0) {
+        status_set(st, STATUS_USAGE, "%.400s: no rows; " EXPECTED " on each line", name);
+        goto fail;
+    }
+    *count = rows;
+    return 0;
+fail:
+    free(*values);
+    free(*ms);
+    *values = NULL;
+    *ms = NULL;
+    return -1;
+}
