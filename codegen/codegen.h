@@ -166,15 +166,16 @@ int plan_parse_segments(const char *text, bool handwritten, struct plan *out, st
  */
 int plan_space(unsigned lo, unsigned hi, uint16_t out[PLAN_SPACE]);
 
-/* ---- mask.c: attention masks -------------------------------------------------------------------
+/* ---- mask.c, mask_spec.c, mask_bits.c: attention masks -----------------------------------------
  *
- * keep(i, j): query row i sees key column j.  A name and optional parameters: "sliding:w=64". */
+ * keep(i, j): query row i sees key column j.  A name and optional parameters: "sliding:w=64".
+ * docs/masks.md defines each. */
 
-enum { MASK_BLOCK = 64, MASK_PARAM_MAX = 3 };
+enum { MASK_BLOCK = 64, MASK_PARAM_MAX = 4, MASK_PARAM_DEFAULT = -1, SEQ_LEN_MAX = 65536 };
 
 struct mask_spec {
     const struct mask_kind *kind;      /* row of mask.c's table */
-    int64_t param[MASK_PARAM_MAX];     /* -1: the default, until mask_resolve() */
+    int64_t param[MASK_PARAM_MAX];     /* MASK_PARAM_DEFAULT until mask_resolve() */
     char *path;                        /* file: masks; owned */
     char content_hash[HASH_TEXT_SIZE]; /* file: masks, set by mask_build() */
 };
@@ -190,10 +191,11 @@ int mask_parse(const char *text, struct mask_spec *out, struct status *st);
 void mask_spec_release(struct mask_spec *spec);
 void mask_spec_copy(struct mask_spec *dst, const struct mask_spec *src);
 
-/* Fills defaults for seq_len and checks the parameters. */
+/* Fills the parameters not given with the defaults of a sequence length, 1..SEQ_LEN_MAX. */
 int mask_resolve(struct mask_spec *spec, int seq_len, struct status *st);
 
-/* The normalised text of a resolved mask: "strided:t=32"; "file:HASH" for a built file mask. */
+/* The normalised text of a resolved mask: "strided:t=32"; of a built file mask "file:HASH", the
+ * hash taken over shape and kept bits. */
 void mask_text(const struct mask_spec *spec, struct buf *out);
 
 /* Builds a resolved mask.  npy: the file's bytes where spec names a file, else null; a file mask
@@ -203,7 +205,7 @@ int mask_build(struct mask_spec *spec, int batch, int seq_len, const struct buf 
 void mask_release(struct mask *m);
 bool mask_keep(const struct mask *m, int batch_row, int i, int j);
 
-/* Rows for --help and completion: "strided", "strided:t=N", "causal and every t-th column". */
+/* Rows for --help and completion: "strided", "strided:t=N", "causal: the last t keys and ...". */
 int mask_kind_count(void);
 void mask_kind_info(int index, const char **name, const char **usage, const char **summary);
 
@@ -235,6 +237,7 @@ void block_lists_release(struct block_lists *l);
  */
 
 enum npy_type { NPY_BOOL, NPY_UINT8, NPY_FLOAT32 };
+const char *npy_type_name(enum npy_type type); /* "bool", "uint8", "float32" */
 
 struct npy {
     enum npy_type type;
@@ -244,7 +247,7 @@ struct npy {
     const void *data; /* borrowed from the bytes parsed */
 };
 
-/* Versions 1.0 to 3.0, little endian, at most 4 dimensions. */
+/* Versions 1.0 to 3.0, little endian, at most 4 dimensions, nothing after the data. */
 int npy_parse(const void *bytes, size_t len, struct npy *out, struct status *st);
 
 /* Appends header (version 1.0, C order) and data. */
@@ -289,9 +292,10 @@ struct workload {
  * ffn are 0 and must be set (ffn 0 becomes 4D in workload_check). */
 void workload_init(struct workload *w);
 void workload_release(struct workload *w);
-int workload_copy(struct workload *dst, const struct workload *src, struct status *st);
+void workload_copy(struct workload *dst, const struct workload *src);
 
-/* Checks every number, fills ffn, resolves the mask's parameters. */
+/* Checks every number, fills ffn, drops lengths that are all seq_len, resolves the mask's
+ * parameters.  A workload too large for any target is refused with the memory that it needs. */
 int workload_check(struct workload *w, struct status *st);
 
 /* After workload_check: builds the mask and its block lists. npy as for mask_build(). */
@@ -305,14 +309,15 @@ static inline int workload_hidden(const struct workload *w)
 /* Real tokens, summed over the batch: rows past a length are never computed. */
 int64_t workload_tokens(const struct workload *w);
 
-/* "n1,n2,..." with one number a batch row. */
+/* "n1,n2,..." with one number a batch row.  Set batch and seq_len before this and the next. */
 int workload_parse_lengths(struct workload *w, const char *text, struct status *st);
 
 /* The lengths of `--avg-seq-len average`, see docs/masks.md. */
 int workload_draw_lengths(struct workload *w, int average, uint64_t seed, struct status *st);
 
-/* Bytes needed to run any plan: all tensors, weights of all layers, mask; tensors (B,H,S,S) count.
- * An upper bound for the check "does it fit" before anything is allocated. */
+/* Bytes needed to run and verify any plan: all tensors of a layer (those of (B,H,S,S) count) and
+ * once more in the oracle's double precision, weights of all layers, mask.  An upper bound for the
+ * check "does it fit" before anything is allocated; safe for any numbers. */
 double workload_bytes(const struct workload *w);
 
 /* The normalised text that identifies the workload in the database, e.g.
@@ -347,6 +352,9 @@ enum lowering {
 /* Writes at most OP_COUNT stages; returns how many.  Between two stages all threads meet. */
 int lower_segment(struct segment s, enum lowering how, struct stage out[OP_COUNT]);
 
+/* Whether a stage holds an operator of that anchor. */
+bool stage_has(const struct stage *s, enum anchor anchor);
+
 /* ---- impl.c: implementations
  * -------------------------------------------------------------------*/
 
@@ -370,10 +378,13 @@ struct schedule {
 struct impl {
     const char *name; /* unique within its target; stored by name */
     enum target_kind target;
+    bool handwritten; /* serves pos0 = 1: where it is applicable no other implementation is */
     const char *summary;
-    /* Whether it can run the segment, and whether a knob setting makes a difference there. On a
-     * refusal *why is a sentence. */
+    /* Whether it can run the segment, and whether every knob that is not at its default makes a
+     * difference there. On a refusal *why says why not. */
     bool (*applicable)(struct segment s, const struct schedule *sch, const char **why);
+    /* The tensors that its function writes, as bits. */
+    uint16_t (*tensors)(struct segment s, const struct schedule *sch);
     /* Appends the whole source file.  Byte-identical for equal input. */
     void (*emit)(struct segment s, const struct schedule *sch, struct buf *out);
     int knob_count;
