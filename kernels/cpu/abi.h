@@ -1,7 +1,8 @@
 /* The contract between an emitted CPU segment and whoever calls it.
  *
  * One function runs one segment of one layer.  All pointers are borrowed; tensors are fp32 and laid
- * out as in the operator chain: x and token rows (B,S,C), qkv 3x(B,H,S,W), scores (B,H,S,S). */
+ * out as in the operator chain: x and token rows (B,S,C), qkv 3x(B,H,S,W), scores (B,H,S,S).  The
+ * function starts its own team of OpenMP threads and may be called from any thread. */
 #ifndef FUSEPLAN_CPU_ABI_H
 #define FUSEPLAN_CPU_ABI_H
 
@@ -23,11 +24,11 @@ struct fp_blocks {
 struct fp_args {
     int batch, seq_len, heads, head_size, ffn;
     float eps;               /* of the layernorms */
-    const int *lengths;      /* (B): rows past it are padding, never computed */
+    const int *lengths;      /* (B): rows past it are padding, never computed; null: all are S */
     float *tensor[16];       /* 0: the layer's input; 1+i: output of operator i; unused ones null */
     const float *weight[12]; /* in the chain's order, row-major (rows, columns) */
     struct fp_blocks mask;
-    int knob[6]; /* run-time knobs of the schedule, in the implementation's order */
+    int knob[6]; /* knob[i]: the value of the implementation's knob i; compile-time ones unread */
 };
 
 typedef void fp_segment(const struct fp_args *a);

@@ -1,0 +1,269 @@
+#include "codegen/codegen_int.h"
+
+#include <string.h>
+
+const char *const target_names[] = {[TARGET_CPU] = "cpu", [TARGET_CUDA] = "cuda"};
+_Static_assert(ARRAY_LEN(target_names) == TARGET_COUNT, "one name a target");
+
+/* ---- the CPU's generated code ------------------------------------------------------------------*/
+
+static int cpu_stages(struct segment s, const struct schedule *sch, struct stage out[OP_COUNT])
+{
+    return lower_segment(s, (enum lowering)sch->pick[CPU_KNOB_LOWERING], out);
+}
+
+static uint16_t cpu_tensors(struct segment s, const struct schedule *sch)
+{
+    struct stage stages[OP_COUNT];
+    uint16_t tensors = 0;
+    for (int i = cpu_stages(s, sch, stages) - 1; i >= 0; i--)
+        tensors |= stages[i].stores;
+    return tensors;
+}
+
+/* Lowering makes a difference where some stage of one lowering is none of the other. */
+static bool lowerings_differ(struct segment s)
+{
+    struct stage tiled[OP_COUNT], rowwise[OP_COUNT];
+    return lower_segment(s, LOWERING_TILED, tiled) != lower_segment(s, LOWERING_ROWWISE, rowwise);
+}
+
+static bool any_gemm(const struct stage *stages, int count, bool in_tiles)
+{
+    for (int i = 0; i < count; i++)
+        if (stage_has(&stages[i], ANCHOR_GEMM) && (!in_tiles || stages[i].kind == STAGE_GEMM))
+            return true;
+    return false;
+}
+
+static bool refuse(const char **why, const char *reason)
+{
+    *why = reason;
+    return false;
+}
+
+static bool cpu_applicable(struct segment s, const struct schedule *sch, const char **why)
+{
+    struct stage stages[OP_COUNT];
+    int count = cpu_stages(s, sch, stages);
+    if (sch->pick[CPU_KNOB_LOWERING] != 0 && !lowerings_differ(s))
+        return refuse(why, "both lowerings give this segment the same stages");
+    if (sch->pick[CPU_KNOB_ROW_BLOCK] != 0 && !any_gemm(stages, count, false))
+        return refuse(why, "row_block is of GEMMs, and this segment has none");
+    if (sch->pick[CPU_KNOB_COL_BLOCK] != 0 && !any_gemm(stages, count, true))
+        return refuse(why, "col_block is of GEMMs cut into tiles, and this segment has none");
+    return true;
+}
+
+/* ---- the CPU's hand-written attention ----------------------------------------------------------*/
+
+static bool handwritten_applicable(struct segment s, const struct schedule *sch, const char **why)
+{
+    (void)sch;
+    struct plan only = {.fused = (uint16_t)(((1u << (s.last - s.first)) - 1) << s.first)};
+    return plan_has_attention_segment(only) ||
+           refuse(why, "the hand-written attention runs ops 2-6, no more and no less");
+}
+
+static uint16_t handwritten_tensors(struct segment s, const struct schedule *sch)
+{
+    (void)sch;
+    return segment_outputs(s);
+}
+
+/* ---- the table ---------------------------------------------------------------------------------*/
+
+const struct impl impls[] = {
+    {.name = "generated",
+     .target = TARGET_CPU,
+     .summary = "C with OpenMP: OpenBLAS on tiles with fused epilogues, attention in key blocks",
+     .applicable = cpu_applicable,
+     .tensors = cpu_tensors,
+     .emit = emit_cpu_generated,
+     .knob_count = 3,
+     .knobs = {[CPU_KNOB_LOWERING] = {.name = "lowering",
+                                      .compile_time = true,
+                                      .count = 2,
+                                      .values = {LOWERING_TILED, LOWERING_ROWWISE},
+                                      .labels = {"tiled", "rowwise"}},
+               [CPU_KNOB_ROW_BLOCK] = {.name = "row_block",
+                                       .count = 3,
+                                       .values = {256, 128, 64}},
+               [CPU_KNOB_COL_BLOCK] = {.name = "col_block",
+                                       .count = 3,
+                                       .values = {0, 384, 768},
+                                       .labels = {"even", "384", "768"}}}},
+    {.name = "handwritten",
+     .target = TARGET_CPU,
+     .handwritten = true,
+     .summary = "C with OpenMP: attention over gathered keys, 16 query rows at a time",
+     .applicable = handwritten_applicable,
+     .tensors = handwritten_tensors,
+     .emit = emit_cpu_handwritten},
+};
+const int impl_count = ARRAY_LEN(impls);
+
+const struct impl *impl_find(enum target_kind target, const char *name)
+{
+    for (int i = 0; i < impl_count; i++)
+        if (impls[i].target == target && strcmp(impls[i].name, name) == 0)
+            return &impls[i];
+    return NULL;
+}
+
+/* ---- schedules ---------------------------------------------------------------------------------*/
+
+/* The next schedule, as a counter whose first knob turns slowest; false after the last. */
+static bool next_schedule(const struct impl *impl, struct schedule *sch)
+{
+    for (int k = impl->knob_count - 1; k >= 0; k--) {
+        if (++sch->pick[k] < impl->knobs[k].count)
+            return true;
+        sch->pick[k] = 0;
+    }
+    return false;
+}
+
+static void label_text(const struct knob *knob, int pick, struct buf *out)
+{
+    if (knob->labels[pick])
+        buf_adds(out, knob->labels[pick]);
+    else
+        buf_addf(out, "%d", knob->values[pick]);
+}
+
+void schedule_text(const struct impl *impl, const struct schedule *s, struct buf *out)
+{
+    for (int k = 0; k < impl->knob_count; k++) {
+        buf_addf(out, "%s%s=", k > 0 ? " " : "", impl->knobs[k].name);
+        label_text(&impl->knobs[k], s->pick[k], out);
+    }
+}
+
+static int pick_find(const struct knob *knob, const char *text, size_t len)
+{
+    struct buf label;
+    int found = -1;
+    buf_init(&label);
+    for (int i = 0; i < knob->count && found < 0; i++) {
+        buf_reset(&label);
+        label_text(knob, i, &label);
+        if (label.len == len && memcmp(label.ptr, text, len) == 0)
+            found = i;
+    }
+    buf_release(&label);
+    return found;
+}
+
+static int knob_find(const struct impl *impl, const char *name, size_t len)
+{
+    for (int k = 0; k < impl->knob_count; k++)
+        if (strlen(impl->knobs[k].name) == len && memcmp(impl->knobs[k].name, name, len) == 0)
+            return k;
+    return -1;
+}
+
+int schedule_parse(const struct impl *impl, const char *text, struct schedule *out,
+                   struct status *st)
+{
+    *out = (struct schedule){0};
+    struct schedule parsed = {0};
+    for (const char *p = text; *p;) {
+        size_t len = strcspn(p, " "), name = strcspn(p, "= ");
+        int knob = knob_find(impl, p, name);
+        if (name == len || knob < 0)
+            return status_set(st, STATUS_USAGE, "'%.*s' is no knob of %s with its value", (int)len, p,
+                              impl->name);
+        int pick = pick_find(&impl->knobs[knob], p + name + 1, len - name - 1);
+        if (pick < 0)
+            return status_set(st, STATUS_USAGE, "knob %s of %s has no value '%.*s'",
+                              impl->knobs[knob].name, impl->name, (int)(len - name - 1),
+                              p + name + 1);
+        parsed.pick[knob] = (int8_t)pick;
+        p += len + (p[len] == ' ');
+    }
+    *out = parsed;
+    return 0;
+}
+
+/* ---- choices -----------------------------------------------------------------------------------*/
+
+static bool serves(const struct impl *impl, enum target_kind target, struct segment s,
+                   bool handwritten)
+{
+    const char *why;
+    return impl->target == target && impl->handwritten == handwritten &&
+           impl->applicable(s, &(struct schedule){0}, &why);
+}
+
+static bool any_serves(enum target_kind target, struct segment s, bool handwritten)
+{
+    for (int i = 0; i < impl_count; i++)
+        if (serves(&impls[i], target, s, handwritten))
+            return true;
+    return false;
+}
+
+struct choice_list {
+    struct choice *out;
+    int count, max;
+};
+
+static void add_choice(struct choice_list *list, const struct choice *c)
+{
+    const char *why;
+    if (!c->impl->applicable(c->segment, &c->schedule, &why))
+        return;
+    if (list->count < list->max)
+        list->out[list->count] = *c;
+    list->count++;
+}
+
+int choices_for(enum target_kind target, struct segment s, bool handwritten, int max,
+                struct choice *out)
+{
+    struct choice_list list = {.out = out, .max = max};
+    handwritten = handwritten && any_serves(target, s, true);
+    for (int i = 0; i < impl_count; i++)
+        if (serves(&impls[i], target, s, handwritten))
+            add_choice(&list, &(struct choice){.segment = s, .impl = &impls[i]});
+    for (int i = 0; i < impl_count; i++) {
+        struct choice c = {.segment = s, .impl = &impls[i]};
+        if (serves(c.impl, target, s, handwritten))
+            while (next_schedule(c.impl, &c.schedule))
+                add_choice(&list, &c);
+    }
+    return list.count;
+}
+
+int choice_knob(const struct choice *c, const char *knob)
+{
+    int k = knob_find(c->impl, knob, strlen(knob));
+    return k < 0 ? 0 : c->impl->knobs[k].values[c->schedule.pick[k]];
+}
+
+uint16_t choice_tensors(const struct choice *c)
+{
+    return c->impl->tensors(c->segment, &c->schedule);
+}
+
+void candidate_default(enum target_kind target, struct plan p, struct candidate *out)
+{
+    struct segment segments[OP_COUNT];
+    *out = (struct candidate){.plan = p, .count = plan_segments(p, segments)};
+    for (int i = 0; i < out->count; i++)
+        choices_for(target, segments[i], p.handwritten, 1, &out->choices[i]);
+}
+
+void choice_symbol(const struct choice *c, struct buf *out)
+{
+    buf_addf(out, "segment_%02d_%02d_", c->segment.first, c->segment.last);
+    add_op_names(c->segment.first, c->segment.last, "_", out);
+    if (c->impl->handwritten)
+        buf_addf(out, "_%s", c->impl->name);
+    for (int k = 0; k < c->impl->knob_count; k++)
+        if (c->impl->knobs[k].compile_time && c->schedule.pick[k] != 0) {
+            buf_adds(out, "_");
+            label_text(&c->impl->knobs[k], c->schedule.pick[k], out);
+        }
+}

@@ -1,0 +1,85 @@
+/* Attention's units of work: a block of query rows of one head and the key blocks that it sees. */
+#ifndef FUSEPLAN_CPU_BLOCKS_H
+#define FUSEPLAN_CPU_BLOCKS_H
+
+#include "common.h"
+
+struct fp_query_block {
+    int b, head;
+    int first, rows;      /* query rows; rows is 0 where all are padding */
+    int length;           /* real tokens of the batch row */
+    int entry, full, end; /* entries of the block lists; those before `full` have no masked key */
+};
+
+FP_TEMPLATE int fp_query_blocks(const struct fp_args *a)
+{
+    return a->batch * a->heads * a->mask.blocks;
+}
+
+/* Number i, the last query rows of all heads first: under a causal mask they see most keys, and long
+ * work is best handed out early. */
+FP_TEMPLATE struct fp_query_block fp_query_block(const struct fp_args *a, int i)
+{
+    const struct fp_blocks *m = &a->mask;
+    int heads = a->batch * a->heads, block = m->blocks - 1 - i / heads;
+    struct fp_query_block q = {.b = i % heads / a->heads, .head = i % a->heads};
+    int at = (m->lists > 1 ? q.b * m->blocks : 0) + block;
+    q.length = fp_length(a, q.b);
+    q.first = block * FP_BLOCK;
+    q.rows = q.first < q.length ? fp_min(FP_BLOCK, q.length - q.first) : 0;
+    q.entry = m->start[at];
+    q.full = q.entry + m->full[at];
+    q.end = m->start[at + 1];
+    return q;
+}
+
+/* The real keys of entry e. */
+FP_TEMPLATE struct fp_range fp_keys(const struct fp_args *a, const struct fp_query_block *q, int e)
+{
+    int first = a->mask.key_block[e] * FP_BLOCK;
+    return (struct fp_range){first, fp_min(FP_BLOCK, q->length - first)};
+}
+
+/* The row words of entry e; null where it is full. */
+FP_TEMPLATE const uint64_t *fp_row_words(const struct fp_args *a, const struct fp_query_block *q,
+                                         int e)
+{
+    return e < q->full ? NULL : a->mask.words + (size_t)a->mask.bits[e] * FP_BLOCK;
+}
+
+/* Entries e..next-1 are neighbouring blocks, which one GEMM can take at once.  Returns next. */
+FP_TEMPLATE int fp_run_end(const struct fp_args *a, const struct fp_query_block *q, int e)
+{
+    int next = e + 1;
+    while (next < q->end && a->mask.key_block[next] == a->mask.key_block[next - 1] + 1)
+        next++;
+    return next;
+}
+
+/* q, k or v (part 0, 1, 2) of a query block's head in a tensor 3x(B,H,S,W). */
+FP_TEMPLATE const float *fp_head(const struct fp_args *a, const struct fp_query_block *q,
+                                 const float *qkv, int part)
+{
+    size_t head = ((size_t)part * a->batch + q->b) * a->heads + q->head;
+    return qkv + head * a->seq_len * a->head_size;
+}
+
+/* Where the context of a query block's first row goes, and the distance of its rows. */
+struct fp_context {
+    float *data;
+    int stride;
+};
+
+FP_TEMPLATE struct fp_context fp_context_of(const struct fp_args *a,
+                                            const struct fp_query_block *q, int merged, float *out)
+{
+    int width = a->head_size;
+    if (merged) {
+        size_t row = (size_t)q->b * a->seq_len + q->first;
+        return (struct fp_context){out + (row * a->heads + q->head) * width, fp_hidden(a)};
+    }
+    size_t row = ((size_t)q->b * a->heads + q->head) * a->seq_len + q->first;
+    return (struct fp_context){out + row * width, width};
+}
+
+#endif

@@ -1,0 +1,105 @@
+/* What all kernels share: sizes, blocks of real rows, scratch memory. */
+#ifndef FUSEPLAN_CPU_COMMON_H
+#define FUSEPLAN_CPU_COMMON_H
+
+#include "abi.h"
+
+#include <math.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Kernels are templates: inlined, they are specialised for the constants they are called with. */
+#define FP_TEMPLATE static inline __attribute__((always_inline))
+
+FP_TEMPLATE int fp_min(int a, int b)
+{
+    return a < b ? a : b;
+}
+
+FP_TEMPLATE int fp_hidden(const struct fp_args *a)
+{
+    return a->heads * a->head_size;
+}
+
+FP_TEMPLATE int fp_length(const struct fp_args *a, int b)
+{
+    return a->lengths ? a->lengths[b] : a->seq_len;
+}
+
+struct fp_range {
+    int first, count;
+};
+
+/* Part i of `parts` equal parts of 0..n-1, cut at multiples of `align`. */
+FP_TEMPLATE struct fp_range fp_part(int n, int align, int parts, int i)
+{
+    int64_t units = (n + align - 1) / align;
+    int first = (int)(units * i / parts) * align;
+    int end = fp_min(n, (int)(units * (i + 1) / parts) * align);
+    return (struct fp_range){first, end - first};
+}
+
+/* Token rows are cut into equal blocks of at most `size` real rows.  Without padding the rows of the
+ * whole batch are one run; with it a block never leaves its batch row. */
+FP_TEMPLATE int fp_row_blocks(const struct fp_args *a, int size)
+{
+    if (!a->lengths)
+        return (a->batch * a->seq_len + size - 1) / size;
+    int blocks = 0;
+    for (int b = 0; b < a->batch; b++)
+        blocks += (a->lengths[b] + size - 1) / size;
+    return blocks;
+}
+
+FP_TEMPLATE struct fp_range fp_row_block(const struct fp_args *a, int size, int i)
+{
+    if (!a->lengths)
+        return fp_part(a->batch * a->seq_len, 1, fp_row_blocks(a, size), i);
+    for (int b = 0;; b++) {
+        int blocks = (a->lengths[b] + size - 1) / size;
+        if (i < blocks) {
+            struct fp_range rows = fp_part(a->lengths[b], 1, blocks, i);
+            rows.first += b * a->seq_len;
+            return rows;
+        }
+        i -= blocks;
+    }
+}
+
+/* The first element of a row block in a tensor of token rows. */
+FP_TEMPLATE float *fp_rows_of(float *tensor, struct fp_range rows, int columns)
+{
+    return tensor + (size_t)rows.first * columns;
+}
+
+/* This thread's scratch memory, of at least `count` floats on a cache line's boundary.  It grows, is
+ * kept between calls, and serves one user at a time: the next call may move it. */
+static inline float *fp_scratch(size_t count)
+{
+    static _Thread_local struct {
+        float *data;
+        size_t count;
+    } scratch;
+    if (count > scratch.count) {
+        free(scratch.data);
+        scratch.count = (count + 1023) / 1024 * 1024;
+        scratch.data = aligned_alloc(64, scratch.count * sizeof(float));
+        if (!scratch.data)
+            abort();
+    }
+    return scratch.data;
+}
+
+/* Zeros in the padded rows of a tensor (B,S,columns). */
+FP_TEMPLATE void fp_zero_padding(const struct fp_args *a, float *tensor, int columns)
+{
+#pragma omp for schedule(static) nowait
+    for (int b = 0; b < a->batch; b++) {
+        size_t first = (size_t)b * a->seq_len + fp_length(a, b);
+        size_t rows = (size_t)(a->seq_len - fp_length(a, b));
+        memset(tensor + first * columns, 0, rows * columns * sizeof(float));
+    }
+}
+
+#endif

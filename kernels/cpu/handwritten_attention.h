@@ -1,0 +1,211 @@
+/* Hand-written attention for scores..merge_heads: exact softmax over gathered keys.
+ *
+ * Written on its own, to be a rival of streaming_attention.h and not a variant.  The unit is a group
+ * of only 16 query rows of one head.  The keys that at least one of them keeps are gathered, so that
+ * a sparse mask costs what it keeps and not the 64x64 blocks that it touches.  Then two passes over
+ * all of them, nothing rescaled: scores (keys,16) with their maximum, then exp, sum and context.
+ * A vector holds one number of each of the 16 queries. */
+#ifndef FUSEPLAN_CPU_HANDWRITTEN_ATTENTION_H
+#define FUSEPLAN_CPU_HANDWRITTEN_ATTENTION_H
+
+#include "common.h"
+#include "vecmath.h"
+
+enum { FP_GROUP = 16 };
+
+typedef float fp_group_f __attribute__((vector_size(4 * FP_GROUP), may_alias));
+typedef uint32_t fp_group_u __attribute__((vector_size(4 * FP_GROUP), may_alias));
+
+#if defined(__AVX512F__)
+enum { FP_GROUP_TILE = 12 }; /* sums in registers: hides the latency of a multiply-add */
+#elif defined(__AVX__)
+enum { FP_GROUP_TILE = 4 };
+#else
+enum { FP_GROUP_TILE = 2 };
+#endif
+
+/* One group of query rows and the thread's scratch for it. */
+struct fp_group {
+    int b, head, block, row, rows; /* row: the first, in the batch row; rows <= 16 */
+    int keys;                      /* gathered */
+    fp_group_f *query;             /* (W) scaled by 1/sqrt(W) */
+    fp_group_f *scores;            /* (keys), later exp(score - maximum) */
+    fp_group_f *context;           /* (W) */
+    float *key, *value;            /* (keys,W) */
+};
+
+FP_TEMPLATE int fp_group_list(const struct fp_args *a, const struct fp_group *g)
+{
+    return (a->mask.lists > 1 ? g->b * a->mask.blocks : 0) + g->block;
+}
+
+/* The first element of row `row` of the group's head in q, k or v (part 0, 1, 2). */
+FP_TEMPLATE const float *fp_group_row(const struct fp_args *a, const struct fp_group *g,
+                                      const float *qkv, int part, int row)
+{
+    size_t head = ((size_t)part * a->batch + g->b) * a->heads + g->head;
+    return qkv + (head * a->seq_len + row) * a->head_size;
+}
+
+/* Bits of the keys of one block that a row of the group keeps. */
+FP_TEMPLATE uint64_t fp_group_keeps(const struct fp_group *g, const uint64_t *words)
+{
+    uint64_t any = 0;
+    for (int r = 0; r < FP_GROUP; r++)
+        any |= words[g->row % FP_BLOCK + r];
+    return any;
+}
+
+/* Row words of one block, lane r for row r of the group: keys 0..31 and 32..63. */
+struct fp_group_words {
+    fp_group_u half[2];
+};
+
+FP_TEMPLATE struct fp_group_words fp_group_words(const struct fp_group *g, const uint64_t *words)
+{
+    struct fp_group_words w;
+    for (int r = 0; r < FP_GROUP; r++) {
+        w.half[0][r] = (uint32_t)words[g->row % FP_BLOCK + r];
+        w.half[1][r] = (uint32_t)(words[g->row % FP_BLOCK + r] >> 32);
+    }
+    return w;
+}
+
+/* Minus infinity in the lanes whose row masks key c of its block, else 0. */
+FP_TEMPLATE fp_group_f fp_group_mask(const struct fp_group_words *w, int c)
+{
+    fp_group_u masked = (w->half[c / 32] >> c % 32 & 1) - 1; /* all ones where it does */
+    return (fp_group_f)(masked & 0xff800000u);
+}
+
+/* Copies the keys and values that the group needs; scores get 0 or minus infinity by the mask. */
+FP_TEMPLATE void fp_group_gather(const struct fp_args *a, struct fp_group *g, const float *qkv)
+{
+    const struct fp_blocks *m = &a->mask;
+    int list = fp_group_list(a, g), width = a->head_size;
+    size_t bytes = (size_t)width * sizeof(float);
+    g->keys = 0;
+    for (int e = m->start[list]; e < m->start[list + 1]; e++) {
+        const uint64_t *words = m->bits[e] < 0 ? NULL : m->words + (size_t)m->bits[e] * FP_BLOCK;
+        uint64_t left = words ? fp_group_keeps(g, words) : UINT64_MAX;
+        struct fp_group_words lanes = {0};
+        if (words)
+            lanes = fp_group_words(g, words);
+        for (; left != 0; left &= left - 1) {
+            int c = __builtin_ctzll(left), row = m->key_block[e] * FP_BLOCK + c;
+            memcpy(g->key + (size_t)g->keys * width, fp_group_row(a, g, qkv, 1, row), bytes);
+            memcpy(g->value + (size_t)g->keys * width, fp_group_row(a, g, qkv, 2, row), bytes);
+            g->scores[g->keys++] = words ? fp_group_mask(&lanes, c) : (fp_group_f){0};
+        }
+    }
+}
+
+FP_TEMPLATE void fp_group_load_query(const struct fp_args *a, const struct fp_group *g,
+                                     const float *qkv)
+{
+    float scale = 1.0f / sqrtf((float)a->head_size);
+    const float *q = fp_group_row(a, g, qkv, 0, g->row);
+    for (int w = 0; w < a->head_size; w++) {
+        fp_group_f x = {0};
+        for (int r = 0; r < g->rows; r++)
+            x[r] = q[(size_t)r * a->head_size + w] * scale;
+        g->query[w] = x;
+    }
+}
+
+/* out[i] += sum over c of m[i*row + c*col] * x[c], i = 0..count-1, in registers. */
+FP_TEMPLATE void fp_group_tile(int count, int n, const float *m, size_t row, size_t col,
+                               const fp_group_f *x, fp_group_f *out)
+{
+    fp_group_f sum[FP_GROUP_TILE];
+    for (int i = 0; i < count; i++)
+        sum[i] = out[i];
+    for (int c = 0; c < n; c++)
+        for (int i = 0; i < count; i++)
+            sum[i] += m[i * row + c * col] * x[c];
+    for (int i = 0; i < count; i++)
+        out[i] = sum[i];
+}
+
+FP_TEMPLATE void fp_group_product(int count, int n, const float *m, size_t row, size_t col,
+                                  const fp_group_f *x, fp_group_f *out)
+{
+    int i = 0;
+    for (; i + FP_GROUP_TILE <= count; i += FP_GROUP_TILE)
+        fp_group_tile(FP_GROUP_TILE, n, m + i * row, row, col, x, out + i);
+    for (; i < count; i++)
+        fp_group_tile(1, n, m + i * row, row, col, x, out + i);
+}
+
+/* exp(score - maximum) in place; scale gets 1/sum, 0 in a lane whose row keeps no key. */
+FP_TEMPLATE void fp_group_softmax(const struct fp_group *g, float scale[FP_GROUP])
+{
+    float *scores = (float *)g->scores, most[FP_GROUP], sum[FP_GROUP] = {0};
+    for (int r = 0; r < FP_GROUP; r++)
+        most[r] = -INFINITY;
+    for (int i = 0; i < g->keys; i++)
+#pragma omp simd
+        for (int r = 0; r < FP_GROUP; r++)
+            most[r] = scores[i * FP_GROUP + r] > most[r] ? scores[i * FP_GROUP + r] : most[r];
+    for (int r = 0; r < FP_GROUP; r++)
+        most[r] = most[r] == -INFINITY ? 0.0f : most[r];
+    for (int i = 0; i < g->keys; i++)
+#pragma omp simd
+        for (int r = 0; r < FP_GROUP; r++) {
+            scores[i * FP_GROUP + r] = fp_exp(scores[i * FP_GROUP + r] - most[r]);
+            sum[r] += scores[i * FP_GROUP + r];
+        }
+    for (int r = 0; r < FP_GROUP; r++)
+        scale[r] = sum[r] > 0 ? 1.0f / sum[r] : 0.0f;
+}
+
+FP_TEMPLATE void fp_group_store(const struct fp_args *a, const struct fp_group *g,
+                                const float scale[FP_GROUP], float *out)
+{
+    for (int r = 0; r < g->rows; r++) {
+        size_t row = (size_t)g->b * a->seq_len + g->row + r;
+        float *to = out + (row * a->heads + g->head) * a->head_size;
+        for (int w = 0; w < a->head_size; w++)
+            to[w] = g->context[w][r] * scale[r];
+    }
+}
+
+FP_TEMPLATE void fp_group_run(const struct fp_args *a, struct fp_group *g, const float *qkv,
+                              float *out)
+{
+    int width = a->head_size;
+    fp_group_load_query(a, g, qkv);
+    fp_group_gather(a, g, qkv);
+    fp_group_product(g->keys, width, g->key, (size_t)width, 1, g->query, g->scores);
+    float scale[FP_GROUP];
+    fp_group_softmax(g, scale);
+    memset(g->context, 0, (size_t)width * sizeof(*g->context));
+    fp_group_product(width, g->keys, g->value, 1, (size_t)width, g->scores, g->context);
+    fp_group_store(a, g, scale, out);
+}
+
+/* qkv 3x(B,H,S,W) to out (B,S,D). */
+FP_TEMPLATE void fp_handwritten_attention(const struct fp_args *a, const float *qkv, float *out)
+{
+    int blocks = a->mask.blocks, heads = a->batch * a->heads, width = a->head_size;
+    size_t keys = (size_t)blocks * FP_BLOCK, lanes = (size_t)(2 * width) * FP_GROUP;
+#pragma omp for schedule(dynamic) nowait
+    for (int i = 0; i < blocks * heads; i++) {
+        float *scratch = fp_scratch(lanes + keys * FP_GROUP + 2 * keys * (size_t)width);
+        struct fp_group g = {.b = i % heads / a->heads,
+                             .head = i % a->heads,
+                             .block = blocks - 1 - i / heads, /* long rows of a causal mask first */
+                             .query = (fp_group_f *)scratch,
+                             .context = (fp_group_f *)scratch + width,
+                             .scores = (fp_group_f *)scratch + 2 * width,
+                             .key = scratch + lanes + keys * FP_GROUP,
+                             .value = scratch + lanes + keys * FP_GROUP + keys * (size_t)width};
+        int end = fp_min((g.block + 1) * FP_BLOCK, fp_length(a, g.b));
+        for (g.row = g.block * FP_BLOCK; g.row < end; g.row += FP_GROUP) {
+            g.rows = fp_min(FP_GROUP, end - g.row);
+            fp_group_run(a, &g, qkv, out);
+        }
+    }
+}
+
+#endif

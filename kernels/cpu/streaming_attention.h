@@ -1,0 +1,225 @@
+/* Scores, mask, softmax and context in one pass over the key blocks: no scores in memory.
+ *
+ * For each block of 64 query rows of one head, its key blocks stream by; a running maximum m and sum
+ * l per query row, and a context rescaled whenever m grows, give the softmax at the end (Milakov and
+ * Gimelshein: Online normalizer calculation for softmax, 2018; Dao et al.: FlashAttention, 2022).
+ *
+ * Everything is held transposed, queries along the vector: scores (keys, 64), context (W, 64).  Then
+ * keys and values are read in place as scalars, whatever W is, and softmax needs no reduction within
+ * a vector.  Query and context are transposed once per block of query rows. */
+#ifndef FUSEPLAN_CPU_STREAMING_ATTENTION_H
+#define FUSEPLAN_CPU_STREAMING_ATTENTION_H
+
+#include "blocks.h"
+#include "vecmath.h"
+
+#if defined(__AVX512F__)
+#define FP_LANES 16
+#elif defined(__AVX__)
+#define FP_LANES 8
+#else
+#define FP_LANES 4
+#endif
+
+typedef float fp_vec __attribute__((vector_size(4 * FP_LANES), aligned(4)));
+
+struct fp_stream {
+    const float *qkv;  /* 3x(B,H,S,W), or, with a bias, (B,S,3D) */
+    const float *bias; /* (3D) or null */
+    int merged;        /* out is (B,S,D), else (B,H,S,W) */
+    float *out;
+};
+
+/* What one thread holds, each row of 64 floats one a query. */
+struct fp_stream_state {
+    float *query;   /* (W,64), scaled by 1/sqrt(W) */
+    float *scores;  /* (64 keys, 64) */
+    float *context; /* (W,64) */
+    float *most, *sum, *rescale;
+    float *keys, *values; /* (64,W): where a bias is still to be added */
+};
+
+FP_TEMPLATE struct fp_stream_state fp_stream_state(int width)
+{
+    const size_t row = FP_BLOCK, panel = row * (size_t)width;
+    float *p = fp_scratch(4 * panel + row * row + 3 * row);
+    return (struct fp_stream_state){.query = p,
+                                    .context = p + panel,
+                                    .keys = p + 2 * panel,
+                                    .values = p + 3 * panel,
+                                    .scores = p + 4 * panel,
+                                    .most = p + 4 * panel + row * row,
+                                    .sum = p + 4 * panel + row * row + row,
+                                    .rescale = p + 4 * panel + row * row + 2 * row};
+}
+
+enum { FP_TILE_ROWS = 4, FP_TILE_VECS = FP_LANES == 16 ? 4 : 2 }; /* fit the register file */
+
+/* out(i,:) = or += sum over c of m[i*row + c*col] * x(c,:) for i in 0..rows-1, a register tile. */
+FP_TEMPLATE void fp_register_tile(int rows, int n, const float *m, size_t row, size_t col,
+                                  const float *x, int add, float *out)
+{
+    fp_vec sum[FP_TILE_ROWS][FP_TILE_VECS];
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < FP_TILE_VECS; v++)
+            sum[i][v] = add ? *(const fp_vec *)(out + i * FP_BLOCK + v * FP_LANES) : (fp_vec){0};
+    for (int c = 0; c < n; c++)
+        for (int i = 0; i < rows; i++)
+            for (int v = 0; v < FP_TILE_VECS; v++)
+                sum[i][v] += m[(size_t)i * row + (size_t)c * col] *
+                             *(const fp_vec *)(x + c * FP_BLOCK + v * FP_LANES);
+    for (int i = 0; i < rows; i++)
+        for (int v = 0; v < FP_TILE_VECS; v++)
+            *(fp_vec *)(out + i * FP_BLOCK + v * FP_LANES) = sum[i][v];
+}
+
+/* out (rows,64) = or += m (rows,n) @ x (n,64) */
+FP_TEMPLATE void fp_small_gemm(int rows, int n, const float *m, size_t row, size_t col,
+                               const float *x, int add, float *out)
+{
+    const int step = FP_TILE_VECS * FP_LANES;
+    for (int v = 0; v < FP_BLOCK; v += step) {
+        int i = 0;
+        for (; i + FP_TILE_ROWS <= rows; i += FP_TILE_ROWS)
+            fp_register_tile(FP_TILE_ROWS, n, m + i * row, row, col, x + v, add,
+                             out + i * FP_BLOCK + v);
+        for (; i < rows; i++)
+            fp_register_tile(1, n, m + i * row, row, col, x + v, add, out + i * FP_BLOCK + v);
+    }
+}
+
+/* Rows of q, k or v (part 0, 1, 2) of one head from `first` on: where they lie, their distance, and
+ * the bias still to be added, or null. */
+struct fp_head_rows {
+    const float *data, *bias;
+    size_t stride;
+};
+
+FP_TEMPLATE struct fp_head_rows fp_head_rows(const struct fp_args *a, const struct fp_stream *t,
+                                             const struct fp_query_block *q, int part, int first)
+{
+    size_t width = (size_t)a->head_size, hidden = (size_t)fp_hidden(a);
+    if (!t->bias)
+        return (struct fp_head_rows){fp_head(a, q, t->qkv, part) + (size_t)first * width, NULL,
+                                     width};
+    size_t row = (size_t)q->b * a->seq_len + first, column = part * hidden + q->head * width;
+    return (struct fp_head_rows){t->qkv + row * 3 * hidden + column, t->bias + column, 3 * hidden};
+}
+
+/* The same rows with the bias added: in place where there is none, else in `copy`. */
+FP_TEMPLATE struct fp_head_rows fp_add_bias(struct fp_head_rows in, int rows, int width,
+                                            float *copy)
+{
+    if (!in.bias)
+        return in;
+    for (int r = 0; r < rows; r++)
+#pragma omp simd
+        for (int w = 0; w < width; w++)
+            copy[r * width + w] = in.data[r * in.stride + w] + in.bias[w];
+    return (struct fp_head_rows){copy, NULL, (size_t)width};
+}
+
+FP_TEMPLATE void fp_stream_begin(struct fp_head_rows query, int rows, int width,
+                                 const struct fp_stream_state *s)
+{
+    float scale = 1.0f / sqrtf((float)width);
+    for (int w = 0; w < width; w++) {
+        for (int r = 0; r < rows; r++)
+            s->query[w * FP_BLOCK + r] = query.data[r * query.stride + w] * scale;
+        for (int r = rows; r < FP_BLOCK; r++)
+            s->query[w * FP_BLOCK + r] = 0;
+    }
+    memset(s->context, 0, (size_t)width * FP_BLOCK * sizeof(float));
+    for (int r = 0; r < FP_BLOCK; r++) {
+        s->most[r] = -INFINITY;
+        s->sum[r] = 0;
+    }
+}
+
+FP_TEMPLATE void fp_stream_mask(const uint64_t *words, int keys, float *scores)
+{
+    uint32_t half[2][FP_BLOCK];
+    for (int r = 0; r < FP_BLOCK; r++) {
+        half[0][r] = (uint32_t)words[r];
+        half[1][r] = (uint32_t)(words[r] >> 32);
+    }
+    for (int c = 0; c < keys; c++)
+#pragma omp simd
+        for (int r = 0; r < FP_BLOCK; r++)
+            scores[c * FP_BLOCK + r] =
+                half[c / 32][r] >> c % 32 & 1 ? scores[c * FP_BLOCK + r] : -INFINITY;
+}
+
+/* Scores become exp(score - m); m, l and the context are brought up to date. */
+FP_TEMPLATE void fp_stream_softmax(int keys, int width, const struct fp_stream_state *s)
+{
+    float most[FP_BLOCK], shift[FP_BLOCK];
+    memcpy(most, s->most, sizeof(most));
+    for (int c = 0; c < keys; c++)
+#pragma omp simd
+        for (int r = 0; r < FP_BLOCK; r++)
+            most[r] = s->scores[c * FP_BLOCK + r] > most[r] ? s->scores[c * FP_BLOCK + r] : most[r];
+#pragma omp simd
+    for (int r = 0; r < FP_BLOCK; r++) {
+        shift[r] = most[r] == -INFINITY ? 0.0f : most[r]; /* a row that has met no kept key */
+        s->rescale[r] = fp_exp(s->most[r] - shift[r]);
+        s->most[r] = most[r];
+        s->sum[r] *= s->rescale[r];
+    }
+    for (int c = 0; c < keys; c++)
+#pragma omp simd
+        for (int r = 0; r < FP_BLOCK; r++) {
+            float p = fp_exp(s->scores[c * FP_BLOCK + r] - shift[r]);
+            s->scores[c * FP_BLOCK + r] = p;
+            s->sum[r] += p;
+        }
+    for (int w = 0; w < width; w++)
+#pragma omp simd
+        for (int r = 0; r < FP_BLOCK; r++)
+            s->context[w * FP_BLOCK + r] *= s->rescale[r];
+}
+
+FP_TEMPLATE void fp_stream_end(const struct fp_stream_state *s, int rows, int width,
+                               struct fp_context out)
+{
+    for (int r = 0; r < rows; r++) {
+        float scale = s->sum[r] > 0 ? 1.0f / s->sum[r] : 0.0f;
+        for (int w = 0; w < width; w++)
+            out.data[(size_t)r * out.stride + w] = s->context[w * FP_BLOCK + r] * scale;
+    }
+}
+
+FP_TEMPLATE void fp_stream_block(const struct fp_args *a, const struct fp_stream *t,
+                                 const struct fp_query_block *q)
+{
+    const int width = a->head_size;
+    struct fp_stream_state s = fp_stream_state(width);
+    struct fp_head_rows query = fp_head_rows(a, t, q, 0, q->first);
+    fp_stream_begin(fp_add_bias(query, q->rows, width, s.keys), q->rows, width, &s);
+    for (int e = q->entry; e < q->end; e++) {
+        struct fp_range keys = fp_keys(a, q, e);
+        struct fp_head_rows k = fp_add_bias(fp_head_rows(a, t, q, 1, keys.first), keys.count, width,
+                                            s.keys);
+        struct fp_head_rows v = fp_add_bias(fp_head_rows(a, t, q, 2, keys.first), keys.count, width,
+                                            s.values);
+        fp_small_gemm(keys.count, width, k.data, k.stride, 1, s.query, 0, s.scores);
+        if (fp_row_words(a, q, e))
+            fp_stream_mask(fp_row_words(a, q, e), keys.count, s.scores);
+        fp_stream_softmax(keys.count, width, &s);
+        fp_small_gemm(width, keys.count, v.data, 1, v.stride, s.scores, 1, s.context);
+    }
+    fp_stream_end(&s, q->rows, width, fp_context_of(a, q, t->merged, t->out));
+}
+
+FP_TEMPLATE void fp_stream_stage(const struct fp_args *a, const struct fp_stream *t)
+{
+    int blocks = fp_query_blocks(a);
+#pragma omp for schedule(dynamic) nowait
+    for (int i = 0; i < blocks; i++) {
+        struct fp_query_block q = fp_query_block(a, i);
+        if (q.rows > 0)
+            fp_stream_block(a, t, &q);
+    }
+}
+
+#endif

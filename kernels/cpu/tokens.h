@@ -1,0 +1,221 @@
+/* Operators on token rows (B,S,C): GEMMs with their epilogues, pointwise operators, layernorm. */
+#ifndef FUSEPLAN_CPU_TOKENS_H
+#define FUSEPLAN_CPU_TOKENS_H
+
+#include "common.h"
+#include "vecmath.h"
+
+#include <cblas.h>
+#include <omp.h>
+
+enum fp_pointwise {
+    FP_NONE,
+    FP_BIAS_SPLIT_HEADS, /* input (rows,3D) + bias (3D), out 3x(B,H,S,W) */
+    FP_MERGE_HEADS,      /* input (B,H,S,W), out (rows,D) */
+    FP_BIAS_RESIDUAL,    /* input (rows,N) + bias (N) + residual (rows,N) */
+    FP_BIAS_GELU         /* gelu(input (rows,N) + bias (N)) */
+};
+
+/* One operator, or a GEMM with the pointwise operator that its tiles go through, on a block of rows:
+ * pointers to token rows are to the block's first; tensors split into heads are whole. */
+struct fp_step {
+    enum fp_pointwise pointwise;
+    int inner, columns;        /* K and N */
+    const float *input;        /* (rows,K) of a GEMM, else (rows,N) */
+    const float *weight;       /* (K,N) */
+    const float *bias;         /* (N) */
+    const float *residual;     /* (rows,N) */
+    const float *gamma, *beta; /* (N) */
+    float *out;                /* (rows,N) */
+};
+
+/* The step on the block `rows` of the step on all rows. */
+FP_TEMPLATE struct fp_step fp_step_at(const struct fp_step *all, struct fp_range rows)
+{
+    struct fp_step s = *all;
+    size_t first = (size_t)rows.first;
+    if (s.pointwise != FP_MERGE_HEADS)
+        s.input += first * (s.weight ? s.inner : s.columns);
+    if (s.residual)
+        s.residual += first * s.columns;
+    if (s.pointwise != FP_BIAS_SPLIT_HEADS)
+        s.out += first * s.columns;
+    return s;
+}
+
+/* Where row `row` of head `head` lies in a tensor (B,H,S,W). */
+FP_TEMPLATE size_t fp_head_offset(const struct fp_args *a, int row, int head)
+{
+    int b = row / a->seq_len, i = row % a->seq_len;
+    return (((size_t)b * a->heads + head) * a->seq_len + i) * a->head_size;
+}
+
+/* Columns `cols` of one row, `in` being the first of them, plus bias, to q, k and v. */
+FP_TEMPLATE void fp_split_row(const struct fp_args *a, int row, struct fp_range cols,
+                              const float *in, const float *bias, float *qkv)
+{
+    int width = a->head_size, end = cols.first + cols.count;
+    for (int c = cols.first, next; c < end; c = next) {
+        int head = c / width;
+        next = fp_min(end, (head + 1) * width);
+        size_t third = (size_t)(head / a->heads) * a->batch * a->seq_len * fp_hidden(a);
+        float *out = qkv + third + fp_head_offset(a, row, head % a->heads) + c % width;
+        for (int i = 0; i < next - c; i++)
+            out[i] = in[c - cols.first + i] + bias[c + i];
+    }
+}
+
+FP_TEMPLATE void fp_merge_row(const struct fp_args *a, int row, const float *in, float *out)
+{
+    for (int h = 0; h < a->heads; h++)
+        memcpy(out + (size_t)h * a->head_size, in + fp_head_offset(a, row, h),
+               (size_t)a->head_size * sizeof(float));
+}
+
+/* The pointwise operator on columns `cols` of a row block; `in` holds them with its own stride. */
+FP_TEMPLATE void fp_pointwise_tile(const struct fp_args *a, const struct fp_step *s,
+                                   struct fp_range rows, struct fp_range cols, const float *in,
+                                   int in_stride)
+{
+    for (int r = 0; r < rows.count; r++) {
+        const float *x = in + (size_t)r * in_stride;
+        size_t at = (size_t)r * s->columns + cols.first;
+        if (s->pointwise == FP_BIAS_SPLIT_HEADS) {
+            fp_split_row(a, rows.first + r, cols, x, s->bias, s->out);
+        } else if (s->pointwise == FP_MERGE_HEADS) {
+            fp_merge_row(a, rows.first + r, s->input, s->out + at);
+        } else if (s->pointwise == FP_BIAS_RESIDUAL) {
+            const float *bias = s->bias + cols.first, *residual = s->residual + at;
+#pragma omp simd
+            for (int c = 0; c < cols.count; c++)
+                s->out[at + c] = x[c] + bias[c] + residual[c];
+        } else if (s->pointwise == FP_BIAS_GELU) {
+            const float *bias = s->bias + cols.first;
+#pragma omp simd
+            for (int c = 0; c < cols.count; c++)
+                s->out[at + c] = fp_gelu(x[c] + bias[c]);
+        }
+    }
+}
+
+/* out = input @ weight + beta * out */
+FP_TEMPLATE void fp_sgemm(const struct fp_step *s, int rows, struct fp_range cols, float beta,
+                          float *out, int out_stride)
+{
+    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, rows, cols.count, s->inner, 1.0f,
+                s->input, s->inner, s->weight + cols.first, s->columns, beta, out, out_stride);
+}
+
+/* A tile of the GEMM and, while it is in the cache, its epilogue.  Bias and residual cost no pass of
+ * their own: they are what the GEMM adds to. */
+FP_TEMPLATE void fp_gemm_tile(const struct fp_args *a, const struct fp_step *s,
+                              struct fp_range rows, struct fp_range cols)
+{
+    float *out = s->out + cols.first;
+    if (s->pointwise == FP_BIAS_SPLIT_HEADS) {
+        float *tile = fp_scratch((size_t)rows.count * cols.count);
+        fp_sgemm(s, rows.count, cols, 0.0f, tile, cols.count);
+        fp_pointwise_tile(a, s, rows, cols, tile, cols.count);
+    } else if (s->pointwise == FP_BIAS_RESIDUAL) {
+        const float *bias = s->bias + cols.first, *residual = s->residual + cols.first;
+        for (int r = 0; r < rows.count; r++) {
+            size_t at = (size_t)r * s->columns;
+#pragma omp simd
+            for (int c = 0; c < cols.count; c++)
+                out[at + c] = bias[c] + residual[at + c];
+        }
+        fp_sgemm(s, rows.count, cols, 1.0f, out, s->columns);
+    } else {
+        fp_sgemm(s, rows.count, cols, 0.0f, out, s->columns);
+        if (s->pointwise == FP_BIAS_GELU)
+            fp_pointwise_tile(a, s, rows, cols, out, s->columns);
+    }
+}
+
+FP_TEMPLATE void fp_gemm_rows(const struct fp_args *a, const struct fp_step *s, struct fp_range rows)
+{
+    fp_gemm_tile(a, s, rows, (struct fp_range){0, s->columns});
+}
+
+FP_TEMPLATE void fp_pointwise_rows(const struct fp_args *a, const struct fp_step *s,
+                                   struct fp_range rows)
+{
+    fp_pointwise_tile(a, s, rows, (struct fp_range){0, s->columns}, s->input, s->columns);
+}
+
+FP_TEMPLATE void fp_layernorm_rows(const struct fp_args *a, const struct fp_step *s,
+                                   struct fp_range rows)
+{
+    int n = s->columns;
+    for (int r = 0; r < rows.count; r++) {
+        const float *x = s->input + (size_t)r * n;
+        float *out = s->out + (size_t)r * n, sum = 0, squares = 0;
+#pragma omp simd reduction(+ : sum)
+        for (int c = 0; c < n; c++)
+            sum += x[c];
+        float mean = sum / (float)n;
+#pragma omp simd reduction(+ : squares)
+        for (int c = 0; c < n; c++)
+            squares += (x[c] - mean) * (x[c] - mean);
+        float scale = 1.0f / sqrtf(squares / (float)n + a->eps);
+#pragma omp simd
+        for (int c = 0; c < n; c++)
+            out[c] = (x[c] - mean) * scale * s->gamma[c] + s->beta[c];
+    }
+}
+
+/* How many column tiles a GEMM is cut into: of at most col_block columns, or, where that is 0, as few
+ * as give every thread the same number of tiles. */
+FP_TEMPLATE int fp_column_tiles(int columns, int col_block, int row_blocks)
+{
+    if (col_block > 0)
+        return (columns + col_block - 1) / col_block;
+    int threads = omp_get_num_threads(), tiles = 1;
+    while (row_blocks * tiles % threads != 0)
+        tiles++;
+    int most = (columns + FP_BLOCK - 1) / FP_BLOCK;
+    return fp_min(tiles, most);
+}
+
+/* Stages of one step.  Threads share its tiles or row blocks; none waits at its end. */
+
+FP_TEMPLATE void fp_gemm_stage(const struct fp_args *a, const struct fp_step *all, int row_block,
+                               int col_block)
+{
+    int row_blocks = fp_row_blocks(a, row_block);
+    int tiles = fp_column_tiles(all->columns, col_block, row_blocks);
+#pragma omp for schedule(static) nowait
+    for (int i = 0; i < row_blocks * tiles; i++) {
+        struct fp_range rows = fp_row_block(a, row_block, i % row_blocks);
+        struct fp_range cols = fp_part(all->columns, 16, tiles, i / row_blocks);
+        struct fp_step s = fp_step_at(all, rows);
+        if (cols.count > 0)
+            fp_gemm_tile(a, &s, rows, cols);
+    }
+}
+
+enum { FP_FEW_ROWS = 8 }; /* of a stage without a GEMM: a block of them stays in the first cache */
+
+FP_TEMPLATE void fp_pointwise_stage(const struct fp_args *a, const struct fp_step *all)
+{
+    int blocks = fp_row_blocks(a, FP_FEW_ROWS);
+#pragma omp for schedule(static) nowait
+    for (int i = 0; i < blocks; i++) {
+        struct fp_range rows = fp_row_block(a, FP_FEW_ROWS, i);
+        struct fp_step s = fp_step_at(all, rows);
+        fp_pointwise_rows(a, &s, rows);
+    }
+}
+
+/* The rows of a block when every thread gets as many blocks as any other, of at most `size` rows. */
+FP_TEMPLATE int fp_even_rows(const struct fp_args *a, int size)
+{
+    int rows = 0, threads = omp_get_num_threads();
+    for (int b = 0; b < a->batch; b++)
+        rows += fp_length(a, b);
+    int blocks = (rows + size - 1) / size;
+    blocks = (blocks + threads - 1) / threads * threads;
+    return blocks > 0 ? (rows + blocks - 1) / blocks : size;
+}
+
+#endif

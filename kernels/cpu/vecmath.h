@@ -1,0 +1,59 @@
+/* exp and GELU as straight-line code that a compiler can vectorise. */
+#ifndef FUSEPLAN_CPU_VECMATH_H
+#define FUSEPLAN_CPU_VECMATH_H
+
+#include "common.h"
+
+/* e^x for x <= 88, relative error about 1e-7; 0 below -87.3, where floats become subnormal.
+ * x = n ln 2 + r, |r| <= ln(2)/2, with ln 2 in two parts so that r is exact; e^r by the polynomial
+ * of the Cephes library (S. Moshier, expf.c). */
+FP_TEMPLATE float fp_exp(float x)
+{
+    const float round = 12582912.0f; /* 1.5 * 2^23: adding it leaves an integer in the low bits */
+    float shifted = x * 1.44269504088896341f + round;
+    float n = shifted - round;
+    float r = x - n * 0.693359375f + n * 2.12194440e-4f;
+    float p = 1.9875691500e-4f;
+    p = p * r + 1.3981999507e-3f;
+    p = p * r + 8.3334519073e-3f;
+    p = p * r + 4.1665795894e-2f;
+    p = p * r + 1.6666665459e-1f;
+    p = p * r + 5.0000001201e-1f;
+    p = p * r * r + r + 1.0f;
+    union {
+        uint32_t u;
+        float f;
+    } bits = {.f = shifted}, power;
+    power.u = (bits.u + 127) << 23; /* 2^n: the constant's own low bits are shifted out */
+    return x < -87.3f ? 0.0f : p * power.f;
+}
+
+/* erf(x), absolute error below 3e-7: the rational minimax approximation on [-4, 4] that Eigen and XLA
+ * use; beyond it erf is 1 in fp32. */
+FP_TEMPLATE float fp_erf(float x)
+{
+    x = x > 4.0f ? 4.0f : x;
+    x = x < -4.0f ? -4.0f : x;
+    float s = x * x;
+    float p = -2.72614225801306e-10f;
+    p = p * s + 2.77068142495902e-08f;
+    p = p * s - 2.10102402082508e-06f;
+    p = p * s - 5.69250639462346e-05f;
+    p = p * s - 7.34990630326855e-04f;
+    p = p * s - 2.95459980854025e-03f;
+    p = p * s - 1.60960333262415e-02f;
+    float q = -1.45660718464996e-05f;
+    q = q * s - 2.13374055278905e-04f;
+    q = q * s - 1.68282697438203e-03f;
+    q = q * s - 7.37332916720468e-03f;
+    q = q * s - 1.42647390514189e-02f;
+    return x * p / q;
+}
+
+/* x Phi(x), Hendrycks and Gimpel: Gaussian Error Linear Units (2016). */
+FP_TEMPLATE float fp_gelu(float x)
+{
+    return 0.5f * x * (1.0f + fp_erf(x * 0.70710678118654752f));
+}
+
+#endif
