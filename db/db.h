@@ -97,7 +97,8 @@ struct db_best {
     int choice_count;
     struct db_choice choices[15];                      /* owned texts */
     double choice_ms[15];                              /* the segment alone; NaN where unknown */
-    int64_t plans_total, plans_failed, plans_censored; /* distinct values stored */
+    int64_t plans_total, plans_failed, plans_censored; /* distinct values with any trial, with one
+                                                          that failed, with one censored */
 };
 int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st);
 void db_best_release(struct db_best *b);

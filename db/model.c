@@ -29,6 +29,7 @@ int db_model_get(struct db *db, int64_t study, const char *name, const char *kin
     query_text(&q, kind);
     int found = query_row(&q, st);
     if (found > 0) {
+        const void *bytes = sqlite3_column_blob(q.stmt, 5); /* null where there are none */
         struct db_model m = {.name = name,
                              .kind = kind,
                              .features_version = column_int(&q, 0),
@@ -36,7 +37,7 @@ int db_model_get(struct db *db, int64_t study, const char *name, const char *kin
                              .seed = (uint64_t)column_int(&q, 2),
                              .quantile = column_real(&q, 3),
                              .threshold_ms = column_real(&q, 4),
-                             .bytes = sqlite3_column_blob(q.stmt, 5),
+                             .bytes = bytes != NULL ? bytes : "",
                              .len = (size_t)sqlite3_column_bytes(q.stmt, 5),
                              .report = column_text(&q, 6)};
         row(ctx, &m);

@@ -27,7 +27,7 @@ static char *choose_path(const char *path)
 /* The path as a URI (RFC 3986), so that no character of it means anything to SQLite. */
 static void add_uri(struct buf *uri, const char *path, const char *query)
 {
-    buf_adds(uri, path[0] == '/' ? "file://" : "file:");
+    buf_adds(uri, path[0] == '/' ? "file://" : "file:./");
     for (const unsigned char *c = (const unsigned char *)path; *c != '\0'; c++)
         if (isalnum(*c) || strchr("/._-", *c) != NULL)
             buf_addf(uri, "%c", *c);
@@ -57,16 +57,38 @@ static int check_path(const char *path, enum db_mode mode, struct status *st)
                                          path);
 }
 
-static int make_parent(const char *path, struct status *st)
+/* The caller frees. */
+static char *parent_of(const char *path)
 {
     const char *slash = strrchr(path, '/');
-    if (slash == NULL || slash == path)
-        return 0;
+    if (slash == NULL)
+        return mem_strdup(".");
     char *dir = mem_strdup(path);
-    dir[slash - path] = '\0';
+    dir[slash == path ? 1 : slash - path] = '\0';
+    return dir;
+}
+
+/* Asked before SQLite is, whose own report does not say which of the two it was, nor why. */
+static int check_writable(const char *path, const char *what, struct status *st)
+{
+    if (access(path, W_OK) == 0)
+        return 0;
+    return status_set(st, STATUS_DATABASE,
+                      "%s '%s' cannot be written: %s: change its permissions, or name another file "
+                      "with --db or FUSEPLAN_DB",
+                      what, path, strerror(errno));
+}
+
+static int make_writable(const char *path, struct status *st)
+{
+    char *dir = parent_of(path);
     int result = file_make_dirs(dir, st);
     if (result != 0)
         status_prefix(st, "database '%s'", path);
+    else if (file_exists(path) && check_writable(path, "database", st) != 0)
+        result = -1;
+    else
+        result = check_writable(dir, "the database's directory", st);
     free(dir);
     return result;
 }
@@ -132,14 +154,20 @@ static int connect(struct db *db, const char *uri_query, int flags, struct ident
     return identify(db->handle, identity);
 }
 
-static bool has_wal(const char *path)
+/* Reading through a WAL writes beside the file.  Where that cannot be, and no WAL is there, nobody
+ * is writing and the file is all there is to read. */
+static bool is_immutable(const char *path)
 {
     struct buf wal;
     buf_init(&wal);
     buf_addf(&wal, "%s-wal", path);
-    bool found = file_exists(wal.ptr);
+    bool has_wal = file_exists(wal.ptr);
     buf_release(&wal);
-    return found;
+
+    char *dir = parent_of(path);
+    bool writable = access(path, W_OK) == 0 && access(dir, W_OK) == 0;
+    free(dir);
+    return !has_wal && !writable;
 }
 
 static int open_read(struct db *db, struct status *st)
@@ -147,14 +175,8 @@ static int open_read(struct db *db, struct status *st)
     /* For writing where the system lets us, so that the last to close it can remove the -wal and
      * -shm files that reading makes; query_only keeps it from changing anything. */
     struct identity identity;
-    int rc = connect(db, "", SQLITE_OPEN_READWRITE, &identity);
-
-    /* In a directory that cannot be written no -wal can be made; where there is none, the file is
-     * all. */
-    if ((rc & 0xff) == SQLITE_CANTOPEN && access(db->path, R_OK) == 0 && !has_wal(db->path)) {
-        sqlite3_close(db->handle);
-        rc = connect(db, "?immutable=1", SQLITE_OPEN_READONLY, &identity);
-    }
+    int rc = is_immutable(db->path) ? connect(db, "?immutable=1", SQLITE_OPEN_READONLY, &identity)
+                                    : connect(db, "", SQLITE_OPEN_READWRITE, &identity);
     if (rc != SQLITE_OK)
         return db_fail(db->handle, db->path, rc, st);
     if (check_identity(db->path, &identity, st) != 0)
@@ -186,7 +208,7 @@ static int enter_wal(sqlite3 *handle)
 
 static int open_write(struct db *db, struct status *st)
 {
-    if (make_parent(db->path, st) != 0)
+    if (make_writable(db->path, st) != 0)
         return -1;
     struct identity identity;
     int rc = connect(db, "", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &identity);
@@ -194,8 +216,6 @@ static int open_write(struct db *db, struct status *st)
         return db_fail(db->handle, db->path, rc, st);
     if (check_identity(db->path, &identity, st) != 0)
         return -1;
-    if (sqlite3_db_readonly(db->handle, "main") == 1)
-        return db_fail(db->handle, db->path, SQLITE_READONLY, st);
 
     /* With a WAL, NORMAL keeps every commit through the death of any process.  A power cut may undo
      * the newest commits, never a part of one; a search measures those again.  FULL would wait for

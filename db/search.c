@@ -2,28 +2,34 @@
 
 #include <stdio.h>
 
+static int make_id(struct db *db, char id[HASH_TEXT_SIZE], struct status *st)
+{
+    struct query q = query_start(db, SQL_SEARCH_ID);
+    int row = query_row(&q, st);
+    if (row > 0)
+        snprintf(id, HASH_TEXT_SIZE, "%s", column_text(&q, 0));
+    query_end(&q);
+    return row < 0 ? -1 : 0;
+}
+
 int db_search_start(struct db *db, int64_t study, const char *strategy, const char *options_json,
                     char id[HASH_TEXT_SIZE], struct status *st)
 {
     id[0] = '\0';
-    if (db_begin_write(db, st) != 0)
-        return -1;
+    if (make_id(db, id, st) != 0 || db_begin_write(db, st) != 0)
+        goto failed;
     char now[CLOCK_UTC_SIZE];
     struct query q = query_start(db, SQL_SEARCH_ADD);
+    query_text(&q, id);
     query_int(&q, study);
     query_text(&q, strategy);
     query_text(&q, options_json);
     query_text(&q, clock_utc(now));
-    int row = query_row(&q, st);
-    if (row > 0) {
-        snprintf(id, HASH_TEXT_SIZE, "%s", column_text(&q, 0));
-        row = query_row(&q, st);
-    }
-    query_end(&q);
-    int result = db_end(db, row, st);
-    if (result != 0)
-        id[0] = '\0';
-    return result;
+    if (db_end(db, query_run(&q, st), st) == 0)
+        return 0;
+failed:
+    id[0] = '\0';
+    return -1;
 }
 
 int db_search_end(struct db *db, const char *id, const char *stopped_by, struct status *st)

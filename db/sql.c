@@ -19,7 +19,7 @@ static const struct {
 } meanings[] = {
     {SQLITE_BUSY, "is locked by another process; waited 5 s: let that process finish or stop it, "
                   "then try again"},
-    {SQLITE_FULL, "cannot grow: free some disk space, or keep the database elsewhere with --db or "
+    {SQLITE_FULL, "cannot grow: free disk space, or keep the database elsewhere with --db or "
                   "FUSEPLAN_DB"},
     {SQLITE_READONLY, "cannot be written: change its permissions or its directory's, or name "
                       "another file with --db or FUSEPLAN_DB"},

@@ -1,0 +1,216 @@
+#include "tests/db/fixture.h"
+
+#include "codegen/codegen.h"
+
+static void add(struct db *db, int64_t study, struct db_trial t)
+{
+    struct status st;
+    OK(db_trial_add(db, study, &t, &st));
+}
+
+START_TEST(nothing_known_is_not_found)
+{
+    struct status st;
+    struct db_best best;
+    int64_t study;
+    struct db *db = open_fresh(&study);
+    FAILS(db_best(db, study, &best, &st), STATUS_NOT_FOUND, "no plan");
+    add(db, study, failed_trial(43690, "wrong"));
+    add(db, study, segment_trial(some_choices, 1));
+    FAILS(db_best(db, study, &best, &st), STATUS_NOT_FOUND, "no plan");
+    ck_assert_int_eq(best.choice_count, 0);
+    db_best_release(&best);
+    db_close(db);
+}
+END_TEST
+
+START_TEST(fastest_plan_before_finals)
+{
+    struct status st;
+    struct db_best best;
+    int64_t study;
+    struct db *db = open_fresh(&study);
+    struct db_trial censored = plan_trial(40000, 0.5);
+    censored.status = "censored";
+    add(db, study, plan_trial(VALUE_UNFUSED, 4));
+    add(db, study, plan_trial(50, 2));
+    add(db, study, plan_trial(51, 3));
+    add(db, study, censored);
+    add(db, study, failed_trial(52, "compile"));
+
+    OK(db_best(db, study, &best, &st));
+    ck_assert_int_eq(best.value, 50);
+    ck_assert(!best.final);
+    ck_assert_double_eq(best.median_ms, 2);
+    ck_assert_double_eq(best.ci_low_ms, 1.875);
+    ck_assert_double_eq(best.ci_high_ms, 2.125);
+    ck_assert_double_eq(best.unfused_ms, 4);
+    ck_assert(isnan(best.first_version_ms));
+    ck_assert_int_eq(best.plans_total, 5);
+    ck_assert_int_eq(best.plans_failed, 1);
+    ck_assert_int_eq(best.plans_censored, 1);
+    db_best_release(&best);
+    db_close(db);
+}
+END_TEST
+
+START_TEST(finals_decide)
+{
+    struct status st;
+    struct db_best best;
+    int64_t study, other;
+    struct db *db = open_fresh(&study);
+    OK(db_study(db, &a_workload, &a_target, "2", &other, &st));
+    add(db, other, final_trial(7, 0.25, "a")); /* another study's */
+    add(db, study, plan_trial(50, 1));
+    add(db, study, final_trial(51, 3, "a"));
+    add(db, study, final_trial(52, 2, "a"));
+    add(db, study, final_trial(VALUE_UNFUSED, 6, "a"));
+    add(db, study, final_trial(VALUE_FIRST_VERSION, 5, "a"));
+    add(db, study, final_trial(VALUE_UNFUSED, 9, "b")); /* another day, another speed */
+    add(db, study, final_trial(51, 8, "b"));
+
+    OK(db_best(db, study, &best, &st));
+    ck_assert_int_eq(best.value, 52);
+    ck_assert(best.final);
+    ck_assert_double_eq(best.median_ms, 2);
+    ck_assert_double_eq(best.unfused_ms, 6);
+    ck_assert_double_eq(best.first_version_ms, 5);
+    ck_assert_int_eq(best.plans_total, 5);
+    db_best_release(&best);
+    db_close(db);
+}
+END_TEST
+
+START_TEST(choices_carry_their_segments_time)
+{
+    struct status st;
+    struct db_best best;
+    int64_t study;
+    struct db *db = open_fresh(&study);
+    struct db_choice other = some_choices[0];
+    other.schedule = "mb=128";
+    add(db, study, segment_trial(&some_choices[0], 0.5));
+    add(db, study, segment_trial(&some_choices[0], 0.625)); /* the newest counts */
+    add(db, study, segment_trial(&other, 0.25));
+    add(db, study, segment_trial(&some_choices[1], 0.75));
+    add(db, study, plan_trial(50, 2));
+
+    OK(db_best(db, study, &best, &st));
+    ck_assert_int_eq(best.choice_count, ARRAY_LEN(some_choices));
+    for (int i = 0; i < best.choice_count; i++) {
+        ck_assert_int_eq(best.choices[i].first, some_choices[i].first);
+        ck_assert_int_eq(best.choices[i].last, some_choices[i].last);
+        ck_assert_str_eq(best.choices[i].impl, some_choices[i].impl);
+        ck_assert_str_eq(best.choices[i].schedule, some_choices[i].schedule);
+    }
+    ck_assert_double_eq(best.choice_ms[0], 0.625);
+    ck_assert_double_eq(best.choice_ms[1], 0.75);
+    ck_assert(isnan(best.choice_ms[2]));
+    db_best_release(&best);
+    db_close(db);
+}
+END_TEST
+
+START_TEST(plans_are_counted_once)
+{
+    struct status st;
+    struct db_best best;
+    int64_t study;
+    struct db *db = open_fresh(&study);
+    struct db_trial censored = plan_trial(2, 5);
+    censored.status = "censored";
+    add(db, study, failed_trial(1, "launch"));
+    add(db, study, plan_trial(1, 3));
+    add(db, study, censored);
+    add(db, study, failed_trial(2, "timeout"));
+    add(db, study, failed_trial(2, "timeout"));
+    OK(db_best(db, study, &best, &st));
+    ck_assert_int_eq(best.plans_total, 2);
+    ck_assert_int_eq(best.plans_failed, 2);
+    ck_assert_int_eq(best.plans_censored, 1);
+    db_best_release(&best);
+    db_close(db);
+}
+END_TEST
+
+/* ---- speed ------------------------------------------------------------------------------------
+ */
+
+enum { TRIALS = 100000, SEGMENTS_OF_THEM = 2000, FINALS_OF_THEM = 20 };
+
+static struct db_trial made_up_trial(int i, const struct db_choice *segment)
+{
+    double ms = 2 + (double)(splitmix64((uint64_t)i) % 1000) / 1000;
+    if (i < SEGMENTS_OF_THEM)
+        return segment_trial(segment, ms);
+    struct db_trial t = i < SEGMENTS_OF_THEM + FINALS_OF_THEM ? final_trial(32768 + i, ms, "a")
+                                                              : plan_trial(32768 + i % 16384, ms);
+    if (i % 100 == 99)
+        t = failed_trial(t.value, "compile");
+    return t;
+}
+
+static void store_many(struct db *db, int64_t study)
+{
+    struct status st;
+    OK(db_begin_write(db, &st));
+    for (int i = 0; i < TRIALS; i++) {
+        char knobs[32];
+        struct db_choice segment = {0, i % 15, "generated", knobs};
+        snprintf(knobs, sizeof(knobs), "mb=%d", i);
+        struct db_trial t = made_up_trial(i, &segment);
+        OK(db_trial_insert(db, study, &t, &st));
+    }
+    OK(db_end(db, 0, &st));
+}
+
+static double seconds_of_a_query(void)
+{
+    struct status st;
+    struct db *db;
+    struct db_best best;
+    int64_t study;
+    double start = clock_seconds();
+    OK(db_open(test_path("t.db"), DB_READ, &db, &st));
+    OK(db_study_find(db, a_workload.text, "cpu", &study, &st));
+    OK(db_best(db, study, &best, &st));
+    db_close(db);
+    double seconds = clock_seconds() - start;
+    ck_assert(best.final);
+    ck_assert_int_eq(best.plans_total, 16384);
+    db_best_release(&best);
+    return seconds;
+}
+
+/* All in one study: the worst case. */
+START_TEST(query_is_quick_with_100000_trials)
+{
+    int64_t study;
+    struct db *db = open_fresh(&study);
+    store_many(db, study);
+    db_close(db);
+
+    double fastest = INFINITY;
+    for (int i = 0; i < 5; i++)
+        fastest = fmin(fastest, seconds_of_a_query());
+    printf("open, find and best with %d trials: %.1f ms\n", TRIALS, 1e3 * fastest);
+    ck_assert_double_le(fastest, 0.05); /* loose: the machine may be busy, the build a debug one */
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("db/best");
+    TCase *t = tcase_create("best");
+    tcase_set_timeout(t, 120); /* one stores 100,000 trials */
+    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
+    tcase_add_test(t, nothing_known_is_not_found);
+    tcase_add_test(t, fastest_plan_before_finals);
+    tcase_add_test(t, finals_decide);
+    tcase_add_test(t, choices_carry_their_segments_time);
+    tcase_add_test(t, plans_are_counted_once);
+    tcase_add_test(t, query_is_quick_with_100000_trials);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,150 @@
+#include "tests/db/fixture.h"
+
+/* Each row breaks one rule of a database that is whole: what to plant, what must be said. */
+static const struct {
+    const char *plant, *problem;
+} planted[] = {
+    {"UPDATE trial SET median_ms = NULL WHERE id = 1", "trial 1 is ok but has no median"},
+    {"UPDATE trial SET median_ms = 0, ci_low_ms = 0 WHERE id = 1",
+     "trial 1 has a median of 0 ms"},
+    {"UPDATE trial SET ci_high_ms = 1 WHERE id = 1", "outside its interval"},
+    {"UPDATE trial SET reason_code = '' WHERE id = 3", "trial 3 failed without a reason"},
+    {"UPDATE trial SET status = 'fine' WHERE id = 1", "unknown status"},
+    {"UPDATE trial SET kind = 'guess' WHERE id = 1", "unknown kind"},
+    {"UPDATE trial SET plan = NULL WHERE id = 1", "names no plan and no schedule"},
+    {"UPDATE trial SET search = (SELECT id FROM search WHERE study = 2) WHERE id = 1",
+     "another study than its search"},
+    {"UPDATE trial SET sample_count = 7 WHERE id = 2", "trial 2 has 6 samples stored, 7 expected"},
+    {"DELETE FROM sample WHERE trial = 2 AND round = 3", "trial 2 has 5 samples stored"},
+    {"INSERT INTO sample VALUES (1, 0, 1)", "trial 1 has 1 samples stored, 0 expected"},
+    {"UPDATE sample SET round = 9 WHERE trial = 2 AND round = 3", "rounds 0..9, not 0..5"},
+    {"DELETE FROM choice WHERE trial = 1 AND schedule = 2", "do not cover"},
+    {"DELETE FROM choice WHERE trial = 1", "do not cover"},
+    {"UPDATE segment SET last_op = 7 WHERE first_op = 2", "do not cover"},
+    {"INSERT INTO choice VALUES (4, 1)", "trial 4 has choices"},
+    {"UPDATE plan SET segments = '0-14' WHERE value = 50",
+     "the choices of trial 1 are the segments 0-1 2-6 7-14, its plan 50 has 0-14"},
+    {"INSERT INTO plan VALUES (65536, '0-14')", "plan 65536 is not within"},
+    {"INSERT INTO plan VALUES (-1, '0-14')", "plan -1 is not within"},
+    {"INSERT INTO segment (first_op, last_op) VALUES (14, 15)", "covers operators 14..15"},
+    {"DELETE FROM plan WHERE value = 50", "row of plan that is missing"},
+    {"DELETE FROM schedule WHERE id = 2", "row of schedule that is missing"},
+    {"DELETE FROM trial WHERE id = 2", "row of trial that is missing"},
+    {"DELETE FROM study WHERE id = 1", "row of study that is missing"},
+    {"INSERT INTO model (study, name, kind, features_version, data_hash, seed, bytes, report,"
+     " trained_utc) VALUES (9, 'm', 'regressor', 1, '', 0, x'', '', '')",
+     "row of study that is missing"},
+};
+
+static struct db *open_whole(void)
+{
+    struct status st;
+    int64_t study, other;
+    char search[HASH_TEXT_SIZE];
+    struct db *db = open_fresh(&study);
+    OK(db_study(db, &a_workload, &a_target, "2", &other, &st));
+    OK(db_search_start(db, other, "random", "{}", search, &st));
+    OK(db_search_start(db, study, "random", "{}", search, &st));
+    struct db_trial trials[] = {plan_trial(50, 2), final_trial(50, 2, "a"),
+                                failed_trial(51, "wrong"), segment_trial(&some_choices[0], 1)};
+    trials[0].search = search;
+    for (size_t i = 0; i < ARRAY_LEN(trials); i++)
+        OK(db_trial_add(db, study, &trials[i], &st));
+    return db;
+}
+
+static void keep_problem(void *ctx, const char *problem)
+{
+    buf_addf(ctx, "%s\n", problem);
+}
+
+START_TEST(whole_database_has_no_problem)
+{
+    struct status st;
+    struct db *db = open_whole();
+    assert_whole(db);
+    db_close(db);
+    OK(db_open(test_path("t.db"), DB_READ, &db, &st));
+    assert_whole(db);
+    db_close(db);
+}
+END_TEST
+
+START_TEST(planted_problem_is_found)
+{
+    struct status st;
+    struct buf found;
+    int problems;
+    buf_init(&found);
+    db_close(open_whole());
+    sqlite3 *raw = open_raw(test_path("t.db"));
+    exec_sql(raw, "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON");
+    exec_sql(raw, planted[_i].plant);
+    ck_assert_int_ge(sqlite3_changes(raw), 1);
+    sqlite3_close(raw);
+
+    struct db *db;
+    OK(db_open(test_path("t.db"), DB_READ, &db, &st));
+    OK(db_check(db, keep_problem, &found, &problems, &st));
+    ck_assert_int_ge(problems, 1);
+    ck_assert_msg(strstr(found.ptr, planted[_i].problem) != NULL, "%s", found.ptr);
+    db_close(db);
+    buf_release(&found);
+}
+END_TEST
+
+/* An index that lost rows: what only SQLite's own check sees. */
+START_TEST(damaged_structure_is_found)
+{
+    struct status st;
+    struct buf found;
+    int problems;
+    buf_init(&found);
+    db_close(open_whole());
+    sqlite3 *raw = open_raw(test_path("t.db"));
+    exec_sql(raw, "PRAGMA writable_schema = ON;"
+                  "UPDATE sqlite_schema SET sql = replace(sql, '<> ''ok''', '= ''ok''')"
+                  " WHERE name = 'trial_by_status'");
+    sqlite3_close(raw);
+
+    struct db *db;
+    OK(db_open(test_path("t.db"), DB_READ, &db, &st));
+    OK(db_check(db, keep_problem, &found, &problems, &st));
+    ck_assert_int_ge(problems, 1);
+    ck_assert_msg(strstr(found.ptr, "trial_by_status") != NULL, "%s", found.ptr);
+    db_close(db);
+    buf_release(&found);
+}
+END_TEST
+
+START_TEST(info_counts_and_measures)
+{
+    struct status st;
+    struct db_info info;
+    struct db *db = open_whole();
+    OK(db_info(db, &info, &st));
+    ck_assert_int_eq(info.schema_version, schema_version);
+    ck_assert_int_ge(info.bytes, 4096);
+    ck_assert_int_eq(info.studies, 2);
+    ck_assert_int_eq(info.workloads, 1);
+    ck_assert_int_eq(info.targets, 1);
+    ck_assert_int_eq(info.trials, 4);
+    ck_assert_int_eq(info.samples, ARRAY_LEN(some_samples));
+    ck_assert_int_eq(info.models, 0);
+    ck_assert_int_eq(info.searches, 2);
+    db_close(db);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("db/check");
+    TCase *t = tcase_create("check");
+    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
+    tcase_add_test(t, whole_database_has_no_problem);
+    tcase_add_loop_test(t, planted_problem_is_found, 0, ARRAY_LEN(planted));
+    tcase_add_test(t, damaged_structure_is_found);
+    tcase_add_test(t, info_counts_and_measures);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,140 @@
+/* Several processes on one database, and processes that die at the worst moment. */
+#include "tests/db/fixture.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* A writer's life: opens the database, stores `count` finals and says so one byte each. */
+static void write_finals(int count, int first_value, int report)
+{
+    struct status st = STATUS_INIT;
+    struct db *db;
+    int64_t study;
+    int code = db_open(test_path("t.db"), DB_WRITE, &db, &st) != 0 ||
+               db_study(db, &a_workload, &a_target, "1", &study, &st) != 0;
+    for (int i = 0; i < count && code == 0; i++) {
+        struct db_trial t = final_trial(first_value + i, 2, "a");
+        code = db_trial_add(db, study, &t, &st) != 0 || write(report, "+", 1) != 1;
+    }
+    if (code != 0)
+        fprintf(stderr, "%s\n", st.message);
+    _exit(code); /* without closing: as any process that dies */
+}
+
+static pid_t start_writer(int count, int first_value, int report[2])
+{
+    ck_assert_int_eq(pipe(report), 0);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0) {
+        close(report[0]);
+        write_finals(count, first_value, report[1]);
+    }
+    close(report[1]);
+    return pid;
+}
+
+static int stored_finals(void)
+{
+    struct status st;
+    struct db *db;
+    struct db_info info;
+    OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
+    OK(db_info(db, &info, &st));
+    assert_whole(db);
+    db_close(db);
+    return (int)info.trials;
+}
+
+/* They create the database at once, too. */
+START_TEST(writers_at_once_lose_nothing)
+{
+    enum { WRITERS = 4, EACH = 100 };
+    pid_t pids[WRITERS];
+    for (int i = 0; i < WRITERS; i++) {
+        int report[2];
+        pids[i] = start_writer(EACH, i * EACH, report);
+        (void)report[0]; /* kept open: a closed one would end the writer */
+    }
+    for (int i = 0; i < WRITERS; i++) {
+        int status;
+        ck_assert_int_eq(waitpid(pids[i], &status, 0), pids[i]);
+        ck_assert(WIFEXITED(status));
+        ck_assert_int_eq(WEXITSTATUS(status), 0);
+    }
+    ck_assert_int_eq(stored_finals(), WRITERS * EACH);
+    sqlite3 *raw = open_raw(test_path("t.db"));
+    ck_assert_int_eq(count_sql(raw, "SELECT count(DISTINCT plan) FROM trial"), WRITERS * EACH);
+    ck_assert_int_eq(count_sql(raw, "SELECT count(*) FROM study"), 1);
+    sqlite3_close(raw);
+}
+END_TEST
+
+/* Kills a writer after a delay that differs each time: what it reported is stored, and at most the
+ * one more that it had no time to report. */
+START_TEST(killed_writer_loses_nothing)
+{
+    enum { ROUNDS = 20, MANY = 1000 };
+    struct rng rng = {7};
+    int before = 0;
+    for (int round = 0; round < ROUNDS; round++) {
+        int report[2];
+        pid_t pid = start_writer(MANY, round * MANY, report);
+        char mark;
+        int reported = (int)read(report[0], &mark, 1);
+        usleep(rng_below(&rng, 20000));
+        ck_assert_int_eq(kill(pid, SIGKILL), 0);
+        ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+        while (read(report[0], &mark, 1) == 1)
+            reported++;
+        close(report[0]);
+
+        int now = stored_finals();
+        ck_assert_int_ge(reported, 1);
+        ck_assert_int_ge(now - before, reported);
+        ck_assert_int_le(now - before, reported + 1);
+        before = now;
+    }
+}
+END_TEST
+
+/* A reader sees one state throughout and stops no writer. */
+START_TEST(readers_and_a_writer_live_together)
+{
+    enum { TRIALS = 300 };
+    struct status st;
+    int report[2];
+    int64_t study;
+    db_close(open_fresh(&study));
+    pid_t pid = start_writer(TRIALS, 0, report);
+    char mark;
+    for (int64_t seen = 0; read(report[0], &mark, 1) == 1;) {
+        struct db *db;
+        struct db_info info;
+        OK(db_open(test_path("t.db"), DB_READ, &db, &st));
+        OK(db_info(db, &info, &st));
+        db_close(db);
+        ck_assert_int_ge(info.trials, seen);
+        ck_assert_int_eq(info.samples, info.trials * (int64_t)ARRAY_LEN(some_samples));
+        seen = info.trials;
+    }
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    ck_assert_int_eq(stored_finals(), TRIALS);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("db/processes");
+    TCase *t = tcase_create("processes");
+    tcase_set_timeout(t, 120);
+    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
+    tcase_add_test(t, writers_at_once_lose_nothing);
+    tcase_add_test(t, killed_writer_loses_nothing);
+    tcase_add_test(t, readers_and_a_writer_live_together);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,164 @@
+#include "tests/db/fixture.h"
+
+/* A shipped migration is never edited: what it made exists on disks.  One hash a version; a new
+ * migration adds a row. */
+static const char *const shipped[] = {"1bf179e8cdc187fc03c00952f1593048"};
+
+START_TEST(shipped_migrations_are_unchanged)
+{
+    char hash[HASH_TEXT_SIZE];
+    ck_assert_int_eq(schema_version, (int)ARRAY_LEN(shipped));
+    const char *sql = schema_migrations[_i];
+    ck_assert_str_eq(hash_text(sql, strlen(sql), hash), shipped[_i]);
+}
+END_TEST
+
+/* From version _i, as that version's fuseplan left it, to today's. */
+START_TEST(every_old_version_becomes_todays)
+{
+    struct status st;
+    struct db *db;
+    int64_t study;
+    sqlite3 *raw = open_raw(test_path("t.db"));
+    OK(schema_migrate(raw, "t.db", schema_migrations, _i, &st));
+    ck_assert_int_eq(count_sql(raw, "PRAGMA user_version"), _i);
+    sqlite3_close(raw);
+
+    OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
+    OK(db_study(db, &a_workload, &a_target, "1", &study, &st));
+    struct db_info info;
+    OK(db_info(db, &info, &st));
+    ck_assert_int_eq(info.schema_version, schema_version);
+    assert_whole(db);
+    db_close(db);
+}
+END_TEST
+
+START_TEST(tables_are_strict_and_marked)
+{
+    int64_t study;
+    struct db *db = open_fresh(&study);
+    ck_assert_int_eq(count_sql(db->handle, "PRAGMA application_id"), DB_APPLICATION_ID);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM pragma_table_list WHERE schema ="
+                                           " 'main' AND name NOT LIKE 'sqlite%' AND NOT strict"),
+                     0);
+    ck_assert_int_eq(count_sql(db->handle, "PRAGMA foreign_keys"), 1);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT journal_mode = 'wal' FROM pragma_journal_mode"),
+                     1);
+    db_close(db);
+}
+END_TEST
+
+/* ---- the machinery, on a made-up history ------------------------------------------------------
+ */
+
+static const char *const history[] = {
+    "CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT);"
+    "CREATE TABLE pet (id INTEGER PRIMARY KEY, owner INTEGER REFERENCES person (id));"
+    "INSERT INTO person VALUES (1, 'ann'), (2, 'bob'); INSERT INTO pet VALUES (1, 2)",
+    "ALTER TABLE person ADD COLUMN age_years INTEGER",
+    /* Rebuilds a table that another refers to. */
+    "CREATE TABLE new (id INTEGER PRIMARY KEY, name TEXT NOT NULL) STRICT;"
+    "INSERT INTO new SELECT id, upper(name) FROM person;"
+    "DROP TABLE person; ALTER TABLE new RENAME TO person",
+};
+
+START_TEST(made_up_versions_become_the_last)
+{
+    struct status st;
+    sqlite3 *raw = open_raw(test_path("m.db"));
+    OK(schema_migrate(raw, "m.db", history, _i, &st));
+    ck_assert_int_eq(count_sql(raw, "PRAGMA user_version"), _i);
+    OK(schema_migrate(raw, "m.db", history, ARRAY_LEN(history), &st));
+    ck_assert_int_eq(count_sql(raw, "PRAGMA user_version"), ARRAY_LEN(history));
+    ck_assert_int_eq(count_sql(raw, "SELECT count(*) FROM person WHERE name IN ('ANN', 'BOB')"), 2);
+    ck_assert_int_eq(count_sql(raw, "SELECT count(*) FROM pet JOIN person ON person.id = owner"),
+                     1);
+    ck_assert_int_eq(count_sql(raw, "PRAGMA foreign_keys"), 1);
+    OK(schema_migrate(raw, "m.db", history, ARRAY_LEN(history), &st)); /* nothing left to do */
+    sqlite3_close(raw);
+}
+END_TEST
+
+static const struct {
+    const char *migration, *message;
+} broken[] = {
+    {"DELETE FROM pet; INSERT INTO nowhere VALUES (1)", "schema version 3 to 4"},
+    {"DELETE FROM person WHERE id = 2", "1 rows point to rows that are missing"},
+};
+
+START_TEST(failed_migration_leaves_the_old_version)
+{
+    struct status st;
+    const char *const steps[] = {history[0], history[1], history[2], broken[_i].migration};
+    sqlite3 *raw = open_raw(test_path("m.db"));
+    OK(schema_migrate(raw, "m.db", history, 1, &st));
+    FAILS(schema_migrate(raw, "m.db", steps, ARRAY_LEN(steps), &st), STATUS_DATABASE,
+          broken[_i].message);
+    ck_assert_int_eq(count_sql(raw, "PRAGMA user_version"), 1);
+    ck_assert_int_eq(count_sql(raw, "SELECT count(*) FROM person WHERE name IN ('ann', 'bob')"), 2);
+    ck_assert_int_eq(count_sql(raw, "SELECT count(*) FROM pet"), 1);
+    ck_assert_int_eq(sqlite3_get_autocommit(raw), 1);
+    sqlite3_close(raw);
+}
+END_TEST
+
+START_TEST(migration_never_goes_back)
+{
+    struct status st;
+    sqlite3 *raw = open_raw(test_path("m.db"));
+    OK(schema_migrate(raw, "m.db", history, 3, &st));
+    OK(schema_migrate(raw, "m.db", history, 2, &st)); /* another process was faster, and newer */
+    ck_assert_int_eq(count_sql(raw, "PRAGMA user_version"), 3);
+    sqlite3_close(raw);
+}
+END_TEST
+
+/* ---- the statements
+ * ----------------------------------------------------------------------------*/
+
+static int find_scan(void *ctx, int columns, char **values, char **names)
+{
+    static const char *const big[] = {"SCAN trial", "SCAN choice", "SCAN sample"};
+    (void)columns;
+    (void)names;
+    for (size_t i = 0; i < ARRAY_LEN(big); i++)
+        ck_assert_msg(strstr(values[3], big[i]) == NULL, "%s: %s", (const char *)ctx, values[3]);
+    return 0;
+}
+
+START_TEST(statements_use_indexes)
+{
+    static const char *names[] = {
+#define X(id, sql) #id,
+#include "db/statements_int.h"
+#undef X
+    };
+    if (_i == SQL_INFO) /* counts what is there: a walk by nature */
+        return;
+    int64_t study;
+    struct db *db = open_fresh(&study);
+    struct query q = query_start(db, _i);
+    ck_assert_int_eq(q.rc, SQLITE_OK);
+    char sql[2000];
+    snprintf(sql, sizeof(sql), "EXPLAIN QUERY PLAN %s", sqlite3_sql(q.stmt));
+    ck_assert_int_eq(sqlite3_exec(db->handle, sql, find_scan, (void *)names[_i], NULL), SQLITE_OK);
+    db_close(db);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("db/schema");
+    TCase *t = tcase_create("schema");
+    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
+    tcase_add_loop_test(t, shipped_migrations_are_unchanged, 0, schema_version);
+    tcase_add_loop_test(t, every_old_version_becomes_todays, 0, schema_version);
+    tcase_add_test(t, tables_are_strict_and_marked);
+    tcase_add_loop_test(t, made_up_versions_become_the_last, 0, ARRAY_LEN(history) + 1);
+    tcase_add_loop_test(t, failed_migration_leaves_the_old_version, 0, ARRAY_LEN(broken));
+    tcase_add_test(t, migration_never_goes_back);
+    tcase_add_loop_test(t, statements_use_indexes, 0, SQL_COUNT);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,289 @@
+#include "tests/db/fixture.h"
+
+/* ---- studies ----------------------------------------------------------------------------------
+ */
+
+START_TEST(study_is_found_again)
+{
+    struct status st;
+    int64_t first, again, found;
+    struct db *db = open_fresh(&first);
+    OK(db_study(db, &a_workload, &a_target, "1", &again, &st));
+    ck_assert_int_eq(first, again);
+    OK(db_study_find(db, a_workload.text, "cpu", &found, &st));
+    ck_assert_int_eq(found, first);
+
+    struct db_info info;
+    OK(db_info(db, &info, &st));
+    ck_assert_int_eq(info.studies, 1);
+    ck_assert_int_eq(info.workloads, 1);
+    ck_assert_int_eq(info.targets, 1);
+    db_close(db);
+}
+END_TEST
+
+START_TEST(what_is_not_comparable_is_another_study)
+{
+    struct status st;
+    int64_t ids[6];
+    struct db *db = open_fresh(&ids[0]);
+    struct db_workload other = a_workload, seeded = a_workload, notes = a_workload;
+    struct db_target faster = a_target;
+    other.text = "b=2";
+    seeded.seed = 7;
+    notes.init = "notes";
+    faster.units = 64;
+    OK(db_study(db, &other, &a_target, "1", &ids[1], &st));
+    OK(db_study(db, &seeded, &a_target, "1", &ids[2], &st));
+    OK(db_study(db, &notes, &a_target, "1", &ids[3], &st));
+    OK(db_study(db, &a_workload, &faster, "1", &ids[4], &st));
+    OK(db_study(db, &a_workload, &a_target, "2", &ids[5], &st));
+    for (size_t i = 0; i < ARRAY_LEN(ids); i++)
+        for (size_t k = 0; k < i; k++)
+            ck_assert_int_ne(ids[i], ids[k]);
+    db_close(db);
+}
+END_TEST
+
+START_TEST(find_prefers_the_study_measured_last)
+{
+    struct status st;
+    int64_t old, new, found;
+    struct db *db = open_fresh(&old);
+    OK(db_study(db, &a_workload, &a_target, "2", &new, &st));
+    OK(db_study_find(db, a_workload.text, "cpu", &found, &st));
+    ck_assert_int_eq(found, new);
+
+    struct db_trial t = plan_trial(43690, 2), f = final_trial(43690, 2, "c");
+    OK(db_trial_add(db, old, &t, &st)); /* the newer one knows nothing yet */
+    OK(db_study_find(db, a_workload.text, "cpu", &found, &st));
+    ck_assert_int_eq(found, old);
+    OK(db_trial_add(db, new, &f, &st));
+    OK(db_study_find(db, a_workload.text, "cpu", &found, &st));
+    ck_assert_int_eq(found, new);
+
+    FAILS(db_study_find(db, "b=9", "cpu", &found, &st), STATUS_NOT_FOUND, "b=9");
+    FAILS(db_study_find(db, a_workload.text, "cuda", &found, &st), STATUS_NOT_FOUND, "cuda");
+    db_close(db);
+}
+END_TEST
+
+/* ---- trials -----------------------------------------------------------------------------------
+ */
+
+static void same_double(double a, double b)
+{
+    ck_assert(a == b || (isnan(a) && isnan(b)));
+}
+
+struct expected {
+    const struct db_trial *trials;
+    int count, seen;
+};
+
+static int compare_trial(void *ctx, const struct db_trial *got)
+{
+    struct expected *e = ctx;
+    ck_assert_int_lt(e->seen, e->count);
+    const struct db_trial *t = &e->trials[e->seen++];
+    ck_assert_int_eq(got->kind, t->kind);
+    ck_assert_int_eq(got->value, t->value);
+    ck_assert_str_eq(got->status, t->status);
+    ck_assert_str_eq(got->reason_code, t->reason_code);
+    ck_assert_str_eq(got->reason, t->reason);
+    same_double(got->median_ms, t->median_ms);
+    same_double(got->ci_low_ms, t->ci_low_ms);
+    same_double(got->ci_high_ms, t->ci_high_ms);
+    same_double(got->build_s, t->build_s);
+    same_double(got->verify_s, t->verify_s);
+    same_double(got->time_s, t->time_s);
+    same_double(got->error, t->error);
+    ck_assert_int_eq(got->layers_timed, t->layers_timed);
+    ck_assert_int_eq(got->sample_count, t->sample_count);
+    ck_assert_str_eq(got->comparison, t->comparison);
+    ck_assert_str_eq(got->resources, t->resources);
+    ck_assert_str_eq(got->search, t->search);
+    ck_assert_int_eq(got->choice_count, t->choice_count);
+    for (int i = 0; i < t->choice_count; i++) {
+        ck_assert_int_eq(got->choices[i].first, t->choices[i].first);
+        ck_assert_int_eq(got->choices[i].last, t->choices[i].last);
+        ck_assert_str_eq(got->choices[i].impl, t->choices[i].impl);
+        ck_assert_str_eq(got->choices[i].schedule, t->choices[i].schedule);
+    }
+    return 0;
+}
+
+START_TEST(trials_come_back_as_stored)
+{
+    struct status st;
+    int64_t study;
+    char search[HASH_TEXT_SIZE];
+    struct db *db = open_fresh(&study);
+    OK(db_search_start(db, study, "guided", "{}", search, &st));
+    struct db_trial kinds[][2] = {
+        [DB_TRIAL_SEGMENT] = {segment_trial(&some_choices[0], 0.5),
+                              segment_trial(&some_choices[1], 0.25)},
+        [DB_TRIAL_PLAN] = {failed_trial(43690, "wrong"), plan_trial(65535, 3)},
+        [DB_TRIAL_FINAL] = {final_trial(0, 4, "first"), final_trial(43690, 5, "first")},
+    };
+    kinds[DB_TRIAL_SEGMENT][0].resources = "{\"registers\":12}";
+    kinds[DB_TRIAL_PLAN][1].status = "censored";
+    kinds[DB_TRIAL_PLAN][1].reason_code = "timeout";
+    kinds[DB_TRIAL_PLAN][1].search = search;
+
+    for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
+        for (size_t i = 0; i < ARRAY_LEN(kinds[k]); i++)
+            OK(db_trial_add(db, study, &kinds[k][i], &st));
+    for (int k = 0; k < (int)ARRAY_LEN(kinds); k++) {
+        struct expected e = {kinds[k], ARRAY_LEN(kinds[k]), 0};
+        OK(db_trials(db, study, (enum db_trial_kind)k, compare_trial, &e, &st));
+        ck_assert_int_eq(e.seen, e.count);
+    }
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM sample"),
+                     2 * (int)ARRAY_LEN(some_samples));
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM sample WHERE trial = 5"
+                                           " AND round = 1 AND ms = 1.5"),
+                     1);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM plan WHERE value = 43690"
+                                           " AND segments = '0-1 2-6 7-14'"),
+                     1);
+    assert_whole(db);
+    db_close(db);
+}
+END_TEST
+
+static int stop_at_second(void *ctx, const struct db_trial *t)
+{
+    (void)t;
+    return ++*(int *)ctx == 2;
+}
+
+START_TEST(walk_stops_when_told)
+{
+    struct status st;
+    int64_t study;
+    int seen = 0;
+    struct db *db = open_fresh(&study);
+    for (int i = 0; i < 4; i++) {
+        struct db_trial t = plan_trial(i, 1);
+        OK(db_trial_add(db, study, &t, &st));
+    }
+    OK(db_trials(db, study, DB_TRIAL_PLAN, stop_at_second, &seen, &st));
+    ck_assert_int_eq(seen, 2);
+    db_close(db);
+}
+END_TEST
+
+static const struct db_choice with_gap[] = {{0, 1, "generated", ""}, {3, 14, "generated", ""}};
+static const struct db_choice overlapping[] = {{0, 7, "generated", ""}, {7, 14, "generated", ""}};
+static const struct db_choice too_short[] = {{0, 13, "generated", ""}};
+static const struct db_choice too_long[] = {{0, 15, "generated", ""}};
+static const struct db_choice backwards[] = {{0, -1, "generated", ""}, {0, 14, "generated", ""}};
+
+static struct db_trial spoilt(int i)
+{
+    static const struct {
+        const struct db_choice *choices;
+        int count;
+    } wrong[] = {{with_gap, 2}, {overlapping, 2}, {too_short, 1}, {too_long, 1}, {backwards, 2}};
+    struct db_trial t = plan_trial(43690, 2);
+    switch (i) {
+    case 0:
+        t.value = 65536;
+        break;
+    case 1:
+        t.value = -1;
+        break;
+    case 2:
+        t.median_ms = NAN;
+        break;
+    case 3:
+        t.status = "fine";
+        break;
+    case 4:
+        t = failed_trial(43690, "");
+        break;
+    case 5:
+        t.search = "nobody's";
+        break;
+    case 6:
+        t = segment_trial(some_choices, 1), t.choice_count = 2;
+        break;
+    default:
+        t.choices = wrong[i - 7].choices, t.choice_count = wrong[i - 7].count;
+        break;
+    }
+    return t;
+}
+
+/* And leaves nothing of it behind. */
+START_TEST(nonsense_is_refused)
+{
+    struct status st;
+    int64_t study;
+    struct db *db = open_fresh(&study);
+    struct db_trial t = spoilt(_i);
+    FAILS(db_trial_add(db, study, &t, &st), STATUS_DATABASE, "");
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 0);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM schedule"), 0);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM segment"), 0);
+    t = plan_trial(43690, 2);
+    OK(db_trial_add(db, study, &t, &st));
+    assert_whole(db);
+    db_close(db);
+}
+END_TEST
+
+START_TEST(trial_of_no_study_is_refused)
+{
+    struct status st;
+    int64_t study;
+    struct db *db = open_fresh(&study);
+    struct db_trial t = plan_trial(43690, 2);
+    FAILS(db_trial_add(db, study + 1, &t, &st), STATUS_DATABASE, "FOREIGN KEY");
+    db_close(db);
+}
+END_TEST
+
+/* ---- searches ---------------------------------------------------------------------------------
+ */
+
+START_TEST(searches_have_ids_of_their_own)
+{
+    struct status st;
+    int64_t study;
+    char first[HASH_TEXT_SIZE], second[HASH_TEXT_SIZE];
+    struct db *db = open_fresh(&study);
+    OK(db_search_start(db, study, "guided", "{\"budget\":48}", first, &st));
+    OK(db_search_start(db, study, "guided", "{\"budget\":48}", second, &st));
+    ck_assert_uint_eq(strlen(first), HASH_TEXT_SIZE - 1);
+    ck_assert_str_ne(first, second);
+    OK(db_search_end(db, second, "budget", &st));
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM search WHERE stopped_by = 'budget'"
+                                           " AND ended_utc >= started_utc"),
+                     1);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM search WHERE stopped_by IS NULL"),
+                     1);
+    FAILS(db_search_end(db, "nobody's", "budget", &st), STATUS_NOT_FOUND, "nobody's");
+    FAILS(db_search_start(db, study + 1, "guided", "{}", first, &st), STATUS_DATABASE, "");
+    ck_assert_str_eq(first, "");
+    db_close(db);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("db/trial");
+    TCase *t = tcase_create("trial");
+    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
+    tcase_add_test(t, study_is_found_again);
+    tcase_add_test(t, what_is_not_comparable_is_another_study);
+    tcase_add_test(t, find_prefers_the_study_measured_last);
+    tcase_add_test(t, trials_come_back_as_stored);
+    tcase_add_test(t, walk_stops_when_told);
+    tcase_add_loop_test(t, nonsense_is_refused, 0, 12);
+    tcase_add_test(t, trial_of_no_study_is_refused);
+    tcase_add_test(t, searches_have_ids_of_their_own);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

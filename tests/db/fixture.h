@@ -1,0 +1,163 @@
+/* What the suites of db/ share: a database in a directory of the test's own, and rows to store. */
+#ifndef FUSEPLAN_TESTS_DB_FIXTURE_H
+#define FUSEPLAN_TESTS_DB_FIXTURE_H
+
+#include "db/db_int.h"
+#include "tests/suite.h"
+
+#include <math.h>
+
+#define UNUSED __attribute__((unused))
+
+static const struct db_workload a_workload UNUSED = {.text = "b=1 s=128 mask=causal",
+                                                     .batch = 1,
+                                                     .seq_len = 128,
+                                                     .heads = 12,
+                                                     .head_size = 64,
+                                                     .ffn = 3072,
+                                                     .layers = 12,
+                                                     .eps = 1e-5,
+                                                     .dtype = "fp32",
+                                                     .lengths = "full",
+                                                     .mask = "causal",
+                                                     .seed = UINT64_MAX,
+                                                     .init = "uniform"};
+
+static const struct db_target a_target UNUSED = {.kind = "cpu",
+                                                 .device = "a processor",
+                                                 .uuid = "1234",
+                                                 .capability = "avx2",
+                                                 .driver = "6.1",
+                                                 .compiler = "gcc 12.2.0",
+                                                 .libraries = "OpenBLAS",
+                                                 .units = 2};
+
+/* 0-1 2-6 7-14; the hand-written operator's plan and the unfused one are told by value only. */
+static const struct db_choice some_choices[] UNUSED = {
+    {0, 1, "generated", "mb=64"}, {2, 6, "handwritten", ""}, {7, 14, "generated", "mb=32 nb=8"}};
+
+static const double some_samples[] UNUSED = {1.25, 1.5, 1.0, 2.0, 1.75, 1.5};
+
+static inline struct db_trial plan_trial(int value, double median_ms)
+{
+    return (struct db_trial){.kind = DB_TRIAL_PLAN,
+                             .value = value,
+                             .status = "ok",
+                             .reason_code = "",
+                             .reason = "",
+                             .median_ms = median_ms,
+                             .ci_low_ms = median_ms - 0.125,
+                             .ci_high_ms = median_ms + 0.125,
+                             .build_s = 0.5,
+                             .verify_s = 0.25,
+                             .time_s = 0.125,
+                             .error = 1e-6,
+                             .layers_timed = 4,
+                             .choice_count = ARRAY_LEN(some_choices),
+                             .sample_count = ARRAY_LEN(some_samples),
+                             .choices = some_choices,
+                             .samples_ms = some_samples,
+                             .comparison = "",
+                             .resources = "",
+                             .search = ""};
+}
+
+static inline struct db_trial final_trial(int value, double median_ms, const char *comparison)
+{
+    struct db_trial t = plan_trial(value, median_ms);
+    t.kind = DB_TRIAL_FINAL;
+    t.comparison = comparison;
+    return t;
+}
+
+static inline struct db_trial segment_trial(const struct db_choice *choice, double median_ms)
+{
+    struct db_trial t = plan_trial(-1, median_ms);
+    t.kind = DB_TRIAL_SEGMENT;
+    t.choice_count = 1;
+    t.choices = choice;
+    return t;
+}
+
+static inline struct db_trial failed_trial(int value, const char *code)
+{
+    struct db_trial t = plan_trial(value, NAN);
+    t.status = "failed";
+    t.reason_code = code;
+    t.reason = "because";
+    t.ci_low_ms = t.ci_high_ms = NAN;
+    t.sample_count = 0;
+    return t;
+}
+
+/* Fails the test where the call did, and shows why. */
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        st = STATUS_INIT;                                                                          \
+        int ok_result = (call);                                                                    \
+        ck_assert_msg(ok_result == 0, "%s: %s", #call, st.message);                                \
+    } while (0)
+
+/* Fails the test unless the call failed with this code and a message that holds this text. */
+#define FAILS(call, expected_code, text)                                                           \
+    do {                                                                                           \
+        st = STATUS_INIT;                                                                          \
+        ck_assert_int_eq((call), -1);                                                              \
+        ck_assert_int_eq(st.code, (expected_code));                                                \
+        ck_assert_msg(strstr(st.message, (text)) != NULL, "%s", st.message);                       \
+    } while (0)
+
+static inline struct db *open_fresh(int64_t *study)
+{
+    struct status st;
+    struct db *db;
+    OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
+    OK(db_study(db, &a_workload, &a_target, "1", study, &st));
+    return db;
+}
+
+static inline void exec_sql(sqlite3 *handle, const char *sql)
+{
+    char *message = NULL;
+    int rc = sqlite3_exec(handle, sql, NULL, NULL, &message);
+    ck_assert_msg(rc == SQLITE_OK, "%s: %s", sql, message);
+}
+
+/* A connection that fuseplan knows nothing of, as the sqlite3 shell's. */
+static inline sqlite3 *open_raw(const char *path)
+{
+    sqlite3 *handle;
+    ck_assert_int_eq(sqlite3_open(path, &handle), SQLITE_OK);
+    return handle;
+}
+
+static inline int keep_count(void *out, int columns, char **values, char **names)
+{
+    (void)columns;
+    (void)names;
+    *(int *)out = atoi(values[0]);
+    return 0;
+}
+
+static inline int count_sql(sqlite3 *handle, const char *sql)
+{
+    int count = -1;
+    ck_assert_int_eq(sqlite3_exec(handle, sql, keep_count, &count, NULL), SQLITE_OK);
+    return count;
+}
+
+static inline void print_problem(void *ctx, const char *problem)
+{
+    (void)ctx;
+    printf("problem: %s\n", problem);
+}
+
+static inline void assert_whole(struct db *db)
+{
+    struct status st;
+    int problems = -1;
+    OK(db_check(db, print_problem, NULL, &problems, &st));
+    ck_assert_int_eq(problems, 0);
+}
+
+#endif
