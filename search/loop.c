@@ -60,7 +60,7 @@ static double best_of_first(const struct history *h, int count)
  * goes on. */
 static bool converged(const struct history *h, double expected_ms)
 {
-    if (h->count < CONVERGED_MIN)
+    if (h->count <= CONVERGED_PATIENCE)
         return false;
     double best_ms = best_of_first(h, h->count);
     double before_ms = best_of_first(h, h->count - CONVERGED_PATIENCE);

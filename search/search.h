@@ -80,11 +80,11 @@ const struct strategy *strategy_find(const char *name);
 
 /* ---- loop.c: propose, measure, learn, stop -----------------------------------------------------
  *
- * Converged means: of at least CONVERGED_MIN plans the last CONVERGED_PATIENCE have not improved
- * the best by CONVERGED_GAIN, and the strategy expects no plan of the space to be that much faster.
- * The rule looks at the history alone, so that a search run again stops where it stopped before. */
+ * Converged means: the last CONVERGED_PATIENCE plans have not improved the best by CONVERGED_GAIN,
+ * and the strategy expects no plan of the space to be that much faster.  The rule looks at the
+ * history alone, so that a search run again stops where it stopped before. */
 
-enum { CONVERGED_MIN = 32, CONVERGED_PATIENCE = 24 };
+enum { CONVERGED_PATIENCE = 40 }; /* five batches; and so no search converges below 41 plans */
 #define CONVERGED_GAIN 0.002
 
 struct search_options {

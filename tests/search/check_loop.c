@@ -1,0 +1,336 @@
+#include "made_up.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct made_up space; /* 300 KB: not on the stack of a test */
+static struct history history;
+static struct search_result result;
+static struct status st;
+
+static void setup(void)
+{
+    made_up_init(&space, 1, 32768, 49152);
+    st = STATUS_INIT;
+}
+
+static void teardown(void)
+{
+    history_release(&history);
+}
+
+static struct search_options options_of(const char *strategy)
+{
+    return (struct search_options){.strategy = strategy_find(strategy),
+                                   .space_lo = 32768,
+                                   .space_hi = 49152,
+                                   .seed = 1,
+                                   .quantile = 0.1,
+                                   .stop = &space.stop};
+}
+
+static void run(const struct search_options *o)
+{
+    struct evaluator e = made_up_evaluator(&space);
+    ck_assert_int_eq(search_loop(o, &e, &history, NULL, NULL, &result, &st), 0);
+    ck_assert_int_eq(st.code, STATUS_OK);
+}
+
+/* What holds after every search, whoever proposed. */
+static void check_history(unsigned lo, unsigned hi)
+{
+    bool seen[VALUE_MAX + 1] = {false};
+    for (int i = 0; i < history.count; i++) {
+        unsigned value = history.items[i].value;
+        ck_assert_uint_eq(plan_canonical(value), value);
+        ck_assert_msg(!seen[value], "%u was measured twice", value);
+        ck_assert_msg(value >= lo && value <= hi, "%u is outside %u..%u", value, lo, hi);
+        seen[value] = true;
+    }
+}
+
+START_TEST(budget_is_exact)
+{
+    static const int budgets[] = {1, 7, 8, 9, 33};
+    struct search_options o = options_of(strategies[_i].name);
+    for (size_t i = 0; i < ARRAY_LEN(budgets); i++) { /* each goes on where the last stopped */
+        o.budget = budgets[i];
+        run(&o);
+        ck_assert_int_eq(history.count, budgets[i]);
+        ck_assert_int_eq(space.measured, budgets[i]);
+        ck_assert_int_eq(result.stopped_by, STOP_BUDGET);
+    }
+    check_history(32768, 49151);
+}
+END_TEST
+
+START_TEST(spent_budget_measures_nothing)
+{
+    struct search_options o = options_of(strategies[_i].name);
+    o.budget = 12;
+    run(&o);
+    run(&o);
+    ck_assert_int_eq(result.new_trials, 0);
+    ck_assert_int_eq(result.stopped_by, STOP_BUDGET);
+    ck_assert_int_eq(result.best, history_best(&history));
+    o.budget = 5;
+    run(&o);
+    ck_assert_int_eq(space.measured, 12);
+}
+END_TEST
+
+START_TEST(space_is_exhausted_each_value_once)
+{
+    struct search_options o = options_of(strategies[_i].name);
+    o.space_lo = 40000; /* below 49152 all values are distinct plans */
+    o.space_hi = 40019;
+    run(&o);
+    ck_assert_int_eq(result.stopped_by, STOP_SPACE);
+    ck_assert_int_eq(history.count, 20);
+    check_history(40000, 40019);
+}
+END_TEST
+
+START_TEST(many_names_of_few_plans)
+{
+    struct search_options o = options_of(strategies[_i].name);
+    o.space_lo = 49150; /* 49151 and 49152 name one plan, and so do 49150 and 49153 */
+    o.space_hi = 49153;
+    run(&o);
+    ck_assert_int_eq(history.count, 2);
+    check_history(49150, 49151);
+}
+END_TEST
+
+START_TEST(space_of_one_value)
+{
+    struct search_options o = options_of(strategies[_i].name);
+    o.space_lo = o.space_hi = VALUE_UNFUSED;
+    run(&o);
+    ck_assert_int_eq(result.stopped_by, STOP_SPACE);
+    ck_assert_int_eq(result.new_trials, 1);
+    ck_assert_uint_eq(history.items[result.best].value, VALUE_UNFUSED);
+    run(&o);
+    ck_assert_int_eq(result.new_trials, 0);
+}
+END_TEST
+
+START_TEST(time_limit_is_kept)
+{
+    struct search_options o = options_of(strategies[_i].name);
+    o.time_limit_s = 10.5; /* a measurement takes 1 s: the eleventh would end too late */
+    run(&o);
+    ck_assert_int_eq(result.stopped_by, STOP_TIME);
+    ck_assert_int_eq(history.count, 10);
+}
+END_TEST
+
+START_TEST(interrupt_keeps_what_was_measured)
+{
+    struct search_options o = options_of(strategies[_i].name);
+    space.stop_after = 11;
+    run(&o);
+    ck_assert_int_eq(result.stopped_by, STOP_INTERRUPTED);
+    ck_assert_int_eq(history.count, 10);
+    ck_assert_int_eq(result.new_trials, 10);
+    ck_assert_int_ge(result.best, 0);
+    run(&o); /* the flag still stands */
+    ck_assert_int_eq(result.new_trials, 0);
+    ck_assert_int_eq(result.stopped_by, STOP_INTERRUPTED);
+}
+END_TEST
+
+START_TEST(resumed_search_repeats_nothing)
+{
+    struct search_options o = options_of(strategies[_i].name);
+    for (int stop = 3; stop < 20; stop += 7) {
+        space.stop = 0;
+        space.stop_after = space.measured + stop;
+        run(&o);
+    }
+    space.stop = 0;
+    space.stop_after = 0;
+    o.budget = history.count + 10;
+    run(&o);
+    ck_assert_int_eq(result.new_trials, 10);
+    check_history(32768, 49151);
+}
+END_TEST
+
+static int environment_fails(void *ctx, unsigned value, struct outcome *out, struct status *status)
+{
+    (void)ctx, (void)value, (void)out;
+    return status_set(status, STATUS_ENVIRONMENT, "the device is gone");
+}
+
+START_TEST(broken_environment_ends_the_search)
+{
+    struct search_options o = options_of("random");
+    struct evaluator e = made_up_evaluator(&space);
+    e.measure = environment_fails;
+    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &result, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    ck_assert_int_eq(history.count, 0);
+}
+END_TEST
+
+START_TEST(failed_and_censored_plans_count_and_never_win)
+{
+    struct search_options o = options_of(strategies[_i].name);
+    o.space_lo = 40000;
+    o.space_hi = 40039;
+    space.fail_value = 40011;
+    space.censor_value = 40022;
+    run(&o);
+    ck_assert_int_eq(history.count, 40);
+    int failed = 0, censored = 0;
+    for (int i = 0; i < history.count; i++) {
+        failed += history.items[i].outcome.status == OUTCOME_FAILED;
+        censored += history.items[i].outcome.status == OUTCOME_CENSORED;
+    }
+    ck_assert_int_eq(failed, 1);
+    ck_assert_int_eq(censored, 1);
+    ck_assert_int_eq(history.items[result.best].outcome.status, OUTCOME_OK);
+}
+END_TEST
+
+START_TEST(nothing_runs)
+{
+    struct search_options o = options_of(strategies[_i].name);
+    o.space_lo = o.space_hi = space.fail_value = 40011;
+    run(&o);
+    ck_assert_int_eq(result.best, -1);
+}
+END_TEST
+
+/* All plans that fuse ops 0 and 1. */
+static bool first_boundary_fails(void *ctx, unsigned value)
+{
+    (void)ctx;
+    return plan_from_value(value).fused & 1;
+}
+
+START_TEST(plans_known_to_fail_are_left_out)
+{
+    struct search_options o = options_of(strategies[_i].name);
+    struct evaluator e = made_up_evaluator(&space);
+    e.fails = first_boundary_fails;
+    o.space_lo = 40000;
+    o.space_hi = 40063;
+    int runnable = 0;
+    for (unsigned v = o.space_lo; v <= o.space_hi; v++)
+        runnable += !first_boundary_fails(NULL, v);
+    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &result, &st), 0);
+    ck_assert_int_eq(history.count, runnable);
+    for (int i = 0; i < history.count; i++)
+        ck_assert(!first_boundary_fails(NULL, history.items[i].value));
+}
+END_TEST
+
+START_TEST(guided_search_converges_and_stays_so)
+{
+    struct search_options o = options_of("guided");
+    run(&o);
+    ck_assert_int_eq(result.stopped_by, STOP_CONVERGED);
+    ck_assert_int_gt(history.count, CONVERGED_PATIENCE);
+    ck_assert_int_lt(history.count, 500); /* of 16384 */
+    run(&o);
+    ck_assert_int_eq(result.new_trials, 0);
+    ck_assert_int_eq(result.stopped_by, STOP_CONVERGED);
+}
+END_TEST
+
+static int expects(const struct strategy_context *c, int max, double expected_ms,
+                   struct proposal *out)
+{
+    (void)max;
+    *out = (struct proposal){.count = 1, .values = {c->space[0]}, .expected_ms = expected_ms};
+    return 0;
+}
+
+static int expects_more(const struct strategy_context *c, int max, struct proposal *out,
+                        struct status *status)
+{
+    (void)status;
+    return expects(c, max, 0.001, out);
+}
+
+static int expects_no_more(const struct strategy_context *c, int max, struct proposal *out,
+                           struct status *status)
+{
+    (void)status;
+    return expects(c, max, 1e9, out);
+}
+
+/* All plans take the same time, so nothing improves. */
+static int same_time(void *ctx, unsigned value, struct outcome *out, struct status *status)
+{
+    (void)ctx, (void)value, (void)status;
+    *out = (struct outcome){OUTCOME_OK, 1};
+    return 0;
+}
+
+START_TEST(convergence_waits_for_patience_and_for_expectation)
+{
+    static const struct strategy content = {"content", "", expects_no_more};
+    static const struct strategy hopeful = {"hopeful", "", expects_more};
+    struct evaluator e = made_up_evaluator(&space);
+    e.measure = same_time;
+    struct search_options o = options_of("random");
+    o.strategy = &content;
+    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &result, &st), 0);
+    ck_assert_int_eq(result.stopped_by, STOP_CONVERGED);
+    ck_assert_int_eq(history.count, CONVERGED_PATIENCE + 1);
+    ck_assert_int_ge(history.count, 32);
+    history_release(&history);
+    o.strategy = &hopeful;
+    o.budget = 200;
+    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &result, &st), 0);
+    ck_assert_int_eq(result.stopped_by, STOP_BUDGET);
+}
+END_TEST
+
+static void count_progress(void *ctx, const struct history *h, const struct observation *latest)
+{
+    int *calls = ctx;
+    ck_assert_ptr_eq(latest, &h->items[h->count - 1]);
+    ck_assert_int_eq(++*calls, h->count);
+}
+
+START_TEST(progress_follows_each_measurement)
+{
+    struct search_options o = options_of("random");
+    struct evaluator e = made_up_evaluator(&space);
+    int calls = 0;
+    o.budget = 21;
+    ck_assert_int_eq(search_loop(&o, &e, &history, count_progress, &calls, &result, &st), 0);
+    ck_assert_int_eq(calls, 21);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("search/loop");
+    TCase *all = tcase_create("every strategy"), *rules = tcase_create("stopping rules");
+    tcase_add_checked_fixture(all, setup, teardown);
+    tcase_add_loop_test(all, budget_is_exact, 0, strategy_count);
+    tcase_add_loop_test(all, spent_budget_measures_nothing, 0, strategy_count);
+    tcase_add_loop_test(all, space_is_exhausted_each_value_once, 0, strategy_count);
+    tcase_add_loop_test(all, many_names_of_few_plans, 0, strategy_count);
+    tcase_add_loop_test(all, space_of_one_value, 0, strategy_count);
+    tcase_add_loop_test(all, time_limit_is_kept, 0, strategy_count);
+    tcase_add_loop_test(all, interrupt_keeps_what_was_measured, 0, strategy_count);
+    tcase_add_loop_test(all, resumed_search_repeats_nothing, 0, strategy_count);
+    tcase_add_loop_test(all, failed_and_censored_plans_count_and_never_win, 0, strategy_count);
+    tcase_add_loop_test(all, nothing_runs, 0, strategy_count);
+    tcase_add_loop_test(all, plans_known_to_fail_are_left_out, 0, strategy_count);
+    suite_add_tcase(s, all);
+    tcase_add_checked_fixture(rules, setup, teardown);
+    tcase_add_test(rules, broken_environment_ends_the_search);
+    tcase_add_test(rules, guided_search_converges_and_stays_so);
+    tcase_add_test(rules, convergence_waits_for_patience_and_for_expectation);
+    tcase_add_test(rules, progress_follows_each_measurement);
+    suite_add_tcase(s, rules);
+    return suite_run(s);
+}

@@ -1,0 +1,123 @@
+#include "made_up.h"
+#include "tests/suite.h"
+
+#include <string.h>
+
+enum { SEEDS = 8 };
+
+static struct made_up space;
+
+/* How much slower than the optimum the best of `budget` plans is. */
+static double regret(const char *strategy, uint64_t seed, int budget, bool know_segments)
+{
+    made_up_init(&space, seed, 32768, 49152);
+    struct evaluator e = made_up_evaluator(&space);
+    if (!know_segments)
+        e.segments = NULL;
+    struct search_options o = {.strategy = strategy_find(strategy),
+                               .space_lo = 32768,
+                               .space_hi = 49152,
+                               .budget = budget,
+                               .seed = seed,
+                               .quantile = 0.1};
+    struct history history = {0};
+    struct search_result result;
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &result, &st), 0);
+    double best_ms = history.items[result.best].outcome.ms;
+    history_release(&history);
+    return best_ms / space.ms[space.best] - 1;
+}
+
+static double mean_regret(const char *strategy, int budget, bool know_segments)
+{
+    double sum = 0;
+    for (uint64_t seed = 1; seed <= SEEDS; seed++)
+        sum += regret(strategy, seed, budget, know_segments);
+    return sum / SEEDS;
+}
+
+START_TEST(names_are_found)
+{
+    for (int i = 0; i < strategy_count; i++)
+        ck_assert_ptr_eq(strategy_find(strategies[i].name), &strategies[i]);
+    ck_assert_ptr_null(strategy_find("clairvoyant"));
+}
+END_TEST
+
+/* 64 of 16384 plans: within 1 % of the optimum on average, where random is beyond 5 %. */
+START_TEST(guided_beats_random)
+{
+    double guided = mean_regret("guided", 64, true), random = mean_regret("random", 64, true);
+    ck_assert_msg(guided < 0.01, "guided: %.4f", guided);
+    ck_assert_msg(random > 0.05, "random: %.4f, the space is too easy", random);
+}
+END_TEST
+
+START_TEST(guided_finds_the_optimum_of_a_small_space)
+{
+    made_up_init(&space, 3, 40960, 41983);
+    struct evaluator e = made_up_evaluator(&space);
+    struct search_options o = {.strategy = strategy_find("guided"),
+                               .space_lo = 40960,
+                               .space_hi = 41983,
+                               .budget = 96,
+                               .seed = 1,
+                               .quantile = 0.1};
+    struct history history = {0};
+    struct search_result result;
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &result, &st), 0);
+    ck_assert_uint_eq(history.items[result.best].value, space.space[space.best]);
+    history_release(&history);
+}
+END_TEST
+
+/* Where no segment could be timed alone the models are all there is. */
+START_TEST(guided_learns_without_segments)
+{
+    double guided = mean_regret("guided", 64, false), random = mean_regret("random", 64, false);
+    ck_assert_msg(guided < random, "guided: %.4f, random: %.4f", guided, random);
+}
+END_TEST
+
+START_TEST(same_seed_same_proposals)
+{
+    const struct strategy *s = &strategies[_i];
+    made_up_init(&space, 5, 32768, 49152);
+    struct history history = {0};
+    for (int i = 0; i < 20; i++)
+        history_add(&history, space.space[i * 100],
+                    (struct outcome){OUTCOME_OK, space.ms[i * 100]});
+    struct proposal first, second;
+    struct status st = STATUS_INIT;
+    for (int i = 0; i < 2; i++) {
+        struct rng rng = {9};
+        struct strategy_context c = {.space = space.space + 5000,
+                                     .space_count = 5000,
+                                     .history = &history,
+                                     .segments = &space.times,
+                                     .rng = &rng,
+                                     .quantile = 0.1,
+                                     .seed = 9};
+        ck_assert_int_eq(s->propose(&c, PROPOSAL_MAX, i == 0 ? &first : &second, &st), 0);
+    }
+    ck_assert_int_eq(first.count, PROPOSAL_MAX);
+    ck_assert_int_eq(second.count, PROPOSAL_MAX);
+    ck_assert_mem_eq(first.values, second.values, sizeof(first.values));
+    history_release(&history);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("search/strategy");
+    TCase *t = tcase_create("strategies");
+    tcase_add_test(t, names_are_found);
+    tcase_add_test(t, guided_beats_random);
+    tcase_add_test(t, guided_finds_the_optimum_of_a_small_space);
+    tcase_add_test(t, guided_learns_without_segments);
+    tcase_add_loop_test(t, same_seed_same_proposals, 0, strategy_count);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}
