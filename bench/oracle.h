@@ -7,22 +7,27 @@
 
 #include "codegen/codegen.h"
 
-/* All tensors of one layer, in the chain's layouts; tensor[t] null where not asked for.  Padded
- * rows and masked positions hold 0. */
+/* ---- oracle.c: one layer -----------------------------------------------------------------------
+ *
+ * Padded rows of all tensors hold 0.  Scores (op 2) are computed for all real keys; from op 3 on
+ * masked positions hold 0. */
 struct oracle_layer {
-    double *tensor[TENSOR_COUNT];
+    double *tensor[TENSOR_COUNT]; /* in the chain's layouts; owned */
 };
 
 /* Allocates and computes all 16 tensors of a layer from its input x (B,S,D) and weights (the
  * chain's order and shapes, as stored, so already rounded to the workload's type).  w's mask must
- * be built. threads: how many to use; 0: all cores. */
+ * be built.  threads: how many to use; 0: all cores; the result does not depend on it. */
 void oracle_layer_run(const struct workload *w, const double *x, const float *const *weight,
                       int threads, struct oracle_layer *out);
 void oracle_layer_release(struct oracle_layer *l);
 
-/* Compares a target's tensor with the oracle's: ||out-ref|| / ||ref|| over the tensor and over each
- * row (the last axis), padded rows and masked positions of (B,H,S,S) tensors left out.  A NaN or
- * infinity is an infinite error. */
+/* ---- compare.c: a target's tensor against the oracle's -----------------------------------------
+ *
+ * ||out-ref|| / ||ref|| over the tensor and over each row (the last axis).  Left out: padded rows,
+ * and after ops 2 and 3 masked positions.  A row's error is taken relative to what a row of as many
+ * elements has on average where its own norm is less, for a single score near 0 owes its size to
+ * cancellation.  A NaN or infinity is an infinite error. */
 struct oracle_error {
     double tensor;       /* over the whole tensor */
     double worst_row;    /* the largest over rows */
@@ -37,8 +42,9 @@ bool oracle_accepts(struct oracle_error e, double tolerance);
 /* ---- inputs.c: the same inputs and weights everywhere -------------------------------------------
  *
  * Element i of array a of layer l is drawn as splitmix64(seed + (l * 16 + a) * 2^40 + i), its upper
- * 53 bits scaled to [0,1), then to the array's range; a = 0..11: the weights in the chain's order;
- * x is array 15 of layer 0. `notes`: every array uniform in +-0.4.  Values are rounded to dtype. */
+ * 53 bits scaled to u in [0,1), then middle + (2u - 1) * range in double, rounded to fp32, then to
+ * dtype.  a = 0..11: the weights in the chain's order, 0 +- 0.05, gammas 1 +- 0.05; x is array 15
+ * of layer 0, 0 +- 0.4.  `notes`: every array 0 +- 0.4. */
 void inputs_weight(const struct workload *w, uint64_t seed, bool notes, int layer,
                    enum weight_id id, float *out);
 void inputs_x(const struct workload *w, uint64_t seed, bool notes, float *out);

@@ -1,0 +1,101 @@
+#include "bench/oracle.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum { ROW_FACTOR = 8 }; /* a row's tolerance in the tensor's */
+
+/* Squared norms over the elements that count. */
+struct norms {
+    double difference, reference;
+    int64_t elements;
+};
+
+static enum layout layout_of(int tensor)
+{
+    return tensor == TENSOR_X ? LAYOUT_TOKENS : ops[tensor - 1].layout;
+}
+
+static int64_t columns_of(const struct workload *w, int tensor)
+{
+    switch (layout_of(tensor)) {
+    case LAYOUT_TOKENS:
+        return tensor_elements(tensor, w) / w->batch / w->seq_len;
+    case LAYOUT_SCORES:
+        return w->seq_len;
+    case LAYOUT_QKV_HEADS:
+    case LAYOUT_HEADS:
+        break;
+    }
+    return w->head_size;
+}
+
+/* The batch row that row `row` of a tensor belongs to: (B,S), (B,H,S) or (3,B,H,S). */
+static int batch_row_of(const struct workload *w, int tensor, int64_t row)
+{
+    int64_t sequence = row / w->seq_len;
+    return (int)(layout_of(tensor) == LAYOUT_TOKENS ? sequence : sequence / w->heads % w->batch);
+}
+
+static struct norms row_norms(const struct workload *w, int tensor, int64_t row, const float *out,
+                              const double *ref)
+{
+    int b = batch_row_of(w, tensor, row), i = (int)(row % w->seq_len);
+    int length = w->lengths != NULL ? w->lengths[b] : w->seq_len;
+    struct norms n = {.elements = 0};
+    if (i >= length)
+        return n;
+    bool any_masked = tensor == TENSOR_OF(2) || tensor == TENSOR_OF(3); /* unspecified there */
+    int64_t columns = columns_of(w, tensor), first = row * columns;
+    for (int64_t c = 0; c < columns; c++) {
+        if (any_masked && (c >= length || !mask_keep(&w->mask, b, i, (int)c)))
+            continue;
+        double r = ref[first + c], d = (double)out[first + c] - r;
+        n.difference += d * d;
+        n.reference += r * r;
+        n.elements++;
+    }
+    return n;
+}
+
+/* sqrt(difference / reference); infinite where a number is none. */
+static double relative(double difference, double reference)
+{
+    if (difference == 0)
+        return 0;
+    double error = sqrt(difference / reference);
+    return isfinite(error) ? error : INFINITY;
+}
+
+struct oracle_error oracle_compare(const struct workload *w, int tensor, const float *out,
+                                   const double *ref)
+{
+    int64_t columns = columns_of(w, tensor), rows = tensor_elements(tensor, w) / columns;
+    struct norms *norms = mem_alloc((size_t)rows, sizeof(*norms)), all = {.elements = 0};
+#pragma omp parallel for
+    for (int64_t row = 0; row < rows; row++)
+        norms[row] = row_norms(w, tensor, row, out, ref);
+    for (int64_t row = 0; row < rows; row++) {
+        all.difference += norms[row].difference;
+        all.reference += norms[row].reference;
+        all.elements += norms[row].elements;
+    }
+
+    struct oracle_error e = {.tensor = relative(all.difference, all.reference)};
+    for (int64_t row = 0; row < rows; row++) {
+        double share = (double)norms[row].elements / (double)all.elements;
+        double error =
+            relative(norms[row].difference, fmax(norms[row].reference, all.reference * share));
+        if (error > e.worst_row) {
+            e.worst_row = error;
+            e.worst_index = row * columns;
+        }
+    }
+    free(norms);
+    return e;
+}
+
+bool oracle_accepts(struct oracle_error e, double tolerance)
+{
+    return e.tensor <= tolerance && e.worst_row <= ROW_FACTOR * tolerance;
+}
