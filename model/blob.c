@@ -80,9 +80,9 @@ static int check_blob(const void *bytes, size_t len, struct header *h, struct st
         return status_set(st, STATUS_MODEL,
                           "%zu bytes that are not a fuseplan model; train it again", len);
     memcpy(h, bytes, sizeof(*h));
-    if (h->format > BLOB_FORMAT)
+    if (h->format != BLOB_FORMAT)
         return status_set(st, STATUS_MODEL,
-                          "the stored model has format %u and this fuseplan reads up to %d; update "
+                          "the stored model has format %u and this fuseplan reads %d; update "
                           "fuseplan or train it again",
                           h->format, BLOB_FORMAT);
     size_t rest = len - sizeof(*h);

@@ -13,21 +13,16 @@ enum {
     BITS_COLUMNS = 16
 };
 
-static bool runs_handwritten(struct plan p)
-{
-    return p.handwritten && plan_has_attention_segment(p);
-}
-
 double additive_ms(const struct segment_times *t, struct plan p)
 {
-    const struct segment attention = {2, 6};
+    const int attention = segment_index((struct segment){2, 6});
     struct segment segments[OP_COUNT];
     int count = plan_segments(p, segments);
     double sum = 0;
-    for (int i = 0; i < count; i++)
-        sum += t->ms[segment_index(segments[i])];
-    if (runs_handwritten(p))
-        sum += t->handwritten_ms - t->ms[segment_index(attention)];
+    for (int i = 0; i < count; i++) {
+        int index = segment_index(segments[i]);
+        sum += index == attention && p.handwritten ? t->handwritten_ms : t->ms[index];
+    }
     return sum;
 }
 
@@ -48,7 +43,7 @@ static void features_plan(struct plan p, const struct segment_times *times, floa
         out[i] = 0;
     for (int boundary = 0; boundary < BOUNDARY_COUNT; boundary++)
         out[COLUMN_FUSED + boundary] = (float)(p.fused >> boundary & 1);
-    out[COLUMN_HANDWRITTEN] = runs_handwritten(p);
+    out[COLUMN_HANDWRITTEN] = p.handwritten && plan_has_attention_segment(p);
 
     struct segment segments[OP_COUNT];
     int count = plan_segments(p, segments);

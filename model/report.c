@@ -5,51 +5,6 @@
 
 static const double best_share = 0.01; /* of struct model_report's recall_best */
 
-/* What models that had not seen a plan say of it: all (count). */
-struct held_out {
-    struct dataset data; /* shuffled */
-    double *ms, *high;
-};
-
-static void shuffle(struct dataset *d, uint64_t seed)
-{
-    struct rng r = {seed};
-    for (int i = d->count - 1; i > 0; i--) {
-        uint32_t j = rng_below(&r, (uint32_t)i + 1);
-        unsigned value = d->values[i];
-        double ms = d->ms[i];
-        d->values[i] = d->values[j];
-        d->ms[i] = d->ms[j];
-        d->values[j] = value;
-        d->ms[j] = ms;
-    }
-}
-
-/* Trains on all rows but first..last-1, and predicts those. */
-static int predict_fold(const struct model_options *options, const struct held_out *h,
-                        const struct segment_times *times, int first, int last, struct status *st)
-{
-    int count = 0;
-    unsigned *values = mem_alloc((size_t)h->data.count, sizeof(*values));
-    double *ms = mem_alloc((size_t)h->data.count, sizeof(*ms));
-    for (int i = 0; i < h->data.count; i++) {
-        if (i >= first && i < last)
-            continue;
-        values[count] = h->data.values[i];
-        ms[count++] = h->data.ms[i];
-    }
-    struct model_data rest = {.count = count, .values = values, .ms = ms};
-    struct model *m = NULL;
-    int result = model_train(options, &rest, times, &m, st);
-    if (result == 0)
-        result = model_predict(m, h->data.values + first, last - first, times, h->ms + first,
-                               h->high + first, st);
-    model_free(m);
-    free(values);
-    free(ms);
-    return result;
-}
-
 struct scored {
     double score;
     int row;
@@ -63,14 +18,105 @@ static int by_score(const void *a, const void *b)
     return x->row - y->row;
 }
 
-/* Flags the k rows of the lowest scores. */
-static bool *lowest(const double *scores, int count, int k)
+/* Rows by ascending score; free it. */
+static struct scored *ordered(const double *scores, int count)
 {
     struct scored *order = mem_alloc((size_t)count, sizeof(*order));
-    bool *flags = mem_alloc((size_t)count, sizeof(*flags));
     for (int i = 0; i < count; i++)
         order[i] = (struct scored){scores[i], i};
     qsort(order, (size_t)count, sizeof(*order), by_score);
+    return order;
+}
+
+/* Deals rows to folds, each group of neighbours in time at random, so that every fold holds fast
+ * and slow plans alike: else the models of folds differ by what is missing, and figures over all
+ * folds say that models mislead where they know nothing. */
+static void deal(const struct dataset *d, int folds, uint64_t seed, int *fold)
+{
+    struct scored *order = ordered(d->ms, d->count);
+    struct rng r = {seed};
+    int *cards = mem_alloc((size_t)folds, sizeof(*cards)), left = 0;
+    for (int i = 0; i < d->count; i++) {
+        if (left == 0)
+            while (left < folds) {
+                cards[left] = left;
+                left++;
+            }
+        uint32_t drawn = rng_below(&r, (uint32_t)left);
+        fold[order[i].row] = cards[drawn];
+        cards[drawn] = cards[--left];
+    }
+    free(cards);
+    free(order);
+}
+
+/* What models that had not seen a plan say of it: all (data.count). */
+struct held_out {
+    struct dataset data;
+    int *fold; /* which model has not seen the plan */
+    double *ms, *high;
+};
+
+/* The rows to train on and to predict, for one fold. */
+struct split {
+    int train, test;       /* rows */
+    unsigned *values;      /* those to train on, then those to predict */
+    double *ms;            /* of those to train on */
+    double *told, *chance; /* of those to predict */
+};
+
+static void split_release(struct split *s)
+{
+    free(s->values);
+    free(s->ms);
+    free(s->told);
+    free(s->chance);
+}
+
+static struct split split_of(const struct held_out *h, int fold)
+{
+    size_t count = (size_t)h->data.count;
+    struct split s = {
+        .values = mem_alloc(count, sizeof(*s.values)),
+        .ms = mem_alloc(count, sizeof(*s.ms)),
+        .told = mem_alloc(count, sizeof(*s.told)),
+        .chance = mem_alloc(count, sizeof(*s.chance)),
+    };
+    for (int i = 0; i < h->data.count; i++)
+        if (h->fold[i] != fold) {
+            s.values[s.train] = h->data.values[i];
+            s.ms[s.train++] = h->data.ms[i];
+        }
+    for (int i = 0; i < h->data.count; i++)
+        if (h->fold[i] == fold)
+            s.values[s.train + s.test++] = h->data.values[i];
+    return s;
+}
+
+static int predict_fold(const struct model_options *options, struct held_out *h,
+                        const struct segment_times *times, int fold, struct status *st)
+{
+    struct split s = split_of(h, fold);
+    struct model_data rest = {.count = s.train, .values = s.values, .ms = s.ms};
+    struct model *m = NULL;
+    int result = model_train(options, &rest, times, &m, st);
+    if (result == 0)
+        result = model_predict(m, s.values + s.train, s.test, times, s.told, s.chance, st);
+    for (int i = 0, at = 0; i < h->data.count && result == 0; i++)
+        if (h->fold[i] == fold) {
+            h->ms[i] = s.told[at];
+            h->high[i] = s.chance[at++];
+        }
+    model_free(m);
+    split_release(&s);
+    return result;
+}
+
+/* Flags the k rows of the lowest scores; free it. */
+static bool *lowest(const double *scores, int count, int k)
+{
+    struct scored *order = ordered(scores, count);
+    bool *flags = mem_alloc((size_t)count, sizeof(*flags));
     for (int i = 0; i < k; i++)
         flags[order[i].row] = true;
     free(order);
@@ -142,12 +188,11 @@ int model_cross_validate(const struct model_options *options, const struct model
     int count = h.data.count, result = check_folds(count, folds, st);
     h.ms = mem_alloc((size_t)count, sizeof(*h.ms));
     h.high = mem_alloc((size_t)count, sizeof(*h.high));
-    shuffle(&h.data, options->seed);
-    for (int fold = 0; fold < folds && result == 0; fold++) {
-        int first = (int)((int64_t)count * fold / folds);
-        int last = (int)((int64_t)count * (fold + 1) / folds);
-        result = predict_fold(options, &h, times, first, last, st);
-    }
+    h.fold = mem_alloc((size_t)count, sizeof(*h.fold));
+    if (result == 0)
+        deal(&h.data, folds, options->seed, h.fold);
+    for (int fold = 0; fold < folds && result == 0; fold++)
+        result = predict_fold(options, &h, times, fold, st);
     if (result == 0)
         *out = (struct model_report){
             .folds = folds,
@@ -159,6 +204,7 @@ int model_cross_validate(const struct model_options *options, const struct model
         };
     free(h.ms);
     free(h.high);
+    free(h.fold);
     dataset_release(&h.data);
     return result;
 }

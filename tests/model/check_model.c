@@ -1,0 +1,531 @@
+#include "tests/model/space.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_ROWS = 500 };
+
+/* A space and the first rows of its shuffled plans. */
+struct fixture {
+    struct space *space;
+    uint16_t order[PLAN_SPACE];
+    unsigned values[MAX_ROWS];
+    double ms[MAX_ROWS];
+};
+
+static struct fixture *fixture_new(uint64_t seed)
+{
+    struct fixture *f = mem_alloc(1, sizeof(*f));
+    f->space = space_new(seed);
+    space_shuffle(f->space, seed, f->order);
+    for (int i = 0; i < MAX_ROWS; i++) {
+        f->values[i] = f->order[i];
+        f->ms[i] = f->space->measured_ms[f->order[i]];
+    }
+    return f;
+}
+
+static void fixture_free(struct fixture *f)
+{
+    free(f->space);
+    free(f);
+}
+
+static struct model_options options_of(enum feature_set features)
+{
+    return (struct model_options){.features = features, .seed = 1, .quantile = 0.1};
+}
+
+static struct model *train(struct model_options o, int rows, const unsigned *values,
+                           const double *ms, const struct segment_times *times)
+{
+    struct model_data d = {.count = rows, .values = values, .ms = ms};
+    struct model *m;
+    struct status st = STATUS_INIT;
+    ck_assert_msg(model_train(&o, &d, times, &m, &st) == 0, "%s", st.message);
+    return m;
+}
+
+static struct buf bytes_of(struct model *m)
+{
+    struct buf b;
+    struct status st = STATUS_INIT;
+    buf_init(&b);
+    ck_assert_int_eq(model_save(m, &b, &st), 0);
+    model_free(m);
+    return b;
+}
+
+/* Are the bytes equal?  Releases both. */
+static bool same(struct buf a, struct buf b)
+{
+    bool equal = a.len == b.len && memcmp(a.ptr, b.ptr, a.len) == 0;
+    buf_release(&a);
+    buf_release(&b);
+    return equal;
+}
+
+static void predict(struct model *m, const unsigned *values, int count,
+                    const struct segment_times *times, double *ms, double *high)
+{
+    struct status st = STATUS_INIT;
+    ck_assert_msg(model_predict(m, values, count, times, ms, high, &st) == 0, "%s", st.message);
+}
+
+/* ---- determinism ------------------------------------------------------------------------------*/
+
+/* _i: the feature set. */
+START_TEST(same_input_same_bytes)
+{
+    struct fixture *f = fixture_new(1);
+    struct model_options o = options_of((enum feature_set)_i);
+    struct buf first = bytes_of(train(o, 200, f->values, f->ms, &f->space->times));
+    model_free(train(options_of(FEATURES_BITS), 50, f->values, f->ms, NULL)); /* in between */
+    ck_assert(same(first, bytes_of(train(o, 200, f->values, f->ms, &f->space->times))));
+    fixture_free(f);
+}
+END_TEST
+
+START_TEST(threads_change_nothing)
+{
+    struct fixture *f = fixture_new(1);
+    struct model_options o = options_of(FEATURES_PLAN);
+    omp_set_num_threads(1);
+    struct buf one = bytes_of(train(o, MAX_ROWS, f->values, f->ms, &f->space->times));
+    omp_set_num_threads(2);
+    ck_assert(same(one, bytes_of(train(o, MAX_ROWS, f->values, f->ms, &f->space->times))));
+    fixture_free(f);
+}
+END_TEST
+
+/* A thread pool would spin beside measurements and not survive a fork. */
+START_TEST(no_threads_are_left_behind)
+{
+    struct fixture *f = fixture_new(1);
+    double ms[MAX_ROWS], high[MAX_ROWS];
+    struct stat task;
+    omp_set_num_threads(2);
+    struct model *m = train(options_of(FEATURES_PLAN), MAX_ROWS, f->values, f->ms, NULL);
+    predict(m, f->values, MAX_ROWS, NULL, ms, high);
+    ck_assert_int_eq(stat("/proc/self/task", &task), 0);
+    ck_assert_uint_eq(task.st_nlink, 2 + 1); /* ".", ".." and one directory a thread */
+    model_free(m);
+    fixture_free(f);
+}
+END_TEST
+
+START_TEST(order_of_rows_changes_nothing)
+{
+    struct fixture *f = fixture_new(1);
+    unsigned values[100];
+    double ms[100];
+    for (int i = 0; i < 100; i++) {
+        values[i] = f->values[99 - i];
+        ms[i] = f->ms[99 - i];
+    }
+    struct model_options o = options_of(FEATURES_PLAN);
+    ck_assert(same(bytes_of(train(o, 100, f->values, f->ms, NULL)),
+                   bytes_of(train(o, 100, values, ms, NULL))));
+    fixture_free(f);
+}
+END_TEST
+
+START_TEST(seeds_matter)
+{
+    struct fixture *f = fixture_new(1);
+    struct model_options o = options_of(FEATURES_PLAN), other = o;
+    other.seed = 2;
+    ck_assert(!same(bytes_of(train(o, 100, f->values, f->ms, NULL)),
+                    bytes_of(train(other, 100, f->values, f->ms, NULL))));
+    fixture_free(f);
+}
+END_TEST
+
+/* Repeats, also under another name of the plan, become their mean. */
+START_TEST(repeats_are_averaged)
+{
+    struct fixture *f = fixture_new(1);
+    unsigned values[60];
+    double ms[60];
+    for (int i = 0; i < 30; i++) {
+        values[i] = f->values[i];
+        values[30 + i] = f->values[i] ^ 0x7fff; /* pos1..pos15 complemented */
+        ms[i] = f->ms[i] + 0.5;
+        ms[30 + i] = f->ms[i] - 0.5;
+    }
+    for (int i = 0; i < 30; i++)
+        f->ms[i] = (ms[30 + i] + ms[i]) / 2;
+    struct model_options o = options_of(FEATURES_PLAN);
+    ck_assert(same(bytes_of(train(o, 60, values, ms, NULL)),
+                   bytes_of(train(o, 30, f->values, f->ms, NULL))));
+    fixture_free(f);
+}
+END_TEST
+
+/* ---- quality ----------------------------------------------------------------------------------*/
+
+static const struct {
+    enum feature_set features;
+    bool segments; /* are their times given? */
+    int rows;
+    double spearman, regret; /* at least, at most */
+} expected[] = {
+    {FEATURES_PLAN, true, 200, 0.93, 0.05},  {FEATURES_PLAN, true, 48, 0.88, 0.10},
+    {FEATURES_PLAN, true, 16, 0.85, 0.10},   {FEATURES_PLAN, false, 200, 0.75, 0.15},
+    {FEATURES_BITS, false, 500, 0.65, 0.20},
+};
+
+START_TEST(held_out_plans_are_ranked)
+{
+    struct fixture *f = fixture_new(3);
+    int rows = expected[_i].rows, rest = f->space->count - rows, chosen = 0;
+    const struct segment_times *times = expected[_i].segments ? &f->space->times : NULL;
+    struct model *m = train(options_of(expected[_i].features), rows, f->values, f->ms, times);
+
+    static unsigned values[PLAN_SPACE];
+    static double truth[PLAN_SPACE], ms[PLAN_SPACE], high[PLAN_SPACE];
+    for (int i = 0; i < rest; i++) {
+        values[i] = f->order[rows + i];
+        truth[i] = f->space->true_ms[values[i]];
+    }
+    predict(m, values, rest, times, ms, high);
+    for (int i = 1; i < rest; i++)
+        if (ms[i] < ms[chosen])
+            chosen = i;
+    ck_assert_double_gt(stats_spearman(ms, truth, (size_t)rest), expected[_i].spearman);
+    ck_assert_double_lt(truth[chosen] / f->space->true_ms[f->space->best] - 1, expected[_i].regret);
+
+    for (int i = 0; i < rest; i++) {
+        ck_assert(high[i] >= 0 && high[i] <= 1);
+        high[i] = -high[i];
+    }
+    ck_assert_double_gt(stats_spearman(high, truth, (size_t)rest), 0.5 * expected[_i].spearman);
+    model_free(m);
+    fixture_free(f);
+}
+END_TEST
+
+START_TEST(training_rows_are_classified)
+{
+    struct fixture *f = fixture_new(2);
+    double high[MAX_ROWS];
+    int right = 0, fast = 0;
+    struct model *m =
+        train(options_of(FEATURES_PLAN), MAX_ROWS, f->values, f->ms, &f->space->times);
+    ck_assert_double_eq(model_threshold_ms(m), stats_quantile(f->ms, MAX_ROWS, 0.1));
+    predict(m, f->values, MAX_ROWS, &f->space->times, NULL, high);
+    for (int i = 0; i < MAX_ROWS; i++) {
+        fast += f->ms[i] <= model_threshold_ms(m);
+        right += (high[i] >= 0.5) == (f->ms[i] <= model_threshold_ms(m));
+    }
+    ck_assert_int_eq(fast, MAX_ROWS / 10);
+    ck_assert_int_gt(right, MAX_ROWS * 95 / 100);
+    model_free(m);
+    fixture_free(f);
+}
+END_TEST
+
+/* A workload a thousand times slower is the same question. */
+START_TEST(units_do_not_matter)
+{
+    struct fixture *f = fixture_new(1);
+    double ms[2][MAX_ROWS], high[2][MAX_ROWS], slow[MAX_ROWS];
+    struct segment_times times = f->space->times;
+    struct model *m = train(options_of(FEATURES_PLAN), 100, f->values, f->ms, &times);
+    predict(m, f->values, MAX_ROWS, &times, ms[0], high[0]);
+    model_free(m);
+
+    for (int i = 0; i < MAX_ROWS; i++)
+        slow[i] = 1024 * f->ms[i];
+    for (int i = 0; i < SEGMENT_COUNT; i++)
+        times.ms[i] *= 1024;
+    times.handwritten_ms *= 1024;
+    m = train(options_of(FEATURES_PLAN), 100, f->values, slow, &times);
+    predict(m, f->values, MAX_ROWS, &times, ms[1], high[1]);
+    for (int i = 0; i < MAX_ROWS; i++) {
+        ck_assert_double_eq_tol(ms[1][i] / ms[0][i], 1024, 5);
+        ck_assert_double_eq_tol(high[1][i], high[0][i], 0.02);
+    }
+    model_free(m);
+    fixture_free(f);
+}
+END_TEST
+
+static const int few_rows[] = {2, 3, 8, 16, 48};
+
+/* Few rows, with segment times or without, of one class or two: always an answer, and a sane one.
+ */
+START_TEST(few_rows_serve)
+{
+    struct fixture *f = fixture_new(4);
+    int rows = few_rows[_i];
+    double equal[48], ms[MAX_ROWS], high[MAX_ROWS];
+    for (int i = 0; i < rows; i++)
+        equal[i] = 5;
+    for (int kind = 0; kind < 8; kind++) {
+        const double *given = kind & 1 ? equal : f->ms;
+        const struct segment_times *times = kind & 2 ? &f->space->times : NULL;
+        struct model *m = train(options_of(kind & 4 ? FEATURES_PLAN : FEATURES_BITS), rows,
+                                f->values, given, times);
+        predict(m, f->values, MAX_ROWS, times, ms, high);
+        for (int i = 0; i < MAX_ROWS; i++) {
+            ck_assert(ms[i] > 1 && ms[i] < 100);
+            ck_assert(high[i] >= 0 && high[i] <= 1);
+        }
+        if (given == equal)
+            ck_assert_double_gt(high[0], 0.5); /* equally fast is fast */
+        model_free(m);
+    }
+    fixture_free(f);
+}
+END_TEST
+
+START_TEST(unknown_segments_serve)
+{
+    struct fixture *f = fixture_new(1);
+    double ms[MAX_ROWS], high[MAX_ROWS];
+    struct segment_times times = f->space->times;
+    for (int i = 0; i < SEGMENT_COUNT; i += 10)
+        times.ms[i] = NAN;
+    struct model *m = train(options_of(FEATURES_PLAN), 100, f->values, f->ms, &times);
+    predict(m, f->values, MAX_ROWS, &times, ms, high);
+    for (int i = 0; i < MAX_ROWS; i++)
+        ck_assert(ms[i] > 1 && ms[i] < 100 && high[i] >= 0 && high[i] <= 1);
+    predict(m, f->values, MAX_ROWS, NULL, ms, high);
+    for (int i = 0; i < MAX_ROWS; i++)
+        ck_assert(ms[i] > 1 && ms[i] < 100 && high[i] >= 0 && high[i] <= 1);
+    model_free(m);
+    fixture_free(f);
+}
+END_TEST
+
+/* ---- prediction -------------------------------------------------------------------------------*/
+
+START_TEST(all_values_at_once)
+{
+    struct fixture *f = fixture_new(1);
+    static unsigned values[VALUE_MAX + 1];
+    static double ms[VALUE_MAX + 1], high[VALUE_MAX + 1];
+    for (unsigned v = 0; v <= VALUE_MAX; v++)
+        values[v] = VALUE_MAX - v;
+    struct model *m =
+        train(options_of(FEATURES_PLAN), MAX_ROWS, f->values, f->ms, &f->space->times);
+    double fastest_s = INFINITY;
+    for (int i = 0; i < 3; i++) { /* other processes may run; sanitizers slow it down */
+        double start = clock_seconds();
+        predict(m, values, VALUE_MAX + 1, &f->space->times, ms, high);
+        fastest_s = fmin(fastest_s, clock_seconds() - start);
+    }
+    ck_assert_double_lt(fastest_s, 0.5);
+    for (unsigned i = 0; i <= VALUE_MAX; i++) {
+        unsigned canonical = plan_canonical(values[i]);
+        ck_assert_double_eq(ms[i], ms[VALUE_MAX - canonical]);
+        ck_assert_double_eq(high[i], high[VALUE_MAX - canonical]);
+    }
+    for (unsigned v = 32768; v < 49152; v += 1000) { /* one alone answers as among all */
+        double alone_ms, alone_high;
+        predict(m, &v, 1, &f->space->times, &alone_ms, &alone_high);
+        ck_assert_double_eq(alone_ms, ms[VALUE_MAX - v]);
+        ck_assert_double_eq(alone_high, high[VALUE_MAX - v]);
+    }
+    model_free(m);
+    fixture_free(f);
+}
+END_TEST
+
+START_TEST(either_answer_alone)
+{
+    struct fixture *f = fixture_new(1);
+    double ms[2][10], high[2][10];
+    struct model *m = train(options_of(FEATURES_BITS), 48, f->values, f->ms, NULL);
+    predict(m, f->values, 10, NULL, ms[0], high[0]);
+    predict(m, f->values, 10, NULL, ms[1], NULL);
+    predict(m, f->values, 10, NULL, NULL, high[1]);
+    predict(m, f->values, 0, NULL, ms[1], high[1]);
+    ck_assert_mem_eq(ms[0], ms[1], sizeof(ms[0]));
+    ck_assert_mem_eq(high[0], high[1], sizeof(high[0]));
+    model_free(m);
+    fixture_free(f);
+}
+END_TEST
+
+/* ---- what is refused --------------------------------------------------------------------------*/
+
+static const struct {
+    double ms;
+    unsigned value;
+    const char *message;
+} bad_rows[] = {
+    {NAN, 40000, "row 3 of the training data gives plan 40000 a time of nan ms"},
+    {-NAN, 40000, "row 3 of the training data gives plan 40000 a time of "},
+    {INFINITY, 40000, "row 3 of the training data gives plan 40000 a time of inf ms"},
+    {0, 40000, "row 3 of the training data gives plan 40000 a time of 0 ms"},
+    {-1.5, 40000, "row 3 of the training data gives plan 40000 a time of -1.5 ms"},
+    {1, 65536, "row 3 of the training data names plan 65536; give values 0..65535"},
+};
+
+START_TEST(bad_rows_are_named)
+{
+    unsigned values[] = {40001, 40002, bad_rows[_i].value, 40003};
+    double ms[] = {1, 2, bad_rows[_i].ms, 3};
+    struct model_options o = options_of(FEATURES_PLAN);
+    struct model_data d = {.count = 4, .values = values, .ms = ms};
+    struct model *m;
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(model_train(&o, &d, NULL, &m, &st), -1);
+    ck_assert_ptr_null(m);
+    ck_assert_int_eq(st.code, STATUS_MODEL);
+    ck_assert_ptr_nonnull(strstr(st.message, bad_rows[_i].message));
+}
+END_TEST
+
+/* Three rows that name one plan are one row. */
+START_TEST(one_plan_is_too_few)
+{
+    const unsigned values[] = {VALUE_UNFUSED, VALUE_UNFUSED ^ 0x7fff, VALUE_UNFUSED ^ 0x8000};
+    const double ms[] = {1, 2, 3};
+    struct model_options o = options_of(FEATURES_PLAN);
+    for (int count = 0; count <= 3; count++) {
+        struct model_data d = {.count = count, .values = values, .ms = ms};
+        struct model *m;
+        struct status st = STATUS_INIT;
+        ck_assert_int_eq(model_train(&o, &d, NULL, &m, &st), -1);
+        ck_assert_ptr_null(m);
+        ck_assert_int_eq(st.code, STATUS_MODEL);
+        ck_assert_str_eq(st.message, count == 0
+                                         ? "0 distinct plans are too few to learn from; give "
+                                           "measured times of 2 or more"
+                                         : "1 distinct plans are too few to learn from; give "
+                                           "measured times of 2 or more");
+    }
+}
+END_TEST
+
+static const struct {
+    struct model_options options;
+    const char *message;
+} bad_options[] = {
+    {{.features = (enum feature_set)2, .quantile = 0.1}, "feature set 2 does not exist"},
+    {{.quantile = 0}, "quantile 0 is out of range"},
+    {{.quantile = 1}, "quantile 1 is out of range"},
+    {{.quantile = NAN}, "quantile nan is out of range"},
+    {{.quantile = 0.1, .rounds = -1}, "-1 boosting rounds"},
+};
+
+START_TEST(bad_options_are_refused)
+{
+    const unsigned values[] = {40000, 40001};
+    const double ms[] = {1, 2};
+    struct model_data d = {.count = 2, .values = values, .ms = ms};
+    struct model *m;
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(model_train(&bad_options[_i].options, &d, NULL, &m, &st), -1);
+    ck_assert_ptr_null(m);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_ptr_nonnull(strstr(st.message, bad_options[_i].message));
+}
+END_TEST
+
+START_TEST(values_without_a_plan_are_refused)
+{
+    struct fixture *f = fixture_new(1);
+    const unsigned values[] = {1, 65536};
+    double ms[2];
+    struct status st = STATUS_INIT;
+    struct model *m = train(options_of(FEATURES_BITS), 16, f->values, f->ms, NULL);
+    ck_assert_int_eq(model_predict(m, values, 2, NULL, ms, NULL, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_ptr_nonnull(strstr(st.message, "value 65536 names no plan"));
+    model_free(m);
+    fixture_free(f);
+}
+END_TEST
+
+/* A time so large that its logarithm's float is fine, yet its mean is not. */
+START_TEST(xgboost_errors_become_a_status)
+{
+    const unsigned values[] = {40000, 40000, 40001};
+    const double ms[] = {1e308, 1e308, 1};
+    struct model_options o = options_of(FEATURES_BITS);
+    struct model_data d = {.count = 3, .values = values, .ms = ms};
+    struct model *m;
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(model_train(&o, &d, NULL, &m, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_MODEL);
+    ck_assert_msg(strncmp(st.message, "xgboost cannot ", 15) == 0, "%s", st.message);
+    ck_assert_ptr_null(strchr(st.message, '\n'));
+}
+END_TEST
+
+/* Whatever XGBoost has to say goes nowhere but into a status. */
+START_TEST(nothing_is_printed)
+{
+    struct fixture *f = fixture_new(1);
+    int fd = memfd_create("output", 0), out = dup(1), err = dup(2);
+    struct stat captured;
+    struct model *m;
+    struct status st = STATUS_INIT;
+    ck_assert_int_ge(fd, 0);
+    fflush(stdout);
+    fflush(stderr);
+    dup2(fd, 1);
+    dup2(fd, 2);
+    struct buf blob = bytes_of(train(options_of(FEATURES_PLAN), 48, f->values, f->ms, NULL));
+    int loaded = model_load(blob.ptr, blob.len, &m, &st);
+    model_free(m);
+    fflush(stdout);
+    fflush(stderr);
+    dup2(out, 1);
+    dup2(err, 2);
+    close(out);
+    close(err);
+    ck_assert_int_eq(loaded, 0);
+    ck_assert_int_eq(fstat(fd, &captured), 0);
+    ck_assert_int_eq(captured.st_size, 0);
+    close(fd);
+    buf_release(&blob);
+    fixture_free(f);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("model");
+    TCase *c = tcase_create("determinism");
+    tcase_add_loop_test(c, same_input_same_bytes, 0, 2);
+    tcase_add_test(c, threads_change_nothing);
+    tcase_add_test(c, no_threads_are_left_behind);
+    tcase_add_test(c, order_of_rows_changes_nothing);
+    tcase_add_test(c, seeds_matter);
+    tcase_add_test(c, repeats_are_averaged);
+    suite_add_tcase(s, c);
+
+    c = tcase_create("quality");
+    tcase_add_loop_test(c, held_out_plans_are_ranked, 0, ARRAY_LEN(expected));
+    tcase_add_test(c, training_rows_are_classified);
+    tcase_add_test(c, units_do_not_matter);
+    tcase_add_loop_test(c, few_rows_serve, 0, ARRAY_LEN(few_rows));
+    tcase_add_test(c, unknown_segments_serve);
+    suite_add_tcase(s, c);
+
+    c = tcase_create("prediction");
+    tcase_add_test(c, all_values_at_once);
+    tcase_add_test(c, either_answer_alone);
+    suite_add_tcase(s, c);
+
+    c = tcase_create("refusals");
+    tcase_add_loop_test(c, bad_rows_are_named, 0, ARRAY_LEN(bad_rows));
+    tcase_add_test(c, one_plan_is_too_few);
+    tcase_add_loop_test(c, bad_options_are_refused, 0, ARRAY_LEN(bad_options));
+    tcase_add_test(c, values_without_a_plan_are_refused);
+    tcase_add_test(c, xgboost_errors_become_a_status);
+    tcase_add_test(c, nothing_is_printed);
+    suite_add_tcase(s, c);
+    return suite_run(s);
+}

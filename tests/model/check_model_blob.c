@@ -1,0 +1,208 @@
+#include "tests/model/space.h"
+#include "tests/suite.h"
+
+#include <string.h>
+
+enum { ROWS = 48 };
+enum { FORMAT_AT = 8, FEATURES_VERSION_AT = 12, HASH_AT = 96, HASH_BYTES = 32, HEADER_BYTES = 128 };
+
+struct fixture {
+    struct space *space;
+    struct model *model;
+    struct buf blob;
+};
+
+static struct fixture fixture_new(enum feature_set features)
+{
+    struct fixture f = {.space = space_new(1)};
+    uint16_t order[PLAN_SPACE];
+    unsigned values[ROWS];
+    double ms[ROWS];
+    space_shuffle(f.space, 1, order);
+    for (int i = 0; i < ROWS; i++) {
+        values[i] = order[i];
+        ms[i] = f.space->measured_ms[order[i]];
+    }
+    struct model_options o = {.features = features, .seed = 1, .quantile = 0.2, .rounds = 10};
+    struct model_data d = {.count = ROWS, .values = values, .ms = ms};
+    struct status st = STATUS_INIT;
+    buf_init(&f.blob);
+    ck_assert_int_eq(model_train(&o, &d, &f.space->times, &f.model, &st), 0);
+    ck_assert_int_eq(model_save(f.model, &f.blob, &st), 0);
+    return f;
+}
+
+static void fixture_free(struct fixture *f)
+{
+    model_free(f->model);
+    buf_release(&f->blob);
+    free(f->space);
+}
+
+/* Writes the right hash into a blob that a test has changed. */
+static void seal(struct buf *blob)
+{
+    char hash[HASH_TEXT_SIZE];
+    memset(blob->ptr + HASH_AT, 0, HASH_BYTES);
+    memcpy(blob->ptr + HASH_AT, hash_text(blob->ptr, blob->len, hash), HASH_BYTES);
+}
+
+static void assert_refused(const void *bytes, size_t len, const char *message)
+{
+    struct model *m;
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(model_load(bytes, len, &m, &st), -1);
+    ck_assert_ptr_null(m);
+    ck_assert_int_eq(st.code, STATUS_MODEL);
+    ck_assert_msg(strstr(st.message, message) != NULL, "'%s' does not hold '%s'", st.message,
+                  message);
+}
+
+/* _i: the feature set. */
+START_TEST(a_loaded_model_answers_alike)
+{
+    struct fixture f = fixture_new((enum feature_set)_i);
+    struct model *loaded;
+    struct status st = STATUS_INIT;
+    static unsigned values[VALUE_MAX + 1];
+    static double ms[2][VALUE_MAX + 1], high[2][VALUE_MAX + 1];
+    for (unsigned v = 0; v <= VALUE_MAX; v++)
+        values[v] = v;
+    ck_assert_msg(model_load(f.blob.ptr, f.blob.len, &loaded, &st) == 0, "%s", st.message);
+    struct model *const models[] = {f.model, loaded};
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(
+            model_predict(models[i], values, VALUE_MAX + 1, &f.space->times, ms[i], high[i], &st),
+            0);
+    ck_assert_mem_eq(ms[0], ms[1], sizeof(ms[0]));
+    ck_assert_mem_eq(high[0], high[1], sizeof(high[0]));
+    ck_assert_double_eq(model_threshold_ms(loaded), model_threshold_ms(f.model));
+    model_free(loaded);
+    fixture_free(&f);
+}
+END_TEST
+
+START_TEST(a_loaded_model_saves_the_same_bytes)
+{
+    struct fixture f = fixture_new(FEATURES_PLAN);
+    struct model *loaded;
+    struct buf again;
+    struct status st = STATUS_INIT;
+    buf_init(&again);
+    ck_assert_int_eq(model_load(f.blob.ptr, f.blob.len, &loaded, &st), 0);
+    ck_assert_int_eq(model_save(loaded, &again, &st), 0);
+    ck_assert_uint_eq(again.len, f.blob.len);
+    ck_assert_mem_eq(again.ptr, f.blob.ptr, again.len);
+    model_free(loaded);
+    buf_release(&again);
+    fixture_free(&f);
+}
+END_TEST
+
+START_TEST(save_appends)
+{
+    struct fixture f = fixture_new(FEATURES_BITS);
+    struct buf out;
+    struct status st = STATUS_INIT;
+    buf_init(&out);
+    buf_adds(&out, "before");
+    ck_assert_int_eq(model_save(f.model, &out, &st), 0);
+    ck_assert_uint_eq(out.len, 6 + f.blob.len);
+    ck_assert_mem_eq(out.ptr + 6, f.blob.ptr, f.blob.len);
+    buf_release(&out);
+    fixture_free(&f);
+}
+END_TEST
+
+START_TEST(every_cut_is_refused)
+{
+    struct fixture f = fixture_new(FEATURES_PLAN);
+    for (size_t len = 0; len < HEADER_BYTES; len++)
+        assert_refused(f.blob.ptr, len, "not a fuseplan model");
+    for (size_t len = HEADER_BYTES; len < f.blob.len; len += 61)
+        assert_refused(f.blob.ptr, len, "it was cut or added to");
+    assert_refused(f.blob.ptr, f.blob.len - 1, "it was cut or added to");
+    buf_adds(&f.blob, "x");
+    assert_refused(f.blob.ptr, f.blob.len, "it was cut or added to");
+    fixture_free(&f);
+}
+END_TEST
+
+START_TEST(every_damage_is_refused)
+{
+    struct fixture f = fixture_new(FEATURES_PLAN);
+    for (size_t at = 0; at < f.blob.len; at += at < HEADER_BYTES ? 1 : 61) {
+        f.blob.ptr[at] ^= 0x10;
+        assert_refused(f.blob.ptr, f.blob.len, "");
+        f.blob.ptr[at] ^= 0x10;
+    }
+    f.blob.ptr[f.blob.len - 1] ^= 1;
+    assert_refused(f.blob.ptr, f.blob.len, "it is damaged; train it again");
+    fixture_free(&f);
+}
+END_TEST
+
+START_TEST(other_versions_are_refused)
+{
+    struct fixture f = fixture_new(FEATURES_PLAN);
+    f.blob.ptr[FORMAT_AT]++;
+    seal(&f.blob);
+    assert_refused(f.blob.ptr, f.blob.len, "format 2 and this fuseplan reads 1; update");
+    f.blob.ptr[FORMAT_AT] = 0;
+    seal(&f.blob);
+    assert_refused(f.blob.ptr, f.blob.len, "format 0 and this fuseplan reads 1");
+    f.blob.ptr[FORMAT_AT] = 1;
+    f.blob.ptr[FEATURES_VERSION_AT]++;
+    seal(&f.blob);
+    assert_refused(f.blob.ptr, f.blob.len,
+                   "features version 2 and this fuseplan 1; train it again");
+    fixture_free(&f);
+}
+END_TEST
+
+/* The hash is right, what it is of is not: XGBoost's own reader must refuse. */
+START_TEST(nonsense_with_a_right_hash_is_refused)
+{
+    struct fixture f = fixture_new(FEATURES_PLAN);
+    memset(f.blob.ptr + HEADER_BYTES, 'x', f.blob.len - HEADER_BYTES);
+    seal(&f.blob);
+    assert_refused(f.blob.ptr, f.blob.len, "xgboost cannot read the model");
+    fixture_free(&f);
+}
+END_TEST
+
+START_TEST(boosters_of_another_kind_are_refused)
+{
+    struct fixture f = fixture_new(FEATURES_PLAN);
+    uint32_t features = FEATURES_BITS;
+    memcpy(f.blob.ptr + 16, &features, sizeof(features));
+    seal(&f.blob);
+    assert_refused(f.blob.ptr, f.blob.len, "137 features where its kind has 16");
+    fixture_free(&f);
+}
+END_TEST
+
+START_TEST(other_files_are_refused)
+{
+    static char zeros[1000];
+    assert_refused(zeros, sizeof(zeros), "1000 bytes that are not a fuseplan model");
+    assert_refused("", 0, "0 bytes that are not a fuseplan model");
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("model blob");
+    TCase *c = tcase_create("blob");
+    tcase_add_loop_test(c, a_loaded_model_answers_alike, 0, 2);
+    tcase_add_test(c, a_loaded_model_saves_the_same_bytes);
+    tcase_add_test(c, save_appends);
+    tcase_add_test(c, every_cut_is_refused);
+    tcase_add_test(c, every_damage_is_refused);
+    tcase_add_test(c, other_versions_are_refused);
+    tcase_add_test(c, nonsense_with_a_right_hash_is_refused);
+    tcase_add_test(c, boosters_of_another_kind_are_refused);
+    tcase_add_test(c, other_files_are_refused);
+    suite_add_tcase(s, c);
+    return suite_run(s);
+}

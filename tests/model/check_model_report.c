@@ -1,0 +1,184 @@
+#include "tests/model/space.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { ROWS = 200 };
+
+static struct model_options plan_options(void)
+{
+    return (struct model_options){.features = FEATURES_PLAN, .seed = 1, .quantile = 0.1};
+}
+
+/* Plans drawn from the space, each with the time that `time_of` gives it. */
+struct rows {
+    unsigned values[ROWS];
+    double ms[ROWS];
+};
+
+static struct model_data data_of(const struct rows *r)
+{
+    return (struct model_data){.count = ROWS, .values = r->values, .ms = r->ms};
+}
+
+static void draw_plans(const struct space *s, struct rows *r)
+{
+    uint16_t order[PLAN_SPACE];
+    space_shuffle(s, 1, order);
+    for (int i = 0; i < ROWS; i++)
+        r->values[i] = order[i];
+}
+
+static struct model_report validate(const struct rows *r, const struct segment_times *times,
+                                    int folds)
+{
+    struct model_options o = plan_options();
+    struct model_data d = data_of(r);
+    struct model_report report;
+    struct status st = STATUS_INIT;
+    ck_assert_msg(model_cross_validate(&o, &d, times, folds, &report, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(report.folds, folds);
+    return report;
+}
+
+START_TEST(sums_are_learnt_perfectly)
+{
+    struct space *s = space_new(1);
+    struct rows r;
+    draw_plans(s, &r);
+    for (int i = 0; i < ROWS; i++)
+        r.ms[i] = additive_ms(&s->times, plan_from_value(r.values[i]));
+    struct model_report report = validate(&r, &s->times, 5);
+    ck_assert_int_eq(report.count, ROWS);
+    ck_assert_double_gt(report.spearman, 0.999);
+    ck_assert_double_lt(report.top1_regret, 1e-3);
+    ck_assert_double_gt(report.auc, 0.99);
+    ck_assert_double_eq(report.recall_best, 1);
+    free(s);
+}
+END_TEST
+
+/* The mean of a few draws: one alone may look like knowledge. */
+START_TEST(noise_is_not_learnt)
+{
+    enum { DRAWS = 8 };
+    struct space *s = space_new(1);
+    struct rows r;
+    double spearman = 0, auc = 0;
+    draw_plans(s, &r);
+    for (int draw = 0; draw < DRAWS; draw++) {
+        struct rng rng = {(uint64_t)draw};
+        for (int i = 0; i < ROWS; i++)
+            r.ms[i] = 1 + rng_unit(&rng);
+        struct model_report report = validate(&r, NULL, 5);
+        spearman += report.spearman / DRAWS;
+        auc += report.auc / DRAWS;
+        ck_assert_double_gt(report.top1_regret, 0);
+    }
+    ck_assert_double_lt(fabs(spearman), 0.12);
+    ck_assert_double_lt(fabs(auc - 0.5), 0.12);
+    free(s);
+}
+END_TEST
+
+START_TEST(equal_times_have_no_rank)
+{
+    struct space *s = space_new(1);
+    struct rows r;
+    draw_plans(s, &r);
+    for (int i = 0; i < ROWS; i++)
+        r.ms[i] = 4;
+    struct model_report report = validate(&r, NULL, 4);
+    ck_assert_double_eq(report.spearman, 0);
+    ck_assert_double_eq(report.top1_regret, 0);
+    ck_assert_double_nan(report.auc);
+    free(s);
+}
+END_TEST
+
+START_TEST(repeats_are_one_plan)
+{
+    struct space *s = space_new(1);
+    struct rows r;
+    draw_plans(s, &r);
+    for (int i = 0; i < ROWS; i++) {
+        r.values[i] = r.values[i % 20] ^ (i >= 100 ? 0x7fffu : 0); /* another name of the plan */
+        r.ms[i] = s->measured_ms[plan_canonical(r.values[i])];
+    }
+    ck_assert_int_eq(validate(&r, &s->times, 5).count, 20);
+    free(s);
+}
+END_TEST
+
+START_TEST(same_seed_same_figures)
+{
+    struct space *s = space_new(1);
+    struct rows r;
+    draw_plans(s, &r);
+    for (int i = 0; i < ROWS; i++)
+        r.ms[i] = s->measured_ms[r.values[i]];
+    struct model_report a = validate(&r, &s->times, 5), b = validate(&r, &s->times, 5);
+    ck_assert_mem_eq(&a, &b, sizeof(a));
+    ck_assert_double_gt(a.spearman, 0.85);
+    free(s);
+}
+END_TEST
+
+static const struct {
+    int rows, folds;
+    enum status_code code;
+    const char *message;
+} refused[] = {
+    {10, 1, STATUS_USAGE, "1 folds; give 2 or more"},
+    {10, 0, STATUS_USAGE, "0 folds; give 2 or more"},
+    {10, 11, STATUS_MODEL, "10 distinct plans are too few for 11 folds"},
+    {3, 2, STATUS_MODEL, "3 distinct plans are too few for 2 folds"},
+    {0, 2, STATUS_MODEL, "0 distinct plans are too few for 2 folds"},
+};
+
+START_TEST(too_few_rows_are_refused)
+{
+    struct rows r;
+    for (int i = 0; i < ROWS; i++) {
+        r.values[i] = 32768u + (unsigned)i;
+        r.ms[i] = 1 + i;
+    }
+    struct model_options o = plan_options();
+    struct model_data d = data_of(&r);
+    struct model_report report;
+    struct status st = STATUS_INIT;
+    d.count = refused[_i].rows;
+    ck_assert_int_eq(model_cross_validate(&o, &d, NULL, refused[_i].folds, &report, &st), -1);
+    ck_assert_int_eq(st.code, refused[_i].code);
+    ck_assert_ptr_nonnull(strstr(st.message, refused[_i].message));
+    ck_assert_int_eq(report.folds, 0);
+}
+END_TEST
+
+START_TEST(fewest_rows_that_serve)
+{
+    struct rows r = {.values = {32768, 32769, 32770}, .ms = {1, 2, 3}};
+    struct model_options o = plan_options();
+    struct model_data d = {.count = 3, .values = r.values, .ms = r.ms};
+    struct model_report report;
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(model_cross_validate(&o, &d, NULL, 3, &report, &st), 0);
+    ck_assert_int_eq(report.count, 3);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("model report");
+    TCase *c = tcase_create("cross validation");
+    tcase_add_test(c, sums_are_learnt_perfectly);
+    tcase_add_test(c, noise_is_not_learnt);
+    tcase_add_test(c, equal_times_have_no_rank);
+    tcase_add_test(c, repeats_are_one_plan);
+    tcase_add_test(c, same_seed_same_figures);
+    tcase_add_loop_test(c, too_few_rows_are_refused, 0, ARRAY_LEN(refused));
+    tcase_add_test(c, fewest_rows_that_serve);
+    suite_add_tcase(s, c);
+    return suite_run(s);
+}

@@ -1,0 +1,142 @@
+#include "model/model.h"
+#include "tests/suite.h"
+
+#include <string.h>
+
+struct parsed {
+    unsigned *values;
+    double *ms;
+    int count;
+};
+
+#define TEXT(s) s, sizeof(s) - 1 /* NUL bytes count too */
+
+static struct parsed parse(const char *text, size_t len)
+{
+    struct parsed p;
+    struct status st = STATUS_INIT;
+    int result = model_data_parse("data.txt", text, len, &p.values, &p.ms, &p.count, &st);
+    ck_assert_msg(result == 0, "%s", st.message);
+    return p;
+}
+
+static void release(struct parsed *p)
+{
+    free(p->values);
+    free(p->ms);
+}
+
+START_TEST(reads_the_notes_line)
+{
+    struct parsed p = parse(TEXT("1111100011001100   54.524\n"));
+    ck_assert_int_eq(p.count, 1);
+    ck_assert_uint_eq(p.values[0], 63692);
+    ck_assert_double_eq(p.ms[0], 54.524);
+    release(&p);
+}
+END_TEST
+
+/* Texts that hold the rows 43690 1.5 and 1 2. */
+static const char *const same_rows[] = {
+    "1010101010101010 1.5\n0000000000000001 2\n",
+    "1010101010101010\t1.5\n0000000000000001 \t 2.0",
+    "1010101010101010 1.5\r\n\r\n0000000000000001 2\r\n",
+    "# measured\n\n  1010101010101010 15e-1 # ms\n\n \t \n0000000000000001 0.2E+1\n# end",
+};
+
+START_TEST(tolerates_blanks_comments_and_line_ends)
+{
+    struct parsed p = parse(same_rows[_i], strlen(same_rows[_i]));
+    ck_assert_int_eq(p.count, 2);
+    ck_assert_uint_eq(p.values[0], 43690);
+    ck_assert_double_eq(p.ms[0], 1.5);
+    ck_assert_uint_eq(p.values[1], 1);
+    ck_assert_double_eq(p.ms[1], 2);
+    release(&p);
+}
+END_TEST
+
+START_TEST(reads_many_rows)
+{
+    struct buf text;
+    buf_init(&text);
+    for (int i = 0; i < 1000; i++) {
+        for (int bit = 15; bit >= 0; bit--)
+            buf_adds(&text, (i >> bit & 1) != 0 ? "1" : "0");
+        buf_addf(&text, " %d.25\n", i);
+    }
+    struct parsed p = parse(text.ptr, text.len);
+    ck_assert_int_eq(p.count, 1000);
+    for (int i = 0; i < 1000; i++) {
+        ck_assert_uint_eq(p.values[i], (unsigned)i);
+        ck_assert_double_eq(p.ms[i], i + 0.25);
+    }
+    release(&p);
+    buf_release(&text);
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    size_t len;
+    const char *message; /* how it starts */
+} bad[] = {
+    {TEXT("101010101010101 1\n"), "data.txt:1:1: '101010101010101' has 15 binary digits; expected"},
+    {TEXT("\n 10101010101010101 1\n"),
+     "data.txt:2:2: '10101010101010101' has 17 binary digits; expected"},
+    {TEXT("43690 1\n"), "data.txt:1:1: '43690' is not a plan; expected"},
+    {TEXT("1010101010101012 1\n"), "data.txt:1:1: '1010101010101012' is not a plan; expected"},
+    {TEXT("1010101010101010 1\n1010101010101010\n"),
+     "data.txt:2:17: the time is missing; expected"},
+    {TEXT("1010101010101010 # 1\n"), "data.txt:1:18: the time is missing; expected"},
+    {TEXT("1010101010101010 fast\n"), "data.txt:1:18: 'fast' is not a number; expected"},
+    {TEXT("1010101010101010 1,5\n"), "data.txt:1:18: '1,5' is not a number; expected"},
+    {TEXT("1010101010101010 1.5ms\n"), "data.txt:1:18: '1.5ms' is not a number; expected"},
+    {TEXT("1010101010101010 0x10\n"), "data.txt:1:18: '0x10' is not a number; expected"},
+    {TEXT("1010101010101010 nan\n"), "data.txt:1:18: 'nan' is not a number; expected"},
+    {TEXT("1010101010101010 inf\n"), "data.txt:1:18: 'inf' is not a number; expected"},
+    {TEXT("1010101010101010 1e999\n"), "data.txt:1:18: '1e999' is too large; expected"},
+    {TEXT("1010101010101010 -1\n"), "data.txt:1:18: '-1' is not above 0; expected"},
+    {TEXT("1010101010101010 0\n"), "data.txt:1:18: '0' is not above 0; expected"},
+    {TEXT("1010101010101010 1 1\n"), "data.txt:1:20: '1' follows the time; expected"},
+    {TEXT("1010101010101010 1\r1010101010101010 2"),
+     "data.txt:1:20: '1010101010101010' follows the time; expected"},
+    {TEXT("1010101010101010 1\n10101\0"
+          "10101010 1\n"),
+     "data.txt:2:6: a NUL byte, so this is not"},
+    {TEXT("\x7f"
+          "ELF\x01 1\n"),
+     "data.txt:1:1: '?ELF?' is not a plan; expected"},
+    {TEXT("1010101010101010 1111111111111111111111111111111111111111111111111\n"),
+     "data.txt:1:18: '1111111111111111111111111111111111111111...' is not a number; expected"},
+    {TEXT(""), "data.txt: no rows; expected 16 binary digits and a time in ms"},
+    {TEXT("# nothing\n\n"), "data.txt: no rows; expected 16 binary digits and a time in ms"},
+};
+
+START_TEST(refuses_and_says_where)
+{
+    struct parsed p;
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(
+        model_data_parse("data.txt", bad[_i].text, bad[_i].len, &p.values, &p.ms, &p.count, &st),
+        -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_msg(strncmp(st.message, bad[_i].message, strlen(bad[_i].message)) == 0, "%s",
+                  st.message);
+    ck_assert_ptr_null(p.values);
+    ck_assert_ptr_null(p.ms);
+    ck_assert_int_eq(p.count, 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("train data");
+    TCase *c = tcase_create("text");
+    tcase_add_test(c, reads_the_notes_line);
+    tcase_add_loop_test(c, tolerates_blanks_comments_and_line_ends, 0, ARRAY_LEN(same_rows));
+    tcase_add_test(c, reads_many_rows);
+    tcase_add_loop_test(c, refuses_and_says_where, 0, ARRAY_LEN(bad));
+    suite_add_tcase(s, c);
+    return suite_run(s);
+}
