@@ -1,0 +1,79 @@
+#include "bench/worker_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LAST_TENSOR = TENSOR_COUNT - 1 };
+
+void bank_init(struct bank *k, const struct workload *w, const struct device_ops *on,
+               struct device *d, uint64_t seed, bool notes)
+{
+    *k = (struct bank){.w = w, .ops = on, .device = d, .seed = seed, .notes = notes};
+    k->weight = mem_alloc((size_t)w->layers, sizeof(*k->weight));
+}
+
+void bank_release(struct bank *k)
+{
+    if (k->ops == NULL)
+        return;
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        k->ops->free(k->device, k->tensor[t]);
+    for (int l = 0; l < k->w->layers; l++)
+        for (int i = 0; i < WEIGHT_COUNT; i++)
+            k->ops->free(k->device, k->weight[l][i]);
+    k->ops->free(k->device, k->x);
+    k->ops->free(k->device, k->flow[0]);
+    k->ops->free(k->device, k->flow[1]);
+    free(k->weight);
+    *k = (struct bank){0};
+}
+
+/* Where the memory of a layer's tensor is noted down. */
+static void **slot(struct bank *k, int layer, int t)
+{
+    if (t == TENSOR_X)
+        return layer == 0 ? &k->x : &k->flow[(layer - 1) % 2];
+    return t == LAST_TENSOR ? &k->flow[layer % 2] : &k->tensor[t];
+}
+
+int bank_tensor(struct bank *k, int layer, int t, void **out, struct status *st)
+{
+    void **memory = slot(k, layer, t);
+    int result = 0;
+    if (*memory == NULL)
+        result = k->ops->alloc(k->device, tensor_elements(t, k->w), memory, st);
+    *out = *memory;
+    return result;
+}
+
+int bank_weight(struct bank *k, int layer, enum weight_id id, void **out, struct status *st)
+{
+    void **memory = &k->weight[layer][id];
+    int result = 0;
+    if (*memory == NULL) {
+        int64_t elements = weight_elements(id, k->w);
+        result = k->ops->alloc(k->device, elements, memory, st);
+        if (result == 0) {
+            float *values = mem_alloc((size_t)elements, sizeof(*values));
+            inputs_weight(k->w, k->seed, k->notes, layer, id, values);
+            result = k->ops->upload(k->device, *memory, values, elements, st);
+            free(values);
+        }
+    }
+    *out = *memory;
+    return result;
+}
+
+int bank_poison(struct bank *k, int layer, uint16_t set, struct status *st)
+{
+    int result = 0;
+    for (int t = 0; t < TENSOR_COUNT && result == 0; t++) {
+        void *memory;
+        if (!(set >> t & 1))
+            continue;
+        result = bank_tensor(k, layer, t, &memory, st);
+        if (result == 0)
+            result = k->ops->poison(k->device, memory, tensor_elements(t, k->w), st);
+    }
+    return result;
+}

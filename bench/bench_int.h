@@ -1,0 +1,280 @@
+/* bench's private parts on the parent's side.  Nothing here loads or runs a candidate. */
+#ifndef FUSEPLAN_BENCH_INT_H
+#define FUSEPLAN_BENCH_INT_H
+
+#include "bench/bench.h"
+#include "bench/message_int.h"
+
+#include <sys/types.h>
+
+/* ---- process.c: child processes that can always be stopped --------------------------------------
+ *
+ * Each child leads a process group of its own, so that a terminal's Ctrl-C does not reach it and
+ * stopping it stops whatever it started; it dies with its parent. */
+
+enum { PROCESS_SAID_MAX = 8192 };
+
+struct process {
+    pid_t pid;       /* 0: never started, or ended and waited for */
+    int output;      /* its stdout and stderr, non-blocking; -1 after their end */
+    struct buf said; /* PROCESS_SAID_MAX bytes of its output */
+    bool keep_last;  /* of the output keep the last bytes, not the first */
+    double deadline; /* as clock_seconds(); 0: none */
+    bool overdue;    /* it was killed at its deadline */
+    int wait_status; /* of an ended one, as from waitpid() */
+};
+
+#define PROCESS_INIT ((struct process){.output = -1})
+
+struct process_spec {
+    const char *path; /* resolved: no search on PATH */
+    const char *const *argv;
+    char *const *env; /* null: the parent's */
+    int fds[2];       /* become 3 and 4 in the child; -1: none */
+    double limit_s;   /* 0: no deadline */
+    bool keep_last;
+};
+
+int process_start(const struct process_spec *spec, struct process *out, struct status *st);
+
+/* Reads what it has said so far without waiting. */
+void process_drain(struct process *p);
+
+/* Whether it has ended by itself; if so it is waited for and the rest of its group is killed. */
+bool process_ended(struct process *p);
+
+/* Kills its group and waits; harmless on one that has ended. */
+void process_kill(struct process *p);
+void process_release(struct process *p); /* kills it first where it runs */
+
+/* Waits until one of n running children ends or is overdue (it is killed then) and returns its
+ * index; -1 with STATUS_INTERRUPTED once *stop is set. */
+int process_wait_any(struct process *const *list, int n, const volatile sig_atomic_t *stop,
+                     struct status *st);
+
+/* "exit status 1", "SIGSEGV (segmentation fault)". */
+void process_describe_end(int wait_status, struct buf *out);
+
+/* Runs a program to its end; its output is in out->said. */
+int process_run(const struct process_spec *spec, const volatile sig_atomic_t *stop,
+                struct process *out, struct status *st);
+
+/* The path of a program as a shell would find it; false where there is none. */
+bool process_find(const char *name, struct buf *path);
+
+/* ---- cache.c: what was built and verified once -------------------------------------------------
+ *
+ * An entry is named by the hash of all that it depends on and ends with a hash of its own bytes, so
+ * that a damaged one is noticed.  Entries are written under a temporary name and renamed: any
+ * number of processes may share a cache.  What was used least recently goes first when it grows too
+ * large. */
+
+struct cache {
+    char *dir;
+    uint64_t max_bytes;
+};
+
+enum cache_kind { CACHE_BINARY, CACHE_VERDICT, CACHE_KIND_COUNT };
+
+/* dir null: FUSEPLAN_CACHE, else the XDG place.  FUSEPLAN_CACHE_MAX_BYTES bounds the size. */
+int cache_open(const char *dir, struct cache *out, struct status *st);
+void cache_release(struct cache *c);
+
+/* Where an entry lies.  A trailing hash does not disturb dlopen(). */
+void cache_path(const struct cache *c, enum cache_kind kind, const char *key, struct buf *path);
+
+/* Whether a sound entry exists; a damaged one is removed.  data (may be null) gets its bytes,
+ * content_hash (may be null) their hash. */
+bool cache_get(const struct cache *c, enum cache_kind kind, const char *key, struct buf *data,
+               char content_hash[HASH_TEXT_SIZE]);
+int cache_put(const struct cache *c, enum cache_kind kind, const char *key, const void *data,
+              size_t len, struct status *st);
+
+/* The directory that holds exactly these headers, named by hash. */
+int cache_headers(const struct cache *c, const struct kernel_file *files, int count,
+                  struct buf *dir, struct status *st);
+
+/* A path that no other process uses, in a directory of the cache; the caller removes the file. */
+void cache_temporary(const struct cache *c, const char *suffix, struct buf *path);
+
+/* Bytes in the cache, and removal of what exceeds its bound. */
+uint64_t cache_bytes(const struct cache *c);
+void cache_trim(const struct cache *c);
+
+/* ---- lock.c: one measurement at a time on a device
+ * ----------------------------------------------*/
+
+/* Waits for its turn; gives up with STATUS_ENVIRONMENT, naming the holder, after wait_s. */
+int lock_take(const struct cache *c, struct target_name target, double wait_s,
+              const volatile sig_atomic_t *stop, int *lock, struct status *st);
+void lock_drop(int lock); /* -1: none */
+
+/* ---- cpu_info.c
+ * --------------------------------------------------------------------------------*/
+
+struct cpu_info {
+    char model[128];                 /* "Intel(R) Xeon(R) Processor" */
+    char extension[32];              /* its widest vectors: "avx512" */
+    char kernel[64];                 /* "Linux 6.1.0" */
+    char flags_hash[HASH_TEXT_SIZE]; /* of all that it can do: -march=native depends on it */
+};
+void cpu_info_read(struct cpu_info *out);
+
+/* Cores that this process may use: affinity and the control group's quota. */
+int cpu_threads(void);
+
+/* ---- target.c, target_cpu.c: what differs between targets on the parent's side
+ * ------------------*/
+
+/* A compiler that works, with its flags. */
+struct toolchain {
+    char *path;                    /* of the compiler */
+    const char *flags;             /* before -I, -o and the source, blanks between */
+    const char *libs;              /* after the source, likewise */
+    char version[128];             /* "gcc 12.2.0" */
+    char libraries[128];           /* "OpenBLAS 0.3.21 openmp SkylakeX" */
+    char identity[HASH_TEXT_SIZE]; /* of compiler, flags and the machine that they build for */
+};
+
+struct env_list {
+    struct env_check *rows; /* owned */
+    int count;
+};
+
+struct target_ops {
+    /* Finds the compiler and proves that what it builds runs in a worker. */
+    int (*toolchain)(const char *compiler, const char *worker, const struct cache *c,
+                     struct toolchain *out, struct status *st);
+    void (*fingerprint)(int device, const struct toolchain *tc, struct fingerprint *out);
+    /* The worker's environment: a null-terminated array of owned texts, itself owned. */
+    char **(*worker_env)(void);
+    /* Rows of doctor's report.  tc: as found, or null with the reason in problem. */
+    void (*checks)(const struct toolchain *tc, const struct status *problem, struct env_list *out);
+};
+extern const struct target_ops target_cpu;
+
+/* Null where this build lacks the target; says so in *st. */
+const struct target_ops *target_ops_of(enum target_kind kind, struct status *st);
+void toolchain_release(struct toolchain *tc);
+
+/* ---- environment.c
+ * -----------------------------------------------------------------------------*/
+
+void env_add(struct env_list *list, const char *subject, bool required, int state,
+             const char *advice, const char *found, ...) PRINTF_LIKE(6, 7);
+
+/* The worker's program: `option`, else beside the running program, else in its libexec. */
+int worker_find(const char *option, struct buf *path, struct status *st);
+
+/* ---- compile.c: one compiler at work
+ * -----------------------------------------------------------*/
+
+struct compile {
+    struct process process;
+    char *source, *output; /* temporary files, owned */
+    double started;
+};
+
+/* headers: the directory that the source includes from, or null. */
+int compile_start(const struct toolchain *tc, const struct cache *c, const char *text,
+                  const char *headers, double limit_s, struct compile *out, struct status *st);
+
+/* After its process has ended: stores what it built in the cache.  STATUS_COMPILE, STATUS_TIMEOUT
+ * or, where the cache cannot be written, STATUS_ENVIRONMENT. */
+int compile_finish(struct compile *job, const struct toolchain *tc, const struct cache *c,
+                   const char *key, struct status *st);
+void compile_release(struct compile *job); /* stops it where it runs, removes its files */
+
+/* All of it for one source. */
+int compile_source(const struct toolchain *tc, const struct cache *c, const char *text,
+                   const char *headers, const char *key, double limit_s, struct status *st);
+
+/* ---- build.c: choices -> binaries
+ * --------------------------------------------------------------*/
+
+/* What is known of one choice in this session. */
+struct binary {
+    struct choice choice;
+    struct status status;              /* of its build */
+    bool built;                        /* status says how it went */
+    char key[HASH_TEXT_SIZE];          /* in the cache, CACHE_BINARY */
+    char content_hash[HASH_TEXT_SIZE]; /* of the binary */
+    char *path;                        /* owned */
+    double build_s;
+    double error; /* of its verification; negative: not verified yet */
+};
+
+struct builder {
+    const struct cache *cache;
+    const struct toolchain *toolchain;
+    enum target_kind target;
+    double deadline_s;
+    int jobs;
+    const volatile sig_atomic_t *stop;
+    struct binary **binaries; /* owned */
+    int count;
+};
+
+void builder_release(struct builder *b);
+
+/* The binary of a choice, not yet built where it was never asked for. */
+struct binary *builder_find(struct builder *b, const struct choice *c);
+
+int builder_build(struct builder *b, const struct choice *choices, int count,
+                  struct status *results, bench_progress *progress, void *ctx, struct status *st);
+
+/* ---- client.c: the worker as its parent sees it
+ * -------------------------------------------------*/
+
+/* Called for each event that the worker reports on its way to a reply. */
+typedef void client_event(void *ctx, const json_t *event);
+
+struct client {
+    struct process process;
+    int channel;         /* -1: no worker */
+    struct buf received; /* not yet a whole line */
+    char doing[256];     /* what it last said it would do */
+    int candidate;       /* the one that it was doing it to; -1: none */
+};
+
+#define CLIENT_INIT ((struct client){.channel = -1, .candidate = -1})
+
+int client_start(struct client *c, const char *worker, char *const *env, int mask_fd,
+                 struct status *st);
+void client_stop(struct client *c);
+
+/* Sends a request and waits for its reply.  No event may take longer than limit_s.  On a crash, a
+ * deadline or garbage the worker is stopped and *st says what happened to what it was doing. */
+int client_call(struct client *c, const json_t *request, double limit_s,
+                const volatile sig_atomic_t *stop, client_event *event, void *ctx, json_t **reply,
+                struct status *st);
+
+/* ---- session.c, run.c
+ * --------------------------------------------------------------------------*/
+
+#define PROTOCOL_VERSION "1"
+
+struct bench {
+    struct target_name target;
+    const struct target_ops *ops;
+    struct workload w;
+    uint64_t seed;
+    bool notes;
+    double run_limit_s;
+    const volatile sig_atomic_t *stop;
+    struct cache cache;
+    struct toolchain toolchain;
+    struct fingerprint fingerprint;
+    struct builder builder;
+    struct buf worker; /* path of its program */
+    char **worker_env; /* owned, null-terminated */
+    int mask_fd;       /* the mask's bits in memory, inherited by the worker */
+    struct client client;
+    char verdict_base[HASH_TEXT_SIZE]; /* of all that a verdict depends on but the binary */
+    uint64_t shuffles;                 /* random orders drawn so far */
+};
+
+/* Starts the worker and gives it the workload, if it does not run. */
+int session_start_worker(struct bench *b, struct status *st);
+
+#endif

@@ -1,0 +1,175 @@
+#include "bench/bench_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static bool same_choice(const struct choice *a, const struct choice *b)
+{
+    return a->segment.first == b->segment.first && a->segment.last == b->segment.last &&
+           a->impl == b->impl && memcmp(&a->schedule, &b->schedule, sizeof(a->schedule)) == 0;
+}
+
+struct binary *builder_find(struct builder *b, const struct choice *c)
+{
+    for (int i = 0; i < b->count; i++)
+        if (same_choice(&b->binaries[i]->choice, c))
+            return b->binaries[i];
+    struct binary *binary = mem_alloc(1, sizeof(*binary));
+    binary->choice = *c;
+    binary->error = -1;
+    b->binaries = mem_resize(b->binaries, (size_t)b->count + 1, sizeof(*b->binaries));
+    b->binaries[b->count++] = binary;
+    return binary;
+}
+
+void builder_release(struct builder *b)
+{
+    for (int i = 0; i < b->count; i++) {
+        free(b->binaries[i]->path);
+        free(b->binaries[i]);
+    }
+    free(b->binaries);
+    *b = (struct builder){0};
+}
+
+/* One build under way: choices that differ only in run-time knobs share its key. */
+struct job {
+    struct compile compile;
+    struct binary *binary;
+};
+
+struct crew {
+    struct builder *builder;
+    struct buf headers; /* the directory of the kernels' headers */
+    struct job *jobs;
+    int running;
+};
+
+static int make_headers(struct crew *crew, struct status *st)
+{
+    const struct kernel_file *files;
+    int count = kernel_files(crew->builder->target, &files);
+    return cache_headers(crew->builder->cache, files, count, &crew->headers, st);
+}
+
+/* The key names everything that the binary depends on; the headers' directory is named by their
+ * hash. */
+static void make_source(struct crew *crew, struct binary *binary, struct buf *text)
+{
+    const struct choice *c = &binary->choice;
+    c->impl->emit(c->segment, &c->schedule, text);
+    struct buf all;
+    buf_init(&all);
+    buf_addf(&all, "%s\n%s\n%s", crew->builder->toolchain->identity,
+             strrchr(crew->headers.ptr, '/'), text->ptr);
+    hash_text(all.ptr, all.len, binary->key);
+    buf_release(&all);
+}
+
+static bool in_cache(struct crew *crew, struct binary *binary)
+{
+    const struct cache *cache = crew->builder->cache;
+    if (!cache_get(cache, CACHE_BINARY, binary->key, NULL, binary->content_hash))
+        return false;
+    struct buf path;
+    buf_init(&path);
+    cache_path(cache, CACHE_BINARY, binary->key, &path);
+    free(binary->path);
+    binary->path = buf_detach(&path);
+    binary->built = true;
+    return true;
+}
+
+static bool being_built(const struct crew *crew, const struct binary *binary)
+{
+    for (int i = 0; i < crew->running; i++)
+        if (strcmp(crew->jobs[i].binary->key, binary->key) == 0)
+            return true;
+    return false;
+}
+
+/* Waits for one compiler.  A failure belongs to the candidate unless it is the environment's. */
+static int collect(struct crew *crew, struct status *st)
+{
+    struct builder *b = crew->builder;
+    struct process **list = mem_alloc((size_t)crew->running, sizeof(struct process *));
+    for (int i = 0; i < crew->running; i++)
+        list[i] = &crew->jobs[i].compile.process;
+    int ended = process_wait_any(list, crew->running, b->stop, st);
+    free(list);
+    if (ended < 0)
+        return -1;
+
+    struct job job = crew->jobs[ended];
+    struct binary *binary = job.binary;
+    crew->jobs[ended] = crew->jobs[--crew->running];
+    struct status result = STATUS_INIT;
+    binary->build_s = clock_seconds() - job.compile.started;
+    if (compile_finish(&job.compile, b->toolchain, b->cache, binary->key, &result) == 0)
+        in_cache(crew, binary);
+    compile_release(&job.compile);
+    if (result.code == STATUS_ENVIRONMENT)
+        return status_set(st, result.code, "%s", result.message);
+    binary->built = true;
+    binary->status = result;
+    return 0;
+}
+
+/* Starts the build of one choice, or finds that it needs none. */
+static int build_one(struct crew *crew, struct binary *binary, struct status *st)
+{
+    struct builder *b = crew->builder;
+    const char *why = NULL;
+    const struct choice *c = &binary->choice;
+    if (binary->built && (binary->status.code != STATUS_OK || file_exists(binary->path)))
+        return 0;
+    if (!c->impl->applicable(c->segment, &c->schedule, &why)) {
+        binary->built = true;
+        status_set(&binary->status, STATUS_UNFIT, "%s", why != NULL ? why : "not applicable");
+        return 0;
+    }
+
+    struct buf text;
+    buf_init(&text);
+    int result = 0;
+    make_source(crew, binary, &text);
+    while (result == 0 && (crew->running == b->jobs || being_built(crew, binary)))
+        result = collect(crew, st);
+    if (result == 0 && !in_cache(crew, binary)) {
+        struct job *job = &crew->jobs[crew->running];
+        job->binary = binary;
+        result = compile_start(b->toolchain, b->cache, text.ptr, crew->headers.ptr, b->deadline_s,
+                               &job->compile, st);
+        if (result == 0)
+            crew->running++;
+        else
+            compile_release(&job->compile);
+    }
+    buf_release(&text);
+    return result;
+}
+
+int builder_build(struct builder *b, const struct choice *choices, int count,
+                  struct status *results, bench_progress *progress, void *ctx, struct status *st)
+{
+    struct crew crew = {.builder = b, .jobs = mem_alloc((size_t)b->jobs, sizeof(struct job))};
+    buf_init(&crew.headers);
+    int result = make_headers(&crew, st);
+    for (int i = 0; i < count && result == 0; i++) {
+        result = build_one(&crew, builder_find(b, &choices[i]), st);
+        if (progress != NULL && result == 0)
+            progress(ctx, i + 1 - crew.running, count);
+    }
+    while (result == 0 && crew.running > 0) {
+        result = collect(&crew, st);
+        if (progress != NULL && result == 0)
+            progress(ctx, count - crew.running, count);
+    }
+    while (crew.running > 0)
+        compile_release(&crew.jobs[--crew.running].compile);
+    for (int i = 0; i < count && results != NULL; i++)
+        results[i] = builder_find(b, &choices[i])->status;
+    buf_release(&crew.headers);
+    free(crew.jobs);
+    return result;
+}

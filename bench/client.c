@@ -1,0 +1,163 @@
+#include "bench/bench_int.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+int client_start(struct client *c, const char *worker, char *const *env, int mask_fd,
+                 struct status *st)
+{
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot start the worker: %s", strerror(errno));
+    const char *const argv[] = {worker, "--serve", NULL};
+    const struct process_spec spec = {
+        .path = worker, .argv = argv, .env = env, .fds = {ends[1], mask_fd}, .keep_last = true};
+    *c = CLIENT_INIT;
+    int result = process_start(&spec, &c->process, st);
+    close(ends[1]);
+    if (result != 0) {
+        close(ends[0]);
+        process_release(&c->process);
+        return -1;
+    }
+    c->channel = ends[0];
+    buf_init(&c->received);
+    return 0;
+}
+
+void client_stop(struct client *c)
+{
+    if (c->channel < 0)
+        return;
+    close(c->channel);
+    process_release(&c->process);
+    buf_release(&c->received);
+    c->channel = -1;
+}
+
+/* Its last words, one line, for a message. */
+static void last_words(const struct client *c, struct buf *out)
+{
+    enum { LONGEST = 200 };
+    const char *text = c->process.said.ptr, *end = text + c->process.said.len;
+    while (end > text && (end[-1] == '\n' || end[-1] == ' '))
+        end--;
+    const char *start = end;
+    while (start > text && start[-1] != '\n' && end - start < LONGEST)
+        start--;
+    if (end > start) {
+        buf_adds(out, ": ");
+        buf_add(out, start, (size_t)(end - start));
+    }
+}
+
+/* Gives the worker a moment to end by itself so that its own signal is what is reported. */
+static void let_end(struct process *p)
+{
+    enum { WAIT_MS = 500 };
+    for (int i = 0; i < WAIT_MS && !process_ended(p); i++)
+        poll(NULL, 0, 1);
+    process_kill(p);
+}
+
+static int died(struct client *c, struct status *st)
+{
+    struct buf text;
+    buf_init(&text);
+    let_end(&c->process);
+    process_describe_end(c->process.wait_status, &text);
+    last_words(c, &text);
+    status_set(st, STATUS_LAUNCH, "%s: the worker ended with %s", c->doing, text.ptr);
+    buf_release(&text);
+    client_stop(c);
+    return -1;
+}
+
+static int spoke_garbage(struct client *c, struct status *st)
+{
+    status_set(st, STATUS_LAUNCH, "%s: the worker sent what is no message", c->doing);
+    client_stop(c);
+    return -1;
+}
+
+/* Appends what has come to `received`; false once the worker is gone. */
+static bool receive(struct client *c)
+{
+    char chunk[16384];
+    ssize_t n = recv(c->channel, chunk, sizeof(chunk), MSG_DONTWAIT);
+    if (n > 0)
+        buf_add(&c->received, chunk, (size_t)n);
+    return n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+static void note_doing(struct client *c, const json_t *event)
+{
+    const char *what = json_string_value(json_object_get(event, "what"));
+    json_t *candidate = json_object_get(event, "candidate");
+    if (what != NULL)
+        snprintf(c->doing, sizeof(c->doing), "%s", what);
+    if (json_is_integer(candidate))
+        c->candidate = (int)json_integer_value(candidate);
+}
+
+/* Takes all whole lines. 1: *reply is set; 0: go on; -1: garbage. */
+static int take_lines(struct client *c, client_event *event, void *ctx, double *heard,
+                      json_t **reply)
+{
+    json_t *message;
+    int taken;
+    while ((taken = message_take(&c->received, &message)) > 0) {
+        *heard = clock_seconds();
+        if (json_is_true(json_object_get(message, "reply"))) {
+            *reply = message;
+            return 1;
+        }
+        note_doing(c, message);
+        if (event != NULL)
+            event(ctx, message);
+        json_decref(message);
+    }
+    return taken;
+}
+
+int client_call(struct client *c, const json_t *request, double limit_s,
+                const volatile sig_atomic_t *stop, client_event *event, void *ctx, json_t **reply,
+                struct status *st)
+{
+    enum { TICK_MS = 100 };
+    *reply = NULL;
+    snprintf(c->doing, sizeof(c->doing), "starting");
+    c->candidate = -1;
+    if (!message_send(c->channel, request))
+        return died(c, st);
+
+    double heard = clock_seconds();
+    for (;;) {
+        struct pollfd fds[] = {{.fd = c->channel, .events = POLLIN},
+                               {.fd = c->process.output, .events = POLLIN}};
+        poll(fds, ARRAY_LEN(fds), TICK_MS);
+        process_drain(&c->process);
+        bool alive = receive(c);
+        int taken = take_lines(c, event, ctx, &heard, reply);
+        if (taken > 0)
+            return 0;
+        if (taken < 0)
+            return spoke_garbage(c, st);
+        if (!alive)
+            return died(c, st);
+        if (stop != NULL && *stop) {
+            client_stop(c);
+            return status_set(st, STATUS_INTERRUPTED, "interrupted");
+        }
+        if (clock_seconds() - heard > limit_s) {
+            status_set(st, STATUS_TIMEOUT, "%s: stopped after %.0f s", c->doing, limit_s);
+            client_stop(c);
+            return -1;
+        }
+    }
+}

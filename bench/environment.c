@@ -1,0 +1,130 @@
+#include "bench/bench_int.h"
+
+#include <errno.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char worker_name[] = "fuseplan-worker";
+
+int worker_find(const char *option, struct buf *path, struct status *st)
+{
+    buf_reset(path);
+    if (option != NULL) {
+        buf_adds(path, option);
+    } else {
+        char self[4096];
+        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
+        if (n < 0)
+            return status_set(st, STATUS_ENVIRONMENT, "cannot tell where this program lies: %s",
+                              strerror(errno));
+        self[n] = '\0';
+        *strrchr(self, '/') = '\0';
+        buf_addf(path, "%s/%s", self, worker_name);
+        if (!file_exists(path->ptr)) {
+            buf_reset(path);
+            buf_addf(path, "%s/../libexec/fuseplan/%s", self, worker_name);
+        }
+    }
+    if (access(path->ptr, X_OK) == 0)
+        return 0;
+    return status_set(st, STATUS_ENVIRONMENT, "no worker program at '%s'; install fuseplan again",
+                      path->ptr);
+}
+
+void env_add(struct env_list *list, const char *subject, bool required, int state,
+             const char *advice, const char *found, ...)
+{
+    struct buf text;
+    buf_init(&text);
+    va_list args;
+    char line[1200];
+    va_start(args, found);
+    vsnprintf(line, sizeof(line), found, args);
+    va_end(args);
+    buf_adds(&text, line);
+    list->rows = mem_resize(list->rows, (size_t)list->count + 1, sizeof(*list->rows));
+    list->rows[list->count++] = (struct env_check){.subject = mem_strdup(subject),
+                                                   .found = buf_detach(&text),
+                                                   .advice = mem_strdup(advice),
+                                                   .state = state,
+                                                   .required = required};
+}
+
+static void check_cache(const struct cache *c, const struct status *problem, struct env_list *out)
+{
+    char used[32], bound[32];
+    if (c == NULL)
+        env_add(out, "cache", true, ENV_MISSING, "set FUSEPLAN_CACHE to a directory of yours", "%s",
+                problem->message);
+    else
+        env_add(out, "cache", true, ENV_OK, "", "%s, %s of %s", c->dir,
+                number_bytes(cache_bytes(c), used), number_bytes(c->max_bytes, bound));
+}
+
+static void check_memory(struct env_list *out)
+{
+    char text[32];
+    uint64_t have = mem_available_bytes();
+    env_add(out, "memory", false, ENV_OK, "", "%s available",
+            have > 0 ? number_bytes(have, text) : "unknown amount");
+}
+
+static void check_target(enum target_kind kind, const char *worker, const struct cache *c,
+                         struct env_list *out)
+{
+    struct status st = STATUS_INIT;
+    struct toolchain tc = {0};
+    const struct target_ops *target = target_ops_of(kind, &st);
+    struct buf subject;
+    buf_init(&subject);
+    buf_addf(&subject, "target %s", target_names[kind]);
+    if (target == NULL) {
+        env_add(out, subject.ptr, false, ENV_MISSING, "", "not in this build");
+    } else {
+        bool works =
+            worker != NULL && c != NULL && target->toolchain(NULL, worker, c, &tc, &st) == 0;
+        if (st.code == STATUS_OK && !works)
+            status_set(&st, STATUS_ENVIRONMENT, "not tried: it needs the worker and the cache");
+        target->checks(works ? &tc : NULL, &st, out);
+        env_add(out, subject.ptr, kind == TARGET_CPU, works ? ENV_OK : ENV_MISSING, "", "%s",
+                works ? "builds and runs code" : "not usable");
+    }
+    toolchain_release(&tc);
+    buf_release(&subject);
+}
+
+int env_check_all(struct env_check **out)
+{
+    struct env_list list = {0};
+    struct status cache_problem = STATUS_INIT, worker_problem = STATUS_INIT;
+    struct cache cache;
+    struct buf worker;
+    buf_init(&worker);
+    bool have_cache = cache_open(NULL, &cache, &cache_problem) == 0;
+    bool have_worker = worker_find(NULL, &worker, &worker_problem) == 0;
+    env_add(&list, "worker", true, have_worker ? ENV_OK : ENV_MISSING,
+            have_worker ? "" : "install fuseplan again", "%s",
+            have_worker ? worker.ptr : worker_problem.message);
+    check_cache(have_cache ? &cache : NULL, &cache_problem, &list);
+    check_memory(&list);
+    for (int kind = 0; kind < TARGET_COUNT; kind++)
+        check_target((enum target_kind)kind, have_worker ? worker.ptr : NULL,
+                     have_cache ? &cache : NULL, &list);
+    cache_release(&cache);
+    buf_release(&worker);
+    *out = list.rows;
+    return list.count;
+}
+
+void env_checks_free(struct env_check *checks, int count)
+{
+    for (int i = 0; i < count; i++) {
+        free(checks[i].subject);
+        free(checks[i].found);
+        free(checks[i].advice);
+    }
+    free(checks);
+}

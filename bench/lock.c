@@ -1,0 +1,69 @@
+#include "bench/bench_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/file.h>
+#include <time.h>
+#include <unistd.h>
+
+/* The process that wrote its number last; it holds the lock or has just dropped it. */
+static long holder(int fd)
+{
+    char text[32] = "";
+    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
+    long pid = 0;
+    return n > 0 && sscanf(text, "%ld", &pid) == 1 ? pid : 0;
+}
+
+static void leave_name(int fd)
+{
+    char text[32];
+    int n = snprintf(text, sizeof(text), "%-20ld\n", (long)getpid());
+    if (pwrite(fd, text, (size_t)n, 0) != n)
+        return; /* only a message would have used it */
+}
+
+int lock_take(const struct cache *c, struct target_name target, double wait_s,
+              const volatile sig_atomic_t *stop, int *lock, struct status *st)
+{
+    *lock = -1;
+    struct buf path;
+    buf_init(&path);
+    buf_addf(&path, "%s/lock-%s-%d", c->dir, target_names[target.kind], target.device);
+    int fd = open(path.ptr, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    if (fd < 0)
+        status_set(st, STATUS_ENVIRONMENT, "cannot open '%s': %s", path.ptr, strerror(errno));
+    buf_release(&path);
+    if (fd < 0)
+        return -1;
+
+    double give_up = clock_seconds() + wait_s;
+    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+        if (stop != NULL && *stop)
+            status_set(st, STATUS_INTERRUPTED, "interrupted");
+        else if (errno != EWOULDBLOCK && errno != EINTR)
+            status_set(st, STATUS_ENVIRONMENT, "cannot lock the device: %s", strerror(errno));
+        else if (clock_seconds() > give_up)
+            status_set(
+                st, STATUS_ENVIRONMENT,
+                "process %ld has been measuring on %s:%d for %.0f s, and only one measurement "
+                "may run at a time; wait for it or stop it",
+                holder(fd), target_names[target.kind], target.device, wait_s);
+        if (st->code != STATUS_OK) {
+            close(fd);
+            return -1;
+        }
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    leave_name(fd);
+    *lock = fd;
+    return 0;
+}
+
+void lock_drop(int lock)
+{
+    if (lock >= 0)
+        close(lock);
+}

@@ -1,0 +1,44 @@
+/* What the parent and its worker say to each other: one JSON object a line over a socket.
+ *
+ * The parent sends a request, {"do": "open" | "measure" | "dump", ...}.  The worker answers with
+ * any number of events, {"event": "doing" | "passed", ...}, and then one reply, {"reply": true,
+ * ...}. */
+#ifndef FUSEPLAN_BENCH_MESSAGE_INT_H
+#define FUSEPLAN_BENCH_MESSAGE_INT_H
+
+#include "bench/bench.h"
+
+#include <jansson.h>
+
+/* The worker's numbers of what it inherits: the socket, and the mask's bits as a file in memory. */
+enum { WORKER_CHANNEL = 3, WORKER_MASK = 4 };
+
+/* ---- message.c
+ * ---------------------------------------------------------------------------------*/
+
+enum { MESSAGE_MAX_BYTES = 64 << 20 };
+
+/* Writes one line; false where the other side is gone. */
+bool message_send(int fd, const json_t *message);
+
+/* Takes the first whole line out of received.  1: *out is a new reference; 0: no whole line yet;
+ * -1: what came is no message. */
+int message_take(struct buf *received, json_t **out);
+
+/* A workload but for the bits of its mask, which travel apart. */
+json_t *message_of_workload(const struct workload *w);
+
+/* bits: the mask's, copied.  Builds the block lists too. */
+int message_to_workload(const json_t *m, const void *bits, size_t bytes, struct workload *out,
+                        struct status *st);
+
+json_t *message_of_sampling(const struct sampling *s);
+int message_to_sampling(const json_t *m, struct sampling *out, struct status *st);
+
+json_t *message_of_trial(const struct trial *t);
+int message_to_trial(const json_t *m, struct trial *out, struct status *st);
+
+/* How a request ended, as its reply says. */
+int message_status(const json_t *reply, struct status *st);
+
+#endif

@@ -1,0 +1,114 @@
+#include "bench/worker_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+static int load_part(struct worker *k, const json_t *choice, struct part *out, struct status *st)
+{
+    json_error_t error;
+    const char *name, *path, *symbol, *verdict = NULL;
+    int first, last, tensors;
+    json_t *knobs;
+    if (json_unpack_ex((json_t *)(uintptr_t)choice, &error, 0,
+                       "{s:s, s:s, s:s, s:i, s:i, s:i, s:o, s?s}", "name", &name, "path", &path,
+                       "symbol", &symbol, "first", &first, "last", &last, "tensors", &tensors,
+                       "knobs", &knobs, "verdict", &verdict) != 0)
+        return status_set(st, STATUS_LAUNCH, "malformed choice: %s", error.text);
+    *out = (struct part){.segment = {(int8_t)first, (int8_t)last},
+                         .name = mem_strdup(name),
+                         .tensors = (uint16_t)tensors,
+                         .verdict = verdict != NULL ? mem_strdup(verdict) : NULL};
+    for (size_t i = 0; i < KNOB_MAX; i++)
+        out->knob[i] = (int)json_integer_value(json_array_get(knobs, i));
+    worker_doing(k, "loading %s", name);
+    if (k->ops->load(k->device, path, symbol, &out->function, st) != 0)
+        return status_prefix(st, "%s", name);
+    return 0;
+}
+
+int program_launch(struct worker *k, const struct part *part, int tensors_of, int weights_of,
+                   struct launch *out, struct status *st)
+{
+    *out = (struct launch){.function = part->function};
+    memcpy(out->knob, part->knob, sizeof(out->knob));
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        if (part->tensors >> t & 1 &&
+            bank_tensor(&k->bank, tensors_of, t, &out->tensor[t], st) != 0)
+            return -1;
+    uint16_t used = segment_weights(part->segment);
+    for (int i = 0; i < WEIGHT_COUNT; i++)
+        if (used >> i & 1 &&
+            bank_weight(&k->bank, weights_of, (enum weight_id)i, &out->weight[i], st) != 0)
+            return -1;
+    return 0;
+}
+
+/* Alone, a segment reads the same tensors in every layer. */
+static int prepare(struct worker *k, struct program *p, struct status *st)
+{
+    size_t total = (size_t)p->layers * (size_t)p->part_count;
+    struct launch *launches = mem_alloc(total, sizeof(*launches));
+    int result = 0;
+    for (size_t i = 0; i < total && result == 0; i++) {
+        int layer = (int)(i / (size_t)p->part_count);
+        result = program_launch(k, &p->parts[i % (size_t)p->part_count], p->alone ? 0 : layer,
+                                layer, &launches[i], st);
+    }
+    for (int l = 0; l < p->layers && result == 0; l++)
+        result = k->ops->prepare(k->device, launches + (size_t)l * (size_t)p->part_count,
+                                 p->part_count, &p->layer[l], st);
+    if (result == 0)
+        result = k->ops->prepare(k->device, launches, (int)total, &p->whole, st);
+    free(launches);
+    return result;
+}
+
+int program_load(struct worker *k, const json_t *candidate, int layers, struct program *out,
+                 struct status *st)
+{
+    const json_t *choices = json_object_get(candidate, "choices");
+    *out = (struct program){.layers = layers,
+                            .tolerance = dtypes[k->w.dtype].tolerance,
+                            .alone = json_is_true(json_object_get(candidate, "alone")),
+                            .part_count = (int)json_array_size(choices)};
+    out->layer = mem_alloc((size_t)layers, sizeof(struct replay *));
+    for (int i = 0; i < out->part_count; i++)
+        if (load_part(k, json_array_get(choices, (size_t)i), &out->parts[i], st) != 0)
+            return -1;
+    return prepare(k, out, st);
+}
+
+void program_release(struct worker *k, struct program *p)
+{
+    for (int i = 0; i < p->part_count; i++) {
+        free(p->parts[i].name);
+        free(p->parts[i].verdict);
+    }
+    for (int l = 0; p->layer != NULL && l < p->layers; l++)
+        k->ops->release(p->layer[l]);
+    k->ops->release(p->whole);
+    free(p->layer);
+    free(p->result);
+    *p = (struct program){0};
+}
+
+int program_feed(struct worker *k, struct segment s, struct status *st)
+{
+    uint16_t inputs = segment_inputs(s);
+    int result = 0;
+    for (int t = 0; t < TENSOR_COUNT && result == 0; t++) {
+        if (!(inputs >> t & 1))
+            continue;
+        int64_t n = tensor_elements(t, &k->w);
+        void *memory;
+        result = bank_tensor(&k->bank, 0, t, &memory, st);
+        if (result != 0)
+            break;
+        float *values = mem_alloc((size_t)n, sizeof(*values));
+        for (int64_t i = 0; i < n; i++)
+            values[i] = (float)k->reference.first.tensor[t][i];
+        result = k->ops->upload(k->device, memory, values, n, st);
+        free(values);
+    }
+    return result;
+}

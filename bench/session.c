@@ -1,0 +1,186 @@
+#include "bench/bench_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+enum { COMPILE_LIMIT_S = 60, RUN_LIMIT_S = 30 };
+
+/* A machine slower than this does not exist; the deadline of a run grows with the work. */
+#define SLOWEST_FLOPS 4e9
+
+static double run_limit(const struct workload *w)
+{
+    double flops = 0;
+    for (int op = 0; op < OP_COUNT; op++)
+        flops += op_flops(op, w, w->blocks.kept);
+    return RUN_LIMIT_S + flops * w->layers / SLOWEST_FLOPS;
+}
+
+/* Beside what the plan needs, the oracle holds every tensor of layer 0 and of the layer that it
+ * computes. */
+static int check_memory(const struct workload *w, struct status *st)
+{
+    double need = workload_bytes(w);
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        need += 2.0 * sizeof(double) * (double)tensor_elements(t, w);
+    uint64_t have = mem_available_bytes();
+    if (have == 0 || need <= (double)have)
+        return 0;
+    char need_text[32], have_text[32];
+    return status_set(st, STATUS_ENVIRONMENT,
+                      "this workload needs about %s of memory to run and verify, and %s is "
+                      "available; choose a smaller batch, sequence length or number of layers",
+                      number_bytes(need < 1e18 ? (uint64_t)need : (uint64_t)1e18, need_text),
+                      number_bytes(have, have_text));
+}
+
+static int share_mask(const struct mask *m, int *out, struct status *st)
+{
+    size_t bytes =
+        (size_t)m->matrices * (size_t)m->seq_len * (size_t)m->row_words * sizeof(*m->bits);
+    int fd = memfd_create("fuseplan-mask", MFD_CLOEXEC);
+    const char *at = (const char *)m->bits;
+    ssize_t n = fd < 0 ? -1 : 0;
+    for (size_t done = 0; n >= 0 && done < bytes; done += (size_t)n)
+        n = write(fd, at + done, bytes - done);
+    *out = fd;
+    if (n < 0)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot hand the mask to the worker: %s",
+                          strerror(errno));
+    return 0;
+}
+
+/* A verdict holds for one binary on one machine, shape, mask and set of inputs. */
+static void name_verdicts(struct bench *b)
+{
+    const struct mask *m = &b->w.mask;
+    struct buf text;
+    buf_init(&text);
+    fingerprint_text(&b->fingerprint, &text);
+    json_t *shape = message_of_workload(&b->w);
+    char *shape_text = json_dumps(shape, JSON_COMPACT | JSON_SORT_KEYS);
+    buf_addf(&text, "%s\nseed=%llu notes=%d\n", shape_text, (unsigned long long)b->seed, b->notes);
+    free(shape_text);
+    json_decref(shape);
+    buf_add(&text, m->bits,
+            (size_t)m->matrices * (size_t)m->seq_len * (size_t)m->row_words * sizeof(*m->bits));
+    hash_text(text.ptr, text.len, b->verdict_base);
+    buf_release(&text);
+}
+
+static int open_tools(struct bench *b, const struct bench_options *o, struct status *st)
+{
+    if (cache_open(o->cache_dir, &b->cache, st) != 0 ||
+        worker_find(o->worker_path, &b->worker, st) != 0 ||
+        b->ops->toolchain(o->compiler, b->worker.ptr, &b->cache, &b->toolchain, st) != 0)
+        return -1;
+    cache_trim(&b->cache);
+    b->ops->fingerprint(b->target.device, &b->toolchain, &b->fingerprint);
+    b->worker_env = b->ops->worker_env();
+    b->builder = (struct builder){
+        .cache = &b->cache,
+        .toolchain = &b->toolchain,
+        .target = b->target.kind,
+        .deadline_s = o->compile_deadline_s > 0 ? o->compile_deadline_s : COMPILE_LIMIT_S,
+        .jobs = o->jobs > 0 ? o->jobs : cpu_threads(),
+        .stop = o->stop,
+    };
+    return 0;
+}
+
+int bench_open(const struct bench_options *o, const struct workload *w, struct bench **out,
+               struct status *st)
+{
+    *out = NULL;
+    struct bench *b = mem_alloc(1, sizeof(*b));
+    *b = (struct bench){.target = o->target,
+                        .seed = o->seed,
+                        .notes = o->notes_init,
+                        .stop = o->stop,
+                        .mask_fd = -1,
+                        .client = CLIENT_INIT};
+    buf_init(&b->worker);
+    b->ops = target_ops_of(o->target.kind, st);
+    if (b->ops == NULL || target_check_dtype(o->target.kind, w->dtype, st) != 0 ||
+        check_memory(w, st) != 0 || open_tools(b, o, st) != 0)
+        goto fail;
+    workload_copy(&b->w, w);
+    if (share_mask(&b->w.mask, &b->mask_fd, st) != 0)
+        goto fail;
+    b->run_limit_s = o->run_deadline_s > 0 ? o->run_deadline_s : run_limit(w);
+    name_verdicts(b);
+    *out = b;
+    return 0;
+fail:
+    bench_close(b);
+    return -1;
+}
+
+void bench_close(struct bench *b)
+{
+    if (b == NULL)
+        return;
+    client_stop(&b->client);
+    if (b->mask_fd >= 0)
+        close(b->mask_fd);
+    for (int i = 0; b->worker_env != NULL && b->worker_env[i] != NULL; i++)
+        free(b->worker_env[i]);
+    free(b->worker_env);
+    builder_release(&b->builder);
+    toolchain_release(&b->toolchain);
+    cache_release(&b->cache);
+    buf_release(&b->worker);
+    workload_release(&b->w);
+    free(b);
+}
+
+const struct fingerprint *bench_fingerprint(const struct bench *b)
+{
+    return &b->fingerprint;
+}
+
+enum target_kind bench_target(const struct bench *b)
+{
+    return b->target.kind;
+}
+
+const struct workload *bench_workload(const struct bench *b)
+{
+    return &b->w;
+}
+
+int bench_build(struct bench *b, const struct choice *choices, int count, struct status *results,
+                bench_progress *progress, void *ctx, struct status *st)
+{
+    return builder_build(&b->builder, choices, count, results, progress, ctx, st);
+}
+
+int session_start_worker(struct bench *b, struct status *st)
+{
+    if (b->client.channel >= 0)
+        return 0;
+    if (client_start(&b->client, b->worker.ptr, b->worker_env, b->mask_fd, st) != 0)
+        return -1;
+    json_t *request =
+        json_pack("{s:s, s:i, s:i, s:I, s:b, s:o}", "do", "open", "target", (int)b->target.kind,
+                  "device", b->target.device, "seed", (json_int_t)b->seed, "notes", (int)b->notes,
+                  "workload", message_of_workload(&b->w));
+    json_t *reply;
+    struct status failed = STATUS_INIT;
+    int result =
+        client_call(&b->client, request, b->run_limit_s, b->stop, NULL, NULL, &reply, &failed);
+    if (result == 0)
+        result = message_status(reply, &failed);
+    if (result != 0) {
+        client_stop(&b->client);
+        /* Nothing of a candidate has run yet. */
+        status_set(st, failed.code == STATUS_INTERRUPTED ? failed.code : STATUS_ENVIRONMENT,
+                   "the worker '%s' does not start: %s", b->worker.ptr, failed.message);
+    }
+    json_decref(reply);
+    json_decref(request);
+    return result;
+}

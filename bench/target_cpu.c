@@ -1,0 +1,293 @@
+#include "bench/bench_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define WHAT_TO_INSTALL                                                                            \
+    "install a C compiler with OpenMP and OpenBLAS: apt install gcc libc6-dev "                    \
+    "libopenblas-openmp-dev"
+
+enum { VERSION_LIMIT_S = 10, PROBE_LIMIT_S = 60 };
+
+/* Everything that emitted code stands on.  A worker loads it and prints what it returns. */
+static const char probe_source[] =
+    "#include <cblas.h>\n"
+    "#include <math.h>\n"
+    "#include <omp.h>\n"
+    "#include <stdio.h>\n"
+    "extern char *openblas_get_config(void);\n"
+    "extern char *openblas_get_corename(void);\n"
+    "extern int openblas_get_parallel(void);\n"
+    "const char *fuseplan_probe(void)\n"
+    "{\n"
+    "    static char text[128];\n"
+    "    static const char *const parallel[] = {\"sequential\", \"pthreads\", \"openmp\"};\n"
+    "    char version[32] = \"\";\n"
+    "    int threads = 0;\n"
+    "    float a = 2, b = 3, c = 0;\n"
+    "    #pragma omp parallel reduction(+ : threads)\n"
+    "    threads += 1;\n"
+    "    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 1, 1, 1, 1, &a, 1, &b, 1, 0, &c, "
+    "1);\n"
+    "    if (threads < 1 || fabsf(c - 6) > 0)\n"
+    "        return \"\";\n"
+    "    sscanf(openblas_get_config(), \"OpenBLAS %31s\", version);\n"
+    "    snprintf(text, sizeof(text), \"OpenBLAS %s %s %s\", version,\n"
+    "             parallel[openblas_get_parallel()], openblas_get_corename());\n"
+    "    return text;\n"
+    "}\n";
+
+static const char *chosen_compiler(const char *option)
+{
+    const char *const variables[] = {"FUSEPLAN_CC", "CC"};
+    for (size_t i = 0; i < ARRAY_LEN(variables) && option == NULL; i++) {
+        const char *value = getenv(variables[i]);
+        if (value != NULL && value[0] != '\0')
+            option = value;
+    }
+    return option != NULL ? option : "cc";
+}
+
+/* "cc (Debian 12.2.0-14) 12.2.0" -> "gcc 12.2.0"; "Debian clang version 14.0.6" -> "clang 14.0.6".
+ */
+static void short_version(const char *said, char *out, size_t size)
+{
+    static const char marker[] = "clang version ";
+    int line = (int)strcspn(said, "\n");
+    const char *clang = strstr(said, marker);
+    if (clang != NULL && clang < said + line) {
+        clang += sizeof(marker) - 1;
+        snprintf(out, size, "clang %.*s", (int)strcspn(clang, " \n"), clang);
+        return;
+    }
+    const char *last = said + line;
+    while (last > said && last[-1] != ' ')
+        last--;
+    snprintf(out, size, "gcc %.*s", (int)(said + line - last), last);
+}
+
+static int find_compiler(const char *option, struct toolchain *out, struct buf *identity,
+                         struct status *st)
+{
+    const char *name = chosen_compiler(option);
+    struct buf path;
+    buf_init(&path);
+    bool found = process_find(name, &path);
+    out->path = buf_detach(&path);
+    if (!found)
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "no compiler '%s' found; %s, or name another with "
+                          "FUSEPLAN_CC",
+                          name, WHAT_TO_INSTALL);
+
+    const char *const argv[] = {out->path, "--version", NULL};
+    const struct process_spec spec = {
+        .path = out->path, .argv = argv, .fds = {-1, -1}, .limit_s = VERSION_LIMIT_S};
+    struct process p;
+    if (process_run(&spec, NULL, &p, st) != 0)
+        return -1;
+    int result = 0;
+    if (p.overdue || p.wait_status != 0)
+        result = status_set(st, STATUS_ENVIRONMENT,
+                            "'%s --version' failed: it is no compiler that "
+                            "works; %s",
+                            out->path, WHAT_TO_INSTALL);
+    struct stat info = {0};
+    stat(out->path, &info);
+    short_version(p.said.ptr, out->version, sizeof(out->version));
+    buf_addf(identity, "%s %lld %lld\n%s\n", out->path, (long long)info.st_size,
+             (long long)info.st_mtime, p.said.ptr);
+    process_release(&p);
+    return result;
+}
+
+/* Loads the probe in a worker, which prints what it stands on. */
+static int run_probe(const char *worker, const char *library, struct toolchain *out,
+                     struct status *st)
+{
+    const char *const argv[] = {worker, "--probe", library, NULL};
+    const struct process_spec spec = {
+        .path = worker, .argv = argv, .fds = {-1, -1}, .limit_s = PROBE_LIMIT_S};
+    struct process p;
+    if (process_run(&spec, NULL, &p, st) != 0)
+        return -1;
+    int result = 0;
+    p.said.ptr[strcspn(p.said.ptr, "\n")] = '\0';
+    if (p.overdue || p.wait_status != 0 || p.said.ptr[0] == '\0') {
+        struct buf end;
+        buf_init(&end);
+        process_describe_end(p.wait_status, &end);
+        result = status_set(
+            st, STATUS_ENVIRONMENT,
+            "a program built with %s, OpenMP and OpenBLAS does not run (%s%s%s); %s", out->path,
+            end.ptr, p.said.ptr[0] != '\0' ? ": " : "", p.said.ptr, WHAT_TO_INSTALL);
+        buf_release(&end);
+    } else {
+        snprintf(out->libraries, sizeof(out->libraries), "%s", p.said.ptr);
+    }
+    process_release(&p);
+    return result;
+}
+
+static int prove(const char *worker, const struct cache *c, struct toolchain *out,
+                 struct status *st)
+{
+    struct buf text, path;
+    buf_init(&text);
+    buf_init(&path);
+    char key[HASH_TEXT_SIZE];
+    buf_addf(&text, "%s\n%s", out->identity, probe_source);
+    hash_text(text.ptr, text.len, key);
+    int result = -1;
+    struct status failed = STATUS_INIT;
+    if (!cache_get(c, CACHE_BINARY, key, NULL, NULL) &&
+        compile_source(out, c, probe_source, NULL, key, PROBE_LIMIT_S, &failed) != 0) {
+        status_set(st, STATUS_ENVIRONMENT,
+                   "'%s' builds no program with OpenMP and OpenBLAS; %s (%s)", out->path,
+                   WHAT_TO_INSTALL, failed.message);
+        goto out;
+    }
+    cache_path(c, CACHE_BINARY, key, &path);
+    result = run_probe(worker, path.ptr, out, st);
+out:
+    buf_release(&path);
+    buf_release(&text);
+    return result;
+}
+
+static int toolchain(const char *compiler, const char *worker, const struct cache *c,
+                     struct toolchain *out, struct status *st)
+{
+    *out = (struct toolchain){.flags = CPU_FLAGS, .libs = CPU_LIBRARIES};
+    struct buf identity;
+    buf_init(&identity);
+    struct cpu_info cpu;
+    cpu_info_read(&cpu);
+    int result = find_compiler(compiler, out, &identity, st);
+    if (result == 0) {
+        buf_addf(&identity, "%s %s\n%s %s\n", cpu.model, cpu.flags_hash, CPU_FLAGS, CPU_LIBRARIES);
+        hash_text(identity.ptr, identity.len, out->identity);
+        result = prove(worker, c, out, st);
+    }
+    buf_release(&identity);
+    if (result != 0)
+        toolchain_release(out);
+    return result;
+}
+
+/* A machine has an id of its own; where the system keeps none, its name must do. */
+static void machine_hash(char *out, size_t size)
+{
+    struct buf text;
+    struct status ignored = STATUS_INIT;
+    char name[256] = "", hash[HASH_TEXT_SIZE];
+    buf_init(&text);
+    if (file_read("/etc/machine-id", 0, &text, &ignored) != 0 || text.len == 0) {
+        gethostname(name, sizeof(name) - 1);
+        buf_adds(&text, name);
+    }
+    snprintf(out, size, "%s", hash_text(text.ptr, text.len, hash));
+    buf_release(&text);
+}
+
+static void fingerprint(int device, const struct toolchain *tc, struct fingerprint *out)
+{
+    (void)device; /* there is one */
+    *out = (struct fingerprint){.units = cpu_threads(), .protocol = PROTOCOL_VERSION};
+    struct cpu_info cpu;
+    cpu_info_read(&cpu);
+    snprintf(out->device, sizeof(out->device), "%s", cpu.model);
+    machine_hash(out->uuid, sizeof(out->uuid));
+    snprintf(out->capability, sizeof(out->capability), "%s", cpu.extension);
+    snprintf(out->driver, sizeof(out->driver), "%s", cpu.kernel);
+    snprintf(out->compiler, sizeof(out->compiler), "%s", tc->version);
+    snprintf(out->libraries, sizeof(out->libraries), "%s", tc->libraries);
+}
+
+/* Whatever the user's shell says about threads gives way, so that times can be compared: one thread
+ * a core, each staying on its own. */
+static char **worker_env(void)
+{
+    static const char *const dropped[] = {"OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTO_"};
+    const char *const set[] = {"OMP_DYNAMIC=false", "OMP_PROC_BIND=true"};
+    enum { ADDED = ARRAY_LEN(set) + 1 };
+    size_t n = 0, kept = 0;
+    while (environ[n] != NULL)
+        n++;
+    char **env = mem_alloc(n + ADDED + 1, sizeof(*env));
+    for (size_t i = 0; i < n; i++) {
+        bool drop = false;
+        for (size_t k = 0; k < ARRAY_LEN(dropped); k++)
+            drop |= strncmp(environ[i], dropped[k], strlen(dropped[k])) == 0;
+        if (!drop)
+            env[kept++] = mem_strdup(environ[i]);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(set); i++)
+        env[kept++] = mem_strdup(set[i]);
+    struct buf threads;
+    buf_init(&threads);
+    buf_addf(&threads, "OMP_NUM_THREADS=%d", cpu_threads());
+    env[kept] = buf_detach(&threads);
+    return env;
+}
+
+static void check_governor(struct env_list *out)
+{
+    static const char path[] = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
+    struct buf text;
+    struct status ignored = STATUS_INIT;
+    buf_init(&text);
+    if (file_exists(path) && file_read(path, 64, &text, &ignored) == 0) {
+        text.ptr[strcspn(text.ptr, "\n")] = '\0';
+        bool steady = strcmp(text.ptr, "performance") == 0;
+        env_add(out, "clock governor", false, steady ? ENV_OK : ENV_WARNING,
+                steady ? ""
+                       : "times vary less under the governor 'performance': "
+                         "cpupower frequency-set -g performance",
+                "%s", text.ptr);
+    }
+    buf_release(&text);
+}
+
+static void check_load(struct env_list *out)
+{
+    double load = 0;
+    if (getloadavg(&load, 1) != 1)
+        return;
+    bool idle = load < 0.5;
+    env_add(out, "load", false, idle ? ENV_OK : ENV_WARNING,
+            idle ? "" : "other programs use this machine: their share shows in the times", "%.2f",
+            load);
+}
+
+static void checks(const struct toolchain *tc, const struct status *problem, struct env_list *out)
+{
+    struct cpu_info cpu;
+    cpu_info_read(&cpu);
+    if (tc != NULL) {
+        bool openmp = strstr(tc->libraries, " openmp") != NULL;
+        env_add(out, "compiler", true, ENV_OK, "", "%s (%s)", tc->version, tc->path);
+        env_add(out, "libraries", true, openmp ? ENV_OK : ENV_WARNING,
+                openmp ? ""
+                       : "an OpenBLAS built for OpenMP shares its threads with emitted code: "
+                         "apt install libopenblas-openmp-dev",
+                "%s", tc->libraries);
+    } else {
+        env_add(out, "compiler", true, ENV_MISSING, WHAT_TO_INSTALL, "%s", problem->message);
+    }
+    env_add(out, "CPU", false, ENV_OK, "", "%s, %s", cpu.model, cpu.extension);
+    env_add(out, "threads", false, ENV_OK, "", "%d", cpu_threads());
+    check_governor(out);
+    check_load(out);
+}
+
+const struct target_ops target_cpu = {
+    .toolchain = toolchain,
+    .fingerprint = fingerprint,
+    .worker_env = worker_env,
+    .checks = checks,
+};

@@ -1,0 +1,300 @@
+#include "bench/worker_int.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void say(struct worker *k, json_t *message)
+{
+    /* A parent that is gone has killed this process or is about to. */
+    message_send(k->channel, message);
+    json_decref(message);
+    k->last_beat_s = clock_seconds();
+}
+
+void worker_doing(struct worker *k, const char *what, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, what);
+    vsnprintf(text, sizeof(text), what, args);
+    va_end(args);
+    say(k, json_pack("{s:s, s:s, s:i}", "event", "doing", "what", text, "candidate", k->candidate));
+}
+
+void worker_passed(struct worker *k, const char *verdict, double error)
+{
+    say(k, json_pack("{s:s, s:s, s:f}", "event", "passed", "verdict", verdict, "error", error));
+}
+
+static void beat_reference(void *ctx, int layer)
+{
+    worker_doing(ctx, "computing layer %d with the oracle", layer);
+}
+
+void worker_need_reference(struct worker *k, int layers)
+{
+    reference_need(&k->reference, layers, beat_reference, k);
+}
+
+/* ---- open -------------------------------------------------------------------------------------*/
+
+static int read_workload(struct worker *k, const json_t *request, int mask_fd, struct status *st)
+{
+    struct stat info;
+    if (fstat(mask_fd, &info) != 0 || info.st_size == 0)
+        return status_set(st, STATUS_LAUNCH, "no mask came with the workload");
+    size_t bytes = (size_t)info.st_size;
+    void *bits = mmap(NULL, bytes, PROT_READ, MAP_SHARED, mask_fd, 0);
+    if (bits == MAP_FAILED)
+        return status_set(st, STATUS_LAUNCH, "cannot read the mask: %s", strerror(errno));
+    int result = message_to_workload(json_object_get(request, "workload"), bits, bytes, &k->w, st);
+    munmap(bits, bytes);
+    return result;
+}
+
+static int do_open(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
+                   struct status *st)
+{
+    (void)reply;
+    int target = (int)json_integer_value(json_object_get(request, "target"));
+    int index = (int)json_integer_value(json_object_get(request, "device"));
+    uint64_t seed = (uint64_t)json_integer_value(json_object_get(request, "seed"));
+    bool notes = json_is_true(json_object_get(request, "notes"));
+    k->ops = device_ops_of((enum target_kind)target);
+    if (k->ops == NULL)
+        return status_set(st, STATUS_ENVIRONMENT, "this worker lacks the target");
+    if (read_workload(k, request, mask_fd, st) != 0 ||
+        k->ops->open(index, &k->w, &k->device, st) != 0)
+        return -1;
+    bank_init(&k->bank, &k->w, k->ops, k->device, seed, notes);
+    reference_init(&k->reference, &k->w, seed, notes);
+    return 0;
+}
+
+/* ---- measure ----------------------------------------------------------------------------------
+ */
+
+/* As few as keep the weights out of the caches, so that they are read from where L layers' would
+ * be. */
+static int layers_to_time(struct worker *k, bool all)
+{
+    int64_t bytes = 0, cache = k->ops->cache_bytes(k->device);
+    for (int i = 0; i < WEIGHT_COUNT; i++)
+        bytes += weight_elements((enum weight_id)i, &k->w) * dtypes[k->w.dtype].bytes;
+    int64_t layers = 2 * cache / bytes + 1;
+    if (layers < 2)
+        layers = 2; /* one layer's output is the next one's input */
+    return all || layers > k->w.layers ? k->w.layers : (int)layers;
+}
+
+/* One program while it is measured. */
+struct subject {
+    struct worker *worker;
+    struct program program;
+    struct trial *trial;
+    int candidate;
+    int repeats;
+};
+
+static double seconds_since(double start)
+{
+    return clock_seconds() - start;
+}
+
+static void fail(struct trial *t, const struct status *st)
+{
+    t->status = TRIAL_FAILED;
+    t->reason = *st;
+}
+
+static void load_and_verify(struct subject *s, const json_t *candidate, int layers)
+{
+    struct worker *k = s->worker;
+    struct status st = STATUS_INIT;
+    double start = clock_seconds();
+    k->candidate = s->candidate;
+    if (program_load(k, candidate, layers, &s->program, &st) != 0 ||
+        verify_program(k, &s->program, &st) != 0)
+        fail(s->trial, &st);
+    s->trial->layers_timed = layers;
+    s->trial->error = s->program.error;
+    s->trial->verify_s = seconds_since(start);
+}
+
+/* A replay shorter than this is repeated within one sample: the clock and the call must not show.
+ */
+#define SAMPLE_LEAST_S 200e-6
+
+/* Runs the timed layers and reports the time of all layers, or of one where it is a segment alone.
+ */
+static int sample(void *ctx, double *seconds, double *ms, struct status *st)
+{
+    enum { REPEATS_MAX = 1000 };
+    struct subject *s = ctx;
+    const struct program *p = &s->program;
+    const struct device_ops *on = s->worker->ops;
+    if (s->repeats == 0) {
+        if (on->run(p->whole, 1, seconds, st) != 0)
+            return -1;
+        double repeats = *seconds > 0 ? ceil(SAMPLE_LEAST_S / *seconds) : REPEATS_MAX;
+        s->repeats = repeats < REPEATS_MAX ? (int)repeats : REPEATS_MAX;
+    }
+    if (on->run(p->whole, s->repeats, seconds, st) != 0)
+        return -1;
+    *ms = *seconds * 1e3 / s->repeats / p->layers * (p->alone ? 1 : s->worker->w.layers);
+    return 0;
+}
+
+static void beat_sample(void *ctx, int contender)
+{
+    enum { EVERY_S = 1 }; /* often enough for any deadline, too rare to disturb */
+    struct contender *contenders = ctx;
+    struct subject *s = contenders[contender].ctx;
+    struct worker *k = s->worker;
+    if (k->candidate == s->candidate && seconds_since(k->last_beat_s) < EVERY_S)
+        return;
+    k->candidate = s->candidate;
+    worker_doing(k, "timing");
+}
+
+/* A device that has just worked is warm; clocks fall within a second. */
+static double warm_up_s(const struct worker *k)
+{
+    return seconds_since(k->last_run_s) < 1 ? 0.02 : 0.3;
+}
+
+static void time_subjects(struct subject *subjects, int n, const struct sampling *how,
+                          uint64_t shuffle)
+{
+    struct worker *k = subjects[0].worker;
+    struct contender *contenders = mem_alloc((size_t)n, sizeof(*contenders));
+    int count = 0;
+    for (int i = 0; i < n; i++)
+        if (subjects[i].trial->status == TRIAL_OK)
+            contenders[count++] = (struct contender){
+                .sample = sample, .ctx = &subjects[i], .trial = subjects[i].trial};
+    measure(contenders, count, how, warm_up_s(k), shuffle, beat_sample, contenders);
+    k->last_run_s = clock_seconds();
+    for (int i = 0; i < count; i++) {
+        struct subject *s = contenders[i].ctx;
+        struct status st = STATUS_INIT;
+        s->trial->time_s = contenders[i].elapsed_s;
+        k->candidate = s->candidate;
+        if (s->trial->status != TRIAL_FAILED && verify_again(k, &s->program, &st) != 0)
+            fail(s->trial, &st);
+    }
+    free(contenders);
+}
+
+static int do_measure(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
+                      struct status *st)
+{
+    (void)mask_fd;
+    struct sampling how;
+    if (message_to_sampling(json_object_get(request, "sampling"), &how, st) != 0)
+        return -1;
+    const json_t *candidates = json_object_get(request, "candidates");
+    uint64_t shuffle = (uint64_t)json_integer_value(json_object_get(request, "shuffle"));
+    int n = (int)json_array_size(candidates), layers = layers_to_time(k, how.all_layers);
+    struct subject *subjects = mem_alloc((size_t)n, sizeof(*subjects));
+    struct trial *trials = mem_alloc((size_t)n, sizeof(*trials));
+    for (int i = 0; i < n; i++) {
+        subjects[i] = (struct subject){.worker = k, .trial = &trials[i], .candidate = i};
+        load_and_verify(&subjects[i], json_array_get(candidates, (size_t)i), layers);
+    }
+    if (n > 0)
+        time_subjects(subjects, n, &how, shuffle);
+    json_t *out = json_array();
+    for (int i = 0; i < n; i++) {
+        json_array_append_new(out, message_of_trial(&trials[i]));
+        program_release(k, &subjects[i].program);
+        trial_release(&trials[i]);
+    }
+    json_object_set_new(reply, "trials", out);
+    free(trials);
+    free(subjects);
+    return 0;
+}
+
+/* ---- dump -------------------------------------------------------------------------------------
+ */
+
+static int do_dump(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
+                   struct status *st)
+{
+    (void)mask_fd;
+    (void)reply;
+    struct program program;
+    const char *dir = json_string_value(json_object_get(request, "dir"));
+    int result = -1;
+    k->candidate = 0;
+    if (program_load(k, json_object_get(request, "candidate"), k->w.layers, &program, st) == 0 &&
+        verify_program(k, &program, st) == 0)
+        result = dump_program(k, &program, dir, st);
+    program_release(k, &program);
+    return result;
+}
+
+/* ---- serve ------------------------------------------------------------------------------------
+ */
+
+static const struct {
+    const char *name;
+    bool needs_open;
+    int (*run)(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
+               struct status *st);
+} requests[] = {
+    {"open", false, do_open},
+    {"measure", true, do_measure},
+    {"dump", true, do_dump},
+};
+
+static void serve(struct worker *k, const json_t *request, int mask_fd)
+{
+    struct status st = STATUS_INIT;
+    json_t *reply = json_pack("{s:b}", "reply", 1);
+    const char *name = json_string_value(json_object_get(request, "do"));
+    size_t i = 0;
+    while (i < ARRAY_LEN(requests) && (name == NULL || strcmp(requests[i].name, name) != 0))
+        i++;
+    if (i == ARRAY_LEN(requests) || requests[i].needs_open != (k->device != NULL))
+        status_set(&st, STATUS_LAUNCH, "unexpected request '%s'", name != NULL ? name : "");
+    else
+        requests[i].run(k, request, mask_fd, reply, &st);
+    json_object_set_new(reply, "code", json_string(status_name(st.code)));
+    json_object_set_new(reply, "message", json_string(st.message));
+    say(k, reply);
+}
+
+int worker_serve(int channel, int mask_fd)
+{
+    struct worker k = {.channel = channel};
+    struct buf received;
+    buf_init(&received);
+    char chunk[16384];
+    int taken = 0;
+    ssize_t n;
+    while (taken >= 0 && ((n = recv(channel, chunk, sizeof(chunk), 0)) > 0 || errno == EINTR)) {
+        json_t *request;
+        buf_add(&received, chunk, n > 0 ? (size_t)n : 0);
+        while ((taken = message_take(&received, &request)) > 0) {
+            serve(&k, request, mask_fd);
+            json_decref(request);
+        }
+    }
+    buf_release(&received);
+    reference_release(&k.reference);
+    bank_release(&k.bank);
+    if (k.ops != NULL)
+        k.ops->close(k.device);
+    workload_release(&k.w);
+    return taken < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,34 @@
+/* fuseplan-worker: started by fuseplan, never by hand.
+ *
+ *   fuseplan-worker --serve        serve its parent over the inherited socket
+ *   fuseplan-worker --probe FILE   load a library and print what its fuseplan_probe() returns */
+#include "bench/worker_int.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int probe(const char *path)
+{
+    const char *(*report)(void) = NULL;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library != NULL)
+        *(void **)&report = dlsym(library, "fuseplan_probe");
+    if (report == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        return EXIT_FAILURE;
+    }
+    puts(report());
+    return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--serve") == 0)
+        return worker_serve(WORKER_CHANNEL, WORKER_MASK);
+    if (argc == 3 && strcmp(argv[1], "--probe") == 0)
+        return probe(argv[2]);
+    fputs("fuseplan-worker: started by fuseplan, not by hand\n", stderr);
+    return 2;
+}
