@@ -6,12 +6,15 @@
 /* How many of the fastest plans are timed again, the references apart. */
 enum { FASTEST = 4, FINALISTS_MAX = FASTEST + 3 };
 
-int additive_best(const struct tuner *t)
+/* An interval needs 6 samples; warming up takes about as long as another few. */
+enum { SAMPLES_LEAST = 6, SAMPLES_WARM_UP = 3 };
+
+int additive_best(const struct tuner *t, const struct segment_times *times)
 {
     int best = -1;
     double best_ms = INFINITY;
     for (int i = 0; i < t->space_count; i++) {
-        double ms = additive_ms(&t->segments.times, plan_from_value(t->space[i]));
+        double ms = additive_ms(times, plan_from_value(t->space[i]));
         if (ms < best_ms) {
             best = t->space[i];
             best_ms = ms;
@@ -28,12 +31,13 @@ static bool has(const int *values, int count, int value)
     return false;
 }
 
-static bool ran(const struct history *h, int value)
+/* NaN where it was not measured or did not run. */
+static double known_ms(const struct history *h, int value)
 {
     for (int i = 0; i < h->count; i++)
-        if ((int)h->items[i].value == value)
-            return h->items[i].outcome.status == OUTCOME_OK;
-    return false;
+        if ((int)h->items[i].value == value && h->items[i].outcome.status == OUTCOME_OK)
+            return h->items[i].outcome.ms;
+    return NAN;
 }
 
 /* The index of the fastest plan that is not among values; -1 where none is left. */
@@ -50,16 +54,44 @@ static int fastest_but(const struct history *h, const int *values, int count)
     return best;
 }
 
-/* Only plans that ran before: a final adds certainty, never a plan to the count. */
-static int choose(const struct tuner *t, int out[FINALISTS_MAX])
+/* The `fastest` best plans and the references.  Only plans that ran before: a final adds certainty,
+ * never a plan to the count. */
+static int choose(const struct tuner *t, int fastest, int out[FINALISTS_MAX])
 {
     int count = 0;
-    for (int i; count < FASTEST && (i = fastest_but(&t->history, out, count)) >= 0;)
+    for (int i; count < fastest && (i = fastest_but(&t->history, out, count)) >= 0;)
         out[count++] = (int)t->history.items[i].value;
-    const int others[] = {VALUE_UNFUSED, VALUE_FIRST_VERSION, additive_best(t)};
+    const int others[] = {VALUE_UNFUSED, VALUE_FIRST_VERSION, additive_best(t, &t->segments.times)};
     for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        if (ran(&t->history, others[i]) && !has(out, count, others[i]))
+        if (!isnan(known_ms(&t->history, others[i])) && !has(out, count, others[i]))
             out[count++] = others[i];
+    return count;
+}
+
+/* Seconds of one sample of each. */
+static double round_seconds(const struct tuner *t, const int *values, int count)
+{
+    double ms = 0;
+    for (int i = 0; i < count; i++)
+        ms += known_ms(&t->history, values[i]);
+    return ms / 1000;
+}
+
+/* As many finalists as the time left allows, and the sampling that it allows them. */
+static int choose_in_time(const struct tuner *t, double left, int out[FINALISTS_MAX],
+                          struct sampling *how)
+{
+    int count = 0, fastest = FASTEST;
+    double rounds = 0;
+    for (; fastest > 0 && rounds < SAMPLES_LEAST; fastest--) {
+        count = choose(t, fastest, out);
+        rounds = left / round_seconds(t, out, count) - SAMPLES_WARM_UP;
+    }
+    *how = sampling_final;
+    if (rounds < how->min_samples)
+        how->min_samples = rounds > SAMPLES_LEAST ? (int)rounds : SAMPLES_LEAST;
+    how->max_seconds = fmin(how->max_seconds, left / (count > 0 ? count : 1));
+    how->min_seconds = fmin(how->min_seconds, how->max_seconds);
     return count;
 }
 
@@ -80,7 +112,8 @@ static int finals_known(struct tuner *t, bool *known, struct status *st)
     return 0;
 }
 
-static int compare(struct tuner *t, const int *values, int count, struct status *st)
+static int compare(struct tuner *t, const int *values, int count, const struct sampling *how,
+                   struct status *st)
 {
     struct candidate *candidates = mem_alloc((size_t)count, sizeof(*candidates));
     struct trial trials[FINALISTS_MAX] = {0};
@@ -88,11 +121,8 @@ static int compare(struct tuner *t, const int *values, int count, struct status 
     for (int i = 0; i < count && rc == 0; i++)
         rc = segment_table_candidate(&t->segments, plan_from_value((unsigned)values[i]),
                                      &candidates[i], st);
-    struct sampling how = sampling_final;
-    how.max_seconds = fmin(how.max_seconds, (t->end - clock_seconds()) / count);
-    how.min_seconds = fmin(how.min_seconds, how.max_seconds);
     if (rc == 0)
-        rc = bench_compare(t->bench, candidates, count, &how, trials, st);
+        rc = bench_compare(t->bench, candidates, count, how, trials, st);
     for (int i = count - 1; i >= 0 && rc == 0; i--) /* references first: no winner without them */
         rc = trial_store(t->db, t->study, DB_TRIAL_FINAL, &candidates[i], &trials[i], t->search_id,
                          st);
@@ -108,9 +138,13 @@ int measure_finals(struct tuner *t, struct status *st)
     bool known;
     if (finals_known(t, &known, st) < 0)
         return -1;
-    int count = known ? 0 : choose(t, values);
-    if (count == 0 || clock_seconds() >= t->end)
+    double left = t->end - clock_seconds();
+    if (known || left <= 0)
+        return 0;
+    struct sampling how;
+    int count = choose_in_time(t, left, values, &how);
+    if (count == 0)
         return 0;
     tuner_say(t, "timing %d finalists side by side", count);
-    return compare(t, values, count, st);
+    return compare(t, values, count, &how, st);
 }

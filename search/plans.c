@@ -9,7 +9,7 @@ static int find_culprit(struct tuner *t, struct plan p, struct status *st)
 {
     int slots[OP_COUNT];
     int count = plan_slots(p, slots);
-    int rc = tune_slots(t, slots, count, t->end, st);
+    int rc = time_slots(t, slots, count, false, t->end, st);
     if (rc < 0 && st->code == STATUS_INTERRUPTED) { /* the loop sees the same flag */
         *st = STATUS_INIT;
         return 0;

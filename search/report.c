@@ -51,7 +51,7 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
                                 .stopped_by = search_stop_names[stopped_by],
                                 .model_spearman = NAN,
                                 .expected_faster_share = NAN,
-                                .additive_value = additive_best(t)};
+                                .additive_value = additive_best(t, &t->segments.times)};
     for (int i = 0; i < t->history.count; i++) {
         out->failed_trials += t->history.items[i].outcome.status == OUTCOME_FAILED;
         out->censored_trials += t->history.items[i].outcome.status == OUTCOME_CENSORED;

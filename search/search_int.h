@@ -26,7 +26,8 @@ struct training {
 void training_of(const struct history *h, struct training *out);
 void training_release(struct training *t);
 
-/* ---- segments.c: stage 1 ----------------------------------------------------------------------
+/* ---- segments.c: what is known of the segments
+ * ----------------------------------------------------------------------
  *
  * A slot is one of the 120 segments as generated, or ops 2-6 as written by hand. */
 
@@ -35,13 +36,14 @@ enum { SLOT_HANDWRITTEN = SEGMENT_COUNT, SLOT_COUNT };
 struct attempt {
     struct choice choice;
     bool tried;
+    double ms; /* NaN where it failed or was censored */
 };
 
 struct slot {
     int count;
-    struct attempt *attempts;  /* (count) the default first, owned */
-    const struct choice *best; /* the fastest that ran; null where none has */
-    struct status reason;      /* of the last failure */
+    struct attempt *attempts;   /* (count) the defaults first, owned */
+    const struct attempt *best; /* the fastest that ran; null where none has */
+    struct status reason;       /* of the last that did not */
 };
 
 struct segment_table {
@@ -60,19 +62,32 @@ struct segment slot_segment(int slot);
 /* The slots of a plan, of its segments in order; returns how many. */
 int plan_slots(struct plan p, int out[OP_COUNT]);
 
-/* Every choice was tried and none ran: no plan can hold this segment. */
+/* What became of an attempt: ms, or NaN and the reason. */
+void segment_table_note(struct segment_table *t, int slot, int attempt, double ms,
+                        const struct status *reason);
+
+bool choice_is_default(const struct choice *c);
+
+/* The defaults of all its implementations failed: no plan can hold this segment. */
 bool slot_failed(const struct slot *s);
 
-/* The plan with the best choice known of each segment, the next untried where none is.  -1 with the
- * reason where a segment failed; *out is filled then too, so that the failure can be stored. */
+/* The plan with the best choice known of each segment, an untried default where none is.  -1 with
+ * the reason where a segment failed; *out is filled then too, so that the failure can be stored. */
 int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
                             struct status *st);
 
+/* ---- stage1.c ---------------------------------------------------------------------------------
+ */
+
 struct tuner;
 
-/* Builds and times what was not tried of the slots, defaults before all other choices, and stores
- * each result.  Begins nothing after the deadline. */
-int tune_slots(struct tuner *t, const int *slots, int count, double deadline, struct status *st);
+/* Builds and times what was not tried of the slots, the defaults or all that a climb from them
+ * reaches, and stores each result.  Begins nothing after the deadline. */
+int time_slots(struct tuner *t, const int *slots, int count, bool climb, double deadline,
+               struct status *st);
+
+/* All segments; resumes where the database ends. */
+int stage1(struct tuner *t, double deadline, struct status *st);
 
 /* ---- tune.c -----------------------------------------------------------------------------------
  */
@@ -106,7 +121,7 @@ struct evaluator tuner_evaluator(struct tuner *t);
  */
 
 /* The plan of the space with the smallest sum over its segments; -1 where none is known. */
-int additive_best(const struct tuner *t);
+int additive_best(const struct tuner *t, const struct segment_times *times);
 
 /* Times the best few plans, the unfused one, 41115 and the additive best interleaved, unless
  * nothing was measured since they last were. */

@@ -1,15 +1,8 @@
-/* Stage 1: which choice runs each segment fastest, alone. */
 #include "search/search_int.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-/* Choices built at a time where a deadline may cut the work short, for each core: few enough that
- * what was built is timed in time, enough that the last compiler keeps few cores waiting. */
-enum { CHUNK_PER_CORE = 4 };
 
 struct segment slot_segment(int slot)
 {
@@ -45,29 +38,20 @@ void segment_table_release(struct segment_table *t)
     memset(t, 0, sizeof(*t));
 }
 
-static double *slot_ms(struct segment_table *t, int slot)
-{
-    return slot == SLOT_HANDWRITTEN ? &t->times.handwritten_ms : &t->times.ms[slot];
-}
-
-static void note_ok(struct segment_table *t, int slot, int attempt, double ms)
+void segment_table_note(struct segment_table *t, int slot, int attempt, double ms,
+                        const struct status *reason)
 {
     struct slot *s = &t->slots[slot];
-    s->attempts[attempt].tried = true;
-    double *best_ms = slot_ms(t, slot);
-    if (s->best && ms >= *best_ms)
-        return;
-    s->best = &s->attempts[attempt].choice;
-    *best_ms = ms;
-}
-
-static void note_unusable(struct segment_table *t, int slot, int attempt, enum status_code code,
-                          const char *message)
-{
-    struct slot *s = &t->slots[slot];
-    s->attempts[attempt].tried = true;
-    s->reason = STATUS_INIT;
-    status_set(&s->reason, code, "%s", message);
+    struct attempt *a = &s->attempts[attempt];
+    double *best_ms = slot == SLOT_HANDWRITTEN ? &t->times.handwritten_ms : &t->times.ms[slot];
+    a->tried = true;
+    a->ms = ms;
+    if (isnan(ms)) {
+        s->reason = *reason;
+    } else if (!s->best || ms < *best_ms) {
+        s->best = a;
+        *best_ms = ms;
+    }
 }
 
 /* ---- what the database holds ------------------------------------------------------------------
@@ -104,10 +88,11 @@ static int read_row(void *ctx, const struct db_trial *row)
     }
     if (attempt < 0)
         return 0;
-    if (strcmp(row->status, "ok") == 0)
-        note_ok(t, slot, attempt, row->median_ms);
-    else
-        note_unusable(t, slot, attempt, status_from_name(row->reason_code), row->reason);
+    struct status reason = STATUS_INIT;
+    bool ok = strcmp(row->status, "ok") == 0;
+    if (!ok)
+        status_set(&reason, status_from_name(row->reason_code), "%s", row->reason);
+    segment_table_note(t, slot, attempt, ok ? row->median_ms : NAN, &reason);
     return 0;
 }
 
@@ -130,17 +115,25 @@ int plan_slots(struct plan p, int out[OP_COUNT])
     return count;
 }
 
-static const struct choice *next_untried(const struct slot *s)
+bool choice_is_default(const struct choice *c)
+{
+    for (int k = 0; k < c->impl->knob_count; k++)
+        if (c->schedule.pick[k] != 0)
+            return false;
+    return true;
+}
+
+static const struct attempt *untried_default(const struct slot *s)
 {
     for (int i = 0; i < s->count; i++)
-        if (!s->attempts[i].tried)
-            return &s->attempts[i].choice;
+        if (!s->attempts[i].tried && choice_is_default(&s->attempts[i].choice))
+            return &s->attempts[i];
     return NULL;
 }
 
 bool slot_failed(const struct slot *s)
 {
-    return !s->best && !next_untried(s);
+    return !s->best && !untried_default(s);
 }
 
 int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
@@ -151,97 +144,15 @@ int segment_table_candidate(const struct segment_table *t, struct plan p, struct
     *out = (struct candidate){.plan = p};
     for (int i = 0; i < count; i++) {
         const struct slot *s = &t->slots[slots[i]];
-        const struct choice *choice = s->best ? s->best : next_untried(s);
-        if (!choice) {
+        const struct attempt *attempt = s->best ? s->best : untried_default(s);
+        if (!attempt) {
             struct segment bad = slot_segment(slots[i]);
             rc = status_set(st, s->reason.code, "ops %d-%d fail alone: %s", bad.first, bad.last,
                             s->reason.message);
-            choice = s->count > 0 ? &s->attempts[0].choice : NULL;
+            attempt = &s->attempts[0];
         }
-        if (choice)
-            out->choices[out->count++] = *choice;
+        if (s->count > 0)
+            out->choices[out->count++] = attempt->choice;
     }
-    return rc;
-}
-
-/* ---- building and timing ----------------------------------------------------------------------
- */
-
-struct job {
-    int slot, attempt;
-};
-
-static void build_tick(void *ctx, int done, int total)
-{
-    tuner_tick(ctx, "building segments: %d of %d", done, total);
-}
-
-static int time_job(struct tuner *t, struct job j, const struct status *built, struct status *st)
-{
-    struct segment_table *table = &t->segments;
-    struct candidate c = {.count = 1, .choices = {table->slots[j.slot].attempts[j.attempt].choice}};
-    struct trial trial = {.status = TRIAL_FAILED, .reason = *built};
-    struct sampling how = sampling_search;
-    if (table->slots[j.slot].best)
-        how.censor_above_ms = HOPELESS_RATIO * *slot_ms(table, j.slot);
-    int rc = 0;
-    if (built->code == STATUS_OK)
-        rc = bench_segment(t->bench, &c.choices[0], &how, &trial, st);
-    if (rc == 0)
-        rc = trial_store(t->db, t->study, DB_TRIAL_SEGMENT, &c, &trial, t->search_id, st);
-    if (rc == 0 && trial.status == TRIAL_OK)
-        note_ok(table, j.slot, j.attempt, trial.ms.median);
-    else if (rc == 0)
-        note_unusable(table, j.slot, j.attempt, trial.reason.code, trial.reason.message);
-    trial_release(&trial);
-    return rc;
-}
-
-static int run_chunk(struct tuner *t, const struct job *jobs, int count, double deadline,
-                     struct status *st)
-{
-    struct choice *choices = mem_alloc((size_t)count, sizeof(*choices));
-    struct status *built = mem_alloc((size_t)count, sizeof(*built));
-    for (int i = 0; i < count; i++)
-        choices[i] = t->segments.slots[jobs[i].slot].attempts[jobs[i].attempt].choice;
-    int rc = bench_build(t->bench, choices, count, built, build_tick, t, st);
-    for (int i = 0; i < count && rc == 0 && clock_seconds() < deadline; i++) {
-        tuner_tick(t, "timing segments: %d of %d", i + 1, count);
-        rc = time_job(t, jobs[i], &built[i], st);
-    }
-    free(choices);
-    free(built);
-    return rc;
-}
-
-/* What was not tried of the slots: the defaults, or all else. */
-static int collect(const struct segment_table *t, const int *slots, int count, bool defaults,
-                   struct job *out)
-{
-    int n = 0;
-    for (int i = 0; i < count; i++) {
-        const struct slot *s = &t->slots[slots[i]];
-        for (int a = defaults ? 0 : 1; a < (defaults ? s->count > 0 : s->count); a++)
-            if (!s->attempts[a].tried)
-                out[n++] = (struct job){slots[i], a};
-    }
-    return n;
-}
-
-int tune_slots(struct tuner *t, const int *slots, int count, double deadline, struct status *st)
-{
-    int chunk = isinf(deadline) ? INT_MAX : CHUNK_PER_CORE * (int)sysconf(_SC_NPROCESSORS_ONLN);
-    int attempts = 0, rc = 0;
-    for (int i = 0; i < count; i++)
-        attempts += t->segments.slots[slots[i]].count;
-    struct job *jobs = mem_alloc((size_t)attempts + 1, sizeof(*jobs));
-    for (int pass = 0; pass < 2 && rc == 0; pass++) {
-        int n = collect(&t->segments, slots, count, pass == 0, jobs);
-        for (int at = 0, size; at < n && rc == 0 && clock_seconds() < deadline; at += size) {
-            size = n - at < chunk ? n - at : chunk;
-            rc = run_chunk(t, jobs + at, size, deadline, st);
-        }
-    }
-    free(jobs);
     return rc;
 }

@@ -82,27 +82,18 @@ static int measure_reference(struct tuner *t, unsigned value, struct search_resu
     *out = (struct search_result){.stopped_by = STOP_SPACE};
     if (history_has(&t->history, value))
         return 0;
-    if (tune_slots(t, slots, count, moment(t, STAGE1_SHARE), st) < 0)
+    if (time_slots(t, slots, count, true, moment(t, STAGE1_SHARE), st) < 0)
         return -1;
     return search_values(t, value, value, out, st);
 }
 
-/* Short segments first: where time is short, more plans are made of them. */
-static int tune_all_slots(struct tuner *t, struct status *st)
+static void say_failed(const struct tuner *t)
 {
-    int order[SLOT_COUNT], count = 0;
-    for (int length = 1; length <= OP_COUNT; length++)
-        for (int i = 0; i < SLOT_COUNT; i++)
-            if (slot_segment(i).last - slot_segment(i).first + 1 == length)
-                order[count++] = i;
-    if (tune_slots(t, order, count, moment(t, STAGE1_SHARE), st) < 0)
-        return -1;
     for (int i = 0; i < SLOT_COUNT; i++)
         if (slot_failed(&t->segments.slots[i]))
             tuner_say(t, "ops %d-%d fail alone, plans with them are left out: %s",
                       slot_segment(i).first, slot_segment(i).last,
                       t->segments.slots[i].reason.message);
-    return 0;
 }
 
 static int run_phases(struct tuner *t, struct search_result *result, struct status *st)
@@ -117,8 +108,9 @@ static int run_phases(struct tuner *t, struct search_result *result, struct stat
             return 0;
     }
     tuner_say(t, "building and timing each segment alone");
-    if (tune_all_slots(t, st) < 0)
+    if (stage1(t, moment(t, STAGE1_SHARE), st) < 0)
         return -1;
+    say_failed(t);
     tuner_say(t, "searching %d plans", t->space_count);
     return search_values(t, o->space_lo, o->space_hi, result, st);
 }

@@ -1,0 +1,198 @@
+/* Stage 1: which choice runs each segment fastest, alone.
+ *
+ * Every segment is timed with the defaults of its implementations.  Schedules are then climbed, one
+ * knob at a time, only where it can matter: in the plan of the smallest sum over segments, counting
+ * on a gain for segments not climbed yet, until that plan is climbed whole. */
+#include "search/search_int.h"
+
+#include <limits.h>
+#include <math.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+/* Choices built at a time where a deadline may cut the work short, for each core: few enough that
+ * what was built is timed in time, enough that the last compiler keeps few cores waiting. */
+enum { CHUNK_PER_CORE = 4 };
+
+struct job {
+    int slot, attempt;
+};
+
+/* ---- building and timing ----------------------------------------------------------------------
+ */
+
+static void build_tick(void *ctx, int done, int total)
+{
+    tuner_tick(ctx, "building segments: %d of %d", done, total);
+}
+
+static int time_job(struct tuner *t, struct job j, const struct status *built, struct status *st)
+{
+    const struct slot *slot = &t->segments.slots[j.slot];
+    struct candidate c = {.count = 1, .choices = {slot->attempts[j.attempt].choice}};
+    struct trial trial = {.status = TRIAL_FAILED, .reason = *built};
+    struct sampling how = sampling_search;
+    if (slot->best)
+        how.censor_above_ms = HOPELESS_RATIO * slot->best->ms;
+    int rc = 0;
+    if (built->code == STATUS_OK)
+        rc = bench_segment(t->bench, &c.choices[0], &how, &trial, st);
+    if (rc == 0)
+        rc = trial_store(t->db, t->study, DB_TRIAL_SEGMENT, &c, &trial, t->search_id, st);
+    if (rc == 0)
+        segment_table_note(&t->segments, j.slot, j.attempt,
+                           trial.status == TRIAL_OK ? trial.ms.median : NAN, &trial.reason);
+    trial_release(&trial);
+    return rc;
+}
+
+static int run_chunk(struct tuner *t, const struct job *jobs, int count, double deadline,
+                     struct status *st)
+{
+    struct choice *choices = mem_alloc((size_t)count, sizeof(*choices));
+    struct status *built = mem_alloc((size_t)count, sizeof(*built));
+    for (int i = 0; i < count; i++)
+        choices[i] = t->segments.slots[jobs[i].slot].attempts[jobs[i].attempt].choice;
+    int rc = bench_build(t->bench, choices, count, built, build_tick, t, st);
+    for (int i = 0; i < count && rc == 0 && clock_seconds() < deadline; i++) {
+        tuner_tick(t, "timing segments: %d of %d", i + 1, count);
+        rc = time_job(t, jobs[i], &built[i], st);
+    }
+    free(choices);
+    free(built);
+    return rc;
+}
+
+static int run_jobs(struct tuner *t, const struct job *jobs, int count, double deadline,
+                    struct status *st)
+{
+    int chunk = isinf(deadline) ? INT_MAX : CHUNK_PER_CORE * (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int rc = 0;
+    for (int at = 0, size; at < count && rc == 0 && clock_seconds() < deadline; at += size) {
+        size = count - at < chunk ? count - at : chunk;
+        rc = run_chunk(t, jobs + at, size, deadline, st);
+    }
+    return rc;
+}
+
+/* ---- what to try next -------------------------------------------------------------------------
+ */
+
+static bool one_knob_apart(const struct choice *a, const struct choice *b)
+{
+    int differ = 0;
+    for (int k = 0; k < a->impl->knob_count; k++)
+        differ += a->schedule.pick[k] != b->schedule.pick[k];
+    return a->impl == b->impl && differ == 1;
+}
+
+/* A default, or one step from the best. */
+static bool worth_trying(const struct slot *s, const struct attempt *a, bool climb)
+{
+    if (a->tried)
+        return false;
+    if (choice_is_default(&a->choice))
+        return true;
+    return climb && s->best && one_knob_apart(&a->choice, &s->best->choice);
+}
+
+/* Writes the jobs of a slot behind out[n]; returns the new n. */
+static int add_jobs(const struct segment_table *t, int slot, bool climb, struct job *out, int n)
+{
+    const struct slot *s = &t->slots[slot];
+    for (int i = 0; i < s->count; i++)
+        if (worth_trying(s, &s->attempts[i], climb))
+            out[n++] = (struct job){slot, i};
+    return n;
+}
+
+static int all_attempts(const struct segment_table *t)
+{
+    int count = 0;
+    for (int i = 0; i < SLOT_COUNT; i++)
+        count += t->slots[i].count;
+    return count;
+}
+
+int time_slots(struct tuner *t, const int *slots, int count, bool climb, double deadline,
+               struct status *st)
+{
+    struct job *jobs = mem_alloc((size_t)all_attempts(&t->segments) + 1, sizeof(*jobs));
+    int rc = 0, n;
+    do {
+        n = 0;
+        for (int i = 0; i < count; i++)
+            n = add_jobs(&t->segments, slots[i], climb, jobs, n);
+        rc = run_jobs(t, jobs, n, deadline, st);
+    } while (n > 0 && rc == 0 && clock_seconds() < deadline);
+    free(jobs);
+    return rc;
+}
+
+/* ---- stage 1 ----------------------------------------------------------------------------------
+ */
+
+static bool climbed(const struct segment_table *t, int slot)
+{
+    const struct slot *s = &t->slots[slot];
+    for (int i = 0; i < s->count; i++)
+        if (worth_trying(s, &s->attempts[i], true))
+            return false;
+    return true;
+}
+
+/* What a segment's best takes of its default's time, on average over those climbed. */
+static double usual_gain(const struct segment_table *t)
+{
+    double sum = 0;
+    int count = 0;
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        const struct slot *s = &t->slots[i];
+        if (!s->best || s->count < 2 || isnan(s->attempts[0].ms) || !climbed(t, i))
+            continue;
+        sum += s->best->ms / s->attempts[0].ms;
+        count++;
+    }
+    return count > 0 ? sum / count : 1;
+}
+
+/* The plan that would have the smallest sum if every segment not climbed yet gained as usual. */
+static int promising_plan(const struct tuner *t)
+{
+    struct segment_times hoped = t->segments.times;
+    double gain = usual_gain(&t->segments);
+    for (int i = 0; i < SLOT_COUNT; i++)
+        if (!climbed(&t->segments, i))
+            *(i == SLOT_HANDWRITTEN ? &hoped.handwritten_ms : &hoped.ms[i]) *= gain;
+    return additive_best(t, &hoped);
+}
+
+/* Short segments first: where time is short, more plans are made of them. */
+static int slots_by_length(int out[SLOT_COUNT])
+{
+    int count = 0;
+    for (int length = 1; length <= OP_COUNT; length++)
+        for (int i = 0; i < SLOT_COUNT; i++)
+            if (slot_segment(i).last - slot_segment(i).first + 1 == length)
+                out[count++] = i;
+    return count;
+}
+
+int stage1(struct tuner *t, double deadline, struct status *st)
+{
+    int slots[SLOT_COUNT];
+    int count = slots_by_length(slots), plan;
+    if (time_slots(t, slots, count, false, deadline, st) < 0)
+        return -1;
+    while (clock_seconds() < deadline && (plan = promising_plan(t)) >= 0) {
+        count = plan_slots(plan_from_value((unsigned)plan), slots);
+        bool done = true;
+        for (int i = 0; i < count; i++)
+            done &= climbed(&t->segments, slots[i]);
+        if (done)
+            break;
+        if (time_slots(t, slots, count, true, deadline, st) < 0)
+            return -1;
+    }
+    return 0;
+}
