@@ -139,7 +139,7 @@ static int check_identity(const char *path, const struct identity *i, struct sta
 }
 
 /* Opens the file and looks inside; returns SQLite's code. */
-static int connect(struct db *db, const char *uri_query, int flags, struct identity *identity)
+static int open_handle(struct db *db, const char *uri_query, int flags, struct identity *identity)
 {
     struct buf uri;
     buf_init(&uri);
@@ -175,8 +175,9 @@ static int open_read(struct db *db, struct status *st)
     /* For writing where the system lets us, so that the last to close it can remove the -wal and
      * -shm files that reading makes; query_only keeps it from changing anything. */
     struct identity identity;
-    int rc = is_immutable(db->path) ? connect(db, "?immutable=1", SQLITE_OPEN_READONLY, &identity)
-                                    : connect(db, "", SQLITE_OPEN_READWRITE, &identity);
+    int rc = is_immutable(db->path)
+                 ? open_handle(db, "?immutable=1", SQLITE_OPEN_READONLY, &identity)
+                 : open_handle(db, "", SQLITE_OPEN_READWRITE, &identity);
     if (rc != SQLITE_OK)
         return db_fail(db->handle, db->path, rc, st);
     if (check_identity(db->path, &identity, st) != 0)
@@ -211,7 +212,7 @@ static int open_write(struct db *db, struct status *st)
     if (make_writable(db->path, st) != 0)
         return -1;
     struct identity identity;
-    int rc = connect(db, "", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &identity);
+    int rc = open_handle(db, "", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &identity);
     if (rc != SQLITE_OK)
         return db_fail(db->handle, db->path, rc, st);
     if (check_identity(db->path, &identity, st) != 0)

@@ -149,7 +149,7 @@ static int keep_int(void *out, int columns, char **values, char **names)
 {
     (void)columns;
     (void)names;
-    *(int *)out = atoi(values[0]);
+    *(int *)out = (int)strtol(values[0], NULL, 10);
     return 0;
 }
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 static const char *const sql_text[SQL_COUNT] = {
-#define X(id, sql) [SQL_##id] = sql,
+#define X(id, sql) [SQL_##id] = (sql),
 #include "db/statements_int.h"
 #undef X
 };

@@ -5,27 +5,28 @@
 const char *const db_trial_kind_names[] = {
     [DB_TRIAL_SEGMENT] = "segment", [DB_TRIAL_PLAN] = "plan", [DB_TRIAL_FINAL] = "final"};
 
-/* What the schema's CHECKs do not hold: a segment has one choice, a plan's cover the chain. */
-static int check_choices(const struct db_trial *t, struct status *st)
+static bool covers_chain(const struct db_trial *t)
 {
-    if (t->kind == DB_TRIAL_SEGMENT)
-        return t->choice_count == 1
-                   ? 0
-                   : status_set(st, STATUS_DATABASE,
-                                "a segment's trial has %d choices, it must have one",
-                                t->choice_count);
     int next = 0;
     for (int i = 0; i < t->choice_count; i++) {
-        const struct db_choice *c = &t->choices[i];
-        if (c->first != next || c->last < c->first)
-            break;
-        next = c->last + 1;
+        if (t->choices[i].first != next || t->choices[i].last < next)
+            return false;
+        next = t->choices[i].last + 1;
     }
-    return next == OP_COUNT ? 0
-                            : status_set(st, STATUS_DATABASE,
-                                         "the choices of plan %d do not cover operators 0..%d "
-                                         "in order: operator %d is missing or stands twice",
-                                         t->value, OP_COUNT - 1, next);
+    return next == OP_COUNT;
+}
+
+/* What the schema's CHECKs do not hold. */
+static int check_choices(const struct db_trial *t, struct status *st)
+{
+    if (t->kind == DB_TRIAL_SEGMENT && t->choice_count != 1)
+        return status_set(st, STATUS_DATABASE, "a segment's trial has %d choices, it must have one",
+                          t->choice_count);
+    if (t->kind != DB_TRIAL_SEGMENT && !covers_chain(t))
+        return status_set(st, STATUS_DATABASE,
+                          "the %d choices of plan %d do not cover operators 0..%d in order",
+                          t->choice_count, t->value, OP_COUNT - 1);
+    return 0;
 }
 
 /* Finds or adds the schedule of a choice. */

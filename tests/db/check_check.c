@@ -5,8 +5,7 @@ static const struct {
     const char *plant, *problem;
 } planted[] = {
     {"UPDATE trial SET median_ms = NULL WHERE id = 1", "trial 1 is ok but has no median"},
-    {"UPDATE trial SET median_ms = 0, ci_low_ms = 0 WHERE id = 1",
-     "trial 1 has a median of 0 ms"},
+    {"UPDATE trial SET median_ms = 0, ci_low_ms = 0 WHERE id = 1", "trial 1 has a median of 0 ms"},
     {"UPDATE trial SET ci_high_ms = 1 WHERE id = 1", "outside its interval"},
     {"UPDATE trial SET reason_code = '' WHERE id = 3", "trial 3 failed without a reason"},
     {"UPDATE trial SET status = 'fine' WHERE id = 1", "unknown status"},

@@ -178,59 +178,55 @@ static const struct db_choice with_gap[] = {{0, 1, "generated", ""}, {3, 14, "ge
 static const struct db_choice overlapping[] = {{0, 7, "generated", ""}, {7, 14, "generated", ""}};
 static const struct db_choice too_short[] = {{0, 13, "generated", ""}};
 static const struct db_choice too_long[] = {{0, 15, "generated", ""}};
+static const struct db_choice too_many[] = {{0, 14, "generated", ""}, {3, 4, "generated", ""}};
 static const struct db_choice backwards[] = {{0, -1, "generated", ""}, {0, 14, "generated", ""}};
 
-static struct db_trial spoilt(int i)
-{
-    static const struct {
-        const struct db_choice *choices;
-        int count;
-    } wrong[] = {{with_gap, 2}, {overlapping, 2}, {too_short, 1}, {too_long, 1}, {backwards, 2}};
-    struct db_trial t = plan_trial(43690, 2);
-    switch (i) {
-    case 0:
-        t.value = 65536;
-        break;
-    case 1:
-        t.value = -1;
-        break;
-    case 2:
-        t.median_ms = NAN;
-        break;
-    case 3:
-        t.status = "fine";
-        break;
-    case 4:
-        t = failed_trial(43690, "");
-        break;
-    case 5:
-        t.search = "nobody's";
-        break;
-    case 6:
-        t = segment_trial(some_choices, 1), t.choice_count = 2;
-        break;
-    default:
-        t.choices = wrong[i - 7].choices, t.choice_count = wrong[i - 7].count;
-        break;
-    }
-    return t;
-}
+static const struct {
+    const struct db_choice *choices;
+    int count;
+} wrong_choices[] = {{with_gap, 2}, {overlapping, 2}, {too_short, 1},   {too_long, 1},
+                     {too_many, 2}, {backwards, 2},   {some_choices, 0}};
 
-/* And leaves nothing of it behind. */
-START_TEST(nonsense_is_refused)
+/* Refused, leaving nothing of it behind. */
+static void expect_refusal(const struct db_trial *nonsense)
 {
     struct status st;
     int64_t study;
     struct db *db = open_fresh(&study);
-    struct db_trial t = spoilt(_i);
-    FAILS(db_trial_add(db, study, &t, &st), STATUS_DATABASE, "");
+    FAILS(db_trial_add(db, study, nonsense, &st), STATUS_DATABASE, "");
     ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 0);
     ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM schedule"), 0);
     ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM segment"), 0);
-    t = plan_trial(43690, 2);
-    OK(db_trial_add(db, study, &t, &st));
+    struct db_trial good = plan_trial(43690, 2);
+    OK(db_trial_add(db, study, &good, &st));
     assert_whole(db);
     db_close(db);
+}
+
+START_TEST(wrong_choices_are_refused)
+{
+    struct db_trial t = plan_trial(43690, 2);
+    t.choices = wrong_choices[_i].choices;
+    t.choice_count = wrong_choices[_i].count;
+    expect_refusal(&t);
+}
+END_TEST
+
+enum { WRONG_TRIALS = 7 };
+
+START_TEST(wrong_trials_are_refused)
+{
+    struct db_trial wrong[WRONG_TRIALS] = {plan_trial(65536, 2),
+                                           plan_trial(-1, 2),
+                                           plan_trial(43690, NAN),
+                                           failed_trial(43690, ""),
+                                           segment_trial(some_choices, 1),
+                                           plan_trial(43690, 2),
+                                           plan_trial(43690, 2)};
+    wrong[4].choice_count = 2;
+    wrong[5].status = "fine";
+    wrong[6].search = "nobody's";
+    expect_refusal(&wrong[_i]);
 }
 END_TEST
 
@@ -281,7 +277,8 @@ int main(void)
     tcase_add_test(t, find_prefers_the_study_measured_last);
     tcase_add_test(t, trials_come_back_as_stored);
     tcase_add_test(t, walk_stops_when_told);
-    tcase_add_loop_test(t, nonsense_is_refused, 0, 12);
+    tcase_add_loop_test(t, wrong_choices_are_refused, 0, ARRAY_LEN(wrong_choices));
+    tcase_add_loop_test(t, wrong_trials_are_refused, 0, WRONG_TRIALS);
     tcase_add_test(t, trial_of_no_study_is_refused);
     tcase_add_test(t, searches_have_ids_of_their_own);
     suite_add_tcase(s, t);

@@ -135,7 +135,7 @@ static inline int keep_count(void *out, int columns, char **values, char **names
 {
     (void)columns;
     (void)names;
-    *(int *)out = atoi(values[0]);
+    *(int *)out = (int)strtol(values[0], NULL, 10);
     return 0;
 }
 
