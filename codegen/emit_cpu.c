@@ -119,8 +119,6 @@ void emit_cpu_generated(struct segment s, const struct schedule *sch, struct buf
         buf_adds(out, "\n");
     }
     add_prototype(&c, out);
-    buf_adds(out, ";\n\n");
-    add_prototype(&c, out);
     buf_adds(out, "\n{\n#pragma omp parallel\n    {\n");
     for (int i = 0; i < count; i++) {
         buf_addf(out, "%s        ", i > 0 ? "#pragma omp barrier\n" : "");
@@ -135,8 +133,6 @@ void emit_cpu_handwritten(struct segment s, const struct schedule *sch, struct b
     const struct choice c = {s, impl_find(TARGET_CPU, "handwritten"), *sch};
     add_header(&c, out);
     buf_adds(out, " */\n#include \"handwritten_attention.h\"\n\n");
-    add_prototype(&c, out);
-    buf_adds(out, ";\n\n");
     add_prototype(&c, out);
     buf_addf(out,
              "\n{\n#pragma omp parallel\n"

@@ -1,0 +1,334 @@
+/* Every segment as every implementation against the oracle.
+ *
+ * Inputs come from the oracle.  All else is NaN beforehand: outputs, padded rows of inputs, masked
+ * positions of inputs where they are unspecified; so whoever reads what it must not is found.  The
+ * default run takes each pair (segment, mask) once, over shapes that hold each pair of sizes;
+ * FUSEPLAN_TEST_ALL=1 takes the whole product. */
+#include "bench/oracle.h"
+#include "segments.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static const char *const masks[] = {"full",
+                                    "causal",
+                                    "strided",
+                                    "fixed",
+                                    "sliding",
+                                    "sliding_causal:w=3",
+                                    "dilated:w=4,d=3",
+                                    "longformer:g=2,w=5",
+                                    "bigbird:g=1,w=4",
+                                    "prefix",
+                                    "document:n=3",
+                                    "file:some_rows_empty.npy"};
+enum { MASKS = ARRAY_LEN(masks), SEED = 7 };
+
+/* ---- shapes ------------------------------------------------------------------------------------*/
+
+enum { FACTORS = 5, SHAPES_MAX = 256 };
+
+static const int sizes[FACTORS][4] = {
+    {1, 7, 64, 100}, /* sequence length */
+    {1, 3, 12},      /* heads */
+    {4, 8, 64},      /* head size */
+    {1, 2},          /* batch */
+    {0, 1}           /* whether lengths are given */
+};
+static const int size_count[FACTORS] = {4, 3, 3, 2, 2};
+
+struct shape {
+    int pick[FACTORS]; /* index into sizes */
+};
+
+static int all_shapes(struct shape *out)
+{
+    int count = 0;
+    struct shape s = {0};
+    for (int f = 0; f >= 0;) {
+        out[count++] = s;
+        for (f = FACTORS - 1; f >= 0 && ++s.pick[f] == size_count[f]; f--)
+            s.pick[f] = 0;
+    }
+    return count;
+}
+
+static double work(const struct shape *s)
+{
+    double hidden = (double)sizes[1][s->pick[1]] * sizes[2][s->pick[2]];
+    return hidden * hidden * sizes[0][s->pick[0]] * sizes[3][s->pick[3]];
+}
+
+/* Pairs of values that the shape has and `seen` lacks; marks them where asked to. */
+static int new_pairs(const struct shape *s, bool seen[FACTORS][4][FACTORS][4], bool mark)
+{
+    int count = 0;
+    for (int f = 0; f < FACTORS; f++)
+        for (int g = f + 1; g < FACTORS; g++) {
+            bool *pair = &seen[f][s->pick[f]][g][s->pick[g]];
+            count += !*pair;
+            *pair = *pair || mark;
+        }
+    return count;
+}
+
+/* Greedily the shape with most new pairs, the cheapest of those. */
+static int pairwise_shapes(struct shape *out)
+{
+    struct shape all[SHAPES_MAX];
+    bool seen[FACTORS][4][FACTORS][4] = {{{{false}}}};
+    int count = 0, n = all_shapes(all);
+    for (;;) {
+        int best = 0;
+        for (int i = 1; i < n; i++) {
+            int more = new_pairs(&all[i], seen, false) - new_pairs(&all[best], seen, false);
+            if (more > 0 || (more == 0 && work(&all[i]) < work(&all[best])))
+                best = i;
+        }
+        if (new_pairs(&all[best], seen, true) == 0)
+            return count;
+        out[count++] = all[best];
+    }
+}
+
+/* ---- one workload and the oracle's word on it --------------------------------------------------*/
+
+struct scene {
+    struct workload w;
+    struct oracle_layer right;
+    float *weight[WEIGHT_COUNT];
+};
+
+/* (S,S) with every fourth row empty. */
+static void some_rows_empty(int seq_len, struct buf *npy)
+{
+    unsigned char *keep = mem_alloc((size_t)seq_len * (size_t)seq_len, 1);
+    for (int i = 0; i < seq_len * seq_len; i++)
+        keep[i] = i / seq_len % 4 != 2 && (i % 5 == 0 || i % seq_len == i / seq_len);
+    npy_write(NPY_BOOL, 2, (int64_t[]){seq_len, seq_len}, keep, npy);
+    free(keep);
+}
+
+static void scene_set(struct scene *s, const struct shape *shape, const char *mask)
+{
+    struct status st = STATUS_INIT;
+    struct buf npy;
+    buf_init(&npy);
+    memset(s, 0, sizeof(*s));
+    workload_init(&s->w);
+    s->w.seq_len = sizes[0][shape->pick[0]];
+    s->w.heads = sizes[1][shape->pick[1]];
+    s->w.head_size = sizes[2][shape->pick[2]];
+    s->w.batch = sizes[3][shape->pick[3]];
+    s->w.ffn = workload_hidden(&s->w) + 13; /* odd or even, never a multiple of a vector */
+    if (sizes[4][shape->pick[4]]) {
+        s->w.lengths = mem_alloc((size_t)s->w.batch, sizeof(int));
+        for (int b = 0; b < s->w.batch; b++)
+            s->w.lengths[b] = b == 0 ? (s->w.seq_len + 1) / 2 : s->w.seq_len;
+    }
+    ck_assert_msg(mask_parse(mask, &s->w.mask_spec, &st) == 0, "%s", st.message);
+    ck_assert_msg(workload_check(&s->w, &st) == 0, "%s", st.message);
+    if (strncmp(mask, "file:", 5) == 0)
+        some_rows_empty(s->w.seq_len, &npy);
+    ck_assert_msg(workload_build_mask(&s->w, npy.len > 0 ? &npy : NULL, &st) == 0, "%s",
+                  st.message);
+    buf_release(&npy);
+
+    int64_t n = tensor_elements(TENSOR_X, &s->w);
+    float *x = mem_alloc((size_t)n, sizeof(*x));
+    double *input = mem_alloc((size_t)n, sizeof(*input));
+    inputs_x(&s->w, SEED, false, x);
+    for (int64_t i = 0; i < n; i++)
+        input[i] = x[i];
+    for (int id = 0; id < WEIGHT_COUNT; id++) {
+        s->weight[id] =
+            mem_alloc((size_t)weight_elements((enum weight_id)id, &s->w), sizeof(float));
+        inputs_weight(&s->w, SEED, false, 0, (enum weight_id)id, s->weight[id]);
+    }
+    oracle_layer_run(&s->w, input, (const float *const *)s->weight, 0, &s->right);
+    free(input);
+    free(x);
+}
+
+static void scene_release(struct scene *s)
+{
+    oracle_layer_release(&s->right);
+    for (int id = 0; id < WEIGHT_COUNT; id++)
+        free(s->weight[id]);
+    workload_release(&s->w);
+}
+
+static int length_of(const struct workload *w, int b)
+{
+    return w->lengths ? w->lengths[b] : w->seq_len;
+}
+
+/* ---- tensors -----------------------------------------------------------------------------------*/
+
+/* What element i of a tensor is: real, a padded row's, or masked (of tensors (B,H,S,S)). */
+enum place { REAL, PADDED, MASKED };
+
+static enum place place_of(const struct workload *w, int tensor, int64_t i)
+{
+    int64_t s = w->seq_len, h = w->heads, row, b;
+    enum layout layout = tensor == TENSOR_X ? LAYOUT_TOKENS : ops[tensor - 1].layout;
+    if (layout == LAYOUT_TOKENS) {
+        row = i / (tensor_elements(tensor, w) / w->batch / s);
+        b = row / s;
+    } else {
+        row = i / (layout == LAYOUT_SCORES ? s : w->head_size);
+        b = row / s / h % w->batch;
+    }
+    int query = (int)(row % s), key = (int)(i % s), length = length_of(w, (int)b);
+    if (query >= length)
+        return PADDED;
+    bool masked = layout == LAYOUT_SCORES &&
+                  (key >= length || !mask_keep(&w->mask, (int)b, query, key));
+    return masked ? MASKED : REAL;
+}
+
+static float *tensor_new(const struct scene *s, int tensor, bool filled)
+{
+    int64_t n = tensor_elements(tensor, &s->w);
+    float *t = mem_alloc((size_t)n, sizeof(*t));
+    for (int64_t i = 0; i < n; i++) {
+        enum place place = filled ? place_of(&s->w, tensor, i) : PADDED;
+        bool specified = place == REAL || (place == MASKED && tensor == TENSOR_OF(4));
+        t[i] = specified ? (float)s->right.tensor[tensor][i] : NAN;
+    }
+    return t;
+}
+
+static void check_zeros(const struct scene *s, int tensor, const float *out, const char *what)
+{
+    for (int64_t i = 0; i < tensor_elements(tensor, &s->w); i++) {
+        enum place place = place_of(&s->w, tensor, i);
+        if ((tensor == TENSOR_OF(4) && place == MASKED) ||
+            (tensor == TENSOR_OF(OP_COUNT - 1) && place == PADDED))
+            ck_assert_msg(out[i] == 0, "%s: element %lld of tensor %d is %g, not 0", what,
+                          (long long)i, tensor, (double)out[i]);
+    }
+}
+
+/* ---- one case ----------------------------------------------------------------------------------*/
+
+static void case_text(const struct scene *s, const struct choice *c, struct buf *out)
+{
+    choice_symbol(c, out);
+    buf_adds(out, " ");
+    schedule_text(c->impl, &c->schedule, out);
+    buf_adds(out, " at ");
+    workload_text(&s->w, out);
+}
+
+static void run_case(const struct scene *s, const struct choice *c, fp_segment *function)
+{
+    const struct block_lists *l = &s->w.blocks;
+    uint16_t in = segment_inputs(c->segment), out = choice_tensors(c);
+    struct fp_args a = {.batch = s->w.batch,
+                        .seq_len = s->w.seq_len,
+                        .heads = s->w.heads,
+                        .head_size = s->w.head_size,
+                        .ffn = s->w.ffn,
+                        .eps = (float)s->w.eps,
+                        .lengths = s->w.lengths,
+                        .mask = {l->lists, l->blocks, l->start, l->full, l->key_block, l->bits,
+                                 l->words}};
+    struct buf what;
+    buf_init(&what);
+    case_text(s, c, &what);
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        if ((in | out) >> t & 1)
+            a.tensor[t] = tensor_new(s, t, in >> t & 1);
+    for (int id = 0; id < WEIGHT_COUNT; id++)
+        a.weight[id] = segment_weights(c->segment) >> id & 1 ? s->weight[id] : NULL;
+    for (int k = 0; k < c->impl->knob_count; k++)
+        a.knob[k] = c->impl->knobs[k].values[c->schedule.pick[k]];
+
+    function(&a);
+
+    for (int t = 0; t < TENSOR_COUNT; t++) {
+        if (out >> t & 1) {
+            struct oracle_error e = oracle_compare(&s->w, t, a.tensor[t], s->right.tensor[t]);
+            ck_assert_msg(oracle_accepts(e, dtypes[DTYPE_FP32].tolerance),
+                          "%s: tensor %d is off by %g, its worst row, at %lld, by %g", what.ptr, t,
+                          e.tensor, (long long)e.worst_index, e.worst_row);
+            check_zeros(s, t, a.tensor[t], what.ptr);
+        }
+        free(a.tensor[t]);
+    }
+    buf_release(&what);
+}
+
+/* ---- which cases -------------------------------------------------------------------------------*/
+
+static struct choice sources[SOURCES_MAX];
+static int source_count;
+
+static bool whole_product(void)
+{
+    const char *all = getenv("FUSEPLAN_TEST_ALL");
+    return all && strcmp(all, "1") == 0;
+}
+
+/* Turns to the run-time knobs' values one after another, as far as they are legal. */
+static struct choice with_knobs(struct choice c, int turn)
+{
+    struct choice choices[CHOICES_MAX];
+    int n = choices_for(TARGET_CPU, c.segment, c.impl->handwritten, CHOICES_MAX, choices), same = 0;
+    for (int i = 0; i < n; i++)
+        if (same_source(&choices[i], &c))
+            choices[same++] = choices[i];
+    return choices[turn % same];
+}
+
+/* Sources first..end-1 are those of the segment that starts at first. */
+static int sources_end(int first)
+{
+    int end = first;
+    while (end < source_count &&
+           segment_index(sources[end].segment) == segment_index(sources[first].segment))
+        end++;
+    return end;
+}
+
+static void run_shape(const struct shape *shape, int shape_index, int shapes, int mask)
+{
+    struct scene s;
+    bool all = whole_product();
+    scene_set(&s, shape, masks[mask]);
+    for (int first = 0, end, n = 0; first < source_count; first = end, n++) {
+        end = sources_end(first);
+        int turn = n + mask;
+        if (!all && (n * 5 + mask) % shapes != shape_index)
+            continue;
+        for (int i = first; i < end; i++) {
+            struct choice c = with_knobs(sources[i], turn);
+            if (all || i == first + turn % (end - first) || c.impl->handwritten)
+                run_case(&s, &c, segment_functions[i]);
+        }
+    }
+    scene_release(&s);
+}
+
+START_TEST(segments_agree_with_the_oracle)
+{
+    struct shape shapes[SHAPES_MAX];
+    int count = whole_product() ? all_shapes(shapes) : pairwise_shapes(shapes);
+    for (int i = 0; i < count; i++)
+        run_shape(&shapes[i], i, count, _i);
+}
+END_TEST
+
+int main(void)
+{
+    source_count = all_sources(sources);
+    Suite *suite = suite_create("segments_cpu");
+    TCase *tcase = tcase_create("against the oracle");
+    tcase_set_timeout(tcase, whole_product() ? 7200 : 240);
+    tcase_add_loop_test(tcase, segments_agree_with_the_oracle, 0, MASKS);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}

@@ -1,0 +1,81 @@
+/* emit_segments DIRECTORY PARTS: every source of the CPU target, in few files that compile in parallel
+ * (part_0.c ...), and the table of their functions (table.c). */
+#include "segments.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Two sources may name a stage alike: source n's stages become n_stage_... */
+static void add_renamed(const char *text, int n, struct buf *out)
+{
+    for (const char *at; (at = strstr(text, "stage_")) != NULL; text = at + strlen("stage_")) {
+        buf_add(out, text, (size_t)(at - text));
+        buf_addf(out, "source_%d_stage_", n);
+    }
+    buf_adds(out, text);
+}
+
+static int write_file(const char *dir, const char *name, const struct buf *text)
+{
+    struct status st = STATUS_INIT;
+    struct buf path;
+    buf_init(&path);
+    buf_addf(&path, "%s/%s", dir, name);
+    int rc = file_write(path.ptr, text->ptr, text->len, &st);
+    if (rc < 0)
+        fprintf(stderr, "%s\n", st.message);
+    buf_release(&path);
+    return rc;
+}
+
+static int write_part(const char *dir, int part, int parts, const struct choice *c, int count)
+{
+    struct buf text, source;
+    char name[32];
+    buf_init(&text);
+    buf_init(&source);
+    for (int i = part; i < count; i += parts) {
+        buf_reset(&source);
+        c[i].impl->emit(c[i].segment, &c[i].schedule, &source);
+        add_renamed(source.ptr, i, &text);
+    }
+    snprintf(name, sizeof(name), "part_%d.c", part);
+    int rc = write_file(dir, name, &text);
+    buf_release(&source);
+    buf_release(&text);
+    return rc;
+}
+
+static int write_table(const char *dir, const struct choice *c, int count)
+{
+    struct buf text, names;
+    buf_init(&text);
+    buf_init(&names);
+    buf_adds(&text, "#include \"abi.h\"\n");
+    for (int i = 0; i < count; i++) {
+        struct buf symbol;
+        buf_init(&symbol);
+        choice_symbol(&c[i], &symbol);
+        buf_addf(&text, "fp_segment %s;\n", symbol.ptr);
+        buf_addf(&names, "    %s,\n", symbol.ptr);
+        buf_release(&symbol);
+    }
+    buf_addf(&text, "fp_segment *const segment_functions[] = {\n%s};\n", names.ptr);
+    int rc = write_file(dir, "table.c", &text);
+    buf_release(&names);
+    buf_release(&text);
+    return rc;
+}
+
+int main(int argc, char **argv)
+{
+    static struct choice choices[SOURCES_MAX];
+    if (argc != 3)
+        return EXIT_FAILURE;
+    int parts = atoi(argv[2]), count = all_sources(choices);
+    int rc = write_table(argv[1], choices, count);
+    for (int i = 0; i < parts && rc == 0; i++)
+        rc = write_part(argv[1], i, parts, choices, count);
+    return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}

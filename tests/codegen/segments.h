@@ -1,0 +1,40 @@
+/* Every source that the CPU target emits, for the suite that runs them all and for the tool that
+ * writes them down to be compiled. */
+#ifndef FUSEPLAN_TESTS_SEGMENTS_H
+#define FUSEPLAN_TESTS_SEGMENTS_H
+
+#include "codegen/codegen.h"
+#include "kernels/cpu/abi.h"
+
+enum { SOURCES_MAX = 400, CHOICES_MAX = 64 };
+
+/* Compiled from emit_segments' output, in the order of all_sources(). */
+extern fp_segment *const segment_functions[];
+
+static inline bool same_source(const struct choice *a, const struct choice *b)
+{
+    for (int k = 0; k < a->impl->knob_count; k++)
+        if (a->impl->knobs[k].compile_time && a->schedule.pick[k] != b->schedule.pick[k])
+            return false;
+    return a->impl == b->impl;
+}
+
+/* The choices of all segments, one a source: run-time knobs are at their first legal values. */
+static inline int all_sources(struct choice *out)
+{
+    int count = 0;
+    for (int i = 0; i < 2 * SEGMENT_COUNT; i++) {
+        struct choice choices[CHOICES_MAX];
+        int n = choices_for(TARGET_CPU, segment_at(i / 2), i % 2 != 0, CHOICES_MAX, choices);
+        for (int c = 0; c < n; c++) {
+            bool known = i % 2 != 0 && !choices[c].impl->handwritten;
+            for (int before = 0; before < c; before++)
+                known = known || same_source(&choices[before], &choices[c]);
+            if (!known)
+                out[count++] = choices[c];
+        }
+    }
+    return count;
+}
+
+#endif
