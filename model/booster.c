@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <xgboost/c_api.h>
 
@@ -137,21 +138,40 @@ static int check_columns(BoosterHandle handle, int columns, struct status *st)
     return 0;
 }
 
+/* A booster that has taken its parameters to heart, which it does only when asked for something,
+ * and only when it knows of a matrix.  One that has not yet reads a model with all processors. */
+static int configured(int columns, BoosterHandle *handle, struct status *st)
+{
+    const struct booster_param none = {NULL, NULL};
+    float *row = mem_alloc((size_t)columns, sizeof(*row));
+    DMatrixHandle matrix = NULL;
+    int result = -1;
+    if (XGDMatrixCreateFromMat_omp(row, 1, (bst_ulong)columns, (float)NAN, &matrix, 1) != 0 ||
+        XGBoosterCreate(&matrix, 1, handle) != 0)
+        refuse("start", st);
+    else if (set_params(*handle, &none, 0, st) == 0 && check_columns(*handle, columns, st) == 0)
+        result = 0;
+    if (matrix != NULL)
+        XGDMatrixFree(matrix);
+    free(row);
+    return result;
+}
+
 int booster_load(const void *bytes, size_t len, int columns, struct booster **out,
                  struct status *st)
 {
+    BoosterHandle handle = NULL;
     *out = NULL;
     keep_quiet();
-    BoosterHandle handle = NULL;
-    if (XGBoosterCreate(NULL, 0, &handle) != 0)
-        return refuse("start", st);
-    if (XGBoosterSetParam(handle, "nthread", "1") != 0 ||
-        XGBoosterLoadModelFromBuffer(handle, bytes, len) != 0)
-        refuse("read the model", st);
-    else if (check_columns(handle, columns, st) == 0) {
-        *out = handle;
-        return 0;
+    if (configured(columns, &handle, st) == 0) {
+        if (XGBoosterLoadModelFromBuffer(handle, bytes, len) != 0)
+            refuse("read the model", st);
+        else if (check_columns(handle, columns, st) == 0) {
+            *out = handle;
+            return 0;
+        }
     }
-    XGBoosterFree(handle);
+    if (handle != NULL)
+        XGBoosterFree(handle);
     return -1;
 }
