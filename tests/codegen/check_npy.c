@@ -1,0 +1,224 @@
+#include "codegen/codegen.h"
+#include "tests/suite.h"
+
+/* What numpy.save writes for numpy.array([[1,0,1],[0,1,0]], dtype=bool). */
+static const char numpy_header[] =
+    "\x93NUMPY\x01\x00\x76\x00{'descr': '|b1', 'fortran_order': False, 'shape': (2, 3), }"
+    "                                                          \n";
+
+START_TEST(writes_what_numpy_writes)
+{
+    static const uint8_t data[] = {1, 0, 1, 0, 1, 0};
+    struct buf bytes;
+    buf_init(&bytes);
+    npy_write(NPY_BOOL, 2, (const int64_t[]){2, 3}, data, &bytes);
+    ck_assert_uint_eq(sizeof(numpy_header) - 1, 128);
+    ck_assert_uint_eq(bytes.len, 128 + sizeof(data));
+    ck_assert_mem_eq(bytes.ptr, numpy_header, 128);
+    ck_assert_mem_eq(bytes.ptr + 128, data, sizeof(data));
+    buf_release(&bytes);
+}
+END_TEST
+
+static const struct {
+    enum npy_type type;
+    int bytes, ndim;
+    int64_t shape[4];
+} arrays[] = {{NPY_BOOL, 1, 2, {2, 3}},     {NPY_UINT8, 1, 3, {2, 3, 4}},
+              {NPY_FLOAT32, 4, 1, {7}},     {NPY_FLOAT32, 4, 0, {0}},
+              {NPY_FLOAT32, 4, 2, {0, 5}},  {NPY_FLOAT32, 4, 4, {1, 2, 3, 4}},
+              {NPY_BOOL, 1, 2, {12345, 2}}, {NPY_UINT8, 1, 4, {1, 1, 1, 1}}};
+
+START_TEST(reads_what_it_writes)
+{
+    size_t len = (size_t)arrays[_i].bytes;
+    for (int d = 0; d < arrays[_i].ndim; d++)
+        len *= (size_t)arrays[_i].shape[d];
+    uint8_t *data = mem_alloc(len, 1);
+    for (size_t k = 0; k < len; k++)
+        data[k] = (uint8_t)(k * 7);
+
+    struct status st = STATUS_INIT;
+    struct buf bytes;
+    struct npy a;
+    buf_init(&bytes);
+    npy_write(arrays[_i].type, arrays[_i].ndim, arrays[_i].shape, data, &bytes);
+    ck_assert_uint_eq((bytes.len - len) % 64, 0);
+    ck_assert_msg(npy_parse(bytes.ptr, bytes.len, &a, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(a.type, arrays[_i].type);
+    ck_assert_int_eq(a.ndim, arrays[_i].ndim);
+    ck_assert_int_eq(a.fortran_order, 0);
+    ck_assert_mem_eq(a.shape, arrays[_i].shape, (size_t)a.ndim * sizeof(a.shape[0]));
+    ck_assert_ptr_eq(a.data, bytes.ptr + bytes.len - len);
+    ck_assert(len == 0 || memcmp(a.data, data, len) == 0);
+    buf_release(&bytes);
+    free(data);
+}
+END_TEST
+
+/* A file of a version with this header and `data` bytes of zeros, in memory of its exact size. */
+static struct buf file_of(int major, const char *header, size_t data)
+{
+    size_t len = strlen(header), prefix = major == 1 ? 10 : 12;
+    struct buf b = {.ptr = mem_alloc(prefix + len + data, 1), .len = prefix + len + data};
+    b.cap = b.len;
+    memcpy(b.ptr, "\x93NUMPY", 6);
+    b.ptr[6] = (char)major;
+    b.ptr[8] = (char)(len & 255);
+    b.ptr[9] = (char)(len >> 8);
+    memcpy(b.ptr + prefix, header, len);
+    return b;
+}
+
+static const struct {
+    int major;
+    const char *header;
+    enum npy_type type;
+    bool fortran;
+    int64_t rows, columns;
+} good[] = {
+    {1, "{'descr': '|u1', 'fortran_order': True, 'shape': (2, 3), }\n", NPY_UINT8, true, 2, 3},
+    {2, "{'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }\n", NPY_FLOAT32, false, 2, 3},
+    {3, "{'descr': '|b1', 'fortran_order': False, 'shape': (1, 6), }   \n", NPY_BOOL, false, 1, 6},
+    {1, "{'shape':(3,2),'fortran_order':True,'descr':'|b1'}", NPY_BOOL, true, 3, 2},
+    {1, " { \"descr\" : \"|b1\" , \"shape\" : ( 3 , 2 , ) , \"fortran_order\" : False } \n",
+     NPY_BOOL, false, 3, 2}};
+
+START_TEST(reads_headers)
+{
+    struct status st = STATUS_INIT;
+    struct npy a;
+    size_t data = good[_i].type == NPY_FLOAT32 ? 24 : 6;
+    struct buf bytes = file_of(good[_i].major, good[_i].header, data);
+    ck_assert_msg(npy_parse(bytes.ptr, bytes.len, &a, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(a.type, good[_i].type);
+    ck_assert_int_eq(a.fortran_order, good[_i].fortran);
+    ck_assert_int_eq(a.ndim, 2);
+    ck_assert_int_eq(a.shape[0], good[_i].rows);
+    ck_assert_int_eq(a.shape[1], good[_i].columns);
+    ck_assert_ptr_eq(a.data, bytes.ptr + bytes.len - data);
+    buf_release(&bytes);
+}
+END_TEST
+
+#define HEADER(descr, order, shape)                                                                \
+    "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }\n"
+
+static const struct {
+    int major;
+    const char *header;
+    size_t data;
+    const char *found; /* in the message */
+} malformed[] = {
+    {0, HEADER("'|b1'", "False", "(2, 3)"), 6, "version 0.0"},
+    {4, HEADER("'|b1'", "False", "(2, 3)"), 6, "version 4.0"},
+    {1, HEADER("'|b1'", "False", "(2, 3)"), 5, "is truncated: its shape and type take 6 bytes"},
+    {1, HEADER("'|b1'", "False", "(2, 3)"), 0, "is truncated"},
+    {1, HEADER("'|b1'", "False", "(2, 3)"), 7, "is too long"},
+    {1, HEADER("'<f4'", "False", "(2, 3)"), 6, "take 24 bytes of data, found 6"},
+    {1, HEADER("'<f8'", "False", "(2, 3)"), 48, "of type '<f8'"},
+    {1, HEADER("'>f4'", "False", "(2, 3)"), 24, "of type '>f4'"},
+    {1, HEADER("'|b'", "False", "(2, 3)"), 6, "of type '|b'"},
+    {1, HEADER("'|b11'", "False", "(2, 3)"), 6, "of type '|b11'"},
+    {1, HEADER("''", "False", "(2, 3)"), 6, "of type ''"},
+    {1, HEADER("[('a', '<f4')]", "False", "(2, 3)"), 24, "structured type"},
+    {1, HEADER("'|b1'", "false", "(2, 3)"), 6, "'fortran_order' to be True or False"},
+    {1, HEADER("'|b1'", "0", "(2, 3)"), 6, "'fortran_order' to be True or False"},
+    {1, HEADER("'|b1'", "False", "[2, 3]"), 6, "numbers in parentheses"},
+    {1, HEADER("'|b1'", "False", "(-2, 3)"), 6, "numbers in parentheses"},
+    {1, HEADER("'|b1'", "False", "(2 3)"), 6, "numbers in parentheses"},
+    {1, HEADER("'|b1'", "False", "(,)"), 6, "numbers in parentheses"},
+    {1, HEADER("'|b1'", "False", "(2, 3"), 6, "damaged"},
+    {1, HEADER("'|b1'", "False", "(9999999999999999999,)"), 6, "numbers in parentheses"},
+    {1, HEADER("'|b1'", "False", "(1, 1, 1, 2, 3)"), 6, "at most 4"},
+    {1, HEADER("'|b1'", "False", "(4294967296, 4294967296, 2)"), 6, "more bytes than any file"},
+    {1, "", 6, "a dictionary"},
+    {1, "{}", 6, "each once"},
+    {1, "{'descr': '|b1'", 6, "damaged"},
+    {1, "{'descr': '|b1", 6, "structured type"},
+    {1, "{'descr': '|b1', 'fortran_order': False}", 6, "each once"},
+    {1, "{'descr': '|b1', 'descr': '|b1', 'fortran_order': False, 'shape': (6,)}", 6, "each once"},
+    {1, "{'descr': '|b1', 'color': 3, 'fortran_order': False, 'shape': (6,)}", 6, "each once"},
+    {1, "{'descr': '|b1' 'fortran_order': False, 'shape': (6,)}", 6, "a comma or }"},
+    {1, "{'descr': '|b1', 'fortran_order': False, 'shape': (6,)} x", 6, "each once"},
+    {1, "{descr: '|b1', 'fortran_order': False, 'shape': (6,)}", 6, "a dictionary of"},
+};
+
+START_TEST(refuses_malformed_files)
+{
+    struct status st = STATUS_INIT;
+    struct npy a;
+    struct buf bytes = file_of(malformed[_i].major, malformed[_i].header, malformed[_i].data);
+    ck_assert_int_eq(npy_parse(bytes.ptr, bytes.len, &a, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_msg(strstr(st.message, malformed[_i].found) != NULL, "%s", st.message);
+    ck_assert_ptr_null(a.data);
+    buf_release(&bytes);
+}
+END_TEST
+
+static const struct {
+    const char *bytes;
+    size_t len;
+    const char *found;
+} fragments[] = {{"", 0, "not a .npy file"},
+                 {"\x93NUMPY", 6, "not a .npy file"},
+                 {"\x93NUMPZ\1\0", 8, "not a .npy file"},
+                 {"PK\3\4        ", 12, "not a .npy file"},
+                 {"\x93NUMPY\1\1", 8, "version 1.1"},
+                 {"\x93NUMPY\1\0", 8, "within its header"},
+                 {"\x93NUMPY\1\0\377", 9, "within its header"},
+                 {"\x93NUMPY\1\0\1\0", 10, "within its header"},
+                 {"\x93NUMPY\2\0\377\377\377\377", 12, "within its header"}};
+
+START_TEST(refuses_fragments)
+{
+    struct status st = STATUS_INIT;
+    struct npy a;
+    char *exact = mem_alloc(fragments[_i].len, 1);
+    memcpy(exact, fragments[_i].bytes, fragments[_i].len);
+    ck_assert_int_eq(npy_parse(exact, fragments[_i].len, &a, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_msg(strstr(st.message, fragments[_i].found) != NULL, "%s", st.message);
+    free(exact);
+}
+END_TEST
+
+/* Whatever byte of a good file's header is changed: a refusal or the same number of elements. */
+START_TEST(survives_any_changed_byte)
+{
+    struct buf bytes = file_of(1, HEADER("'|b1'", "False", "(2, 3)"), 6);
+    int accepted = 0;
+    for (size_t at = 0; at < bytes.len - 6; at++)
+        for (int change = 1; change < 256; change++) {
+            struct status st = STATUS_INIT;
+            struct npy a;
+            bytes.ptr[at] = (char)(bytes.ptr[at] ^ change);
+            if (npy_parse(bytes.ptr, bytes.len, &a, &st) == 0) {
+                int64_t n = 1;
+                for (int d = 0; d < a.ndim; d++)
+                    n *= a.shape[d];
+                if (n != 6 || a.type == NPY_FLOAT32)
+                    ck_abort_msg("byte %zu changed by %d", at, change);
+                accepted++;
+            }
+            bytes.ptr[at] = (char)(bytes.ptr[at] ^ change);
+        }
+    ck_assert_int_gt(accepted, 0); /* '|b1' may become '|u1' */
+    buf_release(&bytes);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("npy");
+    TCase *t = tcase_create("npy");
+    tcase_add_test(t, writes_what_numpy_writes);
+    tcase_add_loop_test(t, reads_what_it_writes, 0, ARRAY_LEN(arrays));
+    tcase_add_loop_test(t, reads_headers, 0, ARRAY_LEN(good));
+    tcase_add_loop_test(t, refuses_malformed_files, 0, ARRAY_LEN(malformed));
+    tcase_add_loop_test(t, refuses_fragments, 0, ARRAY_LEN(fragments));
+    tcase_add_test(t, survives_any_changed_byte);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,36 @@
+/* Masks by name, for suites that only need one built. */
+#ifndef FUSEPLAN_TESTS_MASKS_H
+#define FUSEPLAN_TESTS_MASKS_H
+
+#include "codegen/codegen.h"
+#include "tests/suite.h"
+
+/* Every kind that needs no file, with defaults and away from them. */
+static const char *const mask_names[] __attribute__((unused)) = {
+    "full",       "causal",           "strided",     "strided:t=3",    "fixed",
+    "fixed:t=64", "sliding",          "sliding:w=0", "sliding_causal", "sliding_causal:w=70",
+    "dilated",    "dilated:w=40,d=3", "longformer",  "bigbird",        "bigbird:g=0,w=1,n=2,seed=9",
+    "prefix",     "document",         "document:n=3"};
+
+/* Parses and resolves; release the spec. */
+static inline struct mask_spec mask_spec_of(const char *text, int seq_len)
+{
+    struct status st = STATUS_INIT;
+    struct mask_spec spec;
+    ck_assert_msg(mask_parse(text, &spec, &st) == 0, "%s", st.message);
+    ck_assert_msg(mask_resolve(&spec, seq_len, &st) == 0, "%s", st.message);
+    return spec;
+}
+
+/* Builds a mask that needs no file; release it. */
+static inline struct mask mask_of(const char *text, int seq_len)
+{
+    struct status st = STATUS_INIT;
+    struct mask_spec spec = mask_spec_of(text, seq_len);
+    struct mask m;
+    ck_assert_msg(mask_build(&spec, 1, seq_len, NULL, &m, &st) == 0, "%s", st.message);
+    mask_spec_release(&spec);
+    return m;
+}
+
+#endif
