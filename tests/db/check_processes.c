@@ -47,6 +47,40 @@ static int stored_finals(void)
     return (int)info.trials;
 }
 
+/* Holds the write lock of a file that is no database yet, for a while. */
+static void hold_lock(int report)
+{
+    sqlite3 *raw;
+    int code = sqlite3_open(test_path("t.db"), &raw) != SQLITE_OK ||
+               sqlite3_exec(raw, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
+               write(report, "+", 1) != 1;
+    usleep(300000);
+    _exit(code);
+}
+
+/* SQLite itself would not wait here: the change to WAL fails at once. */
+START_TEST(creator_waits_for_another)
+{
+    int report[2];
+    char mark;
+    ck_assert_int_eq(pipe(report), 0);
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0)
+        hold_lock(report[1]);
+    ck_assert_int_eq((int)read(report[0], &mark, 1), 1);
+
+    struct status st;
+    struct db *db;
+    OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
+    assert_whole(db);
+    db_close(db);
+    int status;
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+END_TEST
+
 /* They create the database at once, too. */
 START_TEST(writers_at_once_lose_nothing)
 {
@@ -132,6 +166,7 @@ int main(void)
     TCase *t = tcase_create("processes");
     tcase_set_timeout(t, 120);
     tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
+    tcase_add_test(t, creator_waits_for_another);
     tcase_add_test(t, writers_at_once_lose_nothing);
     tcase_add_test(t, killed_writer_loses_nothing);
     tcase_add_test(t, readers_and_a_writer_live_together);
