@@ -42,6 +42,19 @@ int study_segments(struct db *db, int64_t study, enum target_kind target, struct
     return rc;
 }
 
+int study_candidate(struct db *db, int64_t study, enum target_kind target, struct plan p,
+                    struct candidate *out, struct status *st)
+{
+    struct segment_table table;
+    struct status fails = STATUS_INIT;
+    segment_table_init(&table, target);
+    int rc = segment_table_read(&table, db, study, st);
+    if (rc == 0)
+        segment_table_candidate(&table, p, out, &fails); /* who runs it will say so */
+    segment_table_release(&table);
+    return rc;
+}
+
 struct loading {
     struct model **out;
     struct status *st;
@@ -55,11 +68,12 @@ static int load_row(void *ctx, const struct db_model *m)
     return 0;
 }
 
-int study_model(struct db *db, int64_t study, struct model **out, struct status *st)
+int model_fetch(struct db *db, int64_t study, const char *name, struct model **out,
+                struct status *st)
 {
     *out = NULL;
     struct loading l = {.out = out, .st = st};
-    if (db_model_get(db, study, STUDY_MODEL, STUDY_MODEL_KIND, load_row, &l, st) < 0)
+    if (db_model_get(db, study, name, MODEL_KIND, load_row, &l, st) < 0)
         return -1;
     return l.rc;
 }
@@ -96,31 +110,75 @@ static void report_json(const struct model_report *r, struct buf *out)
     json_number(out, "recall_best", r->recall_best, "}");
 }
 
-static int store_model(struct tuner *t, const struct model_options *options,
-                       const struct model_data *data, const struct model *model,
-                       const struct model_report *report, struct status *st)
+static int keep_model(struct db *db, int64_t study, const char *name,
+                      const struct model_options *options, const struct model_data *data,
+                      const struct learned *learned, struct status *st)
 {
     struct buf bytes, json;
     buf_init(&bytes);
     buf_init(&json);
     char hash[HASH_TEXT_SIZE];
     data_hash(data, hash);
-    report_json(report, &json);
-    int rc = model_save(model, &bytes, st);
-    struct db_model row = {.name = STUDY_MODEL,
-                           .kind = STUDY_MODEL_KIND,
+    report_json(&learned->report, &json);
+    int rc = model_save(learned->model, &bytes, st);
+    struct db_model row = {.name = name,
+                           .kind = MODEL_KIND,
                            .features_version = FEATURES_VERSION,
                            .data_hash = hash,
                            .seed = options->seed,
                            .quantile = options->quantile,
-                           .threshold_ms = model_threshold_ms(model),
+                           .threshold_ms = model_threshold_ms(learned->model),
                            .bytes = bytes.ptr,
                            .len = bytes.len,
                            .report = json.ptr};
     if (rc == 0)
-        rc = db_model_put(t->db, t->study, &row, st);
+        rc = db_model_put(db, study, &row, st);
     buf_release(&bytes);
     buf_release(&json);
+    return rc;
+}
+
+int model_learn(struct db *db, int64_t study, const char *name, const struct model_options *options,
+                const struct model_data *data, const struct segment_times *times,
+                struct learned *out, struct status *st)
+{
+    *out = (struct learned){.report = {.count = data->count,
+                                       .spearman = NAN,
+                                       .top1_regret = NAN,
+                                       .auc = NAN,
+                                       .recall_best = NAN}};
+    if (model_train(options, data, times, &out->model, st) < 0 ||
+        (data->count >= 2 * FOLDS &&
+         model_cross_validate(options, data, times, FOLDS, &out->report, st) < 0) ||
+        keep_model(db, study, name, options, data, out, st) < 0) {
+        learned_release(out);
+        return -1;
+    }
+    return 0;
+}
+
+void learned_release(struct learned *l)
+{
+    model_free(l->model);
+    l->model = NULL;
+}
+
+int study_learn(struct db *db, int64_t study, enum target_kind target,
+                const struct model_options *options, struct learned *out, struct status *st)
+{
+    struct history history = {.count = 0};
+    struct segment_times times;
+    *out = (struct learned){.model = NULL};
+    int rc = -1;
+    if (study_history(db, study, &history, st) == 0 &&
+        study_segments(db, study, target, &times, st) == 0) {
+        struct training t;
+        training_of(&history, &t);
+        struct model_data data = {.count = t.count, .values = t.values, .ms = t.ms};
+        rc = model_learn(db, study, STUDY_MODEL, options, &data, &times, out, st);
+        training_release(&t);
+    }
+    history_release(&history);
     return rc;
 }
 
@@ -155,22 +213,19 @@ int learn_study(struct tuner *t, struct tune_report *out, struct status *st)
         .count = training.count, .values = training.values, .ms = training.ms};
     struct model_options options = {
         .features = FEATURES_PLAN, .seed = t->o->search.seed, .quantile = t->o->search.quantile};
-    struct model_report report = {
-        .spearman = NAN, .top1_regret = NAN, .auc = NAN, .recall_best = NAN};
-    struct model *model = NULL;
+    struct learned learned = {.model = NULL};
     int rc = 0;
     if (data.count < 2 * FOLDS)
         goto out;
     rc = -1;
-    if (model_train(&options, &data, &t->segments.times, &model, st) < 0 ||
-        model_cross_validate(&options, &data, &t->segments.times, FOLDS, &report, st) < 0 ||
-        store_model(t, &options, &data, model, &report, st) < 0 ||
-        expected_faster(t, model, &out->expected_faster_share, st) < 0)
+    if (model_learn(t->db, t->study, STUDY_MODEL, &options, &data, &t->segments.times, &learned,
+                    st) < 0 ||
+        expected_faster(t, learned.model, &out->expected_faster_share, st) < 0)
         goto out;
-    out->model_spearman = report.spearman;
+    out->model_spearman = learned.report.spearman;
     rc = 0;
 out:
-    model_free(model);
+    learned_release(&learned);
     training_release(&training);
     return rc;
 }

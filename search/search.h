@@ -177,10 +177,32 @@ int study_history(struct db *db, int64_t study, struct history *out, struct stat
 int study_segments(struct db *db, int64_t study, enum target_kind target, struct segment_times *out,
                    struct status *st);
 
-/* The model of a study, trained by tune() on all its plans and kept in the database under
- * STUDY_MODEL; one blob holds regressor and classifier.  STATUS_NOT_FOUND where there is none. */
-#define STUDY_MODEL      "plans"
-#define STUDY_MODEL_KIND "regressor+classifier"
-int study_model(struct db *db, int64_t study, struct model **out, struct status *st);
+/* The plan with the fastest stored choice of each segment, the default where none is known. */
+int study_candidate(struct db *db, int64_t study, enum target_kind target, struct plan p,
+                    struct candidate *out, struct status *st);
+
+/* Models kept in the database, regressor and classifier in one blob: a study's own, which tune()
+ * trains on all its plans, has the name STUDY_MODEL; those of files belong to study 0. */
+#define STUDY_MODEL "plans"
+#define MODEL_KIND  "regressor+classifier"
+
+struct learned {
+    struct model *model;        /* owned */
+    struct model_report report; /* NaN where there are too few plans to hold some out */
+};
+
+/* Trains, judges on held-out plans and keeps the result. times: null for FEATURES_BITS. */
+int model_learn(struct db *db, int64_t study, const char *name, const struct model_options *options,
+                const struct model_data *data, const struct segment_times *times,
+                struct learned *out, struct status *st);
+void learned_release(struct learned *l);
+
+/* The same on all that a study holds, under STUDY_MODEL. */
+int study_learn(struct db *db, int64_t study, enum target_kind target,
+                const struct model_options *options, struct learned *out, struct status *st);
+
+/* STATUS_NOT_FOUND where there is none of that name. */
+int model_fetch(struct db *db, int64_t study, const char *name, struct model **out,
+                struct status *st);
 
 #endif

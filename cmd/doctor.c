@@ -1,0 +1,48 @@
+#include "cmd/cmd.h"
+
+#include <stdlib.h>
+
+static const struct column columns[] = {
+    {"state", "state", 0}, {"subject", "what", 0}, {"found", "found", 0},
+    {"required", NULL, 0}, {"advice", NULL, 0},
+};
+
+static int run(const struct options *o, struct status *st)
+{
+    static const char *const states[] = {
+        [ENV_OK] = "ok", [ENV_WARNING] = "warning", [ENV_MISSING] = "missing"};
+    if (o->operand_count > 0)
+        return status_set(st, STATUS_USAGE, "unexpected '%s'; doctor takes options only",
+                          o->operands[0]);
+    struct env_check *checks;
+    struct output out;
+    int count = env_check_all(&checks), code = EXIT_SUCCESS;
+    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+    for (int i = 0; i < count; i++) {
+        const struct env_check *c = &checks[i];
+        output_row(&out,
+                   json_pack("{ss ss ss sb ss}", "state", states[c->state], "subject", c->subject,
+                             "found", c->found, "required", c->required, "advice", c->advice));
+        if (c->required && c->state == ENV_MISSING)
+            code = EXIT_FAILURE;
+    }
+    output_end(&out);
+    for (int i = 0; i < count && o->format == FORMAT_TABLE; i++)
+        if (checks[i].advice[0])
+            printf("\n%s: %s", checks[i].subject, checks[i].advice);
+    if (o->format == FORMAT_TABLE)
+        putchar('\n');
+    env_checks_free(checks, count);
+    return code;
+}
+
+const struct command cmd_doctor = {
+    .name = "doctor",
+    .operands = "",
+    .summary = "Check what this machine has, and say what to do about what it lacks",
+    .options = OPTS_COMMON,
+    .about = "Exits 1 where something is missing that nothing works without.",
+    .examples = "fuseplan doctor\n"
+                "fuseplan doctor --format json",
+    .run = run,
+};

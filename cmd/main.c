@@ -1,0 +1,114 @@
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct command *const commands[] = {
+#define X(name) &cmd_##name,
+    COMMANDS(X)
+#undef X
+};
+const int command_count = ARRAY_LEN(commands);
+
+/* By the code of a command's failure. */
+static const int exit_codes[STATUS_CODE_COUNT] = {
+    [STATUS_USAGE] = EXIT_USAGE,
+    [STATUS_ENVIRONMENT] = EXIT_FAILURE,
+    [STATUS_UNFIT] = EXIT_FAILURE,
+    [STATUS_COMPILE] = EXIT_FAILURE,
+    [STATUS_LAUNCH] = EXIT_FAILURE,
+    [STATUS_WRONG] = EXIT_FAILURE,
+    [STATUS_TIMEOUT] = EXIT_FAILURE,
+    [STATUS_DATABASE] = EXIT_FAILURE,
+    [STATUS_MODEL] = EXIT_FAILURE,
+    [STATUS_NOT_FOUND] = EXIT_NO_RESULT,
+    [STATUS_INTERRUPTED] = EXIT_INTERRUPTED,
+};
+
+static const struct command *find_command(const char *name, struct status *st)
+{
+    const char *names[ARRAY_LEN(commands)];
+    for (int i = 0; i < command_count; i++) {
+        if (strcmp(name, commands[i]->name) == 0)
+            return commands[i];
+        names[i] = commands[i]->name;
+    }
+    const char *nearest = nearest_word(name, names, command_count);
+    if (nearest)
+        status_set(st, STATUS_USAGE, "unknown command '%s'; did you mean '%s'?", name, nearest);
+    else
+        status_set(st, STATUS_USAGE, "unknown command '%s'; 'fuseplan help' lists all", name);
+    return NULL;
+}
+
+static int run_command(const struct command *c, int argc, char **argv, struct status *st)
+{
+    struct options o;
+    int code = options_parse(&o, c, argc, argv, st);
+    if (code == 0 && options_has(&o, OPT(HELP)))
+        help_command(c, stdout);
+    else if (code == 0)
+        code = c->run(&o, st);
+    options_release(&o);
+    if (code < 0) {
+        fprintf(stderr, "fuseplan %s: %s\n", c->name, st->message);
+        return exit_codes[st->code];
+    }
+    return code;
+}
+
+static int help(int argc, char **argv, struct status *st)
+{
+    if (argc < 2) {
+        help_program(stdout);
+        return EXIT_SUCCESS;
+    }
+    const struct command *c = find_command(argv[1], st);
+    if (!c)
+        return -1;
+    help_command(c, stdout);
+    return EXIT_SUCCESS;
+}
+
+static int run(int argc, char **argv, struct status *st)
+{
+    const char *name = argv[0];
+    if (strcmp(name, "--version") == 0 || strcmp(name, "-V") == 0) {
+        puts("fuseplan " FUSEPLAN_VERSION);
+        return EXIT_SUCCESS;
+    }
+    if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
+        return help(argc, argv, st);
+    const struct command *c = find_command(name, st);
+    return c ? run_command(c, argc, argv, st) : -1;
+}
+
+/* A full disk shows only when the last bytes are written. */
+static int close_stdout(void)
+{
+    bool failed = ferror(stdout) != 0;
+    errno = 0;
+    failed |= fclose(stdout) != 0;
+    if (failed)
+        fprintf(stderr, "fuseplan: cannot write the results: %s\n",
+                errno != 0 ? strerror(errno) : "the output failed");
+    return failed ? -1 : 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct status st = STATUS_INIT;
+    if (argc < 2) {
+        help_program(stderr);
+        return EXIT_USAGE;
+    }
+    int code = run(argc - 1, argv + 1, &st);
+    if (code < 0) {
+        fprintf(stderr, "fuseplan: %s\n", st.message);
+        code = exit_codes[st.code];
+    }
+    if (close_stdout() < 0 && code == EXIT_SUCCESS)
+        code = EXIT_FAILURE;
+    return code;
+}

@@ -1,0 +1,152 @@
+#include "cmd/cmd.h"
+
+#include <stdlib.h>
+
+static const struct column columns[] = {
+    {"mask", NULL, 0},        {"seq_len", NULL, 0},        {"batch", NULL, 0},
+    {"kept", NULL, 0},        {"element_share", NULL, 0},  {"blocks", NULL, 0},
+    {"blocks_full", NULL, 0}, {"blocks_partial", NULL, 0}, {"block_share", NULL, 0},
+    {"empty_rows", NULL, 0},
+};
+
+struct figures {
+    int64_t elements, blocks_kept;
+    double element_share, block_share;
+};
+
+static struct figures figures_of(const struct workload *w)
+{
+    const struct block_lists *l = &w->blocks;
+    struct figures f = {.elements = (int64_t)w->batch * w->seq_len * w->seq_len,
+                        .blocks_kept = l->blocks_full + l->blocks_partial};
+    f.element_share = (double)l->kept / (double)f.elements;
+    f.block_share = (double)f.blocks_kept / (double)l->blocks_all;
+    return f;
+}
+
+static json_t *mask_json(const struct workload *w, const char *text)
+{
+    const struct block_lists *l = &w->blocks;
+    struct figures f = figures_of(w);
+    return json_pack("{ss si si sI sf sI sI sI sf sI}", "mask", text, "seq_len", w->seq_len,
+                     "batch", w->batch, "kept", (json_int_t)l->kept, "element_share",
+                     f.element_share, "blocks", (json_int_t)l->blocks_all, "blocks_full",
+                     (json_int_t)l->blocks_full, "blocks_partial", (json_int_t)l->blocks_partial,
+                     "block_share", f.block_share, "empty_rows", (json_int_t)w->mask.empty_rows);
+}
+
+static void print_text(const struct workload *w, const char *text)
+{
+    const struct block_lists *l = &w->blocks;
+    struct figures f = figures_of(w);
+    struct buf picture;
+    buf_init(&picture);
+    picture_text(w, &picture);
+    printf("mask      %s at S=%d\n", text, w->seq_len);
+    printf("elements  %.1f %% kept (%lld of %lld)\n", 100 * f.element_share, (long long)l->kept,
+           (long long)f.elements);
+    printf("blocks    %.1f %% of 64x64 hold something (%lld of %lld): %lld full, %lld partial\n\n",
+           100 * f.block_share, (long long)f.blocks_kept, (long long)l->blocks_all,
+           (long long)l->blocks_full, (long long)l->blocks_partial);
+    fputs(picture.ptr, stdout);
+    buf_release(&picture);
+}
+
+/* One (S,S) matrix where all batch rows see the same, else (B,S,S). */
+static int write_npy(const struct workload *w, const char *path, struct status *st)
+{
+    int64_t s = w->seq_len, matrices = w->lengths ? w->batch : w->mask.matrices;
+    int64_t shape[] = {matrices, s, s};
+    unsigned char *keep = mem_alloc((size_t)(matrices * s * s), 1), *at = keep;
+    for (int b = 0; b < matrices; b++)
+        for (int i = 0; i < s; i++)
+            for (int j = 0; j < s; j++)
+                *at++ = picture_keep(w, b, i, j);
+    struct buf bytes;
+    buf_init(&bytes);
+    if (matrices == 1)
+        npy_write(NPY_BOOL, 2, shape + 1, keep, &bytes);
+    else
+        npy_write(NPY_BOOL, 3, shape, keep, &bytes);
+    int rc = file_write(path, bytes.ptr, bytes.len, st);
+    buf_release(&bytes);
+    free(keep);
+    return rc;
+}
+
+static int write_svg(const struct workload *w, const char *path, struct status *st)
+{
+    struct buf text;
+    buf_init(&text);
+    picture_svg(w, &text);
+    int rc = file_write(path, text.ptr, text.len, st);
+    buf_release(&text);
+    return rc;
+}
+
+static void print(const struct options *o, const struct workload *w)
+{
+    struct buf text;
+    buf_init(&text);
+    mask_text(&w->mask_spec, &text);
+    if (o->format == FORMAT_TABLE) {
+        print_text(w, text.ptr);
+    } else if (o->format == FORMAT_CSV) {
+        struct output out;
+        output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+        output_row(&out, mask_json(w, text.ptr));
+        output_end(&out);
+    } else {
+        output_object(o->format, mask_json(w, text.ptr));
+    }
+    buf_release(&text);
+}
+
+static int run(const struct options *given, struct status *st)
+{
+    struct options o = *given;
+    struct workload w;
+    struct target_name target;
+    int rc = -1;
+    if (o.operand_count != 1)
+        return status_set(st, STATUS_USAGE, "%d masks given; name one, such as 'strided'",
+                          o.operand_count);
+    o.mask = o.operands[0];
+    if (!options_has(&o, OPT(BATCH))) {
+        o.batch = 1;
+        o.given |= OPT(BATCH);
+    }
+    if (workload_from_options(&o, true, &target, &w, st) < 0 ||
+        (o.npy && write_npy(&w, o.npy, st) < 0) || (o.svg && write_svg(&w, o.svg, st) < 0))
+        goto out;
+    print(&o, &w);
+    rc = EXIT_SUCCESS;
+out:
+    workload_release(&w);
+    return rc;
+}
+
+static void list_masks(struct buf *out)
+{
+    buf_adds(out, "masks:\n");
+    for (int i = 0; i < mask_kind_count(); i++) {
+        const char *name, *usage, *summary;
+        mask_kind_info(i, &name, &usage, &summary);
+        buf_addf(out, "  %-26s %s\n", usage, summary);
+    }
+}
+
+const struct command cmd_mask = {
+    .name = "mask",
+    .operands = "NAME",
+    .summary = "Draw an attention mask and say how dense it is",
+    .options = OPTS_COMMON | OPT(SEQ_LEN) | OPT(BATCH) | OPT(LENGTHS) | OPT(AVG_SEQ_LEN) |
+               OPT(SEED) | OPT(NPY) | OPT(SVG),
+    .about = "In the picture '#' is kept as a whole, '+' in part, '.' not at all.  With lengths,\n"
+             "masked keys and padding are left out; the picture is that of batch row 0.",
+    .more = list_masks,
+    .examples = "fuseplan mask strided -s 128\n"
+                "fuseplan mask longformer:g=32,w=32 -s 1024 --svg longformer.svg\n"
+                "fuseplan mask causal -s 64 -b 4 --avg-seq-len 32 --npy causal.npy",
+    .run = run,
+};

@@ -1,0 +1,184 @@
+#include "cmd/cmd.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { JSON_DIGITS = 9 }; /* beyond what a clock resolves */
+
+json_t *json_number(double value)
+{
+    return isfinite(value) ? json_real(value) : json_null();
+}
+
+void note(const struct options *o, const char *fmt, ...)
+{
+    if (options_has(o, OPT(QUIET)))
+        return;
+    va_list args;
+    va_start(args, fmt);
+    fputs("fuseplan: ", stderr);
+    vfprintf(stderr, fmt, args);
+    fputc('\n', stderr);
+    va_end(args);
+}
+
+static void print_json(const json_t *value, size_t flags)
+{
+    json_dumpf(value, stdout, flags | JSON_REAL_PRECISION(JSON_DIGITS));
+}
+
+/* ---- cells -------------------------------------------------------------------------------------
+ */
+
+/* decimals < 0: all digits.  none: what stands for null. */
+static void add_cell(const json_t *value, int decimals, const char *none, struct buf *out)
+{
+    if (json_is_string(value))
+        buf_adds(out, json_string_value(value));
+    else if (json_is_integer(value))
+        buf_addf(out, "%lld", (long long)json_integer_value(value));
+    else if (json_is_real(value) && decimals < 0)
+        buf_addf(out, "%.*g", JSON_DIGITS, json_real_value(value));
+    else if (json_is_real(value))
+        buf_addf(out, "%.*f", decimals, json_real_value(value));
+    else if (json_is_boolean(value))
+        buf_adds(out, json_is_true(value) ? "yes" : "no");
+    else
+        buf_adds(out, none);
+}
+
+static void print_csv_cell(const json_t *value)
+{
+    struct buf text;
+    buf_init(&text);
+    add_cell(value, -1, "", &text);
+    if (!strpbrk(text.ptr, ",\"\n\r")) {
+        fputs(text.ptr, stdout);
+    } else {
+        putchar('"');
+        for (const char *c = text.ptr; *c; c++) {
+            if (*c == '"')
+                putchar('"');
+            putchar(*c);
+        }
+        putchar('"');
+    }
+    buf_release(&text);
+}
+
+static void print_csv_line(const struct output *out, const json_t *row)
+{
+    for (int i = 0; i < out->column_count; i++) {
+        if (i > 0)
+            putchar(',');
+        if (row)
+            print_csv_cell(json_object_get(row, out->columns[i].key));
+        else
+            fputs(out->columns[i].key, stdout);
+    }
+    putchar('\n');
+}
+
+/* ---- tables ------------------------------------------------------------------------------------
+ */
+
+static void measure_column(const json_t *rows, const struct column *c, int *width, bool *number)
+{
+    size_t i;
+    json_t *row;
+    *width = (int)strlen(c->title);
+    *number = false;
+    json_array_foreach(rows, i, row)
+    {
+        struct buf text;
+        buf_init(&text);
+        add_cell(json_object_get(row, c->key), c->decimals, "-", &text);
+        *number |= json_is_number(json_object_get(row, c->key));
+        if ((int)text.len > *width)
+            *width = (int)text.len;
+        buf_release(&text);
+    }
+}
+
+static void print_table(const struct output *out)
+{
+    enum { COLUMNS_MAX = 32 };
+    int width[COLUMNS_MAX] = {0}, last = 0, rows = (int)json_array_size(out->kept);
+    bool number[COLUMNS_MAX] = {0};
+    for (int c = 0; c < out->column_count; c++)
+        if (out->columns[c].title) {
+            measure_column(out->kept, &out->columns[c], &width[c], &number[c]);
+            last = c;
+        }
+    for (int r = -1; r < rows; r++) /* -1: the titles */
+        for (int c = 0; c <= last; c++) {
+            const struct column *column = &out->columns[c];
+            if (!column->title)
+                continue;
+            struct buf text;
+            buf_init(&text);
+            if (r < 0)
+                buf_adds(&text, column->title);
+            else
+                add_cell(json_object_get(json_array_get(out->kept, (size_t)r), column->key),
+                         column->decimals, "-", &text);
+            int pad = number[c] ? width[c] : c == last ? 0 : -width[c];
+            printf("%*s%s", pad, text.ptr, c == last ? "\n" : "  ");
+            buf_release(&text);
+        }
+}
+
+/* ---- output ------------------------------------------------------------------------------------
+ */
+
+void output_begin(struct output *out, enum format format, const struct column *columns, int count)
+{
+    *out = (struct output){.format = format, .columns = columns, .column_count = count};
+    if (format == FORMAT_TABLE)
+        out->kept = json_array();
+    else if (format == FORMAT_CSV)
+        print_csv_line(out, NULL);
+    else if (format == FORMAT_JSON)
+        putchar('[');
+}
+
+void output_row(struct output *out, json_t *row)
+{
+    switch (out->format) {
+    case FORMAT_TABLE:
+        json_array_append(out->kept, row);
+        break;
+    case FORMAT_JSON:
+        fputs(out->rows > 0 ? ",\n " : "\n ", stdout);
+        print_json(row, 0);
+        break;
+    case FORMAT_NDJSON:
+        print_json(row, JSON_COMPACT);
+        putchar('\n');
+        break;
+    case FORMAT_CSV:
+        print_csv_line(out, row);
+        break;
+    }
+    out->rows++;
+    json_decref(row);
+}
+
+void output_end(struct output *out)
+{
+    if (out->format == FORMAT_TABLE)
+        print_table(out);
+    else if (out->format == FORMAT_JSON)
+        fputs(out->rows > 0 ? "\n]\n" : "]\n", stdout);
+    json_decref(out->kept);
+    *out = (struct output){0};
+}
+
+void output_object(enum format format, json_t *object)
+{
+    print_json(object, format == FORMAT_JSON ? JSON_INDENT(2) : JSON_COMPACT);
+    putchar('\n');
+    json_decref(object);
+}

@@ -1,0 +1,83 @@
+#include "cmd/cmd.h"
+
+enum { TEXT_CELLS = 32, SVG_CELLS = 256, SVG_SHADES = 8, SVG_PIXELS = 768 };
+
+bool picture_keep(const struct workload *w, int batch_row, int i, int j)
+{
+    int length = w->lengths ? w->lengths[batch_row] : w->seq_len;
+    return i < length && j < length && mask_keep(&w->mask, batch_row, i, j);
+}
+
+/* Kept elements of batch row 0 among rows i0..i1-1 and columns j0..j1-1. */
+static int64_t count_kept(const struct workload *w, int i0, int i1, int j0, int j1)
+{
+    const struct mask *m = &w->mask;
+    int length = w->lengths ? w->lengths[0] : w->seq_len;
+    int64_t kept = 0;
+    if (i1 > length)
+        i1 = length;
+    if (j1 > length)
+        j1 = length;
+    for (int i = i0; i < i1; i++) {
+        const uint64_t *row = m->bits + (size_t)i * (size_t)m->row_words;
+        for (int j = j0, next; j < j1; j = next) {
+            next = (j / 64 + 1) * 64 < j1 ? (j / 64 + 1) * 64 : j1;
+            uint64_t bits = row[j / 64] >> j % 64;
+            if (next - j < 64)
+                bits &= (UINT64_C(1) << (next - j)) - 1;
+            kept += __builtin_popcountll(bits);
+        }
+    }
+    return kept;
+}
+
+/* Which of the shades 0 (nothing) .. shades (all) a cell has: in between only where it is mixed. */
+static int shade(const struct workload *w, int cells, int row, int column, int shades)
+{
+    int64_t s = w->seq_len;
+    int i0 = (int)(row * s / cells), i1 = (int)((row + 1) * s / cells);
+    int j0 = (int)(column * s / cells), j1 = (int)((column + 1) * s / cells);
+    int64_t all = (int64_t)(i1 - i0) * (j1 - j0), kept = count_kept(w, i0, i1, j0, j1);
+    if (kept == 0 || kept == all)
+        return kept == 0 ? 0 : shades;
+    int middle = (int)(kept * shades / all);
+    return middle < 1 ? 1 : middle;
+}
+
+void picture_text(const struct workload *w, struct buf *out)
+{
+    static const char marks[] = ".+#";
+    int cells = w->seq_len < TEXT_CELLS ? w->seq_len : TEXT_CELLS;
+    for (int row = 0; row < cells; row++) {
+        for (int column = 0; column < cells; column++)
+            buf_addf(out, "%s%c", column > 0 ? " " : "", marks[shade(w, cells, row, column, 2)]);
+        buf_adds(out, "\n");
+    }
+}
+
+/* One rectangle for each run of equal cells in a row. */
+void picture_svg(const struct workload *w, struct buf *out)
+{
+    int cells = w->seq_len < SVG_CELLS ? w->seq_len : SVG_CELLS;
+    buf_addf(out,
+             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
+             "viewBox=\"0 0 %d %d\" shape-rendering=\"crispEdges\">\n<title>",
+             SVG_PIXELS, SVG_PIXELS, cells, cells);
+    mask_text(&w->mask_spec, out);
+    buf_addf(out,
+             ", %d x %d</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#f4f4f4\"/>\n"
+             "<g fill=\"#1f4e79\">\n",
+             w->seq_len, w->seq_len, cells, cells);
+    for (int row = 0; row < cells; row++)
+        for (int column = 0, end; column < cells; column = end) {
+            int level = shade(w, cells, row, column, SVG_SHADES);
+            for (end = column + 1; end < cells; end++)
+                if (shade(w, cells, row, end, SVG_SHADES) != level)
+                    break;
+            if (level > 0)
+                buf_addf(out,
+                         "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"1\" opacity=\"%.3g\"/>\n",
+                         column, row, end - column, (double)level / SVG_SHADES);
+        }
+    buf_adds(out, "</g>\n</svg>\n");
+}

@@ -1,0 +1,210 @@
+#include "cmd/cmd.h"
+
+#include <math.h>
+
+json_t *workload_json(const struct workload *w, enum target_kind target)
+{
+    struct buf mask;
+    buf_init(&mask);
+    mask_text(&w->mask_spec, &mask);
+    json_t *object = json_pack("{si si ss si si si si sf ss ss}", "batch", w->batch, "seq_len",
+                               w->seq_len, "mask", mask.ptr, "heads", w->heads, "head_size",
+                               w->head_size, "ffn", w->ffn, "layers", w->layers, "eps", w->eps,
+                               "dtype", dtypes[w->dtype].name, "target", target_names[target]);
+    json_t *lengths = w->lengths ? json_array() : json_null();
+    for (int b = 0; w->lengths && b < w->batch; b++)
+        json_array_append_new(lengths, json_integer(w->lengths[b]));
+    json_object_set_new(object, "lengths", lengths);
+    buf_release(&mask);
+    return object;
+}
+
+static double us_per_layer(const struct workload *w, double ms)
+{
+    return 1e3 * ms / w->layers;
+}
+
+static bool plan_handwritten(int value)
+{
+    struct plan p = plan_from_value((unsigned)value);
+    return p.handwritten && plan_has_attention_segment(p);
+}
+
+/* Lists of segments, implementations, schedules and times run in parallel. */
+static json_t *best_json(const struct workload *w, const struct db_best *b)
+{
+    if (b->value < 0)
+        return json_null();
+    json_t *implementations = json_array(), *schedules = json_array(), *times = json_array();
+    for (int i = 0; i < b->choice_count; i++) {
+        json_array_append_new(implementations, json_string(b->choices[i].impl));
+        json_array_append_new(schedules, json_string(b->choices[i].schedule));
+        json_array_append_new(times, json_number(1e3 * b->choice_ms[i]));
+    }
+    return json_pack("{si so sb so so so so so so so sb}", "value", b->value, "segments",
+                     plan_segments_json(plan_from_value((unsigned)b->value)), "handwritten",
+                     plan_handwritten(b->value), "implementation", implementations, "schedule",
+                     schedules, "median_us", times, "median_ms", json_number(b->median_ms),
+                     "ci_low_ms", json_number(b->ci_low_ms), "ci_high_ms",
+                     json_number(b->ci_high_ms), "us_per_layer",
+                     json_number(us_per_layer(w, b->median_ms)), "predicted", 0);
+}
+
+static json_t *report_json(const struct workload *w, enum target_kind target,
+                           const struct tune_report *r)
+{
+    double unfused = r->unfused.median, first = r->first_version.median;
+    json_t *trials =
+        json_pack("{si si si si si}", "new", r->new_trials, "total", r->total_trials, "failed",
+                  r->failed_trials, "censored", r->censored_trials, "space", r->space);
+    json_t *model = json_pack("{so so}", "spearman", json_number(r->model_spearman),
+                              "expected_faster_share", json_number(r->expected_faster_share));
+    return json_pack("{so so so so so so so so so so}", "workload", workload_json(w, target),
+                     "best", best_json(w, &r->best), "unfused_ms", json_number(unfused),
+                     "first_version_ms", json_number(first), "speedup_over_unfused",
+                     json_number(unfused / r->best.median_ms), "speedup_over_41115",
+                     json_number(first / r->best.median_ms), "trials", trials, "model", model,
+                     "stopped_by", r->stopped_by ? json_string(r->stopped_by) : json_null(),
+                     "seconds", json_number(r->seconds));
+}
+
+/* ---- CSV: one line -----------------------------------------------------------------------------
+ */
+
+static const struct column columns[] = {
+    {"value", NULL, 0},       {"fused", NULL, 0},
+    {"handwritten", NULL, 0}, {"median_ms", NULL, 0},
+    {"ci_low_ms", NULL, 0},   {"ci_high_ms", NULL, 0},
+    {"unfused_ms", NULL, 0},  {"first_version_ms", NULL, 0},
+    {"trials_new", NULL, 0},  {"trials_total", NULL, 0},
+    {"space", NULL, 0},       {"stopped_by", NULL, 0},
+};
+
+static void print_csv(const struct tune_report *r)
+{
+    const struct db_best *b = &r->best;
+    struct output out;
+    struct buf fused;
+    buf_init(&fused);
+    if (b->value >= 0)
+        plan_fused_text(plan_from_value((unsigned)b->value), &fused);
+    output_begin(&out, FORMAT_CSV, columns, ARRAY_LEN(columns));
+    if (b->value >= 0)
+        output_row(&out,
+                   json_pack("{si ss sb so so so so so si si si ss*}", "value", b->value, "fused",
+                             fused.ptr, "handwritten", plan_handwritten(b->value), "median_ms",
+                             json_number(b->median_ms), "ci_low_ms", json_number(b->ci_low_ms),
+                             "ci_high_ms", json_number(b->ci_high_ms), "unfused_ms",
+                             json_number(r->unfused.median), "first_version_ms",
+                             json_number(r->first_version.median), "trials_new", r->new_trials,
+                             "trials_total", r->total_trials, "space", r->space, "stopped_by",
+                             r->stopped_by));
+    output_end(&out);
+    buf_release(&fused);
+}
+
+/* ---- for people --------------------------------------------------------------------------------
+ */
+
+static void print_segments(const struct db_best *b)
+{
+    static const struct column segment_columns[] = {
+        {"ops", "ops", 0},
+        {"impl", "implementation", 0},
+        {"us", "alone, us", 1},
+        {"operators", "operators", 0},
+    };
+    struct output out;
+    output_begin(&out, FORMAT_TABLE, segment_columns, ARRAY_LEN(segment_columns));
+    for (int i = 0; i < b->choice_count; i++) {
+        const struct db_choice *c = &b->choices[i];
+        struct buf names, impl;
+        char range[32];
+        buf_init(&names);
+        buf_init(&impl);
+        segment_describe((struct segment){(int8_t)c->first, (int8_t)c->last}, &names);
+        buf_addf(&impl, "%s%s%s", c->impl, c->schedule[0] ? " " : "", c->schedule);
+        snprintf(range, sizeof(range), c->first == c->last ? "%d" : "%d-%d", c->first, c->last);
+        output_row(&out, json_pack("{ss ss so ss}", "ops", range, "impl", impl.ptr, "us",
+                                   json_number(1e3 * b->choice_ms[i]), "operators", names.ptr));
+        buf_release(&names);
+        buf_release(&impl);
+    }
+    output_end(&out);
+}
+
+/* Disjoint intervals are a difference, all else is a tie. */
+static void print_rival(const char *name, const struct interval *rival, const struct db_best *best)
+{
+    if (!isfinite(rival->median))
+        return;
+    printf("%-12s %.3f ms", name, rival->median);
+    if (isfinite(rival->low))
+        printf(" [%.3f, %.3f]", rival->low, rival->high);
+    bool tie =
+        isfinite(rival->low) && rival->low <= best->ci_high_ms && best->ci_low_ms <= rival->high;
+    if (tie)
+        printf(": a tie, the intervals overlap\n");
+    else
+        printf(": the best plan is %.2f times as fast\n", rival->median / best->median_ms);
+}
+
+static void print_counts(const struct tune_report *r)
+{
+    printf("%-12s %d of %d plans", "measured", r->total_trials, r->space);
+    if (r->new_trials < r->total_trials)
+        printf(", %d of them now", r->new_trials);
+    if (r->failed_trials > 0)
+        printf(", %d failed", r->failed_trials);
+    if (r->censored_trials > 0)
+        printf(", %d stopped early as hopeless", r->censored_trials);
+    putchar('\n');
+}
+
+static void print_model(const struct tune_report *r)
+{
+    if (isfinite(r->expected_faster_share))
+        printf("%-12s expects %.0f of the plans not measured to be faster", "model",
+               r->expected_faster_share * r->space);
+    if (isfinite(r->expected_faster_share) && isfinite(r->model_spearman))
+        printf("; rank correlation on held-out plans %.2f", r->model_spearman);
+    if (isfinite(r->expected_faster_share))
+        putchar('\n');
+}
+
+static void print_text(const struct workload *w, enum target_kind target,
+                       const struct tune_report *r)
+{
+    const struct db_best *b = &r->best;
+    struct buf key;
+    buf_init(&key);
+    workload_text(w, &key);
+    printf("%-12s %s on %s\n", "workload", key.ptr, target_names[target]);
+    if (b->value >= 0) {
+        printf("%-12s %d\n\n", "best plan", b->value);
+        print_segments(b);
+        printf("\n%-12s %.3f ms [%.3f, %.3f] for %d layers, %.1f us a layer%s\n", "time",
+               b->median_ms, b->ci_low_ms, b->ci_high_ms, w->layers, us_per_layer(w, b->median_ms),
+               b->final ? "" : " (not yet compared side by side)");
+        print_rival("unfused", &r->unfused, b);
+        print_rival("41115", &r->first_version, b);
+    } else {
+        printf("%-12s none: no plan ran\n", "best plan");
+    }
+    print_counts(r);
+    print_model(r);
+    if (r->stopped_by)
+        printf("%-12s %s, after %.0f s\n", "stopped by", r->stopped_by, r->seconds);
+    buf_release(&key);
+}
+
+void report_print(const struct options *o, const struct workload *w, enum target_kind target,
+                  const struct tune_report *r)
+{
+    if (o->format == FORMAT_TABLE)
+        print_text(w, target, r);
+    else if (o->format == FORMAT_CSV)
+        print_csv(r);
+    else
+        output_object(o->format, report_json(w, target, r));
+}

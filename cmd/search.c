@@ -1,0 +1,113 @@
+#include "cmd/cmd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int find_strategy(const char *name, const struct strategy **out, struct status *st)
+{
+    enum { STRATEGIES_MAX = 32 };
+    const char *names[STRATEGIES_MAX];
+    struct buf all;
+    *out = strategy_find(name);
+    if (*out)
+        return 0;
+    buf_init(&all);
+    for (int i = 0; i < strategy_count && i < STRATEGIES_MAX; i++) {
+        names[i] = strategies[i].name;
+        buf_addf(&all, "%s%s", i > 0 ? ", " : "", names[i]);
+    }
+    const char *nearest = nearest_word(name, names, strategy_count);
+    status_set(st, STATUS_USAGE, "unknown strategy '%s'; %s%s%sexpected one of %s", name,
+               nearest ? "did you mean '" : "", nearest ? nearest : "", nearest ? "'? " : "",
+               all.ptr);
+    buf_release(&all);
+    return -1;
+}
+
+/* Lines to stderr; a ticker only where someone watches. */
+static void say(void *ctx, const char *line)
+{
+    const struct options *o = ctx;
+    if (isatty(STDERR_FILENO) && !options_has(o, OPT(QUIET)))
+        fputs("\r\033[K", stderr);
+    note(o, "%s", line);
+}
+
+static void tick(void *ctx, const char *line)
+{
+    (void)ctx;
+    fprintf(stderr, "\r\033[K%.78s", line);
+    fflush(stderr);
+}
+
+static int search(const struct options *o, const struct tune_options *tune_options,
+                  struct session *s, struct status *st)
+{
+    struct tune_report report;
+    if (session_open(o, tune_options->input_seed, s, st) < 0)
+        return -1;
+    int rc = tune(s->bench, s->db, tune_options, &report, st);
+    if (tune_options->tick)
+        fputs("\r\033[K", stderr);
+    if (rc < 0)
+        return -1;
+    report_print(o, &s->workload, s->target.kind, &report);
+    int code = session_stop ? EXIT_INTERRUPTED : report.best.value < 0 ? EXIT_NO_RESULT : 0;
+    if (session_stop)
+        note(o, "interrupted; all results are stored, the same command goes on from here");
+    else if (report.best.value < 0)
+        note(o, "no plan ran; 'fuseplan bench %d' with this workload says why", VALUE_UNFUSED);
+    tune_report_release(&report);
+    return code;
+}
+
+static int run(const struct options *o, struct status *st)
+{
+    struct session s = {.bench = NULL};
+    bool watched = isatty(STDERR_FILENO) && !options_has(o, OPT(QUIET));
+    struct tune_options t = {.search = {.budget = o->budget,
+                                        .time_limit_s = o->time_limit_s,
+                                        .seed = o->seed,
+                                        .quantile = o->quantile,
+                                        .stop = &session_stop},
+                             .notes_init = o->notes_init,
+                             .say = say,
+                             .tick = watched ? tick : NULL,
+                             .ctx = (void *)(uintptr_t)o};
+    if (o->operand_count > 0)
+        return status_set(st, STATUS_USAGE, "unexpected '%s'; a search takes options only",
+                          o->operands[0]);
+    if (find_strategy(o->strategy, &t.search.strategy, st) < 0)
+        return -1;
+    if (plan_parse_range(o->space, &t.search.space_lo, &t.search.space_hi, st) < 0)
+        return status_prefix(st, "--space");
+    int code = search(o, &t, &s, st);
+    session_close(&s);
+    return code;
+}
+
+static void list_strategies(struct buf *out)
+{
+    buf_adds(out, "strategies:\n");
+    for (int i = 0; i < strategy_count; i++)
+        buf_addf(out, "  %-26s %s\n", strategies[i].name, strategies[i].summary);
+}
+
+const struct command cmd_search = {
+    .name = "search",
+    .operands = "",
+    .summary = "Find the fastest plan of a workload",
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(BUDGET) |
+               OPT(TIME_LIMIT) | OPT(STRATEGY) | OPT(QUANTILE) | OPT(JOBS) | OPT(DB),
+    .about = "Builds, verifies and times segments and plans, stores each result as it comes, and\n"
+             "ends at its budget, its time limit or when nothing faster is expected.  What is\n"
+             "stored is never measured again: the same command goes on where it stopped.  Ctrl-C\n"
+             "stores all and prints the best plan so far; a second Ctrl-C ends at once.",
+    .more = list_strategies,
+    .examples = "fuseplan search -b 1 -s 128 -m causal\n"
+                "fuseplan search -b 2 -s 256 -m sliding --budget 64 --time-limit 3m\n"
+                "fuseplan search -b 1 -s 128 -m causal --strategy random --seed 1 --format json",
+    .run = run,
+};

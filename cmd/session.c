@@ -1,0 +1,149 @@
+#include "cmd/cmd.h"
+
+#include <string.h>
+
+volatile sig_atomic_t session_stop;
+
+static void interrupted(int signal)
+{
+    (void)signal;
+    session_stop = 1;
+}
+
+/* SA_RESETHAND: the second signal ends the program at once. */
+static void catch_signals(void)
+{
+    struct sigaction action = {.sa_handler = interrupted, .sa_flags = (int)SA_RESETHAND};
+    sigaction(SIGINT, &action, NULL);
+    sigaction(SIGTERM, &action, NULL);
+}
+
+/* ---- the workload ------------------------------------------------------------------------------
+ */
+
+static int set_dtype(const struct options *o, enum target_kind target, struct workload *w,
+                     struct status *st)
+{
+    w->dtype = o->dtype ? dtype_from_name(o->dtype) : target_default_dtype(target);
+    if (w->dtype != DTYPE_COUNT)
+        return target_check_dtype(target, w->dtype, st);
+    struct buf names;
+    buf_init(&names);
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        buf_addf(&names, "%s%s", i > 0 ? ", " : "", dtypes[i].name);
+    status_set(st, STATUS_USAGE, "--dtype: '%s' is unknown; expected one of %s", o->dtype,
+               names.ptr);
+    buf_release(&names);
+    return -1;
+}
+
+static int set_lengths(const struct options *o, struct workload *w, struct status *st)
+{
+    if (o->lengths && options_has(o, OPT(AVG_SEQ_LEN)))
+        return status_set(st, STATUS_USAGE,
+                          "--lengths and --avg-seq-len at once; give the lengths or draw them");
+    if (o->lengths)
+        return workload_parse_lengths(w, o->lengths, st);
+    if (options_has(o, OPT(AVG_SEQ_LEN)))
+        return workload_draw_lengths(w, o->avg_seq_len, o->seed, st);
+    return 0;
+}
+
+static int build_mask(const struct options *o, struct workload *w, struct status *st)
+{
+    enum { NPY_HEADER_MAX = 65536 };
+    const char *path = w->mask_spec.path;
+    struct buf npy;
+    buf_init(&npy);
+    size_t most = (size_t)w->batch * (size_t)w->seq_len * (size_t)w->seq_len + NPY_HEADER_MAX;
+    int rc = path ? file_read(path, most, &npy, st) : 0;
+    if (rc == 0)
+        rc = workload_build_mask(w, path ? &npy : NULL, st);
+    if (rc == 0 && w->mask.empty_rows > 0)
+        note(o, "%lld rows of '%s' keep nothing: their attention gives zeros",
+             (long long)w->mask.empty_rows, path ? path : o->mask);
+    buf_release(&npy);
+    return rc;
+}
+
+static int require_shape(const struct options *o, struct status *st)
+{
+    bool batch = options_has(o, OPT(BATCH)), seq_len = options_has(o, OPT(SEQ_LEN));
+    if (batch && seq_len)
+        return 0;
+    return status_set(st, STATUS_USAGE, "no %s given; add %s",
+                      batch     ? "sequence length"
+                      : seq_len ? "batch size"
+                                : "batch size and sequence length",
+                      batch     ? "-s N"
+                      : seq_len ? "-b N"
+                                : "-b N and -s N");
+}
+
+int workload_from_options(const struct options *o, bool build, struct target_name *target,
+                          struct workload *w, struct status *st)
+{
+    workload_init(w);
+    if (require_shape(o, st) < 0 || target_parse(o->target, target, st) < 0 ||
+        set_dtype(o, target->kind, w, st) < 0)
+        return -1;
+    w->batch = o->batch;
+    w->seq_len = o->seq_len;
+    w->heads = o->heads;
+    w->head_size = o->head_size;
+    w->layers = o->layers;
+    w->ffn = o->ffn;
+    w->eps = o->eps;
+    mask_spec_release(&w->mask_spec);
+    if (mask_parse(o->mask, &w->mask_spec, st) < 0 || set_lengths(o, w, st) < 0 ||
+        workload_check(w, st) < 0)
+        return -1;
+    return build || w->mask_spec.path ? build_mask(o, w, st) : 0;
+}
+
+int study_from_options(const struct options *o, struct db *db, struct target_name *target,
+                       struct workload *w, int64_t *study, struct status *st)
+{
+    if (workload_from_options(o, false, target, w, st) < 0)
+        return -1;
+    struct buf key;
+    buf_init(&key);
+    workload_text(w, &key);
+    int rc = db_study_find(db, key.ptr, target_names[target->kind], study, st);
+    buf_release(&key);
+    return rc;
+}
+
+/* ---- the session -------------------------------------------------------------------------------
+ *
+ * The database comes first: it is cheap to open and wrong paths are common. */
+
+int session_open(const struct options *o, uint64_t input_seed, struct session *s, struct status *st)
+{
+    *s = (struct session){.bench = NULL};
+    catch_signals();
+    if (workload_from_options(o, true, &s->target, &s->workload, st) < 0 ||
+        db_open(o->db, DB_WRITE, &s->db, st) < 0)
+        return -1;
+    struct bench_options options = {.target = s->target,
+                                    .jobs = o->jobs,
+                                    .seed = input_seed,
+                                    .notes_init = o->notes_init,
+                                    .stop = &session_stop};
+    if (bench_open(&options, &s->workload, &s->bench, st) < 0 ||
+        study_open(s->bench, s->db, input_seed, o->notes_init, &s->study, st) < 0)
+        return -1;
+    if (options_has(o, OPT(VERBOSE))) {
+        const struct fingerprint *f = bench_fingerprint(s->bench);
+        note(o, "%s, %s, %d units, %s, %s; database '%s'", f->device, f->capability, f->units,
+             f->compiler, f->libraries, db_path(s->db));
+    }
+    return 0;
+}
+
+void session_close(struct session *s)
+{
+    bench_close(s->bench);
+    db_close(s->db);
+    workload_release(&s->workload);
+}

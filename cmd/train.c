@@ -1,0 +1,103 @@
+#include "cmd/cmd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { DATA_MAX_BYTES = 64 << 20 }; /* a million lines */
+
+static const struct column columns[] = {
+    {"name", "model", 0},         {"plans", "plans", 0},        {"threshold_ms", "threshold ms", 3},
+    {"spearman", "spearman", 3},  {"top1_regret", "regret", 4}, {"auc", "auc", 3},
+    {"recall_best", "recall", 3}, {"features", "features", 0},
+};
+
+static void print(const struct options *o, const char *name, const char *features,
+                  const struct learned *l)
+{
+    struct output out;
+    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+    output_row(&out,
+               json_pack("{ss si so so so so so ss}", "name", name, "plans", l->report.count,
+                         "threshold_ms", json_number(model_threshold_ms(l->model)), "spearman",
+                         json_number(l->report.spearman), "top1_regret",
+                         json_number(l->report.top1_regret), "auc", json_number(l->report.auc),
+                         "recall_best", json_number(l->report.recall_best), "features", features));
+    output_end(&out);
+}
+
+static int learn_file(const struct options *o, struct db *db, struct learned *out,
+                      struct status *st)
+{
+    const struct model_options options = {
+        .features = FEATURES_BITS, .seed = o->seed, .quantile = o->quantile};
+    unsigned *values = NULL;
+    double *ms = NULL;
+    struct buf text;
+    int count = 0, rc = -1;
+    buf_init(&text);
+    if (file_read(o->data, DATA_MAX_BYTES, &text, st) == 0 &&
+        model_data_parse(o->data, text.ptr, text.len, &values, &ms, &count, st) == 0) {
+        struct model_data data = {.count = count, .values = values, .ms = ms};
+        rc = model_learn(db, 0, o->name, &options, &data, NULL, out, st);
+    }
+    buf_release(&text);
+    free(values);
+    free(ms);
+    return rc;
+}
+
+static int learn_workload(const struct options *o, struct db *db, struct learned *out,
+                          struct status *st)
+{
+    const struct model_options options = {
+        .features = FEATURES_PLAN, .seed = o->seed, .quantile = o->quantile};
+    struct target_name target;
+    struct workload w;
+    int64_t study;
+    int rc = -1;
+    if (study_from_options(o, db, &target, &w, &study, st) == 0)
+        rc = study_learn(db, study, target.kind, &options, out, st);
+    workload_release(&w);
+    return rc;
+}
+
+static int run(const struct options *o, struct status *st)
+{
+    bool workload = options_has(o, OPT(BATCH) | OPT(SEQ_LEN));
+    if (o->operand_count > 0)
+        return status_set(st, STATUS_USAGE, "unexpected '%s'; name a file with --data",
+                          o->operands[0]);
+    if ((o->data != NULL) == workload)
+        return status_set(st, STATUS_USAGE, "%s; give --data FILE or a workload with -b, -s and -m",
+                          workload ? "a file and a workload at once" : "nothing to train on");
+    struct learned learned = {.model = NULL};
+    struct db *db;
+    int rc = db_open(o->db, workload ? DB_READ : DB_WRITE, &db, st);
+    if (rc == 0 && workload) { /* only now, so that no database is made where there is none */
+        db_close(db);
+        rc = db_open(o->db, DB_WRITE, &db, st);
+    }
+    if (rc == 0)
+        rc = workload ? learn_workload(o, db, &learned, st) : learn_file(o, db, &learned, st);
+    if (rc == 0)
+        print(o, workload ? STUDY_MODEL : o->name, workload ? "plan" : "bits", &learned);
+    learned_release(&learned);
+    db_close(db);
+    return rc;
+}
+
+const struct command cmd_train = {
+    .name = "train",
+    .operands = "",
+    .summary = "Train the model of a workload, or one from a file of times",
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(DATA) | OPT(NAME) | OPT(QUANTILE) | OPT(DB),
+    .about = "A file has lines such as '1111100011001100   54.524'.  With a workload the plans\n"
+             "stored for it are the data.  The figures are those on plans held out: rank\n"
+             "correlation, how much slower the plan is that the model would choose, the area\n"
+             "under the classifier's curve, and how many of the best 1 % it finds.",
+    .examples = "fuseplan train --data train_data_xgboost.txt\n"
+                "fuseplan train --data gpu.txt --name gpu --quantile 0.05\n"
+                "fuseplan train -b 1 -s 128 -m causal",
+    .run = run,
+};

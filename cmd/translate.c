@@ -1,0 +1,102 @@
+#include "cmd/cmd.h"
+
+#include <stdlib.h>
+
+static const struct column columns[] = {
+    {"value", NULL, 0}, {"bits", NULL, 0},        {"canonical", NULL, 0},
+    {"pos0", NULL, 0},  {"handwritten", NULL, 0}, {"fused", NULL, 0},
+};
+
+static json_t *value_json(unsigned value)
+{
+    struct plan p = plan_from_value(value);
+    struct buf fused;
+    char bits[17] = "";
+    for (int i = 0; i < 16; i++)
+        bits[i] = (char)('0' + (value >> (15 - i) & 1));
+    buf_init(&fused);
+    plan_fused_text(p, &fused);
+    json_t *row = json_pack("{si ss si si sb ss so}", "value", (int)value, "bits", bits,
+                            "canonical", (int)plan_canonical(value), "pos0", (int)(value >> 15),
+                            "handwritten", p.handwritten && plan_has_attention_segment(p), "fused",
+                            p.fused ? fused.ptr : "", "segments", plan_segments_json(p));
+    buf_release(&fused);
+    return row;
+}
+
+static void print_range(const struct options *o, struct output *out, unsigned lo, unsigned hi)
+{
+    struct buf lines;
+    buf_init(&lines);
+    for (unsigned value = lo; value <= hi; value++) {
+        if (o->format != FORMAT_TABLE) {
+            output_row(out, value_json(value));
+            continue;
+        }
+        plan_translate(value, &lines);
+        buf_adds(&lines, "\n");
+    }
+    fwrite(lines.ptr, 1, lines.len, stdout);
+    buf_release(&lines);
+}
+
+static int check_operands(const struct options *o, struct status *st)
+{
+    if (o->segments && o->operand_count > 0)
+        return status_set(st, STATUS_USAGE, "--segments and the value '%s' at once; give one",
+                          o->operands[0]);
+    if (!o->segments && options_has(o, OPT(HANDWRITTEN)))
+        return status_set(st, STATUS_USAGE,
+                          "--handwritten goes with --segments; a value's first "
+                          "binary digit says it already");
+    if (!o->segments && o->operand_count == 0)
+        return status_set(st, STATUS_USAGE,
+                          "no value; give one from 0 to 65535, 16 binary digits, "
+                          "a range lo..hi or --segments");
+    return 0;
+}
+
+/* All is checked before anything is printed. */
+static int run(const struct options *o, struct status *st)
+{
+    struct plan p;
+    unsigned lo, hi;
+    if (check_operands(o, st) < 0)
+        return -1;
+    if (o->segments && plan_parse_segments(o->segments, options_has(o, OPT(HANDWRITTEN)), &p, st))
+        return -1;
+    for (int i = 0; i < o->operand_count; i++)
+        if (plan_parse_range(o->operands[i], &lo, &hi, st) < 0)
+            return -1;
+
+    struct output out;
+    if (o->format != FORMAT_TABLE)
+        output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+    if (o->segments)
+        print_range(o, &out, plan_value(p), plan_value(p));
+    for (int i = 0; i < o->operand_count; i++) {
+        plan_parse_range(o->operands[i], &lo, &hi, st);
+        print_range(o, &out, lo, hi);
+    }
+    if (o->format != FORMAT_TABLE)
+        output_end(&out);
+    return EXIT_SUCCESS;
+}
+
+const struct command cmd_translate = {
+    .name = "translate",
+    .operands = "VALUE...",
+    .summary = "Say which operators a fusion mask fuses, or which mask fuses these",
+    .options = OPTS_COMMON | OPT(SEGMENTS) | OPT(HANDWRITTEN),
+    .about =
+        "A VALUE is a number from 0 to 65535, 0x and hexadecimal digits, 0b and binary digits,\n"
+        "exactly 16 binary digits, a range lo..hi, or all.  For each one line is printed:\n"
+        "value, first bit, number of fused segments, then start and end of each, counted in\n"
+        "bits 1..15; operator = bit - 1.",
+    .examples = "fuseplan translate 6826\n"
+                "fuseplan translate 0001101010101010\n"
+                "fuseplan translate 0..65535\n"
+                "fuseplan translate --segments 2-6,8-9 --handwritten\n"
+                "fuseplan translate 41115 --format json",
+    .run = run,
+};
