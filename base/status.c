@@ -33,18 +33,17 @@ int status_set(struct status *st, enum status_code code, const char *fmt, ...)
 
 int status_prefix(struct status *st, const char *fmt, ...)
 {
-    char old[sizeof(st->message)], front[sizeof(st->message)];
+    char old[sizeof(st->message)];
     memcpy(old, st->message, sizeof(old));
     va_list args;
     va_start(args, fmt);
-    vsnprintf(front, sizeof(front), fmt, args);
+    vsnprintf(st->message, sizeof(st->message), fmt, args);
     va_end(args);
 
-    size_t cap = sizeof(st->message), len = strlen(front);
-    if (len > cap - 1)
-        len = cap - 1;
-    memcpy(st->message, front, len);
-    snprintf(st->message + len, cap - len, ": %s", old);
+    size_t len = strlen(st->message);
+    strncat(st->message, ": ", sizeof(st->message) - len - 1);
+    len = strlen(st->message);
+    strncat(st->message, old, sizeof(st->message) - len - 1);
     return -1;
 }
 
