@@ -3,7 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum { ROW_FACTOR = 8 }; /* a row's tolerance in the tensor's */
+enum {
+    ROW_FACTOR = 8,             /* a row's tolerance in the tensor's */
+    PARALLEL_ELEMENTS = 1 << 17 /* with fewer, starting threads takes longer than comparing */
+};
 
 /* Squared norms over the elements that count. */
 struct norms {
@@ -72,7 +75,7 @@ struct oracle_error oracle_compare(const struct workload *w, int tensor, const f
 {
     int64_t columns = columns_of(w, tensor), rows = tensor_elements(tensor, w) / columns;
     struct norms *norms = mem_alloc((size_t)rows, sizeof(*norms)), all = {.elements = 0};
-#pragma omp parallel for
+#pragma omp parallel for if (rows * columns > PARALLEL_ELEMENTS)
     for (int64_t row = 0; row < rows; row++)
         norms[row] = row_norms(w, tensor, row, out, ref);
     for (int64_t row = 0; row < rows; row++) {

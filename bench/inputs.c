@@ -3,7 +3,11 @@
 #include <math.h>
 #include <string.h>
 
-enum { ARRAY_X = 15, ARRAYS_PER_LAYER = 16 };
+enum {
+    ARRAY_X = 15,
+    ARRAYS_PER_LAYER = 16,
+    PARALLEL_ELEMENTS = 1 << 17 /* with fewer, starting threads takes longer than drawing */
+};
 
 /* Rounds to nearest, ties to even, dropping low bits of the 23 of the fraction. */
 static float drop_fraction_bits(float value, int dropped)
@@ -48,7 +52,7 @@ static void draw(enum dtype dtype, uint64_t seed, uint64_t array, double middle,
 {
     uint64_t first = seed + (array << 40);
     float (*round)(float) = rounded[dtype];
-#pragma omp parallel for
+#pragma omp parallel for if (n > PARALLEL_ELEMENTS)
     for (int64_t i = 0; i < n; i++) {
         double unit = (double)(splitmix64(first + (uint64_t)i) >> 11) * 0x1p-53;
         out[i] = round((float)(middle + (2 * unit - 1) * range));

@@ -14,6 +14,8 @@ struct span {
  * 8 bytes stay in the first-level cache. */
 enum { SPAN_ROWS = 4, TILE_COLUMNS = 64 };
 
+enum { PARALLEL_MULTIPLICATIONS = 1 << 20 };
+
 struct layer {
     const struct workload *w;
     const float *const *weight;
@@ -292,6 +294,13 @@ static struct span *cut_rows(const struct workload *w, int *count)
     return spans;
 }
 
+/* A layer of few multiplications is computed sooner than threads start. */
+static int threads_for(const struct workload *w)
+{
+    int64_t multiplications = workload_tokens(w) * weight_elements(WEIGHT_WQKV, w);
+    return multiplications > PARALLEL_MULTIPLICATIONS ? omp_get_num_procs() : 1;
+}
+
 void oracle_layer_run(const struct workload *w, const double *x, const float *const *weight,
                       int threads, struct oracle_layer *out)
 {
@@ -306,8 +315,10 @@ void oracle_layer_run(const struct workload *w, const double *x, const float *co
                (size_t)spans[i].count * (size_t)workload_hidden(w) * sizeof(*row));
     }
 
+    if (threads == 0)
+        threads = threads_for(w);
     for (int op = 0; op < OP_COUNT; op++) {
-#pragma omp parallel for schedule(dynamic) num_threads(threads > 0 ? threads : omp_get_num_procs())
+#pragma omp parallel for schedule(dynamic) num_threads(threads)
         for (int i = 0; i < count; i++)
             operators[op](&l, spans[i]);
     }

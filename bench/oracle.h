@@ -17,7 +17,7 @@ struct oracle_layer {
 
 /* Allocates and computes all 16 tensors of a layer from its input x (B,S,D) and weights (the
  * chain's order and shapes, as stored, so already rounded to the workload's type).  w's mask must
- * be built.  threads: how many to use; 0: all cores; the result does not depend on it. */
+ * be built.  threads: how many to use; 0: as many as pay; the result does not depend on it. */
 void oracle_layer_run(const struct workload *w, const double *x, const float *const *weight,
                       int threads, struct oracle_layer *out);
 void oracle_layer_release(struct oracle_layer *l);
