@@ -7,6 +7,7 @@
 symbol: .incbin path; \
 symbol##_end: .byte 0;
 CPU_KERNELS(X)
+CPU_PROGRAM(X)
 #undef X
 
     .section .note.GNU-stack, "", %progbits

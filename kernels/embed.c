@@ -3,6 +3,7 @@
 
 #define X(symbol, name, path) extern const char symbol[], symbol##_end[];
 CPU_KERNELS(X)
+CPU_PROGRAM(X)
 #undef X
 
 int kernel_files(enum target_kind target, const struct kernel_file **out)
@@ -21,4 +22,14 @@ int kernel_files(enum target_kind target, const struct kernel_file **out)
         cpu[i].len = (size_t)(end[i] - cpu[i].text);
     *out = target == TARGET_CPU ? cpu : NULL;
     return target == TARGET_CPU ? (int)ARRAY_LEN(cpu) : 0;
+}
+
+const struct kernel_file *kernel_program(enum target_kind target)
+{
+    static struct kernel_file cpu;
+#define X(symbol, name, path)                                                                      \
+    cpu = (struct kernel_file){name, symbol, (size_t)(symbol##_end - symbol)};
+    CPU_PROGRAM(X)
+#undef X
+    return target == TARGET_CPU ? &cpu : NULL;
 }

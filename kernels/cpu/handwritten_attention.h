@@ -27,17 +27,14 @@ enum { FP_GROUP_TILE = 2 };
 /* One group of query rows and the thread's scratch for it. */
 struct fp_group {
     int b, head, block, row, rows; /* row: the first, in the batch row; rows <= 16 */
-    int keys;                      /* gathered */
+    int keys;                      /* that at least one row keeps */
     fp_group_f *query;             /* (W) scaled by 1/sqrt(W) */
     fp_group_f *scores;            /* (keys), later exp(score - maximum) */
     fp_group_f *context;           /* (W) */
-    float *key, *value;            /* (keys,W) */
+    const float *key, *value;      /* (keys,W): in place where they are neighbours, else gathered */
+    int *rows_of_keys;             /* (keys) */
+    float *gathered;               /* room for 2x(keys,W) */
 };
-
-FP_TEMPLATE int fp_group_list(const struct fp_args *a, const struct fp_group *g)
-{
-    return (a->mask.lists > 1 ? g->b * a->mask.blocks : 0) + g->block;
-}
 
 /* The first element of row `row` of the group's head in q, k or v (part 0, 1, 2). */
 FP_TEMPLATE const float *fp_group_row(const struct fp_args *a, const struct fp_group *g,
@@ -78,12 +75,11 @@ FP_TEMPLATE fp_group_f fp_group_mask(const struct fp_group_words *w, int c)
     return (fp_group_f)(masked & 0xff800000u);
 }
 
-/* Copies the keys and values that the group needs; scores get 0 or minus infinity by the mask. */
-FP_TEMPLATE void fp_group_gather(const struct fp_args *a, struct fp_group *g, const float *qkv)
+/* Lists the keys that the group needs; scores get 0 or minus infinity by the mask. */
+FP_TEMPLATE void fp_group_list_keys(const struct fp_args *a, struct fp_group *g)
 {
     const struct fp_blocks *m = &a->mask;
-    int list = fp_group_list(a, g), width = a->head_size;
-    size_t bytes = (size_t)width * sizeof(float);
+    int list = (m->lists > 1 ? g->b * m->blocks : 0) + g->block;
     g->keys = 0;
     for (int e = m->start[list]; e < m->start[list + 1]; e++) {
         const uint64_t *words = m->bits[e] < 0 ? NULL : m->words + (size_t)m->bits[e] * FP_BLOCK;
@@ -92,25 +88,48 @@ FP_TEMPLATE void fp_group_gather(const struct fp_args *a, struct fp_group *g, co
         if (words)
             lanes = fp_group_words(g, words);
         for (; left != 0; left &= left - 1) {
-            int c = __builtin_ctzll(left), row = m->key_block[e] * FP_BLOCK + c;
-            memcpy(g->key + (size_t)g->keys * width, fp_group_row(a, g, qkv, 1, row), bytes);
-            memcpy(g->value + (size_t)g->keys * width, fp_group_row(a, g, qkv, 2, row), bytes);
+            int c = __builtin_ctzll(left);
+            g->rows_of_keys[g->keys] = m->key_block[e] * FP_BLOCK + c;
             g->scores[g->keys++] = words ? fp_group_mask(&lanes, c) : (fp_group_f){0};
         }
     }
 }
 
+FP_TEMPLATE void fp_group_gather(const struct fp_args *a, struct fp_group *g, const float *qkv)
+{
+    int width = a->head_size, first = g->keys > 0 ? g->rows_of_keys[0] : 0;
+    g->key = fp_group_row(a, g, qkv, 1, first);
+    g->value = fp_group_row(a, g, qkv, 2, first);
+    int i = 0;
+    while (i < g->keys && g->rows_of_keys[i] == first + i)
+        i++;
+    if (i == g->keys)
+        return;
+    float *key = g->gathered, *value = g->gathered + (size_t)g->keys * width;
+    for (i = 0; i < g->keys; i++) {
+        ptrdiff_t from = (ptrdiff_t)(g->rows_of_keys[i] - first) * width;
+        size_t to = (size_t)i * width;
+#pragma omp simd
+        for (int w = 0; w < width; w++) {
+            key[to + w] = g->key[from + w];
+            value[to + w] = g->value[from + w];
+        }
+    }
+    g->key = key;
+    g->value = value;
+}
+
 FP_TEMPLATE void fp_group_load_query(const struct fp_args *a, const struct fp_group *g,
                                      const float *qkv)
 {
-    float scale = 1.0f / sqrtf((float)a->head_size);
-    const float *q = fp_group_row(a, g, qkv, 0, g->row);
-    for (int w = 0; w < a->head_size; w++) {
-        fp_group_f x = {0};
-        for (int r = 0; r < g->rows; r++)
-            x[r] = q[(size_t)r * a->head_size + w] * scale;
-        g->query[w] = x;
-    }
+    int width = a->head_size;
+    float scale = 1.0f / sqrtf((float)width);
+    if (g->rows < FP_GROUP)
+        memset(g->query, 0, (size_t)width * sizeof(*g->query));
+    fp_transpose(g->rows, width, fp_group_row(a, g, qkv, 0, g->row), (size_t)width,
+                 (float *)g->query, FP_GROUP);
+    for (int w = 0; w < width; w++)
+        g->query[w] *= scale;
 }
 
 /* out[i] += sum over c of m[i*row + c*col] * x[c], i = 0..count-1, in registers. */
@@ -162,12 +181,14 @@ FP_TEMPLATE void fp_group_softmax(const struct fp_group *g, float scale[FP_GROUP
 FP_TEMPLATE void fp_group_store(const struct fp_args *a, const struct fp_group *g,
                                 const float scale[FP_GROUP], float *out)
 {
-    for (int r = 0; r < g->rows; r++) {
-        size_t row = (size_t)g->b * a->seq_len + g->row + r;
-        float *to = out + (row * a->heads + g->head) * a->head_size;
-        for (int w = 0; w < a->head_size; w++)
-            to[w] = g->context[w][r] * scale[r];
-    }
+    size_t row = (size_t)g->b * a->seq_len + g->row;
+    float *context = (float *)g->context;
+    for (int w = 0; w < a->head_size; w++)
+#pragma omp simd
+        for (int r = 0; r < FP_GROUP; r++)
+            context[w * FP_GROUP + r] *= scale[r];
+    fp_transpose(a->head_size, g->rows, context, FP_GROUP,
+                 out + (row * a->heads + g->head) * a->head_size, (size_t)fp_hidden(a));
 }
 
 FP_TEMPLATE void fp_group_run(const struct fp_args *a, struct fp_group *g, const float *qkv,
@@ -175,6 +196,7 @@ FP_TEMPLATE void fp_group_run(const struct fp_args *a, struct fp_group *g, const
 {
     int width = a->head_size;
     fp_group_load_query(a, g, qkv);
+    fp_group_list_keys(a, g);
     fp_group_gather(a, g, qkv);
     fp_group_product(g->keys, width, g->key, (size_t)width, 1, g->query, g->scores);
     float scale[FP_GROUP];
@@ -187,19 +209,20 @@ FP_TEMPLATE void fp_group_run(const struct fp_args *a, struct fp_group *g, const
 /* qkv 3x(B,H,S,W) to out (B,S,D). */
 FP_TEMPLATE void fp_handwritten_attention(const struct fp_args *a, const float *qkv, float *out)
 {
-    int blocks = a->mask.blocks, heads = a->batch * a->heads, width = a->head_size;
-    size_t keys = (size_t)blocks * FP_BLOCK, lanes = (size_t)(2 * width) * FP_GROUP;
+    int blocks = a->mask.blocks, heads = a->batch * a->heads;
+    size_t width = (size_t)a->head_size, keys = (size_t)blocks * FP_BLOCK;
+    size_t lanes = (2 * width + keys) * FP_GROUP, gathered = 2 * keys * width;
 #pragma omp for schedule(dynamic) nowait
     for (int i = 0; i < blocks * heads; i++) {
-        float *scratch = fp_scratch(lanes + keys * FP_GROUP + 2 * keys * (size_t)width);
+        float *scratch = fp_scratch(lanes + gathered + keys);
         struct fp_group g = {.b = i % heads / a->heads,
                              .head = i % a->heads,
                              .block = blocks - 1 - i / heads, /* long rows of a causal mask first */
                              .query = (fp_group_f *)scratch,
                              .context = (fp_group_f *)scratch + width,
                              .scores = (fp_group_f *)scratch + 2 * width,
-                             .key = scratch + lanes + keys * FP_GROUP,
-                             .value = scratch + lanes + keys * FP_GROUP + keys * (size_t)width};
+                             .gathered = scratch + lanes,
+                             .rows_of_keys = (int *)(scratch + lanes + gathered)};
         int end = fp_min((g.block + 1) * FP_BLOCK, fp_length(a, g.b));
         for (g.row = g.block * FP_BLOCK; g.row < end; g.row += FP_GROUP) {
             g.rows = fp_min(FP_GROUP, end - g.row);

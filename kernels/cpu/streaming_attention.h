@@ -122,14 +122,15 @@ FP_TEMPLATE struct fp_head_rows fp_add_bias(struct fp_head_rows in, int rows, in
 FP_TEMPLATE void fp_stream_begin(struct fp_head_rows query, int rows, int width,
                                  const struct fp_stream_state *s)
 {
-    float scale = 1.0f / sqrtf((float)width);
-    for (int w = 0; w < width; w++) {
-        for (int r = 0; r < rows; r++)
-            s->query[w * FP_BLOCK + r] = query.data[r * query.stride + w] * scale;
-        for (int r = rows; r < FP_BLOCK; r++)
-            s->query[w * FP_BLOCK + r] = 0;
-    }
-    memset(s->context, 0, (size_t)width * FP_BLOCK * sizeof(float));
+    const size_t size = (size_t)width * FP_BLOCK;
+    const float scale = 1.0f / sqrtf((float)width);
+    if (rows < FP_BLOCK)
+        memset(s->query, 0, size * sizeof(float));
+    fp_transpose(rows, width, query.data, query.stride, s->query, FP_BLOCK);
+#pragma omp simd
+    for (size_t i = 0; i < size; i++)
+        s->query[i] *= scale;
+    memset(s->context, 0, size * sizeof(float));
     for (int r = 0; r < FP_BLOCK; r++) {
         s->most[r] = -INFINITY;
         s->sum[r] = 0;
@@ -182,11 +183,14 @@ FP_TEMPLATE void fp_stream_softmax(int keys, int width, const struct fp_stream_s
 FP_TEMPLATE void fp_stream_end(const struct fp_stream_state *s, int rows, int width,
                                struct fp_context out)
 {
-    for (int r = 0; r < rows; r++) {
-        float scale = s->sum[r] > 0 ? 1.0f / s->sum[r] : 0.0f;
-        for (int w = 0; w < width; w++)
-            out.data[(size_t)r * out.stride + w] = s->context[w * FP_BLOCK + r] * scale;
-    }
+    float scale[FP_BLOCK];
+    for (int r = 0; r < FP_BLOCK; r++)
+        scale[r] = s->sum[r] > 0 ? 1.0f / s->sum[r] : 0.0f;
+    for (int w = 0; w < width; w++)
+#pragma omp simd
+        for (int r = 0; r < FP_BLOCK; r++)
+            s->context[w * FP_BLOCK + r] *= scale[r];
+    fp_transpose(width, rows, s->context, FP_BLOCK, out.data, (size_t)out.stride);
 }
 
 FP_TEMPLATE void fp_stream_block(const struct fp_args *a, const struct fp_stream *t,

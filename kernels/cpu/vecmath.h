@@ -1,4 +1,4 @@
-/* exp and GELU as straight-line code that a compiler can vectorise. */
+/* exp and GELU as straight-line code that a compiler can vectorise, and transposition. */
 #ifndef FUSEPLAN_CPU_VECMATH_H
 #define FUSEPLAN_CPU_VECMATH_H
 
@@ -54,6 +54,42 @@ FP_TEMPLATE float fp_erf(float x)
 FP_TEMPLATE float fp_gelu(float x)
 {
     return 0.5f * x * (1.0f + fp_erf(x * 0.70710678118654752f));
+}
+
+typedef float fp_four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef int fp_four_lanes __attribute__((vector_size(16)));
+
+FP_TEMPLATE void fp_transpose_four(const float *in, size_t in_stride, float *out, size_t out_stride)
+{
+    const fp_four_lanes low = {0, 4, 1, 5}, high = {2, 6, 3, 7};
+    const fp_four_lanes left = {0, 1, 4, 5}, right = {2, 3, 6, 7};
+    fp_four r[4], pair[4];
+    for (int i = 0; i < 4; i++)
+        r[i] = *(const fp_four *)(in + i * in_stride);
+    for (int i = 0; i < 2; i++) {
+        pair[i] = __builtin_shuffle(r[2 * i], r[2 * i + 1], low);
+        pair[2 + i] = __builtin_shuffle(r[2 * i], r[2 * i + 1], high);
+    }
+    for (int i = 0; i < 2; i++) {
+        *(fp_four *)(out + 2 * i * out_stride) =
+            __builtin_shuffle(pair[2 * i], pair[2 * i + 1], left);
+        *(fp_four *)(out + (2 * i + 1) * out_stride) =
+            __builtin_shuffle(pair[2 * i], pair[2 * i + 1], right);
+    }
+}
+
+/* out (columns,rows) = in (rows,columns) transposed */
+FP_TEMPLATE void fp_transpose(int rows, int columns, const float *in, size_t in_stride, float *out,
+                              size_t out_stride)
+{
+    int fours = rows / 4 * 4, across = columns / 4 * 4;
+    for (int i = 0; i < fours; i += 4)
+        for (int j = 0; j < across; j += 4)
+            fp_transpose_four(in + i * in_stride + j, in_stride, out + j * out_stride + i,
+                              out_stride);
+    for (int i = 0; i < rows; i++)
+        for (int j = i < fours ? across : 0; j < columns; j++)
+            out[j * out_stride + i] = in[i * in_stride + j];
 }
 
 #endif

@@ -284,11 +284,11 @@ static struct choice with_knobs(struct choice c, int turn)
     return choices[turn % same];
 }
 
-/* Sources first..end-1 are those of the segment that starts at first. */
+/* Sources first..end-1 are those of one segment and implementation. */
 static int sources_end(int first)
 {
     int end = first;
-    while (end < source_count &&
+    while (end < source_count && sources[end].impl == sources[first].impl &&
            segment_index(sources[end].segment) == segment_index(sources[first].segment))
         end++;
     return end;
@@ -301,12 +301,12 @@ static void run_shape(const struct shape *shape, int shape_index, int shapes, in
     scene_set(&s, shape, masks[mask]);
     for (int first = 0, end, n = 0; first < source_count; first = end, n++) {
         end = sources_end(first);
-        int turn = n + mask;
-        if (!all && (n * 5 + mask) % shapes != shape_index)
-            continue;
+        bool its_shape = (n * 5 + mask) % shapes == shape_index;
         for (int i = first; i < end; i++) {
-            struct choice c = with_knobs(sources[i], turn);
-            if (all || i == first + turn % (end - first) || c.impl->handwritten)
+            struct choice c = with_knobs(sources[i], n + mask);
+            bool chosen = c.impl->handwritten ? (shape_index + mask) % 4 == 0
+                                              : its_shape && i == first + (n + mask) % (end - first);
+            if (all || chosen)
                 run_case(&s, &c, segment_functions[i]);
         }
     }
