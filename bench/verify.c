@@ -175,7 +175,9 @@ int verify_again(struct worker *k, struct program *p, struct status *st)
     double error = 0;
     if (p->alone) {
         worker_doing(k, "verifying %s after timing", p->parts[0].name);
-        return verify_part(k, p, &p->parts[0], &error, st);
+        if (verify_part(k, p, &p->parts[0], &error, st) != 0)
+            return status_prefix(st, "after timing");
+        return 0;
     }
     float *after = NULL;
     worker_doing(k, "verifying the plan after timing");

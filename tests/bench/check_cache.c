@@ -1,0 +1,262 @@
+#include "bench/bench_int.h"
+#include "tests/suite.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+static struct cache open_cache(void)
+{
+    struct status st = STATUS_INIT;
+    struct cache c;
+    ck_assert_msg(cache_open(test_path("cache"), &c, &st) == 0, "%s", st.message);
+    return c;
+}
+
+static void put(const struct cache *c, const char *key, const char *text)
+{
+    struct status st = STATUS_INIT;
+    ck_assert_msg(cache_put(c, CACHE_BINARY, key, text, strlen(text), &st) == 0, "%s", st.message);
+}
+
+static bool has(const struct cache *c, const char *key)
+{
+    return cache_get(c, CACHE_BINARY, key, NULL, NULL);
+}
+
+START_TEST(gives_back_what_was_put)
+{
+    struct cache c = open_cache();
+    struct buf data;
+    char hash[HASH_TEXT_SIZE], expected[HASH_TEXT_SIZE];
+    buf_init(&data);
+    ck_assert(!has(&c, "k"));
+    put(&c, "k", "some bytes");
+    ck_assert(cache_get(&c, CACHE_BINARY, "k", &data, hash));
+    ck_assert_str_eq(data.ptr, "some bytes");
+    ck_assert_str_eq(hash, hash_text("some bytes", 10, expected));
+    ck_assert(!cache_get(&c, CACHE_VERDICT, "k", NULL, NULL)); /* kinds are apart */
+    buf_release(&data);
+    cache_release(&c);
+}
+END_TEST
+
+/* A byte changed, a byte lost, all lost: each is noticed, and the entry makes room for a new one.
+ */
+START_TEST(damage_is_noticed)
+{
+    struct cache c = open_cache();
+    struct buf path;
+    buf_init(&path);
+    put(&c, "k", "some bytes");
+    cache_path(&c, CACHE_BINARY, "k", &path);
+    int fd = open(path.ptr, O_RDWR);
+    if (_i == 0)
+        ck_assert_int_eq(pwrite(fd, "X", 1, 3), 1);
+    else
+        ck_assert_int_eq(ftruncate(fd, _i == 1 ? 41 : 0), 0);
+    close(fd);
+    ck_assert(!has(&c, "k"));
+    ck_assert(!file_exists(path.ptr));
+    put(&c, "k", "some bytes");
+    ck_assert(has(&c, "k"));
+    buf_release(&path);
+    cache_release(&c);
+}
+END_TEST
+
+/* Several processes put and get the same keys; nobody ever sees a part of an entry. */
+START_TEST(processes_share_it)
+{
+    enum { PROCESSES = 4, ROUNDS = 60, KEYS = 3, BYTES = 20000 };
+    struct cache c = open_cache();
+    char text[BYTES];
+    pid_t pids[PROCESSES];
+    memset(text, 'x', sizeof(text));
+    for (int p = 0; p < PROCESSES; p++) {
+        pids[p] = fork();
+        if (pids[p] != 0)
+            continue;
+        int wrong = 0;
+        for (int i = 0; i < ROUNDS; i++) {
+            struct status st = STATUS_INIT;
+            struct buf data;
+            char key[] = {(char)('a' + i % KEYS), '\0'};
+            buf_init(&data);
+            wrong += cache_put(&c, CACHE_VERDICT, key, text, sizeof(text), &st) != 0;
+            wrong += !cache_get(&c, CACHE_VERDICT, key, &data, NULL);
+            wrong += data.len != BYTES;
+            buf_release(&data);
+            if (i % 20 == 0)
+                cache_trim(&c);
+        }
+        _exit(wrong);
+    }
+    for (int p = 0; p < PROCESSES; p++) {
+        int status;
+        ck_assert_int_eq(waitpid(pids[p], &status, 0), pids[p]);
+        ck_assert_int_eq(status, 0);
+    }
+    cache_release(&c);
+}
+END_TEST
+
+static void set_age(const struct cache *c, const char *key, int seconds)
+{
+    struct buf path;
+    buf_init(&path);
+    cache_path(c, CACHE_BINARY, key, &path);
+    struct timespec now, times[2];
+    clock_gettime(CLOCK_REALTIME, &now);
+    now.tv_sec -= seconds;
+    times[0] = times[1] = now;
+    ck_assert_int_eq(utimensat(AT_FDCWD, path.ptr, times, 0), 0);
+    buf_release(&path);
+}
+
+START_TEST(least_recently_used_goes_first)
+{
+    struct cache c = open_cache();
+    char text[1001];
+    memset(text, 'x', sizeof(text));
+    text[1000] = '\0';
+    for (char key[] = "a"; key[0] <= 'e'; key[0]++) {
+        put(&c, key, text);
+        set_age(&c, key, 1000 - key[0]); /* a is the oldest */
+    }
+    ck_assert(has(&c, "a")); /* and is used again */
+    c.max_bytes = 4000;
+    cache_trim(&c);
+    ck_assert(has(&c, "a"));
+    ck_assert(!has(&c, "b"));
+    ck_assert(!has(&c, "c"));
+    ck_assert(has(&c, "d"));
+    ck_assert(has(&c, "e"));
+    ck_assert_uint_le(cache_bytes(&c), 4000);
+    c.max_bytes = 0; /* what was used just now is spared: somebody may be about to load it */
+    cache_trim(&c);
+    ck_assert(has(&c, "a"));
+    cache_release(&c);
+}
+END_TEST
+
+START_TEST(leftovers_are_swept)
+{
+    struct cache c = open_cache();
+    struct buf path;
+    buf_init(&path);
+    cache_temporary(&c, ".c", &path);
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(file_write(path.ptr, "x", 1, &st), 0);
+    cache_trim(&c);
+    ck_assert(file_exists(path.ptr)); /* still in use, for all that is known */
+    const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    ck_assert_int_eq(utimensat(AT_FDCWD, path.ptr, old, 0), 0);
+    cache_trim(&c);
+    ck_assert(!file_exists(path.ptr));
+    buf_release(&path);
+    cache_release(&c);
+}
+END_TEST
+
+START_TEST(headers_are_written_once_and_mended)
+{
+    struct cache c = open_cache();
+    struct status st = STATUS_INIT;
+    const struct kernel_file files[] = {{"a.h", "one", 3}, {"b.h", "two", 3}};
+    const struct kernel_file others[] = {{"a.h", "one", 3}, {"b.h", "three", 5}};
+    struct buf dir, other, path, text;
+    buf_init(&dir);
+    buf_init(&other);
+    buf_init(&path);
+    buf_init(&text);
+    ck_assert_int_eq(cache_headers(&c, files, 2, &dir, &st), 0);
+    ck_assert_int_eq(cache_headers(&c, others, 2, &other, &st), 0);
+    ck_assert_str_ne(dir.ptr, other.ptr);
+    buf_addf(&path, "%s/b.h", dir.ptr);
+    ck_assert_int_eq(file_write(path.ptr, "damaged", 7, &st), 0);
+    ck_assert_int_eq(cache_headers(&c, files, 2, &dir, &st), 0);
+    ck_assert_int_eq(file_read(path.ptr, 0, &text, &st), 0);
+    ck_assert_str_eq(text.ptr, "two");
+    buf_release(&text);
+    buf_release(&path);
+    buf_release(&other);
+    buf_release(&dir);
+    cache_release(&c);
+}
+END_TEST
+
+START_TEST(unusable_place_is_an_environment_error)
+{
+    struct status st = STATUS_INIT;
+    struct cache c;
+    ck_assert_int_eq(file_write(test_path("file"), "", 0, &st), 0);
+    ck_assert_int_eq(cache_open(test_path("file/cache"), &c, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    ck_assert_ptr_nonnull(strstr(st.message, "FUSEPLAN_CACHE"));
+    ck_assert_ptr_nonnull(strstr(st.message, test_path("file/cache")));
+}
+END_TEST
+
+START_TEST(place_and_bound_come_from_the_environment)
+{
+    struct status st = STATUS_INIT;
+    struct cache c;
+    setenv("FUSEPLAN_CACHE", test_path("mine"), 1);
+    setenv("FUSEPLAN_CACHE_MAX_BYTES", "12345", 1);
+    ck_assert_int_eq(cache_open(NULL, &c, &st), 0);
+    ck_assert_str_eq(c.dir, test_path("mine"));
+    ck_assert_uint_eq(c.max_bytes, 12345);
+    cache_release(&c);
+    setenv("FUSEPLAN_CACHE_MAX_BYTES", "12 GB", 1);
+    ck_assert_int_eq(cache_open(NULL, &c, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+}
+END_TEST
+
+START_TEST(lock_is_for_one)
+{
+    struct cache c = open_cache();
+    struct status st = STATUS_INIT;
+    struct target_name cpu = {.kind = TARGET_CPU}, gpu = {.kind = TARGET_CUDA};
+    int first, second, other;
+    ck_assert_int_eq(lock_take(&c, cpu, 0.05, NULL, &first, &st), 0);
+    ck_assert_int_eq(lock_take(&c, gpu, 0.05, NULL, &other, &st), 0);
+    ck_assert_int_eq(lock_take(&c, cpu, 0.05, NULL, &second, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    char pid[32];
+    snprintf(pid, sizeof(pid), "process %ld ", (long)getpid());
+    ck_assert_ptr_nonnull(strstr(st.message, pid));
+
+    st = STATUS_INIT;
+    volatile sig_atomic_t stop = 1;
+    ck_assert_int_eq(lock_take(&c, cpu, 60, &stop, &second, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_INTERRUPTED);
+    lock_drop(first);
+    st = STATUS_INIT;
+    ck_assert_int_eq(lock_take(&c, cpu, 0.05, NULL, &second, &st), 0);
+    lock_drop(second);
+    lock_drop(other);
+    cache_release(&c);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("cache");
+    TCase *t = tcase_create("cache");
+    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
+    tcase_add_test(t, gives_back_what_was_put);
+    tcase_add_loop_test(t, damage_is_noticed, 0, 3);
+    tcase_add_test(t, processes_share_it);
+    tcase_add_test(t, least_recently_used_goes_first);
+    tcase_add_test(t, leftovers_are_swept);
+    tcase_add_test(t, headers_are_written_once_and_mended);
+    tcase_add_test(t, unusable_place_is_an_environment_error);
+    tcase_add_test(t, place_and_bound_come_from_the_environment);
+    tcase_add_test(t, lock_is_for_one);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,225 @@
+/* Candidates that crash, hang or lie, planted by a compiler that edits their source. */
+#include "tests/bench/fixture.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <math.h>
+#include <signal.h>
+#include <unistd.h>
+
+/* A segment alone: its edited function, and what must become of it. */
+static const struct fault {
+    int first, last;
+    const char *code;
+    enum trial_status status;
+    enum status_code reason;
+    const char *says; /* part of the reason */
+} faults[] = {
+    {8, 9, "{ abort(); }", TRIAL_FAILED, STATUS_LAUNCH, "SIGABRT"},
+    {12, 13, "{ *(volatile int *)8 = 1; }", TRIAL_FAILED, STATUS_LAUNCH, "SIGSEGV"},
+    {6, 7, "{ exit(7); }", TRIAL_FAILED, STATUS_LAUNCH, "exit status 7"},
+    {10, 11, "{ for (;;) usleep(1000); }", TRIAL_FAILED, STATUS_TIMEOUT, "stopped after"},
+    {7, 8, "{ honest(a); a->tensor[9][79] = NAN; }", TRIAL_FAILED, STATUS_WRONG, "inf"},
+    {11, 12, "{ honest(a); a->tensor[13][3] *= 1.01f; }", TRIAL_FAILED, STATUS_WRONG, "element 0"},
+    {13, 13, "{ }", TRIAL_FAILED, STATUS_WRONG, "inf"}, /* what it did not write is poison */
+    {2, 3, "{ static int calls; honest(a); if (++calls > 20) a->tensor[4][0] += 1; }", TRIAL_FAILED,
+     STATUS_WRONG, "after timing"},
+    {5, 6,
+     "{ for (int i = 0; i < 2000; i++) { puts(\"chatter\"); fputs(\"{\\\"reply\\\": true}\\n\", "
+     "stderr); }"
+     "  fflush(stdout); honest(a); }",
+     TRIAL_OK, STATUS_OK, ""},
+    {4, 5, "{ if (write(3, \"garbage\\n\", 8) == 8) honest(a); }", TRIAL_FAILED, STATUS_LAUNCH,
+     "no message"},
+    {9, 10, "{ close(3); honest(a); }", TRIAL_FAILED, STATUS_LAUNCH, "segment 9-10 (generated)"},
+};
+
+static struct bench *open_faulty(double run_deadline_s)
+{
+    setenv("ASAN_OPTIONS", "handle_segv=0:handle_abort=0", 1); /* the signal itself is expected */
+    write_faulty_compiler(test_dir);
+    struct bench_options o = small_options(test_path("cache"));
+    o.compiler = test_path("compiler");
+    o.run_deadline_s = run_deadline_s;
+    o.compile_deadline_s = 20;
+    return small_bench(&o);
+}
+
+static void plant(int first, int last, const char *suffix, const char *text)
+{
+    char name[64];
+    snprintf(name, sizeof(name), "faults/%02d_%02d.%s", first, last, suffix);
+    write_text(test_path(name), text);
+}
+
+static struct trial segment_trial(struct bench *b, int first, int last)
+{
+    struct status st = STATUS_INIT;
+    struct choice c = choice_of(first, last);
+    struct trial t;
+    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    return t;
+}
+
+/* An honest candidate after a fault. */
+static void next_one_works(struct bench *b)
+{
+    struct trial t = segment_trial(b, 14, 14);
+    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
+    trial_release(&t);
+}
+
+START_TEST(fault_is_told_and_the_next_one_works)
+{
+    const struct fault *f = &faults[_i];
+    struct bench *b = open_faulty(1);
+    plant(f->first, f->last, "c", f->code);
+    struct trial t = segment_trial(b, f->first, f->last);
+    ck_assert_msg(t.status == f->status, "%d: %s", t.status, t.reason.message);
+    ck_assert_msg(t.reason.code == f->reason, "%s", t.reason.message);
+    ck_assert_msg(strstr(t.reason.message, f->says) != NULL, "%s", t.reason.message);
+    ck_assert(f->status != TRIAL_OK || t.sample_count > 0);
+    trial_release(&t);
+    next_one_works(b);
+    bench_close(b);
+}
+END_TEST
+
+/* A death that does not repeat is not the candidate's: it is tried once more. */
+START_TEST(second_chance_is_given)
+{
+    char code[512];
+    struct bench *b = open_faulty(5);
+    snprintf(
+        code, sizeof(code),
+        "{ if (access(\"%s\", F_OK) != 0) { fclose(fopen(\"%s\", \"w\")); abort(); } honest(a); }",
+        test_path("died"), test_path("died"));
+    plant(8, 9, "c", code);
+    struct trial t = segment_trial(b, 8, 9);
+    ck_assert(file_exists(test_path("died")));
+    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(compile_error_is_told)
+{
+    struct status st = STATUS_INIT, results[2];
+    struct bench *b = open_faulty(5);
+    plant(8, 9, "c", "{ no_such_variable = 1; }");
+    struct choice c[] = {choice_of(8, 9), choice_of(14, 14)};
+    ck_assert_int_eq(bench_build(b, c, 2, results, NULL, NULL, &st), 0);
+    ck_assert_int_eq(results[0].code, STATUS_COMPILE);
+    ck_assert_ptr_nonnull(strstr(results[0].message, "no_such_variable"));
+    ck_assert_int_eq(results[1].code, STATUS_OK);
+    struct trial t = segment_trial(b, 8, 9);
+    ck_assert_int_eq(t.status, TRIAL_FAILED);
+    ck_assert_int_eq(t.reason.code, STATUS_COMPILE);
+    ck_assert_ptr_nonnull(strstr(t.reason.message, "segment 8-9"));
+    trial_release(&t);
+    next_one_works(b);
+    bench_close(b);
+}
+END_TEST
+
+/* Whether any process has this text in its command line. */
+static bool runs(const char *text)
+{
+    bool found = false;
+    DIR *proc = opendir("/proc");
+    for (struct dirent *e; (e = readdir(proc)) != NULL && !found;) {
+        char path[300], line[4096];
+        snprintf(path, sizeof(path), "/proc/%s/cmdline", e->d_name);
+        int fd = open(path, O_RDONLY);
+        ssize_t n = fd < 0 ? -1 : read(fd, line, sizeof(line) - 1);
+        if (fd >= 0)
+            close(fd);
+        for (ssize_t i = 0; i < n; i++)
+            if (line[i] == '\0')
+                line[i] = ' ';
+        found = n > 0 && (line[n] = '\0', strstr(line, text) != NULL);
+    }
+    closedir(proc);
+    return found;
+}
+
+/* Only the source of the faulty segment hangs, so its compiler is stopped with all that it started.
+ */
+START_TEST(hanging_compiler_is_stopped)
+{
+    struct status st = STATUS_INIT, results[2];
+    write_faulty_compiler(test_dir);
+    struct bench_options o = small_options(test_path("cache"));
+    o.compiler = test_path("compiler");
+    o.compile_deadline_s = 3;
+    struct bench *b = small_bench(&o);
+    plant(8, 9, "sh", "sleep 54321; exit 1");
+    struct choice c[] = {choice_of(8, 9), choice_of(14, 14)};
+    double start = clock_seconds();
+    ck_assert_int_eq(bench_build(b, c, 2, results, NULL, NULL, &st), 0);
+    ck_assert_int_eq(results[0].code, STATUS_TIMEOUT);
+    ck_assert_int_eq(results[1].code, STATUS_OK);
+    ck_assert_double_lt(clock_seconds() - start, 20);
+    ck_assert(!runs("sleep 54321"));
+    bench_close(b);
+}
+END_TEST
+
+static struct trial plan_trial(struct bench *b, const char *segments)
+{
+    struct status st = STATUS_INIT;
+    struct plan p;
+    struct candidate c;
+    struct trial t;
+    ck_assert_msg(plan_parse_segments(segments, false, &p, &st) == 0, "%s", st.message);
+    candidate_default(TARGET_CPU, p, &c);
+    ck_assert_msg(bench_plan(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    return t;
+}
+
+/* Right on poisoned memory, wrong where an earlier layer's result lies: only whole runs show it. */
+START_TEST(stale_memory_is_noticed)
+{
+    struct bench *b = open_faulty(5);
+    plant(13, 14, "c",
+          "{ float old = a->tensor[15][0]; honest(a); if (!isnan(old)) a->tensor[15][0] += old; }");
+    struct trial t = plan_trial(b, "0-12,13-14");
+    ck_assert_int_eq(t.status, TRIAL_FAILED);
+    ck_assert_int_eq(t.reason.code, STATUS_WRONG);
+    ck_assert_ptr_nonnull(strstr(t.reason.message, "in one run"));
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
+/* One faulty segment fails each plan that has it, and no other. */
+START_TEST(plan_fails_for_its_segment)
+{
+    struct bench *b = open_faulty(5);
+    plant(8, 9, "c", "{ honest(a); a->tensor[10][0] += 0.1f; }");
+    struct trial bad = plan_trial(b, "0-7,8-9,10-14"), good = plan_trial(b, "0-7,8-14");
+    ck_assert_int_eq(bad.status, TRIAL_FAILED);
+    ck_assert_int_eq(bad.reason.code, STATUS_WRONG);
+    ck_assert_ptr_nonnull(strstr(bad.reason.message, "segment 8-9"));
+    ck_assert_msg(good.status == TRIAL_OK, "%s", good.reason.message);
+    trial_release(&bad);
+    trial_release(&good);
+    bench_close(b);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("faults");
+    TCase *t = tcase_create("faults");
+    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
+    tcase_add_loop_test(t, fault_is_told_and_the_next_one_works, 0, (int)ARRAY_LEN(faults));
+    tcase_add_test(t, second_chance_is_given);
+    tcase_add_test(t, compile_error_is_told);
+    tcase_add_test(t, hanging_compiler_is_stopped);
+    tcase_add_test(t, stale_memory_is_noticed);
+    tcase_add_test(t, plan_fails_for_its_segment);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

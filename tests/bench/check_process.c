@@ -1,0 +1,218 @@
+#include "bench/bench_int.h"
+#include "tests/suite.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* Runs a shell command to its end. */
+static struct process shell(const char *command, double limit_s, bool keep_last)
+{
+    const char *const argv[] = {"sh", "-c", command, NULL};
+    const struct process_spec spec = {.path = "/bin/sh",
+                                      .argv = argv,
+                                      .fds = {-1, -1},
+                                      .limit_s = limit_s,
+                                      .keep_last = keep_last};
+    struct status st = STATUS_INIT;
+    struct process p;
+    ck_assert_msg(process_run(&spec, NULL, &p, &st) == 0, "%s", st.message);
+    return p;
+}
+
+START_TEST(output_and_status_are_kept)
+{
+    struct process p = shell("echo out; echo err >&2; exit 3", 10, false);
+    ck_assert_str_eq(p.said.ptr, "out\nerr\n");
+    ck_assert_int_eq(WEXITSTATUS(p.wait_status), 3);
+    ck_assert(!p.overdue);
+    process_release(&p);
+}
+END_TEST
+
+START_TEST(long_output_is_cut)
+{
+    const char *command = "i=0; while [ $i -lt 3000 ]; do echo line $i; i=$((i+1)); done";
+    struct process first = shell(command, 10, false), last = shell(command, 10, true);
+    ck_assert_uint_eq(first.said.len, PROCESS_SAID_MAX);
+    ck_assert_uint_eq(last.said.len, PROCESS_SAID_MAX);
+    ck_assert_ptr_nonnull(strstr(first.said.ptr, "line 0\n"));
+    ck_assert_ptr_nonnull(strstr(last.said.ptr, "line 2999\n"));
+    ck_assert_ptr_null(strstr(last.said.ptr, "line 0\n"));
+    process_release(&first);
+    process_release(&last);
+}
+END_TEST
+
+static bool alive(pid_t pid)
+{
+    char path[64], text[256] = "";
+    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+    int fd = open(path, O_RDONLY);
+    if (fd < 0)
+        return false;
+    ssize_t n = read(fd, text, sizeof(text) - 1);
+    close(fd);
+    return n > 0 && strstr(text, ") Z") == NULL; /* a zombie waits for its reaper */
+}
+
+/* Waits, as signals need a moment. */
+static bool gone(pid_t pid)
+{
+    for (int i = 0; i < 200 && alive(pid); i++)
+        usleep(10000);
+    return !alive(pid);
+}
+
+START_TEST(overdue_ones_are_killed_with_their_children)
+{
+    double start = clock_seconds();
+    struct process p = shell("sleep 60 & echo $!; wait", 0.3, false);
+    ck_assert(p.overdue);
+    ck_assert_double_lt(clock_seconds() - start, 10);
+    ck_assert(WIFSIGNALED(p.wait_status));
+    pid_t child = (pid_t)strtol(p.said.ptr, NULL, 10);
+    ck_assert_int_gt(child, 1);
+    ck_assert(gone(child));
+    process_release(&p);
+}
+END_TEST
+
+/* Children that outlive their leader are not left behind. */
+START_TEST(leftover_children_are_killed)
+{
+    struct process p = shell("sleep 60 >/dev/null 2>&1 & echo $!", 10, false);
+    pid_t child = (pid_t)strtol(p.said.ptr, NULL, 10);
+    ck_assert_int_eq(p.wait_status, 0);
+    ck_assert_int_gt(child, 1);
+    ck_assert(gone(child));
+    process_release(&p);
+}
+END_TEST
+
+START_TEST(stop_flag_ends_the_wait)
+{
+    const char *const argv[] = {"sleep", "60", NULL};
+    const struct process_spec spec = {.path = "/bin/sleep", .argv = argv, .fds = {-1, -1}};
+    struct status st = STATUS_INIT;
+    struct process p;
+    volatile sig_atomic_t stop = 1;
+    ck_assert_int_eq(process_run(&spec, &stop, &p, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_INTERRUPTED);
+    ck_assert_int_eq(p.pid, 0);
+    process_release(&p);
+}
+END_TEST
+
+START_TEST(first_of_several_is_returned)
+{
+    const char *const slow[] = {"sleep", "60", NULL}, *const quick[] = {"sleep", "0", NULL};
+    const struct process_spec specs[] = {
+        {.path = "/bin/sleep", .argv = slow, .fds = {-1, -1}},
+        {.path = "/bin/sleep", .argv = quick, .fds = {-1, -1}},
+    };
+    struct status st = STATUS_INIT;
+    struct process p[2];
+    struct process *const list[] = {&p[0], &p[1]};
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(process_start(&specs[i], &p[i], &st), 0);
+    ck_assert_int_eq(process_wait_any(list, 2, NULL, &st), 1);
+    process_release(&p[0]);
+    process_release(&p[1]);
+}
+END_TEST
+
+START_TEST(files_are_handed_on)
+{
+    int ends[2];
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    const char *const argv[] = {"sh", "-c", "echo through >&3; cat <&4", NULL};
+    int input = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
+    const struct process_spec spec = {
+        .path = "/bin/sh", .argv = argv, .fds = {ends[1], input}, .limit_s = 10};
+    struct status st = STATUS_INIT;
+    struct process p;
+    char text[32] = "";
+    ck_assert_int_eq(process_run(&spec, NULL, &p, &st), 0);
+    ck_assert_int_eq(read(ends[0], text, sizeof(text) - 1), 8);
+    ck_assert_str_eq(text, "through\n");
+    ck_assert_uint_gt(p.said.len, 1);
+    process_release(&p);
+}
+END_TEST
+
+/* A child does not outlive its parent, however that ends. */
+START_TEST(dies_with_its_parent)
+{
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        const char *const argv[] = {"sleep", "60", NULL};
+        const struct process_spec spec = {.path = "/bin/sleep", .argv = argv, .fds = {-1, -1}};
+        struct status st = STATUS_INIT;
+        struct process p;
+        if (process_start(&spec, &p, &st) == 0 &&
+            write(ends[1], &p.pid, sizeof(p.pid)) == sizeof(p.pid))
+            pause();
+        _exit(1);
+    }
+    pid_t child = 0;
+    ck_assert_int_eq(read(ends[0], &child, sizeof(child)), sizeof(child));
+    ck_assert(alive(child));
+    kill(parent, SIGKILL);
+    waitpid(parent, NULL, 0);
+    ck_assert(gone(child));
+}
+END_TEST
+
+START_TEST(ends_are_described)
+{
+    struct process killed = shell("kill -SEGV $$", 10, false), left = shell("exit 4", 10, false);
+    struct buf text;
+    buf_init(&text);
+    process_describe_end(killed.wait_status, &text);
+    ck_assert_str_eq(text.ptr, "SIGSEGV (Segmentation fault)");
+    buf_reset(&text);
+    process_describe_end(left.wait_status, &text);
+    ck_assert_str_eq(text.ptr, "exit status 4");
+    buf_release(&text);
+    process_release(&killed);
+    process_release(&left);
+}
+END_TEST
+
+START_TEST(programs_are_found_on_path)
+{
+    struct buf path;
+    buf_init(&path);
+    setenv("PATH", "/nowhere::/bin", 1);
+    ck_assert(process_find("sh", &path));
+    ck_assert_str_eq(path.ptr, "/bin/sh");
+    ck_assert(!process_find("no-such-program", &path));
+    ck_assert(process_find("/bin/sh", &path));
+    ck_assert(!process_find("/bin", &path)); /* a directory is no program */
+    unsetenv("PATH");
+    ck_assert(!process_find("sh", &path));
+    buf_release(&path);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("process");
+    TCase *t = tcase_create("process");
+    tcase_add_test(t, output_and_status_are_kept);
+    tcase_add_test(t, long_output_is_cut);
+    tcase_add_test(t, overdue_ones_are_killed_with_their_children);
+    tcase_add_test(t, leftover_children_are_killed);
+    tcase_add_test(t, stop_flag_ends_the_wait);
+    tcase_add_test(t, first_of_several_is_returned);
+    tcase_add_test(t, files_are_handed_on);
+    tcase_add_test(t, dies_with_its_parent);
+    tcase_add_test(t, ends_are_described);
+    tcase_add_test(t, programs_are_found_on_path);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,443 @@
+/* A session on a small workload, with the real compiler and the real worker. */
+#include "tests/bench/fixture.h"
+
+#include "bench/bench_int.h"
+
+#include <dirent.h>
+#include <math.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* One cache for the whole suite: each binary is built once. */
+static char shared_dir[64], shared_cache[80];
+
+static void shared_setup(void)
+{
+    strcpy(shared_dir, "/tmp/fuseplan-check-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(shared_dir));
+    snprintf(shared_cache, sizeof(shared_cache), "%s/cache", shared_dir);
+}
+
+static void shared_teardown(void)
+{
+    struct status st = STATUS_INIT;
+    file_remove_all(shared_dir, &st);
+}
+
+static struct bench *shared_bench(void)
+{
+    struct bench_options o = small_options(shared_cache);
+    return small_bench(&o);
+}
+
+static struct candidate candidate_of(const char *segments)
+{
+    struct status st = STATUS_INIT;
+    struct plan p;
+    struct candidate c;
+    ck_assert_msg(plan_parse_segments(segments, false, &p, &st) == 0, "%s", st.message);
+    candidate_default(TARGET_CPU, p, &c);
+    return c;
+}
+
+static void check_trial(const struct trial *t)
+{
+    ck_assert_msg(t->status == TRIAL_OK, "%s", t->reason.message);
+    ck_assert_int_ge(t->sample_count, 6);
+    ck_assert_double_gt(t->ms.median, 0);
+    ck_assert_double_le(t->ms.low, t->ms.median);
+    ck_assert_double_ge(t->ms.high, t->ms.median);
+    ck_assert_double_le(t->error, 4e-5);
+    ck_assert_double_gt(t->error, 0);
+}
+
+START_TEST(segment_is_measured)
+{
+    struct status st = STATUS_INIT;
+    struct bench *b = shared_bench();
+    struct choice c = choice_of(8, 9);
+    struct trial t;
+    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    check_trial(&t);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(plan_is_measured)
+{
+    struct status st = STATUS_INIT;
+    struct bench *b = shared_bench();
+    struct candidate c = candidate_of("0-7,8-9,10-14");
+    struct trial t;
+    ck_assert_msg(bench_plan(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    check_trial(&t);
+    ck_assert_int_eq(t.layers_timed, 2);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(candidates_are_compared_in_pairs)
+{
+    struct status st = STATUS_INIT;
+    struct bench *b = shared_bench();
+    struct candidate c[] = {candidate_of("0-7,8-9,10-14"), candidate_of("0-7,8-14")};
+    struct sampling how = {.min_samples = 8, .max_samples = 8, .all_layers = true};
+    struct trial t[2];
+    ck_assert_msg(bench_compare(b, c, 2, &how, t, &st) == 0, "%s", st.message);
+    for (int i = 0; i < 2; i++) {
+        check_trial(&t[i]);
+        ck_assert_int_eq(t[i].sample_count, 8);
+        trial_release(&t[i]);
+    }
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(hopeless_plan_is_censored)
+{
+    struct status st = STATUS_INIT;
+    struct bench *b = shared_bench();
+    struct candidate c = candidate_of("0-7,8-9,10-14");
+    struct sampling how = sampling_search;
+    struct trial t;
+    how.censor_above_ms = 1e-6;
+    ck_assert_int_eq(bench_plan(b, &c, &how, &t, &st), 0);
+    ck_assert_int_eq(t.status, TRIAL_CENSORED);
+    ck_assert_int_eq(t.sample_count, 2);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
+static int verdicts(const char *cache)
+{
+    char path[128];
+    int count = 0;
+    snprintf(path, sizeof(path), "%s/verdicts", cache);
+    DIR *dir = opendir(path);
+    for (struct dirent *e; (e = readdir(dir)) != NULL;)
+        count += strstr(e->d_name, ".txt") != NULL;
+    closedir(dir);
+    return count;
+}
+
+/* A verdict is stored once and believed by later sessions: here one that says what no verification
+ * would find. */
+START_TEST(verdicts_are_kept)
+{
+    struct status st = STATUS_INIT;
+    struct bench_options o = small_options(test_path("cache"));
+    struct choice c = choice_of(9, 9);
+    struct trial t;
+    for (int i = 0; i < 2; i++) {
+        struct bench *b = small_bench(&o);
+        ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
+        check_trial(&t);
+        trial_release(&t);
+        bench_close(b);
+        ck_assert_int_eq(verdicts(o.cache_dir), 1);
+    }
+    o.seed = 2; /* other inputs, another verdict */
+    struct bench *b = small_bench(&o);
+    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
+    trial_release(&t);
+    ck_assert_int_eq(verdicts(o.cache_dir), 2);
+    bench_close(b);
+}
+END_TEST
+
+/* A damaged binary is built again. */
+START_TEST(damaged_binary_is_rebuilt)
+{
+    struct status st = STATUS_INIT;
+    struct bench_options o = small_options(test_path("cache"));
+    struct choice c = choice_of(9, 9);
+    for (int i = 0; i < 2; i++) {
+        struct bench *b = small_bench(&o);
+        struct trial t;
+        ck_assert_int_eq(bench_build(b, &c, 1, NULL, NULL, NULL, &st), 0);
+        const struct binary *binary = builder_find(&b->builder, &c);
+        ck_assert(binary->build_s > 0);
+        ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
+        check_trial(&t);
+        trial_release(&t);
+        ck_assert_int_eq(truncate(binary->path, 1000), 0);
+        bench_close(b);
+    }
+}
+END_TEST
+
+static void count_progress(void *ctx, int done, int total)
+{
+    int *last = ctx;
+    ck_assert_int_ge(done, *last);
+    ck_assert_int_le(done, total);
+    *last = done;
+}
+
+START_TEST(builds_report_progress)
+{
+    struct status st = STATUS_INIT, results[4];
+    struct bench_options o = small_options(test_path("cache"));
+    struct bench *b = small_bench(&o);
+    struct choice c[] = {choice_of(9, 9), choice_of(14, 14), choice_of(11, 11), choice_of(9, 9)};
+    int done = 0;
+    ck_assert_int_eq(bench_build(b, c, 4, results, count_progress, &done, &st), 0);
+    ck_assert_int_eq(done, 4);
+    for (int i = 0; i < 4; i++)
+        ck_assert_int_eq(results[i].code, STATUS_OK);
+    bench_close(b);
+}
+END_TEST
+
+/* ---- what ends the work
+ * ------------------------------------------------------------------------*/
+
+static void check_refused(const struct bench_options *o, const struct workload *w,
+                          enum status_code code, const char *says)
+{
+    struct status st = STATUS_INIT;
+    struct bench *b;
+    ck_assert_int_eq(bench_open(o, w, &b, &st), -1);
+    ck_assert_ptr_null(b);
+    ck_assert_int_eq(st.code, code);
+    ck_assert_msg(strstr(st.message, says) != NULL, "%s", st.message);
+}
+
+START_TEST(bad_environments_are_refused)
+{
+    struct workload w;
+    small_workload(&w);
+    struct bench_options o = small_options(shared_cache);
+    o.target.kind = TARGET_CUDA;
+    check_refused(&o, &w, STATUS_ENVIRONMENT, "no cuda target");
+
+    o = small_options(shared_cache);
+    w.dtype = DTYPE_FP16;
+    check_refused(&o, &w, STATUS_USAGE, "fp16");
+    w.dtype = DTYPE_FP32;
+
+    o.compiler = "no-such-compiler";
+    check_refused(&o, &w, STATUS_ENVIRONMENT, "apt install");
+    o.compiler = "/bin/false";
+    check_refused(&o, &w, STATUS_ENVIRONMENT, "no compiler that works");
+    write_script(test_path("cc"),
+                 "#!/bin/sh\n"
+                 "[ \"$1\" = --version ] && exec cc --version\n"
+                 "echo 'x.c:1:10: fatal error: cblas.h: No such file' >&2; exit 1\n");
+    o.compiler = test_path("cc");
+    check_refused(&o, &w, STATUS_ENVIRONMENT, "cblas.h: No such file");
+    o.compiler = NULL;
+
+    o.worker_path = "/nowhere/fuseplan-worker";
+    check_refused(&o, &w, STATUS_ENVIRONMENT, "/nowhere/fuseplan-worker");
+    o.worker_path = FUSEPLAN_WORKER;
+    workload_release(&w);
+}
+END_TEST
+
+START_TEST(too_large_a_workload_is_refused_with_the_figure)
+{
+    struct bench_options o = small_options(shared_cache);
+    struct workload w;
+    small_workload(&w);
+    w.layers = 1 << 20;
+    w.heads = 1 << 10;
+    w.head_size = 64;
+    w.ffn = 4 << 16;
+    check_refused(&o, &w, STATUS_ENVIRONMENT, "iB of memory");
+    workload_release(&w);
+}
+END_TEST
+
+START_TEST(stop_flag_ends_the_work)
+{
+    struct status st = STATUS_INIT;
+    volatile sig_atomic_t stop = 0;
+    struct bench_options o = small_options(test_path("cache"));
+    o.stop = &stop;
+    struct bench *b = small_bench(&o);
+    struct choice c = choice_of(9, 9);
+    struct trial t;
+    stop = 1;
+    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_INTERRUPTED);
+    ck_assert_ptr_null(t.samples_ms);
+    stop = 0; /* the session is whole */
+    st = STATUS_INIT;
+    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
+    check_trial(&t);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
+/* ---- the worker's life
+ * -------------------------------------------------------------------------*/
+
+START_TEST(killed_worker_is_replaced)
+{
+    struct status st = STATUS_INIT;
+    struct bench *b = shared_bench();
+    struct choice c = choice_of(8, 9);
+    struct trial t;
+    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
+    trial_release(&t);
+    pid_t worker = b->client.process.pid;
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
+    check_trial(&t);
+    trial_release(&t);
+    ck_assert_int_ne(b->client.process.pid, worker);
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(worker_dies_with_its_parent)
+{
+    int ends[2];
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t parent = fork();
+    if (parent == 0) {
+        struct status st = STATUS_INIT;
+        struct bench *b = shared_bench();
+        if (session_start_worker(b, &st) == 0 &&
+            write(ends[1], &b->client.process.pid, sizeof(pid_t)) == sizeof(pid_t))
+            pause();
+        _exit(1);
+    }
+    pid_t worker = 0;
+    ck_assert_int_eq(read(ends[0], &worker, sizeof(worker)), sizeof(worker));
+    ck_assert_int_eq(kill(worker, 0), 0);
+    kill(parent, SIGKILL);
+    waitpid(parent, NULL, 0);
+    char path[64], state[256] = "";
+    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)worker);
+    for (int i = 0; i < 300; i++) {
+        FILE *f = fopen(path, "r");
+        state[0] = '\0';
+        if (f == NULL || fgets(state, sizeof(state), f) == NULL || strstr(state, ") Z") != NULL)
+            state[0] = '\0';
+        if (f != NULL)
+            fclose(f);
+        if (state[0] == '\0')
+            break;
+        usleep(10000);
+    }
+    ck_assert_str_eq(state, "");
+}
+END_TEST
+
+/* Somebody else's measurement is waited for. */
+START_TEST(measurements_take_turns)
+{
+    struct status st = STATUS_INIT;
+    struct bench *b = shared_bench();
+    struct choice c = choice_of(8, 9);
+    struct trial t;
+    int lock;
+    ck_assert_int_eq(bench_build(b, &c, 1, NULL, NULL, NULL, &st), 0);
+    ck_assert_int_eq(lock_take(&b->cache, b->target, 1, NULL, &lock, &st), 0);
+    pid_t other = fork();
+    if (other == 0) { /* holds it a while, as it inherited the lock */
+        usleep(400000);
+        _exit(0);
+    }
+    lock_drop(lock);
+    double start = clock_seconds();
+    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
+    ck_assert_double_gt(clock_seconds() - start, 0.3);
+    waitpid(other, NULL, 0);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
+/* ---- dump, doctor
+ * ------------------------------------------------------------------------------*/
+
+static void check_npy(const char *name, enum npy_type type, int ndim, const int64_t *shape)
+{
+    struct status st = STATUS_INIT;
+    struct buf bytes;
+    struct npy array;
+    char path[128];
+    snprintf(path, sizeof(path), "dump/%s.npy", name);
+    buf_init(&bytes);
+    ck_assert_msg(file_read(test_path(path), 0, &bytes, &st) == 0, "%s", st.message);
+    ck_assert_msg(npy_parse(bytes.ptr, bytes.len, &array, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(array.type, type);
+    ck_assert_int_eq(array.ndim, ndim);
+    for (int i = 0; i < ndim; i++)
+        ck_assert_int_eq(array.shape[i], shape[i]);
+    buf_release(&bytes);
+}
+
+START_TEST(everything_is_dumped)
+{
+    static const struct {
+        const char *name;
+        int ndim;
+        int64_t shape[3];
+    } arrays[] = {
+        {"x", 3, {2, 5, 8}},       {"y", 3, {2, 5, 8}},       {"layer0.wqkv", 2, {8, 24}},
+        {"layer0.bqkv", 1, {24}},  {"layer0.wo", 2, {8, 8}},  {"layer0.bo", 1, {8}},
+        {"layer0.gamma1", 1, {8}}, {"layer0.beta1", 1, {8}},  {"layer0.w1", 2, {8, 32}},
+        {"layer0.b1", 1, {32}},    {"layer0.w2", 2, {32, 8}}, {"layer1.b2", 1, {8}},
+        {"layer1.gamma2", 1, {8}}, {"layer1.beta2", 1, {8}},
+    };
+    struct status st = STATUS_INIT;
+    struct bench *b = shared_bench();
+    struct candidate c = candidate_of("0-7,8-9,10-14");
+    ck_assert_msg(bench_dump(b, &c, test_path("dump"), &st) == 0, "%s", st.message);
+    for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
+        check_npy(arrays[i].name, NPY_FLOAT32, arrays[i].ndim, arrays[i].shape);
+    check_npy("mask", NPY_BOOL, 2, (const int64_t[]){5, 5});
+    ck_assert(!file_exists(test_path("dump/layer2.wqkv.npy")));
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(doctor_reports)
+{
+    setenv("FUSEPLAN_CACHE", shared_cache, 1);
+    struct env_check *checks;
+    int count = env_check_all(&checks), cache = 0;
+    ck_assert_int_gt(count, 4);
+    for (int i = 0; i < count; i++) {
+        ck_assert_uint_gt(strlen(checks[i].subject), 0);
+        ck_assert_uint_gt(strlen(checks[i].found), 0);
+        cache += strcmp(checks[i].subject, "cache") == 0 && checks[i].state == ENV_OK;
+    }
+    ck_assert_int_eq(cache, 1);
+    env_checks_free(checks, count);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("session");
+    TCase *t = tcase_create("session");
+    tcase_add_unchecked_fixture(t, shared_setup, shared_teardown);
+    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
+    tcase_add_test(t, segment_is_measured);
+    tcase_add_test(t, plan_is_measured);
+    tcase_add_test(t, candidates_are_compared_in_pairs);
+    tcase_add_test(t, hopeless_plan_is_censored);
+    tcase_add_test(t, verdicts_are_kept);
+    tcase_add_test(t, damaged_binary_is_rebuilt);
+    tcase_add_test(t, builds_report_progress);
+    tcase_add_test(t, bad_environments_are_refused);
+    tcase_add_test(t, too_large_a_workload_is_refused_with_the_figure);
+    tcase_add_test(t, stop_flag_ends_the_work);
+    tcase_add_test(t, killed_worker_is_replaced);
+    tcase_add_test(t, worker_dies_with_its_parent);
+    tcase_add_test(t, measurements_take_turns);
+    tcase_add_test(t, everything_is_dumped);
+    tcase_add_test(t, doctor_reports);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

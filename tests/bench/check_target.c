@@ -1,0 +1,128 @@
+#include "bench/bench_int.h"
+#include "tests/suite.h"
+
+static const struct {
+    const char *text;
+    enum target_kind kind;
+    int device;
+    const char *refusal; /* part of the message; null: accepted */
+} names[] = {
+    {"cpu", TARGET_CPU, 0, NULL},
+    {"cuda", TARGET_CUDA, 0, NULL},
+    {"cuda:3", TARGET_CUDA, 3, NULL},
+    {"cpu:1", TARGET_CPU, 0, "no device numbers"},
+    {"cuda:", TARGET_CUDA, 0, "device number"},
+    {"cuda:x", TARGET_CUDA, 0, "device number"},
+    {"cuda:-1", TARGET_CUDA, 0, "device number"},
+    {"gpu", TARGET_CPU, 0, "expected cpu, cuda"},
+    {"", TARGET_CPU, 0, "expected cpu, cuda"},
+    {"cud", TARGET_CPU, 0, "expected cpu, cuda"},
+};
+
+START_TEST(names_are_parsed)
+{
+    struct status st = STATUS_INIT;
+    struct target_name t;
+    int result = target_parse(names[_i].text, &t, &st);
+    if (names[_i].refusal == NULL) {
+        ck_assert_int_eq(result, 0);
+        ck_assert_int_eq(t.kind, names[_i].kind);
+        ck_assert_int_eq(t.device, names[_i].device);
+    } else {
+        ck_assert_int_eq(result, -1);
+        ck_assert_int_eq(st.code, STATUS_USAGE);
+        ck_assert_msg(strstr(st.message, names[_i].refusal) != NULL, "%s", st.message);
+    }
+}
+END_TEST
+
+/* The default is one that this build has. */
+START_TEST(default_target_is_usable)
+{
+    struct status st = STATUS_INIT;
+    struct target_name t;
+    ck_assert_int_eq(target_parse(NULL, &t, &st), 0);
+    ck_assert_ptr_nonnull(target_ops_of(t.kind, &st));
+}
+END_TEST
+
+START_TEST(types_are_checked)
+{
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(target_default_dtype(TARGET_CPU), DTYPE_FP32);
+    ck_assert_int_eq(target_default_dtype(TARGET_CUDA), DTYPE_FP16);
+    ck_assert_int_eq(target_check_dtype(TARGET_CPU, DTYPE_FP32, &st), 0);
+    ck_assert_int_eq(target_check_dtype(TARGET_CUDA, DTYPE_BF16, &st), 0);
+    ck_assert_int_eq(target_check_dtype(TARGET_CPU, DTYPE_FP16, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_str_eq(st.message, "the cpu target has no element type fp16; expected fp32");
+}
+END_TEST
+
+START_TEST(fingerprint_text_has_every_field)
+{
+    struct fingerprint f = {.device = "D",
+                            .uuid = "U",
+                            .capability = "C",
+                            .units = 7,
+                            .driver = "R",
+                            .compiler = "G",
+                            .libraries = "L",
+                            .protocol = "1"};
+    struct buf text;
+    buf_init(&text);
+    fingerprint_text(&f, &text);
+    ck_assert_str_eq(text.ptr, "device=D\nuuid=U\ncapability=C\nunits=7\ndriver=R\ncompiler=G\n"
+                               "libraries=L\nprotocol=1\n");
+    buf_release(&text);
+}
+END_TEST
+
+START_TEST(cpu_is_described)
+{
+    struct cpu_info a, b;
+    cpu_info_read(&a);
+    cpu_info_read(&b);
+    ck_assert_int_gt((int)strlen(a.model), 0);
+    ck_assert_int_gt((int)strlen(a.extension), 0);
+    ck_assert_int_eq(strncmp(a.kernel, "Linux ", 6), 0);
+    ck_assert_str_eq(a.flags_hash, b.flags_hash);
+    ck_assert_int_ge(cpu_threads(), 1);
+}
+END_TEST
+
+/* Whatever the user's shell says of threads does not reach the worker; everything else does. */
+START_TEST(worker_environment_is_steady)
+{
+    setenv("OMP_NUM_THREADS", "77", 1);
+    setenv("OPENBLAS_NUM_THREADS", "77", 1);
+    setenv("GOMP_CPU_AFFINITY", "0", 1);
+    setenv("FUSEPLAN_CHECK", "kept", 1);
+    char **env = target_cpu.worker_env();
+    int threads = 0, kept = 0;
+    for (int i = 0; env[i] != NULL; i++) {
+        ck_assert_ptr_null(strstr(env[i], "=77"));
+        ck_assert_int_ne(strncmp(env[i], "GOMP_", 5), 0);
+        threads += strncmp(env[i], "OMP_NUM_THREADS=", 16) == 0;
+        kept += strcmp(env[i], "FUSEPLAN_CHECK=kept") == 0;
+        free(env[i]);
+    }
+    ck_assert_int_eq(threads, 1);
+    ck_assert_int_eq(kept, 1);
+    free(env);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("target");
+    TCase *t = tcase_create("target");
+    tcase_add_loop_test(t, names_are_parsed, 0, (int)ARRAY_LEN(names));
+    tcase_add_test(t, default_target_is_usable);
+    tcase_add_test(t, types_are_checked);
+    tcase_add_test(t, fingerprint_text_has_every_field);
+    tcase_add_test(t, cpu_is_described);
+    tcase_add_test(t, worker_environment_is_steady);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,102 @@
+/* What the suites of bench/ share: a small workload, and a compiler that plants faults. */
+#ifndef FUSEPLAN_TESTS_BENCH_FIXTURE_H
+#define FUSEPLAN_TESTS_BENCH_FIXTURE_H
+
+#include "bench/bench.h"
+#include "tests/suite.h"
+
+#include <sys/stat.h>
+
+/* Two layers of hidden size 8: everything takes microseconds. */
+static inline void small_workload(struct workload *w)
+{
+    struct status st = STATUS_INIT;
+    workload_init(w);
+    w->batch = 2;
+    w->seq_len = 5;
+    w->heads = 2;
+    w->head_size = 4;
+    w->layers = 2;
+    ck_assert_int_eq(mask_parse("causal", &w->mask_spec, &st), 0);
+    ck_assert_msg(workload_check(w, &st) == 0, "%s", st.message);
+    ck_assert_msg(workload_build_mask(w, NULL, &st) == 0, "%s", st.message);
+}
+
+/* Options that write nowhere but below the test's directory. */
+static inline struct bench_options small_options(const char *cache)
+{
+    return (struct bench_options){.target = {.kind = TARGET_CPU},
+                                  .cache_dir = cache,
+                                  .worker_path = FUSEPLAN_WORKER,
+                                  .jobs = 2,
+                                  .seed = 1};
+}
+
+static inline struct bench *small_bench(const struct bench_options *options)
+{
+    struct status st = STATUS_INIT;
+    struct workload w;
+    struct bench *b;
+    small_workload(&w);
+    ck_assert_msg(bench_open(options, &w, &b, &st) == 0, "%s", st.message);
+    workload_release(&w);
+    return b;
+}
+
+/* The default choice of one segment. */
+static inline struct choice choice_of(int first, int last)
+{
+    struct choice c;
+    struct segment s = {(int8_t)first, (int8_t)last};
+    ck_assert_int_ge(choices_for(TARGET_CPU, s, false, 1, &c), 1);
+    return c;
+}
+
+static inline void write_text(const char *path, const char *text)
+{
+    struct status st = STATUS_INIT;
+    ck_assert_msg(file_write(path, text, strlen(text), &st) == 0, "%s", st.message);
+}
+
+static inline void write_script(const char *path, const char *text)
+{
+    write_text(path, text);
+    ck_assert_int_eq(chmod(path, 0755), 0);
+}
+
+/* Writes compiler and faults into dir.  Where dir/faults holds FF_LL.c, the source of segment FF-LL
+ * is compiled with that in place of its function, which can call the right one as honest(); where
+ * it holds FF_LL.sh, that runs first. */
+static inline void write_faulty_compiler(const char *dir)
+{
+    struct status st = STATUS_INIT;
+    struct buf path, text;
+    buf_init(&path);
+    buf_init(&text);
+    buf_addf(&path, "%s/faults", dir);
+    ck_assert_int_eq(file_make_dirs(path.ptr, &st), 0);
+    buf_addf(&text,
+             "#!/bin/sh\n"
+             "faults='%s'\n"
+             "for arg; do case $arg in *.c) src=$arg;; esac; done\n"
+             "[ -n \"$src\" ] || exec cc \"$@\"\n"
+             "name=$(sed -n 's/^void segment_\\([a-z0-9_]*\\)(.*/\\1/p' \"$src\")\n"
+             "key=$(echo \"$name\" | cut -c1-5)\n"
+             "[ -f \"$faults/$key.sh\" ] && . \"$faults/$key.sh\"\n"
+             "if [ -f \"$faults/$key.c\" ]; then\n"
+             "    sed \"s/^void segment_$name(/static void honest(/\" \"$src\" >\"$src.new\"\n"
+             "    { echo '#include <stdio.h>'; echo '#include <unistd.h>'\n"
+             "      echo \"void segment_$name(const struct fp_args *a)\"\n"
+             "      cat \"$faults/$key.c\"; } >>\"$src.new\"\n"
+             "    mv \"$src.new\" \"$src\"\n"
+             "fi\n"
+             "exec cc \"$@\"\n",
+             path.ptr);
+    buf_reset(&path);
+    buf_addf(&path, "%s/compiler", dir);
+    write_script(path.ptr, text.ptr);
+    buf_release(&text);
+    buf_release(&path);
+}
+
+#endif
