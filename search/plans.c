@@ -26,6 +26,12 @@ static struct outcome outcome_of(const struct trial *trial)
                             trial->status == TRIAL_FAILED ? NAN : trial->ms.median};
 }
 
+/* All others are compared with these: their times are wanted however slow they are. */
+static bool is_reference(unsigned value)
+{
+    return value == VALUE_UNFUSED || value == VALUE_FIRST_VERSION;
+}
+
 static int measure_plan(void *ctx, unsigned value, struct outcome *out, struct status *st)
 {
     struct tuner *t = ctx;
@@ -34,7 +40,7 @@ static int measure_plan(void *ctx, unsigned value, struct outcome *out, struct s
     struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
     struct sampling how = sampling_search;
     int best = history_best(&t->history), rc = 0;
-    if (best >= 0)
+    if (best >= 0 && !is_reference(value))
         how.censor_above_ms = HOPELESS_RATIO * t->history.items[best].outcome.ms;
     bool broken = segment_table_candidate(&t->segments, plan, &c, &trial.reason) < 0;
     if (!broken)

@@ -1,0 +1,417 @@
+#include "fake_bench.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static char dir[] = "/tmp/fuseplan-check-tune-XXXXXX", path[64];
+static struct db *db;
+static struct bench *bench;
+static struct tune_options options;
+static struct tune_report report;
+static struct status st;
+
+static void setup(void)
+{
+    st = STATUS_INIT;
+    bench = fake_open();
+    ck_assert_ptr_nonnull(bench);
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/db", dir);
+    ck_assert_int_eq(db_open(path, DB_WRITE, &db, &st), 0);
+    options = (struct tune_options){.search = {.strategy = strategy_find("guided"),
+                                               .space_lo = 32768,
+                                               .space_hi = 49152,
+                                               .budget = 20,
+                                               .seed = 1,
+                                               .quantile = 0.1,
+                                               .stop = &fake.stop}};
+}
+
+static void teardown(void)
+{
+    tune_report_release(&report);
+    db_close(db);
+    fake_close();
+    ck_assert_int_eq(file_remove_all(dir, &st), 0);
+}
+
+static void run(void)
+{
+    tune_report_release(&report);
+    int rc = tune(bench, db, &options, &report, &st);
+    ck_assert_msg(rc == 0, "%s", st.message);
+    ck_assert_int_eq(st.code, STATUS_OK);
+}
+
+/* ---- what is stored ---------------------------------------------------------------------------
+ */
+
+struct stored {
+    int segments, plans, finals, failed;
+    bool seen[VALUE_MAX + 1], ok[VALUE_MAX + 1];
+    char reason[200]; /* of the last failed plan */
+};
+
+static int segment_row(void *ctx, const struct db_trial *row)
+{
+    struct stored *s = ctx;
+    s->segments++;
+    ck_assert_int_eq(row->value, -1);
+    ck_assert_int_eq(row->choice_count, 1);
+    return 0;
+}
+
+static int plan_row(void *ctx, const struct db_trial *row)
+{
+    struct stored *s = ctx;
+    s->plans++;
+    ck_assert_msg(!s->seen[row->value], "%d is stored twice", row->value);
+    s->seen[row->value] = true;
+    s->ok[row->value] = strcmp(row->status, "ok") == 0;
+    if (strcmp(row->status, "failed") == 0) {
+        s->failed++;
+        snprintf(s->reason, sizeof(s->reason), "%s: %s", row->reason_code, row->reason);
+    }
+    return 0;
+}
+
+static int final_row(void *ctx, const struct db_trial *row)
+{
+    struct stored *s = ctx;
+    s->finals++;
+    ck_assert_msg(s->ok[row->value], "final %d is no plan that ran", row->value);
+    ck_assert_int_eq(row->sample_count, 6);
+    ck_assert_str_ne(row->comparison, "");
+    return 0;
+}
+
+static void no_problem(void *ctx, const char *problem)
+{
+    (void)ctx;
+    ck_abort_msg("%s", problem);
+}
+
+/* Reads all back; whatever happened before, no trial may be doubled. */
+static struct stored *read_back(void)
+{
+    static struct stored s;
+    memset(&s, 0, sizeof(s));
+    int64_t study;
+    int problems;
+    ck_assert_int_eq(study_open(bench, db, 0, false, &study, &st), 0);
+    ck_assert_int_eq(db_trials(db, study, DB_TRIAL_SEGMENT, segment_row, &s, &st), 0);
+    ck_assert_int_eq(db_trials(db, study, DB_TRIAL_PLAN, plan_row, &s, &st), 0);
+    ck_assert_int_eq(db_trials(db, study, DB_TRIAL_FINAL, final_row, &s, &st), 0);
+    ck_assert_int_eq(db_check(db, no_problem, NULL, &problems, &st), 0);
+    return &s;
+}
+
+/* ---- tests ------------------------------------------------------------------------------------
+ */
+
+START_TEST(finds_stores_and_reports)
+{
+    run();
+    struct stored *s = read_back();
+    ck_assert_int_eq(s->plans, 20);
+    ck_assert_int_eq(s->segments, fake.segments);
+    ck_assert_int_eq(fake.built, fake.segments);
+    ck_assert_int_eq(fake.compares, 1);
+    ck_assert_int_ge(s->finals, 6); /* four, and two references that do not win here */
+    ck_assert(s->seen[VALUE_UNFUSED] && s->seen[VALUE_FIRST_VERSION]);
+    ck_assert_int_eq(report.new_trials, 20);
+    ck_assert_int_eq(report.total_trials, 20);
+    ck_assert_int_eq(report.failed_trials, 0);
+    ck_assert_int_eq(report.space, 16384);
+    ck_assert_str_eq(report.stopped_by, "budget");
+    ck_assert(report.best.final);
+    double best_ms = INFINITY;
+    for (int v = 0; v <= VALUE_MAX; v++)
+        if (s->ok[v])
+            best_ms = fmin(best_ms, made_up_ms(&fake.space, (unsigned)v));
+    ck_assert_double_eq(report.best.median_ms, best_ms);
+    double unfused_ms = made_up_ms(&fake.space, VALUE_UNFUSED);
+    ck_assert_double_eq(report.unfused.median, unfused_ms);
+    ck_assert_double_eq(report.unfused.low, 0.99 * unfused_ms);
+    ck_assert_double_eq(report.best.first_version_ms, report.first_version.median);
+    ck_assert_int_ge(report.additive_value, 0);
+    ck_assert(!isnan(report.model_spearman));
+}
+END_TEST
+
+START_TEST(spent_budget_measures_nothing)
+{
+    run();
+    int value = report.best.value, calls = fake.calls;
+    double ms = report.best.median_ms;
+    run();
+    ck_assert_int_eq(fake.calls, calls);
+    ck_assert_int_eq(report.new_trials, 0);
+    ck_assert_int_eq(report.total_trials, 20);
+    ck_assert_int_eq(report.best.value, value);
+    ck_assert_double_eq(report.best.median_ms, ms);
+    ck_assert(!isnan(report.unfused.median));
+    ck_assert_str_eq(report.stopped_by, "budget");
+}
+END_TEST
+
+START_TEST(larger_budget_goes_on)
+{
+    run();
+    int segments = fake.segments;
+    options.search.budget = 30;
+    run();
+    ck_assert_int_eq(fake.segments, segments);
+    ck_assert_int_eq(report.new_trials, 10);
+    ck_assert_int_eq(read_back()->plans, 30);
+    ck_assert_int_eq(fake.compares, 2);
+}
+END_TEST
+
+START_TEST(converged_search_stays_so)
+{
+    options.search.budget = 0;
+    run();
+    ck_assert_str_eq(report.stopped_by, "converged");
+    int calls = fake.calls;
+    run();
+    ck_assert_str_eq(report.stopped_by, "converged");
+    ck_assert_int_eq(fake.calls, calls);
+}
+END_TEST
+
+START_TEST(tiny_budgets)
+{
+    for (int budget = 1; budget <= 3; budget++) {
+        options.search.budget = budget;
+        run();
+        struct stored *s = read_back();
+        ck_assert_int_eq(s->plans, budget);
+        ck_assert(s->seen[VALUE_UNFUSED]);
+        ck_assert_int_eq(s->seen[VALUE_FIRST_VERSION], budget > 1);
+    }
+}
+END_TEST
+
+/* Only the climbed segments were timed with more than their defaults, and the plans use what won.
+ */
+START_TEST(schedules_are_climbed)
+{
+    run();
+    int defaults = SEGMENT_COUNT + 1;
+    ck_assert_int_gt(fake.segments, defaults);
+    bool off_default = false;
+    for (int i = 0; i < report.best.choice_count; i++) {
+        const struct db_choice *c = &report.best.choices[i];
+        const struct impl *impl = impl_find(TARGET_CPU, c->impl);
+        struct choice choice = {.impl = impl};
+        ck_assert_int_eq(schedule_parse(impl, c->schedule, &choice.schedule, &st), 0);
+        for (int k = 0; k < impl->knob_count; k++)
+            off_default |= choice.schedule.pick[k] != 0;
+        ck_assert(!isnan(report.best.choice_ms[i]));
+    }
+    ck_assert(off_default);
+}
+END_TEST
+
+static const struct segment attention = {2, 6}, layernorm = {8, 9};
+
+/* 41115 holds both; ops 2-6 are the hand-written ones there. */
+START_TEST(broken_segment_breaks_its_plans_unbuilt)
+{
+    fake.broken = _i % 2 == 0 ? layernorm : attention;
+    fake.broken_at_build = _i / 2;
+    run();
+    struct stored *s = read_back();
+    ck_assert(!fake.broken_in_plan);
+    ck_assert_int_eq(s->plans, 20);
+    ck_assert_int_eq(s->failed, 1);
+    ck_assert_int_eq(report.failed_trials, 1);
+    ck_assert(s->seen[VALUE_FIRST_VERSION] && !s->ok[VALUE_FIRST_VERSION]);
+    ck_assert_ptr_nonnull(strstr(s->reason, _i % 2 == 0 ? "ops 8-9" : "ops 2-6"));
+    ck_assert_ptr_nonnull(strstr(s->reason, _i / 2 ? "syntax error" : "row 3 is wrong"));
+    ck_assert(isnan(report.first_version.median));
+    ck_assert(!isnan(report.unfused.median));
+    int calls = fake.calls;
+    run();
+    ck_assert_int_eq(fake.calls, calls);
+}
+END_TEST
+
+START_TEST(plan_that_fails_alone_is_no_end)
+{
+    fake.broken_value = VALUE_FIRST_VERSION;
+    run();
+    struct stored *s = read_back();
+    ck_assert_int_eq(s->plans, 20);
+    ck_assert_str_eq(s->reason, "wrong: layer 0 is wrong");
+    ck_assert(report.best.value >= 0);
+}
+END_TEST
+
+START_TEST(nothing_runs)
+{
+    fake.all_plans_fail = true;
+    run();
+    ck_assert_int_eq(report.best.value, -1);
+    ck_assert_int_eq(report.failed_trials, 20);
+    ck_assert_int_eq(fake.compares, 0);
+    ck_assert(isnan(report.unfused.median));
+}
+END_TEST
+
+/* Every call may be the last before a Ctrl-C. */
+START_TEST(interrupt_keeps_all)
+{
+    fake.stop_at_call = 1 + 34 * _i;
+    run();
+    ck_assert_str_eq(report.stopped_by, "interrupted");
+    struct stored *s = read_back();
+    ck_assert_int_eq(s->plans, fake.plans);
+    ck_assert_int_eq(s->segments, fake.segments);
+    ck_assert_int_eq(report.new_trials, fake.plans);
+    ck_assert_int_eq(report.best.value >= 0, fake.plans > 0);
+    fake.stop = 0;
+    run();
+    ck_assert_int_eq(read_back()->plans, 20);
+    ck_assert_int_eq(fake.plans, 20);
+}
+END_TEST
+
+/* The child dies at the call; the parent goes on where it stopped. */
+START_TEST(killed_search_resumes)
+{
+    db_close(db);
+    pid_t child = fork();
+    if (child == 0) {
+        fake.kill_at_call = 1 + 43 * _i;
+        if (db_open(path, DB_WRITE, &db, &st) == 0)
+            tune(bench, db, &options, &report, &st);
+        _exit(1);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    ck_assert_int_eq(db_open(path, DB_WRITE, &db, &st), 0);
+    int before = read_back()->plans, segments = read_back()->segments;
+    run();
+    struct stored *s = read_back();
+    ck_assert_int_eq(s->plans, 20);
+    ck_assert_int_eq(fake.plans, 20 - before);
+    ck_assert_int_eq(s->segments, segments + fake.segments);
+}
+END_TEST
+
+START_TEST(broken_environment_ends_the_search)
+{
+    fake.fail_at_call = 40;
+    ck_assert_int_eq(tune(bench, db, &options, &report, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    ck_assert_int_eq(report.best.choice_count, 0);
+    st = STATUS_INIT;
+    ck_assert_int_eq(read_back()->segments, fake.segments);
+}
+END_TEST
+
+/* 121 segments of 20 ms do not fit into half of 2 s: the search goes on with those that did. */
+START_TEST(time_limit_covers_everything)
+{
+    fake.seconds_per_segment = 0.02;
+    options.search.budget = 0;
+    options.search.time_limit_s = 2;
+    run();
+    ck_assert_double_lt(report.seconds, 4);
+    ck_assert_int_lt(fake.segments, SEGMENT_COUNT);
+    ck_assert_int_gt(fake.plans, 2);
+    ck_assert_int_eq(fake.compares, 1);
+    ck_assert(report.best.final);
+    int segments = fake.segments;
+    fake.seconds_per_segment = 0;
+    options.search.time_limit_s = 0; /* and without a limit the rest is made up for */
+    run();
+    ck_assert_int_gt(read_back()->segments, segments);
+    ck_assert_int_ge(fake.segments, SEGMENT_COUNT + 1);
+}
+END_TEST
+
+START_TEST(no_time_at_all)
+{
+    options.search.time_limit_s = 1e-9;
+    run();
+    ck_assert_str_eq(report.stopped_by, "time");
+    ck_assert_int_eq(report.best.value, -1);
+    ck_assert_int_eq(fake.calls, 0);
+}
+END_TEST
+
+/* The references lie outside, and are measured all the same. */
+START_TEST(space_of_one_value)
+{
+    options.search.space_lo = options.search.space_hi = 40011;
+    run();
+    struct stored *s = read_back();
+    ck_assert_int_eq(s->plans, 3);
+    ck_assert(s->seen[40011]);
+    ck_assert_int_eq(report.space, 1);
+    ck_assert_str_eq(report.stopped_by, "space");
+}
+END_TEST
+
+START_TEST(model_is_kept)
+{
+    struct model *model;
+    int64_t study;
+    run();
+    ck_assert_int_eq(study_open(bench, db, 0, false, &study, &st), 0);
+    ck_assert_int_eq(model_fetch(db, study, STUDY_MODEL, &model, &st), 0);
+    struct segment_times times;
+    ck_assert_int_eq(study_segments(db, study, TARGET_CPU, &times, &st), 0);
+    double ms[2];
+    unsigned values[] = {VALUE_UNFUSED, (unsigned)report.best.value};
+    ck_assert_int_eq(model_predict(model, values, 2, &times, ms, NULL, &st), 0);
+    ck_assert_double_lt(ms[1], ms[0]);
+    model_free(model);
+}
+END_TEST
+
+START_TEST(other_inputs_are_another_study)
+{
+    run();
+    options.input_seed = 7;
+    run();
+    ck_assert_int_eq(report.new_trials, 20);
+    options.notes_init = true;
+    run();
+    ck_assert_int_eq(report.new_trials, 20);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("search/tune");
+    TCase *t = tcase_create("tune");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, finds_stores_and_reports);
+    tcase_add_test(t, spent_budget_measures_nothing);
+    tcase_add_test(t, larger_budget_goes_on);
+    tcase_add_test(t, converged_search_stays_so);
+    tcase_add_test(t, tiny_budgets);
+    tcase_add_test(t, schedules_are_climbed);
+    tcase_add_loop_test(t, broken_segment_breaks_its_plans_unbuilt, 0, 4);
+    tcase_add_test(t, plan_that_fails_alone_is_no_end);
+    tcase_add_test(t, nothing_runs);
+    tcase_add_loop_test(t, interrupt_keeps_all, 0, 6);
+    tcase_add_loop_test(t, killed_search_resumes, 0, 5);
+    tcase_add_test(t, broken_environment_ends_the_search);
+    tcase_add_test(t, time_limit_covers_everything);
+    tcase_add_test(t, no_time_at_all);
+    tcase_add_test(t, space_of_one_value);
+    tcase_add_test(t, model_is_kept);
+    tcase_add_test(t, other_inputs_are_another_study);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,182 @@
+#include "fake_bench.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+struct fake fake;
+
+struct bench {
+    int unused;
+};
+
+const struct sampling sampling_search = {.min_samples = 6};
+const struct sampling sampling_final = {.min_samples = 20, .min_seconds = 1, .max_seconds = 5};
+
+struct bench *fake_open(void)
+{
+    static struct bench bench;
+    struct status st = STATUS_INIT;
+    memset(&fake, 0, sizeof(fake));
+    fake.broken = (struct segment){-1, -1};
+    made_up_init(&fake.space, 2, 32768, 49152);
+    workload_init(&fake.workload);
+    fake.workload.batch = 1;
+    fake.workload.seq_len = 8;
+    if (workload_check(&fake.workload, &st) < 0)
+        return NULL;
+    return &bench;
+}
+
+void fake_close(void)
+{
+    workload_release(&fake.workload);
+}
+
+static int call(struct status *st)
+{
+    fake.calls++;
+    if (fake.calls == fake.kill_at_call)
+        kill(getpid(), SIGKILL);
+    if (fake.calls == fake.stop_at_call)
+        fake.stop = 1;
+    if (fake.stop)
+        return status_set(st, STATUS_INTERRUPTED, "stopped");
+    if (fake.calls == fake.fail_at_call)
+        return status_set(st, STATUS_ENVIRONMENT, "the compiler is gone");
+    return 0;
+}
+
+static bool is_broken(const struct choice *c)
+{
+    return c->segment.first == fake.broken.first && c->segment.last == fake.broken.last;
+}
+
+static void fill(struct trial *out, double ms)
+{
+    *out = (struct trial){.status = TRIAL_OK, .ms = {ms, 0.99 * ms, 1.01 * ms}, .sample_count = 6};
+    out->samples_ms = mem_alloc(6, sizeof(*out->samples_ms));
+    for (int i = 0; i < 6; i++)
+        out->samples_ms[i] = ms * (0.99 + 0.004 * i);
+}
+
+static void fail(struct trial *out, const char *message)
+{
+    *out = (struct trial){.status = TRIAL_FAILED, .reason = STATUS_INIT};
+    status_set(&out->reason, STATUS_WRONG, "%s", message);
+}
+
+int bench_build(struct bench *b, const struct choice *choices, int count, struct status *results,
+                bench_progress *progress, void *ctx, struct status *st)
+{
+    (void)b;
+    if (call(st) < 0)
+        return -1;
+    for (int i = 0; i < count; i++) {
+        results[i] = STATUS_INIT;
+        if (fake.broken_at_build && is_broken(&choices[i]))
+            status_set(&results[i], STATUS_COMPILE, "syntax error");
+        fake.built++;
+        progress(ctx, i + 1, count);
+    }
+    return 0;
+}
+
+/* A choice off the default is 2 % faster a knob: a climb has something to find. */
+static double choice_ms(const struct choice *c)
+{
+    int index = segment_index(c->segment), off = 0;
+    for (int k = 0; k < c->impl->knob_count; k++)
+        off += c->schedule.pick[k] != 0;
+    double ms = c->impl->handwritten ? fake.space.times.handwritten_ms : fake.space.times.ms[index];
+    return ms * (1 - 0.02 * off);
+}
+
+int bench_segment(struct bench *b, const struct choice *c, const struct sampling *how,
+                  struct trial *out, struct status *st)
+{
+    (void)b, (void)how;
+    if (call(st) < 0)
+        return -1;
+    fake.segments++;
+    usleep((useconds_t)(1e6 * fake.seconds_per_segment));
+    if (is_broken(c))
+        fail(out, "row 3 is wrong");
+    else
+        fill(out, choice_ms(c));
+    return 0;
+}
+
+static void run_plan(const struct candidate *c, const struct sampling *how, struct trial *out)
+{
+    unsigned value = plan_value(c->plan);
+    double ms = made_up_ms(&fake.space, value);
+    bool broken = false;
+    for (int i = 0; i < c->count; i++)
+        broken |= is_broken(&c->choices[i]);
+    fake.broken_in_plan |= broken;
+    if (broken || fake.all_plans_fail || value == fake.broken_value)
+        fail(out, "layer 0 is wrong");
+    else
+        fill(out, ms);
+    if (out->status == TRIAL_OK && how->censor_above_ms > 0 && ms > how->censor_above_ms) {
+        out->status = TRIAL_CENSORED;
+        status_set(&out->reason, STATUS_TIMEOUT, "too slow");
+    }
+}
+
+int bench_plan(struct bench *b, const struct candidate *c, const struct sampling *how,
+               struct trial *out, struct status *st)
+{
+    (void)b;
+    if (call(st) < 0)
+        return -1;
+    fake.plans++;
+    run_plan(c, how, out);
+    return 0;
+}
+
+int bench_compare(struct bench *b, const struct candidate *candidates, int n,
+                  const struct sampling *how, struct trial *trials, struct status *st)
+{
+    (void)b;
+    if (call(st) < 0)
+        return -1;
+    fake.compares++;
+    for (int i = 0; i < n; i++)
+        run_plan(&candidates[i], how, &trials[i]);
+    return 0;
+}
+
+void trial_release(struct trial *t)
+{
+    free(t->samples_ms);
+    t->samples_ms = NULL;
+}
+
+const struct fingerprint *bench_fingerprint(const struct bench *b)
+{
+    (void)b;
+    static const struct fingerprint f = {.device = "a made-up device",
+                                         .uuid = "1",
+                                         .capability = "none",
+                                         .units = 2,
+                                         .driver = "none",
+                                         .compiler = "none",
+                                         .libraries = "none",
+                                         .protocol = "1"};
+    return &f;
+}
+
+enum target_kind bench_target(const struct bench *b)
+{
+    (void)b;
+    return TARGET_CPU;
+}
+
+const struct workload *bench_workload(const struct bench *b)
+{
+    (void)b;
+    return &fake.workload;
+}

@@ -1,0 +1,31 @@
+/* A bench without compilers and workers, linked in place of the real one: times are those of a
+ * made-up space, and what goes wrong is told beforehand. */
+#ifndef FUSEPLAN_TESTS_FAKE_BENCH_H
+#define FUSEPLAN_TESTS_FAKE_BENCH_H
+
+#include "made_up.h"
+
+struct fake {
+    struct made_up space;
+    struct workload workload;
+
+    /* What happens. */
+    struct segment broken; /* fails alone and in plans; {-1, -1}: none */
+    bool broken_at_build;  /* by the compiler, not at run time */
+    unsigned broken_value; /* a plan that fails though its segments run; 0: none */
+    bool all_plans_fail;
+    double seconds_per_segment;                   /* slept for each */
+    int stop_at_call, kill_at_call, fail_at_call; /* interrupt, SIGKILL, environment; 0: never */
+    volatile sig_atomic_t stop;
+
+    /* What was asked for. */
+    int calls, built, segments, plans, compares;
+    bool broken_in_plan; /* the broken segment was built or run within a plan */
+};
+extern struct fake fake;
+
+/* bench_* of the fake; the pointer is good for every call. */
+struct bench *fake_open(void);
+void fake_close(void);
+
+#endif
