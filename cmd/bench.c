@@ -49,8 +49,7 @@ static int parse_values(const struct options *o, struct lineup *l, struct status
     return 0;
 }
 
-/* ---- what was stored before --------------------------------------------------------------------
- */
+/* ---- what was stored before ------------------------------------------------------------------ */
 
 /* The fastest of the stored finals of each plan. */
 static int earlier_row(void *ctx, const struct db_trial *row)
@@ -94,8 +93,7 @@ static int store(struct lineup *l, struct session *s, const struct history *know
     return db_search_end(s->db, id, "done", st);
 }
 
-/* ---- what comes out ----------------------------------------------------------------------------
- */
+/* ---- what comes out -------------------------------------------------------------------------- */
 
 static const struct column columns[] = {
     {"value", "value", 0},

@@ -17,8 +17,7 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* ---- options.c: every option of every command --------------------------------------------------
- */
+/* ---- options.c: every option of every command ------------------------------------------------ */
 
 #define OPTIONS(X)                                                                                 \
     X(BATCH)                                                                                       \
@@ -111,8 +110,7 @@ struct option_info {
 };
 const struct option_info *option_info(enum option_id id);
 
-/* ---- main.c: the commands ----------------------------------------------------------------------
- */
+/* ---- main.c: the commands -------------------------------------------------------------------- */
 
 enum { EXIT_USAGE = 2, EXIT_NO_RESULT = 3, EXIT_REGRESSION = 4, EXIT_INTERRUPTED = 130 };
 
@@ -146,8 +144,7 @@ COMMANDS(X)
 extern const struct command *const commands[];
 extern const int command_count;
 
-/* ---- help.c ------------------------------------------------------------------------------------
- */
+/* ---- help.c ---------------------------------------------------------------------------------- */
 
 void help_program(FILE *out);
 void help_command(const struct command *c, FILE *out);
@@ -182,8 +179,7 @@ json_t *json_number(double value);
 /* What happens, for people: to stderr, not with --quiet. */
 void note(const struct options *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* ---- session.c: from options to a workload, a bench and a database ------------------------------
- */
+/* ---- session.c: from options to a workload, a bench and a database --------------------------- */
 
 /* The target and the workload of the options, checked; the mask is built where `build` or its key
  * needs it.  Release *w in any case. */
@@ -209,8 +205,7 @@ int session_open(const struct options *o, uint64_t input_seed, struct session *o
 void session_close(struct session *s);
 extern volatile sig_atomic_t session_stop;
 
-/* ---- report.c: the best plan, explained --------------------------------------------------------
- */
+/* ---- report.c: the best plan, explained ------------------------------------------------------ */
 
 json_t *workload_json(const struct workload *w, enum target_kind target);
 
@@ -218,8 +213,7 @@ json_t *workload_json(const struct workload *w, enum target_kind target);
 void report_print(const struct options *o, const struct workload *w, enum target_kind target,
                   const struct tune_report *r);
 
-/* ---- plans.c: plans as text and JSON -----------------------------------------------------------
- */
+/* ---- plans.c: plans as text and JSON --------------------------------------------------------- */
 
 /* "0-1 2-6": the segments of two operators or more; "-" where there are none. */
 void plan_fused_text(struct plan p, struct buf *out);
@@ -227,8 +221,7 @@ void plan_fused_text(struct plan p, struct buf *out);
 /* [[0, 0], [1, 1], ...]: all segments in operator numbers. */
 json_t *plan_segments_json(struct plan p);
 
-/* ---- picture.c: a mask to look at --------------------------------------------------------------
- */
+/* ---- picture.c: a mask to look at ------------------------------------------------------------ */
 
 /* Cells of rows and columns: '#' where all is kept, '+' some, '.' nothing. */
 void picture_text(const struct workload *w, struct buf *out);

@@ -28,8 +28,7 @@ static void print_quoted(const char *text, const char *also)
             printf("%s%c", strchr(also, *text) ? "\\" : "", *text);
 }
 
-/* ---- bash -------------------------------------------------------------------------------------
- */
+/* ---- bash ------------------------------------------------------------------------------------ */
 
 static void print_bash_argument(const struct option_info *info)
 {
@@ -76,8 +75,7 @@ static void print_bash(void)
          "complete -F _fuseplan fuseplan");
 }
 
-/* ---- zsh --------------------------------------------------------------------------------------
- */
+/* ---- zsh ------------------------------------------------------------------------------------- */
 
 static void print_zsh_option(const struct option_info *info)
 {
@@ -130,8 +128,7 @@ static void print_zsh(void)
          "compdef _fuseplan fuseplan");
 }
 
-/* ---- fish -------------------------------------------------------------------------------------
- */
+/* ---- fish ------------------------------------------------------------------------------------ */
 
 static void print_fish_option(const struct command *c, const struct option_info *info)
 {

@@ -1,13 +1,196 @@
 #include "cmd/cmd.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static const char manifest_name[] = "manifest.json";
+static const char generator[] = "fuseplan";
+
+/* ---- the manifest: what was generated, for programs ------------------------------------------ */
+
+static json_t *segment_json(const struct choice *c)
+{
+    struct buf symbol, schedule;
+    buf_init(&symbol);
+    buf_init(&schedule);
+    choice_symbol(c, &symbol);
+    schedule_text(c->impl, &c->schedule, &schedule);
+    json_t *object =
+        json_pack("{s[ii] ss ss ss}", "ops", c->segment.first, c->segment.last, "implementation",
+                  c->impl->name, "schedule", schedule.ptr, "function", symbol.ptr);
+    buf_release(&symbol);
+    buf_release(&schedule);
+    return object;
+}
+
+static json_t *manifest_json(const struct standalone_spec *spec, const struct standalone *p)
+{
+    json_t *files = json_array(), *segments = json_array();
+    char hash[HASH_TEXT_SIZE];
+    for (int i = 0; i < p->count; i++)
+        json_array_append_new(
+            files, json_pack("{ss ss}", "name", p->files[i].name, "xxh3_128",
+                             hash_text(p->files[i].text.ptr, p->files[i].text.len, hash)));
+    for (int i = 0; i < spec->candidate->count; i++)
+        json_array_append_new(segments, segment_json(&spec->candidate->choices[i]));
+    return json_pack("{ss ss si so so so}", "generator", generator, "version", FUSEPLAN_VERSION,
+                     "value", (int)plan_value(spec->candidate->plan), "workload",
+                     workload_json(spec->workload, spec->target), "segments", segments, "files",
+                     files);
+}
+
+/* ---- the directory --------------------------------------------------------------------------- */
+
+static int write_file(const char *dir, const char *name, const char *text, size_t len,
+                      struct status *st)
+{
+    struct buf path;
+    buf_init(&path);
+    buf_addf(&path, "%s/%s", dir, name);
+    int rc = file_write(path.ptr, text, len, st);
+    buf_release(&path);
+    return rc;
+}
+
+static int fill(const char *dir, const struct standalone *p, const json_t *manifest,
+                struct status *st)
+{
+    for (int i = 0; i < p->count; i++)
+        if (write_file(dir, p->files[i].name, p->files[i].text.ptr, p->files[i].text.len, st) < 0)
+            return -1;
+    char *text = json_dumps(manifest, JSON_INDENT(2));
+    struct buf whole;
+    buf_init(&whole);
+    buf_addf(&whole, "%s\n", text);
+    free(text);
+    int rc = write_file(dir, manifest_name, whole.ptr, whole.len, st);
+    buf_release(&whole);
+    return rc;
+}
+
+static bool holds_manifest(const char *dir)
+{
+    struct buf path;
+    buf_init(&path);
+    buf_addf(&path, "%s/%s", dir, manifest_name);
+    json_t *manifest = json_load_file(path.ptr, 0, NULL);
+    const char *by = json_string_value(json_object_get(manifest, "generator"));
+    bool ours = by && strcmp(by, generator) == 0;
+    json_decref(manifest);
+    buf_release(&path);
+    return ours;
+}
+
+/* Missing, empty, or made by this command. */
+static int check_place(const char *dir, struct status *st)
+{
+    DIR *d = opendir(dir);
+    if (!d && errno == ENOENT)
+        return 0;
+    if (!d)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot read directory '%s': %s", dir,
+                          strerror(errno));
+    int entries = 0;
+    while (readdir(d))
+        entries++;
+    closedir(d);
+    if (entries <= 2 || holds_manifest(dir)) /* . and .. */
+        return 0;
+    return status_set(st, STATUS_USAGE,
+                      "'%s' is not empty and holds nothing generated; name a new directory", dir);
+}
+
+/* Moves what is there aside, so that it can come back. */
+static int swap(const char *fresh, const char *final, const char *old, struct status *st)
+{
+    bool replaces = file_exists(final);
+    if ((!replaces || rename(final, old) == 0) && rename(fresh, final) == 0)
+        return file_remove_all(old, st);
+    status_set(st, STATUS_ENVIRONMENT, "cannot create '%s': %s", final, strerror(errno));
+    if (replaces && !file_exists(final))
+        rename(old, final);
+    return -1;
+}
+
+/* Written beside its place and moved there, so that it is there as a whole or not at all. */
+static int place(const char *dir, const struct standalone *p, const json_t *manifest,
+                 struct status *st)
+{
+    char *final = mem_strdup(dir);
+    for (size_t len = strlen(final); len > 1 && final[len - 1] == '/'; len--)
+        final[len - 1] = '\0';
+    struct buf fresh, old;
+    buf_init(&fresh);
+    buf_init(&old);
+    buf_addf(&fresh, "%s.%ld.new", final, (long)getpid());
+    buf_addf(&old, "%s.%ld.old", final, (long)getpid());
+    int rc = -1;
+    if (file_make_dirs(fresh.ptr, st) == 0 && fill(fresh.ptr, p, manifest, st) == 0)
+        rc = swap(fresh.ptr, final, old.ptr, st);
+    file_remove_all(fresh.ptr, st);
+    buf_release(&fresh);
+    buf_release(&old);
+    free(final);
+    return rc;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static int check_operands(const struct options *o, unsigned *value, struct status *st)
+{
+    if (o->operand_count != 1)
+        return status_set(st, STATUS_USAGE, "%d values given; give one from 0 to 65535",
+                          o->operand_count);
+    if (!o->output)
+        return status_set(st, STATUS_USAGE, "no directory given; add -o DIR");
+    return plan_parse_value(o->operands[0], value, st);
+}
+
 static int run(const struct options *o, struct status *st)
 {
-    (void)o;
-    (void)st;
-    return 0;
+    struct workload w = {.batch = 0};
+    struct target_name target;
+    struct candidate candidate;
+    struct standalone program = {.count = 0};
+    json_t *manifest = NULL;
+    unsigned value;
+    int rc = -1;
+    if (check_operands(o, &value, st) < 0 || workload_from_options(o, true, &target, &w, st) < 0 ||
+        check_place(o->output, st) < 0)
+        goto out;
+    candidate_default(target.kind, plan_from_value(value), &candidate);
+    const struct standalone_spec spec = {.target = target.kind,
+                                         .workload = &w,
+                                         .candidate = &candidate,
+                                         .seed = o->seed,
+                                         .notes_init = o->notes_init};
+    if (standalone_emit(&spec, &program, st) < 0)
+        goto out;
+    manifest = manifest_json(&spec, &program);
+    if (place(o->output, &program, manifest, st) < 0)
+        goto out;
+    note(o, "wrote %d files; 'make -C %s && %s/plan' builds and runs them", program.count + 1,
+         o->output, o->output);
+    rc = EXIT_SUCCESS;
+out:
+    json_decref(manifest);
+    standalone_release(&program);
+    workload_release(&w);
+    return rc;
 }
-const struct command cmd_generate = {.name = "generate",
-                                     .operands = "VALUE",
-                                     .summary = "x",
-                                     .examples = "x",
-                                     .options = OPTS_COMMON,
-                                     .run = run};
+
+const struct command cmd_generate = {
+    .name = "generate",
+    .operands = "VALUE",
+    .summary = "Write the sources of a plan, with a program that runs and times it",
+    .options = (OPTS_COMMON & ~OPT(FORMAT)) | OPTS_WORKLOAD | OPT(INIT) | OPT(OUTPUT),
+    .about = "The directory is written as a whole or not at all; one that holds something else is\n"
+             "refused, an earlier one replaced.  'make -C DIR' builds it and DIR/plan runs it, "
+             "without fuseplan.",
+    .examples = "fuseplan generate 41115 -b 1 -s 128 -m causal -o plan41115\n"
+                "make -C plan41115 && plan41115/plan",
+    .run = run,
+};

@@ -5,8 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- parsers: text -> field --------------------------------------------------------------------
- */
+/* ---- parsers: text -> field ------------------------------------------------------------------ */
 
 struct row {
     struct option_info info;
@@ -117,8 +116,7 @@ static int parse_init(const struct row *row, const char *what, const char *text,
     return 0;
 }
 
-/* ---- words: what may follow an option ----------------------------------------------------------
- */
+/* ---- words: what may follow an option -------------------------------------------------------- */
 
 static void add_words(struct buf *out, const char *const *words, int n)
 {
@@ -217,8 +215,7 @@ const struct option_info *option_info(enum option_id id)
     return &option_rows[id].info;
 }
 
-/* ---- the command line --------------------------------------------------------------------------
- */
+/* ---- the command line ------------------------------------------------------------------------ */
 
 /* getopt_long's own form of what a command takes.  ids[] by position in longs. */
 struct getopt_tables {

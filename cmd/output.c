@@ -29,8 +29,7 @@ static void print_json(const json_t *value, size_t flags)
     json_dumpf(value, stdout, flags | JSON_REAL_PRECISION(JSON_DIGITS));
 }
 
-/* ---- cells -------------------------------------------------------------------------------------
- */
+/* ---- cells ----------------------------------------------------------------------------------- */
 
 /* decimals < 0: all digits.  none: what stands for null. */
 static void add_cell(const json_t *value, int decimals, const char *none, struct buf *out)
@@ -81,8 +80,7 @@ static void print_csv_line(const struct output *out, const json_t *row)
     putchar('\n');
 }
 
-/* ---- tables ------------------------------------------------------------------------------------
- */
+/* ---- tables ---------------------------------------------------------------------------------- */
 
 static void measure_column(const json_t *rows, const struct column *c, int *width, bool *number)
 {
@@ -130,8 +128,7 @@ static void print_table(const struct output *out)
         }
 }
 
-/* ---- output ------------------------------------------------------------------------------------
- */
+/* ---- output ---------------------------------------------------------------------------------- */
 
 void output_begin(struct output *out, enum format format, const struct column *columns, int count)
 {

@@ -92,7 +92,7 @@ static int run(const struct options *o, struct status *st)
     rc = predict(o, &asked, model, workload ? &times : NULL, st);
 out:
     if (rc < 0 && st->code == STATUS_NOT_FOUND)
-        status_prefix(st, "no model; 'fuseplan train' makes one");
+        status_prefix(st, "no model to ask; 'fuseplan train' makes one");
     model_free(model);
     db_close(db);
     free(asked.values);

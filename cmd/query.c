@@ -40,8 +40,8 @@ static int run(const struct options *o, struct status *st)
     db_best_release(&report.best);
     code = EXIT_SUCCESS;
 out:
-    if (code < 0 && st->code == STATUS_NOT_FOUND)
-        status_prefix(st, "nothing is known, 'fuseplan search' with the same options measures it");
+    if (code < 0 && db && st->code == STATUS_NOT_FOUND)
+        status_prefix(st, "nothing is known; 'fuseplan search' with the same options measures it");
     db_close(db);
     workload_release(&w);
     return code;

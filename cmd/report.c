@@ -68,8 +68,7 @@ static json_t *report_json(const struct workload *w, enum target_kind target,
                      "seconds", json_number(r->seconds));
 }
 
-/* ---- CSV: one line -----------------------------------------------------------------------------
- */
+/* ---- CSV: one line --------------------------------------------------------------------------- */
 
 static const struct column columns[] = {
     {"value", NULL, 0},       {"fused", NULL, 0},
@@ -103,8 +102,7 @@ static void print_csv(const struct tune_report *r)
     buf_release(&fused);
 }
 
-/* ---- for people --------------------------------------------------------------------------------
- */
+/* ---- for people ------------------------------------------------------------------------------ */
 
 static void print_segments(const struct db_best *b)
 {

@@ -18,8 +18,7 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-/* ---- the workload ------------------------------------------------------------------------------
- */
+/* ---- the workload ---------------------------------------------------------------------------- */
 
 static int set_dtype(const struct options *o, enum target_kind target, struct workload *w,
                      struct status *st)

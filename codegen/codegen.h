@@ -233,8 +233,7 @@ void block_lists_build(const struct mask *m, int batch, const int *lengths,
                        struct block_lists *out);
 void block_lists_release(struct block_lists *l);
 
-/* ---- npy.c: NumPy arrays as bytes -------------------------------------------------------------
- */
+/* ---- npy.c: NumPy arrays as bytes ------------------------------------------------------------ */
 
 enum npy_type { NPY_BOOL, NPY_UINT8, NPY_FLOAT32 };
 const char *npy_type_name(enum npy_type type); /* "bool", "uint8", "float32" */
@@ -254,8 +253,7 @@ int npy_parse(const void *bytes, size_t len, struct npy *out, struct status *st)
 void npy_write(enum npy_type type, int ndim, const int64_t *shape, const void *data,
                struct buf *out);
 
-/* ---- workload.c: what is to be made fast ------------------------------------------------------
- */
+/* ---- workload.c: what is to be made fast ----------------------------------------------------- */
 
 #define DTYPES(X)                                                                                  \
     X(FP32, "fp32", 4, 1e-5)                                                                       \
@@ -355,8 +353,7 @@ int lower_segment(struct segment s, enum lowering how, struct stage out[OP_COUNT
 /* Whether a stage holds an operator of that anchor. */
 bool stage_has(const struct stage *s, enum anchor anchor);
 
-/* ---- impl.c: implementations
- * -------------------------------------------------------------------*/
+/* ---- impl.c: implementations ----------------------------------------------------------------- */
 
 enum target_kind { TARGET_CPU, TARGET_CUDA, TARGET_COUNT };
 extern const char *const target_names[TARGET_COUNT];
@@ -439,9 +436,9 @@ uint16_t choice_tensors(const struct choice *c);
 #else
 #define CPU_ARCH_FLAGS "-mcpu=native"
 #endif
-#define CPU_FLAGS                                                                                  \
-    "-O3 " CPU_ARCH_FLAGS " -fno-math-errno -fno-trapping-math -fopenmp -fPIC -shared"
-#define CPU_LIBRARIES "-lopenblas -lm"
+#define CPU_CODE_FLAGS "-O3 " CPU_ARCH_FLAGS " -fno-math-errno -fno-trapping-math -fopenmp"
+#define CPU_FLAGS      CPU_CODE_FLAGS " -fPIC -shared"
+#define CPU_LIBRARIES  "-lopenblas -lm"
 
 /* Headers that emitted sources include, embedded into the program at build time. */
 struct kernel_file {
@@ -450,5 +447,34 @@ struct kernel_file {
     size_t len;
 };
 int kernel_files(enum target_kind target, const struct kernel_file **out);
+
+/* The main.c of a program that runs a plan, see below; null where a target has none. */
+const struct kernel_file *kernel_program(enum target_kind target);
+
+/* ---- standalone.c, emit_cpu_standalone.c: a plan as a program of its own -----------------------
+ *
+ * All files of a directory in which `make` builds a program that runs and times a plan, without
+ * fuseplan: segments, kernels, plan.h, plan.c, the program and a Makefile. */
+
+struct standalone_spec {
+    enum target_kind target;
+    const struct workload *workload; /* its mask is built */
+    const struct candidate *candidate;
+    uint64_t seed; /* of inputs and weights */
+    bool notes_init;
+};
+
+struct standalone_file {
+    char *name;
+    struct buf text;
+};
+
+struct standalone {
+    struct standalone_file *files; /* owned */
+    int count;
+};
+
+int standalone_emit(const struct standalone_spec *spec, struct standalone *out, struct status *st);
+void standalone_release(struct standalone *p);
 
 #endif
