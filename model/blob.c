@@ -105,7 +105,7 @@ static int check_blob(const void *bytes, size_t len, struct header *h, struct st
 
 int model_load(const void *bytes, size_t len, struct model **out, struct status *st)
 {
-    struct header h;
+    struct header h = {.format = 0};
     *out = NULL;
     if (check_blob(bytes, len, &h, st) != 0)
         return -1;

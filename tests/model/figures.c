@@ -1,109 +1,170 @@
-/* Prints how well models trained on n plans rank the rest of made-up workloads: the figures of
+/* Prints how well models trained on a few plans rank the rest of made-up workloads: the figures of
  * docs/model.md.  Usage: model_figures [WORKLOADS] */
 #include "tests/model/space.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 static const int train_rows[] = {16, 48, 128, 200, 500};
 
-struct figures {
-    double spearman, regret, recall, auc;
+static const struct kind {
+    const char *name;
+    enum feature_set features;
+    bool segment_times; /* are they given? */
+    bool sum_alone;     /* no model: the additive time itself */
+} kinds[] = {
+    {"bits", FEATURES_BITS, false, false},
+    {"plan, no segment times", FEATURES_PLAN, false, false},
+    {"plan", FEATURES_PLAN, true, false},
+    {"sum of segments alone", FEATURES_PLAN, true, true},
 };
 
-/* The values of `order` that belong to the lowest `share` of ms, as flags. */
-static int lowest(const double *ms, int count, double share, bool *out)
-{
-    double limit = stats_quantile(ms, (size_t)count, share);
-    int picked = 0;
-    for (int i = 0; i < count; i++)
-        picked += out[i] = ms[i] <= limit;
-    return picked;
-}
+struct figures {
+    double spearman;
+    double regret;       /* of the plan predicted fastest */
+    double recall_best;  /* of the fastest 1 % among the 1 % predicted fastest */
+    double recall_class; /* of the fastest 10 % among the 10 % of the highest probability */
+};
 
-static double shared(const double *a, const double *b, int count, double share)
-{
-    bool *x = mem_alloc((size_t)count, sizeof(*x)), *y = mem_alloc((size_t)count, sizeof(*y));
-    int of = lowest(a, count, share, x), both = 0;
-    lowest(b, count, share, y);
-    for (int i = 0; i < count; i++)
-        both += x[i] && y[i];
-    free(x);
-    free(y);
-    return (double)both / of;
-}
+/* The plans of a space that were not trained on. */
+struct rest {
+    int count;
+    unsigned *values;
+    double *truth, *ms, *high;
+};
 
-/* Trains on the first n of the shuffled plans, judges on the true times of all others. */
-static struct figures judge(const struct space *s, const uint16_t *order, int n,
-                            enum feature_set features, const struct segment_times *times)
+static struct rest rest_of(const struct space *s, const uint16_t *order, int trained)
 {
-    int rest = s->count - n;
-    unsigned *values = mem_alloc((size_t)s->count, sizeof(*values));
-    double *ms = mem_alloc((size_t)s->count, sizeof(*ms));
-    double *predicted = mem_alloc((size_t)rest, sizeof(*predicted));
-    double *high = mem_alloc((size_t)rest, sizeof(*high));
-    for (int i = 0; i < s->count; i++) {
-        values[i] = order[i];
-        ms[i] = i < n ? s->measured_ms[order[i]] : s->true_ms[order[i]];
+    size_t count = (size_t)(s->count - trained);
+    struct rest r = {
+        .count = (int)count,
+        .values = mem_alloc(count, sizeof(*r.values)),
+        .truth = mem_alloc(count, sizeof(*r.truth)),
+        .ms = mem_alloc(count, sizeof(*r.ms)),
+        .high = mem_alloc(count, sizeof(*r.high)),
+    };
+    for (size_t i = 0; i < count; i++) {
+        r.values[i] = order[(size_t)trained + i];
+        r.truth[i] = s->true_ms[r.values[i]];
     }
-    struct model *m;
+    return r;
+}
+
+static void rest_release(struct rest *r)
+{
+    free(r->values);
+    free(r->truth);
+    free(r->ms);
+    free(r->high);
+}
+
+static void predict_by_model(const struct space *s, const uint16_t *order, int rows,
+                             const struct kind *kind, struct rest *r)
+{
+    const struct segment_times *times = kind->segment_times ? &s->times : NULL;
+    unsigned *values = mem_alloc((size_t)rows, sizeof(*values));
+    double *ms = mem_alloc((size_t)rows, sizeof(*ms));
+    for (int i = 0; i < rows; i++) {
+        values[i] = order[i];
+        ms[i] = s->measured_ms[order[i]];
+    }
+    struct model_options options = {.features = kind->features, .seed = 1, .quantile = 0.1};
+    struct model_data data = {.count = rows, .values = values, .ms = ms};
+    struct model *m = NULL;
     struct status st = STATUS_INIT;
-    struct model_options options = {.features = features, .seed = 1, .quantile = 0.1};
-    struct model_data data = {.count = n, .values = values, .ms = ms};
     if (model_train(&options, &data, times, &m, &st) != 0 ||
-        model_predict(m, values + n, rest, times, predicted, high, &st) != 0) {
+        model_predict(m, r->values, r->count, times, r->ms, r->high, &st) != 0) {
         fprintf(stderr, "model_figures: %s\n", st.message);
         exit(1);
     }
-    int chosen = 0;
-    double best = INFINITY;
-    for (int i = 0; i < rest; i++) {
-        if (predicted[i] < predicted[chosen])
-            chosen = i;
-        best = fmin(best, ms[n + i]);
-    }
-    for (int i = 0; i < rest; i++)
-        high[i] = -high[i];
-    struct figures f = {
-        .spearman = stats_spearman(predicted, ms + n, (size_t)rest),
-        .regret = ms[n + chosen] / best - 1,
-        .recall = shared(ms + n, predicted, rest, 0.01),
-        .auc = shared(ms + n, high, rest, 0.1),
-    };
     model_free(m);
     free(values);
     free(ms);
-    free(predicted);
-    free(high);
-    return f;
+}
+
+static void predict_by_sum(const struct space *s, struct rest *r)
+{
+    for (int i = 0; i < r->count; i++) {
+        r->ms[i] = additive_ms(&s->times, plan_from_value(r->values[i]));
+        r->high[i] = -r->ms[i];
+    }
+}
+
+/* How much of the lowest `share` by truth is in the lowest share by score times sign. */
+static double recall(const double *truth, const double *score, double sign, int count, double share)
+{
+    double *signed_score = mem_alloc((size_t)count, sizeof(*signed_score));
+    for (int i = 0; i < count; i++)
+        signed_score[i] = sign * score[i];
+    double true_limit = stats_quantile(truth, (size_t)count, share);
+    double score_limit = stats_quantile(signed_score, (size_t)count, share);
+    int wanted = 0, found = 0;
+    for (int i = 0; i < count; i++) {
+        wanted += truth[i] <= true_limit;
+        found += truth[i] <= true_limit && signed_score[i] <= score_limit;
+    }
+    free(signed_score);
+    return (double)found / wanted;
+}
+
+static struct figures judge(const struct rest *r)
+{
+    int chosen = 0, best = 0;
+    for (int i = 1; i < r->count; i++) {
+        if (r->ms[i] < r->ms[chosen])
+            chosen = i;
+        if (r->truth[i] < r->truth[best])
+            best = i;
+    }
+    return (struct figures){
+        .spearman = stats_spearman(r->ms, r->truth, (size_t)r->count),
+        .regret = r->truth[chosen] / r->truth[best] - 1,
+        .recall_best = recall(r->truth, r->ms, 1, r->count, 0.01),
+        .recall_class = recall(r->truth, r->high, -1, r->count, 0.1),
+    };
+}
+
+/* The mean over workloads 1..n. */
+static struct figures mean_figures(const struct kind *kind, int rows, int workloads)
+{
+    struct figures mean = {.spearman = 0};
+    for (int w = 1; w <= workloads; w++) {
+        struct space *s = space_new((uint64_t)w);
+        uint16_t order[PLAN_SPACE];
+        space_shuffle(s, 1000 + (uint64_t)w, order);
+        struct rest r = rest_of(s, order, rows);
+        if (kind->sum_alone)
+            predict_by_sum(s, &r);
+        else
+            predict_by_model(s, order, rows, kind, &r);
+        struct figures f = judge(&r);
+        mean.spearman += f.spearman / workloads;
+        mean.regret += f.regret / workloads;
+        mean.recall_best += f.recall_best / workloads;
+        mean.recall_class += f.recall_class / workloads;
+        rest_release(&r);
+        free(s);
+    }
+    return mean;
 }
 
 int main(int argc, char **argv)
 {
-    int workloads = argc > 1 ? atoi(argv[1]) : 10;
-    static const char *const names[] = {"bits", "plan, no segment times", "plan"};
-    printf("features                rows  spearman  regret %%  recall %%  class %%\n");
-    for (int kind = 0; kind < 3; kind++)
+    int64_t workloads = 20;
+    struct status st = STATUS_INIT;
+    if (argc > 1 && number_parse("WORKLOADS", argv[1], 1, 1000, &workloads, &st) != 0) {
+        fprintf(stderr, "model_figures: %s\n", st.message);
+        return 2;
+    }
+    printf("%-22s  rows  spearman  regret %%  best 1 %%  class %%\n", "features");
+    for (size_t k = 0; k < ARRAY_LEN(kinds); k++)
         for (size_t r = 0; r < ARRAY_LEN(train_rows); r++) {
-            struct figures sum = {0};
-            for (int w = 1; w <= workloads; w++) {
-                struct space *s = space_new((uint64_t)w);
-                uint16_t order[PLAN_SPACE];
-                space_shuffle(s, (uint64_t)w + 1000, order);
-                struct figures f =
-                    judge(s, order, train_rows[r], kind == 0 ? FEATURES_BITS : FEATURES_PLAN,
-                          kind == 2 ? &s->times : NULL);
-                sum.spearman += f.spearman;
-                sum.regret += f.regret;
-                sum.recall += f.recall;
-                sum.auc += f.auc;
-                free(s);
-            }
-            printf("%-22s  %4d  %8.3f  %8.2f  %8.1f  %8.1f\n", names[kind], train_rows[r],
-                   sum.spearman / workloads, 100 * sum.regret / workloads,
-                   100 * sum.recall / workloads, 100 * sum.auc / workloads);
+            struct figures f = mean_figures(&kinds[k], train_rows[r], (int)workloads);
+            printf("%-22s  %4d  %8.3f  %8.2f  %8.1f  %7.1f\n", kinds[k].name, train_rows[r],
+                   f.spearman, 100 * f.regret, 100 * f.recall_best, 100 * f.recall_class);
+            if (kinds[k].sum_alone) /* the number of rows changes nothing */
+                break;
         }
     return 0;
 }
