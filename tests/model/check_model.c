@@ -1,5 +1,4 @@
-#include "tests/model/space.h"
-#include "tests/suite.h"
+#include "tests/model/fixture.h"
 
 #include <math.h>
 #include <sched.h>
@@ -9,49 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-enum { MAX_ROWS = 500 };
-
-/* A space and the first rows of its shuffled plans. */
-struct fixture {
-    struct space *space;
-    uint16_t order[PLAN_SPACE];
-    unsigned values[MAX_ROWS];
-    double ms[MAX_ROWS];
-};
-
-static struct fixture *fixture_new(uint64_t seed)
-{
-    struct fixture *f = mem_alloc(1, sizeof(*f));
-    f->space = space_new(seed);
-    space_shuffle(f->space, seed, f->order);
-    for (int i = 0; i < MAX_ROWS; i++) {
-        f->values[i] = f->order[i];
-        f->ms[i] = f->space->measured_ms[f->order[i]];
-    }
-    return f;
-}
-
-static void fixture_free(struct fixture *f)
-{
-    free(f->space);
-    free(f);
-}
-
-static struct model_options options_of(enum feature_set features)
-{
-    return (struct model_options){.features = features, .seed = 1, .quantile = 0.1};
-}
-
-static struct model *train(struct model_options o, int rows, const unsigned *values,
-                           const double *ms, const struct segment_times *times)
-{
-    struct model_data d = {.count = rows, .values = values, .ms = ms};
-    struct model *m;
-    struct status st = STATUS_INIT;
-    ck_assert_msg(model_train(&o, &d, times, &m, &st) == 0, "%s", st.message);
-    return m;
-}
-
+/* Takes the model over. */
 static struct buf bytes_of(struct model *m)
 {
     struct buf b;
@@ -69,13 +26,6 @@ static bool same(struct buf a, struct buf b)
     buf_release(&a);
     buf_release(&b);
     return equal;
-}
-
-static void predict(struct model *m, const unsigned *values, int count,
-                    const struct segment_times *times, double *ms, double *high)
-{
-    struct status st = STATUS_INIT;
-    ck_assert_msg(model_predict(m, values, count, times, ms, high, &st) == 0, "%s", st.message);
 }
 
 /* ---- determinism ------------------------------------------------------------------------------*/
@@ -181,143 +131,6 @@ START_TEST(repeats_are_averaged)
     struct model_options o = options_of(FEATURES_PLAN);
     ck_assert(same(bytes_of(train(o, 60, values, ms, NULL)),
                    bytes_of(train(o, 30, f->values, f->ms, NULL))));
-    fixture_free(f);
-}
-END_TEST
-
-/* ---- quality ----------------------------------------------------------------------------------*/
-
-static const struct {
-    enum feature_set features;
-    bool segments; /* are their times given? */
-    int rows;
-    double spearman, regret; /* at least, at most */
-} expected[] = {
-    {FEATURES_PLAN, true, 200, 0.93, 0.05},  {FEATURES_PLAN, true, 48, 0.88, 0.10},
-    {FEATURES_PLAN, true, 16, 0.85, 0.10},   {FEATURES_PLAN, false, 200, 0.75, 0.15},
-    {FEATURES_BITS, false, 500, 0.65, 0.20},
-};
-
-START_TEST(held_out_plans_are_ranked)
-{
-    struct fixture *f = fixture_new(3);
-    int rows = expected[_i].rows, rest = f->space->count - rows, chosen = 0;
-    const struct segment_times *times = expected[_i].segments ? &f->space->times : NULL;
-    struct model *m = train(options_of(expected[_i].features), rows, f->values, f->ms, times);
-
-    static unsigned values[PLAN_SPACE];
-    static double truth[PLAN_SPACE], ms[PLAN_SPACE], high[PLAN_SPACE];
-    for (int i = 0; i < rest; i++) {
-        values[i] = f->order[rows + i];
-        truth[i] = f->space->true_ms[values[i]];
-    }
-    predict(m, values, rest, times, ms, high);
-    for (int i = 1; i < rest; i++)
-        if (ms[i] < ms[chosen])
-            chosen = i;
-    ck_assert_double_gt(stats_spearman(ms, truth, (size_t)rest), expected[_i].spearman);
-    ck_assert_double_lt(truth[chosen] / f->space->true_ms[f->space->best] - 1, expected[_i].regret);
-
-    for (int i = 0; i < rest; i++) {
-        ck_assert(high[i] >= 0 && high[i] <= 1);
-        high[i] = -high[i];
-    }
-    ck_assert_double_gt(stats_spearman(high, truth, (size_t)rest), 0.5 * expected[_i].spearman);
-    model_free(m);
-    fixture_free(f);
-}
-END_TEST
-
-START_TEST(training_rows_are_classified)
-{
-    struct fixture *f = fixture_new(2);
-    double high[MAX_ROWS];
-    int right = 0, fast = 0;
-    struct model *m =
-        train(options_of(FEATURES_PLAN), MAX_ROWS, f->values, f->ms, &f->space->times);
-    ck_assert_double_eq(model_threshold_ms(m), stats_quantile(f->ms, MAX_ROWS, 0.1));
-    predict(m, f->values, MAX_ROWS, &f->space->times, NULL, high);
-    for (int i = 0; i < MAX_ROWS; i++) {
-        fast += f->ms[i] <= model_threshold_ms(m);
-        right += (high[i] >= 0.5) == (f->ms[i] <= model_threshold_ms(m));
-    }
-    ck_assert_int_eq(fast, MAX_ROWS / 10);
-    ck_assert_int_gt(right, MAX_ROWS * 95 / 100);
-    model_free(m);
-    fixture_free(f);
-}
-END_TEST
-
-/* A workload a thousand times slower is the same question. */
-START_TEST(units_do_not_matter)
-{
-    struct fixture *f = fixture_new(1);
-    double ms[2][MAX_ROWS], high[2][MAX_ROWS], slow[MAX_ROWS];
-    struct segment_times times = f->space->times;
-    struct model *m = train(options_of(FEATURES_PLAN), 100, f->values, f->ms, &times);
-    predict(m, f->values, MAX_ROWS, &times, ms[0], high[0]);
-    model_free(m);
-
-    for (int i = 0; i < MAX_ROWS; i++)
-        slow[i] = 1024 * f->ms[i];
-    for (int i = 0; i < SEGMENT_COUNT; i++)
-        times.ms[i] *= 1024;
-    times.handwritten_ms *= 1024;
-    m = train(options_of(FEATURES_PLAN), 100, f->values, slow, &times);
-    predict(m, f->values, MAX_ROWS, &times, ms[1], high[1]);
-    for (int i = 0; i < MAX_ROWS; i++) {
-        ck_assert_double_eq_tol(ms[1][i] / ms[0][i], 1024, 5);
-        ck_assert_double_eq_tol(high[1][i], high[0][i], 0.02);
-    }
-    model_free(m);
-    fixture_free(f);
-}
-END_TEST
-
-static const int few_rows[] = {2, 3, 8, 16, 48};
-
-/* Few rows, with segment times or without, of one class or two: always an answer, and a sane one.
- */
-START_TEST(few_rows_serve)
-{
-    struct fixture *f = fixture_new(4);
-    int rows = few_rows[_i];
-    double equal[48], ms[MAX_ROWS], high[MAX_ROWS];
-    for (int i = 0; i < rows; i++)
-        equal[i] = 5;
-    for (int kind = 0; kind < 8; kind++) {
-        const double *given = kind & 1 ? equal : f->ms;
-        const struct segment_times *times = kind & 2 ? &f->space->times : NULL;
-        struct model *m = train(options_of(kind & 4 ? FEATURES_PLAN : FEATURES_BITS), rows,
-                                f->values, given, times);
-        predict(m, f->values, MAX_ROWS, times, ms, high);
-        for (int i = 0; i < MAX_ROWS; i++) {
-            ck_assert(ms[i] > 1 && ms[i] < 100);
-            ck_assert(high[i] >= 0 && high[i] <= 1);
-        }
-        if (given == equal)
-            ck_assert_double_gt(high[0], 0.5); /* equally fast is fast */
-        model_free(m);
-    }
-    fixture_free(f);
-}
-END_TEST
-
-START_TEST(unknown_segments_serve)
-{
-    struct fixture *f = fixture_new(1);
-    double ms[MAX_ROWS], high[MAX_ROWS];
-    struct segment_times times = f->space->times;
-    for (int i = 0; i < SEGMENT_COUNT; i += 10)
-        times.ms[i] = NAN;
-    struct model *m = train(options_of(FEATURES_PLAN), 100, f->values, f->ms, &times);
-    predict(m, f->values, MAX_ROWS, &times, ms, high);
-    for (int i = 0; i < MAX_ROWS; i++)
-        ck_assert(ms[i] > 1 && ms[i] < 100 && high[i] >= 0 && high[i] <= 1);
-    predict(m, f->values, MAX_ROWS, NULL, ms, high);
-    for (int i = 0; i < MAX_ROWS; i++)
-        ck_assert(ms[i] > 1 && ms[i] < 100 && high[i] >= 0 && high[i] <= 1);
-    model_free(m);
     fixture_free(f);
 }
 END_TEST
@@ -521,14 +334,6 @@ int main(void)
     tcase_add_test(c, order_of_rows_changes_nothing);
     tcase_add_test(c, seeds_matter);
     tcase_add_test(c, repeats_are_averaged);
-    suite_add_tcase(s, c);
-
-    c = tcase_create("quality");
-    tcase_add_loop_test(c, held_out_plans_are_ranked, 0, ARRAY_LEN(expected));
-    tcase_add_test(c, training_rows_are_classified);
-    tcase_add_test(c, units_do_not_matter);
-    tcase_add_loop_test(c, few_rows_serve, 0, ARRAY_LEN(few_rows));
-    tcase_add_test(c, unknown_segments_serve);
     suite_add_tcase(s, c);
 
     c = tcase_create("prediction");
