@@ -421,15 +421,15 @@ void candidate_default(enum target_kind target, struct plan p, struct candidate 
  * "segment_08_09_out_bias_residual_layernorm1". */
 void choice_symbol(const struct choice *c, struct buf *out);
 
-/* The tensors that a choice's function writes, as bits: its segment's outputs, and those between its
- * stages.  Its caller provides all of them. */
+/* The tensors that a choice's function writes, as bits: its segment's outputs, and those between
+ * its stages.  Its caller provides all of them. */
 uint16_t choice_tensors(const struct choice *c);
 
 /* ---- emit_cpu.c, emit_cpu_stage.c and kernels: source text -------------------------------------
  *
- * An emitted CPU source is compiled with `cc CPU_FLAGS -I KERNELS -o x.so x.c CPU_LIBRARIES`, KERNELS
- * being a directory that holds kernel_files().  No flag changes a result: they let the compiler
- * vectorise selections and square roots, which could otherwise trap or set errno. */
+ * An emitted CPU source is compiled with `cc CPU_FLAGS -I KERNELS -o x.so x.c CPU_LIBRARIES`,
+ * KERNELS being a directory that holds kernel_files().  No flag changes a result: they let the
+ * compiler vectorise selections and square roots, which could otherwise trap or set errno. */
 
 #if defined(__x86_64__)
 #define CPU_ARCH_FLAGS "-march=native -mprefer-vector-width=512"

@@ -29,7 +29,8 @@ void emit_cpu_stage(const struct stage *stage, struct buf *out);
 /* Appends `names of operators first..last` with `separator` between them. */
 void add_op_names(int first, int last, const char *separator, struct buf *out);
 
-/* ---- standalone.c, emit_cpu_standalone.c ------------------------------------------------------------*/
+/* ---- standalone.c, emit_cpu_standalone.c
+ * ------------------------------------------------------------*/
 
 /* The text of a new file, to be filled before the next is added. */
 struct buf *standalone_add(struct standalone *p, const char *name);

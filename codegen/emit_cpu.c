@@ -5,11 +5,13 @@
 static const char *const dim_names[] = {
     [DIM_1] = "1", [DIM_D] = "D", [DIM_3D] = "3D", [DIM_F] = "F"};
 
-/* ---- the comment at the top --------------------------------------------------------------------*/
+/* ---- the comment at the top
+ * --------------------------------------------------------------------*/
 
 static void add_flops(int op, struct buf *out)
 {
-    const struct weight *w = &weights[__builtin_ctz(ops[op].weights | 1u << WEIGHT_COUNT) % WEIGHT_COUNT];
+    const struct weight *w =
+        &weights[__builtin_ctz(ops[op].weights | 1u << WEIGHT_COUNT) % WEIGHT_COUNT];
     if (ops[op].anchor == ANCHOR_GEMM)
         buf_addf(out, "  [2 T %s %s]", dim_names[w->rows], dim_names[w->cols]);
     else if (ops[op].anchor == ANCHOR_SCORES || ops[op].anchor == ANCHOR_CONTEXT)
@@ -64,17 +66,21 @@ static unsigned value_of(const struct choice *c)
 static void add_header(const struct choice *c, struct buf *out)
 {
     struct segment s = c->segment;
-    buf_addf(out, "/* Operators %d-%d of the layer in one launch, as `fuseplan generate %u` emits them.\n *\n",
+    buf_addf(out,
+             "/* Operators %d-%d of the layer in one launch, as `fuseplan generate %u` emits "
+             "them.\n *\n",
              s.first, s.last, value_of(c));
     add_operators(s, out);
     buf_adds(out, " *\n");
     add_tensors("Reads", segment_inputs(s), out);
     add_weights(s, out);
     add_tensors("Writes", choice_tensors(c), out);
-    buf_adds(out, " * Four bytes an element; operations in brackets, T real tokens, P kept (query, key) pairs.\n");
+    buf_adds(out, " * Four bytes an element; operations in brackets, T real tokens, P kept (query, "
+                  "key) pairs.\n");
 }
 
-/* ---- the file ----------------------------------------------------------------------------------*/
+/* ---- the file
+ * ----------------------------------------------------------------------------------*/
 
 static void add_includes(const struct stage *stages, int count, struct buf *out)
 {

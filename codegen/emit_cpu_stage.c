@@ -20,7 +20,8 @@ static const struct {
 static const char *const dim_code[] = {
     [DIM_1] = "1", [DIM_D] = "fp_hidden(a)", [DIM_3D] = "3 * fp_hidden(a)", [DIM_F] = "a->ffn"};
 
-/* ---- facts about operators and stages ----------------------------------------------------------*/
+/* ---- facts about operators and stages
+ * ----------------------------------------------------------*/
 
 static bool streams(const struct stage *stage)
 {
@@ -73,8 +74,8 @@ static const char *tensor_name(int tensor)
 /* A step of a stage on token rows: one operator, or a GEMM with the pointwise one after it. */
 static int step_last(const struct stage *stage, int op)
 {
-    bool epilogue = ops[op].anchor == ANCHOR_GEMM && op < stage->last &&
-                    ops[op + 1].anchor == ANCHOR_NONE;
+    bool epilogue =
+        ops[op].anchor == ANCHOR_GEMM && op < stage->last && ops[op + 1].anchor == ANCHOR_NONE;
     return epilogue ? op + 1 : op;
 }
 
@@ -114,7 +115,8 @@ const char *cpu_stage_summary(const struct stage *stage)
     return "";
 }
 
-/* ---- steps on token rows -----------------------------------------------------------------------*/
+/* ---- steps on token rows
+ * -----------------------------------------------------------------------*/
 
 static void add_weight(const char *field, enum weight_id id, struct buf *out)
 {
@@ -175,7 +177,8 @@ static void add_step(const char *name, int first, int last, bool variables, cons
     buf_addf(out, "%s};\n", indent);
 }
 
-/* ---- bodies, one a kind of stage ---------------------------------------------------------------*/
+/* ---- bodies, one a kind of stage
+ * ---------------------------------------------------------------*/
 
 static void gemm_body(const struct stage *stage, struct buf *out)
 {
@@ -210,7 +213,8 @@ static void rows_variables(const struct stage *stage, struct buf *out)
         if (scratch >> t & 1)
             buf_addf(&local, "%s%s", local.len > 0 ? " + " : "", dim_code[columns_of(t)]);
     if (scratch)
-        buf_addf(out, "        float *scratch = fp_scratch((size_t)rows.count * (%s));\n", local.ptr);
+        buf_addf(out, "        float *scratch = fp_scratch((size_t)rows.count * (%s));\n",
+                 local.ptr);
     for (int t = 0; t < TENSOR_COUNT; t++) {
         const char *name = tensor_name(t), *columns = dim_code[columns_of(t)];
         if (scratch >> t & 1)
@@ -219,8 +223,8 @@ static void rows_variables(const struct stage *stage, struct buf *out)
                      "        scratch += (size_t)rows.count * (%s);\n",
                      name, columns);
         else if ((made | used) >> t & 1)
-            buf_addf(out, "        float *const %s = fp_rows_of(a->tensor[%d], rows, %s);\n", name, t,
-                     columns);
+            buf_addf(out, "        float *const %s = fp_rows_of(a->tensor[%d], rows, %s);\n", name,
+                     t, columns);
     }
     buf_release(&local);
 }
@@ -273,7 +277,8 @@ static void attention_body(const struct stage *stage, struct buf *out)
         buf_adds(out, "    };\n    fp_stream_stage(a, &t);\n");
         return;
     }
-    buf_addf(out, "    const struct fp_attention t = {\n        .first = %s,\n        .last = %s,\n",
+    buf_addf(out,
+             "    const struct fp_attention t = {\n        .first = %s,\n        .last = %s,\n",
              kernel_names[first].attention, kernel_names[last].attention);
     if (stage_has(stage, ANCHOR_SCORES) || stage_has(stage, ANCHOR_CONTEXT)) {
         buf_adds(out, "        ");

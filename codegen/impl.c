@@ -5,7 +5,8 @@
 const char *const target_names[] = {[TARGET_CPU] = "cpu", [TARGET_CUDA] = "cuda"};
 _Static_assert(ARRAY_LEN(target_names) == TARGET_COUNT, "one name a target");
 
-/* ---- the CPU's generated code ------------------------------------------------------------------*/
+/* ---- the CPU's generated code
+ * ------------------------------------------------------------------*/
 
 static int cpu_stages(struct segment s, const struct schedule *sch, struct stage out[OP_COUNT])
 {
@@ -55,7 +56,8 @@ static bool cpu_applicable(struct segment s, const struct schedule *sch, const c
     return true;
 }
 
-/* ---- the CPU's hand-written attention ----------------------------------------------------------*/
+/* ---- the CPU's hand-written attention
+ * ----------------------------------------------------------*/
 
 static bool handwritten_applicable(struct segment s, const struct schedule *sch, const char **why)
 {
@@ -71,7 +73,8 @@ static uint16_t handwritten_tensors(struct segment s, const struct schedule *sch
     return segment_outputs(s);
 }
 
-/* ---- the table ---------------------------------------------------------------------------------*/
+/* ---- the table
+ * ---------------------------------------------------------------------------------*/
 
 const struct impl impls[] = {
     {.name = "generated",
@@ -86,9 +89,7 @@ const struct impl impls[] = {
                                       .count = 2,
                                       .values = {LOWERING_TILED, LOWERING_ROWWISE},
                                       .labels = {"tiled", "rowwise"}},
-               [CPU_KNOB_ROW_BLOCK] = {.name = "row_block",
-                                       .count = 3,
-                                       .values = {256, 128, 64}},
+               [CPU_KNOB_ROW_BLOCK] = {.name = "row_block", .count = 3, .values = {256, 128, 64}},
                [CPU_KNOB_COL_BLOCK] = {.name = "col_block",
                                        .count = 3,
                                        .values = {0, 384, 768},
@@ -111,7 +112,8 @@ const struct impl *impl_find(enum target_kind target, const char *name)
     return NULL;
 }
 
-/* ---- schedules ---------------------------------------------------------------------------------*/
+/* ---- schedules
+ * ---------------------------------------------------------------------------------*/
 
 /* The next schedule, as a counter whose first knob turns slowest; false after the last. */
 static bool next_schedule(const struct impl *impl, struct schedule *sch)
@@ -172,8 +174,8 @@ int schedule_parse(const struct impl *impl, const char *text, struct schedule *o
         size_t len = strcspn(p, " "), name = strcspn(p, "= ");
         int knob = knob_find(impl, p, name);
         if (name == len || knob < 0)
-            return status_set(st, STATUS_USAGE, "'%.*s' is no knob of %s with its value", (int)len, p,
-                              impl->name);
+            return status_set(st, STATUS_USAGE, "'%.*s' is no knob of %s with its value", (int)len,
+                              p, impl->name);
         int pick = pick_find(&impl->knobs[knob], p + name + 1, len - name - 1);
         if (pick < 0)
             return status_set(st, STATUS_USAGE, "knob %s of %s has no value '%.*s'",
@@ -186,7 +188,8 @@ int schedule_parse(const struct impl *impl, const char *text, struct schedule *o
     return 0;
 }
 
-/* ---- choices -----------------------------------------------------------------------------------*/
+/* ---- choices
+ * -----------------------------------------------------------------------------------*/
 
 static bool serves(const struct impl *impl, enum target_kind target, struct segment s,
                    bool handwritten)

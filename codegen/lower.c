@@ -31,8 +31,8 @@ static enum stage_kind kind_of(int op)
     }
 }
 
-/* The split into heads joins the attention that loads q, k and v, if that one reads all three and so
- * nothing else does. */
+/* The split into heads joins the attention that loads q, k and v, if that one reads all three and
+ * so nothing else does. */
 static bool loads_for_attention(struct segment s, int op)
 {
     if (ops[op].layout != LAYOUT_QKV_HEADS)
@@ -90,7 +90,8 @@ int lower_segment(struct segment s, enum lowering how, struct stage out[OP_COUNT
             out[count - 1].kind = kind;
             out[count - 1].last = (int8_t)op;
         } else {
-            out[count++] = (struct stage){.kind = kind_of(op), .first = (int8_t)op, .last = (int8_t)op};
+            out[count++] =
+                (struct stage){.kind = kind_of(op), .first = (int8_t)op, .last = (int8_t)op};
         }
     }
     for (int i = 0; i < count; i++)

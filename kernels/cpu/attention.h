@@ -1,8 +1,8 @@
 /* A run of scores, mask, softmax and context that begins or ends at a tensor (B,H,S,S).
  *
- * One block of query rows of one head goes through all operators of the run while its rows of scores
- * lie in the cache: in the output where that is what the run stores, else in scratch.  Only key
- * blocks that hold a kept key are touched.  merge_heads is where the context is stored. */
+ * One block of query rows of one head goes through all operators of the run while its rows of
+ * scores lie in the cache: in the output where that is what the run stores, else in scratch.  Only
+ * key blocks that hold a kept key are touched.  merge_heads is where the context is stored. */
 #ifndef FUSEPLAN_CPU_ATTENTION_H
 #define FUSEPLAN_CPU_ATTENTION_H
 
@@ -113,8 +113,7 @@ FP_TEMPLATE void fp_panel_zero_rest(const struct fp_args *a, const struct fp_que
             if (a->mask.key_block[e] == block)
                 first += fp_keys(a, q, e).count;
         for (int r = 0; r < q->rows; r++)
-            memset(p.data + (size_t)r * p.stride + first, 0,
-                   (size_t)(end - first) * sizeof(float));
+            memset(p.data + (size_t)r * p.stride + first, 0, (size_t)(end - first) * sizeof(float));
     }
 }
 

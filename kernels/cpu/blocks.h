@@ -16,8 +16,8 @@ FP_TEMPLATE int fp_query_blocks(const struct fp_args *a)
     return a->batch * a->heads * a->mask.blocks;
 }
 
-/* Number i, the last query rows of all heads first: under a causal mask they see most keys, and long
- * work is best handed out early. */
+/* Number i, the last query rows of all heads first: under a causal mask they see most keys, and
+ * long work is best handed out early. */
 FP_TEMPLATE struct fp_query_block fp_query_block(const struct fp_args *a, int i)
 {
     const struct fp_blocks *m = &a->mask;
@@ -70,8 +70,8 @@ struct fp_context {
     int stride;
 };
 
-FP_TEMPLATE struct fp_context fp_context_of(const struct fp_args *a,
-                                            const struct fp_query_block *q, int merged, float *out)
+FP_TEMPLATE struct fp_context fp_context_of(const struct fp_args *a, const struct fp_query_block *q,
+                                            int merged, float *out)
 {
     int width = a->head_size;
     if (merged) {

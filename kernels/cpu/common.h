@@ -40,8 +40,8 @@ FP_TEMPLATE struct fp_range fp_part(int n, int align, int parts, int i)
     return (struct fp_range){first, end - first};
 }
 
-/* Token rows are cut into equal blocks of at most `size` real rows.  Without padding the rows of the
- * whole batch are one run; with it a block never leaves its batch row. */
+/* Token rows are cut into equal blocks of at most `size` real rows.  Without padding the rows of
+ * the whole batch are one run; with it a block never leaves its batch row. */
 FP_TEMPLATE int fp_row_blocks(const struct fp_args *a, int size)
 {
     if (!a->lengths)
@@ -73,8 +73,8 @@ FP_TEMPLATE float *fp_rows_of(float *tensor, struct fp_range rows, int columns)
     return tensor + (size_t)rows.first * columns;
 }
 
-/* This thread's scratch memory, of at least `count` floats on a cache line's boundary.  It grows, is
- * kept between calls, and serves one user at a time: the next call may move it. */
+/* This thread's scratch memory, of at least `count` floats on a cache line's boundary.  It grows,
+ * is kept between calls, and serves one user at a time: the next call may move it. */
 static inline float *fp_scratch(size_t count)
 {
     static _Thread_local struct {

@@ -1,10 +1,10 @@
 /* Hand-written attention for scores..merge_heads: exact softmax over gathered keys.
  *
- * Written on its own, to be a rival of streaming_attention.h and not a variant.  The unit is a group
- * of only 16 query rows of one head.  The keys that at least one of them keeps are gathered, so that
- * a sparse mask costs what it keeps and not the 64x64 blocks that it touches.  Then two passes over
- * all of them, nothing rescaled: scores (keys,16) with their maximum, then exp, sum and context.
- * A vector holds one number of each of the 16 queries. */
+ * Written on its own, to be a rival of streaming_attention.h and not a variant.  The unit is a
+ * group of only 16 query rows of one head.  The keys that at least one of them keeps are gathered,
+ * so that a sparse mask costs what it keeps and not the 64x64 blocks that it touches.  Then two
+ * passes over all of them, nothing rescaled: scores (keys,16) with their maximum, then exp, sum and
+ * context. A vector holds one number of each of the 16 queries. */
 #ifndef FUSEPLAN_CPU_HANDWRITTEN_ATTENTION_H
 #define FUSEPLAN_CPU_HANDWRITTEN_ATTENTION_H
 

@@ -1,12 +1,13 @@
 /* Scores, mask, softmax and context in one pass over the key blocks: no scores in memory.
  *
- * For each block of 64 query rows of one head, its key blocks stream by; a running maximum m and sum
- * l per query row, and a context rescaled whenever m grows, give the softmax at the end (Milakov and
- * Gimelshein: Online normalizer calculation for softmax, 2018; Dao et al.: FlashAttention, 2022).
+ * For each block of 64 query rows of one head, its key blocks stream by; a running maximum m and
+ * sum l per query row, and a context rescaled whenever m grows, give the softmax at the end
+ * (Milakov and Gimelshein: Online normalizer calculation for softmax, 2018; Dao et al.:
+ * FlashAttention, 2022).
  *
- * Everything is held transposed, queries along the vector: scores (keys, 64), context (W, 64).  Then
- * keys and values are read in place as scalars, whatever W is, and softmax needs no reduction within
- * a vector.  Query and context are transposed once per block of query rows. */
+ * Everything is held transposed, queries along the vector: scores (keys, 64), context (W, 64). Then
+ * keys and values are read in place as scalars, whatever W is, and softmax needs no reduction
+ * within a vector.  Query and context are transposed once per block of query rows. */
 #ifndef FUSEPLAN_CPU_STREAMING_ATTENTION_H
 #define FUSEPLAN_CPU_STREAMING_ATTENTION_H
 
@@ -202,10 +203,10 @@ FP_TEMPLATE void fp_stream_block(const struct fp_args *a, const struct fp_stream
     fp_stream_begin(fp_add_bias(query, q->rows, width, s.keys), q->rows, width, &s);
     for (int e = q->entry; e < q->end; e++) {
         struct fp_range keys = fp_keys(a, q, e);
-        struct fp_head_rows k = fp_add_bias(fp_head_rows(a, t, q, 1, keys.first), keys.count, width,
-                                            s.keys);
-        struct fp_head_rows v = fp_add_bias(fp_head_rows(a, t, q, 2, keys.first), keys.count, width,
-                                            s.values);
+        struct fp_head_rows k =
+            fp_add_bias(fp_head_rows(a, t, q, 1, keys.first), keys.count, width, s.keys);
+        struct fp_head_rows v =
+            fp_add_bias(fp_head_rows(a, t, q, 2, keys.first), keys.count, width, s.values);
         fp_small_gemm(keys.count, width, k.data, k.stride, 1, s.query, 0, s.scores);
         if (fp_row_words(a, q, e))
             fp_stream_mask(fp_row_words(a, q, e), keys.count, s.scores);

@@ -16,8 +16,8 @@ enum fp_pointwise {
     FP_BIAS_GELU         /* gelu(input (rows,N) + bias (N)) */
 };
 
-/* One operator, or a GEMM with the pointwise operator that its tiles go through, on a block of rows:
- * pointers to token rows are to the block's first; tensors split into heads are whole. */
+/* One operator, or a GEMM with the pointwise operator that its tiles go through, on a block of
+ * rows: pointers to token rows are to the block's first; tensors split into heads are whole. */
 struct fp_step {
     enum fp_pointwise pointwise;
     int inner, columns;        /* K and N */
@@ -105,8 +105,8 @@ enum {
 };
 
 /* out = input @ weight + beta * out, in pieces of K.  OpenBLAS packs a piece of the weights column
- * strip by column strip, which hides no memory latency; fetched row by row first, they wait for it in
- * the cache.  Few rows have little work to hide it behind: at 64 rows this is worth a sixth. */
+ * strip by column strip, which hides no memory latency; fetched row by row first, they wait for it
+ * in the cache.  Few rows have little work to hide it behind: at 64 rows this is worth a sixth. */
 FP_TEMPLATE void fp_sgemm(const struct fp_step *s, int rows, struct fp_range cols, float beta,
                           float *out, int out_stride)
 {
@@ -123,8 +123,8 @@ FP_TEMPLATE void fp_sgemm(const struct fp_step *s, int rows, struct fp_range col
     }
 }
 
-/* A tile of the GEMM and, while it is in the cache, its epilogue.  Bias and residual cost no pass of
- * their own: they are what the GEMM adds to. */
+/* A tile of the GEMM and, while it is in the cache, its epilogue.  Bias and residual cost no pass
+ * of their own: they are what the GEMM adds to. */
 FP_TEMPLATE void fp_gemm_tile(const struct fp_args *a, const struct fp_step *s,
                               struct fp_range rows, struct fp_range cols)
 {
@@ -149,7 +149,8 @@ FP_TEMPLATE void fp_gemm_tile(const struct fp_args *a, const struct fp_step *s,
     }
 }
 
-FP_TEMPLATE void fp_gemm_rows(const struct fp_args *a, const struct fp_step *s, struct fp_range rows)
+FP_TEMPLATE void fp_gemm_rows(const struct fp_args *a, const struct fp_step *s,
+                              struct fp_range rows)
 {
     fp_gemm_tile(a, s, rows, (struct fp_range){0, s->columns});
 }
@@ -181,8 +182,8 @@ FP_TEMPLATE void fp_layernorm_rows(const struct fp_args *a, const struct fp_step
     }
 }
 
-/* How many column tiles a GEMM is cut into: of at most col_block columns, or, where that is 0, as few
- * as give every thread the same number of tiles. */
+/* How many column tiles a GEMM is cut into: of at most col_block columns, or, where that is 0, as
+ * few as give every thread the same number of tiles. */
 FP_TEMPLATE int fp_column_tiles(int columns, int col_block, int row_blocks)
 {
     if (col_block > 0)
@@ -224,7 +225,8 @@ FP_TEMPLATE void fp_pointwise_stage(const struct fp_args *a, const struct fp_ste
     }
 }
 
-/* The rows of a block when every thread gets as many blocks as any other, of at most `size` rows. */
+/* The rows of a block when every thread gets as many blocks as any other, of at most `size` rows.
+ */
 FP_TEMPLATE int fp_even_rows(const struct fp_args *a, int size)
 {
     int rows = 0, threads = omp_get_num_threads();

@@ -26,7 +26,8 @@ static const char *const masks[] = {"full",
                                     "file:some_rows_empty.npy"};
 enum { MASKS = ARRAY_LEN(masks), SEED = 7 };
 
-/* ---- shapes ------------------------------------------------------------------------------------*/
+/* ---- shapes
+ * ------------------------------------------------------------------------------------*/
 
 enum { FACTORS = 5, SHAPES_MAX = 256 };
 
@@ -93,7 +94,8 @@ static int pairwise_shapes(struct shape *out)
     }
 }
 
-/* ---- one workload and the oracle's word on it --------------------------------------------------*/
+/* ---- one workload and the oracle's word on it
+ * --------------------------------------------------*/
 
 struct scene {
     struct workload w;
@@ -139,7 +141,7 @@ static void scene_set(struct scene *s, const struct shape *shape, const char *ma
     int64_t n = tensor_elements(TENSOR_X, &s->w);
     float *x = mem_alloc((size_t)n, sizeof(*x));
     double *input = mem_alloc((size_t)n, sizeof(*input));
-    inputs_x(&s->w, SEED, false, x);
+    inputs_x(&s->w, SEED, x);
     for (int64_t i = 0; i < n; i++)
         input[i] = x[i];
     for (int id = 0; id < WEIGHT_COUNT; id++) {
@@ -165,7 +167,8 @@ static int length_of(const struct workload *w, int b)
     return w->lengths ? w->lengths[b] : w->seq_len;
 }
 
-/* ---- tensors -----------------------------------------------------------------------------------*/
+/* ---- tensors
+ * -----------------------------------------------------------------------------------*/
 
 /* What element i of a tensor is: real, a padded row's, or masked (of tensors (B,H,S,S)). */
 enum place { REAL, PADDED, MASKED };
@@ -184,8 +187,8 @@ static enum place place_of(const struct workload *w, int tensor, int64_t i)
     int query = (int)(row % s), key = (int)(i % s), length = length_of(w, (int)b);
     if (query >= length)
         return PADDED;
-    bool masked = layout == LAYOUT_SCORES &&
-                  (key >= length || !mask_keep(&w->mask, (int)b, query, key));
+    bool masked =
+        layout == LAYOUT_SCORES && (key >= length || !mask_keep(&w->mask, (int)b, query, key));
     return masked ? MASKED : REAL;
 }
 
@@ -212,7 +215,8 @@ static void check_zeros(const struct scene *s, int tensor, const float *out, con
     }
 }
 
-/* ---- one case ----------------------------------------------------------------------------------*/
+/* ---- one case
+ * ----------------------------------------------------------------------------------*/
 
 static void case_text(const struct scene *s, const struct choice *c, struct buf *out)
 {
@@ -227,15 +231,15 @@ static void run_case(const struct scene *s, const struct choice *c, fp_segment *
 {
     const struct block_lists *l = &s->w.blocks;
     uint16_t in = segment_inputs(c->segment), out = choice_tensors(c);
-    struct fp_args a = {.batch = s->w.batch,
-                        .seq_len = s->w.seq_len,
-                        .heads = s->w.heads,
-                        .head_size = s->w.head_size,
-                        .ffn = s->w.ffn,
-                        .eps = (float)s->w.eps,
-                        .lengths = s->w.lengths,
-                        .mask = {l->lists, l->blocks, l->start, l->full, l->key_block, l->bits,
-                                 l->words}};
+    struct fp_args a = {
+        .batch = s->w.batch,
+        .seq_len = s->w.seq_len,
+        .heads = s->w.heads,
+        .head_size = s->w.head_size,
+        .ffn = s->w.ffn,
+        .eps = (float)s->w.eps,
+        .lengths = s->w.lengths,
+        .mask = {l->lists, l->blocks, l->start, l->full, l->key_block, l->bits, l->words}};
     struct buf what;
     buf_init(&what);
     case_text(s, c, &what);
@@ -262,7 +266,8 @@ static void run_case(const struct scene *s, const struct choice *c, fp_segment *
     buf_release(&what);
 }
 
-/* ---- which cases -------------------------------------------------------------------------------*/
+/* ---- which cases
+ * -------------------------------------------------------------------------------*/
 
 static struct choice sources[SOURCES_MAX];
 static int source_count;
@@ -304,8 +309,9 @@ static void run_shape(const struct shape *shape, int shape_index, int shapes, in
         bool its_shape = (n * 5 + mask) % shapes == shape_index;
         for (int i = first; i < end; i++) {
             struct choice c = with_knobs(sources[i], n + mask);
-            bool chosen = c.impl->handwritten ? (shape_index + mask) % 4 == 0
-                                              : its_shape && i == first + (n + mask) % (end - first);
+            bool chosen = c.impl->handwritten
+                              ? (shape_index + mask) % 4 == 0
+                              : its_shape && i == first + (n + mask) % (end - first);
             if (all || chosen)
                 run_case(&s, &c, segment_functions[i]);
         }

@@ -1,5 +1,6 @@
-/* emit_segments DIRECTORY PARTS: every source of the CPU target, in few files that compile in parallel
- * (part_0.c ...), and the table of their functions (table.c). */
+/* emit_segments DIRECTORY PARTS: every source of the CPU target, in few files that compile in
+ * parallel (part_0.c ...), and the table of their functions (table.c). emit_segments --golden
+ * DIRECTORY: the sources that check_emit_cpu compares with. */
 #include "segments.h"
 
 #include <stdio.h>
@@ -68,11 +69,33 @@ static int write_table(const char *dir, const struct choice *c, int count)
     return rc;
 }
 
+static int write_golden(const char *dir)
+{
+    struct buf text, name;
+    int rc = 0;
+    buf_init(&text);
+    buf_init(&name);
+    for (int i = 0; i < GOLDEN_COUNT && rc == 0; i++) {
+        struct choice c = golden_choice(i);
+        buf_reset(&text);
+        buf_reset(&name);
+        c.impl->emit(c.segment, &c.schedule, &text);
+        choice_symbol(&c, &name);
+        buf_adds(&name, ".c");
+        rc = write_file(dir, name.ptr, &text);
+    }
+    buf_release(&name);
+    buf_release(&text);
+    return rc;
+}
+
 int main(int argc, char **argv)
 {
     static struct choice choices[SOURCES_MAX];
     if (argc != 3)
         return EXIT_FAILURE;
+    if (strcmp(argv[1], "--golden") == 0)
+        return write_golden(argv[2]) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     int parts = atoi(argv[2]), count = all_sources(choices);
     int rc = write_table(argv[1], choices, count);
     for (int i = 0; i < parts && rc == 0; i++)

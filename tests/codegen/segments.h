@@ -37,4 +37,27 @@ static inline int all_sources(struct choice *out)
     return count;
 }
 
+static inline const struct impl *generated_cpu(void)
+{
+    return impl_find(TARGET_CPU, "generated");
+}
+
+/* The sources kept in tests/golden/. */
+enum { GOLDEN_COUNT = 6 };
+
+static inline struct choice golden_choice(int i)
+{
+    static const struct {
+        struct segment segment;
+        const char *impl;
+        enum lowering how; /* value of the first knob */
+    } golden[GOLDEN_COUNT] = {
+        {{1, 6}, "generated", LOWERING_TILED},   {{2, 6}, "handwritten", LOWERING_TILED},
+        {{3, 4}, "generated", LOWERING_TILED},   {{6, 9}, "generated", LOWERING_ROWWISE},
+        {{11, 11}, "generated", LOWERING_TILED}, {{5, 9}, "generated", LOWERING_TILED}};
+    struct choice c = {golden[i].segment, impl_find(TARGET_CPU, golden[i].impl), {{0}}};
+    c.schedule.pick[0] = (int8_t)golden[i].how;
+    return c;
+}
+
 #endif

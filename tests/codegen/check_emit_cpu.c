@@ -1,0 +1,101 @@
+/* Emitted sources against tests/golden/, byte for byte.  A golden file is named after its function;
+ * `emit_segments --golden tests/golden` writes them anew after a change that is meant. */
+#include "segments.h"
+#include "tests/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void emit(const struct choice *c, struct buf *out)
+{
+    c->impl->emit(c->segment, &c->schedule, out);
+}
+
+START_TEST(matches_golden)
+{
+    struct choice c = golden_choice(_i);
+    struct status st = STATUS_INIT;
+    struct buf path, want, got;
+    buf_init(&path);
+    buf_init(&want);
+    buf_init(&got);
+    buf_addf(&path, "%s/golden/", getenv("FUSEPLAN_TEST_DATA"));
+    choice_symbol(&c, &path);
+    buf_adds(&path, ".c");
+    ck_assert_msg(file_read(path.ptr, 0, &want, &st) == 0, "%s", st.message);
+    emit(&c, &got);
+    ck_assert_str_eq(got.ptr, want.ptr);
+    buf_release(&path);
+    buf_release(&want);
+    buf_release(&got);
+}
+END_TEST
+
+START_TEST(same_input_same_bytes)
+{
+    static struct choice sources[SOURCES_MAX];
+    int count = all_sources(sources);
+    for (int i = 0; i < count; i++) {
+        struct buf once, again;
+        buf_init(&once);
+        buf_init(&again);
+        emit(&sources[i], &once);
+        emit(&sources[i], &again);
+        ck_assert_uint_eq(once.len, again.len);
+        ck_assert_mem_eq(once.ptr, again.ptr, once.len);
+        buf_release(&once);
+        buf_release(&again);
+    }
+}
+END_TEST
+
+/* One parallel region, and a barrier between two stages. */
+START_TEST(one_region_with_barriers)
+{
+    struct segment s = segment_at(_i);
+    struct stage stages[OP_COUNT];
+    struct buf text;
+    buf_init(&text);
+    generated_cpu()->emit(s, &(struct schedule){0}, &text);
+    int regions = 0, barriers = 0;
+    for (const char *p = text.ptr; (p = strstr(p, "#pragma omp ")) != NULL; p++) {
+        regions += strncmp(p, "#pragma omp parallel\n", 21) == 0;
+        barriers += strncmp(p, "#pragma omp barrier\n", 20) == 0;
+    }
+    ck_assert_int_eq(regions, 1);
+    ck_assert_int_eq(barriers, lower_segment(s, LOWERING_TILED, stages) - 1);
+    buf_release(&text);
+}
+END_TEST
+
+/* Every header that a source includes is among the embedded ones. */
+START_TEST(headers_are_embedded)
+{
+    const struct kernel_file *files;
+    int count = kernel_files(TARGET_CPU, &files);
+    ck_assert_int_gt(count, 0);
+    for (int i = 0; i < count; i++) {
+        ck_assert_uint_eq(strlen(files[i].text), files[i].len);
+        for (const char *p = files[i].text; (p = strstr(p, "#include \"")) != NULL; p++) {
+            bool known = false;
+            for (int j = 0; j < count; j++) {
+                size_t len = strlen(files[j].name);
+                known = known || (strncmp(p + 10, files[j].name, len) == 0 && p[10 + len] == '"');
+            }
+            ck_assert_msg(known, "%s includes what is not embedded", files[i].name);
+        }
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("emit_cpu");
+    TCase *tcase = tcase_create("emit_cpu");
+    tcase_add_loop_test(tcase, matches_golden, 0, GOLDEN_COUNT);
+    tcase_add_test(tcase, same_input_same_bytes);
+    tcase_add_loop_test(tcase, one_region_with_barriers, 0, SEGMENT_COUNT);
+    tcase_add_test(tcase, headers_are_embedded);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}

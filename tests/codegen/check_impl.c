@@ -1,0 +1,163 @@
+#include "segments.h"
+#include "tests/suite.h"
+
+#include <string.h>
+
+START_TEST(finds_by_name_and_target)
+{
+    for (int i = 0; i < impl_count; i++)
+        ck_assert_ptr_eq(impl_find(impls[i].target, impls[i].name), &impls[i]);
+    ck_assert_ptr_null(impl_find(TARGET_CPU, "nothing"));
+    ck_assert_ptr_null(impl_find(TARGET_CUDA, "nothing"));
+}
+END_TEST
+
+START_TEST(schedules_survive_their_text)
+{
+    struct choice choices[CHOICES_MAX];
+    struct status st = STATUS_INIT;
+    struct buf text;
+    buf_init(&text);
+    int n = choices_for(TARGET_CPU, (struct segment){7, 9}, false, CHOICES_MAX, choices);
+    ck_assert_int_gt(n, 2);
+    for (int i = 0; i < n; i++) {
+        struct schedule parsed;
+        buf_reset(&text);
+        schedule_text(choices[i].impl, &choices[i].schedule, &text);
+        ck_assert_int_eq(schedule_parse(choices[i].impl, text.ptr, &parsed, &st), 0);
+        ck_assert_mem_eq(&parsed, &choices[i].schedule, sizeof(parsed));
+    }
+    buf_release(&text);
+}
+END_TEST
+
+START_TEST(schedule_text_is_words)
+{
+    struct schedule sch = {.pick = {1, 2, 0}};
+    struct buf text;
+    buf_init(&text);
+    schedule_text(generated_cpu(), &sch, &text);
+    ck_assert_str_eq(text.ptr, "lowering=rowwise row_block=64 col_block=even");
+    buf_release(&text);
+}
+END_TEST
+
+static const struct {
+    const char *text, *message;
+} bad_schedules[] = {
+    {"row_block", "'row_block' is no knob of generated with its value"},
+    {"tiles=4", "'tiles=4' is no knob of generated with its value"},
+    {"row_block=63", "knob row_block of generated has no value '63'"},
+    {"lowering=tiled col_block=", "knob col_block of generated has no value ''"},
+};
+
+START_TEST(refuses_bad_schedules)
+{
+    struct status st = STATUS_INIT;
+    struct schedule sch;
+    ck_assert_int_eq(schedule_parse(generated_cpu(), bad_schedules[_i].text, &sch, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_str_eq(st.message, bad_schedules[_i].message);
+}
+END_TEST
+
+START_TEST(choices_start_with_the_default_and_are_distinct)
+{
+    struct choice choices[CHOICES_MAX];
+    struct segment s = segment_at(_i);
+    int n = choices_for(TARGET_CPU, s, false, CHOICES_MAX, choices);
+    ck_assert_int_ge(n, 1);
+    ck_assert_int_le(n, CHOICES_MAX);
+    ck_assert_int_eq(choices_for(TARGET_CPU, s, false, 0, NULL), n);
+    ck_assert_mem_eq(&choices[0].schedule, &(struct schedule){0}, sizeof(struct schedule));
+    for (int i = 0; i < n; i++) {
+        const char *why;
+        ck_assert(choices[i].impl->applicable(s, &choices[i].schedule, &why));
+        ck_assert(!choices[i].impl->handwritten);
+        for (int j = 0; j < i; j++)
+            ck_assert(choices[i].impl != choices[j].impl ||
+                      memcmp(&choices[i].schedule, &choices[j].schedule, sizeof(struct schedule)) !=
+                          0);
+    }
+}
+END_TEST
+
+START_TEST(handwritten_serves_ops_2_to_6_alone)
+{
+    struct choice choices[CHOICES_MAX];
+    struct segment s = segment_at(_i);
+    int n = choices_for(TARGET_CPU, s, true, CHOICES_MAX, choices);
+    ck_assert_int_ge(n, 1);
+    for (int i = 0; i < n; i++)
+        ck_assert_int_eq(choices[i].impl->handwritten, s.first == 2 && s.last == 6);
+}
+END_TEST
+
+START_TEST(knobs_without_effect_are_refused)
+{
+    const char *why = NULL;
+    struct schedule rowwise = {.pick = {[0] = 1}}, rows = {.pick = {[1] = 1}};
+    ck_assert(!generated_cpu()->applicable((struct segment){10, 11}, &rowwise, &why));
+    ck_assert_str_eq(why, "both lowerings give this segment the same stages");
+    ck_assert(!generated_cpu()->applicable((struct segment){2, 6}, &rows, &why));
+    ck_assert_str_eq(why, "row_block is of GEMMs, and this segment has none");
+}
+END_TEST
+
+START_TEST(sources_have_symbols_of_their_own)
+{
+    static struct choice sources[SOURCES_MAX];
+    static char symbols[SOURCES_MAX][512];
+    int count = all_sources(sources);
+    ck_assert_int_gt(count, SEGMENT_COUNT);
+    for (int i = 0; i < count; i++) {
+        struct buf text;
+        buf_init(&text);
+        choice_symbol(&sources[i], &text);
+        ck_assert_uint_lt(text.len, sizeof(symbols[i]));
+        strcpy(symbols[i], text.ptr);
+        buf_release(&text);
+        for (int j = 0; j < i; j++)
+            ck_assert_str_ne(symbols[i], symbols[j]);
+    }
+}
+END_TEST
+
+START_TEST(default_candidates_cover_the_plan)
+{
+    struct candidate c;
+    candidate_default(TARGET_CPU, plan_from_value(VALUE_FIRST_VERSION), &c);
+    ck_assert_int_eq(c.count, 8);
+    ck_assert_str_eq(c.choices[2].impl->name, "handwritten");
+    ck_assert_int_eq(choice_knob(&c.choices[0], "row_block"), 256);
+    ck_assert_int_eq(choice_knob(&c.choices[0], "no_such_knob"), 0);
+    ck_assert_uint_eq(choice_tensors(&c.choices[2]), 1u << TENSOR_OF(6));
+}
+END_TEST
+
+START_TEST(tensors_between_stages_are_named)
+{
+    struct choice c = {{7, 9}, generated_cpu(), {{0}}};
+    ck_assert_uint_eq(choice_tensors(&c), 1u << TENSOR_OF(8) | 1u << TENSOR_OF(9));
+    c.schedule.pick[0] = 1;
+    ck_assert_uint_eq(choice_tensors(&c), 1u << TENSOR_OF(9));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("impl");
+    TCase *tcase = tcase_create("impl");
+    tcase_add_test(tcase, finds_by_name_and_target);
+    tcase_add_test(tcase, schedules_survive_their_text);
+    tcase_add_test(tcase, schedule_text_is_words);
+    tcase_add_loop_test(tcase, refuses_bad_schedules, 0, ARRAY_LEN(bad_schedules));
+    tcase_add_loop_test(tcase, choices_start_with_the_default_and_are_distinct, 0, SEGMENT_COUNT);
+    tcase_add_loop_test(tcase, handwritten_serves_ops_2_to_6_alone, 0, SEGMENT_COUNT);
+    tcase_add_test(tcase, knobs_without_effect_are_refused);
+    tcase_add_test(tcase, sources_have_symbols_of_their_own);
+    tcase_add_test(tcase, default_candidates_cover_the_plan);
+    tcase_add_test(tcase, tensors_between_stages_are_named);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}

@@ -1,0 +1,112 @@
+#include "codegen/codegen.h"
+#include "tests/suite.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* "gemm 0-1 >2, attention 2-6 >7": kind, operators, tensors stored. */
+static void stages_text(struct segment s, enum lowering how, struct buf *out)
+{
+    static const char *const kinds[] = {[STAGE_ELEMENTWISE] = "elementwise",
+                                        [STAGE_GEMM] = "gemm",
+                                        [STAGE_ROWS] = "rows",
+                                        [STAGE_ATTENTION] = "attention"};
+    struct stage stages[OP_COUNT];
+    int count = lower_segment(s, how, stages);
+    for (int i = 0; i < count; i++) {
+        buf_addf(out, "%s%s %d-%d >", i > 0 ? ", " : "", kinds[stages[i].kind], stages[i].first,
+                 stages[i].last);
+        const char *separator = "";
+        for (int t = 0; t < TENSOR_COUNT; t++)
+            if (stages[i].stores >> t & 1) {
+                buf_addf(out, "%s%d", separator, t);
+                separator = "+";
+            }
+    }
+}
+
+static const struct {
+    struct segment segment;
+    enum lowering how;
+    const char *stages;
+} expected[] = {
+    {{0, 0}, LOWERING_TILED, "gemm 0-0 >1"},
+    {{0, 1}, LOWERING_TILED, "gemm 0-1 >2"},
+    {{0, 6}, LOWERING_TILED, "gemm 0-1 >2, attention 2-6 >7"},
+    {{1, 4}, LOWERING_TILED, "elementwise 1-1 >2, attention 2-4 >5"},
+    {{1, 6}, LOWERING_TILED, "attention 1-6 >7"},
+    {{3, 3}, LOWERING_TILED, "attention 3-3 >4"},
+    {{3, 5}, LOWERING_TILED, "attention 3-5 >6"},
+    {{5, 7}, LOWERING_TILED, "attention 5-6 >7, gemm 7-7 >8"},
+    {{6, 7}, LOWERING_TILED, "elementwise 6-6 >7, gemm 7-7 >8"},
+    {{6, 7}, LOWERING_ROWWISE, "rows 6-7 >8"},
+    {{7, 9}, LOWERING_TILED, "gemm 7-8 >9, rows 9-9 >10"},
+    {{7, 9}, LOWERING_ROWWISE, "rows 7-9 >10"},
+    {{8, 9}, LOWERING_TILED, "rows 8-9 >10"},
+    {{9, 12}, LOWERING_ROWWISE, "rows 9-12 >10+13"},
+    {{10, 11}, LOWERING_ROWWISE, "gemm 10-11 >12"},
+    {{11, 12}, LOWERING_TILED, "elementwise 11-11 >12, gemm 12-12 >13"},
+    {{13, 14}, LOWERING_TILED, "rows 13-14 >15"},
+    {{0, 14},
+     LOWERING_TILED,
+     "gemm 0-1 >2, attention 2-6 >7, gemm 7-8 >9, rows 9-9 >10, gemm 10-11 >12, gemm 12-13 >14, "
+     "rows 14-14 >15"},
+    {{0, 14}, LOWERING_ROWWISE, "gemm 0-1 >2, attention 2-6 >7, rows 7-14 >15"},
+};
+
+START_TEST(lowers_as_expected)
+{
+    struct buf text;
+    buf_init(&text);
+    stages_text(expected[_i].segment, expected[_i].how, &text);
+    ck_assert_str_eq(text.ptr, expected[_i].stages);
+    buf_release(&text);
+}
+END_TEST
+
+/* Of every segment: stages cover its operators once and in order, and whatever a later stage or a
+ * later segment reads is stored. */
+START_TEST(stages_cover_and_store)
+{
+    struct segment s = segment_at(_i / 2);
+    struct stage stages[OP_COUNT];
+    int count = lower_segment(s, _i % 2 ? LOWERING_ROWWISE : LOWERING_TILED, stages),
+        next = s.first;
+    uint16_t stored = segment_inputs(s), all = 0;
+    for (int i = 0; i < count; i++) {
+        ck_assert_int_eq(stages[i].first, next);
+        ck_assert_int_le(stages[i].first, stages[i].last);
+        next = stages[i].last + 1;
+        uint16_t own = 0;
+        for (int op = stages[i].first; op < next; op++) {
+            ck_assert_uint_eq(ops[op].reads & ~(stored | own), 0);
+            own |= (uint16_t)(1u << TENSOR_OF(op));
+        }
+        ck_assert_uint_eq(stages[i].stores & ~own, 0);
+        stored |= stages[i].stores;
+        all |= stages[i].stores;
+    }
+    ck_assert_int_eq(next, s.last + 1);
+    ck_assert_uint_eq(segment_outputs(s) & ~all, 0);
+}
+END_TEST
+
+START_TEST(a_stage_knows_its_anchors)
+{
+    struct stage out_projection = {.kind = STAGE_GEMM, .first = 7, .last = 8};
+    ck_assert(stage_has(&out_projection, ANCHOR_GEMM));
+    ck_assert(stage_has(&out_projection, ANCHOR_NONE));
+    ck_assert(!stage_has(&out_projection, ANCHOR_LAYERNORM));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("lower");
+    TCase *tcase = tcase_create("lower");
+    tcase_add_loop_test(tcase, lowers_as_expected, 0, ARRAY_LEN(expected));
+    tcase_add_loop_test(tcase, stages_cover_and_store, 0, 2 * SEGMENT_COUNT);
+    tcase_add_test(tcase, a_stage_knows_its_anchors);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
