@@ -48,10 +48,10 @@ static struct norms row_norms(const struct workload *w, int tensor, int64_t row,
     struct norms n = {.elements = 0};
     if (i >= length)
         return n;
-    bool any_masked = tensor == TENSOR_OF(2) || tensor == TENSOR_OF(3); /* unspecified there */
+    bool unspecified = tensor == TENSOR_OF(2) || tensor == TENSOR_OF(3); /* where masked */
     int64_t columns = columns_of(w, tensor), first = row * columns;
     for (int64_t c = 0; c < columns; c++) {
-        if (any_masked && (c >= length || !mask_keep(&w->mask, b, i, (int)c)))
+        if (unspecified && (c >= length || !mask_keep(&w->mask, b, i, (int)c)))
             continue;
         double r = ref[first + c], d = (double)out[first + c] - r;
         n.difference += d * d;

@@ -67,8 +67,7 @@ void inputs_weight(const struct workload *w, uint64_t seed, bool notes, int laye
     draw(w->dtype, seed, array, around_1 ? 1 : 0, notes ? 0.4 : 0.05, weight_elements(id, w), out);
 }
 
-void inputs_x(const struct workload *w, uint64_t seed, bool notes, float *out)
+void inputs_x(const struct workload *w, uint64_t seed, float *out)
 {
-    (void)notes; /* x has the same range in both */
     draw(w->dtype, seed, ARRAY_X, 0, 0.4, tensor_elements(TENSOR_X, w), out);
 }

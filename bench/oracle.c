@@ -14,8 +14,6 @@ struct span {
  * 8 bytes stay in the first-level cache. */
 enum { SPAN_ROWS = 4, TILE_COLUMNS = 64 };
 
-enum { PARALLEL_MULTIPLICATIONS = 1 << 20 };
-
 struct layer {
     const struct workload *w;
     const float *const *weight;
@@ -108,7 +106,8 @@ static void layernorm(const struct layer *l, struct span s, int in, enum weight_
     int columns = workload_hidden(l->w);
     for (int i = s.first; i < s.first + s.count; i++) {
         const double *x = token_row(l, in, s.batch_row, i);
-        double *y = token_row(l, out, s.batch_row, i), mean = 0, variance = 0;
+        double *y = token_row(l, out, s.batch_row, i);
+        double mean = 0, variance = 0;
         for (int c = 0; c < columns; c++)
             mean += x[c] / columns;
         for (int c = 0; c < columns; c++)
@@ -174,7 +173,8 @@ static void softmax(const struct layer *l, struct span s)
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
             const double *x = score_row(l, 3, s.batch_row, h, i);
-            double *y = score_row(l, 4, s.batch_row, h, i), max = -INFINITY, sum = 0;
+            double *y = score_row(l, 4, s.batch_row, h, i);
+            double max = -INFINITY, sum = 0;
             for (int j = 0; j < l->w->seq_len; j++)
                 if (keeps(l->w, s.batch_row, i, j))
                     max = fmax(max, x[j]);
@@ -260,25 +260,26 @@ static void layernorm2(const struct layer *l, struct span s)
     layernorm(l, s, TENSOR_OF(13), WEIGHT_GAMMA2, WEIGHT_BETA2, TENSOR_OF(14));
 }
 
-static void (*const operators[])(const struct layer *l, struct span s) = {qkv_gemm,
-                                                                          qkv_bias_split,
-                                                                          scores,
-                                                                          mask,
-                                                                          softmax,
-                                                                          context,
-                                                                          merge_heads,
-                                                                          out_gemm,
-                                                                          out_bias_residual,
-                                                                          layernorm1,
-                                                                          ffn1_gemm,
-                                                                          ffn1_bias_gelu,
-                                                                          ffn2_gemm,
-                                                                          ffn2_bias_residual,
-                                                                          layernorm2};
+static void (*const operators[])(const struct layer *l, struct span s) = {
+    qkv_gemm,
+    qkv_bias_split,
+    scores,
+    mask,
+    softmax,
+    context,
+    merge_heads,
+    out_gemm,
+    out_bias_residual,
+    layernorm1,
+    ffn1_gemm,
+    ffn1_bias_gelu,
+    ffn2_gemm,
+    ffn2_bias_residual,
+    layernorm2,
+};
 _Static_assert(ARRAY_LEN(operators) == OP_COUNT, "one function an operator");
 
-/* ---- the layer --------------------------------------------------------------------------------
- */
+/* ---- the layer ------------------------------------------------------------------------------ */
 
 /* All real rows, cut into spans; the caller frees. */
 static struct span *cut_rows(const struct workload *w, int *count)
@@ -295,6 +296,8 @@ static struct span *cut_rows(const struct workload *w, int *count)
 }
 
 /* A layer of few multiplications is computed sooner than threads start. */
+enum { PARALLEL_MULTIPLICATIONS = 1 << 20 };
+
 static int threads_for(const struct workload *w)
 {
     int64_t multiplications = workload_tokens(w) * weight_elements(WEIGHT_WQKV, w);
@@ -315,10 +318,8 @@ void oracle_layer_run(const struct workload *w, const double *x, const float *co
                (size_t)spans[i].count * (size_t)workload_hidden(w) * sizeof(*row));
     }
 
-    if (threads == 0)
-        threads = threads_for(w);
     for (int op = 0; op < OP_COUNT; op++) {
-#pragma omp parallel for schedule(dynamic) num_threads(threads)
+#pragma omp parallel for schedule(dynamic) num_threads(threads > 0 ? threads : threads_for(w))
         for (int i = 0; i < count; i++)
             operators[op](&l, spans[i]);
     }

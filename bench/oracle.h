@@ -47,6 +47,6 @@ bool oracle_accepts(struct oracle_error e, double tolerance);
  * of layer 0, 0 +- 0.4.  `notes`: every array 0 +- 0.4. */
 void inputs_weight(const struct workload *w, uint64_t seed, bool notes, int layer,
                    enum weight_id id, float *out);
-void inputs_x(const struct workload *w, uint64_t seed, bool notes, float *out);
+void inputs_x(const struct workload *w, uint64_t seed, float *out);
 
 #endif

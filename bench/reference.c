@@ -11,7 +11,7 @@ void reference_init(struct reference *r, const struct workload *w, uint64_t seed
     r->x = mem_alloc((size_t)w->layers + 1, sizeof(*r->x));
     r->y = mem_alloc((size_t)w->layers, sizeof(*r->y));
     r->x[0] = mem_alloc((size_t)tensor_elements(TENSOR_X, w), sizeof(**r->x));
-    inputs_x(w, seed, notes, r->x[0]);
+    inputs_x(w, seed, r->x[0]);
 }
 
 void reference_release(struct reference *r)

@@ -39,13 +39,13 @@ static enum block_class classify(const struct view *v, int query_block, int key_
 static uint8_t *classify_all(const struct view *views, struct block_lists *l)
 {
     uint8_t *classes = mem_alloc((size_t)l->lists, (size_t)l->blocks * (size_t)l->blocks);
-    uint8_t *class = classes;
+    uint8_t *next = classes;
     for (int list = 0; list < l->lists; list++)
         for (int query = 0; query < l->blocks; query++)
-            for (int key = 0; key < l->blocks; key++, class ++) {
-                *class = (uint8_t)classify(&views[list], query, key, &l->kept);
-                l->blocks_full += *class == BLOCK_FULL;
-                l->blocks_partial += *class == BLOCK_PARTIAL;
+            for (int key = 0; key < l->blocks; key++, next++) {
+                *next = (uint8_t)classify(&views[list], query, key, &l->kept);
+                l->blocks_full += *next == BLOCK_FULL;
+                l->blocks_partial += *next == BLOCK_PARTIAL;
             }
     return classes;
 }

@@ -78,7 +78,8 @@ static void longformer_row(uint64_t *row, int64_t i, int64_t s, const int64_t *p
 static void bigbird_row(uint64_t *row, int64_t i, int64_t s, const int64_t *param)
 {
     uint64_t n = (uint64_t)param[2], seed = (uint64_t)param[3];
-    uint64_t blocks = (uint64_t)(s + MASK_BLOCK - 1) / MASK_BLOCK, block_row = (uint64_t)i / 64;
+    uint64_t blocks = (uint64_t)(s + MASK_BLOCK - 1) / MASK_BLOCK,
+             block_row = (uint64_t)i / MASK_BLOCK;
     longformer_row(row, i, s, param);
     for (uint64_t k = 0; k < n; k++) {
         uint64_t block = splitmix64((seed << 32) + block_row * n + k) % blocks;

@@ -27,7 +27,7 @@ static void prepare(struct run *r, const struct workload *sizes, const char *mas
 
     int64_t n = tensor_elements(TENSOR_X, &r->w);
     float *x = mem_alloc((size_t)n, sizeof(*x));
-    inputs_x(&r->w, 1, true, x);
+    inputs_x(&r->w, 1, x);
     r->x = mem_alloc((size_t)n, sizeof(*r->x));
     for (int64_t i = 0; i < n; i++)
         r->x[i] = x[i];
