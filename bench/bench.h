@@ -39,6 +39,10 @@ struct fingerprint {
     char protocol[16];   /* version of the measurement protocol: "1" */
 };
 
+/* What of it can be known at once: no compiler is asked, so that compiler and libraries are empty.
+ * All is empty where this build lacks the target. */
+void fingerprint_device(struct target_name target, struct fingerprint *out);
+
 /* A stable text of all fields, for hashing and storing. */
 void fingerprint_text(const struct fingerprint *f, struct buf *out);
 

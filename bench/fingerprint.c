@@ -1,4 +1,4 @@
-#include "bench/bench.h"
+#include "bench/bench_int.h"
 
 void fingerprint_text(const struct fingerprint *f, struct buf *out)
 {
@@ -7,4 +7,14 @@ void fingerprint_text(const struct fingerprint *f, struct buf *out)
              "protocol=%s\n",
              f->device, f->uuid, f->capability, f->units, f->driver, f->compiler, f->libraries,
              f->protocol);
+}
+
+void fingerprint_device(struct target_name target, struct fingerprint *out)
+{
+    const struct toolchain unknown = {.version = ""};
+    struct status ignored = STATUS_INIT;
+    const struct target_ops *found = target_ops_of(target.kind, &ignored);
+    *out = (struct fingerprint){.units = 0};
+    if (found != NULL)
+        found->fingerprint(target.device, &unknown, out);
 }

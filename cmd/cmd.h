@@ -209,9 +209,10 @@ extern volatile sig_atomic_t session_stop;
 
 json_t *workload_json(const struct workload *w, enum target_kind target);
 
-/* As JSON, as CSV or for people. */
+/* As JSON, as CSV or for people.  relaxed: names of what differs from what was asked for, a JSON
+ * array, taken over. */
 void report_print(const struct options *o, const struct workload *w, enum target_kind target,
-                  const struct tune_report *r);
+                  const struct tune_report *r, json_t *relaxed);
 
 /* ---- plans.c: plans as text and JSON --------------------------------------------------------- */
 

@@ -43,7 +43,9 @@ static void add_cell(const json_t *value, int decimals, const char *none, struct
     else if (json_is_real(value))
         buf_addf(out, "%.*f", decimals, json_real_value(value));
     else if (json_is_boolean(value))
-        buf_adds(out, json_is_true(value) ? "yes" : "no");
+        buf_adds(out, decimals < 0          ? json_is_true(value) ? "true" : "false"
+                      : json_is_true(value) ? "yes"
+                                            : "no");
     else
         buf_adds(out, none);
 }

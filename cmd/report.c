@@ -24,6 +24,12 @@ static double us_per_layer(const struct workload *w, double ms)
     return 1e3 * ms / w->layers;
 }
 
+/* Small workloads take microseconds. */
+static int ms_decimals(double ms)
+{
+    return ms < 1 ? 5 : 3;
+}
+
 static bool plan_handwritten(int value)
 {
     struct plan p = plan_from_value((unsigned)value);
@@ -51,7 +57,7 @@ static json_t *best_json(const struct workload *w, const struct db_best *b)
 }
 
 static json_t *report_json(const struct workload *w, enum target_kind target,
-                           const struct tune_report *r)
+                           const struct tune_report *r, json_t *relaxed)
 {
     double unfused = r->unfused.median, first = r->first_version.median;
     json_t *trials =
@@ -59,13 +65,13 @@ static json_t *report_json(const struct workload *w, enum target_kind target,
                   r->failed_trials, "censored", r->censored_trials, "space", r->space);
     json_t *model = json_pack("{so so}", "spearman", json_number(r->model_spearman),
                               "expected_faster_share", json_number(r->expected_faster_share));
-    return json_pack("{so so so so so so so so so so}", "workload", workload_json(w, target),
+    return json_pack("{so so so so so so so so so so sO}", "workload", workload_json(w, target),
                      "best", best_json(w, &r->best), "unfused_ms", json_number(unfused),
                      "first_version_ms", json_number(first), "speedup_over_unfused",
                      json_number(unfused / r->best.median_ms), "speedup_over_41115",
                      json_number(first / r->best.median_ms), "trials", trials, "model", model,
                      "stopped_by", r->stopped_by ? json_string(r->stopped_by) : json_null(),
-                     "seconds", json_number(r->seconds));
+                     "seconds", json_number(r->seconds), "relaxed", relaxed);
 }
 
 /* ---- CSV: one line --------------------------------------------------------------------------- */
@@ -136,9 +142,10 @@ static void print_rival(const char *name, const struct interval *rival, const st
 {
     if (!isfinite(rival->median))
         return;
-    printf("%-12s %.3f ms", name, rival->median);
+    int d = ms_decimals(rival->median);
+    printf("%-12s %.*f ms", name, d, rival->median);
     if (isfinite(rival->low))
-        printf(" [%.3f, %.3f]", rival->low, rival->high);
+        printf(" [%.*f, %.*f]", d, rival->low, d, rival->high);
     bool tie =
         isfinite(rival->low) && rival->low <= best->ci_high_ms && best->ci_low_ms <= rival->high;
     if (tie)
@@ -181,9 +188,10 @@ static void print_text(const struct workload *w, enum target_kind target,
     if (b->value >= 0) {
         printf("%-12s %d\n\n", "best plan", b->value);
         print_segments(b);
-        printf("\n%-12s %.3f ms [%.3f, %.3f] for %d layers, %.1f us a layer%s\n", "time",
-               b->median_ms, b->ci_low_ms, b->ci_high_ms, w->layers, us_per_layer(w, b->median_ms),
-               b->final ? "" : " (not yet compared side by side)");
+        int d = ms_decimals(b->median_ms);
+        printf("\n%-12s %.*f ms [%.*f, %.*f] for %d layers, %.1f us a layer%s\n", "time", d,
+               b->median_ms, d, b->ci_low_ms, d, b->ci_high_ms, w->layers,
+               us_per_layer(w, b->median_ms), b->final ? "" : " (not yet compared side by side)");
         print_rival("unfused", &r->unfused, b);
         print_rival("41115", &r->first_version, b);
     } else {
@@ -197,12 +205,13 @@ static void print_text(const struct workload *w, enum target_kind target,
 }
 
 void report_print(const struct options *o, const struct workload *w, enum target_kind target,
-                  const struct tune_report *r)
+                  const struct tune_report *r, json_t *relaxed)
 {
     if (o->format == FORMAT_TABLE)
         print_text(w, target, r);
     else if (o->format == FORMAT_CSV)
         print_csv(r);
     else
-        output_object(o->format, report_json(w, target, r));
+        output_object(o->format, report_json(w, target, r, relaxed));
+    json_decref(relaxed);
 }

@@ -53,7 +53,7 @@ static int search(const struct options *o, const struct tune_options *tune_optio
         fputs("\r\033[K", stderr);
     if (rc < 0)
         return -1;
-    report_print(o, &s->workload, s->target.kind, &report);
+    report_print(o, &s->workload, s->target.kind, &report, json_array());
     int code = session_stop ? EXIT_INTERRUPTED : report.best.value < 0 ? EXIT_NO_RESULT : 0;
     if (session_stop)
         note(o, "interrupted; all results are stored, the same command goes on from here");

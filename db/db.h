@@ -50,6 +50,15 @@ int db_study(struct db *db, const struct db_workload *w, const struct db_target 
 int db_study_find(struct db *db, const char *workload_text, const char *target_kind, int64_t *study,
                   struct status *st);
 
+/* What a study holds constant beside its workload; the texts live until row() returns. */
+struct db_study {
+    struct db_target target;
+    const char *protocol, *init;
+    uint64_t seed;
+};
+typedef void db_study_row(void *ctx, const struct db_study *s);
+int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, struct status *st);
+
 /* ---- trial.c: what was measured --------------------------------------------------------------*/
 
 enum db_trial_kind { DB_TRIAL_SEGMENT, DB_TRIAL_PLAN, DB_TRIAL_FINAL };

@@ -28,6 +28,10 @@ X(STUDY_NEWEST, "SELECT study.id FROM workload"
                 "  coalesce((SELECT max(id) FROM trial"
                 "   WHERE study = study.id AND kind = 'final'), 0)) DESC, study.id DESC")
 
+X(STUDY_READ, "SELECT kind, device, uuid, capability, units, driver, compiler, libraries,"
+              " protocol, init, seed FROM study JOIN target ON target.id = study.target"
+              " WHERE study.id = ?")
+
 X(SEGMENT_ADD, "INSERT INTO segment (first_op, last_op) VALUES (?,?) ON CONFLICT DO NOTHING")
 X(SCHEDULE_ADD, "INSERT INTO schedule (segment, impl, knobs) VALUES"
                 " ((SELECT id FROM segment WHERE first_op = ? AND last_op = ?), ?, ?)"

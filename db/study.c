@@ -97,3 +97,29 @@ int db_study_find(struct db *db, const char *workload_text, const char *target_k
                           db_path(db), workload_text, target_kind);
     return found < 0 ? -1 : 0;
 }
+
+int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, struct status *st)
+{
+    struct query q = query_start(db, SQL_STUDY_READ);
+    query_int(&q, study);
+    int found = query_row(&q, st);
+    if (found > 0) {
+        struct db_study s = {.target = {.kind = column_text(&q, 0),
+                                        .device = column_text(&q, 1),
+                                        .uuid = column_text(&q, 2),
+                                        .capability = column_text(&q, 3),
+                                        .units = column_int(&q, 4),
+                                        .driver = column_text(&q, 5),
+                                        .compiler = column_text(&q, 6),
+                                        .libraries = column_text(&q, 7)},
+                             .protocol = column_text(&q, 8),
+                             .init = column_text(&q, 9),
+                             .seed = (uint64_t)column_int(&q, 10)};
+        row(ctx, &s);
+    }
+    query_end(&q);
+    if (found == 0)
+        return status_set(st, STATUS_NOT_FOUND, "there is no study %lld in '%s'", (long long)study,
+                          db_path(db));
+    return found < 0 ? -1 : 0;
+}
