@@ -267,6 +267,7 @@ END_TEST
 /* Every call may be the last before a Ctrl-C. */
 START_TEST(interrupt_keeps_all)
 {
+    options.search.budget = 9;
     fake.stop_at_call = 1 + 34 * _i;
     run();
     ck_assert_str_eq(report.stopped_by, "interrupted");
@@ -277,14 +278,15 @@ START_TEST(interrupt_keeps_all)
     ck_assert_int_eq(report.best.value >= 0, fake.plans > 0);
     fake.stop = 0;
     run();
-    ck_assert_int_eq(read_back()->plans, 20);
-    ck_assert_int_eq(fake.plans, 20);
+    ck_assert_int_eq(read_back()->plans, 9);
+    ck_assert_int_eq(fake.plans, 9);
 }
 END_TEST
 
 /* The child dies at the call; the parent goes on where it stopped. */
 START_TEST(killed_search_resumes)
 {
+    options.search.budget = 9;
     db_close(db);
     pid_t child = fork();
     if (child == 0) {
@@ -300,8 +302,8 @@ START_TEST(killed_search_resumes)
     int before = read_back()->plans, segments = read_back()->segments;
     run();
     struct stored *s = read_back();
-    ck_assert_int_eq(s->plans, 20);
-    ck_assert_int_eq(fake.plans, 20 - before);
+    ck_assert_int_eq(s->plans, 9);
+    ck_assert_int_eq(fake.plans, 9 - before);
     ck_assert_int_eq(s->segments, segments + fake.segments);
 }
 END_TEST
@@ -331,6 +333,7 @@ START_TEST(time_limit_covers_everything)
     ck_assert(report.best.final);
     int segments = fake.segments;
     fake.seconds_per_segment = 0;
+    options.search.budget = fake.plans + 2;
     options.search.time_limit_s = 0; /* and without a limit the rest is made up for */
     run();
     ck_assert_int_gt(read_back()->segments, segments);

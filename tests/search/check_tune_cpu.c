@@ -1,0 +1,82 @@
+/* tune() from end to end on the real CPU target: the two reference plans of a tiny workload, for
+ * which 20 segments are compiled.  What a larger budget does is in check_tune.c, on a fake bench.
+ */
+#include "search/search.h"
+#include "tests/suite.h"
+
+#include <stdlib.h>
+
+static char dir[] = "/tmp/fuseplan-check-tune-cpu-XXXXXX", path[64];
+static struct workload workload;
+static struct db *db;
+static struct bench *bench;
+static struct status st;
+
+static void setup(void)
+{
+    st = STATUS_INIT;
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    workload_init(&workload);
+    workload.batch = 1;
+    workload.seq_len = 8;
+    workload.heads = 1;
+    workload.head_size = 8;
+    workload.ffn = 16;
+    workload.layers = 1;
+    ck_assert_int_eq(workload_check(&workload, &st), 0);
+    ck_assert_int_eq(workload_build_mask(&workload, NULL, &st), 0);
+    snprintf(path, sizeof(path), "%s/db", dir);
+    ck_assert_int_eq(db_open(path, DB_WRITE, &db, &st), 0);
+    struct bench_options options = {.target = {TARGET_CPU, 0}, .cache_dir = dir, .seed = 1};
+    ck_assert_msg(bench_open(&options, &workload, &bench, &st) == 0, "%s", st.message);
+}
+
+static void teardown(void)
+{
+    bench_close(bench);
+    db_close(db);
+    workload_release(&workload);
+    ck_assert_int_eq(file_remove_all(dir, &st), 0);
+}
+
+START_TEST(references_are_measured_once)
+{
+    struct tune_options options = {.search = {.strategy = strategy_find("random"),
+                                              .space_lo = 32768,
+                                              .space_hi = 49152,
+                                              .budget = 2,
+                                              .seed = 1,
+                                              .quantile = 0.1},
+                                   .input_seed = 1};
+    struct tune_report first, again;
+    ck_assert_msg(tune(bench, db, &options, &first, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(first.new_trials, 2);
+    ck_assert_int_eq(first.failed_trials, 0);
+    ck_assert(first.best.final);
+    ck_assert(first.unfused.low > 0 && first.unfused.low <= first.unfused.median);
+    ck_assert(first.first_version.median > 0);
+    for (int i = 0; i < first.best.choice_count; i++)
+        ck_assert(first.best.choice_ms[i] > 0);
+
+    ck_assert_int_eq(tune(bench, db, &options, &again, &st), 0);
+    ck_assert_int_eq(again.new_trials, 0);
+    ck_assert_int_eq(again.best.value, first.best.value);
+    ck_assert_double_eq(again.best.median_ms, first.best.median_ms);
+    ck_assert_double_lt(again.seconds, 5);
+    struct db_info info;
+    ck_assert_int_eq(db_info(db, &info, &st), 0);
+    ck_assert_int_eq(info.searches, 1);
+    tune_report_release(&first);
+    tune_report_release(&again);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("search/tune on the CPU");
+    TCase *t = tcase_create("tune");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, references_are_measured_once);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}
