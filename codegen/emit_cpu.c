@@ -5,8 +5,7 @@
 static const char *const dim_names[] = {
     [DIM_1] = "1", [DIM_D] = "D", [DIM_3D] = "3D", [DIM_F] = "F"};
 
-/* ---- the comment at the top
- * --------------------------------------------------------------------*/
+/* ---- the comment at the top ----------------------------------------------------------------- */
 
 static void add_flops(int op, struct buf *out)
 {
@@ -79,8 +78,7 @@ static void add_header(const struct choice *c, struct buf *out)
                   "key) pairs.\n");
 }
 
-/* ---- the file
- * ----------------------------------------------------------------------------------*/
+/* ---- the file ------------------------------------------------------------------------------- */
 
 static void add_includes(const struct stage *stages, int count, struct buf *out)
 {

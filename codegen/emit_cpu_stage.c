@@ -20,8 +20,7 @@ static const struct {
 static const char *const dim_code[] = {
     [DIM_1] = "1", [DIM_D] = "fp_hidden(a)", [DIM_3D] = "3 * fp_hidden(a)", [DIM_F] = "a->ffn"};
 
-/* ---- facts about operators and stages
- * ----------------------------------------------------------*/
+/* ---- facts about operators and stages ------------------------------------------------------- */
 
 static bool streams(const struct stage *stage)
 {
@@ -38,6 +37,11 @@ static int residual_of(int op)
 {
     unsigned others = ops[op].reads & ~(1u << main_input(op));
     return others ? __builtin_ctz(others) : -1;
+}
+
+static bool split_into_heads(int tensor)
+{
+    return tensor != TENSOR_X && ops[tensor - 1].layout != LAYOUT_TOKENS;
 }
 
 /* The tensor that holds q, k and v of each head. */
@@ -115,118 +119,151 @@ const char *cpu_stage_summary(const struct stage *stage)
     return "";
 }
 
-/* ---- steps on token rows
- * -----------------------------------------------------------------------*/
+/* ---- steps on token rows -------------------------------------------------------------------- */
 
-static void add_weight(const char *field, enum weight_id id, struct buf *out)
+/* Writes the fields of a kernel's argument, one a line. */
+struct fields {
+    struct buf *out;
+    const char *indent;
+    bool of_block; /* token rows are those of a row block, which variables name */
+};
+
+static void add_field(const struct fields *f, const char *field, const char *value)
 {
-    buf_addf(out, ".%s = a->weight[%d] /* %s */,\n", field, id, weights[id].name);
+    buf_addf(f->out, "%s.%s = %s,\n", f->indent, field, value);
 }
 
-/* The tensor as a step sees it: all of it, or a block of its rows, which a variable names. */
-static void add_tensor(const char *field, int tensor, bool variables, struct buf *out)
+static void add_weight(const struct fields *f, const char *field, enum weight_id id)
 {
-    if (variables)
-        buf_addf(out, ".%s = %s,\n", field, tensor_name(tensor));
+    buf_addf(f->out, "%s.%s = a->weight[%d] /* %s */,\n", f->indent, field, id, weights[id].name);
+}
+
+static void add_whole(const struct fields *f, const char *field, int tensor)
+{
+    buf_addf(f->out, "%s.%s = a->tensor[%d] /* %s */,\n", f->indent, field, tensor,
+             tensor_name(tensor));
+}
+
+static void add_rows(const struct fields *f, const char *field, int tensor)
+{
+    if (f->of_block && !split_into_heads(tensor))
+        add_field(f, field, tensor_name(tensor));
     else
-        buf_addf(out, ".%s = a->tensor[%d] /* %s */,\n", field, tensor, tensor_name(tensor));
+        add_whole(f, field, tensor);
 }
 
-/* Fields that the operator brings into a step, one a line behind `indent`. */
-static void add_fields(int op, bool variables, const char *indent, struct buf *out)
+/* What one operator brings into a step. */
+static void add_operator(const struct fields *f, int op)
 {
     switch (ops[op].anchor) {
     case ANCHOR_GEMM:
-        buf_addf(out, "%s.inner = %s,\n", indent, dim_code[weights[weight_of(op, 0)].rows]);
-        buf_adds(out, indent);
-        add_weight("weight", weight_of(op, 0), out);
+        add_field(f, "inner", dim_code[weights[weight_of(op, 0)].rows]);
+        add_weight(f, "weight", weight_of(op, 0));
         return;
     case ANCHOR_LAYERNORM:
-        buf_adds(out, indent);
-        add_weight("gamma", weight_of(op, 0), out);
-        buf_adds(out, indent);
-        add_weight("beta", weight_of(op, 1), out);
+        add_weight(f, "gamma", weight_of(op, 0));
+        add_weight(f, "beta", weight_of(op, 1));
         return;
     default:
-        buf_addf(out, "%s.pointwise = %s,\n", indent, kernel_names[op].pointwise);
+        add_field(f, "pointwise", kernel_names[op].pointwise);
     }
-    if (ops[op].weights) {
-        buf_adds(out, indent);
-        add_weight("bias", weight_of(op, 0), out);
-    }
-    if (residual_of(op) >= 0) {
-        buf_adds(out, indent);
-        add_tensor("residual", residual_of(op), variables, out);
-    }
+    if (ops[op].weights)
+        add_weight(f, "bias", weight_of(op, 0));
+    if (residual_of(op) >= 0)
+        add_rows(f, "residual", residual_of(op));
 }
 
-/* `const struct fp_step s = {...};` for operators first..last. */
-static void add_step(const char *name, int first, int last, bool variables, const char *indent,
-                     struct buf *out)
+static void add_step(const struct fields *f, int first, int last)
 {
-    char inner[32];
-    snprintf(inner, sizeof(inner), "%s    ", indent);
-    bool heads_in = first > 0 && ops[first - 1].layout == LAYOUT_HEADS;
-    buf_addf(out, "%sconst struct fp_step %s = {\n", indent, name);
     for (int op = first; op <= last; op++)
-        add_fields(op, variables, inner, out);
-    buf_addf(out, "%s.columns = %s,\n%s", inner, dim_code[columns_of(TENSOR_OF(last))], inner);
-    add_tensor("input", main_input(first), variables && !heads_in, out);
-    buf_adds(out, inner);
-    add_tensor("out", TENSOR_OF(last), variables, out);
-    buf_addf(out, "%s};\n", indent);
+        add_operator(f, op);
+    add_field(f, "columns", dim_code[columns_of(TENSOR_OF(last))]);
+    add_rows(f, "input", main_input(first));
+    add_rows(f, "out", TENSOR_OF(last));
 }
 
-/* ---- bodies, one a kind of stage
- * ---------------------------------------------------------------*/
+/* ---- bodies, one a kind of stage ------------------------------------------------------------ */
+
+/* A stage of one step, which the kernel cuts into tiles or rows: `call` is its last line. */
+static void one_step(const struct stage *stage, const char *call, struct buf *out)
+{
+    struct fields f = {.out = out, .indent = "        "};
+    buf_adds(out, "    const struct fp_step s = {\n");
+    add_step(&f, stage->first, stage->last);
+    buf_addf(out, "    };\n    %s;\n", call);
+}
 
 static void gemm_body(const struct stage *stage, struct buf *out)
 {
-    add_step("s", stage->first, stage->last, false, "    ", out);
-    buf_addf(out, "    fp_gemm_stage(a, &s, a->knob[%d], a->knob[%d]);\n", CPU_KNOB_ROW_BLOCK,
-             CPU_KNOB_COL_BLOCK);
+    char call[64];
+    snprintf(call, sizeof(call), "fp_gemm_stage(a, &s, a->knob[%d], a->knob[%d])",
+             CPU_KNOB_ROW_BLOCK, CPU_KNOB_COL_BLOCK);
+    one_step(stage, call, out);
 }
 
 static void elementwise_body(const struct stage *stage, struct buf *out)
 {
-    add_step("s", stage->first, stage->last, false, "    ", out);
-    buf_adds(out, "    fp_pointwise_stage(a, &s);\n");
+    one_step(stage, "fp_pointwise_stage(a, &s)", out);
 }
 
-/* Variables for the tensors of a row block: blocks of the caller's tensors, or scratch where nobody
- * else needs them. */
-static void rows_variables(const struct stage *stage, struct buf *out)
+/* Token tensors that the steps of a stage read or write. */
+static uint16_t rows_touched(const struct stage *stage)
 {
-    struct buf local;
-    buf_init(&local);
-    uint16_t made = 0, used = 0;
-    for (int op = stage->first; op <= stage->last; op = step_last(stage, op) + 1) {
-        int last = step_last(stage, op);
-        if (!(op > 0 && ops[op - 1].layout == LAYOUT_HEADS))
-            used |= (uint16_t)(1u << main_input(op));
-        if (ops[last].anchor == ANCHOR_NONE && residual_of(last) >= 0)
-            used |= (uint16_t)(1u << residual_of(last));
-        made |= (uint16_t)(1u << TENSOR_OF(last));
+    uint16_t touched = 0;
+    for (int op = stage->first, last; op <= stage->last; op = last + 1) {
+        last = step_last(stage, op);
+        touched |= (uint16_t)(1u << main_input(op) | 1u << TENSOR_OF(last));
+        if (residual_of(last) >= 0)
+            touched |= (uint16_t)(1u << residual_of(last));
     }
-    uint16_t scratch = made & (uint16_t)~stage->stores;
     for (int t = 0; t < TENSOR_COUNT; t++)
-        if (scratch >> t & 1)
-            buf_addf(&local, "%s%s", local.len > 0 ? " + " : "", dim_code[columns_of(t)]);
-    if (scratch)
-        buf_addf(out, "        float *scratch = fp_scratch((size_t)rows.count * (%s));\n",
-                 local.ptr);
+        if (split_into_heads(t))
+            touched &= (uint16_t) ~(1u << t);
+    return touched;
+}
+
+/* Variables for them: blocks of the caller's tensors, or scratch where nobody else needs them. */
+static void add_variables(const struct stage *stage, struct buf *out)
+{
+    uint16_t touched = rows_touched(stage), scratch = 0;
+    for (int op = stage->first; op <= stage->last; op++)
+        scratch |= (uint16_t)(1u << TENSOR_OF(op));
+    scratch &= touched & (uint16_t)~stage->stores;
+    if (scratch) {
+        const char *separator = "";
+        buf_adds(out, "        float *scratch = fp_scratch((size_t)rows.count * (");
+        for (int t = 0; t < TENSOR_COUNT; t++)
+            if (scratch >> t & 1) {
+                buf_addf(out, "%s%s", separator, dim_code[columns_of(t)]);
+                separator = " + ";
+            }
+        buf_adds(out, "));\n");
+    }
     for (int t = 0; t < TENSOR_COUNT; t++) {
         const char *name = tensor_name(t), *columns = dim_code[columns_of(t)];
         if (scratch >> t & 1)
             buf_addf(out,
                      "        float *const %s = scratch;\n"
-                     "        scratch += (size_t)rows.count * (%s);\n",
+                     "        scratch += (size_t)rows.count * %s;\n",
                      name, columns);
-        else if ((made | used) >> t & 1)
+        else if (touched >> t & 1)
             buf_addf(out, "        float *const %s = fp_rows_of(a->tensor[%d], rows, %s);\n", name,
                      t, columns);
     }
-    buf_release(&local);
+}
+
+static void add_row_steps(const struct stage *stage, struct buf *out)
+{
+    struct fields f = {.out = out, .indent = "            ", .of_block = true};
+    for (int op = stage->first, last; op <= stage->last; op = last + 1) {
+        last = step_last(stage, op);
+        const char *kernel = ops[op].anchor == ANCHOR_GEMM        ? "fp_gemm_rows"
+                             : ops[op].anchor == ANCHOR_LAYERNORM ? "fp_layernorm_rows"
+                                                                  : "fp_pointwise_rows";
+        buf_addf(out, "        const struct fp_step step_%d = {\n", op);
+        add_step(&f, op, last);
+        buf_addf(out, "        };\n        %s(a, &step_%d, rows);\n", kernel, op);
+    }
 }
 
 static void rows_body(const struct stage *stage, struct buf *out)
@@ -239,57 +276,43 @@ static void rows_body(const struct stage *stage, struct buf *out)
                   "#pragma omp for schedule(static) nowait\n"
                   "    for (int i = 0; i < blocks; i++) {\n"
                   "        const struct fp_range rows = fp_row_block(a, size, i);\n");
-    rows_variables(stage, out);
-    for (int op = stage->first; op <= stage->last; op = step_last(stage, op) + 1) {
-        char name[8];
-        snprintf(name, sizeof(name), "s%d", op);
-        add_step(name, op, step_last(stage, op), true, "        ", out);
-        switch (ops[op].anchor) {
-        case ANCHOR_GEMM:
-            buf_addf(out, "        fp_gemm_rows(a, &%s, rows);\n", name);
-            break;
-        case ANCHOR_LAYERNORM:
-            buf_addf(out, "        fp_layernorm_rows(a, &%s, rows);\n", name);
-            break;
-        default:
-            buf_addf(out, "        fp_pointwise_rows(a, &%s, rows);\n", name);
-        }
-    }
+    add_variables(stage, out);
+    add_row_steps(stage, out);
     buf_adds(out, "    }\n");
     if (stage->last == OP_COUNT - 1)
         buf_addf(out, "    fp_zero_padding(a, a->tensor[%d], %s);\n", TENSOR_OF(stage->last),
                  dim_code[columns_of(TENSOR_OF(stage->last))]);
 }
 
+static void stream_body(const struct stage *stage, struct buf *out)
+{
+    struct fields f = {.out = out, .indent = "        "};
+    int first = stage->first, last = stage->last;
+    buf_adds(out, "    const struct fp_stream t = {\n");
+    add_whole(&f, "qkv", main_input(first));
+    if (ops[first].weights)
+        add_weight(&f, "bias", weight_of(first, 0));
+    add_field(&f, "merged", ops[last].layout == LAYOUT_TOKENS ? "1" : "0");
+    add_whole(&f, "out", TENSOR_OF(last));
+    buf_adds(out, "    };\n    fp_stream_stage(a, &t);\n");
+}
+
 static void attention_body(const struct stage *stage, struct buf *out)
 {
+    struct fields f = {.out = out, .indent = "        "};
     int first = stage->first, last = stage->last;
     if (streams(stage)) {
-        bool loads = ops[first].anchor == ANCHOR_NONE;
-        buf_adds(out, "    const struct fp_stream t = {\n        ");
-        add_tensor("qkv", main_input(first), false, out);
-        if (loads) {
-            buf_adds(out, "        ");
-            add_weight("bias", weight_of(first, 0), out);
-        }
-        buf_addf(out, "        .merged = %d,\n        ", ops[last].layout == LAYOUT_TOKENS);
-        add_tensor("out", TENSOR_OF(last), false, out);
-        buf_adds(out, "    };\n    fp_stream_stage(a, &t);\n");
+        stream_body(stage, out);
         return;
     }
-    buf_addf(out,
-             "    const struct fp_attention t = {\n        .first = %s,\n        .last = %s,\n",
-             kernel_names[first].attention, kernel_names[last].attention);
-    if (stage_has(stage, ANCHOR_SCORES) || stage_has(stage, ANCHOR_CONTEXT)) {
-        buf_adds(out, "        ");
-        add_tensor("qkv", qkv_tensor(), false, out);
-    }
-    if (ops[first].anchor != ANCHOR_SCORES) {
-        buf_adds(out, "        ");
-        add_tensor("input", main_input(first), false, out);
-    }
-    buf_adds(out, "        ");
-    add_tensor("out", TENSOR_OF(last), false, out);
+    buf_adds(out, "    const struct fp_attention t = {\n");
+    add_field(&f, "first", kernel_names[first].attention);
+    add_field(&f, "last", kernel_names[last].attention);
+    if (stage_has(stage, ANCHOR_SCORES) || stage_has(stage, ANCHOR_CONTEXT))
+        add_whole(&f, "qkv", qkv_tensor());
+    if (ops[first].anchor != ANCHOR_SCORES)
+        add_whole(&f, "input", main_input(first));
+    add_whole(&f, "out", TENSOR_OF(last));
     buf_adds(out, "    };\n    fp_attention_stage(a, &t);\n");
 }
 

@@ -5,8 +5,7 @@
 const char *const target_names[] = {[TARGET_CPU] = "cpu", [TARGET_CUDA] = "cuda"};
 _Static_assert(ARRAY_LEN(target_names) == TARGET_COUNT, "one name a target");
 
-/* ---- the CPU's generated code
- * ------------------------------------------------------------------*/
+/* ---- the CPU's generated code --------------------------------------------------------------- */
 
 static int cpu_stages(struct segment s, const struct schedule *sch, struct stage out[OP_COUNT])
 {
@@ -56,8 +55,7 @@ static bool cpu_applicable(struct segment s, const struct schedule *sch, const c
     return true;
 }
 
-/* ---- the CPU's hand-written attention
- * ----------------------------------------------------------*/
+/* ---- the CPU's hand-written attention ------------------------------------------------------- */
 
 static bool handwritten_applicable(struct segment s, const struct schedule *sch, const char **why)
 {
@@ -73,8 +71,7 @@ static uint16_t handwritten_tensors(struct segment s, const struct schedule *sch
     return segment_outputs(s);
 }
 
-/* ---- the table
- * ---------------------------------------------------------------------------------*/
+/* ---- the table ------------------------------------------------------------------------------ */
 
 const struct impl impls[] = {
     {.name = "generated",
@@ -112,8 +109,7 @@ const struct impl *impl_find(enum target_kind target, const char *name)
     return NULL;
 }
 
-/* ---- schedules
- * ---------------------------------------------------------------------------------*/
+/* ---- schedules ------------------------------------------------------------------------------ */
 
 /* The next schedule, as a counter whose first knob turns slowest; false after the last. */
 static bool next_schedule(const struct impl *impl, struct schedule *sch)
@@ -188,8 +184,7 @@ int schedule_parse(const struct impl *impl, const char *text, struct schedule *o
     return 0;
 }
 
-/* ---- choices
- * -----------------------------------------------------------------------------------*/
+/* ---- choices -------------------------------------------------------------------------------- */
 
 static bool serves(const struct impl *impl, enum target_kind target, struct segment s,
                    bool handwritten)

@@ -55,14 +55,14 @@ static void stage_09_09_layernorm1(const struct fp_args *a)
         const struct fp_range rows = fp_row_block(a, size, i);
         float *const out_bias_residual = fp_rows_of(a->tensor[9], rows, fp_hidden(a));
         float *const layernorm1 = fp_rows_of(a->tensor[10], rows, fp_hidden(a));
-        const struct fp_step s9 = {
+        const struct fp_step step_9 = {
             .gamma = a->weight[4] /* gamma1 */,
             .beta = a->weight[5] /* beta1 */,
             .columns = fp_hidden(a),
             .input = out_bias_residual,
             .out = layernorm1,
         };
-        fp_layernorm_rows(a, &s9, rows);
+        fp_layernorm_rows(a, &step_9, rows);
     }
 }
 

@@ -25,18 +25,18 @@ static void stage_06_09_merge_heads_out_gemm_out_bias_residual_layernorm1(const 
         float *scratch = fp_scratch((size_t)rows.count * (fp_hidden(a) + fp_hidden(a)));
         float *const x = fp_rows_of(a->tensor[0], rows, fp_hidden(a));
         float *const merge_heads = scratch;
-        scratch += (size_t)rows.count * (fp_hidden(a));
+        scratch += (size_t)rows.count * fp_hidden(a);
         float *const out_bias_residual = scratch;
-        scratch += (size_t)rows.count * (fp_hidden(a));
+        scratch += (size_t)rows.count * fp_hidden(a);
         float *const layernorm1 = fp_rows_of(a->tensor[10], rows, fp_hidden(a));
-        const struct fp_step s6 = {
+        const struct fp_step step_6 = {
             .pointwise = FP_MERGE_HEADS,
             .columns = fp_hidden(a),
             .input = a->tensor[6] /* context */,
             .out = merge_heads,
         };
-        fp_pointwise_rows(a, &s6, rows);
-        const struct fp_step s7 = {
+        fp_pointwise_rows(a, &step_6, rows);
+        const struct fp_step step_7 = {
             .inner = fp_hidden(a),
             .weight = a->weight[2] /* wo */,
             .pointwise = FP_BIAS_RESIDUAL,
@@ -46,15 +46,15 @@ static void stage_06_09_merge_heads_out_gemm_out_bias_residual_layernorm1(const 
             .input = merge_heads,
             .out = out_bias_residual,
         };
-        fp_gemm_rows(a, &s7, rows);
-        const struct fp_step s9 = {
+        fp_gemm_rows(a, &step_7, rows);
+        const struct fp_step step_9 = {
             .gamma = a->weight[4] /* gamma1 */,
             .beta = a->weight[5] /* beta1 */,
             .columns = fp_hidden(a),
             .input = out_bias_residual,
             .out = layernorm1,
         };
-        fp_layernorm_rows(a, &s9, rows);
+        fp_layernorm_rows(a, &step_9, rows);
     }
 }
 
