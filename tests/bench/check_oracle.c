@@ -375,19 +375,19 @@ START_TEST(threads_change_nothing)
 }
 END_TEST
 
-/* Row 1 keeps nothing, and past a length of 2 neither does row 0. */
+/* Batch row 0's row 1 keeps nothing, batch row 1's row 1 only a key past the length of 2. */
 START_TEST(rows_without_keys_are_zeros)
 {
     static const struct workload sizes = {
         .batch = 2, .seq_len = 3, .heads = 1, .head_size = 4, .layers = 1, .eps = 1e-5};
-    static const uint8_t kept[] = {0, 0, 1, 0, 0, 0, 1, 1, 0};
+    static const uint8_t kept[2][9] = {{0, 0, 1, 0, 0, 0, 1, 1, 0}, {0, 1, 0, 0, 0, 1, 1, 1, 1}};
     struct buf npy;
     struct run r;
     buf_init(&npy);
-    npy_write(NPY_BOOL, 2, (const int64_t[]){3, 3}, kept, &npy);
+    npy_write(NPY_BOOL, 3, (const int64_t[]){2, 3, 3}, kept, &npy);
     prepare(&r, &sizes, "file:made-up", "3,2", &npy);
     compute(&r, 1);
-    static const bool empty[2][3] = {{false, true, false}, {true, true, true}};
+    static const bool empty[2][3] = {{false, true, false}, {false, true, true}};
     for (int b = 0; b < 2; b++)
         for (int i = 0; i < 3; i++) {
             const double *probs = r.layer.tensor[TENSOR_OF(4)] + (b * 3 + i) * 3;

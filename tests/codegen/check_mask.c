@@ -387,17 +387,34 @@ START_TEST(hashes_are_of_shape_and_kept_bits)
         mask_spec_release(&spec);
     }
     ck_assert_str_ne(first[0], first[1]);
+}
+END_TEST
 
+static void hash_of(int ndim, const int64_t *shape, const uint8_t *data, char out[HASH_TEXT_SIZE])
+{
     struct status st = STATUS_INIT;
-    struct buf npy = npy_of(NPY_BOOL, 1, 2, 1, false);
-    npy.ptr[npy.len - 1] ^= 1; /* one element */
-    struct mask_spec spec = mask_spec_of("file:x", S);
+    struct buf npy;
     struct mask m;
-    ck_assert_int_eq(mask_build(&spec, 1, S, &npy, &m, &st), 0);
-    ck_assert_str_ne(spec.content_hash, first[0]);
+    int batch = (int)shape[0], seq_len = (int)shape[ndim - 1];
+    buf_init(&npy);
+    npy_write(NPY_BOOL, ndim, shape, data, &npy);
+    struct mask_spec spec = mask_spec_of("file:x", seq_len);
+    ck_assert_int_eq(mask_build(&spec, batch, seq_len, &npy, &m, &st), 0);
+    strcpy(out, spec.content_hash);
     mask_release(&m);
     mask_spec_release(&spec);
     buf_release(&npy);
+}
+
+START_TEST(hashes_differ_where_masks_do)
+{
+    static const uint8_t left[] = {1, 0, 1, 0}, corner[] = {1, 0, 1, 1}, ones[] = {1, 1};
+    char a[HASH_TEXT_SIZE], b[HASH_TEXT_SIZE], c[HASH_TEXT_SIZE];
+    hash_of(2, (const int64_t[]){2, 2}, left, a);
+    hash_of(2, (const int64_t[]){2, 2}, corner, b);
+    hash_of(3, (const int64_t[]){2, 1, 1}, ones, c); /* its rows have the same words as left's */
+    ck_assert_str_ne(a, b);
+    ck_assert_str_ne(a, c);
 }
 END_TEST
 
@@ -469,6 +486,7 @@ int main(void)
     tcase_add_test(t, every_kind_says_how_to_write_it);
     tcase_add_loop_test(t, files_hold_masks, 0, ARRAY_LEN(files));
     tcase_add_test(t, hashes_are_of_shape_and_kept_bits);
+    tcase_add_test(t, hashes_differ_where_masks_do);
     tcase_add_loop_test(t, refuses_files, 0, ARRAY_LEN(bad_files));
     tcase_add_test(t, refuses_truncated_files);
     suite_add_tcase(s, t);
