@@ -157,7 +157,7 @@ static void print_rival(const char *name, const struct interval *rival, const st
 static void print_counts(const struct tune_report *r)
 {
     printf("%-12s %d of %d plans", "measured", r->total_trials, r->space);
-    if (r->new_trials < r->total_trials)
+    if (r->stopped_by && r->new_trials < r->total_trials)
         printf(", %d of them now", r->new_trials);
     if (r->failed_trials > 0)
         printf(", %d failed", r->failed_trials);

@@ -108,7 +108,16 @@ int study_from_options(const struct options *o, struct db *db, struct target_nam
     struct buf key;
     buf_init(&key);
     workload_text(w, &key);
-    int rc = db_study_find(db, key.ptr, target_names[target->kind], study, st);
+    struct fingerprint here;
+    fingerprint_device(*target, &here);
+    struct db_study near = {.target = {.device = here.device,
+                                       .uuid = here.uuid,
+                                       .capability = here.capability,
+                                       .units = here.units,
+                                       .driver = here.driver},
+                            .protocol = here.protocol,
+                            .init = o->notes_init ? "notes" : "uniform"};
+    int rc = db_study_find(db, key.ptr, target_names[target->kind], &near, study, st);
     buf_release(&key);
     return rc;
 }

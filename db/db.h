@@ -45,17 +45,19 @@ struct db_target {
 int db_study(struct db *db, const struct db_workload *w, const struct db_target *t,
              const char *protocol, int64_t *study, struct status *st);
 
-/* The study of the same workload and target kind whose plans were measured last, without creating
- * one; STATUS_NOT_FOUND where there is none. */
-int db_study_find(struct db *db, const char *workload_text, const char *target_kind, int64_t *study,
-                  struct status *st);
-
 /* What a study holds constant beside its workload; the texts live until row() returns. */
 struct db_study {
     struct db_target target;
     const char *protocol, *init;
     uint64_t seed;
 };
+
+/* The study of a workload text and target kind, without creating one: of those with a plan that
+ * works the one most like `near` (compiler and libraries apart; null: none is), of equals the one
+ * measured last.  STATUS_NOT_FOUND where there is none. */
+int db_study_find(struct db *db, const char *workload_text, const char *target_kind,
+                  const struct db_study *near, int64_t *study, struct status *st);
+
 typedef void db_study_row(void *ctx, const struct db_study *s);
 int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, struct status *st);
 

@@ -19,15 +19,20 @@ X(STUDY_ADD, "INSERT INTO study (workload, target, protocol, seed, init, created
              " VALUES (?,?,?,?,?,?) ON CONFLICT DO NOTHING")
 X(STUDY_FIND, "SELECT id FROM study WHERE workload = ? AND target = ? AND protocol = ?"
               " AND seed = ? AND init = ?")
-X(STUDY_NEWEST, "SELECT study.id FROM workload"
-                " JOIN study ON study.workload = workload.id"
-                " JOIN target ON target.id = study.target"
-                " WHERE workload.text = ? AND target.kind = ?"
-                " ORDER BY max(coalesce((SELECT max(id) FROM trial"
-                "   WHERE study = study.id AND kind = 'plan'), 0),"
-                "  coalesce((SELECT max(id) FROM trial"
-                "   WHERE study = study.id AND kind = 'final'), 0)) DESC, study.id DESC")
-
+X(STUDY_NEAREST, "SELECT study.id FROM workload"
+                 " JOIN study ON study.workload = workload.id"
+                 " JOIN target ON target.id = study.target"
+                 " WHERE workload.text = ?1 AND target.kind = ?2"
+                 " ORDER BY EXISTS (SELECT 1 FROM trial"
+                 "   WHERE study = study.id AND kind = 'plan' AND status = 'ok')"
+                 "  OR EXISTS (SELECT 1 FROM trial"
+                 "   WHERE study = study.id AND kind = 'final' AND status = 'ok') DESC,"
+                 "  (device IS ?3) + (uuid IS ?4) + (capability IS ?5) + (units IS ?6)"
+                 "  + (driver IS ?7) + (protocol IS ?8) + (init IS ?9) + (seed IS ?10) DESC,"
+                 "  max(coalesce((SELECT max(id) FROM trial"
+                 "   WHERE study = study.id AND kind = 'plan'), 0),"
+                 "  coalesce((SELECT max(id) FROM trial"
+                 "   WHERE study = study.id AND kind = 'final'), 0)) DESC, study.id DESC")
 X(STUDY_READ, "SELECT kind, device, uuid, capability, units, driver, compiler, libraries,"
               " protocol, init, seed FROM study JOIN target ON target.id = study.target"
               " WHERE study.id = ?")

@@ -84,13 +84,26 @@ int db_study(struct db *db, const struct db_workload *w, const struct db_target 
     return db_end(db, add_study(db, w, t, protocol, study, st), st);
 }
 
-int db_study_find(struct db *db, const char *workload_text, const char *target_kind, int64_t *study,
-                  struct status *st)
+int db_study_find(struct db *db, const char *workload_text, const char *target_kind,
+                  const struct db_study *near, int64_t *study, struct status *st)
 {
+    static const struct db_study any = {.protocol = NULL}; /* like no stored one */
+    const struct db_study *n = near != NULL ? near : &any;
     *study = 0;
-    struct query q = query_start(db, SQL_STUDY_NEWEST);
+    struct query q = query_start(db, SQL_STUDY_NEAREST);
     query_text(&q, workload_text);
     query_text(&q, target_kind);
+    query_text(&q, n->target.device);
+    query_text(&q, n->target.uuid);
+    query_text(&q, n->target.capability);
+    query_int(&q, n->target.units);
+    query_text(&q, n->target.driver);
+    query_text(&q, n->protocol);
+    query_text(&q, n->init);
+    if (near != NULL)
+        query_int(&q, (int64_t)n->seed);
+    else
+        query_null(&q);
     int found = query_one_int(&q, study, st);
     if (found == 0)
         return status_set(st, STATUS_NOT_FOUND, "nothing is stored in '%s' for %s on %s",

@@ -173,7 +173,7 @@ static double seconds_of_a_query(void)
     int64_t study;
     double start = clock_seconds();
     OK(db_open(test_path("t.db"), DB_READ, &db, &st));
-    OK(db_study_find(db, a_workload.text, "cpu", &study, &st));
+    OK(db_study_find(db, a_workload.text, "cpu", NULL, &study, &st));
     OK(db_best(db, study, &best, &st));
     db_close(db);
     double seconds = clock_seconds() - start;

@@ -86,7 +86,7 @@ START_TEST(read_leaves_the_file_alone)
     OK(file_read(test_path("t.db"), 0, &before, &st));
 
     OK(db_open(test_path("t.db"), DB_READ, &db, &st));
-    OK(db_study_find(db, a_workload.text, "cpu", &study, &st));
+    OK(db_study_find(db, a_workload.text, "cpu", NULL, &study, &st));
     FAILS(db_study(db, &a_workload, &a_target, "2", &study, &st), STATUS_DATABASE, "written");
     db_close(db);
 
@@ -254,7 +254,7 @@ static void read_works_write_does_not(void)
     struct db *db;
     int64_t study;
     REQUIRE(db_open(test_path("t.db"), DB_READ, &db, &st) == 0);
-    REQUIRE(db_study_find(db, a_workload.text, "cpu", &study, &st) == 0);
+    REQUIRE(db_study_find(db, a_workload.text, "cpu", NULL, &study, &st) == 0);
     db_close(db);
     REQUIRE(!file_exists(test_path("t.db-wal")));
 

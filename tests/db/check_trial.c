@@ -10,7 +10,7 @@ START_TEST(study_is_found_again)
     struct db *db = open_fresh(&first);
     OK(db_study(db, &a_workload, &a_target, "1", &again, &st));
     ck_assert_int_eq(first, again);
-    OK(db_study_find(db, a_workload.text, "cpu", &found, &st));
+    OK(db_study_find(db, a_workload.text, "cpu", NULL, &found, &st));
     ck_assert_int_eq(found, first);
 
     struct db_info info;
@@ -51,19 +51,73 @@ START_TEST(find_prefers_the_study_measured_last)
     int64_t old, new, found;
     struct db *db = open_fresh(&old);
     OK(db_study(db, &a_workload, &a_target, "2", &new, &st));
-    OK(db_study_find(db, a_workload.text, "cpu", &found, &st));
+    OK(db_study_find(db, a_workload.text, "cpu", NULL, &found, &st));
     ck_assert_int_eq(found, new);
 
     struct db_trial t = plan_trial(43690, 2), f = final_trial(43690, 2, "c");
     OK(db_trial_add(db, old, &t, &st)); /* the newer one knows nothing yet */
-    OK(db_study_find(db, a_workload.text, "cpu", &found, &st));
+    OK(db_study_find(db, a_workload.text, "cpu", NULL, &found, &st));
     ck_assert_int_eq(found, old);
     OK(db_trial_add(db, new, &f, &st));
-    OK(db_study_find(db, a_workload.text, "cpu", &found, &st));
+    OK(db_study_find(db, a_workload.text, "cpu", NULL, &found, &st));
     ck_assert_int_eq(found, new);
 
-    FAILS(db_study_find(db, "b=9", "cpu", &found, &st), STATUS_NOT_FOUND, "b=9");
-    FAILS(db_study_find(db, a_workload.text, "cuda", &found, &st), STATUS_NOT_FOUND, "cuda");
+    FAILS(db_study_find(db, "b=9", "cpu", NULL, &found, &st), STATUS_NOT_FOUND, "b=9");
+    FAILS(db_study_find(db, a_workload.text, "cuda", NULL, &found, &st), STATUS_NOT_FOUND, "cuda");
+    db_close(db);
+}
+END_TEST
+
+START_TEST(find_prefers_the_study_most_like_what_is_asked_for)
+{
+    struct status st;
+    int64_t here, elsewhere, empty, found;
+    struct db *db = open_fresh(&here);
+    struct db_target other = a_target;
+    struct db_workload seeded = a_workload;
+    other.device = "another processor";
+    seeded.seed = 7;
+    struct db_study near = {.target = a_target, .protocol = "1", .init = "uniform", .seed = 7};
+    OK(db_study(db, &seeded, &other, "1", &elsewhere, &st));
+    OK(db_study(db, &seeded, &a_target, "1", &empty, &st));
+    struct db_trial t = plan_trial(43690, 2);
+    OK(db_trial_add(db, here, &t, &st));
+    OK(db_trial_add(db, elsewhere, &t, &st));
+    near.seed = a_workload.seed;
+    OK(db_study_find(db, a_workload.text, "cpu", &near, &found, &st));
+    ck_assert_int_eq(found, here);
+    near.target = other;
+    OK(db_study_find(db, a_workload.text, "cpu", &near, &found, &st));
+    ck_assert_int_eq(found, elsewhere); /* as near as the other, and measured later */
+    near.target = a_target;
+    near.seed = 7;
+    OK(db_study_find(db, a_workload.text, "cpu", &near, &found, &st));
+    ck_assert_int_ne(found, empty); /* it is the same, but knows nothing */
+    db_close(db);
+}
+END_TEST
+
+static void keep_study(void *ctx, const struct db_study *s)
+{
+    struct db_study *out = ctx;
+    ck_assert_str_eq(s->target.device, a_target.device);
+    ck_assert_str_eq(s->target.libraries, a_target.libraries);
+    ck_assert_str_eq(s->protocol, "1");
+    ck_assert_str_eq(s->init, "uniform");
+    out->seed = s->seed;
+    out->target.units = s->target.units;
+}
+
+START_TEST(study_is_read_as_stored)
+{
+    struct status st;
+    int64_t study;
+    struct db *db = open_fresh(&study);
+    struct db_study out = {.seed = 0};
+    OK(db_study_read(db, study, keep_study, &out, &st));
+    ck_assert(out.seed == a_workload.seed);
+    ck_assert_int_eq(out.target.units, a_target.units);
+    FAILS(db_study_read(db, study + 1, keep_study, &out, &st), STATUS_NOT_FOUND, "no study");
     db_close(db);
 }
 END_TEST
@@ -275,6 +329,8 @@ int main(void)
     tcase_add_test(t, study_is_found_again);
     tcase_add_test(t, what_is_not_comparable_is_another_study);
     tcase_add_test(t, find_prefers_the_study_measured_last);
+    tcase_add_test(t, find_prefers_the_study_most_like_what_is_asked_for);
+    tcase_add_test(t, study_is_read_as_stored);
     tcase_add_test(t, trials_come_back_as_stored);
     tcase_add_test(t, walk_stops_when_told);
     tcase_add_loop_test(t, wrong_choices_are_refused, 0, ARRAY_LEN(wrong_choices));
