@@ -1,0 +1,186 @@
+#include "tests/masks.h"
+
+enum { S = 70, B = 3 };
+
+/* A made-up mask of B matrices; row 69 of matrix 1 and row 3 of all keep nothing. */
+static bool filed(int b, int i, int j)
+{
+    return i != 3 && !(b == 1 && i == 69) && splitmix64((uint64_t)((b * S + i) * S + j)) % 3 == 0;
+}
+
+/* The bytes of a .npy file with `matrices` of them, the kept elements as `one`; C or Fortran order.
+ * ndim 2 leaves the leading 1 out. */
+static struct buf npy_of(enum npy_type type, uint8_t one, int ndim, int matrices, bool fortran)
+{
+    static uint8_t data[B * S * S];
+    for (int b = 0; b < matrices; b++)
+        for (int i = 0; i < S; i++)
+            for (int j = 0; j < S; j++)
+                data[fortran ? b + matrices * (i + S * j) : (b * S + i) * S + j] =
+                    filed(b, i, j) ? one : 0;
+    struct buf bytes;
+    buf_init(&bytes);
+    npy_write(type, ndim, (const int64_t[]){matrices, S, S} + (3 - ndim), data, &bytes);
+    if (fortran)
+        memcpy(strstr(bytes.ptr + 10, "False"), "True ", 5);
+    return bytes;
+}
+
+static const struct {
+    enum npy_type type;
+    uint8_t one;
+    int ndim, matrices;
+    bool fortran;
+} files[] = {{NPY_BOOL, 1, 2, 1, false},   {NPY_BOOL, 1, 2, 1, true},   {NPY_UINT8, 1, 2, 1, false},
+             {NPY_UINT8, 255, 2, 1, true}, {NPY_BOOL, 1, 3, 1, false},  {NPY_BOOL, 1, 3, B, false},
+             {NPY_BOOL, 1, 3, B, true},    {NPY_UINT8, 2, 3, B, false}, {NPY_UINT8, 7, 3, B, true}};
+
+static void build_file(int n, struct mask_spec *spec, struct mask *m)
+{
+    struct status st = STATUS_INIT;
+    struct buf npy =
+        npy_of(files[n].type, files[n].one, files[n].ndim, files[n].matrices, files[n].fortran);
+    *spec = mask_spec_of("file:some/where,else:w=1.npy", S);
+    ck_assert_str_eq(spec->path, "some/where,else:w=1.npy");
+    int batch = files[n].ndim == 3 ? files[n].matrices : B;
+    ck_assert_msg(mask_build(spec, batch, S, &npy, m, &st) == 0, "%s", st.message);
+    buf_release(&npy);
+}
+
+START_TEST(files_hold_masks)
+{
+    struct mask_spec spec;
+    struct mask m;
+    build_file(_i, &spec, &m);
+    int matrices = files[_i].matrices, wrong = 0;
+    ck_assert_int_eq(m.matrices, matrices);
+    ck_assert_int_eq(m.empty_rows, matrices + (matrices > 1));
+    for (int b = 0; b < B; b++)
+        for (int i = 0; i < S; i++)
+            for (int j = 0; j < S; j++)
+                wrong += mask_keep(&m, b, i, j) != filed(matrices == 1 ? 0 : b, i, j);
+    ck_assert_int_eq(wrong, 0);
+    mask_release(&m);
+    mask_spec_release(&spec);
+}
+END_TEST
+
+START_TEST(hashes_are_of_shape_and_kept_bits)
+{
+    char first[2][HASH_TEXT_SIZE] = {"", ""}; /* of one matrix, of B */
+    for (size_t n = 0; n < ARRAY_LEN(files); n++) {
+        struct mask_spec spec;
+        struct mask m;
+        build_file((int)n, &spec, &m);
+        char *expected = first[files[n].matrices > 1];
+        if (expected[0] == '\0')
+            strcpy(expected, spec.content_hash);
+        ck_assert_str_eq(spec.content_hash, expected);
+        struct buf text;
+        buf_init(&text);
+        mask_text(&spec, &text);
+        ck_assert_str_eq(text.ptr + strlen("file:"), expected);
+        buf_release(&text);
+        mask_release(&m);
+        mask_spec_release(&spec);
+    }
+    ck_assert_str_ne(first[0], first[1]);
+}
+END_TEST
+
+static void hash_of(int ndim, const int64_t *shape, const uint8_t *data, char out[HASH_TEXT_SIZE])
+{
+    struct status st = STATUS_INIT;
+    struct buf npy;
+    struct mask m;
+    int batch = (int)shape[0], seq_len = (int)shape[ndim - 1];
+    buf_init(&npy);
+    npy_write(NPY_BOOL, ndim, shape, data, &npy);
+    struct mask_spec spec = mask_spec_of("file:x", seq_len);
+    ck_assert_int_eq(mask_build(&spec, batch, seq_len, &npy, &m, &st), 0);
+    strcpy(out, spec.content_hash);
+    mask_release(&m);
+    mask_spec_release(&spec);
+    buf_release(&npy);
+}
+
+START_TEST(hashes_differ_where_masks_do)
+{
+    static const uint8_t left[] = {1, 0, 1, 0}, corner[] = {1, 0, 1, 1}, ones[] = {1, 1};
+    char a[HASH_TEXT_SIZE], b[HASH_TEXT_SIZE], c[HASH_TEXT_SIZE];
+    hash_of(2, (const int64_t[]){2, 2}, left, a);
+    hash_of(2, (const int64_t[]){2, 2}, corner, b);
+    hash_of(3, (const int64_t[]){2, 1, 1}, ones, c); /* its rows have the same words as left's */
+    ck_assert_str_ne(a, b);
+    ck_assert_str_ne(a, c);
+}
+END_TEST
+
+static const struct {
+    enum npy_type type;
+    int ndim, batch;
+    int64_t shape[4];
+    const char *found, *expected;
+} bad_files[] = {
+    {NPY_BOOL, 2, 2, {8, 9}, "shape (8,9)", "(8,8) or (2,8,8)"},
+    {NPY_BOOL, 2, 2, {7, 8}, "shape (7,8)", "(8,8) or (2,8,8)"},
+    {NPY_BOOL, 1, 2, {64}, "shape (64)", "(8,8) or (2,8,8)"},
+    {NPY_BOOL, 0, 2, {0}, "shape ()", "(8,8) or (2,8,8)"},
+    {NPY_BOOL, 2, 2, {0, 0}, "shape (0,0)", "(8,8) or (2,8,8)"},
+    {NPY_UINT8, 3, 2, {1, 8, 8}, "shape (1,8,8)", "(8,8) or (2,8,8)"},
+    {NPY_UINT8, 3, 2, {3, 8, 8}, "shape (3,8,8)", "(8,8) or (2,8,8)"},
+    {NPY_UINT8, 4, 2, {2, 1, 8, 8}, "shape (2,1,8,8)", "(8,8) or (2,8,8)"},
+    {NPY_FLOAT32, 2, 2, {8, 8}, "holds float32", "expected bool or uint8"},
+};
+
+START_TEST(refuses_files)
+{
+    static const float zeros[3 * 64];
+    struct status st = STATUS_INIT;
+    struct buf npy;
+    buf_init(&npy);
+    npy_write(bad_files[_i].type, bad_files[_i].ndim, bad_files[_i].shape, zeros, &npy);
+    struct mask_spec spec = mask_spec_of("file:dir/m.npy", 8);
+    struct mask m;
+    ck_assert_int_eq(mask_build(&spec, bad_files[_i].batch, 8, &npy, &m, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_ptr_nonnull(strstr(st.message, "mask file 'dir/m.npy': "));
+    ck_assert_msg(strstr(st.message, bad_files[_i].found) != NULL, "%s", st.message);
+    ck_assert_msg(strstr(st.message, bad_files[_i].expected) != NULL, "%s", st.message);
+    ck_assert_ptr_null(m.bits);
+    mask_spec_release(&spec);
+    buf_release(&npy);
+}
+END_TEST
+
+START_TEST(refuses_truncated_files)
+{
+    struct buf npy = npy_of(NPY_BOOL, 1, 2, 1, false);
+    struct mask_spec spec = mask_spec_of("file:m.npy", S);
+    for (size_t len = 0; len < npy.len; len += len < 160 ? 1 : 97) {
+        struct status st = STATUS_INIT;
+        struct mask m;
+        char *cut = mem_alloc(len, 1); /* of its exact size, so that reading past it is seen */
+        memcpy(cut, npy.ptr, len);
+        struct buf bytes = {.ptr = cut, .len = len};
+        ck_assert_int_eq(mask_build(&spec, 1, S, &bytes, &m, &st), -1);
+        ck_assert_int_eq(st.code, STATUS_USAGE);
+        free(cut);
+    }
+    mask_spec_release(&spec);
+    buf_release(&npy);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("mask_bits");
+    TCase *t = tcase_create("mask_bits");
+    tcase_add_loop_test(t, files_hold_masks, 0, ARRAY_LEN(files));
+    tcase_add_test(t, hashes_are_of_shape_and_kept_bits);
+    tcase_add_test(t, hashes_differ_where_masks_do);
+    tcase_add_loop_test(t, refuses_files, 0, ARRAY_LEN(bad_files));
+    tcase_add_test(t, refuses_truncated_files);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,132 @@
+#include "tests/masks.h"
+
+static const struct {
+    const char *text, *normalised; /* at S=1023 */
+} texts[] = {{"full", "full"},
+             {"causal", "causal"},
+             {"strided", "strided:t=31"},
+             {"strided:t=32", "strided:t=32"},
+             {"fixed", "fixed:t=31"},
+             {"sliding:w=0", "sliding:w=0"},
+             {"sliding_causal", "sliding_causal:w=31"},
+             {"dilated:d=4", "dilated:w=31,d=4"},
+             {"dilated:d=4,w=2", "dilated:w=2,d=4"},
+             {"longformer:w=8", "longformer:g=31,w=8"},
+             {"bigbird:seed=5", "bigbird:g=31,w=31,n=1,seed=5"},
+             {"prefix", "prefix:p=255"},
+             {"document", "document:n=4"}};
+
+START_TEST(texts_are_normalised)
+{
+    struct buf once, twice;
+    buf_init(&once);
+    buf_init(&twice);
+    struct mask_spec spec = mask_spec_of(texts[_i].text, 1023), again, copy;
+    mask_text(&spec, &once);
+    ck_assert_str_eq(once.ptr, texts[_i].normalised);
+    again = mask_spec_of(once.ptr, 50);
+    mask_spec_copy(&copy, &again);
+    mask_text(&copy, &twice);
+    ck_assert_str_eq(twice.ptr, once.ptr);
+    mask_spec_release(&spec);
+    mask_spec_release(&again);
+    mask_spec_release(&copy);
+    buf_release(&once);
+    buf_release(&twice);
+}
+END_TEST
+
+static const struct {
+    const char *text, *found, *expected; /* fragments of the message */
+} refused[] = {{"", "unknown mask ''", "full, causal, strided:t=N"},
+               {"casual", "unknown mask 'casual'", "did you mean 'causal'"},
+               {"slidng:w=3", "unknown mask 'slidng'", "did you mean 'sliding'"},
+               {"Causal", "unknown mask 'Causal'", "did you mean 'causal'"},
+               {"big_bird", "unknown mask 'big_bird'", "did you mean 'bigbird'"},
+               {"flash", "unknown mask 'flash'", "file:PATH"},
+               {"causal ", "unknown mask 'causal '", "did you mean 'causal'"},
+               {"causal:t=3", "found 't'", "takes no parameters"},
+               {"causal:", "''", "takes no parameters"},
+               {"sliding:", "no parameter ''", "sliding:w=N"},
+               {"sliding:64", "no parameter '64'", "sliding:w=N"},
+               {"sliding:t=3", "no parameter 't'", "sliding:w=N"},
+               {"sliding:W=3", "no parameter 'W'", "sliding:w=N"},
+               {"sliding:w=3,", "no parameter ''", "sliding:w=N"},
+               {"sliding:w=", "w: ''", "whole number"},
+               {"sliding:w=x", "w: 'x'", "whole number"},
+               {"sliding:w=1.5", "w: '1.5'", "whole number"},
+               {"sliding:w=03", "w: '03'", "whole number"},
+               {"sliding:w=3:w=4", "w: '3:w=4'", "whole number"},
+               {"sliding:w=-1", "w: -1 is out of range", "0 to 2147483647"},
+               {"sliding:w=2147483648", "w: 2147483648 is out of range", "0 to 2147483647"},
+               {"sliding:w=99999999999999999999", "out of range", "0 to 2147483647"},
+               {"sliding:w=3,w=3", "'w' is given twice", "sliding"},
+               {"longformer:g=1,w=2,g=3", "'g' is given twice", "longformer"},
+               {"strided:t=0", "t: 0 is out of range", "1 to"},
+               {"fixed:t=-4", "t: -4 is out of range", "1 to"},
+               {"dilated:d=0", "d: 0 is out of range", "1 to"},
+               {"document:n=0", "n: 0 is out of range", "1 to"},
+               {"bigbird:n=1025", "n: 1025 is out of range", "0 to 1024"},
+               {"bigbird:seed=4294967296", "seed: 4294967296 is out of range", "0 to 4294967295"},
+               {"file", "names no file", "file:PATH"},
+               {"file:", "names no file", "file:PATH"}};
+
+START_TEST(refuses_texts)
+{
+    struct status st = STATUS_INIT;
+    struct mask_spec spec;
+    ck_assert_int_eq(mask_parse(refused[_i].text, &spec, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_msg(strstr(st.message, refused[_i].found) != NULL, "%s", st.message);
+    ck_assert_msg(strstr(st.message, refused[_i].expected) != NULL, "%s", st.message);
+    ck_assert_ptr_null(spec.kind);
+    ck_assert_ptr_null(spec.path);
+}
+END_TEST
+
+START_TEST(refuses_sequence_lengths)
+{
+    static const int bad[] = {0, -1, SEQ_LEN_MAX + 1, INT32_MAX};
+    for (size_t n = 0; n < ARRAY_LEN(bad); n++) {
+        struct status st = STATUS_INIT;
+        struct mask_spec spec;
+        ck_assert_int_eq(mask_parse("strided", &spec, &st), 0);
+        ck_assert_int_eq(mask_resolve(&spec, bad[n], &st), -1);
+        ck_assert_int_eq(st.code, STATUS_USAGE);
+        mask_spec_release(&spec);
+    }
+}
+END_TEST
+
+START_TEST(every_kind_says_how_to_write_it)
+{
+    for (int k = 0; k < mask_kind_count(); k++) {
+        const char *name, *usage, *summary;
+        mask_kind_info(k, &name, &usage, &summary);
+        ck_assert_uint_gt(strlen(summary), 0);
+        ck_assert_int_eq(strncmp(usage, name, strlen(name)), 0);
+
+        char text[64]; /* the usage with a number for each N is accepted */
+        ck_assert_uint_lt(strlen(usage), sizeof(text));
+        strcpy(text, usage);
+        for (char *n = text; (n = strstr(n, "=N")) != NULL;)
+            n[1] = '3';
+        struct status st = STATUS_INIT;
+        struct mask_spec spec;
+        ck_assert_msg(mask_parse(text, &spec, &st) == 0, "%s", st.message);
+        mask_spec_release(&spec);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("mask_spec");
+    TCase *t = tcase_create("mask_spec");
+    tcase_add_loop_test(t, texts_are_normalised, 0, ARRAY_LEN(texts));
+    tcase_add_loop_test(t, refuses_texts, 0, ARRAY_LEN(refused));
+    tcase_add_test(t, refuses_sequence_lengths);
+    tcase_add_test(t, every_kind_says_how_to_write_it);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}
