@@ -109,20 +109,6 @@ int lock_take(const struct cache *c, struct target_name target, double wait_s,
               const volatile sig_atomic_t *stop, int *lock, struct status *st);
 void lock_drop(int lock); /* -1: none */
 
-/* ---- cpu_info.c
- * --------------------------------------------------------------------------------*/
-
-struct cpu_info {
-    char model[128];                 /* "Intel(R) Xeon(R) Processor" */
-    char extension[32];              /* its widest vectors: "avx512" */
-    char kernel[64];                 /* "Linux 6.1.0" */
-    char flags_hash[HASH_TEXT_SIZE]; /* of all that it can do: -march=native depends on it */
-};
-void cpu_info_read(struct cpu_info *out);
-
-/* Cores that this process may use: affinity and the control group's quota. */
-int cpu_threads(void);
-
 /* ---- target.c, target_cpu.c: what differs between targets on the parent's side
  * ------------------*/
 

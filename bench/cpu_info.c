@@ -1,4 +1,4 @@
-#include "bench/bench_int.h"
+#include "bench/cpu_info_int.h"
 
 #include <sched.h>
 #include <stdio.h>

@@ -1,4 +1,5 @@
 #include "bench/bench_int.h"
+#include "bench/cpu_info_int.h"
 
 #include <errno.h>
 #include <stdlib.h>

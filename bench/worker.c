@@ -89,7 +89,7 @@ static int layers_to_time(struct worker *k, bool all)
     int64_t bytes = 0, cache = k->ops->cache_bytes(k->device);
     for (int i = 0; i < WEIGHT_COUNT; i++)
         bytes += weight_elements((enum weight_id)i, &k->w) * dtypes[k->w.dtype].bytes;
-    int64_t layers = 2 * cache / bytes + 1;
+    int64_t layers = cache / bytes + 1;
     if (layers < 2)
         layers = 2; /* one layer's output is the next one's input */
     return all || layers > k->w.layers ? k->w.layers : (int)layers;
