@@ -3,6 +3,9 @@
 
 #include <math.h>
 
+/* The best plan takes this much longer than it did: the machine has become slower. */
+#define SLOWED_RATIO 1.2
+
 /* A plan failed: times the segments of it that were not tried alone, so that a broken one is found
  * out and no other plan with it is built. */
 static int find_culprit(struct tuner *t, struct plan p, struct status *st)
@@ -32,19 +35,55 @@ static bool is_reference(unsigned value)
     return value == VALUE_UNFUSED || value == VALUE_FIRST_VERSION;
 }
 
+/* What the best plan takes now. */
+static int time_best_again(struct tuner *t, double *ms, struct status *st)
+{
+    const struct observation *best = &t->history.items[history_best(&t->history)];
+    struct candidate c;
+    struct status fails = STATUS_INIT;
+    struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
+    *ms = best->outcome.ms;
+    if (segment_table_candidate(&t->segments, plan_from_value(best->value), &c, &fails) < 0)
+        return 0;
+    if (bench_plan(t->bench, &c, &sampling_search, &trial, st) < 0)
+        return -1;
+    if (trial.status == TRIAL_OK)
+        *ms = trial.ms.median;
+    trial_release(&trial);
+    return 0;
+}
+
+/* A plan is given up when it is hopeless beside the best.  But the machine may have become slower
+ * since the best was timed, so that is timed again first. */
+static int time_plan(struct tuner *t, unsigned value, const struct candidate *c, struct trial *out,
+                     struct status *st)
+{
+    struct sampling how = sampling_search;
+    int best = history_best(&t->history);
+    if (best >= 0 && !is_reference(value))
+        how.censor_above_ms = HOPELESS_RATIO * t->history.items[best].outcome.ms;
+    if (bench_plan(t->bench, c, &how, out, st) < 0)
+        return -1;
+    if (out->status != TRIAL_CENSORED)
+        return 0;
+    double best_ms;
+    if (time_best_again(t, &best_ms, st) < 0)
+        return -1;
+    if (best_ms < SLOWED_RATIO * t->history.items[best].outcome.ms)
+        return 0;
+    how.censor_above_ms = HOPELESS_RATIO * best_ms;
+    trial_release(out);
+    return bench_plan(t->bench, c, &how, out, st);
+}
+
 static int measure_plan(void *ctx, unsigned value, struct outcome *out, struct status *st)
 {
     struct tuner *t = ctx;
     struct plan plan = plan_from_value(value);
     struct candidate c;
     struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
-    struct sampling how = sampling_search;
-    int best = history_best(&t->history), rc = 0;
-    if (best >= 0 && !is_reference(value))
-        how.censor_above_ms = HOPELESS_RATIO * t->history.items[best].outcome.ms;
     bool broken = segment_table_candidate(&t->segments, plan, &c, &trial.reason) < 0;
-    if (!broken)
-        rc = bench_plan(t->bench, &c, &how, &trial, st);
+    int rc = broken ? 0 : time_plan(t, value, &c, &trial, st);
     if (rc == 0)
         rc = trial_store(t->db, t->study, DB_TRIAL_PLAN, &c, &trial, t->search_id, st);
     if (rc == 0)

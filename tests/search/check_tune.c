@@ -253,6 +253,30 @@ START_TEST(plan_that_fails_alone_is_no_end)
 }
 END_TEST
 
+/* The references are wanted however slow they are, all other plans are not. */
+START_TEST(hopeless_plan_is_censored)
+{
+    options.search.space_lo = options.search.space_hi = fake.slow_value = 40011;
+    run();
+    ck_assert_int_eq(report.censored_trials, 1);
+    ck_assert_int_eq(fake.plans, 4); /* the best once more */
+    fake.slow_value = VALUE_FIRST_VERSION;
+    options.input_seed = 1;
+    run();
+    ck_assert_int_eq(report.censored_trials, 0);
+    ck_assert_double_gt(report.first_version.median, 4 * report.unfused.median);
+}
+END_TEST
+
+START_TEST(slower_machine_makes_no_plan_hopeless)
+{
+    fake.slow_from_plan = 8;
+    run();
+    ck_assert_int_eq(report.censored_trials, 0);
+    ck_assert_int_eq(read_back()->plans, 20);
+}
+END_TEST
+
 START_TEST(nothing_runs)
 {
     fake.all_plans_fail = true;
@@ -406,6 +430,8 @@ int main(void)
     tcase_add_test(t, schedules_are_climbed);
     tcase_add_loop_test(t, broken_segment_breaks_its_plans_unbuilt, 0, 4);
     tcase_add_test(t, plan_that_fails_alone_is_no_end);
+    tcase_add_test(t, hopeless_plan_is_censored);
+    tcase_add_test(t, slower_machine_makes_no_plan_hopeless);
     tcase_add_test(t, nothing_runs);
     tcase_add_loop_test(t, interrupt_keeps_all, 0, 6);
     tcase_add_loop_test(t, killed_search_resumes, 0, 5);

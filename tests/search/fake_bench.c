@@ -112,6 +112,10 @@ static void run_plan(const struct candidate *c, const struct sampling *how, stru
 {
     unsigned value = plan_value(c->plan);
     double ms = made_up_ms(&fake.space, value);
+    if (value == fake.slow_value)
+        ms *= 5;
+    if (fake.slow_from_plan > 0 && fake.plans >= fake.slow_from_plan)
+        ms *= 3;
     bool broken = false;
     for (int i = 0; i < c->count; i++)
         broken |= is_broken(&c->choices[i]);

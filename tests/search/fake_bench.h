@@ -14,7 +14,9 @@ struct fake {
     bool broken_at_build;  /* by the compiler, not at run time */
     unsigned broken_value; /* a plan that fails though its segments run; 0: none */
     bool all_plans_fail;
-    double seconds_per_segment;                   /* slept for each */
+    unsigned slow_value;        /* a plan that takes five times its time; 0: none */
+    int slow_from_plan;         /* from this on every plan takes three times its time; 0: never */
+    double seconds_per_segment; /* slept for each */
     int stop_at_call, kill_at_call, fail_at_call; /* interrupt, SIGKILL, environment; 0: never */
     volatile sig_atomic_t stop;
 
