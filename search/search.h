@@ -10,7 +10,7 @@
 #include "db/db.h"
 #include "model/model.h"
 
-/* ---- evaluator: what a strategy's proposals are measured with -------------------------------- */
+/* ---- evaluator: what a strategy's proposals are measured with ------------------------------ */
 
 enum outcome_status { OUTCOME_OK, OUTCOME_CENSORED, OUTCOME_FAILED };
 struct outcome {
@@ -30,7 +30,7 @@ struct evaluator {
     void *ctx;
 };
 
-/* ---- history: what is known of a space ------------------------------------------------------- */
+/* ---- history: what is known of a space ----------------------------------------------------- */
 
 struct observation {
     unsigned value; /* canonical */
@@ -48,7 +48,7 @@ void history_release(struct history *h);
 bool history_has(const struct history *h, unsigned value);
 int history_best(const struct history *h); /* index of the fastest plan; -1 where none is ok */
 
-/* ---- strategy.c: the table ------------------------------------------------------------------- */
+/* ---- strategy.c: the table ----------------------------------------------------------------- */
 
 struct strategy_context {
     const uint16_t *space; /* canonical values that may be proposed: none of history's; ascending */
@@ -156,7 +156,7 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
          struct status *st);
 void tune_report_release(struct tune_report *r);
 
-/* ---- record.c: bench's words as db's rows ---------------------------------------------------- */
+/* ---- record.c: bench's words as db's rows -------------------------------------------------- */
 
 /* The key of a study; the texts live as long as *text and b do. */
 void study_of(const struct bench *b, uint64_t seed, bool notes_init, struct db_workload *w,
@@ -168,7 +168,7 @@ int study_open(const struct bench *b, struct db *db, uint64_t seed, bool notes_i
 int trial_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,
                 const struct trial *t, const char *search_id, struct status *st);
 
-/* ---- learned.c: what a study has taught ------------------------------------------------------ */
+/* ---- learned.c: what a study has taught ---------------------------------------------------- */
 
 /* All plans stored for a study; add to an empty history. */
 int study_history(struct db *db, int64_t study, struct history *out, struct status *st);

@@ -4,8 +4,7 @@
 
 #include "search/search.h"
 
-/* ---- random.c, guided.c: the strategies -------------------------------------------------------
- */
+/* ---- random.c, guided.c: the strategies ---------------------------------------------------- */
 
 int random_propose(const struct strategy_context *c, int max, struct proposal *out,
                    struct status *st);
@@ -14,8 +13,7 @@ int guided_propose(const struct strategy_context *c, int max, struct proposal *o
 
 bool proposal_has(const struct proposal *p, unsigned value);
 
-/* ---- history.c: what a model learns from ------------------------------------------------------
- */
+/* ---- history.c: what a model learns from --------------------------------------------------- */
 
 /* The plans that gave a time, censored ones with their bound. */
 struct training {
@@ -26,8 +24,7 @@ struct training {
 void training_of(const struct history *h, struct training *out);
 void training_release(struct training *t);
 
-/* ---- segments.c: what is known of the segments
- * ----------------------------------------------------------------------
+/* ---- segments.c: what is known of the segments -------------------------------------------------
  *
  * A slot is one of the 120 segments as generated, or ops 2-6 as written by hand. */
 
@@ -76,8 +73,7 @@ bool slot_failed(const struct slot *s);
 int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
                             struct status *st);
 
-/* ---- stage1.c ---------------------------------------------------------------------------------
- */
+/* ---- stage1.c ------------------------------------------------------------------------------ */
 
 struct tuner;
 
@@ -89,8 +85,7 @@ int time_slots(struct tuner *t, const int *slots, int count, bool climb, double 
 /* All segments; resumes where the database ends. */
 int stage1(struct tuner *t, double deadline, struct status *st);
 
-/* ---- tune.c -----------------------------------------------------------------------------------
- */
+/* ---- tune.c -------------------------------------------------------------------------------- */
 
 struct tuner {
     struct bench *bench; /* borrowed */
@@ -109,16 +104,14 @@ struct tuner {
 void tuner_say(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void tuner_tick(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* ---- plans.c: stage 2's evaluator -------------------------------------------------------------
- */
+/* ---- plans.c: stage 2's evaluator ---------------------------------------------------------- */
 
 /* A choice or plan this many times slower than the best is not timed to the end but censored. */
 #define HOPELESS_RATIO 2.0
 
 struct evaluator tuner_evaluator(struct tuner *t);
 
-/* ---- finals.c: the finalists, side by side ----------------------------------------------------
- */
+/* ---- finals.c: the finalists, side by side ------------------------------------------------- */
 
 /* The plan of the space with the smallest sum over its segments; -1 where none is known. */
 int additive_best(const struct tuner *t, const struct segment_times *times);
@@ -127,14 +120,12 @@ int additive_best(const struct tuner *t, const struct segment_times *times);
  * nothing was measured since they last were. */
 int measure_finals(struct tuner *t, struct status *st);
 
-/* ---- report.c ---------------------------------------------------------------------------------
- */
+/* ---- report.c ------------------------------------------------------------------------------ */
 
 int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
                 struct status *st);
 
-/* ---- learned.c: the model of a study ----------------------------------------------------------
- */
+/* ---- learned.c: the model of a study ------------------------------------------------------- */
 
 /* Trains on all plans, stores the model and fills the report's figures; too few plans to learn from
  * leave them unknown. */

@@ -35,8 +35,7 @@ void tuner_tick(const struct tuner *t, const char *fmt, ...)
     va_end(args);
 }
 
-/* ---- phases -----------------------------------------------------------------------------------
- */
+/* ---- phases -------------------------------------------------------------------------------- */
 
 static void plan_tick(void *ctx, const struct history *h, const struct observation *latest)
 {
@@ -129,8 +128,7 @@ static int measure_all(struct tuner *t, struct search_result *result, struct sta
     return rc;
 }
 
-/* ---- tune -------------------------------------------------------------------------------------
- */
+/* ---- tune ---------------------------------------------------------------------------------- */
 
 static int tuner_open(struct tuner *t, struct status *st)
 {

@@ -47,8 +47,7 @@ static void run(void)
     ck_assert_int_eq(st.code, STATUS_OK);
 }
 
-/* ---- what is stored ---------------------------------------------------------------------------
- */
+/* ---- what is stored ------------------------------------------------------------------------ */
 
 struct stored {
     int segments, plans, finals, failed;
@@ -110,8 +109,7 @@ static struct stored *read_back(void)
     return &s;
 }
 
-/* ---- tests ------------------------------------------------------------------------------------
- */
+/* ---- tests --------------------------------------------------------------------------------- */
 
 START_TEST(finds_stores_and_reports)
 {
