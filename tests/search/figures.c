@@ -47,8 +47,12 @@ static int search_space(const struct strategy *s, uint64_t seed, int budget, str
 
 int main(int argc, char **argv)
 {
-    int spaces = argc > 1 ? atoi(argv[1]) : 20;
     struct status st = STATUS_INIT;
+    int64_t spaces = 20;
+    if (argc > 1 && number_parse("SPACES", argv[1], 1, 1000, &spaces, &st) < 0) {
+        fprintf(stderr, "%s\n", st.message);
+        return 2;
+    }
     printf("budget  strategy  plans  mean regret %%  worst %%  optimum found\n");
     for (size_t b = 0; b < ARRAY_LEN(budgets); b++)
         for (int s = 0; s < strategy_count; s++) {
@@ -59,7 +63,8 @@ int main(int argc, char **argv)
                     return EXIT_FAILURE;
                 }
             printf("%6d  %-8s  %5.0f  %13.2f  %7.2f  %d of %d\n", budgets[b], strategies[s].name,
-                   f.plans / spaces, 100 * f.mean / spaces, 100 * f.worst, f.optimal, spaces);
+                   f.plans / (double)spaces, 100 * f.mean / (double)spaces, 100 * f.worst,
+                   f.optimal, (int)spaces);
         }
     return EXIT_SUCCESS;
 }
