@@ -186,9 +186,9 @@ void note(const struct options *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 int workload_from_options(const struct options *o, bool build, struct target_name *target,
                           struct workload *w, struct status *st);
 
-/* That, and what the database holds of it; STATUS_NOT_FOUND where it holds nothing. */
-int study_from_options(const struct options *o, struct db *db, struct target_name *target,
-                       struct workload *w, int64_t *study, struct status *st);
+/* Its study, or that most like it; STATUS_NOT_FOUND where the database holds none. */
+int study_of_workload(const struct options *o, struct db *db, struct target_name target,
+                      const struct workload *w, int64_t *study, struct status *st);
 
 struct session {
     struct target_name target;
@@ -216,7 +216,7 @@ void report_print(const struct options *o, const struct workload *w, enum target
 
 /* ---- plans.c: plans as text and JSON --------------------------------------------------------- */
 
-/* "0-1 2-6": the segments of two operators or more; "-" where there are none. */
+/* "0-1 2-6": the segments of two operators or more; empty where there are none. */
 void plan_fused_text(struct plan p, struct buf *out);
 
 /* [[0, 0], [1, 1], ...]: all segments in operator numbers. */

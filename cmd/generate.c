@@ -119,21 +119,17 @@ static int swap(const char *fresh, const char *final, const char *old, struct st
 static int place(const char *dir, const struct standalone *p, const json_t *manifest,
                  struct status *st)
 {
-    char *final = mem_strdup(dir);
-    for (size_t len = strlen(final); len > 1 && final[len - 1] == '/'; len--)
-        final[len - 1] = '\0';
     struct buf fresh, old;
     buf_init(&fresh);
     buf_init(&old);
-    buf_addf(&fresh, "%s.%ld.new", final, (long)getpid());
-    buf_addf(&old, "%s.%ld.old", final, (long)getpid());
+    buf_addf(&fresh, "%s.%ld.new", dir, (long)getpid());
+    buf_addf(&old, "%s.%ld.old", dir, (long)getpid());
     int rc = -1;
     if (file_make_dirs(fresh.ptr, st) == 0 && fill(fresh.ptr, p, manifest, st) == 0)
-        rc = swap(fresh.ptr, final, old.ptr, st);
+        rc = swap(fresh.ptr, dir, old.ptr, st);
     file_remove_all(fresh.ptr, st);
     buf_release(&fresh);
     buf_release(&old);
-    free(final);
     return rc;
 }
 
@@ -149,17 +145,24 @@ static int check_operands(const struct options *o, unsigned *value, struct statu
     return plan_parse_value(o->operands[0], value, st);
 }
 
-static int run(const struct options *o, struct status *st)
+/* Without slashes at its end; the caller frees. */
+static char *directory(const struct options *o)
+{
+    char *dir = mem_strdup(o->output);
+    for (size_t len = strlen(dir); len > 1 && dir[len - 1] == '/'; len--)
+        dir[len - 1] = '\0';
+    return dir;
+}
+
+static int generate(const struct options *o, const char *dir, unsigned value, struct status *st)
 {
     struct workload w = {.batch = 0};
     struct target_name target;
     struct candidate candidate;
     struct standalone program = {.count = 0};
     json_t *manifest = NULL;
-    unsigned value;
     int rc = -1;
-    if (check_operands(o, &value, st) < 0 || workload_from_options(o, true, &target, &w, st) < 0 ||
-        check_place(o->output, st) < 0)
+    if (workload_from_options(o, true, &target, &w, st) < 0 || check_place(dir, st) < 0)
         goto out;
     candidate_default(target.kind, plan_from_value(value), &candidate);
     const struct standalone_spec spec = {.target = target.kind,
@@ -170,16 +173,27 @@ static int run(const struct options *o, struct status *st)
     if (standalone_emit(&spec, &program, st) < 0)
         goto out;
     manifest = manifest_json(&spec, &program);
-    if (place(o->output, &program, manifest, st) < 0)
+    if (place(dir, &program, manifest, st) < 0)
         goto out;
-    note(o, "wrote %d files; 'make -C %s && %s/plan' builds and runs them", program.count + 1,
-         o->output, o->output);
+    note(o, "wrote %d files; 'make -C %s && %s/plan' builds and runs them", program.count + 1, dir,
+         dir);
     rc = EXIT_SUCCESS;
 out:
     json_decref(manifest);
     standalone_release(&program);
     workload_release(&w);
     return rc;
+}
+
+static int run(const struct options *o, struct status *st)
+{
+    unsigned value;
+    if (check_operands(o, &value, st) < 0)
+        return -1;
+    char *dir = directory(o);
+    int code = generate(o, dir, value, st);
+    free(dir);
+    return code;
 }
 
 const struct command cmd_generate = {

@@ -25,6 +25,23 @@ static int parse_int(const struct row *row, const char *what, const char *text, 
     return 0;
 }
 
+/* A size.  How large one may be is workload_check()'s to say, with the memory that it would take.
+ */
+static int parse_size(const struct row *row, const char *what, const char *text, void *field,
+                      struct status *st)
+{
+    struct status not_one = STATUS_INIT;
+    int64_t value;
+    (void)row;
+    if (number_parse(what, text, 1, INT64_MAX, &value, &not_one) < 0)
+        return status_set(
+            st, STATUS_USAGE,
+            "%s: '%s' is not a size; give a whole number above 0, of at most 18 digits", what,
+            text);
+    *(int *)field = value < INT_MAX ? (int)value : INT_MAX;
+    return 0;
+}
+
 static int parse_seed(const struct row *row, const char *what, const char *text, void *field,
                       struct status *st)
 {
@@ -160,9 +177,8 @@ static void mask_words(struct buf *out)
     }
 }
 
-/* ---- the table ---------------------------------------------------------------------------------
- *
- * How large a shape may be is workload_check()'s to say, with the memory that it would take. */
+/* ---- the table --------------------------------------------------------------------------------
+ */
 
 #define FIELD(name) offsetof(struct options, name)
 
@@ -170,17 +186,17 @@ enum { JOBS_MAX = 1024 };
 
 /* clang-format off */
 static const struct row option_rows[] = {
-    [OPTION_BATCH] = {{"batch", 'b', "N", "sequences in a batch", NULL}, parse_int, FIELD(batch), 1, INT_MAX},
-    [OPTION_SEQ_LEN] = {{"seq-len", 's', "N", "tokens of a sequence", NULL}, parse_int, FIELD(seq_len), 1, INT_MAX},
+    [OPTION_BATCH] = {{"batch", 'b', "N", "sequences in a batch", NULL}, parse_size, FIELD(batch), 0, 0},
+    [OPTION_SEQ_LEN] = {{"seq-len", 's', "N", "tokens of a sequence", NULL}, parse_size, FIELD(seq_len), 0, 0},
     [OPTION_MASK] = {{"mask", 'm', "MASK", "attention mask (full); 'fuseplan mask --help' lists them", mask_words}, parse_text, FIELD(mask), 0, 0},
-    [OPTION_HEADS] = {{"heads", 'H', "N", "attention heads (12)", NULL}, parse_int, FIELD(heads), 1, INT_MAX},
-    [OPTION_HEAD_SIZE] = {{"head-size", 'W', "N", "columns of a head (64)", NULL}, parse_int, FIELD(head_size), 1, INT_MAX},
-    [OPTION_LAYERS] = {{"layers", 'L', "N", "layers, each with weights of its own (12)", NULL}, parse_int, FIELD(layers), 1, INT_MAX},
-    [OPTION_FFN] = {{"ffn", 0, "N", "feed-forward size (4 * heads * head size)", NULL}, parse_int, FIELD(ffn), 1, INT_MAX},
+    [OPTION_HEADS] = {{"heads", 'H', "N", "attention heads (12)", NULL}, parse_size, FIELD(heads), 0, 0},
+    [OPTION_HEAD_SIZE] = {{"head-size", 'W', "N", "columns of a head (64)", NULL}, parse_size, FIELD(head_size), 0, 0},
+    [OPTION_LAYERS] = {{"layers", 'L', "N", "layers, each with weights of its own (12)", NULL}, parse_size, FIELD(layers), 0, 0},
+    [OPTION_FFN] = {{"ffn", 0, "N", "feed-forward size (4 * heads * head size)", NULL}, parse_size, FIELD(ffn), 0, 0},
     [OPTION_EPS] = {{"eps", 0, "X", "of the layernorms (1e-5)", NULL}, parse_double, FIELD(eps), 0, 1},
     [OPTION_DTYPE] = {{"dtype", 't', "TYPE", "type of tensors and weights (fp32 on cpu, fp16 on cuda)", dtype_words}, parse_text, FIELD(dtype), 0, 0},
     [OPTION_LENGTHS] = {{"lengths", 0, "N,N,...", "real tokens of each sequence; the rest is padding", NULL}, parse_text, FIELD(lengths), 0, 0},
-    [OPTION_AVG_SEQ_LEN] = {{"avg-seq-len", 0, "N", "draw lengths with this average", NULL}, parse_int, FIELD(avg_seq_len), 1, INT_MAX},
+    [OPTION_AVG_SEQ_LEN] = {{"avg-seq-len", 0, "N", "draw lengths with this average", NULL}, parse_size, FIELD(avg_seq_len), 0, 0},
     [OPTION_TARGET] = {{"target", 0, "TARGET", "cpu, cuda or cuda:N (cuda where there is one, else cpu)", target_words}, parse_text, FIELD(target), 0, 0},
     [OPTION_INIT] = {{"init", 0, "RANGES", "uniform: weights in +-0.05; notes: all in +-0.4", init_words}, parse_init, FIELD(notes_init), 0, 0},
     [OPTION_SEGMENTS] = {{"segments", 0, "I-J,...", "from segments in operator numbers to the value", NULL}, parse_text, FIELD(segments), 0, 0},

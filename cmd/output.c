@@ -31,10 +31,10 @@ static void print_json(const json_t *value, size_t flags)
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-/* decimals < 0: all digits.  none: what stands for null. */
+/* decimals < 0: as programs read it.  none: what stands for null and empty text. */
 static void add_cell(const json_t *value, int decimals, const char *none, struct buf *out)
 {
-    if (json_is_string(value))
+    if (json_is_string(value) && json_string_length(value) > 0)
         buf_adds(out, json_string_value(value));
     else if (json_is_integer(value))
         buf_addf(out, "%lld", (long long)json_integer_value(value));

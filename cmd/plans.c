@@ -10,8 +10,6 @@ void plan_fused_text(struct plan p, struct buf *out)
             buf_addf(out, "%s%d-%d", gap, s[i].first, s[i].last);
             gap = " ";
         }
-    if (p.fused == 0)
-        buf_adds(out, "-");
 }
 
 json_t *plan_segments_json(struct plan p)

@@ -62,36 +62,43 @@ static int predict(const struct options *o, const struct asked *a, struct model 
     return rc;
 }
 
-/* The model of a workload, and the times of segments that it looks at. */
-static int fetch_of_workload(const struct options *o, struct db *db, struct model **model,
-                             struct segment_times *times, struct status *st)
+static bool of_workload(const struct options *o)
 {
+    return options_has(o, OPT(BATCH) | OPT(SEQ_LEN));
+}
+
+/* The model of a file, or that of a workload with the times of segments that it looks at. */
+static int fetch(const struct options *o, struct db **db, struct model **model,
+                 struct segment_times *times, struct status *st)
+{
+    if (!of_workload(o)) {
+        if (db_open(o->db, DB_READ, db, st) < 0)
+            return -1;
+        return model_fetch(*db, 0, o->name, model, st);
+    }
     struct target_name target;
     struct workload w;
     int64_t study;
     int rc = -1;
-    if (study_from_options(o, db, &target, &w, &study, st) == 0 &&
-        model_fetch(db, study, STUDY_MODEL, model, st) == 0)
-        rc = study_segments(db, study, target.kind, times, st);
+    if (workload_from_options(o, false, &target, &w, st) == 0 &&
+        db_open(o->db, DB_READ, db, st) == 0 &&
+        study_of_workload(o, *db, target, &w, &study, st) == 0 &&
+        model_fetch(*db, study, STUDY_MODEL, model, st) == 0)
+        rc = study_segments(*db, study, target.kind, times, st);
     workload_release(&w);
     return rc;
 }
 
 static int run(const struct options *o, struct status *st)
 {
-    bool workload = options_has(o, OPT(BATCH) | OPT(SEQ_LEN));
     struct asked asked = {.values = NULL};
     struct segment_times times;
     struct model *model = NULL;
     struct db *db = NULL;
     int rc = -1;
-    if (parse_values(o, &asked, st) < 0 || db_open(o->db, DB_READ, &db, st) < 0 ||
-        (workload ? fetch_of_workload(o, db, &model, &times, st)
-                  : model_fetch(db, 0, o->name, &model, st)) < 0)
-        goto out;
-    rc = predict(o, &asked, model, workload ? &times : NULL, st);
-out:
-    if (rc < 0 && st->code == STATUS_NOT_FOUND)
+    if (parse_values(o, &asked, st) == 0 && fetch(o, &db, &model, &times, st) == 0)
+        rc = predict(o, &asked, model, of_workload(o) ? &times : NULL, st);
+    if (rc < 0 && db && st->code == STATUS_NOT_FOUND)
         status_prefix(st, "no model to ask; 'fuseplan train' makes one");
     model_free(model);
     db_close(db);

@@ -82,8 +82,9 @@ static int run(const struct options *o, struct status *st)
         return status_set(st, STATUS_USAGE, "unexpected '%s'; a query takes options only",
                           o->operands[0]);
     relaxing.names = json_array();
-    if (db_open(o->db, DB_READ, &db, st) < 0 ||
-        study_from_options(o, db, &target, &w, &study, st) < 0 ||
+    if (workload_from_options(o, false, &target, &w, st) < 0 ||
+        db_open(o->db, DB_READ, &db, st) < 0 ||
+        study_of_workload(o, db, target, &w, &study, st) < 0 ||
         db_best(db, study, &report.best, st) < 0)
         goto out;
     fingerprint_device(target, &relaxing.here);

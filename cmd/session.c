@@ -100,16 +100,14 @@ int workload_from_options(const struct options *o, bool build, struct target_nam
     return build || w->mask_spec.path ? build_mask(o, w, st) : 0;
 }
 
-int study_from_options(const struct options *o, struct db *db, struct target_name *target,
-                       struct workload *w, int64_t *study, struct status *st)
+int study_of_workload(const struct options *o, struct db *db, struct target_name target,
+                      const struct workload *w, int64_t *study, struct status *st)
 {
-    if (workload_from_options(o, false, target, w, st) < 0)
-        return -1;
     struct buf key;
     buf_init(&key);
     workload_text(w, &key);
     struct fingerprint here;
-    fingerprint_device(*target, &here);
+    fingerprint_device(target, &here);
     struct db_study near = {.target = {.device = here.device,
                                        .uuid = here.uuid,
                                        .capability = here.capability,
@@ -117,21 +115,20 @@ int study_from_options(const struct options *o, struct db *db, struct target_nam
                                        .driver = here.driver},
                             .protocol = here.protocol,
                             .init = o->notes_init ? "notes" : "uniform"};
-    int rc = db_study_find(db, key.ptr, target_names[target->kind], &near, study, st);
+    int rc = db_study_find(db, key.ptr, target_names[target.kind], &near, study, st);
     buf_release(&key);
     return rc;
 }
 
 /* ---- the session -------------------------------------------------------------------------------
  *
- * The database comes first: it is cheap to open and wrong paths are common. */
+ * The database comes last, so that none is made where nothing can be measured. */
 
 int session_open(const struct options *o, uint64_t input_seed, struct session *s, struct status *st)
 {
     *s = (struct session){.bench = NULL};
     catch_signals();
-    if (workload_from_options(o, true, &s->target, &s->workload, st) < 0 ||
-        db_open(o->db, DB_WRITE, &s->db, st) < 0)
+    if (workload_from_options(o, true, &s->target, &s->workload, st) < 0)
         return -1;
     struct bench_options options = {.target = s->target,
                                     .jobs = o->jobs,
@@ -139,6 +136,7 @@ int session_open(const struct options *o, uint64_t input_seed, struct session *s
                                     .notes_init = o->notes_init,
                                     .stop = &session_stop};
     if (bench_open(&options, &s->workload, &s->bench, st) < 0 ||
+        db_open(o->db, DB_WRITE, &s->db, st) < 0 ||
         study_open(s->bench, s->db, input_seed, o->notes_init, &s->study, st) < 0)
         return -1;
     if (options_has(o, OPT(VERBOSE))) {

@@ -26,38 +26,49 @@ static void print(const struct options *o, const char *name, const char *feature
     output_end(&out);
 }
 
-static int learn_file(const struct options *o, struct db *db, struct learned *out,
-                      struct status *st)
+/* The data first, so that no database is made where there is nothing to store. */
+static int train_file(const struct options *o, struct learned *out, struct status *st)
 {
     const struct model_options options = {
         .features = FEATURES_BITS, .seed = o->seed, .quantile = o->quantile};
+    struct db *db = NULL;
     unsigned *values = NULL;
     double *ms = NULL;
     struct buf text;
     int count = 0, rc = -1;
     buf_init(&text);
     if (file_read(o->data, DATA_MAX_BYTES, &text, st) == 0 &&
-        model_data_parse(o->data, text.ptr, text.len, &values, &ms, &count, st) == 0) {
+        model_data_parse(o->data, text.ptr, text.len, &values, &ms, &count, st) == 0 &&
+        db_open(o->db, DB_WRITE, &db, st) == 0) {
         struct model_data data = {.count = count, .values = values, .ms = ms};
         rc = model_learn(db, 0, o->name, &options, &data, NULL, out, st);
     }
+    db_close(db);
     buf_release(&text);
     free(values);
     free(ms);
     return rc;
 }
 
-static int learn_workload(const struct options *o, struct db *db, struct learned *out,
-                          struct status *st)
+/* Opened for reading first, so that no database is made where there is none. */
+static int train_workload(const struct options *o, struct learned *out, struct status *st)
 {
     const struct model_options options = {
         .features = FEATURES_PLAN, .seed = o->seed, .quantile = o->quantile};
-    struct target_name target;
     struct workload w;
+    struct target_name target;
+    struct db *db = NULL;
     int64_t study;
     int rc = -1;
-    if (study_from_options(o, db, &target, &w, &study, st) == 0)
+    if (workload_from_options(o, false, &target, &w, st) < 0 ||
+        db_open(o->db, DB_READ, &db, st) < 0 ||
+        study_of_workload(o, db, target, &w, &study, st) < 0)
+        goto out;
+    db_close(db);
+    if (db_open(o->db, DB_WRITE, &db, st) == 0)
         rc = study_learn(db, study, target.kind, &options, out, st);
+out:
+    db_close(db);
     workload_release(&w);
     return rc;
 }
@@ -65,26 +76,18 @@ static int learn_workload(const struct options *o, struct db *db, struct learned
 static int run(const struct options *o, struct status *st)
 {
     bool workload = options_has(o, OPT(BATCH) | OPT(SEQ_LEN));
+    struct learned learned = {.model = NULL};
     if (o->operand_count > 0)
         return status_set(st, STATUS_USAGE, "unexpected '%s'; name a file with --data",
                           o->operands[0]);
     if ((o->data != NULL) == workload)
         return status_set(st, STATUS_USAGE, "%s; give --data FILE or a workload with -b, -s and -m",
                           workload ? "a file and a workload at once" : "nothing to train on");
-    struct learned learned = {.model = NULL};
-    struct db *db;
-    int rc = db_open(o->db, workload ? DB_READ : DB_WRITE, &db, st);
-    if (rc == 0 && workload) { /* only now, so that no database is made where there is none */
-        db_close(db);
-        rc = db_open(o->db, DB_WRITE, &db, st);
-    }
-    if (rc == 0)
-        rc = workload ? learn_workload(o, db, &learned, st) : learn_file(o, db, &learned, st);
-    if (rc == 0)
-        print(o, workload ? STUDY_MODEL : o->name, workload ? "plan" : "bits", &learned);
+    if ((workload ? train_workload : train_file)(o, &learned, st) < 0)
+        return -1;
+    print(o, workload ? STUDY_MODEL : o->name, workload ? "plan" : "bits", &learned);
     learned_release(&learned);
-    db_close(db);
-    return rc;
+    return EXIT_SUCCESS;
 }
 
 const struct command cmd_train = {

@@ -19,7 +19,7 @@ static json_t *value_json(unsigned value)
     json_t *row = json_pack("{si ss si si sb ss so}", "value", (int)value, "bits", bits,
                             "canonical", (int)plan_canonical(value), "pos0", (int)(value >> 15),
                             "handwritten", p.handwritten && plan_has_attention_segment(p), "fused",
-                            p.fused ? fused.ptr : "", "segments", plan_segments_json(p));
+                            fused.ptr, "segments", plan_segments_json(p));
     buf_release(&fused);
     return row;
 }

@@ -1,0 +1,1 @@
+fuseplan mask stridd -s 4

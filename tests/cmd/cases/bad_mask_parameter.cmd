@@ -1,0 +1,1 @@
+fuseplan mask strided:t=0 -s 4

@@ -1,0 +1,1 @@
+fuseplan mask strided:q=1 -s 4

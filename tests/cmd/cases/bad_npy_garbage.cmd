@@ -1,0 +1,1 @@
+printf 'not an array' >m.npy; fuseplan mask file:m.npy -s 4

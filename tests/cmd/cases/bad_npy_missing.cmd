@@ -1,0 +1,1 @@
+fuseplan mask file:none.npy -s 4

@@ -1,0 +1,1 @@
+fuseplan translate --segments 2-6,6-7

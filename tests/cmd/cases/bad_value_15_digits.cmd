@@ -1,0 +1,1 @@
+fuseplan translate 000110101010101

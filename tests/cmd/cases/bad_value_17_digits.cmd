@@ -1,0 +1,1 @@
+fuseplan translate 00011010101010100

@@ -1,0 +1,1 @@
+fuseplan translate 3..1

@@ -1,0 +1,1 @@
+fuseplan translate 99999999999999999999

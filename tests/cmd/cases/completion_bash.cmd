@@ -1,0 +1,12 @@
+# What bash offers.
+cat >try.sh <<'END'
+eval "$(fuseplan completion bash)"
+offer() { COMP_WORDS=("$@"); COMP_CWORD=$(($# - 1)); COMPREPLY=(); _fuseplan; echo "${COMPREPLY[@]}"; }
+offer fuseplan tr
+offer fuseplan mask --s
+offer fuseplan search --mask str
+offer fuseplan search -m sl
+offer fuseplan db ''
+offer fuseplan query --format ''
+END
+bash try.sh

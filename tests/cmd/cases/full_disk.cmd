@@ -1,0 +1,1 @@
+fuseplan translate 6826 >/dev/full

@@ -1,0 +1,1 @@
+fuseplan mask fixed -s 1024 --format json

@@ -1,0 +1,1 @@
+fuseplan mask -s 4

@@ -1,0 +1,1 @@
+fuseplan mask causal -s 4 --npy none/m.npy

@@ -1,0 +1,1 @@
+fuseplan mask sliding:w=32 -s 1024 | head -n 3

@@ -1,0 +1,1 @@
+fuseplan mask causal strided -s 4

@@ -1,0 +1,1 @@
+fuseplan bench 5 -b

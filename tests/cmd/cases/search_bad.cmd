@@ -1,0 +1,7 @@
+fuseplan search -b 1 -s 4 --strategy guidde; echo $?
+fuseplan search -b 1 -s 4 --space 5..1; echo $?
+fuseplan search -b 1 -s 4 --space 0..65536; echo $?
+fuseplan search -b 1 -s 4 --budget 0; echo $?
+fuseplan search -b 1 -s 4 --time-limit soon; echo $?
+fuseplan search -b 1 -s 4 41115; echo $?
+fuseplan search -b 1 -s 4 --quantile 1; echo $?

@@ -1,0 +1,1 @@
+fuseplan translate 5 --segments 2-6

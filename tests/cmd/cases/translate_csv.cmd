@@ -1,0 +1,1 @@
+fuseplan translate 41115 21845 --format csv

@@ -1,0 +1,1 @@
+fuseplan translate 6826 0x1aaa 0b1101010101010 41115 65535 0

@@ -1,0 +1,93 @@
+#!/bin/sh
+# end_to_end.sh FUSEPLAN CHECK_JSON SCHEMAS: the commands that measure, on a workload that takes
+# microseconds; what they store, what they print, and that every JSON output is as its schema says.
+set -eu
+PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+check_json=$2 schemas=$3
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+cd "$root"
+export PATH HOME="$root" FUSEPLAN_DB="$root/e2e.db" FUSEPLAN_CACHE="$root/cache" LC_ALL=C
+workload='--target cpu -b 1 -s 8 -m causal -H 1 -W 4 -L 1'
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+# expect CODE COMMAND...
+expect() {
+  wanted=$1
+  shift
+  code=0
+  "$@" || code=$?
+  [ "$code" -eq "$wanted" ] || fail "exit $code, expected $wanted: $*"
+}
+
+# json SCHEMA COMMAND...: as JSON and as NDJSON.
+json() {
+  schema=$1
+  shift
+  "$@" --format json >"out.json"
+  "$check_json" "$schemas/$schema.json" out.json || fail "schema $schema: $*"
+  "$@" --format ndjson >"out.ndjson"
+  "$check_json" "$schemas/$schema.json" out.ndjson || fail "schema $schema, ndjson: $*"
+}
+
+echo "nothing known"
+# words of $workload are options
+# shellcheck disable=SC2086
+{
+  expect 3 fuseplan query $workload
+  [ ! -e e2e.db ] || fail "a query made a database"
+
+  echo "outputs that need no measurement"
+  json translate fuseplan translate 0..300
+  json mask fuseplan mask bigbird -s 200 -b 2 --avg-seq-len 90
+  json doctor fuseplan doctor
+  fuseplan generate 41115 $workload -q -o plan
+  "$check_json" "$schemas/manifest.json" plan/manifest.json || fail "manifest"
+  make -s -C plan
+  plan/plan | grep -q '^plan 41115: .* ms' || fail "the generated program"
+
+  echo "bench"
+  fuseplan bench 41115 $workload --dump arrays --format csv >bench.csv
+  [ "$(wc -l <bench.csv)" -eq 3 ] || fail "bench: not a line for 41115 and one for 43690"
+  [ "$(find arrays -name '*.npy' | wc -l)" -eq 15 ] || fail "--dump: not 15 arrays"
+  json bench fuseplan bench 41115 $workload
+  expect 4 fuseplan bench 41115 $workload --no-baseline --fail-above 0.01 >bench.txt
+  expect 0 fuseplan bench 41115 $workload --no-baseline --fail-above 1000 >bench.txt
+
+  echo "search"
+  json report fuseplan search $workload --space 41115 --budget 2
+  grep -q '"new":0,"total":2' out.ndjson || fail "plans that bench measured were measured again"
+  json report fuseplan query $workload
+  fuseplan search $workload --budget 2 --format csv 2>/dev/null | cut -d, -f1 >found
+  fuseplan query $workload --format csv | cut -d, -f1 | diff found - || fail "query found another"
+
+  echo "interrupt"
+  fuseplan search $workload -s 9 --budget 1000 >interrupted 2>said &
+  pid=$!
+  sleep 3
+  kill -INT "$pid"
+  code=0
+  wait "$pid" || code=$?
+  [ "$code" -eq 130 ] || fail "interrupted: exit $code, expected 130"
+  grep -q '^stopped by .*interrupted' interrupted || fail "interrupted: no report"
+
+  echo "database"
+  json db-info fuseplan db info
+  fuseplan db check --format json >out.json
+  "$check_json" "$schemas/db-check.json" out.json || fail "schema db-check"
+  fuseplan db check | grep -q 'is whole' || fail "the database is not whole"
+
+  echo "models"
+  awk 'BEGIN { for (i = 0; i < 64; i++) { b = ""; for (k = 0; k < 6; k++) b = b int(i / 2 ^ k) % 2;
+    print "1000101000" b, 10 + i } }' >times.txt
+  json train fuseplan train --data times.txt
+  json predict fuseplan predict all
+  for format in table json ndjson csv; do
+    fuseplan predict 0..9 --format "$format" >/dev/null
+  done
+}
+echo "all well"
