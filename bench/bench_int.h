@@ -186,8 +186,7 @@ struct binary {
     char key[HASH_TEXT_SIZE];          /* in the cache, CACHE_BINARY */
     char content_hash[HASH_TEXT_SIZE]; /* of the binary */
     char *path;                        /* owned */
-    double build_s;
-    double error; /* of its verification; negative: not verified yet */
+    double error;                      /* of its verification; negative: not verified yet */
 };
 
 struct builder {

@@ -104,7 +104,6 @@ static int collect(struct crew *crew, struct status *st)
     struct binary *binary = job.binary;
     crew->jobs[ended] = crew->jobs[--crew->running];
     struct status result = STATUS_INIT;
-    binary->build_s = clock_seconds() - job.compile.started;
     if (compile_finish(&job.compile, b->toolchain, b->cache, binary->key, &result) == 0)
         in_cache(crew, binary);
     compile_release(&job.compile);

@@ -59,8 +59,7 @@ static bool keeps(const struct workload *w, int b, int i, int j)
     return j < length_of(w, b) && (m->bits[row * m->row_words + j / 64] >> j % 64 & 1) != 0;
 }
 
-/* ---- operators: each computes the rows of a span ----------------------------------------------
- */
+/* ---- operators: each computes the rows of a span --------------------------------------------- */
 
 /* out (rows,N) = in (rows,K) @ weight (K,N) */
 static void gemm(const struct layer *l, struct span s, int in, enum weight_id id, int out)

@@ -31,15 +31,13 @@ static void choice_name(const struct choice *c, struct buf *out)
     buf_addf(out, "segment %d-%d (%s)", c->segment.first, c->segment.last, c->impl->name);
 }
 
-/* ---- building ---------------------------------------------------------------------------------
- */
+/* ---- building -------------------------------------------------------------------------------- */
 
 /* A subject with a choice that cannot be built fails with that choice's reason. */
 static void check_builds(struct bench *b, struct subject *s)
 {
     for (int i = 0; i < s->count; i++) {
         const struct binary *binary = builder_find(&b->builder, &s->choices[i]);
-        s->trial->build_s += binary->build_s;
         if (binary->status.code == STATUS_OK || s->done)
             continue;
         struct status reason = binary->status;
@@ -55,16 +53,17 @@ static void check_builds(struct bench *b, struct subject *s)
 static int build_all(struct bench *b, struct subject *subjects, int n, struct status *st)
 {
     for (int i = 0; i < n; i++) {
+        double start = clock_seconds();
         if (builder_build(&b->builder, subjects[i].choices, subjects[i].count, NULL, NULL, NULL,
                           st) != 0)
             return -1;
+        subjects[i].trial->build_s = clock_seconds() - start;
         check_builds(b, &subjects[i]);
     }
     return 0;
 }
 
-/* ---- requests ---------------------------------------------------------------------------------
- */
+/* ---- requests -------------------------------------------------------------------------------- */
 
 static json_t *knobs_of(const struct choice *c)
 {
@@ -152,8 +151,7 @@ static void keep_verdict(void *ctx, const json_t *event)
     }
 }
 
-/* ---- measuring --------------------------------------------------------------------------------
- */
+/* ---- measuring ------------------------------------------------------------------------------- */
 
 static void finish(struct bench *b, struct subject *s, const json_t *message)
 {
@@ -269,8 +267,7 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
     return result;
 }
 
-/* ---- dump -------------------------------------------------------------------------------------
- */
+/* ---- dump ------------------------------------------------------------------------------------ */
 
 static int dump(struct bench *b, const struct subject *s, const char *dir, struct status *st)
 {

@@ -79,8 +79,7 @@ static int do_open(struct worker *k, const json_t *request, int mask_fd, json_t 
     return 0;
 }
 
-/* ---- measure ----------------------------------------------------------------------------------
- */
+/* ---- measure --------------------------------------------------------------------------------- */
 
 /* As few as keep the weights out of the caches, so that they are read from where L layers' would
  * be. */
@@ -224,8 +223,7 @@ static int do_measure(struct worker *k, const json_t *request, int mask_fd, json
     return 0;
 }
 
-/* ---- dump -------------------------------------------------------------------------------------
- */
+/* ---- dump ------------------------------------------------------------------------------------ */
 
 static int do_dump(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
                    struct status *st)
@@ -243,8 +241,7 @@ static int do_dump(struct worker *k, const json_t *request, int mask_fd, json_t 
     return result;
 }
 
-/* ---- serve ------------------------------------------------------------------------------------
- */
+/* ---- serve ----------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;

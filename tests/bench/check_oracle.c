@@ -53,8 +53,7 @@ static void release(struct run *r)
     workload_release(&r->w);
 }
 
-/* ---- by hand ----------------------------------------------------------------------------------
- */
+/* ---- by hand --------------------------------------------------------------------------------- */
 
 static const struct workload two_tokens = {
     .batch = 1, .seq_len = 2, .heads = 1, .head_size = 2, .ffn = 2, .layers = 1, .eps = 1e-5};
@@ -120,8 +119,7 @@ START_TEST(two_tokens_by_hand)
 }
 END_TEST
 
-/* ---- each operator from its inputs, an element at a time --------------------------------------
- */
+/* ---- each operator from its inputs, an element at a time ------------------------------------- */
 
 static const struct {
     struct workload sizes;
@@ -303,8 +301,7 @@ START_TEST(attention_is_as_defined)
 }
 END_TEST
 
-/* ---- properties -------------------------------------------------------------------------------
- */
+/* ---- properties ------------------------------------------------------------------------------ */
 
 static const struct workload small = {
     .batch = 2, .seq_len = 40, .heads = 2, .head_size = 8, .layers = 1, .eps = 1e-5};
