@@ -157,7 +157,7 @@ static char *directory(const struct options *o)
 static int generate(const struct options *o, const char *dir, unsigned value, struct status *st)
 {
     struct workload w = {.batch = 0};
-    struct target_name target;
+    struct target_name target = {.device = 0};
     struct candidate candidate;
     struct standalone program = {.count = 0};
     json_t *manifest = NULL;
@@ -187,7 +187,7 @@ out:
 
 static int run(const struct options *o, struct status *st)
 {
-    unsigned value;
+    unsigned value = 0;
     if (check_operands(o, &value, st) < 0)
         return -1;
     char *dir = directory(o);

@@ -26,13 +26,18 @@ static int find_strategy(const char *name, const struct strategy **out, struct s
     return -1;
 }
 
-/* Lines to stderr; a ticker only where someone watches. */
+/* Who is told: lines to stderr, a ticker only where someone watches. */
+struct listener {
+    const struct options *o;
+    bool watches;
+};
+
 static void say(void *ctx, const char *line)
 {
-    const struct options *o = ctx;
-    if (isatty(STDERR_FILENO) && !options_has(o, OPT(QUIET)))
+    const struct listener *l = ctx;
+    if (l->watches)
         fputs("\r\033[K", stderr);
-    note(o, "%s", line);
+    note(l->o, "%s", line);
 }
 
 static void tick(void *ctx, const char *line)
@@ -66,7 +71,8 @@ static int search(const struct options *o, const struct tune_options *tune_optio
 static int run(const struct options *o, struct status *st)
 {
     struct session s = {.bench = NULL};
-    bool watched = isatty(STDERR_FILENO) && !options_has(o, OPT(QUIET));
+    struct listener listener = {.o = o,
+                                .watches = isatty(STDERR_FILENO) && !options_has(o, OPT(QUIET))};
     struct tune_options t = {.search = {.budget = o->budget,
                                         .time_limit_s = o->time_limit_s,
                                         .seed = o->seed,
@@ -74,8 +80,8 @@ static int run(const struct options *o, struct status *st)
                                         .stop = &session_stop},
                              .notes_init = o->notes_init,
                              .say = say,
-                             .tick = watched ? tick : NULL,
-                             .ctx = (void *)(uintptr_t)o};
+                             .tick = listener.watches ? tick : NULL,
+                             .ctx = &listener};
     if (o->operand_count > 0)
         return status_set(st, STATUS_USAGE, "unexpected '%s'; a search takes options only",
                           o->operands[0]);

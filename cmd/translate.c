@@ -83,6 +83,13 @@ static int run(const struct options *o, struct status *st)
     return EXIT_SUCCESS;
 }
 
+static void list_operators(struct buf *out)
+{
+    buf_adds(out, "operators:\n");
+    for (int op = 0; op < OP_COUNT; op++)
+        buf_addf(out, "  %2d %-18s %s\n", op, ops[op].name, ops[op].computes);
+}
+
 const struct command cmd_translate = {
     .name = "translate",
     .operands = "VALUE...",
@@ -93,6 +100,7 @@ const struct command cmd_translate = {
         "exactly 16 binary digits, a range lo..hi, or all.  For each one line is printed:\n"
         "value, first bit, number of fused segments, then start and end of each, counted in\n"
         "bits 1..15; operator = bit - 1.",
+    .more = list_operators,
     .examples = "fuseplan translate 6826\n"
                 "fuseplan translate 0001101010101010\n"
                 "fuseplan translate 0..65535\n"

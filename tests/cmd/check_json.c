@@ -18,7 +18,7 @@ static void complain(const char *path, const char *what, const char *name)
     errors++;
 }
 
-static bool has_type(const json_t *value, const char *type)
+static bool has_type(json_t *value, const char *type)
 {
     const struct {
         const char *name;
@@ -35,7 +35,7 @@ static bool has_type(const json_t *value, const char *type)
     return false;
 }
 
-static void check_type(const json_t *types, const json_t *value, const char *path)
+static void check_type(json_t *types, json_t *value, const char *path)
 {
     size_t i;
     json_t *type;
@@ -45,7 +45,7 @@ static void check_type(const json_t *types, const json_t *value, const char *pat
         complain(path, "is not of the type wanted", "");
 }
 
-static void check_enum(const json_t *words, const json_t *value, const char *path)
+static void check_enum(json_t *words, json_t *value, const char *path)
 {
     size_t i;
     json_t *word;
@@ -55,16 +55,16 @@ static void check_enum(const json_t *words, const json_t *value, const char *pat
         complain(path, "is none of the words wanted", "");
 }
 
-static void check(const json_t *schema, const json_t *value, const char *path);
+static void check(json_t *schema, json_t *value, const char *path);
 
-static void check_properties(const json_t *properties, const json_t *value, const char *path)
+static void check_properties(json_t *properties, json_t *value, const char *path)
 {
     const char *key;
     json_t *of_key;
-    json_object_foreach((json_t *)(uintptr_t)properties, key, of_key)
+    json_object_foreach(properties, key, of_key)
     {
         char inner[512];
-        const json_t *member = json_object_get(value, key);
+        json_t *member = json_object_get(value, key);
         snprintf(inner, sizeof(inner), "%s.%s", path, key);
         if (member)
             check(of_key, member, inner);
@@ -72,18 +72,18 @@ static void check_properties(const json_t *properties, const json_t *value, cons
 }
 
 /* additionalProperties is false wherever it is given. */
-static void check_no_others(const json_t *properties, const json_t *value, const char *path)
+static void check_no_others(json_t *properties, json_t *value, const char *path)
 {
     const char *key;
     json_t *member;
-    json_object_foreach((json_t *)(uintptr_t)value, key, member)
+    json_object_foreach(value, key, member)
     {
         if (!json_object_get(properties, key))
             complain(path, "has a member that the schema lacks: ", key);
     }
 }
 
-static void check_required(const json_t *names, const json_t *value, const char *path)
+static void check_required(json_t *names, json_t *value, const char *path)
 {
     size_t i;
     json_t *name;
@@ -94,7 +94,7 @@ static void check_required(const json_t *names, const json_t *value, const char 
     }
 }
 
-static void check_items(const json_t *items, const json_t *value, const char *path)
+static void check_items(json_t *items, json_t *value, const char *path)
 {
     size_t i;
     json_t *item;
@@ -107,8 +107,8 @@ static void check_items(const json_t *items, const json_t *value, const char *pa
 }
 
 /* One keyword of a schema; those of other types than the value's hold by themselves. */
-static void check_keyword(const json_t *schema, const char *keyword, const json_t *argument,
-                          const json_t *value, const char *path)
+static void check_keyword(json_t *schema, const char *keyword, json_t *argument, json_t *value,
+                          const char *path)
 {
     double number = json_number_value(value), bound = json_number_value(argument);
     double size = json_is_array(value) ? (double)json_array_size(value) : bound;
@@ -134,7 +134,7 @@ static void check_keyword(const json_t *schema, const char *keyword, const json_
         complain(path, "is above the maximum", "");
 }
 
-static void check(const json_t *schema, const json_t *value, const char *path)
+static void check(json_t *schema, json_t *value, const char *path)
 {
     static const char *const known[] = {
         "$schema",  "title", "description",          "type",     "enum",     "properties",
@@ -143,7 +143,7 @@ static void check(const json_t *schema, const json_t *value, const char *path)
     };
     const char *keyword;
     json_t *argument;
-    json_object_foreach((json_t *)(uintptr_t)schema, keyword, argument)
+    json_object_foreach(schema, keyword, argument)
     {
         bool knows = false;
         for (size_t i = 0; i < ARRAY_LEN(known); i++)
@@ -163,7 +163,7 @@ static json_t *load(const char *path)
     return value;
 }
 
-static void check_lines(const json_t *items, const char *path)
+static void check_lines(json_t *items, const char *path)
 {
     struct buf text;
     struct status st = STATUS_INIT;
@@ -197,7 +197,7 @@ int main(int argc, char **argv)
     if (!schema)
         return EXIT_FAILURE;
     if (dot && strcmp(dot, ".ndjson") == 0) {
-        const json_t *items = json_object_get(schema, "items");
+        json_t *items = json_object_get(schema, "items");
         check_lines(items ? items : schema, argv[2]);
     } else {
         json_t *value = load(argv[2]);
