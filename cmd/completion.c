@@ -41,9 +41,9 @@ static void print_bash_argument(const struct option_info *info)
     if (info->letter)
         printf("-%c | ", info->letter);
     if (takes_path(info))
-        printf("--%s) COMPREPLY=($(compgen -f -- \"$word\")) && return ;;\n", info->name);
+        printf("--%s) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n", info->name);
     else
-        printf("--%s) COMPREPLY=($(compgen -W \"%s\" -- \"$word\")) && return ;;\n", info->name,
+        printf("--%s) COMPREPLY=($(compgen -W \"%s\" -- \"$word\")); return ;;\n", info->name,
                words);
     free(words);
 }
@@ -89,8 +89,10 @@ static void print_zsh_option(const struct option_info *info)
     putchar(']');
     if (takes_path(info))
         printf(":%s:_files", info->argument);
-    else if (info->argument)
+    else if (words[0])
         printf(":%s:(%s)", info->argument, words);
+    else if (info->argument)
+        printf(":%s: ", info->argument);
     putchar('\'');
     free(words);
 }
@@ -125,7 +127,8 @@ static void print_zsh(void)
     }
     puts("    esac\n"
          "}\n"
-         "compdef _fuseplan fuseplan");
+         "compdef _fuseplan fuseplan\n"
+         "[ \"$funcstack[1]\" != _fuseplan ] || _fuseplan # loaded by the first use");
 }
 
 /* ---- fish ------------------------------------------------------------------------------------ */

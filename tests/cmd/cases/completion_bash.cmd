@@ -8,5 +8,6 @@ offer fuseplan search --mask str
 offer fuseplan search -m sl
 offer fuseplan db ''
 offer fuseplan query --format ''
+offer fuseplan search --budget ''
 END
 bash try.sh
