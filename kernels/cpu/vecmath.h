@@ -28,7 +28,7 @@ FP_TEMPLATE float fp_exp(float x)
     return x < -87.3f ? 0.0f : p * power.f;
 }
 
-/* erf(x), absolute error below 3e-7: the rational minimax approximation on [-4, 4] that Eigen and
+/* erf(x), absolute error below 5e-7: the rational minimax approximation on [-4, 4] that Eigen and
  * XLA use; beyond it erf is 1 in fp32. */
 FP_TEMPLATE float fp_erf(float x)
 {
