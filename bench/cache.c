@@ -252,7 +252,7 @@ void cache_trim(const struct cache *c)
 {
     struct listing l;
     list_entries(c, true, &l);
-    if (l.bytes > c->max_bytes) {
+    if (l.count > 0 && l.bytes > c->max_bytes) {
         /* Down to nine tenths, so that the next binary does not bring the next trim. */
         uint64_t goal = c->max_bytes - c->max_bytes / 10;
         time_t spared = time(NULL) - SPARED_S;

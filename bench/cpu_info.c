@@ -79,10 +79,13 @@ static double group_quota(const char *group)
     FILE *f = fopen(path, "re");
     if (f == NULL)
         return 0;
-    double quota, period;
-    int fields = fscanf(f, "%lf %lf", &quota, &period); /* "max 100000" yields none */
+    char line[64] = "", *rest;
+    if (fgets(line, sizeof(line), f) == NULL)
+        line[0] = '\0';
     fclose(f);
-    return fields == 2 && period > 0 ? quota / period : 0;
+    double quota = strtod(line, &rest); /* "max 100000": no number, no quota */
+    double period = strtod(rest, NULL);
+    return period > 0 ? quota / period : 0;
 }
 
 /* The smallest quota of the process's group and those that hold it; 0 where there is none. */

@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
 #include <time.h>
@@ -13,8 +14,7 @@ static long holder(int fd)
 {
     char text[32] = "";
     ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-    long pid = 0;
-    return n > 0 && sscanf(text, "%ld", &pid) == 1 ? pid : 0;
+    return n > 0 ? strtol(text, NULL, 10) : 0;
 }
 
 static void leave_name(int fd)

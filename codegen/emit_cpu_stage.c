@@ -213,8 +213,9 @@ static uint16_t rows_touched(const struct stage *stage)
     for (int op = stage->first, last; op <= stage->last; op = last + 1) {
         last = step_last(stage, op);
         touched |= (uint16_t)(1u << main_input(op) | 1u << TENSOR_OF(last));
-        if (residual_of(last) >= 0)
-            touched |= (uint16_t)(1u << residual_of(last));
+        int residual = residual_of(last);
+        if (residual >= 0)
+            touched |= (uint16_t)(1u << residual);
     }
     for (int t = 0; t < TENSOR_COUNT; t++)
         if (split_into_heads(t))
