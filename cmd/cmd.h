@@ -48,6 +48,7 @@
     X(DATA)                                                                                        \
     X(NAME)                                                                                        \
     X(QUANTILE)                                                                                    \
+    X(FEATURES)                                                                                    \
     X(SEED)                                                                                        \
     X(JOBS)                                                                                        \
     X(DB)                                                                                          \
@@ -81,6 +82,7 @@ struct options {
     bool notes_init;
     const char *segments, *npy, *svg, *output, *dump, *space, *strategy, *data, *name, *db;
     double fail_above, time_limit_s, quantile;
+    enum feature_set features;
     int budget, jobs;
     uint64_t seed;
     enum format format;

@@ -110,6 +110,7 @@ static int parse_word(const char *what, const char *text, const char *const *wor
 
 static const char *const format_names[] = {"table", "json", "ndjson", "csv"};
 static const char *const init_names[] = {"uniform", "notes"};
+static const char *const feature_names[] = {[FEATURES_BITS] = "bits", [FEATURES_PLAN] = "plan"};
 
 static int parse_format(const struct row *row, const char *what, const char *text, void *field,
                         struct status *st)
@@ -133,6 +134,17 @@ static int parse_init(const struct row *row, const char *what, const char *text,
     return 0;
 }
 
+static int parse_features(const struct row *row, const char *what, const char *text, void *field,
+                          struct status *st)
+{
+    (void)row;
+    int i = parse_word(what, text, feature_names, ARRAY_LEN(feature_names), st);
+    if (i < 0)
+        return -1;
+    *(enum feature_set *)field = (enum feature_set)i;
+    return 0;
+}
+
 /* ---- words: what may follow an option -------------------------------------------------------- */
 
 static void add_words(struct buf *out, const char *const *words, int n)
@@ -149,6 +161,11 @@ static void format_words(struct buf *out)
 static void init_words(struct buf *out)
 {
     add_words(out, init_names, ARRAY_LEN(init_names));
+}
+
+static void feature_words(struct buf *out)
+{
+    add_words(out, feature_names, ARRAY_LEN(feature_names));
 }
 
 static void target_words(struct buf *out)
@@ -214,6 +231,7 @@ static const struct row option_rows[] = {
     [OPTION_DATA] = {{"data", 0, "FILE", "lines of 16 binary digits, blanks, a time in ms", NULL}, parse_text, FIELD(data), 0, 0},
     [OPTION_NAME] = {{"name", 0, "NAME", "of a model trained from a file (default)", NULL}, parse_text, FIELD(name), 0, 0},
     [OPTION_QUANTILE] = {{"quantile", 0, "Q", "share of the plans called high performance (0.1)", NULL}, parse_double, FIELD(quantile), 0.001, 0.999},
+    [OPTION_FEATURES] = {{"features", 0, "SET", "what the model sees: plan, or the 16 bits alone (plan)", feature_words}, parse_features, FIELD(features), 0, 0},
     [OPTION_SEED] = {{"seed", 0, "N", "of all that is drawn (0)", NULL}, parse_seed, FIELD(seed), 0, 0},
     [OPTION_JOBS] = {{"jobs", 'j', "N", "compilers at a time (one a core)", NULL}, parse_int, FIELD(jobs), 1, JOBS_MAX},
     [OPTION_DB] = {{"db", 0, "FILE", "database (FUSEPLAN_DB, else fuseplan.db in the data directory)", NULL}, parse_text, FIELD(db), 0, 0},
@@ -310,6 +328,7 @@ static void init(struct options *o, int argc)
                           .strategy = "guided",
                           .name = "default",
                           .quantile = 0.1,
+                          .features = FEATURES_PLAN,
                           .operands = mem_alloc((size_t)argc + 1, sizeof(*o->operands))};
     workload_release(&defaults);
 }

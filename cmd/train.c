@@ -12,9 +12,9 @@ static const struct column columns[] = {
     {"recall_best", "recall", 3}, {"features", "features", 0},
 };
 
-static void print(const struct options *o, const char *name, const char *features,
-                  const struct learned *l)
+static void print(const struct options *o, const char *name, const struct learned *l)
 {
+    const char *features = o->features == FEATURES_BITS ? "bits" : "plan";
     struct output out;
     output_begin(&out, o->format, columns, ARRAY_LEN(columns));
     output_row(&out,
@@ -30,7 +30,7 @@ static void print(const struct options *o, const char *name, const char *feature
 static int train_file(const struct options *o, struct learned *out, struct status *st)
 {
     const struct model_options options = {
-        .features = FEATURES_BITS, .seed = o->seed, .quantile = o->quantile};
+        .features = o->features, .seed = o->seed, .quantile = o->quantile};
     struct db *db = NULL;
     unsigned *values = NULL;
     double *ms = NULL;
@@ -54,7 +54,7 @@ static int train_file(const struct options *o, struct learned *out, struct statu
 static int train_workload(const struct options *o, struct learned *out, struct status *st)
 {
     const struct model_options options = {
-        .features = FEATURES_PLAN, .seed = o->seed, .quantile = o->quantile};
+        .features = o->features, .seed = o->seed, .quantile = o->quantile};
     struct workload w;
     struct target_name target;
     struct db *db = NULL;
@@ -85,7 +85,7 @@ static int run(const struct options *o, struct status *st)
                           workload ? "a file and a workload at once" : "nothing to train on");
     if ((workload ? train_workload : train_file)(o, &learned, st) < 0)
         return -1;
-    print(o, workload ? STUDY_MODEL : o->name, workload ? "plan" : "bits", &learned);
+    print(o, workload ? STUDY_MODEL : o->name, &learned);
     learned_release(&learned);
     return EXIT_SUCCESS;
 }
@@ -94,7 +94,8 @@ const struct command cmd_train = {
     .name = "train",
     .operands = "",
     .summary = "Train the model of a workload, or one from a file of times",
-    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(DATA) | OPT(NAME) | OPT(QUANTILE) | OPT(DB),
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(DATA) | OPT(NAME) | OPT(QUANTILE) | OPT(FEATURES) |
+               OPT(DB),
     .about = "A file has lines such as '1111100011001100   54.524'.  With a workload the plans\n"
              "stored for it are the data.  The figures are those on plans held out: rank\n"
              "correlation, how much slower the plan is that the model would choose, the area\n"
