@@ -4,7 +4,7 @@
 
 #include "codegen/codegen.h"
 
-/* ---- emit_cpu.c ------------------------------------------------------------------------------ */
+/* ---- emit_cpu.c ----------------------------------------------------------------------------- */
 
 /* The knobs of the CPU's `generated`, in the order of its row in impls[]. */
 enum cpu_knob { CPU_KNOB_LOWERING, CPU_KNOB_ROW_BLOCK, CPU_KNOB_COL_BLOCK };
@@ -12,7 +12,7 @@ enum cpu_knob { CPU_KNOB_LOWERING, CPU_KNOB_ROW_BLOCK, CPU_KNOB_COL_BLOCK };
 void emit_cpu_generated(struct segment s, const struct schedule *sch, struct buf *out);
 void emit_cpu_handwritten(struct segment s, const struct schedule *sch, struct buf *out);
 
-/* ---- emit_cpu_stage.c ------------------------------------------------------------------------ */
+/* ---- emit_cpu_stage.c ----------------------------------------------------------------------- */
 
 /* "stage_07_08_out_gemm_out_bias_residual" */
 void cpu_stage_name(const struct stage *stage, struct buf *out);
@@ -29,8 +29,7 @@ void emit_cpu_stage(const struct stage *stage, struct buf *out);
 /* Appends `names of operators first..last` with `separator` between them. */
 void add_op_names(int first, int last, const char *separator, struct buf *out);
 
-/* ---- standalone.c, emit_cpu_standalone.c
- * ------------------------------------------------------------*/
+/* ---- standalone.c, emit_cpu_standalone.c ---------------------------------------------------- */
 
 /* The text of a new file, to be filled before the next is added. */
 struct buf *standalone_add(struct standalone *p, const char *name);
