@@ -6,8 +6,8 @@
 /* How many of the fastest plans are timed again, the references apart. */
 enum { FASTEST = 4, FINALISTS_MAX = FASTEST + 3 };
 
-/* An interval needs 6 samples; warming up takes about as long as another few. */
-enum { SAMPLES_LEAST = 6, SAMPLES_WARM_UP = 3 };
+/* An interval needs 6 samples; verifying and warming up take about as long as another few. */
+enum { SAMPLES_LEAST = 6, SAMPLES_BEFORE = 8 };
 
 int additive_best(const struct tuner *t, const struct segment_times *times)
 {
@@ -85,7 +85,7 @@ static int choose_in_time(const struct tuner *t, double left, int out[FINALISTS_
     double rounds = 0;
     for (; fastest > 0 && rounds < SAMPLES_LEAST; fastest--) {
         count = choose(t, fastest, out);
-        rounds = left / round_seconds(t, out, count) - SAMPLES_WARM_UP;
+        rounds = left / round_seconds(t, out, count) - SAMPLES_BEFORE;
     }
     *how = sampling_final;
     if (rounds < how->min_samples)
