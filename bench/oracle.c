@@ -1,7 +1,7 @@
 #include "bench/oracle.h"
 
 #include <math.h>
-#include <omp.h>
+#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -300,7 +300,11 @@ enum { PARALLEL_MULTIPLICATIONS = 1 << 20 };
 static int threads_for(const struct workload *w)
 {
     int64_t multiplications = workload_tokens(w) * weight_elements(WEIGHT_WQKV, w);
-    return multiplications > PARALLEL_MULTIPLICATIONS ? omp_get_num_procs() : 1;
+    cpu_set_t allowed;
+    CPU_ZERO(&allowed);
+    sched_getaffinity(0, sizeof(allowed), &allowed);
+    int cores = CPU_COUNT(&allowed);
+    return multiplications > PARALLEL_MULTIPLICATIONS && cores > 0 ? cores : 1;
 }
 
 void oracle_layer_run(const struct workload *w, const double *x, const float *const *weight,
