@@ -89,6 +89,10 @@ struct bench_options {
 
 struct bench;
 
+/* Whether a workload, its mask not built yet, fits into the memory there is; else
+ * STATUS_ENVIRONMENT. */
+int bench_check_memory(const struct workload *w, struct status *st);
+
 /* w is copied; its mask must be built.  Checks the memory that the workload needs.  The worker is
  * started by the first call that needs it. */
 int bench_open(const struct bench_options *options, const struct workload *w, struct bench **out,

@@ -22,7 +22,7 @@ static double run_limit(const struct workload *w)
 
 /* Beside what the plan needs, the oracle holds every tensor of layer 0 and of the layer that it
  * computes. */
-static int check_memory(const struct workload *w, struct status *st)
+int bench_check_memory(const struct workload *w, struct status *st)
 {
     double need = workload_bytes(w);
     for (int t = 0; t < TENSOR_COUNT; t++)
@@ -106,7 +106,7 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
     buf_init(&b->worker);
     b->ops = target_ops_of(o->target.kind, st);
     if (b->ops == NULL || target_check_dtype(o->target.kind, w->dtype, st) != 0 ||
-        check_memory(w, st) != 0 || open_tools(b, o, st) != 0)
+        bench_check_memory(w, st) != 0 || open_tools(b, o, st) != 0)
         goto fail;
     workload_copy(&b->w, w);
     if (share_mask(&b->w.mask, &b->mask_fd, st) != 0)

@@ -79,8 +79,9 @@ static int require_shape(const struct options *o, struct status *st)
                                 : "-b N and -s N");
 }
 
-int workload_from_options(const struct options *o, bool build, struct target_name *target,
-                          struct workload *w, struct status *st)
+/* All but the mask's bits. */
+static int read_workload(const struct options *o, struct target_name *target, struct workload *w,
+                         struct status *st)
 {
     workload_init(w);
     if (require_shape(o, st) < 0 || target_parse(o->target, target, st) < 0 ||
@@ -94,8 +95,15 @@ int workload_from_options(const struct options *o, bool build, struct target_nam
     w->ffn = o->ffn;
     w->eps = o->eps;
     mask_spec_release(&w->mask_spec);
-    if (mask_parse(o->mask, &w->mask_spec, st) < 0 || set_lengths(o, w, st) < 0 ||
-        workload_check(w, st) < 0)
+    if (mask_parse(o->mask, &w->mask_spec, st) < 0 || set_lengths(o, w, st) < 0)
+        return -1;
+    return workload_check(w, st);
+}
+
+int workload_from_options(const struct options *o, bool build, struct target_name *target,
+                          struct workload *w, struct status *st)
+{
+    if (read_workload(o, target, w, st) < 0)
         return -1;
     return build || w->mask_spec.path ? build_mask(o, w, st) : 0;
 }
@@ -122,13 +130,15 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
 
 /* ---- the session -------------------------------------------------------------------------------
  *
- * The database comes last, so that none is made where nothing can be measured. */
+ * Memory is looked at before the mask takes its share.  The database comes last, so that none is
+ * made where nothing can be measured. */
 
 int session_open(const struct options *o, uint64_t input_seed, struct session *s, struct status *st)
 {
     *s = (struct session){.bench = NULL};
     catch_signals();
-    if (workload_from_options(o, true, &s->target, &s->workload, st) < 0)
+    if (read_workload(o, &s->target, &s->workload, st) < 0 ||
+        bench_check_memory(&s->workload, st) < 0 || build_mask(o, &s->workload, st) < 0)
         return -1;
     struct bench_options options = {.target = s->target,
                                     .jobs = o->jobs,

@@ -27,3 +27,4 @@ within 20 "$fuseplan" --version
 within 20 "$fuseplan" search --help
 within 20 "$fuseplan" mask strided -s 128
 within 20 "$fuseplan" query -b 1 -s 128 -m causal
+within 20 "$fuseplan" search --target cpu -b 1 -s 65536 # refused before its mask is built
