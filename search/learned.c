@@ -136,17 +136,32 @@ static int keep_model(struct db *db, int64_t study, const char *name,
     return rc;
 }
 
+/* Values of one plan are one row to the model; what is no value is model_train()'s to refuse. */
+static int distinct_plans(const struct model_data *data)
+{
+    uint64_t seen[(VALUE_MAX + 1) / 64] = {0};
+    int count = 0;
+    for (int i = 0; i < data->count; i++) {
+        if (data->values[i] > VALUE_MAX)
+            continue;
+        unsigned plan = plan_canonical(data->values[i]);
+        count += (seen[plan / 64] >> plan % 64 & 1) == 0;
+        seen[plan / 64] |= UINT64_C(1) << plan % 64;
+    }
+    return count;
+}
+
 int model_learn(struct db *db, int64_t study, const char *name, const struct model_options *options,
                 const struct model_data *data, const struct segment_times *times,
                 struct learned *out, struct status *st)
 {
-    *out = (struct learned){.report = {.count = data->count,
+    *out = (struct learned){.report = {.count = distinct_plans(data),
                                        .spearman = NAN,
                                        .top1_regret = NAN,
                                        .auc = NAN,
                                        .recall_best = NAN}};
     if (model_train(options, data, times, &out->model, st) < 0 ||
-        (data->count >= 2 * FOLDS &&
+        (out->report.count >= 2 * FOLDS &&
          model_cross_validate(options, data, times, FOLDS, &out->report, st) < 0) ||
         keep_model(db, study, name, options, data, out, st) < 0) {
         learned_release(out);
