@@ -39,6 +39,12 @@ static const char *const rules[] = {
     "SELECT format('trial %d failed without a reason', id) FROM trial"
     " WHERE status = 'failed' AND reason_code = ''",
 
+    "SELECT format('study %d has %d trials of kind plan of plan %d', study, count(*), plan)"
+    " FROM trial WHERE kind = 'plan' GROUP BY study, plan HAVING count(*) > 1",
+
+    "SELECT format('study %d has %d trials of kind segment of schedule %d', study, count(*),"
+    " schedule) FROM trial WHERE kind = 'segment' GROUP BY study, schedule HAVING count(*) > 1",
+
     "SELECT format('trial %d belongs to another study than its search', trial.id) FROM trial"
     " JOIN search ON search.id = trial.search WHERE search.study <> trial.study",
 

@@ -105,7 +105,8 @@ static const char create_all[] =
     "CREATE INDEX trial_by_median ON trial (study, kind, median_ms) WHERE status = 'ok';"
     "CREATE INDEX trial_by_plan ON trial (study, plan) WHERE plan IS NOT NULL;"
     "CREATE INDEX trial_by_status ON trial (study, status, plan) WHERE status <> 'ok';"
-    "CREATE INDEX trial_by_schedule ON trial (study, schedule) WHERE schedule IS NOT NULL;"
+    "CREATE UNIQUE INDEX trial_of_plan ON trial (study, plan) WHERE kind = 'plan';"
+    "CREATE UNIQUE INDEX trial_of_schedule ON trial (study, schedule) WHERE schedule IS NOT NULL;"
 
     "CREATE TABLE choice ("
     "  trial INTEGER NOT NULL REFERENCES trial (id),"

@@ -48,7 +48,8 @@ X(PLAN_ADD, "INSERT INTO plan (value, segments) VALUES (?,?) ON CONFLICT DO NOTH
 X(TRIAL_ADD, "INSERT INTO trial (study, search, kind, plan, schedule, status, reason_code,"
              " reason, median_ms, ci_low_ms, ci_high_ms, build_s, verify_s, time_s,"
              " relative_error, layers_timed, sample_count, comparison, resources,"
-             " stored_utc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)")
+             " stored_utc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+             " ON CONFLICT DO NOTHING")
 X(CHOICE_ADD, "INSERT INTO choice (trial, schedule) VALUES (?,?)")
 X(SAMPLE_ADD, "INSERT INTO sample (trial, round, ms) VALUES (?,?,?)")
 X(TRIALS, "SELECT id, plan, schedule, status, reason_code, reason, median_ms, ci_low_ms,"

@@ -136,6 +136,8 @@ int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, stru
     if (add_row(db, study, t, schedules[0], st) != 0)
         return -1;
 
+    if (sqlite3_changes(db->handle) == 0) /* another process was faster */
+        return 0;
     int64_t trial = sqlite3_last_insert_rowid(db->handle);
     if (t->kind != DB_TRIAL_SEGMENT)
         for (int i = 0; i < t->choice_count; i++)

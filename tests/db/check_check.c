@@ -13,6 +13,11 @@ static const struct {
     {"UPDATE trial SET plan = NULL WHERE id = 1", "names no plan and no schedule"},
     {"UPDATE trial SET search = (SELECT id FROM search WHERE study = 2) WHERE id = 1",
      "another study than its search"},
+    {"DROP INDEX trial_of_plan; UPDATE trial SET plan = 50 WHERE id = 3",
+     "study 1 has 2 trials of kind plan of plan 50"},
+    {"DROP INDEX trial_of_schedule; CREATE TEMP TABLE twin AS SELECT * FROM trial WHERE id = 4;"
+     "UPDATE twin SET id = 9; INSERT INTO trial SELECT * FROM twin",
+     "study 1 has 2 trials of kind segment of schedule 1"},
     {"UPDATE trial SET sample_count = 7 WHERE id = 2", "trial 2 has 6 samples stored, 7 expected"},
     {"DELETE FROM sample WHERE trial = 2 AND round = 3", "trial 2 has 5 samples stored"},
     {"INSERT INTO sample VALUES (1, 0, 1)", "trial 1 has 1 samples stored, 0 expected"},

@@ -340,7 +340,7 @@ START_TEST(full_disk_is_told_and_loses_nothing)
     struct status st;
     int64_t study;
     struct db *db = open_fresh(&study);
-    struct db_trial t = plan_trial(43690, 2);
+    struct db_trial t = final_trial(43690, 2, "a");
     OK(db_trial_add(db, study, &t, &st));
 
     signal(SIGXFSZ, SIG_IGN);
@@ -374,7 +374,7 @@ START_TEST(full_database_is_told)
     int64_t study;
     struct db *db = open_fresh(&study);
     exec_sql(db->handle, "PRAGMA max_page_count = 1"); /* of what is there: no page more */
-    struct db_trial t = plan_trial(43690, 2);
+    struct db_trial t = final_trial(43690, 2, "a");
     st = STATUS_INIT;
     int stored = 0;
     while (stored < 10000 && db_trial_add(db, study, &t, &st) == 0)

@@ -206,6 +206,32 @@ START_TEST(trials_come_back_as_stored)
 }
 END_TEST
 
+/* What two processes do that search one study: neither stops, and the first result stays. */
+START_TEST(second_trial_yields_to_the_first)
+{
+    struct status st;
+    int64_t study;
+    struct db *db = open_fresh(&study), *other;
+    OK(db_open(test_path("t.db"), DB_WRITE, &other, &st));
+    struct db_trial plans[] = {plan_trial(50, 3), plan_trial(50, 2)};
+    struct db_trial segments[] = {segment_trial(some_choices, 3), segment_trial(some_choices, 2)};
+    struct db_trial finals[] = {final_trial(50, 3, "a"), final_trial(50, 2, "b")};
+    for (int i = 0; i < 2; i++) {
+        OK(db_trial_add(i == 0 ? db : other, study, &plans[i], &st));
+        OK(db_trial_add(i == 0 ? db : other, study, &segments[i], &st));
+        OK(db_trial_add(i == 0 ? db : other, study, &finals[i], &st));
+    }
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 4);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM choice"), 9);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial WHERE kind <> 'final'"
+                                           " AND median_ms = 3"),
+                     2);
+    assert_whole(db);
+    db_close(other);
+    db_close(db);
+}
+END_TEST
+
 static int stop_at_second(void *ctx, const struct db_trial *t)
 {
     (void)t;
@@ -332,6 +358,7 @@ int main(void)
     tcase_add_test(t, find_prefers_the_study_most_like_what_is_asked_for);
     tcase_add_test(t, study_is_read_as_stored);
     tcase_add_test(t, trials_come_back_as_stored);
+    tcase_add_test(t, second_trial_yields_to_the_first);
     tcase_add_test(t, walk_stops_when_told);
     tcase_add_loop_test(t, wrong_choices_are_refused, 0, ARRAY_LEN(wrong_choices));
     tcase_add_loop_test(t, wrong_trials_are_refused, 0, WRONG_TRIALS);
