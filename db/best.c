@@ -5,25 +5,46 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The winner's row: value, times and comparison.  1, 0 or -1 as query_row. */
-static int read_winner(struct db *db, int64_t study, enum db_trial_kind kind, struct db_best *out,
-                       int64_t *trial, struct buf *comparison, struct status *st)
+/* A winner's row: value, times and comparison. */
+static void keep_winner(const struct query *q, bool final, struct db_best *out, int64_t *trial,
+                        struct buf *comparison)
 {
-    struct query q = query_start(db, SQL_BEST);
+    *trial = column_int(q, 0);
+    out->value = (int)column_int(q, 1);
+    out->final = final;
+    out->median_ms = column_real(q, 2);
+    out->ci_low_ms = column_real(q, 3);
+    out->ci_high_ms = column_real(q, 4);
+    buf_reset(comparison);
+    buf_adds(comparison, column_text(q, 5));
+}
+
+/* The newest comparison decides among its plans.  A plan stored since wins over its winner where it
+ * was faster in the search: times side by side compare with no others.  1, 0 or -1 as query_row. */
+static int read_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial,
+                       struct buf *comparison, struct status *st)
+{
+    double own_ms = INFINITY; /* the winner's time in the search */
+    struct query q = query_start(db, SQL_BEST_FINAL);
     query_int(&q, study);
-    query_text(&q, db_trial_kind_names[kind]);
-    int found = query_row(&q, st);
-    if (found > 0) {
-        *trial = column_int(&q, 0);
-        out->value = (int)column_int(&q, 1);
-        out->final = kind == DB_TRIAL_FINAL;
-        out->median_ms = column_real(&q, 2);
-        out->ci_low_ms = column_real(&q, 3);
-        out->ci_high_ms = column_real(&q, 4);
-        buf_adds(comparison, column_text(&q, 5));
+    int final = query_row(&q, st);
+    if (final > 0) {
+        keep_winner(&q, true, out, trial, comparison);
+        own_ms = column_real(&q, 6);
     }
     query_end(&q);
-    return found;
+    if (final < 0)
+        return -1;
+
+    q = query_start(db, SQL_BEST_PLAN);
+    query_int(&q, study);
+    query_int(&q, *trial);
+    query_real(&q, own_ms);
+    int since = query_row(&q, st);
+    if (since > 0)
+        keep_winner(&q, false, out, trial, comparison);
+    query_end(&q);
+    return since != 0 ? since : final;
 }
 
 static int read_beside(struct db *db, int64_t study, const struct db_best *best,
@@ -79,9 +100,7 @@ static int read_best(struct db *db, int64_t study, struct db_best *out, struct s
     struct buf comparison;
     buf_init(&comparison);
     int result = -1;
-    int found = read_winner(db, study, DB_TRIAL_FINAL, out, &trial, &comparison, st);
-    if (found == 0)
-        found = read_winner(db, study, DB_TRIAL_PLAN, out, &trial, &comparison, st);
+    int found = read_winner(db, study, out, &trial, &comparison, st);
     if (found == 0)
         status_set(st, STATUS_NOT_FOUND, "no plan that works is stored in '%s' for this workload",
                    db_path(db));
@@ -107,6 +126,16 @@ int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st
     if (result != 0)
         db_best_release(out);
     return result;
+}
+
+int db_compared(struct db *db, int64_t study, bool *out, struct status *st)
+{
+    int64_t compared = 0;
+    struct query q = query_start(db, SQL_COMPARED);
+    query_int(&q, study);
+    int found = query_one_int(&q, &compared, st);
+    *out = compared != 0;
+    return found < 0 ? -1 : 0;
 }
 
 void db_best_release(struct db_best *b)

@@ -91,6 +91,10 @@ struct db_trial {
  * it already, that row stays, this one is dropped, and the call succeeds. */
 int db_trial_add(struct db *db, int64_t study, const struct db_trial *t, struct status *st);
 
+/* Many in one transaction: the finals of a comparison. */
+int db_trials_add(struct db *db, int64_t study, const struct db_trial *trials, int count,
+                  struct status *st);
+
 /* Calls row() for each stored trial of a kind, oldest first; the texts live until it returns.  A
  * non-zero result of row() ends the walk.  Samples are not read.  row() must not use db. */
 typedef int db_trial_row(void *ctx, const struct db_trial *t);
@@ -99,7 +103,9 @@ int db_trials(struct db *db, int64_t study, enum db_trial_kind kind, db_trial_ro
 
 /* ---- best.c: the best plan known -------------------------------------------------------------*/
 
-/* The best plan known: that of the lowest final median, else of the lowest plan median.
+/* The best plan known: the fastest of the newest comparison, or of the plans stored since one that
+ * was faster in the search than that one was; without a comparison that of the lowest plan median.
+ * Comparisons of searches with the strategy "bench" decide nothing: any plans may be in them.
  * STATUS_NOT_FOUND where no plan is stored ok.  Free with db_best_release. */
 struct db_best {
     int value;
@@ -115,6 +121,9 @@ struct db_best {
 };
 int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st);
 void db_best_release(struct db_best *b);
+
+/* Whether no plan was stored since a search last compared finalists. */
+int db_compared(struct db *db, int64_t study, bool *out, struct status *st);
 
 /* ---- search.c: searches, for the record ------------------------------------------------------*/
 

@@ -63,8 +63,24 @@ X(CHOICES, "SELECT first_op, last_op, impl, knobs FROM choice"
            " JOIN segment ON segment.id = schedule.segment"
            " WHERE choice.trial = ? ORDER BY first_op")
 
-X(BEST, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison FROM trial"
-        " WHERE study = ? AND kind = ? AND status = 'ok' ORDER BY median_ms, id LIMIT 1")
+/* Of the newest comparison that a search made; the last column is the plan's time in the search. */
+X(BEST_FINAL, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
+              " (SELECT median_ms FROM trial AS own WHERE own.study = trial.study"
+              "   AND own.plan = trial.plan AND own.kind = 'plan' AND own.status = 'ok')"
+              " FROM trial WHERE study = ?1 AND kind = 'final' AND status = 'ok'"
+              " AND comparison = (SELECT comparison FROM trial AS newest"
+              "   WHERE newest.study = ?1 AND newest.kind = 'final' AND newest.status = 'ok'"
+              "   AND NOT EXISTS (SELECT 1 FROM search"
+              "     WHERE search.id = newest.search AND strategy = 'bench')"
+              "   ORDER BY newest.id DESC LIMIT 1)"
+              " ORDER BY median_ms, id LIMIT 1")
+X(BEST_PLAN, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison FROM trial"
+             " WHERE study = ? AND kind = 'plan' AND status = 'ok' AND id > ?"
+             " AND median_ms < ? ORDER BY median_ms, id LIMIT 1")
+X(COMPARED, "SELECT coalesce((SELECT max(id) FROM trial WHERE study = ?1 AND kind = 'final'"
+            "   AND NOT EXISTS (SELECT 1 FROM search"
+            "     WHERE search.id = trial.search AND strategy = 'bench')), 0)"
+            " > coalesce((SELECT max(id) FROM trial WHERE study = ?1 AND kind = 'plan'), 0)")
 X(BESIDE, "SELECT median_ms FROM trial WHERE study = ? AND plan = ? AND kind = ?"
           " AND comparison = ? AND status = 'ok' ORDER BY id DESC LIMIT 1")
 X(BEST_CHOICES, "SELECT first_op, last_op, impl, knobs, (SELECT median_ms FROM trial"

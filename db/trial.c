@@ -152,9 +152,18 @@ int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, stru
 
 int db_trial_add(struct db *db, int64_t study, const struct db_trial *t, struct status *st)
 {
+    return db_trials_add(db, study, t, 1, st);
+}
+
+int db_trials_add(struct db *db, int64_t study, const struct db_trial *trials, int count,
+                  struct status *st)
+{
     if (db_begin_write(db, st) != 0)
         return -1;
-    return db_end(db, db_trial_insert(db, study, t, st), st);
+    int result = 0;
+    for (int i = 0; i < count && result == 0; i++)
+        result = db_trial_insert(db, study, &trials[i], st);
+    return db_end(db, result, st);
 }
 
 /* Reads the choices of a trial and ends the query; `texts` holds their texts. */

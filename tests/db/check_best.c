@@ -63,12 +63,12 @@ START_TEST(finals_decide)
     OK(db_study(db, &a_workload, &a_target, "2", &other, &st));
     add(db, other, final_trial(7, 0.25, "a")); /* another study's */
     add(db, study, plan_trial(50, 1));
+    add(db, study, final_trial(VALUE_UNFUSED, 1.5, "b")); /* another day, another speed */
+    add(db, study, final_trial(51, 1, "b"));
     add(db, study, final_trial(51, 3, "a"));
     add(db, study, final_trial(52, 2, "a"));
     add(db, study, final_trial(VALUE_UNFUSED, 6, "a"));
     add(db, study, final_trial(VALUE_FIRST_VERSION, 5, "a"));
-    add(db, study, final_trial(VALUE_UNFUSED, 9, "b")); /* another day, another speed */
-    add(db, study, final_trial(51, 8, "b"));
 
     OK(db_best(db, study, &best, &st));
     ck_assert_int_eq(best.value, 52);
@@ -77,6 +77,66 @@ START_TEST(finals_decide)
     ck_assert_double_eq(best.unfused_ms, 6);
     ck_assert_double_eq(best.first_version_ms, 5);
     ck_assert_int_eq(best.plans_total, 5);
+    db_best_release(&best);
+    db_close(db);
+}
+END_TEST
+
+/* What a search finds after a comparison, and is stopped before the next. */
+START_TEST(faster_plan_since_wins)
+{
+    struct status st;
+    struct db_best best;
+    int64_t study;
+    bool compared;
+    struct db *db = open_fresh(&study);
+    OK(db_compared(db, study, &compared, &st));
+    ck_assert(!compared);
+    add(db, study, plan_trial(49, 1));
+    add(db, study, plan_trial(50, 2));
+    add(db, study, final_trial(50, 3, "a"));
+    add(db, study, final_trial(49, 4, "a"));
+    OK(db_compared(db, study, &compared, &st));
+    ck_assert(compared);
+    add(db, study, plan_trial(51, 2.5)); /* faster than the final, slower than its plan's trial */
+    OK(db_compared(db, study, &compared, &st));
+    ck_assert(!compared);
+    OK(db_best(db, study, &best, &st));
+    ck_assert_int_eq(best.value, 50);
+    ck_assert(best.final);
+    db_best_release(&best);
+
+    add(db, study, plan_trial(52, 1.5));
+    OK(db_best(db, study, &best, &st));
+    ck_assert_int_eq(best.value, 52);
+    ck_assert(!best.final);
+    ck_assert_double_eq(best.median_ms, 1.5);
+    db_best_release(&best);
+    db_close(db);
+}
+END_TEST
+
+/* One may ask for the times of slow plans only. */
+START_TEST(bench_decides_nothing)
+{
+    struct status st;
+    struct db_best best;
+    int64_t study;
+    bool compared;
+    char id[HASH_TEXT_SIZE];
+    struct db *db = open_fresh(&study);
+    struct db_trial final = final_trial(VALUE_UNFUSED, 4, "a");
+    OK(db_search_start(db, study, "bench", "{}", id, &st));
+    final.search = id;
+    add(db, study, plan_trial(VALUE_UNFUSED, 4));
+    add(db, study, plan_trial(50, 2));
+    add(db, study, final);
+    OK(db_best(db, study, &best, &st));
+    ck_assert_int_eq(best.value, 50);
+    ck_assert(!best.final);
+    ck_assert_double_eq(best.unfused_ms, 4);
+    OK(db_compared(db, study, &compared, &st));
+    ck_assert(!compared);
     db_best_release(&best);
     db_close(db);
 }
@@ -210,6 +270,8 @@ int main(void)
     tcase_add_test(t, nothing_known_is_not_found);
     tcase_add_test(t, fastest_plan_before_finals);
     tcase_add_test(t, finals_decide);
+    tcase_add_test(t, faster_plan_since_wins);
+    tcase_add_test(t, bench_decides_nothing);
     tcase_add_test(t, choices_carry_their_segments_time);
     tcase_add_test(t, plans_are_counted_once);
     tcase_add_test(t, query_is_quick_with_100000_trials);

@@ -232,6 +232,22 @@ START_TEST(second_trial_yields_to_the_first)
 }
 END_TEST
 
+START_TEST(comparison_is_stored_whole_or_not_at_all)
+{
+    struct status st;
+    int64_t study;
+    struct db *db = open_fresh(&study);
+    struct db_trial finals[] = {final_trial(50, 3, "a"), final_trial(51, NAN, "a")};
+    FAILS(db_trials_add(db, study, finals, 2, &st), STATUS_DATABASE, "");
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 0);
+    finals[1].median_ms = finals[1].ci_low_ms = finals[1].ci_high_ms = 4;
+    OK(db_trials_add(db, study, finals, 2, &st));
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 2);
+    assert_whole(db);
+    db_close(db);
+}
+END_TEST
+
 static int stop_at_second(void *ctx, const struct db_trial *t)
 {
     (void)t;
@@ -359,6 +375,7 @@ int main(void)
     tcase_add_test(t, study_is_read_as_stored);
     tcase_add_test(t, trials_come_back_as_stored);
     tcase_add_test(t, second_trial_yields_to_the_first);
+    tcase_add_test(t, comparison_is_stored_whole_or_not_at_all);
     tcase_add_test(t, walk_stops_when_told);
     tcase_add_loop_test(t, wrong_choices_are_refused, 0, ARRAY_LEN(wrong_choices));
     tcase_add_loop_test(t, wrong_trials_are_refused, 0, WRONG_TRIALS);
