@@ -81,15 +81,14 @@ static int store(struct lineup *l, struct session *s, const struct history *know
     char id[HASH_TEXT_SIZE];
     if (db_search_start(s->db, s->study, "bench", "{}", id, st) < 0)
         return -1;
-    for (int i = 0; i < l->count; i++) {
-        const struct trial *t = &l->trials[i];
+    for (int i = 0; i < l->count; i++)
         if (!history_has(known, l->values[i]) &&
-            trial_store(s->db, s->study, DB_TRIAL_PLAN, &l->candidates[i], t, id, st) < 0)
+            trial_store(s->db, s->study, DB_TRIAL_PLAN, &l->candidates[i], &l->trials[i], id, st) <
+                0)
             return -1;
-        if (t->status == TRIAL_OK &&
-            trial_store(s->db, s->study, DB_TRIAL_FINAL, &l->candidates[i], t, id, st) < 0)
-            return -1;
-    }
+    if (trials_store(s->db, s->study, DB_TRIAL_FINAL, l->candidates, l->trials, l->count, id, st) <
+        0)
+        return -1;
     return db_search_end(s->db, id, "done", st);
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void fill(const struct options *o, struct tune_report *r)
+static void fill(const struct options *o, const struct history *h, struct tune_report *r)
 {
     static uint16_t space[PLAN_SPACE];
     const struct db_best *b = &r->best;
@@ -18,6 +18,7 @@ static void fill(const struct options *o, struct tune_report *r)
     r->failed_trials = (int)b->plans_failed;
     r->censored_trials = (int)b->plans_censored;
     r->space = plan_space(lo, hi, space);
+    r->space_trials = history_count_in(h, space, r->space);
     r->model_spearman = r->expected_faster_share = r->seconds = NAN;
     r->additive_value = -1;
 }
@@ -78,6 +79,7 @@ static int run(const struct options *o, struct status *st)
     int64_t study;
     int code = -1;
     struct relaxing relaxing = {.o = o};
+    struct history history = {.count = 0};
     if (o->operand_count > 0)
         return status_set(st, STATUS_USAGE, "unexpected '%s'; a query takes options only",
                           o->operands[0]);
@@ -85,18 +87,19 @@ static int run(const struct options *o, struct status *st)
     if (workload_from_options(o, false, &target, &w, st) < 0 ||
         db_open(o->db, DB_READ, &db, st) < 0 ||
         study_of_workload(o, db, target, &w, &study, st) < 0 ||
-        db_best(db, study, &report.best, st) < 0)
+        db_best(db, study, &report.best, st) < 0 || study_history(db, study, &history, st) < 0)
         goto out;
     fingerprint_device(target, &relaxing.here);
     if (db_study_read(db, study, compare, &relaxing, st) < 0)
         goto out;
-    fill(o, &report);
+    fill(o, &history, &report);
     report_print(o, &w, target.kind, &report, json_incref(relaxing.names));
     code = EXIT_SUCCESS;
 out:
     if (code < 0 && db && st->code == STATUS_NOT_FOUND)
         status_prefix(st, "nothing is known; 'fuseplan search' with the same options measures it");
     json_decref(relaxing.names);
+    history_release(&history);
     db_best_release(&report.best);
     db_close(db);
     workload_release(&w);

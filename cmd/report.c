@@ -156,9 +156,12 @@ static void print_rival(const char *name, const struct interval *rival, const st
 
 static void print_counts(const struct tune_report *r)
 {
-    printf("%-12s %d of %d plans", "measured", r->total_trials, r->space);
+    int beside = r->total_trials - r->space_trials;
+    printf("%-12s %d of %d plans", "measured", r->space_trials, r->space);
+    if (beside > 0)
+        printf(", %d beside them", beside);
     if (r->stopped_by && r->new_trials < r->total_trials)
-        printf(", %d of them now", r->new_trials);
+        printf(", %d now", r->new_trials);
     if (r->failed_trials > 0)
         printf(", %d failed", r->failed_trials);
     if (r->censored_trials > 0)

@@ -95,21 +95,19 @@ static int choose_in_time(const struct tuner *t, double left, int out[FINALISTS_
     return count;
 }
 
-static int count_row(void *ctx, const struct db_trial *row)
+/* The finalists whose segments run, as far as is known now; returns how many. */
+static int runnable(const struct tuner *t, const int *values, int count, struct candidate *out)
 {
-    (void)row;
-    ++*(int *)ctx;
-    return 1;
-}
-
-/* Nothing was measured since the last finals. */
-static int finals_known(struct tuner *t, bool *known, struct status *st)
-{
-    int stored = 0;
-    if (db_trials(t->db, t->study, DB_TRIAL_FINAL, count_row, &stored, st) < 0)
-        return -1;
-    *known = t->new_trials == 0 && stored > 0;
-    return 0;
+    int kept = 0;
+    for (int i = 0; i < count; i++) {
+        struct status fails = STATUS_INIT;
+        if (segment_table_candidate(&t->segments, plan_from_value((unsigned)values[i]), &out[kept],
+                                    &fails) == 0)
+            kept++;
+        else
+            tuner_say(t, "%d is left out of the finals: %s", values[i], fails.message);
+    }
+    return kept;
 }
 
 static int compare(struct tuner *t, const int *values, int count, const struct sampling *how,
@@ -117,16 +115,12 @@ static int compare(struct tuner *t, const int *values, int count, const struct s
 {
     struct candidate *candidates = mem_alloc((size_t)count, sizeof(*candidates));
     struct trial trials[FINALISTS_MAX] = {0};
-    int rc = 0;
-    for (int i = 0; i < count && rc == 0; i++)
-        rc = segment_table_candidate(&t->segments, plan_from_value((unsigned)values[i]),
-                                     &candidates[i], st);
+    int kept = runnable(t, values, count, candidates);
+    int rc = kept > 0 ? bench_compare(t->bench, candidates, kept, how, trials, st) : 0;
     if (rc == 0)
-        rc = bench_compare(t->bench, candidates, count, how, trials, st);
-    for (int i = count - 1; i >= 0 && rc == 0; i--) /* references first: no winner without them */
-        rc = trial_store(t->db, t->study, DB_TRIAL_FINAL, &candidates[i], &trials[i], t->search_id,
-                         st);
-    for (int i = 0; i < count; i++)
+        rc = trials_store(t->db, t->study, DB_TRIAL_FINAL, candidates, trials, kept, t->search_id,
+                          st);
+    for (int i = 0; i < kept; i++)
         trial_release(&trials[i]);
     free(candidates);
     return rc;
@@ -136,7 +130,7 @@ int measure_finals(struct tuner *t, struct status *st)
 {
     int values[FINALISTS_MAX];
     bool known;
-    if (finals_known(t, &known, st) < 0)
+    if (db_compared(t->db, t->study, &known, st) < 0)
         return -1;
     double left = t->end - clock_seconds();
     if (known || left <= 0)

@@ -35,6 +35,14 @@ int history_best(const struct history *h)
     return best;
 }
 
+int history_count_in(const struct history *h, const uint16_t *space, int space_count)
+{
+    int count = 0;
+    for (int i = 0; i < space_count; i++)
+        count += history_has(h, space[i]);
+    return count;
+}
+
 void training_of(const struct history *h, struct training *out)
 {
     *out = (struct training){.values = mem_alloc((size_t)h->count + 1, sizeof(*out->values)),

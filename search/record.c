@@ -83,49 +83,82 @@ static void resources_json(const struct resources *r, struct buf *out)
              r->occupancy);
 }
 
-int trial_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,
-                const struct trial *t, const char *search_id, struct status *st)
-{
+/* The texts that a row refers to. */
+struct texts {
     struct db_choice choices[OP_COUNT];
     char *schedules[OP_COUNT];
+    struct buf resources;
+};
+
+static void texts_init(struct texts *x, const struct candidate *c, const struct trial *t)
+{
     for (int i = 0; i < c->count; i++) {
         const struct choice *from = &c->choices[i];
         struct buf text;
         buf_init(&text);
         schedule_text(from->impl, &from->schedule, &text);
-        schedules[i] = buf_detach(&text);
-        choices[i] = (struct db_choice){.first = from->segment.first,
-                                        .last = from->segment.last,
-                                        .impl = from->impl->name,
-                                        .schedule = schedules[i]};
+        x->schedules[i] = buf_detach(&text);
+        x->choices[i] = (struct db_choice){.first = from->segment.first,
+                                           .last = from->segment.last,
+                                           .impl = from->impl->name,
+                                           .schedule = x->schedules[i]};
     }
-    struct buf resources;
-    buf_init(&resources);
-    resources_json(&t->resources, &resources);
+    buf_init(&x->resources);
+    resources_json(&t->resources, &x->resources);
+}
+
+static void texts_release(struct texts *x)
+{
+    buf_release(&x->resources);
+    for (int i = 0; i < OP_COUNT; i++)
+        free(x->schedules[i]);
+}
+
+static struct db_trial row_of(enum db_trial_kind kind, const struct candidate *c,
+                              const struct trial *t, const struct texts *x, const char *search_id)
+{
     bool failed = t->status == TRIAL_FAILED, ok = t->status == TRIAL_OK;
-    struct db_trial row = {.kind = kind,
-                           .value = kind == DB_TRIAL_SEGMENT ? -1 : (int)plan_value(c->plan),
-                           .status = status_texts[t->status],
-                           .reason_code = ok ? "" : status_name(t->reason.code),
-                           .reason = ok ? "" : t->reason.message,
-                           .median_ms = failed ? NAN : t->ms.median,
-                           .ci_low_ms = failed ? NAN : t->ms.low,
-                           .ci_high_ms = failed ? NAN : t->ms.high,
-                           .build_s = t->build_s,
-                           .verify_s = t->verify_s,
-                           .time_s = t->time_s,
-                           .error = t->error,
-                           .layers_timed = t->layers_timed,
-                           .choice_count = c->count,
-                           .sample_count = t->sample_count,
-                           .choices = choices,
-                           .samples_ms = t->samples_ms,
-                           .comparison = kind == DB_TRIAL_FINAL ? search_id : "",
-                           .resources = resources.ptr,
-                           .search = search_id};
-    int rc = db_trial_add(db, study, &row, st);
-    buf_release(&resources);
-    for (int i = 0; i < c->count; i++)
-        free(schedules[i]);
+    return (struct db_trial){.kind = kind,
+                             .value = kind == DB_TRIAL_SEGMENT ? -1 : (int)plan_value(c->plan),
+                             .status = status_texts[t->status],
+                             .reason_code = ok ? "" : status_name(t->reason.code),
+                             .reason = ok ? "" : t->reason.message,
+                             .median_ms = failed ? NAN : t->ms.median,
+                             .ci_low_ms = failed ? NAN : t->ms.low,
+                             .ci_high_ms = failed ? NAN : t->ms.high,
+                             .build_s = t->build_s,
+                             .verify_s = t->verify_s,
+                             .time_s = t->time_s,
+                             .error = t->error,
+                             .layers_timed = t->layers_timed,
+                             .choice_count = c->count,
+                             .sample_count = t->sample_count,
+                             .choices = x->choices,
+                             .samples_ms = t->samples_ms,
+                             .comparison = kind == DB_TRIAL_FINAL ? search_id : "",
+                             .resources = x->resources.ptr,
+                             .search = search_id};
+}
+
+int trial_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,
+                const struct trial *t, const char *search_id, struct status *st)
+{
+    return trials_store(db, study, kind, c, t, 1, search_id, st);
+}
+
+int trials_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,
+                 const struct trial *t, int count, const char *search_id, struct status *st)
+{
+    struct texts *texts = mem_alloc((size_t)count + 1, sizeof(*texts));
+    struct db_trial *rows = mem_alloc((size_t)count + 1, sizeof(*rows));
+    for (int i = 0; i < count; i++) {
+        texts_init(&texts[i], &c[i], &t[i]);
+        rows[i] = row_of(kind, &c[i], &t[i], &texts[i], search_id);
+    }
+    int rc = db_trials_add(db, study, rows, count, st);
+    for (int i = 0; i < count; i++)
+        texts_release(&texts[i]);
+    free(texts);
+    free(rows);
     return rc;
 }

@@ -48,6 +48,8 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
                                 .new_trials = t->new_trials,
                                 .total_trials = t->history.count,
                                 .space = t->space_count,
+                                .space_trials =
+                                    history_count_in(&t->history, t->space, t->space_count),
                                 .stopped_by = search_stop_names[stopped_by],
                                 .model_spearman = NAN,
                                 .expected_faster_share = NAN,

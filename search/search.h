@@ -47,6 +47,7 @@ void history_add(struct history *h, unsigned value, struct outcome o);
 void history_release(struct history *h);
 bool history_has(const struct history *h, unsigned value);
 int history_best(const struct history *h); /* index of the fastest plan; -1 where none is ok */
+int history_count_in(const struct history *h, const uint16_t *space, int space_count);
 
 /* ---- strategy.c: the table ----------------------------------------------------------------- */
 
@@ -139,8 +140,9 @@ struct tune_options {
 struct tune_report {
     struct db_best best;                    /* value -1 where no plan is known to run */
     struct interval unfused, first_version; /* measured beside the best; NaN medians if not */
-    /* Distinct plans: measured now, stored in all; of these failed and censored; to choose from. */
-    int new_trials, total_trials, failed_trials, censored_trials, space;
+    /* Distinct plans: measured now, stored in all; of these failed and censored; to choose from;
+     * of those stored. */
+    int new_trials, total_trials, failed_trials, censored_trials, space, space_trials;
     const char *stopped_by; /* of search_stop_names */
     double seconds;
     /* What the model says of the plans not measured: share of the space that it expects to be
@@ -167,6 +169,10 @@ int study_open(const struct bench *b, struct db *db, uint64_t seed, bool notes_i
 /* c holds one choice for a segment, a whole plan's for the other kinds. */
 int trial_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,
                 const struct trial *t, const char *search_id, struct status *st);
+
+/* Many in one transaction: all of a comparison is stored or nothing. */
+int trials_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,
+                 const struct trial *t, int count, const char *search_id, struct status *st);
 
 /* ---- learned.c: what a study has taught ---------------------------------------------------- */
 

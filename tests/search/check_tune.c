@@ -266,6 +266,64 @@ START_TEST(hopeless_plan_is_censored)
 }
 END_TEST
 
+/* Stores a plan as `bench` does, without a search. */
+static void plant_plan(unsigned value, double ms)
+{
+    struct candidate c;
+    struct trial trial = {.status = TRIAL_OK, .ms = {ms, ms, ms}, .sample_count = 6};
+    int64_t study;
+    ck_assert_int_eq(study_open(bench, db, 0, false, &study, &st), 0);
+    ck_assert_int_eq(study_candidate(db, study, TARGET_CPU, plan_from_value(value), &c, &st), 0);
+    ck_assert_int_eq(trial_store(db, study, DB_TRIAL_PLAN, &c, &trial, "", &st), 0);
+}
+
+START_TEST(finalist_that_broke_is_dropped)
+{
+    plant_plan(VALUE_FIRST_VERSION, 1e-3);
+    fake.broken = layernorm;
+    run();
+    ck_assert_int_eq(fake.compares, 1);
+    ck_assert(!fake.broken_in_plan);
+    ck_assert(report.best.final);
+    ck_assert_int_ne(report.best.value, VALUE_FIRST_VERSION);
+}
+END_TEST
+
+START_TEST(references_are_measured_whatever_is_known)
+{
+    uint16_t space[PLAN_SPACE];
+    ck_assert_int_ge(plan_space(32768, 49152, space), 90);
+    for (int i = 0, planted = 0; planted < 80; i++)
+        if (space[i] != VALUE_UNFUSED && space[i] != VALUE_FIRST_VERSION) {
+            plant_plan(space[i], 1e-3);
+            planted++;
+        }
+    options.search.budget = 0;
+    run();
+    struct stored *s = read_back();
+    ck_assert(s->seen[VALUE_UNFUSED] && s->seen[VALUE_FIRST_VERSION]);
+    ck_assert_int_eq(fake.compares, 1);
+}
+END_TEST
+
+/* The finals of an interrupted search are made up for. */
+START_TEST(missed_finals_are_made_up_for)
+{
+    run();
+    plant_plan(report.best.value == 40011 ? 40012 : 40011, 1e-3);
+    options.search.budget = 21;
+    run();
+    ck_assert_int_eq(fake.compares, 1); /* the budget is spent */
+    options.search.budget = 0;
+    options.search.space_lo = options.search.space_hi = VALUE_UNFUSED;
+    run();
+    ck_assert_int_eq(report.new_trials, 0);
+    ck_assert_int_eq(fake.compares, 2);
+    run();
+    ck_assert_int_eq(fake.compares, 2);
+}
+END_TEST
+
 START_TEST(slower_machine_makes_no_plan_hopeless)
 {
     fake.slow_from_plan = 8;
@@ -382,6 +440,8 @@ START_TEST(space_of_one_value)
     ck_assert_int_eq(s->plans, 3);
     ck_assert(s->seen[40011]);
     ck_assert_int_eq(report.space, 1);
+    ck_assert_int_eq(report.space_trials, 1);
+    ck_assert_int_eq(report.total_trials, 3);
     ck_assert_str_eq(report.stopped_by, "space");
 }
 END_TEST
@@ -429,6 +489,9 @@ int main(void)
     tcase_add_loop_test(t, broken_segment_breaks_its_plans_unbuilt, 0, 4);
     tcase_add_test(t, plan_that_fails_alone_is_no_end);
     tcase_add_test(t, hopeless_plan_is_censored);
+    tcase_add_test(t, finalist_that_broke_is_dropped);
+    tcase_add_test(t, references_are_measured_whatever_is_known);
+    tcase_add_test(t, missed_finals_are_made_up_for);
     tcase_add_test(t, slower_machine_makes_no_plan_hopeless);
     tcase_add_test(t, nothing_runs);
     tcase_add_loop_test(t, interrupt_keeps_all, 0, 6);
