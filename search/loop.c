@@ -122,7 +122,7 @@ static int step(struct loop *l, const uint16_t *space, int count, struct rng *rn
     struct proposal p;
     if (l->o->strategy->propose(&c, room < PROPOSAL_MAX ? room : PROPOSAL_MAX, &p, st) < 0)
         return -1;
-    if (converged(l->h, p.expected_ms)) {
+    if (count > 1 && converged(l->h, p.expected_ms)) { /* of one plan its time is wanted */
         l->out->stopped_by = STOP_CONVERGED;
         return 1;
     }
