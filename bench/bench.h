@@ -117,7 +117,7 @@ struct sampling {
     double censor_above_ms;
     bool all_layers; /* else as few as keep the weights out of the caches, scaled to L */
 };
-extern const struct sampling sampling_search, sampling_exhaustive, sampling_final;
+extern const struct sampling sampling_search, sampling_final;
 
 /* Builds, verifies and times one segment alone.  Returns 0 with *out filled whatever becomes of the
  * candidate; -1 only where the environment or an interrupt ends the work. */
@@ -134,7 +134,8 @@ int bench_plan(struct bench *b, const struct candidate *c, const struct sampling
 int bench_compare(struct bench *b, const struct candidate *candidates, int n,
                   const struct sampling *how, struct trial *trials, struct status *st);
 
-/* Runs a candidate once and writes x, mask, y and all weights as .npy into dir. */
+/* Runs a candidate once and writes x, mask, y and all weights as .npy into dir, which must be new
+ * or empty: all of them or none. */
 int bench_dump(struct bench *b, const struct candidate *c, const char *dir, struct status *st);
 
 /* ---- environment.c: what doctor reports

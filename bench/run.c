@@ -1,8 +1,10 @@
 #include "bench/bench_int.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum {
     TURN_LIMIT_S = 300, /* for another process to finish its measurement */
@@ -284,20 +286,41 @@ static int dump(struct bench *b, const struct subject *s, const char *dir, struc
     return result;
 }
 
+static int dump_beside(struct bench *b, const struct subject *s, const char *fresh, const char *dir,
+                       struct status *st)
+{
+    if (file_make_dirs(fresh, st) != 0)
+        return -1;
+    char *whole = realpath(fresh, NULL); /* the worker has no business with our directory */
+    int result = dump(b, s, whole != NULL ? whole : fresh, st);
+    free(whole);
+    if (result == 0 && rename(fresh, dir) != 0)
+        result = status_set(st, STATUS_ENVIRONMENT, "cannot create '%s': %s; name a new directory",
+                            dir, strerror(errno));
+    struct status ignored = STATUS_INIT;
+    if (result != 0)
+        file_remove_all(fresh, &ignored);
+    return result;
+}
+
 int bench_dump(struct bench *b, const struct candidate *c, const char *dir, struct status *st)
 {
     struct trial trial = {0};
     struct subject s = {.choices = c->choices, .count = c->count, .trial = &trial};
+    struct buf fresh;
     int result = -1;
-    if (file_make_dirs(dir, st) != 0 || build_all(b, &s, 1, st) != 0)
+    if (build_all(b, &s, 1, st) != 0)
         return -1;
-    if (s.done) {
+    size_t len = strlen(dir);
+    while (len > 1 && dir[len - 1] == '/')
+        len--;
+    buf_init(&fresh);
+    buf_addf(&fresh, "%.*s.%ld.new", (int)len, dir, (long)getpid());
+    if (s.done)
         status_set(st, trial.reason.code, "%s", trial.reason.message);
-    } else {
-        char *whole = realpath(dir, NULL); /* the worker has no business with our directory */
-        result = dump(b, &s, whole != NULL ? whole : dir, st);
-        free(whole);
-    }
+    else
+        result = dump_beside(b, &s, fresh.ptr, dir, st);
+    buf_release(&fresh);
     trial_release(&trial);
     return result;
 }

@@ -2,12 +2,9 @@
 
 #include <stdlib.h>
 
-/* A search races: enough samples for an interval, then on.  An exhaustive run spends less on each;
- * finalists are told apart by more. */
+/* A search races: enough samples for an interval, then on; finalists are told apart by more. */
 const struct sampling sampling_search = {
     .min_samples = 6, .max_samples = 15, .min_seconds = 0.03, .max_seconds = 0.3};
-const struct sampling sampling_exhaustive = {
-    .min_samples = 6, .max_samples = 12, .min_seconds = 0.01, .max_seconds = 0.2};
 const struct sampling sampling_final = {
     .min_samples = 20, .max_samples = 200, .min_seconds = 1, .max_seconds = 5, .all_layers = true};
 

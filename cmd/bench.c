@@ -1,7 +1,10 @@
 #include "cmd/cmd.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { VALUES_MAX = 64 }; /* timed side by side */
 
@@ -20,6 +23,24 @@ static int find_value(const struct lineup *l, unsigned value)
         if (l->values[i] == value)
             return i;
     return -1;
+}
+
+/* Said before anything is measured. */
+static int check_place(const char *dir, struct status *st)
+{
+    DIR *d = opendir(dir);
+    if (!d && errno == ENOENT)
+        return 0;
+    if (!d)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot read directory '%s': %s", dir,
+                          strerror(errno));
+    int entries = 0;
+    while (readdir(d))
+        entries++;
+    closedir(d);
+    return entries <= 2 ? 0 /* . and .. */
+                        : status_set(st, STATUS_USAGE,
+                                     "--dump: '%s' is not empty; name a new directory", dir);
 }
 
 static int parse_values(const struct options *o, struct lineup *l, struct status *st)
@@ -43,6 +64,8 @@ static int parse_values(const struct options *o, struct lineup *l, struct status
     }
     if (o->dump && l->count != 1)
         return status_set(st, STATUS_USAGE, "--dump with %d plans; give one value", l->count);
+    if (o->dump && check_place(o->dump, st) < 0)
+        return -1;
     if (!options_has(o, OPT(NO_BASELINE)) && find_value(l, VALUE_UNFUSED) < 0)
         l->values[l->count++] = VALUE_UNFUSED;
     l->unfused = find_value(l, VALUE_UNFUSED);
@@ -195,10 +218,12 @@ static int measure(const struct options *o, struct lineup *l, struct session *s,
     if (session_open(o, o->seed, s, st) < 0 || prepare(l, s, &known, st) < 0 ||
         bench_compare(s->bench, l->candidates, l->count, &sampling_final, l->trials, st) < 0)
         goto out;
-    if (store(l, s, &known, st) < 0 || (o->dump && l->trials[0].status == TRIAL_OK &&
-                                        bench_dump(s->bench, &l->candidates[0], o->dump, st) < 0))
+    if (store(l, s, &known, st) < 0)
         goto out;
     print(o, l, &s->workload);
+    if (o->dump && l->trials[0].status == TRIAL_OK &&
+        bench_dump(s->bench, &l->candidates[0], o->dump, st) < 0)
+        goto out;
     rc = verdict(o, l);
 out:
     history_release(&known);

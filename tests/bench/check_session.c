@@ -400,6 +400,25 @@ START_TEST(everything_is_dumped)
 }
 END_TEST
 
+/* The place is taken: what is there stays as it is, and nothing is left beside it. */
+START_TEST(dump_is_whole_or_not_at_all)
+{
+    struct status st = STATUS_INIT, ignored = STATUS_INIT;
+    struct bench *b = shared_bench();
+    struct candidate c = candidate_of("0-7,8-9,10-14");
+    char beside[300];
+    snprintf(beside, sizeof(beside), "%s.%ld.new", test_path("taken"), (long)getpid());
+    ck_assert_int_eq(file_make_dirs(test_path("taken"), &ignored), 0);
+    ck_assert_int_eq(file_write(test_path("taken/mine"), "", 0, &ignored), 0);
+    ck_assert_int_eq(bench_dump(b, &c, test_path("taken/"), &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    ck_assert(file_exists(test_path("taken/mine")));
+    ck_assert(!file_exists(test_path("taken/x.npy")));
+    ck_assert(!file_exists(beside));
+    bench_close(b);
+}
+END_TEST
+
 START_TEST(doctor_reports)
 {
     setenv("FUSEPLAN_CACHE", shared_cache, 1);
@@ -436,6 +455,7 @@ int main(void)
     tcase_add_test(t, worker_dies_with_its_parent);
     tcase_add_test(t, measurements_take_turns);
     tcase_add_test(t, everything_is_dumped);
+    tcase_add_test(t, dump_is_whole_or_not_at_all);
     tcase_add_test(t, doctor_reports);
     suite_add_tcase(s, t);
     return suite_run(s);

@@ -54,6 +54,7 @@ echo "nothing known"
   fuseplan bench 41115 $workload --dump arrays --format csv >bench.csv
   [ "$(wc -l <bench.csv)" -eq 3 ] || fail "bench: not a line for 41115 and one for 43690"
   [ "$(find arrays -name '*.npy' | wc -l)" -eq 15 ] || fail "--dump: not 15 arrays"
+  expect 2 fuseplan bench 41115 $workload --dump arrays 2>said
   json bench fuseplan bench 41115 $workload
   expect 4 fuseplan bench 41115 $workload --no-baseline --fail-above 0.01 >bench.txt
   expect 0 fuseplan bench 41115 $workload --no-baseline --fail-above 1000 >bench.txt
@@ -62,6 +63,9 @@ echo "nothing known"
   json report fuseplan search $workload --space 41115 --budget 2
   grep -q '"new":0,"total":2' out.ndjson || fail "plans that bench measured were measured again"
   json report fuseplan query $workload
+  fuseplan search $workload --space 41115 --budget 2 -q | grep -q 'measured  *1 of 1 plans, 1 beside them' ||
+    fail "43690 counts as a plan of a space that it is not in"
+  fuseplan query $workload | grep -q 'measured  *2 of 16384 plans' || fail "query counts otherwise"
   fuseplan search $workload --budget 2 --format csv 2>/dev/null | cut -d, -f1 >found
   fuseplan query $workload --format csv | cut -d, -f1 | diff found - || fail "query found another"
 
