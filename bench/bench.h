@@ -43,6 +43,9 @@ struct fingerprint {
  * All is empty where this build lacks the target. */
 void fingerprint_device(struct target_name target, struct fingerprint *out);
 
+/* What code is compiled for to run a workload there. */
+struct build_target target_build(struct target_name target, const struct workload *w);
+
 /* A stable text of all fields, for hashing and storing. */
 void fingerprint_text(const struct fingerprint *f, struct buf *out);
 
@@ -95,7 +98,7 @@ int bench_open(const struct bench_options *options, const struct workload *w, st
                struct status *st);
 void bench_close(struct bench *b);
 const struct fingerprint *bench_fingerprint(const struct bench *b);
-enum target_kind bench_target(const struct bench *b);
+const struct build_target *bench_target(const struct bench *b);
 const struct workload *bench_workload(const struct bench *b);
 
 /* Compiles what the cache lacks, in parallel; results[i] (may be null) gets OK or STATUS_COMPILE,

@@ -192,7 +192,7 @@ struct binary {
 struct builder {
     const struct cache *cache;
     const struct toolchain *toolchain;
-    enum target_kind target;
+    struct build_target target;
     double deadline_s;
     int jobs;
     const volatile sig_atomic_t *stop;

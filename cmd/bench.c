@@ -65,7 +65,7 @@ static int prepare(struct lineup *l, struct session *s, struct history *known, s
 {
     for (int i = 0; i < l->count; i++) {
         l->earlier_ms[i] = NAN;
-        if (study_candidate(s->db, s->study, s->target.kind, plan_from_value(l->values[i]),
+        if (study_candidate(s->db, s->study, bench_target(s->bench), plan_from_value(l->values[i]),
                             &l->candidates[i], st) < 0)
             return -1;
     }

@@ -9,8 +9,8 @@
 /* The knobs of the CPU's `generated`, in the order of its row in impls[]. */
 enum cpu_knob { CPU_KNOB_LOWERING, CPU_KNOB_ROW_BLOCK, CPU_KNOB_COL_BLOCK };
 
-void emit_cpu_generated(struct segment s, const struct schedule *sch, struct buf *out);
-void emit_cpu_handwritten(struct segment s, const struct schedule *sch, struct buf *out);
+void emit_cpu_generated(const struct choice *c, const struct build_target *t, struct buf *out);
+void emit_cpu_handwritten(const struct choice *c, const struct build_target *t, struct buf *out);
 
 /* ---- emit_cpu_stage.c ----------------------------------------------------------------------- */
 

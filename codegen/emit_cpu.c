@@ -110,19 +110,20 @@ static void add_stage_list(const struct stage *stages, int count, struct buf *ou
     buf_adds(out, " */\n");
 }
 
-void emit_cpu_generated(struct segment s, const struct schedule *sch, struct buf *out)
+void emit_cpu_generated(const struct choice *c, const struct build_target *t, struct buf *out)
 {
-    const struct choice c = {s, impl_find(TARGET_CPU, "generated"), *sch};
+    (void)t;
     struct stage stages[OP_COUNT];
-    int count = lower_segment(s, (enum lowering)sch->pick[CPU_KNOB_LOWERING], stages);
-    add_header(&c, out);
+    int count =
+        lower_segment(c->segment, (enum lowering)c->schedule.pick[CPU_KNOB_LOWERING], stages);
+    add_header(c, out);
     add_stage_list(stages, count, out);
     add_includes(stages, count, out);
     for (int i = 0; i < count; i++) {
         emit_cpu_stage(&stages[i], out);
         buf_adds(out, "\n");
     }
-    add_prototype(&c, out);
+    add_prototype(c, out);
     buf_adds(out, "\n{\n#pragma omp parallel\n    {\n");
     for (int i = 0; i < count; i++) {
         buf_addf(out, "%s        ", i > 0 ? "#pragma omp barrier\n" : "");
@@ -132,14 +133,14 @@ void emit_cpu_generated(struct segment s, const struct schedule *sch, struct buf
     buf_adds(out, "    }\n}\n");
 }
 
-void emit_cpu_handwritten(struct segment s, const struct schedule *sch, struct buf *out)
+void emit_cpu_handwritten(const struct choice *c, const struct build_target *t, struct buf *out)
 {
-    const struct choice c = {s, impl_find(TARGET_CPU, "handwritten"), *sch};
-    add_header(&c, out);
+    (void)t;
+    add_header(c, out);
     buf_adds(out, " */\n#include \"handwritten_attention.h\"\n\n");
-    add_prototype(&c, out);
+    add_prototype(c, out);
     buf_addf(out,
              "\n{\n#pragma omp parallel\n"
              "    fp_handwritten_attention(a, a->tensor[%d], a->tensor[%d]);\n}\n",
-             TENSOR_OF(s.first - 1), TENSOR_OF(s.last));
+             TENSOR_OF(c->segment.first - 1), TENSOR_OF(c->segment.last));
 }

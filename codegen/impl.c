@@ -1,22 +1,58 @@
 #include "codegen/codegen_int.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const char *const target_names[] = {[TARGET_CPU] = "cpu", [TARGET_CUDA] = "cuda"};
 _Static_assert(ARRAY_LEN(target_names) == TARGET_COUNT, "one name a target");
 
-/* ---- the CPU's generated code --------------------------------------------------------------- */
+/* ---- what code is compiled for -------------------------------------------------------------- */
 
-static int cpu_stages(struct segment s, const struct schedule *sch, struct stage out[OP_COUNT])
+struct build_target build_target_of(enum target_kind kind, const char *capability,
+                                    const struct workload *w)
 {
-    return lower_segment(s, (enum lowering)sch->pick[CPU_KNOB_LOWERING], out);
+    static const char prefix[] = "sm_";
+    bool gpu = strncmp(capability, prefix, strlen(prefix)) == 0;
+    return (struct build_target){.kind = kind,
+                                 .dtype = w->dtype,
+                                 .head_size = w->head_size,
+                                 .arch = gpu ? atoi(capability + strlen(prefix)) : 0};
 }
 
-static uint16_t cpu_tensors(struct segment s, const struct schedule *sch)
+int build_check(enum target_kind kind, const struct workload *w, struct status *st)
+{
+    if (kind == TARGET_CPU)
+        return 0;
+    if (w->head_size != 16 && w->head_size != 32 && w->head_size != 64 && w->head_size != 128)
+        return status_set(st, STATUS_USAGE,
+                          "the %s target has no code for head size %d; expected 16, 32, 64 or 128",
+                          target_names[kind], w->head_size);
+    if (w->ffn % 8 != 0)
+        return status_set(st, STATUS_USAGE,
+                          "the %s target has no code for ffn %d; expected a multiple of 8",
+                          target_names[kind], w->ffn);
+    return 0;
+}
+
+/* sm_90a has what sm_90 has and the warpgroup products, which no later architecture has. */
+void build_options(const struct build_target *t, struct buf *out)
+{
+    if (t->kind == TARGET_CUDA)
+        buf_addf(out, "-arch=sm_%d%s", t->arch, t->arch == CUDA_ARCH_HOPPER ? "a" : "");
+}
+
+/* ---- the CPU's generated code --------------------------------------------------------------- */
+
+static int cpu_stages(const struct choice *c, struct stage out[OP_COUNT])
+{
+    return lower_segment(c->segment, (enum lowering)c->schedule.pick[CPU_KNOB_LOWERING], out);
+}
+
+static uint16_t cpu_tensors(const struct choice *c)
 {
     struct stage stages[OP_COUNT];
     uint16_t tensors = 0;
-    for (int i = cpu_stages(s, sch, stages) - 1; i >= 0; i--)
+    for (int i = cpu_stages(c, stages) - 1; i >= 0; i--)
         tensors |= stages[i].stores;
     return tensors;
 }
@@ -42,33 +78,36 @@ static bool refuse(const char **why, const char *reason)
     return false;
 }
 
-static bool cpu_applicable(struct segment s, const struct schedule *sch, const char **why)
+static bool cpu_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
+    (void)t;
+    const int8_t *pick = c->schedule.pick;
     struct stage stages[OP_COUNT];
-    int count = cpu_stages(s, sch, stages);
-    if (sch->pick[CPU_KNOB_LOWERING] != 0 && !lowerings_differ(s))
+    int count = cpu_stages(c, stages);
+    if (pick[CPU_KNOB_LOWERING] != 0 && !lowerings_differ(c->segment))
         return refuse(why, "both lowerings give this segment the same stages");
-    if (sch->pick[CPU_KNOB_ROW_BLOCK] != 0 && !any_gemm(stages, count, false))
+    if (pick[CPU_KNOB_ROW_BLOCK] != 0 && !any_gemm(stages, count, false))
         return refuse(why, "row_block is of GEMMs, and this segment has none");
-    if (sch->pick[CPU_KNOB_COL_BLOCK] != 0 && !any_gemm(stages, count, true))
+    if (pick[CPU_KNOB_COL_BLOCK] != 0 && !any_gemm(stages, count, true))
         return refuse(why, "col_block is of GEMMs cut into tiles, and this segment has none");
     return true;
 }
 
 /* ---- the CPU's hand-written attention ------------------------------------------------------- */
 
-static bool handwritten_applicable(struct segment s, const struct schedule *sch, const char **why)
+static bool handwritten_applicable(const struct choice *c, const struct build_target *t,
+                                   const char **why)
 {
-    (void)sch;
+    (void)t;
+    struct segment s = c->segment;
     struct plan only = {.fused = (uint16_t)(((1u << (s.last - s.first)) - 1) << s.first)};
     return plan_has_attention_segment(only) ||
            refuse(why, "the hand-written attention runs ops 2-6, no more and no less");
 }
 
-static uint16_t handwritten_tensors(struct segment s, const struct schedule *sch)
+static uint16_t handwritten_tensors(const struct choice *c)
 {
-    (void)sch;
-    return segment_outputs(s);
+    return segment_outputs(c->segment);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
@@ -186,23 +225,25 @@ int schedule_parse(const struct impl *impl, const char *text, struct schedule *o
 
 /* ---- choices -------------------------------------------------------------------------------- */
 
-static bool serves(const struct impl *impl, enum target_kind target, struct segment s,
+static bool serves(const struct impl *impl, const struct build_target *t, struct segment s,
                    bool handwritten)
 {
+    const struct choice plain = {.segment = s, .impl = impl};
     const char *why;
-    return impl->target == target && impl->handwritten == handwritten &&
-           impl->applicable(s, &(struct schedule){0}, &why);
+    return impl->target == t->kind && impl->handwritten == handwritten &&
+           choice_applicable(&plain, t, &why);
 }
 
-static bool any_serves(enum target_kind target, struct segment s, bool handwritten)
+static bool any_serves(const struct build_target *t, struct segment s, bool handwritten)
 {
     for (int i = 0; i < impl_count; i++)
-        if (serves(&impls[i], target, s, handwritten))
+        if (serves(&impls[i], t, s, handwritten))
             return true;
     return false;
 }
 
 struct choice_list {
+    const struct build_target *target;
     struct choice *out;
     int count, max;
 };
@@ -210,24 +251,24 @@ struct choice_list {
 static void add_choice(struct choice_list *list, const struct choice *c)
 {
     const char *why;
-    if (!c->impl->applicable(c->segment, &c->schedule, &why))
+    if (!choice_applicable(c, list->target, &why))
         return;
     if (list->count < list->max)
         list->out[list->count] = *c;
     list->count++;
 }
 
-int choices_for(enum target_kind target, struct segment s, bool handwritten, int max,
+int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
                 struct choice *out)
 {
-    struct choice_list list = {.out = out, .max = max};
-    handwritten = handwritten && any_serves(target, s, true);
+    struct choice_list list = {.target = t, .out = out, .max = max};
+    handwritten = handwritten && any_serves(t, s, true);
     for (int i = 0; i < impl_count; i++)
-        if (serves(&impls[i], target, s, handwritten))
+        if (serves(&impls[i], t, s, handwritten))
             add_choice(&list, &(struct choice){.segment = s, .impl = &impls[i]});
     for (int i = 0; i < impl_count; i++) {
         struct choice c = {.segment = s, .impl = &impls[i]};
-        if (serves(c.impl, target, s, handwritten))
+        if (serves(c.impl, t, s, handwritten))
             while (next_schedule(c.impl, &c.schedule))
                 add_choice(&list, &c);
     }
@@ -242,15 +283,30 @@ int choice_knob(const struct choice *c, const char *knob)
 
 uint16_t choice_tensors(const struct choice *c)
 {
-    return c->impl->tensors(c->segment, &c->schedule);
+    return c->impl->tensors(c);
 }
 
-void candidate_default(enum target_kind target, struct plan p, struct candidate *out)
+bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why)
+{
+    return c->impl->applicable(c, t, why);
+}
+
+void choice_emit(const struct choice *c, const struct build_target *t, struct buf *out)
+{
+    c->impl->emit(c, t, out);
+}
+
+void choice_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out)
+{
+    c->impl->launch(c, w, out);
+}
+
+void candidate_default(const struct build_target *t, struct plan p, struct candidate *out)
 {
     struct segment segments[OP_COUNT];
     *out = (struct candidate){.plan = p, .count = plan_segments(p, segments)};
     for (int i = 0; i < out->count; i++)
-        choices_for(target, segments[i], p.handwritten, 1, &out->choices[i]);
+        choices_for(t, segments[i], p.handwritten, 1, &out->choices[i]);
 }
 
 void choice_symbol(const struct choice *c, struct buf *out)

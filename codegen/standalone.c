@@ -25,7 +25,8 @@ static void add_kernels(enum target_kind target, struct standalone *out)
         buf_add(standalone_add(out, files[i].name), files[i].text, files[i].len);
 }
 
-static void add_segments(const struct candidate *c, struct standalone *out)
+static void add_segments(const struct candidate *c, const struct build_target *t,
+                         struct standalone *out)
 {
     struct buf name;
     buf_init(&name);
@@ -34,7 +35,7 @@ static void add_segments(const struct candidate *c, struct standalone *out)
         buf_reset(&name);
         choice_symbol(choice, &name);
         buf_adds(&name, ".c");
-        choice->impl->emit(choice->segment, &choice->schedule, standalone_add(out, name.ptr));
+        choice_emit(choice, t, standalone_add(out, name.ptr));
     }
     buf_release(&name);
 }
@@ -42,13 +43,13 @@ static void add_segments(const struct candidate *c, struct standalone *out)
 int standalone_emit(const struct standalone_spec *spec, struct standalone *out, struct status *st)
 {
     *out = (struct standalone){.count = 0};
-    if (emitters[spec->target] == NULL)
+    if (emitters[spec->target.kind] == NULL)
         return status_set(st, STATUS_UNFIT,
                           "no program of its own can be generated for the %s target; use %s",
-                          target_names[spec->target], target_names[TARGET_CPU]);
-    add_segments(spec->candidate, out);
-    add_kernels(spec->target, out);
-    emitters[spec->target](spec, out);
+                          target_names[spec->target.kind], target_names[TARGET_CPU]);
+    add_segments(spec->candidate, &spec->target, out);
+    add_kernels(spec->target.kind, out);
+    emitters[spec->target.kind](spec, out);
     return 0;
 }
 

@@ -173,7 +173,7 @@ static struct trial plan_trial(struct bench *b, const char *segments)
     struct candidate c;
     struct trial t;
     ck_assert_msg(plan_parse_segments(segments, false, &p, &st) == 0, "%s", st.message);
-    candidate_default(TARGET_CPU, p, &c);
+    candidate_default(&build_cpu, p, &c);
     ck_assert_msg(bench_plan(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
     return t;
 }

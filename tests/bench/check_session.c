@@ -37,7 +37,7 @@ static struct candidate candidate_of(const char *segments)
     struct plan p;
     struct candidate c;
     ck_assert_msg(plan_parse_segments(segments, false, &p, &st) == 0, "%s", st.message);
-    candidate_default(TARGET_CPU, p, &c);
+    candidate_default(&build_cpu, p, &c);
     return c;
 }
 
