@@ -4,6 +4,33 @@
 
 #include "codegen/codegen.h"
 
+/* ---- emit_head.c ---------------------------------------------------------------------------- */
+
+/* The tensor that an operator works on: the one before it.  What else it reads is a residual; -1
+ * where it reads nothing else. */
+int op_input(int op);
+int op_residual(int op);
+
+/* Weight n of an operator, in the chain's order. */
+enum weight_id op_weight(int op, int n);
+
+const char *tensor_name(int tensor); /* "x", "layernorm1" */
+
+/* Columns of a tensor of token rows; of q, k and v together where it is split into heads. */
+enum dim tensor_columns(int tensor);
+
+/* Appends `names of operators first..last` with `separator` between them. */
+void add_op_names(int first, int last, const char *separator, struct buf *out);
+
+/* "stage_07_08_out_gemm_out_bias_residual" */
+void add_stage_name(int first, int last, struct buf *out);
+
+/* A line of the comment at the top: stage `index` (from 0), its operators, what it does. */
+void add_stage_line(int index, int first, int last, const char *summary, struct buf *out);
+
+/* Opens the comment at the top: operators with their operations, tensors, weights. */
+void add_header(const struct choice *c, const struct build_target *t, struct buf *out);
+
 /* ---- emit_cpu.c ----------------------------------------------------------------------------- */
 
 /* The knobs of the CPU's `generated`, in the order of its row in impls[]. */
@@ -14,9 +41,6 @@ void emit_cpu_handwritten(const struct choice *c, const struct build_target *t, 
 
 /* ---- emit_cpu_stage.c ----------------------------------------------------------------------- */
 
-/* "stage_07_08_out_gemm_out_bias_residual" */
-void cpu_stage_name(const struct stage *stage, struct buf *out);
-
 /* One line for people: what the stage does. */
 const char *cpu_stage_summary(const struct stage *stage);
 
@@ -25,9 +49,6 @@ const char *cpu_stage_header(const struct stage *stage);
 
 /* Appends the function that runs the stage. */
 void emit_cpu_stage(const struct stage *stage, struct buf *out);
-
-/* Appends `names of operators first..last` with `separator` between them. */
-void add_op_names(int first, int last, const char *separator, struct buf *out);
 
 /* ---- standalone.c, emit_cpu_standalone.c ---------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-#include "codegen/codegen_int.h"
+#include "codegen/cuda_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -93,7 +93,7 @@ static bool cpu_applicable(const struct choice *c, const struct build_target *t,
     return true;
 }
 
-/* ---- the CPU's hand-written attention ------------------------------------------------------- */
+/* ---- hand-written attention ----------------------------------------------------------------- */
 
 static bool handwritten_applicable(const struct choice *c, const struct build_target *t,
                                    const char **why)
@@ -111,6 +111,20 @@ static uint16_t handwritten_tensors(const struct choice *c)
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
+
+/* Of CUDA's `generated` and `hopper`. */
+#define CUDA_COMMON_KNOBS                                                                          \
+    [CUDA_KNOB_SPLIT] = {.name = "split",                                                          \
+                         .compile_time = true,                                                     \
+                         .count = 4,                                                               \
+                         .values = {1, 2, 4, 8}},                                                  \
+    [CUDA_KNOB_NORM] = {.name = "norm",                                                            \
+                        .compile_time = true,                                                      \
+                        .count = 2,                                                                \
+                        .values = {CUDA_NORM_BARRIER, CUDA_NORM_STRIP},                            \
+                        .labels = {"barrier", "strip"}},                                           \
+    [CUDA_KNOB_RESIDENT] = {                                                                       \
+        .name = "resident", .compile_time = true, .count = 3, .values = {1, 3, 4}}
 
 const struct impl impls[] = {
     {.name = "generated",
@@ -137,6 +151,52 @@ const struct impl impls[] = {
      .applicable = handwritten_applicable,
      .tensors = handwritten_tensors,
      .emit = emit_cpu_handwritten},
+    {.name = "generated",
+     .target = TARGET_CUDA,
+     .summary = "mma.sync GEMMs with fused epilogues, attention in key blocks; sm_80 and later",
+     .applicable = cuda_applicable,
+     .tensors = cuda_tensors,
+     .emit = emit_cuda_generated,
+     .launch = cuda_launch,
+     .knob_count = CUDA_KNOB_COUNT,
+     .knobs = {[CUDA_KNOB_TILE] = {.name = "tile",
+                                   .compile_time = true,
+                                   .count = 6,
+                                   .values = {CUDA_TILE_64X64, CUDA_TILE_128X96, CUDA_TILE_128X128,
+                                              CUDA_TILE_128X192, CUDA_TILE_128X64, CUDA_TILE_32X64},
+                                   .labels = {"64x64", "128x96", "128x128", "128x192", "128x64",
+                                              "32x64"}},
+               CUDA_COMMON_KNOBS}},
+    {.name = "hopper",
+     .target = TARGET_CUDA,
+     .summary = "the same with warpgroup products; sm_90a, fp16 and bf16",
+     .applicable = cuda_hopper_applicable,
+     .tensors = cuda_tensors,
+     .emit = emit_cuda_generated,
+     .launch = cuda_launch,
+     .knob_count = CUDA_KNOB_COUNT,
+     .knobs = {[CUDA_KNOB_TILE] = {.name = "tile",
+                                   .compile_time = true,
+                                   .count = 5,
+                                   .values = {CUDA_TILE_HOPPER_128X192, CUDA_TILE_HOPPER_256X128,
+                                              CUDA_TILE_HOPPER_192X128, CUDA_TILE_HOPPER_128X128,
+                                              CUDA_TILE_HOPPER_64X64},
+                                   .labels = {"128x192", "256x128", "192x128", "128x128", "64x64"}},
+               CUDA_COMMON_KNOBS}},
+    {.name = "handwritten",
+     .target = TARGET_CUDA,
+     .handwritten = true,
+     .summary = "attention in registers: warps share the keys of 16 query rows, or 64 rows",
+     .applicable = handwritten_applicable,
+     .tensors = handwritten_tensors,
+     .emit = emit_cuda_handwritten,
+     .launch = cuda_launch_handwritten,
+     .knob_count = 1,
+     .knobs = {[CUDA_HAND_KNOB_WARPS] = {.name = "warps",
+                                         .compile_time = true,
+                                         .count = 2,
+                                         .values = {CUDA_HAND_KEYS, CUDA_HAND_ROWS},
+                                         .labels = {"keys", "rows"}}}},
 };
 const int impl_count = ARRAY_LEN(impls);
 
@@ -313,11 +373,14 @@ void choice_symbol(const struct choice *c, struct buf *out)
 {
     buf_addf(out, "segment_%02d_%02d_", c->segment.first, c->segment.last);
     add_op_names(c->segment.first, c->segment.last, "_", out);
-    if (c->impl->handwritten)
+    if (c->impl != impl_find(c->impl->target, "generated"))
         buf_addf(out, "_%s", c->impl->name);
-    for (int k = 0; k < c->impl->knob_count; k++)
-        if (c->impl->knobs[k].compile_time && c->schedule.pick[k] != 0) {
-            buf_adds(out, "_");
-            label_text(&c->impl->knobs[k], c->schedule.pick[k], out);
+    for (int k = 0; k < c->impl->knob_count; k++) {
+        const struct knob *knob = &c->impl->knobs[k];
+        int pick = c->schedule.pick[k];
+        if (knob->compile_time && pick != 0) {
+            buf_addf(out, "_%s", knob->labels[pick] ? "" : knob->name);
+            label_text(knob, pick, out);
         }
+    }
 }

@@ -14,8 +14,14 @@ namespace fp
 {
 
 struct gemm_size {
-    int n, k, raster; /* raster: row tiles that share their columns of the weight in turn */
+    int n, k;
 };
+
+/* Bytes of k in one buffer: 64 would take as many copies for half the products. */
+constexpr int STEP_BYTES = 128;
+
+/* Row tiles that take the same columns of the weight in turn, while those are in L2. */
+constexpr int RASTER = 8;
 
 /* What a warp holds of a tile. */
 template <class S> using gemm_sums = fragment<typename S::D, S::WARP_N>[S::MI];
@@ -25,11 +31,9 @@ FP_DEVICE void gemm_tile(const fp_args &a, const gemm_size &g, const View &in,
                          const elem<typename S::D> *weight, int m0, int n0, int k_begin, int k_end,
                          typename S::buffers &pipe, gemm_sums<S> &c);
 
-/* BK_BYTES: bytes of k in one buffer, 64 or 128. */
-template <class D_, int BM_, int BN_, int BK_BYTES_, int STAGES_, int WM_, int WN_, int SPLIT_>
-struct gemm_shape {
+template <class D_, int BM_, int BN_, int STAGES_, int WM_, int WN_, int SPLIT_> struct gemm_shape {
     using D = D_;
-    static constexpr int BM = BM_, BN = BN_, BK = BK_BYTES_ / sizeof(elem<D>), STAGES = STAGES_;
+    static constexpr int BM = BM_, BN = BN_, BK = STEP_BYTES / sizeof(elem<D>), STAGES = STAGES_;
     static constexpr int WM = WM_, WN = WN_, THREADS = 32 * WM * WN, SPLIT = SPLIT_;
     static constexpr int WARP_M = BM / WM, WARP_N = BN / WN, MI = WARP_M / 16;
     static constexpr int LDA = BK + VEC<D>, LDB = BN + D::b_pad, LDS = WARP_N + 8;
@@ -233,8 +237,8 @@ FP_DEVICE void gemm(const fp_args &a, const gemm_size &g, const View &in,
 
     for (int t = blockIdx.x; t < tiles * S::SPLIT; t += gridDim.x) {
         int tile = t / S::SPLIT, part = t % S::SPLIT;
-        int group = tile / (g.raster * tiles_n), first = group * g.raster;
-        int height = min(g.raster, tiles_m - first), within = tile - first * tiles_n;
+        int group = tile / (RASTER * tiles_n), first = group * RASTER;
+        int height = min(RASTER, tiles_m - first), within = tile - first * tiles_n;
         int strip = first + within % height, m0 = strip * S::BM, n0 = within / height * S::BN;
 
         gemm_sums<S> c;
