@@ -81,7 +81,8 @@ struct bench_options {
     struct target_name target;
     const char *cache_dir;                     /* null: FUSEPLAN_CACHE, else the XDG place */
     const char *worker_path;                   /* null: beside the running program, else libexec */
-    const char *compiler;                      /* null: FUSEPLAN_CC, CC, else cc */
+    const char *compiler;                      /* null: on a CPU FUSEPLAN_CC, CC, else cc; on a GPU
+                                                  auto, which nvcc and nvrtc may replace */
     int jobs;                                  /* compilers at a time; 0: one a core */
     uint64_t seed;                             /* of inputs and weights */
     bool notes_init;                           /* the notes' ranges: 0.4 everywhere */

@@ -109,17 +109,20 @@ int lock_take(const struct cache *c, struct target_name target, double wait_s,
               const volatile sig_atomic_t *stop, int *lock, struct status *st);
 void lock_drop(int lock); /* -1: none */
 
-/* ---- target.c, target_cpu.c: what differs between targets on the parent's side
+/* ---- target.c, target_cpu.c, target_cuda.c: what differs between targets on the parent's side
  * ------------------*/
 
 /* A compiler that works, with its flags. */
 struct toolchain {
     char *path;                    /* of the compiler */
-    const char *flags;             /* before -I, -o and the source, blanks between */
+    char *flags;                   /* before -I, -o and the source, blanks between; owned */
     const char *libs;              /* after the source, likewise */
+    const char *source_suffix;     /* ".c" */
+    const char *binary_suffix;     /* ".so" */
     char version[128];             /* "gcc 12.2.0" */
     char libraries[128];           /* "OpenBLAS 0.3.21 openmp SkylakeX" */
     char identity[HASH_TEXT_SIZE]; /* of compiler, flags and the machine that they build for */
+    struct fingerprint where;      /* the device that they build for, where one was asked */
 };
 
 struct env_list {
@@ -129,7 +132,7 @@ struct env_list {
 
 struct target_ops {
     /* Finds the compiler and proves that what it builds runs in a worker. */
-    int (*toolchain)(const char *compiler, const char *worker, const struct cache *c,
+    int (*toolchain)(int device, const char *compiler, const char *worker, const struct cache *c,
                      struct toolchain *out, struct status *st);
     void (*fingerprint)(int device, const struct toolchain *tc, struct fingerprint *out);
     /* The worker's environment: a null-terminated array of owned texts, itself owned. */
@@ -137,7 +140,7 @@ struct target_ops {
     /* Rows of doctor's report.  tc: as found, or null with the reason in problem. */
     void (*checks)(const struct toolchain *tc, const struct status *problem, struct env_list *out);
 };
-extern const struct target_ops target_cpu;
+extern const struct target_ops target_cpu, target_cuda;
 
 /* Null where this build lacks the target; says so in *st. */
 const struct target_ops *target_ops_of(enum target_kind kind, struct status *st);

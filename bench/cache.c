@@ -22,7 +22,7 @@ enum {
 static const struct {
     const char *dir, *suffix;
 } kinds[CACHE_KIND_COUNT] = {
-    [CACHE_BINARY] = {"binaries", ".so"},
+    [CACHE_BINARY] = {"binaries", ".bin"},
     [CACHE_VERDICT] = {"verdicts", ".txt"},
 };
 

@@ -44,9 +44,9 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
     *out = (struct compile){.started = clock_seconds(), .process = PROCESS_INIT};
     struct buf path;
     buf_init(&path);
-    cache_temporary(c, ".c", &path);
+    cache_temporary(c, tc->source_suffix, &path);
     out->source = buf_detach(&path);
-    cache_temporary(c, ".so", &path);
+    cache_temporary(c, tc->binary_suffix, &path);
     out->output = buf_detach(&path);
     if (file_write(out->source, text, strlen(text), st) != 0)
         return -1;

@@ -101,21 +101,25 @@ static void recall_verdict(const struct bench *b, struct binary *binary, const c
 static json_t *choice_message(struct bench *b, const struct choice *c)
 {
     struct binary *binary = builder_find(&b->builder, c);
-    struct buf name, symbol;
+    struct buf name, symbol, schedule;
     char key[HASH_TEXT_SIZE];
     buf_init(&name);
     buf_init(&symbol);
+    buf_init(&schedule);
     choice_name(c, &name);
     choice_symbol(c, &symbol);
+    schedule_text(c->impl, &c->schedule, &schedule);
     json_t *message =
-        json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:o}", "name", name.ptr, "path", binary->path,
-                  "symbol", symbol.ptr, "first", c->segment.first, "last", c->segment.last,
-                  "tensors", choice_tensors(c) | segment_inputs(c->segment), "knobs", knobs_of(c));
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:o}", "name", name.ptr, "path",
+                  binary->path, "symbol", symbol.ptr, "impl", c->impl->name, "schedule",
+                  schedule.ptr, "first", c->segment.first, "last", c->segment.last, "tensors",
+                  choice_tensors(c) | segment_inputs(c->segment), "knobs", knobs_of(c));
     verdict_key(b, binary, key);
     if (binary->error < 0)
         recall_verdict(b, binary, key);
     if (binary->error < 0)
         json_object_set_new(message, "verdict", json_string(key));
+    buf_release(&schedule);
     buf_release(&symbol);
     buf_release(&name);
     return message;

@@ -77,7 +77,8 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
 {
     if (cache_open(o->cache_dir, &b->cache, st) != 0 ||
         worker_find(o->worker_path, &b->worker, st) != 0 ||
-        b->ops->toolchain(o->compiler, b->worker.ptr, &b->cache, &b->toolchain, st) != 0)
+        b->ops->toolchain(b->target.device, o->compiler, b->worker.ptr, &b->cache, &b->toolchain,
+                          st) != 0)
         return -1;
     cache_trim(&b->cache);
     b->ops->fingerprint(b->target.device, &b->toolchain, &b->fingerprint);

@@ -211,10 +211,6 @@ START_TEST(bad_environments_are_refused)
     struct workload w;
     small_workload(&w);
     struct bench_options o = small_options(shared_cache);
-    o.target.kind = TARGET_CUDA;
-    check_refused(&o, &w, STATUS_ENVIRONMENT, "no cuda target");
-
-    o = small_options(shared_cache);
     w.dtype = DTYPE_FP16;
     check_refused(&o, &w, STATUS_USAGE, "fp16");
     w.dtype = DTYPE_FP32;
