@@ -131,6 +131,7 @@ int session_open(const struct options *o, uint64_t input_seed, struct session *s
     if (workload_from_options(o, true, &s->target, &s->workload, st) < 0)
         return -1;
     struct bench_options options = {.target = s->target,
+                                    .compiler = o->compiler,
                                     .jobs = o->jobs,
                                     .seed = input_seed,
                                     .notes_init = o->notes_init,
