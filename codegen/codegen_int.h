@@ -4,6 +4,11 @@
 
 #include "codegen/codegen.h"
 
+/* ---- impl.c --------------------------------------------------------------------------------- */
+
+/* For `applicable`: says why and returns false. */
+bool refuse(const char **why, const char *reason);
+
 /* ---- emit_head.c ---------------------------------------------------------------------------- */
 
 /* The tensor that an operator works on: the one before it.  What else it reads is a residual; -1

@@ -21,8 +21,7 @@ static int knob_of(const struct choice *c, enum cuda_knob knob)
     return c->impl->knobs[knob].values[c->schedule.pick[knob]];
 }
 
-/* ---- stages -----------------------------------------------------------------------------------
- */
+/* ---- stages --------------------------------------------------------------------------------- */
 
 static bool merges_heads(const struct stage *s)
 {
@@ -92,14 +91,7 @@ uint16_t cuda_tensors(const struct choice *c)
     return written;
 }
 
-/* ---- what may be asked for --------------------------------------------------------------------
- */
-
-static bool refuse(const char **why, const char *reason)
-{
-    *why = reason;
-    return false;
-}
+/* ---- what may be asked for ------------------------------------------------------------------ */
 
 static bool norm_follows_gemm(struct segment s)
 {
@@ -118,9 +110,12 @@ static int gemms(const struct cuda_kernel *k)
     return count;
 }
 
-static bool knobs_matter(const struct choice *c, const struct cuda_kernel *k, const char **why)
+static bool fits(const struct choice *c, const struct cuda_kernel *k, const struct build_target *t,
+                 const char **why)
 {
     const int8_t *pick = c->schedule.pick;
+    if (cuda_shared_bytes(k, t->dtype, t->head_size) > cuda_shared_limit(t->arch))
+        return refuse(why, "it needs more shared memory than a thread block can have");
     if (pick[CUDA_KNOB_TILE] != 0 && !k->has[STAGE_GEMM])
         return refuse(why, "tile is of GEMMs, and this segment has none");
     if (pick[CUDA_KNOB_SPLIT] != 0 && gemms(k) != 1)
@@ -135,9 +130,8 @@ static bool knobs_matter(const struct choice *c, const struct cuda_kernel *k, co
 bool cuda_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
     struct cuda_kernel k;
-    (void)t;
     cuda_kernel_of(c, &k);
-    return knobs_matter(c, &k, why);
+    return fits(c, &k, t, why);
 }
 
 bool cuda_hopper_applicable(const struct choice *c, const struct build_target *t, const char **why)
@@ -150,5 +144,5 @@ bool cuda_hopper_applicable(const struct choice *c, const struct build_target *t
         return refuse(why, "warpgroup products are of fp16 and bf16");
     if (!k.has[STAGE_GEMM])
         return refuse(why, "warpgroup products are of GEMMs, and this segment has none");
-    return knobs_matter(c, &k, why);
+    return fits(c, &k, t, why);
 }

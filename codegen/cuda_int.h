@@ -4,8 +4,7 @@
 
 #include "codegen/codegen_int.h"
 
-/* ---- cuda.c: stages, and what may be asked for ------------------------------------------------
- */
+/* ---- cuda.c: stages, and what may be asked for ---------------------------------------------- */
 
 /* The knobs of CUDA's `generated` and `hopper`, in the order of their rows in impls[]. */
 enum cuda_knob {
@@ -84,21 +83,23 @@ bool cuda_applicable(const struct choice *c, const struct build_target *t, const
 bool cuda_hopper_applicable(const struct choice *c, const struct build_target *t, const char **why);
 uint16_t cuda_tensors(const struct choice *c);
 
-/* ---- cuda_launch.c ----------------------------------------------------------------------------
- */
+/* ---- cuda_launch.c -------------------------------------------------------------------------- */
+
+/* Dynamic shared memory of a kernel, and the most that a thread block of an architecture has; of an
+ * unknown one that of sm_90. */
+int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size);
+int cuda_shared_limit(int arch);
 
 void cuda_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
 void cuda_launch_handwritten(const struct choice *c, const struct workload *w,
                              struct cuda_launch *out);
 
-/* ---- emit_cuda.c ------------------------------------------------------------------------------
- */
+/* ---- emit_cuda.c ---------------------------------------------------------------------------- */
 
 void emit_cuda_generated(const struct choice *c, const struct build_target *t, struct buf *out);
 void emit_cuda_handwritten(const struct choice *c, const struct build_target *t, struct buf *out);
 
-/* ---- emit_cuda_stage.c ------------------------------------------------------------------------
- */
+/* ---- emit_cuda_stage.c ---------------------------------------------------------------------- */
 
 /* One line for people: what the stage does. */
 const char *cuda_stage_summary(const struct cuda_stage *s);

@@ -1,11 +1,11 @@
 #include "codegen/cuda_int.h"
+#include "kernels/cuda/abi.h"
 
 /* What the kernels' headers say of themselves; a compiled check compares each with its sizeof. */
 enum {
-    SYNC_BARRIER_WORDS = 32, /* FP_SYNC_TILES of abi.h */
-    SWIZZLE_BYTES = 1024,    /* ALIGN of wgmma_shape */
-    SLAB_PAD = 8,            /* floats behind a row of a warp's tile on its way out */
-    FFMA_SCORES = 16 * 68    /* floats in which a warp of fp32 stages probabilities */
+    SWIZZLE_BYTES = 1024, /* ALIGN of wgmma_shape */
+    SLAB_PAD = 8,         /* floats behind a row of a warp's tile on its way out */
+    FFMA_SCORES = 16 * 68 /* floats in which a warp of fp32 stages probabilities */
 };
 
 static int64_t ceil_div(int64_t a, int64_t b)
@@ -18,8 +18,7 @@ static int64_t max_of(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* ---- shared memory ----------------------------------------------------------------------------
- */
+/* ---- shared memory -------------------------------------------------------------------------- */
 
 /* sizeof(gemm_shape::smem) of gemm.cuh. */
 static int gemm_shared(const struct cuda_tile *t, enum dtype dtype)
@@ -40,23 +39,46 @@ static int wgmma_shared(const struct cuda_tile *t)
 }
 
 /* sizeof(attention_smem) of attention.cuh, one for each four warps. */
-static int attention_shared(const struct workload *w, int threads)
+static int attention_shared(enum dtype dtype, int head_size, int threads)
 {
-    int rows = 3 * MASK_BLOCK * (w->head_size * dtypes[w->dtype].bytes + 16);
-    int staged = w->dtype == DTYPE_FP32 ? 4 * FFMA_SCORES * 4 : 16;
+    int rows = 3 * MASK_BLOCK * (head_size * dtypes[dtype].bytes + 16);
+    int staged = dtype == DTYPE_FP32 ? 4 * FFMA_SCORES * 4 : 16;
     return threads / CUDA_ATTENTION_THREADS * (rows + staged);
 }
 
 /* sizeof(hand_attention::smem) of handwritten.cuh. */
-static int hand_shared(const struct workload *w, bool split_keys)
+static int hand_shared(enum dtype dtype, int head_size, bool split_keys)
 {
-    if (w->dtype == DTYPE_FP32)
-        return 16 * w->head_size * 4;
-    return (split_keys ? 4 * 16 * (w->head_size + 4) * 4 : 16) + 2 * 4 * 16 * 4;
+    if (dtype == DTYPE_FP32)
+        return 16 * head_size * 4;
+    return (split_keys ? 4 * 16 * (head_size + 4) * 4 : 16) + 2 * 4 * 16 * 4;
 }
 
-/* ---- launches ---------------------------------------------------------------------------------
- */
+/* Stages use the same memory one after another. */
+int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size)
+{
+    int bytes = 0;
+    if (k->has[STAGE_GEMM])
+        bytes = k->wgmma ? wgmma_shared(k->tile) : gemm_shared(k->tile, dtype);
+    if (k->has[STAGE_ATTENTION])
+        bytes = (int)max_of(bytes, attention_shared(dtype, head_size, k->threads));
+    return bytes;
+}
+
+/* CUDA C++ Programming Guide, technical specifications by compute capability: the most that a
+ * thread block can have, in KiB. */
+int cuda_shared_limit(int arch)
+{
+    static const struct {
+        int arch, kib;
+    } limits[] = {{80, 163}, {86, 99}, {87, 163}, {89, 99}, {120, 99}, {121, 99}};
+    for (size_t i = 0; i < ARRAY_LEN(limits); i++)
+        if (limits[i].arch == arch)
+            return limits[i].kib * 1024;
+    return 227 * 1024;
+}
+
+/* ---- launches ------------------------------------------------------------------------------- */
 
 /* One list of key blocks, of one head. */
 static int64_t query_blocks(const struct workload *w)
@@ -71,12 +93,10 @@ static void add_gemm(const struct cuda_kernel *k, const struct cuda_stage *s,
     int64_t strips = ceil_div(workload_tokens(w), t->bm);
     int64_t tiles = strips * ceil_div(dim_size(ops[cuda_gemm_op(s)].columns, w), t->bn);
     int64_t parts = tiles * k->split;
-    int shared = k->wgmma ? wgmma_shared(t) : gemm_shared(t, w->dtype);
     out->tiles = max_of(out->tiles, parts);
-    out->sync_words = max_of(out->sync_words, SYNC_BARRIER_WORDS + tiles + strips);
+    out->sync_words = max_of(out->sync_words, FP_SYNC_TILES + tiles + strips);
     if (k->split > 1)
         out->workspace_bytes = max_of(out->workspace_bytes, parts * t->bm * t->bn * 4);
-    out->shared_bytes = (int)max_of(out->shared_bytes, shared);
 }
 
 static void add_stage(const struct cuda_kernel *k, const struct cuda_stage *s,
@@ -89,7 +109,6 @@ static void add_stage(const struct cuda_kernel *k, const struct cuda_stage *s,
         return;
     case STAGE_ATTENTION:
         tiles = ceil_div(query_blocks(w), k->threads / CUDA_ATTENTION_THREADS);
-        out->shared_bytes = (int)max_of(out->shared_bytes, attention_shared(w, k->threads));
         break;
     case STAGE_ROWS:
         tiles = ceil_div(workload_tokens(w), k->threads / 32);
@@ -107,8 +126,10 @@ void cuda_launch(const struct choice *c, const struct workload *w, struct cuda_l
 {
     struct cuda_kernel k;
     cuda_kernel_of(c, &k);
-    *out = (struct cuda_launch){
-        .threads = k.threads, .cooperative = k.count > 1, .sync_words = SYNC_BARRIER_WORDS};
+    *out = (struct cuda_launch){.threads = k.threads,
+                                .shared_bytes = cuda_shared_bytes(&k, w->dtype, w->head_size),
+                                .cooperative = k.count > 1,
+                                .sync_words = FP_SYNC_TILES};
     for (int i = 0; i < k.count; i++)
         add_stage(&k, &k.stages[i], w, out);
 }
@@ -120,6 +141,6 @@ void cuda_launch_handwritten(const struct choice *c, const struct workload *w,
     int parts = w->dtype == DTYPE_FP32 || split_keys ? 4 : 1;
     *out = (struct cuda_launch){.threads = CUDA_ATTENTION_THREADS,
                                 .tiles = query_blocks(w) * parts,
-                                .shared_bytes = hand_shared(w, split_keys),
-                                .sync_words = SYNC_BARRIER_WORDS};
+                                .shared_bytes = hand_shared(w->dtype, w->head_size, split_keys),
+                                .sync_words = FP_SYNC_TILES};
 }

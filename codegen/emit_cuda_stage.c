@@ -45,8 +45,7 @@ static void add_declarations(const struct body *b, struct buf *out)
         buf_adds(out, "\n");
 }
 
-/* ---- statements -------------------------------------------------------------------------------
- */
+/* ---- statements ----------------------------------------------------------------------------- */
 
 static void add_view(struct body *b, int op)
 {
@@ -106,8 +105,7 @@ static void add_norm(struct body *b, int op)
              use_tensor(b, TENSOR_OF(op)), use_dim(b, ops[op].columns));
 }
 
-/* ---- stages -----------------------------------------------------------------------------------
- */
+/* ---- stages --------------------------------------------------------------------------------- */
 
 static void add_gemm(struct body *b, const struct cuda_stage *s)
 {

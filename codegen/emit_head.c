@@ -23,7 +23,7 @@ void add_stage_line(int index, int first, int last, const char *summary, struct 
     buf_addf(out, ": %s\n", summary);
 }
 
-/* ---- facts about operators ------------------------------------------------------------------- */
+/* ---- facts about operators ------------------------------------------------------------------ */
 
 int op_input(int op)
 {

@@ -19,18 +19,29 @@ struct build_target build_target_of(enum target_kind kind, const char *capabilit
                                  .arch = gpu ? atoi(capability + strlen(prefix)) : 0};
 }
 
-int build_check(enum target_kind kind, const struct workload *w, struct status *st)
+int build_check(const struct build_target *t, const struct workload *w, struct status *st)
 {
-    if (kind == TARGET_CPU)
+    const char *why;
+    if (t->kind == TARGET_CPU)
         return 0;
     if (w->head_size != 16 && w->head_size != 32 && w->head_size != 64 && w->head_size != 128)
-        return status_set(st, STATUS_USAGE,
-                          "the %s target has no code for head size %d; expected 16, 32, 64 or 128",
-                          target_names[kind], w->head_size);
+        return status_set(
+            st, STATUS_USAGE,
+            "the cuda target has no code for head size %d; expected 16, 32, 64 or 128",
+            w->head_size);
     if (w->ffn % 8 != 0)
         return status_set(st, STATUS_USAGE,
-                          "the %s target has no code for ffn %d; expected a multiple of 8",
-                          target_names[kind], w->ffn);
+                          "the cuda target has no code for ffn %d; expected a multiple of 8",
+                          w->ffn);
+    if (t->arch != 0 && t->arch < CUDA_ARCH_MIN)
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "the cuda target has no code for sm_%d; expected sm_%d or later", t->arch,
+                          CUDA_ARCH_MIN);
+    const struct choice whole = {{0, OP_COUNT - 1}, impl_find(t->kind, "generated"), {{0}}};
+    if (!choice_applicable(&whole, t, &why))
+        return status_set(st, STATUS_UNFIT,
+                          "the cuda target has no code for head size %d in %s on sm_%d: %s",
+                          w->head_size, dtypes[t->dtype].name, t->arch, why);
     return 0;
 }
 
@@ -72,7 +83,7 @@ static bool any_gemm(const struct stage *stages, int count, bool in_tiles)
     return false;
 }
 
-static bool refuse(const char **why, const char *reason)
+bool refuse(const char **why, const char *reason)
 {
     *why = reason;
     return false;
