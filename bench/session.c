@@ -108,7 +108,8 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
     buf_init(&b->worker);
     b->ops = target_ops_of(o->target.kind, st);
     if (b->ops == NULL || target_check_dtype(o->target.kind, w->dtype, st) != 0 ||
-        check_memory(w, st) != 0 || open_tools(b, o, w, st) != 0)
+        check_memory(w, st) != 0 || open_tools(b, o, w, st) != 0 ||
+        build_check(&b->builder.target, w, st) != 0)
         goto fail;
     workload_copy(&b->w, w);
     if (share_mask(&b->w.mask, &b->mask_fd, st) != 0)

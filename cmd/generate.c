@@ -166,14 +166,17 @@ static int generate(const struct options *o, const char *dir, unsigned value, st
     if (workload_from_options(o, true, &target, &w, st) < 0 || check_place(dir, st) < 0)
         goto out;
     build = target_build(target, &w);
+    if (build.arch == 0 && target.kind == TARGET_CUDA)
+        build.arch = CUDA_ARCH_MIN;
+    if (build_check(&build, &w, st) < 0)
+        goto out;
     candidate_default(&build, plan_from_value(value), &candidate);
     const struct standalone_spec spec = {.target = build,
                                          .workload = &w,
                                          .candidate = &candidate,
                                          .seed = o->seed,
                                          .notes_init = o->notes_init};
-    if (standalone_emit(&spec, &program, st) < 0)
-        goto out;
+    standalone_emit(&spec, &program);
     manifest = manifest_json(&spec, &program);
     if (place(dir, &program, manifest, st) < 0)
         goto out;

@@ -493,10 +493,10 @@ struct kernel_file {
 };
 int kernel_files(enum target_kind target, const struct kernel_file **out);
 
-/* The main.c of a program that runs a plan, see below; null where a target has none. */
+/* The main file of a program that runs a plan, see below. */
 const struct kernel_file *kernel_program(enum target_kind target);
 
-/* ---- standalone.c, emit_cpu_standalone.c: a plan as a program of its own -----------------------
+/* ---- standalone*.c, emit_*_standalone.c: a plan as a program of its own ------------------------
  *
  * All files of a directory in which `make` builds a program that runs and times a plan, without
  * fuseplan: segments, kernels, plan.h, plan.c, the program and a Makefile. */
@@ -519,7 +519,7 @@ struct standalone {
     int count;
 };
 
-int standalone_emit(const struct standalone_spec *spec, struct standalone *out, struct status *st);
+void standalone_emit(const struct standalone_spec *spec, struct standalone *out);
 void standalone_release(struct standalone *p);
 
 #endif

@@ -55,12 +55,29 @@ const char *cpu_stage_header(const struct stage *stage);
 /* Appends the function that runs the stage. */
 void emit_cpu_stage(const struct stage *stage, struct buf *out);
 
-/* ---- standalone.c, emit_cpu_standalone.c ---------------------------------------------------- */
+/* ---- standalone.c --------------------------------------------------------------------------- */
 
 /* The text of a new file, to be filled before the next is added. */
 struct buf *standalone_add(struct standalone *p, const char *name);
 
+/* ---- standalone_plan.c ---------------------------------------------------------------------- */
+
+/* plan.h up to and from where a target says what its segments are.  includes: lines beside that of
+ * abi.h. */
+void open_plan_h(const struct standalone_spec *s, const char *includes, struct buf *out);
+void close_plan_h(struct buf *out);
+
+/* The definitions of what plan.h declares, but for the segments.  word_type: of the mask's words in
+ * the target's abi.h. */
+void add_plan_data(const struct standalone_spec *s, const char *word_type, struct buf *out);
+
+/* The Makefile's list of objects: of the files so far that have the suffix. */
+void add_objects(const struct standalone *p, const char *suffix, struct buf *out);
+
+/* ---- emit_cpu_standalone.c, emit_cuda_standalone.c ------------------------------------------ */
+
 /* Appends what is not a segment and not a kernel. */
 void emit_cpu_standalone(const struct standalone_spec *spec, struct standalone *out);
+void emit_cuda_standalone(const struct standalone_spec *spec, struct standalone *out);
 
 #endif

@@ -22,7 +22,7 @@ static void add_includes(const struct cuda_kernel *k, struct buf *out)
 
 static void add_types(const struct build_target *t, struct buf *out)
 {
-    buf_addf(out, "using dtype = fp::%s;\nconstexpr int W = %d; /* head size */\n\n",
+    buf_addf(out, "using dtype = fp::%s;\nenum { W = %d }; /* head size */\n\n",
              dtypes[t->dtype].name, t->head_size);
 }
 

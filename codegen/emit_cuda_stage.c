@@ -150,7 +150,7 @@ const char *cuda_stage_summary(const struct cuda_stage *s)
 {
     switch (s->kind) {
     case STAGE_GEMM:
-        return s->norm_strip ? "tiles of a GEMM; the last one of a row strip normalises it"
+        return s->norm_strip ? "GEMM tiles; a strip's last normalises it"
                              : "tiles of a GEMM, fused in registers";
     case STAGE_ROWS:
         return "a warp a row";

@@ -9,6 +9,7 @@ symbol##_end: .byte 0;
 CPU_KERNELS(X)
 CPU_PROGRAM(X)
 CUDA_KERNELS(X)
+CUDA_PROGRAM(X)
 #undef X
 
     .section .note.GNU-stack, "", %progbits

@@ -5,6 +5,7 @@
 CPU_KERNELS(X)
 CPU_PROGRAM(X)
 CUDA_KERNELS(X)
+CUDA_PROGRAM(X)
 #undef X
 
 /* A difference of two symbols is no constant of C. */
@@ -30,10 +31,10 @@ int kernel_files(enum target_kind target, const struct kernel_file **out)
 
 const struct kernel_file *kernel_program(enum target_kind target)
 {
-    static struct kernel_file cpu;
-#define X(symbol, name, path)                                                                      \
-    cpu = (struct kernel_file){name, symbol, (size_t)(symbol##_end - symbol)};
-    CPU_PROGRAM(X)
+    static struct kernel_file programs[TARGET_COUNT];
+#define X(symbol, name, path) (struct kernel_file){name, symbol, (size_t)(symbol##_end - symbol)}
+    programs[TARGET_CPU] = CPU_PROGRAM(X);
+    programs[TARGET_CUDA] = CUDA_PROGRAM(X);
 #undef X
-    return target == TARGET_CPU ? &cpu : NULL;
+    return &programs[target];
 }

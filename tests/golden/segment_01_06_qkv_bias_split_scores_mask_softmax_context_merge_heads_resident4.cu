@@ -18,7 +18,7 @@
 #include "attention.cuh"
 
 using dtype = fp::bf16;
-constexpr int W = 64; /* head size */
+enum { W = 64 }; /* head size */
 
 static FP_DEVICE void
 stage_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads(const fp_args &a, void *shared)

@@ -13,7 +13,7 @@
 #include "handwritten.cuh"
 
 using dtype = fp::fp16;
-constexpr int W = 64; /* head size */
+enum { W = 64 }; /* head size */
 
 extern "C" __global__ void __launch_bounds__(128, 1)
 segment_02_06_scores_mask_softmax_context_merge_heads_handwritten(const __grid_constant__ fp_args a)

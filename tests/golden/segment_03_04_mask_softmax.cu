@@ -13,7 +13,7 @@
 #include "attention.cuh"
 
 using dtype = fp::fp32;
-constexpr int W = 32; /* head size */
+enum { W = 32 }; /* head size */
 
 static FP_DEVICE void
 stage_03_04_mask_softmax(const fp_args &a, void *shared)

@@ -18,7 +18,7 @@
 #include "tokens.cuh"
 
 using dtype = fp::fp16;
-constexpr int W = 64; /* head size */
+enum { W = 64 }; /* head size */
 
 /* tokens, columns, buffers, warps down and across, thread blocks that share a sum */
 using tile = fp::gemm_shape<dtype, 64, 64, 3, 2, 2, 1>;

@@ -14,7 +14,7 @@
 #include "gemm.cuh"
 
 using dtype = fp::tf32;
-constexpr int W = 128; /* head size */
+enum { W = 128 }; /* head size */
 
 /* tokens, columns, buffers, warps down and across, thread blocks that share a sum */
 using tile = fp::gemm_shape<dtype, 128, 192, 3, 2, 4, 2>;

@@ -10,12 +10,12 @@
  * Two bytes an element; operations in brackets, T real tokens, P kept (query, key) pairs.
  *
  * Stages, between which all thread blocks meet:
- *   1. ffn2_gemm+ffn2_bias_residual+layernorm2: tiles of a GEMM; the last one of a row strip normalises it
+ *   1. ffn2_gemm+ffn2_bias_residual+layernorm2: GEMM tiles; a strip's last normalises it
  */
 #include "gemm_wgmma.cuh"
 
 using dtype = fp::fp16;
-constexpr int W = 64; /* head size */
+enum { W = 64 }; /* head size */
 
 /* tokens, columns, buffers, thread blocks that share a sum */
 using tile = fp::wgmma_shape<dtype, 128, 192, 4, 1>;
