@@ -109,8 +109,8 @@ typedef void bench_progress(void *ctx, int done, int total);
 int bench_build(struct bench *b, const struct choice *choices, int count, struct status *results,
                 bench_progress *progress, void *ctx, struct status *st);
 
-/* How long to sample.  The search phase races: few samples, stopped early when the time is above
- * censor_above_ms (0: never). */
+/* How long to sample; max_samples 0 verifies only.  The search phase races: few samples, stopped
+ * early when the time is above censor_above_ms (0: never). */
 struct sampling {
     int min_samples, max_samples;
     double min_seconds, max_seconds; /* of timing, warm-up apart */

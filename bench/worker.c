@@ -182,7 +182,8 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
         if (subjects[i].trial->status == TRIAL_OK)
             contenders[count++] = (struct contender){
                 .sample = sample, .ctx = &subjects[i], .trial = subjects[i].trial};
-    measure(contenders, count, how, warm_up_s(k), shuffle, beat_sample, contenders);
+    double warm_up = how->max_samples > 0 ? warm_up_s(k) : 0;
+    measure(contenders, count, how, warm_up, shuffle, beat_sample, contenders);
     k->last_run_s = clock_seconds();
     for (int i = 0; i < count; i++) {
         struct subject *s = contenders[i].ctx;

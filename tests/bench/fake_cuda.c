@@ -2,15 +2,23 @@
  * what it does instead is said by the text of the "cubin": "fake", then "right", "wrong",
  * "nothing", "fault" or "hang".  FAKE_GPU=none|old|full makes the driver see no GPU, one of
  * capability 7.5, or one without memory. */
-#include "base/base.h"
 #include "kernels/cuda/abi.h"
 
+#include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
-enum { MEMORY_BYTES = 1 << 28, NO_DEVICE = 100, INVALID_IMAGE = 200, ILLEGAL_ADDRESS = 700 };
+enum {
+    MEMORY_BYTES = 1 << 28,
+    NODES_MAX = 4096,
+    NO_DEVICE = 100,
+    INVALID_IMAGE = 200,
+    ILLEGAL_ADDRESS = 700
+};
 
 struct code {
     char kind[16];
@@ -24,7 +32,7 @@ struct node {
 
 struct graph {
     int count;
-    struct node nodes[4096];
+    struct node nodes[NODES_MAX];
 };
 
 static struct graph *captured; /* being captured; else null */
@@ -272,7 +280,9 @@ FAKE cuEventCreate(void **out, unsigned flags)
 FAKE cuEventRecord(void *event, void *stream)
 {
     (void)stream;
-    *(double *)event = clock_seconds();
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    *(double *)event = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
     return 0;
 }
 
@@ -334,8 +344,7 @@ FAKE cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsig
     (void)shared;
     (void)stream;
     (void)extra;
-    if (captured == NULL || captured->count == ARRAY_LEN(captured->nodes) ||
-        gx * gy * gz * bx * by * bz == 0)
+    if (captured == NULL || captured->count == NODES_MAX || gx * gy * gz * bx * by * bz == 0)
         return 1;
     struct node *n = &captured->nodes[captured->count++];
     n->code = function;
