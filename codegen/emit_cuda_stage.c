@@ -151,7 +151,7 @@ const char *cuda_stage_summary(const struct cuda_stage *s)
     switch (s->kind) {
     case STAGE_GEMM:
         return s->norm_strip ? "GEMM tiles; a strip's last normalises it"
-                             : "tiles of a GEMM, fused in registers";
+                             : "tiles of a GEMM, each with its epilogue";
     case STAGE_ROWS:
         return "a warp a row";
     case STAGE_ELEMENTWISE:

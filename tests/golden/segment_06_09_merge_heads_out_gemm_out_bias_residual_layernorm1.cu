@@ -11,7 +11,7 @@
  * Two bytes an element; operations in brackets, T real tokens, P kept (query, key) pairs.
  *
  * Stages, between which all thread blocks meet:
- *   1. merge_heads+out_gemm+out_bias_residual: tiles of a GEMM, fused in registers
+ *   1. merge_heads+out_gemm+out_bias_residual: tiles of a GEMM, each with its epilogue
  *   2. layernorm1: a warp a row
  */
 #include "gemm.cuh"

@@ -9,7 +9,7 @@
  * Four bytes an element; operations in brackets, T real tokens, P kept (query, key) pairs.
  *
  * Stages, between which all thread blocks meet:
- *   1. ffn1_gemm+ffn1_bias_gelu: tiles of a GEMM, fused in registers
+ *   1. ffn1_gemm+ffn1_bias_gelu: tiles of a GEMM, each with its epilogue
  */
 #include "gemm.cuh"
 
