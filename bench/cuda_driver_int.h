@@ -95,6 +95,7 @@ enum { CU_STREAM_NON_BLOCKING = 1, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1 };
        struct CUstream_st *stream, void **params))
 
 struct cuda_driver {
+/* A declarator takes no parentheses: NOLINTNEXTLINE(bugprone-macro-parentheses) */
 #define X(name, symbol, parameters) int(*name) parameters;
     CUDA_FUNCTIONS(X)
 #undef X

@@ -37,7 +37,7 @@ static int report(int index, json_t *out, struct status *st)
     char name[128] = "", uuid[64];
     unsigned char id[16] = {0};
     size_t memory = 0;
-    int device, cuda = 0;
+    int device = 0, cuda = 0;
     if (cuda_driver_open(&cu, st) != 0 || find_device(cu, index, &device, st) != 0)
         return -1;
     cu->cuDeviceGetName(name, sizeof(name), device);

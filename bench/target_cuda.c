@@ -132,11 +132,11 @@ static bool find_nvcc(struct buf *path)
     return false;
 }
 
-/* A toolkit's version, and what changes with another one of the same version. */
-struct release {
+struct release { /* of a toolkit */
     int major, minor;
 };
 
+/* What changes when another compiler of the same release takes its place. */
 static void add_file(const char *path, struct buf *identity)
 {
     struct stat info = {0};
@@ -145,10 +145,23 @@ static void add_file(const char *path, struct buf *identity)
 }
 
 /* "Cuda compilation tools, release 13.0, V13.0.88" */
+static bool read_release(const char *said, struct release *out)
+{
+    static const char marker[] = "release ";
+    const char *at = strstr(said, marker);
+    char *end;
+    if (at == NULL)
+        return false;
+    out->major = (int)strtol(at + sizeof(marker) - 1, &end, 10);
+    if (*end != '.')
+        return false;
+    out->minor = (int)strtol(end + 1, NULL, 10);
+    return out->major > 0;
+}
+
 static int use_nvcc(const char *worker, struct toolchain *out, struct release *release,
                     struct buf *identity, struct status *st)
 {
-    static const char marker[] = "release ";
     (void)worker;
     struct buf path;
     buf_init(&path);
@@ -163,10 +176,8 @@ static int use_nvcc(const char *worker, struct toolchain *out, struct release *r
     struct process p;
     if (process_run(&spec, NULL, &p, st) != 0)
         return -1;
-    const char *at = strstr(p.said.ptr, marker);
     int result = 0;
-    if (at == NULL ||
-        sscanf(at + sizeof(marker) - 1, "%d.%d", &release->major, &release->minor) != 2)
+    if (!read_release(p.said.ptr, release))
         result = status_set(st, STATUS_ENVIRONMENT,
                             "'%s --version' does not say which release it is; %s", out->path,
                             WHAT_TO_INSTALL);
@@ -281,7 +292,7 @@ static int toolchain(int device, const char *compiler, const char *worker, const
 {
     *out = (struct toolchain){.libs = "", .source_suffix = ".cu", .binary_suffix = ".cubin"};
     struct gpu gpu;
-    struct release release;
+    struct release release = {0, 0};
     struct buf identity, flags;
     buf_init(&identity);
     buf_init(&flags);

@@ -44,7 +44,8 @@ static int verify_part(struct worker *k, const struct program *p, const struct p
 {
     struct launch launch;
     struct replay *replay = NULL;
-    uint16_t inputs = segment_inputs(part->choice.segment), outputs = segment_outputs(part->choice.segment);
+    uint16_t inputs = segment_inputs(part->choice.segment),
+             outputs = segment_outputs(part->choice.segment);
     int result = program_launch(k, part, 0, 0, &launch, st);
     if (result == 0)
         result = program_feed(k, part->choice.segment, st);

@@ -34,7 +34,7 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--probe") == 0)
         return probe(argv[2]);
     if (argc == 3 && strcmp(argv[1], "--cuda-probe") == 0)
-        return cuda_probe(atoi(argv[2]));
+        return cuda_probe((int)strtol(argv[2], NULL, 10));
     if (argc == 2 && strcmp(argv[1], "--nvrtc-version") == 0)
         return nvrtc_version();
     if (argc > 2 && strcmp(argv[1], "--nvrtc") == 0)
