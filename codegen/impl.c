@@ -16,7 +16,8 @@ struct build_target build_target_of(enum target_kind kind, const char *capabilit
     return (struct build_target){.kind = kind,
                                  .dtype = w->dtype,
                                  .head_size = w->head_size,
-                                 .arch = gpu ? atoi(capability + strlen(prefix)) : 0};
+                                 .arch =
+                                     gpu ? (int)strtol(capability + strlen(prefix), NULL, 10) : 0};
 }
 
 int build_check(const struct build_target *t, const struct workload *w, struct status *st)

@@ -18,16 +18,15 @@
 namespace fp
 {
 
-constexpr float MASKED = -1e30f; /* finite, so that differences are never NaN */
-
 template <class D, int W> struct attention_smem {
     static constexpr int LD = W + VEC<D>;
-    alignas(16) elem<D> q[64 * LD], k[64 * LD], v[64 * LD];
-    alignas(16) float p[D::lanes == 8 ? 4 * 16 * 68 : 4]; /* only FFMA stages probabilities */
+    static constexpr int SCRATCH = D::lanes == 8 ? FFMA_SCRATCH : 1; /* of a warp */
+    alignas(16) elem<D> q[BLOCK * LD], k[BLOCK * LD], v[BLOCK * LD];
+    alignas(16) float p[4 * SCRATCH];
 };
 
 template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
-    static_assert(THREADS >= 128, "four warps share a query block");
+    static_assert(THREADS >= FOUR_WARPS, "four warps share a query block");
     static_assert(FIRST >= 2 || LAST >= 5, "only whole attention takes q, k and v without bias");
     using T = elem<D>;
     using smem = attention_smem<D, W>;
@@ -47,14 +46,15 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
     i64 score_base;
 
     FP_DEVICE attention(const fp_args &args, void *shared)
-        : a(args), s(static_cast<smem *>(shared)[threadIdx.x / 128]), group(threadIdx.x / 128),
-          tid(threadIdx.x % 128), warp(threadIdx.x % 128 / 32), lane(threadIdx.x % 32)
+        : a(args), s(static_cast<smem *>(shared)[threadIdx.x / FOUR_WARPS]),
+          group(threadIdx.x / FOUR_WARPS), tid(threadIdx.x % FOUR_WARPS),
+          warp(threadIdx.x % FOUR_WARPS / 32), lane(threadIdx.x % 32)
     {
     }
 
     FP_DEVICE void meet()
     {
-        if constexpr (THREADS == 128)
+        if constexpr (THREADS == FOUR_WARPS)
             __syncthreads();
         else
             asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
@@ -87,15 +87,15 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
             v = k + all;
         }
         score_base = matrix * a.seq_len * a.seq_len;
-        return block * 64 < length;
+        return block * BLOCK < length;
     }
 
     /* 64 rows of q, k or v; rows past the length become zeros, so that 0 * v is 0. */
     FP_DEVICE void fill(T *dst, const T *src, int block_row)
     {
 #pragma unroll
-        for (int i = tid; i < 64 * CHUNKS; i += 128) {
-            int row = block_row * 64 + i / CHUNKS, col = i % CHUNKS * VEC<D>;
+        for (int i = tid; i < BLOCK * CHUNKS; i += FOUR_WARPS) {
+            int row = block_row * BLOCK + i / CHUNKS, col = i % CHUNKS * VEC<D>;
             bool valid = row < length;
             copy_async(dst + i / CHUNKS * LD + col, src + (valid ? row * stride + col : 0), valid);
         }
@@ -103,7 +103,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
 
     FP_DEVICE void bias_q()
     {
-        for (int i = tid; i < 64 * CHUNKS; i += 128) {
+        for (int i = tid; i < BLOCK * CHUNKS; i += FOUR_WARPS) {
             int col = i % CHUNKS * VEC<D>;
             float x[VEC<D>], b[VEC<D>];
             T *at = s.q + i / CHUNKS * LD + col;
@@ -118,7 +118,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
 
     FP_DEVICE int row_of(int r) const
     {
-        return block * 64 + warp * 16 + fragment_row<D>(r);
+        return block * BLOCK + warp * WARP_ROWS + fragment_row<D>(r);
     }
 
     template <class F> static FP_DEVICE void clear(F &f)
@@ -130,7 +130,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
     }
 
     /* scores or probabilities of one block to or from memory */
-    FP_DEVICE void load_scores(fragment<D, 64> &c, const T *from, int key_block)
+    FP_DEVICE void load_scores(fragment<D, BLOCK> &c, const T *from, int key_block)
     {
         const bool paired = a.seq_len % 2 == 0;
 #pragma unroll
@@ -138,8 +138,8 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
             const T *at = from + score_base + static_cast<i64>(row_of(r)) * a.seq_len;
             const bool row = row_of(r) < length;
 #pragma unroll
-            for (int p = 0; p < PAIRS<D, 64>; p++) {
-                int key = key_block * 64 + fragment_col<D>(p);
+            for (int p = 0; p < PAIRS<D, BLOCK>; p++) {
+                int key = key_block * BLOCK + fragment_col<D>(p);
                 c[p][r][0] = c[p][r][1] = 0.0f;
                 if (row && paired && key < a.seq_len) {
                     if constexpr (is_half<D>) {
@@ -158,7 +158,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
         }
     }
 
-    FP_DEVICE void store_scores(const fragment<D, 64> &c, T *to, int key_block)
+    FP_DEVICE void store_scores(const fragment<D, BLOCK> &c, T *to, int key_block)
     {
         const bool paired = a.seq_len % 2 == 0;
 #pragma unroll
@@ -167,8 +167,8 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
             if (row_of(r) >= length)
                 continue;
 #pragma unroll
-            for (int p = 0; p < PAIRS<D, 64>; p++) {
-                int key = key_block * 64 + fragment_col<D>(p);
+            for (int p = 0; p < PAIRS<D, BLOCK>; p++) {
+                int key = key_block * BLOCK + fragment_col<D>(p);
                 if (paired && key < a.seq_len) {
                     store_pair<D>(at + key, c[p][r][0], c[p][r][1]);
                 } else {
@@ -182,11 +182,11 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
     }
 
     /* Raw q k^T of the block in s.k, or the scores that an earlier kernel wrote. */
-    FP_DEVICE void scores(fragment<D, 64> &c, int key_block)
+    FP_DEVICE void scores(fragment<D, BLOCK> &c, int key_block)
     {
         if constexpr (HAS_QK) {
             clear(c);
-            warp_tile<D>::template nt<64, W>(c, s.q + warp * 16 * LD, LD, s.k, LD);
+            warp_tile<D>::template nt<BLOCK, W>(c, s.q + warp * WARP_ROWS * LD, LD, s.k, LD);
         } else {
             load_scores(c, tensor<D>(a, FIRST), key_block);
         }
@@ -194,24 +194,22 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
 
     static FP_DEVICE float scale()
     {
-        constexpr float root = W == 16   ? 0.25f
-                               : W == 32 ? 0.17677669529663688f
-                               : W == 64 ? 0.125f
-                                         : 0.08838834764831845f;
-        return HAS_QK ? root : 1.0f;
+        return HAS_QK ? inverse_root<W> : 1.0f;
     }
 
-    FP_DEVICE void mask(fragment<D, 64> &c, int at)
+    FP_DEVICE void mask(fragment<D, BLOCK> &c, int at)
     {
         int bits = a.mask.bits[at];
         if (bits < 0)
             return;
 #pragma unroll
         for (int r = 0; r < ROWS<D>; r++) {
-            u64 word = a.mask.words[static_cast<i64>(bits) * 64 + warp * 16 + fragment_row<D>(r)];
+            u64 word =
+                a.mask
+                    .words[static_cast<i64>(bits) * BLOCK + warp * WARP_ROWS + fragment_row<D>(r)];
             word >>= fragment_col<D>(0);
 #pragma unroll
-            for (int p = 0; p < PAIRS<D, 64>; p++) {
+            for (int p = 0; p < PAIRS<D, BLOCK>; p++) {
                 u32 two = static_cast<u32>(word >> (2 * D::lanes * p));
                 c[p][r][0] = two & 1 ? c[p][r][0] : MASKED;
                 c[p][r][1] = two & 2 ? c[p][r][1] : MASKED;
@@ -232,20 +230,20 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
 
     /* Turns masked scores into 2^(unit*score - shift); rescale[r] is what earlier sums shrink by.
      */
-    FP_DEVICE void soften(fragment<D, 64> &c, row_state &state, float (&rescale)[ROWS<D>])
+    FP_DEVICE void soften(fragment<D, BLOCK> &c, row_state &state, float (&rescale)[ROWS<D>])
     {
-        const float unit = scale() * 1.4426950408889634f;
+        const float unit = scale() * LOG2_E;
 #pragma unroll
         for (int r = 0; r < ROWS<D>; r++) {
             float top = state.top[r];
 #pragma unroll
-            for (int p = 0; p < PAIRS<D, 64>; p++)
+            for (int p = 0; p < PAIRS<D, BLOCK>; p++)
                 top = fmaxf(top, fmaxf(c[p][r][0], c[p][r][1]));
             top = lanes_max<D::lanes>(top);
             float down = shift(top, unit), sum = 0.0f;
             rescale[r] = exp2_fast(state.top[r] * unit - down);
 #pragma unroll
-            for (int p = 0; p < PAIRS<D, 64>; p++)
+            for (int p = 0; p < PAIRS<D, BLOCK>; p++)
 #pragma unroll
                 for (int e = 0; e < 2; e++) {
                     c[p][r][e] = exp2_fast(c[p][r][e] * unit - down);
@@ -287,7 +285,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
     /* k of the next block is on its way during the softmax, v during the scores. */
     FP_DEVICE void context()
     {
-        fragment<D, 64> c;
+        fragment<D, BLOCK> c;
         fragment<D, W> o;
         row_state state;
         clear(o);
@@ -320,7 +318,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
             }
             copy_wait<1>();
             meet();
-            warp_tile<D>::template pn<W>(o, c, s.v, LD, s.p + (D::lanes == 8 ? warp * 16 * 68 : 0));
+            warp_tile<D>::template pn<W>(o, c, s.v, LD, s.p + warp * smem::SCRATCH);
             meet();
             next_v(at + 1);
         }
@@ -332,7 +330,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
 
     FP_DEVICE void store_context(const fragment<D, W> &o, row_state &state)
     {
-        T *rows = s.q + warp * 16 * LD;
+        T *rows = s.q + warp * WARP_ROWS * LD;
 #pragma unroll
         for (int r = 0; r < ROWS<D>; r++) {
             float factor = 1.0f, some = 1.0f;
@@ -358,8 +356,8 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
                      ? tensor<D>(a, 7) + (static_cast<i64>(batch) * a.seq_len * a.heads + head) * W
                      : tensor<D>(a, 6) + (static_cast<i64>(batch) * a.heads + head) * a.seq_len * W;
 #pragma unroll
-        for (int i = lane; i < 16 * CHUNKS; i += 32) {
-            int row = block * 64 + warp * 16 + i / CHUNKS, col = i % CHUNKS * VEC<D>;
+        for (int i = lane; i < WARP_ROWS * CHUNKS; i += 32) {
+            int row = block * BLOCK + warp * WARP_ROWS + i / CHUNKS, col = i % CHUNKS * VEC<D>;
             if (row < length)
                 *reinterpret_cast<uint4 *>(out + row * step + col) =
                     *reinterpret_cast<const uint4 *>(rows + i / CHUNKS * LD + col);
@@ -367,7 +365,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
     }
 
     /* The scores of one listed block, k fetched and waited for. */
-    FP_DEVICE void fetch_scores(fragment<D, 64> &c, int key_block)
+    FP_DEVICE void fetch_scores(fragment<D, BLOCK> &c, int key_block)
     {
         if constexpr (HAS_QK) {
             fill(s.k, k, key_block);
@@ -382,12 +380,12 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
 
     FP_DEVICE void only_scores()
     {
-        fragment<D, 64> c;
+        fragment<D, BLOCK> c;
         load_q();
         for (int at = entry; at < entries; at++) {
             fetch_scores(c, a.mask.key_block[at]);
 #pragma unroll
-            for (int p = 0; p < PAIRS<D, 64>; p++)
+            for (int p = 0; p < PAIRS<D, BLOCK>; p++)
 #pragma unroll
                 for (int r = 0; r < ROWS<D>; r++)
                     c[p][r][0] *= scale(), c[p][r][1] *= scale();
@@ -401,7 +399,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
      * the others apart, each ascending, and what it leaves out is 0. */
     FP_DEVICE void probabilities()
     {
-        fragment<D, 64> c;
+        fragment<D, BLOCK> c;
         row_state state;
         float rescale[ROWS<D>], factor[ROWS<D>];
         begin(state);
@@ -416,7 +414,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
             float sum = lanes_sum<D::lanes>(state.sum[r]);
             factor[r] = sum > 0.0f ? 1.0f / sum : 0.0f;
         }
-        const float unit = scale() * 1.4426950408889634f;
+        const float unit = scale() * LOG2_E;
         int whole = entry, part = entry + full;
         for (int key_block = 0; key_block < a.mask.blocks; key_block++) {
             int at = -1;
@@ -432,7 +430,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
 #pragma unroll
                 for (int r = 0; r < ROWS<D>; r++)
 #pragma unroll
-                    for (int p = 0; p < PAIRS<D, 64>; p++)
+                    for (int p = 0; p < PAIRS<D, BLOCK>; p++)
 #pragma unroll
                         for (int e = 0; e < 2; e++)
                             c[p][r][e] = factor[r] *
@@ -446,7 +444,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
 
     FP_DEVICE void run()
     {
-        constexpr int groups = THREADS / 128; /* warps beyond them have nothing to do */
+        constexpr int groups = THREADS / FOUR_WARPS; /* warps beyond them have nothing to do */
         int tiles = a.batch * a.heads * a.mask.blocks;
         for (int t = blockIdx.x * groups + group; group < groups && t < tiles;
              t += gridDim.x * groups) {

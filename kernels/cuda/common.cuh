@@ -15,6 +15,10 @@ using u32 = unsigned int;
 using u64 = unsigned long long;
 using i64 = long long;
 
+/* Rows and columns of a block of the mask; rows of it that one warp takes; threads of four warps.
+ */
+constexpr int BLOCK = FP_BLOCK, WARP_ROWS = 16, FOUR_WARPS = 128;
+
 /* ---- storage types ------------------------------------------------------------------------------
  *
  * elem: what memory holds.  lanes: how many lanes of a warp share a row of a 16-row fragment (4
@@ -196,6 +200,18 @@ FP_DEVICE float gelu(float x)
 {
     return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
 }
+
+constexpr float LOG2_E = 1.4426950408889634f;
+
+/* 1 / sqrt(W), by which scores are scaled. */
+template <int W>
+constexpr float inverse_root = W == 16   ? 0.25f
+                               : W == 32 ? 0.17677669529663688f
+                               : W == 64 ? 0.125f
+                                         : 0.08838834764831845f;
+
+/* A masked score: finite, so that differences are never NaN. */
+constexpr float MASKED = -1e30f;
 
 /* Over `width` neighbouring lanes, a power of two; every lane gets the result. */
 template <int width> FP_DEVICE float lanes_sum(float x)

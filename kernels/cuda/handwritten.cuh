@@ -5,9 +5,9 @@
  * in the loop.  The order in which a product runs over its inner index is free, so a lane reads 16
  * contiguous bytes of a row and calls them its slots; v's slots are turned by movmatrix.
  *
- *   SPLIT_KEYS  a thread block has 16 query rows and each warp a quarter of every key block; the
- * four partial results are joined by their maxima and sums.  For few or short sequences. else a
- * thread block has 64 query rows, each warp 16 of them and all keys. */
+ * With SPLIT_KEYS a thread block has 16 query rows and each warp a quarter of every key block; the
+ * four partial results are joined by their maxima and sums: for few or short sequences.  Without it
+ * a thread block has 64 query rows, each warp 16 of them and all keys. */
 #ifndef FUSEPLAN_CUDA_HANDWRITTEN_CUH
 #define FUSEPLAN_CUDA_HANDWRITTEN_CUH
 
@@ -55,23 +55,17 @@ template <int N> FP_DEVICE void load_words(u32 (&r)[N], const void *p, bool vali
     }
 }
 
-template <class D, int W>
-constexpr float hand_unit = (W == 16   ? 0.25f
-                             : W == 32 ? 0.17677669529663688f
-                             : W == 64 ? 0.125f
-                                       : 0.08838834764831845f) *
-                            1.4426950408889634f;
-
 template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
     using T = elem<D>;
     static constexpr bool HALF = is_half<D>;
     static constexpr int ROW = W * sizeof(T) / 4;           /* words of a row */
     static constexpr int WORDS = ROW / 4 < 4 ? ROW / 4 : 4; /* that a lane reads at once */
     static constexpr int SLABS = ROW / (4 * WORDS);         /* of q and k */
-    static constexpr int KEYS = SPLIT_KEYS ? 16 : 64, TILES = KEYS / 8;
+    static constexpr int KEYS = SPLIT_KEYS ? 16 : BLOCK, TILES = KEYS / 8;
     static constexpr int GROUP = W / 8 < 4 ? W / 8 : 4; /* column tiles that share a load of v */
     static constexpr int GROUPS = W / (8 * GROUP);
     static constexpr int PARTS = SPLIT_KEYS ? 4 : 1;
+    static constexpr float UNIT = inverse_root<W> * LOG2_E; /* softmax in powers of 2 */
 
     struct smem {
         alignas(16) float o[SPLIT_KEYS ? 4 : 1][SPLIT_KEYS ? 16 : 1][SPLIT_KEYS ? W + 4 : 1];
@@ -116,7 +110,7 @@ template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
 #pragma unroll
             for (int i = 0; i < GROUP; i++)
                 o[u][i][0][0] = o[u][i][0][1] = o[u][i][1][0] = o[u][i][1][1] = 0.0f;
-        top[0] = top[1] = -1e30f;
+        top[0] = top[1] = MASKED;
         sum[0] = sum[1] = 0.0f;
     }
 
@@ -154,11 +148,11 @@ template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
             for (int n = 0; n < TILES; n++)
 #pragma unroll
                 for (int e = 0; e < 2; e++) {
-                    c[n][r][e] = bits >> (8 * n + e) & 1 ? c[n][r][e] * hand_unit<D, W> : -1e30f;
+                    c[n][r][e] = bits >> (8 * n + e) & 1 ? c[n][r][e] * UNIT : MASKED;
                     high = fmaxf(high, c[n][r][e]);
                 }
             high = lanes_max<4>(high);
-            float base = high < -1e29f ? 0.0f : high;
+            float base = high < 0.1f * MASKED ? 0.0f : high;
             float shrink = exp2_fast(top[r] - base);
             sum[r] *= shrink;
             top[r] = high;
@@ -254,13 +248,13 @@ template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
             }
         }
         __syncthreads();
-        for (int i = threadIdx.x; i < 16 * W / 4; i += 128) {
+        for (int i = threadIdx.x; i < 16 * W / 4; i += FOUR_WARPS) {
             int row = i / (W / 4), col = i % (W / 4) * 4;
-            float high = -1e30f, total = 0.0f, v[4] = {};
+            float high = MASKED, total = 0.0f, v[4] = {};
 #pragma unroll
             for (int w = 0; w < 4; w++)
                 high = fmaxf(high, s.top[w][row]);
-            float base = high < -1e29f ? 0.0f : high;
+            float base = high < 0.1f * MASKED ? 0.0f : high;
 #pragma unroll
             for (int w = 0; w < 4; w++) {
                 float share = exp2_fast(s.top[w][row] - base);
@@ -301,18 +295,19 @@ template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
         const int tiles = a.batch * a.heads * a.mask.blocks * PARTS;
         for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
             hand_tile tile(a, index, PARTS);
-            int row0 = tile.block * 64 + (SPLIT_KEYS ? tile.quarter : warp) * 16;
-            if (tile.block * 64 + (SPLIT_KEYS ? tile.quarter * 16 : 0) >= tile.length)
+            int row0 = tile.block * BLOCK + (SPLIT_KEYS ? tile.quarter : warp) * 16;
+            if (tile.block * BLOCK + (SPLIT_KEYS ? tile.quarter * 16 : 0) >= tile.length)
                 continue;
             const T *rows = tensor<D>(a, 2) + tile.matrix * a.seq_len * W;
             start(rows, row0 + g, tile.length);
             for (int at = tile.entry; at < tile.entries; at++) {
                 float c[TILES][2][2];
                 int shift = SPLIT_KEYS ? warp * 16 : 0;
-                int key0 = a.mask.key_block[at] * 64 + shift, bits = a.mask.bits[at];
+                int key0 = a.mask.key_block[at] * BLOCK + shift, bits = a.mask.bits[at];
                 u64 word[2] = {~0ull, ~0ull};
                 if (bits >= 0) {
-                    const u64 *words = a.mask.words + static_cast<i64>(bits) * 64 + row0 % 64 + g;
+                    const u64 *words =
+                        a.mask.words + static_cast<i64>(bits) * BLOCK + row0 % BLOCK + g;
                     word[0] = words[0] >> shift;
                     word[1] = words[8] >> shift;
                 }
@@ -336,6 +331,7 @@ template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
  * columns for the result. */
 template <int W, bool SPLIT_KEYS> struct hand_attention<fp32, W, SPLIT_KEYS> {
     static constexpr int PARTS = 4, COLS = W < 32 ? 1 : W / 32;
+    static constexpr float UNIT = inverse_root<W> * LOG2_E; /* softmax in powers of 2 */
 
     struct smem {
         alignas(16) float q[16][W];
@@ -349,11 +345,11 @@ template <int W, bool SPLIT_KEYS> struct hand_attention<fp32, W, SPLIT_KEYS> {
         const int tiles = a.batch * a.heads * a.mask.blocks * PARTS;
         for (int index = blockIdx.x; index < tiles; index += gridDim.x) {
             hand_tile tile(a, index, PARTS);
-            int row0 = tile.block * 64 + tile.quarter * 16 + warp * 4;
+            int row0 = tile.block * BLOCK + tile.quarter * 16 + warp * 4;
             if (row0 - warp * 4 >= tile.length)
                 continue;
             const float *rows = tensor<fp32>(a, 2) + tile.matrix * a.seq_len * W;
-            for (int i = threadIdx.x; i < 16 * W; i += 128) {
+            for (int i = threadIdx.x; i < 16 * W; i += FOUR_WARPS) {
                 int row = row0 - warp * 4 + i / W;
                 s.q[i / W][i % W] =
                     row < tile.length ? rows[static_cast<i64>(row) * W + i % W] : 0.0f;
@@ -361,9 +357,9 @@ template <int W, bool SPLIT_KEYS> struct hand_attention<fp32, W, SPLIT_KEYS> {
             __syncthreads();
             float o[4][COLS] = {}, top[4], sum[4];
             for (int r = 0; r < 4; r++)
-                top[r] = -1e30f, sum[r] = 0.0f;
+                top[r] = MASKED, sum[r] = 0.0f;
             for (int at = tile.entry; at < tile.entries; at++)
-                for (int half = 0; half < 64; half += 32)
+                for (int half = 0; half < BLOCK; half += 32)
                     keys(a, tile, s, rows, all, at, half, o, top, sum);
             float *out =
                 tensor<fp32>(a, 7) +
@@ -386,7 +382,7 @@ template <int W, bool SPLIT_KEYS> struct hand_attention<fp32, W, SPLIT_KEYS> {
                         float (&sum)[4])
     {
         const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
-        const int key0 = a.mask.key_block[at] * 64 + half, bits = a.mask.bits[at];
+        const int key0 = a.mask.key_block[at] * BLOCK + half, bits = a.mask.bits[at];
         const float *k = rows + all + static_cast<i64>(key0 + lane) * W;
         const float *v = rows + 2 * all + static_cast<i64>(key0) * W;
         float c[4] = {};
@@ -405,10 +401,11 @@ template <int W, bool SPLIT_KEYS> struct hand_attention<fp32, W, SPLIT_KEYS> {
         for (int r = 0; r < 4; r++) {
             u64 word = ~0ull;
             if (bits >= 0)
-                word = a.mask.words[static_cast<i64>(bits) * 64 + tile.quarter * 16 + warp * 4 + r];
-            c[r] = word >> (half + lane) & 1 ? c[r] * hand_unit<fp32, W> : -1e30f;
+                word =
+                    a.mask.words[static_cast<i64>(bits) * BLOCK + tile.quarter * 16 + warp * 4 + r];
+            c[r] = word >> (half + lane) & 1 ? c[r] * UNIT : MASKED;
             float high = fmaxf(top[r], lanes_max<32>(c[r]));
-            float base = high < -1e29f ? 0.0f : high;
+            float base = high < 0.1f * MASKED ? 0.0f : high;
             float shrink = exp2_fast(top[r] - base);
             c[r] = exp2_fast(c[r] - base);
             sum[r] = sum[r] * shrink + c[r];

@@ -32,6 +32,9 @@ template <class D> FP_DEVICE int fragment_col(int p)
 
 template <class D, int N> using fragment = float[PAIRS<D, N>][ROWS<D>][2];
 
+/* Where fp32 turns a fragment of probabilities into rows: floats of a row, of a warp. */
+constexpr int FFMA_LD = BLOCK + 4, FFMA_SCRATCH = WARP_ROWS * FFMA_LD;
+
 FP_DEVICE void load_matrix(u32 (&r)[4], const void *p)
 {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
@@ -130,12 +133,12 @@ template <class D> struct warp_tile {
      * keys 2t and 2t+1 in the place of columns t and t+4, so b's rows are read in that order too.
      */
     template <int N>
-    static FP_DEVICE void pn(fragment<D, N> &c, const fragment<D, 64> &p, const T *b, int ldb,
+    static FP_DEVICE void pn(fragment<D, N> &c, const fragment<D, BLOCK> &p, const T *b, int ldb,
                              float *)
     {
         int lane = threadIdx.x % 32;
 #pragma unroll
-        for (int k = 0; k < 64; k += STEP) {
+        for (int k = 0; k < BLOCK; k += STEP) {
             u32 af[4];
             if constexpr (is_half<D>) {
                 af[0] = D::pack(p[k / 8][0][0], p[k / 8][0][1]);
@@ -231,21 +234,21 @@ template <> struct warp_tile<fp32> {
         }
     }
 
-    /* scratch: (16, 68) floats of this warp's own. */
+    /* scratch: FFMA_SCRATCH floats of this warp's own. */
     template <int N>
-    static FP_DEVICE void pn(fragment<fp32, N> &c, const fragment<fp32, 64> &p, const float *b,
+    static FP_DEVICE void pn(fragment<fp32, N> &c, const fragment<fp32, BLOCK> &p, const float *b,
                              int ldb, float *scratch)
     {
         __syncwarp();
 #pragma unroll
-        for (int i = 0; i < PAIRS<fp32, 64>; i++)
+        for (int i = 0; i < PAIRS<fp32, BLOCK>; i++)
 #pragma unroll
             for (int r = 0; r < 4; r++)
-                *reinterpret_cast<float2 *>(scratch + fragment_row<fp32>(r) * 68 +
+                *reinterpret_cast<float2 *>(scratch + fragment_row<fp32>(r) * FFMA_LD +
                                             fragment_col<fp32>(i)) =
                     make_float2(p[i][r][0], p[i][r][1]);
         __syncwarp();
-        nn<1, N, 64>(reinterpret_cast<fragment<fp32, N>(&)[1]>(c), scratch, 68, b, ldb);
+        nn<1, N, BLOCK>(reinterpret_cast<fragment<fp32, N>(&)[1]>(c), scratch, FFMA_LD, b, ldb);
     }
 };
 
