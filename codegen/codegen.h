@@ -233,7 +233,7 @@ void block_lists_build(const struct mask *m, int batch, const int *lengths,
                        struct block_lists *out);
 void block_lists_release(struct block_lists *l);
 
-/* ---- npy.c: NumPy arrays as bytes ----------------------------------------------------------- */
+/* ---- npy.c: NumPy arrays as bytes ------------------------------------------------------------ */
 
 enum npy_type { NPY_BOOL, NPY_UINT8, NPY_FLOAT32 };
 const char *npy_type_name(enum npy_type type); /* "bool", "uint8", "float32" */
@@ -253,7 +253,7 @@ int npy_parse(const void *bytes, size_t len, struct npy *out, struct status *st)
 void npy_write(enum npy_type type, int ndim, const int64_t *shape, const void *data,
                struct buf *out);
 
-/* ---- workload.c: what is to be made fast ---------------------------------------------------- */
+/* ---- workload.c: what is to be made fast ----------------------------------------------------- */
 
 #define DTYPES(X)                                                                                  \
     X(FP32, "fp32", 4, 1e-5)                                                                       \
@@ -353,7 +353,7 @@ int lower_segment(struct segment s, enum lowering how, struct stage out[OP_COUNT
 /* Whether a stage holds an operator of that anchor. */
 bool stage_has(const struct stage *s, enum anchor anchor);
 
-/* ---- impl.c: implementations ---------------------------------------------------------------- */
+/* ---- impl.c: implementations ----------------------------------------------------------------- */
 
 enum target_kind { TARGET_CPU, TARGET_CUDA, TARGET_COUNT };
 extern const char *const target_names[TARGET_COUNT];
