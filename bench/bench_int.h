@@ -117,6 +117,7 @@ struct toolchain {
     char *path;                    /* of the compiler */
     char *flags;                   /* before -I, -o and the source, blanks between; owned */
     const char *libs;              /* after the source, likewise */
+    const char *probe;             /* a source that it compiles wherever it works */
     const char *source_suffix;     /* ".c" */
     const char *binary_suffix;     /* ".so" */
     char version[128];             /* "gcc 12.2.0" */
@@ -168,8 +169,8 @@ struct compile {
 int compile_start(const struct toolchain *tc, const struct cache *c, const char *text,
                   const char *headers, double limit_s, struct compile *out, struct status *st);
 
-/* After its process has ended: stores what it built in the cache.  STATUS_COMPILE, STATUS_TIMEOUT
- * or, where the cache cannot be written, STATUS_ENVIRONMENT. */
+/* After its process has ended: stores what it built in the cache, unless key is null.
+ * STATUS_COMPILE, STATUS_TIMEOUT or, where the cache cannot be written, STATUS_ENVIRONMENT. */
 int compile_finish(struct compile *job, const struct toolchain *tc, const struct cache *c,
                    const char *key, struct status *st);
 void compile_release(struct compile *job); /* stops it where it runs, removes its files */
@@ -177,6 +178,11 @@ void compile_release(struct compile *job); /* stops it where it runs, removes it
 /* All of it for one source. */
 int compile_source(const struct toolchain *tc, const struct cache *c, const char *text,
                    const char *headers, const char *key, double limit_s, struct status *st);
+
+/* Whether the compiler still builds its probe: else what it failed at says nothing about a
+ * candidate.  STATUS_ENVIRONMENT. */
+int compile_recheck(const struct toolchain *tc, const struct cache *c, double limit_s,
+                    struct status *st);
 
 /* ---- build.c: choices -> binaries
  * --------------------------------------------------------------*/

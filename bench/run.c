@@ -157,12 +157,15 @@ static void keep_verdict(void *ctx, const json_t *event)
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-static void finish(struct bench *b, struct subject *s, const json_t *message)
+/* -1 where the environment failed, which says nothing about the subject and ends the work. */
+static int finish(struct bench *b, struct subject *s, const json_t *message, struct status *st)
 {
     double build_s = s->trial->build_s;
-    struct status st = STATUS_INIT;
-    if (message_to_trial(message, s->trial, &st) != 0)
-        fail(s, &st);
+    struct status garbled = STATUS_INIT;
+    if (message_to_trial(message, s->trial, &garbled) != 0)
+        fail(s, &garbled);
+    if (s->trial->reason.code == STATUS_ENVIRONMENT)
+        return status_set(st, STATUS_ENVIRONMENT, "%s", s->trial->reason.message);
     s->trial->build_s = build_s;
     for (int i = 0; i < s->count; i++) {
         double error = builder_find(&b->builder, &s->choices[i])->error;
@@ -170,6 +173,7 @@ static void finish(struct bench *b, struct subject *s, const json_t *message)
             s->trial->error = error;
     }
     s->done = true;
+    return 0;
 }
 
 /* The worker died of something: of the subject that it was at, or of any if it did not say. */
@@ -202,8 +206,8 @@ static int measure_open(struct bench *b, struct subject **open, int n, const str
         result = message_status(reply, &failed);
     if (result == 0) {
         const json_t *trials = json_object_get(reply, "trials");
-        for (int i = 0; i < n; i++)
-            finish(b, open[i], json_array_get(trials, (size_t)i));
+        for (int i = 0; i < n && result == 0; i++)
+            result = finish(b, open[i], json_array_get(trials, (size_t)i), st);
     } else if (failed.code == STATUS_INTERRUPTED || failed.code == STATUS_ENVIRONMENT) {
         status_set(st, failed.code, "%s", failed.message);
     } else {

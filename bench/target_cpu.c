@@ -166,6 +166,7 @@ static int toolchain(int device, const char *compiler, const char *worker, const
     (void)device; /* there is one */
     *out = (struct toolchain){.flags = mem_strdup(CPU_FLAGS),
                               .libs = CPU_LIBRARIES,
+                              .probe = probe_source,
                               .source_suffix = ".c",
                               .binary_suffix = ".so"};
     struct buf identity;

@@ -290,7 +290,8 @@ static int prove(const struct cache *c, const struct toolchain *tc, struct statu
 static int toolchain(int device, const char *compiler, const char *worker, const struct cache *c,
                      struct toolchain *out, struct status *st)
 {
-    *out = (struct toolchain){.libs = "", .source_suffix = ".cu", .binary_suffix = ".cubin"};
+    *out = (struct toolchain){
+        .libs = "", .probe = probe_source, .source_suffix = ".cu", .binary_suffix = ".cubin"};
     struct gpu gpu;
     struct release release = {0, 0};
     struct buf identity, flags;
