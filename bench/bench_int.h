@@ -67,7 +67,7 @@ bool process_find(const char *name, struct buf *path);
  * An entry is named by the hash of all that it depends on and ends with a hash of its own bytes, so
  * that a damaged one is noticed.  Entries are written under a temporary name and renamed: any
  * number of processes may share a cache.  What was used least recently goes first when it grows too
- * large. */
+ * large.  The directory may hold a user's own files: they are neither counted nor touched. */
 
 struct cache {
     char *dir;
