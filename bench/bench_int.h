@@ -104,9 +104,10 @@ void cache_trim(const struct cache *c);
 /* ---- lock.c: one measurement at a time on a device
  * ----------------------------------------------*/
 
-/* Waits for its turn; gives up with STATUS_ENVIRONMENT, naming the holder, after wait_s. */
-int lock_take(const struct cache *c, struct target_name target, double wait_s,
-              const volatile sig_atomic_t *stop, int *lock, struct status *st);
+/* Waits for its turn among all users' processes; gives up with STATUS_ENVIRONMENT, naming the
+ * holder, after wait_s. */
+int lock_take(struct target_name target, double wait_s, const volatile sig_atomic_t *stop,
+              int *lock, struct status *st);
 void lock_drop(int lock); /* -1: none */
 
 /* ---- target.c, target_cpu.c, target_cuda.c: what differs between targets on the parent's side

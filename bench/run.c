@@ -221,7 +221,7 @@ static int measure_all(struct bench *b, struct subject *subjects, int n, const s
                        struct status *st)
 {
     struct subject **open = mem_alloc((size_t)n + 1, sizeof(struct subject *));
-    int lock, count, result = lock_take(&b->cache, b->target, TURN_LIMIT_S, b->stop, &lock, st);
+    int lock, count, result = lock_take(b->target, TURN_LIMIT_S, b->stop, &lock, st);
     while (result == 0) {
         count = 0;
         for (int i = 0; i < n; i++)

@@ -290,15 +290,30 @@ START_TEST(place_and_bound_come_from_the_environment)
 }
 END_TEST
 
+/* ---- the lock lies where all users find it; devices that no machine has keep these tests apart
+ * from measurements ---------------------------------------------------------------------------- */
+
+static struct target_name no_device(enum target_kind kind)
+{
+    return (struct target_name){.kind = kind, .device = 100000 + (int)getpid()};
+}
+
+static const char *lock_path(struct target_name target)
+{
+    static char path[128];
+    snprintf(path, sizeof(path), "/tmp/fuseplan-lock-%s-%d", target_names[target.kind],
+             target.device);
+    return path;
+}
+
 START_TEST(lock_is_for_one)
 {
-    struct cache c = open_cache();
     struct status st = STATUS_INIT;
-    struct target_name cpu = {.kind = TARGET_CPU}, gpu = {.kind = TARGET_CUDA};
+    struct target_name cpu = no_device(TARGET_CPU), gpu = no_device(TARGET_CUDA);
     int first, second, other;
-    ck_assert_int_eq(lock_take(&c, cpu, 0.05, NULL, &first, &st), 0);
-    ck_assert_int_eq(lock_take(&c, gpu, 0.05, NULL, &other, &st), 0);
-    ck_assert_int_eq(lock_take(&c, cpu, 0.05, NULL, &second, &st), -1);
+    ck_assert_int_eq(lock_take(cpu, 0.05, NULL, &first, &st), 0);
+    ck_assert_int_eq(lock_take(gpu, 0.05, NULL, &other, &st), 0);
+    ck_assert_int_eq(lock_take(cpu, 0.05, NULL, &second, &st), -1);
     ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
     char pid[32];
     snprintf(pid, sizeof(pid), "process %ld ", (long)getpid());
@@ -306,14 +321,50 @@ START_TEST(lock_is_for_one)
 
     st = STATUS_INIT;
     volatile sig_atomic_t stop = 1;
-    ck_assert_int_eq(lock_take(&c, cpu, 60, &stop, &second, &st), -1);
+    ck_assert_int_eq(lock_take(cpu, 60, &stop, &second, &st), -1);
     ck_assert_int_eq(st.code, STATUS_INTERRUPTED);
     lock_drop(first);
     st = STATUS_INIT;
-    ck_assert_int_eq(lock_take(&c, cpu, 0.05, NULL, &second, &st), 0);
+    ck_assert_int_eq(lock_take(cpu, 0.05, NULL, &second, &st), 0);
     lock_drop(second);
     lock_drop(other);
-    cache_release(&c);
+    unlink(lock_path(cpu));
+    unlink(lock_path(gpu));
+}
+END_TEST
+
+/* Another user's process with another cache takes the same lock, whatever the first one's umask. */
+START_TEST(lock_is_for_all_users)
+{
+    struct status st = STATUS_INIT;
+    struct target_name target = no_device(TARGET_CPU);
+    struct stat info;
+    int lock;
+    umask(077);
+    ck_assert_msg(lock_take(target, 0.05, NULL, &lock, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(stat(lock_path(target), &info), 0);
+    ck_assert_uint_eq(info.st_mode & 07777, 0666);
+    lock_drop(lock);
+    unlink(lock_path(target));
+}
+END_TEST
+
+/* A planted link must not make a user write to a file of somebody's. */
+START_TEST(lock_follows_no_link)
+{
+    struct status st = STATUS_INIT;
+    struct target_name target = no_device(TARGET_CPU);
+    char *victim = test_path("victim");
+    struct stat info;
+    int lock;
+    ck_assert_int_eq(file_write(victim, "", 0, &st), 0);
+    ck_assert_int_eq((_i == 0 ? symlink : link)(victim, lock_path(target)), 0);
+    ck_assert_int_eq(lock_take(target, 0.05, NULL, &lock, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    ck_assert_ptr_nonnull(strstr(st.message, lock_path(target)));
+    ck_assert_int_eq(stat(victim, &info), 0);
+    ck_assert_int_eq(info.st_size, 0);
+    unlink(lock_path(target));
 }
 END_TEST
 
@@ -333,6 +384,8 @@ int main(void)
     tcase_add_test(t, unusable_place_is_an_environment_error);
     tcase_add_test(t, place_and_bound_come_from_the_environment);
     tcase_add_test(t, lock_is_for_one);
+    tcase_add_test(t, lock_is_for_all_users);
+    tcase_add_loop_test(t, lock_follows_no_link, 0, 2);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

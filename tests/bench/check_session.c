@@ -335,7 +335,7 @@ START_TEST(measurements_take_turns)
     struct trial t;
     int lock;
     ck_assert_int_eq(bench_build(b, &c, 1, NULL, NULL, NULL, &st), 0);
-    ck_assert_int_eq(lock_take(&b->cache, b->target, 1, NULL, &lock, &st), 0);
+    ck_assert_int_eq(lock_take(b->target, 60, NULL, &lock, &st), 0);
     pid_t other = fork();
     if (other == 0) { /* holds it a while, as it inherited the lock */
         usleep(400000);
