@@ -43,6 +43,9 @@ struct fingerprint {
  * All is empty where this build lacks the target. */
 void fingerprint_device(struct target_name target, struct fingerprint *out);
 
+/* What code is compiled for to run a workload there. */
+struct build_target target_build(struct target_name target, const struct workload *w);
+
 /* A stable text of all fields, for hashing and storing. */
 void fingerprint_text(const struct fingerprint *f, struct buf *out);
 
@@ -78,7 +81,8 @@ struct bench_options {
     struct target_name target;
     const char *cache_dir;                     /* null: FUSEPLAN_CACHE, else the XDG place */
     const char *worker_path;                   /* null: beside the running program, else libexec */
-    const char *compiler;                      /* null: FUSEPLAN_CC, CC, else cc */
+    const char *compiler;                      /* null: on a CPU FUSEPLAN_CC, CC, else cc; on a GPU
+                                                  auto, which nvcc and nvrtc may replace */
     int jobs;                                  /* compilers at a time; 0: one a core */
     uint64_t seed;                             /* of inputs and weights */
     bool notes_init;                           /* the notes' ranges: 0.4 everywhere */
@@ -99,7 +103,7 @@ int bench_open(const struct bench_options *options, const struct workload *w, st
                struct status *st);
 void bench_close(struct bench *b);
 const struct fingerprint *bench_fingerprint(const struct bench *b);
-enum target_kind bench_target(const struct bench *b);
+const struct build_target *bench_target(const struct bench *b);
 const struct workload *bench_workload(const struct bench *b);
 
 /* Compiles what the cache lacks, in parallel; results[i] (may be null) gets OK or STATUS_COMPILE,
@@ -109,8 +113,8 @@ typedef void bench_progress(void *ctx, int done, int total);
 int bench_build(struct bench *b, const struct choice *choices, int count, struct status *results,
                 bench_progress *progress, void *ctx, struct status *st);
 
-/* How long to sample.  The search phase races: few samples, stopped early when the time is above
- * censor_above_ms (0: never). */
+/* How long to sample; max_samples 0 verifies only.  The search phase races: few samples, stopped
+ * early when the time is above censor_above_ms (0: never). */
 struct sampling {
     int min_samples, max_samples;
     double min_seconds, max_seconds; /* of timing, warm-up apart */

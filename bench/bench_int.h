@@ -67,7 +67,7 @@ bool process_find(const char *name, struct buf *path);
  * An entry is named by the hash of all that it depends on and ends with a hash of its own bytes, so
  * that a damaged one is noticed.  Entries are written under a temporary name and renamed: any
  * number of processes may share a cache.  What was used least recently goes first when it grows too
- * large. */
+ * large.  The directory may hold a user's own files: they are neither counted nor touched. */
 
 struct cache {
     char *dir;
@@ -104,22 +104,27 @@ void cache_trim(const struct cache *c);
 /* ---- lock.c: one measurement at a time on a device
  * ----------------------------------------------*/
 
-/* Waits for its turn; gives up with STATUS_ENVIRONMENT, naming the holder, after wait_s. */
-int lock_take(const struct cache *c, struct target_name target, double wait_s,
-              const volatile sig_atomic_t *stop, int *lock, struct status *st);
+/* Waits for its turn among all users' processes; gives up with STATUS_ENVIRONMENT, naming the
+ * holder, after wait_s. */
+int lock_take(struct target_name target, double wait_s, const volatile sig_atomic_t *stop,
+              int *lock, struct status *st);
 void lock_drop(int lock); /* -1: none */
 
-/* ---- target.c, target_cpu.c: what differs between targets on the parent's side
+/* ---- target.c, target_cpu.c, target_cuda.c: what differs between targets on the parent's side
  * ------------------*/
 
 /* A compiler that works, with its flags. */
 struct toolchain {
     char *path;                    /* of the compiler */
-    const char *flags;             /* before -I, -o and the source, blanks between */
+    char *flags;                   /* before -I, -o and the source, blanks between; owned */
     const char *libs;              /* after the source, likewise */
+    const char *probe;             /* a source that it compiles wherever it works */
+    const char *source_suffix;     /* ".c" */
+    const char *binary_suffix;     /* ".so" */
     char version[128];             /* "gcc 12.2.0" */
     char libraries[128];           /* "OpenBLAS 0.3.21 openmp SkylakeX" */
     char identity[HASH_TEXT_SIZE]; /* of compiler, flags and the machine that they build for */
+    struct fingerprint where;      /* the device that they build for, where one was asked */
 };
 
 struct env_list {
@@ -129,7 +134,7 @@ struct env_list {
 
 struct target_ops {
     /* Finds the compiler and proves that what it builds runs in a worker. */
-    int (*toolchain)(const char *compiler, const char *worker, const struct cache *c,
+    int (*toolchain)(int device, const char *compiler, const char *worker, const struct cache *c,
                      struct toolchain *out, struct status *st);
     void (*fingerprint)(int device, const struct toolchain *tc, struct fingerprint *out);
     /* The worker's environment: a null-terminated array of owned texts, itself owned. */
@@ -137,7 +142,7 @@ struct target_ops {
     /* Rows of doctor's report.  tc: as found, or null with the reason in problem. */
     void (*checks)(const struct toolchain *tc, const struct status *problem, struct env_list *out);
 };
-extern const struct target_ops target_cpu;
+extern const struct target_ops target_cpu, target_cuda;
 
 /* Null where this build lacks the target; says so in *st. */
 const struct target_ops *target_ops_of(enum target_kind kind, struct status *st);
@@ -165,8 +170,8 @@ struct compile {
 int compile_start(const struct toolchain *tc, const struct cache *c, const char *text,
                   const char *headers, double limit_s, struct compile *out, struct status *st);
 
-/* After its process has ended: stores what it built in the cache.  STATUS_COMPILE, STATUS_TIMEOUT
- * or, where the cache cannot be written, STATUS_ENVIRONMENT. */
+/* After its process has ended: stores what it built in the cache, unless key is null.
+ * STATUS_COMPILE, STATUS_TIMEOUT or, where the cache cannot be written, STATUS_ENVIRONMENT. */
 int compile_finish(struct compile *job, const struct toolchain *tc, const struct cache *c,
                    const char *key, struct status *st);
 void compile_release(struct compile *job); /* stops it where it runs, removes its files */
@@ -174,6 +179,11 @@ void compile_release(struct compile *job); /* stops it where it runs, removes it
 /* All of it for one source. */
 int compile_source(const struct toolchain *tc, const struct cache *c, const char *text,
                    const char *headers, const char *key, double limit_s, struct status *st);
+
+/* Whether the compiler still builds its probe: else what it failed at says nothing about a
+ * candidate.  STATUS_ENVIRONMENT. */
+int compile_recheck(const struct toolchain *tc, const struct cache *c, double limit_s,
+                    struct status *st);
 
 /* ---- build.c: choices -> binaries
  * --------------------------------------------------------------*/
@@ -192,7 +202,7 @@ struct binary {
 struct builder {
     const struct cache *cache;
     const struct toolchain *toolchain;
-    enum target_kind target;
+    struct build_target target;
     double deadline_s;
     int jobs;
     const volatile sig_atomic_t *stop;

@@ -48,7 +48,7 @@ struct crew {
 static int make_headers(struct crew *crew, struct status *st)
 {
     const struct kernel_file *files;
-    int count = kernel_files(crew->builder->target, &files);
+    int count = kernel_files(crew->builder->target.kind, &files);
     return cache_headers(crew->builder->cache, files, count, &crew->headers, st);
 }
 
@@ -57,7 +57,7 @@ static int make_headers(struct crew *crew, struct status *st)
 static void make_source(struct crew *crew, struct binary *binary, struct buf *text)
 {
     const struct choice *c = &binary->choice;
-    c->impl->emit(c->segment, &c->schedule, text);
+    choice_emit(c, &crew->builder->target, text);
     struct buf all;
     buf_init(&all);
     buf_addf(&all, "%s\n%s\n%s", crew->builder->toolchain->identity,
@@ -107,6 +107,8 @@ static int collect(struct crew *crew, struct status *st)
     if (compile_finish(&job.compile, b->toolchain, b->cache, binary->key, &result) == 0)
         in_cache(crew, binary);
     compile_release(&job.compile);
+    if (result.code == STATUS_COMPILE && compile_recheck(b->toolchain, b->cache, b->deadline_s, st))
+        return -1;
     if (result.code == STATUS_ENVIRONMENT)
         return status_set(st, result.code, "%s", result.message);
     binary->built = true;
@@ -122,7 +124,7 @@ static int build_one(struct crew *crew, struct binary *binary, struct status *st
     const struct choice *c = &binary->choice;
     if (binary->built && (binary->status.code != STATUS_OK || file_exists(binary->path)))
         return 0;
-    if (!c->impl->applicable(c->segment, &c->schedule, &why)) {
+    if (!choice_applicable(c, &b->target, &why)) {
         binary->built = true;
         status_set(&binary->status, STATUS_UNFIT, "%s", why != NULL ? why : "not applicable");
         return 0;

@@ -22,11 +22,12 @@ enum {
 static const struct {
     const char *dir, *suffix;
 } kinds[CACHE_KIND_COUNT] = {
-    [CACHE_BINARY] = {"binaries", ".so"},
+    [CACHE_BINARY] = {"binaries", ".bin"},
     [CACHE_VERDICT] = {"verdicts", ".txt"},
 };
 
-static const char temporary_dir[] = "temporary";
+static const char temporary_dir[] = "temporary", headers_dir[] = "headers";
+static const char temporary_prefix[] = "fuseplan-"; /* tells them from a user's own files */
 
 static int read_bound(uint64_t *out, struct status *st)
 {
@@ -157,7 +158,7 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
     }
     char hash[HASH_TEXT_SIZE];
     buf_reset(dir);
-    buf_addf(dir, "%s/headers/%s", c->dir, hash_text(all.ptr, all.len, hash));
+    buf_addf(dir, "%s/%s/%s", c->dir, headers_dir, hash_text(all.ptr, all.len, hash));
     int result = file_make_dirs(dir->ptr, st);
     for (int i = 0; i < count && result == 0; i++) {
         buf_reset(&path);
@@ -174,7 +175,7 @@ void cache_temporary(const struct cache *c, const char *suffix, struct buf *path
 {
     static atomic_uint counter;
     buf_reset(path);
-    buf_addf(path, "%s/%s/%ld-%u%s", c->dir, temporary_dir, (long)getpid(),
+    buf_addf(path, "%s/%s/%s%ld-%u%s", c->dir, temporary_dir, temporary_prefix, (long)getpid(),
              atomic_fetch_add(&counter, 1), suffix);
 }
 
@@ -190,37 +191,95 @@ struct listing {
     uint64_t bytes;
 };
 
+/* What a file is to the cache.  The user may have put anything beside or into its directories. */
+enum role { FOREIGN, ENTRY, HEADER, TEMPORARY };
+
+/* As in a name that file_write() had not yet replaced by the final one. */
+static bool is_random_suffix(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    return text[0] == '.' && strspn(text + 1, letters) == 6 && text[7] == '\0';
+}
+
+static bool starts_with_hash(const char *name)
+{
+    return strspn(name, "0123456789abcdef") == TRAILER_SIZE;
+}
+
+static enum role role_of(const FTSENT *file)
+{
+    const FTSENT *dir = file->fts_parent;
+    const char *name = file->fts_name;
+    if (file->fts_level == 2)
+        return strcmp(dir->fts_parent->fts_name, headers_dir) == 0 ? HEADER : FOREIGN;
+    if (file->fts_level != 1)
+        return FOREIGN;
+    if (strcmp(dir->fts_name, temporary_dir) == 0)
+        return strncmp(name, temporary_prefix, strlen(temporary_prefix)) == 0 ? TEMPORARY : FOREIGN;
+    for (int i = 0; i < CACHE_KIND_COUNT; i++) {
+        size_t len = strlen(kinds[i].suffix);
+        if (strcmp(dir->fts_name, kinds[i].dir) != 0 || !starts_with_hash(name) ||
+            strncmp(name + TRAILER_SIZE, kinds[i].suffix, len) != 0)
+            continue;
+        const char *rest = name + TRAILER_SIZE + len;
+        return rest[0] == '\0' ? ENTRY : is_random_suffix(rest) ? TEMPORARY : FOREIGN;
+    }
+    return FOREIGN;
+}
+
+/* Below the directories of the cache only those that hold headers are its own. */
+static bool is_foreign_dir(const FTSENT *dir)
+{
+    return dir->fts_level > 1 ||
+           (dir->fts_level == 1 &&
+            (strcmp(dir->fts_parent->fts_name, headers_dir) != 0 ||
+             strlen(dir->fts_name) != TRAILER_SIZE || !starts_with_hash(dir->fts_name)));
+}
+
+static FTS *open_walk(const struct cache *c)
+{
+    const char *const names[] = {temporary_dir, headers_dir, kinds[CACHE_BINARY].dir,
+                                 kinds[CACHE_VERDICT].dir};
+    char *roots[ARRAY_LEN(names) + 1] = {NULL};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct buf path;
+        buf_init(&path);
+        buf_addf(&path, "%s/%s", c->dir, names[i]);
+        roots[i] = buf_detach(&path);
+    }
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        free(roots[i]);
+    return walk;
+}
+
+static void add_entry(struct listing *l, const FTSENT *e)
+{
+    if (l->count == l->cap) {
+        l->cap = l->cap == 0 ? 256 : l->cap * 2;
+        l->entries = mem_resize(l->entries, l->cap, sizeof(*l->entries));
+    }
+    l->entries[l->count++] = (struct entry){
+        mem_strdup(e->fts_path), (uint64_t)e->fts_statp->st_size, e->fts_statp->st_mtime};
+}
+
 /* All entries; drops stale temporary files on the way. Headers are few and small: left alone. */
 static void list_entries(const struct cache *c, bool tidy, struct listing *out)
 {
     *out = (struct listing){0};
-    char *const roots[] = {c->dir, NULL};
-    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    FTS *walk = open_walk(c);
     time_t now = time(NULL);
     FTSENT *e;
     while (walk != NULL && (e = fts_read(walk)) != NULL) {
-        if (e->fts_info != FTS_F)
+        if (e->fts_info == FTS_D && is_foreign_dir(e))
+            fts_set(walk, e, FTS_SKIP);
+        enum role role = e->fts_info == FTS_F ? role_of(e) : FOREIGN;
+        bool stale = role == TEMPORARY && now - e->fts_statp->st_mtime > TEMPORARY_MAX_AGE_S;
+        if (role == FOREIGN || (stale && tidy && unlink(e->fts_path) == 0))
             continue;
-        const char *suffix = strrchr(e->fts_name, '.');
-        bool is_entry = false;
-        for (int i = 0; i < CACHE_KIND_COUNT; i++)
-            is_entry |= strcmp(e->fts_parent->fts_name, kinds[i].dir) == 0 && suffix != NULL &&
-                        strcmp(suffix, kinds[i].suffix) == 0;
-        bool is_header = e->fts_level > 2;
-        if (!is_entry && !is_header && e->fts_level > 1 && tidy &&
-            now - e->fts_statp->st_mtime > TEMPORARY_MAX_AGE_S) {
-            unlink(e->fts_path);
-            continue;
-        }
         out->bytes += (uint64_t)e->fts_statp->st_size;
-        if (!is_entry)
-            continue;
-        if (out->count == out->cap) {
-            out->cap = out->cap == 0 ? 256 : out->cap * 2;
-            out->entries = mem_resize(out->entries, out->cap, sizeof(*out->entries));
-        }
-        out->entries[out->count++] = (struct entry){
-            mem_strdup(e->fts_path), (uint64_t)e->fts_statp->st_size, e->fts_statp->st_mtime};
+        if (role == ENTRY)
+            add_entry(out, e);
     }
     if (walk != NULL)
         fts_close(walk);

@@ -44,9 +44,9 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
     *out = (struct compile){.started = clock_seconds(), .process = PROCESS_INIT};
     struct buf path;
     buf_init(&path);
-    cache_temporary(c, ".c", &path);
+    cache_temporary(c, tc->source_suffix, &path);
     out->source = buf_detach(&path);
-    cache_temporary(c, ".so", &path);
+    cache_temporary(c, tc->binary_suffix, &path);
     out->output = buf_detach(&path);
     if (file_write(out->source, text, strlen(text), st) != 0)
         return -1;
@@ -80,6 +80,8 @@ int compile_finish(struct compile *job, const struct toolchain *tc, const struct
         status_set(st, STATUS_COMPILE, "'%s' failed (%s): %s", tc->path, text.ptr, cause(&p->said));
     } else if (!file_exists(job->output)) {
         status_set(st, STATUS_COMPILE, "'%s' ended well but wrote nothing", tc->path);
+    } else if (key == NULL) {
+        result = 0;
     } else if (file_read(job->output, 0, &text, st) == 0) {
         result = cache_put(c, CACHE_BINARY, key, text.ptr, text.len, st);
     }
@@ -111,4 +113,15 @@ int compile_source(const struct toolchain *tc, const struct cache *c, const char
     }
     compile_release(&job);
     return result;
+}
+
+int compile_recheck(const struct toolchain *tc, const struct cache *c, double limit_s,
+                    struct status *st)
+{
+    struct status failed = STATUS_INIT;
+    if (compile_source(tc, c, tc->probe, NULL, NULL, limit_s, &failed) == 0)
+        return 0;
+    return status_set(st, STATUS_ENVIRONMENT,
+                      "the compiler no longer works (is the disk full, or memory short?): %s",
+                      failed.message);
 }

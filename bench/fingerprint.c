@@ -18,3 +18,10 @@ void fingerprint_device(struct target_name target, struct fingerprint *out)
     if (found != NULL)
         found->fingerprint(target.device, &unknown, out);
 }
+
+struct build_target target_build(struct target_name target, const struct workload *w)
+{
+    struct fingerprint device;
+    fingerprint_device(target, &device);
+    return build_target_of(target.kind, device.capability, w);
+}

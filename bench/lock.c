@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -25,16 +26,38 @@ static void leave_name(int fd)
         return; /* only a message would have used it */
 }
 
-int lock_take(const struct cache *c, struct target_name target, double wait_s,
-              const volatile sig_atomic_t *stop, int *lock, struct status *st)
+/* One place for all users and caches.  Whoever comes first makes the file, for everybody to write:
+ * not with O_CREAT alone, which a sticky directory may refuse where another user owns the file. */
+static int open_shared(const char *path, struct status *st)
+{
+    enum { SHARED = 0666, HOW = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK };
+    int fd = open(path, HOW);
+    if (fd < 0 && errno == ENOENT) {
+        fd = open(path, HOW | O_CREAT | O_EXCL, SHARED);
+        if (fd >= 0)
+            fchmod(fd, SHARED); /* whatever the umask says */
+        else if (errno == EEXIST)
+            fd = open(path, HOW); /* another process was faster */
+    }
+    struct stat info;
+    if (fd < 0)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot open the device's lock '%s': %s", path,
+                          strerror(errno));
+    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1)
+        return fd;
+    close(fd);
+    return status_set(st, STATUS_ENVIRONMENT,
+                      "the device's lock '%s' is no plain file with one name; remove it", path);
+}
+
+int lock_take(struct target_name target, double wait_s, const volatile sig_atomic_t *stop,
+              int *lock, struct status *st)
 {
     *lock = -1;
     struct buf path;
     buf_init(&path);
-    buf_addf(&path, "%s/lock-%s-%d", c->dir, target_names[target.kind], target.device);
-    int fd = open(path.ptr, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-    if (fd < 0)
-        status_set(st, STATUS_ENVIRONMENT, "cannot open '%s': %s", path.ptr, strerror(errno));
+    buf_addf(&path, "/tmp/fuseplan-lock-%s-%d", target_names[target.kind], target.device);
+    int fd = open_shared(path.ptr, st);
     buf_release(&path);
     if (fd < 0)
         return -1;

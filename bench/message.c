@@ -140,6 +140,24 @@ int message_status(const json_t *reply, struct status *st)
 static const char *const trial_status_names[] = {
     [TRIAL_OK] = "ok", [TRIAL_CENSORED] = "censored", [TRIAL_FAILED] = "failed"};
 
+static json_t *of_resources(const struct resources *r)
+{
+    return json_pack("{s:i, s:i, s:i, s:i, s:[iii], s:[iii], s:f}", "registers", r->registers,
+                     "shared_static", r->shared_static_bytes, "shared_dynamic",
+                     r->shared_dynamic_bytes, "spill", r->spill_bytes, "grid", r->grid[0],
+                     r->grid[1], r->grid[2], "block", r->block[0], r->block[1], r->block[2],
+                     "occupancy", r->occupancy);
+}
+
+static int to_resources(json_t *m, json_error_t *problem, struct resources *out)
+{
+    return json_unpack_ex(
+        m, problem, 0, "{s:i, s:i, s:i, s:i, s:[iii], s:[iii], s:F}", "registers", &out->registers,
+        "shared_static", &out->shared_static_bytes, "shared_dynamic", &out->shared_dynamic_bytes,
+        "spill", &out->spill_bytes, "grid", &out->grid[0], &out->grid[1], &out->grid[2], "block",
+        &out->block[0], &out->block[1], &out->block[2], "occupancy", &out->occupancy);
+}
+
 json_t *message_of_trial(const struct trial *t)
 {
     json_t *samples = json_array();
@@ -147,10 +165,11 @@ json_t *message_of_trial(const struct trial *t)
         json_array_append_new(samples, json_real(t->samples_ms[i]));
     /* JSON has no infinity: an infinite error travels as null. */
     json_t *error = isfinite(t->error) ? json_real(t->error) : json_null();
-    return json_pack("{s:s, s:s, s:s, s:o, s:i, s:o, s:f, s:f}", "status",
+    return json_pack("{s:s, s:s, s:s, s:o, s:i, s:o, s:f, s:f, s:o}", "status",
                      trial_status_names[t->status], "code", status_name(t->reason.code), "message",
                      t->reason.message, "samples_ms", samples, "layers_timed", t->layers_timed,
-                     "error", error, "verify_s", t->verify_s, "time_s", t->time_s);
+                     "error", error, "verify_s", t->verify_s, "time_s", t->time_s, "resources",
+                     of_resources(&t->resources));
 }
 
 static void read_samples(const json_t *samples, struct trial *out)
@@ -168,12 +187,13 @@ int message_to_trial(const json_t *m, struct trial *out, struct status *st)
     *out = (struct trial){0};
     json_error_t problem;
     const char *status, *code, *message;
-    json_t *samples, *error;
+    json_t *samples, *error, *resources;
     if (json_unpack_ex((json_t *)(uintptr_t)m, &problem, 0,
-                       "{s:s, s:s, s:s, s:o, s:i, s:o, s:F, s:F}", "status", &status, "code", &code,
-                       "message", &message, "samples_ms", &samples, "layers_timed",
+                       "{s:s, s:s, s:s, s:o, s:i, s:o, s:F, s:F, s:o}", "status", &status, "code",
+                       &code, "message", &message, "samples_ms", &samples, "layers_timed",
                        &out->layers_timed, "error", &error, "verify_s", &out->verify_s, "time_s",
-                       &out->time_s) != 0)
+                       &out->time_s, "resources", &resources) != 0 ||
+        to_resources(resources, &problem, &out->resources) != 0)
         return malformed("trial", &problem, st);
     while (out->status < TRIAL_FAILED && strcmp(trial_status_names[out->status], status) != 0)
         out->status++;

@@ -39,6 +39,14 @@ struct oracle_error oracle_compare(const struct workload *w, int tensor, const f
 /* tensor <= tolerance and worst_row <= 8 * tolerance. */
 bool oracle_accepts(struct oracle_error e, double tolerance);
 
+/* ---- elements.c: fp32 and the types that are stored --------------------------------------------
+ *
+ * fp16 and bf16 take 2 bytes; tf32 is stored as fp32 with 13 bits of its fraction 0.  Rounding is
+ * to nearest, ties to even; what is too large for fp16 becomes infinite. */
+float element_round(enum dtype dtype, float value);
+void elements_pack(enum dtype dtype, const float *from, int64_t n, void *to);
+void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to);
+
 /* ---- inputs.c: the same inputs and weights everywhere -------------------------------------------
  *
  * Element i of array a of layer l is drawn as splitmix64(seed + (l * 16 + a) * 2^40 + i), its upper

@@ -6,20 +6,25 @@
 static int load_part(struct worker *k, const json_t *choice, struct part *out, struct status *st)
 {
     json_error_t error;
-    const char *name, *path, *symbol, *verdict = NULL;
+    const char *name, *path, *symbol, *impl, *schedule, *verdict = NULL;
     int first, last, tensors;
     json_t *knobs;
     if (json_unpack_ex((json_t *)(uintptr_t)choice, &error, 0,
-                       "{s:s, s:s, s:s, s:i, s:i, s:i, s:o, s?s}", "name", &name, "path", &path,
-                       "symbol", &symbol, "first", &first, "last", &last, "tensors", &tensors,
-                       "knobs", &knobs, "verdict", &verdict) != 0)
+                       "{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:o, s?s}", "name", &name, "path",
+                       &path, "symbol", &symbol, "impl", &impl, "schedule", &schedule, "first",
+                       &first, "last", &last, "tensors", &tensors, "knobs", &knobs, "verdict",
+                       &verdict) != 0)
         return status_set(st, STATUS_LAUNCH, "malformed choice: %s", error.text);
-    *out = (struct part){.segment = {(int8_t)first, (int8_t)last},
-                         .name = mem_strdup(name),
-                         .tensors = (uint16_t)tensors,
-                         .verdict = verdict != NULL ? mem_strdup(verdict) : NULL};
+    *out = (struct part){
+        .choice = {.segment = {(int8_t)first, (int8_t)last}, .impl = impl_find(k->target, impl)},
+        .name = mem_strdup(name),
+        .tensors = (uint16_t)tensors,
+        .verdict = verdict != NULL ? mem_strdup(verdict) : NULL};
     for (size_t i = 0; i < KNOB_MAX; i++)
         out->knob[i] = (int)json_integer_value(json_array_get(knobs, i));
+    if (out->choice.impl == NULL ||
+        schedule_parse(out->choice.impl, schedule, &out->choice.schedule, st) != 0)
+        return status_set(st, STATUS_LAUNCH, "unknown choice '%s %s'", impl, schedule);
     worker_doing(k, "loading %s", name);
     if (k->ops->load(k->device, path, symbol, &out->function, st) != 0)
         return status_prefix(st, "%s", name);
@@ -29,13 +34,13 @@ static int load_part(struct worker *k, const json_t *choice, struct part *out, s
 int program_launch(struct worker *k, const struct part *part, int tensors_of, int weights_of,
                    struct launch *out, struct status *st)
 {
-    *out = (struct launch){.function = part->function};
+    *out = (struct launch){.function = part->function, .choice = &part->choice};
     memcpy(out->knob, part->knob, sizeof(out->knob));
     for (int t = 0; t < TENSOR_COUNT; t++)
         if (part->tensors >> t & 1 &&
             bank_tensor(&k->bank, tensors_of, t, &out->tensor[t], st) != 0)
             return -1;
-    uint16_t used = segment_weights(part->segment);
+    uint16_t used = segment_weights(part->choice.segment);
     for (int i = 0; i < WEIGHT_COUNT; i++)
         if (used >> i & 1 &&
             bank_weight(&k->bank, weights_of, (enum weight_id)i, &out->weight[i], st) != 0)

@@ -56,7 +56,7 @@ void reference_need(struct reference *r, int layers, void (*beat)(void *ctx, int
         memcpy(r->y[l], layer->tensor[LAST_TENSOR], n * sizeof(**r->y));
         r->x[l + 1] = mem_alloc(n, sizeof(**r->x));
         for (size_t i = 0; i < n; i++)
-            r->x[l + 1][i] = (float)r->y[l][i];
+            r->x[l + 1][i] = element_round(r->w->dtype, (float)r->y[l][i]);
         if (l > 0)
             oracle_layer_release(&later);
     }

@@ -103,21 +103,25 @@ static void recall_verdict(const struct bench *b, struct binary *binary, const c
 static json_t *choice_message(struct bench *b, const struct choice *c)
 {
     struct binary *binary = builder_find(&b->builder, c);
-    struct buf name, symbol;
+    struct buf name, symbol, schedule;
     char key[HASH_TEXT_SIZE];
     buf_init(&name);
     buf_init(&symbol);
+    buf_init(&schedule);
     choice_name(c, &name);
     choice_symbol(c, &symbol);
+    schedule_text(c->impl, &c->schedule, &schedule);
     json_t *message =
-        json_pack("{s:s, s:s, s:s, s:i, s:i, s:i, s:o}", "name", name.ptr, "path", binary->path,
-                  "symbol", symbol.ptr, "first", c->segment.first, "last", c->segment.last,
-                  "tensors", choice_tensors(c) | segment_inputs(c->segment), "knobs", knobs_of(c));
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:o}", "name", name.ptr, "path",
+                  binary->path, "symbol", symbol.ptr, "impl", c->impl->name, "schedule",
+                  schedule.ptr, "first", c->segment.first, "last", c->segment.last, "tensors",
+                  choice_tensors(c) | segment_inputs(c->segment), "knobs", knobs_of(c));
     verdict_key(b, binary, key);
     if (binary->error < 0)
         recall_verdict(b, binary, key);
     if (binary->error < 0)
         json_object_set_new(message, "verdict", json_string(key));
+    buf_release(&schedule);
     buf_release(&symbol);
     buf_release(&name);
     return message;
@@ -155,12 +159,15 @@ static void keep_verdict(void *ctx, const json_t *event)
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-static void finish(struct bench *b, struct subject *s, const json_t *message)
+/* -1 where the environment failed, which says nothing about the subject and ends the work. */
+static int finish(struct bench *b, struct subject *s, const json_t *message, struct status *st)
 {
     double build_s = s->trial->build_s;
-    struct status st = STATUS_INIT;
-    if (message_to_trial(message, s->trial, &st) != 0)
-        fail(s, &st);
+    struct status garbled = STATUS_INIT;
+    if (message_to_trial(message, s->trial, &garbled) != 0)
+        fail(s, &garbled);
+    if (s->trial->reason.code == STATUS_ENVIRONMENT)
+        return status_set(st, STATUS_ENVIRONMENT, "%s", s->trial->reason.message);
     s->trial->build_s = build_s;
     for (int i = 0; i < s->count; i++) {
         double error = builder_find(&b->builder, &s->choices[i])->error;
@@ -168,6 +175,7 @@ static void finish(struct bench *b, struct subject *s, const json_t *message)
             s->trial->error = error;
     }
     s->done = true;
+    return 0;
 }
 
 /* The worker died of something: of the subject that it was at, or of any if it did not say. */
@@ -200,8 +208,8 @@ static int measure_open(struct bench *b, struct subject **open, int n, const str
         result = message_status(reply, &failed);
     if (result == 0) {
         const json_t *trials = json_object_get(reply, "trials");
-        for (int i = 0; i < n; i++)
-            finish(b, open[i], json_array_get(trials, (size_t)i));
+        for (int i = 0; i < n && result == 0; i++)
+            result = finish(b, open[i], json_array_get(trials, (size_t)i), st);
     } else if (failed.code == STATUS_INTERRUPTED || failed.code == STATUS_ENVIRONMENT) {
         status_set(st, failed.code, "%s", failed.message);
     } else {
@@ -215,7 +223,7 @@ static int measure_all(struct bench *b, struct subject *subjects, int n, const s
                        struct status *st)
 {
     struct subject **open = mem_alloc((size_t)n + 1, sizeof(struct subject *));
-    int lock, count, result = lock_take(&b->cache, b->target, TURN_LIMIT_S, b->stop, &lock, st);
+    int lock, count, result = lock_take(b->target, TURN_LIMIT_S, b->stop, &lock, st);
     while (result == 0) {
         count = 0;
         for (int i = 0; i < n; i++)

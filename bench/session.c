@@ -72,11 +72,13 @@ static void name_verdicts(struct bench *b)
     buf_release(&text);
 }
 
-static int open_tools(struct bench *b, const struct bench_options *o, struct status *st)
+static int open_tools(struct bench *b, const struct bench_options *o, const struct workload *w,
+                      struct status *st)
 {
     if (cache_open(o->cache_dir, &b->cache, st) != 0 ||
         worker_find(o->worker_path, &b->worker, st) != 0 ||
-        b->ops->toolchain(o->compiler, b->worker.ptr, &b->cache, &b->toolchain, st) != 0)
+        b->ops->toolchain(b->target.device, o->compiler, b->worker.ptr, &b->cache, &b->toolchain,
+                          st) != 0)
         return -1;
     cache_trim(&b->cache);
     b->ops->fingerprint(b->target.device, &b->toolchain, &b->fingerprint);
@@ -84,7 +86,7 @@ static int open_tools(struct bench *b, const struct bench_options *o, struct sta
     b->builder = (struct builder){
         .cache = &b->cache,
         .toolchain = &b->toolchain,
-        .target = b->target.kind,
+        .target = build_target_of(b->target.kind, b->fingerprint.capability, w),
         .deadline_s = o->compile_deadline_s > 0 ? o->compile_deadline_s : COMPILE_LIMIT_S,
         .jobs = o->jobs > 0 ? o->jobs : cpu_threads(),
         .stop = o->stop,
@@ -106,7 +108,8 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
     buf_init(&b->worker);
     b->ops = target_ops_of(o->target.kind, st);
     if (b->ops == NULL || target_check_dtype(o->target.kind, w->dtype, st) != 0 ||
-        bench_check_memory(w, st) != 0 || open_tools(b, o, st) != 0)
+        bench_check_memory(w, st) != 0 || open_tools(b, o, w, st) != 0 ||
+        build_check(&b->builder.target, w, st) != 0)
         goto fail;
     workload_copy(&b->w, w);
     if (share_mask(&b->w.mask, &b->mask_fd, st) != 0)
@@ -143,9 +146,9 @@ const struct fingerprint *bench_fingerprint(const struct bench *b)
     return &b->fingerprint;
 }
 
-enum target_kind bench_target(const struct bench *b)
+const struct build_target *bench_target(const struct bench *b)
 {
-    return b->target.kind;
+    return &b->builder.target;
 }
 
 const struct workload *bench_workload(const struct bench *b)

@@ -15,7 +15,7 @@ static const struct {
     [TARGET_CPU] = {NULL, 1u << DTYPE_FP32, DTYPE_FP32, &target_cpu},
     [TARGET_CUDA] = {"/dev/nvidiactl",
                      1u << DTYPE_FP32 | 1u << DTYPE_TF32 | 1u << DTYPE_FP16 | 1u << DTYPE_BF16,
-                     DTYPE_FP16, NULL},
+                     DTYPE_FP16, &target_cuda},
 };
 static_assert(ARRAY_LEN(targets) == TARGET_COUNT, "a row for each target");
 
@@ -83,5 +83,6 @@ const struct target_ops *target_ops_of(enum target_kind kind, struct status *st)
 void toolchain_release(struct toolchain *tc)
 {
     free(tc->path);
+    free(tc->flags);
     *tc = (struct toolchain){0};
 }

@@ -160,10 +160,15 @@ out:
     return result;
 }
 
-static int toolchain(const char *compiler, const char *worker, const struct cache *c,
+static int toolchain(int device, const char *compiler, const char *worker, const struct cache *c,
                      struct toolchain *out, struct status *st)
 {
-    *out = (struct toolchain){.flags = CPU_FLAGS, .libs = CPU_LIBRARIES};
+    (void)device; /* there is one */
+    *out = (struct toolchain){.flags = mem_strdup(CPU_FLAGS),
+                              .libs = CPU_LIBRARIES,
+                              .probe = probe_source,
+                              .source_suffix = ".c",
+                              .binary_suffix = ".so"};
     struct buf identity;
     buf_init(&identity);
     struct cpu_info cpu;

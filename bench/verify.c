@@ -44,10 +44,11 @@ static int verify_part(struct worker *k, const struct program *p, const struct p
 {
     struct launch launch;
     struct replay *replay = NULL;
-    uint16_t inputs = segment_inputs(part->segment), outputs = segment_outputs(part->segment);
+    uint16_t inputs = segment_inputs(part->choice.segment),
+             outputs = segment_outputs(part->choice.segment);
     int result = program_launch(k, part, 0, 0, &launch, st);
     if (result == 0)
-        result = program_feed(k, part->segment, st);
+        result = program_feed(k, part->choice.segment, st);
     if (result == 0)
         result = bank_poison(&k->bank, 0, part->tensors & (uint16_t)~inputs, st);
     if (result == 0)
@@ -164,7 +165,7 @@ int verify_program(struct worker *k, struct program *p, struct status *st)
     }
     worker_need_reference(k, p->alone ? 1 : p->layers);
     if (p->alone)
-        return program_feed(k, p->parts[0].segment, st);
+        return program_feed(k, p->parts[0].choice.segment, st);
     if (verify_layers(k, p, st) != 0)
         return -1;
     return verify_whole(k, p, st);

@@ -64,11 +64,11 @@ static int do_open(struct worker *k, const json_t *request, int mask_fd, json_t 
                    struct status *st)
 {
     (void)reply;
-    int target = (int)json_integer_value(json_object_get(request, "target"));
+    k->target = (enum target_kind)json_integer_value(json_object_get(request, "target"));
     int index = (int)json_integer_value(json_object_get(request, "device"));
     uint64_t seed = (uint64_t)json_integer_value(json_object_get(request, "seed"));
     bool notes = json_is_true(json_object_get(request, "notes"));
-    k->ops = device_ops_of((enum target_kind)target);
+    k->ops = device_ops_of(k->target);
     if (k->ops == NULL)
         return status_set(st, STATUS_ENVIRONMENT, "this worker lacks the target");
     if (read_workload(k, request, mask_fd, st) != 0 ||
@@ -123,6 +123,8 @@ static void load_and_verify(struct subject *s, const json_t *candidate, int laye
     if (program_load(k, candidate, layers, &s->program, &st) != 0 ||
         verify_program(k, &s->program, &st) != 0)
         fail(s->trial, &st);
+    if (s->program.alone && s->program.whole != NULL && k->ops->resources != NULL)
+        k->ops->resources(s->program.whole, &s->trial->resources);
     s->trial->layers_timed = layers;
     s->trial->error = s->program.error;
     s->trial->verify_s = seconds_since(start);
@@ -180,7 +182,8 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
         if (subjects[i].trial->status == TRIAL_OK)
             contenders[count++] = (struct contender){
                 .sample = sample, .ctx = &subjects[i], .trial = subjects[i].trial};
-    measure(contenders, count, how, warm_up_s(k), shuffle, beat_sample, contenders);
+    double warm_up = how->max_samples > 0 ? warm_up_s(k) : 0;
+    measure(contenders, count, how, warm_up, shuffle, beat_sample, contenders);
     k->last_run_s = clock_seconds();
     for (int i = 0; i < count; i++) {
         struct subject *s = contenders[i].ctx;

@@ -9,7 +9,7 @@
 #include "bench/message_int.h"
 #include "bench/oracle.h"
 
-/* ---- device.c, device_cpu.c: memory, code and time of one target
+/* ---- device.c, device_cpu.c, device_cuda.c: memory, code and time of one target
  * ---------------------------------
  *
  * Memory is addressed by the device's own pointers and holds elements of the workload's type; the
@@ -22,7 +22,8 @@ struct replay;   /* launches that run one after another, again and again */
 
 struct launch {
     const struct function *function;
-    void *tensor[TENSOR_COUNT]; /* null where the segment does not touch it */
+    const struct choice *choice; /* borrowed until prepare() returns */
+    void *tensor[TENSOR_COUNT];  /* null where the segment does not touch it */
     void *weight[WEIGHT_COUNT];
     int knob[KNOB_MAX]; /* run-time knobs, at their places among the implementation's knobs */
 };
@@ -48,10 +49,13 @@ struct device_ops {
     /* Runs it `repeats` times and waits for the end; *seconds is what that took. */
     int (*run)(struct replay *r, int repeats, double *seconds, struct status *st);
 
+    /* What the first launch takes; null where a target does not say. */
+    void (*resources)(const struct replay *r, struct resources *out);
+
     /* Bytes of memory near the cores, which weights must exceed so as not to stay there. */
     int64_t (*cache_bytes)(struct device *d);
 };
-extern const struct device_ops device_cpu;
+extern const struct device_ops device_cpu, device_cuda;
 
 /* Null where this build lacks the target. */
 const struct device_ops *device_ops_of(enum target_kind kind);
@@ -93,7 +97,7 @@ struct reference {
     bool notes;
     struct oracle_layer first; /* every tensor of layer 0 */
     int known;                 /* layers computed */
-    float **x;                 /* (L+1) input of a layer, rounded to fp32; x[0] is drawn */
+    float **x;                 /* (L+1) input of a layer, rounded to the type; x[0] is drawn */
     double **y;                /* (L) output of a layer for exactly that input */
 };
 
@@ -107,7 +111,7 @@ void reference_need(struct reference *r, int layers, void (*beat)(void *ctx, int
  * ------------------------------------------------------------*/
 
 struct part { /* one segment of a program */
-    struct segment segment;
+    struct choice choice;
     char *name; /* "segment 2-6 (generated)" */
     const struct function *function;
     uint16_t tensors; /* all it touches: inputs, outputs and what passes between its stages */
@@ -179,6 +183,7 @@ int dump_program(struct worker *k, struct program *p, const char *dir, struct st
 struct worker {
     int channel;
     struct workload w;
+    enum target_kind target;
     const struct device_ops *ops;
     struct device *device;
     struct bank bank;

@@ -1,7 +1,11 @@
 /* fuseplan-worker: started by fuseplan, never by hand.
  *
- *   fuseplan-worker --serve        serve its parent over the inherited socket
- *   fuseplan-worker --probe FILE   load a library and print what its fuseplan_probe() returns */
+ *   fuseplan-worker --serve         serve its parent over the inherited socket
+ *   fuseplan-worker --probe FILE    load a library and print what its fuseplan_probe() returns
+ *   fuseplan-worker --cuda-probe N  describe a GPU; this and the next two: cuda_probe_int.h
+ *   fuseplan-worker --nvrtc-version
+ *   fuseplan-worker --nvrtc LIBRARY OPTION... -o OUT SRC */
+#include "bench/cuda_probe_int.h"
 #include "bench/worker_int.h"
 
 #include <dlfcn.h>
@@ -29,6 +33,12 @@ int main(int argc, char **argv)
         return worker_serve(WORKER_CHANNEL, WORKER_MASK);
     if (argc == 3 && strcmp(argv[1], "--probe") == 0)
         return probe(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "--cuda-probe") == 0)
+        return cuda_probe((int)strtol(argv[2], NULL, 10));
+    if (argc == 2 && strcmp(argv[1], "--nvrtc-version") == 0)
+        return nvrtc_version();
+    if (argc > 2 && strcmp(argv[1], "--nvrtc") == 0)
+        return nvrtc_compile(argc - 2, argv + 2);
     fputs("fuseplan-worker: started by fuseplan, not by hand\n", stderr);
     return 2;
 }

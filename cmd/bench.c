@@ -88,7 +88,7 @@ static int prepare(struct lineup *l, struct session *s, struct history *known, s
 {
     for (int i = 0; i < l->count; i++) {
         l->earlier_ms[i] = NAN;
-        if (study_candidate(s->db, s->study, s->target.kind, plan_from_value(l->values[i]),
+        if (study_candidate(s->db, s->study, bench_target(s->bench), plan_from_value(l->values[i]),
                             &l->candidates[i], st) < 0)
             return -1;
     }
@@ -249,7 +249,7 @@ const struct command cmd_bench = {
     .operands = "VALUE...",
     .summary = "Build, verify and time plans side by side",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(NO_BASELINE) | OPT(DUMP) |
-               OPT(FAIL_ABOVE) | OPT(JOBS) | OPT(DB),
+               OPT(FAIL_ABOVE) | OPT(COMPILER) | OPT(JOBS) | OPT(DB),
     .about = "Every segment runs with the fastest schedule that the database knows.  Each plan is\n"
              "verified before it is timed; all are timed in turns, the unfused plan beside them.\n"
              "A speed-up whose interval holds 1 is a tie.  Exits 3 where a plan gives no valid\n"

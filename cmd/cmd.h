@@ -50,6 +50,7 @@
     X(QUANTILE)                                                                                    \
     X(FEATURES)                                                                                    \
     X(SEED)                                                                                        \
+    X(COMPILER)                                                                                    \
     X(JOBS)                                                                                        \
     X(DB)                                                                                          \
     X(FORMAT)                                                                                      \
@@ -80,7 +81,8 @@ struct options {
     double eps;
     const char *mask, *dtype, *lengths, *target;
     bool notes_init;
-    const char *segments, *npy, *svg, *output, *dump, *space, *strategy, *data, *name, *db;
+    const char *segments, *npy, *svg, *output, *dump, *space, *strategy, *data, *name, *compiler,
+        *db;
     double fail_above, time_limit_s, quantile;
     enum feature_set features;
     int budget, jobs;

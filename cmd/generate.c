@@ -38,8 +38,8 @@ static json_t *manifest_json(const struct standalone_spec *spec, const struct st
         json_array_append_new(segments, segment_json(&spec->candidate->choices[i]));
     return json_pack("{ss ss si so so so}", "generator", generator, "version", FUSEPLAN_VERSION,
                      "value", (int)plan_value(spec->candidate->plan), "workload",
-                     workload_json(spec->workload, spec->target), "segments", segments, "files",
-                     files);
+                     workload_json(spec->workload, spec->target.kind), "segments", segments,
+                     "files", files);
 }
 
 /* ---- the directory --------------------------------------------------------------------------- */
@@ -158,20 +158,25 @@ static int generate(const struct options *o, const char *dir, unsigned value, st
 {
     struct workload w = {.batch = 0};
     struct target_name target = {.device = 0};
+    struct build_target build;
     struct candidate candidate;
     struct standalone program = {.count = 0};
     json_t *manifest = NULL;
     int rc = -1;
     if (workload_from_options(o, true, &target, &w, st) < 0 || check_place(dir, st) < 0)
         goto out;
-    candidate_default(target.kind, plan_from_value(value), &candidate);
-    const struct standalone_spec spec = {.target = target.kind,
+    build = target_build(target, &w);
+    if (build.arch == 0 && target.kind == TARGET_CUDA)
+        build.arch = CUDA_ARCH_MIN;
+    if (build_check(&build, &w, st) < 0)
+        goto out;
+    candidate_default(&build, plan_from_value(value), &candidate);
+    const struct standalone_spec spec = {.target = build,
                                          .workload = &w,
                                          .candidate = &candidate,
                                          .seed = o->seed,
                                          .notes_init = o->notes_init};
-    if (standalone_emit(&spec, &program, st) < 0)
-        goto out;
+    standalone_emit(&spec, &program);
     manifest = manifest_json(&spec, &program);
     if (place(dir, &program, manifest, st) < 0)
         goto out;

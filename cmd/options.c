@@ -233,6 +233,7 @@ static const struct row option_rows[] = {
     [OPTION_QUANTILE] = {{"quantile", 0, "Q", "share of the plans called high performance (0.1)", NULL}, parse_double, FIELD(quantile), 0.001, 0.999},
     [OPTION_FEATURES] = {{"features", 0, "SET", "what the model sees: plan, or the 16 bits alone (plan)", feature_words}, parse_features, FIELD(features), 0, 0},
     [OPTION_SEED] = {{"seed", 0, "N", "of all that is drawn (0)", NULL}, parse_seed, FIELD(seed), 0, 0},
+    [OPTION_COMPILER] = {{"compiler", 0, "NAME", "a C compiler; on cuda auto, nvcc or nvrtc (auto: nvrtc if there)", NULL}, parse_text, FIELD(compiler), 0, 0},
     [OPTION_JOBS] = {{"jobs", 'j', "N", "compilers at a time (one a core)", NULL}, parse_int, FIELD(jobs), 1, JOBS_MAX},
     [OPTION_DB] = {{"db", 0, "FILE", "database (FUSEPLAN_DB, else fuseplan.db in the data directory)", NULL}, parse_text, FIELD(db), 0, 0},
     [OPTION_FORMAT] = {{"format", 0, "FORMAT", "table, json, ndjson or csv", format_words}, parse_format, FIELD(format), 0, 0},

@@ -77,14 +77,17 @@ static int fetch(const struct options *o, struct db **db, struct model **model,
         return model_fetch(*db, 0, o->name, model, st);
     }
     struct target_name target;
+    struct build_target build;
     struct workload w;
     int64_t study;
     int rc = -1;
     if (workload_from_options(o, false, &target, &w, st) == 0 &&
         db_open(o->db, DB_READ, db, st) == 0 &&
         study_of_workload(o, *db, target, &w, &study, st) == 0 &&
-        model_fetch(*db, study, STUDY_MODEL, model, st) == 0)
-        rc = study_segments(*db, study, target.kind, times, st);
+        model_fetch(*db, study, STUDY_MODEL, model, st) == 0) {
+        build = target_build(target, &w);
+        rc = study_segments(*db, study, &build, times, st);
+    }
     workload_release(&w);
     return rc;
 }

@@ -141,6 +141,7 @@ int session_open(const struct options *o, uint64_t input_seed, struct session *s
         bench_check_memory(&s->workload, st) < 0 || build_mask(o, &s->workload, st) < 0)
         return -1;
     struct bench_options options = {.target = s->target,
+                                    .compiler = o->compiler,
                                     .jobs = o->jobs,
                                     .seed = input_seed,
                                     .notes_init = o->notes_init,

@@ -57,6 +57,7 @@ static int train_workload(const struct options *o, struct learned *out, struct s
         .features = o->features, .seed = o->seed, .quantile = o->quantile};
     struct workload w;
     struct target_name target;
+    struct build_target build;
     struct db *db = NULL;
     int64_t study;
     int rc = -1;
@@ -65,8 +66,9 @@ static int train_workload(const struct options *o, struct learned *out, struct s
         study_of_workload(o, db, target, &w, &study, st) < 0)
         goto out;
     db_close(db);
+    build = target_build(target, &w);
     if (db_open(o->db, DB_WRITE, &db, st) == 0)
-        rc = study_learn(db, study, target.kind, &options, out, st);
+        rc = study_learn(db, study, &build, &options, out, st);
 out:
     db_close(db);
     workload_release(&w);

@@ -372,18 +372,59 @@ struct schedule {
     int8_t pick[KNOB_MAX]; /* index into each knob's values */
 };
 
+enum { CUDA_ARCH_MIN = 80, CUDA_ARCH_HOPPER = 90 };
+
+/* What code is compiled for. */
+struct build_target {
+    enum target_kind kind;
+    enum dtype dtype;
+    int head_size;
+    int arch; /* of a GPU: 90 for sm_90; 0 where there is none to ask: nothing is refused for it */
+};
+
+/* capability: the device's as its fingerprint has it, "sm_90". */
+struct build_target build_target_of(enum target_kind kind, const char *capability,
+                                    const struct workload *w);
+
+/* Whether there is code for the workload's sizes: every segment has a choice then. */
+int build_check(const struct build_target *t, const struct workload *w, struct status *st);
+
+/* Appends the compiler's options for a target beside its flags, "-arch=sm_90a"; none on a CPU. */
+void build_options(const struct build_target *t, struct buf *out);
+
+struct impl;
+
+struct choice {
+    struct segment segment;
+    const struct impl *impl;
+    struct schedule schedule;
+};
+
+/* A kernel's launch, but for what the device decides.  More thread blocks than tiles would idle; a
+ * cooperative launch takes at most as many as are resident at once, and any number is right. */
+struct cuda_launch {
+    int threads;             /* of a thread block */
+    int shared_bytes;        /* dynamic */
+    bool cooperative;        /* stages meet at grid barriers */
+    int64_t tiles;           /* of the stage that has most */
+    int64_t sync_words;      /* of fp_args.sync */
+    int64_t workspace_bytes; /* of fp_args.workspace */
+};
+
 struct impl {
     const char *name; /* unique within its target; stored by name */
     enum target_kind target;
     bool handwritten; /* serves pos0 = 1: where it is applicable no other implementation is */
     const char *summary;
-    /* Whether it can run the segment, and whether every knob that is not at its default makes a
-     * difference there. On a refusal *why says why not. */
-    bool (*applicable)(struct segment s, const struct schedule *sch, const char **why);
+    /* Whether it can run the choice's segment there, and whether every knob that is not at its
+     * default makes a difference.  On a refusal *why says why not. */
+    bool (*applicable)(const struct choice *c, const struct build_target *t, const char **why);
     /* The tensors that its function writes, as bits. */
-    uint16_t (*tensors)(struct segment s, const struct schedule *sch);
+    uint16_t (*tensors)(const struct choice *c);
     /* Appends the whole source file.  Byte-identical for equal input. */
-    void (*emit)(struct segment s, const struct schedule *sch, struct buf *out);
+    void (*emit)(const struct choice *c, const struct build_target *t, struct buf *out);
+    /* Null where the target's functions are called, not launched. */
+    void (*launch)(const struct choice *c, const struct workload *w, struct cuda_launch *out);
     int knob_count;
     struct knob knobs[KNOB_MAX];
 };
@@ -392,15 +433,9 @@ extern const int impl_count;
 
 const struct impl *impl_find(enum target_kind target, const char *name);
 
-struct choice {
-    struct segment segment;
-    const struct impl *impl;
-    struct schedule schedule;
-};
-
 /* Every choice for a segment on a target, the default of each implementation first; writes at most
  * max, returns how many there are. `handwritten` selects the implementations of pos0 = 1. */
-int choices_for(enum target_kind target, struct segment s, bool handwritten, int max,
+int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
                 struct choice *out);
 
 int choice_knob(const struct choice *c, const char *knob); /* its value */
@@ -415,7 +450,7 @@ struct candidate {
 };
 
 /* The plan with the default choice of each segment. */
-void candidate_default(enum target_kind target, struct plan p, struct candidate *out);
+void candidate_default(const struct build_target *t, struct plan p, struct candidate *out);
 
 /* The name of the function in a choice's source, unique among all sources of a target:
  * "segment_08_09_out_bias_residual_layernorm1". */
@@ -425,7 +460,13 @@ void choice_symbol(const struct choice *c, struct buf *out);
  * its stages.  Its caller provides all of them. */
 uint16_t choice_tensors(const struct choice *c);
 
-/* ---- emit_cpu.c, emit_cpu_stage.c and kernels: source text -------------------------------------
+bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why);
+void choice_emit(const struct choice *c, const struct build_target *t, struct buf *out);
+
+/* How to launch a choice of the CUDA target. */
+void choice_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
+
+/* ---- emit_*.c and kernels: source text ---------------------------------------------------------
  *
  * An emitted CPU source is compiled with `cc CPU_FLAGS -I KERNELS -o x.so x.c CPU_LIBRARIES`,
  * KERNELS being a directory that holds kernel_files().  No flag changes a result: they let the
@@ -440,6 +481,10 @@ uint16_t choice_tensors(const struct choice *c);
 #define CPU_FLAGS      CPU_CODE_FLAGS " -fPIC -shared"
 #define CPU_LIBRARIES  "-lopenblas -lm"
 
+/* An emitted CUDA source is compiled with `nvcc -cubin CUDA_FLAGS <build_options()> -I KERNELS`, or
+ * by NVRTC with the same options.  kernels/cuda/abi.h is C as well: what a launch passes. */
+#define CUDA_FLAGS "-std=c++17"
+
 /* Headers that emitted sources include, embedded into the program at build time. */
 struct kernel_file {
     const char *name; /* "fuseplan_cpu.h" */
@@ -448,16 +493,16 @@ struct kernel_file {
 };
 int kernel_files(enum target_kind target, const struct kernel_file **out);
 
-/* The main.c of a program that runs a plan, see below; null where a target has none. */
+/* The main file of a program that runs a plan, see below. */
 const struct kernel_file *kernel_program(enum target_kind target);
 
-/* ---- standalone.c, emit_cpu_standalone.c: a plan as a program of its own -----------------------
+/* ---- standalone*.c, emit_*_standalone.c: a plan as a program of its own ------------------------
  *
  * All files of a directory in which `make` builds a program that runs and times a plan, without
  * fuseplan: segments, kernels, plan.h, plan.c, the program and a Makefile. */
 
 struct standalone_spec {
-    enum target_kind target;
+    struct build_target target;
     const struct workload *workload; /* its mask is built */
     const struct candidate *candidate;
     uint64_t seed; /* of inputs and weights */
@@ -474,7 +519,7 @@ struct standalone {
     int count;
 };
 
-int standalone_emit(const struct standalone_spec *spec, struct standalone *out, struct status *st);
+void standalone_emit(const struct standalone_spec *spec, struct standalone *out);
 void standalone_release(struct standalone *p);
 
 #endif

@@ -4,18 +4,47 @@
 
 #include "codegen/codegen.h"
 
+/* ---- impl.c --------------------------------------------------------------------------------- */
+
+/* For `applicable`: says why and returns false. */
+bool refuse(const char **why, const char *reason);
+
+/* ---- emit_head.c ---------------------------------------------------------------------------- */
+
+/* The tensor that an operator works on: the one before it.  What else it reads is a residual; -1
+ * where it reads nothing else. */
+int op_input(int op);
+int op_residual(int op);
+
+/* Weight n of an operator, in the chain's order. */
+enum weight_id op_weight(int op, int n);
+
+const char *tensor_name(int tensor); /* "x", "layernorm1" */
+
+/* Columns of a tensor of token rows; of q, k and v together where it is split into heads. */
+enum dim tensor_columns(int tensor);
+
+/* Appends `names of operators first..last` with `separator` between them. */
+void add_op_names(int first, int last, const char *separator, struct buf *out);
+
+/* "stage_07_08_out_gemm_out_bias_residual" */
+void add_stage_name(int first, int last, struct buf *out);
+
+/* A line of the comment at the top: stage `index` (from 0), its operators, what it does. */
+void add_stage_line(int index, int first, int last, const char *summary, struct buf *out);
+
+/* Opens the comment at the top: operators with their operations, tensors, weights. */
+void add_header(const struct choice *c, const struct build_target *t, struct buf *out);
+
 /* ---- emit_cpu.c ----------------------------------------------------------------------------- */
 
 /* The knobs of the CPU's `generated`, in the order of its row in impls[]. */
 enum cpu_knob { CPU_KNOB_LOWERING, CPU_KNOB_ROW_BLOCK, CPU_KNOB_COL_BLOCK };
 
-void emit_cpu_generated(struct segment s, const struct schedule *sch, struct buf *out);
-void emit_cpu_handwritten(struct segment s, const struct schedule *sch, struct buf *out);
+void emit_cpu_generated(const struct choice *c, const struct build_target *t, struct buf *out);
+void emit_cpu_handwritten(const struct choice *c, const struct build_target *t, struct buf *out);
 
 /* ---- emit_cpu_stage.c ----------------------------------------------------------------------- */
-
-/* "stage_07_08_out_gemm_out_bias_residual" */
-void cpu_stage_name(const struct stage *stage, struct buf *out);
 
 /* One line for people: what the stage does. */
 const char *cpu_stage_summary(const struct stage *stage);
@@ -26,15 +55,29 @@ const char *cpu_stage_header(const struct stage *stage);
 /* Appends the function that runs the stage. */
 void emit_cpu_stage(const struct stage *stage, struct buf *out);
 
-/* Appends `names of operators first..last` with `separator` between them. */
-void add_op_names(int first, int last, const char *separator, struct buf *out);
-
-/* ---- standalone.c, emit_cpu_standalone.c ---------------------------------------------------- */
+/* ---- standalone.c --------------------------------------------------------------------------- */
 
 /* The text of a new file, to be filled before the next is added. */
 struct buf *standalone_add(struct standalone *p, const char *name);
 
+/* ---- standalone_plan.c ---------------------------------------------------------------------- */
+
+/* plan.h up to and from where a target says what its segments are.  includes: lines beside that of
+ * abi.h. */
+void open_plan_h(const struct standalone_spec *s, const char *includes, struct buf *out);
+void close_plan_h(struct buf *out);
+
+/* The definitions of what plan.h declares, but for the segments.  word_type: of the mask's words in
+ * the target's abi.h. */
+void add_plan_data(const struct standalone_spec *s, const char *word_type, struct buf *out);
+
+/* The Makefile's list of objects: of the files so far that have the suffix. */
+void add_objects(const struct standalone *p, const char *suffix, struct buf *out);
+
+/* ---- emit_cpu_standalone.c, emit_cuda_standalone.c ------------------------------------------ */
+
 /* Appends what is not a segment and not a kernel. */
 void emit_cpu_standalone(const struct standalone_spec *spec, struct standalone *out);
+void emit_cuda_standalone(const struct standalone_spec *spec, struct standalone *out);
 
 #endif

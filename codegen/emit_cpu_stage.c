@@ -27,18 +27,6 @@ static bool streams(const struct stage *stage)
     return stage_has(stage, ANCHOR_SCORES) && stage_has(stage, ANCHOR_CONTEXT);
 }
 
-/* The tensor that an operator works on: the one before it. What else it reads is a residual. */
-static int main_input(int op)
-{
-    return TENSOR_OF(op - 1);
-}
-
-static int residual_of(int op)
-{
-    unsigned others = ops[op].reads & ~(1u << main_input(op));
-    return others ? __builtin_ctz(others) : -1;
-}
-
 static bool split_into_heads(int tensor)
 {
     return tensor != TENSOR_X && ops[tensor - 1].layout != LAYOUT_TOKENS;
@@ -53,46 +41,12 @@ static int qkv_tensor(void)
     return TENSOR_OF(op);
 }
 
-/* Columns of a tensor of token rows; of q, k and v together where it is split into heads. */
-static enum dim columns_of(int tensor)
-{
-    if (tensor == TENSOR_X)
-        return DIM_D;
-    return ops[tensor - 1].layout == LAYOUT_QKV_HEADS ? DIM_3D : ops[tensor - 1].columns;
-}
-
-/* Weight n of an operator, in the chain's order. */
-static enum weight_id weight_of(int op, int n)
-{
-    unsigned left = ops[op].weights;
-    for (; n > 0; n--)
-        left &= left - 1;
-    return (enum weight_id)__builtin_ctz(left);
-}
-
-static const char *tensor_name(int tensor)
-{
-    return tensor == TENSOR_X ? "x" : ops[tensor - 1].name;
-}
-
 /* A step of a stage on token rows: one operator, or a GEMM with the pointwise one after it. */
 static int step_last(const struct stage *stage, int op)
 {
     bool epilogue =
         ops[op].anchor == ANCHOR_GEMM && op < stage->last && ops[op + 1].anchor == ANCHOR_NONE;
     return epilogue ? op + 1 : op;
-}
-
-void add_op_names(int first, int last, const char *separator, struct buf *out)
-{
-    for (int op = first; op <= last; op++)
-        buf_addf(out, "%s%s", op > first ? separator : "", ops[op].name);
-}
-
-void cpu_stage_name(const struct stage *stage, struct buf *out)
-{
-    buf_addf(out, "stage_%02d_%02d_", stage->first, stage->last);
-    add_op_names(stage->first, stage->last, "_", out);
 }
 
 const char *cpu_stage_header(const struct stage *stage)
@@ -157,28 +111,28 @@ static void add_operator(const struct fields *f, int op)
 {
     switch (ops[op].anchor) {
     case ANCHOR_GEMM:
-        add_field(f, "inner", dim_code[weights[weight_of(op, 0)].rows]);
-        add_weight(f, "weight", weight_of(op, 0));
+        add_field(f, "inner", dim_code[weights[op_weight(op, 0)].rows]);
+        add_weight(f, "weight", op_weight(op, 0));
         return;
     case ANCHOR_LAYERNORM:
-        add_weight(f, "gamma", weight_of(op, 0));
-        add_weight(f, "beta", weight_of(op, 1));
+        add_weight(f, "gamma", op_weight(op, 0));
+        add_weight(f, "beta", op_weight(op, 1));
         return;
     default:
         add_field(f, "pointwise", kernel_names[op].pointwise);
     }
     if (ops[op].weights)
-        add_weight(f, "bias", weight_of(op, 0));
-    if (residual_of(op) >= 0)
-        add_rows(f, "residual", residual_of(op));
+        add_weight(f, "bias", op_weight(op, 0));
+    if (op_residual(op) >= 0)
+        add_rows(f, "residual", op_residual(op));
 }
 
 static void add_step(const struct fields *f, int first, int last)
 {
     for (int op = first; op <= last; op++)
         add_operator(f, op);
-    add_field(f, "columns", dim_code[columns_of(TENSOR_OF(last))]);
-    add_rows(f, "input", main_input(first));
+    add_field(f, "columns", dim_code[tensor_columns(TENSOR_OF(last))]);
+    add_rows(f, "input", op_input(first));
     add_rows(f, "out", TENSOR_OF(last));
 }
 
@@ -212,8 +166,8 @@ static uint16_t rows_touched(const struct stage *stage)
     uint16_t touched = 0;
     for (int op = stage->first, last; op <= stage->last; op = last + 1) {
         last = step_last(stage, op);
-        touched |= (uint16_t)(1u << main_input(op) | 1u << TENSOR_OF(last));
-        int residual = residual_of(last);
+        touched |= (uint16_t)(1u << op_input(op) | 1u << TENSOR_OF(last));
+        int residual = op_residual(last);
         if (residual >= 0)
             touched |= (uint16_t)(1u << residual);
     }
@@ -235,13 +189,13 @@ static void add_variables(const struct stage *stage, struct buf *out)
         buf_adds(out, "        float *scratch = fp_scratch((size_t)rows.count * (");
         for (int t = 0; t < TENSOR_COUNT; t++)
             if (scratch >> t & 1) {
-                buf_addf(out, "%s%s", separator, dim_code[columns_of(t)]);
+                buf_addf(out, "%s%s", separator, dim_code[tensor_columns(t)]);
                 separator = " + ";
             }
         buf_adds(out, "));\n");
     }
     for (int t = 0; t < TENSOR_COUNT; t++) {
-        const char *name = tensor_name(t), *columns = dim_code[columns_of(t)];
+        const char *name = tensor_name(t), *columns = dim_code[tensor_columns(t)];
         if (scratch >> t & 1)
             buf_addf(out,
                      "        float *const %s = scratch;\n"
@@ -282,7 +236,7 @@ static void rows_body(const struct stage *stage, struct buf *out)
     buf_adds(out, "    }\n");
     if (stage->last == OP_COUNT - 1)
         buf_addf(out, "    fp_zero_padding(a, a->tensor[%d], %s);\n", TENSOR_OF(stage->last),
-                 dim_code[columns_of(TENSOR_OF(stage->last))]);
+                 dim_code[tensor_columns(TENSOR_OF(stage->last))]);
 }
 
 static void stream_body(const struct stage *stage, struct buf *out)
@@ -290,9 +244,9 @@ static void stream_body(const struct stage *stage, struct buf *out)
     struct fields f = {.out = out, .indent = "        "};
     int first = stage->first, last = stage->last;
     buf_adds(out, "    const struct fp_stream t = {\n");
-    add_whole(&f, "qkv", main_input(first));
+    add_whole(&f, "qkv", op_input(first));
     if (ops[first].weights)
-        add_weight(&f, "bias", weight_of(first, 0));
+        add_weight(&f, "bias", op_weight(first, 0));
     add_field(&f, "merged", ops[last].layout == LAYOUT_TOKENS ? "1" : "0");
     add_whole(&f, "out", TENSOR_OF(last));
     buf_adds(out, "    };\n    fp_stream_stage(a, &t);\n");
@@ -312,7 +266,7 @@ static void attention_body(const struct stage *stage, struct buf *out)
     if (stage_has(stage, ANCHOR_SCORES) || stage_has(stage, ANCHOR_CONTEXT))
         add_whole(&f, "qkv", qkv_tensor());
     if (ops[first].anchor != ANCHOR_SCORES)
-        add_whole(&f, "input", main_input(first));
+        add_whole(&f, "input", op_input(first));
     add_whole(&f, "out", TENSOR_OF(last));
     buf_adds(out, "    };\n    fp_attention_stage(a, &t);\n");
 }
@@ -326,7 +280,7 @@ void emit_cpu_stage(const struct stage *stage, struct buf *out)
         [STAGE_ATTENTION] = attention_body,
     };
     buf_adds(out, "static void ");
-    cpu_stage_name(stage, out);
+    add_stage_name(stage->first, stage->last, out);
     buf_adds(out, "(const struct fp_args *a)\n{\n");
     body[stage->kind](stage, out);
     buf_adds(out, "}\n");

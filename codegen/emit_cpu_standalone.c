@@ -1,56 +1,17 @@
 #include "codegen/codegen_int.h"
 
-#include <string.h>
-
-/* ---- plan.h
- * ------------------------------------------------------------------------------------*/
-
-static void add_title(const struct standalone_spec *s, struct buf *out)
-{
-    const struct workload *w = s->workload;
-    double flops = 0;
-    for (int op = 0; op < OP_COUNT; op++)
-        flops += op_flops(op, w, w->blocks.kept);
-    buf_addf(out, "/* Plan %u: ", plan_value(s->candidate->plan));
-    plan_translate(plan_value(s->candidate->plan), out);
-    buf_adds(out, " (value, first bit, fused segments: start and end of each).\n * Workload ");
-    workload_text(w, out);
-    buf_addf(out,
-             ".\n * %.4g GFLOP a pass through all layers; tensors, weights and mask take at most "
-             "%.4g MB. */\n",
-             1e-9 * flops * w->layers, 1e-6 * workload_bytes(w));
-}
+/* ---- plan.h --------------------------------------------------------------------------------- */
 
 static void add_plan_h(const struct standalone_spec *s, struct buf *out)
 {
-    const struct workload *w = s->workload;
-    add_title(s, out);
-    buf_adds(out, "#ifndef PLAN_H\n#define PLAN_H\n\n#include \"abi.h\"\n\n");
-    buf_addf(out,
-             "enum {\n    PLAN_VALUE = %u,\n    SEGMENTS = %d,\n    LAYERS = %d,\n"
-             "    BATCH = %d,\n    SEQ_LEN = %d,\n    HEADS = %d,\n    HEAD_SIZE = %d,\n"
-             "    FFN = %d\n};\n\n",
-             plan_value(s->candidate->plan), s->candidate->count, w->layers, w->batch, w->seq_len,
-             w->heads, w->head_size, w->ffn);
-    buf_adds(
-        out,
-        "extern const float plan_eps;\n"
-        "extern const uint64_t plan_seed;\n\n"
-        "/* In the order in which they run. */\n"
-        "struct plan_segment {\n    fp_segment *run;\n    int knob[6];\n};\n"
-        "extern const struct plan_segment plan_segments[SEGMENTS];\n\n"
-        "/* Tensor 0 is a layer's input, 1+i the output of operator i; 0: never in memory. */\n"
-        "extern const long plan_tensor_elements[16];\n\n"
-        "/* Drawn uniformly in middle +- range. */\n"
-        "struct plan_weight {\n    long elements;\n    double middle, range;\n};\n"
-        "extern const struct plan_weight plan_weights[12];\n\n"
-        "/* Real tokens of each sequence; null: all of them. */\n"
-        "extern const int *const plan_lengths;\n\n"
-        "extern const struct fp_blocks plan_mask;\n\n#endif\n");
+    open_plan_h(s, "", out);
+    buf_adds(out, "/* In the order in which they run. */\n"
+                  "struct plan_segment {\n    fp_segment *run;\n    int knob[6];\n};\n"
+                  "extern const struct plan_segment plan_segments[SEGMENTS];\n\n");
+    close_plan_h(out);
 }
 
-/* ---- plan.c
- * ------------------------------------------------------------------------------------*/
+/* ---- plan.c --------------------------------------------------------------------------------- */
 
 static void add_segment_table(const struct candidate *c, struct buf *out)
 {
@@ -76,83 +37,23 @@ static void add_segment_table(const struct candidate *c, struct buf *out)
     buf_release(&symbol);
 }
 
-static void add_sizes(const struct standalone_spec *s, struct buf *out)
-{
-    uint32_t used = 1u << TENSOR_X;
-    for (int i = 0; i < s->candidate->count; i++)
-        used |= choice_tensors(&s->candidate->choices[i]);
-    buf_adds(out, "const long plan_tensor_elements[16] = {");
-    for (int t = 0; t < TENSOR_COUNT; t++)
-        buf_addf(out, "%s%lld", t > 0 ? ", " : "",
-                 used >> t & 1 ? (long long)tensor_elements(t, s->workload) : 0);
-    buf_adds(out, "};\n\nconst struct plan_weight plan_weights[12] = {\n");
-    for (int i = 0; i < WEIGHT_COUNT; i++)
-        buf_addf(out, "    {%lld, %d, %g}, /* %s */\n",
-                 (long long)weight_elements((enum weight_id)i, s->workload),
-                 weights[i].draw == WEIGHT_ONE_PLUS_UNIFORM && !s->notes_init,
-                 s->notes_init ? 0.4 : 0.05, weights[i].name);
-    buf_adds(out, "};\n\n");
-}
-
-static void add_ints(const char *name, const int *values, int64_t count, struct buf *out)
-{
-    buf_addf(out, "static const int %s[] = {", name);
-    for (int64_t i = 0; i < count; i++)
-        buf_addf(out, "%s%d", i == 0 ? "" : i % 16 == 0 ? ",\n    " : ", ", values[i]);
-    buf_adds(out, count > 0 ? "};\n" : "0};\n");
-}
-
-static void add_mask(const struct block_lists *l, struct buf *out)
-{
-    int64_t rows = (int64_t)l->lists * l->blocks, entries = l->start[rows];
-    buf_adds(out, "/* The mask as lists of 64x64 blocks, see abi.h. */\n");
-    add_ints("start", l->start, rows + 1, out);
-    add_ints("full", l->full, rows, out);
-    add_ints("key_block", l->key_block, entries, out);
-    add_ints("bits", l->bits, entries, out);
-    buf_adds(out, "static const uint64_t words[] = {");
-    for (int64_t i = 0; i < l->bit_blocks * MASK_BLOCK; i++)
-        buf_addf(out, "%s0x%llx",
-                 i == 0       ? ""
-                 : i % 4 == 0 ? ",\n    "
-                              : ", ",
-                 (unsigned long long)l->words[i]);
-    buf_adds(out, l->bit_blocks > 0 ? "};\n\n" : "0};\n\n");
-    buf_addf(out,
-             "const struct fp_blocks plan_mask = {%d, %d, start, full, key_block, bits, words};\n",
-             l->lists, l->blocks);
-}
-
 static void add_plan_c(const struct standalone_spec *s, struct buf *out)
 {
-    const struct workload *w = s->workload;
     buf_adds(out, "#include \"plan.h\"\n\n");
     add_segment_table(s->candidate, out);
-    buf_addf(out, "const float plan_eps = (float)%.17g;\nconst uint64_t plan_seed = %lluu;\n\n",
-             w->eps, (unsigned long long)s->seed);
-    add_sizes(s, out);
-    if (w->lengths != NULL)
-        add_ints("lengths", w->lengths, w->batch, out);
-    buf_addf(out, "const int *const plan_lengths = %s;\n\n", w->lengths != NULL ? "lengths" : "0");
-    add_mask(&w->blocks, out);
+    add_plan_data(s, "uint64_t", out);
 }
 
-/* ---- Makefile
- * ----------------------------------------------------------------------------------*/
+/* ---- Makefile ------------------------------------------------------------------------------- */
 
 static void add_makefile(const struct standalone *p, struct buf *out)
 {
     buf_adds(out, "# make; ./plan\n"
                   "CC = cc\n"
                   "CFLAGS = " CPU_CODE_FLAGS "\n"
-                  "LDLIBS = " CPU_LIBRARIES "\n\n"
-                  "OBJECTS =");
-    for (int i = 0; i < p->count; i++) {
-        const char *name = p->files[i].name, *end = strrchr(name, '.');
-        if (end != NULL && strcmp(end, ".c") == 0)
-            buf_addf(out, " \\\n  %.*s.o", (int)(end - name), name);
-    }
-    buf_adds(out, "\n\nplan: $(OBJECTS)\n"
+                  "LDLIBS = " CPU_LIBRARIES "\n\n");
+    add_objects(p, ".c", out);
+    buf_adds(out, "plan: $(OBJECTS)\n"
                   "\t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LDLIBS)\n\n"
                   "$(OBJECTS): $(wildcard *.h)\n\n"
                   "clean:\n\trm -f plan $(OBJECTS)\n\n"

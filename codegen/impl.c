@@ -1,22 +1,70 @@
-#include "codegen/codegen_int.h"
+#include "codegen/cuda_int.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 const char *const target_names[] = {[TARGET_CPU] = "cpu", [TARGET_CUDA] = "cuda"};
 _Static_assert(ARRAY_LEN(target_names) == TARGET_COUNT, "one name a target");
 
-/* ---- the CPU's generated code --------------------------------------------------------------- */
+/* ---- what code is compiled for -------------------------------------------------------------- */
 
-static int cpu_stages(struct segment s, const struct schedule *sch, struct stage out[OP_COUNT])
+struct build_target build_target_of(enum target_kind kind, const char *capability,
+                                    const struct workload *w)
 {
-    return lower_segment(s, (enum lowering)sch->pick[CPU_KNOB_LOWERING], out);
+    static const char prefix[] = "sm_";
+    bool gpu = strncmp(capability, prefix, strlen(prefix)) == 0;
+    return (struct build_target){.kind = kind,
+                                 .dtype = w->dtype,
+                                 .head_size = w->head_size,
+                                 .arch =
+                                     gpu ? (int)strtol(capability + strlen(prefix), NULL, 10) : 0};
 }
 
-static uint16_t cpu_tensors(struct segment s, const struct schedule *sch)
+int build_check(const struct build_target *t, const struct workload *w, struct status *st)
+{
+    const char *why;
+    if (t->kind == TARGET_CPU)
+        return 0;
+    if (w->head_size != 16 && w->head_size != 32 && w->head_size != 64 && w->head_size != 128)
+        return status_set(
+            st, STATUS_USAGE,
+            "the cuda target has no code for head size %d; expected 16, 32, 64 or 128",
+            w->head_size);
+    if (w->ffn % 8 != 0)
+        return status_set(st, STATUS_USAGE,
+                          "the cuda target has no code for ffn %d; expected a multiple of 8",
+                          w->ffn);
+    if (t->arch != 0 && t->arch < CUDA_ARCH_MIN)
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "the cuda target has no code for sm_%d; expected sm_%d or later", t->arch,
+                          CUDA_ARCH_MIN);
+    const struct choice whole = {{0, OP_COUNT - 1}, impl_find(t->kind, "generated"), {{0}}};
+    if (!choice_applicable(&whole, t, &why))
+        return status_set(st, STATUS_UNFIT,
+                          "the cuda target has no code for head size %d in %s on sm_%d: %s",
+                          w->head_size, dtypes[t->dtype].name, t->arch, why);
+    return 0;
+}
+
+/* sm_90a has what sm_90 has and the warpgroup products, which no later architecture has. */
+void build_options(const struct build_target *t, struct buf *out)
+{
+    if (t->kind == TARGET_CUDA)
+        buf_addf(out, "-arch=sm_%d%s", t->arch, t->arch == CUDA_ARCH_HOPPER ? "a" : "");
+}
+
+/* ---- the CPU's generated code --------------------------------------------------------------- */
+
+static int cpu_stages(const struct choice *c, struct stage out[OP_COUNT])
+{
+    return lower_segment(c->segment, (enum lowering)c->schedule.pick[CPU_KNOB_LOWERING], out);
+}
+
+static uint16_t cpu_tensors(const struct choice *c)
 {
     struct stage stages[OP_COUNT];
     uint16_t tensors = 0;
-    for (int i = cpu_stages(s, sch, stages) - 1; i >= 0; i--)
+    for (int i = cpu_stages(c, stages) - 1; i >= 0; i--)
         tensors |= stages[i].stores;
     return tensors;
 }
@@ -36,42 +84,59 @@ static bool any_gemm(const struct stage *stages, int count, bool in_tiles)
     return false;
 }
 
-static bool refuse(const char **why, const char *reason)
+bool refuse(const char **why, const char *reason)
 {
     *why = reason;
     return false;
 }
 
-static bool cpu_applicable(struct segment s, const struct schedule *sch, const char **why)
+static bool cpu_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
+    (void)t;
+    const int8_t *pick = c->schedule.pick;
     struct stage stages[OP_COUNT];
-    int count = cpu_stages(s, sch, stages);
-    if (sch->pick[CPU_KNOB_LOWERING] != 0 && !lowerings_differ(s))
+    int count = cpu_stages(c, stages);
+    if (pick[CPU_KNOB_LOWERING] != 0 && !lowerings_differ(c->segment))
         return refuse(why, "both lowerings give this segment the same stages");
-    if (sch->pick[CPU_KNOB_ROW_BLOCK] != 0 && !any_gemm(stages, count, false))
+    if (pick[CPU_KNOB_ROW_BLOCK] != 0 && !any_gemm(stages, count, false))
         return refuse(why, "row_block is of GEMMs, and this segment has none");
-    if (sch->pick[CPU_KNOB_COL_BLOCK] != 0 && !any_gemm(stages, count, true))
+    if (pick[CPU_KNOB_COL_BLOCK] != 0 && !any_gemm(stages, count, true))
         return refuse(why, "col_block is of GEMMs cut into tiles, and this segment has none");
     return true;
 }
 
-/* ---- the CPU's hand-written attention ------------------------------------------------------- */
+/* ---- hand-written attention ----------------------------------------------------------------- */
 
-static bool handwritten_applicable(struct segment s, const struct schedule *sch, const char **why)
+static bool handwritten_applicable(const struct choice *c, const struct build_target *t,
+                                   const char **why)
 {
-    (void)sch;
+    (void)t;
+    struct segment s = c->segment;
     struct plan only = {.fused = (uint16_t)(((1u << (s.last - s.first)) - 1) << s.first)};
     return plan_has_attention_segment(only) ||
            refuse(why, "the hand-written attention runs ops 2-6, no more and no less");
 }
 
-static uint16_t handwritten_tensors(struct segment s, const struct schedule *sch)
+static uint16_t handwritten_tensors(const struct choice *c)
 {
-    (void)sch;
-    return segment_outputs(s);
+    return segment_outputs(c->segment);
 }
 
 /* ---- the table ------------------------------------------------------------------------------ */
+
+/* Of CUDA's `generated` and `hopper`. */
+#define CUDA_COMMON_KNOBS                                                                          \
+    [CUDA_KNOB_SPLIT] = {.name = "split",                                                          \
+                         .compile_time = true,                                                     \
+                         .count = 4,                                                               \
+                         .values = {1, 2, 4, 8}},                                                  \
+    [CUDA_KNOB_NORM] = {.name = "norm",                                                            \
+                        .compile_time = true,                                                      \
+                        .count = 2,                                                                \
+                        .values = {CUDA_NORM_BARRIER, CUDA_NORM_STRIP},                            \
+                        .labels = {"barrier", "strip"}},                                           \
+    [CUDA_KNOB_RESIDENT] = {                                                                       \
+        .name = "resident", .compile_time = true, .count = 3, .values = {1, 3, 4}}
 
 const struct impl impls[] = {
     {.name = "generated",
@@ -98,6 +163,52 @@ const struct impl impls[] = {
      .applicable = handwritten_applicable,
      .tensors = handwritten_tensors,
      .emit = emit_cpu_handwritten},
+    {.name = "generated",
+     .target = TARGET_CUDA,
+     .summary = "mma.sync GEMMs with fused epilogues, attention in key blocks; sm_80 and later",
+     .applicable = cuda_applicable,
+     .tensors = cuda_tensors,
+     .emit = emit_cuda_generated,
+     .launch = cuda_launch,
+     .knob_count = CUDA_KNOB_COUNT,
+     .knobs = {[CUDA_KNOB_TILE] = {.name = "tile",
+                                   .compile_time = true,
+                                   .count = 6,
+                                   .values = {CUDA_TILE_64X64, CUDA_TILE_128X96, CUDA_TILE_128X128,
+                                              CUDA_TILE_128X192, CUDA_TILE_128X64, CUDA_TILE_32X64},
+                                   .labels = {"64x64", "128x96", "128x128", "128x192", "128x64",
+                                              "32x64"}},
+               CUDA_COMMON_KNOBS}},
+    {.name = "hopper",
+     .target = TARGET_CUDA,
+     .summary = "the same with warpgroup products; sm_90a, fp16 and bf16",
+     .applicable = cuda_hopper_applicable,
+     .tensors = cuda_tensors,
+     .emit = emit_cuda_generated,
+     .launch = cuda_launch,
+     .knob_count = CUDA_KNOB_COUNT,
+     .knobs = {[CUDA_KNOB_TILE] = {.name = "tile",
+                                   .compile_time = true,
+                                   .count = 5,
+                                   .values = {CUDA_TILE_HOPPER_128X192, CUDA_TILE_HOPPER_256X128,
+                                              CUDA_TILE_HOPPER_192X128, CUDA_TILE_HOPPER_128X128,
+                                              CUDA_TILE_HOPPER_64X64},
+                                   .labels = {"128x192", "256x128", "192x128", "128x128", "64x64"}},
+               CUDA_COMMON_KNOBS}},
+    {.name = "handwritten",
+     .target = TARGET_CUDA,
+     .handwritten = true,
+     .summary = "attention in registers: warps share the keys of 16 query rows, or 64 rows",
+     .applicable = handwritten_applicable,
+     .tensors = handwritten_tensors,
+     .emit = emit_cuda_handwritten,
+     .launch = cuda_launch_handwritten,
+     .knob_count = 1,
+     .knobs = {[CUDA_HAND_KNOB_WARPS] = {.name = "warps",
+                                         .compile_time = true,
+                                         .count = 2,
+                                         .values = {CUDA_HAND_KEYS, CUDA_HAND_ROWS},
+                                         .labels = {"keys", "rows"}}}},
 };
 const int impl_count = ARRAY_LEN(impls);
 
@@ -186,23 +297,25 @@ int schedule_parse(const struct impl *impl, const char *text, struct schedule *o
 
 /* ---- choices -------------------------------------------------------------------------------- */
 
-static bool serves(const struct impl *impl, enum target_kind target, struct segment s,
+static bool serves(const struct impl *impl, const struct build_target *t, struct segment s,
                    bool handwritten)
 {
+    const struct choice plain = {.segment = s, .impl = impl};
     const char *why;
-    return impl->target == target && impl->handwritten == handwritten &&
-           impl->applicable(s, &(struct schedule){0}, &why);
+    return impl->target == t->kind && impl->handwritten == handwritten &&
+           choice_applicable(&plain, t, &why);
 }
 
-static bool any_serves(enum target_kind target, struct segment s, bool handwritten)
+static bool any_serves(const struct build_target *t, struct segment s, bool handwritten)
 {
     for (int i = 0; i < impl_count; i++)
-        if (serves(&impls[i], target, s, handwritten))
+        if (serves(&impls[i], t, s, handwritten))
             return true;
     return false;
 }
 
 struct choice_list {
+    const struct build_target *target;
     struct choice *out;
     int count, max;
 };
@@ -210,24 +323,24 @@ struct choice_list {
 static void add_choice(struct choice_list *list, const struct choice *c)
 {
     const char *why;
-    if (!c->impl->applicable(c->segment, &c->schedule, &why))
+    if (!choice_applicable(c, list->target, &why))
         return;
     if (list->count < list->max)
         list->out[list->count] = *c;
     list->count++;
 }
 
-int choices_for(enum target_kind target, struct segment s, bool handwritten, int max,
+int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
                 struct choice *out)
 {
-    struct choice_list list = {.out = out, .max = max};
-    handwritten = handwritten && any_serves(target, s, true);
+    struct choice_list list = {.target = t, .out = out, .max = max};
+    handwritten = handwritten && any_serves(t, s, true);
     for (int i = 0; i < impl_count; i++)
-        if (serves(&impls[i], target, s, handwritten))
+        if (serves(&impls[i], t, s, handwritten))
             add_choice(&list, &(struct choice){.segment = s, .impl = &impls[i]});
     for (int i = 0; i < impl_count; i++) {
         struct choice c = {.segment = s, .impl = &impls[i]};
-        if (serves(c.impl, target, s, handwritten))
+        if (serves(c.impl, t, s, handwritten))
             while (next_schedule(c.impl, &c.schedule))
                 add_choice(&list, &c);
     }
@@ -242,26 +355,44 @@ int choice_knob(const struct choice *c, const char *knob)
 
 uint16_t choice_tensors(const struct choice *c)
 {
-    return c->impl->tensors(c->segment, &c->schedule);
+    return c->impl->tensors(c);
 }
 
-void candidate_default(enum target_kind target, struct plan p, struct candidate *out)
+bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why)
+{
+    return c->impl->applicable(c, t, why);
+}
+
+void choice_emit(const struct choice *c, const struct build_target *t, struct buf *out)
+{
+    c->impl->emit(c, t, out);
+}
+
+void choice_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out)
+{
+    c->impl->launch(c, w, out);
+}
+
+void candidate_default(const struct build_target *t, struct plan p, struct candidate *out)
 {
     struct segment segments[OP_COUNT];
     *out = (struct candidate){.plan = p, .count = plan_segments(p, segments)};
     for (int i = 0; i < out->count; i++)
-        choices_for(target, segments[i], p.handwritten, 1, &out->choices[i]);
+        choices_for(t, segments[i], p.handwritten, 1, &out->choices[i]);
 }
 
 void choice_symbol(const struct choice *c, struct buf *out)
 {
     buf_addf(out, "segment_%02d_%02d_", c->segment.first, c->segment.last);
     add_op_names(c->segment.first, c->segment.last, "_", out);
-    if (c->impl->handwritten)
+    if (c->impl != impl_find(c->impl->target, "generated"))
         buf_addf(out, "_%s", c->impl->name);
-    for (int k = 0; k < c->impl->knob_count; k++)
-        if (c->impl->knobs[k].compile_time && c->schedule.pick[k] != 0) {
-            buf_adds(out, "_");
-            label_text(&c->impl->knobs[k], c->schedule.pick[k], out);
+    for (int k = 0; k < c->impl->knob_count; k++) {
+        const struct knob *knob = &c->impl->knobs[k];
+        int pick = c->schedule.pick[k];
+        if (knob->compile_time && pick != 0) {
+            buf_addf(out, "_%s", knob->labels[pick] ? "" : knob->name);
+            label_text(knob, pick, out);
         }
+    }
 }

@@ -2,10 +2,13 @@
 
 #include <stdlib.h>
 
-/* One row a target; null where it has no such program. */
-static void (*const emitters[TARGET_COUNT])(const struct standalone_spec *spec,
-                                            struct standalone *out) = {
-    [TARGET_CPU] = emit_cpu_standalone,
+/* One row a target: the rest of its program, and the suffix of its sources. */
+static const struct {
+    void (*emit)(const struct standalone_spec *spec, struct standalone *out);
+    const char *suffix;
+} programs[TARGET_COUNT] = {
+    [TARGET_CPU] = {emit_cpu_standalone, ".c"},
+    [TARGET_CUDA] = {emit_cuda_standalone, ".cu"},
 };
 
 struct buf *standalone_add(struct standalone *p, const char *name)
@@ -25,7 +28,8 @@ static void add_kernels(enum target_kind target, struct standalone *out)
         buf_add(standalone_add(out, files[i].name), files[i].text, files[i].len);
 }
 
-static void add_segments(const struct candidate *c, struct standalone *out)
+static void add_segments(const struct candidate *c, const struct build_target *t,
+                         struct standalone *out)
 {
     struct buf name;
     buf_init(&name);
@@ -33,23 +37,18 @@ static void add_segments(const struct candidate *c, struct standalone *out)
         const struct choice *choice = &c->choices[i];
         buf_reset(&name);
         choice_symbol(choice, &name);
-        buf_adds(&name, ".c");
-        choice->impl->emit(choice->segment, &choice->schedule, standalone_add(out, name.ptr));
+        buf_adds(&name, programs[t->kind].suffix);
+        choice_emit(choice, t, standalone_add(out, name.ptr));
     }
     buf_release(&name);
 }
 
-int standalone_emit(const struct standalone_spec *spec, struct standalone *out, struct status *st)
+void standalone_emit(const struct standalone_spec *spec, struct standalone *out)
 {
     *out = (struct standalone){.count = 0};
-    if (emitters[spec->target] == NULL)
-        return status_set(st, STATUS_UNFIT,
-                          "no program of its own can be generated for the %s target; use %s",
-                          target_names[spec->target], target_names[TARGET_CPU]);
-    add_segments(spec->candidate, out);
-    add_kernels(spec->target, out);
-    emitters[spec->target](spec, out);
-    return 0;
+    add_segments(spec->candidate, &spec->target, out);
+    add_kernels(spec->target.kind, out);
+    programs[spec->target.kind].emit(spec, out);
 }
 
 void standalone_release(struct standalone *p)

@@ -8,6 +8,8 @@ symbol: .incbin path; \
 symbol##_end: .byte 0;
 CPU_KERNELS(X)
 CPU_PROGRAM(X)
+CUDA_KERNELS(X)
+CUDA_PROGRAM(X)
 #undef X
 
     .section .note.GNU-stack, "", %progbits

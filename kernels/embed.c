@@ -4,32 +4,37 @@
 #define X(symbol, name, path) extern const char symbol[], symbol##_end[];
 CPU_KERNELS(X)
 CPU_PROGRAM(X)
+CUDA_KERNELS(X)
+CUDA_PROGRAM(X)
 #undef X
+
+/* A difference of two symbols is no constant of C. */
+static int measured(struct kernel_file *files, const char *const *end, int count)
+{
+    for (int i = 0; i < count; i++)
+        files[i].len = (size_t)(end[i] - files[i].text);
+    return count;
+}
 
 int kernel_files(enum target_kind target, const struct kernel_file **out)
 {
-    static struct kernel_file cpu[] = {
 #define X(symbol, name, path) {name, symbol, 0},
-        CPU_KERNELS(X)
+    static struct kernel_file cpu[] = {CPU_KERNELS(X)}, cuda[] = {CUDA_KERNELS(X)};
 #undef X
-    };
-    static const char *const end[] = {
 #define X(symbol, name, path) symbol##_end,
-        CPU_KERNELS(X)
+    static const char *const cpu_end[] = {CPU_KERNELS(X)}, *const cuda_end[] = {CUDA_KERNELS(X)};
 #undef X
-    };
-    for (size_t i = 0; i < ARRAY_LEN(cpu); i++)
-        cpu[i].len = (size_t)(end[i] - cpu[i].text);
-    *out = target == TARGET_CPU ? cpu : NULL;
-    return target == TARGET_CPU ? (int)ARRAY_LEN(cpu) : 0;
+    *out = target == TARGET_CPU ? cpu : cuda;
+    return target == TARGET_CPU ? measured(cpu, cpu_end, ARRAY_LEN(cpu))
+                                : measured(cuda, cuda_end, ARRAY_LEN(cuda));
 }
 
 const struct kernel_file *kernel_program(enum target_kind target)
 {
-    static struct kernel_file cpu;
-#define X(symbol, name, path)                                                                      \
-    cpu = (struct kernel_file){name, symbol, (size_t)(symbol##_end - symbol)};
-    CPU_PROGRAM(X)
+    static struct kernel_file programs[TARGET_COUNT];
+#define X(symbol, name, path) (struct kernel_file){name, symbol, (size_t)(symbol##_end - symbol)}
+    programs[TARGET_CPU] = CPU_PROGRAM(X);
+    programs[TARGET_CUDA] = CUDA_PROGRAM(X);
 #undef X
-    return target == TARGET_CPU ? &cpu : NULL;
+    return &programs[target];
 }

@@ -30,8 +30,8 @@ int study_history(struct db *db, int64_t study, struct history *out, struct stat
     return db_trials(db, study, DB_TRIAL_PLAN, history_row, out, st);
 }
 
-int study_segments(struct db *db, int64_t study, enum target_kind target, struct segment_times *out,
-                   struct status *st)
+int study_segments(struct db *db, int64_t study, const struct build_target *target,
+                   struct segment_times *out, struct status *st)
 {
     struct segment_table table;
     segment_table_init(&table, target);
@@ -41,7 +41,7 @@ int study_segments(struct db *db, int64_t study, enum target_kind target, struct
     return rc;
 }
 
-int study_candidate(struct db *db, int64_t study, enum target_kind target, struct plan p,
+int study_candidate(struct db *db, int64_t study, const struct build_target *target, struct plan p,
                     struct candidate *out, struct status *st)
 {
     struct segment_table table;
@@ -176,7 +176,7 @@ void learned_release(struct learned *l)
     l->model = NULL;
 }
 
-int study_learn(struct db *db, int64_t study, enum target_kind target,
+int study_learn(struct db *db, int64_t study, const struct build_target *target,
                 const struct model_options *options, struct learned *out, struct status *st)
 {
     struct history history = {.count = 0};

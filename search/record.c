@@ -46,7 +46,7 @@ void study_of(const struct bench *b, uint64_t seed, bool notes_init, struct db_w
                               .mask = text->ptr + mask,
                               .seed = seed,
                               .init = notes_init ? "notes" : "uniform"};
-    *t = (struct db_target){.kind = target_names[bench_target(b)],
+    *t = (struct db_target){.kind = target_names[bench_target(b)->kind],
                             .device = f->device,
                             .uuid = f->uuid,
                             .capability = f->capability,

@@ -180,11 +180,11 @@ int trials_store(struct db *db, int64_t study, enum db_trial_kind kind, const st
 int study_history(struct db *db, int64_t study, struct history *out, struct status *st);
 
 /* The fastest stored time of each segment alone. */
-int study_segments(struct db *db, int64_t study, enum target_kind target, struct segment_times *out,
-                   struct status *st);
+int study_segments(struct db *db, int64_t study, const struct build_target *target,
+                   struct segment_times *out, struct status *st);
 
 /* The plan with the fastest stored choice of each segment, the default where none is known. */
-int study_candidate(struct db *db, int64_t study, enum target_kind target, struct plan p,
+int study_candidate(struct db *db, int64_t study, const struct build_target *target, struct plan p,
                     struct candidate *out, struct status *st);
 
 /* Models kept in the database, regressor and classifier in one blob: a study's own, which tune()
@@ -204,7 +204,7 @@ int model_learn(struct db *db, int64_t study, const char *name, const struct mod
 void learned_release(struct learned *l);
 
 /* The same on all that a study holds, under STUDY_MODEL. */
-int study_learn(struct db *db, int64_t study, enum target_kind target,
+int study_learn(struct db *db, int64_t study, const struct build_target *target,
                 const struct model_options *options, struct learned *out, struct status *st);
 
 /* STATUS_NOT_FOUND where there is none of that name. */

@@ -48,7 +48,7 @@ struct segment_table {
     struct segment_times times; /* of each slot's best */
 };
 
-void segment_table_init(struct segment_table *t, enum target_kind target);
+void segment_table_init(struct segment_table *t, const struct build_target *target);
 void segment_table_release(struct segment_table *t);
 
 /* Marks what the database holds as tried. */

@@ -9,7 +9,7 @@ struct segment slot_segment(int slot)
     return slot == SLOT_HANDWRITTEN ? (struct segment){2, 6} : segment_at(slot);
 }
 
-void segment_table_init(struct segment_table *t, enum target_kind target)
+void segment_table_init(struct segment_table *t, const struct build_target *target)
 {
     memset(t, 0, sizeof(*t));
     t->times.handwritten_ms = NAN;

@@ -116,28 +116,36 @@ static void set_age(const struct cache *c, const char *key, int seconds)
     buf_release(&path);
 }
 
+/* A name such as entries have: one digit of a hash, again and again. */
+static char *key_of(char digit)
+{
+    static char key[HASH_TEXT_SIZE];
+    memset(key, digit, sizeof(key) - 1);
+    return key;
+}
+
 START_TEST(least_recently_used_goes_first)
 {
     struct cache c = open_cache();
     char text[1001];
     memset(text, 'x', sizeof(text));
     text[1000] = '\0';
-    for (char key[] = "a"; key[0] <= 'e'; key[0]++) {
-        put(&c, key, text);
-        set_age(&c, key, 1000 - key[0]); /* a is the oldest */
+    for (char digit = 'a'; digit <= 'e'; digit++) {
+        put(&c, key_of(digit), text);
+        set_age(&c, key_of(digit), 1000 - digit); /* a is the oldest */
     }
-    ck_assert(has(&c, "a")); /* and is used again */
+    ck_assert(has(&c, key_of('a'))); /* and is used again */
     c.max_bytes = 4000;
     cache_trim(&c);
-    ck_assert(has(&c, "a"));
-    ck_assert(!has(&c, "b"));
-    ck_assert(!has(&c, "c"));
-    ck_assert(has(&c, "d"));
-    ck_assert(has(&c, "e"));
+    ck_assert(has(&c, key_of('a')));
+    ck_assert(!has(&c, key_of('b')));
+    ck_assert(!has(&c, key_of('c')));
+    ck_assert(has(&c, key_of('d')));
+    ck_assert(has(&c, key_of('e')));
     ck_assert_uint_le(cache_bytes(&c), 4000);
     c.max_bytes = 0; /* what was used just now is spared: somebody may be about to load it */
     cache_trim(&c);
-    ck_assert(has(&c, "a"));
+    ck_assert(has(&c, key_of('a')));
     cache_release(&c);
 }
 END_TEST
@@ -153,6 +161,72 @@ START_TEST(leftovers_are_swept)
     cache_trim(&c);
     ck_assert(file_exists(path.ptr)); /* still in use, for all that is known */
     const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    ck_assert_int_eq(utimensat(AT_FDCWD, path.ptr, old, 0), 0);
+    cache_trim(&c);
+    ck_assert(!file_exists(path.ptr));
+    buf_release(&path);
+    cache_release(&c);
+}
+END_TEST
+
+/* The user's own files may lie around and between the cache's: old or new, they are left alone, and
+ * take nothing from its bound. */
+START_TEST(foreign_files_are_left_alone)
+{
+    static const char *const names[] = {
+        "own.txt",
+        "own/own.c",
+        "own/own/own.bin",
+        "own/own/own/own.c",
+        "binaries/own.bin",
+        "binaries/own.c",
+        "binaries/0123456789abcdef0123456789abcdef.bin.old",
+        "binaries/own/0123456789abcdef0123456789abcdef.bin",
+        "verdicts/0123456789abcdef0123456789abcdef0.txt",
+        "temporary/own.c",
+        "temporary/own/fuseplan-1-1.c",
+        "temporary/2026-11.c",
+        "headers/own.h",
+        "headers/own/own.h",
+        "headers/own/0123456789abcdef0123456789abcdef/own.h",
+        "own/temporary/fuseplan-1-1.c",
+    };
+    const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    struct cache c = open_cache();
+    struct status st = STATUS_INIT;
+    char path[512];
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        snprintf(path, sizeof(path), "%s/%s", c.dir, names[i]);
+        *strrchr(path, '/') = '\0';
+        ck_assert_msg(file_make_dirs(path, &st) == 0, "%s", st.message);
+        snprintf(path, sizeof(path), "%s/%s", c.dir, names[i]);
+        ck_assert_msg(file_write(path, "mine", 4, &st) == 0, "%s", st.message);
+        if (_i == 1)
+            ck_assert_int_eq(utimensat(AT_FDCWD, path, old, 0), 0);
+    }
+    ck_assert_uint_eq(cache_bytes(&c), 0);
+    c.max_bytes = 0;
+    cache_trim(&c);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        snprintf(path, sizeof(path), "%s/%s", c.dir, names[i]);
+        ck_assert_msg(file_exists(path), "%s", names[i]);
+    }
+    cache_release(&c);
+}
+END_TEST
+
+/* What was killed while it wrote an entry leaves the entry's unfinished form. */
+START_TEST(unfinished_entries_are_swept)
+{
+    const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    struct cache c = open_cache();
+    struct status st = STATUS_INIT;
+    struct buf path;
+    buf_init(&path);
+    cache_path(&c, CACHE_VERDICT, key_of('a'), &path);
+    buf_adds(&path, ".Xy1z2W");
+    ck_assert_int_eq(file_write(path.ptr, "x", 1, &st), 0);
+    ck_assert_uint_eq(cache_bytes(&c), 1);
     ck_assert_int_eq(utimensat(AT_FDCWD, path.ptr, old, 0), 0);
     cache_trim(&c);
     ck_assert(!file_exists(path.ptr));
@@ -216,15 +290,30 @@ START_TEST(place_and_bound_come_from_the_environment)
 }
 END_TEST
 
+/* ---- the lock lies where all users find it; devices that no machine has keep these tests apart
+ * from measurements ---------------------------------------------------------------------------- */
+
+static struct target_name no_device(enum target_kind kind)
+{
+    return (struct target_name){.kind = kind, .device = 100000 + (int)getpid()};
+}
+
+static const char *lock_path(struct target_name target)
+{
+    static char path[128];
+    snprintf(path, sizeof(path), "/tmp/fuseplan-lock-%s-%d", target_names[target.kind],
+             target.device);
+    return path;
+}
+
 START_TEST(lock_is_for_one)
 {
-    struct cache c = open_cache();
     struct status st = STATUS_INIT;
-    struct target_name cpu = {.kind = TARGET_CPU}, gpu = {.kind = TARGET_CUDA};
+    struct target_name cpu = no_device(TARGET_CPU), gpu = no_device(TARGET_CUDA);
     int first, second, other;
-    ck_assert_int_eq(lock_take(&c, cpu, 0.05, NULL, &first, &st), 0);
-    ck_assert_int_eq(lock_take(&c, gpu, 0.05, NULL, &other, &st), 0);
-    ck_assert_int_eq(lock_take(&c, cpu, 0.05, NULL, &second, &st), -1);
+    ck_assert_int_eq(lock_take(cpu, 0.05, NULL, &first, &st), 0);
+    ck_assert_int_eq(lock_take(gpu, 0.05, NULL, &other, &st), 0);
+    ck_assert_int_eq(lock_take(cpu, 0.05, NULL, &second, &st), -1);
     ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
     char pid[32];
     snprintf(pid, sizeof(pid), "process %ld ", (long)getpid());
@@ -232,14 +321,50 @@ START_TEST(lock_is_for_one)
 
     st = STATUS_INIT;
     volatile sig_atomic_t stop = 1;
-    ck_assert_int_eq(lock_take(&c, cpu, 60, &stop, &second, &st), -1);
+    ck_assert_int_eq(lock_take(cpu, 60, &stop, &second, &st), -1);
     ck_assert_int_eq(st.code, STATUS_INTERRUPTED);
     lock_drop(first);
     st = STATUS_INIT;
-    ck_assert_int_eq(lock_take(&c, cpu, 0.05, NULL, &second, &st), 0);
+    ck_assert_int_eq(lock_take(cpu, 0.05, NULL, &second, &st), 0);
     lock_drop(second);
     lock_drop(other);
-    cache_release(&c);
+    unlink(lock_path(cpu));
+    unlink(lock_path(gpu));
+}
+END_TEST
+
+/* Another user's process with another cache takes the same lock, whatever the first one's umask. */
+START_TEST(lock_is_for_all_users)
+{
+    struct status st = STATUS_INIT;
+    struct target_name target = no_device(TARGET_CPU);
+    struct stat info;
+    int lock;
+    umask(077);
+    ck_assert_msg(lock_take(target, 0.05, NULL, &lock, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(stat(lock_path(target), &info), 0);
+    ck_assert_uint_eq(info.st_mode & 07777, 0666);
+    lock_drop(lock);
+    unlink(lock_path(target));
+}
+END_TEST
+
+/* A planted link must not make a user write to a file of somebody's. */
+START_TEST(lock_follows_no_link)
+{
+    struct status st = STATUS_INIT;
+    struct target_name target = no_device(TARGET_CPU);
+    char *victim = test_path("victim");
+    struct stat info;
+    int lock;
+    ck_assert_int_eq(file_write(victim, "", 0, &st), 0);
+    ck_assert_int_eq((_i == 0 ? symlink : link)(victim, lock_path(target)), 0);
+    ck_assert_int_eq(lock_take(target, 0.05, NULL, &lock, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    ck_assert_ptr_nonnull(strstr(st.message, lock_path(target)));
+    ck_assert_int_eq(stat(victim, &info), 0);
+    ck_assert_int_eq(info.st_size, 0);
+    unlink(lock_path(target));
 }
 END_TEST
 
@@ -253,10 +378,14 @@ int main(void)
     tcase_add_test(t, processes_share_it);
     tcase_add_test(t, least_recently_used_goes_first);
     tcase_add_test(t, leftovers_are_swept);
+    tcase_add_loop_test(t, foreign_files_are_left_alone, 0, 2);
+    tcase_add_test(t, unfinished_entries_are_swept);
     tcase_add_test(t, headers_are_written_once_and_mended);
     tcase_add_test(t, unusable_place_is_an_environment_error);
     tcase_add_test(t, place_and_bound_come_from_the_environment);
     tcase_add_test(t, lock_is_for_one);
+    tcase_add_test(t, lock_is_for_all_users);
+    tcase_add_loop_test(t, lock_follows_no_link, 0, 2);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

@@ -123,6 +123,66 @@ START_TEST(compile_error_is_told)
 }
 END_TEST
 
+/* A compiler that fails at its probe too has no verdict on a candidate: the work ends, and goes on
+ * once the compiler works again. */
+START_TEST(broken_compiler_ends_the_work)
+{
+    struct status st = STATUS_INIT, results[1];
+    struct bench *b = open_faulty(5);
+    struct choice c = choice_of(8, 9);
+    struct trial t;
+    const char *full = "echo 'error: No space left on device' >&2; exit 1\n";
+    plant(8, 9, "sh", full);
+    write_text(test_path("faults/.sh"), full); /* for sources that hold no segment */
+    ck_assert_int_eq(bench_build(b, &c, 1, results, NULL, NULL, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    ck_assert_ptr_nonnull(strstr(st.message, "No space left"));
+    st = STATUS_INIT;
+    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+
+    unlink(test_path("faults/08_09.sh"));
+    unlink(test_path("faults/.sh"));
+    t = segment_trial(b, 8, 9);
+    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
+/* So does a worker that finds the machine unable to run the candidate: here one that is made up. */
+START_TEST(failed_environment_ends_the_work)
+{
+    char script[2048];
+    snprintf(
+        script, sizeof(script),
+        "#!/bin/sh\n"
+        "[ \"$1\" = --probe ] && exec '%s' \"$@\"\n"
+        "trial='{\"status\": \"failed\", \"code\": \"environment\", \"message\": \"out of "
+        "memory\", \"samples_ms\": [], \"layers_timed\": 0, \"error\": null, \"verify_s\": 0.5, "
+        "\"time_s\": 0.5, \"resources\": {\"registers\": 0, \"shared_static\": 0, "
+        "\"shared_dynamic\": 0, \"spill\": 0, \"grid\": [0, 0, 0], \"block\": [0, 0, 0], "
+        "\"occupancy\": 0.5}}'\n"
+        "while read -r line <&3; do\n"
+        "    echo '{\"reply\": true, \"code\": \"ok\", \"message\": \"\", \"trials\": "
+        "['\"$trial\"']}' >&3\n"
+        "done\n",
+        FUSEPLAN_WORKER);
+    write_script(test_path("worker"), script);
+    struct status st = STATUS_INIT;
+    struct bench_options o = small_options(test_path("cache"));
+    o.worker_path = test_path("worker");
+    struct bench *b = small_bench(&o);
+    struct choice c = choice_of(14, 14);
+    struct trial t;
+    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), -1);
+    ck_assert_msg(st.code == STATUS_ENVIRONMENT, "%s", st.message);
+    ck_assert_str_eq(st.message, "out of memory");
+    ck_assert_ptr_null(t.samples_ms);
+    bench_close(b);
+}
+END_TEST
+
 /* Whether any process has this text in its command line. */
 static bool runs(const char *text)
 {
@@ -173,7 +233,7 @@ static struct trial plan_trial(struct bench *b, const char *segments)
     struct candidate c;
     struct trial t;
     ck_assert_msg(plan_parse_segments(segments, false, &p, &st) == 0, "%s", st.message);
-    candidate_default(TARGET_CPU, p, &c);
+    candidate_default(&build_cpu, p, &c);
     ck_assert_msg(bench_plan(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
     return t;
 }
@@ -217,6 +277,8 @@ int main(void)
     tcase_add_loop_test(t, fault_is_told_and_the_next_one_works, 0, (int)ARRAY_LEN(faults));
     tcase_add_test(t, second_chance_is_given);
     tcase_add_test(t, compile_error_is_told);
+    tcase_add_test(t, broken_compiler_ends_the_work);
+    tcase_add_test(t, failed_environment_ends_the_work);
     tcase_add_test(t, hanging_compiler_is_stopped);
     tcase_add_test(t, stale_memory_is_noticed);
     tcase_add_test(t, plan_fails_for_its_segment);

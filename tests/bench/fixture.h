@@ -22,6 +22,8 @@ static inline void small_workload(struct workload *w)
     ck_assert_msg(workload_build_mask(w, NULL, &st) == 0, "%s", st.message);
 }
 
+static const struct build_target build_cpu = {.kind = TARGET_CPU, .head_size = 4};
+
 /* Options that write nowhere but below the test's directory. */
 static inline struct bench_options small_options(const char *cache)
 {
@@ -48,7 +50,7 @@ static inline struct choice choice_of(int first, int last)
 {
     struct choice c;
     struct segment s = {(int8_t)first, (int8_t)last};
-    ck_assert_int_ge(choices_for(TARGET_CPU, s, false, 1, &c), 1);
+    ck_assert_int_ge(choices_for(&build_cpu, s, false, 1, &c), 1);
     return c;
 }
 

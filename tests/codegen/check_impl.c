@@ -18,7 +18,7 @@ START_TEST(schedules_survive_their_text)
     struct status st = STATUS_INIT;
     struct buf text;
     buf_init(&text);
-    int n = choices_for(TARGET_CPU, (struct segment){7, 9}, false, CHOICES_MAX, choices);
+    int n = choices_for(&build_cpu, (struct segment){7, 9}, false, CHOICES_MAX, choices);
     ck_assert_int_gt(n, 2);
     for (int i = 0; i < n; i++) {
         struct schedule parsed;
@@ -65,14 +65,14 @@ START_TEST(choices_start_with_the_default_and_are_distinct)
 {
     struct choice choices[CHOICES_MAX];
     struct segment s = segment_at(_i);
-    int n = choices_for(TARGET_CPU, s, false, CHOICES_MAX, choices);
+    int n = choices_for(&build_cpu, s, false, CHOICES_MAX, choices);
     ck_assert_int_ge(n, 1);
     ck_assert_int_le(n, CHOICES_MAX);
-    ck_assert_int_eq(choices_for(TARGET_CPU, s, false, 0, NULL), n);
+    ck_assert_int_eq(choices_for(&build_cpu, s, false, 0, NULL), n);
     ck_assert_mem_eq(&choices[0].schedule, &(struct schedule){0}, sizeof(struct schedule));
     for (int i = 0; i < n; i++) {
         const char *why;
-        ck_assert(choices[i].impl->applicable(s, &choices[i].schedule, &why));
+        ck_assert(choice_applicable(&choices[i], &build_cpu, &why));
         ck_assert(!choices[i].impl->handwritten);
         for (int j = 0; j < i; j++)
             ck_assert(choices[i].impl != choices[j].impl ||
@@ -86,7 +86,7 @@ START_TEST(handwritten_serves_ops_2_to_6_alone)
 {
     struct choice choices[CHOICES_MAX];
     struct segment s = segment_at(_i);
-    int n = choices_for(TARGET_CPU, s, true, CHOICES_MAX, choices);
+    int n = choices_for(&build_cpu, s, true, CHOICES_MAX, choices);
     ck_assert_int_ge(n, 1);
     for (int i = 0; i < n; i++)
         ck_assert_int_eq(choices[i].impl->handwritten, s.first == 2 && s.last == 6);
@@ -96,10 +96,11 @@ END_TEST
 START_TEST(knobs_without_effect_are_refused)
 {
     const char *why = NULL;
-    struct schedule rowwise = {.pick = {[0] = 1}}, rows = {.pick = {[1] = 1}};
-    ck_assert(!generated_cpu()->applicable((struct segment){10, 11}, &rowwise, &why));
+    const struct choice rowwise = {{10, 11}, generated_cpu(), {.pick = {[0] = 1}}};
+    const struct choice rows = {{2, 6}, generated_cpu(), {.pick = {[1] = 1}}};
+    ck_assert(!choice_applicable(&rowwise, &build_cpu, &why));
     ck_assert_str_eq(why, "both lowerings give this segment the same stages");
-    ck_assert(!generated_cpu()->applicable((struct segment){2, 6}, &rows, &why));
+    ck_assert(!choice_applicable(&rows, &build_cpu, &why));
     ck_assert_str_eq(why, "row_block is of GEMMs, and this segment has none");
 }
 END_TEST
@@ -126,7 +127,7 @@ END_TEST
 START_TEST(default_candidates_cover_the_plan)
 {
     struct candidate c;
-    candidate_default(TARGET_CPU, plan_from_value(VALUE_FIRST_VERSION), &c);
+    candidate_default(&build_cpu, plan_from_value(VALUE_FIRST_VERSION), &c);
     ck_assert_int_eq(c.count, 8);
     ck_assert_str_eq(c.choices[2].impl->name, "handwritten");
     ck_assert_int_eq(choice_knob(&c.choices[0], "row_block"), 256);

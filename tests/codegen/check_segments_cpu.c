@@ -277,7 +277,7 @@ static bool whole_product(void)
 static struct choice with_knobs(struct choice c, int turn)
 {
     struct choice choices[CHOICES_MAX];
-    int n = choices_for(TARGET_CPU, c.segment, c.impl->handwritten, CHOICES_MAX, choices), same = 0;
+    int n = choices_for(&build_cpu, c.segment, c.impl->handwritten, CHOICES_MAX, choices), same = 0;
     for (int i = 0; i < n; i++)
         if (same_source(&choices[i], &c))
             choices[same++] = choices[i];

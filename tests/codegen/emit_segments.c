@@ -38,7 +38,7 @@ static int write_part(const char *dir, int part, int parts, const struct choice 
     buf_init(&source);
     for (int i = part; i < count; i += parts) {
         buf_reset(&source);
-        c[i].impl->emit(c[i].segment, &c[i].schedule, &source);
+        choice_emit(&c[i], &build_cpu, &source);
         add_renamed(source.ptr, i, &text);
     }
     snprintf(name, sizeof(name), "part_%d.c", part);
@@ -79,7 +79,7 @@ static int write_golden(const char *dir)
         struct choice c = golden_choice(i);
         buf_reset(&text);
         buf_reset(&name);
-        c.impl->emit(c.segment, &c.schedule, &text);
+        choice_emit(&c, &build_cpu, &text);
         choice_symbol(&c, &name);
         buf_adds(&name, ".c");
         rc = write_file(dir, name.ptr, &text);

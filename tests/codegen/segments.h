@@ -8,6 +8,8 @@
 
 enum { SOURCES_MAX = 400, CHOICES_MAX = 64 };
 
+static const struct build_target build_cpu = {.kind = TARGET_CPU, .head_size = 64};
+
 /* Compiled from emit_segments' output, in the order of all_sources(). */
 extern fp_segment *const segment_functions[];
 
@@ -25,7 +27,7 @@ static inline int all_sources(struct choice *out)
     int count = 0;
     for (int i = 0; i < 2 * SEGMENT_COUNT; i++) {
         struct choice choices[CHOICES_MAX];
-        int n = choices_for(TARGET_CPU, segment_at(i / 2), i % 2 != 0, CHOICES_MAX, choices);
+        int n = choices_for(&build_cpu, segment_at(i / 2), i % 2 != 0, CHOICES_MAX, choices);
         for (int c = 0; c < n; c++) {
             bool known = i % 2 != 0 && !choices[c].impl->handwritten;
             for (int before = 0; before < c; before++)

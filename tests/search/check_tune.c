@@ -454,7 +454,7 @@ START_TEST(model_is_kept)
     ck_assert_int_eq(study_open(bench, db, 0, false, &study, &st), 0);
     ck_assert_int_eq(model_fetch(db, study, STUDY_MODEL, &model, &st), 0);
     struct segment_times times;
-    ck_assert_int_eq(study_segments(db, study, TARGET_CPU, &times, &st), 0);
+    ck_assert_int_eq(study_segments(db, study, bench_target(bench), &times, &st), 0);
     double ms[2];
     unsigned values[] = {VALUE_UNFUSED, (unsigned)report.best.value};
     ck_assert_int_eq(model_predict(model, values, 2, &times, ms, NULL, &st), 0);

@@ -173,10 +173,11 @@ const struct fingerprint *bench_fingerprint(const struct bench *b)
     return &f;
 }
 
-enum target_kind bench_target(const struct bench *b)
+const struct build_target *bench_target(const struct bench *b)
 {
     (void)b;
-    return TARGET_CPU;
+    static const struct build_target cpu = {.kind = TARGET_CPU};
+    return &cpu;
 }
 
 const struct workload *bench_workload(const struct bench *b)

@@ -1,0 +1,57 @@
+#include "bench/cuda_driver_int.h"
+
+#include <dlfcn.h>
+
+int cuda_check(const struct cuda_driver *cu, int error, enum status_code code, const char *what,
+               struct status *st)
+{
+    const char *name = "an unknown error", *text = "the driver does not say more";
+    if (error == CUDA_SUCCESS)
+        return 0;
+    cu->cuGetErrorName(error, &name);
+    cu->cuGetErrorString(error, &text);
+    return status_set(st, code, "%s: %s (%s)", what, text, name);
+}
+
+static int load(struct cuda_driver *cu, struct status *st)
+{
+    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL)
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "no NVIDIA driver found (%s); install one, or use --target cpu",
+                          dlerror());
+    const char *missing = NULL;
+#define X(name, symbol, parameters)                                                                \
+    *(void **)&cu->name = dlsym(library, symbol);                                                  \
+    if (cu->name == NULL && missing == NULL)                                                       \
+        missing = symbol;
+    CUDA_FUNCTIONS(X)
+#undef X
+    if (missing != NULL)
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "the NVIDIA driver has no function %s: it is too old; install one for "
+                          "CUDA 12 or later",
+                          missing);
+    return 0;
+}
+
+int cuda_driver_open(const struct cuda_driver **out, struct status *st)
+{
+    static struct cuda_driver cu;
+    static bool ready;
+    *out = NULL;
+    if (!ready) {
+        if (load(&cu, st) != 0)
+            return -1;
+        int error = cu.cuInit(0);
+        if (error == CUDA_ERROR_NO_DEVICE)
+            return status_set(st, STATUS_ENVIRONMENT,
+                              "the NVIDIA driver sees no GPU; check nvidia-smi and "
+                              "CUDA_VISIBLE_DEVICES, or use --target cpu");
+        if (cuda_check(&cu, error, STATUS_ENVIRONMENT, "the NVIDIA driver does not start", st) != 0)
+            return -1;
+        ready = true;
+    }
+    *out = &cu;
+    return 0;
+}

@@ -1,0 +1,29 @@
+/* What the worker's program tells of CUDA without serving: each call is a process of its own, so
+ * that its parent never loads a driver or a compiler. */
+#ifndef FUSEPLAN_BENCH_CUDA_PROBE_INT_H
+#define FUSEPLAN_BENCH_CUDA_PROBE_INT_H
+
+#include "base/base.h"
+
+#include <jansson.h>
+
+/* ---- cuda_probe.c: `fuseplan-worker --cuda-probe N` --------------------------------------------
+ *
+ * Prints one JSON object: {"name", "uuid", "major", "minor", "units", "memory" in bytes, "cuda" as
+ * 13000 for 13.0} and what nvml_report() adds, or {"problem"}.  Makes no context. */
+int cuda_probe(int index);
+
+/* ---- nvml.c: the state of a GPU as NVIDIA's management library sees it --------------------------
+ *
+ * Adds what it can learn: "driver" its version, "mhz" and "max_mhz" of the multiprocessors,
+ * "throttled" the reasons, empty where there are none, "processes" that compute on it. */
+void nvml_report(const char *uuid, json_t *out);
+
+/* ---- nvrtc.c: the compiler as a library --------------------------------------------------------
+ *
+ *   fuseplan-worker --nvrtc-version                       prints {"library", "major", "minor"}
+ *   fuseplan-worker --nvrtc LIBRARY OPTION... -o OUT SRC  compiles; what it says goes to stderr */
+int nvrtc_version(void);
+int nvrtc_compile(int argc, char **argv);
+
+#endif

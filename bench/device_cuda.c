@@ -1,0 +1,131 @@
+#include "bench/device_cuda_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+/* After a failure of running code nothing works in this process any more. */
+static void end_worker(const struct cuda_driver *cu, int error, const char *what)
+{
+    struct status st = STATUS_INIT;
+    cuda_check(cu, error, STATUS_LAUNCH, what, &st);
+    fprintf(stderr, "%s\n", st.message);
+    fflush(stderr);
+    _Exit(EXIT_FAILURE);
+}
+
+void cuda_must(const struct device *d, int error, const char *what)
+{
+    if (error != CUDA_SUCCESS)
+        end_worker(d->cu, error, what);
+}
+
+void cuda_finish(const struct device *d, const char *what)
+{
+    cuda_must(d, d->cu->cuStreamSynchronize(d->stream), what);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static unsigned long long address(const void *memory)
+{
+    return (unsigned long long)(uintptr_t)memory;
+}
+
+int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct status *st)
+{
+    char text[32];
+    int error = d->cu->cuMemAlloc(out, (size_t)bytes);
+    if (error == CUDA_ERROR_OUT_OF_MEMORY)
+        return status_set(st, STATUS_ENVIRONMENT, "out of GPU memory: %s more is needed",
+                          number_bytes((uint64_t)bytes, text));
+    return cuda_check(d->cu, error, STATUS_ENVIRONMENT, "cannot allocate GPU memory", st);
+}
+
+static int cuda_alloc(struct device *d, int64_t elements, void **out, struct status *st)
+{
+    unsigned long long at = 0;
+    int result = cuda_take(d, elements * d->element_bytes, &at, st);
+    *out = cuda_pointer(at);
+    return result;
+}
+
+static void cuda_free(struct device *d, void *memory)
+{
+    if (memory != NULL)
+        d->cu->cuMemFree(address(memory));
+}
+
+static int cuda_upload(struct device *d, void *to, const float *from, int64_t elements,
+                       struct status *st)
+{
+    (void)st;
+    size_t bytes = (size_t)(elements * d->element_bytes);
+    void *packed = mem_alloc(bytes, 1);
+    elements_pack(d->w->dtype, from, elements, packed);
+    cuda_must(d, d->cu->cuMemcpyHtoDAsync(address(to), packed, bytes, d->stream),
+              "copying to the GPU");
+    cuda_finish(d, "copying to the GPU");
+    free(packed);
+    return 0;
+}
+
+static int cuda_download(struct device *d, float *to, const void *from, int64_t elements,
+                         struct status *st)
+{
+    (void)st;
+    size_t bytes = (size_t)(elements * d->element_bytes);
+    void *packed = mem_alloc(bytes, 1);
+    cuda_must(d, d->cu->cuMemcpyDtoHAsync(packed, address(from), bytes, d->stream),
+              "copying from the GPU");
+    cuda_finish(d, "copying from the GPU");
+    elements_unpack(d->w->dtype, packed, elements, to);
+    free(packed);
+    return 0;
+}
+
+/* All bits set are a NaN of every type. */
+static int cuda_poison(struct device *d, void *memory, int64_t elements, struct status *st)
+{
+    (void)st;
+    cuda_must(d,
+              d->cu->cuMemsetD8Async(address(memory), 0xff, (size_t)(elements * d->element_bytes),
+                                     d->stream),
+              "filling GPU memory");
+    return 0;
+}
+
+int cuda_reserve(struct device *d, struct scratch *s, int64_t bytes, struct status *st)
+{
+    if (bytes <= s->bytes)
+        return 0;
+    if (cuda_take(d, bytes, &s->at, st) != 0)
+        return -1;
+    s->bytes = bytes;
+    cuda_must(d, d->cu->cuMemsetD8Async(s->at, 0, (size_t)bytes, d->stream), "filling GPU memory");
+    return 0;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static int64_t cuda_cache_bytes(struct device *d)
+{
+    return d->cache_bytes;
+}
+
+const struct device_ops device_cuda = {
+    .open = cuda_open,
+    .close = cuda_close,
+    .load = cuda_load,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .upload = cuda_upload,
+    .download = cuda_download,
+    .poison = cuda_poison,
+    .prepare = cuda_prepare,
+    .release = cuda_release,
+    .run = cuda_run,
+    .resources = cuda_resources,
+    .cache_bytes = cuda_cache_bytes,
+};

@@ -1,0 +1,67 @@
+/* What the files of the CUDA device share. */
+#ifndef FUSEPLAN_BENCH_DEVICE_CUDA_INT_H
+#define FUSEPLAN_BENCH_DEVICE_CUDA_INT_H
+
+#include "bench/cuda_driver_int.h"
+#include "bench/worker_int.h"
+#include "kernels/cuda/abi.h"
+
+struct function {
+    char *path; /* owned */
+    struct CUmod_st *module;
+    struct CUfunc_st *code;
+};
+
+/* Memory that launches share, one after another.  What was too small stays: replays hold it. */
+struct scratch {
+    unsigned long long at;
+    int64_t bytes;
+};
+
+struct device {
+    const struct cuda_driver *cu;
+    const struct workload *w; /* borrowed */
+    int element_bytes;
+    int units;        /* multiprocessors */
+    int unit_threads; /* that one can hold */
+    int cache_bytes;  /* of the second level */
+    int shared_bytes; /* that a thread block may have */
+    struct CUstream_st *stream;
+    struct CUevent_st *start, *end;
+    struct function **functions;
+    int function_count;
+    struct fp_args common; /* what all launches have alike */
+    struct scratch sync, workspace;
+};
+
+/* ---- device_cuda.c: errors and memory ---------------------------------------------------------*/
+
+static inline void *cuda_pointer(unsigned long long at)
+{
+    return (void *)(uintptr_t)at;
+}
+
+/* For calls that fail only when code that ran before them failed: ends the worker then. */
+void cuda_must(const struct device *d, int error, const char *what);
+
+/* Waits for all that was asked of the device. */
+void cuda_finish(const struct device *d, const char *what);
+
+int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct status *st);
+
+/* Makes it at least so large, and zeroes what is new. */
+int cuda_reserve(struct device *d, struct scratch *s, int64_t bytes, struct status *st);
+
+/* ---- device_cuda_open.c, device_cuda_replay.c: rows of device_ops -----------------------------*/
+
+int cuda_open(int index, const struct workload *w, struct device **out, struct status *st);
+void cuda_close(struct device *d);
+int cuda_load(struct device *d, const char *path, const char *symbol, const struct function **out,
+              struct status *st);
+int cuda_prepare(struct device *d, const struct launch *launches, int count, struct replay **out,
+                 struct status *st);
+void cuda_release(struct replay *r);
+void cuda_resources(const struct replay *r, struct resources *out);
+int cuda_run(struct replay *r, int repeats, double *seconds, struct status *st);
+
+#endif

@@ -1,0 +1,148 @@
+#include "codegen/cuda_int.h"
+
+/* Depths and residents are the fastest of those tried on an H200. */
+static const struct cuda_tile cuda_tiles[] = {
+    [CUDA_TILE_64X64] = {64, 64, 2, 2, 3, 1},
+    [CUDA_TILE_128X96] = {128, 96, 2, 2, 3, 1},
+    [CUDA_TILE_128X128] = {128, 128, 2, 2, 3, 1},
+    [CUDA_TILE_128X192] = {128, 192, 2, 4, 3, 1},
+    [CUDA_TILE_128X64] = {128, 64, 2, 2, 3, 1},
+    [CUDA_TILE_32X64] = {32, 64, 2, 2, 4, 1},
+    [CUDA_TILE_HOPPER_128X192] = {128, 192, 8, 1, 4, 1},
+    [CUDA_TILE_HOPPER_256X128] = {256, 128, 16, 1, 3, 1},
+    [CUDA_TILE_HOPPER_192X128] = {192, 128, 12, 1, 3, 1},
+    [CUDA_TILE_HOPPER_128X128] = {128, 128, 8, 1, 3, 2},
+    [CUDA_TILE_HOPPER_64X64] = {64, 64, 4, 1, 4, 1},
+};
+_Static_assert(ARRAY_LEN(cuda_tiles) == CUDA_TILE_COUNT, "one row a tile");
+
+static int knob_of(const struct choice *c, enum cuda_knob knob)
+{
+    return c->impl->knobs[knob].values[c->schedule.pick[knob]];
+}
+
+/* ---- stages --------------------------------------------------------------------------------- */
+
+static bool merges_heads(const struct stage *s)
+{
+    return s->kind == STAGE_ELEMENTWISE && s->first == s->last &&
+           ops[s->first].layout == LAYOUT_TOKENS && ops[s->first].weights == 0;
+}
+
+static int stages_of(struct segment s, int norm, struct cuda_stage out[OP_COUNT])
+{
+    struct stage plain[OP_COUNT];
+    int count = 0, given = lower_segment(s, LOWERING_TILED, plain);
+    for (int i = 0; i < given; i++) {
+        const struct stage *next = &plain[i];
+        struct cuda_stage *before = count > 0 ? &out[count - 1] : NULL;
+        if (before && next->kind == STAGE_GEMM && merges_heads(&plain[i - 1])) {
+            before->kind = STAGE_GEMM;
+            before->last = next->last;
+        } else if (before && before->kind == STAGE_GEMM && next->kind == STAGE_ROWS &&
+                   ops[next->first].anchor == ANCHOR_LAYERNORM && norm == CUDA_NORM_STRIP) {
+            before->last = next->last;
+            before->norm_strip = true;
+        } else {
+            out[count++] =
+                (struct cuda_stage){.kind = next->kind, .first = next->first, .last = next->last};
+        }
+    }
+    return count;
+}
+
+int cuda_gemm_op(const struct cuda_stage *s)
+{
+    int op = s->first;
+    while (ops[op].anchor != ANCHOR_GEMM)
+        op++;
+    return op;
+}
+
+int cuda_gemm_stored(const struct cuda_stage *s)
+{
+    return s->norm_strip ? s->last - 1 : s->last;
+}
+
+void cuda_kernel_of(const struct choice *c, struct cuda_kernel *out)
+{
+    int row = knob_of(c, CUDA_KNOB_TILE);
+    const struct cuda_tile *tile = &cuda_tiles[row];
+    *out = (struct cuda_kernel){
+        .tile = tile, .wgmma = row >= CUDA_TILE_HOPPER, .split = knob_of(c, CUDA_KNOB_SPLIT)};
+    out->count = stages_of(c->segment, knob_of(c, CUDA_KNOB_NORM), out->stages);
+    for (int i = 0; i < out->count; i++)
+        out->has[out->stages[i].kind] = true;
+    bool gemm = out->has[STAGE_GEMM];
+    out->threads = gemm ? 32 * tile->warps_m * tile->warps_n : (int)CUDA_ATTENTION_THREADS;
+    out->resident = gemm ? tile->resident : knob_of(c, CUDA_KNOB_RESIDENT);
+}
+
+uint16_t cuda_tensors(const struct choice *c)
+{
+    struct cuda_kernel k;
+    uint16_t written = 0;
+    cuda_kernel_of(c, &k);
+    for (int i = 0; i < k.count; i++) {
+        written |= (uint16_t)(1u << TENSOR_OF(k.stages[i].last));
+        if (k.stages[i].kind == STAGE_GEMM)
+            written |= (uint16_t)(1u << TENSOR_OF(cuda_gemm_stored(&k.stages[i])));
+    }
+    return written;
+}
+
+/* ---- what may be asked for ------------------------------------------------------------------ */
+
+static bool norm_follows_gemm(struct segment s)
+{
+    struct cuda_stage stages[OP_COUNT];
+    for (int i = stages_of(s, CUDA_NORM_STRIP, stages) - 1; i >= 0; i--)
+        if (stages[i].norm_strip)
+            return true;
+    return false;
+}
+
+static int gemms(const struct cuda_kernel *k)
+{
+    int count = 0;
+    for (int i = 0; i < k->count; i++)
+        count += k->stages[i].kind == STAGE_GEMM;
+    return count;
+}
+
+static bool fits(const struct choice *c, const struct cuda_kernel *k, const struct build_target *t,
+                 const char **why)
+{
+    const int8_t *pick = c->schedule.pick;
+    if (cuda_shared_bytes(k, t->dtype, t->head_size) > cuda_shared_limit(t->arch))
+        return refuse(why, "it needs more shared memory than a thread block can have");
+    if (pick[CUDA_KNOB_TILE] != 0 && !k->has[STAGE_GEMM])
+        return refuse(why, "tile is of GEMMs, and this segment has none");
+    if (pick[CUDA_KNOB_SPLIT] != 0 && gemms(k) != 1)
+        return refuse(why, "split is of a GEMM alone, and this segment has none or several");
+    if (pick[CUDA_KNOB_NORM] != 0 && !norm_follows_gemm(c->segment))
+        return refuse(why, "norm is of layernorms after a GEMM, and this segment has none");
+    if (pick[CUDA_KNOB_RESIDENT] != 0 && (k->has[STAGE_GEMM] || !k->has[STAGE_ATTENTION]))
+        return refuse(why, "resident is of attention without a GEMM");
+    return true;
+}
+
+bool cuda_applicable(const struct choice *c, const struct build_target *t, const char **why)
+{
+    struct cuda_kernel k;
+    cuda_kernel_of(c, &k);
+    return fits(c, &k, t, why);
+}
+
+bool cuda_hopper_applicable(const struct choice *c, const struct build_target *t, const char **why)
+{
+    struct cuda_kernel k;
+    cuda_kernel_of(c, &k);
+    if (t->arch != CUDA_ARCH_HOPPER && t->arch != 0)
+        return refuse(why, "warpgroup products are of sm_90a alone");
+    if (dtypes[t->dtype].bytes != 2)
+        return refuse(why, "warpgroup products are of fp16 and bf16");
+    if (!k.has[STAGE_GEMM])
+        return refuse(why, "warpgroup products are of GEMMs, and this segment has none");
+    return fits(c, &k, t, why);
+}

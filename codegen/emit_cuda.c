@@ -1,0 +1,84 @@
+#include "codegen/cuda_int.h"
+
+static void add_stage_list(const struct cuda_kernel *k, struct buf *out)
+{
+    buf_adds(out, " *\n * Stages, between which all thread blocks meet:\n");
+    for (int i = 0; i < k->count; i++)
+        add_stage_line(i, k->stages[i].first, k->stages[i].last, cuda_stage_summary(&k->stages[i]),
+                       out);
+    buf_adds(out, " */\n");
+}
+
+static void add_includes(const struct cuda_kernel *k, struct buf *out)
+{
+    if (k->has[STAGE_ATTENTION])
+        buf_adds(out, "#include \"attention.cuh\"\n");
+    if (k->has[STAGE_GEMM])
+        buf_addf(out, "#include \"%s\"\n", k->wgmma ? "gemm_wgmma.cuh" : "gemm.cuh");
+    if (k->has[STAGE_ROWS] || k->has[STAGE_ELEMENTWISE])
+        buf_adds(out, "#include \"tokens.cuh\"\n");
+    buf_adds(out, "\n");
+}
+
+static void add_types(const struct build_target *t, struct buf *out)
+{
+    buf_addf(out, "using dtype = fp::%s;\nenum { W = %d }; /* head size */\n\n",
+             dtypes[t->dtype].name, t->head_size);
+}
+
+static void add_tile(const struct cuda_kernel *k, struct buf *out)
+{
+    const struct cuda_tile *t = k->tile;
+    if (!k->has[STAGE_GEMM])
+        return;
+    if (k->wgmma)
+        buf_addf(out,
+                 "/* tokens, columns, buffers, thread blocks that share a sum */\n"
+                 "using tile = fp::wgmma_shape<dtype, %d, %d, %d, %d>;\n\n",
+                 t->bm, t->bn, t->depth, k->split);
+    else
+        buf_addf(out,
+                 "/* tokens, columns, buffers, warps down and across, thread blocks that share a "
+                 "sum */\n"
+                 "using tile = fp::gemm_shape<dtype, %d, %d, %d, %d, %d, %d>;\n\n",
+                 t->bm, t->bn, t->depth, t->warps_m, t->warps_n, k->split);
+}
+
+static void open_kernel(const struct choice *c, int threads, int resident, struct buf *out)
+{
+    buf_addf(out, "extern \"C\" __global__ void __launch_bounds__(%d, %d)\n", threads, resident);
+    choice_symbol(c, out);
+    buf_adds(out, "(const __grid_constant__ fp_args a)\n{\n"
+                  "    extern __shared__ __align__(16) unsigned char shared[];\n");
+}
+
+void emit_cuda_generated(const struct choice *c, const struct build_target *t, struct buf *out)
+{
+    struct cuda_kernel k;
+    cuda_kernel_of(c, &k);
+    add_header(c, t, out);
+    add_stage_list(&k, out);
+    add_includes(&k, out);
+    add_types(t, out);
+    add_tile(&k, out);
+    for (int i = 0; i < k.count; i++)
+        emit_cuda_stage(&k.stages[i], k.threads, out);
+    open_kernel(c, k.threads, k.resident, out);
+    for (int i = 0; i < k.count; i++) {
+        buf_adds(out, i > 0 ? "    fp::grid_barrier(a.sync);\n    " : "    ");
+        add_stage_name(k.stages[i].first, k.stages[i].last, out);
+        buf_adds(out, "(a, shared);\n");
+    }
+    buf_adds(out, "}\n");
+}
+
+void emit_cuda_handwritten(const struct choice *c, const struct build_target *t, struct buf *out)
+{
+    bool split_keys = c->schedule.pick[CUDA_HAND_KNOB_WARPS] == CUDA_HAND_KEYS;
+    add_header(c, t, out);
+    buf_adds(out, " */\n#include \"handwritten.cuh\"\n\n");
+    add_types(t, out);
+    open_kernel(c, CUDA_ATTENTION_THREADS, 1, out);
+    buf_addf(out, "    fp::hand_attention<dtype, W, %s>().run(a, shared);\n}\n",
+             split_keys ? "true" : "false");
+}

@@ -1,0 +1,191 @@
+#include "codegen/cuda_int.h"
+
+/* ---- the body of a stage's function ----------------------------------------------------------
+ *
+ * Statements are written first; what they name is declared before them. */
+
+struct body {
+    struct buf text;
+    uint16_t tensors, weights, dims; /* named so far, as bits */
+};
+
+static const char *use_tensor(struct body *b, int tensor)
+{
+    b->tensors |= (uint16_t)(1u << tensor);
+    return tensor_name(tensor);
+}
+
+static const char *use_weight(struct body *b, enum weight_id id)
+{
+    b->weights |= (uint16_t)(1u << id);
+    return weights[id].name;
+}
+
+static const char *use_dim(struct body *b, enum dim d)
+{
+    static const char *const code[] = {
+        [DIM_1] = "1", [DIM_D] = "D", [DIM_3D] = "3 * D", [DIM_F] = "F"};
+    b->dims |= (uint16_t)(1u << d);
+    return code[d];
+}
+
+static void add_declarations(const struct body *b, struct buf *out)
+{
+    if (b->dims & (1u << DIM_D | 1u << DIM_3D))
+        buf_adds(out, "    const int D = a.heads * W;\n");
+    if (b->dims & 1u << DIM_F)
+        buf_adds(out, "    const int F = a.ffn;\n");
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        if (b->tensors >> t & 1)
+            buf_addf(out, "    const auto %s = fp::tensor<dtype>(a, %d);\n", tensor_name(t), t);
+    for (int w = 0; w < WEIGHT_COUNT; w++)
+        if (b->weights >> w & 1)
+            buf_addf(out, "    const auto %s = fp::weight<dtype>(a, %d);\n", weights[w].name, w);
+    if (b->tensors)
+        buf_adds(out, "\n");
+}
+
+/* ---- statements ----------------------------------------------------------------------------- */
+
+static void add_view(struct body *b, int op)
+{
+    int tensor = op_input(op);
+    bool heads = tensor != TENSOR_X && ops[tensor - 1].layout == LAYOUT_HEADS;
+    const char *name = use_tensor(b, tensor);
+    if (heads)
+        buf_addf(&b->text, "    const fp::head_view<dtype, W> in{%s, a.seq_len, a.heads};\n", name);
+    else
+        buf_addf(&b->text, "    const fp::token_view<dtype> in{%s, %s};\n", name,
+                 use_dim(b, tensor_columns(tensor)));
+}
+
+static void add_store(struct body *b, int tensor)
+{
+    const char *name = use_tensor(b, tensor);
+    if (ops[tensor - 1].layout == LAYOUT_QKV_HEADS)
+        buf_addf(&b->text,
+                 "    const fp::store_qkv<dtype, W> store{%s, a.batch, a.seq_len, a.heads};\n",
+                 name);
+    else
+        buf_addf(&b->text, "    const fp::store_tokens<dtype> store{%s, %s};\n", name,
+                 use_dim(b, tensor_columns(tensor)));
+}
+
+static bool has_gelu(int op)
+{
+    return ops[op].layout == LAYOUT_TOKENS && ops[op].columns == DIM_F;
+}
+
+/* What a pointwise operator does to a row before `next` has it, from the inside out; returns the
+ * name of the outermost. */
+static const char *add_pointwise(struct body *b, int op, const char *next)
+{
+    if (has_gelu(op)) {
+        buf_addf(&b->text, "    const fp::apply_gelu<dtype, decltype(%s)> gelu{%s};\n", next, next);
+        next = "gelu";
+    }
+    if (op_residual(op) >= 0) {
+        buf_addf(&b->text,
+                 "    const fp::add_residual<dtype, decltype(%s)> residual{%s, %s, %s};\n", next,
+                 use_tensor(b, op_residual(op)), use_dim(b, ops[op].columns), next);
+        next = "residual";
+    }
+    if (ops[op].weights != 0) {
+        buf_addf(&b->text, "    const fp::add_bias<dtype, decltype(%s)> bias{%s, %s};\n", next,
+                 use_weight(b, op_weight(op, 0)), next);
+        next = "bias";
+    }
+    return next;
+}
+
+static void add_norm(struct body *b, int op)
+{
+    buf_addf(&b->text, "    const fp::norm_weights<dtype> norm{%s, %s, %s, %s, a.eps};\n",
+             use_weight(b, op_weight(op, 0)), use_weight(b, op_weight(op, 1)),
+             use_tensor(b, TENSOR_OF(op)), use_dim(b, ops[op].columns));
+}
+
+/* ---- stages --------------------------------------------------------------------------------- */
+
+static void add_gemm(struct body *b, const struct cuda_stage *s)
+{
+    int op = cuda_gemm_op(s), stored = cuda_gemm_stored(s);
+    enum weight_id weight = op_weight(op, 0);
+    add_view(b, s->first);
+    add_store(b, TENSOR_OF(stored));
+    const char *epilogue = stored > op ? add_pointwise(b, stored, "store") : "store";
+    if (s->norm_strip) {
+        add_norm(b, s->last);
+        buf_addf(&b->text,
+                 "    const fp::norm_strip<dtype, fp::token_view<dtype>> strip{norm, {%s, %s}};\n",
+                 use_tensor(b, TENSOR_OF(stored)), use_dim(b, ops[stored].columns));
+    }
+    buf_addf(&b->text, "    fp::gemm<tile>(a, {%s, %s}, in, %s, %s, %s, shared);\n",
+             use_dim(b, ops[op].columns), use_dim(b, weights[weight].rows), use_weight(b, weight),
+             epilogue, s->norm_strip ? "strip" : "fp::nothing()");
+}
+
+static void add_rows(struct body *b, const struct cuda_stage *s)
+{
+    const char *before = "fp::keep()";
+    add_view(b, s->first);
+    if (s->first < s->last) {
+        buf_adds(&b->text, "    const fp::keep keep;\n");
+        before = add_pointwise(b, s->first, "keep");
+    }
+    add_norm(b, s->last);
+    buf_addf(&b->text, "    fp::norm_rows<dtype>(a, norm, in, %s);\n", before);
+}
+
+static void add_elementwise(struct body *b, const struct cuda_stage *s)
+{
+    add_view(b, s->first);
+    add_store(b, TENSOR_OF(s->last));
+    const char *epilogue = add_pointwise(b, s->last, "store");
+    buf_addf(&b->text, "    fp::elementwise<dtype>(a, %s, in, %s);\n",
+             use_dim(b, tensor_columns(TENSOR_OF(s->last))), epilogue);
+}
+
+const char *cuda_stage_summary(const struct cuda_stage *s)
+{
+    switch (s->kind) {
+    case STAGE_GEMM:
+        return s->norm_strip ? "GEMM tiles; a strip's last normalises it"
+                             : "tiles of a GEMM, each with its epilogue";
+    case STAGE_ROWS:
+        return "a warp a row";
+    case STAGE_ELEMENTWISE:
+        return "16 bytes a thread";
+    case STAGE_ATTENTION:
+        return "64 query rows at a time";
+    }
+    return "";
+}
+
+void emit_cuda_stage(const struct cuda_stage *s, int threads, struct buf *out)
+{
+    struct body b = {.tensors = 0};
+    buf_init(&b.text);
+    switch (s->kind) {
+    case STAGE_GEMM:
+        add_gemm(&b, s);
+        break;
+    case STAGE_ROWS:
+        add_rows(&b, s);
+        break;
+    case STAGE_ELEMENTWISE:
+        add_elementwise(&b, s);
+        break;
+    case STAGE_ATTENTION:
+        buf_addf(&b.text, "    fp::attention<dtype, W, %d, %d, %d>(a, shared).run();\n", s->first,
+                 s->last, threads);
+        break;
+    }
+    buf_adds(out, "static FP_DEVICE void\n");
+    add_stage_name(s->first, s->last, out);
+    buf_adds(out, "(const fp_args &a, void *shared)\n{\n");
+    add_declarations(&b, out);
+    buf_add(out, b.text.ptr, b.text.len);
+    buf_adds(out, "}\n\n");
+    buf_release(&b.text);
+}

@@ -1,0 +1,158 @@
+/* What the emitters share: names, and the comment at the top of every source. */
+#include "codegen/codegen_int.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void add_op_names(int first, int last, const char *separator, struct buf *out)
+{
+    for (int op = first; op <= last; op++)
+        buf_addf(out, "%s%s", op > first ? separator : "", ops[op].name);
+}
+
+void add_stage_name(int first, int last, struct buf *out)
+{
+    buf_addf(out, "stage_%02d_%02d_", first, last);
+    add_op_names(first, last, "_", out);
+}
+
+void add_stage_line(int index, int first, int last, const char *summary, struct buf *out)
+{
+    buf_addf(out, " *   %d. ", index + 1);
+    add_op_names(first, last, "+", out);
+    buf_addf(out, ": %s\n", summary);
+}
+
+/* ---- facts about operators ------------------------------------------------------------------ */
+
+int op_input(int op)
+{
+    return TENSOR_OF(op - 1);
+}
+
+int op_residual(int op)
+{
+    unsigned others = ops[op].reads & ~(1u << op_input(op));
+    return others ? __builtin_ctz(others) : -1;
+}
+
+enum dim tensor_columns(int tensor)
+{
+    if (tensor == TENSOR_X)
+        return DIM_D;
+    return ops[tensor - 1].layout == LAYOUT_QKV_HEADS ? DIM_3D : ops[tensor - 1].columns;
+}
+
+enum weight_id op_weight(int op, int n)
+{
+    unsigned left = ops[op].weights;
+    for (; n > 0; n--)
+        left &= left - 1;
+    return (enum weight_id)__builtin_ctz(left);
+}
+
+const char *tensor_name(int tensor)
+{
+    return tensor == TENSOR_X ? "x" : ops[tensor - 1].name;
+}
+
+/* ---- the comment at the top ----------------------------------------------------------------- */
+
+static const char *const dim_names[] = {
+    [DIM_1] = "1", [DIM_D] = "D", [DIM_3D] = "3D", [DIM_F] = "F"};
+
+static void add_flops(int op, struct buf *out)
+{
+    const struct weight *w =
+        &weights[__builtin_ctz(ops[op].weights | 1u << WEIGHT_COUNT) % WEIGHT_COUNT];
+    if (ops[op].anchor == ANCHOR_GEMM)
+        buf_addf(out, "  [2 T %s %s]", dim_names[w->rows], dim_names[w->cols]);
+    else if (ops[op].anchor == ANCHOR_SCORES || ops[op].anchor == ANCHOR_CONTEXT)
+        buf_adds(out, "  [2 P D]");
+}
+
+static void add_operators(struct segment s, struct buf *out)
+{
+    for (int op = s.first; op <= s.last; op++) {
+        buf_addf(out, " *   %2d %-18s %s", op, ops[op].name, ops[op].computes);
+        add_flops(op, out);
+        buf_adds(out, "\n");
+    }
+}
+
+/* A list with commas, on as many lines as it needs. */
+struct list {
+    struct buf *out;
+    size_t line; /* where the line begins in out */
+    int count;
+};
+
+static struct list open_list(const char *what, struct buf *out)
+{
+    struct list list = {.out = out, .line = out->len};
+    buf_addf(out, " * %s", what);
+    return list;
+}
+
+static void add_item(struct list *list, const char *name, const char *shape)
+{
+    enum { COLUMNS = 100 };
+    size_t len = strlen(", ") + strlen(name) + strlen(" ") + strlen(shape);
+    bool wraps = list->out->len + len - list->line >= COLUMNS;
+    buf_addf(list->out, "%s%s", list->count++ > 0 ? "," : "", wraps ? "\n" : "");
+    if (wraps)
+        list->line = list->out->len;
+    buf_addf(list->out, "%s%s %s", wraps ? " *   " : " ", name, shape);
+}
+
+static void add_tensors(const char *verb, uint16_t tensors, struct buf *out)
+{
+    struct list list = open_list(verb, out);
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        if (tensors >> t & 1)
+            add_item(&list, tensor_name(t), tensor_shape_text(t));
+    buf_adds(out, "\n");
+}
+
+static void add_weights(struct segment s, struct buf *out)
+{
+    uint16_t used = segment_weights(s);
+    if (used == 0)
+        return;
+    struct list list = open_list("Weights", out);
+    for (int w = 0; w < WEIGHT_COUNT; w++)
+        if (used >> w & 1) {
+            char shape[16];
+            snprintf(shape, sizeof(shape), "(%s,%s)", dim_names[weights[w].rows],
+                     dim_names[weights[w].cols]);
+            add_item(&list, weights[w].name, shape);
+        }
+    buf_adds(out, "\n");
+}
+
+/* The value whose plan fuses this segment and nothing else. */
+static unsigned value_of(const struct choice *c)
+{
+    struct plan p = {.handwritten = c->impl->handwritten};
+    for (int op = c->segment.first; op < c->segment.last; op++)
+        p.fused |= (uint16_t)(1u << op);
+    return plan_value(p);
+}
+
+void add_header(const struct choice *c, const struct build_target *t, struct buf *out)
+{
+    struct segment s = c->segment;
+    buf_addf(out,
+             "/* Operators %d-%d of the layer in one launch, as `fuseplan generate %u` emits "
+             "them.\n *\n",
+             s.first, s.last, value_of(c));
+    add_operators(s, out);
+    buf_adds(out, " *\n");
+    add_tensors("Reads", segment_inputs(s), out);
+    add_weights(s, out);
+    add_tensors("Writes", choice_tensors(c), out);
+    buf_addf(out,
+             " * %s bytes an element; operations in brackets, T real tokens, P kept (query, key) "
+             "pairs.\n",
+             dtypes[t->dtype].bytes == 2 ? "Two" : "Four");
+}

@@ -1,0 +1,119 @@
+/* What plan.h and plan.c of every target's program have alike. */
+#include "codegen/codegen_int.h"
+
+#include <string.h>
+
+static void add_title(const struct standalone_spec *s, struct buf *out)
+{
+    const struct workload *w = s->workload;
+    double flops = 0;
+    for (int op = 0; op < OP_COUNT; op++)
+        flops += op_flops(op, w, w->blocks.kept);
+    buf_addf(out, "/* Plan %u: ", plan_value(s->candidate->plan));
+    plan_translate(plan_value(s->candidate->plan), out);
+    buf_adds(out, " (value, first bit, fused segments: start and end of each).\n * Workload ");
+    workload_text(w, out);
+    buf_addf(out,
+             ".\n * %.4g GFLOP a pass through all layers; tensors, weights and mask take at most "
+             "%.4g MB. */\n",
+             1e-9 * flops * w->layers, 1e-6 * workload_bytes(w));
+}
+
+void open_plan_h(const struct standalone_spec *s, const char *includes, struct buf *out)
+{
+    const struct workload *w = s->workload;
+    add_title(s, out);
+    buf_addf(out, "#ifndef PLAN_H\n#define PLAN_H\n\n#include \"abi.h\"\n%s\n", includes);
+    buf_addf(out,
+             "enum {\n    PLAN_VALUE = %u,\n    SEGMENTS = %d,\n    LAYERS = %d,\n"
+             "    BATCH = %d,\n    SEQ_LEN = %d,\n    HEADS = %d,\n    HEAD_SIZE = %d,\n"
+             "    FFN = %d\n};\n\n",
+             plan_value(s->candidate->plan), s->candidate->count, w->layers, w->batch, w->seq_len,
+             w->heads, w->head_size, w->ffn);
+    buf_adds(out, "extern const float plan_eps;\n"
+                  "extern const uint64_t plan_seed;\n\n");
+}
+
+void close_plan_h(struct buf *out)
+{
+    buf_adds(
+        out,
+        "/* Tensor 0 is a layer's input, 1+i the output of operator i; 0: never in memory. */\n"
+        "extern const long plan_tensor_elements[16];\n\n"
+        "/* Drawn uniformly in middle +- range. */\n"
+        "struct plan_weight {\n    long elements;\n    double middle, range;\n};\n"
+        "extern const struct plan_weight plan_weights[12];\n\n"
+        "/* Real tokens of each sequence; null: all of them. */\n"
+        "extern const int *const plan_lengths;\n\n"
+        "extern const struct fp_blocks plan_mask;\n\n#endif\n");
+}
+
+static void add_sizes(const struct standalone_spec *s, struct buf *out)
+{
+    uint32_t used = 1u << TENSOR_X;
+    for (int i = 0; i < s->candidate->count; i++)
+        used |= choice_tensors(&s->candidate->choices[i]);
+    buf_adds(out, "const long plan_tensor_elements[16] = {");
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        buf_addf(out, "%s%lld", t > 0 ? ", " : "",
+                 used >> t & 1 ? (long long)tensor_elements(t, s->workload) : 0);
+    buf_adds(out, "};\n\nconst struct plan_weight plan_weights[12] = {\n");
+    for (int i = 0; i < WEIGHT_COUNT; i++)
+        buf_addf(out, "    {%lld, %d, %g}, /* %s */\n",
+                 (long long)weight_elements((enum weight_id)i, s->workload),
+                 weights[i].draw == WEIGHT_ONE_PLUS_UNIFORM && !s->notes_init,
+                 s->notes_init ? 0.4 : 0.05, weights[i].name);
+    buf_adds(out, "};\n\n");
+}
+
+static void add_ints(const char *name, const int *values, int64_t count, struct buf *out)
+{
+    buf_addf(out, "static const int %s[] = {", name);
+    for (int64_t i = 0; i < count; i++)
+        buf_addf(out, "%s%d", i == 0 ? "" : i % 16 == 0 ? ",\n    " : ", ", values[i]);
+    buf_adds(out, count > 0 ? "};\n" : "0};\n");
+}
+
+static void add_mask(const struct block_lists *l, const char *word_type, struct buf *out)
+{
+    int64_t rows = (int64_t)l->lists * l->blocks, entries = l->start[rows];
+    buf_adds(out, "/* The mask as lists of 64x64 blocks, see abi.h. */\n");
+    add_ints("start", l->start, rows + 1, out);
+    add_ints("full", l->full, rows, out);
+    add_ints("key_block", l->key_block, entries, out);
+    add_ints("bits", l->bits, entries, out);
+    buf_addf(out, "static const %s words[] = {", word_type);
+    for (int64_t i = 0; i < l->bit_blocks * MASK_BLOCK; i++)
+        buf_addf(out, "%s0x%llx",
+                 i == 0       ? ""
+                 : i % 4 == 0 ? ",\n    "
+                              : ", ",
+                 (unsigned long long)l->words[i]);
+    buf_adds(out, l->bit_blocks > 0 ? "};\n\n" : "0};\n\n");
+    buf_addf(out,
+             "const struct fp_blocks plan_mask = {%d, %d, start, full, key_block, bits, words};\n",
+             l->lists, l->blocks);
+}
+
+void add_plan_data(const struct standalone_spec *s, const char *word_type, struct buf *out)
+{
+    const struct workload *w = s->workload;
+    buf_addf(out, "const float plan_eps = (float)%.17g;\nconst uint64_t plan_seed = %lluu;\n\n",
+             w->eps, (unsigned long long)s->seed);
+    add_sizes(s, out);
+    if (w->lengths != NULL)
+        add_ints("lengths", w->lengths, w->batch, out);
+    buf_addf(out, "const int *const plan_lengths = %s;\n\n", w->lengths != NULL ? "lengths" : "0");
+    add_mask(&w->blocks, word_type, out);
+}
+
+void add_objects(const struct standalone *p, const char *suffix, struct buf *out)
+{
+    buf_adds(out, "OBJECTS =");
+    for (int i = 0; i < p->count; i++) {
+        const char *name = p->files[i].name, *end = strrchr(name, '.');
+        if (end != NULL && strcmp(end, suffix) == 0)
+            buf_addf(out, " \\\n  %.*s.o", (int)(end - name), name);
+    }
+    buf_adds(out, "\n\n");
+}

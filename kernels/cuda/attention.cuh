@@ -1,0 +1,465 @@
+/* A run of operators 2..5 for all heads, by lists of 64x64 blocks, with operator 1 before and 6
+ * after.
+ *
+ * Four warps take 64 query rows of one head, 16 rows each, and walk the key blocks that hold a kept
+ * element; full blocks need no mask, the others have one bit an element.  Softmax is online
+ * (Milakov and Gimelshein 2018), with 2^x and the scale folded in.
+ *
+ *   FIRST 1, 2  scores are q k^T / sqrt(W); with 1, q, k and v are columns of the GEMM's (B,S,3D)
+ *               and the bias is added to q and to the result only: that of k shifts a row of scores
+ *               by a constant, which softmax ignores, and that of v passes through the mean
+ *   FIRST 3, 4  scores are read from (B,H,S,S);  5: so are the probabilities
+ *   LAST 2, 3   scores are written; 4: probabilities, masked ones as 0; 5: (B,H,S,W); 6: (B,S,D) */
+#ifndef FUSEPLAN_CUDA_ATTENTION_CUH
+#define FUSEPLAN_CUDA_ATTENTION_CUH
+
+#include "mma.cuh"
+
+namespace fp
+{
+
+template <class D, int W> struct attention_smem {
+    static constexpr int LD = W + VEC<D>;
+    static constexpr int SCRATCH = D::lanes == 8 ? FFMA_SCRATCH : 1; /* of a warp */
+    alignas(16) elem<D> q[BLOCK * LD], k[BLOCK * LD], v[BLOCK * LD];
+    alignas(16) float p[4 * SCRATCH];
+};
+
+template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
+    static_assert(THREADS >= FOUR_WARPS, "four warps share a query block");
+    static_assert(FIRST >= 2 || LAST >= 5, "only whole attention takes q, k and v without bias");
+    using T = elem<D>;
+    using smem = attention_smem<D, W>;
+    static constexpr int LD = smem::LD, CHUNKS = W / VEC<D>;
+    static constexpr bool HAS_QK = FIRST <= 2, HAS_SOFTMAX = FIRST <= 4 && LAST >= 4;
+    static constexpr bool HAS_PV = LAST >= 5;
+
+    const fp_args &a;
+    smem &s;
+    int group, tid, warp, lane; /* of this group of 128 threads */
+
+    /* The query block at hand. */
+    int batch, head, block, length, entry, entries, full;
+    const T *q, *k, *v; /* row 0 of the head */
+    i64 stride;         /* between rows of q, k and v */
+    i64 score_row;      /* row 0 of the query block in (B,H,S,S) */
+    i64 score_base;
+
+    FP_DEVICE attention(const fp_args &args, void *shared)
+        : a(args), s(static_cast<smem *>(shared)[threadIdx.x / FOUR_WARPS]),
+          group(threadIdx.x / FOUR_WARPS), tid(threadIdx.x % FOUR_WARPS),
+          warp(threadIdx.x % FOUR_WARPS / 32), lane(threadIdx.x % 32)
+    {
+    }
+
+    FP_DEVICE void meet()
+    {
+        if constexpr (THREADS == FOUR_WARPS)
+            __syncthreads();
+        else
+            asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
+    }
+
+    /* Tiles count the longest lists first; false where all its rows are padding. */
+    FP_DEVICE bool select(int tile)
+    {
+        int each = a.mask.lists == 1 ? a.batch * a.heads : a.heads;
+        int list = a.mask.order ? a.mask.order[tile / each] : tile / each;
+        batch = a.mask.lists == 1 ? tile % each / a.heads : list / a.mask.blocks;
+        head = tile % a.heads;
+        block = list % a.mask.blocks;
+        length = a.lengths ? a.lengths[batch] : a.seq_len;
+        entry = a.mask.start[list];
+        entries = a.mask.start[list + 1];
+        full = a.mask.full[list];
+        i64 matrix = static_cast<i64>(batch) * a.heads + head;
+        if constexpr (FIRST == 1) {
+            int hidden = a.heads * W;
+            stride = 3 * hidden;
+            q = tensor<D>(a, 1) + static_cast<i64>(batch) * a.seq_len * stride + head * W;
+            k = q + hidden;
+            v = k + hidden;
+        } else {
+            i64 all = static_cast<i64>(a.batch) * a.heads * a.seq_len * W;
+            stride = W;
+            q = tensor<D>(a, 2) + matrix * a.seq_len * W;
+            k = q + all;
+            v = k + all;
+        }
+        score_base = matrix * a.seq_len * a.seq_len;
+        return block * BLOCK < length;
+    }
+
+    /* 64 rows of q, k or v; rows past the length become zeros, so that 0 * v is 0. */
+    FP_DEVICE void fill(T *dst, const T *src, int block_row)
+    {
+#pragma unroll
+        for (int i = tid; i < BLOCK * CHUNKS; i += FOUR_WARPS) {
+            int row = block_row * BLOCK + i / CHUNKS, col = i % CHUNKS * VEC<D>;
+            bool valid = row < length;
+            copy_async(dst + i / CHUNKS * LD + col, src + (valid ? row * stride + col : 0), valid);
+        }
+    }
+
+    FP_DEVICE void bias_q()
+    {
+        for (int i = tid; i < BLOCK * CHUNKS; i += FOUR_WARPS) {
+            int col = i % CHUNKS * VEC<D>;
+            float x[VEC<D>], b[VEC<D>];
+            T *at = s.q + i / CHUNKS * LD + col;
+            load_vec<D>(at, x);
+            load_vec<D>(weight<D>(a, 1) + head * W + col, b);
+#pragma unroll
+            for (int e = 0; e < VEC<D>; e++)
+                x[e] += b[e];
+            store_vec<D>(at, x);
+        }
+    }
+
+    FP_DEVICE int row_of(int r) const
+    {
+        return block * BLOCK + warp * WARP_ROWS + fragment_row<D>(r);
+    }
+
+    template <class F> static FP_DEVICE void clear(F &f)
+    {
+        constexpr int N = sizeof(F) / sizeof(float);
+#pragma unroll
+        for (int i = 0; i < N; i++)
+            reinterpret_cast<float *>(&f)[i] = 0.0f;
+    }
+
+    /* scores or probabilities of one block to or from memory */
+    FP_DEVICE void load_scores(fragment<D, BLOCK> &c, const T *from, int key_block)
+    {
+        const bool paired = a.seq_len % 2 == 0;
+#pragma unroll
+        for (int r = 0; r < ROWS<D>; r++) {
+            const T *at = from + score_base + static_cast<i64>(row_of(r)) * a.seq_len;
+            const bool row = row_of(r) < length;
+#pragma unroll
+            for (int p = 0; p < PAIRS<D, BLOCK>; p++) {
+                int key = key_block * BLOCK + fragment_col<D>(p);
+                c[p][r][0] = c[p][r][1] = 0.0f;
+                if (row && paired && key < a.seq_len) {
+                    if constexpr (is_half<D>) {
+                        D::unpack(*reinterpret_cast<const u32 *>(at + key), c[p][r][0], c[p][r][1]);
+                    } else {
+                        float2 x = *reinterpret_cast<const float2 *>(at + key);
+                        c[p][r][0] = x.x, c[p][r][1] = x.y;
+                    }
+                } else if (row) {
+                    if (key < a.seq_len)
+                        c[p][r][0] = load_one<D>(at + key);
+                    if (key + 1 < a.seq_len)
+                        c[p][r][1] = load_one<D>(at + key + 1);
+                }
+            }
+        }
+    }
+
+    FP_DEVICE void store_scores(const fragment<D, BLOCK> &c, T *to, int key_block)
+    {
+        const bool paired = a.seq_len % 2 == 0;
+#pragma unroll
+        for (int r = 0; r < ROWS<D>; r++) {
+            T *at = to + score_base + static_cast<i64>(row_of(r)) * a.seq_len;
+            if (row_of(r) >= length)
+                continue;
+#pragma unroll
+            for (int p = 0; p < PAIRS<D, BLOCK>; p++) {
+                int key = key_block * BLOCK + fragment_col<D>(p);
+                if (paired && key < a.seq_len) {
+                    store_pair<D>(at + key, c[p][r][0], c[p][r][1]);
+                } else {
+                    if (key < a.seq_len)
+                        store_one<D>(at + key, c[p][r][0]);
+                    if (key + 1 < a.seq_len)
+                        store_one<D>(at + key + 1, c[p][r][1]);
+                }
+            }
+        }
+    }
+
+    /* Raw q k^T of the block in s.k, or the scores that an earlier kernel wrote. */
+    FP_DEVICE void scores(fragment<D, BLOCK> &c, int key_block)
+    {
+        if constexpr (HAS_QK) {
+            clear(c);
+            warp_tile<D>::template nt<BLOCK, W>(c, s.q + warp * WARP_ROWS * LD, LD, s.k, LD);
+        } else {
+            load_scores(c, tensor<D>(a, FIRST), key_block);
+        }
+    }
+
+    static FP_DEVICE float scale()
+    {
+        return HAS_QK ? inverse_root<W> : 1.0f;
+    }
+
+    FP_DEVICE void mask(fragment<D, BLOCK> &c, int at)
+    {
+        int bits = a.mask.bits[at];
+        if (bits < 0)
+            return;
+#pragma unroll
+        for (int r = 0; r < ROWS<D>; r++) {
+            u64 word =
+                a.mask
+                    .words[static_cast<i64>(bits) * BLOCK + warp * WARP_ROWS + fragment_row<D>(r)];
+            word >>= fragment_col<D>(0);
+#pragma unroll
+            for (int p = 0; p < PAIRS<D, BLOCK>; p++) {
+                u32 two = static_cast<u32>(word >> (2 * D::lanes * p));
+                c[p][r][0] = two & 1 ? c[p][r][0] : MASKED;
+                c[p][r][1] = two & 2 ? c[p][r][1] : MASKED;
+            }
+        }
+    }
+
+    /* Row maxima and sums so far; `top` and `sum` in a lane cover its columns, top those of the
+     * row. */
+    struct row_state {
+        float top[ROWS<D>], sum[ROWS<D>];
+    };
+
+    static FP_DEVICE float shift(float top, float unit)
+    {
+        return top <= 0.5f * MASKED ? 0.0f : top * unit;
+    }
+
+    /* Turns masked scores into 2^(unit*score - shift); rescale[r] is what earlier sums shrink by.
+     */
+    FP_DEVICE void soften(fragment<D, BLOCK> &c, row_state &state, float (&rescale)[ROWS<D>])
+    {
+        const float unit = scale() * LOG2_E;
+#pragma unroll
+        for (int r = 0; r < ROWS<D>; r++) {
+            float top = state.top[r];
+#pragma unroll
+            for (int p = 0; p < PAIRS<D, BLOCK>; p++)
+                top = fmaxf(top, fmaxf(c[p][r][0], c[p][r][1]));
+            top = lanes_max<D::lanes>(top);
+            float down = shift(top, unit), sum = 0.0f;
+            rescale[r] = exp2_fast(state.top[r] * unit - down);
+#pragma unroll
+            for (int p = 0; p < PAIRS<D, BLOCK>; p++)
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    c[p][r][e] = exp2_fast(c[p][r][e] * unit - down);
+                    sum += c[p][r][e];
+                }
+            state.top[r] = top;
+            state.sum[r] = state.sum[r] * rescale[r] + sum;
+        }
+    }
+
+    FP_DEVICE void begin(row_state &state)
+    {
+#pragma unroll
+        for (int r = 0; r < ROWS<D>; r++)
+            state.top[r] = MASKED, state.sum[r] = 0.0f;
+    }
+
+    FP_DEVICE void load_q()
+    {
+        if constexpr (HAS_QK)
+            fill(s.q, q, block);
+        copy_commit();
+    }
+
+    FP_DEVICE void next_k(int at)
+    {
+        if (HAS_QK && at < entries)
+            fill(s.k, k, a.mask.key_block[at]);
+        copy_commit();
+    }
+
+    FP_DEVICE void next_v(int at)
+    {
+        if (at < entries)
+            fill(s.v, v, a.mask.key_block[at]);
+        copy_commit();
+    }
+
+    /* k of the next block is on its way during the softmax, v during the scores. */
+    FP_DEVICE void context()
+    {
+        fragment<D, BLOCK> c;
+        fragment<D, W> o;
+        row_state state;
+        clear(o);
+        begin(state);
+        load_q();
+        next_k(entry);
+        next_v(entry);
+        for (int at = entry; at < entries; at++) {
+            if constexpr (HAS_QK) {
+                copy_wait<1>();
+                meet();
+                if (FIRST == 1 && at == entry) {
+                    bias_q();
+                    meet();
+                }
+            }
+            scores(c, a.mask.key_block[at]);
+            if constexpr (HAS_QK)
+                meet();
+            next_k(at + 1);
+            if constexpr (HAS_SOFTMAX) {
+                float rescale[ROWS<D>];
+                mask(c, at);
+                soften(c, state, rescale);
+#pragma unroll
+                for (int p = 0; p < PAIRS<D, W>; p++)
+#pragma unroll
+                    for (int r = 0; r < ROWS<D>; r++)
+                        o[p][r][0] *= rescale[r], o[p][r][1] *= rescale[r];
+            }
+            copy_wait<1>();
+            meet();
+            warp_tile<D>::template pn<W>(o, c, s.v, LD, s.p + warp * smem::SCRATCH);
+            meet();
+            next_v(at + 1);
+        }
+        copy_wait<0>();
+        meet();
+        store_context(o, state);
+        meet();
+    }
+
+    FP_DEVICE void store_context(const fragment<D, W> &o, row_state &state)
+    {
+        T *rows = s.q + warp * WARP_ROWS * LD;
+#pragma unroll
+        for (int r = 0; r < ROWS<D>; r++) {
+            float factor = 1.0f, some = 1.0f;
+            if constexpr (HAS_SOFTMAX) {
+                float sum = lanes_sum<D::lanes>(state.sum[r]);
+                factor = sum > 0.0f ? 1.0f / sum : 0.0f;
+                some = sum > 0.0f ? 1.0f : 0.0f;
+            }
+#pragma unroll
+            for (int p = 0; p < PAIRS<D, W>; p++) {
+                float x = o[p][r][0] * factor, y = o[p][r][1] * factor;
+                if constexpr (FIRST == 1) {
+                    const T *bias = weight<D>(a, 1) + (2 * a.heads + head) * W + fragment_col<D>(p);
+                    x += some * load_one<D>(bias);
+                    y += some * load_one<D>(bias + 1);
+                }
+                store_pair<D>(rows + fragment_row<D>(r) * LD + fragment_col<D>(p), x, y);
+            }
+        }
+        __syncwarp();
+        i64 step = LAST == 6 ? a.heads * W : W;
+        T *out = LAST == 6
+                     ? tensor<D>(a, 7) + (static_cast<i64>(batch) * a.seq_len * a.heads + head) * W
+                     : tensor<D>(a, 6) + (static_cast<i64>(batch) * a.heads + head) * a.seq_len * W;
+#pragma unroll
+        for (int i = lane; i < WARP_ROWS * CHUNKS; i += 32) {
+            int row = block * BLOCK + warp * WARP_ROWS + i / CHUNKS, col = i % CHUNKS * VEC<D>;
+            if (row < length)
+                *reinterpret_cast<uint4 *>(out + row * step + col) =
+                    *reinterpret_cast<const uint4 *>(rows + i / CHUNKS * LD + col);
+        }
+    }
+
+    /* The scores of one listed block, k fetched and waited for. */
+    FP_DEVICE void fetch_scores(fragment<D, BLOCK> &c, int key_block)
+    {
+        if constexpr (HAS_QK) {
+            fill(s.k, k, key_block);
+            copy_commit();
+            copy_wait<0>();
+            meet();
+        }
+        scores(c, key_block);
+        if constexpr (HAS_QK)
+            meet();
+    }
+
+    FP_DEVICE void only_scores()
+    {
+        fragment<D, BLOCK> c;
+        load_q();
+        for (int at = entry; at < entries; at++) {
+            fetch_scores(c, a.mask.key_block[at]);
+#pragma unroll
+            for (int p = 0; p < PAIRS<D, BLOCK>; p++)
+#pragma unroll
+                for (int r = 0; r < ROWS<D>; r++)
+                    c[p][r][0] *= scale(), c[p][r][1] *= scale();
+            store_scores(c, tensor<D>(a, LAST + 1), a.mask.key_block[at]);
+        }
+        copy_wait<0>();
+        meet();
+    }
+
+    /* Maxima and sums first, then every block of the row in order: the list has the full ones and
+     * the others apart, each ascending, and what it leaves out is 0. */
+    FP_DEVICE void probabilities()
+    {
+        fragment<D, BLOCK> c;
+        row_state state;
+        float rescale[ROWS<D>], factor[ROWS<D>];
+        begin(state);
+        load_q();
+        for (int at = entry; at < entries; at++) {
+            fetch_scores(c, a.mask.key_block[at]);
+            mask(c, at);
+            soften(c, state, rescale);
+        }
+#pragma unroll
+        for (int r = 0; r < ROWS<D>; r++) {
+            float sum = lanes_sum<D::lanes>(state.sum[r]);
+            factor[r] = sum > 0.0f ? 1.0f / sum : 0.0f;
+        }
+        const float unit = scale() * LOG2_E;
+        int whole = entry, part = entry + full;
+        for (int key_block = 0; key_block < a.mask.blocks; key_block++) {
+            int at = -1;
+            if (whole < entry + full && a.mask.key_block[whole] == key_block)
+                at = whole++;
+            else if (part < entries && a.mask.key_block[part] == key_block)
+                at = part++;
+            if (at < 0) {
+                clear(c);
+            } else {
+                fetch_scores(c, key_block);
+                mask(c, at);
+#pragma unroll
+                for (int r = 0; r < ROWS<D>; r++)
+#pragma unroll
+                    for (int p = 0; p < PAIRS<D, BLOCK>; p++)
+#pragma unroll
+                        for (int e = 0; e < 2; e++)
+                            c[p][r][e] = factor[r] *
+                                         exp2_fast(c[p][r][e] * unit - shift(state.top[r], unit));
+            }
+            store_scores(c, tensor<D>(a, 5), key_block);
+        }
+        copy_wait<0>();
+        meet();
+    }
+
+    FP_DEVICE void run()
+    {
+        constexpr int groups = THREADS / FOUR_WARPS; /* warps beyond them have nothing to do */
+        int tiles = a.batch * a.heads * a.mask.blocks;
+        for (int t = blockIdx.x * groups + group; group < groups && t < tiles;
+             t += gridDim.x * groups) {
+            if (!select(t))
+                continue;
+            if constexpr (LAST >= 5)
+                context();
+            else if constexpr (LAST == 4)
+                probabilities();
+            else
+                only_scores();
+        }
+    }
+};
+
+} // namespace fp
+
+#endif

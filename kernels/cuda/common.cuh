@@ -1,0 +1,293 @@
+/* Storage types, 16-byte access, asynchronous copies, reductions and the grid barrier.  No header
+ * is included, so that NVRTC compiles this as fast as it can. */
+#ifndef FUSEPLAN_CUDA_COMMON_CUH
+#define FUSEPLAN_CUDA_COMMON_CUH
+
+#include "abi.h"
+
+#define FP_DEVICE __device__ __forceinline__
+
+namespace fp
+{
+
+using u16 = unsigned short;
+using u32 = unsigned int;
+using u64 = unsigned long long;
+using i64 = long long;
+
+/* Rows and columns of a block of the mask; rows of it that one warp takes; threads of four warps.
+ */
+constexpr int BLOCK = FP_BLOCK, WARP_ROWS = 16, FOUR_WARPS = 128;
+
+/* ---- storage types ------------------------------------------------------------------------------
+ *
+ * elem: what memory holds.  lanes: how many lanes of a warp share a row of a 16-row fragment (4
+ * where tensor cores do the work, 8 where FFMA does).  b_pad: elements that keep the loads of a
+ * (k,n) tile free of bank conflicts. */
+
+struct fp16 {
+    using elem = u16;
+    static constexpr int lanes = 4, b_pad = 8;
+    static FP_DEVICE u32 pack(float lo, float hi)
+    {
+        u32 r;
+        asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
+        return r;
+    }
+    static FP_DEVICE void unpack(u32 r, float &lo, float &hi)
+    {
+        asm("{ .reg .f16 a, b; mov.b32 {a, b}, %2; cvt.f32.f16 %0, a; cvt.f32.f16 %1, b; }"
+            : "=f"(lo), "=f"(hi)
+            : "r"(r));
+    }
+    static FP_DEVICE void mma(float (&c)[2][2], const u32 (&a)[4], u32 b0, u32 b1)
+    {
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
+            "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[1][0]), "+f"(c[1][1])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    }
+};
+
+struct bf16 {
+    using elem = u16;
+    static constexpr int lanes = 4, b_pad = 8;
+    static FP_DEVICE u32 pack(float lo, float hi)
+    {
+        u32 r;
+        asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(r) : "f"(hi), "f"(lo));
+        return r;
+    }
+    static FP_DEVICE void unpack(u32 r, float &lo, float &hi)
+    {
+        lo = __uint_as_float(r << 16);
+        hi = __uint_as_float(r & 0xffff0000u);
+    }
+    static FP_DEVICE void mma(float (&c)[2][2], const u32 (&a)[4], u32 b0, u32 b1)
+    {
+        asm("mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32 "
+            "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[1][0]), "+f"(c[1][1])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    }
+};
+
+struct tf32 {
+    using elem = float;
+    static constexpr int lanes = 4, b_pad = 8;
+    /* Rounds to nearest; the tensor cores would truncate. */
+    static FP_DEVICE u32 round(float x)
+    {
+        u32 r;
+        asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(r) : "f"(x));
+        return r;
+    }
+    static FP_DEVICE void mma(float (&c)[2][2], const u32 (&a)[4], u32 b0, u32 b1)
+    {
+        asm("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 "
+            "{%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
+            : "+f"(c[0][0]), "+f"(c[0][1]), "+f"(c[1][0]), "+f"(c[1][1])
+            : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
+    }
+};
+
+struct fp32 {
+    using elem = float;
+    static constexpr int lanes = 8, b_pad = 4;
+};
+
+template <class D> using elem = typename D::elem;
+template <class D> constexpr bool is_half = sizeof(elem<D>) == 2;
+
+/* Elements in 16 bytes; the unit in which rows are read and written. */
+template <class D> constexpr int VEC = 16 / sizeof(elem<D>);
+
+template <class D> FP_DEVICE void unpack_vec(uint4 r, float (&v)[VEC<D>])
+{
+    if constexpr (is_half<D>) {
+        D::unpack(r.x, v[0], v[1]);
+        D::unpack(r.y, v[2], v[3]);
+        D::unpack(r.z, v[4], v[5]);
+        D::unpack(r.w, v[6], v[7]);
+    } else {
+        v[0] = __uint_as_float(r.x);
+        v[1] = __uint_as_float(r.y);
+        v[2] = __uint_as_float(r.z);
+        v[3] = __uint_as_float(r.w);
+    }
+}
+
+template <class D> FP_DEVICE void load_vec(const elem<D> *p, float (&v)[VEC<D>])
+{
+    unpack_vec<D>(*reinterpret_cast<const uint4 *>(p), v);
+}
+
+template <class D> FP_DEVICE void store_vec(elem<D> *p, const float (&v)[VEC<D>])
+{
+    uint4 r;
+    if constexpr (is_half<D>)
+        r = make_uint4(D::pack(v[0], v[1]), D::pack(v[2], v[3]), D::pack(v[4], v[5]),
+                       D::pack(v[6], v[7]));
+    else
+        r = make_uint4(__float_as_uint(v[0]), __float_as_uint(v[1]), __float_as_uint(v[2]),
+                       __float_as_uint(v[3]));
+    *reinterpret_cast<uint4 *>(p) = r;
+}
+
+template <class D> FP_DEVICE void store_pair(elem<D> *p, float lo, float hi)
+{
+    if constexpr (is_half<D>)
+        *reinterpret_cast<u32 *>(p) = D::pack(lo, hi);
+    else
+        *reinterpret_cast<float2 *>(p) = make_float2(lo, hi);
+}
+
+template <class D> FP_DEVICE float load_one(const elem<D> *p)
+{
+    if constexpr (is_half<D>) {
+        float lo, hi;
+        D::unpack(*p, lo, hi);
+        return lo;
+    } else {
+        return *p;
+    }
+}
+
+template <class D> FP_DEVICE void store_one(elem<D> *p, float x)
+{
+    if constexpr (is_half<D>)
+        *p = static_cast<u16>(D::pack(x, 0.0f));
+    else
+        *p = x;
+}
+
+/* ---- asynchronous copies -------------------------------------------------------------------- */
+
+FP_DEVICE u32 shared_address(const void *p)
+{
+    return static_cast<u32>(__cvta_generic_to_shared(p));
+}
+
+/* 16 bytes to shared memory, or 16 zero bytes; src must be a valid address in either case. */
+FP_DEVICE void copy_async(void *dst, const void *src, bool valid)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(shared_address(dst)),
+                 "l"(src), "r"(valid ? 16 : 0)
+                 : "memory");
+}
+
+FP_DEVICE void copy_commit()
+{
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+/* Until at most `pending` of this thread's groups are under way. */
+template <int pending> FP_DEVICE void copy_wait()
+{
+    asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
+}
+
+/* ---- fast mathematics ----------------------------------------------------------------------- */
+
+FP_DEVICE float exp2_fast(float x)
+{
+    float r;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(r) : "f"(x));
+    return r;
+}
+
+FP_DEVICE float gelu(float x)
+{
+    return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
+}
+
+constexpr float LOG2_E = 1.4426950408889634f;
+
+/* 1 / sqrt(W), by which scores are scaled. */
+template <int W>
+constexpr float inverse_root = W == 16   ? 0.25f
+                               : W == 32 ? 0.17677669529663688f
+                               : W == 64 ? 0.125f
+                                         : 0.08838834764831845f;
+
+/* A masked score: finite, so that differences are never NaN. */
+constexpr float MASKED = -1e30f;
+
+/* Over `width` neighbouring lanes, a power of two; every lane gets the result. */
+template <int width> FP_DEVICE float lanes_sum(float x)
+{
+#pragma unroll
+    for (int d = width / 2; d > 0; d /= 2)
+        x += __shfl_xor_sync(0xffffffffu, x, d);
+    return x;
+}
+
+template <int width> FP_DEVICE float lanes_max(float x)
+{
+#pragma unroll
+    for (int d = width / 2; d > 0; d /= 2)
+        x = fmaxf(x, __shfl_xor_sync(0xffffffffu, x, d));
+    return x;
+}
+
+/* ---- between thread blocks ------------------------------------------------------------------ */
+
+FP_DEVICE u32 load_acquire(const u32 *p)
+{
+    u32 r;
+    asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(r) : "l"(p) : "memory");
+    return r;
+}
+
+/* All threads of a cooperative launch meet; what was written before is seen after.  The top bit of
+ * the word flips once all have arrived and the rest returns to what it was, so the word is never
+ * reset and any later launch of any grid size can use it. */
+FP_DEVICE void grid_barrier(u32 *sync)
+{
+    __syncthreads();
+    if (threadIdx.x == 0) {
+        __threadfence();
+        u32 old = atomicAdd(sync, blockIdx.x == 0 ? 0x80000000u - (gridDim.x - 1) : 1u);
+        while (((old ^ load_acquire(sync)) & 0x80000000u) == 0) {
+        }
+        __threadfence();
+    }
+    __syncthreads();
+}
+
+/* Whether this thread block is the last of `count` to arrive at the counter; then it sees what the
+ * others wrote before they arrived.  The counter is 0 again afterwards. */
+FP_DEVICE bool last_to_arrive(u32 *counter, u32 count)
+{
+    __shared__ bool last;
+    __threadfence();
+    __syncthreads();
+    if (threadIdx.x == 0)
+        last = atomicInc(counter, count - 1) == count - 1;
+    __syncthreads();
+    bool result = last;
+    __threadfence();
+    return result;
+}
+
+/* ---- token rows ----------------------------------------------------------------------------- */
+
+/* The row in (B*S) of the m-th real token. */
+FP_DEVICE int token_row(const fp_args &a, int m)
+{
+    return a.token_row ? a.token_row[m] : m;
+}
+
+template <class D> FP_DEVICE elem<D> *tensor(const fp_args &a, int t)
+{
+    return static_cast<elem<D> *>(a.tensor[t]);
+}
+
+template <class D> FP_DEVICE const elem<D> *weight(const fp_args &a, int w)
+{
+    return static_cast<const elem<D> *>(a.weight[w]);
+}
+
+} // namespace fp
+
+#endif

@@ -1,0 +1,234 @@
+/* What stages read and write by token rows.
+ *
+ * A view says where row r, column k of an input lies.  An epilogue takes 16 bytes' worth of a row,
+ * `at(row, col, v)`, changes it and hands it on; the last one stores it, or keeps it in v. */
+#ifndef FUSEPLAN_CUDA_TOKENS_CUH
+#define FUSEPLAN_CUDA_TOKENS_CUH
+
+#include "common.cuh"
+
+namespace fp
+{
+
+/* ---- views ---------------------------------------------------------------------------------- */
+
+/* (B,S,columns) */
+template <class D> struct token_view {
+    const elem<D> *x;
+    int columns;
+
+    FP_DEVICE const elem<D> *row(int r) const
+    {
+        return x + static_cast<i64>(r) * columns;
+    }
+    FP_DEVICE i64 col(int k) const
+    {
+        return k;
+    }
+};
+
+/* (B,H,S,W), read as (B,S,H*W): merges the heads. */
+template <class D, int W> struct head_view {
+    const elem<D> *x;
+    int seq_len, heads;
+
+    FP_DEVICE const elem<D> *row(int r) const
+    {
+        return x + (static_cast<i64>(r / seq_len) * heads * seq_len + r % seq_len) * W;
+    }
+    FP_DEVICE i64 col(int k) const
+    {
+        return static_cast<i64>(k / W) * seq_len * W + k % W;
+    }
+};
+
+/* ---- epilogues ------------------------------------------------------------------------------ */
+
+struct keep {
+    template <class V> FP_DEVICE void at(int, int, V &) const
+    {
+    }
+};
+
+template <class D> struct store_tokens {
+    elem<D> *out;
+    int columns;
+
+    FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const
+    {
+        store_vec<D>(out + static_cast<i64>(row) * columns + col, v);
+    }
+};
+
+/* Columns (q, k, v), each (H,W), to 3x(B,H,S,W). */
+template <class D, int W> struct store_qkv {
+    elem<D> *out;
+    int batch, seq_len, heads;
+
+    FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const
+    {
+        int head = col / W; /* counts through q, k and v */
+        i64 matrix =
+            (static_cast<i64>(head / heads) * batch + row / seq_len) * heads + head % heads;
+        store_vec<D>(out + (matrix * seq_len + row % seq_len) * W + col % W, v);
+    }
+};
+
+template <class D, class Next> struct add_bias {
+    const elem<D> *bias; /* (columns) */
+    Next next;
+
+    FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const
+    {
+        float b[VEC<D>];
+        load_vec<D>(bias + col, b);
+#pragma unroll
+        for (int i = 0; i < VEC<D>; i++)
+            v[i] += b[i];
+        next.at(row, col, v);
+    }
+};
+
+template <class D, class Next> struct add_residual {
+    const elem<D> *residual; /* (B,S,columns) */
+    int columns;
+    Next next;
+
+    FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const
+    {
+        float x[VEC<D>];
+        load_vec<D>(residual + static_cast<i64>(row) * columns + col, x);
+#pragma unroll
+        for (int i = 0; i < VEC<D>; i++)
+            v[i] += x[i];
+        next.at(row, col, v);
+    }
+};
+
+template <class D, class Next> struct apply_gelu {
+    Next next;
+
+    FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const
+    {
+#pragma unroll
+        for (int i = 0; i < VEC<D>; i++)
+            v[i] = gelu(v[i]);
+        next.at(row, col, v);
+    }
+};
+
+/* ---- elementwise stage ---------------------------------------------------------------------- */
+
+template <class D, class View, class Epilogue>
+FP_DEVICE void elementwise(const fp_args &a, int columns, const View &in, const Epilogue &out)
+{
+    int width = columns / VEC<D>;
+    i64 total = static_cast<i64>(a.tokens) * width;
+    for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < total;
+         i += static_cast<i64>(gridDim.x) * blockDim.x) {
+        int row = token_row(a, static_cast<int>(i / width));
+        int col = static_cast<int>(i % width) * VEC<D>;
+        float v[VEC<D>];
+        load_vec<D>(in.row(row) + in.col(col), v);
+        out.at(row, col, v);
+    }
+}
+
+/* ---- layernorm of rows ---------------------------------------------------------------------- */
+
+template <class D> struct norm_weights {
+    const elem<D> *gamma, *beta; /* (columns) */
+    elem<D> *out;                /* (B,S,columns) */
+    int columns;
+    float eps;
+};
+
+template <class D>
+FP_DEVICE void norm_store(const norm_weights<D> &n, int row, int col, float (&v)[VEC<D>],
+                          float mean, float inverse)
+{
+    float g[VEC<D>], b[VEC<D>];
+    load_vec<D>(n.gamma + col, g);
+    load_vec<D>(n.beta + col, b);
+#pragma unroll
+    for (int i = 0; i < VEC<D>; i++)
+        v[i] = (v[i] - mean) * inverse * g[i] + b[i];
+    store_vec<D>(n.out + static_cast<i64>(row) * n.columns + col, v);
+}
+
+/* One warp normalises one row: the mean first, then the squared distances from it.  Rows of up to
+ * 1024 elements stay in registers, longer ones are read three times. */
+template <class D, class View, class Before>
+FP_DEVICE void norm_row(const norm_weights<D> &n, int row, const View &in, const Before &before)
+{
+    constexpr int CHUNKS = 32 / VEC<D>;
+    const int first = static_cast<int>(threadIdx.x % 32) * VEC<D>;
+    const float share = 1.0f / static_cast<float>(n.columns);
+    const elem<D> *x = in.row(row);
+
+    if (n.columns <= 1024) {
+        float v[CHUNKS][VEC<D>];
+        float sum = 0.0f, squares = 0.0f;
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++) {
+            int col = first + c * 32 * VEC<D>;
+            if (col < n.columns) {
+                load_vec<D>(x + in.col(col), v[c]);
+                before.at(row, col, v[c]);
+#pragma unroll
+                for (int i = 0; i < VEC<D>; i++)
+                    sum += v[c][i];
+            }
+        }
+        float mean = lanes_sum<32>(sum) * share;
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++)
+            if (first + c * 32 * VEC<D> < n.columns)
+#pragma unroll
+                for (int i = 0; i < VEC<D>; i++)
+                    squares += (v[c][i] - mean) * (v[c][i] - mean);
+        float inverse = rsqrtf(lanes_sum<32>(squares) * share + n.eps);
+#pragma unroll
+        for (int c = 0; c < CHUNKS; c++)
+            if (first + c * 32 * VEC<D> < n.columns)
+                norm_store<D>(n, row, first + c * 32 * VEC<D>, v[c], mean, inverse);
+        return;
+    }
+
+    float v[VEC<D>], sum = 0.0f, squares = 0.0f;
+    for (int col = first; col < n.columns; col += 32 * VEC<D>) {
+        load_vec<D>(x + in.col(col), v);
+        before.at(row, col, v);
+#pragma unroll
+        for (int i = 0; i < VEC<D>; i++)
+            sum += v[i];
+    }
+    float mean = lanes_sum<32>(sum) * share;
+    for (int col = first; col < n.columns; col += 32 * VEC<D>) {
+        load_vec<D>(x + in.col(col), v);
+        before.at(row, col, v);
+#pragma unroll
+        for (int i = 0; i < VEC<D>; i++)
+            squares += (v[i] - mean) * (v[i] - mean);
+    }
+    float inverse = rsqrtf(lanes_sum<32>(squares) * share + n.eps);
+    for (int col = first; col < n.columns; col += 32 * VEC<D>) {
+        load_vec<D>(x + in.col(col), v);
+        before.at(row, col, v);
+        norm_store<D>(n, row, col, v, mean, inverse);
+    }
+}
+
+/* before: an epilogue that ends in keep, e.g. bias and residual. */
+template <class D, class View, class Before>
+FP_DEVICE void norm_rows(const fp_args &a, const norm_weights<D> &n, const View &in,
+                         const Before &before)
+{
+    int warps = blockDim.x / 32;
+    for (int m = blockIdx.x * warps + threadIdx.x / 32; m < a.tokens; m += gridDim.x * warps)
+        norm_row<D>(n, token_row(a, m), in, before);
+}
+
+} // namespace fp
+
+#endif

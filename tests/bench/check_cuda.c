@@ -1,0 +1,195 @@
+/* The CUDA target against a driver that computes on the host, see fake_cuda.c, and a compiler that
+ * copies test_dir/code. */
+#include "tests/bench/fixture.h"
+
+#include <unistd.h>
+
+static void write_nvcc(const char *release)
+{
+    char text[512];
+    snprintf(text, sizeof(text),
+             "#!/bin/sh\n"
+             "[ \"$1\" = --version ] && { echo 'Cuda compilation tools, release %s, V0'; exit; }\n"
+             "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
+             "cp '%s' \"$out\"\n",
+             release, test_path("code"));
+    write_script(test_path("nvcc"), text);
+}
+
+static void setup(void)
+{
+    char path[512];
+    test_dir_setup();
+    snprintf(path, sizeof(path), "%s:%s", test_dir, getenv("PATH"));
+    setenv("PATH", path, 1);
+    setenv("LD_LIBRARY_PATH", FAKE_CUDA_DIR, 1);
+    unsetenv("FAKE_GPU");
+    write_nvcc("13.0");
+    write_text(test_path("code"), "fake right\n");
+}
+
+static void gpu_workload(struct workload *w)
+{
+    struct status st = STATUS_INIT;
+    workload_init(w);
+    w->batch = 2;
+    w->seq_len = 5;
+    w->heads = 2;
+    w->head_size = 16;
+    w->layers = 3;
+    ck_assert_int_eq(workload_parse_lengths(w, "5,3", &st), 0);
+    ck_assert_msg(workload_check(w, &st) == 0, "%s", st.message);
+    ck_assert_msg(workload_build_mask(w, NULL, &st) == 0, "%s", st.message);
+}
+
+static struct bench_options gpu_options(void)
+{
+    struct bench_options o = small_options(test_path("cache"));
+    o.target.kind = TARGET_CUDA;
+    o.compiler = "nvcc";
+    o.run_deadline_s = 1;
+    return o;
+}
+
+static int open_bench(const struct bench_options *o, struct bench **b, struct status *st)
+{
+    struct workload w;
+    gpu_workload(&w);
+    int result = bench_open(o, &w, b, st);
+    workload_release(&w);
+    return result;
+}
+
+START_TEST(device_is_described)
+{
+    struct status st = STATUS_INIT;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    const struct fingerprint *f = bench_fingerprint(b);
+    ck_assert_str_eq(f->device, "Fake GPU");
+    ck_assert_str_eq(f->uuid, "GPU-00112233-4455-6677-8899-aabbccddeeff");
+    ck_assert_str_eq(f->capability, "sm_80");
+    ck_assert_str_eq(f->compiler, "nvcc 13.0");
+    ck_assert_int_eq(f->units, 4);
+    ck_assert_str_ne(f->driver, "");
+    bench_close(b);
+}
+END_TEST
+
+/* What the kernel does, and what must become of the segment. */
+static const struct {
+    const char *code;
+    enum trial_status status;
+    enum status_code reason;
+    const char *says;
+} kernels[] = {
+    {"fake right\n", TRIAL_OK, STATUS_OK, ""},
+    {"fake wrong\n", TRIAL_FAILED, STATUS_WRONG, "wrong result"},
+    {"fake nothing\n", TRIAL_FAILED, STATUS_WRONG, "inf"}, /* what it did not write is poison */
+    {"fake fault\n", TRIAL_FAILED, STATUS_LAUNCH, "CUDA_ERROR_ILLEGAL_ADDRESS"},
+    {"fake hang\n", TRIAL_FAILED, STATUS_TIMEOUT, "stopped after"},
+    {"garbage", TRIAL_FAILED, STATUS_LAUNCH, "cannot load it"},
+};
+
+START_TEST(kernel_is_run_and_judged)
+{
+    struct status st = STATUS_INIT;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    struct choice c;
+    struct trial t;
+    write_text(test_path("code"), kernels[_i].code);
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){8, 8}, false, 1, &c), 1);
+    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    ck_assert_msg(t.status == kernels[_i].status, "%s", t.reason.message);
+    ck_assert_msg(t.reason.code == kernels[_i].reason, "%s", t.reason.message);
+    ck_assert_msg(strstr(t.reason.message, kernels[_i].says) != NULL, "%s", t.reason.message);
+    if (t.status == TRIAL_OK) {
+        ck_assert_int_eq(t.layers_timed, 3);
+        ck_assert_int_ge(t.sample_count, sampling_search.min_samples);
+        ck_assert(t.ms.median > 0);
+        ck_assert_int_eq(t.resources.registers, 32);
+        ck_assert_int_ge(t.resources.grid[0], 1);
+        ck_assert_int_ge(t.resources.block[0], 32);
+    }
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
+/* ---- what ends the work ---------------------------------------------------------------------- */
+
+static void check_refused(const struct bench_options *o, enum status_code code, const char *says)
+{
+    struct status st = STATUS_INIT;
+    struct bench *b;
+    ck_assert_int_eq(open_bench(o, &b, &st), -1);
+    ck_assert_msg(st.code == code, "%d: %s", st.code, st.message);
+    ck_assert_msg(strstr(st.message, says) != NULL, "%s", st.message);
+}
+
+START_TEST(missing_and_mismatched_parts_are_named)
+{
+    struct bench_options o = gpu_options();
+    setenv("FAKE_GPU", "none", 1);
+    check_refused(&o, STATUS_ENVIRONMENT, "sees no GPU");
+    setenv("FAKE_GPU", "old", 1);
+    check_refused(&o, STATUS_ENVIRONMENT, "Fake GPU is of compute capability 7.5");
+    unsetenv("FAKE_GPU");
+
+    o.target.device = 3;
+    check_refused(&o, STATUS_ENVIRONMENT, "there is no GPU 3; 1 found");
+    o.target.device = 0;
+
+    o.compiler = "gcc";
+    check_refused(&o, STATUS_USAGE, "expected auto, nvcc or nvrtc");
+    o.compiler = "nvcc";
+
+    write_nvcc("14.1");
+    check_refused(&o, STATUS_ENVIRONMENT, "supports CUDA 13.0 and the compiler is nvcc 14.1");
+    write_script(test_path("nvcc"), "#!/bin/sh\n");
+    check_refused(&o, STATUS_ENVIRONMENT, "does not say which release");
+    write_nvcc("13.0");
+    ck_assert_int_eq(unlink(test_path("code")), 0);
+    check_refused(&o, STATUS_ENVIRONMENT, "nvcc 13.0 builds no code for Fake GPU");
+
+    write_text(test_path("libcuda.so.1"), "");
+    setenv("LD_LIBRARY_PATH", test_dir, 1);
+    check_refused(&o, STATUS_ENVIRONMENT, "no NVIDIA driver found");
+}
+END_TEST
+
+START_TEST(too_little_gpu_memory_is_refused_with_the_figure)
+{
+    struct status st = STATUS_INIT;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    struct choice c;
+    struct trial t;
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    bench_close(b);
+    setenv("FAKE_GPU", "full", 1);
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){8, 8}, false, 1, &c), 1);
+    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    ck_assert_msg(strstr(st.message, "of GPU memory, and 1000 B is available") != NULL, "%s",
+                  st.message);
+    bench_close(b);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("cuda");
+    TCase *t = tcase_create("fake driver");
+    tcase_add_checked_fixture(t, setup, test_dir_teardown);
+    tcase_add_test(t, device_is_described);
+    tcase_add_loop_test(t, kernel_is_run_and_judged, 0, ARRAY_LEN(kernels));
+    tcase_add_test(t, missing_and_mismatched_parts_are_named);
+    tcase_add_test(t, too_little_gpu_memory_is_refused_with_the_figure);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,362 @@
+/* A libcuda.so.1 that computes on the host.  Its one kernel is op 8, x + bias + residual, in fp32;
+ * what it does instead is said by the text of the "cubin": "fake", then "right", "wrong",
+ * "nothing", "fault" or "hang".  FAKE_GPU=none|old|full makes the driver see no GPU, one of
+ * capability 7.5, or one without memory. */
+#include "kernels/cuda/abi.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    MEMORY_BYTES = 1 << 28,
+    NODES_MAX = 4096,
+    NO_DEVICE = 100,
+    INVALID_IMAGE = 200,
+    ILLEGAL_ADDRESS = 700
+};
+
+struct code {
+    char kind[16];
+};
+
+struct node {
+    struct code *code;
+    struct fp_args args;
+    unsigned grid, block;
+};
+
+struct graph {
+    int count;
+    struct node nodes[NODES_MAX];
+};
+
+static struct graph *captured; /* being captured; else null */
+static int sticky;
+
+static bool gpu_is(const char *what)
+{
+    const char *given = getenv("FAKE_GPU");
+    return given != NULL && strcmp(given, what) == 0;
+}
+
+static void add_bias_and_residual(const struct fp_args *a, float extra)
+{
+    int columns = a->heads * a->head_size;
+    const float *in = a->tensor[8], *x = a->tensor[0], *bias = a->weight[3];
+    float *out = a->tensor[9];
+    for (int i = 0; i < a->tokens; i++) {
+        int row = a->token_row != NULL ? a->token_row[i] : i;
+        for (int c = 0; c < columns; c++)
+            out[row * columns + c] = in[row * columns + c] + bias[c] + x[row * columns + c] + extra;
+    }
+}
+
+static void execute(struct node *n)
+{
+    if (strcmp(n->code->kind, "fault") == 0)
+        sticky = ILLEGAL_ADDRESS;
+    else if (strcmp(n->code->kind, "hang") == 0)
+        for (;;)
+            pause();
+    else if (strcmp(n->code->kind, "nothing") != 0)
+        add_bias_and_residual(&n->args, strcmp(n->code->kind, "wrong") == 0 ? 1 : 0);
+}
+
+#define FAKE __attribute__((visibility("default"))) int
+
+FAKE cuInit(unsigned flags);
+FAKE cuInit(unsigned flags)
+{
+    (void)flags;
+    return gpu_is("none") ? NO_DEVICE : 0;
+}
+
+/* The rest needs no prototypes: nothing calls it by name. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+FAKE cuDriverGetVersion(int *version)
+{
+    *version = 13000;
+    return 0;
+}
+
+FAKE cuGetErrorName(int error, const char **out)
+{
+    *out = error == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_UNKNOWN";
+    return 0;
+}
+
+FAKE cuGetErrorString(int error, const char **out)
+{
+    *out = error == ILLEGAL_ADDRESS ? "an illegal memory access was encountered" : "unknown error";
+    return 0;
+}
+
+FAKE cuDeviceGet(int *device, int index)
+{
+    *device = index;
+    return 0;
+}
+
+FAKE cuDeviceGetCount(int *count)
+{
+    *count = 1;
+    return 0;
+}
+
+FAKE cuDeviceGetName(char *out, int size, int device)
+{
+    (void)device;
+    snprintf(out, (size_t)size, "Fake GPU");
+    return 0;
+}
+
+FAKE cuDeviceGetUuid_v2(unsigned char out[16], int device)
+{
+    (void)device;
+    for (int i = 0; i < 16; i++)
+        out[i] = (unsigned char)(i * 17);
+    return 0;
+}
+
+FAKE cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+    (void)device;
+    *bytes = MEMORY_BYTES;
+    return 0;
+}
+
+FAKE cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    (void)device;
+    switch (attribute) {
+    case 16: /* multiprocessors */
+        *value = 4;
+        break;
+    case 38: /* bytes of second-level cache */
+        *value = 1 << 20;
+        break;
+    case 39: /* threads of a multiprocessor */
+        *value = 2048;
+        break;
+    case 75:
+        *value = gpu_is("old") ? 7 : 8;
+        break;
+    case 76:
+        *value = gpu_is("old") ? 5 : 0;
+        break;
+    case 97: /* bytes of shared memory of a thread block */
+        *value = 100000;
+        break;
+    default:
+        return 1;
+    }
+    return 0;
+}
+
+FAKE cuDevicePrimaryCtxRetain(void **out, int device)
+{
+    (void)device;
+    *out = &sticky;
+    return 0;
+}
+
+FAKE cuCtxSetCurrent(void *context)
+{
+    return context == &sticky ? 0 : 1;
+}
+
+FAKE cuMemGetInfo_v2(size_t *available, size_t *total)
+{
+    *available = gpu_is("full") ? 1000 : MEMORY_BYTES;
+    *total = MEMORY_BYTES;
+    return 0;
+}
+
+FAKE cuMemAlloc_v2(unsigned long long *out, size_t bytes)
+{
+    void *memory = bytes > MEMORY_BYTES ? NULL : malloc(bytes);
+    *out = (unsigned long long)(uintptr_t)memory;
+    return memory != NULL ? sticky : 2;
+}
+
+FAKE cuMemFree_v2(unsigned long long memory)
+{
+    free((void *)(uintptr_t)memory);
+    return sticky;
+}
+
+FAKE cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *stream)
+{
+    (void)stream;
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return sticky;
+}
+
+FAKE cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *stream)
+{
+    (void)stream;
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return sticky;
+}
+
+FAKE cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *stream)
+{
+    (void)stream;
+    memset((void *)(uintptr_t)to, value, bytes);
+    return sticky;
+}
+
+FAKE cuStreamCreate(void **out, unsigned flags)
+{
+    (void)flags;
+    *out = &captured;
+    return 0;
+}
+
+FAKE cuStreamSynchronize(void *stream)
+{
+    (void)stream;
+    return sticky;
+}
+
+FAKE cuStreamBeginCapture_v2(void *stream, int mode)
+{
+    (void)stream;
+    (void)mode;
+    captured = calloc(1, sizeof(*captured));
+    return captured != NULL ? sticky : 2;
+}
+
+FAKE cuStreamEndCapture(void *stream, void **out)
+{
+    (void)stream;
+    *out = captured;
+    captured = NULL;
+    return sticky;
+}
+
+FAKE cuGraphInstantiateWithFlags(void **out, void *graph, unsigned long long flags)
+{
+    (void)flags;
+    *out = malloc(sizeof(struct graph));
+    memcpy(*out, graph, sizeof(struct graph));
+    return sticky;
+}
+
+FAKE cuGraphLaunch(void *exec, void *stream)
+{
+    (void)stream;
+    struct graph *g = exec;
+    for (int i = 0; i < g->count; i++)
+        execute(&g->nodes[i]);
+    return 0; /* a fault shows at the next synchronisation */
+}
+
+FAKE cuGraphExecDestroy(void *exec)
+{
+    free(exec);
+    return sticky;
+}
+
+FAKE cuGraphDestroy(void *graph)
+{
+    free(graph);
+    return sticky;
+}
+
+FAKE cuEventCreate(void **out, unsigned flags)
+{
+    (void)flags;
+    *out = calloc(1, sizeof(double));
+    return 0;
+}
+
+FAKE cuEventRecord(void *event, void *stream)
+{
+    (void)stream;
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    *(double *)event = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    return 0;
+}
+
+FAKE cuEventElapsedTime(float *ms, const void *start, const void *end)
+{
+    *ms = (float)((*(const double *)end - *(const double *)start) * 1e3);
+    return sticky;
+}
+
+FAKE cuModuleLoadData(void **out, const void *image)
+{
+    struct code *code = calloc(1, sizeof(*code));
+    if (sscanf(image, "fake %15[a-z]", code->kind) != 1) {
+        free(code);
+        return INVALID_IMAGE;
+    }
+    *out = code;
+    return sticky;
+}
+
+FAKE cuModuleUnload(void *module)
+{
+    free(module);
+    return 0;
+}
+
+FAKE cuModuleGetFunction(void **out, void *module, const char *name)
+{
+    *out = module;
+    return strncmp(name, "segment_", 8) == 0 ? sticky : 500;
+}
+
+FAKE cuFuncGetAttribute(int *value, int attribute, void *function)
+{
+    (void)function;
+    *value = attribute == 4 ? 32 : 0; /* registers */
+    return 0;
+}
+
+FAKE cuFuncSetAttribute(void *function, int attribute, int value)
+{
+    (void)function;
+    (void)attribute;
+    return value <= 100000 ? 0 : 1;
+}
+
+FAKE cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads,
+                                                 size_t shared_bytes)
+{
+    (void)function;
+    (void)shared_bytes;
+    *blocks = 2048 / threads;
+    return 0;
+}
+
+FAKE cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                    unsigned bz, unsigned shared, void *stream, void **params, void **extra)
+{
+    (void)shared;
+    (void)stream;
+    (void)extra;
+    if (captured == NULL || captured->count == NODES_MAX || gx * gy * gz * bx * by * bz == 0)
+        return 1;
+    struct node *n = &captured->nodes[captured->count++];
+    n->code = function;
+    n->grid = gx;
+    n->block = bx;
+    memcpy(&n->args, params[0], sizeof(n->args));
+    return 0;
+}
+
+FAKE cuLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                               unsigned by, unsigned bz, unsigned shared, void *stream,
+                               void **params)
+{
+    return cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, params, NULL);
+}

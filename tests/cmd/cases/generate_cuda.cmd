@@ -1,0 +1,11 @@
+# Needs neither GPU nor compiler.
+fuseplan generate 16380 -b 1 -s 4 -H 1 -W 16 --ffn 64 -L 1 -m causal --target cuda -t bf16 -q -o g
+ls g
+sed -n '/^#include/,$p' g/plan.h
+cat g/plan.cu
+sed -n '/^OBJECTS/,/^plan:/p' g/Makefile
+grep target g/manifest.json
+# Sizes that the kernels do not have.
+fuseplan generate 5 -b 1 -s 4 -W 48 --target cuda -o h; echo $?
+fuseplan generate 5 -b 1 -s 4 --ffn 100 --target cuda -o h; echo $?
+ls

@@ -1,0 +1,293 @@
+/* Stages, choices and launches of the CUDA target. */
+#include "codegen/cuda_int.h"
+#include "cuda_sources.h"
+#include "tests/suite.h"
+
+static const struct build_target ampere = {TARGET_CUDA, DTYPE_FP16, 64, 80};
+static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER};
+
+/* All implementations of a segment with all schedules. */
+static int all_choices(struct segment s, struct choice out[2 * CUDA_CHOICES_MAX])
+{
+    int count = choices_for(&hopper, s, false, CUDA_CHOICES_MAX, out);
+    ck_assert_int_le(count, CUDA_CHOICES_MAX);
+    if (s.first == 2 && s.last == 6)
+        count += choices_for(&hopper, s, true, CUDA_CHOICES_MAX, out + count);
+    return count;
+}
+
+/* ---- choices -------------------------------------------------------------------------------- */
+
+START_TEST(choices_start_with_the_defaults)
+{
+    struct choice choices[2 * CUDA_CHOICES_MAX];
+    int count = all_choices(segment_at(_i), choices);
+    ck_assert_int_ge(count, 1);
+    ck_assert_str_eq(choices[0].impl->name, "generated");
+    ck_assert_mem_eq(&choices[0].schedule, &(struct schedule){0}, sizeof(struct schedule));
+    for (int i = 0; i < count; i++)
+        for (int j = 0; j < i; j++)
+            ck_assert(choices[i].impl != choices[j].impl ||
+                      memcmp(&choices[i].schedule, &choices[j].schedule, sizeof(struct schedule)) !=
+                          0);
+}
+END_TEST
+
+static const struct {
+    struct segment segment;
+    const char *impl, *schedule, *why;
+} refused[] = {
+    {{2, 6}, "generated", "tile=128x96", "tile is of GEMMs, and this segment has none"},
+    {{0, 14},
+     "generated",
+     "split=2",
+     "split is of a GEMM alone, and this segment has none or several"},
+    {{10, 11},
+     "generated",
+     "norm=strip",
+     "norm is of layernorms after a GEMM, and this segment has none"},
+    {{2, 7}, "generated", "resident=3", "resident is of attention without a GEMM"},
+    {{9, 9}, "generated", "resident=3", "resident is of attention without a GEMM"},
+    {{2, 6}, "hopper", "", "warpgroup products are of GEMMs, and this segment has none"},
+    {{2, 7}, "handwritten", "", "the hand-written attention runs ops 2-6, no more and no less"},
+};
+
+START_TEST(knobs_without_effect_are_refused)
+{
+    struct choice c = {.segment = refused[_i].segment,
+                       .impl = impl_find(TARGET_CUDA, refused[_i].impl)};
+    struct status st = STATUS_INIT;
+    const char *why = NULL;
+    ck_assert_int_eq(schedule_parse(c.impl, refused[_i].schedule, &c.schedule, &st), 0);
+    ck_assert(!choice_applicable(&c, &hopper, &why));
+    ck_assert_str_eq(why, refused[_i].why);
+}
+END_TEST
+
+START_TEST(hopper_is_of_sm_90_and_half_types)
+{
+    const struct choice c = {.segment = {0, 0}, .impl = impl_find(TARGET_CUDA, "hopper")};
+    struct build_target t = hopper;
+    const char *why = NULL;
+    ck_assert(choice_applicable(&c, &t, &why));
+    t.dtype = DTYPE_BF16;
+    ck_assert(choice_applicable(&c, &t, &why));
+    t.dtype = DTYPE_TF32;
+    ck_assert(!choice_applicable(&c, &t, &why));
+    ck_assert_str_eq(why, "warpgroup products are of fp16 and bf16");
+    ck_assert(!choice_applicable(&c, &ampere, &why));
+    ck_assert_str_eq(why, "warpgroup products are of sm_90a alone");
+}
+END_TEST
+
+static int by_text(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+START_TEST(sources_have_symbols_of_their_own)
+{
+    enum { MOST = SEGMENT_COUNT * CUDA_CHOICES_MAX };
+    char **symbols = mem_alloc(MOST, sizeof(*symbols));
+    int count = 0;
+    for (int i = 0; i < SEGMENT_COUNT; i++) {
+        struct choice choices[2 * CUDA_CHOICES_MAX];
+        int n = all_choices(segment_at(i), choices);
+        for (int c = 0; c < n; c++) {
+            struct buf symbol;
+            buf_init(&symbol);
+            choice_symbol(&choices[c], &symbol);
+            symbols[count++] = buf_detach(&symbol);
+        }
+    }
+    qsort(symbols, (size_t)count, sizeof(*symbols), by_text);
+    for (int i = 1; i < count; i++)
+        ck_assert_str_ne(symbols[i - 1], symbols[i]);
+    while (count > 0)
+        free(symbols[--count]);
+    free(symbols);
+}
+END_TEST
+
+/* ---- stages --------------------------------------------------------------------------------- */
+
+/* Every operator is in exactly one stage, in order; what others read is written. */
+START_TEST(stages_cover_the_segment)
+{
+    struct segment s = segment_at(_i);
+    struct choice choices[2 * CUDA_CHOICES_MAX];
+    int count = all_choices(s, choices);
+    for (int i = 0; i < count; i++) {
+        struct cuda_kernel k;
+        uint16_t outputs = segment_outputs(s);
+        ck_assert_uint_eq(choice_tensors(&choices[i]) & outputs, outputs);
+        if (choices[i].impl->handwritten)
+            continue;
+        cuda_kernel_of(&choices[i], &k);
+        int op = s.first;
+        for (int j = 0; j < k.count; j++) {
+            ck_assert_int_eq(k.stages[j].first, op);
+            op = k.stages[j].last + 1;
+        }
+        ck_assert_int_eq(op, s.last + 1);
+    }
+}
+END_TEST
+
+/* ---- launches ------------------------------------------------------------------------------- */
+
+static const int head_sizes[] = {16, 32, 64, 128};
+
+enum { THREADS_MAX = 1024 }; /* of a thread block, on every architecture */
+
+static void check_launch(const struct choice *c, const struct build_target *t,
+                         const struct workload *w)
+{
+    struct cuda_launch l;
+    struct cuda_kernel k = {.count = 1};
+    choice_launch(c, w, &l);
+    if (!c->impl->handwritten)
+        cuda_kernel_of(c, &k);
+    ck_assert_int_ge(l.threads, 128);
+    ck_assert_int_le(l.threads, THREADS_MAX);
+    ck_assert_int_eq(l.threads % 32, 0);
+    ck_assert_int_ge(l.shared_bytes, 0);
+    ck_assert_int_le(l.shared_bytes, cuda_shared_limit(t->arch));
+    ck_assert_int_eq(l.cooperative, k.count > 1);
+    ck_assert_int_ge(l.tiles, 1);
+    ck_assert_int_ge(l.sync_words, 32);
+    ck_assert_int_eq(l.workspace_bytes > 0, !c->impl->handwritten && k.split > 1);
+}
+
+START_TEST(launches_are_sane)
+{
+    struct workload w;
+    struct status st = STATUS_INIT;
+    workload_init(&w);
+    w.batch = 3;
+    w.seq_len = 65;
+    w.heads = 2;
+    w.ffn = 136;
+    w.dtype = (enum dtype)(_i / 2 % DTYPE_COUNT);
+    w.head_size = head_sizes[_i / 2 / DTYPE_COUNT];
+    ck_assert_int_eq(workload_check(&w, &st), 0);
+    static const char *const capabilities[] = {"sm_80", "sm_90"};
+    struct build_target t = build_target_of(TARGET_CUDA, capabilities[_i % 2], &w);
+    ck_assert_int_eq(build_check(&t, &w, &st), 0);
+    for (int i = 0; i < SEGMENT_COUNT; i++)
+        for (int hand = 0; hand < 2; hand++) {
+            struct choice choices[CUDA_CHOICES_MAX];
+            int n = choices_for(&t, segment_at(i), hand, CUDA_CHOICES_MAX, choices);
+            ck_assert_int_ge(n, 1);
+            for (int c = 0; c < n; c++)
+                check_launch(&choices[c], &t, &w);
+        }
+    workload_release(&w);
+}
+END_TEST
+
+/* 195 tokens, D = 128, F = 136, tiles of 64x64: 4 strips; 6 and 3 tiles across; 18 blocks. */
+START_TEST(tiles_of_a_launch)
+{
+    static const struct {
+        struct segment segment;
+        const char *schedule;
+        int64_t tiles, sync_words, workspace_bytes;
+    } cases[] = {
+        {{0, 0}, "", 24, 32 + 24 + 4, 0},
+        {{10, 11}, "split=4", 48, 32 + 12 + 4, (int64_t)48 * 64 * 64 * 4},
+        {{2, 5}, "", 12, 32, 0},
+        {{9, 9}, "", 49, 32, 0}, /* four warps, one row each */
+        {{1, 1}, "", 74, 32, 0}, /* 3 * 195 * 128 halves, 8 a thread, rounded up */
+    };
+    struct workload w;
+    workload_init(&w);
+    w.batch = 3;
+    w.seq_len = 65;
+    w.heads = 2;
+    w.ffn = 136;
+    w.dtype = DTYPE_FP16;
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        struct choice c = {.segment = cases[i].segment,
+                           .impl = impl_find(TARGET_CUDA, "generated")};
+        struct status st = STATUS_INIT;
+        struct cuda_launch l;
+        ck_assert_int_eq(schedule_parse(c.impl, cases[i].schedule, &c.schedule, &st), 0);
+        choice_launch(&c, &w, &l);
+        ck_assert_int_eq(l.tiles, cases[i].tiles);
+        ck_assert_int_eq(l.sync_words, cases[i].sync_words);
+        ck_assert_int_eq(l.workspace_bytes, cases[i].workspace_bytes);
+    }
+}
+END_TEST
+
+/* ---- what code is compiled for -------------------------------------------------------------- */
+
+static const struct {
+    const char *capability, *options;
+} builds[] = {{"sm_80", "-arch=sm_80"}, {"sm_90", "-arch=sm_90a"}, {"sm_120", "-arch=sm_120"}};
+
+START_TEST(options_name_the_architecture)
+{
+    struct workload w;
+    struct buf options;
+    buf_init(&options);
+    workload_init(&w);
+    struct build_target t = build_target_of(TARGET_CUDA, builds[_i].capability, &w);
+    ck_assert_int_eq(t.head_size, 64);
+    build_options(&t, &options);
+    ck_assert_str_eq(options.ptr, builds[_i].options);
+    t = build_target_of(TARGET_CPU, "avx512", &w);
+    ck_assert_int_eq(t.arch, 0);
+    buf_reset(&options);
+    build_options(&t, &options);
+    ck_assert_uint_eq(options.len, 0);
+    buf_release(&options);
+}
+END_TEST
+
+static const struct {
+    int head_size, ffn;
+    enum dtype dtype;
+    const char *capability, *message;
+} without_code[] = {
+    {48, 64, DTYPE_FP16, "sm_90",
+     "the cuda target has no code for head size 48; expected 16, 32, 64 or 128"},
+    {32, 100, DTYPE_FP16, "sm_90",
+     "the cuda target has no code for ffn 100; expected a multiple of 8"},
+    {32, 64, DTYPE_FP16, "sm_75", "the cuda target has no code for sm_75; expected sm_80 or later"},
+    {128, 64, DTYPE_FP32, "sm_89",
+     "the cuda target has no code for head size 128 in fp32 on sm_89: it needs more shared memory "
+     "than a thread block can have"},
+};
+
+START_TEST(sizes_without_code_are_refused)
+{
+    const struct workload w = {.head_size = without_code[_i].head_size,
+                               .ffn = without_code[_i].ffn,
+                               .dtype = without_code[_i].dtype};
+    struct status st = STATUS_INIT;
+    struct build_target t = build_target_of(TARGET_CUDA, without_code[_i].capability, &w);
+    ck_assert_int_eq(build_check(&t, &w, &st), -1);
+    ck_assert_str_eq(st.message, without_code[_i].message);
+    t = build_target_of(TARGET_CPU, "avx512", &w);
+    ck_assert_int_eq(build_check(&t, &w, &st), 0);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("cuda_choices");
+    TCase *tcase = tcase_create("cuda_choices");
+    tcase_add_loop_test(tcase, choices_start_with_the_defaults, 0, SEGMENT_COUNT);
+    tcase_add_loop_test(tcase, knobs_without_effect_are_refused, 0, ARRAY_LEN(refused));
+    tcase_add_test(tcase, hopper_is_of_sm_90_and_half_types);
+    tcase_add_test(tcase, sources_have_symbols_of_their_own);
+    tcase_add_loop_test(tcase, stages_cover_the_segment, 0, SEGMENT_COUNT);
+    tcase_add_loop_test(tcase, launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes));
+    tcase_add_test(tcase, tiles_of_a_launch);
+    tcase_add_loop_test(tcase, options_name_the_architecture, 0, ARRAY_LEN(builds));
+    tcase_add_loop_test(tcase, sizes_without_code_are_refused, 0, ARRAY_LEN(without_code));
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}

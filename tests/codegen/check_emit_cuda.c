@@ -1,0 +1,136 @@
+/* Emitted CUDA sources against tests/golden/, byte for byte.  A golden file is named after its
+ * function; `emit_cuda golden tests/golden` writes them anew after a change that is meant. */
+#include "cuda_sources.h"
+#include "tests/suite.h"
+
+static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER};
+
+START_TEST(matches_golden)
+{
+    struct cuda_source s = cuda_golden(_i);
+    struct status st = STATUS_INIT;
+    struct buf path, want, got;
+    buf_init(&path);
+    buf_init(&want);
+    buf_init(&got);
+    buf_addf(&path, "%s/golden/", getenv("FUSEPLAN_TEST_DATA"));
+    choice_symbol(&s.choice, &path);
+    buf_adds(&path, ".cu");
+    ck_assert_msg(file_read(path.ptr, 0, &want, &st) == 0, "%s", st.message);
+    choice_emit(&s.choice, &s.target, &got);
+    ck_assert_str_eq(got.ptr, want.ptr);
+    buf_release(&path);
+    buf_release(&want);
+    buf_release(&got);
+}
+END_TEST
+
+static void emit_first(int segment, struct buf *out)
+{
+    struct choice c;
+    ck_assert_int_ge(choices_for(&hopper, segment_at(segment), false, 1, &c), 1);
+    choice_emit(&c, &hopper, out);
+}
+
+START_TEST(same_input_same_bytes)
+{
+    struct buf once, again;
+    buf_init(&once);
+    buf_init(&again);
+    emit_first(_i, &once);
+    emit_first(_i, &again);
+    ck_assert_str_eq(once.ptr, again.ptr);
+    buf_release(&once);
+    buf_release(&again);
+}
+END_TEST
+
+static int occurrences(const char *text, const char *what)
+{
+    int count = 0;
+    for (const char *p = text; (p = strstr(p, what)) != NULL; p++)
+        count++;
+    return count;
+}
+
+/* One kernel, and a barrier between two stages, of which each is defined and called. */
+START_TEST(one_kernel_with_barriers)
+{
+    struct buf text;
+    buf_init(&text);
+    emit_first(_i, &text);
+    int stages = occurrences(text.ptr, "static FP_DEVICE void\nstage_");
+    ck_assert_int_ge(stages, 1);
+    ck_assert_int_eq(occurrences(text.ptr, "__global__"), 1);
+    ck_assert_int_eq(occurrences(text.ptr, "grid_barrier"), stages - 1);
+    ck_assert_int_eq(occurrences(text.ptr, "(a, shared);\n"), stages);
+    buf_release(&text);
+}
+END_TEST
+
+/* The name of a kernel is as long as its segment. */
+START_TEST(lines_are_short)
+{
+    struct choice choices[CUDA_CHOICES_MAX];
+    int count = choices_for(&hopper, segment_at(_i), false, CUDA_CHOICES_MAX, choices);
+    for (int i = 0; i < count; i++) {
+        struct buf text;
+        buf_init(&text);
+        choice_emit(&choices[i], &hopper, &text);
+        for (const char *line = text.ptr; *line; line += strcspn(line, "\n") + 1)
+            if (strncmp(line, "segment_", 8) != 0)
+                ck_assert_msg(strcspn(line, "\n") <= 100, "%.120s", line);
+        buf_release(&text);
+    }
+}
+END_TEST
+
+static bool embedded(const char *name, size_t len)
+{
+    const struct kernel_file *files;
+    int count = kernel_files(TARGET_CUDA, &files);
+    for (int i = 0; i < count; i++)
+        if (strlen(files[i].name) == len && strncmp(files[i].name, name, len) == 0)
+            return true;
+    return false;
+}
+
+static void check_includes(const char *text)
+{
+    for (const char *p = text; (p = strstr(p, "#include ")) != NULL; p++)
+        ck_assert_msg(p[9] == '"' && embedded(p + 10, strcspn(p + 10, "\"")), "%.60s", p);
+}
+
+/* Sources and kernels include nothing that NVRTC would have to look for. */
+START_TEST(headers_are_embedded)
+{
+    const struct kernel_file *files;
+    int count = kernel_files(TARGET_CUDA, &files);
+    ck_assert_int_gt(count, 0);
+    for (int i = 0; i < count; i++) {
+        ck_assert_uint_eq(strlen(files[i].text), files[i].len);
+        check_includes(files[i].text);
+    }
+    for (int i = 0; i < SEGMENT_COUNT; i++) {
+        struct buf text;
+        buf_init(&text);
+        emit_first(i, &text);
+        ck_assert_int_ge(occurrences(text.ptr, "#include "), 1);
+        check_includes(text.ptr);
+        buf_release(&text);
+    }
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("emit_cuda");
+    TCase *tcase = tcase_create("emit_cuda");
+    tcase_add_loop_test(tcase, matches_golden, 0, CUDA_GOLDEN_COUNT);
+    tcase_add_loop_test(tcase, same_input_same_bytes, 0, SEGMENT_COUNT);
+    tcase_add_loop_test(tcase, one_kernel_with_barriers, 0, SEGMENT_COUNT);
+    tcase_add_loop_test(tcase, lines_are_short, 0, SEGMENT_COUNT);
+    tcase_add_test(tcase, headers_are_embedded);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}

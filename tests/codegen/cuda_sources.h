@@ -1,0 +1,40 @@
+/* Choices of the CUDA target for the suites that look at them and for the tool that writes down
+ * their sources. */
+#ifndef FUSEPLAN_TESTS_CUDA_SOURCES_H
+#define FUSEPLAN_TESTS_CUDA_SOURCES_H
+
+#include "codegen/codegen.h"
+
+enum { CUDA_CHOICES_MAX = 96 };
+
+struct cuda_source {
+    struct build_target target;
+    struct choice choice;
+};
+
+/* The sources kept in tests/golden/: one of each kind of stage, implementation and element type. */
+enum { CUDA_GOLDEN_COUNT = 6 };
+
+static inline struct cuda_source cuda_golden(int i)
+{
+    static const struct {
+        struct segment segment;
+        const char *impl, *schedule;
+        enum dtype dtype;
+        int head_size, arch;
+    } golden[CUDA_GOLDEN_COUNT] = {
+        {{1, 6}, "generated", "resident=4", DTYPE_BF16, 64, 80},
+        {{2, 6}, "handwritten", "warps=keys", DTYPE_FP16, 64, 80},
+        {{3, 4}, "generated", "", DTYPE_FP32, 32, 80},
+        {{6, 9}, "generated", "", DTYPE_FP16, 64, 80},
+        {{10, 11}, "generated", "tile=128x192 split=2", DTYPE_TF32, 128, 80},
+        {{12, 14}, "hopper", "norm=strip", DTYPE_FP16, 64, CUDA_ARCH_HOPPER}};
+    struct cuda_source s = {
+        {TARGET_CUDA, golden[i].dtype, golden[i].head_size, golden[i].arch},
+        {.segment = golden[i].segment, .impl = impl_find(TARGET_CUDA, golden[i].impl)}};
+    struct status st = STATUS_INIT;
+    schedule_parse(s.choice.impl, golden[i].schedule, &s.choice.schedule, &st);
+    return s;
+}
+
+#endif

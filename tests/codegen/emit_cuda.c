@@ -1,0 +1,194 @@
+/* emit_cuda golden|sample|all DIR: writes CUDA sources into DIR: the golden ones, a few to compile
+ * within seconds, or every segment.  Prints a line for each to compile: file, compiler's options.
+ * sizes.cu has no kernel: it compiles where what launches assume is what the headers say. */
+#include "codegen/cuda_int.h"
+#include "cuda_sources.h"
+#include "kernels/cuda/abi.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER};
+static const char *directory;
+
+static void write_source(const char *name, const struct build_target *t, const struct buf *text)
+{
+    struct status st = STATUS_INIT;
+    struct buf path, options;
+    buf_init(&path);
+    buf_init(&options);
+    buf_addf(&path, "%s/%s", directory, name);
+    build_options(t, &options);
+    if (file_write(path.ptr, text->ptr, text->len, &st) < 0) {
+        fprintf(stderr, "emit_cuda: %s\n", st.message);
+        exit(EXIT_FAILURE);
+    }
+    printf("%s %s\n", name, options.ptr);
+    buf_release(&options);
+    buf_release(&path);
+}
+
+static void write_golden(void)
+{
+    for (int i = 0; i < CUDA_GOLDEN_COUNT; i++) {
+        struct cuda_source s = cuda_golden(i);
+        struct buf name, text;
+        buf_init(&name);
+        buf_init(&text);
+        choice_symbol(&s.choice, &name);
+        buf_adds(&name, ".cu");
+        choice_emit(&s.choice, &s.target, &text);
+        write_source(name.ptr, &s.target, &text);
+        buf_release(&text);
+        buf_release(&name);
+    }
+}
+
+/* "00_14_fp16_64_sm90_hopper_12.cu": all that can differ. */
+static void write_choice(const struct build_target *t, const struct choice *c)
+{
+    struct buf name, text;
+    buf_init(&name);
+    buf_init(&text);
+    buf_addf(&name, "%02d_%02d_%s_%d_sm%d_%s_", c->segment.first, c->segment.last,
+             dtypes[t->dtype].name, t->head_size, t->arch, c->impl->name);
+    for (int k = 0; k < c->impl->knob_count; k++)
+        buf_addf(&name, "%d", c->schedule.pick[k]);
+    buf_adds(&name, ".cu");
+    choice_emit(c, t, &text);
+    write_source(name.ptr, t, &text);
+    buf_release(&text);
+    buf_release(&name);
+}
+
+static int knobs_apart_from_default(const struct choice *c)
+{
+    int apart = 0;
+    for (int k = 0; k < c->impl->knob_count; k++)
+        apart += c->schedule.pick[k] != 0;
+    return apart;
+}
+
+/* The choices of a segment with at most `apart` knobs that are not at their default. */
+static void write_segment(const struct build_target *t, struct segment s, bool handwritten,
+                          int apart)
+{
+    struct choice choices[CUDA_CHOICES_MAX];
+    int count = choices_for(t, s, handwritten, CUDA_CHOICES_MAX, choices);
+    for (int i = 0; i < count; i++)
+        if (choices[i].impl->handwritten == handwritten &&
+            knobs_apart_from_default(&choices[i]) <= apart)
+            write_choice(t, &choices[i]);
+}
+
+/* A segment of each kind of stage. */
+static void write_kinds(const struct build_target *t, int apart)
+{
+    static const struct segment kinds[] = {{0, 1}, {1, 1}, {1, 6}, {2, 4}, {6, 9}, {12, 14}};
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        write_segment(t, kinds[i], false, apart);
+    write_segment(t, (struct segment){2, 6}, true, 1);
+}
+
+static void write_all(int arch)
+{
+    static const int head_sizes[] = {16, 32, 128};
+    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, arch};
+    for (int i = 0; i < SEGMENT_COUNT; i++)
+        write_segment(&t, segment_at(i), false, 0);
+    for (int d = 0; d < DTYPE_COUNT; d++) {
+        t.dtype = (enum dtype)d;
+        write_kinds(&t, t.dtype == DTYPE_FP16 ? 1 : 0);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++) {
+        t = (struct build_target){TARGET_CUDA, (enum dtype)(i % DTYPE_COUNT), head_sizes[i], arch};
+        write_segment(&t, (struct segment){0, 14}, false, 0);
+        write_segment(&t, (struct segment){2, 6}, true, 1);
+    }
+}
+
+/* ---- sizes.cu ------------------------------------------------------------------------------- */
+
+static int shared_bytes(const struct choice *c, enum dtype dtype, int head_size)
+{
+    struct cuda_launch launch;
+    const struct workload w = {
+        .batch = 1, .seq_len = 64, .heads = 2, .head_size = head_size, .ffn = 8, .dtype = dtype};
+    choice_launch(c, &w, &launch);
+    return launch.shared_bytes;
+}
+
+static void add_gemm_sizes(enum dtype dtype, struct buf *out)
+{
+    const struct build_target t = {TARGET_CUDA, dtype, 64, CUDA_ARCH_HOPPER};
+    struct choice choices[CUDA_CHOICES_MAX];
+    int count = choices_for(&t, (struct segment){0, 0}, false, CUDA_CHOICES_MAX, choices);
+    for (int i = 0; i < count; i++) {
+        struct cuda_kernel k;
+        cuda_kernel_of(&choices[i], &k);
+        const struct cuda_tile *tile = k.tile;
+        if (k.split > 1)
+            continue;
+        buf_addf(out, "static_assert(needs<fp::%s<fp::%s, %d, %d, %d, ",
+                 k.wgmma ? "wgmma_shape" : "gemm_shape", dtypes[dtype].name, tile->bm, tile->bn,
+                 tile->depth);
+        if (!k.wgmma)
+            buf_addf(out, "%d, %d, ", tile->warps_m, tile->warps_n);
+        buf_addf(out, "1>> == %d);\n", shared_bytes(&choices[i], dtype, 64));
+    }
+}
+
+static void add_attention_sizes(enum dtype dtype, int head_size, struct buf *out)
+{
+    const struct build_target t = {TARGET_CUDA, dtype, head_size, CUDA_ARCH_HOPPER};
+    const char *name = dtypes[dtype].name;
+    struct choice choices[CUDA_CHOICES_MAX];
+    choices_for(&t, (struct segment){2, 6}, false, 1, choices);
+    buf_addf(out, "static_assert(sizeof(fp::attention_smem<fp::%s, %d>) == %d);\n", name, head_size,
+             shared_bytes(&choices[0], dtype, head_size));
+    int count = choices_for(&t, (struct segment){2, 6}, true, CUDA_CHOICES_MAX, choices);
+    for (int i = 0; i < count; i++)
+        buf_addf(out, "static_assert(sizeof(fp::hand_attention<fp::%s, %d, %s>::smem) == %d);\n",
+                 name, head_size,
+                 choice_knob(&choices[i], "warps") == CUDA_HAND_KEYS ? "true" : "false",
+                 shared_bytes(&choices[i], dtype, head_size));
+}
+
+static void write_sizes(void)
+{
+    static const int head_sizes[] = {16, 32, 64, 128};
+    struct buf text;
+    buf_init(&text);
+    buf_adds(&text, "#include \"attention.cuh\"\n#include \"gemm_wgmma.cuh\"\n"
+                    "#include \"handwritten.cuh\"\n\n"
+                    "/* Beyond 16 bytes a kernel aligns its shared memory itself. */\n"
+                    "template <class S> constexpr int needs = sizeof(typename S::smem) + "
+                    "(S::ALIGN > 16 ? S::ALIGN : 0);\n\n");
+    buf_addf(&text, "static_assert(sizeof(fp_args) == %zu && FP_SYNC_TILES == %d);\n",
+             sizeof(struct fp_args), FP_SYNC_TILES);
+    for (int d = 0; d < DTYPE_COUNT; d++) {
+        add_gemm_sizes((enum dtype)d, &text);
+        for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++)
+            add_attention_sizes((enum dtype)d, head_sizes[i], &text);
+    }
+    write_source("sizes.cu", &hopper, &text);
+    buf_release(&text);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 3)
+        return EXIT_FAILURE;
+    directory = argv[2];
+    write_golden();
+    if (strcmp(argv[1], "golden") == 0)
+        return EXIT_SUCCESS;
+    write_sizes();
+    write_segment(&hopper, (struct segment){0, 14}, false, 0);
+    if (strcmp(argv[1], "all") == 0) {
+        write_all(CUDA_ARCH_MIN);
+        write_all(CUDA_ARCH_HOPPER);
+    }
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,34 @@
+/* Operators 1-6 of the layer in one launch, as `fuseplan generate 48981` emits them.
+ *
+ *    1 qkv_bias_split     + bqkv, split into q, k, v, each to heads
+ *    2 scores             q @ k^T / sqrt(W)  [2 P D]
+ *    3 mask               drop the keys that the mask does not keep
+ *    4 softmax            softmax over the keys
+ *    5 context            probs @ v  [2 P D]
+ *    6 merge_heads        heads side by side again
+ *
+ * Reads qkv_gemm (B,S,3D)
+ * Weights bqkv (1,3D)
+ * Writes merge_heads (B,S,D)
+ * Two bytes an element; operations in brackets, T real tokens, P kept (query, key) pairs.
+ *
+ * Stages, between which all thread blocks meet:
+ *   1. qkv_bias_split+scores+mask+softmax+context+merge_heads: 64 query rows at a time
+ */
+#include "attention.cuh"
+
+using dtype = fp::bf16;
+enum { W = 64 }; /* head size */
+
+static FP_DEVICE void
+stage_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads(const fp_args &a, void *shared)
+{
+    fp::attention<dtype, W, 1, 6, 128>(a, shared).run();
+}
+
+extern "C" __global__ void __launch_bounds__(128, 4)
+segment_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads_resident4(const __grid_constant__ fp_args a)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    stage_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads(a, shared);
+}
