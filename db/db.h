@@ -86,9 +86,9 @@ struct db_trial {
     const char *search;     /* which search asked: id text, may be empty */
 };
 
-/* One row with its choices and samples, in one transaction: all of it is stored or nothing.  A study
- * has one segment trial of a choice and one plan trial of a plan: where another process has stored
- * it already, that row stays, this one is dropped, and the call succeeds. */
+/* One row with its choices and samples, in one transaction: all of it is stored or nothing.  A
+ * study has one segment trial of a choice and one plan trial of a plan: where another process has
+ * stored it already, that row stays, this one is dropped, and the call succeeds. */
 int db_trial_add(struct db *db, int64_t study, const struct db_trial *t, struct status *st);
 
 /* Many in one transaction: the finals of a comparison. */
