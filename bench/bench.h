@@ -114,14 +114,16 @@ int bench_build(struct bench *b, const struct choice *choices, int count, struct
                 bench_progress *progress, void *ctx, struct status *st);
 
 /* How long to sample; max_samples 0 verifies only.  The search phase races: few samples, stopped
- * early when the time is above censor_above_ms (0: never). */
+ * early when the time is above censor_above_ms (0: never).  An exhaustive one never sets that, and
+ * takes fewer still. */
 struct sampling {
     int min_samples, max_samples;
-    double min_seconds, max_seconds; /* of timing, warm-up apart */
+    double min_seconds, max_seconds; /* of timing, warm-up apart; without all_layers a device that
+                                        nothing else disturbs, a GPU, needs no least time */
     double censor_above_ms;
     bool all_layers; /* else as few as keep the weights out of the caches, scaled to L */
 };
-extern const struct sampling sampling_search, sampling_final;
+extern const struct sampling sampling_search, sampling_exhaustive, sampling_final;
 
 /* Builds, verifies and times one segment alone.  Returns 0 with *out filled whatever becomes of the
  * candidate; -1 only where the environment or an interrupt ends the work. */

@@ -128,4 +128,5 @@ const struct device_ops device_cuda = {
     .run = cuda_run,
     .resources = cuda_resources,
     .cache_bytes = cuda_cache_bytes,
+    .undisturbed = true,
 };

@@ -203,6 +203,8 @@ static int do_measure(struct worker *k, const json_t *request, int mask_fd, json
     struct sampling how;
     if (message_to_sampling(json_object_get(request, "sampling"), &how, st) != 0)
         return -1;
+    if (k->ops->undisturbed && !how.all_layers)
+        how.min_seconds = 0;
     const json_t *candidates = json_object_get(request, "candidates");
     uint64_t shuffle = (uint64_t)json_integer_value(json_object_get(request, "shuffle"));
     int n = (int)json_array_size(candidates), layers = layers_to_time(k, how.all_layers);

@@ -54,6 +54,8 @@ struct device_ops {
 
     /* Bytes of memory near the cores, which weights must exceed so as not to stay there. */
     int64_t (*cache_bytes)(struct device *d);
+
+    bool undisturbed; /* its times are steady from the first: nobody else computes on it */
 };
 extern const struct device_ops device_cpu, device_cuda;
 

@@ -12,6 +12,7 @@ struct bench {
 };
 
 const struct sampling sampling_search = {.min_samples = 6};
+const struct sampling sampling_exhaustive = {.min_samples = 6};
 const struct sampling sampling_final = {.min_samples = 20, .min_seconds = 1, .max_seconds = 5};
 
 struct bench *fake_open(void)
