@@ -322,6 +322,20 @@ double workload_bytes(const struct workload *w);
  * "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal". */
 void workload_text(const struct workload *w, struct buf *out);
 
+/* ---- cost.c: the least that a segment costs ----------------------------------------------------
+ *
+ * What no implementation can do without, for one layer of a workload whose mask is built; achieved
+ * TFLOP/s and GB/s divide it by the measured time. */
+
+/* The sum of op_flops() over its operators. */
+double segment_flops(struct segment s, const struct workload *w);
+
+/* Each input read once, each weight read once, each output written once, in the type's size:
+ *   bytes * (sum of elements of inputs, weights and outputs)
+ * Rows past a length do not count.  Of a tensor (B,H,S,S) the kept elements count; of q, k and v
+ * those that an operator of the segment reads, whole whatever the mask keeps. */
+double segment_bytes(struct segment s, const struct workload *w);
+
 /* ---- lower.c: segment -> stages ----------------------------------------------------------------
  *
  * The same stages feed every emitter.  Adjacent operators join one stage when the second needs only
