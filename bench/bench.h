@@ -74,6 +74,12 @@ struct trial {
 
 void trial_release(struct trial *t);
 
+/* What a device can do at most, at its highest clocks, in the workload's type; NaN where unknown.
+ */
+struct limits {
+    double flops_per_s, bytes_per_s; /* of its memory */
+};
+
 /* ---- session.c: a workload on a target
  * ---------------------------------------------------------*/
 
@@ -105,6 +111,7 @@ void bench_close(struct bench *b);
 const struct fingerprint *bench_fingerprint(const struct bench *b);
 const struct build_target *bench_target(const struct bench *b);
 const struct workload *bench_workload(const struct bench *b);
+struct limits bench_limits(const struct bench *b); /* known once something was measured */
 
 /* Compiles what the cache lacks, in parallel; results[i] (may be null) gets OK or STATUS_COMPILE,
  * STATUS_TIMEOUT, STATUS_UNFIT.  progress may be null.  Returns -1 only where the environment or an

@@ -265,6 +265,7 @@ struct bench {
     char **worker_env; /* owned, null-terminated */
     int mask_fd;       /* the mask's bits in memory, inherited by the worker */
     struct client client;
+    struct limits limits;              /* as the worker says */
     char verdict_base[HASH_TEXT_SIZE]; /* of all that a verdict depends on but the binary */
     uint64_t shuffles;                 /* random orders drawn so far */
 };

@@ -127,6 +127,7 @@ const struct device_ops device_cuda = {
     .release = cuda_release,
     .run = cuda_run,
     .resources = cuda_resources,
+    .limits = cuda_limits,
     .cache_bytes = cuda_cache_bytes,
     .undisturbed = true,
 };

@@ -21,6 +21,7 @@ struct scratch {
 struct device {
     const struct cuda_driver *cu;
     const struct workload *w; /* borrowed */
+    int ordinal;              /* the driver's number of it */
     int element_bytes;
     int units;        /* multiprocessors */
     int unit_threads; /* that one can hold */
@@ -52,7 +53,9 @@ int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct s
 /* Makes it at least so large, and zeroes what is new. */
 int cuda_reserve(struct device *d, struct scratch *s, int64_t bytes, struct status *st);
 
-/* ---- device_cuda_open.c, device_cuda_replay.c: rows of device_ops -----------------------------*/
+/* ---- device_cuda_limits.c, device_cuda_open.c, device_cuda_replay.c: rows of device_ops -------*/
+
+void cuda_limits(struct device *d, struct limits *out);
 
 int cuda_open(int index, const struct workload *w, struct device **out, struct status *st);
 void cuda_close(struct device *d);

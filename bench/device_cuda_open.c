@@ -119,10 +119,9 @@ static int start_device(struct device *d, int index, struct status *st)
 {
     const struct cuda_driver *cu = d->cu;
     struct CUctx_st *context;
-    int device;
     static const char what[] = "cannot open the GPU";
-    if (cuda_check(cu, cu->cuDeviceGet(&device, index), STATUS_ENVIRONMENT, what, st) != 0 ||
-        cuda_check(cu, cu->cuDevicePrimaryCtxRetain(&context, device), STATUS_ENVIRONMENT, what,
+    if (cuda_check(cu, cu->cuDeviceGet(&d->ordinal, index), STATUS_ENVIRONMENT, what, st) != 0 ||
+        cuda_check(cu, cu->cuDevicePrimaryCtxRetain(&context, d->ordinal), STATUS_ENVIRONMENT, what,
                    st) != 0 ||
         cuda_check(cu, cu->cuCtxSetCurrent(context), STATUS_ENVIRONMENT, what, st) != 0)
         return -1;
@@ -135,7 +134,8 @@ static int start_device(struct device *d, int index, struct status *st)
         {CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, &d->shared_bytes},
     };
     for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
-        cuda_must(d, cu->cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute, device), what);
+        cuda_must(d, cu->cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute, d->ordinal),
+                  what);
     cuda_must(d, cu->cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING), what);
     cuda_must(d, cu->cuEventCreate(&d->start, 0), what);
     cuda_must(d, cu->cuEventCreate(&d->end, 0), what);

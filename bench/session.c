@@ -2,6 +2,7 @@
 #include "bench/cpu_info_int.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -104,7 +105,8 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
                         .notes = o->notes_init,
                         .stop = o->stop,
                         .mask_fd = -1,
-                        .client = CLIENT_INIT};
+                        .client = CLIENT_INIT,
+                        .limits = {NAN, NAN}};
     buf_init(&b->worker);
     b->ops = target_ops_of(o->target.kind, st);
     if (b->ops == NULL || target_check_dtype(o->target.kind, w->dtype, st) != 0 ||
@@ -156,10 +158,22 @@ const struct workload *bench_workload(const struct bench *b)
     return &b->w;
 }
 
+struct limits bench_limits(const struct bench *b)
+{
+    return b->limits;
+}
+
 int bench_build(struct bench *b, const struct choice *choices, int count, struct status *results,
                 bench_progress *progress, void *ctx, struct status *st)
 {
     return builder_build(&b->builder, choices, count, results, progress, ctx, st);
+}
+
+/* What a reply lacks stays unknown. */
+static void read_limits(const json_t *reply, struct limits *out)
+{
+    json_unpack((json_t *)(uintptr_t)reply, "{s?F}", "flops_per_s", &out->flops_per_s);
+    json_unpack((json_t *)(uintptr_t)reply, "{s?F}", "bytes_per_s", &out->bytes_per_s);
 }
 
 int session_start_worker(struct bench *b, struct status *st)
@@ -184,6 +198,7 @@ int session_start_worker(struct bench *b, struct status *st)
         status_set(st, failed.code == STATUS_INTERRUPTED ? failed.code : STATUS_ENVIRONMENT,
                    "the worker '%s' does not start: %s", b->worker.ptr, failed.message);
     }
+    read_limits(reply, &b->limits);
     json_decref(reply);
     json_decref(request);
     return result;

@@ -60,10 +60,26 @@ static int read_workload(struct worker *k, const json_t *request, int mask_fd, s
     return result;
 }
 
+/* JSON has no NaN: what is unknown is left out. */
+static void add_limit(json_t *reply, const char *name, double value)
+{
+    if (isfinite(value))
+        json_object_set_new(reply, name, json_real(value));
+}
+
+static void add_limits(struct worker *k, json_t *reply)
+{
+    struct limits limits;
+    if (k->ops->limits == NULL)
+        return;
+    k->ops->limits(k->device, &limits);
+    add_limit(reply, "flops_per_s", limits.flops_per_s);
+    add_limit(reply, "bytes_per_s", limits.bytes_per_s);
+}
+
 static int do_open(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
                    struct status *st)
 {
-    (void)reply;
     k->target = (enum target_kind)json_integer_value(json_object_get(request, "target"));
     int index = (int)json_integer_value(json_object_get(request, "device"));
     uint64_t seed = (uint64_t)json_integer_value(json_object_get(request, "seed"));
@@ -76,6 +92,7 @@ static int do_open(struct worker *k, const json_t *request, int mask_fd, json_t 
         return -1;
     bank_init(&k->bank, &k->w, k->ops, k->device, seed, notes);
     reference_init(&k->reference, &k->w, seed, notes);
+    add_limits(k, reply);
     return 0;
 }
 

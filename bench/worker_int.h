@@ -56,6 +56,9 @@ struct device_ops {
     int64_t (*cache_bytes)(struct device *d);
 
     bool undisturbed; /* its times are steady from the first: nobody else computes on it */
+
+    /* Null where a target does not say. */
+    void (*limits)(struct device *d, struct limits *out);
 };
 extern const struct device_ops device_cpu, device_cuda;
 

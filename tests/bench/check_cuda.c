@@ -2,6 +2,7 @@
  * copies test_dir/code. */
 #include "tests/bench/fixture.h"
 
+#include <math.h>
 #include <unistd.h>
 
 static void write_nvcc(const char *release)
@@ -119,6 +120,34 @@ START_TEST(kernel_is_run_and_judged)
 }
 END_TEST
 
+/* 4 multiprocessors of capability 8.0 at 1 GHz; 256 bits twice a clock of 500 MHz. */
+START_TEST(limits_are_the_devices)
+{
+    static const struct {
+        const char *gpu;
+        double flops_per_s, bytes_per_s;
+    } devices[] = {{"", 4 * 1e9 * 128, 32e9}, {"shy", 4 * 1e9 * 128, NAN}};
+    struct status st = STATUS_INIT;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    struct choice c;
+    struct trial t;
+    setenv("FAKE_GPU", devices[_i].gpu, 1);
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    ck_assert(isnan(bench_limits(b).flops_per_s)); /* nothing was measured */
+    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){8, 8}, false, 1, &c), 1);
+    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    struct limits limits = bench_limits(b);
+    ck_assert_double_eq(limits.flops_per_s, devices[_i].flops_per_s);
+    if (isnan(devices[_i].bytes_per_s))
+        ck_assert(isnan(limits.bytes_per_s));
+    else
+        ck_assert_double_eq(limits.bytes_per_s, devices[_i].bytes_per_s);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
 /* ---- what ends the work ---------------------------------------------------------------------- */
 
 static void check_refused(const struct bench_options *o, enum status_code code, const char *says)
@@ -188,6 +217,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, test_dir_teardown);
     tcase_add_test(t, device_is_described);
     tcase_add_loop_test(t, kernel_is_run_and_judged, 0, ARRAY_LEN(kernels));
+    tcase_add_loop_test(t, limits_are_the_devices, 0, 2);
     tcase_add_test(t, missing_and_mismatched_parts_are_named);
     tcase_add_test(t, too_little_gpu_memory_is_refused_with_the_figure);
     suite_add_tcase(s, t);

@@ -1,7 +1,7 @@
 /* A libcuda.so.1 that computes on the host.  Its one kernel is op 8, x + bias + residual, in fp32;
  * what it does instead is said by the text of the "cubin": "fake", then "right", "wrong",
- * "nothing", "fault" or "hang".  FAKE_GPU=none|old|full makes the driver see no GPU, one of
- * capability 7.5, or one without memory. */
+ * "nothing", "fault" or "hang".  FAKE_GPU=none|old|full|shy makes the driver see no GPU, one of
+ * capability 7.5, one without memory, or one that does not say how wide its memory is. */
 #include "kernels/cuda/abi.h"
 
 #include <stdbool.h>
@@ -135,8 +135,17 @@ FAKE cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     (void)device;
     switch (attribute) {
+    case 13: /* kHz of the multiprocessors */
+        *value = 1000000;
+        break;
     case 16: /* multiprocessors */
         *value = 4;
+        break;
+    case 36: /* kHz of the memory */
+        *value = 500000;
+        break;
+    case 37: /* bits of its bus */
+        *value = gpu_is("shy") ? 0 : 256;
         break;
     case 38: /* bytes of second-level cache */
         *value = 1 << 20;
