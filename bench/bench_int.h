@@ -178,12 +178,13 @@ void compile_release(struct compile *job); /* stops it where it runs, removes it
 
 /* All of it for one source. */
 int compile_source(const struct toolchain *tc, const struct cache *c, const char *text,
-                   const char *headers, const char *key, double limit_s, struct status *st);
+                   const char *headers, const char *key, double limit_s,
+                   const volatile sig_atomic_t *stop, struct status *st);
 
 /* Whether the compiler still builds its probe: else what it failed at says nothing about a
- * candidate.  STATUS_ENVIRONMENT. */
+ * candidate.  STATUS_ENVIRONMENT, or STATUS_INTERRUPTED once *stop is set. */
 int compile_recheck(const struct toolchain *tc, const struct cache *c, double limit_s,
-                    struct status *st);
+                    const volatile sig_atomic_t *stop, struct status *st);
 
 /* ---- build.c: choices -> binaries
  * --------------------------------------------------------------*/

@@ -107,7 +107,8 @@ static int collect(struct crew *crew, struct status *st)
     if (compile_finish(&job.compile, b->toolchain, b->cache, binary->key, &result) == 0)
         in_cache(crew, binary);
     compile_release(&job.compile);
-    if (result.code == STATUS_COMPILE && compile_recheck(b->toolchain, b->cache, b->deadline_s, st))
+    if (result.code == STATUS_COMPILE &&
+        compile_recheck(b->toolchain, b->cache, b->deadline_s, b->stop, st))
         return -1;
     if (result.code == STATUS_ENVIRONMENT)
         return status_set(st, result.code, "%s", result.message);

@@ -102,25 +102,28 @@ void compile_release(struct compile *job)
 }
 
 int compile_source(const struct toolchain *tc, const struct cache *c, const char *text,
-                   const char *headers, const char *key, double limit_s, struct status *st)
+                   const char *headers, const char *key, double limit_s,
+                   const volatile sig_atomic_t *stop, struct status *st)
 {
     struct compile job;
     int result = compile_start(tc, c, text, headers, limit_s, &job, st);
-    if (result == 0) {
-        struct process *const list[] = {&job.process};
-        process_wait_any(list, 1, NULL, st);
+    struct process *const list[] = {&job.process};
+    if (result == 0 && process_wait_any(list, 1, stop, st) < 0)
+        result = -1;
+    if (result == 0)
         result = compile_finish(&job, tc, c, key, st);
-    }
     compile_release(&job);
     return result;
 }
 
 int compile_recheck(const struct toolchain *tc, const struct cache *c, double limit_s,
-                    struct status *st)
+                    const volatile sig_atomic_t *stop, struct status *st)
 {
     struct status failed = STATUS_INIT;
-    if (compile_source(tc, c, tc->probe, NULL, NULL, limit_s, &failed) == 0)
+    if (compile_source(tc, c, tc->probe, NULL, NULL, limit_s, stop, &failed) == 0)
         return 0;
+    if (failed.code == STATUS_INTERRUPTED)
+        return status_set(st, STATUS_INTERRUPTED, "%s", failed.message);
     return status_set(st, STATUS_ENVIRONMENT,
                       "the compiler no longer works (is the disk full, or memory short?): %s",
                       failed.message);

@@ -316,7 +316,7 @@ int bench_dump(struct bench *b, const struct candidate *c, const char *dir, stru
     struct trial trial = {0};
     struct subject s = {.choices = c->choices, .count = c->count, .trial = &trial};
     struct buf fresh;
-    int result = -1;
+    int lock = -1, result = -1;
     if (build_all(b, &s, 1, st) != 0)
         return -1;
     size_t len = strlen(dir);
@@ -326,8 +326,9 @@ int bench_dump(struct bench *b, const struct candidate *c, const char *dir, stru
     buf_addf(&fresh, "%.*s.%ld.new", (int)len, dir, (long)getpid());
     if (s.done)
         status_set(st, trial.reason.code, "%s", trial.reason.message);
-    else
+    else if (lock_take(b->target, TURN_LIMIT_S, b->stop, &lock, st) == 0)
         result = dump_beside(b, &s, fresh.ptr, dir, st);
+    lock_drop(lock);
     buf_release(&fresh);
     trial_release(&trial);
     return result;

@@ -146,7 +146,7 @@ static int prove(const char *worker, const struct cache *c, struct toolchain *ou
     int result = -1;
     struct status failed = STATUS_INIT;
     if (!cache_get(c, CACHE_BINARY, key, NULL, NULL) &&
-        compile_source(out, c, probe_source, NULL, key, PROBE_LIMIT_S, &failed) != 0) {
+        compile_source(out, c, probe_source, NULL, key, PROBE_LIMIT_S, NULL, &failed) != 0) {
         status_set(st, STATUS_ENVIRONMENT,
                    "'%s' builds no program with OpenMP and OpenBLAS; %s (%s)", out->path,
                    WHAT_TO_INSTALL, failed.message);

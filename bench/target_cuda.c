@@ -280,7 +280,7 @@ static int prove(const struct cache *c, const struct toolchain *tc, struct statu
     hash_text(text.ptr, text.len, key);
     buf_release(&text);
     if (cache_get(c, CACHE_BINARY, key, NULL, NULL) ||
-        compile_source(tc, c, probe_source, NULL, key, PROBE_LIMIT_S, &failed) == 0)
+        compile_source(tc, c, probe_source, NULL, key, PROBE_LIMIT_S, NULL, &failed) == 0)
         return 0;
     return status_set(st, STATUS_ENVIRONMENT, "%s builds no code for %s (%s, %s): %s; %s",
                       tc->version, tc->where.device, tc->where.capability, tc->flags,

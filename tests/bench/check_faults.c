@@ -150,6 +150,37 @@ START_TEST(broken_compiler_ends_the_work)
 }
 END_TEST
 
+static volatile sig_atomic_t stop;
+
+static void set_stop(int signal)
+{
+    (void)signal;
+    stop = 1;
+}
+
+/* The probe ends with an interrupt too, and that says nothing about the compiler. */
+START_TEST(interrupt_ends_the_look_at_the_compiler)
+{
+    struct status st = STATUS_INIT, results[1];
+    write_faulty_compiler(test_dir);
+    struct bench_options o = small_options(test_path("cache"));
+    o.compiler = test_path("compiler");
+    o.stop = &stop;
+    struct bench *b = small_bench(&o);
+    struct choice c = choice_of(8, 9);
+    plant(8, 9, "sh", "exit 1");
+    char probe[64];
+    snprintf(probe, sizeof(probe), "kill -USR1 %ld; sleep 54322", (long)getpid());
+    write_text(test_path("faults/.sh"), probe);
+    signal(SIGUSR1, set_stop);
+    double start = clock_seconds();
+    ck_assert_int_eq(bench_build(b, &c, 1, results, NULL, NULL, &st), -1);
+    ck_assert_msg(st.code == STATUS_INTERRUPTED, "%s", st.message);
+    ck_assert_double_lt(clock_seconds() - start, 20);
+    bench_close(b);
+}
+END_TEST
+
 /* So does a worker that finds the machine unable to run the candidate: here one that is made up. */
 START_TEST(failed_environment_ends_the_work)
 {
@@ -289,6 +320,7 @@ int main(void)
     tcase_add_test(t, second_chance_is_given);
     tcase_add_test(t, compile_error_is_told);
     tcase_add_test(t, broken_compiler_ends_the_work);
+    tcase_add_test(t, interrupt_ends_the_look_at_the_compiler);
     tcase_add_test(t, failed_environment_ends_the_work);
     tcase_add_test(t, hanging_compiler_is_stopped);
     tcase_add_test(t, stale_memory_is_noticed);
