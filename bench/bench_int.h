@@ -104,10 +104,13 @@ void cache_trim(const struct cache *c);
 /* ---- lock.c: one measurement at a time on a device
  * ----------------------------------------------*/
 
-/* Waits for its turn among all users' processes; gives up with STATUS_ENVIRONMENT, naming the
+/* Who times has the device alone; those who only run and verify share it. */
+enum lock_use { LOCK_TO_TIME, LOCK_TO_RUN };
+
+/* Waits for its turn among all users' processes; gives up with STATUS_ENVIRONMENT, naming a
  * holder, after wait_s. */
-int lock_take(struct target_name target, double wait_s, const volatile sig_atomic_t *stop,
-              int *lock, struct status *st);
+int lock_take(struct target_name target, enum lock_use use, double wait_s,
+              const volatile sig_atomic_t *stop, int *lock, struct status *st);
 void lock_drop(int lock); /* -1: none */
 
 /* ---- target.c, target_cpu.c, target_cuda.c: what differs between targets on the parent's side

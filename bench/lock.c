@@ -50,9 +50,10 @@ static int open_shared(const char *path, struct status *st)
                       "the device's lock '%s' is no plain file with one name; remove it", path);
 }
 
-int lock_take(struct target_name target, double wait_s, const volatile sig_atomic_t *stop,
-              int *lock, struct status *st)
+int lock_take(struct target_name target, enum lock_use use, double wait_s,
+              const volatile sig_atomic_t *stop, int *lock, struct status *st)
 {
+    const int how = use == LOCK_TO_TIME ? LOCK_EX : LOCK_SH;
     *lock = -1;
     struct buf path;
     buf_init(&path);
@@ -63,7 +64,7 @@ int lock_take(struct target_name target, double wait_s, const volatile sig_atomi
         return -1;
 
     double give_up = clock_seconds() + wait_s;
-    while (flock(fd, LOCK_EX | LOCK_NB) != 0) {
+    while (flock(fd, how | LOCK_NB) != 0) {
         if (stop != NULL && *stop)
             status_set(st, STATUS_INTERRUPTED, "interrupted");
         else if (errno != EWOULDBLOCK && errno != EINTR)

@@ -223,7 +223,8 @@ static int measure_all(struct bench *b, struct subject *subjects, int n, const s
                        struct status *st)
 {
     struct subject **open = mem_alloc((size_t)n + 1, sizeof(struct subject *));
-    int lock, count, result = lock_take(b->target, TURN_LIMIT_S, b->stop, &lock, st);
+    enum lock_use use = how->max_samples > 0 ? LOCK_TO_TIME : LOCK_TO_RUN;
+    int lock, count, result = lock_take(b->target, use, TURN_LIMIT_S, b->stop, &lock, st);
     while (result == 0) {
         count = 0;
         for (int i = 0; i < n; i++)
@@ -326,7 +327,7 @@ int bench_dump(struct bench *b, const struct candidate *c, const char *dir, stru
     buf_addf(&fresh, "%.*s.%ld.new", (int)len, dir, (long)getpid());
     if (s.done)
         status_set(st, trial.reason.code, "%s", trial.reason.message);
-    else if (lock_take(b->target, TURN_LIMIT_S, b->stop, &lock, st) == 0)
+    else if (lock_take(b->target, LOCK_TO_RUN, TURN_LIMIT_S, b->stop, &lock, st) == 0)
         result = dump_beside(b, &s, fresh.ptr, dir, st);
     lock_drop(lock);
     buf_release(&fresh);

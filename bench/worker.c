@@ -199,8 +199,8 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
         if (subjects[i].trial->status == TRIAL_OK)
             contenders[count++] = (struct contender){
                 .sample = sample, .ctx = &subjects[i], .trial = subjects[i].trial};
-    double warm_up = how->max_samples > 0 ? warm_up_s(k) : 0;
-    measure(contenders, count, how, warm_up, shuffle, beat_sample, contenders);
+    if (how->max_samples > 0)
+        measure(contenders, count, how, warm_up_s(k), shuffle, beat_sample, contenders);
     k->last_run_s = clock_seconds();
     for (int i = 0; i < count; i++) {
         struct subject *s = contenders[i].ctx;

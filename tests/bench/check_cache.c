@@ -311,9 +311,9 @@ START_TEST(lock_is_for_one)
     struct status st = STATUS_INIT;
     struct target_name cpu = no_device(TARGET_CPU), gpu = no_device(TARGET_CUDA);
     int first, second, other;
-    ck_assert_int_eq(lock_take(cpu, 0.05, NULL, &first, &st), 0);
-    ck_assert_int_eq(lock_take(gpu, 0.05, NULL, &other, &st), 0);
-    ck_assert_int_eq(lock_take(cpu, 0.05, NULL, &second, &st), -1);
+    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 0.05, NULL, &first, &st), 0);
+    ck_assert_int_eq(lock_take(gpu, LOCK_TO_TIME, 0.05, NULL, &other, &st), 0);
+    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 0.05, NULL, &second, &st), -1);
     ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
     char pid[32];
     snprintf(pid, sizeof(pid), "process %ld ", (long)getpid());
@@ -321,15 +321,35 @@ START_TEST(lock_is_for_one)
 
     st = STATUS_INIT;
     volatile sig_atomic_t stop = 1;
-    ck_assert_int_eq(lock_take(cpu, 60, &stop, &second, &st), -1);
+    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 60, &stop, &second, &st), -1);
     ck_assert_int_eq(st.code, STATUS_INTERRUPTED);
     lock_drop(first);
     st = STATUS_INIT;
-    ck_assert_int_eq(lock_take(cpu, 0.05, NULL, &second, &st), 0);
+    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 0.05, NULL, &second, &st), 0);
     lock_drop(second);
     lock_drop(other);
     unlink(lock_path(cpu));
     unlink(lock_path(gpu));
+}
+END_TEST
+
+/* Runs that are not timed go side by side; a measurement waits for all of them, and they for it. */
+START_TEST(lock_is_shared_by_runs)
+{
+    struct status st = STATUS_INIT;
+    struct target_name target = no_device(TARGET_CUDA);
+    int first, second, timed;
+    ck_assert_int_eq(lock_take(target, LOCK_TO_RUN, 0.05, NULL, &first, &st), 0);
+    ck_assert_int_eq(lock_take(target, LOCK_TO_RUN, 0.05, NULL, &second, &st), 0);
+    lock_drop(first);
+    ck_assert_int_eq(lock_take(target, LOCK_TO_TIME, 0.05, NULL, &timed, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    lock_drop(second);
+    st = STATUS_INIT;
+    ck_assert_int_eq(lock_take(target, LOCK_TO_TIME, 0.05, NULL, &timed, &st), 0);
+    ck_assert_int_eq(lock_take(target, LOCK_TO_RUN, 0.05, NULL, &first, &st), -1);
+    lock_drop(timed);
+    unlink(lock_path(target));
 }
 END_TEST
 
@@ -341,7 +361,7 @@ START_TEST(lock_is_for_all_users)
     struct stat info;
     int lock;
     umask(077);
-    ck_assert_msg(lock_take(target, 0.05, NULL, &lock, &st) == 0, "%s", st.message);
+    ck_assert_msg(lock_take(target, LOCK_TO_TIME, 0.05, NULL, &lock, &st) == 0, "%s", st.message);
     ck_assert_int_eq(stat(lock_path(target), &info), 0);
     ck_assert_uint_eq(info.st_mode & 07777, 0666);
     lock_drop(lock);
@@ -359,7 +379,7 @@ START_TEST(lock_follows_no_link)
     int lock;
     ck_assert_int_eq(file_write(victim, "", 0, &st), 0);
     ck_assert_int_eq((_i == 0 ? symlink : link)(victim, lock_path(target)), 0);
-    ck_assert_int_eq(lock_take(target, 0.05, NULL, &lock, &st), -1);
+    ck_assert_int_eq(lock_take(target, LOCK_TO_TIME, 0.05, NULL, &lock, &st), -1);
     ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
     ck_assert_ptr_nonnull(strstr(st.message, lock_path(target)));
     ck_assert_int_eq(stat(victim, &info), 0);
@@ -384,6 +404,7 @@ int main(void)
     tcase_add_test(t, unusable_place_is_an_environment_error);
     tcase_add_test(t, place_and_bound_come_from_the_environment);
     tcase_add_test(t, lock_is_for_one);
+    tcase_add_test(t, lock_is_shared_by_runs);
     tcase_add_test(t, lock_is_for_all_users);
     tcase_add_loop_test(t, lock_follows_no_link, 0, 2);
     suite_add_tcase(s, t);

@@ -331,7 +331,7 @@ static pid_t hold_device(const struct bench *b)
 {
     struct status st = STATUS_INIT;
     int lock;
-    ck_assert_int_eq(lock_take(b->target, 60, NULL, &lock, &st), 0);
+    ck_assert_int_eq(lock_take(b->target, LOCK_TO_TIME, 60, NULL, &lock, &st), 0);
     pid_t other = fork();
     if (other == 0) { /* it inherited the lock */
         usleep(400000);
