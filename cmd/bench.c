@@ -1,10 +1,7 @@
 #include "cmd/cmd.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum { VALUES_MAX = 64 }; /* timed side by side */
 
@@ -26,21 +23,16 @@ static int find_value(const struct lineup *l, unsigned value)
 }
 
 /* Said before anything is measured. */
-static int check_place(const char *dir, struct status *st)
+static int check_dump(const struct lineup *l, const char *dir, struct status *st)
 {
-    DIR *d = opendir(dir);
-    if (!d && errno == ENOENT)
-        return 0;
-    if (!d)
-        return status_set(st, STATUS_ENVIRONMENT, "cannot read directory '%s': %s", dir,
-                          strerror(errno));
-    int entries = 0;
-    while (readdir(d))
-        entries++;
-    closedir(d);
-    return entries <= 2 ? 0 /* . and .. */
-                        : status_set(st, STATUS_USAGE,
-                                     "--dump: '%s' is not empty; name a new directory", dir);
+    bool vacant;
+    if (l->count != 1)
+        return status_set(st, STATUS_USAGE, "--dump with %d plans; give one value", l->count);
+    if (directory_is_vacant(dir, &vacant, st) < 0)
+        return -1;
+    return vacant ? 0
+                  : status_set(st, STATUS_USAGE, "--dump: '%s' is not empty; name a new directory",
+                               dir);
 }
 
 static int parse_values(const struct options *o, struct lineup *l, struct status *st)
@@ -62,9 +54,7 @@ static int parse_values(const struct options *o, struct lineup *l, struct status
                               VALUES_MAX);
         l->values[l->count++] = canonical;
     }
-    if (o->dump && l->count != 1)
-        return status_set(st, STATUS_USAGE, "--dump with %d plans; give one value", l->count);
-    if (o->dump && check_place(o->dump, st) < 0)
+    if (o->dump && check_dump(l, o->dump, st) < 0)
         return -1;
     if (!options_has(o, OPT(NO_BASELINE)) && find_value(l, VALUE_UNFUSED) < 0)
         l->values[l->count++] = VALUE_UNFUSED;

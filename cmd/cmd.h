@@ -194,6 +194,9 @@ int workload_from_options(const struct options *o, bool build, struct target_nam
 int study_of_workload(const struct options *o, struct db *db, struct target_name target,
                       const struct workload *w, int64_t *study, struct status *st);
 
+/* Whether a directory is missing or empty, so that something may be written there. */
+int directory_is_vacant(const char *dir, bool *out, struct status *st);
+
 struct session {
     struct target_name target;
     struct workload workload;

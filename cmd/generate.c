@@ -1,6 +1,5 @@
 #include "cmd/cmd.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -87,17 +86,10 @@ static bool holds_manifest(const char *dir)
 /* Missing, empty, or made by this command. */
 static int check_place(const char *dir, struct status *st)
 {
-    DIR *d = opendir(dir);
-    if (!d && errno == ENOENT)
-        return 0;
-    if (!d)
-        return status_set(st, STATUS_ENVIRONMENT, "cannot read directory '%s': %s", dir,
-                          strerror(errno));
-    int entries = 0;
-    while (readdir(d))
-        entries++;
-    closedir(d);
-    if (entries <= 2 || holds_manifest(dir)) /* . and .. */
+    bool vacant;
+    if (directory_is_vacant(dir, &vacant, st) < 0)
+        return -1;
+    if (vacant || holds_manifest(dir))
         return 0;
     return status_set(st, STATUS_USAGE,
                       "'%s' is not empty and holds nothing generated; name a new directory", dir);

@@ -12,8 +12,6 @@ static void fill(const struct options *o, const struct history *h, struct tune_r
     unsigned lo, hi;
     struct status ignored = STATUS_INIT;
     plan_parse_range(o->space, &lo, &hi, &ignored);
-    r->unfused = (struct interval){b->unfused_ms, NAN, NAN};
-    r->first_version = (struct interval){b->first_version_ms, NAN, NAN};
     r->total_trials = (int)b->plans_total;
     r->failed_trials = (int)b->plans_failed;
     r->censored_trials = (int)b->plans_censored;

@@ -59,7 +59,7 @@ static json_t *best_json(const struct workload *w, const struct db_best *b)
 static json_t *report_json(const struct workload *w, enum target_kind target,
                            const struct tune_report *r, json_t *relaxed)
 {
-    double unfused = r->unfused.median, first = r->first_version.median;
+    double unfused = r->best.unfused.median, first = r->best.first_version.median;
     json_t *trials =
         json_pack("{si si si si si}", "new", r->new_trials, "total", r->total_trials, "failed",
                   r->failed_trials, "censored", r->censored_trials, "space", r->space);
@@ -100,8 +100,8 @@ static void print_csv(const struct tune_report *r)
                              fused.ptr, "handwritten", plan_handwritten(b->value), "median_ms",
                              json_number(b->median_ms), "ci_low_ms", json_number(b->ci_low_ms),
                              "ci_high_ms", json_number(b->ci_high_ms), "unfused_ms",
-                             json_number(r->unfused.median), "first_version_ms",
-                             json_number(r->first_version.median), "trials_new", r->new_trials,
+                             json_number(b->unfused.median), "first_version_ms",
+                             json_number(b->first_version.median), "trials_new", r->new_trials,
                              "trials_total", r->total_trials, "space", r->space, "stopped_by",
                              r->stopped_by));
     output_end(&out);
@@ -143,12 +143,8 @@ static void print_rival(const char *name, const struct interval *rival, const st
     if (!isfinite(rival->median))
         return;
     int d = ms_decimals(rival->median);
-    printf("%-12s %.*f ms", name, d, rival->median);
-    if (isfinite(rival->low))
-        printf(" [%.*f, %.*f]", d, rival->low, d, rival->high);
-    bool tie =
-        isfinite(rival->low) && rival->low <= best->ci_high_ms && best->ci_low_ms <= rival->high;
-    if (tie)
+    printf("%-12s %.*f ms [%.*f, %.*f]", name, d, rival->median, d, rival->low, d, rival->high);
+    if (rival->low <= best->ci_high_ms && best->ci_low_ms <= rival->high)
         printf(": a tie, the intervals overlap\n");
     else
         printf(": the best plan is %.2f times as fast\n", rival->median / best->median_ms);
@@ -195,8 +191,8 @@ static void print_text(const struct workload *w, enum target_kind target,
         printf("\n%-12s %.*f ms [%.*f, %.*f] for %d layers, %.1f us a layer%s\n", "time", d,
                b->median_ms, d, b->ci_low_ms, d, b->ci_high_ms, w->layers,
                us_per_layer(w, b->median_ms), b->final ? "" : " (not yet compared side by side)");
-        print_rival("unfused", &r->unfused, b);
-        print_rival("41115", &r->first_version, b);
+        print_rival("unfused", &b->unfused, b);
+        print_rival("41115", &b->first_version, b);
     } else {
         printf("%-12s none: no plan ran\n", "best plan");
     }

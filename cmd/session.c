@@ -1,5 +1,7 @@
 #include "cmd/cmd.h"
 
+#include <dirent.h>
+#include <errno.h>
 #include <string.h>
 
 volatile sig_atomic_t session_stop;
@@ -126,6 +128,25 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
     int rc = db_study_find(db, key.ptr, target_names[target.kind], &near, study, st);
     buf_release(&key);
     return rc;
+}
+
+/* ---- places to write to ---------------------------------------------------------------------- */
+
+int directory_is_vacant(const char *dir, bool *out, struct status *st)
+{
+    DIR *d = opendir(dir);
+    *out = !d && errno == ENOENT;
+    if (*out)
+        return 0;
+    if (!d)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot read directory '%s': %s", dir,
+                          strerror(errno));
+    int entries = 0;
+    while (readdir(d))
+        entries++;
+    closedir(d);
+    *out = entries <= 2; /* . and .. */
+    return 0;
 }
 
 /* ---- the session -------------------------------------------------------------------------------

@@ -48,7 +48,7 @@ static int read_winner(struct db *db, int64_t study, struct db_best *out, int64_
 }
 
 static int read_beside(struct db *db, int64_t study, const struct db_best *best,
-                       const char *comparison, int value, double *ms, struct status *st)
+                       const char *comparison, int value, struct interval *out, struct status *st)
 {
     struct query q = query_start(db, SQL_BESIDE);
     query_int(&q, study);
@@ -56,7 +56,9 @@ static int read_beside(struct db *db, int64_t study, const struct db_best *best,
     query_text(&q, db_trial_kind_names[best->final ? DB_TRIAL_FINAL : DB_TRIAL_PLAN]);
     query_text(&q, comparison);
     int found = query_row(&q, st);
-    *ms = found > 0 ? column_real(&q, 0) : NAN;
+    *out = (struct interval){NAN, NAN, NAN};
+    if (found > 0)
+        *out = (struct interval){column_real(&q, 0), column_real(&q, 1), column_real(&q, 2)};
     query_end(&q);
     return found < 0 ? -1 : 0;
 }
@@ -106,9 +108,9 @@ static int read_best(struct db *db, int64_t study, struct db_best *out, struct s
                    db_path(db));
     if (found <= 0)
         goto out;
-    if (read_beside(db, study, out, comparison.ptr, VALUE_UNFUSED, &out->unfused_ms, st) != 0 ||
-        read_beside(db, study, out, comparison.ptr, VALUE_FIRST_VERSION, &out->first_version_ms,
-                    st) != 0 ||
+    if (read_beside(db, study, out, comparison.ptr, VALUE_UNFUSED, &out->unfused, st) != 0 ||
+        read_beside(db, study, out, comparison.ptr, VALUE_FIRST_VERSION, &out->first_version, st) !=
+            0 ||
         read_choices(db, study, trial, out, st) != 0 || read_counts(db, study, out, st) != 0)
         goto out;
     result = 0;

@@ -111,8 +111,8 @@ struct db_best {
     int value;
     bool final; /* from finalists compared side by side */
     double median_ms, ci_low_ms, ci_high_ms;
-    double unfused_ms, first_version_ms; /* of the same comparison (where final is false: of single
-                                            trials); NaN where unknown */
+    struct interval unfused, first_version; /* ms, of the same comparison (where final is false: of
+                                               single trials); NaN where unknown */
     int choice_count;
     struct db_choice choices[15];                      /* owned texts */
     double choice_ms[15];                              /* the segment alone; NaN where unknown */

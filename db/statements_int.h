@@ -81,7 +81,7 @@ X(COMPARED, "SELECT coalesce((SELECT max(id) FROM trial WHERE study = ?1 AND kin
             "   AND NOT EXISTS (SELECT 1 FROM search"
             "     WHERE search.id = trial.search AND strategy = 'bench')), 0)"
             " > coalesce((SELECT max(id) FROM trial WHERE study = ?1 AND kind = 'plan'), 0)")
-X(BESIDE, "SELECT median_ms FROM trial WHERE study = ? AND plan = ? AND kind = ?"
+X(BESIDE, "SELECT median_ms, ci_low_ms, ci_high_ms FROM trial WHERE study = ? AND plan = ? AND kind = ?"
           " AND comparison = ? AND status = 'ok' ORDER BY id DESC LIMIT 1")
 X(BEST_CHOICES, "SELECT first_op, last_op, impl, knobs, (SELECT median_ms FROM trial"
                 "   WHERE trial.study = ?2 AND trial.schedule = choice.schedule"

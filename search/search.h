@@ -138,8 +138,7 @@ struct tune_options {
 };
 
 struct tune_report {
-    struct db_best best;                    /* value -1 where no plan is known to run */
-    struct interval unfused, first_version; /* measured beside the best; NaN medians if not */
+    struct db_best best; /* value -1 where no plan is known to run */
     /* Distinct plans: measured now, stored in all; of these failed and censored; to choose from;
      * of those stored. */
     int new_trials, total_trials, failed_trials, censored_trials, space, space_trials;

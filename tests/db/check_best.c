@@ -44,8 +44,8 @@ START_TEST(fastest_plan_before_finals)
     ck_assert_double_eq(best.median_ms, 2);
     ck_assert_double_eq(best.ci_low_ms, 1.875);
     ck_assert_double_eq(best.ci_high_ms, 2.125);
-    ck_assert_double_eq(best.unfused_ms, 4);
-    ck_assert(isnan(best.first_version_ms));
+    ck_assert_double_eq(best.unfused.median, 4);
+    ck_assert(isnan(best.first_version.median));
     ck_assert_int_eq(best.plans_total, 5);
     ck_assert_int_eq(best.plans_failed, 1);
     ck_assert_int_eq(best.plans_censored, 1);
@@ -74,8 +74,10 @@ START_TEST(finals_decide)
     ck_assert_int_eq(best.value, 52);
     ck_assert(best.final);
     ck_assert_double_eq(best.median_ms, 2);
-    ck_assert_double_eq(best.unfused_ms, 6);
-    ck_assert_double_eq(best.first_version_ms, 5);
+    ck_assert_double_eq(best.unfused.median, 6);
+    ck_assert_double_eq(best.unfused.low, 5.875);
+    ck_assert_double_eq(best.unfused.high, 6.125);
+    ck_assert_double_eq(best.first_version.median, 5);
     ck_assert_int_eq(best.plans_total, 5);
     db_best_release(&best);
     db_close(db);
@@ -134,7 +136,7 @@ START_TEST(bench_decides_nothing)
     OK(db_best(db, study, &best, &st));
     ck_assert_int_eq(best.value, 50);
     ck_assert(!best.final);
-    ck_assert_double_eq(best.unfused_ms, 4);
+    ck_assert_double_eq(best.unfused.median, 4);
     OK(db_compared(db, study, &compared, &st));
     ck_assert(!compared);
     db_best_release(&best);

@@ -53,8 +53,8 @@ START_TEST(references_are_measured_once)
     ck_assert_int_eq(first.new_trials, 2);
     ck_assert_int_eq(first.failed_trials, 0);
     ck_assert(first.best.final);
-    ck_assert(first.unfused.low > 0 && first.unfused.low <= first.unfused.median);
-    ck_assert(first.first_version.median > 0);
+    ck_assert(first.best.unfused.low > 0 && first.best.unfused.low <= first.best.unfused.median);
+    ck_assert(first.best.first_version.median > 0);
     for (int i = 0; i < first.best.choice_count; i++)
         ck_assert(first.best.choice_ms[i] > 0);
 
