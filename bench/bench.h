@@ -55,7 +55,11 @@ void fingerprint_text(const struct fingerprint *f, struct buf *out);
 enum trial_status { TRIAL_OK, TRIAL_CENSORED, TRIAL_FAILED };
 
 struct resources { /* 0 where a target does not say */
-    int registers, shared_static_bytes, shared_dynamic_bytes, spill_bytes;
+    int registers; /* of a thread */
+    int shared_static_bytes, shared_dynamic_bytes;
+    int stack_bytes;                   /* of a thread's local memory */
+    int spill_bytes, spill_load_bytes; /* a thread's registers, stored there and read back */
+    char compiler_warning[160];        /* "C7511: wgmma.mma_async instructions are ..." */
     int grid[3], block[3];
     double occupancy;
 };

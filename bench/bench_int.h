@@ -62,7 +62,8 @@ int process_run(const struct process_spec *spec, const volatile sig_atomic_t *st
 /* The path of a program as a shell would find it; false where there is none. */
 bool process_find(const char *name, struct buf *path);
 
-/* ---- cache.c: what was built and verified once -------------------------------------------------
+/* ---- cache.c, cache_trim.c: what was built and verified once
+ * -------------------------------------------------
  *
  * An entry is named by the hash of all that it depends on and ends with a hash of its own bytes, so
  * that a damaged one is noticed.  Entries are written under a temporary name and renamed: any
@@ -74,7 +75,8 @@ struct cache {
     uint64_t max_bytes;
 };
 
-enum cache_kind { CACHE_BINARY, CACHE_VERDICT, CACHE_KIND_COUNT };
+/* A log is what the compiler said of the binary of the same key. */
+enum cache_kind { CACHE_BINARY, CACHE_LOG, CACHE_VERDICT, CACHE_KIND_COUNT };
 
 /* dir null: FUSEPLAN_CACHE, else the XDG place.  FUSEPLAN_CACHE_MAX_BYTES bounds the size. */
 int cache_open(const char *dir, struct cache *out, struct status *st);
@@ -116,6 +118,9 @@ void lock_drop(int lock); /* -1: none */
 /* ---- target.c, target_cpu.c, target_cuda.c: what differs between targets on the parent's side
  * ------------------*/
 
+/* Fills in what a compiler's log says of a kernel. */
+typedef void toolchain_log(const char *log, struct resources *out);
+
 /* A compiler that works, with its flags. */
 struct toolchain {
     char *path;                    /* of the compiler */
@@ -124,6 +129,7 @@ struct toolchain {
     const char *probe;             /* a source that it compiles wherever it works */
     const char *source_suffix;     /* ".c" */
     const char *binary_suffix;     /* ".so" */
+    toolchain_log *read_log;       /* null: its log is not kept */
     char version[128];             /* "gcc 12.2.0" */
     char libraries[128];           /* "OpenBLAS 0.3.21 openmp SkylakeX" */
     char identity[HASH_TEXT_SIZE]; /* of compiler, flags and the machine that they build for */
@@ -173,7 +179,7 @@ struct compile {
 int compile_start(const struct toolchain *tc, const struct cache *c, const char *text,
                   const char *headers, double limit_s, struct compile *out, struct status *st);
 
-/* After its process has ended: stores what it built in the cache, unless key is null.
+/* After its process has ended: stores what it built and said in the cache, unless key is null.
  * STATUS_COMPILE, STATUS_TIMEOUT or, where the cache cannot be written, STATUS_ENVIRONMENT. */
 int compile_finish(struct compile *job, const struct toolchain *tc, const struct cache *c,
                    const char *key, struct status *st);
@@ -189,6 +195,18 @@ int compile_source(const struct toolchain *tc, const struct cache *c, const char
 int compile_recheck(const struct toolchain *tc, const struct cache *c, double limit_s,
                     const volatile sig_atomic_t *stop, struct status *st);
 
+/* ---- ptxas.c: what NVIDIA's assembler says of a kernel
+ * ------------------------------------------*/
+
+/* Makes it say so; the same for nvcc and NVRTC, and free. */
+#define PTXAS_FLAGS "-Xptxas -v"
+
+/* Reads the log of a source with one kernel; what its functions spill counts with it. */
+toolchain_log ptxas_read;
+
+/* Whether the compiler warned that products which should overlap wait for one another. */
+bool ptxas_serialises(const struct resources *r);
+
 /* ---- build.c: choices -> binaries
  * --------------------------------------------------------------*/
 
@@ -201,6 +219,7 @@ struct binary {
     char content_hash[HASH_TEXT_SIZE]; /* of the binary */
     char *path;                        /* owned */
     double error;                      /* of its verification; negative: not verified yet */
+    struct resources resources;        /* as far as the compiler says */
 };
 
 struct builder {
@@ -218,6 +237,9 @@ void builder_release(struct builder *b);
 
 /* The binary of a choice, not yet built where it was never asked for. */
 struct binary *builder_find(struct builder *b, const struct choice *c);
+
+/* Adds what the compiler said to what the device said. */
+void binary_describe(const struct binary *b, struct resources *r);
 
 int builder_build(struct builder *b, const struct choice *choices, int count,
                   struct status *results, bench_progress *progress, void *ctx, struct status *st);

@@ -32,6 +32,19 @@ void builder_release(struct builder *b)
     *b = (struct builder){0};
 }
 
+void binary_describe(const struct binary *b, struct resources *r)
+{
+    const struct resources *said = &b->resources;
+    if (r->registers == 0)
+        r->registers = said->registers;
+    if (r->shared_static_bytes == 0)
+        r->shared_static_bytes = said->shared_static_bytes;
+    r->stack_bytes = said->stack_bytes;
+    r->spill_bytes = said->spill_bytes;
+    r->spill_load_bytes = said->spill_load_bytes;
+    memcpy(r->compiler_warning, said->compiler_warning, sizeof(r->compiler_warning));
+}
+
 /* One build under way: choices that differ only in run-time knobs share its key. */
 struct job {
     struct compile compile;
@@ -66,10 +79,28 @@ static void make_source(struct crew *crew, struct binary *binary, struct buf *te
     buf_release(&all);
 }
 
+/* What the compiler said of a binary, which may rule it out; false where that is not known. */
+static bool recall_log(const struct builder *b, struct binary *binary)
+{
+    if (b->toolchain->read_log == NULL)
+        return true;
+    struct buf log;
+    buf_init(&log);
+    bool found = cache_get(b->cache, CACHE_LOG, binary->key, &log, NULL);
+    if (found)
+        b->toolchain->read_log(log.ptr, &binary->resources);
+    if (ptxas_serialises(&binary->resources))
+        status_set(&binary->status, STATUS_UNFIT, "its warpgroup products would not overlap: %s",
+                   binary->resources.compiler_warning);
+    buf_release(&log);
+    return found;
+}
+
 static bool in_cache(struct crew *crew, struct binary *binary)
 {
     const struct cache *cache = crew->builder->cache;
-    if (!cache_get(cache, CACHE_BINARY, binary->key, NULL, binary->content_hash))
+    if (!cache_get(cache, CACHE_BINARY, binary->key, NULL, binary->content_hash) ||
+        !recall_log(crew->builder, binary))
         return false;
     struct buf path;
     buf_init(&path);
@@ -104,14 +135,21 @@ static int collect(struct crew *crew, struct status *st)
     struct binary *binary = job.binary;
     crew->jobs[ended] = crew->jobs[--crew->running];
     struct status result = STATUS_INIT;
-    if (compile_finish(&job.compile, b->toolchain, b->cache, binary->key, &result) == 0)
-        in_cache(crew, binary);
+    int finished = compile_finish(&job.compile, b->toolchain, b->cache, binary->key, &result);
     compile_release(&job.compile);
     if (result.code == STATUS_COMPILE &&
         compile_recheck(b->toolchain, b->cache, b->deadline_s, b->stop, st))
         return -1;
     if (result.code == STATUS_ENVIRONMENT)
         return status_set(st, result.code, "%s", result.message);
+    if (finished == 0) {
+        if (in_cache(crew, binary))
+            return 0;
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "what '%s' built is gone from the cache '%s'; does another program "
+                          "clear it",
+                          b->toolchain->path, b->cache->dir);
+    }
     binary->built = true;
     binary->status = result;
     return 0;

@@ -65,6 +65,15 @@ static const char *cause(struct buf *said)
     return at;
 }
 
+/* The log first: where a binary is, its log is too. */
+static int store(const struct toolchain *tc, const struct cache *c, const char *key,
+                 const struct buf *log, const struct buf *binary, struct status *st)
+{
+    if (tc->read_log != NULL && cache_put(c, CACHE_LOG, key, log->ptr, log->len, st) != 0)
+        return -1;
+    return cache_put(c, CACHE_BINARY, key, binary->ptr, binary->len, st);
+}
+
 int compile_finish(struct compile *job, const struct toolchain *tc, const struct cache *c,
                    const char *key, struct status *st)
 {
@@ -83,7 +92,7 @@ int compile_finish(struct compile *job, const struct toolchain *tc, const struct
     } else if (key == NULL) {
         result = 0;
     } else if (file_read(job->output, 0, &text, st) == 0) {
-        result = cache_put(c, CACHE_BINARY, key, text.ptr, text.len, st);
+        result = store(tc, c, key, &p->said, &text, st);
     }
     buf_release(&text);
     return result;

@@ -34,7 +34,6 @@ enum { /* CUdevice_attribute */
 
 enum { /* CUfunction_attribute */
        CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
-       CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES = 3,
        CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 };

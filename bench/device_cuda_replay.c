@@ -72,7 +72,6 @@ static int lay_out(struct device *d, const struct function *f, const struct cuda
                    STATUS_LAUNCH, "cannot give it shared memory", st) != 0)
         return -1;
     cu->cuFuncGetAttribute(&r->registers, CU_FUNC_ATTRIBUTE_NUM_REGS, f->code);
-    cu->cuFuncGetAttribute(&r->spill_bytes, CU_FUNC_ATTRIBUTE_LOCAL_SIZE_BYTES, f->code);
     cu->cuFuncGetAttribute(&r->shared_static_bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f->code);
     cu->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f->code, l->threads,
                                                     (size_t)l->shared_bytes);

@@ -142,20 +142,19 @@ static const char *const trial_status_names[] = {
 
 static json_t *of_resources(const struct resources *r)
 {
-    return json_pack("{s:i, s:i, s:i, s:i, s:[iii], s:[iii], s:f}", "registers", r->registers,
+    return json_pack("{s:i, s:i, s:i, s:[iii], s:[iii], s:f}", "registers", r->registers,
                      "shared_static", r->shared_static_bytes, "shared_dynamic",
-                     r->shared_dynamic_bytes, "spill", r->spill_bytes, "grid", r->grid[0],
-                     r->grid[1], r->grid[2], "block", r->block[0], r->block[1], r->block[2],
-                     "occupancy", r->occupancy);
+                     r->shared_dynamic_bytes, "grid", r->grid[0], r->grid[1], r->grid[2], "block",
+                     r->block[0], r->block[1], r->block[2], "occupancy", r->occupancy);
 }
 
 static int to_resources(json_t *m, json_error_t *problem, struct resources *out)
 {
-    return json_unpack_ex(
-        m, problem, 0, "{s:i, s:i, s:i, s:i, s:[iii], s:[iii], s:F}", "registers", &out->registers,
-        "shared_static", &out->shared_static_bytes, "shared_dynamic", &out->shared_dynamic_bytes,
-        "spill", &out->spill_bytes, "grid", &out->grid[0], &out->grid[1], &out->grid[2], "block",
-        &out->block[0], &out->block[1], &out->block[2], "occupancy", &out->occupancy);
+    return json_unpack_ex(m, problem, 0, "{s:i, s:i, s:i, s:[iii], s:[iii], s:F}", "registers",
+                          &out->registers, "shared_static", &out->shared_static_bytes,
+                          "shared_dynamic", &out->shared_dynamic_bytes, "grid", &out->grid[0],
+                          &out->grid[1], &out->grid[2], "block", &out->block[0], &out->block[1],
+                          &out->block[2], "occupancy", &out->occupancy);
 }
 
 json_t *message_of_trial(const struct trial *t)

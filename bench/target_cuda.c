@@ -184,7 +184,7 @@ static int use_nvcc(const char *worker, struct toolchain *out, struct release *r
     snprintf(out->version, sizeof(out->version), "nvcc %d.%d", release->major, release->minor);
     add_file(out->path, identity);
     buf_adds(identity, p.said.ptr);
-    out->flags = mem_strdup("-cubin " CUDA_FLAGS);
+    out->flags = mem_strdup("-cubin " CUDA_FLAGS " " PTXAS_FLAGS);
     process_release(&p);
     return result;
 }
@@ -206,7 +206,7 @@ static int use_nvrtc(const char *worker, struct toolchain *out, struct release *
         result = status_set(st, STATUS_ENVIRONMENT, "no NVRTC library (libnvrtc.so) found; %s",
                             WHAT_TO_INSTALL);
     } else {
-        buf_addf(&flags, "--nvrtc %s %s", library, CUDA_FLAGS);
+        buf_addf(&flags, "--nvrtc %s %s", library, CUDA_FLAGS " " PTXAS_FLAGS);
         add_file(library, identity);
         snprintf(out->version, sizeof(out->version), "nvrtc %d.%d", release->major, release->minor);
     }
@@ -290,8 +290,11 @@ static int prove(const struct cache *c, const struct toolchain *tc, struct statu
 static int toolchain(int device, const char *compiler, const char *worker, const struct cache *c,
                      struct toolchain *out, struct status *st)
 {
-    *out = (struct toolchain){
-        .libs = "", .probe = probe_source, .source_suffix = ".cu", .binary_suffix = ".cubin"};
+    *out = (struct toolchain){.libs = "",
+                              .probe = probe_source,
+                              .source_suffix = ".cu",
+                              .binary_suffix = ".cubin",
+                              .read_log = ptxas_read};
     struct gpu gpu;
     struct release release = {0, 0};
     struct buf identity, flags;

@@ -1,5 +1,6 @@
 #include "search/search.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <stdlib.h>
 
@@ -74,13 +75,18 @@ static void resources_json(const struct resources *r, struct buf *out)
 {
     if (r->registers == 0 && r->grid[0] == 0)
         return;
-    buf_addf(out,
-             "{\"registers\": %d, \"shared_static_bytes\": %d, \"shared_dynamic_bytes\": %d, "
-             "\"spill_bytes\": %d, \"grid\": [%d, %d, %d], \"block\": [%d, %d, %d], "
-             "\"occupancy\": %.4f}",
-             r->registers, r->shared_static_bytes, r->shared_dynamic_bytes, r->spill_bytes,
-             r->grid[0], r->grid[1], r->grid[2], r->block[0], r->block[1], r->block[2],
-             r->occupancy);
+    json_t *all = json_pack(
+        "{s:i, s:i, s:i, s:i, s:i, s:i, s:[iii], s:[iii], s:f}", "registers", r->registers,
+        "shared_static_bytes", r->shared_static_bytes, "shared_dynamic_bytes",
+        r->shared_dynamic_bytes, "stack_bytes", r->stack_bytes, "spill_bytes", r->spill_bytes,
+        "spill_load_bytes", r->spill_load_bytes, "grid", r->grid[0], r->grid[1], r->grid[2],
+        "block", r->block[0], r->block[1], r->block[2], "occupancy", r->occupancy);
+    if (r->compiler_warning[0] != '\0')
+        json_object_set_new(all, "compiler_warning", json_string(r->compiler_warning));
+    char *text = json_dumps(all, JSON_COMPACT | JSON_REAL_PRECISION(4));
+    buf_adds(out, text);
+    free(text);
+    json_decref(all);
 }
 
 /* The texts that a row refers to. */
