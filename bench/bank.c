@@ -5,11 +5,26 @@
 
 enum { LAST_TENSOR = TENSOR_COUNT - 1 };
 
-void bank_init(struct bank *k, const struct workload *w, const struct device_ops *on,
-               struct device *d, uint64_t seed, bool notes)
+/* Takes the memory that every plan needs, so that what only some need cannot take it first. */
+static int reserve(struct bank *k, struct status *st)
+{
+    void *ignored;
+    int result = bank_tensor(k, 0, TENSOR_X, &ignored, st);
+    for (int l = 0; l < k->w->layers && result == 0; l++)
+        result = bank_tensor(k, l, LAST_TENSOR, &ignored, st);
+    for (int i = 0; i < k->w->layers * WEIGHT_COUNT && result == 0; i++)
+        result = k->ops->alloc(k->device, weight_elements(i % WEIGHT_COUNT, k->w),
+                               &k->weight[i / WEIGHT_COUNT][i % WEIGHT_COUNT], st);
+    return result;
+}
+
+int bank_init(struct bank *k, const struct workload *w, const struct device_ops *on,
+              struct device *d, uint64_t seed, bool notes, struct status *st)
 {
     *k = (struct bank){.w = w, .ops = on, .device = d, .seed = seed, .notes = notes};
     k->weight = mem_alloc((size_t)w->layers, sizeof(*k->weight));
+    k->drawn = mem_alloc((size_t)w->layers, sizeof(*k->drawn));
+    return reserve(k, st);
 }
 
 void bank_release(struct bank *k)
@@ -25,6 +40,7 @@ void bank_release(struct bank *k)
     k->ops->free(k->device, k->flow[0]);
     k->ops->free(k->device, k->flow[1]);
     free(k->weight);
+    free(k->drawn);
     *k = (struct bank){0};
 }
 
@@ -48,19 +64,16 @@ int bank_tensor(struct bank *k, int layer, int t, void **out, struct status *st)
 
 int bank_weight(struct bank *k, int layer, enum weight_id id, void **out, struct status *st)
 {
-    void **memory = &k->weight[layer][id];
     int result = 0;
-    if (*memory == NULL) {
+    *out = k->weight[layer][id];
+    if (!k->drawn[layer][id]) {
         int64_t elements = weight_elements(id, k->w);
-        result = k->ops->alloc(k->device, elements, memory, st);
-        if (result == 0) {
-            float *values = mem_alloc((size_t)elements, sizeof(*values));
-            inputs_weight(k->w, k->seed, k->notes, layer, id, values);
-            result = k->ops->upload(k->device, *memory, values, elements, st);
-            free(values);
-        }
+        float *values = mem_alloc((size_t)elements, sizeof(*values));
+        inputs_weight(k->w, k->seed, k->notes, layer, id, values);
+        result = k->ops->upload(k->device, *out, values, elements, st);
+        k->drawn[layer][id] = result == 0;
+        free(values);
     }
-    *out = *memory;
     return result;
 }
 

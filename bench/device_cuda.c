@@ -35,11 +35,14 @@ static unsigned long long address(const void *memory)
 
 int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct status *st)
 {
-    char text[32];
+    char need_text[32], have_text[32];
+    size_t have = 0, all;
     int error = d->cu->cuMemAlloc(out, (size_t)bytes);
-    if (error == CUDA_ERROR_OUT_OF_MEMORY)
-        return status_set(st, STATUS_ENVIRONMENT, "out of GPU memory: %s more is needed",
-                          number_bytes((uint64_t)bytes, text));
+    if (error == CUDA_ERROR_OUT_OF_MEMORY) {
+        cuda_must(d, d->cu->cuMemGetInfo(&have, &all), "asking for the GPU's memory");
+        return status_set(st, STATUS_UNFIT, "out of GPU memory: %s more is needed, and %s is free",
+                          number_bytes((uint64_t)bytes, need_text), number_bytes(have, have_text));
+    }
     return cuda_check(d->cu, error, STATUS_ENVIRONMENT, "cannot allocate GPU memory", st);
 }
 
@@ -98,11 +101,12 @@ static int cuda_poison(struct device *d, void *memory, int64_t elements, struct 
 
 int cuda_reserve(struct device *d, struct scratch *s, int64_t bytes, struct status *st)
 {
+    unsigned long long at;
     if (bytes <= s->bytes)
         return 0;
-    if (cuda_take(d, bytes, &s->at, st) != 0)
+    if (cuda_take(d, bytes, &at, st) != 0)
         return -1;
-    s->bytes = bytes;
+    *s = (struct scratch){.at = at, .bytes = bytes};
     cuda_must(d, d->cu->cuMemsetD8Async(s->at, 0, (size_t)bytes, d->stream), "filling GPU memory");
     return 0;
 }

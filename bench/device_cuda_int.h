@@ -48,6 +48,7 @@ void cuda_must(const struct device *d, int error, const char *what);
 /* Waits for all that was asked of the device. */
 void cuda_finish(const struct device *d, const char *what);
 
+/* STATUS_UNFIT, with what is free, where the memory does not suffice. */
 int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct status *st);
 
 /* Makes it at least so large, and zeroes what is new. */

@@ -2,14 +2,16 @@
 
 #include <stdlib.h>
 
-/* Every tensor of a layer, x and two flows beside it, the weights of all layers. */
+/* The weights of all layers, x and two flows beside it, and the tensors of a layer but for those of
+ * (B,H,S,S): plans that keep scores in memory may not fit, and say so one by one. */
 static int check_memory(struct device *d, struct status *st)
 {
     double need = 0;
     size_t have, all;
     char need_text[32], have_text[32];
     for (int t = 0; t < TENSOR_COUNT; t++)
-        need += (double)tensor_elements(t, d->w) * d->element_bytes;
+        if (t == TENSOR_X || ops[t - 1].layout != LAYOUT_SCORES)
+            need += (double)tensor_elements(t, d->w) * d->element_bytes;
     need += 2.0 * (double)tensor_elements(TENSOR_X, d->w) * d->element_bytes;
     for (int i = 0; i < WEIGHT_COUNT; i++)
         need += (double)weight_elements((enum weight_id)i, d->w) * d->element_bytes * d->w->layers;

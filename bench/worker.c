@@ -88,9 +88,9 @@ static int do_open(struct worker *k, const json_t *request, int mask_fd, json_t 
     if (k->ops == NULL)
         return status_set(st, STATUS_ENVIRONMENT, "this worker lacks the target");
     if (read_workload(k, request, mask_fd, st) != 0 ||
-        k->ops->open(index, &k->w, &k->device, st) != 0)
+        k->ops->open(index, &k->w, &k->device, st) != 0 ||
+        bank_init(&k->bank, &k->w, k->ops, k->device, seed, notes, st) != 0)
         return -1;
-    bank_init(&k->bank, &k->w, k->ops, k->device, seed, notes);
     reference_init(&k->reference, &k->w, seed, notes);
     add_limits(k, reply);
     return 0;

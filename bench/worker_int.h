@@ -67,7 +67,8 @@ const struct device_ops *device_ops_of(enum target_kind kind);
 
 /* ---- bank.c: the tensors and weights on the device ---------------------------------------------
  *
- * All are allocated when first asked for: tensors (B,H,S,S) are large and most plans need none.  A
+ * What every plan needs is allocated at once.  The tensors inside a layer are when first asked for:
+ * (B,H,S,S) are large and most plans need none; one that finds no memory for them is unfit.  A
  * layer's input and output alternate between two tensors, so that layer l reads what l-1 wrote; x,
  * the input of layer 0, is kept apart. */
 
@@ -80,13 +81,15 @@ struct bank {
     void *tensor[TENSOR_COUNT]; /* those inside a layer; 0 and the last are unused */
     void *x, *flow[2];
     void *(*weight)[WEIGHT_COUNT]; /* (L) */
+    bool (*drawn)[WEIGHT_COUNT];   /* (L) the weight holds its values */
 };
 
-void bank_init(struct bank *k, const struct workload *w, const struct device_ops *on,
-               struct device *d, uint64_t seed, bool notes);
+/* Release it even where it fails. */
+int bank_init(struct bank *k, const struct workload *w, const struct device_ops *on,
+              struct device *d, uint64_t seed, bool notes, struct status *st);
 void bank_release(struct bank *k);
 
-/* The memory of tensor t of a layer. */
+/* The memory of tensor t of a layer; its failure is the candidate's. */
 int bank_tensor(struct bank *k, int layer, int t, void **out, struct status *st);
 int bank_weight(struct bank *k, int layer, enum weight_id id, void **out, struct status *st);
 

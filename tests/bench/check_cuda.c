@@ -25,17 +25,22 @@ static void setup(void)
     setenv("PATH", path, 1);
     setenv("LD_LIBRARY_PATH", FAKE_CUDA_DIR, 1);
     unsetenv("FAKE_GPU");
+    unsetenv("FAKE_GPU_BYTES");
+    setenv("FAKE_GPU_FAULTS", test_path("faults"), 1);
     write_nvcc("13.0");
     write_text(test_path("code"), "fake right\n");
     write_text(test_path("log"), "");
 }
 
-static void gpu_workload(struct workload *w)
+/* S = 300 makes a tensor (B,H,S,S) of 1440000 bytes; all else takes some 2.1 million together. */
+enum { SCORES_SEQ_LEN = 300 };
+
+static void gpu_workload(int seq_len, struct workload *w)
 {
     struct status st = STATUS_INIT;
     workload_init(w);
     w->batch = 2;
-    w->seq_len = 5;
+    w->seq_len = seq_len;
     w->heads = 2;
     w->head_size = 16;
     w->layers = 3;
@@ -53,13 +58,31 @@ static struct bench_options gpu_options(void)
     return o;
 }
 
-static int open_bench(const struct bench_options *o, struct bench **b, struct status *st)
+static int open_long(const struct bench_options *o, int seq_len, struct bench **b,
+                     struct status *st)
 {
     struct workload w;
-    gpu_workload(&w);
+    gpu_workload(seq_len, &w);
     int result = bench_open(o, &w, b, st);
     workload_release(&w);
     return result;
+}
+
+static int open_bench(const struct bench_options *o, struct bench **b, struct status *st)
+{
+    return open_long(o, 5, b, st);
+}
+
+/* One operator alone. */
+static struct trial op_trial(struct bench *b, int op)
+{
+    struct status st = STATUS_INIT;
+    struct segment s = {(int8_t)op, (int8_t)op};
+    struct choice c;
+    struct trial t;
+    ck_assert_int_ge(choices_for(bench_target(b), s, false, 1, &c), 1);
+    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    return t;
 }
 
 START_TEST(device_is_described)
@@ -89,6 +112,7 @@ static const struct {
     {"fake right\n", TRIAL_OK, STATUS_OK, ""},
     {"fake wrong\n", TRIAL_FAILED, STATUS_WRONG, "wrong result"},
     {"fake nothing\n", TRIAL_FAILED, STATUS_WRONG, "inf"}, /* what it did not write is poison */
+    {"fake nan\n", TRIAL_FAILED, STATUS_WRONG, "inf"},
     {"fake fault\n", TRIAL_FAILED, STATUS_LAUNCH, "CUDA_ERROR_ILLEGAL_ADDRESS"},
     {"fake hang\n", TRIAL_FAILED, STATUS_TIMEOUT, "stopped after"},
     {"garbage", TRIAL_FAILED, STATUS_LAUNCH, "cannot load it"},
@@ -99,12 +123,9 @@ START_TEST(kernel_is_run_and_judged)
     struct status st = STATUS_INIT;
     struct bench_options o = gpu_options();
     struct bench *b;
-    struct choice c;
-    struct trial t;
     write_text(test_path("code"), kernels[_i].code);
     ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
-    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){8, 8}, false, 1, &c), 1);
-    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    struct trial t = op_trial(b, 8);
     ck_assert_msg(t.status == kernels[_i].status, "%s", t.reason.message);
     ck_assert_msg(t.reason.code == kernels[_i].reason, "%s", t.reason.message);
     ck_assert_msg(strstr(t.reason.message, kernels[_i].says) != NULL, "%s", t.reason.message);
@@ -271,15 +292,78 @@ START_TEST(too_little_gpu_memory_is_refused_with_the_figure)
     struct bench *b;
     struct choice c;
     struct trial t;
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
-    bench_close(b);
-    setenv("FAKE_GPU", "full", 1);
+    setenv("FAKE_GPU_BYTES", "1000", 1);
     ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
     ck_assert_int_ge(choices_for(bench_target(b), (struct segment){8, 8}, false, 1, &c), 1);
     ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), -1);
     ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
     ck_assert_msg(strstr(st.message, "of GPU memory, and 1000 B is available") != NULL, "%s",
                   st.message);
+    bench_close(b);
+}
+END_TEST
+
+/* Op 3 has two tensors (B,H,S,S), op 8 none: where one finds room, the first alone fails. */
+START_TEST(candidate_too_large_for_the_gpu_fails_alone)
+{
+    struct status st = STATUS_INIT;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    setenv("FAKE_GPU_BYTES", "3000000", 1);
+    ck_assert_msg(open_long(&o, SCORES_SEQ_LEN, &b, &st) == 0, "%s", st.message);
+    for (int tries = 0; tries < 2; tries++) {
+        struct trial large = op_trial(b, 3), small = op_trial(b, 8);
+        ck_assert_int_eq(large.status, TRIAL_FAILED);
+        ck_assert_msg(large.reason.code == STATUS_UNFIT, "%s", large.reason.message);
+        ck_assert_msg(strstr(large.reason.message, "1.4 MiB more is needed, and ") != NULL, "%s",
+                      large.reason.message);
+        ck_assert_msg(small.status == TRIAL_OK, "%s", small.reason.message);
+        trial_release(&large);
+        trial_release(&small);
+    }
+    bench_close(b);
+}
+END_TEST
+
+/* ---- faults ---------------------------------------------------------------------------------- */
+
+/* A fault ends the worker.  The candidate is tried once more in a fresh one, then given up with
+ * the reason, and the next one runs. */
+START_TEST(fault_is_tried_twice_and_given_up)
+{
+    struct status st = STATUS_INIT;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    struct buf faults;
+    buf_init(&faults);
+    write_text(test_path("code"), "fake fault\n");
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    struct trial t = op_trial(b, 8);
+    ck_assert_int_eq(t.status, TRIAL_FAILED);
+    ck_assert_int_eq(file_read(test_path("faults"), 0, &faults, &st), 0);
+    ck_assert_str_eq(faults.ptr, "xx");
+    trial_release(&t);
+    buf_release(&faults);
+
+    write_text(test_path("code"), "fake nothing\n");
+    t = op_trial(b, 3); /* its result is looked at, and is none */
+    ck_assert_msg(t.reason.code == STATUS_WRONG, "%s", t.reason.message);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(fault_that_does_not_repeat_is_forgiven)
+{
+    struct status st = STATUS_INIT;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    write_text(test_path("code"), "fake flaky\n");
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    struct trial t = op_trial(b, 8);
+    ck_assert(file_exists(test_path("faults")));
+    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
+    trial_release(&t);
     bench_close(b);
 }
 END_TEST
@@ -297,6 +381,9 @@ int main(void)
     tcase_add_test(t, serialised_products_are_unfit);
     tcase_add_test(t, missing_and_mismatched_parts_are_named);
     tcase_add_test(t, too_little_gpu_memory_is_refused_with_the_figure);
+    tcase_add_test(t, candidate_too_large_for_the_gpu_fails_alone);
+    tcase_add_test(t, fault_is_tried_twice_and_given_up);
+    tcase_add_test(t, fault_that_does_not_repeat_is_forgiven);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

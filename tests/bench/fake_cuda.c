@@ -1,10 +1,14 @@
 /* A libcuda.so.1 that computes on the host.  Its one kernel is op 8, x + bias + residual, in fp32;
  * what it does instead is said by the text of the "cubin": "fake", then "right", "wrong",
- * "nothing", "fault" or "hang".  FAKE_GPU=none|old|full|shy makes the driver see no GPU, one of
- * capability 7.5, one without memory, or one that does not say how wide its memory is. */
+ * "nothing", "nan", "fault", "flaky" (a fault the first time) or "hang"; faults are noted down in
+ * the file FAKE_GPU_FAULTS, a byte each.  FAKE_GPU=none|old|shy makes the driver see no GPU, one
+ * of capability 7.5, or one that does not say how wide its memory is.  FAKE_GPU_BYTES is the memory
+ * that it has. */
 #include "kernels/cuda/abi.h"
 
+#include <math.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,8 +17,8 @@
 #include <unistd.h>
 
 enum {
-    MEMORY_BYTES = 1 << 28,
     NODES_MAX = 4096,
+    OUT_OF_MEMORY = 2,
     NO_DEVICE = 100,
     INVALID_IMAGE = 200,
     ILLEGAL_ADDRESS = 700
@@ -37,11 +41,23 @@ struct graph {
 
 static struct graph *captured; /* being captured; else null */
 static int sticky;
+static size_t taken; /* bytes of memory */
+
+struct block {
+    _Alignas(16) size_t bytes;
+    _Alignas(16) unsigned char memory[];
+};
 
 static bool gpu_is(const char *what)
 {
     const char *given = getenv("FAKE_GPU");
     return given != NULL && strcmp(given, what) == 0;
+}
+
+static size_t memory_bytes(void)
+{
+    const char *given = getenv("FAKE_GPU_BYTES");
+    return given != NULL ? strtoull(given, NULL, 10) : 1 << 28;
 }
 
 static void add_bias_and_residual(const struct fp_args *a, float extra)
@@ -56,15 +72,37 @@ static void add_bias_and_residual(const struct fp_args *a, float extra)
     }
 }
 
+static const char *fault_notes(void)
+{
+    const char *path = getenv("FAKE_GPU_FAULTS");
+    return path != NULL ? path : "/dev/null";
+}
+
+static void fault(void)
+{
+    FILE *notes = fopen(fault_notes(), "a");
+    if (notes != NULL) {
+        fputc('x', notes);
+        fclose(notes);
+    }
+    sticky = ILLEGAL_ADDRESS;
+}
+
 static void execute(struct node *n)
 {
-    if (strcmp(n->code->kind, "fault") == 0)
-        sticky = ILLEGAL_ADDRESS;
-    else if (strcmp(n->code->kind, "hang") == 0)
+    const char *kind = n->code->kind;
+    if (strcmp(kind, "fault") == 0 ||
+        (strcmp(kind, "flaky") == 0 && access(fault_notes(), F_OK) != 0))
+        fault();
+    else if (strcmp(kind, "hang") == 0)
         for (;;)
             pause();
-    else if (strcmp(n->code->kind, "nothing") != 0)
-        add_bias_and_residual(&n->args, strcmp(n->code->kind, "wrong") == 0 ? 1 : 0);
+    else if (strcmp(kind, "wrong") == 0)
+        add_bias_and_residual(&n->args, 1);
+    else if (strcmp(kind, "nan") == 0)
+        add_bias_and_residual(&n->args, NAN);
+    else if (strcmp(kind, "nothing") != 0)
+        add_bias_and_residual(&n->args, 0);
 }
 
 #define FAKE __attribute__((visibility("default"))) int
@@ -127,7 +165,7 @@ FAKE cuDeviceGetUuid_v2(unsigned char out[16], int device)
 FAKE cuDeviceTotalMem_v2(size_t *bytes, int device)
 {
     (void)device;
-    *bytes = MEMORY_BYTES;
+    *bytes = memory_bytes();
     return 0;
 }
 
@@ -182,21 +220,27 @@ FAKE cuCtxSetCurrent(void *context)
 
 FAKE cuMemGetInfo_v2(size_t *available, size_t *total)
 {
-    *available = gpu_is("full") ? 1000 : MEMORY_BYTES;
-    *total = MEMORY_BYTES;
+    *total = memory_bytes();
+    *available = *total - taken;
     return 0;
 }
 
 FAKE cuMemAlloc_v2(unsigned long long *out, size_t bytes)
 {
-    void *memory = bytes > MEMORY_BYTES ? NULL : malloc(bytes);
-    *out = (unsigned long long)(uintptr_t)memory;
-    return memory != NULL ? sticky : 2;
+    struct block *block = bytes > memory_bytes() - taken ? NULL : malloc(sizeof(*block) + bytes);
+    if (block == NULL)
+        return OUT_OF_MEMORY;
+    block->bytes = bytes;
+    taken += bytes;
+    *out = (unsigned long long)(uintptr_t)block->memory;
+    return sticky;
 }
 
 FAKE cuMemFree_v2(unsigned long long memory)
 {
-    free((void *)(uintptr_t)memory);
+    struct block *block = (struct block *)(uintptr_t)(memory - offsetof(struct block, memory));
+    taken -= block->bytes;
+    free(block);
     return sticky;
 }
 
