@@ -3,16 +3,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool same_choice(const struct choice *a, const struct choice *b)
-{
-    return a->segment.first == b->segment.first && a->segment.last == b->segment.last &&
-           a->impl == b->impl && memcmp(&a->schedule, &b->schedule, sizeof(a->schedule)) == 0;
-}
-
 struct binary *builder_find(struct builder *b, const struct choice *c)
 {
     for (int i = 0; i < b->count; i++)
-        if (same_choice(&b->binaries[i]->choice, c))
+        if (choice_equal(&b->binaries[i]->choice, c))
             return b->binaries[i];
     struct binary *binary = mem_alloc(1, sizeof(*binary));
     binary->choice = *c;

@@ -1,18 +1,7 @@
-#include "cmd/cmd.h"
+#include "cmd/bench_int.h"
 
 #include <math.h>
 #include <stdlib.h>
-
-enum { VALUES_MAX = 64 }; /* timed side by side */
-
-/* What is timed: plans given, then the unfused one unless it is among them or not wanted. */
-struct lineup {
-    int count, unfused; /* index of the unfused plan; -1: not there */
-    unsigned values[VALUES_MAX + 1];
-    double earlier_ms[VALUES_MAX + 1]; /* stored before, NaN where nothing is */
-    struct candidate candidates[VALUES_MAX + 1];
-    struct trial trials[VALUES_MAX + 1];
-};
 
 static int find_value(const struct lineup *l, unsigned value)
 {
@@ -20,6 +9,12 @@ static int find_value(const struct lineup *l, unsigned value)
         if (l->values[i] == value)
             return i;
     return -1;
+}
+
+static void add_value(struct lineup *l, unsigned value)
+{
+    if (find_value(l, value) < 0)
+        l->values[l->count++] = value;
 }
 
 /* Said before anything is measured. */
@@ -47,18 +42,21 @@ static int parse_values(const struct options *o, struct lineup *l, struct status
         unsigned canonical = plan_canonical(value);
         if (canonical != value)
             note(o, "%u names the same plan as %u", value, canonical);
-        if (find_value(l, canonical) >= 0)
-            continue;
-        if (l->count == VALUES_MAX)
+        add_value(l, canonical);
+        if (l->count > VALUES_MAX)
             return status_set(st, STATUS_USAGE, "more than %d plans; time fewer side by side",
                               VALUES_MAX);
-        l->values[l->count++] = canonical;
     }
     if (o->dump && check_dump(l, o->dump, st) < 0)
         return -1;
-    if (!options_has(o, OPT(NO_BASELINE)) && find_value(l, VALUE_UNFUSED) < 0)
-        l->values[l->count++] = VALUE_UNFUSED;
+    l->given = l->count;
+    l->wants_kernels = o->format != FORMAT_CSV; /* its lines are plans */
+    if (!options_has(o, OPT(NO_BASELINE))) {
+        add_value(l, VALUE_UNFUSED);
+        add_value(l, VALUE_FIRST_VERSION);
+    }
     l->unfused = find_value(l, VALUE_UNFUSED);
+    l->first_version = find_value(l, VALUE_FIRST_VERSION);
     return 0;
 }
 
@@ -91,105 +89,37 @@ static int prepare(struct lineup *l, struct session *s, struct history *known, s
 static int store(struct lineup *l, struct session *s, const struct history *known,
                  struct status *st)
 {
-    char id[HASH_TEXT_SIZE];
-    if (db_search_start(s->db, s->study, "bench", "{}", id, st) < 0)
+    if (db_search_start(s->db, s->study, "bench", "{}", l->search, st) < 0)
         return -1;
     for (int i = 0; i < l->count; i++)
         if (!history_has(known, l->values[i]) &&
-            trial_store(s->db, s->study, DB_TRIAL_PLAN, &l->candidates[i], &l->trials[i], id, st) <
-                0)
+            trial_store(s->db, s->study, DB_TRIAL_PLAN, &l->candidates[i], &l->trials[i], l->search,
+                        st) < 0)
             return -1;
-    if (trials_store(s->db, s->study, DB_TRIAL_FINAL, l->candidates, l->trials, l->count, id, st) <
-        0)
-        return -1;
-    return db_search_end(s->db, id, "done", st);
+    return trials_store(s->db, s->study, DB_TRIAL_FINAL, l->candidates, l->trials, l->count,
+                        l->search, st);
 }
 
-/* ---- what comes out -------------------------------------------------------------------------- */
-
-static const struct column columns[] = {
-    {"value", "value", 0},
-    {"fused", "fused ops", 0},
-    {"median_ms", "ms", 3},
-    {"ci_low_ms", "low", 3},
-    {"ci_high_ms", "high", 3},
-    {"us_per_layer", "us/layer", 1},
-    {"speedup_over_unfused", "speed-up", 3},
-    {"speedup_low", "low", 3},
-    {"speedup_high", "high", 3},
-    {"tie", "tie", 0},
-    {"error", NULL, 0},
-    {"status", "status", 0},
-    {"reason", NULL, 0},
-    {"earlier_ms", NULL, 0},
-    {"samples", NULL, 0},
-};
-
-/* From pairs: sample k of both was taken in round k. */
-static struct interval speedup(const struct trial *unfused, const struct trial *t)
+static int measure_kernels(struct lineup *l, struct session *s, struct status *st)
 {
-    struct interval none = {NAN, NAN, NAN};
-    int n = t->sample_count < unfused->sample_count ? t->sample_count : unfused->sample_count;
-    if (n == 0 || t->status != TRIAL_OK || unfused->status != TRIAL_OK)
-        return none;
-    double *ratios = mem_alloc((size_t)n, sizeof(*ratios));
-    for (int k = 0; k < n; k++)
-        ratios[k] = unfused->samples_ms[k] / t->samples_ms[k];
-    struct interval out = stats_median(ratios, (size_t)n);
-    free(ratios);
-    return out;
-}
-
-static json_t *row_of(const struct lineup *l, int i, const struct workload *w)
-{
-    static const char *const statuses[] = {"ok", "censored", "failed"};
-    const struct trial *t = &l->trials[i];
-    bool ok = t->status == TRIAL_OK, rival = l->unfused >= 0 && l->unfused != i;
-    struct plan p = plan_from_value(l->values[i]);
-    struct interval ms = {NAN, NAN, NAN}, ratio = ms;
-    if (ok)
-        ms = t->ms;
-    if (rival)
-        ratio = speedup(&l->trials[l->unfused], t);
-    struct buf fused;
-    buf_init(&fused);
-    plan_fused_text(p, &fused);
-    json_t *row = json_pack(
-        "{si ss so sb so so so so so so so so so ss ss so si}", "value", (int)l->values[i], "fused",
-        fused.ptr, "segments", plan_segments_json(p), "handwritten",
-        p.handwritten && plan_has_attention_segment(p), "median_ms", json_number(ms.median),
-        "ci_low_ms", json_number(ms.low), "ci_high_ms", json_number(ms.high), "us_per_layer",
-        json_number(1e3 * ms.median / w->layers), "speedup_over_unfused", json_number(ratio.median),
-        "speedup_low", json_number(ratio.low), "speedup_high", json_number(ratio.high), "tie",
-        isfinite(ratio.low) ? json_boolean(ratio.low <= 1 && 1 <= ratio.high) : json_null(),
-        "error", json_number(ok ? t->error : NAN), "status", statuses[t->status], "reason",
-        ok ? "" : t->reason.message, "earlier_ms", json_number(l->earlier_ms[i]), "samples",
-        t->sample_count);
-    buf_release(&fused);
-    return row;
-}
-
-static void print(const struct options *o, const struct lineup *l, const struct workload *w)
-{
-    struct output out;
-    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
     for (int i = 0; i < l->count; i++)
-        output_row(&out, row_of(l, i, w));
-    output_end(&out);
-    for (int i = 0; i < l->count; i++)
-        if (l->trials[i].status != TRIAL_OK)
-            fprintf(stderr, "fuseplan bench: %u: %s\n", l->values[i], l->trials[i].reason.message);
+        if (lineup_shows(l, i) &&
+            kernels_measure(s, &l->candidates[i], l->search, &l->kernels, st) < 0)
+            return -1;
+    return 0;
 }
+
+/* ---- the command ------------------------------------------------------------------------------
+ */
 
 static int verdict(const struct options *o, const struct lineup *l)
 {
     int code = EXIT_SUCCESS;
-    for (int i = 0; i < l->count; i++) {
-        double ratio = l->trials[i].ms.median / l->earlier_ms[i];
+    for (int i = 0; i < l->count; i++)
         if (l->trials[i].status != TRIAL_OK)
             return EXIT_NO_RESULT;
-        if (!options_has(o, OPT(FAIL_ABOVE)))
-            continue;
+    for (int i = 0; i < l->given && options_has(o, OPT(FAIL_ABOVE)); i++) {
+        double ratio = l->trials[i].ms.median / l->earlier_ms[i];
         if (!isfinite(ratio)) {
             note(o, "%u: no earlier time is stored to compare with", l->values[i]);
         } else if (ratio > o->fail_above) {
@@ -208,9 +138,10 @@ static int measure(const struct options *o, struct lineup *l, struct session *s,
     if (session_open(o, o->seed, s, st) < 0 || prepare(l, s, &known, st) < 0 ||
         bench_compare(s->bench, l->candidates, l->count, &sampling_final, l->trials, st) < 0)
         goto out;
-    if (store(l, s, &known, st) < 0)
+    if (store(l, s, &known, st) < 0 || measure_kernels(l, s, st) < 0 ||
+        db_search_end(s->db, l->search, "done", st) < 0)
         goto out;
-    print(o, l, &s->workload);
+    lineup_print(o, l, &s->workload);
     if (o->dump && l->trials[0].status == TRIAL_OK &&
         bench_dump(s->bench, &l->candidates[0], o->dump, st) < 0)
         goto out;
@@ -229,6 +160,7 @@ static int run(const struct options *o, struct status *st)
         code = measure(o, l, &s, st);
     for (int i = 0; i < l->count; i++)
         trial_release(&l->trials[i]);
+    kernels_release(&l->kernels);
     session_close(&s);
     free(l);
     return code;
@@ -240,10 +172,12 @@ const struct command cmd_bench = {
     .summary = "Build, verify and time plans side by side",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(NO_BASELINE) | OPT(DUMP) |
                OPT(FAIL_ABOVE) | OPT(COMPILER) | OPT(JOBS) | OPT(DB),
-    .about = "Every segment runs with the fastest schedule that the database knows.  Each plan is\n"
-             "verified before it is timed; all are timed in turns, the unfused plan beside them.\n"
-             "A speed-up whose interval holds 1 is a tie.  Exits 3 where a plan gives no valid\n"
-             "result, 4 where one is slower than --fail-above allows.",
+    .about =
+        "Every segment runs with the fastest schedule that the database knows.  Each plan is\n"
+        "verified before it is timed; all are timed in turns, the unfused plan (43690) and\n"
+        "41115 beside them.  A speed-up whose interval holds 1 is a tie.  Then each kernel of\n"
+        "the plans given is timed alone.  Exits 3 where a plan gives no valid result, 4 where\n"
+        "one given is slower than --fail-above allows.",
     .examples = "fuseplan bench 41115 -b 1 -s 128 -m causal\n"
                 "fuseplan bench 41115 43690 36507 -b 2 -s 256 -m sliding --format csv\n"
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --dump arrays\n"

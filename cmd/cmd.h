@@ -167,7 +167,8 @@ struct output {
     enum format format;
     const struct column *columns;
     int column_count, rows;
-    json_t *kept; /* tables: the rows, until all widths are known */
+    json_t *kept;    /* tables: the rows, until all widths are known */
+    bool skip_empty; /* leave out of a table the columns that no row fills; false to begin with */
 };
 
 void output_begin(struct output *out, enum format format, const struct column *columns, int count);
@@ -220,6 +221,33 @@ json_t *workload_json(const struct workload *w, enum target_kind target);
  * array, taken over. */
 void report_print(const struct options *o, const struct workload *w, enum target_kind target,
                   const struct tune_report *r, json_t *relaxed);
+
+/* ---- kernels.c: the segments of plans, each alone -------------------------------------------- */
+
+struct kernel {
+    struct choice choice;
+    struct trial trial;
+};
+
+/* All zero: empty. */
+struct kernels {
+    const struct workload *workload; /* borrowed from the session */
+    struct limits limits;
+    struct kernel *items; /* each choice once, owned */
+    int count;
+};
+
+/* Adds those of a plan that are not among them yet, and stores what was measured under a search. */
+int kernels_measure(struct session *s, const struct candidate *c, const char *search,
+                    struct kernels *out, struct status *st);
+void kernels_release(struct kernels *k);
+
+/* Those of a plan that was measured, in order, with what they take of the device and what they make
+ * of it. */
+json_t *kernels_json(const struct kernels *k, const struct candidate *c);
+
+/* The same for people, plan after plan, each with a sum. */
+void kernels_print(const struct kernels *k, const struct candidate *const *plans, int n);
 
 /* ---- plans.c: plans as text and JSON --------------------------------------------------------- */
 

@@ -84,20 +84,47 @@ static void print_csv_line(const struct output *out, const json_t *row)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
-static void measure_column(const json_t *rows, const struct column *c, int *width, bool *number)
+/* A column as a table shows it. */
+struct shown {
+    const struct column *column;
+    int width;
+    bool number; /* to the right */
+};
+
+/* Whether a row fills it. */
+static bool measure_column(const json_t *rows, const struct column *c, struct shown *out)
 {
     size_t i;
     json_t *row;
-    *width = (int)strlen(c->title);
-    *number = false;
+    bool filled = false;
+    *out = (struct shown){.column = c, .width = (int)strlen(c->title)};
     json_array_foreach(rows, i, row)
     {
+        json_t *value = json_object_get(row, c->key);
         struct buf text;
         buf_init(&text);
-        add_cell(json_object_get(row, c->key), c->decimals, "-", &text);
-        *number |= json_is_number(json_object_get(row, c->key));
-        if ((int)text.len > *width)
-            *width = (int)text.len;
+        add_cell(value, c->decimals, "", &text);
+        out->number |= json_is_number(value);
+        filled |= text.len > 0;
+        if ((int)text.len > out->width)
+            out->width = (int)text.len;
+        buf_release(&text);
+    }
+    return filled;
+}
+
+static void print_line(const struct shown *columns, int n, const json_t *row)
+{
+    for (int i = 0; i < n; i++) {
+        const struct shown *c = &columns[i];
+        struct buf text;
+        buf_init(&text);
+        if (row)
+            add_cell(json_object_get(row, c->column->key), c->column->decimals, "-", &text);
+        else
+            buf_adds(&text, c->column->title);
+        int pad = c->number ? c->width : i == n - 1 ? 0 : -c->width;
+        printf("%*s%s", pad, text.ptr, i == n - 1 ? "\n" : "  ");
         buf_release(&text);
     }
 }
@@ -105,29 +132,15 @@ static void measure_column(const json_t *rows, const struct column *c, int *widt
 static void print_table(const struct output *out)
 {
     enum { COLUMNS_MAX = 32 };
-    int width[COLUMNS_MAX] = {0}, last = 0, rows = (int)json_array_size(out->kept);
-    bool number[COLUMNS_MAX] = {0};
+    struct shown shown[COLUMNS_MAX];
+    int n = 0;
     for (int c = 0; c < out->column_count; c++)
-        if (out->columns[c].title) {
-            measure_column(out->kept, &out->columns[c], &width[c], &number[c]);
-            last = c;
-        }
-    for (int r = -1; r < rows; r++) /* -1: the titles */
-        for (int c = 0; c <= last; c++) {
-            const struct column *column = &out->columns[c];
-            if (!column->title)
-                continue;
-            struct buf text;
-            buf_init(&text);
-            if (r < 0)
-                buf_adds(&text, column->title);
-            else
-                add_cell(json_object_get(json_array_get(out->kept, (size_t)r), column->key),
-                         column->decimals, "-", &text);
-            int pad = number[c] ? width[c] : c == last ? 0 : -width[c];
-            printf("%*s%s", pad, text.ptr, c == last ? "\n" : "  ");
-            buf_release(&text);
-        }
+        if (out->columns[c].title)
+            n += measure_column(out->kept, &out->columns[c], &shown[n]) || !out->skip_empty;
+    size_t i;
+    json_t *row;
+    print_line(shown, n, NULL);
+    json_array_foreach(out->kept, i, row) print_line(shown, n, row);
 }
 
 /* ---- output ---------------------------------------------------------------------------------- */

@@ -452,6 +452,7 @@ const struct impl *impl_find(enum target_kind target, const char *name);
 int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
                 struct choice *out);
 
+bool choice_equal(const struct choice *a, const struct choice *b);
 int choice_knob(const struct choice *c, const char *knob); /* its value */
 void schedule_text(const struct impl *impl, const struct schedule *s, struct buf *out);
 int schedule_parse(const struct impl *impl, const char *text, struct schedule *out,

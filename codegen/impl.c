@@ -347,6 +347,12 @@ int choices_for(const struct build_target *t, struct segment s, bool handwritten
     return list.count;
 }
 
+bool choice_equal(const struct choice *a, const struct choice *b)
+{
+    return a->segment.first == b->segment.first && a->segment.last == b->segment.last &&
+           a->impl == b->impl && memcmp(&a->schedule, &b->schedule, sizeof(a->schedule)) == 0;
+}
+
 int choice_knob(const struct choice *c, const char *knob)
 {
     int k = knob_find(c->impl, knob, strlen(knob));

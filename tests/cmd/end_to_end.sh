@@ -56,6 +56,11 @@ echo "nothing known"
   [ "$(find arrays -name '*.npy' | wc -l)" -eq 15 ] || fail "--dump: not 15 arrays"
   expect 2 fuseplan bench 41115 $workload --dump arrays 2>said
   json bench fuseplan bench 41115 $workload
+  fuseplan bench 41115 $workload -q >bench.txt
+  [ "$(grep -c '^41115 .*2-6  *handwritten' bench.txt)" -eq 1 ] || fail "bench: no kernel 2-6"
+  grep -q '^41115  sum .*[0-9]$' bench.txt || fail "bench: no sum of the kernels"
+  grep -q '^43690  *[0-9-]*  *generated' bench.txt && fail "bench: kernels of a plan not given"
+  grep -q 'regs' bench.txt && fail "bench: a column that nothing fills"
   expect 4 fuseplan bench 41115 $workload --no-baseline --fail-above 0.01 >bench.txt
   expect 0 fuseplan bench 41115 $workload --no-baseline --fail-above 1000 >bench.txt
 

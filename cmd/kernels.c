@@ -1,0 +1,214 @@
+#include "cmd/cmd.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- measuring ------------------------------------------------------------------------------- */
+
+static const struct kernel *find(const struct kernels *k, const struct choice *c)
+{
+    for (int i = 0; i < k->count; i++)
+        if (choice_equal(&k->items[i].choice, c))
+            return &k->items[i];
+    return NULL;
+}
+
+/* As the search times them, so that it need not do so again. */
+static int measure(struct session *s, const struct choice *c, const char *search,
+                   struct kernels *out, struct status *st)
+{
+    struct kernel k = {.choice = *c};
+    const struct candidate alone = {.count = 1, .choices = {*c}};
+    if (bench_segment(s->bench, c, &sampling_search, &k.trial, st) < 0)
+        return -1;
+    out->items = mem_resize(out->items, (size_t)out->count + 1, sizeof(*out->items));
+    out->items[out->count++] = k;
+    return trial_store(s->db, s->study, DB_TRIAL_SEGMENT, &alone, &k.trial, search, st);
+}
+
+int kernels_measure(struct session *s, const struct candidate *c, const char *search,
+                    struct kernels *out, struct status *st)
+{
+    for (int i = 0; i < c->count; i++)
+        if (!find(out, &c->choices[i]) && measure(s, &c->choices[i], search, out, st) < 0)
+            return -1;
+    out->workload = &s->workload;
+    out->limits = bench_limits(s->bench);
+    return 0;
+}
+
+void kernels_release(struct kernels *k)
+{
+    for (int i = 0; i < k->count; i++)
+        trial_release(&k->items[i].trial);
+    free(k->items);
+    *k = (struct kernels){0};
+}
+
+/* ---- rates ----------------------------------------------------------------------------------- */
+
+/* What was done in what time, and in what time it could have been. */
+struct work {
+    double us, flops, bytes, least_us;
+};
+
+/* The roofline: no faster than its arithmetic at the peak rate, nor than its bytes at the peak rate
+ * of the memory (Williams, Waterman, Patterson 2009). */
+static struct work work_of(const struct kernels *k, const struct kernel *one)
+{
+    bool ok = one->trial.status == TRIAL_OK;
+    struct work w = {.us = ok ? 1e3 * one->trial.ms.median : NAN,
+                     .flops = segment_flops(one->choice.segment, k->workload),
+                     .bytes = segment_bytes(one->choice.segment, k->workload)};
+    double compute = 1e6 * w.flops / k->limits.flops_per_s;
+    double memory = 1e6 * w.bytes / k->limits.bytes_per_s;
+    w.least_us = isnan(compute) || isnan(memory) ? NAN : fmax(compute, memory);
+    return w;
+}
+
+static void set_rates(json_t *row, const struct work *w)
+{
+    json_object_set_new(row, "flops", json_number(w->flops));
+    json_object_set_new(row, "bytes", json_number(w->bytes));
+    json_object_set_new(row, "tflop_per_s", json_number(1e-6 * w->flops / w->us));
+    json_object_set_new(row, "gb_per_s", json_number(1e-3 * w->bytes / w->us));
+    json_object_set_new(row, "roofline_share", json_number(w->least_us / w->us));
+}
+
+/* ---- as JSON --------------------------------------------------------------------------------- */
+
+static json_t *known(int value, bool is)
+{
+    return is ? json_integer(value) : json_null();
+}
+
+static json_t *extent_json(const int extent[3], bool is)
+{
+    return is ? json_pack("[iii]", extent[0], extent[1], extent[2]) : json_null();
+}
+
+/* A library's kernels are its own affair: what it launches is not known. */
+static void set_resources(json_t *row, const struct resources *r)
+{
+    bool code = r->registers > 0, launch = r->grid[0] > 0;
+    json_object_set_new(row, "registers", known(r->registers, code));
+    json_object_set_new(row, "shared_static_bytes", known(r->shared_static_bytes, code));
+    json_object_set_new(row, "shared_dynamic_bytes", known(r->shared_dynamic_bytes, launch));
+    json_object_set_new(row, "spill_bytes", known(r->spill_bytes, code));
+    json_object_set_new(row, "grid", extent_json(r->grid, launch));
+    json_object_set_new(row, "block", extent_json(r->block, launch));
+    json_object_set_new(row, "occupancy", json_number(launch ? r->occupancy : NAN));
+}
+
+static json_t *kernel_json(const struct kernels *k, const struct kernel *one)
+{
+    bool ok = one->trial.status == TRIAL_OK;
+    struct interval us = {NAN, NAN, NAN};
+    if (ok)
+        us = one->trial.ms;
+    struct work work = work_of(k, one);
+    struct buf operators, schedule;
+    buf_init(&operators);
+    buf_init(&schedule);
+    segment_describe(one->choice.segment, &operators);
+    schedule_text(one->choice.impl, &one->choice.schedule, &schedule);
+    json_t *row = json_pack("{s[ii] ss ss ss so so so ss}", "ops", one->choice.segment.first,
+                            one->choice.segment.last, "operators", operators.ptr, "implementation",
+                            one->choice.impl->name, "schedule", schedule.ptr, "median_us",
+                            json_number(1e3 * us.median), "ci_low_us", json_number(1e3 * us.low),
+                            "ci_high_us", json_number(1e3 * us.high), "reason",
+                            ok ? "" : one->trial.reason.message);
+    set_resources(row, &one->trial.resources);
+    set_rates(row, &work);
+    buf_release(&schedule);
+    buf_release(&operators);
+    return row;
+}
+
+json_t *kernels_json(const struct kernels *k, const struct candidate *c)
+{
+    json_t *rows = json_array();
+    for (int i = 0; i < c->count; i++)
+        json_array_append_new(rows, kernel_json(k, find(k, &c->choices[i])));
+    return rows;
+}
+
+/* ---- as a table ------------------------------------------------------------------------------ */
+
+static const struct column columns[] = {
+    {"value", "value", 0},
+    {"ops", "ops", 0},
+    {"implementation", "by", 0},
+    {"schedule", "schedule", 0},
+    {"median_us", "us", 2},
+    {"ci_low_us", "low", 2},
+    {"ci_high_us", "high", 2},
+    {"registers", "regs", 0},
+    {"shared_static_bytes", "static", 0},
+    {"shared_dynamic_bytes", "dynamic", 0},
+    {"spill_bytes", "spills", 0},
+    {"grid", "grid", 0},
+    {"block", "block", 0},
+    {"occupancy", "occup.", 2},
+    {"tflop_per_s", "TFLOP/s", 3},
+    {"gb_per_s", "GB/s", 1},
+    {"roofline_percent", "% of roof", 1},
+};
+
+/* [x, y, z] as "x", "xXy" or "xXyXz", as many as matter. */
+static json_t *extent_text(const json_t *extent)
+{
+    int size[3], n = 3;
+    char text[40];
+    if (json_unpack((json_t *)(uintptr_t)extent, "[iii]", &size[0], &size[1], &size[2]) < 0)
+        return json_null();
+    while (n > 1 && size[n - 1] == 1)
+        n--;
+    int len = snprintf(text, sizeof(text), "%d", size[0]);
+    for (int i = 1; i < n; i++)
+        len += snprintf(text + len, sizeof(text) - (size_t)len, "x%d", size[i]);
+    return json_string(text);
+}
+
+static void print_row(struct output *out, unsigned value, const char *range, json_t *row)
+{
+    double share = json_number_value(json_object_get(row, "roofline_share"));
+    json_object_set_new(row, "value", json_integer(value));
+    json_object_set_new(row, "ops", json_string(range));
+    json_object_set_new(row, "grid", extent_text(json_object_get(row, "grid")));
+    json_object_set_new(row, "block", extent_text(json_object_get(row, "block")));
+    json_object_set_new(row, "roofline_percent", json_number(share > 0 ? 100 * share : NAN));
+    output_row(out, row);
+}
+
+/* Its kernels, and all of them one after another. */
+static void print_plan(struct output *out, const struct kernels *k, const struct candidate *c)
+{
+    unsigned value = plan_value(c->plan);
+    struct work sum = {.us = 0};
+    for (int i = 0; i < c->count; i++) {
+        const struct kernel *one = find(k, &c->choices[i]);
+        struct work work = work_of(k, one);
+        char range[16];
+        int first = one->choice.segment.first, last = one->choice.segment.last;
+        snprintf(range, sizeof(range), first < last ? "%d-%d" : "%d", first, last);
+        print_row(out, value, range, kernel_json(k, one));
+        sum.us += work.us;
+        sum.flops += work.flops;
+        sum.bytes += work.bytes;
+        sum.least_us += work.least_us;
+    }
+    json_t *row = json_pack("{so}", "median_us", json_number(sum.us));
+    set_rates(row, &sum);
+    print_row(out, value, "sum", row);
+}
+
+void kernels_print(const struct kernels *k, const struct candidate *const *plans, int n)
+{
+    struct output out;
+    output_begin(&out, FORMAT_TABLE, columns, ARRAY_LEN(columns));
+    out.skip_empty = true;
+    for (int i = 0; i < n; i++)
+        print_plan(&out, k, plans[i]);
+    output_end(&out);
+}
