@@ -93,6 +93,7 @@ struct bench_options {
     const char *worker_path;                   /* null: beside the running program, else libexec */
     const char *compiler;                      /* null: on a CPU FUSEPLAN_CC, CC, else cc; on a GPU
                                                   auto, which nvcc and nvrtc may replace */
+    int arch;                                  /* to compile for; 0: the device's own */
     int jobs;                                  /* compilers at a time; 0: one a core */
     uint64_t seed;                             /* of inputs and weights */
     bool notes_init;                           /* the notes' ranges: 0.4 everywhere */

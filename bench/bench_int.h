@@ -136,6 +136,13 @@ struct toolchain {
     struct fingerprint where;      /* the device that they build for, where one was asked */
 };
 
+struct toolchain_request {
+    int device;
+    int arch;             /* of a GPU, to compile for; 0: the device's own */
+    const char *compiler; /* as in bench_options */
+    const char *worker;   /* its program */
+};
+
 struct env_list {
     struct env_check *rows; /* owned */
     int count;
@@ -143,7 +150,7 @@ struct env_list {
 
 struct target_ops {
     /* Finds the compiler and proves that what it builds runs in a worker. */
-    int (*toolchain)(int device, const char *compiler, const char *worker, const struct cache *c,
+    int (*toolchain)(const struct toolchain_request *request, const struct cache *c,
                      struct toolchain *out, struct status *st);
     void (*fingerprint)(int device, const struct toolchain *tc, struct fingerprint *out);
     /* The worker's environment: a null-terminated array of owned texts, itself owned. */

@@ -84,8 +84,8 @@ static void check_target(enum target_kind kind, const char *worker, const struct
     if (target == NULL) {
         env_add(out, subject.ptr, false, ENV_MISSING, "", "not in this build");
     } else {
-        bool works =
-            worker != NULL && c != NULL && target->toolchain(0, NULL, worker, c, &tc, &st) == 0;
+        const struct toolchain_request request = {.worker = worker};
+        bool works = worker != NULL && c != NULL && target->toolchain(&request, c, &tc, &st) == 0;
         if (st.code == STATUS_OK && !works)
             status_set(&st, STATUS_ENVIRONMENT, "not tried: it needs the worker and the cache");
         target->checks(works ? &tc : NULL, &st, out);

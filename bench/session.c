@@ -77,9 +77,13 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
                       struct status *st)
 {
     if (cache_open(o->cache_dir, &b->cache, st) != 0 ||
-        worker_find(o->worker_path, &b->worker, st) != 0 ||
-        b->ops->toolchain(b->target.device, o->compiler, b->worker.ptr, &b->cache, &b->toolchain,
-                          st) != 0)
+        worker_find(o->worker_path, &b->worker, st) != 0)
+        return -1;
+    const struct toolchain_request request = {.device = b->target.device,
+                                              .arch = o->arch,
+                                              .compiler = o->compiler,
+                                              .worker = b->worker.ptr};
+    if (b->ops->toolchain(&request, &b->cache, &b->toolchain, st) != 0)
         return -1;
     cache_trim(&b->cache);
     b->ops->fingerprint(b->target.device, &b->toolchain, &b->fingerprint);

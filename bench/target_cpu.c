@@ -160,10 +160,9 @@ out:
     return result;
 }
 
-static int toolchain(int device, const char *compiler, const char *worker, const struct cache *c,
+static int toolchain(const struct toolchain_request *request, const struct cache *c,
                      struct toolchain *out, struct status *st)
 {
-    (void)device; /* there is one */
     *out = (struct toolchain){.flags = mem_strdup(CPU_FLAGS),
                               .libs = CPU_LIBRARIES,
                               .probe = probe_source,
@@ -173,11 +172,11 @@ static int toolchain(int device, const char *compiler, const char *worker, const
     buf_init(&identity);
     struct cpu_info cpu;
     cpu_info_read(&cpu);
-    int result = find_compiler(compiler, out, &identity, st);
+    int result = find_compiler(request->compiler, out, &identity, st);
     if (result == 0) {
         buf_addf(&identity, "%s %s\n%s %s\n", cpu.model, cpu.flags_hash, CPU_FLAGS, CPU_LIBRARIES);
         hash_text(identity.ptr, identity.len, out->identity);
-        result = prove(worker, c, out, st);
+        result = prove(request->worker, c, out, st);
     }
     buf_release(&identity);
     if (result != 0)

@@ -268,6 +268,27 @@ static int check_gpu(const struct gpu *gpu, struct status *st)
     return 0;
 }
 
+/* From here on the GPU counts as what code is compiled for: so its measurements stay apart. */
+static int set_arch(struct gpu *gpu, int arch, struct status *st)
+{
+    if (arch == 0)
+        return 0;
+    struct buf name, own;
+    buf_init(&name);
+    buf_init(&own);
+    arch_name(arch, &name);
+    arch_name(gpu->arch, &own);
+    int result = 0;
+    if (arch_runs(arch, gpu->arch))
+        gpu->arch = arch;
+    else
+        result = status_set(st, STATUS_USAGE, "%s does not run code for %s; its own is %s",
+                            gpu->name, name.ptr, own.ptr);
+    buf_release(&own);
+    buf_release(&name);
+    return result;
+}
+
 /* Compiles the probe, so that a toolkit which does not know the GPU or lacks a part of its own is
  * found out before the first candidate. */
 static int prove(const struct cache *c, const struct toolchain *tc, struct status *st)
@@ -287,7 +308,7 @@ static int prove(const struct cache *c, const struct toolchain *tc, struct statu
                       failed.message, WHAT_TO_INSTALL);
 }
 
-static int toolchain(int device, const char *compiler, const char *worker, const struct cache *c,
+static int toolchain(const struct toolchain_request *request, const struct cache *c,
                      struct toolchain *out, struct status *st)
 {
     *out = (struct toolchain){.libs = "",
@@ -301,8 +322,9 @@ static int toolchain(int device, const char *compiler, const char *worker, const
     buf_init(&identity);
     buf_init(&flags);
     int result = -1;
-    if (find_gpu(device, worker, &gpu, st) != 0 || check_gpu(&gpu, st) != 0 ||
-        choose_compiler(compiler, worker, out, &release, &identity, st) != 0 ||
+    if (find_gpu(request->device, request->worker, &gpu, st) != 0 || check_gpu(&gpu, st) != 0 ||
+        set_arch(&gpu, request->arch, st) != 0 ||
+        choose_compiler(request->compiler, request->worker, out, &release, &identity, st) != 0 ||
         check_versions(&gpu, out, &release, st) != 0)
         goto out;
     describe_gpu(&gpu, &out->where);

@@ -171,7 +171,7 @@ const struct command cmd_bench = {
     .operands = "VALUE...",
     .summary = "Build, verify and time plans side by side",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(NO_BASELINE) | OPT(DUMP) |
-               OPT(FAIL_ABOVE) | OPT(COMPILER) | OPT(JOBS) | OPT(DB),
+               OPT(FAIL_ABOVE) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB),
     .about =
         "Every segment runs with the fastest schedule that the database knows.  Each plan is\n"
         "verified before it is timed; all are timed in turns, the unfused plan (43690) and\n"

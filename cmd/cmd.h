@@ -51,6 +51,7 @@
     X(FEATURES)                                                                                    \
     X(SEED)                                                                                        \
     X(COMPILER)                                                                                    \
+    X(ARCH)                                                                                        \
     X(JOBS)                                                                                        \
     X(DB)                                                                                          \
     X(FORMAT)                                                                                      \
@@ -82,7 +83,7 @@ struct options {
     const char *mask, *dtype, *lengths, *target;
     bool notes_init;
     const char *segments, *npy, *svg, *output, *dump, *space, *strategy, *data, *name, *compiler,
-        *db;
+        *arch, *db;
     double fail_above, time_limit_s, quantile;
     enum feature_set features;
     int budget, jobs;
@@ -190,6 +191,10 @@ void note(const struct options *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
  * needs it.  Release *w in any case. */
 int workload_from_options(const struct options *o, bool build, struct target_name *target,
                           struct workload *w, struct status *st);
+
+/* What --arch says; empty where it is not given. */
+int archs_from_options(const struct options *o, enum target_kind target, struct arch_list *out,
+                       struct status *st);
 
 /* Its study, or that most like it; STATUS_NOT_FOUND where the database holds none. */
 int study_of_workload(const struct options *o, struct db *db, struct target_name target,

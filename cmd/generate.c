@@ -25,6 +25,19 @@ static json_t *segment_json(const struct choice *c)
     return object;
 }
 
+static json_t *archs_json(const struct arch_list *list)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < list->count; i++) {
+        struct buf name;
+        buf_init(&name);
+        arch_name(list->arch[i], &name);
+        json_array_append_new(all, json_string(name.ptr));
+        buf_release(&name);
+    }
+    return all;
+}
+
 static json_t *manifest_json(const struct standalone_spec *spec, const struct standalone *p)
 {
     json_t *files = json_array(), *segments = json_array();
@@ -35,10 +48,13 @@ static json_t *manifest_json(const struct standalone_spec *spec, const struct st
                              hash_text(p->files[i].text.ptr, p->files[i].text.len, hash)));
     for (int i = 0; i < spec->candidate->count; i++)
         json_array_append_new(segments, segment_json(&spec->candidate->choices[i]));
-    return json_pack("{ss ss si so so so}", "generator", generator, "version", FUSEPLAN_VERSION,
-                     "value", (int)plan_value(spec->candidate->plan), "workload",
-                     workload_json(spec->workload, spec->target.kind), "segments", segments,
-                     "files", files);
+    json_t *manifest = json_pack("{ss ss si so so so}", "generator", generator, "version",
+                                 FUSEPLAN_VERSION, "value", (int)plan_value(spec->candidate->plan),
+                                 "workload", workload_json(spec->workload, spec->target.kind),
+                                 "segments", segments, "files", files);
+    if (spec->archs.count > 0)
+        json_object_set_new(manifest, "architectures", archs_json(&spec->archs));
+    return manifest;
 }
 
 /* ---- the directory --------------------------------------------------------------------------- */
@@ -146,26 +162,48 @@ static char *directory(const struct options *o)
     return dir;
 }
 
+/* What is compiled for: --arch, else the device's own, else what most GPUs run.  build_check() sees
+ * to it that the default choices run on each. */
+static int choose_archs(const struct options *o, struct target_name target,
+                        const struct workload *w, struct build_target *build,
+                        struct arch_list *archs, struct status *st)
+{
+    if (archs_from_options(o, target.kind, archs, st) < 0)
+        return -1;
+    *build = archs->count > 0 ? build_target_of(target.kind, "", w) : target_build(target, w);
+    if (target.kind != TARGET_CUDA)
+        return 0;
+    if (archs->count == 0 && build->arch != 0)
+        *archs = (struct arch_list){1, {build->arch}};
+    else if (archs->count == 0)
+        *archs = (struct arch_list){2, {CUDA_ARCH_MIN, CUDA_ARCH_HOPPER}};
+    for (int i = archs->count - 1; i >= 0; i--) {
+        build->arch = archs->arch[i];
+        if (build_check(build, w, st) < 0)
+            return -1;
+    }
+    return 0;
+}
+
 static int generate(const struct options *o, const char *dir, unsigned value, struct status *st)
 {
     struct workload w = {.batch = 0};
     struct target_name target = {.device = 0};
     struct build_target build;
+    struct arch_list archs;
     struct candidate candidate;
     struct standalone program = {.count = 0};
     json_t *manifest = NULL;
     int rc = -1;
     if (workload_from_options(o, true, &target, &w, st) < 0 || check_place(dir, st) < 0)
         goto out;
-    build = target_build(target, &w);
-    if (build.arch == 0 && target.kind == TARGET_CUDA)
-        build.arch = CUDA_ARCH_MIN;
-    if (build_check(&build, &w, st) < 0)
+    if (choose_archs(o, target, &w, &build, &archs, st) < 0)
         goto out;
     candidate_default(&build, plan_from_value(value), &candidate);
     const struct standalone_spec spec = {.target = build,
                                          .workload = &w,
                                          .candidate = &candidate,
+                                         .archs = archs,
                                          .seed = o->seed,
                                          .notes_init = o->notes_init};
     standalone_emit(&spec, &program);
@@ -197,7 +235,7 @@ const struct command cmd_generate = {
     .name = "generate",
     .operands = "VALUE",
     .summary = "Write the sources of a plan, with a program that runs and times it",
-    .options = (OPTS_COMMON & ~OPT(FORMAT)) | OPTS_WORKLOAD | OPT(INIT) | OPT(OUTPUT),
+    .options = (OPTS_COMMON & ~OPT(FORMAT)) | OPTS_WORKLOAD | OPT(INIT) | OPT(ARCH) | OPT(OUTPUT),
     .about = "The directory is written as a whole or not at all; one that holds something else is\n"
              "refused, an earlier one replaced.  'make -C DIR' builds it and DIR/plan runs it, "
              "without fuseplan.",

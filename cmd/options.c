@@ -173,6 +173,11 @@ static void target_words(struct buf *out)
     add_words(out, target_names, TARGET_COUNT);
 }
 
+static void arch_option_words(struct buf *out)
+{
+    arch_words(" ", out);
+}
+
 static void dtype_words(struct buf *out)
 {
     for (int i = 0; i < DTYPE_COUNT; i++)
@@ -234,6 +239,7 @@ static const struct row option_rows[] = {
     [OPTION_FEATURES] = {{"features", 0, "SET", "what the model sees: plan, or the 16 bits alone (plan)", feature_words}, parse_features, FIELD(features), 0, 0},
     [OPTION_SEED] = {{"seed", 0, "N", "of all that is drawn (0)", NULL}, parse_seed, FIELD(seed), 0, 0},
     [OPTION_COMPILER] = {{"compiler", 0, "NAME", "a C compiler; on cuda auto, nvcc or nvrtc (auto: nvrtc if there)", NULL}, parse_text, FIELD(compiler), 0, 0},
+    [OPTION_ARCH] = {{"arch", 0, "ARCH,...", "GPU architectures to compile for (the device's, else sm_80,sm_90a)", arch_option_words}, parse_text, FIELD(arch), 0, 0},
     [OPTION_JOBS] = {{"jobs", 'j', "N", "compilers at a time (one a core)", NULL}, parse_int, FIELD(jobs), 1, JOBS_MAX},
     [OPTION_DB] = {{"db", 0, "FILE", "database (FUSEPLAN_DB, else fuseplan.db in the data directory)", NULL}, parse_text, FIELD(db), 0, 0},
     [OPTION_FORMAT] = {{"format", 0, "FORMAT", "table, json, ndjson or csv", format_words}, parse_format, FIELD(format), 0, 0},

@@ -106,7 +106,7 @@ const struct command cmd_search = {
     .operands = "",
     .summary = "Find the fastest plan of a workload",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(BUDGET) |
-               OPT(TIME_LIMIT) | OPT(STRATEGY) | OPT(QUANTILE) | OPT(COMPILER) | OPT(JOBS) |
+               OPT(TIME_LIMIT) | OPT(STRATEGY) | OPT(QUANTILE) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) |
                OPT(DB),
     .about = "Builds, verifies and times segments and plans, stores each result as it comes, and\n"
              "ends at its budget, its time limit or when nothing faster is expected.  What is\n"

@@ -149,6 +149,30 @@ int directory_is_vacant(const char *dir, bool *out, struct status *st)
     return 0;
 }
 
+/* ---- the architectures ----------------------------------------------------------------------- */
+
+int archs_from_options(const struct options *o, enum target_kind target, struct arch_list *out,
+                       struct status *st)
+{
+    *out = (struct arch_list){.count = 0};
+    if (!o->arch)
+        return 0;
+    if (target != TARGET_CUDA)
+        return status_set(st, STATUS_USAGE,
+                          "--arch names GPUs, and the target is %s; add --target cuda",
+                          target_names[target]);
+    return arch_parse_list(o->arch, out, st);
+}
+
+static int check_one_arch(const struct options *o, const struct arch_list *archs, struct status *st)
+{
+    if (archs->count <= 1)
+        return 0;
+    return status_set(st, STATUS_USAGE,
+                      "--arch: '%s' are several; a measurement needs one that the device runs",
+                      o->arch);
+}
+
 /* ---- the session -------------------------------------------------------------------------------
  *
  * Memory is looked at before the mask takes its share.  The database comes last, so that none is
@@ -156,13 +180,17 @@ int directory_is_vacant(const char *dir, bool *out, struct status *st)
 
 int session_open(const struct options *o, uint64_t input_seed, struct session *s, struct status *st)
 {
+    struct arch_list archs;
     *s = (struct session){.bench = NULL};
     catch_signals();
     if (read_workload(o, &s->target, &s->workload, st) < 0 ||
-        bench_check_memory(&s->workload, st) < 0 || build_mask(o, &s->workload, st) < 0)
+        archs_from_options(o, s->target.kind, &archs, st) < 0 ||
+        check_one_arch(o, &archs, st) < 0 || bench_check_memory(&s->workload, st) < 0 ||
+        build_mask(o, &s->workload, st) < 0)
         return -1;
     struct bench_options options = {.target = s->target,
                                     .compiler = o->compiler,
+                                    .arch = archs.arch[0],
                                     .jobs = o->jobs,
                                     .seed = input_seed,
                                     .notes_init = o->notes_init,

@@ -367,6 +367,29 @@ int lower_segment(struct segment s, enum lowering how, struct stage out[OP_COUNT
 /* Whether a stage holds an operator of that anchor. */
 bool stage_has(const struct stage *s, enum anchor anchor);
 
+/* ---- arch.c: GPU architectures -----------------------------------------------------------------
+ *
+ * By number: 80 is sm_80, 90 is sm_90a. */
+
+enum { CUDA_ARCH_MIN = 80, CUDA_ARCH_HOPPER = 90, ARCH_LIST_MAX = 16 };
+
+struct arch_list {
+    int count;
+    int arch[ARCH_LIST_MAX]; /* ascending */
+};
+
+/* "sm_80,sm_90a" in any order. */
+int arch_parse_list(const char *text, struct arch_list *out, struct status *st);
+
+void arch_name(int arch, struct buf *out);               /* appends "sm_90a" */
+void arch_words(const char *separator, struct buf *out); /* appends all that are known */
+
+/* Whether code for one runs on a device of another. */
+bool arch_runs(int arch, int device);
+
+/* Appends nvcc's options for a list of one or more. */
+void arch_options(const struct arch_list *list, struct buf *out);
+
 /* ---- impl.c: implementations ----------------------------------------------------------------- */
 
 enum target_kind { TARGET_CPU, TARGET_CUDA, TARGET_COUNT };
@@ -385,8 +408,6 @@ struct knob {
 struct schedule {
     int8_t pick[KNOB_MAX]; /* index into each knob's values */
 };
-
-enum { CUDA_ARCH_MIN = 80, CUDA_ARCH_HOPPER = 90 };
 
 /* What code is compiled for. */
 struct build_target {
@@ -520,7 +541,8 @@ struct standalone_spec {
     struct build_target target;
     const struct workload *workload; /* its mask is built */
     const struct candidate *candidate;
-    uint64_t seed; /* of inputs and weights */
+    struct arch_list archs; /* that a GPU's program is built for; target.arch is one of them */
+    uint64_t seed;          /* of inputs and weights */
     bool notes_init;
 };
 

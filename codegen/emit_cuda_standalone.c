@@ -69,7 +69,7 @@ static void add_makefile(const struct standalone_spec *s, const struct standalon
     buf_adds(out, "# make; ./plan\n"
                   "NVCC = nvcc\n"
                   "NVCCFLAGS = " CUDA_FLAGS " -O3 ");
-    build_options(&s->target, out);
+    arch_options(&s->archs, out);
     buf_adds(out, "\n\n");
     add_objects(p, ".cu", out);
     buf_adds(out, "plan: $(OBJECTS)\n"

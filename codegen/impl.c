@@ -46,11 +46,10 @@ int build_check(const struct build_target *t, const struct workload *w, struct s
     return 0;
 }
 
-/* sm_90a has what sm_90 has and the warpgroup products, which no later architecture has. */
 void build_options(const struct build_target *t, struct buf *out)
 {
     if (t->kind == TARGET_CUDA)
-        buf_addf(out, "-arch=sm_%d%s", t->arch, t->arch == CUDA_ARCH_HOPPER ? "a" : "");
+        arch_options(&(struct arch_list){1, {t->arch}}, out);
 }
 
 /* ---- the CPU's generated code --------------------------------------------------------------- */

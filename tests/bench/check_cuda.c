@@ -102,6 +102,23 @@ START_TEST(device_is_described)
 }
 END_TEST
 
+/* What was compiled for another architecture is another device's in the database. */
+START_TEST(architecture_can_be_chosen)
+{
+    struct status st = STATUS_INIT;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    setenv("FAKE_GPU", "later", 1);
+    for (int own = 0; own < 2; own++) {
+        o.arch = own ? 0 : 80;
+        ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+        ck_assert_int_eq(bench_target(b)->arch, own ? 86 : 80);
+        ck_assert_str_eq(bench_fingerprint(b)->capability, own ? "sm_86" : "sm_80");
+        bench_close(b);
+    }
+}
+END_TEST
+
 /* What the kernel does, and what must become of the segment. */
 static const struct {
     const char *code;
@@ -267,6 +284,10 @@ START_TEST(missing_and_mismatched_parts_are_named)
     check_refused(&o, STATUS_ENVIRONMENT, "there is no GPU 3; 1 found");
     o.target.device = 0;
 
+    o.arch = 86;
+    check_refused(&o, STATUS_USAGE, "Fake GPU does not run code for sm_86; its own is sm_80");
+    o.arch = 0;
+
     o.compiler = "gcc";
     check_refused(&o, STATUS_USAGE, "expected auto, nvcc or nvrtc");
     o.compiler = "nvcc";
@@ -374,6 +395,7 @@ int main(void)
     TCase *t = tcase_create("fake driver");
     tcase_add_checked_fixture(t, setup, test_dir_teardown);
     tcase_add_test(t, device_is_described);
+    tcase_add_test(t, architecture_can_be_chosen);
     tcase_add_loop_test(t, kernel_is_run_and_judged, 0, ARRAY_LEN(kernels));
     tcase_add_loop_test(t, limits_are_the_devices, 0, 2);
     tcase_add_test(t, spills_are_known_of_what_was_built_before);

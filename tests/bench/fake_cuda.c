@@ -1,9 +1,9 @@
 /* A libcuda.so.1 that computes on the host.  Its one kernel is op 8, x + bias + residual, in fp32;
  * what it does instead is said by the text of the "cubin": "fake", then "right", "wrong",
  * "nothing", "nan", "fault", "flaky" (a fault the first time) or "hang"; faults are noted down in
- * the file FAKE_GPU_FAULTS, a byte each.  FAKE_GPU=none|old|shy makes the driver see no GPU, one
- * of capability 7.5, or one that does not say how wide its memory is.  FAKE_GPU_BYTES is the memory
- * that it has. */
+ * the file FAKE_GPU_FAULTS, a byte each.  FAKE_GPU=none|old|later|shy makes the driver see no GPU,
+ * one of capability 7.5 or 8.6, or one that does not say how wide its memory is.  FAKE_GPU_BYTES is
+ * the memory that it has. */
 #include "kernels/cuda/abi.h"
 
 #include <math.h>
@@ -195,7 +195,7 @@ FAKE cuDeviceGetAttribute(int *value, int attribute, int device)
         *value = gpu_is("old") ? 7 : 8;
         break;
     case 76:
-        *value = gpu_is("old") ? 5 : 0;
+        *value = gpu_is("old") ? 5 : gpu_is("later") ? 6 : 0;
         break;
     case 97: /* bytes of shared memory of a thread block */
         *value = 100000;

@@ -1,0 +1,109 @@
+#include "codegen/codegen.h"
+
+#include <string.h>
+
+/* Those that CUDA 12 and 13 compile for.  sm_90a has what sm_90 has and the warpgroup products,
+ * which no later architecture has. */
+static const struct {
+    int arch;
+    const char *name;
+} archs[] = {
+    {80, "sm_80"},
+    {86, "sm_86"},
+    {87, "sm_87"},
+    {89, "sm_89"},
+    {CUDA_ARCH_HOPPER, "sm_90a"},
+    {100, "sm_100"},
+    {103, "sm_103"},
+    {110, "sm_110"},
+    {120, "sm_120"},
+    {121, "sm_121"},
+};
+_Static_assert(ARRAY_LEN(archs) <= ARCH_LIST_MAX, "a list may hold all of them");
+
+void arch_words(const char *separator, struct buf *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(archs); i++)
+        buf_addf(out, "%s%s", i > 0 ? separator : "", archs[i].name);
+}
+
+void arch_name(int arch, struct buf *out)
+{
+    buf_addf(out, "sm_%d%s", arch, arch == CUDA_ARCH_HOPPER ? "a" : "");
+}
+
+static int unknown_arch(const char *name, struct status *st)
+{
+    static const char prefix[] = "sm_";
+    int64_t number;
+    struct status ignored = STATUS_INIT;
+    if (strcmp(name, "sm_90") == 0)
+        return status_set(st, STATUS_USAGE,
+                          "--arch: code for sm_90 is built as sm_90a, which the same GPUs run; "
+                          "give sm_90a");
+    if (strncmp(name, prefix, strlen(prefix)) == 0 &&
+        number_parse("", name + strlen(prefix), 1, CUDA_ARCH_MIN - 1, &number, &ignored) == 0)
+        return status_set(st, STATUS_USAGE,
+                          "--arch: '%s' is too old; the cuda target needs sm_%d (Ampere) or later",
+                          name, CUDA_ARCH_MIN);
+    struct buf known;
+    buf_init(&known);
+    arch_words(", ", &known);
+    status_set(st, STATUS_USAGE, "--arch: '%s' is unknown; expected some of %s, commas between",
+               name, known.ptr);
+    buf_release(&known);
+    return -1;
+}
+
+int arch_parse_list(const char *text, struct arch_list *out, struct status *st)
+{
+    bool wanted[ARRAY_LEN(archs)] = {false};
+    *out = (struct arch_list){.count = 0};
+    for (const char *p = text;; p++) {
+        size_t len = strcspn(p, ","), i = 0;
+        while (i < ARRAY_LEN(archs) &&
+               (strlen(archs[i].name) != len || strncmp(archs[i].name, p, len) != 0))
+            i++;
+        if (i == ARRAY_LEN(archs)) {
+            struct buf name;
+            buf_init(&name);
+            buf_add(&name, p, len);
+            unknown_arch(name.ptr, st);
+            buf_release(&name);
+            return -1;
+        }
+        wanted[i] = true;
+        p += len;
+        if (*p == '\0')
+            break;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(archs); i++)
+        if (wanted[i])
+            out->arch[out->count++] = archs[i].arch;
+    return 0;
+}
+
+/* CUDA C++ Programming Guide, binary compatibility: within a major version, on the same minor
+ * version and later ones; what is specific to one architecture runs there alone. */
+bool arch_runs(int arch, int device)
+{
+    return arch == device ||
+           (arch != CUDA_ARCH_HOPPER && arch / 10 == device / 10 && arch < device);
+}
+
+void arch_options(const struct arch_list *list, struct buf *out)
+{
+    if (list->count == 1) {
+        buf_adds(out, "-arch=");
+        arch_name(list->arch[0], out);
+        return;
+    }
+    for (int i = 0; i < list->count; i++) {
+        struct buf name;
+        buf_init(&name);
+        arch_name(list->arch[i], &name);
+        buf_addf(out, "%s-gencode arch=compute_%s,code=%s", i > 0 ? " " : "",
+                 name.ptr + strlen("sm_"), name.ptr);
+        buf_release(&name);
+    }
+}

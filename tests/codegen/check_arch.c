@@ -1,0 +1,99 @@
+#include "codegen/codegen.h"
+#include "tests/suite.h"
+
+static const struct {
+    const char *text;
+    struct arch_list list;
+    const char *options; /* of nvcc */
+} lists[] = {
+    {"sm_80", {1, {80}}, "-arch=sm_80"},
+    {"sm_90a", {1, {90}}, "-arch=sm_90a"},
+    {"sm_90a,sm_80,sm_90a",
+     {2, {80, 90}},
+     "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a"},
+    {"sm_120,sm_89,sm_100",
+     {3, {89, 100, 120}},
+     "-gencode arch=compute_89,code=sm_89 -gencode arch=compute_100,code=sm_100 -gencode "
+     "arch=compute_120,code=sm_120"},
+};
+
+START_TEST(lists_are_read_and_written)
+{
+    struct status st = STATUS_INIT;
+    struct arch_list got;
+    struct buf options;
+    buf_init(&options);
+    ck_assert_msg(arch_parse_list(lists[_i].text, &got, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(got.count, lists[_i].list.count);
+    for (int i = 0; i < got.count; i++)
+        ck_assert_int_eq(got.arch[i], lists[_i].list.arch[i]);
+    arch_options(&got, &options);
+    ck_assert_str_eq(options.ptr, lists[_i].options);
+    buf_release(&options);
+}
+END_TEST
+
+static const struct {
+    const char *text, *says;
+} refused[] = {
+    {"sm_75", "'sm_75' is too old; the cuda target needs sm_80"},
+    {"sm_80,sm_7", "'sm_7' is too old"},
+    {"sm_90", "give sm_90a"},
+    {"sm_80a", "'sm_80a' is unknown; expected some of sm_80, sm_86"},
+    {"sm_999", "'sm_999' is unknown"},
+    {"", "'' is unknown"},
+    {"sm_80,", "'' is unknown"},
+    {",sm_80", "'' is unknown"},
+    {"sm_80, sm_86", "' sm_86' is unknown"},
+};
+
+START_TEST(what_is_no_list_is_refused)
+{
+    struct status st = STATUS_INIT;
+    struct arch_list got;
+    ck_assert_int_eq(arch_parse_list(refused[_i].text, &got, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_int_eq(got.count, 0);
+    ck_assert_msg(strstr(st.message, refused[_i].says) != NULL, "%s", st.message);
+}
+END_TEST
+
+START_TEST(every_known_one_is_read)
+{
+    struct status st = STATUS_INIT;
+    struct arch_list got;
+    struct buf all;
+    buf_init(&all);
+    arch_words(",", &all);
+    ck_assert_msg(arch_parse_list(all.ptr, &got, &st) == 0, "%s", st.message);
+    for (int i = 1; i < got.count; i++)
+        ck_assert_int_lt(got.arch[i - 1], got.arch[i]);
+    buf_release(&all);
+}
+END_TEST
+
+static const struct {
+    int arch, device;
+    bool runs;
+} pairs[] = {
+    {80, 80, true}, {80, 86, true},   {86, 80, false}, {80, 90, false},
+    {90, 90, true}, {90, 100, false}, {90, 91, false}, {100, 103, true},
+};
+
+START_TEST(code_runs_within_a_major_version)
+{
+    ck_assert_int_eq(arch_runs(pairs[_i].arch, pairs[_i].device), pairs[_i].runs);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("arch");
+    TCase *t = tcase_create("arch");
+    tcase_add_loop_test(t, lists_are_read_and_written, 0, (int)ARRAY_LEN(lists));
+    tcase_add_loop_test(t, what_is_no_list_is_refused, 0, (int)ARRAY_LEN(refused));
+    tcase_add_test(t, every_known_one_is_read);
+    tcase_add_loop_test(t, code_runs_within_a_major_version, 0, (int)ARRAY_LEN(pairs));
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}
