@@ -41,6 +41,7 @@ void bank_release(struct bank *k)
     k->ops->free(k->device, k->flow[1]);
     free(k->weight);
     free(k->drawn);
+    free(k->values);
     *k = (struct bank){0};
 }
 
@@ -89,4 +90,40 @@ int bank_poison(struct bank *k, int layer, uint16_t set, struct status *st)
             result = k->ops->poison(k->device, memory, tensor_elements(t, k->w), st);
     }
     return result;
+}
+
+int bank_read(struct bank *k, int layer, int t, const float **out, struct status *st)
+{
+    int64_t n = tensor_elements(t, k->w);
+    const void *stored;
+    void *memory;
+    *out = NULL;
+    if (bank_tensor(k, layer, t, &memory, st) != 0 ||
+        k->ops->view(k->device, memory, n, &stored, st) != 0)
+        return -1;
+    if (n > k->value_count) {
+        k->values = mem_resize(k->values, (size_t)n, sizeof(*k->values));
+        k->value_count = n;
+    }
+    elements_unpack(k->w->dtype, stored, n, k->values);
+    *out = k->values;
+    return 0;
+}
+
+int bank_feed(struct bank *k, int layer, const float *x, struct status *st)
+{
+    void *memory;
+    if (layer == 0 && k->x_filled)
+        return 0;
+    if (bank_tensor(k, layer, TENSOR_X, &memory, st) != 0 ||
+        k->ops->upload(k->device, memory, x, tensor_elements(TENSOR_X, k->w), st) != 0)
+        return -1;
+    k->x_filled = k->x_filled || layer == 0;
+    return 0;
+}
+
+void bank_distrust(struct bank *k)
+{
+    k->x_filled = false;
+    memset(k->drawn, 0, (size_t)k->w->layers * sizeof(*k->drawn));
 }

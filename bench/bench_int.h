@@ -280,7 +280,7 @@ int client_call(struct client *c, const json_t *request, double limit_s,
 /* ---- session.c, run.c
  * --------------------------------------------------------------------------*/
 
-#define PROTOCOL_VERSION "1"
+#define PROTOCOL_VERSION "2"
 
 struct bench {
     struct target_name target;

@@ -98,6 +98,25 @@ struct oracle_error oracle_compare(const struct workload *w, int tensor, const f
     return e;
 }
 
+void result_hash(const struct workload *w, int64_t columns, int element_bytes, const void *stored,
+                 char out[HASH_TEXT_SIZE])
+{
+    enum { SPAN = 64 }; /* rows that are hashed at a time */
+    int64_t row_bytes = columns * element_bytes;
+    int spans = (w->seq_len + SPAN - 1) / SPAN, count = w->batch * spans;
+    char(*hashes)[HASH_TEXT_SIZE] = mem_alloc((size_t)count, sizeof(*hashes));
+#pragma omp parallel for if (count * SPAN * columns > PARALLEL_ELEMENTS)
+    for (int i = 0; i < count; i++) {
+        int b = i / spans, first = i % spans * SPAN;
+        int rows = (w->lengths != NULL ? w->lengths[b] : w->seq_len) - first;
+        const char *at = (const char *)stored + ((int64_t)b * w->seq_len + first) * row_bytes;
+        if (rows > 0)
+            hash_text(at, (size_t)((rows < SPAN ? rows : SPAN) * row_bytes), hashes[i]);
+    }
+    hash_text(hashes, (size_t)count * sizeof(*hashes), out);
+    free(hashes);
+}
+
 bool oracle_accepts(struct oracle_error e, double tolerance)
 {
     return e.tensor <= tolerance && e.worst_row <= ROW_FACTOR * tolerance;

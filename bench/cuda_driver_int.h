@@ -57,6 +57,8 @@ enum { CU_STREAM_NON_BLOCKING = 1, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1 };
     X(cuMemGetInfo, "cuMemGetInfo_v2", (size_t * available, size_t * total))                       \
     X(cuMemAlloc, "cuMemAlloc_v2", (unsigned long long *out, size_t bytes))                        \
     X(cuMemFree, "cuMemFree_v2", (unsigned long long memory))                                      \
+    X(cuMemAllocHost, "cuMemAllocHost_v2", (void **out, size_t bytes))                             \
+    X(cuMemFreeHost, "cuMemFreeHost", (void *memory))                                              \
     X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2",                                                   \
       (unsigned long long to, const void *from, size_t bytes, struct CUstream_st *stream))         \
     X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2",                                                   \

@@ -11,7 +11,6 @@
 #include <unistd.h>
 
 struct function {
-    char *path; /* owned */
     void *library;
     fp_segment *run;
 };
@@ -42,10 +41,8 @@ static int cpu_open(int index, const struct workload *w, struct device **out, st
 /* Libraries stay loaded: their threads may still be about. */
 static void cpu_close(struct device *d)
 {
-    for (int i = 0; d != NULL && i < d->function_count; i++) {
-        free(d->functions[i]->path);
+    for (int i = 0; d != NULL && i < d->function_count; i++)
         free(d->functions[i]);
-    }
     if (d != NULL)
         free(d->functions);
     free(d);
@@ -55,12 +52,6 @@ static int cpu_load(struct device *d, const char *path, const char *symbol,
                     const struct function **out, struct status *st)
 {
     *out = NULL;
-    for (int i = 0; i < d->function_count && *out == NULL; i++)
-        if (strcmp(d->functions[i]->path, path) == 0)
-            *out = d->functions[i];
-    if (*out != NULL)
-        return 0;
-
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
         return status_set(st, STATUS_LAUNCH, "cannot load it: %s", dlerror());
@@ -71,7 +62,7 @@ static int cpu_load(struct device *d, const char *path, const char *symbol,
         return status_set(st, STATUS_LAUNCH, "'%s' has no function '%s'", path, symbol);
     }
     struct function *f = mem_alloc(1, sizeof(*f));
-    *f = (struct function){.path = mem_strdup(path), .library = library, .run = run};
+    *f = (struct function){.library = library, .run = run};
     d->functions = mem_resize(d->functions, (size_t)d->function_count + 1, sizeof(*d->functions));
     d->functions[d->function_count++] = f;
     *out = f;
@@ -103,25 +94,23 @@ static void cpu_free(struct device *d, void *memory)
     free(memory);
 }
 
-static int cpu_copy(struct device *d, void *to, const void *from, int64_t elements)
+static int cpu_upload(struct device *d, void *to, const float *from, int64_t elements,
+                      struct status *st)
 {
     (void)d;
+    (void)st;
     memcpy(to, from, (size_t)elements * sizeof(float));
     return 0;
 }
 
-static int cpu_upload(struct device *d, void *to, const float *from, int64_t elements,
-                      struct status *st)
+static int cpu_view(struct device *d, const void *memory, int64_t elements, const void **out,
+                    struct status *st)
 {
+    (void)d;
+    (void)elements;
     (void)st;
-    return cpu_copy(d, to, from, elements);
-}
-
-static int cpu_download(struct device *d, float *to, const void *from, int64_t elements,
-                        struct status *st)
-{
-    (void)st;
-    return cpu_copy(d, to, from, elements);
+    *out = memory;
+    return 0;
 }
 
 static int cpu_poison(struct device *d, void *memory, int64_t elements, struct status *st)
@@ -180,14 +169,22 @@ static void cpu_release(struct replay *r)
     free(r);
 }
 
-static int cpu_run(struct replay *r, int repeats, double *seconds, struct status *st)
+static int cpu_run(struct replay *r, int first, int count, struct status *st)
 {
     (void)st;
-    double start = clock_seconds();
-    for (int k = 0; k < repeats; k++)
-        for (int i = 0; i < r->count; i++)
-            r->launches[i].run(&r->launches[i].args);
-    *seconds = clock_seconds() - start;
+    for (int i = first; i < first + count; i++)
+        r->launches[i].run(&r->launches[i].args);
+    return 0;
+}
+
+static int cpu_time(struct replay *r, int repeats, int samples, double *seconds, struct status *st)
+{
+    for (int s = 0; s < samples; s++) {
+        double start = clock_seconds();
+        for (int i = 0; i < repeats; i++)
+            cpu_run(r, 0, r->count, st);
+        seconds[s] = clock_seconds() - start;
+    }
     return 0;
 }
 
@@ -209,10 +206,11 @@ const struct device_ops device_cpu = {
     .alloc = cpu_alloc,
     .free = cpu_free,
     .upload = cpu_upload,
-    .download = cpu_download,
+    .view = cpu_view,
     .poison = cpu_poison,
     .prepare = cpu_prepare,
     .release = cpu_release,
     .run = cpu_run,
+    .time = cpu_time,
     .cache_bytes = cpu_cache_bytes,
 };

@@ -60,31 +60,54 @@ static void cuda_free(struct device *d, void *memory)
         d->cu->cuMemFree(address(memory));
 }
 
+void cuda_stage_release(struct device *d)
+{
+    if (d->staging.pinned)
+        d->cu->cuMemFreeHost(d->staging.at);
+    else
+        free(d->staging.at);
+    d->staging = (struct staging){.at = NULL};
+}
+
+/* Pinned memory is taken from all other programs, so that only what most plans are verified by lies
+ * there: not a large (B,H,S,S) tensor. */
+static void *stage(struct device *d, size_t bytes)
+{
+    enum { PINNED_MAX = 64 << 20 };
+    struct staging *s = &d->staging;
+    if (bytes <= s->bytes)
+        return s->at;
+    cuda_stage_release(d);
+    s->pinned = bytes <= PINNED_MAX && d->cu->cuMemAllocHost(&s->at, bytes) == CUDA_SUCCESS;
+    if (!s->pinned)
+        s->at = mem_alloc(bytes, 1);
+    s->bytes = bytes;
+    return s->at;
+}
+
 static int cuda_upload(struct device *d, void *to, const float *from, int64_t elements,
                        struct status *st)
 {
     (void)st;
     size_t bytes = (size_t)(elements * d->element_bytes);
-    void *packed = mem_alloc(bytes, 1);
+    void *packed = stage(d, bytes);
     elements_pack(d->w->dtype, from, elements, packed);
     cuda_must(d, d->cu->cuMemcpyHtoDAsync(address(to), packed, bytes, d->stream),
               "copying to the GPU");
     cuda_finish(d, "copying to the GPU");
-    free(packed);
     return 0;
 }
 
-static int cuda_download(struct device *d, float *to, const void *from, int64_t elements,
-                         struct status *st)
+static int cuda_view(struct device *d, const void *memory, int64_t elements, const void **out,
+                     struct status *st)
 {
     (void)st;
     size_t bytes = (size_t)(elements * d->element_bytes);
-    void *packed = mem_alloc(bytes, 1);
-    cuda_must(d, d->cu->cuMemcpyDtoHAsync(packed, address(from), bytes, d->stream),
+    void *packed = stage(d, bytes);
+    cuda_must(d, d->cu->cuMemcpyDtoHAsync(packed, address(memory), bytes, d->stream),
               "copying from the GPU");
     cuda_finish(d, "copying from the GPU");
-    elements_unpack(d->w->dtype, packed, elements, to);
-    free(packed);
+    *out = packed;
     return 0;
 }
 
@@ -125,11 +148,12 @@ const struct device_ops device_cuda = {
     .alloc = cuda_alloc,
     .free = cuda_free,
     .upload = cuda_upload,
-    .download = cuda_download,
+    .view = cuda_view,
     .poison = cuda_poison,
     .prepare = cuda_prepare,
     .release = cuda_release,
     .run = cuda_run,
+    .time = cuda_time,
     .resources = cuda_resources,
     .limits = cuda_limits,
     .cache_bytes = cuda_cache_bytes,

@@ -7,7 +7,6 @@
 #include "kernels/cuda/abi.h"
 
 struct function {
-    char *path; /* owned */
     struct CUmod_st *module;
     struct CUfunc_st *code;
 };
@@ -16,6 +15,13 @@ struct function {
 struct scratch {
     unsigned long long at;
     int64_t bytes;
+};
+
+/* The host's side of a copy. */
+struct staging {
+    void *at; /* owned */
+    size_t bytes;
+    bool pinned; /* in memory that the GPU reads and writes by itself */
 };
 
 struct device {
@@ -28,7 +34,8 @@ struct device {
     int cache_bytes;  /* of the second level */
     int shared_bytes; /* that a thread block may have */
     struct CUstream_st *stream;
-    struct CUevent_st *start, *end;
+    struct CUevent_st *events[SAMPLES_AT_ONCE + 1];
+    struct staging staging;
     struct function **functions;
     int function_count;
     struct fp_args common; /* what all launches have alike */
@@ -48,6 +55,8 @@ void cuda_must(const struct device *d, int error, const char *what);
 /* Waits for all that was asked of the device. */
 void cuda_finish(const struct device *d, const char *what);
 
+void cuda_stage_release(struct device *d);
+
 /* STATUS_UNFIT, with what is free, where the memory does not suffice. */
 int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct status *st);
 
@@ -66,6 +75,7 @@ int cuda_prepare(struct device *d, const struct launch *launches, int count, str
                  struct status *st);
 void cuda_release(struct replay *r);
 void cuda_resources(const struct replay *r, struct resources *out);
-int cuda_run(struct replay *r, int repeats, double *seconds, struct status *st);
+int cuda_run(struct replay *r, int first, int count, struct status *st);
+int cuda_time(struct replay *r, int repeats, int samples, double *seconds, struct status *st);
 
 #endif

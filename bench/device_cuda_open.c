@@ -139,19 +139,19 @@ static int start_device(struct device *d, int index, struct status *st)
         cuda_must(d, cu->cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute, d->ordinal),
                   what);
     cuda_must(d, cu->cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING), what);
-    cuda_must(d, cu->cuEventCreate(&d->start, 0), what);
-    cuda_must(d, cu->cuEventCreate(&d->end, 0), what);
+    for (size_t i = 0; i < ARRAY_LEN(d->events); i++)
+        cuda_must(d, cu->cuEventCreate(&d->events[i], 0), what);
     return 0;
 }
 
 void cuda_close(struct device *d)
 {
-    for (int i = 0; d != NULL && i < d->function_count; i++) {
-        free(d->functions[i]->path);
+    if (d == NULL)
+        return;
+    for (int i = 0; i < d->function_count; i++)
         free(d->functions[i]);
-    }
-    if (d != NULL)
-        free(d->functions);
+    free(d->functions);
+    cuda_stage_release(d);
     free(d); /* the context ends with its process */
 }
 

@@ -1,7 +1,6 @@
 #include "bench/device_cuda_int.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 struct node {
     const struct function *function;
@@ -12,7 +11,7 @@ struct node {
 
 struct replay {
     struct device *device;
-    struct CUgraphExec_st *once, *often; /* often: `times` times as one graph, or null */
+    struct CUgraphExec_st *once, *often; /* null until timed; often: `times` times as one graph */
     int times;
     int count;
     struct node nodes[];
@@ -23,14 +22,8 @@ struct replay {
 int cuda_load(struct device *d, const char *path, const char *symbol, const struct function **out,
               struct status *st)
 {
-    *out = NULL;
-    for (int i = 0; i < d->function_count && *out == NULL; i++)
-        if (strcmp(d->functions[i]->path, path) == 0)
-            *out = d->functions[i];
-    if (*out != NULL)
-        return 0;
-
     struct buf image;
+    *out = NULL;
     struct function f = {.module = NULL};
     buf_init(&image);
     int result = file_read(path, 0, &image, st);
@@ -43,7 +36,6 @@ int cuda_load(struct device *d, const char *path, const char *symbol, const stru
                             STATUS_LAUNCH, "cannot find its kernel", st);
     if (result != 0)
         return -1;
-    f.path = mem_strdup(path);
     struct function *kept = mem_alloc(1, sizeof(*kept));
     *kept = f;
     d->functions = mem_resize(d->functions, (size_t)d->function_count + 1, sizeof(*d->functions));
@@ -93,14 +85,20 @@ static int lay_out(struct device *d, const struct function *f, const struct cuda
     return 0;
 }
 
-static int make_node(struct device *d, const struct launch *l, struct node *out, struct status *st)
+/* alike: the node of the same choice in another layer, or null. */
+static int make_node(struct device *d, const struct launch *l, const struct node *alike,
+                     struct node *out, struct status *st)
 {
     struct cuda_launch how;
-    choice_launch(l->choice, d->w, &how);
-    if (lay_out(d, l->function, &how, out, st) != 0 ||
-        cuda_reserve(d, &d->sync, how.sync_words * (int64_t)sizeof(unsigned), st) != 0 ||
-        cuda_reserve(d, &d->workspace, how.workspace_bytes, st) != 0)
-        return -1;
+    if (alike != NULL) {
+        *out = *alike;
+    } else {
+        choice_launch(l->choice, d->w, &how);
+        if (lay_out(d, l->function, &how, out, st) != 0 ||
+            cuda_reserve(d, &d->sync, how.sync_words * (int64_t)sizeof(unsigned), st) != 0 ||
+            cuda_reserve(d, &d->workspace, how.workspace_bytes, st) != 0)
+            return -1;
+    }
     out->args = d->common;
     for (int t = 0; t < TENSOR_COUNT; t++)
         out->args.tensor[t] = l->tensor[t];
@@ -161,14 +159,15 @@ int cuda_prepare(struct device *d, const struct launch *launches, int count, str
     r->device = d;
     r->count = count;
     int result = 0;
-    for (int i = 0; i < count && result == 0; i++)
-        result = make_node(d, &launches[i], &r->nodes[i], st);
+    for (int i = 0, k; i < count && result == 0; i++) {
+        for (k = 0; k < i && launches[k].choice != launches[i].choice;)
+            k++;
+        result = make_node(d, &launches[i], k < i ? &r->nodes[k] : NULL, &r->nodes[i], st);
+    }
     /* A wrong candidate may have left marks behind. */
     if (result == 0)
         cuda_must(d, d->cu->cuMemsetD8Async(d->sync.at, 0, (size_t)d->sync.bytes, d->stream),
                   "filling GPU memory");
-    if (result == 0)
-        result = capture(r, 1, &r->once, st);
     if (result != 0) {
         cuda_release(r);
         r = NULL;
@@ -184,28 +183,53 @@ void cuda_resources(const struct replay *r, struct resources *out)
 
 /* ---- run ------------------------------------------------------------------------------------- */
 
+int cuda_run(struct replay *r, int first, int count, struct status *st)
+{
+    int error = CUDA_SUCCESS;
+    for (int i = first; i < first + count && error == CUDA_SUCCESS; i++)
+        error = launch_node(r->device, &r->nodes[i]);
+    if (error != CUDA_SUCCESS)
+        cuda_finish(r->device, "running"); /* perhaps it is an earlier launch that failed */
+    return cuda_check(r->device->cu, error, STATUS_LAUNCH, "cannot be launched", st);
+}
+
 /* Starting a graph takes some microseconds of the host's time, which must not show where a graph
  * takes hardly more: many repeats run as graphs of at least NODES launches. */
-int cuda_run(struct replay *r, int repeats, double *seconds, struct status *st)
+static int make_graphs(struct replay *r, int repeats, struct status *st)
 {
     enum { NODES = 100 };
-    const struct device *d = r->device;
     int times = (NODES + r->count - 1) / r->count;
+    if (r->once == NULL && capture(r, 1, &r->once, st) != 0)
+        return -1;
     if (r->often == NULL && repeats >= times && times > 1) {
         if (capture(r, times, &r->often, st) != 0)
             return -1;
         r->times = times;
     }
-    cuda_must(d, d->cu->cuEventRecord(d->start, d->stream), "starting the clock");
-    for (int left = repeats; left > 0;) {
-        bool often = r->often != NULL && left >= r->times;
-        cuda_must(d, d->cu->cuGraphLaunch(often ? r->often : r->once, d->stream), "launching");
-        left -= often ? r->times : 1;
+    return 0;
+}
+
+/* All is asked for before the first of it ends, so that between samples the GPU does not wait. */
+int cuda_time(struct replay *r, int repeats, int samples, double *seconds, struct status *st)
+{
+    const struct device *d = r->device;
+    if (make_graphs(r, repeats, st) != 0)
+        return -1;
+    cuda_must(d, d->cu->cuEventRecord(d->events[0], d->stream), "starting the clock");
+    for (int i = 0; i < samples; i++) {
+        for (int left = repeats; left > 0;) {
+            bool often = r->often != NULL && left >= r->times;
+            cuda_must(d, d->cu->cuGraphLaunch(often ? r->often : r->once, d->stream), "launching");
+            left -= often ? r->times : 1;
+        }
+        cuda_must(d, d->cu->cuEventRecord(d->events[i + 1], d->stream), "stopping the clock");
     }
-    cuda_must(d, d->cu->cuEventRecord(d->end, d->stream), "stopping the clock");
     cuda_finish(d, "running");
-    float ms = 0;
-    cuda_must(d, d->cu->cuEventElapsedTime(&ms, d->start, d->end), "reading the clock");
-    *seconds = ms * 1e-3;
+    for (int i = 0; i < samples; i++) {
+        float ms = 0;
+        cuda_must(d, d->cu->cuEventElapsedTime(&ms, d->events[i], d->events[i + 1]),
+                  "reading the clock");
+        seconds[i] = ms * 1e-3;
+    }
     return 0;
 }

@@ -15,10 +15,10 @@ static void drop(struct contender *c, enum trial_status status, struct status re
     c->trial->reason = reason;
 }
 
-static int sample(struct contender *c, double *seconds, double *ms)
+static int sample(struct contender *c, int ahead, double *seconds, double *ms)
 {
     struct status st = STATUS_INIT;
-    int result = c->sample(c->ctx, seconds, ms, &st);
+    int result = c->sample(c->ctx, ahead, seconds, ms, &st);
     if (result != 0)
         drop(c, TRIAL_FAILED, st);
     return result;
@@ -26,12 +26,10 @@ static int sample(struct contender *c, double *seconds, double *ms)
 
 static void warm_up(struct contender *c, double least_s)
 {
-    double seconds, ms, total = 0;
-    do {
-        if (sample(c, &seconds, &ms) != 0)
+    double seconds, ms;
+    for (double total = 0; total < least_s; total += seconds)
+        if (sample(c, 1, &seconds, &ms) != 0)
             return;
-        total += seconds;
-    } while (total < least_s);
 }
 
 static void race(struct contender *c, double bound_ms)
@@ -50,11 +48,20 @@ static void race(struct contender *c, double bound_ms)
     drop(c, TRIAL_CENSORED, st);
 }
 
-static void take_sample(struct contender *c, const struct sampling *how)
+/* Samples that will follow one another if this contender is the only one. */
+static int sure_samples(const struct trial *t, const struct sampling *how)
+{
+    int wanted = how->min_samples;
+    if (how->censor_above_ms > 0 && t->sample_count < HOPELESS_SAMPLES && wanted > HOPELESS_SAMPLES)
+        wanted = HOPELESS_SAMPLES;
+    return wanted > t->sample_count ? wanted - t->sample_count : 1;
+}
+
+static void take_sample(struct contender *c, const struct sampling *how, bool only)
 {
     double seconds, ms;
     struct trial *t = c->trial;
-    if (sample(c, &seconds, &ms) != 0)
+    if (sample(c, only ? sure_samples(t, how) : 1, &seconds, &ms) != 0)
         return;
     c->elapsed_s += seconds;
     t->samples_ms[t->sample_count++] = ms;
@@ -107,7 +114,7 @@ void measure(struct contender *contenders, int n, const struct sampling *how, do
             if (contenders[order[i]].out)
                 continue;
             beat(ctx, order[i]);
-            take_sample(&contenders[order[i]], how);
+            take_sample(&contenders[order[i]], how, n == 1);
         }
     }
     free(order);

@@ -39,6 +39,11 @@ struct oracle_error oracle_compare(const struct workload *w, int tensor, const f
 /* tensor <= tolerance and worst_row <= 8 * tolerance. */
 bool oracle_accepts(struct oracle_error e, double tolerance);
 
+/* Names the bits of the real rows of a tensor (B,S,columns), as stored in elements of so many
+ * bytes: whatever lies in padding is nobody's. */
+void result_hash(const struct workload *w, int64_t columns, int element_bytes, const void *stored,
+                 char out[HASH_TEXT_SIZE]);
+
 /* ---- elements.c: fp32 and the types that are stored --------------------------------------------
  *
  * fp16 and bf16 take 2 bytes; tf32 is stored as fp32 with 13 bits of its fraction 0.  Rounding is

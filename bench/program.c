@@ -1,7 +1,54 @@
 #include "bench/worker_int.h"
 
+#include <search.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* ---- functions --------------------------------------------------------------------------------
+ * Each is loaded once, for plans share segments. */
+
+struct loaded {
+    char *path; /* owned */
+    const struct function *function;
+};
+
+static int by_path(const void *a, const void *b)
+{
+    return strcmp(((const struct loaded *)a)->path, ((const struct loaded *)b)->path);
+}
+
+static int load(struct worker *k, const char *name, const char *path, const char *symbol,
+                const struct function **out, struct status *st)
+{
+    struct loaded wanted = {.path = (char *)(uintptr_t)path};
+    struct loaded *const *known = tfind(&wanted, &k->loaded, by_path);
+    if (known != NULL) {
+        *out = (*known)->function;
+        return 0;
+    }
+    worker_doing(k, "loading %s", name);
+    if (k->ops->load(k->device, path, symbol, out, st) != 0)
+        return status_prefix(st, "%s", name);
+    struct loaded *kept = mem_alloc(1, sizeof(*kept));
+    *kept = (struct loaded){mem_strdup(path), *out};
+    tsearch(kept, &k->loaded, by_path);
+    return 0;
+}
+
+static void free_loaded(void *loaded)
+{
+    struct loaded *l = loaded;
+    free(l->path);
+    free(l);
+}
+
+void program_forget(struct worker *k)
+{
+    tdestroy(k->loaded, free_loaded);
+    k->loaded = NULL;
+}
+
+/* ---- launches ------------------------------------------------------------------------------- */
 
 static int load_part(struct worker *k, const json_t *choice, struct part *out, struct status *st)
 {
@@ -25,10 +72,7 @@ static int load_part(struct worker *k, const json_t *choice, struct part *out, s
     if (out->choice.impl == NULL ||
         schedule_parse(out->choice.impl, schedule, &out->choice.schedule, st) != 0)
         return status_set(st, STATUS_LAUNCH, "unknown choice '%s %s'", impl, schedule);
-    worker_doing(k, "loading %s", name);
-    if (k->ops->load(k->device, path, symbol, &out->function, st) != 0)
-        return status_prefix(st, "%s", name);
-    return 0;
+    return load(k, name, path, symbol, &out->function, st);
 }
 
 int program_launch(struct worker *k, const struct part *part, int tensors_of, int weights_of,
@@ -59,11 +103,8 @@ static int prepare(struct worker *k, struct program *p, struct status *st)
         result = program_launch(k, &p->parts[i % (size_t)p->part_count], p->alone ? 0 : layer,
                                 layer, &launches[i], st);
     }
-    for (int l = 0; l < p->layers && result == 0; l++)
-        result = k->ops->prepare(k->device, launches + (size_t)l * (size_t)p->part_count,
-                                 p->part_count, &p->layer[l], st);
     if (result == 0)
-        result = k->ops->prepare(k->device, launches, (int)total, &p->whole, st);
+        result = k->ops->prepare(k->device, launches, (int)total, &p->replay, st);
     free(launches);
     return result;
 }
@@ -76,7 +117,6 @@ int program_load(struct worker *k, const json_t *candidate, int layers, struct p
                             .tolerance = dtypes[k->w.dtype].tolerance,
                             .alone = json_is_true(json_object_get(candidate, "alone")),
                             .part_count = (int)json_array_size(choices)};
-    out->layer = mem_alloc((size_t)layers, sizeof(struct replay *));
     for (int i = 0; i < out->part_count; i++)
         if (load_part(k, json_array_get(choices, (size_t)i), &out->parts[i], st) != 0)
             return -1;
@@ -89,11 +129,7 @@ void program_release(struct worker *k, struct program *p)
         free(p->parts[i].name);
         free(p->parts[i].verdict);
     }
-    for (int l = 0; p->layer != NULL && l < p->layers; l++)
-        k->ops->release(p->layer[l]);
-    k->ops->release(p->whole);
-    free(p->layer);
-    free(p->result);
+    k->ops->release(p->replay);
     *p = (struct program){0};
 }
 

@@ -98,17 +98,19 @@ static int do_open(struct worker *k, const json_t *request, int mask_fd, json_t 
 
 /* ---- measure --------------------------------------------------------------------------------- */
 
-/* As few as keep the weights out of the caches, so that they are read from where L layers' would
- * be. */
-static int layers_to_time(struct worker *k, bool all)
+/* What every plan touches between two uses of a weight drives it out as well: x, both tensors that
+ * layers hand on, and q, k and v, which all queries of a sequence read.  What only some plans write
+ * does not count, so that all are timed alike. */
+int layers_to_time(const struct workload *w, int64_t cache_bytes)
 {
-    int64_t bytes = 0, cache = k->ops->cache_bytes(k->device);
+    int64_t tensors = 3 * tensor_elements(TENSOR_X, w) + tensor_elements(TENSOR_OF(1), w);
+    int64_t layer = 0, bytes = dtypes[w->dtype].bytes;
     for (int i = 0; i < WEIGHT_COUNT; i++)
-        bytes += weight_elements((enum weight_id)i, &k->w) * dtypes[k->w.dtype].bytes;
-    int64_t layers = cache / bytes + 1;
-    if (layers < 2)
-        layers = 2; /* one layer's output is the next one's input */
-    return all || layers > k->w.layers ? k->w.layers : (int)layers;
+        layer += weight_elements((enum weight_id)i, w);
+    int64_t layers = 2; /* one layer's output is the next one's input */
+    while (layers < w->layers && (layers * layer + tensors) * bytes <= cache_bytes)
+        layers++;
+    return layers < w->layers ? (int)layers : w->layers;
 }
 
 /* One program while it is measured. */
@@ -118,6 +120,8 @@ struct subject {
     struct trial *trial;
     int candidate;
     int repeats;
+    double taken_s[SAMPLES_AT_ONCE]; /* samples taken ahead */
+    int taken, used;
 };
 
 static double seconds_since(double start)
@@ -125,23 +129,25 @@ static double seconds_since(double start)
     return clock_seconds() - start;
 }
 
-static void fail(struct trial *t, const struct status *st)
+static void fail(struct subject *s, const struct status *st)
 {
-    t->status = TRIAL_FAILED;
-    t->reason = *st;
+    s->trial->status = TRIAL_FAILED;
+    s->trial->reason = *st;
+    if (st->code == STATUS_WRONG)
+        bank_distrust(&s->worker->bank);
 }
 
-static void load_and_verify(struct subject *s, const json_t *candidate, int layers)
+static void load_and_verify(struct subject *s, const json_t *candidate, int layers, int compared)
 {
     struct worker *k = s->worker;
     struct status st = STATUS_INIT;
     double start = clock_seconds();
     k->candidate = s->candidate;
     if (program_load(k, candidate, layers, &s->program, &st) != 0 ||
-        verify_program(k, &s->program, &st) != 0)
-        fail(s->trial, &st);
-    if (s->program.alone && s->program.whole != NULL && k->ops->resources != NULL)
-        k->ops->resources(s->program.whole, &s->trial->resources);
+        verify_program(k, &s->program, compared, &st) != 0)
+        fail(s, &st);
+    if (s->program.alone && s->program.replay != NULL && k->ops->resources != NULL)
+        k->ops->resources(s->program.replay, &s->trial->resources);
     s->trial->layers_timed = layers;
     s->trial->error = s->program.error;
     s->trial->verify_s = seconds_since(start);
@@ -151,22 +157,50 @@ static void load_and_verify(struct subject *s, const json_t *candidate, int laye
  */
 #define SAMPLE_LEAST_S 200e-6
 
-/* Runs the timed layers and reports the time of all layers, or of one where it is a segment alone.
- */
-static int sample(void *ctx, double *seconds, double *ms, struct status *st)
+/* Of several samples of a device that is told in advance the first holds the host's time. */
+static int lead(const struct worker *k)
+{
+    return k->ops->undisturbed ? 1 : 0;
+}
+
+/* How many times a sample repeats the replay. */
+static int calibrate(struct subject *s, struct status *st)
 {
     enum { REPEATS_MAX = 1000 };
+    const struct worker *k = s->worker;
+    double seconds[2] = {s->program.once_s};
+    s->repeats = 1;
+    if (k->ops->undisturbed && seconds[0] > 2 * SAMPLE_LEAST_S) /* of which some is the host's */
+        return 0;
+    if (k->ops->time(s->program.replay, 1, lead(k) + 1, seconds, st) != 0)
+        return -1;
+    double once = seconds[lead(k)];
+    double repeats = once > 0 ? ceil(SAMPLE_LEAST_S / once) : REPEATS_MAX;
+    s->repeats = repeats < REPEATS_MAX ? (int)repeats : REPEATS_MAX;
+    return 0;
+}
+
+static int take_samples(struct subject *s, int ahead, struct status *st)
+{
+    const struct worker *k = s->worker;
+    int skipped = lead(k), count = k->ops->undisturbed ? skipped + ahead : 1;
+    if (count > SAMPLES_AT_ONCE)
+        count = SAMPLES_AT_ONCE;
+    s->taken = count;
+    s->used = skipped;
+    return k->ops->time(s->program.replay, s->repeats, count, s->taken_s, st);
+}
+
+/* Runs the timed layers and reports the time of all layers, or of one where it is a segment alone.
+ */
+static int sample(void *ctx, int ahead, double *seconds, double *ms, struct status *st)
+{
     struct subject *s = ctx;
     const struct program *p = &s->program;
-    const struct device_ops *on = s->worker->ops;
-    if (s->repeats == 0) {
-        if (on->run(p->whole, 1, seconds, st) != 0)
-            return -1;
-        double repeats = *seconds > 0 ? ceil(SAMPLE_LEAST_S / *seconds) : REPEATS_MAX;
-        s->repeats = repeats < REPEATS_MAX ? (int)repeats : REPEATS_MAX;
-    }
-    if (on->run(p->whole, s->repeats, seconds, st) != 0)
+    if ((s->repeats == 0 && calibrate(s, st) != 0) ||
+        (s->used == s->taken && take_samples(s, ahead, st) != 0))
         return -1;
+    *seconds = s->taken_s[s->used++];
     *ms = *seconds * 1e3 / s->repeats / p->layers * (p->alone ? 1 : s->worker->w.layers);
     return 0;
 }
@@ -183,10 +217,22 @@ static void beat_sample(void *ctx, int contender)
     worker_doing(k, "timing");
 }
 
-/* A device that has just worked is warm; clocks fall within a second. */
+/* A device that has just worked is warm; clocks fall within a second.  Even then other programs
+ * have the CPU's caches. */
 static double warm_up_s(const struct worker *k)
 {
-    return seconds_since(k->last_run_s) < 1 ? 0.02 : 0.3;
+    if (seconds_since(k->last_run_s) > 1)
+        return 0.3;
+    return k->ops->undisturbed ? 0 : 0.02;
+}
+
+/* A plan that is timed alone leaves its result to be checked: it must come from a run that was
+ * timed. */
+static void spoil_result(struct subject *s)
+{
+    struct status st = STATUS_INIT;
+    if (!s->program.alone && verify_spoil(s->worker, &s->program, &st) != 0)
+        fail(s, &st);
 }
 
 static void time_subjects(struct subject *subjects, int n, const struct sampling *how,
@@ -199,16 +245,17 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
         if (subjects[i].trial->status == TRIAL_OK)
             contenders[count++] = (struct contender){
                 .sample = sample, .ctx = &subjects[i], .trial = subjects[i].trial};
-    if (how->max_samples > 0)
-        measure(contenders, count, how, warm_up_s(k), shuffle, beat_sample, contenders);
+    if (count == 1)
+        spoil_result(contenders[0].ctx);
+    measure(contenders, count, how, warm_up_s(k), shuffle, beat_sample, contenders);
     k->last_run_s = clock_seconds();
     for (int i = 0; i < count; i++) {
         struct subject *s = contenders[i].ctx;
         struct status st = STATUS_INIT;
         s->trial->time_s = contenders[i].elapsed_s;
         k->candidate = s->candidate;
-        if (s->trial->status != TRIAL_FAILED && verify_again(k, &s->program, &st) != 0)
-            fail(s->trial, &st);
+        if (s->trial->status != TRIAL_FAILED && verify_again(k, &s->program, count > 1, &st) != 0)
+            fail(s, &st);
     }
     free(contenders);
 }
@@ -224,14 +271,18 @@ static int do_measure(struct worker *k, const json_t *request, int mask_fd, json
         how.min_seconds = 0;
     const json_t *candidates = json_object_get(request, "candidates");
     uint64_t shuffle = (uint64_t)json_integer_value(json_object_get(request, "shuffle"));
-    int n = (int)json_array_size(candidates), layers = layers_to_time(k, how.all_layers);
+    int n = (int)json_array_size(candidates), layers = k->w.layers, compared = layers;
+    if (!how.all_layers) {
+        layers = layers_to_time(&k->w, k->ops->cache_bytes(k->device));
+        compared = 1;
+    }
     struct subject *subjects = mem_alloc((size_t)n, sizeof(*subjects));
     struct trial *trials = mem_alloc((size_t)n, sizeof(*trials));
     for (int i = 0; i < n; i++) {
         subjects[i] = (struct subject){.worker = k, .trial = &trials[i], .candidate = i};
-        load_and_verify(&subjects[i], json_array_get(candidates, (size_t)i), layers);
+        load_and_verify(&subjects[i], json_array_get(candidates, (size_t)i), layers, compared);
     }
-    if (n > 0)
+    if (n > 0 && how.max_samples > 0)
         time_subjects(subjects, n, &how, shuffle);
     json_t *out = json_array();
     for (int i = 0; i < n; i++) {
@@ -257,7 +308,7 @@ static int do_dump(struct worker *k, const json_t *request, int mask_fd, json_t 
     int result = -1;
     k->candidate = 0;
     if (program_load(k, json_object_get(request, "candidate"), k->w.layers, &program, st) == 0 &&
-        verify_program(k, &program, st) == 0)
+        verify_program(k, &program, k->w.layers, st) == 0)
         result = dump_program(k, &program, dir, st);
     program_release(k, &program);
     return result;
@@ -310,6 +361,7 @@ int worker_serve(int channel, int mask_fd)
         }
     }
     buf_release(&received);
+    program_forget(&k);
     reference_release(&k.reference);
     bank_release(&k.bank);
     if (k.ops != NULL)

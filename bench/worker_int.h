@@ -12,9 +12,11 @@
 /* ---- device.c, device_cpu.c, device_cuda.c: memory, code and time of one target
  * ---------------------------------
  *
- * Memory is addressed by the device's own pointers and holds elements of the workload's type; the
- * host's side is always fp32.  A failure that leaves the device unusable ends the worker: its
- * parent starts another. */
+ * Memory is addressed by the device's own pointers and holds elements of the workload's type.  What
+ * a device is asked for happens in that order, but only view() and time() wait for its end.  A
+ * failure that leaves the device unusable ends the worker: its parent starts another. */
+
+enum { SAMPLES_AT_ONCE = 16 };
 
 struct device;   /* an open device with the workload's mask on it */
 struct function; /* a loaded segment, owned by the device */
@@ -39,15 +41,20 @@ struct device_ops {
     void (*free)(struct device *d, void *memory);
     int (*upload)(struct device *d, void *to, const float *from, int64_t elements,
                   struct status *st);
-    int (*download)(struct device *d, float *to, const void *from, int64_t elements,
-                    struct status *st);
+    /* The elements as they are stored, where the host can read them; until the next view() or
+     * upload(). */
+    int (*view)(struct device *d, const void *memory, int64_t elements, const void **out,
+                struct status *st);
     int (*poison)(struct device *d, void *memory, int64_t elements, struct status *st); /* NaN */
 
     int (*prepare)(struct device *d, const struct launch *launches, int count, struct replay **out,
                    struct status *st);
     void (*release)(struct replay *r);
-    /* Runs it `repeats` times and waits for the end; *seconds is what that took. */
-    int (*run)(struct replay *r, int repeats, double *seconds, struct status *st);
+    /* Runs launches first..first+count-1 once. */
+    int (*run)(struct replay *r, int first, int count, struct status *st);
+    /* Runs all of it again and again; seconds[i] is what the i-th `repeats` times took.  At most
+     * SAMPLES_AT_ONCE samples. */
+    int (*time)(struct replay *r, int repeats, int samples, double *seconds, struct status *st);
 
     /* What the first launch takes; null where a target does not say. */
     void (*resources)(const struct replay *r, struct resources *out);
@@ -55,7 +62,9 @@ struct device_ops {
     /* Bytes of memory near the cores, which weights must exceed so as not to stay there. */
     int64_t (*cache_bytes)(struct device *d);
 
-    bool undisturbed; /* its times are steady from the first: nobody else computes on it */
+    /* Nobody else computes on it, and it runs what it was told in advance: once it has begun, its
+     * times are steady.  The first of several is not: the host's time for asking is in it. */
+    bool undisturbed;
 
     /* Null where a target does not say. */
     void (*limits)(struct device *d, struct limits *out);
@@ -80,8 +89,11 @@ struct bank {
     bool notes;
     void *tensor[TENSOR_COUNT]; /* those inside a layer; 0 and the last are unused */
     void *x, *flow[2];
+    bool x_filled;
     void *(*weight)[WEIGHT_COUNT]; /* (L) */
     bool (*drawn)[WEIGHT_COUNT];   /* (L) the weight holds its values */
+    float *values;                 /* what bank_read() gave last, owned */
+    int64_t value_count;           /* that it has room for */
 };
 
 /* Release it even where it fails. */
@@ -95,6 +107,16 @@ int bank_weight(struct bank *k, int layer, enum weight_id id, void **out, struct
 
 /* Poisons the tensors in `set` (bits) of a layer. */
 int bank_poison(struct bank *k, int layer, uint16_t set, struct status *st);
+
+/* Values of tensor t of a layer, where they are on the device; until the next call. */
+int bank_read(struct bank *k, int layer, int t, const float **out, struct status *st);
+
+/* Fills the input of a layer.  No program writes layer 0's: like the weights it is filled once. */
+int bank_feed(struct bank *k, int layer, const float *x, struct status *st);
+
+/* A program that is wrong may have written anywhere: x and the weights are filled anew before the
+ * next. */
+void bank_distrust(struct bank *k);
 
 /* ---- reference.c: what the oracle says, computed when first asked for
  * ---------------------------*/
@@ -130,13 +152,13 @@ struct part { /* one segment of a program */
 struct program {
     int part_count;
     struct part parts[OP_COUNT];
-    bool alone;            /* one segment, not a whole plan */
-    int layers;            /* timed */
-    double tolerance;      /* of a segment */
-    struct replay **layer; /* (layers) */
-    struct replay *whole;  /* the layers, one after another */
-    double error;          /* largest that was seen while verifying */
-    float *result;         /* of a plan: output of the last layer, to compare with later runs */
+    bool alone;                  /* one segment, not a whole plan */
+    int layers;                  /* timed */
+    double tolerance;            /* of a segment */
+    struct replay *replay;       /* the parts of all layers, one after another */
+    double error;                /* largest that was seen while verifying */
+    double once_s;               /* of a plan: what its first whole run took */
+    char result[HASH_TEXT_SIZE]; /* of a plan: of the last layer's output, see result_hash() */
 };
 
 struct worker;
@@ -144,6 +166,9 @@ struct worker;
 int program_load(struct worker *k, const json_t *candidate, int layers, struct program *out,
                  struct status *st);
 void program_release(struct worker *k, struct program *p);
+
+/* Forgets all functions; the device frees them. */
+void program_forget(struct worker *k);
 
 /* One launch of a part on the tensors of one layer with the weights of another. */
 int program_launch(struct worker *k, const struct part *part, int tensors_of, int weights_of,
@@ -155,20 +180,26 @@ int program_feed(struct worker *k, struct segment s, struct status *st);
 /* ---- verify.c
  * ----------------------------------------------------------------------------------*/
 
-/* Each part alone that has no verdict yet, then, of a plan, layer by layer and as a whole.  A wrong
+/* Each part alone that has no verdict yet, then, of a plan, its first `compared` layers against the
+ * oracle, each fed the oracle's input, and all of them in one run against one by one.  A wrong
  * result is STATUS_WRONG. */
-int verify_program(struct worker *k, struct program *p, struct status *st);
+int verify_program(struct worker *k, struct program *p, int compared, struct status *st);
 
-/* After timing: the same result as before. */
-int verify_again(struct worker *k, struct program *p, struct status *st);
+/* Poisons a plan's result: what is found there later was written after this. */
+int verify_spoil(struct worker *k, const struct program *p, struct status *st);
+
+/* After timing: the same result as before.  `run`: in one run more, because what the last timed one
+ * gave is lost. */
+int verify_again(struct worker *k, struct program *p, bool run, struct status *st);
 
 /* ---- measure.c: when to sample and when to stop ------------------------------------------------
  *
  * Knows nothing of devices: contenders give samples. */
 
 struct contender {
-    /* One sample: how long it took, and the time that it stands for. */
-    int (*sample)(void *ctx, double *seconds, double *ms, struct status *st);
+    /* One sample: how long it took, and the time that it stands for.  At least `ahead` of this
+     * contender follow one another from this one on: they may be taken at once. */
+    int (*sample)(void *ctx, int ahead, double *seconds, double *ms, struct status *st);
     void *ctx;
     struct trial *trial; /* status, reason and samples are filled in */
     double elapsed_s;    /* of its samples */
@@ -176,7 +207,7 @@ struct contender {
 };
 
 /* One sample of each in every round, in random order.  warm_up_s: each runs at least this long
- * first. beat() is called before each sample. */
+ * first; 0: not at all. beat() is called before each sample. */
 void measure(struct contender *contenders, int n, const struct sampling *how, double warm_up_s,
              uint64_t shuffle, void (*beat)(void *ctx, int contender), void *ctx);
 
@@ -196,10 +227,14 @@ struct worker {
     struct device *device;
     struct bank bank;
     struct reference reference;
+    void *loaded;       /* functions by path, a tree of program.c's */
     int candidate;      /* index of the one being served */
     double last_beat_s; /* when the parent last heard of it */
     double last_run_s;  /* when the device was last timed, clock_seconds() */
 };
+
+/* As few layers as keep weights out of a cache of that many bytes. */
+int layers_to_time(const struct workload *w, int64_t cache_bytes);
 
 /* Tells the parent what is done next; a deadline starts anew. */
 void worker_doing(struct worker *k, const char *what, ...) PRINTF_LIKE(2, 3);

@@ -5,6 +5,7 @@
 enum { CONTENDERS = 4, LOG_MAX = 4096 };
 
 static int log_of[LOG_MAX], log_len; /* which contender was sampled, in order */
+static int ahead_of[LOG_MAX];        /* and how many it was told would follow */
 static int beats;
 
 struct fake {
@@ -15,14 +16,16 @@ struct fake {
     int samples;
 };
 
-static int take(void *ctx, double *seconds, double *ms, struct status *st)
+static int take(void *ctx, int ahead, double *seconds, double *ms, struct status *st)
 {
     struct fake *f = ctx;
     if (f->fails_after > 0 && f->samples == f->fails_after)
         return status_set(st, STATUS_LAUNCH, "lost");
     f->samples++;
-    if (log_len < LOG_MAX)
+    if (log_len < LOG_MAX) {
+        ahead_of[log_len] = ahead;
         log_of[log_len++] = f->id;
+    }
     *ms = f->ms;
     *seconds = f->ms / 1e3;
     f->ms += f->step_ms;
@@ -38,7 +41,6 @@ static void beat(void *ctx, int contender)
 
 static const struct sampling ten = {.min_samples = 10, .max_samples = 10};
 
-/* Measures n fakes and drops what was logged while warming up, one sample each. */
 static void run(struct fake *fakes, int n, const struct sampling *how, uint64_t shuffle,
                 struct trial *trials)
 {
@@ -63,13 +65,13 @@ START_TEST(rounds_hold_each_once_in_changing_order)
     struct fake fakes[CONTENDERS] = {{.ms = 1}, {.ms = 2}, {.ms = 3}, {.ms = 4}};
     struct trial trials[CONTENDERS];
     run(fakes, CONTENDERS, &ten, 7, trials);
-    ck_assert_int_eq(log_len, CONTENDERS * 11);
+    ck_assert_int_eq(log_len, CONTENDERS * 10);
     int same_as_first = 0;
-    for (int round = 1; round <= 10; round++) {
+    for (int round = 0; round < 10; round++) {
         int seen = 0, equal = 1;
         for (int i = 0; i < CONTENDERS; i++) {
             seen |= 1 << log_of[round * CONTENDERS + i];
-            equal &= log_of[round * CONTENDERS + i] == log_of[CONTENDERS + i];
+            equal &= log_of[round * CONTENDERS + i] == log_of[i];
         }
         ck_assert_int_eq(seen, (1 << CONTENDERS) - 1);
         same_as_first += equal;
@@ -105,8 +107,45 @@ START_TEST(samples_are_kept_in_the_order_taken)
     run(&fake, 1, &ten, 0, &t);
     ck_assert_int_eq(t.status, TRIAL_OK);
     for (int i = 0; i < 10; i++)
-        ck_assert_double_eq(t.samples_ms[i], 2 + i); /* the first was for warming up */
+        ck_assert_double_eq(t.samples_ms[i], 1 + i);
     trial_release(&t);
+}
+END_TEST
+
+START_TEST(warm_up_is_by_time_and_not_kept)
+{
+    struct fake fake = {.ms = 10, .step_ms = 1};
+    struct trial t = {0};
+    struct contender c = {.sample = take, .ctx = &fake, .trial = &t};
+    measure(&c, 1, &ten, 0.025, 0, beat, NULL);
+    ck_assert_int_eq(fake.samples, 13); /* 10 + 11 + 12 ms pass 25 ms */
+    ck_assert_double_eq(t.samples_ms[0], 13);
+    trial_release(&t);
+}
+END_TEST
+
+/* One that is measured alone hears how many samples it will be asked for in a row. */
+START_TEST(samples_are_announced)
+{
+    struct fake fakes[] = {{.ms = 10, .step_ms = 1}, {.ms = 10}};
+    struct sampling how = {.min_samples = 6, .max_samples = 8, .max_seconds = 1};
+    struct trial trials[2];
+    run(fakes, 1, &how, 0, trials);
+    ck_assert_int_eq(log_len, 8);
+    for (int i = 0; i < 8; i++)
+        ck_assert_int_eq(ahead_of[i], i < 6 ? 6 - i : 1);
+    trial_release(&trials[0]);
+
+    how.censor_above_ms = 1000; /* the first two decide whether there are more */
+    run(fakes, 1, &how, 0, trials);
+    ck_assert_int_eq(ahead_of[0], 2);
+    ck_assert_int_eq(ahead_of[2], 4);
+    trial_release(&trials[0]);
+
+    run(fakes, 2, &how, 0, trials);
+    for (int i = 0; i < log_len; i++)
+        ck_assert_int_eq(ahead_of[i], 1);
+    release(trials, 2);
 }
 END_TEST
 
@@ -128,7 +167,7 @@ START_TEST(noisy_times_stop_at_the_limits)
     struct sampling how = {.min_samples = 6, .max_samples = 100, .max_seconds = 0.2};
     struct trial t;
     run(&fake, 1, &how, 0, &t);
-    ck_assert_int_eq(t.sample_count, 13); /* 11 + 12 + ... + 23 ms pass 0.2 s */
+    ck_assert_int_eq(t.sample_count, 13); /* 10 + 11 + ... + 22 ms pass 0.2 s */
     trial_release(&t);
     fake = (struct fake){.ms = 10, .step_ms = 1};
     how.max_samples = 9;
@@ -156,12 +195,12 @@ END_TEST
 /* One slow sample is noise, not a reason. */
 START_TEST(a_single_slow_sample_censors_nothing)
 {
-    struct fake fake = {.ms = 30, .step_ms = -5};
+    struct fake fake = {.ms = 25, .step_ms = -5};
     struct sampling how = ten;
     struct trial t;
     how.max_samples = how.min_samples = 4;
     how.censor_above_ms = 20;
-    run(&fake, 1, &how, 0, &t); /* warm-up 30; samples 25, 20, 15, 10 */
+    run(&fake, 1, &how, 0, &t); /* 25, 20, 15, 10 */
     ck_assert_int_eq(t.status, TRIAL_OK);
     trial_release(&t);
 }
@@ -186,7 +225,7 @@ START_TEST(the_parent_hears_of_every_sample)
     struct trial t;
     beats = 0;
     run(&fake, 1, &ten, 0, &t);
-    ck_assert_int_eq(beats, 11);
+    ck_assert_int_eq(beats, 11); /* before the warm-up too */
     trial_release(&t);
 }
 END_TEST
@@ -198,6 +237,8 @@ int main(void)
     tcase_add_test(t, rounds_hold_each_once_in_changing_order);
     tcase_add_test(t, order_depends_on_the_seed_alone);
     tcase_add_test(t, samples_are_kept_in_the_order_taken);
+    tcase_add_test(t, warm_up_is_by_time_and_not_kept);
+    tcase_add_test(t, samples_are_announced);
     tcase_add_test(t, steady_times_stop_early);
     tcase_add_test(t, noisy_times_stop_at_the_limits);
     tcase_add_test(t, hopeless_ones_are_censored);

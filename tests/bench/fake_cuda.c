@@ -244,6 +244,18 @@ FAKE cuMemFree_v2(unsigned long long memory)
     return sticky;
 }
 
+FAKE cuMemAllocHost_v2(void **out, size_t bytes)
+{
+    *out = malloc(bytes);
+    return *out != NULL ? sticky : 2;
+}
+
+FAKE cuMemFreeHost(void *memory)
+{
+    free(memory);
+    return sticky;
+}
+
 FAKE cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *stream)
 {
     (void)stream;
@@ -397,13 +409,17 @@ FAKE cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsig
     (void)shared;
     (void)stream;
     (void)extra;
-    if (captured == NULL || captured->count == NODES_MAX || gx * gy * gz * bx * by * bz == 0)
+    struct node now, *n = &now;
+    if (gx * gy * gz * bx * by * bz == 0 || (captured != NULL && captured->count == NODES_MAX))
         return 1;
-    struct node *n = &captured->nodes[captured->count++];
+    if (captured != NULL)
+        n = &captured->nodes[captured->count++];
     n->code = function;
     n->grid = gx;
     n->block = bx;
     memcpy(&n->args, params[0], sizeof(n->args));
+    if (captured == NULL)
+        execute(n);
     return 0;
 }
 
