@@ -44,6 +44,7 @@
     X(SPACE)                                                                                       \
     X(BUDGET)                                                                                      \
     X(TIME_LIMIT)                                                                                  \
+    X(RIGOR)                                                                                       \
     X(STRATEGY)                                                                                    \
     X(DATA)                                                                                        \
     X(NAME)                                                                                        \
@@ -86,6 +87,7 @@ struct options {
         *arch, *db;
     double fail_above, time_limit_s, quantile;
     enum feature_set features;
+    enum rigor rigor;
     int budget, jobs;
     uint64_t seed;
     enum format format;

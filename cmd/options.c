@@ -145,6 +145,17 @@ static int parse_features(const struct row *row, const char *what, const char *t
     return 0;
 }
 
+static int parse_rigor(const struct row *row, const char *what, const char *text, void *field,
+                       struct status *st)
+{
+    (void)row;
+    int i = parse_word(what, text, rigor_names, RIGOR_COUNT, st);
+    if (i < 0)
+        return -1;
+    *(enum rigor *)field = (enum rigor)i;
+    return 0;
+}
+
 /* ---- words: what may follow an option -------------------------------------------------------- */
 
 static void add_words(struct buf *out, const char *const *words, int n)
@@ -166,6 +177,11 @@ static void init_words(struct buf *out)
 static void feature_words(struct buf *out)
 {
     add_words(out, feature_names, ARRAY_LEN(feature_names));
+}
+
+static void rigor_words(struct buf *out)
+{
+    add_words(out, rigor_names, RIGOR_COUNT);
 }
 
 static void target_words(struct buf *out)
@@ -232,6 +248,7 @@ static const struct row option_rows[] = {
     [OPTION_SPACE] = {{"space", 0, "LO..HI|all", "values to choose from (32768..49152)", NULL}, parse_text, FIELD(space), 0, 0},
     [OPTION_BUDGET] = {{"budget", 0, "N", "stop at N plans stored for this workload", NULL}, parse_int, FIELD(budget), 1, PLAN_SPACE},
     [OPTION_TIME_LIMIT] = {{"time-limit", 0, "T", "stop after 90, 90s, 3m or 1.5h", NULL}, parse_seconds, FIELD(time_limit_s), 0.1, 1e6},
+    [OPTION_RIGOR] = {{"rigor", 0, "RIGOR", "measure: a guided search; exhaustive: every plan (measure)", rigor_words}, parse_rigor, FIELD(rigor), 0, 0},
     [OPTION_STRATEGY] = {{"strategy", 0, "NAME", "how to choose plans (guided)", strategy_words}, parse_text, FIELD(strategy), 0, 0},
     [OPTION_DATA] = {{"data", 0, "FILE", "lines of 16 binary digits, blanks, a time in ms", NULL}, parse_text, FIELD(data), 0, 0},
     [OPTION_NAME] = {{"name", 0, "NAME", "of a model trained from a file (default)", NULL}, parse_text, FIELD(name), 0, 0},

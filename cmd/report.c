@@ -153,7 +153,10 @@ static void print_rival(const char *name, const struct interval *rival, const st
 static void print_counts(const struct tune_report *r)
 {
     int beside = r->total_trials - r->space_trials;
-    printf("%-12s %d of %d plans", "measured", r->space_trials, r->space);
+    if (r->space > 1 && r->space_trials == r->space)
+        printf("%-12s all %d plans", "measured", r->space);
+    else
+        printf("%-12s %d of %d plans", "measured", r->space_trials, r->space);
     if (beside > 0)
         printf(", %d beside them", beside);
     if (r->stopped_by && r->new_trials < r->total_trials)

@@ -78,6 +78,7 @@ static int run(const struct options *o, struct status *st)
                                         .seed = o->seed,
                                         .quantile = o->quantile,
                                         .stop = &session_stop},
+                             .rigor = o->rigor,
                              .notes_init = o->notes_init,
                              .say = say,
                              .tick = listener.watches ? tick : NULL,
@@ -85,6 +86,11 @@ static int run(const struct options *o, struct status *st)
     if (o->operand_count > 0)
         return status_set(st, STATUS_USAGE, "unexpected '%s'; a search takes options only",
                           o->operands[0]);
+    if (o->rigor == RIGOR_EXHAUSTIVE && options_has(o, OPT(STRATEGY)))
+        return status_set(st, STATUS_USAGE,
+                          "--strategy '%s' with --rigor exhaustive, which measures every plan and "
+                          "asks no strategy; leave one of them out",
+                          o->strategy);
     if (find_strategy(o->strategy, &t.search.strategy, st) < 0)
         return -1;
     if (plan_parse_range(o->space, &t.search.space_lo, &t.search.space_hi, st) < 0)
@@ -106,15 +112,18 @@ const struct command cmd_search = {
     .operands = "",
     .summary = "Find the fastest plan of a workload",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(BUDGET) |
-               OPT(TIME_LIMIT) | OPT(STRATEGY) | OPT(QUANTILE) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) |
-               OPT(DB),
+               OPT(TIME_LIMIT) | OPT(RIGOR) | OPT(STRATEGY) | OPT(QUANTILE) | OPT(COMPILER) |
+               OPT(ARCH) | OPT(JOBS) | OPT(DB),
     .about = "Builds, verifies and times segments and plans, stores each result as it comes, and\n"
              "ends at its budget, its time limit or when nothing faster is expected.  What is\n"
              "stored is never measured again: the same command goes on where it stopped.  Ctrl-C\n"
-             "stores all and prints the best plan so far; a second Ctrl-C ends at once.",
+             "stores all and prints the best plan so far; a second Ctrl-C ends at once.\n"
+             "With '--rigor exhaustive' every plan of the space is measured, in random order, and\n"
+             "the 256 fastest are timed again side by side.",
     .more = list_strategies,
     .examples = "fuseplan search -b 1 -s 128 -m causal\n"
                 "fuseplan search -b 2 -s 256 -m sliding --budget 64 --time-limit 3m\n"
+                "fuseplan search -b 1 -s 128 -m causal --rigor exhaustive --space all\n"
                 "fuseplan search -b 1 -s 128 -m causal --strategy random --seed 1 --format json",
     .run = run,
 };

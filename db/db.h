@@ -101,6 +101,10 @@ typedef int db_trial_row(void *ctx, const struct db_trial *t);
 int db_trials(struct db *db, int64_t study, enum db_trial_kind kind, db_trial_row *row, void *ctx,
               struct status *st);
 
+/* The same, without choices: for times alone, in a fifth of the time. */
+int db_trial_times(struct db *db, int64_t study, enum db_trial_kind kind, db_trial_row *row,
+                   void *ctx, struct status *st);
+
 /* ---- best.c: the best plan known -------------------------------------------------------------*/
 
 /* The best plan known: the fastest of the newest comparison, or of the plans stored since one that

@@ -231,8 +231,8 @@ static struct db_trial trial_of(const struct query *q, enum db_trial_kind kind)
     };
 }
 
-int db_trials(struct db *db, int64_t study, enum db_trial_kind kind, db_trial_row *row, void *ctx,
-              struct status *st)
+static int walk(struct db *db, int64_t study, enum db_trial_kind kind, bool with_choices,
+                db_trial_row *row, void *ctx, struct status *st)
 {
     bool segment = kind == DB_TRIAL_SEGMENT;
     struct buf texts[2 * OP_COUNT];
@@ -246,10 +246,12 @@ int db_trials(struct db *db, int64_t study, enum db_trial_kind kind, db_trial_ro
     while ((found = query_row(&q, st)) > 0) {
         struct db_choice choices[OP_COUNT];
         struct db_trial t = trial_of(&q, kind);
-        struct query of_trial = query_start(db, segment ? SQL_SCHEDULE : SQL_CHOICES);
-        query_int(&of_trial, column_int(&q, segment ? COL_SCHEDULE : COL_ID));
-        found = read_choices(&of_trial, texts, choices, &t.choice_count, st);
-        t.choices = choices;
+        if (with_choices) {
+            struct query of_trial = query_start(db, segment ? SQL_SCHEDULE : SQL_CHOICES);
+            query_int(&of_trial, column_int(&q, segment ? COL_SCHEDULE : COL_ID));
+            found = read_choices(&of_trial, texts, choices, &t.choice_count, st);
+            t.choices = choices;
+        }
         if (found < 0 || row(ctx, &t) != 0)
             break;
     }
@@ -258,4 +260,16 @@ int db_trials(struct db *db, int64_t study, enum db_trial_kind kind, db_trial_ro
     for (size_t i = 0; i < ARRAY_LEN(texts); i++)
         buf_release(&texts[i]);
     return found < 0 ? -1 : 0;
+}
+
+int db_trials(struct db *db, int64_t study, enum db_trial_kind kind, db_trial_row *row, void *ctx,
+              struct status *st)
+{
+    return walk(db, study, kind, true, row, ctx, st);
+}
+
+int db_trial_times(struct db *db, int64_t study, enum db_trial_kind kind, db_trial_row *row,
+                   void *ctx, struct status *st)
+{
+    return walk(db, study, kind, false, row, ctx, st);
 }

@@ -2,92 +2,100 @@
 
 #include <math.h>
 #include <stdlib.h>
-
-/* How many of the fastest plans are timed again, the references apart. */
-enum { FASTEST = 4, FINALISTS_MAX = FASTEST + 3 };
+#include <string.h>
 
 /* An interval needs 6 samples; verifying and warming up take about as long as another few. */
 enum { SAMPLES_LEAST = 6, SAMPLES_BEFORE = 8 };
 
-int additive_best(const struct tuner *t, const struct segment_times *times)
+/* The unfused plan, 41115 and the plan of the smallest sum stand beside the fastest. */
+enum { REFERENCES = 3 };
+
+/* A comparison side by side. */
+struct contest {
+    const char *name;
+    int fastest; /* how many of the fastest plans, the references apart */
+    struct sampling how;
+    double share;     /* of the time left */
+    const char *mark; /* tells its rows from those of the search's other comparisons */
+};
+
+/* Of a whole space the 256 fastest: far more than noise and the layers left out of the search can
+ * have put before the best one.  Of 9 samples the 95 % interval leaves out one on each side. */
+static const struct contest refining = {
+    "plans", 256, {.min_samples = 9, .max_samples = 9, .all_layers = true}, 0.7, " refined"};
+
+static struct contest finals(void)
 {
-    int best = -1;
-    double best_ms = INFINITY;
-    for (int i = 0; i < t->space_count; i++) {
-        double ms = additive_ms(times, plan_from_value(t->space[i]));
-        if (ms < best_ms) {
-            best = t->space[i];
-            best_ms = ms;
-        }
-    }
-    return best;
+    return (struct contest){"finalists", 4, sampling_final, 1, ""};
 }
 
-static bool has(const int *values, int count, int value)
+static int by_ms(const void *a, const void *b)
 {
-    for (int i = 0; i < count; i++)
-        if (values[i] == value)
-            return true;
-    return false;
+    const struct observation *x = a, *y = b;
+    double xs = x->outcome.ms, ys = y->outcome.ms;
+    return xs != ys ? (xs > ys) - (xs < ys) : (x->value > y->value) - (x->value < y->value);
 }
 
-/* NaN where it was not measured or did not run. */
-static double known_ms(const struct history *h, int value)
-{
-    for (int i = 0; i < h->count; i++)
-        if ((int)h->items[i].value == value && h->items[i].outcome.status == OUTCOME_OK)
-            return h->items[i].outcome.ms;
-    return NAN;
-}
-
-/* The index of the fastest plan that is not among values; -1 where none is left. */
-static int fastest_but(const struct history *h, const int *values, int count)
-{
-    int best = -1;
-    for (int i = 0; i < h->count; i++) {
-        const struct observation *item = &h->items[i];
-        if (item->outcome.status != OUTCOME_OK || has(values, count, (int)item->value))
-            continue;
-        if (best < 0 || item->outcome.ms < h->items[best].outcome.ms)
-            best = i;
-    }
-    return best;
-}
-
-/* The `fastest` best plans and the references.  Only plans that ran before: a final adds certainty,
- * never a plan to the count. */
-static int choose(const struct tuner *t, int fastest, int out[FINALISTS_MAX])
+/* The plans that ran, fastest first; returns how many.  out holds h->count. */
+static int rank(const struct history *h, struct observation *out)
 {
     int count = 0;
-    for (int i; count < fastest && (i = fastest_but(&t->history, out, count)) >= 0;)
-        out[count++] = (int)t->history.items[i].value;
-    const int others[] = {VALUE_UNFUSED, VALUE_FIRST_VERSION, additive_best(t, &t->segments.times)};
-    for (size_t i = 0; i < ARRAY_LEN(others); i++)
-        if (!isnan(known_ms(&t->history, others[i])) && !has(out, count, others[i]))
-            out[count++] = others[i];
+    for (int i = 0; i < h->count; i++)
+        if (h->items[i].outcome.status == OUTCOME_OK)
+            out[count++] = h->items[i];
+    qsort(out, (size_t)count, sizeof(*out), by_ms);
+    return count;
+}
+
+static const struct observation *find(const struct observation *items, int count, int value)
+{
+    for (int i = 0; i < count; i++)
+        if ((int)items[i].value == value && items[i].outcome.status == OUTCOME_OK)
+            return &items[i];
+    return NULL;
+}
+
+/* The `fastest` first of the ranked and the references behind them; out holds REFERENCES more.
+ * Only plans that ran before: a comparison adds certainty, never a plan to the count. */
+static int choose(const struct tuner *t, const struct observation *ranked, int fastest,
+                  struct observation *out)
+{
+    int count = fastest;
+    memcpy(out, ranked, (size_t)fastest * sizeof(*out));
+    const int others[REFERENCES] = {VALUE_UNFUSED, VALUE_FIRST_VERSION,
+                                    additive_best(t->space, t->space_count, &t->segments.times)};
+    for (int i = 0; i < REFERENCES; i++) {
+        const struct observation *known = find(t->history.items, t->history.count, others[i]);
+        if (known && !find(out, count, others[i]))
+            out[count++] = *known;
+    }
     return count;
 }
 
 /* Seconds of one sample of each. */
-static double round_seconds(const struct tuner *t, const int *values, int count)
+static double round_seconds(const struct observation *items, int count)
 {
     double ms = 0;
     for (int i = 0; i < count; i++)
-        ms += known_ms(&t->history, values[i]);
+        ms += items[i].outcome.ms;
     return ms / 1000;
 }
 
-/* As many finalists as the time left allows, and the sampling that it allows them. */
-static int choose_in_time(const struct tuner *t, double left, int out[FINALISTS_MAX],
+/* As many of the fastest as the time left allows, and the sampling that it allows them. */
+static int choose_in_time(const struct tuner *t, const struct history *from,
+                          const struct contest *contest, double left, struct observation *out,
                           struct sampling *how)
 {
-    int count = 0, fastest = FASTEST;
+    struct observation *ranked = mem_alloc((size_t)from->count + 1, sizeof(*ranked));
+    int ran = rank(from, ranked), count = 0;
+    int fastest = ran < contest->fastest ? ran : contest->fastest;
     double rounds = 0;
     for (; fastest > 0 && rounds < SAMPLES_LEAST; fastest--) {
-        count = choose(t, fastest, out);
-        rounds = left / round_seconds(t, out, count) - SAMPLES_BEFORE;
+        count = choose(t, ranked, fastest, out);
+        rounds = left / round_seconds(out, count) - SAMPLES_BEFORE;
     }
-    *how = sampling_final;
+    free(ranked);
+    *how = contest->how;
     if (rounds < how->min_samples)
         how->min_samples = rounds > SAMPLES_LEAST ? (int)rounds : SAMPLES_LEAST;
     how->max_seconds = fmin(how->max_seconds, left / (count > 0 ? count : 1));
@@ -95,50 +103,86 @@ static int choose_in_time(const struct tuner *t, double left, int out[FINALISTS_
     return count;
 }
 
-/* The finalists whose segments run, as far as is known now; returns how many. */
-static int runnable(const struct tuner *t, const int *values, int count, struct candidate *out)
+/* The candidates whose segments run, as far as is known now; returns how many. */
+static int runnable(const struct tuner *t, const struct observation *items, int count,
+                    struct candidate *out)
 {
     int kept = 0;
     for (int i = 0; i < count; i++) {
         struct status fails = STATUS_INIT;
-        if (segment_table_candidate(&t->segments, plan_from_value((unsigned)values[i]), &out[kept],
+        if (segment_table_candidate(&t->segments, plan_from_value(items[i].value), &out[kept],
                                     &fails) == 0)
             kept++;
         else
-            tuner_say(t, "%d is left out of the finals: %s", values[i], fails.message);
+            tuner_say(t, "%u is left out of the finals: %s", items[i].value, fails.message);
     }
     return kept;
 }
 
-static int compare(struct tuner *t, const int *values, int count, const struct sampling *how,
-                   struct status *st)
+static int store(struct tuner *t, const struct contest *contest, const struct candidate *candidates,
+                 const struct trial *trials, int count, struct status *st)
 {
-    struct candidate *candidates = mem_alloc((size_t)count, sizeof(*candidates));
-    struct trial trials[FINALISTS_MAX] = {0};
-    int kept = runnable(t, values, count, candidates);
+    struct buf comparison;
+    buf_init(&comparison);
+    buf_addf(&comparison, "%s%s", t->search_id, contest->mark);
+    int rc = comparison_store(t->db, t->study, candidates, trials, count, comparison.ptr,
+                              t->search_id, st);
+    buf_release(&comparison);
+    return rc;
+}
+
+/* Times them interleaved and stores the trials; what ran is added to out, which may be null. */
+static int compare(struct tuner *t, const struct contest *contest, const struct observation *items,
+                   int count, const struct sampling *how, struct history *out, struct status *st)
+{
+    struct candidate *candidates = mem_alloc((size_t)count + 1, sizeof(*candidates));
+    struct trial *trials = mem_alloc((size_t)count + 1, sizeof(*trials));
+    int kept = runnable(t, items, count, candidates);
     int rc = kept > 0 ? bench_compare(t->bench, candidates, kept, how, trials, st) : 0;
     if (rc == 0)
-        rc = trials_store(t->db, t->study, DB_TRIAL_FINAL, candidates, trials, kept, t->search_id,
-                          st);
-    for (int i = 0; i < kept; i++)
+        rc = store(t, contest, candidates, trials, kept, st);
+    for (int i = 0; i < kept; i++) {
+        if (rc == 0 && out && trials[i].status == TRIAL_OK)
+            history_add(out, plan_value(candidates[i].plan),
+                        (struct outcome){OUTCOME_OK, trials[i].ms.median});
         trial_release(&trials[i]);
+    }
+    free(trials);
     free(candidates);
+    return rc;
+}
+
+static int hold(struct tuner *t, const struct contest *contest, const struct history *from,
+                struct history *out, struct status *st)
+{
+    struct sampling how;
+    double left = contest->share * (t->end - clock_seconds());
+    if (left <= 0)
+        return 0;
+    struct observation *items = mem_alloc((size_t)contest->fastest + REFERENCES, sizeof(*items));
+    int count = choose_in_time(t, from, contest, left, items, &how), rc = 0;
+    if (count > 0) {
+        tuner_say(t, "timing %d %s side by side", count, contest->name);
+        rc = compare(t, contest, items, count, &how, out, st);
+    }
+    free(items);
     return rc;
 }
 
 int measure_finals(struct tuner *t, struct status *st)
 {
-    int values[FINALISTS_MAX];
+    struct history refined = {.count = 0};
+    struct contest last = finals();
     bool known;
     if (db_compared(t->db, t->study, &known, st) < 0)
         return -1;
-    double left = t->end - clock_seconds();
-    if (known || left <= 0)
+    if (known)
         return 0;
-    struct sampling how;
-    int count = choose_in_time(t, left, values, &how);
-    if (count == 0)
-        return 0;
-    tuner_say(t, "timing %d finalists side by side", count);
-    return compare(t, values, count, &how, st);
+    int rc = 0;
+    if (t->o->rigor == RIGOR_EXHAUSTIVE)
+        rc = hold(t, &refining, &t->history, &refined, st);
+    if (rc == 0)
+        rc = hold(t, &last, refined.count > 0 ? &refined : &t->history, NULL, st);
+    history_release(&refined);
+    return rc;
 }

@@ -27,7 +27,7 @@ static int history_row(void *ctx, const struct db_trial *row)
 
 int study_history(struct db *db, int64_t study, struct history *out, struct status *st)
 {
-    return db_trials(db, study, DB_TRIAL_PLAN, history_row, out, st);
+    return db_trial_times(db, study, DB_TRIAL_PLAN, history_row, out, st);
 }
 
 int study_segments(struct db *db, int64_t study, const struct build_target *target,
@@ -218,9 +218,18 @@ static int expected_faster(struct tuner *t, struct model *model, double *share, 
     return rc;
 }
 
+/* Plans that nobody measured and nobody is about to: there is something to predict. */
+static bool leaves_plans(const struct tuner *t)
+{
+    return t->o->rigor != RIGOR_EXHAUSTIVE &&
+           history_count_in(&t->history, t->space, t->space_count) < t->space_count;
+}
+
 int learn_study(struct tuner *t, struct tune_report *out, struct status *st)
 {
     struct training training;
+    if (!leaves_plans(t))
+        return 0;
     training_of(&t->history, &training);
     struct model_data data = {
         .count = training.count, .values = training.values, .ms = training.ms};

@@ -42,9 +42,9 @@ static int open_space(const struct loop *l, const uint16_t *space, int count, ui
 {
     int n = 0;
     for (int i = 0; i < count; i++) {
-        bool fails = l->e->fails && l->e->fails(l->e->ctx, space[i]);
-        if (!fails && !history_has(l->h, space[i]))
-            open[n++] = space[i];
+        if (history_has(l->h, space[i]) || (l->e->fails && l->e->fails(l->e->ctx, space[i])))
+            continue;
+        open[n++] = space[i];
     }
     return n;
 }

@@ -58,6 +58,8 @@ static int time_best_again(struct tuner *t, double *ms, struct status *st)
 static int time_plan(struct tuner *t, unsigned value, const struct candidate *c, struct trial *out,
                      struct status *st)
 {
+    if (t->o->rigor == RIGOR_EXHAUSTIVE) /* slow plans are wanted too */
+        return bench_plan(t->bench, c, &sampling_exhaustive, out, st);
     struct sampling how = sampling_search;
     int best = history_best(&t->history);
     if (best >= 0 && !is_reference(value))

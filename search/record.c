@@ -1,4 +1,4 @@
-#include "search/search.h"
+#include "search/search_int.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -121,7 +121,8 @@ static void texts_release(struct texts *x)
 }
 
 static struct db_trial row_of(enum db_trial_kind kind, const struct candidate *c,
-                              const struct trial *t, const struct texts *x, const char *search_id)
+                              const struct trial *t, const struct texts *x, const char *comparison,
+                              const char *search_id)
 {
     bool failed = t->status == TRIAL_FAILED, ok = t->status == TRIAL_OK;
     return (struct db_trial){.kind = kind,
@@ -141,9 +142,27 @@ static struct db_trial row_of(enum db_trial_kind kind, const struct candidate *c
                              .sample_count = t->sample_count,
                              .choices = x->choices,
                              .samples_ms = t->samples_ms,
-                             .comparison = kind == DB_TRIAL_FINAL ? search_id : "",
+                             .comparison = comparison,
                              .resources = x->resources.ptr,
                              .search = search_id};
+}
+
+static int store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,
+                 const struct trial *t, int count, const char *comparison, const char *search_id,
+                 struct status *st)
+{
+    struct texts *texts = mem_alloc((size_t)count + 1, sizeof(*texts));
+    struct db_trial *rows = mem_alloc((size_t)count + 1, sizeof(*rows));
+    for (int i = 0; i < count; i++) {
+        texts_init(&texts[i], &c[i], &t[i]);
+        rows[i] = row_of(kind, &c[i], &t[i], &texts[i], comparison, search_id);
+    }
+    int rc = db_trials_add(db, study, rows, count, st);
+    for (int i = 0; i < count; i++)
+        texts_release(&texts[i]);
+    free(texts);
+    free(rows);
+    return rc;
 }
 
 int trial_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,
@@ -155,16 +174,12 @@ int trial_store(struct db *db, int64_t study, enum db_trial_kind kind, const str
 int trials_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,
                  const struct trial *t, int count, const char *search_id, struct status *st)
 {
-    struct texts *texts = mem_alloc((size_t)count + 1, sizeof(*texts));
-    struct db_trial *rows = mem_alloc((size_t)count + 1, sizeof(*rows));
-    for (int i = 0; i < count; i++) {
-        texts_init(&texts[i], &c[i], &t[i]);
-        rows[i] = row_of(kind, &c[i], &t[i], &texts[i], search_id);
-    }
-    int rc = db_trials_add(db, study, rows, count, st);
-    for (int i = 0; i < count; i++)
-        texts_release(&texts[i]);
-    free(texts);
-    free(rows);
-    return rc;
+    const char *comparison = kind == DB_TRIAL_FINAL ? search_id : "";
+    return store(db, study, kind, c, t, count, comparison, search_id, st);
+}
+
+int comparison_store(struct db *db, int64_t study, const struct candidate *c, const struct trial *t,
+                     int count, const char *comparison, const char *search_id, struct status *st)
+{
+    return store(db, study, DB_TRIAL_FINAL, c, t, count, comparison, search_id, st);
 }

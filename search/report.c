@@ -19,16 +19,16 @@ static int fill_best(struct tuner *t, struct tune_report *out, struct status *st
 int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
                 struct status *st)
 {
-    *out = (struct tune_report){.best = no_best,
-                                .new_trials = t->new_trials,
-                                .total_trials = t->history.count,
-                                .space = t->space_count,
-                                .space_trials =
-                                    history_count_in(&t->history, t->space, t->space_count),
-                                .stopped_by = search_stop_names[stopped_by],
-                                .model_spearman = NAN,
-                                .expected_faster_share = NAN,
-                                .additive_value = additive_best(t, &t->segments.times)};
+    *out = (struct tune_report){
+        .best = no_best,
+        .new_trials = t->new_trials,
+        .total_trials = t->history.count,
+        .space = t->space_count,
+        .space_trials = history_count_in(&t->history, t->space, t->space_count),
+        .stopped_by = search_stop_names[stopped_by],
+        .model_spearman = NAN,
+        .expected_faster_share = NAN,
+        .additive_value = additive_best(t->space, t->space_count, &t->segments.times)};
     for (int i = 0; i < t->history.count; i++) {
         out->failed_trials += t->history.items[i].outcome.status == OUTCOME_FAILED;
         out->censored_trials += t->history.items[i].outcome.status == OUTCOME_CENSORED;

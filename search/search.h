@@ -125,11 +125,21 @@ int search_loop(const struct search_options *o, const struct evaluator *e, struc
 /* ---- tune.c: a search on a real target, stored as it goes --------------------------------------
  *
  * Stage 1 builds and times segments alone and keeps each one's fastest choice; stage 2 runs a
- * strategy over plans; then the finalists, the unfused plan and 41115 are timed side by side. */
+ * strategy over plans; then the finalists, the unfused plan and 41115 are timed side by side.
+ *
+ * An exhaustive search measures every plan, in an order drawn at random so that a part of the space
+ * is a fair sample of it and drift of the machine follows no value; none is censored, all run the
+ * choices that stage 1 ended with, and the best few hundred are timed again side by side before the
+ * finalists are. */
+
+enum rigor { RIGOR_MEASURE, RIGOR_EXHAUSTIVE, RIGOR_COUNT };
+extern const char *const rigor_names[RIGOR_COUNT];
 
 struct tune_options {
-    struct search_options search; /* the time limit covers everything */
-    uint64_t input_seed;          /* of inputs and weights, as bench was opened with */
+    struct search_options search; /* the time limit covers everything; an exhaustive search asks no
+                                     strategy */
+    enum rigor rigor;
+    uint64_t input_seed; /* of inputs and weights, as bench was opened with */
     bool notes_init;
     /* Lines for people, one a phase; and a ticker for a terminal.  Either may be null. */
     void (*say)(void *ctx, const char *line);

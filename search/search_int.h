@@ -68,24 +68,15 @@ bool choice_is_default(const struct choice *c);
 /* The defaults of all its implementations failed: no plan can hold this segment. */
 bool slot_failed(const struct slot *s);
 
+/* The plan of the space with the smallest sum over its segments; -1 where none is known. */
+int additive_best(const uint16_t *space, int space_count, const struct segment_times *times);
+
 /* The plan with the best choice known of each segment, an untried default where none is.  -1 with
  * the reason where a segment failed; *out is filled then too, so that the failure can be stored. */
 int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
                             struct status *st);
 
-/* ---- stage1.c ------------------------------------------------------------------------------ */
-
-struct tuner;
-
-/* Builds and times what was not tried of the slots, the defaults or all that a climb from them
- * reaches, and stores each result.  Begins nothing after the deadline. */
-int time_slots(struct tuner *t, const int *slots, int count, bool climb, double deadline,
-               struct status *st);
-
-/* All segments; resumes where the database ends. */
-int stage1(struct tuner *t, double deadline, struct status *st);
-
-/* ---- tune.c -------------------------------------------------------------------------------- */
+/* ---- tune.c: what the phases share --------------------------------------------------------- */
 
 struct tuner {
     struct bench *bench; /* borrowed */
@@ -99,10 +90,27 @@ struct tuner {
     int space_count;
     int new_trials;
     double start, end; /* seconds; end is infinite without a limit */
+    struct {
+        double start; /* seconds */
+        int before;   /* plans in the history */
+        int open;     /* plans of the space that were not */
+    } stage2;         /* as it began */
 };
+
+/* ---- say.c: to people ---------------------------------------------------------------------- */
 
 void tuner_say(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void tuner_tick(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* ---- stage1.c ------------------------------------------------------------------------------ */
+
+/* Builds and times what was not tried of the slots, the defaults or all that a climb from them
+ * reaches, and stores each result.  Begins nothing after the deadline. */
+int time_slots(struct tuner *t, const int *slots, int count, bool climb, double deadline,
+               struct status *st);
+
+/* All segments; resumes where the database ends. */
+int stage1(struct tuner *t, double deadline, struct status *st);
 
 /* ---- plans.c: stage 2's evaluator ---------------------------------------------------------- */
 
@@ -113,12 +121,17 @@ struct evaluator tuner_evaluator(struct tuner *t);
 
 /* ---- finals.c: the finalists, side by side ------------------------------------------------- */
 
-/* The plan of the space with the smallest sum over its segments; -1 where none is known. */
-int additive_best(const struct tuner *t, const struct segment_times *times);
-
 /* Times the best few plans, the unfused one, 41115 and the additive best interleaved, unless
- * nothing was measured since they last were. */
+ * nothing was measured since they last were; of an exhaustive search the best few of those that a
+ * shorter comparison of many more finds. */
 int measure_finals(struct tuner *t, struct status *st);
+
+/* ---- record.c ------------------------------------------------------------------------------ */
+
+/* trials_store() of finals, under a text of their own: for a search that compares more than once.
+ */
+int comparison_store(struct db *db, int64_t study, const struct candidate *c, const struct trial *t,
+                     int count, const char *comparison, const char *search_id, struct status *st);
 
 /* ---- report.c ------------------------------------------------------------------------------ */
 
@@ -127,8 +140,9 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
 
 /* ---- learned.c: the model of a study ------------------------------------------------------- */
 
-/* Trains on all plans, stores the model and fills the report's figures; too few plans to learn from
- * leave them unknown. */
+/* Trains on all plans, stores the model and fills the report's figures.  Too few plans to learn
+ * from leave them unknown, and so does a space without plans to predict: training on a whole space
+ * takes half a minute. */
 int learn_study(struct tuner *t, struct tune_report *out, struct status *st);
 
 #endif

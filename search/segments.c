@@ -134,6 +134,20 @@ bool slot_failed(const struct slot *s)
     return !s->best && !untried_default(s);
 }
 
+int additive_best(const uint16_t *space, int space_count, const struct segment_times *times)
+{
+    int best = -1;
+    double best_ms = INFINITY;
+    for (int i = 0; i < space_count; i++) {
+        double ms = additive_ms(times, plan_from_value(space[i]));
+        if (ms < best_ms) {
+            best = space[i];
+            best_ms = ms;
+        }
+    }
+    return best;
+}
+
 int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
                             struct status *st)
 {

@@ -161,7 +161,7 @@ static int promising_plan(const struct tuner *t)
     for (int i = 0; i < SLOT_COUNT; i++)
         if (!climbed(&t->segments, i))
             *(i == SLOT_HANDWRITTEN ? &hoped.handwritten_ms : &hoped.ms[i]) *= gain;
-    return additive_best(t, &hoped);
+    return additive_best(t->space, t->space_count, &hoped);
 }
 
 /* Short segments first: where time is short, more plans are made of them. */

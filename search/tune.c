@@ -2,7 +2,6 @@
 
 #include <inttypes.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -10,42 +9,48 @@
 #define STAGE1_SHARE 0.5
 #define FINALS_SHARE 0.15
 
-static void speak(void (*to)(void *ctx, const char *line), void *ctx, const char *fmt, va_list args)
-{
-    char line[1200];
-    vsnprintf(line, sizeof(line), fmt, args);
-    to(ctx, line);
-}
+enum { MINUTE = 60, HOUR = 60 * MINUTE }; /* seconds */
 
-void tuner_say(const struct tuner *t, const char *fmt, ...)
-{
-    va_list args;
-    va_start(args, fmt);
-    if (t->o->say)
-        speak(t->o->say, t->o->ctx, fmt, args);
-    va_end(args);
-}
+const char *const rigor_names[RIGOR_COUNT] = {
+    [RIGOR_MEASURE] = "measure", [RIGOR_EXHAUSTIVE] = "exhaustive"};
 
-void tuner_tick(const struct tuner *t, const char *fmt, ...)
+static bool exhaustive(const struct tuner *t)
 {
-    va_list args;
-    va_start(args, fmt);
-    if (t->o->tick)
-        speak(t->o->tick, t->o->ctx, fmt, args);
-    va_end(args);
+    return t->o->rigor == RIGOR_EXHAUSTIVE;
 }
 
 /* ---- phases -------------------------------------------------------------------------------- */
 
+/* What the rest of the space takes if it goes on as it has; "" where that is not known. */
+static const char *time_left(const struct tuner *t, int measured, char out[32])
+{
+    if (!exhaustive(t) || measured == 0)
+        return "";
+    double spent_s = clock_seconds() - t->stage2.start;
+    double left_s = spent_s / measured * (t->stage2.open - measured);
+    if (left_s < 2 * MINUTE)
+        snprintf(out, 32, ", %.0f s left", left_s);
+    else if (left_s < 2 * HOUR)
+        snprintf(out, 32, ", %.0f min left", left_s / MINUTE);
+    else
+        snprintf(out, 32, ", %.1f h left", left_s / HOUR);
+    return out;
+}
+
 static void plan_tick(void *ctx, const struct history *h, const struct observation *latest)
 {
     (void)latest;
-    int best = history_best(h);
+    const struct tuner *t = ctx;
+    char of[32] = "", left[32];
+    int best = history_best(h), measured = h->count - t->stage2.before;
+    if (exhaustive(t))
+        snprintf(of, sizeof(of), " of %d", t->stage2.before + t->stage2.open);
     if (best >= 0)
-        tuner_tick(ctx, "plans: %d measured, best %u with %.3f ms", h->count, h->items[best].value,
-                   h->items[best].outcome.ms);
+        tuner_tick(t, "plans: %d%s measured, best %u with %.3f ms%s", h->count, of,
+                   h->items[best].value, h->items[best].outcome.ms, time_left(t, measured, left));
     else
-        tuner_tick(ctx, "plans: %d measured, none ran yet", h->count);
+        tuner_tick(t, "plans: %d%s measured, none ran yet%s", h->count, of,
+                   time_left(t, measured, left));
 }
 
 /* A share of the time limit as a moment; infinite without a limit. */
@@ -54,20 +59,31 @@ static double moment(const struct tuner *t, double share)
     return t->start + share * (t->end - t->start);
 }
 
+/* When segments alone must be done with.  An exhaustive search begins no plan before that: all of
+ * its plans run the same choices. */
+static double stage1_end(const struct tuner *t)
+{
+    return moment(t, exhaustive(t) ? 1 - FINALS_SHARE : STAGE1_SHARE);
+}
+
 static int search_values(struct tuner *t, unsigned lo, unsigned hi, struct search_result *out,
                          struct status *st)
 {
     struct search_options o = t->o->search;
     o.space_lo = lo;
     o.space_hi = hi;
+    if (exhaustive(t)) /* expects nothing, so that it never converges */
+        o.strategy = strategy_find("random");
     if (o.time_limit_s > 0) /* where nothing is left: a limit still */
         o.time_limit_s = fmax(1e-9, moment(t, 1 - FINALS_SHARE) - clock_seconds());
     struct evaluator e = tuner_evaluator(t);
-    if (lo == hi) /* one plan asked for by name: a known failure is an answer too */
+    if (lo == hi || exhaustive(t)) /* plans asked for by name: a known failure is an answer too */
         e.fails = NULL;
-    int before = t->history.count;
+    t->stage2.start = clock_seconds();
+    t->stage2.before = t->history.count;
+    t->stage2.open = t->space_count - history_count_in(&t->history, t->space, t->space_count);
     int rc = search_loop(&o, &e, &t->history, plan_tick, t, out, st);
-    t->new_trials += t->history.count - before;
+    t->new_trials += t->history.count - t->stage2.before;
     return rc;
 }
 
@@ -81,7 +97,7 @@ static int measure_reference(struct tuner *t, unsigned value, struct search_resu
     *out = (struct search_result){.stopped_by = STOP_SPACE};
     if (history_has(&t->history, value))
         return 0;
-    if (time_slots(t, slots, count, true, moment(t, STAGE1_SHARE), st) < 0)
+    if (time_slots(t, slots, count, true, stage1_end(t), st) < 0)
         return -1;
     return search_values(t, value, value, out, st);
 }
@@ -90,8 +106,8 @@ static void say_failed(const struct tuner *t)
 {
     for (int i = 0; i < SLOT_COUNT; i++)
         if (slot_failed(&t->segments.slots[i]))
-            tuner_say(t, "ops %d-%d fail alone, plans with them are left out: %s",
-                      slot_segment(i).first, slot_segment(i).last,
+            tuner_say(t, "ops %d-%d fail alone, plans with them are %s: %s", slot_segment(i).first,
+                      slot_segment(i).last, exhaustive(t) ? "stored as failed" : "left out",
                       t->segments.slots[i].reason.message);
 }
 
@@ -107,10 +123,10 @@ static int run_phases(struct tuner *t, struct search_result *result, struct stat
             return 0;
     }
     tuner_say(t, "building and timing each segment alone");
-    if (stage1(t, moment(t, STAGE1_SHARE), st) < 0)
+    if (stage1(t, stage1_end(t), st) < 0)
         return -1;
     say_failed(t);
-    tuner_say(t, "searching %d plans", t->space_count);
+    tuner_say(t, "%s %d plans", exhaustive(t) ? "measuring all" : "searching", t->space_count);
     return search_values(t, o->space_lo, o->space_hi, result, st);
 }
 
@@ -149,10 +165,12 @@ static int tuner_start(struct tuner *t, struct status *st)
     struct buf options;
     buf_init(&options);
     buf_addf(&options,
-             "{\"space\": [%u, %u], \"budget\": %d, \"time_limit_s\": %g, \"seed\": %" PRIu64
-             ", \"quantile\": %g}",
-             o->space_lo, o->space_hi, o->budget, o->time_limit_s, o->seed, o->quantile);
-    int rc = db_search_start(t->db, t->study, o->strategy->name, options.ptr, t->search_id, st);
+             "{\"rigor\": \"%s\", \"space\": [%u, %u], \"budget\": %d, \"time_limit_s\": %g, "
+             "\"seed\": %" PRIu64 ", \"quantile\": %g}",
+             rigor_names[t->o->rigor], o->space_lo, o->space_hi, o->budget, o->time_limit_s,
+             o->seed, o->quantile);
+    const char *strategy = exhaustive(t) ? rigor_names[RIGOR_EXHAUSTIVE] : o->strategy->name;
+    int rc = db_search_start(t->db, t->study, strategy, options.ptr, t->search_id, st);
     buf_release(&options);
     return rc;
 }

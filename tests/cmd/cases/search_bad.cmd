@@ -5,3 +5,5 @@ fuseplan search -b 1 -s 4 --budget 0; echo $?
 fuseplan search -b 1 -s 4 --time-limit soon; echo $?
 fuseplan search -b 1 -s 4 41115; echo $?
 fuseplan search -b 1 -s 4 --quantile 1; echo $?
+fuseplan search -b 1 -s 4 --rigor thorough; echo $?
+fuseplan search -b 1 -s 4 --rigor exhaustive --strategy random; echo $?

@@ -1,0 +1,258 @@
+/* tune() with every plan measured, on a fake bench. */
+#include "fake_bench.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { SPACE_LO = 40000, SPACE_HI = 40063, PLANS = SPACE_HI - SPACE_LO + 1, BESIDE = 2 };
+
+static char dir[] = "/tmp/fuseplan-check-exhaustive-XXXXXX", path[64];
+static struct db *db;
+static struct bench *bench;
+static struct tune_options options;
+static struct tune_report report;
+static struct status st;
+
+static void setup(void)
+{
+    st = STATUS_INIT;
+    bench = fake_open();
+    ck_assert_ptr_nonnull(bench);
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/db", dir);
+    ck_assert_int_eq(db_open(path, DB_WRITE, &db, &st), 0);
+    options = (struct tune_options){.search = {.space_lo = SPACE_LO,
+                                               .space_hi = SPACE_HI,
+                                               .seed = 1,
+                                               .quantile = 0.1,
+                                               .stop = &fake.stop},
+                                    .rigor = RIGOR_EXHAUSTIVE};
+}
+
+static void teardown(void)
+{
+    tune_report_release(&report);
+    db_close(db);
+    fake_close();
+    ck_assert_int_eq(file_remove_all(dir, &st), 0);
+}
+
+static void run(void)
+{
+    tune_report_release(&report);
+    int rc = tune(bench, db, &options, &report, &st);
+    ck_assert_msg(rc == 0, "%s", st.message);
+}
+
+/* ---- what is stored ------------------------------------------------------------------------ */
+
+enum { ROWS_MAX = 200 };
+
+struct stored {
+    int count, failed;
+    int values[ROWS_MAX];
+    char comparisons[ROWS_MAX][64];
+    bool seen[VALUE_MAX + 1];
+    struct db_choice used[OP_COUNT][OP_COUNT]; /* [first][last]: of the plans, owned texts */
+    char reason[200];                          /* of the last that failed */
+};
+
+/* All plans run a segment by the same choice. */
+static void check_choice(struct stored *s, const struct db_choice *c)
+{
+    struct db_choice *used = &s->used[c->first][c->last];
+    if (used->impl == NULL)
+        *used = (struct db_choice){c->first, c->last, mem_strdup(c->impl), mem_strdup(c->schedule)};
+    if (c->first == 2 && c->last == 6) /* generated or written by hand */
+        return;
+    ck_assert_str_eq(used->impl, c->impl);
+    ck_assert_str_eq(used->schedule, c->schedule);
+}
+
+static int row(void *ctx, const struct db_trial *t)
+{
+    struct stored *s = ctx;
+    ck_assert_int_lt(s->count, ROWS_MAX);
+    ck_assert_str_ne(t->status, "censored");
+    s->seen[t->value] = true;
+    snprintf(s->comparisons[s->count], sizeof(s->comparisons[0]), "%s", t->comparison);
+    s->values[s->count++] = t->value;
+    if (strcmp(t->status, "failed") == 0) {
+        s->failed++;
+        snprintf(s->reason, sizeof(s->reason), "%s", t->reason);
+        return 0;
+    }
+    for (int i = 0; i < t->choice_count; i++)
+        check_choice(s, &t->choices[i]);
+    return 0;
+}
+
+static void release(struct stored *s)
+{
+    for (int first = 0; first < OP_COUNT; first++)
+        for (int last = 0; last < OP_COUNT; last++) {
+            free((char *)s->used[first][last].impl);
+            free((char *)s->used[first][last].schedule);
+        }
+    memset(s, 0, sizeof(*s));
+}
+
+static const struct stored *read_back(enum db_trial_kind kind)
+{
+    static struct stored s;
+    int64_t study;
+    release(&s);
+    ck_assert_int_eq(study_open(bench, db, 0, false, &study, &st), 0);
+    ck_assert_int_eq(db_trials(db, study, kind, row, &s, &st), 0);
+    return &s;
+}
+
+static void check_all_measured(void)
+{
+    const struct stored *s = read_back(DB_TRIAL_PLAN);
+    ck_assert_int_eq(s->count, PLANS + BESIDE);
+    for (int value = SPACE_LO; value <= SPACE_HI; value++)
+        ck_assert_msg(s->seen[value], "%d was not measured", value);
+    ck_assert_str_eq(report.stopped_by, "space");
+    ck_assert_int_eq(report.space_trials, report.space);
+}
+
+/* ---- tests --------------------------------------------------------------------------------- */
+
+START_TEST(every_plan_is_measured)
+{
+    fake.slow_value = 40011; /* not given up either */
+    run();
+    check_all_measured();
+    ck_assert_int_eq(fake.plans, PLANS + BESIDE);
+    ck_assert_int_eq(report.new_trials, PLANS + BESIDE);
+    ck_assert(isnan(report.expected_faster_share)); /* no plan is left to predict */
+    ck_assert(isnan(report.model_spearman));
+    double best_ms = INFINITY;
+    const struct stored *s = read_back(DB_TRIAL_PLAN);
+    for (int i = 0; i < s->count; i++)
+        best_ms = fmin(best_ms, made_up_ms(&fake.space, (unsigned)s->values[i]));
+    ck_assert_double_eq(report.best.median_ms, best_ms);
+    int calls = fake.calls;
+    run();
+    ck_assert_int_eq(fake.calls, calls);
+    ck_assert_str_eq(report.stopped_by, "space");
+}
+END_TEST
+
+/* So that neither drift nor a budget follows the value. */
+START_TEST(order_is_drawn)
+{
+    run();
+    const struct stored *s = read_back(DB_TRIAL_PLAN);
+    int rising = 0;
+    for (int i = BESIDE + 1; i < s->count; i++)
+        rising += s->values[i] > s->values[i - 1];
+    ck_assert_int_gt(rising, PLANS / 4);
+    ck_assert_int_lt(rising, 3 * PLANS / 4);
+}
+END_TEST
+
+/* All that ran are timed again, then the fastest of them and the references. */
+START_TEST(two_comparisons)
+{
+    run();
+    ck_assert_int_eq(fake.compares, 2);
+    const struct stored *s = read_back(DB_TRIAL_FINAL);
+    int refined = 0;
+    while (refined < s->count && strcmp(s->comparisons[refined], s->comparisons[0]) == 0)
+        refined++;
+    ck_assert_int_eq(refined, PLANS + BESIDE);
+    for (int i = refined; i < s->count; i++)
+        ck_assert_str_eq(s->comparisons[i], s->comparisons[refined]);
+    ck_assert_int_ge(s->count - refined, 4 + BESIDE);
+    ck_assert_int_le(s->count - refined, 4 + BESIDE + 1);
+    ck_assert(report.best.final);
+    ck_assert(!isnan(report.best.unfused.median) && !isnan(report.best.first_version.median));
+}
+END_TEST
+
+/* No plan with it is built, and each says why. */
+START_TEST(broken_segment_fails_its_plans)
+{
+    fake.broken = (struct segment){8, 9};
+    run();
+    check_all_measured();
+    const struct stored *s = read_back(DB_TRIAL_PLAN);
+    int broken = 0;
+    for (int i = 0; i < s->count; i++) {
+        struct segment segments[OP_COUNT];
+        int count = plan_segments(plan_from_value((unsigned)s->values[i]), segments);
+        for (int k = 0; k < count; k++)
+            broken += segments[k].first == 8 && segments[k].last == 9;
+    }
+    ck_assert_int_gt(broken, 1);
+    ck_assert_int_eq(s->failed, broken);
+    ck_assert_int_eq(report.failed_trials, broken);
+    ck_assert_int_eq(fake.plans, PLANS + BESIDE - broken);
+    ck_assert(!fake.broken_in_plan);
+    ck_assert_ptr_nonnull(strstr(s->reason, "ops 8-9 fail alone: row 3 is wrong"));
+}
+END_TEST
+
+START_TEST(part_of_a_space_goes_on)
+{
+    options.search.budget = 20;
+    run();
+    ck_assert_int_eq(read_back(DB_TRIAL_PLAN)->count, 20);
+    ck_assert_str_eq(report.stopped_by, "budget");
+    options.search.budget = 0;
+    run();
+    check_all_measured();
+    ck_assert_int_eq(fake.plans, PLANS + BESIDE);
+}
+END_TEST
+
+START_TEST(interrupt_keeps_all)
+{
+    fake.stop_at_call = 80 + 45 * _i; /* while segments and while plans are timed */
+    run();
+    ck_assert_str_eq(report.stopped_by, "interrupted");
+    ck_assert_int_eq(read_back(DB_TRIAL_PLAN)->count, fake.plans);
+    fake.stop = 0;
+    run();
+    check_all_measured();
+    ck_assert_int_eq(fake.plans, PLANS + BESIDE);
+    ck_assert_int_eq(fake.compares, 2);
+}
+END_TEST
+
+/* No plan runs before its segments' choices are final, so that all plans share them. */
+START_TEST(short_time_measures_no_plan)
+{
+    fake.seconds_per_segment = 0.02;
+    options.search.time_limit_s = 0.5;
+    run();
+    ck_assert_str_eq(report.stopped_by, "time");
+    ck_assert_int_gt(fake.segments, 0);
+    ck_assert_int_eq(fake.plans, 0);
+    fake.seconds_per_segment = 0;
+    options.search.time_limit_s = 0;
+    run();
+    check_all_measured();
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("search/exhaustive");
+    TCase *t = tcase_create("tune");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_test(t, every_plan_is_measured);
+    tcase_add_test(t, order_is_drawn);
+    tcase_add_test(t, two_comparisons);
+    tcase_add_test(t, broken_segment_fails_its_plans);
+    tcase_add_test(t, part_of_a_space_goes_on);
+    tcase_add_loop_test(t, interrupt_keeps_all, 0, 4);
+    tcase_add_test(t, short_time_measures_no_plan);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}
