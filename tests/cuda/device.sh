@@ -1,108 +1,148 @@
 #!/bin/sh
-# Everything that needs a GPU: what the machine has, all segments verified, plans and searches timed.
-#   device.sh BIN [PART...]   BIN: the directory of fuseplan, fuseplan-worker and cuda_segments
-# PART: doctor bench search repeat verify faults; all of them where none is named.
+# Everything that needs a GPU, part by part; ends with a table of the parts.
+#   device.sh BIN [PART...]   BIN: the directory of fuseplan, fuseplan-worker, cuda_segments, cuda_plans
+# Without a PART all of $usual.  FUSEPLAN_CACHE, FUSEPLAN_DB: where to keep what is built and measured;
+# else nothing is kept.
 set -u
-bin=$1
+usual='doctor build verify values generated bench repeat search faults sanitize'
+here=$(cd "$(dirname "$0")" && pwd)
+bin=$(cd "$1" && pwd)
 shift
-[ $# -gt 0 ] || set -- doctor bench search repeat verify faults
-status=0
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+export FUSEPLAN_CACHE="${FUSEPLAN_CACHE:-$scratch/cache}" FUSEPLAN_DB="${FUSEPLAN_DB:-$scratch/db}"
+small='-b 1 -s 128 -m causal' large='-b 8 -s 512 -m strided'
 
+# A command, shown with the seconds that it takes.
 say() {
-  printf '\n$ %s\n' "$*"
-  start=$(date +%s)
-  "$@" || status=1
-  echo "# $(($(date +%s) - start)) s"
+  printf '\n$ %s\n' "$*" >&2
+  since=$(date +%s)
+  code=0
+  "$@" || code=$?
+  echo "# $(($(date +%s) - since)) s" >&2
+  return $code
 }
 
 doctor() {
-  say nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm --format=csv
-  say "$bin/fuseplan" doctor
+  say nvidia-smi --query-gpu=name,driver_version,memory.total,clocks.max.sm --format=csv &&
+    say "$bin/fuseplan" doctor
 }
 
-bench() {
-  say "$bin/fuseplan" bench --target cuda -b 1 -s 128 -m causal 43690 41115
-  say "$bin/fuseplan" bench --target cuda -b 8 -s 512 -m strided 43690 41115
-}
-
-# One type's segments over shapes and masks; a cache of its own, so that the types run side by side.
-verify_dtype() {
-  for shape in "1 64" "2 100" "1 333" "8 128" "2 1024"; do
-    for mask in full causal strided bigbird document; do
-      # the shape is two words
-      # shellcheck disable=SC2086
-      FUSEPLAN_CACHE=$scratch/$1 "$bin/cuda_segments" "$1" $shape $mask 0 || echo "FAILED: status $?"
-    done
+# Every segment by every implementation, from an empty cache, by each compiler.
+build() {
+  failed=0
+  for compiler in nvrtc nvcc; do
+    say env FUSEPLAN_CACHE="$scratch/$compiler" timeout 120 \
+      "$bin/cuda_segments" -b -C $compiler fp16 1 128 causal || failed=1
   done
-  FUSEPLAN_CACHE=$scratch/$1 "$bin/cuda_segments" "$1" 2 100 causal 60 || echo "FAILED: status $?"
+  return $failed
 }
 
 verify() {
-  scratch=$(mktemp -d)
-  start=$(date +%s)
-  printf '\nsegments, all implementations, types side by side\n'
-  for dtype in fp16 bf16 tf32 fp32; do
-    verify_dtype $dtype >"$scratch/$dtype.log" 2>&1 &
-  done
-  wait
-  cat "$scratch"/*.log
-  if grep -q FAILED "$scratch"/*.log; then status=1; fi
-  rm -rf "$scratch"
-  echo "# $(($(date +%s) - start)) s"
+  "$here/verify.sh" "$bin"
 }
 
-# Twenty plans, twice, each time by a new process.
+# Values from all 65536, verified end to end.
+values() {
+  say timeout 120 "$bin/cuda_plans" -L 2 -s 1 -a 60 fp16 2 100 bigbird &&
+    say timeout 120 "$bin/cuda_plans" -L 2 -s 2 fp16 1 333 sliding
+}
+
+bench() {
+  # the workloads are words
+  # shellcheck disable=SC2086
+  say "$bin/fuseplan" bench --target cuda $small 43690 41115 &&
+    say "$bin/fuseplan" bench --target cuda $large 43690 41115
+}
+
+# Twenty plans, timed by two processes one after the other; nineteen must differ by at most 1 %.
 repeat() {
   plans="43690 41115 40804 40544 32768 49151 36864 40960 41120 41130 41140 41200 41300 41400 41500"
   plans="$plans 42000 42500 43000 43500 44000"
-  for _ in 1 2; do
-    # the plans are words
+  for n in 1 2; do
     # shellcheck disable=SC2086
-    say "$bin/fuseplan" bench --target cuda -b 1 -s 128 -m causal --no-baseline --format csv $plans
+    say timeout 200 "$bin/fuseplan" bench --target cuda $small --no-baseline --format csv $plans \
+      >"$scratch/times.$n" || return 1
   done
-}
-
-# An nvcc that plants a hang into op 13, a wild write into ops 10-14 and a lost result into ops 0-1:
-# three plans must fail, each with its reason, and the fourth must not.
-faults() {
-  scratch=$(mktemp -d)
-  nvcc=$(command -v nvcc)
-  cat >"$scratch/nvcc" <<EOF
-#!/bin/sh
-for source; do :; done
-if [ -f "\$source" ]; then
-  sed -i -e '/^segment_13_13_/{n;s/.*/{ for (;;) __nanosleep(1000);/;}' \\
-    -e '/^segment_10_14_/{n;s/.*/{ *(volatile int *)8 = 1;/;}' \\
-    -e '/^segment_00_01_/{n;s/.*/{ return;/;}' "\$source"
-fi
-exec $nvcc "\$@"
-EOF
-  chmod +x "$scratch/nvcc"
-  FUSEPLAN_CACHE=$scratch/cache FUSEPLAN_DB=$scratch/db PATH=$scratch:$PATH
-  export FUSEPLAN_CACHE FUSEPLAN_DB PATH
-  printf '\nthree plans with planted faults, and 41115\n'
-  "$bin/fuseplan" bench --compiler nvcc --target cuda -b 1 -s 128 -m causal --no-baseline \
-    43690 41120 40804 41115 || [ $? -eq 3 ] || status=1
-  rm -rf "$scratch"
+  awk -F, '
+    FNR == 1 { for (i = 1; i <= NF; i++) at[$i] = i; next }
+    NR == FNR { first[$1] = $at["median_ms"]; next }
+    {
+      apart = ($at["median_ms"] / first[$1] - 1) * 100
+      apart = apart < 0 ? -apart : apart
+      n++; near += apart <= 1; if (apart > most) most = apart
+      printf "%s %s ms %s ms, %.2f %% apart\n", $1, first[$1], $at["median_ms"], apart
+    }
+    END {
+      printf "%d of %d plans at most 1 %% apart, the most %.2f %%\n", near, n, most
+      exit n < 20 || near < 19
+    }' "$scratch/times.1" "$scratch/times.2"
 }
 
 search() {
-  say "$bin/fuseplan" search --target cuda -b 1 -s 128 -m causal --budget 64 --time-limit 100 --seed 1
-  say "$bin/fuseplan" search --target cuda -b 8 -s 512 -m strided --budget 64 --time-limit 120 --seed 1
+  # shellcheck disable=SC2086
+  say timeout 200 "$bin/fuseplan" search --target cuda $small --budget 64 --time-limit 100 --seed 1 &&
+    say timeout 200 "$bin/fuseplan" search --target cuda $large --budget 64 --time-limit 120 --seed 1
 }
 
+# A generated program, built with nvcc alone, computes what fuseplan does.
+generated() {
+  program=$scratch/program
+  workload="--target cuda -b 2 -s 100 -m strided -L 3"
+  # shellcheck disable=SC2086
+  for value in 41115 40544; do
+    rm -rf "$program" "$scratch/arrays"
+    say "$bin/fuseplan" generate $value $workload -q -o "$program" &&
+      say env -u FUSEPLAN_CACHE PATH="$(dirname "$(command -v nvcc)"):/usr/bin:/bin" \
+        make -s -j "$(nproc)" -C "$program" &&
+      say "$program/plan" "$program/y.npy" &&
+      say "$bin/fuseplan" bench $value $workload -q --no-baseline --compiler nvcc \
+        --dump "$scratch/arrays" &&
+      say cmp "$program/y.npy" "$scratch/arrays/y.npy" || return 1
+  done
+}
+
+# Every schedule of every segment, in fp16 (minutes).
+schedules() {
+  say timeout 580 "$bin/cuda_segments" -s schedules -a 60 fp16 2 100 causal
+}
+
+# Planted faults are recorded and survived, by a comparison and by a search.
+faults() {
+  "$here/faults.sh" "$bin" bench
+}
+
+faulty_search() {
+  "$here/faults.sh" "$bin" search
+}
+
+sanitize() {
+  "$here/sanitize.sh" "$bin"
+}
+
+# run PART: its row of the table.
+run() {
+  printf '\n---- %s\n' "$1"
+  began=$(date +%s)
+  outcome=passed
+  "$1" || outcome=FAILED
+  echo "| $1 | $(($(date +%s) - began)) | $outcome |" >>"$scratch/table"
+}
+
+[ $# -gt 0 ] || eval "set -- $usual"
 for part; do
   case $part in
-  doctor) doctor ;;
-  bench) bench ;;
-  verify) verify ;;
-  search) search ;;
-  repeat) repeat ;;
-  faults) faults ;;
+  doctor | build | verify | values | generated | bench | repeat | search | faults | sanitize) ;;
+  schedules | faulty_search) ;;
   *)
-    echo "device.sh: no part '$part'" >&2
+    echo "device.sh: no part '$part'; there are: $usual schedules faulty_search" >&2
     exit 2
     ;;
   esac
 done
-exit $status
+for part; do
+  run "$part"
+done
+printf '\n| part | s | outcome |\n|---|---|---|\n'
+cat "$scratch/table"
+! grep -q FAILED "$scratch/table"

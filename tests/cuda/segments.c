@@ -1,104 +1,132 @@
-/* Builds and verifies every segment on a GPU, by each implementation that serves it.
- *
- *   cuda_segments DTYPE BATCH SEQ_LEN MASK AVERAGE   (AVERAGE: draw lengths with it; 0: none)
+/* Builds and verifies segments on a GPU: each by every implementation that serves it.
  *
  * Prints a line for each failure and one that sums up; exits 1 where anything failed. */
-#include "bench/bench.h"
+#include "request.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
-enum { CHOICES_MAX = 1024 };
+static const char usage[] = "usage: cuda_segments " REQUEST_USAGE
+                            "  -s SET   defaults (the default), kinds, schedules or a segment I-J\n"
+                            "  -p I/N   part I of N of the set, I from 0\n"
+                            "  -b       build only\n";
 
-static void fail(const struct status *st)
-{
-    fprintf(stderr, "cuda_segments: %s\n", st->message);
-    exit(EXIT_FAILURE);
-}
+static const char *set = "defaults";
+static int part, parts = 1;
+static bool build_only;
 
-static void read_workload(char **argv, struct workload *w)
+static void read_part(const char *text)
 {
     struct status st = STATUS_INIT;
-    workload_init(w);
-    w->dtype = dtype_from_name(argv[1]);
-    w->batch = atoi(argv[2]);
-    w->seq_len = atoi(argv[3]);
-    w->layers = 1;
-    int average = atoi(argv[5]);
-    if (mask_parse(argv[4], &w->mask_spec, &st) != 0 ||
-        (average > 0 && workload_draw_lengths(w, average, 1, &st) != 0) ||
-        workload_check(w, &st) != 0 || workload_build_mask(w, NULL, &st) != 0)
-        fail(&st);
+    if (sscanf(text, "%d/%d", &part, &parts) == 2 && part >= 0 && part < parts)
+        return;
+    status_set(&st, STATUS_USAGE, "'%s' is no part I/N, I from 0 to N-1", text);
+    give_up(&st);
 }
 
-static bool is_default(const struct choice *c)
+static void option(int letter, const char *value)
 {
-    const struct schedule none = {{0}};
-    return memcmp(&c->schedule, &none, sizeof(none)) == 0;
+    if (letter == 'b')
+        build_only = true;
+    else if (letter == 's')
+        set = value;
+    else
+        read_part(value);
 }
 
-/* The default schedule of each implementation for each segment. */
-static int list_choices(const struct build_target *t, struct choice *out)
+static int select_choices(const struct build_target *t, struct choice *out)
 {
-    struct choice found[CHOICES_MAX];
-    int count = 0;
-    for (int i = 0; i < 2 * SEGMENT_COUNT; i++) {
-        bool handwritten = i >= SEGMENT_COUNT;
-        struct segment s = segment_at(i % SEGMENT_COUNT);
-        int n = choices_for(t, s, handwritten, CHOICES_MAX, found);
-        for (int k = 0; k < n; k++)
-            if (is_default(&found[k]) && found[k].impl->handwritten == handwritten)
-                out[count++] = found[k];
+    struct status st = STATUS_INIT;
+    int n = list_choices(t, set, out), count = 0;
+    for (int i = part; i < n; i += parts)
+        out[count++] = out[i];
+    if (count == 0) {
+        status_set(&st, STATUS_USAGE, "part %d of %d of '%s' holds nothing", part, parts, set);
+        give_up(&st);
     }
     return count;
 }
 
-static double since(double start)
+static void say_failed(const char *name, const struct choice *c, const struct status *why)
 {
-    return clock_seconds() - start;
+    struct buf text;
+    buf_init(&text);
+    schedule_text(c->impl, &c->schedule, &text);
+    printf("FAILED: %s: %d-%d %s %s: %s\n", name, c->segment.first, c->segment.last, c->impl->name,
+           text.ptr, why->message);
+    buf_release(&text);
+}
+
+struct tally {
+    int failed;
+    double worst;   /* error of those that are right */
+    double build_s; /* of all */
+    double first_s; /* of the first one: the worker's start and the oracle */
+    double rest_s;
+};
+
+static void build(struct bench *b, const char *name, const struct choice *choices, int count,
+                  struct tally *out)
+{
+    static struct status built[CHOICES_MAX];
+    struct status st = STATUS_INIT;
+    double start = clock_seconds();
+    if (bench_build(b, choices, count, built, NULL, NULL, &st) != 0)
+        give_up(&st);
+    out->build_s = seconds_since(start);
+    for (int i = 0; i < count; i++)
+        if (built[i].code != STATUS_OK && build_only) {
+            say_failed(name, &choices[i], &built[i]);
+            out->failed++;
+        }
+}
+
+static void verify(struct bench *b, const char *name, const struct choice *choices, int count,
+                   struct tally *out)
+{
+    const struct sampling verify_only = {.max_samples = 0};
+    double start = clock_seconds();
+    for (int i = 0; i < count; i++) {
+        struct status st = STATUS_INIT;
+        struct trial t;
+        if (bench_segment(b, &choices[i], &verify_only, &t, &st) != 0)
+            give_up(&st);
+        if (t.status != TRIAL_OK) {
+            say_failed(name, &choices[i], &t.reason);
+            out->failed++;
+        } else if (t.error > out->worst) {
+            out->worst = t.error;
+        }
+        trial_release(&t);
+        if (i == 0)
+            out->first_s = seconds_since(start);
+    }
+    out->rest_s = seconds_since(start) - out->first_s;
 }
 
 int main(int argc, char **argv)
 {
     static struct choice choices[CHOICES_MAX];
-    static struct status built[CHOICES_MAX];
-    const struct sampling verify_only = {.max_samples = 0};
-    const struct bench_options options = {.target = {.kind = TARGET_CUDA}};
     struct status st = STATUS_INIT;
-    struct workload w;
+    struct tally tally = {.failed = 0};
+    struct request r;
     struct bench *b;
-    if (argc != 6) {
-        fputs("usage: cuda_segments DTYPE BATCH SEQ_LEN MASK AVERAGE\n", stderr);
-        return 2;
+    request_read(&r, argc, argv, usage, "s:p:b", option);
+    if (bench_open(&r.options, &r.workload, &b, &st) != 0)
+        give_up(&st);
+    int count = select_choices(bench_target(b), choices);
+    build(b, r.name, choices, count, &tally);
+    if (build_only) {
+        printf("%s: %d kernels built by %s, %d failed, in %.1f s\n", r.name, count,
+               bench_fingerprint(b)->compiler, tally.failed, tally.build_s);
+    } else {
+        verify(b, r.name, choices, count, &tally);
+        printf("%s: %d kernels, %d failed, largest error %.2g of %g allowed; built in %.1f s, the "
+               "oracle and the first one %.1f s, the others %.1f s\n",
+               r.name, count, tally.failed, tally.worst, dtypes[r.workload.dtype].tolerance,
+               tally.build_s, tally.first_s, tally.rest_s);
     }
-    read_workload(argv, &w);
-    if (bench_open(&options, &w, &b, &st) != 0)
-        fail(&st);
-    int count = list_choices(bench_target(b), choices), failed = 0;
-    double start = clock_seconds(), worst = 0, build_s;
-    if (bench_build(b, choices, count, built, NULL, NULL, &st) != 0)
-        fail(&st);
-    build_s = since(start);
-    start = clock_seconds();
-    for (int i = 0; i < count; i++) {
-        struct trial t;
-        if (bench_segment(b, &choices[i], &verify_only, &t, &st) != 0)
-            fail(&st);
-        if (t.status != TRIAL_OK) {
-            failed++;
-            printf("FAILED %s (%d,%d) %s: %s\n", argv[1], w.batch, w.seq_len, argv[4],
-                   t.reason.message);
-        } else if (t.error > worst) {
-            worst = t.error;
-        }
-        trial_release(&t);
-    }
-    printf("%s (%d,%d) %s%s: %d kernels, %d failed, largest error %.2g of %.2g allowed; built in "
-           "%.1f s, verified in %.1f s\n",
-           argv[1], w.batch, w.seq_len, argv[4], w.lengths != NULL ? " with lengths" : "", count,
-           failed, worst, dtypes[w.dtype].tolerance, build_s, since(start));
     bench_close(b);
-    workload_release(&w);
-    return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    request_release(&r);
+    return tally.failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -1,0 +1,55 @@
+#!/bin/sh
+# faults.sh BIN bench|search: kernels that hang, crash and give nothing, planted by an nvcc of our own:
+# each must be recorded with its reason, and all else must go on.
+set -u
+bin=$1 what=$2
+here=$(cd "$(dirname "$0")" && pwd)
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+workload='--target cuda --compiler nvcc -b 1 -s 128 -m causal'
+export FUSEPLAN_CACHE="$dir/cache" FUSEPLAN_DB="$dir/db"
+status=0
+
+# expect WHAT PATTERN FILE
+expect() {
+  if grep -q -e "$2" "$3"; then
+    echo "recorded: $1"
+  else
+    echo "FAILED: not recorded: $1"
+    status=1
+  fi
+}
+
+expect_reasons() {
+  expect 'a hang' "$2.*stopped after" "$1"
+  expect 'a crash' "$3.*CUDA_ERROR_ILLEGAL_ADDRESS" "$1"
+  expect 'a lost result' "$4.*wrong result" "$1"
+}
+
+# Three plans must fail, the fourth must not.  One layer: the deadline of a run grows with the layers.
+planted_bench() {
+  "$here/plant.sh" "$dir" hang=13-13 wild=10-14 lost=0-1 || exit 1
+  # shellcheck disable=SC2086
+  PATH=$dir:$PATH timeout 200 "$bin/fuseplan" bench $workload -L 1 --no-baseline \
+    43690 41120 40804 41115 >"$dir/out" 2>&1
+  [ $? -eq 3 ] || status=1
+  cat "$dir/out"
+  expect_reasons "$dir/out" 'segment 13-13' 'segment 10-14' 'segment 0-1 '
+  expect 'the time of 41115' '^ *41115 .*[0-9] .*ok' "$dir/out"
+}
+
+# Faults in segments that neither the unfused plan nor 41115 has: they go on being measured.
+planted_search() {
+  "$here/plant.sh" "$dir" hang=3-5 wild=10-14 lost=7-9 || exit 1
+  # shellcheck disable=SC2086
+  PATH=$dir:$PATH timeout 540 "$bin/fuseplan" search $workload --budget 500 --seed 1 --format json \
+    >"$dir/report" 2>"$dir/said" || status=1
+  cat "$dir/said" "$dir/report"
+  expect_reasons "$dir/said" 'ops 3-5' 'ops 10-14' 'ops 7-9'
+}
+
+case $what in
+bench) planted_bench ;;
+search) planted_search ;;
+esac
+exit $status

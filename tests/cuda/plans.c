@@ -1,0 +1,99 @@
+/* Builds and verifies plans on a GPU end to end: values drawn from 0..65535, each segment by an
+ * implementation drawn from those that serve it.
+ *
+ * Prints a line for each failure and one that sums up; exits 1 where anything failed. */
+#include "request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static const char usage[] = "usage: cuda_plans " REQUEST_USAGE "  -n N     how many values (300)\n"
+                            "  -s N     seed that draws them (1)\n";
+
+static int values = 300;
+static struct rng rng = {.state = 1};
+
+static void option(int letter, const char *value)
+{
+    if (letter == 'n')
+        values = read_number("-n", value);
+    else
+        rng.state = (uint64_t)read_number("-s", value);
+}
+
+static void draw_candidate(const struct build_target *t, struct plan p, struct candidate *out)
+{
+    struct segment segments[OP_COUNT];
+    *out = (struct candidate){.plan = p, .count = plan_segments(p, segments)};
+    for (int i = 0; i < out->count; i++) {
+        enum { MAX = 8 };
+        struct choice choices[MAX];
+        int n = list_segment(t, segments[i], p.handwritten, MAX, choices);
+        out->choices[i] = choices[rng_below(&rng, (uint32_t)n)];
+    }
+}
+
+/* Compiles what all of them need at once. */
+static void build(struct bench *b, const struct candidate *candidates, int count)
+{
+    struct status st = STATUS_INIT;
+    struct choice *choices = mem_alloc((size_t)count * OP_COUNT, sizeof(*choices));
+    int n = 0;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < candidates[i].count; k++)
+            choices[n++] = candidates[i].choices[k];
+    if (bench_build(b, choices, n, NULL, NULL, NULL, &st) != 0)
+        give_up(&st);
+    free(choices);
+}
+
+/* Whether it is right; its error in *worst where that is larger. */
+static bool verify(struct bench *b, const char *name, const struct candidate *c, double *worst)
+{
+    const struct sampling verify_only = {.max_samples = 0};
+    struct status st = STATUS_INIT;
+    struct trial t;
+    if (bench_plan(b, c, &verify_only, &t, &st) != 0)
+        give_up(&st);
+    bool right = t.status == TRIAL_OK;
+    if (!right)
+        printf("FAILED: %s: plan %u: %s\n", name, plan_value(c->plan), t.reason.message);
+    else if (t.error > *worst)
+        *worst = t.error;
+    trial_release(&t);
+    return right;
+}
+
+int main(int argc, char **argv)
+{
+    static bool seen[VALUE_MAX + 1];
+    struct status st = STATUS_INIT;
+    struct request r;
+    struct bench *b;
+    int distinct = 0, failed = 0;
+    double worst = 0;
+    request_read(&r, argc, argv, usage, "n:s:", option);
+    if (bench_open(&r.options, &r.workload, &b, &st) != 0)
+        give_up(&st);
+    struct candidate *candidates = mem_alloc((size_t)values, sizeof(*candidates));
+    for (int i = 0; i < values; i++) {
+        struct plan p = plan_from_value(rng_below(&rng, VALUE_MAX + 1));
+        distinct += !seen[plan_value(p)];
+        seen[plan_value(p)] = true;
+        draw_candidate(bench_target(b), p, &candidates[i]);
+    }
+    double start = clock_seconds(), build_s;
+    build(b, candidates, values);
+    build_s = seconds_since(start);
+    start = clock_seconds();
+    for (int i = 0; i < values; i++)
+        failed += !verify(b, r.name, &candidates[i], &worst);
+    printf("%s, %d layers: %d values, %d distinct plans, %d failed, largest error %.2g; built in "
+           "%.1f s, verified in %.1f s\n",
+           r.name, r.workload.layers, values, distinct, failed, worst, build_s,
+           seconds_since(start));
+    free(candidates);
+    bench_close(b);
+    request_release(&r);
+    return failed > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,200 @@
+#include "request.h"
+
+#include <getopt.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void give_up(const struct status *st)
+{
+    fprintf(stderr, "FAILED: %s\n", st->message);
+    exit(EXIT_FAILURE);
+}
+
+int read_number(const char *what, const char *text)
+{
+    struct status st = STATUS_INIT;
+    int64_t value;
+    if (number_parse(what, text, 0, INT32_MAX, &value, &st) != 0)
+        give_up(&st);
+    return (int)value;
+}
+
+double seconds_since(double start)
+{
+    return clock_seconds() - start;
+}
+
+/* ---- the workload ---------------------------------------------------------------------------- */
+
+/* A (S,S) mask of blocks that are empty, full, or keep each element with probability 0.3; every
+ * eleventh row keeps nothing. */
+static void draw_mask(int seq_len, struct buf *npy)
+{
+    enum { EMPTY, FULL, KINDS = 4, EMPTY_ROW = 3, EMPTY_EVERY = 11 };
+    const int64_t shape[] = {seq_len, seq_len};
+    struct rng rng = {.state = 1};
+    uint8_t *keep = mem_alloc((size_t)seq_len * (size_t)seq_len, 1);
+    for (int i = 0; i < seq_len; i++)
+        for (int j = 0; j < seq_len; j++) {
+            uint64_t block = (uint64_t)(i / MASK_BLOCK) * SEQ_LEN_MAX + (uint64_t)(j / MASK_BLOCK);
+            uint64_t kind = splitmix64(block) % KINDS;
+            bool kept = kind == FULL || (kind != EMPTY && rng_unit(&rng) < 0.3);
+            keep[(size_t)i * (size_t)seq_len + (size_t)j] = kept && i % EMPTY_EVERY != EMPTY_ROW;
+        }
+    npy_write(NPY_BOOL, 2, shape, keep, npy);
+    free(keep);
+}
+
+static void build_workload(struct workload *w, const char *mask, int average)
+{
+    struct status st = STATUS_INIT;
+    struct buf npy;
+    bool random = strcmp(mask, "random") == 0;
+    buf_init(&npy);
+    if (w->dtype == DTYPE_COUNT)
+        status_set(&st, STATUS_USAGE, "no such type");
+    else if (mask_parse(random ? "file:random.npy" : mask, &w->mask_spec, &st) == 0 &&
+             (average == 0 || workload_draw_lengths(w, average, 1, &st) == 0) &&
+             workload_check(w, &st) == 0) {
+        if (random)
+            draw_mask(w->seq_len, &npy);
+        workload_build_mask(w, random ? &npy : NULL, &st);
+    }
+    buf_release(&npy);
+    if (st.code != STATUS_OK)
+        give_up(&st);
+}
+
+static void name_request(struct request *r, const char *mask)
+{
+    const struct workload *w = &r->workload;
+    char size[32] = "";
+    if (w->head_size != 64)
+        snprintf(size, sizeof(size), " W=%d", w->head_size);
+    snprintf(r->name, sizeof(r->name), "%s (%d,%d) %s%s%s", dtypes[w->dtype].name, w->batch,
+             w->seq_len, mask, size, w->lengths != NULL ? " with lengths" : "");
+}
+
+static _Noreturn void end_with_usage(const char *usage)
+{
+    fputs(usage, stderr);
+    exit(2);
+}
+
+void request_read(struct request *r, int argc, char **argv, const char *usage, const char *more,
+                  void (*option)(int letter, const char *value))
+{
+    struct workload *w = &r->workload;
+    struct status st = STATUS_INIT;
+    char letters[64];
+    int letter, average = 0;
+    *r = (struct request){.options = {.target = {.kind = TARGET_CUDA}}};
+    workload_init(w);
+    w->layers = 1;
+    snprintf(letters, sizeof(letters), "a:W:L:t:C:d:%s", more);
+    while ((letter = getopt(argc, argv, letters)) != -1)
+        switch (letter) {
+        case 'a':
+            average = read_number("-a", optarg);
+            break;
+        case 'W':
+            w->head_size = read_number("-W", optarg);
+            break;
+        case 'L':
+            w->layers = read_number("-L", optarg);
+            break;
+        case 't':
+            if (target_parse(optarg, &r->options.target, &st) != 0)
+                give_up(&st);
+            break;
+        case 'C':
+            r->options.compiler = optarg;
+            break;
+        case 'd':
+            r->options.run_deadline_s = read_number("-d", optarg);
+            break;
+        case '?':
+            end_with_usage(usage);
+        default:
+            option(letter, optarg);
+        }
+    if (argc - optind != 4)
+        end_with_usage(usage);
+    w->dtype = dtype_from_name(argv[optind]);
+    w->batch = read_number("batch", argv[optind + 1]);
+    w->seq_len = read_number("seq_len", argv[optind + 2]);
+    build_workload(w, argv[optind + 3], average);
+    name_request(r, argv[optind + 3]);
+    setvbuf(stdout, NULL, _IOLBF, 0); /* lines of processes side by side stay whole */
+}
+
+void request_release(struct request *r)
+{
+    workload_release(&r->workload);
+}
+
+/* ---- choices --------------------------------------------------------------------------------- */
+
+static int knobs_apart_from_default(const struct choice *c)
+{
+    int apart = 0;
+    for (int k = 0; k < c->impl->knob_count; k++)
+        apart += c->schedule.pick[k] != 0;
+    return apart;
+}
+
+/* Those of a segment's choices with at most `apart` knobs that are not at their default. */
+static int list_near_default(const struct build_target *t, struct segment s, bool handwritten,
+                             int apart, int max, struct choice *out)
+{
+    static struct choice all[CHOICES_MAX];
+    int n = choices_for(t, s, handwritten, CHOICES_MAX, all), count = 0;
+    for (int i = 0; i < n && count < max; i++)
+        if (knobs_apart_from_default(&all[i]) <= apart)
+            out[count++] = all[i];
+    return count;
+}
+
+int list_segment(const struct build_target *t, struct segment s, bool handwritten, int max,
+                 struct choice *out)
+{
+    return list_near_default(t, s, handwritten, 0, max, out);
+}
+
+/* A segment's choices, and where the hand-written operator serves it that one's too. */
+static int list_both(const struct build_target *t, struct segment s, int apart, int max,
+                     struct choice *out)
+{
+    int count = list_near_default(t, s, false, apart, max, out);
+    if (s.first == 2 && s.last == 6)
+        count += list_near_default(t, s, true, apart, max - count, out + count);
+    return count;
+}
+
+static int list_kinds(const struct build_target *t, struct choice *out)
+{
+    static const struct segment kinds[] = {{0, 0},   {0, 1},   {1, 1},   {1, 5}, {1, 6},   {2, 2},
+                                           {2, 4},   {2, 6},   {3, 4},   {4, 5}, {5, 5},   {6, 7},
+                                           {6, 9},   {8, 8},   {8, 9},   {9, 9}, {10, 11}, {11, 11},
+                                           {12, 14}, {10, 14}, {13, 14}, {0, 14}};
+    int count = 0;
+    for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
+        count += list_both(t, kinds[i], 1, CHOICES_MAX - count, out + count);
+    return count;
+}
+
+int list_choices(const struct build_target *t, const char *set, struct choice *out)
+{
+    int first, last, count = 0;
+    if (strcmp(set, "kinds") == 0)
+        return list_kinds(t, out);
+    if (sscanf(set, "%d-%d", &first, &last) == 2)
+        return list_both(t, (struct segment){(int8_t)first, (int8_t)last}, 0, CHOICES_MAX, out);
+    if (strcmp(set, "defaults") != 0 && strcmp(set, "schedules") != 0)
+        return 0;
+    for (int i = 0; i < SEGMENT_COUNT; i++)
+        count += list_both(t, segment_at(i), strcmp(set, "defaults") == 0 ? 0 : KNOB_MAX,
+                           CHOICES_MAX - count, out + count);
+    return count;
+}

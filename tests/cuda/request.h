@@ -1,0 +1,50 @@
+/* What the programs of this folder are asked for, and which choices they run.
+ *
+ * Options, then DTYPE BATCH SEQ_LEN MASK; a MASK of "random" is a drawn NumPy file. */
+#ifndef FUSEPLAN_TESTS_CUDA_REQUEST_H
+#define FUSEPLAN_TESTS_CUDA_REQUEST_H
+
+#include "bench/bench.h"
+
+#define REQUEST_USAGE                                                                              \
+    "[OPTION...] DTYPE BATCH SEQ_LEN MASK\n"                                                       \
+    "  -a N     draw lengths with this average\n"                                                  \
+    "  -W N     head size (64)\n"                                                                  \
+    "  -L N     layers (1)\n"                                                                      \
+    "  -t NAME  target (cuda)\n"                                                                   \
+    "  -C NAME  compiler\n"                                                                        \
+    "  -d N     seconds that a kernel may take\n"
+
+struct request {
+    struct bench_options options;
+    struct workload workload; /* its mask is built */
+    char name[256];           /* "fp16 (2,100) strided with lengths" */
+};
+
+/* `more` are further options of the program, as for getopt(); it is called with each that is
+ * there.  Ends the program where the command line is wrong. */
+void request_read(struct request *r, int argc, char **argv, const char *usage, const char *more,
+                  void (*option)(int letter, const char *value));
+void request_release(struct request *r);
+
+/* Prints what failed and ends the program. */
+_Noreturn void give_up(const struct status *st);
+
+/* A number from 0 on, or the end of the program. */
+int read_number(const char *what, const char *text);
+
+enum { CHOICES_MAX = 4096 };
+
+/* Sets of choices: "defaults", the default schedule of each implementation of each segment;
+ * "kinds", of a segment of each kind of stage all schedules with at most one knob that is not at
+ * its default; "schedules", all of all segments; "I-J", the defaults of one segment.  Writes at
+ * most CHOICES_MAX; returns how many, 0 for an unknown name. */
+int list_choices(const struct build_target *t, const char *set, struct choice *out);
+
+/* The default schedules for one segment; `handwritten` as in a plan.  At most `max`. */
+int list_segment(const struct build_target *t, struct segment s, bool handwritten, int max,
+                 struct choice *out);
+
+double seconds_since(double start);
+
+#endif

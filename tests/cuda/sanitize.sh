@@ -1,0 +1,85 @@
+#!/bin/sh
+# sanitize.sh BIN: compute-sanitizer over a segment of each kind of stage, through the worker; first over
+# two planted faults, which it must find.  Slices of the work run side by side.
+set -u
+bin=$1
+here=$(cd "$(dirname "$0")" && pwd)
+slices=4
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export FUSEPLAN_CACHE="${FUSEPLAN_CACHE:-$dir/cache}"
+command -v compute-sanitizer >/dev/null || {
+  echo "FAILED: there is no compute-sanitizer on PATH"
+  exit 1
+}
+
+# sanitized TOOL NAME SEGMENTS_ARGUMENT...: what the tool says in NAME.log, the program in NAME.out.
+# The program itself uses no GPU, its worker does; kernels are many times slower than alone.
+sanitized() {
+  tool=$1 name=$2
+  shift 2
+  timeout 280 compute-sanitizer --tool "$tool" --target-processes all --require-cuda-init no \
+    --log-file "$dir/$name.log" "$bin/cuda_segments" -d 200 "$@" >"$dir/$name.out" 2>&1
+}
+
+# Errors and hazards by the summaries of the logs of one tool; "none" where there is no summary.
+found() {
+  cat "$dir/$1".*.log 2>/dev/null | awk '
+    / SUMMARY: / { for (i = 1; i <= NF; i++) if ($i == "SUMMARY:") errors += $(i + 1); seen = 1 }
+    END { print seen ? errors + 0 : "none" }'
+}
+
+plant() {
+  mkdir "$dir/$1"
+  "$here/plant.sh" "$dir/$1" "$1=8-8" || exit 1
+  FUSEPLAN_CACHE="$dir/$1" PATH="$dir/$1:$PATH" \
+    sanitized "$2" "planted_$2.0" -C nvcc -s 8-8 fp16 2 100 causal
+}
+
+status=0
+plant wild memcheck &
+plant race racecheck &
+wait
+for tool in memcheck racecheck; do
+  errors=$(found planted_$tool)
+  echo "$tool finds the planted fault: $errors errors"
+  case $errors in none | 0) status=1 ;; esac
+done
+
+for type in fp16 tf32; do
+  "$bin/cuda_segments" -b -s kinds $type 2 100 causal || status=1
+done
+start=$(date +%s)
+for tool in memcheck racecheck synccheck; do
+  for slice in $(seq 0 $((slices - 1))); do
+    for type in fp16 tf32; do
+      sanitized $tool "$tool.$type.$slice" -s kinds -p "$slice/$slices" -a 60 $type 2 100 causal &
+    done
+  done
+done
+wait
+
+echo "| tool | kernels | failed | errors found |"
+echo "|---|---|---|---|"
+for tool in memcheck racecheck synccheck; do
+  errors=$(found $tool)
+  cat "$dir/$tool".*.out | awk -v tool=$tool -v errors="$errors" -v runs=$((2 * slices)) '
+    / allowed; / {
+      ended++
+      for (i = 2; i <= NF; i++) {
+        if ($i == "kernels,") kernels += $(i - 1)
+        if ($i == "failed,") failed += $(i - 1)
+      }
+    }
+    END {
+      printf "| %s | %d | %d | %s |\n", tool, kernels, failed, errors
+      exit !(ended == runs && failed == 0 && errors == "0")
+    }' || status=1
+done
+echo "# $(($(date +%s) - start)) s, $((6 * slices)) processes side by side"
+if [ $status -ne 0 ]; then
+  grep -h FAILED "$dir"/[mrs]*check.*.out | head -n 20
+  grep -h '^=========' "$dir"/[mrs]*check.*.log | grep -v -e COMPUTE-SANITIZER -e 'SUMMARY: 0 ' |
+    sort | uniq -c | sort -rn | head -n 40
+fi
+exit $status
