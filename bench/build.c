@@ -76,7 +76,7 @@ static void make_source(struct crew *crew, struct binary *binary, struct buf *te
 /* What the compiler said of a binary, which may rule it out; false where that is not known. */
 static bool recall_log(const struct builder *b, struct binary *binary)
 {
-    if (b->toolchain->read_log == NULL)
+    if (b->toolchain->read_log == NULL || binary->choice.impl->library)
         return true;
     struct buf log;
     buf_init(&log);
@@ -149,6 +149,17 @@ static int collect(struct crew *crew, struct status *st)
     return 0;
 }
 
+/* What a library runs needs no compiler: its text takes the binary's place. */
+static int keep_text(struct crew *crew, struct binary *binary, const struct buf *text,
+                     struct status *st)
+{
+    int result =
+        cache_put(crew->builder->cache, CACHE_BINARY, binary->key, text->ptr, text->len, st);
+    if (result == 0)
+        in_cache(crew, binary);
+    return result;
+}
+
 /* Starts the build of one choice, or finds that it needs none. */
 static int build_one(struct crew *crew, struct binary *binary, struct status *st)
 {
@@ -169,7 +180,10 @@ static int build_one(struct crew *crew, struct binary *binary, struct status *st
     make_source(crew, binary, &text);
     while (result == 0 && (crew->running == b->jobs || being_built(crew, binary)))
         result = collect(crew, st);
-    if (result == 0 && !in_cache(crew, binary)) {
+    bool known = result == 0 && in_cache(crew, binary);
+    if (result == 0 && !known && c->impl->library) {
+        result = keep_text(crew, binary, &text, st);
+    } else if (result == 0 && !known) {
         struct job *job = &crew->jobs[crew->running];
         job->binary = binary;
         result = compile_start(b->toolchain, b->cache, text.ptr, crew->headers.ptr, b->deadline_s,

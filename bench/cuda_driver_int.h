@@ -38,7 +38,7 @@ enum { /* CUfunction_attribute */
        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 };
 
-enum { CU_STREAM_NON_BLOCKING = 1, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 1 };
+enum { CU_STREAM_NON_BLOCKING = 1, CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
 
 /* name, symbol, parameters.  A device pointer is an unsigned long long, a device an int. */
 #define CUDA_FUNCTIONS(X)                                                                          \

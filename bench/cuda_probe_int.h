@@ -26,4 +26,9 @@ void nvml_report(const char *uuid, json_t *out);
 int nvrtc_version(void);
 int nvrtc_compile(int argc, char **argv);
 
+/* ---- cublas.c: the library of products ---------------------------------------------------------
+ *
+ *   fuseplan-worker --cublas-version  prints {"library", "version" as 130100 for 13.1.0} */
+int cublas_version(void);
+
 #endif

@@ -38,6 +38,8 @@ struct device {
     struct staging staging;
     struct function **functions;
     int function_count;
+    struct matmul **matmuls;
+    int matmul_count;
     struct fp_args common; /* what all launches have alike */
     struct scratch sync, workspace;
 };
@@ -62,6 +64,19 @@ int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct s
 
 /* Makes it at least so large, and zeroes what is new. */
 int cuda_reserve(struct device *d, struct scratch *s, int64_t bytes, struct status *st);
+
+/* ---- device_cuda_matmul.c: what cuBLASLt runs -------------------------------------------------*/
+
+struct matmul; /* one choice's product, owned by the device */
+
+/* Described when first asked for; d->workspace is large enough for it then. */
+int matmul_find(struct device *d, const struct launch *l, const struct matmul **out,
+                struct status *st);
+
+/* On the device's stream, which may be capturing. */
+int matmul_launch(const struct device *d, const struct matmul *m, const struct fp_args *a,
+                  struct status *st);
+void matmuls_release(struct device *d);
 
 /* ---- device_cuda_limits.c, device_cuda_open.c, device_cuda_replay.c: rows of device_ops -------*/
 

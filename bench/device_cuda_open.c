@@ -152,6 +152,7 @@ void cuda_close(struct device *d)
         free(d->functions[i]);
     free(d->functions);
     cuda_stage_release(d);
+    matmuls_release(d);
     free(d); /* the context ends with its process */
 }
 

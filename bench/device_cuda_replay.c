@@ -2,8 +2,11 @@
 
 #include <stdlib.h>
 
+static const char cannot_launch[] = "cannot be launched";
+
 struct node {
-    const struct function *function;
+    const struct function *function; /* null: matmul is what runs */
+    const struct matmul *matmul;
     struct fp_args args;
     struct resources resources;
     bool cooperative;
@@ -85,20 +88,30 @@ static int lay_out(struct device *d, const struct function *f, const struct cuda
     return 0;
 }
 
+static int make_kernel(struct device *d, const struct launch *l, struct node *out,
+                       struct status *st)
+{
+    struct cuda_launch how;
+    choice_launch(l->choice, d->w, &how);
+    if (lay_out(d, l->function, &how, out, st) != 0 ||
+        cuda_reserve(d, &d->sync, how.sync_words * (int64_t)sizeof(unsigned), st) != 0)
+        return -1;
+    return cuda_reserve(d, &d->workspace, how.workspace_bytes, st);
+}
+
 /* alike: the node of the same choice in another layer, or null. */
 static int make_node(struct device *d, const struct launch *l, const struct node *alike,
                      struct node *out, struct status *st)
 {
-    struct cuda_launch how;
-    if (alike != NULL) {
+    int result = 0;
+    if (alike != NULL)
         *out = *alike;
-    } else {
-        choice_launch(l->choice, d->w, &how);
-        if (lay_out(d, l->function, &how, out, st) != 0 ||
-            cuda_reserve(d, &d->sync, how.sync_words * (int64_t)sizeof(unsigned), st) != 0 ||
-            cuda_reserve(d, &d->workspace, how.workspace_bytes, st) != 0)
-            return -1;
-    }
+    else if (l->choice->impl->library)
+        result = matmul_find(d, l, &out->matmul, st);
+    else
+        result = make_kernel(d, l, out, st);
+    if (result != 0)
+        return -1;
     out->args = d->common;
     for (int t = 0; t < TENSOR_COUNT; t++)
         out->args.tensor[t] = l->tensor[t];
@@ -109,36 +122,40 @@ static int make_node(struct device *d, const struct launch *l, const struct node
     return 0;
 }
 
-static int launch_node(const struct device *d, struct node *n)
+static int launch_node(const struct device *d, struct node *n, struct status *st)
 {
+    if (n->matmul != NULL)
+        return matmul_launch(d, n->matmul, &n->args, st);
     const struct resources *r = &n->resources;
     void *params[] = {&n->args};
     unsigned grid = (unsigned)r->grid[0], block = (unsigned)r->block[0];
     unsigned shared = (unsigned)r->shared_dynamic_bytes;
-    if (n->cooperative)
-        return d->cu->cuLaunchCooperativeKernel(n->function->code, grid, 1, 1, block, 1, 1, shared,
-                                                d->stream, params);
-    return d->cu->cuLaunchKernel(n->function->code, grid, 1, 1, block, 1, 1, shared, d->stream,
-                                 params, NULL);
+    int error = n->cooperative
+                    ? d->cu->cuLaunchCooperativeKernel(n->function->code, grid, 1, 1, block, 1, 1,
+                                                       shared, d->stream, params)
+                    : d->cu->cuLaunchKernel(n->function->code, grid, 1, 1, block, 1, 1, shared,
+                                            d->stream, params, NULL);
+    return cuda_check(d->cu, error, STATUS_LAUNCH, cannot_launch, st);
 }
 
-/* All nodes `times` times as one graph. */
+/* All nodes `times` times as one graph.  Relaxed: a library loads its kernels as it needs them. */
 static int capture(struct replay *r, int times, struct CUgraphExec_st **out, struct status *st)
 {
     const struct device *d = r->device;
     struct CUgraph_st *graph = NULL;
-    int error = d->cu->cuStreamBeginCapture(d->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL), ended;
+    int error = d->cu->cuStreamBeginCapture(d->stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    int result = cuda_check(d->cu, error, STATUS_LAUNCH, cannot_launch, st);
     *out = NULL;
-    for (int i = 0; i < times * r->count && error == CUDA_SUCCESS; i++)
-        error = launch_node(d, &r->nodes[i % r->count]);
-    ended = d->cu->cuStreamEndCapture(d->stream, &graph);
-    if (error == CUDA_SUCCESS)
-        error = ended;
-    if (error == CUDA_SUCCESS)
+    for (int i = 0; i < times * r->count && result == 0; i++)
+        result = launch_node(d, &r->nodes[i % r->count], st);
+    error = d->cu->cuStreamEndCapture(d->stream, &graph);
+    if (result == 0 && error == CUDA_SUCCESS)
         error = d->cu->cuGraphInstantiate(out, graph, 0);
+    if (result == 0)
+        result = cuda_check(d->cu, error, STATUS_LAUNCH, cannot_launch, st);
     if (graph != NULL)
         d->cu->cuGraphDestroy(graph);
-    return cuda_check(d->cu, error, STATUS_LAUNCH, "cannot be launched", st);
+    return result;
 }
 
 void cuda_release(struct replay *r)
@@ -185,12 +202,12 @@ void cuda_resources(const struct replay *r, struct resources *out)
 
 int cuda_run(struct replay *r, int first, int count, struct status *st)
 {
-    int error = CUDA_SUCCESS;
-    for (int i = first; i < first + count && error == CUDA_SUCCESS; i++)
-        error = launch_node(r->device, &r->nodes[i]);
-    if (error != CUDA_SUCCESS)
+    int result = 0;
+    for (int i = first; i < first + count && result == 0; i++)
+        result = launch_node(r->device, &r->nodes[i], st);
+    if (result != 0)
         cuda_finish(r->device, "running"); /* perhaps it is an earlier launch that failed */
-    return cuda_check(r->device->cu, error, STATUS_LAUNCH, "cannot be launched", st);
+    return result;
 }
 
 /* Starting a graph takes some microseconds of the host's time, which must not show where a graph

@@ -23,5 +23,7 @@ struct build_target target_build(struct target_name target, const struct workloa
 {
     struct fingerprint device;
     fingerprint_device(target, &device);
-    return build_target_of(target.kind, device.capability, w);
+    struct build_target t = build_target_of(target.kind, device.capability, w);
+    t.library = true;
+    return t;
 }

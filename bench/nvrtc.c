@@ -1,6 +1,6 @@
 #include "bench/cuda_probe_int.h"
+#include "bench/shared_library.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,15 +20,11 @@ struct nvrtc {
     int (*cubin)(struct _nvrtcProgram *p, char *out);
 };
 
-static bool load(const char *path, struct nvrtc *n)
+/* At `given`, or, where that is null, wherever it is found, which path gets. */
+static bool load(struct nvrtc *n, const char *given, struct buf *path)
 {
-    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL)
-        return false;
-    struct {
-        const char *symbol;
-        void **function;
-    } const wanted[] = {
+    static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", NULL};
+    const struct shared_symbol symbols[] = {
         {"nvrtcVersion", (void **)&n->version},
         {"nvrtcGetErrorString", (void **)&n->error},
         {"nvrtcCreateProgram", (void **)&n->create},
@@ -38,34 +34,9 @@ static bool load(const char *path, struct nvrtc *n)
         {"nvrtcGetCUBINSize", (void **)&n->cubin_size},
         {"nvrtcGetCUBIN", (void **)&n->cubin},
     };
-    for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
-        if ((*wanted[i].function = dlsym(library, wanted[i].symbol)) == NULL)
-            return false;
-    return true;
-}
-
-/* Where a toolkit puts it; the loader's own places come last, for they may hold another version
- * than the toolkit that the user named. */
-static bool find(struct buf *path, struct nvrtc *n)
-{
-    static const char *const dirs[] = {"/lib64/", "/lib/", "/targets/x86_64-linux/lib/"};
-    static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12"};
-    const char *const roots[] = {getenv("CUDA_HOME"), "/usr/local/cuda"};
-    for (size_t r = 0; r < ARRAY_LEN(roots); r++)
-        for (size_t d = 0; d < ARRAY_LEN(dirs) && roots[r] != NULL; d++)
-            for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-                buf_reset(path);
-                buf_addf(path, "%s%s%s", roots[r], dirs[d], names[i]);
-                if (load(path->ptr, n))
-                    return true;
-            }
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
-        buf_reset(path);
-        buf_adds(path, names[i]);
-        if (load(path->ptr, n))
-            return true;
-    }
-    return false;
+    if (given != NULL)
+        return shared_open(given, symbols, ARRAY_LEN(symbols), NULL) != NULL;
+    return shared_open_toolkit(names, symbols, ARRAY_LEN(symbols), path) != NULL;
 }
 
 int nvrtc_version(void)
@@ -74,7 +45,7 @@ int nvrtc_version(void)
     struct buf path;
     int major, minor, code = EXIT_FAILURE;
     buf_init(&path);
-    if (find(&path, &n) && n.version(&major, &minor) == 0) {
+    if (load(&n, NULL, &path) && n.version(&major, &minor) == 0) {
         json_t *out =
             json_pack("{s:s, s:i, s:i}", "library", path.ptr, "major", major, "minor", minor);
         json_dumpf(out, stdout, JSON_COMPACT);
@@ -121,7 +92,7 @@ static int compile(const char *library, const char *source_path, const char *out
     struct _nvrtcProgram *program = NULL;
     buf_init(&source);
     int result = -1;
-    if (!load(library, &n)) {
+    if (!load(&n, library, NULL)) {
         status_set(st, STATUS_ENVIRONMENT, "cannot load '%s'", library);
     } else if (file_read(source_path, 0, &source, st) == 0) {
         int error = n.create(&program, source.ptr, source_path, 0, NULL, NULL);

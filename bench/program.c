@@ -72,6 +72,8 @@ static int load_part(struct worker *k, const json_t *choice, struct part *out, s
     if (out->choice.impl == NULL ||
         schedule_parse(out->choice.impl, schedule, &out->choice.schedule, st) != 0)
         return status_set(st, STATUS_LAUNCH, "unknown choice '%s %s'", impl, schedule);
+    if (out->choice.impl->library)
+        return 0;
     return load(k, name, path, symbol, &out->function, st);
 }
 

@@ -96,6 +96,7 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
         .jobs = o->jobs > 0 ? o->jobs : cpu_threads(),
         .stop = o->stop,
     };
+    b->builder.target.library = b->toolchain.libraries[0] != '\0';
     return 0;
 }
 

@@ -246,6 +246,19 @@ static int choose_compiler(const char *option, const char *worker, struct toolch
                       "the cuda target has no compiler '%s'; expected auto, nvcc or nvrtc", option);
 }
 
+/* What the worker can run products with; none is no failure. */
+static void find_library(const char *worker, struct toolchain *out)
+{
+    json_t *said;
+    int version;
+    struct status ignored = STATUS_INIT;
+    if (ask_worker(worker, "--cublas-version", NULL, &said, &ignored) == 0 &&
+        json_unpack(said, "{s:i}", "version", &version) == 0)
+        snprintf(out->libraries, sizeof(out->libraries), "cuBLASLt %d.%d.%d", version / 10000,
+                 version / 100 % 100, version % 100);
+    json_decref(said);
+}
+
 static int check_versions(const struct gpu *gpu, const struct toolchain *tc,
                           const struct release *release, struct status *st)
 {
@@ -328,6 +341,7 @@ static int toolchain(const struct toolchain_request *request, const struct cache
         check_versions(&gpu, out, &release, st) != 0)
         goto out;
     describe_gpu(&gpu, &out->where);
+    find_library(request->worker, out);
     buf_addf(&flags, "%s ", out->flags);
     build_options(&(struct build_target){.kind = TARGET_CUDA, .arch = gpu.arch}, &flags);
     free(out->flags);
@@ -353,6 +367,7 @@ static void fingerprint(int device, const struct toolchain *tc, struct fingerpri
     if (tc->where.device[0] == '\0' && find_gpu(device, NULL, &gpu, &ignored) == 0)
         describe_gpu(&gpu, out);
     snprintf(out->compiler, sizeof(out->compiler), "%s", tc->version);
+    snprintf(out->libraries, sizeof(out->libraries), "%s", tc->libraries);
 }
 
 /* The oracle's threads are the worker's only ones. */
@@ -382,10 +397,17 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
                 : "other programs use this GPU: their share shows in the times; nvidia-smi "
                   "names them",
             "%d processes", gpu.processes);
-    if (tc != NULL)
-        env_add(out, "CUDA compiler", false, ENV_OK, "", "%s", tc->version);
-    else
+    if (tc == NULL) {
         env_add(out, "CUDA compiler", false, ENV_MISSING, "", "%s", problem->message);
+        return;
+    }
+    env_add(out, "CUDA compiler", false, ENV_OK, "", "%s", tc->version);
+    if (tc->libraries[0] != '\0')
+        env_add(out, "CUDA library", false, ENV_OK, "", "%s", tc->libraries);
+    else
+        env_add(out, "CUDA library", false, ENV_MISSING,
+                "GEMMs can be fuseplan's own kernels only; install cuBLAS of the CUDA toolkit",
+                "no cuBLASLt (libcublasLt.so)");
 }
 
 const struct target_ops target_cuda = {

@@ -2,7 +2,8 @@
  *
  *   fuseplan-worker --serve         serve its parent over the inherited socket
  *   fuseplan-worker --probe FILE    load a library and print what its fuseplan_probe() returns
- *   fuseplan-worker --cuda-probe N  describe a GPU; this and the next two: cuda_probe_int.h
+ *   fuseplan-worker --cuda-probe N  describe a GPU; this and the next: cuda_probe_int.h
+ *   fuseplan-worker --cublas-version
  *   fuseplan-worker --nvrtc-version
  *   fuseplan-worker --nvrtc LIBRARY OPTION... -o OUT SRC */
 #include "bench/cuda_probe_int.h"
@@ -35,6 +36,8 @@ int main(int argc, char **argv)
         return probe(argv[2]);
     if (argc == 3 && strcmp(argv[1], "--cuda-probe") == 0)
         return cuda_probe((int)strtol(argv[2], NULL, 10));
+    if (argc == 2 && strcmp(argv[1], "--cublas-version") == 0)
+        return cublas_version();
     if (argc == 2 && strcmp(argv[1], "--nvrtc-version") == 0)
         return nvrtc_version();
     if (argc > 2 && strcmp(argv[1], "--nvrtc") == 0)

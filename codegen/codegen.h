@@ -415,6 +415,7 @@ struct build_target {
     enum dtype dtype;
     int head_size;
     int arch; /* of a GPU: 90 for sm_90; 0 where there is none to ask: nothing is refused for it */
+    bool library; /* of a GPU: cuBLASLt is there, or nobody was asked */
 };
 
 /* capability: the device's as its fingerprint has it, "sm_90". */
@@ -446,10 +447,20 @@ struct cuda_launch {
     int64_t workspace_bytes; /* of fp_args.workspace */
 };
 
+/* A segment as one product of token rows: out = in @ weight (+ bias) (+ residual), or GELU of it.
+ */
+struct cuda_product {
+    int in, out, residual; /* tensors; residual -1: none */
+    int weight, bias;      /* enum weight_id; bias -1: none */
+    bool gelu;
+};
+
 struct impl {
     const char *name; /* unique within its target; stored by name */
     enum target_kind target;
     bool handwritten; /* serves pos0 = 1: where it is applicable no other implementation is */
+    bool library;     /* choice_product() says what a library runs: its text is not compiled to be
+                         measured, only by who builds a program of its own */
     const char *summary;
     /* Whether it can run the choice's segment there, and whether every knob that is not at its
      * default makes a difference.  On a refusal *why says why not. */
@@ -458,7 +469,7 @@ struct impl {
     uint16_t (*tensors)(const struct choice *c);
     /* Appends the whole source file.  Byte-identical for equal input. */
     void (*emit)(const struct choice *c, const struct build_target *t, struct buf *out);
-    /* Null where the target's functions are called, not launched. */
+    /* Null where the target's functions are called, not launched, and where a library launches. */
     void (*launch)(const struct choice *c, const struct workload *w, struct cuda_launch *out);
     int knob_count;
     struct knob knobs[KNOB_MAX];
@@ -499,7 +510,10 @@ uint16_t choice_tensors(const struct choice *c);
 bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why);
 void choice_emit(const struct choice *c, const struct build_target *t, struct buf *out);
 
-/* How to launch a choice of the CUDA target. */
+/* What a library's choice computes. */
+void choice_product(const struct choice *c, struct cuda_product *out);
+
+/* How to launch a choice of the CUDA target that is no library's. */
 void choice_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
 
 /* ---- emit_*.c and kernels: source text ---------------------------------------------------------

@@ -83,6 +83,16 @@ bool cuda_applicable(const struct choice *c, const struct build_target *t, const
 bool cuda_hopper_applicable(const struct choice *c, const struct build_target *t, const char **why);
 uint16_t cuda_tensors(const struct choice *c);
 
+/* ---- cuda_library.c: segments that cuBLASLt runs --------------------------------------------- */
+
+/* The knob of CUDA's `library`: place in the library's own list of algorithms, best guess first. */
+enum cuda_library_knob { CUDA_LIBRARY_KNOB_ALGORITHM };
+
+bool cuda_library_applicable(const struct choice *c, const struct build_target *t,
+                             const char **why);
+uint16_t cuda_library_tensors(const struct choice *c);
+void emit_cuda_library(const struct choice *c, const struct build_target *t, struct buf *out);
+
 /* ---- cuda_launch.c -------------------------------------------------------------------------- */
 
 /* Dynamic shared memory of a kernel, and the most that a thread block of an architecture has; of an

@@ -208,6 +208,17 @@ const struct impl impls[] = {
                                          .count = 2,
                                          .values = {CUDA_HAND_KEYS, CUDA_HAND_ROWS},
                                          .labels = {"keys", "rows"}}}},
+    {.name = "library",
+     .target = TARGET_CUDA,
+     .library = true,
+     .summary = "cuBLASLt: a GEMM with its bias, residual or GELU in the epilogue",
+     .applicable = cuda_library_applicable,
+     .tensors = cuda_library_tensors,
+     .emit = emit_cuda_library,
+     .knob_count = 1,
+     .knobs = {[CUDA_LIBRARY_KNOB_ALGORITHM] = {.name = "algorithm",
+                                                .count = 8,
+                                                .values = {0, 1, 2, 3, 4, 5, 6, 7}}}},
 };
 const int impl_count = ARRAY_LEN(impls);
 

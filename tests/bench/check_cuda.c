@@ -1,77 +1,11 @@
-/* The CUDA target against a driver that computes on the host, see fake_cuda.c, and a compiler that
- * copies test_dir/code and says test_dir/log. */
-#include "tests/bench/fixture.h"
+/* The CUDA target against the fake driver and a fake compiler. */
+#include "tests/bench/gpu_fixture.h"
 
 #include <math.h>
 #include <unistd.h>
 
-static void write_nvcc(const char *release)
-{
-    char text[512];
-    snprintf(text, sizeof(text),
-             "#!/bin/sh\n"
-             "[ \"$1\" = --version ] && { echo 'Cuda compilation tools, release %s, V0'; exit; }\n"
-             "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
-             "cat '%s'/log && cp '%s'/code \"$out\"\n",
-             release, test_dir, test_dir);
-    write_script(test_path("nvcc"), text);
-}
-
-static void setup(void)
-{
-    char path[512];
-    test_dir_setup();
-    snprintf(path, sizeof(path), "%s:%s", test_dir, getenv("PATH"));
-    setenv("PATH", path, 1);
-    setenv("LD_LIBRARY_PATH", FAKE_CUDA_DIR, 1);
-    unsetenv("FAKE_GPU");
-    unsetenv("FAKE_GPU_BYTES");
-    setenv("FAKE_GPU_FAULTS", test_path("faults"), 1);
-    write_nvcc("13.0");
-    write_text(test_path("code"), "fake right\n");
-    write_text(test_path("log"), "");
-}
-
 /* S = 300 makes a tensor (B,H,S,S) of 1440000 bytes; all else takes some 2.1 million together. */
 enum { SCORES_SEQ_LEN = 300 };
-
-static void gpu_workload(int seq_len, struct workload *w)
-{
-    struct status st = STATUS_INIT;
-    workload_init(w);
-    w->batch = 2;
-    w->seq_len = seq_len;
-    w->heads = 2;
-    w->head_size = 16;
-    w->layers = 3;
-    ck_assert_int_eq(workload_parse_lengths(w, "5,3", &st), 0);
-    ck_assert_msg(workload_check(w, &st) == 0, "%s", st.message);
-    ck_assert_msg(workload_build_mask(w, NULL, &st) == 0, "%s", st.message);
-}
-
-static struct bench_options gpu_options(void)
-{
-    struct bench_options o = small_options(test_path("cache"));
-    o.target.kind = TARGET_CUDA;
-    o.compiler = "nvcc";
-    o.run_deadline_s = 1;
-    return o;
-}
-
-static int open_long(const struct bench_options *o, int seq_len, struct bench **b,
-                     struct status *st)
-{
-    struct workload w;
-    gpu_workload(seq_len, &w);
-    int result = bench_open(o, &w, b, st);
-    workload_release(&w);
-    return result;
-}
-
-static int open_bench(const struct bench_options *o, struct bench **b, struct status *st)
-{
-    return open_long(o, 5, b, st);
-}
 
 /* One operator alone. */
 static struct trial op_trial(struct bench *b, int op)
@@ -96,6 +30,7 @@ START_TEST(device_is_described)
     ck_assert_str_eq(f->uuid, "GPU-00112233-4455-6677-8899-aabbccddeeff");
     ck_assert_str_eq(f->capability, "sm_80");
     ck_assert_str_eq(f->compiler, "nvcc 13.0");
+    ck_assert_str_eq(f->libraries, "cuBLASLt 13.2.4");
     ck_assert_int_eq(f->units, 4);
     ck_assert_str_ne(f->driver, "");
     bench_close(b);
@@ -393,7 +328,7 @@ int main(void)
 {
     Suite *s = suite_create("cuda");
     TCase *t = tcase_create("fake driver");
-    tcase_add_checked_fixture(t, setup, test_dir_teardown);
+    tcase_add_checked_fixture(t, gpu_setup, test_dir_teardown);
     tcase_add_test(t, device_is_described);
     tcase_add_test(t, architecture_can_be_chosen);
     tcase_add_loop_test(t, kernel_is_run_and_judged, 0, ARRAY_LEN(kernels));

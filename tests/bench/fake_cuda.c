@@ -4,6 +4,7 @@
  * the file FAKE_GPU_FAULTS, a byte each.  FAKE_GPU=none|old|later|shy makes the driver see no GPU,
  * one of capability 7.5 or 8.6, or one that does not say how wide its memory is.  FAKE_GPU_BYTES is
  * the memory that it has. */
+#include "fake_cuda.h"
 #include "kernels/cuda/abi.h"
 
 #include <math.h>
@@ -29,8 +30,10 @@ struct code {
 };
 
 struct node {
-    struct code *code;
+    struct code *code; /* null: run(&product) */
     struct fp_args args;
+    struct fake_product product;
+    void (*run)(const struct fake_product *p);
     unsigned grid, block;
 };
 
@@ -88,11 +91,13 @@ static void fault(void)
     sticky = ILLEGAL_ADDRESS;
 }
 
-static void execute(struct node *n)
+static void execute(const struct node *n)
 {
-    const char *kind = n->code->kind;
-    if (strcmp(kind, "fault") == 0 ||
-        (strcmp(kind, "flaky") == 0 && access(fault_notes(), F_OK) != 0))
+    const char *kind = n->code != NULL ? n->code->kind : "";
+    if (n->code == NULL)
+        n->run(&n->product);
+    else if (strcmp(kind, "fault") == 0 ||
+             (strcmp(kind, "flaky") == 0 && access(fault_notes(), F_OK) != 0))
         fault();
     else if (strcmp(kind, "hang") == 0)
         for (;;)
@@ -403,24 +408,34 @@ FAKE cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, in
     return 0;
 }
 
+/* Into the graph being captured, else runs at once. */
+static int launch(const struct node *n)
+{
+    if (captured == NULL)
+        execute(n);
+    else if (captured->count == NODES_MAX)
+        return 1;
+    else
+        captured->nodes[captured->count++] = *n;
+    return 0;
+}
+
+FAKE fake_cuda_launch(const struct fake_product *p, void (*run)(const struct fake_product *p))
+{
+    return launch(&(struct node){.product = *p, .run = run});
+}
+
 FAKE cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
                     unsigned bz, unsigned shared, void *stream, void **params, void **extra)
 {
     (void)shared;
     (void)stream;
     (void)extra;
-    struct node now, *n = &now;
-    if (gx * gy * gz * bx * by * bz == 0 || (captured != NULL && captured->count == NODES_MAX))
+    if (gx * gy * gz * bx * by * bz == 0)
         return 1;
-    if (captured != NULL)
-        n = &captured->nodes[captured->count++];
-    n->code = function;
-    n->grid = gx;
-    n->block = bx;
-    memcpy(&n->args, params[0], sizeof(n->args));
-    if (captured == NULL)
-        execute(n);
-    return 0;
+    struct node n = {.code = function, .grid = gx, .block = bx};
+    memcpy(&n.args, params[0], sizeof(n.args));
+    return launch(&n);
 }
 
 FAKE cuLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,

@@ -3,8 +3,8 @@
 #include "cuda_sources.h"
 #include "tests/suite.h"
 
-static const struct build_target ampere = {TARGET_CUDA, DTYPE_FP16, 64, 80};
-static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER};
+static const struct build_target ampere = {TARGET_CUDA, DTYPE_FP16, 64, 80, false};
+static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, true};
 
 /* All implementations of a segment with all schedules. */
 static int all_choices(struct segment s, struct choice out[2 * CUDA_CHOICES_MAX])
@@ -49,6 +49,10 @@ static const struct {
     {{2, 7}, "generated", "resident=3", "resident is of attention without a GEMM"},
     {{9, 9}, "generated", "resident=3", "resident is of attention without a GEMM"},
     {{2, 6}, "hopper", "", "warpgroup products are of GEMMs, and this segment has none"},
+    {{7, 9},
+     "library",
+     "",
+     "cuBLASLt runs one GEMM, with its bias and residual or GELU or without"},
     {{2, 7}, "handwritten", "", "the hand-written attention runs ops 2-6, no more and no less"},
 };
 
@@ -80,6 +84,61 @@ START_TEST(hopper_is_of_sm_90_and_half_types)
 }
 END_TEST
 
+START_TEST(library_is_of_gemms_where_it_is_there)
+{
+    static const struct segment served[] = {{0, 0},   {7, 7},   {7, 8},  {10, 10},
+                                            {10, 11}, {12, 12}, {12, 13}};
+    struct choice c = {.impl = impl_find(TARGET_CUDA, "library")};
+    struct build_target t = hopper;
+    const char *why = NULL;
+    size_t next = 0;
+    for (int i = 0; i < SEGMENT_COUNT; i++) {
+        c.segment = segment_at(i);
+        bool serves = next < ARRAY_LEN(served) && c.segment.first == served[next].first &&
+                      c.segment.last == served[next].last;
+        next += serves;
+        ck_assert_int_eq(choice_applicable(&c, &t, &why), serves);
+    }
+    ck_assert_uint_eq(next, ARRAY_LEN(served));
+    c.segment = (struct segment){10, 11};
+    t.dtype = DTYPE_FP32;
+    ck_assert(!choice_applicable(&c, &t, &why));
+    ck_assert_str_eq(why, "cuBLASLt's GELU is the tanh form, which is not exact enough for fp32");
+    t.dtype = DTYPE_TF32;
+    ck_assert(choice_applicable(&c, &t, &why));
+    t.library = false;
+    ck_assert(!choice_applicable(&c, &t, &why));
+    ck_assert_str_eq(why, "cuBLASLt is not there");
+}
+END_TEST
+
+START_TEST(products_name_their_operands)
+{
+    static const struct {
+        struct segment segment;
+        struct cuda_product product;
+    } cases[] = {
+        {{0, 0}, {0, 1, -1, WEIGHT_WQKV, -1, false}},
+        {{7, 8}, {7, 9, 0, WEIGHT_WO, WEIGHT_BO, false}},
+        {{10, 11}, {10, 12, -1, WEIGHT_W1, WEIGHT_B1, true}},
+        {{12, 13}, {12, 14, 10, WEIGHT_W2, WEIGHT_B2, false}},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
+        const struct choice c = {cases[i].segment, impl_find(TARGET_CUDA, "library"), {{0}}};
+        const struct cuda_product *expected = &cases[i].product;
+        struct cuda_product p;
+        choice_product(&c, &p);
+        ck_assert_int_eq(p.in, expected->in);
+        ck_assert_int_eq(p.out, expected->out);
+        ck_assert_int_eq(p.residual, expected->residual);
+        ck_assert_int_eq(p.weight, expected->weight);
+        ck_assert_int_eq(p.bias, expected->bias);
+        ck_assert_int_eq(p.gelu, expected->gelu);
+        ck_assert_uint_eq(choice_tensors(&c), 1u << p.out);
+    }
+}
+END_TEST
+
 static int by_text(const void *a, const void *b)
 {
     return strcmp(*(char *const *)a, *(char *const *)b);
@@ -95,6 +154,8 @@ START_TEST(sources_have_symbols_of_their_own)
         int n = all_choices(segment_at(i), choices);
         for (int c = 0; c < n; c++) {
             struct buf symbol;
+            if (choices[c].impl->library && choice_knob(&choices[c], "algorithm") != 0)
+                continue; /* an argument of the same function */
             buf_init(&symbol);
             choice_symbol(&choices[c], &symbol);
             symbols[count++] = buf_detach(&symbol);
@@ -121,7 +182,7 @@ START_TEST(stages_cover_the_segment)
         struct cuda_kernel k;
         uint16_t outputs = segment_outputs(s);
         ck_assert_uint_eq(choice_tensors(&choices[i]) & outputs, outputs);
-        if (choices[i].impl->handwritten)
+        if (choices[i].impl->handwritten || choices[i].impl->library)
             continue;
         cuda_kernel_of(&choices[i], &k);
         int op = s.first;
@@ -282,6 +343,8 @@ int main(void)
     tcase_add_loop_test(tcase, choices_start_with_the_defaults, 0, SEGMENT_COUNT);
     tcase_add_loop_test(tcase, knobs_without_effect_are_refused, 0, ARRAY_LEN(refused));
     tcase_add_test(tcase, hopper_is_of_sm_90_and_half_types);
+    tcase_add_test(tcase, library_is_of_gemms_where_it_is_there);
+    tcase_add_test(tcase, products_name_their_operands);
     tcase_add_test(tcase, sources_have_symbols_of_their_own);
     tcase_add_loop_test(tcase, stages_cover_the_segment, 0, SEGMENT_COUNT);
     tcase_add_loop_test(tcase, launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes));

@@ -3,7 +3,7 @@
 #include "cuda_sources.h"
 #include "tests/suite.h"
 
-static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER};
+static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, true};
 
 START_TEST(matches_golden)
 {

@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER};
+static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, false};
 static const char *directory;
 
 static void write_source(const char *name, const struct build_target *t, const struct buf *text)
@@ -94,7 +94,7 @@ static void write_kinds(const struct build_target *t, int apart)
 static void write_all(int arch)
 {
     static const int head_sizes[] = {16, 32, 128};
-    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, arch};
+    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, arch, false};
     for (int i = 0; i < SEGMENT_COUNT; i++)
         write_segment(&t, segment_at(i), false, 0);
     for (int d = 0; d < DTYPE_COUNT; d++) {
@@ -102,7 +102,8 @@ static void write_all(int arch)
         write_kinds(&t, t.dtype == DTYPE_FP16 ? 1 : 0);
     }
     for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++) {
-        t = (struct build_target){TARGET_CUDA, (enum dtype)(i % DTYPE_COUNT), head_sizes[i], arch};
+        t = (struct build_target){TARGET_CUDA, (enum dtype)(i % DTYPE_COUNT), head_sizes[i], arch,
+                                  false};
         write_segment(&t, (struct segment){0, 14}, false, 0);
         write_segment(&t, (struct segment){2, 6}, true, 1);
     }
@@ -121,7 +122,7 @@ static int shared_bytes(const struct choice *c, enum dtype dtype, int head_size)
 
 static void add_gemm_sizes(enum dtype dtype, struct buf *out)
 {
-    const struct build_target t = {TARGET_CUDA, dtype, 64, CUDA_ARCH_HOPPER};
+    const struct build_target t = {TARGET_CUDA, dtype, 64, CUDA_ARCH_HOPPER, false};
     struct choice choices[CUDA_CHOICES_MAX];
     int count = choices_for(&t, (struct segment){0, 0}, false, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++) {
@@ -141,7 +142,7 @@ static void add_gemm_sizes(enum dtype dtype, struct buf *out)
 
 static void add_attention_sizes(enum dtype dtype, int head_size, struct buf *out)
 {
-    const struct build_target t = {TARGET_CUDA, dtype, head_size, CUDA_ARCH_HOPPER};
+    const struct build_target t = {TARGET_CUDA, dtype, head_size, CUDA_ARCH_HOPPER, false};
     const char *name = dtypes[dtype].name;
     struct choice choices[CUDA_CHOICES_MAX];
     choices_for(&t, (struct segment){2, 6}, false, 1, choices);

@@ -1,0 +1,116 @@
+/* Segments that cuBLASLt runs, on the fake library and driver. */
+#include "tests/bench/gpu_fixture.h"
+
+static void gpu_trial(struct bench *b, int first, int last, const char *schedule, struct trial *out)
+{
+    struct status st = STATUS_INIT;
+    struct choice c = {.segment = {(int8_t)first, (int8_t)last},
+                       .impl = impl_find(TARGET_CUDA, "library")};
+    ck_assert_int_eq(schedule_parse(c.impl, schedule, &c.schedule, &st), 0);
+    ck_assert_msg(bench_segment(b, &c, &sampling_search, out, &st) == 0, "%s", st.message);
+}
+
+static const struct {
+    int first, last;
+    enum dtype dtype; /* both are stored as fp32 */
+} products[] = {
+    {0, 0, DTYPE_FP32},   {7, 7, DTYPE_FP32},   {7, 8, DTYPE_FP32},   {10, 10, DTYPE_FP32},
+    {12, 12, DTYPE_FP32}, {12, 13, DTYPE_FP32}, {10, 11, DTYPE_TF32}, /* a GELU of its own */
+};
+
+START_TEST(library_runs_gemms)
+{
+    struct bench_options o = gpu_options();
+    struct status st = STATUS_INIT;
+    struct workload w;
+    struct bench *b;
+    struct trial t;
+    gpu_workload(5, &w);
+    w.dtype = products[_i].dtype;
+    ck_assert_msg(bench_open(&o, &w, &b, &st) == 0, "%s", st.message);
+    gpu_trial(b, products[_i].first, products[_i].last, "", &t);
+    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
+    ck_assert_int_eq(t.resources.registers, 0);
+    ck_assert_int_eq(t.resources.grid[0], 0);
+    trial_release(&t);
+    bench_close(b);
+    workload_release(&w);
+}
+END_TEST
+
+static const struct {
+    const char *schedule;
+    enum status_code reason;
+    const char *says;
+} algorithms[] = {
+    {"algorithm=1", STATUS_WRONG, "wrong result"},
+    {"algorithm=2", STATUS_LAUNCH, "cuBLASLt cannot run it: fake internal error"},
+    {"algorithm=3", STATUS_UNFIT, "cuBLASLt has 3 algorithms for it, and none numbered 3"},
+};
+
+START_TEST(algorithms_are_judged_one_by_one)
+{
+    struct bench_options o = gpu_options();
+    struct status st = STATUS_INIT;
+    struct bench *b;
+    struct trial t;
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    gpu_trial(b, 7, 8, algorithms[_i].schedule, &t);
+    ck_assert_int_eq(t.status, TRIAL_FAILED);
+    ck_assert_int_eq(t.reason.code, algorithms[_i].reason);
+    ck_assert_msg(strstr(t.reason.message, algorithms[_i].says) != NULL, "%s", t.reason.message);
+    trial_release(&t);
+    gpu_trial(b, 7, 8, "", &t); /* the device still works, and the verdict was not this one's */
+    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
+/* What doctor says of the library. */
+static void check_doctor(int state, const char *found)
+{
+    struct env_check *checks;
+    int count = env_check_all(&checks), row = 0;
+    while (row < count && strcmp(checks[row].subject, "CUDA library") != 0)
+        row++;
+    ck_assert_int_lt(row, count);
+    ck_assert_int_eq(checks[row].state, state);
+    ck_assert_str_eq(checks[row].found, found);
+    env_checks_free(checks, count);
+}
+
+START_TEST(without_the_library_nothing_offers_it)
+{
+    struct status st = STATUS_INIT;
+    struct bench *b;
+    struct choice choices[100];
+    setenv("FUSEPLAN_CACHE", test_path("cache"), 1);
+    check_doctor(ENV_OK, "cuBLASLt 13.2.4");
+    hide_library("libcublasLt.so.13");
+    hide_library("libcublasLt.so.12");
+    hide_library("libcublasLt.so");
+    setenv("CUDA_HOME", test_dir, 1);
+    check_doctor(ENV_MISSING, "no cuBLASLt (libcublasLt.so)");
+    struct bench_options o = gpu_options();
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    ck_assert_str_eq(bench_fingerprint(b)->libraries, "");
+    int count = choices_for(bench_target(b), (struct segment){7, 8}, false, 100, choices);
+    ck_assert_int_gt(count, 0);
+    for (int i = 0; i < count; i++)
+        ck_assert(!choices[i].impl->library);
+    bench_close(b);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("cublas");
+    TCase *t = tcase_create("fake library");
+    tcase_add_checked_fixture(t, gpu_setup, test_dir_teardown);
+    tcase_add_loop_test(t, library_runs_gemms, 0, ARRAY_LEN(products));
+    tcase_add_loop_test(t, algorithms_are_judged_one_by_one, 0, ARRAY_LEN(algorithms));
+    tcase_add_test(t, without_the_library_nothing_offers_it);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

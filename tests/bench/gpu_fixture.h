@@ -1,0 +1,85 @@
+/* What the suites of the CUDA target share: a driver and a library of products that compute on the
+ * host, see fake_cuda.c and fake_cublas.c, and a compiler that takes what the test gives it. */
+#ifndef FUSEPLAN_TESTS_BENCH_GPU_FIXTURE_H
+#define FUSEPLAN_TESTS_BENCH_GPU_FIXTURE_H
+
+#include "tests/bench/fixture.h"
+
+/* A compiler that copies test_dir/code and says test_dir/log. */
+static inline void write_nvcc(const char *release)
+{
+    char text[512];
+    snprintf(text, sizeof(text),
+             "#!/bin/sh\n"
+             "[ \"$1\" = --version ] && { echo 'Cuda compilation tools, release %s, V0'; exit; }\n"
+             "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
+             "cat '%s'/log && cp '%s'/code \"$out\"\n",
+             release, test_dir, test_dir);
+    write_script(test_path("nvcc"), text);
+}
+
+/* Puts what is no library in the place of one that this machine may have. */
+static inline void hide_library(const char *name)
+{
+    write_text(test_path(name), "");
+}
+
+static inline void gpu_setup(void)
+{
+    char path[512];
+    test_dir_setup();
+    snprintf(path, sizeof(path), "%s:%s", test_dir, getenv("PATH"));
+    setenv("PATH", path, 1);
+    snprintf(path, sizeof(path), "%s:%s", test_dir, FAKE_CUDA_DIR);
+    setenv("LD_LIBRARY_PATH", path, 1);
+    setenv("CUDA_HOME", FAKE_CUDA_DIR, 1);
+    unsetenv("FAKE_GPU");
+    unsetenv("FAKE_GPU_BYTES");
+    setenv("FAKE_GPU_FAULTS", test_path("faults"), 1);
+    hide_library("libnvrtc.so");
+    hide_library("libnvrtc.so.13");
+    hide_library("libnvrtc.so.12");
+    write_nvcc("13.0");
+    write_text(test_path("code"), "fake right\n");
+    write_text(test_path("log"), "");
+}
+
+static inline void gpu_workload(int seq_len, struct workload *w)
+{
+    struct status st = STATUS_INIT;
+    workload_init(w);
+    w->batch = 2;
+    w->seq_len = seq_len;
+    w->heads = 2;
+    w->head_size = 16;
+    w->layers = 3;
+    ck_assert_int_eq(workload_parse_lengths(w, "5,3", &st), 0);
+    ck_assert_msg(workload_check(w, &st) == 0, "%s", st.message);
+    ck_assert_msg(workload_build_mask(w, NULL, &st) == 0, "%s", st.message);
+}
+
+static inline struct bench_options gpu_options(void)
+{
+    struct bench_options o = small_options(test_path("cache"));
+    o.target.kind = TARGET_CUDA;
+    o.compiler = "nvcc";
+    o.run_deadline_s = 1;
+    return o;
+}
+
+static inline int open_long(const struct bench_options *o, int seq_len, struct bench **b,
+                            struct status *st)
+{
+    struct workload w;
+    gpu_workload(seq_len, &w);
+    int result = bench_open(o, &w, b, st);
+    workload_release(&w);
+    return result;
+}
+
+static inline int open_bench(const struct bench_options *o, struct bench **b, struct status *st)
+{
+    return open_long(o, 5, b, st);
+}
+
+#endif
