@@ -1,10 +1,12 @@
-/* Runs a plan's segments layer after layer on drawn inputs and prints the time of one pass.
+/* Runs a plan's segments layer after layer on drawn inputs and prints the time of one pass.  With a
+ * file's name the output goes there, a NumPy array (B,S,D).
  *
  * What plan, workload and segments: plan.h and plan.c.  Values are drawn by splitmix64 with a
  * stated index, so that they are the same everywhere: value i of array a is uniform in +-range
  * around middle, from splitmix64(seed + a * 2^40 + i). */
 #include "plan.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -120,7 +122,24 @@ static double mean_square(const float *y)
     return sum / (double)n;
 }
 
-int main(void)
+/* NumPy's format, version 1.0: magic, the header's length (118), the header, the data. */
+static void write_npy(const char *path, const float *y)
+{
+    char shape[100];
+    size_t n = (size_t)BATCH * SEQ_LEN * HEADS * HEAD_SIZE;
+    snprintf(shape, sizeof(shape),
+             "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d, %d), }", BATCH, SEQ_LEN,
+             HEADS * HEAD_SIZE);
+    FILE *out = fopen(path, "wb");
+    bool ok = out != NULL && fwrite("\x93NUMPY\1\0\x76\0", 1, 10, out) == 10 &&
+              fprintf(out, "%-117s\n", shape) == 118 && fwrite(y, sizeof(*y), n, out) == n;
+    if (out == NULL || fclose(out) != 0 || !ok) {
+        perror(path);
+        exit(1);
+    }
+}
+
+int main(int argc, char **argv)
 {
     static double samples[SAMPLES_MAX];
     int n = 0;
@@ -139,5 +158,7 @@ int main(void)
     printf("plan %d: %.3f ms, the median of %d passes through %d layers (%.3f to %.3f)\n",
            PLAN_VALUE, samples[n / 2], n, LAYERS, samples[0], samples[n - 1]);
     printf("mean square of the output: %.6f\n", mean_square(y));
+    if (argc > 1)
+        write_npy(argv[1], y);
     return 0;
 }

@@ -1,4 +1,5 @@
-/* Runs a plan's segments layer after layer on drawn inputs and prints the time of one pass.
+/* Runs a plan's segments layer after layer on drawn inputs and prints the time of one pass.  With a
+ * file's name the output goes there, a NumPy array (B,S,D) of fp32.
  *
  * What plan, workload and segments: plan.h and plan.cu.  Values are drawn by splitmix64 with a
  * stated index, so that they are the same everywhere: value i of array a is uniform in +-range
@@ -223,24 +224,47 @@ static double pass(cudaGraphExec_t all, cudaStream_t stream)
     return ms;
 }
 
-/* Of the real tokens' output: equal for plans that compute the same, up to rounding. */
-static double mean_square(const plan_element *y)
+/* The output (B,S,D) as fp32. */
+static std::vector<float> download(const plan_element *y)
 {
-    const long hidden = (long)HEADS * HEAD_SIZE;
     std::vector<plan_element> host((size_t)plan_tensor_elements[Y]);
     check(cudaMemcpy(host.data(), y, host.size() * sizeof(plan_element), cudaMemcpyDeviceToHost),
           "cannot copy from the GPU");
+    return std::vector<float>(host.begin(), host.end());
+}
+
+/* Of the real tokens' output: equal for plans that compute the same, up to rounding. */
+static double mean_square(const std::vector<float> &y)
+{
+    const long hidden = (long)HEADS * HEAD_SIZE;
     std::vector<int> rows = token_rows();
     double sum = 0;
     for (int row : rows)
         for (long i = 0; i < hidden; i++) {
-            double value = (double)(float)host[(size_t)(row * hidden + i)];
+            double value = y[(size_t)(row * hidden + i)];
             sum += value * value;
         }
     return sum / ((double)rows.size() * (double)hidden);
 }
 
-int main()
+/* NumPy's format, version 1.0: magic, the header's length (118), the header, the data. */
+static void write_npy(const char *path, const std::vector<float> &y)
+{
+    char shape[100];
+    snprintf(shape, sizeof(shape),
+             "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d, %d), }", BATCH, SEQ_LEN,
+             HEADS * HEAD_SIZE);
+    FILE *out = fopen(path, "wb");
+    bool ok = out && fwrite("\x93NUMPY\1\0\x76\0", 1, 10, out) == 10 &&
+              fprintf(out, "%-117s\n", shape) == 118 &&
+              fwrite(y.data(), sizeof(float), y.size(), out) == y.size();
+    if (!out || fclose(out) != 0 || !ok) {
+        perror(path);
+        exit(1);
+    }
+}
+
+int main(int argc, char **argv)
 {
     std::vector<double> samples;
     const plan_element *y;
@@ -261,6 +285,9 @@ int main()
     printf("plan %d: %.4f ms, the median of %zu passes through %d layers (%.4f to %.4f)\n",
            PLAN_VALUE, samples[samples.size() / 2], samples.size(), LAYERS, samples.front(),
            samples.back());
-    printf("mean square of the output: %.6f\n", mean_square(y));
+    std::vector<float> output = download(y);
+    printf("mean square of the output: %.6f\n", mean_square(output));
+    if (argc > 1)
+        write_npy(argv[1], output);
     return 0;
 }

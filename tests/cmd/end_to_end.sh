@@ -48,12 +48,13 @@ echo "nothing known"
   fuseplan generate 41115 $workload -q -o plan
   "$check_json" "$schemas/manifest.json" plan/manifest.json || fail "manifest"
   make -s -C plan
-  plan/plan | grep -q '^plan 41115: .* ms' || fail "the generated program"
+  plan/plan y.npy | grep -q '^plan 41115: .* ms' || fail "the generated program"
 
   echo "bench"
   fuseplan bench 41115 $workload --dump arrays --format csv >bench.csv
   [ "$(wc -l <bench.csv)" -eq 3 ] || fail "bench: not a line for 41115 and one for 43690"
   [ "$(find arrays -name '*.npy' | wc -l)" -eq 15 ] || fail "--dump: not 15 arrays"
+  cmp y.npy arrays/y.npy || fail "the generated program's result is another than bench's"
   expect 2 fuseplan bench 41115 $workload --dump arrays 2>said
   json bench fuseplan bench 41115 $workload
   fuseplan bench 41115 $workload -q >bench.txt
