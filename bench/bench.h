@@ -84,7 +84,7 @@ struct limits {
     double flops_per_s, bytes_per_s; /* of its memory */
 };
 
-/* ---- session.c: a workload on a target
+/* ---- session.c, run.c, ask.c: a workload on a target
  * ---------------------------------------------------------*/
 
 struct bench_options {
@@ -155,6 +155,15 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
 /* Runs a candidate once and writes x, mask, y and all weights as .npy into dir, which must be new
  * or empty: all of them or none. */
 int bench_dump(struct bench *b, const struct candidate *c, const char *dir, struct status *st);
+
+/* When a launch ran: seconds since the first one began. */
+struct span {
+    double start_s, seconds;
+};
+
+/* Runs a candidate a few times with a clock beside each launch; (*out)[l * c->count + i] is choice
+ * i in layer l.  Time and gap of each are medians.  The caller frees *out. */
+int bench_trace(struct bench *b, const struct candidate *c, struct span **out, struct status *st);
 
 /* ---- environment.c: what doctor reports
  * --------------------------------------------------------*/

@@ -303,6 +303,11 @@ struct bench {
     uint64_t shuffles;                 /* random orders drawn so far */
 };
 
+/* Builds a plan, adds it to a request, which is taken over, and asks the worker, alone on the
+ * device.  The caller owns *reply, which may be null. */
+int run_request(struct bench *b, const struct candidate *c, json_t *request, json_t **reply,
+                struct status *st);
+
 /* Starts the worker and gives it the workload, if it does not run. */
 int session_start_worker(struct bench *b, struct status *st);
 

@@ -38,7 +38,11 @@ enum { /* CUfunction_attribute */
        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 };
 
-enum { CU_STREAM_NON_BLOCKING = 1, CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
+enum {
+    CU_STREAM_NON_BLOCKING = 1,
+    CU_STREAM_CAPTURE_MODE_RELAXED = 2,
+    CU_EVENT_RECORD_EXTERNAL = 1
+};
 
 /* name, symbol, parameters.  A device pointer is an unsigned long long, a device an int. */
 #define CUDA_FUNCTIONS(X)                                                                          \
@@ -77,6 +81,9 @@ enum { CU_STREAM_NON_BLOCKING = 1, CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
     X(cuGraphDestroy, "cuGraphDestroy", (struct CUgraph_st * graph))                               \
     X(cuEventCreate, "cuEventCreate", (struct CUevent_st * *out, unsigned flags))                  \
     X(cuEventRecord, "cuEventRecord", (struct CUevent_st * event, struct CUstream_st * stream))    \
+    X(cuEventRecordWithFlags, "cuEventRecordWithFlags",                                            \
+      (struct CUevent_st * event, struct CUstream_st * stream, unsigned flags))                    \
+    X(cuEventDestroy, "cuEventDestroy_v2", (struct CUevent_st * event))                            \
     X(cuEventElapsedTime, "cuEventElapsedTime",                                                    \
       (float *ms, struct CUevent_st *start, struct CUevent_st *end))                               \
     X(cuModuleLoadData, "cuModuleLoadData", (struct CUmod_st * *out, const void *image))           \

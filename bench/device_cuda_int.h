@@ -78,7 +78,7 @@ int matmul_launch(const struct device *d, const struct matmul *m, const struct f
                   struct status *st);
 void matmuls_release(struct device *d);
 
-/* ---- device_cuda_limits.c, device_cuda_open.c, device_cuda_replay.c: rows of device_ops -------*/
+/* ---- device_cuda_limits.c, _open.c, _replay.c, _trace.c: rows of device_ops -------------------*/
 
 void cuda_limits(struct device *d, struct limits *out);
 
@@ -92,5 +92,6 @@ void cuda_release(struct replay *r);
 void cuda_resources(const struct replay *r, struct resources *out);
 int cuda_run(struct replay *r, int first, int count, struct status *st);
 int cuda_time(struct replay *r, int repeats, int samples, double *seconds, struct status *st);
+int cuda_trace(struct device *d, struct replay *r, int count, struct span *out, struct status *st);
 
 #endif

@@ -1,7 +1,8 @@
 /* What the parent and its worker say to each other: one JSON object a line over a socket.
  *
- * The parent sends a request, {"do": "open" | "measure" | "dump", ...}.  The worker answers with
- * any number of events, {"event": "doing" | "passed", ...}, and then one reply, {"reply": true,
+ * The parent sends a request, {"do": "open" | "measure" | "dump" | "trace", ...}.  The worker
+ * answers with any number of events, {"event": "doing" | "passed", ...}, and then one reply,
+ * {"reply": true,
  * ...}. */
 #ifndef FUSEPLAN_BENCH_MESSAGE_INT_H
 #define FUSEPLAN_BENCH_MESSAGE_INT_H

@@ -1,10 +1,8 @@
 #include "bench/bench_int.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 enum {
     TURN_LIMIT_S = 300, /* for another process to finish its measurement */
@@ -280,59 +278,34 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
     return result;
 }
 
-/* ---- dump ------------------------------------------------------------------------------------ */
+/* ---- one plan, one request ------------------------------------------------------------------- */
 
-static int dump(struct bench *b, const struct subject *s, const char *dir, struct status *st)
+static int ask(struct bench *b, const struct subject *s, json_t *request, json_t **reply,
+               struct status *st)
 {
     if (session_start_worker(b, st) != 0)
         return -1;
-    json_t *reply, *request = json_pack("{s:s, s:s, s:o}", "do", "dump", "dir", dir, "candidate",
-                                        subject_message(b, s));
-    int result =
-        client_call(&b->client, request, b->run_limit_s, b->stop, keep_verdict, b, &reply, st);
-    if (result == 0)
-        result = message_status(reply, st);
-    json_decref(reply);
-    json_decref(request);
-    return result;
-}
-
-static int dump_beside(struct bench *b, const struct subject *s, const char *fresh, const char *dir,
-                       struct status *st)
-{
-    if (file_make_dirs(fresh, st) != 0)
+    json_object_set_new(request, "candidate", subject_message(b, s));
+    if (client_call(&b->client, request, b->run_limit_s, b->stop, keep_verdict, b, reply, st) != 0)
         return -1;
-    char *whole = realpath(fresh, NULL); /* the worker has no business with our directory */
-    int result = dump(b, s, whole != NULL ? whole : fresh, st);
-    free(whole);
-    if (result == 0 && rename(fresh, dir) != 0)
-        result = status_set(st, STATUS_ENVIRONMENT, "cannot create '%s': %s; name a new directory",
-                            dir, strerror(errno));
-    struct status ignored = STATUS_INIT;
-    if (result != 0)
-        file_remove_all(fresh, &ignored);
-    return result;
+    return message_status(*reply, st);
 }
 
-int bench_dump(struct bench *b, const struct candidate *c, const char *dir, struct status *st)
+int run_request(struct bench *b, const struct candidate *c, json_t *request, json_t **reply,
+                struct status *st)
 {
     struct trial trial = {0};
     struct subject s = {.choices = c->choices, .count = c->count, .trial = &trial};
-    struct buf fresh;
-    int lock = -1, result = -1;
-    if (build_all(b, &s, 1, st) != 0)
-        return -1;
-    size_t len = strlen(dir);
-    while (len > 1 && dir[len - 1] == '/')
-        len--;
-    buf_init(&fresh);
-    buf_addf(&fresh, "%.*s.%ld.new", (int)len, dir, (long)getpid());
-    if (s.done)
-        status_set(st, trial.reason.code, "%s", trial.reason.message);
-    else if (lock_take(b->target, LOCK_TO_RUN, TURN_LIMIT_S, b->stop, &lock, st) == 0)
-        result = dump_beside(b, &s, fresh.ptr, dir, st);
+    int lock = -1, result = build_all(b, &s, 1, st);
+    *reply = NULL;
+    if (result == 0 && s.done)
+        result = status_set(st, trial.reason.code, "%s", trial.reason.message);
+    if (result == 0)
+        result = lock_take(b->target, LOCK_TO_RUN, TURN_LIMIT_S, b->stop, &lock, st);
+    if (result == 0)
+        result = ask(b, &s, request, reply, st);
     lock_drop(lock);
-    buf_release(&fresh);
     trial_release(&trial);
+    json_decref(request);
     return result;
 }

@@ -314,6 +314,25 @@ static int do_dump(struct worker *k, const json_t *request, int mask_fd, json_t 
     return result;
 }
 
+/* ---- trace ----------------------------------------------------------------------------------- */
+
+static int do_trace(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
+                    struct status *st)
+{
+    (void)mask_fd;
+    struct program program;
+    json_t *spans = NULL;
+    int result = -1;
+    k->candidate = 0;
+    if (program_load(k, json_object_get(request, "candidate"), k->w.layers, &program, st) == 0 &&
+        verify_program(k, &program, k->w.layers, st) == 0)
+        result = trace_program(k, &program, &spans, st);
+    if (spans != NULL)
+        json_object_set_new(reply, "spans", spans);
+    program_release(k, &program);
+    return result;
+}
+
 /* ---- serve ----------------------------------------------------------------------------------- */
 
 static const struct {
@@ -325,6 +344,7 @@ static const struct {
     {"open", false, do_open},
     {"measure", true, do_measure},
     {"dump", true, do_dump},
+    {"trace", true, do_trace},
 };
 
 static void serve(struct worker *k, const json_t *request, int mask_fd)

@@ -56,6 +56,10 @@ struct device_ops {
      * SAMPLES_AT_ONCE samples. */
     int (*time)(struct replay *r, int repeats, int samples, double *seconds, struct status *st);
 
+    /* Runs all of it once; out[i] is when launch i of count ran. */
+    int (*trace)(struct device *d, struct replay *r, int count, struct span *out,
+                 struct status *st);
+
     /* What the first launch takes; null where a target does not say. */
     void (*resources)(const struct replay *r, struct resources *out);
 
@@ -210,6 +214,16 @@ struct contender {
  * first; 0: not at all. beat() is called before each sample. */
 void measure(struct contender *contenders, int n, const struct sampling *how, double warm_up_s,
              uint64_t shuffle, void (*beat)(void *ctx, int contender), void *ctx);
+
+/* ---- trace.c: when each launch runs ------------------------------------------------------------
+ */
+
+/* The launches of a program, one after another, from several passes: [[start_s, seconds], ...]. */
+int trace_program(struct worker *k, struct program *p, json_t **out, struct status *st);
+
+/* passes is (pass_count, launches), ascending and without overlap in each.  Of each launch the
+ * median time and the median of the gap before it. */
+void trace_settle(const struct span *passes, int pass_count, int launches, struct span *out);
 
 /* ---- dump.c
  * ------------------------------------------------------------------------------------*/

@@ -1,9 +1,9 @@
 /* A libcuda.so.1 that computes on the host.  Its one kernel is op 8, x + bias + residual, in fp32;
  * what it does instead is said by the text of the "cubin": "fake", then "right", "wrong",
- * "nothing", "nan", "fault", "flaky" (a fault the first time) or "hang"; faults are noted down in
- * the file FAKE_GPU_FAULTS, a byte each.  FAKE_GPU=none|old|later|shy makes the driver see no GPU,
- * one of capability 7.5 or 8.6, or one that does not say how wide its memory is.  FAKE_GPU_BYTES is
- * the memory that it has. */
+ * "nothing", "nan", "slow" (2 ms), "fault", "flaky" (a fault the first time) or "hang"; faults are
+ * noted down in the file FAKE_GPU_FAULTS, a byte each.  FAKE_GPU=none|old|later|shy makes the
+ * driver see no GPU, one of capability 7.5 or 8.6, or one that does not say how wide its memory is.
+ * FAKE_GPU_BYTES is the memory that it has. */
 #include "fake_cuda.h"
 #include "kernels/cuda/abi.h"
 
@@ -30,6 +30,7 @@ struct code {
 };
 
 struct node {
+    double *event;     /* to record; else null */
     struct code *code; /* null: run(&product) */
     struct fp_args args;
     struct fake_product product;
@@ -91,10 +92,21 @@ static void fault(void)
     sticky = ILLEGAL_ADDRESS;
 }
 
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
 static void execute(const struct node *n)
 {
     const char *kind = n->code != NULL ? n->code->kind : "";
-    if (n->code == NULL)
+    if (strcmp(kind, "slow") == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    if (n->event != NULL)
+        *n->event = now_s();
+    else if (n->code == NULL)
         n->run(&n->product);
     else if (strcmp(kind, "fault") == 0 ||
              (strcmp(kind, "flaky") == 0 && access(fault_notes(), F_OK) != 0))
@@ -350,9 +362,23 @@ FAKE cuEventCreate(void **out, unsigned flags)
 FAKE cuEventRecord(void *event, void *stream)
 {
     (void)stream;
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    *(double *)event = (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+    *(double *)event = now_s();
+    return 0;
+}
+
+/* External: a node of the graph that is being captured. */
+FAKE cuEventRecordWithFlags(void *event, void *stream, unsigned flags)
+{
+    (void)stream;
+    if (captured == NULL || captured->count == NODES_MAX || flags != 1)
+        return 1;
+    captured->nodes[captured->count++].event = event;
+    return 0;
+}
+
+FAKE cuEventDestroy_v2(void *event)
+{
+    free(event);
     return 0;
 }
 

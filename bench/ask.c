@@ -1,0 +1,80 @@
+/* What the worker is asked about one plan, beside how fast it is. */
+#include "bench/bench_int.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- dump ------------------------------------------------------------------------------------ */
+
+static int dump(struct bench *b, const struct candidate *c, const char *dir, struct status *st)
+{
+    json_t *reply;
+    int result = run_request(b, c, json_pack("{s:s, s:s}", "do", "dump", "dir", dir), &reply, st);
+    json_decref(reply);
+    return result;
+}
+
+static int dump_beside(struct bench *b, const struct candidate *c, const char *fresh,
+                       const char *dir, struct status *st)
+{
+    if (file_make_dirs(fresh, st) != 0)
+        return -1;
+    char *whole = realpath(fresh, NULL); /* the worker has no business with our directory */
+    int result = dump(b, c, whole != NULL ? whole : fresh, st);
+    free(whole);
+    if (result == 0 && rename(fresh, dir) != 0)
+        result = status_set(st, STATUS_ENVIRONMENT, "cannot create '%s': %s; name a new directory",
+                            dir, strerror(errno));
+    struct status ignored = STATUS_INIT;
+    if (result != 0)
+        file_remove_all(fresh, &ignored);
+    return result;
+}
+
+int bench_dump(struct bench *b, const struct candidate *c, const char *dir, struct status *st)
+{
+    struct buf fresh;
+    size_t len = strlen(dir);
+    while (len > 1 && dir[len - 1] == '/')
+        len--;
+    buf_init(&fresh);
+    buf_addf(&fresh, "%.*s.%ld.new", (int)len, dir, (long)getpid());
+    int result = dump_beside(b, c, fresh.ptr, dir, st);
+    buf_release(&fresh);
+    return result;
+}
+
+/* ---- trace ----------------------------------------------------------------------------------- */
+
+static int read_spans(const json_t *reply, int count, struct span *out, struct status *st)
+{
+    const json_t *spans = json_object_get(reply, "spans");
+    if ((int)json_array_size(spans) != count)
+        return status_set(st, STATUS_LAUNCH, "the worker traced %zu launches, expected %d",
+                          json_array_size(spans), count);
+    for (int i = 0; i < count; i++)
+        if (json_unpack(json_array_get(spans, (size_t)i), "[FF]", &out[i].start_s,
+                        &out[i].seconds) != 0)
+            return status_set(st, STATUS_LAUNCH, "malformed launch %d of the worker's trace", i);
+    return 0;
+}
+
+int bench_trace(struct bench *b, const struct candidate *c, struct span **out, struct status *st)
+{
+    json_t *reply;
+    int count = b->w.layers * c->count;
+    struct span *spans = mem_alloc((size_t)count, sizeof(*spans));
+    int result = run_request(b, c, json_pack("{s:s}", "do", "trace"), &reply, st);
+    if (result == 0)
+        result = read_spans(reply, count, spans, st);
+    json_decref(reply);
+    *out = spans;
+    if (result != 0) {
+        free(spans);
+        *out = NULL;
+    }
+    return result;
+}
