@@ -49,6 +49,40 @@ struct build_target target_build(struct target_name target, const struct workloa
 /* A stable text of all fields, for hashing and storing. */
 void fingerprint_text(const struct fingerprint *f, struct buf *out);
 
+/* ---- conditions.c: what a GPU was like while it was measured
+ * -----------------------------------*/
+
+/* Read right after a measurement's timing.  Recorded, never a reason to drop a sample. */
+struct conditions {
+    bool known;                                        /* else all is 0: the target does not say */
+    int sm_mhz, max_sm_mhz, memory_mhz, temperature_c; /* sm: of the multiprocessors */
+    double power_w, power_limit_w;
+    unsigned slowed_by;  /* NVML's bits of what holds its clocks down */
+    int other_processes; /* that compute on it; -1 where the system does not say */
+    bool mig;            /* it is a part of a GPU */
+};
+
+/* "power cap, temperature"; nothing where nothing slows it. */
+void slowdown_text(unsigned slowed_by, struct buf *out);
+
+/* {"sm_mhz": 1980, ..., "slowed_by": ["power_cap"], ...}; nothing where they are not known. */
+void conditions_json(const struct conditions *c, struct buf *out);
+
+/* What was out of order during many measurements. */
+struct disturbance {
+    int measured;       /* with known conditions */
+    int slowed;         /* of these, while the GPU slowed itself down for more than its power cap */
+    unsigned slowed_by; /* the reasons of those */
+    int other_processes; /* the most at a time */
+    bool mig;
+};
+
+void disturbance_add(struct disturbance *d, const struct conditions *c);
+
+/* A line for people; nothing where all was in order. */
+void disturbance_sharing_text(const struct disturbance *d, struct buf *out);
+void disturbance_slowdown_text(const struct disturbance *d, struct buf *out);
+
 /* ---- trial: what a measurement gives
  * -----------------------------------------------------------*/
 
@@ -74,6 +108,7 @@ struct trial {
     double error;       /* largest relative error against the oracle */
     double build_s, verify_s, time_s;
     struct resources resources; /* of a segment */
+    struct conditions conditions;
 };
 
 void trial_release(struct trial *t);
@@ -116,7 +151,8 @@ void bench_close(struct bench *b);
 const struct fingerprint *bench_fingerprint(const struct bench *b);
 const struct build_target *bench_target(const struct bench *b);
 const struct workload *bench_workload(const struct bench *b);
-struct limits bench_limits(const struct bench *b); /* known once something was measured */
+struct disturbance bench_disturbance(const struct bench *b); /* of all measurements so far */
+struct limits bench_limits(const struct bench *b);           /* known once something was measured */
 
 /* Compiles what the cache lacks, in parallel; results[i] (may be null) gets OK or STATUS_COMPILE,
  * STATUS_TIMEOUT, STATUS_UNFIT.  progress may be null.  Returns -1 only where the environment or an

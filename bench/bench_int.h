@@ -299,6 +299,7 @@ struct bench {
     int mask_fd;       /* the mask's bits in memory, inherited by the worker */
     struct client client;
     struct limits limits;              /* as the worker says */
+    struct disturbance disturbance;    /* of all measurements so far */
     char verdict_base[HASH_TEXT_SIZE]; /* of all that a verdict depends on but the binary */
     uint64_t shuffles;                 /* random orders drawn so far */
 };

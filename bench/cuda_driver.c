@@ -1,6 +1,7 @@
 #include "bench/cuda_driver_int.h"
 
 #include <dlfcn.h>
+#include <stdio.h>
 
 int cuda_check(const struct cuda_driver *cu, int error, enum status_code code, const char *what,
                struct status *st)
@@ -54,4 +55,14 @@ int cuda_driver_open(const struct cuda_driver **out, struct status *st)
     }
     *out = &cu;
     return 0;
+}
+
+void cuda_uuid(const struct cuda_driver *cu, int device, char out[64])
+{
+    unsigned char uuid[16] = {0};
+    cu->cuDeviceGetUuid(uuid, device);
+    int n = sprintf(out, "GPU");
+    for (int i = 0; i < 16; i++)
+        n += sprintf(out + n, "%s%02x", i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
+                     uuid[i]);
 }

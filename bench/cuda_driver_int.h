@@ -119,4 +119,7 @@ int cuda_driver_open(const struct cuda_driver **out, struct status *st);
 int cuda_check(const struct cuda_driver *cu, int error, enum status_code code, const char *what,
                struct status *st);
 
+/* "GPU-00112233-4455-6677-8899-aabbccddeeff" */
+void cuda_uuid(const struct cuda_driver *cu, int device, char out[64]);
+
 #endif

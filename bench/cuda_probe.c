@@ -1,16 +1,9 @@
 #include "bench/cuda_driver_int.h"
 #include "bench/cuda_probe_int.h"
+#include "bench/nvml_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
-
-static void uuid_text(const unsigned char uuid[16], char out[64])
-{
-    int n = sprintf(out, "GPU");
-    for (int i = 0; i < 16; i++)
-        n += sprintf(out + n, "%s%02x", i == 0 || i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "",
-                     uuid[i]);
-}
 
 static int attribute(const struct cuda_driver *cu, int device, int which)
 {
@@ -35,16 +28,14 @@ static int report(int index, json_t *out, struct status *st)
 {
     const struct cuda_driver *cu;
     char name[128] = "", uuid[64];
-    unsigned char id[16] = {0};
     size_t memory = 0;
     int device = 0, cuda = 0;
     if (cuda_driver_open(&cu, st) != 0 || find_device(cu, index, &device, st) != 0)
         return -1;
     cu->cuDeviceGetName(name, sizeof(name), device);
-    cu->cuDeviceGetUuid(id, device);
     cu->cuDeviceTotalMem(&memory, device);
     cu->cuDriverGetVersion(&cuda);
-    uuid_text(id, uuid);
+    cuda_uuid(cu, device, uuid);
     json_object_set_new(out, "name", json_string(name));
     json_object_set_new(out, "uuid", json_string(uuid));
     json_object_set_new(

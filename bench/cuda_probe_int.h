@@ -13,12 +13,6 @@
  * 13000 for 13.0} and what nvml_report() adds, or {"problem"}.  Makes no context. */
 int cuda_probe(int index);
 
-/* ---- nvml.c: the state of a GPU as NVIDIA's management library sees it --------------------------
- *
- * Adds what it can learn: "driver" its version, "mhz" and "max_mhz" of the multiprocessors,
- * "throttled" the reasons, empty where there are none, "processes" that compute on it. */
-void nvml_report(const char *uuid, json_t *out);
-
 /* ---- nvrtc.c: the compiler as a library --------------------------------------------------------
  *
  *   fuseplan-worker --nvrtc-version                       prints {"library", "major", "minor"}

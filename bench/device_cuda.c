@@ -141,6 +141,11 @@ static int64_t cuda_cache_bytes(struct device *d)
     return d->cache_bytes;
 }
 
+static void cuda_conditions(struct device *d, struct conditions *out)
+{
+    nvml_read(d->nvml, out);
+}
+
 const struct device_ops device_cuda = {
     .open = cuda_open,
     .close = cuda_close,
@@ -158,5 +163,6 @@ const struct device_ops device_cuda = {
     .resources = cuda_resources,
     .limits = cuda_limits,
     .cache_bytes = cuda_cache_bytes,
+    .conditions = cuda_conditions,
     .undisturbed = true,
 };

@@ -3,6 +3,7 @@
 #define FUSEPLAN_BENCH_DEVICE_CUDA_INT_H
 
 #include "bench/cuda_driver_int.h"
+#include "bench/nvml_int.h"
 #include "bench/worker_int.h"
 #include "kernels/cuda/abi.h"
 
@@ -40,6 +41,7 @@ struct device {
     int function_count;
     struct matmul **matmuls;
     int matmul_count;
+    struct nvml *nvml;     /* null: none found */
     struct fp_args common; /* what all launches have alike */
     struct scratch sync, workspace;
 };

@@ -121,6 +121,7 @@ static int start_device(struct device *d, int index, struct status *st)
 {
     const struct cuda_driver *cu = d->cu;
     struct CUctx_st *context;
+    char uuid[64];
     static const char what[] = "cannot open the GPU";
     if (cuda_check(cu, cu->cuDeviceGet(&d->ordinal, index), STATUS_ENVIRONMENT, what, st) != 0 ||
         cuda_check(cu, cu->cuDevicePrimaryCtxRetain(&context, d->ordinal), STATUS_ENVIRONMENT, what,
@@ -141,6 +142,8 @@ static int start_device(struct device *d, int index, struct status *st)
     cuda_must(d, cu->cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING), what);
     for (size_t i = 0; i < ARRAY_LEN(d->events); i++)
         cuda_must(d, cu->cuEventCreate(&d->events[i], 0), what);
+    cuda_uuid(cu, d->ordinal, uuid);
+    d->nvml = nvml_open(uuid);
     return 0;
 }
 
@@ -153,6 +156,7 @@ void cuda_close(struct device *d)
     free(d->functions);
     cuda_stage_release(d);
     matmuls_release(d);
+    nvml_close(d->nvml);
     free(d); /* the context ends with its process */
 }
 

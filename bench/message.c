@@ -164,11 +164,12 @@ json_t *message_of_trial(const struct trial *t)
         json_array_append_new(samples, json_real(t->samples_ms[i]));
     /* JSON has no infinity: an infinite error travels as null. */
     json_t *error = isfinite(t->error) ? json_real(t->error) : json_null();
-    return json_pack("{s:s, s:s, s:s, s:o, s:i, s:o, s:f, s:f, s:o}", "status",
+    return json_pack("{s:s, s:s, s:s, s:o, s:i, s:o, s:f, s:f, s:o, s:o}", "status",
                      trial_status_names[t->status], "code", status_name(t->reason.code), "message",
                      t->reason.message, "samples_ms", samples, "layers_timed", t->layers_timed,
                      "error", error, "verify_s", t->verify_s, "time_s", t->time_s, "resources",
-                     of_resources(&t->resources));
+                     of_resources(&t->resources), "conditions",
+                     message_of_conditions(&t->conditions));
 }
 
 static void read_samples(const json_t *samples, struct trial *out)
@@ -186,12 +187,12 @@ int message_to_trial(const json_t *m, struct trial *out, struct status *st)
     *out = (struct trial){0};
     json_error_t problem;
     const char *status, *code, *message;
-    json_t *samples, *error, *resources;
+    json_t *samples, *error, *resources, *conditions;
     if (json_unpack_ex((json_t *)(uintptr_t)m, &problem, 0,
-                       "{s:s, s:s, s:s, s:o, s:i, s:o, s:F, s:F, s:o}", "status", &status, "code",
-                       &code, "message", &message, "samples_ms", &samples, "layers_timed",
+                       "{s:s, s:s, s:s, s:o, s:i, s:o, s:F, s:F, s:o, s:o}", "status", &status,
+                       "code", &code, "message", &message, "samples_ms", &samples, "layers_timed",
                        &out->layers_timed, "error", &error, "verify_s", &out->verify_s, "time_s",
-                       &out->time_s, "resources", &resources) != 0 ||
+                       &out->time_s, "resources", &resources, "conditions", &conditions) != 0 ||
         to_resources(resources, &problem, &out->resources) != 0)
         return malformed("trial", &problem, st);
     while (out->status < TRIAL_FAILED && strcmp(trial_status_names[out->status], status) != 0)
@@ -200,6 +201,7 @@ int message_to_trial(const json_t *m, struct trial *out, struct status *st)
     if (reason != STATUS_OK && reason != STATUS_CODE_COUNT)
         status_set(&out->reason, reason, "%s", message);
     out->error = json_is_number(error) ? json_number_value(error) : INFINITY;
+    message_to_conditions(conditions, &out->conditions);
     read_samples(samples, out);
     return 0;
 }

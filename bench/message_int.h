@@ -36,6 +36,10 @@ int message_to_workload(const json_t *m, const void *bits, size_t bytes, struct 
 json_t *message_of_sampling(const struct sampling *s);
 int message_to_sampling(const json_t *m, struct sampling *out, struct status *st);
 
+/* In conditions.c. Null where they are not known. */
+json_t *message_of_conditions(const struct conditions *c);
+void message_to_conditions(const json_t *m, struct conditions *out);
+
 json_t *message_of_trial(const struct trial *t);
 int message_to_trial(const json_t *m, struct trial *out, struct status *st);
 

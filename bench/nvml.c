@@ -1,88 +1,167 @@
-#include "bench/cuda_probe_int.h"
+#include "bench/nvml_int.h"
 
 #include <dlfcn.h>
-#include <string.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 /* The part of NVML that is used, declared as its header does. */
 struct nvmlDevice_st;
-enum { NVML_CLOCK_SM = 1, NVML_ERROR_INSUFFICIENT_SIZE = 7 };
+enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_TEMPERATURE_GPU = 0 };
 
-static const struct {
-    unsigned long long bit; /* nvmlClocksThrottleReason* */
-    const char *text;
-} reasons[] = {
-    {0x04, "power cap"},   {0x08, "hardware slowdown"},
-    {0x20, "temperature"}, {0x40, "temperature (hardware)"},
-    {0x80, "power brake"},
+struct process_info { /* nvmlProcessInfo_t */
+    unsigned pid;
+    unsigned long long memory;
+    unsigned gpu_instance, compute_instance;
 };
+enum { PROCESSES_MAX = 256 };
+
+/* name, symbol, parameters */
+#define NVML_FUNCTIONS(X)                                                                          \
+    X(init, "nvmlInit_v2", (void))                                                                 \
+    X(shutdown, "nvmlShutdown", (void))                                                            \
+    X(driver_version, "nvmlSystemGetDriverVersion", (char *out, unsigned size))                    \
+    X(by_uuid, "nvmlDeviceGetHandleByUUID", (const char *uuid, struct nvmlDevice_st **out))        \
+    X(whole_of_part, "nvmlDeviceGetDeviceHandleFromMigDeviceHandle",                               \
+      (struct nvmlDevice_st * part, struct nvmlDevice_st * *out))                                  \
+    X(clock, "nvmlDeviceGetClockInfo", (struct nvmlDevice_st * d, int clock, unsigned *mhz))       \
+    X(max_clock, "nvmlDeviceGetMaxClockInfo",                                                      \
+      (struct nvmlDevice_st * d, int clock, unsigned *mhz))                                        \
+    X(temperature, "nvmlDeviceGetTemperature",                                                     \
+      (struct nvmlDevice_st * d, int sensor, unsigned *celsius))                                   \
+    X(power, "nvmlDeviceGetPowerUsage", (struct nvmlDevice_st * d, unsigned *milliwatts))          \
+    X(power_limit, "nvmlDeviceGetEnforcedPowerLimit",                                              \
+      (struct nvmlDevice_st * d, unsigned *milliwatts))                                            \
+    X(slowed_by, "nvmlDeviceGetCurrentClocksThrottleReasons",                                      \
+      (struct nvmlDevice_st * d, unsigned long long *bits))                                        \
+    X(processes, "nvmlDeviceGetComputeRunningProcesses_v3",                                        \
+      (struct nvmlDevice_st * d, unsigned *count, struct process_info *out))
 
 struct nvml {
-    int (*init)(void);
-    int (*shutdown)(void);
-    int (*driver_version)(char *out, unsigned size);
-    int (*by_uuid)(const char *uuid, struct nvmlDevice_st **out);
-    int (*clock)(struct nvmlDevice_st *d, int clock, unsigned *mhz);
-    int (*max_clock)(struct nvmlDevice_st *d, int clock, unsigned *mhz);
-    int (*throttle_reasons)(struct nvmlDevice_st *d, unsigned long long *bits);
-    int (*processes)(struct nvmlDevice_st *d, unsigned *count, void *infos);
+/* A declarator takes no parentheses: NOLINTNEXTLINE(bugprone-macro-parentheses) */
+#define X(name, symbol, parameters) int(*name) parameters;
+    NVML_FUNCTIONS(X)
+#undef X
+    struct nvmlDevice_st *device; /* the whole GPU; null where it was not found */
+    struct nvmlDevice_st *part;   /* of it that is used: all of it, or a MIG device */
 };
+
+/* ---- open ------------------------------------------------------------------------------------ */
 
 static bool load(struct nvml *n)
 {
     void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
         return false;
-    struct {
-        const char *symbol;
-        void **function;
-    } const wanted[] = {
-        {"nvmlInit_v2", (void **)&n->init},
-        {"nvmlShutdown", (void **)&n->shutdown},
-        {"nvmlSystemGetDriverVersion", (void **)&n->driver_version},
-        {"nvmlDeviceGetHandleByUUID", (void **)&n->by_uuid},
-        {"nvmlDeviceGetClockInfo", (void **)&n->clock},
-        {"nvmlDeviceGetMaxClockInfo", (void **)&n->max_clock},
-        {"nvmlDeviceGetCurrentClocksThrottleReasons", (void **)&n->throttle_reasons},
-        {"nvmlDeviceGetComputeRunningProcesses_v3", (void **)&n->processes},
-    };
-    for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
-        if ((*wanted[i].function = dlsym(library, wanted[i].symbol)) == NULL)
-            return false;
+#define X(name, symbol, parameters)                                                                \
+    if ((*(void **)&n->name = dlsym(library, symbol)) == NULL)                                     \
+        return false;
+    NVML_FUNCTIONS(X)
+#undef X
     return true;
 }
 
-static void read_throttling(const struct nvml *n, struct nvmlDevice_st *d, json_t *out)
+/* The driver API calls a MIG device by an UUID of its own, and NVML by the same with "MIG". */
+static void find(struct nvml *n, const char uuid[64])
 {
-    unsigned long long bits = 0;
-    struct buf text;
-    buf_init(&text);
-    if (n->throttle_reasons(d, &bits) == 0)
-        for (size_t i = 0; i < ARRAY_LEN(reasons); i++)
-            if (bits & reasons[i].bit)
-                buf_addf(&text, "%s%s", text.len > 0 ? ", " : "", reasons[i].text);
-    json_object_set_new(out, "throttled", json_string(text.ptr));
-    buf_release(&text);
+    char name[64];
+    snprintf(name, sizeof(name), "MIG%s", uuid + sizeof("GPU") - 1);
+    if (n->by_uuid(uuid, &n->part) == 0)
+        n->device = n->part;
+    else if (n->by_uuid(name, &n->part) != 0 || n->whole_of_part(n->part, &n->device) != 0)
+        n->device = NULL;
 }
 
-void nvml_report(const char *uuid, json_t *out)
+struct nvml *nvml_open(const char uuid[64])
 {
-    struct nvml n;
-    struct nvmlDevice_st *d;
-    char version[64];
-    unsigned mhz, max_mhz, processes = 0;
-    if (!load(&n) || n.init() != 0)
-        return;
-    if (n.driver_version(version, sizeof(version)) == 0)
-        json_object_set_new(out, "driver", json_string(version));
-    if (n.by_uuid(uuid, &d) == 0) {
-        if (n.clock(d, NVML_CLOCK_SM, &mhz) == 0 && n.max_clock(d, NVML_CLOCK_SM, &max_mhz) == 0) {
-            json_object_set_new(out, "mhz", json_integer(mhz));
-            json_object_set_new(out, "max_mhz", json_integer(max_mhz));
-        }
-        read_throttling(&n, d, out);
-        int found = n.processes(d, &processes, NULL);
-        if (found == 0 || found == NVML_ERROR_INSUFFICIENT_SIZE)
-            json_object_set_new(out, "processes", json_integer(processes));
+    struct nvml *n = mem_alloc(1, sizeof(*n));
+    if (!load(n) || n->init() != 0) {
+        free(n);
+        return NULL;
     }
-    n.shutdown();
+    find(n, uuid);
+    return n;
+}
+
+void nvml_close(struct nvml *n)
+{
+    if (n != NULL)
+        n->shutdown();
+    free(n);
+}
+
+/* ---- read ------------------------------------------------------------------------------------ */
+
+/* Processes are numbered as the caller's namespace does, and what it cannot see is left out; an
+ * older driver gives the host's numbers.  This process has a context and so must be in the list:
+ * where it is not, the numbers are not ours and nothing is known. */
+static int other_processes(const struct nvml *n)
+{
+    struct process_info list[PROCESSES_MAX];
+    unsigned count = PROCESSES_MAX, own = (unsigned)getpid();
+    int others = 0;
+    bool listed = false;
+    if (n->processes(n->part, &count, list) != 0)
+        return -1;
+    for (unsigned i = 0; i < count; i++) {
+        listed |= list[i].pid == own;
+        others += list[i].pid != own;
+    }
+    return listed ? others : -1;
+}
+
+void nvml_read(const struct nvml *n, struct conditions *out)
+{
+    unsigned sm = 0, max_sm = 0, memory = 0, celsius = 0, power = 0, limit = 0;
+    unsigned long long slowed_by = 0;
+    *out = (struct conditions){.known = false};
+    if (n == NULL || n->device == NULL)
+        return;
+    n->clock(n->device, NVML_CLOCK_SM, &sm);
+    n->max_clock(n->device, NVML_CLOCK_SM, &max_sm);
+    n->clock(n->device, NVML_CLOCK_MEM, &memory);
+    n->temperature(n->device, NVML_TEMPERATURE_GPU, &celsius);
+    n->power(n->device, &power);
+    n->power_limit(n->device, &limit);
+    n->slowed_by(n->device, &slowed_by);
+    *out = (struct conditions){.known = true,
+                               .sm_mhz = (int)sm,
+                               .max_sm_mhz = (int)max_sm,
+                               .memory_mhz = (int)memory,
+                               .temperature_c = (int)celsius,
+                               .power_w = power * 1e-3,
+                               .power_limit_w = limit * 1e-3,
+                               .slowed_by = (unsigned)slowed_by,
+                               .other_processes = other_processes(n),
+                               .mig = n->part != n->device};
+}
+
+static void report_device(const struct nvml *n, json_t *out)
+{
+    struct process_info list[PROCESSES_MAX];
+    unsigned processes = PROCESSES_MAX;
+    struct conditions c;
+    struct buf slowed_by;
+    nvml_read(n, &c);
+    buf_init(&slowed_by);
+    slowdown_text(c.slowed_by, &slowed_by);
+    json_object_set_new(out, "throttled", json_string(slowed_by.ptr));
+    buf_release(&slowed_by);
+    if (c.max_sm_mhz > 0) {
+        json_object_set_new(out, "mhz", json_integer(c.sm_mhz));
+        json_object_set_new(out, "max_mhz", json_integer(c.max_sm_mhz));
+    }
+    if (n->processes(n->part, &processes, list) == 0)
+        json_object_set_new(out, "processes", json_integer(processes));
+}
+
+void nvml_report(const char uuid[64], json_t *out)
+{
+    char version[64];
+    struct nvml *n = nvml_open(uuid);
+    if (n != NULL && n->driver_version(version, sizeof(version)) == 0)
+        json_object_set_new(out, "driver", json_string(version));
+    if (n != NULL && n->device != NULL)
+        report_device(n, out);
+    nvml_close(n);
 }

@@ -167,6 +167,7 @@ static int finish(struct bench *b, struct subject *s, const json_t *message, str
     if (s->trial->reason.code == STATUS_ENVIRONMENT)
         return status_set(st, STATUS_ENVIRONMENT, "%s", s->trial->reason.message);
     s->trial->build_s = build_s;
+    disturbance_add(&b->disturbance, &s->trial->conditions);
     if (s->alone)
         binary_describe(builder_find(&b->builder, &s->choices[0]), &s->trial->resources);
     for (int i = 0; i < s->count; i++) {

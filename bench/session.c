@@ -163,6 +163,11 @@ const struct workload *bench_workload(const struct bench *b)
     return &b->w;
 }
 
+struct disturbance bench_disturbance(const struct bench *b)
+{
+    return b->disturbance;
+}
+
 struct limits bench_limits(const struct bench *b)
 {
     return b->limits;

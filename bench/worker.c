@@ -249,9 +249,13 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
         spoil_result(contenders[0].ctx);
     measure(contenders, count, how, warm_up_s(k), shuffle, beat_sample, contenders);
     k->last_run_s = clock_seconds();
+    struct conditions now = {.known = false};
+    if (how->max_samples > 0 && k->ops->conditions != NULL)
+        k->ops->conditions(k->device, &now);
     for (int i = 0; i < count; i++) {
         struct subject *s = contenders[i].ctx;
         struct status st = STATUS_INIT;
+        s->trial->conditions = now;
         s->trial->time_s = contenders[i].elapsed_s;
         k->candidate = s->candidate;
         if (s->trial->status != TRIAL_FAILED && verify_again(k, &s->program, count > 1, &st) != 0)

@@ -66,6 +66,9 @@ struct device_ops {
     /* Bytes of memory near the cores, which weights must exceed so as not to stay there. */
     int64_t (*cache_bytes)(struct device *d);
 
+    /* What it is like now; null where a target does not say. */
+    void (*conditions)(struct device *d, struct conditions *out);
+
     /* Nobody else computes on it, and it runs what it was told in advance: once it has begun, its
      * times are steady.  The first of several is not: the host's time for asking is in it. */
     bool undisturbed;

@@ -195,6 +195,70 @@ START_TEST(serialised_products_are_unfit)
 }
 END_TEST
 
+/* ---- conditions ------------------------------------------------------------------------------ */
+
+/* What the management library says, and what is made of it. */
+static const struct {
+    const char *nvml;
+    bool known;
+    const char *slowed_by;
+    int other_processes;
+    bool mig;
+    const char *sharing, *slowdown; /* part of what people are told */
+} states[] = {
+    {"none", false, "", 0, false, "", ""},
+    {"calm", true, "", 0, false, "", ""},
+    {"capped", true, "power cap", 0, false, "", ""},
+    {"hot", true, "power cap, temperature", 0, false, "", "1 of 1 measurements (temperature)"},
+    {"crowded", true, "", 2, false, "2 other processes compute", ""},
+    {"foreign", true, "", -1, false, "", ""},
+    {"mig", true, "", 0, true, "part of a GPU", ""},
+};
+
+static void check_told(const char *expected, struct buf *said)
+{
+    ck_assert_msg(strstr(said->ptr, expected) != NULL, "%s", said->ptr);
+    ck_assert_int_eq(said->len > 0, expected[0] != '\0');
+    buf_reset(said);
+}
+
+START_TEST(conditions_come_with_a_measurement)
+{
+    struct status st = STATUS_INIT;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    struct buf said;
+    buf_init(&said);
+    setenv("FAKE_NVML", states[_i].nvml, 1);
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    struct trial t = op_trial(b, 8);
+    const struct conditions *c = &t.conditions;
+    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
+    ck_assert_int_eq(c->known, states[_i].known);
+    ck_assert_int_eq(c->sm_mhz, c->known ? 1410 : 0);
+    ck_assert_int_eq(c->max_sm_mhz, c->known ? 1980 : 0);
+    ck_assert_int_eq(c->memory_mhz, c->known ? 1593 : 0);
+    ck_assert_int_eq(c->temperature_c, c->known ? 45 : 0);
+    ck_assert_double_eq(c->power_w, c->known ? 350.5 : 0);
+    ck_assert_double_eq(c->power_limit_w, c->known ? 700 : 0);
+    ck_assert_int_eq(c->other_processes, states[_i].other_processes);
+    ck_assert_int_eq(c->mig, states[_i].mig);
+    slowdown_text(c->slowed_by, &said);
+    ck_assert_str_eq(said.ptr, states[_i].slowed_by);
+    buf_reset(&said);
+
+    struct disturbance d = bench_disturbance(b);
+    ck_assert_int_eq(d.measured, c->known);
+    disturbance_sharing_text(&d, &said);
+    check_told(states[_i].sharing, &said);
+    disturbance_slowdown_text(&d, &said);
+    check_told(states[_i].slowdown, &said);
+    buf_release(&said);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
 /* ---- what ends the work ---------------------------------------------------------------------- */
 
 static void check_refused(const struct bench_options *o, enum status_code code, const char *says)
@@ -336,6 +400,7 @@ int main(void)
     tcase_add_test(t, spills_are_known_of_what_was_built_before);
     tcase_add_test(t, a_lost_log_is_made_again);
     tcase_add_test(t, serialised_products_are_unfit);
+    tcase_add_loop_test(t, conditions_come_with_a_measurement, 0, ARRAY_LEN(states));
     tcase_add_test(t, missing_and_mismatched_parts_are_named);
     tcase_add_test(t, too_little_gpu_memory_is_refused_with_the_figure);
     tcase_add_test(t, candidate_too_large_for_the_gpu_fails_alone);

@@ -193,7 +193,7 @@ START_TEST(failed_environment_ends_the_work)
         "memory\", \"samples_ms\": [], \"layers_timed\": 0, \"error\": null, \"verify_s\": 0.5, "
         "\"time_s\": 0.5, \"resources\": {\"registers\": 0, \"shared_static\": 0, "
         "\"shared_dynamic\": 0, \"grid\": [0, 0, 0], \"block\": [0, 0, 0], "
-        "\"occupancy\": 0.5}}'\n"
+        "\"occupancy\": 0.5}, \"conditions\": null}'\n"
         "while read -r line <&3; do\n"
         "    echo '{\"reply\": true, \"code\": \"ok\", \"message\": \"\", \"trials\": "
         "['\"$trial\"']}' >&3\n"
