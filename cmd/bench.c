@@ -141,6 +141,7 @@ static int measure(const struct options *o, struct lineup *l, struct session *s,
     if (store(l, s, &known, st) < 0 || measure_kernels(l, s, st) < 0 ||
         db_search_end(s->db, l->search, "done", st) < 0)
         goto out;
+    session_note_disturbance(o, s);
     lineup_print(o, l, &s->workload);
     if (o->dump && l->trials[0].status == TRIAL_OK &&
         bench_dump(s->bench, &l->candidates[0], o->dump, st) < 0)

@@ -218,6 +218,9 @@ struct session {
 int session_open(const struct options *o, uint64_t input_seed, struct session *out,
                  struct status *st);
 void session_close(struct session *s);
+
+/* What makes the times measured so far doubtful: others on the GPU, and its own slowdowns. */
+void session_note_disturbance(const struct options *o, const struct session *s);
 extern volatile sig_atomic_t session_stop;
 
 /* ---- report.c: the best plan, explained ------------------------------------------------------ */

@@ -213,3 +213,21 @@ void session_close(struct session *s)
     db_close(s->db);
     workload_release(&s->workload);
 }
+
+static void note_line(const struct options *o, const struct disturbance *d,
+                      void (*text)(const struct disturbance *d, struct buf *out))
+{
+    struct buf line;
+    buf_init(&line);
+    text(d, &line);
+    if (line.len > 0)
+        note(o, "%s", line.ptr);
+    buf_release(&line);
+}
+
+void session_note_disturbance(const struct options *o, const struct session *s)
+{
+    struct disturbance d = bench_disturbance(s->bench);
+    note_line(o, &d, disturbance_sharing_text);
+    note_line(o, &d, disturbance_slowdown_text);
+}

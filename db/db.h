@@ -83,6 +83,7 @@ struct db_trial {
     const char *comparison; /* of finals: the same text for all that were timed interleaved,
                                unique in the study; else empty */
     const char *resources;  /* JSON text, may be empty */
+    const char *conditions; /* the same */
     const char *search;     /* which search asked: id text, may be empty */
 };
 

@@ -137,7 +137,10 @@ static const char create_all[] =
     ") STRICT;"
     "CREATE UNIQUE INDEX model_by_name ON model (coalesce(study, 0), name, kind);";
 
-const char *const schema_migrations[] = {create_all};
+static const char add_conditions[] =
+    "ALTER TABLE trial ADD COLUMN conditions TEXT NOT NULL DEFAULT '';";
+
+const char *const schema_migrations[] = {create_all, add_conditions};
 const int schema_version = ARRAY_LEN(schema_migrations);
 
 static int run(sqlite3 *handle, const char *path, const char *sql, struct status *st)

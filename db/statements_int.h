@@ -48,13 +48,13 @@ X(PLAN_ADD, "INSERT INTO plan (value, segments) VALUES (?,?) ON CONFLICT DO NOTH
 X(TRIAL_ADD, "INSERT INTO trial (study, search, kind, plan, schedule, status, reason_code,"
              " reason, median_ms, ci_low_ms, ci_high_ms, build_s, verify_s, time_s,"
              " relative_error, layers_timed, sample_count, comparison, resources,"
-             " stored_utc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+             " conditions, stored_utc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
              " ON CONFLICT DO NOTHING")
 X(CHOICE_ADD, "INSERT INTO choice (trial, schedule) VALUES (?,?)")
 X(SAMPLE_ADD, "INSERT INTO sample (trial, round, ms) VALUES (?,?,?)")
 X(TRIALS, "SELECT id, plan, schedule, status, reason_code, reason, median_ms, ci_low_ms,"
           " ci_high_ms, build_s, verify_s, time_s, relative_error, layers_timed,"
-          " sample_count, comparison, resources, search FROM trial"
+          " sample_count, comparison, resources, conditions, search FROM trial"
           " WHERE study = ? AND kind = ? ORDER BY id")
 X(SCHEDULE, "SELECT first_op, last_op, impl, knobs FROM schedule"
             " JOIN segment ON segment.id = schedule.segment WHERE schedule.id = ?")
@@ -81,8 +81,9 @@ X(COMPARED, "SELECT coalesce((SELECT max(id) FROM trial WHERE study = ?1 AND kin
             "   AND NOT EXISTS (SELECT 1 FROM search"
             "     WHERE search.id = trial.search AND strategy = 'bench')), 0)"
             " > coalesce((SELECT max(id) FROM trial WHERE study = ?1 AND kind = 'plan'), 0)")
-X(BESIDE, "SELECT median_ms, ci_low_ms, ci_high_ms FROM trial WHERE study = ? AND plan = ? AND kind = ?"
-          " AND comparison = ? AND status = 'ok' ORDER BY id DESC LIMIT 1")
+X(BESIDE,
+  "SELECT median_ms, ci_low_ms, ci_high_ms FROM trial WHERE study = ? AND plan = ? AND kind = ?"
+  " AND comparison = ? AND status = 'ok' ORDER BY id DESC LIMIT 1")
 X(BEST_CHOICES, "SELECT first_op, last_op, impl, knobs, (SELECT median_ms FROM trial"
                 "   WHERE trial.study = ?2 AND trial.schedule = choice.schedule"
                 "   AND status = 'ok' ORDER BY id DESC LIMIT 1) FROM choice"

@@ -102,6 +102,7 @@ static int add_row(struct db *db, int64_t study, const struct db_trial *t, int64
     query_int(&q, t->sample_count);
     query_text(&q, t->comparison);
     query_text(&q, t->resources);
+    query_text(&q, t->conditions);
     query_text(&q, clock_utc(now));
     return query_run(&q, st);
 }
@@ -205,6 +206,7 @@ enum { /* columns of SQL_TRIALS */
        COL_SAMPLES,
        COL_COMPARISON,
        COL_RESOURCES,
+       COL_CONDITIONS,
        COL_SEARCH
 };
 
@@ -227,6 +229,7 @@ static struct db_trial trial_of(const struct query *q, enum db_trial_kind kind)
         .sample_count = (int)column_int(q, COL_SAMPLES),
         .comparison = column_text(q, COL_COMPARISON),
         .resources = column_text(q, COL_RESOURCES),
+        .conditions = column_text(q, COL_CONDITIONS),
         .search = column_text(q, COL_SEARCH),
     };
 }

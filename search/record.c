@@ -93,7 +93,7 @@ static void resources_json(const struct resources *r, struct buf *out)
 struct texts {
     struct db_choice choices[OP_COUNT];
     char *schedules[OP_COUNT];
-    struct buf resources;
+    struct buf resources, conditions;
 };
 
 static void texts_init(struct texts *x, const struct candidate *c, const struct trial *t)
@@ -110,12 +110,15 @@ static void texts_init(struct texts *x, const struct candidate *c, const struct 
                                            .schedule = x->schedules[i]};
     }
     buf_init(&x->resources);
+    buf_init(&x->conditions);
     resources_json(&t->resources, &x->resources);
+    conditions_json(&t->conditions, &x->conditions);
 }
 
 static void texts_release(struct texts *x)
 {
     buf_release(&x->resources);
+    buf_release(&x->conditions);
     for (int i = 0; i < OP_COUNT; i++)
         free(x->schedules[i]);
 }
@@ -144,6 +147,7 @@ static struct db_trial row_of(enum db_trial_kind kind, const struct candidate *c
                              .samples_ms = t->samples_ms,
                              .comparison = comparison,
                              .resources = x->resources.ptr,
+                             .conditions = x->conditions.ptr,
                              .search = search_id};
 }
 

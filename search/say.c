@@ -27,3 +27,29 @@ void tuner_tick(const struct tuner *t, const char *fmt, ...)
         speak(t->o->tick, t->o->ctx, fmt, args);
     va_end(args);
 }
+
+static void say_once(const struct tuner *t,
+                     void (*text)(const struct disturbance *d, struct buf *out), bool *said)
+{
+    struct disturbance d = bench_disturbance(t->bench);
+    struct buf line;
+    buf_init(&line);
+    text(&d, &line);
+    if (line.len > 0 && !*said) {
+        tuner_say(t, "note: %s", line.ptr);
+        *said = true;
+    }
+    buf_release(&line);
+}
+
+void say_sharing(struct tuner *t)
+{
+    say_once(t, disturbance_sharing_text, &t->said_sharing);
+}
+
+void say_disturbance(struct tuner *t)
+{
+    bool said = false;
+    say_sharing(t);
+    say_once(t, disturbance_slowdown_text, &said);
+}

@@ -89,6 +89,7 @@ struct tuner {
     uint16_t space[PLAN_SPACE];
     int space_count;
     int new_trials;
+    bool said_sharing;
     double start, end; /* seconds; end is infinite without a limit */
     struct {
         double start; /* seconds */
@@ -101,6 +102,12 @@ struct tuner {
 
 void tuner_say(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void tuner_tick(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* Once a search, as soon as it is known: others use the GPU. */
+void say_sharing(struct tuner *t);
+
+/* At the end: that, and how often the GPU slowed itself down. */
+void say_disturbance(struct tuner *t);
 
 /* ---- stage1.c ------------------------------------------------------------------------------ */
 

@@ -119,6 +119,7 @@ static int run_phases(struct tuner *t, struct search_result *result, struct stat
     for (size_t i = 0; i < ARRAY_LEN(references); i++) {
         if (measure_reference(t, references[i], result, st) < 0)
             return -1;
+        say_sharing(t);
         if (result->stopped_by != STOP_SPACE)
             return 0;
     }
@@ -136,6 +137,7 @@ static int measure_all(struct tuner *t, struct search_result *result, struct sta
     int rc = run_phases(t, result, st);
     if (rc == 0 && result->stopped_by != STOP_INTERRUPTED)
         rc = measure_finals(t, st);
+    say_disturbance(t);
     if (rc < 0 && st->code == STATUS_INTERRUPTED) {
         *st = STATUS_INIT;
         result->stopped_by = STOP_INTERRUPTED;

@@ -156,6 +156,7 @@ static int compare_trial(void *ctx, const struct db_trial *got)
     ck_assert_int_eq(got->sample_count, t->sample_count);
     ck_assert_str_eq(got->comparison, t->comparison);
     ck_assert_str_eq(got->resources, t->resources);
+    ck_assert_str_eq(got->conditions, t->conditions);
     ck_assert_str_eq(got->search, t->search);
     ck_assert_int_eq(got->choice_count, t->choice_count);
     for (int i = 0; i < t->choice_count; i++) {
@@ -181,6 +182,7 @@ START_TEST(trials_come_back_as_stored)
         [DB_TRIAL_FINAL] = {final_trial(0, 4, "first"), final_trial(43690, 5, "first")},
     };
     kinds[DB_TRIAL_SEGMENT][0].resources = "{\"registers\":12}";
+    kinds[DB_TRIAL_SEGMENT][0].conditions = "{\"sm_mhz\":1410}";
     kinds[DB_TRIAL_PLAN][1].status = "censored";
     kinds[DB_TRIAL_PLAN][1].reason_code = "timeout";
     kinds[DB_TRIAL_PLAN][1].search = search;

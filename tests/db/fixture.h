@@ -59,6 +59,7 @@ static inline struct db_trial plan_trial(int value, double median_ms)
                              .samples_ms = some_samples,
                              .comparison = "",
                              .resources = "",
+                             .conditions = "",
                              .search = ""};
 }
 

@@ -477,6 +477,41 @@ START_TEST(other_inputs_are_another_study)
 }
 END_TEST
 
+/* All lines that people are told, one after another. */
+static void collect(void *ctx, const char *line)
+{
+    buf_addf(ctx, "%s\n", line);
+}
+
+static int count_in(const char *text, const char *what)
+{
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
+        n++;
+    return n;
+}
+
+START_TEST(disturbances_are_told_once)
+{
+    struct buf said;
+    buf_init(&said);
+    options.say = collect;
+    options.ctx = &said;
+    options.search.budget = 4;
+    run();
+    ck_assert_int_eq(count_in(said.ptr, "note: "), 0);
+    buf_reset(&said);
+    fake.disturbance =
+        (struct disturbance){.measured = 10, .slowed = 3, .slowed_by = 0x20, .other_processes = 2};
+    options.search.budget = 8;
+    run();
+    ck_assert_int_eq(count_in(said.ptr, "note: "), 2);
+    ck_assert_int_eq(count_in(said.ptr, "note: 2 other processes"), 1);
+    ck_assert_int_eq(count_in(said.ptr, "note: the GPU slowed itself down during 3 of 10"), 1);
+    buf_release(&said);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("search/tune");
@@ -504,6 +539,7 @@ int main(void)
     tcase_add_test(t, space_of_one_value);
     tcase_add_test(t, model_is_kept);
     tcase_add_test(t, other_inputs_are_another_study);
+    tcase_add_test(t, disturbances_are_told_once);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

@@ -181,6 +181,12 @@ const struct build_target *bench_target(const struct bench *b)
     return &cpu;
 }
 
+struct disturbance bench_disturbance(const struct bench *b)
+{
+    (void)b;
+    return fake.disturbance;
+}
+
 const struct workload *bench_workload(const struct bench *b)
 {
     (void)b;

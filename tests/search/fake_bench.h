@@ -19,6 +19,7 @@ struct fake {
     double seconds_per_segment; /* slept for each */
     int stop_at_call, kill_at_call, fail_at_call; /* interrupt, SIGKILL, environment; 0: never */
     volatile sig_atomic_t stop;
+    struct disturbance disturbance;
 
     /* What was asked for. */
     int calls, built, segments, plans, compares;
