@@ -75,8 +75,8 @@ struct cache {
     uint64_t max_bytes;
 };
 
-/* A log is what the compiler said of the binary of the same key. */
-enum cache_kind { CACHE_BINARY, CACHE_LOG, CACHE_VERDICT, CACHE_KIND_COUNT };
+/* A log is what the compiler said of the binary of the same key, a device what its driver says. */
+enum cache_kind { CACHE_BINARY, CACHE_LOG, CACHE_VERDICT, CACHE_DEVICE, CACHE_KIND_COUNT };
 
 /* dir null: FUSEPLAN_CACHE, else the XDG place.  FUSEPLAN_CACHE_MAX_BYTES bounds the size. */
 int cache_open(const char *dir, struct cache *out, struct status *st);

@@ -16,6 +16,7 @@ const struct cache_kind_info cache_kinds[CACHE_KIND_COUNT] = {
     [CACHE_BINARY] = {"binaries", ".bin"},
     [CACHE_LOG] = {"logs", ".log"},
     [CACHE_VERDICT] = {"verdicts", ".txt"},
+    [CACHE_DEVICE] = {"devices", ".json"},
 };
 
 static int read_bound(uint64_t *out, struct status *st)

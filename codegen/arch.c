@@ -7,17 +7,18 @@
 static const struct {
     int arch;
     const char *name;
+    int toolkit; /* the first that compiles for it */
 } archs[] = {
-    {80, "sm_80"},
-    {86, "sm_86"},
-    {87, "sm_87"},
-    {89, "sm_89"},
-    {CUDA_ARCH_HOPPER, "sm_90a"},
-    {100, "sm_100"},
-    {103, "sm_103"},
-    {110, "sm_110"},
-    {120, "sm_120"},
-    {121, "sm_121"},
+    {80, "sm_80", 11000},
+    {86, "sm_86", 11010},
+    {87, "sm_87", 11040},
+    {89, "sm_89", 11080},
+    {CUDA_ARCH_HOPPER, "sm_90a", 12000},
+    {100, "sm_100", 12080},
+    {103, "sm_103", 12090},
+    {110, "sm_110", 13000},
+    {120, "sm_120", 12080},
+    {121, "sm_121", 12090},
 };
 _Static_assert(ARRAY_LEN(archs) <= ARCH_LIST_MAX, "a list may hold all of them");
 
@@ -89,6 +90,14 @@ bool arch_runs(int arch, int device)
 {
     return arch == device ||
            (arch != CUDA_ARCH_HOPPER && arch / 10 == device / 10 && arch < device);
+}
+
+int arch_toolkit(int arch)
+{
+    for (size_t i = 0; i < ARRAY_LEN(archs); i++)
+        if (archs[i].arch == arch)
+            return archs[i].toolkit;
+    return 0;
 }
 
 void arch_options(const struct arch_list *list, struct buf *out)

@@ -387,6 +387,9 @@ void arch_words(const char *separator, struct buf *out); /* appends all that are
 /* Whether code for one runs on a device of another. */
 bool arch_runs(int arch, int device);
 
+/* The first release of CUDA that compiles for it, 12080 for 12.8; 0 where that is not known. */
+int arch_toolkit(int arch);
+
 /* Appends nvcc's options for a list of one or more. */
 void arch_options(const struct arch_list *list, struct buf *out);
 

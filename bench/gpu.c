@@ -1,0 +1,181 @@
+#include "bench/target_cuda_int.h"
+
+#include <dirent.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+int ask_worker(const char *worker, const char *question, const char *argument, json_t **out,
+               struct status *st)
+{
+    const char *const argv[] = {worker, question, argument, NULL};
+    const struct process_spec spec = {
+        .path = worker, .argv = argv, .fds = {-1, -1}, .limit_s = PROBE_LIMIT_S};
+    struct process p;
+    *out = NULL;
+    if (process_run(&spec, NULL, &p, st) != 0)
+        return -1;
+    struct buf end;
+    buf_init(&end);
+    process_describe_end(p.wait_status, &end);
+    if (p.overdue)
+        status_set(st, STATUS_ENVIRONMENT, "it was stopped after %d s", PROBE_LIMIT_S);
+    else if (p.wait_status != 0)
+        status_set(st, STATUS_ENVIRONMENT, "it ended with %s", end.ptr);
+    else if ((*out = json_loads(p.said.ptr, JSON_DISABLE_EOF_CHECK, NULL)) == NULL)
+        status_set(st, STATUS_ENVIRONMENT, "it said '%.*s'", (int)strcspn(p.said.ptr, "\n"),
+                   p.said.ptr);
+    buf_release(&end);
+    process_release(&p);
+    return *out != NULL ? 0 : -1;
+}
+
+static int read_gpu(json_t *said, struct gpu *out, struct status *st)
+{
+    const char *problem = json_string_value(json_object_get(said, "problem"));
+    const char *name, *uuid, *driver = NULL, *throttled = "";
+    int major, minor;
+    json_error_t error;
+    *out = (struct gpu){.processes = 0};
+    if (problem != NULL)
+        return status_set(st, STATUS_ENVIRONMENT, "%s", problem);
+    if (json_unpack_ex(said, &error, 0, "{s:s, s:s, s:i, s:i, s:i, s:i, s?s, s?s, s?i, s?i, s?i}",
+                       "name", &name, "uuid", &uuid, "major", &major, "minor", &minor, "units",
+                       &out->units, "cuda", &out->cuda, "driver", &driver, "throttled", &throttled,
+                       "mhz", &out->mhz, "max_mhz", &out->max_mhz, "processes",
+                       &out->processes) != 0)
+        return status_set(st, STATUS_ENVIRONMENT, "the GPU's description is malformed: %s",
+                          error.text);
+    snprintf(out->name, sizeof(out->name), "%s", name);
+    snprintf(out->uuid, sizeof(out->uuid), "%s", uuid);
+    snprintf(out->throttled, sizeof(out->throttled), "%s", throttled);
+    if (driver != NULL)
+        snprintf(out->driver, sizeof(out->driver), "%s", driver);
+    else
+        snprintf(out->driver, sizeof(out->driver), "CUDA %d.%d", out->cuda / 1000,
+                 out->cuda % 1000 / 10);
+    out->arch = major * 10 + minor;
+    return 0;
+}
+
+static int ask(int device, const char *worker, json_t **out, struct status *st)
+{
+    char index[16];
+    struct buf path;
+    buf_init(&path);
+    snprintf(index, sizeof(index), "%d", device);
+    *out = NULL;
+    int result = worker_find(worker, &path, st);
+    if (result == 0) {
+        result = ask_worker(path.ptr, "--cuda-probe", index, out, st);
+        if (result != 0)
+            status_prefix(st, "the worker's program cannot tell about the GPU");
+    }
+    buf_release(&path);
+    return result;
+}
+
+int gpu_find(int device, const char *worker, struct gpu *out, struct status *st)
+{
+    json_t *said;
+    int result = ask(device, worker, &said, st);
+    if (result == 0)
+        result = read_gpu(said, out, st);
+    json_decref(said);
+    return result;
+}
+
+/* ---- remembering ----------------------------------------------------------------------------- */
+
+static bool add_file(const char *proc, const char *name, struct buf *out)
+{
+    struct buf path;
+    struct status ignored = STATUS_INIT;
+    buf_init(&path);
+    buf_addf(&path, "%s/%s", proc, name);
+    bool read = file_read(path.ptr, 0, out, &ignored) == 0;
+    buf_release(&path);
+    return read;
+}
+
+/* The names of the devices on their bus, in order. */
+static void add_devices(const char *proc, struct buf *out)
+{
+    struct buf path;
+    struct dirent **names;
+    buf_init(&path);
+    buf_addf(&path, "%s/driver/nvidia/gpus", proc);
+    int count = scandir(path.ptr, &names, NULL, alphasort);
+    for (int i = 0; i < count; i++) {
+        buf_addf(out, "%s\n", names[i]->d_name);
+        free(names[i]);
+    }
+    if (count >= 0)
+        free(names);
+    buf_release(&path);
+}
+
+/* Names all that an answer depends on; false where the system does not say all of it. */
+static bool name_answer(int device, const char *proc, char key[HASH_TEXT_SIZE])
+{
+    static const char *const variables[] = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"};
+    struct buf text;
+    buf_init(&text);
+    bool known = add_file(proc, "sys/kernel/random/boot_id", &text) &&
+                 add_file(proc, "driver/nvidia/version", &text);
+    add_devices(proc, &text);
+    for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
+        const char *value = getenv(variables[i]);
+        buf_addf(&text, "%s=%s\n", variables[i], value != NULL ? value : "");
+    }
+    buf_addf(&text, "device=%d\n", device);
+    hash_text(text.ptr, text.len, key);
+    buf_release(&text);
+    return known;
+}
+
+static bool recall(const struct cache *c, const char *key, struct gpu *out)
+{
+    struct buf text;
+    struct status ignored = STATUS_INIT;
+    buf_init(&text);
+    json_t *said = NULL;
+    if (cache_get(c, CACHE_DEVICE, key, &text, NULL))
+        said = json_loads(text.ptr, 0, NULL);
+    bool found = said != NULL && read_gpu(said, out, &ignored) == 0;
+    json_decref(said);
+    buf_release(&text);
+    return found;
+}
+
+int gpu_recall(int device, const char *worker, const struct cache *c, const char *proc,
+               struct gpu *out, struct status *st)
+{
+    char key[HASH_TEXT_SIZE];
+    bool known = name_answer(device, proc, key);
+    if (known && recall(c, key, out))
+        return 0;
+    json_t *said;
+    int result = ask(device, worker, &said, st);
+    if (result == 0)
+        result = read_gpu(said, out, st);
+    if (result == 0 && known) {
+        struct status ignored = STATUS_INIT; /* without it the next one asks again */
+        char *text = json_dumps(said, JSON_COMPACT);
+        cache_put(c, CACHE_DEVICE, key, text, strlen(text), &ignored);
+        free(text);
+    }
+    json_decref(said);
+    return result;
+}
+
+void gpu_describe(const struct gpu *gpu, struct fingerprint *out)
+{
+    *out = (struct fingerprint){.units = gpu->units, .protocol = PROTOCOL_VERSION};
+    snprintf(out->device, sizeof(out->device), "%s", gpu->name);
+    snprintf(out->uuid, sizeof(out->uuid), "%s", gpu->uuid);
+    snprintf(out->driver, sizeof(out->driver), "%s", gpu->driver);
+    snprintf(out->capability, sizeof(out->capability), "sm_%d", gpu->arch);
+}

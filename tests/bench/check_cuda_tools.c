@@ -1,0 +1,195 @@
+/* Which compiler the CUDA target takes, and what it remembers of a GPU.  The worker is a script
+ * that stands for NVRTC and asks the real one for the rest. */
+#include "bench/target_cuda_int.h"
+#include "tests/bench/fixture.h"
+
+#include <unistd.h>
+
+static void setup(void)
+{
+    char path[512], worker[2048];
+    test_dir_setup();
+    snprintf(path, sizeof(path), "%s:/usr/bin:/bin", test_dir);
+    setenv("PATH", path, 1);
+    setenv("CUDA_HOME", test_path("no toolkit"), 1);
+    setenv("LD_LIBRARY_PATH", FAKE_CUDA_DIR, 1);
+    unsetenv("FAKE_GPU");
+    snprintf(worker, sizeof(worker),
+             "#!/bin/sh\n"
+             "dir='%s'\n"
+             "case $1 in\n"
+             "--nvrtc-version)\n"
+             "    [ -f \"$dir/nvrtc\" ] || exit 1\n"
+             "    read -r major state <\"$dir/nvrtc\"\n"
+             "    echo \"{\\\"library\\\": \\\"$dir/nvrtc\\\", \\\"major\\\": $major, "
+             "\\\"minor\\\": 0}\" ;;\n"
+             "--nvrtc)\n"
+             "    read -r major state <\"$dir/nvrtc\"\n"
+             "    [ \"$state\" = works ] || { echo 'error: builtins are missing'; exit 1; }\n"
+             "    while [ $# -gt 1 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
+             "    echo code >\"$out\" ;;\n"
+             "*) exec '%s' \"$@\" ;;\n"
+             "esac\n",
+             test_dir, FUSEPLAN_WORKER);
+    write_script(test_path("worker"), worker);
+}
+
+static void write_nvcc(const char *release)
+{
+    char text[512];
+    snprintf(text, sizeof(text),
+             "#!/bin/sh\n"
+             "[ \"$1\" = --version ] && { echo 'Cuda compilation tools, release %s, V0'; exit; }\n"
+             "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
+             "echo code >\"$out\"\n",
+             release);
+    write_script(test_path("nvcc"), text);
+}
+
+/* ---- which compiler -------------------------------------------------------------------------- */
+
+/* The driver supports CUDA 13.0, the GPU is an sm_80. */
+static const struct {
+    const char *nvrtc, *nvcc; /* release and state; release; null: missing */
+    const char *option;
+    const char *taken; /* null: refused */
+    const char *says;
+} machines[] = {
+    {"13 works", "13.0", NULL, "nvrtc 13.0", ""},
+    {"13 works", "13.0", "auto", "nvrtc 13.0", ""},
+    {"13 works", "12.8", "nvcc", "nvcc 12.8", ""},
+    {NULL, "12.8", "auto", "nvcc 12.8", ""},
+    {"12 works", NULL, "auto", "nvrtc 12.0", ""},
+    {"14 works", "13.0", "auto", "nvcc 13.0", ""}, /* the driver is too old for the first */
+    {"13 broken", "13.0", "auto", "nvcc 13.0", ""},
+    {NULL, NULL, "auto", NULL, "no CUDA compiler found, neither NVRTC nor nvcc; install"},
+    {"13 works", NULL, "nvcc", NULL, "no nvcc found; install"},
+    {NULL, "13.0", "nvrtc", NULL, "no NVRTC library (libnvrtc.so) found; install"},
+    {"13 works", "13.0", "gcc", NULL, "expected auto, nvcc or nvrtc"},
+    {"14 works", NULL, "auto", NULL,
+     "supports CUDA 13.0 and the compiler is nvrtc 14.0; install a driver for CUDA 14.0 or later, "
+     "or a toolkit of release 13"},
+    {"13 broken", NULL, "auto", NULL, "nvrtc 13.0 builds no code for Fake GPU (sm_80"},
+    {NULL, "10.2", "auto", NULL,
+     "Fake GPU (sm_80) needs a compiler of CUDA 11.0 or later and this one is nvcc 10.2"},
+};
+
+START_TEST(compiler_that_serves_is_taken)
+{
+    struct status st = STATUS_INIT;
+    struct cache cache;
+    struct toolchain tc;
+    if (machines[_i].nvrtc != NULL)
+        write_text(test_path("nvrtc"), machines[_i].nvrtc);
+    if (machines[_i].nvcc != NULL)
+        write_nvcc(machines[_i].nvcc);
+    ck_assert_int_eq(cache_open(test_path("cache"), &cache, &st), 0);
+    const struct toolchain_request request = {.compiler = machines[_i].option,
+                                              .worker = test_path("worker")};
+    int result = target_cuda.toolchain(&request, &cache, &tc, &st);
+    if (machines[_i].taken != NULL) {
+        ck_assert_msg(result == 0, "%s", st.message);
+        ck_assert_str_eq(tc.version, machines[_i].taken);
+        ck_assert_ptr_nonnull(strstr(tc.flags, " -Xptxas -v -arch=sm_80"));
+        ck_assert_str_eq(tc.where.device, "Fake GPU");
+    } else {
+        ck_assert_int_eq(result, -1);
+        ck_assert_ptr_nonnull(strstr(st.message, machines[_i].says));
+        ck_assert_ptr_null(tc.path);
+    }
+    toolchain_release(&tc);
+    cache_release(&cache);
+}
+END_TEST
+
+/* ---- what is remembered of a GPU ------------------------------------------------------------- */
+
+static void write_proc(const char *driver, const char *device)
+{
+    struct status st = STATUS_INIT;
+    char path[512];
+    ck_assert_int_eq(file_remove_all(test_path("proc"), &st), 0);
+    snprintf(path, sizeof(path), "%s/proc/driver/nvidia/gpus/%s", test_dir, device);
+    ck_assert_int_eq(file_make_dirs(path, &st), 0);
+    ck_assert_int_eq(file_make_dirs(test_path("proc/sys/kernel/random"), &st), 0);
+    write_text(test_path("proc/sys/kernel/random/boot_id"), "e04b20cd\n");
+    write_text(test_path("proc/driver/nvidia/version"), driver);
+}
+
+/* Whether the GPU is known without a driver: what the driver would say now is that there is none.
+ */
+static bool is_remembered(const struct cache *c, int device)
+{
+    struct status st = STATUS_INIT;
+    struct gpu gpu;
+    setenv("FAKE_GPU", "none", 1);
+    int result = gpu_recall(device, FUSEPLAN_WORKER, c, test_path("proc"), &gpu, &st);
+    unsetenv("FAKE_GPU");
+    if (result != 0)
+        ck_assert_ptr_nonnull(strstr(st.message, "sees no GPU"));
+    else
+        ck_assert_str_eq(gpu.name, "Fake GPU");
+    return result == 0;
+}
+
+static void ask(const struct cache *c)
+{
+    struct status st = STATUS_INIT;
+    struct gpu gpu;
+    ck_assert_msg(gpu_recall(0, FUSEPLAN_WORKER, c, test_path("proc"), &gpu, &st) == 0, "%s",
+                  st.message);
+    ck_assert_int_eq(gpu.arch, 80);
+    ck_assert_int_eq(gpu.units, 4);
+}
+
+START_TEST(gpu_is_asked_once_for_a_driver_and_a_boot)
+{
+    struct status st = STATUS_INIT;
+    struct cache cache;
+    ck_assert_int_eq(cache_open(test_path("cache"), &cache, &st), 0);
+    write_proc("580.1", "0000:01:00.0");
+    ck_assert(!is_remembered(&cache, 0)); /* and that there is none is not kept */
+    ask(&cache);
+    ck_assert(is_remembered(&cache, 0));
+    ck_assert(!is_remembered(&cache, 1));
+
+    setenv("CUDA_VISIBLE_DEVICES", "1", 1);
+    ck_assert(!is_remembered(&cache, 0));
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    write_text(test_path("proc/sys/kernel/random/boot_id"), "0bfb8f74\n");
+    ck_assert(!is_remembered(&cache, 0));
+    write_proc("590.2", "0000:01:00.0");
+    ck_assert(!is_remembered(&cache, 0));
+    write_proc("580.1", "0000:02:00.0");
+    ck_assert(!is_remembered(&cache, 0));
+    write_proc("580.1", "0000:01:00.0");
+    ck_assert(is_remembered(&cache, 0));
+    cache_release(&cache);
+}
+END_TEST
+
+/* As in a container that shows less of its host. */
+START_TEST(gpu_is_asked_where_the_system_says_too_little)
+{
+    struct status st = STATUS_INIT;
+    struct cache cache;
+    ck_assert_int_eq(cache_open(test_path("cache"), &cache, &st), 0);
+    write_proc("580.1", "0000:01:00.0");
+    ck_assert_int_eq(unlink(test_path("proc/driver/nvidia/version")), 0);
+    ask(&cache);
+    ck_assert(!is_remembered(&cache, 0));
+    cache_release(&cache);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("cuda tools");
+    TCase *t = tcase_create("fake driver");
+    tcase_add_checked_fixture(t, setup, test_dir_teardown);
+    tcase_add_loop_test(t, compiler_that_serves_is_taken, 0, (int)ARRAY_LEN(machines));
+    tcase_add_test(t, gpu_is_asked_once_for_a_driver_and_a_boot);
+    tcase_add_test(t, gpu_is_asked_where_the_system_says_too_little);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}
