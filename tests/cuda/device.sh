@@ -1,10 +1,11 @@
 #!/bin/sh
 # Everything that needs a GPU, part by part; ends with a table of the parts.
 #   device.sh BIN [PART...]   BIN: the directory of fuseplan, fuseplan-worker, cuda_segments, cuda_plans
-# Without a PART all of $usual.  FUSEPLAN_CACHE, FUSEPLAN_DB: where to keep what is built and measured;
-# else nothing is kept.
+# Without a PART all of $usual; those in $named run only by name.  What is built and measured is kept
+# where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
-usual='doctor build verify values generated bench repeat search faults sanitize'
+usual='doctor build verify values generated bench repeat search pace faults sanitize'
+named='schedules faulty_search spaces'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -107,6 +108,18 @@ schedules() {
   say timeout 580 "$bin/cuda_segments" -s schedules -a 60 fp16 2 100 causal
 }
 
+# How long a plan takes whose segments are built.
+pace() {
+  # shellcheck disable=SC2086
+  "$here/spaces.sh" "$bin" 200 $small --space 40000..40499
+}
+
+# Two whole spaces (16 minutes at most).
+spaces() {
+  # shellcheck disable=SC2086
+  "$here/spaces.sh" "$bin" 480 $small && "$here/spaces.sh" "$bin" 480 $large
+}
+
 # Planted faults are recorded and survived, by a comparison and by a search.
 faults() {
   "$here/faults.sh" "$bin" bench
@@ -131,11 +144,10 @@ run() {
 
 [ $# -gt 0 ] || eval "set -- $usual"
 for part; do
-  case $part in
-  doctor | build | verify | values | generated | bench | repeat | search | faults | sanitize) ;;
-  schedules | faulty_search) ;;
+  case " $usual $named " in
+  *" $part "*) ;;
   *)
-    echo "device.sh: no part '$part'; there are: $usual schedules faulty_search" >&2
+    echo "device.sh: no part '$part'; there are: $usual $named" >&2
     exit 2
     ;;
   esac

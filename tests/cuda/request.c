@@ -179,8 +179,10 @@ static int list_kinds(const struct build_target *t, struct choice *out)
                                            {6, 9},   {8, 8},   {8, 9},   {9, 9}, {10, 11}, {11, 11},
                                            {12, 14}, {10, 14}, {13, 14}, {0, 14}};
     int count = 0;
+    struct build_target own = *t; /* of a library's kernels nobody here can mend anything */
+    own.library = false;
     for (size_t i = 0; i < ARRAY_LEN(kinds); i++)
-        count += list_both(t, kinds[i], 1, CHOICES_MAX - count, out + count);
+        count += list_both(&own, kinds[i], 1, CHOICES_MAX - count, out + count);
     return count;
 }
 

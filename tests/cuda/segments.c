@@ -47,18 +47,20 @@ static int select_choices(const struct build_target *t, struct choice *out)
     return count;
 }
 
-static void say_failed(const char *name, const struct choice *c, const struct status *why)
+static void say(const char *what, const char *name, const struct choice *c,
+                const struct status *why)
 {
     struct buf text;
     buf_init(&text);
     schedule_text(c->impl, &c->schedule, &text);
-    printf("FAILED: %s: %d-%d %s %s: %s\n", name, c->segment.first, c->segment.last, c->impl->name,
-           text.ptr, why->message);
+    printf("%s: %s: %d-%d %s %s: %s\n", what, name, c->segment.first, c->segment.last,
+           c->impl->name, text.ptr, why->message);
     buf_release(&text);
 }
 
 struct tally {
     int failed;
+    int refused;    /* the device or the library has no such thing: no fault, and no time either */
     double worst;   /* error of those that are right */
     double build_s; /* of all */
     double first_s; /* of the first one: the worker's start and the oracle */
@@ -76,7 +78,7 @@ static void build(struct bench *b, const char *name, const struct choice *choice
     out->build_s = seconds_since(start);
     for (int i = 0; i < count; i++)
         if (built[i].code != STATUS_OK && build_only) {
-            say_failed(name, &choices[i], &built[i]);
+            say("FAILED", name, &choices[i], &built[i]);
             out->failed++;
         }
 }
@@ -91,8 +93,11 @@ static void verify(struct bench *b, const char *name, const struct choice *choic
         struct trial t;
         if (bench_segment(b, &choices[i], &verify_only, &t, &st) != 0)
             give_up(&st);
-        if (t.status != TRIAL_OK) {
-            say_failed(name, &choices[i], &t.reason);
+        if (t.reason.code == STATUS_UNFIT) {
+            say("refused", name, &choices[i], &t.reason);
+            out->refused++;
+        } else if (t.status != TRIAL_OK) {
+            say("FAILED", name, &choices[i], &t.reason);
             out->failed++;
         } else if (t.error > out->worst) {
             out->worst = t.error;
@@ -121,10 +126,11 @@ int main(int argc, char **argv)
                bench_fingerprint(b)->compiler, tally.failed, tally.build_s);
     } else {
         verify(b, r.name, choices, count, &tally);
-        printf("%s: %d kernels, %d failed, largest error %.2g of %g allowed; built in %.1f s, the "
+        printf("%s: %d kernels, %d failed, %d refused, largest error %.2g of %g allowed; built in "
+               "%.1f s, the "
                "oracle and the first one %.1f s, the others %.1f s\n",
-               r.name, count, tally.failed, tally.worst, dtypes[r.workload.dtype].tolerance,
-               tally.build_s, tally.first_s, tally.rest_s);
+               r.name, count, tally.failed, tally.refused, tally.worst,
+               dtypes[r.workload.dtype].tolerance, tally.build_s, tally.first_s, tally.rest_s);
     }
     bench_close(b);
     request_release(&r);
