@@ -49,6 +49,8 @@ static int parse_values(const struct options *o, struct lineup *l, struct status
     }
     if (o->dump && check_dump(l, o->dump, st) < 0)
         return -1;
+    if (o->trace && file_is_writable("--trace", o->trace, st) < 0)
+        return -1;
     l->given = l->count;
     l->wants_kernels = o->format != FORMAT_CSV; /* its lines are plans */
     if (!options_has(o, OPT(NO_BASELINE))) {
@@ -102,9 +104,10 @@ static int store(struct lineup *l, struct session *s, const struct history *know
 
 static int measure_kernels(struct lineup *l, struct session *s, struct status *st)
 {
-    for (int i = 0; i < l->count; i++)
-        if (lineup_shows(l, i) &&
-            kernels_measure(s, &l->candidates[i], l->search, &l->kernels, st) < 0)
+    const struct candidate *plans[VALUES_MAX];
+    int n = l->wants_kernels ? lineup_plans(l, plans) : 0;
+    for (int i = 0; i < n; i++)
+        if (kernels_measure(s, plans[i], l->search, &l->kernels, st) < 0)
             return -1;
     return 0;
 }
@@ -131,6 +134,14 @@ static int verdict(const struct options *o, const struct lineup *l)
     return code;
 }
 
+static int trace(const struct options *o, const struct lineup *l, struct session *s,
+                 struct status *st)
+{
+    const struct candidate *plans[VALUES_MAX];
+    int n = lineup_plans(l, plans);
+    return trace_write(s, plans, n, o->trace, st);
+}
+
 static int measure(const struct options *o, struct lineup *l, struct session *s, struct status *st)
 {
     struct history known = {.count = 0};
@@ -145,6 +156,8 @@ static int measure(const struct options *o, struct lineup *l, struct session *s,
     lineup_print(o, l, &s->workload);
     if (o->dump && l->trials[0].status == TRIAL_OK &&
         bench_dump(s->bench, &l->candidates[0], o->dump, st) < 0)
+        goto out;
+    if (o->trace && trace(o, l, s, st) < 0)
         goto out;
     rc = verdict(o, l);
 out:
@@ -171,7 +184,7 @@ const struct command cmd_bench = {
     .name = "bench",
     .operands = "VALUE...",
     .summary = "Build, verify and time plans side by side",
-    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(NO_BASELINE) | OPT(DUMP) |
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(NO_BASELINE) | OPT(TRACE) | OPT(DUMP) |
                OPT(FAIL_ABOVE) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB),
     .about =
         "Every segment runs with the fastest schedule that the database knows.  Each plan is\n"
@@ -181,6 +194,7 @@ const struct command cmd_bench = {
         "one given is slower than --fail-above allows.",
     .examples = "fuseplan bench 41115 -b 1 -s 128 -m causal\n"
                 "fuseplan bench 41115 43690 36507 -b 2 -s 256 -m sliding --format csv\n"
+                "fuseplan bench 41115 -b 1 -s 128 -m causal --trace 41115.json\n"
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --dump arrays\n"
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --fail-above 1.05",
     .run = run,

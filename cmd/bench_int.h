@@ -21,8 +21,11 @@ struct lineup {
 
 /* ---- bench_output.c: what comes out ---------------------------------------------------------- */
 
-/* Whether the kernels of plan i are measured and shown: wanted, given, and it ran. */
-bool lineup_shows(const struct lineup *l, int i);
+/* Whether more than its time is wanted of plan i: it was given, and it ran. */
+bool lineup_ran(const struct lineup *l, int i);
+
+/* All of which that is true; returns how many there are. */
+int lineup_plans(const struct lineup *l, const struct candidate *out[VALUES_MAX]);
 
 void lineup_print(const struct options *o, const struct lineup *l, const struct workload *w);
 

@@ -3,9 +3,18 @@
 #include <math.h>
 #include <stdlib.h>
 
-bool lineup_shows(const struct lineup *l, int i)
+bool lineup_ran(const struct lineup *l, int i)
 {
-    return l->wants_kernels && i < l->given && l->trials[i].status == TRIAL_OK;
+    return i < l->given && l->trials[i].status == TRIAL_OK;
+}
+
+int lineup_plans(const struct lineup *l, const struct candidate *out[VALUES_MAX])
+{
+    int n = 0;
+    for (int i = 0; i < l->given; i++)
+        if (lineup_ran(l, i))
+            out[n++] = &l->candidates[i];
+    return n;
 }
 
 static const struct column columns[] = {
@@ -71,7 +80,8 @@ static json_t *row_of(const struct lineup *l, int i, const struct workload *w)
         json_number(ok ? t->error : NAN), "status", statuses[t->status], "reason",
         ok ? "" : t->reason.message, "earlier_ms", json_number(l->earlier_ms[i]), "samples",
         t->sample_count, "kernels",
-        lineup_shows(l, i) ? kernels_json(&l->kernels, &l->candidates[i]) : json_null());
+        l->wants_kernels && lineup_ran(l, i) ? kernels_json(&l->kernels, &l->candidates[i])
+                                             : json_null());
     buf_release(&fused);
     return row;
 }
@@ -79,14 +89,11 @@ static json_t *row_of(const struct lineup *l, int i, const struct workload *w)
 static void print_kernels(const struct lineup *l)
 {
     const struct candidate *plans[VALUES_MAX];
-    int n = 0;
-    for (int i = 0; i < l->given; i++)
-        if (lineup_shows(l, i))
-            plans[n++] = &l->candidates[i];
-    if (n > 0) {
-        putchar('\n');
-        kernels_print(&l->kernels, plans, n);
-    }
+    int n = lineup_plans(l, plans);
+    if (n == 0)
+        return;
+    putchar('\n');
+    kernels_print(&l->kernels, plans, n);
 }
 
 void lineup_print(const struct options *o, const struct lineup *l, const struct workload *w)

@@ -39,6 +39,7 @@
     X(SVG)                                                                                         \
     X(OUTPUT)                                                                                      \
     X(NO_BASELINE)                                                                                 \
+    X(TRACE)                                                                                       \
     X(DUMP)                                                                                        \
     X(FAIL_ABOVE)                                                                                  \
     X(SPACE)                                                                                       \
@@ -83,8 +84,8 @@ struct options {
     double eps;
     const char *mask, *dtype, *lengths, *target;
     bool notes_init;
-    const char *segments, *npy, *svg, *output, *dump, *space, *strategy, *data, *name, *compiler,
-        *arch, *db;
+    const char *segments, *npy, *svg, *output, *trace, *dump, *space, *strategy, *data, *name,
+        *compiler, *arch, *db;
     double fail_above, time_limit_s, quantile;
     enum feature_set features;
     enum rigor rigor;
@@ -202,6 +203,10 @@ int archs_from_options(const struct options *o, enum target_kind target, struct 
 int study_of_workload(const struct options *o, struct db *db, struct target_name target,
                       const struct workload *w, int64_t *study, struct status *st);
 
+/* Whether a file could be created or replaced, said before anything is measured. what: "--trace".
+ */
+int file_is_writable(const char *what, const char *path, struct status *st);
+
 /* Whether a directory is missing or empty, so that something may be written there. */
 int directory_is_vacant(const char *dir, bool *out, struct status *st);
 
@@ -259,10 +264,20 @@ json_t *kernels_json(const struct kernels *k, const struct candidate *c);
 /* The same for people, plan after plan, each with a sum. */
 void kernels_print(const struct kernels *k, const struct candidate *const *plans, int n);
 
+/* ---- trace.c: when each launch of plans runs ---------------------------------------------------
+ */
+
+/* Runs plans launch by launch and writes Chrome trace events, one process a plan. */
+int trace_write(struct session *s, const struct candidate *const *plans, int n, const char *path,
+                struct status *st);
+
 /* ---- plans.c: plans as text and JSON --------------------------------------------------------- */
 
 /* "0-1 2-6": the segments of two operators or more; empty where there are none. */
 void plan_fused_text(struct plan p, struct buf *out);
+
+/* "10-11", "7": a segment in operator numbers. */
+char *segment_text(struct segment s, char out[12]);
 
 /* [[0, 0], [1, 1], ...]: all segments in operator numbers. */
 json_t *plan_segments_json(struct plan p);

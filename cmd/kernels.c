@@ -189,10 +189,8 @@ static void print_plan(struct output *out, const struct kernels *k, const struct
     for (int i = 0; i < c->count; i++) {
         const struct kernel *one = find(k, &c->choices[i]);
         struct work work = work_of(k, one);
-        char range[16];
-        int first = one->choice.segment.first, last = one->choice.segment.last;
-        snprintf(range, sizeof(range), first < last ? "%d-%d" : "%d", first, last);
-        print_row(out, value, range, kernel_json(k, one));
+        char range[12];
+        print_row(out, value, segment_text(one->choice.segment, range), kernel_json(k, one));
         sum.us += work.us;
         sum.flops += work.flops;
         sum.bytes += work.bytes;

@@ -243,6 +243,7 @@ static const struct row option_rows[] = {
     [OPTION_SVG] = {{"svg", 0, "FILE", "write a picture of the mask", NULL}, parse_text, FIELD(svg), 0, 0},
     [OPTION_OUTPUT] = {{"output", 'o', "DIR", "directory to create", NULL}, parse_text, FIELD(output), 0, 0},
     [OPTION_NO_BASELINE] = {{"no-baseline", 0, NULL, "do not time the unfused plan and 41115 beside them", NULL}, NULL, 0, 0, 0},
+    [OPTION_TRACE] = {{"trace", 0, "FILE", "write when each launch runs, as Chrome trace events", NULL}, parse_text, FIELD(trace), 0, 0},
     [OPTION_DUMP] = {{"dump", 0, "DIR", "write inputs, weights and output of the one value as .npy", NULL}, parse_text, FIELD(dump), 0, 0},
     [OPTION_FAIL_ABOVE] = {{"fail-above", 0, "RATIO", "exit 4 where a plan takes more than RATIO times its stored time", NULL}, parse_double, FIELD(fail_above), 0.01, 1000},
     [OPTION_SPACE] = {{"space", 0, "LO..HI|all", "values to choose from (32768..49152)", NULL}, parse_text, FIELD(space), 0, 0},

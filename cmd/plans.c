@@ -12,6 +12,15 @@ void plan_fused_text(struct plan p, struct buf *out)
         }
 }
 
+char *segment_text(struct segment s, char out[12])
+{
+    if (s.first < s.last)
+        snprintf(out, 12, "%d-%d", s.first, s.last);
+    else
+        snprintf(out, 12, "%d", s.first);
+    return out;
+}
+
 json_t *plan_segments_json(struct plan p)
 {
     struct segment s[OP_COUNT];

@@ -2,7 +2,11 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <libgen.h>
+#include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 volatile sig_atomic_t session_stop;
 
@@ -131,6 +135,19 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
 }
 
 /* ---- places to write to ---------------------------------------------------------------------- */
+
+int file_is_writable(const char *what, const char *path, struct status *st)
+{
+    struct stat found;
+    char *copy = mem_strdup(path);
+    int error = access(dirname(copy), W_OK) == 0 ? 0 : errno;
+    if (error == 0 && stat(path, &found) == 0 && S_ISDIR(found.st_mode))
+        error = EISDIR;
+    free(copy);
+    if (error == 0)
+        return 0;
+    return status_set(st, STATUS_USAGE, "%s: cannot write '%s': %s", what, path, strerror(error));
+}
 
 int directory_is_vacant(const char *dir, bool *out, struct status *st)
 {

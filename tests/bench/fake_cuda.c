@@ -31,10 +31,10 @@ struct code {
 
 struct node {
     double *event;     /* to record; else null */
-    struct code *code; /* null: run(&product) */
+    struct code *code; /* of a kernel; else null */
     struct fp_args args;
     struct fake_product product;
-    void (*run)(const struct fake_product *p);
+    void (*run)(const struct fake_product *p); /* of a product; else null */
     unsigned grid, block;
 };
 
@@ -106,7 +106,7 @@ static void execute(const struct node *n)
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     if (n->event != NULL)
         *n->event = now_s();
-    else if (n->code == NULL)
+    else if (n->run != NULL)
         n->run(&n->product);
     else if (strcmp(kind, "fault") == 0 ||
              (strcmp(kind, "flaky") == 0 && access(fault_notes(), F_OK) != 0))

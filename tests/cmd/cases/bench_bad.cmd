@@ -4,4 +4,6 @@ fuseplan bench 41115; echo $?
 fuseplan bench 1 2 -b 1 -s 4 --dump d; echo $?
 fuseplan bench 1 -b 1 -s 4 --fail-above 0; echo $?
 fuseplan bench 1 -b 1 -s 4 -m stridd; echo $?
+fuseplan bench 1 -b 1 -s 4 --trace no/such; echo $?
+fuseplan bench 1 -b 1 -s 4 --trace .; echo $?
 ls
