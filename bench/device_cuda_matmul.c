@@ -8,8 +8,7 @@
 
 #include <stdlib.h>
 
-/* What NVIDIA advises for sm_90; smaller GPUs need less. */
-static const uint64_t workspace_max_bytes = 32 << 20;
+static const uint64_t workspace_max_bytes = CUDA_LIBRARY_WORKSPACE_BYTES;
 
 /* An operation as the library has it; true fp32 is computed as such whatever the environment
  * allows. */

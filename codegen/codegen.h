@@ -450,6 +450,10 @@ struct cuda_launch {
     int64_t workspace_bytes; /* of fp_args.workspace */
 };
 
+/* Memory that a library's algorithm may work in: what NVIDIA advises for sm_90, where it is most.
+ */
+enum { CUDA_LIBRARY_WORKSPACE_BYTES = 32 << 20 };
+
 /* A segment as one product of token rows: out = in @ weight (+ bias) (+ residual), or GELU of it.
  */
 struct cuda_product {
@@ -548,6 +552,9 @@ int kernel_files(enum target_kind target, const struct kernel_file **out);
 
 /* The main file of a program that runs a plan, see below. */
 const struct kernel_file *kernel_program(enum target_kind target);
+
+/* The header that a library's segments include: host code that calls cuBLASLt. */
+const struct kernel_file *kernel_library(void);
 
 /* ---- standalone*.c, emit_*_standalone.c: a plan as a program of its own ------------------------
  *

@@ -82,12 +82,13 @@ void emit_cuda_library(const struct choice *c, const struct build_target *t, str
     struct cuda_product p;
     choice_product(c, &p);
     add_header(c, t, out);
-    buf_adds(out, " */\n#include \"library.cuh\"\n\nextern \"C\" void\n");
+    buf_adds(out, " */\n#include \"library.cuh\"\n\nextern "
+                  "\"C\" void\n");
     choice_symbol(c, out);
     buf_adds(out, "(const fp_args &a, int algorithm, cudaStream_t stream)\n{\n"
                   "    const long D = (long)a.heads * a.head_size;\n"
-                  "    fp::product p = {};\n");
+                  "    library::product p = {};\n");
     add_product(&p, out);
-    buf_addf(out, "    fp::multiply<fp::%s>(p, algorithm, a.workspace, stream);\n}\n",
-             dtypes[t->dtype].name);
+    buf_addf(out, "    library::multiply<library::%s>(p, algorithm, a.workspace, %d, stream);\n}\n",
+             dtypes[t->dtype].name, CUDA_LIBRARY_WORKSPACE_BYTES);
 }

@@ -21,11 +21,13 @@ static void add_plan_h(const struct standalone_spec *s, struct buf *out)
              elements[s->target.dtype].type, dtypes[s->target.dtype].name);
     buf_adds(out, "/* In the order in which they run. */\n"
                   "struct plan_segment {\n"
-                  "    const void *kernel;\n"
+                  "    const void *kernel;        /* null: call() launches */\n"
                   "    int threads, shared_bytes; /* of a thread block */\n"
                   "    bool cooperative;          /* thread blocks meet in it */\n"
                   "    long tiles;                /* more thread blocks would idle */\n"
                   "    long sync_words, workspace_bytes;\n"
+                  "    void (*call)(const fp_args &a, int algorithm, cudaStream_t stream);\n"
+                  "    int algorithm;\n"
                   "};\n"
                   "extern const struct plan_segment plan_segments[SEGMENTS];\n\n");
     close_plan_h(out);
@@ -33,24 +35,43 @@ static void add_plan_h(const struct standalone_spec *s, struct buf *out)
 
 /* ---- plan.cu -------------------------------------------------------------------------------- */
 
+static void add_declaration(const struct choice *c, struct buf *out)
+{
+    buf_addf(out, "extern \"C\" %s\n", c->impl->library ? "void" : "__global__ void");
+    choice_symbol(c, out);
+    buf_adds(out, c->impl->library ? "(const fp_args &a, int algorithm, cudaStream_t stream);\n"
+                                   : "(const __grid_constant__ fp_args a);\n");
+}
+
+static void add_call(const struct choice *c, struct buf *out)
+{
+    buf_addf(out, "    {nullptr, 0, 0, false, 0, 0, %d,\n     ", CUDA_LIBRARY_WORKSPACE_BYTES);
+    choice_symbol(c, out);
+    buf_addf(out, ", %d},\n", choice_knob(c, "algorithm"));
+}
+
+static void add_kernel(const struct choice *c, const struct workload *w, struct buf *out)
+{
+    struct cuda_launch l;
+    choice_launch(c, w, &l);
+    buf_adds(out, "    {(const void *)");
+    choice_symbol(c, out);
+    buf_addf(out, ",\n     %d, %d, %s, %lld, %lld, %lld, nullptr, 0},\n", l.threads, l.shared_bytes,
+             l.cooperative ? "true" : "false", (long long)l.tiles, (long long)l.sync_words,
+             (long long)l.workspace_bytes);
+}
+
 static void add_segment_table(const struct standalone_spec *s, struct buf *out)
 {
     const struct candidate *c = s->candidate;
-    for (int i = 0; i < c->count; i++) {
-        buf_adds(out, "extern \"C\" __global__ void\n");
-        choice_symbol(&c->choices[i], out);
-        buf_adds(out, "(const __grid_constant__ fp_args a);\n");
-    }
+    for (int i = 0; i < c->count; i++)
+        add_declaration(&c->choices[i], out);
     buf_adds(out, "\nconst struct plan_segment plan_segments[SEGMENTS] = {\n");
-    for (int i = 0; i < c->count; i++) {
-        struct cuda_launch l;
-        choice_launch(&c->choices[i], s->workload, &l);
-        buf_adds(out, "    {(const void *)");
-        choice_symbol(&c->choices[i], out);
-        buf_addf(out, ",\n     %d, %d, %s, %lld, %lld, %lld},\n", l.threads, l.shared_bytes,
-                 l.cooperative ? "true" : "false", (long long)l.tiles, (long long)l.sync_words,
-                 (long long)l.workspace_bytes);
-    }
+    for (int i = 0; i < c->count; i++)
+        if (c->choices[i].impl->library)
+            add_call(&c->choices[i], out);
+        else
+            add_kernel(&c->choices[i], s->workload, out);
     buf_adds(out, "};\n\n");
 }
 
@@ -63,6 +84,14 @@ static void add_plan_cu(const struct standalone_spec *s, struct buf *out)
 
 /* ---- Makefile ------------------------------------------------------------------------------- */
 
+static bool calls_library(const struct candidate *c)
+{
+    for (int i = 0; i < c->count; i++)
+        if (c->choices[i].impl->library)
+            return true;
+    return false;
+}
+
 static void add_makefile(const struct standalone_spec *s, const struct standalone *p,
                          struct buf *out)
 {
@@ -70,10 +99,10 @@ static void add_makefile(const struct standalone_spec *s, const struct standalon
                   "NVCC = nvcc\n"
                   "NVCCFLAGS = " CUDA_FLAGS " -O3 ");
     arch_options(&s->archs, out);
-    buf_adds(out, "\n\n");
+    buf_adds(out, calls_library(s->candidate) ? "\nLDLIBS = -lcublasLt\n\n" : "\n\n");
     add_objects(p, ".cu", out);
     buf_adds(out, "plan: $(OBJECTS)\n"
-                  "\t$(NVCC) $(NVCCFLAGS) $(LDFLAGS) -o $@ $(OBJECTS)\n\n"
+                  "\t$(NVCC) $(NVCCFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LDLIBS)\n\n"
                   "%.o: %.cu\n"
                   "\t$(NVCC) $(NVCCFLAGS) -c -o $@ $<\n\n"
                   "$(OBJECTS): $(wildcard *.h *.cuh)\n\n"
@@ -83,7 +112,9 @@ static void add_makefile(const struct standalone_spec *s, const struct standalon
 
 void emit_cuda_standalone(const struct standalone_spec *spec, struct standalone *out)
 {
-    const struct kernel_file *program = kernel_program(TARGET_CUDA);
+    const struct kernel_file *program = kernel_program(TARGET_CUDA), *library = kernel_library();
+    if (calls_library(spec->candidate))
+        buf_add(standalone_add(out, library->name), library->text, library->len);
     add_plan_h(spec, standalone_add(out, "plan.h"));
     add_plan_cu(spec, standalone_add(out, "plan.cu"));
     buf_add(standalone_add(out, program->name), program->text, program->len);

@@ -142,10 +142,11 @@ static unsigned value_of(const struct choice *c)
 void add_header(const struct choice *c, const struct build_target *t, struct buf *out)
 {
     struct segment s = c->segment;
-    buf_addf(out,
-             "/* Operators %d-%d of the layer in one launch, as `fuseplan generate %u` emits "
-             "them.\n *\n",
-             s.first, s.last, value_of(c));
+    buf_addf(out, "/* Operators %d-%d of the layer in one ", s.first, s.last);
+    if (c->impl->library)
+        buf_adds(out, "call of cuBLASLt.\n *\n");
+    else
+        buf_addf(out, "launch, as `fuseplan generate %u` emits them.\n *\n", value_of(c));
     add_operators(s, out);
     buf_adds(out, " *\n");
     add_tensors("Reads", segment_inputs(s), out);

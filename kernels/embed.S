@@ -10,6 +10,7 @@ CPU_KERNELS(X)
 CPU_PROGRAM(X)
 CUDA_KERNELS(X)
 CUDA_PROGRAM(X)
+CUDA_LIBRARY(X)
 #undef X
 
     .section .note.GNU-stack, "", %progbits

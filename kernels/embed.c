@@ -6,6 +6,7 @@ CPU_KERNELS(X)
 CPU_PROGRAM(X)
 CUDA_KERNELS(X)
 CUDA_PROGRAM(X)
+CUDA_LIBRARY(X)
 #undef X
 
 /* A difference of two symbols is no constant of C. */
@@ -29,12 +30,23 @@ int kernel_files(enum target_kind target, const struct kernel_file **out)
                                 : measured(cuda, cuda_end, ARRAY_LEN(cuda));
 }
 
+#define X(symbol, name, path)                                                                      \
+    (struct kernel_file)                                                                           \
+    {                                                                                              \
+        name, symbol, (size_t)(symbol##_end - symbol)                                              \
+    }
+
 const struct kernel_file *kernel_program(enum target_kind target)
 {
     static struct kernel_file programs[TARGET_COUNT];
-#define X(symbol, name, path) (struct kernel_file){name, symbol, (size_t)(symbol##_end - symbol)}
     programs[TARGET_CPU] = CPU_PROGRAM(X);
     programs[TARGET_CUDA] = CUDA_PROGRAM(X);
-#undef X
     return &programs[target];
+}
+
+const struct kernel_file *kernel_library(void)
+{
+    static struct kernel_file library;
+    library = CUDA_LIBRARY(X);
+    return &library;
 }

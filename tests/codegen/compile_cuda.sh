@@ -11,6 +11,11 @@ dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 "$emit" "$what" "$dir" >"$dir/list"
 cd "$dir"
+echo '#include <cublasLt.h>' >headers.cu
+if ! nvcc -E headers.cu >headers.out 2>&1; then
+  echo "there is no cublasLt.h: sources that call cuBLASLt are left out"
+  sed -i '/_library/d' list
+fi
 # shellcheck disable=SC2016
 xargs -P "$(nproc)" -L 1 sh -c '
   nvcc -cubin -std=c++17 -Werror all-warnings -Xptxas --warning-as-error -I "$0" \

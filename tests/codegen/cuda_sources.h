@@ -13,7 +13,7 @@ struct cuda_source {
 };
 
 /* The sources kept in tests/golden/: one of each kind of stage, implementation and element type. */
-enum { CUDA_GOLDEN_COUNT = 6 };
+enum { CUDA_GOLDEN_COUNT = 7 };
 
 static inline struct cuda_source cuda_golden(int i)
 {
@@ -27,6 +27,7 @@ static inline struct cuda_source cuda_golden(int i)
         {{2, 6}, "handwritten", "warps=keys", DTYPE_FP16, 64, 80},
         {{3, 4}, "generated", "", DTYPE_FP32, 32, 80},
         {{6, 9}, "generated", "", DTYPE_FP16, 64, 80},
+        {{7, 8}, "library", "", DTYPE_FP16, 64, 80},
         {{10, 11}, "generated", "tile=128x192 split=2", DTYPE_TF32, 128, 80},
         {{12, 14}, "hopper", "norm=strip", DTYPE_FP16, 64, CUDA_ARCH_HOPPER}};
     struct cuda_source s = {

@@ -1,0 +1,78 @@
+/* Programs of their own; cmd's suites build and run those of the CPU, tests/cuda those of a GPU. */
+#include "codegen/codegen.h"
+#include "tests/suite.h"
+
+#include <string.h>
+
+static const char *file_of(const struct standalone *p, const char *name)
+{
+    for (int i = 0; i < p->count; i++)
+        if (strcmp(p->files[i].name, name) == 0)
+            return p->files[i].text.ptr;
+    return NULL;
+}
+
+static int occurrences(const char *text, const char *part)
+{
+    int count = 0;
+    for (const char *p = text; (p = strstr(p, part)) != NULL; p++)
+        count++;
+    return count;
+}
+
+static void emit(const char *schedule_of_library, struct standalone *out)
+{
+    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, 80, true};
+    struct status st = STATUS_INIT;
+    struct candidate c;
+    struct plan p;
+    struct workload w;
+    workload_init(&w);
+    w.batch = 1;
+    w.seq_len = 65;
+    w.dtype = DTYPE_FP16;
+    ck_assert_int_eq(workload_check(&w, &st), 0);
+    ck_assert_int_eq(workload_build_mask(&w, NULL, &st), 0);
+    ck_assert_int_eq(plan_parse_segments("7-8", false, &p, &st), 0);
+    candidate_default(&t, p, &c);
+    for (int i = 0; i < c.count && schedule_of_library != NULL; i++)
+        if (c.choices[i].segment.first == 7) {
+            struct choice *choice = &c.choices[i];
+            choice->impl = impl_find(TARGET_CUDA, "library");
+            ck_assert_int_eq(
+                schedule_parse(choice->impl, schedule_of_library, &choice->schedule, &st), 0);
+        }
+    const struct standalone_spec spec = {
+        .target = t, .workload = &w, .candidate = &c, .archs = {.count = 1, .arch = {80}}};
+    standalone_emit(&spec, out);
+    workload_release(&w);
+}
+
+START_TEST(library_is_linked_where_it_is_called)
+{
+    static const char call[] = "segment_07_08_out_gemm_out_bias_residual_library";
+    struct standalone p;
+    emit("algorithm=3", &p);
+    ck_assert_ptr_nonnull(file_of(&p, "library.cuh"));
+    ck_assert_ptr_nonnull(file_of(&p, "segment_07_08_out_gemm_out_bias_residual_library.cu"));
+    ck_assert_int_eq(occurrences(file_of(&p, "Makefile"), "-lcublasLt"), 1);
+    ck_assert_int_eq(occurrences(file_of(&p, "plan.cu"), call), 2);
+    ck_assert_int_eq(occurrences(file_of(&p, "plan.cu"), "_library, 3},"), 1);
+    standalone_release(&p);
+
+    emit(NULL, &p);
+    ck_assert_ptr_null(file_of(&p, "library.cuh"));
+    for (int i = 0; i < p.count; i++)
+        ck_assert_int_eq(occurrences(p.files[i].text.ptr, "cublasLt"), 0);
+    standalone_release(&p);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("standalone");
+    TCase *tcase = tcase_create("standalone");
+    tcase_add_test(tcase, library_is_linked_where_it_is_called);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
