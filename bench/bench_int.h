@@ -226,6 +226,7 @@ struct binary {
     char content_hash[HASH_TEXT_SIZE]; /* of the binary */
     char *path;                        /* owned */
     double error;                      /* of its verification; negative: not verified yet */
+    char verdict[HASH_TEXT_SIZE];      /* in the cache, CACHE_VERDICT; empty until looked for */
     struct resources resources;        /* as far as the compiler says */
 };
 

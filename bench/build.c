@@ -47,7 +47,7 @@ struct job {
 
 struct crew {
     struct builder *builder;
-    struct buf headers; /* the directory of the kernels' headers */
+    struct buf headers; /* the directory of the kernels' headers; empty until something is built */
     struct job *jobs;
     int running;
 };
@@ -55,6 +55,8 @@ struct crew {
 static int make_headers(struct crew *crew, struct status *st)
 {
     const struct kernel_file *files;
+    if (crew->headers.len > 0)
+        return 0;
     int count = kernel_files(crew->builder->target.kind, &files);
     return cache_headers(crew->builder->cache, files, count, &crew->headers, st);
 }
@@ -174,6 +176,9 @@ static int build_one(struct crew *crew, struct binary *binary, struct status *st
         return 0;
     }
 
+    if (make_headers(crew, st) != 0)
+        return -1;
+
     struct buf text;
     buf_init(&text);
     int result = 0;
@@ -202,7 +207,7 @@ int builder_build(struct builder *b, const struct choice *choices, int count,
 {
     struct crew crew = {.builder = b, .jobs = mem_alloc((size_t)b->jobs, sizeof(struct job))};
     buf_init(&crew.headers);
-    int result = make_headers(&crew, st);
+    int result = 0;
     for (int i = 0; i < count && result == 0; i++) {
         result = build_one(&crew, builder_find(b, &choices[i]), st);
         if (progress != NULL && result == 0)

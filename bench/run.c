@@ -74,26 +74,26 @@ static json_t *knobs_of(const struct choice *c)
     return knobs;
 }
 
-static void verdict_key(const struct bench *b, const struct binary *binary,
-                        char key[HASH_TEXT_SIZE])
+static void name_verdict(const struct bench *b, struct binary *binary)
 {
     struct buf text;
     buf_init(&text);
     json_t *knobs = knobs_of(&binary->choice);
     char *knobs_text = json_dumps(knobs, JSON_COMPACT);
     buf_addf(&text, "%s %s %s", b->verdict_base, binary->content_hash, knobs_text);
-    hash_text(text.ptr, text.len, key);
+    hash_text(text.ptr, text.len, binary->verdict);
     free(knobs_text);
     json_decref(knobs);
     buf_release(&text);
 }
 
 /* Looks for a verdict of an earlier session. */
-static void recall_verdict(const struct bench *b, struct binary *binary, const char *key)
+static void recall_verdict(const struct bench *b, struct binary *binary)
 {
     struct buf text;
     buf_init(&text);
-    if (cache_get(&b->cache, CACHE_VERDICT, key, &text, NULL))
+    name_verdict(b, binary);
+    if (cache_get(&b->cache, CACHE_VERDICT, binary->verdict, &text, NULL))
         binary->error = strtod(text.ptr, NULL);
     buf_release(&text);
 }
@@ -102,7 +102,6 @@ static json_t *choice_message(struct bench *b, const struct choice *c)
 {
     struct binary *binary = builder_find(&b->builder, c);
     struct buf name, symbol, schedule;
-    char key[HASH_TEXT_SIZE];
     buf_init(&name);
     buf_init(&symbol);
     buf_init(&schedule);
@@ -114,11 +113,10 @@ static json_t *choice_message(struct bench *b, const struct choice *c)
                   binary->path, "symbol", symbol.ptr, "impl", c->impl->name, "schedule",
                   schedule.ptr, "first", c->segment.first, "last", c->segment.last, "tensors",
                   choice_tensors(c) | segment_inputs(c->segment), "knobs", knobs_of(c));
-    verdict_key(b, binary, key);
     if (binary->error < 0)
-        recall_verdict(b, binary, key);
+        recall_verdict(b, binary);
     if (binary->error < 0)
-        json_object_set_new(message, "verdict", json_string(key));
+        json_object_set_new(message, "verdict", json_string(binary->verdict));
     buf_release(&schedule);
     buf_release(&symbol);
     buf_release(&name);
@@ -141,18 +139,13 @@ static void keep_verdict(void *ctx, const json_t *event)
     double error = json_number_value(json_object_get(event, "error"));
     if (key == NULL)
         return;
-    char text[32], own[HASH_TEXT_SIZE];
+    char text[32];
     struct status ignored = STATUS_INIT; /* without it the next session verifies again */
     int len = snprintf(text, sizeof(text), "%.17g", error);
     cache_put(&b->cache, CACHE_VERDICT, key, text, (size_t)len, &ignored);
-    for (int i = 0; i < b->builder.count; i++) {
-        struct binary *binary = b->builder.binaries[i];
-        if (!binary->built || binary->status.code != STATUS_OK)
-            continue;
-        verdict_key(b, binary, own);
-        if (strcmp(own, key) == 0)
-            binary->error = error;
-    }
+    for (int i = 0; i < b->builder.count; i++)
+        if (strcmp(b->builder.binaries[i]->verdict, key) == 0)
+            b->builder.binaries[i]->error = error;
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */

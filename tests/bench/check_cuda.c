@@ -388,6 +388,60 @@ START_TEST(fault_that_does_not_repeat_is_forgiven)
 }
 END_TEST
 
+/* ---- plans ----------------------------------------------------------------------------------- */
+
+static struct trial plan_trial(struct bench *b, const char *segments)
+{
+    struct status st = STATUS_INIT;
+    struct plan p;
+    struct candidate c;
+    struct trial t;
+    ck_assert_msg(plan_parse_segments(segments, false, &p, &st) == 0, "%s", st.message);
+    candidate_default(bench_target(b), p, &c);
+    ck_assert_msg(bench_plan(b, &c, &sampling_exhaustive, &t, &st) == 0, "%s", st.message);
+    return t;
+}
+
+/* What the last segment does wrong, each time unseen where the segment is verified alone. */
+static const struct {
+    const char *code;
+    const char *says; /* null: it is right */
+} last_segments[] = {
+    {"fake right\n", NULL},
+    {"fake stale\n", "3 layers in one run give another result than one by one"},
+    {"fake tired\n", "after timing the plan gives another result"},
+    {"fake lazy\n", "after timing the plan gives another result"},
+};
+
+START_TEST(plan_is_run_and_judged)
+{
+    struct status st = STATUS_INIT, built;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    struct choice last;
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){13, 14}, false, 1, &last), 1);
+    write_text(test_path("code"), last_segments[_i].code);
+    ck_assert_int_eq(bench_build(b, &last, 1, &built, NULL, NULL, &st), 0);
+    ck_assert_int_eq(built.code, STATUS_OK);
+    write_text(test_path("code"), "fake right\n");
+    struct trial t = plan_trial(b, "2-6,8-9,13-14");
+    if (last_segments[_i].says != NULL) {
+        ck_assert_int_eq(t.reason.code, STATUS_WRONG);
+        ck_assert_msg(strstr(t.reason.message, last_segments[_i].says) != NULL, "%s",
+                      t.reason.message);
+        trial_release(&t);
+        t = plan_trial(b, "2-6,8-9");
+    }
+    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
+    ck_assert_int_ge(t.sample_count, sampling_exhaustive.min_samples);
+    ck_assert_int_le(t.sample_count, sampling_exhaustive.max_samples);
+    ck_assert_double_gt(t.ms.median, 0);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cuda");
@@ -406,6 +460,7 @@ int main(void)
     tcase_add_test(t, candidate_too_large_for_the_gpu_fails_alone);
     tcase_add_test(t, fault_is_tried_twice_and_given_up);
     tcase_add_test(t, fault_that_does_not_repeat_is_forgiven);
+    tcase_add_loop_test(t, plan_is_run_and_judged, 0, ARRAY_LEN(last_segments));
     suite_add_tcase(s, t);
     return suite_run(s);
 }
