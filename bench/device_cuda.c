@@ -141,9 +141,17 @@ static int64_t cuda_cache_bytes(struct device *d)
     return d->cache_bytes;
 }
 
+/* Reading them takes about as long as measuring a small plan does, and they change slowly. */
+#define CONDITIONS_HOLD_S 0.1
+
 static void cuda_conditions(struct device *d, struct conditions *out)
 {
-    nvml_read(d->nvml, out);
+    double now = clock_seconds();
+    if (d->conditions_read_s == 0 || now - d->conditions_read_s > CONDITIONS_HOLD_S) {
+        nvml_read(d->nvml, &d->conditions);
+        d->conditions_read_s = now;
+    }
+    *out = d->conditions;
 }
 
 const struct device_ops device_cuda = {

@@ -41,8 +41,10 @@ struct device {
     int function_count;
     struct matmul **matmuls;
     int matmul_count;
-    struct nvml *nvml;     /* null: none found */
-    struct fp_args common; /* what all launches have alike */
+    struct nvml *nvml; /* null: none found */
+    struct conditions conditions;
+    double conditions_read_s; /* when, clock_seconds() */
+    struct fp_args common;    /* what all launches have alike */
     struct scratch sync, workspace;
 };
 

@@ -107,7 +107,7 @@ START_TEST(launches_on_a_gpu_are_timed_one_by_one)
     struct build_target t = {.kind = TARGET_CUDA, .dtype = w.dtype, .head_size = 16};
     ck_assert_int_ge(choices_for(&t, (struct segment){8, 8}, false, 1, &c), 1);
     launches[0] = (struct launch){.choice = &c};
-    ck_assert_msg(on->load(d, test_path("code"), "segment_08", &launches[0].function, &st) == 0,
+    ck_assert_msg(on->load(d, test_path("code"), "segment_08_08", &launches[0].function, &st) == 0,
                   "%s", st.message);
     for (int tensor = 0; tensor < TENSOR_COUNT; tensor++)
         launches[0].tensor[tensor] = gpu_memory(d, tensor_elements(tensor, &w));
