@@ -141,7 +141,7 @@ static int64_t cuda_cache_bytes(struct device *d)
     return d->cache_bytes;
 }
 
-/* Reading them takes about as long as measuring a small plan does, and they change slowly. */
+/* Reading them may take as long as measuring a small plan does, and they change slowly. */
 #define CONDITIONS_HOLD_S 0.1
 
 static void cuda_conditions(struct device *d, struct conditions *out)
