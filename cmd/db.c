@@ -9,6 +9,33 @@ static const struct column info_columns[] = {
     {"models", NULL, 0},    {"searches", NULL, 0},
 };
 
+/* One object: for people a line a member.  Takes it over. */
+static void print_object(const struct options *o, const struct column *columns, int count,
+                         json_t *object)
+{
+    const char *key;
+    json_t *value;
+    if (o->format == FORMAT_CSV) {
+        struct output out;
+        output_begin(&out, o->format, columns, count);
+        output_row(&out, object);
+        output_end(&out);
+        return;
+    }
+    if (o->format != FORMAT_TABLE) {
+        output_object(o->format, object);
+        return;
+    }
+    json_object_foreach(object, key, value)
+    {
+        if (json_is_string(value))
+            printf("%-15s %s\n", key, json_string_value(value));
+        else
+            printf("%-15s %lld\n", key, (long long)json_integer_value(value));
+    }
+    json_decref(object);
+}
+
 static int info(const struct options *o, struct db *db, struct status *st)
 {
     struct db_info i;
@@ -20,25 +47,7 @@ static int info(const struct options *o, struct db *db, struct status *st)
                             (json_int_t)i.workloads, "targets", (json_int_t)i.targets, "trials",
                             (json_int_t)i.trials, "samples", (json_int_t)i.samples, "models",
                             (json_int_t)i.models, "searches", (json_int_t)i.searches);
-    if (o->format == FORMAT_CSV) {
-        struct output out;
-        output_begin(&out, o->format, info_columns, ARRAY_LEN(info_columns));
-        output_row(&out, row);
-        output_end(&out);
-    } else if (o->format != FORMAT_TABLE) {
-        output_object(o->format, row);
-    } else {
-        const char *key;
-        json_t *value;
-        json_object_foreach(row, key, value)
-        {
-            if (json_is_string(value))
-                printf("%-15s %s\n", key, json_string_value(value));
-            else
-                printf("%-15s %lld\n", key, (long long)json_integer_value(value));
-        }
-        json_decref(row);
-    }
+    print_object(o, info_columns, ARRAY_LEN(info_columns), row);
     return EXIT_SUCCESS;
 }
 
@@ -64,42 +73,127 @@ static int check(const struct options *o, struct db *db, struct status *st)
     return rc < 0 ? -1 : problems > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
-static const struct {
+/* ---- export-space ---------------------------------------------------------------------------- */
+
+static const struct column space_columns[] = {
+    {"path", NULL, 0}, {"bytes", NULL, 0}, {"plans", NULL, 0}, {"best", NULL, 0}};
+
+static int write_space(const struct options *o, struct db *db, struct buf *bytes, struct status *st)
+{
+    struct target_name target;
+    struct workload w = {.batch = 0};
+    unsigned lo, hi;
+    int64_t study;
+    char *workload = NULL;
+    int rc = -1;
+    if (plan_parse_range(o->space, &lo, &hi, st) < 0) {
+        status_prefix(st, "--space");
+        goto out;
+    }
+    if (workload_from_options(o, false, &target, &w, st) < 0 ||
+        study_of_workload(o, db, target, &w, &study, st) < 0)
+        goto out;
+    json_t *object = workload_json(&w, target.kind);
+    workload = json_dumps(object, JSON_COMPACT);
+    json_decref(object);
+    if (space_export(db, study, target.kind, workload, lo, hi, bytes, st) == 0)
+        rc = file_write(o->output, bytes->ptr, bytes->len, st);
+out:
+    free(workload);
+    workload_release(&w);
+    return rc;
+}
+
+/* What is printed is what the file gives when it is read back. */
+static int export_space(const struct options *o, struct db *db, struct status *st)
+{
+    struct buf bytes;
+    struct recorded_space *space = mem_alloc(1, sizeof(*space));
+    int code = -1;
+    buf_init(&bytes);
+    if (write_space(o, db, &bytes, st) == 0 && recorded_space_read(o->output, space, st) == 0) {
+        note(o, "measured on %s until %s", space->target.device, space->measured_utc);
+        print_object(o, space_columns, ARRAY_LEN(space_columns),
+                     json_pack("{ss sI si si}", "path", o->output, "bytes", (json_int_t)bytes.len,
+                               "plans", space->count, "best", (int)space->values[space->best]));
+        recorded_space_release(space);
+        code = EXIT_SUCCESS;
+    }
+    buf_release(&bytes);
+    free(space);
+    return code;
+}
+
+/* ---- the command ----------------------------------------------------------------------------- */
+
+static const struct action {
     const char *name;
+    uint64_t options, needs; /* beside the command's common ones; those it cannot do without */
     int (*run)(const struct options *o, struct db *db, struct status *st);
-} actions[] = {{"info", info}, {"check", check}};
+} actions[] = {
+    {"info", 0, 0, info},
+    {"check", 0, 0, check},
+    {"export-space", OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(OUTPUT),
+     OPT(BATCH) | OPT(SEQ_LEN) | OPT(OUTPUT), export_space},
+};
+
+static const struct action *find_action(const char *name, struct status *st)
+{
+    const char *names[ARRAY_LEN(actions)];
+    for (size_t i = 0; i < ARRAY_LEN(actions); i++) {
+        names[i] = actions[i].name;
+        if (strcmp(name, actions[i].name) == 0)
+            return &actions[i];
+    }
+    const char *nearest = nearest_word(name, names, ARRAY_LEN(names));
+    status_set(st, STATUS_USAGE,
+               "unknown action '%s'; %s%s%sgive 'info', 'check' or 'export-space'", name,
+               nearest ? "did you mean '" : "", nearest ? nearest : "", nearest ? "'? " : "");
+    return NULL;
+}
+
+static int check_options(const struct options *o, const struct action *a, struct status *st)
+{
+    uint64_t stray = o->given & ~(OPTS_COMMON | OPT(DB) | a->options);
+    uint64_t missing = a->needs & ~o->given;
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        const char *name = option_info((enum option_id)id)->name;
+        if (stray >> id & 1)
+            return status_set(st, STATUS_USAGE, "'db %s' takes no option '--%s'", a->name, name);
+        if (missing >> id & 1)
+            return status_set(st, STATUS_USAGE, "'db %s' needs the option '--%s'", a->name, name);
+    }
+    return 0;
+}
 
 static int run(const struct options *o, struct status *st)
 {
-    const char *names[ARRAY_LEN(actions)];
     if (o->operand_count != 1)
-        return status_set(st, STATUS_USAGE, "%d actions given; give 'info' or 'check'",
+        return status_set(st, STATUS_USAGE,
+                          "%d actions given; give 'info', 'check' or 'export-space'",
                           o->operand_count);
-    for (size_t i = 0; i < ARRAY_LEN(actions); i++) {
-        names[i] = actions[i].name;
-        if (strcmp(o->operands[0], actions[i].name) != 0)
-            continue;
-        struct db *db;
-        int code = db_open(o->db, DB_READ, &db, st);
-        if (code == 0)
-            code = actions[i].run(o, db, st);
-        db_close(db);
-        return code;
-    }
-    const char *nearest = nearest_word(o->operands[0], names, ARRAY_LEN(names));
-    return status_set(st, STATUS_USAGE, "unknown action '%s'; %s%s%sgive 'info' or 'check'",
-                      o->operands[0], nearest ? "did you mean '" : "", nearest ? nearest : "",
-                      nearest ? "'? " : "");
+    const struct action *action = find_action(o->operands[0], st);
+    if (!action || check_options(o, action, st) < 0)
+        return -1;
+    struct db *db;
+    int code = db_open(o->db, DB_READ, &db, st);
+    if (code == 0)
+        code = action->run(o, db, st);
+    db_close(db);
+    return code;
 }
 
 const struct command cmd_db = {
     .name = "db",
-    .operands = "info|check",
-    .summary = "Say what the database holds, or check that it is whole",
-    .options = OPTS_COMMON | OPT(DB),
-    .about = "'check' prints each problem that it finds and exits 1 where there is one.",
+    .operands = "info|check|export-space",
+    .summary = "Say what the database holds, check that it is whole, or record a space",
+    .options = OPTS_COMMON | OPT(DB) | OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(OUTPUT),
+    .about = "'check' prints each problem that it finds and exits 1 where there is one.\n"
+             "'export-space' writes the plans and segments measured for a workload to one file,\n"
+             "on which strategies can be judged without a device.",
     .examples = "fuseplan db info\n"
-                "fuseplan db check --db results.db",
-    .words = "info check",
+                "fuseplan db check --db results.db\n"
+                "fuseplan db export-space -b 1 -s 128 -m causal -o causal.space.gz",
+    .words = "info check export-space",
     .run = run,
 };

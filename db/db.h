@@ -85,6 +85,7 @@ struct db_trial {
     const char *resources;  /* JSON text, may be empty */
     const char *conditions; /* the same */
     const char *search;     /* which search asked: id text, may be empty */
+    const char *stored_utc; /* of a row read; when adding, db takes the time */
 };
 
 /* One row with its choices and samples, in one transaction: all of it is stored or nothing.  A

@@ -207,7 +207,8 @@ enum { /* columns of SQL_TRIALS */
        COL_COMPARISON,
        COL_RESOURCES,
        COL_CONDITIONS,
-       COL_SEARCH
+       COL_SEARCH,
+       COL_STORED
 };
 
 static struct db_trial trial_of(const struct query *q, enum db_trial_kind kind)
@@ -231,6 +232,7 @@ static struct db_trial trial_of(const struct query *q, enum db_trial_kind kind)
         .resources = column_text(q, COL_RESOURCES),
         .conditions = column_text(q, COL_CONDITIONS),
         .search = column_text(q, COL_SEARCH),
+        .stored_utc = column_text(q, COL_STORED),
     };
 }
 

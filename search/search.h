@@ -167,6 +167,41 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
          struct status *st);
 void tune_report_release(struct tune_report *r);
 
+/* ---- space.c, space_write.c: recorded spaces ---------------------------------------------------
+ *
+ * A study's plans and segments in one small file, so that strategies run on what was measured once
+ * without a device: docs/recorded-spaces.md describes the format. */
+
+/* Appends the file's bytes to out: the plans of lo..hi that are stored; the same study gives the
+ * same bytes.  workload_json: of its workload, as query prints it.  STATUS_NOT_FOUND where no plan
+ * of the space works. */
+int space_export(struct db *db, int64_t study, enum target_kind target, const char *workload_json,
+                 unsigned lo, unsigned hi, struct buf *out, struct status *st);
+
+struct recorded_space {
+    char *workload;           /* JSON, owned */
+    struct db_target target;  /* owned texts */
+    char *protocol;           /* owned */
+    char *measured_utc;       /* owned */
+    unsigned lo, hi;          /* values that were to choose from */
+    int count;                /* plans, ascending */
+    unsigned *values;         /* (count) owned */
+    struct outcome *outcomes; /* (count) owned */
+    int best;                 /* index of the best plan known; what is faster by its outcome is so
+                                 by noise */
+    struct segment_times segments;
+    bool failed[SEGMENT_COUNT + 1]; /* alone; the last: ops 2-6 as written by hand */
+    int at[VALUE_MAX + 1];          /* index of a value, -1 where it is not among them */
+};
+
+/* STATUS_USAGE where the file is damaged or none of this format. */
+int recorded_space_read(const char *path, struct recorded_space *out, struct status *st);
+void recorded_space_release(struct recorded_space *s);
+
+/* Gives the recorded outcomes; its clock stands still.  A plan that was not recorded is
+ * STATUS_NOT_FOUND. */
+struct evaluator recorded_space_evaluator(struct recorded_space *s);
+
 /* ---- record.c: bench's words as db's rows -------------------------------------------------- */
 
 /* The key of a study; the texts live as long as *text and b do. */

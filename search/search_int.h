@@ -140,6 +140,22 @@ int measure_finals(struct tuner *t, struct status *st);
 int comparison_store(struct db *db, int64_t study, const struct candidate *c, const struct trial *t,
                      int count, const char *comparison, const char *search_id, struct status *st);
 
+/* ---- gzip.c: packed bytes ------------------------------------------------------------------ */
+
+/* Appends to out.  Equal data gives equal bytes: no name, no time. */
+void gzip_pack(const void *data, size_t len, struct buf *out);
+
+/* Appends what was packed; more than max_bytes of it is refused. */
+int gzip_unpack(const void *data, size_t len, size_t max_bytes, struct buf *out, struct status *st);
+
+/* ---- space_write.c, space_read.c: what both know of the format ----------------------------- */
+
+#define SPACE_FORMAT "fuseplan space"
+enum { SPACE_VERSION = 1 };
+
+/* Fills what space.c's init left empty; changes the text. */
+int space_parse(char *text, struct recorded_space *out, struct status *st);
+
 /* ---- report.c ------------------------------------------------------------------------------ */
 
 int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,

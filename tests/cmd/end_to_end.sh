@@ -102,6 +102,12 @@ echo "nothing known"
   fuseplan db check --format json >out.json
   "$check_json" "$schemas/db-check.json" out.json || fail "schema db-check"
   fuseplan db check | grep -q 'is whole' || fail "the database is not whole"
+  json db-export-space fuseplan db export-space $workload -o a.space.gz
+  gzip -dc a.space.gz | head -n 1 >header.json
+  "$check_json" "$schemas/space-header.json" header.json || fail "schema space-header"
+  [ "$(gzip -dc a.space.gz | grep -c '^\[')" -eq 2 ] || fail "not a line for each plan measured"
+  expect 3 fuseplan db export-space $workload -s 10 -o a.space.gz 2>said
+  expect 2 fuseplan db info $workload 2>said
 
   echo "models"
   awk 'BEGIN { for (i = 0; i < 64; i++) { b = ""; for (k = 0; k < 6; k++) b = b int(i / 2 ^ k) % 2;

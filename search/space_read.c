@@ -1,0 +1,251 @@
+/* The lines of a recorded space: docs/recorded-spaces.md describes the format. */
+#include "search/search_int.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct reader {
+    struct recorded_space *out;
+    char *next; /* the lines not read yet */
+    int line;
+    int segments;      /* lines of segments that the header promises */
+    int promised;      /* plans that it promises */
+    double *search_us; /* (promised) in the order of the lines; NaN where none */
+    double *again_us;  /* (promised) NaN where the plan was not timed again */
+    unsigned best;     /* its value */
+};
+
+static int bad(struct reader *r, struct status *st, const char *what)
+{
+    return status_set(st, STATUS_USAGE, "line %d: %s", r->line, what);
+}
+
+/* The next line as JSON; the caller releases it. */
+static int take_line(struct reader *r, json_t **out, struct status *st)
+{
+    char *end = strchr(r->next, '\n');
+    *out = NULL;
+    r->line++;
+    if (!end)
+        return bad(r, st, "the file ends before it; it was cut short");
+    json_error_t error;
+    *out = json_loadb(r->next, (size_t)(end - r->next), 0, &error);
+    r->next = end + 1;
+    return *out ? 0 : status_set(st, STATUS_USAGE, "line %d is not JSON: %s", r->line, error.text);
+}
+
+/* ---- the header ---------------------------------------------------------------------------- */
+
+static int check_format(json_t *header, struct status *st)
+{
+    const char *format = json_string_value(json_object_get(header, "format"));
+    int version = (int)json_integer_value(json_object_get(header, "version"));
+    if (!format || strcmp(format, SPACE_FORMAT) != 0)
+        return status_set(st, STATUS_USAGE, "its format is '%s', expected '%s'",
+                          format ? format : "", SPACE_FORMAT);
+    if (version != SPACE_VERSION)
+        return status_set(st, STATUS_USAGE,
+                          "its version is %d, this fuseplan reads %d; use a newer fuseplan",
+                          version, SPACE_VERSION);
+    return 0;
+}
+
+static int read_target(json_t *target, struct recorded_space *out, struct status *st)
+{
+    struct db_target *t = &out->target;
+    json_int_t units;
+    json_error_t error;
+    if (json_unpack_ex(target, &error, 0, "{ss ss ss ss sI ss ss ss}", "kind", &t->kind, "device",
+                       &t->device, "uuid", &t->uuid, "capability", &t->capability, "units", &units,
+                       "driver", &t->driver, "compiler", &t->compiler, "libraries",
+                       &t->libraries) != 0) {
+        *t = (struct db_target){.kind = NULL}; /* borrowed so far */
+        return status_set(st, STATUS_USAGE, "line 1: target: %s", error.text);
+    }
+    const char **texts[] = {&t->kind,   &t->device,   &t->uuid,     &t->capability,
+                            &t->driver, &t->compiler, &t->libraries};
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
+        *texts[i] = mem_strdup(*texts[i]);
+    t->units = units;
+    return 0;
+}
+
+static int read_header(struct reader *r, struct status *st)
+{
+    struct recorded_space *out = r->out;
+    json_t *header, *workload, *target;
+    const char *protocol, *measured;
+    int lo, hi, best, rc = -1;
+    json_error_t error;
+    if (take_line(r, &header, st) < 0 || check_format(header, st) < 0)
+        goto out;
+    if (json_unpack_ex(header, &error, 0, "{so so ss s[ii!] s{si si} s{si} ss}", "workload",
+                       &workload, "target", &target, "protocol", &protocol, "space", &lo, &hi,
+                       "counts", "segments", &r->segments, "plans", &r->promised, "best", "value",
+                       &best, "measured_utc", &measured) != 0) {
+        status_set(st, STATUS_USAGE, "line 1: %s", error.text);
+        goto out;
+    }
+    if (lo < 0 || hi < lo || hi > VALUE_MAX || r->promised < 1 || r->promised > PLAN_SPACE) {
+        bad(r, st, "its space or its number of plans cannot be");
+        goto out;
+    }
+    out->lo = (unsigned)lo;
+    out->hi = (unsigned)hi;
+    r->best = (unsigned)best;
+    out->workload = json_dumps(workload, JSON_COMPACT);
+    out->protocol = mem_strdup(protocol);
+    out->measured_utc = mem_strdup(measured);
+    rc = read_target(target, out, st);
+out:
+    json_decref(header);
+    return rc;
+}
+
+/* ---- segments ------------------------------------------------------------------------------ */
+
+static int read_segment(struct reader *r, struct status *st)
+{
+    json_t *line;
+    int first, last, handwritten, rc = -1;
+    if (take_line(r, &line, st) < 0)
+        return -1;
+    if (json_unpack(line, "{s[ii!] sb}", "ops", &first, &last, "handwritten", &handwritten) != 0 ||
+        first < 0 || last < first || last >= OP_COUNT ||
+        (handwritten && (first != 2 || last != 6))) {
+        bad(r, st, "is no segment's");
+        goto out;
+    }
+    json_t *us = json_object_get(line, "us");
+    bool failed = json_is_string(json_object_get(line, "failed"));
+    if (failed == json_is_number(us) || (us && !(json_number_value(us) > 0))) {
+        bad(r, st, "a segment has a time above 0 or the reason why it failed");
+        goto out;
+    }
+    int slot = handwritten ? (int)SLOT_HANDWRITTEN
+                           : segment_index((struct segment){(int8_t)first, (int8_t)last});
+    double *ms = handwritten ? &r->out->segments.handwritten_ms : &r->out->segments.ms[slot];
+    if (r->out->failed[slot] || !isnan(*ms)) {
+        bad(r, st, "the segment was on a line before");
+        goto out;
+    }
+    r->out->failed[slot] = failed;
+    if (!failed)
+        *ms = json_number_value(us) / 1e3;
+    rc = 0;
+out:
+    json_decref(line);
+    return rc;
+}
+
+/* ---- plans --------------------------------------------------------------------------------- */
+
+/* [value, us, low, high], [value, us, low, high, us, low, high], [value, us, "censored"] or [value,
+ * null, reason]. */
+static int read_times(struct reader *r, const json_t *line, struct outcome *out, struct status *st)
+{
+    size_t size = json_array_size(line);
+    const json_t *us = json_array_get(line, 1);
+    int i = r->out->count;
+    r->search_us[i] = r->again_us[i] = NAN;
+    *out = (struct outcome){OUTCOME_FAILED, NAN};
+    if (size == 3 && json_is_null(us) && json_is_string(json_array_get(line, 2)))
+        return 0;
+    for (size_t k = 1; k < size && !(k == 2 && size == 3); k++)
+        if (!(json_number_value(json_array_get(line, k)) > 0))
+            return bad(r, st, "a time is not above 0");
+    if (size != 4 && size != 7 && !(size == 3 && json_is_string(json_array_get(line, 2))))
+        return bad(r, st, "is no plan's");
+    out->status = size == 3 ? OUTCOME_CENSORED : OUTCOME_OK;
+    r->search_us[i] = json_number_value(us);
+    if (size == 7)
+        r->again_us[i] = json_number_value(json_array_get(line, 4));
+    return 0;
+}
+
+static int read_plan(struct reader *r, struct status *st)
+{
+    json_t *line;
+    int rc = -1;
+    struct recorded_space *out = r->out;
+    if (take_line(r, &line, st) < 0)
+        return -1;
+    json_int_t value =
+        json_is_integer(json_array_get(line, 0)) ? json_integer_value(json_array_get(line, 0)) : -1;
+    if (value < out->lo || value > out->hi || plan_canonical((unsigned)value) != value) {
+        bad(r, st, "its first number is no canonical value of the space");
+        goto out;
+    }
+    if (out->at[value] >= 0) {
+        bad(r, st, "the plan was on a line before");
+        goto out;
+    }
+    if (read_times(r, line, &out->outcomes[out->count], st) < 0)
+        goto out;
+    out->at[value] = out->count;
+    out->values[out->count++] = (unsigned)value;
+    rc = 0;
+out:
+    json_decref(line);
+    return rc;
+}
+
+/* A search times fewer layers than there are, scaled to all, and not side by side: what it says of
+ * a plan is put on the scale of the plans timed again, by the median of the ratios.  1 where none
+ * was.
+ */
+static double scale(const struct reader *r)
+{
+    double *ratios = mem_alloc((size_t)r->promised, sizeof(*ratios));
+    size_t n = 0;
+    for (int i = 0; i < r->promised; i++)
+        if (!isnan(r->again_us[i]))
+            ratios[n++] = r->again_us[i] / r->search_us[i];
+    double ratio = n > 0 ? stats_median(ratios, n).median : 1;
+    free(ratios);
+    return ratio;
+}
+
+static int finish(struct reader *r, struct status *st)
+{
+    struct recorded_space *out = r->out;
+    double ratio = scale(r);
+    for (int i = 0; i < out->count; i++) {
+        double us = isnan(r->again_us[i]) ? ratio * r->search_us[i] : r->again_us[i];
+        if (out->outcomes[i].status != OUTCOME_FAILED)
+            out->outcomes[i].ms = us / 1e3;
+    }
+    if (*r->next)
+        return status_set(st, STATUS_USAGE,
+                          "it has more lines than the %d that its header promises", r->line);
+    out->best = r->best <= VALUE_MAX ? out->at[r->best] : -1;
+    if (out->best < 0 || out->outcomes[out->best].status != OUTCOME_OK)
+        return status_set(st, STATUS_USAGE, "its best plan, %u, is not among those that ran",
+                          r->best);
+    return 0;
+}
+
+/* ---- all of it ----------------------------------------------------------------------------- */
+
+int space_parse(char *text, struct recorded_space *out, struct status *st)
+{
+    struct reader r = {.out = out, .next = text};
+    int rc = read_header(&r, st);
+    if (rc < 0)
+        return -1;
+    out->values = mem_alloc((size_t)r.promised, sizeof(*out->values));
+    out->outcomes = mem_alloc((size_t)r.promised, sizeof(*out->outcomes));
+    r.search_us = mem_alloc((size_t)r.promised, sizeof(*r.search_us));
+    r.again_us = mem_alloc((size_t)r.promised, sizeof(*r.again_us));
+    for (int i = 0; i < r.segments && rc == 0; i++)
+        rc = read_segment(&r, st);
+    for (int i = 0; i < r.promised && rc == 0; i++)
+        rc = read_plan(&r, st);
+    if (rc == 0)
+        rc = finish(&r, st);
+    free(r.search_us);
+    free(r.again_us);
+    return rc;
+}

@@ -1,0 +1,296 @@
+/* A study as a recorded space: docs/recorded-spaces.md describes the format. */
+#include "search/search_int.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What became of a plan.  A plan was timed in the search, and again side by side where it was among
+ * the fastest. */
+struct plan_record {
+    bool measured;
+    enum outcome_status status;
+    struct interval search_us, again_us; /* again_us: NaN where it was not */
+    char *reason;                        /* of a failure, owned */
+};
+
+struct slot_record {
+    char *impl, *schedule; /* of the fastest choice, owned; null where none ran */
+    double us;
+    char *reason; /* of the last failure, owned */
+};
+
+struct recording {
+    unsigned lo, hi;
+    bool in_space[VALUE_MAX + 1];
+    struct plan_record plans[VALUE_MAX + 1];
+    struct slot_record slots[SLOT_COUNT];
+    enum target_kind target;
+    int count, failed, censored, again, other_choices;
+    char measured_utc[CLOCK_UTC_SIZE]; /* of the newest trial */
+};
+
+/* ---- reading the study --------------------------------------------------------------------- */
+
+static void replace(char **text, const char *by)
+{
+    free(*text);
+    *text = mem_strdup(by);
+}
+
+static char *reason_of(const struct db_trial *row)
+{
+    struct buf text;
+    buf_init(&text);
+    buf_addf(&text, "%s: %s", row->reason_code, row->reason);
+    return buf_detach(&text);
+}
+
+static struct interval us_of(const struct db_trial *row)
+{
+    return (struct interval){1e3 * row->median_ms, 1e3 * row->ci_low_ms, 1e3 * row->ci_high_ms};
+}
+
+static int slot_of(const struct recording *r, const struct db_choice *c)
+{
+    const struct impl *impl = impl_find(r->target, c->impl);
+    if (impl && impl->handwritten && c->first == 2 && c->last == 6)
+        return SLOT_HANDWRITTEN;
+    return segment_index((struct segment){(int8_t)c->first, (int8_t)c->last});
+}
+
+static int segment_row(void *ctx, const struct db_trial *row)
+{
+    struct recording *r = ctx;
+    const struct db_choice *c = &row->choices[0];
+    struct slot_record *slot = &r->slots[slot_of(r, c)];
+    if (strcmp(row->status, "ok") != 0) {
+        free(slot->reason);
+        slot->reason = reason_of(row);
+    } else if (!slot->impl || 1e3 * row->median_ms < slot->us) {
+        replace(&slot->impl, c->impl);
+        replace(&slot->schedule, c->schedule);
+        slot->us = 1e3 * row->median_ms;
+    }
+    return 0;
+}
+
+/* Whether each segment ran by its fastest choice. */
+static bool runs_fastest_choices(const struct recording *r, const struct db_trial *row)
+{
+    for (int i = 0; i < row->choice_count; i++) {
+        const struct db_choice *c = &row->choices[i];
+        const struct slot_record *slot = &r->slots[slot_of(r, c)];
+        if (!slot->impl || strcmp(slot->impl, c->impl) != 0 ||
+            strcmp(slot->schedule, c->schedule) != 0)
+            return false;
+    }
+    return true;
+}
+
+static int plan_row(void *ctx, const struct db_trial *row)
+{
+    struct recording *r = ctx;
+    struct plan_record *p = &r->plans[row->value];
+    if (!r->in_space[row->value])
+        return 0;
+    *p = (struct plan_record){true, OUTCOME_OK, us_of(row), {NAN, NAN, NAN}, NULL};
+    if (strcmp(row->status, "failed") == 0) {
+        p->status = OUTCOME_FAILED;
+        p->reason = reason_of(row);
+    } else {
+        if (strcmp(row->status, "censored") == 0)
+            p->status = OUTCOME_CENSORED;
+        r->other_choices += !runs_fastest_choices(r, row);
+    }
+    r->count++;
+    r->failed += p->status == OUTCOME_FAILED;
+    r->censored += p->status == OUTCOME_CENSORED;
+    snprintf(r->measured_utc, sizeof(r->measured_utc), "%s", row->stored_utc);
+    return 0;
+}
+
+/* Oldest first: the newest comparison counts. */
+static int final_row(void *ctx, const struct db_trial *row)
+{
+    struct recording *r = ctx;
+    struct plan_record *p = &r->plans[row->value];
+    if (strcmp(row->status, "ok") == 0 && p->measured && p->status == OUTCOME_OK) {
+        r->again += isnan(p->again_us.median);
+        p->again_us = us_of(row);
+        snprintf(r->measured_utc, sizeof(r->measured_utc), "%s", row->stored_utc);
+    }
+    return 0;
+}
+
+static int read_study(struct db *db, int64_t study, struct recording *r, struct status *st)
+{
+    if (db_trials(db, study, DB_TRIAL_SEGMENT, segment_row, r, st) < 0 ||
+        db_trials(db, study, DB_TRIAL_PLAN, plan_row, r, st) < 0 ||
+        db_trial_times(db, study, DB_TRIAL_FINAL, final_row, r, st) < 0)
+        return -1;
+    if (r->count == r->failed + r->censored)
+        return status_set(st, STATUS_NOT_FOUND, "no plan of %u..%u that works is stored in '%s'",
+                          r->lo, r->hi, db_path(db));
+    return 0;
+}
+
+static void recording_free(struct recording *r)
+{
+    for (int i = 0; i <= VALUE_MAX; i++)
+        free(r->plans[i].reason);
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        free(r->slots[i].impl);
+        free(r->slots[i].schedule);
+        free(r->slots[i].reason);
+    }
+    free(r);
+}
+
+/* ---- the lines ----------------------------------------------------------------------------- */
+
+/* Takes the object over. */
+static void add_line(struct buf *out, json_t *object)
+{
+    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    buf_addf(out, "%s\n", text);
+    free(text);
+    json_decref(object);
+}
+
+/* To 10 ns. */
+static double rounded(double us)
+{
+    return round(100 * us) / 100;
+}
+
+static int add_slots(const struct recording *r, struct buf *out)
+{
+    int count = 0;
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        const struct slot_record *slot = &r->slots[i];
+        if (!slot->impl && !slot->reason)
+            continue;
+        struct segment s = slot_segment(i);
+        json_t *line =
+            json_pack("{s[ii] sb}", "ops", s.first, s.last, "handwritten", i == SLOT_HANDWRITTEN);
+        if (slot->impl)
+            json_object_update_new(line,
+                                   json_pack("{ss ss sf}", "implementation", slot->impl, "schedule",
+                                             slot->schedule, "us", rounded(slot->us)));
+        else
+            json_object_set_new(line, "failed", json_string(slot->reason));
+        add_line(out, line);
+        count++;
+    }
+    return count;
+}
+
+static void add_plan(const struct plan_record *p, int value, struct buf *out)
+{
+    const struct interval *search = &p->search_us, *again = &p->again_us;
+    switch (p->status) {
+    case OUTCOME_FAILED:
+        add_line(out, json_pack("[ins]", value, p->reason));
+        break;
+    case OUTCOME_CENSORED:
+        buf_addf(out, "[%d,%.2f,\"censored\"]\n", value, search->median);
+        break;
+    case OUTCOME_OK:
+        buf_addf(out, "[%d,%.2f,%.2f,%.2f", value, search->median, search->low, search->high);
+        if (!isnan(again->median))
+            buf_addf(out, ",%.2f,%.2f,%.2f", again->median, again->low, again->high);
+        buf_adds(out, "]\n");
+        break;
+    }
+}
+
+static void add_plans(const struct recording *r, struct buf *out)
+{
+    for (int value = 0; value <= VALUE_MAX; value++)
+        if (r->plans[value].measured)
+            add_plan(&r->plans[value], value, out);
+}
+
+/* ---- the header ---------------------------------------------------------------------------- */
+
+static void target_json(void *ctx, const struct db_study *s)
+{
+    const struct db_target *t = &s->target;
+    json_t *target =
+        json_pack("{ss ss ss ss sI ss ss ss}", "kind", t->kind, "device", t->device, "uuid",
+                  t->uuid, "capability", t->capability, "units", (json_int_t)t->units, "driver",
+                  t->driver, "compiler", t->compiler, "libraries", t->libraries);
+    json_object_update_new(ctx,
+                           json_pack("{so ss s{sI ss}}", "target", target, "protocol", s->protocol,
+                                     "inputs", "seed", (json_int_t)s->seed, "init", s->init));
+}
+
+/* The best plan known of the study, or, where that lies outside, the fastest of the space. */
+static int best_json(struct db *db, int64_t study, const struct recording *r, json_t **out,
+                     struct status *st)
+{
+    struct db_best best;
+    if (db_best(db, study, &best, st) < 0)
+        return -1;
+    int value = best.value;
+    struct interval us = {1e3 * best.median_ms, 1e3 * best.ci_low_ms, 1e3 * best.ci_high_ms};
+    if (!r->in_space[value])
+        us.median = INFINITY;
+    for (int v = 0; v <= VALUE_MAX && !r->in_space[best.value]; v++) {
+        const struct plan_record *p = &r->plans[v];
+        if (p->measured && p->status == OUTCOME_OK && p->search_us.median < us.median) {
+            value = v;
+            us = p->search_us;
+        }
+    }
+    *out = json_pack("{si sf sf sf}", "value", value, "median_us", rounded(us.median), "low_us",
+                     rounded(us.low), "high_us", rounded(us.high));
+    db_best_release(&best);
+    return 0;
+}
+
+static int add_header(struct db *db, int64_t study, const struct recording *r,
+                      const char *workload_json, int slots, struct buf *out, struct status *st)
+{
+    json_t *best;
+    if (best_json(db, study, r, &best, st) < 0)
+        return -1;
+    json_t *header = json_pack("{ss si so}", "format", SPACE_FORMAT, "version", SPACE_VERSION,
+                               "workload", json_loads(workload_json, 0, NULL));
+    int rc = db_study_read(db, study, target_json, header, st);
+    json_object_update_new(
+        header, json_pack("{s[ii] s{si si si si si si} so ss}", "space", (int)r->lo, (int)r->hi,
+                          "counts", "segments", slots, "plans", r->count, "failed", r->failed,
+                          "censored", r->censored, "again", r->again, "other_choices",
+                          r->other_choices, "best", best, "measured_utc", r->measured_utc));
+    add_line(out, header);
+    return rc;
+}
+
+int space_export(struct db *db, int64_t study, enum target_kind target, const char *workload_json,
+                 unsigned lo, unsigned hi, struct buf *out, struct status *st)
+{
+    uint16_t space[PLAN_SPACE];
+    struct recording *r = mem_alloc(1, sizeof(*r));
+    *r = (struct recording){.lo = lo, .hi = hi, .target = target};
+    struct buf lines, text;
+    buf_init(&lines);
+    buf_init(&text);
+    int count = plan_space(lo, hi, space);
+    for (int i = 0; i < count; i++)
+        r->in_space[space[i]] = true;
+    int rc = read_study(db, study, r, st);
+    if (rc == 0) {
+        int slots = add_slots(r, &lines);
+        add_plans(r, &lines);
+        rc = add_header(db, study, r, workload_json, slots, &text, st);
+        buf_add(&text, lines.ptr, lines.len);
+        gzip_pack(text.ptr, text.len, out);
+    }
+    buf_release(&text);
+    buf_release(&lines);
+    recording_free(r);
+    return rc;
+}
