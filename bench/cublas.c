@@ -1,6 +1,6 @@
 #include "bench/cublas_int.h"
 #include "bench/cuda_probe_int.h"
-#include "bench/shared_library.h"
+#include "bench/shared_library_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -21,7 +21,7 @@ static bool load(struct cublas *lib, struct buf *path)
         CUBLAS_FUNCTIONS(X)
 #undef X
     };
-    return shared_open_toolkit(names, symbols, ARRAY_LEN(symbols), path) != NULL;
+    return shared_open_toolkit(names, symbols, ARRAY_LEN(symbols), path);
 }
 
 int cublas_open(const struct cublas **out, struct status *st)

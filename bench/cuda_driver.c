@@ -1,4 +1,5 @@
 #include "bench/cuda_driver_int.h"
+#include "bench/shared_library_int.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -16,24 +17,21 @@ int cuda_check(const struct cuda_driver *cu, int error, enum status_code code, c
 
 static int load(struct cuda_driver *cu, struct status *st)
 {
-    void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL)
-        return status_set(st, STATUS_ENVIRONMENT,
-                          "no NVIDIA driver found (%s); install one, or use --target cpu",
-                          dlerror());
-    const char *missing = NULL;
-#define X(name, symbol, parameters)                                                                \
-    *(void **)&cu->name = dlsym(library, symbol);                                                  \
-    if (cu->name == NULL && missing == NULL)                                                       \
-        missing = symbol;
-    CUDA_FUNCTIONS(X)
+    const struct shared_symbol symbols[] = {
+#define X(name, symbol, parameters) {symbol, (void **)&cu->name},
+        CUDA_FUNCTIONS(X)
 #undef X
+    };
+    const char *missing;
+    if (shared_open("libcuda.so.1", symbols, ARRAY_LEN(symbols), &missing))
+        return 0;
     if (missing != NULL)
         return status_set(st, STATUS_ENVIRONMENT,
                           "the NVIDIA driver has no function %s: it is too old; install one for "
                           "CUDA 12 or later",
                           missing);
-    return 0;
+    return status_set(st, STATUS_ENVIRONMENT,
+                      "no NVIDIA driver found (%s); install one, or use --target cpu", dlerror());
 }
 
 int cuda_driver_open(const struct cuda_driver **out, struct status *st)

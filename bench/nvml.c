@@ -1,6 +1,6 @@
 #include "bench/nvml_int.h"
+#include "bench/shared_library_int.h"
 
-#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -50,15 +50,12 @@ struct nvml {
 
 static bool load(struct nvml *n)
 {
-    void *library = dlopen("libnvidia-ml.so.1", RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL)
-        return false;
-#define X(name, symbol, parameters)                                                                \
-    if ((*(void **)&n->name = dlsym(library, symbol)) == NULL)                                     \
-        return false;
-    NVML_FUNCTIONS(X)
+    const struct shared_symbol symbols[] = {
+#define X(name, symbol, parameters) {symbol, (void **)&n->name},
+        NVML_FUNCTIONS(X)
 #undef X
-    return true;
+    };
+    return shared_open("libnvidia-ml.so.1", symbols, ARRAY_LEN(symbols), NULL);
 }
 
 /* The driver API calls a MIG device by an UUID of its own, and NVML by the same with "MIG". */

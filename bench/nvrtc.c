@@ -1,5 +1,5 @@
 #include "bench/cuda_probe_int.h"
-#include "bench/shared_library.h"
+#include "bench/shared_library_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,8 +35,8 @@ static bool load(struct nvrtc *n, const char *given, struct buf *path)
         {"nvrtcGetCUBIN", (void **)&n->cubin},
     };
     if (given != NULL)
-        return shared_open(given, symbols, ARRAY_LEN(symbols), NULL) != NULL;
-    return shared_open_toolkit(names, symbols, ARRAY_LEN(symbols), path) != NULL;
+        return shared_open(given, symbols, ARRAY_LEN(symbols), NULL);
+    return shared_open_toolkit(names, symbols, ARRAY_LEN(symbols), path);
 }
 
 int nvrtc_version(void)

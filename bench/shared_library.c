@@ -1,10 +1,10 @@
-#include "bench/shared_library.h"
+#include "bench/shared_library_int.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
 
-void *shared_open(const char *path, const struct shared_symbol *symbols, size_t count,
-                  const char **missing)
+bool shared_open(const char *path, const struct shared_symbol *symbols, size_t count,
+                 const char **missing)
 {
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     const char *lacks = NULL;
@@ -13,28 +13,31 @@ void *shared_open(const char *path, const struct shared_symbol *symbols, size_t 
             lacks = symbols[i].name;
     if (missing != NULL)
         *missing = lacks;
-    if (lacks == NULL)
-        return library;
-    dlclose(library);
-    return NULL;
+    if (lacks != NULL)
+        dlclose(library);
+    return library != NULL && lacks == NULL;
 }
 
-void *shared_open_toolkit(const char *const *names, const struct shared_symbol *symbols,
-                          size_t count, struct buf *path)
+/* The first of names in root and dir, which end with a slash or are empty. */
+static bool open_in(const char *root, const char *dir, const char *const *names,
+                    const struct shared_symbol *symbols, size_t count, struct buf *path)
+{
+    for (int i = 0; names[i] != NULL; i++) {
+        buf_reset(path);
+        buf_addf(path, "%s%s%s", root, dir, names[i]);
+        if (shared_open(path->ptr, symbols, count, NULL))
+            return true;
+    }
+    return false;
+}
+
+bool shared_open_toolkit(const char *const *names, const struct shared_symbol *symbols,
+                         size_t count, struct buf *path)
 {
     static const char *const dirs[] = {"/lib64/", "/lib/", "/targets/x86_64-linux/lib/"};
     const char *named = getenv("CUDA_HOME"), *root = named != NULL ? named : "/usr/local/cuda";
-    void *library = NULL;
     for (size_t d = 0; d < ARRAY_LEN(dirs); d++)
-        for (int i = 0; names[i] != NULL && library == NULL; i++) {
-            buf_reset(path);
-            buf_addf(path, "%s%s%s", root, dirs[d], names[i]);
-            library = shared_open(path->ptr, symbols, count, NULL);
-        }
-    for (int i = 0; names[i] != NULL && library == NULL; i++) {
-        buf_reset(path);
-        buf_adds(path, names[i]);
-        library = shared_open(path->ptr, symbols, count, NULL);
-    }
-    return library;
+        if (open_in(root, dirs[d], names, symbols, count, path))
+            return true;
+    return open_in("", "", names, symbols, count, path);
 }
