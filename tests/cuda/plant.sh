@@ -3,7 +3,7 @@
 #   hang   never ends                     wild   writes to address 8
 #   lost   writes none of its results     race   all threads write one word of shared memory
 set -eu
-dir=$1
+dir=$(cd "$1" && pwd)
 shift
 nvcc=$(command -v nvcc) || {
   echo "plant.sh: there is no nvcc on PATH" >&2
@@ -24,10 +24,9 @@ body() {
 }
 
 for fault; do
-  segment=${fault#*=}
+  segment=${fault#*=} text=$(body "${fault%=*}")
   # the line after a kernel's name opens its body
-  printf '/^segment_%02d_%02d_/{n;s/.*/{ %s/;}\n' "${segment%-*}" "${segment#*-}" \
-    "$(body "${fault%=*}" | sed 's/[/&]/\\&/g')"
+  printf '/^segment_%02d_%02d_/{n;s/.*/{ %s/;}\n' "${segment%-*}" "${segment#*-}" "$text"
 done >"$dir/faults.sed"
 
 cat >"$dir/nvcc" <<EOF
