@@ -182,7 +182,7 @@ int cuda_prepare(struct device *d, const struct launch *launches, int count, str
         result = make_node(d, &launches[i], k < i ? &r->nodes[k] : NULL, &r->nodes[i], st);
     }
     /* A wrong candidate may have left marks behind. */
-    if (result == 0)
+    if (result == 0 && d->sync.bytes > 0)
         cuda_must(d, d->cu->cuMemsetD8Async(d->sync.at, 0, (size_t)d->sync.bytes, d->stream),
                   "filling GPU memory");
     if (result != 0) {
