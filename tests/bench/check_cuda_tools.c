@@ -1,19 +1,17 @@
 /* Which compiler the CUDA target takes, and what it remembers of a GPU.  The worker is a script
  * that stands for NVRTC and asks the real one for the rest. */
 #include "bench/target_cuda_int.h"
-#include "tests/bench/fixture.h"
+#include "tests/bench/gpu_fixture.h"
 
 #include <unistd.h>
 
 static void setup(void)
 {
     char path[512], worker[2048];
-    test_dir_setup();
+    gpu_setup();
     snprintf(path, sizeof(path), "%s:/usr/bin:/bin", test_dir);
     setenv("PATH", path, 1);
-    setenv("CUDA_HOME", test_path("no toolkit"), 1);
-    setenv("LD_LIBRARY_PATH", FAKE_CUDA_DIR, 1);
-    unsetenv("FAKE_GPU");
+    ck_assert_int_eq(unlink(test_path("nvcc")), 0);
     snprintf(worker, sizeof(worker),
              "#!/bin/sh\n"
              "dir='%s'\n"
@@ -32,18 +30,6 @@ static void setup(void)
              "esac\n",
              test_dir, FUSEPLAN_WORKER);
     write_script(test_path("worker"), worker);
-}
-
-static void write_nvcc(const char *release)
-{
-    char text[512];
-    snprintf(text, sizeof(text),
-             "#!/bin/sh\n"
-             "[ \"$1\" = --version ] && { echo 'Cuda compilation tools, release %s, V0'; exit; }\n"
-             "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
-             "echo code >\"$out\"\n",
-             release);
-    write_script(test_path("nvcc"), text);
 }
 
 /* ---- which compiler -------------------------------------------------------------------------- */
