@@ -98,8 +98,8 @@ struct oracle_error oracle_compare(const struct workload *w, int tensor, const f
     return e;
 }
 
-void result_hash(const struct workload *w, int64_t columns, int element_bytes, const void *stored,
-                 char out[HASH_TEXT_SIZE])
+char *result_hash(const struct workload *w, int64_t columns, int element_bytes, const void *stored,
+                  char out[HASH_TEXT_SIZE])
 {
     enum { SPAN = 64 }; /* rows that are hashed at a time */
     int64_t row_bytes = columns * element_bytes;
@@ -115,6 +115,7 @@ void result_hash(const struct workload *w, int64_t columns, int element_bytes, c
     }
     hash_text(hashes, (size_t)count * sizeof(*hashes), out);
     free(hashes);
+    return out;
 }
 
 bool oracle_accepts(struct oracle_error e, double tolerance)

@@ -40,9 +40,9 @@ struct oracle_error oracle_compare(const struct workload *w, int tensor, const f
 bool oracle_accepts(struct oracle_error e, double tolerance);
 
 /* Names the bits of the real rows of a tensor (B,S,columns), as stored in elements of so many
- * bytes: whatever lies in padding is nobody's. */
-void result_hash(const struct workload *w, int64_t columns, int element_bytes, const void *stored,
-                 char out[HASH_TEXT_SIZE]);
+ * bytes: whatever lies in padding is nobody's.  Returns out. */
+char *result_hash(const struct workload *w, int64_t columns, int element_bytes, const void *stored,
+                  char out[HASH_TEXT_SIZE]);
 
 /* ---- elements.c: fp32 and the types that are stored --------------------------------------------
  *

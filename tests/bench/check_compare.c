@@ -2,6 +2,7 @@
 #include "tests/masks.h"
 
 #include <math.h>
+#include <omp.h>
 
 enum { B = 2, H = 3, S = 70, W = 4 };
 
@@ -192,6 +193,81 @@ START_TEST(rows_may_be_8_times_worse)
 }
 END_TEST
 
+/* ---- threads: a tensor that is large enough for them ------------------------------------------
+ */
+
+static void prepare_large(struct workload *w, float **out, double **ref, int64_t *n)
+{
+    struct status st = STATUS_INIT;
+    *w = (struct workload){
+        .batch = 3, .seq_len = 150, .heads = 8, .head_size = 64, .layers = 1, .eps = 1e-5};
+    ck_assert_int_eq(mask_parse("causal", &w->mask_spec, &st), 0);
+    ck_assert_int_eq(workload_parse_lengths(w, "150,149,64", &st), 0);
+    ck_assert_int_eq(workload_check(w, &st), 0);
+    ck_assert_int_eq(workload_build_mask(w, NULL, &st), 0);
+    *n = tensor_elements(TENSOR_X, w);
+    *out = mem_alloc((size_t)*n, sizeof(**out));
+    *ref = mem_alloc((size_t)*n, sizeof(**ref));
+    for (int64_t i = 0; i < *n; i++) {
+        (*ref)[i] = sin((double)i);
+        (*out)[i] = (float)(*ref)[i];
+    }
+}
+
+START_TEST(threads_change_no_bit)
+{
+    struct workload w;
+    float *out;
+    double *ref;
+    int64_t n;
+    char one_hash[HASH_TEXT_SIZE], hash[HASH_TEXT_SIZE];
+    prepare_large(&w, &out, &ref, &n);
+    omp_set_num_threads(1);
+    struct oracle_error one = oracle_compare(&w, TENSOR_X, out, ref);
+    result_hash(&w, 512, 4, out, one_hash);
+    ck_assert_double_gt(one.tensor, 0);
+    for (int threads = 2; threads < 8; threads++) {
+        omp_set_num_threads(threads);
+        struct oracle_error e = oracle_compare(&w, TENSOR_X, out, ref);
+        ck_assert(e.tensor == one.tensor && e.worst_row == one.worst_row);
+        ck_assert_int_eq(e.worst_index, one.worst_index);
+        ck_assert_str_eq(result_hash(&w, 512, 4, out, hash), one_hash);
+    }
+    free(out);
+    free(ref);
+    workload_release(&w);
+}
+END_TEST
+
+/* Of the last row of a sequence, and of the first after a span that is hashed alone. */
+START_TEST(hashes_tell_bits_of_real_rows)
+{
+    static const struct {
+        int batch_row, row;
+        bool real;
+    } rows[] = {{0, 0, true},    {0, 64, true}, {0, 149, true}, {1, 148, true},
+                {1, 149, false}, {2, 63, true}, {2, 64, false}, {2, 149, false}};
+    struct workload w;
+    float *out;
+    double *ref;
+    int64_t n;
+    char before[HASH_TEXT_SIZE], after[HASH_TEXT_SIZE];
+    prepare_large(&w, &out, &ref, &n);
+    result_hash(&w, 512, 4, out, before);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        unsigned char *at =
+            (unsigned char *)(out + ((int64_t)rows[i].batch_row * 150 + rows[i].row) * 512 + 511);
+        at[0] ^= 1;
+        result_hash(&w, 512, 4, out, after);
+        ck_assert_int_eq(strcmp(before, after) != 0, rows[i].real);
+        at[0] ^= 1;
+    }
+    free(out);
+    free(ref);
+    workload_release(&w);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("compare");
@@ -203,6 +279,8 @@ int main(void)
     tcase_add_test(t, small_rows_are_judged_by_the_others);
     tcase_add_test(t, zeros_must_be_zeros);
     tcase_add_test(t, rows_may_be_8_times_worse);
+    tcase_add_test(t, threads_change_no_bit);
+    tcase_add_test(t, hashes_tell_bits_of_real_rows);
     suite_add_tcase(s, t);
     return suite_run(s);
 }
