@@ -10,7 +10,7 @@
 
 static const uint64_t workspace_max_bytes = CUDA_LIBRARY_WORKSPACE_BYTES;
 
-/* An operation as the library has it; true fp32 is computed as such whatever the environment
+/* An operation as the library has it: true fp32 is computed as such whatever the environment
  * allows. */
 static const struct {
     int stored, computed;
@@ -114,11 +114,8 @@ static int make(struct device *d, const struct launch *l, struct matmul **out, s
     m->algorithm = choice_knob(l->choice, "algorithm");
     choice_product(l->choice, &m->product);
     const void *bias = m->product.bias >= 0 ? l->weight[m->product.bias] : NULL;
-    if (cublas_open(&m->lib, st) != 0) {
-        free(m);
-        return -1;
-    }
-    if (describe(m, d->w, bias, st) != 0 || choose_algorithm(m, st) != 0) {
+    if (cublas_open(&m->lib, st) != 0 || describe(m, d->w, bias, st) != 0 ||
+        choose_algorithm(m, st) != 0) {
         release(m);
         return -1;
     }
