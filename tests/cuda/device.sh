@@ -112,13 +112,16 @@ schedules() {
 # How long a plan takes whose segments are built.
 pace() {
   # shellcheck disable=SC2086
-  "$here/spaces.sh" "$bin" 200 $small --space 40000..40499
+  "$here/spaces.sh" "$bin" 200 "" $small --space 40000..40499
 }
 
-# Two whole spaces (16 minutes at most).
+# Two whole spaces (16 minutes at most), recorded in the directory FUSEPLAN_SPACES, else in this one.
 spaces() {
+  gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr 'A-Z ' 'a-z-')
+  to=${FUSEPLAN_SPACES:-.}/${gpu#nvidia-}
   # shellcheck disable=SC2086
-  "$here/spaces.sh" "$bin" 480 $small && "$here/spaces.sh" "$bin" 480 $large
+  "$here/spaces.sh" "$bin" 480 "$to-b1-s128-causal-fp16.space.gz" $small &&
+    "$here/spaces.sh" "$bin" 480 "$to-b8-s512-strided-fp16.space.gz" $large
 }
 
 # Planted faults are recorded and survived, by a comparison and by a search.

@@ -1,9 +1,10 @@
 #!/bin/sh
-# spaces.sh BIN LIMIT_S WORKLOAD...: measures every plan of a space from an empty cache and database, says
-# when each phase began and how many plans a second were measured.
+# spaces.sh BIN LIMIT_S FILE WORKLOAD...: measures every plan of a space from an empty cache and database,
+# says when each phase began and how many plans a second were measured, records the space in FILE
+# unless that is "".
 set -u
-bin=$1 limit_s=$2
-shift 2
+bin=$1 limit_s=$2 file=$3
+shift 3
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export FUSEPLAN_CACHE="$dir/cache" FUSEPLAN_DB="$dir/db"
@@ -23,6 +24,7 @@ stamp() {
   echo $? >"$dir/code"
 } | stamp | tee "$dir/said"
 cat "$dir/report"
+[ -z "$file" ] || "$bin/fuseplan" db export-space --target cuda "$@" -o "$file" || exit 1
 awk '
   / measuring all / { from = $1 }
   / side by side/ && from && !to { to = $1 }
