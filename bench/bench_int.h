@@ -134,6 +134,7 @@ struct toolchain {
     char libraries[128];           /* "OpenBLAS 0.3.21 openmp SkylakeX" */
     char identity[HASH_TEXT_SIZE]; /* of compiler, flags and the machine that they build for */
     struct fingerprint where;      /* the device that they build for, where one was asked */
+    struct status passed_over;     /* why a faster compiler that is there does not serve, or OK */
 };
 
 struct toolchain_request {

@@ -203,8 +203,11 @@ int cuda_compiler_find(const char *option, const char *worker, const struct gpu 
         if (!any && strcmp(option, compilers[i].name) != 0)
             continue;
         struct status failed = STATUS_INIT;
-        if (try(&compilers[i], worker, gpu, c, out, &failed) == 0)
+        if (try(&compilers[i], worker, gpu, c, out, &failed) == 0) {
+            if (why.code == STATUS_ENVIRONMENT)
+                out->passed_over = why;
             return 0;
+        }
         toolchain_release(out);
         out->where = where;
         /* Why one that is there does not serve says more than that another is missing. */

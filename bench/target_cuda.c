@@ -113,7 +113,8 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
         env_add(out, "CUDA compiler", false, ENV_MISSING, "", "%s", problem->message);
         return;
     }
-    env_add(out, "CUDA compiler", false, ENV_OK, "", "%s", tc->version);
+    env_add(out, "CUDA compiler", false, tc->passed_over.code == STATUS_OK ? ENV_OK : ENV_WARNING,
+            tc->passed_over.message, "%s", tc->version);
     if (tc->libraries[0] != '\0')
         env_add(out, "CUDA library", false, ENV_OK, "", "%s", tc->libraries);
     else

@@ -39,15 +39,15 @@ static const struct {
     const char *nvrtc, *nvcc; /* release and state; release; null: missing */
     const char *option;
     const char *taken; /* null: refused */
-    const char *says;
+    const char *says;  /* the refusal, or why the faster one was passed over */
 } machines[] = {
     {"13 works", "13.0", NULL, "nvrtc 13.0", ""},
     {"13 works", "13.0", "auto", "nvrtc 13.0", ""},
     {"13 works", "12.8", "nvcc", "nvcc 12.8", ""},
     {NULL, "12.8", "auto", "nvcc 12.8", ""},
     {"12 works", NULL, "auto", "nvrtc 12.0", ""},
-    {"14 works", "13.0", "auto", "nvcc 13.0", ""}, /* the driver is too old for the first */
-    {"13 broken", "13.0", "auto", "nvcc 13.0", ""},
+    {"14 works", "13.0", "auto", "nvcc 13.0", "supports CUDA 13.0 and the compiler is nvrtc 14.0"},
+    {"13 broken", "13.0", "auto", "nvcc 13.0", "builtins are missing"},
     {NULL, NULL, "auto", NULL, "no CUDA compiler found, neither NVRTC nor nvcc; install"},
     {"13 works", NULL, "nvcc", NULL, "no nvcc found; install"},
     {NULL, "13.0", "nvrtc", NULL, "no NVRTC library (libnvrtc.so) found; install"},
@@ -78,6 +78,8 @@ START_TEST(compiler_that_serves_is_taken)
         ck_assert_str_eq(tc.version, machines[_i].taken);
         ck_assert_ptr_nonnull(strstr(tc.flags, " -Xptxas -v -arch=sm_80"));
         ck_assert_str_eq(tc.where.device, "Fake GPU");
+        ck_assert_ptr_nonnull(strstr(tc.passed_over.message, machines[_i].says));
+        ck_assert_int_eq(tc.passed_over.code == STATUS_OK, machines[_i].says[0] == '\0');
     } else {
         ck_assert_int_eq(result, -1);
         ck_assert_ptr_nonnull(strstr(st.message, machines[_i].says));
