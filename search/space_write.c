@@ -39,11 +39,17 @@ static void replace(char **text, const char *by)
     *text = mem_strdup(by);
 }
 
+/* A compiler's words may be in any encoding, and may be cut within a character: JSON has UTF-8. */
 static char *reason_of(const struct db_trial *row)
 {
     struct buf text;
     buf_init(&text);
     buf_addf(&text, "%s: %s", row->reason_code, row->reason);
+    json_t *valid = json_string(text.ptr);
+    for (size_t i = 0; i < text.len && !valid; i++)
+        if ((unsigned char)text.ptr[i] > 127)
+            text.ptr[i] = '?';
+    json_decref(valid);
     return buf_detach(&text);
 }
 
@@ -206,13 +212,6 @@ static void add_plan(const struct plan_record *p, int value, struct buf *out)
     }
 }
 
-static void add_plans(const struct recording *r, struct buf *out)
-{
-    for (int value = 0; value <= VALUE_MAX; value++)
-        if (r->plans[value].measured)
-            add_plan(&r->plans[value], value, out);
-}
-
 /* ---- the header ---------------------------------------------------------------------------- */
 
 static void target_json(void *ctx, const struct db_study *s)
@@ -227,7 +226,12 @@ static void target_json(void *ctx, const struct db_study *s)
                                      "inputs", "seed", (json_int_t)s->seed, "init", s->init));
 }
 
-/* The best plan known of the study, or, where that lies outside, the fastest of the space. */
+static bool ran(const struct recording *r, int value)
+{
+    return r->plans[value].measured && r->plans[value].status == OUTCOME_OK;
+}
+
+/* The best plan known of the study, or, where that is not recorded, the fastest that is. */
 static int best_json(struct db *db, int64_t study, const struct recording *r, json_t **out,
                      struct status *st)
 {
@@ -236,15 +240,11 @@ static int best_json(struct db *db, int64_t study, const struct recording *r, js
         return -1;
     int value = best.value;
     struct interval us = {1e3 * best.median_ms, 1e3 * best.ci_low_ms, 1e3 * best.ci_high_ms};
-    if (!r->in_space[value])
-        us.median = INFINITY;
-    for (int v = 0; v <= VALUE_MAX && !r->in_space[best.value]; v++) {
-        const struct plan_record *p = &r->plans[v];
-        if (p->measured && p->status == OUTCOME_OK && p->search_us.median < us.median) {
+    for (int v = 0; v <= VALUE_MAX && !ran(r, best.value); v++)
+        if (ran(r, v) && (!ran(r, value) || r->plans[v].search_us.median < us.median)) {
             value = v;
-            us = p->search_us;
+            us = r->plans[v].search_us;
         }
-    }
     *out = json_pack("{si sf sf sf}", "value", value, "median_us", rounded(us.median), "low_us",
                      rounded(us.low), "high_us", rounded(us.high));
     db_best_release(&best);
@@ -284,7 +284,9 @@ int space_export(struct db *db, int64_t study, enum target_kind target, const ch
     int rc = read_study(db, study, r, st);
     if (rc == 0) {
         int slots = add_slots(r, &lines);
-        add_plans(r, &lines);
+        for (int value = 0; value <= VALUE_MAX; value++)
+            if (r->plans[value].measured)
+                add_plan(&r->plans[value], value, &lines);
         rc = add_header(db, study, r, workload_json, slots, &text, st);
         buf_add(&text, lines.ptr, lines.len);
         gzip_pack(text.ptr, text.len, out);

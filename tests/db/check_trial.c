@@ -158,6 +158,7 @@ static int compare_trial(void *ctx, const struct db_trial *got)
     ck_assert_str_eq(got->resources, t->resources);
     ck_assert_str_eq(got->conditions, t->conditions);
     ck_assert_str_eq(got->search, t->search);
+    ck_assert_uint_eq(strlen(got->stored_utc), CLOCK_UTC_SIZE - 1);
     ck_assert_int_eq(got->choice_count, t->choice_count);
     for (int i = 0; i < t->choice_count; i++) {
         ck_assert_int_eq(got->choices[i].first, t->choices[i].first);
@@ -272,6 +273,29 @@ START_TEST(walk_stops_when_told)
 }
 END_TEST
 
+static int expect_no_choices(void *ctx, const struct db_trial *t)
+{
+    ck_assert_int_eq(t->value, 7);
+    ck_assert_double_eq(t->median_ms, 1);
+    ck_assert_int_eq(t->choice_count, 0);
+    ++*(int *)ctx;
+    return 0;
+}
+
+START_TEST(times_come_without_choices)
+{
+    struct status st;
+    int64_t study;
+    int seen = 0;
+    struct db *db = open_fresh(&study);
+    struct db_trial t = plan_trial(7, 1);
+    OK(db_trial_add(db, study, &t, &st));
+    OK(db_trial_times(db, study, DB_TRIAL_PLAN, expect_no_choices, &seen, &st));
+    ck_assert_int_eq(seen, 1);
+    db_close(db);
+}
+END_TEST
+
 static const struct db_choice with_gap[] = {{0, 1, "generated", ""}, {3, 14, "generated", ""}};
 static const struct db_choice overlapping[] = {{0, 7, "generated", ""}, {7, 14, "generated", ""}};
 static const struct db_choice too_short[] = {{0, 13, "generated", ""}};
@@ -379,6 +403,7 @@ int main(void)
     tcase_add_test(t, second_trial_yields_to_the_first);
     tcase_add_test(t, comparison_is_stored_whole_or_not_at_all);
     tcase_add_test(t, walk_stops_when_told);
+    tcase_add_test(t, times_come_without_choices);
     tcase_add_loop_test(t, wrong_choices_are_refused, 0, ARRAY_LEN(wrong_choices));
     tcase_add_loop_test(t, wrong_trials_are_refused, 0, WRONG_TRIALS);
     tcase_add_test(t, trial_of_no_study_is_refused);

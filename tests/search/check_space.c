@@ -149,6 +149,35 @@ START_TEST(equal_studies_give_equal_bytes)
 }
 END_TEST
 
+/* A compiler's message that was cut within a character, in a study without segments. */
+START_TEST(reason_in_no_encoding)
+{
+    struct buf bytes;
+    struct candidate c;
+    struct trial ok = {.status = TRIAL_OK, .ms = {1, 1, 1}};
+    struct trial failed = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
+    int64_t study;
+    make_study();
+    ck_assert_int_eq(study_open(bench, db, 1, false, &study, &st), 0);
+    status_set(&failed.reason, STATUS_COMPILE, "expected \xe2\x80\x98;\xe2\x80");
+    candidate_default(bench_target(bench), plan_from_value(LO), &c);
+    ck_assert_int_eq(trial_store(db, study, DB_TRIAL_PLAN, &c, &ok, "", &st), 0);
+    candidate_default(bench_target(bench), plan_from_value(LO + 1), &c);
+    ck_assert_int_eq(trial_store(db, study, DB_TRIAL_PLAN, &c, &failed, "", &st), 0);
+    buf_init(&bytes);
+    export_to(&bytes, study);
+    write_bytes(bytes.ptr, bytes.len);
+    read_space(path);
+    ck_assert_int_eq(space.count, 2);
+    ck_assert_uint_eq(space.values[space.best], LO);
+    ck_assert_int_eq(space.outcomes[1].status, OUTCOME_FAILED);
+    ck_assert(isnan(space.segments.ms[0]));
+    recorded_space_release(&space);
+    buf_release(&bytes);
+    end_study();
+}
+END_TEST
+
 START_TEST(nothing_to_record)
 {
     struct buf bytes;
@@ -377,6 +406,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, there_and_back);
     tcase_add_test(t, equal_studies_give_equal_bytes);
+    tcase_add_test(t, reason_in_no_encoding);
     tcase_add_test(t, nothing_to_record);
     tcase_add_loop_test(t, damaged_lines, 0, (int)ARRAY_LEN(damaged));
     tcase_add_test(t, whole_file);
