@@ -60,19 +60,22 @@ static int read_gpu(json_t *said, struct gpu *out, struct status *st)
     return 0;
 }
 
-static int ask(int device, const char *worker, json_t **out, struct status *st)
+/* said: all of the answer, the caller's, for remembering. */
+static int ask(int device, const char *worker, json_t **said, struct gpu *out, struct status *st)
 {
     char index[16];
     struct buf path;
     buf_init(&path);
     snprintf(index, sizeof(index), "%d", device);
-    *out = NULL;
+    *said = NULL;
     int result = worker_find(worker, &path, st);
     if (result == 0) {
-        result = ask_worker(path.ptr, "--cuda-probe", index, out, st);
+        result = ask_worker(path.ptr, "--cuda-probe", index, said, st);
         if (result != 0)
             status_prefix(st, "the worker's program cannot tell about the GPU");
     }
+    if (result == 0)
+        result = read_gpu(*said, out, st);
     buf_release(&path);
     return result;
 }
@@ -80,9 +83,7 @@ static int ask(int device, const char *worker, json_t **out, struct status *st)
 int gpu_find(int device, const char *worker, struct gpu *out, struct status *st)
 {
     json_t *said;
-    int result = ask(device, worker, &said, st);
-    if (result == 0)
-        result = read_gpu(said, out, st);
+    int result = ask(device, worker, &said, out, st);
     json_decref(said);
     return result;
 }
@@ -158,9 +159,7 @@ int gpu_recall(int device, const char *worker, const struct cache *c, const char
     if (known && recall(c, key, out))
         return 0;
     json_t *said;
-    int result = ask(device, worker, &said, st);
-    if (result == 0)
-        result = read_gpu(said, out, st);
+    int result = ask(device, worker, &said, out, st);
     if (result == 0 && known) {
         struct status ignored = STATUS_INIT; /* without it the next one asks again */
         char *text = json_dumps(said, JSON_COMPACT);

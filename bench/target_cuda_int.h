@@ -29,9 +29,9 @@ int ask_worker(const char *worker, const char *question, const char *argument, j
 int gpu_find(int device, const char *worker, struct gpu *out, struct status *st);
 
 /* What was said of it since this machine started, with the same driver and the same devices to
- * choose from, kept in the cache; else as gpu_find(), which takes ten times as long.  Only what
- * does not change by itself is right: not its clock, its load or what throttles it.  proc: "/proc".
- */
+ * choose from, kept in the cache; else as gpu_find(), which waits for the driver to start.  Only
+ * what does not change by itself is right: not its clock, its load or what throttles it.  proc:
+ * "/proc". */
 int gpu_recall(int device, const char *worker, const struct cache *c, const char *proc,
                struct gpu *out, struct status *st);
 
