@@ -31,8 +31,7 @@ void bank_release(struct bank *k)
 {
     if (k->ops == NULL)
         return;
-    for (int t = 0; t < TENSOR_COUNT; t++)
-        k->ops->free(k->device, k->tensor[t]);
+    bank_trim(k, 0);
     for (int l = 0; l < k->w->layers; l++)
         for (int i = 0; i < WEIGHT_COUNT; i++)
             k->ops->free(k->device, k->weight[l][i]);
@@ -43,6 +42,24 @@ void bank_release(struct bank *k)
     free(k->drawn);
     free(k->values);
     *k = (struct bank){0};
+}
+
+uint16_t bank_held(const struct bank *k)
+{
+    uint16_t set = 0;
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        set |= (uint16_t)((k->tensor[t] != NULL) << t);
+    return set;
+}
+
+void bank_trim(struct bank *k, uint16_t keep)
+{
+    for (int t = 0; t < TENSOR_COUNT; t++) {
+        if (keep >> t & 1)
+            continue;
+        k->ops->free(k->device, k->tensor[t]);
+        k->tensor[t] = NULL;
+    }
 }
 
 /* Where the memory of a layer's tensor is noted down. */

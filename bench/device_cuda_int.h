@@ -63,7 +63,11 @@ void cuda_finish(const struct device *d, const char *what);
 
 void cuda_stage_release(struct device *d);
 
-/* STATUS_UNFIT, with what is free, where the memory does not suffice. */
+/* Bytes that may still be allocated: a share of what is free stays for code, stacks and the driver.
+ */
+uint64_t cuda_available(const struct device *d);
+
+/* STATUS_UNFIT, with what is available, where the memory does not suffice. */
 int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct status *st);
 
 /* Makes it at least so large, and zeroes what is new. */

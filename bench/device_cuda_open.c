@@ -7,7 +7,7 @@
 static int check_memory(struct device *d, struct status *st)
 {
     double need = 0;
-    size_t have, all;
+    uint64_t have = cuda_available(d);
     char need_text[32], have_text[32];
     for (int t = 0; t < TENSOR_COUNT; t++)
         if (t == TENSOR_X || ops[t - 1].layout != LAYOUT_SCORES)
@@ -15,7 +15,6 @@ static int check_memory(struct device *d, struct status *st)
     need += 2.0 * (double)tensor_elements(TENSOR_X, d->w) * d->element_bytes;
     for (int i = 0; i < WEIGHT_COUNT; i++)
         need += (double)weight_elements((enum weight_id)i, d->w) * d->element_bytes * d->w->layers;
-    cuda_must(d, d->cu->cuMemGetInfo(&have, &all), "asking for the GPU's memory");
     if (need <= (double)have)
         return 0;
     return status_set(st, STATUS_ENVIRONMENT,

@@ -22,6 +22,13 @@ struct replay {
 
 /* ---- load ------------------------------------------------------------------------------------ */
 
+/* Room was kept for its code: where that is gone, others took it. */
+static int check_load(const struct device *d, int error, const char *what, struct status *st)
+{
+    bool memory = error == CUDA_ERROR_OUT_OF_MEMORY;
+    return cuda_check(d->cu, error, memory ? STATUS_ENVIRONMENT : STATUS_LAUNCH, what, st);
+}
+
 int cuda_load(struct device *d, const char *path, const char *symbol, const struct function **out,
               struct status *st)
 {
@@ -31,12 +38,11 @@ int cuda_load(struct device *d, const char *path, const char *symbol, const stru
     buf_init(&image);
     int result = file_read(path, 0, &image, st);
     if (result == 0)
-        result = cuda_check(d->cu, d->cu->cuModuleLoadData(&f.module, image.ptr), STATUS_LAUNCH,
-                            "cannot load it", st);
+        result = check_load(d, d->cu->cuModuleLoadData(&f.module, image.ptr), "cannot load it", st);
     buf_release(&image);
     if (result == 0)
-        result = cuda_check(d->cu, d->cu->cuModuleGetFunction(&f.code, f.module, symbol),
-                            STATUS_LAUNCH, "cannot find its kernel", st);
+        result = check_load(d, d->cu->cuModuleGetFunction(&f.code, f.module, symbol),
+                            "cannot find its kernel", st);
     if (result != 0)
         return -1;
     struct function *kept = mem_alloc(1, sizeof(*kept));

@@ -137,13 +137,32 @@ static void fail(struct subject *s, const struct status *st)
         bank_distrust(&s->worker->bank);
 }
 
+/* What a failed one took is given back.  Tensors of earlier requests may have left too little: the
+ * first of a request has them freed and tries again, so that it fails for its own needs only. */
+static int load_program(struct subject *s, const json_t *candidate, int layers, struct status *st)
+{
+    struct bank *bank = &s->worker->bank;
+    uint16_t in_use = s->candidate > 0 ? bank_held(bank) : 0;
+    for (int retries = s->candidate > 0 ? 0 : 1;; retries--) {
+        if (program_load(s->worker, candidate, layers, &s->program, st) == 0)
+            return 0;
+        if (st->code != STATUS_UNFIT)
+            return -1;
+        program_release(s->worker, &s->program);
+        bank_trim(bank, in_use);
+        if (retries == 0)
+            return -1;
+        *st = STATUS_INIT;
+    }
+}
+
 static void load_and_verify(struct subject *s, const json_t *candidate, int layers, int compared)
 {
     struct worker *k = s->worker;
     struct status st = STATUS_INIT;
     double start = clock_seconds();
     k->candidate = s->candidate;
-    if (program_load(k, candidate, layers, &s->program, &st) != 0 ||
+    if (load_program(s, candidate, layers, &st) != 0 ||
         verify_program(k, &s->program, compared, &st) != 0)
         fail(s, &st);
     if (s->program.alone && s->program.replay != NULL && k->ops->resources != NULL)
@@ -282,6 +301,8 @@ static int do_measure(struct worker *k, const json_t *request, int mask_fd, json
     }
     struct subject *subjects = mem_alloc((size_t)n, sizeof(*subjects));
     struct trial *trials = mem_alloc((size_t)n, sizeof(*trials));
+    if (n > 1)
+        bank_trim(&k->bank, 0); /* side by side they need all the room there is */
     for (int i = 0; i < n; i++) {
         subjects[i] = (struct subject){.worker = k, .trial = &trials[i], .candidate = i};
         load_and_verify(&subjects[i], json_array_get(candidates, (size_t)i), layers, compared);

@@ -108,6 +108,12 @@ int bank_init(struct bank *k, const struct workload *w, const struct device_ops 
               struct device *d, uint64_t seed, bool notes, struct status *st);
 void bank_release(struct bank *k);
 
+/* The tensors inside a layer that have memory (bits). */
+uint16_t bank_held(const struct bank *k);
+
+/* Gives the memory of all of these back but for those in `keep`. */
+void bank_trim(struct bank *k, uint16_t keep);
+
 /* The memory of tensor t of a layer; its failure is the candidate's. */
 int bank_tensor(struct bank *k, int layer, int t, void **out, struct status *st);
 int bank_weight(struct bank *k, int layer, enum weight_id id, void **out, struct status *st);

@@ -239,12 +239,12 @@ START_TEST(too_little_gpu_memory_is_refused_with_the_figure)
     struct bench *b;
     struct choice c;
     struct trial t;
-    setenv("FAKE_GPU_BYTES", "1000", 1);
+    setenv("FAKE_GPU_BYTES", "1024", 1);
     ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
     ck_assert_int_ge(choices_for(bench_target(b), (struct segment){8, 8}, false, 1, &c), 1);
     ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), -1);
     ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    ck_assert_msg(strstr(st.message, "of GPU memory, and 1000 B is available") != NULL, "%s",
+    ck_assert_msg(strstr(st.message, "of GPU memory, and 1008 B is available") != NULL, "%s",
                   st.message);
     bench_close(b);
 }
@@ -267,6 +267,25 @@ START_TEST(candidate_too_large_for_the_gpu_fails_alone)
         ck_assert_msg(small.status == TRIAL_OK, "%s", small.reason.message);
         trial_release(&large);
         trial_release(&small);
+    }
+    bench_close(b);
+}
+END_TEST
+
+/* Ops 2 and 5 have one tensor (B,H,S,S) each, not the same, and there is room for one. */
+START_TEST(memory_that_earlier_candidates_took_is_given_back)
+{
+    struct status st = STATUS_INIT;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    setenv("FAKE_GPU_BYTES", "3000000", 1);
+    write_text(test_path("code"), "fake nothing\n");
+    ck_assert_msg(open_long(&o, SCORES_SEQ_LEN, &b, &st) == 0, "%s", st.message);
+    const int order[] = {2, 5, 2};
+    for (size_t i = 0; i < ARRAY_LEN(order); i++) {
+        struct trial t = op_trial(b, order[i]); /* its result is looked at, and is none */
+        ck_assert_msg(t.reason.code == STATUS_WRONG, "%s", t.reason.message);
+        trial_release(&t);
     }
     bench_close(b);
 }
@@ -382,6 +401,7 @@ int main(void)
     tcase_add_test(t, missing_and_mismatched_parts_are_named);
     tcase_add_test(t, too_little_gpu_memory_is_refused_with_the_figure);
     tcase_add_test(t, candidate_too_large_for_the_gpu_fails_alone);
+    tcase_add_test(t, memory_that_earlier_candidates_took_is_given_back);
     tcase_add_test(t, fault_is_tried_twice_and_given_up);
     tcase_add_test(t, fault_that_does_not_repeat_is_forgiven);
     tcase_add_loop_test(t, plan_is_run_and_judged, 0, ARRAY_LEN(last_segments));
