@@ -1,5 +1,6 @@
 #include "bench/worker_int.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Sure enough: half the interval's width is below this share of the median. */
@@ -24,12 +25,13 @@ static int sample(struct contender *c, int ahead, double *seconds, double *ms)
     return result;
 }
 
-static void warm_up(struct contender *c, double least_s)
+/* Returns the seconds that it ran. */
+static double warm_up(struct contender *c, double least_s)
 {
-    double seconds, ms;
-    for (double total = 0; total < least_s; total += seconds)
-        if (sample(c, 1, &seconds, &ms) != 0)
-            return;
+    double seconds, ms, total = 0;
+    while (total < least_s && sample(c, 1, &seconds, &ms) == 0)
+        total += seconds;
+    return total;
 }
 
 static void race(struct contender *c, double bound_ms)
@@ -96,17 +98,19 @@ static void shuffle_order(int *order, int n, struct rng *rng)
     }
 }
 
-void measure(struct contender *contenders, int n, const struct sampling *how, double warm_up_s,
-             uint64_t shuffle, void (*beat)(void *ctx, int contender), void *ctx)
+void measure(struct contender *contenders, int n, const struct sampling *how,
+             const struct warm_up *warm, uint64_t shuffle, void (*beat)(void *ctx, int contender),
+             void *ctx)
 {
     struct rng rng = {shuffle};
+    double device_s = warm->device_s;
     int *order = mem_alloc((size_t)n, sizeof(*order));
     for (int i = 0; i < n; i++) {
         struct contender *c = &contenders[i];
         c->trial->samples_ms = mem_alloc((size_t)how->max_samples, sizeof(*c->trial->samples_ms));
         order[i] = i;
         beat(ctx, i);
-        warm_up(c, warm_up_s);
+        device_s -= warm_up(c, fmax(device_s, warm->each_s));
     }
     while (!all_satisfied(contenders, n, how)) {
         shuffle_order(order, n, &rng);

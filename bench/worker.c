@@ -238,11 +238,10 @@ static void beat_sample(void *ctx, int contender)
 
 /* A device that has just worked is warm; clocks fall within a second.  Even then other programs
  * have the CPU's caches. */
-static double warm_up_s(const struct worker *k)
+static struct warm_up warm_up(const struct worker *k)
 {
-    if (seconds_since(k->last_run_s) > 1)
-        return 0.3;
-    return k->ops->undisturbed ? 0 : 0.02;
+    return (struct warm_up){.device_s = seconds_since(k->last_run_s) > 1 ? 0.3 : 0,
+                            .each_s = k->ops->undisturbed ? 0 : 0.02};
 }
 
 /* A plan that is timed alone leaves its result to be checked: it must come from a run that was
@@ -266,7 +265,8 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
                 .sample = sample, .ctx = &subjects[i], .trial = subjects[i].trial};
     if (count == 1)
         spoil_result(contenders[0].ctx);
-    measure(contenders, count, how, warm_up_s(k), shuffle, beat_sample, contenders);
+    const struct warm_up warm = warm_up(k);
+    measure(contenders, count, how, &warm, shuffle, beat_sample, contenders);
     k->last_run_s = clock_seconds();
     struct conditions now = {.known = false};
     if (how->max_samples > 0 && k->ops->conditions != NULL)

@@ -219,10 +219,16 @@ struct contender {
     bool out;            /* censored or failed: samples no more */
 };
 
-/* One sample of each in every round, in random order.  warm_up_s: each runs at least this long
- * first; 0: not at all. beat() is called before each sample. */
-void measure(struct contender *contenders, int n, const struct sampling *how, double warm_up_s,
-             uint64_t shuffle, void (*beat)(void *ctx, int contender), void *ctx);
+/* What runs before the first sample, in seconds: all together, for the device's clocks, and each
+ * contender, for its own data. */
+struct warm_up {
+    double device_s, each_s;
+};
+
+/* One sample of each in every round, in random order.  beat() is called before each sample. */
+void measure(struct contender *contenders, int n, const struct sampling *how,
+             const struct warm_up *warm, uint64_t shuffle, void (*beat)(void *ctx, int contender),
+             void *ctx);
 
 /* ---- trace.c: when each launch runs ------------------------------------------------------------
  */

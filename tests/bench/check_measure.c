@@ -39,6 +39,7 @@ static void beat(void *ctx, int contender)
     beats++;
 }
 
+static const struct warm_up no_warm_up = {0};
 static const struct sampling ten = {.min_samples = 10, .max_samples = 10};
 
 static void run(struct fake *fakes, int n, const struct sampling *how, uint64_t shuffle,
@@ -51,7 +52,7 @@ static void run(struct fake *fakes, int n, const struct sampling *how, uint64_t 
         trials[i] = (struct trial){0};
         contenders[i] = (struct contender){.sample = take, .ctx = &fakes[i], .trial = &trials[i]};
     }
-    measure(contenders, n, how, 0, shuffle, beat, NULL);
+    measure(contenders, n, how, &no_warm_up, shuffle, beat, NULL);
 }
 
 static void release(struct trial *trials, int n)
@@ -117,10 +118,28 @@ START_TEST(warm_up_is_by_time_and_not_kept)
     struct fake fake = {.ms = 10, .step_ms = 1};
     struct trial t = {0};
     struct contender c = {.sample = take, .ctx = &fake, .trial = &t};
-    measure(&c, 1, &ten, 0.025, 0, beat, NULL);
+    const struct warm_up warm = {.each_s = 0.025};
+    measure(&c, 1, &ten, &warm, 0, beat, NULL);
     ck_assert_int_eq(fake.samples, 13); /* 10 + 11 + 12 ms pass 25 ms */
     ck_assert_double_eq(t.samples_ms[0], 13);
     trial_release(&t);
+}
+END_TEST
+
+/* 256 plans side by side do not each wait for a cold device. */
+START_TEST(a_device_warms_up_once)
+{
+    struct fake fakes[] = {{.ms = 10}, {.ms = 10}, {.ms = 10}};
+    struct trial trials[3] = {{0}};
+    struct contender c[3];
+    for (int i = 0; i < 3; i++)
+        c[i] = (struct contender){.sample = take, .ctx = &fakes[i], .trial = &trials[i]};
+    const struct warm_up warm = {.device_s = 0.045, .each_s = 0.015};
+    measure(c, 3, &ten, &warm, 0, beat, NULL);
+    ck_assert_int_eq(fakes[0].samples, 15);
+    ck_assert_int_eq(fakes[1].samples, 12);
+    ck_assert_int_eq(fakes[2].samples, 12);
+    release(trials, 3);
 }
 END_TEST
 
@@ -238,6 +257,7 @@ int main(void)
     tcase_add_test(t, order_depends_on_the_seed_alone);
     tcase_add_test(t, samples_are_kept_in_the_order_taken);
     tcase_add_test(t, warm_up_is_by_time_and_not_kept);
+    tcase_add_test(t, a_device_warms_up_once);
     tcase_add_test(t, samples_are_announced);
     tcase_add_test(t, steady_times_stop_early);
     tcase_add_test(t, noisy_times_stop_at_the_limits);
