@@ -388,6 +388,34 @@ START_TEST(plan_is_run_and_judged)
 }
 END_TEST
 
+/* The last segment takes 2 ms, and that is where they are seen. */
+START_TEST(launches_of_a_plan_are_traced)
+{
+    enum { SEGMENTS = 4, LAST = SEGMENTS - 1 };
+    struct status st = STATUS_INIT, built;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    struct plan p;
+    struct candidate c;
+    struct span *spans;
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(plan_parse_segments("0-6,7-9,10-12,13-14", false, &p, &st), 0);
+    candidate_default(bench_target(b), p, &c);
+    ck_assert_int_eq(c.count, SEGMENTS);
+    write_text(test_path("code"), "fake slow\n");
+    ck_assert_int_eq(bench_build(b, &c.choices[LAST], 1, &built, NULL, NULL, &st), 0);
+    write_text(test_path("code"), "fake right\n");
+    ck_assert_msg(bench_trace(b, &c, &spans, &st) == 0, "%s", st.message);
+    for (int i = 0; i < bench_workload(b)->layers * SEGMENTS; i++) {
+        double end = i > 0 ? spans[i - 1].start_s + spans[i - 1].seconds : 0;
+        ck_assert_double_ge(spans[i].start_s, end);
+        ck_assert_int_eq(spans[i].seconds >= 2e-3, i % SEGMENTS == LAST);
+    }
+    free(spans);
+    bench_close(b);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cuda");
@@ -405,6 +433,7 @@ int main(void)
     tcase_add_test(t, fault_is_tried_twice_and_given_up);
     tcase_add_test(t, fault_that_does_not_repeat_is_forgiven);
     tcase_add_loop_test(t, plan_is_run_and_judged, 0, ARRAY_LEN(last_segments));
+    tcase_add_test(t, launches_of_a_plan_are_traced);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

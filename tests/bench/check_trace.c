@@ -1,8 +1,6 @@
 #include "bench/worker_int.h"
 #include "tests/bench/fixture.h"
 
-#include <dlfcn.h>
-
 /* ---- medians --------------------------------------------------------------------------------- */
 
 START_TEST(times_and_gaps_are_medians)
@@ -34,7 +32,7 @@ START_TEST(launches_never_overlap)
 }
 END_TEST
 
-/* ---- a CPU's plan ---------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 static void check_order(const struct span *spans, int n)
 {
@@ -78,53 +76,6 @@ START_TEST(wrong_plan_is_not_traced)
 }
 END_TEST
 
-/* ---- launches on the fake driver, which takes 2 ms for each ---------------------------------- */
-
-static void *gpu_memory(struct device *d, int64_t elements)
-{
-    struct status st = STATUS_INIT;
-    void *memory;
-    ck_assert_msg(device_cuda.alloc(d, elements, &memory, &st) == 0, "%s", st.message);
-    return memory;
-}
-
-START_TEST(launches_on_a_gpu_are_timed_one_by_one)
-{
-    enum { LAUNCHES = 3 };
-    struct status st = STATUS_INIT;
-    const struct device_ops *on = &device_cuda;
-    struct workload w;
-    struct device *d;
-    struct choice c;
-    struct launch launches[LAUNCHES];
-    struct span spans[LAUNCHES];
-    struct replay *r;
-    /* So loaded, it is what the worker finds under the driver's name. */
-    ck_assert_ptr_nonnull(dlopen(FAKE_CUDA_DIR "/libcuda.so.1", RTLD_NOW));
-    small_workload(&w);
-    write_text(test_path("code"), "fake slow\n");
-    ck_assert_msg(on->open(0, &w, &d, &st) == 0, "%s", st.message);
-    struct build_target t = {.kind = TARGET_CUDA, .dtype = w.dtype, .head_size = 16};
-    ck_assert_int_ge(choices_for(&t, (struct segment){8, 8}, false, 1, &c), 1);
-    launches[0] = (struct launch){.choice = &c};
-    ck_assert_msg(on->load(d, test_path("code"), "segment_08_08", &launches[0].function, &st) == 0,
-                  "%s", st.message);
-    for (int tensor = 0; tensor < TENSOR_COUNT; tensor++)
-        launches[0].tensor[tensor] = gpu_memory(d, tensor_elements(tensor, &w));
-    launches[0].weight[WEIGHT_BO] = gpu_memory(d, weight_elements(WEIGHT_BO, &w));
-    for (int i = 1; i < LAUNCHES; i++)
-        launches[i] = launches[0];
-    ck_assert_msg(on->prepare(d, launches, LAUNCHES, &r, &st) == 0, "%s", st.message);
-    ck_assert_msg(on->trace(d, r, LAUNCHES, spans, &st) == 0, "%s", st.message);
-    check_order(spans, LAUNCHES);
-    for (int i = 0; i < LAUNCHES; i++)
-        ck_assert_double_ge(spans[i].seconds, 2e-3);
-    on->release(r);
-    on->close(d);
-    workload_release(&w);
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("trace");
@@ -132,12 +83,11 @@ int main(void)
     tcase_add_test(t, times_and_gaps_are_medians);
     tcase_add_test(t, launches_never_overlap);
     suite_add_tcase(s, t);
-    t = tcase_create("launches");
+    t = tcase_create("plans");
     tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
     tcase_set_timeout(t, 60);
     tcase_add_test(t, plan_is_traced_launch_by_launch);
     tcase_add_test(t, wrong_plan_is_not_traced);
-    tcase_add_test(t, launches_on_a_gpu_are_timed_one_by_one);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

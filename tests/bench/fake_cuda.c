@@ -107,23 +107,28 @@ static double now_s(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+static void run_segment(struct code *c, const struct fp_args *a)
+{
+    if (strcmp(c->kind, "slow") == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    if (strcmp(c->kind, "fault") == 0 ||
+        (strcmp(c->kind, "flaky") == 0 && access(fault_notes(), F_OK) != 0))
+        fault();
+    else if (strcmp(c->kind, "hang") == 0)
+        for (;;)
+            pause();
+    else if (strcmp(c->kind, "nothing") != 0)
+        compute(c, a);
+}
+
 static void execute(const struct node *n)
 {
-    const char *kind = n->code != NULL ? n->code->kind : "";
-    if (strcmp(kind, "slow") == 0)
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     if (n->event != NULL)
         *n->event = now_s();
     else if (n->run != NULL)
         n->run(&n->product);
-    else if (strcmp(kind, "fault") == 0 ||
-             (strcmp(kind, "flaky") == 0 && access(fault_notes(), F_OK) != 0))
-        fault();
-    else if (strcmp(kind, "hang") == 0)
-        for (;;)
-            pause();
-    else if (strcmp(kind, "nothing") != 0)
-        compute(n->code, &n->args);
+    else
+        run_segment(n->code, &n->args);
 }
 
 #define FAKE __attribute__((visibility("default"))) int
