@@ -1,10 +1,10 @@
 #!/bin/sh
 # Everything that needs a GPU, part by part; ends with a table of the parts.
-#   device.sh BIN [PART...]   BIN: the directory of fuseplan, fuseplan-worker, cuda_segments, cuda_plans
+#   device.sh BIN [PART...]   BIN: the directory of fuseplan, fuseplan-worker and cuda_*
 # Without a PART all of $usual; those in $named run only by name.  What is built and measured is kept
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
-usual='doctor build verify values generated bench repeat search pace faults sanitize'
+usual='doctor build verify values generated library bench repeat search pace faults sanitize'
 named='schedules faulty_search spaces'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
@@ -87,6 +87,14 @@ search() {
     say timeout 200 "$bin/fuseplan" search --target cuda $large --budget 64 --time-limit 120 --seed 1
 }
 
+# Builds the program in a directory with nvcc alone, runs it and compares its y with another.
+same() {
+  say env -u FUSEPLAN_CACHE PATH="$(dirname "$(command -v nvcc)"):/usr/bin:/bin" \
+    make -s -j "$(nproc)" -C "$1" &&
+    say "$1/plan" "$1/y.npy" &&
+    say cmp "$1/y.npy" "$2"
+}
+
 # A generated program, built with nvcc alone, computes what fuseplan does.
 generated() {
   program=$scratch/program
@@ -95,13 +103,16 @@ generated() {
   for value in 41115 40544; do
     rm -rf "$program" "$scratch/arrays"
     say "$bin/fuseplan" generate $value $workload -q -o "$program" &&
-      say env -u FUSEPLAN_CACHE PATH="$(dirname "$(command -v nvcc)"):/usr/bin:/bin" \
-        make -s -j "$(nproc)" -C "$program" &&
-      say "$program/plan" "$program/y.npy" &&
       say "$bin/fuseplan" bench $value $workload -q --no-baseline --compiler nvcc \
         --dump "$scratch/arrays" &&
-      say cmp "$program/y.npy" "$scratch/arrays/y.npy" || return 1
+      same "$program" "$scratch/arrays/y.npy" || return 1
   done
+}
+
+# The same of a plan whose GEMMs cuBLASLt runs.
+library() {
+  say "$bin/cuda_program" -C nvcc -L 3 -o "$scratch/library" fp16 2 100 strided &&
+    same "$scratch/library/program" "$scratch/library/arrays/y.npy"
 }
 
 # Every schedule of every segment, in fp16 (minutes).

@@ -1,0 +1,86 @@
+/* Writes into DIR/program the program of a plan whose GEMMs cuBLASLt runs, and into DIR/arrays what
+ * that plan computes in the worker: both must give the same y, see device.sh. */
+#include "request.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const char usage[] = "usage: cuda_program " REQUEST_USAGE "  -o DIR   where to write\n";
+
+static const char *directory = ".";
+
+static void option(int letter, const char *value)
+{
+    (void)letter;
+    directory = value;
+}
+
+/* Every segment that the library serves is the library's. */
+static void choose(const struct build_target *t, struct candidate *out)
+{
+    struct status st = STATUS_INIT;
+    struct plan p;
+    if (plan_parse_segments("2-6,7-8,10-11,12-13", false, &p, &st) != 0)
+        give_up(&st);
+    candidate_default(t, p, out);
+    for (int i = 0; i < out->count; i++) {
+        const char *why;
+        const struct choice library = {.segment = out->choices[i].segment,
+                                       .impl = impl_find(TARGET_CUDA, "library")};
+        if (choice_applicable(&library, t, &why))
+            out->choices[i] = library;
+    }
+}
+
+static const char *path_of(const char *name, struct buf *path)
+{
+    buf_reset(path);
+    buf_addf(path, "%s/%s", directory, name);
+    return path->ptr;
+}
+
+static void write_program(const struct request *r, const struct build_target *t,
+                          const struct candidate *c, struct buf *path)
+{
+    struct status st = STATUS_INIT;
+    struct standalone p;
+    const struct standalone_spec spec = {.target = *t,
+                                         .workload = &r->workload,
+                                         .candidate = c,
+                                         .archs = {.count = 1, .arch = {t->arch}},
+                                         .seed = r->options.seed};
+    standalone_emit(&spec, &p);
+    file_make_dirs(path_of("program", path), &st);
+    for (int i = 0; i < p.count && st.code == STATUS_OK; i++) {
+        struct buf name;
+        buf_init(&name);
+        buf_addf(&name, "program/%s", p.files[i].name);
+        file_write(path_of(name.ptr, path), p.files[i].text.ptr, p.files[i].text.len, &st);
+        buf_release(&name);
+    }
+    if (st.code != STATUS_OK)
+        give_up(&st);
+    standalone_release(&p);
+}
+
+int main(int argc, char **argv)
+{
+    struct status st = STATUS_INIT;
+    struct candidate c;
+    struct request r;
+    struct bench *b;
+    struct buf path;
+    buf_init(&path);
+    request_read(&r, argc, argv, usage, "o:", option);
+    if (bench_open(&r.options, &r.workload, &b, &st) != 0)
+        give_up(&st);
+    choose(bench_target(b), &c);
+    write_program(&r, bench_target(b), &c, &path);
+    if (bench_dump(b, &c, path_of("arrays", &path), &st) != 0)
+        give_up(&st);
+    buf_release(&path);
+    bench_close(b);
+    request_release(&r);
+    return EXIT_SUCCESS;
+}
