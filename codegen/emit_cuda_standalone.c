@@ -99,7 +99,11 @@ static void add_makefile(const struct standalone_spec *s, const struct standalon
                   "NVCC = nvcc\n"
                   "NVCCFLAGS = " CUDA_FLAGS " -O3 ");
     arch_options(&s->archs, out);
-    buf_adds(out, calls_library(s->candidate) ? "\nLDLIBS = -lcublasLt\n\n" : "\n\n");
+    buf_adds(out, "\n");
+    if (calls_library(s->candidate)) /* found when it runs where it was found when it was linked */
+        buf_adds(out, "TOOLKIT = $(dir $(realpath $(shell command -v $(firstword $(NVCC)))))..\n"
+                      "LDLIBS = -lcublasLt -Xlinker -rpath=$(TOOLKIT)/lib64\n");
+    buf_adds(out, "\n");
     add_objects(p, ".cu", out);
     buf_adds(out, "plan: $(OBJECTS)\n"
                   "\t$(NVCC) $(NVCCFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LDLIBS)\n\n"
