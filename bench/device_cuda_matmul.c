@@ -23,9 +23,8 @@ static const struct {
 
 struct matmul {
     const struct cublas *lib;
-    struct segment segment;
-    int algorithm;
-    struct cuda_product product;
+    struct choice choice;
+    struct cuda_product product; /* the choice's */
     struct cublasLtMatmulDesc *desc;
     struct cublasLtMatrixLayout *weight, *in, *out;
     struct cublasLtMatmulAlgo algo;
@@ -72,7 +71,8 @@ static int choose_algorithm(struct matmul *m, struct status *st)
     const struct cublas *lib = m->lib;
     struct cublasLtMatmulHeuristicResult found[ALGORITHMS_MAX];
     struct cublasLtMatmulPreference *wish = NULL;
-    int count = 0, error = lib->MatmulPreferenceCreate(&wish);
+    int wanted = choice_knob(&m->choice, "algorithm"), count = 0;
+    int error = lib->MatmulPreferenceCreate(&wish);
     if (error == CUBLAS_STATUS_SUCCESS)
         error =
             lib->MatmulPreferenceSetAttribute(wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES,
@@ -85,12 +85,11 @@ static int choose_algorithm(struct matmul *m, struct status *st)
     if (error != CUBLAS_STATUS_NOT_SUPPORTED &&
         cublas_check(lib, error, "cuBLASLt cannot choose an algorithm", st) != 0)
         return -1;
-    if (m->algorithm >= count || found[m->algorithm].state != CUBLAS_STATUS_SUCCESS)
+    if (wanted >= count || found[wanted].state != CUBLAS_STATUS_SUCCESS)
         return status_set(st, STATUS_UNFIT,
-                          "cuBLASLt has %d algorithms for it, and none numbered %d", count,
-                          m->algorithm);
-    m->algo = found[m->algorithm].algo;
-    m->workspace_bytes = found[m->algorithm].workspace_bytes;
+                          "cuBLASLt has %d algorithms for it, and none numbered %d", count, wanted);
+    m->algo = found[wanted].algo;
+    m->workspace_bytes = found[wanted].workspace_bytes;
     return 0;
 }
 
@@ -110,8 +109,7 @@ static int make(struct device *d, const struct launch *l, struct matmul **out, s
 {
     struct matmul *m = mem_alloc(1, sizeof(*m));
     *out = NULL;
-    m->segment = l->choice->segment;
-    m->algorithm = choice_knob(l->choice, "algorithm");
+    m->choice = *l->choice;
     choice_product(l->choice, &m->product);
     const void *bias = m->product.bias >= 0 ? l->weight[m->product.bias] : NULL;
     if (cublas_open(&m->lib, st) != 0 || describe(m, d->w, bias, st) != 0 ||
@@ -127,12 +125,9 @@ static int make(struct device *d, const struct launch *l, struct matmul **out, s
 int matmul_find(struct device *d, const struct launch *l, const struct matmul **out,
                 struct status *st)
 {
-    struct segment s = l->choice->segment;
-    int algorithm = choice_knob(l->choice, "algorithm");
     struct matmul *m = NULL;
     for (int i = 0; i < d->matmul_count && m == NULL; i++)
-        if (d->matmuls[i]->segment.first == s.first && d->matmuls[i]->segment.last == s.last &&
-            d->matmuls[i]->algorithm == algorithm)
+        if (choice_equal(&d->matmuls[i]->choice, l->choice))
             m = d->matmuls[i];
     *out = NULL;
     if ((m == NULL && make(d, l, &m, st) != 0) ||
