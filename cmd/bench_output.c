@@ -109,4 +109,5 @@ void lineup_print(const struct options *o, const struct lineup *l, const struct 
     for (int i = 0; i < l->count; i++)
         if (l->trials[i].status != TRIAL_OK)
             fprintf(stderr, "fuseplan bench: %u: %s\n", l->values[i], l->trials[i].reason.message);
+    kernels_complain(&l->kernels);
 }

@@ -257,6 +257,9 @@ int kernels_measure(struct session *s, const struct candidate *c, const char *se
                     struct kernels *out, struct status *st);
 void kernels_release(struct kernels *k);
 
+/* Those that failed, with why, to stderr. */
+void kernels_complain(const struct kernels *k);
+
 /* Those of a plan that was measured, in order, with what they take of the device and what they make
  * of it. */
 json_t *kernels_json(const struct kernels *k, const struct candidate *c);

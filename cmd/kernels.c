@@ -45,6 +45,16 @@ void kernels_release(struct kernels *k)
     *k = (struct kernels){0};
 }
 
+void kernels_complain(const struct kernels *k)
+{
+    char range[12];
+    for (int i = 0; i < k->count; i++)
+        if (k->items[i].trial.status != TRIAL_OK)
+            fprintf(stderr, "fuseplan bench: ops %s alone: %s\n",
+                    segment_text(k->items[i].choice.segment, range),
+                    k->items[i].trial.reason.message);
+}
+
 /* ---- rates ----------------------------------------------------------------------------------- */
 
 /* What was done in what time, and in what time it could have been. */
@@ -94,7 +104,9 @@ static void set_resources(json_t *row, const struct resources *r)
     json_object_set_new(row, "registers", known(r->registers, code));
     json_object_set_new(row, "shared_static_bytes", known(r->shared_static_bytes, code));
     json_object_set_new(row, "shared_dynamic_bytes", known(r->shared_dynamic_bytes, launch));
+    json_object_set_new(row, "stack_bytes", known(r->stack_bytes, code));
     json_object_set_new(row, "spill_bytes", known(r->spill_bytes, code));
+    json_object_set_new(row, "compiler_warning", json_string(r->compiler_warning));
     json_object_set_new(row, "grid", extent_json(r->grid, launch));
     json_object_set_new(row, "block", extent_json(r->block, launch));
     json_object_set_new(row, "occupancy", json_number(launch ? r->occupancy : NAN));
