@@ -2,47 +2,12 @@
 
 #include <errno.h>
 #include <math.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-static void say(struct worker *k, json_t *message)
-{
-    /* A parent that is gone has killed this process or is about to. */
-    message_send(k->channel, message);
-    json_decref(message);
-    k->last_beat_s = clock_seconds();
-}
-
-void worker_doing(struct worker *k, const char *what, ...)
-{
-    char text[256];
-    va_list args;
-    va_start(args, what);
-    vsnprintf(text, sizeof(text), what, args);
-    va_end(args);
-    say(k, json_pack("{s:s, s:s, s:i}", "event", "doing", "what", text, "candidate", k->candidate));
-}
-
-void worker_passed(struct worker *k, const char *verdict, double error)
-{
-    say(k, json_pack("{s:s, s:s, s:f}", "event", "passed", "verdict", verdict, "error", error));
-}
-
-static void beat_reference(void *ctx, int layer)
-{
-    worker_doing(ctx, "computing layer %d with the oracle", layer);
-}
-
-void worker_need_reference(struct worker *k, int layers)
-{
-    reference_need(&k->reference, layers, beat_reference, k);
-}
 
 /* ---- open -------------------------------------------------------------------------------------*/
 
@@ -96,232 +61,15 @@ static int do_open(struct worker *k, const json_t *request, int mask_fd, json_t 
     return 0;
 }
 
-/* ---- measure --------------------------------------------------------------------------------- */
-
-/* What every plan touches between two uses of a weight drives it out as well: x, both tensors that
- * layers hand on, and q, k and v, which all queries of a sequence read.  What only some plans write
- * does not count, so that all are timed alike. */
-int layers_to_time(const struct workload *w, int64_t cache_bytes)
-{
-    int64_t tensors = 3 * tensor_elements(TENSOR_X, w) + tensor_elements(TENSOR_OF(1), w);
-    int64_t layer = 0, bytes = dtypes[w->dtype].bytes;
-    for (int i = 0; i < WEIGHT_COUNT; i++)
-        layer += weight_elements((enum weight_id)i, w);
-    int64_t layers = 2; /* one layer's output is the next one's input */
-    while (layers < w->layers && (layers * layer + tensors) * bytes <= cache_bytes)
-        layers++;
-    return layers < w->layers ? (int)layers : w->layers;
-}
-
-/* One program while it is measured. */
-struct subject {
-    struct worker *worker;
-    struct program program;
-    struct trial *trial;
-    int candidate;
-    int repeats;
-    double taken_s[SAMPLES_AT_ONCE]; /* samples taken ahead */
-    int taken, used;
-};
-
-static double seconds_since(double start)
-{
-    return clock_seconds() - start;
-}
-
-static void fail(struct subject *s, const struct status *st)
-{
-    s->trial->status = TRIAL_FAILED;
-    s->trial->reason = *st;
-    if (st->code == STATUS_WRONG)
-        bank_distrust(&s->worker->bank);
-}
-
-/* What a failed one took is given back.  Tensors of earlier requests may have left too little: the
- * first of a request has them freed and tries again, so that it fails for its own needs only. */
-static int load_program(struct subject *s, const json_t *candidate, int layers, struct status *st)
-{
-    struct bank *bank = &s->worker->bank;
-    uint16_t in_use = s->candidate > 0 ? bank_held(bank) : 0;
-    for (int retries = s->candidate > 0 ? 0 : 1;; retries--) {
-        if (program_load(s->worker, candidate, layers, &s->program, st) == 0)
-            return 0;
-        if (st->code != STATUS_UNFIT)
-            return -1;
-        program_release(s->worker, &s->program);
-        bank_trim(bank, in_use);
-        if (retries == 0)
-            return -1;
-        *st = STATUS_INIT;
-    }
-}
-
-static void load_and_verify(struct subject *s, const json_t *candidate, int layers, int compared)
-{
-    struct worker *k = s->worker;
-    struct status st = STATUS_INIT;
-    double start = clock_seconds();
-    k->candidate = s->candidate;
-    if (load_program(s, candidate, layers, &st) != 0 ||
-        verify_program(k, &s->program, compared, &st) != 0)
-        fail(s, &st);
-    if (s->program.alone && s->program.replay != NULL && k->ops->resources != NULL)
-        k->ops->resources(s->program.replay, &s->trial->resources);
-    s->trial->layers_timed = layers;
-    s->trial->error = s->program.error;
-    s->trial->verify_s = seconds_since(start);
-}
-
-/* A replay shorter than this is repeated within one sample: the clock and the call must not show.
+/* ---- measure, dump, trace ---------------------------------------------------------------------
  */
-#define SAMPLE_LEAST_S 200e-6
-
-/* Of several samples of a device that is told in advance the first holds the host's time. */
-static int lead(const struct worker *k)
-{
-    return k->ops->undisturbed ? 1 : 0;
-}
-
-/* How many times a sample repeats the replay. */
-static int calibrate(struct subject *s, struct status *st)
-{
-    enum { REPEATS_MAX = 1000 };
-    const struct worker *k = s->worker;
-    double seconds[2] = {s->program.once_s};
-    s->repeats = 1;
-    if (k->ops->undisturbed && seconds[0] > 2 * SAMPLE_LEAST_S) /* of which some is the host's */
-        return 0;
-    if (k->ops->time(s->program.replay, 1, lead(k) + 1, seconds, st) != 0)
-        return -1;
-    double once = seconds[lead(k)];
-    double repeats = once > 0 ? ceil(SAMPLE_LEAST_S / once) : REPEATS_MAX;
-    s->repeats = repeats < REPEATS_MAX ? (int)repeats : REPEATS_MAX;
-    return 0;
-}
-
-static int take_samples(struct subject *s, int ahead, struct status *st)
-{
-    const struct worker *k = s->worker;
-    int skipped = lead(k), count = k->ops->undisturbed ? skipped + ahead : 1;
-    if (count > SAMPLES_AT_ONCE)
-        count = SAMPLES_AT_ONCE;
-    s->taken = count;
-    s->used = skipped;
-    return k->ops->time(s->program.replay, s->repeats, count, s->taken_s, st);
-}
-
-/* Runs the timed layers and reports the time of all layers, or of one where it is a segment alone.
- */
-static int sample(void *ctx, int ahead, double *seconds, double *ms, struct status *st)
-{
-    struct subject *s = ctx;
-    const struct program *p = &s->program;
-    if ((s->repeats == 0 && calibrate(s, st) != 0) ||
-        (s->used == s->taken && take_samples(s, ahead, st) != 0))
-        return -1;
-    *seconds = s->taken_s[s->used++];
-    *ms = *seconds * 1e3 / s->repeats / p->layers * (p->alone ? 1 : s->worker->w.layers);
-    return 0;
-}
-
-static void beat_sample(void *ctx, int contender)
-{
-    enum { EVERY_S = 1 }; /* often enough for any deadline, too rare to disturb */
-    struct contender *contenders = ctx;
-    struct subject *s = contenders[contender].ctx;
-    struct worker *k = s->worker;
-    if (k->candidate == s->candidate && seconds_since(k->last_beat_s) < EVERY_S)
-        return;
-    k->candidate = s->candidate;
-    worker_doing(k, "timing");
-}
-
-/* A device that has just worked is warm; clocks fall within a second.  Even then other programs
- * have the CPU's caches. */
-static struct warm_up warm_up(const struct worker *k)
-{
-    return (struct warm_up){.device_s = seconds_since(k->last_run_s) > 1 ? 0.3 : 0,
-                            .each_s = k->ops->undisturbed ? 0 : 0.02};
-}
-
-/* A plan that is timed alone leaves its result to be checked: it must come from a run that was
- * timed. */
-static void spoil_result(struct subject *s)
-{
-    struct status st = STATUS_INIT;
-    if (!s->program.alone && verify_spoil(s->worker, &s->program, &st) != 0)
-        fail(s, &st);
-}
-
-static void time_subjects(struct subject *subjects, int n, const struct sampling *how,
-                          uint64_t shuffle)
-{
-    struct worker *k = subjects[0].worker;
-    struct contender *contenders = mem_alloc((size_t)n, sizeof(*contenders));
-    int count = 0;
-    for (int i = 0; i < n; i++)
-        if (subjects[i].trial->status == TRIAL_OK)
-            contenders[count++] = (struct contender){
-                .sample = sample, .ctx = &subjects[i], .trial = subjects[i].trial};
-    if (count == 1)
-        spoil_result(contenders[0].ctx);
-    const struct warm_up warm = warm_up(k);
-    measure(contenders, count, how, &warm, shuffle, beat_sample, contenders);
-    k->last_run_s = clock_seconds();
-    struct conditions now = {.known = false};
-    if (how->max_samples > 0 && k->ops->conditions != NULL)
-        k->ops->conditions(k->device, &now);
-    for (int i = 0; i < count; i++) {
-        struct subject *s = contenders[i].ctx;
-        struct status st = STATUS_INIT;
-        s->trial->conditions = now;
-        s->trial->time_s = contenders[i].elapsed_s;
-        k->candidate = s->candidate;
-        if (s->trial->status != TRIAL_FAILED && verify_again(k, &s->program, count > 1, &st) != 0)
-            fail(s, &st);
-    }
-    free(contenders);
-}
 
 static int do_measure(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
                       struct status *st)
 {
     (void)mask_fd;
-    struct sampling how;
-    if (message_to_sampling(json_object_get(request, "sampling"), &how, st) != 0)
-        return -1;
-    if (k->ops->undisturbed && !how.all_layers)
-        how.min_seconds = 0;
-    const json_t *candidates = json_object_get(request, "candidates");
-    uint64_t shuffle = (uint64_t)json_integer_value(json_object_get(request, "shuffle"));
-    int n = (int)json_array_size(candidates), layers = k->w.layers, compared = layers;
-    if (!how.all_layers) {
-        layers = layers_to_time(&k->w, k->ops->cache_bytes(k->device));
-        compared = 1;
-    }
-    struct subject *subjects = mem_alloc((size_t)n, sizeof(*subjects));
-    struct trial *trials = mem_alloc((size_t)n, sizeof(*trials));
-    if (n > 1)
-        bank_trim(&k->bank, 0); /* side by side they need all the room there is */
-    for (int i = 0; i < n; i++) {
-        subjects[i] = (struct subject){.worker = k, .trial = &trials[i], .candidate = i};
-        load_and_verify(&subjects[i], json_array_get(candidates, (size_t)i), layers, compared);
-    }
-    if (n > 0 && how.max_samples > 0)
-        time_subjects(subjects, n, &how, shuffle);
-    json_t *out = json_array();
-    for (int i = 0; i < n; i++) {
-        json_array_append_new(out, message_of_trial(&trials[i]));
-        program_release(k, &subjects[i].program);
-        trial_release(&trials[i]);
-    }
-    json_object_set_new(reply, "trials", out);
-    free(trials);
-    free(subjects);
-    return 0;
+    return worker_measure(k, request, reply, st);
 }
-
-/* ---- dump ------------------------------------------------------------------------------------ */
 
 static int do_dump(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
                    struct status *st)
@@ -338,8 +86,6 @@ static int do_dump(struct worker *k, const json_t *request, int mask_fd, json_t 
     program_release(k, &program);
     return result;
 }
-
-/* ---- trace ----------------------------------------------------------------------------------- */
 
 static int do_trace(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
                     struct status *st)
@@ -386,7 +132,7 @@ static void serve(struct worker *k, const json_t *request, int mask_fd)
         requests[i].run(k, request, mask_fd, reply, &st);
     json_object_set_new(reply, "code", json_string(status_name(st.code)));
     json_object_set_new(reply, "message", json_string(st.message));
-    say(k, reply);
+    worker_say(k, reply);
 }
 
 int worker_serve(int channel, int mask_fd)

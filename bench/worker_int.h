@@ -262,8 +262,14 @@ struct worker {
     double last_run_s;  /* when the device was last timed, clock_seconds() */
 };
 
-/* As few layers as keep weights out of a cache of that many bytes. */
-int layers_to_time(const struct workload *w, int64_t cache_bytes);
+/* Serves until the parent hangs up. */
+int worker_serve(int channel, int mask_fd);
+
+/* ---- worker_say.c: what the parent hears of the work ------------------------------------------
+ */
+
+/* Sends any message and takes it over. */
+void worker_say(struct worker *k, json_t *message);
 
 /* Tells the parent what is done next; a deadline starts anew. */
 void worker_doing(struct worker *k, const char *what, ...) PRINTF_LIKE(2, 3);
@@ -272,7 +278,12 @@ void worker_passed(struct worker *k, const char *verdict, double error);
 /* Makes the oracle's layers known, saying so. */
 void worker_need_reference(struct worker *k, int layers);
 
-/* Serves until the parent hangs up. */
-int worker_serve(int channel, int mask_fd);
+/* ---- worker_measure.c: the request to verify and time candidates ------------------------------
+ */
+
+/* As few layers as keep weights out of a cache of that many bytes. */
+int layers_to_time(const struct workload *w, int64_t cache_bytes);
+
+int worker_measure(struct worker *k, const json_t *request, json_t *reply, struct status *st);
 
 #endif
