@@ -23,6 +23,7 @@ enum {
     OUT_OF_MEMORY = 2,
     NO_DEVICE = 100,
     INVALID_IMAGE = 200,
+    NOT_FOUND = 500,
     ILLEGAL_ADDRESS = 700
 };
 
@@ -419,8 +420,14 @@ FAKE cuModuleUnload(void *module)
 
 FAKE cuModuleGetFunction(void **out, void *module, const char *name)
 {
+    static const char prefix[] = "segment_";
     struct code *code = *out = module;
-    return sscanf(name, "segment_%2d_%2d", &code->first, &code->last) == 2 ? sticky : 500;
+    char *end;
+    if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+        return NOT_FOUND;
+    code->first = (int)strtol(name + sizeof(prefix) - 1, &end, 10);
+    code->last = (int)strtol(end + 1, NULL, 10); /* after "_" */
+    return sticky;
 }
 
 FAKE cuFuncGetAttribute(int *value, int attribute, void *function)

@@ -134,9 +134,9 @@ static void op4(const struct step *s, int b, int i)
         float *y = head_row(s, 5, keys, 0, b, h, i);
         double sum = 0;
         for (int j = 0; j < keys; j++)
-            sum += keeps(s->a, b, i, j) ? exp(x[j]) : 0;
+            sum += keeps(s->a, b, i, j) ? exp((double)x[j]) : 0;
         for (int j = 0; j < keys; j++)
-            y[j] = keeps(s->a, b, i, j) ? (float)(exp(x[j]) / sum) : 0;
+            y[j] = keeps(s->a, b, i, j) ? (float)(exp((double)x[j]) / sum) : 0;
     }
 }
 
@@ -225,16 +225,14 @@ static size_t room(const struct fp_args *a)
 
 void fake_segment(const struct fp_args *a, int first, int last)
 {
-    float *tensor[16], *inside[16] = {NULL};
-    memcpy(tensor, a->tensor, sizeof(tensor));
-    for (int op = first; op <= last; op++)
-        if (tensor[op + 1] == NULL)
-            tensor[op + 1] = inside[op + 1] = calloc(room(a), sizeof(float));
+    enum { TENSORS = 16 };
+    float *tensor[TENSORS], *inside = calloc(TENSORS * room(a), sizeof(float));
+    for (size_t t = 0; t < TENSORS; t++)
+        tensor[t] = a->tensor[t] != NULL ? a->tensor[t] : inside + t * room(a);
     const struct step s = {a, tensor};
     for (int op = first; op <= last; op++)
         for (int b = 0; b < a->batch; b++)
             for (int i = 0; i < length_of(a, b); i++)
                 operators[op](&s, b, i);
-    for (int t = 0; t < 16; t++)
-        free(inside[t]);
+    free(inside);
 }
