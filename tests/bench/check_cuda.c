@@ -291,6 +291,24 @@ START_TEST(memory_that_earlier_candidates_took_is_given_back)
 }
 END_TEST
 
+/* Code finds room unless others took it: that is no candidate's fault and ends the work. */
+START_TEST(no_memory_for_code_ends_the_work)
+{
+    struct status st = STATUS_INIT;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    struct choice c;
+    struct trial t;
+    write_text(test_path("code"), "fake vast\n");
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){8, 8}, false, 1, &c), 1);
+    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), -1);
+    ck_assert_msg(st.code == STATUS_ENVIRONMENT, "%s", st.message);
+    ck_assert_msg(strstr(st.message, "cannot load it") != NULL, "%s", st.message);
+    bench_close(b);
+}
+END_TEST
+
 /* ---- faults ---------------------------------------------------------------------------------- */
 
 /* A fault ends the worker.  The candidate is tried once more in a fresh one, then given up with
@@ -430,6 +448,7 @@ int main(void)
     tcase_add_test(t, too_little_gpu_memory_is_refused_with_the_figure);
     tcase_add_test(t, candidate_too_large_for_the_gpu_fails_alone);
     tcase_add_test(t, memory_that_earlier_candidates_took_is_given_back);
+    tcase_add_test(t, no_memory_for_code_ends_the_work);
     tcase_add_test(t, fault_is_tried_twice_and_given_up);
     tcase_add_test(t, fault_that_does_not_repeat_is_forgiven);
     tcase_add_loop_test(t, plan_is_run_and_judged, 0, ARRAY_LEN(last_segments));

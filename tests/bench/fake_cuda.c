@@ -1,10 +1,10 @@
 /* A libcuda.so.1 that computes on the host, in fp32.  What a segment's kernel does is said by the
  * text of its "cubin": "fake", then "right", "wrong", "nothing", "nan", "slow" (2 ms), "fault",
  * "flaky" (a fault the first time), "hang", "stale" (adds what lay in its output), "tired" (wrong
- * from some run on) or "lazy" (nothing from some run on).  Faults are noted down in the file
- * FAKE_GPU_FAULTS, a byte each.  FAKE_GPU=none|old|later|shy makes the driver see no GPU, one of
- * capability 7.5 or 8.6, or one that does not say how wide its memory is.  FAKE_GPU_BYTES is the
- * memory that it has. */
+ * from some run on) or "lazy" (nothing from some run on); "vast" code finds no memory.  Faults are
+ * noted down in the file FAKE_GPU_FAULTS, a byte each.  FAKE_GPU=none|old|later|shy makes the
+ * driver see no GPU, one of capability 7.5 or 8.6, or one that does not say how wide its memory is.
+ * FAKE_GPU_BYTES is the memory that it has. */
 #include "fake_cuda.h"
 #include "fake_kernels.h"
 
@@ -407,6 +407,10 @@ FAKE cuModuleLoadData(void **out, const void *image)
     if (sscanf(image, "fake %15[a-z]", code->kind) != 1) {
         free(code);
         return INVALID_IMAGE;
+    }
+    if (strcmp(code->kind, "vast") == 0) {
+        free(code);
+        return OUT_OF_MEMORY;
     }
     *out = code;
     return sticky;
