@@ -112,10 +112,11 @@ void disturbance_sharing_text(const struct disturbance *d, struct buf *out)
     bool one = d->other_processes == 1;
     if (d->other_processes > 0)
         buf_addf(out,
-                 "%d other process%s on this GPU, which shows in the times; nvidia-smi names %s",
-                 d->other_processes, one ? " computes" : "es compute", one ? "it" : "them");
+                 "%d other process%s this GPU, which may show in the times; nvidia-smi names %s",
+                 d->other_processes, one ? " uses" : "es use", one ? "it" : "them");
     else if (d->mig)
-        buf_adds(out, "this is a part of a GPU (MIG): what its other parts do shows in the times");
+        buf_adds(out,
+                 "this is a part of a GPU (MIG): what its other parts do may show in the times");
 }
 
 void disturbance_slowdown_text(const struct disturbance *d, struct buf *out)

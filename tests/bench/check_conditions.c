@@ -64,13 +64,13 @@ static const struct {
      "the GPU slowed itself down during 1 of 2 measurements (temperature, power brake): those "
      "times are too long"},
     {{{.known = true, .other_processes = 1}, {.known = true, .other_processes = -1}},
-     "1 other process computes on this GPU, which shows in the times; nvidia-smi names it",
+     "1 other process uses this GPU, which may show in the times; nvidia-smi names it",
      ""},
     {{{.known = true, .other_processes = 1}, {.known = true, .other_processes = 3}},
-     "3 other processes compute on this GPU, which shows in the times; nvidia-smi names them",
+     "3 other processes use this GPU, which may show in the times; nvidia-smi names them",
      ""},
     {{{.known = true, .mig = true}, {.known = true, .mig = true}},
-     "this is a part of a GPU (MIG): what its other parts do shows in the times",
+     "this is a part of a GPU (MIG): what its other parts do may show in the times",
      ""},
 };
 

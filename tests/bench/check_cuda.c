@@ -137,7 +137,7 @@ static const struct {
     {"calm", true, "", 0, false, "", ""},
     {"capped", true, "power cap", 0, false, "", ""},
     {"hot", true, "power cap, temperature", 0, false, "", "1 of 1 measurements (temperature)"},
-    {"crowded", true, "", 2, false, "2 other processes compute", ""},
+    {"crowded", true, "", 2, false, "2 other processes use", ""},
     {"foreign", true, "", -1, false, "", ""},
     {"mig", true, "", 0, true, "part of a GPU", ""},
 };
