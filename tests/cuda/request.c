@@ -191,7 +191,7 @@ int list_choices(const struct build_target *t, const char *set, struct choice *o
     int first, last, count = 0;
     if (strcmp(set, "kinds") == 0)
         return list_kinds(t, out);
-    if (sscanf(set, "%d-%d", &first, &last) == 2)
+    if (sscanf(set, "%d-%d", &first, &last) == 2 && 0 <= first && first <= last && last < OP_COUNT)
         return list_both(t, (struct segment){(int8_t)first, (int8_t)last}, 0, CHOICES_MAX, out);
     if (strcmp(set, "defaults") != 0 && strcmp(set, "schedules") != 0)
         return 0;

@@ -1,0 +1,19 @@
+#!/bin/sh
+# on_cpu.sh BIN: the programs of this folder on the CPU target, where they need no GPU.
+set -eu
+bin=$1
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+export FUSEPLAN_CACHE="$dir/cache"
+"$bin/cuda_segments" -t cpu -s 8-9 -W 16 -a 30 fp32 2 65 random
+"$bin/cuda_segments" -t cpu -s kinds -p 3/20 -b fp32 1 8 full
+"$bin/cuda_plans" -t cpu -n 2 -L 2 -W 16 fp32 1 65 strided
+
+# A wrong command line is a failure, not an empty success.
+for wrong in '-s 9-3' '-s nonsense' '-p 4/4' '-t tpu'; do
+  # shellcheck disable=SC2086
+  if "$bin/cuda_segments" -t cpu $wrong fp32 1 8 full; then
+    echo "accepted: $wrong" >&2
+    exit 1
+  fi
+done
