@@ -1,10 +1,10 @@
 /* A libcuda.so.1 that computes on the host, in fp32.  What a segment's kernel does is said by the
  * text of its "cubin": "fake", then "right", "wrong", "nothing", "nan", "slow" (2 ms), "fault",
- * "flaky" (a fault the first time), "hang", "stale" (adds what lay in its output), "tired" (wrong
- * from some run on) or "lazy" (nothing from some run on); "vast" code finds no memory.  Faults are
- * noted down in the file FAKE_GPU_FAULTS, a byte each.  FAKE_GPU=none|old|later|shy makes the
- * driver see no GPU, one of capability 7.5 or 8.6, or one that does not say how wide its memory is.
- * FAKE_GPU_BYTES is the memory that it has. */
+ * "flaky" (a fault the first time), "hang", "fickle" (right the first time only), "stale" (adds
+ * what lay in its output), "tired" (wrong from some run on) or "lazy" (nothing from some run on);
+ * "vast" code finds no memory.  Faults are noted down in the file FAKE_GPU_FAULTS, a byte each.
+ * FAKE_GPU=none|old|later|shy makes the driver see no GPU, one of capability 7.5 or 8.6, or one
+ * that does not say how wide its memory is.  FAKE_GPU_BYTES is the memory that it has. */
 #include "fake_cuda.h"
 #include "fake_kernels.h"
 
@@ -93,7 +93,8 @@ static void compute(struct code *c, const struct fp_args *a)
     if (late && strcmp(c->kind, "lazy") == 0)
         return;
     fake_segment(a, c->first, c->last);
-    if (strcmp(c->kind, "wrong") == 0 || (late && strcmp(c->kind, "tired") == 0))
+    if (strcmp(c->kind, "wrong") == 0 || (late && strcmp(c->kind, "tired") == 0) ||
+        (c->runs > 1 && strcmp(c->kind, "fickle") == 0))
         out[0] += 1;
     else if (strcmp(c->kind, "nan") == 0)
         out[0] = NAN;

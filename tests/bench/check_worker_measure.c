@@ -35,7 +35,7 @@ END_TEST
 
 int main(void)
 {
-    Suite *s = suite_create("worker");
+    Suite *s = suite_create("worker measure");
     TCase *t = tcase_create("worker");
     tcase_add_loop_test(t, weights_are_kept_out_of_the_cache, 0, (int)ARRAY_LEN(cases));
     suite_add_tcase(s, t);

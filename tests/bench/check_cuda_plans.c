@@ -1,0 +1,94 @@
+/* Whole plans on the fake driver, whose kernels compute. */
+#include "tests/bench/gpu_fixture.h"
+
+static struct trial plan_trial(struct bench *b, const char *segments)
+{
+    struct status st = STATUS_INIT;
+    struct plan p;
+    struct candidate c;
+    struct trial t;
+    ck_assert_msg(plan_parse_segments(segments, false, &p, &st) == 0, "%s", st.message);
+    candidate_default(bench_target(b), p, &c);
+    ck_assert_msg(bench_plan(b, &c, &sampling_exhaustive, &t, &st) == 0, "%s", st.message);
+    return t;
+}
+
+/* What the last segment does wrong, each time unseen where the segment is verified alone. */
+static const struct {
+    const char *code;
+    const char *says; /* null: it is right */
+} last_segments[] = {
+    {"fake right\n", NULL},
+    {"fake fickle\n", "layer 0: wrong result"},
+    {"fake stale\n", "3 layers in one run give another result than one by one"},
+    {"fake tired\n", "after timing the plan gives another result"},
+    {"fake lazy\n", "after timing the plan gives another result"},
+};
+
+START_TEST(plan_is_run_and_judged)
+{
+    struct status st = STATUS_INIT, built;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    struct choice last;
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){13, 14}, false, 1, &last), 1);
+    write_text(test_path("code"), last_segments[_i].code);
+    ck_assert_int_eq(bench_build(b, &last, 1, &built, NULL, NULL, &st), 0);
+    ck_assert_int_eq(built.code, STATUS_OK);
+    write_text(test_path("code"), "fake right\n");
+    struct trial t = plan_trial(b, "2-6,8-9,13-14");
+    if (last_segments[_i].says != NULL) {
+        ck_assert_int_eq(t.reason.code, STATUS_WRONG);
+        ck_assert_msg(strstr(t.reason.message, last_segments[_i].says) != NULL, "%s",
+                      t.reason.message);
+        trial_release(&t);
+        t = plan_trial(b, "2-6,8-9");
+    }
+    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
+    ck_assert_int_ge(t.sample_count, sampling_exhaustive.min_samples);
+    ck_assert_int_le(t.sample_count, sampling_exhaustive.max_samples);
+    ck_assert_double_gt(t.ms.median, 0);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
+/* The last segment takes 2 ms, and that is where they are seen. */
+START_TEST(launches_of_a_plan_are_traced)
+{
+    enum { SEGMENTS = 4, LAST = SEGMENTS - 1 };
+    struct status st = STATUS_INIT, built;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    struct plan p;
+    struct candidate c;
+    struct span *spans;
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(plan_parse_segments("0-6,7-9,10-12,13-14", false, &p, &st), 0);
+    candidate_default(bench_target(b), p, &c);
+    ck_assert_int_eq(c.count, SEGMENTS);
+    write_text(test_path("code"), "fake slow\n");
+    ck_assert_int_eq(bench_build(b, &c.choices[LAST], 1, &built, NULL, NULL, &st), 0);
+    write_text(test_path("code"), "fake right\n");
+    ck_assert_msg(bench_trace(b, &c, &spans, &st) == 0, "%s", st.message);
+    for (int i = 0; i < bench_workload(b)->layers * SEGMENTS; i++) {
+        double end = i > 0 ? spans[i - 1].start_s + spans[i - 1].seconds : 0;
+        ck_assert_double_ge(spans[i].start_s, end);
+        ck_assert_int_eq(spans[i].seconds >= 2e-3, i % SEGMENTS == LAST);
+    }
+    free(spans);
+    bench_close(b);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("cuda plans");
+    TCase *t = tcase_create("fake driver");
+    tcase_add_checked_fixture(t, gpu_setup, test_dir_teardown);
+    tcase_add_loop_test(t, plan_is_run_and_judged, 0, ARRAY_LEN(last_segments));
+    tcase_add_test(t, launches_of_a_plan_are_traced);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}
