@@ -132,6 +132,7 @@ struct bench_options {
     int jobs;                                  /* compilers at a time; 0: one a core */
     uint64_t seed;                             /* of inputs and weights */
     bool notes_init;                           /* the notes' ranges: 0.4 everywhere */
+    bool afresh;                               /* verify what earlier sessions found right, too */
     double compile_deadline_s, run_deadline_s; /* 0: 60 and 30 (grown with the workload) */
     const volatile sig_atomic_t *stop; /* null, or set by a signal handler: calls return soon with
                                           STATUS_INTERRUPTED and leave everything stored intact */

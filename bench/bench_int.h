@@ -289,7 +289,7 @@ struct bench {
     const struct target_ops *ops;
     struct workload w;
     uint64_t seed;
-    bool notes;
+    bool notes, afresh;
     double run_limit_s;
     const volatile sig_atomic_t *stop;
     struct cache cache;

@@ -93,7 +93,7 @@ static void recall_verdict(const struct bench *b, struct binary *binary)
     struct buf text;
     buf_init(&text);
     name_verdict(b, binary);
-    if (cache_get(&b->cache, CACHE_VERDICT, binary->verdict, &text, NULL))
+    if (!b->afresh && cache_get(&b->cache, CACHE_VERDICT, binary->verdict, &text, NULL))
         binary->error = strtod(text.ptr, NULL);
     buf_release(&text);
 }

@@ -108,6 +108,7 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
     *b = (struct bench){.target = o->target,
                         .seed = o->seed,
                         .notes = o->notes_init,
+                        .afresh = o->afresh,
                         .stop = o->stop,
                         .mask_fd = -1,
                         .client = CLIENT_INIT,

@@ -149,6 +149,37 @@ START_TEST(verdicts_are_kept)
 }
 END_TEST
 
+static double verified_error(const struct bench_options *o, const char *verdict)
+{
+    const struct sampling verify_only = {.max_samples = 0};
+    struct status st = STATUS_INIT;
+    struct choice c = choice_of(9, 9);
+    struct trial t;
+    struct bench *b = small_bench(o);
+    ck_assert_int_eq(bench_segment(b, &c, &verify_only, &t, &st), 0);
+    ck_assert_int_eq(t.status, TRIAL_OK);
+    double error = t.error;
+    if (verdict != NULL) {
+        const char *key = builder_find(&b->builder, &c)->verdict;
+        ck_assert_int_eq(cache_put(&b->cache, CACHE_VERDICT, key, verdict, strlen(verdict), &st),
+                         0);
+    }
+    trial_release(&t);
+    bench_close(b);
+    return error;
+}
+
+/* Whoever asks for it verifies again what the cache calls right. */
+START_TEST(verdicts_can_be_passed_over)
+{
+    struct bench_options o = small_options(test_path("cache"));
+    double error = verified_error(&o, "0.5");
+    ck_assert_double_eq(verified_error(&o, NULL), 0.5);
+    o.afresh = true;
+    ck_assert_double_eq(verified_error(&o, NULL), error);
+}
+END_TEST
+
 /* A damaged binary is built again. */
 START_TEST(damaged_binary_is_rebuilt)
 {
@@ -467,6 +498,7 @@ int main(void)
     tcase_add_test(t, candidates_are_compared_in_pairs);
     tcase_add_test(t, hopeless_plan_is_censored);
     tcase_add_test(t, verdicts_are_kept);
+    tcase_add_test(t, verdicts_can_be_passed_over);
     tcase_add_test(t, damaged_binary_is_rebuilt);
     tcase_add_test(t, builds_report_progress);
     tcase_add_test(t, bad_environments_are_refused);

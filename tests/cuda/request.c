@@ -89,7 +89,7 @@ void request_read(struct request *r, int argc, char **argv, const char *usage, c
     struct status st = STATUS_INIT;
     char letters[64];
     int letter, average = 0;
-    *r = (struct request){.options = {.target = {.kind = TARGET_CUDA}}};
+    *r = (struct request){.options = {.target = {.kind = TARGET_CUDA}, .afresh = true}};
     workload_init(w);
     w->layers = 1;
     snprintf(letters, sizeof(letters), "a:W:L:t:C:d:%s", more);
