@@ -393,26 +393,11 @@ int arch_toolkit(int arch);
 /* Appends nvcc's options for a list of one or more. */
 void arch_options(const struct arch_list *list, struct buf *out);
 
-/* ---- impl.c: implementations ----------------------------------------------------------------- */
+/* ---- target.c: what code is compiled for ---------------------------------------------------- */
 
 enum target_kind { TARGET_CPU, TARGET_CUDA, TARGET_COUNT };
 extern const char *const target_names[TARGET_COUNT];
 
-enum { KNOB_MAX = 6, KNOB_VALUES_MAX = 8 };
-
-struct knob {
-    const char *name;
-    bool compile_time; /* part of the source; else a run-time argument of the same binary */
-    int count;
-    int values[KNOB_VALUES_MAX];         /* the first is the default */
-    const char *labels[KNOB_VALUES_MAX]; /* in place of numbers, or null */
-};
-
-struct schedule {
-    int8_t pick[KNOB_MAX]; /* index into each knob's values */
-};
-
-/* What code is compiled for. */
 struct build_target {
     enum target_kind kind;
     enum dtype dtype;
@@ -430,6 +415,22 @@ int build_check(const struct build_target *t, const struct workload *w, struct s
 
 /* Appends the compiler's options for a target beside its flags, "-arch=sm_90a"; none on a CPU. */
 void build_options(const struct build_target *t, struct buf *out);
+
+/* ---- impl.c: implementations ---------------------------------------------------------------- */
+
+enum { KNOB_MAX = 6, KNOB_VALUES_MAX = 8 };
+
+struct knob {
+    const char *name;
+    bool compile_time; /* part of the source; else a run-time argument of the same binary */
+    int count;
+    int values[KNOB_VALUES_MAX];         /* the first is the default */
+    const char *labels[KNOB_VALUES_MAX]; /* in place of numbers, or null */
+};
+
+struct schedule {
+    int8_t pick[KNOB_MAX]; /* index into each knob's values */
+};
 
 struct impl;
 
@@ -486,6 +487,14 @@ extern const int impl_count;
 
 const struct impl *impl_find(enum target_kind target, const char *name);
 
+/* ---- schedule.c: schedules as text ---------------------------------------------------------- */
+
+void schedule_text(const struct impl *impl, const struct schedule *s, struct buf *out);
+int schedule_parse(const struct impl *impl, const char *text, struct schedule *out,
+                   struct status *st);
+
+/* ---- choice.c: what runs a segment, and a plan ---------------------------------------------- */
+
 /* Every choice for a segment on a target, the default of each implementation first; writes at most
  * max, returns how many there are. `handwritten` selects the implementations of pos0 = 1. */
 int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
@@ -493,9 +502,6 @@ int choices_for(const struct build_target *t, struct segment s, bool handwritten
 
 bool choice_equal(const struct choice *a, const struct choice *b);
 int choice_knob(const struct choice *c, const char *knob); /* its value */
-void schedule_text(const struct impl *impl, const struct schedule *s, struct buf *out);
-int schedule_parse(const struct impl *impl, const char *text, struct schedule *out,
-                   struct status *st);
 
 struct candidate {
     struct plan plan;
@@ -550,8 +556,8 @@ struct kernel_file {
 };
 int kernel_files(enum target_kind target, const struct kernel_file **out);
 
-/* The main file of a program that runs a plan, see below. */
-const struct kernel_file *kernel_program(enum target_kind target);
+/* The files of a program that runs a plan, see below. */
+int kernel_program(enum target_kind target, const struct kernel_file **out);
 
 /* The header that a library's segments include: host code that calls cuBLASLt. */
 const struct kernel_file *kernel_library(void);

@@ -9,6 +9,16 @@
 /* For `applicable`: says why and returns false. */
 bool refuse(const char **why, const char *reason);
 
+/* ---- schedule.c ----------------------------------------------------------------------------- */
+
+/* The next schedule, as a counter whose first knob turns slowest; false after the last. */
+bool schedule_next(const struct impl *impl, struct schedule *s);
+
+void knob_label(const struct knob *knob, int pick, struct buf *out); /* appends it */
+
+/* By a name of len characters, whatever follows them; -1 where there is none. */
+int knob_find(const struct impl *impl, const char *name, size_t len);
+
 /* ---- emit_head.c ---------------------------------------------------------------------------- */
 
 /* The tensor that an operator works on: the one before it.  What else it reads is a residual; -1
@@ -36,10 +46,15 @@ void add_stage_line(int index, int first, int last, const char *summary, struct 
 /* Opens the comment at the top: operators with their operations, tensors, weights. */
 void add_header(const struct choice *c, const struct build_target *t, struct buf *out);
 
-/* ---- emit_cpu.c ----------------------------------------------------------------------------- */
+/* ---- cpu.c ---------------------------------------------------------------------------------- */
 
 /* The knobs of the CPU's `generated`, in the order of its row in impls[]. */
 enum cpu_knob { CPU_KNOB_LOWERING, CPU_KNOB_ROW_BLOCK, CPU_KNOB_COL_BLOCK };
+
+bool cpu_applicable(const struct choice *c, const struct build_target *t, const char **why);
+uint16_t cpu_tensors(const struct choice *c);
+
+/* ---- emit_cpu.c ----------------------------------------------------------------------------- */
 
 void emit_cpu_generated(const struct choice *c, const struct build_target *t, struct buf *out);
 void emit_cpu_handwritten(const struct choice *c, const struct build_target *t, struct buf *out);
@@ -59,6 +74,9 @@ void emit_cpu_stage(const struct stage *stage, struct buf *out);
 
 /* The text of a new file, to be filled before the next is added. */
 struct buf *standalone_add(struct standalone *p, const char *name);
+
+/* As they are. */
+void standalone_copy(struct standalone *p, const struct kernel_file *files, int count);
 
 /* ---- standalone_plan.c ---------------------------------------------------------------------- */
 

@@ -62,9 +62,10 @@ static void add_makefile(const struct standalone *p, struct buf *out)
 
 void emit_cpu_standalone(const struct standalone_spec *spec, struct standalone *out)
 {
-    const struct kernel_file *main_c = kernel_program(TARGET_CPU);
+    const struct kernel_file *program;
+    int count = kernel_program(TARGET_CPU, &program);
     add_plan_h(spec, standalone_add(out, "plan.h"));
     add_plan_c(spec, standalone_add(out, "plan.c"));
-    buf_add(standalone_add(out, main_c->name), main_c->text, main_c->len);
+    standalone_copy(out, program, count);
     add_makefile(out, standalone_add(out, "Makefile"));
 }

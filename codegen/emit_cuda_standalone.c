@@ -116,11 +116,12 @@ static void add_makefile(const struct standalone_spec *s, const struct standalon
 
 void emit_cuda_standalone(const struct standalone_spec *spec, struct standalone *out)
 {
-    const struct kernel_file *program = kernel_program(TARGET_CUDA), *library = kernel_library();
+    const struct kernel_file *program;
+    int count = kernel_program(TARGET_CUDA, &program);
     if (calls_library(spec->candidate))
-        buf_add(standalone_add(out, library->name), library->text, library->len);
+        standalone_copy(out, kernel_library(), 1);
     add_plan_h(spec, standalone_add(out, "plan.h"));
     add_plan_cu(spec, standalone_add(out, "plan.cu"));
-    buf_add(standalone_add(out, program->name), program->text, program->len);
+    standalone_copy(out, program, count);
     add_makefile(spec, out, standalone_add(out, "Makefile"));
 }

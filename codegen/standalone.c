@@ -20,12 +20,10 @@ struct buf *standalone_add(struct standalone *p, const char *name)
     return &file->text;
 }
 
-static void add_kernels(enum target_kind target, struct standalone *out)
+void standalone_copy(struct standalone *p, const struct kernel_file *files, int count)
 {
-    const struct kernel_file *files;
-    int count = kernel_files(target, &files);
     for (int i = 0; i < count; i++)
-        buf_add(standalone_add(out, files[i].name), files[i].text, files[i].len);
+        buf_add(standalone_add(p, files[i].name), files[i].text, files[i].len);
 }
 
 static void add_segments(const struct candidate *c, const struct build_target *t,
@@ -45,9 +43,11 @@ static void add_segments(const struct candidate *c, const struct build_target *t
 
 void standalone_emit(const struct standalone_spec *spec, struct standalone *out)
 {
+    const struct kernel_file *kernels;
+    int count = kernel_files(spec->target.kind, &kernels);
     *out = (struct standalone){.count = 0};
     add_segments(spec->candidate, &spec->target, out);
-    add_kernels(spec->target.kind, out);
+    standalone_copy(out, kernels, count);
     programs[spec->target.kind].emit(spec, out);
 }
 

@@ -17,36 +17,31 @@ static int measured(struct kernel_file *files, const char *const *end, int count
     return count;
 }
 
+#define X(symbol, name, path) {name, symbol, 0},
+#define E(symbol, name, path) symbol##_end,
+
 int kernel_files(enum target_kind target, const struct kernel_file **out)
 {
-#define X(symbol, name, path) {name, symbol, 0},
     static struct kernel_file cpu[] = {CPU_KERNELS(X)}, cuda[] = {CUDA_KERNELS(X)};
-#undef X
-#define X(symbol, name, path) symbol##_end,
-    static const char *const cpu_end[] = {CPU_KERNELS(X)}, *const cuda_end[] = {CUDA_KERNELS(X)};
-#undef X
+    static const char *const cpu_end[] = {CPU_KERNELS(E)}, *const cuda_end[] = {CUDA_KERNELS(E)};
     *out = target == TARGET_CPU ? cpu : cuda;
     return target == TARGET_CPU ? measured(cpu, cpu_end, ARRAY_LEN(cpu))
                                 : measured(cuda, cuda_end, ARRAY_LEN(cuda));
 }
 
-#define X(symbol, name, path)                                                                      \
-    (struct kernel_file)                                                                           \
-    {                                                                                              \
-        name, symbol, (size_t)(symbol##_end - symbol)                                              \
-    }
-
-const struct kernel_file *kernel_program(enum target_kind target)
+int kernel_program(enum target_kind target, const struct kernel_file **out)
 {
-    static struct kernel_file programs[TARGET_COUNT];
-    programs[TARGET_CPU] = CPU_PROGRAM(X);
-    programs[TARGET_CUDA] = CUDA_PROGRAM(X);
-    return &programs[target];
+    static struct kernel_file cpu[] = {CPU_PROGRAM(X)}, cuda[] = {CUDA_PROGRAM(X)};
+    static const char *const cpu_end[] = {CPU_PROGRAM(E)}, *const cuda_end[] = {CUDA_PROGRAM(E)};
+    *out = target == TARGET_CPU ? cpu : cuda;
+    return target == TARGET_CPU ? measured(cpu, cpu_end, ARRAY_LEN(cpu))
+                                : measured(cuda, cuda_end, ARRAY_LEN(cuda));
 }
 
 const struct kernel_file *kernel_library(void)
 {
-    static struct kernel_file library;
-    library = CUDA_LIBRARY(X);
-    return &library;
+    static struct kernel_file library[] = {CUDA_LIBRARY(X)};
+    static const char *const end[] = {CUDA_LIBRARY(E)};
+    measured(library, end, ARRAY_LEN(library));
+    return library;
 }

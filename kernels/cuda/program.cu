@@ -1,112 +1,18 @@
 /* Runs a plan's segments layer after layer on drawn inputs and prints the time of one pass.  With a
  * file's name the output goes there, a NumPy array (B,S,D) of fp32.
  *
- * What plan, workload and segments: plan.h and plan.cu.  Values are drawn by splitmix64 with a
- * stated index, so that they are the same everywhere: value i of array a is uniform in +-range
- * around middle, from splitmix64(seed + a * 2^40 + i).  A pass is one CUDA graph. */
-#include "plan.h"
+ * What plan, workload and segments: plan.h and plan.cu.  A pass is one CUDA graph. */
+#include "inputs.cuh"
+#include "output.cuh"
 
 #include <algorithm>
-#include <cstdint>
 #include <cstdio>
-#include <cstdlib>
-#include <numeric>
 #include <vector>
 
 enum { TENSORS = 16, WEIGHTS = 12, ARRAY_X = 15, ARRAYS_PER_LAYER = 16 };
 enum { X = 0, Y = TENSORS - 1 };
 enum { SAMPLES_MIN = 11, SAMPLES_MAX = 1001 };
 static const double warm_up_ms = 500, timing_ms = 2000;
-
-static void check(cudaError_t error, const char *what)
-{
-    if (error == cudaSuccess)
-        return;
-    fprintf(stderr, "%s: %s\n", what, cudaGetErrorString(error));
-    exit(1);
-}
-
-/* ---- memory ------------------------------------------------------------------------------- */
-
-template <class T> static T *allocate(long count)
-{
-    void *memory = nullptr;
-    size_t bytes = (size_t)std::max(count, 1l) * sizeof(T);
-    check(cudaMalloc(&memory, bytes), "cannot allocate GPU memory");
-    check(cudaMemset(memory, 0, bytes), "cannot clear GPU memory");
-    return (T *)memory;
-}
-
-template <class T> static const T *upload(const T *from, long count)
-{
-    T *to = allocate<T>(count);
-    check(cudaMemcpy(to, from, (size_t)count * sizeof(T), cudaMemcpyHostToDevice),
-          "cannot copy to the GPU");
-    return to;
-}
-
-static __device__ uint64_t splitmix64(uint64_t x)
-{
-    x += 0x9E3779B97F4A7C15u;
-    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
-    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
-    return x ^ x >> 31;
-}
-
-static __global__ void draw_each(uint64_t first, double middle, double range, long n,
-                                 plan_element *out)
-{
-    long i = (long)blockIdx.x * blockDim.x + threadIdx.x;
-    if (i >= n)
-        return;
-    double unit = (double)(splitmix64(first + (uint64_t)i) >> 11) * 0x1p-53;
-    out[i] = plan_element((float)(middle + (2 * unit - 1) * range));
-}
-
-static plan_element *draw(uint64_t array, double middle, double range, long n)
-{
-    enum { THREADS = 256 };
-    plan_element *out = allocate<plan_element>(n);
-    draw_each<<<(unsigned)((n + THREADS - 1) / THREADS), THREADS>>>(plan_seed + (array << 40),
-                                                                    middle, range, n, out);
-    check(cudaGetLastError(), "cannot draw values");
-    return out;
-}
-
-/* Query blocks with the most key blocks first, so that no long one is left at the end. */
-static const int *upload_order(const struct fp_blocks &mask)
-{
-    std::vector<int> order((size_t)(mask.lists * mask.blocks));
-    std::iota(order.begin(), order.end(), 0);
-    std::stable_sort(order.begin(), order.end(), [&](int a, int b) {
-        return mask.start[a + 1] - mask.start[a] > mask.start[b + 1] - mask.start[b];
-    });
-    return upload(order.data(), (long)order.size());
-}
-
-static struct fp_blocks upload_mask()
-{
-    struct fp_blocks mask = plan_mask;
-    long rows = (long)mask.lists * mask.blocks, entries = mask.start[rows];
-    int partial = entries > 0 ? *std::max_element(mask.bits, mask.bits + entries) + 1 : 0;
-    mask.order = upload_order(plan_mask);
-    mask.start = upload(plan_mask.start, rows + 1);
-    mask.full = upload(plan_mask.full, rows);
-    mask.key_block = upload(plan_mask.key_block, entries);
-    mask.bits = upload(plan_mask.bits, entries);
-    mask.words = upload(plan_mask.words, (long)partial * FP_BLOCK);
-    return mask;
-}
-
-/* The rows of the tokens that are no padding. */
-static std::vector<int> token_rows()
-{
-    std::vector<int> rows;
-    for (int b = 0; b < BATCH; b++)
-        for (int i = 0; i < (plan_lengths ? plan_lengths[b] : SEQ_LEN); i++)
-            rows.push_back(b * SEQ_LEN + i);
-    return rows;
-}
 
 /* ---- what runs ---------------------------------------------------------------------------- */
 
@@ -225,7 +131,7 @@ static cudaGraphExec_t capture(cudaStream_t stream, const plan_element **y)
     return all;
 }
 
-/* ---- time and result ---------------------------------------------------------------------- */
+/* ---- time --------------------------------------------------------------------------------- */
 
 /* Milliseconds of one pass. */
 static double pass(cudaGraphExec_t all, cudaStream_t stream)
@@ -242,50 +148,6 @@ static double pass(cudaGraphExec_t all, cudaStream_t stream)
     check(cudaEventSynchronize(end), "the plan failed");
     check(cudaEventElapsedTime(&ms, begin, end), "cannot time");
     return ms;
-}
-
-/* The output (B,S,D) as fp32, zeros in padding. */
-static std::vector<float> download(const plan_element *y)
-{
-    const long hidden = (long)HEADS * HEAD_SIZE;
-    std::vector<plan_element> host((size_t)plan_tensor_elements[Y]);
-    std::vector<float> real(host.size());
-    check(cudaMemcpy(host.data(), y, host.size() * sizeof(plan_element), cudaMemcpyDeviceToHost),
-          "cannot copy from the GPU");
-    for (int row : token_rows())
-        std::copy_n(&host[(size_t)(row * hidden)], hidden, &real[(size_t)(row * hidden)]);
-    return real;
-}
-
-/* Of the real tokens' output: equal for plans that compute the same, up to rounding. */
-static double mean_square(const std::vector<float> &y)
-{
-    const long hidden = (long)HEADS * HEAD_SIZE;
-    std::vector<int> rows = token_rows();
-    double sum = 0;
-    for (int row : rows)
-        for (long i = 0; i < hidden; i++) {
-            double value = y[(size_t)(row * hidden + i)];
-            sum += value * value;
-        }
-    return sum / ((double)rows.size() * (double)hidden);
-}
-
-/* NumPy's format, version 1.0: magic, the header's length (118), the header, the data. */
-static void write_npy(const char *path, const std::vector<float> &y)
-{
-    char shape[100];
-    snprintf(shape, sizeof(shape),
-             "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d, %d), }", BATCH, SEQ_LEN,
-             HEADS * HEAD_SIZE);
-    FILE *out = fopen(path, "wb");
-    bool ok = out && fwrite("\x93NUMPY\1\0\x76\0", 1, 10, out) == 10 &&
-              fprintf(out, "%-117s\n", shape) == 118 &&
-              fwrite(y.data(), sizeof(float), y.size(), out) == y.size();
-    if (!out || fclose(out) != 0 || !ok) {
-        perror(path);
-        exit(1);
-    }
 }
 
 int main(int argc, char **argv)

@@ -1,0 +1,109 @@
+#include "codegen/codegen_int.h"
+
+#include <string.h>
+
+static bool serves(const struct impl *impl, const struct build_target *t, struct segment s,
+                   bool handwritten)
+{
+    const struct choice plain = {.segment = s, .impl = impl};
+    const char *why;
+    return impl->target == t->kind && impl->handwritten == handwritten &&
+           choice_applicable(&plain, t, &why);
+}
+
+static bool any_serves(const struct build_target *t, struct segment s, bool handwritten)
+{
+    for (int i = 0; i < impl_count; i++)
+        if (serves(&impls[i], t, s, handwritten))
+            return true;
+    return false;
+}
+
+struct choice_list {
+    const struct build_target *target;
+    struct choice *out;
+    int count, max;
+};
+
+static void add_choice(struct choice_list *list, const struct choice *c)
+{
+    const char *why;
+    if (!choice_applicable(c, list->target, &why))
+        return;
+    if (list->count < list->max)
+        list->out[list->count] = *c;
+    list->count++;
+}
+
+int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
+                struct choice *out)
+{
+    struct choice_list list = {.target = t, .out = out, .max = max};
+    handwritten = handwritten && any_serves(t, s, true);
+    for (int i = 0; i < impl_count; i++)
+        if (serves(&impls[i], t, s, handwritten))
+            add_choice(&list, &(struct choice){.segment = s, .impl = &impls[i]});
+    for (int i = 0; i < impl_count; i++) {
+        struct choice c = {.segment = s, .impl = &impls[i]};
+        if (serves(c.impl, t, s, handwritten))
+            while (schedule_next(c.impl, &c.schedule))
+                add_choice(&list, &c);
+    }
+    return list.count;
+}
+
+bool choice_equal(const struct choice *a, const struct choice *b)
+{
+    return a->segment.first == b->segment.first && a->segment.last == b->segment.last &&
+           a->impl == b->impl && memcmp(&a->schedule, &b->schedule, sizeof(a->schedule)) == 0;
+}
+
+int choice_knob(const struct choice *c, const char *knob)
+{
+    int k = knob_find(c->impl, knob, strlen(knob));
+    return k < 0 ? 0 : c->impl->knobs[k].values[c->schedule.pick[k]];
+}
+
+uint16_t choice_tensors(const struct choice *c)
+{
+    return c->impl->tensors(c);
+}
+
+bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why)
+{
+    return c->impl->applicable(c, t, why);
+}
+
+void choice_emit(const struct choice *c, const struct build_target *t, struct buf *out)
+{
+    c->impl->emit(c, t, out);
+}
+
+void choice_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out)
+{
+    c->impl->launch(c, w, out);
+}
+
+void candidate_default(const struct build_target *t, struct plan p, struct candidate *out)
+{
+    struct segment segments[OP_COUNT];
+    *out = (struct candidate){.plan = p, .count = plan_segments(p, segments)};
+    for (int i = 0; i < out->count; i++)
+        choices_for(t, segments[i], p.handwritten, 1, &out->choices[i]);
+}
+
+void choice_symbol(const struct choice *c, struct buf *out)
+{
+    buf_addf(out, "segment_%02d_%02d_", c->segment.first, c->segment.last);
+    add_op_names(c->segment.first, c->segment.last, "_", out);
+    if (c->impl != impl_find(c->impl->target, "generated"))
+        buf_addf(out, "_%s", c->impl->name);
+    for (int k = 0; k < c->impl->knob_count; k++) {
+        const struct knob *knob = &c->impl->knobs[k];
+        int pick = c->schedule.pick[k];
+        if (knob->compile_time && pick != 0) {
+            buf_addf(out, "_%s", knob->labels[pick] ? "" : knob->name);
+            knob_label(knob, pick, out);
+        }
+    }
+}

@@ -1,0 +1,46 @@
+/* The CPU's generated code: stages, and what may be asked for. */
+#include "codegen/codegen_int.h"
+
+static int cpu_stages(const struct choice *c, struct stage out[OP_COUNT])
+{
+    return lower_segment(c->segment, (enum lowering)c->schedule.pick[CPU_KNOB_LOWERING], out);
+}
+
+uint16_t cpu_tensors(const struct choice *c)
+{
+    struct stage stages[OP_COUNT];
+    uint16_t tensors = 0;
+    for (int i = cpu_stages(c, stages) - 1; i >= 0; i--)
+        tensors |= stages[i].stores;
+    return tensors;
+}
+
+/* Lowering makes a difference where some stage of one lowering is none of the other. */
+static bool lowerings_differ(struct segment s)
+{
+    struct stage tiled[OP_COUNT], rowwise[OP_COUNT];
+    return lower_segment(s, LOWERING_TILED, tiled) != lower_segment(s, LOWERING_ROWWISE, rowwise);
+}
+
+static bool any_gemm(const struct stage *stages, int count, bool in_tiles)
+{
+    for (int i = 0; i < count; i++)
+        if (stage_has(&stages[i], ANCHOR_GEMM) && (!in_tiles || stages[i].kind == STAGE_GEMM))
+            return true;
+    return false;
+}
+
+bool cpu_applicable(const struct choice *c, const struct build_target *t, const char **why)
+{
+    (void)t;
+    const int8_t *pick = c->schedule.pick;
+    struct stage stages[OP_COUNT];
+    int count = cpu_stages(c, stages);
+    if (pick[CPU_KNOB_LOWERING] != 0 && !lowerings_differ(c->segment))
+        return refuse(why, "both lowerings give this segment the same stages");
+    if (pick[CPU_KNOB_ROW_BLOCK] != 0 && !any_gemm(stages, count, false))
+        return refuse(why, "row_block is of GEMMs, and this segment has none");
+    if (pick[CPU_KNOB_COL_BLOCK] != 0 && !any_gemm(stages, count, true))
+        return refuse(why, "col_block is of GEMMs cut into tiles, and this segment has none");
+    return true;
+}

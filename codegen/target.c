@@ -1,0 +1,51 @@
+#include "codegen/codegen.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const char *const target_names[] = {[TARGET_CPU] = "cpu", [TARGET_CUDA] = "cuda"};
+_Static_assert(ARRAY_LEN(target_names) == TARGET_COUNT, "one name a target");
+
+struct build_target build_target_of(enum target_kind kind, const char *capability,
+                                    const struct workload *w)
+{
+    static const char prefix[] = "sm_";
+    bool gpu = strncmp(capability, prefix, strlen(prefix)) == 0;
+    return (struct build_target){.kind = kind,
+                                 .dtype = w->dtype,
+                                 .head_size = w->head_size,
+                                 .arch =
+                                     gpu ? (int)strtol(capability + strlen(prefix), NULL, 10) : 0};
+}
+
+int build_check(const struct build_target *t, const struct workload *w, struct status *st)
+{
+    const char *why;
+    if (t->kind == TARGET_CPU)
+        return 0;
+    if (w->head_size != 16 && w->head_size != 32 && w->head_size != 64 && w->head_size != 128)
+        return status_set(
+            st, STATUS_USAGE,
+            "the cuda target has no code for head size %d; expected 16, 32, 64 or 128",
+            w->head_size);
+    if (w->ffn % 8 != 0)
+        return status_set(st, STATUS_USAGE,
+                          "the cuda target has no code for ffn %d; expected a multiple of 8",
+                          w->ffn);
+    if (t->arch != 0 && t->arch < CUDA_ARCH_MIN)
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "the cuda target has no code for sm_%d; expected sm_%d or later", t->arch,
+                          CUDA_ARCH_MIN);
+    const struct choice whole = {{0, OP_COUNT - 1}, impl_find(t->kind, "generated"), {{0}}};
+    if (!choice_applicable(&whole, t, &why))
+        return status_set(st, STATUS_UNFIT,
+                          "the cuda target has no code for head size %d in %s on sm_%d: %s",
+                          w->head_size, dtypes[t->dtype].name, t->arch, why);
+    return 0;
+}
+
+void build_options(const struct build_target *t, struct buf *out)
+{
+    if (t->kind == TARGET_CUDA)
+        arch_options(&(struct arch_list){1, {t->arch}}, out);
+}

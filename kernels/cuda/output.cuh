@@ -1,0 +1,51 @@
+/* What a program's plan computed: its output as fp32, and as a NumPy array. */
+#ifndef OUTPUT_CUH
+#define OUTPUT_CUH
+
+#include "inputs.cuh"
+
+/* The output (B,S,D) as fp32, zeros in padding. */
+static std::vector<float> download(const plan_element *y)
+{
+    const long hidden = (long)HEADS * HEAD_SIZE;
+    std::vector<plan_element> host((size_t)(BATCH * SEQ_LEN * hidden));
+    std::vector<float> real(host.size());
+    check(cudaMemcpy(host.data(), y, host.size() * sizeof(plan_element), cudaMemcpyDeviceToHost),
+          "cannot copy from the GPU");
+    for (int row : token_rows())
+        std::copy_n(&host[(size_t)(row * hidden)], hidden, &real[(size_t)(row * hidden)]);
+    return real;
+}
+
+/* Of the real tokens' output: equal for plans that compute the same, up to rounding. */
+static double mean_square(const std::vector<float> &y)
+{
+    const long hidden = (long)HEADS * HEAD_SIZE;
+    std::vector<int> rows = token_rows();
+    double sum = 0;
+    for (int row : rows)
+        for (long i = 0; i < hidden; i++) {
+            double value = y[(size_t)(row * hidden + i)];
+            sum += value * value;
+        }
+    return sum / ((double)rows.size() * (double)hidden);
+}
+
+/* NumPy's format, version 1.0: magic, the header's length (118), the header, the data. */
+static void write_npy(const char *path, const std::vector<float> &y)
+{
+    char shape[100];
+    snprintf(shape, sizeof(shape),
+             "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d, %d), }", BATCH, SEQ_LEN,
+             HEADS * HEAD_SIZE);
+    FILE *out = fopen(path, "wb");
+    bool ok = out && fwrite("\x93NUMPY\1\0\x76\0", 1, 10, out) == 10 &&
+              fprintf(out, "%-117s\n", shape) == 118 &&
+              fwrite(y.data(), sizeof(float), y.size(), out) == y.size();
+    if (!out || fclose(out) != 0 || !ok) {
+        perror(path);
+        exit(1);
+    }
+}
+
+#endif
