@@ -16,7 +16,8 @@
  *
  * A fallible function returns 0 or -1 and takes `struct status *st` last; `return status_set(...)`
  * is the one idiom.  The first error wins: setting a status that is already set changes nothing, so
- * clean-up code may fail without hiding the cause.  Initialise with STATUS_INIT. */
+ * clean-up code may fail without hiding the cause.  Initialise with STATUS_INIT.  A message is UTF-8
+ * whatever it was made of: see utf8_mend(). */
 
 enum status_code {
     STATUS_OK = 0,
@@ -164,6 +165,15 @@ double stats_quantile(const double *samples, size_t n, double q);
 
 /* Spearman's rank correlation with mean ranks for ties; 0 where one side is constant. */
 double stats_spearman(const double *a, const double *b, size_t n);
+
+/* ---- utf8.c: text that others wrote ------------------------------------------------------------
+ *
+ * A compiler's words may be in any encoding, and what fills a buffer may be cut within a character;
+ * JSON and the database take UTF-8 alone. */
+
+/* Puts a '?' in the place of each byte that is of no character and drops a last one that is cut.
+ * Returns text. */
+char *utf8_mend(char *text);
 
 /* ---- clock.c: time ----------------------------------------------------------------------------
  */

@@ -28,6 +28,7 @@ int status_set(struct status *st, enum status_code code, const char *fmt, ...)
     va_start(args, fmt);
     vsnprintf(st->message, sizeof(st->message), fmt, args);
     va_end(args);
+    utf8_mend(st->message);
     return -1;
 }
 
@@ -44,6 +45,7 @@ int status_prefix(struct status *st, const char *fmt, ...)
     strncat(st->message, ": ", sizeof(st->message) - len - 1);
     len = strlen(st->message);
     strncat(st->message, old, sizeof(st->message) - len - 1);
+    utf8_mend(st->message);
     return -1;
 }
 

@@ -37,17 +37,14 @@ int worker_find(const char *option, struct buf *path, struct status *st)
 void env_add(struct env_list *list, const char *subject, bool required, int state,
              const char *advice, const char *found, ...)
 {
-    struct buf text;
-    buf_init(&text);
     va_list args;
     char line[1200];
     va_start(args, found);
     vsnprintf(line, sizeof(line), found, args);
     va_end(args);
-    buf_adds(&text, line);
     list->rows = mem_resize(list->rows, (size_t)list->count + 1, sizeof(*list->rows));
     list->rows[list->count++] = (struct env_check){.subject = mem_strdup(subject),
-                                                   .found = buf_detach(&text),
+                                                   .found = mem_strdup(utf8_mend(line)),
                                                    .advice = mem_strdup(advice),
                                                    .state = state,
                                                    .required = required};

@@ -48,6 +48,7 @@ static void read_warning(const char *line, struct resources *out)
     snprintf(out->compiler_warning, sizeof(out->compiler_warning), "%.*s%s%.*s", code_len,
              code_len > 0 ? code + 1 : "", code_len > 0 ? ": " : "",
              (int)(end != NULL ? (size_t)(end - text) : strlen(text)), text);
+    utf8_mend(out->compiler_warning);
 }
 
 static void read_line(const char *line, struct resources *out)

@@ -100,6 +100,7 @@ static int find_compiler(const char *option, struct toolchain *out, struct buf *
     struct stat info = {0};
     stat(out->path, &info);
     short_version(p.said.ptr, out->version, sizeof(out->version));
+    utf8_mend(out->version);
     buf_addf(identity, "%s %lld %lld\n%s\n", out->path, (long long)info.st_size,
              (long long)info.st_mtime, p.said.ptr);
     process_release(&p);

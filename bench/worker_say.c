@@ -18,8 +18,8 @@ void worker_doing(struct worker *k, const char *what, ...)
     va_start(args, what);
     vsnprintf(text, sizeof(text), what, args);
     va_end(args);
-    worker_say(
-        k, json_pack("{s:s, s:s, s:i}", "event", "doing", "what", text, "candidate", k->candidate));
+    worker_say(k, json_pack("{s:s, s:s, s:i}", "event", "doing", "what", utf8_mend(text),
+                            "candidate", k->candidate));
 }
 
 void worker_passed(struct worker *k, const char *verdict, double error)

@@ -39,18 +39,13 @@ static void replace(char **text, const char *by)
     *text = mem_strdup(by);
 }
 
-/* A compiler's words may be in any encoding, and may be cut within a character: JSON has UTF-8. */
+/* A database may hold what an earlier version stored as the compiler wrote it. */
 static char *reason_of(const struct db_trial *row)
 {
     struct buf text;
     buf_init(&text);
     buf_addf(&text, "%s: %s", row->reason_code, row->reason);
-    json_t *valid = json_string(text.ptr);
-    for (size_t i = 0; i < text.len && !valid; i++)
-        if ((unsigned char)text.ptr[i] > 127)
-            text.ptr[i] = '?';
-    json_decref(valid);
-    return buf_detach(&text);
+    return utf8_mend(buf_detach(&text));
 }
 
 static struct interval us_of(const struct db_trial *row)

@@ -32,6 +32,33 @@ START_TEST(long_messages_are_cut)
 }
 END_TEST
 
+/* Whatever a compiler printed. */
+START_TEST(messages_are_utf8)
+{
+    struct status st = STATUS_INIT;
+    status_set(&st, STATUS_COMPILE, "caf\xe9 %s", "\xe2\x80\x98x\xe2\x80\x99 \xff");
+    ck_assert_str_eq(st.message, "caf? \xe2\x80\x98x\xe2\x80\x99 ?");
+    status_prefix(&st, "na\xefve");
+    ck_assert_str_eq(st.message, "na?ve: caf? \xe2\x80\x98x\xe2\x80\x99 ?");
+}
+END_TEST
+
+/* Two bytes a character, and room for an odd number of bytes. */
+START_TEST(messages_are_cut_between_characters)
+{
+    char text[1202] = "";
+    for (int i = 0; i < 600; i++)
+        strcat(text, "\xc3\xa9");
+    struct status st = STATUS_INIT;
+    status_set(&st, STATUS_COMPILE, "%s", text);
+    ck_assert_uint_eq(strlen(st.message), 998);
+    status_prefix(&st, "x");
+    ck_assert_uint_eq(strlen(st.message), 999);
+    status_prefix(&st, "x");
+    ck_assert_uint_eq(strlen(st.message), 998);
+}
+END_TEST
+
 START_TEST(names_go_both_ways)
 {
     for (int code = 0; code < STATUS_CODE_COUNT; code++)
@@ -47,6 +74,8 @@ int main(void)
     tcase_add_test(t, first_error_wins);
     tcase_add_test(t, prefix_goes_in_front);
     tcase_add_test(t, long_messages_are_cut);
+    tcase_add_test(t, messages_are_utf8);
+    tcase_add_test(t, messages_are_cut_between_characters);
     tcase_add_test(t, names_go_both_ways);
     suite_add_tcase(s, t);
     return suite_run(s);

@@ -123,6 +123,21 @@ START_TEST(compile_error_is_told)
 }
 END_TEST
 
+/* What it says travels and is stored as JSON, which has UTF-8. */
+START_TEST(compilers_garbage_is_told_as_text)
+{
+    struct bench *b = open_faulty(5);
+    plant(8, 9, "sh", "printf 'error: \\342\\200\\230x\\377\\342\\200' >&2; exit 1\n");
+    struct trial t = segment_trial(b, 8, 9);
+    ck_assert_int_eq(t.reason.code, STATUS_COMPILE);
+    const char *says = strstr(t.reason.message, "error: ");
+    ck_assert_msg(says != NULL, "%s", t.reason.message);
+    ck_assert_str_eq(says, "error: \xe2\x80\x98x?");
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
 /* A compiler that fails at its probe too has no verdict on a candidate: the work ends, and goes on
  * once the compiler works again. */
 START_TEST(broken_compiler_ends_the_work)
@@ -319,6 +334,7 @@ int main(void)
     tcase_add_loop_test(t, fault_is_told_and_the_next_one_works, 0, (int)ARRAY_LEN(faults));
     tcase_add_test(t, second_chance_is_given);
     tcase_add_test(t, compile_error_is_told);
+    tcase_add_test(t, compilers_garbage_is_told_as_text);
     tcase_add_test(t, broken_compiler_ends_the_work);
     tcase_add_test(t, interrupt_ends_the_look_at_the_compiler);
     tcase_add_test(t, failed_environment_ends_the_work);

@@ -1,0 +1,48 @@
+#include "base/base.h"
+
+#include <string.h>
+
+/* The Unicode Standard, table 3-7: what a character's first byte may be, how many bytes it has, and
+ * what the second may be; all further ones are 80..bf. */
+static const struct form {
+    unsigned char first, last;
+    int bytes;
+    unsigned char second_first, second_last;
+} forms[] = {
+    {0x01, 0x7f, 1, 0, 0},       {0xc2, 0xdf, 2, 0x80, 0xbf}, {0xe0, 0xe0, 3, 0xa0, 0xbf},
+    {0xe1, 0xec, 3, 0x80, 0xbf}, {0xed, 0xed, 3, 0x80, 0x9f}, {0xee, 0xef, 3, 0x80, 0xbf},
+    {0xf0, 0xf0, 4, 0x90, 0xbf}, {0xf1, 0xf3, 4, 0x80, 0xbf}, {0xf4, 0xf4, 4, 0x80, 0x8f},
+};
+
+static const struct form *form_of(unsigned char first)
+{
+    for (size_t i = 0; i < ARRAY_LEN(forms); i++)
+        if (forms[i].first <= first && first <= forms[i].last)
+            return &forms[i];
+    return NULL;
+}
+
+/* How many bytes at `text` belong to a character of that form; the first one does. */
+static int bytes_there(const struct form *f, const unsigned char *text)
+{
+    int n = 1;
+    while (n < f->bytes && text[n] >= (n == 1 ? f->second_first : 0x80) &&
+           text[n] <= (n == 1 ? f->second_last : 0xbf))
+        n++;
+    return n;
+}
+
+char *utf8_mend(char *text)
+{
+    char *at = text;
+    while (*at != '\0') {
+        const struct form *f = form_of((unsigned char)*at);
+        int there = f != NULL ? bytes_there(f, (const unsigned char *)at) : 1;
+        bool whole = f != NULL && there == f->bytes;
+        if (f != NULL && !whole && at[there] == '\0')
+            *at = '\0'; /* it was cut */
+        else
+            at = whole ? at + there : memset(at, '?', (size_t)there);
+    }
+    return text;
+}
