@@ -123,8 +123,6 @@ static int make_node(struct device *d, const struct launch *l, const struct node
         out->args.tensor[t] = l->tensor[t];
     for (int i = 0; i < WEIGHT_COUNT; i++)
         out->args.weight[i] = l->weight[i];
-    out->args.sync = cuda_pointer(d->sync.at);
-    out->args.workspace = cuda_pointer(d->workspace.at);
     return 0;
 }
 
@@ -186,6 +184,10 @@ int cuda_prepare(struct device *d, const struct launch *launches, int count, str
         for (k = 0; k < i && launches[k].choice != launches[i].choice;)
             k++;
         result = make_node(d, &launches[i], k < i ? &r->nodes[k] : NULL, &r->nodes[i], st);
+    }
+    for (int i = 0; i < count; i++) { /* now that all is reserved: what was too small stays dirty */
+        r->nodes[i].args.sync = cuda_pointer(d->sync.at);
+        r->nodes[i].args.workspace = cuda_pointer(d->workspace.at);
     }
     /* A wrong candidate may have left marks behind. */
     if (result == 0 && d->sync.bytes > 0)

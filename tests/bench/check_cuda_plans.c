@@ -54,6 +54,33 @@ START_TEST(plan_is_run_and_judged)
 }
 END_TEST
 
+/* What a wrong kernel leaves in memory that all share must not make the next ones wrong: op 10
+ * needs more of it than op 0. */
+START_TEST(wrong_kernel_spoils_no_other)
+{
+    struct status st = STATUS_INIT;
+    struct bench_options o = gpu_options();
+    struct workload w;
+    struct bench *b;
+    struct choice first;
+    struct trial t;
+    gpu_workload(5, &w);
+    w.ffn = 1024;
+    ck_assert_msg(bench_open(&o, &w, &b, &st) == 0, "%s", st.message);
+    workload_release(&w);
+    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){0, 0}, false, 1, &first), 1);
+    write_text(test_path("code"), "fake messy\n");
+    ck_assert_msg(bench_segment(b, &first, &sampling_search, &t, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(t.reason.code, STATUS_WRONG);
+    trial_release(&t);
+    write_text(test_path("code"), "fake right\n");
+    t = plan_trial(b, "0-1");
+    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
 /* The last segment takes 2 ms, and that is where they are seen. */
 START_TEST(launches_of_a_plan_are_traced)
 {
@@ -87,7 +114,9 @@ int main(void)
     Suite *s = suite_create("cuda plans");
     TCase *t = tcase_create("fake driver");
     tcase_add_checked_fixture(t, gpu_setup, test_dir_teardown);
+    tcase_set_timeout(t, 60); /* seconds, where the machine has much else to do */
     tcase_add_loop_test(t, plan_is_run_and_judged, 0, ARRAY_LEN(last_segments));
+    tcase_add_test(t, wrong_kernel_spoils_no_other);
     tcase_add_test(t, launches_of_a_plan_are_traced);
     suite_add_tcase(s, t);
     return suite_run(s);

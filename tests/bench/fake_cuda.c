@@ -1,10 +1,12 @@
 /* A libcuda.so.1 that computes on the host, in fp32.  What a segment's kernel does is said by the
  * text of its "cubin": "fake", then "right", "wrong", "nothing", "nan", "slow" (2 ms), "fault",
  * "flaky" (a fault the first time), "hang", "fickle" (right the first time only), "stale" (adds
- * what lay in its output), "tired" (wrong from some run on) or "lazy" (nothing from some run on);
- * "vast" code finds no memory.  Faults are noted down in the file FAKE_GPU_FAULTS, a byte each.
- * FAKE_GPU=none|old|later|shy makes the driver see no GPU, one of capability 7.5 or 8.6, or one
- * that does not say how wide its memory is.  FAKE_GPU_BYTES is the memory that it has. */
+ * what lay in its output), "tired" (wrong from some run on), "lazy" (nothing from some run on) or
+ * "messy" (wrong, and leaves an arrival counter behind, which makes the next one wrong); a number
+ * says after how many runs.  "vast" code finds no memory.  Faults are noted down in the file
+ * FAKE_GPU_FAULTS, a byte each. FAKE_GPU=none|old|later|shy makes the driver see no GPU, one of
+ * capability 7.5 or 8.6, or one that does not say how wide its memory is.  FAKE_GPU_BYTES is the
+ * memory that it has. */
 #include "fake_cuda.h"
 #include "fake_kernels.h"
 
@@ -30,7 +32,7 @@ enum {
 struct code {
     char kind[16];
     int first, last; /* operators */
-    int runs;
+    int runs, rested_runs;
 };
 
 struct node {
@@ -87,14 +89,16 @@ static void fault(void)
 /* A segment, and what is to be wrong with the first element of its output. */
 static void compute(struct code *c, const struct fp_args *a)
 {
-    enum { RESTED_RUNS = 30 /* more than it takes to verify a plan before it is timed */ };
     float *out = a->tensor[c->last + 1], old = out[0];
-    bool late = ++c->runs > RESTED_RUNS;
+    unsigned *sync = a->sync;
+    bool late = ++c->runs > c->rested_runs, marked = sync[0] != 0,
+         messy = strcmp(c->kind, "messy") == 0;
+    sync[0] = messy;
     if (late && strcmp(c->kind, "lazy") == 0)
         return;
     fake_segment(a, c->first, c->last);
-    if (strcmp(c->kind, "wrong") == 0 || (late && strcmp(c->kind, "tired") == 0) ||
-        (c->runs > 1 && strcmp(c->kind, "fickle") == 0))
+    if (marked || messy || strcmp(c->kind, "wrong") == 0 ||
+        (late && strcmp(c->kind, "tired") == 0) || (c->runs > 1 && strcmp(c->kind, "fickle") == 0))
         out[0] += 1;
     else if (strcmp(c->kind, "nan") == 0)
         out[0] = NAN;
@@ -405,7 +409,8 @@ FAKE cuEventElapsedTime(float *ms, const void *start, const void *end)
 FAKE cuModuleLoadData(void **out, const void *image)
 {
     struct code *code = calloc(1, sizeof(*code));
-    if (sscanf(image, "fake %15[a-z]", code->kind) != 1) {
+    code->rested_runs = 30; /* more than it takes to verify a plan before it is timed */
+    if (sscanf(image, "fake %15[a-z] %d", code->kind, &code->rested_runs) < 1) {
         free(code);
         return INVALID_IMAGE;
     }
