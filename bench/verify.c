@@ -93,6 +93,11 @@ static int hash_result(struct worker *k, const struct program *p, char out[HASH_
     return 0;
 }
 
+int verify_spoil(struct worker *k, const struct program *p, struct status *st)
+{
+    return bank_poison(&k->bank, p->layers - 1, 1u << LAST_TENSOR, st);
+}
+
 /* The layers as one run against the layers one by one.  Where only layer 0 was compared with the
  * oracle's, its output is still there for layer 1. */
 static int verify_whole(struct worker *k, struct program *p, int compared, struct status *st)
@@ -103,7 +108,7 @@ static int verify_whole(struct worker *k, struct program *p, int compared, struc
     for (int l = first; l < p->layers; l++)
         if (run_layer(k, p, l, st) != 0)
             return -1;
-    if (hash_result(k, p, p->result, st) != 0 ||
+    if (hash_result(k, p, p->result, st) != 0 || verify_spoil(k, p, st) != 0 ||
         k->ops->time(p->replay, 1, 1, &p->once_s, st) != 0 || hash_result(k, p, whole, st) != 0)
         return -1;
     if (strcmp(whole, p->result) != 0)
@@ -142,11 +147,6 @@ int verify_program(struct worker *k, struct program *p, int compared, struct sta
     if (verify_layers(k, p, compared, st) != 0)
         return -1;
     return verify_whole(k, p, compared, st);
-}
-
-int verify_spoil(struct worker *k, const struct program *p, struct status *st)
-{
-    return bank_poison(&k->bank, p->layers - 1, 1u << LAST_TENSOR, st);
 }
 
 int verify_again(struct worker *k, struct program *p, bool run, struct status *st)

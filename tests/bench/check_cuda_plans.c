@@ -20,6 +20,7 @@ static const struct {
 } last_segments[] = {
     {"fake right\n", NULL},
     {"fake fickle\n", "layer 0: wrong result"},
+    {"fake lazy 4\n", "3 layers in one run give another result than one by one"},
     {"fake stale\n", "3 layers in one run give another result than one by one"},
     {"fake tired\n", "after timing the plan gives another result"},
     {"fake lazy\n", "after timing the plan gives another result"},
