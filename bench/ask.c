@@ -12,7 +12,8 @@
 static int dump(struct bench *b, const struct candidate *c, const char *dir, struct status *st)
 {
     json_t *reply;
-    int result = run_request(b, c, json_pack("{s:s, s:s}", "do", "dump", "dir", dir), &reply, st);
+    json_t *request = json_pack("{s:s, s:s}", "do", "dump", "dir", dir);
+    int result = run_request(b, c, LOCK_TO_RUN, request, &reply, st);
     json_decref(reply);
     return result;
 }
@@ -67,7 +68,7 @@ int bench_trace(struct bench *b, const struct candidate *c, struct span **out, s
     json_t *reply;
     int count = b->w.layers * c->count;
     struct span *spans = mem_alloc((size_t)count, sizeof(*spans));
-    int result = run_request(b, c, json_pack("{s:s}", "do", "trace"), &reply, st);
+    int result = run_request(b, c, LOCK_TO_TIME, json_pack("{s:s}", "do", "trace"), &reply, st);
     if (result == 0)
         result = read_spans(reply, count, spans, st);
     json_decref(reply);

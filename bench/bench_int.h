@@ -109,8 +109,8 @@ void cache_trim(const struct cache *c);
 /* Who times has the device alone; those who only run and verify share it. */
 enum lock_use { LOCK_TO_TIME, LOCK_TO_RUN };
 
-/* Waits for its turn among all users' processes; gives up with STATUS_ENVIRONMENT, naming a
- * holder, after wait_s. */
+/* Waits for its turn among all users' processes, whatever it is for; gives up with
+ * STATUS_ENVIRONMENT, naming a holder, after wait_s. */
 int lock_take(struct target_name target, enum lock_use use, double wait_s,
               const volatile sig_atomic_t *stop, int *lock, struct status *st);
 void lock_drop(int lock); /* -1: none */
@@ -306,10 +306,10 @@ struct bench {
     uint64_t shuffles;                 /* random orders drawn so far */
 };
 
-/* Builds a plan, adds it to a request, which is taken over, and asks the worker, alone on the
- * device.  The caller owns *reply, which may be null. */
-int run_request(struct bench *b, const struct candidate *c, json_t *request, json_t **reply,
-                struct status *st);
+/* Builds a plan, adds it to a request, which is taken over, and asks the worker under the device's
+ * lock.  The caller owns *reply, which may be null. */
+int run_request(struct bench *b, const struct candidate *c, enum lock_use use, json_t *request,
+                json_t **reply, struct status *st);
 
 /* Starts the worker and gives it the workload, if it does not run. */
 int session_start_worker(struct bench *b, struct status *st);

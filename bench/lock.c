@@ -50,36 +50,55 @@ static int open_shared(const char *path, struct status *st)
                       "the device's lock '%s' is no plain file with one name; remove it", path);
 }
 
+static int open_lock(struct target_name target, const char *suffix, struct status *st)
+{
+    struct buf path;
+    buf_init(&path);
+    buf_addf(&path, "/tmp/fuseplan-lock-%s-%d%s", target_names[target.kind], target.device, suffix);
+    int fd = open_shared(path.ptr, st);
+    buf_release(&path);
+    return fd;
+}
+
+/* 0: it is locked; 1: it was not until then. */
+static int wait_for(int fd, int how, double until, const volatile sig_atomic_t *stop,
+                    struct status *st)
+{
+    while (flock(fd, how | LOCK_NB) != 0) {
+        if (stop != NULL && *stop)
+            return status_set(st, STATUS_INTERRUPTED, "interrupted");
+        if (errno != EWOULDBLOCK && errno != EINTR)
+            return status_set(st, STATUS_ENVIRONMENT, "cannot lock the device: %s",
+                              strerror(errno));
+        if (clock_seconds() > until)
+            return 1;
+        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+    }
+    return 0;
+}
+
+/* Only who has the turn may ask for the lock: so that one who would have it alone is not passed
+ * again and again by those who share it. */
 int lock_take(struct target_name target, enum lock_use use, double wait_s,
               const volatile sig_atomic_t *stop, int *lock, struct status *st)
 {
     const int how = use == LOCK_TO_TIME ? LOCK_EX : LOCK_SH;
+    const double until = clock_seconds() + wait_s;
+    int turn = open_lock(target, "-turn", st), fd = open_lock(target, "", st), waited = -1;
     *lock = -1;
-    struct buf path;
-    buf_init(&path);
-    buf_addf(&path, "/tmp/fuseplan-lock-%s-%d", target_names[target.kind], target.device);
-    int fd = open_shared(path.ptr, st);
-    buf_release(&path);
-    if (fd < 0)
+    if (turn >= 0 && fd >= 0)
+        waited = wait_for(turn, LOCK_EX, until, stop, st);
+    if (waited == 0)
+        waited = wait_for(fd, how, until, stop, st);
+    if (waited > 0)
+        status_set(st, STATUS_ENVIRONMENT,
+                   "process %ld has been measuring on %s:%d for %.0f s, and only one measurement "
+                   "may run at a time; wait for it or stop it",
+                   holder(fd), target_names[target.kind], target.device, wait_s);
+    lock_drop(turn);
+    if (waited != 0) {
+        lock_drop(fd);
         return -1;
-
-    double give_up = clock_seconds() + wait_s;
-    while (flock(fd, how | LOCK_NB) != 0) {
-        if (stop != NULL && *stop)
-            status_set(st, STATUS_INTERRUPTED, "interrupted");
-        else if (errno != EWOULDBLOCK && errno != EINTR)
-            status_set(st, STATUS_ENVIRONMENT, "cannot lock the device: %s", strerror(errno));
-        else if (clock_seconds() > give_up)
-            status_set(
-                st, STATUS_ENVIRONMENT,
-                "process %ld has been measuring on %s:%d for %.0f s, and only one measurement "
-                "may run at a time; wait for it or stop it",
-                holder(fd), target_names[target.kind], target.device, wait_s);
-        if (st->code != STATUS_OK) {
-            close(fd);
-            return -1;
-        }
-        nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
     }
     leave_name(fd);
     *lock = fd;

@@ -285,8 +285,8 @@ static int ask(struct bench *b, const struct subject *s, json_t *request, json_t
     return message_status(*reply, st);
 }
 
-int run_request(struct bench *b, const struct candidate *c, json_t *request, json_t **reply,
-                struct status *st)
+int run_request(struct bench *b, const struct candidate *c, enum lock_use use, json_t *request,
+                json_t **reply, struct status *st)
 {
     struct trial trial = {0};
     struct subject s = {.choices = c->choices, .count = c->count, .trial = &trial};
@@ -295,7 +295,7 @@ int run_request(struct bench *b, const struct candidate *c, json_t *request, jso
     if (result == 0 && s.done)
         result = status_set(st, trial.reason.code, "%s", trial.reason.message);
     if (result == 0)
-        result = lock_take(b->target, LOCK_TO_RUN, TURN_LIMIT_S, b->stop, &lock, st);
+        result = lock_take(b->target, use, TURN_LIMIT_S, b->stop, &lock, st);
     if (result == 0)
         result = ask(b, &s, request, reply, st);
     lock_drop(lock);

@@ -290,104 +290,6 @@ START_TEST(place_and_bound_come_from_the_environment)
 }
 END_TEST
 
-/* ---- the lock lies where all users find it; devices that no machine has keep these tests apart
- * from measurements ---------------------------------------------------------------------------- */
-
-static struct target_name no_device(enum target_kind kind)
-{
-    return (struct target_name){.kind = kind, .device = 100000 + (int)getpid()};
-}
-
-static const char *lock_path(struct target_name target)
-{
-    static char path[128];
-    snprintf(path, sizeof(path), "/tmp/fuseplan-lock-%s-%d", target_names[target.kind],
-             target.device);
-    return path;
-}
-
-START_TEST(lock_is_for_one)
-{
-    struct status st = STATUS_INIT;
-    struct target_name cpu = no_device(TARGET_CPU), gpu = no_device(TARGET_CUDA);
-    int first, second, other;
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 0.05, NULL, &first, &st), 0);
-    ck_assert_int_eq(lock_take(gpu, LOCK_TO_TIME, 0.05, NULL, &other, &st), 0);
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 0.05, NULL, &second, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    char pid[32];
-    snprintf(pid, sizeof(pid), "process %ld ", (long)getpid());
-    ck_assert_ptr_nonnull(strstr(st.message, pid));
-
-    st = STATUS_INIT;
-    volatile sig_atomic_t stop = 1;
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 60, &stop, &second, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_INTERRUPTED);
-    lock_drop(first);
-    st = STATUS_INIT;
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 0.05, NULL, &second, &st), 0);
-    lock_drop(second);
-    lock_drop(other);
-    unlink(lock_path(cpu));
-    unlink(lock_path(gpu));
-}
-END_TEST
-
-/* Runs that are not timed go side by side; a measurement waits for all of them, and they for it. */
-START_TEST(lock_is_shared_by_runs)
-{
-    struct status st = STATUS_INIT;
-    struct target_name target = no_device(TARGET_CUDA);
-    int first, second, timed;
-    ck_assert_int_eq(lock_take(target, LOCK_TO_RUN, 0.05, NULL, &first, &st), 0);
-    ck_assert_int_eq(lock_take(target, LOCK_TO_RUN, 0.05, NULL, &second, &st), 0);
-    lock_drop(first);
-    ck_assert_int_eq(lock_take(target, LOCK_TO_TIME, 0.05, NULL, &timed, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    lock_drop(second);
-    st = STATUS_INIT;
-    ck_assert_int_eq(lock_take(target, LOCK_TO_TIME, 0.05, NULL, &timed, &st), 0);
-    ck_assert_int_eq(lock_take(target, LOCK_TO_RUN, 0.05, NULL, &first, &st), -1);
-    lock_drop(timed);
-    unlink(lock_path(target));
-}
-END_TEST
-
-/* Another user's process with another cache takes the same lock, whatever the first one's umask. */
-START_TEST(lock_is_for_all_users)
-{
-    struct status st = STATUS_INIT;
-    struct target_name target = no_device(TARGET_CPU);
-    struct stat info;
-    int lock;
-    umask(077);
-    ck_assert_msg(lock_take(target, LOCK_TO_TIME, 0.05, NULL, &lock, &st) == 0, "%s", st.message);
-    ck_assert_int_eq(stat(lock_path(target), &info), 0);
-    ck_assert_uint_eq(info.st_mode & 07777, 0666);
-    lock_drop(lock);
-    unlink(lock_path(target));
-}
-END_TEST
-
-/* A planted link must not make a user write to a file of somebody's. */
-START_TEST(lock_follows_no_link)
-{
-    struct status st = STATUS_INIT;
-    struct target_name target = no_device(TARGET_CPU);
-    char *victim = test_path("victim");
-    struct stat info;
-    int lock;
-    ck_assert_int_eq(file_write(victim, "", 0, &st), 0);
-    ck_assert_int_eq((_i == 0 ? symlink : link)(victim, lock_path(target)), 0);
-    ck_assert_int_eq(lock_take(target, LOCK_TO_TIME, 0.05, NULL, &lock, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    ck_assert_ptr_nonnull(strstr(st.message, lock_path(target)));
-    ck_assert_int_eq(stat(victim, &info), 0);
-    ck_assert_int_eq(info.st_size, 0);
-    unlink(lock_path(target));
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("cache");
@@ -403,10 +305,6 @@ int main(void)
     tcase_add_test(t, headers_are_written_once_and_mended);
     tcase_add_test(t, unusable_place_is_an_environment_error);
     tcase_add_test(t, place_and_bound_come_from_the_environment);
-    tcase_add_test(t, lock_is_for_one);
-    tcase_add_test(t, lock_is_shared_by_runs);
-    tcase_add_test(t, lock_is_for_all_users);
-    tcase_add_loop_test(t, lock_follows_no_link, 0, 2);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

@@ -115,7 +115,6 @@ int main(void)
     Suite *s = suite_create("cuda plans");
     TCase *t = tcase_create("fake driver");
     tcase_add_checked_fixture(t, gpu_setup, test_dir_teardown);
-    tcase_set_timeout(t, 60); /* seconds, where the machine has much else to do */
     tcase_add_loop_test(t, plan_is_run_and_judged, 0, ARRAY_LEN(last_segments));
     tcase_add_test(t, wrong_kernel_spoils_no_other);
     tcase_add_test(t, launches_of_a_plan_are_traced);

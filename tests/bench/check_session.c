@@ -357,56 +357,6 @@ START_TEST(worker_dies_with_its_parent)
 }
 END_TEST
 
-/* Another process that holds the device for a while; wait for it. */
-static pid_t hold_device(const struct bench *b)
-{
-    struct status st = STATUS_INIT;
-    int lock;
-    ck_assert_int_eq(lock_take(b->target, LOCK_TO_TIME, 60, NULL, &lock, &st), 0);
-    pid_t other = fork();
-    if (other == 0) { /* it inherited the lock */
-        usleep(400000);
-        _exit(0);
-    }
-    lock_drop(lock);
-    return other;
-}
-
-/* Somebody else's measurement is waited for. */
-START_TEST(measurements_take_turns)
-{
-    struct status st = STATUS_INIT;
-    struct bench *b = shared_bench();
-    struct choice c = choice_of(8, 9);
-    struct trial t;
-    ck_assert_int_eq(bench_build(b, &c, 1, NULL, NULL, NULL, &st), 0);
-    pid_t other = hold_device(b);
-    double start = clock_seconds();
-    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
-    ck_assert_double_gt(clock_seconds() - start, 0.3);
-    waitpid(other, NULL, 0);
-    trial_release(&t);
-    bench_close(b);
-}
-END_TEST
-
-/* A dump runs a plan on the device too. */
-START_TEST(dump_waits_for_its_turn)
-{
-    struct status st = STATUS_INIT;
-    struct bench *b = shared_bench();
-    struct candidate c;
-    candidate_default(&build_cpu, plan_from_value(0x7fff), &c);
-    ck_assert_int_eq(bench_build(b, c.choices, c.count, NULL, NULL, NULL, &st), 0);
-    pid_t other = hold_device(b);
-    double start = clock_seconds();
-    ck_assert_msg(bench_dump(b, &c, test_path("dump"), &st) == 0, "%s", st.message);
-    ck_assert_double_gt(clock_seconds() - start, 0.3);
-    waitpid(other, NULL, 0);
-    bench_close(b);
-}
-END_TEST
-
 /* ---- dump, doctor
  * ------------------------------------------------------------------------------*/
 
@@ -506,8 +456,6 @@ int main(void)
     tcase_add_test(t, stop_flag_ends_the_work);
     tcase_add_test(t, killed_worker_is_replaced);
     tcase_add_test(t, worker_dies_with_its_parent);
-    tcase_add_test(t, measurements_take_turns);
-    tcase_add_test(t, dump_waits_for_its_turn);
     tcase_add_test(t, everything_is_dumped);
     tcase_add_test(t, dump_is_whole_or_not_at_all);
     tcase_add_test(t, doctor_reports);
