@@ -1,61 +1,12 @@
-#include "cmd/cmd.h"
+#include "cmd/generate_int.h"
 
 #include <errno.h>
+#include <float.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 static const char manifest_name[] = "manifest.json";
-static const char generator[] = "fuseplan";
-
-/* ---- the manifest: what was generated, for programs ------------------------------------------ */
-
-static json_t *segment_json(const struct choice *c)
-{
-    struct buf symbol, schedule;
-    buf_init(&symbol);
-    buf_init(&schedule);
-    choice_symbol(c, &symbol);
-    schedule_text(c->impl, &c->schedule, &schedule);
-    json_t *object =
-        json_pack("{s[ii] ss ss ss}", "ops", c->segment.first, c->segment.last, "implementation",
-                  c->impl->name, "schedule", schedule.ptr, "function", symbol.ptr);
-    buf_release(&symbol);
-    buf_release(&schedule);
-    return object;
-}
-
-static json_t *archs_json(const struct arch_list *list)
-{
-    json_t *all = json_array();
-    for (int i = 0; i < list->count; i++) {
-        struct buf name;
-        buf_init(&name);
-        arch_name(list->arch[i], &name);
-        json_array_append_new(all, json_string(name.ptr));
-        buf_release(&name);
-    }
-    return all;
-}
-
-static json_t *manifest_json(const struct standalone_spec *spec, const struct standalone *p)
-{
-    json_t *files = json_array(), *segments = json_array();
-    char hash[HASH_TEXT_SIZE];
-    for (int i = 0; i < p->count; i++)
-        json_array_append_new(
-            files, json_pack("{ss ss}", "name", p->files[i].name, "xxh3_128",
-                             hash_text(p->files[i].text.ptr, p->files[i].text.len, hash)));
-    for (int i = 0; i < spec->candidate->count; i++)
-        json_array_append_new(segments, segment_json(&spec->candidate->choices[i]));
-    json_t *manifest = json_pack("{ss ss si so so so}", "generator", generator, "version",
-                                 FUSEPLAN_VERSION, "value", (int)plan_value(spec->candidate->plan),
-                                 "workload", workload_json(spec->workload, spec->target.kind),
-                                 "segments", segments, "files", files);
-    if (spec->archs.count > 0)
-        json_object_set_new(manifest, "architectures", archs_json(&spec->archs));
-    return manifest;
-}
 
 /* ---- the directory --------------------------------------------------------------------------- */
 
@@ -76,7 +27,7 @@ static int fill(const char *dir, const struct standalone *p, const json_t *manif
     for (int i = 0; i < p->count; i++)
         if (write_file(dir, p->files[i].name, p->files[i].text.ptr, p->files[i].text.len, st) < 0)
             return -1;
-    char *text = json_dumps(manifest, JSON_INDENT(2));
+    char *text = json_dumps(manifest, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG));
     struct buf whole;
     buf_init(&whole);
     buf_addf(&whole, "%s\n", text);
@@ -93,7 +44,7 @@ static bool holds_manifest(const char *dir)
     buf_addf(&path, "%s/%s", dir, manifest_name);
     json_t *manifest = json_load_file(path.ptr, 0, NULL);
     const char *by = json_string_value(json_object_get(manifest, "generator"));
-    bool ours = by && strcmp(by, generator) == 0;
+    bool ours = by && strcmp(by, MANIFEST_GENERATOR) == 0;
     json_decref(manifest);
     buf_release(&path);
     return ours;
@@ -165,21 +116,24 @@ static char *directory(const struct options *o)
 /* What is compiled for: --arch, else the device's own, else what most GPUs run.  build_check() sees
  * to it that the default choices run on each. */
 static int choose_archs(const struct options *o, struct target_name target,
-                        const struct workload *w, struct build_target *build,
-                        struct arch_list *archs, struct status *st)
+                        struct standalone_spec *spec, struct status *st)
 {
+    struct build_target *build = &spec->target;
+    struct arch_list *archs = &spec->archs;
     if (archs_from_options(o, target.kind, archs, st) < 0)
         return -1;
-    *build = archs->count > 0 ? build_target_of(target.kind, "", w) : target_build(target, w);
+    *build = archs->count > 0 ? build_target_of(target.kind, "", spec->workload)
+                              : target_build(target, spec->workload);
     if (target.kind != TARGET_CUDA)
         return 0;
+    build->library = true;
     if (archs->count == 0 && build->arch != 0)
         *archs = (struct arch_list){1, {build->arch}};
     else if (archs->count == 0)
         *archs = (struct arch_list){2, {CUDA_ARCH_MIN, CUDA_ARCH_HOPPER}};
     for (int i = archs->count - 1; i >= 0; i--) {
         build->arch = archs->arch[i];
-        if (build_check(build, w, st) < 0)
+        if (build_check(build, spec->workload, st) < 0)
             return -1;
     }
     return 0;
@@ -189,33 +143,30 @@ static int generate(const struct options *o, const char *dir, unsigned value, st
 {
     struct workload w = {.batch = 0};
     struct target_name target = {.device = 0};
-    struct build_target build;
-    struct arch_list archs;
-    struct candidate candidate;
+    struct schedules schedules = {.measured = 0};
+    struct standalone_spec spec = {.workload = &w,
+                                   .candidate = &schedules.candidate,
+                                   .seed = o->seed,
+                                   .notes_init = o->notes_init};
     struct standalone program = {.count = 0};
     json_t *manifest = NULL;
     int rc = -1;
-    if (workload_from_options(o, true, &target, &w, st) < 0 || check_place(dir, st) < 0)
+    if (workload_from_options(o, true, &target, &w, st) < 0 || check_place(dir, st) < 0 ||
+        choose_archs(o, target, &spec, st) < 0 ||
+        schedules_choose(o, target, &spec, plan_from_value(value), &schedules, st) < 0)
         goto out;
-    if (choose_archs(o, target, &w, &build, &archs, st) < 0)
-        goto out;
-    candidate_default(&build, plan_from_value(value), &candidate);
-    const struct standalone_spec spec = {.target = build,
-                                         .workload = &w,
-                                         .candidate = &candidate,
-                                         .archs = archs,
-                                         .seed = o->seed,
-                                         .notes_init = o->notes_init};
     standalone_emit(&spec, &program);
-    manifest = manifest_json(&spec, &program);
+    manifest = manifest_json(&spec, &schedules, &program);
     if (place(dir, &program, manifest, st) < 0)
         goto out;
+    schedules_note(o, &spec, &schedules);
     note(o, "wrote %d files; 'make -C %s && %s/plan' builds and runs them", program.count + 1, dir,
          dir);
     rc = EXIT_SUCCESS;
 out:
     json_decref(manifest);
     standalone_release(&program);
+    schedules_release(&schedules);
     workload_release(&w);
     return rc;
 }
@@ -235,10 +186,14 @@ const struct command cmd_generate = {
     .name = "generate",
     .operands = "VALUE",
     .summary = "Write the sources of a plan, with a program that runs and times it",
-    .options = (OPTS_COMMON & ~OPT(FORMAT)) | OPTS_WORKLOAD | OPT(INIT) | OPT(ARCH) | OPT(OUTPUT),
-    .about = "The directory is written as a whole or not at all; one that holds something else is\n"
-             "refused, an earlier one replaced.  'make -C DIR' builds it and DIR/plan runs it, "
-             "without fuseplan.",
+    .options = (OPTS_COMMON & ~OPT(FORMAT)) | OPTS_WORKLOAD | OPT(INIT) | OPT(ARCH) | OPT(OUTPUT) |
+               OPT(DB),
+    .about =
+        "Every segment runs with the fastest schedule that the database knows and that all of\n"
+        "--arch run, else with the default one.\nThe directory is written as a whole or not at "
+        "all; one that holds something else is\n"
+        "refused, an earlier one replaced.  'make -C DIR' builds it and DIR/plan runs it, "
+        "without fuseplan.",
     .examples = "fuseplan generate 41115 -b 1 -s 128 -m causal -o plan41115\n"
                 "make -C plan41115 && plan41115/plan",
     .run = run,

@@ -4,6 +4,11 @@
 
 #include "codegen/codegen.h"
 
+/* ---- workload.c ----------------------------------------------------------------------------- */
+
+/* Appends the shortest text that is read as the same number. */
+void add_double(double value, struct buf *out);
+
 /* ---- impl.c --------------------------------------------------------------------------------- */
 
 /* For `applicable`: says why and returns false. */

@@ -98,8 +98,9 @@ static void add_mask(const struct block_lists *l, const char *word_type, struct 
 void add_plan_data(const struct standalone_spec *s, const char *word_type, struct buf *out)
 {
     const struct workload *w = s->workload;
-    buf_addf(out, "const float plan_eps = (float)%.17g;\nconst uint64_t plan_seed = %lluu;\n\n",
-             w->eps, (unsigned long long)s->seed);
+    buf_adds(out, "const float plan_eps = (float)");
+    add_double(w->eps, out);
+    buf_addf(out, ";\nconst uint64_t plan_seed = %lluu;\n\n", (unsigned long long)s->seed);
     add_sizes(s, out);
     if (w->lengths != NULL)
         add_ints("lengths", w->lengths, w->batch, out);

@@ -1,4 +1,4 @@
-#include "codegen/codegen.h"
+#include "codegen/codegen_int.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -240,8 +240,7 @@ int workload_draw_lengths(struct workload *w, int average, uint64_t seed, struct
     return 0;
 }
 
-/* The shortest text that reads back as the same number. */
-static void add_double(double value, struct buf *out)
+void add_double(double value, struct buf *out)
 {
     char text[32];
     int digits = 1;

@@ -44,9 +44,22 @@ int study_segments(struct db *db, int64_t study, const struct build_target *targ
 int study_candidate(struct db *db, int64_t study, const struct build_target *target, struct plan p,
                     struct candidate *out, struct status *st)
 {
+    static const struct arch_list own = {.count = 0};
+    return study_candidate_for(db, study, target, &own, p, out, st);
+}
+
+int study_candidate_for(struct db *db, int64_t study, const struct build_target *target,
+                        const struct arch_list *archs, struct plan p, struct candidate *out,
+                        struct status *st)
+{
     struct segment_table table;
     struct status fails = STATUS_INIT;
     segment_table_init(&table, target);
+    for (int i = 0; i < archs->count; i++) {
+        struct build_target further = *target;
+        further.arch = archs->arch[i];
+        segment_table_restrict(&table, &further);
+    }
     int rc = segment_table_read(&table, db, study, st);
     if (rc == 0)
         segment_table_candidate(&table, p, out, &fails); /* who runs it will say so */

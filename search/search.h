@@ -231,6 +231,11 @@ int study_segments(struct db *db, int64_t study, const struct build_target *targ
 int study_candidate(struct db *db, int64_t study, const struct build_target *target, struct plan p,
                     struct candidate *out, struct status *st);
 
+/* The same of choices that run on every architecture of a list beside the target's own. */
+int study_candidate_for(struct db *db, int64_t study, const struct build_target *target,
+                        const struct arch_list *archs, struct plan p, struct candidate *out,
+                        struct status *st);
+
 /* Models kept in the database, regressor and classifier in one blob: a study's own, which tune()
  * trains on all its plans, has the name STUDY_MODEL; those of files belong to study 0. */
 #define STUDY_MODEL "plans"

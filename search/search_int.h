@@ -51,6 +51,9 @@ struct segment_table {
 void segment_table_init(struct segment_table *t, const struct build_target *target);
 void segment_table_release(struct segment_table *t);
 
+/* Keeps the choices that run on another target too; before anything is read. */
+void segment_table_restrict(struct segment_table *t, const struct build_target *target);
+
 /* Marks what the database holds as tried. */
 int segment_table_read(struct segment_table *t, struct db *db, int64_t study, struct status *st);
 

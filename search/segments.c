@@ -38,6 +38,19 @@ void segment_table_release(struct segment_table *t)
     memset(t, 0, sizeof(*t));
 }
 
+void segment_table_restrict(struct segment_table *t, const struct build_target *target)
+{
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        struct slot *slot = &t->slots[i];
+        const char *why;
+        int kept = 0;
+        for (int c = 0; c < slot->count; c++)
+            if (choice_applicable(&slot->attempts[c].choice, target, &why))
+                slot->attempts[kept++] = slot->attempts[c];
+        slot->count = kept;
+    }
+}
+
 void segment_table_note(struct segment_table *t, int slot, int attempt, double ms,
                         const struct status *reason)
 {

@@ -46,6 +46,7 @@ echo "nothing known"
   json mask fuseplan mask bigbird -s 200 -b 2 --avg-seq-len 90
   json doctor fuseplan doctor
   fuseplan generate 41115 $workload -q -o plan
+  [ ! -e e2e.db ] || fail "generate made a database"
   "$check_json" "$schemas/manifest.json" plan/manifest.json || fail "manifest"
   make -s -C plan
   plan/plan y.npy | grep -q '^plan 41115: .* ms' || fail "the generated program"
@@ -76,6 +77,40 @@ echo "nothing known"
     trace.json >jq.txt || fail "trace: launches overlap"
   expect 4 fuseplan bench 41115 $workload --no-baseline --fail-above 0.01 >bench.txt
   expect 0 fuseplan bench 41115 $workload --no-baseline --fail-above 1000 >bench.txt
+
+  echo "programs with stored schedules"
+  fuseplan bench 43754 $workload --no-baseline -q --db stored.db >bench.txt
+  sqlite3 stored.db "UPDATE schedule SET knobs = 'lowering=rowwise row_block=64 col_block=even'
+    WHERE segment IN (SELECT id FROM segment WHERE first_op = 7 AND last_op = 9)"
+  fuseplan bench 43754 $workload --no-baseline -q --db stored.db --dump stored >bench.txt
+  fuseplan generate 43754 $workload --db stored.db -o plan 2>said
+  grep -q 'segments run with the fastest schedules known' said || fail "generate: said what it took"
+  grep -q '_rowwise, {1, 64, 0}}' plan/plan.c || fail "generate: not the stored schedule"
+  make -s -C plan
+  plan/plan y.npy >plan.txt
+  cmp y.npy stored/y.npy || fail "generate: another result than bench's"
+
+  # The same rows, as if an H200 had given them.
+  sqlite3 stored.db ".backup h200.db"
+  sqlite3 h200.db "UPDATE target SET kind = 'cuda', device = 'NVIDIA H200', capability = 'sm_90';
+    UPDATE workload SET text = replace(replace(text, 'w=4 f=16', 'w=16 f=64'), 'fp32', 'fp16');
+    UPDATE trial SET resources = '{\"registers\":255,\"shared_static_bytes\":16,
+      \"shared_dynamic_bytes\":98304,\"stack_bytes\":24,\"spill_bytes\":20,\"spill_load_bytes\":28,
+      \"grid\":[264,1,1],\"block\":[384,1,1],\"occupancy\":0.125}' WHERE kind = 'segment';
+    UPDATE schedule SET impl = 'hopper', knobs = 'tile=64x64 split=1 norm=strip resident=1'
+    WHERE segment IN (SELECT id FROM segment WHERE first_op = 7 AND last_op = 9)"
+  cuda="43754 -b 1 -s 8 -m causal -H 1 -W 16 -L 1 --target cuda --db h200.db -o cuda"
+  fuseplan generate $cuda --arch sm_90a 2>said
+  grep -q "^fuseplan: 1 of 13 segments run .* measured on 'NVIDIA H200'" said || fail "generate: said where"
+  grep -q 'replaced' said && fail "generate: replaced what every architecture runs"
+  "$check_json" "$schemas/manifest.json" cuda/manifest.json || fail "manifest of hopper"
+  jq -e '.segments | map(select(.ops == [7, 9])) | .[0] | .implementation == "hopper" and
+    .resources.registers == 255 and .launch.threads == 128 and .launch.cooperative == false and
+    .launch.tiles == 1' cuda/manifest.json >jq.txt || fail "manifest: not the stored choice"
+  fuseplan generate $cuda --arch sm_80,sm_90a 2>said
+  grep -q "^fuseplan: replaced in ops 7-9: .* '--arch sm_90a' keeps them" said || fail "generate: said what it replaced"
+  "$check_json" "$schemas/manifest.json" cuda/manifest.json || fail "manifest of two architectures"
+  grep -q hopper cuda/manifest.json && fail "generate: a choice that sm_80 does not run"
 
   echo "search"
   json report fuseplan search $workload --space 41115 --budget 2

@@ -102,9 +102,9 @@ generated() {
   # shellcheck disable=SC2086
   for value in 41115 40544; do
     rm -rf "$program" "$scratch/arrays"
-    say "$bin/fuseplan" generate $value $workload -q -o "$program" &&
-      say "$bin/fuseplan" bench $value $workload -q --no-baseline --compiler nvcc \
-        --dump "$scratch/arrays" &&
+    say "$bin/fuseplan" bench $value $workload -q --no-baseline --compiler nvcc \
+      --dump "$scratch/arrays" &&
+      say "$bin/fuseplan" generate $value $workload -q -o "$program" &&
       same "$program" "$scratch/arrays/y.npy" || return 1
   done
 }

@@ -1,0 +1,154 @@
+#include "cmd/generate_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- what the database knows ----------------------------------------------------------------- */
+
+static bool is_choice(const struct db_choice *row, const struct choice *c)
+{
+    struct buf schedule;
+    buf_init(&schedule);
+    schedule_text(c->impl, &c->schedule, &schedule);
+    bool is = row->first == c->segment.first && row->last == c->segment.last &&
+              strcmp(row->impl, c->impl->name) == 0 && strcmp(row->schedule, schedule.ptr) == 0;
+    buf_release(&schedule);
+    return is;
+}
+
+static int read_trial(void *ctx, const struct db_trial *row)
+{
+    struct schedules *s = ctx;
+    for (int i = 0; i < s->candidate.count && strcmp(row->status, "ok") == 0; i++)
+        if (is_choice(&row->choices[0], &s->candidate.choices[i])) {
+            s->measured++;
+            s->resources[i] = json_loads(row->resources, 0, NULL);
+        }
+    return 0;
+}
+
+struct reading {
+    const struct workload *workload;
+    struct fingerprint here;
+    struct schedules *out;
+};
+
+static void read_device(void *ctx, const struct db_study *study)
+{
+    struct reading *r = ctx;
+    const struct db_target *t = &study->target;
+    r->out->device = mem_strdup(t->device);
+    r->out->elsewhere = r->here.device[0] != '\0' && strcmp(r->here.device, t->device) != 0;
+    r->out->device_arch = build_target_of(TARGET_CUDA, t->capability, r->workload).arch;
+}
+
+/* Whether what is fastest on the device that was measured is another choice. */
+static int compare(struct db *db, int64_t study, const struct standalone_spec *spec,
+                   struct schedules *s, struct status *st)
+{
+    struct candidate fastest;
+    struct build_target device = spec->target;
+    device.arch = s->device_arch;
+    if (study_candidate(db, study, &device, s->candidate.plan, &fastest, st) < 0)
+        return -1;
+    for (int i = 0; i < s->candidate.count; i++)
+        s->replaced[i] = !choice_equal(&s->candidate.choices[i], &fastest.choices[i]);
+    return 0;
+}
+
+static int read_study(struct db *db, int64_t study, struct target_name target,
+                      const struct standalone_spec *spec, struct schedules *s, struct status *st)
+{
+    struct reading reading = {.workload = spec->workload, .out = s};
+    fingerprint_device(target, &reading.here);
+    if (db_study_read(db, study, read_device, &reading, st) < 0 ||
+        study_candidate_for(db, study, &spec->target, &spec->archs, s->candidate.plan,
+                            &s->candidate, st) < 0 ||
+        db_trials(db, study, DB_TRIAL_SEGMENT, read_trial, s, st) < 0)
+        return -1;
+    return compare(db, study, spec, s, st);
+}
+
+int schedules_choose(const struct options *o, struct target_name target,
+                     const struct standalone_spec *spec, struct plan p, struct schedules *out,
+                     struct status *st)
+{
+    struct status missing = STATUS_INIT;
+    struct db *db = NULL;
+    int64_t study;
+    candidate_default(&spec->target, p, &out->candidate);
+    int rc = db_open(o->db, DB_READ, &db, &missing);
+    if (rc == 0)
+        rc = study_of_workload(o, db, target, spec->workload, &study, &missing);
+    if (rc == 0)
+        rc = read_study(db, study, target, spec, out, st);
+    else if (missing.code == STATUS_NOT_FOUND)
+        rc = 0;
+    else
+        *st = missing;
+    db_close(db);
+    return rc;
+}
+
+void schedules_release(struct schedules *s)
+{
+    for (int i = 0; i < OP_COUNT; i++)
+        json_decref(s->resources[i]);
+    free(s->device);
+    *s = (struct schedules){.measured = 0};
+}
+
+/* ---- for people ------------------------------------------------------------------------------ */
+
+/* "0, 10-11"; empty where none is. */
+static void replaced_text(const struct schedules *s, struct buf *out)
+{
+    char range[12];
+    for (int i = 0; i < s->candidate.count; i++)
+        if (s->replaced[i])
+            buf_addf(out, "%s%s", out->len > 0 ? ", " : "",
+                     segment_text(s->candidate.choices[i].segment, range));
+}
+
+static void note_replaced(const struct options *o, const struct standalone_spec *spec,
+                          const struct schedules *s)
+{
+    struct buf replaced, archs, measured;
+    buf_init(&replaced);
+    buf_init(&archs);
+    buf_init(&measured);
+    replaced_text(s, &replaced);
+    for (int i = 0; i < spec->archs.count; i++) {
+        buf_adds(&archs, i > 0 ? "," : "");
+        arch_name(spec->archs.arch[i], &archs);
+    }
+    arch_name(s->device_arch, &measured);
+    if (replaced.len > 0)
+        note(o,
+             "replaced in ops %s: the fastest schedules known, which do not run on all of %s; "
+             "'--arch %s' keeps them",
+             replaced.ptr, archs.ptr, measured.ptr);
+    buf_release(&replaced);
+    buf_release(&archs);
+    buf_release(&measured);
+}
+
+void schedules_note(const struct options *o, const struct standalone_spec *spec,
+                    const struct schedules *s)
+{
+    if (!s->device) {
+        note(o, "nothing is stored for this workload: default schedules; 'fuseplan search' finds "
+                "faster ones");
+        return;
+    }
+    const char *where = s->elsewhere ? ", another device than the one here" : "";
+    if (s->measured == s->candidate.count)
+        note(o, "segments run with the fastest schedules known, measured on '%s'%s", s->device,
+             where);
+    else
+        note(o,
+             "%d of %d segments run with the fastest schedules known, measured on '%s'%s; the "
+             "others with default ones, 'fuseplan search' finds faster ones",
+             s->measured, s->candidate.count, s->device, where);
+    note_replaced(o, spec, s);
+}

@@ -1,0 +1,83 @@
+/* Which of a segment's stored choices a plan takes. */
+#include "search/search.h"
+#include "tests/db/fixture.h"
+
+/* Of segment 0-0 in fp16, from the fastest.  By shared memory 128x192 runs on sm_80, not on
+ * sm_86. */
+static const struct {
+    const char *impl, *schedule;
+} stored[] = {
+    {"hopper", "tile=128x192 split=1 norm=barrier resident=1"},
+    {"generated", "tile=128x192 split=1 norm=barrier resident=1"},
+    {"generated", "tile=32x64 split=1 norm=barrier resident=1"},
+    {"generated", "tile=64x64 split=1 norm=barrier resident=1"},
+};
+
+static struct db *open_stored(int64_t *study)
+{
+    struct status st;
+    struct db *db = open_fresh(study);
+    for (size_t i = 0; i < ARRAY_LEN(stored); i++) {
+        const struct db_choice choice = {0, 0, stored[i].impl, stored[i].schedule};
+        const struct db_trial trial = segment_trial(&choice, 1 + (double)i);
+        OK(db_trial_add(db, *study, &trial, &st));
+    }
+    return db;
+}
+
+static void assert_choice(const struct choice *c, const char *impl, const char *schedule)
+{
+    struct buf text;
+    buf_init(&text);
+    schedule_text(c->impl, &c->schedule, &text);
+    ck_assert_str_eq(c->impl->name, impl);
+    ck_assert_str_eq(text.ptr, schedule);
+    buf_release(&text);
+}
+
+static const struct {
+    struct arch_list archs;
+    int fastest; /* of stored */
+} lists[] = {
+    {{1, {90}}, 0}, {{2, {80, 90}}, 1}, {{1, {80}}, 1}, {{2, {80, 86}}, 2}, {{3, {80, 86, 90}}, 2},
+};
+
+START_TEST(fastest_that_runs_on_all_architectures)
+{
+    const struct arch_list *archs = &lists[_i].archs;
+    const struct build_target target = {TARGET_CUDA, DTYPE_FP16, 64, archs->arch[0], true};
+    struct status st;
+    struct candidate c;
+    int64_t study;
+    struct db *db = open_stored(&study);
+    OK(study_candidate_for(db, study, &target, archs, plan_from_value(VALUE_UNFUSED), &c, &st));
+    ck_assert_int_eq(c.count, OP_COUNT);
+    assert_choice(&c.choices[0], stored[lists[_i].fastest].impl,
+                  stored[lists[_i].fastest].schedule);
+    assert_choice(&c.choices[7], "generated", "tile=64x64 split=1 norm=barrier resident=1");
+    db_close(db);
+}
+END_TEST
+
+START_TEST(fastest_on_the_target)
+{
+    const struct build_target target = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, true};
+    struct status st;
+    struct candidate c;
+    int64_t study;
+    struct db *db = open_stored(&study);
+    OK(study_candidate(db, study, &target, plan_from_value(VALUE_UNFUSED), &c, &st));
+    assert_choice(&c.choices[0], stored[0].impl, stored[0].schedule);
+    db_close(db);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *suite = suite_create("learned");
+    TCase *tcase = tcase_create("learned");
+    tcase_add_loop_test(tcase, fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists));
+    tcase_add_test(tcase, fastest_on_the_target);
+    suite_add_tcase(suite, tcase);
+    return suite_run(suite);
+}
