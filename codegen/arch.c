@@ -102,11 +102,6 @@ int arch_toolkit(int arch)
 
 void arch_options(const struct arch_list *list, struct buf *out)
 {
-    if (list->count == 1) {
-        buf_adds(out, "-arch=");
-        arch_name(list->arch[0], out);
-        return;
-    }
     for (int i = 0; i < list->count; i++) {
         struct buf name;
         buf_init(&name);

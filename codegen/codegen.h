@@ -390,7 +390,8 @@ bool arch_runs(int arch, int device);
 /* The first release of CUDA that compiles for it, 12080 for 12.8; 0 where that is not known. */
 int arch_toolkit(int arch);
 
-/* Appends nvcc's options for a list of one or more. */
+/* Appends nvcc's options for a program that runs on all of a list.  Not -arch: for sm_90a that also
+ * compiles for compute_90, which lacks what sm_90a has. */
 void arch_options(const struct arch_list *list, struct buf *out);
 
 /* ---- target.c: what code is compiled for ---------------------------------------------------- */
@@ -413,7 +414,7 @@ struct build_target build_target_of(enum target_kind kind, const char *capabilit
 /* Whether there is code for the workload's sizes: every segment has a choice then. */
 int build_check(const struct build_target *t, const struct workload *w, struct status *st);
 
-/* Appends the compiler's options for a target beside its flags, "-arch=sm_90a"; none on a CPU. */
+/* Appends the compiler's options for one binary beside its flags, "-arch=sm_90a"; none on a CPU. */
 void build_options(const struct build_target *t, struct buf *out);
 
 /* ---- impl.c: implementations ---------------------------------------------------------------- */

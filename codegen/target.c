@@ -46,6 +46,8 @@ int build_check(const struct build_target *t, const struct workload *w, struct s
 
 void build_options(const struct build_target *t, struct buf *out)
 {
-    if (t->kind == TARGET_CUDA)
-        arch_options(&(struct arch_list){1, {t->arch}}, out);
+    if (t->kind != TARGET_CUDA)
+        return;
+    buf_adds(out, "-arch=");
+    arch_name(t->arch, out);
 }

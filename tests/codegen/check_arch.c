@@ -6,8 +6,8 @@ static const struct {
     struct arch_list list;
     const char *options; /* of nvcc */
 } lists[] = {
-    {"sm_80", {1, {80}}, "-arch=sm_80"},
-    {"sm_90a", {1, {90}}, "-arch=sm_90a"},
+    {"sm_80", {1, {80}}, "-gencode arch=compute_80,code=sm_80"},
+    {"sm_90a", {1, {90}}, "-gencode arch=compute_90a,code=sm_90a"},
     {"sm_90a,sm_80,sm_90a",
      {2, {80, 90}},
      "-gencode arch=compute_80,code=sm_80 -gencode arch=compute_90a,code=sm_90a"},
