@@ -1,8 +1,9 @@
 /* The guided strategy.  Three signals that err in different ways share every batch:
  *
- *   additive    the sum of the plan's segments timed alone: needs no plan measured, knows nothing
- * of what one segment leaves in the caches for the next regressor   learns from the plans measured
- * what that sum leaves out classifier  is least sure where another measurement teaches most
+ * - additive: the sum of the plan's segments timed alone.  It needs no plan measured, and knows
+ *   nothing of what one segment leaves in the caches for the next;
+ * - regressor: learns from the plans measured what that sum leaves out;
+ * - classifier: is least sure where another measurement teaches most;
  *
  * and a draw far from all that was measured guards against what all three believe wrongly.  Both
  * models are trained anew for each batch. */
