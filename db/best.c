@@ -130,13 +130,14 @@ int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st
     return result;
 }
 
-int db_compared(struct db *db, int64_t study, bool *out, struct status *st)
+int db_compared(struct db *db, int64_t study, struct buf *out, struct status *st)
 {
-    int64_t compared = 0;
     struct query q = query_start(db, SQL_COMPARED);
     query_int(&q, study);
-    int found = query_one_int(&q, &compared, st);
-    *out = compared != 0;
+    int found = query_row(&q, st);
+    if (found > 0)
+        buf_adds(out, column_text(&q, 0));
+    query_end(&q);
     return found < 0 ? -1 : 0;
 }
 

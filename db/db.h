@@ -128,8 +128,9 @@ struct db_best {
 int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st);
 void db_best_release(struct db_best *b);
 
-/* Whether no plan was stored since a search last compared finalists. */
-int db_compared(struct db *db, int64_t study, bool *out, struct status *st);
+/* Appends the text of the newest comparison that a search made; nothing where a plan was stored
+ * since. */
+int db_compared(struct db *db, int64_t study, struct buf *out, struct status *st);
 
 /* ---- search.c: searches, for the record ------------------------------------------------------*/
 

@@ -169,20 +169,70 @@ static int hold(struct tuner *t, const struct contest *contest, const struct his
     return rc;
 }
 
+struct refined {
+    const char *comparison;
+    struct history *out;
+};
+
+static int refined_row(void *ctx, const struct db_trial *row)
+{
+    const struct refined *r = ctx;
+    if (strcmp(row->comparison, r->comparison) == 0 && strcmp(row->status, "ok") == 0)
+        history_add(r->out, (unsigned)row->value, (struct outcome){OUTCOME_OK, row->median_ms});
+    return 0;
+}
+
+static bool refines(const char *comparison)
+{
+    size_t len = strlen(comparison), mark = strlen(refining.mark);
+    return len > mark && strcmp(comparison + len - mark, refining.mark) == 0;
+}
+
+/* Adds what is needed before the finals: what an interrupted search compared last, or what is
+ * compared now. */
+static int refine(struct tuner *t, const char *compared, struct history *out, struct status *st)
+{
+    struct refined r = {compared, out};
+    if (refines(compared))
+        return db_trial_times(t->db, t->study, DB_TRIAL_FINAL, refined_row, &r, st);
+    if (t->o->rigor == RIGOR_EXHAUSTIVE)
+        return hold(t, &refining, &t->history, out, st);
+    return 0;
+}
+
+/* The comparison since which nothing was measured, empty where there is none; *held: it was that of
+ * the finalists. */
+static int read_compared(struct tuner *t, struct buf *out, bool *held, struct status *st)
+{
+    int rc = db_compared(t->db, t->study, out, st);
+    *held = out->len > 0 && !refines(out->ptr);
+    return rc;
+}
+
+int finals_held(struct tuner *t, bool *out, struct status *st)
+{
+    struct buf compared;
+    buf_init(&compared);
+    int rc = read_compared(t, &compared, out, st);
+    buf_release(&compared);
+    return rc;
+}
+
 int measure_finals(struct tuner *t, struct status *st)
 {
     struct history refined = {.count = 0};
     struct contest last = finals();
-    bool known;
-    if (db_compared(t->db, t->study, &known, st) < 0)
-        return -1;
-    if (known)
-        return 0;
-    int rc = 0;
-    if (t->o->rigor == RIGOR_EXHAUSTIVE)
-        rc = hold(t, &refining, &t->history, &refined, st);
+    struct buf compared;
+    bool held;
+    buf_init(&compared);
+    int rc = read_compared(t, &compared, &held, st);
+    if (rc < 0 || held)
+        goto out;
+    rc = refine(t, compared.ptr, &refined, st);
     if (rc == 0)
         rc = hold(t, &last, refined.count > 0 ? &refined : &t->history, NULL, st);
+out:
     history_release(&refined);
+    buf_release(&compared);
     return rc;
 }

@@ -131,6 +131,9 @@ struct evaluator tuner_evaluator(struct tuner *t);
 
 /* ---- finals.c: the finalists, side by side ------------------------------------------------- */
 
+/* Whether the finalists were compared and nothing was measured since. */
+int finals_held(struct tuner *t, bool *out, struct status *st);
+
 /* Times the best few plans, the unfused one, 41115 and the additive best interleaved, unless
  * nothing was measured since they last were; of an exhaustive search the best few of those that a
  * shorter comparison of many more finds. */

@@ -131,10 +131,15 @@ static int run_phases(struct tuner *t, struct search_result *result, struct stat
     return search_values(t, o->space_lo, o->space_hi, result, st);
 }
 
+static bool budget_spent(const struct tuner *t)
+{
+    return t->o->search.budget > 0 && t->history.count >= t->o->search.budget;
+}
+
 /* An interrupt ends all phases, and is no failure. */
 static int measure_all(struct tuner *t, struct search_result *result, struct status *st)
 {
-    int rc = run_phases(t, result, st);
+    int rc = budget_spent(t) ? 0 : run_phases(t, result, st);
     if (rc == 0 && result->stopped_by != STOP_INTERRUPTED)
         rc = measure_finals(t, st);
     say_disturbance(t);
@@ -177,12 +182,6 @@ static int tuner_start(struct tuner *t, struct status *st)
     return rc;
 }
 
-/* A spent budget buys nothing, not even another look at the finalists. */
-static bool budget_spent(const struct tuner *t)
-{
-    return t->o->search.budget > 0 && t->history.count >= t->o->search.budget;
-}
-
 int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tune_report *out,
          struct status *st)
 {
@@ -190,12 +189,12 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
     *t = (struct tuner){.bench = b, .db = db, .o = o};
     struct search_result result = {.stopped_by = STOP_BUDGET};
     int rc = -1;
+    bool done = false; /* a spent budget buys no more than the finals that an interrupt cut off */
     *out = (struct tune_report){.best.value = -1};
-    if (tuner_open(t, st) < 0)
+    if (tuner_open(t, st) < 0 || (budget_spent(t) && finals_held(t, &done, st) < 0))
         goto out;
-    if (!budget_spent(t) &&
-        (tuner_start(t, st) < 0 || measure_all(t, &result, st) < 0 ||
-         db_search_end(db, t->search_id, search_stop_names[result.stopped_by], st) < 0))
+    if (!done && (tuner_start(t, st) < 0 || measure_all(t, &result, st) < 0 ||
+                  db_search_end(db, t->search_id, search_stop_names[result.stopped_by], st) < 0))
         goto out;
     rc = report_fill(t, result.stopped_by, out, st);
 out:

@@ -8,6 +8,16 @@ static void add(struct db *db, int64_t study, struct db_trial t)
     OK(db_trial_add(db, study, &t, &st));
 }
 
+static void check_compared(struct db *db, int64_t study, const char *comparison)
+{
+    struct status st;
+    struct buf found;
+    buf_init(&found);
+    OK(db_compared(db, study, &found, &st));
+    ck_assert_str_eq(found.ptr, comparison);
+    buf_release(&found);
+}
+
 START_TEST(nothing_known_is_not_found)
 {
     struct status st;
@@ -90,19 +100,15 @@ START_TEST(faster_plan_since_wins)
     struct status st;
     struct db_best best;
     int64_t study;
-    bool compared;
     struct db *db = open_fresh(&study);
-    OK(db_compared(db, study, &compared, &st));
-    ck_assert(!compared);
+    check_compared(db, study, "");
     add(db, study, plan_trial(49, 1));
     add(db, study, plan_trial(50, 2));
     add(db, study, final_trial(50, 3, "a"));
     add(db, study, final_trial(49, 4, "a"));
-    OK(db_compared(db, study, &compared, &st));
-    ck_assert(compared);
+    check_compared(db, study, "a");
     add(db, study, plan_trial(51, 2.5)); /* faster than the final, slower than its plan's trial */
-    OK(db_compared(db, study, &compared, &st));
-    ck_assert(!compared);
+    check_compared(db, study, "");
     OK(db_best(db, study, &best, &st));
     ck_assert_int_eq(best.value, 50);
     ck_assert(best.final);
@@ -124,7 +130,6 @@ START_TEST(bench_decides_nothing)
     struct status st;
     struct db_best best;
     int64_t study;
-    bool compared;
     char id[HASH_TEXT_SIZE];
     struct db *db = open_fresh(&study);
     struct db_trial final = final_trial(VALUE_UNFUSED, 4, "a");
@@ -137,8 +142,7 @@ START_TEST(bench_decides_nothing)
     ck_assert_int_eq(best.value, 50);
     ck_assert(!best.final);
     ck_assert_double_eq(best.unfused.median, 4);
-    OK(db_compared(db, study, &compared, &st));
-    ck_assert(!compared);
+    check_compared(db, study, "");
     db_best_release(&best);
     db_close(db);
 }

@@ -224,6 +224,30 @@ START_TEST(interrupt_keeps_all)
 }
 END_TEST
 
+/* The finals are made up for, among the plans that were compared before them. */
+START_TEST(interrupt_between_comparisons)
+{
+    run();
+    int calls = fake.calls;
+    teardown();
+    strcpy(dir + strlen(dir) - 6, "XXXXXX");
+    setup();
+    fake.stop_at_call = calls; /* the finals */
+    run();
+    ck_assert_str_eq(report.stopped_by, "interrupted");
+    ck_assert_int_eq(fake.compares, 1);
+    fake.stop = 0;
+    options.search.budget = _i * (PLANS + BESIDE); /* spent, or none */
+    run();
+    ck_assert_int_eq(fake.compares, 2);
+    ck_assert_int_eq(fake.plans, PLANS + BESIDE);
+    ck_assert_int_le(read_back(DB_TRIAL_FINAL)->count, PLANS + BESIDE + 4 + BESIDE + 1);
+    ck_assert(report.best.final);
+    run();
+    ck_assert_int_eq(fake.compares, 2);
+}
+END_TEST
+
 /* No plan runs before its segments' choices are final, so that all plans share them. */
 START_TEST(short_time_measures_no_plan)
 {
@@ -251,6 +275,7 @@ int main(void)
     tcase_add_test(t, broken_segment_fails_its_plans);
     tcase_add_test(t, part_of_a_space_goes_on);
     tcase_add_loop_test(t, interrupt_keeps_all, 0, 4);
+    tcase_add_loop_test(t, interrupt_between_comparisons, 0, 2);
     tcase_add_test(t, short_time_measures_no_plan);
     suite_add_tcase(s, t);
     return suite_run(s);
