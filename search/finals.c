@@ -29,6 +29,13 @@ static struct contest finals(void)
     return (struct contest){"finalists", 4, sampling_final, 1, ""};
 }
 
+void expect_verification(struct tuner *t, const struct trial *trial)
+{
+    int others = bench_workload(t->bench)->layers - 1;
+    if (trial->status != TRIAL_FAILED)
+        t->verify_s = fmax(t->verify_s, others * trial->verify_s);
+}
+
 static int by_ms(const void *a, const void *b)
 {
     const struct observation *x = a, *y = b;
@@ -156,14 +163,19 @@ static int hold(struct tuner *t, const struct contest *contest, const struct his
                 struct history *out, struct status *st)
 {
     struct sampling how;
-    double left = contest->share * (t->end - clock_seconds());
-    if (left <= 0)
+    double end = t->end - learn_seconds(t);
+    double left = contest->share * (end - clock_seconds() - t->verify_s);
+    if (left <= 0) {
+        tuner_say(t, "no time is left to compare %s; a later search makes up for it",
+                  contest->name);
         return 0;
+    }
     struct observation *items = mem_alloc((size_t)contest->fastest + REFERENCES, sizeof(*items));
     int count = choose_in_time(t, from, contest, left, items, &how), rc = 0;
     if (count > 0) {
         tuner_say(t, "timing %d %s side by side", count, contest->name);
         rc = compare(t, contest, items, count, &how, out, st);
+        t->verify_s = 0; /* the oracle's layers stay */
     }
     free(items);
     return rc;

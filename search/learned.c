@@ -231,6 +231,12 @@ static int expected_faster(struct tuner *t, struct model *model, double *share, 
     return rc;
 }
 
+/* Both models are trained once a fold and once more; measured on one core of a server. */
+#define LEARN_S_PER_PLAN 1.6e-3
+
+/* Of a time limit; what takes longer is left to `fuseplan train`. */
+#define LEARN_SHARE 0.05
+
 /* Plans that nobody measured and nobody is about to: there is something to predict. */
 static bool leaves_plans(const struct tuner *t)
 {
@@ -238,10 +244,16 @@ static bool leaves_plans(const struct tuner *t)
            history_count_in(&t->history, t->space, t->space_count) < t->space_count;
 }
 
+double learn_seconds(const struct tuner *t)
+{
+    double seconds = LEARN_S_PER_PLAN * t->history.count;
+    return leaves_plans(t) && seconds <= LEARN_SHARE * (t->end - t->start) ? seconds : 0;
+}
+
 int learn_study(struct tuner *t, struct tune_report *out, struct status *st)
 {
     struct training training;
-    if (!leaves_plans(t))
+    if (learn_seconds(t) == 0)
         return 0;
     training_of(&t->history, &training);
     struct model_data data = {

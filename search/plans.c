@@ -86,6 +86,7 @@ static int measure_plan(void *ctx, unsigned value, struct outcome *out, struct s
     struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
     bool broken = segment_table_candidate(&t->segments, plan, &c, &trial.reason) < 0;
     int rc = broken ? 0 : time_plan(t, value, &c, &trial, st);
+    expect_verification(t, &trial);
     if (rc == 0)
         rc = trial_store(t->db, t->study, DB_TRIAL_PLAN, &c, &trial, t->search_id, st);
     if (rc == 0)

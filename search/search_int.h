@@ -94,6 +94,7 @@ struct tuner {
     int new_trials;
     bool said_sharing;
     double start, end; /* seconds; end is infinite without a limit */
+    double verify_s;   /* what the first comparison takes to verify layers that no plan ran yet */
     struct {
         double start; /* seconds */
         int before;   /* plans in the history */
@@ -130,6 +131,10 @@ int stage1(struct tuner *t, double deadline, struct status *st);
 struct evaluator tuner_evaluator(struct tuner *t);
 
 /* ---- finals.c: the finalists, side by side ------------------------------------------------- */
+
+/* Finalists are verified in all layers, plans and segments in the first: what the oracle takes for
+ * that one, it takes for each of the others. */
+void expect_verification(struct tuner *t, const struct trial *trial);
 
 /* Whether the finalists were compared and nothing was measured since. */
 int finals_held(struct tuner *t, bool *out, struct status *st);
@@ -170,8 +175,11 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
 /* ---- learned.c: the model of a study ------------------------------------------------------- */
 
 /* Trains on all plans, stores the model and fills the report's figures.  Too few plans to learn
- * from leave them unknown, and so does a space without plans to predict: training on a whole space
- * takes half a minute. */
+ * from leave them unknown, and so do so many that a time limit does not allow it, and a space
+ * without plans to predict: training on a whole space takes half a minute. */
 int learn_study(struct tuner *t, struct tune_report *out, struct status *st);
+
+/* About what learn_study() will take; 0 where it learns nothing. */
+double learn_seconds(const struct tuner *t);
 
 #endif

@@ -36,6 +36,7 @@ static int time_job(struct tuner *t, struct job j, const struct status *built, s
     int rc = 0;
     if (built->code == STATUS_OK)
         rc = bench_segment(t->bench, &c.choices[0], &how, &trial, st);
+    expect_verification(t, &trial);
     if (rc == 0)
         rc = trial_store(t->db, t->study, DB_TRIAL_SEGMENT, &c, &trial, t->search_id, st);
     if (rc == 0)

@@ -5,9 +5,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of a time limit: what stage 1 may use, and what is kept for the finalists. */
+/* Of a time limit: what stage 1 may use, and what is kept for the finalists' samples.  Where those
+ * and verifying them would take more than FINALS_MOST, plans are worth more. */
 #define STAGE1_SHARE 0.5
 #define FINALS_SHARE 0.15
+#define FINALS_MOST  0.4
 
 enum { MINUTE = 60, HOUR = 60 * MINUTE }; /* seconds */
 
@@ -66,6 +68,13 @@ static double stage1_end(const struct tuner *t)
     return moment(t, exhaustive(t) ? 1 - FINALS_SHARE : STAGE1_SHARE);
 }
 
+/* When plans must be done with. */
+static double stage2_end(const struct tuner *t)
+{
+    double limit = t->end - t->start, finals = FINALS_SHARE * limit + t->verify_s;
+    return finals > FINALS_MOST * limit ? t->end : t->end - finals;
+}
+
 static int search_values(struct tuner *t, unsigned lo, unsigned hi, struct search_result *out,
                          struct status *st)
 {
@@ -75,7 +84,7 @@ static int search_values(struct tuner *t, unsigned lo, unsigned hi, struct searc
     if (exhaustive(t)) /* expects nothing, so that it never converges */
         o.strategy = strategy_find("random");
     if (o.time_limit_s > 0) /* where nothing is left: a limit still */
-        o.time_limit_s = fmax(1e-9, moment(t, 1 - FINALS_SHARE) - clock_seconds());
+        o.time_limit_s = fmax(1e-9, stage2_end(t) - clock_seconds());
     struct evaluator e = tuner_evaluator(t);
     if (lo == hi || exhaustive(t)) /* plans asked for by name: a known failure is an answer too */
         e.fails = NULL;

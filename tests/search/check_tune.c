@@ -398,6 +398,33 @@ START_TEST(broken_environment_ends_the_search)
 }
 END_TEST
 
+/* Twelve layers of finalists would take 1.1 s to verify. */
+START_TEST(time_limit_covers_verification)
+{
+    fake.verify_s = 0.1;
+    options.search.time_limit_s = 1;
+    run();
+    ck_assert_int_gt(fake.plans, 0);
+    ck_assert_int_eq(fake.compares, 0);
+    ck_assert(!report.best.final);
+    options.search.time_limit_s = 0;
+    run();
+    ck_assert_int_eq(fake.compares, 1);
+}
+END_TEST
+
+/* Learning from 20 plans takes 32 ms, from a whole space half a minute. */
+START_TEST(time_limit_covers_learning)
+{
+    options.search.time_limit_s = 0.5;
+    run();
+    ck_assert(isnan(report.model_spearman));
+    options.search.time_limit_s = 0;
+    run();
+    ck_assert(!isnan(report.model_spearman));
+}
+END_TEST
+
 /* 121 segments of 20 ms do not fit into half of 2 s: the search goes on with those that did. */
 START_TEST(time_limit_covers_everything)
 {
@@ -532,6 +559,8 @@ int main(void)
     tcase_add_loop_test(t, killed_search_resumes, 0, 5);
     tcase_add_test(t, broken_environment_ends_the_search);
     tcase_add_test(t, time_limit_covers_everything);
+    tcase_add_test(t, time_limit_covers_verification);
+    tcase_add_test(t, time_limit_covers_learning);
     tcase_add_test(t, no_time_at_all);
     tcase_add_test(t, space_of_one_value);
     tcase_add_test(t, model_is_kept);

@@ -56,7 +56,10 @@ static bool is_broken(const struct choice *c)
 
 static void fill(struct trial *out, double ms)
 {
-    *out = (struct trial){.status = TRIAL_OK, .ms = {ms, 0.99 * ms, 1.01 * ms}, .sample_count = 6};
+    *out = (struct trial){.status = TRIAL_OK,
+                          .ms = {ms, 0.99 * ms, 1.01 * ms},
+                          .sample_count = 6,
+                          .verify_s = fake.verify_s};
     out->samples_ms = mem_alloc(6, sizeof(*out->samples_ms));
     for (int i = 0; i < 6; i++)
         out->samples_ms[i] = ms * (0.99 + 0.004 * i);
