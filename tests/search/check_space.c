@@ -325,6 +325,7 @@ END_TEST
 
 /* ---- searching ------------------------------------------------------------------------------- */
 
+/* `guided` converges long before: at what a user gets without a budget. */
 enum { SEEDS = 3, BUDGET = 500 };
 
 /* How much slower the best plan found is than the best of the space. */
