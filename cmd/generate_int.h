@@ -14,6 +14,7 @@ struct schedules {
     bool elsewhere;              /* that is another device than the one here */
     int device_arch;             /* its architecture; 0: it is no GPU */
     bool replaced[OP_COUNT];     /* a faster choice is known that not every architecture runs */
+    char *failed[OP_COUNT];      /* why the choice failed there, owned; null where it did not */
     json_t *resources[OP_COUNT]; /* of the compiled choice, owned; null where they are not stored */
 };
 

@@ -19,11 +19,15 @@ static bool is_choice(const struct db_choice *row, const struct choice *c)
 static int read_trial(void *ctx, const struct db_trial *row)
 {
     struct schedules *s = ctx;
-    for (int i = 0; i < s->candidate.count && strcmp(row->status, "ok") == 0; i++)
-        if (is_choice(&row->choices[0], &s->candidate.choices[i])) {
-            s->measured++;
-            s->resources[i] = json_loads(row->resources, 0, NULL);
-        }
+    int i = 0;
+    while (i < s->candidate.count && !is_choice(&row->choices[0], &s->candidate.choices[i]))
+        i++;
+    if (i < s->candidate.count && strcmp(row->status, "ok") == 0) {
+        s->measured++;
+        s->resources[i] = json_loads(row->resources, 0, NULL);
+    } else if (i < s->candidate.count && strcmp(row->status, "failed") == 0) {
+        s->failed[i] = mem_strdup(row->reason);
+    }
     return 0;
 }
 
@@ -92,8 +96,10 @@ int schedules_choose(const struct options *o, struct target_name target,
 
 void schedules_release(struct schedules *s)
 {
-    for (int i = 0; i < OP_COUNT; i++)
+    for (int i = 0; i < OP_COUNT; i++) {
         json_decref(s->resources[i]);
+        free(s->failed[i]);
+    }
     free(s->device);
     *s = (struct schedules){.measured = 0};
 }
@@ -133,6 +139,15 @@ static void note_replaced(const struct options *o, const struct standalone_spec 
     buf_release(&measured);
 }
 
+static void note_failed(const struct options *o, const struct schedules *s)
+{
+    char range[12];
+    for (int i = 0; i < s->candidate.count; i++)
+        if (s->failed[i])
+            note(o, "ops %s failed when they were measured: %s",
+                 segment_text(s->candidate.choices[i].segment, range), s->failed[i]);
+}
+
 void schedules_note(const struct options *o, const struct standalone_spec *spec,
                     const struct schedules *s)
 {
@@ -151,4 +166,5 @@ void schedules_note(const struct options *o, const struct standalone_spec *spec,
              "others with default ones, 'fuseplan search' finds faster ones",
              s->measured, s->candidate.count, s->device, where);
     note_replaced(o, spec, s);
+    note_failed(o, s);
 }

@@ -84,11 +84,24 @@ echo "nothing known"
     WHERE segment IN (SELECT id FROM segment WHERE first_op = 7 AND last_op = 9)"
   fuseplan bench 43754 $workload --no-baseline -q --db stored.db --dump stored >bench.txt
   fuseplan generate 43754 $workload --db stored.db -o plan 2>said
-  grep -q 'segments run with the fastest schedules known' said || fail "generate: said what it took"
+  grep -q 'segments run with the fastest schedules known' said || fail "generate: did not say what it took"
   grep -q '_rowwise, {1, 64, 0}}' plan/plan.c || fail "generate: not the stored schedule"
   make -s -C plan
   plan/plan y.npy >plan.txt
   cmp y.npy stored/y.npy || fail "generate: another result than bench's"
+  sqlite3 stored.db "UPDATE target SET device = 'an abacus'"
+  fuseplan generate 43754 $workload --db stored.db -o plan 2>said
+  grep -q "measured on 'an abacus', another device" said || fail "generate: did not say where"
+
+  sqlite3 stored.db ".backup failed.db"
+  sqlite3 failed.db "UPDATE schedule SET knobs = 'lowering=tiled row_block=256 col_block=even'
+      WHERE knobs LIKE '%rowwise%';
+    UPDATE trial SET status = 'failed', reason_code = 'wrong', reason = 'row 3 is wrong', median_ms = NULL,
+      ci_low_ms = NULL, ci_high_ms = NULL
+      WHERE kind = 'segment' AND schedule IN (SELECT schedule.id FROM schedule JOIN segment
+        ON segment.id = schedule.segment WHERE first_op = 7 AND last_op = 9)"
+  fuseplan generate 43754 $workload --db failed.db -o plan 2>said
+  grep -q 'ops 7-9 failed when they were measured: row 3 is wrong' said || fail "generate: did not say what fails"
 
   # The same rows, as if an H200 had given them.
   sqlite3 stored.db ".backup h200.db"
@@ -101,14 +114,14 @@ echo "nothing known"
     WHERE segment IN (SELECT id FROM segment WHERE first_op = 7 AND last_op = 9)"
   cuda="43754 -b 1 -s 8 -m causal -H 1 -W 16 -L 1 --target cuda --db h200.db -o cuda"
   fuseplan generate $cuda --arch sm_90a 2>said
-  grep -q "^fuseplan: 1 of 13 segments run .* measured on 'NVIDIA H200'" said || fail "generate: said where"
+  grep -q "^fuseplan: 1 of 13 segments run .* measured on 'NVIDIA H200'" said || fail "generate: did not say where"
   grep -q 'replaced' said && fail "generate: replaced what every architecture runs"
   "$check_json" "$schemas/manifest.json" cuda/manifest.json || fail "manifest of hopper"
   jq -e '.segments | map(select(.ops == [7, 9])) | .[0] | .implementation == "hopper" and
     .resources.registers == 255 and .launch.threads == 128 and .launch.cooperative == false and
     .launch.tiles == 1' cuda/manifest.json >jq.txt || fail "manifest: not the stored choice"
   fuseplan generate $cuda --arch sm_80,sm_90a 2>said
-  grep -q "^fuseplan: replaced in ops 7-9: .* '--arch sm_90a' keeps them" said || fail "generate: said what it replaced"
+  grep -q "^fuseplan: replaced in ops 7-9: .* '--arch sm_90a' keeps them" said || fail "generate: did not say what it replaced"
   "$check_json" "$schemas/manifest.json" cuda/manifest.json || fail "manifest of two architectures"
   grep -q hopper cuda/manifest.json && fail "generate: a choice that sm_80 does not run"
 
