@@ -16,8 +16,8 @@
  *
  * A fallible function returns 0 or -1 and takes `struct status *st` last; `return status_set(...)`
  * is the one idiom.  The first error wins: setting a status that is already set changes nothing, so
- * clean-up code may fail without hiding the cause.  Initialise with STATUS_INIT.  A message is UTF-8
- * whatever it was made of: see utf8_mend(). */
+ * clean-up code may fail without hiding the cause.  Initialise with STATUS_INIT.  A message is
+ * UTF-8 whatever it was made of: see utf8_mend(). */
 
 enum status_code {
     STATUS_OK = 0,
