@@ -71,6 +71,21 @@ static int do_measure(struct worker *k, const json_t *request, int mask_fd, json
     return worker_measure(k, request, reply, st);
 }
 
+/* The plan of a request, all layers verified, with all the room there is.  Release it even where
+ * that fails. */
+static int load_plan(struct worker *k, const json_t *request, struct program *out,
+                     struct status *st)
+{
+    k->candidate = 0;
+    bank_trim(&k->bank, 0);
+    if (program_load(k, json_object_get(request, "candidate"), k->w.layers, out, st) == 0 &&
+        verify_program(k, out, k->w.layers, st) == 0)
+        return 0;
+    if (st->code == STATUS_WRONG)
+        bank_distrust(&k->bank);
+    return -1;
+}
+
 static int do_dump(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
                    struct status *st)
 {
@@ -78,10 +93,8 @@ static int do_dump(struct worker *k, const json_t *request, int mask_fd, json_t 
     (void)reply;
     struct program program;
     const char *dir = json_string_value(json_object_get(request, "dir"));
-    int result = -1;
-    k->candidate = 0;
-    if (program_load(k, json_object_get(request, "candidate"), k->w.layers, &program, st) == 0 &&
-        verify_program(k, &program, k->w.layers, st) == 0)
+    int result = load_plan(k, request, &program, st);
+    if (result == 0)
         result = dump_program(k, &program, dir, st);
     program_release(k, &program);
     return result;
@@ -92,14 +105,12 @@ static int do_trace(struct worker *k, const json_t *request, int mask_fd, json_t
 {
     (void)mask_fd;
     struct program program;
-    json_t *spans = NULL;
-    int result = -1;
-    k->candidate = 0;
-    if (program_load(k, json_object_get(request, "candidate"), k->w.layers, &program, st) == 0 &&
-        verify_program(k, &program, k->w.layers, st) == 0)
+    json_t *spans;
+    int result = load_plan(k, request, &program, st);
+    if (result == 0) {
         result = trace_program(k, &program, &spans, st);
-    if (spans != NULL)
         json_object_set_new(reply, "spans", spans);
+    }
     program_release(k, &program);
     return result;
 }

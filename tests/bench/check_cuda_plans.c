@@ -110,6 +110,32 @@ START_TEST(launches_of_a_plan_are_traced)
 }
 END_TEST
 
+/* There is room for one tensor (B,H,S,S) beside the rest: op 5 alone leaves one that the plan does
+ * not touch. */
+START_TEST(earlier_candidates_leave_room_for_a_dump)
+{
+    enum { SCORES_SEQ_LEN = 300 };
+    struct status st = STATUS_INIT;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    struct choice before;
+    struct trial t;
+    struct plan p;
+    struct candidate c;
+    o.run_deadline_s = 20;
+    setenv("FAKE_GPU_BYTES", "3500000", 1);
+    ck_assert_msg(open_long(&o, SCORES_SEQ_LEN, &b, &st) == 0, "%s", st.message);
+    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){5, 5}, false, 1, &before), 1);
+    ck_assert_msg(bench_segment(b, &before, &sampling_search, &t, &st) == 0, "%s", st.message);
+    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
+    trial_release(&t);
+    ck_assert_int_eq(plan_parse_segments("0-3,4-14", false, &p, &st), 0);
+    candidate_default(bench_target(b), p, &c);
+    ck_assert_msg(bench_dump(b, &c, test_path("dump"), &st) == 0, "%s", st.message);
+    bench_close(b);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("cuda plans");
@@ -118,6 +144,7 @@ int main(void)
     tcase_add_loop_test(t, plan_is_run_and_judged, 0, ARRAY_LEN(last_segments));
     tcase_add_test(t, wrong_kernel_spoils_no_other);
     tcase_add_test(t, launches_of_a_plan_are_traced);
+    tcase_add_test(t, earlier_candidates_leave_room_for_a_dump);
     suite_add_tcase(s, t);
     return suite_run(s);
 }
