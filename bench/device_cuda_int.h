@@ -98,6 +98,11 @@ int cuda_prepare(struct device *d, const struct launch *launches, int count, str
                  struct status *st);
 void cuda_release(struct replay *r);
 void cuda_resources(const struct replay *r, struct resources *out);
+
+/* All launches `times` times as one graph, which the caller destroys; launch i between events 2i
+ * and 2i+1, unless events is null.  Relaxed: a library loads its kernels as it needs them. */
+int cuda_capture(struct replay *r, int times, struct CUevent_st *const *events,
+                 struct CUgraphExec_st **out, struct status *st);
 int cuda_run(struct replay *r, int first, int count, struct status *st);
 int cuda_time(struct replay *r, int repeats, int samples, double *seconds, struct status *st);
 int cuda_trace(struct device *d, struct replay *r, int count, struct span *out, struct status *st);

@@ -142,8 +142,23 @@ static int launch_node(const struct device *d, struct node *n, struct status *st
     return cuda_check(d->cu, error, STATUS_LAUNCH, cannot_launch, st);
 }
 
-/* All nodes `times` times as one graph.  Relaxed: a library loads its kernels as it needs them. */
-static int capture(struct replay *r, int times, struct CUgraphExec_st **out, struct status *st)
+/* Launches it, between two events where the trace needs them. */
+static int capture_node(const struct device *d, struct node *n, struct CUevent_st *const *events,
+                        struct status *st)
+{
+    const struct cuda_driver *cu = d->cu;
+    int error = CUDA_SUCCESS;
+    if (events != NULL)
+        error = cu->cuEventRecordWithFlags(events[0], d->stream, CU_EVENT_RECORD_EXTERNAL);
+    if (error == CUDA_SUCCESS && launch_node(d, n, st) != 0)
+        return -1;
+    if (error == CUDA_SUCCESS && events != NULL)
+        error = cu->cuEventRecordWithFlags(events[1], d->stream, CU_EVENT_RECORD_EXTERNAL);
+    return cuda_check(cu, error, STATUS_LAUNCH, cannot_launch, st);
+}
+
+int cuda_capture(struct replay *r, int times, struct CUevent_st *const *events,
+                 struct CUgraphExec_st **out, struct status *st)
 {
     const struct device *d = r->device;
     struct CUgraph_st *graph = NULL;
@@ -151,7 +166,8 @@ static int capture(struct replay *r, int times, struct CUgraphExec_st **out, str
     int result = cuda_check(d->cu, error, STATUS_LAUNCH, cannot_launch, st);
     *out = NULL;
     for (int i = 0; i < times * r->count && result == 0; i++)
-        result = launch_node(d, &r->nodes[i % r->count], st);
+        result =
+            capture_node(d, &r->nodes[i % r->count], events != NULL ? &events[2 * i] : NULL, st);
     error = d->cu->cuStreamEndCapture(d->stream, &graph);
     if (result == 0 && error == CUDA_SUCCESS)
         error = d->cu->cuGraphInstantiate(out, graph, 0);
@@ -224,10 +240,10 @@ static int make_graphs(struct replay *r, int repeats, struct status *st)
 {
     enum { NODES = 100 };
     int times = (NODES + r->count - 1) / r->count;
-    if (r->once == NULL && capture(r, 1, &r->once, st) != 0)
+    if (r->once == NULL && cuda_capture(r, 1, NULL, &r->once, st) != 0)
         return -1;
     if (r->often == NULL && repeats >= times && times > 1) {
-        if (capture(r, times, &r->often, st) != 0)
+        if (cuda_capture(r, times, NULL, &r->often, st) != 0)
             return -1;
         r->times = times;
     }
