@@ -115,6 +115,14 @@ static bool being_built(const struct crew *crew, const struct binary *binary)
     return false;
 }
 
+static int gone(const struct builder *b, struct status *st)
+{
+    return status_set(st, STATUS_ENVIRONMENT,
+                      "what was just built is gone from the cache '%s'; does another program clear "
+                      "it",
+                      b->cache->dir);
+}
+
 /* Waits for one compiler.  A failure belongs to the candidate unless it is the environment's. */
 static int collect(struct crew *crew, struct status *st)
 {
@@ -138,14 +146,8 @@ static int collect(struct crew *crew, struct status *st)
         return -1;
     if (result.code == STATUS_ENVIRONMENT)
         return status_set(st, result.code, "%s", result.message);
-    if (finished == 0) {
-        if (in_cache(crew, binary))
-            return 0;
-        return status_set(st, STATUS_ENVIRONMENT,
-                          "what '%s' built is gone from the cache '%s'; does another program "
-                          "clear it",
-                          b->toolchain->path, b->cache->dir);
-    }
+    if (finished == 0)
+        return in_cache(crew, binary) ? 0 : gone(b, st);
     binary->built = true;
     binary->status = result;
     return 0;
@@ -155,11 +157,10 @@ static int collect(struct crew *crew, struct status *st)
 static int keep_text(struct crew *crew, struct binary *binary, const struct buf *text,
                      struct status *st)
 {
-    int result =
-        cache_put(crew->builder->cache, CACHE_BINARY, binary->key, text->ptr, text->len, st);
-    if (result == 0)
-        in_cache(crew, binary);
-    return result;
+    const struct builder *b = crew->builder;
+    if (cache_put(b->cache, CACHE_BINARY, binary->key, text->ptr, text->len, st) != 0)
+        return -1;
+    return in_cache(crew, binary) ? 0 : gone(b, st);
 }
 
 /* Starts the build of one choice, or finds that it needs none. */
