@@ -1,6 +1,6 @@
 #include "bench/target_cuda_int.h"
 
-#include <dirent.h>
+#include <glob.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -101,21 +101,21 @@ static bool add_file(const char *proc, const char *name, struct buf *out)
     return read;
 }
 
-/* The names of the devices on their bus, in order. */
+/* The devices on their bus, and the parts that each is divided into (MIG), in order. */
 static void add_devices(const char *proc, struct buf *out)
 {
-    struct buf path;
-    struct dirent **names;
-    buf_init(&path);
-    buf_addf(&path, "%s/driver/nvidia/gpus", proc);
-    int count = scandir(path.ptr, &names, NULL, alphasort);
-    for (int i = 0; i < count; i++) {
-        buf_addf(out, "%s\n", names[i]->d_name);
-        free(names[i]);
+    static const char *const patterns[] = {"gpus/*", "capabilities/gpu*/mig/gi*/ci*"};
+    for (size_t p = 0; p < ARRAY_LEN(patterns); p++) {
+        struct buf pattern;
+        glob_t found = {.gl_pathc = 0};
+        buf_init(&pattern);
+        buf_addf(&pattern, "%s/driver/nvidia/%s", proc, patterns[p]);
+        if (glob(pattern.ptr, 0, NULL, &found) == 0)
+            for (size_t i = 0; i < found.gl_pathc; i++)
+                buf_addf(out, "%s\n", found.gl_pathv[i]);
+        globfree(&found);
+        buf_release(&pattern);
     }
-    if (count >= 0)
-        free(names);
-    buf_release(&path);
 }
 
 /* Names all that an answer depends on; false where the system does not say all of it. */
@@ -129,7 +129,8 @@ static bool name_answer(int device, const char *proc, char key[HASH_TEXT_SIZE])
     add_devices(proc, &text);
     for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
         const char *value = getenv(variables[i]);
-        buf_addf(&text, "%s=%s\n", variables[i], value != NULL ? value : "");
+        if (value != NULL) /* empty is not unset: it hides all devices */
+            buf_addf(&text, "%s=%s\n", variables[i], value);
     }
     buf_addf(&text, "device=%d\n", device);
     hash_text(text.ptr, text.len, key);

@@ -143,6 +143,8 @@ START_TEST(gpu_is_asked_once_for_a_driver_and_a_boot)
 
     setenv("CUDA_VISIBLE_DEVICES", "1", 1);
     ck_assert(!is_remembered(&cache, 0));
+    setenv("CUDA_VISIBLE_DEVICES", "", 1);
+    ck_assert(!is_remembered(&cache, 0));
     unsetenv("CUDA_VISIBLE_DEVICES");
     write_text(test_path("proc/sys/kernel/random/boot_id"), "0bfb8f74\n");
     ck_assert(!is_remembered(&cache, 0));
@@ -152,6 +154,9 @@ START_TEST(gpu_is_asked_once_for_a_driver_and_a_boot)
     ck_assert(!is_remembered(&cache, 0));
     write_proc("580.1", "0000:01:00.0");
     ck_assert(is_remembered(&cache, 0));
+    ck_assert_int_eq(
+        file_make_dirs(test_path("proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0"), &st), 0);
+    ck_assert(!is_remembered(&cache, 0));
     cache_release(&cache);
 }
 END_TEST
