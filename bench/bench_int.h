@@ -55,7 +55,7 @@ int process_wait_any(struct process *const *list, int n, const volatile sig_atom
 /* "exit status 1", "SIGSEGV (segmentation fault)". */
 void process_describe_end(int wait_status, struct buf *out);
 
-/* Runs a program to its end; its output is in out->said. */
+/* Runs a program to its end; its output is in out->said.  Release out after a success only. */
 int process_run(const struct process_spec *spec, const volatile sig_atomic_t *stop,
                 struct process *out, struct status *st);
 
@@ -139,9 +139,10 @@ struct toolchain {
 
 struct toolchain_request {
     int device;
-    int arch;             /* of a GPU, to compile for; 0: the device's own */
-    const char *compiler; /* as in bench_options */
-    const char *worker;   /* its program */
+    int arch;                          /* of a GPU, to compile for; 0: the device's own */
+    const char *compiler;              /* as in bench_options */
+    const char *worker;                /* its program; null: the one that belongs to this program */
+    const volatile sig_atomic_t *stop; /* as in bench_options */
 };
 
 struct env_list {

@@ -57,13 +57,12 @@ static int read_release(const char *said)
 
 /* How a compiler is found: fills in path, flags and version of the toolchain and adds to its
  * identity.  Returns its release, 13000 for 13.0; -1 with STATUS_NOT_FOUND where there is none. */
-typedef int find_compiler(const char *worker, struct toolchain *out, struct buf *identity,
-                          struct status *st);
+typedef int find_compiler(const struct toolchain_request *request, struct toolchain *out,
+                          struct buf *identity, struct status *st);
 
-static int find_nvcc(const char *worker, struct toolchain *out, struct buf *identity,
-                     struct status *st)
+static int find_nvcc(const struct toolchain_request *request, struct toolchain *out,
+                     struct buf *identity, struct status *st)
 {
-    (void)worker;
     struct buf path;
     buf_init(&path);
     bool found = find_nvcc_path(&path);
@@ -74,7 +73,7 @@ static int find_nvcc(const char *worker, struct toolchain *out, struct buf *iden
     const struct process_spec spec = {
         .path = out->path, .argv = argv, .fds = {-1, -1}, .limit_s = PROBE_LIMIT_S};
     struct process p;
-    if (process_run(&spec, NULL, &p, st) != 0)
+    if (process_run(&spec, request->stop, &p, st) != 0)
         return -1;
     int release = read_release(p.said.ptr);
     if (release == 0)
@@ -89,15 +88,15 @@ static int find_nvcc(const char *worker, struct toolchain *out, struct buf *iden
 }
 
 /* The worker's program compiles with the library, so that it can be stopped. */
-static int find_nvrtc(const char *worker, struct toolchain *out, struct buf *identity,
-                      struct status *st)
+static int find_nvrtc(const struct toolchain_request *request, struct toolchain *out,
+                      struct buf *identity, struct status *st)
 {
     json_t *said;
     const char *library;
     struct status why = STATUS_INIT;
     int major, minor, release;
-    out->path = mem_strdup(worker);
-    if (ask_worker(worker, "--nvrtc-version", NULL, &said, &why) == 0 &&
+    out->path = mem_strdup(request->worker);
+    if (ask_worker(request, "--nvrtc-version", NULL, &said, &why) == 0 &&
         json_unpack(said, "{s:s, s:i, s:i}", "library", &library, "major", &major, "minor",
                     &minor) == 0) {
         struct buf flags;
@@ -106,6 +105,8 @@ static int find_nvrtc(const char *worker, struct toolchain *out, struct buf *ide
         out->flags = buf_detach(&flags);
         add_file(library, identity);
         release = cuda_version(major, minor);
+    } else if (why.code == STATUS_INTERRUPTED) {
+        release = status_set(st, why.code, "%s", why.message);
     } else {
         release = status_set(st, STATUS_NOT_FOUND, "no NVRTC library (libnvrtc.so) found; %s",
                              WHAT_TO_INSTALL);
@@ -136,7 +137,8 @@ static int check_versions(const struct gpu *gpu, const struct toolchain *tc, int
 
 /* Compiles the probe, so that a toolkit which does not know the GPU or lacks a part of its own is
  * found out before the first candidate. */
-static int prove(const struct cache *c, const struct toolchain *tc, struct status *st)
+static int prove(const struct cache *c, const struct toolchain *tc,
+                 const volatile sig_atomic_t *stop, struct status *st)
 {
     char key[HASH_TEXT_SIZE];
     struct buf text;
@@ -146,8 +148,10 @@ static int prove(const struct cache *c, const struct toolchain *tc, struct statu
     hash_text(text.ptr, text.len, key);
     buf_release(&text);
     if (cache_get(c, CACHE_BINARY, key, NULL, NULL) ||
-        compile_source(tc, c, probe_source, NULL, key, PROBE_LIMIT_S, NULL, &failed) == 0)
+        compile_source(tc, c, probe_source, NULL, key, PROBE_LIMIT_S, stop, &failed) == 0)
         return 0;
+    if (failed.code == STATUS_INTERRUPTED)
+        return status_set(st, failed.code, "%s", failed.message);
     return status_set(st, STATUS_ENVIRONMENT, "%s builds no code for %s (%s, %s): %s; %s",
                       tc->version, tc->where.device, tc->where.capability, tc->flags,
                       failed.message, WHAT_TO_INSTALL);
@@ -169,8 +173,9 @@ static const struct compiler {
     find_compiler *find;
 } compilers[] = {{"nvrtc", find_nvrtc}, {"nvcc", find_nvcc}};
 
-static int try(const struct compiler *compiler, const char *worker, const struct gpu *gpu,
-               const struct cache *c, struct toolchain *out, struct status *st)
+static int try(const struct compiler *compiler, const struct toolchain_request *request,
+               const struct gpu *gpu, const struct cache *c, struct toolchain *out,
+               struct status *st)
 {
     struct buf identity;
     buf_init(&identity);
@@ -180,22 +185,23 @@ static int try(const struct compiler *compiler, const char *worker, const struct
                               .binary_suffix = ".cubin",
                               .read_log = ptxas_read,
                               .where = out->where};
-    int release = compiler->find(worker, out, &identity, st), result = -1;
+    int release = compiler->find(request, out, &identity, st), result = -1;
     if (release > 0) {
         snprintf(out->version, sizeof(out->version), "%s %d.%d", compiler->name, release / 1000,
                  release % 1000 / 10);
         add_flags(gpu->arch, out);
         buf_adds(&identity, out->flags);
         hash_text(identity.ptr, identity.len, out->identity);
-        result = check_versions(gpu, out, release, st) == 0 ? prove(c, out, st) : -1;
+        result = check_versions(gpu, out, release, st) == 0 ? prove(c, out, request->stop, st) : -1;
     }
     buf_release(&identity);
     return result;
 }
 
-int cuda_compiler_find(const char *option, const char *worker, const struct gpu *gpu,
+int cuda_compiler_find(const struct toolchain_request *request, const struct gpu *gpu,
                        const struct cache *c, struct toolchain *out, struct status *st)
 {
+    const char *option = request->compiler;
     const struct fingerprint where = out->where;
     bool any = option == NULL || strcmp(option, "auto") == 0;
     struct status why = STATUS_INIT;
@@ -203,13 +209,15 @@ int cuda_compiler_find(const char *option, const char *worker, const struct gpu 
         if (!any && strcmp(option, compilers[i].name) != 0)
             continue;
         struct status failed = STATUS_INIT;
-        if (try(&compilers[i], worker, gpu, c, out, &failed) == 0) {
+        if (try(&compilers[i], request, gpu, c, out, &failed) == 0) {
             if (why.code == STATUS_ENVIRONMENT)
                 out->passed_over = why;
             return 0;
         }
         toolchain_release(out);
         out->where = where;
+        if (failed.code == STATUS_INTERRUPTED)
+            return status_set(st, failed.code, "%s", failed.message);
         /* Why one that is there does not serve says more than that another is missing. */
         if (why.code == STATUS_OK || why.code == STATUS_NOT_FOUND)
             why = failed;

@@ -7,15 +7,15 @@
 
 /* ---- asking ---------------------------------------------------------------------------------- */
 
-int ask_worker(const char *worker, const char *question, const char *argument, json_t **out,
-               struct status *st)
+int ask_worker(const struct toolchain_request *from, const char *question, const char *argument,
+               json_t **out, struct status *st)
 {
-    const char *const argv[] = {worker, question, argument, NULL};
+    const char *const argv[] = {from->worker, question, argument, NULL};
     const struct process_spec spec = {
-        .path = worker, .argv = argv, .fds = {-1, -1}, .limit_s = PROBE_LIMIT_S};
+        .path = from->worker, .argv = argv, .fds = {-1, -1}, .limit_s = PROBE_LIMIT_S};
     struct process p;
     *out = NULL;
-    if (process_run(&spec, NULL, &p, st) != 0)
+    if (process_run(&spec, from->stop, &p, st) != 0)
         return -1;
     struct buf end;
     buf_init(&end);
@@ -61,16 +61,18 @@ static int read_gpu(json_t *said, struct gpu *out, struct status *st)
 }
 
 /* said: all of the answer, the caller's, for remembering. */
-static int ask(int device, const char *worker, json_t **said, struct gpu *out, struct status *st)
+static int ask(const struct toolchain_request *request, json_t **said, struct gpu *out,
+               struct status *st)
 {
     char index[16];
     struct buf path;
     buf_init(&path);
-    snprintf(index, sizeof(index), "%d", device);
+    snprintf(index, sizeof(index), "%d", request->device);
     *said = NULL;
-    int result = worker_find(worker, &path, st);
+    int result = worker_find(request->worker, &path, st);
     if (result == 0) {
-        result = ask_worker(path.ptr, "--cuda-probe", index, said, st);
+        const struct toolchain_request from = {.worker = path.ptr, .stop = request->stop};
+        result = ask_worker(&from, "--cuda-probe", index, said, st);
         if (result != 0)
             status_prefix(st, "the worker's program cannot tell about the GPU");
     }
@@ -80,10 +82,10 @@ static int ask(int device, const char *worker, json_t **said, struct gpu *out, s
     return result;
 }
 
-int gpu_find(int device, const char *worker, struct gpu *out, struct status *st)
+int gpu_find(const struct toolchain_request *request, struct gpu *out, struct status *st)
 {
     json_t *said;
-    int result = ask(device, worker, &said, out, st);
+    int result = ask(request, &said, out, st);
     json_decref(said);
     return result;
 }
@@ -152,15 +154,15 @@ static bool recall(const struct cache *c, const char *key, struct gpu *out)
     return found;
 }
 
-int gpu_recall(int device, const char *worker, const struct cache *c, const char *proc,
+int gpu_recall(const struct toolchain_request *request, const struct cache *c, const char *proc,
                struct gpu *out, struct status *st)
 {
     char key[HASH_TEXT_SIZE];
-    bool known = name_answer(device, proc, key);
+    bool known = name_answer(request->device, proc, key);
     if (known && recall(c, key, out))
         return 0;
     json_t *said;
-    int result = ask(device, worker, &said, out, st);
+    int result = ask(request, &said, out, st);
     if (result == 0 && known) {
         struct status ignored = STATUS_INIT; /* without it the next one asks again */
         char *text = json_dumps(said, JSON_COMPACT);

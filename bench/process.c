@@ -188,7 +188,7 @@ int process_run(const struct process_spec *spec, const volatile sig_atomic_t *st
         return -1;
     struct process *const list[] = {out};
     if (process_wait_any(list, 1, stop, st) < 0) {
-        process_kill(out);
+        process_release(out);
         return -1;
     }
     return 0;

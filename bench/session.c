@@ -82,7 +82,8 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
     const struct toolchain_request request = {.device = b->target.device,
                                               .arch = o->arch,
                                               .compiler = o->compiler,
-                                              .worker = b->worker.ptr};
+                                              .worker = b->worker.ptr,
+                                              .stop = o->stop};
     if (b->ops->toolchain(&request, &b->cache, &b->toolchain, st) != 0)
         return -1;
     cache_trim(&b->cache);

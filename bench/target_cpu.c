@@ -71,10 +71,10 @@ static void short_version(const char *said, char *out, size_t size)
     snprintf(out, size, "gcc %.*s", (int)(said + line - last), last);
 }
 
-static int find_compiler(const char *option, struct toolchain *out, struct buf *identity,
-                         struct status *st)
+static int find_compiler(const struct toolchain_request *request, struct toolchain *out,
+                         struct buf *identity, struct status *st)
 {
-    const char *name = chosen_compiler(option);
+    const char *name = chosen_compiler(request->compiler);
     struct buf path;
     buf_init(&path);
     bool found = process_find(name, &path);
@@ -89,7 +89,7 @@ static int find_compiler(const char *option, struct toolchain *out, struct buf *
     const struct process_spec spec = {
         .path = out->path, .argv = argv, .fds = {-1, -1}, .limit_s = VERSION_LIMIT_S};
     struct process p;
-    if (process_run(&spec, NULL, &p, st) != 0)
+    if (process_run(&spec, request->stop, &p, st) != 0)
         return -1;
     int result = 0;
     if (p.overdue || p.wait_status != 0)
@@ -108,14 +108,14 @@ static int find_compiler(const char *option, struct toolchain *out, struct buf *
 }
 
 /* Loads the probe in a worker, which prints what it stands on. */
-static int run_probe(const char *worker, const char *library, struct toolchain *out,
-                     struct status *st)
+static int run_probe(const struct toolchain_request *request, const char *library,
+                     struct toolchain *out, struct status *st)
 {
-    const char *const argv[] = {worker, "--probe", library, NULL};
+    const char *const argv[] = {request->worker, "--probe", library, NULL};
     const struct process_spec spec = {
-        .path = worker, .argv = argv, .fds = {-1, -1}, .limit_s = PROBE_LIMIT_S};
+        .path = request->worker, .argv = argv, .fds = {-1, -1}, .limit_s = PROBE_LIMIT_S};
     struct process p;
-    if (process_run(&spec, NULL, &p, st) != 0)
+    if (process_run(&spec, request->stop, &p, st) != 0)
         return -1;
     int result = 0;
     p.said.ptr[strcspn(p.said.ptr, "\n")] = '\0';
@@ -135,8 +135,8 @@ static int run_probe(const char *worker, const char *library, struct toolchain *
     return result;
 }
 
-static int prove(const char *worker, const struct cache *c, struct toolchain *out,
-                 struct status *st)
+static int prove(const struct toolchain_request *request, const struct cache *c,
+                 struct toolchain *out, struct status *st)
 {
     struct buf text, path;
     buf_init(&text);
@@ -147,14 +147,17 @@ static int prove(const char *worker, const struct cache *c, struct toolchain *ou
     int result = -1;
     struct status failed = STATUS_INIT;
     if (!cache_get(c, CACHE_BINARY, key, NULL, NULL) &&
-        compile_source(out, c, probe_source, NULL, key, PROBE_LIMIT_S, NULL, &failed) != 0) {
+        compile_source(out, c, probe_source, NULL, key, PROBE_LIMIT_S, request->stop, &failed) !=
+            0) {
+        if (failed.code == STATUS_INTERRUPTED)
+            *st = failed;
         status_set(st, STATUS_ENVIRONMENT,
                    "'%s' builds no program with OpenMP and OpenBLAS; %s (%s)", out->path,
                    WHAT_TO_INSTALL, failed.message);
         goto out;
     }
     cache_path(c, CACHE_BINARY, key, &path);
-    result = run_probe(worker, path.ptr, out, st);
+    result = run_probe(request, path.ptr, out, st);
 out:
     buf_release(&path);
     buf_release(&text);
@@ -173,11 +176,11 @@ static int toolchain(const struct toolchain_request *request, const struct cache
     buf_init(&identity);
     struct cpu_info cpu;
     cpu_info_read(&cpu);
-    int result = find_compiler(request->compiler, out, &identity, st);
+    int result = find_compiler(request, out, &identity, st);
     if (result == 0) {
         buf_addf(&identity, "%s %s\n%s %s\n", cpu.model, cpu.flags_hash, CPU_FLAGS, CPU_LIBRARIES);
         hash_text(identity.ptr, identity.len, out->identity);
-        result = prove(request->worker, c, out, st);
+        result = prove(request, c, out, st);
     }
     buf_release(&identity);
     if (result != 0)

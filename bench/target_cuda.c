@@ -7,16 +7,18 @@
 /* ---- the toolchain --------------------------------------------------------------------------- */
 
 /* What the worker can run products with; none is no failure. */
-static void find_library(const char *worker, struct toolchain *out)
+static int find_library(const struct toolchain_request *request, struct toolchain *out,
+                        struct status *st)
 {
     json_t *said;
     int version;
-    struct status ignored = STATUS_INIT;
-    if (ask_worker(worker, "--cublas-version", NULL, &said, &ignored) == 0 &&
+    struct status why = STATUS_INIT;
+    if (ask_worker(request, "--cublas-version", NULL, &said, &why) == 0 &&
         json_unpack(said, "{s:i}", "version", &version) == 0)
         snprintf(out->libraries, sizeof(out->libraries), "cuBLASLt %d.%d.%d", version / 10000,
                  version / 100 % 100, version % 100);
     json_decref(said);
+    return why.code == STATUS_INTERRUPTED ? status_set(st, why.code, "%s", why.message) : 0;
 }
 
 static int check_gpu(const struct gpu *gpu, struct status *st)
@@ -55,14 +57,13 @@ static int toolchain(const struct toolchain_request *request, const struct cache
 {
     struct gpu gpu;
     *out = (struct toolchain){.libs = ""};
-    if (gpu_find(request->device, request->worker, &gpu, st) != 0 || check_gpu(&gpu, st) != 0 ||
+    if (gpu_find(request, &gpu, st) != 0 || check_gpu(&gpu, st) != 0 ||
         set_arch(&gpu, request->arch, st) != 0)
         return -1;
     gpu_describe(&gpu, &out->where);
-    if (cuda_compiler_find(request->compiler, request->worker, &gpu, c, out, st) != 0)
+    if (cuda_compiler_find(request, &gpu, c, out, st) != 0)
         return -1;
-    find_library(request->worker, out);
-    return 0;
+    return find_library(request, out, st);
 }
 
 /* ---- the rest of the table ------------------------------------------------------------------- */
@@ -74,7 +75,8 @@ static void fingerprint(int device, const struct toolchain *tc, struct fingerpri
     struct cache cache;
     *out = tc->where;
     if (tc->where.device[0] == '\0' && cache_open(NULL, &cache, &ignored) == 0) {
-        if (gpu_recall(device, NULL, &cache, "/proc", &gpu, &ignored) == 0)
+        const struct toolchain_request request = {.device = device};
+        if (gpu_recall(&request, &cache, "/proc", &gpu, &ignored) == 0)
             gpu_describe(&gpu, out);
         cache_release(&cache);
     }
@@ -92,7 +94,7 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
 {
     struct gpu gpu;
     struct status st = STATUS_INIT;
-    if (gpu_find(0, NULL, &gpu, &st) != 0) {
+    if (gpu_find(&(struct toolchain_request){.device = 0}, &gpu, &st) != 0) {
         env_add(out, "GPU", false, ENV_MISSING, "", "%s", st.message);
         return;
     }

@@ -22,17 +22,16 @@ enum {
 };
 
 /* Runs the worker's program and reads the one JSON object that it prints.  argument may be null. */
-int ask_worker(const char *worker, const char *question, const char *argument, json_t **out,
-               struct status *st);
+int ask_worker(const struct toolchain_request *from, const char *question, const char *argument,
+               json_t **out, struct status *st);
 
-/* worker: its program, or null for the one that belongs to this program. */
-int gpu_find(int device, const char *worker, struct gpu *out, struct status *st);
+int gpu_find(const struct toolchain_request *request, struct gpu *out, struct status *st);
 
 /* What was said of it since this machine started, with the same driver and the same devices to
  * choose from, kept in the cache; else as gpu_find(), which waits for the driver to start.  Only
  * what does not change by itself is right: not its clock, its load or what throttles it.  proc:
  * "/proc". */
-int gpu_recall(int device, const char *worker, const struct cache *c, const char *proc,
+int gpu_recall(const struct toolchain_request *request, const struct cache *c, const char *proc,
                struct gpu *out, struct status *st);
 
 /* Fills in what the device says, and no more. */
@@ -43,7 +42,7 @@ void gpu_describe(const struct gpu *gpu, struct fingerprint *out);
 
 /* Finds the compiler that was asked for, or the fastest that serves the GPU, and proves that it
  * does.  out->where describes the GPU; out gets the rest. */
-int cuda_compiler_find(const char *option, const char *worker, const struct gpu *gpu,
+int cuda_compiler_find(const struct toolchain_request *request, const struct gpu *gpu,
                        const struct cache *c, struct toolchain *out, struct status *st);
 
 #endif

@@ -3,6 +3,7 @@
 #include "bench/target_cuda_int.h"
 #include "tests/bench/gpu_fixture.h"
 
+#include <signal.h>
 #include <unistd.h>
 
 static void setup(void)
@@ -15,6 +16,7 @@ static void setup(void)
     snprintf(worker, sizeof(worker),
              "#!/bin/sh\n"
              "dir='%s'\n"
+             "[ -f \"$dir/stuck$1\" ] && { kill -USR1 $PPID; exec sleep 54321; }\n"
              "case $1 in\n"
              "--nvrtc-version)\n"
              "    [ -f \"$dir/nvrtc\" ] || exit 1\n"
@@ -90,6 +92,41 @@ START_TEST(compiler_that_serves_is_taken)
 }
 END_TEST
 
+/* ---- interrupts ------------------------------------------------------------------------------ */
+
+static volatile sig_atomic_t stop;
+
+static void set_stop(int signal)
+{
+    (void)signal;
+    stop = 1;
+}
+
+/* Each is asked by the worker's program, and one of them hangs, as a driver may. */
+static const char *const questions[] = {"--cuda-probe", "--nvrtc-version", "--nvrtc",
+                                        "--cublas-version"};
+
+START_TEST(interrupt_ends_the_look_at_the_tools)
+{
+    struct status st = STATUS_INIT;
+    struct cache cache;
+    struct toolchain tc;
+    char stuck[64];
+    write_text(test_path("nvrtc"), "13 works");
+    snprintf(stuck, sizeof(stuck), "stuck%s", questions[_i]);
+    write_text(test_path(stuck), "");
+    signal(SIGUSR1, set_stop);
+    ck_assert_int_eq(cache_open(test_path("cache"), &cache, &st), 0);
+    const struct toolchain_request request = {.worker = test_path("worker"), .stop = &stop};
+    double start = clock_seconds();
+    ck_assert_int_eq(target_cuda.toolchain(&request, &cache, &tc, &st), -1);
+    ck_assert_msg(st.code == STATUS_INTERRUPTED, "%s", st.message);
+    ck_assert_double_lt(clock_seconds() - start, 20);
+    toolchain_release(&tc);
+    cache_release(&cache);
+}
+END_TEST
+
 /* ---- what is remembered of a GPU ------------------------------------------------------------- */
 
 static void write_proc(const char *driver, const char *device)
@@ -111,7 +148,8 @@ static bool is_remembered(const struct cache *c, int device)
     struct status st = STATUS_INIT;
     struct gpu gpu;
     setenv("FAKE_GPU", "none", 1);
-    int result = gpu_recall(device, FUSEPLAN_WORKER, c, test_path("proc"), &gpu, &st);
+    const struct toolchain_request request = {.device = device, .worker = FUSEPLAN_WORKER};
+    int result = gpu_recall(&request, c, test_path("proc"), &gpu, &st);
     unsetenv("FAKE_GPU");
     if (result != 0)
         ck_assert_ptr_nonnull(strstr(st.message, "sees no GPU"));
@@ -124,8 +162,8 @@ static void ask(const struct cache *c)
 {
     struct status st = STATUS_INIT;
     struct gpu gpu;
-    ck_assert_msg(gpu_recall(0, FUSEPLAN_WORKER, c, test_path("proc"), &gpu, &st) == 0, "%s",
-                  st.message);
+    const struct toolchain_request request = {.worker = FUSEPLAN_WORKER};
+    ck_assert_msg(gpu_recall(&request, c, test_path("proc"), &gpu, &st) == 0, "%s", st.message);
     ck_assert_int_eq(gpu.arch, 80);
     ck_assert_int_eq(gpu.units, 4);
 }
@@ -181,6 +219,7 @@ int main(void)
     TCase *t = tcase_create("fake driver");
     tcase_add_checked_fixture(t, setup, test_dir_teardown);
     tcase_add_loop_test(t, compiler_that_serves_is_taken, 0, (int)ARRAY_LEN(machines));
+    tcase_add_loop_test(t, interrupt_ends_the_look_at_the_tools, 0, (int)ARRAY_LEN(questions));
     tcase_add_test(t, gpu_is_asked_once_for_a_driver_and_a_boot);
     tcase_add_test(t, gpu_is_asked_where_the_system_says_too_little);
     suite_add_tcase(s, t);
