@@ -110,7 +110,7 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
                 ? ""
                 : "other programs use this GPU: their share shows in the times; nvidia-smi "
                   "names them",
-            "%d processes", gpu.processes);
+            "%d process%s", gpu.processes, gpu.processes == 1 ? "" : "es");
     if (tc == NULL) {
         env_add(out, "CUDA compiler", false, ENV_MISSING, "", "%s", problem->message);
         return;
