@@ -27,6 +27,7 @@ struct subject {
     int repeats;
     double taken_s[SAMPLES_AT_ONCE]; /* samples taken ahead */
     int taken, used;
+    double skipped_s; /* of samples before these, not yet accounted for */
 };
 
 static double seconds_since(double start)
@@ -87,10 +88,16 @@ static int lead(const struct worker *k)
     return k->ops->undisturbed ? 1 : 0;
 }
 
-/* How many times a sample repeats the replay. */
-static int calibrate(struct subject *s, struct status *st)
+/* How many times a sample repeats a replay that takes so long. */
+static int repeats_for(double once_s)
 {
     enum { REPEATS_MAX = 1000 };
+    double repeats = once_s > 0 ? ceil(SAMPLE_LEAST_S / once_s) : REPEATS_MAX;
+    return repeats < REPEATS_MAX ? (int)repeats : REPEATS_MAX;
+}
+
+static int calibrate(struct subject *s, struct status *st)
+{
     const struct worker *k = s->worker;
     double seconds[2] = {s->program.once_s};
     s->repeats = 1;
@@ -98,9 +105,7 @@ static int calibrate(struct subject *s, struct status *st)
         return 0;
     if (k->ops->time(s->program.replay, 1, lead(k) + 1, seconds, st) != 0)
         return -1;
-    double once = seconds[lead(k)];
-    double repeats = once > 0 ? ceil(SAMPLE_LEAST_S / once) : REPEATS_MAX;
-    s->repeats = repeats < REPEATS_MAX ? (int)repeats : REPEATS_MAX;
+    s->repeats = repeats_for(seconds[lead(k)]);
     return 0;
 }
 
@@ -112,7 +117,22 @@ static int take_samples(struct subject *s, int ahead, struct status *st)
         count = SAMPLES_AT_ONCE;
     s->taken = count;
     s->used = skipped;
-    return k->ops->time(s->program.replay, s->repeats, count, s->taken_s, st);
+    if (k->ops->time(s->program.replay, s->repeats, count, s->taken_s, st) != 0)
+        return -1;
+    s->skipped_s = skipped > 0 ? s->taken_s[0] : 0;
+    return 0;
+}
+
+/* What was calibrated on clocks that were low, or with the host's time in it, may be too short. */
+static int take_long_samples(struct subject *s, int ahead, struct status *st)
+{
+    if (take_samples(s, ahead, st) != 0)
+        return -1;
+    int repeats = repeats_for(s->taken_s[s->used] / s->repeats);
+    if (repeats <= 2 * s->repeats)
+        return 0;
+    s->repeats = repeats;
+    return take_samples(s, ahead, st);
 }
 
 /* Runs the timed layers and reports the time of all layers, or of one where it is a segment alone.
@@ -122,10 +142,12 @@ static int sample(void *ctx, int ahead, double *seconds, double *ms, struct stat
     struct subject *s = ctx;
     const struct program *p = &s->program;
     if ((s->repeats == 0 && calibrate(s, st) != 0) ||
-        (s->used == s->taken && take_samples(s, ahead, st) != 0))
+        (s->used == s->taken && take_long_samples(s, ahead, st) != 0))
         return -1;
-    *seconds = s->taken_s[s->used++];
-    *ms = *seconds * 1e3 / s->repeats / p->layers * (p->alone ? 1 : s->worker->w.layers);
+    double kept_s = s->taken_s[s->used++];
+    *seconds = s->skipped_s + kept_s;
+    s->skipped_s = 0;
+    *ms = kept_s * 1e3 / s->repeats / p->layers * (p->alone ? 1 : s->worker->w.layers);
     return 0;
 }
 

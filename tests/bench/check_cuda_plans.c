@@ -82,6 +82,57 @@ START_TEST(wrong_kernel_spoils_no_other)
 }
 END_TEST
 
+/* A kernel of microseconds that takes 2 ms while it is verified and calibrated: a sample of one run
+ * would be too short. */
+START_TEST(samples_are_long_once_the_gpu_is_awake)
+{
+    struct status st = STATUS_INIT;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    struct choice c;
+    struct trial t;
+    write_text(test_path("code"), "fake waking 8\n");
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){8, 8}, false, 1, &c), 1);
+    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
+    ck_assert_double_gt(t.time_s / t.sample_count, 1e-4);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
+/* Side by side each sample follows one that is not kept, which takes as long and counts as time. */
+START_TEST(time_of_dropped_samples_is_counted)
+{
+    enum { PLANS = 2, SAMPLES = 3 };
+    static const struct sampling how = {
+        .min_samples = SAMPLES, .max_samples = SAMPLES, .all_layers = true};
+    struct status st = STATUS_INIT;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    struct plan p;
+    struct candidate c[PLANS];
+    struct trial t[PLANS];
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(plan_parse_segments("0-14", false, &p, &st), 0);
+    candidate_default(bench_target(b), p, &c[0]);
+    c[1] = c[0];
+    write_text(test_path("code"), "fake slow\n");
+    ck_assert_msg(bench_compare(b, c, PLANS, &how, t, &st) == 0, "%s", st.message);
+    for (int i = 0; i < PLANS; i++) {
+        double kept_s = 0;
+        ck_assert_msg(t[i].status == TRIAL_OK, "%s", t[i].reason.message);
+        ck_assert_int_eq(t[i].sample_count, SAMPLES);
+        for (int k = 0; k < SAMPLES; k++)
+            kept_s += t[i].samples_ms[k] * 1e-3;
+        ck_assert_double_gt(t[i].time_s, 1.3 * kept_s);
+        trial_release(&t[i]);
+    }
+    bench_close(b);
+}
+END_TEST
+
 /* The last segment takes 2 ms, and that is where they are seen. */
 START_TEST(launches_of_a_plan_are_traced)
 {
@@ -143,6 +194,8 @@ int main(void)
     tcase_add_checked_fixture(t, gpu_setup, test_dir_teardown);
     tcase_add_loop_test(t, plan_is_run_and_judged, 0, ARRAY_LEN(last_segments));
     tcase_add_test(t, wrong_kernel_spoils_no_other);
+    tcase_add_test(t, samples_are_long_once_the_gpu_is_awake);
+    tcase_add_test(t, time_of_dropped_samples_is_counted);
     tcase_add_test(t, launches_of_a_plan_are_traced);
     tcase_add_test(t, earlier_candidates_leave_room_for_a_dump);
     suite_add_tcase(s, t);

@@ -1,12 +1,12 @@
 /* A libcuda.so.1 that computes on the host, in fp32.  What a segment's kernel does is said by the
- * text of its "cubin": "fake", then "right", "wrong", "nothing", "nan", "slow" (2 ms), "fault",
- * "flaky" (a fault the first time), "hang", "fickle" (right the first time only), "stale" (adds
- * what lay in its output), "tired" (wrong from some run on), "lazy" (nothing from some run on) or
- * "messy" (wrong, and leaves an arrival counter behind, which makes the next one wrong); a number
- * says after how many runs.  "vast" code finds no memory.  Faults are noted down in the file
- * FAKE_GPU_FAULTS, a byte each. FAKE_GPU=none|old|later|shy makes the driver see no GPU, one of
- * capability 7.5 or 8.6, or one that does not say how wide its memory is.  FAKE_GPU_BYTES is the
- * memory that it has. */
+ * text of its "cubin": "fake", then "right", "wrong", "nothing", "nan", "slow" (2 ms), "waking"
+ * (slow up to some run), "fault", "flaky" (a fault the first time), "hang", "fickle" (right the
+ * first time only), "stale" (adds what lay in its output), "tired" (wrong from some run on), "lazy"
+ * (nothing from some run on) or "messy" (wrong, and leaves an arrival counter behind, which makes
+ * the next one wrong); a number says after how many runs.  "vast" code finds no memory.  Faults are
+ * noted down in the file FAKE_GPU_FAULTS, a byte each. FAKE_GPU=none|old|later|shy makes the driver
+ * see no GPU, one of capability 7.5 or 8.6, or one that does not say how wide its memory is.
+ * FAKE_GPU_BYTES is the memory that it has. */
 #include "fake_cuda.h"
 #include "fake_kernels.h"
 
@@ -115,7 +115,8 @@ static double now_s(void)
 
 static void run_segment(struct code *c, const struct fp_args *a)
 {
-    if (strcmp(c->kind, "slow") == 0)
+    if (strcmp(c->kind, "slow") == 0 ||
+        (strcmp(c->kind, "waking") == 0 && c->runs < c->rested_runs))
         nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
     if (strcmp(c->kind, "fault") == 0 ||
         (strcmp(c->kind, "flaky") == 0 && access(fault_notes(), F_OK) != 0))
