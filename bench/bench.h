@@ -12,8 +12,7 @@
 
 #include <signal.h>
 
-/* ---- target.c, fingerprint.c: where it runs ---------------------------------------------------
- */
+/* ---- target.c, fingerprint.c: where it runs -------------------------------------------------- */
 
 struct target_name {
     enum target_kind kind;
@@ -49,8 +48,7 @@ struct build_target target_build(struct target_name target, const struct workloa
 /* A stable text of all fields, for hashing and storing. */
 void fingerprint_text(const struct fingerprint *f, struct buf *out);
 
-/* ---- conditions.c: what a GPU was like while it was measured
- * -----------------------------------*/
+/* ---- conditions.c: what a GPU was like while it was measured --------------------------------- */
 
 /* Read right after a measurement's timing.  Recorded, never a reason to drop a sample. */
 struct conditions {
@@ -83,8 +81,7 @@ void disturbance_add(struct disturbance *d, const struct conditions *c);
 void disturbance_sharing_text(const struct disturbance *d, struct buf *out);
 void disturbance_slowdown_text(const struct disturbance *d, struct buf *out);
 
-/* ---- trial: what a measurement gives
- * -----------------------------------------------------------*/
+/* ---- trial: what a measurement gives --------------------------------------------------------- */
 
 enum trial_status { TRIAL_OK, TRIAL_CENSORED, TRIAL_FAILED };
 
@@ -119,8 +116,7 @@ struct limits {
     double flops_per_s, bytes_per_s; /* of its memory */
 };
 
-/* ---- session.c, run.c, ask.c: a workload on a target
- * ---------------------------------------------------------*/
+/* ---- session.c, run.c, ask.c: a workload on a target ----------------------------------------- */
 
 struct bench_options {
     struct target_name target;
@@ -202,8 +198,7 @@ struct span {
  * i in layer l.  Time and gap of each are medians.  The caller frees *out. */
 int bench_trace(struct bench *b, const struct candidate *c, struct span **out, struct status *st);
 
-/* ---- environment.c: what doctor reports
- * --------------------------------------------------------*/
+/* ---- environment.c: what doctor reports ------------------------------------------------------ */
 
 struct env_check {
     char *subject, *found, *advice; /* owned; advice is empty where all is well */

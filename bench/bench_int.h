@@ -62,8 +62,7 @@ int process_run(const struct process_spec *spec, const volatile sig_atomic_t *st
 /* The path of a program as a shell would find it; false where there is none. */
 bool process_find(const char *name, struct buf *path);
 
-/* ---- cache.c, cache_trim.c: what was built and verified once
- * -------------------------------------------------
+/* ---- cache.c, cache_trim.c: what was built and verified once ------------------------------------
  *
  * An entry is named by the hash of all that it depends on and ends with a hash of its own bytes, so
  * that a damaged one is noticed.  Entries are written under a temporary name and renamed: any
@@ -103,8 +102,7 @@ void cache_temporary(const struct cache *c, const char *suffix, struct buf *path
 uint64_t cache_bytes(const struct cache *c);
 void cache_trim(const struct cache *c);
 
-/* ---- lock.c: one measurement at a time on a device
- * ----------------------------------------------*/
+/* ---- lock.c: one measurement at a time on a device ------------------------------------------- */
 
 /* Who times has the device alone; those who only run and verify share it. */
 enum lock_use { LOCK_TO_TIME, LOCK_TO_RUN };
@@ -115,8 +113,7 @@ int lock_take(struct target_name target, enum lock_use use, double wait_s,
               const volatile sig_atomic_t *stop, int *lock, struct status *st);
 void lock_drop(int lock); /* -1: none */
 
-/* ---- target.c, target_cpu.c, target_cuda.c: what differs between targets on the parent's side
- * ------------------*/
+/* ---- target.c, target_cpu.c, target_cuda.c: what differs between targets --------------------- */
 
 /* Fills in what a compiler's log says of a kernel. */
 typedef void toolchain_log(const char *log, struct resources *out);
@@ -166,8 +163,7 @@ extern const struct target_ops target_cpu, target_cuda;
 const struct target_ops *target_ops_of(enum target_kind kind, struct status *st);
 void toolchain_release(struct toolchain *tc);
 
-/* ---- environment.c
- * -----------------------------------------------------------------------------*/
+/* ---- environment.c --------------------------------------------------------------------------- */
 
 void env_add(struct env_list *list, const char *subject, bool required, int state,
              const char *advice, const char *found, ...) PRINTF_LIKE(6, 7);
@@ -175,8 +171,7 @@ void env_add(struct env_list *list, const char *subject, bool required, int stat
 /* The worker's program: `option`, else beside the running program, else in its libexec. */
 int worker_find(const char *option, struct buf *path, struct status *st);
 
-/* ---- compile.c: one compiler at work
- * -----------------------------------------------------------*/
+/* ---- compile.c: one compiler at work --------------------------------------------------------- */
 
 struct compile {
     struct process process;
@@ -204,8 +199,7 @@ int compile_source(const struct toolchain *tc, const struct cache *c, const char
 int compile_recheck(const struct toolchain *tc, const struct cache *c, double limit_s,
                     const volatile sig_atomic_t *stop, struct status *st);
 
-/* ---- ptxas.c: what NVIDIA's assembler says of a kernel
- * ------------------------------------------*/
+/* ---- ptxas.c: what NVIDIA's assembler says of a kernel --------------------------------------- */
 
 /* Makes it say so; the same for nvcc and NVRTC, and free. */
 #define PTXAS_FLAGS "-Xptxas -v"
@@ -216,8 +210,7 @@ toolchain_log ptxas_read;
 /* Whether the compiler warned that products which should overlap wait for one another. */
 bool ptxas_serialises(const struct resources *r);
 
-/* ---- build.c: choices -> binaries
- * --------------------------------------------------------------*/
+/* ---- build.c: choices -> binaries ------------------------------------------------------------ */
 
 /* What is known of one choice in this session. */
 struct binary {
@@ -254,8 +247,7 @@ void binary_describe(const struct binary *b, struct resources *r);
 int builder_build(struct builder *b, const struct choice *choices, int count,
                   struct status *results, bench_progress *progress, void *ctx, struct status *st);
 
-/* ---- client.c: the worker as its parent sees it
- * -------------------------------------------------*/
+/* ---- client.c: the worker as its parent sees it ---------------------------------------------- */
 
 /* Called for each event that the worker reports on its way to a reply. */
 typedef void client_event(void *ctx, const json_t *event);
@@ -280,8 +272,7 @@ int client_call(struct client *c, const json_t *request, double limit_s,
                 const volatile sig_atomic_t *stop, client_event *event, void *ctx, json_t **reply,
                 struct status *st);
 
-/* ---- session.c, run.c
- * --------------------------------------------------------------------------*/
+/* ---- session.c, run.c ------------------------------------------------------------------------ */
 
 #define PROTOCOL_VERSION "2"
 

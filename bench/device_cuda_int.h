@@ -48,7 +48,7 @@ struct device {
     struct scratch sync, workspace;
 };
 
-/* ---- device_cuda.c: errors and memory ---------------------------------------------------------*/
+/* ---- device_cuda.c: errors and memory -------------------------------------------------------- */
 
 static inline void *cuda_pointer(unsigned long long at)
 {
@@ -73,7 +73,7 @@ int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct s
 /* Makes it at least so large, and zeroes what is new. */
 int cuda_reserve(struct device *d, struct scratch *s, int64_t bytes, struct status *st);
 
-/* ---- device_cuda_matmul.c: what cuBLASLt runs -------------------------------------------------*/
+/* ---- device_cuda_matmul.c: what cuBLASLt runs ------------------------------------------------ */
 
 struct matmul; /* one choice's product, owned by the device */
 
@@ -86,7 +86,7 @@ int matmul_launch(const struct device *d, const struct matmul *m, const struct f
                   struct status *st);
 void matmuls_release(struct device *d);
 
-/* ---- device_cuda_limits.c, _open.c, _replay.c, _trace.c: rows of device_ops -------------------*/
+/* ---- device_cuda_limits.c, _open.c, _replay.c, _trace.c: rows of device_ops ------------------ */
 
 void cuda_limits(struct device *d, struct limits *out);
 

@@ -2,8 +2,7 @@
  *
  * The parent sends a request, {"do": "open" | "measure" | "dump" | "trace", ...}.  The worker
  * answers with any number of events, {"event": "doing" | "passed", ...}, and then one reply,
- * {"reply": true,
- * ...}. */
+ * {"reply": true, ...}. */
 #ifndef FUSEPLAN_BENCH_MESSAGE_INT_H
 #define FUSEPLAN_BENCH_MESSAGE_INT_H
 
@@ -14,8 +13,7 @@
 /* The worker's numbers of what it inherits: the socket, and the mask's bits as a file in memory. */
 enum { WORKER_CHANNEL = 3, WORKER_MASK = 4 };
 
-/* ---- message.c
- * ---------------------------------------------------------------------------------*/
+/* ---- message.c ------------------------------------------------------------------------------- */
 
 enum { MESSAGE_MAX_BYTES = 64 << 20 };
 

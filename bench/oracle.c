@@ -278,7 +278,7 @@ static void (*const operators[])(const struct layer *l, struct span s) = {
 };
 _Static_assert(ARRAY_LEN(operators) == OP_COUNT, "one function an operator");
 
-/* ---- the layer ------------------------------------------------------------------------------ */
+/* ---- the layer ------------------------------------------------------------------------------- */
 
 /* All real rows, cut into spans; the caller frees. */
 static struct span *cut_rows(const struct workload *w, int *count)

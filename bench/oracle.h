@@ -7,7 +7,7 @@
 
 #include "codegen/codegen.h"
 
-/* ---- oracle.c: one layer -----------------------------------------------------------------------
+/* ---- oracle.c: one layer ------------------------------------------------------------------------
  *
  * Padded rows of all tensors hold 0.  Scores (op 2) are computed for all real keys; from op 3 on
  * masked positions hold 0. */
@@ -22,7 +22,7 @@ void oracle_layer_run(const struct workload *w, const double *x, const float *co
                       int threads, struct oracle_layer *out);
 void oracle_layer_release(struct oracle_layer *l);
 
-/* ---- compare.c: a target's tensor against the oracle's -----------------------------------------
+/* ---- compare.c: a target's tensor against the oracle's ------------------------------------------
  *
  * ||out-ref|| / ||ref|| over the tensor and over each row (the last axis).  Left out: padded rows,
  * and after ops 2 and 3 masked positions.  A row's error is taken relative to what a row of as many
@@ -44,7 +44,7 @@ bool oracle_accepts(struct oracle_error e, double tolerance);
 char *result_hash(const struct workload *w, int64_t columns, int element_bytes, const void *stored,
                   char out[HASH_TEXT_SIZE]);
 
-/* ---- elements.c: fp32 and the types that are stored --------------------------------------------
+/* ---- elements.c: fp32 and the types that are stored ---------------------------------------------
  *
  * fp16 and bf16 take 2 bytes; tf32 is stored as fp32 with 13 bits of its fraction 0.  Rounding is
  * to nearest, ties to even; what is too large for fp16 becomes infinite. */

@@ -48,7 +48,7 @@ void program_forget(struct worker *k)
     k->loaded = NULL;
 }
 
-/* ---- launches ------------------------------------------------------------------------------- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 static int load_part(struct worker *k, const json_t *choice, struct part *out, struct status *st)
 {

@@ -5,8 +5,7 @@
 
 #include "bench/bench_int.h"
 
-/* ---- gpu.c: the device as the worker's probe describes it --------------------------------------
- */
+/* ---- gpu.c: the device as the worker's probe describes it ------------------------------------ */
 
 struct gpu {
     char name[128], uuid[64], driver[64];
@@ -37,8 +36,7 @@ int gpu_recall(const struct toolchain_request *request, const struct cache *c, c
 /* Fills in what the device says, and no more. */
 void gpu_describe(const struct gpu *gpu, struct fingerprint *out);
 
-/* ---- cuda_compiler.c ---------------------------------------------------------------------------
- */
+/* ---- cuda_compiler.c ------------------------------------------------------------------------- */
 
 /* Finds the compiler that was asked for, or the fastest that serves the GPU, and proves that it
  * does.  out->where describes the GPU; out gets the rest. */

@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- open -------------------------------------------------------------------------------------*/
+/* ---- open ------------------------------------------------------------------------------------ */
 
 static int read_workload(struct worker *k, const json_t *request, int mask_fd, struct status *st)
 {
@@ -61,8 +61,7 @@ static int do_open(struct worker *k, const json_t *request, int mask_fd, json_t 
     return 0;
 }
 
-/* ---- measure, dump, trace ---------------------------------------------------------------------
- */
+/* ---- measure, dump, trace -------------------------------------------------------------------- */
 
 static int do_measure(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
                       struct status *st)

@@ -9,8 +9,7 @@
 #include "bench/message_int.h"
 #include "bench/oracle.h"
 
-/* ---- device.c, device_cpu.c, device_cuda.c: memory, code and time of one target
- * ---------------------------------
+/* ---- device.c, device_cpu.c, device_cuda.c: memory, code and time of one target -----------------
  *
  * Memory is addressed by the device's own pointers and holds elements of the workload's type.  What
  * a device is asked for happens in that order, but only view() and time() wait for its end.  A
@@ -81,7 +80,7 @@ extern const struct device_ops device_cpu, device_cuda;
 /* Null where this build lacks the target. */
 const struct device_ops *device_ops_of(enum target_kind kind);
 
-/* ---- bank.c: the tensors and weights on the device ---------------------------------------------
+/* ---- bank.c: the tensors and weights on the device ----------------------------------------------
  *
  * What every plan needs is allocated at once.  The tensors inside a layer are when first asked for:
  * (B,H,S,S) are large and most plans need none; one that finds no memory for them is unfit.  A
@@ -131,8 +130,7 @@ int bank_feed(struct bank *k, int layer, const float *x, struct status *st);
  * next. */
 void bank_distrust(struct bank *k);
 
-/* ---- reference.c: what the oracle says, computed when first asked for
- * ---------------------------*/
+/* ---- reference.c: what the oracle says, computed when first asked for ------------------------ */
 
 struct reference {
     const struct workload *w;
@@ -150,8 +148,7 @@ void reference_release(struct reference *r);
 /* Makes layers 0..layers-1 known; beat() is called before each one's computation. */
 void reference_need(struct reference *r, int layers, void (*beat)(void *ctx, int layer), void *ctx);
 
-/* ---- program.c: choices -> launches
- * ------------------------------------------------------------*/
+/* ---- program.c: choices -> launches ---------------------------------------------------------- */
 
 struct part { /* one segment of a program */
     struct choice choice;
@@ -190,8 +187,7 @@ int program_launch(struct worker *k, const struct part *part, int tensors_of, in
 /* Inputs of segment s on the device: layer 0's, from the oracle. */
 int program_feed(struct worker *k, struct segment s, struct status *st);
 
-/* ---- verify.c
- * ----------------------------------------------------------------------------------*/
+/* ---- verify.c -------------------------------------------------------------------------------- */
 
 /* Each part alone that has no verdict yet, then, of a plan, its first `compared` layers against the
  * oracle, each fed the oracle's input, and all of them in one run against one by one.  A wrong
@@ -205,7 +201,7 @@ int verify_spoil(struct worker *k, const struct program *p, struct status *st);
  * gave is lost. */
 int verify_again(struct worker *k, struct program *p, bool run, struct status *st);
 
-/* ---- measure.c: when to sample and when to stop ------------------------------------------------
+/* ---- measure.c: when to sample and when to stop -------------------------------------------------
  *
  * Knows nothing of devices: contenders give samples. */
 
@@ -230,8 +226,7 @@ void measure(struct contender *contenders, int n, const struct sampling *how,
              const struct warm_up *warm, uint64_t shuffle, void (*beat)(void *ctx, int contender),
              void *ctx);
 
-/* ---- trace.c: when each launch runs ------------------------------------------------------------
- */
+/* ---- trace.c: when each launch runs ---------------------------------------------------------- */
 
 /* The launches of a program, one after another, from several passes: [[start_s, seconds], ...]. */
 int trace_program(struct worker *k, struct program *p, json_t **out, struct status *st);
@@ -240,13 +235,11 @@ int trace_program(struct worker *k, struct program *p, json_t **out, struct stat
  * median time and the median of the gap before it. */
 void trace_settle(const struct span *passes, int pass_count, int launches, struct span *out);
 
-/* ---- dump.c
- * ------------------------------------------------------------------------------------*/
+/* ---- dump.c ---------------------------------------------------------------------------------- */
 
 int dump_program(struct worker *k, struct program *p, const char *dir, struct status *st);
 
-/* ---- worker.c: requests and replies
- * ------------------------------------------------------------*/
+/* ---- worker.c: requests and replies ---------------------------------------------------------- */
 
 struct worker {
     int channel;
@@ -265,8 +258,7 @@ struct worker {
 /* Serves until the parent hangs up. */
 int worker_serve(int channel, int mask_fd);
 
-/* ---- worker_say.c: what the parent hears of the work ------------------------------------------
- */
+/* ---- worker_say.c: what the parent hears of the work ----------------------------------------- */
 
 /* Sends any message and takes it over. */
 void worker_say(struct worker *k, json_t *message);
@@ -278,8 +270,7 @@ void worker_passed(struct worker *k, const char *verdict, double error);
 /* Makes the oracle's layers known, saying so. */
 void worker_need_reference(struct worker *k, int layers);
 
-/* ---- worker_measure.c: the request to verify and time candidates ------------------------------
- */
+/* ---- worker_measure.c: the request to verify and time candidates ----------------------------- */
 
 /* As few layers as keep weights out of a cache of that many bytes. */
 int layers_to_time(const struct workload *w, int64_t cache_bytes);

@@ -193,8 +193,7 @@ START_TEST(rows_may_be_8_times_worse)
 }
 END_TEST
 
-/* ---- threads: a tensor that is large enough for them ------------------------------------------
- */
+/* ---- threads: a tensor that is large enough for them ----------------------------------------- */
 
 static void prepare_large(struct workload *w, float **out, double **ref, int64_t *n)
 {

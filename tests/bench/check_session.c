@@ -223,8 +223,7 @@ START_TEST(builds_report_progress)
 }
 END_TEST
 
-/* ---- what ends the work
- * ------------------------------------------------------------------------*/
+/* ---- what ends the work ---------------------------------------------------------------------- */
 
 static void check_refused(const struct bench_options *o, const struct workload *w,
                           enum status_code code, const char *says)
@@ -301,8 +300,7 @@ START_TEST(stop_flag_ends_the_work)
 }
 END_TEST
 
-/* ---- the worker's life
- * -------------------------------------------------------------------------*/
+/* ---- the worker's life ----------------------------------------------------------------------- */
 
 START_TEST(killed_worker_is_replaced)
 {
@@ -357,8 +355,7 @@ START_TEST(worker_dies_with_its_parent)
 }
 END_TEST
 
-/* ---- dump, doctor
- * ------------------------------------------------------------------------------*/
+/* ---- dump, doctor ---------------------------------------------------------------------------- */
 
 static void check_npy(const char *name, enum npy_type type, int ndim, const int64_t *shape)
 {
