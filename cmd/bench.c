@@ -84,7 +84,7 @@ static int prepare(struct lineup *l, struct session *s, struct history *known, s
     }
     if (study_history(s->db, s->study, known, st) < 0)
         return -1;
-    return db_trials(s->db, s->study, DB_TRIAL_FINAL, earlier_row, l, st);
+    return db_trial_times(s->db, s->study, DB_TRIAL_FINAL, earlier_row, l, st);
 }
 
 /* A plan's first result counts as a trial of a search too; times side by side are finals. */
