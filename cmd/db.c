@@ -190,7 +190,8 @@ const struct command cmd_db = {
     .options = OPTS_COMMON | OPT(DB) | OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(OUTPUT),
     .about = "'check' prints each problem that it finds and exits 1 where there is one.\n"
              "'export-space' writes the plans and segments measured for a workload to one file,\n"
-             "on which strategies can be judged without a device.",
+             "on which strategies can be judged without a device; it alone takes a workload, a\n"
+             "space and an output.",
     .examples = "fuseplan db info\n"
                 "fuseplan db check --db results.db\n"
                 "fuseplan db export-space -b 1 -s 128 -m causal -o causal.space.gz",
