@@ -272,7 +272,7 @@ int client_call(struct client *c, const json_t *request, double limit_s,
                 const volatile sig_atomic_t *stop, client_event *event, void *ctx, json_t **reply,
                 struct status *st);
 
-/* ---- session.c, run.c ------------------------------------------------------------------------ */
+/* ---- session.c, run.c, ask.c ----------------------------------------------------------------- */
 
 #define PROTOCOL_VERSION "2"
 
@@ -305,5 +305,19 @@ int run_request(struct bench *b, const struct candidate *c, enum lock_use use, j
 
 /* Starts the worker and gives it the workload, if it does not run. */
 int session_start_worker(struct bench *b, struct status *st);
+
+/* ---- request.c: a candidate in a request ----------------------------------------------------- */
+
+/* A plan's choices, all built, or one segment alone.  Those that have no verdict yet carry the name
+ * of one, to be verified for it. */
+json_t *request_of(struct bench *b, const struct choice *choices, int count, bool alone);
+
+/* A client_event: a verdict is kept at once, for whatever becomes of the plan, its segment is
+ * right.
+ */
+client_event request_keep_verdict;
+
+/* Puts the choice's name in front. */
+void request_blame(const struct choice *c, struct status *reason);
 
 #endif

@@ -1,8 +1,6 @@
 #include "bench/bench_int.h"
 
-#include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 
 enum {
     TURN_LIMIT_S = 300, /* for another process to finish its measurement */
@@ -26,11 +24,6 @@ static void fail(struct subject *s, const struct status *reason)
     s->done = true;
 }
 
-static void choice_name(const struct choice *c, struct buf *out)
-{
-    buf_addf(out, "segment %d-%d (%s)", c->segment.first, c->segment.last, c->impl->name);
-}
-
 /* ---- building -------------------------------------------------------------------------------- */
 
 /* A subject with a choice that cannot be built fails with that choice's reason. */
@@ -41,11 +34,7 @@ static void check_builds(struct bench *b, struct subject *s)
         if (binary->status.code == STATUS_OK || s->done)
             continue;
         struct status reason = binary->status;
-        struct buf name;
-        buf_init(&name);
-        choice_name(&s->choices[i], &name);
-        status_prefix(&reason, "%s", name.ptr);
-        buf_release(&name);
+        request_blame(&s->choices[i], &reason);
         fail(s, &reason);
     }
 }
@@ -61,91 +50,6 @@ static int build_all(struct bench *b, struct subject *subjects, int n, struct st
         check_builds(b, &subjects[i]);
     }
     return 0;
-}
-
-/* ---- requests -------------------------------------------------------------------------------- */
-
-static json_t *knobs_of(const struct choice *c)
-{
-    json_t *knobs = json_array();
-    for (int i = 0; i < c->impl->knob_count; i++)
-        json_array_append_new(knobs,
-                              json_integer(c->impl->knobs[i].values[(int)c->schedule.pick[i]]));
-    return knobs;
-}
-
-static void name_verdict(const struct bench *b, struct binary *binary)
-{
-    struct buf text;
-    buf_init(&text);
-    json_t *knobs = knobs_of(&binary->choice);
-    char *knobs_text = json_dumps(knobs, JSON_COMPACT);
-    buf_addf(&text, "%s %s %s", b->verdict_base, binary->content_hash, knobs_text);
-    hash_text(text.ptr, text.len, binary->verdict);
-    free(knobs_text);
-    json_decref(knobs);
-    buf_release(&text);
-}
-
-/* Looks for a verdict of an earlier session. */
-static void recall_verdict(const struct bench *b, struct binary *binary)
-{
-    struct buf text;
-    buf_init(&text);
-    name_verdict(b, binary);
-    if (!b->afresh && cache_get(&b->cache, CACHE_VERDICT, binary->verdict, &text, NULL))
-        binary->error = strtod(text.ptr, NULL);
-    buf_release(&text);
-}
-
-static json_t *choice_message(struct bench *b, const struct choice *c)
-{
-    struct binary *binary = builder_find(&b->builder, c);
-    struct buf name, symbol, schedule;
-    buf_init(&name);
-    buf_init(&symbol);
-    buf_init(&schedule);
-    choice_name(c, &name);
-    choice_symbol(c, &symbol);
-    schedule_text(c->impl, &c->schedule, &schedule);
-    json_t *message =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:o}", "name", name.ptr, "path",
-                  binary->path, "symbol", symbol.ptr, "impl", c->impl->name, "schedule",
-                  schedule.ptr, "first", c->segment.first, "last", c->segment.last, "tensors",
-                  choice_tensors(c) | segment_inputs(c->segment), "knobs", knobs_of(c));
-    if (binary->error < 0)
-        recall_verdict(b, binary);
-    if (binary->error < 0)
-        json_object_set_new(message, "verdict", json_string(binary->verdict));
-    buf_release(&schedule);
-    buf_release(&symbol);
-    buf_release(&name);
-    return message;
-}
-
-static json_t *subject_message(struct bench *b, const struct subject *s)
-{
-    json_t *choices = json_array();
-    for (int i = 0; i < s->count; i++)
-        json_array_append_new(choices, choice_message(b, &s->choices[i]));
-    return json_pack("{s:b, s:o}", "alone", (int)s->alone, "choices", choices);
-}
-
-/* A verdict is kept at once: whatever becomes of the plan, its segment is right. */
-static void keep_verdict(void *ctx, const json_t *event)
-{
-    struct bench *b = ctx;
-    const char *key = json_string_value(json_object_get(event, "verdict"));
-    double error = json_number_value(json_object_get(event, "error"));
-    if (key == NULL)
-        return;
-    char text[32];
-    struct status ignored = STATUS_INIT; /* without it the next session verifies again */
-    int len = snprintf(text, sizeof(text), "%.17g", error);
-    cache_put(&b->cache, CACHE_VERDICT, key, text, (size_t)len, &ignored);
-    for (int i = 0; i < b->builder.count; i++)
-        if (strcmp(b->builder.binaries[i]->verdict, key) == 0)
-            b->builder.binaries[i]->error = error;
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */
@@ -189,14 +93,15 @@ static int measure_open(struct bench *b, struct subject **open, int n, const str
         return -1;
     json_t *candidates = json_array(), *reply;
     for (int i = 0; i < n; i++)
-        json_array_append_new(candidates, subject_message(b, open[i]));
+        json_array_append_new(candidates,
+                              request_of(b, open[i]->choices, open[i]->count, open[i]->alone));
     uint64_t shuffle = splitmix64(b->seed + b->shuffles++);
     json_t *request =
         json_pack("{s:s, s:I, s:o, s:o}", "do", "measure", "shuffle", (json_int_t)shuffle,
                   "sampling", message_of_sampling(how), "candidates", candidates);
     struct status failed = STATUS_INIT;
-    int result =
-        client_call(&b->client, request, b->run_limit_s, b->stop, keep_verdict, b, &reply, &failed);
+    int result = client_call(&b->client, request, b->run_limit_s, b->stop, request_keep_verdict, b,
+                             &reply, &failed);
     json_decref(request);
     if (result == 0)
         result = message_status(reply, &failed);
@@ -279,8 +184,9 @@ static int ask(struct bench *b, const struct subject *s, json_t *request, json_t
 {
     if (session_start_worker(b, st) != 0)
         return -1;
-    json_object_set_new(request, "candidate", subject_message(b, s));
-    if (client_call(&b->client, request, b->run_limit_s, b->stop, keep_verdict, b, reply, st) != 0)
+    json_object_set_new(request, "candidate", request_of(b, s->choices, s->count, s->alone));
+    if (client_call(&b->client, request, b->run_limit_s, b->stop, request_keep_verdict, b, reply,
+                    st) != 0)
         return -1;
     return message_status(*reply, st);
 }

@@ -1,0 +1,102 @@
+/* What the worker is told of a candidate, and what it says of the candidate's segments. */
+#include "bench/bench_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void choice_name(const struct choice *c, struct buf *out)
+{
+    buf_addf(out, "segment %d-%d (%s)", c->segment.first, c->segment.last, c->impl->name);
+}
+
+static json_t *knobs_of(const struct choice *c)
+{
+    json_t *knobs = json_array();
+    for (int i = 0; i < c->impl->knob_count; i++)
+        json_array_append_new(knobs,
+                              json_integer(c->impl->knobs[i].values[(int)c->schedule.pick[i]]));
+    return knobs;
+}
+
+static void name_verdict(const struct bench *b, struct binary *binary)
+{
+    struct buf text;
+    buf_init(&text);
+    json_t *knobs = knobs_of(&binary->choice);
+    char *knobs_text = json_dumps(knobs, JSON_COMPACT);
+    buf_addf(&text, "%s %s %s", b->verdict_base, binary->content_hash, knobs_text);
+    hash_text(text.ptr, text.len, binary->verdict);
+    free(knobs_text);
+    json_decref(knobs);
+    buf_release(&text);
+}
+
+/* Looks for a verdict of an earlier session. */
+static void recall_verdict(const struct bench *b, struct binary *binary)
+{
+    struct buf text;
+    buf_init(&text);
+    name_verdict(b, binary);
+    if (!b->afresh && cache_get(&b->cache, CACHE_VERDICT, binary->verdict, &text, NULL))
+        binary->error = strtod(text.ptr, NULL);
+    buf_release(&text);
+}
+
+static json_t *choice_message(struct bench *b, const struct choice *c)
+{
+    struct binary *binary = builder_find(&b->builder, c);
+    struct buf name, symbol, schedule;
+    buf_init(&name);
+    buf_init(&symbol);
+    buf_init(&schedule);
+    choice_name(c, &name);
+    choice_symbol(c, &symbol);
+    schedule_text(c->impl, &c->schedule, &schedule);
+    json_t *message =
+        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:o}", "name", name.ptr, "path",
+                  binary->path, "symbol", symbol.ptr, "impl", c->impl->name, "schedule",
+                  schedule.ptr, "first", c->segment.first, "last", c->segment.last, "tensors",
+                  choice_tensors(c) | segment_inputs(c->segment), "knobs", knobs_of(c));
+    if (binary->error < 0)
+        recall_verdict(b, binary);
+    if (binary->error < 0)
+        json_object_set_new(message, "verdict", json_string(binary->verdict));
+    buf_release(&schedule);
+    buf_release(&symbol);
+    buf_release(&name);
+    return message;
+}
+
+json_t *request_of(struct bench *b, const struct choice *choices, int count, bool alone)
+{
+    json_t *messages = json_array();
+    for (int i = 0; i < count; i++)
+        json_array_append_new(messages, choice_message(b, &choices[i]));
+    return json_pack("{s:b, s:o}", "alone", (int)alone, "choices", messages);
+}
+
+void request_blame(const struct choice *c, struct status *reason)
+{
+    struct buf name;
+    buf_init(&name);
+    choice_name(c, &name);
+    status_prefix(reason, "%s", name.ptr);
+    buf_release(&name);
+}
+
+void request_keep_verdict(void *ctx, const json_t *event)
+{
+    struct bench *b = ctx;
+    const char *key = json_string_value(json_object_get(event, "verdict"));
+    double error = json_number_value(json_object_get(event, "error"));
+    if (key == NULL)
+        return;
+    char text[32];
+    struct status ignored = STATUS_INIT; /* without it the next session verifies again */
+    int len = snprintf(text, sizeof(text), "%.17g", error);
+    cache_put(&b->cache, CACHE_VERDICT, key, text, (size_t)len, &ignored);
+    for (int i = 0; i < b->builder.count; i++)
+        if (strcmp(b->builder.binaries[i]->verdict, key) == 0)
+            b->builder.binaries[i]->error = error;
+}
