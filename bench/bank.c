@@ -139,8 +139,29 @@ int bank_feed(struct bank *k, int layer, const float *x, struct status *st)
     return 0;
 }
 
-void bank_distrust(struct bank *k)
+static int refill_x(struct bank *k, struct status *st)
 {
+    if (!k->x_filled)
+        return 0;
+    float *x = mem_alloc((size_t)tensor_elements(TENSOR_X, k->w), sizeof(*x));
+    inputs_x(k->w, k->seed, x);
     k->x_filled = false;
-    memset(k->drawn, 0, (size_t)k->w->layers * sizeof(*k->drawn));
+    int result = bank_feed(k, 0, x, st);
+    free(x);
+    return result;
+}
+
+int bank_refill(struct bank *k, struct status *st)
+{
+    int result = refill_x(k, st);
+    for (int i = 0; i < k->w->layers * WEIGHT_COUNT && result == 0; i++) {
+        int layer = i / WEIGHT_COUNT;
+        enum weight_id id = (enum weight_id)(i % WEIGHT_COUNT);
+        void *ignored;
+        if (!k->drawn[layer][id])
+            continue;
+        k->drawn[layer][id] = false;
+        result = bank_weight(k, layer, id, &ignored, st);
+    }
+    return result;
 }

@@ -80,8 +80,9 @@ static int load_plan(struct worker *k, const json_t *request, struct program *ou
     if (program_load(k, json_object_get(request, "candidate"), k->w.layers, out, st) == 0 &&
         verify_program(k, out, k->w.layers, st) == 0)
         return 0;
-    if (st->code == STATUS_WRONG)
-        bank_distrust(&k->bank);
+    struct status worse = STATUS_INIT;
+    if (st->code == STATUS_WRONG && bank_refill(&k->bank, &worse) != 0)
+        *st = worse;
     return -1;
 }
 

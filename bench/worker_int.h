@@ -126,9 +126,9 @@ int bank_read(struct bank *k, int layer, int t, const float **out, struct status
 /* Fills the input of a layer.  No program writes layer 0's: like the weights it is filled once. */
 int bank_feed(struct bank *k, int layer, const float *x, struct status *st);
 
-/* A program that is wrong may have written anywhere: x and the weights are filled anew before the
- * next. */
-void bank_distrust(struct bank *k);
+/* A program that is wrong may have written anywhere: fills x and the weights anew, which the next
+ * ones read, and those that were verified before it. */
+int bank_refill(struct bank *k, struct status *st);
 
 /* ---- reference.c: what the oracle says, computed when first asked for ------------------------ */
 

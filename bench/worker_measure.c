@@ -39,8 +39,9 @@ static void fail(struct subject *s, const struct status *st)
 {
     s->trial->status = TRIAL_FAILED;
     s->trial->reason = *st;
-    if (st->code == STATUS_WRONG)
-        bank_distrust(&s->worker->bank);
+    struct status worse = STATUS_INIT;
+    if (st->code == STATUS_WRONG && bank_refill(&s->worker->bank, &worse) != 0)
+        s->trial->reason = worse;
 }
 
 /* What a failed one took is given back.  Tensors of earlier requests may have left too little: the

@@ -102,6 +102,33 @@ START_TEST(samples_are_long_once_the_gpu_is_awake)
 }
 END_TEST
 
+/* The first plan was verified before the second one spoils what both read. */
+START_TEST(wrong_plan_spoils_none_beside_it)
+{
+    static const struct sampling how = {.min_samples = 2, .max_samples = 2, .all_layers = true};
+    struct status st = STATUS_INIT, built;
+    struct bench_options o = gpu_options();
+    struct bench *b;
+    struct plan p[2];
+    struct candidate c[2];
+    struct trial t[2];
+    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(plan_parse_segments("0-14", false, &p[0], &st), 0);
+    ck_assert_int_eq(plan_parse_segments("0-7,8-14", false, &p[1], &st), 0);
+    for (int i = 0; i < 2; i++)
+        candidate_default(bench_target(b), p[i], &c[i]);
+    write_text(test_path("code"), "fake vandal\n");
+    ck_assert_int_eq(bench_build(b, &c[1].choices[1], 1, &built, NULL, NULL, &st), 0);
+    write_text(test_path("code"), "fake right\n");
+    ck_assert_msg(bench_compare(b, c, 2, &how, t, &st) == 0, "%s", st.message);
+    ck_assert_msg(t[0].status == TRIAL_OK, "%s", t[0].reason.message);
+    ck_assert_int_eq(t[1].reason.code, STATUS_WRONG);
+    trial_release(&t[0]);
+    trial_release(&t[1]);
+    bench_close(b);
+}
+END_TEST
+
 /* Side by side each sample follows one that is not kept, which takes as long and counts as time. */
 START_TEST(time_of_dropped_samples_is_counted)
 {
@@ -194,6 +221,7 @@ int main(void)
     tcase_add_checked_fixture(t, gpu_setup, test_dir_teardown);
     tcase_add_loop_test(t, plan_is_run_and_judged, 0, ARRAY_LEN(last_segments));
     tcase_add_test(t, wrong_kernel_spoils_no_other);
+    tcase_add_test(t, wrong_plan_spoils_none_beside_it);
     tcase_add_test(t, samples_are_long_once_the_gpu_is_awake);
     tcase_add_test(t, time_of_dropped_samples_is_counted);
     tcase_add_test(t, launches_of_a_plan_are_traced);

@@ -2,11 +2,11 @@
  * text of its "cubin": "fake", then "right", "wrong", "nothing", "nan", "slow" (2 ms), "waking"
  * (slow up to some run), "fault", "flaky" (a fault the first time), "hang", "fickle" (right the
  * first time only), "stale" (adds what lay in its output), "tired" (wrong from some run on), "lazy"
- * (nothing from some run on) or "messy" (wrong, and leaves an arrival counter behind, which makes
- * the next one wrong); a number says after how many runs.  "vast" code finds no memory.  Faults are
- * noted down in the file FAKE_GPU_FAULTS, a byte each. FAKE_GPU=none|old|later|shy makes the driver
- * see no GPU, one of capability 7.5 or 8.6, or one that does not say how wide its memory is.
- * FAKE_GPU_BYTES is the memory that it has. */
+ * (nothing from some run on), "vandal" (wrong, and writes over its weights) or "messy" (wrong, and
+ * leaves an arrival counter behind, which makes the next one wrong); a number says after how many
+ * runs.  "vast" code finds no memory.  Faults are noted down in the file FAKE_GPU_FAULTS, a byte
+ * each. FAKE_GPU=none|old|later|shy makes the driver see no GPU, one of capability 7.5 or 8.6, or
+ * one that does not say how wide its memory is. FAKE_GPU_BYTES is the memory that it has. */
 #include "fake_cuda.h"
 #include "fake_kernels.h"
 
@@ -97,7 +97,11 @@ static void compute(struct code *c, const struct fp_args *a)
     if (late && strcmp(c->kind, "lazy") == 0)
         return;
     fake_segment(a, c->first, c->last);
-    if (marked || messy || strcmp(c->kind, "wrong") == 0 ||
+    for (int i = 0;
+         i < (int)(sizeof(a->weight) / sizeof(a->weight[0])) && strcmp(c->kind, "vandal") == 0; i++)
+        if (a->weight[i] != NULL)
+            *(float *)(uintptr_t)a->weight[i] = 1;
+    if (marked || messy || strcmp(c->kind, "vandal") == 0 || strcmp(c->kind, "wrong") == 0 ||
         (late && strcmp(c->kind, "tired") == 0) || (c->runs > 1 && strcmp(c->kind, "fickle") == 0))
         out[0] += 1;
     else if (strcmp(c->kind, "nan") == 0)
