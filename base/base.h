@@ -174,6 +174,7 @@ double stats_spearman(const double *a, const double *b, size_t n);
 /* Puts a '?' in the place of each byte that is of no character and drops a last one that is cut.
  * Returns text. */
 char *utf8_mend(char *text);
+bool utf8_is_valid(const char *text);
 
 /* ---- clock.c: time ----------------------------------------------------------------------------
  */

@@ -1,5 +1,6 @@
 #include "base/base.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 /* The Unicode Standard, table 3-7: what a character's first byte may be, how many bytes it has, and
@@ -45,4 +46,12 @@ char *utf8_mend(char *text)
             at = whole ? at + there : memset(at, '?', (size_t)there);
     }
     return text;
+}
+
+bool utf8_is_valid(const char *text)
+{
+    char *mended = utf8_mend(mem_strdup(text));
+    bool same = strcmp(mended, text) == 0;
+    free(mended);
+    return same;
 }

@@ -24,7 +24,12 @@ static int dump_beside(struct bench *b, const struct candidate *c, const char *f
     if (file_make_dirs(fresh, st) != 0)
         return -1;
     char *whole = realpath(fresh, NULL); /* the worker has no business with our directory */
-    int result = dump(b, c, whole != NULL ? whole : fresh, st);
+    int result = 0;
+    if (whole != NULL && !utf8_is_valid(whole)) /* the worker is told of it in JSON */
+        result = status_set(st, STATUS_ENVIRONMENT, "the name of '%s' is not UTF-8; name another",
+                            whole);
+    if (result == 0)
+        result = dump(b, c, whole != NULL ? whole : fresh, st);
     free(whole);
     if (result == 0 && rename(fresh, dir) != 0)
         result = status_set(st, STATUS_ENVIRONMENT, "cannot create '%s': %s; name a new directory",

@@ -49,7 +49,11 @@ int cache_open(const char *dir, struct cache *out, struct status *st)
     if (read_bound(&out->max_bytes, st) != 0)
         return -1;
     out->dir = file_user_dir(dir, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache");
-    int result = make_dir(out, CACHE_TEMPORARY_DIR, st);
+    int result = 0;
+    if (!utf8_is_valid(out->dir)) /* the worker is told of it in JSON */
+        result = status_set(st, STATUS_ENVIRONMENT, "the name of '%s' is not UTF-8", out->dir);
+    if (result == 0)
+        result = make_dir(out, CACHE_TEMPORARY_DIR, st);
     for (int i = 0; i < CACHE_KIND_COUNT && result == 0; i++)
         result = make_dir(out, cache_kinds[i].dir, st);
     if (result != 0) {

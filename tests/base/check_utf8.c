@@ -28,6 +28,7 @@ START_TEST(text_is_mended)
 {
     char text[64];
     strcpy(text, cases[_i].text);
+    ck_assert_int_eq(utf8_is_valid(text), strcmp(text, cases[_i].mended) == 0);
     ck_assert_ptr_eq(utf8_mend(text), text);
     ck_assert_str_eq(text, cases[_i].mended);
     ck_assert_str_eq(utf8_mend(text), cases[_i].mended);

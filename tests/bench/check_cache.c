@@ -274,6 +274,17 @@ START_TEST(unusable_place_is_an_environment_error)
 }
 END_TEST
 
+START_TEST(name_that_cannot_travel_is_refused)
+{
+    struct status st = STATUS_INIT;
+    struct cache c;
+    ck_assert_int_eq(cache_open(test_path("caf\xe9"), &c, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    ck_assert_msg(strstr(st.message, "caf?' is not UTF-8") != NULL, "%s", st.message);
+    ck_assert(!file_exists(test_path("caf\xe9")));
+}
+END_TEST
+
 START_TEST(place_and_bound_come_from_the_environment)
 {
     struct status st = STATUS_INIT;
@@ -304,6 +315,7 @@ int main(void)
     tcase_add_test(t, unfinished_entries_are_swept);
     tcase_add_test(t, headers_are_written_once_and_mended);
     tcase_add_test(t, unusable_place_is_an_environment_error);
+    tcase_add_test(t, name_that_cannot_travel_is_refused);
     tcase_add_test(t, place_and_bound_come_from_the_environment);
     suite_add_tcase(s, t);
     return suite_run(s);

@@ -418,6 +418,18 @@ START_TEST(dump_is_whole_or_not_at_all)
 }
 END_TEST
 
+START_TEST(dump_needs_a_name_that_can_travel)
+{
+    struct status st = STATUS_INIT;
+    struct bench *b = shared_bench();
+    struct candidate c = candidate_of("0-7,8-9,10-14");
+    ck_assert_int_eq(bench_dump(b, &c, test_path("caf\xe9"), &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    ck_assert_msg(strstr(st.message, "is not UTF-8") != NULL, "%s", st.message);
+    bench_close(b);
+}
+END_TEST
+
 START_TEST(doctor_reports)
 {
     setenv("FUSEPLAN_CACHE", shared_cache, 1);
@@ -455,6 +467,7 @@ int main(void)
     tcase_add_test(t, worker_dies_with_its_parent);
     tcase_add_test(t, everything_is_dumped);
     tcase_add_test(t, dump_is_whole_or_not_at_all);
+    tcase_add_test(t, dump_needs_a_name_that_can_travel);
     tcase_add_test(t, doctor_reports);
     suite_add_tcase(s, t);
     return suite_run(s);
