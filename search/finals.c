@@ -88,7 +88,21 @@ static double round_seconds(const struct observation *items, int count)
     return ms / 1000;
 }
 
-/* As many of the fastest as the time left allows, and the sampling that it allows them. */
+/* Half as much again: plans before them run late, and they do themselves. */
+#define LATE 1.5
+
+double least_finals_seconds(const struct tuner *t)
+{
+    struct observation items[1 + REFERENCES];
+    int best = history_best(&t->history);
+    if (best < 0)
+        return 0;
+    int count = choose(t, &t->history.items[best], 1, items);
+    return LATE * (SAMPLES_BEFORE + SAMPLES_LEAST) * round_seconds(items, count);
+}
+
+/* As many of the fastest as the time left allows, and the sampling that it allows them; 0 where it
+ * allows none. */
 static int choose_in_time(const struct tuner *t, const struct history *from,
                           const struct contest *contest, double left, struct observation *out,
                           struct sampling *how)
@@ -96,16 +110,19 @@ static int choose_in_time(const struct tuner *t, const struct history *from,
     struct observation *ranked = mem_alloc((size_t)from->count + 1, sizeof(*ranked));
     int ran = rank(from, ranked), count = 0;
     int fastest = ran < contest->fastest ? ran : contest->fastest;
-    double rounds = 0;
+    double rounds = 0, round_s = 0;
     for (; fastest > 0 && rounds < SAMPLES_LEAST; fastest--) {
         count = choose(t, ranked, fastest, out);
-        rounds = left / round_seconds(out, count) - SAMPLES_BEFORE;
+        round_s = round_seconds(out, count);
+        rounds = left / round_s - SAMPLES_BEFORE;
     }
     free(ranked);
+    if (rounds < SAMPLES_LEAST)
+        return 0;
     *how = contest->how;
     if (rounds < how->min_samples)
-        how->min_samples = rounds > SAMPLES_LEAST ? (int)rounds : SAMPLES_LEAST;
-    how->max_seconds = fmin(how->max_seconds, left / (count > 0 ? count : 1));
+        how->min_samples = (int)rounds;
+    how->max_seconds = fmin(how->max_seconds, rounds * round_s / count);
     how->min_seconds = fmin(how->min_seconds, how->max_seconds);
     return count;
 }
@@ -165,17 +182,17 @@ static int hold(struct tuner *t, const struct contest *contest, const struct his
     struct sampling how;
     double end = t->end - learn_seconds(t);
     double left = contest->share * (end - clock_seconds() - t->verify_s);
-    if (left <= 0) {
-        tuner_say(t, "no time is left to compare %s; a later search makes up for it",
-                  contest->name);
+    if (history_best(from) < 0)
         return 0;
-    }
     struct observation *items = mem_alloc((size_t)contest->fastest + REFERENCES, sizeof(*items));
     int count = choose_in_time(t, from, contest, left, items, &how), rc = 0;
     if (count > 0) {
         tuner_say(t, "timing %d %s side by side", count, contest->name);
         rc = compare(t, contest, items, count, &how, out, st);
         t->verify_s = 0; /* the oracle's layers stay */
+    } else {
+        tuner_say(t, "no time is left to compare %s; a later search makes up for it",
+                  contest->name);
     }
     free(items);
     return rc;
@@ -241,7 +258,8 @@ int measure_finals(struct tuner *t, struct status *st)
     if (rc < 0 || held)
         goto out;
     rc = refine(t, compared.ptr, &refined, st);
-    if (rc == 0)
+    bool refining_left_out = t->o->rigor == RIGOR_EXHAUSTIVE && refined.count == 0;
+    if (rc == 0 && !refining_left_out) /* else both are made up for */
         rc = hold(t, &last, refined.count > 0 ? &refined : &t->history, NULL, st);
 out:
     history_release(&refined);

@@ -136,6 +136,9 @@ struct evaluator tuner_evaluator(struct tuner *t);
  * that one, it takes for each of the others. */
 void expect_verification(struct tuner *t, const struct trial *trial);
 
+/* What comparing the best plan with the references takes, beside verifying their layers. */
+double least_finals_seconds(const struct tuner *t);
+
 /* Whether the finalists were compared and nothing was measured since. */
 int finals_held(struct tuner *t, bool *out, struct status *st);
 

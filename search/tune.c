@@ -71,7 +71,8 @@ static double stage1_end(const struct tuner *t)
 /* When plans must be done with. */
 static double stage2_end(const struct tuner *t)
 {
-    double limit = t->end - t->start, finals = FINALS_SHARE * limit + t->verify_s;
+    double limit = t->end - t->start;
+    double finals = fmax(FINALS_SHARE * limit, least_finals_seconds(t)) + t->verify_s;
     return finals > FINALS_MOST * limit ? t->end : t->end - finals;
 }
 

@@ -21,6 +21,7 @@ struct bench *fake_open(void)
     struct status st = STATUS_INIT;
     memset(&fake, 0, sizeof(fake));
     fake.broken = (struct segment){-1, -1};
+    fake.speed = 1;
     made_up_init(&fake.space, 2, 32768, 49152);
     workload_init(&fake.workload);
     fake.workload.batch = 1;
@@ -94,7 +95,7 @@ static double choice_ms(const struct choice *c)
     for (int k = 0; k < c->impl->knob_count; k++)
         off += c->schedule.pick[k] != 0;
     double ms = c->impl->handwritten ? fake.space.times.handwritten_ms : fake.space.times.ms[index];
-    return ms * (1 - 0.02 * off);
+    return ms * (1 - 0.02 * off) / fake.speed;
 }
 
 int bench_segment(struct bench *b, const struct choice *c, const struct sampling *how,
@@ -115,7 +116,7 @@ int bench_segment(struct bench *b, const struct choice *c, const struct sampling
 static void run_plan(const struct candidate *c, const struct sampling *how, struct trial *out)
 {
     unsigned value = plan_value(c->plan);
-    double ms = made_up_ms(&fake.space, value);
+    double ms = made_up_ms(&fake.space, value) / fake.speed;
     if (value == fake.slow_value)
         ms *= 5;
     if (fake.slow_from_plan > 0 && fake.plans >= fake.slow_from_plan)

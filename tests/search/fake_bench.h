@@ -18,6 +18,7 @@ struct fake {
     int slow_from_plan;         /* from this on every plan takes three times its time; 0: never */
     double seconds_per_segment; /* slept for each */
     double verify_s;            /* of each trial */
+    double speed;               /* all times are divided by it; 1 */
     int stop_at_call, kill_at_call, fail_at_call; /* interrupt, SIGKILL, environment; 0: never */
     volatile sig_atomic_t stop;
     struct disturbance disturbance;
