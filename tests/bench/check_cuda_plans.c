@@ -1,18 +1,6 @@
 /* Whole plans on the fake driver, whose kernels compute. */
 #include "tests/bench/gpu_fixture.h"
 
-static struct trial plan_trial(struct bench *b, const char *segments)
-{
-    struct status st = STATUS_INIT;
-    struct plan p;
-    struct candidate c;
-    struct trial t;
-    ck_assert_msg(plan_parse_segments(segments, false, &p, &st) == 0, "%s", st.message);
-    candidate_default(bench_target(b), p, &c);
-    ck_assert_msg(bench_plan(b, &c, &sampling_exhaustive, &t, &st) == 0, "%s", st.message);
-    return t;
-}
-
 /* What the last segment does wrong, each time unseen where the segment is verified alone. */
 static const struct {
     const char *code;
@@ -38,13 +26,13 @@ START_TEST(plan_is_run_and_judged)
     ck_assert_int_eq(bench_build(b, &last, 1, &built, NULL, NULL, &st), 0);
     ck_assert_int_eq(built.code, STATUS_OK);
     write_text(test_path("code"), "fake right\n");
-    struct trial t = plan_trial(b, "2-6,8-9,13-14");
+    struct trial t = plan_trial(b, "2-6,8-9,13-14", &sampling_exhaustive);
     if (last_segments[_i].says != NULL) {
         ck_assert_int_eq(t.reason.code, STATUS_WRONG);
         ck_assert_msg(strstr(t.reason.message, last_segments[_i].says) != NULL, "%s",
                       t.reason.message);
         trial_release(&t);
-        t = plan_trial(b, "2-6,8-9");
+        t = plan_trial(b, "2-6,8-9", &sampling_exhaustive);
     }
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     ck_assert_int_ge(t.sample_count, sampling_exhaustive.min_samples);
@@ -75,7 +63,7 @@ START_TEST(wrong_kernel_spoils_no_other)
     ck_assert_int_eq(t.reason.code, STATUS_WRONG);
     trial_release(&t);
     write_text(test_path("code"), "fake right\n");
-    t = plan_trial(b, "0-1");
+    t = plan_trial(b, "0-1", &sampling_exhaustive);
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     trial_release(&t);
     bench_close(b);

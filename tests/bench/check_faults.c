@@ -309,25 +309,13 @@ START_TEST(hanging_compiler_is_stopped)
 }
 END_TEST
 
-static struct trial plan_trial(struct bench *b, const char *segments)
-{
-    struct status st = STATUS_INIT;
-    struct plan p;
-    struct candidate c;
-    struct trial t;
-    ck_assert_msg(plan_parse_segments(segments, false, &p, &st) == 0, "%s", st.message);
-    candidate_default(&build_cpu, p, &c);
-    ck_assert_msg(bench_plan(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
-    return t;
-}
-
 /* Right on poisoned memory, wrong where an earlier layer's result lies: only whole runs show it. */
 START_TEST(stale_memory_is_noticed)
 {
     struct bench *b = open_faulty(5);
     plant(13, 14, "c",
           "{ float old = a->tensor[15][0]; honest(a); if (!isnan(old)) a->tensor[15][0] += old; }");
-    struct trial t = plan_trial(b, "0-12,13-14");
+    struct trial t = plan_trial(b, "0-12,13-14", &sampling_search);
     ck_assert_int_eq(t.status, TRIAL_FAILED);
     ck_assert_int_eq(t.reason.code, STATUS_WRONG);
     ck_assert_ptr_nonnull(strstr(t.reason.message, "in one run"));
@@ -341,7 +329,8 @@ START_TEST(plan_fails_for_its_segment)
 {
     struct bench *b = open_faulty(5);
     plant(8, 9, "c", "{ honest(a); a->tensor[10][0] += 0.1f; }");
-    struct trial bad = plan_trial(b, "0-7,8-9,10-14"), good = plan_trial(b, "0-7,8-14");
+    struct trial bad = plan_trial(b, "0-7,8-9,10-14", &sampling_search),
+                 good = plan_trial(b, "0-7,8-14", &sampling_search);
     ck_assert_int_eq(bad.status, TRIAL_FAILED);
     ck_assert_int_eq(bad.reason.code, STATUS_WRONG);
     ck_assert_ptr_nonnull(strstr(bad.reason.message, "segment 8-9"));

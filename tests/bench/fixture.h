@@ -54,6 +54,20 @@ static inline struct choice choice_of(int first, int last)
     return c;
 }
 
+/* The default choices of a plan, measured. */
+static inline struct trial plan_trial(struct bench *b, const char *segments,
+                                      const struct sampling *how)
+{
+    struct status st = STATUS_INIT;
+    struct plan p;
+    struct candidate c;
+    struct trial t;
+    ck_assert_msg(plan_parse_segments(segments, false, &p, &st) == 0, "%s", st.message);
+    candidate_default(bench_target(b), p, &c);
+    ck_assert_msg(bench_plan(b, &c, how, &t, &st) == 0, "%s", st.message);
+    return t;
+}
+
 static inline void write_text(const char *path, const char *text)
 {
     struct status st = STATUS_INIT;
