@@ -86,6 +86,7 @@ struct db_trial {
     const char *conditions; /* the same */
     const char *search;     /* which search asked: id text, may be empty */
     const char *stored_utc; /* of a row read; when adding, db takes the time */
+    const char *strategy;   /* of a row read: of that search; empty where it is not known */
 };
 
 /* One row with its choices and samples, in one transaction: all of it is stored or nothing.  A

@@ -54,7 +54,8 @@ X(CHOICE_ADD, "INSERT INTO choice (trial, schedule) VALUES (?,?)")
 X(SAMPLE_ADD, "INSERT INTO sample (trial, round, ms) VALUES (?,?,?)")
 X(TRIALS, "SELECT id, plan, schedule, status, reason_code, reason, median_ms, ci_low_ms,"
           " ci_high_ms, build_s, verify_s, time_s, relative_error, layers_timed,"
-          " sample_count, comparison, resources, conditions, search, stored_utc FROM trial"
+          " sample_count, comparison, resources, conditions, search, stored_utc,"
+          " (SELECT strategy FROM search WHERE search.id = trial.search) FROM trial"
           " WHERE study = ? AND kind = ? ORDER BY id")
 X(SCHEDULE, "SELECT first_op, last_op, impl, knobs FROM schedule"
             " JOIN segment ON segment.id = schedule.segment WHERE schedule.id = ?")

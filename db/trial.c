@@ -208,7 +208,8 @@ enum { /* columns of SQL_TRIALS */
        COL_RESOURCES,
        COL_CONDITIONS,
        COL_SEARCH,
-       COL_STORED
+       COL_STORED,
+       COL_STRATEGY
 };
 
 static struct db_trial trial_of(const struct query *q, enum db_trial_kind kind)
@@ -233,6 +234,7 @@ static struct db_trial trial_of(const struct query *q, enum db_trial_kind kind)
         .conditions = column_text(q, COL_CONDITIONS),
         .search = column_text(q, COL_SEARCH),
         .stored_utc = column_text(q, COL_STORED),
+        .strategy = column_text(q, COL_STRATEGY),
     };
 }
 

@@ -112,11 +112,14 @@ static int plan_row(void *ctx, const struct db_trial *row)
     return 0;
 }
 
-/* Oldest first: the newest comparison counts. */
+/* Oldest first: the newest comparison of a search counts.  Those of `bench`, of whatever plans and
+ * on whatever day, would put their plans on a scale of their own. */
 static int final_row(void *ctx, const struct db_trial *row)
 {
     struct recording *r = ctx;
     struct plan_record *p = &r->plans[row->value];
+    if (strcmp(row->strategy, "bench") == 0)
+        return 0;
     if (strcmp(row->status, "ok") == 0 && p->measured && p->status == OUTCOME_OK) {
         r->again += isnan(p->again_us.median);
         p->again_us = us_of(row);

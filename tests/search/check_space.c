@@ -132,6 +132,39 @@ START_TEST(there_and_back)
 }
 END_TEST
 
+/* Later and slower than all the others. */
+static void bench_one(int64_t study)
+{
+    char id[HASH_TEXT_SIZE];
+    double ms[] = {900, 900, 900, 900, 900, 900};
+    struct candidate c;
+    struct trial t = {.status = TRIAL_OK,
+                      .ms = {900, 900, 900},
+                      .sample_count = 6,
+                      .samples_ms = ms,
+                      .layers_timed = 12};
+    candidate_default(bench_target(bench), plan_from_value(LO), &c);
+    ck_assert_int_eq(db_search_start(db, study, "bench", "{}", id, &st), 0);
+    ck_assert_int_eq(trials_store(db, study, DB_TRIAL_FINAL, &c, &t, 1, id, &st), 0);
+}
+
+START_TEST(what_bench_compared_is_left_out)
+{
+    struct buf before, after;
+    buf_init(&before);
+    buf_init(&after);
+    int64_t study = make_study();
+    export_to(&before, study);
+    bench_one(study);
+    export_to(&after, study);
+    ck_assert_uint_eq(before.len, after.len);
+    ck_assert_int_eq(memcmp(before.ptr, after.ptr, before.len), 0);
+    buf_release(&before);
+    buf_release(&after);
+    end_study();
+}
+END_TEST
+
 START_TEST(equal_studies_give_equal_bytes)
 {
     struct buf a, b;
@@ -409,6 +442,7 @@ int main(void)
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_test(t, there_and_back);
     tcase_add_test(t, equal_studies_give_equal_bytes);
+    tcase_add_test(t, what_bench_compared_is_left_out);
     tcase_add_test(t, reason_in_no_encoding);
     tcase_add_test(t, nothing_to_record);
     tcase_add_loop_test(t, damaged_lines, 0, (int)ARRAY_LEN(damaged));
