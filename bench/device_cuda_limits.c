@@ -5,17 +5,11 @@
 /* Floating-point operations that a multiprocessor ends in a clock, a multiply-add counting two:
  * dense tensor core instructions that accumulate in fp32, and for fp32 the CUDA cores.
  *
- * fp32: "Throughput of Native Arithmetic Instructions" in the CUDA C++ Programming Guide.  Tensor
- * cores: NVIDIA's papers on the architectures, the stated peak over multiprocessors and boost
- * clock: of the A100 (8.0), A40 (8.6), L40 (8.9), H100 (9.0), B200 (10.0) and RTX PRO 6000
- * Blackwell (12.0).  GeForce cards of 8.6, 8.9 and 12.0 have half the rate where they accumulate in
- * fp32. */
+ * NVIDIA's stated peaks of A100 (8.0: 312, 156 and 19.5 TFLOP/s) and H100 SXM (9.0: 989, 495 and
+ * 67) over multiprocessors and boost clock.  Other capabilities have cards of different rates. */
 static const struct {
     int capability, half, tf32, fp32;
-} rates[] = {
-    {80, 2048, 1024, 128}, {86, 1024, 512, 256},   {89, 1024, 512, 256},
-    {90, 4096, 2048, 256}, {100, 8192, 4096, 256}, {120, 1024, 512, 256},
-};
+} rates[] = {{80, 2048, 1024, 128}, {90, 4096, 2048, 256}};
 
 static double ask(const struct device *d, int attribute)
 {

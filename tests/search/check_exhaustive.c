@@ -1,6 +1,5 @@
 /* tune() with every plan measured, on a fake bench. */
-#include "fake_bench.h"
-#include "tests/suite.h"
+#include "tune_fixture.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -8,42 +7,15 @@
 
 enum { SPACE_LO = 40000, SPACE_HI = 40063, PLANS = SPACE_HI - SPACE_LO + 1, BESIDE = 2 };
 
-static char dir[] = "/tmp/fuseplan-check-exhaustive-XXXXXX", path[64];
-static struct db *db;
-static struct bench *bench;
-static struct tune_options options;
-static struct tune_report report;
-static struct status st;
-
 static void setup(void)
 {
-    st = STATUS_INIT;
-    bench = fake_open();
-    ck_assert_ptr_nonnull(bench);
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    snprintf(path, sizeof(path), "%s/db", dir);
-    ck_assert_int_eq(db_open(path, DB_WRITE, &db, &st), 0);
+    open_all();
     options = (struct tune_options){.search = {.space_lo = SPACE_LO,
                                                .space_hi = SPACE_HI,
                                                .seed = 1,
                                                .quantile = 0.1,
                                                .stop = &fake.stop},
                                     .rigor = RIGOR_EXHAUSTIVE};
-}
-
-static void teardown(void)
-{
-    tune_report_release(&report);
-    db_close(db);
-    fake_close();
-    ck_assert_int_eq(file_remove_all(dir, &st), 0);
-}
-
-static void run(void)
-{
-    tune_report_release(&report);
-    int rc = tune(bench, db, &options, &report, &st);
-    ck_assert_msg(rc == 0, "%s", st.message);
 }
 
 /* ---- what is stored ------------------------------------------------------------------------ */
@@ -230,7 +202,6 @@ START_TEST(interrupt_between_comparisons)
     run();
     int calls = fake.calls;
     teardown();
-    strcpy(dir + strlen(dir) - 6, "XXXXXX");
     setup();
     fake.stop_at_call = calls; /* the finals */
     run();

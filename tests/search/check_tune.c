@@ -1,5 +1,4 @@
-#include "fake_bench.h"
-#include "tests/suite.h"
+#include "tune_fixture.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -7,21 +6,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static char dir[] = "/tmp/fuseplan-check-tune-XXXXXX", path[64];
-static struct db *db;
-static struct bench *bench;
-static struct tune_options options;
-static struct tune_report report;
-static struct status st;
-
 static void setup(void)
 {
-    st = STATUS_INIT;
-    bench = fake_open();
-    ck_assert_ptr_nonnull(bench);
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    snprintf(path, sizeof(path), "%s/db", dir);
-    ck_assert_int_eq(db_open(path, DB_WRITE, &db, &st), 0);
+    open_all();
     options = (struct tune_options){.search = {.strategy = strategy_find("guided"),
                                                .space_lo = 32768,
                                                .space_hi = 49152,
@@ -29,22 +16,6 @@ static void setup(void)
                                                .seed = 1,
                                                .quantile = 0.1,
                                                .stop = &fake.stop}};
-}
-
-static void teardown(void)
-{
-    tune_report_release(&report);
-    db_close(db);
-    fake_close();
-    ck_assert_int_eq(file_remove_all(dir, &st), 0);
-}
-
-static void run(void)
-{
-    tune_report_release(&report);
-    int rc = tune(bench, db, &options, &report, &st);
-    ck_assert_msg(rc == 0, "%s", st.message);
-    ck_assert_int_eq(st.code, STATUS_OK);
 }
 
 /* ---- what is stored ------------------------------------------------------------------------ */

@@ -1,0 +1,46 @@
+/* A tune() on a fake bench with a database of its own. */
+#ifndef FUSEPLAN_TESTS_TUNE_FIXTURE_H
+#define FUSEPLAN_TESTS_TUNE_FIXTURE_H
+
+#include "fake_bench.h"
+#include "tests/suite.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static char dir[64], path[80];
+static struct db *db;
+static struct bench *bench;
+static struct tune_options options;
+static struct tune_report report;
+static struct status st;
+
+/* Leaves the options to the suite. */
+static void open_all(void)
+{
+    st = STATUS_INIT;
+    bench = fake_open();
+    ck_assert_ptr_nonnull(bench);
+    snprintf(dir, sizeof(dir), "/tmp/fuseplan-check-tune-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(dir));
+    snprintf(path, sizeof(path), "%s/db", dir);
+    ck_assert_int_eq(db_open(path, DB_WRITE, &db, &st), 0);
+}
+
+static void teardown(void)
+{
+    tune_report_release(&report);
+    db_close(db);
+    fake_close();
+    ck_assert_int_eq(file_remove_all(dir, &st), 0);
+}
+
+static void run(void)
+{
+    tune_report_release(&report);
+    int rc = tune(bench, db, &options, &report, &st);
+    ck_assert_msg(rc == 0, "%s", st.message);
+    ck_assert_int_eq(st.code, STATUS_OK);
+}
+
+#endif
