@@ -1,4 +1,4 @@
-#include "codegen/codegen.h"
+#include "codegen/codegen_int.h"
 
 #define READS(t) (1u << (t))
 #define OF(op)   READS(TENSOR_OF(op))
@@ -27,7 +27,8 @@ const struct op ops[] = {
      .needs = EXTENT_ELEMENT,
      .reads = OF(0),
      .weights = WITH(BQKV),
-     .layout = LAYOUT_QKV_HEADS},
+     .layout = LAYOUT_QKV_HEADS,
+     .columns = DIM_3D},
     {.name = "scores",
      .notes_name = "QK",
      .computes = "q @ k^T / sqrt(W)",
@@ -55,7 +56,8 @@ const struct op ops[] = {
      .anchor = ANCHOR_CONTEXT,
      .needs = EXTENT_HEAD,
      .reads = OF(1) | OF(4),
-     .layout = LAYOUT_HEADS},
+     .layout = LAYOUT_HEADS,
+     .columns = DIM_D},
     {.name = "merge_heads",
      .notes_name = "trans",
      .computes = "heads side by side again",
@@ -139,6 +141,45 @@ const struct op ops[] = {
 };
 _Static_assert(ARRAY_LEN(ops) == OP_COUNT, "one row an operator");
 
+/* ---- what an operator reads -------------------------------------------------------------------
+ */
+
+int op_input(int op)
+{
+    return TENSOR_OF(op - 1);
+}
+
+int op_residual(int op)
+{
+    unsigned others = ops[op].reads & ~(1u << op_input(op));
+    return others ? __builtin_ctz(others) : -1;
+}
+
+enum weight_id op_weight(int op, int n)
+{
+    unsigned left = ops[op].weights;
+    for (; n > 0; n--)
+        left &= left - 1;
+    return (enum weight_id)__builtin_ctz(left);
+}
+
+/* ---- names ------------------------------------------------------------------------------------
+ */
+
+const char *tensor_name(int tensor)
+{
+    return tensor == TENSOR_X ? "x" : ops[tensor - 1].name;
+}
+
+void add_op_names(int first, int last, const char *separator, struct buf *out)
+{
+    for (int op = first; op <= last; op++)
+        buf_addf(out, "%s%s", op > first ? separator : "", ops[op].name);
+}
+
+/* ---- sizes ------------------------------------------------------------------------------------
+ */
+
 int64_t dim_size(enum dim d, const struct workload *w)
 {
     int64_t hidden = workload_hidden(w);
@@ -155,12 +196,12 @@ int64_t dim_size(enum dim d, const struct workload *w)
     return 0;
 }
 
-static enum layout tensor_layout(int tensor)
+enum layout tensor_layout(int tensor)
 {
     return tensor == TENSOR_X ? LAYOUT_TOKENS : ops[tensor - 1].layout;
 }
 
-static enum dim tensor_columns(int tensor)
+enum dim tensor_columns(int tensor)
 {
     return tensor == TENSOR_X ? DIM_D : ops[tensor - 1].columns;
 }
@@ -168,17 +209,8 @@ static enum dim tensor_columns(int tensor)
 int64_t tensor_elements(int tensor, const struct workload *w)
 {
     int64_t tokens = (int64_t)w->batch * w->seq_len;
-    switch (tensor_layout(tensor)) {
-    case LAYOUT_TOKENS:
-        return tokens * dim_size(tensor_columns(tensor), w);
-    case LAYOUT_QKV_HEADS:
-        return 3 * tokens * workload_hidden(w);
-    case LAYOUT_SCORES:
-        return tokens * w->heads * w->seq_len;
-    case LAYOUT_HEADS:
-        return tokens * workload_hidden(w);
-    }
-    return 0;
+    bool scores = tensor_layout(tensor) == LAYOUT_SCORES;
+    return tokens * (scores ? (int64_t)w->heads * w->seq_len : dim_size(tensor_columns(tensor), w));
 }
 
 int64_t weight_elements(enum weight_id id, const struct workload *w)
@@ -197,17 +229,11 @@ const char *tensor_shape_text(int tensor)
     return layout == LAYOUT_TOKENS ? tokens[tensor_columns(tensor)] : others[layout];
 }
 
-/* The one weight matrix of a GEMM operator. */
-static enum weight_id gemm_weight(int op)
-{
-    return (enum weight_id)__builtin_ctz(ops[op].weights);
-}
-
 double op_flops(int op, const struct workload *w, int64_t kept)
 {
     switch (ops[op].anchor) {
     case ANCHOR_GEMM:
-        return 2.0 * (double)workload_tokens(w) * (double)weight_elements(gemm_weight(op), w);
+        return 2.0 * (double)workload_tokens(w) * (double)weight_elements(op_weight(op, 0), w);
     case ANCHOR_SCORES:
     case ANCHOR_CONTEXT:
         return 2.0 * (double)kept * workload_hidden(w);

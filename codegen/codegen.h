@@ -95,9 +95,11 @@ struct op {
     uint16_t reads;     /* bit t: reads tensor t */
     uint16_t weights;   /* bit w: reads weight w */
     enum layout layout; /* of its output */
-    enum dim columns;   /* of its output where the layout is LAYOUT_TOKENS */
+    enum dim columns;   /* of its output, heads side by side; none of scores */
 };
 extern const struct op ops[OP_COUNT];
+
+enum layout tensor_layout(int tensor);
 
 /* Elements of a dimension, a tensor or a weight. */
 int64_t dim_size(enum dim d, const struct workload *w);

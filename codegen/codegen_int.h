@@ -4,6 +4,24 @@
 
 #include "codegen/codegen.h"
 
+/* ---- chain.c -------------------------------------------------------------------------------- */
+
+/* The tensor that an operator works on: the one before it.  What else it reads is a residual; -1
+ * where it reads nothing else. */
+int op_input(int op);
+int op_residual(int op);
+
+/* Weight n of an operator, in the chain's order. */
+enum weight_id op_weight(int op, int n);
+
+const char *tensor_name(int tensor); /* "x", "layernorm1" */
+
+/* What a tensor has of each token: its columns, or all heads of it side by side. */
+enum dim tensor_columns(int tensor);
+
+/* Appends the names of operators first..last with `separator` between them. */
+void add_op_names(int first, int last, const char *separator, struct buf *out);
+
 /* ---- workload.c ----------------------------------------------------------------------------- */
 
 /* Appends the shortest text that is read as the same number. */
@@ -25,22 +43,6 @@ void knob_label(const struct knob *knob, int pick, struct buf *out); /* appends 
 int knob_find(const struct impl *impl, const char *name, size_t len);
 
 /* ---- emit_head.c ---------------------------------------------------------------------------- */
-
-/* The tensor that an operator works on: the one before it.  What else it reads is a residual; -1
- * where it reads nothing else. */
-int op_input(int op);
-int op_residual(int op);
-
-/* Weight n of an operator, in the chain's order. */
-enum weight_id op_weight(int op, int n);
-
-const char *tensor_name(int tensor); /* "x", "layernorm1" */
-
-/* Columns of a tensor of token rows; of q, k and v together where it is split into heads. */
-enum dim tensor_columns(int tensor);
-
-/* Appends `names of operators first..last` with `separator` between them. */
-void add_op_names(int first, int last, const char *separator, struct buf *out);
 
 /* "stage_07_08_out_gemm_out_bias_residual" */
 void add_stage_name(int first, int last, struct buf *out);

@@ -20,8 +20,7 @@ static int heads_read(struct segment s)
 /* Elements of a tensor that hold a value of the layer. */
 static double real_elements(int tensor, const struct workload *w)
 {
-    bool scores = tensor != TENSOR_X && ops[tensor - 1].layout == LAYOUT_SCORES;
-    if (scores)
+    if (tensor_layout(tensor) == LAYOUT_SCORES)
         return (double)w->blocks.kept * w->heads;
     double all = (double)tensor_elements(tensor, w);
     return all / w->batch / w->seq_len * (double)workload_tokens(w);
@@ -32,8 +31,7 @@ double segment_bytes(struct segment s, const struct workload *w)
     uint16_t inputs = segment_inputs(s), outputs = segment_outputs(s), read = segment_weights(s);
     double elements = 0;
     for (int t = 0; t < TENSOR_COUNT; t++) {
-        bool heads = t != TENSOR_X && ops[t - 1].layout == LAYOUT_QKV_HEADS;
-        double share = heads ? heads_read(s) / 3.0 : 1;
+        double share = tensor_layout(t) == LAYOUT_QKV_HEADS ? heads_read(s) / 3.0 : 1;
         elements += (inputs >> t & 1) * share * real_elements(t, w);
         elements += (outputs >> t & 1) * real_elements(t, w);
     }

@@ -29,7 +29,7 @@ static bool streams(const struct stage *stage)
 
 static bool split_into_heads(int tensor)
 {
-    return tensor != TENSOR_X && ops[tensor - 1].layout != LAYOUT_TOKENS;
+    return tensor_layout(tensor) != LAYOUT_TOKENS;
 }
 
 /* The tensor that holds q, k and v of each head. */

@@ -50,9 +50,8 @@ static void add_declarations(const struct body *b, struct buf *out)
 static void add_view(struct body *b, int op)
 {
     int tensor = op_input(op);
-    bool heads = tensor != TENSOR_X && ops[tensor - 1].layout == LAYOUT_HEADS;
     const char *name = use_tensor(b, tensor);
-    if (heads)
+    if (tensor_layout(tensor) == LAYOUT_HEADS)
         buf_addf(&b->text, "    const fp::head_view<dtype, W> in{%s, a.seq_len, a.heads};\n", name);
     else
         buf_addf(&b->text, "    const fp::token_view<dtype> in{%s, %s};\n", name,
@@ -62,7 +61,7 @@ static void add_view(struct body *b, int op)
 static void add_store(struct body *b, int tensor)
 {
     const char *name = use_tensor(b, tensor);
-    if (ops[tensor - 1].layout == LAYOUT_QKV_HEADS)
+    if (tensor_layout(tensor) == LAYOUT_QKV_HEADS)
         buf_addf(&b->text,
                  "    const fp::store_qkv<dtype, W> store{%s, a.batch, a.seq_len, a.heads};\n",
                  name);

@@ -1,14 +1,8 @@
-/* What the emitters share: names, and the comment at the top of every source. */
+/* What the emitters share: names of stages, and the comment at the top of every source. */
 #include "codegen/codegen_int.h"
 
 #include <stdio.h>
 #include <string.h>
-
-void add_op_names(int first, int last, const char *separator, struct buf *out)
-{
-    for (int op = first; op <= last; op++)
-        buf_addf(out, "%s%s", op > first ? separator : "", ops[op].name);
-}
 
 void add_stage_name(int first, int last, struct buf *out)
 {
@@ -21,39 +15,6 @@ void add_stage_line(int index, int first, int last, const char *summary, struct 
     buf_addf(out, " *   %d. ", index + 1);
     add_op_names(first, last, "+", out);
     buf_addf(out, ": %s\n", summary);
-}
-
-/* ---- facts about operators ------------------------------------------------------------------ */
-
-int op_input(int op)
-{
-    return TENSOR_OF(op - 1);
-}
-
-int op_residual(int op)
-{
-    unsigned others = ops[op].reads & ~(1u << op_input(op));
-    return others ? __builtin_ctz(others) : -1;
-}
-
-enum dim tensor_columns(int tensor)
-{
-    if (tensor == TENSOR_X)
-        return DIM_D;
-    return ops[tensor - 1].layout == LAYOUT_QKV_HEADS ? DIM_3D : ops[tensor - 1].columns;
-}
-
-enum weight_id op_weight(int op, int n)
-{
-    unsigned left = ops[op].weights;
-    for (; n > 0; n--)
-        left &= left - 1;
-    return (enum weight_id)__builtin_ctz(left);
-}
-
-const char *tensor_name(int tensor)
-{
-    return tensor == TENSOR_X ? "x" : ops[tensor - 1].name;
 }
 
 /* ---- the comment at the top ----------------------------------------------------------------- */

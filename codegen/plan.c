@@ -1,4 +1,4 @@
-#include "codegen/codegen.h"
+#include "codegen/codegen_int.h"
 
 #include <ctype.h>
 #include <stdio.h>
@@ -122,8 +122,7 @@ uint16_t segment_weights(struct segment s)
 
 void segment_describe(struct segment s, struct buf *out)
 {
-    for (int op = s.first; op <= s.last; op++)
-        buf_addf(out, "%s%s", op == s.first ? "" : "+", ops[op].name);
+    add_op_names(s.first, s.last, "+", out);
 }
 
 void plan_translate(unsigned value, struct buf *out)
