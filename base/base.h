@@ -83,8 +83,7 @@ void buf_add(struct buf *b, const void *data, size_t len);
 void buf_adds(struct buf *b, const char *text);
 void buf_addf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* ---- file.c: files and directories ------------------------------------------------------------
- */
+/* ---- file.c: files and directories ---------------------------------------------------------- */
 
 /* Reads a whole file (at most max_bytes; 0: no limit) and appends it to out. */
 int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st);
@@ -125,8 +124,7 @@ char *number_bytes(uint64_t bytes, char out[32]);
  * within 1 + length/3 edits. */
 const char *nearest_word(const char *word, const char *const *list, int n);
 
-/* ---- random.c: splitmix64, the same on every machine ------------------------------------------
- */
+/* ---- random.c: splitmix64, the same on every machine ---------------------------------------- */
 
 /* Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (2014), the output function at
  * state x. */
@@ -140,16 +138,14 @@ uint64_t rng_next(struct rng *r);
 uint32_t rng_below(struct rng *r, uint32_t n); /* uniform in 0..n-1; n >= 1 */
 double rng_unit(struct rng *r);                /* uniform in [0, 1) with 53 bits */
 
-/* ---- hash.c: content addresses ----------------------------------------------------------------
- */
+/* ---- hash.c: content addresses -------------------------------------------------------------- */
 
 #define HASH_TEXT_SIZE 33
 
 /* XXH3-128 of the data as 32 lower-case hexadecimal digits and NUL; returns out. */
 char *hash_text(const void *data, size_t len, char out[HASH_TEXT_SIZE]);
 
-/* ---- stats.c: order statistics
- * -----------------------------------------------------------------*/
+/* ---- stats.c: order statistics -------------------------------------------------------------- */
 
 struct interval {
     double median, low, high; /* in the samples' unit */
@@ -176,8 +172,7 @@ double stats_spearman(const double *a, const double *b, size_t n);
 char *utf8_mend(char *text);
 bool utf8_is_valid(const char *text);
 
-/* ---- clock.c: time ----------------------------------------------------------------------------
- */
+/* ---- clock.c: time -------------------------------------------------------------------------- */
 
 double clock_seconds(void); /* monotonic */
 #define CLOCK_UTC_SIZE 25

@@ -3,22 +3,24 @@
 #include <string.h>
 
 /* Those that CUDA 12 and 13 compile for.  sm_90a has what sm_90 has and the warpgroup products,
- * which no later architecture has. */
-static const struct {
+ * which no later architecture has.  Shared memory: CUDA C++ Programming Guide, technical
+ * specifications by compute capability. */
+static const struct arch_row {
     int arch;
     const char *name;
-    int toolkit; /* the first that compiles for it */
+    int toolkit;    /* the first that compiles for it */
+    int shared_kib; /* that a thread block can have */
 } archs[] = {
-    {80, "sm_80", 11000},
-    {86, "sm_86", 11010},
-    {87, "sm_87", 11040},
-    {89, "sm_89", 11080},
-    {CUDA_ARCH_HOPPER, "sm_90a", 12000},
-    {100, "sm_100", 12080},
-    {103, "sm_103", 12090},
-    {110, "sm_110", 13000},
-    {120, "sm_120", 12080},
-    {121, "sm_121", 12090},
+    {80, "sm_80", 11000, 163},
+    {86, "sm_86", 11010, 99},
+    {87, "sm_87", 11040, 163},
+    {89, "sm_89", 11080, 99},
+    {CUDA_ARCH_HOPPER, "sm_90a", 12000, 227},
+    {100, "sm_100", 12080, 227},
+    {103, "sm_103", 12090, 227},
+    {110, "sm_110", 13000, 227},
+    {120, "sm_120", 12080, 99},
+    {121, "sm_121", 12090, 99},
 };
 _Static_assert(ARRAY_LEN(archs) <= ARCH_LIST_MAX, "a list may hold all of them");
 
@@ -92,12 +94,24 @@ bool arch_runs(int arch, int device)
            (arch != CUDA_ARCH_HOPPER && arch / 10 == device / 10 && arch < device);
 }
 
-int arch_toolkit(int arch)
+static const struct arch_row *row_of(int arch)
 {
     for (size_t i = 0; i < ARRAY_LEN(archs); i++)
         if (archs[i].arch == arch)
-            return archs[i].toolkit;
-    return 0;
+            return &archs[i];
+    return NULL;
+}
+
+int arch_toolkit(int arch)
+{
+    const struct arch_row *row = row_of(arch);
+    return row != NULL ? row->toolkit : 0;
+}
+
+int arch_shared_bytes(int arch)
+{
+    const struct arch_row *row = row_of(arch);
+    return 1024 * (row != NULL ? row->shared_kib : row_of(CUDA_ARCH_HOPPER)->shared_kib);
 }
 
 void arch_options(const struct arch_list *list, struct buf *out)

@@ -141,8 +141,7 @@ const struct op ops[] = {
 };
 _Static_assert(ARRAY_LEN(ops) == OP_COUNT, "one row an operator");
 
-/* ---- what an operator reads -------------------------------------------------------------------
- */
+/* ---- what an operator reads ----------------------------------------------------------------- */
 
 int op_input(int op)
 {
@@ -163,8 +162,7 @@ enum weight_id op_weight(int op, int n)
     return (enum weight_id)__builtin_ctz(left);
 }
 
-/* ---- names ------------------------------------------------------------------------------------
- */
+/* ---- names ---------------------------------------------------------------------------------- */
 
 const char *tensor_name(int tensor)
 {
@@ -177,8 +175,7 @@ void add_op_names(int first, int last, const char *separator, struct buf *out)
         buf_addf(out, "%s%s", op > first ? separator : "", ops[op].name);
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------
- */
+/* ---- sizes ---------------------------------------------------------------------------------- */
 
 int64_t dim_size(enum dim d, const struct workload *w)
 {

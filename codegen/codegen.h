@@ -235,7 +235,7 @@ void block_lists_build(const struct mask *m, int batch, const int *lengths,
                        struct block_lists *out);
 void block_lists_release(struct block_lists *l);
 
-/* ---- npy.c: NumPy arrays as bytes ------------------------------------------------------------ */
+/* ---- npy.c: NumPy arrays as bytes ----------------------------------------------------------- */
 
 enum npy_type { NPY_BOOL, NPY_UINT8, NPY_FLOAT32 };
 const char *npy_type_name(enum npy_type type); /* "bool", "uint8", "float32" */
@@ -255,7 +255,7 @@ int npy_parse(const void *bytes, size_t len, struct npy *out, struct status *st)
 void npy_write(enum npy_type type, int ndim, const int64_t *shape, const void *data,
                struct buf *out);
 
-/* ---- workload.c: what is to be made fast ----------------------------------------------------- */
+/* ---- workload.c: what is to be made fast ---------------------------------------------------- */
 
 #define DTYPES(X)                                                                                  \
     X(FP32, "fp32", 4, 1e-5)                                                                       \
@@ -391,6 +391,9 @@ bool arch_runs(int arch, int device);
 
 /* The first release of CUDA that compiles for it, 12080 for 12.8; 0 where that is not known. */
 int arch_toolkit(int arch);
+
+/* The most shared memory that a thread block of it can have; of an unknown one that of sm_90a. */
+int arch_shared_bytes(int arch);
 
 /* Appends nvcc's options for a program that runs on all of a list.  Not -arch: for sm_90a that also
  * compiles for compute_90, which lacks what sm_90a has. */

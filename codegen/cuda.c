@@ -114,7 +114,7 @@ static bool fits(const struct choice *c, const struct cuda_kernel *k, const stru
                  const char **why)
 {
     const int8_t *pick = c->schedule.pick;
-    if (cuda_shared_bytes(k, t->dtype, t->head_size) > cuda_shared_limit(t->arch))
+    if (cuda_shared_bytes(k, t->dtype, t->head_size) > arch_shared_bytes(t->arch))
         return refuse(why, "it needs more shared memory than a thread block can have");
     if (pick[CUDA_KNOB_TILE] != 0 && !k->has[STAGE_GEMM])
         return refuse(why, "tile is of GEMMs, and this segment has none");

@@ -83,7 +83,14 @@ bool cuda_applicable(const struct choice *c, const struct build_target *t, const
 bool cuda_hopper_applicable(const struct choice *c, const struct build_target *t, const char **why);
 uint16_t cuda_tensors(const struct choice *c);
 
-/* ---- cuda_library.c: segments that cuBLASLt runs --------------------------------------------- */
+/* ---- cuda_shared.c -------------------------------------------------------------------------- */
+
+/* Dynamic shared memory of a thread block: of a kernel, and of the hand-written attention, whose
+ * warps share 16 query rows (split_keys) or take 16 each. */
+int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size);
+int cuda_hand_shared_bytes(enum dtype dtype, int head_size, bool split_keys);
+
+/* ---- cuda_library.c: segments that cuBLASLt runs -------------------------------------------- */
 
 /* The knob of CUDA's `library`: place in the library's own list of algorithms, best guess first. */
 enum cuda_library_knob { CUDA_LIBRARY_KNOB_ALGORITHM };
@@ -94,11 +101,6 @@ uint16_t cuda_library_tensors(const struct choice *c);
 void emit_cuda_library(const struct choice *c, const struct build_target *t, struct buf *out);
 
 /* ---- cuda_launch.c -------------------------------------------------------------------------- */
-
-/* Dynamic shared memory of a kernel, and the most that a thread block of an architecture has; of an
- * unknown one that of sm_90. */
-int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size);
-int cuda_shared_limit(int arch);
 
 void cuda_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
 void cuda_launch_handwritten(const struct choice *c, const struct workload *w,

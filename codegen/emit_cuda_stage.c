@@ -1,6 +1,6 @@
 #include "codegen/cuda_int.h"
 
-/* ---- the body of a stage's function ----------------------------------------------------------
+/* ---- the body of a stage's function ------------------------------------------------------------
  *
  * Statements are written first; what they name is declared before them. */
 

@@ -86,6 +86,16 @@ START_TEST(code_runs_within_a_major_version)
 }
 END_TEST
 
+static const struct {
+    int arch, kib;
+} shared[] = {{80, 163}, {86, 99}, {87, 163}, {90, 227}, {100, 227}, {121, 99}, {0, 227}};
+
+START_TEST(thread_blocks_have_shared_memory)
+{
+    ck_assert_int_eq(arch_shared_bytes(shared[_i].arch), shared[_i].kib * 1024);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("arch");
@@ -94,6 +104,7 @@ int main(void)
     tcase_add_loop_test(t, what_is_no_list_is_refused, 0, (int)ARRAY_LEN(refused));
     tcase_add_test(t, every_known_one_is_read);
     tcase_add_loop_test(t, code_runs_within_a_major_version, 0, (int)ARRAY_LEN(pairs));
+    tcase_add_loop_test(t, thread_blocks_have_shared_memory, 0, (int)ARRAY_LEN(shared));
     suite_add_tcase(s, t);
     return suite_run(s);
 }

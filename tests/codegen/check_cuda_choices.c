@@ -158,7 +158,7 @@ static void check_launch(const struct choice *c, const struct build_target *t,
     ck_assert_int_le(l.threads, THREADS_MAX);
     ck_assert_int_eq(l.threads % 32, 0);
     ck_assert_int_ge(l.shared_bytes, 0);
-    ck_assert_int_le(l.shared_bytes, cuda_shared_limit(t->arch));
+    ck_assert_int_le(l.shared_bytes, arch_shared_bytes(t->arch));
     ck_assert_int_eq(l.cooperative, k.count > 1);
     ck_assert_int_ge(l.tiles, 1);
     ck_assert_int_ge(l.sync_words, 32);
