@@ -1,38 +1,8 @@
 #include "bench/bench_int.h"
 
-#include <errno.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
-#include <unistd.h>
-
-static const char worker_name[] = "fuseplan-worker";
-
-int worker_find(const char *option, struct buf *path, struct status *st)
-{
-    buf_reset(path);
-    if (option != NULL) {
-        buf_adds(path, option);
-    } else {
-        char self[4096];
-        ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
-        if (n < 0)
-            return status_set(st, STATUS_ENVIRONMENT, "cannot tell where this program lies: %s",
-                              strerror(errno));
-        self[n] = '\0';
-        *strrchr(self, '/') = '\0';
-        buf_addf(path, "%s/%s", self, worker_name);
-        if (!file_exists(path->ptr)) {
-            buf_reset(path);
-            buf_addf(path, "%s/../libexec/fuseplan/%s", self, worker_name);
-        }
-    }
-    if (access(path->ptr, X_OK) == 0)
-        return 0;
-    return status_set(st, STATUS_ENVIRONMENT, "no worker program at '%s'; install fuseplan again",
-                      path->ptr);
-}
 
 void env_add(struct env_list *list, const char *subject, bool required, int state,
              const char *advice, const char *found, ...)

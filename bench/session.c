@@ -1,5 +1,4 @@
 #include "bench/bench_int.h"
-#include "bench/cpu_info_int.h"
 
 #include <errno.h>
 #include <math.h>

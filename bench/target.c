@@ -79,10 +79,3 @@ const struct target_ops *target_ops_of(enum target_kind kind, struct status *st)
                    target_names[kind]);
     return targets[kind].ops;
 }
-
-void toolchain_release(struct toolchain *tc)
-{
-    free(tc->path);
-    free(tc->flags);
-    *tc = (struct toolchain){0};
-}

@@ -1,192 +1,9 @@
 #include "bench/bench_int.h"
-#include "bench/cpu_info_int.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
-
-#define WHAT_TO_INSTALL                                                                            \
-    "install a C compiler with OpenMP and OpenBLAS: apt install gcc libc6-dev "                    \
-    "libopenblas-openmp-dev"
-
-enum { VERSION_LIMIT_S = 10, PROBE_LIMIT_S = 60 };
-
-/* Everything that emitted code stands on.  A worker loads it and prints what it returns. */
-static const char probe_source[] =
-    "#include <cblas.h>\n"
-    "#include <math.h>\n"
-    "#include <omp.h>\n"
-    "#include <stdio.h>\n"
-    "extern char *openblas_get_config(void);\n"
-    "extern char *openblas_get_corename(void);\n"
-    "extern int openblas_get_parallel(void);\n"
-    "const char *fuseplan_probe(void)\n"
-    "{\n"
-    "    static char text[128];\n"
-    "    static const char *const parallel[] = {\"sequential\", \"pthreads\", \"openmp\"};\n"
-    "    char version[32] = \"\";\n"
-    "    int threads = 0;\n"
-    "    float a = 2, b = 3, c = 0;\n"
-    "    #pragma omp parallel reduction(+ : threads)\n"
-    "    threads += 1;\n"
-    "    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 1, 1, 1, 1, &a, 1, &b, 1, 0, &c, "
-    "1);\n"
-    "    if (threads < 1 || fabsf(c - 6) > 0)\n"
-    "        return \"\";\n"
-    "    sscanf(openblas_get_config(), \"OpenBLAS %31s\", version);\n"
-    "    snprintf(text, sizeof(text), \"OpenBLAS %s %s %s\", version,\n"
-    "             parallel[openblas_get_parallel()], openblas_get_corename());\n"
-    "    return text;\n"
-    "}\n";
-
-static const char *chosen_compiler(const char *option)
-{
-    const char *const variables[] = {"FUSEPLAN_CC", "CC"};
-    for (size_t i = 0; i < ARRAY_LEN(variables) && option == NULL; i++) {
-        const char *value = getenv(variables[i]);
-        if (value != NULL && value[0] != '\0')
-            option = value;
-    }
-    return option != NULL ? option : "cc";
-}
-
-/* "cc (Debian 12.2.0-14) 12.2.0" -> "gcc 12.2.0"; "Debian clang version 14.0.6" -> "clang 14.0.6".
- */
-static void short_version(const char *said, char *out, size_t size)
-{
-    static const char marker[] = "clang version ";
-    int line = (int)strcspn(said, "\n");
-    const char *clang = strstr(said, marker);
-    if (clang != NULL && clang < said + line) {
-        clang += sizeof(marker) - 1;
-        snprintf(out, size, "clang %.*s", (int)strcspn(clang, " \n"), clang);
-        return;
-    }
-    const char *last = said + line;
-    while (last > said && last[-1] != ' ')
-        last--;
-    snprintf(out, size, "gcc %.*s", (int)(said + line - last), last);
-}
-
-static int find_compiler(const struct toolchain_request *request, struct toolchain *out,
-                         struct buf *identity, struct status *st)
-{
-    const char *name = chosen_compiler(request->compiler);
-    struct buf path;
-    buf_init(&path);
-    bool found = process_find(name, &path);
-    out->path = buf_detach(&path);
-    if (!found)
-        return status_set(st, STATUS_ENVIRONMENT,
-                          "no compiler '%s' found; %s, or name another with "
-                          "FUSEPLAN_CC",
-                          name, WHAT_TO_INSTALL);
-
-    const char *const argv[] = {out->path, "--version", NULL};
-    const struct process_spec spec = {
-        .path = out->path, .argv = argv, .fds = {-1, -1}, .limit_s = VERSION_LIMIT_S};
-    struct process p;
-    if (process_run(&spec, request->stop, &p, st) != 0)
-        return -1;
-    int result = 0;
-    if (p.overdue || p.wait_status != 0)
-        result = status_set(st, STATUS_ENVIRONMENT,
-                            "'%s --version' failed: it is no compiler that "
-                            "works; %s",
-                            out->path, WHAT_TO_INSTALL);
-    struct stat info = {0};
-    stat(out->path, &info);
-    short_version(p.said.ptr, out->version, sizeof(out->version));
-    utf8_mend(out->version);
-    buf_addf(identity, "%s %lld %lld\n%s\n", out->path, (long long)info.st_size,
-             (long long)info.st_mtime, p.said.ptr);
-    process_release(&p);
-    return result;
-}
-
-/* Loads the probe in a worker, which prints what it stands on. */
-static int run_probe(const struct toolchain_request *request, const char *library,
-                     struct toolchain *out, struct status *st)
-{
-    const char *const argv[] = {request->worker, "--probe", library, NULL};
-    const struct process_spec spec = {
-        .path = request->worker, .argv = argv, .fds = {-1, -1}, .limit_s = PROBE_LIMIT_S};
-    struct process p;
-    if (process_run(&spec, request->stop, &p, st) != 0)
-        return -1;
-    int result = 0;
-    p.said.ptr[strcspn(p.said.ptr, "\n")] = '\0';
-    if (p.overdue || p.wait_status != 0 || p.said.ptr[0] == '\0') {
-        struct buf end;
-        buf_init(&end);
-        process_describe_end(p.wait_status, &end);
-        result = status_set(
-            st, STATUS_ENVIRONMENT,
-            "a program built with %s, OpenMP and OpenBLAS does not run (%s%s%s); %s", out->path,
-            end.ptr, p.said.ptr[0] != '\0' ? ": " : "", p.said.ptr, WHAT_TO_INSTALL);
-        buf_release(&end);
-    } else {
-        snprintf(out->libraries, sizeof(out->libraries), "%s", p.said.ptr);
-    }
-    process_release(&p);
-    return result;
-}
-
-static int prove(const struct toolchain_request *request, const struct cache *c,
-                 struct toolchain *out, struct status *st)
-{
-    struct buf text, path;
-    buf_init(&text);
-    buf_init(&path);
-    char key[HASH_TEXT_SIZE];
-    buf_addf(&text, "%s\n%s", out->identity, probe_source);
-    hash_text(text.ptr, text.len, key);
-    int result = -1;
-    struct status failed = STATUS_INIT;
-    if (!cache_get(c, CACHE_BINARY, key, NULL, NULL) &&
-        compile_source(out, c, probe_source, NULL, key, PROBE_LIMIT_S, request->stop, &failed) !=
-            0) {
-        if (failed.code == STATUS_INTERRUPTED)
-            *st = failed;
-        status_set(st, STATUS_ENVIRONMENT,
-                   "'%s' builds no program with OpenMP and OpenBLAS; %s (%s)", out->path,
-                   WHAT_TO_INSTALL, failed.message);
-        goto out;
-    }
-    cache_path(c, CACHE_BINARY, key, &path);
-    result = run_probe(request, path.ptr, out, st);
-out:
-    buf_release(&path);
-    buf_release(&text);
-    return result;
-}
-
-static int toolchain(const struct toolchain_request *request, const struct cache *c,
-                     struct toolchain *out, struct status *st)
-{
-    *out = (struct toolchain){.flags = mem_strdup(CPU_FLAGS),
-                              .libs = CPU_LIBRARIES,
-                              .probe = probe_source,
-                              .source_suffix = ".c",
-                              .binary_suffix = ".so"};
-    struct buf identity;
-    buf_init(&identity);
-    struct cpu_info cpu;
-    cpu_info_read(&cpu);
-    int result = find_compiler(request, out, &identity, st);
-    if (result == 0) {
-        buf_addf(&identity, "%s %s\n%s %s\n", cpu.model, cpu.flags_hash, CPU_FLAGS, CPU_LIBRARIES);
-        hash_text(identity.ptr, identity.len, out->identity);
-        result = prove(request, c, out, st);
-    }
-    buf_release(&identity);
-    if (result != 0)
-        toolchain_release(out);
-    return result;
-}
 
 /* A machine has an id of its own; where the system keeps none, its name must do. */
 static void machine_hash(char *out, size_t size)
@@ -288,7 +105,7 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
                          "apt install libopenblas-openmp-dev",
                 "%s", tc->libraries);
     } else {
-        env_add(out, "compiler", true, ENV_MISSING, WHAT_TO_INSTALL, "%s", problem->message);
+        env_add(out, "compiler", true, ENV_MISSING, CPU_COMPILER_ADVICE, "%s", problem->message);
     }
     env_add(out, "CPU", false, ENV_OK, "", "%s, %s", cpu.model, cpu.extension);
     env_add(out, "threads", false, ENV_OK, "", "%d", cpu_threads());
@@ -297,7 +114,7 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
 }
 
 const struct target_ops target_cpu = {
-    .toolchain = toolchain,
+    .toolchain = cpu_compiler_find,
     .fingerprint = fingerprint,
     .worker_env = worker_env,
     .checks = checks,

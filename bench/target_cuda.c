@@ -1,4 +1,4 @@
-#include "bench/target_cuda_int.h"
+#include "bench/bench_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,7 +13,7 @@ static int find_library(const struct toolchain_request *request, struct toolchai
     json_t *said;
     int version;
     struct status why = STATUS_INIT;
-    if (ask_worker(request, "--cublas-version", NULL, &said, &why) == 0 &&
+    if (worker_ask(request, "--cublas-version", NULL, &said, &why) == 0 &&
         json_unpack(said, "{s:i}", "version", &version) == 0)
         snprintf(out->libraries, sizeof(out->libraries), "cuBLASLt %d.%d.%d", version / 10000,
                  version / 100 % 100, version % 100);
@@ -80,6 +80,8 @@ static void fingerprint(int device, const struct toolchain *tc, struct fingerpri
             gpu_describe(&gpu, out);
         cache_release(&cache);
     }
+    if (out->device[0] != '\0')
+        snprintf(out->protocol, sizeof(out->protocol), "%s", PROTOCOL_VERSION);
     snprintf(out->compiler, sizeof(out->compiler), "%s", tc->version);
     snprintf(out->libraries, sizeof(out->libraries), "%s", tc->libraries);
 }

@@ -1,6 +1,6 @@
 /* Which compiler the CUDA target takes, and what it remembers of a GPU.  The worker is a script
  * that stands for NVRTC and asks the real one for the rest. */
-#include "bench/target_cuda_int.h"
+#include "bench/bench_int.h"
 #include "tests/bench/gpu_fixture.h"
 
 #include <signal.h>

@@ -1,5 +1,5 @@
 #include "bench/bench_int.h"
-#include "bench/cpu_info_int.h"
+#include "bench/common/common.h"
 #include "tests/suite.h"
 
 static const struct {

@@ -1,5 +1,5 @@
 /* What the suites of the CUDA target share: a driver and a library of products that compute on the
- * host, see fake_cuda.c and fake_cublas.c, and a compiler that takes what the test gives it. */
+ * host, see fake/, and a compiler that takes what the test gives it. */
 #ifndef FUSEPLAN_TESTS_BENCH_GPU_FIXTURE_H
 #define FUSEPLAN_TESTS_BENCH_GPU_FIXTURE_H
 

@@ -4,7 +4,7 @@
  * positions of inputs where they are unspecified; so whoever reads what it must not is found.  The
  * default run takes each pair (segment, mask) once, over shapes that hold each pair of sizes;
  * FUSEPLAN_TEST_ALL=1 takes the whole product. */
-#include "bench/oracle.h"
+#include "bench/oracle/oracle.h"
 #include "segments.h"
 #include "tests/suite.h"
 

@@ -1,0 +1,229 @@
+#include "bench/compile/compile.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct binary *builder_find(struct builder *b, const struct choice *c)
+{
+    for (int i = 0; i < b->count; i++)
+        if (choice_equal(&b->binaries[i]->choice, c))
+            return b->binaries[i];
+    struct binary *binary = mem_alloc(1, sizeof(*binary));
+    binary->choice = *c;
+    binary->error = -1;
+    b->binaries = mem_resize(b->binaries, (size_t)b->count + 1, sizeof(*b->binaries));
+    b->binaries[b->count++] = binary;
+    return binary;
+}
+
+void builder_release(struct builder *b)
+{
+    for (int i = 0; i < b->count; i++) {
+        free(b->binaries[i]->path);
+        free(b->binaries[i]);
+    }
+    free(b->binaries);
+    *b = (struct builder){0};
+}
+
+void binary_describe(const struct binary *b, struct resources *r)
+{
+    const struct resources *said = &b->resources;
+    if (r->registers == 0)
+        r->registers = said->registers;
+    if (r->shared_static_bytes == 0)
+        r->shared_static_bytes = said->shared_static_bytes;
+    r->stack_bytes = said->stack_bytes;
+    r->spill_bytes = said->spill_bytes;
+    r->spill_load_bytes = said->spill_load_bytes;
+    memcpy(r->compiler_warning, said->compiler_warning, sizeof(r->compiler_warning));
+}
+
+/* One build under way: choices that differ only in run-time knobs share its key. */
+struct job {
+    struct compile compile;
+    struct binary *binary;
+};
+
+struct crew {
+    struct builder *builder;
+    struct buf headers; /* the directory of the kernels' headers; empty until something is built */
+    struct job *jobs;
+    int running;
+};
+
+static int make_headers(struct crew *crew, struct status *st)
+{
+    const struct kernel_file *files;
+    if (crew->headers.len > 0)
+        return 0;
+    int count = kernel_files(crew->builder->target.kind, &files);
+    return cache_headers(crew->builder->cache, files, count, &crew->headers, st);
+}
+
+/* The key names everything that the binary depends on; the headers' directory is named by their
+ * hash. */
+static void make_source(struct crew *crew, struct binary *binary, struct buf *text)
+{
+    const struct choice *c = &binary->choice;
+    choice_emit(c, &crew->builder->target, text);
+    struct buf all;
+    buf_init(&all);
+    buf_addf(&all, "%s\n%s\n%s", crew->builder->toolchain->identity,
+             strrchr(crew->headers.ptr, '/'), text->ptr);
+    hash_text(all.ptr, all.len, binary->key);
+    buf_release(&all);
+}
+
+/* What the compiler said of a binary, which may rule it out; false where that is not known. */
+static bool recall_log(const struct builder *b, struct binary *binary)
+{
+    if (b->toolchain->read_log == NULL || binary->choice.impl->library)
+        return true;
+    struct buf log;
+    buf_init(&log);
+    bool found = cache_get(b->cache, CACHE_LOG, binary->key, &log, NULL);
+    if (found)
+        b->toolchain->read_log(log.ptr, &binary->resources);
+    if (ptxas_serialises(&binary->resources))
+        status_set(&binary->status, STATUS_UNFIT, "its warpgroup products would not overlap: %s",
+                   binary->resources.compiler_warning);
+    buf_release(&log);
+    return found;
+}
+
+static bool in_cache(struct crew *crew, struct binary *binary)
+{
+    const struct cache *cache = crew->builder->cache;
+    if (!cache_get(cache, CACHE_BINARY, binary->key, NULL, binary->content_hash) ||
+        !recall_log(crew->builder, binary))
+        return false;
+    struct buf path;
+    buf_init(&path);
+    cache_path(cache, CACHE_BINARY, binary->key, &path);
+    free(binary->path);
+    binary->path = buf_detach(&path);
+    binary->built = true;
+    return true;
+}
+
+static bool being_built(const struct crew *crew, const struct binary *binary)
+{
+    for (int i = 0; i < crew->running; i++)
+        if (strcmp(crew->jobs[i].binary->key, binary->key) == 0)
+            return true;
+    return false;
+}
+
+static int gone(const struct builder *b, struct status *st)
+{
+    return status_set(st, STATUS_ENVIRONMENT,
+                      "what was just built is gone from the cache '%s'; does another program clear "
+                      "it",
+                      b->cache->dir);
+}
+
+/* Waits for one compiler.  A failure belongs to the candidate unless it is the environment's. */
+static int collect(struct crew *crew, struct status *st)
+{
+    struct builder *b = crew->builder;
+    struct process **list = mem_alloc((size_t)crew->running, sizeof(struct process *));
+    for (int i = 0; i < crew->running; i++)
+        list[i] = &crew->jobs[i].compile.process;
+    int ended = process_wait_any(list, crew->running, b->stop, st);
+    free(list);
+    if (ended < 0)
+        return -1;
+
+    struct job job = crew->jobs[ended];
+    struct binary *binary = job.binary;
+    crew->jobs[ended] = crew->jobs[--crew->running];
+    struct status result = STATUS_INIT;
+    int finished = compile_finish(&job.compile, b->toolchain, b->cache, binary->key, &result);
+    compile_release(&job.compile);
+    if (result.code == STATUS_COMPILE &&
+        compile_recheck(b->toolchain, b->cache, b->deadline_s, b->stop, st))
+        return -1;
+    if (result.code == STATUS_ENVIRONMENT)
+        return status_set(st, result.code, "%s", result.message);
+    if (finished == 0)
+        return in_cache(crew, binary) ? 0 : gone(b, st);
+    binary->built = true;
+    binary->status = result;
+    return 0;
+}
+
+/* What a library runs needs no compiler: its text takes the binary's place. */
+static int keep_text(struct crew *crew, struct binary *binary, const struct buf *text,
+                     struct status *st)
+{
+    const struct builder *b = crew->builder;
+    if (cache_put(b->cache, CACHE_BINARY, binary->key, text->ptr, text->len, st) != 0)
+        return -1;
+    return in_cache(crew, binary) ? 0 : gone(b, st);
+}
+
+/* Starts the build of one choice, or finds that it needs none. */
+static int build_one(struct crew *crew, struct binary *binary, struct status *st)
+{
+    struct builder *b = crew->builder;
+    const char *why = NULL;
+    const struct choice *c = &binary->choice;
+    if (binary->built && (binary->status.code != STATUS_OK || file_exists(binary->path)))
+        return 0;
+    if (!choice_applicable(c, &b->target, &why)) {
+        binary->built = true;
+        status_set(&binary->status, STATUS_UNFIT, "%s", why != NULL ? why : "not applicable");
+        return 0;
+    }
+
+    if (make_headers(crew, st) != 0)
+        return -1;
+
+    struct buf text;
+    buf_init(&text);
+    int result = 0;
+    make_source(crew, binary, &text);
+    while (result == 0 && (crew->running == b->jobs || being_built(crew, binary)))
+        result = collect(crew, st);
+    bool known = result == 0 && in_cache(crew, binary);
+    if (result == 0 && !known && c->impl->library) {
+        result = keep_text(crew, binary, &text, st);
+    } else if (result == 0 && !known) {
+        struct job *job = &crew->jobs[crew->running];
+        job->binary = binary;
+        result = compile_start(b->toolchain, b->cache, text.ptr, crew->headers.ptr, b->deadline_s,
+                               &job->compile, st);
+        if (result == 0)
+            crew->running++;
+        else
+            compile_release(&job->compile);
+    }
+    buf_release(&text);
+    return result;
+}
+
+int builder_build(struct builder *b, const struct choice *choices, int count,
+                  struct status *results, bench_progress *progress, void *ctx, struct status *st)
+{
+    struct crew crew = {.builder = b, .jobs = mem_alloc((size_t)b->jobs, sizeof(struct job))};
+    buf_init(&crew.headers);
+    int result = 0;
+    for (int i = 0; i < count && result == 0; i++) {
+        result = build_one(&crew, builder_find(b, &choices[i]), st);
+        if (progress != NULL && result == 0)
+            progress(ctx, i + 1 - crew.running, count);
+    }
+    while (result == 0 && crew.running > 0) {
+        result = collect(&crew, st);
+        if (progress != NULL && result == 0)
+            progress(ctx, count - crew.running, count);
+    }
+    while (crew.running > 0)
+        compile_release(&crew.jobs[--crew.running].compile);
+    for (int i = 0; i < count && results != NULL; i++)
+        results[i] = builder_find(b, &choices[i])->status;
+    buf_release(&crew.headers);
+    free(crew.jobs);
+    return result;
+}

@@ -1,0 +1,146 @@
+#include "bench/compile/compile.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { ARGS_MAX = 64 };
+
+/* Appends the words of text, cutting it up. */
+static int add_words(char *text, const char **argv, int n)
+{
+    char *rest;
+    for (char *word = strtok_r(text, " ", &rest); word != NULL && n < ARGS_MAX - 8;
+         word = strtok_r(NULL, " ", &rest))
+        argv[n++] = word;
+    return n;
+}
+
+static int run_compiler(const struct toolchain *tc, const char *headers, double limit_s,
+                        struct compile *job, struct status *st)
+{
+    const char *argv[ARGS_MAX] = {tc->path};
+    char *flags = mem_strdup(tc->flags), *libs = mem_strdup(tc->libs);
+    int n = add_words(flags, argv, 1);
+    if (headers != NULL) {
+        argv[n++] = "-I";
+        argv[n++] = headers;
+    }
+    argv[n++] = "-o";
+    argv[n++] = job->output;
+    argv[n++] = job->source;
+    add_words(libs, argv, n);
+    const struct process_spec spec = {
+        .path = tc->path, .argv = argv, .fds = {-1, -1}, .limit_s = limit_s};
+    int result = process_start(&spec, &job->process, st);
+    free(flags);
+    free(libs);
+    return result;
+}
+
+int compile_start(const struct toolchain *tc, const struct cache *c, const char *text,
+                  const char *headers, double limit_s, struct compile *out, struct status *st)
+{
+    *out = (struct compile){.started = clock_seconds(), .process = PROCESS_INIT};
+    struct buf path;
+    buf_init(&path);
+    cache_temporary(c, tc->source_suffix, &path);
+    out->source = buf_detach(&path);
+    cache_temporary(c, tc->binary_suffix, &path);
+    out->output = buf_detach(&path);
+    if (file_write(out->source, text, strlen(text), st) != 0)
+        return -1;
+    return run_compiler(tc, headers, limit_s, out, st);
+}
+
+/* The first line that speaks of an error, else the first. */
+static const char *cause(struct buf *said)
+{
+    char *at = strstr(said->ptr, "error");
+    while (at != NULL && at > said->ptr && at[-1] != '\n')
+        at--;
+    if (at == NULL)
+        at = said->ptr;
+    at[strcspn(at, "\n")] = '\0';
+    return at;
+}
+
+/* The log first: where a binary is, its log is too. */
+static int store(const struct toolchain *tc, const struct cache *c, const char *key,
+                 const struct buf *log, const struct buf *binary, struct status *st)
+{
+    if (tc->read_log != NULL && cache_put(c, CACHE_LOG, key, log->ptr, log->len, st) != 0)
+        return -1;
+    return cache_put(c, CACHE_BINARY, key, binary->ptr, binary->len, st);
+}
+
+int compile_finish(struct compile *job, const struct toolchain *tc, const struct cache *c,
+                   const char *key, struct status *st)
+{
+    struct process *p = &job->process;
+    if (p->overdue)
+        return status_set(st, STATUS_TIMEOUT, "'%s' was stopped after %.0f s", tc->path,
+                          clock_seconds() - job->started);
+    struct buf text;
+    buf_init(&text);
+    int result = -1;
+    if (p->wait_status != 0) {
+        process_describe_end(p->wait_status, &text);
+        status_set(st, STATUS_COMPILE, "'%s' failed (%s): %s", tc->path, text.ptr, cause(&p->said));
+    } else if (!file_exists(job->output)) {
+        status_set(st, STATUS_COMPILE, "'%s' ended well but wrote nothing", tc->path);
+    } else if (key == NULL) {
+        result = 0;
+    } else if (file_read(job->output, 0, &text, st) == 0) {
+        result = store(tc, c, key, &p->said, &text, st);
+    }
+    buf_release(&text);
+    return result;
+}
+
+void compile_release(struct compile *job)
+{
+    process_release(&job->process);
+    if (job->source != NULL)
+        unlink(job->source);
+    if (job->output != NULL)
+        unlink(job->output);
+    free(job->source);
+    free(job->output);
+    *job = (struct compile){0};
+}
+
+int compile_source(const struct toolchain *tc, const struct cache *c, const char *text,
+                   const char *headers, const char *key, double limit_s,
+                   const volatile sig_atomic_t *stop, struct status *st)
+{
+    struct compile job;
+    int result = compile_start(tc, c, text, headers, limit_s, &job, st);
+    struct process *const list[] = {&job.process};
+    if (result == 0 && process_wait_any(list, 1, stop, st) < 0)
+        result = -1;
+    if (result == 0)
+        result = compile_finish(&job, tc, c, key, st);
+    compile_release(&job);
+    return result;
+}
+
+int compile_recheck(const struct toolchain *tc, const struct cache *c, double limit_s,
+                    const volatile sig_atomic_t *stop, struct status *st)
+{
+    struct status failed = STATUS_INIT;
+    if (compile_source(tc, c, tc->probe, NULL, NULL, limit_s, stop, &failed) == 0)
+        return 0;
+    if (failed.code == STATUS_INTERRUPTED)
+        return status_set(st, STATUS_INTERRUPTED, "%s", failed.message);
+    return status_set(st, STATUS_ENVIRONMENT,
+                      "the compiler no longer works (is the disk full, or memory short?): %s",
+                      failed.message);
+}
+
+void toolchain_release(struct toolchain *tc)
+{
+    free(tc->path);
+    free(tc->flags);
+    *tc = (struct toolchain){0};
+}

@@ -1,0 +1,233 @@
+/* NVRTC or nvcc: found, checked against driver and GPU, and proven on a kernel. */
+#include "bench/compile/compile.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define WHAT_TO_INSTALL                                                                            \
+    "install NVIDIA's CUDA toolkit (12 or 13) and put nvcc on PATH, or name its directory with "   \
+    "CUDA_HOME"
+
+/* One kernel that uses what every emitted one uses: it shows that the compiler knows the GPU. */
+static const char probe_source[] =
+    "extern \"C\" __global__ void fuseplan_probe(float *x) { x[threadIdx.x] *= 2; }\n";
+
+/* ---- finding --------------------------------------------------------------------------------- */
+
+/* As the driver counts: 12080 for 12.8. */
+static int cuda_version(int major, int minor)
+{
+    return 1000 * major + 10 * minor;
+}
+
+static bool find_nvcc_path(struct buf *path)
+{
+    const char *root = getenv("CUDA_HOME");
+    if (process_find("nvcc", path))
+        return true;
+    struct buf name;
+    buf_init(&name);
+    buf_addf(&name, "%s/bin/nvcc", root != NULL ? root : "/usr/local/cuda");
+    bool found = process_find(name.ptr, path);
+    buf_release(&name);
+    return found;
+}
+
+/* What changes when another compiler of the same release takes its place. */
+static void add_file(const char *path, struct buf *identity)
+{
+    struct stat info = {0};
+    stat(path, &info);
+    buf_addf(identity, "%s %lld %lld\n", path, (long long)info.st_size, (long long)info.st_mtime);
+}
+
+/* "Cuda compilation tools, release 13.0, V13.0.88" is 13000; 0 where there is no such text. */
+static int read_release(const char *said)
+{
+    static const char marker[] = "release ";
+    const char *at = strstr(said, marker);
+    char *end;
+    if (at == NULL)
+        return 0;
+    int major = (int)strtol(at + sizeof(marker) - 1, &end, 10);
+    return *end == '.' ? cuda_version(major, (int)strtol(end + 1, NULL, 10)) : 0;
+}
+
+/* How a compiler is found: fills in path, flags and version of the toolchain and adds to its
+ * identity.  Returns its release, 13000 for 13.0; -1 with STATUS_NOT_FOUND where there is none. */
+typedef int find_compiler(const struct toolchain_request *request, struct toolchain *out,
+                          struct buf *identity, struct status *st);
+
+static int find_nvcc(const struct toolchain_request *request, struct toolchain *out,
+                     struct buf *identity, struct status *st)
+{
+    struct buf path;
+    buf_init(&path);
+    bool found = find_nvcc_path(&path);
+    out->path = buf_detach(&path);
+    if (!found)
+        return status_set(st, STATUS_NOT_FOUND, "no nvcc found; %s", WHAT_TO_INSTALL);
+    const char *const argv[] = {out->path, "--version", NULL};
+    const struct process_spec spec = {
+        .path = out->path, .argv = argv, .fds = {-1, -1}, .limit_s = PROBE_LIMIT_S};
+    struct process p;
+    if (process_run(&spec, request->stop, &p, st) != 0)
+        return -1;
+    int release = read_release(p.said.ptr);
+    if (release == 0)
+        release = status_set(st, STATUS_ENVIRONMENT,
+                             "'%s --version' does not say which release it is; %s", out->path,
+                             WHAT_TO_INSTALL);
+    add_file(out->path, identity);
+    buf_adds(identity, p.said.ptr);
+    out->flags = mem_strdup("-cubin");
+    process_release(&p);
+    return release;
+}
+
+/* The worker's program compiles with the library, so that it can be stopped. */
+static int find_nvrtc(const struct toolchain_request *request, struct toolchain *out,
+                      struct buf *identity, struct status *st)
+{
+    json_t *said;
+    const char *library;
+    struct status why = STATUS_INIT;
+    int major, minor, release;
+    out->path = mem_strdup(request->worker);
+    if (worker_ask(request, "--nvrtc-version", NULL, &said, &why) == 0 &&
+        json_unpack(said, "{s:s, s:i, s:i}", "library", &library, "major", &major, "minor",
+                    &minor) == 0) {
+        struct buf flags;
+        buf_init(&flags);
+        buf_addf(&flags, "--nvrtc %s", library);
+        out->flags = buf_detach(&flags);
+        add_file(library, identity);
+        release = cuda_version(major, minor);
+    } else if (why.code == STATUS_INTERRUPTED) {
+        release = status_set(st, why.code, "%s", why.message);
+    } else {
+        release = status_set(st, STATUS_NOT_FOUND, "no NVRTC library (libnvrtc.so) found; %s",
+                             WHAT_TO_INSTALL);
+    }
+    json_decref(said);
+    return release;
+}
+
+/* ---- checking -------------------------------------------------------------------------------- */
+
+static int check_versions(const struct gpu *gpu, const struct toolchain *tc, int release,
+                          struct status *st)
+{
+    int most = gpu->cuda / 1000, least = arch_toolkit(gpu->arch);
+    if (release / 1000 > most)
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "driver %s supports CUDA %d.%d and the compiler is %s; install a driver "
+                          "for CUDA %d.0 or later, or a toolkit of release %d",
+                          gpu->driver, most, gpu->cuda % 1000 / 10, tc->version, release / 1000,
+                          most);
+    if (release < least)
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "%s (%s) needs a compiler of CUDA %d.%d or later and this one is %s; %s",
+                          gpu->name, tc->where.capability, least / 1000, least % 1000 / 10,
+                          tc->version, WHAT_TO_INSTALL);
+    return 0;
+}
+
+/* Compiles the probe, so that a toolkit which does not know the GPU or lacks a part of its own is
+ * found out before the first candidate. */
+static int prove(const struct cache *c, const struct toolchain *tc,
+                 const volatile sig_atomic_t *stop, struct status *st)
+{
+    char key[HASH_TEXT_SIZE];
+    struct buf text;
+    struct status failed = STATUS_INIT;
+    buf_init(&text);
+    buf_addf(&text, "%s\n%s", tc->identity, probe_source);
+    hash_text(text.ptr, text.len, key);
+    buf_release(&text);
+    if (cache_get(c, CACHE_BINARY, key, NULL, NULL) ||
+        compile_source(tc, c, probe_source, NULL, key, PROBE_LIMIT_S, stop, &failed) == 0)
+        return 0;
+    if (failed.code == STATUS_INTERRUPTED)
+        return status_set(st, failed.code, "%s", failed.message);
+    return status_set(st, STATUS_ENVIRONMENT, "%s builds no code for %s (%s, %s): %s; %s",
+                      tc->version, tc->where.device, tc->where.capability, tc->flags,
+                      failed.message, WHAT_TO_INSTALL);
+}
+
+static void add_flags(int arch, struct toolchain *tc)
+{
+    struct buf flags;
+    buf_init(&flags);
+    buf_addf(&flags, "%s " CUDA_FLAGS " " PTXAS_FLAGS " ", tc->flags);
+    build_options(&(struct build_target){.kind = TARGET_CUDA, .arch = arch}, &flags);
+    free(tc->flags);
+    tc->flags = buf_detach(&flags);
+}
+
+/* The fastest first: it is taken unless another is named. */
+static const struct compiler {
+    const char *name;
+    find_compiler *find;
+} compilers[] = {{"nvrtc", find_nvrtc}, {"nvcc", find_nvcc}};
+
+static int try(const struct compiler *compiler, const struct toolchain_request *request,
+               const struct gpu *gpu, const struct cache *c, struct toolchain *out,
+               struct status *st)
+{
+    struct buf identity;
+    buf_init(&identity);
+    *out = (struct toolchain){.libs = "",
+                              .probe = probe_source,
+                              .source_suffix = ".cu",
+                              .binary_suffix = ".cubin",
+                              .read_log = ptxas_read,
+                              .where = out->where};
+    int release = compiler->find(request, out, &identity, st), result = -1;
+    if (release > 0) {
+        snprintf(out->version, sizeof(out->version), "%s %d.%d", compiler->name, release / 1000,
+                 release % 1000 / 10);
+        add_flags(gpu->arch, out);
+        buf_adds(&identity, out->flags);
+        hash_text(identity.ptr, identity.len, out->identity);
+        result = check_versions(gpu, out, release, st) == 0 ? prove(c, out, request->stop, st) : -1;
+    }
+    buf_release(&identity);
+    return result;
+}
+
+int cuda_compiler_find(const struct toolchain_request *request, const struct gpu *gpu,
+                       const struct cache *c, struct toolchain *out, struct status *st)
+{
+    const char *option = request->compiler;
+    const struct fingerprint where = out->where;
+    bool any = option == NULL || strcmp(option, "auto") == 0;
+    struct status why = STATUS_INIT;
+    for (size_t i = 0; i < ARRAY_LEN(compilers); i++) {
+        if (!any && strcmp(option, compilers[i].name) != 0)
+            continue;
+        struct status failed = STATUS_INIT;
+        if (try(&compilers[i], request, gpu, c, out, &failed) == 0) {
+            if (why.code == STATUS_ENVIRONMENT)
+                out->passed_over = why;
+            return 0;
+        }
+        toolchain_release(out);
+        out->where = where;
+        if (failed.code == STATUS_INTERRUPTED)
+            return status_set(st, failed.code, "%s", failed.message);
+        /* Why one that is there does not serve says more than that another is missing. */
+        if (why.code == STATUS_OK || why.code == STATUS_NOT_FOUND)
+            why = failed;
+    }
+    if (why.code == STATUS_OK)
+        return status_set(st, STATUS_USAGE,
+                          "the cuda target has no compiler '%s'; expected auto, nvcc or nvrtc",
+                          option);
+    if (any && why.code == STATUS_NOT_FOUND)
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "no CUDA compiler found, neither NVRTC nor nvcc; " WHAT_TO_INSTALL);
+    return status_set(st, STATUS_ENVIRONMENT, "%s", why.message);
+}

@@ -1,0 +1,158 @@
+#include "bench/compile/compile.h"
+
+#include <glob.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- asking ---------------------------------------------------------------------------------- */
+
+static int read_gpu(json_t *said, struct gpu *out, struct status *st)
+{
+    const char *problem = json_string_value(json_object_get(said, "problem"));
+    const char *name, *uuid, *driver = NULL, *throttled = "";
+    int major, minor;
+    json_error_t error;
+    *out = (struct gpu){.processes = 0};
+    if (problem != NULL)
+        return status_set(st, STATUS_ENVIRONMENT, "%s", problem);
+    if (json_unpack_ex(said, &error, 0, "{s:s, s:s, s:i, s:i, s:i, s:i, s?s, s?s, s?i, s?i, s?i}",
+                       "name", &name, "uuid", &uuid, "major", &major, "minor", &minor, "units",
+                       &out->units, "cuda", &out->cuda, "driver", &driver, "throttled", &throttled,
+                       "mhz", &out->mhz, "max_mhz", &out->max_mhz, "processes",
+                       &out->processes) != 0)
+        return status_set(st, STATUS_ENVIRONMENT, "the GPU's description is malformed: %s",
+                          error.text);
+    snprintf(out->name, sizeof(out->name), "%s", name);
+    snprintf(out->uuid, sizeof(out->uuid), "%s", uuid);
+    snprintf(out->throttled, sizeof(out->throttled), "%s", throttled);
+    if (driver != NULL)
+        snprintf(out->driver, sizeof(out->driver), "%s", driver);
+    else
+        snprintf(out->driver, sizeof(out->driver), "CUDA %d.%d", out->cuda / 1000,
+                 out->cuda % 1000 / 10);
+    out->arch = major * 10 + minor;
+    return 0;
+}
+
+/* said: all of the answer, the caller's, for remembering. */
+static int ask(const struct toolchain_request *request, json_t **said, struct gpu *out,
+               struct status *st)
+{
+    char index[16];
+    struct buf path;
+    buf_init(&path);
+    snprintf(index, sizeof(index), "%d", request->device);
+    *said = NULL;
+    int result = worker_find(request->worker, &path, st);
+    if (result == 0) {
+        const struct toolchain_request from = {.worker = path.ptr, .stop = request->stop};
+        result = worker_ask(&from, "--cuda-probe", index, said, st);
+        if (result != 0)
+            status_prefix(st, "the worker's program cannot tell about the GPU");
+    }
+    if (result == 0)
+        result = read_gpu(*said, out, st);
+    buf_release(&path);
+    return result;
+}
+
+int gpu_find(const struct toolchain_request *request, struct gpu *out, struct status *st)
+{
+    json_t *said;
+    int result = ask(request, &said, out, st);
+    json_decref(said);
+    return result;
+}
+
+/* ---- remembering ----------------------------------------------------------------------------- */
+
+static bool add_file(const char *proc, const char *name, struct buf *out)
+{
+    struct buf path;
+    struct status ignored = STATUS_INIT;
+    buf_init(&path);
+    buf_addf(&path, "%s/%s", proc, name);
+    bool read = file_read(path.ptr, 0, out, &ignored) == 0;
+    buf_release(&path);
+    return read;
+}
+
+/* The devices on their bus, and the parts that each is divided into (MIG), in order. */
+static void add_devices(const char *proc, struct buf *out)
+{
+    static const char *const patterns[] = {"gpus/*", "capabilities/gpu*/mig/gi*/ci*"};
+    for (size_t p = 0; p < ARRAY_LEN(patterns); p++) {
+        struct buf pattern;
+        glob_t found = {.gl_pathc = 0};
+        buf_init(&pattern);
+        buf_addf(&pattern, "%s/driver/nvidia/%s", proc, patterns[p]);
+        if (glob(pattern.ptr, 0, NULL, &found) == 0)
+            for (size_t i = 0; i < found.gl_pathc; i++)
+                buf_addf(out, "%s\n", found.gl_pathv[i]);
+        globfree(&found);
+        buf_release(&pattern);
+    }
+}
+
+/* Names all that an answer depends on; false where the system does not say all of it. */
+static bool name_answer(int device, const char *proc, char key[HASH_TEXT_SIZE])
+{
+    static const char *const variables[] = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"};
+    struct buf text;
+    buf_init(&text);
+    bool known = add_file(proc, "sys/kernel/random/boot_id", &text) &&
+                 add_file(proc, "driver/nvidia/version", &text);
+    add_devices(proc, &text);
+    for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
+        const char *value = getenv(variables[i]);
+        if (value != NULL) /* empty is not unset: it hides all devices */
+            buf_addf(&text, "%s=%s\n", variables[i], value);
+    }
+    buf_addf(&text, "device=%d\n", device);
+    hash_text(text.ptr, text.len, key);
+    buf_release(&text);
+    return known;
+}
+
+static bool recall(const struct cache *c, const char *key, struct gpu *out)
+{
+    struct buf text;
+    struct status ignored = STATUS_INIT;
+    buf_init(&text);
+    json_t *said = NULL;
+    if (cache_get(c, CACHE_DEVICE, key, &text, NULL))
+        said = json_loads(text.ptr, 0, NULL);
+    bool found = said != NULL && read_gpu(said, out, &ignored) == 0;
+    json_decref(said);
+    buf_release(&text);
+    return found;
+}
+
+int gpu_recall(const struct toolchain_request *request, const struct cache *c, const char *proc,
+               struct gpu *out, struct status *st)
+{
+    char key[HASH_TEXT_SIZE];
+    bool known = name_answer(request->device, proc, key);
+    if (known && recall(c, key, out))
+        return 0;
+    json_t *said;
+    int result = ask(request, &said, out, st);
+    if (result == 0 && known) {
+        struct status ignored = STATUS_INIT; /* without it the next one asks again */
+        char *text = json_dumps(said, JSON_COMPACT);
+        cache_put(c, CACHE_DEVICE, key, text, strlen(text), &ignored);
+        free(text);
+    }
+    json_decref(said);
+    return result;
+}
+
+void gpu_describe(const struct gpu *gpu, struct fingerprint *out)
+{
+    *out = (struct fingerprint){.units = gpu->units};
+    snprintf(out->device, sizeof(out->device), "%s", gpu->name);
+    snprintf(out->uuid, sizeof(out->uuid), "%s", gpu->uuid);
+    snprintf(out->driver, sizeof(out->driver), "%s", gpu->driver);
+    snprintf(out->capability, sizeof(out->capability), "sm_%d", gpu->arch);
+}

@@ -1,0 +1,221 @@
+#include "bench/compile/compile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { CHILD_FD = 3, CHILD_FD_COUNT = 2, EXIT_CANNOT_RUN = 127 };
+
+/* In the child, between fork and exec: only async-signal-safe calls, because the parent may have
+ * threads. */
+static _Noreturn void run_child(const struct process_spec *spec, pid_t parent, int output)
+{
+    setpgid(0, 0);
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
+        _exit(EXIT_CANNOT_RUN);
+
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+
+    int null = open("/dev/null", O_RDONLY);
+    dup2(null, STDIN_FILENO);
+    dup2(output, STDOUT_FILENO);
+    dup2(output, STDERR_FILENO);
+    int high[CHILD_FD_COUNT]; /* clear of the numbers that they are moved to */
+    for (int i = 0; i < CHILD_FD_COUNT; i++)
+        high[i] = spec->fds[i] < 0 ? -1 : fcntl(spec->fds[i], F_DUPFD_CLOEXEC, 16);
+    for (int i = 0; i < CHILD_FD_COUNT; i++)
+        if (high[i] >= 0)
+            dup2(high[i], CHILD_FD + i);
+
+    char *const *argv = (char *const *)(uintptr_t)spec->argv;
+    execve(spec->path, argv, spec->env != NULL ? spec->env : environ);
+    _exit(EXIT_CANNOT_RUN);
+}
+
+int process_start(const struct process_spec *spec, struct process *out, struct status *st)
+{
+    *out = PROCESS_INIT;
+    out->keep_last = spec->keep_last;
+    buf_init(&out->said);
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot start '%s': %s", spec->path,
+                          strerror(errno));
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+
+    pid_t parent = getpid(), pid = fork();
+    if (pid == 0)
+        run_child(spec, parent, ends[1]);
+    int error = errno;
+    close(ends[1]);
+    if (pid < 0) {
+        close(ends[0]);
+        return status_set(st, STATUS_ENVIRONMENT, "cannot start '%s': %s", spec->path,
+                          strerror(error));
+    }
+    setpgid(pid, pid); /* in both processes, for whichever comes first */
+    out->pid = pid;
+    out->output = ends[0];
+    out->deadline = spec->limit_s > 0 ? clock_seconds() + spec->limit_s : 0;
+    return 0;
+}
+
+static void keep_output(struct process *p, const char *data, size_t n)
+{
+    if (!p->keep_last) {
+        size_t room = PROCESS_SAID_MAX - p->said.len;
+        buf_add(&p->said, data, n < room ? n : room);
+        return;
+    }
+    buf_add(&p->said, data, n);
+    if (p->said.len > PROCESS_SAID_MAX) {
+        size_t drop = p->said.len - PROCESS_SAID_MAX;
+        memmove(p->said.ptr, p->said.ptr + drop, PROCESS_SAID_MAX);
+        p->said.len = PROCESS_SAID_MAX;
+        p->said.ptr[p->said.len] = '\0';
+    }
+}
+
+void process_drain(struct process *p)
+{
+    enum { ROUNDS = 64 }; /* a child that never stops talking does not hold its parent */
+    char chunk[4096];
+    for (int i = 0; i < ROUNDS && p->output >= 0; i++) {
+        ssize_t n = read(p->output, chunk, sizeof(chunk));
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (n <= 0) {
+            close(p->output);
+            p->output = -1;
+            return;
+        }
+        keep_output(p, chunk, (size_t)n);
+    }
+}
+
+/* After its leader has been waited for: the rest of the group, and the last words. */
+static void finish(struct process *p)
+{
+    kill(-p->pid, SIGKILL);
+    p->pid = 0;
+    process_drain(p);
+    if (p->output >= 0)
+        close(p->output);
+    p->output = -1;
+}
+
+bool process_ended(struct process *p)
+{
+    if (p->pid == 0)
+        return true;
+    if (waitpid(p->pid, &p->wait_status, WNOHANG) != p->pid)
+        return false;
+    finish(p);
+    return true;
+}
+
+void process_kill(struct process *p)
+{
+    if (p->pid == 0)
+        return;
+    kill(-p->pid, SIGKILL);
+    kill(p->pid, SIGKILL);
+    while (waitpid(p->pid, &p->wait_status, 0) < 0 && errno == EINTR)
+        ;
+    finish(p);
+}
+
+void process_release(struct process *p)
+{
+    process_kill(p);
+    buf_release(&p->said);
+}
+
+int process_wait_any(struct process *const *list, int n, const volatile sig_atomic_t *stop,
+                     struct status *st)
+{
+    enum { TICK_MS = 100, QUIET_TICK_MS = 5 };
+    struct pollfd *fds = mem_alloc((size_t)n, sizeof(*fds));
+    int ended = -1;
+    while (ended < 0) {
+        if (stop != NULL && *stop) {
+            status_set(st, STATUS_INTERRUPTED, "interrupted");
+            break;
+        }
+        int tick = TICK_MS;
+        for (int i = 0; i < n && ended < 0; i++) {
+            process_drain(list[i]);
+            fds[i] = (struct pollfd){.fd = list[i]->output, .events = POLLIN};
+            if (list[i]->output < 0)
+                tick = QUIET_TICK_MS; /* it closed its output: ending, or hiding */
+            list[i]->overdue = list[i]->deadline > 0 && clock_seconds() > list[i]->deadline;
+            if (list[i]->overdue)
+                process_kill(list[i]);
+            if (process_ended(list[i]))
+                ended = i;
+        }
+        if (ended < 0)
+            poll(fds, (nfds_t)n, tick);
+    }
+    free(fds);
+    return ended;
+}
+
+void process_describe_end(int wait_status, struct buf *out)
+{
+    if (WIFSIGNALED(wait_status)) {
+        int signal_number = WTERMSIG(wait_status);
+        const char *name = sigabbrev_np(signal_number), *text = sigdescr_np(signal_number);
+        buf_addf(out, "SIG%s (%s)", name != NULL ? name : "?", text != NULL ? text : "unknown");
+    } else {
+        buf_addf(out, "exit status %d", WEXITSTATUS(wait_status));
+    }
+}
+
+int process_run(const struct process_spec *spec, const volatile sig_atomic_t *stop,
+                struct process *out, struct status *st)
+{
+    if (process_start(spec, out, st) != 0)
+        return -1;
+    struct process *const list[] = {out};
+    if (process_wait_any(list, 1, stop, st) < 0) {
+        process_release(out);
+        return -1;
+    }
+    return 0;
+}
+
+static bool is_program(const char *path)
+{
+    struct stat info;
+    return stat(path, &info) == 0 && S_ISREG(info.st_mode) && access(path, X_OK) == 0;
+}
+
+bool process_find(const char *name, struct buf *path)
+{
+    buf_reset(path);
+    if (strchr(name, '/') != NULL) {
+        buf_adds(path, name);
+        return is_program(path->ptr);
+    }
+    const char *dirs = getenv("PATH");
+    while (dirs != NULL && *dirs != '\0') {
+        size_t len = strcspn(dirs, ":");
+        buf_reset(path);
+        buf_add(path, len > 0 ? dirs : ".", len > 0 ? len : 1);
+        buf_addf(path, "/%s", name);
+        if (is_program(path->ptr))
+            return true;
+        dirs += len + (dirs[len] == ':');
+    }
+    return false;
+}

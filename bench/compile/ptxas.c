@@ -1,0 +1,76 @@
+/* The lines of `ptxas -v` that are read, of a kernel and of each function that it calls:
+ *
+ *   ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are ...
+ *       624 bytes stack frame, 656 bytes spill stores, 704 bytes spill loads
+ *   ptxas info    : Used 32 registers, used 0 barriers, 400 bytes smem
+ *
+ * nvcc and NVRTC differ in what stands before them; a release may leave the code out. */
+#include "bench/compile/compile.h"
+
+#include <ctype.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* The number right before `words`; 0 where the line does not hold them. */
+static int number_before(const char *line, const char *words)
+{
+    const char *at = strstr(line, words);
+    if (at == NULL)
+        return 0;
+    while (at > line && isdigit((unsigned char)at[-1]))
+        at--;
+    return (int)strtol(at, NULL, 10);
+}
+
+static void raise_to(int *value, int other)
+{
+    if (other > *value)
+        *value = other;
+}
+
+static bool serialises(const char *text)
+{
+    return strstr(text, "wgmma") != NULL && strstr(text, "serialized") != NULL;
+}
+
+/* The first of all warnings, unless one that serialises follows. */
+static void read_warning(const char *line, struct resources *out)
+{
+    static const char loss[] = "Potential Performance Loss: ";
+    const char *text = strstr(line, loss), *code = strstr(line, "(C");
+    if (text == NULL || (out->compiler_warning[0] != '\0' &&
+                         (serialises(out->compiler_warning) || !serialises(text))))
+        return;
+    int code_len = code != NULL && code < text ? (int)strcspn(code + 1, ")") : 0;
+    text += sizeof(loss) - 1;
+    const char *end = strstr(text, " in the function '"); /* the kernel, which is known */
+    snprintf(out->compiler_warning, sizeof(out->compiler_warning), "%.*s%s%.*s", code_len,
+             code_len > 0 ? code + 1 : "", code_len > 0 ? ": " : "",
+             (int)(end != NULL ? (size_t)(end - text) : strlen(text)), text);
+    utf8_mend(out->compiler_warning);
+}
+
+static void read_line(const char *line, struct resources *out)
+{
+    raise_to(&out->registers, number_before(line, " registers"));
+    raise_to(&out->shared_static_bytes, number_before(line, " bytes smem"));
+    raise_to(&out->stack_bytes, number_before(line, " bytes stack frame"));
+    out->spill_bytes += number_before(line, " bytes spill stores");
+    out->spill_load_bytes += number_before(line, " bytes spill loads");
+    read_warning(line, out);
+}
+
+void ptxas_read(const char *log, struct resources *out)
+{
+    char *copy = mem_strdup(log), *rest;
+    *out = (struct resources){.registers = 0};
+    for (char *line = strtok_r(copy, "\n", &rest); line != NULL; line = strtok_r(NULL, "\n", &rest))
+        read_line(line, out);
+    free(copy);
+}
+
+bool ptxas_serialises(const struct resources *r)
+{
+    return serialises(r->compiler_warning);
+}

@@ -1,0 +1,124 @@
+#include "bench/oracle/oracle.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+enum {
+    ROW_FACTOR = 8,             /* a row's tolerance in the tensor's */
+    PARALLEL_ELEMENTS = 1 << 17 /* with fewer, starting threads takes longer than comparing */
+};
+
+/* Squared norms over the elements that count. */
+struct norms {
+    double difference, reference;
+    int64_t elements;
+};
+
+static enum layout layout_of(int tensor)
+{
+    return tensor == TENSOR_X ? LAYOUT_TOKENS : ops[tensor - 1].layout;
+}
+
+static int64_t columns_of(const struct workload *w, int tensor)
+{
+    switch (layout_of(tensor)) {
+    case LAYOUT_TOKENS:
+        return tensor_elements(tensor, w) / w->batch / w->seq_len;
+    case LAYOUT_SCORES:
+        return w->seq_len;
+    case LAYOUT_QKV_HEADS:
+    case LAYOUT_HEADS:
+        break;
+    }
+    return w->head_size;
+}
+
+/* The batch row that row `row` of a tensor belongs to: (B,S), (B,H,S) or (3,B,H,S). */
+static int batch_row_of(const struct workload *w, int tensor, int64_t row)
+{
+    int64_t sequence = row / w->seq_len;
+    return (int)(layout_of(tensor) == LAYOUT_TOKENS ? sequence : sequence / w->heads % w->batch);
+}
+
+static struct norms row_norms(const struct workload *w, int tensor, int64_t row, const float *out,
+                              const double *ref)
+{
+    int b = batch_row_of(w, tensor, row), i = (int)(row % w->seq_len);
+    int length = w->lengths != NULL ? w->lengths[b] : w->seq_len;
+    struct norms n = {.elements = 0};
+    if (i >= length)
+        return n;
+    bool unspecified = tensor == TENSOR_OF(2) || tensor == TENSOR_OF(3); /* where masked */
+    int64_t columns = columns_of(w, tensor), first = row * columns;
+    for (int64_t c = 0; c < columns; c++) {
+        if (unspecified && (c >= length || !mask_keep(&w->mask, b, i, (int)c)))
+            continue;
+        double r = ref[first + c], d = (double)out[first + c] - r;
+        n.difference += d * d;
+        n.reference += r * r;
+        n.elements++;
+    }
+    return n;
+}
+
+/* sqrt(difference / reference); infinite where a number is none. */
+static double relative(double difference, double reference)
+{
+    if (difference == 0)
+        return 0;
+    double error = sqrt(difference / reference);
+    return isfinite(error) ? error : INFINITY;
+}
+
+struct oracle_error oracle_compare(const struct workload *w, int tensor, const float *out,
+                                   const double *ref)
+{
+    int64_t columns = columns_of(w, tensor), rows = tensor_elements(tensor, w) / columns;
+    struct norms *norms = mem_alloc((size_t)rows, sizeof(*norms)), all = {.elements = 0};
+#pragma omp parallel for if (rows * columns > PARALLEL_ELEMENTS)
+    for (int64_t row = 0; row < rows; row++)
+        norms[row] = row_norms(w, tensor, row, out, ref);
+    for (int64_t row = 0; row < rows; row++) {
+        all.difference += norms[row].difference;
+        all.reference += norms[row].reference;
+        all.elements += norms[row].elements;
+    }
+
+    struct oracle_error e = {.tensor = relative(all.difference, all.reference)};
+    for (int64_t row = 0; row < rows; row++) {
+        double share = (double)norms[row].elements / (double)all.elements;
+        double error =
+            relative(norms[row].difference, fmax(norms[row].reference, all.reference * share));
+        if (error > e.worst_row) {
+            e.worst_row = error;
+            e.worst_index = row * columns;
+        }
+    }
+    free(norms);
+    return e;
+}
+
+char *result_hash(const struct workload *w, int64_t columns, int element_bytes, const void *stored,
+                  char out[HASH_TEXT_SIZE])
+{
+    enum { SPAN = 64 }; /* rows that are hashed at a time */
+    int64_t row_bytes = columns * element_bytes;
+    int spans = (w->seq_len + SPAN - 1) / SPAN, count = w->batch * spans;
+    char(*hashes)[HASH_TEXT_SIZE] = mem_alloc((size_t)count, sizeof(*hashes));
+#pragma omp parallel for if (count * SPAN * columns > PARALLEL_ELEMENTS)
+    for (int i = 0; i < count; i++) {
+        int b = i / spans, first = i % spans * SPAN;
+        int rows = (w->lengths != NULL ? w->lengths[b] : w->seq_len) - first;
+        const char *at = (const char *)stored + ((int64_t)b * w->seq_len + first) * row_bytes;
+        if (rows > 0)
+            hash_text(at, (size_t)((rows < SPAN ? rows : SPAN) * row_bytes), hashes[i]);
+    }
+    hash_text(hashes, (size_t)count * sizeof(*hashes), out);
+    free(hashes);
+    return out;
+}
+
+bool oracle_accepts(struct oracle_error e, double tolerance)
+{
+    return e.tensor <= tolerance && e.worst_row <= ROW_FACTOR * tolerance;
+}

@@ -1,0 +1,231 @@
+#include "bench/common/common.h"
+#include "bench/worker/worker_int.h"
+#include "kernels/cpu/abi.h"
+
+#include <dlfcn.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+struct function {
+    void *library;
+    fp_segment *run;
+};
+
+struct device {
+    const struct workload *w; /* borrowed */
+    struct function **functions;
+    int function_count;
+};
+
+struct replay {
+    int count;
+    struct {
+        fp_segment *run;
+        struct fp_args args;
+    } launches[];
+};
+
+static int cpu_open(int index, const struct workload *w, struct device **out, struct status *st)
+{
+    (void)index;
+    (void)st;
+    *out = mem_alloc(1, sizeof(**out));
+    (*out)->w = w;
+    return 0;
+}
+
+/* Libraries stay loaded: their threads may still be about. */
+static void cpu_close(struct device *d)
+{
+    for (int i = 0; d != NULL && i < d->function_count; i++)
+        free(d->functions[i]);
+    if (d != NULL)
+        free(d->functions);
+    free(d);
+}
+
+static int cpu_load(struct device *d, const char *path, const char *symbol,
+                    const struct function **out, struct status *st)
+{
+    *out = NULL;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL)
+        return status_set(st, STATUS_LAUNCH, "cannot load it: %s", dlerror());
+    fp_segment *run;
+    *(void **)&run = dlsym(library, symbol);
+    if (run == NULL) {
+        dlclose(library);
+        return status_set(st, STATUS_LAUNCH, "'%s' has no function '%s'", path, symbol);
+    }
+    struct function *f = mem_alloc(1, sizeof(*f));
+    *f = (struct function){.library = library, .run = run};
+    d->functions = mem_resize(d->functions, (size_t)d->function_count + 1, sizeof(*d->functions));
+    d->functions[d->function_count++] = f;
+    *out = f;
+    return 0;
+}
+
+/* Weights lie on huge pages where there are any, so that times do not depend on which small ones
+ * the system happens to have left. */
+static int cpu_alloc(struct device *d, int64_t elements, void **out, struct status *st)
+{
+    (void)d;
+    enum { ALIGNMENT = 64, HUGE = 2 << 20 };
+    size_t bytes = (size_t)elements * sizeof(float);
+    char text[32];
+    *out = NULL;
+    if (posix_memalign(out, bytes >= HUGE ? HUGE : ALIGNMENT, bytes) != 0) {
+        *out = NULL;
+        return status_set(st, STATUS_ENVIRONMENT, "out of memory: a tensor needs %s",
+                          number_bytes(bytes, text));
+    }
+    if (bytes >= HUGE)
+        madvise(*out, bytes, MADV_HUGEPAGE); /* advice: where it is not taken all is as before */
+    return 0;
+}
+
+static void cpu_free(struct device *d, void *memory)
+{
+    (void)d;
+    free(memory);
+}
+
+static int cpu_upload(struct device *d, void *to, const float *from, int64_t elements,
+                      struct status *st)
+{
+    (void)d;
+    (void)st;
+    memcpy(to, from, (size_t)elements * sizeof(float));
+    return 0;
+}
+
+static int cpu_view(struct device *d, const void *memory, int64_t elements, const void **out,
+                    struct status *st)
+{
+    (void)d;
+    (void)elements;
+    (void)st;
+    *out = memory;
+    return 0;
+}
+
+static int cpu_poison(struct device *d, void *memory, int64_t elements, struct status *st)
+{
+    (void)d;
+    (void)st;
+    float *at = memory;
+    for (int64_t i = 0; i < elements; i++)
+        at[i] = NAN;
+    return 0;
+}
+
+static void fill_args(const struct workload *w, const struct launch *l, struct fp_args *out)
+{
+    const struct block_lists *b = &w->blocks;
+    *out = (struct fp_args){
+        .batch = w->batch,
+        .seq_len = w->seq_len,
+        .heads = w->heads,
+        .head_size = w->head_size,
+        .ffn = w->ffn,
+        .eps = (float)w->eps,
+        .lengths = w->lengths,
+        .mask = {.lists = b->lists,
+                 .blocks = b->blocks,
+                 .start = b->start,
+                 .full = b->full,
+                 .key_block = b->key_block,
+                 .bits = b->bits,
+                 .words = b->words},
+    };
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        out->tensor[t] = l->tensor[t];
+    for (int i = 0; i < WEIGHT_COUNT; i++)
+        out->weight[i] = l->weight[i];
+    memcpy(out->knob, l->knob, sizeof(out->knob));
+}
+
+static int cpu_prepare(struct device *d, const struct launch *launches, int count,
+                       struct replay **out, struct status *st)
+{
+    (void)st;
+    struct replay *r =
+        mem_alloc(1, sizeof(*r) + (size_t)count * sizeof(((struct replay *)NULL)->launches[0]));
+    r->count = count;
+    for (int i = 0; i < count; i++) {
+        r->launches[i].run = launches[i].function->run;
+        fill_args(d->w, &launches[i], &r->launches[i].args);
+    }
+    *out = r;
+    return 0;
+}
+
+static void cpu_release(struct replay *r)
+{
+    free(r);
+}
+
+static int cpu_run(struct replay *r, int first, int count, struct status *st)
+{
+    (void)st;
+    for (int i = first; i < first + count; i++)
+        r->launches[i].run(&r->launches[i].args);
+    return 0;
+}
+
+static int cpu_time(struct replay *r, int repeats, int samples, double *seconds, struct status *st)
+{
+    for (int s = 0; s < samples; s++) {
+        double start = clock_seconds();
+        for (int i = 0; i < repeats; i++)
+            cpu_run(r, 0, r->count, st);
+        seconds[s] = clock_seconds() - start;
+    }
+    return 0;
+}
+
+static int cpu_trace(struct device *d, struct replay *r, int count, struct span *out,
+                     struct status *st)
+{
+    (void)d;
+    (void)st;
+    double start = clock_seconds();
+    for (int i = 0; i < count; i++) {
+        out[i].start_s = clock_seconds() - start;
+        r->launches[i].run(&r->launches[i].args);
+        out[i].seconds = clock_seconds() - start - out[i].start_s;
+    }
+    return 0;
+}
+
+/* The second level of each core, and what each gets of the third: its whole size says little, as
+ * virtual machines report one that they share with others. */
+static int64_t cpu_cache_bytes(struct device *d)
+{
+    (void)d;
+    enum { CORE_SHARE_BYTES = 32 << 20 };
+    long second = sysconf(_SC_LEVEL2_CACHE_SIZE), third = sysconf(_SC_LEVEL3_CACHE_SIZE);
+    int64_t cores = cpu_threads(), share = cores * CORE_SHARE_BYTES;
+    return cores * second + (third < share ? third : share);
+}
+
+const struct device_ops device_cpu = {
+    .open = cpu_open,
+    .close = cpu_close,
+    .load = cpu_load,
+    .alloc = cpu_alloc,
+    .free = cpu_free,
+    .upload = cpu_upload,
+    .view = cpu_view,
+    .poison = cpu_poison,
+    .prepare = cpu_prepare,
+    .release = cpu_release,
+    .run = cpu_run,
+    .time = cpu_time,
+    .trace = cpu_trace,
+    .cache_bytes = cpu_cache_bytes,
+};

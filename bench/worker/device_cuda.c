@@ -1,0 +1,185 @@
+#include "bench/worker/device_cuda_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+/* After a failure of running code nothing works in this process any more. */
+static void end_worker(const struct cuda_driver *cu, int error, const char *what)
+{
+    struct status st = STATUS_INIT;
+    cuda_check(cu, error, STATUS_LAUNCH, what, &st);
+    fprintf(stderr, "%s\n", st.message);
+    fflush(stderr);
+    _Exit(EXIT_FAILURE);
+}
+
+void cuda_must(const struct device *d, int error, const char *what)
+{
+    if (error != CUDA_SUCCESS)
+        end_worker(d->cu, error, what);
+}
+
+void cuda_finish(const struct device *d, const char *what)
+{
+    cuda_must(d, d->cu->cuStreamSynchronize(d->stream), what);
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+static unsigned long long address(const void *memory)
+{
+    return (unsigned long long)(uintptr_t)memory;
+}
+
+uint64_t cuda_available(const struct device *d)
+{
+    enum { KEPT_SHARE = 64 }; /* 2 GiB of an H200; with less, code and stacks find no room */
+    size_t have, all;
+    cuda_must(d, d->cu->cuMemGetInfo(&have, &all), "asking for the GPU's memory");
+    return have > all / KEPT_SHARE ? have - all / KEPT_SHARE : 0;
+}
+
+int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct status *st)
+{
+    char need_text[32], have_text[32];
+    uint64_t have = cuda_available(d);
+    int error = CUDA_ERROR_OUT_OF_MEMORY;
+    if ((uint64_t)bytes <= have)
+        error = d->cu->cuMemAlloc(out, (size_t)bytes);
+    if (error == CUDA_ERROR_OUT_OF_MEMORY)
+        return status_set(st, STATUS_UNFIT,
+                          "out of GPU memory: %s more is needed, and %s is available",
+                          number_bytes((uint64_t)bytes, need_text), number_bytes(have, have_text));
+    return cuda_check(d->cu, error, STATUS_ENVIRONMENT, "cannot allocate GPU memory", st);
+}
+
+static int cuda_alloc(struct device *d, int64_t elements, void **out, struct status *st)
+{
+    unsigned long long at = 0;
+    int result = cuda_take(d, elements * d->element_bytes, &at, st);
+    *out = cuda_pointer(at);
+    return result;
+}
+
+static void cuda_free(struct device *d, void *memory)
+{
+    if (memory != NULL)
+        d->cu->cuMemFree(address(memory));
+}
+
+void cuda_stage_release(struct device *d)
+{
+    if (d->staging.pinned)
+        d->cu->cuMemFreeHost(d->staging.at);
+    else
+        free(d->staging.at);
+    d->staging = (struct staging){.at = NULL};
+}
+
+/* Pinned memory is taken from all other programs, so that only what most plans are verified by lies
+ * there: not a large (B,H,S,S) tensor. */
+static void *stage(struct device *d, size_t bytes)
+{
+    enum { PINNED_MAX = 64 << 20 };
+    struct staging *s = &d->staging;
+    if (bytes <= s->bytes)
+        return s->at;
+    cuda_stage_release(d);
+    s->pinned = bytes <= PINNED_MAX && d->cu->cuMemAllocHost(&s->at, bytes) == CUDA_SUCCESS;
+    if (!s->pinned)
+        s->at = mem_alloc(bytes, 1);
+    s->bytes = bytes;
+    return s->at;
+}
+
+static int cuda_upload(struct device *d, void *to, const float *from, int64_t elements,
+                       struct status *st)
+{
+    (void)st;
+    size_t bytes = (size_t)(elements * d->element_bytes);
+    void *packed = stage(d, bytes);
+    elements_pack(d->w->dtype, from, elements, packed);
+    cuda_must(d, d->cu->cuMemcpyHtoDAsync(address(to), packed, bytes, d->stream),
+              "copying to the GPU");
+    cuda_finish(d, "copying to the GPU");
+    return 0;
+}
+
+static int cuda_view(struct device *d, const void *memory, int64_t elements, const void **out,
+                     struct status *st)
+{
+    (void)st;
+    size_t bytes = (size_t)(elements * d->element_bytes);
+    void *packed = stage(d, bytes);
+    cuda_must(d, d->cu->cuMemcpyDtoHAsync(packed, address(memory), bytes, d->stream),
+              "copying from the GPU");
+    cuda_finish(d, "copying from the GPU");
+    *out = packed;
+    return 0;
+}
+
+/* All bits set are a NaN of every type. */
+static int cuda_poison(struct device *d, void *memory, int64_t elements, struct status *st)
+{
+    (void)st;
+    cuda_must(d,
+              d->cu->cuMemsetD8Async(address(memory), 0xff, (size_t)(elements * d->element_bytes),
+                                     d->stream),
+              "filling GPU memory");
+    return 0;
+}
+
+int cuda_reserve(struct device *d, struct scratch *s, int64_t bytes, struct status *st)
+{
+    unsigned long long at;
+    if (bytes <= s->bytes)
+        return 0;
+    if (cuda_take(d, bytes, &at, st) != 0)
+        return -1;
+    *s = (struct scratch){.at = at, .bytes = bytes};
+    cuda_must(d, d->cu->cuMemsetD8Async(s->at, 0, (size_t)bytes, d->stream), "filling GPU memory");
+    return 0;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+static int64_t cuda_cache_bytes(struct device *d)
+{
+    return d->cache_bytes;
+}
+
+/* Reading them may take as long as measuring a small plan does, and they change slowly. */
+#define CONDITIONS_HOLD_S 0.1
+
+static void cuda_conditions(struct device *d, struct conditions *out)
+{
+    double now = clock_seconds();
+    if (d->conditions_read_s == 0 || now - d->conditions_read_s > CONDITIONS_HOLD_S) {
+        nvml_read(d->nvml, &d->conditions);
+        d->conditions_read_s = now;
+    }
+    *out = d->conditions;
+}
+
+const struct device_ops device_cuda = {
+    .open = cuda_open,
+    .close = cuda_close,
+    .load = cuda_load,
+    .alloc = cuda_alloc,
+    .free = cuda_free,
+    .upload = cuda_upload,
+    .view = cuda_view,
+    .poison = cuda_poison,
+    .prepare = cuda_prepare,
+    .release = cuda_release,
+    .run = cuda_run,
+    .time = cuda_time,
+    .trace = cuda_trace,
+    .resources = cuda_resources,
+    .limits = cuda_limits,
+    .cache_bytes = cuda_cache_bytes,
+    .conditions = cuda_conditions,
+    .undisturbed = true,
+};

@@ -1,0 +1,47 @@
+#include "bench/worker/device_cuda_int.h"
+
+#include <math.h>
+
+/* Floating-point operations that a multiprocessor ends in a clock, a multiply-add counting two:
+ * dense tensor core instructions that accumulate in fp32, and for fp32 the CUDA cores.
+ *
+ * NVIDIA's stated peaks of A100 (8.0: 312, 156 and 19.5 TFLOP/s) and H100 SXM (9.0: 989, 495 and
+ * 67) over multiprocessors and boost clock.  Other capabilities have cards of different rates. */
+static const struct {
+    int capability, half, tf32, fp32;
+} rates[] = {{80, 2048, 1024, 128}, {90, 4096, 2048, 256}};
+
+static double ask(const struct device *d, int attribute)
+{
+    int value = 0;
+    int error = d->cu->cuDeviceGetAttribute(&value, attribute, d->ordinal);
+    return error == CUDA_SUCCESS ? value : NAN;
+}
+
+/* Of one multiprocessor; NaN for a capability that is not in the table. */
+static double flops_per_clock(const struct device *d)
+{
+    double capability = 10 * ask(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
+                        ask(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+    for (size_t i = 0; i < ARRAY_LEN(rates); i++) {
+        const int by_type[DTYPE_COUNT] = {[DTYPE_FP16] = rates[i].half,
+                                          [DTYPE_BF16] = rates[i].half,
+                                          [DTYPE_TF32] = rates[i].tf32,
+                                          [DTYPE_FP32] = rates[i].fp32};
+        if (rates[i].capability == capability)
+            return by_type[d->w->dtype];
+    }
+    return NAN;
+}
+
+/* Clocks are in kHz and the highest; memory moves its bus's width twice a clock.  A driver that
+ * keeps a clock to itself says 0. */
+void cuda_limits(struct device *d, struct limits *out)
+{
+    double clock = 1e3 * ask(d, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);
+    double memory_clock = 1e3 * ask(d, CU_DEVICE_ATTRIBUTE_MEMORY_CLOCK_RATE);
+    double bus_bytes = ask(d, CU_DEVICE_ATTRIBUTE_GLOBAL_MEMORY_BUS_WIDTH) / 8;
+    double flops = d->units * clock * flops_per_clock(d), bytes = 2 * memory_clock * bus_bytes;
+    *out = (struct limits){.flops_per_s = flops > 0 ? flops : NAN,
+                           .bytes_per_s = bytes > 0 ? bytes : NAN};
+}

@@ -1,0 +1,276 @@
+#include "bench/worker/device_cuda_int.h"
+
+#include <stdlib.h>
+
+static const char cannot_launch[] = "cannot be launched";
+
+struct node {
+    const struct function *function; /* null: matmul is what runs */
+    const struct matmul *matmul;
+    struct fp_args args;
+    struct resources resources;
+    bool cooperative;
+};
+
+struct replay {
+    struct device *device;
+    struct CUgraphExec_st *once, *often; /* null until timed; often: `times` times as one graph */
+    int times;
+    int count;
+    struct node nodes[];
+};
+
+/* ---- load ------------------------------------------------------------------------------------ */
+
+/* Room was kept for its code: where that is gone, others took it. */
+static int check_load(const struct device *d, int error, const char *what, struct status *st)
+{
+    bool memory = error == CUDA_ERROR_OUT_OF_MEMORY;
+    return cuda_check(d->cu, error, memory ? STATUS_ENVIRONMENT : STATUS_LAUNCH, what, st);
+}
+
+int cuda_load(struct device *d, const char *path, const char *symbol, const struct function **out,
+              struct status *st)
+{
+    struct buf image;
+    *out = NULL;
+    struct function f = {.module = NULL};
+    buf_init(&image);
+    int result = file_read(path, 0, &image, st);
+    if (result == 0)
+        result = check_load(d, d->cu->cuModuleLoadData(&f.module, image.ptr), "cannot load it", st);
+    buf_release(&image);
+    if (result == 0)
+        result = check_load(d, d->cu->cuModuleGetFunction(&f.code, f.module, symbol),
+                            "cannot find its kernel", st);
+    if (result != 0)
+        return -1;
+    struct function *kept = mem_alloc(1, sizeof(*kept));
+    *kept = f;
+    d->functions = mem_resize(d->functions, (size_t)d->function_count + 1, sizeof(*d->functions));
+    d->functions[d->function_count++] = kept;
+    *out = kept;
+    return 0;
+}
+
+/* ---- prepare --------------------------------------------------------------------------------- */
+
+/* How the device divides the work: grid, shared memory, and what the function takes by itself. */
+static int lay_out(struct device *d, const struct function *f, const struct cuda_launch *l,
+                   struct node *out, struct status *st)
+{
+    const struct cuda_driver *cu = d->cu;
+    struct resources *r = &out->resources;
+    int blocks = 0;
+    if (l->shared_bytes > d->shared_bytes)
+        return status_set(st, STATUS_UNFIT,
+                          "it takes %d bytes of shared memory, and a thread block of this GPU may "
+                          "have %d",
+                          l->shared_bytes, d->shared_bytes);
+    if (cuda_check(cu,
+                   cu->cuFuncSetAttribute(f->code, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
+                                          l->shared_bytes),
+                   STATUS_LAUNCH, "cannot give it shared memory", st) != 0)
+        return -1;
+    cu->cuFuncGetAttribute(&r->registers, CU_FUNC_ATTRIBUTE_NUM_REGS, f->code);
+    cu->cuFuncGetAttribute(&r->shared_static_bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f->code);
+    cu->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f->code, l->threads,
+                                                    (size_t)l->shared_bytes);
+    if (blocks == 0)
+        return status_set(
+            st, STATUS_UNFIT,
+            "a thread block of %d threads, %d registers and %d bytes of shared memory "
+            "does not fit this GPU",
+            l->threads, r->registers, l->shared_bytes);
+    int64_t most = l->cooperative ? (int64_t)blocks * d->units : INT32_MAX;
+    int64_t grid = l->tiles < most ? l->tiles : most;
+    r->shared_dynamic_bytes = l->shared_bytes;
+    r->grid[0] = (int)grid;
+    r->block[0] = l->threads;
+    r->grid[1] = r->grid[2] = r->block[1] = r->block[2] = 1;
+    r->occupancy = blocks * l->threads / (double)d->unit_threads;
+    out->function = f;
+    out->cooperative = l->cooperative;
+    return 0;
+}
+
+static int make_kernel(struct device *d, const struct launch *l, struct node *out,
+                       struct status *st)
+{
+    struct cuda_launch how;
+    choice_launch(l->choice, d->w, &how);
+    if (lay_out(d, l->function, &how, out, st) != 0 ||
+        cuda_reserve(d, &d->sync, how.sync_words * (int64_t)sizeof(unsigned), st) != 0)
+        return -1;
+    return cuda_reserve(d, &d->workspace, how.workspace_bytes, st);
+}
+
+/* alike: the node of the same choice in another layer, or null. */
+static int make_node(struct device *d, const struct launch *l, const struct node *alike,
+                     struct node *out, struct status *st)
+{
+    int result = 0;
+    if (alike != NULL)
+        *out = *alike;
+    else if (l->choice->impl->library)
+        result = matmul_find(d, l, &out->matmul, st);
+    else
+        result = make_kernel(d, l, out, st);
+    if (result != 0)
+        return -1;
+    out->args = d->common;
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        out->args.tensor[t] = l->tensor[t];
+    for (int i = 0; i < WEIGHT_COUNT; i++)
+        out->args.weight[i] = l->weight[i];
+    return 0;
+}
+
+static int launch_node(const struct device *d, struct node *n, struct status *st)
+{
+    if (n->matmul != NULL)
+        return matmul_launch(d, n->matmul, &n->args, st);
+    const struct resources *r = &n->resources;
+    void *params[] = {&n->args};
+    unsigned grid = (unsigned)r->grid[0], block = (unsigned)r->block[0];
+    unsigned shared = (unsigned)r->shared_dynamic_bytes;
+    int error = n->cooperative
+                    ? d->cu->cuLaunchCooperativeKernel(n->function->code, grid, 1, 1, block, 1, 1,
+                                                       shared, d->stream, params)
+                    : d->cu->cuLaunchKernel(n->function->code, grid, 1, 1, block, 1, 1, shared,
+                                            d->stream, params, NULL);
+    return cuda_check(d->cu, error, STATUS_LAUNCH, cannot_launch, st);
+}
+
+/* Launches it, between two events where the trace needs them. */
+static int capture_node(const struct device *d, struct node *n, struct CUevent_st *const *events,
+                        struct status *st)
+{
+    const struct cuda_driver *cu = d->cu;
+    int error = CUDA_SUCCESS;
+    if (events != NULL)
+        error = cu->cuEventRecordWithFlags(events[0], d->stream, CU_EVENT_RECORD_EXTERNAL);
+    if (error == CUDA_SUCCESS && launch_node(d, n, st) != 0)
+        return -1;
+    if (error == CUDA_SUCCESS && events != NULL)
+        error = cu->cuEventRecordWithFlags(events[1], d->stream, CU_EVENT_RECORD_EXTERNAL);
+    return cuda_check(cu, error, STATUS_LAUNCH, cannot_launch, st);
+}
+
+int cuda_capture(struct replay *r, int times, struct CUevent_st *const *events,
+                 struct CUgraphExec_st **out, struct status *st)
+{
+    const struct device *d = r->device;
+    struct CUgraph_st *graph = NULL;
+    int error = d->cu->cuStreamBeginCapture(d->stream, CU_STREAM_CAPTURE_MODE_RELAXED);
+    int result = cuda_check(d->cu, error, STATUS_LAUNCH, cannot_launch, st);
+    *out = NULL;
+    for (int i = 0; i < times * r->count && result == 0; i++)
+        result =
+            capture_node(d, &r->nodes[i % r->count], events != NULL ? &events[2 * i] : NULL, st);
+    error = d->cu->cuStreamEndCapture(d->stream, &graph);
+    if (result == 0 && error == CUDA_SUCCESS)
+        error = d->cu->cuGraphInstantiate(out, graph, 0);
+    if (result == 0)
+        result = cuda_check(d->cu, error, STATUS_LAUNCH, cannot_launch, st);
+    if (graph != NULL)
+        d->cu->cuGraphDestroy(graph);
+    return result;
+}
+
+void cuda_release(struct replay *r)
+{
+    if (r == NULL)
+        return;
+    if (r->once != NULL)
+        r->device->cu->cuGraphExecDestroy(r->once);
+    if (r->often != NULL)
+        r->device->cu->cuGraphExecDestroy(r->often);
+    free(r);
+}
+
+int cuda_prepare(struct device *d, const struct launch *launches, int count, struct replay **out,
+                 struct status *st)
+{
+    struct replay *r = mem_alloc(1, sizeof(*r) + (size_t)count * sizeof(r->nodes[0]));
+    r->device = d;
+    r->count = count;
+    int result = 0;
+    for (int i = 0, k; i < count && result == 0; i++) {
+        for (k = 0; k < i && launches[k].choice != launches[i].choice;)
+            k++;
+        result = make_node(d, &launches[i], k < i ? &r->nodes[k] : NULL, &r->nodes[i], st);
+    }
+    for (int i = 0; i < count; i++) { /* now that all is reserved: what was too small stays dirty */
+        r->nodes[i].args.sync = cuda_pointer(d->sync.at);
+        r->nodes[i].args.workspace = cuda_pointer(d->workspace.at);
+    }
+    /* A wrong candidate may have left marks behind. */
+    if (result == 0 && d->sync.bytes > 0)
+        cuda_must(d, d->cu->cuMemsetD8Async(d->sync.at, 0, (size_t)d->sync.bytes, d->stream),
+                  "filling GPU memory");
+    if (result != 0) {
+        cuda_release(r);
+        r = NULL;
+    }
+    *out = r;
+    return result;
+}
+
+void cuda_resources(const struct replay *r, struct resources *out)
+{
+    *out = r->nodes[0].resources;
+}
+
+/* ---- run ------------------------------------------------------------------------------------- */
+
+int cuda_run(struct replay *r, int first, int count, struct status *st)
+{
+    int result = 0;
+    for (int i = first; i < first + count && result == 0; i++)
+        result = launch_node(r->device, &r->nodes[i], st);
+    if (result != 0)
+        cuda_finish(r->device, "running"); /* perhaps it is an earlier launch that failed */
+    return result;
+}
+
+/* Starting a graph takes some microseconds of the host's time, which must not show where a graph
+ * takes hardly more: many repeats run as graphs of at least NODES launches. */
+static int make_graphs(struct replay *r, int repeats, struct status *st)
+{
+    enum { NODES = 100 };
+    int times = (NODES + r->count - 1) / r->count;
+    if (r->once == NULL && cuda_capture(r, 1, NULL, &r->once, st) != 0)
+        return -1;
+    if (r->often == NULL && repeats >= times && times > 1) {
+        if (cuda_capture(r, times, NULL, &r->often, st) != 0)
+            return -1;
+        r->times = times;
+    }
+    return 0;
+}
+
+/* All is asked for before the first of it ends, so that between samples the GPU does not wait. */
+int cuda_time(struct replay *r, int repeats, int samples, double *seconds, struct status *st)
+{
+    const struct device *d = r->device;
+    if (make_graphs(r, repeats, st) != 0)
+        return -1;
+    cuda_must(d, d->cu->cuEventRecord(d->events[0], d->stream), "starting the clock");
+    for (int i = 0; i < samples; i++) {
+        for (int left = repeats; left > 0;) {
+            bool often = r->often != NULL && left >= r->times;
+            cuda_must(d, d->cu->cuGraphLaunch(often ? r->often : r->once, d->stream), "launching");
+            left -= often ? r->times : 1;
+        }
+        cuda_must(d, d->cu->cuEventRecord(d->events[i + 1], d->stream), "stopping the clock");
+    }
+    cuda_finish(d, "running");
+    for (int i = 0; i < samples; i++) {
+        float ms = 0;
+        cuda_must(d, d->cu->cuEventElapsedTime(&ms, d->events[i], d->events[i + 1]),
+                  "reading the clock");
+        seconds[i] = ms * 1e-3;
+    }
+    return 0;
+}

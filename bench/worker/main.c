@@ -1,0 +1,47 @@
+/* fuseplan-worker: started by fuseplan, never by hand.
+ *
+ *   fuseplan-worker --serve         serve its parent over the inherited socket
+ *   fuseplan-worker --probe FILE    load a library and print what its fuseplan_probe() returns
+ *   fuseplan-worker --cuda-probe N  describe a GPU; this and the next: cuda_probe_int.h
+ *   fuseplan-worker --cublas-version
+ *   fuseplan-worker --nvrtc-version
+ *   fuseplan-worker --nvrtc LIBRARY OPTION... -o OUT SRC */
+#include "bench/worker/cuda_probe_int.h"
+#include "bench/worker/worker_int.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+static int probe(const char *path)
+{
+    const char *(*report)(void) = NULL;
+    void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library != NULL)
+        *(void **)&report = dlsym(library, "fuseplan_probe");
+    if (report == NULL) {
+        fprintf(stderr, "%s\n", dlerror());
+        return EXIT_FAILURE;
+    }
+    puts(report());
+    return EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+    if (argc == 2 && strcmp(argv[1], "--serve") == 0)
+        return worker_serve(WORKER_CHANNEL, WORKER_MASK);
+    if (argc == 3 && strcmp(argv[1], "--probe") == 0)
+        return probe(argv[2]);
+    if (argc == 3 && strcmp(argv[1], "--cuda-probe") == 0)
+        return cuda_probe((int)strtol(argv[2], NULL, 10));
+    if (argc == 2 && strcmp(argv[1], "--cublas-version") == 0)
+        return cublas_version();
+    if (argc == 2 && strcmp(argv[1], "--nvrtc-version") == 0)
+        return nvrtc_version();
+    if (argc > 2 && strcmp(argv[1], "--nvrtc") == 0)
+        return nvrtc_compile(argc - 2, argv + 2);
+    fputs("fuseplan-worker: started by fuseplan, not by hand\n", stderr);
+    return 2;
+}

@@ -1,0 +1,248 @@
+#include "bench/worker/worker_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* What every plan touches between two uses of a weight drives it out as well: x, both tensors that
+ * layers hand on, and q, k and v, which all queries of a sequence read.  What only some plans write
+ * does not count, so that all are timed alike. */
+int layers_to_time(const struct workload *w, int64_t cache_bytes)
+{
+    int64_t tensors = 3 * tensor_elements(TENSOR_X, w) + tensor_elements(TENSOR_OF(1), w);
+    int64_t layer = 0, bytes = dtypes[w->dtype].bytes;
+    for (int i = 0; i < WEIGHT_COUNT; i++)
+        layer += weight_elements((enum weight_id)i, w);
+    int64_t layers = 2; /* one layer's output is the next one's input */
+    while (layers < w->layers && (layers * layer + tensors) * bytes <= cache_bytes)
+        layers++;
+    return layers < w->layers ? (int)layers : w->layers;
+}
+
+/* One program while it is measured. */
+struct subject {
+    struct worker *worker;
+    struct program program;
+    struct trial *trial;
+    int candidate;
+    int repeats;
+    double taken_s[SAMPLES_AT_ONCE]; /* samples taken ahead */
+    int taken, used;
+    double skipped_s; /* of samples before these, not yet accounted for */
+};
+
+static double seconds_since(double start)
+{
+    return clock_seconds() - start;
+}
+
+static void fail(struct subject *s, const struct status *st)
+{
+    s->trial->status = TRIAL_FAILED;
+    s->trial->reason = *st;
+    struct status worse = STATUS_INIT;
+    if (st->code == STATUS_WRONG && bank_refill(&s->worker->bank, &worse) != 0)
+        s->trial->reason = worse;
+}
+
+/* What a failed one took is given back.  Tensors of earlier requests may have left too little: the
+ * first of a request has them freed and tries again, so that it fails for its own needs only. */
+static int load_program(struct subject *s, const json_t *candidate, int layers, struct status *st)
+{
+    struct bank *bank = &s->worker->bank;
+    uint16_t in_use = s->candidate > 0 ? bank_held(bank) : 0;
+    for (int retries = s->candidate > 0 ? 0 : 1;; retries--) {
+        if (program_load(s->worker, candidate, layers, &s->program, st) == 0)
+            return 0;
+        if (st->code != STATUS_UNFIT)
+            return -1;
+        program_release(s->worker, &s->program);
+        bank_trim(bank, in_use);
+        if (retries == 0)
+            return -1;
+        *st = STATUS_INIT;
+    }
+}
+
+static void load_and_verify(struct subject *s, const json_t *candidate, int layers, int compared)
+{
+    struct worker *k = s->worker;
+    struct status st = STATUS_INIT;
+    double start = clock_seconds();
+    k->candidate = s->candidate;
+    if (load_program(s, candidate, layers, &st) != 0 ||
+        verify_program(k, &s->program, compared, &st) != 0)
+        fail(s, &st);
+    if (s->program.alone && s->program.replay != NULL && k->ops->resources != NULL)
+        k->ops->resources(s->program.replay, &s->trial->resources);
+    s->trial->layers_timed = layers;
+    s->trial->error = s->program.error;
+    s->trial->verify_s = seconds_since(start);
+}
+
+/* A replay shorter than this is repeated within one sample: the clock and the call must not show.
+ */
+#define SAMPLE_LEAST_S 200e-6
+
+/* Of several samples of a device that is told in advance the first holds the host's time. */
+static int lead(const struct worker *k)
+{
+    return k->ops->undisturbed ? 1 : 0;
+}
+
+/* How many times a sample repeats a replay that takes so long. */
+static int repeats_for(double once_s)
+{
+    enum { REPEATS_MAX = 1000 };
+    double repeats = once_s > 0 ? ceil(SAMPLE_LEAST_S / once_s) : REPEATS_MAX;
+    return repeats < REPEATS_MAX ? (int)repeats : REPEATS_MAX;
+}
+
+static int calibrate(struct subject *s, struct status *st)
+{
+    const struct worker *k = s->worker;
+    double seconds[2] = {s->program.once_s};
+    s->repeats = 1;
+    if (k->ops->undisturbed && seconds[0] > 2 * SAMPLE_LEAST_S) /* of which some is the host's */
+        return 0;
+    if (k->ops->time(s->program.replay, 1, lead(k) + 1, seconds, st) != 0)
+        return -1;
+    s->repeats = repeats_for(seconds[lead(k)]);
+    return 0;
+}
+
+static int take_samples(struct subject *s, int ahead, struct status *st)
+{
+    const struct worker *k = s->worker;
+    int skipped = lead(k), count = k->ops->undisturbed ? skipped + ahead : 1;
+    if (count > SAMPLES_AT_ONCE)
+        count = SAMPLES_AT_ONCE;
+    s->taken = count;
+    s->used = skipped;
+    if (k->ops->time(s->program.replay, s->repeats, count, s->taken_s, st) != 0)
+        return -1;
+    s->skipped_s = skipped > 0 ? s->taken_s[0] : 0;
+    return 0;
+}
+
+/* What was calibrated on clocks that were low, or with the host's time in it, may be too short. */
+static int take_long_samples(struct subject *s, int ahead, struct status *st)
+{
+    if (take_samples(s, ahead, st) != 0)
+        return -1;
+    int repeats = repeats_for(s->taken_s[s->used] / s->repeats);
+    if (repeats <= 2 * s->repeats)
+        return 0;
+    s->repeats = repeats;
+    return take_samples(s, ahead, st);
+}
+
+/* Runs the timed layers and reports the time of all layers, or of one where it is a segment alone.
+ */
+static int sample(void *ctx, int ahead, double *seconds, double *ms, struct status *st)
+{
+    struct subject *s = ctx;
+    const struct program *p = &s->program;
+    if ((s->repeats == 0 && calibrate(s, st) != 0) ||
+        (s->used == s->taken && take_long_samples(s, ahead, st) != 0))
+        return -1;
+    double kept_s = s->taken_s[s->used++];
+    *seconds = s->skipped_s + kept_s;
+    s->skipped_s = 0;
+    *ms = kept_s * 1e3 / s->repeats / p->layers * (p->alone ? 1 : s->worker->w.layers);
+    return 0;
+}
+
+static void beat_sample(void *ctx, int contender)
+{
+    enum { EVERY_S = 1 }; /* often enough for any deadline, too rare to disturb */
+    struct contender *contenders = ctx;
+    struct subject *s = contenders[contender].ctx;
+    struct worker *k = s->worker;
+    if (k->candidate == s->candidate && seconds_since(k->last_beat_s) < EVERY_S)
+        return;
+    k->candidate = s->candidate;
+    worker_doing(k, "timing");
+}
+
+/* A device that has just worked is warm; clocks fall within a second.  Even then other programs
+ * have the CPU's caches. */
+static struct warm_up warm_up(const struct worker *k)
+{
+    return (struct warm_up){.device_s = seconds_since(k->last_run_s) > 1 ? 0.3 : 0,
+                            .each_s = k->ops->undisturbed ? 0 : 0.02};
+}
+
+/* A plan that is timed alone leaves its result to be checked: it must come from a run that was
+ * timed. */
+static void spoil_result(struct subject *s)
+{
+    struct status st = STATUS_INIT;
+    if (!s->program.alone && verify_spoil(s->worker, &s->program, &st) != 0)
+        fail(s, &st);
+}
+
+static void time_subjects(struct subject *subjects, int n, const struct sampling *how,
+                          uint64_t shuffle)
+{
+    struct worker *k = subjects[0].worker;
+    struct contender *contenders = mem_alloc((size_t)n, sizeof(*contenders));
+    int count = 0;
+    for (int i = 0; i < n; i++)
+        if (subjects[i].trial->status == TRIAL_OK)
+            contenders[count++] = (struct contender){
+                .sample = sample, .ctx = &subjects[i], .trial = subjects[i].trial};
+    if (count == 1)
+        spoil_result(contenders[0].ctx);
+    const struct warm_up warm = warm_up(k);
+    measure(contenders, count, how, &warm, shuffle, beat_sample, contenders);
+    k->last_run_s = clock_seconds();
+    struct conditions now = {.known = false};
+    if (how->max_samples > 0 && k->ops->conditions != NULL)
+        k->ops->conditions(k->device, &now);
+    for (int i = 0; i < count; i++) {
+        struct subject *s = contenders[i].ctx;
+        struct status st = STATUS_INIT;
+        s->trial->conditions = now;
+        s->trial->time_s = contenders[i].elapsed_s;
+        k->candidate = s->candidate;
+        if (s->trial->status != TRIAL_FAILED && verify_again(k, &s->program, count > 1, &st) != 0)
+            fail(s, &st);
+    }
+    free(contenders);
+}
+
+int worker_measure(struct worker *k, const json_t *request, json_t *reply, struct status *st)
+{
+    struct sampling how;
+    if (message_to_sampling(json_object_get(request, "sampling"), &how, st) != 0)
+        return -1;
+    if (k->ops->undisturbed && !how.all_layers)
+        how.min_seconds = 0;
+    const json_t *candidates = json_object_get(request, "candidates");
+    uint64_t shuffle = (uint64_t)json_integer_value(json_object_get(request, "shuffle"));
+    int n = (int)json_array_size(candidates), layers = k->w.layers, compared = layers;
+    if (!how.all_layers) {
+        layers = layers_to_time(&k->w, k->ops->cache_bytes(k->device));
+        compared = 1;
+    }
+    struct subject *subjects = mem_alloc((size_t)n, sizeof(*subjects));
+    struct trial *trials = mem_alloc((size_t)n, sizeof(*trials));
+    if (n > 1)
+        bank_trim(&k->bank, 0); /* side by side they need all the room there is */
+    for (int i = 0; i < n; i++) {
+        subjects[i] = (struct subject){.worker = k, .trial = &trials[i], .candidate = i};
+        load_and_verify(&subjects[i], json_array_get(candidates, (size_t)i), layers, compared);
+    }
+    if (n > 0 && how.max_samples > 0)
+        time_subjects(subjects, n, &how, shuffle);
+    json_t *out = json_array();
+    for (int i = 0; i < n; i++) {
+        json_array_append_new(out, message_of_trial(&trials[i]));
+        program_release(k, &subjects[i].program);
+        trial_release(&trials[i]);
+    }
+    json_object_set_new(reply, "trials", out);
+    free(trials);
+    free(subjects);
+    return 0;
+}

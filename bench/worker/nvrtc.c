@@ -1,0 +1,131 @@
+#include "bench/worker/cuda_probe_int.h"
+#include "bench/worker/shared_library_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct _nvrtcProgram;
+
+/* NVRTC's functions, declared as its header does. */
+struct nvrtc {
+    int (*version)(int *major, int *minor);
+    const char *(*error)(int result);
+    int (*create)(struct _nvrtcProgram **out, const char *source, const char *name, int headers,
+                  const char *const *texts, const char *const *names);
+    int (*compile)(struct _nvrtcProgram *p, int count, const char *const *options);
+    int (*log_size)(struct _nvrtcProgram *p, size_t *out);
+    int (*log)(struct _nvrtcProgram *p, char *out);
+    int (*cubin_size)(struct _nvrtcProgram *p, size_t *out);
+    int (*cubin)(struct _nvrtcProgram *p, char *out);
+};
+
+/* At `given`, or, where that is null, wherever it is found, which path gets. */
+static bool load(struct nvrtc *n, const char *given, struct buf *path)
+{
+    static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", NULL};
+    const struct shared_symbol symbols[] = {
+        {"nvrtcVersion", (void **)&n->version},
+        {"nvrtcGetErrorString", (void **)&n->error},
+        {"nvrtcCreateProgram", (void **)&n->create},
+        {"nvrtcCompileProgram", (void **)&n->compile},
+        {"nvrtcGetProgramLogSize", (void **)&n->log_size},
+        {"nvrtcGetProgramLog", (void **)&n->log},
+        {"nvrtcGetCUBINSize", (void **)&n->cubin_size},
+        {"nvrtcGetCUBIN", (void **)&n->cubin},
+    };
+    if (given != NULL)
+        return shared_open(given, symbols, ARRAY_LEN(symbols), NULL);
+    return shared_open_toolkit(names, symbols, ARRAY_LEN(symbols), path);
+}
+
+int nvrtc_version(void)
+{
+    struct nvrtc n;
+    struct buf path;
+    int major, minor, code = EXIT_FAILURE;
+    buf_init(&path);
+    if (load(&n, NULL, &path) && n.version(&major, &minor) == 0) {
+        json_t *out =
+            json_pack("{s:s, s:i, s:i}", "library", path.ptr, "major", major, "minor", minor);
+        json_dumpf(out, stdout, JSON_COMPACT);
+        puts("");
+        json_decref(out);
+        code = EXIT_SUCCESS;
+    }
+    buf_release(&path);
+    return code;
+}
+
+static void print_log(const struct nvrtc *n, struct _nvrtcProgram *program)
+{
+    size_t size = 0;
+    if (n->log_size(program, &size) != 0 || size <= 1)
+        return;
+    char *log = mem_alloc(size + 1, 1);
+    if (n->log(program, log) == 0)
+        fprintf(stderr, "%s\n", log);
+    free(log);
+}
+
+static int write_cubin(const struct nvrtc *n, struct _nvrtcProgram *program, const char *path,
+                       struct status *st)
+{
+    size_t size = 0;
+    int result = n->cubin_size(program, &size);
+    char *cubin = mem_alloc(size + 1, 1);
+    if (result == 0)
+        result = n->cubin(program, cubin);
+    if (result != 0)
+        status_set(st, STATUS_COMPILE, "no code came out: %s", n->error(result));
+    else
+        result = file_write(path, cubin, size, st);
+    free(cubin);
+    return result == 0 ? 0 : -1;
+}
+
+static int compile(const char *library, const char *source_path, const char *output, int count,
+                   const char *const *options, struct status *st)
+{
+    struct nvrtc n;
+    struct buf source;
+    struct _nvrtcProgram *program = NULL;
+    buf_init(&source);
+    int result = -1;
+    if (!load(&n, library, NULL)) {
+        status_set(st, STATUS_ENVIRONMENT, "cannot load '%s'", library);
+    } else if (file_read(source_path, 0, &source, st) == 0) {
+        int error = n.create(&program, source.ptr, source_path, 0, NULL, NULL);
+        if (error == 0)
+            error = n.compile(program, count, options);
+        if (program != NULL)
+            print_log(&n, program);
+        if (error != 0)
+            status_set(st, STATUS_COMPILE, "%s", n.error(error));
+        else
+            result = write_cubin(&n, program, output, st);
+    }
+    buf_release(&source);
+    return result;
+}
+
+int nvrtc_compile(int argc, char **argv)
+{
+    enum { OPTIONS_MAX = 64 };
+    const char *options[OPTIONS_MAX], *output = NULL;
+    int count = 0;
+    for (int i = 1; i < argc - 1 && count < OPTIONS_MAX; i++)
+        if (strcmp(argv[i], "-o") == 0)
+            output = argv[++i];
+        else
+            options[count++] = argv[i];
+    struct status st = STATUS_INIT;
+    if (argc < 4 || output == NULL) {
+        fputs("expected --nvrtc LIBRARY OPTION... -o OUT SRC\n", stderr);
+        return 2;
+    }
+    if (compile(argv[0], argv[argc - 1], output, count, options, &st) == 0)
+        return EXIT_SUCCESS;
+    fprintf(stderr, "error: %s\n", st.message);
+    return EXIT_FAILURE;
+}

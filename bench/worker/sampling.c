@@ -1,0 +1,125 @@
+#include "bench/worker/worker_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* Sure enough: half the interval's width is below this share of the median. */
+#define ENOUGH 0.005
+
+/* Samples that must all lie above the bound before a contender is given up. */
+enum { HOPELESS_SAMPLES = 2 };
+
+static void drop(struct contender *c, enum trial_status status, struct status reason)
+{
+    c->out = true;
+    c->trial->status = status;
+    c->trial->reason = reason;
+}
+
+static int sample(struct contender *c, int ahead, double *seconds, double *ms)
+{
+    struct status st = STATUS_INIT;
+    int result = c->sample(c->ctx, ahead, seconds, ms, &st);
+    if (result != 0)
+        drop(c, TRIAL_FAILED, st);
+    return result;
+}
+
+/* Returns the seconds that it ran. */
+static double warm_up(struct contender *c, double least_s)
+{
+    double seconds, ms, total = 0;
+    while (total < least_s && sample(c, 1, &seconds, &ms) == 0)
+        total += seconds;
+    return total;
+}
+
+static void race(struct contender *c, double bound_ms)
+{
+    if (bound_ms <= 0 || c->trial->sample_count < HOPELESS_SAMPLES)
+        return;
+    double best = c->trial->samples_ms[0];
+    for (int i = 1; i < c->trial->sample_count; i++)
+        if (c->trial->samples_ms[i] < best)
+            best = c->trial->samples_ms[i];
+    if (best <= bound_ms)
+        return;
+    struct status st = STATUS_INIT;
+    status_set(&st, STATUS_TIMEOUT, "stopped early: %.3f ms is above the bound of %.3f ms", best,
+               bound_ms);
+    drop(c, TRIAL_CENSORED, st);
+}
+
+/* Samples that will follow one another if this contender is the only one. */
+static int sure_samples(const struct trial *t, const struct sampling *how)
+{
+    int wanted = how->min_samples;
+    if (how->censor_above_ms > 0 && t->sample_count < HOPELESS_SAMPLES && wanted > HOPELESS_SAMPLES)
+        wanted = HOPELESS_SAMPLES;
+    return wanted > t->sample_count ? wanted - t->sample_count : 1;
+}
+
+static void take_sample(struct contender *c, const struct sampling *how, bool only)
+{
+    double seconds, ms;
+    struct trial *t = c->trial;
+    if (sample(c, only ? sure_samples(t, how) : 1, &seconds, &ms) != 0)
+        return;
+    c->elapsed_s += seconds;
+    t->samples_ms[t->sample_count++] = ms;
+    race(c, how->censor_above_ms);
+}
+
+static bool satisfied(const struct contender *c, const struct sampling *how)
+{
+    const struct trial *t = c->trial;
+    if (c->out || t->sample_count >= how->max_samples)
+        return true;
+    if (t->sample_count < how->min_samples || c->elapsed_s < how->min_seconds)
+        return false;
+    struct interval i = stats_median(t->samples_ms, (size_t)t->sample_count);
+    return c->elapsed_s >= how->max_seconds || (i.high - i.low) / 2 < ENOUGH * i.median;
+}
+
+static bool all_satisfied(const struct contender *contenders, int n, const struct sampling *how)
+{
+    for (int i = 0; i < n; i++)
+        if (!satisfied(&contenders[i], how))
+            return false;
+    return true;
+}
+
+static void shuffle_order(int *order, int n, struct rng *rng)
+{
+    for (int i = n - 1; i > 0; i--) {
+        int k = (int)rng_below(rng, (uint32_t)i + 1), kept = order[i];
+        order[i] = order[k];
+        order[k] = kept;
+    }
+}
+
+void measure(struct contender *contenders, int n, const struct sampling *how,
+             const struct warm_up *warm, uint64_t shuffle, void (*beat)(void *ctx, int contender),
+             void *ctx)
+{
+    struct rng rng = {shuffle};
+    double device_s = warm->device_s;
+    int *order = mem_alloc((size_t)n, sizeof(*order));
+    for (int i = 0; i < n; i++) {
+        struct contender *c = &contenders[i];
+        c->trial->samples_ms = mem_alloc((size_t)how->max_samples, sizeof(*c->trial->samples_ms));
+        order[i] = i;
+        beat(ctx, i);
+        device_s -= warm_up(c, fmax(device_s, warm->each_s));
+    }
+    while (!all_satisfied(contenders, n, how)) {
+        shuffle_order(order, n, &rng);
+        for (int i = 0; i < n; i++) {
+            if (contenders[order[i]].out)
+                continue;
+            beat(ctx, order[i]);
+            take_sample(&contenders[order[i]], how, n == 1);
+        }
+    }
+    free(order);
+}

@@ -1,0 +1,39 @@
+#include "bench/worker/worker_int.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void worker_say(struct worker *k, json_t *message)
+{
+    /* A parent that is gone has killed this process or is about to. */
+    message_send(k->channel, message);
+    json_decref(message);
+    k->last_beat_s = clock_seconds();
+}
+
+void worker_doing(struct worker *k, const char *what, ...)
+{
+    char text[256];
+    va_list args;
+    va_start(args, what);
+    vsnprintf(text, sizeof(text), what, args);
+    va_end(args);
+    worker_say(k, json_pack("{s:s, s:s, s:i}", "event", "doing", "what", utf8_mend(text),
+                            "candidate", k->candidate));
+}
+
+void worker_passed(struct worker *k, const char *verdict, double error)
+{
+    worker_say(k,
+               json_pack("{s:s, s:s, s:f}", "event", "passed", "verdict", verdict, "error", error));
+}
+
+static void beat_reference(void *ctx, int layer)
+{
+    worker_doing(ctx, "computing layer %d with the oracle", layer);
+}
+
+void worker_need_reference(struct worker *k, int layers)
+{
+    reference_need(&k->reference, layers, beat_reference, k);
+}

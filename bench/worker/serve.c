@@ -1,0 +1,173 @@
+#include "bench/worker/worker_int.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- open ------------------------------------------------------------------------------------ */
+
+static int read_workload(struct worker *k, const json_t *request, int mask_fd, struct status *st)
+{
+    struct stat info;
+    if (fstat(mask_fd, &info) != 0 || info.st_size == 0)
+        return status_set(st, STATUS_LAUNCH, "no mask came with the workload");
+    size_t bytes = (size_t)info.st_size;
+    void *bits = mmap(NULL, bytes, PROT_READ, MAP_SHARED, mask_fd, 0);
+    if (bits == MAP_FAILED)
+        return status_set(st, STATUS_LAUNCH, "cannot read the mask: %s", strerror(errno));
+    int result = message_to_workload(json_object_get(request, "workload"), bits, bytes, &k->w, st);
+    munmap(bits, bytes);
+    return result;
+}
+
+/* JSON has no NaN: what is unknown is left out. */
+static void add_limit(json_t *reply, const char *name, double value)
+{
+    if (isfinite(value))
+        json_object_set_new(reply, name, json_real(value));
+}
+
+static void add_limits(struct worker *k, json_t *reply)
+{
+    struct limits limits;
+    if (k->ops->limits == NULL)
+        return;
+    k->ops->limits(k->device, &limits);
+    add_limit(reply, "flops_per_s", limits.flops_per_s);
+    add_limit(reply, "bytes_per_s", limits.bytes_per_s);
+}
+
+static int do_open(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
+                   struct status *st)
+{
+    k->target = (enum target_kind)json_integer_value(json_object_get(request, "target"));
+    int index = (int)json_integer_value(json_object_get(request, "device"));
+    uint64_t seed = (uint64_t)json_integer_value(json_object_get(request, "seed"));
+    bool notes = json_is_true(json_object_get(request, "notes"));
+    k->ops = device_ops_of(k->target);
+    if (k->ops == NULL)
+        return status_set(st, STATUS_ENVIRONMENT, "this worker lacks the target");
+    if (read_workload(k, request, mask_fd, st) != 0 ||
+        k->ops->open(index, &k->w, &k->device, st) != 0 ||
+        bank_init(&k->bank, &k->w, k->ops, k->device, seed, notes, st) != 0)
+        return -1;
+    reference_init(&k->reference, &k->w, seed, notes);
+    add_limits(k, reply);
+    return 0;
+}
+
+/* ---- measure, dump, trace -------------------------------------------------------------------- */
+
+static int do_measure(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
+                      struct status *st)
+{
+    (void)mask_fd;
+    return worker_measure(k, request, reply, st);
+}
+
+/* The plan of a request, all layers verified, with all the room there is.  Release it even where
+ * that fails. */
+static int load_plan(struct worker *k, const json_t *request, struct program *out,
+                     struct status *st)
+{
+    k->candidate = 0;
+    bank_trim(&k->bank, 0);
+    if (program_load(k, json_object_get(request, "candidate"), k->w.layers, out, st) == 0 &&
+        verify_program(k, out, k->w.layers, st) == 0)
+        return 0;
+    struct status worse = STATUS_INIT;
+    if (st->code == STATUS_WRONG && bank_refill(&k->bank, &worse) != 0)
+        *st = worse;
+    return -1;
+}
+
+static int do_dump(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
+                   struct status *st)
+{
+    (void)mask_fd;
+    (void)reply;
+    struct program program;
+    const char *dir = json_string_value(json_object_get(request, "dir"));
+    int result = load_plan(k, request, &program, st);
+    if (result == 0)
+        result = dump_program(k, &program, dir, st);
+    program_release(k, &program);
+    return result;
+}
+
+static int do_trace(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
+                    struct status *st)
+{
+    (void)mask_fd;
+    struct program program;
+    json_t *spans;
+    int result = load_plan(k, request, &program, st);
+    if (result == 0) {
+        result = trace_program(k, &program, &spans, st);
+        json_object_set_new(reply, "spans", spans);
+    }
+    program_release(k, &program);
+    return result;
+}
+
+/* ---- serve ----------------------------------------------------------------------------------- */
+
+static const struct {
+    const char *name;
+    bool needs_open;
+    int (*run)(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
+               struct status *st);
+} requests[] = {
+    {"open", false, do_open},
+    {"measure", true, do_measure},
+    {"dump", true, do_dump},
+    {"trace", true, do_trace},
+};
+
+static void serve(struct worker *k, const json_t *request, int mask_fd)
+{
+    struct status st = STATUS_INIT;
+    json_t *reply = json_pack("{s:b}", "reply", 1);
+    const char *name = json_string_value(json_object_get(request, "do"));
+    size_t i = 0;
+    while (i < ARRAY_LEN(requests) && (name == NULL || strcmp(requests[i].name, name) != 0))
+        i++;
+    if (i == ARRAY_LEN(requests) || requests[i].needs_open != (k->device != NULL))
+        status_set(&st, STATUS_LAUNCH, "unexpected request '%s'", name != NULL ? name : "");
+    else
+        requests[i].run(k, request, mask_fd, reply, &st);
+    json_object_set_new(reply, "code", json_string(status_name(st.code)));
+    json_object_set_new(reply, "message", json_string(st.message));
+    worker_say(k, reply);
+}
+
+int worker_serve(int channel, int mask_fd)
+{
+    struct worker k = {.channel = channel};
+    struct buf received;
+    buf_init(&received);
+    char chunk[16384];
+    int taken = 0;
+    ssize_t n;
+    while (taken >= 0 && ((n = recv(channel, chunk, sizeof(chunk), 0)) > 0 || errno == EINTR)) {
+        json_t *request;
+        buf_add(&received, chunk, n > 0 ? (size_t)n : 0);
+        while ((taken = message_take(&received, &request)) > 0) {
+            serve(&k, request, mask_fd);
+            json_decref(request);
+        }
+    }
+    buf_release(&received);
+    program_forget(&k);
+    reference_release(&k.reference);
+    bank_release(&k.bank);
+    if (k.ops != NULL)
+        k.ops->close(k.device);
+    workload_release(&k.w);
+    return taken < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}

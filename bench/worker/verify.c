@@ -1,0 +1,171 @@
+#include "bench/worker/worker_int.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { LAST_TENSOR = TENSOR_COUNT - 1, LAYER_FACTOR = 4 /* a layer's tolerance in segments' */ };
+
+/* The device's tensor against the oracle's. */
+static int compare(struct worker *k, int layer, int t, const double *ref, double tolerance,
+                   double *worst, struct status *st)
+{
+    const float *out;
+    if (bank_read(&k->bank, layer, t, &out, st) != 0)
+        return -1;
+    struct oracle_error e = oracle_compare(&k->w, t, out, ref);
+    if (!(e.tensor <= *worst)) /* true of a NaN too */
+        *worst = e.tensor;
+    if (oracle_accepts(e, tolerance))
+        return 0;
+    return status_set(st, STATUS_WRONG,
+                      "wrong result: the output of %s %s differs from the oracle's by %.2g of its "
+                      "norm, by %.2g in the row at element %" PRId64 "; %.2g is allowed",
+                      ops[t - 1].name, tensor_shape_text(t), e.tensor, e.worst_row, e.worst_index,
+                      tolerance);
+}
+
+/* One part on layer 0's inputs; everything that it writes is poisoned first. */
+static int verify_part(struct worker *k, const struct program *p, const struct part *part,
+                       double *worst, struct status *st)
+{
+    struct launch launch;
+    struct replay *replay = NULL;
+    uint16_t inputs = segment_inputs(part->choice.segment),
+             outputs = segment_outputs(part->choice.segment);
+    int result = program_launch(k, part, 0, 0, &launch, st);
+    if (result == 0)
+        result = program_feed(k, part->choice.segment, st);
+    if (result == 0)
+        result = bank_poison(&k->bank, 0, part->tensors & (uint16_t)~inputs, st);
+    if (result == 0)
+        result = k->ops->prepare(k->device, &launch, 1, &replay, st);
+    if (result == 0)
+        result = k->ops->run(replay, 0, 1, st);
+    for (int t = 0; t < TENSOR_COUNT && result == 0; t++)
+        if (outputs >> t & 1)
+            result = compare(k, 0, t, k->reference.first.tensor[t], p->tolerance, worst, st);
+    k->ops->release(replay);
+    return result != 0 ? status_prefix(st, "%s", part->name) : 0;
+}
+
+static uint16_t tensors_of(const struct program *p)
+{
+    unsigned set = 0;
+    for (int i = 0; i < p->part_count; i++)
+        set |= p->parts[i].tensors;
+    return (uint16_t)set;
+}
+
+/* What a layer writes is poisoned first: a plan that reads what a layer before left behind is found
+ * out. */
+static int run_layer(struct worker *k, const struct program *p, int layer, struct status *st)
+{
+    uint16_t written = tensors_of(p) & (uint16_t) ~(1u << TENSOR_X);
+    if (bank_poison(&k->bank, layer, written, st) != 0)
+        return -1;
+    return k->ops->run(p->replay, layer * p->part_count, p->part_count, st);
+}
+
+/* The first layers, each fed what the oracle fed its own. */
+static int verify_layers(struct worker *k, struct program *p, int compared, struct status *st)
+{
+    for (int l = 0; l < compared; l++) {
+        worker_doing(k, "verifying layer %d of the plan", l);
+        if (bank_feed(&k->bank, l, k->reference.x[l], st) != 0 || run_layer(k, p, l, st) != 0)
+            return -1;
+        if (compare(k, l, LAST_TENSOR, k->reference.y[l], LAYER_FACTOR * p->tolerance, &p->error,
+                    st) != 0)
+            return status_prefix(st, "layer %d", l);
+    }
+    return 0;
+}
+
+static int hash_result(struct worker *k, const struct program *p, char out[HASH_TEXT_SIZE],
+                       struct status *st)
+{
+    int64_t n = tensor_elements(LAST_TENSOR, &k->w);
+    void *memory;
+    const void *stored;
+    if (bank_tensor(&k->bank, p->layers - 1, LAST_TENSOR, &memory, st) != 0 ||
+        k->ops->view(k->device, memory, n, &stored, st) != 0)
+        return -1;
+    result_hash(&k->w, workload_hidden(&k->w), dtypes[k->w.dtype].bytes, stored, out);
+    return 0;
+}
+
+int verify_spoil(struct worker *k, const struct program *p, struct status *st)
+{
+    return bank_poison(&k->bank, p->layers - 1, 1u << LAST_TENSOR, st);
+}
+
+/* The layers as one run against the layers one by one.  Where only layer 0 was compared with the
+ * oracle's, its output is still there for layer 1. */
+static int verify_whole(struct worker *k, struct program *p, int compared, struct status *st)
+{
+    char whole[HASH_TEXT_SIZE];
+    int first = compared == 1 ? 1 : 0;
+    worker_doing(k, "verifying the plan as a whole");
+    for (int l = first; l < p->layers; l++)
+        if (run_layer(k, p, l, st) != 0)
+            return -1;
+    if (hash_result(k, p, p->result, st) != 0 || verify_spoil(k, p, st) != 0 ||
+        k->ops->time(p->replay, 1, 1, &p->once_s, st) != 0 || hash_result(k, p, whole, st) != 0)
+        return -1;
+    if (strcmp(whole, p->result) != 0)
+        return status_set(st, STATUS_WRONG,
+                          "wrong result: %d layers in one run give another result than one by one",
+                          p->layers);
+    return 0;
+}
+
+static int verify_parts(struct worker *k, struct program *p, struct status *st)
+{
+    for (int i = 0; i < p->part_count; i++) {
+        struct part *part = &p->parts[i];
+        double error = 0;
+        if (part->verdict == NULL)
+            continue;
+        worker_need_reference(k, 1);
+        worker_doing(k, "verifying %s", part->name);
+        int result = verify_part(k, p, part, &error, st);
+        if (!(error <= p->error))
+            p->error = error;
+        if (result != 0)
+            return -1;
+        worker_passed(k, part->verdict, error);
+    }
+    return 0;
+}
+
+int verify_program(struct worker *k, struct program *p, int compared, struct status *st)
+{
+    if (verify_parts(k, p, st) != 0)
+        return -1;
+    worker_need_reference(k, p->alone ? 1 : compared);
+    if (p->alone)
+        return program_feed(k, p->parts[0].choice.segment, st);
+    if (verify_layers(k, p, compared, st) != 0)
+        return -1;
+    return verify_whole(k, p, compared, st);
+}
+
+int verify_again(struct worker *k, struct program *p, bool run, struct status *st)
+{
+    double error = 0, seconds;
+    char after[HASH_TEXT_SIZE];
+    if (p->alone) {
+        worker_doing(k, "verifying %s after timing", p->parts[0].name);
+        if (verify_part(k, p, &p->parts[0], &error, st) != 0)
+            return status_prefix(st, "after timing");
+        return 0;
+    }
+    worker_doing(k, "verifying the plan after timing");
+    if (run && (verify_spoil(k, p, st) != 0 || k->ops->time(p->replay, 1, 1, &seconds, st) != 0))
+        return -1;
+    if (hash_result(k, p, after, st) != 0)
+        return -1;
+    if (strcmp(after, p->result) != 0)
+        return status_set(st, STATUS_WRONG,
+                          "wrong result: after timing the plan gives another result than before");
+    return 0;
+}

@@ -1,0 +1,506 @@
+/* A libcuda.so.1 that computes on the host, in fp32.  What a segment's kernel does is said by the
+ * text of its "cubin": "fake", then "right", "wrong", "nothing", "nan", "slow" (2 ms), "waking"
+ * (slow up to some run), "fault", "flaky" (a fault the first time), "hang", "fickle" (right the
+ * first time only), "stale" (adds what lay in its output), "tired" (wrong from some run on), "lazy"
+ * (nothing from some run on), "vandal" (wrong, and writes over its weights) or "messy" (wrong, and
+ * leaves an arrival counter behind, which makes the next one wrong); a number says after how many
+ * runs.  "vast" code finds no memory.  Faults are noted down in the file FAKE_GPU_FAULTS, a byte
+ * each. FAKE_GPU=none|old|later|shy makes the driver see no GPU, one of capability 7.5 or 8.6, or
+ * one that does not say how wide its memory is. FAKE_GPU_BYTES is the memory that it has. */
+#include "tests/bench/fake/cuda.h"
+#include "tests/bench/fake/kernels.h"
+
+#include <math.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+enum {
+    NODES_MAX = 4096,
+    OUT_OF_MEMORY = 2,
+    NO_DEVICE = 100,
+    INVALID_IMAGE = 200,
+    NOT_FOUND = 500,
+    ILLEGAL_ADDRESS = 700
+};
+
+struct code {
+    char kind[16];
+    int first, last; /* operators */
+    int runs, rested_runs;
+};
+
+struct node {
+    double *event;     /* to record; else null */
+    struct code *code; /* of a kernel; else null */
+    struct fp_args args;
+    struct fake_product product;
+    void (*run)(const struct fake_product *p); /* of a product; else null */
+    unsigned grid, block;
+};
+
+struct graph {
+    int count;
+    struct node nodes[NODES_MAX];
+};
+
+static struct graph *captured; /* being captured; else null */
+static int sticky;
+static size_t taken; /* bytes of memory */
+
+struct block {
+    _Alignas(16) size_t bytes;
+    _Alignas(16) unsigned char memory[];
+};
+
+static bool gpu_is(const char *what)
+{
+    const char *given = getenv("FAKE_GPU");
+    return given != NULL && strcmp(given, what) == 0;
+}
+
+static size_t memory_bytes(void)
+{
+    const char *given = getenv("FAKE_GPU_BYTES");
+    return given != NULL ? strtoull(given, NULL, 10) : 1 << 28;
+}
+
+static const char *fault_notes(void)
+{
+    const char *path = getenv("FAKE_GPU_FAULTS");
+    return path != NULL ? path : "/dev/null";
+}
+
+static void fault(void)
+{
+    FILE *notes = fopen(fault_notes(), "a");
+    if (notes != NULL) {
+        fputc('x', notes);
+        fclose(notes);
+    }
+    sticky = ILLEGAL_ADDRESS;
+}
+
+/* A segment, and what is to be wrong with the first element of its output. */
+static void compute(struct code *c, const struct fp_args *a)
+{
+    float *out = a->tensor[c->last + 1], old = out[0];
+    unsigned *sync = a->sync;
+    bool late = ++c->runs > c->rested_runs, marked = sync[0] != 0,
+         messy = strcmp(c->kind, "messy") == 0;
+    sync[0] = messy;
+    if (late && strcmp(c->kind, "lazy") == 0)
+        return;
+    fake_segment(a, c->first, c->last);
+    for (int i = 0;
+         i < (int)(sizeof(a->weight) / sizeof(a->weight[0])) && strcmp(c->kind, "vandal") == 0; i++)
+        if (a->weight[i] != NULL)
+            *(float *)(uintptr_t)a->weight[i] = 1;
+    if (marked || messy || strcmp(c->kind, "vandal") == 0 || strcmp(c->kind, "wrong") == 0 ||
+        (late && strcmp(c->kind, "tired") == 0) || (c->runs > 1 && strcmp(c->kind, "fickle") == 0))
+        out[0] += 1;
+    else if (strcmp(c->kind, "nan") == 0)
+        out[0] = NAN;
+    else if (strcmp(c->kind, "stale") == 0 && !isnan(old))
+        out[0] += old;
+}
+
+static double now_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
+}
+
+static void run_segment(struct code *c, const struct fp_args *a)
+{
+    if (strcmp(c->kind, "slow") == 0 ||
+        (strcmp(c->kind, "waking") == 0 && c->runs < c->rested_runs))
+        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
+    if (strcmp(c->kind, "fault") == 0 ||
+        (strcmp(c->kind, "flaky") == 0 && access(fault_notes(), F_OK) != 0))
+        fault();
+    else if (strcmp(c->kind, "hang") == 0)
+        for (;;)
+            pause();
+    else if (strcmp(c->kind, "nothing") != 0)
+        compute(c, a);
+}
+
+static void execute(const struct node *n)
+{
+    if (n->event != NULL)
+        *n->event = now_s();
+    else if (n->run != NULL)
+        n->run(&n->product);
+    else
+        run_segment(n->code, &n->args);
+}
+
+#define FAKE __attribute__((visibility("default"))) int
+
+FAKE cuInit(unsigned flags);
+FAKE cuInit(unsigned flags)
+{
+    (void)flags;
+    return gpu_is("none") ? NO_DEVICE : 0;
+}
+
+/* The rest needs no prototypes: nothing calls it by name. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
+
+FAKE cuDriverGetVersion(int *version)
+{
+    *version = 13000;
+    return 0;
+}
+
+FAKE cuGetErrorName(int error, const char **out)
+{
+    *out = error == ILLEGAL_ADDRESS ? "CUDA_ERROR_ILLEGAL_ADDRESS" : "CUDA_ERROR_UNKNOWN";
+    return 0;
+}
+
+FAKE cuGetErrorString(int error, const char **out)
+{
+    *out = error == ILLEGAL_ADDRESS ? "an illegal memory access was encountered" : "unknown error";
+    return 0;
+}
+
+FAKE cuDeviceGet(int *device, int index)
+{
+    *device = index;
+    return 0;
+}
+
+FAKE cuDeviceGetCount(int *count)
+{
+    *count = 1;
+    return 0;
+}
+
+FAKE cuDeviceGetName(char *out, int size, int device)
+{
+    (void)device;
+    snprintf(out, (size_t)size, "Fake GPU");
+    return 0;
+}
+
+FAKE cuDeviceGetUuid_v2(unsigned char out[16], int device)
+{
+    (void)device;
+    for (int i = 0; i < 16; i++)
+        out[i] = (unsigned char)(i * 17);
+    return 0;
+}
+
+FAKE cuDeviceTotalMem_v2(size_t *bytes, int device)
+{
+    (void)device;
+    *bytes = memory_bytes();
+    return 0;
+}
+
+FAKE cuDeviceGetAttribute(int *value, int attribute, int device)
+{
+    (void)device;
+    switch (attribute) {
+    case 13: /* kHz of the multiprocessors */
+        *value = 1000000;
+        break;
+    case 16: /* multiprocessors */
+        *value = 4;
+        break;
+    case 36: /* kHz of the memory */
+        *value = 500000;
+        break;
+    case 37: /* bits of its bus */
+        *value = gpu_is("shy") ? 0 : 256;
+        break;
+    case 38: /* bytes of second-level cache */
+        *value = 1 << 20;
+        break;
+    case 39: /* threads of a multiprocessor */
+        *value = 2048;
+        break;
+    case 75:
+        *value = gpu_is("old") ? 7 : 8;
+        break;
+    case 76:
+        *value = gpu_is("old") ? 5 : gpu_is("later") ? 6 : 0;
+        break;
+    case 97: /* bytes of shared memory of a thread block */
+        *value = 100000;
+        break;
+    default:
+        return 1;
+    }
+    return 0;
+}
+
+FAKE cuDevicePrimaryCtxRetain(void **out, int device)
+{
+    (void)device;
+    *out = &sticky;
+    return 0;
+}
+
+FAKE cuCtxSetCurrent(void *context)
+{
+    return context == &sticky ? 0 : 1;
+}
+
+FAKE cuMemGetInfo_v2(size_t *available, size_t *total)
+{
+    *total = memory_bytes();
+    *available = *total - taken;
+    return 0;
+}
+
+FAKE cuMemAlloc_v2(unsigned long long *out, size_t bytes)
+{
+    struct block *block = bytes > memory_bytes() - taken ? NULL : malloc(sizeof(*block) + bytes);
+    if (block == NULL)
+        return OUT_OF_MEMORY;
+    block->bytes = bytes;
+    taken += bytes;
+    *out = (unsigned long long)(uintptr_t)block->memory;
+    return sticky;
+}
+
+FAKE cuMemFree_v2(unsigned long long memory)
+{
+    struct block *block = (struct block *)(uintptr_t)(memory - offsetof(struct block, memory));
+    taken -= block->bytes;
+    free(block);
+    return sticky;
+}
+
+FAKE cuMemAllocHost_v2(void **out, size_t bytes)
+{
+    *out = malloc(bytes);
+    return *out != NULL ? sticky : 2;
+}
+
+FAKE cuMemFreeHost(void *memory)
+{
+    free(memory);
+    return sticky;
+}
+
+FAKE cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *stream)
+{
+    (void)stream;
+    memcpy((void *)(uintptr_t)to, from, bytes);
+    return sticky;
+}
+
+FAKE cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *stream)
+{
+    (void)stream;
+    memcpy(to, (const void *)(uintptr_t)from, bytes);
+    return sticky;
+}
+
+FAKE cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *stream)
+{
+    (void)stream;
+    memset((void *)(uintptr_t)to, value, bytes);
+    return sticky;
+}
+
+FAKE cuStreamCreate(void **out, unsigned flags)
+{
+    (void)flags;
+    *out = &captured;
+    return 0;
+}
+
+FAKE cuStreamSynchronize(void *stream)
+{
+    (void)stream;
+    return sticky;
+}
+
+FAKE cuStreamBeginCapture_v2(void *stream, int mode)
+{
+    (void)stream;
+    (void)mode;
+    captured = calloc(1, sizeof(*captured));
+    return captured != NULL ? sticky : 2;
+}
+
+FAKE cuStreamEndCapture(void *stream, void **out)
+{
+    (void)stream;
+    *out = captured;
+    captured = NULL;
+    return sticky;
+}
+
+FAKE cuGraphInstantiateWithFlags(void **out, void *graph, unsigned long long flags)
+{
+    (void)flags;
+    const struct graph *from = graph;
+    struct graph *exec = malloc(sizeof(*exec));
+    exec->count = from->count;
+    memcpy(exec->nodes, from->nodes, (size_t)from->count * sizeof(from->nodes[0]));
+    *out = exec;
+    return sticky;
+}
+
+FAKE cuGraphLaunch(void *exec, void *stream)
+{
+    (void)stream;
+    struct graph *g = exec;
+    for (int i = 0; i < g->count; i++)
+        execute(&g->nodes[i]);
+    return 0; /* a fault shows at the next synchronisation */
+}
+
+FAKE cuGraphExecDestroy(void *exec)
+{
+    free(exec);
+    return sticky;
+}
+
+FAKE cuGraphDestroy(void *graph)
+{
+    free(graph);
+    return sticky;
+}
+
+FAKE cuEventCreate(void **out, unsigned flags)
+{
+    (void)flags;
+    *out = calloc(1, sizeof(double));
+    return 0;
+}
+
+FAKE cuEventRecord(void *event, void *stream)
+{
+    (void)stream;
+    *(double *)event = now_s();
+    return 0;
+}
+
+/* External: a node of the graph that is being captured. */
+FAKE cuEventRecordWithFlags(void *event, void *stream, unsigned flags)
+{
+    (void)stream;
+    if (captured == NULL || captured->count == NODES_MAX || flags != 1)
+        return 1;
+    captured->nodes[captured->count++].event = event;
+    return 0;
+}
+
+FAKE cuEventDestroy_v2(void *event)
+{
+    free(event);
+    return 0;
+}
+
+FAKE cuEventElapsedTime(float *ms, const void *start, const void *end)
+{
+    *ms = (float)((*(const double *)end - *(const double *)start) * 1e3);
+    return sticky;
+}
+
+FAKE cuModuleLoadData(void **out, const void *image)
+{
+    struct code *code = calloc(1, sizeof(*code));
+    code->rested_runs = 30; /* more than it takes to verify a plan before it is timed */
+    if (sscanf(image, "fake %15[a-z] %d", code->kind, &code->rested_runs) < 1) {
+        free(code);
+        return INVALID_IMAGE;
+    }
+    if (strcmp(code->kind, "vast") == 0) {
+        free(code);
+        return OUT_OF_MEMORY;
+    }
+    *out = code;
+    return sticky;
+}
+
+FAKE cuModuleUnload(void *module)
+{
+    free(module);
+    return 0;
+}
+
+FAKE cuModuleGetFunction(void **out, void *module, const char *name)
+{
+    static const char prefix[] = "segment_";
+    struct code *code = *out = module;
+    char *end;
+    if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+        return NOT_FOUND;
+    code->first = (int)strtol(name + sizeof(prefix) - 1, &end, 10);
+    code->last = (int)strtol(end + 1, NULL, 10); /* after "_" */
+    return sticky;
+}
+
+FAKE cuFuncGetAttribute(int *value, int attribute, void *function)
+{
+    (void)function;
+    *value = attribute == 4 ? 32 : 0; /* registers */
+    return 0;
+}
+
+FAKE cuFuncSetAttribute(void *function, int attribute, int value)
+{
+    (void)function;
+    (void)attribute;
+    return value <= 100000 ? 0 : 1;
+}
+
+FAKE cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads,
+                                                 size_t shared_bytes)
+{
+    (void)function;
+    (void)shared_bytes;
+    *blocks = 2048 / threads;
+    return 0;
+}
+
+/* Into the graph being captured, else runs at once. */
+static int launch(const struct node *n)
+{
+    if (captured == NULL)
+        execute(n);
+    else if (captured->count == NODES_MAX)
+        return 1;
+    else
+        captured->nodes[captured->count++] = *n;
+    return 0;
+}
+
+FAKE fake_cuda_launch(const struct fake_product *p, void (*run)(const struct fake_product *p))
+{
+    return launch(&(struct node){.product = *p, .run = run});
+}
+
+FAKE cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
+                    unsigned bz, unsigned shared, void *stream, void **params, void **extra)
+{
+    (void)shared;
+    (void)stream;
+    (void)extra;
+    if (gx * gy * gz * bx * by * bz == 0)
+        return 1;
+    struct node n = {.code = function, .grid = gx, .block = bx};
+    memcpy(&n.args, params[0], sizeof(n.args));
+    return launch(&n);
+}
+
+FAKE cuLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                               unsigned by, unsigned bz, unsigned shared, void *stream,
+                               void **params)
+{
+    return cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, params, NULL);
+}

@@ -1,0 +1,285 @@
+#include "bench/oracle/oracle.h"
+#include "tests/masks.h"
+
+#include <math.h>
+#include <omp.h>
+
+enum { B = 2, H = 3, S = 70, W = 4 };
+
+/* A workload of two sequences, the second of 66 real tokens, and one of its tensors filled with
+ * numbers between 1 and 2. */
+struct fixture {
+    struct workload w;
+    int tensor;
+    int64_t n;
+    float *out;
+    double *ref;
+};
+
+static void prepare(struct fixture *f, int tensor)
+{
+    struct status st = STATUS_INIT;
+    f->w = (struct workload){
+        .batch = B, .seq_len = S, .heads = H, .head_size = W, .layers = 1, .eps = 1e-5};
+    ck_assert_int_eq(mask_parse("causal", &f->w.mask_spec, &st), 0);
+    ck_assert_int_eq(workload_parse_lengths(&f->w, "70,66", &st), 0);
+    ck_assert_int_eq(workload_check(&f->w, &st), 0);
+    ck_assert_int_eq(workload_build_mask(&f->w, NULL, &st), 0);
+    f->tensor = tensor;
+    f->n = tensor_elements(tensor, &f->w);
+    f->out = mem_alloc((size_t)f->n, sizeof(*f->out));
+    f->ref = mem_alloc((size_t)f->n, sizeof(*f->ref));
+    for (int64_t i = 0; i < f->n; i++) {
+        f->out[i] = 1 + (float)(i * 37 % 1024) / 1024;
+        f->ref[i] = f->out[i];
+    }
+}
+
+static struct oracle_error compare(const struct fixture *f)
+{
+    return oracle_compare(&f->w, f->tensor, f->out, f->ref);
+}
+
+static void release(struct fixture *f)
+{
+    free(f->out);
+    free(f->ref);
+    workload_release(&f->w);
+}
+
+START_TEST(equal_tensors_have_no_error)
+{
+    struct fixture f;
+    prepare(&f, _i);
+    struct oracle_error e = compare(&f);
+    ck_assert(e.tensor == 0 && e.worst_row == 0 && oracle_accepts(e, 0));
+    release(&f);
+}
+END_TEST
+
+static int64_t columns_of(int tensor)
+{
+    if (tensor == TENSOR_OF(1) || tensor == TENSOR_OF(5))
+        return W;
+    if (tensor >= TENSOR_OF(2) && tensor <= TENSOR_OF(4))
+        return S;
+    return tensor == TENSOR_OF(0)
+               ? 3 * H * W
+               : tensor_elements(
+                     tensor,
+                     &(struct workload){
+                         .batch = 1, .seq_len = 1, .heads = H, .head_size = W, .ffn = 4 * H * W});
+}
+
+/* Token and batch row of an element, from the tensor's layout. */
+static void place_of(int tensor, int64_t index, int *b, int *i)
+{
+    int64_t row = index / columns_of(tensor);
+    bool heads = tensor >= TENSOR_OF(1) && tensor <= TENSOR_OF(5);
+    *i = (int)(row % S);
+    *b = (int)(heads ? row / S / H % B : row / S);
+}
+
+/* Whether an element counts, told from the layout. */
+static bool counts(int tensor, int64_t index)
+{
+    int b, i, j = (int)(index % columns_of(tensor));
+    place_of(tensor, index, &b, &i);
+    int length = b == 0 ? S : 66;
+    bool masked = (tensor == TENSOR_OF(2) || tensor == TENSOR_OF(3)) && (j > i || j >= length);
+    return i < length && !masked;
+}
+
+/* One wrong number is found exactly where numbers count, and its row is named. */
+START_TEST(wrong_numbers_are_found_where_they_count)
+{
+    static const float wrong[] = {NAN, INFINITY, -INFINITY, 1e30f, -7};
+    struct fixture f;
+    prepare(&f, _i);
+    int64_t columns = columns_of(_i), step = f.n / 97 + 1;
+    for (int64_t index = 0; index < f.n; index += step)
+        for (size_t k = 0; k < ARRAY_LEN(wrong); k++) {
+            float old = f.out[index];
+            f.out[index] = wrong[k];
+            struct oracle_error e = compare(&f);
+            if (!counts(_i, index)) {
+                ck_assert(e.tensor == 0 && e.worst_row == 0);
+            } else {
+                ck_assert_int_eq(e.worst_index, index / columns * columns);
+                ck_assert(!oracle_accepts(e, 1e-2));
+                ck_assert_int_eq(isinf(e.tensor) && isinf(e.worst_row), !isfinite(wrong[k]));
+            }
+            f.out[index] = old;
+        }
+    release(&f);
+}
+END_TEST
+
+START_TEST(errors_are_relative_norms)
+{
+    struct fixture f;
+    prepare(&f, TENSOR_OF(14));
+    double squares = 0, row = 0;
+    for (int64_t i = 0; i < f.n; i++)
+        squares += counts(f.tensor, i) ? f.ref[i] * f.ref[i] : 0;
+    for (int c = 0; c < H * W; c++)
+        row += f.ref[5 * H * W + c] * f.ref[5 * H * W + c];
+    double mean = squares / (S + 66);
+    f.out[5 * H * W + 3] += 0.25f;
+    f.out[5 * H * W + 4] -= 0.5f;
+    struct oracle_error e = compare(&f);
+    double difference = sqrt(0.25 * 0.25 + 0.5 * 0.5);
+    ck_assert_double_eq_tol(e.tensor, difference / sqrt(squares), 1e-12);
+    ck_assert_double_eq_tol(e.worst_row, difference / sqrt(fmax(row, mean)), 1e-12);
+    ck_assert_int_eq(e.worst_index, 5 * H * W);
+    release(&f);
+}
+END_TEST
+
+/* A row that is off by 1 % is lost in the norm of the tensor, but not in its own. */
+START_TEST(one_bad_row_does_not_hide)
+{
+    struct fixture f;
+    prepare(&f, TENSOR_OF(14));
+    for (int c = 0; c < H * W; c++)
+        f.out[40 * H * W + c] *= 1.01f;
+    struct oracle_error e = compare(&f);
+    ck_assert_double_lt(e.tensor, 1e-3);
+    ck_assert_double_gt(e.worst_row, 8e-3);
+    ck_assert(!oracle_accepts(e, 1e-3));
+    release(&f);
+}
+END_TEST
+
+/* A score near 0 that cancellation left is judged by the other scores; a row of zeros, which a
+ * query without keys has, must be zeros but for that. */
+START_TEST(small_rows_are_judged_by_the_others)
+{
+    struct fixture f;
+    prepare(&f, TENSOR_OF(3));
+    f.ref[0] = 1e-9; /* the only key of the first query */
+    f.out[0] = 3e-9f;
+    struct oracle_error e = compare(&f);
+    ck_assert(oracle_accepts(e, 1e-5));
+    f.out[0] = 1e-3f;
+    e = compare(&f);
+    ck_assert(!oracle_accepts(e, 1e-5));
+    ck_assert_int_eq(e.worst_index, 0);
+    release(&f);
+}
+END_TEST
+
+START_TEST(zeros_must_be_zeros)
+{
+    struct fixture f;
+    prepare(&f, TENSOR_OF(5));
+    memset(f.ref, 0, (size_t)f.n * sizeof(*f.ref));
+    memset(f.out, 0, (size_t)f.n * sizeof(*f.out));
+    struct oracle_error e = compare(&f);
+    ck_assert(e.tensor == 0 && e.worst_row == 0);
+    f.out[7] = 1e-20f;
+    e = compare(&f);
+    ck_assert(isinf(e.tensor) && isinf(e.worst_row));
+    release(&f);
+}
+END_TEST
+
+START_TEST(rows_may_be_8_times_worse)
+{
+    ck_assert(oracle_accepts((struct oracle_error){.tensor = 1e-5, .worst_row = 8e-5}, 1e-5));
+    ck_assert(!oracle_accepts((struct oracle_error){.tensor = 1.1e-5, .worst_row = 0}, 1e-5));
+    ck_assert(!oracle_accepts((struct oracle_error){.tensor = 0, .worst_row = 8.1e-5}, 1e-5));
+    ck_assert(!oracle_accepts((struct oracle_error){.tensor = NAN, .worst_row = NAN}, 1));
+}
+END_TEST
+
+/* ---- threads: a tensor that is large enough for them ----------------------------------------- */
+
+static void prepare_large(struct workload *w, float **out, double **ref, int64_t *n)
+{
+    struct status st = STATUS_INIT;
+    *w = (struct workload){
+        .batch = 3, .seq_len = 150, .heads = 8, .head_size = 64, .layers = 1, .eps = 1e-5};
+    ck_assert_int_eq(mask_parse("causal", &w->mask_spec, &st), 0);
+    ck_assert_int_eq(workload_parse_lengths(w, "150,149,64", &st), 0);
+    ck_assert_int_eq(workload_check(w, &st), 0);
+    ck_assert_int_eq(workload_build_mask(w, NULL, &st), 0);
+    *n = tensor_elements(TENSOR_X, w);
+    *out = mem_alloc((size_t)*n, sizeof(**out));
+    *ref = mem_alloc((size_t)*n, sizeof(**ref));
+    for (int64_t i = 0; i < *n; i++) {
+        (*ref)[i] = sin((double)i);
+        (*out)[i] = (float)(*ref)[i];
+    }
+}
+
+START_TEST(threads_change_no_bit)
+{
+    struct workload w;
+    float *out;
+    double *ref;
+    int64_t n;
+    char one_hash[HASH_TEXT_SIZE], hash[HASH_TEXT_SIZE];
+    prepare_large(&w, &out, &ref, &n);
+    omp_set_num_threads(1);
+    struct oracle_error one = oracle_compare(&w, TENSOR_X, out, ref);
+    result_hash(&w, 512, 4, out, one_hash);
+    ck_assert_double_gt(one.tensor, 0);
+    for (int threads = 2; threads < 8; threads++) {
+        omp_set_num_threads(threads);
+        struct oracle_error e = oracle_compare(&w, TENSOR_X, out, ref);
+        ck_assert(e.tensor == one.tensor && e.worst_row == one.worst_row);
+        ck_assert_int_eq(e.worst_index, one.worst_index);
+        ck_assert_str_eq(result_hash(&w, 512, 4, out, hash), one_hash);
+    }
+    free(out);
+    free(ref);
+    workload_release(&w);
+}
+END_TEST
+
+/* Of the last row of a sequence, and of the first after a span that is hashed alone. */
+START_TEST(hashes_tell_bits_of_real_rows)
+{
+    static const struct {
+        int batch_row, row;
+        bool real;
+    } rows[] = {{0, 0, true},    {0, 64, true}, {0, 149, true}, {1, 148, true},
+                {1, 149, false}, {2, 63, true}, {2, 64, false}, {2, 149, false}};
+    struct workload w;
+    float *out;
+    double *ref;
+    int64_t n;
+    char before[HASH_TEXT_SIZE], after[HASH_TEXT_SIZE];
+    prepare_large(&w, &out, &ref, &n);
+    result_hash(&w, 512, 4, out, before);
+    for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
+        unsigned char *at =
+            (unsigned char *)(out + ((int64_t)rows[i].batch_row * 150 + rows[i].row) * 512 + 511);
+        at[0] ^= 1;
+        result_hash(&w, 512, 4, out, after);
+        ck_assert_int_eq(strcmp(before, after) != 0, rows[i].real);
+        at[0] ^= 1;
+    }
+    free(out);
+    free(ref);
+    workload_release(&w);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("compare");
+    TCase *t = tcase_create("compare");
+    tcase_add_loop_test(t, equal_tensors_have_no_error, 0, TENSOR_COUNT);
+    tcase_add_loop_test(t, wrong_numbers_are_found_where_they_count, 0, TENSOR_COUNT);
+    tcase_add_test(t, errors_are_relative_norms);
+    tcase_add_test(t, one_bad_row_does_not_hide);
+    tcase_add_test(t, small_rows_are_judged_by_the_others);
+    tcase_add_test(t, zeros_must_be_zeros);
+    tcase_add_test(t, rows_may_be_8_times_worse);
+    tcase_add_test(t, threads_change_no_bit);
+    tcase_add_test(t, hashes_tell_bits_of_real_rows);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

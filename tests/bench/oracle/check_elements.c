@@ -1,0 +1,129 @@
+#include "bench/oracle/oracle.h"
+#include "tests/suite.h"
+
+#include <math.h>
+
+static float unpacked(enum dtype dtype, uint16_t bits)
+{
+    float value;
+    elements_unpack(dtype, &bits, 1, &value);
+    return value;
+}
+
+static uint16_t packed(enum dtype dtype, float value)
+{
+    uint16_t bits;
+    elements_pack(dtype, &value, 1, &bits);
+    return bits;
+}
+
+/* What sign, exponent and fraction stand for, by their definition. */
+static double meaning(uint16_t bits, int fraction_bits, int bias)
+{
+    int fraction = bits & ((1 << fraction_bits) - 1);
+    int exponent = (bits & 0x7fff) >> fraction_bits;
+    double value = exponent == 0
+                       ? ldexp(fraction, 1 - bias - fraction_bits)
+                       : ldexp((1 << fraction_bits) + fraction, exponent - bias - fraction_bits);
+    return bits & 0x8000 ? -value : value;
+}
+
+static const struct {
+    enum dtype dtype;
+    int fraction_bits, bias;
+    uint16_t infinite;
+} types[] = {{DTYPE_FP16, 10, 15, 0x7c00}, {DTYPE_BF16, 7, 127, 0x7f80}};
+
+START_TEST(every_pattern_is_read_and_written)
+{
+    for (int i = 0; i <= 0xffff; i++) {
+        uint16_t bits = (uint16_t)i, rest = bits & 0x7fff;
+        float value = unpacked(types[_i].dtype, bits);
+        if (rest > types[_i].infinite) {
+            ck_assert(isnan(value));
+            ck_assert_uint_gt(packed(types[_i].dtype, value) & 0x7fff, types[_i].infinite);
+            continue;
+        }
+        if (rest == types[_i].infinite)
+            ck_assert(isinf(value) && (signbit(value) != 0) == (bits >> 15 != 0));
+        else
+            ck_assert(value == (float)meaning(bits, types[_i].fraction_bits, types[_i].bias));
+        ck_assert_uint_eq(packed(types[_i].dtype, value), bits);
+        ck_assert(element_round(types[_i].dtype, value) == value);
+    }
+}
+END_TEST
+
+/* Halfway between neighbours goes to the even one, a little off it to the nearer one. */
+START_TEST(every_midpoint_goes_to_even)
+{
+    enum dtype dtype = types[_i].dtype;
+    for (uint16_t low = 0; low < types[_i].infinite - 1; low++) {
+        uint16_t high = low + 1, even = low % 2 == 0 ? low : high;
+        double middle = (meaning(low, types[_i].fraction_bits, types[_i].bias) +
+                         meaning(high, types[_i].fraction_bits, types[_i].bias)) /
+                        2;
+        float at = (float)middle;
+        ck_assert(at == middle);
+        ck_assert_uint_eq(packed(dtype, at), even);
+        ck_assert_uint_eq(packed(dtype, -at), even | 0x8000);
+        ck_assert_uint_eq(packed(dtype, nextafterf(at, 0)), low);
+        ck_assert_uint_eq(packed(dtype, nextafterf(at, INFINITY)), high);
+    }
+}
+END_TEST
+
+START_TEST(too_large_is_infinite)
+{
+    ck_assert_uint_eq(packed(DTYPE_FP16, 65504), 0x7bff);
+    ck_assert_uint_eq(packed(DTYPE_FP16, nextafterf(65520, 0)), 0x7bff);
+    ck_assert_uint_eq(packed(DTYPE_FP16, 65520), 0x7c00);
+    ck_assert_uint_eq(packed(DTYPE_FP16, -1e30f), 0xfc00);
+    ck_assert_uint_eq(packed(DTYPE_BF16, 3.4e38f), 0x7f80);
+    ck_assert(isinf(element_round(DTYPE_TF32, INFINITY)));
+    ck_assert(isnan(element_round(DTYPE_TF32, NAN)));
+}
+END_TEST
+
+/* tf32 has 10 bits of fraction at fp32's exponents. */
+START_TEST(tf32_keeps_ten_bits)
+{
+    for (int fraction = 0; fraction < 1024; fraction++)
+        for (int exponent = -20; exponent <= 20; exponent++) {
+            float low = ldexpf(1024 + (float)fraction, exponent);
+            float high = ldexpf(1025 + (float)fraction, exponent), middle = (low + high) / 2;
+            float even = fraction % 2 == 0 ? low : high;
+            ck_assert(element_round(DTYPE_TF32, low) == low);
+            ck_assert(element_round(DTYPE_TF32, middle) == even);
+            ck_assert(element_round(DTYPE_TF32, -middle) == -even);
+            ck_assert(element_round(DTYPE_TF32, nextafterf(middle, 0)) == low);
+            ck_assert(element_round(DTYPE_TF32, nextafterf(middle, INFINITY)) == high);
+        }
+}
+END_TEST
+
+START_TEST(wide_types_are_stored_as_fp32)
+{
+    const float in[] = {1 + 0x1p-12f, -3, 0.1f};
+    float out[3], back[3];
+    elements_pack(DTYPE_FP32, in, 3, out);
+    ck_assert_mem_eq(in, out, sizeof(in));
+    elements_pack(DTYPE_TF32, in, 3, out);
+    ck_assert(out[0] == 1 && out[1] == -3 && out[2] == element_round(DTYPE_TF32, 0.1f));
+    elements_unpack(DTYPE_TF32, out, 3, back);
+    ck_assert_mem_eq(out, back, sizeof(out));
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("elements");
+    TCase *t = tcase_create("types");
+    tcase_add_loop_test(t, every_pattern_is_read_and_written, 0, ARRAY_LEN(types));
+    tcase_add_loop_test(t, every_midpoint_goes_to_even, 0, ARRAY_LEN(types));
+    tcase_add_test(t, too_large_is_infinite);
+    tcase_add_test(t, tf32_keeps_ten_bits);
+    tcase_add_test(t, wide_types_are_stored_as_fp32);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,113 @@
+#include "bench/oracle/oracle.h"
+#include "tests/suite.h"
+
+#include <math.h>
+
+static struct workload workload_of(enum dtype dtype)
+{
+    return (struct workload){.batch = 2,
+                             .seq_len = 50,
+                             .heads = 3,
+                             .head_size = 7,
+                             .ffn = 30,
+                             .layers = 2,
+                             .eps = 1e-5,
+                             .dtype = dtype};
+}
+
+/* Element i of array a of layer l in [0,1), from the definition. */
+static double unit(uint64_t seed, uint64_t l, uint64_t a, uint64_t i)
+{
+    uint64_t bits = splitmix64(seed + (l * 16 + a) * 1099511627776u + i) >> 11;
+    return (double)bits / 9007199254740992.0;
+}
+
+START_TEST(weights_are_as_defined)
+{
+    struct workload w = workload_of(DTYPE_FP32);
+    enum weight_id id = (enum weight_id)_i;
+    int64_t n = weight_elements(id, &w);
+    bool gamma = strncmp(weights[id].name, "gamma", 5) == 0;
+    float *out = mem_alloc((size_t)n, sizeof(*out));
+    for (int layer = 0; layer < 2; layer++)
+        for (int notes = 0; notes < 2; notes++) {
+            double lo = notes ? -0.4 : gamma ? 0.95 : -0.05, hi = notes ? 0.4 : gamma ? 1.05 : 0.05;
+            double sum = 0;
+            inputs_weight(&w, 42, notes, layer, id, out);
+            for (int64_t i = 0; i < n; i++) {
+                double u = unit(42, (uint64_t)layer, (uint64_t)id, (uint64_t)i);
+                if (fabs(out[i] - (lo + u * (hi - lo))) > 1e-7 || out[i] < (float)lo ||
+                    out[i] > (float)hi)
+                    ck_abort_msg("%s, element %lld: %.9g", weights[id].name, (long long)i, out[i]);
+                sum += out[i];
+            }
+            ck_assert_double_eq_tol(sum / (double)n, (lo + hi) / 2,
+                                    2.5 * (hi - lo) / sqrt((double)n));
+        }
+    free(out);
+}
+END_TEST
+
+START_TEST(x_is_as_defined)
+{
+    struct workload w = workload_of(DTYPE_FP32);
+    static float out[2 * 50 * 21], again[2 * 50 * 21];
+    inputs_x(&w, 7, out);
+    for (uint64_t i = 0; i < ARRAY_LEN(out); i++)
+        ck_assert_float_eq(out[i], (float)((2 * unit(7, 0, 15, i) - 1) * 0.4));
+    inputs_x(&w, 8, again);
+    ck_assert_mem_ne(out, again, sizeof(out));
+}
+END_TEST
+
+/* Bits that survive the conversion to a type and back; fraction bits kept and the least exponent
+ * of a normal number. */
+static const struct {
+    enum dtype dtype;
+    int fraction, least;
+} formats[] = {{DTYPE_TF32, 10, -126}, {DTYPE_FP16, 10, -14}, {DTYPE_BF16, 7, -126}};
+
+/* Nearest multiple of the format's spacing around the value; ties go to the even one. */
+static double nearest_in(double value, int fraction, int least)
+{
+    int exponent;
+    frexp(value, &exponent); /* value = m * 2^exponent, 0.5 <= |m| < 1 */
+    int normal = exponent - 1 > least ? exponent - 1 : least;
+    double spacing = ldexp(1, normal - fraction);
+    return nearbyint(value / spacing) * spacing;
+}
+
+START_TEST(values_are_rounded_to_the_type)
+{
+    enum { N = 200000 };
+    struct workload exact = {.batch = 1, .seq_len = N, .heads = 1, .head_size = 1};
+    struct workload w = exact;
+    w.dtype = formats[_i].dtype;
+    float *wide = mem_alloc(N, sizeof(*wide)), *narrow = mem_alloc(N, sizeof(*narrow));
+    inputs_x(&exact, 3, wide);
+    inputs_x(&w, 3, narrow);
+    int changed = 0, below_normal = 0;
+    for (int i = 0; i < N; i++) {
+        if ((double)narrow[i] !=
+            nearest_in((double)wide[i], formats[_i].fraction, formats[_i].least))
+            ck_abort_msg("%.9g became %.9g", (double)wide[i], (double)narrow[i]);
+        changed += narrow[i] != wide[i];
+        below_normal += fabsf(narrow[i]) < 0x1p-14f;
+    }
+    ck_assert_int_gt(changed, N / 2);
+    ck_assert_int_gt(below_normal, 0); /* fp16's subnormal numbers are met */
+    free(wide);
+    free(narrow);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("inputs");
+    TCase *t = tcase_create("inputs");
+    tcase_add_loop_test(t, weights_are_as_defined, 0, WEIGHT_COUNT);
+    tcase_add_test(t, x_is_as_defined);
+    tcase_add_loop_test(t, values_are_rounded_to_the_type, 0, ARRAY_LEN(formats));
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,270 @@
+/* The measuring loop on made-up samples. */
+#include "bench/worker/worker_int.h"
+#include "tests/suite.h"
+
+enum { CONTENDERS = 4, LOG_MAX = 4096 };
+
+static int log_of[LOG_MAX], log_len; /* which contender was sampled, in order */
+static int ahead_of[LOG_MAX];        /* and how many it was told would follow */
+static int beats;
+
+struct fake {
+    int id;
+    double ms;       /* of the next sample */
+    double step_ms;  /* added after each */
+    int fails_after; /* samples; 0: never */
+    int samples;
+};
+
+static int take(void *ctx, int ahead, double *seconds, double *ms, struct status *st)
+{
+    struct fake *f = ctx;
+    if (f->fails_after > 0 && f->samples == f->fails_after)
+        return status_set(st, STATUS_LAUNCH, "lost");
+    f->samples++;
+    if (log_len < LOG_MAX) {
+        ahead_of[log_len] = ahead;
+        log_of[log_len++] = f->id;
+    }
+    *ms = f->ms;
+    *seconds = f->ms / 1e3;
+    f->ms += f->step_ms;
+    return 0;
+}
+
+static void beat(void *ctx, int contender)
+{
+    (void)ctx;
+    (void)contender;
+    beats++;
+}
+
+static const struct warm_up no_warm_up = {0};
+static const struct sampling ten = {.min_samples = 10, .max_samples = 10};
+
+static void run(struct fake *fakes, int n, const struct sampling *how, uint64_t shuffle,
+                struct trial *trials)
+{
+    struct contender contenders[CONTENDERS] = {0};
+    log_len = 0;
+    for (int i = 0; i < n; i++) {
+        fakes[i].id = i;
+        trials[i] = (struct trial){0};
+        contenders[i] = (struct contender){.sample = take, .ctx = &fakes[i], .trial = &trials[i]};
+    }
+    measure(contenders, n, how, &no_warm_up, shuffle, beat, NULL);
+}
+
+static void release(struct trial *trials, int n)
+{
+    for (int i = 0; i < n; i++)
+        trial_release(&trials[i]);
+}
+
+START_TEST(rounds_hold_each_once_in_changing_order)
+{
+    struct fake fakes[CONTENDERS] = {{.ms = 1}, {.ms = 2}, {.ms = 3}, {.ms = 4}};
+    struct trial trials[CONTENDERS];
+    run(fakes, CONTENDERS, &ten, 7, trials);
+    ck_assert_int_eq(log_len, CONTENDERS * 10);
+    int same_as_first = 0;
+    for (int round = 0; round < 10; round++) {
+        int seen = 0, equal = 1;
+        for (int i = 0; i < CONTENDERS; i++) {
+            seen |= 1 << log_of[round * CONTENDERS + i];
+            equal &= log_of[round * CONTENDERS + i] == log_of[i];
+        }
+        ck_assert_int_eq(seen, (1 << CONTENDERS) - 1);
+        same_as_first += equal;
+    }
+    ck_assert_int_lt(same_as_first, 5);
+    for (int i = 0; i < CONTENDERS; i++)
+        ck_assert_int_eq(trials[i].sample_count, 10);
+    release(trials, CONTENDERS);
+}
+END_TEST
+
+START_TEST(order_depends_on_the_seed_alone)
+{
+    struct fake fakes[CONTENDERS] = {{.ms = 1}, {.ms = 1}, {.ms = 1}, {.ms = 1}};
+    struct trial trials[CONTENDERS];
+    int first[LOG_MAX];
+    run(fakes, CONTENDERS, &ten, 7, trials);
+    release(trials, CONTENDERS);
+    memcpy(first, log_of, sizeof(first));
+    run(fakes, CONTENDERS, &ten, 7, trials);
+    release(trials, CONTENDERS);
+    ck_assert_mem_eq(first, log_of, sizeof(int) * (size_t)log_len);
+    run(fakes, CONTENDERS, &ten, 8, trials);
+    release(trials, CONTENDERS);
+    ck_assert_mem_ne(first, log_of, sizeof(int) * (size_t)log_len);
+}
+END_TEST
+
+START_TEST(samples_are_kept_in_the_order_taken)
+{
+    struct fake fake = {.ms = 1, .step_ms = 1};
+    struct trial t;
+    run(&fake, 1, &ten, 0, &t);
+    ck_assert_int_eq(t.status, TRIAL_OK);
+    for (int i = 0; i < 10; i++)
+        ck_assert_double_eq(t.samples_ms[i], 1 + i);
+    trial_release(&t);
+}
+END_TEST
+
+START_TEST(warm_up_is_by_time_and_not_kept)
+{
+    struct fake fake = {.ms = 10, .step_ms = 1};
+    struct trial t = {0};
+    struct contender c = {.sample = take, .ctx = &fake, .trial = &t};
+    const struct warm_up warm = {.each_s = 0.025};
+    measure(&c, 1, &ten, &warm, 0, beat, NULL);
+    ck_assert_int_eq(fake.samples, 13); /* 10 + 11 + 12 ms pass 25 ms */
+    ck_assert_double_eq(t.samples_ms[0], 13);
+    trial_release(&t);
+}
+END_TEST
+
+/* 256 plans side by side do not each wait for a cold device. */
+START_TEST(a_device_warms_up_once)
+{
+    struct fake fakes[] = {{.ms = 10}, {.ms = 10}, {.ms = 10}};
+    struct trial trials[3] = {{0}};
+    struct contender c[3];
+    for (int i = 0; i < 3; i++)
+        c[i] = (struct contender){.sample = take, .ctx = &fakes[i], .trial = &trials[i]};
+    const struct warm_up warm = {.device_s = 0.045, .each_s = 0.015};
+    measure(c, 3, &ten, &warm, 0, beat, NULL);
+    ck_assert_int_eq(fakes[0].samples, 15);
+    ck_assert_int_eq(fakes[1].samples, 12);
+    ck_assert_int_eq(fakes[2].samples, 12);
+    release(trials, 3);
+}
+END_TEST
+
+/* One that is measured alone hears how many samples it will be asked for in a row. */
+START_TEST(samples_are_announced)
+{
+    struct fake fakes[] = {{.ms = 10, .step_ms = 1}, {.ms = 10}};
+    struct sampling how = {.min_samples = 6, .max_samples = 8, .max_seconds = 1};
+    struct trial trials[2];
+    run(fakes, 1, &how, 0, trials);
+    ck_assert_int_eq(log_len, 8);
+    for (int i = 0; i < 8; i++)
+        ck_assert_int_eq(ahead_of[i], i < 6 ? 6 - i : 1);
+    trial_release(&trials[0]);
+
+    how.censor_above_ms = 1000; /* the first two decide whether there are more */
+    run(fakes, 1, &how, 0, trials);
+    ck_assert_int_eq(ahead_of[0], 2);
+    ck_assert_int_eq(ahead_of[2], 4);
+    trial_release(&trials[0]);
+
+    run(fakes, 2, &how, 0, trials);
+    for (int i = 0; i < log_len; i++)
+        ck_assert_int_eq(ahead_of[i], 1);
+    release(trials, 2);
+}
+END_TEST
+
+START_TEST(steady_times_stop_early)
+{
+    struct fake fake = {.ms = 10};
+    struct sampling how = {
+        .min_samples = 6, .max_samples = 100, .min_seconds = 0.2, .max_seconds = 1};
+    struct trial t;
+    run(&fake, 1, &how, 0, &t);
+    ck_assert_int_eq(t.sample_count, 20); /* 0.2 s of 10 ms */
+    trial_release(&t);
+}
+END_TEST
+
+START_TEST(noisy_times_stop_at_the_limits)
+{
+    struct fake fake = {.ms = 10, .step_ms = 1};
+    struct sampling how = {.min_samples = 6, .max_samples = 100, .max_seconds = 0.2};
+    struct trial t;
+    run(&fake, 1, &how, 0, &t);
+    ck_assert_int_eq(t.sample_count, 13); /* 10 + 11 + ... + 22 ms pass 0.2 s */
+    trial_release(&t);
+    fake = (struct fake){.ms = 10, .step_ms = 1};
+    how.max_samples = 9;
+    run(&fake, 1, &how, 0, &t);
+    ck_assert_int_eq(t.sample_count, 9);
+    trial_release(&t);
+}
+END_TEST
+
+START_TEST(hopeless_ones_are_censored)
+{
+    struct fake fakes[] = {{.ms = 10}, {.ms = 30}};
+    struct sampling how = ten;
+    struct trial trials[2];
+    how.censor_above_ms = 20;
+    run(fakes, 2, &how, 0, trials);
+    ck_assert_int_eq(trials[0].status, TRIAL_OK);
+    ck_assert_int_eq(trials[1].status, TRIAL_CENSORED);
+    ck_assert_int_eq(trials[1].sample_count, 2);
+    ck_assert_ptr_nonnull(strstr(trials[1].reason.message, "30.000 ms"));
+    release(trials, 2);
+}
+END_TEST
+
+/* One slow sample is noise, not a reason. */
+START_TEST(a_single_slow_sample_censors_nothing)
+{
+    struct fake fake = {.ms = 25, .step_ms = -5};
+    struct sampling how = ten;
+    struct trial t;
+    how.max_samples = how.min_samples = 4;
+    how.censor_above_ms = 20;
+    run(&fake, 1, &how, 0, &t); /* 25, 20, 15, 10 */
+    ck_assert_int_eq(t.status, TRIAL_OK);
+    trial_release(&t);
+}
+END_TEST
+
+START_TEST(one_that_fails_leaves_the_others_alone)
+{
+    struct fake fakes[] = {{.ms = 10}, {.ms = 10, .fails_after = 4}, {.ms = 10, .fails_after = -1}};
+    struct trial trials[3];
+    run(fakes, 3, &ten, 0, trials);
+    ck_assert_int_eq(trials[0].sample_count, 10);
+    ck_assert_int_eq(trials[1].status, TRIAL_FAILED);
+    ck_assert_str_eq(trials[1].reason.message, "lost");
+    ck_assert_int_eq(trials[2].sample_count, 10);
+    release(trials, 3);
+}
+END_TEST
+
+START_TEST(the_parent_hears_of_every_sample)
+{
+    struct fake fake = {.ms = 1};
+    struct trial t;
+    beats = 0;
+    run(&fake, 1, &ten, 0, &t);
+    ck_assert_int_eq(beats, 11); /* before the warm-up too */
+    trial_release(&t);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("sampling");
+    TCase *t = tcase_create("sampling");
+    tcase_add_test(t, rounds_hold_each_once_in_changing_order);
+    tcase_add_test(t, order_depends_on_the_seed_alone);
+    tcase_add_test(t, samples_are_kept_in_the_order_taken);
+    tcase_add_test(t, warm_up_is_by_time_and_not_kept);
+    tcase_add_test(t, a_device_warms_up_once);
+    tcase_add_test(t, samples_are_announced);
+    tcase_add_test(t, steady_times_stop_early);
+    tcase_add_test(t, noisy_times_stop_at_the_limits);
+    tcase_add_test(t, hopeless_ones_are_censored);
+    tcase_add_test(t, a_single_slow_sample_censors_nothing);
+    tcase_add_test(t, one_that_fails_leaves_the_others_alone);
+    tcase_add_test(t, the_parent_hears_of_every_sample);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}
