@@ -172,6 +172,26 @@ double stats_spearman(const double *a, const double *b, size_t n);
 char *utf8_mend(char *text);
 bool utf8_is_valid(const char *text);
 
+/* ---- npy.c: NumPy arrays as bytes ----------------------------------------------------------- */
+
+enum npy_type { NPY_BOOL, NPY_UINT8, NPY_FLOAT32 };
+const char *npy_type_name(enum npy_type type); /* "bool", "uint8", "float32" */
+
+struct npy {
+    enum npy_type type;
+    int ndim;
+    int64_t shape[4];
+    bool fortran_order;
+    const void *data; /* borrowed from the bytes parsed */
+};
+
+/* Versions 1.0 to 3.0, little endian, at most 4 dimensions, nothing after the data. */
+int npy_parse(const void *bytes, size_t len, struct npy *out, struct status *st);
+
+/* Appends header (version 1.0, C order) and data. */
+void npy_write(enum npy_type type, int ndim, const int64_t *shape, const void *data,
+               struct buf *out);
+
 /* ---- clock.c: time -------------------------------------------------------------------------- */
 
 double clock_seconds(void); /* monotonic */

@@ -235,26 +235,6 @@ void block_lists_build(const struct mask *m, int batch, const int *lengths,
                        struct block_lists *out);
 void block_lists_release(struct block_lists *l);
 
-/* ---- npy.c: NumPy arrays as bytes ----------------------------------------------------------- */
-
-enum npy_type { NPY_BOOL, NPY_UINT8, NPY_FLOAT32 };
-const char *npy_type_name(enum npy_type type); /* "bool", "uint8", "float32" */
-
-struct npy {
-    enum npy_type type;
-    int ndim;
-    int64_t shape[4];
-    bool fortran_order;
-    const void *data; /* borrowed from the bytes parsed */
-};
-
-/* Versions 1.0 to 3.0, little endian, at most 4 dimensions, nothing after the data. */
-int npy_parse(const void *bytes, size_t len, struct npy *out, struct status *st);
-
-/* Appends header (version 1.0, C order) and data. */
-void npy_write(enum npy_type type, int ndim, const int64_t *shape, const void *data,
-               struct buf *out);
-
 /* ---- workload.c: what is to be made fast ---------------------------------------------------- */
 
 #define DTYPES(X)                                                                                  \

@@ -1,4 +1,4 @@
-#include "codegen/codegen.h"
+#include "base/base.h"
 #include "tests/suite.h"
 
 /* What numpy.save writes for numpy.array([[1,0,1],[0,1,0]], dtype=bool). */
@@ -104,6 +104,8 @@ END_TEST
 #define HEADER(descr, order, shape)                                                                \
     "{'descr': " descr ", 'fortran_order': " order ", 'shape': " shape ", }\n"
 
+#define TEXT_50 "..........,,,,,,,,,,..........,,,,,,,,,,.........."
+
 static const struct {
     int major;
     const char *header;
@@ -121,6 +123,9 @@ static const struct {
     {1, HEADER("'|b'", "False", "(2, 3)"), 6, "of type '|b'"},
     {1, HEADER("'|b11'", "False", "(2, 3)"), 6, "of type '|b11'"},
     {1, HEADER("''", "False", "(2, 3)"), 6, "of type ''"},
+    {1, HEADER("'\x1b[2J'", "False", "(2, 3)"), 6, "'descr' to be a type"},
+    {1, HEADER("'|b1\n|b1'", "False", "(2, 3)"), 6, "'descr' to be a type"},
+    {1, HEADER("'" TEXT_50 "'", "False", "(2, 3)"), 6, "'descr' to be a type"},
     {1, HEADER("[('a', '<f4')]", "False", "(2, 3)"), 24, "structured type"},
     {1, HEADER("'|b1'", "false", "(2, 3)"), 6, "'fortran_order' to be True or False"},
     {1, HEADER("'|b1'", "0", "(2, 3)"), 6, "'fortran_order' to be True or False"},

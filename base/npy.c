@@ -1,4 +1,4 @@
-#include "codegen/codegen.h"
+#include "base/base.h"
 
 #include <string.h>
 
@@ -70,6 +70,22 @@ static bool accept_number(struct cursor *c, int64_t *out)
     return c->at > first;
 }
 
+static int refuse_header(const char *expected, struct status *st)
+{
+    return status_set(st, STATUS_USAGE, "the .npy header is damaged: expected %s", expected);
+}
+
+/* Whether a type may stand in a message: the file may come from anyone, and the longest that NumPy
+ * writes for one plain type are like '<M8[25us]'. */
+static bool is_printable(struct cursor text)
+{
+    enum { TYPE_MAX = 40 };
+    for (const char *p = text.at; p < text.end; p++)
+        if (*p < ' ' || *p > '~')
+            return false;
+    return text.end - text.at <= TYPE_MAX;
+}
+
 static int parse_type(struct cursor *c, struct npy *out, struct status *st)
 {
     struct cursor found;
@@ -77,22 +93,18 @@ static int parse_type(struct cursor *c, struct npy *out, struct status *st)
         return status_set(
             st, STATUS_USAGE,
             "the .npy array is of a structured type; expected bool, uint8 or float32");
-    int len = (int)(found.end - found.at);
+    if (!is_printable(found))
+        return refuse_header("'descr' to be a type such as '|b1'", st);
+    size_t len = (size_t)(found.end - found.at);
     for (size_t t = 0; t < ARRAY_LEN(types); t++)
-        if ((size_t)len == strlen(types[t].descr) &&
-            memcmp(found.at, types[t].descr, (size_t)len) == 0) {
+        if (len == strlen(types[t].descr) && memcmp(found.at, types[t].descr, len) == 0) {
             out->type = (enum npy_type)t;
             return 0;
         }
     return status_set(st, STATUS_USAGE,
                       "the .npy array is of type '%.*s'; expected '|b1' (bool), '|u1' (uint8) or "
                       "'<f4' (float32), little endian",
-                      len < 40 ? len : 40, found.at);
-}
-
-static int refuse_header(const char *expected, struct status *st)
-{
-    return status_set(st, STATUS_USAGE, "the .npy header is damaged: expected %s", expected);
+                      (int)len, found.at);
 }
 
 static int parse_order(struct cursor *c, struct npy *out, struct status *st)
