@@ -8,6 +8,9 @@
  * waiting for other threads; an *implementation* is one way to run a segment, a *schedule* the
  * values of its knobs, a *choice* a segment with both, a *candidate* a plan with its choices.
  *
+ * Sections stand in this order: the chain and its plans; the workload with its mask; what it costs
+ * at least; what runs a segment, from architectures to choices; source text.
+ *
  * To add an operator: a row in CHAIN_OPERATORS.  To add an implementation: a file and a row in
  * impls[].  To add a mask: a row in mask.c.  CONTRIBUTING.md has the exact steps. */
 #ifndef FUSEPLAN_CODEGEN_H
@@ -149,7 +152,7 @@ uint16_t segment_inputs(struct segment s);
 uint16_t segment_outputs(struct segment s);
 uint16_t segment_weights(struct segment s);
 
-/* "qk_gemm..merge_heads", e.g. "scores+mask+softmax+context+merge_heads". */
+/* Appends the names of its operators: "scores+mask+softmax+context+merge_heads". */
 void segment_describe(struct segment s, struct buf *out);
 
 /* The notes' line without a newline: `num pos0 segment_num start_1 end_1 ...`. */
@@ -164,8 +167,7 @@ int plan_parse_range(const char *text, unsigned *lo, unsigned *hi, struct status
 /* "2-6,8-9" in operator numbers; what is not named stays on its own. */
 int plan_parse_segments(const char *text, bool handwritten, struct plan *out, struct status *st);
 
-/* The distinct canonical values of lo..hi, ascending.  Writes at most PLAN_SPACE; returns how many.
- */
+/* The distinct canonical values of lo..hi, ascending, at most PLAN_SPACE.  Returns how many. */
 int plan_space(unsigned lo, unsigned hi, uint16_t out[PLAN_SPACE]);
 
 /* ---- mask.c, mask_spec.c, mask_bits.c: attention masks -----------------------------------------
@@ -318,37 +320,6 @@ double segment_flops(struct segment s, const struct workload *w);
  * those that an operator of the segment reads, whole whatever the mask keeps. */
 double segment_bytes(struct segment s, const struct workload *w);
 
-/* ---- lower.c: segment -> stages ----------------------------------------------------------------
- *
- * The same stages feed every emitter.  Adjacent operators join one stage when the second needs only
- * what the first's thread block already holds. */
-
-enum stage_kind {
-    STAGE_ELEMENTWISE, /* a bias, residual, GELU or permutation pass */
-    STAGE_GEMM,        /* tiles of a GEMM with an epilogue */
-    STAGE_ROWS,        /* row blocks of tokens: layernorm and what surrounds it; with rowwise
-                          lowering also GEMMs one after another on the same rows */
-    STAGE_ATTENTION,   /* query blocks of one head: any run of ops 2..5, with op 1 in the loader
-                          (only where 2..5 are all there) and op 6 in the store */
-};
-
-struct stage {
-    enum stage_kind kind;
-    int8_t first, last; /* operators */
-    uint16_t stores;    /* tensors it must write: outputs of the segment, inputs of later stages */
-};
-
-enum lowering {
-    LOWERING_TILED, /* a GEMM's tiles are independent; a layernorm after it is a stage of its own */
-    LOWERING_ROWWISE /* a stage holds whole rows, so a layernorm or a further GEMM joins it */
-};
-
-/* Writes at most OP_COUNT stages; returns how many.  Between two stages all threads meet. */
-int lower_segment(struct segment s, enum lowering how, struct stage out[OP_COUNT]);
-
-/* Whether a stage holds an operator of that anchor. */
-bool stage_has(const struct stage *s, enum anchor anchor);
-
 /* ---- arch.c: GPU architectures -----------------------------------------------------------------
  *
  * By number: 80 is sm_80, 90 is sm_90a. */
@@ -419,34 +390,12 @@ struct schedule {
 };
 
 struct impl;
+struct cuda_launch;
 
 struct choice {
     struct segment segment;
     const struct impl *impl;
     struct schedule schedule;
-};
-
-/* A kernel's launch, but for what the device decides.  More thread blocks than tiles would idle; a
- * cooperative launch takes at most as many as are resident at once, and any number is right. */
-struct cuda_launch {
-    int threads;             /* of a thread block */
-    int shared_bytes;        /* dynamic */
-    bool cooperative;        /* stages meet at grid barriers */
-    int64_t tiles;           /* of the stage that has most */
-    int64_t sync_words;      /* of fp_args.sync */
-    int64_t workspace_bytes; /* of fp_args.workspace */
-};
-
-/* Memory that a library's algorithm may work in: what NVIDIA advises for sm_90, where it is most.
- */
-enum { CUDA_LIBRARY_WORKSPACE_BYTES = 32 << 20 };
-
-/* A segment as one product of token rows: out = in @ weight (+ bias) (+ residual), or GELU of it.
- */
-struct cuda_product {
-    int in, out, residual; /* tensors; residual -1: none */
-    int weight, bias;      /* enum weight_id; bias -1: none */
-    bool gelu;
 };
 
 struct impl {
@@ -509,11 +458,36 @@ uint16_t choice_tensors(const struct choice *c);
 bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why);
 void choice_emit(const struct choice *c, const struct build_target *t, struct buf *out);
 
-/* What a library's choice computes. */
-void choice_product(const struct choice *c, struct cuda_product *out);
+/* ---- choice.c, cuda_library.c: how a choice of the CUDA target runs ----------------------------
+ *
+ * One of a library is a call, any other the launch of a kernel. */
 
-/* How to launch a choice of the CUDA target that is no library's. */
+/* A kernel's launch, but for what the device decides.  More thread blocks than tiles would idle; a
+ * cooperative launch takes at most as many as are resident at once, and any number is right. */
+struct cuda_launch {
+    int threads;             /* of a thread block */
+    int shared_bytes;        /* dynamic */
+    bool cooperative;        /* stages meet at grid barriers */
+    int64_t tiles;           /* of the stage that has most */
+    int64_t sync_words;      /* of fp_args.sync */
+    int64_t workspace_bytes; /* of fp_args.workspace */
+};
+
+/* Of a choice that is no library's. */
 void choice_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
+
+/* Memory that a library's algorithm may work in: NVIDIA's advice for sm_90, where it is most. */
+enum { CUDA_LIBRARY_WORKSPACE_BYTES = 32 << 20 };
+
+/* A segment as one product of token rows: out = in @ weight (+ bias) (+ residual), or its GELU. */
+struct cuda_product {
+    int in, out, residual; /* tensors; residual -1: none */
+    int weight, bias;      /* enum weight_id; bias -1: none */
+    bool gelu;
+};
+
+/* Of a library's choice. */
+void choice_product(const struct choice *c, struct cuda_product *out);
 
 /* ---- emit_*.c and kernels: source text ---------------------------------------------------------
  *
@@ -536,17 +510,11 @@ void choice_launch(const struct choice *c, const struct workload *w, struct cuda
 
 /* Headers that emitted sources include, embedded into the program at build time. */
 struct kernel_file {
-    const char *name; /* "fuseplan_cpu.h" */
+    const char *name; /* "attention.h" */
     const char *text;
     size_t len;
 };
 int kernel_files(enum target_kind target, const struct kernel_file **out);
-
-/* The files of a program that runs a plan, see below. */
-int kernel_program(enum target_kind target, const struct kernel_file **out);
-
-/* The header that a library's segments include: host code that calls cuBLASLt. */
-const struct kernel_file *kernel_library(void);
 
 /* ---- standalone*.c, emit_*_standalone.c: a plan as a program of its own ------------------------
  *

@@ -27,6 +27,37 @@ void add_op_names(int first, int last, const char *separator, struct buf *out);
 /* Appends the shortest text that is read as the same number. */
 void add_double(double value, struct buf *out);
 
+/* ---- lower.c: segment -> stages ----------------------------------------------------------------
+ *
+ * The same stages feed every emitter.  Adjacent operators join one stage when the second needs only
+ * what the first's thread block already holds. */
+
+enum stage_kind {
+    STAGE_ELEMENTWISE, /* a bias, residual, GELU or permutation pass */
+    STAGE_GEMM,        /* tiles of a GEMM with an epilogue */
+    STAGE_ROWS,        /* row blocks of tokens: layernorm and what surrounds it; with rowwise
+                          lowering also GEMMs one after another on the same rows */
+    STAGE_ATTENTION,   /* query blocks of one head: any run of ops 2..5, with op 1 in the loader
+                          (only where 2..5 are all there) and op 6 in the store */
+};
+
+struct stage {
+    enum stage_kind kind;
+    int8_t first, last; /* operators */
+    uint16_t stores;    /* tensors it must write: outputs of the segment, inputs of later stages */
+};
+
+enum lowering {
+    LOWERING_TILED, /* a GEMM's tiles are independent; a layernorm after it is a stage of its own */
+    LOWERING_ROWWISE /* a stage holds whole rows, so a layernorm or a further GEMM joins it */
+};
+
+/* Writes at most OP_COUNT stages; returns how many.  Between two stages all threads meet. */
+int lower_segment(struct segment s, enum lowering how, struct stage out[OP_COUNT]);
+
+/* Whether a stage holds an operator of that anchor. */
+bool stage_has(const struct stage *s, enum anchor anchor);
+
 /* ---- impl.c --------------------------------------------------------------------------------- */
 
 /* For `applicable`: says why and returns false. */
@@ -76,6 +107,14 @@ const char *cpu_stage_header(const struct stage *stage);
 
 /* Appends the function that runs the stage. */
 void emit_cpu_stage(const struct stage *stage, struct buf *out);
+
+/* ---- kernels: text embedded at build time --------------------------------------------------- */
+
+/* The files of a program that runs a plan. */
+int kernel_program(enum target_kind target, const struct kernel_file **out);
+
+/* The header that a library's segments include: host code that calls cuBLASLt. */
+const struct kernel_file *kernel_library(void);
 
 /* ---- standalone.c --------------------------------------------------------------------------- */
 

@@ -1,4 +1,4 @@
-#include "codegen/codegen.h"
+#include "codegen/codegen_int.h"
 #include "kernel_list.h"
 
 #define X(symbol, name, path) extern const char symbol[], symbol##_end[];

@@ -1,4 +1,4 @@
-#include "codegen/codegen.h"
+#include "codegen/codegen_int.h"
 #include "tests/suite.h"
 
 #include <stdio.h>

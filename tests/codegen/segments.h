@@ -3,7 +3,7 @@
 #ifndef FUSEPLAN_TESTS_SEGMENTS_H
 #define FUSEPLAN_TESTS_SEGMENTS_H
 
-#include "codegen/codegen.h"
+#include "codegen/codegen_int.h"
 #include "kernels/cpu/abi.h"
 
 enum { SOURCES_MAX = 400, CHOICES_MAX = 64 };
