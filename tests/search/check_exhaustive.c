@@ -146,6 +146,46 @@ START_TEST(two_comparisons)
 }
 END_TEST
 
+static bool among(const struct stored *s, int from, int to, unsigned value)
+{
+    for (int i = from; i < to; i++)
+        if (s->values[i] == (int)value)
+            return true;
+    return false;
+}
+
+/* What was fast in the search by chance is found out by the first comparison. */
+START_TEST(finals_are_of_what_the_first_comparison_found)
+{
+    fake.lucky_value = SPACE_LO;
+    for (unsigned value = SPACE_LO; value <= SPACE_HI; value++)
+        if (made_up_ms(&fake.space, value) > made_up_ms(&fake.space, fake.lucky_value))
+            fake.lucky_value = value; /* the slowest */
+    run();
+    const struct stored *s = read_back(DB_TRIAL_FINAL);
+    int refined = fake.compared[0].plans;
+    ck_assert(among(s, 0, refined, fake.lucky_value));
+    ck_assert_int_gt(s->count, refined);
+    ck_assert(!among(s, refined, s->count, fake.lucky_value));
+}
+END_TEST
+
+/* Fourteen rounds of all plans would take 3 s of 4. */
+START_TEST(first_comparison_leaves_time_for_the_finals)
+{
+    double round_ms =
+        made_up_ms(&fake.space, VALUE_UNFUSED) + made_up_ms(&fake.space, VALUE_FIRST_VERSION);
+    for (unsigned value = SPACE_LO; value <= SPACE_HI; value++)
+        round_ms += made_up_ms(&fake.space, value);
+    fake.speed = 14 * round_ms / 3000;
+    options.search.time_limit_s = 4;
+    run();
+    ck_assert_int_eq(fake.compares, 2);
+    ck_assert_int_gt(fake.compared[0].plans, fake.compared[1].plans);
+    ck_assert_int_lt(fake.compared[0].plans, PLANS + BESIDE);
+}
+END_TEST
+
 /* No plan with it is built, and each says why. */
 START_TEST(broken_segment_fails_its_plans)
 {
@@ -243,6 +283,8 @@ int main(void)
     tcase_add_test(t, every_plan_is_measured);
     tcase_add_test(t, order_is_drawn);
     tcase_add_test(t, two_comparisons);
+    tcase_add_test(t, finals_are_of_what_the_first_comparison_found);
+    tcase_add_test(t, first_comparison_leaves_time_for_the_finals);
     tcase_add_test(t, broken_segment_fails_its_plans);
     tcase_add_test(t, part_of_a_space_goes_on);
     tcase_add_loop_test(t, interrupt_keeps_all, 0, 4);

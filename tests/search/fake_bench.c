@@ -143,6 +143,11 @@ int bench_plan(struct bench *b, const struct candidate *c, const struct sampling
         return -1;
     fake.plans++;
     run_plan(c, how, out);
+    if (out->status == TRIAL_OK && plan_value(c->plan) == fake.lucky_value) {
+        double ms = out->ms.median / 10;
+        trial_release(out);
+        fill(out, ms);
+    }
     return 0;
 }
 
@@ -152,6 +157,10 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
     (void)b;
     if (call(st) < 0)
         return -1;
+    if (fake.compares < (int)ARRAY_LEN(fake.compared)) {
+        fake.compared[fake.compares].plans = n;
+        fake.compared[fake.compares].how = *how;
+    }
     fake.compares++;
     for (int i = 0; i < n; i++)
         run_plan(&candidates[i], how, &trials[i]);

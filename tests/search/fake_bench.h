@@ -15,6 +15,7 @@ struct fake {
     unsigned broken_value; /* a plan that fails though its segments run; 0: none */
     bool all_plans_fail;
     unsigned slow_value;        /* a plan that takes five times its time; 0: none */
+    unsigned lucky_value;       /* a plan that takes a tenth of its time, but not side by side */
     int slow_from_plan;         /* from this on every plan takes three times its time; 0: never */
     double seconds_per_segment; /* slept for each */
     double verify_s;            /* of each trial */
@@ -25,6 +26,10 @@ struct fake {
 
     /* What was asked for. */
     int calls, built, segments, plans, compares;
+    struct {
+        int plans;
+        struct sampling how;
+    } compared[4];       /* of the first comparisons */
     bool broken_in_plan; /* the broken segment was built or run within a plan */
 };
 extern struct fake fake;

@@ -1,0 +1,149 @@
+/* Files of a recorded space: as they should be, damaged, and hostile. */
+#include "space_fixture.h"
+
+#define HEADER_WITH(format, version, space, segments, plans, best)                                 \
+    "{\"format\":\"" format "\",\"version\":" version ",\"workload\":{},\"target\":{\"kind\":"     \
+    "\"cpu\",\"device\":\"d\",\"uuid\":\"u\",\"capability\":\"c\",\"units\":2,\"driver\":\"r\","   \
+    "\"compiler\":\"g\",\"libraries\":\"l\"},\"protocol\":\"1\",\"space\":" space                  \
+    ",\"counts\":{\"segments\":" segments ",\"plans\":" plans "},\"best\":{\"value\":" best        \
+    "},\"measured_utc\":\"2026-01-31T12:34:56.789Z\"}\n"
+#define HEADER_OF(format, version, plans, best)                                                    \
+    HEADER_WITH(format, version, "[40000,40010]", "1", plans, best)
+#define HEADER_FOR(space, segments, plans, best)                                                   \
+    HEADER_WITH("fuseplan space", "1", space, segments, plans, best)
+#define HEADER  HEADER_OF("fuseplan space", "1", "2", "40000")
+#define SEGMENT "{\"ops\":[0,0],\"handwritten\":false,\"us\":7.5}\n"
+#define PLAN_0  "[40000,500.00,499.00,501.00]\n"
+#define PLAN_1  "[40001,null,\"wrong: row 3\"]\n"
+
+static const struct {
+    const char *text, *says;
+} damaged[] = {
+    {"", "line 1: the file ends before it"},
+    {"hello\n", "line 1 is not JSON"},
+    {"{}\n", "its format is '', expected 'fuseplan space'"},
+    {HEADER_OF("notes", "1", "2", "40000"), "its format is 'notes'"},
+    {HEADER_OF("fuseplan space", "2", "2", "40000"), "its version is 2, this fuseplan reads 1"},
+    {HEADER_OF("fuseplan space", "1", "20000", "40000"), "cannot be"},
+    {"{\"format\":\"fuseplan space\",\"version\":1}\n", "line 1: "},
+    {HEADER SEGMENT PLAN_0, "line 4: the file ends before it"},
+    {HEADER SEGMENT PLAN_0 "[40001,5", "line 4: the file ends before it"},
+    {HEADER SEGMENT PLAN_0 "[40001,5\n", "line 4 is not JSON"},
+    {HEADER SEGMENT PLAN_0 PLAN_1 PLAN_1, "more lines"},
+    {HEADER SEGMENT PLAN_0 PLAN_0, "line 4: the plan was on a line before"},
+    {HEADER SEGMENT PLAN_0 "[40011,1,1,1]\n", "no canonical value of the space"},
+    {HEADER SEGMENT PLAN_0 "[\"40001\",1,1,1]\n", "no canonical value"},
+    {HEADER SEGMENT PLAN_0 "[40001,0,1,1]\n", "not above 0"},
+    {HEADER SEGMENT PLAN_0 "[40001,-5,1,1]\n", "not above 0"},
+    {HEADER SEGMENT PLAN_0 "[40001,1,1]\n", "is no plan's"},
+    {HEADER SEGMENT PLAN_0 "[40001]\n", "is no plan's"},
+    {HEADER SEGMENT PLAN_0 "{}\n", "no canonical value"},
+    {HEADER "{\"ops\":[0,15],\"handwritten\":false,\"us\":7.5}\n" PLAN_0 PLAN_1, "is no segment's"},
+    {HEADER "{\"ops\":[3,2],\"handwritten\":false,\"us\":7.5}\n" PLAN_0 PLAN_1, "is no segment's"},
+    {HEADER "{\"ops\":[1,6],\"handwritten\":true,\"us\":7.5}\n" PLAN_0 PLAN_1, "is no segment's"},
+    {HEADER "{\"ops\":[0,0],\"handwritten\":false}\n" PLAN_0 PLAN_1, "reason why it failed"},
+    {HEADER "{\"ops\":[0,0],\"handwritten\":false,\"us\":0}\n" PLAN_0 PLAN_1, "above 0"},
+    {HEADER_OF("fuseplan space", "1", "2", "40001") SEGMENT PLAN_0 PLAN_1, "its best plan, 40001"},
+    {HEADER_OF("fuseplan space", "1", "2", "-1") SEGMENT PLAN_0 PLAN_1, "its best plan"},
+    {HEADER SEGMENT PLAN_0 "[40001,NaN,1,1]\n", "line 4 is not JSON"},
+    {HEADER SEGMENT PLAN_0 "[40001,1e999,1,1]\n", "line 4 is not JSON"},
+};
+
+static void check_refused(const char *says)
+{
+    ck_assert_int_eq(recorded_space_read(space_path(), &space, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_msg(strstr(st.message, says), "'%s' lacks '%s'", st.message, says);
+    ck_assert_ptr_nonnull(strstr(st.message, space_path()));
+    ck_assert_ptr_nonnull(strstr(st.message, "export it again"));
+    ck_assert_int_eq(space.count, 0);
+    ck_assert_ptr_null(space.values);
+    st = STATUS_INIT;
+}
+
+START_TEST(damaged_lines)
+{
+    write_packed(damaged[_i].text);
+    check_refused(damaged[_i].says);
+}
+END_TEST
+
+START_TEST(whole_file)
+{
+    write_packed(HEADER SEGMENT PLAN_0 PLAN_1);
+    read_space(space_path());
+    ck_assert_int_eq(space.count, 2);
+    ck_assert_int_eq(space.outcomes[1].status, OUTCOME_FAILED);
+    recorded_space_release(&space);
+}
+END_TEST
+
+START_TEST(damaged_bytes)
+{
+    struct buf packed;
+    buf_init(&packed);
+    const char *text = HEADER SEGMENT PLAN_0 PLAN_1;
+    gzip_pack(text, strlen(text), &packed);
+    for (size_t len = 0; len < packed.len; len += 7) { /* cut short */
+        write_bytes(packed.ptr, len);
+        check_refused("ends early");
+    }
+    packed.ptr[packed.len - 6] ^= 1; /* its checksum */
+    write_bytes(packed.ptr, packed.len);
+    check_refused("damaged");
+    write_bytes(text, strlen(text)); /* not packed at all */
+    check_refused("no gzip file");
+    buf_release(&packed);
+}
+END_TEST
+
+START_TEST(missing_file)
+{
+    ck_assert_int_eq(recorded_space_read("/nowhere/a.space.gz", &space, &st), -1);
+    ck_assert_ptr_nonnull(strstr(st.message, "/nowhere/a.space.gz"));
+    st = STATUS_INIT;
+}
+END_TEST
+
+/* ---- what it gives --------------------------------------------------------------------------- */
+
+/* Timed again: 1.1, 1.2 and 1.3 times as long; so the fourth would have taken 1.2 times as long. */
+START_TEST(one_scale)
+{
+    write_packed(HEADER_OF("fuseplan space", "1", "5", "40000") SEGMENT
+                 "[40000,500,499,501,550,549,551]\n[40001,600,599,601,720,719,721]\n"
+                 "[40002,700,699,701,910,909,911]\n[40003,1000,999,1001]\n"
+                 "[40004,2000,\"censored\"]\n");
+    read_space(space_path());
+    static const double ms[] = {0.55, 0.72, 0.91, 1.2, 2.4};
+    for (int i = 0; i < 5; i++)
+        ck_assert_double_eq_tol(space.outcomes[i].ms, ms[i], 1e-12);
+    ck_assert_int_eq(space.outcomes[4].status, OUTCOME_CENSORED);
+
+    struct evaluator e = recorded_space_evaluator(&space);
+    struct outcome o;
+    ck_assert_int_eq(e.measure(e.ctx, 40003, &o, &st), 0);
+    ck_assert_double_eq_tol(o.ms, 1.2, 1e-12);
+    ck_assert(!e.fails(e.ctx, 40003));
+    ck_assert(e.fails(e.ctx, 40005)); /* was not recorded */
+    ck_assert_int_eq(e.measure(e.ctx, 40005, &o, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_NOT_FOUND);
+    st = STATUS_INIT;
+    ck_assert_double_eq(e.segments(e.ctx)->ms[0], 7.5e-3);
+    recorded_space_release(&space);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("search/space_read");
+    TCase *t = tcase_create("space");
+    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
+    tcase_add_loop_test(t, damaged_lines, 0, (int)ARRAY_LEN(damaged));
+    tcase_add_test(t, whole_file);
+    tcase_add_test(t, damaged_bytes);
+    tcase_add_test(t, missing_file);
+    tcase_add_test(t, one_scale);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

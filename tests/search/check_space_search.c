@@ -1,0 +1,92 @@
+/* Strategies on recorded spaces. */
+#include "made_up.h"
+#include "space_fixture.h"
+
+/* `guided` converges long before: at what a user gets without a budget. */
+enum { SEEDS = 3, BUDGET = 500 };
+
+/* How much slower the best plan found is than the best of the space. */
+static double regret(const char *strategy, uint64_t seed)
+{
+    static struct history history;
+    struct evaluator e = recorded_space_evaluator(&space);
+    struct search_options o = {.strategy = strategy_find(strategy),
+                               .space_lo = space.lo,
+                               .space_hi = space.hi,
+                               .budget = BUDGET,
+                               .seed = seed,
+                               .quantile = 0.1};
+    struct search_result result;
+    int rc = search_loop(&o, &e, &history, NULL, NULL, &result, &st);
+    ck_assert_msg(rc == 0, "%s", st.message);
+    double ms = history.items[result.best].outcome.ms;
+    history_release(&history);
+    return ms / space.outcomes[space.best].ms - 1;
+}
+
+static void check_strategies(const char *from)
+{
+    double guided = 0, random = 0;
+    read_space(from);
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        double r = regret("guided", seed);
+        ck_assert_msg(r <= 0.01, "%s: seed %d ends %.2f %% above the best", from, (int)seed,
+                      100 * r);
+        guided += r;
+        random += regret("random", seed);
+    }
+    ck_assert_double_lt(guided, random);
+    recorded_space_release(&space);
+}
+
+static void write_made_up(void)
+{
+    static struct made_up m;
+    struct buf text;
+    buf_init(&text);
+    made_up_init(&m, 1, 32768, 49152);
+    buf_addf(&text,
+             "{\"format\":\"fuseplan space\",\"version\":1,\"workload\":{},\"target\":{\"kind\":"
+             "\"cpu\",\"device\":\"\",\"uuid\":\"\",\"capability\":\"\",\"units\":1,\"driver\":"
+             "\"\",\"compiler\":\"\",\"libraries\":\"\"},\"protocol\":\"1\",\"space\":[32768,49152]"
+             ",\"counts\":{\"segments\":%d,\"plans\":%d},\"best\":{\"value\":%u},\"measured_utc\":"
+             "\"\"}\n",
+             SEGMENT_COUNT + 1, m.count, m.space[m.best]);
+    for (int i = 0; i <= SEGMENT_COUNT; i++)
+        buf_addf(&text, "{\"ops\":[%d,%d],\"handwritten\":%s,\"us\":%.2f}\n", slot_segment(i).first,
+                 slot_segment(i).last, i == SEGMENT_COUNT ? "true" : "false",
+                 1e3 * (i == SEGMENT_COUNT ? m.times.handwritten_ms : m.times.ms[i]));
+    for (int i = 0; i < m.count; i++)
+        buf_addf(&text, "[%d,%.2f,%.2f,%.2f]\n", m.space[i], 1e3 * m.ms[i], 0.999e3 * m.ms[i],
+                 1.001e3 * m.ms[i]);
+    write_packed(text.ptr);
+    buf_release(&text);
+}
+
+START_TEST(strategies_on_a_made_up_space)
+{
+    write_made_up();
+    check_strategies(space_path());
+}
+END_TEST
+
+/* Paths from the build, each with a comma behind it; none to begin with. */
+static const char *const recorded[] = {RECORDED_SPACES NULL};
+
+START_TEST(strategies_on_recorded_spaces)
+{
+    check_strategies(recorded[_i]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("search/space_search");
+    TCase *t = tcase_create("space");
+    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
+    tcase_set_timeout(t, 60); /* six searches, 2 s on an idle core */
+    tcase_add_test(t, strategies_on_a_made_up_space);
+    tcase_add_loop_test(t, strategies_on_recorded_spaces, 0, (int)ARRAY_LEN(recorded) - 1);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,161 @@
+/* tune() on a fake bench where something goes wrong: segments, plans, the machine, the user. */
+#include "tune_guided.h"
+
+#include <math.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const struct segment attention = {2, 6}, layernorm = {8, 9};
+
+/* 41115 holds both; ops 2-6 are the hand-written ones there. */
+START_TEST(broken_segment_breaks_its_plans_unbuilt)
+{
+    fake.broken = _i % 2 == 0 ? layernorm : attention;
+    fake.broken_at_build = _i / 2;
+    run();
+    struct stored *s = read_back();
+    ck_assert(!fake.broken_in_plan);
+    ck_assert_int_eq(s->plans, 20);
+    ck_assert_int_eq(s->failed, 1);
+    ck_assert_int_eq(report.failed_trials, 1);
+    ck_assert(s->seen[VALUE_FIRST_VERSION] && !s->ok[VALUE_FIRST_VERSION]);
+    ck_assert_ptr_nonnull(strstr(s->reason, _i % 2 == 0 ? "ops 8-9" : "ops 2-6"));
+    ck_assert_ptr_nonnull(strstr(s->reason, _i / 2 ? "syntax error" : "row 3 is wrong"));
+    ck_assert(isnan(report.best.first_version.median));
+    ck_assert(!isnan(report.best.unfused.median));
+    int calls = fake.calls;
+    run();
+    ck_assert_int_eq(fake.calls, calls);
+}
+END_TEST
+
+START_TEST(plan_that_fails_alone_is_no_end)
+{
+    fake.broken_value = VALUE_FIRST_VERSION;
+    run();
+    struct stored *s = read_back();
+    ck_assert_int_eq(s->plans, 20);
+    ck_assert_str_eq(s->reason, "wrong: layer 0 is wrong");
+    ck_assert(report.best.value >= 0);
+}
+END_TEST
+
+START_TEST(finalist_that_broke_is_dropped)
+{
+    plant_plan(VALUE_FIRST_VERSION, 1e-3);
+    fake.broken = layernorm;
+    run();
+    ck_assert_int_eq(fake.compares, 1);
+    ck_assert(!fake.broken_in_plan);
+    ck_assert(report.best.final);
+    ck_assert_int_ne(report.best.value, VALUE_FIRST_VERSION);
+}
+END_TEST
+
+START_TEST(nothing_runs)
+{
+    fake.all_plans_fail = true;
+    run();
+    ck_assert_int_eq(report.best.value, -1);
+    ck_assert_int_eq(report.failed_trials, 20);
+    ck_assert_int_eq(fake.compares, 0);
+    ck_assert(isnan(report.best.unfused.median));
+}
+END_TEST
+
+/* The references are wanted however slow they are, all other plans are not. */
+START_TEST(hopeless_plan_is_censored)
+{
+    options.search.space_lo = options.search.space_hi = fake.slow_value = 40011;
+    run();
+    ck_assert_int_eq(report.censored_trials, 1);
+    ck_assert_int_eq(fake.plans, 4); /* the best once more */
+    fake.slow_value = VALUE_FIRST_VERSION;
+    options.input_seed = 1;
+    run();
+    ck_assert_int_eq(report.censored_trials, 0);
+    ck_assert_double_gt(report.best.first_version.median, 4 * report.best.unfused.median);
+}
+END_TEST
+
+START_TEST(slower_machine_makes_no_plan_hopeless)
+{
+    fake.slow_from_plan = 8;
+    run();
+    ck_assert_int_eq(report.censored_trials, 0);
+    ck_assert_int_eq(read_back()->plans, 20);
+}
+END_TEST
+
+/* Every call may be the last before a Ctrl-C. */
+START_TEST(interrupt_keeps_all)
+{
+    options.search.budget = 9;
+    fake.stop_at_call = 1 + 34 * _i;
+    run();
+    ck_assert_str_eq(report.stopped_by, "interrupted");
+    struct stored *s = read_back();
+    ck_assert_int_eq(s->plans, fake.plans);
+    ck_assert_int_eq(s->segments, fake.segments);
+    ck_assert_int_eq(report.new_trials, fake.plans);
+    ck_assert_int_eq(report.best.value >= 0, fake.plans > 0);
+    fake.stop = 0;
+    run();
+    ck_assert_int_eq(read_back()->plans, 9);
+    ck_assert_int_eq(fake.plans, 9);
+}
+END_TEST
+
+/* The child dies at the call; the parent goes on where it stopped. */
+START_TEST(killed_search_resumes)
+{
+    options.search.budget = 9;
+    db_close(db);
+    pid_t child = fork();
+    if (child == 0) {
+        fake.kill_at_call = 1 + 43 * _i;
+        if (db_open(path, DB_WRITE, &db, &st) == 0)
+            tune(bench, db, &options, &report, &st);
+        _exit(1);
+    }
+    int status;
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    ck_assert_int_eq(db_open(path, DB_WRITE, &db, &st), 0);
+    int before = read_back()->plans, segments = read_back()->segments;
+    run();
+    struct stored *s = read_back();
+    ck_assert_int_eq(s->plans, 9);
+    ck_assert_int_eq(fake.plans, 9 - before);
+    ck_assert_int_eq(s->segments, segments + fake.segments);
+}
+END_TEST
+
+START_TEST(broken_environment_ends_the_search)
+{
+    fake.fail_at_call = 40;
+    ck_assert_int_eq(tune(bench, db, &options, &report, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    ck_assert_int_eq(report.best.choice_count, 0);
+    st = STATUS_INIT;
+    ck_assert_int_eq(read_back()->segments, fake.segments);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("search/tune_failures");
+    TCase *t = tcase_create("tune");
+    tcase_add_checked_fixture(t, setup, teardown);
+    tcase_add_loop_test(t, broken_segment_breaks_its_plans_unbuilt, 0, 4);
+    tcase_add_test(t, plan_that_fails_alone_is_no_end);
+    tcase_add_test(t, finalist_that_broke_is_dropped);
+    tcase_add_test(t, nothing_runs);
+    tcase_add_test(t, hopeless_plan_is_censored);
+    tcase_add_test(t, slower_machine_makes_no_plan_hopeless);
+    tcase_add_loop_test(t, interrupt_keeps_all, 0, 6);
+    tcase_add_loop_test(t, killed_search_resumes, 0, 5);
+    tcase_add_test(t, broken_environment_ends_the_search);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

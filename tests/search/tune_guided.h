@@ -1,0 +1,95 @@
+/* A guided search of 20 plans on a fake bench, and what it leaves in the database. */
+#ifndef FUSEPLAN_TESTS_TUNE_GUIDED_H
+#define FUSEPLAN_TESTS_TUNE_GUIDED_H
+
+#include "tune_fixture.h"
+
+#include <string.h>
+
+static inline void setup(void)
+{
+    open_all();
+    options = (struct tune_options){.search = {.strategy = strategy_find("guided"),
+                                               .space_lo = 32768,
+                                               .space_hi = 49152,
+                                               .budget = 20,
+                                               .seed = 1,
+                                               .quantile = 0.1,
+                                               .stop = &fake.stop}};
+}
+
+/* ---- what is stored ------------------------------------------------------------------------ */
+
+struct stored {
+    int segments, plans, finals, failed;
+    bool seen[VALUE_MAX + 1], ok[VALUE_MAX + 1];
+    char reason[200]; /* of the last failed plan */
+};
+
+static inline int segment_row(void *ctx, const struct db_trial *row)
+{
+    struct stored *s = ctx;
+    s->segments++;
+    ck_assert_int_eq(row->value, -1);
+    ck_assert_int_eq(row->choice_count, 1);
+    return 0;
+}
+
+static inline int plan_row(void *ctx, const struct db_trial *row)
+{
+    struct stored *s = ctx;
+    s->plans++;
+    ck_assert_msg(!s->seen[row->value], "%d is stored twice", row->value);
+    s->seen[row->value] = true;
+    s->ok[row->value] = strcmp(row->status, "ok") == 0;
+    if (strcmp(row->status, "failed") == 0) {
+        s->failed++;
+        snprintf(s->reason, sizeof(s->reason), "%s: %s", row->reason_code, row->reason);
+    }
+    return 0;
+}
+
+static inline int final_row(void *ctx, const struct db_trial *row)
+{
+    struct stored *s = ctx;
+    s->finals++;
+    ck_assert_msg(s->ok[row->value], "final %d is no plan that ran", row->value);
+    ck_assert_int_eq(row->sample_count, 6);
+    ck_assert_str_ne(row->comparison, "");
+    return 0;
+}
+
+static inline void no_problem(void *ctx, const char *problem)
+{
+    (void)ctx;
+    ck_abort_msg("%s", problem);
+}
+
+/* Reads all back; whatever happened before, no trial may be doubled. */
+static inline struct stored *read_back(void)
+{
+    static struct stored s;
+    memset(&s, 0, sizeof(s));
+    int64_t study;
+    int problems;
+    ck_assert_int_eq(study_open(bench, db, 0, false, &study, &st), 0);
+    ck_assert_int_eq(db_trials(db, study, DB_TRIAL_SEGMENT, segment_row, &s, &st), 0);
+    ck_assert_int_eq(db_trials(db, study, DB_TRIAL_PLAN, plan_row, &s, &st), 0);
+    ck_assert_int_eq(db_trials(db, study, DB_TRIAL_FINAL, final_row, &s, &st), 0);
+    ck_assert_int_eq(db_check(db, no_problem, NULL, &problems, &st), 0);
+    return &s;
+}
+
+/* Stores a plan as `bench` does, without a search. */
+static inline void plant_plan(unsigned value, double ms)
+{
+    struct candidate c;
+    struct trial trial = {.status = TRIAL_OK, .ms = {ms, ms, ms}, .sample_count = 6};
+    int64_t study;
+    ck_assert_int_eq(study_open(bench, db, 0, false, &study, &st), 0);
+    ck_assert_int_eq(
+        study_candidate(db, study, bench_target(bench), plan_from_value(value), &c, &st), 0);
+    ck_assert_int_eq(trial_store(db, study, DB_TRIAL_PLAN, &c, &trial, "", &st), 0);
+}
+
+#endif
