@@ -10,11 +10,12 @@ struct reader {
     struct recorded_space *out;
     char *next; /* the lines not read yet */
     int line;
-    int segments;      /* lines of segments that the header promises */
-    int promised;      /* plans that it promises */
-    double *search_us; /* (promised) in the order of the lines; NaN where none */
-    double *again_us;  /* (promised) NaN where the plan was not timed again */
-    unsigned best;     /* its value */
+    int segments;                 /* lines of segments that the header promises */
+    int promised;                 /* plans that it promises */
+    bool in_space[VALUE_MAX + 1]; /* canonical values of the space's */
+    double *search_us;            /* (promised) in the order of the lines; NaN where none */
+    double *again_us;             /* (promised) NaN where the plan was not timed again */
+    json_int_t best;              /* its value */
 };
 
 static int bad(struct reader *r, struct status *st, const char *what)
@@ -41,14 +42,14 @@ static int take_line(struct reader *r, json_t **out, struct status *st)
 static int check_format(json_t *header, struct status *st)
 {
     const char *format = json_string_value(json_object_get(header, "format"));
-    int version = (int)json_integer_value(json_object_get(header, "version"));
+    json_int_t version = json_integer_value(json_object_get(header, "version"));
     if (!format || strcmp(format, SPACE_FORMAT) != 0)
         return status_set(st, STATUS_USAGE, "its format is '%s', expected '%s'",
                           format ? format : "", SPACE_FORMAT);
     if (version != SPACE_VERSION)
         return status_set(st, STATUS_USAGE,
-                          "its version is %d, this fuseplan reads %d; use a newer fuseplan",
-                          version, SPACE_VERSION);
+                          "its version is %lld, this fuseplan reads %d; use a newer fuseplan",
+                          (long long)version, SPACE_VERSION);
     return 0;
 }
 
@@ -72,29 +73,44 @@ static int read_target(json_t *target, struct recorded_space *out, struct status
     return 0;
 }
 
+/* What the file may hold: counts are checked here, so that none is ever out of an int's range. */
+static int read_counts(struct reader *r, json_t *header, struct status *st)
+{
+    json_int_t lo, hi, segments, plans;
+    json_error_t error;
+    if (json_unpack_ex(header, &error, 0, "{s[II!] s{sI sI} s{sI}}", "space", &lo, &hi, "counts",
+                       "segments", &segments, "plans", &plans, "best", "value", &r->best) != 0)
+        return status_set(st, STATUS_USAGE, "line 1: %s", error.text);
+    if (lo < 0 || hi < lo || hi > VALUE_MAX || plans < 1 || plans > PLAN_SPACE || segments < 0 ||
+        segments > SLOT_COUNT)
+        return bad(r, st, "its space or its numbers of plans and segments cannot be");
+    r->out->lo = (unsigned)lo;
+    r->out->hi = (unsigned)hi;
+    r->segments = (int)segments;
+    r->promised = (int)plans;
+    uint16_t space[PLAN_SPACE];
+    int count = plan_space(r->out->lo, r->out->hi, space);
+    for (int i = 0; i < count; i++)
+        r->in_space[space[i]] = true;
+    return 0;
+}
+
 static int read_header(struct reader *r, struct status *st)
 {
     struct recorded_space *out = r->out;
     json_t *header, *workload, *target;
     const char *protocol, *measured;
-    int lo, hi, best, rc = -1;
+    int rc = -1;
     json_error_t error;
     if (take_line(r, &header, st) < 0 || check_format(header, st) < 0)
         goto out;
-    if (json_unpack_ex(header, &error, 0, "{so so ss s[ii!] s{si si} s{si} ss}", "workload",
-                       &workload, "target", &target, "protocol", &protocol, "space", &lo, &hi,
-                       "counts", "segments", &r->segments, "plans", &r->promised, "best", "value",
-                       &best, "measured_utc", &measured) != 0) {
+    if (json_unpack_ex(header, &error, 0, "{so so ss ss}", "workload", &workload, "target", &target,
+                       "protocol", &protocol, "measured_utc", &measured) != 0) {
         status_set(st, STATUS_USAGE, "line 1: %s", error.text);
         goto out;
     }
-    if (lo < 0 || hi < lo || hi > VALUE_MAX || r->promised < 1 || r->promised > PLAN_SPACE) {
-        bad(r, st, "its space or its number of plans cannot be");
+    if (read_counts(r, header, st) < 0)
         goto out;
-    }
-    out->lo = (unsigned)lo;
-    out->hi = (unsigned)hi;
-    r->best = (unsigned)best;
     out->workload = json_dumps(workload, JSON_COMPACT);
     out->protocol = mem_strdup(protocol);
     out->measured_utc = mem_strdup(measured);
@@ -174,7 +190,7 @@ static int read_plan(struct reader *r, struct status *st)
         return -1;
     json_int_t value =
         json_is_integer(json_array_get(line, 0)) ? json_integer_value(json_array_get(line, 0)) : -1;
-    if (value < out->lo || value > out->hi || plan_canonical((unsigned)value) != value) {
+    if (value < 0 || value > VALUE_MAX || !r->in_space[value]) {
         bad(r, st, "its first number is no canonical value of the space");
         goto out;
     }
@@ -214,16 +230,20 @@ static int finish(struct reader *r, struct status *st)
     double ratio = scale(r);
     for (int i = 0; i < out->count; i++) {
         double us = isnan(r->again_us[i]) ? ratio * r->search_us[i] : r->again_us[i];
-        if (out->outcomes[i].status != OUTCOME_FAILED)
-            out->outcomes[i].ms = us / 1e3;
+        if (out->outcomes[i].status == OUTCOME_FAILED)
+            continue;
+        out->outcomes[i].ms = us / 1e3;
+        if (!isfinite(us) || out->outcomes[i].ms <= 0)
+            return status_set(st, STATUS_USAGE, "the times of plan %u are on no scale",
+                              out->values[i]);
     }
     if (*r->next)
         return status_set(st, STATUS_USAGE,
                           "it has more lines than the %d that its header promises", r->line);
-    out->best = r->best <= VALUE_MAX ? out->at[r->best] : -1;
+    out->best = r->best >= 0 && r->best <= VALUE_MAX ? out->at[r->best] : -1;
     if (out->best < 0 || out->outcomes[out->best].status != OUTCOME_OK)
-        return status_set(st, STATUS_USAGE, "its best plan, %u, is not among those that ran",
-                          r->best);
+        return status_set(st, STATUS_USAGE, "its best plan, %lld, is not among those that ran",
+                          (long long)r->best);
     return 0;
 }
 

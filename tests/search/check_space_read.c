@@ -45,8 +45,18 @@ static const struct {
     {HEADER "{\"ops\":[0,0],\"handwritten\":false,\"us\":0}\n" PLAN_0 PLAN_1, "above 0"},
     {HEADER_OF("fuseplan space", "1", "2", "40001") SEGMENT PLAN_0 PLAN_1, "its best plan, 40001"},
     {HEADER_OF("fuseplan space", "1", "2", "-1") SEGMENT PLAN_0 PLAN_1, "its best plan"},
+    /* What would be right if it were cut to 32 bits. */
+    {HEADER_OF("fuseplan space", "4294967297", "2", "40000"), "its version is 4294967297"},
+    {HEADER_FOR("[40000,4295007306]", "1", "2", "40000") SEGMENT PLAN_0 PLAN_1, "cannot be"},
+    {HEADER_FOR("[4295007296,40010]", "1", "2", "40000") SEGMENT PLAN_0 PLAN_1, "cannot be"},
+    {HEADER_FOR("[40000,40010]", "4294967297", "2", "40000") SEGMENT PLAN_0 PLAN_1, "cannot be"},
+    {HEADER_FOR("[40000,40010]", "1", "4294967298", "40000") SEGMENT PLAN_0 PLAN_1, "cannot be"},
+    {HEADER_FOR("[40000,40010]", "1", "2", "4295007296") SEGMENT PLAN_0 PLAN_1, "its best plan"},
+    {HEADER_FOR("[40000,40010]", "-1", "2", "40000") PLAN_0 PLAN_1, "cannot be"},
+    {HEADER SEGMENT PLAN_0 "[4295007297,1,1,1]\n", "no canonical value"},
     {HEADER SEGMENT PLAN_0 "[40001,NaN,1,1]\n", "line 4 is not JSON"},
     {HEADER SEGMENT PLAN_0 "[40001,1e999,1,1]\n", "line 4 is not JSON"},
+    {HEADER SEGMENT "[40000,1e-300,1,1,1e300,1,1]\n[40001,1,1,1]\n", "are on no scale"},
 };
 
 static void check_refused(const char *says)
@@ -75,6 +85,21 @@ START_TEST(whole_file)
     ck_assert_int_eq(space.count, 2);
     ck_assert_int_eq(space.outcomes[1].status, OUTCOME_FAILED);
     recorded_space_release(&space);
+}
+END_TEST
+
+/* 49152 names the plan 49151, and so on. */
+START_TEST(values_are_canonical_wherever_the_space_lies)
+{
+    write_packed(HEADER_FOR("[49152,49153]", "1", "2", "49151") SEGMENT
+                 "[49150,500,499,501]\n[49151,400,399,401]\n");
+    read_space(space_path());
+    ck_assert_int_eq(space.count, 2);
+    ck_assert_uint_eq(space.values[space.best], 49151);
+    recorded_space_release(&space);
+    write_packed(HEADER_FOR("[49152,49152]", "1", "2", "49151") SEGMENT
+                 "[49150,500,499,501]\n[49151,400,399,401]\n");
+    check_refused("no canonical value of the space");
 }
 END_TEST
 
@@ -141,6 +166,7 @@ int main(void)
     tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
     tcase_add_loop_test(t, damaged_lines, 0, (int)ARRAY_LEN(damaged));
     tcase_add_test(t, whole_file);
+    tcase_add_test(t, values_are_canonical_wherever_the_space_lies);
     tcase_add_test(t, damaged_bytes);
     tcase_add_test(t, missing_file);
     tcase_add_test(t, one_scale);
