@@ -101,9 +101,10 @@ static int read_row(void *ctx, const struct db_trial *row)
     if (attempt < 0)
         return 0;
     struct status reason = STATUS_INIT;
+    enum status_code code = status_from_name(row->reason_code);
     bool ok = strcmp(row->status, "ok") == 0;
-    if (!ok)
-        status_set(&reason, status_from_name(row->reason_code), "%s", row->reason);
+    if (!ok) /* another version may have stored a code that this one does not know */
+        status_set(&reason, code < STATUS_CODE_COUNT ? code : STATUS_UNFIT, "%s", row->reason);
     segment_table_note(t, slot, attempt, ok ? row->median_ms : NAN, &reason);
     return 0;
 }

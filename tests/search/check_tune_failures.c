@@ -29,6 +29,38 @@ START_TEST(broken_segment_breaks_its_plans_unbuilt)
 }
 END_TEST
 
+/* A segment's failure as another version of the program stored it. */
+START_TEST(reason_of_no_known_kind)
+{
+    struct candidate c;
+    struct buf schedule;
+    int64_t study;
+    candidate_default(bench_target(bench), plan_from_value(VALUE_FIRST_VERSION), &c);
+    const struct choice *failed = &c.choices[0];
+    while (failed->segment.first != layernorm.first)
+        failed++;
+    buf_init(&schedule);
+    schedule_text(failed->impl, &failed->schedule, &schedule);
+    const struct db_choice choice = {layernorm.first, layernorm.last, failed->impl->name,
+                                     schedule.ptr};
+    const struct db_trial trial = {.kind = DB_TRIAL_SEGMENT,
+                                   .value = -1,
+                                   .status = "failed",
+                                   .reason_code = "melted",
+                                   .reason = "it is too hot",
+                                   .median_ms = NAN,
+                                   .ci_low_ms = NAN,
+                                   .ci_high_ms = NAN,
+                                   .choice_count = 1,
+                                   .choices = &choice};
+    ck_assert_int_eq(study_open(bench, db, 0, false, &study, &st), 0);
+    ck_assert_int_eq(db_trial_add(db, study, &trial, &st), 0);
+    run();
+    ck_assert_str_eq(read_back()->reason, "unfit: ops 8-9 fail alone: it is too hot");
+    buf_release(&schedule);
+}
+END_TEST
+
 START_TEST(plan_that_fails_alone_is_no_end)
 {
     fake.broken_value = VALUE_FIRST_VERSION;
@@ -148,6 +180,7 @@ int main(void)
     TCase *t = tcase_create("tune");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, broken_segment_breaks_its_plans_unbuilt, 0, 4);
+    tcase_add_test(t, reason_of_no_known_kind);
     tcase_add_test(t, plan_that_fails_alone_is_no_end);
     tcase_add_test(t, finalist_that_broke_is_dropped);
     tcase_add_test(t, nothing_runs);
