@@ -129,8 +129,8 @@ struct db_best {
 int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st);
 void db_best_release(struct db_best *b);
 
-/* Appends the text of the newest comparison that a search made; nothing where a plan was stored
- * since. */
+/* Appends the text of the newest comparison that a search made and in which a plan ran; nothing
+ * where a plan was stored since. */
 int db_compared(struct db *db, int64_t study, struct buf *out, struct status *st);
 
 /* ---- search.c: searches, for the record ------------------------------------------------------*/
@@ -143,7 +143,7 @@ int db_search_end(struct db *db, const char *id, const char *stopped_by, struct 
 
 struct db_model {
     const char *name; /* unique within a study, or among those of files (study 0) */
-    const char *kind; /* "regressor", "classifier" */
+    const char *kind; /* what its bytes are: "regressor+classifier" */
     int64_t features_version;
     const char *data_hash;
     uint64_t seed;

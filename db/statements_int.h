@@ -78,7 +78,7 @@ X(BEST_FINAL, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
 X(BEST_PLAN, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison FROM trial"
              " WHERE study = ? AND kind = 'plan' AND status = 'ok' AND id > ?"
              " AND median_ms < ? ORDER BY median_ms, id LIMIT 1")
-X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final'"
+X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final' AND status = 'ok'"
             " AND id > coalesce((SELECT max(id) FROM trial WHERE study = ?1 AND kind = 'plan'), 0)"
             " AND NOT EXISTS (SELECT 1 FROM search"
             "   WHERE search.id = trial.search AND strategy = 'bench')"

@@ -104,6 +104,11 @@ START_TEST(faster_plan_since_wins)
     check_compared(db, study, "");
     add(db, study, plan_trial(49, 1));
     add(db, study, plan_trial(50, 2));
+    struct db_trial failed = failed_trial(50, "launch");
+    failed.kind = DB_TRIAL_FINAL;
+    failed.comparison = "none ran";
+    add(db, study, failed);
+    check_compared(db, study, "");
     add(db, study, final_trial(50, 3, "a"));
     add(db, study, final_trial(49, 4, "a"));
     check_compared(db, study, "a");
