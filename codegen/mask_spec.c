@@ -49,20 +49,23 @@ static int refuse_param(const struct mask_kind *kind, const char *text, struct s
                       kind->name, text, kind->usage);
 }
 
-/* One "key=value". */
+/* One "key=value", which this cuts in two. */
 static int parse_param(char *text, struct mask_spec *out, struct status *st)
 {
     const struct mask_kind *kind = out->kind;
     char *equals = strchr(text, '=');
-    if (equals == NULL)
-        return refuse_param(kind, text, st);
-    *equals = '\0';
+    if (equals != NULL)
+        *equals = '\0';
 
     int p = 0, count = param_count(kind);
     while (p < count && strcmp(kind->params[p].key, text) != 0)
         p++;
     if (p == count)
         return refuse_param(kind, text, st);
+    if (equals == NULL)
+        return status_set(st, STATUS_USAGE,
+                          "mask '%s': parameter '%s' has no value; write it as %s", kind->name,
+                          text, kind->usage);
     if (out->param[p] != MASK_PARAM_DEFAULT)
         return status_set(st, STATUS_USAGE, "mask '%s': parameter '%s' is given twice", kind->name,
                           text);

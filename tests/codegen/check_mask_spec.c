@@ -52,6 +52,8 @@ static const struct {
                {"sliding:t=3", "no parameter 't'", "sliding:w=N"},
                {"sliding:W=3", "no parameter 'W'", "sliding:w=N"},
                {"sliding:w=3,", "no parameter ''", "sliding:w=N"},
+               {"sliding:w", "parameter 'w' has no value", "sliding:w=N"},
+               {"bigbird:n=2,seed", "parameter 'seed' has no value", "seed=N"},
                {"sliding:w=", "w: ''", "whole number"},
                {"sliding:w=x", "w: 'x'", "whole number"},
                {"sliding:w=1.5", "w: '1.5'", "whole number"},
