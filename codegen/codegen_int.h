@@ -61,7 +61,11 @@ bool stage_has(const struct stage *s, enum anchor anchor);
 /* ---- impl.c --------------------------------------------------------------------------------- */
 
 /* For `applicable`: says why and returns false. */
-bool refuse(const char **why, const char *reason);
+static inline bool refuse(const char **why, const char *reason)
+{
+    *why = reason;
+    return false;
+}
 
 /* ---- schedule.c ----------------------------------------------------------------------------- */
 
@@ -88,6 +92,9 @@ void add_header(const struct choice *c, const struct build_target *t, struct buf
 
 /* The knobs of the CPU's `generated`, in the order of its row in impls[]. */
 enum cpu_knob { CPU_KNOB_LOWERING, CPU_KNOB_ROW_BLOCK, CPU_KNOB_COL_BLOCK };
+
+/* As lower_segment(), in the lowering that the choice says. */
+int cpu_stages(const struct choice *c, struct stage out[OP_COUNT]);
 
 bool cpu_applicable(const struct choice *c, const struct build_target *t, const char **why);
 uint16_t cpu_tensors(const struct choice *c);

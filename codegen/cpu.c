@@ -1,7 +1,7 @@
 /* The CPU's generated code: stages, and what may be asked for. */
 #include "codegen/codegen_int.h"
 
-static int cpu_stages(const struct choice *c, struct stage out[OP_COUNT])
+int cpu_stages(const struct choice *c, struct stage out[OP_COUNT])
 {
     return lower_segment(c->segment, (enum lowering)c->schedule.pick[CPU_KNOB_LOWERING], out);
 }

@@ -32,8 +32,7 @@ static void add_stage_list(const struct stage *stages, int count, struct buf *ou
 void emit_cpu_generated(const struct choice *c, const struct build_target *t, struct buf *out)
 {
     struct stage stages[OP_COUNT];
-    int count =
-        lower_segment(c->segment, (enum lowering)c->schedule.pick[CPU_KNOB_LOWERING], stages);
+    int count = cpu_stages(c, stages);
     add_header(c, t, out);
     add_stage_list(stages, count, out);
     add_includes(stages, count, out);

@@ -2,12 +2,6 @@
 
 #include <string.h>
 
-bool refuse(const char **why, const char *reason)
-{
-    *why = reason;
-    return false;
-}
-
 /* ---- hand-written attention ----------------------------------------------------------------- */
 
 static bool handwritten_applicable(const struct choice *c, const struct build_target *t,

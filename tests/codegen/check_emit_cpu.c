@@ -1,28 +1,12 @@
-/* Emitted sources against tests/golden/, byte for byte.  A golden file is named after its function;
- * `emit_segments --golden tests/golden` writes them anew after a change that is meant. */
+/* `emit_segments --golden tests/golden` writes the golden files anew after a change that is meant.
+ */
+#include "golden.h"
 #include "segments.h"
-#include "tests/suite.h"
-
-#include <stdio.h>
-#include <string.h>
 
 START_TEST(matches_golden)
 {
     struct choice c = golden_choice(_i);
-    struct status st = STATUS_INIT;
-    struct buf path, want, got;
-    buf_init(&path);
-    buf_init(&want);
-    buf_init(&got);
-    buf_addf(&path, "%s/golden/", getenv("FUSEPLAN_TEST_DATA"));
-    choice_symbol(&c, &path);
-    buf_adds(&path, ".c");
-    ck_assert_msg(file_read(path.ptr, 0, &want, &st) == 0, "%s", st.message);
-    choice_emit(&c, &build_cpu, &got);
-    ck_assert_str_eq(got.ptr, want.ptr);
-    buf_release(&path);
-    buf_release(&want);
-    buf_release(&got);
+    check_golden(&c, &build_cpu, ".c");
 }
 END_TEST
 

@@ -1,27 +1,13 @@
-/* Emitted CUDA sources against tests/golden/, byte for byte.  A golden file is named after its
- * function; `emit_cuda golden tests/golden` writes them anew after a change that is meant. */
+/* `emit_cuda golden tests/golden` writes the golden files anew after a change that is meant. */
 #include "cuda_sources.h"
-#include "tests/suite.h"
+#include "golden.h"
 
 static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, true};
 
 START_TEST(matches_golden)
 {
     struct cuda_source s = cuda_golden(_i);
-    struct status st = STATUS_INIT;
-    struct buf path, want, got;
-    buf_init(&path);
-    buf_init(&want);
-    buf_init(&got);
-    buf_addf(&path, "%s/golden/", getenv("FUSEPLAN_TEST_DATA"));
-    choice_symbol(&s.choice, &path);
-    buf_adds(&path, ".cu");
-    ck_assert_msg(file_read(path.ptr, 0, &want, &st) == 0, "%s", st.message);
-    choice_emit(&s.choice, &s.target, &got);
-    ck_assert_str_eq(got.ptr, want.ptr);
-    buf_release(&path);
-    buf_release(&want);
-    buf_release(&got);
+    check_golden(&s.choice, &s.target, ".cu");
 }
 END_TEST
 

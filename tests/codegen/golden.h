@@ -1,0 +1,28 @@
+/* Emitted sources against tests/golden/, byte for byte.  A golden file is named after its function
+ * and the suffix of its language. */
+#ifndef FUSEPLAN_TESTS_GOLDEN_H
+#define FUSEPLAN_TESTS_GOLDEN_H
+
+#include "codegen/codegen.h"
+#include "tests/suite.h"
+
+static inline void check_golden(const struct choice *c, const struct build_target *t,
+                                const char *suffix)
+{
+    struct status st = STATUS_INIT;
+    struct buf path, want, got;
+    buf_init(&path);
+    buf_init(&want);
+    buf_init(&got);
+    buf_addf(&path, "%s/golden/", getenv("FUSEPLAN_TEST_DATA"));
+    choice_symbol(c, &path);
+    buf_adds(&path, suffix);
+    ck_assert_msg(file_read(path.ptr, 0, &want, &st) == 0, "%s", st.message);
+    choice_emit(c, t, &got);
+    ck_assert_str_eq(got.ptr, want.ptr);
+    buf_release(&path);
+    buf_release(&want);
+    buf_release(&got);
+}
+
+#endif
