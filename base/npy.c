@@ -90,9 +90,8 @@ static int parse_type(struct cursor *c, struct npy *out, struct status *st)
 {
     struct cursor found;
     if (!accept_string(c, &found))
-        return status_set(
-            st, STATUS_USAGE,
-            "the .npy array is of a structured type; expected bool, uint8 or float32");
+        return status_set(st, STATUS_USAGE,
+                          "the .npy array is of a structured type; expected bool or uint8");
     if (!is_printable(found))
         return refuse_header("'descr' to be a type such as '|b1'", st);
     size_t len = (size_t)(found.end - found.at);
@@ -102,8 +101,8 @@ static int parse_type(struct cursor *c, struct npy *out, struct status *st)
             return 0;
         }
     return status_set(st, STATUS_USAGE,
-                      "the .npy array is of type '%.*s'; expected '|b1' (bool), '|u1' (uint8) or "
-                      "'<f4' (float32), little endian",
+                      "the .npy array is of type '%.*s'; expected '|b1' (bool) or '|u1' (uint8): "
+                      "convert it with .astype(bool)",
                       (int)len, found.at);
 }
 
