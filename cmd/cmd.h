@@ -1,11 +1,11 @@
 /* cmd: the command line.
  *
- * One file a command, one table of commands (main.c), one of options (options.c); --help and shell
- * completion are made from them.  Results go to stdout, everything else to stderr.
+ * One file a command, one table of commands (main.c), one of options (option_table.c); --help and
+ * shell completion are made from them.  Results go to stdout, everything else to stderr.
  *
  * To add a command: cmd/<name>.c with its `struct command` last, a line in COMMANDS below, cases in
  * tests/cmd/, a section in docs/cli.md.  To add an option: a row in OPTIONS, a field in struct
- * options, a row in option_rows[] (options.c). */
+ * options, a row in option_rows[] (option_table.c). */
 #ifndef FUSEPLAN_CMD_H
 #define FUSEPLAN_CMD_H
 
@@ -17,49 +17,16 @@
 #include <jansson.h>
 #include <stdio.h>
 
-/* ---- options.c: every option of every command ------------------------------------------------ */
+/* ---- options.c: the command line ------------------------------------------------------------- */
 
+/* clang-format off */
 #define OPTIONS(X)                                                                                 \
-    X(BATCH)                                                                                       \
-    X(SEQ_LEN)                                                                                     \
-    X(MASK)                                                                                        \
-    X(HEADS)                                                                                       \
-    X(HEAD_SIZE)                                                                                   \
-    X(LAYERS)                                                                                      \
-    X(FFN)                                                                                         \
-    X(EPS)                                                                                         \
-    X(DTYPE)                                                                                       \
-    X(LENGTHS)                                                                                     \
-    X(AVG_SEQ_LEN)                                                                                 \
-    X(TARGET)                                                                                      \
-    X(INIT)                                                                                        \
-    X(SEGMENTS)                                                                                    \
-    X(HANDWRITTEN)                                                                                 \
-    X(NPY)                                                                                         \
-    X(SVG)                                                                                         \
-    X(OUTPUT)                                                                                      \
-    X(NO_BASELINE)                                                                                 \
-    X(TRACE)                                                                                       \
-    X(DUMP)                                                                                        \
-    X(FAIL_ABOVE)                                                                                  \
-    X(SPACE)                                                                                       \
-    X(BUDGET)                                                                                      \
-    X(TIME_LIMIT)                                                                                  \
-    X(RIGOR)                                                                                       \
-    X(STRATEGY)                                                                                    \
-    X(DATA)                                                                                        \
-    X(NAME)                                                                                        \
-    X(QUANTILE)                                                                                    \
-    X(FEATURES)                                                                                    \
-    X(SEED)                                                                                        \
-    X(COMPILER)                                                                                    \
-    X(ARCH)                                                                                        \
-    X(JOBS)                                                                                        \
-    X(DB)                                                                                          \
-    X(FORMAT)                                                                                      \
-    X(QUIET)                                                                                       \
-    X(VERBOSE)                                                                                     \
-    X(HELP)
+    X(BATCH) X(SEQ_LEN) X(MASK) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(DTYPE)             \
+    X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(SEGMENTS) X(HANDWRITTEN) X(NPY) X(SVG)           \
+    X(OUTPUT) X(NO_BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(SPACE) X(BUDGET) X(TIME_LIMIT)       \
+    X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED) X(COMPILER) X(ARCH)       \
+    X(JOBS) X(DB) X(FORMAT) X(QUIET) X(VERBOSE) X(HELP)
+/* clang-format on */
 
 enum option_id {
 #define X(id) OPTION_##id,
@@ -83,7 +50,7 @@ struct options {
     int batch, seq_len, heads, head_size, layers, ffn, avg_seq_len;
     double eps;
     const char *mask, *dtype, *lengths, *target;
-    bool notes_init;
+    int notes_init; /* 1: --init notes */
     const char *segments, *npy, *svg, *output, *trace, *dump, *space, *strategy, *data, *name,
         *compiler, *arch, *db;
     double fail_above, time_limit_s, quantile;
@@ -108,6 +75,8 @@ static inline bool options_has(const struct options *o, uint64_t bit)
     return (o->given & bit) != 0;
 }
 
+/* ---- option_table.c: every option of every command ------------------------------------------- */
+
 /* What --help and completion need to know of an option. */
 struct option_info {
     const char *name;
@@ -118,6 +87,10 @@ struct option_info {
 };
 const struct option_info *option_info(enum option_id id);
 
+/* ---- option_words.c -------------------------------------------------------------------------- */
+
+void words_mask(struct buf *words); /* names of masks, blanks between */
+
 /* ---- main.c: the commands -------------------------------------------------------------------- */
 
 enum { EXIT_USAGE = 2, EXIT_NO_RESULT = 3, EXIT_REGRESSION = 4, EXIT_INTERRUPTED = 130 };
@@ -125,10 +98,10 @@ enum { EXIT_USAGE = 2, EXIT_NO_RESULT = 3, EXIT_REGRESSION = 4, EXIT_INTERRUPTED
 struct command {
     const char *name, *operands, *summary;
     uint64_t options;
-    const char *about;             /* a paragraph for --help; may be null */
-    void (*more)(struct buf *out); /* lines made from tables; may be null */
-    const char *examples;          /* one a line */
-    const char *words;             /* operands for completion, blanks between; may be null */
+    const char *about;                /* a paragraph for --help; may be null */
+    void (*more)(struct buf *out);    /* lines made from tables; may be null */
+    const char *examples;             /* one a line */
+    void (*words)(struct buf *words); /* adds operands for completion, as above; may be null */
     int (*run)(const struct options *o, struct status *st); /* an exit status, or -1 */
 };
 
@@ -194,6 +167,10 @@ void note(const struct options *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
  * needs it.  Release *w in any case. */
 int workload_from_options(const struct options *o, bool build, struct target_name *target,
                           struct workload *w, struct status *st);
+
+/* Whether a model is asked for by its workload, any option of which is given, rather than by
+ * --name. */
+int model_of_workload(const struct options *o, bool *out, struct status *st);
 
 /* What --arch says; empty where it is not given. */
 int archs_from_options(const struct options *o, enum target_kind target, struct arch_list *out,

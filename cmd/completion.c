@@ -3,19 +3,30 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What may follow an option, blanks between; empty for numbers and paths.  The caller frees. */
-static char *words_of(const struct option_info *info)
+/* What a function of a table adds, blanks between; empty where there is none.  The caller frees. */
+static char *text_of(void (*words)(struct buf *words))
 {
-    struct buf words;
-    buf_init(&words);
-    if (info->words)
-        info->words(&words);
-    return buf_detach(&words);
+    struct buf text;
+    buf_init(&text);
+    if (words)
+        words(&text);
+    return buf_detach(&text);
 }
 
 static bool takes_path(const struct option_info *info)
 {
-    return info->argument && (!strcmp(info->argument, "FILE") || !strcmp(info->argument, "DIR"));
+    static const char *const paths[] = {"FILE", "DIR", "PATH"};
+    for (size_t i = 0; i < ARRAY_LEN(paths) && info->argument; i++)
+        if (strcmp(info->argument, paths[i]) == 0)
+            return true;
+    return false;
+}
+
+/* All commands' names, blanks between. */
+static void list_commands(struct buf *out)
+{
+    for (int i = 0; i < command_count; i++)
+        buf_addf(out, "%s%s", i > 0 ? " " : "", commands[i]->name);
 }
 
 /* Text within single quotes; `also` are characters that a backslash protects there. */
@@ -32,11 +43,9 @@ static void print_quoted(const char *text, const char *also)
 
 static void print_bash_argument(const struct option_info *info)
 {
-    char *words = words_of(info);
-    if (!info->argument) {
-        free(words);
+    if (!info->argument)
         return;
-    }
+    char *words = text_of(info->words);
     printf("    ");
     if (info->letter)
         printf("-%c | ", info->letter);
@@ -60,26 +69,30 @@ static void print_bash(void)
     puts("    esac\n"
          "    case ${COMP_WORDS[1]} in");
     for (int i = 0; i < command_count; i++) {
-        printf("    %s) words=\"%s", commands[i]->name,
-               commands[i]->words ? commands[i]->words : "");
+        char *words = text_of(commands[i]->words);
+        printf("    %s) words=\"%s", commands[i]->name, words);
         for (int id = 0; id < OPTION_COUNT; id++)
             if (commands[i]->options >> id & 1)
                 printf(" --%s", option_info((enum option_id)id)->name);
         puts("\" ;;");
+        free(words);
     }
-    printf("    esac\n    [ \"$COMP_CWORD\" -gt 1 ] || words=\"help");
-    for (int i = 0; i < command_count; i++)
-        printf(" %s", commands[i]->name);
-    puts("\"\n    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-         "}\n"
-         "complete -F _fuseplan fuseplan");
+    char *names = text_of(list_commands);
+    printf("    help) words=\"%s\" ;;\n"
+           "    esac\n"
+           "    [ \"$COMP_CWORD\" -gt 1 ] || words=\"help %s\"\n"
+           "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+           "}\n"
+           "complete -F _fuseplan fuseplan\n",
+           names, names);
+    free(names);
 }
 
 /* ---- zsh ------------------------------------------------------------------------------------- */
 
 static void print_zsh_option(const struct option_info *info)
 {
-    char *words = words_of(info);
+    char *words = text_of(info->words);
     printf(" \\\n        ");
     if (info->letter)
         printf("{-%c,--%s}'[", info->letter, info->name);
@@ -117,9 +130,11 @@ static void print_zsh(void)
          "    fi\n"
          "    case $words[2] in");
     for (int i = 0; i < command_count; i++) {
+        char *words = text_of(commands[i]->words);
         printf("    %s)\n        _arguments -s", commands[i]->name);
-        if (commands[i]->words)
-            printf(" '2:action:(%s)'", commands[i]->words);
+        if (words[0])
+            printf(" '2:operand:(%s)'", words);
+        free(words);
         for (int id = 0; id < OPTION_COUNT; id++)
             if (commands[i]->options >> id & 1)
                 print_zsh_option(option_info((enum option_id)id));
@@ -135,7 +150,7 @@ static void print_zsh(void)
 
 static void print_fish_option(const struct command *c, const struct option_info *info)
 {
-    char *words = words_of(info);
+    char *words = text_of(info->words);
     printf("complete -c fuseplan -n '__fish_seen_subcommand_from %s' -l %s", c->name, info->name);
     if (info->letter)
         printf(" -s %c", info->letter);
@@ -160,9 +175,11 @@ static void print_fish(void)
         const struct command *c = commands[i];
         printf("complete -c fuseplan -n __fish_use_subcommand -a %s -d '%s'\n", c->name,
                c->summary);
-        if (c->words)
+        char *words = text_of(c->words);
+        if (words[0])
             printf("complete -c fuseplan -n '__fish_seen_subcommand_from %s' -a '%s'\n", c->name,
-                   c->words);
+                   words);
+        free(words);
         for (int id = 0; id < OPTION_COUNT; id++)
             if (c->options >> id & 1)
                 print_fish_option(c, option_info((enum option_id)id));
@@ -188,6 +205,12 @@ static int run(const struct options *o, struct status *st)
                       o->operand_count);
 }
 
+static void list_shells(struct buf *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(shells); i++)
+        buf_addf(out, "%s%s", i > 0 ? " " : "", shells[i].name);
+}
+
 const struct command cmd_completion = {
     .name = "completion",
     .operands = "bash|zsh|fish",
@@ -196,6 +219,6 @@ const struct command cmd_completion = {
     .examples = "source <(fuseplan completion bash)\n"
                 "fuseplan completion zsh > ~/.zfunc/_fuseplan\n"
                 "fuseplan completion fish | source",
-    .words = "bash zsh fish",
+    .words = list_shells,
     .run = run,
 };

@@ -183,6 +183,12 @@ static int run(const struct options *o, struct status *st)
     return code;
 }
 
+static void list_actions(struct buf *out)
+{
+    for (size_t i = 0; i < ARRAY_LEN(actions); i++)
+        buf_addf(out, "%s%s", i > 0 ? " " : "", actions[i].name);
+}
+
 const struct command cmd_db = {
     .name = "db",
     .operands = "info|check|export-space",
@@ -195,6 +201,6 @@ const struct command cmd_db = {
     .examples = "fuseplan db info\n"
                 "fuseplan db check --db results.db\n"
                 "fuseplan db export-space -b 1 -s 128 -m causal -o causal.space.gz",
-    .words = "info check export-space",
+    .words = list_actions,
     .run = run,
 };

@@ -190,9 +190,10 @@ const struct command cmd_generate = {
                OPT(DB),
     .about =
         "Every segment runs with the fastest schedule that the database knows and that all of\n"
-        "--arch run, else with the default one.  The directory is written as a whole or not at\n"
-        "all; one that holds something else is refused, an earlier one replaced.  'make -C DIR'\n"
-        "builds it and DIR/plan runs it, without fuseplan.",
+        "--arch run, else with the default one.  Where there is no GPU, --arch is sm_80,sm_90a.\n"
+        "The directory is written as a whole or not at all; one that holds something else is\n"
+        "refused, an earlier one replaced.  'make -C DIR' builds it and DIR/plan runs it, without\n"
+        "fuseplan.",
     .examples = "fuseplan generate 41115 -b 1 -s 128 -m causal -o plan41115\n"
                 "make -C plan41115 && plan41115/plan",
     .run = run,

@@ -148,5 +148,6 @@ const struct command cmd_mask = {
     .examples = "fuseplan mask strided -s 128\n"
                 "fuseplan mask longformer:g=32,w=32 -s 1024 --svg longformer.svg\n"
                 "fuseplan mask causal -s 64 -b 4 --avg-seq-len 32 --npy causal.npy",
+    .words = words_mask,
     .run = run,
 };

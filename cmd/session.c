@@ -114,6 +114,17 @@ int workload_from_options(const struct options *o, bool build, struct target_nam
     return build || w->mask_spec.path ? build_mask(o, w, st) : 0;
 }
 
+int model_of_workload(const struct options *o, bool *out, struct status *st)
+{
+    *out = options_has(o, OPTS_WORKLOAD & ~OPT(SEED));
+    if (*out && options_has(o, OPT(NAME)))
+        return status_set(st, STATUS_USAGE,
+                          "--name '%s' with a workload, which has one model and no name for it; "
+                          "leave one of them out",
+                          o->name);
+    return 0;
+}
+
 int study_of_workload(const struct options *o, struct db *db, struct target_name target,
                       const struct workload *w, int64_t *study, struct status *st)
 {

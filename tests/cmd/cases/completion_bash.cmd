@@ -9,5 +9,9 @@ offer fuseplan search -m sl
 offer fuseplan db ''
 offer fuseplan query --format ''
 offer fuseplan search --budget ''
+offer fuseplan mask sl
+offer fuseplan help se
+offer fuseplan completion z
+offer fuseplan generate 41115 -o tr
 END
 bash try.sh

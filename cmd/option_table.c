@@ -1,0 +1,190 @@
+#include "cmd/options_int.h"
+
+#include <limits.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- parsers: text -> field ------------------------------------------------------------------ */
+
+struct row {
+    struct option_info info;
+    int (*parse)(const struct row *row, const char *what, const char *text, void *field,
+                 struct status *st); /* null: only `given` matters */
+    size_t field;                    /* offset in struct options */
+    double lo, hi;                   /* of numbers */
+};
+
+static int parse_int(const struct row *row, const char *what, const char *text, void *field,
+                     struct status *st)
+{
+    int64_t value;
+    if (number_parse(what, text, (int64_t)row->lo, (int64_t)row->hi, &value, st) < 0)
+        return -1;
+    *(int *)field = (int)value;
+    return 0;
+}
+
+/* A size.  How large one may be is workload_check()'s to say, with the memory that it would take.
+ */
+static int parse_size(const struct row *row, const char *what, const char *text, void *field,
+                      struct status *st)
+{
+    struct status not_one = STATUS_INIT;
+    int64_t value;
+    (void)row;
+    if (number_parse(what, text, 1, INT64_MAX, &value, &not_one) < 0)
+        return status_set(
+            st, STATUS_USAGE,
+            "%s: '%s' is not a size; give a whole number above 0, of at most 18 digits", what,
+            text);
+    *(int *)field = value < INT_MAX ? (int)value : INT_MAX;
+    return 0;
+}
+
+static int parse_seed(const struct row *row, const char *what, const char *text, void *field,
+                      struct status *st)
+{
+    int64_t value;
+    (void)row;
+    if (number_parse(what, text, 0, INT64_MAX, &value, st) < 0)
+        return -1;
+    *(uint64_t *)field = (uint64_t)value;
+    return 0;
+}
+
+static int parse_double(const struct row *row, const char *what, const char *text, void *field,
+                        struct status *st)
+{
+    return number_parse_double(what, text, row->lo, row->hi, field, st);
+}
+
+static int parse_text(const struct row *row, const char *what, const char *text, void *field,
+                      struct status *st)
+{
+    (void)row;
+    if (text[0] == '\0')
+        return status_set(st, STATUS_USAGE, "%s: the text is empty", what);
+    *(const char **)field = text;
+    return 0;
+}
+
+/* 90, 90s, 3m, 1.5h */
+static int parse_seconds(const struct row *row, const char *what, const char *text, void *field,
+                         struct status *st)
+{
+    static const struct {
+        char unit;
+        double seconds;
+    } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
+    struct status not_one = STATUS_INIT;
+    char *digits = mem_strdup(text);
+    size_t len = strlen(digits);
+    double scale = 1, value;
+    for (size_t i = 0; i < ARRAY_LEN(units); i++)
+        if (len > 1 && text[len - 1] == units[i].unit) {
+            scale = units[i].seconds;
+            digits[len - 1] = '\0';
+        }
+    int rc = number_parse_double(what, digits, row->lo / scale, row->hi / scale, &value, &not_one);
+    free(digits);
+    if (rc < 0)
+        return status_set(st, STATUS_USAGE,
+                          "%s: '%s' is not a time from %gs to %gh; write 90, 90s, 3m or 1.5h", what,
+                          text, row->lo, row->hi / 3600);
+    *(double *)field = scale * value;
+    return 0;
+}
+
+/* Which of the option's words it is: an int, or an enumeration in their order. */
+static int parse_word(const struct row *row, const char *what, const char *text, void *field,
+                      struct status *st)
+{
+    enum { WORDS_MAX = 8 };
+    char *words[WORDS_MAX], *rest;
+    struct buf list, all;
+    int n = 0, rc = 0, at = 0;
+    buf_init(&list);
+    buf_init(&all);
+    row->info.words(&list);
+    for (char *word = strtok_r(list.ptr, " ", &rest); word && n < WORDS_MAX;
+         word = strtok_r(NULL, " ", &rest))
+        words[n++] = word;
+    while (at < n && strcmp(text, words[at]) != 0)
+        at++;
+    for (int i = 0; i < n; i++)
+        buf_addf(&all, "%s%s", i == 0 ? "" : i == n - 1 ? " or " : ", ", words[i]);
+    if (at < n)
+        *(int *)field = at;
+    else
+        rc = status_set(st, STATUS_USAGE, "%s: '%s' is unknown; expected %s", what, text, all.ptr);
+    buf_release(&all);
+    buf_release(&list);
+    return rc;
+}
+
+/* ---- the table ------------------------------------------------------------------------------- */
+
+#define FIELD(name) offsetof(struct options, name)
+
+enum { JOBS_MAX = 1024 };
+
+/* clang-format off */
+static const struct row option_rows[] = {
+    [OPTION_BATCH] = {{"batch", 'b', "N", "sequences in a batch", NULL}, parse_size, FIELD(batch), 0, 0},
+    [OPTION_SEQ_LEN] = {{"seq-len", 's', "N", "tokens of a sequence", NULL}, parse_size, FIELD(seq_len), 0, 0},
+    [OPTION_MASK] = {{"mask", 'm', "MASK", "attention mask (full); 'fuseplan mask --help' lists them", words_mask}, parse_text, FIELD(mask), 0, 0},
+    [OPTION_HEADS] = {{"heads", 'H', "N", "attention heads (12)", NULL}, parse_size, FIELD(heads), 0, 0},
+    [OPTION_HEAD_SIZE] = {{"head-size", 'W', "N", "columns of a head (64)", NULL}, parse_size, FIELD(head_size), 0, 0},
+    [OPTION_LAYERS] = {{"layers", 'L', "N", "layers, each with weights of its own (12)", NULL}, parse_size, FIELD(layers), 0, 0},
+    [OPTION_FFN] = {{"ffn", 0, "N", "feed-forward size (4 * heads * head size)", NULL}, parse_size, FIELD(ffn), 0, 0},
+    [OPTION_EPS] = {{"eps", 0, "X", "of the layernorms (1e-5)", NULL}, parse_double, FIELD(eps), 0, 1},
+    [OPTION_DTYPE] = {{"dtype", 't', "TYPE", "fp32; on cuda fp16 (there the default), bf16 or tf32 too", words_dtype}, parse_text, FIELD(dtype), 0, 0},
+    [OPTION_LENGTHS] = {{"lengths", 0, "N,N,...", "real tokens of each sequence; the rest is padding", NULL}, parse_text, FIELD(lengths), 0, 0},
+    [OPTION_AVG_SEQ_LEN] = {{"avg-seq-len", 0, "N", "draw lengths with this average", NULL}, parse_size, FIELD(avg_seq_len), 0, 0},
+    [OPTION_TARGET] = {{"target", 0, "TARGET", "cpu, cuda or cuda:N (cuda where there is one, else cpu)", words_target}, parse_text, FIELD(target), 0, 0},
+    [OPTION_INIT] = {{"init", 0, "RANGES", "uniform: weights in +-0.05; notes: all in +-0.4", words_init}, parse_word, FIELD(notes_init), 0, 0},
+    [OPTION_SEGMENTS] = {{"segments", 0, "I-J,...", "from segments in operator numbers to the value", NULL}, parse_text, FIELD(segments), 0, 0},
+    [OPTION_HANDWRITTEN] = {{"handwritten", 0, NULL, "ops 2-6 by the hand-written operator", NULL}, NULL, 0, 0, 0},
+    [OPTION_NPY] = {{"npy", 0, "FILE", "write the mask as a NumPy array, bool, (S,S) or (B,S,S)", NULL}, parse_text, FIELD(npy), 0, 0},
+    [OPTION_SVG] = {{"svg", 0, "FILE", "write a picture of the mask", NULL}, parse_text, FIELD(svg), 0, 0},
+    [OPTION_OUTPUT] = {{"output", 'o', "PATH", "the directory to write, of db export-space the file", NULL}, parse_text, FIELD(output), 0, 0},
+    [OPTION_NO_BASELINE] = {{"no-baseline", 0, NULL, "do not time the unfused plan and 41115 beside them", NULL}, NULL, 0, 0, 0},
+    [OPTION_TRACE] = {{"trace", 0, "FILE", "write when each launch runs, as Chrome trace events", NULL}, parse_text, FIELD(trace), 0, 0},
+    [OPTION_DUMP] = {{"dump", 0, "DIR", "write inputs, weights and output of the one value as .npy", NULL}, parse_text, FIELD(dump), 0, 0},
+    [OPTION_FAIL_ABOVE] = {{"fail-above", 0, "RATIO", "exit 4 where a plan takes more than RATIO times its stored time", NULL}, parse_double, FIELD(fail_above), 0.01, 1000},
+    [OPTION_SPACE] = {{"space", 0, "LO..HI|all", "values to choose from (32768..49152)", NULL}, parse_text, FIELD(space), 0, 0},
+    [OPTION_BUDGET] = {{"budget", 0, "N", "stop at N plans stored for this workload", NULL}, parse_int, FIELD(budget), 1, PLAN_SPACE},
+    [OPTION_TIME_LIMIT] = {{"time-limit", 0, "T", "stop after 90, 90s, 3m or 1.5h", NULL}, parse_seconds, FIELD(time_limit_s), 0.1, 3600e3},
+    [OPTION_RIGOR] = {{"rigor", 0, "RIGOR", "measure: a guided search; exhaustive: every plan (measure)", words_rigor}, parse_word, FIELD(rigor), 0, 0},
+    [OPTION_STRATEGY] = {{"strategy", 0, "NAME", "how to choose plans (guided)", words_strategy}, parse_text, FIELD(strategy), 0, 0},
+    [OPTION_DATA] = {{"data", 0, "FILE", "lines of 16 binary digits, blanks, a time in ms", NULL}, parse_text, FIELD(data), 0, 0},
+    [OPTION_NAME] = {{"name", 0, "NAME", "of a model trained from a file (default)", NULL}, parse_text, FIELD(name), 0, 0},
+    [OPTION_QUANTILE] = {{"quantile", 0, "Q", "share of the plans called high performance (0.1)", NULL}, parse_double, FIELD(quantile), 0.001, 0.999},
+    [OPTION_FEATURES] = {{"features", 0, "SET", "what the model sees: plan, or the 16 bits alone (plan)", words_feature}, parse_word, FIELD(features), 0, 0},
+    [OPTION_SEED] = {{"seed", 0, "N", "of all that is drawn (0)", NULL}, parse_seed, FIELD(seed), 0, 0},
+    [OPTION_COMPILER] = {{"compiler", 0, "NAME", "a C compiler; on cuda auto, nvcc or nvrtc (auto: nvrtc if there)", NULL}, parse_text, FIELD(compiler), 0, 0},
+    [OPTION_ARCH] = {{"arch", 0, "ARCH", "GPU architecture to compile for (the device's); generate: a list", words_arch}, parse_text, FIELD(arch), 0, 0},
+    [OPTION_JOBS] = {{"jobs", 'j', "N", "compilers at a time (one a core)", NULL}, parse_int, FIELD(jobs), 1, JOBS_MAX},
+    [OPTION_DB] = {{"db", 0, "FILE", "database (FUSEPLAN_DB, else fuseplan.db in the data directory)", NULL}, parse_text, FIELD(db), 0, 0},
+    [OPTION_FORMAT] = {{"format", 0, "FORMAT", "table, json, ndjson or csv", words_format}, parse_word, FIELD(format), 0, 0},
+    [OPTION_QUIET] = {{"quiet", 'q', NULL, "only results and errors", NULL}, NULL, 0, 0, 0},
+    [OPTION_VERBOSE] = {{"verbose", 'v', NULL, "say more of what happens", NULL}, NULL, 0, 0, 0},
+    [OPTION_HELP] = {{"help", 'h', NULL, "this text", NULL}, NULL, 0, 0, 0},
+};
+/* clang-format on */
+_Static_assert(ARRAY_LEN(option_rows) == OPTION_COUNT, "a row for each option");
+_Static_assert(OPTION_COUNT <= 64, "options are bits of 64");
+
+const struct option_info *option_info(enum option_id id)
+{
+    return &option_rows[id].info;
+}
+
+int option_set(struct options *o, enum option_id id, const char *text, struct status *st)
+{
+    const struct row *row = &option_rows[id];
+    char what[64];
+    snprintf(what, sizeof(what), "--%s", row->info.name);
+    o->given |= UINT64_C(1) << id;
+    return row->parse ? row->parse(row, what, text, (char *)o + row->field, st) : 0;
+}
