@@ -62,20 +62,28 @@ static int predict(const struct options *o, const struct asked *a, struct model 
     return rc;
 }
 
-static bool of_workload(const struct options *o)
+static int fetch_model(struct db *db, int64_t study, const char *name, struct model **model,
+                       struct status *st)
 {
-    return options_has(o, OPT(BATCH) | OPT(SEQ_LEN));
+    if (model_fetch(db, study, name, model, st) == 0)
+        return 0;
+    return st->code == STATUS_NOT_FOUND
+               ? status_prefix(st, "no model to ask; 'fuseplan train' makes one")
+               : -1;
 }
 
-/* The model of a file, or that of a workload with the times of segments that it looks at. */
-static int fetch(const struct options *o, struct db **db, struct model **model,
-                 struct segment_times *times, struct status *st)
+static int fetch_of_file(const struct options *o, struct db **db, struct model **model,
+                         struct status *st)
 {
-    if (!of_workload(o)) {
-        if (db_open(o->db, DB_READ, db, st) < 0)
-            return -1;
-        return model_fetch(*db, 0, o->name, model, st);
-    }
+    if (db_open(o->db, DB_READ, db, st) < 0)
+        return -1;
+    return fetch_model(*db, 0, o->name, model, st);
+}
+
+/* With the times of segments that it looks at. */
+static int fetch_of_workload(const struct options *o, struct db **db, struct model **model,
+                             struct segment_times *times, struct status *st)
+{
     struct target_name target;
     struct build_target build;
     struct workload w;
@@ -84,7 +92,7 @@ static int fetch(const struct options *o, struct db **db, struct model **model,
     if (workload_from_options(o, false, &target, &w, st) == 0 &&
         db_open(o->db, DB_READ, db, st) == 0 &&
         study_of_workload(o, *db, target, &w, &study, st) == 0 &&
-        model_fetch(*db, study, STUDY_MODEL, model, st) == 0) {
+        fetch_model(*db, study, STUDY_MODEL, model, st) == 0) {
         build = target_build(target, &w);
         rc = study_segments(*db, study, &build, times, st);
     }
@@ -98,11 +106,12 @@ static int run(const struct options *o, struct status *st)
     struct segment_times times;
     struct model *model = NULL;
     struct db *db = NULL;
+    bool workload;
     int rc = -1;
-    if (parse_values(o, &asked, st) == 0 && fetch(o, &db, &model, &times, st) == 0)
-        rc = predict(o, &asked, model, of_workload(o) ? &times : NULL, st);
-    if (rc < 0 && db && st->code == STATUS_NOT_FOUND)
-        status_prefix(st, "no model to ask; 'fuseplan train' makes one");
+    if (parse_values(o, &asked, st) == 0 && model_of_workload(o, &workload, st) == 0 &&
+        (workload ? fetch_of_workload(o, &db, &model, &times, st)
+                  : fetch_of_file(o, &db, &model, st)) == 0)
+        rc = predict(o, &asked, model, workload ? &times : NULL, st);
     model_free(model);
     db_close(db);
     free(asked.values);

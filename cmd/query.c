@@ -94,8 +94,6 @@ static int run(const struct options *o, struct status *st)
     report_print(o, &w, target.kind, &report, json_incref(relaxing.names));
     code = EXIT_SUCCESS;
 out:
-    if (code < 0 && db && st->code == STATUS_NOT_FOUND)
-        status_prefix(st, "nothing is known; 'fuseplan search' with the same options measures it");
     json_decref(relaxing.names);
     history_release(&history);
     db_best_release(&report.best);

@@ -139,13 +139,16 @@ static void print_segments(const struct db_best *b)
 }
 
 /* Disjoint intervals are a difference, all else is a tie. */
-static void print_rival(const char *name, const struct interval *rival, const struct db_best *best)
+static void print_rival(const char *name, unsigned value, const struct interval *rival,
+                        const struct db_best *best)
 {
     if (!isfinite(rival->median))
         return;
     int d = ms_decimals(rival->median);
     printf("%-12s %.*f ms [%.*f, %.*f]", name, d, rival->median, d, rival->low, d, rival->high);
-    if (rival->low <= best->ci_high_ms && best->ci_low_ms <= rival->high)
+    if (best->value == (int)value)
+        printf(": it is the best plan\n");
+    else if (rival->low <= best->ci_high_ms && best->ci_low_ms <= rival->high)
         printf(": a tie, the intervals overlap\n");
     else
         printf(": the best plan is %.2f times as fast\n", rival->median / best->median_ms);
@@ -192,13 +195,13 @@ static void print_text(const struct workload *w, enum target_kind target,
         printf("%-12s %d\n\n", "best plan", b->value);
         print_segments(b);
         int d = ms_decimals(b->median_ms);
-        printf("\n%-12s %.*f ms [%.*f, %.*f] for %d layers, %.1f us a layer%s\n", "time", d,
-               b->median_ms, d, b->ci_low_ms, d, b->ci_high_ms, w->layers,
+        printf("\n%-12s %.*f ms [%.*f, %.*f] for %d layer%s, %.1f us a layer%s\n", "time", d,
+               b->median_ms, d, b->ci_low_ms, d, b->ci_high_ms, w->layers, w->layers > 1 ? "s" : "",
                us_per_layer(w, b->median_ms), b->final ? "" : " (not yet compared side by side)");
-        print_rival("unfused", &b->unfused, b);
-        print_rival("41115", &b->first_version, b);
+        print_rival("unfused", VALUE_UNFUSED, &b->unfused, b);
+        print_rival("41115", VALUE_FIRST_VERSION, &b->first_version, b);
     } else {
-        printf("%-12s none: no plan ran\n", "best plan");
+        printf("%-12s none: no plan %s\n", "best plan", r->total_trials > 0 ? "ran" : "was tried");
     }
     print_counts(r);
     print_model(r);

@@ -62,6 +62,8 @@ static int search(const struct options *o, const struct tune_options *tune_optio
     int code = session_stop ? EXIT_INTERRUPTED : report.best.value < 0 ? EXIT_NO_RESULT : 0;
     if (session_stop)
         note(o, "interrupted; all results are stored, the same command goes on from here");
+    else if (report.best.value < 0 && report.total_trials == 0)
+        note(o, "no plan was tried within the time limit; give more with --time-limit");
     else if (report.best.value < 0)
         note(o, "no plan ran; 'fuseplan bench %d' with this workload says why", VALUE_UNFUSED);
     tune_report_release(&report);

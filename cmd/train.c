@@ -50,7 +50,6 @@ static int train_file(const struct options *o, struct learned *out, struct statu
     return rc;
 }
 
-/* Opened for reading first, so that no database is made where there is none. */
 static int train_workload(const struct options *o, struct learned *out, struct status *st)
 {
     const struct model_options options = {
@@ -62,13 +61,11 @@ static int train_workload(const struct options *o, struct learned *out, struct s
     int64_t study;
     int rc = -1;
     if (workload_from_options(o, false, &target, &w, st) < 0 ||
-        db_open(o->db, DB_READ, &db, st) < 0 ||
+        db_open(o->db, DB_UPDATE, &db, st) < 0 ||
         study_of_workload(o, db, target, &w, &study, st) < 0)
         goto out;
-    db_close(db);
     build = target_build(target, &w);
-    if (db_open(o->db, DB_WRITE, &db, st) == 0)
-        rc = study_learn(db, study, &build, &options, out, st);
+    rc = study_learn(db, study, &build, &options, out, st);
 out:
     db_close(db);
     workload_release(&w);
@@ -77,11 +74,13 @@ out:
 
 static int run(const struct options *o, struct status *st)
 {
-    bool workload = options_has(o, OPT(BATCH) | OPT(SEQ_LEN));
+    bool workload;
     struct learned learned = {.model = NULL};
     if (o->operand_count > 0)
         return status_set(st, STATUS_USAGE, "unexpected '%s'; name a file with --data",
                           o->operands[0]);
+    if (model_of_workload(o, &workload, st) < 0)
+        return -1;
     if ((o->data != NULL) == workload)
         return status_set(st, STATUS_USAGE, "%s; give --data FILE or a workload with -b, -s and -m",
                           workload ? "a file and a workload at once" : "nothing to train on");

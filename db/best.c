@@ -104,7 +104,9 @@ static int read_best(struct db *db, int64_t study, struct db_best *out, struct s
     int result = -1;
     int found = read_winner(db, study, out, &trial, &comparison, st);
     if (found == 0)
-        status_set(st, STATUS_NOT_FOUND, "no plan that works is stored in '%s' for this workload",
+        status_set(st, STATUS_NOT_FOUND,
+                   "no plan that works is stored in '%s' for this workload; 'fuseplan search' "
+                   "measures more",
                    db_path(db));
     if (found <= 0)
         goto out;

@@ -13,8 +13,9 @@ struct db;
 /* ---- open.c: the connection ------------------------------------------------------------------*/
 
 enum db_mode {
-    DB_READ, /* never creates or migrates; STATUS_NOT_FOUND where the file does not exist */
-    DB_WRITE /* creates the file and its directory, migrates older versions */
+    DB_READ,   /* never creates or migrates; STATUS_NOT_FOUND where the file does not exist */
+    DB_UPDATE, /* never creates, likewise; migrates older versions */
+    DB_WRITE   /* creates the file and its directory, migrates older versions */
 };
 
 /* path null: FUSEPLAN_DB, else fuseplan.db in the XDG data place. */

@@ -183,7 +183,8 @@ static int open_read(struct db *db, struct status *st)
     if (check_identity(db->path, &identity, st) != 0)
         return -1;
     if (is_empty(&identity))
-        return status_set(st, STATUS_NOT_FOUND, "database '%s' is empty", db->path);
+        return status_set(st, STATUS_NOT_FOUND,
+                          "database '%s' is empty: 'fuseplan search' fills it", db->path);
     if (identity.version < schema_version)
         return status_set(
             st, STATUS_DATABASE,

@@ -126,11 +126,15 @@ echo "nothing known"
   grep -q hopper cuda/manifest.json && fail "generate: a choice that sm_80 does not run"
 
   echo "search"
+  expect 3 fuseplan search $workload -s 12 --time-limit 0.1 >found 2>said
+  grep -q 'no plan was tried within the time limit' said || fail "search: did not say that its time was too short"
   json report fuseplan search $workload --space 41115 --budget 2
   grep -q '"new":0,"total":2' out.ndjson || fail "plans that bench measured were measured again"
   json report fuseplan query $workload
-  fuseplan search $workload --space 41115 --budget 2 -q | grep -q 'measured  *1 of 1 plans, 1 beside them' ||
-    fail "43690 counts as a plan of a space that it is not in"
+  fuseplan search $workload --space 41115 --budget 2 -q >found
+  grep -q 'measured  *1 of 1 plans, 1 beside them' found || fail "43690 counts as a plan of a space that it is not in"
+  grep -q 'for 1 layer, .* a layer$' found || fail "search: not the time of one layer"
+  grep -q '\]: it is the best plan$' found || fail "search: the best plan is compared with itself"
   fuseplan query $workload | grep -q 'measured  *2 of 16384 plans' || fail "query counts otherwise"
   fuseplan search $workload --budget 2 --format csv 2>/dev/null | cut -d, -f1 >found
   fuseplan query $workload --format csv | cut -d, -f1 | diff found - || fail "query found another"
@@ -165,5 +169,13 @@ echo "nothing known"
   for format in table json ndjson csv; do
     fuseplan predict 0..9 --format "$format" >/dev/null
   done
+
+  echo "a database of an older version"
+  sqlite3 e2e.db ".backup old.db"
+  sqlite3 old.db "ALTER TABLE trial DROP COLUMN conditions; PRAGMA user_version = 1"
+  expect 1 fuseplan query $workload --db old.db 2>said
+  grep -q 'schema version 1, .* any command that stores' said || fail "query: did not say what to do"
+  expect 0 fuseplan train $workload --db old.db >found
+  expect 0 fuseplan query $workload --db old.db >found
 }
 echo "all well"

@@ -218,6 +218,21 @@ START_TEST(older_version_is_not_migrated_by_a_reader)
 }
 END_TEST
 
+START_TEST(updating_creates_nothing)
+{
+    struct status st;
+    struct db *db;
+    int64_t study, found;
+    FAILS(db_open(test_path("t.db"), DB_UPDATE, &db, &st), STATUS_NOT_FOUND, "no database");
+    ck_assert(!file_exists(test_path("t.db")));
+    db_close(open_fresh(&study));
+    OK(db_open(test_path("t.db"), DB_UPDATE, &db, &st));
+    OK(db_study(db, &a_workload, &a_target, "2", &found, &st));
+    ck_assert_int_ne(found, study);
+    db_close(db);
+}
+END_TEST
+
 /* ---- what the system refuses ------------------------------------------------------------------
  */
 
@@ -425,6 +440,7 @@ int main(void)
     tcase_add_loop_test(t, other_applications_files_are_refused, 0, ARRAY_LEN(foreign));
     tcase_add_test(t, newer_version_is_refused);
     tcase_add_test(t, older_version_is_not_migrated_by_a_reader);
+    tcase_add_test(t, updating_creates_nothing);
     tcase_add_loop_test(t, read_only_file_can_be_read, 0, 3);
     tcase_add_test(t, path_that_cannot_be_written_is_refused);
     tcase_add_test(t, file_that_cannot_be_read_is_refused);
