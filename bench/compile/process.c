@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
@@ -10,7 +11,20 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { CHILD_FD = 3, CHILD_FD_COUNT = 2, EXIT_CANNOT_RUN = 127 };
+enum { EXIT_CANNOT_RUN = 127 };
+
+/* Becomes the child's descriptors 0, 1, ...; some of these numbers may be free in the parent, so
+ * that what is moved already lies there. */
+static void move_descriptors(int *from, int count)
+{
+    enum { CLEAR = 16 };
+    for (int i = 0; i < count; i++)
+        if (from[i] >= 0)
+            from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, CLEAR);
+    for (int i = 0; i < count; i++)
+        if (from[i] >= 0)
+            dup2(from[i], i);
+}
 
 /* In the child, between fork and exec: only async-signal-safe calls, because the parent may have
  * threads. */
@@ -25,20 +39,22 @@ static _Noreturn void run_child(const struct process_spec *spec, pid_t parent, i
     sigprocmask(SIG_SETMASK, &none, NULL);
     signal(SIGPIPE, SIG_DFL);
 
-    int null = open("/dev/null", O_RDONLY);
-    dup2(null, STDIN_FILENO);
-    dup2(output, STDOUT_FILENO);
-    dup2(output, STDERR_FILENO);
-    int high[CHILD_FD_COUNT]; /* clear of the numbers that they are moved to */
-    for (int i = 0; i < CHILD_FD_COUNT; i++)
-        high[i] = spec->fds[i] < 0 ? -1 : fcntl(spec->fds[i], F_DUPFD_CLOEXEC, 16);
-    for (int i = 0; i < CHILD_FD_COUNT; i++)
-        if (high[i] >= 0)
-            dup2(high[i], CHILD_FD + i);
+    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    int from[] = {null, output, output, spec->fds[0], spec->fds[1]};
+    move_descriptors(from, ARRAY_LEN(from));
 
     char *const *argv = (char *const *)(uintptr_t)spec->argv;
     execve(spec->path, argv, spec->env != NULL ? spec->env : environ);
     _exit(EXIT_CANNOT_RUN);
+}
+
+/* Who started this program may ignore SIGCHLD, which is inherited: the system would not keep how a
+ * child ended. */
+static void keep_ends(void)
+{
+    struct sigaction action;
+    if (sigaction(SIGCHLD, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
+        signal(SIGCHLD, SIG_DFL);
 }
 
 int process_start(const struct process_spec *spec, struct process *out, struct status *st)
@@ -52,6 +68,7 @@ int process_start(const struct process_spec *spec, struct process *out, struct s
                           strerror(errno));
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
 
+    keep_ends();
     pid_t parent = getpid(), pid = fork();
     if (pid == 0)
         run_child(spec, parent, ends[1]);
@@ -140,6 +157,18 @@ void process_release(struct process *p)
     buf_release(&p->said);
 }
 
+/* Whether it has ended, by itself or, at its deadline, now.  By itself comes first: this program
+ * may have been stopped meanwhile. */
+static bool end_now(struct process *p)
+{
+    if (process_ended(p))
+        return true;
+    p->overdue = p->deadline > 0 && clock_seconds() > p->deadline;
+    if (p->overdue)
+        process_kill(p);
+    return p->overdue;
+}
+
 int process_wait_any(struct process *const *list, int n, const volatile sig_atomic_t *stop,
                      struct status *st)
 {
@@ -157,10 +186,7 @@ int process_wait_any(struct process *const *list, int n, const volatile sig_atom
             fds[i] = (struct pollfd){.fd = list[i]->output, .events = POLLIN};
             if (list[i]->output < 0)
                 tick = QUIET_TICK_MS; /* it closed its output: ending, or hiding */
-            list[i]->overdue = list[i]->deadline > 0 && clock_seconds() > list[i]->deadline;
-            if (list[i]->overdue)
-                process_kill(list[i]);
-            if (process_ended(list[i]))
+            if (end_now(list[i]))
                 ended = i;
         }
         if (ended < 0)

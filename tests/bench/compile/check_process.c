@@ -1,4 +1,4 @@
-#include "bench/bench_int.h"
+#include "bench/compile/compile.h"
 #include "tests/suite.h"
 
 #include <fcntl.h>
@@ -143,6 +143,59 @@ START_TEST(files_are_handed_on)
 END_TEST
 
 /* A child does not outlive its parent, however that ends. */
+START_TEST(files_are_handed_on_where_standard_ones_are_closed)
+{
+    const char *const argv[] = {"sh", "-c", "echo through >&3; cat <&4; echo said", NULL};
+    struct status st = STATUS_INIT;
+    struct process p;
+    char text[16] = "";
+    int ends[2], given[2];
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        close(fd);
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    ck_assert_int_eq(pipe2(given, O_CLOEXEC), 0);
+    ck_assert_int_eq(ends[0], STDIN_FILENO); /* the numbers that the child's own will have */
+    ck_assert_int_eq(write(given[1], "given\n", 6), 6);
+    close(given[1]);
+    const struct process_spec spec = {
+        .path = "/bin/sh", .argv = argv, .fds = {ends[1], given[0]}, .limit_s = 10};
+    ck_assert_msg(process_run(&spec, NULL, &p, &st) == 0, "%s", st.message);
+    ck_assert_str_eq(p.said.ptr, "given\nsaid\n");
+    ck_assert_int_eq(read(ends[0], text, sizeof(text) - 1), 8);
+    ck_assert_str_eq(text, "through\n");
+    process_release(&p);
+}
+END_TEST
+
+START_TEST(ends_are_known_where_sigchld_was_ignored)
+{
+    signal(SIGCHLD, SIG_IGN);
+    struct process p = shell("exit 3", 10, false);
+    ck_assert(!p.overdue);
+    ck_assert_int_eq(WEXITSTATUS(p.wait_status), 3);
+    process_release(&p);
+}
+END_TEST
+
+/* As where a terminal's Ctrl-Z stopped the parent past a child's deadline. */
+START_TEST(ended_before_it_was_looked_at_is_not_overdue)
+{
+    const char *const argv[] = {"sh", "-c", "echo done", NULL};
+    const struct process_spec spec = {
+        .path = "/bin/sh", .argv = argv, .fds = {-1, -1}, .limit_s = 0.3};
+    struct status st = STATUS_INIT;
+    struct process p;
+    struct process *const list[] = {&p};
+    ck_assert_int_eq(process_start(&spec, &p, &st), 0);
+    usleep(600000);
+    ck_assert_int_eq(process_wait_any(list, 1, NULL, &st), 0);
+    ck_assert(!p.overdue);
+    ck_assert_int_eq(p.wait_status, 0);
+    ck_assert_str_eq(p.said.ptr, "done\n");
+    process_release(&p);
+}
+END_TEST
+
 START_TEST(dies_with_its_parent)
 {
     int ends[2];
@@ -210,6 +263,9 @@ int main(void)
     tcase_add_test(t, stop_flag_ends_the_wait);
     tcase_add_test(t, first_of_several_is_returned);
     tcase_add_test(t, files_are_handed_on);
+    tcase_add_test(t, files_are_handed_on_where_standard_ones_are_closed);
+    tcase_add_test(t, ends_are_known_where_sigchld_was_ignored);
+    tcase_add_test(t, ended_before_it_was_looked_at_is_not_overdue);
     tcase_add_test(t, dies_with_its_parent);
     tcase_add_test(t, ends_are_described);
     tcase_add_test(t, programs_are_found_on_path);
