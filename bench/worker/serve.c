@@ -154,7 +154,8 @@ int worker_serve(int channel, int mask_fd)
     char chunk[16384];
     int taken = 0;
     ssize_t n;
-    while (taken >= 0 && ((n = recv(channel, chunk, sizeof(chunk), 0)) > 0 || errno == EINTR)) {
+    while (taken >= 0 &&
+           ((n = recv(channel, chunk, sizeof(chunk), 0)) > 0 || (n < 0 && errno == EINTR))) {
         json_t *request;
         buf_add(&received, chunk, n > 0 ? (size_t)n : 0);
         while ((taken = message_take(&received, &request)) > 0) {

@@ -1,0 +1,42 @@
+/* The worker's end of the socket. */
+#include "bench/worker/worker_int.h"
+#include "tests/suite.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+/* Whatever an earlier call left in errno. */
+START_TEST(ends_when_its_parent_hangs_up)
+{
+    int ends[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    close(ends[0]);
+    alarm(10);
+    errno = EINTR;
+    ck_assert_int_eq(worker_serve(ends[1], -1), EXIT_SUCCESS);
+    close(ends[1]);
+}
+END_TEST
+
+START_TEST(ends_with_a_failure_after_garbage)
+{
+    int ends[2];
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends), 0);
+    ck_assert_int_eq(write(ends[0], "garbage\n", 8), 8);
+    ck_assert_int_eq(worker_serve(ends[1], -1), EXIT_FAILURE);
+    close(ends[0]);
+    close(ends[1]);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("serve");
+    TCase *t = tcase_create("serve");
+    tcase_add_test(t, ends_when_its_parent_hangs_up);
+    tcase_add_test(t, ends_with_a_failure_after_garbage);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}
