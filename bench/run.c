@@ -63,6 +63,9 @@ static int finish(struct bench *b, struct subject *s, const json_t *message, str
         fail(s, &garbled);
     if (s->trial->reason.code == STATUS_ENVIRONMENT)
         return status_set(st, STATUS_ENVIRONMENT, "%s", s->trial->reason.message);
+    if (s->trial->status == TRIAL_FAILED &&
+        builder_check(&b->builder, s->choices, s->count, st) != 0)
+        return -1;
     s->trial->build_s = build_s;
     disturbance_add(&b->disturbance, &s->trial->conditions);
     if (s->alone)

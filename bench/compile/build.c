@@ -118,9 +118,16 @@ static bool being_built(const struct crew *crew, const struct binary *binary)
 static int gone(const struct builder *b, struct status *st)
 {
     return status_set(st, STATUS_ENVIRONMENT,
-                      "what was just built is gone from the cache '%s'; does another program clear "
-                      "it",
+                      "what was built is gone from the cache '%s'; does another program clear it",
                       b->cache->dir);
+}
+
+int builder_check(struct builder *b, const struct choice *choices, int count, struct status *st)
+{
+    for (int i = 0; i < count; i++)
+        if (!cache_use(builder_find(b, &choices[i])->path))
+            return gone(b, st);
+    return 0;
 }
 
 /* Waits for one compiler.  A failure belongs to the candidate unless it is the environment's. */
@@ -169,7 +176,7 @@ static int build_one(struct crew *crew, struct binary *binary, struct status *st
     struct builder *b = crew->builder;
     const char *why = NULL;
     const struct choice *c = &binary->choice;
-    if (binary->built && (binary->status.code != STATUS_OK || file_exists(binary->path)))
+    if (binary->built && (binary->status.code != STATUS_OK || cache_use(binary->path)))
         return 0;
     if (!choice_applicable(c, &b->target, &why)) {
         binary->built = true;

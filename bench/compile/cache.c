@@ -2,10 +2,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <stdatomic.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -76,6 +77,11 @@ void cache_path(const struct cache *c, enum cache_kind kind, const char *key, st
     buf_addf(path, "%s/%s/%s%s", c->dir, cache_kinds[kind].dir, key, cache_kinds[kind].suffix);
 }
 
+bool cache_use(const char *path)
+{
+    return utimensat(AT_FDCWD, path, NULL, 0) == 0 || file_exists(path);
+}
+
 /* An entry is its bytes and then the 32 digits of their hash. */
 static bool sound(const struct buf *entry, char content_hash[HASH_TEXT_SIZE])
 {
@@ -101,7 +107,7 @@ bool cache_get(const struct cache *c, enum cache_kind kind, const char *key, str
         found = false;
     }
     if (found) {
-        utimensat(AT_FDCWD, path.ptr, NULL, 0); /* its turn to be removed comes later */
+        cache_use(path.ptr);
         if (data != NULL)
             buf_add(data, entry.ptr, entry.len - CACHE_TRAILER_SIZE);
         if (content_hash != NULL)
@@ -167,8 +173,11 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
 
 void cache_temporary(const struct cache *c, const char *suffix, struct buf *path)
 {
-    static atomic_uint counter;
+    /* The number of this process is another's in another container or host. */
+    uint64_t drawn[2] = {(uint64_t)getpid(), (uint64_t)(clock_seconds() * 1e9)};
+    while (getrandom(drawn, sizeof(drawn), 0) < 0 && errno == EINTR)
+        ;
     buf_reset(path);
-    buf_addf(path, "%s/%s/%s%ld-%u%s", c->dir, CACHE_TEMPORARY_DIR, CACHE_TEMPORARY_PREFIX,
-             (long)getpid(), atomic_fetch_add(&counter, 1), suffix);
+    buf_addf(path, "%s/%s/%s%016" PRIx64 "%016" PRIx64 "%s", c->dir, CACHE_TEMPORARY_DIR,
+             CACHE_TEMPORARY_PREFIX, drawn[0], drawn[1], suffix);
 }

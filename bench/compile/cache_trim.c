@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 enum {
-    SPARED_S = 60, /* another process may be about to load what was used this recently */
+    SPARED_S = 600, /* another process may be about to load what was used this recently, once it
+                       has its turn on the device (run.c) */
     TEMPORARY_MAX_AGE_S = 3600 /* what a killed process left behind */
 };
 

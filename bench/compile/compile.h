@@ -87,6 +87,10 @@ void cache_release(struct cache *c);
 /* Where an entry lies.  A trailing hash does not disturb dlopen(). */
 void cache_path(const struct cache *c, enum cache_kind kind, const char *key, struct buf *path);
 
+/* Whether the entry at a path that cache_path() gave is there, whose turn to be removed then comes
+ * later. */
+bool cache_use(const char *path);
+
 /* Whether a sound entry exists; a damaged one is removed.  data (may be null) gets its bytes,
  * content_hash (may be null) their hash. */
 bool cache_get(const struct cache *c, enum cache_kind kind, const char *key, struct buf *data,
@@ -259,6 +263,10 @@ struct binary *builder_find(struct builder *b, const struct choice *c);
 
 /* Adds what the compiler said to what the device said. */
 void binary_describe(const struct binary *b, struct resources *r);
+
+/* Whether the binaries of choices that were built are still there; STATUS_ENVIRONMENT where another
+ * program removed one. */
+int builder_check(struct builder *b, const struct choice *choices, int count, struct status *st);
 
 int builder_build(struct builder *b, const struct choice *choices, int count,
                   struct status *results, bench_progress *progress, void *ctx, struct status *st);

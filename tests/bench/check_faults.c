@@ -289,6 +289,27 @@ static bool ends(const char *text)
 
 /* Only the source of the faulty segment hangs, so its compiler is stopped with all that it started.
  */
+/* Another program clears the cache between a build and its use: no candidate's fault. */
+START_TEST(binary_that_vanished_ends_the_work)
+{
+    char text[512];
+    struct status st = STATUS_INIT;
+    struct bench *b = open_faulty(5);
+    struct plan p;
+    struct candidate c;
+    struct trial t;
+    snprintf(text, sizeof(text), "rm '%s'/cache/binaries/*\n", test_dir);
+    plant(7, 14, "sh", text); /* the other has been built by then */
+    ck_assert_int_eq(plan_parse_segments("0-6,7-14", false, &p, &st), 0);
+    candidate_default(bench_target(b), p, &c);
+    ck_assert_int_eq(bench_build(b, c.choices, 1, NULL, NULL, NULL, &st), 0);
+    ck_assert_int_eq(bench_plan(b, &c, &sampling_search, &t, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    ck_assert_msg(strstr(st.message, "gone from the cache") != NULL, "%s", st.message);
+    bench_close(b);
+}
+END_TEST
+
 START_TEST(hanging_compiler_is_stopped)
 {
     struct status st = STATUS_INIT, results[2];
@@ -354,6 +375,7 @@ int main(void)
     tcase_add_test(t, interrupt_ends_the_look_at_the_compiler);
     tcase_add_loop_test(t, interrupt_ends_the_first_look_too, 0, 2);
     tcase_add_test(t, failed_environment_ends_the_work);
+    tcase_add_test(t, binary_that_vanished_ends_the_work);
     tcase_add_test(t, hanging_compiler_is_stopped);
     tcase_add_test(t, stale_memory_is_noticed);
     tcase_add_test(t, plan_fails_for_its_segment);

@@ -4,8 +4,10 @@
 #include "bench/bench_int.h"
 
 #include <dirent.h>
+#include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -207,6 +209,28 @@ static void count_progress(void *ctx, int done, int total)
     ck_assert_int_le(done, total);
     *last = done;
 }
+
+/* What a session built long ago and uses now is not what another one removes first. */
+START_TEST(binary_in_use_is_not_trimmed)
+{
+    const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    struct bench_options o = small_options(test_path("cache"));
+    struct bench *b = small_bench(&o);
+    struct choice c = choice_of(14, 14);
+    struct status st = STATUS_INIT;
+    struct cache shared;
+    ck_assert_int_eq(bench_build(b, &c, 1, NULL, NULL, NULL, &st), 0);
+    const struct binary *built = builder_find(&b->builder, &c);
+    ck_assert_int_eq(utimensat(AT_FDCWD, built->path, old, 0), 0);
+    ck_assert_int_eq(bench_build(b, &c, 1, NULL, NULL, NULL, &st), 0);
+    ck_assert_msg(cache_open(test_path("cache"), &shared, &st) == 0, "%s", st.message);
+    shared.max_bytes = 0;
+    cache_trim(&shared);
+    ck_assert(file_exists(built->path));
+    cache_release(&shared);
+    bench_close(b);
+}
+END_TEST
 
 START_TEST(builds_report_progress)
 {
@@ -459,6 +483,7 @@ int main(void)
     tcase_add_test(t, verdicts_are_kept);
     tcase_add_test(t, verdicts_can_be_passed_over);
     tcase_add_test(t, damaged_binary_is_rebuilt);
+    tcase_add_test(t, binary_in_use_is_not_trimmed);
     tcase_add_test(t, builds_report_progress);
     tcase_add_test(t, bad_environments_are_refused);
     tcase_add_test(t, too_large_a_workload_is_refused_with_the_figure);

@@ -1,8 +1,9 @@
-#include "bench/bench_int.h"
+#include "bench/compile/compile.h"
 #include "tests/suite.h"
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -146,6 +147,43 @@ START_TEST(least_recently_used_goes_first)
     c.max_bytes = 0; /* what was used just now is spared: somebody may be about to load it */
     cache_trim(&c);
     ck_assert(has(&c, key_of('a')));
+    cache_release(&c);
+}
+END_TEST
+
+/* As where two containers share a cache: processes have the same number in each. */
+static pid_t pretended;
+
+pid_t getpid(void)
+{
+    return pretended != 0 ? pretended : (pid_t)syscall(SYS_getpid);
+}
+
+START_TEST(temporary_names_are_one_processs_own)
+{
+    struct cache c = open_cache();
+    struct buf name[2];
+    for (int i = 0; i < 2; i++) {
+        int ends[2];
+        char text[512] = "";
+        ck_assert_int_eq(pipe(ends), 0);
+        pid_t child = fork();
+        if (child == 0) {
+            pretended = 7;
+            buf_init(&name[0]);
+            cache_temporary(&c, ".c", &name[0]);
+            _exit(write(ends[1], name[0].ptr, name[0].len) < 0);
+        }
+        close(ends[1]);
+        ck_assert_int_eq(waitpid(child, NULL, 0), child);
+        ck_assert_int_gt(read(ends[0], text, sizeof(text) - 1), 0);
+        close(ends[0]);
+        buf_init(&name[i]);
+        buf_adds(&name[i], text);
+    }
+    ck_assert_str_ne(name[0].ptr, name[1].ptr);
+    buf_release(&name[0]);
+    buf_release(&name[1]);
     cache_release(&c);
 }
 END_TEST
@@ -310,6 +348,7 @@ int main(void)
     tcase_add_loop_test(t, damage_is_noticed, 0, 3);
     tcase_add_test(t, processes_share_it);
     tcase_add_test(t, least_recently_used_goes_first);
+    tcase_add_test(t, temporary_names_are_one_processs_own);
     tcase_add_test(t, leftovers_are_swept);
     tcase_add_loop_test(t, foreign_files_are_left_alone, 0, 2);
     tcase_add_test(t, unfinished_entries_are_swept);
