@@ -1,10 +1,7 @@
+/* Opening a database: where it is, what a reader leaves alone, files that are none of ours. */
 #include "tests/db/fixture.h"
 
 #include <fcntl.h>
-#include <signal.h>
-#include <sys/resource.h>
-#include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 static void write_text(const char *path, const void *data, size_t len)
@@ -111,8 +108,7 @@ START_TEST(empty_file_becomes_a_database)
 }
 END_TEST
 
-/* ---- what is not a database of ours
- * ------------------------------------------------------------*/
+/* ---- what is not a database of ours ---------------------------------------------------------- */
 
 START_TEST(directory_is_refused)
 {
@@ -233,199 +229,10 @@ START_TEST(updating_creates_nothing)
 }
 END_TEST
 
-/* ---- what the system refuses ------------------------------------------------------------------
- */
-
-/* Runs body in a process without root's rights, for which no mode is an obstacle. */
-static void as_nobody(void (*body)(void))
-{
-    pid_t pid = fork();
-    ck_assert_int_ge(pid, 0);
-    if (pid == 0) {
-        enum { NOBODY = 65534 };
-        if (geteuid() == 0 && (setgid(NOBODY) != 0 || setuid(NOBODY) != 0))
-            _exit(2);
-        body();
-        _exit(0);
-    }
-    int status;
-    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
-    ck_assert(WIFEXITED(status));
-    ck_assert_int_eq(WEXITSTATUS(status), 0);
-}
-
-/* In the child no ck_assert: it would end the wrong process. */
-#define REQUIRE(condition)                                                                         \
-    do {                                                                                           \
-        if (!(condition)) {                                                                        \
-            fprintf(stderr, "line %d: %s\n", __LINE__, #condition);                                \
-            _exit(1);                                                                              \
-        }                                                                                          \
-    } while (0)
-
-static void read_works_write_does_not(void)
-{
-    struct status st = STATUS_INIT;
-    struct db *db;
-    int64_t study;
-    REQUIRE(db_open(test_path("t.db"), DB_READ, &db, &st) == 0);
-    REQUIRE(db_study_find(db, a_workload.text, "cpu", NULL, &study, &st) == 0);
-    db_close(db);
-    REQUIRE(!file_exists(test_path("t.db-wal")));
-
-    REQUIRE(db_open(test_path("t.db"), DB_WRITE, &db, &st) == -1);
-    REQUIRE(st.code == STATUS_DATABASE && db == NULL);
-    REQUIRE(strstr(st.message, "cannot be written: Permission denied") != NULL);
-}
-
-/* 0: a file and a directory that are read-only; 1: the file; 2: the directory. */
-START_TEST(read_only_file_can_be_read)
-{
-    int64_t study;
-    db_close(open_fresh(&study));
-    ck_assert_int_eq(chmod(test_path("t.db"), _i == 2 ? 0666 : 0444), 0);
-    ck_assert_int_eq(chmod(test_dir, _i == 1 ? 0777 : 0555), 0);
-    as_nobody(read_works_write_does_not);
-    ck_assert_int_eq(chmod(test_dir, 0777), 0);
-}
-END_TEST
-
-static void cannot_create(void)
-{
-    struct status st = STATUS_INIT;
-    struct db *db;
-    REQUIRE(db_open(test_path("t.db"), DB_WRITE, &db, &st) == -1);
-    REQUIRE(strstr(st.message, "Permission denied") != NULL);
-    st = STATUS_INIT;
-    REQUIRE(db_open(test_path("sub/t.db"), DB_WRITE, &db, &st) == -1);
-    REQUIRE(strstr(st.message, "Permission denied") != NULL);
-}
-
-START_TEST(path_that_cannot_be_written_is_refused)
-{
-    ck_assert_int_eq(chmod(test_dir, 0555), 0);
-    as_nobody(cannot_create);
-    ck_assert_int_eq(chmod(test_dir, 0777), 0);
-}
-END_TEST
-
-static void cannot_read(void)
-{
-    struct status st = STATUS_INIT;
-    struct db *db;
-    REQUIRE(db_open(test_path("t.db"), DB_READ, &db, &st) == -1);
-    REQUIRE(st.code == STATUS_DATABASE);
-    REQUIRE(strstr(st.message, "Permission denied") != NULL);
-}
-
-START_TEST(file_that_cannot_be_read_is_refused)
-{
-    int64_t study;
-    db_close(open_fresh(&study));
-    ck_assert_int_eq(chmod(test_path("t.db"), 0), 0);
-    ck_assert_int_eq(chmod(test_dir, 0777), 0);
-    as_nobody(cannot_read);
-}
-END_TEST
-
-START_TEST(lock_of_another_is_waited_for_then_told)
-{
-    struct status st;
-    int64_t study;
-    struct db *db = open_fresh(&study);
-    sqlite3 *raw = open_raw(test_path("t.db"));
-    exec_sql(raw, "BEGIN IMMEDIATE");
-    struct db_trial t = plan_trial(43690, 2);
-    double start = clock_seconds();
-    FAILS(db_trial_add(db, study, &t, &st), STATUS_DATABASE, "is locked by another process");
-    double waited = clock_seconds() - start;
-    ck_assert_double_ge(waited, 0.9 * DB_BUSY_MS / 1000);
-    ck_assert_double_le(waited, 4.0 * DB_BUSY_MS / 1000);
-
-    exec_sql(raw, "COMMIT");
-    sqlite3_close(raw);
-    OK(db_trial_add(db, study, &t, &st));
-    db_close(db);
-}
-END_TEST
-
-/* A disk that fills up, made of the limit on a file's size. */
-START_TEST(full_disk_is_told_and_loses_nothing)
-{
-    struct status st;
-    int64_t study;
-    struct db *db = open_fresh(&study);
-    struct db_trial t = final_trial(43690, 2, "a");
-    OK(db_trial_add(db, study, &t, &st));
-
-    signal(SIGXFSZ, SIG_IGN);
-    struct rlimit old, small;
-    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
-    small = (struct rlimit){.rlim_cur = 300000, .rlim_max = old.rlim_max};
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
-    int stored = 1;
-    st = STATUS_INIT;
-    while (stored < 10000 && db_trial_add(db, study, &t, &st) == 0)
-        stored++;
-    ck_assert_int_lt(stored, 10000);
-    ck_assert_int_eq(st.code, STATUS_DATABASE);
-    ck_assert_msg(strstr(st.message, "free space") != NULL, "%s", st.message);
-    db_close(db);
-
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
-    OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
-    struct db_info info;
-    OK(db_info(db, &info, &st));
-    ck_assert_int_eq(info.trials, stored);
-    assert_whole(db);
-    db_close(db);
-}
-END_TEST
-
-/* SQLite's own report of a full disk. */
-START_TEST(full_database_is_told)
-{
-    struct status st;
-    int64_t study;
-    struct db *db = open_fresh(&study);
-    exec_sql(db->handle, "PRAGMA max_page_count = 1"); /* of what is there: no page more */
-    struct db_trial t = final_trial(43690, 2, "a");
-    st = STATUS_INIT;
-    int stored = 0;
-    while (stored < 10000 && db_trial_add(db, study, &t, &st) == 0)
-        stored++;
-    ck_assert_int_lt(stored, 10000);
-    ck_assert_msg(strstr(st.message, "cannot grow") != NULL, "%s", st.message);
-    struct db_info info;
-    OK(db_info(db, &info, &st));
-    ck_assert_int_eq(info.trials, stored);
-    assert_whole(db);
-    db_close(db);
-}
-END_TEST
-
-START_TEST(disk_full_at_creation_is_told)
-{
-    struct status st;
-    struct db *db;
-    signal(SIGXFSZ, SIG_IGN);
-    struct rlimit old, small;
-    ck_assert_int_eq(getrlimit(RLIMIT_FSIZE, &old), 0);
-    small = (struct rlimit){.rlim_cur = 20000, .rlim_max = old.rlim_max};
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &small), 0);
-    FAILS(db_open(test_path("t.db"), DB_WRITE, &db, &st), STATUS_DATABASE, "free space");
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &old), 0);
-    OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
-    assert_whole(db);
-    db_close(db);
-}
-END_TEST
-
 int main(void)
 {
     Suite *s = suite_create("db/open");
     TCase *t = tcase_create("open");
-    tcase_set_timeout(t, 60); /* one waits for the busy timeout */
     tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
     tcase_add_test(t, creates_the_file_and_its_directory);
     tcase_add_test(t, names_mean_nothing_to_sqlite);
@@ -441,13 +248,6 @@ int main(void)
     tcase_add_test(t, newer_version_is_refused);
     tcase_add_test(t, older_version_is_not_migrated_by_a_reader);
     tcase_add_test(t, updating_creates_nothing);
-    tcase_add_loop_test(t, read_only_file_can_be_read, 0, 3);
-    tcase_add_test(t, path_that_cannot_be_written_is_refused);
-    tcase_add_test(t, file_that_cannot_be_read_is_refused);
-    tcase_add_test(t, lock_of_another_is_waited_for_then_told);
-    tcase_add_test(t, full_disk_is_told_and_loses_nothing);
-    tcase_add_test(t, full_database_is_told);
-    tcase_add_test(t, disk_full_at_creation_is_told);
     suite_add_tcase(s, t);
     return suite_run(s);
 }
