@@ -67,7 +67,7 @@ START_TEST(noise_is_not_learnt)
     enum { DRAWS = 8 };
     struct space *s = space_new(1);
     struct rows r;
-    double spearman = 0, auc = 0;
+    double spearman = 0, auc = 0, recall = 0;
     draw_plans(s, &r);
     for (int draw = 0; draw < DRAWS; draw++) {
         struct rng rng = {(uint64_t)draw};
@@ -76,10 +76,12 @@ START_TEST(noise_is_not_learnt)
         struct model_report report = validate(&r, NULL, 5);
         spearman += report.spearman / DRAWS;
         auc += report.auc / DRAWS;
+        recall += report.recall_best / DRAWS;
         ck_assert_double_gt(report.top1_regret, 0);
     }
     ck_assert_double_lt(fabs(spearman), 0.12);
     ck_assert_double_lt(fabs(auc - 0.5), 0.12);
+    ck_assert_double_lt(recall, 0.25); /* 0.01 by chance */
     free(s);
 }
 END_TEST
