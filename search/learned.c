@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FOLDS = 5 };
-
 /* ---- what the database holds --------------------------------------------------------------- */
 
 static struct outcome outcome_of_row(const struct db_trial *row)
@@ -174,7 +172,7 @@ int model_learn(struct db *db, int64_t study, const char *name, const struct mod
                                        .auc = NAN,
                                        .recall_best = NAN}};
     if (model_train(options, data, times, &out->model, st) < 0 ||
-        (out->report.count >= 2 * FOLDS &&
+        (out->report.count >= JUDGED_LEAST &&
          model_cross_validate(options, data, times, FOLDS, &out->report, st) < 0) ||
         keep_model(db, study, name, options, data, out, st) < 0) {
         learned_release(out);
@@ -205,74 +203,5 @@ int study_learn(struct db *db, int64_t study, const struct build_target *target,
         training_release(&t);
     }
     history_release(&history);
-    return rc;
-}
-
-/* The share of the space that was not measured and is predicted to be faster than the best. */
-static int expected_faster(struct tuner *t, struct model *model, double *share, struct status *st)
-{
-    int best = history_best(&t->history), open = 0, faster = 0;
-    if (best < 0 || t->space_count == 0)
-        return 0;
-    unsigned *values = mem_alloc((size_t)t->space_count, sizeof(*values));
-    double *ms = mem_alloc((size_t)t->space_count, sizeof(*ms));
-    for (int i = 0; i < t->space_count; i++)
-        if (!history_has(&t->history, t->space[i]))
-            values[open++] = t->space[i];
-    int rc = 0;
-    if (open > 0)
-        rc = model_predict(model, values, open, &t->segments.times, ms, NULL, st);
-    for (int i = 0; i < open && rc == 0; i++)
-        faster += ms[i] < t->history.items[best].outcome.ms;
-    if (rc == 0)
-        *share = (double)faster / t->space_count;
-    free(values);
-    free(ms);
-    return rc;
-}
-
-/* Both models are trained once a fold and once more; measured on one core of a server. */
-#define LEARN_S_PER_PLAN 1.6e-3
-
-/* Of a time limit; what takes longer is left to `fuseplan train`. */
-#define LEARN_SHARE 0.05
-
-/* Plans that nobody measured and nobody is about to: there is something to predict. */
-static bool leaves_plans(const struct tuner *t)
-{
-    return t->o->rigor != RIGOR_EXHAUSTIVE &&
-           history_count_in(&t->history, t->space, t->space_count) < t->space_count;
-}
-
-double learn_seconds(const struct tuner *t)
-{
-    double seconds = LEARN_S_PER_PLAN * t->history.count;
-    return leaves_plans(t) && seconds <= LEARN_SHARE * (t->end - t->start) ? seconds : 0;
-}
-
-int learn_study(struct tuner *t, struct tune_report *out, struct status *st)
-{
-    struct training training;
-    if (learn_seconds(t) == 0)
-        return 0;
-    training_of(&t->history, &training);
-    struct model_data data = {
-        .count = training.count, .values = training.values, .ms = training.ms};
-    struct model_options options = {
-        .features = FEATURES_PLAN, .seed = t->o->search.seed, .quantile = t->o->search.quantile};
-    struct learned learned = {.model = NULL};
-    int rc = 0;
-    if (data.count < 2 * FOLDS)
-        goto out;
-    rc = -1;
-    if (model_learn(t->db, t->study, STUDY_MODEL, &options, &data, &t->segments.times, &learned,
-                    st) < 0 ||
-        expected_faster(t, learned.model, &out->expected_faster_share, st) < 0)
-        goto out;
-    out->model_spearman = learned.report.spearman;
-    rc = 0;
-out:
-    learned_release(&learned);
-    training_release(&training);
     return rc;
 }

@@ -170,19 +170,16 @@ enum { SPACE_VERSION = 1 };
 /* Fills what space.c's init left empty; changes the text. */
 int space_parse(char *text, struct recorded_space *out, struct status *st);
 
+/* ---- learned.c: how a model is judged ------------------------------------------------------ */
+
+enum { FOLDS = 5, JUDGED_LEAST = 2 * FOLDS }; /* plans, for figures on held-out ones */
+
 /* ---- report.c ------------------------------------------------------------------------------ */
 
 int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
                 struct status *st);
 
-/* ---- learned.c: the model of a study ------------------------------------------------------- */
-
-/* Trains on all plans, stores the model and fills the report's figures.  Too few plans to learn
- * from leave them unknown, and so do so many that a time limit does not allow it, and a space
- * without plans to predict: training on a whole space takes half a minute. */
-int learn_study(struct tuner *t, struct tune_report *out, struct status *st);
-
-/* About what learn_study() will take; 0 where it learns nothing. */
+/* About what training the report's model will take, at the search's end; 0 where it trains none. */
 double learn_seconds(const struct tuner *t);
 
 #endif
