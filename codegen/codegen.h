@@ -117,7 +117,7 @@ const char *tensor_shape_text(int tensor);
  * kept: kept (query, key) pairs summed over the batch, see struct block_lists. */
 double op_flops(int op, const struct workload *w, int64_t kept);
 
-/* ---- plan.c: the fusion mask and the plan ------------------------------------------------------
+/* ---- plan.c, plan_parse.c: the fusion mask and the plan ----------------------------------------
  *
  * A value 0..65535 written as 16 bits pos0 (most significant) .. pos15.  pos1..pos15 stand for ops
  * 0..14; neighbours with equal bits are fused.  pos0 asks for the hand-written operator, which
@@ -146,8 +146,8 @@ int plan_segments(struct plan p, struct segment out[OP_COUNT]);
 int segment_index(struct segment s);
 struct segment segment_at(int index);
 
-/* What a segment reads and writes that others see: tensors as bits.  Its outputs are those of its
- * operators that a later operator outside it reads, and its last operator's. */
+/* What a segment reads and writes that others see: tensors, and weights, as bits.  Its outputs are
+ * those of its operators that a later operator outside it reads, and its last operator's. */
 uint16_t segment_inputs(struct segment s);
 uint16_t segment_outputs(struct segment s);
 uint16_t segment_weights(struct segment s);
