@@ -130,21 +130,47 @@ int stage1(struct tuner *t, double deadline, struct status *st);
 
 struct evaluator tuner_evaluator(struct tuner *t);
 
+/* ---- lineup.c: who stands side by side, and for how long ------------------------------------ */
+
+/* A comparison side by side. */
+struct contest {
+    const char *name;
+    int fastest; /* how many of the fastest plans, the references apart */
+    struct sampling how;
+    double share; /* of the time left */
+    /* Tell its rows from those of the search's other comparisons: where all were compared, and
+     * where a time limit cut that short. */
+    const char *mark, *mark_cut_short;
+};
+
+struct lineup {
+    int count;                 /* 0 where the time left allows none */
+    struct observation *items; /* (count) owned */
+    struct sampling how;
+    bool cut_short; /* fewer of the fastest than the contest wants */
+};
+
+/* As many of the fastest as the time left allows, and the sampling that it allows them. */
+struct lineup lineup_in_time(const struct tuner *t, const struct history *from,
+                             const struct contest *contest);
+void lineup_release(struct lineup *l);
+
+/* What comparing the best plan with the references takes, beside verifying their layers. */
+double least_finals_seconds(const struct tuner *t);
+
 /* ---- finals.c: the finalists, side by side ------------------------------------------------- */
 
 /* Finalists are verified in all layers, plans and segments in the first: what the oracle takes for
  * that one, it takes for each of the others. */
 void expect_verification(struct tuner *t, const struct trial *trial);
 
-/* What comparing the best plan with the references takes, beside verifying their layers. */
-double least_finals_seconds(const struct tuner *t);
-
 /* Whether the finalists were compared and nothing was measured since. */
 int finals_held(struct tuner *t, bool *out, struct status *st);
 
 /* Times the best few plans, the unfused one, 41115 and the additive best interleaved, unless
  * nothing was measured since they last were; of an exhaustive search the best few of those that a
- * shorter comparison of many more finds. */
+ * shorter comparison of many more finds.  Where a time limit cut that one short, an exhaustive
+ * search with the time makes both again. */
 int measure_finals(struct tuner *t, struct status *st);
 
 /* ---- record.c ------------------------------------------------------------------------------ */

@@ -170,19 +170,43 @@ START_TEST(finals_are_of_what_the_first_comparison_found)
 }
 END_TEST
 
-/* Fourteen rounds of all plans would take 3 s of 4. */
-START_TEST(first_comparison_leaves_time_for_the_finals)
+/* Fourteen rounds of all plans, the fewest that are worth it, take 3 s. */
+static void slow_down(void)
 {
     double round_ms =
         made_up_ms(&fake.space, VALUE_UNFUSED) + made_up_ms(&fake.space, VALUE_FIRST_VERSION);
     for (unsigned value = SPACE_LO; value <= SPACE_HI; value++)
         round_ms += made_up_ms(&fake.space, value);
     fake.speed = 14 * round_ms / 3000;
+}
+
+START_TEST(first_comparison_leaves_time_for_the_finals)
+{
+    slow_down();
     options.search.time_limit_s = 4;
     run();
     ck_assert_int_eq(fake.compares, 2);
     ck_assert_int_gt(fake.compared[0].plans, fake.compared[1].plans);
     ck_assert_int_lt(fake.compared[0].plans, PLANS + BESIDE);
+}
+END_TEST
+
+/* Where there is the time for all of it, and once. _i: the budget is spent. */
+START_TEST(comparison_cut_short_is_widened)
+{
+    slow_down();
+    options.search.time_limit_s = 4;
+    run();
+    options.search.budget = _i * (PLANS + BESIDE);
+    run();
+    ck_assert_int_eq(fake.compares, 2);
+    options.search.time_limit_s = 0;
+    run();
+    ck_assert_int_eq(fake.compares, 4);
+    ck_assert_int_eq(fake.compared[2].plans, PLANS + BESIDE);
+    ck_assert_int_eq(report.new_trials, 0);
+    run();
+    ck_assert_int_eq(fake.compares, 4);
 }
 END_TEST
 
@@ -285,6 +309,7 @@ int main(void)
     tcase_add_test(t, two_comparisons);
     tcase_add_test(t, finals_are_of_what_the_first_comparison_found);
     tcase_add_test(t, first_comparison_leaves_time_for_the_finals);
+    tcase_add_loop_test(t, comparison_cut_short_is_widened, 0, 2);
     tcase_add_test(t, broken_segment_fails_its_plans);
     tcase_add_test(t, part_of_a_space_goes_on);
     tcase_add_loop_test(t, interrupt_keeps_all, 0, 4);
