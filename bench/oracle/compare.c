@@ -1,4 +1,4 @@
-#include "bench/oracle/oracle.h"
+#include "bench/oracle/oracle_int.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -44,7 +44,7 @@ static struct norms row_norms(const struct workload *w, int tensor, int64_t row,
                               const double *ref)
 {
     int b = batch_row_of(w, tensor, row), i = (int)(row % w->seq_len);
-    int length = w->lengths != NULL ? w->lengths[b] : w->seq_len;
+    int length = oracle_length(w, b);
     struct norms n = {.elements = 0};
     if (i >= length)
         return n;
@@ -108,7 +108,7 @@ char *result_hash(const struct workload *w, int64_t columns, int element_bytes, 
 #pragma omp parallel for if (count * SPAN * columns > PARALLEL_ELEMENTS)
     for (int i = 0; i < count; i++) {
         int b = i / spans, first = i % spans * SPAN;
-        int rows = (w->lengths != NULL ? w->lengths[b] : w->seq_len) - first;
+        int rows = oracle_length(w, b) - first;
         const char *at = (const char *)stored + ((int64_t)b * w->seq_len + first) * row_bytes;
         if (rows > 0)
             hash_text(at, (size_t)((rows < SPAN ? rows : SPAN) * row_bytes), hashes[i]);

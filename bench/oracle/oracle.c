@@ -1,284 +1,13 @@
-#include "bench/oracle/oracle.h"
+#include "bench/oracle/oracle_int.h"
 
-#include <math.h>
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Real rows first .. first+count-1 of one batch row: what a thread computes at a time. */
-struct span {
-    int batch_row, first, count;
-};
-
-/* Rows that share one reading of a weight matrix, and the columns summed at a time: 4 x 64 sums of
- * 8 bytes stay in the first-level cache. */
-enum { SPAN_ROWS = 4, TILE_COLUMNS = 64 };
-
-struct layer {
-    const struct workload *w;
-    const float *const *weight;
-    double *const *tensor;
-};
-
-static int length_of(const struct workload *w, int batch_row)
+int oracle_length(const struct workload *w, int batch_row)
 {
     return w->lengths != NULL ? w->lengths[batch_row] : w->seq_len;
 }
-
-/* Row i of batch row b of a tensor (B,S,columns). */
-static double *token_row(const struct layer *l, int tensor, int b, int i)
-{
-    int64_t columns = tensor_elements(tensor, l->w) / l->w->batch / l->w->seq_len;
-    return l->tensor[tensor] + ((int64_t)b * l->w->seq_len + i) * columns;
-}
-
-/* Row i of a head of a tensor (parts,B,H,S,columns); part 0, 1, 2 is q, k, v. */
-static double *head_row(const struct layer *l, int tensor, int columns, int part, int b, int h,
-                        int i)
-{
-    const struct workload *w = l->w;
-    int64_t head = ((int64_t)part * w->batch + b) * w->heads + h;
-    return l->tensor[tensor] + (head * w->seq_len + i) * columns;
-}
-
-static double *qkv_row(const struct layer *l, int part, int b, int h, int i)
-{
-    return head_row(l, TENSOR_OF(1), l->w->head_size, part, b, h, i);
-}
-
-static double *score_row(const struct layer *l, int op, int b, int h, int i)
-{
-    return head_row(l, TENSOR_OF(op), l->w->seq_len, 0, b, h, i);
-}
-
-/* Whether query i of batch row b keeps key j. */
-static bool keeps(const struct workload *w, int b, int i, int j)
-{
-    const struct mask *m = &w->mask;
-    int64_t row = (m->matrices == 1 ? 0 : (int64_t)b * m->seq_len) + i;
-    return j < length_of(w, b) && (m->bits[row * m->row_words + j / 64] >> j % 64 & 1) != 0;
-}
-
-/* ---- operators: each computes the rows of a span --------------------------------------------- */
-
-/* out (rows,N) = in (rows,K) @ weight (K,N) */
-static void gemm(const struct layer *l, struct span s, int in, enum weight_id id, int out)
-{
-    int64_t depth = dim_size(weights[id].rows, l->w), columns = dim_size(weights[id].cols, l->w);
-    const double *x[SPAN_ROWS];
-    for (int r = 0; r < SPAN_ROWS; r++) /* rows that are not there: the last one again */
-        x[r] = token_row(l, in, s.batch_row, s.first + (r < s.count ? r : s.count - 1));
-
-    for (int64_t first = 0; first < columns; first += TILE_COLUMNS) {
-        double sum[SPAN_ROWS][TILE_COLUMNS] = {{0}};
-        int64_t width = columns - first < TILE_COLUMNS ? columns - first : TILE_COLUMNS;
-        for (int64_t k = 0; k < depth; k++) {
-            const float *weight = l->weight[id] + k * columns + first;
-            for (int64_t c = 0; c < width; c++)
-                for (int r = 0; r < SPAN_ROWS; r++)
-                    sum[r][c] += x[r][k] * weight[c];
-        }
-        for (int r = 0; r < s.count; r++)
-            memcpy(token_row(l, out, s.batch_row, s.first + r) + first, sum[r],
-                   (size_t)width * sizeof(sum[r][0]));
-    }
-}
-
-/* out = in + bias + residual */
-static void bias_residual(const struct layer *l, struct span s, int in, enum weight_id bias,
-                          int residual, int out)
-{
-    int columns = workload_hidden(l->w);
-    for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, in, s.batch_row, i);
-        const double *skip = token_row(l, residual, s.batch_row, i);
-        double *y = token_row(l, out, s.batch_row, i);
-        for (int c = 0; c < columns; c++)
-            y[c] = x[c] + l->weight[bias][c] + skip[c];
-    }
-}
-
-/* out = (in - mean) / sqrt(variance + eps) * gamma + beta, the variance over D, not D - 1 */
-static void layernorm(const struct layer *l, struct span s, int in, enum weight_id gamma,
-                      enum weight_id beta, int out)
-{
-    int columns = workload_hidden(l->w);
-    for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, in, s.batch_row, i);
-        double *y = token_row(l, out, s.batch_row, i);
-        double mean = 0, variance = 0;
-        for (int c = 0; c < columns; c++)
-            mean += x[c] / columns;
-        for (int c = 0; c < columns; c++)
-            variance += (x[c] - mean) * (x[c] - mean) / columns;
-        for (int c = 0; c < columns; c++)
-            y[c] = (x[c] - mean) / sqrt(variance + l->w->eps) * l->weight[gamma][c] +
-                   l->weight[beta][c];
-    }
-}
-
-static void qkv_gemm(const struct layer *l, struct span s)
-{
-    gemm(l, s, TENSOR_X, WEIGHT_WQKV, TENSOR_OF(0));
-}
-
-/* Columns of a row are part by part, head by head. */
-static void qkv_bias_split(const struct layer *l, struct span s)
-{
-    int width = l->w->head_size;
-    for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, TENSOR_OF(0), s.batch_row, i);
-        const float *bias = l->weight[WEIGHT_BQKV];
-        for (int part = 0; part < 3; part++)
-            for (int h = 0; h < l->w->heads; h++, x += width, bias += width) {
-                double *y = qkv_row(l, part, s.batch_row, h, i);
-                for (int c = 0; c < width; c++)
-                    y[c] = x[c] + bias[c];
-            }
-    }
-}
-
-static void scores(const struct layer *l, struct span s)
-{
-    int width = l->w->head_size, length = length_of(l->w, s.batch_row);
-    for (int h = 0; h < l->w->heads; h++)
-        for (int i = s.first; i < s.first + s.count; i++) {
-            const double *q = qkv_row(l, 0, s.batch_row, h, i);
-            const double *k = qkv_row(l, 1, s.batch_row, h, 0);
-            double *y = score_row(l, 2, s.batch_row, h, i);
-            for (int j = 0; j < length; j++, k += width) {
-                double dot = 0;
-                for (int c = 0; c < width; c++)
-                    dot += q[c] * k[c];
-                y[j] = dot / sqrt(width);
-            }
-        }
-}
-
-static void mask(const struct layer *l, struct span s)
-{
-    for (int h = 0; h < l->w->heads; h++)
-        for (int i = s.first; i < s.first + s.count; i++) {
-            const double *x = score_row(l, 2, s.batch_row, h, i);
-            double *y = score_row(l, 3, s.batch_row, h, i);
-            for (int j = 0; j < l->w->seq_len; j++)
-                y[j] = keeps(l->w, s.batch_row, i, j) ? x[j] : 0;
-        }
-}
-
-/* exp(x - max) / sum over the kept keys; a row that keeps none stays zeros. */
-static void softmax(const struct layer *l, struct span s)
-{
-    for (int h = 0; h < l->w->heads; h++)
-        for (int i = s.first; i < s.first + s.count; i++) {
-            const double *x = score_row(l, 3, s.batch_row, h, i);
-            double *y = score_row(l, 4, s.batch_row, h, i);
-            double max = -INFINITY, sum = 0;
-            for (int j = 0; j < l->w->seq_len; j++)
-                if (keeps(l->w, s.batch_row, i, j))
-                    max = fmax(max, x[j]);
-            for (int j = 0; j < l->w->seq_len; j++)
-                if (keeps(l->w, s.batch_row, i, j))
-                    sum += y[j] = exp(x[j] - max);
-            for (int j = 0; j < l->w->seq_len && sum > 0; j++)
-                y[j] /= sum;
-        }
-}
-
-static void context(const struct layer *l, struct span s)
-{
-    int width = l->w->head_size;
-    for (int h = 0; h < l->w->heads; h++)
-        for (int i = s.first; i < s.first + s.count; i++) {
-            const double *probs = score_row(l, 4, s.batch_row, h, i);
-            double *y = head_row(l, TENSOR_OF(5), width, 0, s.batch_row, h, i);
-            for (int j = 0; j < l->w->seq_len; j++) {
-                const double *v = qkv_row(l, 2, s.batch_row, h, j);
-                if (keeps(l->w, s.batch_row, i, j))
-                    for (int c = 0; c < width; c++)
-                        y[c] += probs[j] * v[c];
-            }
-        }
-}
-
-static void merge_heads(const struct layer *l, struct span s)
-{
-    int width = l->w->head_size;
-    for (int i = s.first; i < s.first + s.count; i++)
-        for (int h = 0; h < l->w->heads; h++)
-            memcpy(token_row(l, TENSOR_OF(6), s.batch_row, i) + h * width,
-                   head_row(l, TENSOR_OF(5), width, 0, s.batch_row, h, i),
-                   (size_t)width * sizeof(double));
-}
-
-static void out_gemm(const struct layer *l, struct span s)
-{
-    gemm(l, s, TENSOR_OF(6), WEIGHT_WO, TENSOR_OF(7));
-}
-
-static void out_bias_residual(const struct layer *l, struct span s)
-{
-    bias_residual(l, s, TENSOR_OF(7), WEIGHT_BO, TENSOR_X, TENSOR_OF(8));
-}
-
-static void layernorm1(const struct layer *l, struct span s)
-{
-    layernorm(l, s, TENSOR_OF(8), WEIGHT_GAMMA1, WEIGHT_BETA1, TENSOR_OF(9));
-}
-
-static void ffn1_gemm(const struct layer *l, struct span s)
-{
-    gemm(l, s, TENSOR_OF(9), WEIGHT_W1, TENSOR_OF(10));
-}
-
-/* GELU(x) = x/2 * (1 + erf(x / sqrt(2))) */
-static void ffn1_bias_gelu(const struct layer *l, struct span s)
-{
-    for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, TENSOR_OF(10), s.batch_row, i);
-        double *y = token_row(l, TENSOR_OF(11), s.batch_row, i);
-        for (int c = 0; c < l->w->ffn; c++) {
-            double biased = x[c] + l->weight[WEIGHT_B1][c];
-            y[c] = biased / 2 * (1 + erf(biased / sqrt(2)));
-        }
-    }
-}
-
-static void ffn2_gemm(const struct layer *l, struct span s)
-{
-    gemm(l, s, TENSOR_OF(11), WEIGHT_W2, TENSOR_OF(12));
-}
-
-static void ffn2_bias_residual(const struct layer *l, struct span s)
-{
-    bias_residual(l, s, TENSOR_OF(12), WEIGHT_B2, TENSOR_OF(9), TENSOR_OF(13));
-}
-
-static void layernorm2(const struct layer *l, struct span s)
-{
-    layernorm(l, s, TENSOR_OF(13), WEIGHT_GAMMA2, WEIGHT_BETA2, TENSOR_OF(14));
-}
-
-static void (*const operators[])(const struct layer *l, struct span s) = {
-    qkv_gemm,
-    qkv_bias_split,
-    scores,
-    mask,
-    softmax,
-    context,
-    merge_heads,
-    out_gemm,
-    out_bias_residual,
-    layernorm1,
-    ffn1_gemm,
-    ffn1_bias_gelu,
-    ffn2_gemm,
-    ffn2_bias_residual,
-    layernorm2,
-};
-_Static_assert(ARRAY_LEN(operators) == OP_COUNT, "one function an operator");
-
-/* ---- the layer ------------------------------------------------------------------------------- */
 
 /* All real rows, cut into spans; the caller frees. */
 static struct span *cut_rows(const struct workload *w, int *count)
@@ -287,7 +16,7 @@ static struct span *cut_rows(const struct workload *w, int *count)
     struct span *spans = mem_alloc((size_t)w->batch * (size_t)per_batch_row, sizeof(*spans));
     *count = 0;
     for (int b = 0; b < w->batch; b++)
-        for (int first = 0, length = length_of(w, b); first < length; first += SPAN_ROWS) {
+        for (int first = 0, length = oracle_length(w, b); first < length; first += SPAN_ROWS) {
             int rows = length - first < SPAN_ROWS ? length - first : SPAN_ROWS;
             spans[(*count)++] = (struct span){.batch_row = b, .first = first, .count = rows};
         }
@@ -311,20 +40,20 @@ void oracle_layer_run(const struct workload *w, const double *x, const float *co
                       int threads, struct oracle_layer *out)
 {
     struct layer l = {.w = w, .weight = weight, .tensor = out->tensor};
+    int64_t hidden = workload_hidden(w);
     int count;
     struct span *spans = cut_rows(w, &count);
     for (int t = 0; t < TENSOR_COUNT; t++)
         out->tensor[t] = mem_alloc((size_t)tensor_elements(t, w), sizeof(double));
     for (int i = 0; i < count; i++) {
-        double *row = token_row(&l, TENSOR_X, spans[i].batch_row, spans[i].first);
-        memcpy(row, x + (row - out->tensor[TENSOR_X]),
-               (size_t)spans[i].count * (size_t)workload_hidden(w) * sizeof(*row));
+        int64_t at = ((int64_t)spans[i].batch_row * w->seq_len + spans[i].first) * hidden;
+        memcpy(out->tensor[TENSOR_X] + at, x + at, (size_t)(spans[i].count * hidden) * sizeof(*x));
     }
 
     for (int op = 0; op < OP_COUNT; op++) {
 #pragma omp parallel for schedule(dynamic) num_threads(threads > 0 ? threads : threads_for(w))
         for (int i = 0; i < count; i++)
-            operators[op](&l, spans[i]);
+            oracle_operators[op](&l, spans[i]);
     }
     free(spans);
 }

@@ -7,7 +7,7 @@
 
 #include "codegen/codegen.h"
 
-/* ---- oracle.c: one layer ------------------------------------------------------------------------
+/* ---- oracle.c, operators.c: one layer -----------------------------------------------------------
  *
  * Padded rows of all tensors hold 0.  Scores (op 2) are computed for all real keys; from op 3 on
  * masked positions hold 0. */
