@@ -1,7 +1,8 @@
 /* Segments that cuBLASLt runs, on the fake library and driver. */
 #include "tests/bench/gpu_fixture.h"
 
-static void gpu_trial(struct bench *b, int first, int last, const char *schedule, struct trial *out)
+static void library_trial(struct bench *b, int first, int last, const char *schedule,
+                          struct trial *out)
 {
     struct status st = STATUS_INIT;
     struct choice c = {.segment = {(int8_t)first, (int8_t)last},
@@ -28,7 +29,7 @@ START_TEST(library_runs_gemms)
     gpu_workload(5, &w);
     w.dtype = products[_i].dtype;
     ck_assert_msg(bench_open(&o, &w, &b, &st) == 0, "%s", st.message);
-    gpu_trial(b, products[_i].first, products[_i].last, "", &t);
+    library_trial(b, products[_i].first, products[_i].last, "", &t);
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     ck_assert_int_eq(t.resources.registers, 0);
     ck_assert_int_eq(t.resources.grid[0], 0);
@@ -50,17 +51,14 @@ static const struct {
 
 START_TEST(algorithms_are_judged_one_by_one)
 {
-    struct bench_options o = gpu_options();
-    struct status st = STATUS_INIT;
-    struct bench *b;
     struct trial t;
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
-    gpu_trial(b, 7, 8, algorithms[_i].schedule, &t);
+    struct bench *b = gpu_bench();
+    library_trial(b, 7, 8, algorithms[_i].schedule, &t);
     ck_assert_int_eq(t.status, TRIAL_FAILED);
     ck_assert_int_eq(t.reason.code, algorithms[_i].reason);
     ck_assert_msg(strstr(t.reason.message, algorithms[_i].says) != NULL, "%s", t.reason.message);
     trial_release(&t);
-    gpu_trial(b, 7, 8, "", &t); /* the device still works, and the verdict was not this one's */
+    library_trial(b, 7, 8, "", &t); /* the device still works, and the verdict was not this one's */
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     trial_release(&t);
     bench_close(b);
@@ -82,8 +80,6 @@ static void check_doctor(int state, const char *found)
 
 START_TEST(without_the_library_nothing_offers_it)
 {
-    struct status st = STATUS_INIT;
-    struct bench *b;
     struct choice choices[100];
     setenv("FUSEPLAN_CACHE", test_path("cache"), 1);
     check_doctor(ENV_OK, "cuBLASLt 13.2.4");
@@ -92,8 +88,7 @@ START_TEST(without_the_library_nothing_offers_it)
     hide_library("libcublasLt.so");
     setenv("CUDA_HOME", test_dir, 1);
     check_doctor(ENV_MISSING, "no cuBLASLt (libcublasLt.so)");
-    struct bench_options o = gpu_options();
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    struct bench *b = gpu_bench();
     ck_assert_str_eq(bench_fingerprint(b)->libraries, "");
     int count = choices_for(bench_target(b), (struct segment){7, 8}, false, 100, choices);
     ck_assert_int_gt(count, 0);

@@ -7,24 +7,9 @@
 /* S = 300 makes a tensor (B,H,S,S) of 1440000 bytes; all else takes some 2.1 million together. */
 enum { SCORES_SEQ_LEN = 300 };
 
-/* One operator alone. */
-static struct trial op_trial(struct bench *b, int op)
-{
-    struct status st = STATUS_INIT;
-    struct segment s = {(int8_t)op, (int8_t)op};
-    struct choice c;
-    struct trial t;
-    ck_assert_int_ge(choices_for(bench_target(b), s, false, 1, &c), 1);
-    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
-    return t;
-}
-
 START_TEST(device_is_described)
 {
-    struct status st = STATUS_INIT;
-    struct bench_options o = gpu_options();
-    struct bench *b;
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    struct bench *b = gpu_bench();
     const struct fingerprint *f = bench_fingerprint(b);
     ck_assert_str_eq(f->device, "Fake GPU");
     ck_assert_str_eq(f->uuid, "GPU-00112233-4455-6677-8899-aabbccddeeff");
@@ -40,13 +25,11 @@ END_TEST
 /* What was compiled for another architecture is another device's in the database. */
 START_TEST(architecture_can_be_chosen)
 {
-    struct status st = STATUS_INIT;
     struct bench_options o = gpu_options();
-    struct bench *b;
     setenv("FAKE_GPU", "later", 1);
     for (int own = 0; own < 2; own++) {
         o.arch = own ? 0 : 80;
-        ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+        struct bench *b = gpu_bench_of(&o, SEQ_LEN);
         ck_assert_int_eq(bench_target(b)->arch, own ? 86 : 80);
         ck_assert_str_eq(bench_fingerprint(b)->capability, own ? "sm_86" : "sm_80");
         bench_close(b);
@@ -72,12 +55,9 @@ static const struct {
 
 START_TEST(kernel_is_run_and_judged)
 {
-    struct status st = STATUS_INIT;
-    struct bench_options o = gpu_options();
-    struct bench *b;
     write_text(test_path("code"), kernels[_i].code);
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
-    struct trial t = op_trial(b, 8);
+    struct bench *b = gpu_bench();
+    struct trial t = gpu_trial(b, 8, 8);
     ck_assert_msg(t.status == kernels[_i].status, "%s", t.reason.message);
     ck_assert_msg(t.reason.code == kernels[_i].reason, "%s", t.reason.message);
     ck_assert_msg(strstr(t.reason.message, kernels[_i].says) != NULL, "%s", t.reason.message);
@@ -110,16 +90,10 @@ START_TEST(limits_are_the_devices)
         const char *gpu;
         double flops_per_s, bytes_per_s;
     } devices[] = {{"", 4 * 1e9 * 128, 32e9}, {"shy", 4 * 1e9 * 128, NAN}, {"later", NAN, 32e9}};
-    struct status st = STATUS_INIT;
-    struct bench_options o = gpu_options();
-    struct bench *b;
-    struct choice c;
-    struct trial t;
     setenv("FAKE_GPU", devices[_i].gpu, 1);
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
+    struct bench *b = gpu_bench();
     ck_assert(isnan(bench_limits(b).flops_per_s)); /* nothing was measured */
-    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){8, 8}, false, 1, &c), 1);
-    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    struct trial t = gpu_trial(b, 8, 8);
     struct limits limits = bench_limits(b);
     check_limit(limits.flops_per_s, devices[_i].flops_per_s);
     check_limit(limits.bytes_per_s, devices[_i].bytes_per_s);
@@ -157,14 +131,11 @@ static void check_told(const char *expected, struct buf *said)
 
 START_TEST(conditions_come_with_a_measurement)
 {
-    struct status st = STATUS_INIT;
-    struct bench_options o = gpu_options();
-    struct bench *b;
     struct buf said;
     buf_init(&said);
     setenv("FAKE_NVML", states[_i].nvml, 1);
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
-    struct trial t = op_trial(b, 8);
+    struct bench *b = gpu_bench();
+    struct trial t = gpu_trial(b, 8, 8);
     const struct conditions *c = &t.conditions;
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     ck_assert_int_eq(c->known, states[_i].known);
@@ -198,8 +169,19 @@ static void check_refused(const struct bench_options *o, enum status_code code, 
 {
     struct status st = STATUS_INIT;
     struct bench *b;
-    ck_assert_int_eq(open_bench(o, &b, &st), -1);
+    ck_assert_int_eq(open_bench(o, SEQ_LEN, &b, &st), -1);
     ck_assert_msg(st.code == code, "%d: %s", st.code, st.message);
+    ck_assert_msg(strstr(st.message, says) != NULL, "%s", st.message);
+}
+
+/* Op 8 is not to blame. */
+static void check_ends_the_work(struct bench *b, const char *says)
+{
+    struct status st = STATUS_INIT;
+    struct choice c = gpu_choice(b, 8, 8);
+    struct trial t;
+    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), -1);
+    ck_assert_msg(st.code == STATUS_ENVIRONMENT, "%s", st.message);
     ck_assert_msg(strstr(st.message, says) != NULL, "%s", st.message);
 }
 
@@ -240,18 +222,9 @@ END_TEST
 
 START_TEST(too_little_gpu_memory_is_refused_with_the_figure)
 {
-    struct status st = STATUS_INIT;
-    struct bench_options o = gpu_options();
-    struct bench *b;
-    struct choice c;
-    struct trial t;
     setenv("FAKE_GPU_BYTES", "1024", 1);
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
-    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){8, 8}, false, 1, &c), 1);
-    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    ck_assert_msg(strstr(st.message, "of GPU memory, and 1008 B is available") != NULL, "%s",
-                  st.message);
+    struct bench *b = gpu_bench();
+    check_ends_the_work(b, "of GPU memory, and 1008 B is available");
     bench_close(b);
 }
 END_TEST
@@ -259,13 +232,11 @@ END_TEST
 /* Op 3 has two tensors (B,H,S,S), op 8 none: where one finds room, the first alone fails. */
 START_TEST(candidate_too_large_for_the_gpu_fails_alone)
 {
-    struct status st = STATUS_INIT;
     struct bench_options o = gpu_options();
-    struct bench *b;
     setenv("FAKE_GPU_BYTES", "3000000", 1);
-    ck_assert_msg(open_long(&o, SCORES_SEQ_LEN, &b, &st) == 0, "%s", st.message);
+    struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);
     for (int tries = 0; tries < 2; tries++) {
-        struct trial large = op_trial(b, 3), small = op_trial(b, 8);
+        struct trial large = gpu_trial(b, 3, 3), small = gpu_trial(b, 8, 8);
         ck_assert_int_eq(large.status, TRIAL_FAILED);
         ck_assert_msg(large.reason.code == STATUS_UNFIT, "%s", large.reason.message);
         ck_assert_msg(strstr(large.reason.message, "1.4 MiB more is needed, and ") != NULL, "%s",
@@ -281,15 +252,14 @@ END_TEST
 /* Ops 2 and 5 have one tensor (B,H,S,S) each, not the same, and there is room for one. */
 START_TEST(memory_that_earlier_candidates_took_is_given_back)
 {
-    struct status st = STATUS_INIT;
     struct bench_options o = gpu_options();
-    struct bench *b;
     setenv("FAKE_GPU_BYTES", "3000000", 1);
     write_text(test_path("code"), "fake nothing\n");
-    ck_assert_msg(open_long(&o, SCORES_SEQ_LEN, &b, &st) == 0, "%s", st.message);
+    struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);
     const int order[] = {2, 5, 2};
     for (size_t i = 0; i < ARRAY_LEN(order); i++) {
-        struct trial t = op_trial(b, order[i]); /* its result is looked at, and is none */
+        struct trial t = gpu_trial(b, order[i], order[i]);
+        /* Its result was looked at, and is none. */
         ck_assert_msg(t.reason.code == STATUS_WRONG, "%s", t.reason.message);
         trial_release(&t);
     }
@@ -300,17 +270,9 @@ END_TEST
 /* Code finds room unless others took it: that is no candidate's fault and ends the work. */
 START_TEST(no_memory_for_code_ends_the_work)
 {
-    struct status st = STATUS_INIT;
-    struct bench_options o = gpu_options();
-    struct bench *b;
-    struct choice c;
-    struct trial t;
     write_text(test_path("code"), "fake vast\n");
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
-    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){8, 8}, false, 1, &c), 1);
-    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), -1);
-    ck_assert_msg(st.code == STATUS_ENVIRONMENT, "%s", st.message);
-    ck_assert_msg(strstr(st.message, "cannot load it") != NULL, "%s", st.message);
+    struct bench *b = gpu_bench();
+    check_ends_the_work(b, "cannot load it");
     bench_close(b);
 }
 END_TEST
@@ -322,13 +284,11 @@ END_TEST
 START_TEST(fault_is_tried_twice_and_given_up)
 {
     struct status st = STATUS_INIT;
-    struct bench_options o = gpu_options();
-    struct bench *b;
     struct buf faults;
     buf_init(&faults);
     write_text(test_path("code"), "fake fault\n");
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
-    struct trial t = op_trial(b, 8);
+    struct bench *b = gpu_bench();
+    struct trial t = gpu_trial(b, 8, 8);
     ck_assert_int_eq(t.status, TRIAL_FAILED);
     ck_assert_int_eq(file_read(test_path("faults"), 0, &faults, &st), 0);
     ck_assert_str_eq(faults.ptr, "xx");
@@ -336,7 +296,7 @@ START_TEST(fault_is_tried_twice_and_given_up)
     buf_release(&faults);
 
     write_text(test_path("code"), "fake nothing\n");
-    t = op_trial(b, 3); /* its result is looked at, and is none */
+    t = gpu_trial(b, 3, 3); /* its result is looked at, and is none */
     ck_assert_msg(t.reason.code == STATUS_WRONG, "%s", t.reason.message);
     trial_release(&t);
     bench_close(b);
@@ -345,12 +305,9 @@ END_TEST
 
 START_TEST(fault_that_does_not_repeat_is_forgiven)
 {
-    struct status st = STATUS_INIT;
-    struct bench_options o = gpu_options();
-    struct bench *b;
     write_text(test_path("code"), "fake flaky\n");
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
-    struct trial t = op_trial(b, 8);
+    struct bench *b = gpu_bench();
+    struct trial t = gpu_trial(b, 8, 8);
     ck_assert(file_exists(test_path("faults")));
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     trial_release(&t);

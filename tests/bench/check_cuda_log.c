@@ -1,16 +1,12 @@
 /* What the compiler says of a kernel, from its log to the trial. */
 #include "tests/bench/gpu_fixture.h"
 
-static void time_segment(struct trial *t)
+static struct trial time_segment(void)
 {
-    struct status st = STATUS_INIT;
-    struct bench_options o = gpu_options();
-    struct bench *b;
-    struct choice c;
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
-    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){8, 8}, false, 1, &c), 1);
-    ck_assert_msg(bench_segment(b, &c, &sampling_search, t, &st) == 0, "%s", st.message);
+    struct bench *b = gpu_bench();
+    struct trial t = gpu_trial(b, 8, 8);
     bench_close(b);
+    return t;
 }
 
 /* The second session compiles nothing: what was said the first time is kept. */
@@ -20,8 +16,7 @@ START_TEST(spills_are_known_of_what_was_built_before)
                "    24 bytes stack frame, 20 bytes spill stores, 28 bytes spill loads\n"
                "ptxas info    : Used 255 registers, used 1 barriers\n");
     for (int session = 0; session < 2; session++) {
-        struct trial t;
-        time_segment(&t);
+        struct trial t = time_segment();
         ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
         ck_assert_int_eq(t.resources.spill_bytes, 20);
         ck_assert_int_eq(t.resources.spill_load_bytes, 28);
@@ -36,17 +31,16 @@ END_TEST
 /* A binary whose log is gone is built again. */
 START_TEST(a_lost_log_is_made_again)
 {
-    struct trial t;
     struct buf command;
     write_text(test_path("log"), "0 bytes stack frame, 4 bytes spill stores\n");
-    time_segment(&t);
+    struct trial t = time_segment();
     trial_release(&t);
     buf_init(&command);
     buf_addf(&command, "rm '%s'/cache/logs/*", test_dir);
     ck_assert_int_eq(system(command.ptr), 0);
     buf_release(&command);
     write_text(test_path("log"), "0 bytes stack frame, 8 bytes spill stores\n");
-    time_segment(&t);
+    t = time_segment();
     ck_assert_int_eq(t.resources.spill_bytes, 8);
     trial_release(&t);
 }
@@ -59,8 +53,7 @@ START_TEST(serialised_products_are_unfit)
                "are serialized due to insufficient register resources for the wgmma pipeline in "
                "the function 'f'\n");
     for (int session = 0; session < 2; session++) {
-        struct trial t;
-        time_segment(&t);
+        struct trial t = time_segment();
         ck_assert_int_eq(t.status, TRIAL_FAILED);
         ck_assert_int_eq(t.reason.code, STATUS_UNFIT);
         ck_assert_msg(strstr(t.reason.message, "C7511: wgmma.mma_async instructions are serialized "

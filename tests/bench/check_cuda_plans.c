@@ -16,16 +16,9 @@ static const struct {
 
 START_TEST(plan_is_run_and_judged)
 {
-    struct status st = STATUS_INIT, built;
-    struct bench_options o = gpu_options();
-    struct bench *b;
-    struct choice last;
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
-    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){13, 14}, false, 1, &last), 1);
-    write_text(test_path("code"), last_segments[_i].code);
-    ck_assert_int_eq(bench_build(b, &last, 1, &built, NULL, NULL, &st), 0);
-    ck_assert_int_eq(built.code, STATUS_OK);
-    write_text(test_path("code"), "fake right\n");
+    struct bench *b = gpu_bench();
+    struct choice last = gpu_choice(b, 13, 14);
+    gpu_build(b, &last, last_segments[_i].code);
     struct trial t = plan_trial(b, "2-6,8-9,13-14", &sampling_exhaustive);
     if (last_segments[_i].says != NULL) {
         ck_assert_int_eq(t.reason.code, STATUS_WRONG);
@@ -51,15 +44,12 @@ START_TEST(wrong_kernel_spoils_no_other)
     struct bench_options o = gpu_options();
     struct workload w;
     struct bench *b;
-    struct choice first;
-    struct trial t;
     gpu_workload(5, &w);
     w.ffn = 1024;
     ck_assert_msg(bench_open(&o, &w, &b, &st) == 0, "%s", st.message);
     workload_release(&w);
-    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){0, 0}, false, 1, &first), 1);
     write_text(test_path("code"), "fake messy\n");
-    ck_assert_msg(bench_segment(b, &first, &sampling_search, &t, &st) == 0, "%s", st.message);
+    struct trial t = gpu_trial(b, 0, 0);
     ck_assert_int_eq(t.reason.code, STATUS_WRONG);
     trial_release(&t);
     write_text(test_path("code"), "fake right\n");
@@ -74,15 +64,9 @@ END_TEST
  * would be too short. */
 START_TEST(samples_are_long_once_the_gpu_is_awake)
 {
-    struct status st = STATUS_INIT;
-    struct bench_options o = gpu_options();
-    struct bench *b;
-    struct choice c;
-    struct trial t;
     write_text(test_path("code"), "fake waking 8\n");
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
-    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){8, 8}, false, 1, &c), 1);
-    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    struct bench *b = gpu_bench();
+    struct trial t = gpu_trial(b, 8, 8);
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     ck_assert_double_gt(t.time_s / t.sample_count, 1e-4);
     trial_release(&t);
@@ -94,20 +78,11 @@ END_TEST
 START_TEST(wrong_plan_spoils_none_beside_it)
 {
     static const struct sampling how = {.min_samples = 2, .max_samples = 2, .all_layers = true};
-    struct status st = STATUS_INIT, built;
-    struct bench_options o = gpu_options();
-    struct bench *b;
-    struct plan p[2];
-    struct candidate c[2];
+    struct status st = STATUS_INIT;
     struct trial t[2];
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
-    ck_assert_int_eq(plan_parse_segments("0-14", false, &p[0], &st), 0);
-    ck_assert_int_eq(plan_parse_segments("0-7,8-14", false, &p[1], &st), 0);
-    for (int i = 0; i < 2; i++)
-        candidate_default(bench_target(b), p[i], &c[i]);
-    write_text(test_path("code"), "fake vandal\n");
-    ck_assert_int_eq(bench_build(b, &c[1].choices[1], 1, &built, NULL, NULL, &st), 0);
-    write_text(test_path("code"), "fake right\n");
+    struct bench *b = gpu_bench();
+    struct candidate c[] = {candidate_of(b, "0-14"), candidate_of(b, "0-7,8-14")};
+    gpu_build(b, &c[1].choices[1], "fake vandal\n");
     ck_assert_msg(bench_compare(b, c, 2, &how, t, &st) == 0, "%s", st.message);
     ck_assert_msg(t[0].status == TRIAL_OK, "%s", t[0].reason.message);
     ck_assert_int_eq(t[1].reason.code, STATUS_WRONG);
@@ -124,15 +99,9 @@ START_TEST(time_of_dropped_samples_is_counted)
     static const struct sampling how = {
         .min_samples = SAMPLES, .max_samples = SAMPLES, .all_layers = true};
     struct status st = STATUS_INIT;
-    struct bench_options o = gpu_options();
-    struct bench *b;
-    struct plan p;
-    struct candidate c[PLANS];
     struct trial t[PLANS];
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
-    ck_assert_int_eq(plan_parse_segments("0-14", false, &p, &st), 0);
-    candidate_default(bench_target(b), p, &c[0]);
-    c[1] = c[0];
+    struct bench *b = gpu_bench();
+    struct candidate c[PLANS] = {candidate_of(b, "0-14"), candidate_of(b, "0-14")};
     write_text(test_path("code"), "fake slow\n");
     ck_assert_msg(bench_compare(b, c, PLANS, &how, t, &st) == 0, "%s", st.message);
     for (int i = 0; i < PLANS; i++) {
@@ -152,19 +121,12 @@ END_TEST
 START_TEST(launches_of_a_plan_are_traced)
 {
     enum { SEGMENTS = 4, LAST = SEGMENTS - 1 };
-    struct status st = STATUS_INIT, built;
-    struct bench_options o = gpu_options();
-    struct bench *b;
-    struct plan p;
-    struct candidate c;
+    struct status st = STATUS_INIT;
     struct span *spans;
-    ck_assert_msg(open_bench(&o, &b, &st) == 0, "%s", st.message);
-    ck_assert_int_eq(plan_parse_segments("0-6,7-9,10-12,13-14", false, &p, &st), 0);
-    candidate_default(bench_target(b), p, &c);
+    struct bench *b = gpu_bench();
+    struct candidate c = candidate_of(b, "0-6,7-9,10-12,13-14");
     ck_assert_int_eq(c.count, SEGMENTS);
-    write_text(test_path("code"), "fake slow\n");
-    ck_assert_int_eq(bench_build(b, &c.choices[LAST], 1, &built, NULL, NULL, &st), 0);
-    write_text(test_path("code"), "fake right\n");
+    gpu_build(b, &c.choices[LAST], "fake slow\n");
     ck_assert_msg(bench_trace(b, &c, &spans, &st) == 0, "%s", st.message);
     for (int i = 0; i < bench_workload(b)->layers * SEGMENTS; i++) {
         double end = i > 0 ? spans[i - 1].start_s + spans[i - 1].seconds : 0;
@@ -183,20 +145,13 @@ START_TEST(earlier_candidates_leave_room_for_a_dump)
     enum { SCORES_SEQ_LEN = 300 };
     struct status st = STATUS_INIT;
     struct bench_options o = gpu_options();
-    struct bench *b;
-    struct choice before;
-    struct trial t;
-    struct plan p;
-    struct candidate c;
     o.run_deadline_s = 20;
     setenv("FAKE_GPU_BYTES", "3500000", 1);
-    ck_assert_msg(open_long(&o, SCORES_SEQ_LEN, &b, &st) == 0, "%s", st.message);
-    ck_assert_int_ge(choices_for(bench_target(b), (struct segment){5, 5}, false, 1, &before), 1);
-    ck_assert_msg(bench_segment(b, &before, &sampling_search, &t, &st) == 0, "%s", st.message);
+    struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);
+    struct trial t = gpu_trial(b, 5, 5);
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     trial_release(&t);
-    ck_assert_int_eq(plan_parse_segments("0-3,4-14", false, &p, &st), 0);
-    candidate_default(bench_target(b), p, &c);
+    struct candidate c = candidate_of(b, "0-3,4-14");
     ck_assert_msg(bench_dump(b, &c, test_path("dump"), &st) == 0, "%s", st.message);
     bench_close(b);
 }

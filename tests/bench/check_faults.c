@@ -295,13 +295,10 @@ START_TEST(binary_that_vanished_ends_the_work)
     char text[512];
     struct status st = STATUS_INIT;
     struct bench *b = open_faulty(5);
-    struct plan p;
-    struct candidate c;
     struct trial t;
     snprintf(text, sizeof(text), "rm '%s'/cache/binaries/*\n", test_dir);
     plant(7, 14, "sh", text); /* the other has been built by then */
-    ck_assert_int_eq(plan_parse_segments("0-6,7-14", false, &p, &st), 0);
-    candidate_default(bench_target(b), p, &c);
+    struct candidate c = candidate_of(b, "0-6,7-14");
     ck_assert_int_eq(bench_build(b, c.choices, 1, NULL, NULL, NULL, &st), 0);
     ck_assert_int_eq(bench_plan(b, &c, &sampling_search, &t, &st), -1);
     ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);

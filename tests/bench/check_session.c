@@ -33,16 +33,6 @@ static struct bench *shared_bench(void)
     return small_bench(&o);
 }
 
-static struct candidate candidate_of(const char *segments)
-{
-    struct status st = STATUS_INIT;
-    struct plan p;
-    struct candidate c;
-    ck_assert_msg(plan_parse_segments(segments, false, &p, &st) == 0, "%s", st.message);
-    candidate_default(&build_cpu, p, &c);
-    return c;
-}
-
 static void check_trial(const struct trial *t)
 {
     ck_assert_msg(t->status == TRIAL_OK, "%s", t->reason.message);
@@ -71,7 +61,7 @@ START_TEST(plan_is_measured)
 {
     struct status st = STATUS_INIT;
     struct bench *b = shared_bench();
-    struct candidate c = candidate_of("0-7,8-9,10-14");
+    struct candidate c = candidate_of(b, "0-7,8-9,10-14");
     struct trial t;
     ck_assert_msg(bench_plan(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
     check_trial(&t);
@@ -85,7 +75,7 @@ START_TEST(candidates_are_compared_in_pairs)
 {
     struct status st = STATUS_INIT;
     struct bench *b = shared_bench();
-    struct candidate c[] = {candidate_of("0-7,8-9,10-14"), candidate_of("0-7,8-14")};
+    struct candidate c[] = {candidate_of(b, "0-7,8-9,10-14"), candidate_of(b, "0-7,8-14")};
     struct sampling how = {.min_samples = 8, .max_samples = 8, .all_layers = true};
     struct trial t[2];
     ck_assert_msg(bench_compare(b, c, 2, &how, t, &st) == 0, "%s", st.message);
@@ -102,7 +92,7 @@ START_TEST(hopeless_plan_is_censored)
 {
     struct status st = STATUS_INIT;
     struct bench *b = shared_bench();
-    struct candidate c = candidate_of("0-7,8-9,10-14");
+    struct candidate c = candidate_of(b, "0-7,8-9,10-14");
     struct sampling how = sampling_search;
     struct trial t;
     how.censor_above_ms = 1e-6;
@@ -413,7 +403,7 @@ START_TEST(everything_is_dumped)
     };
     struct status st = STATUS_INIT;
     struct bench *b = shared_bench();
-    struct candidate c = candidate_of("0-7,8-9,10-14");
+    struct candidate c = candidate_of(b, "0-7,8-9,10-14");
     ck_assert_msg(bench_dump(b, &c, test_path("dump"), &st) == 0, "%s", st.message);
     for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
         check_npy(arrays[i].name, NPY_FLOAT32, arrays[i].ndim, arrays[i].shape);
@@ -428,7 +418,7 @@ START_TEST(dump_is_whole_or_not_at_all)
 {
     struct status st = STATUS_INIT, ignored = STATUS_INIT;
     struct bench *b = shared_bench();
-    struct candidate c = candidate_of("0-7,8-9,10-14");
+    struct candidate c = candidate_of(b, "0-7,8-9,10-14");
     char beside[300];
     snprintf(beside, sizeof(beside), "%s.%ld.new", test_path("taken"), (long)getpid());
     ck_assert_int_eq(file_make_dirs(test_path("taken"), &ignored), 0);
@@ -446,7 +436,7 @@ START_TEST(dump_needs_a_name_that_can_travel)
 {
     struct status st = STATUS_INIT;
     struct bench *b = shared_bench();
-    struct candidate c = candidate_of("0-7,8-9,10-14");
+    struct candidate c = candidate_of(b, "0-7,8-9,10-14");
     ck_assert_int_eq(bench_dump(b, &c, test_path("caf\xe9"), &st), -1);
     ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
     ck_assert_msg(strstr(st.message, "is not UTF-8") != NULL, "%s", st.message);

@@ -54,16 +54,24 @@ static inline struct choice choice_of(int first, int last)
     return c;
 }
 
-/* The default choices of a plan, measured. */
-static inline struct trial plan_trial(struct bench *b, const char *segments,
-                                      const struct sampling *how)
+/* The default choices of a plan. */
+static inline struct candidate candidate_of(const struct bench *b, const char *segments)
 {
     struct status st = STATUS_INIT;
     struct plan p;
     struct candidate c;
-    struct trial t;
     ck_assert_msg(plan_parse_segments(segments, false, &p, &st) == 0, "%s", st.message);
     candidate_default(bench_target(b), p, &c);
+    return c;
+}
+
+/* The same, measured. */
+static inline struct trial plan_trial(struct bench *b, const char *segments,
+                                      const struct sampling *how)
+{
+    struct status st = STATUS_INIT;
+    struct candidate c = candidate_of(b, segments);
+    struct trial t;
     ck_assert_msg(bench_plan(b, &c, how, &t, &st) == 0, "%s", st.message);
     return t;
 }

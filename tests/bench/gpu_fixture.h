@@ -5,6 +5,8 @@
 
 #include "tests/bench/fixture.h"
 
+enum { SEQ_LEN = 5 };
+
 /* A compiler that copies test_dir/code and says test_dir/log. */
 static inline void write_nvcc(const char *release)
 {
@@ -68,8 +70,8 @@ static inline struct bench_options gpu_options(void)
     return o;
 }
 
-static inline int open_long(const struct bench_options *o, int seq_len, struct bench **b,
-                            struct status *st)
+static inline int open_bench(const struct bench_options *o, int seq_len, struct bench **b,
+                             struct status *st)
 {
     struct workload w;
     gpu_workload(seq_len, &w);
@@ -78,9 +80,46 @@ static inline int open_long(const struct bench_options *o, int seq_len, struct b
     return result;
 }
 
-static inline int open_bench(const struct bench_options *o, struct bench **b, struct status *st)
+static inline struct bench *gpu_bench_of(const struct bench_options *o, int seq_len)
 {
-    return open_long(o, 5, b, st);
+    struct status st = STATUS_INIT;
+    struct bench *b;
+    ck_assert_msg(open_bench(o, seq_len, &b, &st) == 0, "%s", st.message);
+    return b;
+}
+
+static inline struct bench *gpu_bench(void)
+{
+    struct bench_options o = gpu_options();
+    return gpu_bench_of(&o, SEQ_LEN);
+}
+
+/* The default choice of one segment. */
+static inline struct choice gpu_choice(const struct bench *b, int first, int last)
+{
+    struct segment s = {(int8_t)first, (int8_t)last};
+    struct choice c;
+    ck_assert_int_ge(choices_for(bench_target(b), s, false, 1, &c), 1);
+    return c;
+}
+
+/* Builds a choice whose kernel is `code`; whatever is built after it is right. */
+static inline void gpu_build(struct bench *b, const struct choice *c, const char *code)
+{
+    struct status st = STATUS_INIT, built;
+    write_text(test_path("code"), code);
+    ck_assert_msg(bench_build(b, c, 1, &built, NULL, NULL, &st) == 0, "%s", st.message);
+    ck_assert_msg(built.code == STATUS_OK, "%s", built.message);
+    write_text(test_path("code"), "fake right\n");
+}
+
+static inline struct trial gpu_trial(struct bench *b, int first, int last)
+{
+    struct status st = STATUS_INIT;
+    struct choice c = gpu_choice(b, first, last);
+    struct trial t;
+    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    return t;
 }
 
 #endif
