@@ -101,7 +101,8 @@ int file_remove_all(const char *path, struct status *st);
 bool file_exists(const char *path);
 
 /* The directory of fuseplan's files of one kind, not created.  The first that is set of: `override`
- * (an option's value, may be null), the variable `env`, $`xdg`/fuseplan, $HOME/`home_dir`/fuseplan.
+ * (an option's value, may be null), the variable `env`, $`xdg`/fuseplan, $HOME/`home_dir`/fuseplan,
+ * the same in the user's home directory.
  * E.g. file_user_dir(opt, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache", ...).  The caller frees. */
 char *file_user_dir(const char *override, const char *env, const char *xdg, const char *home_dir);
 

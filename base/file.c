@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -143,6 +144,14 @@ static const char *variable(const char *name)
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
+/* A service may have no HOME: then as the system's list of users says. */
+static const char *home(void)
+{
+    const char *set = variable("HOME");
+    const struct passwd *user = set == NULL ? getpwuid(getuid()) : NULL;
+    return set != NULL ? set : user != NULL ? user->pw_dir : "";
+}
+
 char *file_user_dir(const char *override, const char *env, const char *xdg, const char *home_dir)
 {
     if (override == NULL)
@@ -152,10 +161,10 @@ char *file_user_dir(const char *override, const char *env, const char *xdg, cons
 
     struct buf path;
     buf_init(&path);
-    const char *base = variable(xdg), *home = variable("HOME");
+    const char *base = variable(xdg);
     if (base != NULL && base[0] == '/') /* the XDG specification: relative paths are invalid */
         buf_addf(&path, "%s/fuseplan", base);
     else
-        buf_addf(&path, "%s/%s/fuseplan", home != NULL ? home : "", home_dir);
+        buf_addf(&path, "%s/%s/fuseplan", home(), home_dir);
     return buf_detach(&path);
 }

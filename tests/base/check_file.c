@@ -1,6 +1,8 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
+#include <limits.h>
+#include <pwd.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/resource.h>
@@ -99,6 +101,16 @@ START_TEST(user_dirs_follow_the_order)
     }
     char *path = file_user_dir("/o", "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache");
     ck_assert_str_eq(path, "/o");
+    free(path);
+
+    const struct passwd *user = getpwuid(getuid());
+    char expected[PATH_MAX];
+    unsetenv("HOME");
+    unsetenv("XDG_CACHE_HOME");
+    unsetenv("FUSEPLAN_CACHE");
+    path = file_user_dir(NULL, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache");
+    snprintf(expected, sizeof(expected), "%s/.cache/fuseplan", user != NULL ? user->pw_dir : "");
+    ck_assert_str_eq(path, expected);
     free(path);
 }
 END_TEST
