@@ -144,8 +144,8 @@ static int prove(const struct toolchain_request *request, const struct cache *c,
     if (!cache_get(c, CACHE_BINARY, key, NULL, NULL) &&
         compile_source(out, c, probe_source, NULL, key, PROBE_LIMIT_S, request->stop, &failed) !=
             0) {
-        if (failed.code == STATUS_INTERRUPTED)
-            *st = failed;
+        if (failed.code == STATUS_INTERRUPTED || failed.code == STATUS_ENVIRONMENT)
+            *st = failed; /* such as a full disk: no fault of the compiler's */
         status_set(st, STATUS_ENVIRONMENT,
                    "'%s' builds no program with OpenMP and OpenBLAS; %s (%s)", out->path,
                    CPU_COMPILER_ADVICE, failed.message);
