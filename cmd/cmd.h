@@ -161,12 +161,17 @@ json_t *json_number(double value);
 /* What happens, for people: to stderr, not with --quiet. */
 void note(const struct options *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* ---- session.c: from options to a workload, a bench and a database --------------------------- */
+/* ---- workload.c: from options to a workload, and what is known of it ------------------------- */
 
 /* The target and the workload of the options, checked; the mask is built where `build` or its key
  * needs it.  Release *w in any case. */
 int workload_from_options(const struct options *o, bool build, struct target_name *target,
                           struct workload *w, struct status *st);
+
+/* Its two steps: all but the mask's bits, then these. */
+int workload_read(const struct options *o, struct target_name *target, struct workload *w,
+                  struct status *st);
+int workload_read_mask(const struct options *o, struct workload *w, struct status *st);
 
 /* Whether a model is asked for by its workload, any option of which is given, rather than by
  * --name. */
@@ -180,12 +185,17 @@ int archs_from_options(const struct options *o, enum target_kind target, struct 
 int study_of_workload(const struct options *o, struct db *db, struct target_name target,
                       const struct workload *w, int64_t *study, struct status *st);
 
+/* ---- places.c: where a command is to write ----------------------------------------------------
+ */
+
 /* Whether a file could be created or replaced, said before anything is measured. what: "--trace".
  */
 int file_is_writable(const char *what, const char *path, struct status *st);
 
 /* Whether a directory is missing or empty, so that something may be written there. */
 int directory_is_vacant(const char *dir, bool *out, struct status *st);
+
+/* ---- session.c: what a command that measures holds open -------------------------------------- */
 
 struct session {
     struct target_name target;

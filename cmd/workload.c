@@ -1,0 +1,132 @@
+#include "cmd/cmd.h"
+
+static int set_dtype(const struct options *o, enum target_kind target, struct workload *w,
+                     struct status *st)
+{
+    w->dtype = o->dtype ? dtype_from_name(o->dtype) : target_default_dtype(target);
+    if (w->dtype != DTYPE_COUNT)
+        return target_check_dtype(target, w->dtype, st);
+    struct buf names;
+    buf_init(&names);
+    for (int i = 0; i < DTYPE_COUNT; i++)
+        buf_addf(&names, "%s%s", i > 0 ? ", " : "", dtypes[i].name);
+    status_set(st, STATUS_USAGE, "--dtype: '%s' is unknown; expected one of %s", o->dtype,
+               names.ptr);
+    buf_release(&names);
+    return -1;
+}
+
+static int set_lengths(const struct options *o, struct workload *w, struct status *st)
+{
+    if (o->lengths && options_has(o, OPT(AVG_SEQ_LEN)))
+        return status_set(st, STATUS_USAGE,
+                          "--lengths and --avg-seq-len at once; give the lengths or draw them");
+    if (o->lengths)
+        return workload_parse_lengths(w, o->lengths, st);
+    if (options_has(o, OPT(AVG_SEQ_LEN)))
+        return workload_draw_lengths(w, o->avg_seq_len, o->seed, st);
+    return 0;
+}
+
+int workload_read_mask(const struct options *o, struct workload *w, struct status *st)
+{
+    enum { NPY_HEADER_MAX = 65536 };
+    const char *path = w->mask_spec.path;
+    struct buf npy;
+    buf_init(&npy);
+    size_t most = (size_t)w->batch * (size_t)w->seq_len * (size_t)w->seq_len + NPY_HEADER_MAX;
+    int rc = path ? file_read(path, most, &npy, st) : 0;
+    if (rc == 0)
+        rc = workload_build_mask(w, path ? &npy : NULL, st);
+    if (rc == 0 && w->mask.empty_rows > 0)
+        note(o, "%lld rows of '%s' keep nothing: their attention gives zeros",
+             (long long)w->mask.empty_rows, path ? path : o->mask);
+    buf_release(&npy);
+    return rc;
+}
+
+static int require_shape(const struct options *o, struct status *st)
+{
+    bool batch = options_has(o, OPT(BATCH)), seq_len = options_has(o, OPT(SEQ_LEN));
+    if (batch && seq_len)
+        return 0;
+    return status_set(st, STATUS_USAGE, "no %s given; add %s",
+                      batch     ? "sequence length"
+                      : seq_len ? "batch size"
+                                : "batch size and sequence length",
+                      batch     ? "-s N"
+                      : seq_len ? "-b N"
+                                : "-b N and -s N");
+}
+
+int workload_read(const struct options *o, struct target_name *target, struct workload *w,
+                  struct status *st)
+{
+    workload_init(w);
+    if (require_shape(o, st) < 0 || target_parse(o->target, target, st) < 0 ||
+        set_dtype(o, target->kind, w, st) < 0)
+        return -1;
+    w->batch = o->batch;
+    w->seq_len = o->seq_len;
+    w->heads = o->heads;
+    w->head_size = o->head_size;
+    w->layers = o->layers;
+    w->ffn = o->ffn;
+    w->eps = o->eps;
+    mask_spec_release(&w->mask_spec);
+    if (mask_parse(o->mask, &w->mask_spec, st) < 0 || set_lengths(o, w, st) < 0)
+        return -1;
+    return workload_check(w, st);
+}
+
+int workload_from_options(const struct options *o, bool build, struct target_name *target,
+                          struct workload *w, struct status *st)
+{
+    if (workload_read(o, target, w, st) < 0)
+        return -1;
+    return build || w->mask_spec.path ? workload_read_mask(o, w, st) : 0;
+}
+
+int model_of_workload(const struct options *o, bool *out, struct status *st)
+{
+    *out = options_has(o, OPTS_WORKLOAD & ~OPT(SEED));
+    if (*out && options_has(o, OPT(NAME)))
+        return status_set(st, STATUS_USAGE,
+                          "--name '%s' with a workload, which has one model and no name for it; "
+                          "leave one of them out",
+                          o->name);
+    return 0;
+}
+
+int study_of_workload(const struct options *o, struct db *db, struct target_name target,
+                      const struct workload *w, int64_t *study, struct status *st)
+{
+    struct buf key;
+    buf_init(&key);
+    workload_text(w, &key);
+    struct fingerprint here;
+    fingerprint_device(target, &here);
+    struct db_study near = {.target = {.device = here.device,
+                                       .uuid = here.uuid,
+                                       .capability = here.capability,
+                                       .units = here.units,
+                                       .driver = here.driver},
+                            .protocol = here.protocol,
+                            .init = o->notes_init ? "notes" : "uniform"};
+    int rc = db_study_find(db, key.ptr, target_names[target.kind], &near, study, st);
+    buf_release(&key);
+    return rc;
+}
+
+int archs_from_options(const struct options *o, enum target_kind target, struct arch_list *out,
+                       struct status *st)
+{
+    *out = (struct arch_list){.count = 0};
+    if (!o->arch)
+        return 0;
+    if (target != TARGET_CUDA)
+        return status_set(st, STATUS_USAGE,
+                          "--arch names GPUs, and the target is %s; add --target cuda",
+                          target_names[target]);
+    return arch_parse_list(o->arch, out, st);
+}
