@@ -15,11 +15,12 @@ struct loop {
     search_progress *progress;
     void *progress_ctx;
     struct search_result *out;
-    double start, last_cost; /* seconds; of the last measurement */
+    double start;                        /* seconds */
+    double last_cost_s, last_proposal_s; /* seconds that the last measurement took, and proposal */
 };
 
-/* Whether one more measurement, if it takes as long as the last, is not to be begun. */
-static bool must_stop(struct loop *l)
+/* Whether what takes so many seconds, one more measurement at least, is not to be begun. */
+static bool must_stop(struct loop *l, double seconds)
 {
     const struct search_options *o = l->o;
     if (o->stop && *o->stop) {
@@ -30,11 +31,16 @@ static bool must_stop(struct loop *l)
         l->out->stopped_by = STOP_BUDGET;
         return true;
     }
-    if (o->time_limit_s > 0 && l->e->now(l->e->ctx) - l->start + l->last_cost >= o->time_limit_s) {
+    if (o->time_limit_s > 0 && l->e->now(l->e->ctx) - l->start + seconds >= o->time_limit_s) {
         l->out->stopped_by = STOP_TIME;
         return true;
     }
     return false;
+}
+
+static bool known_to_fail(const struct loop *l, unsigned value)
+{
+    return l->e->fails && l->e->fails(l->e->ctx, value);
 }
 
 /* The part of a space that may be proposed; returns its size. */
@@ -42,7 +48,7 @@ static int open_space(const struct loop *l, const uint16_t *space, int count, ui
 {
     int n = 0;
     for (int i = 0; i < count; i++) {
-        if (history_has(l->h, space[i]) || (l->e->fails && l->e->fails(l->e->ctx, space[i])))
+        if (history_has(l->h, space[i]) || known_to_fail(l, space[i]))
             continue;
         open[n++] = space[i];
     }
@@ -80,7 +86,7 @@ static int measure(struct loop *l, unsigned value, struct status *st)
         l->out->stopped_by = STOP_INTERRUPTED;
         return 1;
     }
-    l->last_cost = l->e->now(l->e->ctx) - begin;
+    l->last_cost_s = l->e->now(l->e->ctx) - begin;
     history_add(l->h, value, o);
     l->out->new_trials++;
     if (l->progress)
@@ -91,8 +97,10 @@ static int measure(struct loop *l, unsigned value, struct status *st)
 static int measure_batch(struct loop *l, const struct proposal *p, struct status *st)
 {
     for (int i = 0; i < p->count; i++) {
-        if (must_stop(l))
+        if (must_stop(l, l->last_cost_s))
             return 1;
+        if (known_to_fail(l, p->values[i])) /* since the batch was proposed */
+            continue;
         int rc = measure(l, p->values[i], st);
         if (rc != 0)
             return rc;
@@ -104,8 +112,9 @@ static int measure_batch(struct loop *l, const struct proposal *p, struct status
 static int step(struct loop *l, const uint16_t *space, int count, struct rng *rng,
                 struct status *st)
 {
-    if (must_stop(l))
+    if (must_stop(l, l->last_proposal_s + l->last_cost_s))
         return 1;
+    double begin = l->e->now(l->e->ctx);
     uint16_t open[PLAN_SPACE];
     struct strategy_context c = {.space = open,
                                  .space_count = open_space(l, space, count, open),
@@ -122,6 +131,7 @@ static int step(struct loop *l, const uint16_t *space, int count, struct rng *rn
     struct proposal p;
     if (l->o->strategy->propose(&c, room < PROPOSAL_MAX ? room : PROPOSAL_MAX, &p, st) < 0)
         return -1;
+    l->last_proposal_s = l->e->now(l->e->ctx) - begin;
     if (count > 1 && converged(l->h, p.expected_ms)) { /* of one plan its time is wanted */
         l->out->stopped_by = STOP_CONVERGED;
         return 1;

@@ -23,7 +23,7 @@ struct evaluator {
     int (*measure)(void *ctx, unsigned value, struct outcome *out, struct status *st);
     /* Times of segments alone, growing while the search runs; may be null. */
     const struct segment_times *(*segments)(void *ctx);
-    /* Whether a value is known to fail, because a segment of it did: it is not proposed. May be
+    /* Whether a value is known to fail, because a segment of it did: it is not measured. May be
      * null. */
     bool (*fails)(void *ctx, unsigned value);
     double (*now)(void *ctx); /* seconds; a test's clock is a made-up one */

@@ -271,6 +271,28 @@ static int same_time(void *ctx, unsigned value, struct outcome *out, struct stat
     return 0;
 }
 
+/* Thinks for three seconds about one plan. */
+static int thinks(const struct strategy_context *c, int max, struct proposal *out,
+                  struct status *status)
+{
+    (void)status;
+    space.clock += 3;
+    return expects(c, max, NAN, out);
+}
+
+START_TEST(time_limit_covers_proposals)
+{
+    static const struct strategy slow = {"slow", "", thinks};
+    struct search_options o = options_of("random");
+    o.strategy = &slow;
+    o.time_limit_s = 10.5;
+    run(&o);
+    ck_assert_int_eq(result.stopped_by, STOP_TIME);
+    ck_assert_int_eq(history.count, 2);
+    ck_assert_double_le(space.clock, o.time_limit_s);
+}
+END_TEST
+
 START_TEST(convergence_waits_for_patience_and_for_expectation)
 {
     static const struct strategy content = {"content", "", expects_no_more};
@@ -330,6 +352,7 @@ int main(void)
     tcase_add_test(rules, broken_environment_ends_the_search);
     tcase_add_test(rules, guided_search_converges_and_stays_so);
     tcase_add_test(rules, convergence_waits_for_patience_and_for_expectation);
+    tcase_add_test(rules, time_limit_covers_proposals);
     tcase_add_test(rules, progress_follows_each_measurement);
     suite_add_tcase(s, rules);
     return suite_run(s);

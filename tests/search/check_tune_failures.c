@@ -29,6 +29,23 @@ START_TEST(broken_segment_breaks_its_plans_unbuilt)
 }
 END_TEST
 
+/* All plans of the space hold ops 1-5, for which stage 1 has no time: of 20 ms each, at most 50 of
+ * the shorter segments fit into half of 2 s.  The first plan that fails makes it known. */
+START_TEST(culprit_is_found_out)
+{
+    fake.broken = (struct segment){1, 5};
+    fake.seconds_per_segment = 0.02;
+    options.search.space_lo = 48768;
+    options.search.space_hi = options.search.space_lo + 63;
+    options.search.time_limit_s = 2;
+    run();
+    struct stored *s = read_back();
+    ck_assert_int_eq(s->failed, 1);
+    ck_assert_int_eq(s->plans, 3);
+    ck_assert_str_eq(report.stopped_by, "space");
+}
+END_TEST
+
 /* A segment's failure as another version of the program stored it. */
 START_TEST(reason_of_no_known_kind)
 {
@@ -180,6 +197,7 @@ int main(void)
     TCase *t = tcase_create("tune");
     tcase_add_checked_fixture(t, setup, teardown);
     tcase_add_loop_test(t, broken_segment_breaks_its_plans_unbuilt, 0, 4);
+    tcase_add_test(t, culprit_is_found_out);
     tcase_add_test(t, reason_of_no_known_kind);
     tcase_add_test(t, plan_that_fails_alone_is_no_end);
     tcase_add_test(t, finalist_that_broke_is_dropped);
