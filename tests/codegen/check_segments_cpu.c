@@ -28,16 +28,16 @@ enum { MASKS = ARRAY_LEN(masks), SEED = 7 };
 
 /* ---- shapes --------------------------------------------------------------------------------- */
 
-enum { FACTORS = 5, SHAPES_MAX = 256 };
+enum { FACTORS = 5, VALUES_MAX = 5, SHAPES_MAX = 256 };
 
-static const int sizes[FACTORS][4] = {
-    {1, 7, 64, 100}, /* sequence length */
-    {1, 3, 12},      /* heads */
-    {4, 8, 64},      /* head size */
-    {1, 2},          /* batch */
-    {0, 1}           /* whether lengths are given */
+static const int sizes[FACTORS][VALUES_MAX] = {
+    {1, 7, 64, 100, 193}, /* sequence length; in the last, masks leave out blocks between others */
+    {1, 3, 12},           /* heads */
+    {5, 8, 64},           /* head size: with the rest of a vector, and without */
+    {1, 2},               /* batch */
+    {0, 1}                /* whether lengths are given */
 };
-static const int size_count[FACTORS] = {4, 3, 3, 2, 2};
+static const int size_count[FACTORS] = {5, 3, 3, 2, 2};
 
 struct shape {
     int pick[FACTORS]; /* index into sizes */
@@ -62,7 +62,8 @@ static double work(const struct shape *s)
 }
 
 /* Pairs of values that the shape has and `seen` lacks; marks them where asked to. */
-static int new_pairs(const struct shape *s, bool seen[FACTORS][4][FACTORS][4], bool mark)
+static int new_pairs(const struct shape *s, bool seen[FACTORS][VALUES_MAX][FACTORS][VALUES_MAX],
+                     bool mark)
 {
     int count = 0;
     for (int f = 0; f < FACTORS; f++)
@@ -78,7 +79,7 @@ static int new_pairs(const struct shape *s, bool seen[FACTORS][4][FACTORS][4], b
 static int pairwise_shapes(struct shape *out)
 {
     struct shape all[SHAPES_MAX];
-    bool seen[FACTORS][4][FACTORS][4] = {{{{false}}}};
+    bool seen[FACTORS][VALUES_MAX][FACTORS][VALUES_MAX] = {{{{false}}}};
     int count = 0, n = all_shapes(all);
     for (;;) {
         int best = 0;
