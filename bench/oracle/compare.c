@@ -14,14 +14,9 @@ struct norms {
     int64_t elements;
 };
 
-static enum layout layout_of(int tensor)
-{
-    return tensor == TENSOR_X ? LAYOUT_TOKENS : ops[tensor - 1].layout;
-}
-
 static int64_t columns_of(const struct workload *w, int tensor)
 {
-    switch (layout_of(tensor)) {
+    switch (tensor_layout(tensor)) {
     case LAYOUT_TOKENS:
         return tensor_elements(tensor, w) / w->batch / w->seq_len;
     case LAYOUT_SCORES:
@@ -37,7 +32,8 @@ static int64_t columns_of(const struct workload *w, int tensor)
 static int batch_row_of(const struct workload *w, int tensor, int64_t row)
 {
     int64_t sequence = row / w->seq_len;
-    return (int)(layout_of(tensor) == LAYOUT_TOKENS ? sequence : sequence / w->heads % w->batch);
+    return (int)(tensor_layout(tensor) == LAYOUT_TOKENS ? sequence
+                                                        : sequence / w->heads % w->batch);
 }
 
 static struct norms row_norms(const struct workload *w, int tensor, int64_t row, const float *out,

@@ -10,7 +10,7 @@ static int check_memory(struct device *d, struct status *st)
     uint64_t have = cuda_available(d);
     char need_text[32], have_text[32];
     for (int t = 0; t < TENSOR_COUNT; t++)
-        if (t == TENSOR_X || ops[t - 1].layout != LAYOUT_SCORES)
+        if (tensor_layout(t) != LAYOUT_SCORES)
             need += (double)tensor_elements(t, d->w) * d->element_bytes;
     need += 2.0 * (double)tensor_elements(TENSOR_X, d->w) * d->element_bytes;
     for (int i = 0; i < WEIGHT_COUNT; i++)
