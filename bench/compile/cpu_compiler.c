@@ -66,6 +66,15 @@ static void short_version(const char *said, char *out, size_t size)
     snprintf(out, size, "gcc %.*s", (int)(said + line - last), last);
 }
 
+/* "exit status 1: its first words"; cuts what it said after its first line. */
+static void describe_failure(struct process *p, struct buf *out)
+{
+    p->said.ptr[strcspn(p->said.ptr, "\n")] = '\0';
+    process_describe_end(p->wait_status, out);
+    if (p->said.ptr[0] != '\0')
+        buf_addf(out, ": %s", p->said.ptr);
+}
+
 static int find_compiler(const struct toolchain_request *request, struct toolchain *out,
                          struct buf *identity, struct status *st)
 {
@@ -86,12 +95,17 @@ static int find_compiler(const struct toolchain_request *request, struct toolcha
     struct process p;
     if (process_run(&spec, request->stop, &p, st) != 0)
         return -1;
-    int result = 0;
-    if (p.overdue || p.wait_status != 0)
-        result = status_set(st, STATUS_ENVIRONMENT,
-                            "'%s --version' failed: it is no compiler that "
-                            "works; %s",
-                            out->path, CPU_COMPILER_ADVICE);
+    if (p.overdue || p.wait_status != 0) {
+        struct buf end;
+        buf_init(&end);
+        describe_failure(&p, &end);
+        status_set(st, STATUS_ENVIRONMENT,
+                   "'%s --version' failed (%s): it is no compiler that works; %s", out->path,
+                   end.ptr, CPU_COMPILER_ADVICE);
+        buf_release(&end);
+        process_release(&p);
+        return -1;
+    }
     struct stat info = {0};
     stat(out->path, &info);
     short_version(p.said.ptr, out->version, sizeof(out->version));
@@ -99,7 +113,7 @@ static int find_compiler(const struct toolchain_request *request, struct toolcha
     buf_addf(identity, "%s %lld %lld\n%s\n", out->path, (long long)info.st_size,
              (long long)info.st_mtime, p.said.ptr);
     process_release(&p);
-    return result;
+    return 0;
 }
 
 /* Loads the probe in a worker, which prints what it stands on. */
@@ -117,11 +131,10 @@ static int run_probe(const struct toolchain_request *request, const char *librar
     if (p.overdue || p.wait_status != 0 || p.said.ptr[0] == '\0') {
         struct buf end;
         buf_init(&end);
-        process_describe_end(p.wait_status, &end);
-        result = status_set(
-            st, STATUS_ENVIRONMENT,
-            "a program built with %s, OpenMP and OpenBLAS does not run (%s%s%s); %s", out->path,
-            end.ptr, p.said.ptr[0] != '\0' ? ": " : "", p.said.ptr, CPU_COMPILER_ADVICE);
+        describe_failure(&p, &end);
+        result = status_set(st, STATUS_ENVIRONMENT,
+                            "a program built with %s, OpenMP and OpenBLAS does not run (%s); %s",
+                            out->path, end.ptr, CPU_COMPILER_ADVICE);
         buf_release(&end);
     } else {
         snprintf(out->libraries, sizeof(out->libraries), "%s", p.said.ptr);

@@ -45,6 +45,9 @@ static _Noreturn void run_child(const struct process_spec *spec, pid_t parent, i
 
     char *const *argv = (char *const *)(uintptr_t)spec->argv;
     execve(spec->path, argv, spec->env != NULL ? spec->env : environ);
+    const char *why = strerrordesc_np(errno); /* its last words */
+    if (why != NULL && write(STDERR_FILENO, why, strlen(why)) < 0)
+        _exit(EXIT_CANNOT_RUN);
     _exit(EXIT_CANNOT_RUN);
 }
 

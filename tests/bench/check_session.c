@@ -263,11 +263,13 @@ START_TEST(bad_environments_are_refused)
     check_refused(&o, &w, STATUS_ENVIRONMENT, "apt install");
     o.compiler = "/bin/false";
     check_refused(&o, &w, STATUS_ENVIRONMENT, "no compiler that works");
+    write_script(test_path("cc"), "a script that does not say what runs it\n");
+    o.compiler = test_path("cc");
+    check_refused(&o, &w, STATUS_ENVIRONMENT, "Exec format error");
     write_script(test_path("cc"),
                  "#!/bin/sh\n"
                  "[ \"$1\" = --version ] && exec cc --version\n"
                  "echo 'x.c:1:10: fatal error: cblas.h: No such file' >&2; exit 1\n");
-    o.compiler = test_path("cc");
     check_refused(&o, &w, STATUS_ENVIRONMENT, "cblas.h: No such file");
     o.compiler = NULL;
 
@@ -369,81 +371,6 @@ START_TEST(worker_dies_with_its_parent)
 }
 END_TEST
 
-/* ---- dump, doctor ---------------------------------------------------------------------------- */
-
-static void check_npy(const char *name, enum npy_type type, int ndim, const int64_t *shape)
-{
-    struct status st = STATUS_INIT;
-    struct buf bytes;
-    struct npy array;
-    char path[128];
-    snprintf(path, sizeof(path), "dump/%s.npy", name);
-    buf_init(&bytes);
-    ck_assert_msg(file_read(test_path(path), 0, &bytes, &st) == 0, "%s", st.message);
-    ck_assert_msg(npy_parse(bytes.ptr, bytes.len, &array, &st) == 0, "%s", st.message);
-    ck_assert_int_eq(array.type, type);
-    ck_assert_int_eq(array.ndim, ndim);
-    for (int i = 0; i < ndim; i++)
-        ck_assert_int_eq(array.shape[i], shape[i]);
-    buf_release(&bytes);
-}
-
-START_TEST(everything_is_dumped)
-{
-    static const struct {
-        const char *name;
-        int ndim;
-        int64_t shape[3];
-    } arrays[] = {
-        {"x", 3, {2, 5, 8}},       {"y", 3, {2, 5, 8}},       {"layer0.wqkv", 2, {8, 24}},
-        {"layer0.bqkv", 1, {24}},  {"layer0.wo", 2, {8, 8}},  {"layer0.bo", 1, {8}},
-        {"layer0.gamma1", 1, {8}}, {"layer0.beta1", 1, {8}},  {"layer0.w1", 2, {8, 32}},
-        {"layer0.b1", 1, {32}},    {"layer0.w2", 2, {32, 8}}, {"layer1.b2", 1, {8}},
-        {"layer1.gamma2", 1, {8}}, {"layer1.beta2", 1, {8}},
-    };
-    struct status st = STATUS_INIT;
-    struct bench *b = shared_bench();
-    struct candidate c = candidate_of(b, "0-7,8-9,10-14");
-    ck_assert_msg(bench_dump(b, &c, test_path("dump"), &st) == 0, "%s", st.message);
-    for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
-        check_npy(arrays[i].name, NPY_FLOAT32, arrays[i].ndim, arrays[i].shape);
-    check_npy("mask", NPY_BOOL, 2, (const int64_t[]){5, 5});
-    ck_assert(!file_exists(test_path("dump/layer2.wqkv.npy")));
-    bench_close(b);
-}
-END_TEST
-
-/* The place is taken: what is there stays as it is, and nothing is left beside it. */
-START_TEST(dump_is_whole_or_not_at_all)
-{
-    struct status st = STATUS_INIT, ignored = STATUS_INIT;
-    struct bench *b = shared_bench();
-    struct candidate c = candidate_of(b, "0-7,8-9,10-14");
-    char beside[300];
-    snprintf(beside, sizeof(beside), "%s.%ld.new", test_path("taken"), (long)getpid());
-    ck_assert_int_eq(file_make_dirs(test_path("taken"), &ignored), 0);
-    ck_assert_int_eq(file_write(test_path("taken/mine"), "", 0, &ignored), 0);
-    ck_assert_int_eq(bench_dump(b, &c, test_path("taken/"), &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    ck_assert(file_exists(test_path("taken/mine")));
-    ck_assert(!file_exists(test_path("taken/x.npy")));
-    ck_assert(!file_exists(beside));
-    bench_close(b);
-}
-END_TEST
-
-START_TEST(dump_needs_a_name_that_can_travel)
-{
-    struct status st = STATUS_INIT;
-    struct bench *b = shared_bench();
-    struct candidate c = candidate_of(b, "0-7,8-9,10-14");
-    ck_assert_int_eq(bench_dump(b, &c, test_path("caf\xe9"), &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    ck_assert_msg(strstr(st.message, "is not UTF-8") != NULL, "%s", st.message);
-    bench_close(b);
-}
-END_TEST
-
 START_TEST(doctor_reports)
 {
     setenv("FUSEPLAN_CACHE", shared_cache, 1);
@@ -480,9 +407,6 @@ int main(void)
     tcase_add_test(t, stop_flag_ends_the_work);
     tcase_add_test(t, killed_worker_is_replaced);
     tcase_add_test(t, worker_dies_with_its_parent);
-    tcase_add_test(t, everything_is_dumped);
-    tcase_add_test(t, dump_is_whole_or_not_at_all);
-    tcase_add_test(t, dump_needs_a_name_that_can_travel);
     tcase_add_test(t, doctor_reports);
     suite_add_tcase(s, t);
     return suite_run(s);

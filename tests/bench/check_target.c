@@ -1,5 +1,4 @@
 #include "bench/bench_int.h"
-#include "bench/common/common.h"
 #include "tests/suite.h"
 
 static const struct {
@@ -79,19 +78,6 @@ START_TEST(fingerprint_text_has_every_field)
 }
 END_TEST
 
-START_TEST(cpu_is_described)
-{
-    struct cpu_info a, b;
-    cpu_info_read(&a);
-    cpu_info_read(&b);
-    ck_assert_int_gt((int)strlen(a.model), 0);
-    ck_assert_int_gt((int)strlen(a.extension), 0);
-    ck_assert_int_eq(strncmp(a.kernel, "Linux ", 6), 0);
-    ck_assert_str_eq(a.flags_hash, b.flags_hash);
-    ck_assert_int_ge(cpu_threads(), 1);
-}
-END_TEST
-
 /* Whatever the user's shell says of threads does not reach the worker; everything else does. */
 START_TEST(worker_environment_is_steady)
 {
@@ -122,7 +108,6 @@ int main(void)
     tcase_add_test(t, default_target_is_usable);
     tcase_add_test(t, types_are_checked);
     tcase_add_test(t, fingerprint_text_has_every_field);
-    tcase_add_test(t, cpu_is_described);
     tcase_add_test(t, worker_environment_is_steady);
     suite_add_tcase(s, t);
     return suite_run(s);

@@ -167,6 +167,19 @@ START_TEST(files_are_handed_on_where_standard_ones_are_closed)
 }
 END_TEST
 
+START_TEST(what_cannot_run_says_why)
+{
+    struct status st = STATUS_INIT;
+    struct process p;
+    const char *const argv[] = {"/proc/self/comm", NULL};
+    const struct process_spec spec = {.path = argv[0], .argv = argv, .fds = {-1, -1}};
+    ck_assert_int_eq(process_run(&spec, NULL, &p, &st), 0);
+    ck_assert_int_eq(WEXITSTATUS(p.wait_status), 127);
+    ck_assert_str_eq(p.said.ptr, "Permission denied");
+    process_release(&p);
+}
+END_TEST
+
 START_TEST(ends_are_known_where_sigchld_was_ignored)
 {
     signal(SIGCHLD, SIG_IGN);
@@ -264,6 +277,7 @@ int main(void)
     tcase_add_test(t, first_of_several_is_returned);
     tcase_add_test(t, files_are_handed_on);
     tcase_add_test(t, files_are_handed_on_where_standard_ones_are_closed);
+    tcase_add_test(t, what_cannot_run_says_why);
     tcase_add_test(t, ends_are_known_where_sigchld_was_ignored);
     tcase_add_test(t, ended_before_it_was_looked_at_is_not_overdue);
     tcase_add_test(t, dies_with_its_parent);
