@@ -188,6 +188,8 @@ START_TEST(first_comparison_leaves_time_for_the_finals)
     ck_assert_int_eq(fake.compares, 2);
     ck_assert_int_gt(fake.compared[0].plans, fake.compared[1].plans);
     ck_assert_int_lt(fake.compared[0].plans, PLANS + BESIDE);
+    ck_assert_int_eq(fake.compared[0].how.min_samples,
+                     6); /* of an interval: more plans, less often */
 }
 END_TEST
 

@@ -110,6 +110,7 @@ START_TEST(schedules_are_climbed)
     run();
     int defaults = SEGMENT_COUNT + 1;
     ck_assert_int_gt(fake.segments, defaults);
+    ck_assert_int_eq(fake.bounded, fake.segments - defaults); /* what follows a segment's first */
     bool off_default = false;
     for (int i = 0; i < report.best.choice_count; i++) {
         const struct db_choice *c = &report.best.choices[i];

@@ -26,6 +26,7 @@ struct fake {
 
     /* What was asked for. */
     int calls, built, segments, plans, compares;
+    int bounded; /* of segments: timed only while not hopeless */
     struct {
         int plans;
         struct sampling how;
