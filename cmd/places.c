@@ -28,7 +28,8 @@ int directory_is_vacant(const char *dir, bool *out, struct status *st)
     if (*out)
         return 0;
     if (!d)
-        return status_set(st, STATUS_ENVIRONMENT, "cannot read directory '%s': %s", dir,
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "'%s' is no directory to write to: %s; name a new one", dir,
                           strerror(errno));
     int entries = 0;
     while (readdir(d))
