@@ -57,6 +57,8 @@ static int make_headers(struct crew *crew, struct status *st)
     const struct kernel_file *files;
     if (crew->headers.len > 0)
         return 0;
+    if (cache_make_dirs(crew->builder->cache, st) != 0)
+        return -1;
     int count = kernel_files(crew->builder->target.kind, &files);
     return cache_headers(crew->builder->cache, files, count, &crew->headers, st);
 }

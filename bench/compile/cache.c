@@ -44,6 +44,14 @@ static int make_dir(const struct cache *c, const char *name, struct status *st)
     return result;
 }
 
+int cache_make_dirs(const struct cache *c, struct status *st)
+{
+    int result = make_dir(c, CACHE_TEMPORARY_DIR, st);
+    for (int i = 0; i < CACHE_KIND_COUNT && result == 0; i++)
+        result = make_dir(c, cache_kinds[i].dir, st);
+    return result;
+}
+
 int cache_open(const char *dir, struct cache *out, struct status *st)
 {
     *out = (struct cache){0};
@@ -54,9 +62,7 @@ int cache_open(const char *dir, struct cache *out, struct status *st)
     if (!utf8_is_valid(out->dir)) /* the worker is told of it in JSON */
         result = status_set(st, STATUS_ENVIRONMENT, "the name of '%s' is not UTF-8", out->dir);
     if (result == 0)
-        result = make_dir(out, CACHE_TEMPORARY_DIR, st);
-    for (int i = 0; i < CACHE_KIND_COUNT && result == 0; i++)
-        result = make_dir(out, cache_kinds[i].dir, st);
+        result = cache_make_dirs(out, st);
     if (result != 0) {
         status_prefix(st, "the cache of compiled code is not usable; set FUSEPLAN_CACHE to a "
                           "directory that can be written");

@@ -133,6 +133,10 @@ int compile_recheck(const struct toolchain *tc, const struct cache *c, double li
         return 0;
     if (failed.code == STATUS_INTERRUPTED)
         return status_set(st, STATUS_INTERRUPTED, "%s", failed.message);
+    if (failed.code == STATUS_ENVIRONMENT)
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "%s; is the disk full, or does another program clear the cache",
+                          failed.message);
     return status_set(st, STATUS_ENVIRONMENT,
                       "the compiler no longer works (is the disk full, or memory short?): %s",
                       failed.message);

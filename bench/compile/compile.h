@@ -84,6 +84,9 @@ enum cache_kind { CACHE_BINARY, CACHE_LOG, CACHE_VERDICT, CACHE_DEVICE, CACHE_KI
 int cache_open(const char *dir, struct cache *out, struct status *st);
 void cache_release(struct cache *c);
 
+/* Makes what the user may have removed since. */
+int cache_make_dirs(const struct cache *c, struct status *st);
+
 /* Where an entry lies.  A trailing hash does not disturb dlopen(). */
 void cache_path(const struct cache *c, enum cache_kind kind, const char *key, struct buf *path);
 

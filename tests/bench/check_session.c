@@ -222,6 +222,23 @@ START_TEST(binary_in_use_is_not_trimmed)
 }
 END_TEST
 
+START_TEST(cleared_cache_is_filled_again)
+{
+    struct bench_options o = small_options(test_path("cache"));
+    struct bench *b = small_bench(&o);
+    struct choice c = choice_of(14, 14);
+    struct status st = STATUS_INIT;
+    for (int i = 0; i < 2; i++) {
+        struct trial t;
+        ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+        check_trial(&t);
+        trial_release(&t);
+        ck_assert_int_eq(file_remove_all(test_path("cache"), &st), 0);
+    }
+    bench_close(b);
+}
+END_TEST
+
 START_TEST(builds_report_progress)
 {
     struct status st = STATUS_INIT, results[4];
@@ -401,6 +418,7 @@ int main(void)
     tcase_add_test(t, verdicts_can_be_passed_over);
     tcase_add_test(t, damaged_binary_is_rebuilt);
     tcase_add_test(t, binary_in_use_is_not_trimmed);
+    tcase_add_test(t, cleared_cache_is_filled_again);
     tcase_add_test(t, builds_report_progress);
     tcase_add_test(t, bad_environments_are_refused);
     tcase_add_test(t, too_large_a_workload_is_refused_with_the_figure);
