@@ -59,6 +59,37 @@ START_TEST(no_resources_are_no_text)
 }
 END_TEST
 
+static int keep_comparison(void *ctx, const struct db_trial *t)
+{
+    ck_assert_str_eq(t->comparison, t->search);
+    ++*(int *)ctx;
+    return 0;
+}
+
+/* Of a search that compares once. */
+START_TEST(comparison_is_named_by_its_search)
+{
+    struct status st;
+    struct db *db;
+    int64_t study;
+    char id[HASH_TEXT_SIZE];
+    int rows = 0;
+    struct candidate c[2];
+    const struct trial t[2] = {{.status = TRIAL_OK, .ms = {1, 1, 1}},
+                               {.status = TRIAL_OK, .ms = {2, 2, 2}}};
+    candidate_default(&(struct build_target){.kind = TARGET_CPU}, plan_from_value(VALUE_UNFUSED),
+                      &c[0]);
+    c[1] = c[0];
+    OK(db_open(test_path("test.db"), DB_WRITE, &db, &st));
+    OK(db_study(db, &a_workload, &a_target, "1", &study, &st));
+    OK(db_search_start(db, study, "bench", "{}", id, &st));
+    OK(trials_store(db, study, DB_TRIAL_FINAL, c, t, 2, id, &st));
+    OK(db_trials(db, study, DB_TRIAL_FINAL, keep_comparison, &rows, &st));
+    ck_assert_int_eq(rows, 2);
+    db_close(db);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("record");
@@ -66,6 +97,7 @@ int main(void)
     tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
     tcase_add_test(t, resources_are_json);
     tcase_add_test(t, no_resources_are_no_text);
+    tcase_add_test(t, comparison_is_named_by_its_search);
     suite_add_tcase(s, t);
     return suite_run(s);
 }
