@@ -216,6 +216,7 @@ static struct choice with_knobs(struct choice c, int turn)
     for (int i = 0; i < n; i++)
         if (same_source(&choices[i], &c))
             choices[same++] = choices[i];
+    ck_assert_int_gt(same, 0); /* itself */
     return choices[turn % same];
 }
 
