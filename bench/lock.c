@@ -41,8 +41,10 @@ static int open_shared(const char *path, struct status *st)
     }
     struct stat info;
     if (fd < 0)
-        return status_set(st, STATUS_ENVIRONMENT, "cannot open the device's lock '%s': %s", path,
-                          strerror(errno));
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "cannot open the device's lock '%s': %s; remove it, or let all users "
+                          "read and write it",
+                          path, strerror(errno));
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1)
         return fd;
     close(fd);

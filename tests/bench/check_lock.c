@@ -136,6 +136,7 @@ START_TEST(lock_follows_no_link)
     ck_assert_int_eq(lock_take(target, LOCK_TO_TIME, 0.05, NULL, &lock, &st), -1);
     ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
     ck_assert_ptr_nonnull(strstr(st.message, lock_path(target)));
+    ck_assert_ptr_nonnull(strstr(st.message, "; remove it"));
     ck_assert_int_eq(stat(victim, &info), 0);
     ck_assert_int_eq(info.st_size, 0);
     remove_locks(target);
@@ -143,6 +144,17 @@ START_TEST(lock_follows_no_link)
 END_TEST
 
 /* ---- sessions -------------------------------------------------------------------------------- */
+
+/* Builds a plan of a small workload. */
+static struct bench *open_with(struct candidate *c)
+{
+    struct status st = STATUS_INIT;
+    struct bench_options o = small_options(test_path("cache"));
+    struct bench *b = small_bench(&o);
+    candidate_default(&build_cpu, plan_from_value(0x7fff), c);
+    ck_assert_int_eq(bench_build(b, c->choices, c->count, NULL, NULL, NULL, &st), 0);
+    return b;
+}
 
 /* Another process that holds the device for a while; wait for it. */
 static pid_t hold_device(const struct bench *b, enum lock_use use)
@@ -182,11 +194,8 @@ END_TEST
 START_TEST(dump_waits_for_its_turn)
 {
     struct status st = STATUS_INIT;
-    struct bench_options o = small_options(test_path("cache"));
-    struct bench *b = small_bench(&o);
     struct candidate c;
-    candidate_default(&build_cpu, plan_from_value(0x7fff), &c);
-    ck_assert_int_eq(bench_build(b, c.choices, c.count, NULL, NULL, NULL, &st), 0);
+    struct bench *b = open_with(&c);
     pid_t other = hold_device(b, LOCK_TO_TIME);
     double start = clock_seconds();
     ck_assert_msg(bench_dump(b, &c, test_path("dump"), &st) == 0, "%s", st.message);
@@ -200,12 +209,9 @@ END_TEST
 START_TEST(trace_has_the_device_alone)
 {
     struct status st = STATUS_INIT;
-    struct bench_options o = small_options(test_path("cache"));
-    struct bench *b = small_bench(&o);
     struct candidate c;
+    struct bench *b = open_with(&c);
     struct span *spans;
-    candidate_default(&build_cpu, plan_from_value(0x7fff), &c);
-    ck_assert_int_eq(bench_build(b, c.choices, c.count, NULL, NULL, NULL, &st), 0);
     pid_t other = hold_device(b, LOCK_TO_RUN);
     double start = clock_seconds();
     ck_assert_msg(bench_trace(b, &c, &spans, &st) == 0, "%s", st.message);
