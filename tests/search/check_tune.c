@@ -31,6 +31,7 @@ START_TEST(finds_stores_and_reports)
                         made_up_ms(&fake.space, VALUE_FIRST_VERSION));
     ck_assert_int_ge(report.additive_value, 0);
     ck_assert(!isnan(report.model_spearman));
+    ck_assert(report.expected_faster_share >= 0 && report.expected_faster_share < 0.5);
 }
 END_TEST
 
