@@ -6,7 +6,6 @@
 
 #include <stdlib.h>
 
-static char dir[] = "/tmp/fuseplan-check-tune-cpu-XXXXXX", path[64];
 static struct workload workload;
 static struct db *db;
 static struct bench *bench;
@@ -15,7 +14,7 @@ static struct status st;
 static void setup(void)
 {
     st = STATUS_INIT;
-    ck_assert_ptr_nonnull(mkdtemp(dir));
+    test_dir_setup();
     workload_init(&workload);
     workload.batch = 1;
     workload.seq_len = 8;
@@ -25,9 +24,8 @@ static void setup(void)
     workload.layers = 1;
     ck_assert_int_eq(workload_check(&workload, &st), 0);
     ck_assert_int_eq(workload_build_mask(&workload, NULL, &st), 0);
-    snprintf(path, sizeof(path), "%s/db", dir);
-    ck_assert_int_eq(db_open(path, DB_WRITE, &db, &st), 0);
-    struct bench_options options = {.target = {TARGET_CPU, 0}, .cache_dir = dir, .seed = 1};
+    ck_assert_int_eq(db_open(test_path("db"), DB_WRITE, &db, &st), 0);
+    struct bench_options options = {.target = {TARGET_CPU, 0}, .cache_dir = test_dir, .seed = 1};
     ck_assert_msg(bench_open(&options, &workload, &bench, &st) == 0, "%s", st.message);
 }
 
@@ -36,7 +34,7 @@ static void teardown(void)
     bench_close(bench);
     db_close(db);
     workload_release(&workload);
-    ck_assert_int_eq(file_remove_all(dir, &st), 0);
+    test_dir_teardown();
 }
 
 START_TEST(references_are_measured_once)

@@ -163,14 +163,14 @@ START_TEST(killed_search_resumes)
     pid_t child = fork();
     if (child == 0) {
         fake.kill_at_call = 1 + 43 * _i;
-        if (db_open(path, DB_WRITE, &db, &st) == 0)
+        if (db_open(test_path("db"), DB_WRITE, &db, &st) == 0)
             tune(bench, db, &options, &report, &st);
         _exit(1);
     }
     int status;
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
-    ck_assert_int_eq(db_open(path, DB_WRITE, &db, &st), 0);
+    ck_assert_int_eq(db_open(test_path("db"), DB_WRITE, &db, &st), 0);
     int before = read_back()->plans, segments = read_back()->segments;
     run();
     struct stored *s = read_back();

@@ -8,7 +8,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static char dir[64], path[80];
 static struct db *db;
 static struct bench *bench;
 static struct tune_options options;
@@ -21,10 +20,8 @@ static void open_all(void)
     st = STATUS_INIT;
     bench = fake_open();
     ck_assert_ptr_nonnull(bench);
-    snprintf(dir, sizeof(dir), "/tmp/fuseplan-check-tune-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(dir));
-    snprintf(path, sizeof(path), "%s/db", dir);
-    ck_assert_int_eq(db_open(path, DB_WRITE, &db, &st), 0);
+    test_dir_setup();
+    ck_assert_int_eq(db_open(test_path("db"), DB_WRITE, &db, &st), 0);
 }
 
 static void teardown(void)
@@ -32,7 +29,7 @@ static void teardown(void)
     tune_report_release(&report);
     db_close(db);
     fake_close();
-    ck_assert_int_eq(file_remove_all(dir, &st), 0);
+    test_dir_teardown();
 }
 
 static void run(void)
