@@ -12,7 +12,7 @@
 #define ARRAY_LEN(a)           (sizeof(a) / sizeof((a)[0]))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
 
-/* ---- status.c: how a function says that it failed ----------------------------------------------
+/* ---- status.c: how a function says that it failed -----------------------------------------------
  *
  * A fallible function returns 0 or -1 and takes `struct status *st` last; `return status_set(...)`
  * is the one idiom.  The first error wins: setting a status that is already set changes nothing, so
@@ -54,7 +54,7 @@ const char *status_name(enum status_code code);
 /* The code of that name, or STATUS_CODE_COUNT. */
 enum status_code status_from_name(const char *name);
 
-/* ---- memory.c: allocation ----------------------------------------------------------------------
+/* ---- memory.c: allocation -----------------------------------------------------------------------
  *
  * These never return null: running out of memory for program data ends the process with a message.
  * Data whose size the user chose (tensors, masks) is checked against the machine's memory first. */
@@ -66,7 +66,7 @@ char *mem_strdup(const char *text);
 /* Memory that the machine can still give, in bytes; 0 where the system does not say. */
 uint64_t mem_available_bytes(void);
 
-/* ---- buf.c: a growing string -------------------------------------------------------------------
+/* ---- buf.c: a growing string --------------------------------------------------------------------
  *
  * ptr is always a valid string (never null) and ptr[len] is NUL; text may hold NUL bytes too. */
 
@@ -83,7 +83,7 @@ void buf_add(struct buf *b, const void *data, size_t len);
 void buf_adds(struct buf *b, const char *text);
 void buf_addf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* ---- file.c: files and directories ---------------------------------------------------------- */
+/* ---- file.c: files and directories ----------------------------------------------------------- */
 
 /* Reads a whole file (at most max_bytes; 0: no limit) and appends it to out. */
 int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st);
@@ -106,10 +106,10 @@ bool file_exists(const char *path);
  * E.g. file_user_dir(opt, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache", ...).  The caller frees. */
 char *file_user_dir(const char *override, const char *env, const char *xdg, const char *home_dir);
 
-/* ---- number.c: strict parsing ------------------------------------------------------------------
+/* ---- number.c: numbers as text ------------------------------------------------------------------
  *
- * The whole text must be a decimal number in [lo, hi]: no sign but '-', no leading zero, no blank.
- * `what` names the thing in the message: "--batch", "value". */
+ * For parsing, the whole text must be a decimal number in [lo, hi]: no sign but '-', no leading
+ * zero, no blank. `what` names the thing in the message: "--batch", "value". */
 
 int number_parse(const char *what, const char *text, int64_t lo, int64_t hi, int64_t *out,
                  struct status *st);
@@ -119,13 +119,16 @@ int number_parse_double(const char *what, const char *text, double lo, double hi
 /* "1.5 GiB", into out (at least 32 bytes); returns out. */
 char *number_bytes(uint64_t bytes, char out[32]);
 
-/* ---- nearest.c: did you mean? ------------------------------------------------------------------
+/* Appends the shortest decimal text that is read as the same double: "1e-05". */
+void number_add(double value, struct buf *out);
+
+/* ---- nearest.c: did you mean? -------------------------------------------------------------------
  *
  * The word of the list with the fewest edits from `word`, the first of equals; null where none is
  * within 1 + length/3 edits. */
 const char *nearest_word(const char *word, const char *const *list, int n);
 
-/* ---- random.c: splitmix64, the same on every machine ---------------------------------------- */
+/* ---- random.c: splitmix64, the same on every machine ----------------------------------------- */
 
 /* Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (2014), the output function at
  * state x. */
@@ -139,14 +142,14 @@ uint64_t rng_next(struct rng *r);
 uint32_t rng_below(struct rng *r, uint32_t n); /* uniform in 0..n-1; n >= 1 */
 double rng_unit(struct rng *r);                /* uniform in [0, 1) with 53 bits */
 
-/* ---- hash.c: content addresses -------------------------------------------------------------- */
+/* ---- hash.c: content addresses --------------------------------------------------------------- */
 
 #define HASH_TEXT_SIZE 33
 
 /* XXH3-128 of the data as 32 lower-case hexadecimal digits and NUL; returns out. */
 char *hash_text(const void *data, size_t len, char out[HASH_TEXT_SIZE]);
 
-/* ---- stats.c: order statistics -------------------------------------------------------------- */
+/* ---- stats.c: order statistics --------------------------------------------------------------- */
 
 struct interval {
     double median, low, high; /* in the samples' unit */
@@ -163,7 +166,7 @@ double stats_quantile(const double *samples, size_t n, double q);
 /* Spearman's rank correlation with mean ranks for ties; 0 where one side is constant. */
 double stats_spearman(const double *a, const double *b, size_t n);
 
-/* ---- utf8.c: text that others wrote ------------------------------------------------------------
+/* ---- utf8.c: text that others wrote -------------------------------------------------------------
  *
  * A compiler's words may be in any encoding, and what fills a buffer may be cut within a character;
  * JSON and the database take UTF-8 alone. */
@@ -173,7 +176,7 @@ double stats_spearman(const double *a, const double *b, size_t n);
 char *utf8_mend(char *text);
 bool utf8_is_valid(const char *text);
 
-/* ---- npy.c: NumPy arrays as bytes ----------------------------------------------------------- */
+/* ---- npy.c: NumPy arrays as bytes ------------------------------------------------------------ */
 
 enum npy_type { NPY_BOOL, NPY_UINT8, NPY_FLOAT32 };
 const char *npy_type_name(enum npy_type type); /* "bool", "uint8", "float32" */
@@ -193,7 +196,20 @@ int npy_parse(const void *bytes, size_t len, struct npy *out, struct status *st)
 void npy_write(enum npy_type type, int ndim, const int64_t *shape, const void *data,
                struct buf *out);
 
-/* ---- clock.c: time -------------------------------------------------------------------------- */
+/* ---- cpu_info.c: the processor --------------------------------------------------------------- */
+
+struct cpu_info {
+    char model[128];                 /* "Intel(R) Xeon(R) Processor" */
+    char extension[32];              /* its widest vectors: "avx512" */
+    char kernel[64];                 /* "Linux 6.1.0" */
+    char flags_hash[HASH_TEXT_SIZE]; /* of all that it can do: -march=native depends on it */
+};
+void cpu_info_read(struct cpu_info *out);
+
+/* Cores that this process may use: affinity and the control group's quota. */
+int cpu_threads(void);
+
+/* ---- clock.c: time --------------------------------------------------------------------------- */
 
 double clock_seconds(void); /* monotonic */
 #define CLOCK_UTC_SIZE 25

@@ -62,3 +62,13 @@ char *number_bytes(uint64_t bytes, char out[32])
     snprintf(out, 32, unit == 0 ? "%.0f %s" : "%.1f %s", value, units[unit]);
     return out;
 }
+
+void number_add(double value, struct buf *out)
+{
+    char text[32];
+    int digits = 1;
+    do
+        snprintf(text, sizeof(text), "%.*g", digits, value);
+    while (strtod(text, NULL) != value && digits++ < 17);
+    buf_adds(out, text);
+}

@@ -116,7 +116,7 @@ struct limits {
     double flops_per_s, bytes_per_s; /* of its memory */
 };
 
-/* ---- session.c, run.c, ask.c: a workload on a target ----------------------------------------- */
+/* ---- session.c, run.c, dump.c, trace.c: a workload on a target ------------------------------- */
 
 struct bench_options {
     struct target_name target;

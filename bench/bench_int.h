@@ -3,8 +3,8 @@
 #define FUSEPLAN_BENCH_INT_H
 
 #include "bench/bench.h"
-#include "bench/common/common.h"
 #include "bench/compile/compile.h"
+#include "bench/wire/wire.h"
 
 /* ---- lock.c: one measurement at a time on a device ------------------------------------------- */
 
@@ -69,7 +69,7 @@ int client_call(struct client *c, const json_t *request, double limit_s,
                 const volatile sig_atomic_t *stop, client_event *event, void *ctx, json_t **reply,
                 struct status *st);
 
-/* ---- session.c, run.c, ask.c ----------------------------------------------------------------- */
+/* ---- session.c, run.c, dump.c, trace.c ------------------------------------------------------- */
 
 #define PROTOCOL_VERSION "2"
 

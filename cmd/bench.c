@@ -112,7 +112,7 @@ static int measure_kernels(struct lineup *l, struct session *s, struct status *s
     return 0;
 }
 
-/* ---- the command ------------------------------------------------------------------------------
+/* ---- the command --------------------------------------------------------------------------------
  */
 
 static int verdict(const struct options *o, const struct lineup *l)

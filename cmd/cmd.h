@@ -130,7 +130,7 @@ extern const int command_count;
 void help_program(FILE *out);
 void help_command(const struct command *c, FILE *out);
 
-/* ---- output.c: rows as a table, JSON, NDJSON or CSV --------------------------------------------
+/* ---- output.c: rows as a table, JSON, NDJSON or CSV ---------------------------------------------
  *
  * A row is a JSON object.  JSON and NDJSON print all of it; tables and CSV the listed columns. */
 
@@ -185,7 +185,7 @@ int archs_from_options(const struct options *o, enum target_kind target, struct 
 int study_of_workload(const struct options *o, struct db *db, struct target_name target,
                       const struct workload *w, int64_t *study, struct status *st);
 
-/* ---- places.c: where a command is to write ----------------------------------------------------
+/* ---- output_places.c: where a command is to write -----------------------------------------------
  */
 
 /* Whether a file could be created or replaced, said before anything is measured. what: "--trace".
@@ -254,14 +254,14 @@ json_t *kernels_json(const struct kernels *k, const struct candidate *c);
 /* The same for people, plan after plan, each with a sum. */
 void kernels_print(const struct kernels *k, const struct candidate *const *plans, int n);
 
-/* ---- trace.c: when each launch of plans runs ---------------------------------------------------
+/* ---- trace.c: when each launch of plans runs ----------------------------------------------------
  */
 
 /* Runs plans launch by launch and writes Chrome trace events, one process a plan. */
 int trace_write(struct session *s, const struct candidate *const *plans, int n, const char *path,
                 struct status *st);
 
-/* ---- plans.c: plans as text and JSON --------------------------------------------------------- */
+/* ---- plan_text.c: plans as text and JSON ----------------------------------------------------- */
 
 /* "0-1 2-6": the segments of two operators or more; empty where there are none. */
 void plan_fused_text(struct plan p, struct buf *out);

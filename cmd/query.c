@@ -21,7 +21,7 @@ static void fill(const struct options *o, const struct history *h, struct tune_r
     r->additive_value = -1;
 }
 
-/* ---- what was relaxed --------------------------------------------------------------------------
+/* ---- what was relaxed ---------------------------------------------------------------------------
  */
 
 struct relaxing {
@@ -65,7 +65,7 @@ static void compare(void *ctx, const struct db_study *s)
              s->target.libraries);
 }
 
-/* ---- the command -------------------------------------------------------------------------------
+/* ---- the command --------------------------------------------------------------------------------
  */
 
 static int run(const struct options *o, struct status *st)

@@ -4,30 +4,7 @@
 
 #include "codegen/codegen.h"
 
-/* ---- chain.c -------------------------------------------------------------------------------- */
-
-/* The tensor that an operator works on: the one before it.  What else it reads is a residual; -1
- * where it reads nothing else. */
-int op_input(int op);
-int op_residual(int op);
-
-/* Weight n of an operator, in the chain's order. */
-enum weight_id op_weight(int op, int n);
-
-const char *tensor_name(int tensor); /* "x", "layernorm1" */
-
-/* What a tensor has of each token: its columns, or all heads of it side by side. */
-enum dim tensor_columns(int tensor);
-
-/* Appends the names of operators first..last with `separator` between them. */
-void add_op_names(int first, int last, const char *separator, struct buf *out);
-
-/* ---- workload.c ----------------------------------------------------------------------------- */
-
-/* Appends the shortest text that is read as the same number. */
-void add_double(double value, struct buf *out);
-
-/* ---- lower.c: segment -> stages ----------------------------------------------------------------
+/* ---- lower.c: segment -> stages -----------------------------------------------------------------
  *
  * The same stages feed every emitter.  Adjacent operators join one stage when the second needs only
  * what the first's thread block already holds. */
@@ -58,7 +35,7 @@ int lower_segment(struct segment s, enum lowering how, struct stage out[OP_COUNT
 /* Whether a stage holds an operator of that anchor. */
 bool stage_has(const struct stage *s, enum anchor anchor);
 
-/* ---- impl.c --------------------------------------------------------------------------------- */
+/* ---- impl.c ---------------------------------------------------------------------------------- */
 
 /* For `applicable`: says why and returns false. */
 static inline bool refuse(const char **why, const char *reason)
@@ -67,7 +44,7 @@ static inline bool refuse(const char **why, const char *reason)
     return false;
 }
 
-/* ---- schedule.c ----------------------------------------------------------------------------- */
+/* ---- schedule.c ------------------------------------------------------------------------------ */
 
 /* The next schedule, as a counter whose first knob turns slowest; false after the last. */
 bool schedule_next(const struct impl *impl, struct schedule *s);
@@ -77,7 +54,7 @@ void knob_label(const struct knob *knob, int pick, struct buf *out); /* appends 
 /* By a name of len characters, whatever follows them; -1 where there is none. */
 int knob_find(const struct impl *impl, const char *name, size_t len);
 
-/* ---- emit_head.c ---------------------------------------------------------------------------- */
+/* ---- emit_head.c ----------------------------------------------------------------------------- */
 
 /* "stage_07_08_out_gemm_out_bias_residual" */
 void add_stage_name(int first, int last, struct buf *out);
@@ -88,7 +65,7 @@ void add_stage_line(int index, int first, int last, const char *summary, struct 
 /* Opens the comment at the top: operators with their operations, tensors, weights. */
 void add_header(const struct choice *c, const struct build_target *t, struct buf *out);
 
-/* ---- cpu.c ---------------------------------------------------------------------------------- */
+/* ---- cpu.c ----------------------------------------------------------------------------------- */
 
 /* The knobs of the CPU's `generated`, in the order of its row in impls[]. */
 enum cpu_knob { CPU_KNOB_LOWERING, CPU_KNOB_ROW_BLOCK, CPU_KNOB_COL_BLOCK };
@@ -99,12 +76,12 @@ int cpu_stages(const struct choice *c, struct stage out[OP_COUNT]);
 bool cpu_applicable(const struct choice *c, const struct build_target *t, const char **why);
 uint16_t cpu_tensors(const struct choice *c);
 
-/* ---- emit_cpu.c ----------------------------------------------------------------------------- */
+/* ---- emit_cpu.c ------------------------------------------------------------------------------ */
 
 void emit_cpu_generated(const struct choice *c, const struct build_target *t, struct buf *out);
 void emit_cpu_handwritten(const struct choice *c, const struct build_target *t, struct buf *out);
 
-/* ---- emit_cpu_stage.c ----------------------------------------------------------------------- */
+/* ---- emit_cpu_stage.c ------------------------------------------------------------------------ */
 
 /* One line for people: what the stage does. */
 const char *cpu_stage_summary(const struct stage *stage);
@@ -115,7 +92,7 @@ const char *cpu_stage_header(const struct stage *stage);
 /* Appends the function that runs the stage. */
 void emit_cpu_stage(const struct stage *stage, struct buf *out);
 
-/* ---- kernels: text embedded at build time --------------------------------------------------- */
+/* ---- kernels: text embedded at build time ---------------------------------------------------- */
 
 /* The files of a program that runs a plan. */
 int kernel_program(enum target_kind target, const struct kernel_file **out);
@@ -123,7 +100,7 @@ int kernel_program(enum target_kind target, const struct kernel_file **out);
 /* The header that a library's segments include: host code that calls cuBLASLt. */
 const struct kernel_file *kernel_library(void);
 
-/* ---- standalone.c --------------------------------------------------------------------------- */
+/* ---- standalone.c ---------------------------------------------------------------------------- */
 
 /* The text of a new file, to be filled before the next is added. */
 struct buf *standalone_add(struct standalone *p, const char *name);
@@ -131,7 +108,7 @@ struct buf *standalone_add(struct standalone *p, const char *name);
 /* As they are. */
 void standalone_copy(struct standalone *p, const struct kernel_file *files, int count);
 
-/* ---- standalone_plan.c ---------------------------------------------------------------------- */
+/* ---- standalone_plan.c ----------------------------------------------------------------------- */
 
 /* plan.h up to and from where a target says what its segments are.  includes: lines beside that of
  * abi.h. */
@@ -145,7 +122,7 @@ void add_plan_data(const struct standalone_spec *s, const char *word_type, struc
 /* The Makefile's list of objects: of the files so far that have the suffix. */
 void add_objects(const struct standalone *p, const char *suffix, struct buf *out);
 
-/* ---- emit_cpu_standalone.c, emit_cuda_standalone.c ------------------------------------------ */
+/* ---- emit_cpu_standalone.c, emit_cuda_standalone.c ------------------------------------------- */
 
 /* Appends what is not a segment and not a kernel. */
 void emit_cpu_standalone(const struct standalone_spec *spec, struct standalone *out);

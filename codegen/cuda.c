@@ -21,7 +21,7 @@ static int knob_of(const struct choice *c, enum cuda_knob knob)
     return c->impl->knobs[knob].values[c->schedule.pick[knob]];
 }
 
-/* ---- stages --------------------------------------------------------------------------------- */
+/* ---- stages ---------------------------------------------------------------------------------- */
 
 static bool merges_heads(const struct stage *s)
 {
@@ -91,7 +91,7 @@ uint16_t cuda_tensors(const struct choice *c)
     return written;
 }
 
-/* ---- what may be asked for ------------------------------------------------------------------ */
+/* ---- what may be asked for ------------------------------------------------------------------- */
 
 static bool norm_follows_gemm(struct segment s)
 {

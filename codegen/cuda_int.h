@@ -4,7 +4,7 @@
 
 #include "codegen/codegen_int.h"
 
-/* ---- cuda.c: stages, and what may be asked for ---------------------------------------------- */
+/* ---- cuda.c: stages, and what may be asked for ----------------------------------------------- */
 
 /* The knobs of CUDA's `generated` and `hopper`, in the order of their rows in impls[]. */
 enum cuda_knob {
@@ -83,14 +83,14 @@ bool cuda_applicable(const struct choice *c, const struct build_target *t, const
 bool cuda_hopper_applicable(const struct choice *c, const struct build_target *t, const char **why);
 uint16_t cuda_tensors(const struct choice *c);
 
-/* ---- cuda_shared.c -------------------------------------------------------------------------- */
+/* ---- cuda_shared.c --------------------------------------------------------------------------- */
 
 /* Dynamic shared memory of a thread block: of a kernel, and of the hand-written attention, whose
  * warps share 16 query rows (split_keys) or take 16 each. */
 int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size);
 int cuda_hand_shared_bytes(enum dtype dtype, int head_size, bool split_keys);
 
-/* ---- cuda_library.c: segments that cuBLASLt runs -------------------------------------------- */
+/* ---- cuda_library.c: segments that cuBLASLt runs --------------------------------------------- */
 
 /* The knob of CUDA's `library`: place in the library's own list of algorithms, best guess first. */
 enum cuda_library_knob { CUDA_LIBRARY_KNOB_ALGORITHM };
@@ -100,18 +100,18 @@ bool cuda_library_applicable(const struct choice *c, const struct build_target *
 uint16_t cuda_library_tensors(const struct choice *c);
 void emit_cuda_library(const struct choice *c, const struct build_target *t, struct buf *out);
 
-/* ---- cuda_launch.c -------------------------------------------------------------------------- */
+/* ---- cuda_launch.c --------------------------------------------------------------------------- */
 
 void cuda_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
 void cuda_launch_handwritten(const struct choice *c, const struct workload *w,
                              struct cuda_launch *out);
 
-/* ---- emit_cuda.c ---------------------------------------------------------------------------- */
+/* ---- emit_cuda.c ----------------------------------------------------------------------------- */
 
 void emit_cuda_generated(const struct choice *c, const struct build_target *t, struct buf *out);
 void emit_cuda_handwritten(const struct choice *c, const struct build_target *t, struct buf *out);
 
-/* ---- emit_cuda_stage.c ---------------------------------------------------------------------- */
+/* ---- emit_cuda_stage.c ----------------------------------------------------------------------- */
 
 /* One line for people: what the stage does. */
 const char *cuda_stage_summary(const struct cuda_stage *s);

@@ -51,7 +51,7 @@ void choice_product(const struct choice *c, struct cuda_product *out)
                                  .gelu = row_of(s)->gelu};
 }
 
-/* ---- source --------------------------------------------------------------------------------- */
+/* ---- source ---------------------------------------------------------------------------------- */
 
 static const char *const dims[] = {[DIM_D] = "D", [DIM_3D] = "3 * D", [DIM_F] = "a.ffn"};
 

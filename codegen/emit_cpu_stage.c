@@ -20,7 +20,7 @@ static const struct {
 static const char *const dim_code[] = {
     [DIM_1] = "1", [DIM_D] = "fp_hidden(a)", [DIM_3D] = "3 * fp_hidden(a)", [DIM_F] = "a->ffn"};
 
-/* ---- facts about operators and stages ------------------------------------------------------- */
+/* ---- facts about operators and stages -------------------------------------------------------- */
 
 static bool streams(const struct stage *stage)
 {
@@ -73,7 +73,7 @@ const char *cpu_stage_summary(const struct stage *stage)
     return "";
 }
 
-/* ---- steps on token rows -------------------------------------------------------------------- */
+/* ---- steps on token rows --------------------------------------------------------------------- */
 
 /* Writes the fields of a kernel's argument, one a line. */
 struct fields {
@@ -136,7 +136,7 @@ static void add_step(const struct fields *f, int first, int last)
     add_rows(f, "out", TENSOR_OF(last));
 }
 
-/* ---- bodies, one a kind of stage ------------------------------------------------------------ */
+/* ---- bodies, one a kind of stage ------------------------------------------------------------- */
 
 /* A stage of one step, which the kernel cuts into tiles or rows: `call` is its last line. */
 static void one_step(const struct stage *stage, const char *call, struct buf *out)

@@ -1,6 +1,6 @@
 #include "codegen/codegen_int.h"
 
-/* ---- plan.h --------------------------------------------------------------------------------- */
+/* ---- plan.h ---------------------------------------------------------------------------------- */
 
 static void add_plan_h(const struct standalone_spec *s, struct buf *out)
 {
@@ -11,7 +11,7 @@ static void add_plan_h(const struct standalone_spec *s, struct buf *out)
     close_plan_h(out);
 }
 
-/* ---- plan.c --------------------------------------------------------------------------------- */
+/* ---- plan.c ---------------------------------------------------------------------------------- */
 
 static void add_segment_table(const struct candidate *c, struct buf *out)
 {
@@ -44,7 +44,7 @@ static void add_plan_c(const struct standalone_spec *s, struct buf *out)
     add_plan_data(s, "uint64_t", out);
 }
 
-/* ---- Makefile ------------------------------------------------------------------------------- */
+/* ---- Makefile -------------------------------------------------------------------------------- */
 
 static void add_makefile(const struct standalone *p, struct buf *out)
 {

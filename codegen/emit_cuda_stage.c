@@ -1,6 +1,6 @@
 #include "codegen/cuda_int.h"
 
-/* ---- the body of a stage's function ------------------------------------------------------------
+/* ---- the body of a stage's function -------------------------------------------------------------
  *
  * Statements are written first; what they name is declared before them. */
 
@@ -45,7 +45,7 @@ static void add_declarations(const struct body *b, struct buf *out)
         buf_adds(out, "\n");
 }
 
-/* ---- statements ----------------------------------------------------------------------------- */
+/* ---- statements ------------------------------------------------------------------------------ */
 
 static void add_view(struct body *b, int op)
 {
@@ -104,7 +104,7 @@ static void add_norm(struct body *b, int op)
              use_tensor(b, TENSOR_OF(op)), use_dim(b, ops[op].columns));
 }
 
-/* ---- stages --------------------------------------------------------------------------------- */
+/* ---- stages ---------------------------------------------------------------------------------- */
 
 static void add_gemm(struct body *b, const struct cuda_stage *s)
 {

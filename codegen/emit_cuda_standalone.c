@@ -12,7 +12,7 @@ static const struct {
     [DTYPE_BF16] = {INCLUDES "#include <cuda_bf16.h>\n", "__nv_bfloat16"},
 };
 
-/* ---- plan.h --------------------------------------------------------------------------------- */
+/* ---- plan.h ---------------------------------------------------------------------------------- */
 
 static void add_plan_h(const struct standalone_spec *s, struct buf *out)
 {
@@ -33,7 +33,7 @@ static void add_plan_h(const struct standalone_spec *s, struct buf *out)
     close_plan_h(out);
 }
 
-/* ---- plan.cu -------------------------------------------------------------------------------- */
+/* ---- plan.cu --------------------------------------------------------------------------------- */
 
 static void add_declaration(const struct choice *c, struct buf *out)
 {
@@ -82,7 +82,7 @@ static void add_plan_cu(const struct standalone_spec *s, struct buf *out)
     add_plan_data(s, "unsigned long long", out);
 }
 
-/* ---- Makefile ------------------------------------------------------------------------------- */
+/* ---- Makefile -------------------------------------------------------------------------------- */
 
 static bool calls_library(const struct candidate *c)
 {

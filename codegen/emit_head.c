@@ -17,7 +17,7 @@ void add_stage_line(int index, int first, int last, const char *summary, struct 
     buf_addf(out, ": %s\n", summary);
 }
 
-/* ---- the comment at the top ----------------------------------------------------------------- */
+/* ---- the comment at the top ------------------------------------------------------------------ */
 
 static const char *const dim_names[] = {
     [DIM_1] = "1", [DIM_D] = "D", [DIM_3D] = "3D", [DIM_F] = "F"};

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-/* ---- hand-written attention ----------------------------------------------------------------- */
+/* ---- hand-written attention ------------------------------------------------------------------ */
 
 static bool handwritten_applicable(const struct choice *c, const struct build_target *t,
                                    const char **why)
@@ -19,7 +19,7 @@ static uint16_t handwritten_tensors(const struct choice *c)
     return segment_outputs(c->segment);
 }
 
-/* ---- the table ------------------------------------------------------------------------------ */
+/* ---- the table ------------------------------------------------------------------------------- */
 
 /* Of CUDA's `generated` and `hopper`. */
 #define CUDA_COMMON_KNOBS                                                                          \

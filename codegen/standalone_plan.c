@@ -99,7 +99,7 @@ void add_plan_data(const struct standalone_spec *s, const char *word_type, struc
 {
     const struct workload *w = s->workload;
     buf_adds(out, "const float plan_eps = (float)");
-    add_double(w->eps, out);
+    number_add(w->eps, out);
     buf_addf(out, ";\nconst uint64_t plan_seed = %lluu;\n\n", (unsigned long long)s->seed);
     add_sizes(s, out);
     if (w->lengths != NULL)

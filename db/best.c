@@ -1,6 +1,6 @@
 #include "db/db_int.h"
 
-#include "codegen/codegen.h"
+#include "layer/layer.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -10,7 +10,7 @@
 
 struct db;
 
-/* ---- open.c: the connection ------------------------------------------------------------------*/
+/* ---- open.c: the connection ------------------------------------------------------------------ */
 
 enum db_mode {
     DB_READ,   /* never creates or migrates; STATUS_NOT_FOUND where the file does not exist */
@@ -23,7 +23,7 @@ int db_open(const char *path, enum db_mode mode, struct db **out, struct status 
 void db_close(struct db *db);
 const char *db_path(const struct db *db);
 
-/* ---- study.c: what trials are compared within ------------------------------------------------*/
+/* ---- study.c: what trials are compared within ------------------------------------------------ */
 
 /* The key's parts are texts, so that db need not know what they mean. */
 struct db_workload {
@@ -62,7 +62,7 @@ int db_study_find(struct db *db, const char *workload_text, const char *target_k
 typedef void db_study_row(void *ctx, const struct db_study *s);
 int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, struct status *st);
 
-/* ---- trial.c: what was measured --------------------------------------------------------------*/
+/* ---- trial.c: what was measured -------------------------------------------------------------- */
 
 enum db_trial_kind { DB_TRIAL_SEGMENT, DB_TRIAL_PLAN, DB_TRIAL_FINAL };
 
@@ -109,7 +109,7 @@ int db_trials(struct db *db, int64_t study, enum db_trial_kind kind, db_trial_ro
 int db_trial_times(struct db *db, int64_t study, enum db_trial_kind kind, db_trial_row *row,
                    void *ctx, struct status *st);
 
-/* ---- best.c: the best plan known -------------------------------------------------------------*/
+/* ---- best.c: the best plan known ------------------------------------------------------------- */
 
 /* The best plan known: the fastest of the newest comparison, or of the plans stored since one that
  * was faster in the search than that one was; without a comparison that of the lowest plan median.
@@ -134,13 +134,13 @@ void db_best_release(struct db_best *b);
  * where a plan was stored since. */
 int db_compared(struct db *db, int64_t study, struct buf *out, struct status *st);
 
-/* ---- search.c: searches, for the record ------------------------------------------------------*/
+/* ---- search.c: searches, for the record ------------------------------------------------------ */
 
 int db_search_start(struct db *db, int64_t study, const char *strategy, const char *options_json,
                     char id[HASH_TEXT_SIZE], struct status *st);
 int db_search_end(struct db *db, const char *id, const char *stopped_by, struct status *st);
 
-/* ---- model.c: trained models -----------------------------------------------------------------*/
+/* ---- model.c: trained models ----------------------------------------------------------------- */
 
 struct db_model {
     const char *name; /* unique within a study, or among those of files (study 0) */
@@ -161,14 +161,14 @@ typedef int db_model_row(void *ctx, const struct db_model *m);
 int db_model_get(struct db *db, int64_t study, const char *name, const char *kind,
                  db_model_row *row, void *ctx, struct status *st);
 
-/* ---- info.c: what is stored ------------------------------------------------------------------*/
+/* ---- info.c: what is stored ------------------------------------------------------------------ */
 
 struct db_info {
     int64_t schema_version, bytes, studies, workloads, targets, trials, samples, models, searches;
 };
 int db_info(struct db *db, struct db_info *out, struct status *st);
 
-/* ---- check.c: is it whole --------------------------------------------------------------------*/
+/* ---- check.c: is it whole -------------------------------------------------------------------- */
 
 /* SQLite's own checks, foreign keys, and the rules that SQL cannot state.  Each problem found goes
  * to row(); returns 0 with *problems their number. */

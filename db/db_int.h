@@ -9,7 +9,7 @@
 /* "FusP": PRAGMA application_id, by which a fuseplan database is told from others. */
 enum { DB_APPLICATION_ID = 0x46757350, DB_BUSY_MS = 5000 };
 
-/* ---- statements: prepared when first used, kept until the database is closed ------------------*/
+/* ---- statements: prepared when first used, kept until the database is closed ----------------- */
 
 enum db_statement {
 #define X(id, sql) SQL_##id,
@@ -24,7 +24,7 @@ struct db {
     sqlite3_stmt *statements[SQL_COUNT];
 };
 
-/* ---- sql.c: running statements ----------------------------------------------------------------
+/* ---- sql.c: running statements ------------------------------------------------------------------
  *
  * query_start, one query_<type> a parameter in order, query_row until it returns 0, query_end.  A
  * failure is remembered: the next query_row returns it, so that binding needs no checks. */
@@ -66,7 +66,7 @@ int db_end(struct db *db, int result, struct status *st);
 /* Says in st what SQLite reported; returns -1.  rc is its (extended) result code. */
 int db_fail(sqlite3 *handle, const char *path, int rc, struct status *st);
 
-/* ---- schema.c: forward-only migrations --------------------------------------------------------*/
+/* ---- schema.c: forward-only migrations ------------------------------------------------------- */
 
 /* migrations[v] takes a database of version v to version v + 1. */
 extern const char *const schema_migrations[];
@@ -76,7 +76,7 @@ extern const int schema_version; /* their number */
 int schema_migrate(sqlite3 *handle, const char *path, const char *const *migrations, int count,
                    struct status *st);
 
-/* ---- trial.c ----------------------------------------------------------------------------------*/
+/* ---- trial.c --------------------------------------------------------------------------------- */
 
 /* db_trial_add without its transaction, for many trials in one. */
 int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, struct status *st);

@@ -1,6 +1,6 @@
 #include "db/db_int.h"
 
-#include "codegen/codegen.h"
+#include "layer/layer.h"
 
 const char *const db_trial_kind_names[] = {
     [DB_TRIAL_SEGMENT] = "segment", [DB_TRIAL_PLAN] = "plan", [DB_TRIAL_FINAL] = "final"};

@@ -50,7 +50,7 @@ static double log_additive(const struct model_options *o, const struct segment_t
     return ms > 0 && isfinite(ms) ? log(ms) : NAN;
 }
 
-/* ---- training ---------------------------------------------------------------------------------*/
+/* ---- training -------------------------------------------------------------------------------- */
 
 static struct matrix matrix_of(const struct model_options *o, const unsigned *values, int count,
                                const struct segment_times *times)
@@ -171,7 +171,7 @@ double model_threshold_ms(const struct model *m)
     return m->threshold_ms;
 }
 
-/* ---- prediction -------------------------------------------------------------------------------*/
+/* ---- prediction ------------------------------------------------------------------------------ */
 
 /* Many values name one plan, so each plan is asked for once: 16640 stand for all 65536. */
 struct question {

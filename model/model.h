@@ -6,9 +6,9 @@
 #ifndef FUSEPLAN_MODEL_H
 #define FUSEPLAN_MODEL_H
 
-#include "codegen/codegen.h"
+#include "layer/layer.h"
 
-/* ---- features.c -------------------------------------------------------------------------------*/
+/* ---- features.c ------------------------------------------------------------------------------ */
 
 enum feature_set {
     FEATURES_BITS, /* the 16 bits of the canonical value */
@@ -31,7 +31,7 @@ int feature_count(enum feature_set set);
 void features_of(enum feature_set set, unsigned value, const struct segment_times *times,
                  float *out);
 
-/* ---- model.c: regressor and classifier --------------------------------------------------------*/
+/* ---- model.c: regressor and classifier ------------------------------------------------------- */
 
 struct model_options {
     enum feature_set features;
@@ -68,7 +68,7 @@ double model_threshold_ms(const struct model *m);
 int model_save(const struct model *m, struct buf *out, struct status *st);
 int model_load(const void *bytes, size_t len, struct model **out, struct status *st);
 
-/* ---- report.c: how good is it -----------------------------------------------------------------*/
+/* ---- validation.c: how good is it ------------------------------------------------------------ */
 
 /* On held-out plans: each plan is predicted by the model of the one fold that had not seen it. */
 struct model_report {
@@ -84,7 +84,7 @@ int model_cross_validate(const struct model_options *options, const struct model
                          const struct segment_times *times, int folds, struct model_report *out,
                          struct status *st);
 
-/* ---- text.c: the notes' training file ---------------------------------------------------------
+/* ---- training_file.c: the notes' training file --------------------------------------------------
  *
  * Lines of a 16-digit binary string, blanks, a time in ms; blank lines and # comments are skipped.
  * Values are as written, not canonical.  An error is STATUS_USAGE and starts name:line:column.  The

@@ -4,7 +4,7 @@
 
 #include "model/model.h"
 
-/* ---- data.c: rows fit to learn from -----------------------------------------------------------*/
+/* ---- data.c: rows fit to learn from ---------------------------------------------------------- */
 
 /* One row a plan, ascending by canonical value: the order and the repeats of what was given do not
  * matter.  Repeats become their mean. */
@@ -16,7 +16,7 @@ struct dataset {
 int dataset_init(const struct model_data *data, struct dataset *out, struct status *st);
 void dataset_release(struct dataset *d);
 
-/* ---- booster.c: XGBoost ------------------------------------------------------------------------
+/* ---- booster.c: XGBoost -------------------------------------------------------------------------
  *
  * The only file that calls it.  One thread, always: hundreds of rows gain nothing from more, sums
  * then have one order, a fork finds no thread pool, and no spinning thread disturbs a measurement
@@ -53,7 +53,7 @@ int booster_save(struct booster *b, struct buf *out, struct status *st);
 int booster_load(const void *bytes, size_t len, int columns, struct booster **out,
                  struct status *st);
 
-/* ---- baseline.c: what is known before any tree ------------------------------------------------
+/* ---- baseline.c: what is known before any tree --------------------------------------------------
  *
  * A few dozen rows are too few for trees to learn a sum of 120 terms, and trees do not extrapolate.
  * The sum of the segments measured alone does both, so the trees learn only what it leaves over:
@@ -72,7 +72,7 @@ double baseline_log_ms(const struct baseline *b, double log_additive);
 /* Logarithm of the odds that a plan takes at most ms. */
 double baseline_log_odds(const struct baseline *b, double log_additive, double ms);
 
-/* ---- model.c ----------------------------------------------------------------------------------*/
+/* ---- model.c --------------------------------------------------------------------------------- */
 
 struct model {
     struct model_options options;

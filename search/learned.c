@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what the database holds --------------------------------------------------------------- */
+/* ---- what the database holds ----------------------------------------------------------------- */
 
 static struct outcome outcome_of_row(const struct db_trial *row)
 {
@@ -88,7 +88,7 @@ int model_fetch(struct db *db, int64_t study, const char *name, struct model **o
     return l.rc;
 }
 
-/* ---- what it has taught -------------------------------------------------------------------- */
+/* ---- what it has taught ---------------------------------------------------------------------- */
 
 static void data_hash(const struct model_data *data, char out[HASH_TEXT_SIZE])
 {

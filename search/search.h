@@ -10,7 +10,7 @@
 #include "db/db.h"
 #include "model/model.h"
 
-/* ---- evaluator: what a strategy's proposals are measured with ------------------------------ */
+/* ---- evaluator: what a strategy's proposals are measured with -------------------------------- */
 
 enum outcome_status { OUTCOME_OK, OUTCOME_CENSORED, OUTCOME_FAILED };
 struct outcome {
@@ -30,7 +30,7 @@ struct evaluator {
     void *ctx;
 };
 
-/* ---- history: what is known of a space ----------------------------------------------------- */
+/* ---- history: what is known of a space ------------------------------------------------------- */
 
 struct observation {
     unsigned value; /* canonical */
@@ -49,7 +49,7 @@ bool history_has(const struct history *h, unsigned value);
 int history_best(const struct history *h); /* index of the fastest plan; -1 where none is ok */
 int history_count_in(const struct history *h, const uint16_t *space, int space_count);
 
-/* ---- strategy.c: the table ----------------------------------------------------------------- */
+/* ---- strategy.c: the table ------------------------------------------------------------------- */
 
 struct strategy_context {
     const uint16_t *space; /* canonical values that may be proposed: none of history's; ascending */
@@ -79,7 +79,7 @@ extern const struct strategy strategies[];
 extern const int strategy_count;
 const struct strategy *strategy_find(const char *name);
 
-/* ---- loop.c: propose, measure, learn, stop -----------------------------------------------------
+/* ---- loop.c: propose, measure, learn, stop ------------------------------------------------------
  *
  * Converged means: the last CONVERGED_PATIENCE plans have not improved the best by CONVERGED_GAIN,
  * and the strategy expects no plan of the space to be that much faster.  The rule looks at the
@@ -122,7 +122,7 @@ typedef void search_progress(void *ctx, const struct history *h, const struct ob
 int search_loop(const struct search_options *o, const struct evaluator *e, struct history *h,
                 search_progress *progress, void *ctx, struct search_result *out, struct status *st);
 
-/* ---- tune.c: a search on a real target, stored as it goes --------------------------------------
+/* ---- tune.c: a search on a real target, stored as it goes ---------------------------------------
  *
  * Stage 1 builds and times segments alone and keeps each one's fastest choice; stage 2 runs a
  * strategy over plans; then the finalists, the unfused plan and 41115 are timed side by side.
@@ -167,7 +167,7 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
          struct status *st);
 void tune_report_release(struct tune_report *r);
 
-/* ---- space.c, space_write.c: recorded spaces ---------------------------------------------------
+/* ---- space.c, space_write.c: recorded spaces ----------------------------------------------------
  *
  * A study's plans and segments in one small file, so that strategies run on what was measured once
  * without a device: docs/recorded-spaces.md describes the format. */
@@ -202,7 +202,7 @@ void recorded_space_release(struct recorded_space *s);
  * STATUS_NOT_FOUND. */
 struct evaluator recorded_space_evaluator(struct recorded_space *s);
 
-/* ---- record.c: bench's words as db's rows -------------------------------------------------- */
+/* ---- record.c: bench's words as db's rows ---------------------------------------------------- */
 
 /* The key of a study; the texts live as long as *text and b do. */
 void study_of(const struct bench *b, uint64_t seed, bool notes_init, struct db_workload *w,
@@ -218,7 +218,7 @@ int trial_store(struct db *db, int64_t study, enum db_trial_kind kind, const str
 int trials_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,
                  const struct trial *t, int count, const char *search_id, struct status *st);
 
-/* ---- learned.c: what a study has taught ---------------------------------------------------- */
+/* ---- learned.c: what a study has taught ------------------------------------------------------ */
 
 /* All plans stored for a study; add to an empty history. */
 int study_history(struct db *db, int64_t study, struct history *out, struct status *st);

@@ -4,7 +4,7 @@
 
 #include "search/search.h"
 
-/* ---- random.c, guided.c: the strategies ---------------------------------------------------- */
+/* ---- random.c, guided.c: the strategies ------------------------------------------------------ */
 
 int random_propose(const struct strategy_context *c, int max, struct proposal *out,
                    struct status *st);
@@ -13,7 +13,7 @@ int guided_propose(const struct strategy_context *c, int max, struct proposal *o
 
 bool proposal_has(const struct proposal *p, unsigned value);
 
-/* ---- history.c: what a model learns from --------------------------------------------------- */
+/* ---- history.c: what a model learns from ----------------------------------------------------- */
 
 /* The plans that gave a time, censored ones with their bound. */
 struct training {
@@ -24,7 +24,7 @@ struct training {
 void training_of(const struct history *h, struct training *out);
 void training_release(struct training *t);
 
-/* ---- segments.c: what is known of the segments -------------------------------------------------
+/* ---- segments.c: what is known of the segments --------------------------------------------------
  *
  * A slot is one of the 120 segments as generated, or ops 2-6 as written by hand. */
 
@@ -79,7 +79,7 @@ int additive_best(const uint16_t *space, int space_count, const struct segment_t
 int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
                             struct status *st);
 
-/* ---- tune.c: what the phases share --------------------------------------------------------- */
+/* ---- tune.c: what the phases share ----------------------------------------------------------- */
 
 struct tuner {
     struct bench *bench; /* borrowed */
@@ -102,7 +102,7 @@ struct tuner {
     } stage2;         /* as it began */
 };
 
-/* ---- say.c: to people ---------------------------------------------------------------------- */
+/* ---- say.c: to people ------------------------------------------------------------------------ */
 
 void tuner_say(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void tuner_tick(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -113,7 +113,7 @@ void say_sharing(struct tuner *t);
 /* At the end: that, and how often the GPU slowed itself down. */
 void say_disturbance(struct tuner *t);
 
-/* ---- stage1.c ------------------------------------------------------------------------------ */
+/* ---- stage1.c -------------------------------------------------------------------------------- */
 
 /* Builds and times what was not tried of the slots, the defaults or all that a climb from them
  * reaches, and stores each result.  Begins nothing after the deadline. */
@@ -123,14 +123,14 @@ int time_slots(struct tuner *t, const int *slots, int count, bool climb, double 
 /* All segments; resumes where the database ends. */
 int stage1(struct tuner *t, double deadline, struct status *st);
 
-/* ---- plans.c: stage 2's evaluator ---------------------------------------------------------- */
+/* ---- evaluator.c: stage 2's evaluator -------------------------------------------------------- */
 
 /* A choice or plan this many times slower than the best is not timed to the end but censored. */
 #define HOPELESS_RATIO 2.0
 
 struct evaluator tuner_evaluator(struct tuner *t);
 
-/* ---- lineup.c: who stands side by side, and for how long ------------------------------------ */
+/* ---- lineup.c: who stands side by side, and for how long ------------------------------------- */
 
 /* A comparison side by side. */
 struct contest {
@@ -158,7 +158,7 @@ void lineup_release(struct lineup *l);
 /* What comparing the best plan with the references takes, beside verifying their layers. */
 double least_finals_seconds(const struct tuner *t);
 
-/* ---- finals.c: the finalists, side by side ------------------------------------------------- */
+/* ---- finals.c: the finalists, side by side --------------------------------------------------- */
 
 /* Finalists are verified in all layers, plans and segments in the first: what the oracle takes for
  * that one, it takes for each of the others. */
@@ -173,14 +173,14 @@ int finals_held(struct tuner *t, bool *out, struct status *st);
  * search with the time makes both again. */
 int measure_finals(struct tuner *t, struct status *st);
 
-/* ---- record.c ------------------------------------------------------------------------------ */
+/* ---- record.c -------------------------------------------------------------------------------- */
 
 /* trials_store() of finals, under a text of their own: for a search that compares more than once.
  */
 int comparison_store(struct db *db, int64_t study, const struct candidate *c, const struct trial *t,
                      int count, const char *comparison, const char *search_id, struct status *st);
 
-/* ---- gzip.c: packed bytes ------------------------------------------------------------------ */
+/* ---- gzip.c: packed bytes -------------------------------------------------------------------- */
 
 /* Appends to out.  Equal data gives equal bytes: no name, no time. */
 void gzip_pack(const void *data, size_t len, struct buf *out);
@@ -188,7 +188,7 @@ void gzip_pack(const void *data, size_t len, struct buf *out);
 /* Appends what was packed; more than max_bytes of it is refused. */
 int gzip_unpack(const void *data, size_t len, size_t max_bytes, struct buf *out, struct status *st);
 
-/* ---- space_write.c, space_read.c: what both know of the format ----------------------------- */
+/* ---- space_write.c, space_read.c: what both know of the format ------------------------------- */
 
 #define SPACE_FORMAT "fuseplan space"
 enum { SPACE_VERSION = 1 };
@@ -196,11 +196,11 @@ enum { SPACE_VERSION = 1 };
 /* Fills what space.c's init left empty; changes the text. */
 int space_parse(char *text, struct recorded_space *out, struct status *st);
 
-/* ---- learned.c: how a model is judged ------------------------------------------------------ */
+/* ---- learned.c: how a model is judged -------------------------------------------------------- */
 
 enum { FOLDS = 5, JUDGED_LEAST = 2 * FOLDS }; /* plans, for figures on held-out ones */
 
-/* ---- report.c ------------------------------------------------------------------------------ */
+/* ---- summary.c ------------------------------------------------------------------------------- */
 
 int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
                 struct status *st);

@@ -67,7 +67,7 @@ void segment_table_note(struct segment_table *t, int slot, int attempt, double m
     }
 }
 
-/* ---- what the database holds --------------------------------------------------------------- */
+/* ---- what the database holds ----------------------------------------------------------------- */
 
 static int find_attempt(const struct slot *slot, const struct db_choice *c)
 {
@@ -114,7 +114,7 @@ int segment_table_read(struct segment_table *t, struct db *db, int64_t study, st
     return db_trials(db, study, DB_TRIAL_SEGMENT, read_row, t, st);
 }
 
-/* ---- plans from slots ---------------------------------------------------------------------- */
+/* ---- plans from slots ------------------------------------------------------------------------ */
 
 int plan_slots(struct plan p, int out[OP_COUNT])
 {

@@ -52,7 +52,7 @@ void recorded_space_release(struct recorded_space *s)
     init(s);
 }
 
-/* ---- the evaluator ------------------------------------------------------------------------- */
+/* ---- the evaluator --------------------------------------------------------------------------- */
 
 static int measure(void *ctx, unsigned value, struct outcome *out, struct status *st)
 {

@@ -37,7 +37,7 @@ static int take_line(struct reader *r, json_t **out, struct status *st)
     return *out ? 0 : status_set(st, STATUS_USAGE, "line %d is not JSON: %s", r->line, error.text);
 }
 
-/* ---- the header ---------------------------------------------------------------------------- */
+/* ---- the header ------------------------------------------------------------------------------ */
 
 static int check_format(json_t *header, struct status *st)
 {
@@ -120,7 +120,7 @@ out:
     return rc;
 }
 
-/* ---- segments ------------------------------------------------------------------------------ */
+/* ---- segments -------------------------------------------------------------------------------- */
 
 static int read_segment(struct reader *r, struct status *st)
 {
@@ -156,7 +156,7 @@ out:
     return rc;
 }
 
-/* ---- plans --------------------------------------------------------------------------------- */
+/* ---- plans ----------------------------------------------------------------------------------- */
 
 /* [value, us, low, high], [value, us, low, high, us, low, high], [value, us, "censored"] or [value,
  * null, reason]. */
@@ -247,7 +247,7 @@ static int finish(struct reader *r, struct status *st)
     return 0;
 }
 
-/* ---- all of it ----------------------------------------------------------------------------- */
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 int space_parse(char *text, struct recorded_space *out, struct status *st)
 {

@@ -31,7 +31,7 @@ struct recording {
     char measured_utc[CLOCK_UTC_SIZE]; /* of the newest trial */
 };
 
-/* ---- reading the study --------------------------------------------------------------------- */
+/* ---- reading the study ----------------------------------------------------------------------- */
 
 static void replace(char **text, const char *by)
 {
@@ -152,7 +152,7 @@ static void recording_free(struct recording *r)
     free(r);
 }
 
-/* ---- the lines ----------------------------------------------------------------------------- */
+/* ---- the lines ------------------------------------------------------------------------------- */
 
 /* Takes the object over. */
 static void add_line(struct buf *out, json_t *object)
@@ -210,7 +210,7 @@ static void add_plan(const struct plan_record *p, int value, struct buf *out)
     }
 }
 
-/* ---- the header ---------------------------------------------------------------------------- */
+/* ---- the header ------------------------------------------------------------------------------ */
 
 static void target_json(void *ctx, const struct db_study *s)
 {

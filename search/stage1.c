@@ -18,7 +18,7 @@ struct job {
     int slot, attempt;
 };
 
-/* ---- building and timing ------------------------------------------------------------------- */
+/* ---- building and timing --------------------------------------------------------------------- */
 
 static void build_tick(void *ctx, int done, int total)
 {
@@ -75,7 +75,7 @@ static int run_jobs(struct tuner *t, const struct job *jobs, int count, double d
     return rc;
 }
 
-/* ---- what to try next ---------------------------------------------------------------------- */
+/* ---- what to try next ------------------------------------------------------------------------ */
 
 static bool one_knob_apart(const struct choice *a, const struct choice *b)
 {
@@ -128,7 +128,7 @@ int time_slots(struct tuner *t, const int *slots, int count, bool climb, double 
     return rc;
 }
 
-/* ---- stage 1 ------------------------------------------------------------------------------- */
+/* ---- stage 1 --------------------------------------------------------------------------------- */
 
 static bool climbed(const struct segment_table *t, int slot)
 {

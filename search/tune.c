@@ -21,7 +21,7 @@ static bool exhaustive(const struct tuner *t)
     return t->o->rigor == RIGOR_EXHAUSTIVE;
 }
 
-/* ---- phases -------------------------------------------------------------------------------- */
+/* ---- phases ---------------------------------------------------------------------------------- */
 
 /* What the rest of the space takes if it goes on as it has; "" where that is not known. */
 static const char *time_left(const struct tuner *t, int measured, char out[32])
@@ -161,7 +161,7 @@ static int measure_all(struct tuner *t, struct search_result *result, struct sta
     return rc;
 }
 
-/* ---- tune ---------------------------------------------------------------------------------- */
+/* ---- tune ------------------------------------------------------------------------------------ */
 
 static int tuner_open(struct tuner *t, struct status *st)
 {

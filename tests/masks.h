@@ -2,7 +2,7 @@
 #ifndef FUSEPLAN_TESTS_MASKS_H
 #define FUSEPLAN_TESTS_MASKS_H
 
-#include "codegen/codegen.h"
+#include "layer/layer.h"
 #include "tests/suite.h"
 
 /* Every kind that needs no file, with defaults and away from them. */

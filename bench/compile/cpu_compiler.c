@@ -1,6 +1,6 @@
 /* gcc or clang: found, and proven on a program with OpenMP and OpenBLAS. */
-#include "bench/common/common.h"
 #include "bench/compile/compile.h"
+#include "bench/wire/wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>

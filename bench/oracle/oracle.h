@@ -5,7 +5,7 @@
 #ifndef FUSEPLAN_BENCH_ORACLE_H
 #define FUSEPLAN_BENCH_ORACLE_H
 
-#include "codegen/codegen.h"
+#include "layer/layer.h"
 
 /* ---- oracle.c, operators.c: one layer -----------------------------------------------------------
  *

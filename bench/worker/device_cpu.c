@@ -1,4 +1,4 @@
-#include "bench/common/common.h"
+#include "bench/wire/wire.h"
 #include "bench/worker/worker_int.h"
 #include "kernels/cpu/abi.h"
 

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- functions --------------------------------------------------------------------------------
+/* ---- functions ----------------------------------------------------------------------------------
  * Each is loaded once, for plans share segments. */
 
 struct loaded {

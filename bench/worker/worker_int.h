@@ -1,6 +1,6 @@
 /* bench/worker: loads, verifies and times candidates, and may die of them.
  *
- * A program of its own: of bench/ it includes bench.h, common/ and oracle/ alone.
+ * A program of its own: of bench/ it includes bench.h, wire/ and oracle/ alone.
  *
  * Only device_*.c knows a target; the rest works through struct device_ops.  To add a target: its
  * device_ops and a row in device.c. */
@@ -8,8 +8,8 @@
 #define FUSEPLAN_BENCH_WORKER_INT_H
 
 #include "bench/bench.h"
-#include "bench/common/common.h"
 #include "bench/oracle/oracle.h"
+#include "bench/wire/wire.h"
 
 /* ---- device.c, device_cpu.c, device_cuda.c: memory, code and time of one target -----------------
  *

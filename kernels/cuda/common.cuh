@@ -161,7 +161,7 @@ template <class D> FP_DEVICE void store_one(elem<D> *p, float x)
         *p = x;
 }
 
-/* ---- asynchronous copies -------------------------------------------------------------------- */
+/* ---- asynchronous copies --------------------------------------------------------------------- */
 
 FP_DEVICE u32 shared_address(const void *p)
 {
@@ -187,7 +187,7 @@ template <int pending> FP_DEVICE void copy_wait()
     asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
 }
 
-/* ---- fast mathematics ----------------------------------------------------------------------- */
+/* ---- fast mathematics ------------------------------------------------------------------------ */
 
 FP_DEVICE float exp2_fast(float x)
 {
@@ -230,7 +230,7 @@ template <int width> FP_DEVICE float lanes_max(float x)
     return x;
 }
 
-/* ---- between thread blocks ------------------------------------------------------------------ */
+/* ---- between thread blocks ------------------------------------------------------------------- */
 
 FP_DEVICE u32 load_acquire(const u32 *p)
 {
@@ -270,7 +270,7 @@ FP_DEVICE bool last_to_arrive(u32 *counter, u32 count)
     return result;
 }
 
-/* ---- token rows ----------------------------------------------------------------------------- */
+/* ---- token rows ------------------------------------------------------------------------------ */
 
 /* The row in (B*S) of the m-th real token. */
 FP_DEVICE int token_row(const fp_args &a, int m)

@@ -10,7 +10,7 @@
 namespace fp
 {
 
-/* ---- views ---------------------------------------------------------------------------------- */
+/* ---- views ----------------------------------------------------------------------------------- */
 
 /* (B,S,columns) */
 template <class D> struct token_view {
@@ -42,7 +42,7 @@ template <class D, int W> struct head_view {
     }
 };
 
-/* ---- epilogues ------------------------------------------------------------------------------ */
+/* ---- epilogues ------------------------------------------------------------------------------- */
 
 struct keep {
     template <class V> FP_DEVICE void at(int, int, V &) const
@@ -117,7 +117,7 @@ template <class D, class Next> struct apply_gelu {
     }
 };
 
-/* ---- elementwise stage ---------------------------------------------------------------------- */
+/* ---- elementwise stage ----------------------------------------------------------------------- */
 
 template <class D, class View, class Epilogue>
 FP_DEVICE void elementwise(const fp_args &a, int columns, const View &in, const Epilogue &out)
@@ -134,7 +134,7 @@ FP_DEVICE void elementwise(const fp_args &a, int columns, const View &in, const 
     }
 }
 
-/* ---- layernorm of rows ---------------------------------------------------------------------- */
+/* ---- layernorm of rows ----------------------------------------------------------------------- */
 
 template <class D> struct norm_weights {
     const elem<D> *gamma, *beta; /* (columns) */

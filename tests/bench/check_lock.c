@@ -5,7 +5,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- the lock --------------------------------------------------------------------------------
+/* ---- the lock -----------------------------------------------------------------------------------
  * It lies where all users find it; devices that no machine has keep these tests apart from
  * measurements. */
 

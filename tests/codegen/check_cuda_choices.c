@@ -16,7 +16,7 @@ static int all_choices(struct segment s, struct choice out[2 * CUDA_CHOICES_MAX]
     return count;
 }
 
-/* ---- choices -------------------------------------------------------------------------------- */
+/* ---- choices --------------------------------------------------------------------------------- */
 
 START_TEST(choices_start_with_the_defaults)
 {
@@ -115,7 +115,7 @@ START_TEST(sources_have_symbols_of_their_own)
 }
 END_TEST
 
-/* ---- stages --------------------------------------------------------------------------------- */
+/* ---- stages ---------------------------------------------------------------------------------- */
 
 /* Every operator is in exactly one stage, in order; what others read is written. */
 START_TEST(stages_cover_the_segment)
@@ -140,7 +140,7 @@ START_TEST(stages_cover_the_segment)
 }
 END_TEST
 
-/* ---- launches ------------------------------------------------------------------------------- */
+/* ---- launches -------------------------------------------------------------------------------- */
 
 static const int head_sizes[] = {16, 32, 64, 128};
 
@@ -227,7 +227,7 @@ START_TEST(tiles_of_a_launch)
 }
 END_TEST
 
-/* ---- what code is compiled for -------------------------------------------------------------- */
+/* ---- what code is compiled for --------------------------------------------------------------- */
 
 static const struct {
     const char *capability, *options;

@@ -27,7 +27,7 @@ static const char *const masks[] = {"full",
                                     "file:some_rows_empty.npy"};
 enum { MASKS = ARRAY_LEN(masks), SEED = 7 };
 
-/* ---- one workload and the oracle's word on it ----------------------------------------------- */
+/* ---- one workload and the oracle's word on it ------------------------------------------------ */
 
 struct scene {
     struct workload w;
@@ -100,7 +100,7 @@ static int length_of(const struct workload *w, int b)
     return w->lengths ? w->lengths[b] : w->seq_len;
 }
 
-/* ---- tensors -------------------------------------------------------------------------------- */
+/* ---- tensors --------------------------------------------------------------------------------- */
 
 /* What element i of a tensor is: real, a padded row's, or masked (of tensors (B,H,S,S)). */
 enum place { REAL, PADDED, MASKED };
@@ -147,7 +147,7 @@ static void check_zeros(const struct scene *s, int tensor, const float *out, con
     }
 }
 
-/* ---- one case ------------------------------------------------------------------------------- */
+/* ---- one case -------------------------------------------------------------------------------- */
 
 static void case_text(const struct scene *s, const struct choice *c, struct buf *out)
 {
@@ -197,7 +197,7 @@ static void run_case(const struct scene *s, const struct choice *c, fp_segment *
     buf_release(&what);
 }
 
-/* ---- which cases ---------------------------------------------------------------------------- */
+/* ---- which cases ----------------------------------------------------------------------------- */
 
 static struct choice sources[SOURCES_MAX];
 static int source_count;

@@ -109,7 +109,7 @@ static void write_all(int arch)
     }
 }
 
-/* ---- sizes.cu ------------------------------------------------------------------------------- */
+/* ---- sizes.cu -------------------------------------------------------------------------------- */
 
 static int shared_bytes(const struct choice *c, enum dtype dtype, int head_size)
 {

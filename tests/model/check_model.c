@@ -28,7 +28,7 @@ static bool same(struct buf a, struct buf b)
     return equal;
 }
 
-/* ---- determinism ------------------------------------------------------------------------------*/
+/* ---- determinism ----------------------------------------------------------------------------- */
 
 /* _i: the feature set. */
 START_TEST(same_input_same_bytes)
@@ -142,7 +142,7 @@ START_TEST(repeats_are_averaged)
 }
 END_TEST
 
-/* ---- prediction -------------------------------------------------------------------------------*/
+/* ---- prediction ------------------------------------------------------------------------------ */
 
 START_TEST(all_values_at_once)
 {
@@ -192,7 +192,7 @@ START_TEST(either_answer_alone)
 }
 END_TEST
 
-/* ---- what is refused --------------------------------------------------------------------------*/
+/* ---- what is refused ------------------------------------------------------------------------- */
 
 static const struct {
     double ms;

@@ -18,7 +18,7 @@ static void setup(void)
                                     .rigor = RIGOR_EXHAUSTIVE};
 }
 
-/* ---- what is stored ------------------------------------------------------------------------ */
+/* ---- what is stored -------------------------------------------------------------------------- */
 
 enum { ROWS_MAX = 200 };
 
@@ -91,7 +91,7 @@ static void check_all_measured(void)
     ck_assert_int_eq(report.space_trials, report.space);
 }
 
-/* ---- tests --------------------------------------------------------------------------------- */
+/* ---- tests ----------------------------------------------------------------------------------- */
 
 START_TEST(every_plan_is_measured)
 {

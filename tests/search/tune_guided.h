@@ -18,7 +18,7 @@ static inline void setup(void)
                                                .stop = &fake.stop}};
 }
 
-/* ---- what is stored ------------------------------------------------------------------------ */
+/* ---- what is stored -------------------------------------------------------------------------- */
 
 struct stored {
     int segments, plans, finals, failed;

@@ -1,0 +1,123 @@
+#include "base/base.h"
+
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/utsname.h>
+#include <unistd.h>
+
+/* The value of the first line "key<blanks>: value" of /proc/cpuinfo. */
+static bool cpuinfo_value(const struct buf *text, const char *key, struct buf *out)
+{
+    size_t key_len = strlen(key);
+    for (const char *line = text->ptr; line != NULL && *line != '\0'; line = strchr(line, '\n')) {
+        line += *line == '\n';
+        if (strncmp(line, key, key_len) != 0)
+            continue;
+        const char *after = line + key_len + strspn(line + key_len, " \t");
+        if (*after != ':')
+            continue;
+        after += 1 + strspn(after + 1, " \t");
+        buf_add(out, after, strcspn(after, "\n"));
+        return true;
+    }
+    return false;
+}
+
+static bool has_word(const char *words, const char *word)
+{
+    size_t len = strlen(word);
+    for (const char *at = words; (at = strstr(at, word)) != NULL; at += len)
+        if ((at == words || at[-1] == ' ') && (at[len] == ' ' || at[len] == '\0'))
+            return true;
+    return false;
+}
+
+/* The widest first; a CPU has the name of the first that it lists. */
+static const struct {
+    const char *flag, *name;
+} extensions[] = {
+    {"avx512f", "avx512"}, {"avx2", "avx2"}, {"avx", "avx"},
+    {"sse4_2", "sse4.2"},  {"sve", "sve"},   {"asimd", "neon"},
+};
+
+void cpu_info_read(struct cpu_info *out)
+{
+    *out = (struct cpu_info){0};
+    struct status ignored = STATUS_INIT;
+    struct utsname kernel;
+    struct buf text, value;
+    buf_init(&text);
+    buf_init(&value);
+    uname(&kernel);
+    snprintf(out->kernel, sizeof(out->kernel), "Linux %.50s", kernel.release);
+    file_read("/proc/cpuinfo", 0, &text, &ignored);
+    if (!cpuinfo_value(&text, "model name", &value))
+        buf_adds(&value, kernel.machine);
+    snprintf(out->model, sizeof(out->model), "%s", value.ptr);
+
+    buf_reset(&value);
+    if (!cpuinfo_value(&text, "flags", &value))
+        cpuinfo_value(&text, "Features", &value);
+    snprintf(out->extension, sizeof(out->extension), "%.31s", kernel.machine);
+    for (size_t i = 0; i < ARRAY_LEN(extensions); i++)
+        if (has_word(value.ptr, extensions[i].flag)) {
+            snprintf(out->extension, sizeof(out->extension), "%s", extensions[i].name);
+            break;
+        }
+    hash_text(value.ptr, value.len, out->flags_hash);
+    buf_release(&value);
+    buf_release(&text);
+}
+
+/* Cores' worth of time a second that cgroup v2 grants to `group` (its path under the mount). */
+static double group_quota(const char *group)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", group);
+    FILE *f = fopen(path, "re");
+    if (f == NULL)
+        return 0;
+    char line[64] = "", *rest;
+    if (fgets(line, sizeof(line), f) == NULL)
+        line[0] = '\0';
+    fclose(f);
+    double quota = strtod(line, &rest); /* "max 100000": no number, no quota */
+    double period = strtod(rest, NULL);
+    return period > 0 ? quota / period : 0;
+}
+
+/* The smallest quota of the process's group and those that hold it; 0 where there is none. */
+static double cpu_quota(void)
+{
+    struct buf text;
+    struct status ignored = STATUS_INIT;
+    buf_init(&text);
+    double least = 0;
+    if (file_read("/proc/self/cgroup", 0, &text, &ignored) == 0 &&
+        strncmp(text.ptr, "0::/", 4) == 0) {
+        char *group = text.ptr + 3;
+        group[strcspn(group, "\n")] = '\0';
+        for (char *slash = group + strlen(group); slash != NULL; slash = strrchr(group, '/')) {
+            *slash = '\0';
+            double quota = group_quota(group);
+            if (quota > 0 && (least == 0 || quota < least))
+                least = quota;
+        }
+    }
+    buf_release(&text);
+    return least;
+}
+
+int cpu_threads(void)
+{
+    cpu_set_t allowed;
+    int cores = sched_getaffinity(0, sizeof(allowed), &allowed) == 0
+                    ? CPU_COUNT(&allowed)
+                    : (int)sysconf(_SC_NPROCESSORS_ONLN);
+    double quota = cpu_quota();
+    if (quota > 0 && quota < cores)
+        cores = (int)(quota + 0.5);
+    return cores > 0 ? cores : 1;
+}

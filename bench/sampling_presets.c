@@ -1,0 +1,17 @@
+#include "bench/bench.h"
+
+/* A 95 % order-statistic interval needs six.  Where a search measures whole spaces, nine are all
+ * that a plan gets: their interval leaves out one outlier on each side. */
+enum { SAMPLES_OF_AN_INTERVAL = 6, SAMPLES_BUT_OUTLIERS = 9 };
+
+/* A search races: enough samples for an interval, then on; finalists are told apart by more. */
+const struct sampling sampling_search = {.min_samples = SAMPLES_OF_AN_INTERVAL,
+                                         .max_samples = 15,
+                                         .min_seconds = 0.03,
+                                         .max_seconds = 0.3};
+const struct sampling sampling_exhaustive = {.min_samples = SAMPLES_OF_AN_INTERVAL,
+                                             .max_samples = SAMPLES_BUT_OUTLIERS,
+                                             .min_seconds = 0.03,
+                                             .max_seconds = 0.3};
+const struct sampling sampling_final = {
+    .min_samples = 20, .max_samples = 200, .min_seconds = 1, .max_seconds = 5, .all_layers = true};

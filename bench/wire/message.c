@@ -1,0 +1,213 @@
+#include "bench/wire/wire.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+bool message_send(int fd, const json_t *message)
+{
+    char *line = json_dumps(message, JSON_COMPACT);
+    if (line == NULL)
+        return false;
+    size_t len = strlen(line), sent = 0;
+    line[len++] = '\n'; /* in place of NUL: only len bytes are sent */
+    while (sent < len) {
+        ssize_t n = send(fd, line + sent, len - sent, MSG_NOSIGNAL);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n < 0)
+            break;
+        sent += (size_t)n;
+    }
+    free(line);
+    return sent == len;
+}
+
+int message_take(struct buf *received, json_t **out)
+{
+    *out = NULL;
+    char *end = memchr(received->ptr, '\n', received->len);
+    if (end == NULL)
+        return received->len > MESSAGE_MAX_BYTES ? -1 : 0;
+    size_t len = (size_t)(end - received->ptr);
+    *out = json_loadb(received->ptr, len, JSON_REJECT_DUPLICATES, NULL);
+    if (!json_is_object(*out)) {
+        json_decref(*out);
+        *out = NULL;
+        return -1;
+    }
+    received->len -= len + 1;
+    memmove(received->ptr, end + 1, received->len);
+    received->ptr[received->len] = '\0';
+    return 1;
+}
+
+static int malformed(const char *what, const json_error_t *error, struct status *st)
+{
+    return status_set(st, STATUS_LAUNCH, "malformed %s: %s", what, error->text);
+}
+
+json_t *message_of_workload(const struct workload *w)
+{
+    json_t *lengths = json_null();
+    if (w->lengths != NULL) {
+        lengths = json_array();
+        for (int b = 0; b < w->batch; b++)
+            json_array_append_new(lengths, json_integer(w->lengths[b]));
+    }
+    return json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:f, s:s, s:o, s:i, s:i, s:I}", "batch",
+                     w->batch, "seq_len", w->seq_len, "heads", w->heads, "head_size", w->head_size,
+                     "ffn", w->ffn, "layers", w->layers, "eps", w->eps, "dtype",
+                     dtypes[w->dtype].name, "lengths", lengths, "mask_matrices", w->mask.matrices,
+                     "mask_row_words", w->mask.row_words, "mask_empty_rows",
+                     (json_int_t)w->mask.empty_rows);
+}
+
+static void read_lengths(const json_t *lengths, struct workload *out)
+{
+    if (!json_is_array(lengths) || (int)json_array_size(lengths) != out->batch)
+        return;
+    out->lengths = mem_alloc((size_t)out->batch, sizeof(*out->lengths));
+    for (int b = 0; b < out->batch; b++)
+        out->lengths[b] = (int)json_integer_value(json_array_get(lengths, (size_t)b));
+}
+
+int message_to_workload(const json_t *m, const void *bits, size_t bytes, struct workload *out,
+                        struct status *st)
+{
+    workload_init(out);
+    json_error_t error;
+    const char *dtype;
+    json_t *lengths;
+    json_int_t empty_rows;
+    if (json_unpack_ex((json_t *)(uintptr_t)m, &error, 0,
+                       "{s:i, s:i, s:i, s:i, s:i, s:i, s:F, s:s, s:o, s:i, s:i, s:I}", "batch",
+                       &out->batch, "seq_len", &out->seq_len, "heads", &out->heads, "head_size",
+                       &out->head_size, "ffn", &out->ffn, "layers", &out->layers, "eps", &out->eps,
+                       "dtype", &dtype, "lengths", &lengths, "mask_matrices", &out->mask.matrices,
+                       "mask_row_words", &out->mask.row_words, "mask_empty_rows", &empty_rows) != 0)
+        return malformed("workload", &error, st);
+    out->dtype = dtype_from_name(dtype);
+    read_lengths(lengths, out);
+
+    struct mask *mask = &out->mask;
+    mask->seq_len = out->seq_len;
+    mask->empty_rows = empty_rows;
+    size_t words = (size_t)mask->matrices * (size_t)mask->seq_len * (size_t)mask->row_words;
+    if (words * sizeof(*mask->bits) != bytes)
+        return status_set(st, STATUS_LAUNCH, "%zu bytes of mask, expected %zu", bytes,
+                          words * sizeof(*mask->bits));
+    mask->bits = mem_alloc(words, sizeof(*mask->bits));
+    memcpy(mask->bits, bits, bytes);
+    block_lists_build(mask, out->batch, out->lengths, &out->blocks);
+    return 0;
+}
+
+json_t *message_of_sampling(const struct sampling *s)
+{
+    return json_pack("{s:i, s:i, s:f, s:f, s:f, s:b}", "min_samples", s->min_samples, "max_samples",
+                     s->max_samples, "min_seconds", s->min_seconds, "max_seconds", s->max_seconds,
+                     "censor_above_ms", s->censor_above_ms, "all_layers", s->all_layers);
+}
+
+int message_to_sampling(const json_t *m, struct sampling *out, struct status *st)
+{
+    json_error_t error;
+    int all_layers;
+    if (json_unpack_ex((json_t *)(uintptr_t)m, &error, 0, "{s:i, s:i, s:F, s:F, s:F, s:b}",
+                       "min_samples", &out->min_samples, "max_samples", &out->max_samples,
+                       "min_seconds", &out->min_seconds, "max_seconds", &out->max_seconds,
+                       "censor_above_ms", &out->censor_above_ms, "all_layers", &all_layers) != 0)
+        return malformed("sampling", &error, st);
+    out->all_layers = all_layers != 0;
+    return 0;
+}
+
+int message_status(const json_t *reply, struct status *st)
+{
+    const char *code = json_string_value(json_object_get(reply, "code"));
+    const char *message = json_string_value(json_object_get(reply, "message"));
+    enum status_code found = code != NULL ? status_from_name(code) : STATUS_CODE_COUNT;
+    if (found == STATUS_OK)
+        return 0;
+    if (found == STATUS_CODE_COUNT)
+        found = STATUS_LAUNCH;
+    return status_set(st, found, "%s", message != NULL ? message : "a reply without a status");
+}
+
+static const char *const trial_status_names[] = {
+    [TRIAL_OK] = "ok", [TRIAL_CENSORED] = "censored", [TRIAL_FAILED] = "failed"};
+
+static json_t *of_resources(const struct resources *r)
+{
+    return json_pack("{s:i, s:i, s:i, s:[iii], s:[iii], s:f}", "registers", r->registers,
+                     "shared_static", r->shared_static_bytes, "shared_dynamic",
+                     r->shared_dynamic_bytes, "grid", r->grid[0], r->grid[1], r->grid[2], "block",
+                     r->block[0], r->block[1], r->block[2], "occupancy", r->occupancy);
+}
+
+static int to_resources(json_t *m, json_error_t *problem, struct resources *out)
+{
+    return json_unpack_ex(m, problem, 0, "{s:i, s:i, s:i, s:[iii], s:[iii], s:F}", "registers",
+                          &out->registers, "shared_static", &out->shared_static_bytes,
+                          "shared_dynamic", &out->shared_dynamic_bytes, "grid", &out->grid[0],
+                          &out->grid[1], &out->grid[2], "block", &out->block[0], &out->block[1],
+                          &out->block[2], "occupancy", &out->occupancy);
+}
+
+void trial_release(struct trial *t)
+{
+    free(t->samples_ms);
+    *t = (struct trial){0};
+}
+
+json_t *message_of_trial(const struct trial *t)
+{
+    json_t *samples = json_array();
+    for (int i = 0; i < t->sample_count; i++)
+        json_array_append_new(samples, json_real(t->samples_ms[i]));
+    /* JSON has no infinity: an infinite error travels as null. */
+    json_t *error = isfinite(t->error) ? json_real(t->error) : json_null();
+    return json_pack("{s:s, s:s, s:s, s:o, s:i, s:o, s:f, s:f, s:o, s:o}", "status",
+                     trial_status_names[t->status], "code", status_name(t->reason.code), "message",
+                     t->reason.message, "samples_ms", samples, "layers_timed", t->layers_timed,
+                     "error", error, "verify_s", t->verify_s, "time_s", t->time_s, "resources",
+                     of_resources(&t->resources), "conditions",
+                     message_of_conditions(&t->conditions));
+}
+
+static void read_samples(const json_t *samples, struct trial *out)
+{
+    out->sample_count = (int)json_array_size(samples);
+    out->samples_ms = mem_alloc((size_t)out->sample_count + 1, sizeof(*out->samples_ms));
+    for (int i = 0; i < out->sample_count; i++)
+        out->samples_ms[i] = json_number_value(json_array_get(samples, (size_t)i));
+    if (out->sample_count > 0)
+        out->ms = stats_median(out->samples_ms, (size_t)out->sample_count);
+}
+
+int message_to_trial(const json_t *m, struct trial *out, struct status *st)
+{
+    *out = (struct trial){0};
+    json_error_t problem;
+    const char *status, *code, *message;
+    json_t *samples, *error, *resources, *conditions;
+    if (json_unpack_ex((json_t *)(uintptr_t)m, &problem, 0,
+                       "{s:s, s:s, s:s, s:o, s:i, s:o, s:F, s:F, s:o, s:o}", "status", &status,
+                       "code", &code, "message", &message, "samples_ms", &samples, "layers_timed",
+                       &out->layers_timed, "error", &error, "verify_s", &out->verify_s, "time_s",
+                       &out->time_s, "resources", &resources, "conditions", &conditions) != 0 ||
+        to_resources(resources, &problem, &out->resources) != 0)
+        return malformed("trial", &problem, st);
+    while (out->status < TRIAL_FAILED && strcmp(trial_status_names[out->status], status) != 0)
+        out->status++;
+    enum status_code reason = status_from_name(code);
+    if (reason != STATUS_OK && reason != STATUS_CODE_COUNT)
+        status_set(&out->reason, reason, "%s", message);
+    out->error = json_is_number(error) ? json_number_value(error) : INFINITY;
+    message_to_conditions(conditions, &out->conditions);
+    read_samples(samples, out);
+    return 0;
+}

@@ -1,0 +1,41 @@
+#include "layer/layer.h"
+
+double segment_flops(struct segment s, const struct workload *w)
+{
+    double flops = 0;
+    for (int op = s.first; op <= s.last; op++)
+        flops += op_flops(op, w, w->blocks.kept);
+    return flops;
+}
+
+/* Of q, k and v those that a segment reads: q and k for the scores, v for their product. */
+static int heads_read(struct segment s)
+{
+    int parts = 0;
+    for (int op = s.first; op <= s.last; op++)
+        parts += ops[op].anchor == ANCHOR_SCORES ? 2 : ops[op].anchor == ANCHOR_CONTEXT ? 1 : 0;
+    return parts;
+}
+
+/* Elements of a tensor that hold a value of the layer. */
+static double real_elements(int tensor, const struct workload *w)
+{
+    if (tensor_layout(tensor) == LAYOUT_SCORES)
+        return (double)w->blocks.kept * w->heads;
+    double all = (double)tensor_elements(tensor, w);
+    return all / w->batch / w->seq_len * (double)workload_tokens(w);
+}
+
+double segment_bytes(struct segment s, const struct workload *w)
+{
+    uint16_t inputs = segment_inputs(s), outputs = segment_outputs(s), read = segment_weights(s);
+    double elements = 0;
+    for (int t = 0; t < TENSOR_COUNT; t++) {
+        double share = tensor_layout(t) == LAYOUT_QKV_HEADS ? heads_read(s) / 3.0 : 1;
+        elements += (inputs >> t & 1) * share * real_elements(t, w);
+        elements += (outputs >> t & 1) * real_elements(t, w);
+    }
+    for (int i = 0; i < WEIGHT_COUNT; i++)
+        elements += (read >> i & 1) * (double)weight_elements((enum weight_id)i, w);
+    return elements * dtypes[w->dtype].bytes;
+}

@@ -1,0 +1,126 @@
+#include "layer/mask_int.h"
+
+#include <stdlib.h>
+
+static uint64_t *row_of(const struct mask *m, int64_t matrix, int64_t i)
+{
+    return m->bits + (matrix * m->seq_len + i) * m->row_words;
+}
+
+static void allocate(struct mask *m, int matrices, int seq_len)
+{
+    *m = (struct mask){.seq_len = seq_len, .matrices = matrices, .row_words = (seq_len + 63) / 64};
+    m->bits =
+        mem_alloc((size_t)matrices * (size_t)seq_len, (size_t)m->row_words * sizeof(*m->bits));
+}
+
+static int64_t count_empty_rows(const struct mask *m)
+{
+    int64_t empty = 0;
+    for (int64_t r = 0; r < (int64_t)m->matrices * m->seq_len; r++) {
+        const uint64_t *row = m->bits + r * m->row_words;
+        int word = 0;
+        while (word < m->row_words && row[word] == 0)
+            word++;
+        empty += word == m->row_words;
+    }
+    return empty;
+}
+
+/* The array must be bool or uint8 of shape (S,S) or (B,S,S). */
+static int check_array(const struct npy *a, int batch, int seq_len, struct status *st)
+{
+    if (a->type != NPY_BOOL && a->type != NPY_UINT8)
+        return status_set(st, STATUS_USAGE,
+                          "the array holds %s, expected bool or uint8; convert it with "
+                          "mask.astype(bool)",
+                          npy_type_name(a->type));
+    bool batched = a->ndim == 3 && a->shape[0] == batch;
+    if ((a->ndim == 2 || batched) && a->shape[a->ndim - 2] == seq_len &&
+        a->shape[a->ndim - 1] == seq_len)
+        return 0;
+    struct buf shape;
+    buf_init(&shape);
+    for (int d = 0; d < a->ndim; d++)
+        buf_addf(&shape, d == 0 ? "%lld" : ",%lld", (long long)a->shape[d]);
+    status_set(st, STATUS_USAGE, "the array has shape (%s), expected (%d,%d) or (%d,%d,%d)",
+               shape.ptr, seq_len, seq_len, batch, seq_len, seq_len);
+    buf_release(&shape);
+    return -1;
+}
+
+/* One matrix of bytes, byte (i,j) at data[i*stride_i + j*stride_j], in tiles of 64x64: either order
+ * of storage is read a cache line at a time. */
+static void pack_matrix(const uint8_t *data, int64_t stride_i, int64_t stride_j, int64_t matrix,
+                        struct mask *m)
+{
+    int s = m->seq_len;
+    for (int i0 = 0; i0 < s; i0 += 64)
+        for (int j0 = 0; j0 < s; j0 += 64)
+            for (int i = i0; i < s && i < i0 + 64; i++) {
+                uint64_t bits = 0;
+                for (int j = j0; j < s && j < j0 + 64; j++)
+                    bits |= (uint64_t)(data[i * stride_i + j * stride_j] != 0) << (j - j0);
+                row_of(m, matrix, i)[j0 / 64] = bits;
+            }
+}
+
+static int build_from_file(struct mask_spec *spec, int batch, int seq_len, const struct buf *npy,
+                           struct mask *out, struct status *st)
+{
+    struct npy a;
+    if (npy_parse(npy->ptr, npy->len, &a, st) != 0 || check_array(&a, batch, seq_len, st) != 0)
+        return status_prefix(st, "mask file '%s'", spec->path);
+
+    int matrices = a.ndim == 3 ? batch : 1;
+    int64_t s = seq_len, count = matrices;
+    int64_t stride_matrix = a.fortran_order ? 1 : s * s;
+    int64_t stride_i = a.fortran_order ? count : s, stride_j = a.fortran_order ? count * s : 1;
+    allocate(out, matrices, seq_len);
+    for (int64_t matrix = 0; matrix < matrices; matrix++)
+        pack_matrix((const uint8_t *)a.data + matrix * stride_matrix, stride_i, stride_j, matrix,
+                    out);
+    return 0;
+}
+
+/* Over shape and kept bits: the same mask in another file has the same hash. */
+static void hash_content(const struct mask *m, char out[HASH_TEXT_SIZE])
+{
+    struct buf text;
+    buf_init(&text);
+    size_t words = (size_t)m->matrices * (size_t)m->seq_len * (size_t)m->row_words;
+    hash_text(m->bits, words * sizeof(*m->bits), out);
+    buf_addf(&text, "%d %d %s", m->matrices, m->seq_len, out);
+    hash_text(text.ptr, text.len, out);
+    buf_release(&text);
+}
+
+int mask_build(struct mask_spec *spec, int batch, int seq_len, const struct buf *npy,
+               struct mask *out, struct status *st)
+{
+    *out = (struct mask){.bits = NULL};
+    if (spec->kind->row == NULL) {
+        if (build_from_file(spec, batch, seq_len, npy, out, st) != 0)
+            return -1;
+        hash_content(out, spec->content_hash);
+    } else {
+        allocate(out, 1, seq_len);
+        for (int i = 0; i < seq_len; i++)
+            spec->kind->row(row_of(out, 0, i), i, seq_len, spec->param);
+    }
+    out->empty_rows = count_empty_rows(out);
+    return 0;
+}
+
+void mask_release(struct mask *m)
+{
+    if (m == NULL)
+        return;
+    free(m->bits);
+    *m = (struct mask){.bits = NULL};
+}
+
+bool mask_keep(const struct mask *m, int batch_row, int i, int j)
+{
+    return (row_of(m, m->matrices == 1 ? 0 : batch_row, i)[j / 64] >> j % 64 & 1) != 0;
+}

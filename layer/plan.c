@@ -1,0 +1,148 @@
+#include "layer/layer.h"
+
+enum { FIRST_ATTENTION_OP = 2, LAST_ATTENTION_OP = 6 };
+
+/* Bit of pos p (0..15) in a value: pos0 is the most significant. */
+static unsigned position_bit(int position)
+{
+    return 1u << (15 - position);
+}
+
+static bool fused_after(struct plan p, int op)
+{
+    return op >= 0 && op < BOUNDARY_COUNT && (p.fused >> op & 1) != 0;
+}
+
+bool plan_has_attention_segment(struct plan p)
+{
+    for (int op = FIRST_ATTENTION_OP; op < LAST_ATTENTION_OP; op++)
+        if (!fused_after(p, op))
+            return false;
+    return !fused_after(p, FIRST_ATTENTION_OP - 1) && !fused_after(p, LAST_ATTENTION_OP);
+}
+
+struct plan plan_from_value(unsigned value)
+{
+    struct plan p = {.fused = 0};
+    for (int op = 0; op < BOUNDARY_COUNT; op++) {
+        bool here = (value & position_bit(op + 1)) != 0, next = (value & position_bit(op + 2)) != 0;
+        if (here == next)
+            p.fused |= (uint16_t)(1u << op);
+    }
+    p.handwritten = (value & position_bit(0)) != 0 || !plan_has_attention_segment(p);
+    return p;
+}
+
+unsigned plan_value(struct plan p)
+{
+    unsigned value = p.handwritten || !plan_has_attention_segment(p) ? position_bit(0) : 0;
+    bool bit = false; /* pos1 is 0 in the canonical value */
+    for (int op = 1; op < OP_COUNT; op++) {
+        if (!fused_after(p, op - 1))
+            bit = !bit;
+        if (bit)
+            value |= position_bit(op + 1);
+    }
+    return value;
+}
+
+unsigned plan_canonical(unsigned value)
+{
+    return plan_value(plan_from_value(value));
+}
+
+int plan_segments(struct plan p, struct segment out[OP_COUNT])
+{
+    int count = 0;
+    for (int first = 0, last; first < OP_COUNT; first = last + 1) {
+        last = first;
+        while (fused_after(p, last))
+            last++;
+        out[count++] = (struct segment){(int8_t)first, (int8_t)last};
+    }
+    return count;
+}
+
+/* Segments that start before `first`: 15 + 14 + ... */
+static int index_of_first(int first)
+{
+    return first * OP_COUNT - first * (first - 1) / 2;
+}
+
+int segment_index(struct segment s)
+{
+    return index_of_first(s.first) + s.last - s.first;
+}
+
+struct segment segment_at(int index)
+{
+    int first = 0;
+    while (index_of_first(first + 1) <= index)
+        first++;
+    return (struct segment){(int8_t)first, (int8_t)(first + index - index_of_first(first))};
+}
+
+static uint16_t reads_of(int first, int last)
+{
+    unsigned reads = 0;
+    for (int op = first; op <= last; op++)
+        reads |= ops[op].reads;
+    return (uint16_t)reads;
+}
+
+/* Tensors that operators first..last produce. */
+static uint16_t produced_by(struct segment s)
+{
+    return (uint16_t)((1u << (TENSOR_OF(s.last) + 1)) - (1u << TENSOR_OF(s.first)));
+}
+
+uint16_t segment_inputs(struct segment s)
+{
+    return reads_of(s.first, s.last) & (uint16_t)~produced_by(s);
+}
+
+uint16_t segment_outputs(struct segment s)
+{
+    unsigned read_later = s.last + 1 < OP_COUNT ? reads_of(s.last + 1, OP_COUNT - 1) : 0;
+    return (uint16_t)((produced_by(s) & read_later) | (1u << TENSOR_OF(s.last)));
+}
+
+uint16_t segment_weights(struct segment s)
+{
+    unsigned used = 0;
+    for (int op = s.first; op <= s.last; op++)
+        used |= ops[op].weights;
+    return (uint16_t)used;
+}
+
+void segment_describe(struct segment s, struct buf *out)
+{
+    add_op_names(s.first, s.last, "+", out);
+}
+
+void plan_translate(unsigned value, struct buf *out)
+{
+    struct segment segments[OP_COUNT];
+    int count = plan_segments(plan_from_value(value), segments), fused = 0;
+    for (int i = 0; i < count; i++)
+        fused += segments[i].last > segments[i].first;
+
+    buf_addf(out, "%u %d %d", value, (value & position_bit(0)) != 0, fused);
+    for (int i = 0; i < count; i++)
+        if (segments[i].last > segments[i].first)
+            buf_addf(out, " %d %d", segments[i].first + 1, segments[i].last + 1);
+}
+
+int plan_space(unsigned lo, unsigned hi, uint16_t out[PLAN_SPACE])
+{
+    uint64_t seen[(VALUE_MAX + 1) / 64] = {0};
+    for (unsigned value = lo; value <= hi && value <= VALUE_MAX; value++) {
+        unsigned canonical = plan_canonical(value);
+        seen[canonical / 64] |= (uint64_t)1 << canonical % 64;
+    }
+    int count = 0;
+    for (unsigned value = 0; value <= VALUE_MAX; value++)
+        if ((seen[value / 64] >> value % 64 & 1) != 0)
+            out[count++] = (uint16_t)value;
+    return count;
+}

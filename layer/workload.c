@@ -1,0 +1,255 @@
+#include "layer/layer.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+const struct dtype_info dtypes[DTYPE_COUNT] = {
+#define X(id, name, bytes, tolerance) {name, bytes, tolerance},
+    DTYPES(X)
+#undef X
+};
+
+enum dtype dtype_from_name(const char *name)
+{
+    int d = 0;
+    while (d < DTYPE_COUNT && strcmp(dtypes[d].name, name) != 0)
+        d++;
+    return (enum dtype)d;
+}
+
+void workload_init(struct workload *w)
+{
+    struct status st = STATUS_INIT;
+    *w = (struct workload){
+        .heads = 12, .head_size = 64, .layers = 12, .eps = 1e-5, .dtype = DTYPE_FP32};
+    mask_parse("full", &w->mask_spec, &st);
+}
+
+void workload_release(struct workload *w)
+{
+    if (w == NULL)
+        return;
+    free(w->lengths);
+    mask_spec_release(&w->mask_spec);
+    mask_release(&w->mask);
+    block_lists_release(&w->blocks);
+    *w = (struct workload){.lengths = NULL};
+}
+
+static void *duplicate(const void *data, size_t count, size_t size)
+{
+    return data == NULL ? NULL : memcpy(mem_alloc(count, size), data, count * size);
+}
+
+static void copy_blocks(struct block_lists *dst, const struct block_lists *src)
+{
+    size_t query_blocks = (size_t)src->lists * (size_t)src->blocks;
+    size_t entries = src->start == NULL ? 0 : (size_t)src->start[query_blocks];
+    *dst = *src;
+    dst->start = duplicate(src->start, query_blocks + 1, sizeof(*src->start));
+    dst->full = duplicate(src->full, query_blocks, sizeof(*src->full));
+    dst->key_block = duplicate(src->key_block, entries, sizeof(*src->key_block));
+    dst->bits = duplicate(src->bits, entries, sizeof(*src->bits));
+    dst->words = duplicate(src->words, (size_t)src->bit_blocks, MASK_BLOCK * sizeof(*src->words));
+}
+
+void workload_copy(struct workload *dst, const struct workload *src)
+{
+    const struct mask *m = &src->mask;
+    *dst = *src;
+    dst->lengths = duplicate(src->lengths, (size_t)src->batch, sizeof(*src->lengths));
+    mask_spec_copy(&dst->mask_spec, &src->mask_spec);
+    dst->mask.bits = duplicate(m->bits, (size_t)m->matrices * (size_t)m->seq_len,
+                               (size_t)m->row_words * sizeof(*m->bits));
+    copy_blocks(&dst->blocks, &src->blocks);
+}
+
+double workload_bytes(const struct workload *w)
+{
+    double tokens = (double)w->batch * w->seq_len, s = w->seq_len, h = w->heads;
+    double d = h * w->head_size, f = w->ffn != 0 ? w->ffn : 4 * d;
+    /* The chain's tables in double, which no number overflows: 15 times D of the tensors of tokens
+     * and heads (3 of them each from ops 0 and 1), two of F, three of scores. */
+    double tensors = tokens * (15 * d + 2 * f + 3 * h * s);
+    double layer_weights = 4 * d * d + 2 * d * f + 9 * d + f;
+    double mask_bits = 2 * tokens * s; /* as rows and as the words of blocks */
+    return tensors * (dtypes[w->dtype].bytes + sizeof(double)) +
+           layer_weights * w->layers * dtypes[w->dtype].bytes + mask_bits / 8;
+}
+
+/* Bounds of what a kernel can index: with them every count of elements and of mask blocks fits its
+ * type, and a mask takes at most 512 MiB a matrix. */
+static const struct {
+    const char *name;
+    size_t offset;
+    int max;
+} sizes[] = {{"batch", offsetof(struct workload, batch), 65536},
+             {"seq_len", offsetof(struct workload, seq_len), SEQ_LEN_MAX},
+             {"heads", offsetof(struct workload, heads), 1024},
+             {"head_size", offsetof(struct workload, head_size), 4096},
+             {"ffn", offsetof(struct workload, ffn), 1 << 20},
+             {"layers", offsetof(struct workload, layers), 1024}};
+enum { TOKENS_MAX = 1 << 24, HIDDEN_MAX = 1 << 16 };
+
+static int size_at(const struct workload *w, size_t s)
+{
+    return *(const int *)((const char *)w + sizes[s].offset);
+}
+
+static int refuse_large(const struct workload *w, const char *name, int64_t found, int64_t max,
+                        struct status *st)
+{
+    char bytes[32];
+    double need = workload_bytes(w);
+    number_bytes(need < 0x1p63 ? (uint64_t)need : (uint64_t)1 << 63, bytes);
+    return status_set(st, STATUS_USAGE,
+                      "%s is %lld: the workload would take %s%s of memory; give at most %lld", name,
+                      (long long)found, need < 0x1p63 ? "" : "more than ", bytes, (long long)max);
+}
+
+/* batch, seq_len and the others, where ffn may be 0. */
+static int check_sizes(const struct workload *w, struct status *st)
+{
+    for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
+        bool may_be_0 = sizes[s].offset == offsetof(struct workload, ffn);
+        if (size_at(w, s) < (may_be_0 ? 0 : 1))
+            return status_set(st, STATUS_USAGE, "%s is %d; give a number from 1 to %d",
+                              sizes[s].name, size_at(w, s), sizes[s].max);
+    }
+    for (size_t s = 0; s < ARRAY_LEN(sizes); s++)
+        if (size_at(w, s) > sizes[s].max)
+            return refuse_large(w, sizes[s].name, size_at(w, s), sizes[s].max, st);
+    int64_t tokens = (int64_t)w->batch * w->seq_len, hidden = (int64_t)w->heads * w->head_size;
+    if (tokens > TOKENS_MAX)
+        return refuse_large(w, "batch * seq_len", tokens, TOKENS_MAX, st);
+    if (hidden > HIDDEN_MAX)
+        return refuse_large(w, "heads * head_size", hidden, HIDDEN_MAX, st);
+    return 0;
+}
+
+static int check_lengths(const struct workload *w, struct status *st)
+{
+    for (int b = 0; w->lengths != NULL && b < w->batch; b++)
+        if (w->lengths[b] < 1 || w->lengths[b] > w->seq_len)
+            return status_set(st, STATUS_USAGE,
+                              "the length of batch row %d is %d; give 1 to %d, the seq_len", b,
+                              w->lengths[b], w->seq_len);
+    return 0;
+}
+
+static bool lengths_are_full(const struct workload *w)
+{
+    for (int b = 0; w->lengths != NULL && b < w->batch; b++)
+        if (w->lengths[b] != w->seq_len)
+            return false;
+    return true;
+}
+
+int workload_check(struct workload *w, struct status *st)
+{
+    if ((unsigned)w->dtype >= DTYPE_COUNT)
+        return status_set(st, STATUS_USAGE, "unknown dtype; give fp32, tf32, fp16 or bf16");
+    if (check_sizes(w, st) != 0 || check_lengths(w, st) != 0)
+        return -1;
+    if (!(w->eps > 0 && w->eps <= 1))
+        return status_set(st, STATUS_USAGE,
+                          "eps is %g; give a number above 0 and at most 1, such as 1e-5", w->eps);
+    if (w->ffn == 0)
+        w->ffn = 4 * workload_hidden(w);
+    if (lengths_are_full(w)) {
+        free(w->lengths);
+        w->lengths = NULL;
+    }
+    return mask_resolve(&w->mask_spec, w->seq_len, st);
+}
+
+int workload_build_mask(struct workload *w, const struct buf *npy, struct status *st)
+{
+    mask_release(&w->mask);
+    block_lists_release(&w->blocks);
+    if (mask_build(&w->mask_spec, w->batch, w->seq_len, npy, &w->mask, st) != 0)
+        return -1;
+    block_lists_build(&w->mask, w->batch, w->lengths, &w->blocks);
+    return 0;
+}
+
+int64_t workload_tokens(const struct workload *w)
+{
+    int64_t tokens = 0;
+    for (int b = 0; b < w->batch; b++)
+        tokens += w->lengths != NULL ? w->lengths[b] : w->seq_len;
+    return tokens;
+}
+
+static int parse_lengths(char *text, int *out, const struct workload *w, struct status *st)
+{
+    int count = 0;
+    for (char *next = text; next != NULL; count++) {
+        char *comma = strchr(next, ','), *one = next;
+        if (comma != NULL)
+            *comma = '\0';
+        next = comma != NULL ? comma + 1 : NULL;
+        int64_t length;
+        if (number_parse("a length", one, 1, w->seq_len, &length, st) != 0)
+            return -1;
+        if (count < w->batch)
+            out[count] = (int)length;
+    }
+    if (count != w->batch)
+        return status_set(st, STATUS_USAGE,
+                          "%d lengths for a batch of %d; give one number a batch row", count,
+                          w->batch);
+    return 0;
+}
+
+int workload_parse_lengths(struct workload *w, const char *text, struct status *st)
+{
+    if (check_sizes(w, st) != 0)
+        return -1;
+    int *lengths = mem_alloc((size_t)w->batch, sizeof(*lengths));
+    char *copy = mem_strdup(text);
+    int result = parse_lengths(copy, lengths, w, st);
+    free(copy);
+    if (result != 0) {
+        free(lengths);
+        return -1;
+    }
+    free(w->lengths);
+    w->lengths = lengths;
+    return 0;
+}
+
+int workload_draw_lengths(struct workload *w, int average, uint64_t seed, struct status *st)
+{
+    if (check_sizes(w, st) != 0)
+        return -1;
+    if (average < 1 || average > w->seq_len)
+        return status_set(st, STATUS_USAGE, "the average length is %d; give 1 to %d, the seq_len",
+                          average, w->seq_len);
+    int hi = 2 * average - 1, lo = 2 * average - w->seq_len;
+    hi = hi < w->seq_len ? hi : w->seq_len;
+    lo = lo > 1 ? lo : 1;
+    free(w->lengths);
+    w->lengths = mem_alloc((size_t)w->batch, sizeof(*w->lengths));
+    for (int b = 0; b < w->batch; b++) {
+        uint64_t drawn = splitmix64((seed << 32) + (uint64_t)b);
+        w->lengths[b] = lo + (int)(drawn % (uint64_t)(hi - lo + 1));
+    }
+    return 0;
+}
+
+void workload_text(const struct workload *w, struct buf *out)
+{
+    buf_addf(out, "b=%d s=%d h=%d w=%d f=%d l=%d eps=", w->batch, w->seq_len, w->heads,
+             w->head_size, w->ffn, w->layers);
+    number_add(w->eps, out);
+    buf_addf(out, " dtype=%s lengths=", dtypes[w->dtype].name);
+    if (w->lengths == NULL)
+        buf_adds(out, "full");
+    for (int b = 0; w->lengths != NULL && b < w->batch; b++)
+        buf_addf(out, b == 0 ? "%d" : ",%d", w->lengths[b]);
+    buf_adds(out, " mask=");
+    mask_text(&w->mask_spec, out);
+}

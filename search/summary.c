@@ -1,0 +1,125 @@
+/* What a search ends with: the best plan, what was measured, and what a model learnt from it. */
+#include "search/search_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+
+/* ---- what the model says of the plans not measured ------------------------------------------- */
+
+/* The share of the space that was not measured and is predicted to be faster than the best. */
+static int expected_faster(struct tuner *t, struct model *model, double *share, struct status *st)
+{
+    int best = history_best(&t->history), open = 0, faster = 0;
+    if (best < 0 || t->space_count == 0)
+        return 0;
+    unsigned *values = mem_alloc((size_t)t->space_count, sizeof(*values));
+    double *ms = mem_alloc((size_t)t->space_count, sizeof(*ms));
+    for (int i = 0; i < t->space_count; i++)
+        if (!history_has(&t->history, t->space[i]))
+            values[open++] = t->space[i];
+    int rc = 0;
+    if (open > 0)
+        rc = model_predict(model, values, open, &t->segments.times, ms, NULL, st);
+    for (int i = 0; i < open && rc == 0; i++)
+        faster += ms[i] < t->history.items[best].outcome.ms;
+    if (rc == 0)
+        *share = (double)faster / t->space_count;
+    free(values);
+    free(ms);
+    return rc;
+}
+
+/* Both models are trained once a fold and once more; measured on one core of a server. */
+#define LEARN_S_PER_PLAN 1.6e-3
+
+/* Of a time limit; what takes longer is left to `fuseplan train`. */
+#define LEARN_SHARE 0.05
+
+/* Plans that nobody measured and nobody is about to: there is something to predict. */
+static bool leaves_plans(const struct tuner *t)
+{
+    return t->o->rigor != RIGOR_EXHAUSTIVE &&
+           history_count_in(&t->history, t->space, t->space_count) < t->space_count;
+}
+
+double learn_seconds(const struct tuner *t)
+{
+    double seconds = LEARN_S_PER_PLAN * t->history.count;
+    return leaves_plans(t) && seconds <= LEARN_SHARE * (t->end - t->start) ? seconds : 0;
+}
+
+/* Trains on all plans, stores the model and fills the report's figures.  Too few plans to learn
+ * from leave them unknown, and so do so many that a time limit does not allow it, and a space
+ * without plans to predict: training on a whole space takes half a minute. */
+static int learn_study(struct tuner *t, struct tune_report *out, struct status *st)
+{
+    struct training training;
+    if (learn_seconds(t) == 0)
+        return 0;
+    training_of(&t->history, &training);
+    struct model_data data = {
+        .count = training.count, .values = training.values, .ms = training.ms};
+    struct model_options options = {
+        .features = FEATURES_PLAN, .seed = t->o->search.seed, .quantile = t->o->search.quantile};
+    struct learned learned = {.model = NULL};
+    int rc = 0;
+    if (data.count < JUDGED_LEAST)
+        goto out;
+    rc = -1;
+    if (model_learn(t->db, t->study, STUDY_MODEL, &options, &data, &t->segments.times, &learned,
+                    st) < 0 ||
+        expected_faster(t, learned.model, &out->expected_faster_share, st) < 0)
+        goto out;
+    out->model_spearman = learned.report.spearman;
+    rc = 0;
+out:
+    learned_release(&learned);
+    training_release(&training);
+    return rc;
+}
+
+/* ---- the report ------------------------------------------------------------------------------ */
+
+static const struct db_best no_best = {
+    .value = -1, .unfused = {NAN, NAN, NAN}, .first_version = {NAN, NAN, NAN}};
+
+static int fill_best(struct tuner *t, struct tune_report *out, struct status *st)
+{
+    if (db_best(t->db, t->study, &out->best, st) < 0) {
+        if (st->code != STATUS_NOT_FOUND)
+            return -1;
+        *st = STATUS_INIT;
+        out->best = no_best;
+    }
+    return 0;
+}
+
+int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
+                struct status *st)
+{
+    *out = (struct tune_report){
+        .best = no_best,
+        .new_trials = t->new_trials,
+        .total_trials = t->history.count,
+        .space = t->space_count,
+        .space_trials = history_count_in(&t->history, t->space, t->space_count),
+        .stopped_by = search_stop_names[stopped_by],
+        .model_spearman = NAN,
+        .expected_faster_share = NAN,
+        .additive_value = additive_best(t->space, t->space_count, &t->segments.times)};
+    for (int i = 0; i < t->history.count; i++) {
+        out->failed_trials += t->history.items[i].outcome.status == OUTCOME_FAILED;
+        out->censored_trials += t->history.items[i].outcome.status == OUTCOME_CENSORED;
+    }
+    if (fill_best(t, out, st) < 0 || learn_study(t, out, st) < 0) {
+        tune_report_release(out);
+        return -1;
+    }
+    out->seconds = clock_seconds() - t->start;
+    return 0;
+}
+
+void tune_report_release(struct tune_report *r)
+{
+    db_best_release(&r->best);
+}

@@ -1,0 +1,102 @@
+#include "bench/wire/wire.h"
+#include "tests/suite.h"
+
+static const struct conditions some = {.known = true,
+                                       .sm_mhz = 1410,
+                                       .max_sm_mhz = 1980,
+                                       .memory_mhz = 1593,
+                                       .temperature_c = 45,
+                                       .power_w = 350.5,
+                                       .power_limit_w = 700,
+                                       .slowed_by = 0x24,
+                                       .other_processes = 2};
+
+START_TEST(conditions_are_written_as_json)
+{
+    struct buf text;
+    buf_init(&text);
+    conditions_json(&some, &text);
+    ck_assert_str_eq(text.ptr,
+                     "{\"sm_mhz\": 1410, \"max_sm_mhz\": 1980, \"memory_mhz\": 1593,"
+                     " \"temperature_c\": 45, \"power_w\": 350.5, \"power_limit_w\": 700.0,"
+                     " \"slowed_by\": [\"power_cap\", \"temperature\"], \"other_processes\": 2,"
+                     " \"mig\": false}");
+    buf_reset(&text);
+    conditions_json(&(struct conditions){.known = false}, &text);
+    ck_assert_str_eq(text.ptr, "");
+    buf_release(&text);
+}
+END_TEST
+
+START_TEST(conditions_survive_the_journey)
+{
+    struct conditions to[] = {some, {.known = false}, some}, back;
+    to[2].other_processes = -1;
+    to[2].mig = true;
+    to[2].slowed_by = 0;
+    for (size_t i = 0; i < ARRAY_LEN(to); i++) {
+        json_t *m = message_of_conditions(&to[i]);
+        message_to_conditions(m, &back);
+        ck_assert_int_eq(back.known, to[i].known);
+        ck_assert_int_eq(back.sm_mhz, to[i].sm_mhz);
+        ck_assert_int_eq(back.max_sm_mhz, to[i].max_sm_mhz);
+        ck_assert_int_eq(back.memory_mhz, to[i].memory_mhz);
+        ck_assert_int_eq(back.temperature_c, to[i].temperature_c);
+        ck_assert_double_eq(back.power_w, to[i].power_w);
+        ck_assert_double_eq(back.power_limit_w, to[i].power_limit_w);
+        ck_assert_int_eq(back.slowed_by, to[i].slowed_by);
+        ck_assert_int_eq(back.other_processes, to[i].other_processes);
+        ck_assert_int_eq(back.mig, to[i].mig);
+        json_decref(m);
+    }
+}
+END_TEST
+
+/* Measurements, and what is said of them all. */
+static const struct {
+    struct conditions of[2];
+    const char *sharing, *slowdown;
+} days[] = {
+    {{{.known = false}, {.known = false}}, "", ""},
+    {{{.known = true}, {.known = true, .slowed_by = 0x04}}, "", ""}, /* its power cap: as usual */
+    {{{.known = true, .slowed_by = 0xa4}, {.known = true}},
+     "",
+     "the GPU slowed itself down during 1 of 2 measurements (temperature, power brake): those "
+     "times are too long"},
+    {{{.known = true, .other_processes = 1}, {.known = true, .other_processes = -1}},
+     "1 other process uses this GPU, which may show in the times; nvidia-smi names it",
+     ""},
+    {{{.known = true, .other_processes = 1}, {.known = true, .other_processes = 3}},
+     "3 other processes use this GPU, which may show in the times; nvidia-smi names them",
+     ""},
+    {{{.known = true, .mig = true}, {.known = true, .mig = true}},
+     "this is a part of a GPU (MIG): what its other parts do may show in the times",
+     ""},
+};
+
+START_TEST(disorder_is_told)
+{
+    struct disturbance d = {.measured = 0};
+    struct buf text;
+    buf_init(&text);
+    for (size_t i = 0; i < ARRAY_LEN(days[_i].of); i++)
+        disturbance_add(&d, &days[_i].of[i]);
+    disturbance_sharing_text(&d, &text);
+    ck_assert_str_eq(text.ptr, days[_i].sharing);
+    buf_reset(&text);
+    disturbance_slowdown_text(&d, &text);
+    ck_assert_str_eq(text.ptr, days[_i].slowdown);
+    buf_release(&text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("conditions");
+    TCase *t = tcase_create("conditions");
+    tcase_add_test(t, conditions_are_written_as_json);
+    tcase_add_test(t, conditions_survive_the_journey);
+    tcase_add_loop_test(t, disorder_is_told, 0, ARRAY_LEN(days));
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

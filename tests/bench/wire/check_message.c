@@ -1,0 +1,178 @@
+#include "bench/wire/wire.h"
+#include "tests/suite.h"
+
+#include <math.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+static json_t *take(struct buf *b, int expected)
+{
+    json_t *message;
+    ck_assert_int_eq(message_take(b, &message), expected);
+    return message;
+}
+
+START_TEST(lines_are_taken_whole)
+{
+    struct buf b;
+    buf_init(&b);
+    buf_adds(&b, "{\"a\": 1}\n{\"b\"");
+    json_t *message = take(&b, 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(message, "a")), 1);
+    json_decref(message);
+    ck_assert_ptr_null(take(&b, 0));
+    buf_adds(&b, ": 2}\n");
+    message = take(&b, 1);
+    ck_assert_int_eq(json_integer_value(json_object_get(message, "b")), 2);
+    json_decref(message);
+    ck_assert_ptr_null(take(&b, 0));
+    buf_release(&b);
+}
+END_TEST
+
+static const char *const garbage[] = {"\n",       "hello\n", "[1]\n", "{\"a\": 1} x\n",
+                                      "{\"a\"\n", "7\n"};
+
+START_TEST(garbage_is_refused)
+{
+    struct buf b;
+    buf_init(&b);
+    buf_adds(&b, garbage[_i]);
+    ck_assert_ptr_null(take(&b, -1));
+    buf_release(&b);
+}
+END_TEST
+
+START_TEST(sending_to_nobody_fails)
+{
+    int ends[2];
+    json_t *message = json_pack("{s:i}", "a", 1);
+    ck_assert_int_eq(socketpair(AF_UNIX, SOCK_STREAM, 0, ends), 0);
+    ck_assert(message_send(ends[0], message));
+    close(ends[1]);
+    ck_assert(!message_send(ends[0], message)); /* and no signal */
+    close(ends[0]);
+    json_decref(message);
+}
+END_TEST
+
+START_TEST(workload_survives_the_journey)
+{
+    struct status st = STATUS_INIT;
+    struct workload w, back;
+    workload_init(&w);
+    w.batch = 2;
+    w.seq_len = 70;
+    w.heads = 3;
+    w.head_size = 8;
+    w.layers = 5;
+    w.eps = 1e-12;
+    ck_assert_int_eq(mask_parse("sliding:w=3", &w.mask_spec, &st), 0);
+    ck_assert_int_eq(workload_parse_lengths(&w, "70,9", &st), 0);
+    ck_assert_int_eq(workload_check(&w, &st), 0);
+    ck_assert_int_eq(workload_build_mask(&w, NULL, &st), 0);
+
+    size_t bytes = (size_t)w.mask.matrices * 70 * (size_t)w.mask.row_words * sizeof(uint64_t);
+    json_t *m = message_of_workload(&w);
+    ck_assert_msg(message_to_workload(m, w.mask.bits, bytes, &back, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(back.batch, 2);
+    ck_assert_int_eq(back.seq_len, 70);
+    ck_assert_int_eq(back.heads, 3);
+    ck_assert_int_eq(back.head_size, 8);
+    ck_assert_int_eq(back.ffn, w.ffn);
+    ck_assert_int_eq(back.layers, 5);
+    ck_assert_double_eq(back.eps, 1e-12);
+    ck_assert_int_eq(back.lengths[1], 9);
+    ck_assert_int_eq(back.blocks.kept, w.blocks.kept);
+    ck_assert_mem_eq(back.mask.bits, w.mask.bits, bytes);
+    workload_release(&back);
+
+    ck_assert_int_eq(message_to_workload(m, w.mask.bits, bytes - 8, &back, &st), -1);
+    workload_release(&back);
+    json_decref(m);
+    workload_release(&w);
+}
+END_TEST
+
+START_TEST(sampling_survives_the_journey)
+{
+    struct status st = STATUS_INIT;
+    struct sampling s = {6, 24, 0.5, 1, 7.25, true}, back;
+    json_t *m = message_of_sampling(&s);
+    ck_assert_int_eq(message_to_sampling(m, &back, &st), 0);
+    ck_assert_int_eq(back.min_samples, 6);
+    ck_assert_int_eq(back.max_samples, 24);
+    ck_assert_double_eq(back.min_seconds, 0.5);
+    ck_assert_double_eq(back.max_seconds, 1);
+    ck_assert_double_eq(back.censor_above_ms, 7.25);
+    ck_assert(back.all_layers);
+    json_object_del(m, "max_samples");
+    ck_assert_int_eq(message_to_sampling(m, &back, &st), -1);
+    json_decref(m);
+}
+END_TEST
+
+START_TEST(trial_survives_the_journey)
+{
+    struct status st = STATUS_INIT;
+    double samples[] = {3, 1, 2};
+    struct trial t = {.status = TRIAL_CENSORED,
+                      .samples_ms = samples,
+                      .sample_count = 3,
+                      .layers_timed = 2,
+                      .error = INFINITY,
+                      .verify_s = 0.25,
+                      .time_s = 0.5},
+                 back;
+    status_set(&t.reason, STATUS_TIMEOUT, "slow");
+    json_t *m = message_of_trial(&t);
+    ck_assert_msg(message_to_trial(m, &back, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(back.status, TRIAL_CENSORED);
+    ck_assert_int_eq(back.reason.code, STATUS_TIMEOUT);
+    ck_assert_str_eq(back.reason.message, "slow");
+    ck_assert_int_eq(back.sample_count, 3);
+    ck_assert_double_eq(back.samples_ms[0], 3);
+    ck_assert_double_eq(back.ms.median, 2);
+    ck_assert_int_eq(back.layers_timed, 2);
+    ck_assert(isinf(back.error));
+    ck_assert_double_eq(back.verify_s, 0.25);
+    trial_release(&back);
+    json_object_del(m, "samples_ms");
+    ck_assert_int_eq(message_to_trial(m, &back, &st), -1);
+    json_decref(m);
+}
+END_TEST
+
+START_TEST(replies_say_how_they_ended)
+{
+    struct status st = STATUS_INIT;
+    json_t *ok = json_pack("{s:s}", "code", "ok");
+    json_t *bad = json_pack("{s:s, s:s}", "code", "wrong", "message", "off by one");
+    json_t *none = json_object();
+    ck_assert_int_eq(message_status(ok, &st), 0);
+    ck_assert_int_eq(message_status(bad, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_WRONG);
+    ck_assert_str_eq(st.message, "off by one");
+    st = STATUS_INIT;
+    ck_assert_int_eq(message_status(none, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_LAUNCH);
+    json_decref(ok);
+    json_decref(bad);
+    json_decref(none);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("message");
+    TCase *t = tcase_create("message");
+    tcase_add_test(t, lines_are_taken_whole);
+    tcase_add_loop_test(t, garbage_is_refused, 0, (int)ARRAY_LEN(garbage));
+    tcase_add_test(t, sending_to_nobody_fails);
+    tcase_add_test(t, workload_survives_the_journey);
+    tcase_add_test(t, sampling_survives_the_journey);
+    tcase_add_test(t, trial_survives_the_journey);
+    tcase_add_test(t, replies_say_how_they_ended);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,90 @@
+#include "tests/suite.h"
+
+#include "layer/layer.h"
+
+/* B 2, S 4, H 2, W 3: D 6, F 5, in fp16.  Causal with lengths 4 and 2: 6 real tokens, and
+ * 10 + 3 kept pairs a head. */
+static void make_workload(struct workload *w)
+{
+    struct status st = STATUS_INIT;
+    workload_init(w);
+    w->batch = 2;
+    w->seq_len = 4;
+    w->heads = 2;
+    w->head_size = 3;
+    w->ffn = 5;
+    w->dtype = DTYPE_FP16;
+    ck_assert_int_eq(mask_parse("causal", &w->mask_spec, &st), 0);
+    ck_assert_int_eq(workload_parse_lengths(w, "4,2", &st), 0);
+    ck_assert_msg(workload_check(w, &st) == 0, "%s", st.message);
+    ck_assert_msg(workload_build_mask(w, NULL, &st) == 0, "%s", st.message);
+}
+
+enum { TOKENS = 6, KEPT = 13, HEADS = 2, D = 6, F = 5 };
+
+static const struct {
+    struct segment segment;
+    double flops, elements;
+} figures[] = {
+    /* x (6,6), wqkv (6,18); (6,18) */
+    {{0, 0}, 2 * TOKENS *D * 3 * D, TOKENS *D + D * 3 * D + TOKENS * 3 * D},
+    /* (6,18), bqkv; q, k, v */
+    {{1, 1}, 0, TOKENS * 3 * D + 3 * D + TOKENS * 3 * D},
+    /* q, k; kept scores of each head */
+    {{2, 2}, 2 * KEPT *HEADS * 3, 2 * TOKENS *D + KEPT *HEADS},
+    /* kept scores, read and written */
+    {{3, 4}, 0, 2 * KEPT *HEADS},
+    /* kept probabilities, v; the context */
+    {{5, 5}, 2 * KEPT *HEADS * 3, KEPT *HEADS + 2 * TOKENS *D},
+    /* q, k, v; the context merged */
+    {{2, 6}, 4 * KEPT *HEADS * 3, 4 * TOKENS *D},
+    /* the context and x, wo, bo, gamma1, beta1; (6,6) */
+    {{7, 9}, 2 * TOKENS *D *D, 2 * TOKENS *D + D *D + 3 * D + TOKENS *D},
+    /* (6,6), w1, b1, w2; (6,6) and no more: the residual is read later */
+    {{10, 12}, 4 * TOKENS *D *F, TOKENS *D + D *F + F + F *D + TOKENS *D},
+    /* x and every weight; y */
+    {{0, 14},
+     2 * TOKENS *D *(3 * D + D + 2 * F) + 4 * KEPT *HEADS * 3,
+     TOKENS *D + (D * 3 * D + 3 * D) + (D * D + 3 * D) + (D * F + F) + (F * D + 3 * D) + TOKENS *D},
+};
+
+START_TEST(work_and_bytes_are_those_counted_by_hand)
+{
+    struct workload w;
+    make_workload(&w);
+    ck_assert_int_eq(workload_tokens(&w), TOKENS);
+    ck_assert_int_eq(w.blocks.kept, KEPT);
+    ck_assert_double_eq(segment_flops(figures[_i].segment, &w), figures[_i].flops);
+    ck_assert_double_eq_tol(segment_bytes(figures[_i].segment, &w), 2 * figures[_i].elements, 1e-9);
+    w.dtype = DTYPE_TF32;
+    ck_assert_double_eq_tol(segment_bytes(figures[_i].segment, &w), 4 * figures[_i].elements, 1e-9);
+    workload_release(&w);
+}
+END_TEST
+
+/* Cutting a segment in two leaves the work and moves what lies between out and in again. */
+START_TEST(parts_do_the_work_of_the_whole_and_move_no_less)
+{
+    struct workload w;
+    make_workload(&w);
+    for (int i = 0; i < SEGMENT_COUNT; i++) {
+        struct segment s = segment_at(i);
+        for (int8_t cut = s.first; cut < s.last; cut++) {
+            struct segment a = {s.first, cut}, b = {(int8_t)(cut + 1), s.last};
+            ck_assert_double_eq(segment_flops(a, &w) + segment_flops(b, &w), segment_flops(s, &w));
+            ck_assert_double_gt(segment_bytes(a, &w) + segment_bytes(b, &w), segment_bytes(s, &w));
+        }
+    }
+    workload_release(&w);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("cost");
+    TCase *t = tcase_create("segments");
+    tcase_add_loop_test(t, work_and_bytes_are_those_counted_by_hand, 0, ARRAY_LEN(figures));
+    tcase_add_test(t, parts_do_the_work_of_the_whole_and_move_no_less);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,178 @@
+#include "layer/layer.h"
+#include "tests/suite.h"
+
+/* The notes' rule, told again: the bits of pos1..pos15 as text, cut where neighbours differ. */
+static int segments_by_text(unsigned value, struct segment out[OP_COUNT])
+{
+    char bits[OP_COUNT + 1] = {0};
+    for (int i = 0; i < OP_COUNT; i++)
+        bits[i] = (value >> (14 - i) & 1) != 0 ? '1' : '0';
+    int count = 0;
+    for (int i = 0; i < OP_COUNT; i++) {
+        if (i == 0 || bits[i] != bits[i - 1])
+            out[count++] = (struct segment){(int8_t)i, (int8_t)i};
+        out[count - 1].last = (int8_t)i;
+    }
+    return count;
+}
+
+START_TEST(every_value_is_cut_where_bits_differ)
+{
+    for (unsigned value = 0; value <= VALUE_MAX; value++) {
+        struct segment expected[OP_COUNT], found[OP_COUNT];
+        int n = segments_by_text(value, expected);
+        ck_assert_int_eq(plan_segments(plan_from_value(value), found), n);
+        ck_assert_mem_eq(found, expected, (size_t)n * sizeof(found[0]));
+    }
+}
+END_TEST
+
+START_TEST(every_plan_covers_the_chain_once)
+{
+    for (unsigned value = 0; value <= VALUE_MAX; value++) {
+        struct segment s[OP_COUNT];
+        int n = plan_segments(plan_from_value(value), s), next = 0;
+        for (int i = 0; i < n; i++) {
+            ck_assert_int_eq(s[i].first, next);
+            ck_assert_int_ge(s[i].last, s[i].first);
+            next = s[i].last + 1;
+        }
+        ck_assert_int_eq(next, OP_COUNT);
+    }
+}
+END_TEST
+
+START_TEST(canonical_values)
+{
+    int distinct = 0;
+    static bool seen[VALUE_MAX + 1];
+    for (unsigned value = 0; value <= VALUE_MAX; value++) {
+        unsigned canonical = plan_canonical(value);
+        ck_assert_uint_eq(plan_canonical(canonical), canonical);
+        ck_assert_uint_eq(plan_canonical(value ^ 0x7fff), canonical); /* pos1..pos15 complemented */
+        ck_assert_uint_eq(plan_value(plan_from_value(value)), canonical);
+        if (value >= 32768 && value <= 49151)
+            ck_assert_uint_eq(canonical, value);
+        if (!plan_has_attention_segment(plan_from_value(value)))
+            ck_assert_uint_eq(plan_canonical(value ^ 0x8000), canonical);
+        distinct += !seen[canonical];
+        seen[canonical] = true;
+    }
+    ck_assert_int_eq(distinct, PLAN_SPACE);
+    ck_assert_uint_eq(plan_canonical(49152), 49151);
+    ck_assert_uint_eq(plan_canonical(VALUE_UNFUSED), VALUE_UNFUSED);
+    struct segment s[OP_COUNT];
+    ck_assert_int_eq(plan_segments(plan_from_value(VALUE_UNFUSED), s), OP_COUNT);
+}
+END_TEST
+
+static const struct {
+    unsigned lo, hi;
+    int distinct;
+} spaces[] = {{32768, 49152, 16384}, {16384, 24576, 8193}, {0, 65535, PLAN_SPACE}, {7, 7, 1}};
+
+START_TEST(spaces_hold_the_plans_of_the_notes)
+{
+    uint16_t values[PLAN_SPACE];
+    int n = plan_space(spaces[_i].lo, spaces[_i].hi, values);
+    ck_assert_int_eq(n, spaces[_i].distinct);
+    for (int i = 0; i < n; i++) {
+        ck_assert_uint_eq(plan_canonical(values[i]), values[i]);
+        ck_assert(i == 0 || values[i] > values[i - 1]);
+    }
+}
+END_TEST
+
+static const struct {
+    const char *digits, *line;
+} notes[] = {{"0001101010101010", "6826 0 2 1 2 3 4"},
+             {"0000010101010101", "1365 0 1 1 4"},
+             {"0011111010010110", "16022 0 3 2 6 9 10 13 14"},
+             {"0101010101010101", "21845 0 0"}};
+
+START_TEST(translates_as_the_notes_do)
+{
+    unsigned value;
+    struct status st = STATUS_INIT;
+    struct buf line;
+    buf_init(&line);
+    ck_assert_int_eq(plan_parse_value(notes[_i].digits, &value, &st), 0);
+    plan_translate(value, &line);
+    ck_assert_str_eq(line.ptr, notes[_i].line);
+    buf_release(&line);
+}
+END_TEST
+
+START_TEST(segments_are_numbered_in_order)
+{
+    int index = 0;
+    for (int first = 0; first < OP_COUNT; first++)
+        for (int last = first; last < OP_COUNT; last++, index++) {
+            struct segment s = {(int8_t)first, (int8_t)last}, back = segment_at(index);
+            ck_assert_int_eq(segment_index(s), index);
+            ck_assert(back.first == first && back.last == last);
+        }
+    ck_assert_int_eq(index, SEGMENT_COUNT);
+}
+END_TEST
+
+static const struct {
+    struct segment segment;
+    unsigned inputs, outputs; /* bits of operators' outputs; x is written as operator -1 */
+} dataflow[] = {{{0, 14}, 1u << 0, 1u << 15},
+                {{1, 3}, 1u << 1, 1u << 2 | 1u << 4}, /* v is read by op 5 later */
+                {{2, 6}, 1u << 2, 1u << 7},
+                {{7, 9}, 1u << 7 | 1u << 0, 1u << 10},             /* the residual is x */
+                {{7, 10}, 1u << 7 | 1u << 0, 1u << 10 | 1u << 11}, /* layernorm1 is a residual */
+                {{10, 14}, 1u << 10, 1u << 15},
+                {{12, 14}, 1u << 12 | 1u << 10, 1u << 15}};
+
+START_TEST(segments_know_what_they_read_and_write)
+{
+    ck_assert_uint_eq(segment_inputs(dataflow[_i].segment), dataflow[_i].inputs);
+    ck_assert_uint_eq(segment_outputs(dataflow[_i].segment), dataflow[_i].outputs);
+}
+END_TEST
+
+/* In every plan each tensor that a segment reads was written by one before it. */
+START_TEST(plans_hand_on_what_is_read)
+{
+    for (unsigned value = 32768; value <= 49151; value++) {
+        struct segment s[OP_COUNT];
+        int n = plan_segments(plan_from_value(value), s);
+        unsigned written = 1u << TENSOR_X;
+        for (int i = 0; i < n; i++) {
+            ck_assert_uint_eq(segment_inputs(s[i]) & ~written, 0);
+            written |= segment_outputs(s[i]);
+        }
+        ck_assert_uint_ne(written & 1u << TENSOR_OF(14), 0);
+    }
+}
+END_TEST
+
+START_TEST(segments_are_described_by_names)
+{
+    struct buf text;
+    buf_init(&text);
+    segment_describe((struct segment){2, 4}, &text);
+    ck_assert_str_eq(text.ptr, "scores+mask+softmax");
+    buf_release(&text);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("plan");
+    TCase *t = tcase_create("plan");
+    tcase_add_test(t, every_value_is_cut_where_bits_differ);
+    tcase_add_test(t, every_plan_covers_the_chain_once);
+    tcase_add_test(t, canonical_values);
+    tcase_add_loop_test(t, spaces_hold_the_plans_of_the_notes, 0, ARRAY_LEN(spaces));
+    tcase_add_loop_test(t, translates_as_the_notes_do, 0, ARRAY_LEN(notes));
+    tcase_add_test(t, segments_are_numbered_in_order);
+    tcase_add_loop_test(t, segments_know_what_they_read_and_write, 0, ARRAY_LEN(dataflow));
+    tcase_add_test(t, plans_hand_on_what_is_read);
+    tcase_add_test(t, segments_are_described_by_names);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

@@ -1,0 +1,139 @@
+#include "layer/layer.h"
+#include "tests/suite.h"
+
+/* Writes a plan as --segments text, reads it back. */
+START_TEST(segments_text_is_the_inverse)
+{
+    for (unsigned value = 0; value <= VALUE_MAX; value++) {
+        struct plan plan = plan_from_value(value), back;
+        struct segment s[OP_COUNT];
+        struct status st = STATUS_INIT;
+        struct buf text;
+        buf_init(&text);
+        int n = plan_segments(plan, s);
+        for (int i = 0; i < n; i++)
+            buf_addf(&text, i == 0 ? "%d-%d" : ",%d-%d", s[i].first, s[i].last);
+        bool handwritten = plan_has_attention_segment(plan) && plan.handwritten;
+        ck_assert_int_eq(plan_parse_segments(text.ptr, handwritten, &back, &st), 0);
+        ck_assert_uint_eq(plan_value(back), plan_canonical(value));
+        buf_release(&text);
+    }
+}
+END_TEST
+
+static const struct {
+    const char *text;
+    unsigned value;
+} values[] = {{"0", 0},
+              {"6826", 6826},
+              {"65535", 65535},
+              {"0x1aaa", 6826},
+              {"0X1AAA", 6826},
+              {"0b1101010101010", 6826},
+              {"0001101010101010", 6826},
+              {"1111111111111111", 65535},
+              {"10101", 10101}};
+
+START_TEST(parses_values)
+{
+    unsigned value;
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(plan_parse_value(values[_i].text, &value, &st), 0);
+    ck_assert_uint_eq(value, values[_i].value);
+}
+END_TEST
+
+static const struct {
+    const char *text, *found;
+} bad_values[] = {{"", "empty"},
+                  {"65536", "above 65535"},
+                  {"99999999999999999999999", "above 65535"},
+                  {"0x10000", "above 65535"},
+                  {"-1", "negative"},
+                  {"01", "leading zero"},
+                  {"00", "leading zero"},
+                  {"101010101010101", "15 binary digits"},
+                  {"10101010101010101", "17 binary digits"},
+                  {"0x", "not a number"},
+                  {"0b12", "not a number"},
+                  {" 1", "not a number"},
+                  {"1 ", "not a number"},
+                  {"+1", "not a number"},
+                  {"12a", "not a number"},
+                  {"six", "not a number"}};
+
+START_TEST(refuses_values)
+{
+    unsigned value;
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(plan_parse_value(bad_values[_i].text, &value, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_ptr_nonnull(strstr(st.message, bad_values[_i].found));
+    ck_assert_ptr_nonnull(strstr(st.message, "0..65535"));
+}
+END_TEST
+
+static const char *const bad_ranges[] = {"",     "..",    "1..",      "..2",
+                                         "2..1", "1...2", "0..65536", "a..b"};
+
+START_TEST(refuses_ranges)
+{
+    unsigned lo, hi;
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(plan_parse_range(bad_ranges[_i], &lo, &hi, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+}
+END_TEST
+
+START_TEST(parses_ranges)
+{
+    unsigned lo, hi;
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(plan_parse_range("all", &lo, &hi, &st), 0);
+    ck_assert(lo == 0 && hi == VALUE_MAX);
+    ck_assert_int_eq(plan_parse_range("0x10..20", &lo, &hi, &st), 0);
+    ck_assert(lo == 16 && hi == 20);
+    ck_assert_int_eq(plan_parse_range("5", &lo, &hi, &st), 0);
+    ck_assert(lo == 5 && hi == 5);
+}
+END_TEST
+
+static const char *const bad_segments[] = {
+    "",    "a",      "2-",   "-6",    "2-6,",
+    "6-2", "0-15",   "2--3", "2-6 8", "2-6,6-7",
+    "1,1", "2-6,,7", "1.5",  "15",    "99999999999999999999"};
+
+START_TEST(refuses_segments)
+{
+    struct plan plan;
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(plan_parse_segments(bad_segments[_i], false, &plan, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+}
+END_TEST
+
+START_TEST(handwritten_needs_its_segment)
+{
+    struct plan plan;
+    struct status st = STATUS_INIT;
+    ck_assert_int_eq(plan_parse_segments("2-6,8-9,10-11,13-14", true, &plan, &st), 0);
+    ck_assert_uint_eq(plan_value(plan), VALUE_FIRST_VERSION);
+    ck_assert_int_eq(plan_parse_segments("2-6", false, &plan, &st), 0);
+    ck_assert_uint_lt(plan_value(plan), 16384);
+    ck_assert_int_eq(plan_parse_segments("2-5", true, &plan, &st), -1);
+}
+END_TEST
+int main(void)
+{
+    Suite *s = suite_create("plan_parse");
+    TCase *t = tcase_create("plan_parse");
+    tcase_add_test(t, segments_text_is_the_inverse);
+    tcase_add_loop_test(t, parses_values, 0, ARRAY_LEN(values));
+    tcase_add_loop_test(t, refuses_values, 0, ARRAY_LEN(bad_values));
+    tcase_add_test(t, parses_ranges);
+    tcase_add_loop_test(t, refuses_ranges, 0, ARRAY_LEN(bad_ranges));
+    tcase_add_loop_test(t, refuses_segments, 0, ARRAY_LEN(bad_segments));
+    tcase_add_test(t, handwritten_needs_its_segment);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}

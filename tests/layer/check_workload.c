@@ -1,0 +1,351 @@
+#include "tests/masks.h"
+
+#include <limits.h>
+#include <math.h>
+
+static struct workload workload_of(int batch, int seq_len)
+{
+    struct workload w;
+    workload_init(&w);
+    w.batch = batch;
+    w.seq_len = seq_len;
+    return w;
+}
+
+START_TEST(defaults_are_bert_base)
+{
+    struct status st = STATUS_INIT;
+    struct buf text;
+    buf_init(&text);
+    struct workload w = workload_of(1, 128);
+    ck_assert_int_eq(workload_check(&w, &st), 0);
+    workload_text(&w, &text);
+    ck_assert_str_eq(text.ptr,
+                     "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full");
+    ck_assert_int_eq(workload_tokens(&w), 128);
+    buf_release(&text);
+    workload_release(&w);
+}
+END_TEST
+
+START_TEST(text_names_everything)
+{
+    struct status st = STATUS_INIT;
+    struct buf text;
+    buf_init(&text);
+    struct workload w = {.batch = 3,
+                         .seq_len = 100,
+                         .heads = 2,
+                         .head_size = 8,
+                         .ffn = 5,
+                         .layers = 1,
+                         .eps = 0.1 + 0.2,
+                         .dtype = DTYPE_BF16};
+    ck_assert_int_eq(mask_parse("strided", &w.mask_spec, &st), 0);
+    ck_assert_int_eq(workload_parse_lengths(&w, "7,100,1", &st), 0);
+    ck_assert_msg(workload_check(&w, &st) == 0, "%s", st.message);
+    workload_text(&w, &text);
+    ck_assert_str_eq(text.ptr, "b=3 s=100 h=2 w=8 f=5 l=1 eps=0.30000000000000004 dtype=bf16 "
+                               "lengths=7,100,1 mask=strided:t=10");
+    ck_assert_int_eq(workload_tokens(&w), 108);
+    buf_release(&text);
+    workload_release(&w);
+}
+END_TEST
+
+START_TEST(dtypes_have_names)
+{
+    for (int d = 0; d < DTYPE_COUNT; d++)
+        ck_assert_int_eq(dtype_from_name(dtypes[d].name), d);
+    ck_assert_int_eq(dtype_from_name("fp64"), DTYPE_COUNT);
+    ck_assert_int_eq(dtype_from_name(""), DTYPE_COUNT);
+}
+END_TEST
+
+/* ---- numbers that are refused -------------------------------------------------------------------
+ */
+
+#define AT(field) offsetof(struct workload, field)
+
+static const struct {
+    size_t field;
+    int value;
+    const char *found, *expected;
+} bad_numbers[] = {{AT(batch), 0, "batch is 0", "1 to 65536"},
+                   {AT(batch), -1, "batch is -1", "1 to 65536"},
+                   {AT(batch), 65537, "batch is 65537", "TiB of memory; give at most 65536"},
+                   {AT(seq_len), 0, "seq_len is 0", "1 to 65536"},
+                   {AT(seq_len), INT_MIN, "seq_len is -2147483648", "1 to 65536"},
+                   {AT(seq_len), 1000000, "seq_len is 1000000", "TiB of memory; give at most"},
+                   {AT(seq_len), INT_MAX, "seq_len is 2147483647", "EiB of memory"},
+                   {AT(heads), 0, "heads is 0", "1 to 1024"},
+                   {AT(heads), INT_MAX, "heads is 2147483647", "EiB of memory"},
+                   {AT(head_size), -64, "head_size is -64", "1 to 4096"},
+                   {AT(head_size), INT_MAX, "head_size is 2147483647", "EiB of memory"},
+                   {AT(ffn), -1, "ffn is -1", "1 to 1048576"},
+                   {AT(ffn), INT_MAX, "ffn is 2147483647", "of memory"},
+                   {AT(layers), 0, "layers is 0", "1 to 1024"},
+                   {AT(layers), INT_MAX, "layers is 2147483647", "of memory"},
+                   {AT(batch), 65536, "batch * seq_len is 33554432", "at most 16777216"},
+                   {AT(head_size), 4096, "heads * head_size is 81920", "at most 65536"}};
+
+START_TEST(refuses_numbers)
+{
+    struct status st = STATUS_INIT;
+    struct workload w = workload_of(1, 512);
+    w.heads = 20;
+    *(int *)((char *)&w + bad_numbers[_i].field) = bad_numbers[_i].value;
+    ck_assert_int_eq(workload_check(&w, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_msg(strstr(st.message, bad_numbers[_i].found) != NULL, "%s", st.message);
+    ck_assert_msg(strstr(st.message, bad_numbers[_i].expected) != NULL, "%s", st.message);
+
+    struct status lengths = STATUS_INIT; /* refused there too, before anything is allocated */
+    ck_assert_int_eq(workload_draw_lengths(&w, 1, 0, &lengths), -1);
+    ck_assert_str_eq(lengths.message, st.message);
+    workload_release(&w);
+}
+END_TEST
+
+START_TEST(refuses_everything_absurd_at_once)
+{
+    struct status st = STATUS_INIT;
+    struct workload w = {.batch = INT_MAX,
+                         .seq_len = INT_MAX,
+                         .heads = INT_MAX,
+                         .head_size = INT_MAX,
+                         .ffn = INT_MAX,
+                         .layers = INT_MAX,
+                         .eps = 1e-5};
+    ck_assert_int_eq(workload_check(&w, &st), -1);
+    ck_assert_msg(strstr(st.message, "more than 8.0 EiB") != NULL, "%s", st.message);
+}
+END_TEST
+
+static const double bad_eps[] = {0, -1e-5, 1.5, INFINITY, NAN};
+
+START_TEST(refuses_eps)
+{
+    struct status st = STATUS_INIT;
+    struct workload w = workload_of(1, 8);
+    w.eps = bad_eps[_i];
+    ck_assert_int_eq(workload_check(&w, &st), -1);
+    ck_assert_ptr_nonnull(strstr(st.message, "eps is "));
+    workload_release(&w);
+}
+END_TEST
+
+/* The largest of everything that is allowed: every count of elements is a positive 64-bit number.
+ */
+START_TEST(the_largest_workload_can_be_counted)
+{
+    static const struct workload largest[] = {{.batch = 256,
+                                               .seq_len = 65536,
+                                               .heads = 16,
+                                               .head_size = 4096,
+                                               .ffn = 1 << 20,
+                                               .layers = 1024,
+                                               .eps = 1},
+                                              {.batch = 65536,
+                                               .seq_len = 256,
+                                               .heads = 1024,
+                                               .head_size = 64,
+                                               .ffn = 1 << 20,
+                                               .layers = 1024,
+                                               .eps = 1}};
+    for (size_t n = 0; n < ARRAY_LEN(largest); n++) {
+        struct status st = STATUS_INIT;
+        struct workload w = largest[n];
+        ck_assert_int_eq(mask_parse("full", &w.mask_spec, &st), 0);
+        ck_assert_msg(workload_check(&w, &st) == 0, "%s", st.message);
+        for (int t = 0; t < TENSOR_COUNT; t++)
+            ck_assert_int_gt(tensor_elements(t, &w), 0);
+        for (int id = 0; id < WEIGHT_COUNT; id++)
+            ck_assert_int_gt(weight_elements((enum weight_id)id, &w), 0);
+        workload_release(&w);
+    }
+}
+END_TEST
+
+/* ---- lengths ------------------------------------------------------------------------------------
+ */
+
+static const struct {
+    const char *text, *found, *expected;
+} bad_lengths[] = {{"", "''", "whole number"},
+                   {"1,2", "2 lengths for a batch of 3", "one number a batch row"},
+                   {"1,2,3,4", "4 lengths for a batch of 3", "one number a batch row"},
+                   {"1,2,3,", "''", "whole number"},
+                   {"1,,3", "''", "whole number"},
+                   {"1,2,x", "'x'", "whole number"},
+                   {"1, 2,3", "' 2'", "whole number"},
+                   {"0,1,2", "0 is out of range", "1 to 64"},
+                   {"1,-2,3", "-2 is out of range", "1 to 64"},
+                   {"1,2,65", "65 is out of range", "1 to 64"}};
+
+START_TEST(refuses_lengths)
+{
+    struct status st = STATUS_INIT;
+    struct workload w = workload_of(3, 64);
+    ck_assert_int_eq(workload_parse_lengths(&w, bad_lengths[_i].text, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_USAGE);
+    ck_assert_msg(strstr(st.message, bad_lengths[_i].found) != NULL, "%s", st.message);
+    ck_assert_msg(strstr(st.message, bad_lengths[_i].expected) != NULL, "%s", st.message);
+    ck_assert_ptr_null(w.lengths);
+    workload_release(&w);
+}
+END_TEST
+
+START_TEST(full_lengths_are_none)
+{
+    struct status st = STATUS_INIT;
+    struct workload w = workload_of(2, 64);
+    ck_assert_int_eq(workload_parse_lengths(&w, "64,64", &st), 0);
+    ck_assert_int_eq(workload_check(&w, &st), 0);
+    ck_assert_ptr_null(w.lengths);
+    ck_assert_int_eq(workload_parse_lengths(&w, "64,63", &st), 0);
+    ck_assert_int_eq(workload_check(&w, &st), 0);
+    ck_assert_int_eq(w.lengths[1], 63);
+    w.lengths[1] = 65; /* set by a caller, not parsed */
+    ck_assert_int_eq(workload_check(&w, &st), -1);
+    ck_assert_ptr_nonnull(strstr(st.message, "batch row 1 is 65"));
+    workload_release(&w);
+}
+END_TEST
+
+/* lo and hi worked out by hand. */
+static const struct {
+    int seq_len, average;
+    uint64_t seed;
+    int lo, hi;
+} draws[] = {{64, 32, 0, 1, 63}, {64, 33, 0, 2, 64}, {64, 64, 0, 64, 64},
+             {64, 1, 7, 1, 1},   {64, 10, 1, 1, 19}, {100, 90, 4294967295, 80, 100},
+             {1, 1, 3, 1, 1}};
+
+START_TEST(drawn_lengths_are_as_defined)
+{
+    enum { BATCH = 2000 };
+    struct status st = STATUS_INIT;
+    struct workload w = workload_of(BATCH, draws[_i].seq_len);
+    ck_assert_int_eq(workload_draw_lengths(&w, draws[_i].average, draws[_i].seed, &st), 0);
+    double sum = 0;
+    int lo = draws[_i].lo, hi = draws[_i].hi, least = INT_MAX, most = 0;
+    for (int b = 0; b < BATCH; b++) {
+        int length = w.lengths[b];
+        uint64_t drawn = splitmix64(draws[_i].seed * 4294967296u + (uint64_t)b);
+        ck_assert_uint_eq((uint64_t)length, (uint64_t)lo + drawn % (uint64_t)(hi - lo + 1));
+        sum += length;
+        least = length < least ? length : least;
+        most = length > most ? length : most;
+    }
+    ck_assert_int_eq(least, lo);
+    ck_assert_int_eq(most, hi);
+    ck_assert_double_eq_tol(sum / BATCH, draws[_i].average, (hi - lo) / 25.0 + 1e-9);
+    workload_release(&w);
+}
+END_TEST
+
+START_TEST(refuses_averages)
+{
+    static const int bad[] = {0, -3, 65, INT_MAX, INT_MIN};
+    for (size_t n = 0; n < ARRAY_LEN(bad); n++) {
+        struct status st = STATUS_INIT;
+        struct workload w = workload_of(3, 64);
+        ck_assert_int_eq(workload_draw_lengths(&w, bad[n], 0, &st), -1);
+        ck_assert_ptr_nonnull(strstr(st.message, "give 1 to 64"));
+        ck_assert_ptr_null(w.lengths);
+        workload_release(&w);
+    }
+}
+END_TEST
+
+/* ---- memory, copies -----------------------------------------------------------------------------
+ */
+
+static const struct workload memory_cases[] = {
+    {.batch = 1, .seq_len = 128, .heads = 12, .head_size = 64, .ffn = 3072, .layers = 12},
+    {.batch = 3, .seq_len = 1024, .heads = 5, .head_size = 7, .ffn = 11, .layers = 1},
+    {.batch = 2,
+     .seq_len = 5,
+     .heads = 16,
+     .head_size = 64,
+     .ffn = 1,
+     .layers = 2,
+     .dtype = DTYPE_FP16}};
+
+/* The estimate is the chain's tables' sum, and the mask's bits twice. */
+START_TEST(memory_is_the_sum_of_the_chain)
+{
+    struct workload w = memory_cases[_i];
+    double each = dtypes[w.dtype].bytes, sum = 0;
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        sum += (double)tensor_elements(t, &w) * (each + sizeof(double));
+    for (int id = 0; id < WEIGHT_COUNT; id++)
+        sum += (double)weight_elements((enum weight_id)id, &w) * w.layers * each;
+    sum += 2.0 * w.batch * w.seq_len * w.seq_len / 8;
+    ck_assert_double_eq(workload_bytes(&w), sum);
+}
+END_TEST
+
+START_TEST(copies_stand_alone)
+{
+    struct status st = STATUS_INIT;
+    struct workload w = workload_of(2, 100), copy;
+    mask_spec_release(&w.mask_spec);
+    ck_assert_int_eq(mask_parse("sliding", &w.mask_spec, &st), 0);
+    ck_assert_int_eq(workload_parse_lengths(&w, "50,99", &st), 0);
+    ck_assert_int_eq(workload_check(&w, &st), 0);
+    ck_assert_int_eq(workload_build_mask(&w, NULL, &st), 0);
+    int entries = w.blocks.start[w.blocks.lists * w.blocks.blocks];
+    int64_t kept = w.blocks.kept;
+    uint64_t last_word = w.blocks.words[w.blocks.bit_blocks * MASK_BLOCK - 64];
+
+    workload_copy(&copy, &w);
+    workload_release(&w);
+    ck_assert_int_eq(copy.lengths[1], 99);
+    ck_assert(mask_keep(&copy.mask, 0, 90, 80) && !mask_keep(&copy.mask, 0, 90, 79));
+    ck_assert_int_eq(copy.blocks.start[copy.blocks.lists * copy.blocks.blocks], entries);
+    ck_assert_int_eq(copy.blocks.kept, kept);
+    ck_assert_uint_eq(copy.blocks.words[copy.blocks.bit_blocks * MASK_BLOCK - 64], last_word);
+    ck_assert_int_eq(workload_build_mask(&copy, NULL, &st), 0); /* again: replaces the first */
+    ck_assert_int_eq(copy.blocks.kept, kept);
+    workload_release(&copy);
+    workload_release(NULL);
+}
+END_TEST
+
+START_TEST(copies_of_unbuilt_workloads)
+{
+    struct status st = STATUS_INIT;
+    struct workload w = workload_of(2, 100), copy;
+    mask_spec_release(&w.mask_spec);
+    ck_assert_int_eq(mask_parse("file:x.npy", &w.mask_spec, &st), 0);
+    workload_copy(&copy, &w);
+    workload_release(&w);
+    ck_assert_str_eq(copy.mask_spec.path, "x.npy");
+    ck_assert_ptr_null(copy.mask.bits);
+    workload_release(&copy);
+}
+END_TEST
+
+int main(void)
+{
+    Suite *s = suite_create("workload");
+    TCase *t = tcase_create("workload");
+    tcase_add_test(t, defaults_are_bert_base);
+    tcase_add_test(t, text_names_everything);
+    tcase_add_test(t, dtypes_have_names);
+    tcase_add_loop_test(t, refuses_numbers, 0, ARRAY_LEN(bad_numbers));
+    tcase_add_test(t, refuses_everything_absurd_at_once);
+    tcase_add_loop_test(t, refuses_eps, 0, ARRAY_LEN(bad_eps));
+    tcase_add_test(t, the_largest_workload_can_be_counted);
+    tcase_add_loop_test(t, refuses_lengths, 0, ARRAY_LEN(bad_lengths));
+    tcase_add_test(t, full_lengths_are_none);
+    tcase_add_loop_test(t, drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws));
+    tcase_add_test(t, refuses_averages);
+    tcase_add_loop_test(t, memory_is_the_sum_of_the_chain, 0, ARRAY_LEN(memory_cases));
+    tcase_add_test(t, copies_stand_alone);
+    tcase_add_test(t, copies_of_unbuilt_workloads);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}
