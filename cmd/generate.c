@@ -144,10 +144,8 @@ static int generate(const struct options *o, const char *dir, unsigned value, st
     struct workload w = {.batch = 0};
     struct target_name target = {.device = 0};
     struct schedules schedules = {.measured = 0};
-    struct standalone_spec spec = {.workload = &w,
-                                   .candidate = &schedules.candidate,
-                                   .seed = o->seed,
-                                   .notes_init = o->notes_init};
+    struct standalone_spec spec = {
+        .workload = &w, .candidate = &schedules.candidate, .inputs = {o->seed, o->ranges}};
     struct standalone program = {.count = 0};
     json_t *manifest = NULL;
     int rc = -1;

@@ -228,8 +228,7 @@ struct standalone_spec {
     const struct workload *workload; /* its mask is built */
     const struct candidate *candidate;
     struct arch_list archs; /* that a GPU's program is built for; target.arch is one of them */
-    uint64_t seed;          /* of inputs and weights */
-    bool notes_init;
+    struct inputs inputs;
 };
 
 struct standalone_file {
