@@ -92,12 +92,12 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
     b->builder = (struct builder){
         .cache = &b->cache,
         .toolchain = &b->toolchain,
-        .target = build_target_of(b->target.kind, b->fingerprint.capability, w),
+        .target = build_target_of(b->target.kind, b->fingerprint.capability,
+                                  b->toolchain.libraries[0] != '\0', w),
         .deadline_s = o->compile_deadline_s > 0 ? o->compile_deadline_s : COMPILE_LIMIT_S,
         .jobs = o->jobs > 0 ? o->jobs : cpu_threads(),
         .stop = o->stop,
     };
-    b->builder.target.library = b->toolchain.libraries[0] != '\0';
     return 0;
 }
 

@@ -57,8 +57,8 @@ struct build_target {
     bool library; /* of a GPU: cuBLASLt is there, or nobody was asked */
 };
 
-/* capability: the device's as its fingerprint has it, "sm_90". */
-struct build_target build_target_of(enum target_kind kind, const char *capability,
+/* capability: the device's as its fingerprint has it, "sm_90".  library: as the field. */
+struct build_target build_target_of(enum target_kind kind, const char *capability, bool library,
                                     const struct workload *w);
 
 /* Whether there is code for the workload's sizes: every segment has a choice then. */
