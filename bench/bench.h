@@ -146,7 +146,7 @@ int bench_open(const struct bench_options *options, const struct workload *w, st
 void bench_close(struct bench *b);
 const struct fingerprint *bench_fingerprint(const struct bench *b);
 const struct build_target *bench_target(const struct bench *b);
-const struct workload *bench_workload(const struct bench *b);
+const struct workload *bench_workload(const struct bench *b); /* less the bits of its mask */
 struct inputs bench_inputs(const struct bench *b);
 struct disturbance bench_disturbance(const struct bench *b); /* of all measurements so far */
 struct limits bench_limits(const struct bench *b);           /* known once something was measured */

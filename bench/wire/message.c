@@ -74,7 +74,7 @@ static void read_lengths(const json_t *lengths, struct workload *out)
         out->lengths[b] = (int)json_integer_value(json_array_get(lengths, (size_t)b));
 }
 
-int message_to_workload(const json_t *m, const void *bits, size_t bytes, struct workload *out,
+int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct workload *out,
                         struct status *st)
 {
     workload_init(out);
@@ -95,12 +95,11 @@ int message_to_workload(const json_t *m, const void *bits, size_t bytes, struct 
     struct mask *mask = &out->mask;
     mask->seq_len = out->seq_len;
     mask->empty_rows = empty_rows;
-    size_t words = (size_t)mask->matrices * (size_t)mask->seq_len * (size_t)mask->row_words;
-    if (words * sizeof(*mask->bits) != bytes)
+    if (mask_bytes(mask) != bytes)
         return status_set(st, STATUS_LAUNCH, "%zu bytes of mask, expected %zu", bytes,
-                          words * sizeof(*mask->bits));
-    mask->bits = mem_alloc(words, sizeof(*mask->bits));
-    memcpy(mask->bits, bits, bytes);
+                          mask_bytes(mask));
+    mask->bits = bits;
+    mask->borrowed = true;
     block_lists_build(mask, out->batch, out->lengths, &out->blocks);
     return 0;
 }

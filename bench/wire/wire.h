@@ -29,8 +29,8 @@ int message_take(struct buf *received, json_t **out);
 /* A workload but for the bits of its mask, which travel apart. */
 json_t *message_of_workload(const struct workload *w);
 
-/* bits: the mask's, copied.  Builds the block lists too. */
-int message_to_workload(const json_t *m, const void *bits, size_t bytes, struct workload *out,
+/* bits: the mask's, which out borrows.  Builds the block lists too. */
+int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct workload *out,
                         struct status *st);
 
 json_t *message_of_inputs(struct inputs in);

@@ -72,7 +72,7 @@ START_TEST(workload_survives_the_journey)
     ck_assert_int_eq(workload_check(&w, &st), 0);
     ck_assert_int_eq(workload_build_mask(&w, NULL, &st), 0);
 
-    size_t bytes = (size_t)w.mask.matrices * 70 * (size_t)w.mask.row_words * sizeof(uint64_t);
+    size_t bytes = mask_bytes(&w.mask);
     json_t *m = message_of_workload(&w);
     ck_assert_msg(message_to_workload(m, w.mask.bits, bytes, &back, &st) == 0, "%s", st.message);
     ck_assert_int_eq(back.batch, 2);
@@ -84,7 +84,7 @@ START_TEST(workload_survives_the_journey)
     ck_assert_double_eq(back.eps, 1e-12);
     ck_assert_int_eq(back.lengths[1], 9);
     ck_assert_int_eq(back.blocks.kept, w.blocks.kept);
-    ck_assert_mem_eq(back.mask.bits, w.mask.bits, bytes);
+    ck_assert_ptr_eq(back.mask.bits, w.mask.bits);
     workload_release(&back);
 
     ck_assert_int_eq(message_to_workload(m, w.mask.bits, bytes - 8, &back, &st), -1);
