@@ -104,6 +104,38 @@ int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct wo
     return 0;
 }
 
+json_t *message_of_choice(const struct choice *c)
+{
+    struct buf schedule;
+    buf_init(&schedule);
+    schedule_text(c->impl, &c->schedule, &schedule);
+    json_t *m = json_pack("{s:[i, i], s:s, s:s}", "ops", c->segment.first, c->segment.last,
+                          "implementation", c->impl->name, "schedule", schedule.ptr);
+    buf_release(&schedule);
+    return m;
+}
+
+int message_to_choice(const json_t *m, enum target_kind target, struct choice *out,
+                      struct status *st)
+{
+    json_error_t error;
+    struct status why = STATUS_INIT;
+    const char *impl, *schedule;
+    int first, last;
+    if (json_unpack_ex((json_t *)(uintptr_t)m, &error, 0, "{s:[i, i!], s:s, s:s}", "ops", &first,
+                       &last, "implementation", &impl, "schedule", &schedule) != 0)
+        return malformed("choice", &error, st);
+    struct segment s = {(int8_t)first, (int8_t)last};
+    if (choice_parse(target, s, impl, schedule, out, &why) != 0)
+        return status_set(st, STATUS_LAUNCH, "malformed choice: %s", why.message);
+    return 0;
+}
+
+void choice_name(const struct choice *c, struct buf *out)
+{
+    buf_addf(out, "segment %d-%d (%s)", c->segment.first, c->segment.last, c->impl->name);
+}
+
 json_t *message_of_inputs(struct inputs in)
 {
     return json_pack("{s:I, s:i}", "seed", (json_int_t)in.seed, "ranges", (int)in.ranges);

@@ -28,7 +28,6 @@ struct launch {
     const struct choice *choice; /* borrowed until prepare() returns */
     void *tensor[TENSOR_COUNT];  /* null where the segment does not touch it */
     void *weight[WEIGHT_COUNT];
-    int knob[KNOB_MAX]; /* run-time knobs, at their places among the implementation's knobs */
 };
 
 struct device_ops {
@@ -155,8 +154,7 @@ struct part { /* one segment of a program */
     char *name; /* "segment 2-6 (generated)" */
     const struct function *function;
     uint16_t tensors; /* all it touches: inputs, outputs and what passes between its stages */
-    int knob[KNOB_MAX];
-    char *verdict; /* where it must be verified: what to call its verdict; else null */
+    char *verdict;    /* where it must be verified: what to call its verdict; else null */
 };
 
 struct program {
