@@ -190,13 +190,14 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
 int bench_dump(struct bench *b, const struct candidate *c, const char *dir, struct status *st);
 
 /* When a launch ran: seconds since the first one began. */
-struct span {
+struct launch_time {
     double start_s, seconds;
 };
 
 /* Runs a candidate a few times with a clock beside each launch; (*out)[l * c->count + i] is choice
  * i in layer l.  Time and gap of each are medians.  The caller frees *out. */
-int bench_trace(struct bench *b, const struct candidate *c, struct span **out, struct status *st);
+int bench_trace(struct bench *b, const struct candidate *c, struct launch_time **out,
+                struct status *st);
 
 /* ---- environment.c: what doctor reports ------------------------------------------------------ */
 

@@ -192,7 +192,7 @@ static int cpu_time(struct replay *r, int repeats, int samples, double *seconds,
     return 0;
 }
 
-static int cpu_trace(struct device *d, struct replay *r, int count, struct span *out,
+static int cpu_trace(struct device *d, struct replay *r, int count, struct launch_time *out,
                      struct status *st)
 {
     (void)d;

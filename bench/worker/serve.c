@@ -104,11 +104,11 @@ static int do_trace(struct worker *k, const json_t *request, int mask_fd, json_t
 {
     (void)mask_fd;
     struct program program;
-    json_t *spans;
+    json_t *times;
     int result = load_plan(k, request, &program, st);
     if (result == 0) {
-        result = trace_program(k, &program, &spans, st);
-        json_object_set_new(reply, "spans", spans);
+        result = trace_program(k, &program, &times, st);
+        json_object_set_new(reply, "times", times);
     }
     program_release(k, &program);
     return result;

@@ -57,7 +57,7 @@ struct device_ops {
     int (*time)(struct replay *r, int repeats, int samples, double *seconds, struct status *st);
 
     /* Runs all of it once; out[i] is when launch i of count ran. */
-    int (*trace)(struct device *d, struct replay *r, int count, struct span *out,
+    int (*trace)(struct device *d, struct replay *r, int count, struct launch_time *out,
                  struct status *st);
 
     /* What the first launch takes; null where a target does not say. */
@@ -232,7 +232,8 @@ int trace_program(struct worker *k, struct program *p, json_t **out, struct stat
 
 /* passes is (pass_count, launches), ascending and without overlap in each.  Of each launch the
  * median time and the median of the gap before it. */
-void trace_settle(const struct span *passes, int pass_count, int launches, struct span *out);
+void trace_settle(const struct launch_time *passes, int pass_count, int launches,
+                  struct launch_time *out);
 
 /* ---- dump.c ---------------------------------------------------------------------------------- */
 
