@@ -120,14 +120,13 @@ struct limits {
 
 struct bench_options {
     struct target_name target;
-    const char *cache_dir;                     /* null: FUSEPLAN_CACHE, else the XDG place */
-    const char *worker_path;                   /* null: beside the running program, else libexec */
-    const char *compiler;                      /* null: on a CPU FUSEPLAN_CC, CC, else cc; on a GPU
-                                                  auto, which nvcc and nvrtc may replace */
-    int arch;                                  /* to compile for; 0: the device's own */
-    int jobs;                                  /* compilers at a time; 0: one a core */
-    uint64_t seed;                             /* of inputs and weights */
-    bool notes_init;                           /* the notes' ranges: 0.4 everywhere */
+    const char *cache_dir;   /* null: FUSEPLAN_CACHE, else the XDG place */
+    const char *worker_path; /* null: beside the running program, else libexec */
+    const char *compiler;    /* null: on a CPU FUSEPLAN_CC, CC, else cc; on a GPU
+                                auto, which nvcc and nvrtc may replace */
+    int arch;                /* to compile for; 0: the device's own */
+    int jobs;                /* compilers at a time; 0: one a core */
+    struct inputs inputs;
     bool afresh;                               /* verify what earlier sessions found right, too */
     double compile_deadline_s, run_deadline_s; /* 0: 60 and 30 (grown with the workload) */
     const volatile sig_atomic_t *stop; /* null, or set by a signal handler: calls return soon with
@@ -147,7 +146,8 @@ int bench_open(const struct bench_options *options, const struct workload *w, st
 void bench_close(struct bench *b);
 const struct fingerprint *bench_fingerprint(const struct bench *b);
 const struct build_target *bench_target(const struct bench *b);
-const struct workload *bench_workload(const struct bench *b);
+const struct workload *bench_workload(const struct bench *b); /* less the bits of its mask */
+struct inputs bench_inputs(const struct bench *b);
 struct disturbance bench_disturbance(const struct bench *b); /* of all measurements so far */
 struct limits bench_limits(const struct bench *b);           /* known once something was measured */
 
@@ -190,13 +190,14 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
 int bench_dump(struct bench *b, const struct candidate *c, const char *dir, struct status *st);
 
 /* When a launch ran: seconds since the first one began. */
-struct span {
+struct launch_time {
     double start_s, seconds;
 };
 
 /* Runs a candidate a few times with a clock beside each launch; (*out)[l * c->count + i] is choice
  * i in layer l.  Time and gap of each are medians.  The caller frees *out. */
-int bench_trace(struct bench *b, const struct candidate *c, struct span **out, struct status *st);
+int bench_trace(struct bench *b, const struct candidate *c, struct launch_time **out,
+                struct status *st);
 
 /* ---- environment.c: what doctor reports ------------------------------------------------------ */
 

@@ -11,6 +11,7 @@
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
+/* The mask stays mapped as long as this process lives. */
 static int read_workload(struct worker *k, const json_t *request, int mask_fd, struct status *st)
 {
     struct stat info;
@@ -20,9 +21,7 @@ static int read_workload(struct worker *k, const json_t *request, int mask_fd, s
     void *bits = mmap(NULL, bytes, PROT_READ, MAP_SHARED, mask_fd, 0);
     if (bits == MAP_FAILED)
         return status_set(st, STATUS_LAUNCH, "cannot read the mask: %s", strerror(errno));
-    int result = message_to_workload(json_object_get(request, "workload"), bits, bytes, &k->w, st);
-    munmap(bits, bytes);
-    return result;
+    return message_to_workload(json_object_get(request, "workload"), bits, bytes, &k->w, st);
 }
 
 /* JSON has no NaN: what is unknown is left out. */
@@ -47,16 +46,16 @@ static int do_open(struct worker *k, const json_t *request, int mask_fd, json_t 
 {
     k->target = (enum target_kind)json_integer_value(json_object_get(request, "target"));
     int index = (int)json_integer_value(json_object_get(request, "device"));
-    uint64_t seed = (uint64_t)json_integer_value(json_object_get(request, "seed"));
-    bool notes = json_is_true(json_object_get(request, "notes"));
+    struct inputs inputs;
     k->ops = device_ops_of(k->target);
     if (k->ops == NULL)
         return status_set(st, STATUS_ENVIRONMENT, "this worker lacks the target");
-    if (read_workload(k, request, mask_fd, st) != 0 ||
+    if (message_to_inputs(json_object_get(request, "inputs"), &inputs, st) != 0 ||
+        read_workload(k, request, mask_fd, st) != 0 ||
         k->ops->open(index, &k->w, &k->device, st) != 0 ||
-        bank_init(&k->bank, &k->w, k->ops, k->device, seed, notes, st) != 0)
+        bank_init(&k->bank, &k->w, k->ops, k->device, inputs, st) != 0)
         return -1;
-    reference_init(&k->reference, &k->w, seed, notes);
+    reference_init(&k->reference, &k->w, inputs);
     add_limits(k, reply);
     return 0;
 }
@@ -105,11 +104,11 @@ static int do_trace(struct worker *k, const json_t *request, int mask_fd, json_t
 {
     (void)mask_fd;
     struct program program;
-    json_t *spans;
+    json_t *times;
     int result = load_plan(k, request, &program, st);
     if (result == 0) {
-        result = trace_program(k, &program, &spans, st);
-        json_object_set_new(reply, "spans", spans);
+        result = trace_program(k, &program, &times, st);
+        json_object_set_new(reply, "times", times);
     }
     program_release(k, &program);
     return result;

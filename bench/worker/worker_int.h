@@ -28,7 +28,6 @@ struct launch {
     const struct choice *choice; /* borrowed until prepare() returns */
     void *tensor[TENSOR_COUNT];  /* null where the segment does not touch it */
     void *weight[WEIGHT_COUNT];
-    int knob[KNOB_MAX]; /* run-time knobs, at their places among the implementation's knobs */
 };
 
 struct device_ops {
@@ -58,7 +57,7 @@ struct device_ops {
     int (*time)(struct replay *r, int repeats, int samples, double *seconds, struct status *st);
 
     /* Runs all of it once; out[i] is when launch i of count ran. */
-    int (*trace)(struct device *d, struct replay *r, int count, struct span *out,
+    int (*trace)(struct device *d, struct replay *r, int count, struct launch_time *out,
                  struct status *st);
 
     /* What the first launch takes; null where a target does not say. */
@@ -93,8 +92,7 @@ struct bank {
     const struct workload *w;
     const struct device_ops *ops;
     struct device *device; /* borrowed */
-    uint64_t seed;
-    bool notes;
+    struct inputs inputs;
     void *tensor[TENSOR_COUNT]; /* those inside a layer; 0 and the last are unused */
     void *x, *flow[2];
     bool x_filled;
@@ -106,7 +104,7 @@ struct bank {
 
 /* Release it even where it fails. */
 int bank_init(struct bank *k, const struct workload *w, const struct device_ops *on,
-              struct device *d, uint64_t seed, bool notes, struct status *st);
+              struct device *d, struct inputs inputs, struct status *st);
 void bank_release(struct bank *k);
 
 /* The tensors inside a layer that have memory (bits). */
@@ -136,15 +134,14 @@ int bank_refill(struct bank *k, struct status *st);
 
 struct reference {
     const struct workload *w;
-    uint64_t seed;
-    bool notes;
+    struct inputs inputs;
     struct oracle_layer first; /* every tensor of layer 0 */
     int known;                 /* layers computed */
     float **x;                 /* (L+1) input of a layer, rounded to the type; x[0] is drawn */
     double **y;                /* (L) output of a layer for exactly that input */
 };
 
-void reference_init(struct reference *r, const struct workload *w, uint64_t seed, bool notes);
+void reference_init(struct reference *r, const struct workload *w, struct inputs inputs);
 void reference_release(struct reference *r);
 
 /* Makes layers 0..layers-1 known; beat() is called before each one's computation. */
@@ -157,8 +154,7 @@ struct part { /* one segment of a program */
     char *name; /* "segment 2-6 (generated)" */
     const struct function *function;
     uint16_t tensors; /* all it touches: inputs, outputs and what passes between its stages */
-    int knob[KNOB_MAX];
-    char *verdict; /* where it must be verified: what to call its verdict; else null */
+    char *verdict;    /* where it must be verified: what to call its verdict; else null */
 };
 
 struct program {
@@ -236,7 +232,8 @@ int trace_program(struct worker *k, struct program *p, json_t **out, struct stat
 
 /* passes is (pass_count, launches), ascending and without overlap in each.  Of each launch the
  * median time and the median of the gap before it. */
-void trace_settle(const struct span *passes, int pass_count, int launches, struct span *out);
+void trace_settle(const struct launch_time *passes, int pass_count, int launches,
+                  struct launch_time *out);
 
 /* ---- dump.c ---------------------------------------------------------------------------------- */
 
