@@ -130,6 +130,14 @@ int choices_for(const struct build_target *t, struct segment s, bool handwritten
                 struct choice *out);
 
 bool choice_equal(const struct choice *a, const struct choice *b);
+
+/* A choice from what names it where it is stored or sent.  schedule is as schedule_text() writes
+ * it, every knob in order.  Fails with STATUS_NOT_FOUND where the target lacks the implementation,
+ * STATUS_USAGE for anything else; out->impl is null then.  Whether the choice is applicable is
+ * another question. */
+int choice_parse(enum target_kind target, struct segment s, const char *impl, const char *schedule,
+                 struct choice *out, struct status *st);
+
 int choice_knob(const struct choice *c, const char *knob); /* its value */
 
 struct candidate {
