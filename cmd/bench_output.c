@@ -70,8 +70,8 @@ static json_t *row_of(const struct lineup *l, int i, const struct workload *w)
     json_t *row = json_pack(
         "{si ss so sb so so so so so so so so so so so so ss ss so si so}", "value",
         (int)l->values[i], "fused", fused.ptr, "segments", plan_segments_json(p), "handwritten",
-        p.handwritten && plan_has_attention_segment(p), "median_ms", json_number(ms.median),
-        "ci_low_ms", json_number(ms.low), "ci_high_ms", json_number(ms.high), "us_per_layer",
+        p.handwritten, "median_ms", json_number(ms.median), "ci_low_ms", json_number(ms.low),
+        "ci_high_ms", json_number(ms.high), "us_per_layer",
         json_number(1e3 * ms.median / w->layers), "speedup_over_unfused", json_number(ratio.median),
         "speedup_low", json_number(ratio.low), "speedup_high", json_number(ratio.high), "tie",
         isfinite(ratio.low) ? json_boolean(ratio.low <= 1 && 1 <= ratio.high) : json_null(),

@@ -32,8 +32,7 @@ static int ms_decimals(double ms)
 
 static bool plan_handwritten(int value)
 {
-    struct plan p = plan_from_value((unsigned)value);
-    return p.handwritten && plan_has_attention_segment(p);
+    return plan_from_value((unsigned)value).handwritten;
 }
 
 /* Lists of segments, implementations, schedules and times run in parallel. */

@@ -15,14 +15,10 @@ enum {
 
 double additive_ms(const struct segment_times *t, struct plan p)
 {
-    const int attention = segment_index((struct segment){2, 6});
-    struct segment segments[OP_COUNT];
-    int count = plan_segments(p, segments);
+    int slots[OP_COUNT], count = plan_slots(p, slots);
     double sum = 0;
-    for (int i = 0; i < count; i++) {
-        int index = segment_index(segments[i]);
-        sum += index == attention && p.handwritten ? t->handwritten_ms : t->ms[index];
-    }
+    for (int i = 0; i < count; i++)
+        sum += t->ms[slots[i]];
     return sum;
 }
 
@@ -43,7 +39,7 @@ static void features_plan(struct plan p, const struct segment_times *times, floa
         out[i] = 0;
     for (int boundary = 0; boundary < BOUNDARY_COUNT; boundary++)
         out[COLUMN_FUSED + boundary] = (float)(p.fused >> boundary & 1);
-    out[COLUMN_HANDWRITTEN] = p.handwritten && plan_has_attention_segment(p);
+    out[COLUMN_HANDWRITTEN] = p.handwritten;
 
     struct segment segments[OP_COUNT];
     int count = plan_segments(p, segments);

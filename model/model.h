@@ -16,10 +16,9 @@ enum feature_set {
 };
 enum { FEATURES_VERSION = 1 };
 
-/* What FEATURES_PLAN needs to know of a study: the measured time of each segment alone. */
+/* What FEATURES_PLAN needs to know of a study: the measured time of each slot alone. */
 struct segment_times {
-    double ms[SEGMENT_COUNT]; /* NaN where not measured */
-    double handwritten_ms;    /* of ops 2-6; NaN where not measured */
+    double ms[SLOT_COUNT]; /* NaN where not measured */
 };
 
 /* The sum over the plan's segments; NaN where one is not measured. */

@@ -190,8 +190,8 @@ struct recorded_space {
     int best;                 /* index of the best plan known; what is faster by its outcome is so
                                  by noise */
     struct segment_times segments;
-    bool failed[SEGMENT_COUNT + 1]; /* alone; the last: ops 2-6 as written by hand */
-    int at[VALUE_MAX + 1];          /* index of a value, -1 where it is not among them */
+    bool failed[SLOT_COUNT]; /* alone */
+    int at[VALUE_MAX + 1];   /* index of a value, -1 where it is not among them */
 };
 
 /* STATUS_USAGE where the file is damaged or none of this format. */

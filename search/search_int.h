@@ -24,11 +24,7 @@ struct training {
 void training_of(const struct history *h, struct training *out);
 void training_release(struct training *t);
 
-/* ---- segments.c: what is known of the segments --------------------------------------------------
- *
- * A slot is one of the 120 segments as generated, or ops 2-6 as written by hand. */
-
-enum { SLOT_HANDWRITTEN = SEGMENT_COUNT, SLOT_COUNT };
+/* ---- segments.c: what is known of the segments ----------------------------------------------- */
 
 struct attempt {
     struct choice choice;
@@ -56,11 +52,6 @@ void segment_table_restrict(struct segment_table *t, const struct build_target *
 
 /* Marks what the database holds as tried. */
 int segment_table_read(struct segment_table *t, struct db *db, int64_t study, struct status *st);
-
-struct segment slot_segment(int slot);
-
-/* The slots of a plan, of its segments in order; returns how many. */
-int plan_slots(struct plan p, int out[OP_COUNT]);
 
 /* What became of an attempt: ms, or NaN and the reason. */
 void segment_table_note(struct segment_table *t, int slot, int attempt, double ms,

@@ -4,18 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct segment slot_segment(int slot)
-{
-    return slot == SLOT_HANDWRITTEN ? (struct segment){2, 6} : segment_at(slot);
-}
-
 void segment_table_init(struct segment_table *t, const struct build_target *target)
 {
     memset(t, 0, sizeof(*t));
-    t->times.handwritten_ms = NAN;
-    for (int i = 0; i < SEGMENT_COUNT; i++)
-        t->times.ms[i] = NAN;
     for (int i = 0; i < SLOT_COUNT; i++) {
+        t->times.ms[i] = NAN;
         struct slot *slot = &t->slots[i];
         struct segment s = slot_segment(i);
         bool handwritten = i == SLOT_HANDWRITTEN;
@@ -56,14 +49,13 @@ void segment_table_note(struct segment_table *t, int slot, int attempt, double m
 {
     struct slot *s = &t->slots[slot];
     struct attempt *a = &s->attempts[attempt];
-    double *best_ms = slot == SLOT_HANDWRITTEN ? &t->times.handwritten_ms : &t->times.ms[slot];
     a->tried = true;
     a->ms = ms;
     if (isnan(ms)) {
         s->reason = *reason;
-    } else if (!s->best || ms < *best_ms) {
+    } else if (s->best == NULL || ms < t->times.ms[slot]) {
         s->best = a;
-        *best_ms = ms;
+        t->times.ms[slot] = ms;
     }
 }
 
@@ -115,17 +107,6 @@ int segment_table_read(struct segment_table *t, struct db *db, int64_t study, st
 }
 
 /* ---- plans from slots ------------------------------------------------------------------------ */
-
-int plan_slots(struct plan p, int out[OP_COUNT])
-{
-    struct segment segments[OP_COUNT];
-    int count = plan_segments(p, segments);
-    for (int i = 0; i < count; i++) {
-        bool attention = segments[i].first == 2 && segments[i].last == 6;
-        out[i] = attention && p.handwritten ? (int)SLOT_HANDWRITTEN : segment_index(segments[i]);
-    }
-    return count;
-}
 
 bool choice_is_default(const struct choice *c)
 {

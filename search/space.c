@@ -9,8 +9,8 @@ enum { PACKED_MAX = 16 << 20, UNPACKED_MAX = 64 << 20 };
 
 static void init(struct recorded_space *s)
 {
-    *s = (struct recorded_space){.best = -1, .segments = {.handwritten_ms = NAN}};
-    for (int i = 0; i < SEGMENT_COUNT; i++)
+    *s = (struct recorded_space){.best = -1};
+    for (int i = 0; i < SLOT_COUNT; i++)
         s->segments.ms[i] = NAN;
     for (int i = 0; i <= VALUE_MAX; i++)
         s->at[i] = -1;

@@ -129,8 +129,12 @@ static int read_segment(struct reader *r, struct status *st)
     if (take_line(r, &line, st) < 0)
         return -1;
     if (json_unpack(line, "{s[ii!] sb}", "ops", &first, &last, "handwritten", &handwritten) != 0 ||
-        first < 0 || last < first || last >= OP_COUNT ||
-        (handwritten && (first != 2 || last != 6))) {
+        first < 0 || last < first || last >= OP_COUNT) {
+        bad(r, st, "is no segment's");
+        goto out;
+    }
+    int slot = slot_of((struct segment){(int8_t)first, (int8_t)last}, handwritten);
+    if (handwritten != 0 && slot != SLOT_HANDWRITTEN) {
         bad(r, st, "is no segment's");
         goto out;
     }
@@ -140,9 +144,7 @@ static int read_segment(struct reader *r, struct status *st)
         bad(r, st, "a segment has a time above 0 or the reason why it failed");
         goto out;
     }
-    int slot = handwritten ? (int)SLOT_HANDWRITTEN
-                           : segment_index((struct segment){(int8_t)first, (int8_t)last});
-    double *ms = handwritten ? &r->out->segments.handwritten_ms : &r->out->segments.ms[slot];
+    double *ms = &r->out->segments.ms[slot];
     if (r->out->failed[slot] || !isnan(*ms)) {
         bad(r, st, "the segment was on a line before");
         goto out;

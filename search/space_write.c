@@ -53,19 +53,18 @@ static struct interval us_of(const struct db_trial *row)
     return (struct interval){1e3 * row->median_ms, 1e3 * row->ci_low_ms, 1e3 * row->ci_high_ms};
 }
 
-static int slot_of(const struct recording *r, const struct db_choice *c)
+static int slot_of_row(const struct recording *r, const struct db_choice *c)
 {
     const struct impl *impl = impl_find(r->target, c->impl);
-    if (impl && impl->handwritten && c->first == 2 && c->last == 6)
-        return SLOT_HANDWRITTEN;
-    return segment_index((struct segment){(int8_t)c->first, (int8_t)c->last});
+    return slot_of((struct segment){(int8_t)c->first, (int8_t)c->last},
+                   impl != NULL && impl->handwritten);
 }
 
 static int segment_row(void *ctx, const struct db_trial *row)
 {
     struct recording *r = ctx;
     const struct db_choice *c = &row->choices[0];
-    struct slot_record *slot = &r->slots[slot_of(r, c)];
+    struct slot_record *slot = &r->slots[slot_of_row(r, c)];
     if (strcmp(row->status, "ok") != 0) {
         free(slot->reason);
         slot->reason = reason_of(row);
@@ -82,7 +81,7 @@ static bool runs_fastest_choices(const struct recording *r, const struct db_tria
 {
     for (int i = 0; i < row->choice_count; i++) {
         const struct db_choice *c = &row->choices[i];
-        const struct slot_record *slot = &r->slots[slot_of(r, c)];
+        const struct slot_record *slot = &r->slots[slot_of_row(r, c)];
         if (!slot->impl || strcmp(slot->impl, c->impl) != 0 ||
             strcmp(slot->schedule, c->schedule) != 0)
             return false;

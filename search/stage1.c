@@ -161,7 +161,7 @@ static int promising_plan(const struct tuner *t)
     double gain = usual_gain(&t->segments);
     for (int i = 0; i < SLOT_COUNT; i++)
         if (!climbed(&t->segments, i))
-            *(i == SLOT_HANDWRITTEN ? &hoped.handwritten_ms : &hoped.ms[i]) *= gain;
+            hoped.ms[i] *= gain;
     return additive_best(t->space, t->space_count, &hoped);
 }
 

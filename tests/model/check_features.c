@@ -8,7 +8,7 @@ enum { MAX_COLUMNS = 200 };
 /* Each segment's time a distinct number, the hand-written operator's another. */
 static struct segment_times made_up_times(void)
 {
-    struct segment_times t = {.handwritten_ms = 1000};
+    struct segment_times t = {.ms[SLOT_HANDWRITTEN] = 1000};
     for (int i = 0; i < SEGMENT_COUNT; i++)
         t.ms[i] = 1 + i;
     return t;
@@ -36,7 +36,7 @@ START_TEST(additive_time_takes_the_handwritten_operator)
     unsigned handwritten = VALUE_FIRST_VERSION, generated = handwritten & 0x7fff;
     double difference =
         additive_ms(&t, plan_from_value(handwritten)) - additive_ms(&t, plan_from_value(generated));
-    ck_assert_double_eq_tol(difference, t.handwritten_ms - time_of(&t, 2, 6), 1e-9);
+    ck_assert_double_eq_tol(difference, t.ms[SLOT_HANDWRITTEN] - time_of(&t, 2, 6), 1e-9);
 }
 END_TEST
 
@@ -56,7 +56,7 @@ START_TEST(handwritten_time_stands_alone)
     double whole = additive_ms(&t, p);
     t.ms[segment_index((struct segment){2, 6})] = NAN; /* the plan does not run it */
     ck_assert_double_eq(additive_ms(&t, p), whole);
-    t.handwritten_ms = NAN;
+    t.ms[SLOT_HANDWRITTEN] = NAN;
     ck_assert_double_nan(additive_ms(&t, p));
 }
 END_TEST

@@ -75,9 +75,8 @@ START_TEST(units_do_not_matter)
 
     for (int i = 0; i < MAX_ROWS; i++)
         slow[i] = 1024 * f->ms[i];
-    for (int i = 0; i < SEGMENT_COUNT; i++)
+    for (int i = 0; i < SLOT_COUNT; i++)
         times.ms[i] *= 1024;
-    times.handwritten_ms *= 1024;
     m = train(options_of(FEATURES_PLAN), 100, f->values, slow, &times);
     predict(m, f->values, MAX_ROWS, &times, ms[1], high[1]);
     for (int i = 0; i < MAX_ROWS; i++) {

@@ -43,7 +43,7 @@ static void draw_segments(struct rng *r, struct segment_times *exact)
         }
         exact->ms[index] = ms * (1 + crowding * fmax(crowd, 0)) * exp(segment_spread * normal(r));
     }
-    exact->handwritten_ms = 0.85 * exact->ms[segment_index((struct segment){2, 6})];
+    exact->ms[SLOT_HANDWRITTEN] = 0.85 * exact->ms[segment_index(slot_segment(SLOT_HANDWRITTEN))];
 }
 
 /* What segment b gains or loses after segment a, as a share of b's time: a deterministic draw, so
@@ -81,9 +81,8 @@ struct space *space_new(uint64_t seed)
         if (s->true_ms[value] < s->true_ms[s->best])
             s->best = value;
     }
-    for (int i = 0; i < SEGMENT_COUNT; i++)
+    for (int i = 0; i < SLOT_COUNT; i++)
         s->times.ms[i] = exact.ms[i] * (1 + segment_noise * normal(&r));
-    s->times.handwritten_ms = exact.handwritten_ms * (1 + segment_noise * normal(&r));
     return s;
 }
 

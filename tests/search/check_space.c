@@ -82,7 +82,7 @@ START_TEST(there_and_back)
         ck_assert_int_eq(space.failed[i], failed);
         ck_assert_int_eq(isnan(space.segments.ms[i]), failed);
     }
-    ck_assert(space.segments.handwritten_ms > 0);
+    ck_assert(space.segments.ms[SLOT_HANDWRITTEN] > 0);
     recorded_space_release(&space);
     buf_release(&bytes);
     end_study();

@@ -109,7 +109,7 @@ END_TEST
 START_TEST(schedules_are_climbed)
 {
     run();
-    int defaults = SEGMENT_COUNT + 1;
+    int defaults = SLOT_COUNT;
     ck_assert_int_gt(fake.segments, defaults);
     ck_assert_int_eq(fake.bounded, fake.segments - defaults); /* what follows a segment's first */
     bool off_default = false;
