@@ -56,7 +56,6 @@ static struct interval speedup(const struct lineup *l, int i, int over)
 
 static json_t *row_of(const struct lineup *l, int i, const struct workload *w)
 {
-    static const char *const statuses[] = {"ok", "censored", "failed"};
     const struct trial *t = &l->trials[i];
     bool ok = t->status == TRIAL_OK;
     struct plan p = plan_from_value(l->values[i]);
@@ -77,7 +76,7 @@ static json_t *row_of(const struct lineup *l, int i, const struct workload *w)
         isfinite(ratio.low) ? json_boolean(ratio.low <= 1 && 1 <= ratio.high) : json_null(),
         "speedup_over_41115", json_number(first.median), "speedup_over_41115_low",
         json_number(first.low), "speedup_over_41115_high", json_number(first.high), "error",
-        json_number(ok ? t->error : NAN), "status", statuses[t->status], "reason",
+        json_number(ok ? t->error : NAN), "status", trial_status_name(t->status), "reason",
         ok ? "" : t->reason.message, "earlier_ms", json_number(l->earlier_ms[i]), "samples",
         t->sample_count, "kernels",
         l->wants_kernels && lineup_ran(l, i) ? kernels_json(&l->kernels, &l->candidates[i])

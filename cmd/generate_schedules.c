@@ -22,10 +22,10 @@ static int read_trial(void *ctx, const struct db_trial *row)
     int i = 0;
     while (i < s->candidate.count && !is_choice(&row->choices[0], &s->candidate.choices[i]))
         i++;
-    if (i < s->candidate.count && strcmp(row->status, "ok") == 0) {
+    if (i < s->candidate.count && row->status == TRIAL_OK) {
         s->measured++;
         s->resources[i] = json_loads(row->resources, 0, NULL);
-    } else if (i < s->candidate.count && strcmp(row->status, "failed") == 0) {
+    } else if (i < s->candidate.count && row->status == TRIAL_FAILED) {
         s->failed[i] = mem_strdup(row->reason);
     }
     return 0;

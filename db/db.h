@@ -73,8 +73,8 @@ struct db_choice {
 };
 struct db_trial {
     enum db_trial_kind kind;
-    int value;                               /* canonical; -1 for a segment */
-    const char *status;                      /* "ok", "censored", "failed" */
+    int value; /* canonical; -1 for a segment */
+    enum trial_status status;
     const char *reason_code, *reason;        /* of censored and failed; else empty */
     double median_ms, ci_low_ms, ci_high_ms; /* NaN where failed (stored as NULL) */
     double build_s, verify_s, time_s, error;

@@ -88,7 +88,7 @@ static int add_row(struct db *db, int64_t study, const struct db_trial *t, int64
         query_int(&q, t->value);
         query_null(&q);
     }
-    query_text(&q, t->status);
+    query_text(&q, trial_status_name(t->status));
     query_text(&q, t->reason_code);
     query_text(&q, t->reason);
     query_real(&q, t->median_ms);
@@ -217,7 +217,7 @@ static struct db_trial trial_of(const struct query *q, enum db_trial_kind kind)
     return (struct db_trial){
         .kind = kind,
         .value = kind == DB_TRIAL_SEGMENT ? -1 : (int)column_int(q, COL_PLAN),
-        .status = column_text(q, COL_STATUS),
+        .status = trial_status_from_name(column_text(q, COL_STATUS)),
         .reason_code = column_text(q, COL_REASON_CODE),
         .reason = column_text(q, COL_REASON),
         .median_ms = column_real(q, COL_MEDIAN),

@@ -22,11 +22,7 @@ static int find_culprit(struct tuner *t, struct plan p, struct status *st)
 
 static struct outcome outcome_of(const struct trial *trial)
 {
-    static const enum outcome_status of[] = {[TRIAL_OK] = OUTCOME_OK,
-                                             [TRIAL_CENSORED] = OUTCOME_CENSORED,
-                                             [TRIAL_FAILED] = OUTCOME_FAILED};
-    return (struct outcome){of[trial->status],
-                            trial->status == TRIAL_FAILED ? NAN : trial->ms.median};
+    return (struct outcome){trial->status, trial->status == TRIAL_FAILED ? NAN : trial->ms.median};
 }
 
 /* All others are compared with these: their times are wanted however slow they are. */

@@ -73,7 +73,7 @@ static int compare(struct tuner *t, const struct lineup *l, const char *mark, st
     for (int i = 0; i < kept; i++) {
         if (rc == 0 && out && trials[i].status == TRIAL_OK)
             history_add(out, plan_value(candidates[i].plan),
-                        (struct outcome){OUTCOME_OK, trials[i].ms.median});
+                        (struct outcome){TRIAL_OK, trials[i].ms.median});
         trial_release(&trials[i]);
     }
     free(trials);
@@ -109,8 +109,8 @@ struct refined {
 static int refined_row(void *ctx, const struct db_trial *row)
 {
     const struct refined *r = ctx;
-    if (strcmp(row->comparison, r->comparison) == 0 && strcmp(row->status, "ok") == 0)
-        history_add(r->out, (unsigned)row->value, (struct outcome){OUTCOME_OK, row->median_ms});
+    if (strcmp(row->comparison, r->comparison) == 0 && row->status == TRIAL_OK)
+        history_add(r->out, (unsigned)row->value, (struct outcome){TRIAL_OK, row->median_ms});
     return 0;
 }
 

@@ -148,7 +148,7 @@ static double calibrate(const struct strategy_context *c)
     size_t n = 0;
     for (int i = 0; i < h->count; i++) {
         double sum = additive_ms(c->segments, plan_from_value(h->items[i].value));
-        if (h->items[i].outcome.status == OUTCOME_OK && !isnan(sum))
+        if (h->items[i].outcome.status == TRIAL_OK && !isnan(sum))
             known[n++] = (struct worth){sum, h->items[i].outcome.ms / sum};
     }
     qsort(known, n, sizeof(*known), by_additive);

@@ -29,7 +29,7 @@ int history_best(const struct history *h)
     int best = -1;
     for (int i = 0; i < h->count; i++) {
         const struct outcome *o = &h->items[i].outcome;
-        if (o->status == OUTCOME_OK && (best < 0 || o->ms < h->items[best].outcome.ms))
+        if (o->status == TRIAL_OK && (best < 0 || o->ms < h->items[best].outcome.ms))
             best = i;
     }
     return best;
@@ -49,7 +49,7 @@ void training_of(const struct history *h, struct training *out)
                              .ms = mem_alloc((size_t)h->count + 1, sizeof(*out->ms))};
     for (int i = 0; i < h->count; i++) {
         const struct observation *item = &h->items[i];
-        if (item->outcome.status == OUTCOME_FAILED)
+        if (item->outcome.status == TRIAL_FAILED)
             continue;
         out->values[out->count] = item->value;
         out->ms[out->count++] = item->outcome.ms;

@@ -8,11 +8,7 @@
 
 static struct outcome outcome_of_row(const struct db_trial *row)
 {
-    if (strcmp(row->status, "ok") == 0)
-        return (struct outcome){OUTCOME_OK, row->median_ms};
-    if (strcmp(row->status, "censored") == 0)
-        return (struct outcome){OUTCOME_CENSORED, row->median_ms};
-    return (struct outcome){OUTCOME_FAILED, NAN};
+    return (struct outcome){row->status, row->status == TRIAL_FAILED ? NAN : row->median_ms};
 }
 
 static int history_row(void *ctx, const struct db_trial *row)

@@ -23,7 +23,7 @@ static int rank(const struct history *h, struct observation *out)
 {
     int count = 0;
     for (int i = 0; i < h->count; i++)
-        if (h->items[i].outcome.status == OUTCOME_OK)
+        if (h->items[i].outcome.status == TRIAL_OK)
             out[count++] = h->items[i];
     qsort(out, (size_t)count, sizeof(*out), by_ms);
     return count;
@@ -32,7 +32,7 @@ static int rank(const struct history *h, struct observation *out)
 static const struct observation *find(const struct observation *items, int count, int value)
 {
     for (int i = 0; i < count; i++)
-        if ((int)items[i].value == value && items[i].outcome.status == OUTCOME_OK)
+        if ((int)items[i].value == value && items[i].outcome.status == TRIAL_OK)
             return &items[i];
     return NULL;
 }

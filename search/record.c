@@ -4,12 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const char *const status_texts[] = {
-    [TRIAL_OK] = "ok",
-    [TRIAL_CENSORED] = "censored",
-    [TRIAL_FAILED] = "failed",
-};
-
 static void lengths_text(const struct workload *w, struct buf *out)
 {
     if (!w->lengths)
@@ -130,7 +124,7 @@ static struct db_trial row_of(enum db_trial_kind kind, const struct candidate *c
     bool failed = t->status == TRIAL_FAILED, ok = t->status == TRIAL_OK;
     return (struct db_trial){.kind = kind,
                              .value = kind == DB_TRIAL_SEGMENT ? -1 : (int)plan_value(c->plan),
-                             .status = status_texts[t->status],
+                             .status = t->status,
                              .reason_code = ok ? "" : status_name(t->reason.code),
                              .reason = ok ? "" : t->reason.message,
                              .median_ms = failed ? NAN : t->ms.median,

@@ -12,9 +12,8 @@
 
 /* ---- evaluator: what a strategy's proposals are measured with -------------------------------- */
 
-enum outcome_status { OUTCOME_OK, OUTCOME_CENSORED, OUTCOME_FAILED };
 struct outcome {
-    enum outcome_status status;
+    enum trial_status status;
     double ms; /* ok: the median; censored: a lower bound; failed: NaN */
 };
 

@@ -94,7 +94,7 @@ static int read_row(void *ctx, const struct db_trial *row)
         return 0;
     struct status reason = STATUS_INIT;
     enum status_code code = status_from_name(row->reason_code);
-    bool ok = strcmp(row->status, "ok") == 0;
+    bool ok = row->status == TRIAL_OK;
     if (!ok) /* another version may have stored a code that this one does not know */
         status_set(&reason, code < STATUS_CODE_COUNT ? code : STATUS_UNFIT, "%s", row->reason);
     segment_table_note(t, slot, attempt, ok ? row->median_ms : NAN, &reason);

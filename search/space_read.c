@@ -168,7 +168,7 @@ static int read_times(struct reader *r, const json_t *line, struct outcome *out,
     const json_t *us = json_array_get(line, 1);
     int i = r->out->count;
     r->search_us[i] = r->again_us[i] = NAN;
-    *out = (struct outcome){OUTCOME_FAILED, NAN};
+    *out = (struct outcome){TRIAL_FAILED, NAN};
     if (size == 3 && json_is_null(us) && json_is_string(json_array_get(line, 2)))
         return 0;
     for (size_t k = 1; k < size && !(k == 2 && size == 3); k++)
@@ -176,7 +176,7 @@ static int read_times(struct reader *r, const json_t *line, struct outcome *out,
             return bad(r, st, "a time is not above 0");
     if (size != 4 && size != 7 && !(size == 3 && json_is_string(json_array_get(line, 2))))
         return bad(r, st, "is no plan's");
-    out->status = size == 3 ? OUTCOME_CENSORED : OUTCOME_OK;
+    out->status = size == 3 ? TRIAL_CENSORED : TRIAL_OK;
     r->search_us[i] = json_number_value(us);
     if (size == 7)
         r->again_us[i] = json_number_value(json_array_get(line, 4));
@@ -232,7 +232,7 @@ static int finish(struct reader *r, struct status *st)
     double ratio = scale(r);
     for (int i = 0; i < out->count; i++) {
         double us = isnan(r->again_us[i]) ? ratio * r->search_us[i] : r->again_us[i];
-        if (out->outcomes[i].status == OUTCOME_FAILED)
+        if (out->outcomes[i].status == TRIAL_FAILED)
             continue;
         out->outcomes[i].ms = us / 1e3;
         if (!isfinite(us) || out->outcomes[i].ms <= 0)
@@ -243,7 +243,7 @@ static int finish(struct reader *r, struct status *st)
         return status_set(st, STATUS_USAGE,
                           "it has more lines than the %d that its header promises", r->line);
     out->best = r->best >= 0 && r->best <= VALUE_MAX ? out->at[r->best] : -1;
-    if (out->best < 0 || out->outcomes[out->best].status != OUTCOME_OK)
+    if (out->best < 0 || out->outcomes[out->best].status != TRIAL_OK)
         return status_set(st, STATUS_USAGE, "its best plan, %lld, is not among those that ran",
                           (long long)r->best);
     return 0;

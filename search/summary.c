@@ -108,8 +108,8 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         .expected_faster_share = NAN,
         .additive_value = additive_best(t->space, t->space_count, &t->segments.times)};
     for (int i = 0; i < t->history.count; i++) {
-        out->failed_trials += t->history.items[i].outcome.status == OUTCOME_FAILED;
-        out->censored_trials += t->history.items[i].outcome.status == OUTCOME_CENSORED;
+        out->failed_trials += t->history.items[i].outcome.status == TRIAL_FAILED;
+        out->censored_trials += t->history.items[i].outcome.status == TRIAL_CENSORED;
     }
     if (fill_best(t, out, st) < 0 || learn_study(t, out, st) < 0) {
         tune_report_release(out);

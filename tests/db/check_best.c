@@ -41,7 +41,7 @@ START_TEST(fastest_plan_before_finals)
     int64_t study;
     struct db *db = open_fresh(&study);
     struct db_trial censored = plan_trial(40000, 0.5);
-    censored.status = "censored";
+    censored.status = TRIAL_CENSORED;
     add(db, study, plan_trial(VALUE_UNFUSED, 4));
     add(db, study, plan_trial(50, 2));
     add(db, study, plan_trial(51, 3));
@@ -189,7 +189,7 @@ START_TEST(plans_are_counted_once)
     int64_t study;
     struct db *db = open_fresh(&study);
     struct db_trial censored = plan_trial(2, 5);
-    censored.status = "censored";
+    censored.status = TRIAL_CENSORED;
     struct db_trial failed_final = failed_trial(2, "timeout");
     failed_final.kind = DB_TRIAL_FINAL;
     add(db, study, failed_trial(1, "launch"));

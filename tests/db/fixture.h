@@ -42,7 +42,7 @@ static inline struct db_trial plan_trial(int value, double median_ms)
 {
     return (struct db_trial){.kind = DB_TRIAL_PLAN,
                              .value = value,
-                             .status = "ok",
+                             .status = TRIAL_OK,
                              .reason_code = "",
                              .reason = "",
                              .median_ms = median_ms,
@@ -83,7 +83,7 @@ static inline struct db_trial segment_trial(const struct db_choice *choice, doub
 static inline struct db_trial failed_trial(int value, const char *code)
 {
     struct db_trial t = plan_trial(value, NAN);
-    t.status = "failed";
+    t.status = TRIAL_FAILED;
     t.reason_code = code;
     t.reason = "because";
     t.ci_low_ms = t.ci_high_ms = NAN;

@@ -47,11 +47,11 @@ static int row(void *ctx, const struct db_trial *t)
 {
     struct stored *s = ctx;
     ck_assert_int_lt(s->count, ROWS_MAX);
-    ck_assert_str_ne(t->status, "censored");
+    ck_assert_int_ne(t->status, TRIAL_CENSORED);
     s->seen[t->value] = true;
     snprintf(s->comparisons[s->count], sizeof(s->comparisons[0]), "%s", t->comparison);
     s->values[s->count++] = t->value;
-    if (strcmp(t->status, "failed") == 0) {
+    if (t->status == TRIAL_FAILED) {
         s->failed++;
         snprintf(s->reason, sizeof(s->reason), "%s", t->reason);
         return 0;

@@ -190,12 +190,12 @@ START_TEST(failed_and_censored_plans_count_and_never_win)
     ck_assert_int_eq(history.count, 40);
     int failed = 0, censored = 0;
     for (int i = 0; i < history.count; i++) {
-        failed += history.items[i].outcome.status == OUTCOME_FAILED;
-        censored += history.items[i].outcome.status == OUTCOME_CENSORED;
+        failed += history.items[i].outcome.status == TRIAL_FAILED;
+        censored += history.items[i].outcome.status == TRIAL_CENSORED;
     }
     ck_assert_int_eq(failed, 1);
     ck_assert_int_eq(censored, 1);
-    ck_assert_int_eq(history.items[result.best].outcome.status, OUTCOME_OK);
+    ck_assert_int_eq(history.items[result.best].outcome.status, TRIAL_OK);
 }
 END_TEST
 
@@ -203,9 +203,9 @@ END_TEST
 START_TEST(what_a_model_learns_from)
 {
     struct training t;
-    history_add(&history, 40000, (struct outcome){OUTCOME_OK, 2});
-    history_add(&history, 40001, (struct outcome){OUTCOME_FAILED, NAN});
-    history_add(&history, 40002, (struct outcome){OUTCOME_CENSORED, 5});
+    history_add(&history, 40000, (struct outcome){TRIAL_OK, 2});
+    history_add(&history, 40001, (struct outcome){TRIAL_FAILED, NAN});
+    history_add(&history, 40002, (struct outcome){TRIAL_CENSORED, 5});
     training_of(&history, &t);
     ck_assert_int_eq(t.count, 2);
     ck_assert_uint_eq(t.values[1], 40002);
@@ -286,7 +286,7 @@ static int expects_no_more(const struct strategy_context *c, int max, struct pro
 static int same_time(void *ctx, unsigned value, struct outcome *out, struct status *status)
 {
     (void)ctx, (void)value, (void)status;
-    *out = (struct outcome){OUTCOME_OK, 1};
+    *out = (struct outcome){TRIAL_OK, 1};
     return 0;
 }
 

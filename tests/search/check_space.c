@@ -70,8 +70,8 @@ START_TEST(there_and_back)
     for (int i = 0; i < space.count; i++) {
         ck_assert_uint_eq(space.values[i], LO + (unsigned)i);
         ck_assert_int_eq(space.outcomes[i].status,
-                         holds_layernorm(space.values[i]) ? OUTCOME_FAILED : OUTCOME_OK);
-        if (space.outcomes[i].status != OUTCOME_OK)
+                         holds_layernorm(space.values[i]) ? TRIAL_FAILED : TRIAL_OK);
+        if (space.outcomes[i].status != TRIAL_OK)
             continue;
         check_us(space.outcomes[i].ms, made_up_ms(&fake.space, space.values[i]));
         best_ms = fmin(best_ms, space.outcomes[i].ms);
@@ -162,7 +162,7 @@ START_TEST(reason_in_no_encoding)
     read_space(space_path());
     ck_assert_int_eq(space.count, 2);
     ck_assert_uint_eq(space.values[space.best], LO);
-    ck_assert_int_eq(space.outcomes[1].status, OUTCOME_FAILED);
+    ck_assert_int_eq(space.outcomes[1].status, TRIAL_FAILED);
     ck_assert(isnan(space.segments.ms[0]));
     recorded_space_release(&space);
     buf_release(&bytes);

@@ -83,7 +83,7 @@ START_TEST(whole_file)
     write_packed(HEADER SEGMENT PLAN_0 PLAN_1);
     read_space(space_path());
     ck_assert_int_eq(space.count, 2);
-    ck_assert_int_eq(space.outcomes[1].status, OUTCOME_FAILED);
+    ck_assert_int_eq(space.outcomes[1].status, TRIAL_FAILED);
     recorded_space_release(&space);
 }
 END_TEST
@@ -143,7 +143,7 @@ START_TEST(one_scale)
     static const double ms[] = {0.55, 0.72, 0.91, 1.2, 2.4};
     for (int i = 0; i < 5; i++)
         ck_assert_double_eq_tol(space.outcomes[i].ms, ms[i], 1e-12);
-    ck_assert_int_eq(space.outcomes[4].status, OUTCOME_CENSORED);
+    ck_assert_int_eq(space.outcomes[4].status, TRIAL_CENSORED);
 
     struct evaluator e = recorded_space_evaluator(&space);
     struct outcome o;

@@ -62,7 +62,7 @@ START_TEST(reason_of_no_known_kind)
                                      schedule.ptr};
     const struct db_trial trial = {.kind = DB_TRIAL_SEGMENT,
                                    .value = -1,
-                                   .status = "failed",
+                                   .status = TRIAL_FAILED,
                                    .reason_code = "melted",
                                    .reason = "it is too hot",
                                    .median_ms = NAN,
