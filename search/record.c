@@ -98,10 +98,8 @@ static void texts_init(struct texts *x, const struct candidate *c, const struct 
         buf_init(&text);
         schedule_text(from->impl, &from->schedule, &text);
         x->schedules[i] = buf_detach(&text);
-        x->choices[i] = (struct db_choice){.first = from->segment.first,
-                                           .last = from->segment.last,
-                                           .impl = from->impl->name,
-                                           .schedule = x->schedules[i]};
+        x->choices[i] = (struct db_choice){
+            .segment = from->segment, .impl = from->impl->name, .schedule = x->schedules[i]};
     }
     buf_init(&x->resources);
     buf_init(&x->conditions);

@@ -40,6 +40,7 @@ struct slot {
 };
 
 struct segment_table {
+    enum target_kind target;
     struct slot slots[SLOT_COUNT];
     struct segment_times times; /* of each slot's best */
 };

@@ -7,6 +7,7 @@
 void segment_table_init(struct segment_table *t, const struct build_target *target)
 {
     memset(t, 0, sizeof(*t));
+    t->target = target->kind;
     for (int i = 0; i < SLOT_COUNT; i++) {
         t->times.ms[i] = NAN;
         struct slot *slot = &t->slots[i];
@@ -61,38 +62,27 @@ void segment_table_note(struct segment_table *t, int slot, int attempt, double m
 
 /* ---- what the database holds ----------------------------------------------------------------- */
 
-static int find_attempt(const struct slot *slot, const struct db_choice *c)
+static int find_attempt(const struct slot *slot, const struct choice *c)
 {
-    int found = -1;
-    struct buf text;
-    buf_init(&text);
-    for (int i = 0; i < slot->count && found < 0; i++) {
-        const struct choice *choice = &slot->attempts[i].choice;
-        if (strcmp(choice->impl->name, c->impl) != 0)
-            continue;
-        buf_reset(&text);
-        schedule_text(choice->impl, &choice->schedule, &text);
-        if (strcmp(text.ptr, c->schedule) == 0)
-            found = i;
-    }
-    buf_release(&text);
-    return found;
+    int i = 0;
+    while (i < slot->count && !choice_equal(&slot->attempts[i].choice, c))
+        i++;
+    return i < slot->count ? i : -1;
 }
 
-/* Rows of implementations or schedules that exist no more are passed over. */
+/* Rows of implementations or schedules that the target lacks are passed over. */
 static int read_row(void *ctx, const struct db_trial *row)
 {
     struct segment_table *t = ctx;
     const struct db_choice *c = &row->choices[0];
-    int slot = segment_index((struct segment){(int8_t)c->first, (int8_t)c->last});
-    int attempt = find_attempt(&t->slots[slot], c);
-    if (attempt < 0 && c->first == 2 && c->last == 6) {
-        slot = SLOT_HANDWRITTEN;
-        attempt = find_attempt(&t->slots[slot], c);
-    }
+    struct choice choice;
+    struct status ignored = STATUS_INIT, reason = STATUS_INIT;
+    if (choice_parse(t->target, c->segment, c->impl, c->schedule, &choice, &ignored) != 0)
+        return 0;
+    int slot = slot_of(choice.segment, choice.impl->handwritten);
+    int attempt = find_attempt(&t->slots[slot], &choice);
     if (attempt < 0)
         return 0;
-    struct status reason = STATUS_INIT;
     enum status_code code = status_from_name(row->reason_code);
     bool ok = row->status == TRIAL_OK;
     if (!ok) /* another version may have stored a code that this one does not know */

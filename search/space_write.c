@@ -56,8 +56,7 @@ static struct interval us_of(const struct db_trial *row)
 static int slot_of_row(const struct recording *r, const struct db_choice *c)
 {
     const struct impl *impl = impl_find(r->target, c->impl);
-    return slot_of((struct segment){(int8_t)c->first, (int8_t)c->last},
-                   impl != NULL && impl->handwritten);
+    return slot_of(c->segment, impl != NULL && impl->handwritten);
 }
 
 static int segment_row(void *ctx, const struct db_trial *row)

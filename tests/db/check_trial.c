@@ -37,8 +37,8 @@ static int compare_trial(void *ctx, const struct db_trial *got)
     ck_assert_uint_eq(strlen(got->stored_utc), CLOCK_UTC_SIZE - 1);
     ck_assert_int_eq(got->choice_count, t->choice_count);
     for (int i = 0; i < t->choice_count; i++) {
-        ck_assert_int_eq(got->choices[i].first, t->choices[i].first);
-        ck_assert_int_eq(got->choices[i].last, t->choices[i].last);
+        ck_assert_int_eq(got->choices[i].segment.first, t->choices[i].segment.first);
+        ck_assert_int_eq(got->choices[i].segment.last, t->choices[i].segment.last);
         ck_assert_str_eq(got->choices[i].impl, t->choices[i].impl);
         ck_assert_str_eq(got->choices[i].schedule, t->choices[i].schedule);
     }
@@ -172,12 +172,14 @@ START_TEST(times_come_without_choices)
 }
 END_TEST
 
-static const struct db_choice with_gap[] = {{0, 1, "generated", ""}, {3, 14, "generated", ""}};
-static const struct db_choice overlapping[] = {{0, 7, "generated", ""}, {7, 14, "generated", ""}};
-static const struct db_choice too_short[] = {{0, 13, "generated", ""}};
-static const struct db_choice too_long[] = {{0, 15, "generated", ""}};
-static const struct db_choice too_many[] = {{0, 14, "generated", ""}, {3, 4, "generated", ""}};
-static const struct db_choice backwards[] = {{0, -1, "generated", ""}, {0, 14, "generated", ""}};
+static const struct db_choice with_gap[] = {{{0, 1}, "generated", ""}, {{3, 14}, "generated", ""}};
+static const struct db_choice overlapping[] = {{{0, 7}, "generated", ""},
+                                               {{7, 14}, "generated", ""}};
+static const struct db_choice too_short[] = {{{0, 13}, "generated", ""}};
+static const struct db_choice too_long[] = {{{0, 15}, "generated", ""}};
+static const struct db_choice too_many[] = {{{0, 14}, "generated", ""}, {{3, 4}, "generated", ""}};
+static const struct db_choice backwards[] = {{{0, -1}, "generated", ""},
+                                             {{0, 14}, "generated", ""}};
 
 static const struct {
     const struct db_choice *choices;

@@ -33,8 +33,9 @@ static const struct db_target a_target UNUSED = {.kind = "cpu",
                                                  .units = 2};
 
 /* 0-1 2-6 7-14; the hand-written operator's plan and the unfused one are told by value only. */
-static const struct db_choice some_choices[] UNUSED = {
-    {0, 1, "generated", "mb=64"}, {2, 6, "handwritten", ""}, {7, 14, "generated", "mb=32 nb=8"}};
+static const struct db_choice some_choices[] UNUSED = {{{0, 1}, "generated", "mb=64"},
+                                                       {{2, 6}, "handwritten", ""},
+                                                       {{7, 14}, "generated", "mb=32 nb=8"}};
 
 static const double some_samples[] UNUSED = {1.25, 1.5, 1.0, 2.0, 1.75, 1.5};
 

@@ -34,10 +34,10 @@ struct stored {
 /* All plans run a segment by the same choice. */
 static void check_choice(struct stored *s, const struct db_choice *c)
 {
-    struct db_choice *used = &s->used[c->first][c->last];
+    struct db_choice *used = &s->used[c->segment.first][c->segment.last];
     if (used->impl == NULL)
-        *used = (struct db_choice){c->first, c->last, mem_strdup(c->impl), mem_strdup(c->schedule)};
-    if (c->first == 2 && c->last == 6) /* generated or written by hand */
+        *used = (struct db_choice){c->segment, mem_strdup(c->impl), mem_strdup(c->schedule)};
+    if (segment_is_attention(c->segment)) /* generated or written by hand */
         return;
     ck_assert_str_eq(used->impl, c->impl);
     ck_assert_str_eq(used->schedule, c->schedule);
