@@ -192,18 +192,19 @@ int db_choices_read(struct query *q, db_choice_row *keep, void *ctx, struct stat
 /* The choices of one trial; the texts are its own. */
 struct kept {
     struct db_choice choices[OP_COUNT];
-    struct buf impls[OP_COUNT], schedules[OP_COUNT];
+    struct buf texts[2 * OP_COUNT];
 };
 
 static void keep_choice(void *ctx, int i, const struct db_choice *c, const struct query *q)
 {
     (void)q;
     struct kept *k = ctx;
-    buf_reset(&k->impls[i]);
-    buf_reset(&k->schedules[i]);
-    buf_adds(&k->impls[i], c->impl);
-    buf_adds(&k->schedules[i], c->schedule);
-    k->choices[i] = (struct db_choice){c->segment, k->impls[i].ptr, k->schedules[i].ptr};
+    struct buf *impl = &k->texts[2 * i], *knobs = impl + 1;
+    buf_reset(impl);
+    buf_reset(knobs);
+    buf_adds(impl, c->impl);
+    buf_adds(knobs, c->schedule);
+    k->choices[i] = (struct db_choice){c->segment, impl->ptr, knobs->ptr};
 }
 
 enum { /* columns of SQL_TRIALS */
@@ -261,10 +262,8 @@ static int walk(struct db *db, int64_t study, enum db_trial_kind kind, bool with
 {
     bool segment = kind == DB_TRIAL_SEGMENT;
     struct kept kept;
-    for (int i = 0; i < OP_COUNT; i++) {
-        buf_init(&kept.impls[i]);
-        buf_init(&kept.schedules[i]);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(kept.texts); i++)
+        buf_init(&kept.texts[i]);
 
     int found;
     struct query q = query_start(db, SQL_TRIALS);
@@ -283,10 +282,8 @@ static int walk(struct db *db, int64_t study, enum db_trial_kind kind, bool with
     }
     query_end(&q);
 
-    for (int i = 0; i < OP_COUNT; i++) {
-        buf_release(&kept.impls[i]);
-        buf_release(&kept.schedules[i]);
-    }
+    for (size_t i = 0; i < ARRAY_LEN(kept.texts); i++)
+        buf_release(&kept.texts[i]);
     return found < 0 ? -1 : 0;
 }
 

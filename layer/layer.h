@@ -131,9 +131,9 @@ double op_flops(int op, const struct workload *w, int64_t kept);
 
 /* ---- plan.c, plan_parse.c: the fusion mask and the plan ----------------------------------------
  *
- * A plan is a struct plan wherever it is handed on: two plans are the same where both fields are.
- * Texts and values are its forms on the command line, in files and in the database, read by
- * plan_from_value() and the parsers, written by plan_value().
+ * A plan is a struct plan wherever it is handed on.  Text and values are its forms on the command
+ * line, in files and in the database: read by plan_from_value() and the parsers, written by
+ * plan_value().
  *
  * A value 0..65535 is written as 16 bits pos0 (most significant) .. pos15.  pos1..pos15 stand for
  * ops 0..14; neighbours with equal bits are fused.  pos0 asks for the hand-written operator, which
@@ -157,6 +157,19 @@ struct plan plan_of(uint16_t fused, bool handwritten);
 struct plan plan_from_value(unsigned value);
 unsigned plan_value(struct plan p); /* canonical */
 unsigned plan_canonical(unsigned value);
+
+/* A number below PLAN_KEYS that no other plan has: for sets and tables of plans. */
+enum { PLAN_KEYS = 1 << (BOUNDARY_COUNT + 1) };
+
+static inline unsigned plan_key(struct plan p)
+{
+    return p.fused | (unsigned)p.handwritten << BOUNDARY_COUNT;
+}
+
+static inline bool plan_equal(struct plan a, struct plan b)
+{
+    return plan_key(a) == plan_key(b);
+}
 
 /* All segments in order, single operators too; returns their number (1..15). */
 int plan_segments(struct plan p, struct segment out[OP_COUNT]);
@@ -195,8 +208,8 @@ int plan_parse_range(const char *text, unsigned *lo, unsigned *hi, struct status
 /* "2-6,8-9" in operator numbers; what is not named stays on its own. */
 int plan_parse_segments(const char *text, bool handwritten, struct plan *out, struct status *st);
 
-/* The distinct canonical values of lo..hi, ascending, at most PLAN_SPACE.  Returns how many. */
-int plan_space(unsigned lo, unsigned hi, uint16_t out[PLAN_SPACE]);
+/* The distinct plans that lo..hi name, by ascending canonical value.  Returns how many. */
+int plan_space(unsigned lo, unsigned hi, struct plan out[PLAN_SPACE]);
 
 /* ---- mask.c, mask_spec.c, mask_bits.c: attention masks -----------------------------------------
  *

@@ -8,7 +8,7 @@ static unsigned position_bit(int position)
 
 static bool fused_after(struct plan p, int op)
 {
-    return op >= 0 && op < BOUNDARY_COUNT && (p.fused >> op & 1) != 0;
+    return op < BOUNDARY_COUNT && (p.fused >> op & 1) != 0;
 }
 
 static bool has_attention_segment(struct plan p)
@@ -162,7 +162,7 @@ void plan_translate(unsigned value, struct buf *out)
             buf_addf(out, " %d %d", segments[i].first + 1, segments[i].last + 1);
 }
 
-int plan_space(unsigned lo, unsigned hi, uint16_t out[PLAN_SPACE])
+int plan_space(unsigned lo, unsigned hi, struct plan out[PLAN_SPACE])
 {
     uint64_t seen[(VALUE_MAX + 1) / 64] = {0};
     for (unsigned value = lo; value <= hi && value <= VALUE_MAX; value++) {
@@ -172,6 +172,6 @@ int plan_space(unsigned lo, unsigned hi, uint16_t out[PLAN_SPACE])
     int count = 0;
     for (unsigned value = 0; value <= VALUE_MAX; value++)
         if ((seen[value / 64] >> value % 64 & 1) != 0)
-            out[count++] = (uint16_t)value;
+            out[count++] = plan_from_value(value);
     return count;
 }

@@ -27,8 +27,9 @@ int feature_count(enum feature_set set)
     return set == FEATURES_BITS ? BITS_COLUMNS : PLAN_COLUMNS;
 }
 
-static void features_bits(unsigned canonical, float *out)
+static void features_bits(struct plan p, float *out)
 {
+    unsigned canonical = plan_value(p);
     for (int position = 0; position < BITS_COLUMNS; position++)
         out[position] = (float)(canonical >> (BITS_COLUMNS - 1 - position) & 1);
 }
@@ -49,12 +50,10 @@ static void features_plan(struct plan p, const struct segment_times *times, floa
     out[COLUMN_ADDITIVE] = times != NULL ? (float)additive_ms(times, p) : NAN;
 }
 
-void features_of(enum feature_set set, unsigned value, const struct segment_times *times,
-                 float *out)
+void features_of(enum feature_set set, struct plan p, const struct segment_times *times, float *out)
 {
-    struct plan p = plan_from_value(value);
     if (set == FEATURES_BITS)
-        features_bits(plan_value(p), out);
+        features_bits(p, out);
     else
         features_plan(p, times, out);
 }

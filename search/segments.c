@@ -119,14 +119,14 @@ bool slot_failed(const struct slot *s)
     return !s->best && !untried_default(s);
 }
 
-int additive_best(const uint16_t *space, int space_count, const struct segment_times *times)
+int additive_best(const struct plan *space, int space_count, const struct segment_times *times)
 {
     int best = -1;
     double best_ms = INFINITY;
     for (int i = 0; i < space_count; i++) {
-        double ms = additive_ms(times, plan_from_value(space[i]));
+        double ms = additive_ms(times, space[i]);
         if (ms < best_ms) {
-            best = space[i];
+            best = i;
             best_ms = ms;
         }
     }

@@ -10,12 +10,12 @@ struct reader {
     struct recorded_space *out;
     char *next; /* the lines not read yet */
     int line;
-    int segments;                 /* lines of segments that the header promises */
-    int promised;                 /* plans that it promises */
-    bool in_space[VALUE_MAX + 1]; /* canonical values of the space's */
-    double *search_us;            /* (promised) in the order of the lines; NaN where none */
-    double *again_us;             /* (promised) NaN where the plan was not timed again */
-    json_int_t best;              /* its value */
+    int segments;             /* lines of segments that the header promises */
+    int promised;             /* plans that it promises */
+    bool in_space[PLAN_KEYS]; /* of the plan of a key */
+    double *search_us;        /* (promised) in the order of the lines; NaN where none */
+    double *again_us;         /* (promised) NaN where the plan was not timed again */
+    json_int_t best;          /* its value */
 };
 
 static int bad(struct reader *r, struct status *st, const char *what)
@@ -88,10 +88,10 @@ static int read_counts(struct reader *r, json_t *header, struct status *st)
     r->out->hi = (unsigned)hi;
     r->segments = (int)segments;
     r->promised = (int)plans;
-    uint16_t space[PLAN_SPACE];
+    struct plan space[PLAN_SPACE];
     int count = plan_space(r->out->lo, r->out->hi, space);
     for (int i = 0; i < count; i++)
-        r->in_space[space[i]] = true;
+        r->in_space[plan_key(space[i])] = true;
     return 0;
 }
 
@@ -129,15 +129,12 @@ static int read_segment(struct reader *r, struct status *st)
     if (take_line(r, &line, st) < 0)
         return -1;
     if (json_unpack(line, "{s[ii!] sb}", "ops", &first, &last, "handwritten", &handwritten) != 0 ||
-        first < 0 || last < first || last >= OP_COUNT) {
+        first < 0 || last < first || last >= OP_COUNT ||
+        (handwritten != 0 && (first != ATTENTION_FIRST || last != ATTENTION_LAST))) {
         bad(r, st, "is no segment's");
         goto out;
     }
     int slot = slot_of((struct segment){(int8_t)first, (int8_t)last}, handwritten);
-    if (handwritten != 0 && slot != SLOT_HANDWRITTEN) {
-        bad(r, st, "is no segment's");
-        goto out;
-    }
     json_t *us = json_object_get(line, "us");
     bool failed = json_is_string(json_object_get(line, "failed"));
     if (failed == json_is_number(us) || (us && !(json_number_value(us) > 0))) {
@@ -192,18 +189,19 @@ static int read_plan(struct reader *r, struct status *st)
         return -1;
     json_int_t value =
         json_is_integer(json_array_get(line, 0)) ? json_integer_value(json_array_get(line, 0)) : -1;
-    if (value < 0 || value > VALUE_MAX || !r->in_space[value]) {
+    struct plan p = plan_from_value((unsigned)value);
+    if (plan_value(p) != value || !r->in_space[plan_key(p)]) {
         bad(r, st, "its first number is no canonical value of the space");
         goto out;
     }
-    if (out->at[value] >= 0) {
+    if (out->at[plan_key(p)] >= 0) {
         bad(r, st, "the plan was on a line before");
         goto out;
     }
     if (read_times(r, line, &out->outcomes[out->count], st) < 0)
         goto out;
-    out->at[value] = out->count;
-    out->values[out->count++] = (unsigned)value;
+    out->at[plan_key(p)] = out->count;
+    out->plans[out->count++] = p;
     rc = 0;
 out:
     json_decref(line);
@@ -237,12 +235,13 @@ static int finish(struct reader *r, struct status *st)
         out->outcomes[i].ms = us / 1e3;
         if (!isfinite(us) || out->outcomes[i].ms <= 0)
             return status_set(st, STATUS_USAGE, "the times of plan %u are on no scale",
-                              out->values[i]);
+                              plan_value(out->plans[i]));
     }
     if (*r->next)
         return status_set(st, STATUS_USAGE,
                           "it has more lines than the %d that its header promises", r->line);
-    out->best = r->best >= 0 && r->best <= VALUE_MAX ? out->at[r->best] : -1;
+    struct plan best = plan_from_value((unsigned)r->best);
+    out->best = plan_value(best) == r->best ? out->at[plan_key(best)] : -1;
     if (out->best < 0 || out->outcomes[out->best].status != TRIAL_OK)
         return status_set(st, STATUS_USAGE, "its best plan, %lld, is not among those that ran",
                           (long long)r->best);
@@ -257,7 +256,7 @@ int space_parse(char *text, struct recorded_space *out, struct status *st)
     int rc = read_header(&r, st);
     if (rc < 0)
         return -1;
-    out->values = mem_alloc((size_t)r.promised, sizeof(*out->values));
+    out->plans = mem_alloc((size_t)r.promised, sizeof(*out->plans));
     out->outcomes = mem_alloc((size_t)r.promised, sizeof(*out->outcomes));
     r.search_us = mem_alloc((size_t)r.promised, sizeof(*r.search_us));
     r.again_us = mem_alloc((size_t)r.promised, sizeof(*r.again_us));

@@ -21,6 +21,7 @@ struct slot_record {
     char *reason; /* of the last failure, owned */
 };
 
+/* By canonical value: both the rows read and the lines written name plans so. */
 struct recording {
     unsigned lo, hi;
     bool in_space[VALUE_MAX + 1];
@@ -264,7 +265,7 @@ static int add_header(struct db *db, int64_t study, const struct recording *r,
 int space_export(struct db *db, int64_t study, enum target_kind target, const char *workload_json,
                  unsigned lo, unsigned hi, struct buf *out, struct status *st)
 {
-    uint16_t space[PLAN_SPACE];
+    struct plan space[PLAN_SPACE];
     struct recording *r = mem_alloc(1, sizeof(*r));
     *r = (struct recording){.lo = lo, .hi = hi, .target = target};
     struct buf lines, text;
@@ -272,7 +273,7 @@ int space_export(struct db *db, int64_t study, enum target_kind target, const ch
     buf_init(&text);
     int count = plan_space(lo, hi, space);
     for (int i = 0; i < count; i++)
-        r->in_space[space[i]] = true;
+        r->in_space[plan_value(space[i])] = true;
     int rc = read_study(db, study, r, st);
     if (rc == 0) {
         int slots = add_slots(r, &lines);

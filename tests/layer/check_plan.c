@@ -84,12 +84,15 @@ static const struct {
 
 START_TEST(spaces_hold_the_plans_of_the_notes)
 {
-    uint16_t values[PLAN_SPACE];
-    int n = plan_space(spaces[_i].lo, spaces[_i].hi, values);
+    struct plan plans[PLAN_SPACE];
+    bool seen[PLAN_KEYS] = {false};
+    int n = plan_space(spaces[_i].lo, spaces[_i].hi, plans);
     ck_assert_int_eq(n, spaces[_i].distinct);
     for (int i = 0; i < n; i++) {
-        ck_assert_uint_eq(plan_canonical(values[i]), values[i]);
-        ck_assert(i == 0 || values[i] > values[i - 1]);
+        ck_assert(!seen[plan_key(plans[i])]);
+        ck_assert(plan_equal(plan_from_value(plan_value(plans[i])), plans[i]));
+        ck_assert(i == 0 || plan_value(plans[i]) > plan_value(plans[i - 1]));
+        seen[plan_key(plans[i])] = true;
     }
 }
 END_TEST

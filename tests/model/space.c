@@ -72,11 +72,13 @@ struct space *space_new(uint64_t seed)
     struct rng r = {seed};
     struct segment_times exact;
     draw_segments(&r, &exact);
-    s->count = plan_space(32768, 49152, s->plans);
-    s->best = s->plans[0];
+    struct plan plans[PLAN_SPACE];
+    s->count = plan_space(32768, 49152, plans);
+    s->best = plan_value(plans[0]);
     for (int i = 0; i < s->count; i++) {
-        unsigned value = s->plans[i];
-        s->true_ms[value] = plan_ms(seed, &exact, plan_from_value(value));
+        unsigned value = plan_value(plans[i]);
+        s->plans[i] = (uint16_t)value;
+        s->true_ms[value] = plan_ms(seed, &exact, plans[i]);
         s->measured_ms[value] = s->true_ms[value] * (1 + plan_noise * normal(&r));
         if (s->true_ms[value] < s->true_ms[s->best])
             s->best = value;

@@ -49,15 +49,16 @@ void made_up_init(struct made_up *m, uint64_t seed, unsigned lo, unsigned hi)
         m->times.ms[i] = segment_ms(seed, slot_segment(i), i);
     m->count = plan_space(lo, hi, m->space);
     for (int i = 0; i < m->count; i++) {
-        m->ms[i] = made_up_ms(m, m->space[i]);
+        m->ms[i] = made_up_ms(m, plan_value(m->space[i]));
         if (m->ms[i] < m->ms[m->best])
             m->best = i;
     }
 }
 
-static int measure(void *ctx, unsigned value, struct outcome *out, struct status *st)
+static int measure(void *ctx, struct plan p, struct outcome *out, struct status *st)
 {
     struct made_up *m = ctx;
+    unsigned value = plan_value(p);
     m->clock += m->cost;
     m->measured++;
     if (m->measured == m->stop_after) {
