@@ -16,15 +16,15 @@ static struct fixture fixture_new(enum feature_set features)
 {
     struct fixture f = {.space = space_new(1)};
     uint16_t order[PLAN_SPACE];
-    unsigned values[ROWS];
+    struct plan plans[ROWS];
     double ms[ROWS];
     space_shuffle(f.space, 1, order);
     for (int i = 0; i < ROWS; i++) {
-        values[i] = order[i];
+        plans[i] = plan_from_value(order[i]);
         ms[i] = f.space->measured_ms[order[i]];
     }
     struct model_options o = {.features = features, .seed = 1, .quantile = 0.2, .rounds = 10};
-    struct model_data d = {.count = ROWS, .values = values, .ms = ms};
+    struct model_data d = {.count = ROWS, .plans = plans, .ms = ms};
     struct status st = STATUS_INIT;
     buf_init(&f.blob);
     ck_assert_int_eq(model_train(&o, &d, &f.space->times, &f.model, &st), 0);
@@ -64,16 +64,14 @@ START_TEST(a_loaded_model_answers_alike)
     struct fixture f = fixture_new((enum feature_set)_i);
     struct model *loaded;
     struct status st = STATUS_INIT;
-    static unsigned values[VALUE_MAX + 1];
-    static double ms[2][VALUE_MAX + 1], high[2][VALUE_MAX + 1];
-    for (unsigned v = 0; v <= VALUE_MAX; v++)
-        values[v] = v;
+    static struct plan plans[PLAN_SPACE];
+    static double ms[2][PLAN_SPACE], high[2][PLAN_SPACE];
+    int count = plan_space(0, VALUE_MAX, plans);
     ck_assert_msg(model_load(f.blob.ptr, f.blob.len, &loaded, &st) == 0, "%s", st.message);
     struct model *const models[] = {f.model, loaded};
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(
-            model_predict(models[i], values, VALUE_MAX + 1, &f.space->times, ms[i], high[i], &st),
-            0);
+            model_predict(models[i], plans, count, &f.space->times, ms[i], high[i], &st), 0);
     ck_assert_mem_eq(ms[0], ms[1], sizeof(ms[0]));
     ck_assert_mem_eq(high[0], high[1], sizeof(high[0]));
     ck_assert_double_eq(model_threshold_ms(loaded), model_threshold_ms(f.model));

@@ -18,15 +18,15 @@ START_TEST(held_out_plans_are_ranked)
     struct fixture *f = fixture_new(3);
     int rows = expected[_i].rows, rest = f->space->count - rows, chosen = 0;
     const struct segment_times *times = expected[_i].segments ? &f->space->times : NULL;
-    struct model *m = train(options_of(expected[_i].features), rows, f->values, f->ms, times);
+    struct model *m = train(options_of(expected[_i].features), rows, f->plans, f->ms, times);
 
-    static unsigned values[PLAN_SPACE];
+    static struct plan plans[PLAN_SPACE];
     static double truth[PLAN_SPACE], ms[PLAN_SPACE], high[PLAN_SPACE];
     for (int i = 0; i < rest; i++) {
-        values[i] = f->order[rows + i];
-        truth[i] = f->space->true_ms[values[i]];
+        plans[i] = plan_from_value(f->order[rows + i]);
+        truth[i] = f->space->true_ms[f->order[rows + i]];
     }
-    predict(m, values, rest, times, ms, high);
+    predict(m, plans, rest, times, ms, high);
     for (int i = 1; i < rest; i++)
         if (ms[i] < ms[chosen])
             chosen = i;
@@ -48,10 +48,9 @@ START_TEST(training_rows_are_classified)
     struct fixture *f = fixture_new(2);
     double high[MAX_ROWS];
     int right = 0, fast = 0;
-    struct model *m =
-        train(options_of(FEATURES_PLAN), MAX_ROWS, f->values, f->ms, &f->space->times);
+    struct model *m = train(options_of(FEATURES_PLAN), MAX_ROWS, f->plans, f->ms, &f->space->times);
     ck_assert_double_eq(model_threshold_ms(m), stats_quantile(f->ms, MAX_ROWS, 0.1));
-    predict(m, f->values, MAX_ROWS, &f->space->times, NULL, high);
+    predict(m, f->plans, MAX_ROWS, &f->space->times, NULL, high);
     for (int i = 0; i < MAX_ROWS; i++) {
         fast += f->ms[i] <= model_threshold_ms(m);
         right += (high[i] >= 0.5) == (f->ms[i] <= model_threshold_ms(m));
@@ -69,17 +68,16 @@ START_TEST(units_do_not_matter)
     struct fixture *f = fixture_new(1);
     double ms[2][MAX_ROWS], high[2][MAX_ROWS], slow[MAX_ROWS];
     struct segment_times times = f->space->times;
-    struct model *m = train(options_of(FEATURES_PLAN), 100, f->values, f->ms, &times);
-    predict(m, f->values, MAX_ROWS, &times, ms[0], high[0]);
+    struct model *m = train(options_of(FEATURES_PLAN), 100, f->plans, f->ms, &times);
+    predict(m, f->plans, MAX_ROWS, &times, ms[0], high[0]);
     model_free(m);
 
     for (int i = 0; i < MAX_ROWS; i++)
         slow[i] = 1024 * f->ms[i];
-    for (int i = 0; i < SEGMENT_COUNT; i++)
+    for (int i = 0; i < SLOT_COUNT; i++)
         times.ms[i] *= 1024;
-    times.handwritten_ms *= 1024;
-    m = train(options_of(FEATURES_PLAN), 100, f->values, slow, &times);
-    predict(m, f->values, MAX_ROWS, &times, ms[1], high[1]);
+    m = train(options_of(FEATURES_PLAN), 100, f->plans, slow, &times);
+    predict(m, f->plans, MAX_ROWS, &times, ms[1], high[1]);
     for (int i = 0; i < MAX_ROWS; i++) {
         ck_assert_double_eq_tol(ms[1][i] / ms[0][i], 1024, 5);
         ck_assert_double_eq_tol(high[1][i], high[0][i], 0.02);
@@ -104,8 +102,8 @@ START_TEST(few_rows_serve)
         const double *given = kind & 1 ? equal : f->ms;
         const struct segment_times *times = kind & 2 ? &f->space->times : NULL;
         struct model *m = train(options_of(kind & 4 ? FEATURES_PLAN : FEATURES_BITS), rows,
-                                f->values, given, times);
-        predict(m, f->values, MAX_ROWS, times, ms, high);
+                                f->plans, given, times);
+        predict(m, f->plans, MAX_ROWS, times, ms, high);
         for (int i = 0; i < MAX_ROWS; i++) {
             ck_assert(ms[i] > 1 && ms[i] < 100);
             ck_assert(high[i] >= 0 && high[i] <= 1);
@@ -125,11 +123,11 @@ START_TEST(unknown_segments_serve)
     struct segment_times times = f->space->times;
     for (int i = 0; i < SEGMENT_COUNT; i += 10)
         times.ms[i] = NAN;
-    struct model *m = train(options_of(FEATURES_PLAN), 100, f->values, f->ms, &times);
-    predict(m, f->values, MAX_ROWS, &times, ms, high);
+    struct model *m = train(options_of(FEATURES_PLAN), 100, f->plans, f->ms, &times);
+    predict(m, f->plans, MAX_ROWS, &times, ms, high);
     for (int i = 0; i < MAX_ROWS; i++)
         ck_assert(ms[i] > 1 && ms[i] < 100 && high[i] >= 0 && high[i] <= 1);
-    predict(m, f->values, MAX_ROWS, NULL, ms, high);
+    predict(m, f->plans, MAX_ROWS, NULL, ms, high);
     for (int i = 0; i < MAX_ROWS; i++)
         ck_assert(ms[i] > 1 && ms[i] < 100 && high[i] >= 0 && high[i] <= 1);
     model_free(m);

@@ -15,13 +15,13 @@ static struct model_options plan_options(void)
 
 /* Plans drawn from the space, each with the time that `time_of` gives it. */
 struct rows {
-    unsigned values[ROWS];
+    struct plan plans[ROWS];
     double ms[ROWS];
 };
 
 static struct model_data data_of(const struct rows *r)
 {
-    return (struct model_data){.count = ROWS, .values = r->values, .ms = r->ms};
+    return (struct model_data){.count = ROWS, .plans = r->plans, .ms = r->ms};
 }
 
 static void draw_plans(const struct space *s, struct rows *r)
@@ -29,7 +29,7 @@ static void draw_plans(const struct space *s, struct rows *r)
     uint16_t order[PLAN_SPACE];
     space_shuffle(s, 1, order);
     for (int i = 0; i < ROWS; i++)
-        r->values[i] = order[i];
+        r->plans[i] = plan_from_value(order[i]);
 }
 
 static struct model_report validate(const struct rows *r, const struct segment_times *times,
@@ -50,7 +50,7 @@ START_TEST(sums_are_learnt_perfectly)
     struct rows r;
     draw_plans(s, &r);
     for (int i = 0; i < ROWS; i++)
-        r.ms[i] = additive_ms(&s->times, plan_from_value(r.values[i]));
+        r.ms[i] = additive_ms(&s->times, r.plans[i]);
     struct model_report report = validate(&r, &s->times, 5);
     ck_assert_int_eq(report.count, ROWS);
     ck_assert_double_gt(report.spearman, 0.999);
@@ -107,8 +107,8 @@ START_TEST(repeats_are_one_plan)
     struct rows r;
     draw_plans(s, &r);
     for (int i = 0; i < ROWS; i++) {
-        r.values[i] = r.values[i % 20] ^ (i >= 100 ? 0x7fffu : 0); /* another name of the plan */
-        r.ms[i] = s->measured_ms[plan_canonical(r.values[i])];
+        r.plans[i] = r.plans[i % 20];
+        r.ms[i] = s->measured_ms[plan_value(r.plans[i])];
     }
     ck_assert_int_eq(validate(&r, &s->times, 5).count, 20);
     free(s);
@@ -121,7 +121,7 @@ START_TEST(same_seed_same_figures)
     struct rows r;
     draw_plans(s, &r);
     for (int i = 0; i < ROWS; i++)
-        r.ms[i] = s->measured_ms[r.values[i]];
+        r.ms[i] = s->measured_ms[plan_value(r.plans[i])];
     struct model_report a = validate(&r, &s->times, 5), b = validate(&r, &s->times, 5);
     ck_assert_mem_eq(&a, &b, sizeof(a));
     ck_assert_double_gt(a.spearman, 0.85);
@@ -145,7 +145,7 @@ START_TEST(too_few_rows_are_refused)
 {
     struct rows r;
     for (int i = 0; i < ROWS; i++) {
-        r.values[i] = 32768u + (unsigned)i;
+        r.plans[i] = plan_from_value(32768u + (unsigned)i);
         r.ms[i] = 1 + i;
     }
     struct model_options o = plan_options();
@@ -162,9 +162,9 @@ END_TEST
 
 START_TEST(fewest_rows_that_serve)
 {
-    struct rows r = {.values = {32768, 32769, 32770}, .ms = {1, 2, 3}};
+    struct rows r = {.plans = {{.fused = 1}, {.fused = 2}, {.fused = 3}}, .ms = {1, 2, 3}};
     struct model_options o = plan_options();
-    struct model_data d = {.count = 3, .values = r.values, .ms = r.ms};
+    struct model_data d = {.count = 3, .plans = r.plans, .ms = r.ms};
     struct model_report report;
     struct status st = STATUS_INIT;
     ck_assert_int_eq(model_cross_validate(&o, &d, NULL, 3, &report, &st), 0);

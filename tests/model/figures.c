@@ -30,7 +30,7 @@ struct figures {
 /* The plans of a space that were not trained on. */
 struct rest {
     int count;
-    unsigned *values;
+    struct plan *plans;
     double *truth, *ms, *high;
 };
 
@@ -39,21 +39,22 @@ static struct rest rest_of(const struct space *s, const uint16_t *order, int tra
     size_t count = (size_t)(s->count - trained);
     struct rest r = {
         .count = (int)count,
-        .values = mem_alloc(count, sizeof(*r.values)),
+        .plans = mem_alloc(count, sizeof(*r.plans)),
         .truth = mem_alloc(count, sizeof(*r.truth)),
         .ms = mem_alloc(count, sizeof(*r.ms)),
         .high = mem_alloc(count, sizeof(*r.high)),
     };
     for (size_t i = 0; i < count; i++) {
-        r.values[i] = order[(size_t)trained + i];
-        r.truth[i] = s->true_ms[r.values[i]];
+        unsigned value = order[(size_t)trained + i];
+        r.plans[i] = plan_from_value(value);
+        r.truth[i] = s->true_ms[value];
     }
     return r;
 }
 
 static void rest_release(struct rest *r)
 {
-    free(r->values);
+    free(r->plans);
     free(r->truth);
     free(r->ms);
     free(r->high);
@@ -63,30 +64,30 @@ static void predict_by_model(const struct space *s, const uint16_t *order, int r
                              const struct kind *kind, struct rest *r)
 {
     const struct segment_times *times = kind->segment_times ? &s->times : NULL;
-    unsigned *values = mem_alloc((size_t)rows, sizeof(*values));
+    struct plan *plans = mem_alloc((size_t)rows, sizeof(*plans));
     double *ms = mem_alloc((size_t)rows, sizeof(*ms));
     for (int i = 0; i < rows; i++) {
-        values[i] = order[i];
+        plans[i] = plan_from_value(order[i]);
         ms[i] = s->measured_ms[order[i]];
     }
     struct model_options options = {.features = kind->features, .seed = 1, .quantile = 0.1};
-    struct model_data data = {.count = rows, .values = values, .ms = ms};
+    struct model_data data = {.count = rows, .plans = plans, .ms = ms};
     struct model *m = NULL;
     struct status st = STATUS_INIT;
     if (model_train(&options, &data, times, &m, &st) != 0 ||
-        model_predict(m, r->values, r->count, times, r->ms, r->high, &st) != 0) {
+        model_predict(m, r->plans, r->count, times, r->ms, r->high, &st) != 0) {
         fprintf(stderr, "model_figures: %s\n", st.message);
         exit(1);
     }
     model_free(m);
-    free(values);
+    free(plans);
     free(ms);
 }
 
 static void predict_by_sum(const struct space *s, struct rest *r)
 {
     for (int i = 0; i < r->count; i++) {
-        r->ms[i] = additive_ms(&s->times, plan_from_value(r->values[i]));
+        r->ms[i] = additive_ms(&s->times, r->plans[i]);
         r->high[i] = -r->ms[i];
     }
 }

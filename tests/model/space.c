@@ -43,7 +43,7 @@ static void draw_segments(struct rng *r, struct segment_times *exact)
         }
         exact->ms[index] = ms * (1 + crowding * fmax(crowd, 0)) * exp(segment_spread * normal(r));
     }
-    exact->handwritten_ms = 0.85 * exact->ms[segment_index((struct segment){2, 6})];
+    exact->ms[SLOT_HANDWRITTEN] = 0.85 * exact->ms[segment_index(slot_segment(SLOT_HANDWRITTEN))];
 }
 
 /* What segment b gains or loses after segment a, as a share of b's time: a deterministic draw, so
@@ -72,18 +72,19 @@ struct space *space_new(uint64_t seed)
     struct rng r = {seed};
     struct segment_times exact;
     draw_segments(&r, &exact);
-    s->count = plan_space(32768, 49152, s->plans);
-    s->best = s->plans[0];
+    struct plan plans[PLAN_SPACE];
+    s->count = plan_space(32768, 49152, plans);
+    s->best = plan_value(plans[0]);
     for (int i = 0; i < s->count; i++) {
-        unsigned value = s->plans[i];
-        s->true_ms[value] = plan_ms(seed, &exact, plan_from_value(value));
+        unsigned value = plan_value(plans[i]);
+        s->plans[i] = (uint16_t)value;
+        s->true_ms[value] = plan_ms(seed, &exact, plans[i]);
         s->measured_ms[value] = s->true_ms[value] * (1 + plan_noise * normal(&r));
         if (s->true_ms[value] < s->true_ms[s->best])
             s->best = value;
     }
-    for (int i = 0; i < SEGMENT_COUNT; i++)
+    for (int i = 0; i < SLOT_COUNT; i++)
         s->times.ms[i] = exact.ms[i] * (1 + segment_noise * normal(&r));
-    s->times.handwritten_ms = exact.handwritten_ms * (1 + segment_noise * normal(&r));
     return s;
 }
 

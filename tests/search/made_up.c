@@ -11,12 +11,6 @@ static double unit(uint64_t seed, uint64_t what)
     return (double)(splitmix64(seed * 0x10001 + what) >> 11) * 0x1p-53;
 }
 
-static int id_of(struct segment s, bool handwritten)
-{
-    bool attention = s.first == 2 && s.last == 6;
-    return attention && handwritten ? (int)SEGMENT_COUNT : segment_index(s);
-}
-
 /* A launch, and operators that run between 0.85 and 1.1 times their time on their own. */
 static double segment_ms(uint64_t seed, struct segment s, int id)
 {
@@ -34,7 +28,7 @@ double made_up_ms(const struct made_up *m, unsigned value)
     int count = plan_segments(p, s), before = -1;
     double ms = 0, before_ms = 0;
     for (int i = 0; i < count; i++) {
-        int id = id_of(s[i], p.handwritten);
+        int id = slot_of(s[i], p.handwritten);
         double own = segment_ms(m->seed, s[i], id);
         uint64_t pair = 1000 + (uint64_t)(before + 1) * 200 + (uint64_t)id;
         if (before >= 0)
@@ -51,31 +45,31 @@ void made_up_init(struct made_up *m, uint64_t seed, unsigned lo, unsigned hi)
     memset(m, 0, sizeof(*m));
     m->seed = seed;
     m->cost = 1;
-    for (int i = 0; i < SEGMENT_COUNT; i++)
-        m->times.ms[i] = segment_ms(seed, segment_at(i), i);
-    m->times.handwritten_ms = segment_ms(seed, (struct segment){2, 6}, SEGMENT_COUNT);
+    for (int i = 0; i < SLOT_COUNT; i++)
+        m->times.ms[i] = segment_ms(seed, slot_segment(i), i);
     m->count = plan_space(lo, hi, m->space);
     for (int i = 0; i < m->count; i++) {
-        m->ms[i] = made_up_ms(m, m->space[i]);
+        m->ms[i] = made_up_ms(m, plan_value(m->space[i]));
         if (m->ms[i] < m->ms[m->best])
             m->best = i;
     }
 }
 
-static int measure(void *ctx, unsigned value, struct outcome *out, struct status *st)
+static int measure(void *ctx, struct plan p, struct outcome *out, struct status *st)
 {
     struct made_up *m = ctx;
+    unsigned value = plan_value(p);
     m->clock += m->cost;
     m->measured++;
     if (m->measured == m->stop_after) {
         m->stop = 1;
         return status_set(st, STATUS_INTERRUPTED, "stopped");
     }
-    *out = (struct outcome){OUTCOME_OK, made_up_ms(m, value)};
+    *out = (struct outcome){TRIAL_OK, made_up_ms(m, value)};
     if (value == m->censor_value)
-        out->status = OUTCOME_CENSORED;
+        out->status = TRIAL_CENSORED;
     if (value == m->fail_value)
-        *out = (struct outcome){OUTCOME_FAILED, NAN};
+        *out = (struct outcome){TRIAL_FAILED, NAN};
     return 0;
 }
 

@@ -11,8 +11,8 @@
 struct made_up {
     uint64_t seed;
     struct segment_times times;
-    uint16_t space[PLAN_SPACE];
-    double ms[PLAN_SPACE]; /* of each value of the space */
+    struct plan space[PLAN_SPACE];
+    double ms[PLAN_SPACE]; /* of each plan of the space */
     int count, best;       /* best: index of the fastest */
 
     double clock, cost; /* seconds; of one measurement */
