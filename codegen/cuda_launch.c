@@ -68,7 +68,7 @@ void cuda_launch(const struct choice *c, const struct workload *w, struct cuda_l
 void cuda_launch_handwritten(const struct choice *c, const struct workload *w,
                              struct cuda_launch *out)
 {
-    bool split_keys = c->schedule.pick[CUDA_HAND_KNOB_WARPS] == CUDA_HAND_KEYS;
+    bool split_keys = choice_value(c, CUDA_HAND_KNOB_WARPS) == CUDA_HAND_KEYS;
     int parts = w->dtype == DTYPE_FP32 || split_keys ? 4 : 1;
     *out = (struct cuda_launch){.threads = CUDA_ATTENTION_THREADS,
                                 .tiles = query_blocks(w) * parts,

@@ -29,8 +29,7 @@ static void add_segment_table(const struct candidate *c, struct buf *out)
         choice_symbol(choice, &symbol);
         buf_addf(out, "    {%s, {", symbol.ptr);
         for (int k = 0; k < choice->impl->knob_count; k++)
-            buf_addf(out, "%s%d", k > 0 ? ", " : "",
-                     choice_knob(choice, choice->impl->knobs[k].name));
+            buf_addf(out, "%s%d", k > 0 ? ", " : "", choice_value(choice, k));
         buf_adds(out, choice->impl->knob_count > 0 ? "}},\n" : "0}},\n");
     }
     buf_adds(out, "};\n\n");
