@@ -21,7 +21,7 @@ _Static_assert(ARRAY_LEN(cuda_tiles) == CUDA_TILE_COUNT, "one row a tile");
 static bool merges_heads(const struct stage *s)
 {
     return s->kind == STAGE_ELEMENTWISE && s->first == s->last &&
-           ops[s->first].layout == LAYOUT_TOKENS && ops[s->first].weights == 0;
+           ops[s->first].pointwise == POINTWISE_MERGE_HEADS;
 }
 
 static int stages_of(struct segment s, int norm, struct cuda_stage out[OP_COUNT])
