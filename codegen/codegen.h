@@ -130,8 +130,8 @@ int choices_for(const struct build_target *t, struct segment s, bool handwritten
 
 bool choice_equal(const struct choice *a, const struct choice *b);
 
-/* The value of a knob, which numbers or constants of the implementation name; of one by its name,
- * 0 where there is none. */
+/* The value that a choice gives a knob.  The knob is named by its place among the implementation's
+ * knobs, or by its name: 0 where no knob has that name. */
 int choice_value(const struct choice *c, int knob);
 int choice_knob(const struct choice *c, const char *knob);
 

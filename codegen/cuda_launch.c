@@ -1,6 +1,12 @@
 #include "codegen/cuda_int.h"
 #include "kernels/cuda/abi.h"
 
+#include <assert.h>
+
+static_assert(ARRAY_LEN(((struct fp_args *)0)->tensor) == TENSOR_COUNT, "abi.h: tensors");
+static_assert(ARRAY_LEN(((struct fp_args *)0)->weight) == WEIGHT_COUNT, "abi.h: weights");
+static_assert(FP_BLOCK == MASK_BLOCK, "abi.h: blocks of the mask");
+
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
