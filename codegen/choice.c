@@ -87,10 +87,20 @@ int choice_parse(enum target_kind target, struct segment s, const char *impl, co
     return 0;
 }
 
+int choice_value(const struct choice *c, int knob)
+{
+    return c->impl->knobs[knob].values[c->schedule.pick[knob]];
+}
+
 int choice_knob(const struct choice *c, const char *knob)
 {
     int k = knob_find(c->impl, knob, strlen(knob));
-    return k < 0 ? 0 : c->impl->knobs[k].values[c->schedule.pick[k]];
+    return k < 0 ? 0 : choice_value(c, k);
+}
+
+bool choice_turns(const struct choice *c, int knob)
+{
+    return c->schedule.pick[knob] != 0;
 }
 
 uint16_t choice_tensors(const struct choice *c)
@@ -129,8 +139,8 @@ void choice_symbol(const struct choice *c, struct buf *out)
         buf_addf(out, "_%s", c->impl->name);
     for (int k = 0; k < c->impl->knob_count; k++) {
         const struct knob *knob = &c->impl->knobs[k];
-        int pick = c->schedule.pick[k];
-        if (knob->compile_time && pick != 0) {
+        if (knob->compile_time && choice_turns(c, k)) {
+            int pick = c->schedule.pick[k];
             buf_addf(out, "_%s", knob->labels[pick] ? "" : knob->name);
             knob_label(knob, pick, out);
         }

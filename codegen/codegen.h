@@ -80,7 +80,7 @@ struct knob {
 };
 
 struct schedule {
-    int8_t pick[KNOB_MAX]; /* index into each knob's values */
+    int8_t pick[KNOB_MAX]; /* index into each knob's values: choice_value() reads the value */
 };
 
 struct impl;
@@ -98,7 +98,6 @@ struct impl {
     bool handwritten; /* serves pos0 = 1: where it is applicable no other implementation is */
     bool library;     /* choice_product() says what a library runs: its text is not compiled to be
                          measured, only by who builds a program of its own */
-    const char *summary;
     /* Whether it can run the choice's segment there, and whether every knob that is not at its
      * default makes a difference.  On a refusal *why says why not. */
     bool (*applicable)(const struct choice *c, const struct build_target *t, const char **why);
@@ -138,7 +137,10 @@ bool choice_equal(const struct choice *a, const struct choice *b);
 int choice_parse(enum target_kind target, struct segment s, const char *impl, const char *schedule,
                  struct choice *out, struct status *st);
 
-int choice_knob(const struct choice *c, const char *knob); /* its value */
+/* The value that a choice gives a knob.  The knob is named by its place among the implementation's
+ * knobs, or by its name: 0 where no knob has that name. */
+int choice_value(const struct choice *c, int knob);
+int choice_knob(const struct choice *c, const char *knob);
 
 struct candidate {
     struct plan plan;

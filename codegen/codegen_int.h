@@ -44,6 +44,11 @@ static inline bool refuse(const char **why, const char *reason)
     return false;
 }
 
+/* ---- choice.c -------------------------------------------------------------------------------- */
+
+/* Whether a knob is not at its default. */
+bool choice_turns(const struct choice *c, int knob);
+
 /* ---- schedule.c ------------------------------------------------------------------------------ */
 
 /* The next schedule, as a counter whose first knob turns slowest; false after the last. */

@@ -3,7 +3,7 @@
 
 int cpu_stages(const struct choice *c, struct stage out[OP_COUNT])
 {
-    return lower_segment(c->segment, (enum lowering)c->schedule.pick[CPU_KNOB_LOWERING], out);
+    return lower_segment(c->segment, (enum lowering)choice_value(c, CPU_KNOB_LOWERING), out);
 }
 
 uint16_t cpu_tensors(const struct choice *c)
@@ -33,14 +33,13 @@ static bool any_gemm(const struct stage *stages, int count, bool in_tiles)
 bool cpu_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
     (void)t;
-    const int8_t *pick = c->schedule.pick;
     struct stage stages[OP_COUNT];
     int count = cpu_stages(c, stages);
-    if (pick[CPU_KNOB_LOWERING] != 0 && !lowerings_differ(c->segment))
+    if (choice_turns(c, CPU_KNOB_LOWERING) && !lowerings_differ(c->segment))
         return refuse(why, "both lowerings give this segment the same stages");
-    if (pick[CPU_KNOB_ROW_BLOCK] != 0 && !any_gemm(stages, count, false))
+    if (choice_turns(c, CPU_KNOB_ROW_BLOCK) && !any_gemm(stages, count, false))
         return refuse(why, "row_block is of GEMMs, and this segment has none");
-    if (pick[CPU_KNOB_COL_BLOCK] != 0 && !any_gemm(stages, count, true))
+    if (choice_turns(c, CPU_KNOB_COL_BLOCK) && !any_gemm(stages, count, true))
         return refuse(why, "col_block is of GEMMs cut into tiles, and this segment has none");
     return true;
 }

@@ -16,17 +16,12 @@ static const struct cuda_tile cuda_tiles[] = {
 };
 _Static_assert(ARRAY_LEN(cuda_tiles) == CUDA_TILE_COUNT, "one row a tile");
 
-static int knob_of(const struct choice *c, enum cuda_knob knob)
-{
-    return c->impl->knobs[knob].values[c->schedule.pick[knob]];
-}
-
 /* ---- stages ---------------------------------------------------------------------------------- */
 
 static bool merges_heads(const struct stage *s)
 {
     return s->kind == STAGE_ELEMENTWISE && s->first == s->last &&
-           ops[s->first].layout == LAYOUT_TOKENS && ops[s->first].weights == 0;
+           ops[s->first].pointwise == POINTWISE_MERGE_HEADS;
 }
 
 static int stages_of(struct segment s, int norm, struct cuda_stage out[OP_COUNT])
@@ -66,16 +61,16 @@ int cuda_gemm_stored(const struct cuda_stage *s)
 
 void cuda_kernel_of(const struct choice *c, struct cuda_kernel *out)
 {
-    int row = knob_of(c, CUDA_KNOB_TILE);
+    int row = choice_value(c, CUDA_KNOB_TILE);
     const struct cuda_tile *tile = &cuda_tiles[row];
     *out = (struct cuda_kernel){
-        .tile = tile, .wgmma = row >= CUDA_TILE_HOPPER, .split = knob_of(c, CUDA_KNOB_SPLIT)};
-    out->count = stages_of(c->segment, knob_of(c, CUDA_KNOB_NORM), out->stages);
+        .tile = tile, .wgmma = row >= CUDA_TILE_HOPPER, .split = choice_value(c, CUDA_KNOB_SPLIT)};
+    out->count = stages_of(c->segment, choice_value(c, CUDA_KNOB_NORM), out->stages);
     for (int i = 0; i < out->count; i++)
         out->has[out->stages[i].kind] = true;
     bool gemm = out->has[STAGE_GEMM];
     out->threads = gemm ? 32 * tile->warps_m * tile->warps_n : (int)CUDA_ATTENTION_THREADS;
-    out->resident = gemm ? tile->resident : knob_of(c, CUDA_KNOB_RESIDENT);
+    out->resident = gemm ? tile->resident : choice_value(c, CUDA_KNOB_RESIDENT);
 }
 
 uint16_t cuda_tensors(const struct choice *c)
@@ -113,16 +108,15 @@ static int gemms(const struct cuda_kernel *k)
 static bool fits(const struct choice *c, const struct cuda_kernel *k, const struct build_target *t,
                  const char **why)
 {
-    const int8_t *pick = c->schedule.pick;
     if (cuda_shared_bytes(k, t->dtype, t->head_size) > arch_shared_bytes(t->arch))
         return refuse(why, "it needs more shared memory than a thread block can have");
-    if (pick[CUDA_KNOB_TILE] != 0 && !k->has[STAGE_GEMM])
+    if (choice_turns(c, CUDA_KNOB_TILE) && !k->has[STAGE_GEMM])
         return refuse(why, "tile is of GEMMs, and this segment has none");
-    if (pick[CUDA_KNOB_SPLIT] != 0 && gemms(k) != 1)
+    if (choice_turns(c, CUDA_KNOB_SPLIT) && gemms(k) != 1)
         return refuse(why, "split is of a GEMM alone, and this segment has none or several");
-    if (pick[CUDA_KNOB_NORM] != 0 && !norm_follows_gemm(c->segment))
+    if (choice_turns(c, CUDA_KNOB_NORM) && !norm_follows_gemm(c->segment))
         return refuse(why, "norm is of layernorms after a GEMM, and this segment has none");
-    if (pick[CUDA_KNOB_RESIDENT] != 0 && (k->has[STAGE_GEMM] || !k->has[STAGE_ATTENTION]))
+    if (choice_turns(c, CUDA_KNOB_RESIDENT) && (k->has[STAGE_GEMM] || !k->has[STAGE_ATTENTION]))
         return refuse(why, "resident is of attention without a GEMM");
     return true;
 }

@@ -1,6 +1,12 @@
 #include "codegen/cuda_int.h"
 #include "kernels/cuda/abi.h"
 
+#include <assert.h>
+
+static_assert(ARRAY_LEN(((struct fp_args *)0)->tensor) == TENSOR_COUNT, "abi.h: tensors");
+static_assert(ARRAY_LEN(((struct fp_args *)0)->weight) == WEIGHT_COUNT, "abi.h: weights");
+static_assert(FP_BLOCK == MASK_BLOCK, "abi.h: blocks of the mask");
+
 static int64_t ceil_div(int64_t a, int64_t b)
 {
     return (a + b - 1) / b;
@@ -68,7 +74,7 @@ void cuda_launch(const struct choice *c, const struct workload *w, struct cuda_l
 void cuda_launch_handwritten(const struct choice *c, const struct workload *w,
                              struct cuda_launch *out)
 {
-    bool split_keys = c->schedule.pick[CUDA_HAND_KNOB_WARPS] == CUDA_HAND_KEYS;
+    bool split_keys = choice_value(c, CUDA_HAND_KNOB_WARPS) == CUDA_HAND_KEYS;
     int parts = w->dtype == DTYPE_FP32 || split_keys ? 4 : 1;
     *out = (struct cuda_launch){.threads = CUDA_ATTENTION_THREADS,
                                 .tiles = query_blocks(w) * parts,

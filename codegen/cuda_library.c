@@ -2,35 +2,37 @@
  * with GELU. */
 #include "codegen/cuda_int.h"
 
-static const struct product_row {
-    struct segment segment;
-    bool gelu;
-} rows[] = {
-    {{0, 0}, false},  {{7, 7}, false},   {{7, 8}, false},   {{10, 10}, false},
-    {{10, 11}, true}, {{12, 12}, false}, {{12, 13}, false},
+/* What the library computes of a product before it stores it; `runs` says that it can.  Its GELU is
+ * the tanh form.  Over normally distributed x its difference from the erf form, as a share of the
+ * norm, is 2.1e-4 where x has a deviation of 0.6 to 0.8, and less elsewhere. */
+static const struct epilogue {
+    bool runs, gelu;
+    double error;
+} epilogues[POINTWISE_COUNT] = {
+    [POINTWISE_NONE] = {.runs = true},
+    [POINTWISE_BIAS_RESIDUAL] = {.runs = true},
+    [POINTWISE_BIAS_GELU] = {.runs = true, .gelu = true, .error = 2.1e-4},
+    [POINTWISE_BIAS_GELU_TANH] = {.runs = true, .gelu = true},
 };
 
-/* The library's GELU is the tanh form.  Over normally distributed x its difference from the erf
- * form, as a share of the norm, is 2.1e-4 where x has a deviation of 0.6 to 0.8, and less
- * elsewhere. */
-static const double gelu_tanh_error = 2.1e-4;
-
-static const struct product_row *row_of(struct segment s)
+/* Of a GEMM alone or with one elementwise operator after it; null where the segment is neither or
+ * the library has none. */
+static const struct epilogue *epilogue_of(struct segment s)
 {
-    for (size_t i = 0; i < ARRAY_LEN(rows); i++)
-        if (rows[i].segment.first == s.first && rows[i].segment.last == s.last)
-            return &rows[i];
-    return NULL;
+    const struct epilogue *found = &epilogues[ops[s.last].pointwise];
+    bool alone = s.last == s.first;
+    bool pair = s.last == s.first + 1 && ops[s.last].anchor == ANCHOR_NONE;
+    return ops[s.first].anchor == ANCHOR_GEMM && (alone || pair) && found->runs ? found : NULL;
 }
 
 bool cuda_library_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
-    const struct product_row *row = row_of(c->segment);
+    const struct epilogue *epilogue = epilogue_of(c->segment);
     if (!t->library)
         return refuse(why, "cuBLASLt is not there");
-    if (row == NULL)
+    if (epilogue == NULL)
         return refuse(why, "cuBLASLt runs one GEMM, with its bias and residual or GELU or without");
-    return !row->gelu || dtypes[t->dtype].tolerance > gelu_tanh_error ||
+    return dtypes[t->dtype].tolerance > epilogue->error ||
            refuse(why, "cuBLASLt's GELU is the tanh form, which is not exact enough for fp32");
 }
 
@@ -48,7 +50,7 @@ void choice_product(const struct choice *c, struct cuda_product *out)
                                  .residual = plain ? -1 : op_residual(s.last),
                                  .weight = (int)op_weight(s.first, 0),
                                  .bias = plain ? -1 : (int)op_weight(s.last, 0),
-                                 .gelu = row_of(s)->gelu};
+                                 .gelu = epilogue_of(s)->gelu};
 }
 
 /* ---- source ---------------------------------------------------------------------------------- */

@@ -2,19 +2,11 @@
 
 #include <stdio.h>
 
-/* What kernels/cpu calls an operator: where it is pointwise, and where it is of attention. */
-static const struct {
-    const char *pointwise, *attention;
-} kernel_names[OP_COUNT] = {
-    [1] = {.pointwise = "FP_BIAS_SPLIT_HEADS"},
-    [2] = {.attention = "FP_SCORES"},
-    [3] = {.attention = "FP_MASK"},
-    [4] = {.attention = "FP_SOFTMAX"},
-    [5] = {.attention = "FP_CONTEXT"},
-    [6] = {.pointwise = "FP_MERGE_HEADS", .attention = "FP_MERGE"},
-    [8] = {.pointwise = "FP_BIAS_RESIDUAL"},
-    [11] = {.pointwise = "FP_BIAS_GELU"},
-    [13] = {.pointwise = "FP_BIAS_RESIDUAL"},
+/* What kernels/cpu calls an elementwise operator. */
+static const char *const pointwise_names[] = {
+#define X(id, activation) "FP_" #id,
+    CHAIN_POINTWISE(X)
+#undef X
 };
 
 static const char *const dim_code[] = {
@@ -32,13 +24,19 @@ static bool split_into_heads(int tensor)
     return tensor_layout(tensor) != LAYOUT_TOKENS;
 }
 
-/* The tensor that holds q, k and v of each head. */
-static int qkv_tensor(void)
+/* What kernels/cpu calls an operator of a stage of attention. */
+static const char *attention_name(int op)
 {
-    int op = 0;
-    while (ops[op].layout != LAYOUT_QKV_HEADS)
-        op++;
-    return TENSOR_OF(op);
+    switch (ops[op].anchor) {
+    case ANCHOR_SCORES:
+        return "FP_SCORES";
+    case ANCHOR_SOFTMAX:
+        return "FP_SOFTMAX";
+    case ANCHOR_CONTEXT:
+        return "FP_CONTEXT";
+    default:
+        return ops[op].pointwise == POINTWISE_MASK ? "FP_MASK" : "FP_MERGE";
+    }
 }
 
 /* A step of a stage on token rows: one operator, or a GEMM with the pointwise one after it. */
@@ -116,10 +114,11 @@ static void add_operator(const struct fields *f, int op)
         return;
     case ANCHOR_LAYERNORM:
         add_weight(f, "gamma", op_weight(op, 0));
-        add_weight(f, "beta", op_weight(op, 1));
+        if (op_weight_count(op) > 1)
+            add_weight(f, "beta", op_weight(op, 1));
         return;
     default:
-        add_field(f, "pointwise", kernel_names[op].pointwise);
+        add_field(f, "pointwise", pointwise_names[ops[op].pointwise]);
     }
     if (ops[op].weights)
         add_weight(f, "bias", op_weight(op, 0));
@@ -261,8 +260,8 @@ static void attention_body(const struct stage *stage, struct buf *out)
         return;
     }
     buf_adds(out, "    const struct fp_attention t = {\n");
-    add_field(&f, "first", kernel_names[first].attention);
-    add_field(&f, "last", kernel_names[last].attention);
+    add_field(&f, "first", attention_name(first));
+    add_field(&f, "last", attention_name(last));
     if (stage_has(stage, ANCHOR_SCORES) || stage_has(stage, ANCHOR_CONTEXT))
         add_whole(&f, "qkv", qkv_tensor());
     if (ops[first].anchor != ANCHOR_SCORES)

@@ -1,13 +1,23 @@
 #include "codegen/codegen_int.h"
+#include "kernels/cpu/abi.h"
+
+#include <assert.h>
+
+static_assert(ARRAY_LEN(((struct fp_args *)0)->tensor) == TENSOR_COUNT, "abi.h: tensors");
+static_assert(ARRAY_LEN(((struct fp_args *)0)->weight) == WEIGHT_COUNT, "abi.h: weights");
+static_assert(ARRAY_LEN(((struct fp_args *)0)->knob) == KNOB_MAX, "abi.h: knobs");
+static_assert(FP_BLOCK == MASK_BLOCK, "abi.h: blocks of the mask");
 
 /* ---- plan.h ---------------------------------------------------------------------------------- */
 
 static void add_plan_h(const struct standalone_spec *s, struct buf *out)
 {
     open_plan_h(s, "", out);
-    buf_adds(out, "/* In the order in which they run. */\n"
-                  "struct plan_segment {\n    fp_segment *run;\n    int knob[6];\n};\n"
-                  "extern const struct plan_segment plan_segments[SEGMENTS];\n\n");
+    buf_addf(out,
+             "/* In the order in which they run. */\n"
+             "struct plan_segment {\n    fp_segment *run;\n    int knob[%d];\n};\n"
+             "extern const struct plan_segment plan_segments[SEGMENTS];\n\n",
+             KNOB_MAX);
     close_plan_h(out);
 }
 
@@ -29,8 +39,7 @@ static void add_segment_table(const struct candidate *c, struct buf *out)
         choice_symbol(choice, &symbol);
         buf_addf(out, "    {%s, {", symbol.ptr);
         for (int k = 0; k < choice->impl->knob_count; k++)
-            buf_addf(out, "%s%d", k > 0 ? ", " : "",
-                     choice_knob(choice, choice->impl->knobs[k].name));
+            buf_addf(out, "%s%d", k > 0 ? ", " : "", choice_value(choice, k));
         buf_adds(out, choice->impl->knob_count > 0 ? "}},\n" : "0}},\n");
     }
     buf_adds(out, "};\n\n");

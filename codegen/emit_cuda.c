@@ -74,7 +74,7 @@ void emit_cuda_generated(const struct choice *c, const struct build_target *t, s
 
 void emit_cuda_handwritten(const struct choice *c, const struct build_target *t, struct buf *out)
 {
-    bool split_keys = c->schedule.pick[CUDA_HAND_KNOB_WARPS] == CUDA_HAND_KEYS;
+    bool split_keys = choice_value(c, CUDA_HAND_KNOB_WARPS) == CUDA_HAND_KEYS;
     add_header(c, t, out);
     buf_adds(out, " */\n#include \"handwritten.cuh\"\n\n");
     add_types(t, out);

@@ -70,18 +70,15 @@ static void add_store(struct body *b, int tensor)
                  use_dim(b, tensor_columns(tensor)));
 }
 
-static bool has_gelu(int op)
-{
-    return ops[op].layout == LAYOUT_TOKENS && ops[op].columns == DIM_F;
-}
-
 /* What a pointwise operator does to a row before `next` has it, from the inside out; returns the
  * name of the outermost. */
 static const char *add_pointwise(struct body *b, int op, const char *next)
 {
-    if (has_gelu(op)) {
-        buf_addf(&b->text, "    const fp::apply_gelu<dtype, decltype(%s)> gelu{%s};\n", next, next);
-        next = "gelu";
+    const char *activation = op_activation(op);
+    if (activation != NULL) {
+        buf_addf(&b->text, "    const fp::apply_%s<dtype, decltype(%s)> %s{%s};\n", activation,
+                 next, activation, next);
+        next = activation;
     }
     if (op_residual(op) >= 0) {
         buf_addf(&b->text,
@@ -99,9 +96,11 @@ static const char *add_pointwise(struct body *b, int op, const char *next)
 
 static void add_norm(struct body *b, int op)
 {
-    buf_addf(&b->text, "    const fp::norm_weights<dtype> norm{%s, %s, %s, %s, a.eps};\n",
-             use_weight(b, op_weight(op, 0)), use_weight(b, op_weight(op, 1)),
-             use_tensor(b, TENSOR_OF(op)), use_dim(b, ops[op].columns));
+    buf_adds(&b->text, "    const fp::norm_weights<dtype> norm{");
+    for (int n = 0; n < op_weight_count(op); n++)
+        buf_addf(&b->text, "%s, ", use_weight(b, op_weight(op, n)));
+    buf_addf(&b->text, "%s, %s, a.eps};\n", use_tensor(b, TENSOR_OF(op)),
+             use_dim(b, ops[op].columns));
 }
 
 /* ---- stages ---------------------------------------------------------------------------------- */

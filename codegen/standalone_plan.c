@@ -36,16 +36,17 @@ void open_plan_h(const struct standalone_spec *s, const char *includes, struct b
 
 void close_plan_h(struct buf *out)
 {
-    buf_adds(
+    buf_addf(
         out,
         "/* Tensor 0 is a layer's input, 1+i the output of operator i; 0: never in memory. */\n"
-        "extern const long plan_tensor_elements[16];\n\n"
+        "extern const long plan_tensor_elements[%d];\n\n"
         "/* Drawn uniformly in middle +- range. */\n"
         "struct plan_weight {\n    long elements;\n    double middle, range;\n};\n"
-        "extern const struct plan_weight plan_weights[12];\n\n"
+        "extern const struct plan_weight plan_weights[%d];\n\n"
         "/* Real tokens of each sequence; null: all of them. */\n"
         "extern const int *const plan_lengths;\n\n"
-        "extern const struct fp_blocks plan_mask;\n\n#endif\n");
+        "extern const struct fp_blocks plan_mask;\n\n#endif\n",
+        TENSOR_COUNT, WEIGHT_COUNT);
 }
 
 static void add_sizes(const struct standalone_spec *s, struct buf *out)
@@ -53,11 +54,11 @@ static void add_sizes(const struct standalone_spec *s, struct buf *out)
     uint32_t used = 1u << TENSOR_X;
     for (int i = 0; i < s->candidate->count; i++)
         used |= choice_tensors(&s->candidate->choices[i]);
-    buf_adds(out, "const long plan_tensor_elements[16] = {");
+    buf_addf(out, "const long plan_tensor_elements[%d] = {", TENSOR_COUNT);
     for (int t = 0; t < TENSOR_COUNT; t++)
         buf_addf(out, "%s%lld", t > 0 ? ", " : "",
                  used >> t & 1 ? (long long)tensor_elements(t, s->workload) : 0);
-    buf_adds(out, "};\n\nconst struct plan_weight plan_weights[12] = {\n");
+    buf_addf(out, "};\n\nconst struct plan_weight plan_weights[%d] = {\n", WEIGHT_COUNT);
     for (int i = 0; i < WEIGHT_COUNT; i++) {
         struct drawn from = weight_drawn((enum weight_id)i, s->inputs.ranges);
         buf_addf(out, "    {%lld, %g, %g}, /* %s */\n",

@@ -12,134 +12,111 @@ const struct weight weights[WEIGHT_COUNT] = {
 
 const struct op ops[] = {
     {.name = "qkv_gemm",
-     .notes_name = "gemm0",
      .computes = "x @ Wqkv",
      .anchor = ANCHOR_GEMM,
-     .needs = EXTENT_TOKEN_ROW,
      .reads = READS(TENSOR_X),
      .weights = WITH(WQKV),
      .layout = LAYOUT_TOKENS,
      .columns = DIM_3D},
     {.name = "qkv_bias_split",
-     .notes_name = "bias0",
      .computes = "+ bqkv, split into q, k, v, each to heads",
      .anchor = ANCHOR_NONE,
-     .needs = EXTENT_ELEMENT,
+     .pointwise = POINTWISE_BIAS_SPLIT_HEADS,
      .reads = OF(0),
      .weights = WITH(BQKV),
      .layout = LAYOUT_QKV_HEADS,
      .columns = DIM_3D},
     {.name = "scores",
-     .notes_name = "QK",
      .computes = "q @ k^T / sqrt(W)",
      .anchor = ANCHOR_SCORES,
-     .needs = EXTENT_HEAD,
      .reads = OF(1),
      .layout = LAYOUT_SCORES},
     {.name = "mask",
-     .notes_name = "mask",
      .computes = "drop the keys that the mask does not keep",
      .anchor = ANCHOR_NONE,
-     .needs = EXTENT_ELEMENT,
+     .pointwise = POINTWISE_MASK,
      .reads = OF(2),
      .layout = LAYOUT_SCORES},
     {.name = "softmax",
-     .notes_name = "sfmx",
      .computes = "softmax over the keys",
      .anchor = ANCHOR_SOFTMAX,
-     .needs = EXTENT_QUERY_ROW,
      .reads = OF(3),
      .layout = LAYOUT_SCORES},
     {.name = "context",
-     .notes_name = "pV",
      .computes = "probs @ v",
      .anchor = ANCHOR_CONTEXT,
-     .needs = EXTENT_HEAD,
      .reads = OF(1) | OF(4),
      .layout = LAYOUT_HEADS,
      .columns = DIM_D},
     {.name = "merge_heads",
-     .notes_name = "trans",
      .computes = "heads side by side again",
      .anchor = ANCHOR_NONE,
-     .needs = EXTENT_ELEMENT,
+     .pointwise = POINTWISE_MERGE_HEADS,
      .reads = OF(5),
      .layout = LAYOUT_TOKENS,
      .columns = DIM_D},
     {.name = "out_gemm",
-     .notes_name = "gemm1",
      .computes = "@ Wo",
      .anchor = ANCHOR_GEMM,
-     .needs = EXTENT_TOKEN_ROW,
      .reads = OF(6),
      .weights = WITH(WO),
      .layout = LAYOUT_TOKENS,
      .columns = DIM_D},
     {.name = "out_bias_residual",
-     .notes_name = "bias1",
      .computes = "+ bo, + x",
      .anchor = ANCHOR_NONE,
-     .needs = EXTENT_ELEMENT,
+     .pointwise = POINTWISE_BIAS_RESIDUAL,
      .reads = OF(7) | READS(TENSOR_X),
      .weights = WITH(BO),
      .layout = LAYOUT_TOKENS,
      .columns = DIM_D},
     {.name = "layernorm1",
-     .notes_name = "lynorm1",
      .computes = "layernorm(gamma1, beta1)",
      .anchor = ANCHOR_LAYERNORM,
-     .needs = EXTENT_TOKEN_ROW,
      .reads = OF(8),
      .weights = WITH(GAMMA1) | WITH(BETA1),
      .layout = LAYOUT_TOKENS,
      .columns = DIM_D},
     {.name = "ffn1_gemm",
-     .notes_name = "gemm2",
      .computes = "@ W1",
      .anchor = ANCHOR_GEMM,
-     .needs = EXTENT_TOKEN_ROW,
      .reads = OF(9),
      .weights = WITH(W1),
      .layout = LAYOUT_TOKENS,
      .columns = DIM_F},
     {.name = "ffn1_bias_gelu",
-     .notes_name = "bias2act",
      .computes = "+ b1, GELU",
      .anchor = ANCHOR_NONE,
-     .needs = EXTENT_ELEMENT,
+     .pointwise = POINTWISE_BIAS_GELU,
      .reads = OF(10),
      .weights = WITH(B1),
      .layout = LAYOUT_TOKENS,
      .columns = DIM_F},
     {.name = "ffn2_gemm",
-     .notes_name = "gemm3",
      .computes = "@ W2",
      .anchor = ANCHOR_GEMM,
-     .needs = EXTENT_TOKEN_ROW,
      .reads = OF(11),
      .weights = WITH(W2),
      .layout = LAYOUT_TOKENS,
      .columns = DIM_D},
     {.name = "ffn2_bias_residual",
-     .notes_name = "bias3",
      .computes = "+ b2, + layernorm1's result",
      .anchor = ANCHOR_NONE,
-     .needs = EXTENT_ELEMENT,
+     .pointwise = POINTWISE_BIAS_RESIDUAL,
      .reads = OF(12) | OF(9),
      .weights = WITH(B2),
      .layout = LAYOUT_TOKENS,
      .columns = DIM_D},
     {.name = "layernorm2",
-     .notes_name = "lynorm3",
      .computes = "layernorm(gamma2, beta2)",
      .anchor = ANCHOR_LAYERNORM,
-     .needs = EXTENT_TOKEN_ROW,
      .reads = OF(13),
      .weights = WITH(GAMMA2) | WITH(BETA2),
      .layout = LAYOUT_TOKENS,
      .columns = DIM_D},
 };
 _Static_assert(ARRAY_LEN(ops) == OP_COUNT, "one row an operator");
+_Static_assert(TENSOR_COUNT <= 16 && WEIGHT_COUNT <= 16, "sets of them are bits of uint16_t");
 
 /* ---- what an operator reads ------------------------------------------------------------------ */
 
@@ -154,12 +131,27 @@ int op_residual(int op)
     return others ? __builtin_ctz(others) : -1;
 }
 
+int op_weight_count(int op)
+{
+    return __builtin_popcount(ops[op].weights);
+}
+
 enum weight_id op_weight(int op, int n)
 {
     unsigned left = ops[op].weights;
     for (; n > 0; n--)
         left &= left - 1;
     return (enum weight_id)__builtin_ctz(left);
+}
+
+const char *op_activation(int op)
+{
+    static const char *const activations[] = {
+#define X(id, activation) activation,
+        CHAIN_POINTWISE(X)
+#undef X
+    };
+    return activations[ops[op].pointwise];
 }
 
 /* ---- names ----------------------------------------------------------------------------------- */
@@ -201,6 +193,14 @@ enum layout tensor_layout(int tensor)
 enum dim tensor_columns(int tensor)
 {
     return tensor == TENSOR_X ? DIM_D : ops[tensor - 1].columns;
+}
+
+int qkv_tensor(void)
+{
+    int tensor = TENSOR_X;
+    while (tensor_layout(tensor) != LAYOUT_QKV_HEADS)
+        tensor++;
+    return tensor;
 }
 
 int64_t tensor_elements(int tensor, const struct workload *w)

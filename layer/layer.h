@@ -7,8 +7,8 @@
  * Words: an *operator* is one of the 15 rows of the chain; a *plan* cuts the chain into contiguous
  * *segments*, each exactly one kernel launch.
  *
- * To add an operator: a row in ops[] (chain.c).  To add a mask: a row in mask.c.  CONTRIBUTING.md
- * has the exact steps. */
+ * To replace an operator: its row in ops[] (chain.c).  To add a mask: a row in mask.c.
+ * CONTRIBUTING.md has the exact steps. */
 #ifndef FUSEPLAN_LAYER_H
 #define FUSEPLAN_LAYER_H
 
@@ -25,7 +25,13 @@ struct workload;
  *   3x(B,H,S,W)  q, k and v one after another
  *   (B,H,S,S)    scores; masked positions are unspecified after ops 2 and 3, and 0 after op 4 */
 
-enum { OP_COUNT = 15, TENSOR_COUNT = 16, TENSOR_X = 0, BOUNDARY_COUNT = 14, SEGMENT_COUNT = 120 };
+enum {
+    OP_COUNT = 15,
+    TENSOR_COUNT = OP_COUNT + 1,
+    TENSOR_X = 0,
+    BOUNDARY_COUNT = OP_COUNT - 1,
+    SEGMENT_COUNT = OP_COUNT * (OP_COUNT + 1) / 2
+};
 
 #define TENSOR_OF(op) ((op) + 1)
 
@@ -77,28 +83,38 @@ enum anchor {
     ANCHOR_LAYERNORM /* needs a whole row of D */
 };
 
-/* What a thread block must hold so that the operator needs nothing from another one. */
-enum extent {
-    EXTENT_ELEMENT,   /* one element, wherever it lies */
-    EXTENT_TOKEN_ROW, /* all columns of a token's row */
-    EXTENT_QUERY_ROW, /* all keys of one query row of one head */
-    EXTENT_HEAD       /* all rows of one head's k or v, and query rows of q or probs */
+/* What an elementwise operator computes of its input: its kernels' name, FP_BIAS_GELU or the like,
+ * and the activation that it ends with, if any. */
+#define CHAIN_POINTWISE(X)                                                                         \
+    X(NONE, NULL)                  /* the operator is not elementwise */                           \
+    X(BIAS_SPLIT_HEADS, NULL)      /* + bias; columns go to the heads of q, k and v */             \
+    X(MASK, NULL)                  /* scores of keys that the mask does not keep are dropped */    \
+    X(MERGE_HEADS, NULL)           /* columns of all heads side by side */                         \
+    X(BIAS_RESIDUAL, NULL)         /* + bias + residual */                                         \
+    X(BIAS_GELU, "gelu")           /* y = x + bias; y/2 * (1 + erf(y / sqrt(2))) */                \
+    X(BIAS_GELU_TANH, "gelu_tanh") /* y/2 * (1 + tanh(sqrt(2/pi) * (y + 0.044715 y^3))); no row */
+
+enum pointwise {
+#define X(id, activation) POINTWISE_##id,
+    CHAIN_POINTWISE(X)
+#undef X
+        POINTWISE_COUNT
 };
 
 struct op {
-    const char *name;       /* "qkv_gemm": in emitted function names and output */
-    const char *notes_name; /* "gemm0": the name in the notes this tool grew out of */
-    const char *computes;   /* one line for people */
-    enum anchor anchor;
-    enum extent needs;
-    uint16_t reads;     /* bit t: reads tensor t */
-    uint16_t weights;   /* bit w: reads weight w */
-    enum layout layout; /* of its output */
-    enum dim columns;   /* of its output, heads side by side; none of scores */
+    const char *name;         /* "qkv_gemm": in emitted function names and output */
+    const char *computes;     /* one line for people */
+    enum anchor anchor;       /* what must be held at once to compute it */
+    enum pointwise pointwise; /* of ANCHOR_NONE */
+    uint16_t reads;           /* bit t: reads tensor t */
+    uint16_t weights;         /* bit w: reads weight w */
+    enum layout layout;       /* of its output */
+    enum dim columns;         /* of its output, heads side by side; none of scores */
 };
 extern const struct op ops[OP_COUNT];
 
 enum layout tensor_layout(int tensor);
+int qkv_tensor(void); /* the one that holds q, k and v of each head */
 
 /* Elements of a dimension, a tensor or a weight. */
 int64_t dim_size(enum dim d, const struct workload *w);
@@ -113,8 +129,12 @@ const char *tensor_shape_text(int tensor);
 int op_input(int op);
 int op_residual(int op);
 
-/* Weight n of an operator, in the chain's order. */
+/* How many weights an operator reads, and which is number n of them, in the chain's order. */
+int op_weight_count(int op);
 enum weight_id op_weight(int op, int n);
+
+/* "gelu"; null where the operator ends with no activation. */
+const char *op_activation(int op);
 
 const char *tensor_name(int tensor); /* "x", "layernorm1" */
 

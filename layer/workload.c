@@ -65,14 +65,26 @@ void workload_copy(struct workload *dst, const struct workload *src)
     copy_blocks(&dst->blocks, &src->blocks);
 }
 
+/* As dim_size(), but in double, which no number overflows. */
+static double dim_bound(enum dim d, const struct workload *w)
+{
+    double hidden = (double)w->heads * w->head_size;
+    const double sizes[] = {[DIM_1] = 1,
+                            [DIM_D] = hidden,
+                            [DIM_3D] = 3 * hidden,
+                            [DIM_F] = w->ffn != 0 ? w->ffn : 4 * hidden};
+    return sizes[d];
+}
+
 double workload_bytes(const struct workload *w)
 {
-    double tokens = (double)w->batch * w->seq_len, s = w->seq_len, h = w->heads;
-    double d = h * w->head_size, f = w->ffn != 0 ? w->ffn : 4 * d;
-    /* The chain's tables in double, which no number overflows: 15 times D of the tensors of tokens
-     * and heads (3 of them each from ops 0 and 1), two of F, three of scores. */
-    double tensors = tokens * (15 * d + 2 * f + 3 * h * s);
-    double layer_weights = 4 * d * d + 2 * d * f + 9 * d + f;
+    double tokens = (double)w->batch * w->seq_len, s = w->seq_len;
+    double tensors = 0, layer_weights = 0;
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        tensors += tokens * (tensor_layout(t) == LAYOUT_SCORES ? w->heads * s
+                                                               : dim_bound(tensor_columns(t), w));
+    for (int i = 0; i < WEIGHT_COUNT; i++)
+        layer_weights += dim_bound(weights[i].rows, w) * dim_bound(weights[i].cols, w);
     double mask_bits = 2 * tokens * s; /* as rows and as the words of blocks */
     return tensors * (dtypes[w->dtype].bytes + sizeof(double)) +
            layer_weights * w->layers * dtypes[w->dtype].bytes + mask_bits / 8;

@@ -44,7 +44,8 @@ static struct norms row_norms(const struct workload *w, int tensor, int64_t row,
     struct norms n = {.elements = 0};
     if (i >= length)
         return n;
-    bool unspecified = tensor == TENSOR_OF(2) || tensor == TENSOR_OF(3); /* where masked */
+    bool unspecified = tensor_layout(tensor) == LAYOUT_SCORES && /* where masked */
+                       ops[tensor - 1].anchor != ANCHOR_SOFTMAX;
     int64_t columns = columns_of(w, tensor), first = row * columns;
     for (int64_t c = 0; c < columns; c++) {
         if (unspecified && (c >= length || !mask_keep(&w->mask, b, i, (int)c)))

@@ -1,4 +1,5 @@
-/* The definition of each operator: a plain loop over the rows of a span. */
+/* The definition of each operator: a plain loop over the rows of a span.  Which tensors and weights
+ * it reads is the chain's table. */
 #include "bench/oracle/oracle_int.h"
 
 #include <assert.h>
@@ -26,12 +27,12 @@ static double *head_row(const struct layer *l, int tensor, int columns, int part
 
 static double *qkv_row(const struct layer *l, int part, int b, int h, int i)
 {
-    return head_row(l, TENSOR_OF(1), l->w->head_size, part, b, h, i);
+    return head_row(l, qkv_tensor(), l->w->head_size, part, b, h, i);
 }
 
-static double *score_row(const struct layer *l, int op, int b, int h, int i)
+static double *score_row(const struct layer *l, int tensor, int b, int h, int i)
 {
-    return head_row(l, TENSOR_OF(op), l->w->seq_len, 0, b, h, i);
+    return head_row(l, tensor, l->w->seq_len, 0, b, h, i);
 }
 
 /* Whether query i of batch row b keeps key j. */
@@ -45,12 +46,13 @@ static bool keeps(const struct workload *w, int b, int i, int j)
 /* ---- operators ------------------------------------------------------------------------------- */
 
 /* out (rows,N) = in (rows,K) @ weight (K,N) */
-static void gemm(const struct layer *l, struct span s, int in, enum weight_id id, int out)
+static void gemm(const struct layer *l, struct span s, int op)
 {
+    enum weight_id id = op_weight(op, 0);
     int64_t depth = dim_size(weights[id].rows, l->w), columns = dim_size(weights[id].cols, l->w);
     const double *x[SPAN_ROWS];
     for (int r = 0; r < SPAN_ROWS; r++) /* rows that are not there: the last one again */
-        x[r] = token_row(l, in, s.batch_row, s.first + (r < s.count ? r : s.count - 1));
+        x[r] = token_row(l, op_input(op), s.batch_row, s.first + (r < s.count ? r : s.count - 1));
 
     for (int64_t first = 0; first < columns; first += TILE_COLUMNS) {
         double sum[SPAN_ROWS][TILE_COLUMNS] = {{0}};
@@ -62,56 +64,50 @@ static void gemm(const struct layer *l, struct span s, int in, enum weight_id id
                     sum[r][c] += x[r][k] * weight[c];
         }
         for (int r = 0; r < s.count; r++)
-            memcpy(token_row(l, out, s.batch_row, s.first + r) + first, sum[r],
+            memcpy(token_row(l, TENSOR_OF(op), s.batch_row, s.first + r) + first, sum[r],
                    (size_t)width * sizeof(sum[r][0]));
     }
 }
 
 /* out = in + bias + residual */
-static void bias_residual(const struct layer *l, struct span s, int in, enum weight_id bias,
-                          int residual, int out)
+static void bias_residual(const struct layer *l, struct span s, int op)
 {
+    const float *bias = l->weight[op_weight(op, 0)];
     int columns = workload_hidden(l->w);
     for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, in, s.batch_row, i);
-        const double *skip = token_row(l, residual, s.batch_row, i);
-        double *y = token_row(l, out, s.batch_row, i);
+        const double *x = token_row(l, op_input(op), s.batch_row, i);
+        const double *skip = token_row(l, op_residual(op), s.batch_row, i);
+        double *y = token_row(l, TENSOR_OF(op), s.batch_row, i);
         for (int c = 0; c < columns; c++)
-            y[c] = x[c] + l->weight[bias][c] + skip[c];
+            y[c] = x[c] + bias[c] + skip[c];
     }
 }
 
 /* out = (in - mean) / sqrt(variance + eps) * gamma + beta, the variance over D, not D - 1 */
-static void layernorm(const struct layer *l, struct span s, int in, enum weight_id gamma,
-                      enum weight_id beta, int out)
+static void layernorm(const struct layer *l, struct span s, int op)
 {
+    const float *gamma = l->weight[op_weight(op, 0)], *beta = l->weight[op_weight(op, 1)];
     int columns = workload_hidden(l->w);
     for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, in, s.batch_row, i);
-        double *y = token_row(l, out, s.batch_row, i);
+        const double *x = token_row(l, op_input(op), s.batch_row, i);
+        double *y = token_row(l, TENSOR_OF(op), s.batch_row, i);
         double mean = 0, variance = 0;
         for (int c = 0; c < columns; c++)
             mean += x[c] / columns;
         for (int c = 0; c < columns; c++)
             variance += (x[c] - mean) * (x[c] - mean) / columns;
         for (int c = 0; c < columns; c++)
-            y[c] = (x[c] - mean) / sqrt(variance + l->w->eps) * l->weight[gamma][c] +
-                   l->weight[beta][c];
+            y[c] = (x[c] - mean) / sqrt(variance + l->w->eps) * gamma[c] + beta[c];
     }
 }
 
-static void qkv_gemm(const struct layer *l, struct span s)
-{
-    gemm(l, s, TENSOR_X, WEIGHT_WQKV, TENSOR_OF(0));
-}
-
 /* Columns of a row are part by part, head by head. */
-static void qkv_bias_split(const struct layer *l, struct span s)
+static void qkv_bias_split(const struct layer *l, struct span s, int op)
 {
     int width = l->w->head_size;
     for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, TENSOR_OF(0), s.batch_row, i);
-        const float *bias = l->weight[WEIGHT_BQKV];
+        const double *x = token_row(l, op_input(op), s.batch_row, i);
+        const float *bias = l->weight[op_weight(op, 0)];
         for (int part = 0; part < 3; part++)
             for (int h = 0; h < l->w->heads; h++, x += width, bias += width) {
                 double *y = qkv_row(l, part, s.batch_row, h, i);
@@ -121,14 +117,14 @@ static void qkv_bias_split(const struct layer *l, struct span s)
     }
 }
 
-static void scores(const struct layer *l, struct span s)
+static void scores(const struct layer *l, struct span s, int op)
 {
     int width = l->w->head_size, length = oracle_length(l->w, s.batch_row);
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
             const double *q = qkv_row(l, 0, s.batch_row, h, i);
             const double *k = qkv_row(l, 1, s.batch_row, h, 0);
-            double *y = score_row(l, 2, s.batch_row, h, i);
+            double *y = score_row(l, TENSOR_OF(op), s.batch_row, h, i);
             for (int j = 0; j < length; j++, k += width) {
                 double dot = 0;
                 for (int c = 0; c < width; c++)
@@ -138,24 +134,24 @@ static void scores(const struct layer *l, struct span s)
         }
 }
 
-static void mask(const struct layer *l, struct span s)
+static void mask(const struct layer *l, struct span s, int op)
 {
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
-            const double *x = score_row(l, 2, s.batch_row, h, i);
-            double *y = score_row(l, 3, s.batch_row, h, i);
+            const double *x = score_row(l, op_input(op), s.batch_row, h, i);
+            double *y = score_row(l, TENSOR_OF(op), s.batch_row, h, i);
             for (int j = 0; j < l->w->seq_len; j++)
                 y[j] = keeps(l->w, s.batch_row, i, j) ? x[j] : 0;
         }
 }
 
 /* exp(x - max) / sum over the kept keys; a row that keeps none stays zeros. */
-static void softmax(const struct layer *l, struct span s)
+static void softmax(const struct layer *l, struct span s, int op)
 {
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
-            const double *x = score_row(l, 3, s.batch_row, h, i);
-            double *y = score_row(l, 4, s.batch_row, h, i);
+            const double *x = score_row(l, op_input(op), s.batch_row, h, i);
+            double *y = score_row(l, TENSOR_OF(op), s.batch_row, h, i);
             double max = -INFINITY, sum = 0;
             for (int j = 0; j < l->w->seq_len; j++)
                 if (keeps(l->w, s.batch_row, i, j))
@@ -168,13 +164,13 @@ static void softmax(const struct layer *l, struct span s)
         }
 }
 
-static void context(const struct layer *l, struct span s)
+static void context(const struct layer *l, struct span s, int op)
 {
     int width = l->w->head_size;
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
-            const double *probs = score_row(l, 4, s.batch_row, h, i);
-            double *y = head_row(l, TENSOR_OF(5), width, 0, s.batch_row, h, i);
+            const double *probs = score_row(l, op_input(op), s.batch_row, h, i);
+            double *y = head_row(l, TENSOR_OF(op), width, 0, s.batch_row, h, i);
             for (int j = 0; j < l->w->seq_len; j++) {
                 const double *v = qkv_row(l, 2, s.batch_row, h, j);
                 if (keeps(l->w, s.batch_row, i, j))
@@ -184,79 +180,32 @@ static void context(const struct layer *l, struct span s)
         }
 }
 
-static void merge_heads(const struct layer *l, struct span s)
+static void merge_heads(const struct layer *l, struct span s, int op)
 {
     int width = l->w->head_size;
     for (int i = s.first; i < s.first + s.count; i++)
         for (int h = 0; h < l->w->heads; h++)
-            memcpy(token_row(l, TENSOR_OF(6), s.batch_row, i) + h * width,
-                   head_row(l, TENSOR_OF(5), width, 0, s.batch_row, h, i),
+            memcpy(token_row(l, TENSOR_OF(op), s.batch_row, i) + h * width,
+                   head_row(l, op_input(op), width, 0, s.batch_row, h, i),
                    (size_t)width * sizeof(double));
 }
 
-static void out_gemm(const struct layer *l, struct span s)
+/* GELU(in + bias), GELU(x) = x/2 * (1 + erf(x / sqrt(2))) */
+static void bias_gelu(const struct layer *l, struct span s, int op)
 {
-    gemm(l, s, TENSOR_OF(6), WEIGHT_WO, TENSOR_OF(7));
-}
-
-static void out_bias_residual(const struct layer *l, struct span s)
-{
-    bias_residual(l, s, TENSOR_OF(7), WEIGHT_BO, TENSOR_X, TENSOR_OF(8));
-}
-
-static void layernorm1(const struct layer *l, struct span s)
-{
-    layernorm(l, s, TENSOR_OF(8), WEIGHT_GAMMA1, WEIGHT_BETA1, TENSOR_OF(9));
-}
-
-static void ffn1_gemm(const struct layer *l, struct span s)
-{
-    gemm(l, s, TENSOR_OF(9), WEIGHT_W1, TENSOR_OF(10));
-}
-
-/* GELU(x) = x/2 * (1 + erf(x / sqrt(2))) */
-static void ffn1_bias_gelu(const struct layer *l, struct span s)
-{
+    const float *bias = l->weight[op_weight(op, 0)];
     for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, TENSOR_OF(10), s.batch_row, i);
-        double *y = token_row(l, TENSOR_OF(11), s.batch_row, i);
+        const double *x = token_row(l, op_input(op), s.batch_row, i);
+        double *y = token_row(l, TENSOR_OF(op), s.batch_row, i);
         for (int c = 0; c < l->w->ffn; c++) {
-            double biased = x[c] + l->weight[WEIGHT_B1][c];
+            double biased = x[c] + bias[c];
             y[c] = biased / 2 * (1 + erf(biased / sqrt(2)));
         }
     }
 }
 
-static void ffn2_gemm(const struct layer *l, struct span s)
-{
-    gemm(l, s, TENSOR_OF(11), WEIGHT_W2, TENSOR_OF(12));
-}
-
-static void ffn2_bias_residual(const struct layer *l, struct span s)
-{
-    bias_residual(l, s, TENSOR_OF(12), WEIGHT_B2, TENSOR_OF(9), TENSOR_OF(13));
-}
-
-static void layernorm2(const struct layer *l, struct span s)
-{
-    layernorm(l, s, TENSOR_OF(13), WEIGHT_GAMMA2, WEIGHT_BETA2, TENSOR_OF(14));
-}
-
 oracle_operator *const oracle_operators[] = {
-    qkv_gemm,
-    qkv_bias_split,
-    scores,
-    mask,
-    softmax,
-    context,
-    merge_heads,
-    out_gemm,
-    out_bias_residual,
-    layernorm1,
-    ffn1_gemm,
-    ffn1_bias_gelu,
-    ffn2_gemm,
-    ffn2_bias_residual,
-    layernorm2,
+    gemm,          qkv_bias_split, scores, mask,      softmax, context,       merge_heads, gemm,
+    bias_residual, layernorm,      gemm,   bias_gelu, gemm,    bias_residual, layernorm,
 };
 static_assert(ARRAY_LEN(oracle_operators) == OP_COUNT, "one function an operator");

@@ -53,7 +53,7 @@ void oracle_layer_run(const struct workload *w, const double *x, const float *co
     for (int op = 0; op < OP_COUNT; op++) {
 #pragma omp parallel for schedule(dynamic) num_threads(threads > 0 ? threads : threads_for(w))
         for (int i = 0; i < count; i++)
-            oracle_operators[op](&l, spans[i]);
+            oracle_operators[op](&l, spans[i], op);
     }
     free(spans);
 }

@@ -23,8 +23,9 @@ struct layer {
     double *const *tensor;
 };
 
-/* Computes the operator's output for the rows of a span. */
-typedef void oracle_operator(const struct layer *l, struct span s);
+/* Computes operator `op`'s output for the rows of a span, from what the chain's table says that it
+ * reads. */
+typedef void oracle_operator(const struct layer *l, struct span s, int op);
 extern oracle_operator *const oracle_operators[OP_COUNT];
 
 #endif

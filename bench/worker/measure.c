@@ -8,7 +8,7 @@
  * does not count, so that all are timed alike. */
 int layers_to_time(const struct workload *w, int64_t cache_bytes)
 {
-    int64_t tensors = 3 * tensor_elements(TENSOR_X, w) + tensor_elements(TENSOR_OF(1), w);
+    int64_t tensors = 3 * tensor_elements(TENSOR_X, w) + tensor_elements(qkv_tensor(), w);
     int64_t layer = 0, bytes = dtypes[w->dtype].bytes;
     for (int i = 0; i < WEIGHT_COUNT; i++)
         layer += weight_elements((enum weight_id)i, w);

@@ -115,6 +115,43 @@ START_TEST(sources_have_symbols_of_their_own)
 }
 END_TEST
 
+static void reverse(struct knob *k)
+{
+    int value = k->values[0];
+    const char *label = k->labels[0];
+    ck_assert_int_eq(k->count, 2);
+    k->values[0] = k->values[1];
+    k->labels[0] = k->labels[1];
+    k->values[1] = value;
+    k->labels[1] = label;
+}
+
+/* What a knob is set to is its value, wherever that stands among the values. */
+START_TEST(values_may_stand_in_any_order)
+{
+    struct impl cpu = *impl_find(TARGET_CPU, "generated");
+    struct impl hand = *impl_find(TARGET_CUDA, "handwritten");
+    const struct choice rowwise = {.segment = {7, 9}, .impl = &cpu};
+    const struct choice rows = {.segment = {2, 6}, .impl = &hand};
+    struct workload w;
+    struct cuda_launch l;
+    struct buf text;
+    reverse(&cpu.knobs[CPU_KNOB_LOWERING]);
+    reverse(&hand.knobs[CUDA_HAND_KNOB_WARPS]);
+    ck_assert_uint_eq(choice_tensors(&rowwise), 1u << TENSOR_OF(9));
+
+    workload_init(&w);
+    w.batch = w.seq_len = w.heads = 1;
+    w.dtype = DTYPE_FP16;
+    choice_launch(&rows, &w, &l);
+    ck_assert_int_eq(l.tiles, 1); /* 64 query rows each; 16 where warps share the keys */
+    buf_init(&text);
+    choice_emit(&rows, &ampere, &text);
+    ck_assert_ptr_nonnull(strstr(text.ptr, "hand_attention<dtype, W, false>"));
+    buf_release(&text);
+}
+END_TEST
+
 /* ---- stages ---------------------------------------------------------------------------------- */
 
 /* Every operator is in exactly one stage, in order; what others read is written. */
@@ -289,6 +326,7 @@ int main(void)
     tcase_add_loop_test(tcase, knobs_without_effect_are_refused, 0, ARRAY_LEN(refused));
     tcase_add_test(tcase, hopper_is_of_sm_90_and_half_types);
     tcase_add_test(tcase, sources_have_symbols_of_their_own);
+    tcase_add_test(tcase, values_may_stand_in_any_order);
     tcase_add_loop_test(tcase, stages_cover_the_segment, 0, SEGMENT_COUNT);
     tcase_add_loop_test(tcase, launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes));
     tcase_add_test(tcase, tiles_of_a_launch);

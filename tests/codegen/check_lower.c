@@ -100,6 +100,12 @@ START_TEST(a_stage_knows_its_anchors)
 }
 END_TEST
 
+START_TEST(elementwise_operators_say_what_they_compute)
+{
+    ck_assert_int_eq(ops[_i].anchor == ANCHOR_NONE, ops[_i].pointwise != POINTWISE_NONE);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("lower");
@@ -107,6 +113,7 @@ int main(void)
     tcase_add_loop_test(tcase, lowers_as_expected, 0, ARRAY_LEN(expected));
     tcase_add_loop_test(tcase, stages_cover_and_store, 0, 2 * SEGMENT_COUNT);
     tcase_add_test(tcase, a_stage_knows_its_anchors);
+    tcase_add_loop_test(tcase, elementwise_operators_say_what_they_compute, 0, OP_COUNT);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

@@ -181,7 +181,7 @@ static void run_case(const struct scene *s, const struct choice *c, fp_segment *
     for (int id = 0; id < WEIGHT_COUNT; id++)
         a.weight[id] = segment_weights(c->segment) >> id & 1 ? s->weight[id] : NULL;
     for (int k = 0; k < c->impl->knob_count; k++)
-        a.knob[k] = c->impl->knobs[k].values[c->schedule.pick[k]];
+        a.knob[k] = choice_value(c, k);
 
     function(&a);
 

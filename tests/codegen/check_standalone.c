@@ -1,5 +1,5 @@
 /* Programs of their own; cmd's suites build and run those of the CPU, tests/cuda those of a GPU. */
-#include "codegen/codegen.h"
+#include "codegen/codegen_int.h"
 #include "tests/suite.h"
 
 #include <string.h>
@@ -68,11 +68,25 @@ START_TEST(library_is_linked_where_it_is_called)
 }
 END_TEST
 
+/* The program's text is the same for every plan, so it has the chain's sizes as literals. */
+START_TEST(programs_have_the_chain_s_sizes)
+{
+    const struct kernel_file *files;
+    char sizes[64];
+    int found = 0;
+    snprintf(sizes, sizeof(sizes), "TENSORS = %d, WEIGHTS = %d,", TENSOR_COUNT, WEIGHT_COUNT);
+    for (int i = kernel_program((enum target_kind)_i, &files) - 1; i >= 0; i--)
+        found += occurrences(files[i].text, sizes);
+    ck_assert_int_eq(found, 1);
+}
+END_TEST
+
 int main(void)
 {
     Suite *suite = suite_create("standalone");
     TCase *tcase = tcase_create("standalone");
     tcase_add_test(tcase, library_is_linked_where_it_is_called);
+    tcase_add_loop_test(tcase, programs_have_the_chain_s_sizes, 0, TARGET_COUNT);
     suite_add_tcase(suite, tcase);
     return suite_run(suite);
 }

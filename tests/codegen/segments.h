@@ -52,13 +52,14 @@ static inline struct choice golden_choice(int i)
     static const struct {
         struct segment segment;
         const char *impl;
-        enum lowering how; /* value of the first knob */
+        const char *schedule;
     } golden[GOLDEN_COUNT] = {
-        {{1, 6}, "generated", LOWERING_TILED},   {{2, 6}, "handwritten", LOWERING_TILED},
-        {{3, 4}, "generated", LOWERING_TILED},   {{6, 9}, "generated", LOWERING_ROWWISE},
-        {{11, 11}, "generated", LOWERING_TILED}, {{5, 9}, "generated", LOWERING_TILED}};
+        {{1, 6}, "generated", ""},   {{2, 6}, "handwritten", ""},
+        {{3, 4}, "generated", ""},   {{6, 9}, "generated", "lowering=rowwise"},
+        {{11, 11}, "generated", ""}, {{5, 9}, "generated", ""}};
     struct choice c = {golden[i].segment, impl_find(TARGET_CPU, golden[i].impl), {{0}}};
-    c.schedule.pick[0] = (int8_t)golden[i].how;
+    struct status st = STATUS_INIT;
+    schedule_parse(c.impl, golden[i].schedule, &c.schedule, &st);
     return c;
 }
 
