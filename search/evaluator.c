@@ -29,12 +29,6 @@ static struct outcome outcome_of(const struct trial *trial)
                             trial->status == TRIAL_FAILED ? NAN : trial->ms.median};
 }
 
-/* All others are compared with these: their times are wanted however slow they are. */
-static bool is_reference(unsigned value)
-{
-    return value == VALUE_UNFUSED || value == VALUE_FIRST_VERSION;
-}
-
 /* What the best plan takes now. */
 static int time_best_again(struct tuner *t, double *ms, struct status *st)
 {
@@ -53,8 +47,8 @@ static int time_best_again(struct tuner *t, double *ms, struct status *st)
     return 0;
 }
 
-/* A plan is given up when it is hopeless beside the best.  But the machine may have become slower
- * since the best was timed, so that is timed again first. */
+/* A plan is given up when it is hopeless beside the best, unless it is a baseline.  But the machine
+ * may have become slower since the best was timed, so that is timed again first. */
 static int time_plan(struct tuner *t, unsigned value, const struct candidate *c, struct trial *out,
                      struct status *st)
 {
@@ -62,7 +56,7 @@ static int time_plan(struct tuner *t, unsigned value, const struct candidate *c,
         return bench_plan(t->bench, c, &sampling_exhaustive, out, st);
     struct sampling how = sampling_search;
     int best = history_best(&t->history);
-    if (best >= 0 && !is_reference(value))
+    if (best >= 0 && !baselines_have(&t->o->baselines, value))
         how.censor_above_ms = HOPELESS_RATIO * t->history.items[best].outcome.ms;
     if (bench_plan(t->bench, c, &how, out, st) < 0)
         return -1;

@@ -15,7 +15,8 @@ static inline void setup(void)
                                                .budget = 20,
                                                .seed = 1,
                                                .quantile = 0.1,
-                                               .stop = &fake.stop}};
+                                               .stop = &fake.stop},
+                                    .baselines = {2, {VALUE_UNFUSED, 41115}}};
 }
 
 /* ---- what is stored -------------------------------------------------------------------------- */
