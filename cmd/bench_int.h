@@ -4,16 +4,17 @@
 
 #include "cmd/cmd.h"
 
-enum { VALUES_MAX = 64, BASELINES = 2 }; /* timed side by side */
+enum { VALUES_MAX = 64, TIMED_MAX = VALUES_MAX + BASELINES_MAX }; /* side by side */
 
-/* What is timed: plans given, then those they are compared with that are not among them. */
-struct lineup {
+/* What is timed side by side: the plans given, then the baselines that are not among them. */
+struct comparison {
     int given, count;
-    int unfused, first_version; /* indices; -1: not there */
-    unsigned values[VALUES_MAX + BASELINES];
-    double earlier_ms[VALUES_MAX + BASELINES]; /* stored before, NaN where nothing is */
-    struct candidate candidates[VALUES_MAX + BASELINES];
-    struct trial trials[VALUES_MAX + BASELINES];
+    struct baselines baselines;
+    char compared_at[CLOCK_UTC_SIZE];
+    struct plan plans[TIMED_MAX];
+    double earlier_ms[TIMED_MAX]; /* stored before, NaN where nothing is */
+    struct candidate candidates[TIMED_MAX];
+    struct trial trials[TIMED_MAX];
     bool wants_kernels;
     struct kernels kernels; /* of the plans given that ran */
     char search[HASH_TEXT_SIZE];
@@ -21,12 +22,15 @@ struct lineup {
 
 /* ---- bench_output.c: what comes out ---------------------------------------------------------- */
 
+int comparison_find(const struct comparison *c, struct plan p); /* index; -1: not there */
+
 /* Whether more than its time is wanted of plan i: it was given, and it ran. */
-bool lineup_ran(const struct lineup *l, int i);
+bool comparison_ran(const struct comparison *c, int i);
 
 /* All of which that is true; returns how many there are. */
-int lineup_plans(const struct lineup *l, const struct candidate *out[VALUES_MAX]);
+int comparison_plans(const struct comparison *c, const struct candidate *out[VALUES_MAX]);
 
-void lineup_print(const struct options *o, const struct lineup *l, const struct workload *w);
+void comparison_print(const struct options *o, const struct comparison *c,
+                      const struct workload *w);
 
 #endif

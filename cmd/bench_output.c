@@ -2,111 +2,132 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-bool lineup_ran(const struct lineup *l, int i)
+int comparison_find(const struct comparison *c, struct plan p)
 {
-    return i < l->given && l->trials[i].status == TRIAL_OK;
+    for (int i = 0; i < c->count; i++)
+        if (plan_equal(c->plans[i], p))
+            return i;
+    return -1;
 }
 
-int lineup_plans(const struct lineup *l, const struct candidate *out[VALUES_MAX])
+bool comparison_ran(const struct comparison *c, int i)
+{
+    return i < c->given && c->trials[i].status == TRIAL_OK;
+}
+
+int comparison_plans(const struct comparison *c, const struct candidate *out[VALUES_MAX])
 {
     int n = 0;
-    for (int i = 0; i < l->given; i++)
-        if (lineup_ran(l, i))
-            out[n++] = &l->candidates[i];
+    for (int i = 0; i < c->given; i++)
+        if (comparison_ran(c, i))
+            out[n++] = &c->candidates[i];
     return n;
 }
 
 static const struct column columns[] = {
-    {"value", "value", 0},
-    {"fused", "fused ops", 0},
-    {"median_ms", "ms", 3},
-    {"ci_low_ms", "low", 3},
-    {"ci_high_ms", "high", 3},
-    {"us_per_layer", "us/layer", 1},
-    {"speedup_over_unfused", "speed-up", 3},
-    {"speedup_low", "low", 3},
-    {"speedup_high", "high", 3},
-    {"tie", "tie", 0},
-    {"speedup_over_41115", "over 41115", 3},
-    {"speedup_over_41115_low", NULL, 3},
-    {"speedup_over_41115_high", NULL, 3},
-    {"error", NULL, 0},
-    {"status", "status", 0},
-    {"reason", NULL, 0},
-    {"earlier_ms", NULL, 0},
-    {"samples", NULL, 0},
+    {"value", "value", 0},   {"fused", "fused ops", 0}, {"median_ms", "ms", 3},
+    {"ci_low_ms", "low", 3}, {"ci_high_ms", "high", 3}, {"us_per_layer", "us/layer", 1},
+    {"error", NULL, 0},      {"status", "status", 0},   {"reason", NULL, 0},
+    {"earlier_ms", NULL, 0}, {"samples", NULL, 0},
 };
 
-/* From pairs: sample k of both was taken in round k. */
-static struct interval speedup(const struct lineup *l, int i, int over)
+/* The baselines beside plan i; returns how many. */
+static int beside(const struct comparison *c, int i, struct baseline_time out[BASELINES_MAX])
 {
-    struct interval none = {NAN, NAN, NAN};
-    const struct trial *t = &l->trials[i], *other = &l->trials[over < 0 ? i : over];
-    int n = t->sample_count < other->sample_count ? t->sample_count : other->sample_count;
-    if (t == other || n == 0 || t->status != TRIAL_OK || other->status != TRIAL_OK)
-        return none;
-    double *ratios = mem_alloc((size_t)n, sizeof(*ratios));
-    for (int k = 0; k < n; k++)
-        ratios[k] = other->samples_ms[k] / t->samples_ms[k];
-    struct interval out = stats_median(ratios, (size_t)n);
-    free(ratios);
-    return out;
+    for (int b = 0; b < c->baselines.count; b++) {
+        struct plan p = c->baselines.plans[b];
+        out[b] =
+            baseline_beside(p, &c->trials[comparison_find(c, p)], &c->trials[i], c->compared_at);
+    }
+    return c->baselines.count;
 }
 
-static json_t *row_of(const struct lineup *l, int i, const struct workload *w)
+static json_t *row_of(const struct comparison *c, int i, const struct workload *w)
 {
-    const struct trial *t = &l->trials[i];
+    const struct trial *t = &c->trials[i];
     bool ok = t->status == TRIAL_OK;
-    struct plan p = plan_from_value(l->values[i]);
-    struct interval ms = {NAN, NAN, NAN}, ratio = speedup(l, i, l->unfused),
-                    first = speedup(l, i, l->first_version);
+    struct plan p = c->plans[i];
+    struct interval ms = {NAN, NAN, NAN};
+    struct baseline_time baselines[BASELINES_MAX];
+    int baseline_count = beside(c, i, baselines);
     if (ok)
         ms = t->ms;
     struct buf fused;
     buf_init(&fused);
     plan_fused_text(p, &fused);
     json_t *row = json_pack(
-        "{si ss so sb so so so so so so so so so so so so ss ss so si so}", "value",
-        (int)l->values[i], "fused", fused.ptr, "segments", plan_segments_json(p), "handwritten",
-        p.handwritten, "median_ms", json_number(ms.median), "ci_low_ms", json_number(ms.low),
-        "ci_high_ms", json_number(ms.high), "us_per_layer",
-        json_number(1e3 * ms.median / w->layers), "speedup_over_unfused", json_number(ratio.median),
-        "speedup_low", json_number(ratio.low), "speedup_high", json_number(ratio.high), "tie",
-        isfinite(ratio.low) ? json_boolean(ratio.low <= 1 && 1 <= ratio.high) : json_null(),
-        "speedup_over_41115", json_number(first.median), "speedup_over_41115_low",
-        json_number(first.low), "speedup_over_41115_high", json_number(first.high), "error",
-        json_number(ok ? t->error : NAN), "status", trial_status_name(t->status), "reason",
-        ok ? "" : t->reason.message, "earlier_ms", json_number(l->earlier_ms[i]), "samples",
-        t->sample_count, "kernels",
-        l->wants_kernels && lineup_ran(l, i) ? kernels_json(&l->kernels, &l->candidates[i])
-                                             : json_null());
+        "{si ss so sb so so so so so so ss ss so si so}", "value", (int)plan_value(p), "fused",
+        fused.ptr, "segments", plan_segments_json(p), "handwritten", p.handwritten, "median_ms",
+        json_number(ms.median), "ci_low_ms", json_number(ms.low), "ci_high_ms",
+        json_number(ms.high), "us_per_layer", json_number(1e3 * ms.median / w->layers), "baselines",
+        baselines_json(baselines, baseline_count), "error", json_number(ok ? t->error : NAN),
+        "status", trial_status_name(t->status), "reason", ok ? "" : t->reason.message, "earlier_ms",
+        json_number(c->earlier_ms[i]), "samples", t->sample_count, "kernels",
+        c->wants_kernels && comparison_ran(c, i) ? kernels_json(&c->kernels, &c->candidates[i])
+                                                 : json_null());
     buf_release(&fused);
     return row;
 }
 
-static void print_kernels(const struct lineup *l)
+/* A line for each plan given and each baseline. */
+static void print_baselines(const struct comparison *c)
+{
+    int lines = 0;
+    for (int i = 0; i < c->given; i++) {
+        struct baseline_time b[BASELINES_MAX];
+        int n = comparison_ran(c, i) ? beside(c, i, b) : 0;
+        char plan[16];
+        snprintf(plan, sizeof(plan), "%u", plan_value(c->plans[i]));
+        for (int k = 0; k < n; k++)
+            if (!plan_equal(b[k].plan, c->plans[i])) {
+                fputs(lines++ == 0 ? "\n" : "", stdout);
+                baseline_print(&b[k], plan, false);
+            }
+    }
+}
+
+static void print_kernels(const struct comparison *c)
 {
     const struct candidate *plans[VALUES_MAX];
-    int n = lineup_plans(l, plans);
+    int n = comparison_plans(c, plans);
     if (n == 0)
         return;
     putchar('\n');
-    kernels_print(&l->kernels, plans, n);
+    kernels_print(&c->kernels, plans, n);
 }
 
-void lineup_print(const struct options *o, const struct lineup *l, const struct workload *w)
+static void complain(const struct options *o, const struct comparison *c)
+{
+    for (int i = 0; i < c->given; i++)
+        if (c->trials[i].status != TRIAL_OK)
+            fprintf(stderr, "fuseplan bench: %u: %s\n", plan_value(c->plans[i]),
+                    c->trials[i].reason.message);
+    struct baseline_time b[BASELINES_MAX];
+    int n = beside(c, 0, b);
+    for (int k = 0; k < n; k++)
+        if (comparison_find(c, b[k].plan) >= c->given)
+            baseline_note(o, &b[k]);
+    kernels_complain(&c->kernels);
+}
+
+void comparison_print(const struct options *o, const struct comparison *c, const struct workload *w)
 {
     struct output out;
-    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+    struct column all[ARRAY_LEN(columns) + BASELINES_MAX * BASELINE_KEYS];
+    int count = ARRAY_LEN(columns);
+    memcpy(all, columns, sizeof(columns));
+    if (o->format == FORMAT_CSV)
+        count += baselines_columns(c->baselines.count, all + count);
+    output_begin(&out, o->format, all, count);
     out.skip_empty = true;
-    for (int i = 0; i < l->count; i++)
-        output_row(&out, row_of(l, i, w));
+    for (int i = 0; i < c->count; i++)
+        output_row(&out, row_of(c, i, w));
     output_end(&out);
-    if (o->format == FORMAT_TABLE)
-        print_kernels(l);
-    for (int i = 0; i < l->count; i++)
-        if (l->trials[i].status != TRIAL_OK)
-            fprintf(stderr, "fuseplan bench: %u: %s\n", l->values[i], l->trials[i].reason.message);
-    kernels_complain(&l->kernels);
+    if (o->format == FORMAT_TABLE) {
+        print_baselines(c);
+        print_kernels(c);
+    }
+    complain(o, c);
 }

@@ -23,7 +23,7 @@
 #define OPTIONS(X)                                                                                 \
     X(BATCH) X(SEQ_LEN) X(MASK) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(DTYPE)             \
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(SEGMENTS) X(HANDWRITTEN) X(NPY) X(SVG)           \
-    X(OUTPUT) X(NO_BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(SPACE) X(BUDGET) X(TIME_LIMIT)       \
+    X(OUTPUT) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(SPACE) X(BUDGET) X(TIME_LIMIT)          \
     X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED) X(COMPILER) X(ARCH)       \
     X(JOBS) X(DB) X(FORMAT) X(QUIET) X(VERBOSE) X(HELP)
 /* clang-format on */
@@ -44,6 +44,8 @@ enum option_id {
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV };
 
+#define BASELINE_DEFAULT "43690,41115" /* unfused, and where the first version's search began */
+
 /* What a command line says; texts are borrowed from it. */
 struct options {
     uint64_t given; /* OPT() bits */
@@ -51,8 +53,8 @@ struct options {
     double eps;
     const char *mask, *dtype, *lengths, *target;
     enum ranges ranges; /* --init */
-    const char *segments, *npy, *svg, *output, *trace, *dump, *space, *strategy, *data, *name,
-        *compiler, *arch, *db;
+    const char *segments, *npy, *svg, *output, *baseline, *trace, *dump, *space, *strategy, *data,
+        *name, *compiler, *arch, *db;
     double fail_above, time_limit_s, quantile;
     enum feature_set features;
     enum rigor rigor;
@@ -135,7 +137,7 @@ void help_command(const struct command *c, FILE *out);
  * A row is a JSON object.  JSON and NDJSON print all of it; tables and CSV the listed columns. */
 
 struct column {
-    const char *key;   /* in the row, and in CSV's first line */
+    const char *key;   /* in CSV's first line, and the path to it in the row: "a", "list.0.a" */
     const char *title; /* in tables; null: not shown there */
     int decimals;      /* of reals, in tables */
 };
@@ -154,6 +156,9 @@ void output_end(struct output *out);
 
 /* One object alone: indented JSON, or one line of NDJSON.  Takes it over. */
 void output_object(enum format format, json_t *object);
+
+/* Of a time for people: small workloads take microseconds. */
+int ms_decimals(double ms);
 
 /* A number, or null where it is not finite. */
 json_t *json_number(double value);
@@ -213,6 +218,23 @@ void session_close(struct session *s);
 /* What makes the times measured so far doubtful: others on the GPU, and its own slowdowns. */
 void session_note_disturbance(const struct options *o, const struct session *s);
 extern volatile sig_atomic_t session_stop;
+
+/* ---- baselines.c: plans that the others are compared with ------------------------------------ */
+
+/* What --baseline says. */
+int baselines_from_options(const struct options *o, struct baselines *out, struct status *st);
+
+json_t *baselines_json(const struct baseline_time *b, int count);
+
+/* For CSV: one column for each member of that; returns how many. */
+enum { BASELINE_KEYS = 9 };
+int baselines_columns(int count, struct column out[BASELINES_MAX * BASELINE_KEYS]);
+
+/* One line for people.  plan: who is compared with it; same: it is the baseline itself. */
+void baseline_print(const struct baseline_time *b, const char *plan, bool same);
+
+/* Why it has no time, where it has none. */
+void baseline_note(const struct options *o, const struct baseline_time *b);
 
 /* ---- report.c: the best plan, explained ------------------------------------------------------ */
 

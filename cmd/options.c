@@ -68,6 +68,7 @@ static void init(struct options *o, int argc)
                           .layers = defaults.layers,
                           .eps = defaults.eps,
                           .mask = "full",
+                          .baseline = BASELINE_DEFAULT,
                           .space = "32768..49152",
                           .strategy = "guided",
                           .name = "default",

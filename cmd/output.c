@@ -7,6 +7,11 @@
 
 enum { JSON_DIGITS = 9 }; /* beyond what a clock resolves */
 
+int ms_decimals(double ms)
+{
+    return ms < 1 ? 5 : 3;
+}
+
 json_t *json_number(double value)
 {
     return isfinite(value) ? json_real(value) : json_null();
@@ -30,6 +35,15 @@ static void print_json(const json_t *value, size_t flags)
 }
 
 /* ---- cells ----------------------------------------------------------------------------------- */
+
+/* What a column's key leads to; null where it leads nowhere. */
+static const json_t *member(const json_t *row, const char *key)
+{
+    size_t len = strcspn(key, ".");
+    const json_t *inner = json_is_array(row) ? json_array_get(row, strtoul(key, NULL, 10))
+                                             : json_object_getn(row, key, len);
+    return key[len] == '\0' || inner == NULL ? inner : member(inner, key + len + 1);
+}
 
 /* decimals < 0: as programs read it.  none: what stands for null and empty text. */
 static void add_cell(const json_t *value, int decimals, const char *none, struct buf *out)
@@ -75,7 +89,7 @@ static void print_csv_line(const struct output *out, const json_t *row)
         if (i > 0)
             putchar(',');
         if (row)
-            print_csv_cell(json_object_get(row, out->columns[i].key));
+            print_csv_cell(member(row, out->columns[i].key));
         else
             fputs(out->columns[i].key, stdout);
     }
@@ -100,7 +114,7 @@ static bool measure_column(const json_t *rows, const struct column *c, struct sh
     *out = (struct shown){.column = c, .width = (int)strlen(c->title)};
     json_array_foreach(rows, i, row)
     {
-        json_t *value = json_object_get(row, c->key);
+        const json_t *value = member(row, c->key);
         struct buf text;
         buf_init(&text);
         add_cell(value, c->decimals, "", &text);
@@ -120,7 +134,7 @@ static void print_line(const struct shown *columns, int n, const json_t *row)
         struct buf text;
         buf_init(&text);
         if (row)
-            add_cell(json_object_get(row, c->column->key), c->column->decimals, "-", &text);
+            add_cell(member(row, c->column->key), c->column->decimals, "-", &text);
         else
             buf_adds(&text, c->column->title);
         int pad = c->number ? c->width : i == n - 1 ? 0 : -c->width;

@@ -20,6 +20,18 @@ static void fill(const struct options *o, const struct history *h, struct tune_r
     r->model_spearman = r->expected_faster_share = r->seconds = NAN;
 }
 
+/* Those of the search that measured the best plan; the defaults where it does not say. */
+static int read_baselines(const struct options *o, struct db *db, int64_t study,
+                          struct tune_report *r, struct status *st)
+{
+    struct baselines wanted;
+    if (baselines_from_options(o, &wanted, st) < 0)
+        return -1;
+    baselines_of_search(r->best.search_options, &wanted);
+    r->baseline_count = wanted.count;
+    return baselines_read(db, study, &r->best, &wanted, r->baselines, st);
+}
+
 /* ---- what was relaxed ---------------------------------------------------------------------------
  */
 
@@ -85,6 +97,8 @@ static int run(const struct options *o, struct status *st)
         db_open(o->db, DB_READ, &db, st) < 0 ||
         study_of_workload(o, db, target, &w, &study, st) < 0 ||
         db_best(db, study, &report.best, st) < 0 || study_history(db, study, &history, st) < 0)
+        goto out;
+    if (read_baselines(o, db, study, &report, st) < 0)
         goto out;
     fingerprint_device(target, &relaxing.here);
     if (db_study_read(db, study, compare, &relaxing, st) < 0)

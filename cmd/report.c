@@ -1,6 +1,7 @@
 #include "cmd/cmd.h"
 
 #include <math.h>
+#include <string.h>
 
 json_t *workload_json(const struct workload *w, enum target_kind target)
 {
@@ -22,12 +23,6 @@ json_t *workload_json(const struct workload *w, enum target_kind target)
 static double us_per_layer(const struct workload *w, double ms)
 {
     return 1e3 * ms / w->layers;
-}
-
-/* Small workloads take microseconds. */
-static int ms_decimals(double ms)
-{
-    return ms < 1 ? 5 : 3;
 }
 
 static bool plan_handwritten(int value)
@@ -58,51 +53,49 @@ static json_t *best_json(const struct workload *w, const struct db_best *b)
 static json_t *report_json(const struct workload *w, enum target_kind target,
                            const struct tune_report *r, json_t *relaxed)
 {
-    double unfused = r->best.unfused.median, first = r->best.first_version.median;
     json_t *trials =
         json_pack("{si si si si si}", "new", r->new_trials, "total", r->total_trials, "failed",
                   r->failed_trials, "censored", r->censored_trials, "space", r->space);
     json_t *model = json_pack("{so so}", "spearman", json_number(r->model_spearman),
                               "expected_faster_share", json_number(r->expected_faster_share));
-    return json_pack("{so so so so so so so so so so sO}", "workload", workload_json(w, target),
-                     "best", best_json(w, &r->best), "unfused_ms", json_number(unfused),
-                     "first_version_ms", json_number(first), "speedup_over_unfused",
-                     json_number(unfused / r->best.median_ms), "speedup_over_41115",
-                     json_number(first / r->best.median_ms), "trials", trials, "model", model,
-                     "stopped_by", r->stopped_by ? json_string(r->stopped_by) : json_null(),
+    return json_pack("{so so so so so so so sO}", "workload", workload_json(w, target), "best",
+                     best_json(w, &r->best), "baselines",
+                     baselines_json(r->baselines, r->baseline_count), "trials", trials, "model",
+                     model, "stopped_by", r->stopped_by ? json_string(r->stopped_by) : json_null(),
                      "seconds", json_number(r->seconds), "relaxed", relaxed);
 }
 
 /* ---- CSV: one line --------------------------------------------------------------------------- */
 
 static const struct column columns[] = {
-    {"value", NULL, 0},       {"fused", NULL, 0},
-    {"handwritten", NULL, 0}, {"median_ms", NULL, 0},
-    {"ci_low_ms", NULL, 0},   {"ci_high_ms", NULL, 0},
-    {"unfused_ms", NULL, 0},  {"first_version_ms", NULL, 0},
-    {"trials_new", NULL, 0},  {"trials_total", NULL, 0},
-    {"space", NULL, 0},       {"stopped_by", NULL, 0},
+    {"value", NULL, 0},      {"fused", NULL, 0},        {"handwritten", NULL, 0},
+    {"median_ms", NULL, 0},  {"ci_low_ms", NULL, 0},    {"ci_high_ms", NULL, 0},
+    {"trials_new", NULL, 0}, {"trials_total", NULL, 0}, {"space", NULL, 0},
+    {"stopped_by", NULL, 0},
 };
 
 static void print_csv(const struct tune_report *r)
 {
     const struct db_best *b = &r->best;
+    struct column all[ARRAY_LEN(columns) + BASELINES_MAX * BASELINE_KEYS];
+    int count = ARRAY_LEN(columns);
     struct output out;
     struct buf fused;
+    memcpy(all, columns, sizeof(columns));
+    count += baselines_columns(r->baseline_count, all + count);
     buf_init(&fused);
     if (b->value >= 0)
         plan_fused_text(plan_from_value((unsigned)b->value), &fused);
-    output_begin(&out, FORMAT_CSV, columns, ARRAY_LEN(columns));
+    output_begin(&out, FORMAT_CSV, all, count);
     if (b->value >= 0)
         output_row(&out,
-                   json_pack("{si ss sb so so so so so si si si ss*}", "value", b->value, "fused",
+                   json_pack("{si ss sb so so so so si si si ss*}", "value", b->value, "fused",
                              fused.ptr, "handwritten", plan_handwritten(b->value), "median_ms",
                              json_number(b->median_ms), "ci_low_ms", json_number(b->ci_low_ms),
-                             "ci_high_ms", json_number(b->ci_high_ms), "unfused_ms",
-                             json_number(b->unfused.median), "first_version_ms",
-                             json_number(b->first_version.median), "trials_new", r->new_trials,
-                             "trials_total", r->total_trials, "space", r->space, "stopped_by",
-                             r->stopped_by));
+                             "ci_high_ms", json_number(b->ci_high_ms), "baselines",
+                             baselines_json(r->baselines, r->baseline_count), "trials_new",
+                             r->new_trials, "trials_total", r->total_trials, "space", r->space,
+                             "stopped_by", r->stopped_by));
     output_end(&out);
     buf_release(&fused);
 }
@@ -134,22 +127,6 @@ static void print_segments(const struct db_best *b)
         buf_release(&impl);
     }
     output_end(&out);
-}
-
-/* Disjoint intervals are a difference, all else is a tie. */
-static void print_rival(const char *name, unsigned value, const struct interval *rival,
-                        const struct db_best *best)
-{
-    if (!isfinite(rival->median))
-        return;
-    int d = ms_decimals(rival->median);
-    printf("%-12s %.*f ms [%.*f, %.*f]", name, d, rival->median, d, rival->low, d, rival->high);
-    if (best->value == (int)value)
-        printf(": it is the best plan\n");
-    else if (rival->low <= best->ci_high_ms && best->ci_low_ms <= rival->high)
-        printf(": a tie, the intervals overlap\n");
-    else
-        printf(": the best plan is %.2f times as fast\n", rival->median / best->median_ms);
 }
 
 static void print_counts(const struct tune_report *r)
@@ -196,8 +173,9 @@ static void print_text(const struct workload *w, enum target_kind target,
         printf("\n%-12s %.*f ms [%.*f, %.*f] for %d layer%s, %.1f us a layer%s\n", "time", d,
                b->median_ms, d, b->ci_low_ms, d, b->ci_high_ms, w->layers, w->layers > 1 ? "s" : "",
                us_per_layer(w, b->median_ms), b->final ? "" : " (not yet compared side by side)");
-        print_rival("unfused", VALUE_UNFUSED, &b->unfused, b);
-        print_rival("41115", VALUE_FIRST_VERSION, &b->first_version, b);
+        for (int i = 0; i < r->baseline_count; i++)
+            baseline_print(&r->baselines[i], "the best plan",
+                           (int)plan_value(r->baselines[i].plan) == b->value);
     } else {
         printf("%-12s none: no plan %s\n", "best plan", r->total_trials > 0 ? "ran" : "was tried");
     }
@@ -217,5 +195,7 @@ void report_print(const struct options *o, const struct workload *w, enum target
         print_csv(r);
     else
         output_object(o->format, report_json(w, target, r, relaxed));
+    for (int i = 0; i < r->baseline_count; i++)
+        baseline_note(o, &r->baselines[i]);
     json_decref(relaxed);
 }

@@ -96,6 +96,8 @@ static int run(const struct options *o, struct status *st)
         return -1;
     if (plan_parse_range(o->space, &t.search.space_lo, &t.search.space_hi, st) < 0)
         return status_prefix(st, "--space");
+    if (baselines_from_options(o, &t.baselines, st) < 0)
+        return -1;
     int code = search(o, &t, &s, st);
     session_close(&s);
     return code;
@@ -112,13 +114,14 @@ const struct command cmd_search = {
     .name = "search",
     .operands = "",
     .summary = "Find the fastest plan of a workload",
-    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(BUDGET) |
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(BASELINE) | OPT(SPACE) | OPT(BUDGET) |
                OPT(TIME_LIMIT) | OPT(RIGOR) | OPT(STRATEGY) | OPT(QUANTILE) | OPT(COMPILER) |
                OPT(ARCH) | OPT(JOBS) | OPT(DB),
     .about = "Builds, verifies and times segments and plans, stores each result as it comes, and\n"
              "ends at its budget, its time limit or when nothing faster is expected.  What is\n"
              "stored is never measured again: the same command goes on where it stopped.  Ctrl-C\n"
              "stores all and prints the best plan so far; a second Ctrl-C ends at once.\n"
+             "The baselines are measured first and timed side by side with the fastest plans.\n"
              "With '--rigor exhaustive' every plan of the space is measured, in random order, and\n"
              "the 256 fastest are timed again side by side.",
     .more = list_strategies,

@@ -1,11 +1,18 @@
 #include "db/db_int.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* A winner's row: value, times and comparison. */
-static void keep_winner(const struct query *q, bool final, struct db_best *out, int64_t *trial,
-                        struct buf *comparison)
+static void replace_text(char **text, const char *with)
+{
+    free(*text);
+    *text = mem_strdup(with);
+}
+
+/* A winner's row: value, times, comparison and what its search was asked for. */
+static void keep_winner(const struct query *q, bool final, struct db_best *out, int64_t *trial)
 {
     *trial = column_int(q, 0);
     out->value = (int)column_int(q, 1);
@@ -13,22 +20,22 @@ static void keep_winner(const struct query *q, bool final, struct db_best *out, 
     out->median_ms = column_real(q, 2);
     out->ci_low_ms = column_real(q, 3);
     out->ci_high_ms = column_real(q, 4);
-    buf_reset(comparison);
-    buf_adds(comparison, column_text(q, 5));
+    replace_text(&out->comparison, column_text(q, 5));
+    replace_text(&out->search_options, column_text(q, 6));
 }
 
 /* The newest comparison decides among its plans.  A plan stored since wins over its winner where it
  * was faster in the search: times side by side compare with no others.  1, 0 or -1 as query_row. */
 static int read_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial,
-                       struct buf *comparison, struct status *st)
+                       struct status *st)
 {
     double own_ms = INFINITY; /* the winner's time in the search */
     struct query q = query_start(db, SQL_BEST_FINAL);
     query_int(&q, study);
     int final = query_row(&q, st);
     if (final > 0) {
-        keep_winner(&q, true, out, trial, comparison);
-        own_ms = column_real(&q, 6);
+        keep_winner(&q, true, out, trial);
+        own_ms = column_real(&q, 7);
     }
     query_end(&q);
     if (final < 0)
@@ -40,25 +47,9 @@ static int read_winner(struct db *db, int64_t study, struct db_best *out, int64_
     query_real(&q, own_ms);
     int since = query_row(&q, st);
     if (since > 0)
-        keep_winner(&q, false, out, trial, comparison);
+        keep_winner(&q, false, out, trial);
     query_end(&q);
     return since != 0 ? since : final;
-}
-
-static int read_beside(struct db *db, int64_t study, const struct db_best *best,
-                       const char *comparison, int value, struct interval *out, struct status *st)
-{
-    struct query q = query_start(db, SQL_BESIDE);
-    query_int(&q, study);
-    query_int(&q, value);
-    query_text(&q, db_trial_kind_names[best->final ? DB_TRIAL_FINAL : DB_TRIAL_PLAN]);
-    query_text(&q, comparison);
-    int found = query_row(&q, st);
-    *out = (struct interval){NAN, NAN, NAN};
-    if (found > 0)
-        *out = (struct interval){column_real(&q, 0), column_real(&q, 1), column_real(&q, 2)};
-    query_end(&q);
-    return found < 0 ? -1 : 0;
 }
 
 static void keep_choice(void *ctx, int i, const struct db_choice *c, const struct query *q)
@@ -95,26 +86,15 @@ static int read_counts(struct db *db, int64_t study, struct db_best *out, struct
 static int read_best(struct db *db, int64_t study, struct db_best *out, struct status *st)
 {
     int64_t trial = 0;
-    struct buf comparison;
-    buf_init(&comparison);
-    int result = -1;
-    int found = read_winner(db, study, out, &trial, &comparison, st);
+    int found = read_winner(db, study, out, &trial, st);
     if (found == 0)
-        status_set(st, STATUS_NOT_FOUND,
-                   "no plan that works is stored in '%s' for this workload; 'fuseplan search' "
-                   "measures more",
-                   db_path(db));
-    if (found <= 0)
-        goto out;
-    if (read_beside(db, study, out, comparison.ptr, VALUE_UNFUSED, &out->unfused, st) != 0 ||
-        read_beside(db, study, out, comparison.ptr, VALUE_FIRST_VERSION, &out->first_version, st) !=
-            0 ||
-        read_choices(db, study, trial, out, st) != 0 || read_counts(db, study, out, st) != 0)
-        goto out;
-    result = 0;
-out:
-    buf_release(&comparison);
-    return result;
+        return status_set(st, STATUS_NOT_FOUND,
+                          "no plan that works is stored in '%s' for this workload; 'fuseplan "
+                          "search' measures more",
+                          db_path(db));
+    if (found < 0 || read_choices(db, study, trial, out, st) != 0)
+        return -1;
+    return read_counts(db, study, out, st);
 }
 
 int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st)
@@ -145,5 +125,53 @@ void db_best_release(struct db_best *b)
         free((char *)b->choices[i].impl);
         free((char *)b->choices[i].schedule);
     }
+    free(b->comparison);
+    free(b->search_options);
     *b = (struct db_best){0};
+}
+
+/* ---- a plan's time ----------------------------------------------------------------------------
+ */
+
+static int read_samples(struct db *db, int64_t trial, int most, struct db_time *out,
+                        struct status *st)
+{
+    struct query q = query_start(db, SQL_SAMPLES);
+    query_int(&q, trial);
+    out->samples_ms = mem_alloc((size_t)most + 1, sizeof(*out->samples_ms));
+    int found;
+    while ((found = query_row(&q, st)) > 0 && out->sample_count < most)
+        out->samples_ms[out->sample_count++] = column_real(&q, 0);
+    query_end(&q);
+    return found < 0 ? -1 : 0;
+}
+
+int db_time(struct db *db, int64_t study, int value, const char *comparison, struct db_time *out,
+            struct status *st)
+{
+    *out = (struct db_time){.ms = {NAN, NAN, NAN}};
+    struct query q = query_start(db, SQL_PLAN_TIME);
+    query_int(&q, study);
+    query_int(&q, value);
+    query_text(&q, db_trial_kind_names[comparison[0] != '\0' ? DB_TRIAL_FINAL : DB_TRIAL_PLAN]);
+    query_text(&q, comparison);
+    int found = query_row(&q, st), samples = 0;
+    int64_t trial = 0;
+    if (found > 0) {
+        trial = column_int(&q, 0);
+        if (strcmp(column_text(&q, 1), "ok") == 0)
+            out->ms = (struct interval){column_real(&q, 3), column_real(&q, 4), column_real(&q, 5)};
+        out->reason = mem_strdup(column_text(&q, 2));
+        samples = (int)column_int(&q, 6);
+        snprintf(out->stored_utc, sizeof(out->stored_utc), "%s", column_text(&q, 7));
+    }
+    query_end(&q);
+    return found > 0 && read_samples(db, trial, samples, out, st) != 0 ? -1 : found;
+}
+
+void db_time_release(struct db_time *t)
+{
+    free(t->reason);
+    free(t->samples_ms);
+    *t = (struct db_time){.ms = {NAN, NAN, NAN}};
 }

@@ -119,8 +119,8 @@ struct db_best {
     int value;
     bool final; /* from finalists compared side by side */
     double median_ms, ci_low_ms, ci_high_ms;
-    struct interval unfused, first_version; /* ms, of the same comparison (where final is false: of
-                                               single trials); NaN where unknown */
+    char *comparison;     /* the one that it won, owned; empty where final is false */
+    char *search_options; /* of the search that stored this time, owned; empty where unknown */
     int choice_count;
     struct db_choice choices[OP_COUNT];                /* owned texts */
     double choice_ms[OP_COUNT];                        /* the segment alone; NaN where unknown */
@@ -129,6 +129,20 @@ struct db_best {
 };
 int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st);
 void db_best_release(struct db_best *b);
+
+/* What a plan took in one comparison, or, where `comparison` is empty, in its trial of a search. */
+struct db_time {
+    struct interval ms; /* NaN unless the plan ran to the end */
+    char *reason;       /* why it did not, owned */
+    int sample_count;
+    double *samples_ms; /* (sample_count) in the order of the rounds, owned */
+    char stored_utc[CLOCK_UTC_SIZE];
+};
+
+/* 1: found, 0: the plan has no such trial, -1: failed.  Free with db_time_release in any case. */
+int db_time(struct db *db, int64_t study, int value, const char *comparison, struct db_time *out,
+            struct status *st);
+void db_time_release(struct db_time *t);
 
 /* Appends the text of the newest comparison that a search made and in which a plan ran; nothing
  * where a plan was stored since. */

@@ -66,6 +66,7 @@ X(CHOICES, "SELECT first_op, last_op, impl, knobs FROM choice"
 
 /* Of the newest comparison that a search made; the last column is the plan's time in the search. */
 X(BEST_FINAL, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
+              " (SELECT options FROM search WHERE search.id = trial.search),"
               " (SELECT median_ms FROM trial AS own WHERE own.study = trial.study"
               "   AND own.plan = trial.plan AND own.kind = 'plan' AND own.status = 'ok')"
               " FROM trial WHERE study = ?1 AND kind = 'final' AND status = 'ok'"
@@ -75,7 +76,8 @@ X(BEST_FINAL, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
               "     WHERE search.id = newest.search AND strategy = 'bench')"
               "   ORDER BY newest.id DESC LIMIT 1)"
               " ORDER BY median_ms, id LIMIT 1")
-X(BEST_PLAN, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison FROM trial"
+X(BEST_PLAN, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
+             " (SELECT options FROM search WHERE search.id = trial.search) FROM trial"
              " WHERE study = ? AND kind = 'plan' AND status = 'ok' AND id > ?"
              " AND median_ms < ? ORDER BY median_ms, id LIMIT 1")
 X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final' AND status = 'ok'"
@@ -83,9 +85,10 @@ X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final' AN
             " AND NOT EXISTS (SELECT 1 FROM search"
             "   WHERE search.id = trial.search AND strategy = 'bench')"
             " ORDER BY id DESC LIMIT 1")
-X(BESIDE,
-  "SELECT median_ms, ci_low_ms, ci_high_ms FROM trial WHERE study = ? AND plan = ? AND kind = ?"
-  " AND comparison = ? AND status = 'ok' ORDER BY id DESC LIMIT 1")
+X(PLAN_TIME, "SELECT id, status, reason, median_ms, ci_low_ms, ci_high_ms, sample_count,"
+             " stored_utc FROM trial WHERE study = ? AND plan = ? AND kind = ? AND comparison = ?"
+             " ORDER BY id DESC LIMIT 1")
+X(SAMPLES, "SELECT ms FROM sample WHERE trial = ? ORDER BY round")
 X(BEST_CHOICES, "SELECT first_op, last_op, impl, knobs, (SELECT median_ms FROM trial"
                 "   WHERE trial.study = ?2 AND trial.schedule = choice.schedule"
                 "   AND status = 'ok' ORDER BY id DESC LIMIT 1) FROM choice"

@@ -160,7 +160,7 @@ double op_flops(int op, const struct workload *w, int64_t kept);
  * serves ATTENTION_FIRST..ATTENTION_LAST where they are exactly one segment. */
 
 enum { ATTENTION_FIRST = 2, ATTENTION_LAST = 6 };
-enum { VALUE_MAX = 65535, VALUE_UNFUSED = 43690, VALUE_FIRST_VERSION = 41115, PLAN_SPACE = 16640 };
+enum { VALUE_MAX = 65535, VALUE_UNFUSED = 43690, PLAN_SPACE = 16640 };
 
 struct plan {
     uint16_t fused;   /* bit b (0..13): ops b and b+1 are in one segment */

@@ -25,13 +25,6 @@ static struct outcome outcome_of(const struct trial *trial)
     return (struct outcome){trial->status, trial->status == TRIAL_FAILED ? NAN : trial->ms.median};
 }
 
-/* All others are compared with these: their times are wanted however slow they are. */
-static bool is_reference(struct plan p)
-{
-    unsigned value = plan_value(p);
-    return value == VALUE_UNFUSED || value == VALUE_FIRST_VERSION;
-}
-
 /* What the best plan takes now. */
 static int time_best_again(struct tuner *t, double *ms, struct status *st)
 {
@@ -50,8 +43,8 @@ static int time_best_again(struct tuner *t, double *ms, struct status *st)
     return 0;
 }
 
-/* A plan is given up when it is hopeless beside the best.  But the machine may have become slower
- * since the best was timed, so that is timed again first. */
+/* A plan is given up when it is hopeless beside the best, unless it is a baseline.  But the machine
+ * may have become slower since the best was timed, so that is timed again first. */
 static int time_plan(struct tuner *t, const struct candidate *c, struct trial *out,
                      struct status *st)
 {
@@ -59,7 +52,7 @@ static int time_plan(struct tuner *t, const struct candidate *c, struct trial *o
         return bench_plan(t->bench, c, &sampling_exhaustive, out, st);
     struct sampling how = sampling_search;
     int best = history_best(&t->history);
-    if (best >= 0 && !is_reference(c->plan))
+    if (best >= 0 && !baselines_have(&t->o->baselines, c->plan))
         how.censor_above_ms = HOPELESS_RATIO * t->history.items[best].outcome.ms;
     if (bench_plan(t->bench, c, &how, out, st) < 0)
         return -1;

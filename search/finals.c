@@ -159,15 +159,37 @@ static int can_widen(struct tuner *t, bool *out, struct status *st)
     return 0;
 }
 
-/* The comparison since which nothing was measured, empty where there is none or a wider one is to
- * be made; *held: it was that of the finalists. */
+/* Whether a comparison lacks a baseline that could have been in it; -1 on a failure. */
+static int lacks_baseline(const struct tuner *t, const char *comparison, struct status *st)
+{
+    const struct baselines *wanted = &t->o->baselines;
+    int found = 1;
+    for (int i = 0; i < wanted->count && found > 0; i++) {
+        struct candidate c;
+        struct status fails = STATUS_INIT;
+        struct plan p = wanted->plans[i];
+        if (baseline_known(t, p) == NULL ||
+            segment_table_candidate(&t->segments, p, &c, &fails) != 0)
+            continue;
+        struct db_time time;
+        found = db_time(t->db, t->study, (int)plan_value(p), comparison, &time, st);
+        db_time_release(&time);
+    }
+    return found < 0 ? -1 : found == 0;
+}
+
+/* The comparison since which nothing was measured, empty where there is none, it lacks a baseline
+ * or a wider one is to be made; *held: it was that of the finalists. */
 static int read_compared(struct tuner *t, struct buf *out, bool *held, struct status *st)
 {
     bool widen = false;
     int rc = db_compared(t->db, t->study, out, st);
     if (rc == 0 && out->len > 0 && t->o->rigor == RIGOR_EXHAUSTIVE)
         rc = can_widen(t, &widen, st);
-    if (widen)
+    int lacks = rc == 0 && out->len > 0 && !refines(out->ptr) ? lacks_baseline(t, out->ptr, st) : 0;
+    if (lacks < 0)
+        rc = -1;
+    if (widen || lacks > 0)
         buf_reset(out);
     *held = out->len > 0 && !refines(out->ptr);
     return rc;

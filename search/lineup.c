@@ -8,8 +8,8 @@
 /* An interval needs 6 samples; verifying and warming up take about as long as another few. */
 enum { SAMPLES_LEAST = 6, SAMPLES_BEFORE = 8 };
 
-/* The unfused plan, 41115 and the plan of the smallest sum stand beside the fastest. */
-enum { REFERENCES = 3 };
+/* The baselines and the plan of the smallest sum stand beside the fastest. */
+enum { BESIDE_MAX = BASELINES_MAX + 1 };
 
 static int by_ms(const void *a, const void *b)
 {
@@ -32,27 +32,36 @@ static int rank(const struct history *h, struct observation *out)
 static const struct observation *find(const struct observation *items, int count, struct plan p)
 {
     for (int i = 0; i < count; i++)
-        if (plan_equal(items[i].plan, p) && items[i].outcome.status == TRIAL_OK)
+        if (plan_equal(items[i].plan, p))
             return &items[i];
     return NULL;
 }
 
-/* The `fastest` first of the ranked and the references behind them; out holds REFERENCES more.
- * Only plans that ran before: a comparison adds certainty, never a plan to the count. */
+const struct observation *baseline_known(const struct tuner *t, struct plan p)
+{
+    const struct observation *known = find(t->history.items, t->history.count, p);
+    return known != NULL && known->outcome.status != TRIAL_FAILED ? known : NULL;
+}
+
+/* The `fastest` first of the ranked, behind them the baselines, given up earlier or not, and the
+ * plan of the smallest sum; out holds BESIDE_MAX more.  Only plans that ran before: a comparison
+ * adds certainty, never a plan to the count. */
 static int choose(const struct tuner *t, const struct observation *ranked, int fastest,
                   struct observation *out)
 {
     int count = fastest;
     memcpy(out, ranked, (size_t)fastest * sizeof(*out));
-    int additive = additive_best(t->space, t->space_count, &t->segments.times);
-    const struct plan others[REFERENCES] = {
-        plan_from_value(VALUE_UNFUSED), plan_from_value(VALUE_FIRST_VERSION),
-        additive >= 0 ? t->space[additive] : plan_from_value(VALUE_UNFUSED)};
-    for (int i = 0; i < REFERENCES; i++) {
-        const struct observation *known = find(t->history.items, t->history.count, others[i]);
-        if (known && !find(out, count, others[i]))
+    const struct baselines *baselines = &t->o->baselines;
+    for (int i = 0; i < baselines->count; i++) {
+        const struct observation *known = baseline_known(t, baselines->plans[i]);
+        if (known != NULL && find(out, count, known->plan) == NULL)
             out[count++] = *known;
     }
+    int additive = additive_best(t->space, t->space_count, &t->segments.times);
+    const struct observation *known =
+        additive < 0 ? NULL : find(t->history.items, t->history.count, t->space[additive]);
+    if (known != NULL && known->outcome.status == TRIAL_OK && find(out, count, known->plan) == NULL)
+        out[count++] = *known;
     return count;
 }
 
@@ -70,7 +79,7 @@ static double round_seconds(const struct observation *items, int count)
 
 double least_finals_seconds(const struct tuner *t)
 {
-    struct observation items[1 + REFERENCES];
+    struct observation items[1 + BESIDE_MAX];
     int best = history_best(&t->history);
     if (best < 0)
         return 0;
@@ -91,7 +100,7 @@ struct lineup lineup_in_time(const struct tuner *t, const struct history *from,
     int ran = rank(from, ranked);
     int most = ran < contest->fastest ? ran : contest->fastest, fastest = most + 1;
     double left = seconds_left(t, contest), rounds = 0, round_s = 0;
-    out.items = mem_alloc((size_t)most + REFERENCES, sizeof(*out.items));
+    out.items = mem_alloc((size_t)most + BESIDE_MAX, sizeof(*out.items));
     while (rounds < SAMPLES_LEAST && --fastest > 0) {
         out.count = choose(t, ranked, fastest, out.items);
         round_s = round_seconds(out.items, out.count);

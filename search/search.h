@@ -122,10 +122,47 @@ typedef void search_progress(void *ctx, const struct history *h, const struct ob
 int search_loop(const struct search_options *o, const struct evaluator *e, struct history *h,
                 search_progress *progress, void *ctx, struct search_result *out, struct status *st);
 
+/* ---- baselines.c: plans that the others are compared with --------------------------------------
+ *
+ * A search measures them first, whatever its space, and times them beside its finalists. */
+
+enum { BASELINES_MAX = 8 };
+
+struct baselines {
+    int count;
+    struct plan plans[BASELINES_MAX]; /* distinct */
+};
+bool baselines_have(const struct baselines *b, struct plan p);
+void baselines_text(const struct baselines *b, struct buf *out); /* appends "43690, 41115" */
+
+/* What a stored search was asked for; *out stays as it is where its options do not say. */
+void baselines_of_search(const char *options_json, struct baselines *out);
+
+/* A baseline beside one plan. */
+struct baseline_time {
+    struct plan plan;
+    struct interval ms;      /* NaN where it gave no time */
+    struct interval speedup; /* how many times as fast the plan is; NaN unless both were timed side
+                                by side */
+    struct status reason;    /* why it gave no time */
+    char compared_at[CLOCK_UTC_SIZE]; /* empty where the speed-up is NaN */
+};
+bool baseline_ties(const struct baseline_time *b); /* the speed-up's interval holds 1 */
+
+/* plan: timed in the same bench_compare(); null: there is none. */
+struct baseline_time baseline_beside(struct plan p, const struct trial *baseline,
+                                     const struct trial *plan, const char *compared_at);
+
+/* What is stored: each wanted baseline in the comparison that the best plan won, else its own
+ * trial. */
+int baselines_read(struct db *db, int64_t study, const struct db_best *best,
+                   const struct baselines *wanted, struct baseline_time out[BASELINES_MAX],
+                   struct status *st);
+
 /* ---- tune.c: a search on a real target, stored as it goes ---------------------------------------
  *
  * Stage 1 builds and times segments alone and keeps each one's fastest choice; stage 2 runs a
- * strategy over plans; then the finalists, the unfused plan and 41115 are timed side by side.
+ * strategy over plans; then the finalists and the baselines are timed side by side.
  *
  * An exhaustive search measures every plan, in an order drawn at random so that a part of the space
  * is a fair sample of it and drift of the machine follows no value; none is censored, all run the
@@ -139,6 +176,7 @@ struct tune_options {
     struct search_options search; /* the time limit covers everything; an exhaustive search asks no
                                      strategy */
     enum rigor rigor;
+    struct baselines baselines; /* measured even where the budget is spent */
     /* Lines for people, one a phase; and a ticker for a terminal.  Either may be null. */
     void (*say)(void *ctx, const char *line);
     void (*tick)(void *ctx, const char *line);
@@ -147,6 +185,8 @@ struct tune_options {
 
 struct tune_report {
     struct db_best best; /* value -1 where no plan is known to run */
+    int baseline_count;
+    struct baseline_time baselines[BASELINES_MAX];
     /* Distinct plans: measured now, stored in all; of these failed and censored; to choose from;
      * of those stored. */
     int new_trials, total_trials, failed_trials, censored_trials, space, space_trials;

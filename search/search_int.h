@@ -127,7 +127,7 @@ struct evaluator tuner_evaluator(struct tuner *t);
 /* A comparison side by side. */
 struct contest {
     const char *name;
-    int fastest; /* how many of the fastest plans, the references apart */
+    int fastest; /* how many of the fastest plans, the baselines apart */
     struct sampling how;
     double share; /* of the time left */
     /* Tell its rows from those of the search's other comparisons: where all were compared, and
@@ -142,12 +142,15 @@ struct lineup {
     bool cut_short; /* fewer of the fastest than the contest wants */
 };
 
+/* A baseline as it was measured; null where it was not, or failed. */
+const struct observation *baseline_known(const struct tuner *t, struct plan p);
+
 /* As many of the fastest as the time left allows, and the sampling that it allows them. */
 struct lineup lineup_in_time(const struct tuner *t, const struct history *from,
                              const struct contest *contest);
 void lineup_release(struct lineup *l);
 
-/* What comparing the best plan with the references takes, beside verifying their layers. */
+/* What comparing the best plan with the baselines takes, beside verifying their layers. */
 double least_finals_seconds(const struct tuner *t);
 
 /* ---- finals.c: the finalists, side by side --------------------------------------------------- */
@@ -156,11 +159,11 @@ double least_finals_seconds(const struct tuner *t);
  * that one, it takes for each of the others. */
 void expect_verification(struct tuner *t, const struct trial *trial);
 
-/* Whether the finalists were compared and nothing was measured since. */
+/* Whether the finalists were compared with all baselines and nothing was measured since. */
 int finals_held(struct tuner *t, bool *out, struct status *st);
 
-/* Times the best few plans, the unfused one, 41115 and the additive best interleaved, unless
- * nothing was measured since they last were; of an exhaustive search the best few of those that a
+/* Times the best few plans, the baselines and the additive best interleaved, unless
+ * finals_held(); of an exhaustive search the best few of those that a
  * shorter comparison of many more finds.  Where a time limit cut that one short, an exhaustive
  * search with the time makes both again. */
 int measure_finals(struct tuner *t, struct status *st);

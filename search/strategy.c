@@ -4,7 +4,7 @@
 
 const struct strategy strategies[] = {
     {"guided", "regressor, classifier and the sum over segments propose together", guided_propose},
-    {"random", "plans drawn uniformly, the baseline", random_propose},
+    {"random", "plans drawn uniformly", random_propose},
 };
 const int strategy_count = ARRAY_LEN(strategies);
 

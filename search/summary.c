@@ -79,8 +79,7 @@ out:
 
 /* ---- the report ------------------------------------------------------------------------------ */
 
-static const struct db_best no_best = {
-    .value = -1, .unfused = {NAN, NAN, NAN}, .first_version = {NAN, NAN, NAN}};
+static const struct db_best no_best = {.value = -1};
 
 static int fill_best(struct tuner *t, struct tune_report *out, struct status *st)
 {
@@ -90,7 +89,8 @@ static int fill_best(struct tuner *t, struct tune_report *out, struct status *st
         *st = STATUS_INIT;
         out->best = no_best;
     }
-    return 0;
+    out->baseline_count = t->o->baselines.count;
+    return baselines_read(t->db, t->study, &out->best, &t->o->baselines, out->baselines, st);
 }
 
 int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,

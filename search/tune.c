@@ -23,6 +23,11 @@ static bool exhaustive(const struct tuner *t)
 
 /* ---- phases ---------------------------------------------------------------------------------- */
 
+static bool budget_spent(const struct tuner *t)
+{
+    return t->o->search.budget > 0 && t->history.count >= t->o->search.budget;
+}
+
 /* What the rest of the space takes if it goes on as it has; "" where that is not known. */
 static const char *time_left(const struct tuner *t, int measured, char out[32])
 {
@@ -90,6 +95,8 @@ static int search_values(struct tuner *t, unsigned lo, unsigned hi, struct searc
     struct evaluator e = tuner_evaluator(t);
     if (lo == hi || exhaustive(t)) /* plans asked for by name: a known failure is an answer too */
         e.fails = NULL;
+    if (lo == hi && baselines_have(&t->o->baselines, plan_from_value(lo)))
+        o.budget = 0;
     t->stage2.start = clock_seconds();
     t->stage2.before = t->history.count;
     t->stage2.open = t->space_count - history_count_in(&t->history, t->space, t->space_count);
@@ -98,20 +105,37 @@ static int search_values(struct tuner *t, unsigned lo, unsigned hi, struct searc
     return rc;
 }
 
-/* The two plans that all others are compared with come first, with the segments that they need, so
- * that whenever the search ends there is something to compare with. */
-static int measure_reference(struct tuner *t, unsigned value, struct search_result *out,
-                             struct status *st)
+/* The baselines come first, with the segments that they need, so that whenever the search ends
+ * there is something to compare with. */
+static int measure_baseline(struct tuner *t, struct plan p, struct search_result *out,
+                            struct status *st)
 {
-    int slots[OP_COUNT];
-    struct plan p = plan_from_value(value);
-    int count = plan_slots(p, slots);
+    int slots[OP_COUNT], count = plan_slots(p, slots);
+    unsigned value = plan_value(p);
     *out = (struct search_result){.stopped_by = STOP_SPACE};
     if (history_has(&t->history, p))
         return 0;
     if (time_slots(t, slots, count, true, stage1_end(t), st) < 0)
         return -1;
     return search_values(t, value, value, out, st);
+}
+
+static bool baselines_measured(const struct tuner *t)
+{
+    for (int i = 0; i < t->o->baselines.count; i++)
+        if (!history_has(&t->history, t->o->baselines.plans[i]))
+            return false;
+    return true;
+}
+
+static void say_baselines(const struct tuner *t)
+{
+    struct buf text;
+    buf_init(&text);
+    baselines_text(&t->o->baselines, &text);
+    if (!baselines_measured(t))
+        tuner_say(t, "measuring the baselines: %s", text.ptr);
+    buf_release(&text);
 }
 
 static void say_failed(const struct tuner *t)
@@ -126,15 +150,17 @@ static void say_failed(const struct tuner *t)
 static int run_phases(struct tuner *t, struct search_result *result, struct status *st)
 {
     const struct search_options *o = &t->o->search;
-    const unsigned references[] = {VALUE_UNFUSED, VALUE_FIRST_VERSION};
-    tuner_say(t, "measuring the unfused plan and %d", VALUE_FIRST_VERSION);
-    for (size_t i = 0; i < ARRAY_LEN(references); i++) {
-        if (measure_reference(t, references[i], result, st) < 0)
+    say_baselines(t);
+    for (int i = 0; i < t->o->baselines.count; i++) {
+        if (measure_baseline(t, t->o->baselines.plans[i], result, st) < 0)
             return -1;
         say_sharing(t);
         if (result->stopped_by != STOP_SPACE)
             return 0;
     }
+    result->stopped_by = STOP_BUDGET;
+    if (budget_spent(t))
+        return 0;
     tuner_say(t, "building and timing each segment alone");
     if (stage1(t, stage1_end(t), st) < 0)
         return -1;
@@ -143,15 +169,10 @@ static int run_phases(struct tuner *t, struct search_result *result, struct stat
     return search_values(t, o->space_lo, o->space_hi, result, st);
 }
 
-static bool budget_spent(const struct tuner *t)
-{
-    return t->o->search.budget > 0 && t->history.count >= t->o->search.budget;
-}
-
 /* An interrupt ends all phases, and is no failure. */
 static int measure_all(struct tuner *t, struct search_result *result, struct status *st)
 {
-    int rc = budget_spent(t) ? 0 : run_phases(t, result, st);
+    int rc = run_phases(t, result, st);
     if (rc == 0 && result->stopped_by != STOP_INTERRUPTED)
         rc = measure_finals(t, st);
     say_disturbance(t);
@@ -185,9 +206,11 @@ static int tuner_start(struct tuner *t, struct status *st)
     buf_init(&options);
     buf_addf(&options,
              "{\"rigor\": \"%s\", \"space\": [%u, %u], \"budget\": %d, \"time_limit_s\": %g, "
-             "\"seed\": %" PRIu64 ", \"quantile\": %g}",
+             "\"seed\": %" PRIu64 ", \"quantile\": %g, \"baselines\": [",
              rigor_names[t->o->rigor], o->space_lo, o->space_hi, o->budget, o->time_limit_s,
              o->seed, o->quantile);
+    baselines_text(&t->o->baselines, &options);
+    buf_adds(&options, "]}");
     const char *strategy = exhaustive(t) ? rigor_names[RIGOR_EXHAUSTIVE] : o->strategy->name;
     int rc = db_search_start(t->db, t->study, strategy, options.ptr, t->search_id, st);
     buf_release(&options);
@@ -201,9 +224,10 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
     *t = (struct tuner){.bench = b, .db = db, .o = o};
     struct search_result result = {.stopped_by = STOP_BUDGET};
     int rc = -1;
-    bool done = false; /* a spent budget buys no more than the finals that an interrupt cut off */
+    bool done = false; /* a spent budget buys baselines, and finals that an interrupt cut off */
     *out = (struct tune_report){.best.value = -1};
-    if (tuner_open(t, st) < 0 || (budget_spent(t) && finals_held(t, &done, st) < 0))
+    if (tuner_open(t, st) < 0 ||
+        (budget_spent(t) && baselines_measured(t) && finals_held(t, &done, st) < 0))
         goto out;
     if (!done && (tuner_start(t, st) < 0 || measure_all(t, &result, st) < 0 ||
                   db_search_end(db, t->search_id, search_stop_names[result.stopped_by], st) < 0))

@@ -59,7 +59,11 @@ echo "nothing known"
   expect 2 fuseplan bench 41115 $workload --dump arrays 2>said
   json bench fuseplan bench 41115 $workload
   fuseplan bench 41115 $workload -v >bench.txt 2>&- || fail "bench: its notes went where they harm"
+  jq -e '.[0].baselines | map(.value) == [43690, 41115] and all(.tie != null) and
+    .[0].median_ms / .[0].speedup < .[0].median_ms and .[1].speedup == 1' out.json >jq.txt ||
+    fail "bench: not the baselines"
   fuseplan bench 41115 $workload -q >bench.txt
+  grep -q '^baseline 43690  .* ms \[.*\]: 41115 is .* times as fast$' bench.txt || fail "bench: no speed-up"
   [ "$(grep -c '^41115 .*2-6  *handwritten' bench.txt)" -eq 1 ] || fail "bench: no kernel 2-6"
   grep -q '^41115  sum .*[0-9]$' bench.txt || fail "bench: no sum of the kernels"
   grep -q '^43690  *[0-9-]*  *generated' bench.txt && fail "bench: kernels of a plan not given"
@@ -76,14 +80,27 @@ echo "nothing known"
   jq -e '[.traceEvents[] | select(.cat == "kernel") | {pid, ts, end: (.ts + .dur)}] | group_by(.pid)[] |
     [., .[1:]] | transpose | all(.[1] == null or .[0].end <= .[1].ts + 0.01)' \
     trace.json >jq.txt || fail "trace: launches overlap"
-  expect 4 fuseplan bench 41115 $workload --no-baseline --fail-above 0.01 >bench.txt
-  expect 0 fuseplan bench 41115 $workload --no-baseline --fail-above 1000 >bench.txt
+  cat >failing_cc <<'END'
+#!/bin/sh
+for file; do case $file in *.c) grep -q 'Operators 0-0 ' "$file" && exit 1 ;; esac; done
+exec cc "$@"
+END
+  chmod +x failing_cc
+  export FUSEPLAN_CC="$root/failing_cc"
+  expect 0 fuseplan bench 32769 $workload --db failing.db --baseline 21845 --format json >out.json 2>said
+  unset FUSEPLAN_CC
+  "$check_json" "$schemas/bench.json" out.json || fail "schema bench: a baseline failed"
+  jq -e '.[0].baselines[0] | .value == 43690 and .median_ms == null and .tie == null' out.json >jq.txt ||
+    fail "bench: a time of a baseline that failed"
+  grep -q '^fuseplan: baseline 43690 has no time: segment 0-0' said || fail "bench: did not say why a baseline has no time"
+  expect 4 fuseplan bench 41115 $workload --baseline none --fail-above 0.01 >bench.txt
+  expect 0 fuseplan bench 41115 $workload --baseline none --fail-above 1000 >bench.txt
 
   echo "programs with stored schedules"
-  fuseplan bench 43754 $workload --no-baseline -q --db stored.db >bench.txt
+  fuseplan bench 43754 $workload --baseline none -q --db stored.db >bench.txt
   sqlite3 stored.db "UPDATE schedule SET knobs = 'lowering=rowwise row_block=64 col_block=even'
     WHERE segment IN (SELECT id FROM segment WHERE first_op = 7 AND last_op = 9)"
-  fuseplan bench 43754 $workload --no-baseline -q --db stored.db --dump stored >bench.txt
+  fuseplan bench 43754 $workload --baseline none -q --db stored.db --dump stored >bench.txt
   fuseplan generate 43754 $workload --db stored.db -o plan 2>said
   grep -q 'segments run with the fastest schedules known' said || fail "generate: did not say what it took"
   grep -q '_rowwise, {1, 64, 0}}' plan/plan.c || fail "generate: not the stored schedule"
@@ -132,11 +149,18 @@ echo "nothing known"
   json report fuseplan search $workload --space 41115 --budget 2
   grep -q '"new":0,"total":2' out.ndjson || fail "plans that bench measured were measured again"
   json report fuseplan query $workload
+  jq -e '.baselines | map(.value) == [43690, 41115] and all(.speedup >= 1 and .compared_at > "2")' out.json >jq.txt ||
+    fail "query: not the baselines that were compared"
   fuseplan search $workload --space 41115 --budget 2 -q >found
   grep -q 'measured  *1 of 1 plans, 1 beside them' found || fail "43690 counts as a plan of a space that it is not in"
   grep -q 'for 1 layer, .* a layer$' found || fail "search: not the time of one layer"
   grep -q '\]: it is the best plan$' found || fail "search: the best plan is compared with itself"
-  fuseplan query $workload | grep -q 'measured  *2 of 16384 plans' || fail "query counts otherwise"
+  fuseplan query $workload | grep ^baseline >again
+  grep ^baseline found | diff - again || fail "query says otherwise of the baselines"
+  fuseplan search $workload --space 41115 --budget 2 --baseline 4,3 >found 2>said
+  grep -q '4 names the same plan as 32772' said || fail "search: did not say what plan 4 is"
+  [ "$(grep -c '^baseline 3277[12] .*\(times as fast\|it is the best plan\)$' found)" -eq 2 ] || fail "search: not the baselines added"
+  fuseplan query $workload | grep -q 'measured  *4 of 16384 plans' || fail "query counts otherwise"
   fuseplan search $workload --budget 2 --format csv 2>/dev/null | cut -d, -f1 >found
   fuseplan query $workload --format csv | cut -d, -f1 | diff found - || fail "query found another"
 
@@ -158,7 +182,7 @@ echo "nothing known"
   json db-export-space fuseplan db export-space $workload -o a.space.gz
   gzip -dc a.space.gz | head -n 1 >header.json
   "$check_json" "$schemas/space-header.json" header.json || fail "schema space-header"
-  [ "$(gzip -dc a.space.gz | grep -c '^\[')" -eq 2 ] || fail "not a line for each plan measured"
+  [ "$(gzip -dc a.space.gz | grep -c '^\[')" -eq 4 ] || fail "not a line for each plan measured"
   expect 3 fuseplan db export-space $workload -s 10 -o a.space.gz 2>said
   expect 2 fuseplan db info $workload 2>said
 

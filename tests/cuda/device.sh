@@ -63,7 +63,7 @@ repeat() {
   plans="$plans 42000 42500 43000 43500 44000"
   for n in 1 2; do
     # shellcheck disable=SC2086
-    say timeout 200 "$bin/fuseplan" bench --target cuda $small --no-baseline --format csv $plans \
+    say timeout 200 "$bin/fuseplan" bench --target cuda $small --baseline none --format csv $plans \
       >"$scratch/times.$n" || return 1
   done
   awk -F, '
@@ -102,7 +102,7 @@ generated() {
   # shellcheck disable=SC2086
   for value in 41115 40544; do
     rm -rf "$program" "$scratch/arrays"
-    say "$bin/fuseplan" bench $value $workload -q --no-baseline --compiler nvcc \
+    say "$bin/fuseplan" bench $value $workload -q --baseline none --compiler nvcc \
       --dump "$scratch/arrays" &&
       say "$bin/fuseplan" generate $value $workload -q -o "$program" &&
       same "$program" "$scratch/arrays/y.npy" || return 1

@@ -30,7 +30,7 @@ expect_reasons() {
 planted_bench() {
   "$here/plant.sh" "$dir" hang=13-13 wild=10-14 lost=0-1 || exit 1
   # shellcheck disable=SC2086
-  PATH=$dir:$PATH timeout 200 "$bin/fuseplan" bench $workload -L 1 --no-baseline \
+  PATH=$dir:$PATH timeout 200 "$bin/fuseplan" bench $workload -L 1 --baseline none \
     43690 41120 40804 41115 >"$dir/out" 2>&1
   [ $? -eq 3 ] || status=1
   cat "$dir/out"

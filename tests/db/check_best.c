@@ -18,6 +18,19 @@ static void check_compared(struct db *db, int64_t study, const char *comparison)
     buf_release(&found);
 }
 
+/* Of one comparison; where it is empty, of a search. */
+static struct interval time_of(struct db *db, int64_t study, int value, const char *comparison)
+{
+    struct status st = STATUS_INIT;
+    struct db_time t;
+    int found = db_time(db, study, value, comparison, &t, &st);
+    ck_assert_msg(found >= 0, "%s", st.message);
+    ck_assert_int_eq(found > 0, t.stored_utc[0] != '\0');
+    struct interval ms = t.ms;
+    db_time_release(&t);
+    return ms;
+}
+
 START_TEST(nothing_known_is_not_found)
 {
     struct status st;
@@ -54,8 +67,11 @@ START_TEST(fastest_plan_before_finals)
     ck_assert_double_eq(best.median_ms, 2);
     ck_assert_double_eq(best.ci_low_ms, 1.875);
     ck_assert_double_eq(best.ci_high_ms, 2.125);
-    ck_assert_double_eq(best.unfused.median, 4);
-    ck_assert(isnan(best.first_version.median));
+    ck_assert_str_eq(best.comparison, "");
+    ck_assert_double_eq(time_of(db, study, VALUE_UNFUSED, "").median, 4);
+    ck_assert(isnan(time_of(db, study, 40000, "").median));
+    ck_assert(isnan(time_of(db, study, 52, "").median));
+    ck_assert(isnan(time_of(db, study, 53, "").median));
     ck_assert_int_eq(best.plans_total, 5);
     ck_assert_int_eq(best.plans_failed, 1);
     ck_assert_int_eq(best.plans_censored, 1);
@@ -78,18 +94,47 @@ START_TEST(finals_decide)
     add(db, study, final_trial(51, 3, "a"));
     add(db, study, final_trial(52, 2, "a"));
     add(db, study, final_trial(VALUE_UNFUSED, 6, "a"));
-    add(db, study, final_trial(VALUE_FIRST_VERSION, 5, "a"));
+    add(db, study, final_trial(41115, 5, "a"));
 
     OK(db_best(db, study, &best, &st));
     ck_assert_int_eq(best.value, 52);
     ck_assert(best.final);
     ck_assert_double_eq(best.median_ms, 2);
-    ck_assert_double_eq(best.unfused.median, 6);
-    ck_assert_double_eq(best.unfused.low, 5.875);
-    ck_assert_double_eq(best.unfused.high, 6.125);
-    ck_assert_double_eq(best.first_version.median, 5);
+    ck_assert_str_eq(best.comparison, "a");
+    struct interval unfused = time_of(db, study, VALUE_UNFUSED, best.comparison);
+    ck_assert_double_eq(unfused.median, 6);
+    ck_assert_double_eq(unfused.low, 5.875);
+    ck_assert_double_eq(unfused.high, 6.125);
+    ck_assert_double_eq(time_of(db, study, VALUE_UNFUSED, "b").median, 1.5);
+    ck_assert(isnan(time_of(db, study, VALUE_UNFUSED, "").median));
     ck_assert_int_eq(best.plans_total, 5);
     db_best_release(&best);
+    db_close(db);
+}
+END_TEST
+
+START_TEST(time_has_its_reason_or_its_samples)
+{
+    struct status st;
+    struct db_time t;
+    int64_t study;
+    struct db *db = open_fresh(&study);
+    struct db_trial failed = failed_trial(51, "launch");
+    failed.kind = DB_TRIAL_FINAL;
+    failed.comparison = "a";
+    add(db, study, failed);
+    add(db, study, final_trial(52, 2, "a"));
+    ck_assert_int_eq(db_time(db, study, 51, "a", &t, &st), 1);
+    ck_assert(isnan(t.ms.median));
+    ck_assert_str_eq(t.reason, "because");
+    db_time_release(&t);
+    ck_assert_int_eq(db_time(db, study, 52, "a", &t, &st), 1);
+    ck_assert_int_eq(t.sample_count, ARRAY_LEN(some_samples));
+    for (int i = 0; i < t.sample_count; i++)
+        ck_assert_double_eq(t.samples_ms[i], some_samples[i]);
+    db_time_release(&t);
+    ck_assert_int_eq(db_time(db, study, 52, "b", &t, &st), 0);
+    db_time_release(&t);
     db_close(db);
 }
 END_TEST
@@ -138,15 +183,17 @@ START_TEST(bench_decides_nothing)
     char id[HASH_TEXT_SIZE];
     struct db *db = open_fresh(&study);
     struct db_trial final = final_trial(VALUE_UNFUSED, 4, "a");
-    OK(db_search_start(db, study, "bench", "{}", id, &st));
+    OK(db_search_start(db, study, "bench", "{\"a\": 1}", id, &st));
     final.search = id;
+    struct db_trial plan = plan_trial(50, 2);
+    plan.search = id;
     add(db, study, plan_trial(VALUE_UNFUSED, 4));
-    add(db, study, plan_trial(50, 2));
+    add(db, study, plan);
     add(db, study, final);
     OK(db_best(db, study, &best, &st));
     ck_assert_int_eq(best.value, 50);
     ck_assert(!best.final);
-    ck_assert_double_eq(best.unfused.median, 4);
+    ck_assert_str_eq(best.search_options, "{\"a\": 1}");
     check_compared(db, study, "");
     db_best_release(&best);
     db_close(db);
@@ -312,6 +359,7 @@ int main(void)
     tcase_add_test(t, nothing_known_is_not_found);
     tcase_add_test(t, fastest_plan_before_finals);
     tcase_add_test(t, finals_decide);
+    tcase_add_test(t, time_has_its_reason_or_its_samples);
     tcase_add_test(t, faster_plan_since_wins);
     tcase_add_test(t, bench_decides_nothing);
     tcase_add_test(t, choices_carry_their_segments_time);

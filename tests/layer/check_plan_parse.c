@@ -116,7 +116,7 @@ START_TEST(handwritten_needs_its_segment)
     struct plan plan;
     struct status st = STATUS_INIT;
     ck_assert_int_eq(plan_parse_segments("2-6,8-9,10-11,13-14", true, &plan, &st), 0);
-    ck_assert_uint_eq(plan_value(plan), VALUE_FIRST_VERSION);
+    ck_assert_uint_eq(plan_value(plan), 41115);
     ck_assert_int_eq(plan_parse_segments("2-6", false, &plan, &st), 0);
     ck_assert_uint_lt(plan_value(plan), 16384);
     ck_assert_int_eq(plan_parse_segments("2-5", true, &plan, &st), -1);

@@ -3,6 +3,20 @@
 
 #include <math.h>
 
+/* All lines that people are told, one after another. */
+static void collect(void *ctx, const char *line)
+{
+    buf_addf(ctx, "%s\n", line);
+}
+
+static int count_in(const char *text, const char *what)
+{
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
+        n++;
+    return n;
+}
+
 START_TEST(finds_stores_and_reports)
 {
     run();
@@ -11,8 +25,8 @@ START_TEST(finds_stores_and_reports)
     ck_assert_int_eq(s->segments, fake.segments);
     ck_assert_int_eq(fake.built, fake.segments);
     ck_assert_int_eq(fake.compares, 1);
-    ck_assert_int_ge(s->finals, 6); /* four, and two references that do not win here */
-    ck_assert(s->seen[VALUE_UNFUSED] && s->seen[VALUE_FIRST_VERSION]);
+    ck_assert_int_ge(s->finals, 6); /* four, and two baselines that do not win here */
+    ck_assert(s->seen[VALUE_UNFUSED] && s->seen[41115]);
     ck_assert_int_eq(report.new_trials, 20);
     ck_assert_int_eq(report.total_trials, 20);
     ck_assert_int_eq(report.failed_trials, 0);
@@ -25,10 +39,13 @@ START_TEST(finds_stores_and_reports)
             best_ms = fmin(best_ms, made_up_ms(&fake.space, (unsigned)v));
     ck_assert_double_eq(report.best.median_ms, best_ms);
     double unfused_ms = made_up_ms(&fake.space, VALUE_UNFUSED);
-    ck_assert_double_eq(report.best.unfused.median, unfused_ms);
-    ck_assert_double_eq(report.best.unfused.low, 0.99 * unfused_ms);
-    ck_assert_double_eq(report.best.first_version.median,
-                        made_up_ms(&fake.space, VALUE_FIRST_VERSION));
+    ck_assert_double_eq(report.baselines[0].ms.median, unfused_ms);
+    ck_assert_double_eq(report.baselines[0].ms.low, 0.99 * unfused_ms);
+    ck_assert_double_eq(report.baselines[1].ms.median, made_up_ms(&fake.space, 41115));
+    ck_assert_double_eq_tol(report.baselines[0].speedup.low, unfused_ms / best_ms, 1e-9);
+    ck_assert_double_eq_tol(report.baselines[0].speedup.high, unfused_ms / best_ms, 1e-9);
+    ck_assert(!baseline_ties(&report.baselines[0]));
+    ck_assert_str_ne(report.baselines[0].compared_at, "");
     ck_assert(!isnan(report.model_spearman));
     ck_assert(report.expected_faster_share >= 0 && report.expected_faster_share < 0.5);
 }
@@ -45,7 +62,7 @@ START_TEST(spent_budget_measures_nothing)
     ck_assert_int_eq(report.total_trials, 20);
     ck_assert_int_eq(report.best.value, value);
     ck_assert_double_eq(report.best.median_ms, ms);
-    ck_assert(!isnan(report.best.unfused.median));
+    ck_assert(!isnan(report.baselines[0].ms.median));
     ck_assert_str_eq(report.stopped_by, "budget");
 }
 END_TEST
@@ -81,14 +98,99 @@ START_TEST(tiny_budgets)
         options.search.budget = budget;
         run();
         struct stored *s = read_back();
-        ck_assert_int_eq(s->plans, budget);
-        ck_assert(s->seen[VALUE_UNFUSED]);
-        ck_assert_int_eq(s->seen[VALUE_FIRST_VERSION], budget > 1);
+        ck_assert_int_eq(s->plans, budget < 2 ? 2 : budget); /* no less than the baselines */
+        ck_assert(s->seen[VALUE_UNFUSED] && s->seen[41115]);
     }
 }
 END_TEST
 
-/* The references lie outside, and are measured all the same. */
+START_TEST(search_without_baselines)
+{
+    struct buf said;
+    buf_init(&said);
+    options.baselines.count = 0;
+    options.say = collect;
+    options.ctx = &said;
+    run();
+    ck_assert_int_eq(count_in(said.ptr, "baseline"), 0);
+    ck_assert_int_eq(report.new_trials, 20);
+    ck_assert_int_eq(report.baseline_count, 0);
+    ck_assert(report.best.final);
+    struct baselines stored = {1, {plan_from_value(5)}};
+    baselines_of_search(report.best.search_options, &stored);
+    ck_assert_int_eq(stored.count, 0);
+    baselines_of_search("{\"budget\": 20}", &options.baselines); /* of an older program */
+    ck_assert_int_eq(options.baselines.count, 0);
+    buf_release(&said);
+}
+END_TEST
+
+/* The slowest plan that ran. */
+static unsigned slowest(const struct stored *s)
+{
+    unsigned slowest = 40011;
+    for (unsigned v = 0; v <= VALUE_MAX; v++)
+        if (s->ok[v] && v != VALUE_UNFUSED && v != 41115 &&
+            (!s->ok[slowest] || made_up_ms(&fake.space, v) > made_up_ms(&fake.space, slowest)))
+            slowest = v;
+    return slowest;
+}
+
+/* _i: it was measured already, but is no finalist.  The budget is spent. */
+START_TEST(baseline_added_later_is_compared)
+{
+    run();
+    struct stored *s = read_back();
+    unsigned value = _i == 0 ? 40011 : slowest(s);
+    ck_assert_int_eq(s->seen[value], _i);
+    options.baselines.plans[options.baselines.count++] = plan_from_value(value);
+    for (int again = 0; again < 2; again++) {
+        run();
+        ck_assert_int_eq(fake.compares, 2);
+        ck_assert_int_eq(report.new_trials, again == 0 && _i == 0);
+        ck_assert_int_eq(report.baseline_count, 3);
+        ck_assert_double_eq(report.baselines[2].ms.median, made_up_ms(&fake.space, value));
+        ck_assert(isfinite(report.baselines[2].speedup.median));
+    }
+    struct baselines stored = {0};
+    baselines_of_search(report.best.search_options, &stored);
+    ck_assert_mem_eq(&stored, &options.baselines, sizeof(stored));
+    options.baselines.count = 1; /* fewer are no reason to compare again */
+    run();
+    ck_assert_int_eq(fake.compares, 2);
+    ck_assert_int_eq(report.baseline_count, 1);
+}
+END_TEST
+
+/* Samples of one round are pairs: a machine that slows down during all of them changes no ratio. */
+START_TEST(speedup_of_pairs)
+{
+    double slowing[] = {1, 2, 3, 4, 5, 6}, twice[] = {2, 4, 6, 8, 10, 12};
+    struct trial plan = {.ms = {3.5, 1, 6}, .sample_count = 6, .samples_ms = slowing};
+    struct trial baseline = {.ms = {7, 2, 12}, .sample_count = 6, .samples_ms = twice};
+    struct baseline_time b = baseline_beside(plan_from_value(5), &baseline, &plan, "now");
+    ck_assert_double_eq(b.speedup.low, 2);
+    ck_assert_double_eq(b.speedup.high, 2);
+    ck_assert(!baseline_ties(&b));
+    baseline.sample_count = 0; /* without pairs the intervals remain */
+    b = baseline_beside(plan_from_value(5), &baseline, &plan, "now");
+    ck_assert_double_eq(b.speedup.median, 2);
+    ck_assert_double_eq(b.speedup.low, 2. / 6);
+    ck_assert_double_eq(b.speedup.high, 12);
+    ck_assert(baseline_ties(&b));
+    ck_assert_double_eq(baseline_beside(plan_from_value(5), &plan, &plan, "now").speedup.low, 1);
+    b = baseline_beside(plan_from_value(5), &baseline, NULL, "now");
+    ck_assert_double_eq(b.ms.median, 7);
+    ck_assert(isnan(b.speedup.median) && !baseline_ties(&b));
+    ck_assert_str_eq(b.compared_at, "");
+    baseline.status = TRIAL_FAILED;
+    b = baseline_beside(plan_from_value(5), &baseline, &plan, "now");
+    ck_assert(isnan(b.ms.median) && isnan(b.speedup.median));
+    ck_assert_str_eq(b.compared_at, "");
+}
+END_TEST
+
+/* The baselines lie outside, and are measured all the same. */
 START_TEST(space_of_one_value)
 {
     options.search.space_lo = options.search.space_hi = 40011;
@@ -125,13 +227,13 @@ START_TEST(schedules_are_climbed)
 }
 END_TEST
 
-START_TEST(references_are_measured_whatever_is_known)
+START_TEST(baselines_are_measured_whatever_is_known)
 {
     struct plan space[PLAN_SPACE];
     ck_assert_int_ge(plan_space(32768, 49152, space), 90);
     for (int i = 0, planted = 0; planted < 80; i++) {
         unsigned value = plan_value(space[i]);
-        if (value != VALUE_UNFUSED && value != VALUE_FIRST_VERSION) {
+        if (value != VALUE_UNFUSED && value != 41115) {
             plant_plan(value, 1e-3);
             planted++;
         }
@@ -139,7 +241,7 @@ START_TEST(references_are_measured_whatever_is_known)
     options.search.budget = 0;
     run();
     struct stored *s = read_back();
-    ck_assert(s->seen[VALUE_UNFUSED] && s->seen[VALUE_FIRST_VERSION]);
+    ck_assert(s->seen[VALUE_UNFUSED] && s->seen[41115]);
     ck_assert_int_eq(fake.compares, 1);
 }
 END_TEST
@@ -189,20 +291,6 @@ START_TEST(other_inputs_are_another_study)
 }
 END_TEST
 
-/* All lines that people are told, one after another. */
-static void collect(void *ctx, const char *line)
-{
-    buf_addf(ctx, "%s\n", line);
-}
-
-static int count_in(const char *text, const char *what)
-{
-    int n = 0;
-    for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
-        n++;
-    return n;
-}
-
 START_TEST(disturbances_are_told_once)
 {
     struct buf said;
@@ -234,9 +322,12 @@ int main(void)
     tcase_add_test(t, larger_budget_goes_on);
     tcase_add_test(t, converged_search_stays_so);
     tcase_add_test(t, tiny_budgets);
+    tcase_add_test(t, search_without_baselines);
+    tcase_add_loop_test(t, baseline_added_later_is_compared, 0, 2);
+    tcase_add_test(t, speedup_of_pairs);
     tcase_add_test(t, space_of_one_value);
     tcase_add_test(t, schedules_are_climbed);
-    tcase_add_test(t, references_are_measured_whatever_is_known);
+    tcase_add_test(t, baselines_are_measured_whatever_is_known);
     tcase_add_loop_test(t, missed_finals_are_made_up_for, 0, 2);
     tcase_add_test(t, model_is_kept);
     tcase_add_test(t, other_inputs_are_another_study);

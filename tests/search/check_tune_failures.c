@@ -18,11 +18,12 @@ START_TEST(broken_segment_breaks_its_plans_unbuilt)
     ck_assert_int_eq(s->plans, 20);
     ck_assert_int_eq(s->failed, 1);
     ck_assert_int_eq(report.failed_trials, 1);
-    ck_assert(s->seen[VALUE_FIRST_VERSION] && !s->ok[VALUE_FIRST_VERSION]);
+    ck_assert(s->seen[41115] && !s->ok[41115]);
     ck_assert_ptr_nonnull(strstr(s->reason, _i % 2 == 0 ? "ops 8-9" : "ops 2-6"));
     ck_assert_ptr_nonnull(strstr(s->reason, _i / 2 ? "syntax error" : "row 3 is wrong"));
-    ck_assert(isnan(report.best.first_version.median));
-    ck_assert(!isnan(report.best.unfused.median));
+    ck_assert(isnan(report.baselines[1].ms.median));
+    ck_assert_ptr_nonnull(strstr(report.baselines[1].reason.message, "fail alone"));
+    ck_assert(!isnan(report.baselines[0].ms.median));
     int calls = fake.calls;
     run();
     ck_assert_int_eq(fake.calls, calls);
@@ -52,7 +53,7 @@ START_TEST(reason_of_no_known_kind)
     struct candidate c;
     struct buf schedule;
     int64_t study;
-    candidate_default(bench_target(bench), plan_from_value(VALUE_FIRST_VERSION), &c);
+    candidate_default(bench_target(bench), plan_from_value(41115), &c);
     const struct choice *failed = &c.choices[0];
     while (failed->segment.first != layernorm.first)
         failed++;
@@ -79,7 +80,7 @@ END_TEST
 
 START_TEST(plan_that_fails_alone_is_no_end)
 {
-    fake.broken_value = VALUE_FIRST_VERSION;
+    fake.broken_value = 41115;
     run();
     struct stored *s = read_back();
     ck_assert_int_eq(s->plans, 20);
@@ -90,13 +91,16 @@ END_TEST
 
 START_TEST(finalist_that_broke_is_dropped)
 {
-    plant_plan(VALUE_FIRST_VERSION, 1e-3);
+    plant_plan(41115, 1e-3);
     fake.broken = layernorm;
     run();
     ck_assert_int_eq(fake.compares, 1);
     ck_assert(!fake.broken_in_plan);
     ck_assert(report.best.final);
-    ck_assert_int_ne(report.best.value, VALUE_FIRST_VERSION);
+    ck_assert_int_ne(report.best.value, 41115);
+    ck_assert(isnan(report.baselines[1].speedup.median));
+    run(); /* it is a baseline, but no comparison can hold it */
+    ck_assert_int_eq(fake.compares, 1);
 }
 END_TEST
 
@@ -107,22 +111,28 @@ START_TEST(nothing_runs)
     ck_assert_int_eq(report.best.value, -1);
     ck_assert_int_eq(report.failed_trials, 20);
     ck_assert_int_eq(fake.compares, 0);
-    ck_assert(isnan(report.best.unfused.median));
+    ck_assert(isnan(report.baselines[0].ms.median));
 }
 END_TEST
 
-/* The references are wanted however slow they are, all other plans are not. */
+/* The baselines are wanted however slow they are, all other plans are not. */
 START_TEST(hopeless_plan_is_censored)
 {
     options.search.space_lo = options.search.space_hi = fake.slow_value = 40011;
     run();
     ck_assert_int_eq(report.censored_trials, 1);
     ck_assert_int_eq(fake.plans, 4); /* the best once more */
-    fake.slow_value = VALUE_FIRST_VERSION;
+    options.baselines =
+        (struct baselines){1, {plan_from_value(40011)}}; /* stored as hopeless, and wanted */
+    run();
+    ck_assert_int_eq(fake.plans, 4);
+    ck_assert_double_eq(report.baselines[0].ms.median, 5 * made_up_ms(&fake.space, 40011));
+    options.baselines = usual_baselines();
+    fake.slow_value = 41115;
     fake.inputs.seed = 1;
     run();
     ck_assert_int_eq(report.censored_trials, 0);
-    ck_assert_double_gt(report.best.first_version.median, 4 * report.best.unfused.median);
+    ck_assert_double_gt(report.baselines[1].ms.median, 4 * report.baselines[0].ms.median);
 }
 END_TEST
 

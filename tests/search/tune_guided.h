@@ -15,7 +15,8 @@ static inline void setup(void)
                                                .budget = 20,
                                                .seed = 1,
                                                .quantile = 0.1,
-                                               .stop = &fake.stop}};
+                                               .stop = &fake.stop},
+                                    .baselines = usual_baselines()};
 }
 
 /* ---- what is stored -------------------------------------------------------------------------- */

@@ -50,7 +50,7 @@ START_TEST(plan_is_traced_launch_by_launch)
     struct bench *b = small_bench(&o);
     struct candidate c;
     struct launch_time *times;
-    candidate_default(&build_cpu, plan_from_value(VALUE_FIRST_VERSION), &c);
+    candidate_default(&build_cpu, plan_from_value(41115), &c);
     ck_assert_msg(bench_trace(b, &c, &times, &st) == 0, "%s", st.message);
     check_order(times, 2 * c.count); /* two layers */
     free(times);
@@ -68,7 +68,7 @@ START_TEST(wrong_plan_is_not_traced)
     write_text(test_path("faults/08_09.c"), "{ (void)a; }\n");
     o.compiler = test_path("compiler");
     struct bench *b = small_bench(&o);
-    candidate_default(&build_cpu, plan_from_value(VALUE_FIRST_VERSION), &c);
+    candidate_default(&build_cpu, plan_from_value(41115), &c);
     ck_assert_int_eq(bench_trace(b, &c, &times, &st), -1);
     ck_assert_int_eq(st.code, STATUS_WRONG);
     ck_assert_ptr_null(times);

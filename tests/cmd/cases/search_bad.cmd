@@ -10,3 +10,5 @@ fuseplan search -b 1 -s 4 41115; echo $?
 fuseplan search -b 1 -s 4 --quantile 1; echo $?
 fuseplan search -b 1 -s 4 --rigor thorough; echo $?
 fuseplan search -b 1 -s 4 --rigor exhaustive --strategy random; echo $?
+fuseplan search -b 1 -s 4 --baseline none,43690; echo $?
+fuseplan search -b 1 -s 4 --baseline 43690,; echo $?

@@ -1,0 +1,106 @@
+#include "cmd/cmd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* Canonical: a note says so where the user wrote another value of the plan. */
+static int add_value(const struct options *o, const char *text, struct baselines *out,
+                     struct status *st)
+{
+    unsigned value;
+    if (plan_parse_value(text, &value, st) < 0)
+        return status_prefix(st, "--baseline");
+    unsigned canonical = plan_canonical(value);
+    if (canonical != value)
+        note(o, "%u names the same plan as %u", value, canonical);
+    struct plan p = plan_from_value(value);
+    if (baselines_have(out, p))
+        return 0;
+    if (out->count == BASELINES_MAX)
+        return status_set(st, STATUS_USAGE, "--baseline: more than %d plans; name fewer",
+                          BASELINES_MAX);
+    out->plans[out->count++] = p;
+    return 0;
+}
+
+int baselines_from_options(const struct options *o, struct baselines *out, struct status *st)
+{
+    *out = (struct baselines){.count = 0};
+    if (strcmp(o->baseline, "none") == 0)
+        return 0;
+    char *list = mem_strdup(o->baseline), *rest = list, *value;
+    int result = 0;
+    while (result == 0 && (value = strsep(&rest, ",")) != NULL)
+        result = add_value(o, value, out, st);
+    free(list);
+    return result;
+}
+
+/* ---- output ---------------------------------------------------------------------------------- */
+
+static const char *const keys[] = {"value",        "median_ms", "ci_low_ms",
+                                   "ci_high_ms",   "speedup",   "speedup_low",
+                                   "speedup_high", "tie",       "compared_at"};
+_Static_assert(ARRAY_LEN(keys) == BASELINE_KEYS, "a key for each member");
+
+json_t *baselines_json(const struct baseline_time *b, int count)
+{
+    json_t *all = json_array();
+    for (int i = 0; i < count; i++, b++) {
+        bool compared = isfinite(b->speedup.median);
+        json_t *const members[BASELINE_KEYS] = {
+            json_integer(plan_value(b->plan)),
+            json_number(b->ms.median),
+            json_number(b->ms.low),
+            json_number(b->ms.high),
+            json_number(b->speedup.median),
+            json_number(b->speedup.low),
+            json_number(b->speedup.high),
+            compared ? json_boolean(baseline_ties(b)) : json_null(),
+            compared ? json_string(b->compared_at) : json_null(),
+        };
+        json_t *object = json_object();
+        for (int k = 0; k < BASELINE_KEYS; k++)
+            json_object_set_new(object, keys[k], members[k]);
+        json_array_append_new(all, object);
+    }
+    return all;
+}
+
+int baselines_columns(int count, struct column out[BASELINES_MAX * BASELINE_KEYS])
+{
+    static char names[BASELINES_MAX * BASELINE_KEYS][40];
+    int n = 0;
+    for (int i = 0; i < count; i++)
+        for (int k = 0; k < BASELINE_KEYS; k++, n++) {
+            snprintf(names[n], sizeof(names[n]), "baselines.%d.%s", i, keys[k]);
+            out[n] = (struct column){.key = names[n]};
+        }
+    return n;
+}
+
+void baseline_note(const struct options *o, const struct baseline_time *b)
+{
+    if (!isfinite(b->ms.median))
+        note(o, "baseline %u has no time: %s", plan_value(b->plan), b->reason.message);
+}
+
+void baseline_print(const struct baseline_time *b, const char *plan, bool same)
+{
+    enum { NARROW_DECIMALS = 3, DECIMALS = 2 };
+    int ms = ms_decimals(b->ms.median);
+    int ratio = b->speedup.high - b->speedup.low < 0.02 ? NARROW_DECIMALS : DECIMALS;
+    printf("baseline %-5u  ", plan_value(b->plan));
+    if (isfinite(b->ms.median))
+        printf("%.*f ms [%.*f, %.*f]: ", ms, b->ms.median, ms, b->ms.low, ms, b->ms.high);
+    if (!isfinite(b->ms.median))
+        puts("no time");
+    else if (same)
+        printf("it is %s\n", plan);
+    else if (!isfinite(b->speedup.median))
+        printf("not yet timed side by side with %s\n", plan);
+    else
+        printf("%s%s is %.*f [%.*f, %.*f] times as fast\n", baseline_ties(b) ? "a tie, " : "", plan,
+               ratio, b->speedup.median, ratio, b->speedup.low, ratio, b->speedup.high);
+}

@@ -1,0 +1,136 @@
+/* Plans that the others are compared with. */
+#include "search/search_int.h"
+
+#include <jansson.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+/* ---- which they are -------------------------------------------------------------------------- */
+
+bool baselines_have(const struct baselines *b, struct plan p)
+{
+    for (int i = 0; i < b->count; i++)
+        if (plan_equal(b->plans[i], p))
+            return true;
+    return false;
+}
+
+void baselines_text(const struct baselines *b, struct buf *out)
+{
+    for (int i = 0; i < b->count; i++)
+        buf_addf(out, "%s%u", i > 0 ? ", " : "", plan_value(b->plans[i]));
+}
+
+void baselines_of_search(const char *options_json, struct baselines *out)
+{
+    size_t i;
+    json_t *value, *options = json_loads(options_json, 0, NULL);
+    const json_t *values = json_object_get(options, "baselines");
+    if (json_is_array(values))
+        out->count = 0;
+    json_array_foreach(values, i, value)
+    {
+        if (out->count < BASELINES_MAX && json_is_integer(value))
+            out->plans[out->count++] = plan_from_value((unsigned)json_integer_value(value));
+    }
+    json_decref(options);
+}
+
+/* ---- their times ----------------------------------------------------------------------------- */
+
+/* From pairs where both have samples, else from the two intervals. */
+static struct interval speedup(const struct trial *plan, const struct trial *baseline)
+{
+    int pairs =
+        plan->sample_count < baseline->sample_count ? plan->sample_count : baseline->sample_count;
+    if (plan == baseline)
+        return (struct interval){1, 1, 1};
+    if (pairs == 0)
+        return (struct interval){.median = baseline->ms.median / plan->ms.median,
+                                 .low = baseline->ms.low / plan->ms.high,
+                                 .high = baseline->ms.high / plan->ms.low};
+    double *ratios = mem_alloc((size_t)pairs, sizeof(*ratios));
+    for (int k = 0; k < pairs; k++)
+        ratios[k] = baseline->samples_ms[k] / plan->samples_ms[k];
+    struct interval out = stats_median(ratios, (size_t)pairs);
+    free(ratios);
+    return out;
+}
+
+struct baseline_time baseline_beside(struct plan p, const struct trial *baseline,
+                                     const struct trial *plan, const char *compared_at)
+{
+    struct baseline_time out = {
+        .plan = p, .ms = {NAN, NAN, NAN}, .speedup = {NAN, NAN, NAN}, .reason = baseline->reason};
+    if (baseline->status != TRIAL_OK)
+        return out;
+    out.ms = baseline->ms;
+    if (plan != NULL && plan->status == TRIAL_OK) {
+        out.speedup = speedup(plan, baseline);
+        snprintf(out.compared_at, sizeof(out.compared_at), "%s", compared_at);
+    }
+    return out;
+}
+
+bool baseline_ties(const struct baseline_time *b)
+{
+    return b->speedup.low <= 1 && 1 <= b->speedup.high;
+}
+
+/* What is stored of a plan in a comparison, or alone; 1, 0 or -1 as db_time(). */
+static int read_trial(struct db *db, int64_t study, int value, const char *comparison,
+                      struct trial *out, char stored_utc[CLOCK_UTC_SIZE], struct status *st)
+{
+    struct db_time t;
+    int found = db_time(db, study, value, comparison, &t, st);
+    *out = (struct trial){.status = isfinite(t.ms.median) ? TRIAL_OK : TRIAL_FAILED,
+                          .ms = t.ms,
+                          .sample_count = t.sample_count,
+                          .samples_ms = t.samples_ms};
+    if (found == 0)
+        status_set(&out->reason, STATUS_NOT_FOUND, "it was not measured");
+    else if (found > 0 && out->status != TRIAL_OK)
+        status_set(&out->reason, STATUS_UNFIT, "%s", t.reason);
+    snprintf(stored_utc, CLOCK_UTC_SIZE, "%s", t.stored_utc);
+    t.samples_ms = NULL; /* out's */
+    db_time_release(&t);
+    return found;
+}
+
+static int read_one(struct db *db, int64_t study, const struct db_best *best,
+                    const struct trial *best_trial, struct plan p, struct baseline_time *out,
+                    struct status *st)
+{
+    struct trial trial;
+    char stored_utc[CLOCK_UTC_SIZE];
+    bool compared = best->final;
+    int found = 0, value = (int)plan_value(p);
+    if (compared)
+        found = read_trial(db, study, value, best->comparison, &trial, stored_utc, st);
+    if (found == 0) {
+        compared = false;
+        found = read_trial(db, study, value, "", &trial, stored_utc, st);
+    }
+    const struct trial *baseline = value == best->value && compared ? best_trial : &trial;
+    if (found >= 0)
+        *out = baseline_beside(p, baseline, compared ? best_trial : NULL, stored_utc);
+    trial_release(&trial);
+    return found < 0 ? -1 : 0;
+}
+
+int baselines_read(struct db *db, int64_t study, const struct db_best *best,
+                   const struct baselines *wanted, struct baseline_time out[BASELINES_MAX],
+                   struct status *st)
+{
+    struct trial best_trial = {.status = TRIAL_FAILED};
+    char stored_utc[CLOCK_UTC_SIZE];
+    int result = 0;
+    if (best->final &&
+        read_trial(db, study, best->value, best->comparison, &best_trial, stored_utc, st) < 0)
+        result = -1;
+    for (int i = 0; i < wanted->count && result == 0; i++)
+        result = read_one(db, study, best, &best_trial, wanted->plans[i], &out[i], st);
+    trial_release(&best_trial);
+    return result;
+}
