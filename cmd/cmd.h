@@ -44,7 +44,7 @@ enum option_id {
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV };
 
-#define BASELINE_DEFAULT "43690,41115" /* unfused, and where the first version's search began */
+#define BASELINE_DEFAULT "43690,41115" /* unfused; a common fusion */
 
 /* What a command line says; texts are borrowed from it. */
 struct options {
