@@ -1,30 +1,23 @@
-#include "tests/model/space.h"
+#include "tests/made_up.h"
 #include "tests/suite.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { ROWS = 48 };
 enum { FORMAT_AT = 8, FEATURES_VERSION_AT = 12, HASH_AT = 96, HASH_BYTES = 32, HEADER_BYTES = 128 };
 
 struct fixture {
-    struct space *space;
+    struct measured_space *space;
     struct model *model;
     struct buf blob;
 };
 
 static struct fixture fixture_new(enum feature_set features)
 {
-    struct fixture f = {.space = space_new(1)};
-    uint16_t order[PLAN_SPACE];
-    unsigned values[ROWS];
-    double ms[ROWS];
-    space_shuffle(f.space, 1, order);
-    for (int i = 0; i < ROWS; i++) {
-        values[i] = order[i];
-        ms[i] = f.space->measured_ms[order[i]];
-    }
+    struct fixture f = {.space = made_up_measured(1)};
     struct model_options o = {.features = features, .seed = 1, .quantile = 0.2, .rounds = 10};
-    struct model_data d = {.count = ROWS, .values = values, .ms = ms};
+    struct model_data d = {.count = ROWS, .values = f.space->values, .ms = f.space->ms};
     struct status st = STATUS_INIT;
     buf_init(&f.blob);
     ck_assert_int_eq(model_train(&o, &d, &f.space->times, &f.model, &st), 0);

@@ -250,10 +250,9 @@ FAKE cuStreamEndCapture(void *stream, void **out)
     return sticky;
 }
 
-FAKE cuGraphInstantiateWithFlags(void **out, void *graph, unsigned long long flags)
+FAKE cuGraphInstantiateWithFlags(void **out, const struct graph *from, unsigned long long flags)
 {
     (void)flags;
-    const struct graph *from = graph;
     struct graph *exec = malloc(sizeof(*exec));
     exec->count = from->count;
     memcpy(exec->nodes, from->nodes, (size_t)from->count * sizeof(from->nodes[0]));
