@@ -120,14 +120,13 @@ struct limits {
 
 struct bench_options {
     struct target_name target;
-    const char *cache_dir;                     /* null: FUSEPLAN_CACHE, else the XDG place */
-    const char *worker_path;                   /* null: beside the running program, else libexec */
-    const char *compiler;                      /* null: on a CPU FUSEPLAN_CC, CC, else cc; on a GPU
-                                                  auto, which nvcc and nvrtc may replace */
-    int arch;                                  /* to compile for; 0: the device's own */
-    int jobs;                                  /* compilers at a time; 0: one a core */
-    uint64_t seed;                             /* of inputs and weights */
-    bool notes_init;                           /* the notes' ranges: 0.4 everywhere */
+    const char *cache_dir;   /* null: FUSEPLAN_CACHE, else the XDG place */
+    const char *worker_path; /* null: beside the running program, else libexec */
+    const char *compiler;    /* null: on a CPU FUSEPLAN_CC, CC, else cc; on a GPU
+                                auto, which nvcc and nvrtc may replace */
+    int arch;                /* to compile for; 0: the device's own */
+    int jobs;                /* compilers at a time; 0: one a core */
+    struct inputs inputs;
     bool afresh;                               /* verify what earlier sessions found right, too */
     double compile_deadline_s, run_deadline_s; /* 0: 60 and 30 (grown with the workload) */
     const volatile sig_atomic_t *stop; /* null, or set by a signal handler: calls return soon with
@@ -148,6 +147,7 @@ void bench_close(struct bench *b);
 const struct fingerprint *bench_fingerprint(const struct bench *b);
 const struct build_target *bench_target(const struct bench *b);
 const struct workload *bench_workload(const struct bench *b);
+struct inputs bench_inputs(const struct bench *b);
 struct disturbance bench_disturbance(const struct bench *b); /* of all measurements so far */
 struct limits bench_limits(const struct bench *b);           /* known once something was measured */
 

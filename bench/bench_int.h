@@ -77,8 +77,8 @@ struct bench {
     struct target_name target;
     const struct target_ops *ops;
     struct workload w;
-    uint64_t seed;
-    bool notes, afresh;
+    struct inputs inputs;
+    bool afresh;
     double run_limit_s;
     const volatile sig_atomic_t *stop;
     struct cache cache;

@@ -23,7 +23,5 @@ struct build_target target_build(struct target_name target, const struct workloa
 {
     struct fingerprint device;
     fingerprint_device(target, &device);
-    struct build_target t = build_target_of(target.kind, device.capability, w);
-    t.library = true;
-    return t;
+    return build_target_of(target.kind, device.capability, true, w);
 }

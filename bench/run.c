@@ -98,7 +98,7 @@ static int measure_open(struct bench *b, struct subject **open, int n, const str
     for (int i = 0; i < n; i++)
         json_array_append_new(candidates,
                               request_of(b, open[i]->choices, open[i]->count, open[i]->alone));
-    uint64_t shuffle = splitmix64(b->seed + b->shuffles++);
+    uint64_t shuffle = splitmix64(b->inputs.seed + b->shuffles++);
     json_t *request =
         json_pack("{s:s, s:I, s:o, s:o}", "do", "measure", "shuffle", (json_int_t)shuffle,
                   "sampling", message_of_sampling(how), "candidates", candidates);

@@ -63,7 +63,8 @@ static void name_verdicts(struct bench *b)
     fingerprint_text(&b->fingerprint, &text);
     json_t *shape = message_of_workload(&b->w);
     char *shape_text = json_dumps(shape, JSON_COMPACT | JSON_SORT_KEYS);
-    buf_addf(&text, "%s\nseed=%llu notes=%d\n", shape_text, (unsigned long long)b->seed, b->notes);
+    buf_addf(&text, "%s\nseed=%llu ranges=%s\n", shape_text, (unsigned long long)b->inputs.seed,
+             ranges_names[b->inputs.ranges]);
     free(shape_text);
     json_decref(shape);
     buf_add(&text, m->bits,
@@ -91,12 +92,12 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
     b->builder = (struct builder){
         .cache = &b->cache,
         .toolchain = &b->toolchain,
-        .target = build_target_of(b->target.kind, b->fingerprint.capability, w),
+        .target = build_target_of(b->target.kind, b->fingerprint.capability,
+                                  b->toolchain.libraries[0] != '\0', w),
         .deadline_s = o->compile_deadline_s > 0 ? o->compile_deadline_s : COMPILE_LIMIT_S,
         .jobs = o->jobs > 0 ? o->jobs : cpu_threads(),
         .stop = o->stop,
     };
-    b->builder.target.library = b->toolchain.libraries[0] != '\0';
     return 0;
 }
 
@@ -106,8 +107,7 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
     *out = NULL;
     struct bench *b = mem_alloc(1, sizeof(*b));
     *b = (struct bench){.target = o->target,
-                        .seed = o->seed,
-                        .notes = o->notes_init,
+                        .inputs = o->inputs,
                         .afresh = o->afresh,
                         .stop = o->stop,
                         .mask_fd = -1,
@@ -164,6 +164,11 @@ const struct workload *bench_workload(const struct bench *b)
     return &b->w;
 }
 
+struct inputs bench_inputs(const struct bench *b)
+{
+    return b->inputs;
+}
+
 struct disturbance bench_disturbance(const struct bench *b)
 {
     return b->disturbance;
@@ -194,9 +199,9 @@ int session_start_worker(struct bench *b, struct status *st)
     if (client_start(&b->client, b->worker.ptr, b->worker_env, b->mask_fd, st) != 0)
         return -1;
     json_t *request =
-        json_pack("{s:s, s:i, s:i, s:I, s:b, s:o}", "do", "open", "target", (int)b->target.kind,
-                  "device", b->target.device, "seed", (json_int_t)b->seed, "notes", (int)b->notes,
-                  "workload", message_of_workload(&b->w));
+        json_pack("{s:s, s:i, s:i, s:o, s:o}", "do", "open", "target", (int)b->target.kind,
+                  "device", b->target.device, "inputs", message_of_inputs(b->inputs), "workload",
+                  message_of_workload(&b->w));
     json_t *reply;
     struct status failed = STATUS_INIT;
     int result =

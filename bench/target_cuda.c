@@ -56,7 +56,7 @@ static int toolchain(const struct toolchain_request *request, const struct cache
                      struct toolchain *out, struct status *st)
 {
     struct gpu gpu;
-    *out = (struct toolchain){.libs = ""};
+    *out = (struct toolchain){.path = NULL};
     if (gpu_find(request, &gpu, st) != 0 || check_gpu(&gpu, st) != 0 ||
         set_arch(&gpu, request->arch, st) != 0)
         return -1;

@@ -146,7 +146,8 @@ static int measure(const struct options *o, struct lineup *l, struct session *s,
 {
     struct history known = {.count = 0};
     int rc = -1;
-    if (session_open(o, o->seed, s, st) < 0 || prepare(l, s, &known, st) < 0 ||
+    if (session_open(o, o->seed, s, st) < 0 || study_open(s->bench, s->db, &s->study, st) < 0 ||
+        prepare(l, s, &known, st) < 0 ||
         bench_compare(s->bench, l->candidates, l->count, &sampling_final, l->trials, st) < 0)
         goto out;
     if (store(l, s, &known, st) < 0 || measure_kernels(l, s, st) < 0 ||

@@ -50,7 +50,7 @@ struct options {
     int batch, seq_len, heads, head_size, layers, ffn, avg_seq_len;
     double eps;
     const char *mask, *dtype, *lengths, *target;
-    int notes_init; /* 1: --init notes */
+    enum ranges ranges; /* --init */
     const char *segments, *npy, *svg, *output, *trace, *dump, *space, *strategy, *data, *name,
         *compiler, *arch, *db;
     double fail_above, time_limit_s, quantile;
@@ -202,13 +202,12 @@ struct session {
     struct workload workload;
     struct bench *bench;
     struct db *db;
-    int64_t study;
+    int64_t study; /* 0 until its user opens it */
 };
 
-/* Opens all of it; input_seed draws inputs and weights.  From here on an interrupt sets
+/* Opens all but the study; seed draws inputs and weights.  From here on an interrupt sets
  * session_stop; a second one ends the program.  Close it in any case. */
-int session_open(const struct options *o, uint64_t input_seed, struct session *out,
-                 struct status *st);
+int session_open(const struct options *o, uint64_t seed, struct session *out, struct status *st);
 void session_close(struct session *s);
 
 /* What makes the times measured so far doubtful: others on the GPU, and its own slowdowns. */

@@ -122,11 +122,10 @@ static int choose_archs(const struct options *o, struct target_name target,
     struct arch_list *archs = &spec->archs;
     if (archs_from_options(o, target.kind, archs, st) < 0)
         return -1;
-    *build = archs->count > 0 ? build_target_of(target.kind, "", spec->workload)
+    *build = archs->count > 0 ? build_target_of(target.kind, "", true, spec->workload)
                               : target_build(target, spec->workload);
     if (target.kind != TARGET_CUDA)
         return 0;
-    build->library = true;
     if (archs->count == 0 && build->arch != 0)
         *archs = (struct arch_list){1, {build->arch}};
     else if (archs->count == 0)
@@ -144,10 +143,8 @@ static int generate(const struct options *o, const char *dir, unsigned value, st
     struct workload w = {.batch = 0};
     struct target_name target = {.device = 0};
     struct schedules schedules = {.measured = 0};
-    struct standalone_spec spec = {.workload = &w,
-                                   .candidate = &schedules.candidate,
-                                   .seed = o->seed,
-                                   .notes_init = o->notes_init};
+    struct standalone_spec spec = {
+        .workload = &w, .candidate = &schedules.candidate, .inputs = {o->seed, o->ranges}};
     struct standalone program = {.count = 0};
     json_t *manifest = NULL;
     int rc = -1;

@@ -43,7 +43,7 @@ static void read_device(void *ctx, const struct db_study *study)
     const struct db_target *t = &study->target;
     r->out->device = mem_strdup(t->device);
     r->out->elsewhere = r->here.device[0] != '\0' && strcmp(r->here.device, t->device) != 0;
-    r->out->device_arch = build_target_of(TARGET_CUDA, t->capability, r->workload).arch;
+    r->out->device_arch = build_target_of(TARGET_CUDA, t->capability, true, r->workload).arch;
 }
 
 /* Whether what is fastest on the device that was measured is another choice. */

@@ -17,8 +17,7 @@ void words_format(struct buf *out)
 
 void words_init(struct buf *out)
 {
-    static const char *const names[] = {[false] = "uniform", [true] = "notes"};
-    add_words(out, names, ARRAY_LEN(names));
+    add_words(out, ranges_names, RANGES_COUNT);
 }
 
 void words_feature(struct buf *out)

@@ -58,7 +58,7 @@ static void compare(void *ctx, const struct db_study *s)
         relax_number(r, "units", (uint64_t)s->target.units, (uint64_t)here->units);
     relax(r, "driver", s->target.driver, here->driver);
     relax(r, "protocol", s->protocol, here->protocol);
-    relax(r, "init", s->init, r->o->notes_init ? "notes" : "uniform");
+    relax(r, "init", s->init, ranges_names[r->o->ranges]);
     relax_number(r, "input seed", s->seed, 0);
     if (options_has(r->o, OPT(VERBOSE)))
         note(r->o, "measured on %s with %s and %s", s->target.device, s->target.compiler,

@@ -51,7 +51,7 @@ static int search(const struct options *o, const struct tune_options *tune_optio
                   struct session *s, struct status *st)
 {
     struct tune_report report;
-    if (session_open(o, tune_options->input_seed, s, st) < 0)
+    if (session_open(o, 0, s, st) < 0)
         return -1;
     int rc = tune(s->bench, s->db, tune_options, &report, st);
     if (tune_options->tick)
@@ -81,7 +81,6 @@ static int run(const struct options *o, struct status *st)
                                         .quantile = o->quantile,
                                         .stop = &session_stop},
                              .rigor = o->rigor,
-                             .notes_init = o->notes_init,
                              .say = say,
                              .tick = listener.watches ? tick : NULL,
                              .ctx = &listener};

@@ -29,7 +29,7 @@ static int check_one_arch(const struct options *o, const struct arch_list *archs
 
 /* Memory is looked at before the mask takes its share.  The database comes last, so that none is
  * made where nothing can be measured. */
-int session_open(const struct options *o, uint64_t input_seed, struct session *s, struct status *st)
+int session_open(const struct options *o, uint64_t seed, struct session *s, struct status *st)
 {
     struct arch_list archs;
     *s = (struct session){.bench = NULL};
@@ -43,12 +43,10 @@ int session_open(const struct options *o, uint64_t input_seed, struct session *s
                                     .compiler = o->compiler,
                                     .arch = archs.arch[0],
                                     .jobs = o->jobs,
-                                    .seed = input_seed,
-                                    .notes_init = o->notes_init,
+                                    .inputs = {seed, o->ranges},
                                     .stop = &session_stop};
     if (bench_open(&options, &s->workload, &s->bench, st) < 0 ||
-        db_open(o->db, DB_WRITE, &s->db, st) < 0 ||
-        study_open(s->bench, s->db, input_seed, o->notes_init, &s->study, st) < 0)
+        db_open(o->db, DB_WRITE, &s->db, st) < 0)
         return -1;
     if (options_has(o, OPT(VERBOSE))) {
         const struct fingerprint *f = bench_fingerprint(s->bench);

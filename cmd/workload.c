@@ -112,7 +112,7 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
                                        .units = here.units,
                                        .driver = here.driver},
                             .protocol = here.protocol,
-                            .init = o->notes_init ? "notes" : "uniform"};
+                            .init = ranges_names[o->ranges]};
     int rc = db_study_find(db, key.ptr, target_names[target.kind], &near, study, st);
     buf_release(&key);
     return rc;

@@ -58,6 +58,35 @@ bool choice_equal(const struct choice *a, const struct choice *b)
            a->impl == b->impl && memcmp(&a->schedule, &b->schedule, sizeof(a->schedule)) == 0;
 }
 
+/* A schedule counts only as it is written: one that misses a knob is another version's. */
+static bool is_written_so(const struct choice *c, const char *schedule)
+{
+    struct buf text;
+    buf_init(&text);
+    schedule_text(c->impl, &c->schedule, &text);
+    bool same = strcmp(text.ptr, schedule) == 0;
+    buf_release(&text);
+    return same;
+}
+
+int choice_parse(enum target_kind target, struct segment s, const char *impl, const char *schedule,
+                 struct choice *out, struct status *st)
+{
+    struct choice c = {.segment = s, .impl = impl_find(target, impl)};
+    *out = (struct choice){.impl = NULL};
+    if (s.first < 0 || s.first > s.last || s.last >= OP_COUNT)
+        return status_set(st, STATUS_USAGE, "operators %d-%d are no segment", s.first, s.last);
+    if (c.impl == NULL)
+        return status_set(st, STATUS_NOT_FOUND, "target %s has no implementation '%s'",
+                          target_names[target], impl);
+    if (schedule_parse(c.impl, schedule, &c.schedule, st) != 0)
+        return -1;
+    if (!is_written_so(&c, schedule))
+        return status_set(st, STATUS_USAGE, "'%s' is no whole schedule of %s", schedule, impl);
+    *out = c;
+    return 0;
+}
+
 int choice_knob(const struct choice *c, const char *knob)
 {
     int k = knob_find(c->impl, knob, strlen(knob));

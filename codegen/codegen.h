@@ -57,8 +57,8 @@ struct build_target {
     bool library; /* of a GPU: cuBLASLt is there, or nobody was asked */
 };
 
-/* capability: the device's as its fingerprint has it, "sm_90". */
-struct build_target build_target_of(enum target_kind kind, const char *capability,
+/* capability: the device's as its fingerprint has it, "sm_90".  library: as the field. */
+struct build_target build_target_of(enum target_kind kind, const char *capability, bool library,
                                     const struct workload *w);
 
 /* Whether there is code for the workload's sizes: every segment has a choice then. */
@@ -130,6 +130,14 @@ int choices_for(const struct build_target *t, struct segment s, bool handwritten
                 struct choice *out);
 
 bool choice_equal(const struct choice *a, const struct choice *b);
+
+/* A choice from what names it where it is stored or sent.  schedule is as schedule_text() writes
+ * it, every knob in order.  Fails with STATUS_NOT_FOUND where the target lacks the implementation,
+ * STATUS_USAGE for anything else; out->impl is null then.  Whether the choice is applicable is
+ * another question. */
+int choice_parse(enum target_kind target, struct segment s, const char *impl, const char *schedule,
+                 struct choice *out, struct status *st);
+
 int choice_knob(const struct choice *c, const char *knob); /* its value */
 
 struct candidate {
@@ -220,8 +228,7 @@ struct standalone_spec {
     const struct workload *workload; /* its mask is built */
     const struct candidate *candidate;
     struct arch_list archs; /* that a GPU's program is built for; target.arch is one of them */
-    uint64_t seed;          /* of inputs and weights */
-    bool notes_init;
+    struct inputs inputs;
 };
 
 struct standalone_file {

@@ -58,11 +58,12 @@ static void add_sizes(const struct standalone_spec *s, struct buf *out)
         buf_addf(out, "%s%lld", t > 0 ? ", " : "",
                  used >> t & 1 ? (long long)tensor_elements(t, s->workload) : 0);
     buf_adds(out, "};\n\nconst struct plan_weight plan_weights[12] = {\n");
-    for (int i = 0; i < WEIGHT_COUNT; i++)
-        buf_addf(out, "    {%lld, %d, %g}, /* %s */\n",
-                 (long long)weight_elements((enum weight_id)i, s->workload),
-                 weights[i].draw == WEIGHT_ONE_PLUS_UNIFORM && !s->notes_init,
-                 s->notes_init ? 0.4 : 0.05, weights[i].name);
+    for (int i = 0; i < WEIGHT_COUNT; i++) {
+        struct drawn from = weight_drawn((enum weight_id)i, s->inputs.ranges);
+        buf_addf(out, "    {%lld, %g, %g}, /* %s */\n",
+                 (long long)weight_elements((enum weight_id)i, s->workload), from.middle,
+                 from.range, weights[i].name);
+    }
     buf_adds(out, "};\n\n");
 }
 
@@ -100,7 +101,7 @@ void add_plan_data(const struct standalone_spec *s, const char *word_type, struc
     const struct workload *w = s->workload;
     buf_adds(out, "const float plan_eps = (float)");
     number_add(w->eps, out);
-    buf_addf(out, ";\nconst uint64_t plan_seed = %lluu;\n\n", (unsigned long long)s->seed);
+    buf_addf(out, ";\nconst uint64_t plan_seed = %lluu;\n\n", (unsigned long long)s->inputs.seed);
     add_sizes(s, out);
     if (w->lengths != NULL)
         add_ints("lengths", w->lengths, w->batch, out);

@@ -6,7 +6,7 @@
 const char *const target_names[] = {[TARGET_CPU] = "cpu", [TARGET_CUDA] = "cuda"};
 _Static_assert(ARRAY_LEN(target_names) == TARGET_COUNT, "one name a target");
 
-struct build_target build_target_of(enum target_kind kind, const char *capability,
+struct build_target build_target_of(enum target_kind kind, const char *capability, bool library,
                                     const struct workload *w)
 {
     static const char prefix[] = "sm_";
@@ -15,7 +15,8 @@ struct build_target build_target_of(enum target_kind kind, const char *capabilit
                                  .dtype = w->dtype,
                                  .head_size = w->head_size,
                                  .arch =
-                                     gpu ? (int)strtol(capability + strlen(prefix), NULL, 10) : 0};
+                                     gpu ? (int)strtol(capability + strlen(prefix), NULL, 10) : 0,
+                                 .library = kind == TARGET_CUDA && library};
 }
 
 int build_check(const struct build_target *t, const struct workload *w, struct status *st)

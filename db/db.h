@@ -32,7 +32,7 @@ struct db_workload {
     double eps;
     const char *dtype, *lengths, *mask;
     uint64_t seed;
-    const char *init; /* "uniform" or "notes" */
+    const char *init; /* "uniform" or "wide" */
 };
 
 struct db_target {

@@ -140,7 +140,9 @@ static const char create_all[] =
 static const char add_conditions[] =
     "ALTER TABLE trial ADD COLUMN conditions TEXT NOT NULL DEFAULT '';";
 
-const char *const schema_migrations[] = {create_all, add_conditions};
+static const char rename_ranges[] = "UPDATE study SET init = 'wide' WHERE init = 'notes';";
+
+const char *const schema_migrations[] = {create_all, add_conditions, rename_ranges};
 const int schema_version = ARRAY_LEN(schema_migrations);
 
 static int run(sqlite3 *handle, const char *path, const char *sql, struct status *st)

@@ -318,6 +318,28 @@ double workload_bytes(const struct workload *w);
  * "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal". */
 void workload_text(const struct workload *w, struct buf *out);
 
+/* ---- inputs.c: what inputs and weights are drawn from ------------------------------------------
+ */
+
+enum ranges {
+    RANGES_UNIFORM, /* weights as weights[].draw says */
+    RANGES_WIDE,    /* all weights in +-0.4 */
+    RANGES_COUNT
+};
+extern const char *const ranges_names[RANGES_COUNT]; /* "uniform", "wide": --init; stored */
+
+/* All values of all layers follow from it. */
+struct inputs {
+    uint64_t seed;
+    enum ranges ranges;
+};
+
+/* Values are drawn uniformly in middle +- range. */
+struct drawn {
+    double middle, range;
+};
+struct drawn weight_drawn(enum weight_id id, enum ranges ranges);
+
 /* ---- cost.c: the least that a segment costs ----------------------------------------------------
  *
  * What no implementation can do without, for one layer of a workload whose mask is built; achieved

@@ -18,11 +18,11 @@ static void lengths_text(const struct workload *w, struct buf *out)
         buf_addf(out, "%s%d", i > 0 ? "," : "", w->lengths[i]);
 }
 
-void study_of(const struct bench *b, uint64_t seed, bool notes_init, struct db_workload *w,
-              struct db_target *t, struct buf *text)
+void study_of(const struct bench *b, struct db_workload *w, struct db_target *t, struct buf *text)
 {
     const struct workload *load = bench_workload(b);
     const struct fingerprint *f = bench_fingerprint(b);
+    struct inputs in = bench_inputs(b);
 
     /* Three texts in one buffer, each ended by a NUL; pointers only once it no longer grows. */
     size_t key = text->len;
@@ -45,8 +45,8 @@ void study_of(const struct bench *b, uint64_t seed, bool notes_init, struct db_w
                               .dtype = dtypes[load->dtype].name,
                               .lengths = text->ptr + lengths,
                               .mask = text->ptr + mask,
-                              .seed = seed,
-                              .init = notes_init ? "notes" : "uniform"};
+                              .seed = in.seed,
+                              .init = ranges_names[in.ranges]};
     *t = (struct db_target){.kind = target_names[bench_target(b)->kind],
                             .device = f->device,
                             .uuid = f->uuid,
@@ -57,14 +57,13 @@ void study_of(const struct bench *b, uint64_t seed, bool notes_init, struct db_w
                             .units = f->units};
 }
 
-int study_open(const struct bench *b, struct db *db, uint64_t seed, bool notes_init, int64_t *study,
-               struct status *st)
+int study_open(const struct bench *b, struct db *db, int64_t *study, struct status *st)
 {
     struct db_workload w;
     struct db_target t;
     struct buf text;
     buf_init(&text);
-    study_of(b, seed, notes_init, &w, &t, &text);
+    study_of(b, &w, &t, &text);
     int rc = db_study(db, &w, &t, bench_fingerprint(b)->protocol, study, st);
     buf_release(&text);
     return rc;

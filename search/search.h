@@ -139,8 +139,6 @@ struct tune_options {
     struct search_options search; /* the time limit covers everything; an exhaustive search asks no
                                      strategy */
     enum rigor rigor;
-    uint64_t input_seed; /* of inputs and weights, as bench was opened with */
-    bool notes_init;
     /* Lines for people, one a phase; and a ticker for a terminal.  Either may be null. */
     void (*say)(void *ctx, const char *line);
     void (*tick)(void *ctx, const char *line);
@@ -205,10 +203,8 @@ struct evaluator recorded_space_evaluator(struct recorded_space *s);
 /* ---- record.c: bench's words as db's rows ---------------------------------------------------- */
 
 /* The key of a study; the texts live as long as *text and b do. */
-void study_of(const struct bench *b, uint64_t seed, bool notes_init, struct db_workload *w,
-              struct db_target *t, struct buf *text);
-int study_open(const struct bench *b, struct db *db, uint64_t seed, bool notes_init, int64_t *study,
-               struct status *st);
+void study_of(const struct bench *b, struct db_workload *w, struct db_target *t, struct buf *text);
+int study_open(const struct bench *b, struct db *db, int64_t *study, struct status *st);
 
 /* c holds one choice for a segment, a whole plan's for the other kinds. */
 int trial_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,

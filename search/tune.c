@@ -170,7 +170,7 @@ static int tuner_open(struct tuner *t, struct status *st)
     t->end = o->time_limit_s > 0 ? t->start + o->time_limit_s : INFINITY;
     t->space_count = plan_space(o->space_lo, o->space_hi, t->space);
     segment_table_init(&t->segments, bench_target(t->bench));
-    if (study_open(t->bench, t->db, t->o->input_seed, t->o->notes_init, &t->study, st) < 0 ||
+    if (study_open(t->bench, t->db, &t->study, st) < 0 ||
         segment_table_read(&t->segments, t->db, t->study, st) < 0)
         return -1;
     return study_history(t->db, t->study, &t->history, st);

@@ -4,37 +4,61 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { ARGS_MAX = 64 };
-
-/* Appends the words of text, cutting it up. */
-static int add_words(char *text, const char **argv, int n)
+void arguments_add(struct arguments *a, const char *text)
 {
-    char *rest;
-    for (char *word = strtok_r(text, " ", &rest); word != NULL && n < ARGS_MAX - 8;
-         word = strtok_r(NULL, " ", &rest))
-        argv[n++] = word;
-    return n;
+    a->items = mem_resize(a->items, (size_t)a->count + 2, sizeof(*a->items));
+    a->items[a->count++] = mem_strdup(text);
+    a->items[a->count] = NULL;
+}
+
+void arguments_add_words(struct arguments *a, const char *words)
+{
+    char *copy = mem_strdup(words), *rest;
+    for (char *word = strtok_r(copy, " ", &rest); word != NULL; word = strtok_r(NULL, " ", &rest))
+        arguments_add(a, word);
+    free(copy);
+}
+
+void arguments_text(const struct arguments *a, struct buf *out)
+{
+    for (int i = 0; i < a->count; i++)
+        buf_addf(out, "%s%s", i > 0 ? " " : "", a->items[i]);
+}
+
+void arguments_release(struct arguments *a)
+{
+    for (int i = 0; i < a->count; i++)
+        free(a->items[i]);
+    free(a->items);
+    *a = (struct arguments){0};
+}
+
+static void add_all(struct arguments *to, const struct arguments *from)
+{
+    for (int i = 0; i < from->count; i++)
+        arguments_add(to, from->items[i]);
 }
 
 static int run_compiler(const struct toolchain *tc, const char *headers, double limit_s,
                         struct compile *job, struct status *st)
 {
-    const char *argv[ARGS_MAX] = {tc->path};
-    char *flags = mem_strdup(tc->flags), *libs = mem_strdup(tc->libs);
-    int n = add_words(flags, argv, 1);
+    struct arguments argv = {0};
+    arguments_add(&argv, tc->path);
+    add_all(&argv, &tc->flags);
     if (headers != NULL) {
-        argv[n++] = "-I";
-        argv[n++] = headers;
+        arguments_add(&argv, "-I");
+        arguments_add(&argv, headers);
     }
-    argv[n++] = "-o";
-    argv[n++] = job->output;
-    argv[n++] = job->source;
-    add_words(libs, argv, n);
-    const struct process_spec spec = {
-        .path = tc->path, .argv = argv, .fds = {-1, -1}, .limit_s = limit_s};
+    arguments_add(&argv, "-o");
+    arguments_add(&argv, job->output);
+    arguments_add(&argv, job->source);
+    add_all(&argv, &tc->libs);
+    const struct process_spec spec = {.path = tc->path,
+                                      .argv = (const char *const *)argv.items,
+                                      .fds = {-1, -1},
+                                      .limit_s = limit_s};
     int result = process_start(&spec, &job->process, st);
-    free(flags);
-    free(libs);
+    arguments_release(&argv);
     return result;
 }
 
@@ -145,6 +169,7 @@ int compile_recheck(const struct toolchain *tc, const struct cache *c, double li
 void toolchain_release(struct toolchain *tc)
 {
     free(tc->path);
-    free(tc->flags);
+    arguments_release(&tc->flags);
+    arguments_release(&tc->libs);
     *tc = (struct toolchain){0};
 }

@@ -117,11 +117,21 @@ void cache_trim(const struct cache *c);
 /* Fills in what a compiler's log says of a kernel. */
 typedef void toolchain_log(const char *log, struct resources *out);
 
+/* Arguments of a compiler, each of which may hold blanks. */
+struct arguments {
+    char **items; /* null-terminated where there are any; owned */
+    int count;
+};
+void arguments_add(struct arguments *a, const char *text);
+void arguments_add_words(struct arguments *a, const char *words); /* parted by blanks */
+void arguments_text(const struct arguments *a, struct buf *out);  /* appends them, blanks between */
+void arguments_release(struct arguments *a);
+
 /* A compiler that works, with its flags. */
 struct toolchain {
     char *path;                    /* of the compiler */
-    char *flags;                   /* before -I, -o and the source, blanks between; owned */
-    const char *libs;              /* after the source, likewise */
+    struct arguments flags;        /* before -I, -o and the source */
+    struct arguments libs;         /* after the source */
     const char *probe;             /* a source that it compiles wherever it works */
     const char *source_suffix;     /* ".c" */
     const char *binary_suffix;     /* ".so" */

@@ -175,11 +175,9 @@ out:
 int cpu_compiler_find(const struct toolchain_request *request, const struct cache *c,
                       struct toolchain *out, struct status *st)
 {
-    *out = (struct toolchain){.flags = mem_strdup(CPU_FLAGS),
-                              .libs = CPU_LIBRARIES,
-                              .probe = probe_source,
-                              .source_suffix = ".c",
-                              .binary_suffix = ".so"};
+    *out = (struct toolchain){.probe = probe_source, .source_suffix = ".c", .binary_suffix = ".so"};
+    arguments_add_words(&out->flags, CPU_FLAGS);
+    arguments_add_words(&out->libs, CPU_LIBRARIES);
     struct buf identity;
     buf_init(&identity);
     struct cpu_info cpu;

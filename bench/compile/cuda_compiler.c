@@ -82,7 +82,7 @@ static int find_nvcc(const struct toolchain_request *request, struct toolchain *
                              WHAT_TO_INSTALL);
     add_file(out->path, identity);
     buf_adds(identity, p.said.ptr);
-    out->flags = mem_strdup("-cubin");
+    arguments_add(&out->flags, "-cubin");
     process_release(&p);
     return release;
 }
@@ -99,10 +99,8 @@ static int find_nvrtc(const struct toolchain_request *request, struct toolchain 
     if (worker_ask(request, "--nvrtc-version", NULL, &said, &why) == 0 &&
         json_unpack(said, "{s:s, s:i, s:i}", "library", &library, "major", &major, "minor",
                     &minor) == 0) {
-        struct buf flags;
-        buf_init(&flags);
-        buf_addf(&flags, "--nvrtc %s", library);
-        out->flags = buf_detach(&flags);
+        arguments_add(&out->flags, "--nvrtc");
+        arguments_add(&out->flags, library);
         add_file(library, identity);
         release = cuda_version(major, minor);
     } else if (why.code == STATUS_INTERRUPTED) {
@@ -152,19 +150,22 @@ static int prove(const struct cache *c, const struct toolchain *tc,
         return 0;
     if (failed.code == STATUS_INTERRUPTED)
         return status_set(st, failed.code, "%s", failed.message);
-    return status_set(st, STATUS_ENVIRONMENT, "%s builds no code for %s (%s, %s): %s; %s",
-                      tc->version, tc->where.device, tc->where.capability, tc->flags,
-                      failed.message, WHAT_TO_INSTALL);
+    buf_init(&text);
+    arguments_text(&tc->flags, &text);
+    status_set(st, STATUS_ENVIRONMENT, "%s builds no code for %s (%s, %s): %s; %s", tc->version,
+               tc->where.device, tc->where.capability, text.ptr, failed.message, WHAT_TO_INSTALL);
+    buf_release(&text);
+    return -1;
 }
 
-static void add_flags(int arch, struct toolchain *tc)
+static void add_flags(int arch, struct arguments *flags)
 {
-    struct buf flags;
-    buf_init(&flags);
-    buf_addf(&flags, "%s " CUDA_FLAGS " " PTXAS_FLAGS " ", tc->flags);
-    build_options(&(struct build_target){.kind = TARGET_CUDA, .arch = arch}, &flags);
-    free(tc->flags);
-    tc->flags = buf_detach(&flags);
+    struct buf words;
+    buf_init(&words);
+    buf_adds(&words, CUDA_FLAGS " " PTXAS_FLAGS " ");
+    build_options(&(struct build_target){.kind = TARGET_CUDA, .arch = arch}, &words);
+    arguments_add_words(flags, words.ptr);
+    buf_release(&words);
 }
 
 /* The fastest first: it is taken unless another is named. */
@@ -179,8 +180,7 @@ static int try(const struct compiler *compiler, const struct toolchain_request *
 {
     struct buf identity;
     buf_init(&identity);
-    *out = (struct toolchain){.libs = "",
-                              .probe = probe_source,
+    *out = (struct toolchain){.probe = probe_source,
                               .source_suffix = ".cu",
                               .binary_suffix = ".cubin",
                               .read_log = ptxas_read,
@@ -189,8 +189,8 @@ static int try(const struct compiler *compiler, const struct toolchain_request *
     if (release > 0) {
         snprintf(out->version, sizeof(out->version), "%s %d.%d", compiler->name, release / 1000,
                  release % 1000 / 10);
-        add_flags(gpu->arch, out);
-        buf_adds(&identity, out->flags);
+        add_flags(gpu->arch, &out->flags);
+        arguments_text(&out->flags, &identity);
         hash_text(identity.ptr, identity.len, out->identity);
         result = check_versions(gpu, out, release, st) == 0 ? prove(c, out, request->stop, st) : -1;
     }

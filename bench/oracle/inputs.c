@@ -6,27 +6,25 @@ enum {
     PARALLEL_ELEMENTS = 1 << 17 /* with fewer, starting threads takes longer than drawing */
 };
 
-/* n values around `middle`, at most `range` away. */
-static void draw(enum dtype dtype, uint64_t seed, uint64_t array, double middle, double range,
-                 int64_t n, float *out)
+static void draw(enum dtype dtype, uint64_t seed, uint64_t array, struct drawn from, int64_t n,
+                 float *out)
 {
     uint64_t first = seed + (array << 40);
 #pragma omp parallel for if (n > PARALLEL_ELEMENTS)
     for (int64_t i = 0; i < n; i++) {
         double unit = (double)(splitmix64(first + (uint64_t)i) >> 11) * 0x1p-53;
-        out[i] = element_round(dtype, (float)(middle + (2 * unit - 1) * range));
+        out[i] = element_round(dtype, (float)(from.middle + (2 * unit - 1) * from.range));
     }
 }
 
-void inputs_weight(const struct workload *w, uint64_t seed, bool notes, int layer,
-                   enum weight_id id, float *out)
+void inputs_weight(const struct workload *w, struct inputs in, int layer, enum weight_id id,
+                   float *out)
 {
-    bool around_1 = weights[id].draw == WEIGHT_ONE_PLUS_UNIFORM && !notes;
     uint64_t array = (uint64_t)layer * ARRAYS_PER_LAYER + id;
-    draw(w->dtype, seed, array, around_1 ? 1 : 0, notes ? 0.4 : 0.05, weight_elements(id, w), out);
+    draw(w->dtype, in.seed, array, weight_drawn(id, in.ranges), weight_elements(id, w), out);
 }
 
-void inputs_x(const struct workload *w, uint64_t seed, float *out)
+void inputs_x(const struct workload *w, struct inputs in, float *out)
 {
-    draw(w->dtype, seed, ARRAY_X, 0, 0.4, tensor_elements(TENSOR_X, w), out);
+    draw(w->dtype, in.seed, ARRAY_X, (struct drawn){0, 0.4}, tensor_elements(TENSOR_X, w), out);
 }

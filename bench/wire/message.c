@@ -105,6 +105,23 @@ int message_to_workload(const json_t *m, const void *bits, size_t bytes, struct 
     return 0;
 }
 
+json_t *message_of_inputs(struct inputs in)
+{
+    return json_pack("{s:I, s:i}", "seed", (json_int_t)in.seed, "ranges", (int)in.ranges);
+}
+
+int message_to_inputs(const json_t *m, struct inputs *out, struct status *st)
+{
+    json_error_t error;
+    json_int_t seed;
+    int ranges;
+    if (json_unpack_ex((json_t *)(uintptr_t)m, &error, 0, "{s:I, s:i}", "seed", &seed, "ranges",
+                       &ranges) != 0)
+        return malformed("inputs", &error, st);
+    *out = (struct inputs){(uint64_t)seed, (enum ranges)ranges};
+    return 0;
+}
+
 json_t *message_of_sampling(const struct sampling *s)
 {
     return json_pack("{s:i, s:i, s:f, s:f, s:f, s:b}", "min_samples", s->min_samples, "max_samples",

@@ -33,6 +33,9 @@ json_t *message_of_workload(const struct workload *w);
 int message_to_workload(const json_t *m, const void *bits, size_t bytes, struct workload *out,
                         struct status *st);
 
+json_t *message_of_inputs(struct inputs in);
+int message_to_inputs(const json_t *m, struct inputs *out, struct status *st);
+
 json_t *message_of_sampling(const struct sampling *s);
 int message_to_sampling(const json_t *m, struct sampling *out, struct status *st);
 

@@ -19,9 +19,9 @@ static int reserve(struct bank *k, struct status *st)
 }
 
 int bank_init(struct bank *k, const struct workload *w, const struct device_ops *on,
-              struct device *d, uint64_t seed, bool notes, struct status *st)
+              struct device *d, struct inputs inputs, struct status *st)
 {
-    *k = (struct bank){.w = w, .ops = on, .device = d, .seed = seed, .notes = notes};
+    *k = (struct bank){.w = w, .ops = on, .device = d, .inputs = inputs};
     k->weight = mem_alloc((size_t)w->layers, sizeof(*k->weight));
     k->drawn = mem_alloc((size_t)w->layers, sizeof(*k->drawn));
     return reserve(k, st);
@@ -87,7 +87,7 @@ int bank_weight(struct bank *k, int layer, enum weight_id id, void **out, struct
     if (!k->drawn[layer][id]) {
         int64_t elements = weight_elements(id, k->w);
         float *values = mem_alloc((size_t)elements, sizeof(*values));
-        inputs_weight(k->w, k->seed, k->notes, layer, id, values);
+        inputs_weight(k->w, k->inputs, layer, id, values);
         result = k->ops->upload(k->device, *out, values, elements, st);
         k->drawn[layer][id] = result == 0;
         free(values);
@@ -144,7 +144,7 @@ static int refill_x(struct bank *k, struct status *st)
     if (!k->x_filled)
         return 0;
     float *x = mem_alloc((size_t)tensor_elements(TENSOR_X, k->w), sizeof(*x));
-    inputs_x(k->w, k->seed, x);
+    inputs_x(k->w, k->inputs, x);
     k->x_filled = false;
     int result = bank_feed(k, 0, x, st);
     free(x);

@@ -46,7 +46,7 @@ static int dump_weights(struct worker *k, const char *dir, struct status *st)
         float *values = mem_alloc((size_t)weight_elements(id, &k->w), sizeof(*values));
         int64_t shape[] = {dim_size(weights[id].rows, &k->w), dim_size(weights[id].cols, &k->w)};
         int skip = weights[id].rows == DIM_1;
-        inputs_weight(&k->w, k->bank.seed, k->bank.notes, layer, id, values);
+        inputs_weight(&k->w, k->bank.inputs, layer, id, values);
         buf_reset(&name);
         buf_addf(&name, "layer%d.%s", layer, weights[id].name);
         result = write_npy(dir, name.ptr, NPY_FLOAT32, 2 - skip, shape + skip, values, st);

@@ -5,13 +5,13 @@
 
 enum { LAST_TENSOR = TENSOR_COUNT - 1 };
 
-void reference_init(struct reference *r, const struct workload *w, uint64_t seed, bool notes)
+void reference_init(struct reference *r, const struct workload *w, struct inputs inputs)
 {
-    *r = (struct reference){.w = w, .seed = seed, .notes = notes};
+    *r = (struct reference){.w = w, .inputs = inputs};
     r->x = mem_alloc((size_t)w->layers + 1, sizeof(*r->x));
     r->y = mem_alloc((size_t)w->layers, sizeof(*r->y));
     r->x[0] = mem_alloc((size_t)tensor_elements(TENSOR_X, w), sizeof(**r->x));
-    inputs_x(w, seed, r->x[0]);
+    inputs_x(w, inputs, r->x[0]);
 }
 
 void reference_release(struct reference *r)
@@ -32,7 +32,7 @@ static void run_layer(struct reference *r, int layer, struct oracle_layer *out)
     float *weight[WEIGHT_COUNT];
     for (int i = 0; i < WEIGHT_COUNT; i++) {
         weight[i] = mem_alloc((size_t)weight_elements((enum weight_id)i, r->w), sizeof(**weight));
-        inputs_weight(r->w, r->seed, r->notes, layer, (enum weight_id)i, weight[i]);
+        inputs_weight(r->w, r->inputs, layer, (enum weight_id)i, weight[i]);
     }
     size_t n = (size_t)tensor_elements(TENSOR_X, r->w);
     double *x = mem_alloc(n, sizeof(*x));

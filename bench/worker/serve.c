@@ -47,16 +47,16 @@ static int do_open(struct worker *k, const json_t *request, int mask_fd, json_t 
 {
     k->target = (enum target_kind)json_integer_value(json_object_get(request, "target"));
     int index = (int)json_integer_value(json_object_get(request, "device"));
-    uint64_t seed = (uint64_t)json_integer_value(json_object_get(request, "seed"));
-    bool notes = json_is_true(json_object_get(request, "notes"));
+    struct inputs inputs;
     k->ops = device_ops_of(k->target);
     if (k->ops == NULL)
         return status_set(st, STATUS_ENVIRONMENT, "this worker lacks the target");
-    if (read_workload(k, request, mask_fd, st) != 0 ||
+    if (message_to_inputs(json_object_get(request, "inputs"), &inputs, st) != 0 ||
+        read_workload(k, request, mask_fd, st) != 0 ||
         k->ops->open(index, &k->w, &k->device, st) != 0 ||
-        bank_init(&k->bank, &k->w, k->ops, k->device, seed, notes, st) != 0)
+        bank_init(&k->bank, &k->w, k->ops, k->device, inputs, st) != 0)
         return -1;
-    reference_init(&k->reference, &k->w, seed, notes);
+    reference_init(&k->reference, &k->w, inputs);
     add_limits(k, reply);
     return 0;
 }

@@ -93,8 +93,7 @@ struct bank {
     const struct workload *w;
     const struct device_ops *ops;
     struct device *device; /* borrowed */
-    uint64_t seed;
-    bool notes;
+    struct inputs inputs;
     void *tensor[TENSOR_COUNT]; /* those inside a layer; 0 and the last are unused */
     void *x, *flow[2];
     bool x_filled;
@@ -106,7 +105,7 @@ struct bank {
 
 /* Release it even where it fails. */
 int bank_init(struct bank *k, const struct workload *w, const struct device_ops *on,
-              struct device *d, uint64_t seed, bool notes, struct status *st);
+              struct device *d, struct inputs inputs, struct status *st);
 void bank_release(struct bank *k);
 
 /* The tensors inside a layer that have memory (bits). */
@@ -136,15 +135,14 @@ int bank_refill(struct bank *k, struct status *st);
 
 struct reference {
     const struct workload *w;
-    uint64_t seed;
-    bool notes;
+    struct inputs inputs;
     struct oracle_layer first; /* every tensor of layer 0 */
     int known;                 /* layers computed */
     float **x;                 /* (L+1) input of a layer, rounded to the type; x[0] is drawn */
     double **y;                /* (L) output of a layer for exactly that input */
 };
 
-void reference_init(struct reference *r, const struct workload *w, uint64_t seed, bool notes);
+void reference_init(struct reference *r, const struct workload *w, struct inputs inputs);
 void reference_release(struct reference *r);
 
 /* Makes layers 0..layers-1 known; beat() is called before each one's computation. */

@@ -132,7 +132,7 @@ START_TEST(verdicts_are_kept)
         bench_close(b);
         ck_assert_int_eq(verdicts(o.cache_dir), 1);
     }
-    o.seed = 2; /* other inputs, another verdict */
+    o.inputs.seed = 2; /* other inputs, another verdict */
     struct bench *b = small_bench(&o);
     ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
     trial_release(&t);

@@ -31,7 +31,7 @@ static inline struct bench_options small_options(const char *cache)
                                   .cache_dir = cache,
                                   .worker_path = FUSEPLAN_WORKER,
                                   .jobs = 2,
-                                  .seed = 1};
+                                  .inputs = {.seed = 1}};
 }
 
 static inline struct bench *small_bench(const struct bench_options *options)

@@ -178,7 +178,7 @@ START_TEST(launches_are_sane)
     w.head_size = head_sizes[_i / 2 / DTYPE_COUNT];
     ck_assert_int_eq(workload_check(&w, &st), 0);
     static const char *const capabilities[] = {"sm_80", "sm_90"};
-    struct build_target t = build_target_of(TARGET_CUDA, capabilities[_i % 2], &w);
+    struct build_target t = build_target_of(TARGET_CUDA, capabilities[_i % 2], false, &w);
     ck_assert_int_eq(build_check(&t, &w, &st), 0);
     for (int i = 0; i < SEGMENT_COUNT; i++)
         for (int hand = 0; hand < 2; hand++) {
@@ -239,11 +239,11 @@ START_TEST(options_name_the_architecture)
     struct buf options;
     buf_init(&options);
     workload_init(&w);
-    struct build_target t = build_target_of(TARGET_CUDA, builds[_i].capability, &w);
+    struct build_target t = build_target_of(TARGET_CUDA, builds[_i].capability, false, &w);
     ck_assert_int_eq(t.head_size, 64);
     build_options(&t, &options);
     ck_assert_str_eq(options.ptr, builds[_i].options);
-    t = build_target_of(TARGET_CPU, "avx512", &w);
+    t = build_target_of(TARGET_CPU, "avx512", false, &w);
     ck_assert_int_eq(t.arch, 0);
     buf_reset(&options);
     build_options(&t, &options);
@@ -273,10 +273,10 @@ START_TEST(sizes_without_code_are_refused)
                                .ffn = without_code[_i].ffn,
                                .dtype = without_code[_i].dtype};
     struct status st = STATUS_INIT;
-    struct build_target t = build_target_of(TARGET_CUDA, without_code[_i].capability, &w);
+    struct build_target t = build_target_of(TARGET_CUDA, without_code[_i].capability, false, &w);
     ck_assert_int_eq(build_check(&t, &w, &st), -1);
     ck_assert_str_eq(st.message, without_code[_i].message);
-    t = build_target_of(TARGET_CPU, "avx512", &w);
+    t = build_target_of(TARGET_CPU, "avx512", false, &w);
     ck_assert_int_eq(build_check(&t, &w, &st), 0);
 }
 END_TEST

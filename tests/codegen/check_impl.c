@@ -12,25 +12,6 @@ START_TEST(finds_by_name_and_target)
 }
 END_TEST
 
-START_TEST(schedules_survive_their_text)
-{
-    struct choice choices[CHOICES_MAX];
-    struct status st = STATUS_INIT;
-    struct buf text;
-    buf_init(&text);
-    int n = choices_for(&build_cpu, (struct segment){7, 9}, false, CHOICES_MAX, choices);
-    ck_assert_int_gt(n, 2);
-    for (int i = 0; i < n; i++) {
-        struct schedule parsed;
-        buf_reset(&text);
-        schedule_text(choices[i].impl, &choices[i].schedule, &text);
-        ck_assert_int_eq(schedule_parse(choices[i].impl, text.ptr, &parsed, &st), 0);
-        ck_assert_mem_eq(&parsed, &choices[i].schedule, sizeof(parsed));
-    }
-    buf_release(&text);
-}
-END_TEST
-
 START_TEST(schedule_text_is_words)
 {
     struct schedule sch = {.pick = {1, 2, 0}};
@@ -58,6 +39,59 @@ START_TEST(refuses_bad_schedules)
     ck_assert_int_eq(schedule_parse(generated_cpu(), bad_schedules[_i].text, &sch, &st), -1);
     ck_assert_int_eq(st.code, STATUS_USAGE);
     ck_assert_str_eq(st.message, bad_schedules[_i].message);
+}
+END_TEST
+
+START_TEST(choices_survive_their_text)
+{
+    struct choice choices[CHOICES_MAX], parsed;
+    struct status st = STATUS_INIT;
+    struct segment s = segment_at(_i / 2);
+    int n = choices_for(&build_cpu, s, _i % 2 != 0, CHOICES_MAX, choices);
+    for (int i = 0; i < n; i++) {
+        struct buf text;
+        buf_init(&text);
+        schedule_text(choices[i].impl, &choices[i].schedule, &text);
+        ck_assert_int_eq(choice_parse(TARGET_CPU, s, choices[i].impl->name, text.ptr, &parsed, &st),
+                         0);
+        ck_assert(choice_equal(&parsed, &choices[i]));
+        buf_release(&text);
+    }
+}
+END_TEST
+
+static const struct {
+    struct segment segment;
+    const char *impl, *schedule;
+    enum status_code code;
+    const char *message;
+} bad_choices[] = {
+    {{2, 1}, "generated", "", STATUS_USAGE, "operators 2-1 are no segment"},
+    {{-1, 1}, "generated", "", STATUS_USAGE, "operators -1-1 are no segment"},
+    {{14, 15}, "generated", "", STATUS_USAGE, "operators 14-15 are no segment"},
+    {{2, 6}, "hopper", "", STATUS_NOT_FOUND, "target cpu has no implementation 'hopper'"},
+    {{2, 6},
+     "generated",
+     "tiles=4",
+     STATUS_USAGE,
+     "'tiles=4' is no knob of generated with its value"},
+    {{2, 6},
+     "generated",
+     "lowering=tiled",
+     STATUS_USAGE,
+     "'lowering=tiled' is no whole schedule of generated"},
+};
+
+START_TEST(refuses_bad_choices)
+{
+    struct status st = STATUS_INIT;
+    struct choice c;
+    ck_assert_int_eq(choice_parse(TARGET_CPU, bad_choices[_i].segment, bad_choices[_i].impl,
+                                  bad_choices[_i].schedule, &c, &st),
+                     -1);
+    ck_assert_int_eq(st.code, bad_choices[_i].code);
+    ck_assert_str_eq(st.message, bad_choices[_i].message);
+    ck_assert_ptr_null(c.impl);
 }
 END_TEST
 
@@ -150,9 +184,10 @@ int main(void)
     Suite *suite = suite_create("impl");
     TCase *tcase = tcase_create("impl");
     tcase_add_test(tcase, finds_by_name_and_target);
-    tcase_add_test(tcase, schedules_survive_their_text);
     tcase_add_test(tcase, schedule_text_is_words);
     tcase_add_loop_test(tcase, refuses_bad_schedules, 0, ARRAY_LEN(bad_schedules));
+    tcase_add_loop_test(tcase, choices_survive_their_text, 0, 2 * SEGMENT_COUNT);
+    tcase_add_loop_test(tcase, refuses_bad_choices, 0, ARRAY_LEN(bad_choices));
     tcase_add_loop_test(tcase, choices_start_with_the_default_and_are_distinct, 0, SEGMENT_COUNT);
     tcase_add_loop_test(tcase, handwritten_serves_ops_2_to_6_alone, 0, SEGMENT_COUNT);
     tcase_add_test(tcase, knobs_without_effect_are_refused);

@@ -25,7 +25,8 @@ static const char *const masks[] = {"full",
                                     "prefix",
                                     "document:n=3",
                                     "file:some_rows_empty.npy"};
-enum { MASKS = ARRAY_LEN(masks), SEED = 7 };
+enum { MASKS = ARRAY_LEN(masks) };
+static const struct inputs inputs = {.seed = 7};
 
 /* ---- one workload and the oracle's word on it ------------------------------------------------ */
 
@@ -74,13 +75,13 @@ static void scene_set(struct scene *s, const struct shape *shape, const char *ma
     int64_t n = tensor_elements(TENSOR_X, &s->w);
     float *x = mem_alloc((size_t)n, sizeof(*x));
     double *input = mem_alloc((size_t)n, sizeof(*input));
-    inputs_x(&s->w, SEED, x);
+    inputs_x(&s->w, inputs, x);
     for (int64_t i = 0; i < n; i++)
         input[i] = x[i];
     for (int id = 0; id < WEIGHT_COUNT; id++) {
         s->weight[id] =
             mem_alloc((size_t)weight_elements((enum weight_id)id, &s->w), sizeof(float));
-        inputs_weight(&s->w, SEED, false, 0, (enum weight_id)id, s->weight[id]);
+        inputs_weight(&s->w, inputs, 0, (enum weight_id)id, s->weight[id]);
     }
     oracle_layer_run(&s->w, input, (const float *const *)s->weight, 0, &s->right);
     free(input);

@@ -49,7 +49,7 @@ static void write_program(const struct request *r, const struct build_target *t,
                                          .workload = &r->workload,
                                          .candidate = c,
                                          .archs = {.count = 1, .arch = {t->arch}},
-                                         .seed = r->options.seed};
+                                         .inputs = r->options.inputs};
     standalone_emit(&spec, &p);
     file_make_dirs(path_of("program", path), &st);
     for (int i = 0; i < p.count && st.code == STATUS_OK; i++) {

@@ -3,7 +3,8 @@
 /* A shipped migration is never edited: what it made exists on disks.  One hash a version; a new
  * migration adds a row. */
 static const char *const shipped[] = {"1c2fcb7ae5d3a2564743db52a3313183",
-                                      "d46f3d0fcc229004307bee870210ae9d"};
+                                      "d46f3d0fcc229004307bee870210ae9d",
+                                      "2ab951aa7dcf50917f1c1ef799abc692"};
 
 START_TEST(shipped_migrations_are_unchanged)
 {
@@ -35,8 +36,9 @@ START_TEST(every_old_version_becomes_todays)
 }
 END_TEST
 
-/* What version 1 stored stays, and says nothing of the conditions. */
-START_TEST(old_trials_get_empty_conditions)
+/* What version 1 stored stays: it says nothing of the conditions, and the ranges that it calls
+ * notes are the wide ones. */
+START_TEST(old_rows_are_kept)
 {
     struct status st;
     struct db *db;
@@ -44,7 +46,7 @@ START_TEST(old_trials_get_empty_conditions)
     OK(schema_migrate(raw, "t.db", schema_migrations, 1, &st));
     exec_sql(raw, "INSERT INTO workload VALUES (1,'w',1,8,1,8,32,1,1e-5,'fp32','full','full');"
                   "INSERT INTO target VALUES (1,'cuda','d','u','c',1,'d','c','l');"
-                  "INSERT INTO study VALUES (1,1,1,'1',0,'uniform','');"
+                  "INSERT INTO study VALUES (1,1,1,'1',0,'uniform',''), (2,1,1,'1',0,'notes','');"
                   "INSERT INTO plan VALUES (43690,'');"
                   "INSERT INTO trial VALUES (1,1,NULL,'plan',43690,NULL,'ok','','',2.5,2,3,0,0,0,0,"
                   "1,6,'','','')");
@@ -53,6 +55,9 @@ START_TEST(old_trials_get_empty_conditions)
     ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial WHERE median_ms = 2.5"
                                            " AND conditions = ''"),
                      1);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM study WHERE init ="
+                                           " iif(id = 1, 'uniform', 'wide')"),
+                     2);
     db_close(db);
 }
 END_TEST
@@ -177,7 +182,7 @@ int main(void)
     tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
     tcase_add_loop_test(t, shipped_migrations_are_unchanged, 0, schema_version);
     tcase_add_loop_test(t, every_old_version_becomes_todays, 0, schema_version);
-    tcase_add_test(t, old_trials_get_empty_conditions);
+    tcase_add_test(t, old_rows_are_kept);
     tcase_add_test(t, tables_are_strict_and_marked);
     tcase_add_loop_test(t, made_up_versions_become_the_last, 0, ARRAY_LEN(history) + 1);
     tcase_add_loop_test(t, failed_migration_leaves_the_old_version, 0, ARRAY_LEN(broken));

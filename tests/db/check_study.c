@@ -25,15 +25,15 @@ START_TEST(what_is_not_comparable_is_another_study)
     struct status st;
     int64_t ids[6];
     struct db *db = open_fresh(&ids[0]);
-    struct db_workload other = a_workload, seeded = a_workload, notes = a_workload;
+    struct db_workload other = a_workload, seeded = a_workload, wide = a_workload;
     struct db_target faster = a_target;
     other.text = "b=2";
     seeded.seed = 7;
-    notes.init = "notes";
+    wide.init = "wide";
     faster.units = 64;
     OK(db_study(db, &other, &a_target, "1", &ids[1], &st));
     OK(db_study(db, &seeded, &a_target, "1", &ids[2], &st));
-    OK(db_study(db, &notes, &a_target, "1", &ids[3], &st));
+    OK(db_study(db, &wide, &a_target, "1", &ids[3], &st));
     OK(db_study(db, &a_workload, &faster, "1", &ids[4], &st));
     OK(db_study(db, &a_workload, &a_target, "2", &ids[5], &st));
     for (size_t i = 0; i < ARRAY_LEN(ids); i++)

@@ -76,7 +76,7 @@ static const struct stored *read_back(enum db_trial_kind kind)
     static struct stored s;
     int64_t study;
     release(&s);
-    ck_assert_int_eq(study_open(bench, db, 0, false, &study, &st), 0);
+    ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
     ck_assert_int_eq(db_trials(db, study, kind, row, &s, &st), 0);
     return &s;
 }

@@ -21,7 +21,7 @@ static int64_t make_study(void)
                              .rigor = RIGOR_EXHAUSTIVE};
     ck_assert_int_eq(tune(bench, db, &o, &report, &st), 0);
     tune_report_release(&report);
-    ck_assert_int_eq(study_open(bench, db, 0, false, &study, &st), 0);
+    ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
     return study;
 }
 
@@ -151,7 +151,8 @@ START_TEST(reason_in_no_encoding)
         .reason = {.code = STATUS_COMPILE, .message = "expected \xe2\x80\x98;\xe2\x80"}};
     int64_t study;
     make_study();
-    ck_assert_int_eq(study_open(bench, db, 1, false, &study, &st), 0);
+    fake.inputs.seed = 1;
+    ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
     candidate_default(bench_target(bench), plan_from_value(LO), &c);
     ck_assert_int_eq(trial_store(db, study, DB_TRIAL_PLAN, &c, &ok, "", &st), 0);
     candidate_default(bench_target(bench), plan_from_value(LO + 1), &c);

@@ -4,9 +4,9 @@
 #define HEADER_WITH(format, version, space, segments, plans, best)                                 \
     "{\"format\":\"" format "\",\"version\":" version ",\"workload\":{},\"target\":{\"kind\":"     \
     "\"cpu\",\"device\":\"d\",\"uuid\":\"u\",\"capability\":\"c\",\"units\":2,\"driver\":\"r\","   \
-    "\"compiler\":\"g\",\"libraries\":\"l\"},\"protocol\":\"1\",\"space\":" space                  \
-    ",\"counts\":{\"segments\":" segments ",\"plans\":" plans "},\"best\":{\"value\":" best        \
-    "},\"measured_utc\":\"2026-01-31T12:34:56.789Z\"}\n"
+    "\"compiler\":\"g\",\"libraries\":\"l\"},\"protocol\":\"1\",\"inputs\":{\"seed\":0,\"init\":"  \
+    "\"notes\"},\"space\":" space ",\"counts\":{\"segments\":" segments ",\"plans\":" plans        \
+    "},\"best\":{\"value\":" best "},\"measured_utc\":\"2026-01-31T12:34:56.789Z\"}\n"
 #define HEADER_OF(format, version, plans, best)                                                    \
     HEADER_WITH(format, version, "[40000,40010]", "1", plans, best)
 #define HEADER_FOR(space, segments, plans, best)                                                   \

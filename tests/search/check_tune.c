@@ -163,7 +163,7 @@ START_TEST(model_is_kept)
     struct model *model;
     int64_t study;
     run();
-    ck_assert_int_eq(study_open(bench, db, 0, false, &study, &st), 0);
+    ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
     ck_assert_int_eq(model_fetch(db, study, STUDY_MODEL, &model, &st), 0);
     struct segment_times times;
     ck_assert_int_eq(study_segments(db, study, bench_target(bench), &times, &st), 0);
@@ -178,10 +178,10 @@ END_TEST
 START_TEST(other_inputs_are_another_study)
 {
     run();
-    options.input_seed = 7;
+    fake.inputs.seed = 7;
     run();
     ck_assert_int_eq(report.new_trials, 20);
-    options.notes_init = true;
+    fake.inputs.ranges = RANGES_WIDE;
     run();
     ck_assert_int_eq(report.new_trials, 20);
 }

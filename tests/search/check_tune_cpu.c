@@ -25,7 +25,7 @@ static void setup(void)
     ck_assert_int_eq(workload_check(&workload, &st), 0);
     ck_assert_int_eq(workload_build_mask(&workload, NULL, &st), 0);
     ck_assert_int_eq(db_open(test_path("db"), DB_WRITE, &db, &st), 0);
-    struct bench_options options = {.target = {TARGET_CPU, 0}, .cache_dir = test_dir, .seed = 1};
+    struct bench_options options = {.target = {TARGET_CPU, 0}, .cache_dir = test_dir};
     ck_assert_msg(bench_open(&options, &workload, &bench, &st) == 0, "%s", st.message);
 }
 
@@ -44,8 +44,7 @@ START_TEST(references_are_measured_once)
                                               .space_hi = 49152,
                                               .budget = 2,
                                               .seed = 1,
-                                              .quantile = 0.1},
-                                   .input_seed = 1};
+                                              .quantile = 0.1}};
     struct tune_report first, again;
     ck_assert_msg(tune(bench, db, &options, &first, &st) == 0, "%s", st.message);
     ck_assert_int_eq(first.new_trials, 2);

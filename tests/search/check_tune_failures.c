@@ -70,7 +70,7 @@ START_TEST(reason_of_no_known_kind)
                                    .ci_high_ms = NAN,
                                    .choice_count = 1,
                                    .choices = &choice};
-    ck_assert_int_eq(study_open(bench, db, 0, false, &study, &st), 0);
+    ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
     ck_assert_int_eq(db_trial_add(db, study, &trial, &st), 0);
     run();
     ck_assert_str_eq(read_back()->reason, "unfit: ops 8-9 fail alone: it is too hot");
@@ -120,7 +120,7 @@ START_TEST(hopeless_plan_is_censored)
     ck_assert_int_eq(report.censored_trials, 1);
     ck_assert_int_eq(fake.plans, 4); /* the best once more */
     fake.slow_value = VALUE_FIRST_VERSION;
-    options.input_seed = 1;
+    fake.inputs.seed = 1;
     run();
     ck_assert_int_eq(report.censored_trials, 0);
     ck_assert_double_gt(report.best.first_version.median, 4 * report.best.unfused.median);

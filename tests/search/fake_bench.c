@@ -206,3 +206,9 @@ const struct workload *bench_workload(const struct bench *b)
     (void)b;
     return &fake.workload;
 }
+
+struct inputs bench_inputs(const struct bench *b)
+{
+    (void)b;
+    return fake.inputs;
+}

@@ -22,6 +22,7 @@ struct fake {
     double speed;               /* all times are divided by it; 1 */
     int stop_at_call, kill_at_call, fail_at_call; /* interrupt, SIGKILL, environment; 0: never */
     volatile sig_atomic_t stop;
+    struct inputs inputs;
     struct disturbance disturbance;
 
     /* What was asked for. */

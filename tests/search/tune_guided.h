@@ -72,7 +72,7 @@ static inline struct stored *read_back(void)
     memset(&s, 0, sizeof(s));
     int64_t study;
     int problems;
-    ck_assert_int_eq(study_open(bench, db, 0, false, &study, &st), 0);
+    ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
     ck_assert_int_eq(db_trials(db, study, DB_TRIAL_SEGMENT, segment_row, &s, &st), 0);
     ck_assert_int_eq(db_trials(db, study, DB_TRIAL_PLAN, plan_row, &s, &st), 0);
     ck_assert_int_eq(db_trials(db, study, DB_TRIAL_FINAL, final_row, &s, &st), 0);
@@ -86,7 +86,7 @@ static inline void plant_plan(unsigned value, double ms)
     struct candidate c;
     struct trial trial = {.status = TRIAL_OK, .ms = {ms, ms, ms}, .sample_count = 6};
     int64_t study;
-    ck_assert_int_eq(study_open(bench, db, 0, false, &study, &st), 0);
+    ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
     ck_assert_int_eq(
         study_candidate(db, study, bench_target(bench), plan_from_value(value), &c, &st), 0);
     ck_assert_int_eq(trial_store(db, study, DB_TRIAL_PLAN, &c, &trial, "", &st), 0);

@@ -30,10 +30,11 @@ START_TEST(weights_are_as_defined)
     bool gamma = strncmp(weights[id].name, "gamma", 5) == 0;
     float *out = mem_alloc((size_t)n, sizeof(*out));
     for (int layer = 0; layer < 2; layer++)
-        for (int notes = 0; notes < 2; notes++) {
-            double lo = notes ? -0.4 : gamma ? 0.95 : -0.05, hi = notes ? 0.4 : gamma ? 1.05 : 0.05;
+        for (int wide = 0; wide < 2; wide++) {
+            double lo = wide ? -0.4 : gamma ? 0.95 : -0.05, hi = wide ? 0.4 : gamma ? 1.05 : 0.05;
             double sum = 0;
-            inputs_weight(&w, 42, notes, layer, id, out);
+            inputs_weight(&w, (struct inputs){42, wide ? RANGES_WIDE : RANGES_UNIFORM}, layer, id,
+                          out);
             for (int64_t i = 0; i < n; i++) {
                 double u = unit(42, (uint64_t)layer, (uint64_t)id, (uint64_t)i);
                 if (fabs(out[i] - (lo + u * (hi - lo))) > 1e-7 || out[i] < (float)lo ||
@@ -52,10 +53,10 @@ START_TEST(x_is_as_defined)
 {
     struct workload w = workload_of(DTYPE_FP32);
     static float out[2 * 50 * 21], again[2 * 50 * 21];
-    inputs_x(&w, 7, out);
+    inputs_x(&w, (struct inputs){.seed = 7}, out);
     for (uint64_t i = 0; i < ARRAY_LEN(out); i++)
         ck_assert_float_eq(out[i], (float)((2 * unit(7, 0, 15, i) - 1) * 0.4));
-    inputs_x(&w, 8, again);
+    inputs_x(&w, (struct inputs){.seed = 8}, again);
     ck_assert_mem_ne(out, again, sizeof(out));
 }
 END_TEST
@@ -84,8 +85,8 @@ START_TEST(values_are_rounded_to_the_type)
     struct workload w = exact;
     w.dtype = formats[_i].dtype;
     float *wide = mem_alloc(N, sizeof(*wide)), *narrow = mem_alloc(N, sizeof(*narrow));
-    inputs_x(&exact, 3, wide);
-    inputs_x(&w, 3, narrow);
+    inputs_x(&exact, (struct inputs){.seed = 3}, wide);
+    inputs_x(&w, (struct inputs){.seed = 3}, narrow);
     int changed = 0, below_normal = 0;
     for (int i = 0; i < N; i++) {
         if ((double)narrow[i] !=

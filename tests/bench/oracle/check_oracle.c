@@ -25,9 +25,10 @@ static void prepare(struct run *r, const struct workload *sizes, const char *mas
         bad = workload_build_mask(&r->w, npy, &st);
     ck_assert_msg(bad == 0, "%s", st.message);
 
+    const struct inputs inputs = {1, RANGES_WIDE};
     int64_t n = tensor_elements(TENSOR_X, &r->w);
     float *x = mem_alloc((size_t)n, sizeof(*x));
-    inputs_x(&r->w, 1, x);
+    inputs_x(&r->w, inputs, x);
     r->x = mem_alloc((size_t)n, sizeof(*r->x));
     for (int64_t i = 0; i < n; i++)
         r->x[i] = x[i];
@@ -35,7 +36,7 @@ static void prepare(struct run *r, const struct workload *sizes, const char *mas
     for (int id = 0; id < WEIGHT_COUNT; id++) {
         size_t count = (size_t)weight_elements((enum weight_id)id, &r->w);
         r->weight[id] = mem_alloc(count, sizeof(float));
-        inputs_weight(&r->w, 1, true, 0, (enum weight_id)id, r->weight[id]);
+        inputs_weight(&r->w, inputs, 0, (enum weight_id)id, r->weight[id]);
     }
 }
 
