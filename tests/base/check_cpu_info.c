@@ -14,11 +14,4 @@ START_TEST(cpu_is_described)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("cpu info");
-    TCase *t = tcase_create("cpu info");
-    tcase_add_test(t, cpu_is_described);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("cpu info", NULL, NULL, ONCE(cpu_is_described))

@@ -55,15 +55,5 @@ START_TEST(clock_moves_on)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("random");
-    TCase *t = tcase_create("random");
-    tcase_add_test(t, matches_the_reference_stream);
-    tcase_add_test(t, below_is_uniform);
-    tcase_add_test(t, unit_stays_below_one);
-    tcase_add_test(t, hash_tells_texts_apart);
-    tcase_add_test(t, clock_moves_on);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("random", NULL, NULL, ONCE(matches_the_reference_stream), ONCE(below_is_uniform),
+      ONCE(unit_stays_below_one), ONCE(hash_tells_texts_apart), ONCE(clock_moves_on))

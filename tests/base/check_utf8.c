@@ -66,12 +66,5 @@ START_TEST(shortest_forms_of_scalar_values_are_valid)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("utf8");
-    TCase *t = tcase_create("utf8");
-    tcase_add_loop_test(t, text_is_mended, 0, (int)ARRAY_LEN(cases));
-    tcase_add_test(t, shortest_forms_of_scalar_values_are_valid);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("utf8", NULL, NULL, LOOP(text_is_mended, 0, ARRAY_LEN(cases)),
+      ONCE(shortest_forms_of_scalar_values_are_valid))

@@ -49,13 +49,5 @@ START_TEST(headers_are_embedded)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("emit_cpu");
-    TCase *tcase = tcase_create("emit_cpu");
-    tcase_add_loop_test(tcase, matches_golden, 0, GOLDEN_COUNT);
-    tcase_add_loop_test(tcase, one_region_with_barriers, 0, SEGMENT_COUNT);
-    tcase_add_test(tcase, headers_are_embedded);
-    suite_add_tcase(suite, tcase);
-    return suite_run(suite);
-}
+SUITE("emit_cpu", NULL, NULL, LOOP(matches_golden, 0, GOLDEN_COUNT),
+      LOOP(one_region_with_barriers, 0, SEGMENT_COUNT), ONCE(headers_are_embedded))

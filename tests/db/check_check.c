@@ -140,15 +140,6 @@ START_TEST(info_counts_and_measures)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("db/check");
-    TCase *t = tcase_create("check");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_test(t, whole_database_has_no_problem);
-    tcase_add_loop_test(t, planted_problem_is_found, 0, ARRAY_LEN(planted));
-    tcase_add_test(t, damaged_structure_is_found);
-    tcase_add_test(t, info_counts_and_measures);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("db/check", test_dir_setup, test_dir_teardown, ONCE(whole_database_has_no_problem),
+      LOOP(planted_problem_is_found, 0, ARRAY_LEN(planted)), ONCE(damaged_structure_is_found),
+      ONCE(info_counts_and_measures))

@@ -79,12 +79,5 @@ START_TEST(parts_do_the_work_of_the_whole_and_move_no_less)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("cost");
-    TCase *t = tcase_create("segments");
-    tcase_add_loop_test(t, work_and_bytes_are_those_counted_by_hand, 0, ARRAY_LEN(figures));
-    tcase_add_test(t, parts_do_the_work_of_the_whole_and_move_no_less);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("cost", NULL, NULL, LOOP(work_and_bytes_are_those_counted_by_hand, 0, ARRAY_LEN(figures)),
+      ONCE(parts_do_the_work_of_the_whole_and_move_no_less))

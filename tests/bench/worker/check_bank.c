@@ -132,17 +132,7 @@ START_TEST(poison_covers_the_tensors_asked_for)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("bank");
-    TCase *t = tcase_create("bank");
-    tcase_add_checked_fixture(t, worker_setup, worker_teardown);
-    tcase_add_test(t, a_layer_reads_what_the_one_before_wrote);
-    tcase_add_test(t, inner_tensors_are_allocated_when_asked_for);
-    tcase_add_test(t, no_memory_is_lost);
-    tcase_add_test(t, weights_and_x_are_filled_once_and_anew);
-    tcase_add_test(t, later_inputs_are_fed_each_time);
-    tcase_add_test(t, poison_covers_the_tensors_asked_for);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("bank", worker_setup, worker_teardown, ONCE(a_layer_reads_what_the_one_before_wrote),
+      ONCE(inner_tensors_are_allocated_when_asked_for), ONCE(no_memory_is_lost),
+      ONCE(weights_and_x_are_filled_once_and_anew), ONCE(later_inputs_are_fed_each_time),
+      ONCE(poison_covers_the_tensors_asked_for))

@@ -98,13 +98,5 @@ START_TEST(inputs_decide)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("reference");
-    TCase *t = tcase_create("reference");
-    tcase_add_test(t, layers_are_computed_once_and_in_order);
-    tcase_add_loop_test(t, layers_follow_one_another, 0, DTYPE_COUNT);
-    tcase_add_loop_test(t, inputs_decide, 0, 2);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("reference", NULL, NULL, ONCE(layers_are_computed_once_and_in_order),
+      LOOP(layers_follow_one_another, 0, DTYPE_COUNT), LOOP(inputs_decide, 0, 2))

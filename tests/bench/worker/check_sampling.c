@@ -249,22 +249,10 @@ START_TEST(the_parent_hears_of_every_sample)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("sampling");
-    TCase *t = tcase_create("sampling");
-    tcase_add_test(t, rounds_hold_each_once_in_changing_order);
-    tcase_add_test(t, order_depends_on_the_seed_alone);
-    tcase_add_test(t, samples_are_kept_in_the_order_taken);
-    tcase_add_test(t, warm_up_is_by_time_and_not_kept);
-    tcase_add_test(t, a_device_warms_up_once);
-    tcase_add_test(t, samples_are_announced);
-    tcase_add_test(t, steady_times_stop_early);
-    tcase_add_test(t, noisy_times_stop_at_the_limits);
-    tcase_add_test(t, hopeless_ones_are_censored);
-    tcase_add_test(t, a_single_slow_sample_censors_nothing);
-    tcase_add_test(t, one_that_fails_leaves_the_others_alone);
-    tcase_add_test(t, the_parent_hears_of_every_sample);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("sampling", NULL, NULL, ONCE(rounds_hold_each_once_in_changing_order),
+      ONCE(order_depends_on_the_seed_alone), ONCE(samples_are_kept_in_the_order_taken),
+      ONCE(warm_up_is_by_time_and_not_kept), ONCE(a_device_warms_up_once),
+      ONCE(samples_are_announced), ONCE(steady_times_stop_early),
+      ONCE(noisy_times_stop_at_the_limits), ONCE(hopeless_ones_are_censored),
+      ONCE(a_single_slow_sample_censors_nothing), ONCE(one_that_fails_leaves_the_others_alone),
+      ONCE(the_parent_hears_of_every_sample))

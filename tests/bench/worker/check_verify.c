@@ -187,15 +187,7 @@ START_TEST(segment_alone_is_verified_twice)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("verify");
-    TCase *t = tcase_create("verify");
-    tcase_add_checked_fixture(t, worker_setup, NULL);
-    tcase_add_loop_test(t, right_plan_passes, 1, LAYERS + 1);
-    tcase_add_loop_test(t, wrong_plan_is_found_out, 0, (int)ARRAY_LEN(wrong));
-    tcase_add_loop_test(t, result_is_compared_after_timing, 0, (int)ARRAY_LEN(timed));
-    tcase_add_loop_test(t, segment_alone_is_verified_twice, 0, 2);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("verify", worker_setup, NULL, LOOP(right_plan_passes, 1, LAYERS + 1),
+      LOOP(wrong_plan_is_found_out, 0, ARRAY_LEN(wrong)),
+      LOOP(result_is_compared_after_timing, 0, ARRAY_LEN(timed)),
+      LOOP(segment_alone_is_verified_twice, 0, 2))
