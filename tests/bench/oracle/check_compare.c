@@ -1,5 +1,5 @@
 #include "bench/oracle/oracle.h"
-#include "tests/masks.h"
+#include "tests/workload.h"
 
 #include <math.h>
 #include <omp.h>
@@ -18,13 +18,9 @@ struct fixture {
 
 static void prepare(struct fixture *f, int tensor)
 {
-    struct status st = STATUS_INIT;
     f->w = (struct workload){
         .batch = B, .seq_len = S, .heads = H, .head_size = W, .layers = 1, .eps = 1e-5};
-    ck_assert_int_eq(mask_parse("causal", &f->w.mask_spec, &st), 0);
-    ck_assert_int_eq(workload_parse_lengths(&f->w, "70,66", &st), 0);
-    ck_assert_int_eq(workload_check(&f->w, &st), 0);
-    ck_assert_int_eq(workload_build_mask(&f->w, NULL, &st), 0);
+    workload_ready(&f->w, "causal", "70,66", NULL);
     f->tensor = tensor;
     f->n = tensor_elements(tensor, &f->w);
     f->out = mem_alloc((size_t)f->n, sizeof(*f->out));

@@ -1,3 +1,4 @@
+#include "tests/bench/oracle/layer_inputs.h"
 #include "tests/bench/worker/fixture.h"
 
 enum { LAYERS = 3, LAST_TENSOR = TENSOR_COUNT - 1 };
@@ -46,17 +47,12 @@ END_TEST
 /* Layer `layer` of the chain for the input that the reference says it had. */
 static void check_layer(int layer)
 {
-    float *weight[WEIGHT_COUNT];
-    struct oracle_layer computed;
     int64_t n = tensor_elements(TENSOR_X, &w);
-    double *x = mem_alloc((size_t)n, sizeof(*x));
+    struct layer_inputs in = layer_inputs_draw(&w, reference.inputs, layer);
+    struct oracle_layer computed;
     for (int64_t i = 0; i < n; i++)
-        x[i] = reference.x[layer][i];
-    for (int i = 0; i < WEIGHT_COUNT; i++) {
-        weight[i] = mem_alloc((size_t)weight_elements((enum weight_id)i, &w), sizeof(float));
-        inputs_weight(&w, reference.inputs, layer, (enum weight_id)i, weight[i]);
-    }
-    oracle_layer_run(&w, x, (const float *const *)weight, 1, &computed);
+        in.x[i] = reference.x[layer][i];
+    layer_inputs_run(&w, &in, 1, &computed);
     for (int64_t i = 0; i < n; i++) {
         double y = computed.tensor[LAST_TENSOR][i];
         ck_assert_double_eq(reference.y[layer][i], y);
@@ -66,9 +62,7 @@ static void check_layer(int layer)
         ck_assert_mem_eq(reference.first.tensor[t], computed.tensor[t],
                          (size_t)tensor_elements(t, &w) * sizeof(double));
     oracle_layer_release(&computed);
-    for (int i = 0; i < WEIGHT_COUNT; i++)
-        free(weight[i]);
-    free(x);
+    layer_inputs_release(&in);
 }
 
 /* _i: the element type.  A layer's input is what the type keeps of the output before. */
