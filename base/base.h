@@ -85,6 +85,11 @@ void buf_addf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* ---- file.c: files and directories ----------------------------------------------------------- */
 
+/* Opens /dev/null in the place of descriptors 0 to 2 that are closed, so that no file, socket or
+ * lock takes their numbers; reading and writing there fails as on a closed one.  For main(), before
+ * anything is opened.  False where that cannot be done. */
+bool file_hold_standard(void);
+
 /* Reads a whole file (at most max_bytes; 0: no limit) and appends it to out. */
 int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st);
 

@@ -11,6 +11,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+bool file_hold_standard(void)
+{
+    for (int fd = 0; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) < 0 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd)
+            return false;
+    return true;
+}
+
 int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);

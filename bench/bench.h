@@ -146,7 +146,7 @@ int bench_open(const struct bench_options *options, const struct workload *w, st
 void bench_close(struct bench *b);
 const struct fingerprint *bench_fingerprint(const struct bench *b);
 const struct build_target *bench_target(const struct bench *b);
-const struct workload *bench_workload(const struct bench *b);
+const struct workload *bench_workload(const struct bench *b); /* less the bits of its mask */
 struct inputs bench_inputs(const struct bench *b);
 struct disturbance bench_disturbance(const struct bench *b); /* of all measurements so far */
 struct limits bench_limits(const struct bench *b);           /* known once something was measured */
@@ -190,13 +190,14 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
 int bench_dump(struct bench *b, const struct candidate *c, const char *dir, struct status *st);
 
 /* When a launch ran: seconds since the first one began. */
-struct span {
+struct launch_time {
     double start_s, seconds;
 };
 
 /* Runs a candidate a few times with a clock beside each launch; (*out)[l * c->count + i] is choice
  * i in layer l.  Time and gap of each are medians.  The caller frees *out. */
-int bench_trace(struct bench *b, const struct candidate *c, struct span **out, struct status *st);
+int bench_trace(struct bench *b, const struct candidate *c, struct launch_time **out,
+                struct status *st);
 
 /* ---- environment.c: what doctor reports ------------------------------------------------------ */
 

@@ -5,30 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void choice_name(const struct choice *c, struct buf *out)
-{
-    buf_addf(out, "segment %d-%d (%s)", c->segment.first, c->segment.last, c->impl->name);
-}
-
-static json_t *knobs_of(const struct choice *c)
-{
-    json_t *knobs = json_array();
-    for (int i = 0; i < c->impl->knob_count; i++)
-        json_array_append_new(knobs,
-                              json_integer(c->impl->knobs[i].values[(int)c->schedule.pick[i]]));
-    return knobs;
-}
-
 static void name_verdict(const struct bench *b, struct binary *binary)
 {
     struct buf text;
     buf_init(&text);
-    json_t *knobs = knobs_of(&binary->choice);
-    char *knobs_text = json_dumps(knobs, JSON_COMPACT);
-    buf_addf(&text, "%s %s %s", b->verdict_base, binary->content_hash, knobs_text);
+    buf_addf(&text, "%s %s ", b->verdict_base, binary->content_hash);
+    schedule_text(binary->choice.impl, &binary->choice.schedule, &text);
     hash_text(text.ptr, text.len, binary->verdict);
-    free(knobs_text);
-    json_decref(knobs);
     buf_release(&text);
 }
 
@@ -46,25 +29,12 @@ static void recall_verdict(const struct bench *b, struct binary *binary)
 static json_t *choice_message(struct bench *b, const struct choice *c)
 {
     struct binary *binary = builder_find(&b->builder, c);
-    struct buf name, symbol, schedule;
-    buf_init(&name);
-    buf_init(&symbol);
-    buf_init(&schedule);
-    choice_name(c, &name);
-    choice_symbol(c, &symbol);
-    schedule_text(c->impl, &c->schedule, &schedule);
-    json_t *message =
-        json_pack("{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:o}", "name", name.ptr, "path",
-                  binary->path, "symbol", symbol.ptr, "impl", c->impl->name, "schedule",
-                  schedule.ptr, "first", c->segment.first, "last", c->segment.last, "tensors",
-                  choice_tensors(c) | segment_inputs(c->segment), "knobs", knobs_of(c));
+    json_t *message = message_of_choice(c);
+    json_object_set_new(message, "path", json_string(binary->path));
     if (binary->error < 0)
         recall_verdict(b, binary);
     if (binary->error < 0)
         json_object_set_new(message, "verdict", json_string(binary->verdict));
-    buf_release(&schedule);
-    buf_release(&symbol);
-    buf_release(&name);
     return message;
 }
 

@@ -8,7 +8,7 @@ enum {
 };
 
 /* What is measured: a plan's choices, or one segment alone. */
-struct subject {
+struct measurement {
     const struct choice *choices;
     int count;
     bool alone;
@@ -17,80 +17,79 @@ struct subject {
     bool done;
 };
 
-static void fail(struct subject *s, const struct status *reason)
+static void fail(struct measurement *m, const struct status *reason)
 {
-    s->trial->status = TRIAL_FAILED;
-    s->trial->reason = *reason;
-    s->done = true;
+    m->trial->status = TRIAL_FAILED;
+    m->trial->reason = *reason;
+    m->done = true;
 }
 
 /* ---- building -------------------------------------------------------------------------------- */
 
-/* A subject with a choice that cannot be built fails with that choice's reason. */
-static void check_builds(struct bench *b, struct subject *s)
+/* A measurement of a choice that cannot be built fails with that choice's reason. */
+static void check_builds(struct bench *b, struct measurement *m)
 {
-    for (int i = 0; i < s->count; i++) {
-        const struct binary *binary = builder_find(&b->builder, &s->choices[i]);
-        if (binary->status.code == STATUS_OK || s->done)
+    for (int i = 0; i < m->count; i++) {
+        const struct binary *binary = builder_find(&b->builder, &m->choices[i]);
+        if (binary->status.code == STATUS_OK || m->done)
             continue;
         struct status reason = binary->status;
-        request_blame(&s->choices[i], &reason);
-        fail(s, &reason);
+        request_blame(&m->choices[i], &reason);
+        fail(m, &reason);
     }
 }
 
-static int build_all(struct bench *b, struct subject *subjects, int n, struct status *st)
+static int build_all(struct bench *b, struct measurement *all, int n, struct status *st)
 {
     for (int i = 0; i < n; i++) {
         double start = clock_seconds();
-        if (builder_build(&b->builder, subjects[i].choices, subjects[i].count, NULL, NULL, NULL,
-                          st) != 0)
+        if (builder_build(&b->builder, all[i].choices, all[i].count, NULL, NULL, NULL, st) != 0)
             return -1;
-        subjects[i].trial->build_s = clock_seconds() - start;
-        check_builds(b, &subjects[i]);
+        all[i].trial->build_s = clock_seconds() - start;
+        check_builds(b, &all[i]);
     }
     return 0;
 }
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-/* -1 where the environment failed, which says nothing about the subject and ends the work. */
-static int finish(struct bench *b, struct subject *s, const json_t *message, struct status *st)
+/* -1 where the environment failed, which says nothing about the candidate and ends the work. */
+static int finish(struct bench *b, struct measurement *m, const json_t *message, struct status *st)
 {
-    double build_s = s->trial->build_s;
+    double build_s = m->trial->build_s;
     struct status garbled = STATUS_INIT;
-    if (message_to_trial(message, s->trial, &garbled) != 0)
-        fail(s, &garbled);
-    if (s->trial->reason.code == STATUS_ENVIRONMENT)
-        return status_set(st, STATUS_ENVIRONMENT, "%s", s->trial->reason.message);
-    if (s->trial->status == TRIAL_FAILED &&
-        builder_check(&b->builder, s->choices, s->count, st) != 0)
+    if (message_to_trial(message, m->trial, &garbled) != 0)
+        fail(m, &garbled);
+    if (m->trial->reason.code == STATUS_ENVIRONMENT)
+        return status_set(st, STATUS_ENVIRONMENT, "%s", m->trial->reason.message);
+    if (m->trial->status == TRIAL_FAILED &&
+        builder_check(&b->builder, m->choices, m->count, st) != 0)
         return -1;
-    s->trial->build_s = build_s;
-    disturbance_add(&b->disturbance, &s->trial->conditions);
-    if (s->alone)
-        binary_describe(builder_find(&b->builder, &s->choices[0]), &s->trial->resources);
-    for (int i = 0; i < s->count; i++) {
-        double error = builder_find(&b->builder, &s->choices[i])->error;
-        if (error > s->trial->error)
-            s->trial->error = error;
+    m->trial->build_s = build_s;
+    disturbance_add(&b->disturbance, &m->trial->conditions);
+    if (m->alone)
+        binary_describe(builder_find(&b->builder, &m->choices[0]), &m->trial->resources);
+    for (int i = 0; i < m->count; i++) {
+        double error = builder_find(&b->builder, &m->choices[i])->error;
+        if (error > m->trial->error)
+            m->trial->error = error;
     }
-    s->done = true;
+    m->done = true;
     return 0;
 }
 
-/* The worker died of something: of the subject that it was at, or of any if it did not say. */
-static void blame(struct subject **open, int n, int guilty, const struct status *reason)
+/* The worker died of something: of the measurement that it was at, or of any if it did not say. */
+static void blame(struct measurement **open, int n, int guilty, const struct status *reason)
 {
-    struct subject *s = open[guilty >= 0 && guilty < n ? guilty : 0];
-    if (++s->deaths == TRIES)
-        fail(s, reason);
+    struct measurement *m = open[guilty >= 0 && guilty < n ? guilty : 0];
+    if (++m->deaths == TRIES)
+        fail(m, reason);
 }
 
 /* Sends what is open in one request.  -1 only where the environment or an interrupt ends the work.
  */
-static int measure_open(struct bench *b, struct subject **open, int n, const struct sampling *how,
-                        struct status *st)
+static int measure_open(struct bench *b, struct measurement **open, int n,
+                        const struct sampling *how, struct status *st)
 {
     if (session_start_worker(b, st) != 0)
         return -1;
@@ -121,17 +120,17 @@ static int measure_open(struct bench *b, struct subject **open, int n, const str
     return st->code == STATUS_OK ? 0 : -1;
 }
 
-static int measure_all(struct bench *b, struct subject *subjects, int n, const struct sampling *how,
+static int measure_all(struct bench *b, struct measurement *all, int n, const struct sampling *how,
                        struct status *st)
 {
-    struct subject **open = mem_alloc((size_t)n + 1, sizeof(struct subject *));
+    struct measurement **open = mem_alloc((size_t)n + 1, sizeof(struct measurement *));
     enum lock_use use = how->max_samples > 0 ? LOCK_TO_TIME : LOCK_TO_RUN;
     int lock, count, result = lock_take(b->target, use, TURN_LIMIT_S, b->stop, &lock, st);
     while (result == 0) {
         count = 0;
         for (int i = 0; i < n; i++)
-            if (!subjects[i].done)
-                open[count++] = &subjects[i];
+            if (!all[i].done)
+                open[count++] = &all[i];
         if (count == 0)
             break;
         result = measure_open(b, open, count, how, st);
@@ -141,53 +140,53 @@ static int measure_all(struct bench *b, struct subject *subjects, int n, const s
     return result;
 }
 
-static int measure_subjects(struct bench *b, struct subject *subjects, int n,
-                            const struct sampling *how, struct status *st)
+static int build_and_measure(struct bench *b, struct measurement *all, int n,
+                             const struct sampling *how, struct status *st)
 {
     for (int i = 0; i < n; i++)
-        *subjects[i].trial = (struct trial){0};
-    int result = build_all(b, subjects, n, st);
+        *all[i].trial = (struct trial){0};
+    int result = build_all(b, all, n, st);
     if (result == 0)
-        result = measure_all(b, subjects, n, how, st);
+        result = measure_all(b, all, n, how, st);
     for (int i = 0; i < n && result != 0; i++)
-        trial_release(subjects[i].trial);
+        trial_release(all[i].trial);
     return result;
 }
 
 int bench_segment(struct bench *b, const struct choice *c, const struct sampling *how,
                   struct trial *out, struct status *st)
 {
-    struct subject s = {.choices = c, .count = 1, .alone = true, .trial = out};
-    return measure_subjects(b, &s, 1, how, st);
+    struct measurement m = {.choices = c, .count = 1, .alone = true, .trial = out};
+    return build_and_measure(b, &m, 1, how, st);
 }
 
 int bench_plan(struct bench *b, const struct candidate *c, const struct sampling *how,
                struct trial *out, struct status *st)
 {
-    struct subject s = {.choices = c->choices, .count = c->count, .trial = out};
-    return measure_subjects(b, &s, 1, how, st);
+    struct measurement m = {.choices = c->choices, .count = c->count, .trial = out};
+    return build_and_measure(b, &m, 1, how, st);
 }
 
 int bench_compare(struct bench *b, const struct candidate *candidates, int n,
                   const struct sampling *how, struct trial *trials, struct status *st)
 {
-    struct subject *subjects = mem_alloc((size_t)n + 1, sizeof(*subjects));
+    struct measurement *all = mem_alloc((size_t)n + 1, sizeof(*all));
     for (int i = 0; i < n; i++)
-        subjects[i] = (struct subject){
+        all[i] = (struct measurement){
             .choices = candidates[i].choices, .count = candidates[i].count, .trial = &trials[i]};
-    int result = measure_subjects(b, subjects, n, how, st);
-    free(subjects);
+    int result = build_and_measure(b, all, n, how, st);
+    free(all);
     return result;
 }
 
 /* ---- one plan, one request ------------------------------------------------------------------- */
 
-static int ask(struct bench *b, const struct subject *s, json_t *request, json_t **reply,
+static int ask(struct bench *b, const struct measurement *m, json_t *request, json_t **reply,
                struct status *st)
 {
     if (session_start_worker(b, st) != 0)
         return -1;
-    json_object_set_new(request, "candidate", request_of(b, s->choices, s->count, s->alone));
+    json_object_set_new(request, "candidate", request_of(b, m->choices, m->count, m->alone));
     if (client_call(&b->client, request, b->run_limit_s, b->stop, request_keep_verdict, b, reply,
                     st) != 0)
         return -1;
@@ -198,15 +197,15 @@ int run_request(struct bench *b, const struct candidate *c, enum lock_use use, j
                 json_t **reply, struct status *st)
 {
     struct trial trial = {0};
-    struct subject s = {.choices = c->choices, .count = c->count, .trial = &trial};
-    int lock = -1, result = build_all(b, &s, 1, st);
+    struct measurement m = {.choices = c->choices, .count = c->count, .trial = &trial};
+    int lock = -1, result = build_all(b, &m, 1, st);
     *reply = NULL;
-    if (result == 0 && s.done)
+    if (result == 0 && m.done)
         result = status_set(st, trial.reason.code, "%s", trial.reason.message);
     if (result == 0)
         result = lock_take(b->target, use, TURN_LIMIT_S, b->stop, &lock, st);
     if (result == 0)
-        result = ask(b, &s, request, reply, st);
+        result = ask(b, &m, request, reply, st);
     lock_drop(lock);
     trial_release(&trial);
     json_decref(request);

@@ -40,8 +40,7 @@ int bench_check_memory(const struct workload *w, struct status *st)
 
 static int share_mask(const struct mask *m, int *out, struct status *st)
 {
-    size_t bytes =
-        (size_t)m->matrices * (size_t)m->seq_len * (size_t)m->row_words * sizeof(*m->bits);
+    size_t bytes = mask_bytes(m);
     int fd = memfd_create("fuseplan-mask", MFD_CLOEXEC);
     const char *at = (const char *)m->bits;
     ssize_t n = fd < 0 ? -1 : 0;
@@ -55,20 +54,19 @@ static int share_mask(const struct mask *m, int *out, struct status *st)
 }
 
 /* A verdict holds for one binary on one machine, shape, mask and set of inputs. */
-static void name_verdicts(struct bench *b)
+static void name_verdicts(const struct mask *m, struct bench *b)
 {
-    const struct mask *m = &b->w.mask;
     struct buf text;
+    char bits[HASH_TEXT_SIZE];
     buf_init(&text);
     fingerprint_text(&b->fingerprint, &text);
     json_t *shape = message_of_workload(&b->w);
     char *shape_text = json_dumps(shape, JSON_COMPACT | JSON_SORT_KEYS);
-    buf_addf(&text, "%s\nseed=%llu ranges=%s\n", shape_text, (unsigned long long)b->inputs.seed,
-             ranges_names[b->inputs.ranges]);
+    buf_addf(&text, "%s\nseed=%llu ranges=%s\nmask=%s", shape_text,
+             (unsigned long long)b->inputs.seed, ranges_names[b->inputs.ranges],
+             hash_text(m->bits, mask_bytes(m), bits));
     free(shape_text);
     json_decref(shape);
-    buf_add(&text, m->bits,
-            (size_t)m->matrices * (size_t)m->seq_len * (size_t)m->row_words * sizeof(*m->bits));
     hash_text(text.ptr, text.len, b->verdict_base);
     buf_release(&text);
 }
@@ -120,10 +118,10 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
         build_check(&b->builder.target, w, st) != 0)
         goto fail;
     workload_copy(&b->w, w);
-    if (share_mask(&b->w.mask, &b->mask_fd, st) != 0)
+    if (share_mask(&w->mask, &b->mask_fd, st) != 0)
         goto fail;
     b->run_limit_s = o->run_deadline_s > 0 ? o->run_deadline_s : run_limit(w);
-    name_verdicts(b);
+    name_verdicts(&w->mask, b);
     *out = b;
     return 0;
 fail:

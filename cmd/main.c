@@ -99,6 +99,8 @@ static int close_stdout(void)
 int main(int argc, char **argv)
 {
     struct status st = STATUS_INIT;
+    if (!file_hold_standard())
+        return EXIT_FAILURE;
     if (argc < 2) {
         help_program(stderr);
         return EXIT_USAGE;

@@ -30,7 +30,7 @@ static json_t *event(const char *name, const char *category, int process, int th
 }
 
 static void add_launch(json_t *events, int process, int layer, const struct choice *c,
-                       const struct span *at)
+                       const struct launch_time *at)
 {
     struct buf name, schedule;
     char range[12];
@@ -48,9 +48,9 @@ static void add_launch(json_t *events, int process, int layer, const struct choi
 }
 
 static void add_layer(json_t *events, int process, int layer, const struct candidate *c,
-                      const struct span *first)
+                      const struct launch_time *first)
 {
-    const struct span *last = first + c->count - 1;
+    const struct launch_time *last = first + c->count - 1;
     char name[32];
     snprintf(name, sizeof(name), "layer %d", layer);
     json_array_append_new(events, event(name, "layer", process, THREAD_LAYERS, first->start_s,
@@ -60,7 +60,7 @@ static void add_layer(json_t *events, int process, int layer, const struct candi
 }
 
 static void add_plan(json_t *events, int process, const struct session *s,
-                     const struct candidate *c, const struct span *spans)
+                     const struct candidate *c, const struct launch_time *times)
 {
     char name[32];
     snprintf(name, sizeof(name), "plan %u", plan_value(c->plan));
@@ -69,20 +69,20 @@ static void add_plan(json_t *events, int process, const struct session *s,
     json_array_append_new(events, name_event("thread_name", process, THREAD_LAUNCHES,
                                              bench_fingerprint(s->bench)->device));
     for (int l = 0; l < s->workload.layers; l++)
-        add_layer(events, process, l, c, spans + (size_t)l * (size_t)c->count);
+        add_layer(events, process, l, c, times + (size_t)l * (size_t)c->count);
 }
 
 int trace_write(struct session *s, const struct candidate *const *plans, int n, const char *path,
                 struct status *st)
 {
     json_t *events = json_array();
-    struct span *spans;
+    struct launch_time *times;
     int rc = 0;
     for (int i = 0; i < n && rc == 0; i++) {
-        rc = bench_trace(s->bench, plans[i], &spans, st);
+        rc = bench_trace(s->bench, plans[i], &times, st);
         if (rc == 0)
-            add_plan(events, i + 1, s, plans[i], spans);
-        free(spans);
+            add_plan(events, i + 1, s, plans[i], times);
+        free(times);
     }
     json_t *trace = json_pack("{ss s{ss so} so}", "displayTimeUnit", "ns", "otherData", "generator",
                               "fuseplan " FUSEPLAN_VERSION, "workload",

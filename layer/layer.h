@@ -199,7 +199,8 @@ struct mask_spec {
 /* A mask as bits: matrix b (0 for all batch rows if matrices == 1), row i, word j/64, bit j%64. */
 struct mask {
     int seq_len, matrices, row_words;
-    uint64_t *bits;     /* owned; (matrices, seq_len, row_words); bits past seq_len are 0 */
+    uint64_t *bits;     /* (matrices, seq_len, row_words); bits past seq_len are 0 */
+    bool borrowed;      /* the bits are another's, who keeps them; else they are owned */
     int64_t empty_rows; /* rows that keep nothing: they give zeros */
 };
 
@@ -219,6 +220,7 @@ void mask_text(const struct mask_spec *spec, struct buf *out);
 int mask_build(struct mask_spec *spec, int batch, int seq_len, const struct buf *npy,
                struct mask *out, struct status *st);
 void mask_release(struct mask *m);
+size_t mask_bytes(const struct mask *m); /* of its bits */
 bool mask_keep(const struct mask *m, int batch_row, int i, int j);
 
 /* Rows for --help and completion: "strided", "strided:t=N", "causal: the last t keys and ...". */
@@ -286,6 +288,8 @@ struct workload {
  * ffn are 0 and must be set (ffn 0 becomes 4D in workload_check). */
 void workload_init(struct workload *w);
 void workload_release(struct workload *w);
+
+/* All but the bits of the mask, which dst lacks: its block lists tell what is kept. */
 void workload_copy(struct workload *dst, const struct workload *src);
 
 /* Checks every number, fills ffn, drops lengths that are all seq_len, resolves the mask's

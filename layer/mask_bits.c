@@ -88,8 +88,7 @@ static void hash_content(const struct mask *m, char out[HASH_TEXT_SIZE])
 {
     struct buf text;
     buf_init(&text);
-    size_t words = (size_t)m->matrices * (size_t)m->seq_len * (size_t)m->row_words;
-    hash_text(m->bits, words * sizeof(*m->bits), out);
+    hash_text(m->bits, mask_bytes(m), out);
     buf_addf(&text, "%d %d %s", m->matrices, m->seq_len, out);
     hash_text(text.ptr, text.len, out);
     buf_release(&text);
@@ -116,8 +115,14 @@ void mask_release(struct mask *m)
 {
     if (m == NULL)
         return;
-    free(m->bits);
+    if (!m->borrowed)
+        free(m->bits);
     *m = (struct mask){.bits = NULL};
+}
+
+size_t mask_bytes(const struct mask *m)
+{
+    return (size_t)m->matrices * (size_t)m->seq_len * (size_t)m->row_words * sizeof(*m->bits);
 }
 
 bool mask_keep(const struct mask *m, int batch_row, int i, int j)

@@ -57,12 +57,11 @@ static void copy_blocks(struct block_lists *dst, const struct block_lists *src)
 
 void workload_copy(struct workload *dst, const struct workload *src)
 {
-    const struct mask *m = &src->mask;
     *dst = *src;
     dst->lengths = duplicate(src->lengths, (size_t)src->batch, sizeof(*src->lengths));
     mask_spec_copy(&dst->mask_spec, &src->mask_spec);
-    dst->mask.bits = duplicate(m->bits, (size_t)m->matrices * (size_t)m->seq_len,
-                               (size_t)m->row_words * sizeof(*m->bits));
+    dst->mask.bits = NULL;
+    dst->mask.borrowed = false;
     copy_blocks(&dst->blocks, &src->blocks);
 }
 

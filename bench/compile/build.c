@@ -40,7 +40,7 @@ void binary_describe(const struct binary *b, struct resources *r)
 }
 
 /* One build under way: choices that differ only in run-time knobs share its key. */
-struct job {
+struct build {
     struct compile compile;
     struct binary *binary;
 };
@@ -48,7 +48,7 @@ struct job {
 struct crew {
     struct builder *builder;
     struct buf headers; /* the directory of the kernels' headers; empty until something is built */
-    struct job *jobs;
+    struct build *builds;
     int running;
 };
 
@@ -112,7 +112,7 @@ static bool in_cache(struct crew *crew, struct binary *binary)
 static bool being_built(const struct crew *crew, const struct binary *binary)
 {
     for (int i = 0; i < crew->running; i++)
-        if (strcmp(crew->jobs[i].binary->key, binary->key) == 0)
+        if (strcmp(crew->builds[i].binary->key, binary->key) == 0)
             return true;
     return false;
 }
@@ -138,18 +138,18 @@ static int collect(struct crew *crew, struct status *st)
     struct builder *b = crew->builder;
     struct process **list = mem_alloc((size_t)crew->running, sizeof(struct process *));
     for (int i = 0; i < crew->running; i++)
-        list[i] = &crew->jobs[i].compile.process;
+        list[i] = &crew->builds[i].compile.process;
     int ended = process_wait_any(list, crew->running, b->stop, st);
     free(list);
     if (ended < 0)
         return -1;
 
-    struct job job = crew->jobs[ended];
-    struct binary *binary = job.binary;
-    crew->jobs[ended] = crew->jobs[--crew->running];
+    struct build done = crew->builds[ended];
+    struct binary *binary = done.binary;
+    crew->builds[ended] = crew->builds[--crew->running];
     struct status result = STATUS_INIT;
-    int finished = compile_finish(&job.compile, b->toolchain, b->cache, binary->key, &result);
-    compile_release(&job.compile);
+    int finished = compile_finish(&done.compile, b->toolchain, b->cache, binary->key, &result);
+    compile_release(&done.compile);
     if (result.code == STATUS_COMPILE &&
         compile_recheck(b->toolchain, b->cache, b->deadline_s, b->stop, st))
         return -1;
@@ -199,14 +199,14 @@ static int build_one(struct crew *crew, struct binary *binary, struct status *st
     if (result == 0 && !known && c->impl->library) {
         result = keep_text(crew, binary, &text, st);
     } else if (result == 0 && !known) {
-        struct job *job = &crew->jobs[crew->running];
-        job->binary = binary;
+        struct build *next = &crew->builds[crew->running];
+        next->binary = binary;
         result = compile_start(b->toolchain, b->cache, text.ptr, crew->headers.ptr, b->deadline_s,
-                               &job->compile, st);
+                               &next->compile, st);
         if (result == 0)
             crew->running++;
         else
-            compile_release(&job->compile);
+            compile_release(&next->compile);
     }
     buf_release(&text);
     return result;
@@ -215,7 +215,7 @@ static int build_one(struct crew *crew, struct binary *binary, struct status *st
 int builder_build(struct builder *b, const struct choice *choices, int count,
                   struct status *results, bench_progress *progress, void *ctx, struct status *st)
 {
-    struct crew crew = {.builder = b, .jobs = mem_alloc((size_t)b->jobs, sizeof(struct job))};
+    struct crew crew = {.builder = b, .builds = mem_alloc((size_t)b->jobs, sizeof(struct build))};
     buf_init(&crew.headers);
     int result = 0;
     for (int i = 0; i < count && result == 0; i++) {
@@ -229,10 +229,10 @@ int builder_build(struct builder *b, const struct choice *choices, int count,
             progress(ctx, count - crew.running, count);
     }
     while (crew.running > 0)
-        compile_release(&crew.jobs[--crew.running].compile);
+        compile_release(&crew.builds[--crew.running].compile);
     for (int i = 0; i < count && results != NULL; i++)
         results[i] = builder_find(b, &choices[i])->status;
     buf_release(&crew.headers);
-    free(crew.jobs);
+    free(crew.builds);
     return result;
 }

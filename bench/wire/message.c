@@ -74,7 +74,7 @@ static void read_lengths(const json_t *lengths, struct workload *out)
         out->lengths[b] = (int)json_integer_value(json_array_get(lengths, (size_t)b));
 }
 
-int message_to_workload(const json_t *m, const void *bits, size_t bytes, struct workload *out,
+int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct workload *out,
                         struct status *st)
 {
     workload_init(out);
@@ -95,14 +95,45 @@ int message_to_workload(const json_t *m, const void *bits, size_t bytes, struct 
     struct mask *mask = &out->mask;
     mask->seq_len = out->seq_len;
     mask->empty_rows = empty_rows;
-    size_t words = (size_t)mask->matrices * (size_t)mask->seq_len * (size_t)mask->row_words;
-    if (words * sizeof(*mask->bits) != bytes)
+    if (mask_bytes(mask) != bytes)
         return status_set(st, STATUS_LAUNCH, "%zu bytes of mask, expected %zu", bytes,
-                          words * sizeof(*mask->bits));
-    mask->bits = mem_alloc(words, sizeof(*mask->bits));
-    memcpy(mask->bits, bits, bytes);
+                          mask_bytes(mask));
+    mask->bits = bits;
+    mask->borrowed = true;
     block_lists_build(mask, out->batch, out->lengths, &out->blocks);
     return 0;
+}
+
+json_t *message_of_choice(const struct choice *c)
+{
+    struct buf schedule;
+    buf_init(&schedule);
+    schedule_text(c->impl, &c->schedule, &schedule);
+    json_t *m = json_pack("{s:[i, i], s:s, s:s}", "ops", c->segment.first, c->segment.last,
+                          "implementation", c->impl->name, "schedule", schedule.ptr);
+    buf_release(&schedule);
+    return m;
+}
+
+int message_to_choice(const json_t *m, enum target_kind target, struct choice *out,
+                      struct status *st)
+{
+    json_error_t error;
+    struct status why = STATUS_INIT;
+    const char *impl, *schedule;
+    int first, last;
+    if (json_unpack_ex((json_t *)(uintptr_t)m, &error, 0, "{s:[i, i!], s:s, s:s}", "ops", &first,
+                       &last, "implementation", &impl, "schedule", &schedule) != 0)
+        return malformed("choice", &error, st);
+    struct segment s = {(int8_t)first, (int8_t)last};
+    if (choice_parse(target, s, impl, schedule, out, &why) != 0)
+        return status_set(st, STATUS_LAUNCH, "malformed choice: %s", why.message);
+    return 0;
+}
+
+void choice_name(const struct choice *c, struct buf *out)
+{
+    buf_addf(out, "segment %d-%d (%s)", c->segment.first, c->segment.last, c->impl->name);
 }
 
 json_t *message_of_inputs(struct inputs in)

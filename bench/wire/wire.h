@@ -29,9 +29,18 @@ int message_take(struct buf *received, json_t **out);
 /* A workload but for the bits of its mask, which travel apart. */
 json_t *message_of_workload(const struct workload *w);
 
-/* bits: the mask's, copied.  Builds the block lists too. */
-int message_to_workload(const json_t *m, const void *bits, size_t bytes, struct workload *out,
+/* bits: the mask's, which out borrows.  Builds the block lists too. */
+int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct workload *out,
                         struct status *st);
+
+/* A choice by its segment and the names of its implementation and schedule: the reader derives the
+ * rest. */
+json_t *message_of_choice(const struct choice *c);
+int message_to_choice(const json_t *m, enum target_kind target, struct choice *out,
+                      struct status *st);
+
+/* Appends what both sides call a choice in their messages: "segment 2-6 (generated)". */
+void choice_name(const struct choice *c, struct buf *out);
 
 json_t *message_of_inputs(struct inputs in);
 int message_to_inputs(const json_t *m, struct inputs *out, struct status *st);

@@ -123,6 +123,8 @@ static int cpu_poison(struct device *d, void *memory, int64_t elements, struct s
     return 0;
 }
 
+_Static_assert(ARRAY_LEN(((struct fp_args *)NULL)->knob) == KNOB_MAX, "every knob is passed");
+
 static void fill_args(const struct workload *w, const struct launch *l, struct fp_args *out)
 {
     const struct block_lists *b = &w->blocks;
@@ -146,7 +148,9 @@ static void fill_args(const struct workload *w, const struct launch *l, struct f
         out->tensor[t] = l->tensor[t];
     for (int i = 0; i < WEIGHT_COUNT; i++)
         out->weight[i] = l->weight[i];
-    memcpy(out->knob, l->knob, sizeof(out->knob));
+    const struct impl *impl = l->choice->impl;
+    for (int k = 0; k < impl->knob_count; k++)
+        out->knob[k] = impl->knobs[k].values[l->choice->schedule.pick[k]];
 }
 
 static int cpu_prepare(struct device *d, const struct launch *launches, int count,
@@ -188,7 +192,7 @@ static int cpu_time(struct replay *r, int repeats, int samples, double *seconds,
     return 0;
 }
 
-static int cpu_trace(struct device *d, struct replay *r, int count, struct span *out,
+static int cpu_trace(struct device *d, struct replay *r, int count, struct launch_time *out,
                      struct status *st)
 {
     (void)d;

@@ -105,6 +105,7 @@ int cuda_capture(struct replay *r, int times, struct CUevent_st *const *events,
                  struct CUgraphExec_st **out, struct status *st);
 int cuda_run(struct replay *r, int first, int count, struct status *st);
 int cuda_time(struct replay *r, int repeats, int samples, double *seconds, struct status *st);
-int cuda_trace(struct device *d, struct replay *r, int count, struct span *out, struct status *st);
+int cuda_trace(struct device *d, struct replay *r, int count, struct launch_time *out,
+               struct status *st);
 
 #endif

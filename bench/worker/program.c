@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- functions ----------------------------------------------------------------------------------
- * Each is loaded once, for plans share segments. */
+/* ---- choices ------------------------------------------------------------------------------------
+ * Each one's function is loaded once, for plans share segments. */
 
 struct loaded {
     char *path; /* owned */
@@ -17,20 +17,24 @@ static int by_path(const void *a, const void *b)
     return strcmp(((const struct loaded *)a)->path, ((const struct loaded *)b)->path);
 }
 
-static int load(struct worker *k, const char *name, const char *path, const char *symbol,
-                const struct function **out, struct status *st)
+static int load(struct worker *k, struct part *part, const char *path, struct status *st)
 {
     struct loaded wanted = {.path = (char *)(uintptr_t)path};
     struct loaded *const *known = tfind(&wanted, &k->loaded, by_path);
     if (known != NULL) {
-        *out = (*known)->function;
+        part->function = (*known)->function;
         return 0;
     }
-    worker_doing(k, "loading %s", name);
-    if (k->ops->load(k->device, path, symbol, out, st) != 0)
-        return status_prefix(st, "%s", name);
+    worker_doing(k, "loading %s", part->name);
+    struct buf symbol;
+    buf_init(&symbol);
+    choice_symbol(&part->choice, &symbol);
+    int result = k->ops->load(k->device, path, symbol.ptr, &part->function, st);
+    buf_release(&symbol);
+    if (result != 0)
+        return status_prefix(st, "%s", part->name);
     struct loaded *kept = mem_alloc(1, sizeof(*kept));
-    *kept = (struct loaded){mem_strdup(path), *out};
+    *kept = (struct loaded){mem_strdup(path), part->function};
     tsearch(kept, &k->loaded, by_path);
     return 0;
 }
@@ -48,40 +52,30 @@ void program_forget(struct worker *k)
     k->loaded = NULL;
 }
 
-/* ---- launches -------------------------------------------------------------------------------- */
-
-static int load_part(struct worker *k, const json_t *choice, struct part *out, struct status *st)
+static int load_part(struct worker *k, const json_t *message, struct part *out, struct status *st)
 {
-    json_error_t error;
-    const char *name, *path, *symbol, *impl, *schedule, *verdict = NULL;
-    int first, last, tensors;
-    json_t *knobs;
-    if (json_unpack_ex((json_t *)(uintptr_t)choice, &error, 0,
-                       "{s:s, s:s, s:s, s:s, s:s, s:i, s:i, s:i, s:o, s?s}", "name", &name, "path",
-                       &path, "symbol", &symbol, "impl", &impl, "schedule", &schedule, "first",
-                       &first, "last", &last, "tensors", &tensors, "knobs", &knobs, "verdict",
-                       &verdict) != 0)
-        return status_set(st, STATUS_LAUNCH, "malformed choice: %s", error.text);
-    *out = (struct part){
-        .choice = {.segment = {(int8_t)first, (int8_t)last}, .impl = impl_find(k->target, impl)},
-        .name = mem_strdup(name),
-        .tensors = (uint16_t)tensors,
-        .verdict = verdict != NULL ? mem_strdup(verdict) : NULL};
-    for (size_t i = 0; i < KNOB_MAX; i++)
-        out->knob[i] = (int)json_integer_value(json_array_get(knobs, i));
-    if (out->choice.impl == NULL ||
-        schedule_parse(out->choice.impl, schedule, &out->choice.schedule, st) != 0)
-        return status_set(st, STATUS_LAUNCH, "unknown choice '%s %s'", impl, schedule);
-    if (out->choice.impl->library)
-        return 0;
-    return load(k, name, path, symbol, &out->function, st);
+    const char *path = json_string_value(json_object_get(message, "path"));
+    const char *verdict = json_string_value(json_object_get(message, "verdict"));
+    struct choice c;
+    *out = (struct part){.name = NULL};
+    if (message_to_choice(message, k->target, &c, st) != 0)
+        return -1;
+    struct buf name;
+    buf_init(&name);
+    choice_name(&c, &name);
+    *out = (struct part){.choice = c,
+                         .name = buf_detach(&name),
+                         .tensors = choice_tensors(&c) | segment_inputs(c.segment),
+                         .verdict = verdict != NULL ? mem_strdup(verdict) : NULL};
+    return c.impl->library ? 0 : load(k, out, path != NULL ? path : "", st);
 }
+
+/* ---- launches -------------------------------------------------------------------------------- */
 
 int program_launch(struct worker *k, const struct part *part, int tensors_of, int weights_of,
                    struct launch *out, struct status *st)
 {
     *out = (struct launch){.function = part->function, .choice = &part->choice};
-    memcpy(out->knob, part->knob, sizeof(out->knob));
     for (int t = 0; t < TENSOR_COUNT; t++)
         if (part->tensors >> t & 1 &&
             bank_tensor(&k->bank, tensors_of, t, &out->tensor[t], st) != 0)

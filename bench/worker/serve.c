@@ -11,6 +11,7 @@
 
 /* ---- open ------------------------------------------------------------------------------------ */
 
+/* The mask stays mapped as long as this process lives. */
 static int read_workload(struct worker *k, const json_t *request, int mask_fd, struct status *st)
 {
     struct stat info;
@@ -20,9 +21,7 @@ static int read_workload(struct worker *k, const json_t *request, int mask_fd, s
     void *bits = mmap(NULL, bytes, PROT_READ, MAP_SHARED, mask_fd, 0);
     if (bits == MAP_FAILED)
         return status_set(st, STATUS_LAUNCH, "cannot read the mask: %s", strerror(errno));
-    int result = message_to_workload(json_object_get(request, "workload"), bits, bytes, &k->w, st);
-    munmap(bits, bytes);
-    return result;
+    return message_to_workload(json_object_get(request, "workload"), bits, bytes, &k->w, st);
 }
 
 /* JSON has no NaN: what is unknown is left out. */
@@ -105,11 +104,11 @@ static int do_trace(struct worker *k, const json_t *request, int mask_fd, json_t
 {
     (void)mask_fd;
     struct program program;
-    json_t *spans;
+    json_t *times;
     int result = load_plan(k, request, &program, st);
     if (result == 0) {
-        result = trace_program(k, &program, &spans, st);
-        json_object_set_new(reply, "spans", spans);
+        result = trace_program(k, &program, &times, st);
+        json_object_set_new(reply, "times", times);
     }
     program_release(k, &program);
     return result;

@@ -28,7 +28,6 @@ struct launch {
     const struct choice *choice; /* borrowed until prepare() returns */
     void *tensor[TENSOR_COUNT];  /* null where the segment does not touch it */
     void *weight[WEIGHT_COUNT];
-    int knob[KNOB_MAX]; /* run-time knobs, at their places among the implementation's knobs */
 };
 
 struct device_ops {
@@ -58,7 +57,7 @@ struct device_ops {
     int (*time)(struct replay *r, int repeats, int samples, double *seconds, struct status *st);
 
     /* Runs all of it once; out[i] is when launch i of count ran. */
-    int (*trace)(struct device *d, struct replay *r, int count, struct span *out,
+    int (*trace)(struct device *d, struct replay *r, int count, struct launch_time *out,
                  struct status *st);
 
     /* What the first launch takes; null where a target does not say. */
@@ -155,8 +154,7 @@ struct part { /* one segment of a program */
     char *name; /* "segment 2-6 (generated)" */
     const struct function *function;
     uint16_t tensors; /* all it touches: inputs, outputs and what passes between its stages */
-    int knob[KNOB_MAX];
-    char *verdict; /* where it must be verified: what to call its verdict; else null */
+    char *verdict;    /* where it must be verified: what to call its verdict; else null */
 };
 
 struct program {
@@ -234,7 +232,8 @@ int trace_program(struct worker *k, struct program *p, json_t **out, struct stat
 
 /* passes is (pass_count, launches), ascending and without overlap in each.  Of each launch the
  * median time and the median of the gap before it. */
-void trace_settle(const struct span *passes, int pass_count, int launches, struct span *out);
+void trace_settle(const struct launch_time *passes, int pass_count, int launches,
+                  struct launch_time *out);
 
 /* ---- dump.c ---------------------------------------------------------------------------------- */
 

@@ -122,18 +122,18 @@ START_TEST(launches_of_a_plan_are_traced)
 {
     enum { SEGMENTS = 4, LAST = SEGMENTS - 1 };
     struct status st = STATUS_INIT;
-    struct span *spans;
+    struct launch_time *times;
     struct bench *b = gpu_bench();
     struct candidate c = candidate_of(b, "0-6,7-9,10-12,13-14");
     ck_assert_int_eq(c.count, SEGMENTS);
     gpu_build(b, &c.choices[LAST], "fake slow\n");
-    ck_assert_msg(bench_trace(b, &c, &spans, &st) == 0, "%s", st.message);
+    ck_assert_msg(bench_trace(b, &c, &times, &st) == 0, "%s", st.message);
     for (int i = 0; i < bench_workload(b)->layers * SEGMENTS; i++) {
-        double end = i > 0 ? spans[i - 1].start_s + spans[i - 1].seconds : 0;
-        ck_assert_double_ge(spans[i].start_s, end);
-        ck_assert_int_eq(spans[i].seconds >= 2e-3, i % SEGMENTS == LAST);
+        double end = i > 0 ? times[i - 1].start_s + times[i - 1].seconds : 0;
+        ck_assert_double_ge(times[i].start_s, end);
+        ck_assert_int_eq(times[i].seconds >= 2e-3, i % SEGMENTS == LAST);
     }
-    free(spans);
+    free(times);
     bench_close(b);
 }
 END_TEST

@@ -211,13 +211,13 @@ START_TEST(trace_has_the_device_alone)
     struct status st = STATUS_INIT;
     struct candidate c;
     struct bench *b = open_with(&c);
-    struct span *spans;
+    struct launch_time *times;
     pid_t other = hold_device(b, LOCK_TO_RUN);
     double start = clock_seconds();
-    ck_assert_msg(bench_trace(b, &c, &spans, &st) == 0, "%s", st.message);
+    ck_assert_msg(bench_trace(b, &c, &times, &st) == 0, "%s", st.message);
     ck_assert_double_gt(clock_seconds() - start, 0.3);
     waitpid(other, NULL, 0);
-    free(spans);
+    free(times);
     bench_close(b);
 }
 END_TEST

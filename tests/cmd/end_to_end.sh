@@ -58,6 +58,7 @@ echo "nothing known"
   cmp y.npy arrays/y.npy || fail "the generated program's result is another than bench's"
   expect 2 fuseplan bench 41115 $workload --dump arrays 2>said
   json bench fuseplan bench 41115 $workload
+  fuseplan bench 41115 $workload -v >bench.txt 2>&- || fail "bench: its notes went where they harm"
   fuseplan bench 41115 $workload -q >bench.txt
   [ "$(grep -c '^41115 .*2-6  *handwritten' bench.txt)" -eq 1 ] || fail "bench: no kernel 2-6"
   grep -q '^41115  sum .*[0-9]$' bench.txt || fail "bench: no sum of the kernels"

@@ -72,7 +72,7 @@ START_TEST(workload_survives_the_journey)
     ck_assert_int_eq(workload_check(&w, &st), 0);
     ck_assert_int_eq(workload_build_mask(&w, NULL, &st), 0);
 
-    size_t bytes = (size_t)w.mask.matrices * 70 * (size_t)w.mask.row_words * sizeof(uint64_t);
+    size_t bytes = mask_bytes(&w.mask);
     json_t *m = message_of_workload(&w);
     ck_assert_msg(message_to_workload(m, w.mask.bits, bytes, &back, &st) == 0, "%s", st.message);
     ck_assert_int_eq(back.batch, 2);
@@ -84,13 +84,47 @@ START_TEST(workload_survives_the_journey)
     ck_assert_double_eq(back.eps, 1e-12);
     ck_assert_int_eq(back.lengths[1], 9);
     ck_assert_int_eq(back.blocks.kept, w.blocks.kept);
-    ck_assert_mem_eq(back.mask.bits, w.mask.bits, bytes);
+    ck_assert_ptr_eq(back.mask.bits, w.mask.bits);
     workload_release(&back);
 
     ck_assert_int_eq(message_to_workload(m, w.mask.bits, bytes - 8, &back, &st), -1);
     workload_release(&back);
     json_decref(m);
     workload_release(&w);
+}
+END_TEST
+
+START_TEST(choice_survives_the_journey)
+{
+    struct status st = STATUS_INIT;
+    struct choice c = {{7, 9}, impl_find(TARGET_CPU, "generated"), {.pick = {1, 2}}}, back;
+    json_t *m = message_of_choice(&c);
+    ck_assert_msg(message_to_choice(m, TARGET_CPU, &back, &st) == 0, "%s", st.message);
+    ck_assert(choice_equal(&back, &c));
+    json_object_set_new(m, "schedule", json_string("tiles=4"));
+    ck_assert_int_eq(message_to_choice(m, TARGET_CPU, &back, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_LAUNCH);
+    ck_assert_str_eq(st.message,
+                     "malformed choice: 'tiles=4' is no knob of generated with its value");
+    st = STATUS_INIT;
+    json_object_del(m, "schedule");
+    ck_assert_int_eq(message_to_choice(m, TARGET_CPU, &back, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_LAUNCH);
+    json_decref(m);
+}
+END_TEST
+
+START_TEST(inputs_survive_the_journey)
+{
+    struct status st = STATUS_INIT;
+    struct inputs in = {UINT64_MAX, RANGES_WIDE}, back;
+    json_t *m = message_of_inputs(in);
+    ck_assert_int_eq(message_to_inputs(m, &back, &st), 0);
+    ck_assert_uint_eq(back.seed, in.seed);
+    ck_assert_int_eq(back.ranges, in.ranges);
+    json_object_del(m, "ranges");
+    ck_assert_int_eq(message_to_inputs(m, &back, &st), -1);
+    json_decref(m);
 }
 END_TEST
 
@@ -170,6 +204,8 @@ int main(void)
     tcase_add_loop_test(t, garbage_is_refused, 0, (int)ARRAY_LEN(garbage));
     tcase_add_test(t, sending_to_nobody_fails);
     tcase_add_test(t, workload_survives_the_journey);
+    tcase_add_test(t, choice_survives_the_journey);
+    tcase_add_test(t, inputs_survive_the_journey);
     tcase_add_test(t, sampling_survives_the_journey);
     tcase_add_test(t, trial_survives_the_journey);
     tcase_add_test(t, replies_say_how_they_ended);

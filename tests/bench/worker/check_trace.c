@@ -5,12 +5,12 @@
 
 START_TEST(times_and_gaps_are_medians)
 {
-    static const struct span passes[3][3] = {
+    static const struct launch_time passes[3][3] = {
         {{0, 1}, {1.5, 2}, {4, 1}}, /* gaps 0.5 and 0.5 */
         {{0, 3}, {4, 2}, {9, 5}},   /* 1 and 3 */
         {{0, 2}, {9, 4}, {14, 3}},  /* 7 and 1 */
     };
-    struct span out[3];
+    struct launch_time out[3];
     trace_settle(passes[0], 3, 3, out);
     ck_assert_double_eq(out[0].start_s, 0);
     ck_assert_double_eq(out[0].seconds, 2);
@@ -24,8 +24,8 @@ END_TEST
 /* Clocks tick coarsely: a launch may seem to begin before the one before it ended. */
 START_TEST(launches_never_overlap)
 {
-    static const struct span pass[2] = {{0, 2}, {1.5, 1}};
-    struct span out[2];
+    static const struct launch_time pass[2] = {{0, 2}, {1.5, 1}};
+    struct launch_time out[2];
     trace_settle(pass, 1, 2, out);
     ck_assert_double_eq(out[1].start_s, 2);
     ck_assert_double_eq(out[1].seconds, 1);
@@ -34,13 +34,13 @@ END_TEST
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-static void check_order(const struct span *spans, int n)
+static void check_order(const struct launch_time *times, int n)
 {
-    ck_assert_double_eq(spans[0].start_s, 0);
+    ck_assert_double_eq(times[0].start_s, 0);
     for (int i = 0; i < n; i++)
-        ck_assert_double_gt(spans[i].seconds, 0);
+        ck_assert_double_gt(times[i].seconds, 0);
     for (int i = 1; i < n; i++)
-        ck_assert_double_ge(spans[i].start_s, spans[i - 1].start_s + spans[i - 1].seconds);
+        ck_assert_double_ge(times[i].start_s, times[i - 1].start_s + times[i - 1].seconds);
 }
 
 START_TEST(plan_is_traced_launch_by_launch)
@@ -49,11 +49,11 @@ START_TEST(plan_is_traced_launch_by_launch)
     struct bench_options o = small_options(test_path("cache"));
     struct bench *b = small_bench(&o);
     struct candidate c;
-    struct span *spans;
+    struct launch_time *times;
     candidate_default(&build_cpu, plan_from_value(VALUE_FIRST_VERSION), &c);
-    ck_assert_msg(bench_trace(b, &c, &spans, &st) == 0, "%s", st.message);
-    check_order(spans, 2 * c.count); /* two layers */
-    free(spans);
+    ck_assert_msg(bench_trace(b, &c, &times, &st) == 0, "%s", st.message);
+    check_order(times, 2 * c.count); /* two layers */
+    free(times);
     bench_close(b);
 }
 END_TEST
@@ -63,15 +63,15 @@ START_TEST(wrong_plan_is_not_traced)
     struct status st = STATUS_INIT;
     struct bench_options o = small_options(test_path("cache"));
     struct candidate c;
-    struct span *spans;
+    struct launch_time *times;
     write_faulty_compiler(test_dir);
     write_text(test_path("faults/08_09.c"), "{ (void)a; }\n");
     o.compiler = test_path("compiler");
     struct bench *b = small_bench(&o);
     candidate_default(&build_cpu, plan_from_value(VALUE_FIRST_VERSION), &c);
-    ck_assert_int_eq(bench_trace(b, &c, &spans, &st), -1);
+    ck_assert_int_eq(bench_trace(b, &c, &times, &st), -1);
     ck_assert_int_eq(st.code, STATUS_WRONG);
-    ck_assert_ptr_null(spans);
+    ck_assert_ptr_null(times);
     bench_close(b);
 }
 END_TEST
