@@ -27,7 +27,22 @@ static struct {
     int allocs;   /* ever */
     int fails_at; /* the allocation that fails; 0: none */
     int uploads, loads;
+    struct function *loaded[8];
 } device;
+
+/* The path is the kind of the code, and whatever tells it from others. */
+static inline int fake_load(struct device *d, const char *path, const char *symbol,
+                            const struct function **out, struct status *st)
+{
+    (void)d;
+    struct function *f = mem_alloc(1, sizeof(*f));
+    ck_assert_int_eq(sscanf(path, "%15[a-z]", f->code.kind), 1);
+    ck_assert_int_eq(sscanf(symbol, "segment_%d_%d_", &f->code.first, &f->code.last), 2);
+    ck_assert_uint_lt(device.loads, ARRAY_LEN(device.loaded));
+    device.loaded[device.loads++] = f;
+    *out = f;
+    return strcmp(path, "lost") == 0 ? status_set(st, STATUS_LAUNCH, "cannot load it") : 0;
+}
 
 static inline int fake_alloc(struct device *d, int64_t elements, void **out, struct status *st)
 {
@@ -123,7 +138,8 @@ static inline int fake_time(struct replay *r, int repeats, int samples, double *
     return 0;
 }
 
-static const struct device_ops fake_ops = {.alloc = fake_alloc,
+static const struct device_ops fake_ops = {.load = fake_load,
+                                           .alloc = fake_alloc,
                                            .free = fake_free,
                                            .upload = fake_upload,
                                            .view = fake_view,
@@ -153,6 +169,8 @@ static inline void worker_setup(void)
 static inline void worker_teardown(void)
 {
     program_forget(&worker);
+    for (int i = 0; i < device.loads; i++)
+        free(device.loaded[i]);
     reference_release(&worker.reference);
     bank_release(&worker.bank);
     ck_assert_int_eq(device.held, 0);
