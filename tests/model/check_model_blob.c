@@ -183,19 +183,8 @@ START_TEST(other_files_are_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("model blob");
-    TCase *c = tcase_create("blob");
-    tcase_add_loop_test(c, a_loaded_model_answers_alike, 0, 2);
-    tcase_add_test(c, a_loaded_model_saves_the_same_bytes);
-    tcase_add_test(c, save_appends);
-    tcase_add_test(c, every_cut_is_refused);
-    tcase_add_test(c, every_damage_is_refused);
-    tcase_add_test(c, other_versions_are_refused);
-    tcase_add_test(c, nonsense_with_a_right_hash_is_refused);
-    tcase_add_test(c, boosters_of_another_kind_are_refused);
-    tcase_add_test(c, other_files_are_refused);
-    suite_add_tcase(s, c);
-    return suite_run(s);
-}
+SUITE("model blob", NULL, NULL, LOOP(a_loaded_model_answers_alike, 0, 2),
+      ONCE(a_loaded_model_saves_the_same_bytes), ONCE(save_appends), ONCE(every_cut_is_refused),
+      ONCE(every_damage_is_refused), ONCE(other_versions_are_refused),
+      ONCE(nonsense_with_a_right_hash_is_refused), ONCE(boosters_of_another_kind_are_refused),
+      ONCE(other_files_are_refused))

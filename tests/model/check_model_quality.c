@@ -141,15 +141,6 @@ START_TEST(unknown_segments_serve)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("model quality");
-    TCase *c = tcase_create("quality");
-    tcase_add_loop_test(c, held_out_plans_are_ranked, 0, ARRAY_LEN(expected));
-    tcase_add_test(c, training_rows_are_classified);
-    tcase_add_test(c, units_do_not_matter);
-    tcase_add_loop_test(c, few_rows_serve, 0, ARRAY_LEN(few_rows));
-    tcase_add_test(c, unknown_segments_serve);
-    suite_add_tcase(s, c);
-    return suite_run(s);
-}
+SUITE("model quality", NULL, NULL, LOOP(held_out_plans_are_ranked, 0, ARRAY_LEN(expected)),
+      ONCE(training_rows_are_classified), ONCE(units_do_not_matter),
+      LOOP(few_rows_serve, 0, ARRAY_LEN(few_rows)), ONCE(unknown_segments_serve))

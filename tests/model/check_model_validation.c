@@ -169,17 +169,6 @@ START_TEST(fewest_rows_that_serve)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("model report");
-    TCase *c = tcase_create("cross validation");
-    tcase_add_test(c, sums_are_learnt_perfectly);
-    tcase_add_test(c, noise_is_not_learnt);
-    tcase_add_test(c, equal_times_have_no_rank);
-    tcase_add_test(c, repeats_are_one_plan);
-    tcase_add_test(c, same_seed_same_figures);
-    tcase_add_loop_test(c, too_few_rows_are_refused, 0, ARRAY_LEN(refused));
-    tcase_add_test(c, fewest_rows_that_serve);
-    suite_add_tcase(s, c);
-    return suite_run(s);
-}
+SUITE("model report", NULL, NULL, ONCE(sums_are_learnt_perfectly), ONCE(noise_is_not_learnt),
+      ONCE(equal_times_have_no_rank), ONCE(repeats_are_one_plan), ONCE(same_seed_same_figures),
+      LOOP(too_few_rows_are_refused, 0, ARRAY_LEN(refused)), ONCE(fewest_rows_that_serve))
