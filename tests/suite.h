@@ -24,7 +24,46 @@ static inline int suite_run(Suite *s)
     return failed == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
-/* A checked fixture: tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown). */
+/* A suite of one test case: main() itself.
+ *
+ *     SUITE("buf", setup, teardown, ONCE(test), LOOP(test_of_a_table, 0, ARRAY_LEN(table)))
+ *
+ * setup and teardown run before and after each test; either may be NULL. */
+struct suite_test {
+    const TTest *test;
+    int from, to; /* of _i; equal: the test runs once */
+};
+#define ONCE(test)                                                                                 \
+    {                                                                                              \
+        test, 0, 0                                                                                 \
+    }
+#define LOOP(test, from, to)                                                                       \
+    {                                                                                              \
+        test, (int)(from), (int)(to)                                                               \
+    }
+#define SUITE(name, setup, teardown, ...)                                                          \
+    int main(void)                                                                                 \
+    {                                                                                              \
+        const struct suite_test tests[] = {__VA_ARGS__};                                           \
+        return suite_main(name, setup, teardown, tests, ARRAY_LEN(tests));                         \
+    }
+
+static inline int suite_main(const char *name, SFun setup, SFun teardown,
+                             const struct suite_test *tests, size_t count)
+{
+    Suite *s = suite_create(name);
+    TCase *t = tcase_create(name);
+    tcase_add_checked_fixture(t, setup, teardown);
+    for (size_t i = 0; i < count; i++)
+        if (tests[i].from == tests[i].to)
+            tcase_add_test(t, tests[i].test);
+        else
+            tcase_add_loop_test(t, tests[i].test, tests[i].from, tests[i].to);
+    suite_add_tcase(s, t);
+    return suite_run(s);
+}
+
+/* A fixture: test_dir_setup and test_dir_teardown. */
 static char test_dir[64] __attribute__((unused));
 
 static inline void test_dir_setup(void)

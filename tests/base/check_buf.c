@@ -53,14 +53,5 @@ START_TEST(holds_nul_bytes)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("buf");
-    TCase *t = tcase_create("buf");
-    tcase_add_test(t, starts_as_an_empty_string);
-    tcase_add_test(t, grows_past_every_size);
-    tcase_add_test(t, formats_text_longer_than_its_room);
-    tcase_add_test(t, holds_nul_bytes);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("buf", NULL, NULL, ONCE(starts_as_an_empty_string), ONCE(grows_past_every_size),
+      ONCE(formats_text_longer_than_its_room), ONCE(holds_nul_bytes))

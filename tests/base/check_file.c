@@ -115,17 +115,6 @@ START_TEST(user_dirs_follow_the_order)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("file");
-    TCase *t = tcase_create("file");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_test(t, reads_what_was_written);
-    tcase_add_test(t, refuses_more_than_the_limit);
-    tcase_add_test(t, missing_file_is_named);
-    tcase_add_test(t, makes_and_removes_trees);
-    tcase_add_test(t, failed_write_changes_nothing);
-    tcase_add_test(t, user_dirs_follow_the_order);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("file", test_dir_setup, test_dir_teardown, ONCE(reads_what_was_written),
+      ONCE(refuses_more_than_the_limit), ONCE(missing_file_is_named), ONCE(makes_and_removes_trees),
+      ONCE(failed_write_changes_nothing), ONCE(user_dirs_follow_the_order))

@@ -36,12 +36,5 @@ START_TEST(takes_the_first_of_equals)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("nearest");
-    TCase *t = tcase_create("nearest");
-    tcase_add_loop_test(t, finds_the_nearest_word, 0, ARRAY_LEN(cases));
-    tcase_add_test(t, takes_the_first_of_equals);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("nearest", NULL, NULL, LOOP(finds_the_nearest_word, 0, ARRAY_LEN(cases)),
+      ONCE(takes_the_first_of_equals))

@@ -214,16 +214,7 @@ START_TEST(survives_any_changed_byte)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("npy");
-    TCase *t = tcase_create("npy");
-    tcase_add_test(t, writes_what_numpy_writes);
-    tcase_add_loop_test(t, reads_what_it_writes, 0, ARRAY_LEN(arrays));
-    tcase_add_loop_test(t, reads_headers, 0, ARRAY_LEN(good));
-    tcase_add_loop_test(t, refuses_malformed_files, 0, ARRAY_LEN(malformed));
-    tcase_add_loop_test(t, refuses_fragments, 0, ARRAY_LEN(fragments));
-    tcase_add_test(t, survives_any_changed_byte);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("npy", NULL, NULL, ONCE(writes_what_numpy_writes),
+      LOOP(reads_what_it_writes, 0, ARRAY_LEN(arrays)), LOOP(reads_headers, 0, ARRAY_LEN(good)),
+      LOOP(refuses_malformed_files, 0, ARRAY_LEN(malformed)),
+      LOOP(refuses_fragments, 0, ARRAY_LEN(fragments)), ONCE(survives_any_changed_byte))

@@ -72,16 +72,7 @@ START_TEST(writes_bytes_for_people)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("number");
-    TCase *t = tcase_create("number");
-    tcase_add_loop_test(t, refuses_what_is_not_a_whole_number, 0, ARRAY_LEN(not_integers));
-    tcase_add_loop_test(t, refuses_numbers_out_of_range, 0, ARRAY_LEN(outside));
-    tcase_add_test(t, parses_every_number_in_range);
-    tcase_add_loop_test(t, refuses_what_is_not_a_number, 0, ARRAY_LEN(not_numbers));
-    tcase_add_test(t, parses_numbers);
-    tcase_add_test(t, writes_bytes_for_people);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("number", NULL, NULL, LOOP(refuses_what_is_not_a_whole_number, 0, ARRAY_LEN(not_integers)),
+      LOOP(refuses_numbers_out_of_range, 0, ARRAY_LEN(outside)), ONCE(parses_every_number_in_range),
+      LOOP(refuses_what_is_not_a_number, 0, ARRAY_LEN(not_numbers)), ONCE(parses_numbers),
+      ONCE(writes_bytes_for_people))

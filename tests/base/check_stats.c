@@ -81,16 +81,6 @@ START_TEST(spearman_by_hand)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("stats");
-    TCase *t = tcase_create("stats");
-    tcase_add_test(t, median_of_few);
-    tcase_add_test(t, interval_ranks_match_the_tables);
-    tcase_add_test(t, interval_covers_the_median_95_times_in_100);
-    tcase_add_test(t, many_samples_do_not_underflow);
-    tcase_add_test(t, quantiles_interpolate);
-    tcase_add_test(t, spearman_by_hand);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("stats", NULL, NULL, ONCE(median_of_few), ONCE(interval_ranks_match_the_tables),
+      ONCE(interval_covers_the_median_95_times_in_100), ONCE(many_samples_do_not_underflow),
+      ONCE(quantiles_interpolate), ONCE(spearman_by_hand))

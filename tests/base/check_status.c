@@ -71,16 +71,6 @@ START_TEST(names_go_both_ways)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("status");
-    TCase *t = tcase_create("status");
-    tcase_add_test(t, first_error_wins);
-    tcase_add_test(t, prefix_goes_in_front);
-    tcase_add_test(t, long_messages_are_cut);
-    tcase_add_test(t, messages_are_utf8);
-    tcase_add_test(t, messages_are_cut_between_characters);
-    tcase_add_test(t, names_go_both_ways);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("status", NULL, NULL, ONCE(first_error_wins), ONCE(prefix_goes_in_front),
+      ONCE(long_messages_are_cut), ONCE(messages_are_utf8),
+      ONCE(messages_are_cut_between_characters), ONCE(names_go_both_ways))

@@ -28,18 +28,43 @@ START_TEST(text_is_mended)
 {
     char text[64];
     strcpy(text, cases[_i].text);
-    ck_assert_int_eq(utf8_is_valid(text), strcmp(text, cases[_i].mended) == 0);
     ck_assert_ptr_eq(utf8_mend(text), text);
     ck_assert_str_eq(text, cases[_i].mended);
     ck_assert_str_eq(utf8_mend(text), cases[_i].mended);
 }
 END_TEST
 
-int main(void)
+/* The bits of a number in the form of so many bytes. */
+static const char *encode(uint32_t number, int bytes, char out[5])
 {
-    Suite *s = suite_create("utf8");
-    TCase *t = tcase_create("utf8");
-    tcase_add_loop_test(t, text_is_mended, 0, (int)ARRAY_LEN(cases));
-    suite_add_tcase(s, t);
-    return suite_run(s);
+    static const unsigned char first[] = {0, 0x00, 0xc0, 0xe0, 0xf0};
+    for (int i = bytes - 1; i > 0; i--, number >>= 6)
+        out[i] = (char)(0x80 | (number & 0x3f));
+    out[0] = (char)(first[bytes] | number);
+    out[bytes] = '\0';
+    return out;
 }
+
+/* The Unicode Standard, D92: the shortest form of each scalar value, which is up to U+10FFFF and no
+ * surrogate. */
+START_TEST(shortest_forms_of_scalar_values_are_valid)
+{
+    static const uint32_t above[] = {0, 0x80, 0x800, 0x10000, 0x200000};
+    for (uint32_t number = 1; number < above[4]; number++)
+        for (int bytes = 1; bytes <= 4; bytes++) {
+            char text[5];
+            bool shortest = number < above[bytes] && number >= above[bytes - 1];
+            bool scalar = number <= 0x10ffff && (number < 0xd800 || number > 0xdfff);
+            if (number >= above[bytes])
+                continue;
+            if (utf8_is_valid(encode(number, bytes, text)) != (shortest && scalar))
+                ck_abort_msg("U+%04X in %d bytes", (unsigned)number, bytes);
+            text[bytes - 1] = '\0';
+            if (bytes > 1 && utf8_is_valid(text))
+                ck_abort_msg("U+%04X cut to %d bytes", (unsigned)number, bytes - 1);
+        }
+}
+END_TEST
+
+SUITE("utf8", NULL, NULL, LOOP(text_is_mended, 0, ARRAY_LEN(cases)),
+      ONCE(shortest_forms_of_scalar_values_are_valid))

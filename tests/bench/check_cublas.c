@@ -98,14 +98,6 @@ START_TEST(without_the_library_nothing_offers_it)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("cublas");
-    TCase *t = tcase_create("fake library");
-    tcase_add_checked_fixture(t, gpu_setup, test_dir_teardown);
-    tcase_add_loop_test(t, library_runs_gemms, 0, ARRAY_LEN(products));
-    tcase_add_loop_test(t, algorithms_are_judged_one_by_one, 0, ARRAY_LEN(algorithms));
-    tcase_add_test(t, without_the_library_nothing_offers_it);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("cublas", gpu_setup, test_dir_teardown, LOOP(library_runs_gemms, 0, ARRAY_LEN(products)),
+      LOOP(algorithms_are_judged_one_by_one, 0, ARRAY_LEN(algorithms)),
+      ONCE(without_the_library_nothing_offers_it))

@@ -315,23 +315,13 @@ START_TEST(fault_that_does_not_repeat_is_forgiven)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("cuda");
-    TCase *t = tcase_create("fake driver");
-    tcase_add_checked_fixture(t, gpu_setup, test_dir_teardown);
-    tcase_add_test(t, device_is_described);
-    tcase_add_test(t, architecture_can_be_chosen);
-    tcase_add_loop_test(t, kernel_is_run_and_judged, 0, ARRAY_LEN(kernels));
-    tcase_add_loop_test(t, limits_are_the_devices, 0, 3);
-    tcase_add_loop_test(t, conditions_come_with_a_measurement, 0, ARRAY_LEN(states));
-    tcase_add_test(t, missing_and_mismatched_parts_are_named);
-    tcase_add_test(t, too_little_gpu_memory_is_refused_with_the_figure);
-    tcase_add_test(t, candidate_too_large_for_the_gpu_fails_alone);
-    tcase_add_test(t, memory_that_earlier_candidates_took_is_given_back);
-    tcase_add_test(t, no_memory_for_code_ends_the_work);
-    tcase_add_test(t, fault_is_tried_twice_and_given_up);
-    tcase_add_test(t, fault_that_does_not_repeat_is_forgiven);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("cuda", gpu_setup, test_dir_teardown, ONCE(device_is_described),
+      ONCE(architecture_can_be_chosen), LOOP(kernel_is_run_and_judged, 0, ARRAY_LEN(kernels)),
+      LOOP(limits_are_the_devices, 0, 3),
+      LOOP(conditions_come_with_a_measurement, 0, ARRAY_LEN(states)),
+      ONCE(missing_and_mismatched_parts_are_named),
+      ONCE(too_little_gpu_memory_is_refused_with_the_figure),
+      ONCE(candidate_too_large_for_the_gpu_fails_alone),
+      ONCE(memory_that_earlier_candidates_took_is_given_back),
+      ONCE(no_memory_for_code_ends_the_work), ONCE(fault_is_tried_twice_and_given_up),
+      ONCE(fault_that_does_not_repeat_is_forgiven))

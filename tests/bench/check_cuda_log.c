@@ -65,14 +65,5 @@ START_TEST(serialised_products_are_unfit)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("cuda log");
-    TCase *t = tcase_create("fake driver");
-    tcase_add_checked_fixture(t, gpu_setup, test_dir_teardown);
-    tcase_add_test(t, spills_are_known_of_what_was_built_before);
-    tcase_add_test(t, a_lost_log_is_made_again);
-    tcase_add_test(t, serialised_products_are_unfit);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("cuda log", gpu_setup, test_dir_teardown, ONCE(spills_are_known_of_what_was_built_before),
+      ONCE(a_lost_log_is_made_again), ONCE(serialised_products_are_unfit))

@@ -157,18 +157,8 @@ START_TEST(earlier_candidates_leave_room_for_a_dump)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("cuda plans");
-    TCase *t = tcase_create("fake driver");
-    tcase_add_checked_fixture(t, gpu_setup, test_dir_teardown);
-    tcase_add_loop_test(t, plan_is_run_and_judged, 0, ARRAY_LEN(last_segments));
-    tcase_add_test(t, wrong_kernel_spoils_no_other);
-    tcase_add_test(t, wrong_plan_spoils_none_beside_it);
-    tcase_add_test(t, samples_are_long_once_the_gpu_is_awake);
-    tcase_add_test(t, time_of_dropped_samples_is_counted);
-    tcase_add_test(t, launches_of_a_plan_are_traced);
-    tcase_add_test(t, earlier_candidates_leave_room_for_a_dump);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("cuda plans", gpu_setup, test_dir_teardown,
+      LOOP(plan_is_run_and_judged, 0, ARRAY_LEN(last_segments)), ONCE(wrong_kernel_spoils_no_other),
+      ONCE(wrong_plan_spoils_none_beside_it), ONCE(samples_are_long_once_the_gpu_is_awake),
+      ONCE(time_of_dropped_samples_is_counted), ONCE(launches_of_a_plan_are_traced),
+      ONCE(earlier_candidates_leave_room_for_a_dump))

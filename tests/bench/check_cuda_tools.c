@@ -219,15 +219,8 @@ START_TEST(gpu_is_asked_where_the_system_says_too_little)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("cuda tools");
-    TCase *t = tcase_create("fake driver");
-    tcase_add_checked_fixture(t, setup, test_dir_teardown);
-    tcase_add_loop_test(t, compiler_that_serves_is_taken, 0, (int)ARRAY_LEN(machines));
-    tcase_add_loop_test(t, interrupt_ends_the_look_at_the_tools, 0, (int)ARRAY_LEN(questions));
-    tcase_add_test(t, gpu_is_asked_once_for_a_driver_and_a_boot);
-    tcase_add_test(t, gpu_is_asked_where_the_system_says_too_little);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("cuda tools", setup, test_dir_teardown,
+      LOOP(compiler_that_serves_is_taken, 0, ARRAY_LEN(machines)),
+      LOOP(interrupt_ends_the_look_at_the_tools, 0, ARRAY_LEN(questions)),
+      ONCE(gpu_is_asked_once_for_a_driver_and_a_boot),
+      ONCE(gpu_is_asked_where_the_system_says_too_little))

@@ -79,14 +79,5 @@ START_TEST(dump_needs_a_name_that_can_travel)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("ask");
-    TCase *t = tcase_create("dump");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_test(t, everything_is_dumped);
-    tcase_add_test(t, dump_is_whole_or_not_at_all);
-    tcase_add_test(t, dump_needs_a_name_that_can_travel);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("ask", test_dir_setup, test_dir_teardown, ONCE(everything_is_dumped),
+      ONCE(dump_is_whole_or_not_at_all), ONCE(dump_needs_a_name_that_can_travel))

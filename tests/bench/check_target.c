@@ -100,15 +100,6 @@ START_TEST(worker_environment_is_steady)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("target");
-    TCase *t = tcase_create("target");
-    tcase_add_loop_test(t, names_are_parsed, 0, (int)ARRAY_LEN(names));
-    tcase_add_test(t, default_target_is_usable);
-    tcase_add_test(t, types_are_checked);
-    tcase_add_test(t, fingerprint_text_has_every_field);
-    tcase_add_test(t, worker_environment_is_steady);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("target", NULL, NULL, LOOP(names_are_parsed, 0, ARRAY_LEN(names)),
+      ONCE(default_target_is_usable), ONCE(types_are_checked),
+      ONCE(fingerprint_text_has_every_field), ONCE(worker_environment_is_steady))

@@ -3,23 +3,20 @@
 #define FUSEPLAN_TESTS_BENCH_FIXTURE_H
 
 #include "bench/bench.h"
-#include "tests/suite.h"
+#include "tests/workload.h"
 
 #include <sys/stat.h>
 
 /* Two layers of hidden size 8: everything takes microseconds. */
 static inline void small_workload(struct workload *w)
 {
-    struct status st = STATUS_INIT;
     workload_init(w);
     w->batch = 2;
     w->seq_len = 5;
     w->heads = 2;
     w->head_size = 4;
     w->layers = 2;
-    ck_assert_int_eq(mask_parse("causal", &w->mask_spec, &st), 0);
-    ck_assert_msg(workload_check(w, &st) == 0, "%s", st.message);
-    ck_assert_msg(workload_build_mask(w, NULL, &st) == 0, "%s", st.message);
+    workload_ready(w, "causal", NULL, NULL);
 }
 
 static const struct build_target build_cpu = {.kind = TARGET_CPU, .head_size = 4};

@@ -49,16 +49,13 @@ static inline void gpu_setup(void)
 
 static inline void gpu_workload(int seq_len, struct workload *w)
 {
-    struct status st = STATUS_INIT;
     workload_init(w);
     w->batch = 2;
     w->seq_len = seq_len;
     w->heads = 2;
     w->head_size = 16;
     w->layers = 3;
-    ck_assert_int_eq(workload_parse_lengths(w, "5,3", &st), 0);
-    ck_assert_msg(workload_check(w, &st) == 0, "%s", st.message);
-    ck_assert_msg(workload_build_mask(w, NULL, &st) == 0, "%s", st.message);
+    workload_ready(w, "full", "5,3", NULL);
 }
 
 static inline struct bench_options gpu_options(void)

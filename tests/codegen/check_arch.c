@@ -96,15 +96,7 @@ START_TEST(thread_blocks_have_shared_memory)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("arch");
-    TCase *t = tcase_create("arch");
-    tcase_add_loop_test(t, lists_are_read_and_written, 0, (int)ARRAY_LEN(lists));
-    tcase_add_loop_test(t, what_is_no_list_is_refused, 0, (int)ARRAY_LEN(refused));
-    tcase_add_test(t, every_known_one_is_read);
-    tcase_add_loop_test(t, code_runs_within_a_major_version, 0, (int)ARRAY_LEN(pairs));
-    tcase_add_loop_test(t, thread_blocks_have_shared_memory, 0, (int)ARRAY_LEN(shared));
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("arch", NULL, NULL, LOOP(lists_are_read_and_written, 0, ARRAY_LEN(lists)),
+      LOOP(what_is_no_list_is_refused, 0, ARRAY_LEN(refused)), ONCE(every_known_one_is_read),
+      LOOP(code_runs_within_a_major_version, 0, ARRAY_LEN(pairs)),
+      LOOP(thread_blocks_have_shared_memory, 0, ARRAY_LEN(shared)))

@@ -57,12 +57,5 @@ START_TEST(products_name_their_operands)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("cuda_library");
-    TCase *tcase = tcase_create("cuda_library");
-    tcase_add_test(tcase, library_is_of_gemms_where_it_is_there);
-    tcase_add_test(tcase, products_name_their_operands);
-    suite_add_tcase(suite, tcase);
-    return suite_run(suite);
-}
+SUITE("cuda_library", NULL, NULL, ONCE(library_is_of_gemms_where_it_is_there),
+      ONCE(products_name_their_operands))

@@ -10,24 +10,6 @@ START_TEST(matches_golden)
 }
 END_TEST
 
-START_TEST(same_input_same_bytes)
-{
-    static struct choice sources[SOURCES_MAX];
-    int count = all_sources(sources);
-    for (int i = 0; i < count; i++) {
-        struct buf once, again;
-        buf_init(&once);
-        buf_init(&again);
-        choice_emit(&sources[i], &build_cpu, &once);
-        choice_emit(&sources[i], &build_cpu, &again);
-        ck_assert_uint_eq(once.len, again.len);
-        ck_assert_mem_eq(once.ptr, again.ptr, once.len);
-        buf_release(&once);
-        buf_release(&again);
-    }
-}
-END_TEST
-
 /* One parallel region, and a barrier between two stages. */
 START_TEST(one_region_with_barriers)
 {
@@ -67,14 +49,5 @@ START_TEST(headers_are_embedded)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("emit_cpu");
-    TCase *tcase = tcase_create("emit_cpu");
-    tcase_add_loop_test(tcase, matches_golden, 0, GOLDEN_COUNT);
-    tcase_add_test(tcase, same_input_same_bytes);
-    tcase_add_loop_test(tcase, one_region_with_barriers, 0, SEGMENT_COUNT);
-    tcase_add_test(tcase, headers_are_embedded);
-    suite_add_tcase(suite, tcase);
-    return suite_run(suite);
-}
+SUITE("emit_cpu", NULL, NULL, LOOP(matches_golden, 0, GOLDEN_COUNT),
+      LOOP(one_region_with_barriers, 0, SEGMENT_COUNT), ONCE(headers_are_embedded))

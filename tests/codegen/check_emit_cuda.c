@@ -18,19 +18,6 @@ static void emit_first(int segment, struct buf *out)
     choice_emit(&c, &hopper, out);
 }
 
-START_TEST(same_input_same_bytes)
-{
-    struct buf once, again;
-    buf_init(&once);
-    buf_init(&again);
-    emit_first(_i, &once);
-    emit_first(_i, &again);
-    ck_assert_str_eq(once.ptr, again.ptr);
-    buf_release(&once);
-    buf_release(&again);
-}
-END_TEST
-
 static int occurrences(const char *text, const char *what)
 {
     int count = 0;
@@ -108,15 +95,6 @@ START_TEST(headers_are_embedded)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("emit_cuda");
-    TCase *tcase = tcase_create("emit_cuda");
-    tcase_add_loop_test(tcase, matches_golden, 0, CUDA_GOLDEN_COUNT);
-    tcase_add_loop_test(tcase, same_input_same_bytes, 0, SEGMENT_COUNT);
-    tcase_add_loop_test(tcase, one_kernel_with_barriers, 0, SEGMENT_COUNT);
-    tcase_add_loop_test(tcase, lines_are_short, 0, SEGMENT_COUNT);
-    tcase_add_test(tcase, headers_are_embedded);
-    suite_add_tcase(suite, tcase);
-    return suite_run(suite);
-}
+SUITE("emit_cuda", NULL, NULL, LOOP(matches_golden, 0, CUDA_GOLDEN_COUNT),
+      LOOP(one_kernel_with_barriers, 0, SEGMENT_COUNT), LOOP(lines_are_short, 0, SEGMENT_COUNT),
+      ONCE(headers_are_embedded))

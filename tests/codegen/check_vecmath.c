@@ -59,15 +59,5 @@ START_TEST(transposes_every_size)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("vecmath");
-    TCase *tcase = tcase_create("vecmath");
-    tcase_add_test(tcase, exp_is_accurate);
-    tcase_add_test(tcase, exp_ends_in_zero);
-    tcase_add_test(tcase, erf_is_accurate);
-    tcase_add_test(tcase, gelu_keeps_its_ends);
-    tcase_add_test(tcase, transposes_every_size);
-    suite_add_tcase(suite, tcase);
-    return suite_run(suite);
-}
+SUITE("vecmath", NULL, NULL, ONCE(exp_is_accurate), ONCE(exp_ends_in_zero), ONCE(erf_is_accurate),
+      ONCE(gelu_keeps_its_ends), ONCE(transposes_every_size))

@@ -90,14 +90,5 @@ START_TEST(unknown_models_and_studies_are_told)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("db/model");
-    TCase *t = tcase_create("model");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_test(t, models_come_back_by_study_name_and_kind);
-    tcase_add_test(t, putting_again_replaces);
-    tcase_add_test(t, unknown_models_and_studies_are_told);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("db/model", test_dir_setup, test_dir_teardown, ONCE(models_come_back_by_study_name_and_kind),
+      ONCE(putting_again_replaces), ONCE(unknown_models_and_studies_are_told))

@@ -229,25 +229,11 @@ START_TEST(updating_creates_nothing)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("db/open");
-    TCase *t = tcase_create("open");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_test(t, creates_the_file_and_its_directory);
-    tcase_add_test(t, names_mean_nothing_to_sqlite);
-    tcase_add_test(t, default_place_follows_the_environment);
-    tcase_add_test(t, read_creates_nothing);
-    tcase_add_test(t, read_leaves_the_file_alone);
-    tcase_add_test(t, empty_file_becomes_a_database);
-    tcase_add_loop_test(t, directory_is_refused, 0, 2);
-    tcase_add_loop_test(t, file_as_a_directory_is_refused, 0, 2);
-    tcase_add_loop_test(t, random_bytes_are_refused, 0, 2);
-    tcase_add_test(t, damaged_file_is_told);
-    tcase_add_loop_test(t, other_applications_files_are_refused, 0, ARRAY_LEN(foreign));
-    tcase_add_test(t, newer_version_is_refused);
-    tcase_add_test(t, older_version_is_not_migrated_by_a_reader);
-    tcase_add_test(t, updating_creates_nothing);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("db/open", test_dir_setup, test_dir_teardown, ONCE(creates_the_file_and_its_directory),
+      ONCE(names_mean_nothing_to_sqlite), ONCE(default_place_follows_the_environment),
+      ONCE(read_creates_nothing), ONCE(read_leaves_the_file_alone),
+      ONCE(empty_file_becomes_a_database), LOOP(directory_is_refused, 0, 2),
+      LOOP(file_as_a_directory_is_refused, 0, 2), LOOP(random_bytes_are_refused, 0, 2),
+      ONCE(damaged_file_is_told), LOOP(other_applications_files_are_refused, 0, ARRAY_LEN(foreign)),
+      ONCE(newer_version_is_refused), ONCE(older_version_is_not_migrated_by_a_reader),
+      ONCE(updating_creates_nothing))

@@ -175,19 +175,10 @@ START_TEST(statements_use_indexes)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("db/schema");
-    TCase *t = tcase_create("schema");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_loop_test(t, shipped_migrations_are_unchanged, 0, schema_version);
-    tcase_add_loop_test(t, every_old_version_becomes_todays, 0, schema_version);
-    tcase_add_test(t, old_rows_are_kept);
-    tcase_add_test(t, tables_are_strict_and_marked);
-    tcase_add_loop_test(t, made_up_versions_become_the_last, 0, ARRAY_LEN(history) + 1);
-    tcase_add_loop_test(t, failed_migration_leaves_the_old_version, 0, ARRAY_LEN(broken));
-    tcase_add_test(t, migration_never_goes_back);
-    tcase_add_loop_test(t, statements_use_indexes, 0, SQL_COUNT);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("db/schema", test_dir_setup, test_dir_teardown,
+      LOOP(shipped_migrations_are_unchanged, 0, schema_version),
+      LOOP(every_old_version_becomes_todays, 0, schema_version), ONCE(old_rows_are_kept),
+      ONCE(tables_are_strict_and_marked),
+      LOOP(made_up_versions_become_the_last, 0, ARRAY_LEN(history) + 1),
+      LOOP(failed_migration_leaves_the_old_version, 0, ARRAY_LEN(broken)),
+      ONCE(migration_never_goes_back), LOOP(statements_use_indexes, 0, SQL_COUNT))

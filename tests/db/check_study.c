@@ -143,17 +143,7 @@ START_TEST(searches_have_ids_of_their_own)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("db/study");
-    TCase *t = tcase_create("study");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_test(t, study_is_found_again);
-    tcase_add_test(t, what_is_not_comparable_is_another_study);
-    tcase_add_test(t, find_prefers_the_study_measured_last);
-    tcase_add_test(t, find_prefers_the_study_most_like_what_is_asked_for);
-    tcase_add_test(t, study_is_read_as_stored);
-    tcase_add_test(t, searches_have_ids_of_their_own);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("db/study", test_dir_setup, test_dir_teardown, ONCE(study_is_found_again),
+      ONCE(what_is_not_comparable_is_another_study), ONCE(find_prefers_the_study_measured_last),
+      ONCE(find_prefers_the_study_most_like_what_is_asked_for), ONCE(study_is_read_as_stored),
+      ONCE(searches_have_ids_of_their_own))

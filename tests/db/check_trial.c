@@ -240,19 +240,8 @@ START_TEST(trial_of_no_study_is_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("db/trial");
-    TCase *t = tcase_create("trial");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_test(t, trials_come_back_as_stored);
-    tcase_add_test(t, second_trial_yields_to_the_first);
-    tcase_add_test(t, comparison_is_stored_whole_or_not_at_all);
-    tcase_add_test(t, walk_stops_when_told);
-    tcase_add_test(t, times_come_without_choices);
-    tcase_add_loop_test(t, wrong_choices_are_refused, 0, ARRAY_LEN(wrong_choices));
-    tcase_add_loop_test(t, wrong_trials_are_refused, 0, WRONG_TRIALS);
-    tcase_add_test(t, trial_of_no_study_is_refused);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("db/trial", test_dir_setup, test_dir_teardown, ONCE(trials_come_back_as_stored),
+      ONCE(second_trial_yields_to_the_first), ONCE(comparison_is_stored_whole_or_not_at_all),
+      ONCE(walk_stops_when_told), ONCE(times_come_without_choices),
+      LOOP(wrong_choices_are_refused, 0, ARRAY_LEN(wrong_choices)),
+      LOOP(wrong_trials_are_refused, 0, WRONG_TRIALS), ONCE(trial_of_no_study_is_refused))

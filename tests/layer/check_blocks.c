@@ -190,13 +190,5 @@ START_TEST(release_takes_null)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("blocks");
-    TCase *t = tcase_create("blocks");
-    tcase_add_loop_test(t, lists_cover_what_is_kept, 0, ARRAY_LEN(mask_names) + 1);
-    tcase_add_loop_test(t, densities_are_known, 0, ARRAY_LEN(densities));
-    tcase_add_test(t, release_takes_null);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("blocks", NULL, NULL, LOOP(lists_cover_what_is_kept, 0, ARRAY_LEN(mask_names) + 1),
+      LOOP(densities_are_known, 0, ARRAY_LEN(densities)), ONCE(release_takes_null))

@@ -1,12 +1,9 @@
-#include "tests/suite.h"
-
-#include "layer/layer.h"
+#include "tests/workload.h"
 
 /* B 2, S 4, H 2, W 3: D 6, F 5, in fp16.  Causal with lengths 4 and 2: 6 real tokens, and
  * 10 + 3 kept pairs a head. */
 static void make_workload(struct workload *w)
 {
-    struct status st = STATUS_INIT;
     workload_init(w);
     w->batch = 2;
     w->seq_len = 4;
@@ -14,10 +11,7 @@ static void make_workload(struct workload *w)
     w->head_size = 3;
     w->ffn = 5;
     w->dtype = DTYPE_FP16;
-    ck_assert_int_eq(mask_parse("causal", &w->mask_spec, &st), 0);
-    ck_assert_int_eq(workload_parse_lengths(w, "4,2", &st), 0);
-    ck_assert_msg(workload_check(w, &st) == 0, "%s", st.message);
-    ck_assert_msg(workload_build_mask(w, NULL, &st) == 0, "%s", st.message);
+    workload_ready(w, "causal", "4,2", NULL);
 }
 
 enum { TOKENS = 6, KEPT = 13, HEADS = 2, D = 6, F = 5 };
@@ -79,12 +73,5 @@ START_TEST(parts_do_the_work_of_the_whole_and_move_no_less)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("cost");
-    TCase *t = tcase_create("segments");
-    tcase_add_loop_test(t, work_and_bytes_are_those_counted_by_hand, 0, ARRAY_LEN(figures));
-    tcase_add_test(t, parts_do_the_work_of_the_whole_and_move_no_less);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("cost", NULL, NULL, LOOP(work_and_bytes_are_those_counted_by_hand, 0, ARRAY_LEN(figures)),
+      ONCE(parts_do_the_work_of_the_whole_and_move_no_less))

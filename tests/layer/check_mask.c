@@ -177,12 +177,5 @@ START_TEST(bits_past_the_sequence_are_0)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("mask");
-    TCase *t = tcase_create("mask");
-    tcase_add_loop_test(t, masks_are_as_defined, 0, ARRAY_LEN(definitions));
-    tcase_add_test(t, bits_past_the_sequence_are_0);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("mask", NULL, NULL, LOOP(masks_are_as_defined, 0, ARRAY_LEN(definitions)),
+      ONCE(bits_past_the_sequence_are_0))

@@ -172,15 +172,6 @@ START_TEST(refuses_truncated_files)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("mask_bits");
-    TCase *t = tcase_create("mask_bits");
-    tcase_add_loop_test(t, files_hold_masks, 0, ARRAY_LEN(files));
-    tcase_add_test(t, hashes_are_of_shape_and_kept_bits);
-    tcase_add_test(t, hashes_differ_where_masks_do);
-    tcase_add_loop_test(t, refuses_files, 0, ARRAY_LEN(bad_files));
-    tcase_add_test(t, refuses_truncated_files);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("mask_bits", NULL, NULL, LOOP(files_hold_masks, 0, ARRAY_LEN(files)),
+      ONCE(hashes_are_of_shape_and_kept_bits), ONCE(hashes_differ_where_masks_do),
+      LOOP(refuses_files, 0, ARRAY_LEN(bad_files)), ONCE(refuses_truncated_files))

@@ -121,14 +121,6 @@ START_TEST(every_kind_says_how_to_write_it)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("mask_spec");
-    TCase *t = tcase_create("mask_spec");
-    tcase_add_loop_test(t, texts_are_normalised, 0, ARRAY_LEN(texts));
-    tcase_add_loop_test(t, refuses_texts, 0, ARRAY_LEN(refused));
-    tcase_add_test(t, refuses_sequence_lengths);
-    tcase_add_test(t, every_kind_says_how_to_write_it);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("mask_spec", NULL, NULL, LOOP(texts_are_normalised, 0, ARRAY_LEN(texts)),
+      LOOP(refuses_texts, 0, ARRAY_LEN(refused)), ONCE(refuses_sequence_lengths),
+      ONCE(every_kind_says_how_to_write_it))

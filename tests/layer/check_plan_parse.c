@@ -122,17 +122,7 @@ START_TEST(handwritten_needs_its_segment)
     ck_assert_int_eq(plan_parse_segments("2-5", true, &plan, &st), -1);
 }
 END_TEST
-int main(void)
-{
-    Suite *s = suite_create("plan_parse");
-    TCase *t = tcase_create("plan_parse");
-    tcase_add_test(t, segments_text_is_the_inverse);
-    tcase_add_loop_test(t, parses_values, 0, ARRAY_LEN(values));
-    tcase_add_loop_test(t, refuses_values, 0, ARRAY_LEN(bad_values));
-    tcase_add_test(t, parses_ranges);
-    tcase_add_loop_test(t, refuses_ranges, 0, ARRAY_LEN(bad_ranges));
-    tcase_add_loop_test(t, refuses_segments, 0, ARRAY_LEN(bad_segments));
-    tcase_add_test(t, handwritten_needs_its_segment);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("plan_parse", NULL, NULL, ONCE(segments_text_is_the_inverse),
+      LOOP(parses_values, 0, ARRAY_LEN(values)), LOOP(refuses_values, 0, ARRAY_LEN(bad_values)),
+      ONCE(parses_ranges), LOOP(refuses_ranges, 0, ARRAY_LEN(bad_ranges)),
+      LOOP(refuses_segments, 0, ARRAY_LEN(bad_segments)), ONCE(handwritten_needs_its_segment))

@@ -329,24 +329,10 @@ START_TEST(copies_of_unbuilt_workloads)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("workload");
-    TCase *t = tcase_create("workload");
-    tcase_add_test(t, defaults_are_bert_base);
-    tcase_add_test(t, text_names_everything);
-    tcase_add_test(t, dtypes_have_names);
-    tcase_add_loop_test(t, refuses_numbers, 0, ARRAY_LEN(bad_numbers));
-    tcase_add_test(t, refuses_everything_absurd_at_once);
-    tcase_add_loop_test(t, refuses_eps, 0, ARRAY_LEN(bad_eps));
-    tcase_add_test(t, the_largest_workload_can_be_counted);
-    tcase_add_loop_test(t, refuses_lengths, 0, ARRAY_LEN(bad_lengths));
-    tcase_add_test(t, full_lengths_are_none);
-    tcase_add_loop_test(t, drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws));
-    tcase_add_test(t, refuses_averages);
-    tcase_add_loop_test(t, memory_is_the_sum_of_the_chain, 0, ARRAY_LEN(memory_cases));
-    tcase_add_test(t, copies_stand_alone);
-    tcase_add_test(t, copies_of_unbuilt_workloads);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("workload", NULL, NULL, ONCE(defaults_are_bert_base), ONCE(text_names_everything),
+      ONCE(dtypes_have_names), LOOP(refuses_numbers, 0, ARRAY_LEN(bad_numbers)),
+      ONCE(refuses_everything_absurd_at_once), LOOP(refuses_eps, 0, ARRAY_LEN(bad_eps)),
+      ONCE(the_largest_workload_can_be_counted), LOOP(refuses_lengths, 0, ARRAY_LEN(bad_lengths)),
+      ONCE(full_lengths_are_none), LOOP(drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws)),
+      ONCE(refuses_averages), LOOP(memory_is_the_sum_of_the_chain, 0, ARRAY_LEN(memory_cases)),
+      ONCE(copies_stand_alone), ONCE(copies_of_unbuilt_workloads))

@@ -124,18 +124,10 @@ START_TEST(only_the_additive_time_can_be_missing)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("features");
-    TCase *c = tcase_create("features");
-    tcase_add_test(c, additive_time_sums_the_segments);
-    tcase_add_test(c, additive_time_takes_the_handwritten_operator);
-    tcase_add_test(c, additive_time_is_unknown_where_a_segment_is);
-    tcase_add_test(c, handwritten_time_stands_alone);
-    tcase_add_test(c, bits_are_the_digits_of_the_canonical_value);
-    tcase_add_loop_test(c, names_of_one_plan_have_equal_features, 0, 2);
-    tcase_add_loop_test(c, different_plans_have_different_features, 0, 2);
-    tcase_add_test(c, only_the_additive_time_can_be_missing);
-    suite_add_tcase(s, c);
-    return suite_run(s);
-}
+SUITE("features", NULL, NULL, ONCE(additive_time_sums_the_segments),
+      ONCE(additive_time_takes_the_handwritten_operator),
+      ONCE(additive_time_is_unknown_where_a_segment_is), ONCE(handwritten_time_stands_alone),
+      ONCE(bits_are_the_digits_of_the_canonical_value),
+      LOOP(names_of_one_plan_have_equal_features, 0, 2),
+      LOOP(different_plans_have_different_features, 0, 2),
+      ONCE(only_the_additive_time_can_be_missing))

@@ -3,6 +3,7 @@
 #include <math.h>
 #include <sched.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
@@ -33,30 +34,30 @@ static bool same(struct buf a, struct buf b)
 /* _i: the feature set. */
 START_TEST(same_input_same_bytes)
 {
-    struct fixture *f = fixture_new(1);
+    struct measured_space *f = made_up_measured(1);
     struct model_options o = options_of((enum feature_set)_i);
-    struct buf first = bytes_of(train(o, 200, f->plans, f->ms, &f->space->times));
+    struct buf first = bytes_of(train(o, 200, f->plans, f->ms, &f->times));
     model_free(train(options_of(FEATURES_BITS), 50, f->plans, f->ms, NULL)); /* in between */
-    ck_assert(same(first, bytes_of(train(o, 200, f->plans, f->ms, &f->space->times))));
-    fixture_free(f);
+    ck_assert(same(first, bytes_of(train(o, 200, f->plans, f->ms, &f->times))));
+    free(f);
 }
 END_TEST
 
 /* XGBoost by itself takes as many threads as there are processors to run on. */
 START_TEST(processors_change_nothing)
 {
-    struct fixture *f = fixture_new(1);
+    struct measured_space *f = made_up_measured(1);
     struct model_options o = options_of(FEATURES_PLAN);
     cpu_set_t all, one;
     ck_assert_int_eq(sched_getaffinity(0, sizeof(all), &all), 0);
-    struct buf with_all = bytes_of(train(o, MAX_ROWS, f->plans, f->ms, &f->space->times));
+    struct buf with_all = bytes_of(train(o, MAX_ROWS, f->plans, f->ms, &f->times));
     CPU_ZERO(&one);
     for (int cpu = 0; CPU_COUNT(&one) == 0; cpu++)
         if (CPU_ISSET(cpu, &all))
             CPU_SET(cpu, &one);
     ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
-    ck_assert(same(with_all, bytes_of(train(o, MAX_ROWS, f->plans, f->ms, &f->space->times))));
-    fixture_free(f);
+    ck_assert(same(with_all, bytes_of(train(o, MAX_ROWS, f->plans, f->ms, &f->times))));
+    free(f);
 }
 END_TEST
 
@@ -70,7 +71,7 @@ static unsigned long threads(void)
 /* A thread pool would spin beside measurements and not survive a fork. */
 START_TEST(no_threads_are_left_behind)
 {
-    struct fixture *f = fixture_new(1);
+    struct measured_space *f = made_up_measured(1);
     double ms[MAX_ROWS], high[MAX_ROWS];
     struct model *m;
     struct status st = STATUS_INIT;
@@ -83,13 +84,13 @@ START_TEST(no_threads_are_left_behind)
     ck_assert_uint_eq(threads(), before);
     model_free(m);
     buf_release(&blob);
-    fixture_free(f);
+    free(f);
 }
 END_TEST
 
 START_TEST(order_of_rows_changes_nothing)
 {
-    struct fixture *f = fixture_new(1);
+    struct measured_space *f = made_up_measured(1);
     struct plan plans[100];
     double ms[100];
     for (int i = 0; i < 100; i++) {
@@ -99,14 +100,14 @@ START_TEST(order_of_rows_changes_nothing)
     struct model_options o = options_of(FEATURES_PLAN);
     ck_assert(same(bytes_of(train(o, 100, f->plans, f->ms, NULL)),
                    bytes_of(train(o, 100, plans, ms, NULL))));
-    fixture_free(f);
+    free(f);
 }
 END_TEST
 
 /* To what is learnt: the seed itself is among a model's bytes. */
 START_TEST(seeds_matter)
 {
-    struct fixture *f = fixture_new(1);
+    struct measured_space *f = made_up_measured(1);
     struct model_options o = options_of(FEATURES_PLAN);
     double ms[2][MAX_ROWS], high[2][MAX_ROWS];
     for (int i = 0; i < 2; i++) {
@@ -117,14 +118,14 @@ START_TEST(seeds_matter)
     }
     ck_assert_mem_ne(ms[0], ms[1], sizeof(ms[0]));
     ck_assert_mem_ne(high[0], high[1], sizeof(high[0]));
-    fixture_free(f);
+    free(f);
 }
 END_TEST
 
 /* Repeats become their mean. */
 START_TEST(repeats_are_averaged)
 {
-    struct fixture *f = fixture_new(1);
+    struct measured_space *f = made_up_measured(1);
     struct plan plans[60];
     double ms[60];
     for (int i = 0; i < 30; i++) {
@@ -137,7 +138,7 @@ START_TEST(repeats_are_averaged)
     struct model_options o = options_of(FEATURES_PLAN);
     ck_assert(same(bytes_of(train(o, 60, plans, ms, NULL)),
                    bytes_of(train(o, 30, f->plans, f->ms, NULL))));
-    fixture_free(f);
+    free(f);
 }
 END_TEST
 
@@ -146,16 +147,16 @@ END_TEST
 /* Place v asks for the plan of value VALUE_MAX - v: most plans are asked for several times. */
 START_TEST(all_values_at_once)
 {
-    struct fixture *f = fixture_new(1);
+    struct measured_space *f = made_up_measured(1);
     static struct plan plans[VALUE_MAX + 1];
     static double ms[VALUE_MAX + 1], high[VALUE_MAX + 1];
     for (unsigned v = 0; v <= VALUE_MAX; v++)
         plans[v] = plan_from_value(VALUE_MAX - v);
-    struct model *m = train(options_of(FEATURES_PLAN), MAX_ROWS, f->plans, f->ms, &f->space->times);
+    struct model *m = train(options_of(FEATURES_PLAN), MAX_ROWS, f->plans, f->ms, &f->times);
     double fastest_s = INFINITY;
     for (int i = 0; i < 3; i++) { /* other processes may run; sanitizers slow it down */
         double start = clock_seconds();
-        predict(m, plans, VALUE_MAX + 1, &f->space->times, ms, high);
+        predict(m, plans, VALUE_MAX + 1, &f->times, ms, high);
         fastest_s = fmin(fastest_s, clock_seconds() - start);
     }
     ck_assert_double_lt(fastest_s, 0.5);
@@ -166,18 +167,18 @@ START_TEST(all_values_at_once)
     }
     for (unsigned v = 32768; v < 49152; v += 1000) { /* one alone answers as among all */
         double alone_ms, alone_high;
-        predict(m, &plans[VALUE_MAX - v], 1, &f->space->times, &alone_ms, &alone_high);
+        predict(m, &plans[VALUE_MAX - v], 1, &f->times, &alone_ms, &alone_high);
         ck_assert_double_eq(alone_ms, ms[VALUE_MAX - v]);
         ck_assert_double_eq(alone_high, high[VALUE_MAX - v]);
     }
     model_free(m);
-    fixture_free(f);
+    free(f);
 }
 END_TEST
 
 START_TEST(either_answer_alone)
 {
-    struct fixture *f = fixture_new(1);
+    struct measured_space *f = made_up_measured(1);
     double ms[2][10], high[2][10];
     struct model *m = train(options_of(FEATURES_BITS), 48, f->plans, f->ms, NULL);
     predict(m, f->plans, 10, NULL, ms[0], high[0]);
@@ -187,7 +188,7 @@ START_TEST(either_answer_alone)
     ck_assert_mem_eq(ms[0], ms[1], sizeof(ms[0]));
     ck_assert_mem_eq(high[0], high[1], sizeof(high[0]));
     model_free(m);
-    fixture_free(f);
+    free(f);
 }
 END_TEST
 
@@ -286,7 +287,7 @@ END_TEST
 /* Whatever XGBoost has to say goes nowhere but into a status. */
 START_TEST(nothing_is_printed)
 {
-    struct fixture *f = fixture_new(1);
+    struct measured_space *f = made_up_measured(1);
     int fd = memfd_create("output", 0), out = dup(1), err = dup(2);
     struct stat captured;
     struct model *m;
@@ -310,7 +311,7 @@ START_TEST(nothing_is_printed)
     ck_assert_int_eq(captured.st_size, 0);
     close(fd);
     buf_release(&blob);
-    fixture_free(f);
+    free(f);
 }
 END_TEST
 

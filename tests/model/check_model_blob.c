@@ -1,30 +1,23 @@
-#include "tests/model/space.h"
+#include "tests/made_up.h"
 #include "tests/suite.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 enum { ROWS = 48 };
 enum { FORMAT_AT = 8, FEATURES_VERSION_AT = 12, HASH_AT = 96, HASH_BYTES = 32, HEADER_BYTES = 128 };
 
 struct fixture {
-    struct space *space;
+    struct measured_space *space;
     struct model *model;
     struct buf blob;
 };
 
 static struct fixture fixture_new(enum feature_set features)
 {
-    struct fixture f = {.space = space_new(1)};
-    uint16_t order[PLAN_SPACE];
-    struct plan plans[ROWS];
-    double ms[ROWS];
-    space_shuffle(f.space, 1, order);
-    for (int i = 0; i < ROWS; i++) {
-        plans[i] = plan_from_value(order[i]);
-        ms[i] = f.space->measured_ms[order[i]];
-    }
+    struct fixture f = {.space = made_up_measured(1)};
     struct model_options o = {.features = features, .seed = 1, .quantile = 0.2, .rounds = 10};
-    struct model_data d = {.count = ROWS, .plans = plans, .ms = ms};
+    struct model_data d = {.count = ROWS, .plans = f.space->plans, .ms = f.space->ms};
     struct status st = STATUS_INIT;
     buf_init(&f.blob);
     ck_assert_int_eq(model_train(&o, &d, &f.space->times, &f.model, &st), 0);
@@ -188,19 +181,8 @@ START_TEST(other_files_are_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("model blob");
-    TCase *c = tcase_create("blob");
-    tcase_add_loop_test(c, a_loaded_model_answers_alike, 0, 2);
-    tcase_add_test(c, a_loaded_model_saves_the_same_bytes);
-    tcase_add_test(c, save_appends);
-    tcase_add_test(c, every_cut_is_refused);
-    tcase_add_test(c, every_damage_is_refused);
-    tcase_add_test(c, other_versions_are_refused);
-    tcase_add_test(c, nonsense_with_a_right_hash_is_refused);
-    tcase_add_test(c, boosters_of_another_kind_are_refused);
-    tcase_add_test(c, other_files_are_refused);
-    suite_add_tcase(s, c);
-    return suite_run(s);
-}
+SUITE("model blob", NULL, NULL, LOOP(a_loaded_model_answers_alike, 0, 2),
+      ONCE(a_loaded_model_saves_the_same_bytes), ONCE(save_appends), ONCE(every_cut_is_refused),
+      ONCE(every_damage_is_refused), ONCE(other_versions_are_refused),
+      ONCE(nonsense_with_a_right_hash_is_refused), ONCE(boosters_of_another_kind_are_refused),
+      ONCE(other_files_are_refused))

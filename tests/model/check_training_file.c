@@ -129,14 +129,6 @@ START_TEST(refuses_and_says_where)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("train data");
-    TCase *c = tcase_create("text");
-    tcase_add_test(c, reads_the_notes_line);
-    tcase_add_loop_test(c, tolerates_blanks_comments_and_line_ends, 0, ARRAY_LEN(same_rows));
-    tcase_add_test(c, reads_many_rows);
-    tcase_add_loop_test(c, refuses_and_says_where, 0, ARRAY_LEN(bad));
-    suite_add_tcase(s, c);
-    return suite_run(s);
-}
+SUITE("train data", NULL, NULL, ONCE(reads_the_notes_line),
+      LOOP(tolerates_blanks_comments_and_line_ends, 0, ARRAY_LEN(same_rows)), ONCE(reads_many_rows),
+      LOOP(refuses_and_says_where, 0, ARRAY_LEN(bad)))

@@ -1,6 +1,6 @@
 /* Prints how well models trained on a few plans rank the rest of made-up workloads: the figures of
  * docs/model.md.  Usage: model_figures [WORKLOADS] */
-#include "tests/model/space.h"
+#include "tests/made_up.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -27,51 +27,20 @@ struct figures {
     double recall_class; /* of the fastest 10 % among the 10 % of the highest probability */
 };
 
-/* The plans of a space that were not trained on. */
+/* The plans of a space that were not trained on, and what is predicted of them. */
 struct rest {
     int count;
-    struct plan *plans;
-    double *truth, *ms, *high;
+    const struct plan *plans;
+    const double *truth;
+    double ms[PLAN_SPACE], high[PLAN_SPACE];
 };
 
-static struct rest rest_of(const struct space *s, const uint16_t *order, int trained)
-{
-    size_t count = (size_t)(s->count - trained);
-    struct rest r = {
-        .count = (int)count,
-        .plans = mem_alloc(count, sizeof(*r.plans)),
-        .truth = mem_alloc(count, sizeof(*r.truth)),
-        .ms = mem_alloc(count, sizeof(*r.ms)),
-        .high = mem_alloc(count, sizeof(*r.high)),
-    };
-    for (size_t i = 0; i < count; i++) {
-        unsigned value = order[(size_t)trained + i];
-        r.plans[i] = plan_from_value(value);
-        r.truth[i] = s->true_ms[value];
-    }
-    return r;
-}
-
-static void rest_release(struct rest *r)
-{
-    free(r->plans);
-    free(r->truth);
-    free(r->ms);
-    free(r->high);
-}
-
-static void predict_by_model(const struct space *s, const uint16_t *order, int rows,
-                             const struct kind *kind, struct rest *r)
+static void predict_by_model(const struct measured_space *s, int rows, const struct kind *kind,
+                             struct rest *r)
 {
     const struct segment_times *times = kind->segment_times ? &s->times : NULL;
-    struct plan *plans = mem_alloc((size_t)rows, sizeof(*plans));
-    double *ms = mem_alloc((size_t)rows, sizeof(*ms));
-    for (int i = 0; i < rows; i++) {
-        plans[i] = plan_from_value(order[i]);
-        ms[i] = s->measured_ms[order[i]];
-    }
     struct model_options options = {.features = kind->features, .seed = 1, .quantile = 0.1};
-    struct model_data data = {.count = rows, .plans = plans, .ms = ms};
+    struct model_data data = {.count = rows, .plans = s->plans, .ms = s->ms};
     struct model *m = NULL;
     struct status st = STATUS_INIT;
     if (model_train(&options, &data, times, &m, &st) != 0 ||
@@ -80,11 +49,9 @@ static void predict_by_model(const struct space *s, const uint16_t *order, int r
         exit(1);
     }
     model_free(m);
-    free(plans);
-    free(ms);
 }
 
-static void predict_by_sum(const struct space *s, struct rest *r)
+static void predict_by_sum(const struct measured_space *s, struct rest *r)
 {
     for (int i = 0; i < r->count; i++) {
         r->ms[i] = additive_ms(&s->times, r->plans[i]);
@@ -129,22 +96,21 @@ static struct figures judge(const struct rest *r)
 /* The mean over workloads 1..n. */
 static struct figures mean_figures(const struct kind *kind, int rows, int workloads)
 {
+    static struct rest rest;
     struct figures mean = {.spearman = 0};
     for (int w = 1; w <= workloads; w++) {
-        struct space *s = space_new((uint64_t)w);
-        uint16_t order[PLAN_SPACE];
-        space_shuffle(s, 1000 + (uint64_t)w, order);
-        struct rest r = rest_of(s, order, rows);
+        struct measured_space *s = made_up_measured((uint64_t)w);
+        rest = (struct rest){
+            .count = s->count - rows, .plans = s->plans + rows, .truth = s->true_ms + rows};
         if (kind->sum_alone)
-            predict_by_sum(s, &r);
+            predict_by_sum(s, &rest);
         else
-            predict_by_model(s, order, rows, kind, &r);
-        struct figures f = judge(&r);
+            predict_by_model(s, rows, kind, &rest);
+        struct figures f = judge(&rest);
         mean.spearman += f.spearman / workloads;
         mean.regret += f.regret / workloads;
         mean.recall_best += f.recall_best / workloads;
         mean.recall_class += f.recall_class / workloads;
-        rest_release(&r);
         free(s);
     }
     return mean;

@@ -301,22 +301,9 @@ START_TEST(short_time_measures_no_plan)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("search/exhaustive");
-    TCase *t = tcase_create("tune");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, every_plan_is_measured);
-    tcase_add_test(t, order_is_drawn);
-    tcase_add_test(t, two_comparisons);
-    tcase_add_test(t, finals_are_of_what_the_first_comparison_found);
-    tcase_add_test(t, first_comparison_leaves_time_for_the_finals);
-    tcase_add_loop_test(t, comparison_cut_short_is_widened, 0, 2);
-    tcase_add_test(t, broken_segment_fails_its_plans);
-    tcase_add_test(t, part_of_a_space_goes_on);
-    tcase_add_loop_test(t, interrupt_keeps_all, 0, 4);
-    tcase_add_loop_test(t, interrupt_between_comparisons, 0, 2);
-    tcase_add_test(t, short_time_measures_no_plan);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("search/exhaustive", setup, teardown, ONCE(every_plan_is_measured), ONCE(order_is_drawn),
+      ONCE(two_comparisons), ONCE(finals_are_of_what_the_first_comparison_found),
+      ONCE(first_comparison_leaves_time_for_the_finals),
+      LOOP(comparison_cut_short_is_widened, 0, 2), ONCE(broken_segment_fails_its_plans),
+      ONCE(part_of_a_space_goes_on), LOOP(interrupt_keeps_all, 0, 4),
+      LOOP(interrupt_between_comparisons, 0, 2), ONCE(short_time_measures_no_plan))

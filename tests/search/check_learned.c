@@ -72,12 +72,5 @@ START_TEST(fastest_on_the_target)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("learned");
-    TCase *tcase = tcase_create("learned");
-    tcase_add_loop_test(tcase, fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists));
-    tcase_add_test(tcase, fastest_on_the_target);
-    suite_add_tcase(suite, tcase);
-    return suite_run(suite);
-}
+SUITE("learned", NULL, NULL, LOOP(fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists)),
+      ONCE(fastest_on_the_target))

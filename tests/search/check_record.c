@@ -90,14 +90,5 @@ START_TEST(comparison_is_named_by_its_search)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("record");
-    TCase *t = tcase_create("record");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_test(t, resources_are_json);
-    tcase_add_test(t, no_resources_are_no_text);
-    tcase_add_test(t, comparison_is_named_by_its_search);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("record", test_dir_setup, test_dir_teardown, ONCE(resources_are_json),
+      ONCE(no_resources_are_no_text), ONCE(comparison_is_named_by_its_search))

@@ -185,16 +185,6 @@ START_TEST(nothing_to_record)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("search/space");
-    TCase *t = tcase_create("space");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_test(t, there_and_back);
-    tcase_add_test(t, equal_studies_give_equal_bytes);
-    tcase_add_test(t, what_bench_compared_is_left_out);
-    tcase_add_test(t, reason_in_no_encoding);
-    tcase_add_test(t, nothing_to_record);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("search/space", test_dir_setup, test_dir_teardown, ONCE(there_and_back),
+      ONCE(equal_studies_give_equal_bytes), ONCE(what_bench_compared_is_left_out),
+      ONCE(reason_in_no_encoding), ONCE(nothing_to_record))

@@ -159,17 +159,7 @@ START_TEST(one_scale)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("search/space_read");
-    TCase *t = tcase_create("space");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_loop_test(t, damaged_lines, 0, (int)ARRAY_LEN(damaged));
-    tcase_add_test(t, whole_file);
-    tcase_add_test(t, values_are_canonical_wherever_the_space_lies);
-    tcase_add_test(t, damaged_bytes);
-    tcase_add_test(t, missing_file);
-    tcase_add_test(t, one_scale);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("search/space_read", test_dir_setup, test_dir_teardown,
+      LOOP(damaged_lines, 0, ARRAY_LEN(damaged)), ONCE(whole_file),
+      ONCE(values_are_canonical_wherever_the_space_lies), ONCE(damaged_bytes), ONCE(missing_file),
+      ONCE(one_scale))

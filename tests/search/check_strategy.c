@@ -109,15 +109,6 @@ START_TEST(same_seed_same_proposals)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("search/strategy");
-    TCase *t = tcase_create("strategies");
-    tcase_add_test(t, names_are_found);
-    tcase_add_test(t, guided_beats_random);
-    tcase_add_test(t, guided_finds_the_optimum_of_a_small_space);
-    tcase_add_test(t, guided_learns_without_segments);
-    tcase_add_loop_test(t, same_seed_same_proposals, 0, strategy_count);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("search/strategy", NULL, NULL, ONCE(names_are_found), ONCE(guided_beats_random),
+      ONCE(guided_finds_the_optimum_of_a_small_space), ONCE(guided_learns_without_segments),
+      LOOP(same_seed_same_proposals, 0, strategy_count))

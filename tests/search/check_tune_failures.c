@@ -205,22 +205,9 @@ START_TEST(broken_environment_ends_the_search)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("search/tune_failures");
-    TCase *t = tcase_create("tune");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_loop_test(t, broken_segment_breaks_its_plans_unbuilt, 0, 4);
-    tcase_add_test(t, culprit_is_found_out);
-    tcase_add_test(t, reason_of_no_known_kind);
-    tcase_add_test(t, plan_that_fails_alone_is_no_end);
-    tcase_add_test(t, finalist_that_broke_is_dropped);
-    tcase_add_test(t, nothing_runs);
-    tcase_add_test(t, hopeless_plan_is_censored);
-    tcase_add_test(t, slower_machine_makes_no_plan_hopeless);
-    tcase_add_loop_test(t, interrupt_keeps_all, 0, 6);
-    tcase_add_loop_test(t, killed_search_resumes, 0, 5);
-    tcase_add_loop_test(t, broken_environment_ends_the_search, 0, 6);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("search/tune_failures", setup, teardown, LOOP(broken_segment_breaks_its_plans_unbuilt, 0, 4),
+      ONCE(culprit_is_found_out), ONCE(reason_of_no_known_kind),
+      ONCE(plan_that_fails_alone_is_no_end), ONCE(finalist_that_broke_is_dropped),
+      ONCE(nothing_runs), ONCE(hopeless_plan_is_censored),
+      ONCE(slower_machine_makes_no_plan_hopeless), LOOP(interrupt_keeps_all, 0, 6),
+      LOOP(killed_search_resumes, 0, 5), LOOP(broken_environment_ends_the_search, 0, 6))

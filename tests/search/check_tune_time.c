@@ -65,15 +65,5 @@ START_TEST(no_time_at_all)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("search/tune_time");
-    TCase *t = tcase_create("tune");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, time_limit_covers_everything);
-    tcase_add_loop_test(t, time_limit_covers_finals, 0, 2);
-    tcase_add_test(t, time_limit_covers_learning);
-    tcase_add_test(t, no_time_at_all);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
+      LOOP(time_limit_covers_finals, 0, 2), ONCE(time_limit_covers_learning), ONCE(no_time_at_all))

@@ -339,23 +339,9 @@ START_TEST(place_and_bound_come_from_the_environment)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("cache");
-    TCase *t = tcase_create("cache");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_test(t, gives_back_what_was_put);
-    tcase_add_loop_test(t, damage_is_noticed, 0, 3);
-    tcase_add_test(t, processes_share_it);
-    tcase_add_test(t, least_recently_used_goes_first);
-    tcase_add_test(t, temporary_names_are_one_processs_own);
-    tcase_add_test(t, leftovers_are_swept);
-    tcase_add_loop_test(t, foreign_files_are_left_alone, 0, 2);
-    tcase_add_test(t, unfinished_entries_are_swept);
-    tcase_add_test(t, headers_are_written_once_and_mended);
-    tcase_add_test(t, unusable_place_is_an_environment_error);
-    tcase_add_test(t, name_that_cannot_travel_is_refused);
-    tcase_add_test(t, place_and_bound_come_from_the_environment);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("cache", test_dir_setup, test_dir_teardown, ONCE(gives_back_what_was_put),
+      LOOP(damage_is_noticed, 0, 3), ONCE(processes_share_it), ONCE(least_recently_used_goes_first),
+      ONCE(temporary_names_are_one_processs_own), ONCE(leftovers_are_swept),
+      LOOP(foreign_files_are_left_alone, 0, 2), ONCE(unfinished_entries_are_swept),
+      ONCE(headers_are_written_once_and_mended), ONCE(unusable_place_is_an_environment_error),
+      ONCE(name_that_cannot_travel_is_refused), ONCE(place_and_bound_come_from_the_environment))

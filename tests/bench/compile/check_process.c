@@ -265,24 +265,10 @@ START_TEST(programs_are_found_on_path)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("process");
-    TCase *t = tcase_create("process");
-    tcase_add_test(t, output_and_status_are_kept);
-    tcase_add_test(t, long_output_is_cut);
-    tcase_add_test(t, overdue_ones_are_killed_with_their_children);
-    tcase_add_test(t, leftover_children_are_killed);
-    tcase_add_test(t, stop_flag_ends_the_wait);
-    tcase_add_test(t, first_of_several_is_returned);
-    tcase_add_test(t, files_are_handed_on);
-    tcase_add_test(t, files_are_handed_on_where_standard_ones_are_closed);
-    tcase_add_test(t, what_cannot_run_says_why);
-    tcase_add_test(t, ends_are_known_where_sigchld_was_ignored);
-    tcase_add_test(t, ended_before_it_was_looked_at_is_not_overdue);
-    tcase_add_test(t, dies_with_its_parent);
-    tcase_add_test(t, ends_are_described);
-    tcase_add_test(t, programs_are_found_on_path);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("process", NULL, NULL, ONCE(output_and_status_are_kept), ONCE(long_output_is_cut),
+      ONCE(overdue_ones_are_killed_with_their_children), ONCE(leftover_children_are_killed),
+      ONCE(stop_flag_ends_the_wait), ONCE(first_of_several_is_returned), ONCE(files_are_handed_on),
+      ONCE(files_are_handed_on_where_standard_ones_are_closed), ONCE(what_cannot_run_says_why),
+      ONCE(ends_are_known_where_sigchld_was_ignored),
+      ONCE(ended_before_it_was_looked_at_is_not_overdue), ONCE(dies_with_its_parent),
+      ONCE(ends_are_described), ONCE(programs_are_found_on_path))

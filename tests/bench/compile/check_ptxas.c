@@ -84,11 +84,4 @@ START_TEST(logs_are_read)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("ptxas");
-    TCase *t = tcase_create("ptxas");
-    tcase_add_loop_test(t, logs_are_read, 0, (int)ARRAY_LEN(logs));
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("ptxas", NULL, NULL, LOOP(logs_are_read, 0, ARRAY_LEN(logs)))

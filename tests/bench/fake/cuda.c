@@ -1,43 +1,23 @@
-/* A libcuda.so.1 that computes on the host, in fp32.  What a segment's kernel does is said by the
- * text of its "cubin": "fake", then "right", "wrong", "nothing", "nan", "slow" (2 ms), "waking"
- * (slow up to some run), "fault", "flaky" (a fault the first time), "hang", "fickle" (right the
- * first time only), "stale" (adds what lay in its output), "tired" (wrong from some run on), "lazy"
- * (nothing from some run on), "vandal" (wrong, and writes over its weights) or "messy" (wrong, and
- * leaves an arrival counter behind, which makes the next one wrong); a number says after how many
- * runs.  "vast" code finds no memory.  Faults are noted down in the file FAKE_GPU_FAULTS, a byte
- * each. FAKE_GPU=none|old|later|shy makes the driver see no GPU, one of capability 7.5 or 8.6, or
- * one that does not say how wide its memory is. FAKE_GPU_BYTES is the memory that it has. */
+/* A libcuda.so.1 that computes on the host, in fp32.  A segment's kernel does what its "cubin"
+ * says, see kernels.h.  FAKE_GPU=none|old|later|shy makes the driver see no GPU, one of capability
+ * 7.5 or 8.6, or one that does not say how wide its memory is.  FAKE_GPU_BYTES is the memory that
+ * it has. */
 #include "tests/bench/fake/cuda.h"
+#include "base/base.h"
 #include "tests/bench/fake/kernels.h"
 
-#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
-#include <unistd.h>
 
-enum {
-    NODES_MAX = 4096,
-    OUT_OF_MEMORY = 2,
-    NO_DEVICE = 100,
-    INVALID_IMAGE = 200,
-    NOT_FOUND = 500,
-    ILLEGAL_ADDRESS = 700
-};
-
-struct code {
-    char kind[16];
-    int first, last; /* operators */
-    int runs, rested_runs;
-};
+enum { NODES_MAX = 4096, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_IMAGE = 200, NOT_FOUND = 500 };
 
 struct node {
-    double *event;     /* to record; else null */
-    struct code *code; /* of a kernel; else null */
+    double *event;          /* to record; else null */
+    struct fake_code *code; /* of a kernel; else null */
     struct fp_args args;
     struct fake_product product;
     void (*run)(const struct fake_product *p); /* of a product; else null */
@@ -70,89 +50,25 @@ static size_t memory_bytes(void)
     return given != NULL ? strtoull(given, NULL, 10) : 1 << 28;
 }
 
-static const char *fault_notes(void)
-{
-    const char *path = getenv("FAKE_GPU_FAULTS");
-    return path != NULL ? path : "/dev/null";
-}
-
-static void fault(void)
-{
-    FILE *notes = fopen(fault_notes(), "a");
-    if (notes != NULL) {
-        fputc('x', notes);
-        fclose(notes);
-    }
-    sticky = ILLEGAL_ADDRESS;
-}
-
-/* A segment, and what is to be wrong with the first element of its output. */
-static void compute(struct code *c, const struct fp_args *a)
-{
-    float *out = a->tensor[c->last + 1], old = out[0];
-    unsigned *sync = a->sync;
-    bool late = ++c->runs > c->rested_runs, marked = sync[0] != 0,
-         messy = strcmp(c->kind, "messy") == 0;
-    sync[0] = messy;
-    if (late && strcmp(c->kind, "lazy") == 0)
-        return;
-    fake_segment(a, c->first, c->last);
-    for (int i = 0;
-         i < (int)(sizeof(a->weight) / sizeof(a->weight[0])) && strcmp(c->kind, "vandal") == 0; i++)
-        if (a->weight[i] != NULL)
-            *(float *)(uintptr_t)a->weight[i] = 1;
-    if (marked || messy || strcmp(c->kind, "vandal") == 0 || strcmp(c->kind, "wrong") == 0 ||
-        (late && strcmp(c->kind, "tired") == 0) || (c->runs > 1 && strcmp(c->kind, "fickle") == 0))
-        out[0] += 1;
-    else if (strcmp(c->kind, "nan") == 0)
-        out[0] = NAN;
-    else if (strcmp(c->kind, "stale") == 0 && !isnan(old))
-        out[0] += old;
-}
-
-static double now_s(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
-}
-
-static void run_segment(struct code *c, const struct fp_args *a)
-{
-    if (strcmp(c->kind, "slow") == 0 ||
-        (strcmp(c->kind, "waking") == 0 && c->runs < c->rested_runs))
-        nanosleep(&(struct timespec){.tv_nsec = 2000000}, NULL);
-    if (strcmp(c->kind, "fault") == 0 ||
-        (strcmp(c->kind, "flaky") == 0 && access(fault_notes(), F_OK) != 0))
-        fault();
-    else if (strcmp(c->kind, "hang") == 0)
-        for (;;)
-            pause();
-    else if (strcmp(c->kind, "nothing") != 0)
-        compute(c, a);
-}
-
 static void execute(const struct node *n)
 {
     if (n->event != NULL)
-        *n->event = now_s();
+        *n->event = clock_seconds();
     else if (n->run != NULL)
         n->run(&n->product);
-    else
-        run_segment(n->code, &n->args);
+    else if (fake_code_run(n->code, &n->args) != 0)
+        sticky = ILLEGAL_ADDRESS;
 }
 
+/* No prototypes: nothing calls these by name. */
+#pragma GCC diagnostic ignored "-Wmissing-prototypes"
 #define FAKE __attribute__((visibility("default"))) int
 
-FAKE cuInit(unsigned flags);
 FAKE cuInit(unsigned flags)
 {
     (void)flags;
     return gpu_is("none") ? NO_DEVICE : 0;
 }
-
-/* The rest needs no prototypes: nothing calls it by name. */
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
 
 FAKE cuDriverGetVersion(int *version)
 {
@@ -209,38 +125,25 @@ FAKE cuDeviceTotalMem_v2(size_t *bytes, int device)
 FAKE cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     (void)device;
-    switch (attribute) {
-    case 13: /* kHz of the multiprocessors */
-        *value = 1000000;
-        break;
-    case 16: /* multiprocessors */
-        *value = 4;
-        break;
-    case 36: /* kHz of the memory */
-        *value = 500000;
-        break;
-    case 37: /* bits of its bus */
-        *value = gpu_is("shy") ? 0 : 256;
-        break;
-    case 38: /* bytes of second-level cache */
-        *value = 1 << 20;
-        break;
-    case 39: /* threads of a multiprocessor */
-        *value = 2048;
-        break;
-    case 75:
-        *value = gpu_is("old") ? 7 : 8;
-        break;
-    case 76:
-        *value = gpu_is("old") ? 5 : gpu_is("later") ? 6 : 0;
-        break;
-    case 97: /* bytes of shared memory of a thread block */
-        *value = 100000;
-        break;
-    default:
-        return 1;
-    }
-    return 0;
+    const int values[][2] = {
+        {13, 1000000},                 /* kHz of the multiprocessors */
+        {16, 4},                       /* multiprocessors */
+        {36, 500000},                  /* kHz of the memory */
+        {37, gpu_is("shy") ? 0 : 256}, /* bits of its bus */
+        {38, 1 << 20},                 /* bytes of second-level cache */
+        {39, 2048},                    /* threads of a multiprocessor */
+        {75, gpu_is("old") ? 7 : 8},   /* capability: major */
+        {76, gpu_is("old")     ? 5
+             : gpu_is("later") ? 6
+                               : 0}, /* and minor */
+        {97, 100000},                /* bytes of shared memory of a thread block */
+    };
+    for (size_t i = 0; i < ARRAY_LEN(values); i++)
+        if (values[i][0] == attribute) {
+            *value = values[i][1];
+            return 0;
+        }
+    return 1;
 }
 
 FAKE cuDevicePrimaryCtxRetain(void **out, int device)
@@ -283,15 +186,19 @@ FAKE cuMemFree_v2(unsigned long long memory)
 
 FAKE cuMemAllocHost_v2(void **out, size_t bytes)
 {
-    *out = malloc(bytes);
-    return *out != NULL ? sticky : 2;
-}
-
-FAKE cuMemFreeHost(void *memory)
-{
-    free(memory);
+    *out = mem_alloc(bytes, 1);
     return sticky;
 }
+
+#define FREES(name)                                                                                \
+    FAKE name(void *memory)                                                                        \
+    {                                                                                              \
+        free(memory);                                                                              \
+        return sticky;                                                                             \
+    }
+FREES(cuMemFreeHost)
+FREES(cuGraphDestroy)
+FREES(cuGraphExecDestroy)
 
 FAKE cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes, void *stream)
 {
@@ -331,8 +238,8 @@ FAKE cuStreamBeginCapture_v2(void *stream, int mode)
 {
     (void)stream;
     (void)mode;
-    captured = calloc(1, sizeof(*captured));
-    return captured != NULL ? sticky : 2;
+    captured = mem_alloc(1, sizeof(*captured));
+    return sticky;
 }
 
 FAKE cuStreamEndCapture(void *stream, void **out)
@@ -343,10 +250,9 @@ FAKE cuStreamEndCapture(void *stream, void **out)
     return sticky;
 }
 
-FAKE cuGraphInstantiateWithFlags(void **out, void *graph, unsigned long long flags)
+FAKE cuGraphInstantiateWithFlags(void **out, const struct graph *from, unsigned long long flags)
 {
     (void)flags;
-    const struct graph *from = graph;
     struct graph *exec = malloc(sizeof(*exec));
     exec->count = from->count;
     memcpy(exec->nodes, from->nodes, (size_t)from->count * sizeof(from->nodes[0]));
@@ -363,18 +269,6 @@ FAKE cuGraphLaunch(void *exec, void *stream)
     return 0; /* a fault shows at the next synchronisation */
 }
 
-FAKE cuGraphExecDestroy(void *exec)
-{
-    free(exec);
-    return sticky;
-}
-
-FAKE cuGraphDestroy(void *graph)
-{
-    free(graph);
-    return sticky;
-}
-
 FAKE cuEventCreate(void **out, unsigned flags)
 {
     (void)flags;
@@ -385,7 +279,7 @@ FAKE cuEventCreate(void **out, unsigned flags)
 FAKE cuEventRecord(void *event, void *stream)
 {
     (void)stream;
-    *(double *)event = now_s();
+    *(double *)event = clock_seconds();
     return 0;
 }
 
@@ -413,7 +307,7 @@ FAKE cuEventElapsedTime(float *ms, const void *start, const void *end)
 
 FAKE cuModuleLoadData(void **out, const void *image)
 {
-    struct code *code = calloc(1, sizeof(*code));
+    struct fake_code *code = calloc(1, sizeof(*code));
     code->rested_runs = 30; /* more than it takes to verify a plan before it is timed */
     if (sscanf(image, "fake %15[a-z] %d", code->kind, &code->rested_runs) < 1) {
         free(code);
@@ -436,7 +330,7 @@ FAKE cuModuleUnload(void *module)
 FAKE cuModuleGetFunction(void **out, void *module, const char *name)
 {
     static const char prefix[] = "segment_";
-    struct code *code = *out = module;
+    struct fake_code *code = *out = module;
     char *end;
     if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
         return NOT_FOUND;

@@ -1,10 +1,35 @@
-/* The kernels of the made-up GPU: the chain's operators in plain loops, fp32. */
+/* The kernels of the made-up GPU: the oracle's operators on fp32 tensors, with faults. */
 #ifndef FUSEPLAN_TESTS_BENCH_FAKE_KERNELS_H
 #define FUSEPLAN_TESTS_BENCH_FAKE_KERNELS_H
 
 #include "kernels/cuda/abi.h"
 
-/* Operators first..last of a layer.  What passes between them goes where args says, or nowhere. */
-void fake_segment(const struct fp_args *a, int first, int last);
+enum { ILLEGAL_ADDRESS = 700 };
+
+/* A segment's kernel.  The text of its "cubin" is "fake", the kind and a number of runs.  Kinds:
+ *   right
+ *   wrong    adds 1 to the first element of its output
+ *   nan      makes that element NaN
+ *   nothing  writes nothing
+ *   slow     takes 2 ms
+ *   waking   is slow up to the given run
+ *   fault    faults
+ *   flaky    faults if no fault is noted down yet
+ *   hang     never ends
+ *   fickle   is right the first time only
+ *   stale    adds what lay in its output
+ *   tired    is wrong after the given run
+ *   lazy     writes nothing after the given run
+ *   vandal   is wrong, and writes over its weights
+ *   messy    is wrong, and leaves an arrival counter behind, which makes the next kernel wrong
+ *   vast     finds no memory when it is loaded */
+struct fake_code {
+    char kind[16];
+    int first, last; /* operators */
+    int runs, rested_runs;
+};
+
+/* 0 or ILLEGAL_ADDRESS.  A fault adds a byte to the file that FAKE_GPU_FAULTS names. */
+int fake_code_run(struct fake_code *c, const struct fp_args *a);
 
 #endif

@@ -1,5 +1,5 @@
 #include "bench/oracle/oracle.h"
-#include "tests/masks.h"
+#include "tests/workload.h"
 
 #include <math.h>
 #include <omp.h>
@@ -18,13 +18,9 @@ struct fixture {
 
 static void prepare(struct fixture *f, int tensor)
 {
-    struct status st = STATUS_INIT;
     f->w = (struct workload){
         .batch = B, .seq_len = S, .heads = H, .head_size = W, .layers = 1, .eps = 1e-5};
-    ck_assert_int_eq(mask_parse("causal", &f->w.mask_spec, &st), 0);
-    ck_assert_int_eq(workload_parse_lengths(&f->w, "70,66", &st), 0);
-    ck_assert_int_eq(workload_check(&f->w, &st), 0);
-    ck_assert_int_eq(workload_build_mask(&f->w, NULL, &st), 0);
+    workload_ready(&f->w, "causal", "70,66", NULL);
     f->tensor = tensor;
     f->n = tensor_elements(tensor, &f->w);
     f->out = mem_alloc((size_t)f->n, sizeof(*f->out));
@@ -267,19 +263,9 @@ START_TEST(hashes_tell_bits_of_real_rows)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("compare");
-    TCase *t = tcase_create("compare");
-    tcase_add_loop_test(t, equal_tensors_have_no_error, 0, TENSOR_COUNT);
-    tcase_add_loop_test(t, wrong_numbers_are_found_where_they_count, 0, TENSOR_COUNT);
-    tcase_add_test(t, errors_are_relative_norms);
-    tcase_add_test(t, one_bad_row_does_not_hide);
-    tcase_add_test(t, small_rows_are_judged_by_the_others);
-    tcase_add_test(t, zeros_must_be_zeros);
-    tcase_add_test(t, rows_may_be_8_times_worse);
-    tcase_add_test(t, threads_change_no_bit);
-    tcase_add_test(t, hashes_tell_bits_of_real_rows);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("compare", NULL, NULL, LOOP(equal_tensors_have_no_error, 0, TENSOR_COUNT),
+      LOOP(wrong_numbers_are_found_where_they_count, 0, TENSOR_COUNT),
+      ONCE(errors_are_relative_norms), ONCE(one_bad_row_does_not_hide),
+      ONCE(small_rows_are_judged_by_the_others), ONCE(zeros_must_be_zeros),
+      ONCE(rows_may_be_8_times_worse), ONCE(threads_change_no_bit),
+      ONCE(hashes_tell_bits_of_real_rows))

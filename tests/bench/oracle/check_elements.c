@@ -115,15 +115,6 @@ START_TEST(wide_types_are_stored_as_fp32)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("elements");
-    TCase *t = tcase_create("types");
-    tcase_add_loop_test(t, every_pattern_is_read_and_written, 0, ARRAY_LEN(types));
-    tcase_add_loop_test(t, every_midpoint_goes_to_even, 0, ARRAY_LEN(types));
-    tcase_add_test(t, too_large_is_infinite);
-    tcase_add_test(t, tf32_keeps_ten_bits);
-    tcase_add_test(t, wide_types_are_stored_as_fp32);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("elements", NULL, NULL, LOOP(every_pattern_is_read_and_written, 0, ARRAY_LEN(types)),
+      LOOP(every_midpoint_goes_to_even, 0, ARRAY_LEN(types)), ONCE(too_large_is_infinite),
+      ONCE(tf32_keeps_ten_bits), ONCE(wide_types_are_stored_as_fp32))

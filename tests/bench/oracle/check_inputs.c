@@ -102,13 +102,5 @@ START_TEST(values_are_rounded_to_the_type)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("inputs");
-    TCase *t = tcase_create("inputs");
-    tcase_add_loop_test(t, weights_are_as_defined, 0, WEIGHT_COUNT);
-    tcase_add_test(t, x_is_as_defined);
-    tcase_add_loop_test(t, values_are_rounded_to_the_type, 0, ARRAY_LEN(formats));
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("inputs", NULL, NULL, LOOP(weights_are_as_defined, 0, WEIGHT_COUNT), ONCE(x_is_as_defined),
+      LOOP(values_are_rounded_to_the_type, 0, ARRAY_LEN(formats)))

@@ -1,56 +1,32 @@
-#include "bench/oracle/oracle.h"
-#include "tests/masks.h"
+#include "tests/bench/oracle/layer_inputs.h"
+#include "tests/workload.h"
 
 #include <math.h>
 
 /* A workload with its inputs, and the layer computed from them. */
 struct run {
     struct workload w;
-    float *weight[WEIGHT_COUNT];
-    double *x;
+    struct layer_inputs in;
     struct oracle_layer layer;
 };
 
 static void prepare(struct run *r, const struct workload *sizes, const char *mask,
                     const char *lengths, const struct buf *npy)
 {
-    struct status st = STATUS_INIT;
     r->w = *sizes;
-    int bad = mask_parse(mask, &r->w.mask_spec, &st);
-    if (bad == 0 && lengths != NULL)
-        bad = workload_parse_lengths(&r->w, lengths, &st);
-    if (bad == 0)
-        bad = workload_check(&r->w, &st);
-    if (bad == 0)
-        bad = workload_build_mask(&r->w, npy, &st);
-    ck_assert_msg(bad == 0, "%s", st.message);
-
-    const struct inputs inputs = {1, RANGES_WIDE};
-    int64_t n = tensor_elements(TENSOR_X, &r->w);
-    float *x = mem_alloc((size_t)n, sizeof(*x));
-    inputs_x(&r->w, inputs, x);
-    r->x = mem_alloc((size_t)n, sizeof(*r->x));
-    for (int64_t i = 0; i < n; i++)
-        r->x[i] = x[i];
-    free(x);
-    for (int id = 0; id < WEIGHT_COUNT; id++) {
-        size_t count = (size_t)weight_elements((enum weight_id)id, &r->w);
-        r->weight[id] = mem_alloc(count, sizeof(float));
-        inputs_weight(&r->w, inputs, 0, (enum weight_id)id, r->weight[id]);
-    }
+    workload_ready(&r->w, mask, lengths, npy);
+    r->in = layer_inputs_draw(&r->w, (struct inputs){1, RANGES_WIDE}, 0);
 }
 
 static void compute(struct run *r, int threads)
 {
-    oracle_layer_run(&r->w, r->x, (const float *const *)r->weight, threads, &r->layer);
+    layer_inputs_run(&r->w, &r->in, threads, &r->layer);
 }
 
 static void release(struct run *r)
 {
     oracle_layer_release(&r->layer);
-    for (int id = 0; id < WEIGHT_COUNT; id++)
-        free(r->weight[id]);
-    free(r->x);
+    layer_inputs_release(&r->in);
     workload_release(&r->w);
 }
 
@@ -59,10 +35,20 @@ static void release(struct run *r)
 static const struct workload two_tokens = {
     .batch = 1, .seq_len = 2, .heads = 1, .head_size = 2, .ffn = 2, .layers = 1, .eps = 1e-5};
 
-static void set(float *out, int n, const float *values)
-{
-    memcpy(out, values, (size_t)n * sizeof(*out));
-}
+static const float by_hand[WEIGHT_COUNT][12] = {
+    [WEIGHT_WQKV] = {1, 0, 1, 0, 10, 0, 0, 1, 0, 1, 0, 10},
+    [WEIGHT_BQKV] = {0, 0, 0, 0, 1, 0},
+    [WEIGHT_WO] = {0, 1, 1, 0},
+    [WEIGHT_BO] = {0.5f, -1},
+    [WEIGHT_GAMMA1] = {1, 2},
+    [WEIGHT_BETA1] = {0, 3},
+    [WEIGHT_W1] = {0, 0, 0, 0},
+    [WEIGHT_B1] = {1, -1},
+    [WEIGHT_W2] = {1, 0, 0, 2},
+    [WEIGHT_B2] = {0, 7},
+    [WEIGHT_GAMMA2] = {-1, 1},
+    [WEIGHT_BETA2] = {4, 5},
+};
 
 static void check_row(const struct run *r, int op, int first, double a, double b)
 {
@@ -75,19 +61,10 @@ START_TEST(two_tokens_by_hand)
 {
     struct run r;
     prepare(&r, &two_tokens, "causal", NULL, NULL);
-    memcpy(r.x, (const double[]){1, 0, 0, 2}, 4 * sizeof(double));
-    set(r.weight[WEIGHT_WQKV], 12, (const float[]){1, 0, 1, 0, 10, 0, 0, 1, 0, 1, 0, 10});
-    set(r.weight[WEIGHT_BQKV], 6, (const float[]){0, 0, 0, 0, 1, 0});
-    set(r.weight[WEIGHT_WO], 4, (const float[]){0, 1, 1, 0});
-    set(r.weight[WEIGHT_BO], 2, (const float[]){0.5f, -1});
-    set(r.weight[WEIGHT_GAMMA1], 2, (const float[]){1, 2});
-    set(r.weight[WEIGHT_BETA1], 2, (const float[]){0, 3});
-    set(r.weight[WEIGHT_W1], 4, (const float[]){0, 0, 0, 0});
-    set(r.weight[WEIGHT_B1], 2, (const float[]){1, -1});
-    set(r.weight[WEIGHT_W2], 4, (const float[]){1, 0, 0, 2});
-    set(r.weight[WEIGHT_B2], 2, (const float[]){0, 7});
-    set(r.weight[WEIGHT_GAMMA2], 2, (const float[]){-1, 1});
-    set(r.weight[WEIGHT_BETA2], 2, (const float[]){4, 5});
+    memcpy(r.in.x, (const double[]){1, 0, 0, 2}, 4 * sizeof(double));
+    for (int id = 0; id < WEIGHT_COUNT; id++)
+        memcpy(r.in.weight[id], by_hand[id],
+               (size_t)weight_elements((enum weight_id)id, &r.w) * sizeof(float));
     compute(&r, 1);
 
     check_row(&r, 0, 4, 10, 0); /* token 0's v, before its bias */
@@ -180,20 +157,20 @@ static double normalised(const struct run *r, int tensor, int64_t row, int64_t c
 /* Column c of a token's row in the tensor of one of the operators 0 and 6..14. */
 static double token_element(const struct run *r, int op, int b, int i, int64_t c)
 {
-    const float *const *w = (const float *const *)r->weight;
+    const float *const *w = (const float *const *)r->in.weight;
     int64_t d = workload_hidden(&r->w), f = r->w.ffn, row = (int64_t)b * r->w.seq_len + i;
     int64_t head = c / r->w.head_size, at = c % r->w.head_size;
     double biased;
     switch (op) {
     case 0:
-        return product(r->x + row * d, w[WEIGHT_WQKV], d, 3 * d, c);
+        return product(r->in.x + row * d, w[WEIGHT_WQKV], d, 3 * d, c);
     case 6:
         return in(r, TENSOR_OF(5),
                   ((b * r->w.heads + head) * r->w.seq_len + i) * r->w.head_size + at);
     case 7:
         return product(r->layer.tensor[TENSOR_OF(6)] + row * d, w[WEIGHT_WO], d, d, c);
     case 8:
-        return in(r, TENSOR_OF(7), row * d + c) + w[WEIGHT_BO][c] + r->x[row * d + c];
+        return in(r, TENSOR_OF(7), row * d + c) + w[WEIGHT_BO][c] + r->in.x[row * d + c];
     case 9:
         return normalised(r, TENSOR_OF(8), row, c, w[WEIGHT_GAMMA1], w[WEIGHT_BETA1]);
     case 10:
@@ -293,7 +270,7 @@ START_TEST(attention_is_as_defined)
                         int64_t from = ((int64_t)b * r.w.seq_len + i) * 3 * d + column;
                         check_element(&r, TENSOR_OF(1), head_index(&r, part, b, h, i, c),
                                       i < length_of(&r, b) ? in(&r, TENSOR_OF(0), from) +
-                                                                 r.weight[WEIGHT_BQKV][column]
+                                                                 r.in.weight[WEIGHT_BQKV][column]
                                                            : 0);
                     }
                 check_query(&r, b, h, i);
@@ -312,8 +289,8 @@ START_TEST(rows_have_their_sums)
     struct run r;
     prepare(&r, &small, "longformer", "40,21", NULL);
     for (int c = 0; c < 16; c++) {
-        r.weight[WEIGHT_GAMMA2][c] = 3;
-        r.weight[WEIGHT_BETA2][c] = -2;
+        r.in.weight[WEIGHT_GAMMA2][c] = 3;
+        r.in.weight[WEIGHT_BETA2][c] = -2;
     }
     compute(&r, 2);
     for (int row = 0; row < 2 * 2 * 40; row++) {
@@ -343,8 +320,8 @@ START_TEST(rows_see_what_they_keep_only)
     prepare(&before, &small, "causal", "40,21", NULL);
     prepare(&after, &small, "causal", "40,21", NULL);
     for (int c = 0; c < 16; c++) {
-        after.x[30 * 16 + c] += 1;         /* token 30 of batch row 0 */
-        after.x[(40 + 21) * 16 + c] = NAN; /* the first padded token of batch row 1 */
+        after.in.x[30 * 16 + c] += 1;         /* token 30 of batch row 0 */
+        after.in.x[(40 + 21) * 16 + c] = NAN; /* the first padded token of batch row 1 */
     }
     compute(&before, 1);
     compute(&after, 1);
@@ -408,18 +385,8 @@ START_TEST(release_takes_null)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("oracle");
-    TCase *t = tcase_create("oracle");
-    tcase_add_test(t, two_tokens_by_hand);
-    tcase_add_loop_test(t, token_operators_are_as_defined, 0, ARRAY_LEN(cases));
-    tcase_add_loop_test(t, attention_is_as_defined, 0, ARRAY_LEN(cases));
-    tcase_add_test(t, rows_have_their_sums);
-    tcase_add_test(t, rows_see_what_they_keep_only);
-    tcase_add_test(t, threads_change_nothing);
-    tcase_add_test(t, rows_without_keys_are_zeros);
-    tcase_add_test(t, release_takes_null);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("oracle", NULL, NULL, ONCE(two_tokens_by_hand),
+      LOOP(token_operators_are_as_defined, 0, ARRAY_LEN(cases)),
+      LOOP(attention_is_as_defined, 0, ARRAY_LEN(cases)), ONCE(rows_have_their_sums),
+      ONCE(rows_see_what_they_keep_only), ONCE(threads_change_nothing),
+      ONCE(rows_without_keys_are_zeros), ONCE(release_takes_null))

@@ -90,13 +90,5 @@ START_TEST(disorder_is_told)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("conditions");
-    TCase *t = tcase_create("conditions");
-    tcase_add_test(t, conditions_are_written_as_json);
-    tcase_add_test(t, conditions_survive_the_journey);
-    tcase_add_loop_test(t, disorder_is_told, 0, ARRAY_LEN(days));
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("conditions", NULL, NULL, ONCE(conditions_are_written_as_json),
+      ONCE(conditions_survive_the_journey), LOOP(disorder_is_told, 0, ARRAY_LEN(days)))

@@ -196,19 +196,8 @@ START_TEST(replies_say_how_they_ended)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("message");
-    TCase *t = tcase_create("message");
-    tcase_add_test(t, lines_are_taken_whole);
-    tcase_add_loop_test(t, garbage_is_refused, 0, (int)ARRAY_LEN(garbage));
-    tcase_add_test(t, sending_to_nobody_fails);
-    tcase_add_test(t, workload_survives_the_journey);
-    tcase_add_test(t, choice_survives_the_journey);
-    tcase_add_test(t, inputs_survive_the_journey);
-    tcase_add_test(t, sampling_survives_the_journey);
-    tcase_add_test(t, trial_survives_the_journey);
-    tcase_add_test(t, replies_say_how_they_ended);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("message", NULL, NULL, ONCE(lines_are_taken_whole),
+      LOOP(garbage_is_refused, 0, ARRAY_LEN(garbage)), ONCE(sending_to_nobody_fails),
+      ONCE(workload_survives_the_journey), ONCE(choice_survives_the_journey),
+      ONCE(inputs_survive_the_journey), ONCE(sampling_survives_the_journey),
+      ONCE(trial_survives_the_journey), ONCE(replies_say_how_they_ended))

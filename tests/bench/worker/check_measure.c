@@ -33,11 +33,4 @@ START_TEST(weights_are_kept_out_of_the_cache)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("measure");
-    TCase *t = tcase_create("worker");
-    tcase_add_loop_test(t, weights_are_kept_out_of_the_cache, 0, (int)ARRAY_LEN(cases));
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("measure", NULL, NULL, LOOP(weights_are_kept_out_of_the_cache, 0, ARRAY_LEN(cases)))

@@ -168,30 +168,28 @@ START_TEST(samples_are_announced)
 }
 END_TEST
 
-START_TEST(steady_times_stop_early)
-{
-    struct fake fake = {.ms = 10};
-    struct sampling how = {
-        .min_samples = 6, .max_samples = 100, .min_seconds = 0.2, .max_seconds = 1};
-    struct trial t;
-    run(&fake, 1, &how, 0, &t);
-    ck_assert_int_eq(t.sample_count, 20); /* 0.2 s of 10 ms */
-    trial_release(&t);
-}
-END_TEST
+/* When one that is measured alone has enough samples. */
+static const struct {
+    double ms, step_ms;
+    struct sampling how;
+    int samples;
+} stops[] = {
+    /* 0.2 s of steady times */
+    {10, 0, {.min_samples = 6, .max_samples = 100, .min_seconds = 0.2, .max_seconds = 1}, 20},
+    /* 10 + 11 + ... + 22 ms pass 0.2 s */
+    {10, 1, {.min_samples = 6, .max_samples = 100, .max_seconds = 0.2}, 13},
+    {10, 1, {.min_samples = 6, .max_samples = 9, .max_seconds = 0.2}, 9},
+    /* 25, 20, 15, 10 ms: one slow sample is noise, not a reason */
+    {25, -5, {.min_samples = 4, .max_samples = 4, .censor_above_ms = 20}, 4},
+};
 
-START_TEST(noisy_times_stop_at_the_limits)
+START_TEST(enough_samples_stop_it)
 {
-    struct fake fake = {.ms = 10, .step_ms = 1};
-    struct sampling how = {.min_samples = 6, .max_samples = 100, .max_seconds = 0.2};
+    struct fake fake = {.ms = stops[_i].ms, .step_ms = stops[_i].step_ms};
     struct trial t;
-    run(&fake, 1, &how, 0, &t);
-    ck_assert_int_eq(t.sample_count, 13); /* 10 + 11 + ... + 22 ms pass 0.2 s */
-    trial_release(&t);
-    fake = (struct fake){.ms = 10, .step_ms = 1};
-    how.max_samples = 9;
-    run(&fake, 1, &how, 0, &t);
-    ck_assert_int_eq(t.sample_count, 9);
+    run(&fake, 1, &stops[_i].how, 0, &t);
+    ck_assert_int_eq(t.status, TRIAL_OK);
+    ck_assert_int_eq(t.sample_count, stops[_i].samples);
     trial_release(&t);
 }
 END_TEST
@@ -208,20 +206,6 @@ START_TEST(hopeless_ones_are_censored)
     ck_assert_int_eq(trials[1].sample_count, 2);
     ck_assert_ptr_nonnull(strstr(trials[1].reason.message, "30.000 ms"));
     release(trials, 2);
-}
-END_TEST
-
-/* One slow sample is noise, not a reason. */
-START_TEST(a_single_slow_sample_censors_nothing)
-{
-    struct fake fake = {.ms = 25, .step_ms = -5};
-    struct sampling how = ten;
-    struct trial t;
-    how.max_samples = how.min_samples = 4;
-    how.censor_above_ms = 20;
-    run(&fake, 1, &how, 0, &t); /* 25, 20, 15, 10 */
-    ck_assert_int_eq(t.status, TRIAL_OK);
-    trial_release(&t);
 }
 END_TEST
 
@@ -249,22 +233,9 @@ START_TEST(the_parent_hears_of_every_sample)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("sampling");
-    TCase *t = tcase_create("sampling");
-    tcase_add_test(t, rounds_hold_each_once_in_changing_order);
-    tcase_add_test(t, order_depends_on_the_seed_alone);
-    tcase_add_test(t, samples_are_kept_in_the_order_taken);
-    tcase_add_test(t, warm_up_is_by_time_and_not_kept);
-    tcase_add_test(t, a_device_warms_up_once);
-    tcase_add_test(t, samples_are_announced);
-    tcase_add_test(t, steady_times_stop_early);
-    tcase_add_test(t, noisy_times_stop_at_the_limits);
-    tcase_add_test(t, hopeless_ones_are_censored);
-    tcase_add_test(t, a_single_slow_sample_censors_nothing);
-    tcase_add_test(t, one_that_fails_leaves_the_others_alone);
-    tcase_add_test(t, the_parent_hears_of_every_sample);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("sampling", NULL, NULL, ONCE(rounds_hold_each_once_in_changing_order),
+      ONCE(order_depends_on_the_seed_alone), ONCE(samples_are_kept_in_the_order_taken),
+      ONCE(warm_up_is_by_time_and_not_kept), ONCE(a_device_warms_up_once),
+      ONCE(samples_are_announced), LOOP(enough_samples_stop_it, 0, ARRAY_LEN(stops)),
+      ONCE(hopeless_ones_are_censored), ONCE(one_that_fails_leaves_the_others_alone),
+      ONCE(the_parent_hears_of_every_sample))

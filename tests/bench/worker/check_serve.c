@@ -31,12 +31,5 @@ START_TEST(ends_with_a_failure_after_garbage)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("serve");
-    TCase *t = tcase_create("serve");
-    tcase_add_test(t, ends_when_its_parent_hangs_up);
-    tcase_add_test(t, ends_with_a_failure_after_garbage);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("serve", NULL, NULL, ONCE(ends_when_its_parent_hangs_up),
+      ONCE(ends_with_a_failure_after_garbage))

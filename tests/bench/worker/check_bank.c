@@ -1,0 +1,138 @@
+#include "tests/bench/worker/fixture.h"
+
+#include <math.h>
+
+enum { LAST_TENSOR = TENSOR_COUNT - 1, LAYERS = 2 };
+
+static void *memory_of(int layer, int t)
+{
+    struct status st = STATUS_INIT;
+    void *memory;
+    ck_assert_int_eq(bank_tensor(&worker.bank, layer, t, &memory, &st), 0);
+    ck_assert_ptr_nonnull(memory);
+    return memory;
+}
+
+START_TEST(a_layer_reads_what_the_one_before_wrote)
+{
+    for (int layer = 0; layer < 4; layer++) {
+        void *in = memory_of(layer, TENSOR_X), *out = memory_of(layer, LAST_TENSOR);
+        ck_assert_ptr_ne(in, out);
+        ck_assert_ptr_eq(memory_of(layer + 1, TENSOR_X), out);
+        ck_assert_ptr_ne(memory_of(0, TENSOR_X), out);
+    }
+}
+END_TEST
+
+START_TEST(inner_tensors_are_allocated_when_asked_for)
+{
+    int reserved = device.held;
+    ck_assert_int_eq(reserved, 3 + LAYERS * WEIGHT_COUNT); /* x and the two that layers swap */
+    ck_assert_uint_eq(bank_held(&worker.bank), 0);
+    void *scores = memory_of(0, 3);
+    ck_assert_ptr_eq(memory_of(1, 3), scores); /* all layers share it */
+    memory_of(0, 7);
+    ck_assert_uint_eq(bank_held(&worker.bank), 1u << 3 | 1u << 7);
+    ck_assert_int_eq(device.held, reserved + 2);
+    bank_trim(&worker.bank, 1u << 3);
+    ck_assert_uint_eq(bank_held(&worker.bank), 1u << 3);
+    ck_assert_int_eq(device.held, reserved + 1);
+    ck_assert_ptr_eq(memory_of(0, 3), scores);
+}
+END_TEST
+
+/* Wherever memory ends, all of it is given back. */
+START_TEST(no_memory_is_lost)
+{
+    for (int at = 1; at <= 3 + LAYERS * WEIGHT_COUNT; at++) {
+        struct status st = STATUS_INIT;
+        struct bank b;
+        int held = device.held;
+        device.allocs = 0;
+        device.fails_at = at;
+        ck_assert_int_eq(
+            bank_init(&b, &worker.w, &fake_ops, worker.device, worker.bank.inputs, &st), -1);
+        ck_assert_int_eq(st.code, STATUS_UNFIT);
+        bank_release(&b);
+        ck_assert_int_eq(device.held, held);
+    }
+    struct status st = STATUS_INIT;
+    void *memory;
+    device.fails_at = device.allocs + 1;
+    ck_assert_int_eq(bank_tensor(&worker.bank, 0, 3, &memory, &st), -1);
+    ck_assert_ptr_null(memory);
+    ck_assert_uint_eq(bank_held(&worker.bank), 0);
+}
+END_TEST
+
+static void check_weight(const float *held, int layer, enum weight_id id)
+{
+    size_t n = (size_t)weight_elements(id, &worker.w);
+    float *drawn = mem_alloc(n, sizeof(*drawn));
+    inputs_weight(&worker.w, worker.bank.inputs, layer, id, drawn);
+    ck_assert_mem_eq(held, drawn, n * sizeof(*drawn));
+    free(drawn);
+}
+
+/* A wrong program may write over what it reads: that is filled anew, and nothing else. */
+START_TEST(weights_and_x_are_filled_once_and_anew)
+{
+    struct status st = STATUS_INIT;
+    void *weight[2], *again;
+    const float *x = worker.reference.x[0];
+    size_t x_bytes = (size_t)tensor_elements(TENSOR_X, &worker.w) * sizeof(*x);
+    for (int layer = 0; layer < 2; layer++) {
+        ck_assert_int_eq(bank_weight(&worker.bank, layer, WEIGHT_W1, &weight[layer], &st), 0);
+        check_weight(weight[layer], layer, WEIGHT_W1);
+    }
+    ck_assert_int_eq(bank_weight(&worker.bank, 1, WEIGHT_W1, &again, &st), 0);
+    ck_assert_ptr_eq(again, weight[1]);
+    ck_assert_int_eq(device.uploads, 2);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(bank_feed(&worker.bank, 0, x, &st), 0);
+    ck_assert_int_eq(device.uploads, 3);
+
+    *(float *)weight[1] = 9;
+    memset(memory_of(0, TENSOR_X), 0, x_bytes);
+    ck_assert_int_eq(bank_refill(&worker.bank, &st), 0);
+    ck_assert_int_eq(device.uploads, 6);
+    check_weight(weight[1], 1, WEIGHT_W1);
+    ck_assert_mem_eq(memory_of(0, TENSOR_X), x, x_bytes);
+}
+END_TEST
+
+/* Programs write other layers' inputs, but not layer 0's. */
+START_TEST(later_inputs_are_fed_each_time)
+{
+    static const int layers[] = {1, 0, 1};
+    struct status st = STATUS_INIT;
+    const float *x = worker.reference.x[0];
+    for (size_t i = 0; i < ARRAY_LEN(layers); i++) {
+        ck_assert_int_eq(bank_poison(&worker.bank, layers[i], 1u << TENSOR_X, &st), 0);
+        ck_assert_int_eq(bank_feed(&worker.bank, layers[i], x, &st), 0);
+        ck_assert_float_eq(tensor_of(layers[i], TENSOR_X)[3], x[3]);
+    }
+}
+END_TEST
+
+START_TEST(poison_covers_the_tensors_asked_for)
+{
+    struct status st = STATUS_INIT;
+    const uint16_t poisoned = 1u << 3 | 1u << 5 | 1u << LAST_TENSOR;
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        memset(memory_of(0, t), 0, (size_t)tensor_elements(t, &worker.w) * sizeof(float));
+    ck_assert_int_eq(bank_poison(&worker.bank, 0, poisoned, &st), 0);
+    for (int t = 0; t < TENSOR_COUNT; t++) {
+        int64_t n = tensor_elements(t, &worker.w), nans = 0;
+        const float *values = tensor_of(0, t);
+        for (int64_t i = 0; i < n; i++)
+            nans += isnan(values[i]) != 0;
+        ck_assert_int_eq(nans, poisoned >> t & 1 ? n : 0);
+    }
+}
+END_TEST
+
+SUITE("bank", worker_setup, worker_teardown, ONCE(a_layer_reads_what_the_one_before_wrote),
+      ONCE(inner_tensors_are_allocated_when_asked_for), ONCE(no_memory_is_lost),
+      ONCE(weights_and_x_are_filled_once_and_anew), ONCE(later_inputs_are_fed_each_time),
+      ONCE(poison_covers_the_tensors_asked_for))

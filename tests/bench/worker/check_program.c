@@ -1,0 +1,163 @@
+#include "tests/bench/worker/fixture.h"
+
+enum { LAYERS = 2, LAST_TENSOR = TENSOR_COUNT - 1 };
+
+static struct program program;
+
+/* Adds the default choice of a segment, with its code at `path`. */
+static void add(json_t *candidate, int first, int last, const char *path, const char *verdict)
+{
+    struct choice c = choice_of(first, last);
+    json_t *choice = message_of_choice(&c);
+    json_object_set_new(choice, "path", json_string(path));
+    if (verdict != NULL)
+        json_object_set_new(choice, "verdict", json_string(verdict));
+    json_array_append_new(json_object_get(candidate, "choices"), choice);
+}
+
+static json_t *candidate_new(bool alone)
+{
+    return json_pack("{s:b, s:[]}", "alone", alone, "choices");
+}
+
+/* Takes the candidate over. */
+static int load(json_t *candidate, struct status *st)
+{
+    int result = program_load(&worker, candidate, LAYERS, &program, st);
+    json_decref(candidate);
+    return result;
+}
+
+static json_t *two_parts(void)
+{
+    json_t *candidate = candidate_new(false);
+    add(candidate, 0, 7, "right a", NULL);
+    add(candidate, 8, 14, "right b", "key");
+    return candidate;
+}
+
+/* Launches run layer by layer.  Each has the tensors that its part touches, of its layer. */
+START_TEST(plan_becomes_launches)
+{
+    struct status st = STATUS_INIT;
+    ck_assert_msg(load(two_parts(), &st) == 0, "%s", st.message);
+    ck_assert_int_eq(program.replay->count, 2 * LAYERS);
+    ck_assert_ptr_null(program.parts[0].verdict);
+    ck_assert_str_eq(program.parts[1].verdict, "key");
+    ck_assert_str_eq(program.parts[1].name, "segment 8-14 (generated)");
+    ck_assert_double_eq(program.tolerance, dtypes[DTYPE_FP32].tolerance);
+    for (int i = 0; i < 2 * LAYERS; i++) {
+        const struct launch *l = &program.replay->launches[i];
+        const struct part *part = &program.parts[i % 2];
+        struct segment s = part->choice.segment;
+        ck_assert_ptr_eq(l->function, part->function);
+        ck_assert_uint_eq(part->tensors & segment_inputs(s), segment_inputs(s));
+        ck_assert_uint_eq(part->tensors & segment_outputs(s), segment_outputs(s));
+        for (int t = 0; t < TENSOR_COUNT; t++) {
+            void *memory = NULL;
+            if (part->tensors >> t & 1)
+                ck_assert_int_eq(bank_tensor(&worker.bank, i / 2, t, &memory, &st), 0);
+            ck_assert_ptr_eq(l->tensor[t], memory);
+        }
+        for (int id = 0; id < WEIGHT_COUNT; id++)
+            ck_assert_ptr_eq(l->weight[id],
+                             segment_weights(s) >> id & 1 ? worker.bank.weight[i / 2][id] : NULL);
+    }
+    ck_assert_ptr_eq(program.replay->launches[2].tensor[TENSOR_X],
+                     program.replay->launches[1].tensor[LAST_TENSOR]);
+    program_release(&worker, &program);
+}
+END_TEST
+
+/* Alone, a segment reads layer 0's tensors each time, and each layer's weights. */
+START_TEST(segment_alone_keeps_its_tensors)
+{
+    struct status st = STATUS_INIT;
+    json_t *candidate = candidate_new(true);
+    add(candidate, 12, 14, "right", NULL);
+    ck_assert_msg(load(candidate, &st) == 0, "%s", st.message);
+    const struct launch *l = program.replay->launches;
+    ck_assert(program.alone);
+    ck_assert_int_eq(program.replay->count, LAYERS);
+    ck_assert_mem_eq(l[0].tensor, l[1].tensor, sizeof(l[0].tensor));
+    ck_assert_ptr_ne(l[0].weight[WEIGHT_W2], l[1].weight[WEIGHT_W2]);
+    program_release(&worker, &program);
+}
+END_TEST
+
+START_TEST(code_is_loaded_once)
+{
+    struct status st = STATUS_INIT;
+    for (int i = 0; i < 2; i++) {
+        ck_assert_msg(load(two_parts(), &st) == 0, "%s", st.message);
+        ck_assert_int_eq(device.loads, 2);
+        program_release(&worker, &program);
+    }
+    json_t *other = candidate_new(false);
+    add(other, 0, 7, "right a", NULL);
+    add(other, 8, 14, "right c", NULL);
+    ck_assert_msg(load(other, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(device.loads, 3);
+    ck_assert_ptr_eq(program.parts[0].function, device.loaded[0]);
+    ck_assert_ptr_eq(program.parts[1].function, device.loaded[2]);
+    program_release(&worker, &program);
+    program_forget(&worker);
+    ck_assert_msg(load(two_parts(), &st) == 0, "%s", st.message);
+    ck_assert_int_eq(device.loads, 5);
+    program_release(&worker, &program);
+}
+END_TEST
+
+static const struct {
+    const char *path, *key, *value; /* key: what is spoilt of the second choice; else null */
+    int fails_at;                   /* the allocation that fails; 0: none */
+    enum status_code code;
+    const char *message;
+} bad[] = {
+    {"lost", NULL, NULL, 0, STATUS_LAUNCH, "segment 8-14 (generated): cannot load it"},
+    {"right", "implementation", "magic", 0, STATUS_LAUNCH, "malformed choice: "},
+    {"right", "schedule", "speed=9", 0, STATUS_LAUNCH, "malformed choice: "},
+    {"right", "schedule", NULL, 0, STATUS_LAUNCH, "malformed choice"},
+    {"right", NULL, NULL, 1, STATUS_UNFIT, "no room"},
+};
+
+START_TEST(bad_candidate_is_refused)
+{
+    struct status st = STATUS_INIT;
+    json_t *candidate = candidate_new(false);
+    add(candidate, 0, 7, "right a", NULL);
+    add(candidate, 8, 14, bad[_i].path, "key");
+    json_t *second = json_array_get(json_object_get(candidate, "choices"), 1);
+    if (bad[_i].key != NULL && bad[_i].value != NULL)
+        json_object_set_new(second, bad[_i].key, json_string(bad[_i].value));
+    else if (bad[_i].key != NULL)
+        json_object_del(second, bad[_i].key);
+    device.fails_at = bad[_i].fails_at != 0 ? device.allocs + bad[_i].fails_at : 0;
+    ck_assert_int_eq(load(candidate, &st), -1);
+    ck_assert_int_eq(st.code, bad[_i].code);
+    ck_assert_msg(strncmp(st.message, bad[_i].message, strlen(bad[_i].message)) == 0, "%s",
+                  st.message);
+    ck_assert_ptr_null(program.replay);
+    program_release(&worker, &program);
+}
+END_TEST
+
+/* Operators 8-9 read what operator 7 gives, and x. */
+START_TEST(inputs_are_the_oracles)
+{
+    static const int read[] = {TENSOR_X, TENSOR_OF(7)};
+    struct status st = STATUS_INIT;
+    worker_need_reference(&worker, 1);
+    ck_assert_int_eq(program_feed(&worker, (struct segment){8, 9}, &st), 0);
+    ck_assert_int_eq(device.uploads, ARRAY_LEN(read));
+    for (size_t k = 0; k < ARRAY_LEN(read); k++) {
+        const float *fed = tensor_of(0, read[k]);
+        for (int64_t i = 0; i < tensor_elements(read[k], &worker.w); i++)
+            ck_assert_float_eq(fed[i], (float)worker.reference.first.tensor[read[k]][i]);
+    }
+}
+END_TEST
+
+SUITE("program", worker_setup, worker_teardown, ONCE(plan_becomes_launches),
+      ONCE(segment_alone_keeps_its_tensors), ONCE(code_is_loaded_once),
+      LOOP(bad_candidate_is_refused, 0, ARRAY_LEN(bad)), ONCE(inputs_are_the_oracles))

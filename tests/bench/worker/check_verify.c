@@ -1,0 +1,193 @@
+#include "tests/bench/worker/fixture.h"
+
+enum { PARTS = 3, LAYERS = 2 };
+
+static const struct segment segments[PARTS] = {{0, 1}, {2, 6}, {7, 14}};
+static const char *const names[PARTS] = {"segment 0-1", "segment 2-6", "segment 7-14"};
+static struct function functions[PARTS];
+static struct program program;
+
+static void prepare(void)
+{
+    struct status st = STATUS_INIT;
+    struct launch launches[LAYERS * PARTS];
+    int count = program.layers * program.part_count;
+    for (int i = 0; i < count; i++) {
+        int layer = i / program.part_count;
+        ck_assert_int_eq(program_launch(&worker, &program.parts[i % program.part_count],
+                                        program.alone ? 0 : layer, layer, &launches[i], &st),
+                         0);
+    }
+    ck_assert_int_eq(fake_prepare(NULL, launches, count, &program.replay, &st), 0);
+}
+
+/* Parts first..last; each right, and not verified before. */
+static void load(int first, int last)
+{
+    program = (struct program){.part_count = last - first + 1,
+                               .alone = first == last,
+                               .layers = LAYERS,
+                               .tolerance = dtypes[DTYPE_FP32].tolerance};
+    for (int i = first; i <= last; i++) {
+        struct segment s = segments[i];
+        functions[i].code = (struct fake_code){"right", s.first, s.last, 0, 0};
+        program.parts[i - first] =
+            (struct part){.choice = {.segment = s, .impl = impl_find(TARGET_CPU, "generated")},
+                          .name = mem_strdup(names[i]),
+                          .function = &functions[i],
+                          .tensors = segment_inputs(s) | segment_outputs(s),
+                          .verdict = mem_strdup("verdict")};
+    }
+    prepare();
+}
+
+static void unload(void)
+{
+    program_release(&worker, &program);
+    worker_teardown();
+}
+
+/* How many verdicts the parent has heard. */
+static int verdicts(void)
+{
+    char chunk[1 << 16];
+    struct buf received;
+    json_t *event;
+    int count = 0;
+    ssize_t n = recv(parent, chunk, sizeof(chunk), MSG_DONTWAIT);
+    buf_init(&received);
+    buf_add(&received, chunk, n > 0 ? (size_t)n : 0);
+    while (message_take(&received, &event) > 0) {
+        count += json_object_get(event, "verdict") != NULL;
+        json_decref(event);
+    }
+    buf_release(&received);
+    return count;
+}
+
+/* The part was verified before. */
+static void set_known(struct part *p)
+{
+    free(p->verdict);
+    p->verdict = NULL;
+}
+
+/* _i: layers that are compared with the oracle's. */
+START_TEST(right_plan_passes)
+{
+    struct status st = STATUS_INIT;
+    load(0, PARTS - 1);
+    set_known(&program.parts[1]);
+    ck_assert_msg(verify_program(&worker, &program, _i, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(functions[1].code.runs, functions[0].code.runs - 1);
+    ck_assert_int_eq(verdicts(), 2);
+    ck_assert_int_eq(worker.reference.known, _i);
+    ck_assert_double_gt(program.error, 0);
+    ck_assert_double_lt(program.error, program.tolerance);
+    ck_assert_double_gt(program.once_s, 0);
+    ck_assert_int_eq(verify_again(&worker, &program, false, &st), 0);
+    ck_assert_int_eq(verify_again(&worker, &program, true, &st), 0);
+    unload();
+}
+END_TEST
+
+/* A part runs once alone, once in each layer compared, in each layer one by one, then in all. */
+static const struct {
+    int part;
+    const char *kind;
+    int runs;   /* before it goes wrong */
+    bool known; /* the part was verified before */
+    const char *message;
+} wrong[] = {
+    {0, "wrong", 0, false, "segment 0-1: wrong result: the output of qkv_bias_split 3x(B,H,S,W) "},
+    {1, "wrong", 0, false, "segment 2-6: wrong result: the output of merge_heads (B,S,D) "},
+    {2, "wrong", 0, false, "segment 7-14: wrong result: the output of layernorm2 (B,S,D) "},
+    {1, "nan", 0, false, "segment 2-6: wrong result: the output of merge_heads "},
+    {1, "nothing", 0, false, "segment 2-6: wrong result: the output of merge_heads "},
+    {1, "lazy", 0, false, "segment 2-6: wrong result: the output of merge_heads "},
+    {1, "wrong", 0, true, "layer 0: wrong result: the output of layernorm2 "},
+    {1, "nothing", 0, true, "layer 0: wrong result: the output of layernorm2 "},
+    {1, "tired", 1, false, "layer 0: wrong result: the output of layernorm2 "},
+    {1, "lazy", 1, false, "layer 0: wrong result: the output of layernorm2 "},
+    {1, "tired", 2, false, "layer 1: wrong result: the output of layernorm2 "},
+    {1, "tired", 5, false, "wrong result: 2 layers in one run give another result than one by one"},
+    {2, "lazy", 6, false, "wrong result: 2 layers in one run give another result than one by one"},
+    {1, "stale", 0, false, "wrong result: 2 layers in one run give another result than one by one"},
+};
+
+START_TEST(wrong_plan_is_found_out)
+{
+    struct status st = STATUS_INIT;
+    load(0, PARTS - 1);
+    struct fake_code *code = &functions[wrong[_i].part].code;
+    strcpy(code->kind, wrong[_i].kind);
+    code->rested_runs = wrong[_i].runs;
+    for (int i = 0; i < PARTS && wrong[_i].known; i++)
+        set_known(&program.parts[i]);
+    ck_assert_int_eq(verify_program(&worker, &program, LAYERS, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_WRONG);
+    ck_assert_msg(strncmp(st.message, wrong[_i].message, strlen(wrong[_i].message)) == 0, "%s",
+                  st.message);
+    unload();
+}
+END_TEST
+
+/* After timing a plan must give what it gave before, by a run that was timed or one more. */
+static const struct {
+    const char *kind;
+    bool timed, run;
+    bool passes;
+} timed[] = {
+    {"right", true, false, true},   {"right", false, true, true}, {"tired", true, false, false},
+    {"tired", false, true, false},  {"lazy", true, false, false}, {"lazy", false, true, false},
+    {"right", false, false, false}, /* nothing was run since the result was spoilt */
+};
+
+START_TEST(result_is_compared_after_timing)
+{
+    struct status st = STATUS_INIT;
+    double seconds;
+    load(0, PARTS - 1);
+    ck_assert_msg(verify_program(&worker, &program, LAYERS, &st) == 0, "%s", st.message);
+    strcpy(functions[2].code.kind, timed[_i].kind);
+    ck_assert_int_eq(verify_spoil(&worker, &program, &st), 0);
+    if (timed[_i].timed)
+        ck_assert_int_eq(fake_time(program.replay, 1, 1, &seconds, &st), 0);
+    ck_assert_int_eq(verify_again(&worker, &program, timed[_i].run, &st),
+                     timed[_i].passes ? 0 : -1);
+    if (!timed[_i].passes)
+        ck_assert_str_eq(st.message,
+                         "wrong result: after timing the plan gives another result than before");
+    unload();
+}
+END_TEST
+
+/* A segment alone is timed on the oracle's inputs, and verified once more after that.  _i: it was
+ * verified before. */
+START_TEST(segment_alone_is_verified_twice)
+{
+    struct status st = STATUS_INIT;
+    load(1, 1);
+    if (_i != 0)
+        set_known(&program.parts[0]);
+    ck_assert_msg(verify_program(&worker, &program, LAYERS, &st) == 0, "%s", st.message);
+    ck_assert_int_eq(functions[1].code.runs, 1 - _i);
+    ck_assert(_i != 0 || program.error > 0);
+    ck_assert_int_eq(worker.reference.known, 1);
+    const float *qkv = tensor_of(0, 2);
+    for (int64_t i = 0; i < tensor_elements(2, &worker.w); i++)
+        ck_assert_float_eq(qkv[i], (float)worker.reference.first.tensor[2][i]);
+    ck_assert_int_eq(verify_again(&worker, &program, false, &st), 0);
+    strcpy(functions[1].code.kind, "nothing");
+    ck_assert_int_eq(verify_again(&worker, &program, false, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_WRONG);
+    ck_assert_msg(strncmp(st.message, "after timing: segment 2-6: wrong", 32) == 0, "%s",
+                  st.message);
+    unload();
+}
+END_TEST
+
+SUITE("verify", worker_setup, NULL, LOOP(right_plan_passes, 1, LAYERS + 1),
+      LOOP(wrong_plan_is_found_out, 0, ARRAY_LEN(wrong)),
+      LOOP(result_is_compared_after_timing, 0, ARRAY_LEN(timed)),
+      LOOP(segment_alone_is_verified_twice, 0, 2))

@@ -1,0 +1,19 @@
+/* Workloads that are ready to run. */
+#ifndef FUSEPLAN_TESTS_WORKLOAD_H
+#define FUSEPLAN_TESTS_WORKLOAD_H
+
+#include "layer/layer.h"
+#include "tests/suite.h"
+
+/* Checks a workload whose sizes are set and builds its mask.  lengths and npy may be null. */
+static inline void workload_ready(struct workload *w, const char *mask, const char *lengths,
+                                  const struct buf *npy)
+{
+    struct status st = STATUS_INIT;
+    ck_assert_msg(mask_parse(mask, &w->mask_spec, &st) == 0 &&
+                      (lengths == NULL || workload_parse_lengths(w, lengths, &st) == 0) &&
+                      workload_check(w, &st) == 0 && workload_build_mask(w, npy, &st) == 0,
+                  "%s", st.message);
+}
+
+#endif
