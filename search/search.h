@@ -141,6 +141,7 @@ struct tune_options {
     enum rigor rigor;
     uint64_t input_seed; /* of inputs and weights, as bench was opened with */
     bool notes_init;
+    double (*clock)(void); /* in seconds, never backwards; null: clock_seconds() */
     /* Lines for people, one a phase; and a ticker for a terminal.  Either may be null. */
     void (*say)(void *ctx, const char *line);
     void (*tick)(void *ctx, const char *line);
