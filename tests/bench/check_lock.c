@@ -155,7 +155,7 @@ END_TEST
 static struct bench *open_with(struct candidate *c)
 {
     struct status st = STATUS_INIT;
-    struct bench_options o = small_options(test_path("cache"));
+    struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
     candidate_default(&build_cpu, plan_from_value(0x7fff), c);
     ck_assert_int_eq(bench_build(b, c->choices, c->count, NULL, NULL, NULL, &st), 0);
