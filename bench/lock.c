@@ -26,13 +26,14 @@ static void leave_name(int fd)
         return; /* only a message would have used it */
 }
 
-/* One place for all users and caches.  Whoever comes first makes the file, for everybody to write:
+/* One file for all users and caches.  Whoever comes first makes the file, for everybody to write:
  * not with O_CREAT alone, which a sticky directory may refuse where another user owns the file. */
 static int open_shared(const char *path, struct status *st)
 {
     enum { SHARED = 0666, HOW = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK };
     int fd = open(path, HOW);
-    if (fd < 0 && errno == ENOENT) {
+    const bool missing = fd < 0 && (errno == ENOENT || errno == ENOTDIR);
+    if (missing) {
         fd = open(path, HOW | O_CREAT | O_EXCL, SHARED);
         if (fd >= 0)
             fchmod(fd, SHARED); /* whatever the umask says */
@@ -41,10 +42,10 @@ static int open_shared(const char *path, struct status *st)
     }
     struct stat info;
     if (fd < 0)
-        return status_set(st, STATUS_ENVIRONMENT,
-                          "cannot open the device's lock '%s': %s; remove it, or let all users "
-                          "read and write it",
-                          path, strerror(errno));
+        return status_set(st, STATUS_ENVIRONMENT, "cannot open the device's lock '%s': %s; %s",
+                          path, strerror(errno),
+                          missing ? "FUSEPLAN_LOCK_DIR must name a directory that can be written"
+                                  : "remove it, or let all users read and write it");
     if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1)
         return fd;
     close(fd);
@@ -54,9 +55,11 @@ static int open_shared(const char *path, struct status *st)
 
 static int open_lock(struct target_name target, const char *suffix, struct status *st)
 {
+    const char *dir = getenv("FUSEPLAN_LOCK_DIR");
     struct buf path;
     buf_init(&path);
-    buf_addf(&path, "/tmp/fuseplan-lock-%s-%d%s", target_names[target.kind], target.device, suffix);
+    buf_addf(&path, "%s/fuseplan-lock-%s-%d%s", dir != NULL && dir[0] != '\0' ? dir : "/tmp",
+             target_names[target.kind], target.device, suffix);
     int fd = open_shared(path.ptr, st);
     buf_release(&path);
     return fd;

@@ -89,7 +89,7 @@ double least_finals_seconds(const struct tuner *t)
 
 static double seconds_left(const struct tuner *t, const struct contest *contest)
 {
-    return contest->share * (t->end - learn_seconds(t) - clock_seconds() - t->verify_s);
+    return contest->share * (t->end - learn_seconds(t) - t->clock() - t->verify_s);
 }
 
 struct lineup lineup_in_time(const struct tuner *t, const struct history *from,

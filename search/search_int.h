@@ -77,6 +77,7 @@ struct tuner {
     struct bench *bench; /* borrowed */
     struct db *db;       /* borrowed */
     const struct tune_options *o;
+    double (*clock)(void); /* in seconds; the only one that tune() reads */
     int64_t study;
     char search_id[HASH_TEXT_SIZE];
     struct segment_table segments;

@@ -54,7 +54,7 @@ static int run_chunk(struct tuner *t, const struct job *jobs, int count, double 
     for (int i = 0; i < count; i++)
         choices[i] = t->segments.slots[jobs[i].slot].attempts[jobs[i].attempt].choice;
     int rc = bench_build(t->bench, choices, count, built, build_tick, t, st);
-    for (int i = 0; i < count && rc == 0 && clock_seconds() < deadline; i++) {
+    for (int i = 0; i < count && rc == 0 && t->clock() < deadline; i++) {
         tuner_tick(t, "timing segments: %d of %d", i + 1, count);
         rc = time_job(t, jobs[i], &built[i], st);
     }
@@ -68,7 +68,7 @@ static int run_jobs(struct tuner *t, const struct job *jobs, int count, double d
 {
     int chunk = isinf(deadline) ? INT_MAX : CHUNK_PER_CORE * (int)sysconf(_SC_NPROCESSORS_ONLN);
     int rc = 0;
-    for (int at = 0, size; at < count && rc == 0 && clock_seconds() < deadline; at += size) {
+    for (int at = 0, size; at < count && rc == 0 && t->clock() < deadline; at += size) {
         size = count - at < chunk ? count - at : chunk;
         rc = run_chunk(t, jobs + at, size, deadline, st);
     }
@@ -123,7 +123,7 @@ int time_slots(struct tuner *t, const int *slots, int count, bool climb, double 
         for (int i = 0; i < count; i++)
             n = add_jobs(&t->segments, slots[i], climb, jobs, n);
         rc = run_jobs(t, jobs, n, deadline, st);
-    } while (n > 0 && rc == 0 && clock_seconds() < deadline);
+    } while (n > 0 && rc == 0 && t->clock() < deadline);
     free(jobs);
     return rc;
 }
@@ -183,7 +183,7 @@ int stage1(struct tuner *t, double deadline, struct status *st)
     int count = slots_by_length(slots), promising;
     if (time_slots(t, slots, count, false, deadline, st) < 0)
         return -1;
-    while (clock_seconds() < deadline && (promising = promising_plan(t)) >= 0) {
+    while (t->clock() < deadline && (promising = promising_plan(t)) >= 0) {
         count = plan_slots(t->space[promising], slots);
         bool done = true;
         for (int i = 0; i < count; i++)

@@ -114,7 +114,7 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         tune_report_release(out);
         return -1;
     }
-    out->seconds = clock_seconds() - t->start;
+    out->seconds = t->clock() - t->start;
     return 0;
 }
 

@@ -33,7 +33,7 @@ static const char *time_left(const struct tuner *t, int measured, char out[32])
 {
     if (!exhaustive(t) || measured == 0)
         return "";
-    double spent_s = clock_seconds() - t->stage2.start;
+    double spent_s = t->clock() - t->stage2.start;
     double left_s = spent_s / measured * (t->stage2.open - measured);
     if (left_s < 2 * MINUTE)
         snprintf(out, 32, ", %.0f s left", left_s);
@@ -91,13 +91,13 @@ static int search_values(struct tuner *t, unsigned lo, unsigned hi, struct searc
     if (exhaustive(t)) /* expects nothing, so that it never converges */
         o.strategy = strategy_find("random");
     if (o.time_limit_s > 0) /* where nothing is left: a limit still */
-        o.time_limit_s = fmax(1e-9, stage2_end(t) - clock_seconds());
+        o.time_limit_s = fmax(1e-9, stage2_end(t) - t->clock());
     struct evaluator e = tuner_evaluator(t);
     if (lo == hi || exhaustive(t)) /* plans asked for by name: a known failure is an answer too */
         e.fails = NULL;
     if (lo == hi && baselines_have(&t->o->baselines, plan_from_value(lo)))
         o.budget = 0;
-    t->stage2.start = clock_seconds();
+    t->stage2.start = t->clock();
     t->stage2.before = t->history.count;
     t->stage2.open = t->space_count - history_count_in(&t->history, t->space, t->space_count);
     int rc = search_loop(&o, &e, &t->history, plan_tick, t, out, st);
@@ -189,7 +189,7 @@ static int measure_all(struct tuner *t, struct search_result *result, struct sta
 static int tuner_open(struct tuner *t, struct status *st)
 {
     const struct search_options *o = &t->o->search;
-    t->start = clock_seconds();
+    t->start = t->clock();
     t->end = o->time_limit_s > 0 ? t->start + o->time_limit_s : INFINITY;
     t->space_count = plan_space(o->space_lo, o->space_hi, t->space);
     segment_table_init(&t->segments, bench_target(t->bench));
@@ -221,7 +221,8 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
          struct status *st)
 {
     struct tuner *t = mem_alloc(1, sizeof(*t));
-    *t = (struct tuner){.bench = b, .db = db, .o = o};
+    *t = (struct tuner){
+        .bench = b, .db = db, .o = o, .clock = o->clock != NULL ? o->clock : clock_seconds};
     struct search_result result = {.stopped_by = STOP_BUDGET};
     int rc = -1;
     bool done = false; /* a spent budget buys baselines, and finals that an interrupt cut off */

@@ -5,9 +5,11 @@
 #include "base/base.h"
 
 #include <check.h>
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 /* Under load everything takes long; seconds. */
 static void __attribute__((constructor)) be_patient(void)
@@ -86,6 +88,22 @@ static inline char *test_path(const char *name)
     char *path = paths[turn++ % 4];
     snprintf(path, sizeof(paths[0]), "%s/%s", test_dir, name);
     return path;
+}
+
+/* A cache below test_dir, empty but for the CPU's honest binaries: all suites share those, so that
+ * each is compiled once.  Suites that are about compiling or the cache use test_path("cache"). */
+static inline char *test_cache(void)
+{
+    struct status st = STATUS_INIT;
+    const char *binaries = getenv("FUSEPLAN_TEST_BINARIES"); /* unset where no ctest runs it */
+    static char cache[256];
+    snprintf(cache, sizeof(cache), "%s/cache", test_dir);
+    ck_assert_int_eq(file_make_dirs(cache, &st), 0);
+    if (binaries != NULL) {
+        ck_assert_int_eq(file_make_dirs(binaries, &st), 0);
+        ck_assert(symlink(binaries, test_path("cache/binaries")) == 0 || errno == EEXIST);
+    }
+    return cache;
 }
 
 #endif

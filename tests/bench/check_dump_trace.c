@@ -34,7 +34,7 @@ START_TEST(everything_is_dumped)
         {"layer1.gamma2", 1, {8}}, {"layer1.beta2", 1, {8}},
     };
     struct status st = STATUS_INIT;
-    struct bench_options o = small_options(test_path("cache"));
+    struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
     ck_assert_msg(bench_dump(b, &c, test_path("dump"), &st) == 0, "%s", st.message);
@@ -50,7 +50,7 @@ END_TEST
 START_TEST(dump_is_whole_or_not_at_all)
 {
     struct status st = STATUS_INIT, ignored = STATUS_INIT;
-    struct bench_options o = small_options(test_path("cache"));
+    struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
     char beside[300];
@@ -69,7 +69,7 @@ END_TEST
 START_TEST(dump_needs_a_name_that_can_travel)
 {
     struct status st = STATUS_INIT;
-    struct bench_options o = small_options(test_path("cache"));
+    struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
     ck_assert_int_eq(bench_dump(b, &c, test_path("caf\xe9"), &st), -1);

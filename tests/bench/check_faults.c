@@ -34,12 +34,52 @@ static const struct fault {
     {9, 10, "{ close(3); honest(a); }", TRIAL_FAILED, STATUS_LAUNCH, "segment 9-10 (generated)"},
 };
 
+/* One faulty compiler for the whole suite, whose probe and whose honest segment 14-14 are built
+ * once: each test begins with a copy of that cache, and with no faults. */
+static char shared_dir[64], compiler[80];
+
+static struct bench_options faulty_options(const char *cache)
+{
+    struct bench_options o = small_options(cache);
+    o.compiler = compiler;
+    return o;
+}
+
+static void shared_setup(void)
+{
+    struct status st = STATUS_INIT;
+    char cache[80];
+    strcpy(shared_dir, "/tmp/fuseplan-check-XXXXXX");
+    ck_assert_ptr_nonnull(mkdtemp(shared_dir));
+    snprintf(compiler, sizeof(compiler), "%s/compiler", shared_dir);
+    snprintf(cache, sizeof(cache), "%s/cache", shared_dir);
+    write_faulty_compiler(shared_dir);
+    struct bench_options o = faulty_options(cache);
+    struct bench *b = small_bench(&o);
+    struct choice c = choice_of(14, 14);
+    ck_assert_int_eq(bench_build(b, &c, 1, NULL, NULL, NULL, &st), 0);
+    bench_close(b);
+}
+
+static void shared_teardown(void)
+{
+    struct status st = STATUS_INIT;
+    file_remove_all(shared_dir, &st);
+}
+
+static void setup(void)
+{
+    char copy[256];
+    test_dir_setup();
+    set_faults(test_dir);
+    snprintf(copy, sizeof(copy), "cp -r '%s/cache' '%s'", shared_dir, test_dir);
+    ck_assert_int_eq(system(copy), 0);
+}
+
 static struct bench *open_faulty(double run_deadline_s)
 {
     setenv("ASAN_OPTIONS", "handle_segv=0:handle_abort=0", 1); /* the signal itself is expected */
-    write_faulty_compiler(test_dir);
-    struct bench_options o = small_options(test_path("cache"));
-    o.compiler = test_path("compiler");
+    struct bench_options o = faulty_options(test_path("cache"));
     o.run_deadline_s = run_deadline_s;
     o.compile_deadline_s = 20;
     return small_bench(&o);
@@ -177,9 +217,7 @@ static void set_stop(int signal)
 START_TEST(interrupt_ends_the_look_at_the_compiler)
 {
     struct status st = STATUS_INIT, results[1];
-    write_faulty_compiler(test_dir);
-    struct bench_options o = small_options(test_path("cache"));
-    o.compiler = test_path("compiler");
+    struct bench_options o = faulty_options(test_path("cache"));
     o.stop = &stop;
     struct bench *b = small_bench(&o);
     struct choice c = choice_of(8, 9);
@@ -242,7 +280,7 @@ START_TEST(failed_environment_ends_the_work)
         FUSEPLAN_WORKER);
     write_script(test_path("worker"), script);
     struct status st = STATUS_INIT;
-    struct bench_options o = small_options(test_path("cache"));
+    struct bench_options o = small_options(test_cache());
     o.worker_path = test_path("worker");
     struct bench *b = small_bench(&o);
     struct choice c = choice_of(14, 14);
@@ -287,8 +325,6 @@ static bool ends(const char *text)
     return false;
 }
 
-/* Only the source of the faulty segment hangs, so its compiler is stopped with all that it started.
- */
 /* Another program clears the cache between a build and its use: no candidate's fault. */
 START_TEST(binary_that_vanished_ends_the_work)
 {
@@ -307,13 +343,13 @@ START_TEST(binary_that_vanished_ends_the_work)
 }
 END_TEST
 
+/* Only the source of the faulty segment hangs, so its compiler is stopped with all that it started.
+ */
 START_TEST(hanging_compiler_is_stopped)
 {
     struct status st = STATUS_INIT, results[2];
-    write_faulty_compiler(test_dir);
-    struct bench_options o = small_options(test_path("cache"));
-    o.compiler = test_path("compiler");
-    o.compile_deadline_s = 3;
+    struct bench_options o = faulty_options(test_path("cache"));
+    o.compile_deadline_s = 1;
     struct bench *b = small_bench(&o);
     plant(8, 9, "sh", "sleep 54321; exit 1");
     struct choice c[] = {choice_of(8, 9), choice_of(14, 14)};
@@ -363,7 +399,8 @@ int main(void)
 {
     Suite *s = suite_create("faults");
     TCase *t = tcase_create("faults");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
+    tcase_add_unchecked_fixture(t, shared_setup, shared_teardown);
+    tcase_add_checked_fixture(t, setup, test_dir_teardown);
     tcase_add_loop_test(t, fault_is_told_and_the_next_one_works, 0, (int)ARRAY_LEN(faults));
     tcase_add_test(t, second_chance_is_given);
     tcase_add_test(t, compile_error_is_told);

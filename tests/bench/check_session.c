@@ -11,25 +11,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* One cache for the whole suite: each binary is built once. */
-static char shared_dir[64], shared_cache[80];
-
-static void shared_setup(void)
+static struct bench *honest_bench(void)
 {
-    strcpy(shared_dir, "/tmp/fuseplan-check-XXXXXX");
-    ck_assert_ptr_nonnull(mkdtemp(shared_dir));
-    snprintf(shared_cache, sizeof(shared_cache), "%s/cache", shared_dir);
-}
-
-static void shared_teardown(void)
-{
-    struct status st = STATUS_INIT;
-    file_remove_all(shared_dir, &st);
-}
-
-static struct bench *shared_bench(void)
-{
-    struct bench_options o = small_options(shared_cache);
+    struct bench_options o = small_options(test_cache());
     return small_bench(&o);
 }
 
@@ -47,7 +31,7 @@ static void check_trial(const struct trial *t)
 START_TEST(segment_is_measured)
 {
     struct status st = STATUS_INIT;
-    struct bench *b = shared_bench();
+    struct bench *b = honest_bench();
     struct choice c = choice_of(8, 9);
     struct trial t;
     ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
@@ -60,7 +44,7 @@ END_TEST
 START_TEST(plan_is_measured)
 {
     struct status st = STATUS_INIT;
-    struct bench *b = shared_bench();
+    struct bench *b = honest_bench();
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
     struct trial t;
     ck_assert_msg(bench_plan(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
@@ -74,7 +58,7 @@ END_TEST
 START_TEST(candidates_are_compared_in_pairs)
 {
     struct status st = STATUS_INIT;
-    struct bench *b = shared_bench();
+    struct bench *b = honest_bench();
     struct candidate c[] = {candidate_of(b, "0-7,8-9,10-14"), candidate_of(b, "0-7,8-14")};
     struct sampling how = {.min_samples = 8, .max_samples = 8, .all_layers = true};
     struct trial t[2];
@@ -91,7 +75,7 @@ END_TEST
 START_TEST(hopeless_plan_is_censored)
 {
     struct status st = STATUS_INIT;
-    struct bench *b = shared_bench();
+    struct bench *b = honest_bench();
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
     struct sampling how = sampling_search;
     struct trial t;
@@ -121,7 +105,7 @@ static int verdicts(const char *cache)
 START_TEST(verdicts_are_kept)
 {
     struct status st = STATUS_INIT;
-    struct bench_options o = small_options(test_path("cache"));
+    struct bench_options o = small_options(test_cache());
     struct choice c = choice_of(9, 9);
     struct trial t;
     for (int i = 0; i < 2; i++) {
@@ -164,7 +148,7 @@ static double verified_error(const struct bench_options *o, const char *verdict)
 /* Whoever asks for it verifies again what the cache calls right. */
 START_TEST(verdicts_can_be_passed_over)
 {
-    struct bench_options o = small_options(test_path("cache"));
+    struct bench_options o = small_options(test_cache());
     double error = verified_error(&o, "0.5");
     ck_assert_double_eq(verified_error(&o, NULL), 0.5);
     o.afresh = true;
@@ -271,7 +255,7 @@ START_TEST(bad_environments_are_refused)
 {
     struct workload w;
     small_workload(&w);
-    struct bench_options o = small_options(shared_cache);
+    struct bench_options o = small_options(test_cache());
     w.dtype = DTYPE_FP16;
     check_refused(&o, &w, STATUS_USAGE, "fp16");
     w.dtype = DTYPE_FP32;
@@ -299,7 +283,7 @@ END_TEST
 
 START_TEST(too_large_a_workload_is_refused_with_the_figure)
 {
-    struct bench_options o = small_options(shared_cache);
+    struct bench_options o = small_options(test_cache());
     struct workload w;
     small_workload(&w);
     w.layers = 1 << 20;
@@ -315,7 +299,7 @@ START_TEST(stop_flag_ends_the_work)
 {
     struct status st = STATUS_INIT;
     volatile sig_atomic_t stop = 0;
-    struct bench_options o = small_options(test_path("cache"));
+    struct bench_options o = small_options(test_cache());
     o.stop = &stop;
     struct bench *b = small_bench(&o);
     struct choice c = choice_of(9, 9);
@@ -338,7 +322,7 @@ END_TEST
 START_TEST(killed_worker_is_replaced)
 {
     struct status st = STATUS_INIT;
-    struct bench *b = shared_bench();
+    struct bench *b = honest_bench();
     struct choice c = choice_of(8, 9);
     struct trial t;
     ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
@@ -360,7 +344,7 @@ START_TEST(worker_dies_with_its_parent)
     pid_t parent = fork();
     if (parent == 0) {
         struct status st = STATUS_INIT;
-        struct bench *b = shared_bench();
+        struct bench *b = honest_bench();
         if (session_start_worker(b, &st) == 0 &&
             write(ends[1], &b->client.process.pid, sizeof(pid_t)) == sizeof(pid_t))
             pause();
@@ -390,7 +374,7 @@ END_TEST
 
 START_TEST(doctor_reports)
 {
-    setenv("FUSEPLAN_CACHE", shared_cache, 1);
+    setenv("FUSEPLAN_CACHE", test_cache(), 1);
     struct env_check *checks;
     int count = env_check_all(&checks), cache = 0;
     ck_assert_int_gt(count, 4);
@@ -408,7 +392,6 @@ int main(void)
 {
     Suite *s = suite_create("session");
     TCase *t = tcase_create("session");
-    tcase_add_unchecked_fixture(t, shared_setup, shared_teardown);
     tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
     tcase_add_test(t, segment_is_measured);
     tcase_add_test(t, plan_is_measured);

@@ -85,39 +85,40 @@ static inline void write_script(const char *path, const char *text)
     ck_assert_int_eq(chmod(path, 0755), 0);
 }
 
-/* Writes compiler and faults into dir.  Where dir/faults holds FF_LL.c, the source of segment FF-LL
- * is compiled with that in place of its function, which can call the right one as honest(); where
- * it holds FF_LL.sh, that runs first. */
-static inline void write_faulty_compiler(const char *dir)
+/* Where the faulty compiler finds its faults: in dir/faults. */
+static inline void set_faults(const char *dir)
 {
     struct status st = STATUS_INIT;
-    struct buf path, text;
-    buf_init(&path);
-    buf_init(&text);
-    buf_addf(&path, "%s/faults", dir);
-    ck_assert_int_eq(file_make_dirs(path.ptr, &st), 0);
-    buf_addf(&text,
-             "#!/bin/sh\n"
-             "faults='%s'\n"
-             "for arg; do case $arg in *.c) src=$arg;; esac; done\n"
-             "[ -n \"$src\" ] || exec cc \"$@\"\n"
-             "name=$(sed -n 's/^void segment_\\([a-z0-9_]*\\)(.*/\\1/p' \"$src\")\n"
-             "key=$(echo \"$name\" | cut -c1-5)\n"
-             "[ -f \"$faults/$key.sh\" ] && . \"$faults/$key.sh\"\n"
-             "if [ -f \"$faults/$key.c\" ]; then\n"
-             "    sed \"s/^void segment_$name(/static void honest(/\" \"$src\" >\"$src.new\"\n"
-             "    { echo '#include <stdio.h>'; echo '#include <unistd.h>'\n"
-             "      echo \"void segment_$name(const struct fp_args *a)\"\n"
-             "      cat \"$faults/$key.c\"; } >>\"$src.new\"\n"
-             "    mv \"$src.new\" \"$src\"\n"
-             "fi\n"
-             "exec cc \"$@\"\n",
-             path.ptr);
-    buf_reset(&path);
-    buf_addf(&path, "%s/compiler", dir);
-    write_script(path.ptr, text.ptr);
-    buf_release(&text);
-    buf_release(&path);
+    char faults[128];
+    snprintf(faults, sizeof(faults), "%s/faults", dir);
+    ck_assert_int_eq(file_make_dirs(faults, &st), 0);
+    setenv("FUSEPLAN_TEST_FAULTS", faults, 1);
+}
+
+/* Writes compiler and faults into dir.  Where the faults hold FF_LL.c, the source of segment FF-LL
+ * is compiled with that in place of its function, which can call the right one as honest(); where
+ * they hold FF_LL.sh, that runs first. */
+static inline void write_faulty_compiler(const char *dir)
+{
+    char path[128];
+    set_faults(dir);
+    snprintf(path, sizeof(path), "%s/compiler", dir);
+    write_script(path,
+                 "#!/bin/sh\n"
+                 "faults=$FUSEPLAN_TEST_FAULTS\n"
+                 "for arg; do case $arg in *.c) src=$arg;; esac; done\n"
+                 "[ -n \"$src\" ] || exec cc \"$@\"\n"
+                 "name=$(sed -n 's/^void segment_\\([a-z0-9_]*\\)(.*/\\1/p' \"$src\")\n"
+                 "key=$(echo \"$name\" | cut -c1-5)\n"
+                 "[ -f \"$faults/$key.sh\" ] && . \"$faults/$key.sh\"\n"
+                 "if [ -f \"$faults/$key.c\" ]; then\n"
+                 "    sed \"s/^void segment_$name(/static void honest(/\" \"$src\" >\"$src.new\"\n"
+                 "    { echo '#include <stdio.h>'; echo '#include <unistd.h>'\n"
+                 "      echo \"void segment_$name(const struct fp_args *a)\"\n"
+                 "      cat \"$faults/$key.c\"; } >>\"$src.new\"\n"
+                 "    mv \"$src.new\" \"$src\"\n"
+                 "fi\n"
+                 "exec cc \"$@\"\n");
 }
 
 #endif

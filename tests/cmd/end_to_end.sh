@@ -8,6 +8,9 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 cd "$root"
 export PATH HOME="$root" FUSEPLAN_DB="$root/e2e.db" FUSEPLAN_CACHE="$root/cache" LC_ALL=C
+# shared with other suites: what they compiled
+mkdir cache
+[ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries
 workload='--target cpu -b 1 -s 8 -m causal -H 1 -W 4 -L 1'
 
 fail() {
@@ -144,7 +147,8 @@ END
   grep -q hopper cuda/manifest.json && fail "generate: a choice that sm_80 does not run"
 
   echo "search"
-  expect 3 fuseplan search $workload -s 12 --time-limit 0.1 >found 2>said
+  # compiling alone takes longer
+  expect 3 env FUSEPLAN_CACHE="$root/empty" fuseplan search $workload -s 12 --time-limit 0.1 >found 2>said
   grep -q 'no plan was tried within the time limit' said || fail "search: did not say that its time was too short"
   json report fuseplan search $workload --space 41115 --budget 2
   grep -q '"new":0,"total":2' out.ndjson || fail "plans that bench measured were measured again"
@@ -165,9 +169,14 @@ END
   fuseplan query $workload --format csv | cut -d, -f1 | diff found - || fail "query found another"
 
   echo "interrupt"
-  fuseplan search $workload -s 9 --budget 1000 >interrupted 2>said &
+  line=
+  mkfifo progress
+  fuseplan search $workload -s 9 --budget 1000 >interrupted 2>progress &
   pid=$!
-  sleep 3
+  exec 4<progress
+  until [ "$line" = 'fuseplan: building and timing each segment alone' ]; do
+    read -r line <&4 || fail "interrupted: it ended before"
+  done
   kill -INT "$pid"
   code=0
   wait "$pid" || code=$?

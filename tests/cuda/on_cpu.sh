@@ -5,6 +5,8 @@ bin=$1
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export FUSEPLAN_CACHE="$dir/cache"
+mkdir "$dir/cache"
+[ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" "$dir/cache/binaries"
 "$bin/cuda_segments" -t cpu -s 8-9 -W 16 -a 30 fp32 2 65 random
 "$bin/cuda_segments" -t cpu -s kinds -p 3/20 -b fp32 1 8 full
 "$bin/cuda_plans" -t cpu -n 2 -L 2 -W 16 fp32 1 65 strided

@@ -25,7 +25,8 @@ static void setup(void)
     ck_assert_int_eq(workload_check(&workload, &st), 0);
     ck_assert_int_eq(workload_build_mask(&workload, NULL, &st), 0);
     ck_assert_int_eq(db_open(test_path("db"), DB_WRITE, &db, &st), 0);
-    struct bench_options options = {.target = {TARGET_CPU, 0}, .cache_dir = test_dir};
+    struct bench_options options = {
+        .target = {TARGET_CPU, 0}, .cache_dir = test_cache(), .inputs = {.seed = 1}};
     ck_assert_msg(bench_open(&options, &workload, &bench, &st) == 0, "%s", st.message);
 }
 

@@ -14,12 +14,13 @@ struct fake {
     bool broken_at_build;  /* by the compiler, not at run time */
     unsigned broken_value; /* a plan that fails though its segments run; 0: none */
     bool all_plans_fail;
-    unsigned slow_value;        /* a plan that takes five times its time; 0: none */
-    unsigned lucky_value;       /* a plan that takes a tenth of its time, but not side by side */
-    int slow_from_plan;         /* from this on every plan takes three times its time; 0: never */
-    double seconds_per_segment; /* slept for each */
-    double verify_s;            /* of each trial */
-    double speed;               /* all times are divided by it; 1 */
+    unsigned slow_value;  /* a plan that takes five times its time; 0: none */
+    unsigned lucky_value; /* a plan that takes a tenth of its time, but not side by side */
+    int slow_from_plan;   /* from this on every plan takes three times its time; 0: never */
+    double seconds_per_segment, seconds_per_plan; /* that pass on the clock */
+    double clock_s;
+    double verify_s;                              /* of each trial */
+    double speed;                                 /* all times are divided by it; 1 */
     int stop_at_call, kill_at_call, fail_at_call; /* interrupt, SIGKILL, environment; 0: never */
     volatile sig_atomic_t stop;
     struct inputs inputs;
@@ -39,5 +40,7 @@ extern struct fake fake;
 /* bench_* of the fake; the pointer is good for every call. */
 struct bench *fake_open(void);
 void fake_close(void);
+
+double fake_clock(void); /* for tune_options.clock */
 
 #endif

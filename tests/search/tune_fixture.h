@@ -39,6 +39,7 @@ static void teardown(void)
 
 static void run(void)
 {
+    options.clock = fake_clock;
     tune_report_release(&report);
     int rc = tune(bench, db, &options, &report, &st);
     ck_assert_msg(rc == 0, "%s", st.message);

@@ -46,7 +46,7 @@ static void check_order(const struct launch_time *times, int n)
 START_TEST(plan_is_traced_launch_by_launch)
 {
     struct status st = STATUS_INIT;
-    struct bench_options o = small_options(test_path("cache"));
+    struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
     struct candidate c;
     struct launch_time *times;
