@@ -54,6 +54,18 @@ const char *status_name(enum status_code code);
 /* The code of that name, or STATUS_CODE_COUNT. */
 enum status_code status_from_name(const char *name);
 
+/* What a trial of a candidate came to. */
+enum trial_status {
+    TRIAL_OK,
+    TRIAL_CENSORED, /* stopped early: its time is a lower bound */
+    TRIAL_FAILED
+};
+
+/* "ok", "censored", "failed": as stored, recorded, sent and printed.  An unknown name means
+ * TRIAL_FAILED. */
+const char *trial_status_name(enum trial_status status);
+enum trial_status trial_status_from_name(const char *name);
+
 /* ---- memory.c: allocation -----------------------------------------------------------------------
  *
  * These never return null: running out of memory for program data ends the process with a message.

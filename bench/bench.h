@@ -83,8 +83,6 @@ void disturbance_slowdown_text(const struct disturbance *d, struct buf *out);
 
 /* ---- trial: what a measurement gives --------------------------------------------------------- */
 
-enum trial_status { TRIAL_OK, TRIAL_CENSORED, TRIAL_FAILED };
-
 struct resources { /* 0 where a target does not say */
     int registers; /* of a thread */
     int shared_static_bytes, shared_dynamic_bytes;

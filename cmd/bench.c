@@ -94,7 +94,7 @@ static int store(struct lineup *l, struct session *s, const struct history *know
     if (db_search_start(s->db, s->study, "bench", "{}", l->search, st) < 0)
         return -1;
     for (int i = 0; i < l->count; i++)
-        if (!history_has(known, l->values[i]) &&
+        if (!history_has(known, l->candidates[i].plan) &&
             trial_store(s->db, s->study, DB_TRIAL_PLAN, &l->candidates[i], &l->trials[i], l->search,
                         st) < 0)
             return -1;

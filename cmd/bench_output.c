@@ -56,7 +56,6 @@ static struct interval speedup(const struct lineup *l, int i, int over)
 
 static json_t *row_of(const struct lineup *l, int i, const struct workload *w)
 {
-    static const char *const statuses[] = {"ok", "censored", "failed"};
     const struct trial *t = &l->trials[i];
     bool ok = t->status == TRIAL_OK;
     struct plan p = plan_from_value(l->values[i]);
@@ -70,14 +69,14 @@ static json_t *row_of(const struct lineup *l, int i, const struct workload *w)
     json_t *row = json_pack(
         "{si ss so sb so so so so so so so so so so so so ss ss so si so}", "value",
         (int)l->values[i], "fused", fused.ptr, "segments", plan_segments_json(p), "handwritten",
-        p.handwritten && plan_has_attention_segment(p), "median_ms", json_number(ms.median),
-        "ci_low_ms", json_number(ms.low), "ci_high_ms", json_number(ms.high), "us_per_layer",
+        p.handwritten, "median_ms", json_number(ms.median), "ci_low_ms", json_number(ms.low),
+        "ci_high_ms", json_number(ms.high), "us_per_layer",
         json_number(1e3 * ms.median / w->layers), "speedup_over_unfused", json_number(ratio.median),
         "speedup_low", json_number(ratio.low), "speedup_high", json_number(ratio.high), "tie",
         isfinite(ratio.low) ? json_boolean(ratio.low <= 1 && 1 <= ratio.high) : json_null(),
         "speedup_over_41115", json_number(first.median), "speedup_over_41115_low",
         json_number(first.low), "speedup_over_41115_high", json_number(first.high), "error",
-        json_number(ok ? t->error : NAN), "status", statuses[t->status], "reason",
+        json_number(ok ? t->error : NAN), "status", trial_status_name(t->status), "reason",
         ok ? "" : t->reason.message, "earlier_ms", json_number(l->earlier_ms[i]), "samples",
         t->sample_count, "kernels",
         l->wants_kernels && lineup_ran(l, i) ? kernels_json(&l->kernels, &l->candidates[i])

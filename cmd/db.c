@@ -115,7 +115,8 @@ static int export_space(const struct options *o, struct db *db, struct status *s
         note(o, "measured on %s until %s", space->target.device, space->measured_utc);
         print_object(o, space_columns, ARRAY_LEN(space_columns),
                      json_pack("{ss sI si si}", "path", o->output, "bytes", (json_int_t)bytes.len,
-                               "plans", space->count, "best", (int)space->values[space->best]));
+                               "plans", space->count, "best",
+                               (int)plan_value(space->plans[space->best])));
         recorded_space_release(space);
         code = EXIT_SUCCESS;
     }

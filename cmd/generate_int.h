@@ -8,6 +8,7 @@
 
 /* All zero: empty. */
 struct schedules {
+    enum target_kind target;
     struct candidate candidate;
     int measured;                /* of its choices: they have a stored time */
     char *device;                /* that was measured, owned; null where nothing is stored */

@@ -5,27 +5,21 @@
 
 /* ---- what the database knows ----------------------------------------------------------------- */
 
-static bool is_choice(const struct db_choice *row, const struct choice *c)
-{
-    struct buf schedule;
-    buf_init(&schedule);
-    schedule_text(c->impl, &c->schedule, &schedule);
-    bool is = row->first == c->segment.first && row->last == c->segment.last &&
-              strcmp(row->impl, c->impl->name) == 0 && strcmp(row->schedule, schedule.ptr) == 0;
-    buf_release(&schedule);
-    return is;
-}
-
 static int read_trial(void *ctx, const struct db_trial *row)
 {
     struct schedules *s = ctx;
+    const struct db_choice *c = &row->choices[0];
+    struct choice choice;
+    struct status ignored = STATUS_INIT;
     int i = 0;
-    while (i < s->candidate.count && !is_choice(&row->choices[0], &s->candidate.choices[i]))
+    if (choice_parse(s->target, c->segment, c->impl, c->schedule, &choice, &ignored) != 0)
+        return 0; /* of another version */
+    while (i < s->candidate.count && !choice_equal(&choice, &s->candidate.choices[i]))
         i++;
-    if (i < s->candidate.count && strcmp(row->status, "ok") == 0) {
+    if (i < s->candidate.count && row->status == TRIAL_OK) {
         s->measured++;
         s->resources[i] = json_loads(row->resources, 0, NULL);
-    } else if (i < s->candidate.count && strcmp(row->status, "failed") == 0) {
+    } else if (i < s->candidate.count && row->status == TRIAL_FAILED) {
         s->failed[i] = mem_strdup(row->reason);
     }
     return 0;
@@ -80,6 +74,7 @@ int schedules_choose(const struct options *o, struct target_name target,
     struct status missing = STATUS_INIT;
     struct db *db = NULL;
     int64_t study;
+    out->target = spec->target.kind;
     candidate_default(&spec->target, p, &out->candidate);
     int rc = db_open(o->db, DB_READ, &db, &missing);
     if (rc == 0)

@@ -10,7 +10,8 @@ static const struct column columns[] = {
 };
 
 struct asked {
-    unsigned *values; /* owned */
+    unsigned *values;   /* as given, owned */
+    struct plan *plans; /* that they name, owned */
     int count;
 };
 
@@ -24,9 +25,13 @@ static int parse_values(const struct options *o, struct asked *a, struct status 
         unsigned lo, hi;
         if (plan_parse_range(o->operands[i], &lo, &hi, st) < 0)
             return -1;
-        a->values = mem_resize(a->values, (size_t)a->count + (hi - lo) + 1, sizeof(*a->values));
-        for (unsigned value = lo; value <= hi; value++)
-            a->values[a->count++] = value;
+        size_t room = (size_t)a->count + (hi - lo) + 1;
+        a->values = mem_resize(a->values, room, sizeof(*a->values));
+        a->plans = mem_resize(a->plans, room, sizeof(*a->plans));
+        for (unsigned value = lo; value <= hi; value++, a->count++) {
+            a->values[a->count] = value;
+            a->plans[a->count] = plan_from_value(value);
+        }
     }
     return 0;
 }
@@ -54,7 +59,7 @@ static int predict(const struct options *o, const struct asked *a, struct model 
 {
     double *ms = mem_alloc((size_t)a->count, sizeof(*ms));
     double *high = mem_alloc((size_t)a->count, sizeof(*high));
-    int rc = model_predict(model, a->values, a->count, times, ms, high, st);
+    int rc = model_predict(model, a->plans, a->count, times, ms, high, st);
     if (rc == 0)
         print(o, a, ms, high);
     free(ms);
@@ -115,6 +120,7 @@ static int run(const struct options *o, struct status *st)
     model_free(model);
     db_close(db);
     free(asked.values);
+    free(asked.plans);
     return rc;
 }
 

@@ -7,7 +7,7 @@
 
 static void fill(const struct options *o, const struct history *h, struct tune_report *r)
 {
-    static uint16_t space[PLAN_SPACE];
+    static struct plan space[PLAN_SPACE];
     const struct db_best *b = &r->best;
     unsigned lo, hi;
     struct status ignored = STATUS_INIT;
@@ -18,7 +18,6 @@ static void fill(const struct options *o, const struct history *h, struct tune_r
     r->space = plan_space(lo, hi, space);
     r->space_trials = history_count_in(h, space, r->space);
     r->model_spearman = r->expected_faster_share = r->seconds = NAN;
-    r->additive_value = -1;
 }
 
 /* ---- what was relaxed ---------------------------------------------------------------------------

@@ -32,8 +32,7 @@ static int ms_decimals(double ms)
 
 static bool plan_handwritten(int value)
 {
-    struct plan p = plan_from_value((unsigned)value);
-    return p.handwritten && plan_has_attention_segment(p);
+    return plan_from_value((unsigned)value).handwritten;
 }
 
 /* Lists of segments, implementations, schedules and times run in parallel. */
@@ -124,14 +123,13 @@ static void print_segments(const struct db_best *b)
         const struct db_choice *c = &b->choices[i];
         struct buf names, impl;
         char range[12];
-        struct segment segment = {(int8_t)c->first, (int8_t)c->last};
         buf_init(&names);
         buf_init(&impl);
-        segment_describe(segment, &names);
+        segment_describe(c->segment, &names);
         buf_addf(&impl, "%s%s%s", c->impl, c->schedule[0] ? " " : "", c->schedule);
-        output_row(&out,
-                   json_pack("{ss ss so ss}", "ops", segment_text(segment, range), "impl", impl.ptr,
-                             "us", json_number(1e3 * b->choice_ms[i]), "operators", names.ptr));
+        output_row(&out, json_pack("{ss ss so ss}", "ops", segment_text(c->segment, range), "impl",
+                                   impl.ptr, "us", json_number(1e3 * b->choice_ms[i]), "operators",
+                                   names.ptr));
         buf_release(&names);
         buf_release(&impl);
     }

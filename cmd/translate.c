@@ -16,10 +16,10 @@ static json_t *value_json(unsigned value)
         bits[i] = (char)('0' + (value >> (15 - i) & 1));
     buf_init(&fused);
     plan_fused_text(p, &fused);
-    json_t *row = json_pack("{si ss si si sb ss so}", "value", (int)value, "bits", bits,
-                            "canonical", (int)plan_canonical(value), "pos0", (int)(value >> 15),
-                            "handwritten", p.handwritten && plan_has_attention_segment(p), "fused",
-                            fused.ptr, "segments", plan_segments_json(p));
+    json_t *row =
+        json_pack("{si ss si si sb ss so}", "value", (int)value, "bits", bits, "canonical",
+                  (int)plan_canonical(value), "pos0", (int)(value >> 15), "handwritten",
+                  p.handwritten, "fused", fused.ptr, "segments", plan_segments_json(p));
     buf_release(&fused);
     return row;
 }

@@ -94,10 +94,8 @@ static void add_weights(struct segment s, struct buf *out)
 /* The value whose plan fuses this segment and nothing else. */
 static unsigned value_of(const struct choice *c)
 {
-    struct plan p = {.handwritten = c->impl->handwritten};
-    for (int op = c->segment.first; op < c->segment.last; op++)
-        p.fused |= (uint16_t)(1u << op);
-    return plan_value(p);
+    unsigned fused = (1u << c->segment.last) - (1u << c->segment.first);
+    return plan_value(plan_of((uint16_t)fused, c->impl->handwritten));
 }
 
 void add_header(const struct choice *c, const struct build_target *t, struct buf *out)

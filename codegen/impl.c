@@ -8,9 +8,7 @@ static bool handwritten_applicable(const struct choice *c, const struct build_ta
                                    const char **why)
 {
     (void)t;
-    struct segment s = c->segment;
-    struct plan only = {.fused = (uint16_t)(((1u << (s.last - s.first)) - 1) << s.first)};
-    return plan_has_attention_segment(only) ||
+    return segment_is_attention(c->segment) ||
            refuse(why, "the hand-written attention runs ops 2-6, no more and no less");
 }
 

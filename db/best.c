@@ -1,7 +1,5 @@
 #include "db/db_int.h"
 
-#include "layer/layer.h"
-
 #include <math.h>
 #include <stdlib.h>
 
@@ -63,23 +61,21 @@ static int read_beside(struct db *db, int64_t study, const struct db_best *best,
     return found < 0 ? -1 : 0;
 }
 
+static void keep_choice(void *ctx, int i, const struct db_choice *c, const struct query *q)
+{
+    struct db_best *out = ctx;
+    out->choices[i] = (struct db_choice){c->segment, mem_strdup(c->impl), mem_strdup(c->schedule)};
+    out->choice_ms[i] = column_real(q, 4);
+    out->choice_count = i + 1;
+}
+
 static int read_choices(struct db *db, int64_t study, int64_t trial, struct db_best *out,
                         struct status *st)
 {
     struct query q = query_start(db, SQL_BEST_CHOICES);
     query_int(&q, trial);
     query_int(&q, study);
-    int found;
-    while ((found = query_row(&q, st)) > 0 && out->choice_count < OP_COUNT) {
-        out->choice_ms[out->choice_count] = column_real(&q, 4);
-        out->choices[out->choice_count++] =
-            (struct db_choice){.first = (int)column_int(&q, 0),
-                               .last = (int)column_int(&q, 1),
-                               .impl = mem_strdup(column_text(&q, 2)),
-                               .schedule = mem_strdup(column_text(&q, 3))};
-    }
-    query_end(&q);
-    return found < 0 ? -1 : 0;
+    return db_choices_read(&q, keep_choice, out, st) < 0 ? -1 : 0;
 }
 
 static int read_counts(struct db *db, int64_t study, struct db_best *out, struct status *st)

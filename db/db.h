@@ -6,7 +6,7 @@
 #ifndef FUSEPLAN_DB_H
 #define FUSEPLAN_DB_H
 
-#include "base/base.h"
+#include "layer/layer.h"
 
 struct db;
 
@@ -68,13 +68,13 @@ enum db_trial_kind { DB_TRIAL_SEGMENT, DB_TRIAL_PLAN, DB_TRIAL_FINAL };
 
 /* A plan's choices say how each segment ran; they cover operators 0..14 in order. */
 struct db_choice {
-    int first, last;
+    struct segment segment;
     const char *impl, *schedule;
 };
 struct db_trial {
     enum db_trial_kind kind;
-    int value;                               /* canonical; -1 for a segment */
-    const char *status;                      /* "ok", "censored", "failed" */
+    int value; /* canonical; -1 for a segment */
+    enum trial_status status;
     const char *reason_code, *reason;        /* of censored and failed; else empty */
     double median_ms, ci_low_ms, ci_high_ms; /* NaN where failed (stored as NULL) */
     double build_s, verify_s, time_s, error;
@@ -122,8 +122,8 @@ struct db_best {
     struct interval unfused, first_version; /* ms, of the same comparison (where final is false: of
                                                single trials); NaN where unknown */
     int choice_count;
-    struct db_choice choices[15];                      /* owned texts */
-    double choice_ms[15];                              /* the segment alone; NaN where unknown */
+    struct db_choice choices[OP_COUNT];                /* owned texts */
+    double choice_ms[OP_COUNT];                        /* the segment alone; NaN where unknown */
     int64_t plans_total, plans_failed, plans_censored; /* distinct values with any trial, with one
                                                           that failed, with one censored */
 };

@@ -1,7 +1,5 @@
 #include "db/db_int.h"
 
-#include "layer/layer.h"
-
 const char *const db_trial_kind_names[] = {
     [DB_TRIAL_SEGMENT] = "segment", [DB_TRIAL_PLAN] = "plan", [DB_TRIAL_FINAL] = "final"};
 
@@ -9,9 +7,10 @@ static bool covers_chain(const struct db_trial *t)
 {
     int next = 0;
     for (int i = 0; i < t->choice_count; i++) {
-        if (t->choices[i].first != next || t->choices[i].last < next)
+        struct segment s = t->choices[i].segment;
+        if (s.first != next || s.last < next)
             return false;
-        next = t->choices[i].last + 1;
+        next = s.last + 1;
     }
     return next == OP_COUNT;
 }
@@ -33,8 +32,8 @@ static int check_choices(const struct db_trial *t, struct status *st)
 static int add_schedule(struct db *db, const struct db_choice *c, int64_t *id, struct status *st)
 {
     struct query segment = query_start(db, SQL_SEGMENT_ADD);
-    query_int(&segment, c->first);
-    query_int(&segment, c->last);
+    query_int(&segment, c->segment.first);
+    query_int(&segment, c->segment.last);
     if (query_run(&segment, st) != 0)
         return -1;
 
@@ -42,8 +41,8 @@ static int add_schedule(struct db *db, const struct db_choice *c, int64_t *id, s
     int row = 0;
     for (size_t i = 0; i < ARRAY_LEN(add_then_find) && row >= 0; i++) {
         struct query q = query_start(db, add_then_find[i]);
-        query_int(&q, c->first);
-        query_int(&q, c->last);
+        query_int(&q, c->segment.first);
+        query_int(&q, c->segment.last);
         query_text(&q, c->impl);
         query_text(&q, c->schedule);
         row = query_one_int(&q, id, st);
@@ -57,10 +56,10 @@ static int add_plan(struct db *db, const struct db_trial *t, struct status *st)
     struct buf text;
     buf_init(&text);
     for (int i = 0; i < t->choice_count; i++) {
-        const struct db_choice *c = &t->choices[i];
-        buf_addf(&text, "%s%d", i > 0 ? " " : "", c->first);
-        if (c->last > c->first)
-            buf_addf(&text, "-%d", c->last);
+        struct segment s = t->choices[i].segment;
+        buf_addf(&text, "%s%d", i > 0 ? " " : "", s.first);
+        if (s.last > s.first)
+            buf_addf(&text, "-%d", s.last);
     }
     struct query q = query_start(db, SQL_PLAN_ADD);
     query_int(&q, t->value);
@@ -88,7 +87,7 @@ static int add_row(struct db *db, int64_t study, const struct db_trial *t, int64
         query_int(&q, t->value);
         query_null(&q);
     }
-    query_text(&q, t->status);
+    query_text(&q, trial_status_name(t->status));
     query_text(&q, t->reason_code);
     query_text(&q, t->reason);
     query_real(&q, t->median_ms);
@@ -167,25 +166,45 @@ int db_trials_add(struct db *db, int64_t study, const struct db_trial *trials, i
     return db_end(db, result, st);
 }
 
-/* Reads the choices of a trial and ends the query; `texts` holds their texts. */
-static int read_choices(struct query *q, struct buf texts[2 * OP_COUNT],
-                        struct db_choice choices[OP_COUNT], int *count, struct status *st)
+int db_choices_read(struct query *q, db_choice_row *keep, void *ctx, struct status *st)
 {
-    int row;
-    *count = 0;
-    while ((row = query_row(q, st)) > 0 && *count < OP_COUNT) {
-        struct buf *impl = &texts[2 * *count], *knobs = impl + 1;
-        buf_reset(impl);
-        buf_reset(knobs);
-        buf_adds(impl, column_text(q, 2));
-        buf_adds(knobs, column_text(q, 3));
-        choices[(*count)++] = (struct db_choice){.first = (int)column_int(q, 0),
-                                                 .last = (int)column_int(q, 1),
-                                                 .impl = impl->ptr,
-                                                 .schedule = knobs->ptr};
+    int row, count = 0, next = 0;
+    while ((row = query_row(q, st)) > 0) {
+        int64_t first = column_int(q, 0), last = column_int(q, 1);
+        if (first < next || last < first || last >= OP_COUNT)
+            break;
+        next = (int)last + 1;
+        keep(ctx, count++,
+             &(struct db_choice){.segment = {(int8_t)first, (int8_t)last},
+                                 .impl = column_text(q, 2),
+                                 .schedule = column_text(q, 3)},
+             q);
     }
     query_end(q);
-    return row < 0 ? -1 : 0;
+    if (row > 0 || (row == 0 && count == 0))
+        return status_set(st, STATUS_DATABASE,
+                          "a trial in '%s' has choices that are no segments in order; 'fuseplan db "
+                          "check' names it",
+                          db_path(q->db));
+    return row < 0 ? -1 : count;
+}
+
+/* The choices of one trial; the texts are its own. */
+struct kept {
+    struct db_choice choices[OP_COUNT];
+    struct buf texts[2 * OP_COUNT];
+};
+
+static void keep_choice(void *ctx, int i, const struct db_choice *c, const struct query *q)
+{
+    (void)q;
+    struct kept *k = ctx;
+    struct buf *impl = &k->texts[2 * i], *knobs = impl + 1;
+    buf_reset(impl);
+    buf_reset(knobs);
+    buf_adds(impl, c->impl);
+    buf_adds(knobs, c->schedule);
+    k->choices[i] = (struct db_choice){c->segment, impl->ptr, knobs->ptr};
 }
 
 enum { /* columns of SQL_TRIALS */
@@ -217,7 +236,7 @@ static struct db_trial trial_of(const struct query *q, enum db_trial_kind kind)
     return (struct db_trial){
         .kind = kind,
         .value = kind == DB_TRIAL_SEGMENT ? -1 : (int)column_int(q, COL_PLAN),
-        .status = column_text(q, COL_STATUS),
+        .status = trial_status_from_name(column_text(q, COL_STATUS)),
         .reason_code = column_text(q, COL_REASON_CODE),
         .reason = column_text(q, COL_REASON),
         .median_ms = column_real(q, COL_MEDIAN),
@@ -242,30 +261,29 @@ static int walk(struct db *db, int64_t study, enum db_trial_kind kind, bool with
                 db_trial_row *row, void *ctx, struct status *st)
 {
     bool segment = kind == DB_TRIAL_SEGMENT;
-    struct buf texts[2 * OP_COUNT];
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        buf_init(&texts[i]);
+    struct kept kept;
+    for (size_t i = 0; i < ARRAY_LEN(kept.texts); i++)
+        buf_init(&kept.texts[i]);
 
     int found;
     struct query q = query_start(db, SQL_TRIALS);
     query_int(&q, study);
     query_text(&q, db_trial_kind_names[kind]);
     while ((found = query_row(&q, st)) > 0) {
-        struct db_choice choices[OP_COUNT];
         struct db_trial t = trial_of(&q, kind);
         if (with_choices) {
             struct query of_trial = query_start(db, segment ? SQL_SCHEDULE : SQL_CHOICES);
             query_int(&of_trial, column_int(&q, segment ? COL_SCHEDULE : COL_ID));
-            found = read_choices(&of_trial, texts, choices, &t.choice_count, st);
-            t.choices = choices;
+            found = t.choice_count = db_choices_read(&of_trial, keep_choice, &kept, st);
+            t.choices = kept.choices;
         }
         if (found < 0 || row(ctx, &t) != 0)
             break;
     }
     query_end(&q);
 
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        buf_release(&texts[i]);
+    for (size_t i = 0; i < ARRAY_LEN(kept.texts); i++)
+        buf_release(&kept.texts[i]);
     return found < 0 ? -1 : 0;
 }
 

@@ -131,25 +131,45 @@ double op_flops(int op, const struct workload *w, int64_t kept);
 
 /* ---- plan.c, plan_parse.c: the fusion mask and the plan ----------------------------------------
  *
- * A value 0..65535 written as 16 bits pos0 (most significant) .. pos15.  pos1..pos15 stand for ops
- * 0..14; neighbours with equal bits are fused.  pos0 asks for the hand-written operator, which
- * serves ops 2-6 where they are exactly one segment. */
+ * A plan is a struct plan wherever it is handed on.  Text and values are its forms on the command
+ * line, in files and in the database: read by plan_from_value() and the parsers, written by
+ * plan_value().
+ *
+ * A value 0..65535 is written as 16 bits pos0 (most significant) .. pos15.  pos1..pos15 stand for
+ * ops 0..14; neighbours with equal bits are fused.  pos0 asks for the hand-written operator, which
+ * serves ATTENTION_FIRST..ATTENTION_LAST where they are exactly one segment. */
 
+enum { ATTENTION_FIRST = 2, ATTENTION_LAST = 6 };
 enum { VALUE_MAX = 65535, VALUE_UNFUSED = 43690, VALUE_FIRST_VERSION = 41115, PLAN_SPACE = 16640 };
 
 struct plan {
     uint16_t fused;   /* bit b (0..13): ops b and b+1 are in one segment */
-    bool handwritten; /* true where ops 2-6 are not exactly one segment: it changes nothing there */
+    bool handwritten; /* the hand-written operator runs; false in plans that it cannot serve */
 };
 
 struct segment {
     int8_t first, last; /* operators, inclusive */
 };
 
+/* The plan of these boundaries; handwritten counts where ATTENTION_FIRST..LAST are one segment. */
+struct plan plan_of(uint16_t fused, bool handwritten);
+
 struct plan plan_from_value(unsigned value);
 unsigned plan_value(struct plan p); /* canonical */
 unsigned plan_canonical(unsigned value);
-bool plan_has_attention_segment(struct plan p); /* ops 2-6 are exactly one segment */
+
+/* A number below PLAN_KEYS that no other plan has: for sets and tables of plans. */
+enum { PLAN_KEYS = 1 << (BOUNDARY_COUNT + 1) };
+
+static inline unsigned plan_key(struct plan p)
+{
+    return p.fused | (unsigned)p.handwritten << BOUNDARY_COUNT;
+}
+
+static inline bool plan_equal(struct plan a, struct plan b)
+{
+    return plan_key(a) == plan_key(b);
+}
 
 /* All segments in order, single operators too; returns their number (1..15). */
 int plan_segments(struct plan p, struct segment out[OP_COUNT]);
@@ -157,6 +177,15 @@ int plan_segments(struct plan p, struct segment out[OP_COUNT]);
 /* Segments are numbered 0..119 by first, then last. */
 int segment_index(struct segment s);
 struct segment segment_at(int index);
+
+bool segment_is_attention(struct segment s); /* the one that the hand-written operator serves */
+
+/* What is measured alone and chosen for by itself has a slot: each segment as generated at its
+ * number, and the attention segment by the hand-written operator behind them. */
+enum { SLOT_HANDWRITTEN = SEGMENT_COUNT, SLOT_COUNT };
+struct segment slot_segment(int slot);
+int slot_of(struct segment s, bool handwritten);
+int plan_slots(struct plan p, int out[OP_COUNT]); /* of its segments in order; their number */
 
 /* What a segment reads and writes that others see: tensors, and weights, as bits.  Its outputs are
  * those of its operators that a later operator outside it reads, and its last operator's. */
@@ -179,8 +208,8 @@ int plan_parse_range(const char *text, unsigned *lo, unsigned *hi, struct status
 /* "2-6,8-9" in operator numbers; what is not named stays on its own. */
 int plan_parse_segments(const char *text, bool handwritten, struct plan *out, struct status *st);
 
-/* The distinct canonical values of lo..hi, ascending, at most PLAN_SPACE.  Returns how many. */
-int plan_space(unsigned lo, unsigned hi, uint16_t out[PLAN_SPACE]);
+/* The distinct plans that lo..hi name, by ascending canonical value.  Returns how many. */
+int plan_space(unsigned lo, unsigned hi, struct plan out[PLAN_SPACE]);
 
 /* ---- mask.c, mask_spec.c, mask_bits.c: attention masks -----------------------------------------
  *

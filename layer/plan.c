@@ -1,7 +1,5 @@
 #include "layer/layer.h"
 
-enum { FIRST_ATTENTION_OP = 2, LAST_ATTENTION_OP = 6 };
-
 /* Bit of pos p (0..15) in a value: pos0 is the most significant. */
 static unsigned position_bit(int position)
 {
@@ -10,32 +8,38 @@ static unsigned position_bit(int position)
 
 static bool fused_after(struct plan p, int op)
 {
-    return op >= 0 && op < BOUNDARY_COUNT && (p.fused >> op & 1) != 0;
+    return op < BOUNDARY_COUNT && (p.fused >> op & 1) != 0;
 }
 
-bool plan_has_attention_segment(struct plan p)
+static bool has_attention_segment(struct plan p)
 {
-    for (int op = FIRST_ATTENTION_OP; op < LAST_ATTENTION_OP; op++)
-        if (!fused_after(p, op))
-            return false;
-    return !fused_after(p, FIRST_ATTENTION_OP - 1) && !fused_after(p, LAST_ATTENTION_OP);
+    const unsigned inside = (1u << ATTENTION_LAST) - (1u << ATTENTION_FIRST);
+    const unsigned edges = 1u << (ATTENTION_FIRST - 1) | 1u << ATTENTION_LAST;
+    return (p.fused & (inside | edges)) == inside;
+}
+
+struct plan plan_of(uint16_t fused, bool handwritten)
+{
+    struct plan p = {.fused = fused};
+    p.handwritten = handwritten && has_attention_segment(p);
+    return p;
 }
 
 struct plan plan_from_value(unsigned value)
 {
-    struct plan p = {.fused = 0};
+    unsigned fused = 0;
     for (int op = 0; op < BOUNDARY_COUNT; op++) {
         bool here = (value & position_bit(op + 1)) != 0, next = (value & position_bit(op + 2)) != 0;
         if (here == next)
-            p.fused |= (uint16_t)(1u << op);
+            fused |= 1u << op;
     }
-    p.handwritten = (value & position_bit(0)) != 0 || !plan_has_attention_segment(p);
-    return p;
+    return plan_of((uint16_t)fused, (value & position_bit(0)) != 0);
 }
 
 unsigned plan_value(struct plan p)
 {
-    unsigned value = p.handwritten || !plan_has_attention_segment(p) ? position_bit(0) : 0;
+    /* pos0 is 1 where it changes nothing */
+    unsigned value = p.handwritten || !has_attention_segment(p) ? position_bit(0) : 0;
     bool bit = false; /* pos1 is 0 in the canonical value */
     for (int op = 1; op < OP_COUNT; op++) {
         if (!fused_after(p, op - 1))
@@ -80,6 +84,31 @@ struct segment segment_at(int index)
     while (index_of_first(first + 1) <= index)
         first++;
     return (struct segment){(int8_t)first, (int8_t)(first + index - index_of_first(first))};
+}
+
+bool segment_is_attention(struct segment s)
+{
+    return s.first == ATTENTION_FIRST && s.last == ATTENTION_LAST;
+}
+
+struct segment slot_segment(int slot)
+{
+    return slot == SLOT_HANDWRITTEN ? (struct segment){ATTENTION_FIRST, ATTENTION_LAST}
+                                    : segment_at(slot);
+}
+
+int slot_of(struct segment s, bool handwritten)
+{
+    return handwritten && segment_is_attention(s) ? (int)SLOT_HANDWRITTEN : segment_index(s);
+}
+
+int plan_slots(struct plan p, int out[OP_COUNT])
+{
+    struct segment segments[OP_COUNT];
+    int count = plan_segments(p, segments);
+    for (int i = 0; i < count; i++)
+        out[i] = slot_of(segments[i], p.handwritten);
+    return count;
 }
 
 static uint16_t reads_of(int first, int last)
@@ -133,7 +162,7 @@ void plan_translate(unsigned value, struct buf *out)
             buf_addf(out, " %d %d", segments[i].first + 1, segments[i].last + 1);
 }
 
-int plan_space(unsigned lo, unsigned hi, uint16_t out[PLAN_SPACE])
+int plan_space(unsigned lo, unsigned hi, struct plan out[PLAN_SPACE])
 {
     uint64_t seen[(VALUE_MAX + 1) / 64] = {0};
     for (unsigned value = lo; value <= hi && value <= VALUE_MAX; value++) {
@@ -143,6 +172,6 @@ int plan_space(unsigned lo, unsigned hi, uint16_t out[PLAN_SPACE])
     int count = 0;
     for (unsigned value = 0; value <= VALUE_MAX; value++)
         if ((seen[value / 64] >> value % 64 & 1) != 0)
-            out[count++] = (uint16_t)value;
+            out[count++] = plan_from_value(value);
     return count;
 }

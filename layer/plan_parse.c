@@ -119,7 +119,7 @@ static int parse_segment(const char **text, struct segment *out, struct status *
 
 int plan_parse_segments(const char *text, bool handwritten, struct plan *out, struct status *st)
 {
-    *out = (struct plan){.handwritten = handwritten};
+    *out = (struct plan){.fused = 0};
     unsigned taken = 0; /* bit i: operator i is named */
     if (*text == '\0')
         return status_set(st, STATUS_USAGE,
@@ -137,11 +137,11 @@ int plan_parse_segments(const char *text, bool handwritten, struct plan *out, st
         taken |= covers;
         out->fused |= (uint16_t)((1u << s.last) - (1u << s.first));
     }
-    if (handwritten && !plan_has_attention_segment(*out))
+    *out = plan_of(out->fused, handwritten);
+    if (handwritten && !out->handwritten)
         return status_set(st, STATUS_USAGE,
-                          "the hand-written operator serves ops 2-6 as one segment only; name "
-                          "segment 2-6 or leave the flag out");
-    if (!plan_has_attention_segment(*out))
-        out->handwritten = true;
+                          "the hand-written operator serves ops %d-%d as one segment only; name "
+                          "segment %d-%d or leave the flag out",
+                          ATTENTION_FIRST, ATTENTION_LAST, ATTENTION_FIRST, ATTENTION_LAST);
     return 0;
 }

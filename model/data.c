@@ -4,7 +4,8 @@
 #include <stdlib.h>
 
 struct row {
-    unsigned value;
+    unsigned value; /* canonical: the order of rows */
+    struct plan plan;
     double ms;
 };
 
@@ -18,10 +19,6 @@ static int by_value_then_ms(const void *a, const void *b)
 
 static int check_row(int row, unsigned value, double ms, struct status *st)
 {
-    if (value > VALUE_MAX)
-        return status_set(st, STATUS_MODEL,
-                          "row %d of the training data names plan %u; give values 0..65535", row,
-                          value);
     if (!isfinite(ms) || ms <= 0)
         return status_set(st, STATUS_MODEL,
                           "row %d of the training data gives plan %u a time of %g ms; give a "
@@ -36,21 +33,21 @@ int dataset_init(const struct model_data *data, struct dataset *out, struct stat
     size_t count = data->count > 0 ? (size_t)data->count : 0;
     struct row *rows = mem_alloc(count, sizeof(*rows));
     for (size_t i = 0; i < count; i++) {
-        if (check_row((int)i + 1, data->values[i], data->ms[i], st) != 0) {
+        rows[i] = (struct row){plan_value(data->plans[i]), data->plans[i], data->ms[i]};
+        if (check_row((int)i + 1, rows[i].value, rows[i].ms, st) != 0) {
             free(rows);
             return -1;
         }
-        rows[i] = (struct row){plan_canonical(data->values[i]), data->ms[i]};
     }
     qsort(rows, count, sizeof(*rows), by_value_then_ms);
 
-    out->values = mem_alloc(count, sizeof(*out->values));
+    out->plans = mem_alloc(count, sizeof(*out->plans));
     out->ms = mem_alloc(count, sizeof(*out->ms));
     for (size_t i = 0, end; i < count; i = end) {
         double sum = 0;
         for (end = i; end < count && rows[end].value == rows[i].value; end++)
             sum += rows[end].ms;
-        out->values[out->count] = rows[i].value;
+        out->plans[out->count] = rows[i].plan;
         out->ms[out->count] = sum / (double)(end - i);
         out->count++;
     }
@@ -60,7 +57,7 @@ int dataset_init(const struct model_data *data, struct dataset *out, struct stat
 
 void dataset_release(struct dataset *d)
 {
-    free(d->values);
+    free(d->plans);
     free(d->ms);
     *d = (struct dataset){.count = 0};
 }

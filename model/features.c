@@ -15,14 +15,10 @@ enum {
 
 double additive_ms(const struct segment_times *t, struct plan p)
 {
-    const int attention = segment_index((struct segment){2, 6});
-    struct segment segments[OP_COUNT];
-    int count = plan_segments(p, segments);
+    int slots[OP_COUNT], count = plan_slots(p, slots);
     double sum = 0;
-    for (int i = 0; i < count; i++) {
-        int index = segment_index(segments[i]);
-        sum += index == attention && p.handwritten ? t->handwritten_ms : t->ms[index];
-    }
+    for (int i = 0; i < count; i++)
+        sum += t->ms[slots[i]];
     return sum;
 }
 
@@ -31,8 +27,9 @@ int feature_count(enum feature_set set)
     return set == FEATURES_BITS ? BITS_COLUMNS : PLAN_COLUMNS;
 }
 
-static void features_bits(unsigned canonical, float *out)
+static void features_bits(struct plan p, float *out)
 {
+    unsigned canonical = plan_value(p);
     for (int position = 0; position < BITS_COLUMNS; position++)
         out[position] = (float)(canonical >> (BITS_COLUMNS - 1 - position) & 1);
 }
@@ -43,7 +40,7 @@ static void features_plan(struct plan p, const struct segment_times *times, floa
         out[i] = 0;
     for (int boundary = 0; boundary < BOUNDARY_COUNT; boundary++)
         out[COLUMN_FUSED + boundary] = (float)(p.fused >> boundary & 1);
-    out[COLUMN_HANDWRITTEN] = p.handwritten && plan_has_attention_segment(p);
+    out[COLUMN_HANDWRITTEN] = p.handwritten;
 
     struct segment segments[OP_COUNT];
     int count = plan_segments(p, segments);
@@ -53,12 +50,10 @@ static void features_plan(struct plan p, const struct segment_times *times, floa
     out[COLUMN_ADDITIVE] = times != NULL ? (float)additive_ms(times, p) : NAN;
 }
 
-void features_of(enum feature_set set, unsigned value, const struct segment_times *times,
-                 float *out)
+void features_of(enum feature_set set, struct plan p, const struct segment_times *times, float *out)
 {
-    struct plan p = plan_from_value(value);
     if (set == FEATURES_BITS)
-        features_bits(plan_value(p), out);
+        features_bits(p, out);
     else
         features_plan(p, times, out);
 }

@@ -42,23 +42,23 @@ static const struct booster_param classifier_params[] = {
 
 /* ln(additive ms), or NaN where it is unknown or not among the features. */
 static double log_additive(const struct model_options *o, const struct segment_times *times,
-                           unsigned value)
+                           struct plan p)
 {
     if (o->features != FEATURES_PLAN || times == NULL)
         return NAN;
-    double ms = additive_ms(times, plan_from_value(value));
+    double ms = additive_ms(times, p);
     return ms > 0 && isfinite(ms) ? log(ms) : NAN;
 }
 
 /* ---- training -------------------------------------------------------------------------------- */
 
-static struct matrix matrix_of(const struct model_options *o, const unsigned *values, int count,
+static struct matrix matrix_of(const struct model_options *o, const struct plan *plans, int count,
                                const struct segment_times *times)
 {
     struct matrix x = {.rows = count, .columns = feature_count(o->features)};
     x.values = mem_alloc((size_t)count * (size_t)x.columns, sizeof(*x.values));
     for (int i = 0; i < count; i++)
-        features_of(o->features, values[i], times, x.values + (size_t)i * (size_t)x.columns);
+        features_of(o->features, plans[i], times, x.values + (size_t)i * (size_t)x.columns);
     return x;
 }
 
@@ -115,9 +115,9 @@ static int train(struct model *m, const struct dataset *d, const struct segment_
 {
     double *log_sum = mem_alloc((size_t)d->count, sizeof(*log_sum));
     for (int i = 0; i < d->count; i++)
-        log_sum[i] = log_additive(&m->options, times, d->values[i]);
+        log_sum[i] = log_additive(&m->options, times, d->plans[i]);
     struct booster_task task = {
-        .x = matrix_of(&m->options, d->values, d->count, times),
+        .x = matrix_of(&m->options, d->plans, d->count, times),
         .seed = m->options.seed,
         .rounds = m->options.rounds,
     };
@@ -173,33 +173,28 @@ double model_threshold_ms(const struct model *m)
 
 /* ---- prediction ------------------------------------------------------------------------------ */
 
-/* Many values name one plan, so each plan is asked for once: 16640 stand for all 65536. */
+/* Each plan is asked for once: many values name one, and 16640 plans stand for all 65536. */
 struct question {
     int count;
-    unsigned *plans; /* distinct canonical values */
-    int *row;        /* of each value asked: its plan's place among them */
+    struct plan *plans; /* distinct */
+    int *row;           /* of each plan asked for: its place among them */
 };
 
-static int question_init(const unsigned *values, int count, struct question *q, struct status *st)
+static struct question question_of(const struct plan *plans, int count)
 {
-    *q = (struct question){.count = 0};
-    for (int i = 0; i < count; i++)
-        if (values[i] > VALUE_MAX)
-            return status_set(st, STATUS_USAGE, "value %u names no plan; give 0..65535", values[i]);
-
-    int *place = mem_alloc(VALUE_MAX + 1, sizeof(*place)); /* 1 + row; 0: not seen */
-    q->plans = mem_alloc((size_t)count, sizeof(*q->plans));
-    q->row = mem_alloc((size_t)count, sizeof(*q->row));
+    struct question q = {.plans = mem_alloc((size_t)count, sizeof(*q.plans)),
+                         .row = mem_alloc((size_t)count, sizeof(*q.row))};
+    int *place = mem_alloc(PLAN_KEYS, sizeof(*place)); /* 1 + row; 0: not seen */
     for (int i = 0; i < count; i++) {
-        unsigned canonical = plan_canonical(values[i]);
-        if (place[canonical] == 0) {
-            q->plans[q->count] = canonical;
-            place[canonical] = ++q->count;
+        int *at = &place[plan_key(plans[i])];
+        if (*at == 0) {
+            q.plans[q.count] = plans[i];
+            *at = ++q.count;
         }
-        q->row[i] = place[canonical] - 1;
+        q.row[i] = *at - 1;
     }
     free(place);
-    return 0;
+    return q;
 }
 
 static void question_release(struct question *q)
@@ -239,12 +234,10 @@ static void hand_out(const struct question *q, const float *answer, int count, d
         out[i] = answer[q->row[i]];
 }
 
-int model_predict(struct model *m, const unsigned *values, int count,
+int model_predict(struct model *m, const struct plan *plans, int count,
                   const struct segment_times *times, double *ms, double *high, struct status *st)
 {
-    struct question q;
-    if (question_init(values, count, &q, st) != 0)
-        return -1;
+    struct question q = question_of(plans, count);
     if (q.count == 0) {
         question_release(&q);
         return 0;

@@ -16,10 +16,9 @@ enum feature_set {
 };
 enum { FEATURES_VERSION = 1 };
 
-/* What FEATURES_PLAN needs to know of a study: the measured time of each segment alone. */
+/* What FEATURES_PLAN needs to know of a study: the measured time of each slot alone. */
 struct segment_times {
-    double ms[SEGMENT_COUNT]; /* NaN where not measured */
-    double handwritten_ms;    /* of ops 2-6; NaN where not measured */
+    double ms[SLOT_COUNT]; /* NaN where not measured */
 };
 
 /* The sum over the plan's segments; NaN where one is not measured. */
@@ -27,8 +26,8 @@ double additive_ms(const struct segment_times *t, struct plan p);
 
 int feature_count(enum feature_set set);
 
-/* Values of one plan have the same features.  times may be null; NaN in out: unknown. */
-void features_of(enum feature_set set, unsigned value, const struct segment_times *times,
+/* times may be null; NaN in out: unknown. */
+void features_of(enum feature_set set, struct plan p, const struct segment_times *times,
                  float *out);
 
 /* ---- model.c: regressor and classifier ------------------------------------------------------- */
@@ -40,11 +39,11 @@ struct model_options {
     int rounds;      /* boosting rounds; 0: the default */
 };
 
-/* Borrowed arrays; times in ms.  Values of one plan are one row with the mean of their times, and
+/* Borrowed arrays; times in ms.  Repeats of a plan are one row with the mean of their times, and
  * the order of rows changes nothing. */
 struct model_data {
     int count;
-    const unsigned *values;
+    const struct plan *plans;
     const double *ms;
 };
 
@@ -56,8 +55,8 @@ int model_train(const struct model_options *options, const struct model_data *da
                 const struct segment_times *times, struct model **out, struct status *st);
 void model_free(struct model *m);
 
-/* For each value: milliseconds and the probability of high performance. Either may be null. */
-int model_predict(struct model *m, const unsigned *values, int count,
+/* For each plan: milliseconds and the probability of high performance. Either may be null. */
+int model_predict(struct model *m, const struct plan *plans, int count,
                   const struct segment_times *times, double *ms, double *high, struct status *st);
 
 /* The slowest time that still is high performance. */
@@ -87,9 +86,8 @@ int model_cross_validate(const struct model_options *options, const struct model
 /* ---- training_file.c: the notes' training file --------------------------------------------------
  *
  * Lines of a 16-digit binary string, blanks, a time in ms; blank lines and # comments are skipped.
- * Values are as written, not canonical.  An error is STATUS_USAGE and starts name:line:column.  The
- * caller frees *values and *ms. */
-int model_data_parse(const char *name, const char *text, size_t len, unsigned **values, double **ms,
-                     int *count, struct status *st);
+ * An error is STATUS_USAGE and starts name:line:column.  The caller frees *plans and *ms. */
+int model_data_parse(const char *name, const char *text, size_t len, struct plan **plans,
+                     double **ms, int *count, struct status *st);
 
 #endif

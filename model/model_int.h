@@ -10,7 +10,7 @@
  * matter.  Repeats become their mean. */
 struct dataset {
     int count;
-    unsigned *values;
+    struct plan *plans;
     double *ms;
 };
 int dataset_init(const struct model_data *data, struct dataset *out, struct status *st);

@@ -57,13 +57,14 @@ static const char *next_word(struct place *p, size_t *len)
     return word;
 }
 
-static int parse_plan(struct place *p, unsigned *value, struct status *st)
+static int parse_plan(struct place *p, struct plan *out, struct status *st)
 {
     size_t len, digits = 0;
     const char *word = next_word(p, &len);
-    *value = 0;
+    unsigned value = 0;
     while (digits < len && (word[digits] == '0' || word[digits] == '1'))
-        *value = *value << 1 | (unsigned)(word[digits++] - '0');
+        value = value << 1 | (unsigned)(word[digits++] - '0');
+    *out = plan_from_value(value);
     char found[120];
     if (digits < len)
         snprintf(found, sizeof(found), "%s is not a plan", quote(word, len).text);
@@ -126,13 +127,13 @@ static const char *take_line(struct place *p, const char *text, const char *text
     return next;
 }
 
-int model_data_parse(const char *name, const char *text, size_t len, unsigned **values, double **ms,
-                     int *count, struct status *st)
+int model_data_parse(const char *name, const char *text, size_t len, struct plan **plans,
+                     double **ms, int *count, struct status *st)
 {
     struct place p = {.name = name};
     const char *end = text + len;
     int rows = 0, cap = 0;
-    *values = NULL;
+    *plans = NULL;
     *ms = NULL;
     *count = 0;
     while (text < end) {
@@ -146,10 +147,10 @@ int model_data_parse(const char *name, const char *text, size_t len, unsigned **
             continue;
         if (rows == cap) {
             cap = cap == 0 ? 256 : 2 * cap;
-            *values = mem_resize(*values, (size_t)cap, sizeof(**values));
+            *plans = mem_resize(*plans, (size_t)cap, sizeof(**plans));
             *ms = mem_resize(*ms, (size_t)cap, sizeof(**ms));
         }
-        if (parse_plan(&p, *values + rows, st) != 0 || parse_ms(&p, *ms + rows, st) != 0 ||
+        if (parse_plan(&p, *plans + rows, st) != 0 || parse_ms(&p, *ms + rows, st) != 0 ||
             expect_end(&p, st) != 0)
             goto fail;
         rows++;
@@ -161,9 +162,9 @@ int model_data_parse(const char *name, const char *text, size_t len, unsigned **
     *count = rows;
     return 0;
 fail:
-    free(*values);
+    free(*plans);
     free(*ms);
-    *values = NULL;
+    *plans = NULL;
     *ms = NULL;
     return -1;
 }

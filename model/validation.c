@@ -60,14 +60,14 @@ struct held_out {
 /* The rows to train on and to predict, for one fold. */
 struct split {
     int train, test;       /* rows */
-    unsigned *values;      /* those to train on, then those to predict */
+    struct plan *plans;    /* those to train on, then those to predict */
     double *ms;            /* of those to train on */
     double *told, *chance; /* of those to predict */
 };
 
 static void split_release(struct split *s)
 {
-    free(s->values);
+    free(s->plans);
     free(s->ms);
     free(s->told);
     free(s->chance);
@@ -77,19 +77,19 @@ static struct split split_of(const struct held_out *h, int fold)
 {
     size_t count = (size_t)h->data.count;
     struct split s = {
-        .values = mem_alloc(count, sizeof(*s.values)),
+        .plans = mem_alloc(count, sizeof(*s.plans)),
         .ms = mem_alloc(count, sizeof(*s.ms)),
         .told = mem_alloc(count, sizeof(*s.told)),
         .chance = mem_alloc(count, sizeof(*s.chance)),
     };
     for (int i = 0; i < h->data.count; i++)
         if (h->fold[i] != fold) {
-            s.values[s.train] = h->data.values[i];
+            s.plans[s.train] = h->data.plans[i];
             s.ms[s.train++] = h->data.ms[i];
         }
     for (int i = 0; i < h->data.count; i++)
         if (h->fold[i] == fold)
-            s.values[s.train + s.test++] = h->data.values[i];
+            s.plans[s.train + s.test++] = h->data.plans[i];
     return s;
 }
 
@@ -97,11 +97,11 @@ static int predict_fold(const struct model_options *options, struct held_out *h,
                         const struct segment_times *times, int fold, struct status *st)
 {
     struct split s = split_of(h, fold);
-    struct model_data rest = {.count = s.train, .values = s.values, .ms = s.ms};
+    struct model_data rest = {.count = s.train, .plans = s.plans, .ms = s.ms};
     struct model *m = NULL;
     int result = model_train(options, &rest, times, &m, st);
     if (result == 0)
-        result = model_predict(m, s.values + s.train, s.test, times, s.told, s.chance, st);
+        result = model_predict(m, s.plans + s.train, s.test, times, s.told, s.chance, st);
     for (int i = 0, at = 0; i < h->data.count && result == 0; i++)
         if (h->fold[i] == fold) {
             h->ms[i] = s.told[at];

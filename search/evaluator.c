@@ -22,16 +22,13 @@ static int find_culprit(struct tuner *t, struct plan p, struct status *st)
 
 static struct outcome outcome_of(const struct trial *trial)
 {
-    static const enum outcome_status of[] = {[TRIAL_OK] = OUTCOME_OK,
-                                             [TRIAL_CENSORED] = OUTCOME_CENSORED,
-                                             [TRIAL_FAILED] = OUTCOME_FAILED};
-    return (struct outcome){of[trial->status],
-                            trial->status == TRIAL_FAILED ? NAN : trial->ms.median};
+    return (struct outcome){trial->status, trial->status == TRIAL_FAILED ? NAN : trial->ms.median};
 }
 
 /* All others are compared with these: their times are wanted however slow they are. */
-static bool is_reference(unsigned value)
+static bool is_reference(struct plan p)
 {
+    unsigned value = plan_value(p);
     return value == VALUE_UNFUSED || value == VALUE_FIRST_VERSION;
 }
 
@@ -43,7 +40,7 @@ static int time_best_again(struct tuner *t, double *ms, struct status *st)
     struct status fails = STATUS_INIT;
     struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
     *ms = best->outcome.ms;
-    if (segment_table_candidate(&t->segments, plan_from_value(best->value), &c, &fails) < 0)
+    if (segment_table_candidate(&t->segments, best->plan, &c, &fails) < 0)
         return 0;
     if (bench_plan(t->bench, &c, &sampling_search, &trial, st) < 0)
         return -1;
@@ -55,14 +52,14 @@ static int time_best_again(struct tuner *t, double *ms, struct status *st)
 
 /* A plan is given up when it is hopeless beside the best.  But the machine may have become slower
  * since the best was timed, so that is timed again first. */
-static int time_plan(struct tuner *t, unsigned value, const struct candidate *c, struct trial *out,
+static int time_plan(struct tuner *t, const struct candidate *c, struct trial *out,
                      struct status *st)
 {
     if (t->o->rigor == RIGOR_EXHAUSTIVE) /* slow plans are wanted too */
         return bench_plan(t->bench, c, &sampling_exhaustive, out, st);
     struct sampling how = sampling_search;
     int best = history_best(&t->history);
-    if (best >= 0 && !is_reference(value))
+    if (best >= 0 && !is_reference(c->plan))
         how.censor_above_ms = HOPELESS_RATIO * t->history.items[best].outcome.ms;
     if (bench_plan(t->bench, c, &how, out, st) < 0)
         return -1;
@@ -78,14 +75,13 @@ static int time_plan(struct tuner *t, unsigned value, const struct candidate *c,
     return bench_plan(t->bench, c, &how, out, st);
 }
 
-static int measure_plan(void *ctx, unsigned value, struct outcome *out, struct status *st)
+static int measure_plan(void *ctx, struct plan plan, struct outcome *out, struct status *st)
 {
     struct tuner *t = ctx;
-    struct plan plan = plan_from_value(value);
     struct candidate c;
     struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
     bool broken = segment_table_candidate(&t->segments, plan, &c, &trial.reason) < 0;
-    int rc = broken ? 0 : time_plan(t, value, &c, &trial, st);
+    int rc = broken ? 0 : time_plan(t, &c, &trial, st);
     expect_verification(t, &trial);
     if (rc == 0)
         rc = trial_store(t->db, t->study, DB_TRIAL_PLAN, &c, &trial, t->search_id, st);
@@ -102,11 +98,11 @@ static const struct segment_times *segment_times_of(void *ctx)
     return &((struct tuner *)ctx)->segments.times;
 }
 
-static bool plan_fails(void *ctx, unsigned value)
+static bool plan_fails(void *ctx, struct plan p)
 {
     const struct tuner *t = ctx;
     int slots[OP_COUNT];
-    int count = plan_slots(plan_from_value(value), slots);
+    int count = plan_slots(p, slots);
     for (int i = 0; i < count; i++)
         if (slot_failed(&t->segments.slots[slots[i]]))
             return true;

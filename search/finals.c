@@ -39,11 +39,11 @@ static int runnable(const struct tuner *t, const struct observation *items, int 
     int kept = 0;
     for (int i = 0; i < count; i++) {
         struct status fails = STATUS_INIT;
-        if (segment_table_candidate(&t->segments, plan_from_value(items[i].value), &out[kept],
-                                    &fails) == 0)
+        if (segment_table_candidate(&t->segments, items[i].plan, &out[kept], &fails) == 0)
             kept++;
         else
-            tuner_say(t, "%u is left out of the finals: %s", items[i].value, fails.message);
+            tuner_say(t, "%u is left out of the finals: %s", plan_value(items[i].plan),
+                      fails.message);
     }
     return kept;
 }
@@ -72,8 +72,7 @@ static int compare(struct tuner *t, const struct lineup *l, const char *mark, st
         rc = store(t, mark, candidates, trials, kept, st);
     for (int i = 0; i < kept; i++) {
         if (rc == 0 && out && trials[i].status == TRIAL_OK)
-            history_add(out, plan_value(candidates[i].plan),
-                        (struct outcome){OUTCOME_OK, trials[i].ms.median});
+            history_add(out, candidates[i].plan, (struct outcome){TRIAL_OK, trials[i].ms.median});
         trial_release(&trials[i]);
     }
     free(trials);
@@ -109,8 +108,9 @@ struct refined {
 static int refined_row(void *ctx, const struct db_trial *row)
 {
     const struct refined *r = ctx;
-    if (strcmp(row->comparison, r->comparison) == 0 && strcmp(row->status, "ok") == 0)
-        history_add(r->out, (unsigned)row->value, (struct outcome){OUTCOME_OK, row->median_ms});
+    if (strcmp(row->comparison, r->comparison) == 0 && row->status == TRIAL_OK)
+        history_add(r->out, plan_from_value((unsigned)row->value),
+                    (struct outcome){TRIAL_OK, row->median_ms});
     return 0;
 }
 

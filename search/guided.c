@@ -62,20 +62,20 @@ static int pick_doubtful(const struct guide *g)
 }
 
 /* Boundaries that two plans cut differently. */
-static int distance(unsigned a, unsigned b)
+static int distance(struct plan a, struct plan b)
 {
-    return __builtin_popcount(plan_from_value(a).fused ^ plan_from_value(b).fused);
+    return __builtin_popcount(a.fused ^ b.fused);
 }
 
-static int nearest_known(const struct guide *g, unsigned value)
+static int nearest_known(const struct guide *g, struct plan p)
 {
     int nearest = BOUNDARY_COUNT;
     for (int i = 0; i < g->c->history->count; i++) {
-        int d = distance(value, g->c->history->items[i].value);
+        int d = distance(p, g->c->history->items[i].plan);
         nearest = d < nearest ? d : nearest;
     }
     for (int i = 0; i < g->out->count; i++) {
-        int d = distance(value, g->out->values[i]);
+        int d = distance(p, g->out->plans[i]);
         nearest = d < nearest ? d : nearest;
     }
     return nearest;
@@ -125,7 +125,7 @@ static void fill(struct guide *g, picker *const *pickers, int max)
         if (i < 0)
             i = pick_first(g);
         g->taken[i] = true;
-        g->out->values[g->out->count++] = g->c->space[i];
+        g->out->plans[g->out->count++] = g->c->space[i];
     }
 }
 
@@ -147,8 +147,8 @@ static double calibrate(const struct strategy_context *c)
     struct worth *known = mem_alloc((size_t)h->count + 1, sizeof(*known));
     size_t n = 0;
     for (int i = 0; i < h->count; i++) {
-        double sum = additive_ms(c->segments, plan_from_value(h->items[i].value));
-        if (h->items[i].outcome.status == OUTCOME_OK && !isnan(sum))
+        double sum = additive_ms(c->segments, h->items[i].plan);
+        if (h->items[i].outcome.status == TRIAL_OK && !isnan(sum))
             known[n++] = (struct worth){sum, h->items[i].outcome.ms / sum};
     }
     qsort(known, n, sizeof(*known), by_additive);
@@ -164,8 +164,7 @@ static void sum_segments(struct guide *g)
     const struct strategy_context *c = g->c;
     double scale = c->segments ? calibrate(c) : 1;
     for (int i = 0; i < c->space_count; i++)
-        g->additive_ms[i] =
-            c->segments ? scale * additive_ms(c->segments, plan_from_value(c->space[i])) : NAN;
+        g->additive_ms[i] = c->segments ? scale * additive_ms(c->segments, c->space[i]) : NAN;
 }
 
 /* Trains on all plans that gave a time; a censored one's bound tells that it is slow.  Leaves g->ms
@@ -176,26 +175,22 @@ static int learn(struct guide *g, struct status *st)
     struct training data;
     training_of(c->history, &data);
     struct model *model = NULL;
-    unsigned *space = mem_alloc((size_t)c->space_count, sizeof(*space));
     int rc = 0;
     if (data.count < LEARN_FROM)
         goto out;
     rc = -1;
     struct model_options options = {
         .features = FEATURES_PLAN, .seed = c->seed, .quantile = c->quantile};
-    struct model_data rows = {.count = data.count, .values = data.values, .ms = data.ms};
+    struct model_data rows = {.count = data.count, .plans = data.plans, .ms = data.ms};
     if (model_train(&options, &rows, c->segments, &model, st) < 0)
         goto out;
-    for (int i = 0; i < c->space_count; i++)
-        space[i] = c->space[i];
     g->ms = mem_alloc((size_t)c->space_count, sizeof(*g->ms));
     g->doubt = mem_alloc((size_t)c->space_count, sizeof(*g->doubt));
-    rc = model_predict(model, space, c->space_count, c->segments, g->ms, g->doubt, st);
+    rc = model_predict(model, c->space, c->space_count, c->segments, g->ms, g->doubt, st);
     for (int i = 0; i < c->space_count; i++)
         g->doubt[i] = fabs(g->doubt[i] - 0.5);
 out:
     model_free(model);
-    free(space);
     training_release(&data);
     return rc;
 }

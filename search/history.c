@@ -3,19 +3,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-bool history_has(const struct history *h, unsigned value)
+bool history_has(const struct history *h, struct plan p)
 {
-    return h->seen[value / 64] >> (value % 64) & 1;
+    return h->seen[plan_key(p) / 64] >> (plan_key(p) % 64) & 1;
 }
 
-void history_add(struct history *h, unsigned value, struct outcome o)
+void history_add(struct history *h, struct plan p, struct outcome o)
 {
     if (h->count == h->cap) {
         h->cap = h->cap > 0 ? 2 * h->cap : 64;
         h->items = mem_resize(h->items, (size_t)h->cap, sizeof(*h->items));
     }
-    h->items[h->count++] = (struct observation){.value = value, .outcome = o};
-    h->seen[value / 64] |= UINT64_C(1) << (value % 64);
+    h->items[h->count++] = (struct observation){.plan = p, .outcome = o};
+    h->seen[plan_key(p) / 64] |= UINT64_C(1) << (plan_key(p) % 64);
 }
 
 void history_release(struct history *h)
@@ -29,13 +29,13 @@ int history_best(const struct history *h)
     int best = -1;
     for (int i = 0; i < h->count; i++) {
         const struct outcome *o = &h->items[i].outcome;
-        if (o->status == OUTCOME_OK && (best < 0 || o->ms < h->items[best].outcome.ms))
+        if (o->status == TRIAL_OK && (best < 0 || o->ms < h->items[best].outcome.ms))
             best = i;
     }
     return best;
 }
 
-int history_count_in(const struct history *h, const uint16_t *space, int space_count)
+int history_count_in(const struct history *h, const struct plan *space, int space_count)
 {
     int count = 0;
     for (int i = 0; i < space_count; i++)
@@ -45,19 +45,19 @@ int history_count_in(const struct history *h, const uint16_t *space, int space_c
 
 void training_of(const struct history *h, struct training *out)
 {
-    *out = (struct training){.values = mem_alloc((size_t)h->count + 1, sizeof(*out->values)),
+    *out = (struct training){.plans = mem_alloc((size_t)h->count + 1, sizeof(*out->plans)),
                              .ms = mem_alloc((size_t)h->count + 1, sizeof(*out->ms))};
     for (int i = 0; i < h->count; i++) {
         const struct observation *item = &h->items[i];
-        if (item->outcome.status == OUTCOME_FAILED)
+        if (item->outcome.status == TRIAL_FAILED)
             continue;
-        out->values[out->count] = item->value;
+        out->plans[out->count] = item->plan;
         out->ms[out->count++] = item->outcome.ms;
     }
 }
 
 void training_release(struct training *t)
 {
-    free(t->values);
+    free(t->plans);
     free(t->ms);
 }

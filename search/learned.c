@@ -8,18 +8,15 @@
 
 static struct outcome outcome_of_row(const struct db_trial *row)
 {
-    if (strcmp(row->status, "ok") == 0)
-        return (struct outcome){OUTCOME_OK, row->median_ms};
-    if (strcmp(row->status, "censored") == 0)
-        return (struct outcome){OUTCOME_CENSORED, row->median_ms};
-    return (struct outcome){OUTCOME_FAILED, NAN};
+    return (struct outcome){row->status, row->status == TRIAL_FAILED ? NAN : row->median_ms};
 }
 
 static int history_row(void *ctx, const struct db_trial *row)
 {
     struct history *h = ctx;
-    if (!history_has(h, (unsigned)row->value))
-        history_add(h, (unsigned)row->value, outcome_of_row(row));
+    struct plan p = plan_from_value((unsigned)row->value);
+    if (!history_has(h, p))
+        history_add(h, p, outcome_of_row(row));
     return 0;
 }
 
@@ -95,7 +92,7 @@ static void data_hash(const struct model_data *data, char out[HASH_TEXT_SIZE])
     struct buf text;
     buf_init(&text);
     for (int i = 0; i < data->count; i++)
-        buf_addf(&text, "%u %a\n", data->values[i], data->ms[i]);
+        buf_addf(&text, "%u %a\n", plan_value(data->plans[i]), data->ms[i]);
     hash_text(text.ptr, text.len, out);
     buf_release(&text);
 }
@@ -147,17 +144,15 @@ static int keep_model(struct db *db, int64_t study, const char *name,
     return rc;
 }
 
-/* Values of one plan are one row to the model; what is no value is model_train()'s to refuse. */
+/* Repeats of a plan are one row to the model. */
 static int distinct_plans(const struct model_data *data)
 {
-    uint64_t seen[(VALUE_MAX + 1) / 64] = {0};
+    bool seen[PLAN_KEYS] = {false};
     int count = 0;
     for (int i = 0; i < data->count; i++) {
-        if (data->values[i] > VALUE_MAX)
-            continue;
-        unsigned plan = plan_canonical(data->values[i]);
-        count += (seen[plan / 64] >> plan % 64 & 1) == 0;
-        seen[plan / 64] |= UINT64_C(1) << plan % 64;
+        unsigned key = plan_key(data->plans[i]);
+        count += !seen[key];
+        seen[key] = true;
     }
     return count;
 }
@@ -198,7 +193,7 @@ int study_learn(struct db *db, int64_t study, const struct build_target *target,
         study_segments(db, study, target, &times, st) == 0) {
         struct training t;
         training_of(&history, &t);
-        struct model_data data = {.count = t.count, .values = t.values, .ms = t.ms};
+        struct model_data data = {.count = t.count, .plans = t.plans, .ms = t.ms};
         rc = model_learn(db, study, STUDY_MODEL, options, &data, &times, out, st);
         training_release(&t);
     }

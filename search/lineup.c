@@ -15,7 +15,7 @@ static int by_ms(const void *a, const void *b)
 {
     const struct observation *x = a, *y = b;
     double xs = x->outcome.ms, ys = y->outcome.ms;
-    return xs != ys ? (xs > ys) - (xs < ys) : (x->value > y->value) - (x->value < y->value);
+    return xs != ys ? (xs > ys) - (xs < ys) : (int)plan_value(x->plan) - (int)plan_value(y->plan);
 }
 
 /* The plans that ran, fastest first; returns how many.  out holds h->count. */
@@ -23,16 +23,16 @@ static int rank(const struct history *h, struct observation *out)
 {
     int count = 0;
     for (int i = 0; i < h->count; i++)
-        if (h->items[i].outcome.status == OUTCOME_OK)
+        if (h->items[i].outcome.status == TRIAL_OK)
             out[count++] = h->items[i];
     qsort(out, (size_t)count, sizeof(*out), by_ms);
     return count;
 }
 
-static const struct observation *find(const struct observation *items, int count, int value)
+static const struct observation *find(const struct observation *items, int count, struct plan p)
 {
     for (int i = 0; i < count; i++)
-        if ((int)items[i].value == value && items[i].outcome.status == OUTCOME_OK)
+        if (plan_equal(items[i].plan, p) && items[i].outcome.status == TRIAL_OK)
             return &items[i];
     return NULL;
 }
@@ -44,8 +44,10 @@ static int choose(const struct tuner *t, const struct observation *ranked, int f
 {
     int count = fastest;
     memcpy(out, ranked, (size_t)fastest * sizeof(*out));
-    const int others[REFERENCES] = {VALUE_UNFUSED, VALUE_FIRST_VERSION,
-                                    additive_best(t->space, t->space_count, &t->segments.times)};
+    int additive = additive_best(t->space, t->space_count, &t->segments.times);
+    const struct plan others[REFERENCES] = {
+        plan_from_value(VALUE_UNFUSED), plan_from_value(VALUE_FIRST_VERSION),
+        additive >= 0 ? t->space[additive] : plan_from_value(VALUE_UNFUSED)};
     for (int i = 0; i < REFERENCES; i++) {
         const struct observation *known = find(t->history.items, t->history.count, others[i]);
         if (known && !find(out, count, others[i]))

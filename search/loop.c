@@ -38,13 +38,13 @@ static bool must_stop(struct loop *l, double seconds)
     return false;
 }
 
-static bool known_to_fail(const struct loop *l, unsigned value)
+static bool known_to_fail(const struct loop *l, struct plan p)
 {
-    return l->e->fails && l->e->fails(l->e->ctx, value);
+    return l->e->fails && l->e->fails(l->e->ctx, p);
 }
 
 /* The part of a space that may be proposed; returns its size. */
-static int open_space(const struct loop *l, const uint16_t *space, int count, uint16_t *open)
+static int open_space(const struct loop *l, const struct plan *space, int count, struct plan *open)
 {
     int n = 0;
     for (int i = 0; i < count; i++) {
@@ -75,11 +75,11 @@ static bool converged(const struct history *h, double expected_ms)
 }
 
 /* Returns 1 where the user interrupts. */
-static int measure(struct loop *l, unsigned value, struct status *st)
+static int measure(struct loop *l, struct plan p, struct status *st)
 {
     double begin = l->e->now(l->e->ctx);
     struct outcome o;
-    if (l->e->measure(l->e->ctx, value, &o, st) < 0) {
+    if (l->e->measure(l->e->ctx, p, &o, st) < 0) {
         if (st->code != STATUS_INTERRUPTED)
             return -1;
         *st = STATUS_INIT;
@@ -87,7 +87,7 @@ static int measure(struct loop *l, unsigned value, struct status *st)
         return 1;
     }
     l->last_cost_s = l->e->now(l->e->ctx) - begin;
-    history_add(l->h, value, o);
+    history_add(l->h, p, o);
     l->out->new_trials++;
     if (l->progress)
         l->progress(l->progress_ctx, l->h, &l->h->items[l->h->count - 1]);
@@ -99,9 +99,9 @@ static int measure_batch(struct loop *l, const struct proposal *p, struct status
     for (int i = 0; i < p->count; i++) {
         if (must_stop(l, l->last_cost_s))
             return 1;
-        if (known_to_fail(l, p->values[i])) /* since the batch was proposed */
+        if (known_to_fail(l, p->plans[i])) /* since the batch was proposed */
             continue;
-        int rc = measure(l, p->values[i], st);
+        int rc = measure(l, p->plans[i], st);
         if (rc != 0)
             return rc;
     }
@@ -109,13 +109,13 @@ static int measure_batch(struct loop *l, const struct proposal *p, struct status
 }
 
 /* One batch; returns 1 where the search is over, -1 on a failure. */
-static int step(struct loop *l, const uint16_t *space, int count, struct rng *rng,
+static int step(struct loop *l, const struct plan *space, int count, struct rng *rng,
                 struct status *st)
 {
     if (must_stop(l, l->last_proposal_s + l->last_cost_s))
         return 1;
     double begin = l->e->now(l->e->ctx);
-    uint16_t open[PLAN_SPACE];
+    struct plan open[PLAN_SPACE];
     struct strategy_context c = {.space = open,
                                  .space_count = open_space(l, space, count, open),
                                  .history = l->h,
@@ -143,7 +143,7 @@ int search_loop(const struct search_options *o, const struct evaluator *e, struc
                 search_progress *progress, void *ctx, struct search_result *out, struct status *st)
 {
     *out = (struct search_result){.best = -1};
-    uint16_t space[PLAN_SPACE];
+    struct plan space[PLAN_SPACE];
     int count = plan_space(o->space_lo, o->space_hi, space);
     struct loop l = {.o = o,
                      .e = e,

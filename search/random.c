@@ -10,18 +10,18 @@ int random_propose(const struct strategy_context *c, int max, struct proposal *o
     int count = max < c->space_count ? max : c->space_count;
     *out = (struct proposal){.expected_ms = NAN};
     for (int last = c->space_count - count; last < c->space_count; last++) {
-        unsigned value = c->space[rng_below(c->rng, (uint32_t)last + 1)];
-        if (proposal_has(out, value))
-            value = c->space[last];
-        out->values[out->count++] = value;
+        struct plan p = c->space[rng_below(c->rng, (uint32_t)last + 1)];
+        if (proposal_has(out, p))
+            p = c->space[last];
+        out->plans[out->count++] = p;
     }
     return 0;
 }
 
-bool proposal_has(const struct proposal *p, unsigned value)
+bool proposal_has(const struct proposal *p, struct plan plan)
 {
     for (int i = 0; i < p->count; i++)
-        if (p->values[i] == value)
+        if (plan_equal(p->plans[i], plan))
             return true;
     return false;
 }

@@ -4,12 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const char *const status_texts[] = {
-    [TRIAL_OK] = "ok",
-    [TRIAL_CENSORED] = "censored",
-    [TRIAL_FAILED] = "failed",
-};
-
 static void lengths_text(const struct workload *w, struct buf *out)
 {
     if (!w->lengths)
@@ -103,10 +97,8 @@ static void texts_init(struct texts *x, const struct candidate *c, const struct 
         buf_init(&text);
         schedule_text(from->impl, &from->schedule, &text);
         x->schedules[i] = buf_detach(&text);
-        x->choices[i] = (struct db_choice){.first = from->segment.first,
-                                           .last = from->segment.last,
-                                           .impl = from->impl->name,
-                                           .schedule = x->schedules[i]};
+        x->choices[i] = (struct db_choice){
+            .segment = from->segment, .impl = from->impl->name, .schedule = x->schedules[i]};
     }
     buf_init(&x->resources);
     buf_init(&x->conditions);
@@ -129,7 +121,7 @@ static struct db_trial row_of(enum db_trial_kind kind, const struct candidate *c
     bool failed = t->status == TRIAL_FAILED, ok = t->status == TRIAL_OK;
     return (struct db_trial){.kind = kind,
                              .value = kind == DB_TRIAL_SEGMENT ? -1 : (int)plan_value(c->plan),
-                             .status = status_texts[t->status],
+                             .status = t->status,
                              .reason_code = ok ? "" : status_name(t->reason.code),
                              .reason = ok ? "" : t->reason.message,
                              .median_ms = failed ? NAN : t->ms.median,

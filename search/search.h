@@ -1,6 +1,7 @@
 /* search: picks the candidates worth measuring.
  *
  * Strategies see only an evaluator, so they run on a GPU, on a recorded space or on a made-up one.
+ * All hand on struct plan: values are read and written where rows, files and options are.
  * To add a strategy: a file and a row in strategies[] (strategy.c). */
 #ifndef FUSEPLAN_SEARCH_H
 #define FUSEPLAN_SEARCH_H
@@ -12,20 +13,19 @@
 
 /* ---- evaluator: what a strategy's proposals are measured with -------------------------------- */
 
-enum outcome_status { OUTCOME_OK, OUTCOME_CENSORED, OUTCOME_FAILED };
 struct outcome {
-    enum outcome_status status;
+    enum trial_status status;
     double ms; /* ok: the median; censored: a lower bound; failed: NaN */
 };
 
 struct evaluator {
-    /* Measures a canonical value; 0 with *out filled, -1 where the search must end. */
-    int (*measure)(void *ctx, unsigned value, struct outcome *out, struct status *st);
+    /* Measures a plan; 0 with *out filled, -1 where the search must end. */
+    int (*measure)(void *ctx, struct plan p, struct outcome *out, struct status *st);
     /* Times of segments alone, growing while the search runs; may be null. */
     const struct segment_times *(*segments)(void *ctx);
-    /* Whether a value is known to fail, because a segment of it did: it is not measured. May be
+    /* Whether a plan is known to fail, because a segment of it did: it is not measured. May be
      * null. */
-    bool (*fails)(void *ctx, unsigned value);
+    bool (*fails)(void *ctx, struct plan p);
     double (*now)(void *ctx); /* seconds; a test's clock is a made-up one */
     void *ctx;
 };
@@ -33,27 +33,27 @@ struct evaluator {
 /* ---- history: what is known of a space ------------------------------------------------------- */
 
 struct observation {
-    unsigned value; /* canonical */
+    struct plan plan;
     struct outcome outcome;
 };
 
 struct history {               /* all zero: empty */
     struct observation *items; /* in the order measured, owned */
     int count, cap;
-    uint64_t seen[(VALUE_MAX + 1) / 64]; /* bit v: value v is among items */
+    uint64_t seen[PLAN_KEYS / 64]; /* bit k: the plan of key k is among items */
 };
 
-void history_add(struct history *h, unsigned value, struct outcome o);
+void history_add(struct history *h, struct plan p, struct outcome o);
 void history_release(struct history *h);
-bool history_has(const struct history *h, unsigned value);
+bool history_has(const struct history *h, struct plan p);
 int history_best(const struct history *h); /* index of the fastest plan; -1 where none is ok */
-int history_count_in(const struct history *h, const uint16_t *space, int space_count);
+int history_count_in(const struct history *h, const struct plan *space, int space_count);
 
 /* ---- strategy.c: the table ------------------------------------------------------------------- */
 
 struct strategy_context {
-    const uint16_t *space; /* canonical values that may be proposed: none of history's; ascending */
-    int space_count;       /* at least 1 */
+    const struct plan *space; /* that may be proposed, in plan_space()'s order: none of history's */
+    int space_count;          /* at least 1 */
     const struct history *history;
     const struct segment_times *segments; /* may be null */
     struct rng *rng;
@@ -65,13 +65,13 @@ enum { PROPOSAL_MAX = 8 }; /* plans measured before a strategy learns again */
 
 struct proposal {
     int count; /* 1..max */
-    unsigned values[PROPOSAL_MAX];
+    struct plan plans[PROPOSAL_MAX];
     double expected_ms; /* the fastest time expected in the space; NaN where it expects nothing */
 };
 
 struct strategy {
     const char *name, *summary;
-    /* Fills *out with distinct values of the space, at most max <= PROPOSAL_MAX. */
+    /* Fills *out with distinct plans of the space, at most max <= PROPOSAL_MAX. */
     int (*propose)(const struct strategy_context *c, int max, struct proposal *out,
                    struct status *st);
 };
@@ -153,10 +153,8 @@ struct tune_report {
     const char *stopped_by; /* of search_stop_names */
     double seconds;
     /* What the model says of the plans not measured: share of the space that it expects to be
-     * faster than the best, its Spearman correlation on held-out plans, and the plan that the sum
-     * over segments would choose. NaN / -1 where unknown. */
+     * faster than the best, and its Spearman correlation on held-out plans.  NaN where unknown. */
     double model_spearman, expected_faster_share;
-    int additive_value;
 };
 
 /* Resumes by itself: whatever the database holds for this study is not measured again.  An
@@ -182,14 +180,14 @@ struct recorded_space {
     char *protocol;           /* owned */
     char *measured_utc;       /* owned */
     unsigned lo, hi;          /* values that were to choose from */
-    int count;                /* plans, ascending */
-    unsigned *values;         /* (count) owned */
+    int count;                /* plans, in the file's order */
+    struct plan *plans;       /* (count) owned */
     struct outcome *outcomes; /* (count) owned */
     int best;                 /* index of the best plan known; what is faster by its outcome is so
                                  by noise */
     struct segment_times segments;
-    bool failed[SEGMENT_COUNT + 1]; /* alone; the last: ops 2-6 as written by hand */
-    int at[VALUE_MAX + 1];          /* index of a value, -1 where it is not among them */
+    bool failed[SLOT_COUNT]; /* alone */
+    int at[PLAN_KEYS];       /* index of the plan of a key, -1 where it is not among them */
 };
 
 /* STATUS_USAGE where the file is damaged or none of this format. */

@@ -11,24 +11,20 @@ int random_propose(const struct strategy_context *c, int max, struct proposal *o
 int guided_propose(const struct strategy_context *c, int max, struct proposal *out,
                    struct status *st);
 
-bool proposal_has(const struct proposal *p, unsigned value);
+bool proposal_has(const struct proposal *p, struct plan plan);
 
 /* ---- history.c: what a model learns from ----------------------------------------------------- */
 
 /* The plans that gave a time, censored ones with their bound. */
 struct training {
     int count;
-    unsigned *values; /* owned */
-    double *ms;       /* owned */
+    struct plan *plans; /* owned */
+    double *ms;         /* owned */
 };
 void training_of(const struct history *h, struct training *out);
 void training_release(struct training *t);
 
-/* ---- segments.c: what is known of the segments --------------------------------------------------
- *
- * A slot is one of the 120 segments as generated, or ops 2-6 as written by hand. */
-
-enum { SLOT_HANDWRITTEN = SEGMENT_COUNT, SLOT_COUNT };
+/* ---- segments.c: what is known of the segments ----------------------------------------------- */
 
 struct attempt {
     struct choice choice;
@@ -44,6 +40,7 @@ struct slot {
 };
 
 struct segment_table {
+    enum target_kind target;
     struct slot slots[SLOT_COUNT];
     struct segment_times times; /* of each slot's best */
 };
@@ -57,11 +54,6 @@ void segment_table_restrict(struct segment_table *t, const struct build_target *
 /* Marks what the database holds as tried. */
 int segment_table_read(struct segment_table *t, struct db *db, int64_t study, struct status *st);
 
-struct segment slot_segment(int slot);
-
-/* The slots of a plan, of its segments in order; returns how many. */
-int plan_slots(struct plan p, int out[OP_COUNT]);
-
 /* What became of an attempt: ms, or NaN and the reason. */
 void segment_table_note(struct segment_table *t, int slot, int attempt, double ms,
                         const struct status *reason);
@@ -71,8 +63,8 @@ bool choice_is_default(const struct choice *c);
 /* The defaults of all its implementations failed: no plan can hold this segment. */
 bool slot_failed(const struct slot *s);
 
-/* The plan of the space with the smallest sum over its segments; -1 where none is known. */
-int additive_best(const uint16_t *space, int space_count, const struct segment_times *times);
+/* The index of the space's plan with the smallest sum over its segments; -1 where none is known. */
+int additive_best(const struct plan *space, int space_count, const struct segment_times *times);
 
 /* The plan with the best choice known of each segment, an untried default where none is.  -1 with
  * the reason where a segment failed; *out is filled then too, so that the failure can be stored. */
@@ -89,7 +81,7 @@ struct tuner {
     char search_id[HASH_TEXT_SIZE];
     struct segment_table segments;
     struct history history;
-    uint16_t space[PLAN_SPACE];
+    struct plan space[PLAN_SPACE];
     int space_count;
     int new_trials;
     bool said_sharing;

@@ -4,18 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-struct segment slot_segment(int slot)
-{
-    return slot == SLOT_HANDWRITTEN ? (struct segment){2, 6} : segment_at(slot);
-}
-
 void segment_table_init(struct segment_table *t, const struct build_target *target)
 {
     memset(t, 0, sizeof(*t));
-    t->times.handwritten_ms = NAN;
-    for (int i = 0; i < SEGMENT_COUNT; i++)
-        t->times.ms[i] = NAN;
+    t->target = target->kind;
     for (int i = 0; i < SLOT_COUNT; i++) {
+        t->times.ms[i] = NAN;
         struct slot *slot = &t->slots[i];
         struct segment s = slot_segment(i);
         bool handwritten = i == SLOT_HANDWRITTEN;
@@ -56,53 +50,41 @@ void segment_table_note(struct segment_table *t, int slot, int attempt, double m
 {
     struct slot *s = &t->slots[slot];
     struct attempt *a = &s->attempts[attempt];
-    double *best_ms = slot == SLOT_HANDWRITTEN ? &t->times.handwritten_ms : &t->times.ms[slot];
     a->tried = true;
     a->ms = ms;
     if (isnan(ms)) {
         s->reason = *reason;
-    } else if (!s->best || ms < *best_ms) {
+    } else if (s->best == NULL || ms < t->times.ms[slot]) {
         s->best = a;
-        *best_ms = ms;
+        t->times.ms[slot] = ms;
     }
 }
 
 /* ---- what the database holds ----------------------------------------------------------------- */
 
-static int find_attempt(const struct slot *slot, const struct db_choice *c)
+static int find_attempt(const struct slot *slot, const struct choice *c)
 {
-    int found = -1;
-    struct buf text;
-    buf_init(&text);
-    for (int i = 0; i < slot->count && found < 0; i++) {
-        const struct choice *choice = &slot->attempts[i].choice;
-        if (strcmp(choice->impl->name, c->impl) != 0)
-            continue;
-        buf_reset(&text);
-        schedule_text(choice->impl, &choice->schedule, &text);
-        if (strcmp(text.ptr, c->schedule) == 0)
-            found = i;
-    }
-    buf_release(&text);
-    return found;
+    int i = 0;
+    while (i < slot->count && !choice_equal(&slot->attempts[i].choice, c))
+        i++;
+    return i < slot->count ? i : -1;
 }
 
-/* Rows of implementations or schedules that exist no more are passed over. */
+/* Rows of implementations or schedules that the target lacks are passed over. */
 static int read_row(void *ctx, const struct db_trial *row)
 {
     struct segment_table *t = ctx;
     const struct db_choice *c = &row->choices[0];
-    int slot = segment_index((struct segment){(int8_t)c->first, (int8_t)c->last});
-    int attempt = find_attempt(&t->slots[slot], c);
-    if (attempt < 0 && c->first == 2 && c->last == 6) {
-        slot = SLOT_HANDWRITTEN;
-        attempt = find_attempt(&t->slots[slot], c);
-    }
+    struct choice choice;
+    struct status ignored = STATUS_INIT, reason = STATUS_INIT;
+    if (choice_parse(t->target, c->segment, c->impl, c->schedule, &choice, &ignored) != 0)
+        return 0;
+    int slot = slot_of(choice.segment, choice.impl->handwritten);
+    int attempt = find_attempt(&t->slots[slot], &choice);
     if (attempt < 0)
         return 0;
-    struct status reason = STATUS_INIT;
     enum status_code code = status_from_name(row->reason_code);
-    bool ok = strcmp(row->status, "ok") == 0;
+    bool ok = row->status == TRIAL_OK;
     if (!ok) /* another version may have stored a code that this one does not know */
         status_set(&reason, code < STATUS_CODE_COUNT ? code : STATUS_UNFIT, "%s", row->reason);
     segment_table_note(t, slot, attempt, ok ? row->median_ms : NAN, &reason);
@@ -115,17 +97,6 @@ int segment_table_read(struct segment_table *t, struct db *db, int64_t study, st
 }
 
 /* ---- plans from slots ------------------------------------------------------------------------ */
-
-int plan_slots(struct plan p, int out[OP_COUNT])
-{
-    struct segment segments[OP_COUNT];
-    int count = plan_segments(p, segments);
-    for (int i = 0; i < count; i++) {
-        bool attention = segments[i].first == 2 && segments[i].last == 6;
-        out[i] = attention && p.handwritten ? (int)SLOT_HANDWRITTEN : segment_index(segments[i]);
-    }
-    return count;
-}
 
 bool choice_is_default(const struct choice *c)
 {
@@ -148,14 +119,14 @@ bool slot_failed(const struct slot *s)
     return !s->best && !untried_default(s);
 }
 
-int additive_best(const uint16_t *space, int space_count, const struct segment_times *times)
+int additive_best(const struct plan *space, int space_count, const struct segment_times *times)
 {
     int best = -1;
     double best_ms = INFINITY;
     for (int i = 0; i < space_count; i++) {
-        double ms = additive_ms(times, plan_from_value(space[i]));
+        double ms = additive_ms(times, space[i]);
         if (ms < best_ms) {
-            best = space[i];
+            best = i;
             best_ms = ms;
         }
     }

@@ -9,10 +9,10 @@ enum { PACKED_MAX = 16 << 20, UNPACKED_MAX = 64 << 20 };
 
 static void init(struct recorded_space *s)
 {
-    *s = (struct recorded_space){.best = -1, .segments = {.handwritten_ms = NAN}};
-    for (int i = 0; i < SEGMENT_COUNT; i++)
+    *s = (struct recorded_space){.best = -1};
+    for (int i = 0; i < SLOT_COUNT; i++)
         s->segments.ms[i] = NAN;
-    for (int i = 0; i <= VALUE_MAX; i++)
+    for (int i = 0; i < PLAN_KEYS; i++)
         s->at[i] = -1;
 }
 
@@ -47,19 +47,20 @@ void recorded_space_release(struct recorded_space *s)
     free(s->workload);
     free(s->protocol);
     free(s->measured_utc);
-    free(s->values);
+    free(s->plans);
     free(s->outcomes);
     init(s);
 }
 
 /* ---- the evaluator --------------------------------------------------------------------------- */
 
-static int measure(void *ctx, unsigned value, struct outcome *out, struct status *st)
+static int measure(void *ctx, struct plan p, struct outcome *out, struct status *st)
 {
     const struct recorded_space *s = ctx;
-    if (value > VALUE_MAX || s->at[value] < 0)
-        return status_set(st, STATUS_NOT_FOUND, "plan %u was not recorded", value);
-    *out = s->outcomes[s->at[value]];
+    int i = s->at[plan_key(p)];
+    if (i < 0)
+        return status_set(st, STATUS_NOT_FOUND, "plan %u was not recorded", plan_value(p));
+    *out = s->outcomes[i];
     return 0;
 }
 
@@ -69,13 +70,13 @@ static const struct segment_times *segments(void *ctx)
 }
 
 /* What was not recorded cannot be proposed either. */
-static bool fails(void *ctx, unsigned value)
+static bool fails(void *ctx, struct plan p)
 {
     const struct recorded_space *s = ctx;
-    if (s->at[value] < 0)
+    if (s->at[plan_key(p)] < 0)
         return true;
     int slots[OP_COUNT];
-    int count = plan_slots(plan_from_value(value), slots);
+    int count = plan_slots(p, slots);
     for (int i = 0; i < count; i++)
         if (s->failed[slots[i]])
             return true;

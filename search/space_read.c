@@ -10,12 +10,12 @@ struct reader {
     struct recorded_space *out;
     char *next; /* the lines not read yet */
     int line;
-    int segments;                 /* lines of segments that the header promises */
-    int promised;                 /* plans that it promises */
-    bool in_space[VALUE_MAX + 1]; /* canonical values of the space's */
-    double *search_us;            /* (promised) in the order of the lines; NaN where none */
-    double *again_us;             /* (promised) NaN where the plan was not timed again */
-    json_int_t best;              /* its value */
+    int segments;             /* lines of segments that the header promises */
+    int promised;             /* plans that it promises */
+    bool in_space[PLAN_KEYS]; /* of the plan of a key */
+    double *search_us;        /* (promised) in the order of the lines; NaN where none */
+    double *again_us;         /* (promised) NaN where the plan was not timed again */
+    json_int_t best;          /* its value */
 };
 
 static int bad(struct reader *r, struct status *st, const char *what)
@@ -88,10 +88,10 @@ static int read_counts(struct reader *r, json_t *header, struct status *st)
     r->out->hi = (unsigned)hi;
     r->segments = (int)segments;
     r->promised = (int)plans;
-    uint16_t space[PLAN_SPACE];
+    struct plan space[PLAN_SPACE];
     int count = plan_space(r->out->lo, r->out->hi, space);
     for (int i = 0; i < count; i++)
-        r->in_space[space[i]] = true;
+        r->in_space[plan_key(space[i])] = true;
     return 0;
 }
 
@@ -130,19 +130,18 @@ static int read_segment(struct reader *r, struct status *st)
         return -1;
     if (json_unpack(line, "{s[ii!] sb}", "ops", &first, &last, "handwritten", &handwritten) != 0 ||
         first < 0 || last < first || last >= OP_COUNT ||
-        (handwritten && (first != 2 || last != 6))) {
+        (handwritten != 0 && (first != ATTENTION_FIRST || last != ATTENTION_LAST))) {
         bad(r, st, "is no segment's");
         goto out;
     }
+    int slot = slot_of((struct segment){(int8_t)first, (int8_t)last}, handwritten);
     json_t *us = json_object_get(line, "us");
     bool failed = json_is_string(json_object_get(line, "failed"));
     if (failed == json_is_number(us) || (us && !(json_number_value(us) > 0))) {
         bad(r, st, "a segment has a time above 0 or the reason why it failed");
         goto out;
     }
-    int slot = handwritten ? (int)SLOT_HANDWRITTEN
-                           : segment_index((struct segment){(int8_t)first, (int8_t)last});
-    double *ms = handwritten ? &r->out->segments.handwritten_ms : &r->out->segments.ms[slot];
+    double *ms = &r->out->segments.ms[slot];
     if (r->out->failed[slot] || !isnan(*ms)) {
         bad(r, st, "the segment was on a line before");
         goto out;
@@ -166,7 +165,7 @@ static int read_times(struct reader *r, const json_t *line, struct outcome *out,
     const json_t *us = json_array_get(line, 1);
     int i = r->out->count;
     r->search_us[i] = r->again_us[i] = NAN;
-    *out = (struct outcome){OUTCOME_FAILED, NAN};
+    *out = (struct outcome){TRIAL_FAILED, NAN};
     if (size == 3 && json_is_null(us) && json_is_string(json_array_get(line, 2)))
         return 0;
     for (size_t k = 1; k < size && !(k == 2 && size == 3); k++)
@@ -174,7 +173,7 @@ static int read_times(struct reader *r, const json_t *line, struct outcome *out,
             return bad(r, st, "a time is not above 0");
     if (size != 4 && size != 7 && !(size == 3 && json_is_string(json_array_get(line, 2))))
         return bad(r, st, "is no plan's");
-    out->status = size == 3 ? OUTCOME_CENSORED : OUTCOME_OK;
+    out->status = size == 3 ? TRIAL_CENSORED : TRIAL_OK;
     r->search_us[i] = json_number_value(us);
     if (size == 7)
         r->again_us[i] = json_number_value(json_array_get(line, 4));
@@ -190,18 +189,19 @@ static int read_plan(struct reader *r, struct status *st)
         return -1;
     json_int_t value =
         json_is_integer(json_array_get(line, 0)) ? json_integer_value(json_array_get(line, 0)) : -1;
-    if (value < 0 || value > VALUE_MAX || !r->in_space[value]) {
+    struct plan p = plan_from_value((unsigned)value);
+    if (plan_value(p) != value || !r->in_space[plan_key(p)]) {
         bad(r, st, "its first number is no canonical value of the space");
         goto out;
     }
-    if (out->at[value] >= 0) {
+    if (out->at[plan_key(p)] >= 0) {
         bad(r, st, "the plan was on a line before");
         goto out;
     }
     if (read_times(r, line, &out->outcomes[out->count], st) < 0)
         goto out;
-    out->at[value] = out->count;
-    out->values[out->count++] = (unsigned)value;
+    out->at[plan_key(p)] = out->count;
+    out->plans[out->count++] = p;
     rc = 0;
 out:
     json_decref(line);
@@ -230,18 +230,19 @@ static int finish(struct reader *r, struct status *st)
     double ratio = scale(r);
     for (int i = 0; i < out->count; i++) {
         double us = isnan(r->again_us[i]) ? ratio * r->search_us[i] : r->again_us[i];
-        if (out->outcomes[i].status == OUTCOME_FAILED)
+        if (out->outcomes[i].status == TRIAL_FAILED)
             continue;
         out->outcomes[i].ms = us / 1e3;
         if (!isfinite(us) || out->outcomes[i].ms <= 0)
             return status_set(st, STATUS_USAGE, "the times of plan %u are on no scale",
-                              out->values[i]);
+                              plan_value(out->plans[i]));
     }
     if (*r->next)
         return status_set(st, STATUS_USAGE,
                           "it has more lines than the %d that its header promises", r->line);
-    out->best = r->best >= 0 && r->best <= VALUE_MAX ? out->at[r->best] : -1;
-    if (out->best < 0 || out->outcomes[out->best].status != OUTCOME_OK)
+    struct plan best = plan_from_value((unsigned)r->best);
+    out->best = plan_value(best) == r->best ? out->at[plan_key(best)] : -1;
+    if (out->best < 0 || out->outcomes[out->best].status != TRIAL_OK)
         return status_set(st, STATUS_USAGE, "its best plan, %lld, is not among those that ran",
                           (long long)r->best);
     return 0;
@@ -255,7 +256,7 @@ int space_parse(char *text, struct recorded_space *out, struct status *st)
     int rc = read_header(&r, st);
     if (rc < 0)
         return -1;
-    out->values = mem_alloc((size_t)r.promised, sizeof(*out->values));
+    out->plans = mem_alloc((size_t)r.promised, sizeof(*out->plans));
     out->outcomes = mem_alloc((size_t)r.promised, sizeof(*out->outcomes));
     r.search_us = mem_alloc((size_t)r.promised, sizeof(*r.search_us));
     r.again_us = mem_alloc((size_t)r.promised, sizeof(*r.again_us));

@@ -10,7 +10,7 @@
  * the fastest. */
 struct plan_record {
     bool measured;
-    enum outcome_status status;
+    enum trial_status status;
     struct interval search_us, again_us; /* again_us: NaN where it was not */
     char *reason;                        /* of a failure, owned */
 };
@@ -21,6 +21,7 @@ struct slot_record {
     char *reason; /* of the last failure, owned */
 };
 
+/* By canonical value: both the rows read and the lines written name plans so. */
 struct recording {
     unsigned lo, hi;
     bool in_space[VALUE_MAX + 1];
@@ -53,20 +54,18 @@ static struct interval us_of(const struct db_trial *row)
     return (struct interval){1e3 * row->median_ms, 1e3 * row->ci_low_ms, 1e3 * row->ci_high_ms};
 }
 
-static int slot_of(const struct recording *r, const struct db_choice *c)
+static int slot_of_row(const struct recording *r, const struct db_choice *c)
 {
     const struct impl *impl = impl_find(r->target, c->impl);
-    if (impl && impl->handwritten && c->first == 2 && c->last == 6)
-        return SLOT_HANDWRITTEN;
-    return segment_index((struct segment){(int8_t)c->first, (int8_t)c->last});
+    return slot_of(c->segment, impl != NULL && impl->handwritten);
 }
 
 static int segment_row(void *ctx, const struct db_trial *row)
 {
     struct recording *r = ctx;
     const struct db_choice *c = &row->choices[0];
-    struct slot_record *slot = &r->slots[slot_of(r, c)];
-    if (strcmp(row->status, "ok") != 0) {
+    struct slot_record *slot = &r->slots[slot_of_row(r, c)];
+    if (row->status != TRIAL_OK) {
         free(slot->reason);
         slot->reason = reason_of(row);
     } else if (!slot->impl || 1e3 * row->median_ms < slot->us) {
@@ -82,7 +81,7 @@ static bool runs_fastest_choices(const struct recording *r, const struct db_tria
 {
     for (int i = 0; i < row->choice_count; i++) {
         const struct db_choice *c = &row->choices[i];
-        const struct slot_record *slot = &r->slots[slot_of(r, c)];
+        const struct slot_record *slot = &r->slots[slot_of_row(r, c)];
         if (!slot->impl || strcmp(slot->impl, c->impl) != 0 ||
             strcmp(slot->schedule, c->schedule) != 0)
             return false;
@@ -96,18 +95,14 @@ static int plan_row(void *ctx, const struct db_trial *row)
     struct plan_record *p = &r->plans[row->value];
     if (!r->in_space[row->value])
         return 0;
-    *p = (struct plan_record){true, OUTCOME_OK, us_of(row), {NAN, NAN, NAN}, NULL};
-    if (strcmp(row->status, "failed") == 0) {
-        p->status = OUTCOME_FAILED;
+    *p = (struct plan_record){true, row->status, us_of(row), {NAN, NAN, NAN}, NULL};
+    if (p->status == TRIAL_FAILED)
         p->reason = reason_of(row);
-    } else {
-        if (strcmp(row->status, "censored") == 0)
-            p->status = OUTCOME_CENSORED;
+    else
         r->other_choices += !runs_fastest_choices(r, row);
-    }
     r->count++;
-    r->failed += p->status == OUTCOME_FAILED;
-    r->censored += p->status == OUTCOME_CENSORED;
+    r->failed += p->status == TRIAL_FAILED;
+    r->censored += p->status == TRIAL_CENSORED;
     snprintf(r->measured_utc, sizeof(r->measured_utc), "%s", row->stored_utc);
     return 0;
 }
@@ -120,7 +115,7 @@ static int final_row(void *ctx, const struct db_trial *row)
     struct plan_record *p = &r->plans[row->value];
     if (strcmp(row->strategy, "bench") == 0)
         return 0;
-    if (strcmp(row->status, "ok") == 0 && p->measured && p->status == OUTCOME_OK) {
+    if (row->status == TRIAL_OK && p->measured && p->status == TRIAL_OK) {
         r->again += isnan(p->again_us.median);
         p->again_us = us_of(row);
         snprintf(r->measured_utc, sizeof(r->measured_utc), "%s", row->stored_utc);
@@ -195,13 +190,13 @@ static void add_plan(const struct plan_record *p, int value, struct buf *out)
 {
     const struct interval *search = &p->search_us, *again = &p->again_us;
     switch (p->status) {
-    case OUTCOME_FAILED:
+    case TRIAL_FAILED:
         add_line(out, json_pack("[ins]", value, p->reason));
         break;
-    case OUTCOME_CENSORED:
-        buf_addf(out, "[%d,%.2f,\"censored\"]\n", value, search->median);
+    case TRIAL_CENSORED:
+        buf_addf(out, "[%d,%.2f,\"%s\"]\n", value, search->median, trial_status_name(p->status));
         break;
-    case OUTCOME_OK:
+    case TRIAL_OK:
         buf_addf(out, "[%d,%.2f,%.2f,%.2f", value, search->median, search->low, search->high);
         if (!isnan(again->median))
             buf_addf(out, ",%.2f,%.2f,%.2f", again->median, again->low, again->high);
@@ -226,7 +221,7 @@ static void target_json(void *ctx, const struct db_study *s)
 
 static bool ran(const struct recording *r, int value)
 {
-    return r->plans[value].measured && r->plans[value].status == OUTCOME_OK;
+    return r->plans[value].measured && r->plans[value].status == TRIAL_OK;
 }
 
 /* The best plan known of the study, or, where that is not recorded, the fastest that is. */
@@ -270,7 +265,7 @@ static int add_header(struct db *db, int64_t study, const struct recording *r,
 int space_export(struct db *db, int64_t study, enum target_kind target, const char *workload_json,
                  unsigned lo, unsigned hi, struct buf *out, struct status *st)
 {
-    uint16_t space[PLAN_SPACE];
+    struct plan space[PLAN_SPACE];
     struct recording *r = mem_alloc(1, sizeof(*r));
     *r = (struct recording){.lo = lo, .hi = hi, .target = target};
     struct buf lines, text;
@@ -278,7 +273,7 @@ int space_export(struct db *db, int64_t study, enum target_kind target, const ch
     buf_init(&text);
     int count = plan_space(lo, hi, space);
     for (int i = 0; i < count; i++)
-        r->in_space[space[i]] = true;
+        r->in_space[plan_value(space[i])] = true;
     int rc = read_study(db, study, r, st);
     if (rc == 0) {
         int slots = add_slots(r, &lines);

@@ -154,14 +154,15 @@ static double usual_gain(const struct segment_table *t)
     return count > 0 ? sum / count : 1;
 }
 
-/* The plan that would have the smallest sum if every segment not climbed yet gained as usual. */
+/* The index of the space's plan that would have the smallest sum if every segment not climbed yet
+ * gained as usual. */
 static int promising_plan(const struct tuner *t)
 {
     struct segment_times hoped = t->segments.times;
     double gain = usual_gain(&t->segments);
     for (int i = 0; i < SLOT_COUNT; i++)
         if (!climbed(&t->segments, i))
-            *(i == SLOT_HANDWRITTEN ? &hoped.handwritten_ms : &hoped.ms[i]) *= gain;
+            hoped.ms[i] *= gain;
     return additive_best(t->space, t->space_count, &hoped);
 }
 
@@ -179,11 +180,11 @@ static int slots_by_length(int out[SLOT_COUNT])
 int stage1(struct tuner *t, double deadline, struct status *st)
 {
     int slots[SLOT_COUNT];
-    int count = slots_by_length(slots), plan;
+    int count = slots_by_length(slots), promising;
     if (time_slots(t, slots, count, false, deadline, st) < 0)
         return -1;
-    while (clock_seconds() < deadline && (plan = promising_plan(t)) >= 0) {
-        count = plan_slots(plan_from_value((unsigned)plan), slots);
+    while (clock_seconds() < deadline && (promising = promising_plan(t)) >= 0) {
+        count = plan_slots(t->space[promising], slots);
         bool done = true;
         for (int i = 0; i < count; i++)
             done &= climbed(&t->segments, slots[i]);

@@ -12,19 +12,19 @@ static int expected_faster(struct tuner *t, struct model *model, double *share, 
     int best = history_best(&t->history), open = 0, faster = 0;
     if (best < 0 || t->space_count == 0)
         return 0;
-    unsigned *values = mem_alloc((size_t)t->space_count, sizeof(*values));
+    struct plan *plans = mem_alloc((size_t)t->space_count, sizeof(*plans));
     double *ms = mem_alloc((size_t)t->space_count, sizeof(*ms));
     for (int i = 0; i < t->space_count; i++)
         if (!history_has(&t->history, t->space[i]))
-            values[open++] = t->space[i];
+            plans[open++] = t->space[i];
     int rc = 0;
     if (open > 0)
-        rc = model_predict(model, values, open, &t->segments.times, ms, NULL, st);
+        rc = model_predict(model, plans, open, &t->segments.times, ms, NULL, st);
     for (int i = 0; i < open && rc == 0; i++)
         faster += ms[i] < t->history.items[best].outcome.ms;
     if (rc == 0)
         *share = (double)faster / t->space_count;
-    free(values);
+    free(plans);
     free(ms);
     return rc;
 }
@@ -57,8 +57,7 @@ static int learn_study(struct tuner *t, struct tune_report *out, struct status *
     if (learn_seconds(t) == 0)
         return 0;
     training_of(&t->history, &training);
-    struct model_data data = {
-        .count = training.count, .values = training.values, .ms = training.ms};
+    struct model_data data = {.count = training.count, .plans = training.plans, .ms = training.ms};
     struct model_options options = {
         .features = FEATURES_PLAN, .seed = t->o->search.seed, .quantile = t->o->search.quantile};
     struct learned learned = {.model = NULL};
@@ -106,10 +105,10 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         .stopped_by = search_stop_names[stopped_by],
         .model_spearman = NAN,
         .expected_faster_share = NAN,
-        .additive_value = additive_best(t->space, t->space_count, &t->segments.times)};
+    };
     for (int i = 0; i < t->history.count; i++) {
-        out->failed_trials += t->history.items[i].outcome.status == OUTCOME_FAILED;
-        out->censored_trials += t->history.items[i].outcome.status == OUTCOME_CENSORED;
+        out->failed_trials += t->history.items[i].outcome.status == TRIAL_FAILED;
+        out->censored_trials += t->history.items[i].outcome.status == TRIAL_CENSORED;
     }
     if (fill_best(t, out, st) < 0 || learn_study(t, out, st) < 0) {
         tune_report_release(out);

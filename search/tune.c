@@ -49,7 +49,8 @@ static void plan_tick(void *ctx, const struct history *h, const struct observati
         snprintf(of, sizeof(of), " of %d", t->stage2.before + t->stage2.open);
     if (best >= 0)
         tuner_tick(t, "plans: %d%s measured, best %u with %.3f ms%s", h->count, of,
-                   h->items[best].value, h->items[best].outcome.ms, time_left(t, measured, left));
+                   plan_value(h->items[best].plan), h->items[best].outcome.ms,
+                   time_left(t, measured, left));
     else
         tuner_tick(t, "plans: %d%s measured, none ran yet%s", h->count, of,
                    time_left(t, measured, left));
@@ -103,9 +104,10 @@ static int measure_reference(struct tuner *t, unsigned value, struct search_resu
                              struct status *st)
 {
     int slots[OP_COUNT];
-    int count = plan_slots(plan_from_value(value), slots);
+    struct plan p = plan_from_value(value);
+    int count = plan_slots(p, slots);
     *out = (struct search_result){.stopped_by = STOP_SPACE};
-    if (history_has(&t->history, value))
+    if (history_has(&t->history, p))
         return 0;
     if (time_slots(t, slots, count, true, stage1_end(t), st) < 0)
         return -1;

@@ -12,12 +12,6 @@ static double unit(uint64_t seed, uint64_t what)
     return (double)(splitmix64(seed * 0x10001 + what) >> 11) * 0x1p-53;
 }
 
-static int id_of(struct segment s, bool handwritten)
-{
-    bool attention = s.first == 2 && s.last == 6;
-    return attention && handwritten ? (int)SEGMENT_COUNT : segment_index(s);
-}
-
 /* A launch, and operators that run between 0.85 and 1.1 times their time on their own. */
 static double segment_ms(uint64_t seed, struct segment s, int id)
 {
@@ -35,7 +29,7 @@ double made_up_ms(const struct made_up *m, unsigned value)
     int count = plan_segments(p, s), before = -1;
     double ms = 0, before_ms = 0;
     for (int i = 0; i < count; i++) {
-        int id = id_of(s[i], p.handwritten);
+        int id = slot_of(s[i], p.handwritten);
         double own = segment_ms(m->seed, s[i], id);
         uint64_t pair = 1000 + (uint64_t)(before + 1) * 200 + (uint64_t)id;
         if (before >= 0)
@@ -52,12 +46,11 @@ void made_up_init(struct made_up *m, uint64_t seed, unsigned lo, unsigned hi)
     memset(m, 0, sizeof(*m));
     m->seed = seed;
     m->cost = 1;
-    for (int i = 0; i < SEGMENT_COUNT; i++)
-        m->times.ms[i] = segment_ms(seed, segment_at(i), i);
-    m->times.handwritten_ms = segment_ms(seed, (struct segment){2, 6}, SEGMENT_COUNT);
+    for (int i = 0; i < SLOT_COUNT; i++)
+        m->times.ms[i] = segment_ms(seed, slot_segment(i), i);
     m->count = plan_space(lo, hi, m->space);
     for (int i = 0; i < m->count; i++) {
-        m->ms[i] = made_up_ms(m, m->space[i]);
+        m->ms[i] = made_up_ms(m, plan_value(m->space[i]));
         if (m->ms[i] < m->ms[m->best])
             m->best = i;
     }
@@ -82,15 +75,14 @@ struct measured_space *made_up_measured(uint64_t seed)
     s->best_ms = m->ms[m->best];
     for (int i = 0; i < m->count; i++) { /* Fisher and Yates, from the inside out */
         int j = (int)rng_below(&r, (uint32_t)i + 1);
-        s->values[i] = s->values[j];
+        s->plans[i] = s->plans[j];
         s->true_ms[i] = s->true_ms[j];
-        s->values[j] = m->space[i];
+        s->plans[j] = m->space[i];
         s->true_ms[j] = m->ms[i];
     }
     for (int i = 0; i < m->count; i++)
         s->ms[i] = s->true_ms[i] * (1 + 0.01 * normal(&r));
-    s->times.handwritten_ms = m->times.handwritten_ms * (1 + 0.02 * normal(&r));
-    for (int i = 0; i < SEGMENT_COUNT; i++)
+    for (int i = 0; i < SLOT_COUNT; i++)
         s->times.ms[i] = m->times.ms[i] * (1 + 0.02 * normal(&r));
     free(m);
     return s;

@@ -13,8 +13,8 @@
 struct made_up {
     uint64_t seed;
     struct segment_times times;
-    uint16_t space[PLAN_SPACE];
-    double ms[PLAN_SPACE]; /* of each value of the space */
+    struct plan space[PLAN_SPACE];
+    double ms[PLAN_SPACE]; /* of each plan of the space */
     int count, best;       /* best: index of the fastest */
 
     /* For the evaluator of tests/search/made_up.h. */
@@ -33,7 +33,7 @@ double made_up_ms(const struct made_up *m, unsigned value);
 /* What measuring all plans of a made-up space gives, in a random order. */
 struct measured_space {
     int count;
-    unsigned values[PLAN_SPACE];
+    struct plan plans[PLAN_SPACE];
     double ms[PLAN_SPACE];      /* with 1 % of noise */
     double true_ms[PLAN_SPACE]; /* without */
     double best_ms;             /* the lowest of these */

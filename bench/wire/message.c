@@ -185,9 +185,6 @@ int message_status(const json_t *reply, struct status *st)
     return status_set(st, found, "%s", message != NULL ? message : "a reply without a status");
 }
 
-static const char *const trial_status_names[] = {
-    [TRIAL_OK] = "ok", [TRIAL_CENSORED] = "censored", [TRIAL_FAILED] = "failed"};
-
 static json_t *of_resources(const struct resources *r)
 {
     return json_pack("{s:i, s:i, s:i, s:[iii], s:[iii], s:f}", "registers", r->registers,
@@ -219,7 +216,7 @@ json_t *message_of_trial(const struct trial *t)
     /* JSON has no infinity: an infinite error travels as null. */
     json_t *error = isfinite(t->error) ? json_real(t->error) : json_null();
     return json_pack("{s:s, s:s, s:s, s:o, s:i, s:o, s:f, s:f, s:o, s:o}", "status",
-                     trial_status_names[t->status], "code", status_name(t->reason.code), "message",
+                     trial_status_name(t->status), "code", status_name(t->reason.code), "message",
                      t->reason.message, "samples_ms", samples, "layers_timed", t->layers_timed,
                      "error", error, "verify_s", t->verify_s, "time_s", t->time_s, "resources",
                      of_resources(&t->resources), "conditions",
@@ -249,8 +246,7 @@ int message_to_trial(const json_t *m, struct trial *out, struct status *st)
                        &out->time_s, "resources", &resources, "conditions", &conditions) != 0 ||
         to_resources(resources, &problem, &out->resources) != 0)
         return malformed("trial", &problem, st);
-    while (out->status < TRIAL_FAILED && strcmp(trial_status_names[out->status], status) != 0)
-        out->status++;
+    out->status = trial_status_from_name(status);
     enum status_code reason = status_from_name(code);
     if (reason != STATUS_OK && reason != STATUS_CODE_COUNT)
         status_set(&out->reason, reason, "%s", message);

@@ -41,7 +41,7 @@ START_TEST(fastest_plan_before_finals)
     int64_t study;
     struct db *db = open_fresh(&study);
     struct db_trial censored = plan_trial(40000, 0.5);
-    censored.status = "censored";
+    censored.status = TRIAL_CENSORED;
     add(db, study, plan_trial(VALUE_UNFUSED, 4));
     add(db, study, plan_trial(50, 2));
     add(db, study, plan_trial(51, 3));
@@ -169,8 +169,8 @@ START_TEST(choices_carry_their_segments_time)
     OK(db_best(db, study, &best, &st));
     ck_assert_int_eq(best.choice_count, ARRAY_LEN(some_choices));
     for (int i = 0; i < best.choice_count; i++) {
-        ck_assert_int_eq(best.choices[i].first, some_choices[i].first);
-        ck_assert_int_eq(best.choices[i].last, some_choices[i].last);
+        ck_assert_int_eq(best.choices[i].segment.first, some_choices[i].segment.first);
+        ck_assert_int_eq(best.choices[i].segment.last, some_choices[i].segment.last);
         ck_assert_str_eq(best.choices[i].impl, some_choices[i].impl);
         ck_assert_str_eq(best.choices[i].schedule, some_choices[i].schedule);
     }
@@ -182,6 +182,38 @@ START_TEST(choices_carry_their_segments_time)
 }
 END_TEST
 
+static int ignore_row(void *ctx, const struct db_trial *t)
+{
+    (void)ctx, (void)t;
+    return 0;
+}
+
+static const char *const damage[] = {
+    "DELETE FROM choice",
+    "INSERT OR IGNORE INTO choice SELECT 1, id FROM schedule", /* more than operators */
+    "PRAGMA ignore_check_constraints = ON; UPDATE segment SET last_op = 200 WHERE last_op = 14",
+};
+
+START_TEST(damaged_choices_are_refused)
+{
+    struct status st;
+    struct db_best best;
+    int64_t study;
+    struct db *db = open_fresh(&study);
+    add(db, study, plan_trial(50, 2));
+    for (int8_t op = 0; op < OP_COUNT; op++) {
+        struct db_choice one = {{op, op}, "generated", ""};
+        add(db, study, segment_trial(&one, 1));
+    }
+    exec_sql(db->handle, damage[_i]);
+    FAILS(db_best(db, study, &best, &st), STATUS_DATABASE, "'fuseplan db check'");
+    ck_assert_int_eq(best.choice_count, 0);
+    FAILS(db_trials(db, study, DB_TRIAL_PLAN, ignore_row, NULL, &st), STATUS_DATABASE,
+          "no segments");
+    db_close(db);
+}
+END_TEST
+
 START_TEST(plans_are_counted_once)
 {
     struct status st;
@@ -189,7 +221,7 @@ START_TEST(plans_are_counted_once)
     int64_t study;
     struct db *db = open_fresh(&study);
     struct db_trial censored = plan_trial(2, 5);
-    censored.status = "censored";
+    censored.status = TRIAL_CENSORED;
     struct db_trial failed_final = failed_trial(2, "timeout");
     failed_final.kind = DB_TRIAL_FINAL;
     add(db, study, failed_trial(1, "launch"));
@@ -229,7 +261,7 @@ static void store_many(struct db *db, int64_t study)
     OK(db_begin_write(db, &st));
     for (int i = 0; i < TRIALS; i++) {
         char knobs[32];
-        struct db_choice segment = {0, i % 15, "generated", knobs};
+        struct db_choice segment = {{0, (int8_t)(i % OP_COUNT)}, "generated", knobs};
         snprintf(knobs, sizeof(knobs), "mb=%d", i);
         struct db_trial t = made_up_trial(i, &segment);
         OK(db_trial_insert(db, study, &t, &st));
@@ -283,6 +315,7 @@ int main(void)
     tcase_add_test(t, faster_plan_since_wins);
     tcase_add_test(t, bench_decides_nothing);
     tcase_add_test(t, choices_carry_their_segments_time);
+    tcase_add_loop_test(t, damaged_choices_are_refused, 0, ARRAY_LEN(damage));
     tcase_add_test(t, plans_are_counted_once);
     tcase_add_test(t, query_is_quick_with_100000_trials);
     suite_add_tcase(s, t);

@@ -33,8 +33,9 @@ static const struct db_target a_target UNUSED = {.kind = "cpu",
                                                  .units = 2};
 
 /* 0-1 2-6 7-14; the hand-written operator's plan and the unfused one are told by value only. */
-static const struct db_choice some_choices[] UNUSED = {
-    {0, 1, "generated", "mb=64"}, {2, 6, "handwritten", ""}, {7, 14, "generated", "mb=32 nb=8"}};
+static const struct db_choice some_choices[] UNUSED = {{{0, 1}, "generated", "mb=64"},
+                                                       {{2, 6}, "handwritten", ""},
+                                                       {{7, 14}, "generated", "mb=32 nb=8"}};
 
 static const double some_samples[] UNUSED = {1.25, 1.5, 1.0, 2.0, 1.75, 1.5};
 
@@ -42,7 +43,7 @@ static inline struct db_trial plan_trial(int value, double median_ms)
 {
     return (struct db_trial){.kind = DB_TRIAL_PLAN,
                              .value = value,
-                             .status = "ok",
+                             .status = TRIAL_OK,
                              .reason_code = "",
                              .reason = "",
                              .median_ms = median_ms,
@@ -83,7 +84,7 @@ static inline struct db_trial segment_trial(const struct db_choice *choice, doub
 static inline struct db_trial failed_trial(int value, const char *code)
 {
     struct db_trial t = plan_trial(value, NAN);
-    t.status = "failed";
+    t.status = TRIAL_FAILED;
     t.reason_code = code;
     t.reason = "because";
     t.ci_low_ms = t.ci_high_ms = NAN;

@@ -42,6 +42,16 @@ START_TEST(every_plan_covers_the_chain_once)
 }
 END_TEST
 
+/* Ops 2-6 are one segment. */
+static bool cuts_out_attention(struct plan p)
+{
+    struct segment s[OP_COUNT];
+    int n = plan_segments(p, s), found = 0;
+    for (int i = 0; i < n; i++)
+        found += s[i].first == 2 && s[i].last == 6;
+    return found == 1;
+}
+
 START_TEST(canonical_values)
 {
     int distinct = 0;
@@ -53,8 +63,9 @@ START_TEST(canonical_values)
         ck_assert_uint_eq(plan_value(plan_from_value(value)), canonical);
         if (value >= 32768 && value <= 49151)
             ck_assert_uint_eq(canonical, value);
-        if (!plan_has_attention_segment(plan_from_value(value)))
-            ck_assert_uint_eq(plan_canonical(value ^ 0x8000), canonical);
+        bool attention = cuts_out_attention(plan_from_value(value));
+        ck_assert_int_eq(plan_canonical(value ^ 0x8000) != canonical, attention);
+        ck_assert_int_eq(plan_from_value(value).handwritten, attention && value >= 32768);
         distinct += !seen[canonical];
         seen[canonical] = true;
     }
@@ -73,12 +84,15 @@ static const struct {
 
 START_TEST(spaces_hold_the_plans_of_the_notes)
 {
-    uint16_t values[PLAN_SPACE];
-    int n = plan_space(spaces[_i].lo, spaces[_i].hi, values);
+    struct plan plans[PLAN_SPACE];
+    bool seen[PLAN_KEYS] = {false};
+    int n = plan_space(spaces[_i].lo, spaces[_i].hi, plans);
     ck_assert_int_eq(n, spaces[_i].distinct);
     for (int i = 0; i < n; i++) {
-        ck_assert_uint_eq(plan_canonical(values[i]), values[i]);
-        ck_assert(i == 0 || values[i] > values[i - 1]);
+        ck_assert(!seen[plan_key(plans[i])]);
+        ck_assert(plan_equal(plan_from_value(plan_value(plans[i])), plans[i]));
+        ck_assert(i == 0 || plan_value(plans[i]) > plan_value(plans[i - 1]));
+        seen[plan_key(plans[i])] = true;
     }
 }
 END_TEST
@@ -113,6 +127,26 @@ START_TEST(segments_are_numbered_in_order)
             ck_assert(back.first == first && back.last == last);
         }
     ck_assert_int_eq(index, SEGMENT_COUNT);
+}
+END_TEST
+
+/* Distinct numbers, the hand-written operator's last. */
+START_TEST(slots_tell_who_runs_a_segment)
+{
+    for (int slot = 0; slot < SLOT_COUNT; slot++)
+        ck_assert_int_eq(slot_of(slot_segment(slot), slot == SLOT_HANDWRITTEN), slot);
+    for (unsigned value = 0; value <= VALUE_MAX; value += 3) {
+        struct plan p = plan_from_value(value);
+        struct segment s[OP_COUNT];
+        int slots[OP_COUNT], n = plan_segments(p, s), handwritten = 0;
+        ck_assert_int_eq(plan_slots(p, slots), n);
+        for (int i = 0; i < n; i++) {
+            ck_assert(slot_segment(slots[i]).first == s[i].first);
+            ck_assert(slot_segment(slots[i]).last == s[i].last);
+            handwritten += slots[i] == SLOT_HANDWRITTEN;
+        }
+        ck_assert_int_eq(handwritten, p.handwritten);
+    }
 }
 END_TEST
 
@@ -170,6 +204,7 @@ int main(void)
     tcase_add_loop_test(t, spaces_hold_the_plans_of_the_notes, 0, ARRAY_LEN(spaces));
     tcase_add_loop_test(t, translates_as_the_notes_do, 0, ARRAY_LEN(notes));
     tcase_add_test(t, segments_are_numbered_in_order);
+    tcase_add_test(t, slots_tell_who_runs_a_segment);
     tcase_add_loop_test(t, segments_know_what_they_read_and_write, 0, ARRAY_LEN(dataflow));
     tcase_add_test(t, plans_hand_on_what_is_read);
     tcase_add_test(t, segments_are_described_by_names);

@@ -13,8 +13,7 @@ START_TEST(segments_text_is_the_inverse)
         int n = plan_segments(plan, s);
         for (int i = 0; i < n; i++)
             buf_addf(&text, i == 0 ? "%d-%d" : ",%d-%d", s[i].first, s[i].last);
-        bool handwritten = plan_has_attention_segment(plan) && plan.handwritten;
-        ck_assert_int_eq(plan_parse_segments(text.ptr, handwritten, &back, &st), 0);
+        ck_assert_int_eq(plan_parse_segments(text.ptr, plan.handwritten, &back, &st), 0);
         ck_assert_uint_eq(plan_value(back), plan_canonical(value));
         buf_release(&text);
     }

@@ -8,7 +8,7 @@ enum { MAX_COLUMNS = 200 };
 /* Each segment's time a distinct number, the hand-written operator's another. */
 static struct segment_times made_up_times(void)
 {
-    struct segment_times t = {.handwritten_ms = 1000};
+    struct segment_times t = {.ms[SLOT_HANDWRITTEN] = 1000};
     for (int i = 0; i < SEGMENT_COUNT; i++)
         t.ms[i] = 1 + i;
     return t;
@@ -36,7 +36,7 @@ START_TEST(additive_time_takes_the_handwritten_operator)
     unsigned handwritten = VALUE_FIRST_VERSION, generated = handwritten & 0x7fff;
     double difference =
         additive_ms(&t, plan_from_value(handwritten)) - additive_ms(&t, plan_from_value(generated));
-    ck_assert_double_eq_tol(difference, t.handwritten_ms - time_of(&t, 2, 6), 1e-9);
+    ck_assert_double_eq_tol(difference, t.ms[SLOT_HANDWRITTEN] - time_of(&t, 2, 6), 1e-9);
 }
 END_TEST
 
@@ -56,7 +56,7 @@ START_TEST(handwritten_time_stands_alone)
     double whole = additive_ms(&t, p);
     t.ms[segment_index((struct segment){2, 6})] = NAN; /* the plan does not run it */
     ck_assert_double_eq(additive_ms(&t, p), whole);
-    t.handwritten_ms = NAN;
+    t.ms[SLOT_HANDWRITTEN] = NAN;
     ck_assert_double_nan(additive_ms(&t, p));
 }
 END_TEST
@@ -66,7 +66,7 @@ START_TEST(bits_are_the_digits_of_the_canonical_value)
     const char *digits = "1011101000100010"; /* 0100010111011101, pos1..pos15 complemented */
     float out[MAX_COLUMNS];
     ck_assert_int_eq(feature_count(FEATURES_BITS), 16);
-    features_of(FEATURES_BITS, 0x45dd, NULL, out);
+    features_of(FEATURES_BITS, plan_from_value(0x45dd), NULL, out);
     for (int i = 0; i < 16; i++)
         ck_assert_float_eq(out[i], (float)(digits[i] - '0'));
 }
@@ -81,8 +81,8 @@ START_TEST(names_of_one_plan_have_equal_features)
     ck_assert_int_le(columns, MAX_COLUMNS);
     for (unsigned value = 0; value <= VALUE_MAX; value++) {
         float here[MAX_COLUMNS], canonical[MAX_COLUMNS];
-        features_of(set, value, &t, here);
-        features_of(set, plan_canonical(value), &t, canonical);
+        features_of(set, plan_from_value(value), &t, here);
+        features_of(set, plan_from_value(plan_canonical(value)), &t, canonical);
         ck_assert_mem_eq(here, canonical, (size_t)columns * sizeof(*here));
     }
 }
@@ -90,7 +90,7 @@ END_TEST
 
 START_TEST(different_plans_have_different_features)
 {
-    static uint16_t plans[PLAN_SPACE];
+    static struct plan plans[PLAN_SPACE];
     static char hashes[PLAN_SPACE][HASH_TEXT_SIZE];
     enum feature_set set = (enum feature_set)_i;
     int count = plan_space(0, VALUE_MAX, plans);
@@ -109,8 +109,8 @@ START_TEST(only_the_additive_time_can_be_missing)
 {
     struct segment_times t = made_up_times();
     float known[MAX_COLUMNS], unknown[MAX_COLUMNS];
-    features_of(FEATURES_PLAN, VALUE_UNFUSED, &t, known);
-    features_of(FEATURES_PLAN, VALUE_UNFUSED, NULL, unknown);
+    features_of(FEATURES_PLAN, plan_from_value(VALUE_UNFUSED), &t, known);
+    features_of(FEATURES_PLAN, plan_from_value(VALUE_UNFUSED), NULL, unknown);
     int missing = 0;
     for (int i = 0; i < feature_count(FEATURES_PLAN); i++) {
         ck_assert(!isnan(known[i]));

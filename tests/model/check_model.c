@@ -36,9 +36,9 @@ START_TEST(same_input_same_bytes)
 {
     struct measured_space *f = made_up_measured(1);
     struct model_options o = options_of((enum feature_set)_i);
-    struct buf first = bytes_of(train(o, 200, f->values, f->ms, &f->times));
-    model_free(train(options_of(FEATURES_BITS), 50, f->values, f->ms, NULL)); /* in between */
-    ck_assert(same(first, bytes_of(train(o, 200, f->values, f->ms, &f->times))));
+    struct buf first = bytes_of(train(o, 200, f->plans, f->ms, &f->times));
+    model_free(train(options_of(FEATURES_BITS), 50, f->plans, f->ms, NULL)); /* in between */
+    ck_assert(same(first, bytes_of(train(o, 200, f->plans, f->ms, &f->times))));
     free(f);
 }
 END_TEST
@@ -50,13 +50,13 @@ START_TEST(processors_change_nothing)
     struct model_options o = options_of(FEATURES_PLAN);
     cpu_set_t all, one;
     ck_assert_int_eq(sched_getaffinity(0, sizeof(all), &all), 0);
-    struct buf with_all = bytes_of(train(o, MAX_ROWS, f->values, f->ms, &f->times));
+    struct buf with_all = bytes_of(train(o, MAX_ROWS, f->plans, f->ms, &f->times));
     CPU_ZERO(&one);
     for (int cpu = 0; CPU_COUNT(&one) == 0; cpu++)
         if (CPU_ISSET(cpu, &all))
             CPU_SET(cpu, &one);
     ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
-    ck_assert(same(with_all, bytes_of(train(o, MAX_ROWS, f->values, f->ms, &f->times))));
+    ck_assert(same(with_all, bytes_of(train(o, MAX_ROWS, f->plans, f->ms, &f->times))));
     free(f);
 }
 END_TEST
@@ -76,11 +76,11 @@ START_TEST(no_threads_are_left_behind)
     struct model *m;
     struct status st = STATUS_INIT;
     unsigned long before = threads(); /* a sanitizer may have its own */
-    struct buf blob = bytes_of(train(options_of(FEATURES_PLAN), MAX_ROWS, f->values, f->ms, NULL));
+    struct buf blob = bytes_of(train(options_of(FEATURES_PLAN), MAX_ROWS, f->plans, f->ms, NULL));
     ck_assert_uint_eq(threads(), before);
     ck_assert_int_eq(model_load(blob.ptr, blob.len, &m, &st), 0);
     ck_assert_uint_eq(threads(), before);
-    predict(m, f->values, MAX_ROWS, NULL, ms, high);
+    predict(m, f->plans, MAX_ROWS, NULL, ms, high);
     ck_assert_uint_eq(threads(), before);
     model_free(m);
     buf_release(&blob);
@@ -91,15 +91,15 @@ END_TEST
 START_TEST(order_of_rows_changes_nothing)
 {
     struct measured_space *f = made_up_measured(1);
-    unsigned values[100];
+    struct plan plans[100];
     double ms[100];
     for (int i = 0; i < 100; i++) {
-        values[i] = f->values[99 - i];
+        plans[i] = f->plans[99 - i];
         ms[i] = f->ms[99 - i];
     }
     struct model_options o = options_of(FEATURES_PLAN);
-    ck_assert(same(bytes_of(train(o, 100, f->values, f->ms, NULL)),
-                   bytes_of(train(o, 100, values, ms, NULL))));
+    ck_assert(same(bytes_of(train(o, 100, f->plans, f->ms, NULL)),
+                   bytes_of(train(o, 100, plans, ms, NULL))));
     free(f);
 }
 END_TEST
@@ -112,8 +112,8 @@ START_TEST(seeds_matter)
     double ms[2][MAX_ROWS], high[2][MAX_ROWS];
     for (int i = 0; i < 2; i++) {
         o.seed = (uint64_t)i;
-        struct model *m = train(o, 100, f->values, f->ms, NULL);
-        predict(m, f->values, MAX_ROWS, NULL, ms[i], high[i]);
+        struct model *m = train(o, 100, f->plans, f->ms, NULL);
+        predict(m, f->plans, MAX_ROWS, NULL, ms[i], high[i]);
         model_free(m);
     }
     ck_assert_mem_ne(ms[0], ms[1], sizeof(ms[0]));
@@ -122,52 +122,52 @@ START_TEST(seeds_matter)
 }
 END_TEST
 
-/* Repeats, also under another name of the plan, become their mean. */
+/* Repeats become their mean. */
 START_TEST(repeats_are_averaged)
 {
     struct measured_space *f = made_up_measured(1);
-    unsigned values[60];
+    struct plan plans[60];
     double ms[60];
     for (int i = 0; i < 30; i++) {
-        values[i] = f->values[i];
-        values[30 + i] = f->values[i] ^ 0x7fff; /* pos1..pos15 complemented */
+        plans[i] = plans[30 + i] = f->plans[i];
         ms[i] = f->ms[i] + 0.5;
         ms[30 + i] = f->ms[i] - 0.5;
     }
     for (int i = 0; i < 30; i++)
         f->ms[i] = (ms[30 + i] + ms[i]) / 2;
     struct model_options o = options_of(FEATURES_PLAN);
-    ck_assert(same(bytes_of(train(o, 60, values, ms, NULL)),
-                   bytes_of(train(o, 30, f->values, f->ms, NULL))));
+    ck_assert(same(bytes_of(train(o, 60, plans, ms, NULL)),
+                   bytes_of(train(o, 30, f->plans, f->ms, NULL))));
     free(f);
 }
 END_TEST
 
 /* ---- prediction ------------------------------------------------------------------------------ */
 
+/* Place v asks for the plan of value VALUE_MAX - v: most plans are asked for several times. */
 START_TEST(all_values_at_once)
 {
     struct measured_space *f = made_up_measured(1);
-    static unsigned values[VALUE_MAX + 1];
+    static struct plan plans[VALUE_MAX + 1];
     static double ms[VALUE_MAX + 1], high[VALUE_MAX + 1];
     for (unsigned v = 0; v <= VALUE_MAX; v++)
-        values[v] = VALUE_MAX - v;
-    struct model *m = train(options_of(FEATURES_PLAN), MAX_ROWS, f->values, f->ms, &f->times);
+        plans[v] = plan_from_value(VALUE_MAX - v);
+    struct model *m = train(options_of(FEATURES_PLAN), MAX_ROWS, f->plans, f->ms, &f->times);
     double fastest_s = INFINITY;
     for (int i = 0; i < 3; i++) { /* other processes may run; sanitizers slow it down */
         double start = clock_seconds();
-        predict(m, values, VALUE_MAX + 1, &f->times, ms, high);
+        predict(m, plans, VALUE_MAX + 1, &f->times, ms, high);
         fastest_s = fmin(fastest_s, clock_seconds() - start);
     }
     ck_assert_double_lt(fastest_s, 0.5);
     for (unsigned i = 0; i <= VALUE_MAX; i++) {
-        unsigned canonical = plan_canonical(values[i]);
+        unsigned canonical = plan_value(plans[i]);
         ck_assert_double_eq(ms[i], ms[VALUE_MAX - canonical]);
         ck_assert_double_eq(high[i], high[VALUE_MAX - canonical]);
     }
     for (unsigned v = 32768; v < 49152; v += 1000) { /* one alone answers as among all */
         double alone_ms, alone_high;
-        predict(m, &v, 1, &f->times, &alone_ms, &alone_high);
+        predict(m, &plans[VALUE_MAX - v], 1, &f->times, &alone_ms, &alone_high);
         ck_assert_double_eq(alone_ms, ms[VALUE_MAX - v]);
         ck_assert_double_eq(alone_high, high[VALUE_MAX - v]);
     }
@@ -180,11 +180,11 @@ START_TEST(either_answer_alone)
 {
     struct measured_space *f = made_up_measured(1);
     double ms[2][10], high[2][10];
-    struct model *m = train(options_of(FEATURES_BITS), 48, f->values, f->ms, NULL);
-    predict(m, f->values, 10, NULL, ms[0], high[0]);
-    predict(m, f->values, 10, NULL, ms[1], NULL);
-    predict(m, f->values, 10, NULL, NULL, high[1]);
-    predict(m, f->values, 0, NULL, ms[1], high[1]);
+    struct model *m = train(options_of(FEATURES_BITS), 48, f->plans, f->ms, NULL);
+    predict(m, f->plans, 10, NULL, ms[0], high[0]);
+    predict(m, f->plans, 10, NULL, ms[1], NULL);
+    predict(m, f->plans, 10, NULL, NULL, high[1]);
+    predict(m, f->plans, 0, NULL, ms[1], high[1]);
     ck_assert_mem_eq(ms[0], ms[1], sizeof(ms[0]));
     ck_assert_mem_eq(high[0], high[1], sizeof(high[0]));
     model_free(m);
@@ -196,23 +196,22 @@ END_TEST
 
 static const struct {
     double ms;
-    unsigned value;
     const char *message;
 } bad_rows[] = {
-    {NAN, 40000, "row 3 of the training data gives plan 40000 a time of nan ms"},
-    {-NAN, 40000, "row 3 of the training data gives plan 40000 a time of "},
-    {INFINITY, 40000, "row 3 of the training data gives plan 40000 a time of inf ms"},
-    {0, 40000, "row 3 of the training data gives plan 40000 a time of 0 ms"},
-    {-1.5, 40000, "row 3 of the training data gives plan 40000 a time of -1.5 ms"},
-    {1, 65536, "row 3 of the training data names plan 65536; give values 0..65535"},
+    {NAN, "row 3 of the training data gives plan 40000 a time of nan ms"},
+    {-NAN, "row 3 of the training data gives plan 40000 a time of "},
+    {INFINITY, "row 3 of the training data gives plan 40000 a time of inf ms"},
+    {0, "row 3 of the training data gives plan 40000 a time of 0 ms"},
+    {-1.5, "row 3 of the training data gives plan 40000 a time of -1.5 ms"},
 };
 
 START_TEST(bad_rows_are_named)
 {
-    unsigned values[] = {40001, 40002, bad_rows[_i].value, 40003};
+    struct plan plans[] = {plan_from_value(40001), plan_from_value(40002), plan_from_value(40000),
+                           plan_from_value(40003)};
     double ms[] = {1, 2, bad_rows[_i].ms, 3};
     struct model_options o = options_of(FEATURES_PLAN);
-    struct model_data d = {.count = 4, .values = values, .ms = ms};
+    struct model_data d = {.count = 4, .plans = plans, .ms = ms};
     struct model *m;
     struct status st = STATUS_INIT;
     ck_assert_int_eq(model_train(&o, &d, NULL, &m, &st), -1);
@@ -222,14 +221,14 @@ START_TEST(bad_rows_are_named)
 }
 END_TEST
 
-/* Three rows that name one plan are one row. */
+/* Three rows of one plan are one row. */
 START_TEST(one_plan_is_too_few)
 {
-    const unsigned values[] = {VALUE_UNFUSED, VALUE_UNFUSED ^ 0x7fff, VALUE_UNFUSED ^ 0x8000};
+    const struct plan plans[3] = {{.fused = 0}};
     const double ms[] = {1, 2, 3};
     struct model_options o = options_of(FEATURES_PLAN);
     for (int count = 0; count <= 3; count++) {
-        struct model_data d = {.count = count, .values = values, .ms = ms};
+        struct model_data d = {.count = count, .plans = plans, .ms = ms};
         struct model *m;
         struct status st = STATUS_INIT;
         ck_assert_int_eq(model_train(&o, &d, NULL, &m, &st), -1);
@@ -257,9 +256,9 @@ static const struct {
 
 START_TEST(bad_options_are_refused)
 {
-    const unsigned values[] = {40000, 40001};
+    const struct plan plans[] = {{.fused = 1}, {.fused = 2}};
     const double ms[] = {1, 2};
-    struct model_data d = {.count = 2, .values = values, .ms = ms};
+    struct model_data d = {.count = 2, .plans = plans, .ms = ms};
     struct model *m;
     struct status st = STATUS_INIT;
     ck_assert_int_eq(model_train(&bad_options[_i].options, &d, NULL, &m, &st), -1);
@@ -269,28 +268,13 @@ START_TEST(bad_options_are_refused)
 }
 END_TEST
 
-START_TEST(values_without_a_plan_are_refused)
-{
-    struct measured_space *f = made_up_measured(1);
-    const unsigned values[] = {1, 65536};
-    double ms[2];
-    struct status st = STATUS_INIT;
-    struct model *m = train(options_of(FEATURES_BITS), 16, f->values, f->ms, NULL);
-    ck_assert_int_eq(model_predict(m, values, 2, NULL, ms, NULL, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
-    ck_assert_ptr_nonnull(strstr(st.message, "value 65536 names no plan"));
-    model_free(m);
-    free(f);
-}
-END_TEST
-
 /* A time so large that its logarithm's float is fine, yet its mean is not. */
 START_TEST(xgboost_errors_become_a_status)
 {
-    const unsigned values[] = {40000, 40000, 40001};
+    const struct plan plans[] = {{.fused = 1}, {.fused = 1}, {.fused = 2}};
     const double ms[] = {1e308, 1e308, 1};
     struct model_options o = options_of(FEATURES_BITS);
-    struct model_data d = {.count = 3, .values = values, .ms = ms};
+    struct model_data d = {.count = 3, .plans = plans, .ms = ms};
     struct model *m;
     struct status st = STATUS_INIT;
     ck_assert_int_eq(model_train(&o, &d, NULL, &m, &st), -1);
@@ -313,7 +297,7 @@ START_TEST(nothing_is_printed)
     fflush(stderr);
     dup2(fd, 1);
     dup2(fd, 2);
-    struct buf blob = bytes_of(train(options_of(FEATURES_PLAN), 48, f->values, f->ms, NULL));
+    struct buf blob = bytes_of(train(options_of(FEATURES_PLAN), 48, f->plans, f->ms, NULL));
     int loaded = model_load(blob.ptr, blob.len, &m, &st);
     model_free(m);
     fflush(stdout);
@@ -331,30 +315,9 @@ START_TEST(nothing_is_printed)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("model");
-    TCase *c = tcase_create("determinism");
-    tcase_add_loop_test(c, same_input_same_bytes, 0, 2);
-    tcase_add_test(c, processors_change_nothing);
-    tcase_add_test(c, no_threads_are_left_behind);
-    tcase_add_test(c, order_of_rows_changes_nothing);
-    tcase_add_test(c, seeds_matter);
-    tcase_add_test(c, repeats_are_averaged);
-    suite_add_tcase(s, c);
-
-    c = tcase_create("prediction");
-    tcase_add_test(c, all_values_at_once);
-    tcase_add_test(c, either_answer_alone);
-    suite_add_tcase(s, c);
-
-    c = tcase_create("refusals");
-    tcase_add_loop_test(c, bad_rows_are_named, 0, ARRAY_LEN(bad_rows));
-    tcase_add_test(c, one_plan_is_too_few);
-    tcase_add_loop_test(c, bad_options_are_refused, 0, ARRAY_LEN(bad_options));
-    tcase_add_test(c, values_without_a_plan_are_refused);
-    tcase_add_test(c, xgboost_errors_become_a_status);
-    tcase_add_test(c, nothing_is_printed);
-    suite_add_tcase(s, c);
-    return suite_run(s);
-}
+SUITE("model", NULL, NULL, LOOP(same_input_same_bytes, 0, 2), ONCE(processors_change_nothing),
+      ONCE(no_threads_are_left_behind), ONCE(order_of_rows_changes_nothing), ONCE(seeds_matter),
+      ONCE(repeats_are_averaged), ONCE(all_values_at_once), ONCE(either_answer_alone),
+      LOOP(bad_rows_are_named, 0, ARRAY_LEN(bad_rows)), ONCE(one_plan_is_too_few),
+      LOOP(bad_options_are_refused, 0, ARRAY_LEN(bad_options)),
+      ONCE(xgboost_errors_become_a_status), ONCE(nothing_is_printed))

@@ -17,7 +17,7 @@ static struct fixture fixture_new(enum feature_set features)
 {
     struct fixture f = {.space = made_up_measured(1)};
     struct model_options o = {.features = features, .seed = 1, .quantile = 0.2, .rounds = 10};
-    struct model_data d = {.count = ROWS, .values = f.space->values, .ms = f.space->ms};
+    struct model_data d = {.count = ROWS, .plans = f.space->plans, .ms = f.space->ms};
     struct status st = STATUS_INIT;
     buf_init(&f.blob);
     ck_assert_int_eq(model_train(&o, &d, &f.space->times, &f.model, &st), 0);
@@ -57,15 +57,15 @@ START_TEST(a_loaded_model_answers_alike)
     struct fixture f = fixture_new((enum feature_set)_i);
     struct model *loaded;
     struct status st = STATUS_INIT;
-    static unsigned values[VALUE_MAX + 1];
+    static struct plan plans[VALUE_MAX + 1];
     static double ms[2][VALUE_MAX + 1], high[2][VALUE_MAX + 1];
     for (unsigned v = 0; v <= VALUE_MAX; v++)
-        values[v] = v;
+        plans[v] = plan_from_value(v);
     ck_assert_msg(model_load(f.blob.ptr, f.blob.len, &loaded, &st) == 0, "%s", st.message);
     struct model *const models[] = {f.model, loaded};
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(
-            model_predict(models[i], values, VALUE_MAX + 1, &f.space->times, ms[i], high[i], &st),
+            model_predict(models[i], plans, VALUE_MAX + 1, &f.space->times, ms[i], high[i], &st),
             0);
     ck_assert_mem_eq(ms[0], ms[1], sizeof(ms[0]));
     ck_assert_mem_eq(high[0], high[1], sizeof(high[0]));

@@ -19,11 +19,11 @@ START_TEST(held_out_plans_are_ranked)
     struct measured_space *f = made_up_measured(3);
     int rows = expected[_i].rows, rest = f->count - rows, chosen = 0;
     const struct segment_times *times = expected[_i].segments ? &f->times : NULL;
-    struct model *m = train(options_of(expected[_i].features), rows, f->values, f->ms, times);
+    struct model *m = train(options_of(expected[_i].features), rows, f->plans, f->ms, times);
 
     static double ms[PLAN_SPACE], high[PLAN_SPACE];
     const double *truth = f->true_ms + rows;
-    predict(m, f->values + rows, rest, times, ms, high);
+    predict(m, f->plans + rows, rest, times, ms, high);
     for (int i = 1; i < rest; i++)
         if (ms[i] < ms[chosen])
             chosen = i;
@@ -45,9 +45,9 @@ START_TEST(training_rows_are_classified)
     struct measured_space *f = made_up_measured(2);
     double high[MAX_ROWS];
     int right = 0, fast = 0;
-    struct model *m = train(options_of(FEATURES_PLAN), MAX_ROWS, f->values, f->ms, &f->times);
+    struct model *m = train(options_of(FEATURES_PLAN), MAX_ROWS, f->plans, f->ms, &f->times);
     ck_assert_double_eq(model_threshold_ms(m), stats_quantile(f->ms, MAX_ROWS, 0.1));
-    predict(m, f->values, MAX_ROWS, &f->times, NULL, high);
+    predict(m, f->plans, MAX_ROWS, &f->times, NULL, high);
     for (int i = 0; i < MAX_ROWS; i++) {
         fast += f->ms[i] <= model_threshold_ms(m);
         right += (high[i] >= 0.5) == (f->ms[i] <= model_threshold_ms(m));
@@ -65,17 +65,17 @@ START_TEST(units_do_not_matter)
     struct measured_space *f = made_up_measured(1);
     double ms[2][MAX_ROWS], high[2][MAX_ROWS], slow[MAX_ROWS];
     struct segment_times times = f->times;
-    struct model *m = train(options_of(FEATURES_PLAN), 100, f->values, f->ms, &times);
-    predict(m, f->values, MAX_ROWS, &times, ms[0], high[0]);
+    struct model *m = train(options_of(FEATURES_PLAN), 100, f->plans, f->ms, &times);
+    predict(m, f->plans, MAX_ROWS, &times, ms[0], high[0]);
     model_free(m);
 
     for (int i = 0; i < MAX_ROWS; i++)
         slow[i] = 1024 * f->ms[i];
-    for (int i = 0; i < SEGMENT_COUNT; i++)
+    for (int i = 0; i < SLOT_COUNT; i++)
         times.ms[i] *= 1024;
-    times.handwritten_ms *= 1024;
-    m = train(options_of(FEATURES_PLAN), 100, f->values, slow, &times);
-    predict(m, f->values, MAX_ROWS, &times, ms[1], high[1]);
+
+    m = train(options_of(FEATURES_PLAN), 100, f->plans, slow, &times);
+    predict(m, f->plans, MAX_ROWS, &times, ms[1], high[1]);
     for (int i = 0; i < MAX_ROWS; i++) {
         ck_assert_double_eq_tol(ms[1][i] / ms[0][i], 1024, 5);
         ck_assert_double_eq_tol(high[1][i], high[0][i], 0.02);
@@ -89,7 +89,7 @@ static const int few_rows[] = {2, 3, 8, 16, 48};
 
 static double sum_of(const struct measured_space *s, int i)
 {
-    return additive_ms(&s->times, plan_from_value(s->values[i]));
+    return additive_ms(&s->times, s->plans[i]);
 }
 
 /* Few rows, with segment times or without, of one class or two: always an answer, and a sane one.
@@ -108,8 +108,8 @@ START_TEST(few_rows_serve)
         const double *given = kind & 1 ? equal : f->ms;
         const struct segment_times *times = kind & 2 ? &f->times : NULL;
         struct model *m = train(options_of(kind & 4 ? FEATURES_PLAN : FEATURES_BITS), rows,
-                                f->values, given, times);
-        predict(m, f->values, MAX_ROWS, times, ms, high);
+                                f->plans, given, times);
+        predict(m, f->plans, MAX_ROWS, times, ms, high);
         for (int i = 0; i < MAX_ROWS; i++) {
             ck_assert(ms[i] > 1 && ms[i] < 100);
             ck_assert(high[i] >= 0 && high[i] <= 1);
@@ -129,11 +129,11 @@ START_TEST(unknown_segments_serve)
     struct segment_times times = f->times;
     for (int i = 0; i < SEGMENT_COUNT; i += 10)
         times.ms[i] = NAN;
-    struct model *m = train(options_of(FEATURES_PLAN), 100, f->values, f->ms, &times);
-    predict(m, f->values, MAX_ROWS, &times, ms, high);
+    struct model *m = train(options_of(FEATURES_PLAN), 100, f->plans, f->ms, &times);
+    predict(m, f->plans, MAX_ROWS, &times, ms, high);
     for (int i = 0; i < MAX_ROWS; i++)
         ck_assert(ms[i] > 1 && ms[i] < 100 && high[i] >= 0 && high[i] <= 1);
-    predict(m, f->values, MAX_ROWS, NULL, ms, high);
+    predict(m, f->plans, MAX_ROWS, NULL, ms, high);
     for (int i = 0; i < MAX_ROWS; i++)
         ck_assert(ms[i] > 1 && ms[i] < 100 && high[i] >= 0 && high[i] <= 1);
     model_free(m);

@@ -4,7 +4,7 @@
 #include <string.h>
 
 struct parsed {
-    unsigned *values;
+    struct plan *plans;
     double *ms;
     int count;
 };
@@ -15,14 +15,14 @@ static struct parsed parse(const char *text, size_t len)
 {
     struct parsed p;
     struct status st = STATUS_INIT;
-    int result = model_data_parse("data.txt", text, len, &p.values, &p.ms, &p.count, &st);
+    int result = model_data_parse("data.txt", text, len, &p.plans, &p.ms, &p.count, &st);
     ck_assert_msg(result == 0, "%s", st.message);
     return p;
 }
 
 static void release(struct parsed *p)
 {
-    free(p->values);
+    free(p->plans);
     free(p->ms);
 }
 
@@ -30,7 +30,7 @@ START_TEST(reads_the_notes_line)
 {
     struct parsed p = parse(TEXT("1111100011001100   54.524\n"));
     ck_assert_int_eq(p.count, 1);
-    ck_assert_uint_eq(p.values[0], 63692);
+    ck_assert_uint_eq(plan_value(p.plans[0]), plan_canonical(63692));
     ck_assert_double_eq(p.ms[0], 54.524);
     release(&p);
 }
@@ -48,9 +48,9 @@ START_TEST(tolerates_blanks_comments_and_line_ends)
 {
     struct parsed p = parse(same_rows[_i], strlen(same_rows[_i]));
     ck_assert_int_eq(p.count, 2);
-    ck_assert_uint_eq(p.values[0], 43690);
+    ck_assert_uint_eq(plan_value(p.plans[0]), 43690);
     ck_assert_double_eq(p.ms[0], 1.5);
-    ck_assert_uint_eq(p.values[1], 1);
+    ck_assert_uint_eq(plan_value(p.plans[1]), plan_canonical(1));
     ck_assert_double_eq(p.ms[1], 2);
     release(&p);
 }
@@ -68,7 +68,7 @@ START_TEST(reads_many_rows)
     struct parsed p = parse(text.ptr, text.len);
     ck_assert_int_eq(p.count, 1000);
     for (int i = 0; i < 1000; i++) {
-        ck_assert_uint_eq(p.values[i], (unsigned)i);
+        ck_assert_uint_eq(plan_value(p.plans[i]), plan_canonical((unsigned)i));
         ck_assert_double_eq(p.ms[i], i + 0.25);
     }
     release(&p);
@@ -118,12 +118,12 @@ START_TEST(refuses_and_says_where)
     struct parsed p;
     struct status st = STATUS_INIT;
     ck_assert_int_eq(
-        model_data_parse("data.txt", bad[_i].text, bad[_i].len, &p.values, &p.ms, &p.count, &st),
+        model_data_parse("data.txt", bad[_i].text, bad[_i].len, &p.plans, &p.ms, &p.count, &st),
         -1);
     ck_assert_int_eq(st.code, STATUS_USAGE);
     ck_assert_msg(strncmp(st.message, bad[_i].message, strlen(bad[_i].message)) == 0, "%s",
                   st.message);
-    ck_assert_ptr_null(p.values);
+    ck_assert_ptr_null(p.plans);
     ck_assert_ptr_null(p.ms);
     ck_assert_int_eq(p.count, 0);
 }

@@ -30,7 +30,7 @@ struct figures {
 /* The plans of a space that were not trained on, and what is predicted of them. */
 struct rest {
     int count;
-    const unsigned *values;
+    const struct plan *plans;
     const double *truth;
     double ms[PLAN_SPACE], high[PLAN_SPACE];
 };
@@ -40,11 +40,11 @@ static void predict_by_model(const struct measured_space *s, int rows, const str
 {
     const struct segment_times *times = kind->segment_times ? &s->times : NULL;
     struct model_options options = {.features = kind->features, .seed = 1, .quantile = 0.1};
-    struct model_data data = {.count = rows, .values = s->values, .ms = s->ms};
+    struct model_data data = {.count = rows, .plans = s->plans, .ms = s->ms};
     struct model *m = NULL;
     struct status st = STATUS_INIT;
     if (model_train(&options, &data, times, &m, &st) != 0 ||
-        model_predict(m, r->values, r->count, times, r->ms, r->high, &st) != 0) {
+        model_predict(m, r->plans, r->count, times, r->ms, r->high, &st) != 0) {
         fprintf(stderr, "model_figures: %s\n", st.message);
         exit(1);
     }
@@ -54,7 +54,7 @@ static void predict_by_model(const struct measured_space *s, int rows, const str
 static void predict_by_sum(const struct measured_space *s, struct rest *r)
 {
     for (int i = 0; i < r->count; i++) {
-        r->ms[i] = additive_ms(&s->times, plan_from_value(r->values[i]));
+        r->ms[i] = additive_ms(&s->times, r->plans[i]);
         r->high[i] = -r->ms[i];
     }
 }
@@ -101,7 +101,7 @@ static struct figures mean_figures(const struct kind *kind, int rows, int worklo
     for (int w = 1; w <= workloads; w++) {
         struct measured_space *s = made_up_measured((uint64_t)w);
         rest = (struct rest){
-            .count = s->count - rows, .values = s->values + rows, .truth = s->true_ms + rows};
+            .count = s->count - rows, .plans = s->plans + rows, .truth = s->true_ms + rows};
         if (kind->sum_alone)
             predict_by_sum(s, &rest);
         else

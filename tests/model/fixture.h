@@ -12,21 +12,21 @@ static inline struct model_options options_of(enum feature_set features)
     return (struct model_options){.features = features, .seed = 1, .quantile = 0.1};
 }
 
-static inline struct model *train(struct model_options o, int rows, const unsigned *values,
+static inline struct model *train(struct model_options o, int rows, const struct plan *plans,
                                   const double *ms, const struct segment_times *times)
 {
-    struct model_data d = {.count = rows, .values = values, .ms = ms};
+    struct model_data d = {.count = rows, .plans = plans, .ms = ms};
     struct model *m;
     struct status st = STATUS_INIT;
     ck_assert_msg(model_train(&o, &d, times, &m, &st) == 0, "%s", st.message);
     return m;
 }
 
-static inline void predict(struct model *m, const unsigned *values, int count,
+static inline void predict(struct model *m, const struct plan *plans, int count,
                            const struct segment_times *times, double *ms, double *high)
 {
     struct status st = STATUS_INIT;
-    ck_assert_msg(model_predict(m, values, count, times, ms, high, &st) == 0, "%s", st.message);
+    ck_assert_msg(model_predict(m, plans, count, times, ms, high, &st) == 0, "%s", st.message);
 }
 
 #endif

@@ -34,10 +34,10 @@ struct stored {
 /* All plans run a segment by the same choice. */
 static void check_choice(struct stored *s, const struct db_choice *c)
 {
-    struct db_choice *used = &s->used[c->first][c->last];
+    struct db_choice *used = &s->used[c->segment.first][c->segment.last];
     if (used->impl == NULL)
-        *used = (struct db_choice){c->first, c->last, mem_strdup(c->impl), mem_strdup(c->schedule)};
-    if (c->first == 2 && c->last == 6) /* generated or written by hand */
+        *used = (struct db_choice){c->segment, mem_strdup(c->impl), mem_strdup(c->schedule)};
+    if (segment_is_attention(c->segment)) /* generated or written by hand */
         return;
     ck_assert_str_eq(used->impl, c->impl);
     ck_assert_str_eq(used->schedule, c->schedule);
@@ -47,11 +47,11 @@ static int row(void *ctx, const struct db_trial *t)
 {
     struct stored *s = ctx;
     ck_assert_int_lt(s->count, ROWS_MAX);
-    ck_assert_str_ne(t->status, "censored");
+    ck_assert_int_ne(t->status, TRIAL_CENSORED);
     s->seen[t->value] = true;
     snprintf(s->comparisons[s->count], sizeof(s->comparisons[0]), "%s", t->comparison);
     s->values[s->count++] = t->value;
-    if (strcmp(t->status, "failed") == 0) {
+    if (t->status == TRIAL_FAILED) {
         s->failed++;
         snprintf(s->reason, sizeof(s->reason), "%s", t->reason);
         return 0;

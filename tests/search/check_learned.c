@@ -18,7 +18,7 @@ static struct db *open_stored(int64_t *study)
     struct status st;
     struct db *db = open_fresh(study);
     for (size_t i = 0; i < ARRAY_LEN(stored); i++) {
-        const struct db_choice choice = {0, 0, stored[i].impl, stored[i].schedule};
+        const struct db_choice choice = {{0, 0}, stored[i].impl, stored[i].schedule};
         const struct db_trial trial = segment_trial(&choice, 1 + (double)i);
         OK(db_trial_add(db, *study, &trial, &st));
     }
@@ -72,5 +72,6 @@ START_TEST(fastest_on_the_target)
 }
 END_TEST
 
-SUITE("learned", NULL, NULL, LOOP(fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists)),
+SUITE("learned", test_dir_setup, test_dir_teardown,
+      LOOP(fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists)),
       ONCE(fastest_on_the_target))

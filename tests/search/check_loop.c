@@ -43,8 +43,7 @@ static void check_history(unsigned lo, unsigned hi)
 {
     bool seen[VALUE_MAX + 1] = {false};
     for (int i = 0; i < history.count; i++) {
-        unsigned value = history.items[i].value;
-        ck_assert_uint_eq(plan_canonical(value), value);
+        unsigned value = plan_value(history.items[i].plan);
         ck_assert_msg(!seen[value], "%u was measured twice", value);
         ck_assert_msg(value >= lo && value <= hi, "%u is outside %u..%u", value, lo, hi);
         seen[value] = true;
@@ -111,7 +110,7 @@ START_TEST(space_of_one_value)
     run(&o);
     ck_assert_int_eq(result.stopped_by, STOP_SPACE);
     ck_assert_int_eq(result.new_trials, 1);
-    ck_assert_uint_eq(history.items[result.best].value, VALUE_UNFUSED);
+    ck_assert_uint_eq(plan_value(history.items[result.best].plan), VALUE_UNFUSED);
     run(&o);
     ck_assert_int_eq(result.new_trials, 0);
 }
@@ -159,9 +158,9 @@ START_TEST(resumed_search_repeats_nothing)
 }
 END_TEST
 
-static int environment_fails(void *ctx, unsigned value, struct outcome *out, struct status *status)
+static int environment_fails(void *ctx, struct plan p, struct outcome *out, struct status *status)
 {
-    (void)ctx, (void)value, (void)out;
+    (void)ctx, (void)p, (void)out;
     return status_set(status, STATUS_ENVIRONMENT, "the device is gone");
 }
 
@@ -190,12 +189,12 @@ START_TEST(failed_and_censored_plans_count_and_never_win)
     ck_assert_int_eq(history.count, 40);
     int failed = 0, censored = 0;
     for (int i = 0; i < history.count; i++) {
-        failed += history.items[i].outcome.status == OUTCOME_FAILED;
-        censored += history.items[i].outcome.status == OUTCOME_CENSORED;
+        failed += history.items[i].outcome.status == TRIAL_FAILED;
+        censored += history.items[i].outcome.status == TRIAL_CENSORED;
     }
     ck_assert_int_eq(failed, 1);
     ck_assert_int_eq(censored, 1);
-    ck_assert_int_eq(history.items[result.best].outcome.status, OUTCOME_OK);
+    ck_assert_int_eq(history.items[result.best].outcome.status, TRIAL_OK);
 }
 END_TEST
 
@@ -203,12 +202,13 @@ END_TEST
 START_TEST(what_a_model_learns_from)
 {
     struct training t;
-    history_add(&history, 40000, (struct outcome){OUTCOME_OK, 2});
-    history_add(&history, 40001, (struct outcome){OUTCOME_FAILED, NAN});
-    history_add(&history, 40002, (struct outcome){OUTCOME_CENSORED, 5});
+    const struct plan plans[] = {{.fused = 1}, {.fused = 2}, {.fused = 3}};
+    history_add(&history, plans[0], (struct outcome){TRIAL_OK, 2});
+    history_add(&history, plans[1], (struct outcome){TRIAL_FAILED, NAN});
+    history_add(&history, plans[2], (struct outcome){TRIAL_CENSORED, 5});
     training_of(&history, &t);
     ck_assert_int_eq(t.count, 2);
-    ck_assert_uint_eq(t.values[1], 40002);
+    ck_assert(plan_equal(t.plans[1], plans[2]));
     ck_assert_double_eq(t.ms[1], 5);
     training_release(&t);
 }
@@ -224,10 +224,10 @@ START_TEST(nothing_runs)
 END_TEST
 
 /* All plans that fuse ops 0 and 1. */
-static bool first_boundary_fails(void *ctx, unsigned value)
+static bool first_boundary_fails(void *ctx, struct plan p)
 {
     (void)ctx;
-    return plan_from_value(value).fused & 1;
+    return p.fused & 1;
 }
 
 START_TEST(plans_known_to_fail_are_left_out)
@@ -239,11 +239,11 @@ START_TEST(plans_known_to_fail_are_left_out)
     o.space_hi = 40063;
     int runnable = 0;
     for (unsigned v = o.space_lo; v <= o.space_hi; v++)
-        runnable += !first_boundary_fails(NULL, v);
+        runnable += !first_boundary_fails(NULL, plan_from_value(v));
     ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &result, &st), 0);
     ck_assert_int_eq(history.count, runnable);
     for (int i = 0; i < history.count; i++)
-        ck_assert(!first_boundary_fails(NULL, history.items[i].value));
+        ck_assert(!first_boundary_fails(NULL, history.items[i].plan));
 }
 END_TEST
 
@@ -264,7 +264,7 @@ static int expects(const struct strategy_context *c, int max, double expected_ms
                    struct proposal *out)
 {
     (void)max;
-    *out = (struct proposal){.count = 1, .values = {c->space[0]}, .expected_ms = expected_ms};
+    *out = (struct proposal){.count = 1, .plans = {c->space[0]}, .expected_ms = expected_ms};
     return 0;
 }
 
@@ -283,10 +283,10 @@ static int expects_no_more(const struct strategy_context *c, int max, struct pro
 }
 
 /* All plans take the same time, so nothing improves. */
-static int same_time(void *ctx, unsigned value, struct outcome *out, struct status *status)
+static int same_time(void *ctx, struct plan p, struct outcome *out, struct status *status)
 {
-    (void)ctx, (void)value, (void)status;
-    *out = (struct outcome){OUTCOME_OK, 1};
+    (void)ctx, (void)p, (void)status;
+    *out = (struct outcome){TRIAL_OK, 1};
     return 0;
 }
 

@@ -43,9 +43,9 @@ static void check_us(double ms, double expected_ms)
     ck_assert_double_le(fabs(ms - expected_ms), 0.51e-5);
 }
 
-static bool holds_layernorm(unsigned value)
+static bool holds_layernorm(struct plan p)
 {
-    int slots[OP_COUNT], count = plan_slots(plan_from_value(value), slots);
+    int slots[OP_COUNT], count = plan_slots(p, slots);
     for (int i = 0; i < count; i++)
         if (slots[i] == segment_index((struct segment){8, 9}))
             return true;
@@ -68,12 +68,12 @@ START_TEST(there_and_back)
     ck_assert_int_eq(space.count, HI - LO + 1);
     double best_ms = INFINITY;
     for (int i = 0; i < space.count; i++) {
-        ck_assert_uint_eq(space.values[i], LO + (unsigned)i);
+        ck_assert_uint_eq(plan_value(space.plans[i]), LO + (unsigned)i);
         ck_assert_int_eq(space.outcomes[i].status,
-                         holds_layernorm(space.values[i]) ? OUTCOME_FAILED : OUTCOME_OK);
-        if (space.outcomes[i].status != OUTCOME_OK)
+                         holds_layernorm(space.plans[i]) ? TRIAL_FAILED : TRIAL_OK);
+        if (space.outcomes[i].status != TRIAL_OK)
             continue;
-        check_us(space.outcomes[i].ms, made_up_ms(&fake.space, space.values[i]));
+        check_us(space.outcomes[i].ms, made_up_ms(&fake.space, LO + (unsigned)i));
         best_ms = fmin(best_ms, space.outcomes[i].ms);
     }
     ck_assert_double_eq(space.outcomes[space.best].ms, best_ms);
@@ -82,7 +82,7 @@ START_TEST(there_and_back)
         ck_assert_int_eq(space.failed[i], failed);
         ck_assert_int_eq(isnan(space.segments.ms[i]), failed);
     }
-    ck_assert(space.segments.handwritten_ms > 0);
+    ck_assert(space.segments.ms[SLOT_HANDWRITTEN] > 0);
     recorded_space_release(&space);
     buf_release(&bytes);
     end_study();
@@ -162,8 +162,8 @@ START_TEST(reason_in_no_encoding)
     write_bytes(bytes.ptr, bytes.len);
     read_space(space_path());
     ck_assert_int_eq(space.count, 2);
-    ck_assert_uint_eq(space.values[space.best], LO);
-    ck_assert_int_eq(space.outcomes[1].status, OUTCOME_FAILED);
+    ck_assert_uint_eq(plan_value(space.plans[space.best]), LO);
+    ck_assert_int_eq(space.outcomes[1].status, TRIAL_FAILED);
     ck_assert(isnan(space.segments.ms[0]));
     recorded_space_release(&space);
     buf_release(&bytes);

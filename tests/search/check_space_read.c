@@ -67,7 +67,7 @@ static void check_refused(const char *says)
     ck_assert_ptr_nonnull(strstr(st.message, space_path()));
     ck_assert_ptr_nonnull(strstr(st.message, "export it again"));
     ck_assert_int_eq(space.count, 0);
-    ck_assert_ptr_null(space.values);
+    ck_assert_ptr_null(space.plans);
     st = STATUS_INIT;
 }
 
@@ -83,7 +83,7 @@ START_TEST(whole_file)
     write_packed(HEADER SEGMENT PLAN_0 PLAN_1);
     read_space(space_path());
     ck_assert_int_eq(space.count, 2);
-    ck_assert_int_eq(space.outcomes[1].status, OUTCOME_FAILED);
+    ck_assert_int_eq(space.outcomes[1].status, TRIAL_FAILED);
     recorded_space_release(&space);
 }
 END_TEST
@@ -95,7 +95,7 @@ START_TEST(values_are_canonical_wherever_the_space_lies)
                  "[49150,500,499,501]\n[49151,400,399,401]\n");
     read_space(space_path());
     ck_assert_int_eq(space.count, 2);
-    ck_assert_uint_eq(space.values[space.best], 49151);
+    ck_assert_uint_eq(plan_value(space.plans[space.best]), 49151);
     recorded_space_release(&space);
     write_packed(HEADER_FOR("[49152,49152]", "1", "2", "49151") SEGMENT
                  "[49150,500,499,501]\n[49151,400,399,401]\n");
@@ -143,15 +143,15 @@ START_TEST(one_scale)
     static const double ms[] = {0.55, 0.72, 0.91, 1.2, 2.4};
     for (int i = 0; i < 5; i++)
         ck_assert_double_eq_tol(space.outcomes[i].ms, ms[i], 1e-12);
-    ck_assert_int_eq(space.outcomes[4].status, OUTCOME_CENSORED);
+    ck_assert_int_eq(space.outcomes[4].status, TRIAL_CENSORED);
 
     struct evaluator e = recorded_space_evaluator(&space);
     struct outcome o;
-    ck_assert_int_eq(e.measure(e.ctx, 40003, &o, &st), 0);
+    ck_assert_int_eq(e.measure(e.ctx, plan_from_value(40003), &o, &st), 0);
     ck_assert_double_eq_tol(o.ms, 1.2, 1e-12);
-    ck_assert(!e.fails(e.ctx, 40003));
-    ck_assert(e.fails(e.ctx, 40005)); /* was not recorded */
-    ck_assert_int_eq(e.measure(e.ctx, 40005, &o, &st), -1);
+    ck_assert(!e.fails(e.ctx, plan_from_value(40003)));
+    ck_assert(e.fails(e.ctx, plan_from_value(40005))); /* was not recorded */
+    ck_assert_int_eq(e.measure(e.ctx, plan_from_value(40005), &o, &st), -1);
     ck_assert_int_eq(st.code, STATUS_NOT_FOUND);
     st = STATUS_INIT;
     ck_assert_double_eq(e.segments(e.ctx)->ms[0], 7.5e-3);

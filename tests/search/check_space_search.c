@@ -51,14 +51,14 @@ static void write_made_up(void)
              "\"\",\"compiler\":\"\",\"libraries\":\"\"},\"protocol\":\"1\",\"space\":[32768,49152]"
              ",\"counts\":{\"segments\":%d,\"plans\":%d},\"best\":{\"value\":%u},\"measured_utc\":"
              "\"\"}\n",
-             SEGMENT_COUNT + 1, m.count, m.space[m.best]);
-    for (int i = 0; i <= SEGMENT_COUNT; i++)
+             SLOT_COUNT, m.count, plan_value(m.space[m.best]));
+    for (int i = 0; i < SLOT_COUNT; i++)
         buf_addf(&text, "{\"ops\":[%d,%d],\"handwritten\":%s,\"us\":%.2f}\n", slot_segment(i).first,
-                 slot_segment(i).last, i == SEGMENT_COUNT ? "true" : "false",
-                 1e3 * (i == SEGMENT_COUNT ? m.times.handwritten_ms : m.times.ms[i]));
+                 slot_segment(i).last, i == SLOT_HANDWRITTEN ? "true" : "false",
+                 1e3 * m.times.ms[i]);
     for (int i = 0; i < m.count; i++)
-        buf_addf(&text, "[%d,%.2f,%.2f,%.2f]\n", m.space[i], 1e3 * m.ms[i], 0.999e3 * m.ms[i],
-                 1.001e3 * m.ms[i]);
+        buf_addf(&text, "[%u,%.2f,%.2f,%.2f]\n", plan_value(m.space[i]), 1e3 * m.ms[i],
+                 0.999e3 * m.ms[i], 1.001e3 * m.ms[i]);
     write_packed(text.ptr);
     buf_release(&text);
 }

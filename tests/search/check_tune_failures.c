@@ -58,11 +58,10 @@ START_TEST(reason_of_no_known_kind)
         failed++;
     buf_init(&schedule);
     schedule_text(failed->impl, &failed->schedule, &schedule);
-    const struct db_choice choice = {layernorm.first, layernorm.last, failed->impl->name,
-                                     schedule.ptr};
+    const struct db_choice choice = {layernorm, failed->impl->name, schedule.ptr};
     const struct db_trial trial = {.kind = DB_TRIAL_SEGMENT,
                                    .value = -1,
-                                   .status = "failed",
+                                   .status = TRIAL_FAILED,
                                    .reason_code = "melted",
                                    .reason = "it is too hot",
                                    .median_ms = NAN,

@@ -91,10 +91,10 @@ int bench_build(struct bench *b, const struct choice *choices, int count, struct
 /* A choice off the default is 2 % faster a knob: a climb has something to find. */
 static double choice_ms(const struct choice *c)
 {
-    int index = segment_index(c->segment), off = 0;
+    int off = 0;
     for (int k = 0; k < c->impl->knob_count; k++)
         off += c->schedule.pick[k] != 0;
-    double ms = c->impl->handwritten ? fake.space.times.handwritten_ms : fake.space.times.ms[index];
+    double ms = fake.space.times.ms[slot_of(c->segment, c->impl->handwritten)];
     return ms * (1 - 0.02 * off) / fake.speed;
 }
 

@@ -2,20 +2,21 @@
 
 #include <math.h>
 
-static int measure(void *ctx, unsigned value, struct outcome *out, struct status *st)
+static int measure(void *ctx, struct plan p, struct outcome *out, struct status *st)
 {
     struct made_up *m = ctx;
+    unsigned value = plan_value(p);
     m->clock += m->cost;
     m->measured++;
     if (m->measured == m->stop_after) {
         m->stop = 1;
         return status_set(st, STATUS_INTERRUPTED, "stopped");
     }
-    *out = (struct outcome){OUTCOME_OK, made_up_ms(m, value)};
+    *out = (struct outcome){TRIAL_OK, made_up_ms(m, value)};
     if (value == m->censor_value)
-        out->status = OUTCOME_CENSORED;
+        out->status = TRIAL_CENSORED;
     if (value == m->fail_value)
-        *out = (struct outcome){OUTCOME_FAILED, NAN};
+        *out = (struct outcome){TRIAL_FAILED, NAN};
     return 0;
 }
 

@@ -41,8 +41,8 @@ static inline int plan_row(void *ctx, const struct db_trial *row)
     s->plans++;
     ck_assert_msg(!s->seen[row->value], "%d is stored twice", row->value);
     s->seen[row->value] = true;
-    s->ok[row->value] = strcmp(row->status, "ok") == 0;
-    if (strcmp(row->status, "failed") == 0) {
+    s->ok[row->value] = row->status == TRIAL_OK;
+    if (row->status == TRIAL_FAILED) {
         s->failed++;
         snprintf(s->reason, sizeof(s->reason), "%s: %s", row->reason_code, row->reason);
     }
