@@ -82,8 +82,7 @@ struct measured_space *made_up_measured(uint64_t seed)
     }
     for (int i = 0; i < m->count; i++)
         s->ms[i] = s->true_ms[i] * (1 + 0.01 * normal(&r));
-    s->times.ms[SLOT_HANDWRITTEN] = m->times.ms[SLOT_HANDWRITTEN] * (1 + 0.02 * normal(&r));
-    for (int i = 0; i < SEGMENT_COUNT; i++)
+    for (int i = 0; i < SLOT_COUNT; i++)
         s->times.ms[i] = m->times.ms[i] * (1 + 0.02 * normal(&r));
     free(m);
     return s;

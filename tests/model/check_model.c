@@ -315,29 +315,9 @@ START_TEST(nothing_is_printed)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("model");
-    TCase *c = tcase_create("determinism");
-    tcase_add_loop_test(c, same_input_same_bytes, 0, 2);
-    tcase_add_test(c, processors_change_nothing);
-    tcase_add_test(c, no_threads_are_left_behind);
-    tcase_add_test(c, order_of_rows_changes_nothing);
-    tcase_add_test(c, seeds_matter);
-    tcase_add_test(c, repeats_are_averaged);
-    suite_add_tcase(s, c);
-
-    c = tcase_create("prediction");
-    tcase_add_test(c, all_values_at_once);
-    tcase_add_test(c, either_answer_alone);
-    suite_add_tcase(s, c);
-
-    c = tcase_create("refusals");
-    tcase_add_loop_test(c, bad_rows_are_named, 0, ARRAY_LEN(bad_rows));
-    tcase_add_test(c, one_plan_is_too_few);
-    tcase_add_loop_test(c, bad_options_are_refused, 0, ARRAY_LEN(bad_options));
-    tcase_add_test(c, xgboost_errors_become_a_status);
-    tcase_add_test(c, nothing_is_printed);
-    suite_add_tcase(s, c);
-    return suite_run(s);
-}
+SUITE("model", NULL, NULL, LOOP(same_input_same_bytes, 0, 2), ONCE(processors_change_nothing),
+      ONCE(no_threads_are_left_behind), ONCE(order_of_rows_changes_nothing), ONCE(seeds_matter),
+      ONCE(repeats_are_averaged), ONCE(all_values_at_once), ONCE(either_answer_alone),
+      LOOP(bad_rows_are_named, 0, ARRAY_LEN(bad_rows)), ONCE(one_plan_is_too_few),
+      LOOP(bad_options_are_refused, 0, ARRAY_LEN(bad_options)),
+      ONCE(xgboost_errors_become_a_status), ONCE(nothing_is_printed))

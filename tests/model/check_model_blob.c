@@ -57,14 +57,16 @@ START_TEST(a_loaded_model_answers_alike)
     struct fixture f = fixture_new((enum feature_set)_i);
     struct model *loaded;
     struct status st = STATUS_INIT;
-    static struct plan plans[PLAN_SPACE];
-    static double ms[2][PLAN_SPACE], high[2][PLAN_SPACE];
-    int count = plan_space(0, VALUE_MAX, plans);
+    static struct plan plans[VALUE_MAX + 1];
+    static double ms[2][VALUE_MAX + 1], high[2][VALUE_MAX + 1];
+    for (unsigned v = 0; v <= VALUE_MAX; v++)
+        plans[v] = plan_from_value(v);
     ck_assert_msg(model_load(f.blob.ptr, f.blob.len, &loaded, &st) == 0, "%s", st.message);
     struct model *const models[] = {f.model, loaded};
     for (int i = 0; i < 2; i++)
         ck_assert_int_eq(
-            model_predict(models[i], plans, count, &f.space->times, ms[i], high[i], &st), 0);
+            model_predict(models[i], plans, VALUE_MAX + 1, &f.space->times, ms[i], high[i], &st),
+            0);
     ck_assert_mem_eq(ms[0], ms[1], sizeof(ms[0]));
     ck_assert_mem_eq(high[0], high[1], sizeof(high[0]));
     ck_assert_double_eq(model_threshold_ms(loaded), model_threshold_ms(f.model));

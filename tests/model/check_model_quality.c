@@ -73,6 +73,7 @@ START_TEST(units_do_not_matter)
         slow[i] = 1024 * f->ms[i];
     for (int i = 0; i < SLOT_COUNT; i++)
         times.ms[i] *= 1024;
+
     m = train(options_of(FEATURES_PLAN), 100, f->plans, slow, &times);
     predict(m, f->plans, MAX_ROWS, &times, ms[1], high[1]);
     for (int i = 0; i < MAX_ROWS; i++) {

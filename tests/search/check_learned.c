@@ -72,5 +72,6 @@ START_TEST(fastest_on_the_target)
 }
 END_TEST
 
-SUITE("learned", test_dir_setup, test_dir_teardown, LOOP(fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists)),
+SUITE("learned", test_dir_setup, test_dir_teardown,
+      LOOP(fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists)),
       ONCE(fastest_on_the_target))
