@@ -75,15 +75,15 @@ int file_write(const char *path, const void *data, size_t len, struct status *st
     }
     int failed = write_all(fd, data, len) != 0 || fchmod(fd, 0644) != 0 || fsync(fd) != 0;
     int error = errno;
-    if (close(fd) != 0 && !failed) {
+    if (close(fd) != 0 && failed == 0) {
         failed = 1;
         error = errno;
     }
-    if (!failed && rename(temporary.ptr, path) != 0) {
+    if (failed == 0 && rename(temporary.ptr, path) != 0) {
         failed = 1;
         error = errno;
     }
-    if (failed) {
+    if (failed != 0) {
         unlink(temporary.ptr);
         status_set(st, STATUS_ENVIRONMENT, "cannot write '%s': %s", path, strerror(error));
         goto out;

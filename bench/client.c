@@ -150,7 +150,7 @@ int client_call(struct client *c, const json_t *request, double limit_s,
             return spoke_garbage(c, st);
         if (!alive)
             return died(c, st);
-        if (stop != NULL && *stop) {
+        if (stop != NULL && *stop != 0) {
             client_stop(c);
             return status_set(st, STATUS_INTERRUPTED, "interrupted");
         }

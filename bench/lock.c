@@ -70,7 +70,7 @@ static int wait_for(int fd, int how, double until, const volatile sig_atomic_t *
                     struct status *st)
 {
     while (flock(fd, how | LOCK_NB) != 0) {
-        if (stop != NULL && *stop)
+        if (stop != NULL && *stop != 0)
             return status_set(st, STATUS_INTERRUPTED, "interrupted");
         if (errno != EWOULDBLOCK && errno != EINTR)
             return status_set(st, STATUS_ENVIRONMENT, "cannot lock the device: %s",

@@ -58,12 +58,12 @@ enum dtype target_default_dtype(enum target_kind kind)
 
 int target_check_dtype(enum target_kind kind, enum dtype dtype, struct status *st)
 {
-    if (targets[kind].dtypes & 1u << dtype)
+    if ((targets[kind].dtypes & 1u << dtype) != 0)
         return 0;
     struct buf have;
     buf_init(&have);
     for (int i = 0; i < DTYPE_COUNT; i++)
-        if (targets[kind].dtypes & 1u << i)
+        if ((targets[kind].dtypes & 1u << i) != 0)
             buf_addf(&have, "%s%s", have.len > 0 ? ", " : "", dtypes[i].name);
     status_set(st, STATUS_USAGE, "the %s target has no element type %s; expected %s",
                target_names[kind], dtypes[dtype].name, have.ptr);

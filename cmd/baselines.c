@@ -9,7 +9,7 @@ static int add_value(const struct options *o, const char *text, struct baselines
                      struct status *st)
 {
     unsigned value;
-    if (plan_parse_value(text, &value, st) < 0)
+    if (plan_parse_value(text, &value, st) != 0)
         return status_prefix(st, "--baseline");
     unsigned canonical = plan_canonical(value);
     if (canonical != value)

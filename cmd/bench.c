@@ -15,7 +15,7 @@ static int check_dump(const struct comparison *c, const char *dir, struct status
     bool vacant;
     if (c->count != 1)
         return status_set(st, STATUS_USAGE, "--dump with %d plans; give one value", c->count);
-    if (directory_is_vacant(dir, &vacant, st) < 0)
+    if (directory_is_vacant(dir, &vacant, st) != 0)
         return -1;
     return vacant ? 0
                   : status_set(st, STATUS_USAGE, "--dump: '%s' is not empty; name a new directory",
@@ -28,7 +28,7 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
         return status_set(st, STATUS_USAGE, "no value; give one from 0 to 65535, such as 41115");
     for (int i = 0; i < o->operand_count; i++) {
         unsigned value;
-        if (plan_parse_value(o->operands[i], &value, st) < 0)
+        if (plan_parse_value(o->operands[i], &value, st) != 0)
             return -1;
         unsigned canonical = plan_canonical(value);
         if (canonical != value)
@@ -38,13 +38,13 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
             return status_set(st, STATUS_USAGE, "more than %d plans; time fewer side by side",
                               VALUES_MAX);
     }
-    if (o->dump && check_dump(c, o->dump, st) < 0)
+    if (o->dump != NULL && check_dump(c, o->dump, st) != 0)
         return -1;
-    if (o->trace && file_is_writable("--trace", o->trace, st) < 0)
+    if (o->trace != NULL && file_is_writable("--trace", o->trace, st) != 0)
         return -1;
     c->given = c->count;
     c->wants_kernels = o->format != FORMAT_CSV; /* its lines are plans */
-    if (baselines_from_options(o, &c->baselines, st) < 0)
+    if (baselines_from_options(o, &c->baselines, st) != 0)
         return -1;
     for (int i = 0; i < c->baselines.count; i++)
         add_plan(c, c->baselines.plans[i]);
@@ -69,10 +69,10 @@ static int prepare(struct comparison *c, struct session *s, struct history *know
     for (int i = 0; i < c->count; i++) {
         c->earlier_ms[i] = NAN;
         if (study_candidate(s->db, s->study, bench_target(s->bench), c->plans[i], &c->candidates[i],
-                            st) < 0)
+                            st) != 0)
             return -1;
     }
-    if (study_history(s->db, s->study, known, st) < 0)
+    if (study_history(s->db, s->study, known, st) != 0)
         return -1;
     return db_trial_times(s->db, s->study, DB_TRIAL_FINAL, earlier_row, c, st);
 }
@@ -81,12 +81,12 @@ static int prepare(struct comparison *c, struct session *s, struct history *know
 static int store(struct comparison *c, struct session *s, const struct history *known,
                  struct status *st)
 {
-    if (db_search_start(s->db, s->study, "bench", "{}", c->search, st) < 0)
+    if (db_search_start(s->db, s->study, "bench", "{}", c->search, st) != 0)
         return -1;
     for (int i = 0; i < c->count; i++)
         if (!history_has(known, c->plans[i]) &&
             trial_store(s->db, s->study, DB_TRIAL_PLAN, &c->candidates[i], &c->trials[i], c->search,
-                        st) < 0)
+                        st) != 0)
             return -1;
     return trials_store(s->db, s->study, DB_TRIAL_FINAL, c->candidates, c->trials, c->count,
                         c->search, st);
@@ -97,7 +97,7 @@ static int measure_kernels(struct comparison *c, struct session *s, struct statu
     const struct candidate *plans[VALUES_MAX];
     int n = c->wants_kernels ? comparison_plans(c, plans) : 0;
     for (int i = 0; i < n; i++)
-        if (kernels_measure(s, plans[i], c->search, &c->kernels, st) < 0)
+        if (kernels_measure(s, plans[i], c->search, &c->kernels, st) != 0)
             return -1;
     return 0;
 }
@@ -136,26 +136,26 @@ static int measure(const struct options *o, struct comparison *c, struct session
                    struct status *st)
 {
     struct history known = {.count = 0};
-    int rc = -1;
-    if (session_open(o, o->seed, s, st) < 0 || study_open(s->bench, s->db, &s->study, st) < 0 ||
-        prepare(c, s, &known, st) < 0 ||
-        bench_compare(s->bench, c->candidates, c->count, &sampling_final, c->trials, st) < 0)
+    int result = -1;
+    if (session_open(o, o->seed, s, st) != 0 || study_open(s->bench, s->db, &s->study, st) != 0 ||
+        prepare(c, s, &known, st) != 0 ||
+        bench_compare(s->bench, c->candidates, c->count, &sampling_final, c->trials, st) != 0)
         goto out;
     clock_utc(c->compared_at);
-    if (store(c, s, &known, st) < 0 || measure_kernels(c, s, st) < 0 ||
-        db_search_end(s->db, c->search, "done", st) < 0)
+    if (store(c, s, &known, st) != 0 || measure_kernels(c, s, st) != 0 ||
+        db_search_end(s->db, c->search, "done", st) != 0)
         goto out;
     session_note_disturbance(o, s);
     comparison_print(o, c, &s->workload);
-    if (o->dump && c->trials[0].status == TRIAL_OK &&
-        bench_dump(s->bench, &c->candidates[0], o->dump, st) < 0)
+    if (o->dump != NULL && c->trials[0].status == TRIAL_OK &&
+        bench_dump(s->bench, &c->candidates[0], o->dump, st) != 0)
         goto out;
-    if (o->trace && trace(o, c, s, st) < 0)
+    if (o->trace != NULL && trace(o, c, s, st) != 0)
         goto out;
-    rc = verdict(o, c);
+    result = verdict(o, c);
 out:
     history_release(&known);
-    return rc;
+    return result;
 }
 
 static int run(const struct options *o, struct status *st)

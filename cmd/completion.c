@@ -8,7 +8,7 @@ static char *text_of(void (*words)(struct buf *words))
 {
     struct buf text;
     buf_init(&text);
-    if (words)
+    if (words != NULL)
         words(&text);
     return buf_detach(&text);
 }
@@ -16,7 +16,7 @@ static char *text_of(void (*words)(struct buf *words))
 static bool takes_path(const struct option_info *info)
 {
     static const char *const paths[] = {"FILE", "DIR", "PATH"};
-    for (size_t i = 0; i < ARRAY_LEN(paths) && info->argument; i++)
+    for (size_t i = 0; i < ARRAY_LEN(paths) && info->argument != NULL; i++)
         if (strcmp(info->argument, paths[i]) == 0)
             return true;
     return false;
@@ -32,22 +32,22 @@ static void list_commands(struct buf *out)
 /* Text within single quotes; `also` are characters that a backslash protects there. */
 static void print_quoted(const char *text, const char *also)
 {
-    for (; *text; text++)
+    for (; *text != '\0'; text++)
         if (*text == '\'')
             fputs("'\\''", stdout);
         else
-            printf("%s%c", strchr(also, *text) ? "\\" : "", *text);
+            printf("%s%c", strchr(also, *text) != NULL ? "\\" : "", *text);
 }
 
 /* ---- bash ------------------------------------------------------------------------------------ */
 
 static void print_bash_argument(const struct option_info *info)
 {
-    if (!info->argument)
+    if (info->argument == NULL)
         return;
     char *words = text_of(info->words);
     printf("    ");
-    if (info->letter)
+    if (info->letter != '\0')
         printf("-%c | ", info->letter);
     if (takes_path(info))
         printf("--%s) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n", info->name);
@@ -72,7 +72,7 @@ static void print_bash(void)
         char *words = text_of(commands[i]->words);
         printf("    %s) words=\"%s", commands[i]->name, words);
         for (int id = 0; id < OPTION_COUNT; id++)
-            if (commands[i]->options >> id & 1)
+            if ((commands[i]->options >> id & 1) != 0)
                 printf(" --%s", option_info((enum option_id)id)->name);
         puts("\" ;;");
         free(words);
@@ -94,7 +94,7 @@ static void print_zsh_option(const struct option_info *info)
 {
     char *words = text_of(info->words);
     printf(" \\\n        ");
-    if (info->letter)
+    if (info->letter != '\0')
         printf("{-%c,--%s}'[", info->letter, info->name);
     else
         printf("'--%s[", info->name);
@@ -102,9 +102,9 @@ static void print_zsh_option(const struct option_info *info)
     putchar(']');
     if (takes_path(info))
         printf(":%s:_files", info->argument);
-    else if (words[0])
+    else if (words[0] != '\0')
         printf(":%s:(%s)", info->argument, words);
-    else if (info->argument)
+    else if (info->argument != NULL)
         printf(":%s: ", info->argument);
     putchar('\'');
     free(words);
@@ -132,11 +132,11 @@ static void print_zsh(void)
     for (int i = 0; i < command_count; i++) {
         char *words = text_of(commands[i]->words);
         printf("    %s)\n        _arguments -s", commands[i]->name);
-        if (words[0])
+        if (words[0] != '\0')
             printf(" '2:operand:(%s)'", words);
         free(words);
         for (int id = 0; id < OPTION_COUNT; id++)
-            if (commands[i]->options >> id & 1)
+            if ((commands[i]->options >> id & 1) != 0)
                 print_zsh_option(option_info((enum option_id)id));
         puts("\n        ;;");
     }
@@ -152,16 +152,16 @@ static void print_fish_option(const struct command *c, const struct option_info 
 {
     char *words = text_of(info->words);
     printf("complete -c fuseplan -n '__fish_seen_subcommand_from %s' -l %s", c->name, info->name);
-    if (info->letter)
+    if (info->letter != '\0')
         printf(" -s %c", info->letter);
     if (takes_path(info))
         printf(" -r -F");
-    else if (info->argument)
+    else if (info->argument != NULL)
         printf(" -x");
-    if (words[0])
+    if (words[0] != '\0')
         printf(" -a '%s'", words);
     printf(" -d '");
-    for (const char *text = info->help; *text; text++)
+    for (const char *text = info->help; *text != '\0'; text++)
         printf("%s%c", *text == '\'' || *text == '\\' ? "\\" : "", *text);
     puts("'");
     free(words);
@@ -176,12 +176,12 @@ static void print_fish(void)
         printf("complete -c fuseplan -n __fish_use_subcommand -a %s -d '%s'\n", c->name,
                c->summary);
         char *words = text_of(c->words);
-        if (words[0])
+        if (words[0] != '\0')
             printf("complete -c fuseplan -n '__fish_seen_subcommand_from %s' -a '%s'\n", c->name,
                    words);
         free(words);
         for (int id = 0; id < OPTION_COUNT; id++)
-            if (c->options >> id & 1)
+            if ((c->options >> id & 1) != 0)
                 print_fish_option(c, option_info((enum option_id)id));
     }
 }

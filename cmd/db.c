@@ -39,7 +39,7 @@ static void print_object(const struct options *o, const struct column *columns, 
 static int info(const struct options *o, struct db *db, struct status *st)
 {
     struct db_info i;
-    if (db_info(db, &i, st) < 0)
+    if (db_info(db, &i, st) != 0)
         return -1;
     json_t *row = json_pack("{ss sI sI sI sI sI sI sI sI sI}", "path", db_path(db),
                             "schema_version", (json_int_t)i.schema_version, "bytes",
@@ -63,14 +63,14 @@ static int check(const struct options *o, struct db *db, struct status *st)
     struct output out;
     int problems = 0;
     output_begin(&out, o->format, problem_columns, ARRAY_LEN(problem_columns));
-    int rc = db_check(db, problem, &out, &problems, st);
-    if (rc == 0 && problems == 0 && o->format == FORMAT_TABLE) {
+    int result = db_check(db, problem, &out, &problems, st);
+    if (result == 0 && problems == 0 && o->format == FORMAT_TABLE) {
         printf("'%s' is whole\n", db_path(db));
         json_decref(out.kept);
     } else {
         output_end(&out);
     }
-    return rc < 0 ? -1 : problems > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    return result < 0 ? -1 : problems > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* ---- export-space ---------------------------------------------------------------------------- */
@@ -85,23 +85,23 @@ static int write_space(const struct options *o, struct db *db, struct buf *bytes
     unsigned lo, hi;
     int64_t study;
     char *workload = NULL;
-    int rc = -1;
-    if (plan_parse_range(o->space, &lo, &hi, st) < 0) {
+    int result = -1;
+    if (plan_parse_range(o->space, &lo, &hi, st) != 0) {
         status_prefix(st, "--space");
         goto out;
     }
-    if (workload_from_options(o, false, &target, &w, st) < 0 ||
-        study_of_workload(o, db, target, &w, &study, st) < 0)
+    if (workload_from_options(o, false, &target, &w, st) != 0 ||
+        study_of_workload(o, db, target, &w, &study, st) != 0)
         goto out;
     json_t *object = workload_json(&w, target.kind);
     workload = json_dumps(object, JSON_COMPACT);
     json_decref(object);
     if (space_export(db, study, target.kind, workload, lo, hi, bytes, st) == 0)
-        rc = file_write(o->output, bytes->ptr, bytes->len, st);
+        result = file_write(o->output, bytes->ptr, bytes->len, st);
 out:
     free(workload);
     workload_release(&w);
-    return rc;
+    return result;
 }
 
 /* What is printed is what the file gives when it is read back. */
@@ -149,7 +149,8 @@ static const struct action *find_action(const char *name, struct status *st)
     const char *nearest = nearest_word(name, names, ARRAY_LEN(names));
     status_set(st, STATUS_USAGE,
                "unknown action '%s'; %s%s%sgive 'info', 'check' or 'export-space'", name,
-               nearest ? "did you mean '" : "", nearest ? nearest : "", nearest ? "'? " : "");
+               nearest != NULL ? "did you mean '" : "", nearest != NULL ? nearest : "",
+               nearest != NULL ? "'? " : "");
     return NULL;
 }
 
@@ -159,9 +160,9 @@ static int check_options(const struct options *o, const struct action *a, struct
     uint64_t missing = a->needs & ~o->given;
     for (int id = 0; id < OPTION_COUNT; id++) {
         const char *name = option_info((enum option_id)id)->name;
-        if (stray >> id & 1)
+        if ((stray >> id & 1) != 0)
             return status_set(st, STATUS_USAGE, "'db %s' takes no option '--%s'", a->name, name);
-        if (missing >> id & 1)
+        if ((missing >> id & 1) != 0)
             return status_set(st, STATUS_USAGE, "'db %s' needs the option '--%s'", a->name, name);
     }
     return 0;
@@ -174,7 +175,7 @@ static int run(const struct options *o, struct status *st)
                           "%d actions given; give 'info', 'check' or 'export-space'",
                           o->operand_count);
     const struct action *action = find_action(o->operands[0], st);
-    if (!action || check_options(o, action, st) < 0)
+    if (action == NULL || check_options(o, action, st) != 0)
         return -1;
     struct db *db;
     int code = db_open(o->db, DB_READ, &db, st);

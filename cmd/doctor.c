@@ -28,7 +28,7 @@ static int run(const struct options *o, struct status *st)
     }
     output_end(&out);
     for (int i = 0; i < count && o->format == FORMAT_TABLE; i++)
-        if (checks[i].advice[0])
+        if (checks[i].advice[0] != '\0')
             printf("\n%s: %s\n", checks[i].subject, checks[i].advice);
     env_checks_free(checks, count);
     return code;

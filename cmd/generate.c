@@ -16,25 +16,25 @@ static int write_file(const char *dir, const char *name, const char *text, size_
     struct buf path;
     buf_init(&path);
     buf_addf(&path, "%s/%s", dir, name);
-    int rc = file_write(path.ptr, text, len, st);
+    int result = file_write(path.ptr, text, len, st);
     buf_release(&path);
-    return rc;
+    return result;
 }
 
 static int fill(const char *dir, const struct standalone *p, const json_t *manifest,
                 struct status *st)
 {
     for (int i = 0; i < p->count; i++)
-        if (write_file(dir, p->files[i].name, p->files[i].text.ptr, p->files[i].text.len, st) < 0)
+        if (write_file(dir, p->files[i].name, p->files[i].text.ptr, p->files[i].text.len, st) != 0)
             return -1;
     char *text = json_dumps(manifest, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG));
     struct buf whole;
     buf_init(&whole);
     buf_addf(&whole, "%s\n", text);
     free(text);
-    int rc = write_file(dir, manifest_name, whole.ptr, whole.len, st);
+    int result = write_file(dir, manifest_name, whole.ptr, whole.len, st);
     buf_release(&whole);
-    return rc;
+    return result;
 }
 
 static bool holds_manifest(const char *dir)
@@ -44,7 +44,7 @@ static bool holds_manifest(const char *dir)
     buf_addf(&path, "%s/%s", dir, manifest_name);
     json_t *manifest = json_load_file(path.ptr, 0, NULL);
     const char *by = json_string_value(json_object_get(manifest, "generator"));
-    bool ours = by && strcmp(by, MANIFEST_GENERATOR) == 0;
+    bool ours = by != NULL && strcmp(by, MANIFEST_GENERATOR) == 0;
     json_decref(manifest);
     buf_release(&path);
     return ours;
@@ -54,7 +54,7 @@ static bool holds_manifest(const char *dir)
 static int check_place(const char *dir, struct status *st)
 {
     bool vacant;
-    if (directory_is_vacant(dir, &vacant, st) < 0)
+    if (directory_is_vacant(dir, &vacant, st) != 0)
         return -1;
     if (vacant || holds_manifest(dir))
         return 0;
@@ -83,13 +83,13 @@ static int place(const char *dir, const struct standalone *p, const json_t *mani
     buf_init(&old);
     buf_addf(&fresh, "%s.%ld.new", dir, (long)getpid());
     buf_addf(&old, "%s.%ld.old", dir, (long)getpid());
-    int rc = -1;
+    int result = -1;
     if (file_make_dirs(fresh.ptr, st) == 0 && fill(fresh.ptr, p, manifest, st) == 0)
-        rc = swap(fresh.ptr, dir, old.ptr, st);
+        result = swap(fresh.ptr, dir, old.ptr, st);
     file_remove_all(fresh.ptr, st);
     buf_release(&fresh);
     buf_release(&old);
-    return rc;
+    return result;
 }
 
 /* ---- the command ----------------------------------------------------------------------------- */
@@ -99,7 +99,7 @@ static int check_operands(const struct options *o, unsigned *value, struct statu
     if (o->operand_count != 1)
         return status_set(st, STATUS_USAGE, "%d values given; give one from 0 to 65535",
                           o->operand_count);
-    if (!o->output)
+    if (o->output == NULL)
         return status_set(st, STATUS_USAGE, "no directory given; add -o DIR");
     return plan_parse_value(o->operands[0], value, st);
 }
@@ -120,7 +120,7 @@ static int choose_archs(const struct options *o, struct target_name target,
 {
     struct build_target *build = &spec->target;
     struct arch_list *archs = &spec->archs;
-    if (archs_from_options(o, target.kind, archs, st) < 0)
+    if (archs_from_options(o, target.kind, archs, st) != 0)
         return -1;
     *build = archs->count > 0 ? build_target_of(target.kind, "", true, spec->workload)
                               : target_build(target, spec->workload);
@@ -132,7 +132,7 @@ static int choose_archs(const struct options *o, struct target_name target,
         *archs = (struct arch_list){2, {CUDA_ARCH_MIN, CUDA_ARCH_HOPPER}};
     for (int i = archs->count - 1; i >= 0; i--) {
         build->arch = archs->arch[i];
-        if (build_check(build, spec->workload, st) < 0)
+        if (build_check(build, spec->workload, st) != 0)
             return -1;
     }
     return 0;
@@ -147,31 +147,31 @@ static int generate(const struct options *o, const char *dir, unsigned value, st
         .workload = &w, .candidate = &schedules.candidate, .inputs = {o->seed, o->ranges}};
     struct standalone program = {.count = 0};
     json_t *manifest = NULL;
-    int rc = -1;
-    if (workload_from_options(o, true, &target, &w, st) < 0 || check_place(dir, st) < 0 ||
-        choose_archs(o, target, &spec, st) < 0 ||
-        schedules_choose(o, target, &spec, plan_from_value(value), &schedules, st) < 0)
+    int result = -1;
+    if (workload_from_options(o, true, &target, &w, st) != 0 || check_place(dir, st) != 0 ||
+        choose_archs(o, target, &spec, st) != 0 ||
+        schedules_choose(o, target, &spec, plan_from_value(value), &schedules, st) != 0)
         goto out;
     standalone_emit(&spec, &program);
     manifest = manifest_json(&spec, &schedules, &program);
-    if (place(dir, &program, manifest, st) < 0)
+    if (place(dir, &program, manifest, st) != 0)
         goto out;
     schedules_note(o, &spec, &schedules);
     note(o, "wrote %d files; 'make -C %s && %s/plan' builds and runs them", program.count + 1, dir,
          dir);
-    rc = EXIT_SUCCESS;
+    result = EXIT_SUCCESS;
 out:
     json_decref(manifest);
     standalone_release(&program);
     schedules_release(&schedules);
     workload_release(&w);
-    return rc;
+    return result;
 }
 
 static int run(const struct options *o, struct status *st)
 {
     unsigned value = 0;
-    if (check_operands(o, &value, st) < 0)
+    if (check_operands(o, &value, st) != 0)
         return -1;
     char *dir = directory(o);
     int code = generate(o, dir, value, st);

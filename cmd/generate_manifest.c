@@ -4,7 +4,7 @@
 static json_t *launch_json(const struct choice *c, const struct workload *w)
 {
     struct cuda_launch l;
-    if (!c->impl->launch)
+    if (c->impl->launch == NULL)
         return json_null();
     choice_launch(c, w, &l);
     return json_pack("{si si sb sI sI sI}", "threads", l.threads, "shared_bytes", l.shared_bytes,
@@ -24,7 +24,7 @@ static json_t *segment_json(const struct choice *c, const struct workload *w, js
                   "implementation", c->impl->name, "schedule", schedule.ptr, "function", symbol.ptr,
                   "flops", json_number(segment_flops(c->segment, w)), "bytes",
                   json_number(segment_bytes(c->segment, w)), "launch", launch_json(c, w),
-                  "resources", resources ? resources : json_null());
+                  "resources", resources != NULL ? resources : json_null());
     buf_release(&symbol);
     buf_release(&schedule);
     return object;
@@ -70,8 +70,8 @@ json_t *manifest_json(const struct standalone_spec *spec, const struct schedules
         json_pack("{ss ss si so so so so}", "generator", MANIFEST_GENERATOR, "version",
                   FUSEPLAN_VERSION, "value", (int)plan_value(spec->candidate->plan), "workload",
                   workload_json(spec->workload, spec->target.kind), "measured_on",
-                  schedules->device ? json_string(schedules->device) : json_null(), "segments",
-                  segments_json(spec, schedules), "files", files_json(p));
+                  schedules->device != NULL ? json_string(schedules->device) : json_null(),
+                  "segments", segments_json(spec, schedules), "files", files_json(p));
     if (spec->archs.count > 0)
         json_object_set_new(manifest, "architectures", archs_json(&spec->archs));
     return manifest;

@@ -47,7 +47,7 @@ static int compare(struct db *db, int64_t study, const struct standalone_spec *s
     struct candidate fastest;
     struct build_target device = spec->target;
     device.arch = s->device_arch;
-    if (study_candidate(db, study, &device, s->candidate.plan, &fastest, st) < 0)
+    if (study_candidate(db, study, &device, s->candidate.plan, &fastest, st) != 0)
         return -1;
     for (int i = 0; i < s->candidate.count; i++)
         s->replaced[i] = !choice_equal(&s->candidate.choices[i], &fastest.choices[i]);
@@ -59,10 +59,10 @@ static int read_study(struct db *db, int64_t study, struct target_name target,
 {
     struct reading reading = {.workload = spec->workload, .out = s};
     fingerprint_device(target, &reading.here);
-    if (db_study_read(db, study, read_device, &reading, st) < 0 ||
+    if (db_study_read(db, study, read_device, &reading, st) != 0 ||
         study_candidate_for(db, study, &spec->target, &spec->archs, s->candidate.plan,
-                            &s->candidate, st) < 0 ||
-        db_trials(db, study, DB_TRIAL_SEGMENT, read_trial, s, st) < 0)
+                            &s->candidate, st) != 0 ||
+        db_trials(db, study, DB_TRIAL_SEGMENT, read_trial, s, st) != 0)
         return -1;
     return compare(db, study, spec, s, st);
 }
@@ -76,17 +76,17 @@ int schedules_choose(const struct options *o, struct target_name target,
     int64_t study;
     out->target = spec->target.kind;
     candidate_default(&spec->target, p, &out->candidate);
-    int rc = db_open(o->db, DB_READ, &db, &missing);
-    if (rc == 0)
-        rc = study_of_workload(o, db, target, spec->workload, &study, &missing);
-    if (rc == 0)
-        rc = read_study(db, study, target, spec, out, st);
+    int result = db_open(o->db, DB_READ, &db, &missing);
+    if (result == 0)
+        result = study_of_workload(o, db, target, spec->workload, &study, &missing);
+    if (result == 0)
+        result = read_study(db, study, target, spec, out, st);
     else if (missing.code == STATUS_NOT_FOUND)
-        rc = 0;
+        result = 0;
     else
         *st = missing;
     db_close(db);
-    return rc;
+    return result;
 }
 
 void schedules_release(struct schedules *s)
@@ -138,7 +138,7 @@ static void note_failed(const struct options *o, const struct schedules *s)
 {
     char range[12];
     for (int i = 0; i < s->candidate.count; i++)
-        if (s->failed[i])
+        if (s->failed[i] != NULL)
             note(o, "ops %s failed when they were measured: %s",
                  segment_text(s->candidate.choices[i].segment, range), s->failed[i]);
 }
@@ -146,7 +146,7 @@ static void note_failed(const struct options *o, const struct schedules *s)
 void schedules_note(const struct options *o, const struct standalone_spec *spec,
                     const struct schedules *s)
 {
-    if (!s->device) {
+    if (s->device == NULL) {
         note(o, "nothing is stored for this workload: default schedules; 'fuseplan search' finds "
                 "faster ones");
         return;

@@ -17,12 +17,12 @@ static void add_option(const struct option_info *info, struct buf *out)
 {
     struct buf left;
     buf_init(&left);
-    if (info->letter)
+    if (info->letter != '\0')
         buf_addf(&left, "-%c, ", info->letter);
     else
         buf_adds(&left, "    ");
     buf_addf(&left, "--%s", info->name);
-    if (info->argument)
+    if (info->argument != NULL)
         buf_addf(&left, " %s", info->argument);
     buf_addf(out, "  %-26s %s\n", left.ptr, info->help);
     buf_release(&left);
@@ -31,7 +31,7 @@ static void add_option(const struct option_info *info, struct buf *out)
 /* Each line of text, indented. */
 static void add_lines(const char *text, struct buf *out)
 {
-    while (*text) {
+    while (*text != '\0') {
         size_t len = strcspn(text, "\n");
         buf_addf(out, "  %.*s\n", (int)len, text);
         text += len + (text[len] == '\n');
@@ -43,16 +43,16 @@ void help_command(const struct command *c, FILE *out)
     struct buf text;
     buf_init(&text);
     buf_addf(&text, "usage: fuseplan %s%s%s [OPTION...]\n\n%s.\n", c->name,
-             c->operands[0] ? " " : "", c->operands, c->summary);
-    if (c->about)
+             c->operands[0] != '\0' ? " " : "", c->operands, c->summary);
+    if (c->about != NULL)
         buf_addf(&text, "\n%s\n", c->about);
-    if (c->more) {
+    if (c->more != NULL) {
         buf_adds(&text, "\n");
         c->more(&text);
     }
     buf_adds(&text, "\noptions:\n");
     for (int id = 0; id < OPTION_COUNT; id++)
-        if (c->options >> id & 1)
+        if ((c->options >> id & 1) != 0)
             add_option(option_info((enum option_id)id), &text);
     buf_adds(&text, "\nexamples:\n");
     add_lines(c->examples, &text);

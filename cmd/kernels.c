@@ -19,7 +19,7 @@ static int measure(struct session *s, const struct choice *c, const char *search
 {
     struct kernel k = {.choice = *c};
     const struct candidate alone = {.count = 1, .choices = {*c}};
-    if (bench_segment(s->bench, c, &sampling_search, &k.trial, st) < 0)
+    if (bench_segment(s->bench, c, &sampling_search, &k.trial, st) != 0)
         return -1;
     out->items = mem_resize(out->items, (size_t)out->count + 1, sizeof(*out->items));
     out->items[out->count++] = k;
@@ -30,7 +30,7 @@ int kernels_measure(struct session *s, const struct candidate *c, const char *se
                     struct kernels *out, struct status *st)
 {
     for (int i = 0; i < c->count; i++)
-        if (!find(out, &c->choices[i]) && measure(s, &c->choices[i], search, out, st) < 0)
+        if (find(out, &c->choices[i]) == NULL && measure(s, &c->choices[i], search, out, st) != 0)
             return -1;
     out->workload = &s->workload;
     out->limits = bench_limits(s->bench);

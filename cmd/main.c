@@ -35,7 +35,7 @@ static const struct command *find_command(const char *name, struct status *st)
         names[i] = commands[i]->name;
     }
     const char *nearest = nearest_word(name, names, command_count);
-    if (nearest)
+    if (nearest != NULL)
         status_set(st, STATUS_USAGE, "unknown command '%s'; did you mean '%s'?", name, nearest);
     else
         status_set(st, STATUS_USAGE, "unknown command '%s'; 'fuseplan help' lists all", name);
@@ -65,7 +65,7 @@ static int help(int argc, char **argv, struct status *st)
         return EXIT_SUCCESS;
     }
     const struct command *c = find_command(argv[1], st);
-    if (!c)
+    if (c == NULL)
         return -1;
     help_command(c, stdout);
     return EXIT_SUCCESS;
@@ -81,7 +81,7 @@ static int run(int argc, char **argv, struct status *st)
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return help(argc, argv, st);
     const struct command *c = find_command(name, st);
-    return c ? run_command(c, argc, argv, st) : -1;
+    return c != NULL ? run_command(c, argc, argv, st) : -1;
 }
 
 /* A full disk shows only when the last bytes are written. */
@@ -110,7 +110,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "fuseplan: %s\n", st.message);
         code = exit_codes[st.code];
     }
-    if (close_stdout() < 0 && code == EXIT_SUCCESS)
+    if (close_stdout() != 0 && code == EXIT_SUCCESS)
         code = EXIT_FAILURE;
     return code;
 }

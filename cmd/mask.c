@@ -55,7 +55,7 @@ static void print_text(const struct workload *w, const char *text)
 /* One (S,S) matrix where all batch rows see the same, else (B,S,S). */
 static int write_npy(const struct workload *w, const char *path, struct status *st)
 {
-    int64_t s = w->seq_len, matrices = w->lengths ? w->batch : w->mask.matrices;
+    int64_t s = w->seq_len, matrices = w->lengths != NULL ? w->batch : w->mask.matrices;
     int64_t shape[] = {matrices, s, s};
     unsigned char *keep = mem_alloc((size_t)(matrices * s * s), 1), *at = keep;
     for (int b = 0; b < matrices; b++)
@@ -68,10 +68,10 @@ static int write_npy(const struct workload *w, const char *path, struct status *
         npy_write(NPY_BOOL, 2, shape + 1, keep, &bytes);
     else
         npy_write(NPY_BOOL, 3, shape, keep, &bytes);
-    int rc = file_write(path, bytes.ptr, bytes.len, st);
+    int result = file_write(path, bytes.ptr, bytes.len, st);
     buf_release(&bytes);
     free(keep);
-    return rc;
+    return result;
 }
 
 static int write_svg(const struct workload *w, const char *path, struct status *st)
@@ -79,9 +79,9 @@ static int write_svg(const struct workload *w, const char *path, struct status *
     struct buf text;
     buf_init(&text);
     picture_svg(w, &text);
-    int rc = file_write(path, text.ptr, text.len, st);
+    int result = file_write(path, text.ptr, text.len, st);
     buf_release(&text);
-    return rc;
+    return result;
 }
 
 static void print(const struct options *o, const struct workload *w)
@@ -107,7 +107,7 @@ static int run(const struct options *given, struct status *st)
     struct options o = *given;
     struct workload w;
     struct target_name target;
-    int rc = -1;
+    int result = -1;
     if (o.operand_count != 1)
         return status_set(st, STATUS_USAGE, "%d masks given; name one, such as 'strided'",
                           o.operand_count);
@@ -116,14 +116,15 @@ static int run(const struct options *given, struct status *st)
         o.batch = 1;
         o.given |= OPT(BATCH);
     }
-    if (workload_from_options(&o, true, &target, &w, st) < 0 ||
-        (o.npy && write_npy(&w, o.npy, st) < 0) || (o.svg && write_svg(&w, o.svg, st) < 0))
+    if (workload_from_options(&o, true, &target, &w, st) != 0 ||
+        (o.npy != NULL && write_npy(&w, o.npy, st) != 0) ||
+        (o.svg != NULL && write_svg(&w, o.svg, st) != 0))
         goto out;
     print(&o, &w);
-    rc = EXIT_SUCCESS;
+    result = EXIT_SUCCESS;
 out:
     workload_release(&w);
-    return rc;
+    return result;
 }
 
 static void list_masks(struct buf *out)

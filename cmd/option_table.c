@@ -18,7 +18,7 @@ static int parse_int(const struct row *row, const char *what, const char *text, 
                      struct status *st)
 {
     int64_t value;
-    if (number_parse(what, text, (int64_t)row->lo, (int64_t)row->hi, &value, st) < 0)
+    if (number_parse(what, text, (int64_t)row->lo, (int64_t)row->hi, &value, st) != 0)
         return -1;
     *(int *)field = (int)value;
     return 0;
@@ -32,7 +32,7 @@ static int parse_size(const struct row *row, const char *what, const char *text,
     struct status not_one = STATUS_INIT;
     int64_t value;
     (void)row;
-    if (number_parse(what, text, 1, INT64_MAX, &value, &not_one) < 0)
+    if (number_parse(what, text, 1, INT64_MAX, &value, &not_one) != 0)
         return status_set(
             st, STATUS_USAGE,
             "%s: '%s' is not a size; give a whole number above 0, of at most 18 digits", what,
@@ -46,7 +46,7 @@ static int parse_seed(const struct row *row, const char *what, const char *text,
 {
     int64_t value;
     (void)row;
-    if (number_parse(what, text, 0, INT64_MAX, &value, st) < 0)
+    if (number_parse(what, text, 0, INT64_MAX, &value, st) != 0)
         return -1;
     *(uint64_t *)field = (uint64_t)value;
     return 0;
@@ -85,9 +85,10 @@ static int parse_seconds(const struct row *row, const char *what, const char *te
             scale = units[i].seconds;
             digits[len - 1] = '\0';
         }
-    int rc = number_parse_double(what, digits, row->lo / scale, row->hi / scale, &value, &not_one);
+    int result =
+        number_parse_double(what, digits, row->lo / scale, row->hi / scale, &value, &not_one);
     free(digits);
-    if (rc < 0)
+    if (result != 0)
         return status_set(st, STATUS_USAGE,
                           "%s: '%s' is not a time from %gs to %gh; write 90, 90s, 3m or 1.5h", what,
                           text, row->lo, row->hi / 3600);
@@ -102,11 +103,11 @@ static int parse_word(const struct row *row, const char *what, const char *text,
     enum { WORDS_MAX = 8 };
     char *words[WORDS_MAX], *rest;
     struct buf list, all;
-    int n = 0, rc = 0, at = 0;
+    int n = 0, result = 0, at = 0;
     buf_init(&list);
     buf_init(&all);
     row->info.words(&list);
-    for (char *word = strtok_r(list.ptr, " ", &rest); word && n < WORDS_MAX;
+    for (char *word = strtok_r(list.ptr, " ", &rest); word != NULL && n < WORDS_MAX;
          word = strtok_r(NULL, " ", &rest))
         words[n++] = word;
     while (at < n && strcmp(text, words[at]) != 0)
@@ -116,10 +117,11 @@ static int parse_word(const struct row *row, const char *what, const char *text,
     if (at < n)
         *(int *)field = at;
     else
-        rc = status_set(st, STATUS_USAGE, "%s: '%s' is unknown; expected %s", what, text, all.ptr);
+        result =
+            status_set(st, STATUS_USAGE, "%s: '%s' is unknown; expected %s", what, text, all.ptr);
     buf_release(&all);
     buf_release(&list);
-    return rc;
+    return result;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -186,5 +188,5 @@ int option_set(struct options *o, enum option_id id, const char *text, struct st
     char what[64];
     snprintf(what, sizeof(what), "--%s", row->info.name);
     o->given |= UINT64_C(1) << id;
-    return row->parse ? row->parse(row, what, text, (char *)o + row->field, st) : 0;
+    return row->parse != NULL ? row->parse(row, what, text, (char *)o + row->field, st) : 0;
 }

@@ -20,12 +20,12 @@ static void make_tables(uint64_t options, struct getopt_tables *t)
         const struct option_info *info = option_info((enum option_id)id);
         if ((options >> id & 1) == 0)
             continue;
-        int has_argument = info->argument ? required_argument : no_argument;
+        int has_argument = info->argument != NULL ? required_argument : no_argument;
         t->longs[n++] = (struct option){info->name, has_argument, NULL, 256 + id};
         if (info->letter == 0)
             continue;
         *letter++ = info->letter;
-        if (info->argument)
+        if (info->argument != NULL)
             *letter++ = ':';
     }
     *letter = '\0';
@@ -47,10 +47,10 @@ static int unknown_option(const struct command *c, const char *text, struct stat
     char *name = mem_strdup(text + strspn(text, "-"));
     name[strcspn(name, "=")] = '\0';
     for (int id = 0; id < OPTION_COUNT; id++)
-        if (c->options >> id & 1)
+        if ((c->options >> id & 1) != 0)
             names[n++] = option_info((enum option_id)id)->name;
     const char *nearest = strncmp(text, "--", 2) == 0 ? nearest_word(name, names, n) : NULL;
-    if (nearest)
+    if (nearest != NULL)
         status_set(st, STATUS_USAGE, "unknown option '--%s'; did you mean '--%s'?", name, nearest);
     else
         status_set(st, STATUS_USAGE, "unknown option '%.*s'; 'fuseplan %s --help' lists all",
@@ -116,13 +116,13 @@ int options_parse(struct options *o, const struct command *c, int argc, char **a
     make_tables(c->options, &tables);
     opterr = 0;
     optind = 1;
-    int rc;
+    int result;
     do
-        rc = parse_next(o, c, &tables, argc, argv, st);
-    while (rc == 0);
-    for (int i = optind; i < argc && rc > 0; i++) /* after "--" */
+        result = parse_next(o, c, &tables, argc, argv, st);
+    while (result == 0);
+    for (int i = optind; i < argc && result > 0; i++) /* after "--" */
         o->operands[o->operand_count++] = argv[i];
-    return rc > 0 ? 0 : -1;
+    return result > 0 ? 0 : -1;
 }
 
 void options_release(struct options *o)

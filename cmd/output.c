@@ -69,11 +69,11 @@ static void print_csv_cell(const json_t *value)
     struct buf text;
     buf_init(&text);
     add_cell(value, -1, "", &text);
-    if (!strpbrk(text.ptr, ",\"\n\r")) {
+    if (strpbrk(text.ptr, ",\"\n\r") == NULL) {
         fputs(text.ptr, stdout);
     } else {
         putchar('"');
-        for (const char *c = text.ptr; *c; c++) {
+        for (const char *c = text.ptr; *c != '\0'; c++) {
             if (*c == '"')
                 putchar('"');
             putchar(*c);
@@ -88,7 +88,7 @@ static void print_csv_line(const struct output *out, const json_t *row)
     for (int i = 0; i < out->column_count; i++) {
         if (i > 0)
             putchar(',');
-        if (row)
+        if (row != NULL)
             print_csv_cell(member(row, out->columns[i].key));
         else
             fputs(out->columns[i].key, stdout);
@@ -133,7 +133,7 @@ static void print_line(const struct shown *columns, int n, const json_t *row)
         const struct shown *c = &columns[i];
         struct buf text;
         buf_init(&text);
-        if (row)
+        if (row != NULL)
             add_cell(member(row, c->column->key), c->column->decimals, "-", &text);
         else
             buf_adds(&text, c->column->title);
@@ -149,7 +149,7 @@ static void print_table(const struct output *out)
     struct shown shown[COLUMNS_MAX];
     int n = 0;
     for (int c = 0; c < out->column_count; c++)
-        if (out->columns[c].title)
+        if (out->columns[c].title != NULL)
             n += measure_column(out->kept, &out->columns[c], &shown[n]) || !out->skip_empty;
     size_t i;
     json_t *row;

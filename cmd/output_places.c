@@ -24,15 +24,15 @@ int file_is_writable(const char *what, const char *path, struct status *st)
 int directory_is_vacant(const char *dir, bool *out, struct status *st)
 {
     DIR *d = opendir(dir);
-    *out = !d && errno == ENOENT;
+    *out = d == NULL && errno == ENOENT;
     if (*out)
         return 0;
-    if (!d)
+    if (d == NULL)
         return status_set(st, STATUS_ENVIRONMENT,
                           "'%s' is no directory to write to: %s; name a new one", dir,
                           strerror(errno));
     int entries = 0;
-    while (readdir(d))
+    while (readdir(d) != NULL)
         entries++;
     closedir(d);
     *out = entries <= 2; /* . and .. */

@@ -4,7 +4,7 @@ enum { TEXT_CELLS = 32, SVG_CELLS = 256, SVG_SHADES = 8, SVG_PIXELS = 768 };
 
 bool picture_keep(const struct workload *w, int batch_row, int i, int j)
 {
-    int length = w->lengths ? w->lengths[batch_row] : w->seq_len;
+    int length = w->lengths != NULL ? w->lengths[batch_row] : w->seq_len;
     return i < length && j < length && mask_keep(&w->mask, batch_row, i, j);
 }
 
@@ -12,7 +12,7 @@ bool picture_keep(const struct workload *w, int batch_row, int i, int j)
 static int64_t count_kept(const struct workload *w, int i0, int i1, int j0, int j1)
 {
     const struct mask *m = &w->mask;
-    int length = w->lengths ? w->lengths[0] : w->seq_len;
+    int length = w->lengths != NULL ? w->lengths[0] : w->seq_len;
     int64_t kept = 0;
     if (i1 > length)
         i1 = length;

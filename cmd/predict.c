@@ -23,7 +23,7 @@ static int parse_values(const struct options *o, struct asked *a, struct status 
                           "or a range lo..hi");
     for (int i = 0; i < o->operand_count; i++) {
         unsigned lo, hi;
-        if (plan_parse_range(o->operands[i], &lo, &hi, st) < 0)
+        if (plan_parse_range(o->operands[i], &lo, &hi, st) != 0)
             return -1;
         size_t room = (size_t)a->count + (hi - lo) + 1;
         a->values = mem_resize(a->values, room, sizeof(*a->values));
@@ -59,12 +59,12 @@ static int predict(const struct options *o, const struct asked *a, struct model 
 {
     double *ms = mem_alloc((size_t)a->count, sizeof(*ms));
     double *high = mem_alloc((size_t)a->count, sizeof(*high));
-    int rc = model_predict(model, a->plans, a->count, times, ms, high, st);
-    if (rc == 0)
+    int result = model_predict(model, a->plans, a->count, times, ms, high, st);
+    if (result == 0)
         print(o, a, ms, high);
     free(ms);
     free(high);
-    return rc;
+    return result;
 }
 
 static int fetch_model(struct db *db, int64_t study, const char *name, struct model **model,
@@ -80,7 +80,7 @@ static int fetch_model(struct db *db, int64_t study, const char *name, struct mo
 static int fetch_of_file(const struct options *o, struct db **db, struct model **model,
                          struct status *st)
 {
-    if (db_open(o->db, DB_READ, db, st) < 0)
+    if (db_open(o->db, DB_READ, db, st) != 0)
         return -1;
     return fetch_model(*db, 0, o->name, model, st);
 }
@@ -93,16 +93,16 @@ static int fetch_of_workload(const struct options *o, struct db **db, struct mod
     struct build_target build;
     struct workload w;
     int64_t study;
-    int rc = -1;
+    int result = -1;
     if (workload_from_options(o, false, &target, &w, st) == 0 &&
         db_open(o->db, DB_READ, db, st) == 0 &&
         study_of_workload(o, *db, target, &w, &study, st) == 0 &&
         fetch_model(*db, study, STUDY_MODEL, model, st) == 0) {
         build = target_build(target, &w);
-        rc = study_segments(*db, study, &build, times, st);
+        result = study_segments(*db, study, &build, times, st);
     }
     workload_release(&w);
-    return rc;
+    return result;
 }
 
 static int run(const struct options *o, struct status *st)
@@ -112,16 +112,16 @@ static int run(const struct options *o, struct status *st)
     struct model *model = NULL;
     struct db *db = NULL;
     bool workload;
-    int rc = -1;
+    int result = -1;
     if (parse_values(o, &asked, st) == 0 && model_of_workload(o, &workload, st) == 0 &&
         (workload ? fetch_of_workload(o, &db, &model, &times, st)
                   : fetch_of_file(o, &db, &model, st)) == 0)
-        rc = predict(o, &asked, model, workload ? &times : NULL, st);
+        result = predict(o, &asked, model, workload ? &times : NULL, st);
     model_free(model);
     db_close(db);
     free(asked.values);
     free(asked.plans);
-    return rc;
+    return result;
 }
 
 const struct command cmd_predict = {

@@ -25,7 +25,7 @@ static int read_baselines(const struct options *o, struct db *db, int64_t study,
                           struct tune_report *r, struct status *st)
 {
     struct baselines wanted;
-    if (baselines_from_options(o, &wanted, st) < 0)
+    if (baselines_from_options(o, &wanted, st) != 0)
         return -1;
     baselines_of_search(r->best.search_options, &wanted);
     r->baseline_count = wanted.count;
@@ -93,15 +93,15 @@ static int run(const struct options *o, struct status *st)
         return status_set(st, STATUS_USAGE, "unexpected '%s'; a query takes options only",
                           o->operands[0]);
     relaxing.names = json_array();
-    if (workload_from_options(o, false, &target, &w, st) < 0 ||
-        db_open(o->db, DB_READ, &db, st) < 0 ||
-        study_of_workload(o, db, target, &w, &study, st) < 0 ||
-        db_best(db, study, &report.best, st) < 0 || study_history(db, study, &history, st) < 0)
+    if (workload_from_options(o, false, &target, &w, st) != 0 ||
+        db_open(o->db, DB_READ, &db, st) != 0 ||
+        study_of_workload(o, db, target, &w, &study, st) != 0 ||
+        db_best(db, study, &report.best, st) != 0 || study_history(db, study, &history, st) != 0)
         goto out;
-    if (read_baselines(o, db, study, &report, st) < 0)
+    if (read_baselines(o, db, study, &report, st) != 0)
         goto out;
     fingerprint_device(target, &relaxing.here);
-    if (db_study_read(db, study, compare, &relaxing, st) < 0)
+    if (db_study_read(db, study, compare, &relaxing, st) != 0)
         goto out;
     fill(o, &history, &report);
     report_print(o, &w, target.kind, &report, json_incref(relaxing.names));

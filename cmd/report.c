@@ -12,8 +12,8 @@ json_t *workload_json(const struct workload *w, enum target_kind target)
                                w->seq_len, "mask", mask.ptr, "heads", w->heads, "head_size",
                                w->head_size, "ffn", w->ffn, "layers", w->layers, "eps", w->eps,
                                "dtype", dtypes[w->dtype].name, "target", target_names[target]);
-    json_t *lengths = w->lengths ? json_array() : json_null();
-    for (int b = 0; w->lengths && b < w->batch; b++)
+    json_t *lengths = w->lengths != NULL ? json_array() : json_null();
+    for (int b = 0; w->lengths != NULL && b < w->batch; b++)
         json_array_append_new(lengths, json_integer(w->lengths[b]));
     json_object_set_new(object, "lengths", lengths);
     buf_release(&mask);
@@ -61,8 +61,9 @@ static json_t *report_json(const struct workload *w, enum target_kind target,
     return json_pack("{so so so so so so so sO}", "workload", workload_json(w, target), "best",
                      best_json(w, &r->best), "baselines",
                      baselines_json(r->baselines, r->baseline_count), "trials", trials, "model",
-                     model, "stopped_by", r->stopped_by ? json_string(r->stopped_by) : json_null(),
-                     "seconds", json_number(r->seconds), "relaxed", relaxed);
+                     model, "stopped_by",
+                     r->stopped_by != NULL ? json_string(r->stopped_by) : json_null(), "seconds",
+                     json_number(r->seconds), "relaxed", relaxed);
 }
 
 /* ---- CSV: one line --------------------------------------------------------------------------- */
@@ -119,7 +120,7 @@ static void print_segments(const struct db_best *b)
         buf_init(&names);
         buf_init(&impl);
         segment_describe(c->segment, &names);
-        buf_addf(&impl, "%s%s%s", c->impl, c->schedule[0] ? " " : "", c->schedule);
+        buf_addf(&impl, "%s%s%s", c->impl, c->schedule[0] != '\0' ? " " : "", c->schedule);
         output_row(&out, json_pack("{ss ss so ss}", "ops", segment_text(c->segment, range), "impl",
                                    impl.ptr, "us", json_number(1e3 * b->choice_ms[i]), "operators",
                                    names.ptr));
@@ -138,7 +139,7 @@ static void print_counts(const struct tune_report *r)
         printf("%-12s %d of %d plans", "measured", r->space_trials, r->space);
     if (beside > 0)
         printf(", %d beside them", beside);
-    if (r->stopped_by && r->new_trials < r->total_trials)
+    if (r->stopped_by != NULL && r->new_trials < r->total_trials)
         printf(", %d now", r->new_trials);
     if (r->failed_trials > 0)
         printf(", %d failed", r->failed_trials);
@@ -181,7 +182,7 @@ static void print_text(const struct workload *w, enum target_kind target,
     }
     print_counts(r);
     print_model(r);
-    if (r->stopped_by)
+    if (r->stopped_by != NULL)
         printf("%-12s %s, after %.0f s\n", "stopped by", r->stopped_by, r->seconds);
     buf_release(&key);
 }

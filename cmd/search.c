@@ -11,7 +11,7 @@ static int find_strategy(const char *name, const struct strategy **out, struct s
     const char *names[STRATEGIES_MAX];
     struct buf all;
     *out = strategy_find(name);
-    if (*out)
+    if (*out != NULL)
         return 0;
     buf_init(&all);
     for (int i = 0; i < strategy_count && i < STRATEGIES_MAX; i++) {
@@ -20,8 +20,8 @@ static int find_strategy(const char *name, const struct strategy **out, struct s
     }
     const char *nearest = nearest_word(name, names, strategy_count);
     status_set(st, STATUS_USAGE, "unknown strategy '%s'; %s%s%sexpected one of %s", name,
-               nearest ? "did you mean '" : "", nearest ? nearest : "", nearest ? "'? " : "",
-               all.ptr);
+               nearest != NULL ? "did you mean '" : "", nearest != NULL ? nearest : "",
+               nearest != NULL ? "'? " : "", all.ptr);
     buf_release(&all);
     return -1;
 }
@@ -51,16 +51,16 @@ static int search(const struct options *o, const struct tune_options *tune_optio
                   struct session *s, struct status *st)
 {
     struct tune_report report;
-    if (session_open(o, 0, s, st) < 0)
+    if (session_open(o, 0, s, st) != 0)
         return -1;
-    int rc = tune(s->bench, s->db, tune_options, &report, st);
-    if (tune_options->tick)
+    int result = tune(s->bench, s->db, tune_options, &report, st);
+    if (tune_options->tick != NULL)
         fputs("\r\033[K", stderr);
-    if (rc < 0)
+    if (result != 0)
         return -1;
     report_print(o, &s->workload, s->target.kind, &report, json_array());
-    int code = session_stop ? EXIT_INTERRUPTED : report.best.value < 0 ? EXIT_NO_RESULT : 0;
-    if (session_stop)
+    int code = session_stop != 0 ? EXIT_INTERRUPTED : report.best.value < 0 ? EXIT_NO_RESULT : 0;
+    if (session_stop != 0)
         note(o, "interrupted; all results are stored, the same command goes on from here");
     else if (report.best.value < 0 && report.total_trials == 0)
         note(o, "no plan was tried within the time limit; give more with --time-limit");
@@ -92,11 +92,11 @@ static int run(const struct options *o, struct status *st)
                           "--strategy '%s' with --rigor exhaustive, which measures every plan and "
                           "asks no strategy; leave one of them out",
                           o->strategy);
-    if (find_strategy(o->strategy, &t.search.strategy, st) < 0)
+    if (find_strategy(o->strategy, &t.search.strategy, st) != 0)
         return -1;
-    if (plan_parse_range(o->space, &t.search.space_lo, &t.search.space_hi, st) < 0)
+    if (plan_parse_range(o->space, &t.search.space_lo, &t.search.space_hi, st) != 0)
         return status_prefix(st, "--space");
-    if (baselines_from_options(o, &t.baselines, st) < 0)
+    if (baselines_from_options(o, &t.baselines, st) != 0)
         return -1;
     int code = search(o, &t, &s, st);
     session_close(&s);

@@ -34,10 +34,10 @@ int session_open(const struct options *o, uint64_t seed, struct session *s, stru
     struct arch_list archs;
     *s = (struct session){.bench = NULL};
     catch_signals();
-    if (workload_read(o, &s->target, &s->workload, st) < 0 ||
-        archs_from_options(o, s->target.kind, &archs, st) < 0 ||
-        check_one_arch(o, &archs, st) < 0 || bench_check_memory(&s->workload, st) < 0 ||
-        workload_read_mask(o, &s->workload, st) < 0)
+    if (workload_read(o, &s->target, &s->workload, st) != 0 ||
+        archs_from_options(o, s->target.kind, &archs, st) != 0 ||
+        check_one_arch(o, &archs, st) != 0 || bench_check_memory(&s->workload, st) != 0 ||
+        workload_read_mask(o, &s->workload, st) != 0)
         return -1;
     struct bench_options options = {.target = s->target,
                                     .compiler = o->compiler,
@@ -45,8 +45,8 @@ int session_open(const struct options *o, uint64_t seed, struct session *s, stru
                                     .jobs = o->jobs,
                                     .inputs = {seed, o->ranges},
                                     .stop = &session_stop};
-    if (bench_open(&options, &s->workload, &s->bench, st) < 0 ||
-        db_open(o->db, DB_WRITE, &s->db, st) < 0)
+    if (bench_open(&options, &s->workload, &s->bench, st) != 0 ||
+        db_open(o->db, DB_WRITE, &s->db, st) != 0)
         return -1;
     if (options_has(o, OPT(VERBOSE))) {
         const struct fingerprint *f = bench_fingerprint(s->bench);

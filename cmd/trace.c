@@ -77,20 +77,20 @@ int trace_write(struct session *s, const struct candidate *const *plans, int n, 
 {
     json_t *events = json_array();
     struct launch_time *times;
-    int rc = 0;
-    for (int i = 0; i < n && rc == 0; i++) {
-        rc = bench_trace(s->bench, plans[i], &times, st);
-        if (rc == 0)
+    int result = 0;
+    for (int i = 0; i < n && result == 0; i++) {
+        result = bench_trace(s->bench, plans[i], &times, st);
+        if (result == 0)
             add_plan(events, i + 1, s, plans[i], times);
         free(times);
     }
     json_t *trace = json_pack("{ss s{ss so} so}", "displayTimeUnit", "ns", "otherData", "generator",
                               "fuseplan " FUSEPLAN_VERSION, "workload",
                               workload_json(&s->workload, s->target.kind), "traceEvents", events);
-    char *text = rc == 0 ? json_dumps(trace, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
-    if (rc == 0)
-        rc = file_write(path, text, strlen(text), st);
+    char *text = result == 0 ? json_dumps(trace, JSON_COMPACT | JSON_REAL_PRECISION(9)) : NULL;
+    if (result == 0)
+        result = file_write(path, text, strlen(text), st);
     free(text);
     json_decref(trace);
-    return rc;
+    return result;
 }

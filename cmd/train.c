@@ -35,19 +35,19 @@ static int train_file(const struct options *o, struct learned *out, struct statu
     struct plan *plans = NULL;
     double *ms = NULL;
     struct buf text;
-    int count = 0, rc = -1;
+    int count = 0, result = -1;
     buf_init(&text);
     if (file_read(o->data, DATA_MAX_BYTES, &text, st) == 0 &&
         model_data_parse(o->data, text.ptr, text.len, &plans, &ms, &count, st) == 0 &&
         db_open(o->db, DB_WRITE, &db, st) == 0) {
         struct model_data data = {.count = count, .plans = plans, .ms = ms};
-        rc = model_learn(db, 0, o->name, &options, &data, NULL, out, st);
+        result = model_learn(db, 0, o->name, &options, &data, NULL, out, st);
     }
     db_close(db);
     buf_release(&text);
     free(plans);
     free(ms);
-    return rc;
+    return result;
 }
 
 static int train_workload(const struct options *o, struct learned *out, struct status *st)
@@ -59,17 +59,17 @@ static int train_workload(const struct options *o, struct learned *out, struct s
     struct build_target build;
     struct db *db = NULL;
     int64_t study;
-    int rc = -1;
-    if (workload_from_options(o, false, &target, &w, st) < 0 ||
-        db_open(o->db, DB_UPDATE, &db, st) < 0 ||
-        study_of_workload(o, db, target, &w, &study, st) < 0)
+    int result = -1;
+    if (workload_from_options(o, false, &target, &w, st) != 0 ||
+        db_open(o->db, DB_UPDATE, &db, st) != 0 ||
+        study_of_workload(o, db, target, &w, &study, st) != 0)
         goto out;
     build = target_build(target, &w);
-    rc = study_learn(db, study, &build, &options, out, st);
+    result = study_learn(db, study, &build, &options, out, st);
 out:
     db_close(db);
     workload_release(&w);
-    return rc;
+    return result;
 }
 
 static int run(const struct options *o, struct status *st)
@@ -79,12 +79,12 @@ static int run(const struct options *o, struct status *st)
     if (o->operand_count > 0)
         return status_set(st, STATUS_USAGE, "unexpected '%s'; name a file with --data",
                           o->operands[0]);
-    if (model_of_workload(o, &workload, st) < 0)
+    if (model_of_workload(o, &workload, st) != 0)
         return -1;
     if ((o->data != NULL) == workload)
         return status_set(st, STATUS_USAGE, "%s; give --data FILE or a workload with -b, -s and -m",
                           workload ? "a file and a workload at once" : "nothing to train on");
-    if ((workload ? train_workload : train_file)(o, &learned, st) < 0)
+    if ((workload ? train_workload : train_file)(o, &learned, st) != 0)
         return -1;
     print(o, workload ? STUDY_MODEL : o->name, &learned);
     learned_release(&learned);

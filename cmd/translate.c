@@ -42,14 +42,14 @@ static void print_range(const struct options *o, struct output *out, unsigned lo
 
 static int check_operands(const struct options *o, struct status *st)
 {
-    if (o->segments && o->operand_count > 0)
+    if (o->segments != NULL && o->operand_count > 0)
         return status_set(st, STATUS_USAGE, "--segments and the value '%s' at once; give one",
                           o->operands[0]);
-    if (!o->segments && options_has(o, OPT(HANDWRITTEN)))
+    if (o->segments == NULL && options_has(o, OPT(HANDWRITTEN)))
         return status_set(st, STATUS_USAGE,
                           "--handwritten goes with --segments; a value's first "
                           "binary digit says it already");
-    if (!o->segments && o->operand_count == 0)
+    if (o->segments == NULL && o->operand_count == 0)
         return status_set(st, STATUS_USAGE,
                           "no value; give one from 0 to 65535, 16 binary digits, "
                           "a range lo..hi or --segments");
@@ -61,18 +61,19 @@ static int run(const struct options *o, struct status *st)
 {
     struct plan p;
     unsigned lo, hi;
-    if (check_operands(o, st) < 0)
+    if (check_operands(o, st) != 0)
         return -1;
-    if (o->segments && plan_parse_segments(o->segments, options_has(o, OPT(HANDWRITTEN)), &p, st))
+    if (o->segments != NULL &&
+        plan_parse_segments(o->segments, options_has(o, OPT(HANDWRITTEN)), &p, st) != 0)
         return -1;
     for (int i = 0; i < o->operand_count; i++)
-        if (plan_parse_range(o->operands[i], &lo, &hi, st) < 0)
+        if (plan_parse_range(o->operands[i], &lo, &hi, st) != 0)
             return -1;
 
     struct output out;
     if (o->format != FORMAT_TABLE)
         output_begin(&out, o->format, columns, ARRAY_LEN(columns));
-    if (o->segments)
+    if (o->segments != NULL)
         print_range(o, &out, plan_value(p), plan_value(p));
     for (int i = 0; i < o->operand_count; i++) {
         plan_parse_range(o->operands[i], &lo, &hi, st);

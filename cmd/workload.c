@@ -3,7 +3,7 @@
 static int set_dtype(const struct options *o, enum target_kind target, struct workload *w,
                      struct status *st)
 {
-    w->dtype = o->dtype ? dtype_from_name(o->dtype) : target_default_dtype(target);
+    w->dtype = o->dtype != NULL ? dtype_from_name(o->dtype) : target_default_dtype(target);
     if (w->dtype != DTYPE_COUNT)
         return target_check_dtype(target, w->dtype, st);
     struct buf names;
@@ -18,10 +18,10 @@ static int set_dtype(const struct options *o, enum target_kind target, struct wo
 
 static int set_lengths(const struct options *o, struct workload *w, struct status *st)
 {
-    if (o->lengths && options_has(o, OPT(AVG_SEQ_LEN)))
+    if (o->lengths != NULL && options_has(o, OPT(AVG_SEQ_LEN)))
         return status_set(st, STATUS_USAGE,
                           "--lengths and --avg-seq-len at once; give the lengths or draw them");
-    if (o->lengths)
+    if (o->lengths != NULL)
         return workload_parse_lengths(w, o->lengths, st);
     if (options_has(o, OPT(AVG_SEQ_LEN)))
         return workload_draw_lengths(w, o->avg_seq_len, o->seed, st);
@@ -35,14 +35,14 @@ int workload_read_mask(const struct options *o, struct workload *w, struct statu
     struct buf npy;
     buf_init(&npy);
     size_t most = (size_t)w->batch * (size_t)w->seq_len * (size_t)w->seq_len + NPY_HEADER_MAX;
-    int rc = path ? file_read(path, most, &npy, st) : 0;
-    if (rc == 0)
-        rc = workload_build_mask(w, path ? &npy : NULL, st);
-    if (rc == 0 && w->mask.empty_rows > 0)
+    int result = path != NULL ? file_read(path, most, &npy, st) : 0;
+    if (result == 0)
+        result = workload_build_mask(w, path != NULL ? &npy : NULL, st);
+    if (result == 0 && w->mask.empty_rows > 0)
         note(o, "%lld rows of '%s' keep nothing: their attention gives zeros",
-             (long long)w->mask.empty_rows, path ? path : o->mask);
+             (long long)w->mask.empty_rows, path != NULL ? path : o->mask);
     buf_release(&npy);
-    return rc;
+    return result;
 }
 
 static int require_shape(const struct options *o, struct status *st)
@@ -63,8 +63,8 @@ int workload_read(const struct options *o, struct target_name *target, struct wo
                   struct status *st)
 {
     workload_init(w);
-    if (require_shape(o, st) < 0 || target_parse(o->target, target, st) < 0 ||
-        set_dtype(o, target->kind, w, st) < 0)
+    if (require_shape(o, st) != 0 || target_parse(o->target, target, st) != 0 ||
+        set_dtype(o, target->kind, w, st) != 0)
         return -1;
     w->batch = o->batch;
     w->seq_len = o->seq_len;
@@ -74,7 +74,7 @@ int workload_read(const struct options *o, struct target_name *target, struct wo
     w->ffn = o->ffn;
     w->eps = o->eps;
     mask_spec_release(&w->mask_spec);
-    if (mask_parse(o->mask, &w->mask_spec, st) < 0 || set_lengths(o, w, st) < 0)
+    if (mask_parse(o->mask, &w->mask_spec, st) != 0 || set_lengths(o, w, st) != 0)
         return -1;
     return workload_check(w, st);
 }
@@ -82,9 +82,9 @@ int workload_read(const struct options *o, struct target_name *target, struct wo
 int workload_from_options(const struct options *o, bool build, struct target_name *target,
                           struct workload *w, struct status *st)
 {
-    if (workload_read(o, target, w, st) < 0)
+    if (workload_read(o, target, w, st) != 0)
         return -1;
-    return build || w->mask_spec.path ? workload_read_mask(o, w, st) : 0;
+    return build || w->mask_spec.path != NULL ? workload_read_mask(o, w, st) : 0;
 }
 
 int model_of_workload(const struct options *o, bool *out, struct status *st)
@@ -113,16 +113,16 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
                                        .driver = here.driver},
                             .protocol = here.protocol,
                             .init = ranges_names[o->ranges]};
-    int rc = db_study_find(db, key.ptr, target_names[target.kind], &near, study, st);
+    int result = db_study_find(db, key.ptr, target_names[target.kind], &near, study, st);
     buf_release(&key);
-    return rc;
+    return result;
 }
 
 int archs_from_options(const struct options *o, enum target_kind target, struct arch_list *out,
                        struct status *st)
 {
     *out = (struct arch_list){.count = 0};
-    if (!o->arch)
+    if (o->arch == NULL)
         return 0;
     if (target != TARGET_CUDA)
         return status_set(st, STATUS_USAGE,

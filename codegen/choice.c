@@ -141,7 +141,7 @@ void choice_symbol(const struct choice *c, struct buf *out)
         const struct knob *knob = &c->impl->knobs[k];
         if (knob->compile_time && choice_turns(c, k)) {
             int pick = c->schedule.pick[k];
-            buf_addf(out, "_%s", knob->labels[pick] ? "" : knob->name);
+            buf_addf(out, "_%s", knob->labels[pick] != NULL ? "" : knob->name);
             knob_label(knob, pick, out);
         }
     }

@@ -31,10 +31,10 @@ static int stages_of(struct segment s, int norm, struct cuda_stage out[OP_COUNT]
     for (int i = 0; i < given; i++) {
         const struct stage *next = &plain[i];
         struct cuda_stage *before = count > 0 ? &out[count - 1] : NULL;
-        if (before && next->kind == STAGE_GEMM && merges_heads(&plain[i - 1])) {
+        if (before != NULL && next->kind == STAGE_GEMM && merges_heads(&plain[i - 1])) {
             before->kind = STAGE_GEMM;
             before->last = next->last;
-        } else if (before && before->kind == STAGE_GEMM && next->kind == STAGE_ROWS &&
+        } else if (before != NULL && before->kind == STAGE_GEMM && next->kind == STAGE_ROWS &&
                    ops[next->first].anchor == ANCHOR_LAYERNORM && norm == CUDA_NORM_STRIP) {
             before->last = next->last;
             before->norm_strip = true;

@@ -120,7 +120,7 @@ static void add_operator(const struct fields *f, int op)
     default:
         add_field(f, "pointwise", pointwise_names[ops[op].pointwise]);
     }
-    if (ops[op].weights)
+    if (ops[op].weights != 0)
         add_weight(f, "bias", op_weight(op, 0));
     if (op_residual(op) >= 0)
         add_rows(f, "residual", op_residual(op));
@@ -183,11 +183,11 @@ static void add_variables(const struct stage *stage, struct buf *out)
     for (int op = stage->first; op <= stage->last; op++)
         scratch |= (uint16_t)(1u << TENSOR_OF(op));
     scratch &= touched & (uint16_t)~stage->stores;
-    if (scratch) {
+    if (scratch != 0) {
         const char *separator = "";
         buf_adds(out, "        float *scratch = fp_scratch((size_t)rows.count * (");
         for (int t = 0; t < TENSOR_COUNT; t++)
-            if (scratch >> t & 1) {
+            if ((scratch >> t & 1) != 0) {
                 buf_addf(out, "%s%s", separator, dim_code[tensor_columns(t)]);
                 separator = " + ";
             }
@@ -195,12 +195,12 @@ static void add_variables(const struct stage *stage, struct buf *out)
     }
     for (int t = 0; t < TENSOR_COUNT; t++) {
         const char *name = tensor_name(t), *columns = dim_code[tensor_columns(t)];
-        if (scratch >> t & 1)
+        if ((scratch >> t & 1) != 0)
             buf_addf(out,
                      "        float *const %s = scratch;\n"
                      "        scratch += (size_t)rows.count * %s;\n",
                      name, columns);
-        else if (touched >> t & 1)
+        else if ((touched >> t & 1) != 0)
             buf_addf(out, "        float *const %s = fp_rows_of(a->tensor[%d], rows, %s);\n", name,
                      t, columns);
     }
@@ -244,7 +244,7 @@ static void stream_body(const struct stage *stage, struct buf *out)
     int first = stage->first, last = stage->last;
     buf_adds(out, "    const struct fp_stream t = {\n");
     add_whole(&f, "qkv", op_input(first));
-    if (ops[first].weights)
+    if (ops[first].weights != 0)
         add_weight(&f, "bias", op_weight(first, 0));
     add_field(&f, "merged", ops[last].layout == LAYOUT_TOKENS ? "1" : "0");
     add_whole(&f, "out", TENSOR_OF(last));

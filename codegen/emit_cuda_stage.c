@@ -31,17 +31,17 @@ static const char *use_dim(struct body *b, enum dim d)
 
 static void add_declarations(const struct body *b, struct buf *out)
 {
-    if (b->dims & (1u << DIM_D | 1u << DIM_3D))
+    if ((b->dims & (1u << DIM_D | 1u << DIM_3D)) != 0)
         buf_adds(out, "    const int D = a.heads * W;\n");
-    if (b->dims & 1u << DIM_F)
+    if ((b->dims & 1u << DIM_F) != 0)
         buf_adds(out, "    const int F = a.ffn;\n");
     for (int t = 0; t < TENSOR_COUNT; t++)
-        if (b->tensors >> t & 1)
+        if ((b->tensors >> t & 1) != 0)
             buf_addf(out, "    const auto %s = fp::tensor<dtype>(a, %d);\n", tensor_name(t), t);
     for (int w = 0; w < WEIGHT_COUNT; w++)
-        if (b->weights >> w & 1)
+        if ((b->weights >> w & 1) != 0)
             buf_addf(out, "    const auto %s = fp::weight<dtype>(a, %d);\n", weights[w].name, w);
-    if (b->tensors)
+    if (b->tensors != 0)
         buf_adds(out, "\n");
 }
 

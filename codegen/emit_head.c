@@ -70,7 +70,7 @@ static void add_tensors(const char *verb, uint16_t tensors, struct buf *out)
 {
     struct list list = open_list(verb, out);
     for (int t = 0; t < TENSOR_COUNT; t++)
-        if (tensors >> t & 1)
+        if ((tensors >> t & 1) != 0)
             add_item(&list, tensor_name(t), tensor_shape_text(t));
     buf_adds(out, "\n");
 }
@@ -82,7 +82,7 @@ static void add_weights(struct segment s, struct buf *out)
         return;
     struct list list = open_list("Weights", out);
     for (int w = 0; w < WEIGHT_COUNT; w++)
-        if (used >> w & 1) {
+        if ((used >> w & 1) != 0) {
             char shape[16];
             snprintf(shape, sizeof(shape), "(%s,%s)", dim_names[weights[w].rows],
                      dim_names[weights[w].cols]);

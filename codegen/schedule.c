@@ -14,7 +14,7 @@ bool schedule_next(const struct impl *impl, struct schedule *sch)
 
 void knob_label(const struct knob *knob, int pick, struct buf *out)
 {
-    if (knob->labels[pick])
+    if (knob->labels[pick] != NULL)
         buf_adds(out, knob->labels[pick]);
     else
         buf_addf(out, "%d", knob->values[pick]);
@@ -56,7 +56,7 @@ int schedule_parse(const struct impl *impl, const char *text, struct schedule *o
 {
     *out = (struct schedule){0};
     struct schedule parsed = {0};
-    for (const char *p = text; *p;) {
+    for (const char *p = text; *p != '\0';) {
         size_t len = strcspn(p, " "), name = strcspn(p, "= ");
         int knob = knob_find(impl, p, name);
         if (name == len || knob < 0)

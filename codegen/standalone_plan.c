@@ -57,7 +57,7 @@ static void add_sizes(const struct standalone_spec *s, struct buf *out)
     buf_addf(out, "const long plan_tensor_elements[%d] = {", TENSOR_COUNT);
     for (int t = 0; t < TENSOR_COUNT; t++)
         buf_addf(out, "%s%lld", t > 0 ? ", " : "",
-                 used >> t & 1 ? (long long)tensor_elements(t, s->workload) : 0);
+                 (used >> t & 1) != 0 ? (long long)tensor_elements(t, s->workload) : 0);
     buf_addf(out, "};\n\nconst struct plan_weight plan_weights[%d] = {\n", WEIGHT_COUNT);
     for (int i = 0; i < WEIGHT_COUNT; i++) {
         struct drawn from = weight_drawn((enum weight_id)i, s->inputs.ranges);

@@ -83,18 +83,18 @@ static int run_rule(struct db *db, const char *sql, db_check_row *row, void *ctx
                     struct status *st)
 {
     sqlite3_stmt *stmt = NULL;
-    int rc = sqlite3_prepare_v2(db->handle, sql, -1, &stmt, NULL);
-    if (rc == SQLITE_OK) {
-        while ((rc = sqlite3_step(stmt)) == SQLITE_ROW) {
+    int result = sqlite3_prepare_v2(db->handle, sql, -1, &stmt, NULL);
+    if (result == SQLITE_OK) {
+        while ((result = sqlite3_step(stmt)) == SQLITE_ROW) {
             const unsigned char *problem = sqlite3_column_text(stmt, 0);
             row(ctx, problem != NULL ? (const char *)problem : "");
             ++*problems;
         }
     }
-    if (rc != SQLITE_DONE)
-        db_fail(db->handle, db->path, rc, st);
+    if (result != SQLITE_DONE)
+        db_fail(db->handle, db->path, result, st);
     sqlite3_finalize(stmt);
-    return rc == SQLITE_DONE ? 0 : -1;
+    return result == SQLITE_DONE ? 0 : -1;
 }
 
 static int run_rules(struct db *db, db_check_row *row, void *ctx, int *problems, struct status *st)

@@ -32,7 +32,7 @@ struct db {
 struct query {
     struct db *db;
     sqlite3_stmt *stmt;
-    int bound, rc;
+    int bound, result;
 };
 
 struct query query_start(struct db *db, enum db_statement id);
@@ -63,8 +63,8 @@ int db_begin_write(struct db *db, struct status *st);
 /* Commits where result is 0, else rolls back; returns -1 where either failed. */
 int db_end(struct db *db, int result, struct status *st);
 
-/* Says in st what SQLite reported; returns -1.  rc is its (extended) result code. */
-int db_fail(sqlite3 *handle, const char *path, int rc, struct status *st);
+/* Says in st what SQLite reported; returns -1.  result is its (extended) result code. */
+int db_fail(sqlite3 *handle, const char *path, int result, struct status *st);
 
 /* ---- schema.c: forward-only migrations ------------------------------------------------------- */
 

@@ -102,19 +102,20 @@ static int identify(sqlite3 *handle, struct identity *out)
 {
     sqlite3_stmt *stmt = NULL;
     *out = (struct identity){0};
-    int rc = sqlite3_prepare_v2(handle,
-                                "SELECT application_id, user_version, (SELECT count(*) FROM"
-                                " sqlite_schema) FROM pragma_application_id, pragma_user_version",
-                                -1, &stmt, NULL);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_step(stmt);
-    if (rc == SQLITE_ROW) {
+    int result =
+        sqlite3_prepare_v2(handle,
+                           "SELECT application_id, user_version, (SELECT count(*) FROM"
+                           " sqlite_schema) FROM pragma_application_id, pragma_user_version",
+                           -1, &stmt, NULL);
+    if (result == SQLITE_OK)
+        result = sqlite3_step(stmt);
+    if (result == SQLITE_ROW) {
         *out = (struct identity){sqlite3_column_int(stmt, 0), sqlite3_column_int(stmt, 1),
                                  sqlite3_column_int(stmt, 2)};
-        rc = SQLITE_OK;
+        result = SQLITE_OK;
     }
     sqlite3_finalize(stmt);
-    return rc;
+    return result;
 }
 
 static bool is_empty(const struct identity *i)
@@ -144,11 +145,11 @@ static int open_handle(struct db *db, const char *uri_query, int flags, struct i
     struct buf uri;
     buf_init(&uri);
     add_uri(&uri, db->path, uri_query);
-    int rc =
+    int result =
         sqlite3_open_v2(uri.ptr, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
     buf_release(&uri);
-    if (rc != SQLITE_OK)
-        return rc;
+    if (result != SQLITE_OK)
+        return result;
     sqlite3_extended_result_codes(db->handle, 1);
     sqlite3_busy_timeout(db->handle, DB_BUSY_MS);
     return identify(db->handle, identity);
@@ -175,11 +176,11 @@ static int open_read(struct db *db, struct status *st)
     /* For writing where the system lets us, so that the last to close it can remove the -wal and
      * -shm files that reading makes; query_only keeps it from changing anything. */
     struct identity identity;
-    int rc = is_immutable(db->path)
-                 ? open_handle(db, "?immutable=1", SQLITE_OPEN_READONLY, &identity)
-                 : open_handle(db, "", SQLITE_OPEN_READWRITE, &identity);
-    if (rc != SQLITE_OK)
-        return db_fail(db->handle, db->path, rc, st);
+    int result = is_immutable(db->path)
+                     ? open_handle(db, "?immutable=1", SQLITE_OPEN_READONLY, &identity)
+                     : open_handle(db, "", SQLITE_OPEN_READWRITE, &identity);
+    if (result != SQLITE_OK)
+        return db_fail(db->handle, db->path, result, st);
     if (check_identity(db->path, &identity, st) != 0)
         return -1;
     if (is_empty(&identity))
@@ -191,8 +192,8 @@ static int open_read(struct db *db, struct status *st)
             "database '%s' has schema version %d, this fuseplan reads %d: any command "
             "that stores, as 'fuseplan search', brings it up to date",
             db->path, identity.version, schema_version);
-    rc = sqlite3_exec(db->handle, "PRAGMA query_only = ON", NULL, NULL, NULL);
-    return rc == SQLITE_OK ? 0 : db_fail(db->handle, db->path, rc, st);
+    result = sqlite3_exec(db->handle, "PRAGMA query_only = ON", NULL, NULL, NULL);
+    return result == SQLITE_OK ? 0 : db_fail(db->handle, db->path, result, st);
 }
 
 /* SQLite does not wait for the exclusive lock that the change to WAL needs, so that two that create
@@ -200,12 +201,12 @@ static int open_read(struct db *db, struct status *st)
 static int enter_wal(sqlite3 *handle)
 {
     double deadline = clock_seconds() + DB_BUSY_MS / 1000.0;
-    int rc;
-    while (((rc = sqlite3_exec(handle, "PRAGMA journal_mode = WAL", NULL, NULL, NULL)) & 0xff) ==
-               SQLITE_BUSY &&
+    int result;
+    while (((result = sqlite3_exec(handle, "PRAGMA journal_mode = WAL", NULL, NULL, NULL)) &
+            0xff) == SQLITE_BUSY &&
            clock_seconds() < deadline)
         sqlite3_sleep(5);
-    return rc;
+    return result;
 }
 
 static int open_write(struct db *db, struct status *st)
@@ -213,21 +214,21 @@ static int open_write(struct db *db, struct status *st)
     if (make_writable(db->path, st) != 0)
         return -1;
     struct identity identity;
-    int rc = open_handle(db, "", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &identity);
-    if (rc != SQLITE_OK)
-        return db_fail(db->handle, db->path, rc, st);
+    int result = open_handle(db, "", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &identity);
+    if (result != SQLITE_OK)
+        return db_fail(db->handle, db->path, result, st);
     if (check_identity(db->path, &identity, st) != 0)
         return -1;
 
     /* With a WAL, NORMAL keeps every commit through the death of any process.  A power cut may undo
      * the newest commits, never a part of one; a search measures those again.  FULL would wait for
      * the disk after each trial. */
-    rc = enter_wal(db->handle);
-    if (rc == SQLITE_OK)
-        rc = sqlite3_exec(db->handle, "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON", NULL,
-                          NULL, NULL);
-    if (rc != SQLITE_OK)
-        return db_fail(db->handle, db->path, rc, st);
+    result = enter_wal(db->handle);
+    if (result == SQLITE_OK)
+        result = sqlite3_exec(db->handle, "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON",
+                              NULL, NULL, NULL);
+    if (result != SQLITE_OK)
+        return db_fail(db->handle, db->path, result, st);
     if (identity.version == schema_version)
         return 0;
     return schema_migrate(db->handle, db->path, schema_migrations, schema_version, st);

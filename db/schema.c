@@ -147,8 +147,8 @@ const int schema_version = ARRAY_LEN(schema_migrations);
 
 static int run(sqlite3 *handle, const char *path, const char *sql, struct status *st)
 {
-    int rc = sqlite3_exec(handle, sql, NULL, NULL, NULL);
-    return rc == SQLITE_OK ? 0 : db_fail(handle, path, rc, st);
+    int result = sqlite3_exec(handle, sql, NULL, NULL, NULL);
+    return result == SQLITE_OK ? 0 : db_fail(handle, path, result, st);
 }
 
 static int keep_int(void *out, int columns, char **values, char **names)
@@ -163,10 +163,10 @@ static int keep_int(void *out, int columns, char **values, char **names)
 static int check_references(sqlite3 *handle, const char *path, struct status *st)
 {
     int orphans = 0;
-    int rc = sqlite3_exec(handle, "SELECT count(*) FROM pragma_foreign_key_check", keep_int,
-                          &orphans, NULL);
-    if (rc != SQLITE_OK)
-        return db_fail(handle, path, rc, st);
+    int result = sqlite3_exec(handle, "SELECT count(*) FROM pragma_foreign_key_check", keep_int,
+                              &orphans, NULL);
+    if (result != SQLITE_OK)
+        return db_fail(handle, path, result, st);
     if (orphans > 0)
         return status_set(st, STATUS_DATABASE,
                           "database '%s': %d rows point to rows that are missing", path, orphans);
@@ -178,9 +178,9 @@ static int apply(sqlite3 *handle, const char *path, const char *const *migration
 {
     /* Read inside the transaction: another process may have migrated meanwhile. */
     int version = 0;
-    int rc = sqlite3_exec(handle, "PRAGMA user_version", keep_int, &version, NULL);
-    if (rc != SQLITE_OK)
-        return db_fail(handle, path, rc, st);
+    int result = sqlite3_exec(handle, "PRAGMA user_version", keep_int, &version, NULL);
+    if (result != SQLITE_OK)
+        return db_fail(handle, path, result, st);
     for (int v = version; v < count; v++)
         if (run(handle, path, migrations[v], st) != 0)
             return status_prefix(st, "cannot migrate from schema version %d to %d", v, v + 1);
@@ -203,7 +203,7 @@ int schema_migrate(sqlite3 *handle, const char *path, const char *const *migrati
     int result = apply(handle, path, migrations, count, st);
     if (result == 0)
         result = run(handle, path, "COMMIT", st);
-    if (!sqlite3_get_autocommit(handle))
+    if (sqlite3_get_autocommit(handle) == 0)
         sqlite3_exec(handle, "ROLLBACK", NULL, NULL, NULL);
     if (run(handle, path, "PRAGMA foreign_keys = ON", st) != 0)
         result = -1;

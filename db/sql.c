@@ -34,40 +34,42 @@ static const struct {
                      "what can be read"},
 };
 
-static const char *meaning_of(int rc)
+static const char *meaning_of(int result)
 {
     for (size_t i = 0; i < ARRAY_LEN(meanings); i++)
-        if (meanings[i].code == (rc & 0xff)) /* the primary code of an extended one */
+        if (meanings[i].code == (result & 0xff)) /* the primary code of an extended one */
             return meanings[i].means;
     return "cannot be used";
 }
 
-int db_fail(sqlite3 *handle, const char *path, int rc, struct status *st)
+int db_fail(sqlite3 *handle, const char *path, int result, struct status *st)
 {
     int error = handle != NULL ? sqlite3_system_errno(handle) : 0;
-    bool system = error != 0 && ((rc & 0xff) == SQLITE_IOERR || (rc & 0xff) == SQLITE_CANTOPEN);
+    bool system =
+        error != 0 && ((result & 0xff) == SQLITE_IOERR || (result & 0xff) == SQLITE_CANTOPEN);
     const char *detail = system           ? strerror(error)
                          : handle != NULL ? sqlite3_errmsg(handle)
-                                          : sqlite3_errstr(rc);
-    return status_set(st, STATUS_DATABASE, "database '%s' %s (%s)", path, meaning_of(rc), detail);
+                                          : sqlite3_errstr(result);
+    return status_set(st, STATUS_DATABASE, "database '%s' %s (%s)", path, meaning_of(result),
+                      detail);
 }
 
 struct query query_start(struct db *db, enum db_statement id)
 {
     sqlite3_stmt **stmt = &db->statements[id];
-    int rc = SQLITE_OK;
+    int result = SQLITE_OK;
     if (*stmt == NULL)
-        rc =
+        result =
             sqlite3_prepare_v3(db->handle, sql_text[id], -1, SQLITE_PREPARE_PERSISTENT, stmt, NULL);
-    return (struct query){.db = db, .stmt = *stmt, .rc = rc};
+    return (struct query){.db = db, .stmt = *stmt, .result = result};
 }
 
 /* Keeps the first failure: after a failed prepare every bind is a misuse, which must not hide it.
  */
-static void bound(struct query *q, int rc)
+static void bound(struct query *q, int result)
 {
-    if (q->rc == SQLITE_OK)
-        q->rc = rc;
+    if (q->result == SQLITE_OK)
+        q->result = result;
 }
 
 void query_int(struct query *q, int64_t value)
@@ -97,13 +99,13 @@ void query_blob(struct query *q, const void *bytes, size_t len)
 
 int query_row(struct query *q, struct status *st)
 {
-    if (q->rc == SQLITE_OK) {
-        int rc = sqlite3_step(q->stmt);
-        if (rc == SQLITE_ROW || rc == SQLITE_DONE)
-            return rc == SQLITE_ROW;
-        q->rc = rc;
+    if (q->result == SQLITE_OK) {
+        int result = sqlite3_step(q->stmt);
+        if (result == SQLITE_ROW || result == SQLITE_DONE)
+            return result == SQLITE_ROW;
+        q->result = result;
     }
-    return db_fail(q->db->handle, q->db->path, q->rc, st);
+    return db_fail(q->db->handle, q->db->path, q->result, st);
 }
 
 void query_end(struct query *q)
@@ -168,7 +170,7 @@ int db_end(struct db *db, int result, struct status *st)
         struct query commit = query_start(db, SQL_COMMIT);
         result = query_run(&commit, st);
     }
-    if (!sqlite3_get_autocommit(db->handle)) { /* some failures roll back by themselves */
+    if (sqlite3_get_autocommit(db->handle) == 0) { /* some failures roll back by themselves */
         struct status ignored = STATUS_INIT;
         struct query rollback = query_start(db, SQL_ROLLBACK);
         query_run(&rollback, &ignored);

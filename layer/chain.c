@@ -128,7 +128,7 @@ int op_input(int op)
 int op_residual(int op)
 {
     unsigned others = ops[op].reads & ~(1u << op_input(op));
-    return others ? __builtin_ctz(others) : -1;
+    return others != 0 ? __builtin_ctz(others) : -1;
 }
 
 int op_weight_count(int op)

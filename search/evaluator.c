@@ -12,12 +12,12 @@ static int find_culprit(struct tuner *t, struct plan p, struct status *st)
 {
     int slots[OP_COUNT];
     int count = plan_slots(p, slots);
-    int rc = time_slots(t, slots, count, false, t->end, st);
-    if (rc < 0 && st->code == STATUS_INTERRUPTED) { /* the loop sees the same flag */
+    int result = time_slots(t, slots, count, false, t->end, st);
+    if (result != 0 && st->code == STATUS_INTERRUPTED) { /* the loop sees the same flag */
         *st = STATUS_INIT;
         return 0;
     }
-    return rc;
+    return result;
 }
 
 static struct outcome outcome_of(const struct trial *trial)
@@ -33,9 +33,9 @@ static int time_best_again(struct tuner *t, double *ms, struct status *st)
     struct status fails = STATUS_INIT;
     struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
     *ms = best->outcome.ms;
-    if (segment_table_candidate(&t->segments, best->plan, &c, &fails) < 0)
+    if (segment_table_candidate(&t->segments, best->plan, &c, &fails) != 0)
         return 0;
-    if (bench_plan(t->bench, &c, &sampling_search, &trial, st) < 0)
+    if (bench_plan(t->bench, &c, &sampling_search, &trial, st) != 0)
         return -1;
     if (trial.status == TRIAL_OK)
         *ms = trial.ms.median;
@@ -54,12 +54,12 @@ static int time_plan(struct tuner *t, const struct candidate *c, struct trial *o
     int best = history_best(&t->history);
     if (best >= 0 && !baselines_have(&t->o->baselines, c->plan))
         how.censor_above_ms = HOPELESS_RATIO * t->history.items[best].outcome.ms;
-    if (bench_plan(t->bench, c, &how, out, st) < 0)
+    if (bench_plan(t->bench, c, &how, out, st) != 0)
         return -1;
     if (out->status != TRIAL_CENSORED)
         return 0;
     double best_ms;
-    if (time_best_again(t, &best_ms, st) < 0)
+    if (time_best_again(t, &best_ms, st) != 0)
         return -1;
     if (best_ms < SLOWED_RATIO * t->history.items[best].outcome.ms)
         return 0;
@@ -73,17 +73,17 @@ static int measure_plan(void *ctx, struct plan plan, struct outcome *out, struct
     struct tuner *t = ctx;
     struct candidate c;
     struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
-    bool broken = segment_table_candidate(&t->segments, plan, &c, &trial.reason) < 0;
-    int rc = broken ? 0 : time_plan(t, &c, &trial, st);
+    bool broken = segment_table_candidate(&t->segments, plan, &c, &trial.reason) != 0;
+    int result = broken ? 0 : time_plan(t, &c, &trial, st);
     expect_verification(t, &trial);
-    if (rc == 0)
-        rc = trial_store(t->db, t->study, DB_TRIAL_PLAN, &c, &trial, t->search_id, st);
-    if (rc == 0)
+    if (result == 0)
+        result = trial_store(t->db, t->study, DB_TRIAL_PLAN, &c, &trial, t->search_id, st);
+    if (result == 0)
         *out = outcome_of(&trial);
-    if (rc == 0 && trial.status == TRIAL_FAILED && !broken)
-        rc = find_culprit(t, plan, st);
+    if (result == 0 && trial.status == TRIAL_FAILED && !broken)
+        result = find_culprit(t, plan, st);
     trial_release(&trial);
-    return rc;
+    return result;
 }
 
 static const struct segment_times *segment_times_of(void *ctx)

@@ -54,10 +54,10 @@ static int store(struct tuner *t, const char *mark, const struct candidate *cand
     struct buf comparison;
     buf_init(&comparison);
     buf_addf(&comparison, "%s%s", t->search_id, mark);
-    int rc = comparison_store(t->db, t->study, candidates, trials, count, comparison.ptr,
-                              t->search_id, st);
+    int result = comparison_store(t->db, t->study, candidates, trials, count, comparison.ptr,
+                                  t->search_id, st);
     buf_release(&comparison);
-    return rc;
+    return result;
 }
 
 /* Times them interleaved and stores the trials; what ran is added to out, which may be null. */
@@ -67,17 +67,17 @@ static int compare(struct tuner *t, const struct lineup *l, const char *mark, st
     struct candidate *candidates = mem_alloc((size_t)l->count + 1, sizeof(*candidates));
     struct trial *trials = mem_alloc((size_t)l->count + 1, sizeof(*trials));
     int kept = runnable(t, l->items, l->count, candidates);
-    int rc = kept > 0 ? bench_compare(t->bench, candidates, kept, &l->how, trials, st) : 0;
-    if (rc == 0)
-        rc = store(t, mark, candidates, trials, kept, st);
+    int result = kept > 0 ? bench_compare(t->bench, candidates, kept, &l->how, trials, st) : 0;
+    if (result == 0)
+        result = store(t, mark, candidates, trials, kept, st);
     for (int i = 0; i < kept; i++) {
-        if (rc == 0 && out && trials[i].status == TRIAL_OK)
+        if (result == 0 && out != NULL && trials[i].status == TRIAL_OK)
             history_add(out, candidates[i].plan, (struct outcome){TRIAL_OK, trials[i].ms.median});
         trial_release(&trials[i]);
     }
     free(trials);
     free(candidates);
-    return rc;
+    return result;
 }
 
 static int hold(struct tuner *t, const struct contest *contest, const struct history *from,
@@ -86,18 +86,18 @@ static int hold(struct tuner *t, const struct contest *contest, const struct his
     if (history_best(from) < 0)
         return 0;
     struct lineup l = lineup_in_time(t, from, contest);
-    int rc = 0;
+    int result = 0;
     if (l.count > 0) {
         tuner_say(t, "timing %d %s side by side%s", l.count, contest->name,
                   l.cut_short ? ", as many as the time limit allows" : "");
-        rc = compare(t, &l, l.cut_short ? contest->mark_cut_short : contest->mark, out, st);
+        result = compare(t, &l, l.cut_short ? contest->mark_cut_short : contest->mark, out, st);
         t->verify_s = 0; /* the oracle's layers stay */
     } else {
         tuner_say(t, "no time is left to compare %s; a later search makes up for it",
                   contest->name);
     }
     lineup_release(&l);
-    return rc;
+    return result;
 }
 
 struct refined {
@@ -149,7 +149,7 @@ static int newest_refining(void *ctx, const struct db_trial *row)
 static int can_widen(struct tuner *t, bool *out, struct status *st)
 {
     *out = false;
-    if (db_trial_times(t->db, t->study, DB_TRIAL_FINAL, newest_refining, out, st) < 0)
+    if (db_trial_times(t->db, t->study, DB_TRIAL_FINAL, newest_refining, out, st) != 0)
         return -1;
     if (*out) {
         struct lineup l = lineup_in_time(t, &t->history, &refining);
@@ -183,25 +183,26 @@ static int lacks_baseline(const struct tuner *t, const char *comparison, struct 
 static int read_compared(struct tuner *t, struct buf *out, bool *held, struct status *st)
 {
     bool widen = false;
-    int rc = db_compared(t->db, t->study, out, st);
-    if (rc == 0 && out->len > 0 && t->o->rigor == RIGOR_EXHAUSTIVE)
-        rc = can_widen(t, &widen, st);
-    int lacks = rc == 0 && out->len > 0 && !refines(out->ptr) ? lacks_baseline(t, out->ptr, st) : 0;
+    int result = db_compared(t->db, t->study, out, st);
+    if (result == 0 && out->len > 0 && t->o->rigor == RIGOR_EXHAUSTIVE)
+        result = can_widen(t, &widen, st);
+    int lacks =
+        result == 0 && out->len > 0 && !refines(out->ptr) ? lacks_baseline(t, out->ptr, st) : 0;
     if (lacks < 0)
-        rc = -1;
+        result = -1;
     if (widen || lacks > 0)
         buf_reset(out);
     *held = out->len > 0 && !refines(out->ptr);
-    return rc;
+    return result;
 }
 
 int finals_held(struct tuner *t, bool *out, struct status *st)
 {
     struct buf compared;
     buf_init(&compared);
-    int rc = read_compared(t, &compared, out, st);
+    int result = read_compared(t, &compared, out, st);
     buf_release(&compared);
-    return rc;
+    return result;
 }
 
 int measure_finals(struct tuner *t, struct status *st)
@@ -211,15 +212,15 @@ int measure_finals(struct tuner *t, struct status *st)
     struct buf compared;
     bool held;
     buf_init(&compared);
-    int rc = read_compared(t, &compared, &held, st);
-    if (rc < 0 || held)
+    int result = read_compared(t, &compared, &held, st);
+    if (result != 0 || held)
         goto out;
-    rc = refine(t, compared.ptr, &refined, st);
+    result = refine(t, compared.ptr, &refined, st);
     bool refining_left_out = t->o->rigor == RIGOR_EXHAUSTIVE && refined.count == 0;
-    if (rc == 0 && !refining_left_out) /* else both are made up for */
-        rc = hold(t, &last, refined.count > 0 ? &refined : &t->history, NULL, st);
+    if (result == 0 && !refining_left_out) /* else both are made up for */
+        result = hold(t, &last, refined.count > 0 ? &refined : &t->history, NULL, st);
 out:
     history_release(&refined);
     buf_release(&compared);
-    return rc;
+    return result;
 }

@@ -162,9 +162,10 @@ static double calibrate(const struct strategy_context *c)
 static void sum_segments(struct guide *g)
 {
     const struct strategy_context *c = g->c;
-    double scale = c->segments ? calibrate(c) : 1;
+    double scale = c->segments != NULL ? calibrate(c) : 1;
     for (int i = 0; i < c->space_count; i++)
-        g->additive_ms[i] = c->segments ? scale * additive_ms(c->segments, c->space[i]) : NAN;
+        g->additive_ms[i] =
+            c->segments != NULL ? scale * additive_ms(c->segments, c->space[i]) : NAN;
 }
 
 /* Trains on all plans that gave a time; a censored one's bound tells that it is slow.  Leaves g->ms
@@ -175,24 +176,24 @@ static int learn(struct guide *g, struct status *st)
     struct training data;
     training_of(c->history, &data);
     struct model *model = NULL;
-    int rc = 0;
+    int result = 0;
     if (data.count < LEARN_FROM)
         goto out;
-    rc = -1;
+    result = -1;
     struct model_options options = {
         .features = FEATURES_PLAN, .seed = c->seed, .quantile = c->quantile};
     struct model_data rows = {.count = data.count, .plans = data.plans, .ms = data.ms};
-    if (model_train(&options, &rows, c->segments, &model, st) < 0)
+    if (model_train(&options, &rows, c->segments, &model, st) != 0)
         goto out;
     g->ms = mem_alloc((size_t)c->space_count, sizeof(*g->ms));
     g->doubt = mem_alloc((size_t)c->space_count, sizeof(*g->doubt));
-    rc = model_predict(model, c->space, c->space_count, c->segments, g->ms, g->doubt, st);
+    result = model_predict(model, c->space, c->space_count, c->segments, g->ms, g->doubt, st);
     for (int i = 0; i < c->space_count; i++)
         g->doubt[i] = fabs(g->doubt[i] - 0.5);
 out:
     model_free(model);
     training_release(&data);
-    return rc;
+    return result;
 }
 
 static double expected_ms(const struct guide *g)
@@ -213,15 +214,15 @@ int guided_propose(const struct strategy_context *c, int max, struct proposal *o
     g.taken = mem_alloc((size_t)c->space_count, sizeof(*g.taken));
     g.additive_ms = mem_alloc((size_t)c->space_count, sizeof(*g.additive_ms));
     sum_segments(&g);
-    int rc = learn(&g, st);
-    if (rc == 0) {
-        if (g.ms)
+    int result = learn(&g, st);
+    if (result == 0) {
+        if (g.ms != NULL)
             out->expected_ms = expected_ms(&g);
-        fill(&g, g.ms ? after_learning : before_learning, max);
+        fill(&g, g.ms != NULL ? after_learning : before_learning, max);
     }
     free(g.taken);
     free(g.additive_ms);
     free(g.ms);
     free(g.doubt);
-    return rc;
+    return result;
 }

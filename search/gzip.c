@@ -9,12 +9,12 @@ void gzip_pack(const void *data, size_t len, struct buf *out)
 {
     z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)len};
     unsigned char chunk[CHUNK];
-    int rc = deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, BEST_MEMORY,
-                          Z_DEFAULT_STRATEGY);
-    while (rc == Z_OK) {
+    int result = deflateInit2(&z, Z_BEST_COMPRESSION, Z_DEFLATED, GZIP_WINDOW, BEST_MEMORY,
+                              Z_DEFAULT_STRATEGY);
+    while (result == Z_OK) {
         z.next_out = chunk;
         z.avail_out = CHUNK;
-        rc = deflate(&z, Z_FINISH);
+        result = deflate(&z, Z_FINISH);
         buf_add(out, chunk, CHUNK - z.avail_out);
     }
     deflateEnd(&z);
@@ -24,21 +24,21 @@ int gzip_unpack(const void *data, size_t len, size_t max_bytes, struct buf *out,
 {
     z_stream z = {.next_in = (Bytef *)(uintptr_t)data, .avail_in = (uInt)len};
     unsigned char chunk[CHUNK];
-    int rc = inflateInit2(&z, GZIP_WINDOW);
-    while (rc == Z_OK && out->len <= max_bytes) {
+    int result = inflateInit2(&z, GZIP_WINDOW);
+    while (result == Z_OK && out->len <= max_bytes) {
         z.next_out = chunk;
         z.avail_out = CHUNK;
-        rc = inflate(&z, Z_NO_FLUSH);
+        result = inflate(&z, Z_NO_FLUSH);
         buf_add(out, chunk, CHUNK - z.avail_out);
     }
     const char *why = z.msg;
     inflateEnd(&z);
-    if (rc == Z_STREAM_END)
+    if (result == Z_STREAM_END)
         return 0;
-    if (rc == Z_BUF_ERROR)
+    if (result == Z_BUF_ERROR)
         return status_set(st, STATUS_USAGE, "it ends early, after %zu bytes", len);
-    if (rc == Z_OK)
+    if (result == Z_OK)
         return status_set(st, STATUS_USAGE, "it unpacks to more than %zu bytes", max_bytes);
     return status_set(st, STATUS_USAGE, "it is no gzip file or a damaged one: %s",
-                      why ? why : "its data cannot be unpacked");
+                      why != NULL ? why : "its data cannot be unpacked");
 }

@@ -5,7 +5,7 @@
 
 bool history_has(const struct history *h, struct plan p)
 {
-    return h->seen[plan_key(p) / 64] >> (plan_key(p) % 64) & 1;
+    return (h->seen[plan_key(p) / 64] >> (plan_key(p) % 64) & 1) != 0;
 }
 
 void history_add(struct history *h, struct plan p, struct outcome o)

@@ -30,10 +30,10 @@ int study_segments(struct db *db, int64_t study, const struct build_target *targ
 {
     struct segment_table table;
     segment_table_init(&table, target);
-    int rc = segment_table_read(&table, db, study, st);
+    int result = segment_table_read(&table, db, study, st);
     *out = table.times;
     segment_table_release(&table);
-    return rc;
+    return result;
 }
 
 int study_candidate(struct db *db, int64_t study, const struct build_target *target, struct plan p,
@@ -55,23 +55,23 @@ int study_candidate_for(struct db *db, int64_t study, const struct build_target 
         further.arch = archs->arch[i];
         segment_table_restrict(&table, &further);
     }
-    int rc = segment_table_read(&table, db, study, st);
-    if (rc == 0)
+    int result = segment_table_read(&table, db, study, st);
+    if (result == 0)
         segment_table_candidate(&table, p, out, &fails); /* who runs it will say so */
     segment_table_release(&table);
-    return rc;
+    return result;
 }
 
 struct loading {
     struct model **out;
     struct status *st;
-    int rc;
+    int result;
 };
 
 static int load_row(void *ctx, const struct db_model *m)
 {
     struct loading *l = ctx;
-    l->rc = model_load(m->bytes, m->len, l->out, l->st);
+    l->result = model_load(m->bytes, m->len, l->out, l->st);
     return 0;
 }
 
@@ -80,9 +80,9 @@ int model_fetch(struct db *db, int64_t study, const char *name, struct model **o
 {
     *out = NULL;
     struct loading l = {.out = out, .st = st};
-    if (db_model_get(db, study, name, MODEL_KIND, load_row, &l, st) < 0)
+    if (db_model_get(db, study, name, MODEL_KIND, load_row, &l, st) != 0)
         return -1;
-    return l.rc;
+    return l.result;
 }
 
 /* ---- what it has taught ---------------------------------------------------------------------- */
@@ -126,7 +126,7 @@ static int keep_model(struct db *db, int64_t study, const char *name,
     char hash[HASH_TEXT_SIZE];
     data_hash(data, hash);
     report_json(&learned->report, &json);
-    int rc = model_save(learned->model, &bytes, st);
+    int result = model_save(learned->model, &bytes, st);
     struct db_model row = {.name = name,
                            .kind = MODEL_KIND,
                            .features_version = FEATURES_VERSION,
@@ -137,11 +137,11 @@ static int keep_model(struct db *db, int64_t study, const char *name,
                            .bytes = bytes.ptr,
                            .len = bytes.len,
                            .report = json.ptr};
-    if (rc == 0)
-        rc = db_model_put(db, study, &row, st);
+    if (result == 0)
+        result = db_model_put(db, study, &row, st);
     buf_release(&bytes);
     buf_release(&json);
-    return rc;
+    return result;
 }
 
 /* Repeats of a plan are one row to the model. */
@@ -166,10 +166,10 @@ int model_learn(struct db *db, int64_t study, const char *name, const struct mod
                                        .top1_regret = NAN,
                                        .auc = NAN,
                                        .recall_best = NAN}};
-    if (model_train(options, data, times, &out->model, st) < 0 ||
+    if (model_train(options, data, times, &out->model, st) != 0 ||
         (out->report.count >= JUDGED_LEAST &&
-         model_cross_validate(options, data, times, FOLDS, &out->report, st) < 0) ||
-        keep_model(db, study, name, options, data, out, st) < 0) {
+         model_cross_validate(options, data, times, FOLDS, &out->report, st) != 0) ||
+        keep_model(db, study, name, options, data, out, st) != 0) {
         learned_release(out);
         return -1;
     }
@@ -188,15 +188,15 @@ int study_learn(struct db *db, int64_t study, const struct build_target *target,
     struct history history = {.count = 0};
     struct segment_times times;
     *out = (struct learned){.model = NULL};
-    int rc = -1;
+    int result = -1;
     if (study_history(db, study, &history, st) == 0 &&
         study_segments(db, study, target, &times, st) == 0) {
         struct training t;
         training_of(&history, &t);
         struct model_data data = {.count = t.count, .plans = t.plans, .ms = t.ms};
-        rc = model_learn(db, study, STUDY_MODEL, options, &data, &times, out, st);
+        result = model_learn(db, study, STUDY_MODEL, options, &data, &times, out, st);
         training_release(&t);
     }
     history_release(&history);
-    return rc;
+    return result;
 }

@@ -23,7 +23,7 @@ struct loop {
 static bool must_stop(struct loop *l, double seconds)
 {
     const struct search_options *o = l->o;
-    if (o->stop && *o->stop) {
+    if (o->stop != NULL && *o->stop != 0) {
         l->out->stopped_by = STOP_INTERRUPTED;
         return true;
     }
@@ -40,7 +40,7 @@ static bool must_stop(struct loop *l, double seconds)
 
 static bool known_to_fail(const struct loop *l, struct plan p)
 {
-    return l->e->fails && l->e->fails(l->e->ctx, p);
+    return l->e->fails != NULL && l->e->fails(l->e->ctx, p);
 }
 
 /* The part of a space that may be proposed; returns its size. */
@@ -79,7 +79,7 @@ static int measure(struct loop *l, struct plan p, struct status *st)
 {
     double begin = l->e->now(l->e->ctx);
     struct outcome o;
-    if (l->e->measure(l->e->ctx, p, &o, st) < 0) {
+    if (l->e->measure(l->e->ctx, p, &o, st) != 0) {
         if (st->code != STATUS_INTERRUPTED)
             return -1;
         *st = STATUS_INIT;
@@ -89,7 +89,7 @@ static int measure(struct loop *l, struct plan p, struct status *st)
     l->last_cost_s = l->e->now(l->e->ctx) - begin;
     history_add(l->h, p, o);
     l->out->new_trials++;
-    if (l->progress)
+    if (l->progress != NULL)
         l->progress(l->progress_ctx, l->h, &l->h->items[l->h->count - 1]);
     return 0;
 }
@@ -101,9 +101,9 @@ static int measure_batch(struct loop *l, const struct proposal *p, struct status
             return 1;
         if (known_to_fail(l, p->plans[i])) /* since the batch was proposed */
             continue;
-        int rc = measure(l, p->plans[i], st);
-        if (rc != 0)
-            return rc;
+        int result = measure(l, p->plans[i], st);
+        if (result != 0)
+            return result;
     }
     return 0;
 }
@@ -119,7 +119,8 @@ static int step(struct loop *l, const struct plan *space, int count, struct rng 
     struct strategy_context c = {.space = open,
                                  .space_count = open_space(l, space, count, open),
                                  .history = l->h,
-                                 .segments = l->e->segments ? l->e->segments(l->e->ctx) : NULL,
+                                 .segments =
+                                     l->e->segments != NULL ? l->e->segments(l->e->ctx) : NULL,
                                  .rng = rng,
                                  .quantile = l->o->quantile,
                                  .seed = l->o->seed};
@@ -129,7 +130,7 @@ static int step(struct loop *l, const struct plan *space, int count, struct rng 
     }
     int room = l->o->budget > 0 ? l->o->budget - l->h->count : PROPOSAL_MAX;
     struct proposal p;
-    if (l->o->strategy->propose(&c, room < PROPOSAL_MAX ? room : PROPOSAL_MAX, &p, st) < 0)
+    if (l->o->strategy->propose(&c, room < PROPOSAL_MAX ? room : PROPOSAL_MAX, &p, st) != 0)
         return -1;
     l->last_proposal_s = l->e->now(l->e->ctx) - begin;
     if (count > 1 && converged(l->h, p.expected_ms)) { /* of one plan its time is wanted */
@@ -153,9 +154,9 @@ int search_loop(const struct search_options *o, const struct evaluator *e, struc
                      .out = out,
                      .start = e->now(e->ctx)};
     struct rng rng = {.state = splitmix64(o->seed)};
-    int rc = 0;
-    while (rc == 0)
-        rc = step(&l, space, count, &rng, st);
+    int result = 0;
+    while (result == 0)
+        result = step(&l, space, count, &rng, st);
     out->best = history_best(h);
-    return rc < 0 ? -1 : 0;
+    return result < 0 ? -1 : 0;
 }

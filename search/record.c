@@ -6,9 +6,9 @@
 
 static void lengths_text(const struct workload *w, struct buf *out)
 {
-    if (!w->lengths)
+    if (w->lengths == NULL)
         buf_adds(out, "full");
-    for (int i = 0; w->lengths && i < w->batch; i++)
+    for (int i = 0; w->lengths != NULL && i < w->batch; i++)
         buf_addf(out, "%s%d", i > 0 ? "," : "", w->lengths[i]);
 }
 
@@ -58,9 +58,9 @@ int study_open(const struct bench *b, struct db *db, int64_t *study, struct stat
     struct buf text;
     buf_init(&text);
     study_of(b, &w, &t, &text);
-    int rc = db_study(db, &w, &t, bench_fingerprint(b)->protocol, study, st);
+    int result = db_study(db, &w, &t, bench_fingerprint(b)->protocol, study, st);
     buf_release(&text);
-    return rc;
+    return result;
 }
 
 /* Only what the target says. */
@@ -152,12 +152,12 @@ static int store(struct db *db, int64_t study, enum db_trial_kind kind, const st
         texts_init(&texts[i], &c[i], &t[i]);
         rows[i] = row_of(kind, &c[i], &t[i], &texts[i], comparison, search_id);
     }
-    int rc = db_trials_add(db, study, rows, count, st);
+    int result = db_trials_add(db, study, rows, count, st);
     for (int i = 0; i < count; i++)
         texts_release(&texts[i]);
     free(texts);
     free(rows);
-    return rc;
+    return result;
 }
 
 int trial_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,

@@ -14,7 +14,7 @@ void tuner_say(const struct tuner *t, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    if (t->o->say)
+    if (t->o->say != NULL)
         speak(t->o->say, t->o->ctx, fmt, args);
     va_end(args);
 }
@@ -23,7 +23,7 @@ void tuner_tick(const struct tuner *t, const char *fmt, ...)
 {
     va_list args;
     va_start(args, fmt);
-    if (t->o->tick)
+    if (t->o->tick != NULL)
         speak(t->o->tick, t->o->ctx, fmt, args);
     va_end(args);
 }

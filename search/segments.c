@@ -116,7 +116,7 @@ static const struct attempt *untried_default(const struct slot *s)
 
 bool slot_failed(const struct slot *s)
 {
-    return !s->best && !untried_default(s);
+    return s->best == NULL && untried_default(s) == NULL;
 }
 
 int additive_best(const struct plan *space, int space_count, const struct segment_times *times)
@@ -136,20 +136,20 @@ int additive_best(const struct plan *space, int space_count, const struct segmen
 int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
                             struct status *st)
 {
-    int slots[OP_COUNT], rc = 0;
+    int slots[OP_COUNT], result = 0;
     int count = plan_slots(p, slots);
     *out = (struct candidate){.plan = p};
     for (int i = 0; i < count; i++) {
         const struct slot *s = &t->slots[slots[i]];
-        const struct attempt *attempt = s->best ? s->best : untried_default(s);
-        if (!attempt) {
+        const struct attempt *attempt = s->best != NULL ? s->best : untried_default(s);
+        if (attempt == NULL) {
             struct segment bad = slot_segment(slots[i]);
-            rc = status_set(st, s->reason.code, "ops %d-%d fail alone: %s", bad.first, bad.last,
-                            s->reason.message);
+            result = status_set(st, s->reason.code, "ops %d-%d fail alone: %s", bad.first, bad.last,
+                                s->reason.message);
             attempt = &s->attempts[0];
         }
         if (s->count > 0)
             out->choices[out->count++] = attempt->choice;
     }
-    return rc;
+    return result;
 }

@@ -22,19 +22,19 @@ int recorded_space_read(const char *path, struct recorded_space *out, struct sta
     buf_init(&packed);
     buf_init(&text);
     init(out);
-    int rc = file_read(path, PACKED_MAX, &packed, st);
-    if (rc == 0) {
-        rc = gzip_unpack(packed.ptr, packed.len, UNPACKED_MAX, &text, st);
-        if (rc == 0)
-            rc = space_parse(text.ptr, out, st);
-        if (rc < 0)
+    int result = file_read(path, PACKED_MAX, &packed, st);
+    if (result == 0) {
+        result = gzip_unpack(packed.ptr, packed.len, UNPACKED_MAX, &text, st);
+        if (result == 0)
+            result = space_parse(text.ptr, out, st);
+        if (result != 0)
             status_prefix(st, "'%s' is no recorded space that can be read; export it again", path);
     }
-    if (rc < 0)
+    if (result != 0)
         recorded_space_release(out);
     buf_release(&text);
     buf_release(&packed);
-    return rc;
+    return result;
 }
 
 void recorded_space_release(struct recorded_space *s)

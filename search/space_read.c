@@ -29,12 +29,14 @@ static int take_line(struct reader *r, json_t **out, struct status *st)
     char *end = strchr(r->next, '\n');
     *out = NULL;
     r->line++;
-    if (!end)
+    if (end == NULL)
         return bad(r, st, "the file ends before it; it was cut short");
     json_error_t error;
     *out = json_loadb(r->next, (size_t)(end - r->next), 0, &error);
     r->next = end + 1;
-    return *out ? 0 : status_set(st, STATUS_USAGE, "line %d is not JSON: %s", r->line, error.text);
+    return *out != NULL
+               ? 0
+               : status_set(st, STATUS_USAGE, "line %d is not JSON: %s", r->line, error.text);
 }
 
 /* ---- the header ------------------------------------------------------------------------------ */
@@ -43,9 +45,9 @@ static int check_format(json_t *header, struct status *st)
 {
     const char *format = json_string_value(json_object_get(header, "format"));
     json_int_t version = json_integer_value(json_object_get(header, "version"));
-    if (!format || strcmp(format, SPACE_FORMAT) != 0)
+    if (format == NULL || strcmp(format, SPACE_FORMAT) != 0)
         return status_set(st, STATUS_USAGE, "its format is '%s', expected '%s'",
-                          format ? format : "", SPACE_FORMAT);
+                          format != NULL ? format : "", SPACE_FORMAT);
     if (version != SPACE_VERSION)
         return status_set(st, STATUS_USAGE,
                           "its version is %lld, this fuseplan reads %d; use a newer fuseplan",
@@ -100,24 +102,24 @@ static int read_header(struct reader *r, struct status *st)
     struct recorded_space *out = r->out;
     json_t *header, *workload, *target;
     const char *protocol, *measured;
-    int rc = -1;
+    int result = -1;
     json_error_t error;
-    if (take_line(r, &header, st) < 0 || check_format(header, st) < 0)
+    if (take_line(r, &header, st) != 0 || check_format(header, st) != 0)
         goto out;
     if (json_unpack_ex(header, &error, 0, "{so so ss ss}", "workload", &workload, "target", &target,
                        "protocol", &protocol, "measured_utc", &measured) != 0) {
         status_set(st, STATUS_USAGE, "line 1: %s", error.text);
         goto out;
     }
-    if (read_counts(r, header, st) < 0)
+    if (read_counts(r, header, st) != 0)
         goto out;
     out->workload = json_dumps(workload, JSON_COMPACT);
     out->protocol = mem_strdup(protocol);
     out->measured_utc = mem_strdup(measured);
-    rc = read_target(target, out, st);
+    result = read_target(target, out, st);
 out:
     json_decref(header);
-    return rc;
+    return result;
 }
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -125,8 +127,8 @@ out:
 static int read_segment(struct reader *r, struct status *st)
 {
     json_t *line;
-    int first, last, handwritten, rc = -1;
-    if (take_line(r, &line, st) < 0)
+    int first, last, handwritten, result = -1;
+    if (take_line(r, &line, st) != 0)
         return -1;
     if (json_unpack(line, "{s[ii!] sb}", "ops", &first, &last, "handwritten", &handwritten) != 0 ||
         first < 0 || last < first || last >= OP_COUNT ||
@@ -134,10 +136,10 @@ static int read_segment(struct reader *r, struct status *st)
         bad(r, st, "is no segment's");
         goto out;
     }
-    int slot = slot_of((struct segment){(int8_t)first, (int8_t)last}, handwritten);
+    int slot = slot_of((struct segment){(int8_t)first, (int8_t)last}, handwritten != 0);
     json_t *us = json_object_get(line, "us");
     bool failed = json_is_string(json_object_get(line, "failed"));
-    if (failed == json_is_number(us) || (us && !(json_number_value(us) > 0))) {
+    if (failed == json_is_number(us) || (us != NULL && !(json_number_value(us) > 0))) {
         bad(r, st, "a segment has a time above 0 or the reason why it failed");
         goto out;
     }
@@ -149,10 +151,10 @@ static int read_segment(struct reader *r, struct status *st)
     r->out->failed[slot] = failed;
     if (!failed)
         *ms = json_number_value(us) / 1e3;
-    rc = 0;
+    result = 0;
 out:
     json_decref(line);
-    return rc;
+    return result;
 }
 
 /* ---- plans ----------------------------------------------------------------------------------- */
@@ -183,9 +185,9 @@ static int read_times(struct reader *r, const json_t *line, struct outcome *out,
 static int read_plan(struct reader *r, struct status *st)
 {
     json_t *line;
-    int rc = -1;
+    int result = -1;
     struct recorded_space *out = r->out;
-    if (take_line(r, &line, st) < 0)
+    if (take_line(r, &line, st) != 0)
         return -1;
     json_int_t value =
         json_is_integer(json_array_get(line, 0)) ? json_integer_value(json_array_get(line, 0)) : -1;
@@ -198,14 +200,14 @@ static int read_plan(struct reader *r, struct status *st)
         bad(r, st, "the plan was on a line before");
         goto out;
     }
-    if (read_times(r, line, &out->outcomes[out->count], st) < 0)
+    if (read_times(r, line, &out->outcomes[out->count], st) != 0)
         goto out;
     out->at[plan_key(p)] = out->count;
     out->plans[out->count++] = p;
-    rc = 0;
+    result = 0;
 out:
     json_decref(line);
-    return rc;
+    return result;
 }
 
 /* A search times fewer layers than there are, scaled to all, and not side by side: what it says of
@@ -237,7 +239,7 @@ static int finish(struct reader *r, struct status *st)
             return status_set(st, STATUS_USAGE, "the times of plan %u are on no scale",
                               plan_value(out->plans[i]));
     }
-    if (*r->next)
+    if (*r->next != '\0')
         return status_set(st, STATUS_USAGE,
                           "it has more lines than the %d that its header promises", r->line);
     struct plan best = plan_from_value((unsigned)r->best);
@@ -253,20 +255,20 @@ static int finish(struct reader *r, struct status *st)
 int space_parse(char *text, struct recorded_space *out, struct status *st)
 {
     struct reader r = {.out = out, .next = text};
-    int rc = read_header(&r, st);
-    if (rc < 0)
+    int result = read_header(&r, st);
+    if (result != 0)
         return -1;
     out->plans = mem_alloc((size_t)r.promised, sizeof(*out->plans));
     out->outcomes = mem_alloc((size_t)r.promised, sizeof(*out->outcomes));
     r.search_us = mem_alloc((size_t)r.promised, sizeof(*r.search_us));
     r.again_us = mem_alloc((size_t)r.promised, sizeof(*r.again_us));
-    for (int i = 0; i < r.segments && rc == 0; i++)
-        rc = read_segment(&r, st);
-    for (int i = 0; i < r.promised && rc == 0; i++)
-        rc = read_plan(&r, st);
-    if (rc == 0)
-        rc = finish(&r, st);
+    for (int i = 0; i < r.segments && result == 0; i++)
+        result = read_segment(&r, st);
+    for (int i = 0; i < r.promised && result == 0; i++)
+        result = read_plan(&r, st);
+    if (result == 0)
+        result = finish(&r, st);
     free(r.search_us);
     free(r.again_us);
-    return rc;
+    return result;
 }

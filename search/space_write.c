@@ -68,7 +68,7 @@ static int segment_row(void *ctx, const struct db_trial *row)
     if (row->status != TRIAL_OK) {
         free(slot->reason);
         slot->reason = reason_of(row);
-    } else if (!slot->impl || 1e3 * row->median_ms < slot->us) {
+    } else if (slot->impl == NULL || 1e3 * row->median_ms < slot->us) {
         replace(&slot->impl, c->impl);
         replace(&slot->schedule, c->schedule);
         slot->us = 1e3 * row->median_ms;
@@ -82,7 +82,7 @@ static bool runs_fastest_choices(const struct recording *r, const struct db_tria
     for (int i = 0; i < row->choice_count; i++) {
         const struct db_choice *c = &row->choices[i];
         const struct slot_record *slot = &r->slots[slot_of_row(r, c)];
-        if (!slot->impl || strcmp(slot->impl, c->impl) != 0 ||
+        if (slot->impl == NULL || strcmp(slot->impl, c->impl) != 0 ||
             strcmp(slot->schedule, c->schedule) != 0)
             return false;
     }
@@ -125,9 +125,9 @@ static int final_row(void *ctx, const struct db_trial *row)
 
 static int read_study(struct db *db, int64_t study, struct recording *r, struct status *st)
 {
-    if (db_trials(db, study, DB_TRIAL_SEGMENT, segment_row, r, st) < 0 ||
-        db_trials(db, study, DB_TRIAL_PLAN, plan_row, r, st) < 0 ||
-        db_trial_times(db, study, DB_TRIAL_FINAL, final_row, r, st) < 0)
+    if (db_trials(db, study, DB_TRIAL_SEGMENT, segment_row, r, st) != 0 ||
+        db_trials(db, study, DB_TRIAL_PLAN, plan_row, r, st) != 0 ||
+        db_trial_times(db, study, DB_TRIAL_FINAL, final_row, r, st) != 0)
         return -1;
     if (r->count == r->failed + r->censored)
         return status_set(st, STATUS_NOT_FOUND, "no plan of %u..%u that works is stored in '%s'",
@@ -169,12 +169,12 @@ static int add_slots(const struct recording *r, struct buf *out)
     int count = 0;
     for (int i = 0; i < SLOT_COUNT; i++) {
         const struct slot_record *slot = &r->slots[i];
-        if (!slot->impl && !slot->reason)
+        if (slot->impl == NULL && slot->reason == NULL)
             continue;
         struct segment s = slot_segment(i);
         json_t *line =
             json_pack("{s[ii] sb}", "ops", s.first, s.last, "handwritten", i == SLOT_HANDWRITTEN);
-        if (slot->impl)
+        if (slot->impl != NULL)
             json_object_update_new(line,
                                    json_pack("{ss ss sf}", "implementation", slot->impl, "schedule",
                                              slot->schedule, "us", rounded(slot->us)));
@@ -229,7 +229,7 @@ static int best_json(struct db *db, int64_t study, const struct recording *r, js
                      struct status *st)
 {
     struct db_best best;
-    if (db_best(db, study, &best, st) < 0)
+    if (db_best(db, study, &best, st) != 0)
         return -1;
     int value = best.value;
     struct interval us = {1e3 * best.median_ms, 1e3 * best.ci_low_ms, 1e3 * best.ci_high_ms};
@@ -248,18 +248,18 @@ static int add_header(struct db *db, int64_t study, const struct recording *r,
                       const char *workload_json, int slots, struct buf *out, struct status *st)
 {
     json_t *best;
-    if (best_json(db, study, r, &best, st) < 0)
+    if (best_json(db, study, r, &best, st) != 0)
         return -1;
     json_t *header = json_pack("{ss si so}", "format", SPACE_FORMAT, "version", SPACE_VERSION,
                                "workload", json_loads(workload_json, 0, NULL));
-    int rc = db_study_read(db, study, target_json, header, st);
+    int result = db_study_read(db, study, target_json, header, st);
     json_object_update_new(
         header, json_pack("{s[ii] s{si si si si si si} so ss}", "space", (int)r->lo, (int)r->hi,
                           "counts", "segments", slots, "plans", r->count, "failed", r->failed,
                           "censored", r->censored, "again", r->again, "other_choices",
                           r->other_choices, "best", best, "measured_utc", r->measured_utc));
     add_line(out, header);
-    return rc;
+    return result;
 }
 
 int space_export(struct db *db, int64_t study, enum target_kind target, const char *workload_json,
@@ -274,18 +274,18 @@ int space_export(struct db *db, int64_t study, enum target_kind target, const ch
     int count = plan_space(lo, hi, space);
     for (int i = 0; i < count; i++)
         r->in_space[plan_value(space[i])] = true;
-    int rc = read_study(db, study, r, st);
-    if (rc == 0) {
+    int result = read_study(db, study, r, st);
+    if (result == 0) {
         int slots = add_slots(r, &lines);
         for (int value = 0; value <= VALUE_MAX; value++)
             if (r->plans[value].measured)
                 add_plan(&r->plans[value], value, &lines);
-        rc = add_header(db, study, r, workload_json, slots, &text, st);
+        result = add_header(db, study, r, workload_json, slots, &text, st);
         buf_add(&text, lines.ptr, lines.len);
         gzip_pack(text.ptr, text.len, out);
     }
     buf_release(&text);
     buf_release(&lines);
     recording_free(r);
-    return rc;
+    return result;
 }

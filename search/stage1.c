@@ -31,19 +31,19 @@ static int time_job(struct tuner *t, struct job j, const struct status *built, s
     struct candidate c = {.count = 1, .choices = {slot->attempts[j.attempt].choice}};
     struct trial trial = {.status = TRIAL_FAILED, .reason = *built};
     struct sampling how = sampling_search;
-    if (slot->best)
+    if (slot->best != NULL)
         how.censor_above_ms = HOPELESS_RATIO * slot->best->ms;
-    int rc = 0;
+    int result = 0;
     if (built->code == STATUS_OK)
-        rc = bench_segment(t->bench, &c.choices[0], &how, &trial, st);
+        result = bench_segment(t->bench, &c.choices[0], &how, &trial, st);
     expect_verification(t, &trial);
-    if (rc == 0)
-        rc = trial_store(t->db, t->study, DB_TRIAL_SEGMENT, &c, &trial, t->search_id, st);
-    if (rc == 0)
+    if (result == 0)
+        result = trial_store(t->db, t->study, DB_TRIAL_SEGMENT, &c, &trial, t->search_id, st);
+    if (result == 0)
         segment_table_note(&t->segments, j.slot, j.attempt,
                            trial.status == TRIAL_OK ? trial.ms.median : NAN, &trial.reason);
     trial_release(&trial);
-    return rc;
+    return result;
 }
 
 static int run_chunk(struct tuner *t, const struct job *jobs, int count, double deadline,
@@ -53,26 +53,26 @@ static int run_chunk(struct tuner *t, const struct job *jobs, int count, double 
     struct status *built = mem_alloc((size_t)count, sizeof(*built));
     for (int i = 0; i < count; i++)
         choices[i] = t->segments.slots[jobs[i].slot].attempts[jobs[i].attempt].choice;
-    int rc = bench_build(t->bench, choices, count, built, build_tick, t, st);
-    for (int i = 0; i < count && rc == 0 && t->clock() < deadline; i++) {
+    int result = bench_build(t->bench, choices, count, built, build_tick, t, st);
+    for (int i = 0; i < count && result == 0 && t->clock() < deadline; i++) {
         tuner_tick(t, "timing segments: %d of %d", i + 1, count);
-        rc = time_job(t, jobs[i], &built[i], st);
+        result = time_job(t, jobs[i], &built[i], st);
     }
     free(choices);
     free(built);
-    return rc;
+    return result;
 }
 
 static int run_jobs(struct tuner *t, const struct job *jobs, int count, double deadline,
                     struct status *st)
 {
     int chunk = isinf(deadline) ? INT_MAX : CHUNK_PER_CORE * (int)sysconf(_SC_NPROCESSORS_ONLN);
-    int rc = 0;
-    for (int at = 0, size; at < count && rc == 0 && t->clock() < deadline; at += size) {
+    int result = 0;
+    for (int at = 0, size; at < count && result == 0 && t->clock() < deadline; at += size) {
         size = count - at < chunk ? count - at : chunk;
-        rc = run_chunk(t, jobs + at, size, deadline, st);
+        result = run_chunk(t, jobs + at, size, deadline, st);
     }
-    return rc;
+    return result;
 }
 
 /* ---- what to try next ------------------------------------------------------------------------ */
@@ -92,7 +92,7 @@ static bool worth_trying(const struct slot *s, const struct attempt *a, bool cli
         return false;
     if (choice_is_default(&a->choice))
         return true;
-    return climb && s->best && one_knob_apart(&a->choice, &s->best->choice);
+    return climb && s->best != NULL && one_knob_apart(&a->choice, &s->best->choice);
 }
 
 /* Writes the jobs of a slot behind out[n]; returns the new n. */
@@ -117,15 +117,15 @@ int time_slots(struct tuner *t, const int *slots, int count, bool climb, double 
                struct status *st)
 {
     struct job *jobs = mem_alloc((size_t)all_attempts(&t->segments) + 1, sizeof(*jobs));
-    int rc = 0, n;
+    int result = 0, n;
     do {
         n = 0;
         for (int i = 0; i < count; i++)
             n = add_jobs(&t->segments, slots[i], climb, jobs, n);
-        rc = run_jobs(t, jobs, n, deadline, st);
-    } while (n > 0 && rc == 0 && t->clock() < deadline);
+        result = run_jobs(t, jobs, n, deadline, st);
+    } while (n > 0 && result == 0 && t->clock() < deadline);
     free(jobs);
-    return rc;
+    return result;
 }
 
 /* ---- stage 1 --------------------------------------------------------------------------------- */
@@ -146,7 +146,7 @@ static double usual_gain(const struct segment_table *t)
     int count = 0;
     for (int i = 0; i < SLOT_COUNT; i++) {
         const struct slot *s = &t->slots[i];
-        if (!s->best || s->count < 2 || isnan(s->attempts[0].ms) || !climbed(t, i))
+        if (s->best == NULL || s->count < 2 || isnan(s->attempts[0].ms) || !climbed(t, i))
             continue;
         sum += s->best->ms / s->attempts[0].ms;
         count++;
@@ -181,7 +181,7 @@ int stage1(struct tuner *t, double deadline, struct status *st)
 {
     int slots[SLOT_COUNT];
     int count = slots_by_length(slots), promising;
-    if (time_slots(t, slots, count, false, deadline, st) < 0)
+    if (time_slots(t, slots, count, false, deadline, st) != 0)
         return -1;
     while (t->clock() < deadline && (promising = promising_plan(t)) >= 0) {
         count = plan_slots(t->space[promising], slots);
@@ -190,7 +190,7 @@ int stage1(struct tuner *t, double deadline, struct status *st)
             done &= climbed(&t->segments, slots[i]);
         if (done)
             break;
-        if (time_slots(t, slots, count, true, deadline, st) < 0)
+        if (time_slots(t, slots, count, true, deadline, st) != 0)
             return -1;
     }
     return 0;

@@ -17,16 +17,16 @@ static int expected_faster(struct tuner *t, struct model *model, double *share, 
     for (int i = 0; i < t->space_count; i++)
         if (!history_has(&t->history, t->space[i]))
             plans[open++] = t->space[i];
-    int rc = 0;
+    int result = 0;
     if (open > 0)
-        rc = model_predict(model, plans, open, &t->segments.times, ms, NULL, st);
-    for (int i = 0; i < open && rc == 0; i++)
+        result = model_predict(model, plans, open, &t->segments.times, ms, NULL, st);
+    for (int i = 0; i < open && result == 0; i++)
         faster += ms[i] < t->history.items[best].outcome.ms;
-    if (rc == 0)
+    if (result == 0)
         *share = (double)faster / t->space_count;
     free(plans);
     free(ms);
-    return rc;
+    return result;
 }
 
 /* Both models are trained once a fold and once more; measured on one core of a server. */
@@ -61,20 +61,20 @@ static int learn_study(struct tuner *t, struct tune_report *out, struct status *
     struct model_options options = {
         .features = FEATURES_PLAN, .seed = t->o->search.seed, .quantile = t->o->search.quantile};
     struct learned learned = {.model = NULL};
-    int rc = 0;
+    int result = 0;
     if (data.count < JUDGED_LEAST)
         goto out;
-    rc = -1;
+    result = -1;
     if (model_learn(t->db, t->study, STUDY_MODEL, &options, &data, &t->segments.times, &learned,
-                    st) < 0 ||
-        expected_faster(t, learned.model, &out->expected_faster_share, st) < 0)
+                    st) != 0 ||
+        expected_faster(t, learned.model, &out->expected_faster_share, st) != 0)
         goto out;
     out->model_spearman = learned.report.spearman;
-    rc = 0;
+    result = 0;
 out:
     learned_release(&learned);
     training_release(&training);
-    return rc;
+    return result;
 }
 
 /* ---- the report ------------------------------------------------------------------------------ */
@@ -83,7 +83,7 @@ static const struct db_best no_best = {.value = -1};
 
 static int fill_best(struct tuner *t, struct tune_report *out, struct status *st)
 {
-    if (db_best(t->db, t->study, &out->best, st) < 0) {
+    if (db_best(t->db, t->study, &out->best, st) != 0) {
         if (st->code != STATUS_NOT_FOUND)
             return -1;
         *st = STATUS_INIT;
@@ -110,7 +110,7 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         out->failed_trials += t->history.items[i].outcome.status == TRIAL_FAILED;
         out->censored_trials += t->history.items[i].outcome.status == TRIAL_CENSORED;
     }
-    if (fill_best(t, out, st) < 0 || learn_study(t, out, st) < 0) {
+    if (fill_best(t, out, st) != 0 || learn_study(t, out, st) != 0) {
         tune_report_release(out);
         return -1;
     }

@@ -100,9 +100,9 @@ static int search_values(struct tuner *t, unsigned lo, unsigned hi, struct searc
     t->stage2.start = t->clock();
     t->stage2.before = t->history.count;
     t->stage2.open = t->space_count - history_count_in(&t->history, t->space, t->space_count);
-    int rc = search_loop(&o, &e, &t->history, plan_tick, t, out, st);
+    int result = search_loop(&o, &e, &t->history, plan_tick, t, out, st);
     t->new_trials += t->history.count - t->stage2.before;
-    return rc;
+    return result;
 }
 
 /* The baselines come first, with the segments that they need, so that whenever the search ends
@@ -115,7 +115,7 @@ static int measure_baseline(struct tuner *t, struct plan p, struct search_result
     *out = (struct search_result){.stopped_by = STOP_SPACE};
     if (history_has(&t->history, p))
         return 0;
-    if (time_slots(t, slots, count, true, stage1_end(t), st) < 0)
+    if (time_slots(t, slots, count, true, stage1_end(t), st) != 0)
         return -1;
     return search_values(t, value, value, out, st);
 }
@@ -147,41 +147,41 @@ static void say_failed(const struct tuner *t)
                       t->segments.slots[i].reason.message);
 }
 
-static int run_phases(struct tuner *t, struct search_result *result, struct status *st)
+static int run_phases(struct tuner *t, struct search_result *found, struct status *st)
 {
     const struct search_options *o = &t->o->search;
     say_baselines(t);
     for (int i = 0; i < t->o->baselines.count; i++) {
-        if (measure_baseline(t, t->o->baselines.plans[i], result, st) < 0)
+        if (measure_baseline(t, t->o->baselines.plans[i], found, st) != 0)
             return -1;
         say_sharing(t);
-        if (result->stopped_by != STOP_SPACE)
+        if (found->stopped_by != STOP_SPACE)
             return 0;
     }
-    result->stopped_by = STOP_BUDGET;
+    found->stopped_by = STOP_BUDGET;
     if (budget_spent(t))
         return 0;
     tuner_say(t, "building and timing each segment alone");
-    if (stage1(t, stage1_end(t), st) < 0)
+    if (stage1(t, stage1_end(t), st) != 0)
         return -1;
     say_failed(t);
     tuner_say(t, "%s %d plans", exhaustive(t) ? "measuring all" : "searching", t->space_count);
-    return search_values(t, o->space_lo, o->space_hi, result, st);
+    return search_values(t, o->space_lo, o->space_hi, found, st);
 }
 
 /* An interrupt ends all phases, and is no failure. */
-static int measure_all(struct tuner *t, struct search_result *result, struct status *st)
+static int measure_all(struct tuner *t, struct search_result *found, struct status *st)
 {
-    int rc = run_phases(t, result, st);
-    if (rc == 0 && result->stopped_by != STOP_INTERRUPTED)
-        rc = measure_finals(t, st);
+    int result = run_phases(t, found, st);
+    if (result == 0 && found->stopped_by != STOP_INTERRUPTED)
+        result = measure_finals(t, st);
     say_disturbance(t);
-    if (rc < 0 && st->code == STATUS_INTERRUPTED) {
+    if (result != 0 && st->code == STATUS_INTERRUPTED) {
         *st = STATUS_INIT;
-        result->stopped_by = STOP_INTERRUPTED;
-        rc = 0;
+        found->stopped_by = STOP_INTERRUPTED;
+        result = 0;
     }
-    return rc;
+    return result;
 }
 
 /* ---- tune ------------------------------------------------------------------------------------ */
@@ -193,8 +193,8 @@ static int tuner_open(struct tuner *t, struct status *st)
     t->end = o->time_limit_s > 0 ? t->start + o->time_limit_s : INFINITY;
     t->space_count = plan_space(o->space_lo, o->space_hi, t->space);
     segment_table_init(&t->segments, bench_target(t->bench));
-    if (study_open(t->bench, t->db, &t->study, st) < 0 ||
-        segment_table_read(&t->segments, t->db, t->study, st) < 0)
+    if (study_open(t->bench, t->db, &t->study, st) != 0 ||
+        segment_table_read(&t->segments, t->db, t->study, st) != 0)
         return -1;
     return study_history(t->db, t->study, &t->history, st);
 }
@@ -212,9 +212,9 @@ static int tuner_start(struct tuner *t, struct status *st)
     baselines_text(&t->o->baselines, &options);
     buf_adds(&options, "]}");
     const char *strategy = exhaustive(t) ? rigor_names[RIGOR_EXHAUSTIVE] : o->strategy->name;
-    int rc = db_search_start(t->db, t->study, strategy, options.ptr, t->search_id, st);
+    int result = db_search_start(t->db, t->study, strategy, options.ptr, t->search_id, st);
     buf_release(&options);
-    return rc;
+    return result;
 }
 
 int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tune_report *out,
@@ -223,20 +223,20 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
     struct tuner *t = mem_alloc(1, sizeof(*t));
     *t = (struct tuner){
         .bench = b, .db = db, .o = o, .clock = o->clock != NULL ? o->clock : clock_seconds};
-    struct search_result result = {.stopped_by = STOP_BUDGET};
-    int rc = -1;
+    struct search_result found = {.stopped_by = STOP_BUDGET};
+    int result = -1;
     bool done = false; /* a spent budget buys baselines, and finals that an interrupt cut off */
     *out = (struct tune_report){.best.value = -1};
-    if (tuner_open(t, st) < 0 ||
-        (budget_spent(t) && baselines_measured(t) && finals_held(t, &done, st) < 0))
+    if (tuner_open(t, st) != 0 ||
+        (budget_spent(t) && baselines_measured(t) && finals_held(t, &done, st) != 0))
         goto out;
-    if (!done && (tuner_start(t, st) < 0 || measure_all(t, &result, st) < 0 ||
-                  db_search_end(db, t->search_id, search_stop_names[result.stopped_by], st) < 0))
+    if (!done && (tuner_start(t, st) != 0 || measure_all(t, &found, st) != 0 ||
+                  db_search_end(db, t->search_id, search_stop_names[found.stopped_by], st) != 0))
         goto out;
-    rc = report_fill(t, result.stopped_by, out, st);
+    result = report_fill(t, found.stopped_by, out, st);
 out:
     segment_table_release(&t->segments);
     history_release(&t->history);
     free(t);
-    return rc;
+    return result;
 }

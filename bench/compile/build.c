@@ -151,7 +151,7 @@ static int collect(struct crew *crew, struct status *st)
     int finished = compile_finish(&done.compile, b->toolchain, b->cache, binary->key, &result);
     compile_release(&done.compile);
     if (result.code == STATUS_COMPILE &&
-        compile_recheck(b->toolchain, b->cache, b->deadline_s, b->stop, st))
+        compile_recheck(b->toolchain, b->cache, b->deadline_s, b->stop, st) != 0)
         return -1;
     if (result.code == STATUS_ENVIRONMENT)
         return status_set(st, result.code, "%s", result.message);

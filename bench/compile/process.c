@@ -179,7 +179,7 @@ int process_wait_any(struct process *const *list, int n, const volatile sig_atom
     struct pollfd *fds = mem_alloc((size_t)n, sizeof(*fds));
     int ended = -1;
     while (ended < 0) {
-        if (stop != NULL && *stop) {
+        if (stop != NULL && *stop != 0) {
             status_set(st, STATUS_INTERRUPTED, "interrupted");
             break;
         }

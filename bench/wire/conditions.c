@@ -20,7 +20,7 @@ void slowdown_text(unsigned slowed_by, struct buf *out)
 {
     const char *before = "";
     for (size_t i = 0; i < ARRAY_LEN(slowdowns); i++)
-        if (slowed_by & slowdowns[i].bit) {
+        if ((slowed_by & slowdowns[i].bit) != 0) {
             buf_addf(out, "%s%s", before, slowdowns[i].text);
             before = ", ";
         }
@@ -32,7 +32,7 @@ static json_t *slowdown_names(unsigned slowed_by)
 {
     json_t *names = json_array();
     for (size_t i = 0; i < ARRAY_LEN(slowdowns); i++)
-        if (slowed_by & slowdowns[i].bit)
+        if ((slowed_by & slowdowns[i].bit) != 0)
             json_array_append_new(names, json_string(slowdowns[i].name));
     return names;
 }

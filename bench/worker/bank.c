@@ -55,7 +55,7 @@ uint16_t bank_held(const struct bank *k)
 void bank_trim(struct bank *k, uint16_t keep)
 {
     for (int t = 0; t < TENSOR_COUNT; t++) {
-        if (keep >> t & 1)
+        if ((keep >> t & 1) != 0)
             continue;
         k->ops->free(k->device, k->tensor[t]);
         k->tensor[t] = NULL;
@@ -100,7 +100,7 @@ int bank_poison(struct bank *k, int layer, uint16_t set, struct status *st)
     int result = 0;
     for (int t = 0; t < TENSOR_COUNT && result == 0; t++) {
         void *memory;
-        if (!(set >> t & 1))
+        if ((set >> t & 1) == 0)
             continue;
         result = bank_tensor(k, layer, t, &memory, st);
         if (result == 0)

@@ -15,7 +15,8 @@ static int attribute(const struct cuda_driver *cu, int device, int which)
 static int find_device(const struct cuda_driver *cu, int index, int *device, struct status *st)
 {
     int count = 0;
-    if (cuda_check(cu, cu->cuDeviceGetCount(&count), STATUS_ENVIRONMENT, "cannot count GPUs", st))
+    if (cuda_check(cu, cu->cuDeviceGetCount(&count), STATUS_ENVIRONMENT, "cannot count GPUs", st) !=
+        0)
         return -1;
     if (index >= count)
         return status_set(st, STATUS_USAGE, "there is no GPU %d; %d found, numbered from 0", index,

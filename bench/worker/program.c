@@ -77,12 +77,12 @@ int program_launch(struct worker *k, const struct part *part, int tensors_of, in
 {
     *out = (struct launch){.function = part->function, .choice = &part->choice};
     for (int t = 0; t < TENSOR_COUNT; t++)
-        if (part->tensors >> t & 1 &&
+        if ((part->tensors >> t & 1) != 0 &&
             bank_tensor(&k->bank, tensors_of, t, &out->tensor[t], st) != 0)
             return -1;
     uint16_t used = segment_weights(part->choice.segment);
     for (int i = 0; i < WEIGHT_COUNT; i++)
-        if (used >> i & 1 &&
+        if ((used >> i & 1) != 0 &&
             bank_weight(&k->bank, weights_of, (enum weight_id)i, &out->weight[i], st) != 0)
             return -1;
     return 0;
@@ -134,7 +134,7 @@ int program_feed(struct worker *k, struct segment s, struct status *st)
     uint16_t inputs = segment_inputs(s);
     int result = 0;
     for (int t = 0; t < TENSOR_COUNT && result == 0; t++) {
-        if (!(inputs >> t & 1))
+        if ((inputs >> t & 1) == 0)
             continue;
         int64_t n = tensor_elements(t, &k->w);
         void *memory;

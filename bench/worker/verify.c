@@ -42,7 +42,7 @@ static int verify_part(struct worker *k, const struct program *p, const struct p
     if (result == 0)
         result = k->ops->run(replay, 0, 1, st);
     for (int t = 0; t < TENSOR_COUNT && result == 0; t++)
-        if (outputs >> t & 1)
+        if ((outputs >> t & 1) != 0)
             result = compare(k, 0, t, k->reference.first.tensor[t], p->tolerance, worst, st);
     k->ops->release(replay);
     return result != 0 ? status_prefix(st, "%s", part->name) : 0;

@@ -67,7 +67,7 @@ FP_TEMPLATE void fp_panel_mask(const struct fp_args *a, const struct fp_query_bl
             float *x = p.data + (size_t)r * p.stride + keys.first;
 #pragma omp simd
             for (int c = 0; c < keys.count; c++)
-                x[c] = words[r] >> c & 1 ? x[c] : -INFINITY;
+                x[c] = (words[r] >> c & 1) != 0 ? x[c] : -INFINITY;
         }
     }
 }

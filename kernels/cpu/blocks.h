@@ -74,7 +74,7 @@ FP_TEMPLATE struct fp_context fp_context_of(const struct fp_args *a, const struc
                                             int merged, float *out)
 {
     int width = a->head_size;
-    if (merged) {
+    if (merged != 0) {
         size_t row = (size_t)q->b * a->seq_len + q->first;
         return (struct fp_context){out + (row * a->heads + q->head) * width, fp_hidden(a)};
     }

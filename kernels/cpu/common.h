@@ -24,7 +24,7 @@ FP_TEMPLATE int fp_hidden(const struct fp_args *a)
 
 FP_TEMPLATE int fp_length(const struct fp_args *a, int b)
 {
-    return a->lengths ? a->lengths[b] : a->seq_len;
+    return a->lengths != NULL ? a->lengths[b] : a->seq_len;
 }
 
 struct fp_range {
@@ -44,7 +44,7 @@ FP_TEMPLATE struct fp_range fp_part(int n, int align, int parts, int i)
  * the whole batch are one run; with it a block never leaves its batch row. */
 FP_TEMPLATE int fp_row_blocks(const struct fp_args *a, int size)
 {
-    if (!a->lengths)
+    if (a->lengths == NULL)
         return (a->batch * a->seq_len + size - 1) / size;
     int blocks = 0;
     for (int b = 0; b < a->batch; b++)
@@ -54,7 +54,7 @@ FP_TEMPLATE int fp_row_blocks(const struct fp_args *a, int size)
 
 FP_TEMPLATE struct fp_range fp_row_block(const struct fp_args *a, int size, int i)
 {
-    if (!a->lengths)
+    if (a->lengths == NULL)
         return fp_part(a->batch * a->seq_len, 1, fp_row_blocks(a, size), i);
     for (int b = 0;; b++) {
         int blocks = (a->lengths[b] + size - 1) / size;
@@ -85,7 +85,7 @@ static inline float *fp_scratch(size_t count)
         free(scratch.data);
         scratch.count = (count + 1023) / 1024 * 1024;
         scratch.data = aligned_alloc(64, scratch.count * sizeof(float));
-        if (!scratch.data)
+        if (scratch.data == NULL)
             abort();
     }
     return scratch.data;

@@ -83,14 +83,14 @@ FP_TEMPLATE void fp_group_list_keys(const struct fp_args *a, struct fp_group *g)
     g->keys = 0;
     for (int e = m->start[list]; e < m->start[list + 1]; e++) {
         const uint64_t *words = m->bits[e] < 0 ? NULL : m->words + (size_t)m->bits[e] * FP_BLOCK;
-        uint64_t left = words ? fp_group_keeps(g, words) : UINT64_MAX;
+        uint64_t left = words != NULL ? fp_group_keeps(g, words) : UINT64_MAX;
         struct fp_group_words lanes = {0};
-        if (words)
+        if (words != NULL)
             lanes = fp_group_words(g, words);
         for (; left != 0; left &= left - 1) {
             int c = __builtin_ctzll(left);
             g->rows_of_keys[g->keys] = m->key_block[e] * FP_BLOCK + c;
-            g->scores[g->keys++] = words ? fp_group_mask(&lanes, c) : (fp_group_f){0};
+            g->scores[g->keys++] = words != NULL ? fp_group_mask(&lanes, c) : (fp_group_f){0};
         }
     }
 }

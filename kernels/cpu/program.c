@@ -114,7 +114,7 @@ static double mean_square(const float *y)
     double sum = 0;
     long n = 0;
     for (int b = 0; b < BATCH; b++) {
-        int length = plan_lengths ? plan_lengths[b] : SEQ_LEN;
+        int length = plan_lengths != NULL ? plan_lengths[b] : SEQ_LEN;
         const float *row = y + (long)b * SEQ_LEN * HEADS * HEAD_SIZE;
         for (long i = 0; i < (long)length * HEADS * HEAD_SIZE; i++, n++)
             sum += (double)row[i] * row[i];

@@ -63,7 +63,8 @@ FP_TEMPLATE void fp_register_tile(int rows, int n, const float *m, size_t row, s
     fp_vec sum[FP_TILE_ROWS][FP_TILE_VECS];
     for (int i = 0; i < rows; i++)
         for (int v = 0; v < FP_TILE_VECS; v++)
-            sum[i][v] = add ? *(const fp_vec *)(out + i * FP_BLOCK + v * FP_LANES) : (fp_vec){0};
+            sum[i][v] =
+                add != 0 ? *(const fp_vec *)(out + i * FP_BLOCK + v * FP_LANES) : (fp_vec){0};
     for (int c = 0; c < n; c++)
         for (int i = 0; i < rows; i++)
             for (int v = 0; v < FP_TILE_VECS; v++)
@@ -100,7 +101,7 @@ FP_TEMPLATE struct fp_head_rows fp_head_rows(const struct fp_args *a, const stru
                                              const struct fp_query_block *q, int part, int first)
 {
     size_t width = (size_t)a->head_size, hidden = (size_t)fp_hidden(a);
-    if (!t->bias)
+    if (t->bias == NULL)
         return (struct fp_head_rows){fp_head(a, q, t->qkv, part) + (size_t)first * width, NULL,
                                      width};
     size_t row = (size_t)q->b * a->seq_len + first, column = part * hidden + q->head * width;
@@ -111,7 +112,7 @@ FP_TEMPLATE struct fp_head_rows fp_head_rows(const struct fp_args *a, const stru
 FP_TEMPLATE struct fp_head_rows fp_add_bias(struct fp_head_rows in, int rows, int width,
                                             float *copy)
 {
-    if (!in.bias)
+    if (in.bias == NULL)
         return in;
     for (int r = 0; r < rows; r++)
 #pragma omp simd
@@ -149,7 +150,7 @@ FP_TEMPLATE void fp_stream_mask(const uint64_t *words, int keys, float *scores)
 #pragma omp simd
         for (int r = 0; r < FP_BLOCK; r++)
             scores[c * FP_BLOCK + r] =
-                half[c / 32][r] >> c % 32 & 1 ? scores[c * FP_BLOCK + r] : -INFINITY;
+                (half[c / 32][r] >> c % 32 & 1) != 0 ? scores[c * FP_BLOCK + r] : -INFINITY;
 }
 
 /* Scores become exp(score - m); m, l and the context are brought up to date. */
@@ -208,7 +209,7 @@ FP_TEMPLATE void fp_stream_block(const struct fp_args *a, const struct fp_stream
         struct fp_head_rows v =
             fp_add_bias(fp_head_rows(a, t, q, 2, keys.first), keys.count, width, s.values);
         fp_small_gemm(keys.count, width, k.data, k.stride, 1, s.query, 0, s.scores);
-        if (fp_row_words(a, q, e))
+        if (fp_row_words(a, q, e) != NULL)
             fp_stream_mask(fp_row_words(a, q, e), keys.count, s.scores);
         fp_stream_softmax(keys.count, width, &s);
         fp_small_gemm(width, keys.count, v.data, 1, v.stride, s.scores, 1, s.context);

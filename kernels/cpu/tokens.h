@@ -35,8 +35,8 @@ FP_TEMPLATE struct fp_step fp_step_at(const struct fp_step *all, struct fp_range
     struct fp_step s = *all;
     size_t first = (size_t)rows.first;
     if (s.pointwise != FP_MERGE_HEADS)
-        s.input += first * (s.weight ? s.inner : s.columns);
-    if (s.residual)
+        s.input += first * (s.weight != NULL ? s.inner : s.columns);
+    if (s.residual != NULL)
         s.residual += first * s.columns;
     if (s.pointwise != FP_BIAS_SPLIT_HEADS)
         s.out += first * s.columns;

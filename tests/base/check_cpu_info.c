@@ -20,7 +20,7 @@ START_TEST(threads_are_the_processors_allowed)
     CPU_ZERO(&one);
     ck_assert_int_eq(sched_getaffinity(0, sizeof(all), &all), 0);
     for (int cpu = 0; CPU_COUNT(&one) == 0; cpu++)
-        if (CPU_ISSET(cpu, &all))
+        if (CPU_ISSET(cpu, &all) != 0)
             CPU_SET(cpu, &one);
     ck_assert_int_ge(cpu_threads(), 1);
     ck_assert_int_le(cpu_threads(), CPU_COUNT(&all));

@@ -28,10 +28,10 @@ START_TEST(architecture_can_be_chosen)
     struct bench_options o = gpu_options();
     setenv("FAKE_GPU", "later", 1);
     for (int own = 0; own < 2; own++) {
-        o.arch = own ? 0 : 80;
+        o.arch = own != 0 ? 0 : 80;
         struct bench *b = gpu_bench_of(&o, SEQ_LEN);
-        ck_assert_int_eq(bench_target(b)->arch, own ? 86 : 80);
-        ck_assert_str_eq(bench_fingerprint(b)->capability, own ? "sm_86" : "sm_80");
+        ck_assert_int_eq(bench_target(b)->arch, own != 0 ? 86 : 80);
+        ck_assert_str_eq(bench_fingerprint(b)->capability, own != 0 ? "sm_86" : "sm_80");
         bench_close(b);
     }
 }

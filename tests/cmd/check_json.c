@@ -14,7 +14,7 @@ static int errors;
 
 static void complain(const char *path, const char *what, const char *name)
 {
-    fprintf(stderr, "%s: %s%s\n", path[0] ? path : "(root)", what, name);
+    fprintf(stderr, "%s: %s%s\n", path[0] != '\0' ? path : "(root)", what, name);
     errors++;
 }
 
@@ -66,7 +66,7 @@ static void check_properties(json_t *properties, json_t *value, const char *path
         char inner[512];
         json_t *member = json_object_get(value, key);
         snprintf(inner, sizeof(inner), "%s.%s", path, key);
-        if (member)
+        if (member != NULL)
             check(of_key, member, inner);
     }
 }
@@ -78,7 +78,7 @@ static void check_no_others(json_t *properties, json_t *value, const char *path)
     json_t *member;
     json_object_foreach(value, key, member)
     {
-        if (!json_object_get(properties, key))
+        if (json_object_get(properties, key) == NULL)
             complain(path, "has a member that the schema lacks: ", key);
     }
 }
@@ -89,7 +89,7 @@ static void check_required(json_t *names, json_t *value, const char *path)
     json_t *name;
     json_array_foreach(names, i, name)
     {
-        if (!json_object_get(value, json_string_value(name)))
+        if (json_object_get(value, json_string_value(name)) == NULL)
             complain(path, "lacks ", json_string_value(name));
     }
 }
@@ -158,7 +158,7 @@ static json_t *load(const char *path)
 {
     json_error_t error;
     json_t *value = json_load_file(path, JSON_REJECT_DUPLICATES, &error);
-    if (!value)
+    if (value == NULL)
         fprintf(stderr, "%s:%d:%d: %s\n", path, error.line, error.column, error.text);
     return value;
 }
@@ -169,13 +169,13 @@ static void check_lines(json_t *items, const char *path)
     struct status st = STATUS_INIT;
     int line = 0;
     buf_init(&text);
-    if (file_read(path, 0, &text, &st) < 0)
+    if (file_read(path, 0, &text, &st) != 0)
         complain(path, "", st.message);
-    for (char *at = text.ptr, *end; (end = strchr(at, '\n')); at = end + 1) {
+    for (char *at = text.ptr, *end; (end = strchr(at, '\n')) != NULL; at = end + 1) {
         json_t *value = json_loadb(at, (size_t)(end - at), JSON_REJECT_DUPLICATES, NULL);
         char name[64];
         snprintf(name, sizeof(name), "line %d", ++line);
-        if (!value)
+        if (value == NULL)
             complain(name, "is not JSON", "");
         else
             check(items, value, name);
@@ -194,14 +194,14 @@ int main(int argc, char **argv)
     }
     const char *dot = strrchr(argv[2], '.');
     json_t *schema = load(argv[1]);
-    if (!schema)
+    if (schema == NULL)
         return EXIT_FAILURE;
-    if (dot && strcmp(dot, ".ndjson") == 0) {
+    if (dot != NULL && strcmp(dot, ".ndjson") == 0) {
         json_t *items = json_object_get(schema, "items");
-        check_lines(items ? items : schema, argv[2]);
+        check_lines(items != NULL ? items : schema, argv[2]);
     } else {
         json_t *value = load(argv[2]);
-        if (value)
+        if (value != NULL)
             check(schema, value, "");
         errors += value == NULL;
         json_decref(value);

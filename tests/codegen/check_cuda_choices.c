@@ -220,7 +220,7 @@ START_TEST(launches_are_sane)
     for (int i = 0; i < SEGMENT_COUNT; i++)
         for (int hand = 0; hand < 2; hand++) {
             struct choice choices[CUDA_CHOICES_MAX];
-            int n = choices_for(&t, segment_at(i), hand, CUDA_CHOICES_MAX, choices);
+            int n = choices_for(&t, segment_at(i), hand != 0, CUDA_CHOICES_MAX, choices);
             ck_assert_int_ge(n, 1);
             for (int c = 0; c < n; c++)
                 check_launch(&choices[c], &t, &w);

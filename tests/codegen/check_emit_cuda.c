@@ -50,7 +50,7 @@ START_TEST(lines_are_short)
         struct buf text;
         buf_init(&text);
         choice_emit(&choices[i], &hopper, &text);
-        for (const char *line = text.ptr; *line; line += strcspn(line, "\n") + 1)
+        for (const char *line = text.ptr; *line != '\0'; line += strcspn(line, "\n") + 1)
             if (strncmp(line, "segment_", 8) != 0)
                 ck_assert_msg(strcspn(line, "\n") <= 100, "%.120s", line);
         buf_release(&text);

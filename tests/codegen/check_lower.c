@@ -18,7 +18,7 @@ static void stages_text(struct segment s, enum lowering how, struct buf *out)
                  stages[i].last);
         const char *separator = "";
         for (int t = 0; t < TENSOR_COUNT; t++)
-            if (stages[i].stores >> t & 1) {
+            if ((stages[i].stores >> t & 1) != 0) {
                 buf_addf(out, "%s%d", separator, t);
                 separator = "+";
             }
@@ -70,7 +70,7 @@ START_TEST(stages_cover_and_store)
 {
     struct segment s = segment_at(_i / 2);
     struct stage stages[OP_COUNT];
-    int count = lower_segment(s, _i % 2 ? LOWERING_ROWWISE : LOWERING_TILED, stages),
+    int count = lower_segment(s, _i % 2 != 0 ? LOWERING_ROWWISE : LOWERING_TILED, stages),
         next = s.first;
     uint16_t stored = segment_inputs(s), all = 0;
     for (int i = 0; i < count; i++) {

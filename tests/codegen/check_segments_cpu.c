@@ -59,7 +59,7 @@ static void scene_set(struct scene *s, const struct shape *shape, const char *ma
     s->w.head_size = sizes[2][shape->pick[2]];
     s->w.batch = sizes[3][shape->pick[3]];
     s->w.ffn = workload_hidden(&s->w) + 13; /* odd or even, never a multiple of a vector */
-    if (sizes[4][shape->pick[4]]) {
+    if (sizes[4][shape->pick[4]] != 0) {
         s->w.lengths = mem_alloc((size_t)s->w.batch, sizeof(int));
         for (int b = 0; b < s->w.batch; b++)
             s->w.lengths[b] = b == 0 ? (s->w.seq_len + 1) / 2 : s->w.seq_len;
@@ -98,7 +98,7 @@ static void scene_release(struct scene *s)
 
 static int length_of(const struct workload *w, int b)
 {
-    return w->lengths ? w->lengths[b] : w->seq_len;
+    return w->lengths != NULL ? w->lengths[b] : w->seq_len;
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -178,17 +178,17 @@ static void run_case(const struct scene *s, const struct choice *c, fp_segment *
     buf_init(&what);
     case_text(s, c, &what);
     for (int t = 0; t < TENSOR_COUNT; t++)
-        if ((in | out) >> t & 1)
-            a.tensor[t] = tensor_new(s, t, in >> t & 1);
+        if (((in | out) >> t & 1) != 0)
+            a.tensor[t] = tensor_new(s, t, (in >> t & 1) != 0);
     for (int id = 0; id < WEIGHT_COUNT; id++)
-        a.weight[id] = segment_weights(c->segment) >> id & 1 ? s->weight[id] : NULL;
+        a.weight[id] = (segment_weights(c->segment) >> id & 1) != 0 ? s->weight[id] : NULL;
     for (int k = 0; k < c->impl->knob_count; k++)
         a.knob[k] = choice_value(c, k);
 
     function(&a);
 
     for (int t = 0; t < TENSOR_COUNT; t++) {
-        if (out >> t & 1) {
+        if ((out >> t & 1) != 0) {
             struct oracle_error e = oracle_compare(&s->w, t, a.tensor[t], s->right.tensor[t]);
             ck_assert_msg(oracle_accepts(e, dtypes[DTYPE_FP32].tolerance),
                           "%s: tensor %d is off by %g, its worst row, at %lld, by %g", what.ptr, t,
@@ -208,7 +208,7 @@ static int source_count;
 static bool whole_product(void)
 {
     const char *all = getenv("FUSEPLAN_TEST_ALL");
-    return all && strcmp(all, "1") == 0;
+    return all != NULL && strcmp(all, "1") == 0;
 }
 
 /* Turns to the run-time knobs' values one after another, as far as they are legal. */

@@ -20,7 +20,7 @@ static void write_source(const char *name, const struct build_target *t, const s
     buf_init(&options);
     buf_addf(&path, "%s/%s", directory, name);
     build_options(t, &options);
-    if (file_write(path.ptr, text->ptr, text->len, &st) < 0) {
+    if (file_write(path.ptr, text->ptr, text->len, &st) != 0) {
         fprintf(stderr, "emit_cuda: %s\n", st.message);
         exit(EXIT_FAILURE);
     }

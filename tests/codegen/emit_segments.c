@@ -23,11 +23,11 @@ static int write_file(const char *dir, const char *name, const struct buf *text)
     struct buf path;
     buf_init(&path);
     buf_addf(&path, "%s/%s", dir, name);
-    int rc = file_write(path.ptr, text->ptr, text->len, &st);
-    if (rc < 0)
+    int result = file_write(path.ptr, text->ptr, text->len, &st);
+    if (result != 0)
         fprintf(stderr, "%s\n", st.message);
     buf_release(&path);
-    return rc;
+    return result;
 }
 
 static int write_part(const char *dir, int part, int parts, const struct choice *c, int count)
@@ -42,10 +42,10 @@ static int write_part(const char *dir, int part, int parts, const struct choice 
         add_renamed(source.ptr, i, &text);
     }
     snprintf(name, sizeof(name), "part_%d.c", part);
-    int rc = write_file(dir, name, &text);
+    int result = write_file(dir, name, &text);
     buf_release(&source);
     buf_release(&text);
-    return rc;
+    return result;
 }
 
 static int write_table(const char *dir, const struct choice *c, int count)
@@ -63,30 +63,30 @@ static int write_table(const char *dir, const struct choice *c, int count)
         buf_release(&symbol);
     }
     buf_addf(&text, "fp_segment *const segment_functions[] = {\n%s};\n", names.ptr);
-    int rc = write_file(dir, "table.c", &text);
+    int result = write_file(dir, "table.c", &text);
     buf_release(&names);
     buf_release(&text);
-    return rc;
+    return result;
 }
 
 static int write_golden(const char *dir)
 {
     struct buf text, name;
-    int rc = 0;
+    int result = 0;
     buf_init(&text);
     buf_init(&name);
-    for (int i = 0; i < GOLDEN_COUNT && rc == 0; i++) {
+    for (int i = 0; i < GOLDEN_COUNT && result == 0; i++) {
         struct choice c = golden_choice(i);
         buf_reset(&text);
         buf_reset(&name);
         choice_emit(&c, &build_cpu, &text);
         choice_symbol(&c, &name);
         buf_adds(&name, ".c");
-        rc = write_file(dir, name.ptr, &text);
+        result = write_file(dir, name.ptr, &text);
     }
     buf_release(&name);
     buf_release(&text);
-    return rc;
+    return result;
 }
 
 int main(int argc, char **argv)
@@ -97,8 +97,8 @@ int main(int argc, char **argv)
     if (strcmp(argv[1], "--golden") == 0)
         return write_golden(argv[2]) == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
     int parts = atoi(argv[2]), count = all_sources(choices);
-    int rc = write_table(argv[1], choices, count);
-    for (int i = 0; i < parts && rc == 0; i++)
-        rc = write_part(argv[1], i, parts, choices, count);
-    return rc == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+    int result = write_table(argv[1], choices, count);
+    for (int i = 0; i < parts && result == 0; i++)
+        result = write_part(argv[1], i, parts, choices, count);
+    return result == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -167,7 +167,7 @@ START_TEST(statements_use_indexes)
     int64_t study;
     struct db *db = open_fresh(&study);
     struct query q = query_start(db, _i);
-    ck_assert_int_eq(q.rc, SQLITE_OK);
+    ck_assert_int_eq(q.result, SQLITE_OK);
     char sql[2000];
     snprintf(sql, sizeof(sql), "EXPLAIN QUERY PLAN %s", sqlite3_sql(q.stmt));
     ck_assert_int_eq(sqlite3_exec(db->handle, sql, find_scan, (void *)names[_i], NULL), SQLITE_OK);

@@ -121,8 +121,8 @@ static inline struct db *open_fresh(int64_t *study)
 static inline void exec_sql(sqlite3 *handle, const char *sql)
 {
     char *message = NULL;
-    int rc = sqlite3_exec(handle, sql, NULL, NULL, &message);
-    ck_assert_msg(rc == SQLITE_OK, "%s: %s", sql, message);
+    int result = sqlite3_exec(handle, sql, NULL, NULL, &message);
+    ck_assert_msg(result == SQLITE_OK, "%s: %s", sql, message);
 }
 
 /* A connection that fuseplan knows nothing of, as the sqlite3 shell's. */

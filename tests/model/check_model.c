@@ -53,7 +53,7 @@ START_TEST(processors_change_nothing)
     struct buf with_all = bytes_of(train(o, MAX_ROWS, f->plans, f->ms, &f->times));
     CPU_ZERO(&one);
     for (int cpu = 0; CPU_COUNT(&one) == 0; cpu++)
-        if (CPU_ISSET(cpu, &all))
+        if (CPU_ISSET(cpu, &all) != 0)
             CPU_SET(cpu, &one);
     ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
     ck_assert(same(with_all, bytes_of(train(o, MAX_ROWS, f->plans, f->ms, &f->times))));

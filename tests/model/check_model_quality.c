@@ -105,9 +105,9 @@ START_TEST(few_rows_serve)
             least = i;
     }
     for (int kind = 0; kind < 8; kind++) {
-        const double *given = kind & 1 ? equal : f->ms;
-        const struct segment_times *times = kind & 2 ? &f->times : NULL;
-        struct model *m = train(options_of(kind & 4 ? FEATURES_PLAN : FEATURES_BITS), rows,
+        const double *given = (kind & 1) != 0 ? equal : f->ms;
+        const struct segment_times *times = (kind & 2) != 0 ? &f->times : NULL;
+        struct model *m = train(options_of((kind & 4) != 0 ? FEATURES_PLAN : FEATURES_BITS), rows,
                                 f->plans, given, times);
         predict(m, f->plans, MAX_ROWS, times, ms, high);
         for (int i = 0; i < MAX_ROWS; i++) {

@@ -7,7 +7,7 @@
 
 static struct made_up space; /* 300 KB: not on the stack of a test */
 static struct history history;
-static struct search_result result;
+static struct search_result found;
 static struct status st;
 
 static void setup(void)
@@ -34,7 +34,7 @@ static struct search_options options_of(const char *strategy)
 static void run(const struct search_options *o)
 {
     struct evaluator e = made_up_evaluator(&space);
-    ck_assert_int_eq(search_loop(o, &e, &history, NULL, NULL, &result, &st), 0);
+    ck_assert_int_eq(search_loop(o, &e, &history, NULL, NULL, &found, &st), 0);
     ck_assert_int_eq(st.code, STATUS_OK);
 }
 
@@ -59,7 +59,7 @@ START_TEST(budget_is_exact)
         run(&o);
         ck_assert_int_eq(history.count, budgets[i]);
         ck_assert_int_eq(space.measured, budgets[i]);
-        ck_assert_int_eq(result.stopped_by, STOP_BUDGET);
+        ck_assert_int_eq(found.stopped_by, STOP_BUDGET);
     }
     check_history(32768, 49151);
 }
@@ -71,9 +71,9 @@ START_TEST(spent_budget_measures_nothing)
     o.budget = 12;
     run(&o);
     run(&o);
-    ck_assert_int_eq(result.new_trials, 0);
-    ck_assert_int_eq(result.stopped_by, STOP_BUDGET);
-    ck_assert_int_eq(result.best, history_best(&history));
+    ck_assert_int_eq(found.new_trials, 0);
+    ck_assert_int_eq(found.stopped_by, STOP_BUDGET);
+    ck_assert_int_eq(found.best, history_best(&history));
     o.budget = 5;
     run(&o);
     ck_assert_int_eq(space.measured, 12);
@@ -86,7 +86,7 @@ START_TEST(space_is_exhausted_each_value_once)
     o.space_lo = 40000; /* below 49152 all values are distinct plans */
     o.space_hi = 40019;
     run(&o);
-    ck_assert_int_eq(result.stopped_by, STOP_SPACE);
+    ck_assert_int_eq(found.stopped_by, STOP_SPACE);
     ck_assert_int_eq(history.count, 20);
     check_history(40000, 40019);
 }
@@ -108,11 +108,11 @@ START_TEST(space_of_one_value)
     struct search_options o = options_of(strategies[_i].name);
     o.space_lo = o.space_hi = VALUE_UNFUSED;
     run(&o);
-    ck_assert_int_eq(result.stopped_by, STOP_SPACE);
-    ck_assert_int_eq(result.new_trials, 1);
-    ck_assert_uint_eq(plan_value(history.items[result.best].plan), VALUE_UNFUSED);
+    ck_assert_int_eq(found.stopped_by, STOP_SPACE);
+    ck_assert_int_eq(found.new_trials, 1);
+    ck_assert_uint_eq(plan_value(history.items[found.best].plan), VALUE_UNFUSED);
     run(&o);
-    ck_assert_int_eq(result.new_trials, 0);
+    ck_assert_int_eq(found.new_trials, 0);
 }
 END_TEST
 
@@ -121,7 +121,7 @@ START_TEST(time_limit_is_kept)
     struct search_options o = options_of(strategies[_i].name);
     o.time_limit_s = 10.5; /* a measurement takes 1 s: the eleventh would end too late */
     run(&o);
-    ck_assert_int_eq(result.stopped_by, STOP_TIME);
+    ck_assert_int_eq(found.stopped_by, STOP_TIME);
     ck_assert_int_eq(history.count, 10);
 }
 END_TEST
@@ -131,13 +131,13 @@ START_TEST(interrupt_keeps_what_was_measured)
     struct search_options o = options_of(strategies[_i].name);
     space.stop_after = 11;
     run(&o);
-    ck_assert_int_eq(result.stopped_by, STOP_INTERRUPTED);
+    ck_assert_int_eq(found.stopped_by, STOP_INTERRUPTED);
     ck_assert_int_eq(history.count, 10);
-    ck_assert_int_eq(result.new_trials, 10);
-    ck_assert_int_ge(result.best, 0);
+    ck_assert_int_eq(found.new_trials, 10);
+    ck_assert_int_ge(found.best, 0);
     run(&o); /* the flag still stands */
-    ck_assert_int_eq(result.new_trials, 0);
-    ck_assert_int_eq(result.stopped_by, STOP_INTERRUPTED);
+    ck_assert_int_eq(found.new_trials, 0);
+    ck_assert_int_eq(found.stopped_by, STOP_INTERRUPTED);
 }
 END_TEST
 
@@ -153,7 +153,7 @@ START_TEST(resumed_search_repeats_nothing)
     space.stop_after = 0;
     o.budget = history.count + 10;
     run(&o);
-    ck_assert_int_eq(result.new_trials, 10);
+    ck_assert_int_eq(found.new_trials, 10);
     check_history(32768, 49151);
 }
 END_TEST
@@ -169,7 +169,7 @@ START_TEST(broken_environment_ends_the_search)
     struct search_options o = options_of("random");
     struct evaluator e = made_up_evaluator(&space);
     e.measure = environment_fails;
-    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &result, &st), -1);
+    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &found, &st), -1);
     ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
     ck_assert_int_eq(history.count, 0);
 }
@@ -194,7 +194,7 @@ START_TEST(failed_and_censored_plans_count_and_never_win)
     }
     ck_assert_int_eq(failed, 1);
     ck_assert_int_eq(censored, 1);
-    ck_assert_int_eq(history.items[result.best].outcome.status, TRIAL_OK);
+    ck_assert_int_eq(history.items[found.best].outcome.status, TRIAL_OK);
 }
 END_TEST
 
@@ -219,7 +219,7 @@ START_TEST(nothing_runs)
     struct search_options o = options_of(strategies[_i].name);
     o.space_lo = o.space_hi = space.fail_value = 40011;
     run(&o);
-    ck_assert_int_eq(result.best, -1);
+    ck_assert_int_eq(found.best, -1);
 }
 END_TEST
 
@@ -227,7 +227,7 @@ END_TEST
 static bool first_boundary_fails(void *ctx, struct plan p)
 {
     (void)ctx;
-    return p.fused & 1;
+    return (p.fused & 1) != 0;
 }
 
 START_TEST(plans_known_to_fail_are_left_out)
@@ -240,7 +240,7 @@ START_TEST(plans_known_to_fail_are_left_out)
     int runnable = 0;
     for (unsigned v = o.space_lo; v <= o.space_hi; v++)
         runnable += !first_boundary_fails(NULL, plan_from_value(v));
-    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &result, &st), 0);
+    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &found, &st), 0);
     ck_assert_int_eq(history.count, runnable);
     for (int i = 0; i < history.count; i++)
         ck_assert(!first_boundary_fails(NULL, history.items[i].plan));
@@ -251,12 +251,12 @@ START_TEST(guided_search_converges_and_stays_so)
 {
     struct search_options o = options_of("guided");
     run(&o);
-    ck_assert_int_eq(result.stopped_by, STOP_CONVERGED);
+    ck_assert_int_eq(found.stopped_by, STOP_CONVERGED);
     ck_assert_int_gt(history.count, CONVERGED_PATIENCE);
     ck_assert_int_lt(history.count, 500); /* of 16384 */
     run(&o);
-    ck_assert_int_eq(result.new_trials, 0);
-    ck_assert_int_eq(result.stopped_by, STOP_CONVERGED);
+    ck_assert_int_eq(found.new_trials, 0);
+    ck_assert_int_eq(found.stopped_by, STOP_CONVERGED);
 }
 END_TEST
 
@@ -306,7 +306,7 @@ START_TEST(time_limit_covers_proposals)
     o.strategy = &slow;
     o.time_limit_s = 10.5;
     run(&o);
-    ck_assert_int_eq(result.stopped_by, STOP_TIME);
+    ck_assert_int_eq(found.stopped_by, STOP_TIME);
     ck_assert_int_eq(history.count, 2);
     ck_assert_double_le(space.clock, o.time_limit_s);
 }
@@ -320,15 +320,15 @@ START_TEST(convergence_waits_for_patience_and_for_expectation)
     e.measure = same_time;
     struct search_options o = options_of("random");
     o.strategy = &content;
-    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &result, &st), 0);
-    ck_assert_int_eq(result.stopped_by, STOP_CONVERGED);
+    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &found, &st), 0);
+    ck_assert_int_eq(found.stopped_by, STOP_CONVERGED);
     ck_assert_int_eq(history.count, CONVERGED_PATIENCE + 1);
     ck_assert_int_ge(history.count, 32);
     history_release(&history);
     o.strategy = &hopeful;
     o.budget = 200;
-    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &result, &st), 0);
-    ck_assert_int_eq(result.stopped_by, STOP_BUDGET);
+    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &found, &st), 0);
+    ck_assert_int_eq(found.stopped_by, STOP_BUDGET);
 }
 END_TEST
 
@@ -345,7 +345,7 @@ START_TEST(progress_follows_each_measurement)
     struct evaluator e = made_up_evaluator(&space);
     int calls = 0;
     o.budget = 21;
-    ck_assert_int_eq(search_loop(&o, &e, &history, count_progress, &calls, &result, &st), 0);
+    ck_assert_int_eq(search_loop(&o, &e, &history, count_progress, &calls, &found, &st), 0);
     ck_assert_int_eq(calls, 21);
 }
 END_TEST

@@ -33,8 +33,8 @@ static void end_study(void)
 
 static void export_to(struct buf *out, int64_t study)
 {
-    int rc = space_export(db, study, TARGET_CPU, "{\"batch\":1}", LO, HI, out, &st);
-    ck_assert_msg(rc == 0, "%s", st.message);
+    int result = space_export(db, study, TARGET_CPU, "{\"batch\":1}", LO, HI, out, &st);
+    ck_assert_msg(result == 0, "%s", st.message);
 }
 
 /* Medians are rounded to 10 ns. */

@@ -16,10 +16,10 @@ static double regret(const char *strategy, uint64_t seed)
                                .budget = BUDGET,
                                .seed = seed,
                                .quantile = 0.1};
-    struct search_result result;
-    int rc = search_loop(&o, &e, &history, NULL, NULL, &result, &st);
-    ck_assert_msg(rc == 0, "%s", st.message);
-    double ms = history.items[result.best].outcome.ms;
+    struct search_result found;
+    int result = search_loop(&o, &e, &history, NULL, NULL, &found, &st);
+    ck_assert_msg(result == 0, "%s", st.message);
+    double ms = history.items[found.best].outcome.ms;
     history_release(&history);
     return ms / space.outcomes[space.best].ms - 1;
 }

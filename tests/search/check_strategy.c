@@ -21,10 +21,10 @@ static double regret(const char *strategy, uint64_t seed, int budget, bool know_
                                .seed = seed,
                                .quantile = 0.1};
     struct history history = {0};
-    struct search_result result;
+    struct search_result found;
     struct status st = STATUS_INIT;
-    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &result, &st), 0);
-    double best_ms = history.items[result.best].outcome.ms;
+    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &found, &st), 0);
+    double best_ms = history.items[found.best].outcome.ms;
     history_release(&history);
     return best_ms / space.ms[space.best] - 1;
 }
@@ -65,10 +65,10 @@ START_TEST(guided_finds_the_optimum_of_a_small_space)
                                .seed = 1,
                                .quantile = 0.1};
     struct history history = {0};
-    struct search_result result;
+    struct search_result found;
     struct status st = STATUS_INIT;
-    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &result, &st), 0);
-    ck_assert(plan_equal(history.items[result.best].plan, space.space[space.best]));
+    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &found, &st), 0);
+    ck_assert(plan_equal(history.items[found.best].plan, space.space[space.best]));
     history_release(&history);
 }
 END_TEST

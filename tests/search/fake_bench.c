@@ -26,7 +26,7 @@ struct bench *fake_open(void)
     workload_init(&fake.workload);
     fake.workload.batch = 1;
     fake.workload.seq_len = 8;
-    if (workload_check(&fake.workload, &st) < 0)
+    if (workload_check(&fake.workload, &st) != 0)
         return NULL;
     return &bench;
 }
@@ -48,7 +48,7 @@ static int call(struct status *st)
         kill(getpid(), SIGKILL);
     if (fake.calls == fake.stop_at_call)
         fake.stop = 1;
-    if (fake.stop)
+    if (fake.stop != 0)
         return status_set(st, STATUS_INTERRUPTED, "stopped");
     if (fake.calls == fake.fail_at_call)
         return status_set(st, STATUS_ENVIRONMENT, "the compiler is gone");
@@ -81,7 +81,7 @@ int bench_build(struct bench *b, const struct choice *choices, int count, struct
                 bench_progress *progress, void *ctx, struct status *st)
 {
     (void)b;
-    if (call(st) < 0)
+    if (call(st) != 0)
         return -1;
     for (int i = 0; i < count; i++) {
         results[i] = STATUS_INIT;
@@ -107,7 +107,7 @@ int bench_segment(struct bench *b, const struct choice *c, const struct sampling
                   struct trial *out, struct status *st)
 {
     (void)b;
-    if (call(st) < 0)
+    if (call(st) != 0)
         return -1;
     fake.segments++;
     fake.bounded += how->censor_above_ms > 0;
@@ -145,7 +145,7 @@ int bench_plan(struct bench *b, const struct candidate *c, const struct sampling
                struct trial *out, struct status *st)
 {
     (void)b;
-    if (call(st) < 0)
+    if (call(st) != 0)
         return -1;
     fake.plans++;
     fake.clock_s += fake.seconds_per_plan;
@@ -162,7 +162,7 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
                   const struct sampling *how, struct trial *trials, struct status *st)
 {
     (void)b;
-    if (call(st) < 0)
+    if (call(st) != 0)
         return -1;
     if (fake.compares < (int)ARRAY_LEN(fake.compared)) {
         fake.compared[fake.compares].plans = n;

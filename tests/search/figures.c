@@ -46,14 +46,14 @@ static int search(const struct problem *p, const struct strategy *s, struct hist
 {
     const unsigned spaces[][2] = {{VALUE_UNFUSED, VALUE_UNFUSED}, {41115, 41115}, {p->lo, p->hi}};
     for (size_t i = 0; i < ARRAY_LEN(spaces); i++) {
-        struct search_result result;
+        struct search_result found;
         struct search_options o = {.strategy = s,
                                    .space_lo = spaces[i][0],
                                    .space_hi = spaces[i][1],
                                    .budget = MOST,
                                    .seed = p->seed,
                                    .quantile = 0.1};
-        if (search_loop(&o, &p->e, h, NULL, NULL, &result, st) < 0)
+        if (search_loop(&o, &p->e, h, NULL, NULL, &found, st) != 0)
             return -1;
     }
     return 0;
@@ -65,9 +65,9 @@ static const struct strategy *asked; /* by unsatisfied() */
 static int unsatisfied(const struct strategy_context *c, int max, struct proposal *out,
                        struct status *st)
 {
-    int rc = asked->propose(c, max, out, st);
+    int result = asked->propose(c, max, out, st);
     out->expected_ms = NAN;
-    return rc;
+    return result;
 }
 
 static int add_search(const struct problem *p, const struct strategy *s, struct table *t,
@@ -76,16 +76,16 @@ static int add_search(const struct problem *p, const struct strategy *s, struct 
     const struct strategy endless = {.name = s->name, .propose = unsatisfied};
     struct history h = {.count = 0};
     asked = s;
-    int rc = search(p, &endless, &h, st);
-    for (size_t i = 0; i < BUDGETS && rc == 0; i++)
+    int result = search(p, &endless, &h, st);
+    for (size_t i = 0; i < BUDGETS && result == 0; i++)
         note(&t->after[i], p, &h, budgets[i]);
     history_release(&h);
-    if (rc == 0)
-        rc = search(p, s, &h, st);
-    if (rc == 0)
+    if (result == 0)
+        result = search(p, s, &h, st);
+    if (result == 0)
         note(&t->stopped, p, &h, h.count);
     history_release(&h);
-    return rc;
+    return result;
 }
 
 static void print_row(const char *strategy, const struct figures *f)
@@ -103,7 +103,7 @@ static int print_table(const char *title, struct problem (*problem_of)(uint64_t 
         struct table t = {.stopped = {.plans = 0}};
         for (uint64_t seed = 1; seed <= SEEDS; seed++) {
             struct problem p = problem_of(seed);
-            if (add_search(&p, &strategies[s], &t, st) < 0)
+            if (add_search(&p, &strategies[s], &t, st) != 0)
                 return -1;
         }
         for (size_t i = 0; i < BUDGETS; i++)
@@ -134,14 +134,14 @@ static struct problem recorded_problem(uint64_t seed)
 int main(int argc, char **argv)
 {
     struct status st = STATUS_INIT;
-    int rc = argc > 1 ? 0 : print_table("20 made-up spaces", made_up_problem, &st);
-    for (int i = 1; i < argc && rc == 0; i++) {
-        rc = recorded_space_read(argv[i], &recorded, &st);
-        if (rc == 0)
-            rc = print_table(argv[i], recorded_problem, &st);
+    int result = argc > 1 ? 0 : print_table("20 made-up spaces", made_up_problem, &st);
+    for (int i = 1; i < argc && result == 0; i++) {
+        result = recorded_space_read(argv[i], &recorded, &st);
+        if (result == 0)
+            result = print_table(argv[i], recorded_problem, &st);
         recorded_space_release(&recorded);
     }
-    if (rc < 0)
+    if (result != 0)
         fprintf(stderr, "%s\n", st.message);
-    return rc < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    return result != 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -29,8 +29,8 @@ static inline void write_packed(const char *text)
 
 static inline void read_space(const char *from)
 {
-    int rc = recorded_space_read(from, &space, &st);
-    ck_assert_msg(rc == 0, "%s", st.message);
+    int result = recorded_space_read(from, &space, &st);
+    ck_assert_msg(result == 0, "%s", st.message);
 }
 
 #endif

@@ -41,8 +41,8 @@ static void run(void)
 {
     options.clock = fake_clock;
     tune_report_release(&report);
-    int rc = tune(bench, db, &options, &report, &st);
-    ck_assert_msg(rc == 0, "%s", st.message);
+    int result = tune(bench, db, &options, &report, &st);
+    ck_assert_msg(result == 0, "%s", st.message);
     ck_assert_int_eq(st.code, STATUS_OK);
 }
 

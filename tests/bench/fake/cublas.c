@@ -35,12 +35,12 @@ static void run(const struct fake_product *p)
     for (uint64_t j = 0; j < p->columns; j++)
         for (uint64_t i = 0; i < p->rows; i++) {
             uint64_t at = j * p->rows + i;
-            double sum = p->epilogue & BIAS ? p->bias[i] : 0;
+            double sum = (p->epilogue & BIAS) != 0 ? p->bias[i] : 0;
             for (uint64_t k = 0; k < p->inner; k++)
                 sum += (double)p->a[k * p->rows + i] * p->b[j * p->inner + k];
             if (p->beta != 0)
                 sum += p->beta * p->c[at];
-            p->d[at] = (p->epilogue & GELU ? gelu(sum) : (float)sum) + p->extra;
+            p->d[at] = ((p->epilogue & GELU) != 0 ? gelu(sum) : (float)sum) + p->extra;
         }
 }
 

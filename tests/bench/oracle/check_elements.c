@@ -25,7 +25,7 @@ static double meaning(uint16_t bits, int fraction_bits, int bias)
     double value = exponent == 0
                        ? ldexp(fraction, 1 - bias - fraction_bits)
                        : ldexp((1 << fraction_bits) + fraction, exponent - bias - fraction_bits);
-    return bits & 0x8000 ? -value : value;
+    return (bits & 0x8000) != 0 ? -value : value;
 }
 
 static const struct {

@@ -127,7 +127,7 @@ START_TEST(poison_covers_the_tensors_asked_for)
         const float *values = tensor_of(0, t);
         for (int64_t i = 0; i < n; i++)
             nans += isnan(values[i]) != 0;
-        ck_assert_int_eq(nans, poisoned >> t & 1 ? n : 0);
+        ck_assert_int_eq(nans, (poisoned >> t & 1) != 0 ? n : 0);
     }
 }
 END_TEST

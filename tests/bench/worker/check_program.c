@@ -55,13 +55,14 @@ START_TEST(plan_becomes_launches)
         ck_assert_uint_eq(part->tensors & segment_outputs(s), segment_outputs(s));
         for (int t = 0; t < TENSOR_COUNT; t++) {
             void *memory = NULL;
-            if (part->tensors >> t & 1)
+            if ((part->tensors >> t & 1) != 0)
                 ck_assert_int_eq(bank_tensor(&worker.bank, i / 2, t, &memory, &st), 0);
             ck_assert_ptr_eq(l->tensor[t], memory);
         }
         for (int id = 0; id < WEIGHT_COUNT; id++)
-            ck_assert_ptr_eq(l->weight[id],
-                             segment_weights(s) >> id & 1 ? worker.bank.weight[i / 2][id] : NULL);
+            ck_assert_ptr_eq(l->weight[id], (segment_weights(s) >> id & 1) != 0
+                                                ? worker.bank.weight[i / 2][id]
+                                                : NULL);
     }
     ck_assert_ptr_eq(program.replay->launches[2].tensor[TENSOR_X],
                      program.replay->launches[1].tensor[LAST_TENSOR]);
