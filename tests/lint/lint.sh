@@ -1,0 +1,77 @@
+#!/bin/sh
+# Holds what CONTRIBUTING says under "Dialect" and clang-format and clang-tidy do not check.
+# Prints FILE:LINE: what is wrong and what to write.
+# usage: tests/lint/lint.sh BUILD_DIR
+set -eu
+build=$(cd "$1" && pwd)
+cd "$(dirname "$0")/../.."
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+
+# CUDA kernels that may have more than 400 lines: each is one algorithm, read from top to bottom.
+long_files='kernels/cuda/attention.cuh kernels/cuda/handwritten.cuh'
+
+# sources FIND_TEST...: files that people write; golden ones are emitted.
+sources() {
+  find base layer codegen bench db model search cmd kernels tests -name golden -prune -o \
+    -type f \( "$@" \) -print
+}
+
+# The conditions.  Those that macros of jansson contain are not ours.  gcc's __builtin_shuffle is
+# unknown to clang; the predicates of ctype.h are macros without __NO_CTYPE.
+# shellcheck disable=SC2016
+conditions() {
+  sources -name '*.c' ! -path 'kernels/*' |
+    xargs -P "$(nproc)" -n 20 sh -c 'build=$1 out=$2; shift 2
+      clang-query -p "$build" -f tests/lint/dialect.query --extra-arg=-w --extra-arg=-UNDEBUG \
+        --extra-arg=-D__NO_CTYPE --extra-arg="-D__builtin_shuffle(a,b,mask)=(a)" "$@" \
+        >"$out/query.$$" 2>&1 || { cat "$out/query.$$" >&2; exit 1; }' sh "$build" "$out" || return
+  awk -v root="$PWD/" '
+    function flush() { if (found != "") print found; found = "" }
+    FNR == 1 { flush() }
+    /: note: ".*" binds here$/ {
+      flush()
+      sub(/ binds here$/, "")
+      split($0, part, /:[0-9]+: note: "|"$/)
+      found = part[1] ": " part[2]
+      sub(/^\.\//, "", found)
+      if (index(found, root) == 1) found = substr(found, length(root) + 1)
+    }
+    /expanded from macro .json_/ { found = "" }
+    END { flush() }' "$out"/query.* | sort -u
+}
+
+# A function begins with { and ends with } in the first column: clang-format sees to that.
+sizes() {
+  sources -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' -o -name '*.sh' |
+    xargs awk -v long_files=" $long_files " '
+      function file_end() {
+        if (lines > 400 && !index(long_files, " " file " "))
+          print file ":401: this file has " lines " lines: split it into files of at most 400"
+      }
+      FNR == 1 { file_end(); file = FILENAME; begin = 0 }
+      { lines = FNR }
+      /^\{$/ { begin = FNR }
+      /^\}/ {
+        if (begin && FNR - begin - 1 > 80 && FILENAME !~ /\.sh$/)
+          print FILENAME ":" begin ": this function has " FNR - begin - 1 \
+            " lines: split it into functions of at most 80"
+        begin = 0
+      }
+      END { file_end() }'
+}
+
+names() {
+  sources -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | xargs grep -nw rc |
+    sed 's/^\([^:]*:[0-9]*\):.*/\1: this name is rc: call a status that is returned result/'
+  sources -name report.c | sed -n '2,$s/$/:1: this is a second report.c: name the file after its content/p'
+}
+
+conditions >"$out/conditions"
+{
+  cat "$out/conditions"
+  sizes
+  names
+} >"$out/found"
+cat "$out/found"
+[ ! -s "$out/found" ]
