@@ -76,6 +76,7 @@ int main(void)
 {
     Suite *suite = suite_create("learned");
     TCase *tcase = tcase_create("learned");
+    tcase_add_checked_fixture(tcase, test_dir_setup, test_dir_teardown);
     tcase_add_loop_test(tcase, fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists));
     tcase_add_test(tcase, fastest_on_the_target);
     suite_add_tcase(suite, tcase);
