@@ -86,6 +86,7 @@ static inline char *test_path(const char *name)
     static char paths[4][256];
     static int turn;
     char *path = paths[turn++ % 4];
+    ck_assert_msg(test_dir[0] != '\0', "the test has no directory: see test_dir_setup");
     snprintf(path, sizeof(paths[0]), "%s/%s", test_dir, name);
     return path;
 }

@@ -27,9 +27,9 @@ START_TEST(choices_start_with_the_defaults)
     ck_assert_mem_eq(&choices[0].schedule, &(struct schedule){0}, sizeof(struct schedule));
     for (int i = 0; i < count; i++)
         for (int j = 0; j < i; j++)
-            ck_assert(choices[i].impl != choices[j].impl ||
-                      memcmp(&choices[i].schedule, &choices[j].schedule, sizeof(struct schedule)) !=
-                          0);
+            if (choices[i].impl == choices[j].impl &&
+                memcmp(&choices[i].schedule, &choices[j].schedule, sizeof(struct schedule)) == 0)
+                ck_abort_msg("choices %d and %d are the same", j, i);
 }
 END_TEST
 
