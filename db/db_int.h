@@ -79,8 +79,9 @@ int schema_migrate(sqlite3 *handle, const char *path, const char *const *migrati
 /* ---- trial.c --------------------------------------------------------------------------------- */
 
 /* Reads the rows of a trial's choices, first_op, last_op, impl, knobs in front, to the end and ends
- * the query.  keep() takes each one, at most OP_COUNT; the texts live until it returns.  A damaged
- * database, in which they are no segments that follow each other, is STATUS_DATABASE. */
+ * the query.  keep() takes each one, at most OP_COUNT; the texts live until it returns.  Returns
+ * how many there are, -1 on a failure.  A damaged database, in which they are no segments that
+ * follow each other, is STATUS_DATABASE. */
 typedef void db_choice_row(void *ctx, int i, const struct db_choice *c, const struct query *q);
 int db_choices_read(struct query *q, db_choice_row *keep, void *ctx, struct status *st);
 

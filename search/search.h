@@ -177,7 +177,7 @@ struct tune_options {
                                      strategy */
     enum rigor rigor;
     struct baselines baselines; /* measured even where the budget is spent */
-    double (*clock)(void); /* in seconds, never backwards; null: clock_seconds() */
+    double (*clock)(void);      /* in seconds, never backwards; null: clock_seconds() */
     /* Lines for people, one a phase; and a ticker for a terminal.  Either may be null. */
     void (*say)(void *ctx, const char *line);
     void (*tick)(void *ctx, const char *line);

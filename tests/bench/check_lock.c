@@ -240,20 +240,8 @@ START_TEST(trace_has_the_device_alone)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("lock");
-    TCase *t = tcase_create("lock");
-    tcase_add_checked_fixture(t, setup, test_dir_teardown);
-    tcase_add_test(t, lock_is_for_one);
-    tcase_add_test(t, lock_is_shared_by_runs);
-    tcase_add_test(t, runs_do_not_pass_a_measurement);
-    tcase_add_test(t, lock_is_for_all_users);
-    tcase_add_loop_test(t, directory_of_locks_must_be_there, 0, 2);
-    tcase_add_loop_test(t, lock_follows_no_link, 0, 2);
-    tcase_add_test(t, measurements_take_turns);
-    tcase_add_test(t, dump_waits_for_its_turn);
-    tcase_add_test(t, trace_has_the_device_alone);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("lock", setup, test_dir_teardown, ONCE(lock_is_for_one), ONCE(lock_is_shared_by_runs),
+      ONCE(runs_do_not_pass_a_measurement), ONCE(lock_is_for_all_users),
+      LOOP(directory_of_locks_must_be_there, 0, 2), LOOP(lock_follows_no_link, 0, 2),
+      ONCE(measurements_take_turns), ONCE(dump_waits_for_its_turn),
+      ONCE(trace_has_the_device_alone))

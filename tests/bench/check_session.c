@@ -388,27 +388,11 @@ START_TEST(doctor_reports)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("session");
-    TCase *t = tcase_create("session");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_test(t, segment_is_measured);
-    tcase_add_test(t, plan_is_measured);
-    tcase_add_test(t, candidates_are_compared_in_pairs);
-    tcase_add_test(t, hopeless_plan_is_censored);
-    tcase_add_test(t, verdicts_are_kept);
-    tcase_add_test(t, verdicts_can_be_passed_over);
-    tcase_add_test(t, damaged_binary_is_rebuilt);
-    tcase_add_test(t, binary_in_use_is_not_trimmed);
-    tcase_add_test(t, cleared_cache_is_filled_again);
-    tcase_add_test(t, builds_report_progress);
-    tcase_add_test(t, bad_environments_are_refused);
-    tcase_add_test(t, too_large_a_workload_is_refused_with_the_figure);
-    tcase_add_test(t, stop_flag_ends_the_work);
-    tcase_add_test(t, killed_worker_is_replaced);
-    tcase_add_test(t, worker_dies_with_its_parent);
-    tcase_add_test(t, doctor_reports);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("session", test_dir_setup, test_dir_teardown, ONCE(segment_is_measured),
+      ONCE(plan_is_measured), ONCE(candidates_are_compared_in_pairs),
+      ONCE(hopeless_plan_is_censored), ONCE(verdicts_are_kept), ONCE(verdicts_can_be_passed_over),
+      ONCE(damaged_binary_is_rebuilt), ONCE(binary_in_use_is_not_trimmed),
+      ONCE(cleared_cache_is_filled_again), ONCE(builds_report_progress),
+      ONCE(bad_environments_are_refused), ONCE(too_large_a_workload_is_refused_with_the_figure),
+      ONCE(stop_flag_ends_the_work), ONCE(killed_worker_is_replaced),
+      ONCE(worker_dies_with_its_parent), ONCE(doctor_reports))

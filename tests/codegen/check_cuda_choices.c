@@ -318,20 +318,10 @@ START_TEST(sizes_without_code_are_refused)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("cuda_choices");
-    TCase *tcase = tcase_create("cuda_choices");
-    tcase_add_loop_test(tcase, choices_start_with_the_defaults, 0, SEGMENT_COUNT);
-    tcase_add_loop_test(tcase, knobs_without_effect_are_refused, 0, ARRAY_LEN(refused));
-    tcase_add_test(tcase, hopper_is_of_sm_90_and_half_types);
-    tcase_add_test(tcase, sources_have_symbols_of_their_own);
-    tcase_add_test(tcase, values_may_stand_in_any_order);
-    tcase_add_loop_test(tcase, stages_cover_the_segment, 0, SEGMENT_COUNT);
-    tcase_add_loop_test(tcase, launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes));
-    tcase_add_test(tcase, tiles_of_a_launch);
-    tcase_add_loop_test(tcase, options_name_the_architecture, 0, ARRAY_LEN(builds));
-    tcase_add_loop_test(tcase, sizes_without_code_are_refused, 0, ARRAY_LEN(without_code));
-    suite_add_tcase(suite, tcase);
-    return suite_run(suite);
-}
+SUITE("cuda_choices", NULL, NULL, LOOP(choices_start_with_the_defaults, 0, SEGMENT_COUNT),
+      LOOP(knobs_without_effect_are_refused, 0, ARRAY_LEN(refused)),
+      ONCE(hopper_is_of_sm_90_and_half_types), ONCE(sources_have_symbols_of_their_own),
+      ONCE(values_may_stand_in_any_order), LOOP(stages_cover_the_segment, 0, SEGMENT_COUNT),
+      LOOP(launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes)), ONCE(tiles_of_a_launch),
+      LOOP(options_name_the_architecture, 0, ARRAY_LEN(builds)),
+      LOOP(sizes_without_code_are_refused, 0, ARRAY_LEN(without_code)))

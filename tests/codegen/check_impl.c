@@ -179,21 +179,11 @@ START_TEST(tensors_between_stages_are_named)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("impl");
-    TCase *tcase = tcase_create("impl");
-    tcase_add_test(tcase, finds_by_name_and_target);
-    tcase_add_test(tcase, schedule_text_is_words);
-    tcase_add_loop_test(tcase, refuses_bad_schedules, 0, ARRAY_LEN(bad_schedules));
-    tcase_add_loop_test(tcase, choices_survive_their_text, 0, 2 * SEGMENT_COUNT);
-    tcase_add_loop_test(tcase, refuses_bad_choices, 0, ARRAY_LEN(bad_choices));
-    tcase_add_loop_test(tcase, choices_start_with_the_default_and_are_distinct, 0, SEGMENT_COUNT);
-    tcase_add_loop_test(tcase, handwritten_serves_ops_2_to_6_alone, 0, SEGMENT_COUNT);
-    tcase_add_test(tcase, knobs_without_effect_are_refused);
-    tcase_add_test(tcase, sources_have_symbols_of_their_own);
-    tcase_add_test(tcase, default_candidates_cover_the_plan);
-    tcase_add_test(tcase, tensors_between_stages_are_named);
-    suite_add_tcase(suite, tcase);
-    return suite_run(suite);
-}
+SUITE("impl", NULL, NULL, ONCE(finds_by_name_and_target), ONCE(schedule_text_is_words),
+      LOOP(refuses_bad_schedules, 0, ARRAY_LEN(bad_schedules)),
+      LOOP(choices_survive_their_text, 0, 2 * SEGMENT_COUNT),
+      LOOP(refuses_bad_choices, 0, ARRAY_LEN(bad_choices)),
+      LOOP(choices_start_with_the_default_and_are_distinct, 0, SEGMENT_COUNT),
+      LOOP(handwritten_serves_ops_2_to_6_alone, 0, SEGMENT_COUNT),
+      ONCE(knobs_without_effect_are_refused), ONCE(sources_have_symbols_of_their_own),
+      ONCE(default_candidates_cover_the_plan), ONCE(tensors_between_stages_are_named))

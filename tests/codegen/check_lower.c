@@ -106,14 +106,6 @@ START_TEST(elementwise_operators_say_what_they_compute)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("lower");
-    TCase *tcase = tcase_create("lower");
-    tcase_add_loop_test(tcase, lowers_as_expected, 0, ARRAY_LEN(expected));
-    tcase_add_loop_test(tcase, stages_cover_and_store, 0, 2 * SEGMENT_COUNT);
-    tcase_add_test(tcase, a_stage_knows_its_anchors);
-    tcase_add_loop_test(tcase, elementwise_operators_say_what_they_compute, 0, OP_COUNT);
-    suite_add_tcase(suite, tcase);
-    return suite_run(suite);
-}
+SUITE("lower", NULL, NULL, LOOP(lowers_as_expected, 0, ARRAY_LEN(expected)),
+      LOOP(stages_cover_and_store, 0, 2 * SEGMENT_COUNT), ONCE(a_stage_knows_its_anchors),
+      LOOP(elementwise_operators_say_what_they_compute, 0, OP_COUNT))

@@ -81,12 +81,5 @@ START_TEST(programs_have_the_chain_s_sizes)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *suite = suite_create("standalone");
-    TCase *tcase = tcase_create("standalone");
-    tcase_add_test(tcase, library_is_linked_where_it_is_called);
-    tcase_add_loop_test(tcase, programs_have_the_chain_s_sizes, 0, TARGET_COUNT);
-    suite_add_tcase(suite, tcase);
-    return suite_run(suite);
-}
+SUITE("standalone", NULL, NULL, ONCE(library_is_linked_where_it_is_called),
+      LOOP(programs_have_the_chain_s_sizes, 0, TARGET_COUNT))

@@ -194,20 +194,10 @@ START_TEST(segments_are_described_by_names)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("plan");
-    TCase *t = tcase_create("plan");
-    tcase_add_test(t, every_value_is_cut_where_bits_differ);
-    tcase_add_test(t, every_plan_covers_the_chain_once);
-    tcase_add_test(t, canonical_values);
-    tcase_add_loop_test(t, spaces_hold_the_plans_of_the_notes, 0, ARRAY_LEN(spaces));
-    tcase_add_loop_test(t, translates_as_the_notes_do, 0, ARRAY_LEN(notes));
-    tcase_add_test(t, segments_are_numbered_in_order);
-    tcase_add_test(t, slots_tell_who_runs_a_segment);
-    tcase_add_loop_test(t, segments_know_what_they_read_and_write, 0, ARRAY_LEN(dataflow));
-    tcase_add_test(t, plans_hand_on_what_is_read);
-    tcase_add_test(t, segments_are_described_by_names);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("plan", NULL, NULL, ONCE(every_value_is_cut_where_bits_differ),
+      ONCE(every_plan_covers_the_chain_once), ONCE(canonical_values),
+      LOOP(spaces_hold_the_plans_of_the_notes, 0, ARRAY_LEN(spaces)),
+      LOOP(translates_as_the_notes_do, 0, ARRAY_LEN(notes)), ONCE(segments_are_numbered_in_order),
+      ONCE(slots_tell_who_runs_a_segment),
+      LOOP(segments_know_what_they_read_and_write, 0, ARRAY_LEN(dataflow)),
+      ONCE(plans_hand_on_what_is_read), ONCE(segments_are_described_by_names))

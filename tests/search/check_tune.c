@@ -312,26 +312,10 @@ START_TEST(disturbances_are_told_once)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("search/tune");
-    TCase *t = tcase_create("tune");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, finds_stores_and_reports);
-    tcase_add_test(t, spent_budget_measures_nothing);
-    tcase_add_test(t, larger_budget_goes_on);
-    tcase_add_test(t, converged_search_stays_so);
-    tcase_add_test(t, tiny_budgets);
-    tcase_add_test(t, search_without_baselines);
-    tcase_add_loop_test(t, baseline_added_later_is_compared, 0, 2);
-    tcase_add_test(t, speedup_of_pairs);
-    tcase_add_test(t, space_of_one_value);
-    tcase_add_test(t, schedules_are_climbed);
-    tcase_add_test(t, baselines_are_measured_whatever_is_known);
-    tcase_add_loop_test(t, missed_finals_are_made_up_for, 0, 2);
-    tcase_add_test(t, model_is_kept);
-    tcase_add_test(t, other_inputs_are_another_study);
-    tcase_add_test(t, disturbances_are_told_once);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("search/tune", setup, teardown, ONCE(finds_stores_and_reports),
+      ONCE(spent_budget_measures_nothing), ONCE(larger_budget_goes_on),
+      ONCE(converged_search_stays_so), ONCE(tiny_budgets), ONCE(search_without_baselines),
+      LOOP(baseline_added_later_is_compared, 0, 2), ONCE(speedup_of_pairs),
+      ONCE(space_of_one_value), ONCE(schedules_are_climbed),
+      ONCE(baselines_are_measured_whatever_is_known), LOOP(missed_finals_are_made_up_for, 0, 2),
+      ONCE(model_is_kept), ONCE(other_inputs_are_another_study), ONCE(disturbances_are_told_once))

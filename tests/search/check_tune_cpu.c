@@ -72,12 +72,4 @@ START_TEST(baselines_are_measured_once)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("search/tune on the CPU");
-    TCase *t = tcase_create("tune");
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, baselines_are_measured_once);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("search/tune on the CPU", setup, teardown, ONCE(baselines_are_measured_once))
