@@ -4,6 +4,8 @@
 #include <math.h>
 #include <unistd.h>
 
+static struct status st; /* of the call that a test is about */
+
 /* S = 300 makes a tensor (B,H,S,S) of 1440000 bytes; all else takes some 2.1 million together. */
 enum { SCORES_SEQ_LEN = 300 };
 
@@ -167,22 +169,16 @@ END_TEST
 
 static void check_refused(const struct bench_options *o, enum status_code code, const char *says)
 {
-    struct status st = STATUS_INIT;
     struct bench *b;
-    ck_assert_int_eq(open_bench(o, SEQ_LEN, &b, &st), -1);
-    ck_assert_msg(st.code == code, "%d: %s", st.code, st.message);
-    ck_assert_msg(strstr(st.message, says) != NULL, "%s", st.message);
+    FAILS(open_bench(o, SEQ_LEN, &b, &st), code, says);
 }
 
 /* Op 8 is not to blame. */
 static void check_ends_the_work(struct bench *b, const char *says)
 {
-    struct status st = STATUS_INIT;
     struct choice c = gpu_choice(b, 8, 8);
     struct trial t;
-    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), -1);
-    ck_assert_msg(st.code == STATUS_ENVIRONMENT, "%s", st.message);
-    ck_assert_msg(strstr(st.message, says) != NULL, "%s", st.message);
+    FAILS(bench_segment(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT, says);
 }
 
 START_TEST(missing_and_mismatched_parts_are_named)
@@ -283,14 +279,13 @@ END_TEST
  * the reason, and the next one runs. */
 START_TEST(fault_is_tried_twice_and_given_up)
 {
-    struct status st = STATUS_INIT;
     struct buf faults;
     buf_init(&faults);
     write_text(test_path("code"), "fake fault\n");
     struct bench *b = gpu_bench();
     struct trial t = gpu_trial(b, 8, 8);
     ck_assert_int_eq(t.status, TRIAL_FAILED);
-    ck_assert_int_eq(file_read(test_path("faults"), 0, &faults, &st), 0);
+    OK(file_read(test_path("faults"), 0, &faults, &st));
     ck_assert_str_eq(faults.ptr, "xx");
     trial_release(&t);
     buf_release(&faults);

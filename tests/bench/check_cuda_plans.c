@@ -1,6 +1,8 @@
 /* Whole plans on the fake driver, whose kernels compute. */
 #include "tests/bench/gpu_fixture.h"
 
+static struct status st; /* of the call that a test is about */
+
 /* What the last segment does wrong, each time unseen where the segment is verified alone. */
 static const struct {
     const char *code;
@@ -40,13 +42,12 @@ END_TEST
  * needs more of it than op 0. */
 START_TEST(wrong_kernel_spoils_no_other)
 {
-    struct status st = STATUS_INIT;
     struct bench_options o = gpu_options();
     struct workload w;
     struct bench *b;
     gpu_workload(5, &w);
     w.ffn = 1024;
-    ck_assert_msg(bench_open(&o, &w, &b, &st) == 0, "%s", st.message);
+    OK(bench_open(&o, &w, &b, &st));
     workload_release(&w);
     write_text(test_path("code"), "fake messy\n");
     struct trial t = gpu_trial(b, 0, 0);
@@ -78,12 +79,11 @@ END_TEST
 START_TEST(wrong_plan_spoils_none_beside_it)
 {
     static const struct sampling how = {.min_samples = 2, .max_samples = 2, .all_layers = true};
-    struct status st = STATUS_INIT;
     struct trial t[2];
     struct bench *b = gpu_bench();
     struct candidate c[] = {candidate_of(b, "0-14"), candidate_of(b, "0-7,8-14")};
     gpu_build(b, &c[1].choices[1], "fake vandal\n");
-    ck_assert_msg(bench_compare(b, c, 2, &how, t, &st) == 0, "%s", st.message);
+    OK(bench_compare(b, c, 2, &how, t, &st));
     ck_assert_msg(t[0].status == TRIAL_OK, "%s", t[0].reason.message);
     ck_assert_int_eq(t[1].reason.code, STATUS_WRONG);
     trial_release(&t[0]);
@@ -98,12 +98,11 @@ START_TEST(time_of_dropped_samples_is_counted)
     enum { PLANS = 2, SAMPLES = 3 };
     static const struct sampling how = {
         .min_samples = SAMPLES, .max_samples = SAMPLES, .all_layers = true};
-    struct status st = STATUS_INIT;
     struct trial t[PLANS];
     struct bench *b = gpu_bench();
     struct candidate c[PLANS] = {candidate_of(b, "0-14"), candidate_of(b, "0-14")};
     write_text(test_path("code"), "fake slow\n");
-    ck_assert_msg(bench_compare(b, c, PLANS, &how, t, &st) == 0, "%s", st.message);
+    OK(bench_compare(b, c, PLANS, &how, t, &st));
     for (int i = 0; i < PLANS; i++) {
         double kept_s = 0;
         ck_assert_msg(t[i].status == TRIAL_OK, "%s", t[i].reason.message);
@@ -121,13 +120,12 @@ END_TEST
 START_TEST(launches_of_a_plan_are_traced)
 {
     enum { SEGMENTS = 4, LAST = SEGMENTS - 1 };
-    struct status st = STATUS_INIT;
     struct launch_time *times;
     struct bench *b = gpu_bench();
     struct candidate c = candidate_of(b, "0-6,7-9,10-12,13-14");
     ck_assert_int_eq(c.count, SEGMENTS);
     gpu_build(b, &c.choices[LAST], "fake slow\n");
-    ck_assert_msg(bench_trace(b, &c, &times, &st) == 0, "%s", st.message);
+    OK(bench_trace(b, &c, &times, &st));
     for (int i = 0; i < bench_workload(b)->layers * SEGMENTS; i++) {
         double end = i > 0 ? times[i - 1].start_s + times[i - 1].seconds : 0;
         ck_assert_double_ge(times[i].start_s, end);
@@ -143,7 +141,6 @@ END_TEST
 START_TEST(earlier_candidates_leave_room_for_a_dump)
 {
     enum { SCORES_SEQ_LEN = 300 };
-    struct status st = STATUS_INIT;
     struct bench_options o = gpu_options();
     o.run_deadline_s = 20;
     setenv("FAKE_GPU_BYTES", "3500000", 1);
@@ -152,7 +149,7 @@ START_TEST(earlier_candidates_leave_room_for_a_dump)
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     trial_release(&t);
     struct candidate c = candidate_of(b, "0-3,4-14");
-    ck_assert_msg(bench_dump(b, &c, test_path("dump"), &st) == 0, "%s", st.message);
+    OK(bench_dump(b, &c, test_path("dump"), &st));
     bench_close(b);
 }
 END_TEST

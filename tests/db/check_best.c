@@ -4,13 +4,11 @@
 
 static void add(struct db *db, int64_t study, struct db_trial t)
 {
-    struct status st;
     OK(db_trial_add(db, study, &t, &st));
 }
 
 static void check_compared(struct db *db, int64_t study, const char *comparison)
 {
-    struct status st;
     struct buf found;
     buf_init(&found);
     OK(db_compared(db, study, &found, &st));
@@ -21,7 +19,6 @@ static void check_compared(struct db *db, int64_t study, const char *comparison)
 /* Of one comparison; where it is empty, of a search. */
 static struct interval time_of(struct db *db, int64_t study, int value, const char *comparison)
 {
-    struct status st = STATUS_INIT;
     struct db_time t;
     int found = db_time(db, study, value, comparison, &t, &st);
     ck_assert_msg(found >= 0, "%s", st.message);
@@ -33,7 +30,6 @@ static struct interval time_of(struct db *db, int64_t study, int value, const ch
 
 START_TEST(nothing_known_is_not_found)
 {
-    struct status st;
     struct db_best best;
     int64_t study;
     struct db *db = open_fresh(&study);
@@ -49,7 +45,6 @@ END_TEST
 
 START_TEST(fastest_plan_before_finals)
 {
-    struct status st;
     struct db_best best;
     int64_t study;
     struct db *db = open_fresh(&study);
@@ -82,7 +77,6 @@ END_TEST
 
 START_TEST(finals_decide)
 {
-    struct status st;
     struct db_best best;
     int64_t study, other;
     struct db *db = open_fresh(&study);
@@ -115,7 +109,6 @@ END_TEST
 
 START_TEST(time_has_its_reason_or_its_samples)
 {
-    struct status st;
     struct db_time t;
     int64_t study;
     struct db *db = open_fresh(&study);
@@ -133,7 +126,7 @@ START_TEST(time_has_its_reason_or_its_samples)
     for (int i = 0; i < t.sample_count; i++)
         ck_assert_double_eq(t.samples_ms[i], some_samples[i]);
     db_time_release(&t);
-    ck_assert_int_eq(db_time(db, study, 52, "b", &t, &st), 0);
+    OK(db_time(db, study, 52, "b", &t, &st));
     db_time_release(&t);
     db_close(db);
 }
@@ -142,7 +135,6 @@ END_TEST
 /* What a search finds after a comparison, and is stopped before the next. */
 START_TEST(faster_plan_since_wins)
 {
-    struct status st;
     struct db_best best;
     int64_t study;
     struct db *db = open_fresh(&study);
@@ -177,7 +169,6 @@ END_TEST
 /* One may ask for the times of slow plans only. */
 START_TEST(bench_decides_nothing)
 {
-    struct status st;
     struct db_best best;
     int64_t study;
     char id[HASH_TEXT_SIZE];
@@ -202,7 +193,6 @@ END_TEST
 
 START_TEST(choices_carry_their_segments_time)
 {
-    struct status st;
     struct db_best best;
     int64_t study;
     struct db *db = open_fresh(&study);
@@ -243,7 +233,6 @@ static const char *const damage[] = {
 
 START_TEST(damaged_choices_are_refused)
 {
-    struct status st;
     struct db_best best;
     int64_t study;
     struct db *db = open_fresh(&study);
@@ -263,7 +252,6 @@ END_TEST
 
 START_TEST(plans_are_counted_once)
 {
-    struct status st;
     struct db_best best;
     int64_t study;
     struct db *db = open_fresh(&study);
@@ -304,7 +292,6 @@ static struct db_trial made_up_trial(int i, const struct db_choice *segment)
 
 static void store_many(struct db *db, int64_t study)
 {
-    struct status st;
     OK(db_begin_write(db, &st));
     for (int i = 0; i < TRIALS; i++) {
         char knobs[32];
@@ -318,7 +305,6 @@ static void store_many(struct db *db, int64_t study)
 
 static double seconds_of_a_query(void)
 {
-    struct status st;
     struct db *db;
     struct db_best best;
     int64_t study;

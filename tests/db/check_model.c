@@ -29,13 +29,11 @@ static int compare_model(void *ctx, const struct db_model *got)
 
 static void expect(struct db *db, int64_t study, const struct db_model *m)
 {
-    struct status st;
     OK(db_model_get(db, study, m->name, m->kind, compare_model, (void *)m, &st));
 }
 
 START_TEST(models_come_back_by_study_name_and_kind)
 {
-    struct status st;
     int64_t study;
     struct db *db = open_fresh(&study);
     struct db_model classifier = a_model, of_file = a_model, named = a_model;
@@ -59,7 +57,6 @@ END_TEST
 
 START_TEST(putting_again_replaces)
 {
-    struct status st;
     int64_t study;
     struct db *db = open_fresh(&study);
     struct db_model better = a_model;
@@ -80,7 +77,6 @@ END_TEST
 
 START_TEST(unknown_models_and_studies_are_told)
 {
-    struct status st;
     int64_t study;
     struct db *db = open_fresh(&study);
     FAILS(db_model_get(db, study, "best", "regressor", compare_model, NULL, &st), STATUS_NOT_FOUND,

@@ -8,7 +8,6 @@
 /* A writer's life: opens the database, stores `count` finals and says so one byte each. */
 static void write_finals(int count, int first_value, int report)
 {
-    struct status st = STATUS_INIT;
     struct db *db;
     int64_t study;
     int code = db_open(test_path("t.db"), DB_WRITE, &db, &st) != 0 ||
@@ -37,7 +36,6 @@ static pid_t start_writer(int count, int first_value, int report[2])
 
 static int stored_finals(void)
 {
-    struct status st;
     struct db *db;
     struct db_info info;
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
@@ -70,7 +68,6 @@ START_TEST(creator_waits_for_another)
         hold_lock(report[1]);
     ck_assert_int_eq((int)read(report[0], &mark, 1), 1);
 
-    struct status st;
     struct db *db;
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
     assert_whole(db);
@@ -137,7 +134,6 @@ END_TEST
 START_TEST(readers_and_a_writer_live_together)
 {
     enum { TRIALS = 300 };
-    struct status st;
     int report[2];
     int64_t study;
     db_close(open_fresh(&study));

@@ -3,7 +3,6 @@
 
 START_TEST(study_is_found_again)
 {
-    struct status st;
     int64_t first, again, found;
     struct db *db = open_fresh(&first);
     OK(db_study(db, &a_workload, &a_target, "1", &again, &st));
@@ -22,7 +21,6 @@ END_TEST
 
 START_TEST(what_is_not_comparable_is_another_study)
 {
-    struct status st;
     int64_t ids[6];
     struct db *db = open_fresh(&ids[0]);
     struct db_workload other = a_workload, seeded = a_workload, wide = a_workload;
@@ -45,7 +43,6 @@ END_TEST
 
 START_TEST(find_prefers_the_study_measured_last)
 {
-    struct status st;
     int64_t old, new, found;
     struct db *db = open_fresh(&old);
     OK(db_study(db, &a_workload, &a_target, "2", &new, &st));
@@ -68,7 +65,6 @@ END_TEST
 
 START_TEST(find_prefers_the_study_most_like_what_is_asked_for)
 {
-    struct status st;
     int64_t here, elsewhere, empty, found;
     struct db *db = open_fresh(&here);
     struct db_target other = a_target;
@@ -108,7 +104,6 @@ static void keep_study(void *ctx, const struct db_study *s)
 
 START_TEST(study_is_read_as_stored)
 {
-    struct status st;
     int64_t study;
     struct db *db = open_fresh(&study);
     struct db_study out = {.seed = 0};
@@ -122,7 +117,6 @@ END_TEST
 
 START_TEST(searches_have_ids_of_their_own)
 {
-    struct status st;
     int64_t study;
     char first[HASH_TEXT_SIZE], second[HASH_TEXT_SIZE];
     struct db *db = open_fresh(&study);

@@ -47,7 +47,6 @@ static int compare_trial(void *ctx, const struct db_trial *got)
 
 START_TEST(trials_come_back_as_stored)
 {
-    struct status st;
     int64_t study;
     char search[HASH_TEXT_SIZE];
     struct db *db = open_fresh(&study);
@@ -88,7 +87,6 @@ END_TEST
 /* What two processes do that search one study: neither stops, and the first result stays. */
 START_TEST(second_trial_yields_to_the_first)
 {
-    struct status st;
     int64_t study;
     struct db *db = open_fresh(&study), *other;
     OK(db_open(test_path("t.db"), DB_WRITE, &other, &st));
@@ -113,7 +111,6 @@ END_TEST
 
 START_TEST(comparison_is_stored_whole_or_not_at_all)
 {
-    struct status st;
     int64_t study;
     struct db *db = open_fresh(&study);
     struct db_trial finals[] = {final_trial(50, 3, "a"), final_trial(51, NAN, "a")};
@@ -135,7 +132,6 @@ static int stop_at_second(void *ctx, const struct db_trial *t)
 
 START_TEST(walk_stops_when_told)
 {
-    struct status st;
     int64_t study;
     int seen = 0;
     struct db *db = open_fresh(&study);
@@ -160,7 +156,6 @@ static int expect_no_choices(void *ctx, const struct db_trial *t)
 
 START_TEST(times_come_without_choices)
 {
-    struct status st;
     int64_t study;
     int seen = 0;
     struct db *db = open_fresh(&study);
@@ -190,7 +185,6 @@ static const struct {
 /* Refused, leaving nothing of it behind. */
 static void expect_refusal(const struct db_trial *nonsense)
 {
-    struct status st;
     int64_t study;
     struct db *db = open_fresh(&study);
     FAILS(db_trial_add(db, study, nonsense, &st), STATUS_DATABASE, "");
@@ -228,7 +222,6 @@ END_TEST
 /* In a database that was just made, and in one that is opened again. */
 START_TEST(trial_of_no_study_is_refused)
 {
-    struct status st;
     int64_t study;
     struct db *db = open_fresh(&study);
     struct db_trial t = plan_trial(43690, 2);

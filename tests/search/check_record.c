@@ -12,7 +12,6 @@ static int keep_text(void *ctx, const struct db_trial *t)
 /* Stores one trial of segment 0-0 with these resources; what the row says of them. */
 static void stored_resources(const struct resources *r, char text[1024])
 {
-    struct status st;
     struct db *db;
     int64_t study;
     const struct candidate c = {
@@ -69,7 +68,6 @@ static int keep_comparison(void *ctx, const struct db_trial *t)
 /* Of a search that compares once. */
 START_TEST(comparison_is_named_by_its_search)
 {
-    struct status st;
     struct db *db;
     int64_t study;
     char id[HASH_TEXT_SIZE];

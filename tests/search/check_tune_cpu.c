@@ -22,12 +22,12 @@ static void setup(void)
     workload.head_size = 8;
     workload.ffn = 16;
     workload.layers = 1;
-    ck_assert_int_eq(workload_check(&workload, &st), 0);
-    ck_assert_int_eq(workload_build_mask(&workload, NULL, &st), 0);
-    ck_assert_int_eq(db_open(test_path("db"), DB_WRITE, &db, &st), 0);
+    OK(workload_check(&workload, &st));
+    OK(workload_build_mask(&workload, NULL, &st));
+    OK(db_open(test_path("db"), DB_WRITE, &db, &st));
     struct bench_options options = {
         .target = {TARGET_CPU, 0}, .cache_dir = test_cache(), .inputs = {.seed = 1}};
-    ck_assert_msg(bench_open(&options, &workload, &bench, &st) == 0, "%s", st.message);
+    OK(bench_open(&options, &workload, &bench, &st));
 }
 
 static void teardown(void)
@@ -49,7 +49,7 @@ START_TEST(baselines_are_measured_once)
                    .quantile = 0.1},
         .baselines = {2, {plan_from_value(VALUE_UNFUSED), plan_from_value(41115)}}};
     struct tune_report first, again;
-    ck_assert_msg(tune(bench, db, &options, &first, &st) == 0, "%s", st.message);
+    OK(tune(bench, db, &options, &first, &st));
     ck_assert_int_eq(first.new_trials, 2);
     ck_assert_int_eq(first.failed_trials, 0);
     ck_assert(first.best.final);
@@ -59,13 +59,13 @@ START_TEST(baselines_are_measured_once)
     for (int i = 0; i < first.best.choice_count; i++)
         ck_assert(first.best.choice_ms[i] > 0);
 
-    ck_assert_int_eq(tune(bench, db, &options, &again, &st), 0);
+    OK(tune(bench, db, &options, &again, &st));
     ck_assert_int_eq(again.new_trials, 0);
     ck_assert_int_eq(again.best.value, first.best.value);
     ck_assert_double_eq(again.best.median_ms, first.best.median_ms);
     ck_assert_double_lt(again.seconds, 5);
     struct db_info info;
-    ck_assert_int_eq(db_info(db, &info, &st), 0);
+    OK(db_info(db, &info, &st));
     ck_assert_int_eq(info.searches, 1);
     tune_report_release(&first);
     tune_report_release(&again);

@@ -50,9 +50,8 @@ START_TEST(no_memory_is_lost)
         int held = device.held;
         device.allocs = 0;
         device.fails_at = at;
-        ck_assert_int_eq(
-            bank_init(&b, &worker.w, &fake_ops, worker.device, worker.bank.inputs, &st), -1);
-        ck_assert_int_eq(st.code, STATUS_UNFIT);
+        FAILS(bank_init(&b, &worker.w, &fake_ops, worker.device, worker.bank.inputs, &st),
+              STATUS_UNFIT, "");
         bank_release(&b);
         ck_assert_int_eq(device.held, held);
     }

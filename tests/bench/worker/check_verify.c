@@ -124,8 +124,7 @@ START_TEST(wrong_plan_is_found_out)
     code->rested_runs = wrong[_i].runs;
     for (int i = 0; i < PARTS && wrong[_i].known; i++)
         set_known(&program.parts[i]);
-    ck_assert_int_eq(verify_program(&worker, &program, LAYERS, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_WRONG);
+    FAILS(verify_program(&worker, &program, LAYERS, &st), STATUS_WRONG, "");
     ck_assert_msg(strncmp(st.message, wrong[_i].message, strlen(wrong[_i].message)) == 0, "%s",
                   st.message);
     unload();
@@ -179,8 +178,7 @@ START_TEST(segment_alone_is_verified_twice)
         ck_assert_float_eq(qkv[i], (float)worker.reference.first.tensor[2][i]);
     ck_assert_int_eq(verify_again(&worker, &program, false, &st), 0);
     strcpy(functions[1].code.kind, "nothing");
-    ck_assert_int_eq(verify_again(&worker, &program, false, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_WRONG);
+    FAILS(verify_again(&worker, &program, false, &st), STATUS_WRONG, "");
     ck_assert_msg(strncmp(st.message, "after timing: segment 2-6: wrong", 32) == 0, "%s",
                   st.message);
     unload();
