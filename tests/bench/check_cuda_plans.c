@@ -23,10 +23,7 @@ START_TEST(plan_is_run_and_judged)
     gpu_build(b, &last, last_segments[_i].code);
     struct trial t = plan_trial(b, "2-6,8-9,13-14", &sampling_exhaustive);
     if (last_segments[_i].says != NULL) {
-        ck_assert_int_eq(t.reason.code, STATUS_WRONG);
-        ck_assert_msg(strstr(t.reason.message, last_segments[_i].says) != NULL, "%s",
-                      t.reason.message);
-        trial_release(&t);
+        check_failed(&t, STATUS_WRONG, last_segments[_i].says);
         t = plan_trial(b, "2-6,8-9", &sampling_exhaustive);
     }
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
@@ -50,13 +47,11 @@ START_TEST(wrong_kernel_spoils_no_other)
     OK(bench_open(&o, &w, &b, &st));
     workload_release(&w);
     write_text(test_path("code"), "fake messy\n");
-    struct trial t = gpu_trial(b, 0, 0);
-    ck_assert_int_eq(t.reason.code, STATUS_WRONG);
-    trial_release(&t);
+    struct trial t = segment_trial(b, 0, 0);
+    check_failed(&t, STATUS_WRONG, "");
     write_text(test_path("code"), "fake right\n");
     t = plan_trial(b, "0-1", &sampling_exhaustive);
-    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
-    trial_release(&t);
+    check_ok(&t);
     bench_close(b);
 }
 END_TEST
@@ -67,7 +62,7 @@ START_TEST(samples_are_long_once_the_gpu_is_awake)
 {
     write_text(test_path("code"), "fake waking 8\n");
     struct bench *b = gpu_bench();
-    struct trial t = gpu_trial(b, 8, 8);
+    struct trial t = segment_trial(b, 8, 8);
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     ck_assert_double_gt(t.time_s / t.sample_count, 1e-4);
     trial_release(&t);
@@ -145,9 +140,8 @@ START_TEST(earlier_candidates_leave_room_for_a_dump)
     o.run_deadline_s = 20;
     setenv("FAKE_GPU_BYTES", "3500000", 1);
     struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);
-    struct trial t = gpu_trial(b, 5, 5);
-    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
-    trial_release(&t);
+    struct trial t = segment_trial(b, 5, 5);
+    check_ok(&t);
     struct candidate c = candidate_of(b, "0-3,4-14");
     OK(bench_dump(b, &c, test_path("dump"), &st));
     bench_close(b);

@@ -92,20 +92,11 @@ static void plant(int first, int last, const char *suffix, const char *text)
     write_text(test_path(name), text);
 }
 
-static struct trial segment_trial(struct bench *b, int first, int last)
-{
-    struct choice c = choice_of(first, last);
-    struct trial t;
-    OK(bench_segment(b, &c, &sampling_search, &t, &st));
-    return t;
-}
-
 /* An honest candidate after a fault. */
 static void next_one_works(struct bench *b)
 {
     struct trial t = segment_trial(b, 14, 14);
-    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
-    trial_release(&t);
+    check_ok(&t);
 }
 
 START_TEST(fault_is_told_and_the_next_one_works)
@@ -136,8 +127,7 @@ START_TEST(second_chance_is_given)
     plant(8, 9, "c", code);
     struct trial t = segment_trial(b, 8, 9);
     ck_assert(file_exists(test_path("died")));
-    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
-    trial_release(&t);
+    check_ok(&t);
     bench_close(b);
 }
 END_TEST
@@ -153,10 +143,7 @@ START_TEST(compile_error_is_told)
     ck_assert_ptr_nonnull(strstr(results[0].message, "no_such_variable"));
     ck_assert_int_eq(results[1].code, STATUS_OK);
     struct trial t = segment_trial(b, 8, 9);
-    ck_assert_int_eq(t.status, TRIAL_FAILED);
-    ck_assert_int_eq(t.reason.code, STATUS_COMPILE);
-    ck_assert_ptr_nonnull(strstr(t.reason.message, "segment 8-9"));
-    trial_release(&t);
+    check_failed(&t, STATUS_COMPILE, "segment 8-9");
     next_one_works(b);
     bench_close(b);
 }
@@ -194,8 +181,7 @@ START_TEST(broken_compiler_ends_the_work)
     unlink(test_path("faults/08_09.sh"));
     unlink(test_path("faults/.sh"));
     t = segment_trial(b, 8, 9);
-    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
-    trial_release(&t);
+    check_ok(&t);
     bench_close(b);
 }
 END_TEST
@@ -357,10 +343,7 @@ START_TEST(stale_memory_is_noticed)
     plant(13, 14, "c",
           "{ float old = a->tensor[15][0]; honest(a); if (!isnan(old)) a->tensor[15][0] += old; }");
     struct trial t = plan_trial(b, "0-12,13-14", &sampling_search);
-    ck_assert_int_eq(t.status, TRIAL_FAILED);
-    ck_assert_int_eq(t.reason.code, STATUS_WRONG);
-    ck_assert_ptr_nonnull(strstr(t.reason.message, "in one run"));
-    trial_release(&t);
+    check_failed(&t, STATUS_WRONG, "in one run");
     bench_close(b);
 }
 END_TEST

@@ -30,14 +30,17 @@ static void check_trial(const struct trial *t)
     ck_assert_double_gt(t->error, 0);
 }
 
+static void check_segment(struct bench *b, int first, int last)
+{
+    struct trial t = segment_trial(b, first, last);
+    check_trial(&t);
+    trial_release(&t);
+}
+
 START_TEST(segment_is_measured)
 {
     struct bench *b = honest_bench();
-    struct choice c = choice_of(8, 9);
-    struct trial t;
-    OK(bench_segment(b, &c, &sampling_search, &t, &st));
-    check_trial(&t);
-    trial_release(&t);
+    check_segment(b, 8, 9);
     bench_close(b);
 }
 END_TEST
@@ -103,20 +106,15 @@ static int verdicts(const char *cache)
 START_TEST(verdicts_are_kept)
 {
     struct bench_options o = small_options(test_cache());
-    struct choice c = choice_of(9, 9);
-    struct trial t;
     for (int i = 0; i < 2; i++) {
         struct bench *b = small_bench(&o);
-        OK(bench_segment(b, &c, &sampling_search, &t, &st));
-        check_trial(&t);
-        trial_release(&t);
+        check_segment(b, 9, 9);
         bench_close(b);
         ck_assert_int_eq(verdicts(o.cache_dir), 1);
     }
     o.inputs.seed = 2; /* other inputs, another verdict */
     struct bench *b = small_bench(&o);
-    OK(bench_segment(b, &c, &sampling_search, &t, &st));
-    trial_release(&t);
+    check_segment(b, 9, 9);
     ck_assert_int_eq(verdicts(o.cache_dir), 2);
     bench_close(b);
 }
@@ -158,12 +156,9 @@ START_TEST(damaged_binary_is_rebuilt)
     struct choice c = choice_of(9, 9);
     for (int i = 0; i < 2; i++) {
         struct bench *b = small_bench(&o);
-        struct trial t;
         OK(bench_build(b, &c, 1, NULL, NULL, NULL, &st));
         const struct binary *binary = builder_find(&b->builder, &c);
-        OK(bench_segment(b, &c, &sampling_search, &t, &st));
-        check_trial(&t);
-        trial_release(&t);
+        check_segment(b, 9, 9);
         ck_assert_int_eq(truncate(binary->path, 1000), 0);
         bench_close(b);
     }
@@ -203,12 +198,8 @@ START_TEST(cleared_cache_is_filled_again)
 {
     struct bench_options o = small_options(test_path("cache"));
     struct bench *b = small_bench(&o);
-    struct choice c = choice_of(14, 14);
     for (int i = 0; i < 2; i++) {
-        struct trial t;
-        OK(bench_segment(b, &c, &sampling_search, &t, &st));
-        check_trial(&t);
-        trial_release(&t);
+        check_segment(b, 14, 14);
         OK(file_remove_all(test_path("cache"), &st));
     }
     bench_close(b);
@@ -296,9 +287,7 @@ START_TEST(stop_flag_ends_the_work)
     FAILS(bench_segment(b, &c, &sampling_search, &t, &st), STATUS_INTERRUPTED, "");
     ck_assert_ptr_null(t.samples_ms);
     stop = 0; /* the session is whole */
-    OK(bench_segment(b, &c, &sampling_search, &t, &st));
-    check_trial(&t);
-    trial_release(&t);
+    check_segment(b, 9, 9);
     bench_close(b);
 }
 END_TEST
@@ -308,15 +297,10 @@ END_TEST
 START_TEST(killed_worker_is_replaced)
 {
     struct bench *b = honest_bench();
-    struct choice c = choice_of(8, 9);
-    struct trial t;
-    OK(bench_segment(b, &c, &sampling_search, &t, &st));
-    trial_release(&t);
+    check_segment(b, 8, 9);
     pid_t worker = b->client.process.pid;
     ck_assert_int_eq(kill(worker, SIGKILL), 0);
-    OK(bench_segment(b, &c, &sampling_search, &t, &st));
-    check_trial(&t);
-    trial_release(&t);
+    check_segment(b, 8, 9);
     ck_assert_int_ne(b->client.process.pid, worker);
     bench_close(b);
 }

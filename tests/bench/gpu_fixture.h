@@ -91,13 +91,9 @@ static inline struct bench *gpu_bench(void)
     return gpu_bench_of(&o, SEQ_LEN);
 }
 
-/* The default choice of one segment. */
 static inline struct choice gpu_choice(const struct bench *b, int first, int last)
 {
-    struct segment s = {(int8_t)first, (int8_t)last};
-    struct choice c;
-    ck_assert_int_ge(choices_for(bench_target(b), s, false, 1, &c), 1);
-    return c;
+    return choice_for(bench_target(b), first, last);
 }
 
 /* Builds a choice whose kernel is `code`; whatever is built after it is right. */
@@ -108,15 +104,6 @@ static inline void gpu_build(struct bench *b, const struct choice *c, const char
     ck_assert_msg(bench_build(b, c, 1, &built, NULL, NULL, &st) == 0, "%s", st.message);
     ck_assert_msg(built.code == STATUS_OK, "%s", built.message);
     write_text(test_path("code"), "fake right\n");
-}
-
-static inline struct trial gpu_trial(struct bench *b, int first, int last)
-{
-    struct status st = STATUS_INIT;
-    struct choice c = gpu_choice(b, first, last);
-    struct trial t;
-    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
-    return t;
 }
 
 #endif

@@ -10,15 +10,15 @@ static void write_finals(int count, int first_value, int report)
 {
     struct db *db;
     int64_t study;
-    int code = db_open(test_path("t.db"), DB_WRITE, &db, &st) != 0 ||
-               db_study(db, &a_workload, &a_target, "1", &study, &st) != 0;
-    for (int i = 0; i < count && code == 0; i++) {
+    bool failed = db_open(test_path("t.db"), DB_WRITE, &db, &st) != 0 ||
+                  db_study(db, &a_workload, &a_target, "1", &study, &st) != 0;
+    for (int i = 0; i < count && !failed; i++) {
         struct db_trial t = final_trial(first_value + i, 2, "a");
-        code = db_trial_add(db, study, &t, &st) != 0 || write(report, "+", 1) != 1;
+        failed = db_trial_add(db, study, &t, &st) != 0 || write(report, "+", 1) != 1;
     }
-    if (code != 0)
+    if (failed)
         fprintf(stderr, "%s\n", st.message);
-    _exit(code); /* without closing: as any process that dies */
+    _exit(failed ? 1 : 0); /* without closing: as any process that dies */
 }
 
 static pid_t start_writer(int count, int first_value, int report[2])
@@ -49,11 +49,11 @@ static int stored_finals(void)
 static void hold_lock(int report)
 {
     sqlite3 *raw;
-    int code = sqlite3_open(test_path("t.db"), &raw) != SQLITE_OK ||
-               sqlite3_exec(raw, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
-               write(report, "+", 1) != 1;
+    bool failed = sqlite3_open(test_path("t.db"), &raw) != SQLITE_OK ||
+                  sqlite3_exec(raw, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
+                  write(report, "+", 1) != 1;
     usleep(300000);
-    _exit(code);
+    _exit(failed ? 1 : 0);
 }
 
 /* SQLite itself would not wait here: the change to WAL fails at once. */

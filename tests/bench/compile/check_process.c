@@ -139,7 +139,6 @@ START_TEST(files_are_handed_on)
 }
 END_TEST
 
-/* A child does not outlive its parent, however that ends. */
 START_TEST(files_are_handed_on_where_standard_ones_are_closed)
 {
     const char *const argv[] = {"sh", "-c", "echo through >&3; cat <&4; echo said", NULL};
@@ -203,7 +202,8 @@ START_TEST(ended_before_it_was_looked_at_is_not_overdue)
 }
 END_TEST
 
-START_TEST(dies_with_its_parent)
+/* A child does not outlive its parent, however the parent ends. */
+START_TEST(child_dies_with_its_parent)
 {
     int ends[2];
     ck_assert_int_eq(pipe(ends), 0);
@@ -263,5 +263,5 @@ SUITE("process", NULL, NULL, ONCE(output_and_status_are_kept), ONCE(long_output_
       ONCE(stop_flag_ends_the_wait), ONCE(first_of_several_is_returned), ONCE(files_are_handed_on),
       ONCE(files_are_handed_on_where_standard_ones_are_closed), ONCE(what_cannot_run_says_why),
       ONCE(ends_are_known_where_sigchld_was_ignored),
-      ONCE(ended_before_it_was_looked_at_is_not_overdue), ONCE(dies_with_its_parent),
+      ONCE(ended_before_it_was_looked_at_is_not_overdue), ONCE(child_dies_with_its_parent),
       ONCE(ends_are_described), ONCE(programs_are_found_on_path))
