@@ -11,9 +11,12 @@ static const struct db_model a_model = {.name = "best",
                                         .len = 3,
                                         .report = "{\"spearman\":0.9}"};
 
+static int models_seen;
+
 static int compare_model(void *ctx, const struct db_model *got)
 {
     const struct db_model *m = ctx;
+    models_seen++;
     ck_assert_str_eq(got->name, m->name);
     ck_assert_str_eq(got->kind, m->kind);
     ck_assert_int_eq(got->features_version, m->features_version);
@@ -29,7 +32,9 @@ static int compare_model(void *ctx, const struct db_model *got)
 
 static void expect(struct db *db, int64_t study, const struct db_model *m)
 {
+    models_seen = 0;
     OK(db_model_get(db, study, m->name, m->kind, compare_model, (void *)m, &st));
+    ck_assert_int_eq(models_seen, 1);
 }
 
 START_TEST(models_come_back_by_study_name_and_kind)
