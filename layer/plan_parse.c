@@ -5,7 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Digits of `base` to a number that saturates above VALUE_MAX; -1 where a character is no digit. */
+/* The number that digits of `base` stand for, or some number above VALUE_MAX if it is larger; -1 if
+ * a character is no digit. */
 static long parse_digits(const char *text, int base)
 {
     long value = 0;
@@ -89,7 +90,7 @@ int plan_parse_range(const char *text, unsigned *lo, unsigned *hi, struct status
     return result;
 }
 
-/* "2-6" or "2" at *text, which moves past it. */
+/* Parses "2-6" or "2" at *text and moves *text past it and its comma. */
 static int parse_segment(const char **text, struct segment *out, struct status *st)
 {
     char *end;
