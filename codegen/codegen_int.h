@@ -105,32 +105,31 @@ int kernel_program(enum target_kind target, const struct kernel_file **out);
 /* The header that a library's segments include: host code that calls cuBLASLt. */
 const struct kernel_file *kernel_library(void);
 
-/* ---- standalone.c ---------------------------------------------------------------------------- */
+/* ---- standalone.c, standalone_plan.c: a program that runs a plan --------------------------------
+ */
 
-/* The text of a new file, to be filled before the next is added. */
-struct buf *standalone_add(struct standalone *p, const char *name);
+/* What a target's program has of its own; the rest is common to all. */
+struct program {
+    const char *suffix;    /* of its sources: ".cu" */
+    const char *word_type; /* of the mask's words in its abi.h */
+    /* Of its Makefile: the compiler with its flags, the rule for an object where make has none, and
+     * the patterns of its headers. */
+    const char *compiler, *rule, *headers;
+    void (*add_variables)(const struct standalone_spec *s, struct buf *out); /* of its Makefile */
+    /* plan.h: the lines of #include after that of abi.h, or null; struct plan_segment. */
+    void (*add_includes)(const struct standalone_spec *s, struct buf *out);
+    void (*declare_segments)(const struct standalone_spec *s, struct buf *out);
+    /* plan.c: the declaration of a segment's function, and its row of plan_segments[]. */
+    void (*declare_function)(const struct standalone_spec *s, int segment, struct buf *out);
+    void (*define_segment)(const struct standalone_spec *s, int segment, struct buf *out);
+};
 
-/* As they are. */
-void standalone_copy(struct standalone *p, const struct kernel_file *files, int count);
+/* emit_cpu_standalone.c, emit_cuda_standalone.c */
+extern const struct program cpu_program, cuda_program;
 
-/* ---- standalone_plan.c ----------------------------------------------------------------------- */
+bool calls_library(const struct candidate *c);
 
-/* plan.h up to and from where a target says what its segments are.  includes: lines beside that of
- * abi.h. */
-void open_plan_h(const struct standalone_spec *s, const char *includes, struct buf *out);
-void close_plan_h(struct buf *out);
-
-/* The definitions of what plan.h declares, but for the segments.  word_type: of the mask's words in
- * the target's abi.h. */
-void add_plan_data(const struct standalone_spec *s, const char *word_type, struct buf *out);
-
-/* The Makefile's list of objects: of the files so far that have the suffix. */
-void add_objects(const struct standalone *p, const char *suffix, struct buf *out);
-
-/* ---- emit_cpu_standalone.c, emit_cuda_standalone.c ------------------------------------------- */
-
-/* Appends what is not a segment and not a kernel. */
-void emit_cpu_standalone(const struct standalone_spec *spec, struct standalone *out);
-void emit_cuda_standalone(const struct standalone_spec *spec, struct standalone *out);
+void add_plan_h(const struct standalone_spec *s, const struct program *program, struct buf *out);
+void add_plan_c(const struct standalone_spec *s, const struct program *program, struct buf *out);
 
 #endif
