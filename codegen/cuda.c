@@ -1,20 +1,10 @@
 #include "codegen/cuda_int.h"
 
-/* Depths and residents are the fastest of those tried on an H200. */
 static const struct cuda_tile cuda_tiles[] = {
-    [CUDA_TILE_64X64] = {64, 64, 2, 2, 3, 1},
-    [CUDA_TILE_128X96] = {128, 96, 2, 2, 3, 1},
-    [CUDA_TILE_128X128] = {128, 128, 2, 2, 3, 1},
-    [CUDA_TILE_128X192] = {128, 192, 2, 4, 3, 1},
-    [CUDA_TILE_128X64] = {128, 64, 2, 2, 3, 1},
-    [CUDA_TILE_32X64] = {32, 64, 2, 2, 4, 1},
-    [CUDA_TILE_HOPPER_128X192] = {128, 192, 8, 1, 4, 1},
-    [CUDA_TILE_HOPPER_256X128] = {256, 128, 16, 1, 3, 1},
-    [CUDA_TILE_HOPPER_192X128] = {192, 128, 12, 1, 3, 1},
-    [CUDA_TILE_HOPPER_128X128] = {128, 128, 8, 1, 3, 2},
-    [CUDA_TILE_HOPPER_64X64] = {64, 64, 4, 1, 4, 1},
+#define X(kind, ...) {CUDA_##kind, __VA_ARGS__},
+    CUDA_MMA_TILES(X) CUDA_WGMMA_TILES(X)
+#undef X
 };
-_Static_assert(ARRAY_LEN(cuda_tiles) == CUDA_TILE_COUNT, "one row a tile");
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
@@ -61,10 +51,8 @@ int cuda_gemm_stored(const struct cuda_stage *s)
 
 void cuda_kernel_of(const struct choice *c, struct cuda_kernel *out)
 {
-    int row = choice_value(c, CUDA_KNOB_TILE);
-    const struct cuda_tile *tile = &cuda_tiles[row];
-    *out = (struct cuda_kernel){
-        .tile = tile, .wgmma = row >= CUDA_TILE_HOPPER, .split = choice_value(c, CUDA_KNOB_SPLIT)};
+    const struct cuda_tile *tile = &cuda_tiles[choice_value(c, CUDA_KNOB_TILE)];
+    *out = (struct cuda_kernel){.tile = tile, .split = choice_value(c, CUDA_KNOB_SPLIT)};
     out->count = stages_of(c->segment, choice_value(c, CUDA_KNOB_NORM), out->stages);
     for (int i = 0; i < out->count; i++)
         out->has[out->stages[i].kind] = true;

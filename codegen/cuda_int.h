@@ -27,31 +27,37 @@ enum cuda_hand_warps { CUDA_HAND_KEYS, CUDA_HAND_ROWS };
 /* Threads of a thread block that has no GEMM: the four warps of one attention block. */
 enum { CUDA_ATTENTION_THREADS = 128 };
 
-/* bm x bn tokens by columns, shared by warps_m x warps_n warps. */
+/* Tiles of GEMMs, X(kind, bm, bn, warps_m, warps_n, depth, resident), the default first.  Depths
+ * and residents are the fastest of those tried on an H200. */
+#define CUDA_MMA_TILES(X)                                                                          \
+    X(MMA, 64, 64, 2, 2, 3, 1)                                                                     \
+    X(MMA, 128, 96, 2, 2, 3, 1)                                                                    \
+    X(MMA, 128, 128, 2, 2, 3, 1)                                                                   \
+    X(MMA, 128, 192, 2, 4, 3, 1)                                                                   \
+    X(MMA, 128, 64, 2, 2, 3, 1)                                                                    \
+    X(MMA, 32, 64, 2, 2, 4, 1)
+#define CUDA_WGMMA_TILES(X)                                                                        \
+    X(WGMMA, 128, 192, 8, 1, 4, 1)                                                                 \
+    X(WGMMA, 256, 128, 16, 1, 3, 1)                                                                \
+    X(WGMMA, 192, 128, 12, 1, 3, 1)                                                                \
+    X(WGMMA, 128, 128, 8, 1, 3, 2)                                                                 \
+    X(WGMMA, 64, 64, 4, 1, 4, 1)
+
 struct cuda_tile {
-    int bm, bn, warps_m, warps_n;
-    int depth;    /* buffers, each of CUDA_STEP_BYTES of the inner dimension */
-    int resident; /* thread blocks of a multiprocessor that registers must suffice for */
+    enum { CUDA_MMA, CUDA_WGMMA } kind; /* by mma.sync, or by Hopper's wgmma */
+    int bm, bn;                         /* tokens, columns */
+    int warps_m, warps_n;               /* the grid of warps that share it */
+    int depth;                          /* buffers, each of CUDA_STEP_BYTES */
+    int resident; /* thread blocks for which the registers of a multiprocessor must suffice */
 };
 
 /* Bytes of the inner dimension that one step of a GEMM takes: BK of the kernels. */
 enum { CUDA_STEP_BYTES = 128 };
 
-/* Rows of cuda_tiles: those of mma.sync, then those of Hopper's warpgroup products. */
 enum cuda_tile_row {
-    CUDA_TILE_64X64,
-    CUDA_TILE_128X96,
-    CUDA_TILE_128X128,
-    CUDA_TILE_128X192,
-    CUDA_TILE_128X64,
-    CUDA_TILE_32X64,
-    CUDA_TILE_HOPPER,
-    CUDA_TILE_HOPPER_128X192 = CUDA_TILE_HOPPER,
-    CUDA_TILE_HOPPER_256X128,
-    CUDA_TILE_HOPPER_192X128,
-    CUDA_TILE_HOPPER_128X128,
-    CUDA_TILE_HOPPER_64X64,
-    CUDA_TILE_COUNT
+#define X(kind, bm, bn, ...) CUDA_TILE_##kind##_##bm##X##bn,
+    CUDA_MMA_TILES(X) CUDA_WGMMA_TILES(X)
+#undef X
 };
 
 /* A stage of a CUDA kernel: as lower.c gives it, but a GEMM may start with the merge of heads,
@@ -68,7 +74,6 @@ struct cuda_kernel {
     int count;
     bool has[STAGE_ATTENTION + 1]; /* by enum stage_kind */
     const struct cuda_tile *tile;  /* of its GEMMs */
-    bool wgmma;                    /* the tile is Hopper's */
     int split;
     int threads, resident; /* of its launch bounds */
 };
@@ -83,13 +88,6 @@ bool cuda_applicable(const struct choice *c, const struct build_target *t, const
 bool cuda_hopper_applicable(const struct choice *c, const struct build_target *t, const char **why);
 uint16_t cuda_tensors(const struct choice *c);
 
-/* ---- cuda_shared.c --------------------------------------------------------------------------- */
-
-/* Dynamic shared memory of a thread block: of a kernel, and of the hand-written attention, whose
- * warps share 16 query rows (split_keys) or take 16 each. */
-int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size);
-int cuda_hand_shared_bytes(enum dtype dtype, int head_size, bool split_keys);
-
 /* ---- cuda_library.c: segments that cuBLASLt runs --------------------------------------------- */
 
 /* The knob of CUDA's `library`: place in the library's own list of algorithms, best guess first. */
@@ -101,6 +99,9 @@ uint16_t cuda_library_tensors(const struct choice *c);
 void emit_cuda_library(const struct choice *c, const struct build_target *t, struct buf *out);
 
 /* ---- cuda_launch.c --------------------------------------------------------------------------- */
+
+/* Dynamic shared memory of a thread block. */
+int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size);
 
 void cuda_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
 void cuda_launch_handwritten(const struct choice *c, const struct workload *w,

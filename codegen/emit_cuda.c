@@ -14,7 +14,8 @@ static void add_includes(const struct cuda_kernel *k, struct buf *out)
     if (k->has[STAGE_ATTENTION])
         buf_adds(out, "#include \"attention.cuh\"\n");
     if (k->has[STAGE_GEMM])
-        buf_addf(out, "#include \"%s\"\n", k->wgmma ? "gemm_wgmma.cuh" : "gemm.cuh");
+        buf_addf(out, "#include \"%s\"\n",
+                 k->tile->kind == CUDA_WGMMA ? "gemm_wgmma.cuh" : "gemm.cuh");
     if (k->has[STAGE_ROWS] || k->has[STAGE_ELEMENTWISE])
         buf_adds(out, "#include \"tokens.cuh\"\n");
     buf_adds(out, "\n");
@@ -31,7 +32,7 @@ static void add_tile(const struct cuda_kernel *k, struct buf *out)
     const struct cuda_tile *t = k->tile;
     if (!k->has[STAGE_GEMM])
         return;
-    if (k->wgmma)
+    if (t->kind == CUDA_WGMMA)
         buf_addf(out,
                  "/* tokens, columns, buffers, thread blocks that share a sum */\n"
                  "using tile = fp::wgmma_shape<dtype, %d, %d, %d, %d>;\n\n",
