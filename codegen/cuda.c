@@ -55,8 +55,8 @@ void cuda_kernel_of(const struct choice *c, struct cuda_kernel *out)
     *out = (struct cuda_kernel){.tile = tile, .split = choice_value(c, CUDA_KNOB_SPLIT)};
     out->count = stages_of(c->segment, choice_value(c, CUDA_KNOB_NORM), out->stages);
     for (int i = 0; i < out->count; i++)
-        out->has[out->stages[i].kind] = true;
-    bool gemm = out->has[STAGE_GEMM];
+        out->of_kind[out->stages[i].kind]++;
+    bool gemm = out->of_kind[STAGE_GEMM] > 0;
     out->threads = gemm ? 32 * tile->warps_m * tile->warps_n : (int)CUDA_ATTENTION_THREADS;
     out->resident = gemm ? tile->resident : choice_value(c, CUDA_KNOB_RESIDENT);
 }
@@ -85,26 +85,19 @@ static bool norm_follows_gemm(struct segment s)
     return false;
 }
 
-static int gemms(const struct cuda_kernel *k)
-{
-    int count = 0;
-    for (int i = 0; i < k->count; i++)
-        count += k->stages[i].kind == STAGE_GEMM;
-    return count;
-}
-
 static bool fits(const struct choice *c, const struct cuda_kernel *k, const struct build_target *t,
                  const char **why)
 {
     if (cuda_shared_bytes(k, t->dtype, t->head_size) > arch_shared_bytes(t->arch))
         return refuse(why, "it needs more shared memory than a thread block can have");
-    if (choice_turns(c, CUDA_KNOB_TILE) && !k->has[STAGE_GEMM])
+    if (choice_turns(c, CUDA_KNOB_TILE) && k->of_kind[STAGE_GEMM] == 0)
         return refuse(why, "tile is of GEMMs, and this segment has none");
-    if (choice_turns(c, CUDA_KNOB_SPLIT) && gemms(k) != 1)
+    if (choice_turns(c, CUDA_KNOB_SPLIT) && k->of_kind[STAGE_GEMM] != 1)
         return refuse(why, "split is of a GEMM alone, and this segment has none or several");
     if (choice_turns(c, CUDA_KNOB_NORM) && !norm_follows_gemm(c->segment))
         return refuse(why, "norm is of layernorms after a GEMM, and this segment has none");
-    if (choice_turns(c, CUDA_KNOB_RESIDENT) && (k->has[STAGE_GEMM] || !k->has[STAGE_ATTENTION]))
+    if (choice_turns(c, CUDA_KNOB_RESIDENT) &&
+        (k->of_kind[STAGE_GEMM] > 0 || k->of_kind[STAGE_ATTENTION] == 0))
         return refuse(why, "resident is of attention without a GEMM");
     return true;
 }
@@ -124,7 +117,7 @@ bool cuda_hopper_applicable(const struct choice *c, const struct build_target *t
         return refuse(why, "warpgroup products are of sm_90a alone");
     if (dtypes[t->dtype].bytes != 2)
         return refuse(why, "warpgroup products are of fp16 and bf16");
-    if (!k.has[STAGE_GEMM])
+    if (k.of_kind[STAGE_GEMM] == 0)
         return refuse(why, "warpgroup products are of GEMMs, and this segment has none");
     return fits(c, &k, t, why);
 }

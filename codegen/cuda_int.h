@@ -72,8 +72,8 @@ struct cuda_stage {
 struct cuda_kernel {
     struct cuda_stage stages[OP_COUNT];
     int count;
-    bool has[STAGE_ATTENTION + 1]; /* by enum stage_kind */
-    const struct cuda_tile *tile;  /* of its GEMMs */
+    int of_kind[STAGE_ATTENTION + 1]; /* how many stages, by enum stage_kind */
+    const struct cuda_tile *tile;     /* of its GEMMs */
     int split;
     int threads, resident; /* of its launch bounds */
 };
@@ -95,7 +95,6 @@ enum cuda_library_knob { CUDA_LIBRARY_KNOB_ALGORITHM };
 
 bool cuda_library_applicable(const struct choice *c, const struct build_target *t,
                              const char **why);
-uint16_t cuda_library_tensors(const struct choice *c);
 void emit_cuda_library(const struct choice *c, const struct build_target *t, struct buf *out);
 
 /* ---- cuda_launch.c --------------------------------------------------------------------------- */

@@ -57,9 +57,9 @@ static int attention_shared(enum dtype dtype, int head_size, int threads)
 int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size)
 {
     int bytes = 0;
-    if (k->has[STAGE_GEMM])
+    if (k->of_kind[STAGE_GEMM] > 0)
         bytes = k->tile->kind == CUDA_WGMMA ? wgmma_shared(k->tile) : gemm_shared(k->tile, dtype);
-    if (k->has[STAGE_ATTENTION])
+    if (k->of_kind[STAGE_ATTENTION] > 0)
         bytes = (int)max_of(bytes, attention_shared(dtype, head_size, k->threads));
     return bytes;
 }

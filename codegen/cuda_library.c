@@ -36,11 +36,6 @@ bool cuda_library_applicable(const struct choice *c, const struct build_target *
            refuse(why, "cuBLASLt's GELU is the tanh form, which is not exact enough for fp32");
 }
 
-uint16_t cuda_library_tensors(const struct choice *c)
-{
-    return segment_outputs(c->segment);
-}
-
 void choice_product(const struct choice *c, struct cuda_product *out)
 {
     struct segment s = c->segment;

@@ -2,17 +2,17 @@
 
 #include <string.h>
 
-/* ---- hand-written attention ------------------------------------------------------------------ */
-
 static bool handwritten_applicable(const struct choice *c, const struct build_target *t,
                                    const char **why)
 {
     (void)t;
     return segment_is_attention(c->segment) ||
-           refuse(why, "the hand-written attention runs ops 2-6, no more and no less");
+           refuse(why,
+                  "the hand-written attention runs scores to merge_heads, no more and no less");
 }
 
-static uint16_t handwritten_tensors(const struct choice *c)
+/* Of an implementation that keeps all other tensors of its segment to itself. */
+static uint16_t only_outputs(const struct choice *c)
 {
     return segment_outputs(c->segment);
 }
@@ -62,7 +62,7 @@ const struct impl impls[] = {
      .target = TARGET_CPU,
      .handwritten = true,
      .applicable = handwritten_applicable,
-     .tensors = handwritten_tensors,
+     .tensors = only_outputs,
      .emit = emit_cpu_handwritten},
     CUDA_ROW("generated", cuda_applicable, CUDA_MMA_TILES),
     CUDA_ROW("hopper", cuda_hopper_applicable, CUDA_WGMMA_TILES),
@@ -70,7 +70,7 @@ const struct impl impls[] = {
      .target = TARGET_CUDA,
      .handwritten = true,
      .applicable = handwritten_applicable,
-     .tensors = handwritten_tensors,
+     .tensors = only_outputs,
      .emit = emit_cuda_handwritten,
      .launch = cuda_launch_handwritten,
      .knob_count = 1,
@@ -82,7 +82,7 @@ const struct impl impls[] = {
      .target = TARGET_CUDA,
      .library = true,
      .applicable = cuda_library_applicable,
-     .tensors = cuda_library_tensors,
+     .tensors = only_outputs,
      .emit = emit_cuda_library,
      .knob_count = 1,
      .knobs = {[CUDA_LIBRARY_KNOB_ALGORITHM] = {.name = "algorithm",

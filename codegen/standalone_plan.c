@@ -83,12 +83,10 @@ static void add_mask(const struct block_lists *l, const char *word_type, struct 
     add_ints("key_block", l->key_block, entries, out);
     add_ints("bits", l->bits, entries, out);
     buf_addf(out, "static const %s words[] = {", word_type);
-    for (int64_t i = 0; i < l->bit_blocks * MASK_BLOCK; i++)
-        buf_addf(out, "%s0x%llx",
-                 i == 0       ? ""
-                 : i % 4 == 0 ? ",\n    "
-                              : ", ",
-                 (unsigned long long)l->words[i]);
+    for (int64_t i = 0; i < l->bit_blocks * MASK_BLOCK; i++) {
+        const char *separator = i == 0 ? "" : i % 4 == 0 ? ",\n    " : ", ";
+        buf_addf(out, "%s0x%llx", separator, (unsigned long long)l->words[i]);
+    }
     buf_adds(out, l->bit_blocks > 0 ? "};\n\n" : "0};\n\n");
     buf_addf(out,
              "const struct fp_blocks plan_mask = {%d, %d, start, full, key_block, bits, words};\n",

@@ -137,22 +137,22 @@ static int check_sizes(const struct workload *w, struct status *st)
     return 0;
 }
 
-static int check_lengths(const struct workload *w, struct status *st)
+/* Checks the lengths, and drops them if all are seq_len. */
+static int check_lengths(struct workload *w, struct status *st)
 {
-    for (int b = 0; w->lengths != NULL && b < w->batch; b++)
+    bool padded = false;
+    for (int b = 0; w->lengths != NULL && b < w->batch; b++) {
         if (w->lengths[b] < 1 || w->lengths[b] > w->seq_len)
             return status_set(st, STATUS_USAGE,
                               "the length of batch row %d is %d; give 1 to %d, the seq_len", b,
                               w->lengths[b], w->seq_len);
+        padded = padded || w->lengths[b] != w->seq_len;
+    }
+    if (!padded) {
+        free(w->lengths);
+        w->lengths = NULL;
+    }
     return 0;
-}
-
-static bool lengths_are_full(const struct workload *w)
-{
-    for (int b = 0; w->lengths != NULL && b < w->batch; b++)
-        if (w->lengths[b] != w->seq_len)
-            return false;
-    return true;
 }
 
 int workload_check(struct workload *w, struct status *st)
@@ -166,10 +166,6 @@ int workload_check(struct workload *w, struct status *st)
                           "eps is %g; give a number above 0 and at most 1, such as 1e-5", w->eps);
     if (w->ffn == 0)
         w->ffn = 4 * workload_hidden(w);
-    if (lengths_are_full(w)) {
-        free(w->lengths);
-        w->lengths = NULL;
-    }
     return mask_resolve(&w->mask_spec, w->seq_len, st);
 }
 

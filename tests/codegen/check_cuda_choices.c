@@ -53,7 +53,7 @@ static const struct {
      "library",
      "",
      "cuBLASLt runs one GEMM, with its bias and residual or GELU or without"},
-    {{2, 7}, "handwritten", "", "the hand-written attention runs ops 2-6, no more and no less"},
+    {{2, 7}, "handwritten", "", "the hand-written attention runs scores to merge_heads, no more and no less"},
 };
 
 START_TEST(knobs_without_effect_are_refused)
