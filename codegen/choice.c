@@ -62,14 +62,15 @@ int choice_parse(enum target_kind target, struct segment s, const char *impl, co
     struct choice c = {.segment = s, .impl = impl_find(target, impl)};
     *out = (struct choice){.impl = NULL};
     if (s.first < 0 || s.first > s.last || s.last >= OP_COUNT)
-        return status_set(st, STATUS_USAGE, "operators %d-%d are no segment", s.first, s.last);
+        return status_set(st, STATUS_USAGE, "operators %d-%d are not a segment", s.first, s.last);
     if (c.impl == NULL)
         return status_set(st, STATUS_NOT_FOUND, "target %s has no implementation '%s'",
                           target_names[target], impl);
     if (schedule_parse(c.impl, schedule, &c.schedule, st) != 0)
         return -1;
     if (!is_written_so(&c, schedule))
-        return status_set(st, STATUS_USAGE, "'%s' is no whole schedule of %s", schedule, impl);
+        return status_set(st, STATUS_USAGE, "'%s' does not give all knobs of %s in order", schedule,
+                          impl);
     *out = c;
     return 0;
 }

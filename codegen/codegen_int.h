@@ -6,30 +6,30 @@
 
 /* ---- lower.c: segment -> stages -----------------------------------------------------------------
  *
- * The same stages feed every emitter.  Adjacent operators join one stage when the second needs only
- * what the first's thread block already holds. */
+ * All emitters start from these stages.  An operator joins the stage before it if it needs nothing
+ * but what the same thread, or thread block, of that stage holds. */
 
 enum stage_kind {
     STAGE_ELEMENTWISE, /* a bias, residual, GELU or permutation pass */
     STAGE_GEMM,        /* tiles of a GEMM with an epilogue */
-    STAGE_ROWS,        /* row blocks of tokens: layernorm and what surrounds it; with rowwise
+    STAGE_ROWS,        /* blocks of token rows: layernorm and the operators around it; with rowwise
                           lowering also GEMMs one after another on the same rows */
-    STAGE_ATTENTION,   /* query blocks of one head: any run of ops 2..5, with op 1 in the loader
-                          (only where 2..5 are all there) and op 6 in the store */
+    STAGE_ATTENTION,   /* query blocks of one head: any run of scores to context.  The loader of a
+                          whole run may split the heads; the store of the context may merge them. */
 };
 
 struct stage {
     enum stage_kind kind;
     int8_t first, last; /* operators */
-    uint16_t stores;    /* tensors it must write: outputs of the segment, inputs of later stages */
+    uint16_t stores;    /* tensors that it must write for the caller or for later stages, as bits */
 };
 
 enum lowering {
-    LOWERING_TILED, /* a GEMM's tiles are independent; a layernorm after it is a stage of its own */
-    LOWERING_ROWWISE /* a stage holds whole rows, so a layernorm or a further GEMM joins it */
+    LOWERING_TILED,  /* a GEMM's tiles are independent; a layernorm after it is another stage */
+    LOWERING_ROWWISE /* a stage holds whole rows, so that a layernorm or another GEMM joins it */
 };
 
-/* Writes at most OP_COUNT stages; returns how many.  Between two stages all threads meet. */
+/* Returns the number of stages.  All threads meet between two stages. */
 int lower_segment(struct segment s, enum lowering how, struct stage out[OP_COUNT]);
 
 /* Whether a stage holds an operator of that anchor. */
@@ -37,7 +37,7 @@ bool stage_has(const struct stage *s, enum anchor anchor);
 
 /* ---- impl.c ---------------------------------------------------------------------------------- */
 
-/* For `applicable`: says why and returns false. */
+/* For `applicable`: stores the reason and returns false. */
 static inline bool refuse(const char **why, const char *reason)
 {
     *why = reason;
@@ -46,17 +46,17 @@ static inline bool refuse(const char **why, const char *reason)
 
 /* ---- choice.c -------------------------------------------------------------------------------- */
 
-/* Whether a knob is not at its default. */
+/* Whether a knob is off its default. */
 bool choice_turns(const struct choice *c, int knob);
 
 /* ---- schedule.c ------------------------------------------------------------------------------ */
 
-/* The next schedule, as a counter whose first knob turns slowest; false after the last. */
+/* Advances to the next schedule, the last knob first; false after the last schedule. */
 bool schedule_next(const struct impl *impl, struct schedule *s);
 
 void knob_label(const struct knob *knob, int pick, struct buf *out); /* appends it */
 
-/* By a name of len characters, whatever follows them; -1 where there is none. */
+/* The index of the knob whose name is the first len characters of `name`, or -1. */
 int knob_find(const struct impl *impl, const char *name, size_t len);
 
 /* ---- emit_head.c ----------------------------------------------------------------------------- */
@@ -64,10 +64,10 @@ int knob_find(const struct impl *impl, const char *name, size_t len);
 /* "stage_07_08_out_gemm_out_bias_residual" */
 void add_stage_name(int first, int last, struct buf *out);
 
-/* A line of the comment at the top: stage `index` (from 0), its operators, what it does. */
+/* Appends a line of the comment at the top: stage `index` (from 0), its operators, what it does. */
 void add_stage_line(int index, int first, int last, const char *summary, struct buf *out);
 
-/* Opens the comment at the top: operators with their operations, tensors, weights. */
+/* Begins the comment at the top: operators with their operations, tensors, weights. */
 void add_header(const struct choice *c, const struct build_target *t, struct buf *out);
 
 /* ---- cpu.c ----------------------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ void add_header(const struct choice *c, const struct build_target *t, struct buf
 /* The knobs of the CPU's `generated`, in the order of its row in impls[]. */
 enum cpu_knob { CPU_KNOB_LOWERING, CPU_KNOB_ROW_BLOCK, CPU_KNOB_COL_BLOCK };
 
-/* As lower_segment(), in the lowering that the choice says. */
+/* lower_segment() with the choice's lowering. */
 int cpu_stages(const struct choice *c, struct stage out[OP_COUNT]);
 
 bool cpu_applicable(const struct choice *c, const struct build_target *t, const char **why);
@@ -99,10 +99,10 @@ void emit_cpu_stage(const struct stage *stage, struct buf *out);
 
 /* ---- kernels: text embedded at build time ---------------------------------------------------- */
 
-/* The files of a program that runs a plan. */
+/* The sources of a program that runs a plan, beside those that are emitted. */
 int kernel_program(enum target_kind target, const struct kernel_file **out);
 
-/* The header that a library's segments include: host code that calls cuBLASLt. */
+/* The header with the host code that calls cuBLASLt. */
 const struct kernel_file *kernel_library(void);
 
 /* ---- standalone.c, standalone_plan.c: a program that runs a plan --------------------------------

@@ -4,27 +4,29 @@
 
 #include "codegen/codegen_int.h"
 
-/* ---- cuda.c: stages, and what may be asked for ----------------------------------------------- */
+/* ---- cuda.c: stages, and which choices are applicable ---------------------------------------- */
 
 /* The knobs of CUDA's `generated` and `hopper`, in the order of their rows in impls[]. */
 enum cuda_knob {
-    CUDA_KNOB_TILE,     /* row of cuda_tiles */
+    CUDA_KNOB_TILE,     /* enum cuda_tile_row */
     CUDA_KNOB_SPLIT,    /* thread blocks that share a tile's inner dimension */
     CUDA_KNOB_NORM,     /* enum cuda_norm */
-    CUDA_KNOB_RESIDENT, /* without a GEMM: thread blocks of a multiprocessor that registers allow */
+    CUDA_KNOB_RESIDENT, /* without a GEMM: thread blocks for which registers must suffice */
     CUDA_KNOB_COUNT
 };
 
+/* How a layernorm follows a GEMM. */
 enum cuda_norm {
-    CUDA_NORM_BARRIER, /* all thread blocks meet, then rows are dealt out anew */
-    CUDA_NORM_STRIP    /* whoever stores a row strip's last tile normalises it */
+    CUDA_NORM_BARRIER, /* as a stage of its own, behind a grid barrier */
+    CUDA_NORM_STRIP    /* the thread block that stores the last tile of a row strip normalises it */
 };
 
-/* The knob of CUDA's `handwritten`: what its four warps share of 16 or 64 query rows. */
+/* The knob of CUDA's `handwritten`: its four warps share the keys of 16 query rows, or take 16 of
+ * 64 query rows each. */
 enum cuda_hand_knob { CUDA_HAND_KNOB_WARPS };
 enum cuda_hand_warps { CUDA_HAND_KEYS, CUDA_HAND_ROWS };
 
-/* Threads of a thread block that has no GEMM: the four warps of one attention block. */
+/* Threads of a thread block without a GEMM: four warps, which take one block of query rows. */
 enum { CUDA_ATTENTION_THREADS = 128 };
 
 /* Tiles of GEMMs, X(kind, bm, bn, warps_m, warps_n, depth, resident), the default first.  Depths
@@ -60,15 +62,15 @@ enum cuda_tile_row {
 #undef X
 };
 
-/* A stage of a CUDA kernel: as lower.c gives it, but a GEMM may start with the merge of heads,
- * which its loader does, and may end with the layernorm of finished row strips. */
+/* A stage of a CUDA kernel.  Unlike a struct stage, a GEMM may begin with the merge of heads, which
+ * its loader does, and end with the layernorm of finished row strips. */
 struct cuda_stage {
     enum stage_kind kind;
     int8_t first, last;
-    bool norm_strip; /* operator `last` is a layernorm done strip by strip */
+    bool norm_strip; /* operator `last` is a layernorm of row strips */
 };
 
-/* A choice as its kernel sees it.  Grid barriers stand between stages. */
+/* What a choice's kernel is made of.  Stages meet at grid barriers. */
 struct cuda_kernel {
     struct cuda_stage stages[OP_COUNT];
     int count;
@@ -90,7 +92,7 @@ uint16_t cuda_tensors(const struct choice *c);
 
 /* ---- cuda_library.c: segments that cuBLASLt runs --------------------------------------------- */
 
-/* The knob of CUDA's `library`: place in the library's own list of algorithms, best guess first. */
+/* The knob of CUDA's `library`: index in the list of algorithms that cuBLASLt proposes. */
 enum cuda_library_knob { CUDA_LIBRARY_KNOB_ALGORITHM };
 
 bool cuda_library_applicable(const struct choice *c, const struct build_target *t,

@@ -2,7 +2,7 @@
 
 /* ---- the body of a stage's function -------------------------------------------------------------
  *
- * Statements are written first; what they name is declared before them. */
+ * The statements are written first, as the declarations before them depend on what they name. */
 
 struct body {
     struct buf text;
@@ -70,8 +70,8 @@ static void add_store(struct body *b, int tensor)
                  use_dim(b, tensor_columns(tensor)));
 }
 
-/* What a pointwise operator does to a row before `next` has it, from the inside out; returns the
- * name of the outermost. */
+/* Declares the epilogues of a pointwise operator, the last one, which passes rows to `next`, first.
+ * Returns the name of the epilogue that takes the rows. */
 static const char *add_pointwise(struct body *b, int op, const char *next)
 {
     const char *activation = op_activation(op);

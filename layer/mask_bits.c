@@ -1,5 +1,6 @@
 #include "layer/mask_int.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static uint64_t *row_of(const struct mask *m, int64_t matrix, int64_t i)
@@ -85,12 +86,10 @@ static int build_from_file(struct mask_spec *spec, int batch, int seq_len, const
 /* Hashes shape and kept bits, so that the same mask in another file has the same hash. */
 static void hash_content(const struct mask *m, char out[HASH_TEXT_SIZE])
 {
-    struct buf text;
-    buf_init(&text);
+    char text[64 + HASH_TEXT_SIZE];
     hash_text(m->bits, mask_bytes(m), out);
-    buf_addf(&text, "%d %d %s", m->matrices, m->seq_len, out);
-    hash_text(text.ptr, text.len, out);
-    buf_release(&text);
+    int len = snprintf(text, sizeof(text), "%d %d %s", m->matrices, m->seq_len, out);
+    hash_text(text, (size_t)len, out);
 }
 
 int mask_build(struct mask_spec *spec, int batch, int seq_len, const struct buf *npy,
