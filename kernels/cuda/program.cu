@@ -1,7 +1,7 @@
-/* Runs a plan's segments layer after layer on drawn inputs and prints the time of one pass.  With a
- * file's name the output goes there, a NumPy array (B,S,D) of fp32.
+/* Runs a plan's segments layer after layer on drawn inputs and prints the time of one pass.  With
+ * the name of a file as argument it writes the output there, a NumPy array (B,S,D) of fp32.
  *
- * What plan, workload and segments: plan.h and plan.cu.  A pass is one CUDA graph. */
+ * plan.h and plan.cu say which plan, workload and segments.  A pass is one CUDA graph. */
 #include "inputs.cuh"
 #include "output.cuh"
 
@@ -16,7 +16,7 @@ static const double warm_up_ms = 500, timing_ms = 2000;
 
 /* ---- what runs ---------------------------------------------------------------------------- */
 
-/* Arguments but for weights and the layer's own tensors; its input and output alternate. */
+/* The arguments that all layers share; the buffers of a layer's input and output alternate. */
 static struct fp_args common;
 static plan_element *x, *flow[2];
 static const plan_element *weights[LAYERS][WEIGHTS];
@@ -95,8 +95,8 @@ static void launch(int segment, struct fp_args *a, cudaStream_t stream)
           "cannot launch a kernel");
 }
 
-/* A library loads its kernels in its first calls, which cannot be captured; what these compute is
- * computed anew. */
+/* cuBLASLt loads kernels in its first calls, which cannot be captured.  So it is called once
+ * before; the results are overwritten. */
 static void load_libraries(cudaStream_t stream)
 {
     struct fp_args a = common;

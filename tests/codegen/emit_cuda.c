@@ -132,9 +132,9 @@ static void add_gemm_sizes(enum dtype dtype, struct buf *out)
         if (k.split > 1)
             continue;
         buf_addf(out, "static_assert(needs<fp::%s<fp::%s, %d, %d, %d, ",
-                 k.wgmma ? "wgmma_shape" : "gemm_shape", dtypes[dtype].name, tile->bm, tile->bn,
-                 tile->depth);
-        if (!k.wgmma)
+                 tile->kind == CUDA_WGMMA ? "wgmma_shape" : "gemm_shape", dtypes[dtype].name,
+                 tile->bm, tile->bn, tile->depth);
+        if (tile->kind != CUDA_WGMMA)
             buf_addf(out, "%d, %d, ", tile->warps_m, tile->warps_n);
         buf_addf(out, "1>> == %d);\n", shared_bytes(&choices[i], dtype, 64));
     }

@@ -105,7 +105,7 @@ START_TEST(choice_survives_the_journey)
     ck_assert_int_eq(message_to_choice(m, TARGET_CPU, &back, &st), -1);
     ck_assert_int_eq(st.code, STATUS_LAUNCH);
     ck_assert_str_eq(st.message,
-                     "malformed choice: 'tiles=4' is no knob of generated with its value");
+                     "malformed choice: 'tiles=4' is not KNOB=VALUE with a knob of generated");
     st = STATUS_INIT;
     json_object_del(m, "schedule");
     ck_assert_int_eq(message_to_choice(m, TARGET_CPU, &back, &st), -1);
