@@ -113,8 +113,13 @@ int program_load(struct worker *k, const json_t *candidate, int layers, struct p
     const json_t *choices = json_object_get(candidate, "choices");
     *out = (struct program){.layers = layers,
                             .tolerance = dtypes[k->w.dtype].tolerance,
-                            .alone = json_is_true(json_object_get(candidate, "alone")),
-                            .part_count = (int)json_array_size(choices)};
+                            .alone = json_is_true(json_object_get(candidate, "alone"))};
+    size_t count = json_array_size(choices);
+    if (count == 0 || count > OP_COUNT)
+        return status_set(st, STATUS_LAUNCH,
+                          "malformed candidate: it has %zu choices, expected 1 to %d", count,
+                          OP_COUNT);
+    out->part_count = (int)count;
     for (int i = 0; i < out->part_count; i++)
         if (load_part(k, json_array_get(choices, (size_t)i), &out->parts[i], st) != 0)
             return -1;

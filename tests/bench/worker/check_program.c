@@ -143,6 +143,21 @@ START_TEST(bad_candidate_is_refused)
 }
 END_TEST
 
+/* A program has 1 to OP_COUNT choices. */
+START_TEST(number_of_choices_is_checked)
+{
+    static const int counts[] = {0, OP_COUNT + 1, 1000};
+    struct status st = STATUS_INIT;
+    json_t *candidate = candidate_new(false);
+    for (int i = 0; i < counts[_i]; i++)
+        add(candidate, 8, 9, "right", NULL);
+    ck_assert_int_eq(load(candidate, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_LAUNCH);
+    ck_assert_ptr_nonnull(strstr(st.message, "choices, expected 1 to 15"));
+    program_release(&worker, &program);
+}
+END_TEST
+
 /* Operators 8-9 read what operator 7 gives, and x. */
 START_TEST(inputs_are_the_oracles)
 {
@@ -163,4 +178,5 @@ END_TEST
 
 SUITE("program", worker_setup, worker_teardown, ONCE(plan_becomes_launches),
       ONCE(segment_alone_keeps_its_tensors), ONCE(code_is_loaded_once),
-      LOOP(bad_candidate_is_refused, 0, ARRAY_LEN(bad)), ONCE(inputs_are_the_oracles))
+      LOOP(bad_candidate_is_refused, 0, ARRAY_LEN(bad)), LOOP(number_of_choices_is_checked, 0, 3),
+      ONCE(inputs_are_the_oracles))
