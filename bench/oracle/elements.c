@@ -34,7 +34,7 @@ static uint16_t to_fp16(float value)
     return (uint16_t)(sign | (rest + 0xfff + (rest >> 13 & 1) - 0x38000000) >> 13);
 }
 
-/* The exponents' offsets differ by 112.  It has no branch, so that a compiler vectorises the loop.
+/* The exponents' offsets differ by 112.  Without a branch, the compiler vectorises unpack_fp16().
  */
 static float from_fp16(uint16_t half)
 {

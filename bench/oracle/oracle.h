@@ -23,13 +23,13 @@ void oracle_layer_release(struct oracle_layer *l);
 
 /* ---- compare.c: a target's tensor against the oracle's ------------------------------------------
  *
- * An error is ||out-ref|| / ||ref||, over the tensor and over each row (the last axis).  Padded
- * rows are left out, and masked positions after ops 2 and 3.  If a row's ||ref|| is less than the
- * average of a row with as many elements, its error is relative to that average: a single score
- * near 0 owes its size to cancellation.  A NaN or infinity is an infinite error. */
+ * An error is ||out-ref|| / ||ref||, of the tensor and of each row (the last axis).  Padded rows
+ * are left out, and masked positions after ops 2 and 3.  A row's ||ref|| counts as no less than the
+ * tensor's average for as many elements, because a single score near 0 owes its size to
+ * cancellation.  A NaN or infinity is an infinite error. */
 struct oracle_error {
     double tensor;       /* of the whole tensor */
-    double worst_row;    /* of the row with the largest */
+    double worst_row;    /* the largest of a row */
     int64_t worst_index; /* that row's first element */
 };
 struct oracle_error oracle_compare(const struct workload *w, int tensor, const float *out,

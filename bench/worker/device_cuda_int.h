@@ -82,8 +82,7 @@ int matmul_launch(const struct device *d, const struct matmul *m, const struct f
                   struct status *st);
 void matmuls_release(struct device *d);
 
-/* ---- device_cuda_limits.c, device_cuda_open.c, device_cuda_replay.c: rows of device_ops -------
- */
+/* ---- device_cuda_limits.c, _open.c, _replay.c: rows of device_ops ---------------------------- */
 
 void cuda_limits(struct device *d, struct limits *out);
 

@@ -9,8 +9,11 @@
  * 495 and 67), divided by multiprocessors and boost clock.  Of other capabilities there are cards
  * with different rates. */
 static const struct {
-    int capability, half, tf32, fp32;
-} rates[] = {{80, 2048, 1024, 128}, {90, 4096, 2048, 256}};
+    int capability, flops[DTYPE_COUNT];
+} rates[] = {
+    {80, {[DTYPE_FP16] = 2048, [DTYPE_BF16] = 2048, [DTYPE_TF32] = 1024, [DTYPE_FP32] = 128}},
+    {90, {[DTYPE_FP16] = 4096, [DTYPE_BF16] = 4096, [DTYPE_TF32] = 2048, [DTYPE_FP32] = 256}},
+};
 
 static double ask(const struct device *d, int attribute)
 {
@@ -24,14 +27,9 @@ static double flops_per_clock(const struct device *d)
 {
     double capability = 10 * ask(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
                         ask(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    for (size_t i = 0; i < ARRAY_LEN(rates); i++) {
-        const int by_type[DTYPE_COUNT] = {[DTYPE_FP16] = rates[i].half,
-                                          [DTYPE_BF16] = rates[i].half,
-                                          [DTYPE_TF32] = rates[i].tf32,
-                                          [DTYPE_FP32] = rates[i].fp32};
+    for (size_t i = 0; i < ARRAY_LEN(rates); i++)
         if (rates[i].capability == capability)
-            return by_type[d->w->dtype];
-    }
+            return rates[i].flops[d->w->dtype];
     return NAN;
 }
 

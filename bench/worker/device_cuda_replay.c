@@ -15,8 +15,8 @@ struct node {
 
 struct replay {
     struct device *device;
-    struct CUgraphExec_st *once,
-        *often; /* null until needed: all launches, and them `times` times */
+    struct CUgraphExec_st *once;  /* all launches; null until timed */
+    struct CUgraphExec_st *often; /* all launches `times` times; null until needed */
     int times;
     int count;
     struct node nodes[];
@@ -24,8 +24,7 @@ struct replay {
 
 /* ---- load ------------------------------------------------------------------------------------ */
 
-/* Room was left for the code.  If there is none, other programs took it: no fault of the candidate.
- */
+/* Room was left for the code.  If there is none, another program took it, not the candidate. */
 static int check_load(const struct device *d, int error, const char *what, struct status *st)
 {
     bool memory = error == CUDA_ERROR_OUT_OF_MEMORY;
@@ -236,7 +235,7 @@ int cuda_run(struct replay *r, int first, int count, struct status *st)
     return result;
 }
 
-/* Starting a graph takes the host some microseconds, hardly less than a small graph runs.  So many
+/* Starting a graph takes the host some microseconds, about as long as a small graph runs.  So many
  * repeats run as graphs of at least NODES launches. */
 static int make_graphs(struct replay *r, int repeats, struct status *st)
 {

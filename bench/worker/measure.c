@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Between two uses of a weight it is driven out of the cache by all other weights and by the
- * tensors that every plan touches: x, the two that layers alternate between, and q, k and v.
- * Tensors that only some plans write do not count, so that all plans are timed alike. */
+/* Between two of its uses, a weight leaves the cache if the other weights and the tensors fill it.
+ * Only tensors that every plan touches count, so that all plans are timed alike: x, the two that
+ * layers alternate between, and q, k and v. */
 int layers_to_time(const struct workload *w, int64_t cache_bytes)
 {
     int64_t tensors = 3 * tensor_elements(TENSOR_X, w) + tensor_elements(qkv_tensor(), w);
@@ -124,7 +124,7 @@ static int take_samples(struct subject *s, int ahead, struct status *st)
 }
 
 /* A sample may be too short because clocks were low during calibration, or the host's time was in
- * it. Then it takes samples of more repeats. */
+ * it.  Then samples of more repeats are taken. */
 static int take_long_samples(struct subject *s, int ahead, struct status *st)
 {
     if (take_samples(s, ahead, st) != 0)

@@ -161,7 +161,7 @@ struct part { /* one segment of a program */
     char *name;                      /* "segment 2-6 (generated)" */
     const struct function *function; /* null: a library runs it */
     uint16_t tensors; /* bits: inputs, outputs and what passes between the segment's stages */
-    char *verdict;    /* the name under which to report that it is right; null: it was verified */
+    char *verdict;    /* the name under which to report a pass; null: it was verified before */
 };
 
 struct program {
