@@ -34,35 +34,6 @@ static void fingerprint(int device, const struct toolchain *tc, struct fingerpri
     snprintf(out->libraries, sizeof(out->libraries), "%s", tc->libraries);
 }
 
-/* Whatever the user's shell says about threads gives way, so that times can be compared: one thread
- * a core.  A waiting thread spins for about as long as waking it would take (1000 pauses are some
- * 50 us): longer, and wherever other programs run it takes the core from the thread that it waits
- * for. For the same reason no thread is bound to a core. */
-static char **worker_env(void)
-{
-    static const char *const dropped[] = {"OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTO_"};
-    const char *const set[] = {"OMP_DYNAMIC=false", "OMP_PROC_BIND=false", "GOMP_SPINCOUNT=1000"};
-    enum { ADDED = ARRAY_LEN(set) + 1 };
-    size_t n = 0, kept = 0;
-    while (environ[n] != NULL)
-        n++;
-    char **env = mem_alloc(n + ADDED + 1, sizeof(*env));
-    for (size_t i = 0; i < n; i++) {
-        bool drop = false;
-        for (size_t k = 0; k < ARRAY_LEN(dropped); k++)
-            drop |= strncmp(environ[i], dropped[k], strlen(dropped[k])) == 0;
-        if (!drop)
-            env[kept++] = mem_strdup(environ[i]);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(set); i++)
-        env[kept++] = mem_strdup(set[i]);
-    struct buf threads;
-    buf_init(&threads);
-    buf_addf(&threads, "OMP_NUM_THREADS=%d", cpu_threads());
-    env[kept] = buf_detach(&threads);
-    return env;
-}
-
 static void check_governor(struct env_list *out)
 {
     static const char path[] = "/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor";
@@ -116,6 +87,5 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
 const struct target_ops target_cpu = {
     .toolchain = cpu_compiler_find,
     .fingerprint = fingerprint,
-    .worker_env = worker_env,
     .checks = checks,
 };

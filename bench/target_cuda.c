@@ -86,12 +86,6 @@ static void fingerprint(int device, const struct toolchain *tc, struct fingerpri
     snprintf(out->libraries, sizeof(out->libraries), "%s", tc->libraries);
 }
 
-/* The oracle's threads are the worker's only ones. */
-static char **worker_env(void)
-{
-    return target_cpu.worker_env();
-}
-
 static void checks(const struct toolchain *tc, const struct status *problem, struct env_list *out)
 {
     struct gpu gpu;
@@ -130,6 +124,5 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
 const struct target_ops target_cuda = {
     .toolchain = toolchain,
     .fingerprint = fingerprint,
-    .worker_env = worker_env,
     .checks = checks,
 };
