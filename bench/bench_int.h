@@ -56,9 +56,11 @@ struct client {
     struct buf received; /* not yet a whole line */
     char doing[256];     /* the worker's last announcement: "verifying segment 2-6 (generated)" */
     int candidate;       /* index in the request that the announcement is about; -1: none */
+    double limit_s;      /* between two events */
+    const volatile sig_atomic_t *stop;
+    client_event *event;
+    void *ctx; /* for event */
 };
-
-#define CLIENT_INIT ((struct client){.channel = -1, .candidate = -1})
 
 /* The environment of a worker: null-terminated; the caller frees the texts and the array. */
 char **client_environment(void);
@@ -69,9 +71,7 @@ void client_stop(struct client *c);
 /* Sends a request and waits for its reply.  *st says how the request ended.  A crash, garbage or
  * limit_s without an event stops the worker; *st then says what the worker was doing.  The caller
  * owns *reply, which is null where none came. */
-int client_call(struct client *c, const json_t *request, double limit_s,
-                const volatile sig_atomic_t *stop, client_event *event, void *ctx, json_t **reply,
-                struct status *st);
+int client_call(struct client *c, const json_t *request, json_t **reply, struct status *st);
 
 /* ---- session.c, run.c, dump.c, trace.c ------------------------------------------------------- */
 
@@ -83,7 +83,6 @@ struct bench {
     struct workload w;
     struct inputs inputs;
     bool afresh;
-    double run_limit_s;
     const volatile sig_atomic_t *stop;
     struct cache cache;
     struct toolchain toolchain;

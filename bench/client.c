@@ -15,12 +15,14 @@
 char **client_environment(void)
 {
     static const char *const dropped[] = {"OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTO_"};
-    const char *const set[] = {"OMP_DYNAMIC=false", "OMP_PROC_BIND=false", "GOMP_SPINCOUNT=1000"};
-    enum { ADDED = ARRAY_LEN(set) + 1 };
+    char threads[32];
+    const char *const set[] = {"OMP_DYNAMIC=false", "OMP_PROC_BIND=false", "GOMP_SPINCOUNT=1000",
+                               threads};
     size_t n = 0, kept = 0;
+    snprintf(threads, sizeof(threads), "OMP_NUM_THREADS=%d", cpu_threads());
     while (environ[n] != NULL)
         n++;
-    char **env = mem_alloc(n + ADDED + 1, sizeof(*env));
+    char **env = mem_alloc(n + ARRAY_LEN(set) + 1, sizeof(*env));
     for (size_t i = 0; i < n; i++) {
         bool drop = false;
         for (size_t k = 0; k < ARRAY_LEN(dropped); k++)
@@ -30,10 +32,6 @@ char **client_environment(void)
     }
     for (size_t i = 0; i < ARRAY_LEN(set); i++)
         env[kept++] = mem_strdup(set[i]);
-    struct buf threads;
-    buf_init(&threads);
-    buf_addf(&threads, "OMP_NUM_THREADS=%d", cpu_threads());
-    env[kept] = buf_detach(&threads);
     return env;
 }
 
@@ -46,7 +44,6 @@ int client_start(struct client *c, const char *worker, int mask_fd, struct statu
     const char *const argv[] = {worker, "--serve", NULL};
     const struct process_spec spec = {
         .path = worker, .argv = argv, .env = env, .fds = {ends[1], mask_fd}, .keep_last = true};
-    *c = CLIENT_INIT;
     int result = process_start(&spec, &c->process, st);
     for (int i = 0; env[i] != NULL; i++)
         free(env[i]);
@@ -85,20 +82,14 @@ static void add_last_line(const struct client *c, struct buf *out)
     }
 }
 
-/* Waits a moment for the worker to end by itself, so that its own signal is the one reported. */
-static void let_end(struct process *p)
-{
-    enum { WAIT_MS = 500 };
-    for (int i = 0; i < WAIT_MS && !process_ended(p); i++)
-        poll(NULL, 0, 1);
-    process_kill(p);
-}
-
 static int died(struct client *c, struct status *st)
 {
+    enum { WAIT_MS = 500 }; /* for it to end by itself: else SIGKILL would be what is reported */
+    for (int i = 0; i < WAIT_MS && !process_ended(&c->process); i++)
+        poll(NULL, 0, 1);
+    process_kill(&c->process);
     struct buf text;
     buf_init(&text);
-    let_end(&c->process);
     process_describe_end(c->process.wait_status, &text);
     add_last_line(c, &text);
     status_set(st, STATUS_LAUNCH, "%s: the worker ended with %s", c->doing, text.ptr);
@@ -127,8 +118,7 @@ static void note_doing(struct client *c, const json_t *event)
 }
 
 /* Takes all whole lines.  1: *reply is set; 0: no reply among them; -1: a line was no message. */
-static int take_lines(struct client *c, client_event *event, void *ctx, double *heard,
-                      json_t **reply)
+static int take_lines(struct client *c, double *heard, json_t **reply)
 {
     json_t *message;
     int taken;
@@ -139,16 +129,13 @@ static int take_lines(struct client *c, client_event *event, void *ctx, double *
             return 1;
         }
         note_doing(c, message);
-        if (event != NULL)
-            event(ctx, message);
+        c->event(c->ctx, message);
         json_decref(message);
     }
     return taken;
 }
 
-static int exchange(struct client *c, const json_t *request, double limit_s,
-                    const volatile sig_atomic_t *stop, client_event *event, void *ctx,
-                    json_t **reply, struct status *st)
+static int exchange(struct client *c, const json_t *request, json_t **reply, struct status *st)
 {
     enum { TICK_MS = 100 };
     if (!message_send(c->channel, request))
@@ -161,7 +148,7 @@ static int exchange(struct client *c, const json_t *request, double limit_s,
         poll(fds, ARRAY_LEN(fds), TICK_MS);
         process_drain(&c->process);
         bool alive = receive(c);
-        int taken = take_lines(c, event, ctx, &heard, reply);
+        int taken = take_lines(c, &heard, reply);
         if (taken > 0)
             return 0;
         if (taken < 0)
@@ -169,21 +156,19 @@ static int exchange(struct client *c, const json_t *request, double limit_s,
                               c->doing);
         if (!alive)
             return died(c, st);
-        if (stop != NULL && *stop != 0)
+        if (c->stop != NULL && *c->stop != 0)
             return status_set(st, STATUS_INTERRUPTED, "interrupted");
-        if (clock_seconds() - heard > limit_s)
-            return status_set(st, STATUS_TIMEOUT, "%s: stopped after %.0f s", c->doing, limit_s);
+        if (clock_seconds() - heard > c->limit_s)
+            return status_set(st, STATUS_TIMEOUT, "%s: stopped after %.0f s", c->doing, c->limit_s);
     }
 }
 
-int client_call(struct client *c, const json_t *request, double limit_s,
-                const volatile sig_atomic_t *stop, client_event *event, void *ctx, json_t **reply,
-                struct status *st)
+int client_call(struct client *c, const json_t *request, json_t **reply, struct status *st)
 {
     *reply = NULL;
     snprintf(c->doing, sizeof(c->doing), "starting");
     c->candidate = -1;
-    if (exchange(c, request, limit_s, stop, event, ctx, reply, st) == 0)
+    if (exchange(c, request, reply, st) == 0)
         return message_status(*reply, st);
     client_stop(c);
     return -1;

@@ -1,5 +1,4 @@
-/* A candidate as the worker is sent it, and the verdicts that the worker returns on its segments.
- */
+/* A candidate as it is sent to the worker, and the verdicts that the worker returns. */
 #include "bench/bench_int.h"
 
 #include <stdio.h>

@@ -9,7 +9,8 @@
 
 enum { COMPILE_LIMIT_S = 60, RUN_LIMIT_S = 30 };
 
-/* No machine is slower than this.  The deadline of a run grows with the work by it. */
+/* No machine is slower.  The deadline in the worker grows with the workload's FLOPs at this rate.
+ */
 #define SLOWEST_FLOPS 4e9
 
 static double run_limit(const struct workload *w)
@@ -47,10 +48,9 @@ static int share_mask(const struct mask *m, int *out, struct status *st)
     for (size_t done = 0; n >= 0 && done < bytes; done += (size_t)n)
         n = write(fd, at + done, bytes - done);
     *out = fd;
-    if (n < 0)
-        return status_set(st, STATUS_ENVIRONMENT, "cannot copy the mask for the worker: %s",
-                          strerror(errno));
-    return 0;
+    return n >= 0 ? 0
+                  : status_set(st, STATUS_ENVIRONMENT, "cannot copy the mask for the worker: %s",
+                               strerror(errno));
 }
 
 /* A verdict holds for one binary on one machine, workload, mask and set of inputs. */
@@ -103,13 +103,14 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
 {
     *out = NULL;
     struct bench *b = mem_alloc(1, sizeof(*b));
-    *b = (struct bench){.target = o->target,
-                        .inputs = o->inputs,
-                        .afresh = o->afresh,
-                        .stop = o->stop,
-                        .mask_fd = -1,
-                        .client = CLIENT_INIT,
-                        .limits = {NAN, NAN}};
+    *b = (struct bench){
+        .target = o->target,
+        .inputs = o->inputs,
+        .afresh = o->afresh,
+        .stop = o->stop,
+        .mask_fd = -1,
+        .client = {.channel = -1, .stop = o->stop, .event = request_keep_verdict, .ctx = b},
+        .limits = {NAN, NAN}};
     buf_init(&b->worker);
     b->ops = target_ops_of(o->target.kind, st);
     if (b->ops == NULL || target_check_dtype(o->target.kind, w->dtype, st) != 0 ||
@@ -119,7 +120,7 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
     workload_copy(&b->w, w);
     if (share_mask(&w->mask, &b->mask_fd, st) != 0)
         goto fail;
-    b->run_limit_s = o->run_deadline_s > 0 ? o->run_deadline_s : run_limit(w);
+    b->client.limit_s = o->run_deadline_s > 0 ? o->run_deadline_s : run_limit(w);
     name_verdicts(&w->mask, b);
     *out = b;
     return 0;
@@ -191,8 +192,7 @@ int session_start_worker(struct bench *b, struct status *st)
                   message_of_workload(&b->w));
     json_t *reply;
     struct status failed = STATUS_INIT;
-    int result =
-        client_call(&b->client, request, b->run_limit_s, b->stop, NULL, NULL, &reply, &failed);
+    int result = client_call(&b->client, request, &reply, &failed);
     if (result != 0) {
         client_stop(&b->client);
         /* No candidate has run, so none is at fault. */
@@ -212,8 +212,7 @@ int session_call(struct bench *b, json_t *request, json_t **reply, struct status
     *reply = NULL;
     int result = session_start_worker(b, st);
     if (result == 0)
-        result = client_call(&b->client, request, b->run_limit_s, b->stop, request_keep_verdict, b,
-                             reply, st);
+        result = client_call(&b->client, request, reply, st);
     json_decref(request);
     return result;
 }
