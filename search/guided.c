@@ -173,8 +173,7 @@ static void sum_segments(struct guide *g)
 static int learn(struct guide *g, struct status *st)
 {
     const struct strategy_context *c = g->c;
-    struct training data;
-    training_of(c->history, &data);
+    struct model_data data = training_of(c->history);
     struct model *model = NULL;
     int result = 0;
     if (data.count < LEARN_FROM)
@@ -182,8 +181,7 @@ static int learn(struct guide *g, struct status *st)
     result = -1;
     struct model_options options = {
         .features = FEATURES_PLAN, .seed = c->seed, .quantile = c->quantile};
-    struct model_data rows = {.count = data.count, .plans = data.plans, .ms = data.ms};
-    if (model_train(&options, &rows, c->segments, &model, st) != 0)
+    if (model_train(&options, &data, c->segments, &model, st) != 0)
         goto out;
     g->ms = mem_alloc((size_t)c->space_count, sizeof(*g->ms));
     g->doubt = mem_alloc((size_t)c->space_count, sizeof(*g->doubt));
@@ -192,7 +190,7 @@ static int learn(struct guide *g, struct status *st)
         g->doubt[i] = fabs(g->doubt[i] - 0.5);
 out:
     model_free(model);
-    training_release(&data);
+    model_data_release(&data);
     return result;
 }
 

@@ -191,11 +191,9 @@ int study_learn(struct db *db, int64_t study, const struct build_target *target,
     int result = -1;
     if (study_history(db, study, &history, st) == 0 &&
         study_segments(db, study, target, &times, st) == 0) {
-        struct training t;
-        training_of(&history, &t);
-        struct model_data data = {.count = t.count, .plans = t.plans, .ms = t.ms};
+        struct model_data data = training_of(&history);
         result = model_learn(db, study, STUDY_MODEL, options, &data, &times, out, st);
-        training_release(&t);
+        model_data_release(&data);
     }
     history_release(&history);
     return result;

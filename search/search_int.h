@@ -15,14 +15,9 @@ bool proposal_has(const struct proposal *p, struct plan plan);
 
 /* ---- history.c: what a model learns from ----------------------------------------------------- */
 
-/* The plans that gave a time, censored ones with their bound. */
-struct training {
-    int count;
-    struct plan *plans; /* owned */
-    double *ms;         /* owned */
-};
-void training_of(const struct history *h, struct training *out);
-void training_release(struct training *t);
+/* The plans that gave a time; of a censored one its lower bound.  Free with model_data_release().
+ */
+struct model_data training_of(const struct history *h);
 
 /* ---- segments.c: what is known of the segments ----------------------------------------------- */
 

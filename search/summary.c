@@ -53,11 +53,9 @@ double learn_seconds(const struct tuner *t)
  * without plans to predict: training on a whole space takes half a minute. */
 static int learn_study(struct tuner *t, struct tune_report *out, struct status *st)
 {
-    struct training training;
     if (learn_seconds(t) == 0)
         return 0;
-    training_of(&t->history, &training);
-    struct model_data data = {.count = training.count, .plans = training.plans, .ms = training.ms};
+    struct model_data data = training_of(&t->history);
     struct model_options options = {
         .features = FEATURES_PLAN, .seed = t->o->search.seed, .quantile = t->o->search.quantile};
     struct learned learned = {.model = NULL};
@@ -73,7 +71,7 @@ static int learn_study(struct tuner *t, struct tune_report *out, struct status *
     result = 0;
 out:
     learned_release(&learned);
-    training_release(&training);
+    model_data_release(&data);
     return result;
 }
 
