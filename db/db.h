@@ -61,6 +61,7 @@ struct db_study {
 int db_study_find(struct db *db, const char *workload_text, const char *target_kind,
                   const struct db_study *near, int64_t *study, struct status *st);
 
+/* Calls row() once.  STATUS_NOT_FOUND if there is no such study. */
 typedef void db_study_row(void *ctx, const struct db_study *s);
 int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, struct status *st);
 
@@ -153,7 +154,7 @@ int db_compared(struct db *db, int64_t study, struct buf *out, struct status *st
 
 /* ---- search.c: searches, for the record ------------------------------------------------------ */
 
-/* Stores that a search begins; writes its new id. */
+/* Stores that a search begins and ends; db_search_start() writes its new id. */
 int db_search_start(struct db *db, int64_t study, const char *strategy, const char *options_json,
                     char id[HASH_TEXT_SIZE], struct status *st);
 int db_search_end(struct db *db, const char *id, const char *stopped_by, struct status *st);
@@ -174,9 +175,10 @@ struct db_model {
 
 /* Stores a model in place of the one of its name and kind.  study 0: trained from a file. */
 int db_model_put(struct db *db, int64_t study, const struct db_model *m, struct status *st);
-typedef int db_model_row(void *ctx, const struct db_model *m);
+
 /* Calls row() once, with the model of a name and kind, whose texts and bytes live until row()
  * returns.  STATUS_NOT_FOUND if there is none. */
+typedef int db_model_row(void *ctx, const struct db_model *m);
 int db_model_get(struct db *db, int64_t study, const char *name, const char *kind,
                  db_model_row *row, void *ctx, struct status *st);
 

@@ -47,7 +47,7 @@ void query_blob(struct query *q, const void *bytes, size_t len);
 int query_row(struct query *q, struct status *st);
 void query_end(struct query *q);
 
-/* Steps to the last row and ends the query; 0 or -1. */
+/* Runs a statement to its end and ends the query; 0 or -1. */
 int query_run(struct query *q, struct status *st);
 
 /* Reads the first column of the first row and ends the query; 1, 0 or -1 as query_row. */

@@ -239,7 +239,7 @@ static int walk(struct db *db, int64_t study, enum db_trial_kind kind, bool with
     query_int(&q, study);
     query_text(&q, db_trial_kind_names[kind]);
     while (ended == 0 && (found = query_row(&q, st)) > 0) {
-        struct db_choice choices[OP_COUNT];
+        struct db_choice choices[OP_COUNT] = {{.impl = NULL}};
         struct db_trial t = trial_of(&q, kind);
         if (with_choices) {
             struct query of_trial = query_start(db, segment ? SQL_SCHEDULE : SQL_CHOICES);

@@ -52,8 +52,8 @@ void model_data_release(struct model_data *d);
 struct model;
 
 /* STATUS_MODEL if there are fewer than 2 distinct plans or a time is not positive and finite.
- * times may be null; with FEATURES_PLAN and a few dozen rows most of what can be known comes from
- * them. */
+ * times may be null, but with FEATURES_PLAN and a few dozen rows they carry most of what can be
+ * known. */
 int model_train(const struct model_options *options, const struct model_data *data,
                 const struct segment_times *times, struct model **out, struct status *st);
 void model_free(struct model *m);
@@ -73,15 +73,13 @@ int model_load(const void *bytes, size_t len, struct model **out, struct status 
 
 /* ---- validation.c: how good a model is ------------------------------------------------------- */
 
-/* Figures on held-out plans: each plan is predicted by the one fold's model that has not seen it.
- */
+/* Figures on held-out plans: the model that predicts a plan has not seen it. */
 struct model_report {
     int folds, count;   /* count: distinct plans */
     double spearman;    /* rank correlation of predicted and measured times */
     double top1_regret; /* measured time of the plan predicted fastest / of the fastest, less 1 */
     double auc;         /* of the classifier; NaN if all plans are of one class */
-    double
-        recall_best; /* share of the fastest 1 % (at least one plan) predicted to be among them */
+    double recall_best; /* share of the fastest 1 % (at least one plan) predicted as such */
 };
 
 /* k-fold cross-validation; options->seed shuffles. */

@@ -50,8 +50,7 @@ static int store(struct tuner *t, const char *mark, const struct candidate *cand
     return result;
 }
 
-/* Times the contenders interleaved, stores the trials and adds what ran to out, unless it is null.
- */
+/* Times the contenders interleaved and stores the trials.  Adds what ran to out, if it is given. */
 static int compare(struct tuner *t, const struct lineup *l, const char *mark, struct history *out,
                    struct status *st)
 {
@@ -104,7 +103,7 @@ static int refined_row(void *ctx, const struct db_trial *row)
     return 0;
 }
 
-/* Both marks begin alike. */
+/* mark_cut_short begins with mark. */
 static bool refines(const char *comparison)
 {
     return strstr(comparison, refining.mark) != NULL;

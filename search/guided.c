@@ -27,13 +27,12 @@ struct guide {
     const struct strategy_context *c;
     struct proposal *out;
     bool *taken;         /* (space_count) already in this proposal */
-    double *additive_ms; /* (space_count) scaled to the plan's time; NaN where unknown */
+    double *additive_ms; /* (space_count) scaled to the plan's time; NaN if unknown */
     double *ms;          /* (space_count) by the regressor; null without a model */
     double *sureness;    /* (space_count) of the classifier, 0..0.5; null without a model */
 };
 
-/* The index, not taken yet, of the smallest key, ties broken by the second key; -1 if all are NaN.
- */
+/* The free index of the smallest key, ties broken by the second key; -1 if every key is NaN. */
 static int smallest(const struct guide *g, const double *key, const double *tie)
 {
     int best = -1;

@@ -126,8 +126,7 @@ int search_loop(const struct search_options *o, const struct evaluator *e, struc
 
 /* ---- baselines.c: plans that others are compared with ------------------------------------------
  *
- * A search measures its baselines first, whatever its space, and times them beside its finalists.
- */
+ * A search measures its baselines first, in its space or not, and times them with its finalists. */
 
 enum { BASELINES_MAX = 8 };
 
@@ -151,7 +150,7 @@ struct baseline_time {
 };
 bool baseline_ties(const struct baseline_time *b); /* the speed-up's interval holds 1 */
 
-/* plan: the trial of the same bench_compare(), or null. */
+/* plan: the plan's trial of the same bench_compare(); null: there is none, and no speed-up. */
 struct baseline_time baseline_beside(struct plan p, const struct trial *baseline,
                                      const struct trial *plan, const char *compared_at);
 
@@ -194,7 +193,7 @@ struct tune_report {
     int new_trials;                     /* measured by this search */
     int total_trials;                   /* stored for the study */
     int failed_trials, censored_trials; /* among total_trials */
-    int space, space_trials;            /* in the space; of these stored */
+    int space, space_trials;            /* in the space; stored of the space */
     const char *stopped_by;             /* of search_stop_names */
     double seconds;
     double model_spearman;        /* see struct model_report; NaN if unknown */

@@ -15,8 +15,7 @@ bool proposal_has(const struct proposal *p, struct plan plan);
 
 /* ---- history.c: what a model learns from ----------------------------------------------------- */
 
-/* The plans that gave a time; of a censored one its lower bound.  Free with model_data_release().
- */
+/* The plans that gave a time, censored ones with their lower bound.  The caller releases them. */
 struct model_data training_of(const struct history *h);
 
 /* ---- segments.c: what is known of the segments ----------------------------------------------- */
@@ -31,7 +30,7 @@ struct slot {
     int count;
     struct attempt *attempts;   /* (count) owned, the first is a default */
     const struct attempt *best; /* the fastest that ran; null if none has */
-    struct status reason;       /* why the last other one did not */
+    struct status reason;       /* of the last attempt that did not run */
 };
 
 struct segment_table {
@@ -98,7 +97,7 @@ void tuner_tick(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* Says once a search that other processes use the GPU, if they do. */
 void say_sharing(struct tuner *t);
 
-/* Says so at the search's end, and how often the GPU slowed itself down. */
+/* For the search's end: say_sharing(), and how often the GPU slowed itself down. */
 void say_disturbance(struct tuner *t);
 
 /* ---- stage1.c -------------------------------------------------------------------------------- */
@@ -126,8 +125,8 @@ struct contest {
     int fastest; /* how many of the fastest plans contend, baselines apart */
     struct sampling how;
     double share; /* of the time left */
-    /* Behind the search's id, this makes the text of the comparison: with all contenders, and if a
-     * time limit cut their number short. */
+    /* The comparison's text is the search's id and a mark: the second one if a time limit left
+     * contenders out. */
     const char *mark, *mark_cut_short;
 };
 
@@ -169,8 +168,7 @@ int measure_finals(struct tuner *t, struct status *st);
 /* Appends the packed bytes.  Equal data gives equal bytes: they hold no name and no time. */
 void gzip_pack(const void *data, size_t len, struct buf *out);
 
-/* Appends the unpacked bytes.  STATUS_USAGE if data is damaged or unpacks to more than max_bytes.
- */
+/* Appends the unpacked bytes.  STATUS_USAGE if data is damaged or they exceed max_bytes. */
 int gzip_unpack(const void *data, size_t len, size_t max_bytes, struct buf *out, struct status *st);
 
 /* ---- space_write.c, space_read.c: what both know of the format ------------------------------- */
@@ -191,8 +189,7 @@ enum { FOLDS = 5, JUDGED_LEAST = 2 * FOLDS };
 int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
                 struct status *st);
 
-/* About what training the report's model takes at the search's end; 0 if report_fill() trains none.
- */
+/* About what training the report's model will take; 0 if report_fill() trains none. */
 double learn_seconds(const struct tuner *t);
 
 #endif

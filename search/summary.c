@@ -6,7 +6,7 @@
 
 /* ---- what the model says of plans not measured ----------------------------------------------- */
 
-/* The share of the space that was not measured and that the model expects to beat the best. */
+/* The share of the space that was not measured and is expected to beat the best plan. */
 static int expected_faster(struct tuner *t, struct model *model, double *share, struct status *st)
 {
     int best = history_best(&t->history), open = 0, faster = 0;
