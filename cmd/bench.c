@@ -68,8 +68,8 @@ static int prepare(struct comparison *c, struct session *s, struct history *know
 {
     for (int i = 0; i < c->count; i++) {
         c->earlier_ms[i] = NAN;
-        if (study_candidate(s->db, s->study, bench_target(s->bench), c->plans[i], &c->candidates[i],
-                            st) != 0)
+        if (study_candidate(s->db, s->study, bench_target(s->bench), NULL, c->plans[i],
+                            &c->candidates[i], st) != 0)
             return -1;
     }
     if (study_history(s->db, s->study, known, st) != 0)
@@ -88,8 +88,8 @@ static int store(struct comparison *c, struct session *s, const struct history *
             trial_store(s->db, s->study, DB_TRIAL_PLAN, &c->candidates[i], &c->trials[i], c->search,
                         st) != 0)
             return -1;
-    return trials_store(s->db, s->study, DB_TRIAL_FINAL, c->candidates, c->trials, c->count,
-                        c->search, st);
+    return comparison_store(s->db, s->study, c->candidates, c->trials, c->count, c->search,
+                            c->search, st);
 }
 
 static int measure_kernels(struct comparison *c, struct session *s, struct status *st)

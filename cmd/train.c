@@ -32,21 +32,17 @@ static int train_file(const struct options *o, struct learned *out, struct statu
     const struct model_options options = {
         .features = o->features, .seed = o->seed, .quantile = o->quantile};
     struct db *db = NULL;
-    struct plan *plans = NULL;
-    double *ms = NULL;
+    struct model_data data = {.count = 0};
     struct buf text;
-    int count = 0, result = -1;
+    int result = -1;
     buf_init(&text);
     if (file_read(o->data, DATA_MAX_BYTES, &text, st) == 0 &&
-        model_data_parse(o->data, text.ptr, text.len, &plans, &ms, &count, st) == 0 &&
-        db_open(o->db, DB_WRITE, &db, st) == 0) {
-        struct model_data data = {.count = count, .plans = plans, .ms = ms};
+        model_data_parse(o->data, text.ptr, text.len, &data, st) == 0 &&
+        db_open(o->db, DB_WRITE, &db, st) == 0)
         result = model_learn(db, 0, o->name, &options, &data, NULL, out, st);
-    }
     db_close(db);
     buf_release(&text);
-    free(plans);
-    free(ms);
+    model_data_release(&data);
     return result;
 }
 
