@@ -9,21 +9,14 @@ static const struct column info_columns[] = {
     {"models", NULL, 0},    {"searches", NULL, 0},
 };
 
-/* One object: for people a line a member.  Takes it over. */
+/* Prints one object; for people, a line a member.  Takes it over. */
 static void print_object(const struct options *o, const struct column *columns, int count,
                          json_t *object)
 {
     const char *key;
     json_t *value;
-    if (o->format == FORMAT_CSV) {
-        struct output out;
-        output_begin(&out, o->format, columns, count);
-        output_row(&out, object);
-        output_end(&out);
-        return;
-    }
     if (o->format != FORMAT_TABLE) {
-        output_object(o->format, object);
+        output_object(o->format, columns, count, object);
         return;
     }
     json_object_foreach(object, key, value)
@@ -64,13 +57,11 @@ static int check(const struct options *o, struct db *db, struct status *st)
     int problems = 0;
     output_begin(&out, o->format, problem_columns, ARRAY_LEN(problem_columns));
     int result = db_check(db, problem, &out, &problems, st);
-    if (result == 0 && problems == 0 && o->format == FORMAT_TABLE) {
+    out.skip_empty = true; /* without a problem there is no table */
+    output_end(&out);
+    if (result == 0 && problems == 0 && o->format == FORMAT_TABLE)
         printf("'%s' is whole\n", db_path(db));
-        json_decref(out.kept);
-    } else {
-        output_end(&out);
-    }
-    return result < 0 ? -1 : problems > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    return result != 0 ? -1 : problems > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* ---- export-space ---------------------------------------------------------------------------- */
@@ -104,7 +95,7 @@ out:
     return result;
 }
 
-/* What is printed is what the file gives when it is read back. */
+/* Prints what the written file gives when it is read back. */
 static int export_space(const struct options *o, struct db *db, struct status *st)
 {
     struct buf bytes;
@@ -129,7 +120,7 @@ static int export_space(const struct options *o, struct db *db, struct status *s
 
 static const struct action {
     const char *name;
-    uint64_t options, needs; /* beside the command's common ones; those it cannot do without */
+    uint64_t options, needs; /* OPT() bits: that it takes beside the common ones; required */
     int (*run)(const struct options *o, struct db *db, struct status *st);
 } actions[] = {
     {"info", 0, 0, info},
@@ -138,20 +129,10 @@ static const struct action {
      OPT(BATCH) | OPT(SEQ_LEN) | OPT(OUTPUT), export_space},
 };
 
-static const struct action *find_action(const char *name, struct status *st)
+static void list_actions(struct buf *out)
 {
-    const char *names[ARRAY_LEN(actions)];
-    for (size_t i = 0; i < ARRAY_LEN(actions); i++) {
-        names[i] = actions[i].name;
-        if (strcmp(name, actions[i].name) == 0)
-            return &actions[i];
-    }
-    const char *nearest = nearest_word(name, names, ARRAY_LEN(names));
-    status_set(st, STATUS_USAGE,
-               "unknown action '%s'; %s%s%sgive 'info', 'check' or 'export-space'", name,
-               nearest != NULL ? "did you mean '" : "", nearest != NULL ? nearest : "",
-               nearest != NULL ? "'? " : "");
-    return NULL;
+    for (size_t i = 0; i < ARRAY_LEN(actions); i++)
+        buf_addf(out, "%s%s", i > 0 ? " " : "", actions[i].name);
 }
 
 static int check_options(const struct options *o, const struct action *a, struct status *st)
@@ -170,25 +151,15 @@ static int check_options(const struct options *o, const struct action *a, struct
 
 static int run(const struct options *o, struct status *st)
 {
-    if (o->operand_count != 1)
-        return status_set(st, STATUS_USAGE,
-                          "%d actions given; give 'info', 'check' or 'export-space'",
-                          o->operand_count);
-    const struct action *action = find_action(o->operands[0], st);
-    if (action == NULL || check_options(o, action, st) != 0)
+    int at = words_find("action", o->operands[0], list_actions, st);
+    if (at < 0 || check_options(o, &actions[at], st) != 0)
         return -1;
     struct db *db;
     int code = db_open(o->db, DB_READ, &db, st);
     if (code == 0)
-        code = action->run(o, db, st);
+        code = actions[at].run(o, db, st);
     db_close(db);
     return code;
-}
-
-static void list_actions(struct buf *out)
-{
-    for (size_t i = 0; i < ARRAY_LEN(actions); i++)
-        buf_addf(out, "%s%s", i > 0 ? " " : "", actions[i].name);
 }
 
 const struct command cmd_db = {
@@ -196,10 +167,11 @@ const struct command cmd_db = {
     .operands = "info|check|export-space",
     .summary = "Say what the database holds, check that it is whole, or record a space",
     .options = OPTS_COMMON | OPT(DB) | OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(OUTPUT),
-    .about = "'check' prints each problem that it finds and exits 1 where there is one.\n"
-             "'export-space' writes the plans and segments measured for a workload to one file,\n"
-             "on which strategies can be judged without a device; it alone takes a workload, a\n"
-             "space and an output.",
+    .about =
+        "'check' prints each problem that it finds and exits 1 if there is one.  'export-space'\n"
+        "writes the plans and segments measured for a workload to a file, so that strategies\n"
+        "can be tried on them without a device.  Only 'export-space' takes the options of a\n"
+        "workload, --space and --output.",
     .examples = "fuseplan db info\n"
                 "fuseplan db check --db results.db\n"
                 "fuseplan db export-space -b 1 -s 128 -m causal -o causal.space.gz",

@@ -9,7 +9,8 @@ void help_program(FILE *out)
           out);
     for (int i = 0; i < command_count; i++)
         fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n'fuseplan COMMAND --help' explains one; 'fuseplan --version' prints the version.\n",
+    fputs("\n'fuseplan COMMAND --help' explains a command; 'fuseplan --version' prints the "
+          "version.\n",
           out);
 }
 
@@ -28,7 +29,7 @@ static void add_option(const struct option_info *info, struct buf *out)
     buf_release(&left);
 }
 
-/* Each line of text, indented. */
+/* Indents each line. */
 static void add_lines(const char *text, struct buf *out)
 {
     while (*text != '\0') {

@@ -45,14 +45,14 @@ static void print_text(const struct workload *w, const char *text)
     printf("mask      %s at S=%d\n", text, w->seq_len);
     printf("elements  %.1f %% kept (%lld of %lld)\n", 100 * f.element_share, (long long)l->kept,
            (long long)f.elements);
-    printf("blocks    %.1f %% of 64x64 hold something (%lld of %lld): %lld full, %lld partial\n\n",
+    printf("blocks    %.1f %% of 64x64 keep a pair (%lld of %lld): %lld full, %lld partial\n\n",
            100 * f.block_share, (long long)f.blocks_kept, (long long)l->blocks_all,
            (long long)l->blocks_full, (long long)l->blocks_partial);
     fputs(picture.ptr, stdout);
     buf_release(&picture);
 }
 
-/* One (S,S) matrix where all batch rows see the same, else (B,S,S). */
+/* Writes one (S,S) matrix if all batch rows see the same, else (B,S,S). */
 static int write_npy(const struct workload *w, const char *path, struct status *st)
 {
     int64_t s = w->seq_len, matrices = w->lengths != NULL ? w->batch : w->mask.matrices;
@@ -89,16 +89,10 @@ static void print(const struct options *o, const struct workload *w)
     struct buf text;
     buf_init(&text);
     mask_text(&w->mask_spec, &text);
-    if (o->format == FORMAT_TABLE) {
+    if (o->format == FORMAT_TABLE)
         print_text(w, text.ptr);
-    } else if (o->format == FORMAT_CSV) {
-        struct output out;
-        output_begin(&out, o->format, columns, ARRAY_LEN(columns));
-        output_row(&out, mask_json(w, text.ptr));
-        output_end(&out);
-    } else {
-        output_object(o->format, mask_json(w, text.ptr));
-    }
+    else
+        output_object(o->format, columns, ARRAY_LEN(columns), mask_json(w, text.ptr));
     buf_release(&text);
 }
 
@@ -108,9 +102,6 @@ static int run(const struct options *given, struct status *st)
     struct workload w;
     struct target_name target;
     int result = -1;
-    if (o.operand_count != 1)
-        return status_set(st, STATUS_USAGE, "%d masks given; name one, such as 'strided'",
-                          o.operand_count);
     o.mask = o.operands[0];
     if (!options_has(&o, OPT(BATCH))) {
         o.batch = 1;
@@ -143,8 +134,9 @@ const struct command cmd_mask = {
     .summary = "Draw an attention mask and say how dense it is",
     .options = OPTS_COMMON | OPT(SEQ_LEN) | OPT(BATCH) | OPT(LENGTHS) | OPT(AVG_SEQ_LEN) |
                OPT(SEED) | OPT(NPY) | OPT(SVG),
-    .about = "In the picture '#' is kept as a whole, '+' in part, '.' not at all.  With lengths,\n"
-             "masked keys and padding are left out; the picture is that of batch row 0.",
+    .about = "A cell of the picture is a block of (query, key) pairs: '#' all kept, '+' some, '.' "
+             "none.\n"
+             "With lengths, pairs with padding are not kept, and the picture shows batch row 0.",
     .more = list_masks,
     .examples = "fuseplan mask strided -s 128\n"
                 "fuseplan mask longformer:g=32,w=32 -s 1024 --svg longformer.svg\n"

@@ -10,7 +10,7 @@ static void interrupted(int signal)
     session_stop = 1;
 }
 
-/* SA_RESETHAND: the second signal ends the program at once. */
+/* With SA_RESETHAND the second signal ends the program at once. */
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = interrupted, .sa_flags = (int)SA_RESETHAND};
@@ -23,12 +23,12 @@ static int check_one_arch(const struct options *o, const struct arch_list *archs
     if (archs->count <= 1)
         return 0;
     return status_set(st, STATUS_USAGE,
-                      "--arch: '%s' are several; a measurement needs one that the device runs",
+                      "--arch: '%s' names several architectures; name one that the device runs",
                       o->arch);
 }
 
-/* Memory is looked at before the mask takes its share.  The database comes last, so that none is
- * made where nothing can be measured. */
+/* Checks the memory before the mask takes some.  Opens the database last, so that none is created
+ * if nothing can be measured. */
 int session_open(const struct options *o, uint64_t seed, struct session *s, struct status *st)
 {
     struct arch_list archs;
@@ -54,6 +54,16 @@ int session_open(const struct options *o, uint64_t seed, struct session *s, stru
              f->compiler, f->libraries, db_path(s->db));
     }
     return 0;
+}
+
+int session_open_study(const struct options *o, enum db_mode mode, struct session *s,
+                       struct status *st)
+{
+    *s = (struct session){.bench = NULL};
+    if (workload_from_options(o, false, &s->target, &s->workload, st) != 0 ||
+        db_open(o->db, mode, &s->db, st) != 0)
+        return -1;
+    return study_of_workload(o, s->db, s->target, &s->workload, &s->study, st);
 }
 
 void session_close(struct session *s)
