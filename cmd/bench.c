@@ -90,11 +90,10 @@ static int store(struct comparison *c, struct session *s, const struct history *
                         c->search, st);
 }
 
-static int measure_kernels(struct comparison *c, struct session *s, struct status *st)
+static int measure_kernels(struct comparison *c, struct session *s,
+                           const struct candidate *const *plans, int n, struct status *st)
 {
-    const struct candidate *plans[VALUES_MAX];
-    int n = c->wants_kernels ? comparison_plans(c, plans) : 0;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && c->wants_kernels; i++)
         if (kernels_measure(s, plans[i], c->search, &c->kernels, st) != 0)
             return -1;
     return 0;
@@ -123,25 +122,19 @@ static int verdict(const struct options *o, const struct comparison *c)
     return code;
 }
 
-static int trace(const struct options *o, const struct comparison *c, struct session *s,
-                 struct status *st)
-{
-    const struct candidate *plans[VALUES_MAX];
-    int n = comparison_plans(c, plans);
-    return trace_write(s, plans, n, o->trace, st);
-}
-
 static int measure(const struct options *o, struct comparison *c, struct session *s,
                    struct status *st)
 {
     struct history known = {.count = 0};
+    const struct candidate *plans[VALUES_MAX]; /* the given plans that ran */
     int result = -1;
     if (session_open(o, o->seed, s, st) != 0 || study_open(s->bench, s->db, &s->study, st) != 0 ||
         prepare(c, s, &known, st) != 0 ||
         bench_compare(s->bench, c->candidates, c->count, &sampling_final, c->trials, st) != 0)
         goto out;
     clock_utc(c->compared_at);
-    if (store(c, s, &known, st) != 0 || measure_kernels(c, s, st) != 0 ||
+    int n = comparison_plans(c, plans);
+    if (store(c, s, &known, st) != 0 || measure_kernels(c, s, plans, n, st) != 0 ||
         db_search_end(s->db, c->search, "done", st) != 0)
         goto out;
     session_note_disturbance(o, s);
@@ -149,7 +142,7 @@ static int measure(const struct options *o, struct comparison *c, struct session
     if (o->dump != NULL && c->trials[0].status == TRIAL_OK &&
         bench_dump(s->bench, &c->candidates[0], o->dump, st) != 0)
         goto out;
-    if (o->trace != NULL && trace(o, c, s, st) != 0)
+    if (o->trace != NULL && trace_write(s, plans, n, o->trace, st) != 0)
         goto out;
     result = verdict(o, c);
 out:

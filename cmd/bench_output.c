@@ -83,16 +83,6 @@ static void print_baselines(const struct comparison *c)
     }
 }
 
-static void print_kernels(const struct comparison *c)
-{
-    const struct candidate *plans[VALUES_MAX];
-    int n = comparison_plans(c, plans);
-    if (n == 0)
-        return;
-    putchar('\n');
-    kernels_print(&c->kernels, plans, n);
-}
-
 static void complain(const struct options *o, const struct comparison *c)
 {
     for (int i = 0; i < c->given; i++)
@@ -121,8 +111,12 @@ void comparison_print(const struct options *o, const struct comparison *c, const
         output_row(&out, row_of(c, i, w));
     output_end(&out);
     if (o->format == FORMAT_TABLE) {
+        const struct candidate *plans[VALUES_MAX];
+        int n = comparison_plans(c, plans);
         print_baselines(c);
-        print_kernels(c);
+        fputs(n > 0 ? "\n" : "", stdout);
+        if (n > 0)
+            kernels_print(&c->kernels, plans, n);
     }
     complain(o, c);
 }

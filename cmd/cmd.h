@@ -2,7 +2,7 @@
  *
  * Each command has a file.  --help and shell completion are made from the table of commands
  * (main.c) and the table of options (option_table.c).  Results go to stdout, everything else to
- * stderr. CONTRIBUTING.md has the steps to add a command or an option. */
+ * stderr.  CONTRIBUTING.md has the steps to add a command or an option. */
 #ifndef FUSEPLAN_CMD_H
 #define FUSEPLAN_CMD_H
 
@@ -50,7 +50,7 @@ struct options {
     int batch, seq_len, heads, head_size, layers, ffn, avg_seq_len;
     double eps;
     const char *mask, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *trace, *dump,
-        *space, *data, *name, *compiler, *arch, *db;
+        *data, *name, *compiler, *arch, *db;
     enum dtype dtype;   /* only if given: the default depends on the target */
     enum ranges ranges; /* --init */
     int strategy;       /* index into strategies[] */
@@ -58,6 +58,7 @@ struct options {
     enum feature_set features;
     enum rigor rigor;
     int budget, jobs;
+    unsigned space[2]; /* lowest and highest value */
     uint64_t seed;
     enum format format;
     const char **operands; /* owned */
@@ -95,8 +96,8 @@ const struct option_info *option_info(enum option_id id);
 void words_mask(struct buf *words);
 void words_commands(struct buf *words);
 
-/* The index of a word in the list that `words` makes.  On an unknown word returns -1; the message
- * offers the nearest word, or all where none is near.  what: "command". */
+/* The index of a word in the list that `words` makes; -1 for an unknown word, with a message that
+ * gives the nearest word and the list.  what: "command". */
 int words_find(const char *what, const char *word, void (*words)(struct buf *words),
                struct status *st);
 
@@ -157,8 +158,7 @@ struct output {
     const struct column *columns;
     int column_count, rows;
     json_t *kept;    /* of a table: all rows, since they decide the columns' widths */
-    bool skip_empty; /* whether tables leave out columns that no row fills; output_begin() clears it
-                      */
+    bool skip_empty; /* leave out of a table the columns that no row fills; at first false */
 };
 
 void output_begin(struct output *out, enum format format, const struct column *columns, int count);
@@ -180,8 +180,7 @@ void note(const struct options *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* ---- workload.c: from options to a workload and its study ------------------------------------ */
 
 /* Reads target and workload from the options and checks them.  Builds the mask's bits if `build` is
- * set or the mask is a file, whose content is part of the workload's key.  Release *w in any case.
- */
+ * set, or for its key if the mask is a file.  Release *w in any case. */
 int workload_from_options(const struct options *o, bool build, struct target_name *target,
                           struct workload *w, struct status *st);
 
@@ -211,22 +210,22 @@ int file_check_writable(const char *what, const char *path, struct status *st);
 /* Whether a directory is missing or empty. */
 int directory_is_vacant(const char *dir, bool *out, struct status *st);
 
-/* ---- session.c: what a command that measures holds open -------------------------------------- */
+/* ---- session.c: what a command about one workload holds open --------------------------------- */
 
 struct session {
     struct target_name target;
     struct workload workload;
-    struct bench *bench;
+    struct bench *bench; /* null: no device is open */
     struct db *db;
-    int64_t study; /* 0 until its user opens it */
+    int64_t study; /* 0: none is open */
 };
 
 /* Opens all but the study.  seed: of inputs and weights.  From here on the first SIGINT or SIGTERM
  * sets session_stop, and the second ends the program.  Close *out in any case. */
 int session_open(const struct options *o, uint64_t seed, struct session *out, struct status *st);
 
-/* Opens the workload, the database and the study that study_of_workload() finds, but no device:
- * bench is null.  Close *out in any case. */
+/* Opens the workload, the database and the study that study_of_workload() finds; opens no device.
+ * Close *out in any case. */
 int session_open_study(const struct options *o, enum db_mode mode, struct session *out,
                        struct status *st);
 void session_close(struct session *s);
@@ -278,8 +277,7 @@ struct kernels {
     int count;
 };
 
-/* Measures the kernels of a plan that *out lacks, adds them and stores their trials under a search.
- */
+/* Measures and adds the kernels of a plan that *out lacks; stores their trials under a search. */
 int kernels_measure(struct session *s, const struct candidate *c, const char *search,
                     struct kernels *out, struct status *st);
 void kernels_release(struct kernels *k);
@@ -322,8 +320,5 @@ void picture_text(const struct workload *w, struct buf *out);
 
 /* Appends a picture as SVG: more cells, the darker the more of a cell's pairs are kept. */
 void picture_svg(const struct workload *w, struct buf *out);
-
-/* Whether query i of a batch row sees key j: the mask keeps the pair, and neither is padding. */
-bool picture_keep(const struct workload *w, int batch_row, int i, int j);
 
 #endif

@@ -29,12 +29,12 @@ static void print_object(const struct options *o, const struct column *columns, 
     json_decref(object);
 }
 
-static int info(const struct options *o, struct db *db, struct status *st)
+static int info(const struct options *o, const struct session *s, struct status *st)
 {
     struct db_info i;
-    if (db_info(db, &i, st) != 0)
+    if (db_info(s->db, &i, st) != 0)
         return -1;
-    json_t *row = json_pack("{ss sI sI sI sI sI sI sI sI sI}", "path", db_path(db),
+    json_t *row = json_pack("{ss sI sI sI sI sI sI sI sI sI}", "path", db_path(s->db),
                             "schema_version", (json_int_t)i.schema_version, "bytes",
                             (json_int_t)i.bytes, "studies", (json_int_t)i.studies, "workloads",
                             (json_int_t)i.workloads, "targets", (json_int_t)i.targets, "trials",
@@ -51,16 +51,16 @@ static void problem(void *ctx, const char *text)
     output_row(ctx, json_pack("{ss}", "problem", text));
 }
 
-static int check(const struct options *o, struct db *db, struct status *st)
+static int check(const struct options *o, const struct session *s, struct status *st)
 {
     struct output out;
     int problems = 0;
     output_begin(&out, o->format, problem_columns, ARRAY_LEN(problem_columns));
-    int result = db_check(db, problem, &out, &problems, st);
+    int result = db_check(s->db, problem, &out, &problems, st);
     out.skip_empty = true; /* without a problem there is no table */
     output_end(&out);
     if (result == 0 && problems == 0 && o->format == FORMAT_TABLE)
-        printf("'%s' is whole\n", db_path(db));
+        printf("'%s' is whole\n", db_path(s->db));
     return result != 0 ? -1 : problems > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
@@ -69,40 +69,28 @@ static int check(const struct options *o, struct db *db, struct status *st)
 static const struct column space_columns[] = {
     {"path", NULL, 0}, {"bytes", NULL, 0}, {"plans", NULL, 0}, {"best", NULL, 0}};
 
-static int write_space(const struct options *o, struct db *db, struct buf *bytes, struct status *st)
+static int write_space(const struct options *o, const struct session *s, struct buf *bytes,
+                       struct status *st)
 {
-    struct target_name target;
-    struct workload w = {.batch = 0};
-    unsigned lo, hi;
-    int64_t study;
-    char *workload = NULL;
-    int result = -1;
-    if (plan_parse_range(o->space, &lo, &hi, st) != 0) {
-        status_prefix(st, "--space");
-        goto out;
-    }
-    if (workload_from_options(o, false, &target, &w, st) != 0 ||
-        study_of_workload(o, db, target, &w, &study, st) != 0)
-        goto out;
-    json_t *object = workload_json(&w, target.kind);
-    workload = json_dumps(object, JSON_COMPACT);
-    json_decref(object);
-    if (space_export(db, study, target.kind, workload, lo, hi, bytes, st) == 0)
+    json_t *object = workload_json(&s->workload, s->target.kind);
+    char *workload = json_dumps(object, JSON_COMPACT);
+    int result = space_export(s->db, s->study, s->target.kind, workload, o->space[0], o->space[1],
+                              bytes, st);
+    if (result == 0)
         result = file_write(o->output, bytes->ptr, bytes->len, st);
-out:
     free(workload);
-    workload_release(&w);
+    json_decref(object);
     return result;
 }
 
 /* Prints what the written file gives when it is read back. */
-static int export_space(const struct options *o, struct db *db, struct status *st)
+static int export_space(const struct options *o, const struct session *s, struct status *st)
 {
     struct buf bytes;
     struct recorded_space *space = mem_alloc(1, sizeof(*space));
     int code = -1;
     buf_init(&bytes);
-    if (write_space(o, db, &bytes, st) == 0 && recorded_space_read(o->output, space, st) == 0) {
+    if (write_space(o, s, &bytes, st) == 0 && recorded_space_read(o->output, space, st) == 0) {
         note(o, "measured on %s until %s", space->target.device, space->measured_utc);
         print_object(o, space_columns, ARRAY_LEN(space_columns),
                      json_pack("{ss sI si si}", "path", o->output, "bytes", (json_int_t)bytes.len,
@@ -120,8 +108,10 @@ static int export_space(const struct options *o, struct db *db, struct status *s
 
 static const struct action {
     const char *name;
-    uint64_t options, needs; /* OPT() bits: that it takes beside the common ones; required */
-    int (*run)(const struct options *o, struct db *db, struct status *st);
+    /* OPT() bits beside the common ones: allowed, required.  One that requires any reads a study.
+     */
+    uint64_t options, needs;
+    int (*run)(const struct options *o, const struct session *s, struct status *st);
 } actions[] = {
     {"info", 0, 0, info},
     {"check", 0, 0, check},
@@ -151,14 +141,15 @@ static int check_options(const struct options *o, const struct action *a, struct
 
 static int run(const struct options *o, struct status *st)
 {
+    struct session s = {.db = NULL};
     int at = words_find("action", o->operands[0], list_actions, st);
     if (at < 0 || check_options(o, &actions[at], st) != 0)
         return -1;
-    struct db *db;
-    int code = db_open(o->db, DB_READ, &db, st);
+    int code = actions[at].needs != 0 ? session_open_study(o, DB_READ, &s, st)
+                                      : db_open(o->db, DB_READ, &s.db, st);
     if (code == 0)
-        code = actions[at].run(o, db, st);
-    db_close(db);
+        code = actions[at].run(o, &s, st);
+    session_close(&s);
     return code;
 }
 

@@ -19,12 +19,9 @@ static void add_option(const struct option_info *info, struct buf *out)
     struct buf left;
     buf_init(&left);
     if (info->letter != '\0')
-        buf_addf(&left, "-%c, ", info->letter);
-    else
-        buf_adds(&left, "    ");
-    buf_addf(&left, "--%s", info->name);
-    if (info->argument != NULL)
-        buf_addf(&left, " %s", info->argument);
+        buf_addf(&left, "-%c,", info->letter);
+    buf_addf(&left, "%*s--%s%s%s", left.len > 0 ? 1 : 4, "", info->name,
+             info->argument != NULL ? " " : "", info->argument != NULL ? info->argument : "");
     buf_addf(out, "  %-26s %s\n", left.ptr, info->help);
     buf_release(&left);
 }

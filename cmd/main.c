@@ -68,10 +68,9 @@ static int help(int argc, char **argv, struct status *st)
         return EXIT_SUCCESS;
     }
     const struct command *c = find_command(argv[1], st);
-    if (c == NULL)
-        return -1;
-    help_command(c, stdout);
-    return EXIT_SUCCESS;
+    if (c != NULL)
+        help_command(c, stdout);
+    return c != NULL ? EXIT_SUCCESS : -1;
 }
 
 static int run(int argc, char **argv, struct status *st)

@@ -68,6 +68,15 @@ static int parse_text(const struct row *row, const char *what, const char *text,
     return 0;
 }
 
+/* A range of values, into two fields one after the other. */
+static int parse_range(const struct row *row, const char *what, const char *text, void *field,
+                       struct status *st)
+{
+    unsigned *ends = field;
+    (void)row;
+    return plan_parse_range(text, ends, ends + 1, st) == 0 ? 0 : status_prefix(st, "%s", what);
+}
+
 /* 90, 90s, 3m, 1.5h */
 static int parse_seconds(const struct row *row, const char *what, const char *text, void *field,
                          struct status *st)
@@ -136,7 +145,7 @@ static const struct row option_rows[] = {
     [OPTION_TRACE] = {{"trace", 0, "FILE", "write when each kernel launch runs, as Chrome trace events", NULL}, parse_text, FIELD(trace), 0, 0},
     [OPTION_DUMP] = {{"dump", 0, "DIR", "write inputs, weights and output of one plan as .npy files", NULL}, parse_text, FIELD(dump), 0, 0},
     [OPTION_FAIL_ABOVE] = {{"fail-above", 0, "RATIO", "exit 4 if a plan takes more than RATIO times its stored time", NULL}, parse_double, FIELD(fail_above), 0.01, 1000},
-    [OPTION_SPACE] = {{"space", 0, "LO..HI|all", "values of the plans to choose from (32768..49152)", NULL}, parse_text, FIELD(space), 0, 0},
+    [OPTION_SPACE] = {{"space", 0, "LO..HI|all", "values of the plans to choose from (32768..49152)", NULL}, parse_range, FIELD(space), 0, 0},
     [OPTION_BUDGET] = {{"budget", 0, "N", "stop when N plans are stored for this workload", NULL}, parse_int, FIELD(budget), 1, PLAN_SPACE},
     [OPTION_TIME_LIMIT] = {{"time-limit", 0, "T", "stop after 90, 90s, 3m or 1.5h", NULL}, parse_seconds, FIELD(time_limit_s), 0.1, 3600e3},
     [OPTION_RIGOR] = {{"rigor", 0, "RIGOR", "measure: a guided search; exhaustive: every plan (measure)", words_rigor}, parse_word, FIELD(rigor), 0, 0},

@@ -69,7 +69,7 @@ static void init(struct options *o, int argc)
                           .eps = defaults.eps,
                           .mask = "full",
                           .baseline = BASELINE_DEFAULT,
-                          .space = "32768..49152",
+                          .space = {32768, 49152},
                           .name = "default",
                           .quantile = 0.1,
                           .features = FEATURES_PLAN,

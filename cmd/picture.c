@@ -2,12 +2,6 @@
 
 enum { TEXT_CELLS = 32, SVG_CELLS = 256, SVG_SHADES = 8, SVG_PIXELS = 768 };
 
-bool picture_keep(const struct workload *w, int batch_row, int i, int j)
-{
-    int length = w->lengths != NULL ? w->lengths[batch_row] : w->seq_len;
-    return i < length && j < length && mask_keep(&w->mask, batch_row, i, j);
-}
-
 /* The pairs that batch row 0 keeps of queries i0..i1-1 and keys j0..j1-1. */
 static int64_t count_kept(const struct workload *w, int i0, int i1, int j0, int j1)
 {

@@ -9,13 +9,10 @@ static void fill(const struct options *o, const struct history *h, struct tune_r
 {
     static struct plan space[PLAN_SPACE];
     const struct db_best *b = &r->best;
-    unsigned lo, hi;
-    struct status ignored = STATUS_INIT;
-    plan_parse_range(o->space, &lo, &hi, &ignored);
     r->total_trials = (int)b->plans_total;
     r->failed_trials = (int)b->plans_failed;
     r->censored_trials = (int)b->plans_censored;
-    r->space = plan_space(lo, hi, space);
+    r->space = plan_space(o->space[0], o->space[1], space);
     r->space_trials = history_count_in(h, space, r->space);
     r->model_spearman = r->expected_faster_share = r->seconds = NAN;
 }

@@ -52,6 +52,8 @@ static int run(const struct options *o, struct status *st)
     struct listener listener = {.o = o,
                                 .terminal = isatty(STDERR_FILENO) && !options_has(o, OPT(QUIET))};
     struct tune_options t = {.search = {.strategy = &strategies[o->strategy],
+                                        .space_lo = o->space[0],
+                                        .space_hi = o->space[1],
                                         .budget = o->budget,
                                         .time_limit_s = o->time_limit_s,
                                         .seed = o->seed,
@@ -66,8 +68,6 @@ static int run(const struct options *o, struct status *st)
                           "--strategy '%s' with --rigor exhaustive, which measures every plan and "
                           "asks no strategy; leave one of them out",
                           strategies[o->strategy].name);
-    if (plan_parse_range(o->space, &t.search.space_lo, &t.search.space_hi, st) != 0)
-        return status_prefix(st, "--space");
     if (baselines_from_options(o, &t.baselines, st) != 0)
         return -1;
     int code = search(o, &t, &s, st);
