@@ -33,6 +33,7 @@ static void print_text(const struct workload *w, const char *text)
 {
     const struct block_lists *l = &w->blocks;
     int64_t elements = (int64_t)w->batch * w->seq_len * w->seq_len;
+    int64_t blocks_kept = l->blocks_full + l->blocks_partial;
     struct buf picture;
     buf_init(&picture);
     picture_text(w, &picture);
@@ -40,8 +41,8 @@ static void print_text(const struct workload *w, const char *text)
     printf("elements  %.1f %% kept (%lld of %lld)\n", 100 * element_share(w), (long long)l->kept,
            (long long)elements);
     printf("blocks    %.1f %% of 64x64 keep a pair (%lld of %lld): %lld full, %lld partial\n\n",
-           100 * block_share(l), (long long)(l->blocks_full + l->blocks_partial),
-           (long long)l->blocks_all, (long long)l->blocks_full, (long long)l->blocks_partial);
+           100 * block_share(l), (long long)blocks_kept, (long long)l->blocks_all,
+           (long long)l->blocks_full, (long long)l->blocks_partial);
     fputs(picture.ptr, stdout);
     buf_release(&picture);
 }
