@@ -1,6 +1,6 @@
 #include "cmd/generate_int.h"
 
-/* Null on a CPU, and where a library launches. */
+/* Null on a CPU and for a library's choice. */
 static json_t *launch_json(const struct choice *c, const struct workload *w)
 {
     struct cuda_launch l;
@@ -14,19 +14,16 @@ static json_t *launch_json(const struct choice *c, const struct workload *w)
 
 static json_t *segment_json(const struct choice *c, const struct workload *w, json_t *resources)
 {
-    struct buf symbol, schedule;
+    struct buf symbol;
     buf_init(&symbol);
-    buf_init(&schedule);
     choice_symbol(c, &symbol);
-    schedule_text(c->impl, &c->schedule, &schedule);
     json_t *object =
-        json_pack("{s[ii] ss ss ss so so so sO}", "ops", c->segment.first, c->segment.last,
-                  "implementation", c->impl->name, "schedule", schedule.ptr, "function", symbol.ptr,
-                  "flops", json_number(segment_flops(c->segment, w)), "bytes",
+        json_pack("{s[ii] ss so ss so so so sO}", "ops", c->segment.first, c->segment.last,
+                  "implementation", c->impl->name, "schedule", schedule_json(c), "function",
+                  symbol.ptr, "flops", json_number(segment_flops(c->segment, w)), "bytes",
                   json_number(segment_bytes(c->segment, w)), "launch", launch_json(c, w),
                   "resources", resources != NULL ? resources : json_null());
     buf_release(&symbol);
-    buf_release(&schedule);
     return object;
 }
 
