@@ -53,7 +53,10 @@ static const struct {
      "library",
      "",
      "cuBLASLt runs one GEMM, alone or with bias and residual or bias and GELU"},
-    {{2, 7}, "handwritten", "", "the hand-written attention runs scores to merge_heads, no more and no less"},
+    {{2, 7},
+     "handwritten",
+     "",
+     "the hand-written attention runs scores to merge_heads, no more and no less"},
 };
 
 START_TEST(knobs_without_effect_are_refused)
