@@ -27,7 +27,7 @@ struct env_list {
 };
 
 struct target_ops {
-    /* Finds the compiler and proves that what it builds runs in a worker. */
+    /* Finds the compiler and proves what it builds.  The caller releases *out even on a failure. */
     int (*toolchain)(const struct toolchain_request *request, const struct cache *c,
                      struct toolchain *out, struct status *st);
     void (*fingerprint)(int device, const struct toolchain *tc, struct fingerprint *out);

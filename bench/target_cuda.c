@@ -45,6 +45,7 @@ static int toolchain(const struct toolchain_request *request, const struct cache
                      struct toolchain *out, struct status *st)
 {
     struct gpu gpu;
+    *out = (struct toolchain){0};
     if (gpu_find(request, &gpu, st) != 0)
         return -1;
     if (gpu.arch < CUDA_ARCH_MIN)

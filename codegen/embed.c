@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#define X(symbol, name, path) extern const char symbol[];
+#define X(symbol, name, path) extern const char(symbol)[];
 CPU_KERNELS(X)
 CPU_PROGRAM(X)
 CUDA_KERNELS(X)

@@ -25,9 +25,9 @@ static uint16_t only_outputs(const struct choice *c)
 /* CUDA's `generated` and `hopper` differ in their tiles and in where they are applicable. */
 #define CUDA_ROW(name_, applicable_, tiles)                                                        \
     {                                                                                              \
-        .name = name_, .target = TARGET_CUDA, .applicable = applicable_, .tensors = cuda_tensors,  \
-        .emit = emit_cuda_generated, .launch = cuda_launch, .knob_count = CUDA_KNOB_COUNT,         \
-        .knobs = {                                                                                 \
+        .name = (name_), .target = TARGET_CUDA, .applicable = (applicable_),                       \
+        .tensors = cuda_tensors, .emit = emit_cuda_generated, .launch = cuda_launch,               \
+        .knob_count = CUDA_KNOB_COUNT, .knobs = {                                                  \
             [CUDA_KNOB_TILE] = {.name = "tile",                                                    \
                                 .compile_time = true,                                              \
                                 VALUES(tiles(TILE_ROW)),                                           \

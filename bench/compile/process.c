@@ -26,8 +26,7 @@ static void move_descriptors(int *from, int count)
             dup2(from[i], i);
 }
 
-/* In the child, between fork and exec: only async-signal-safe calls, because the parent may have
- * threads. */
+/* Runs between fork and exec: only async-signal-safe calls, as the parent may have threads. */
 static _Noreturn void run_child(const struct process_spec *spec, pid_t parent, int output)
 {
     setpgid(0, 0);
