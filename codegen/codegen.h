@@ -167,6 +167,8 @@ struct cuda_launch {
     int threads;             /* of a thread block */
     int shared_bytes;        /* dynamic shared memory of a thread block */
     bool cooperative;        /* stages meet at grid barriers */
+    bool persistent;         /* thread blocks draw tiles: no more than the device holds at once */
+    int tile_rows;           /* query blocks of a tile of fp_args.tiles; 0: it reads none */
     int64_t tiles;           /* of the stage that has most */
     int64_t sync_words;      /* of fp_args.sync */
     int64_t workspace_bytes; /* of fp_args.workspace */
@@ -188,6 +190,31 @@ struct cuda_product {
 
 /* For a choice whose implementation is a library. */
 void choice_product(const struct choice *c, struct cuda_product *out);
+
+/* ---- query_tiles.c: lists of key blocks for several query blocks
+ * ---------------------------------
+ *
+ * Warpgroups that take neighbouring query blocks share the key blocks that they load.  A tile is
+ * `rows` neighbouring query blocks of one list; in a list's last tile some may lie past its end.
+ * An entry is a key block followed by one word for each of the tile's query blocks: TILE_FULL,
+ * TILE_SKIP, or the index of its 64 row words in block_lists.words.  Every kept element of the mask
+ * is in exactly one word. */
+
+enum { TILE_FULL = -1, TILE_SKIP = -2, TILE_HEAD = 32, TILE_ROWS_MAX = 3 };
+
+struct query_tiles {
+    int rows, count; /* count: tiles of all lists, lists * ceil(blocks / rows) */
+    int entry_ints;  /* 2 for one query block, else 4, so that an entry is one vector load */
+    int *tile;       /* (count, 4), most entries first: list, first query block, entries, and the
+                        place in `rest` of entry TILE_HEAD */
+    int *head;       /* (count, TILE_HEAD, entry_ints): a tile's first entries */
+    int *rest;       /* (rest_count + TILE_HEAD, entry_ints): those behind them, then zeros */
+    int64_t rest_count;
+};
+
+/* rows: 1..TILE_ROWS_MAX.  Entries that every query block of the tile uses come first. */
+void query_tiles_build(const struct block_lists *l, int rows, struct query_tiles *out);
+void query_tiles_release(struct query_tiles *q);
 
 /* ---- emit_*.c and kernels: source text ----------------------------------------------------------
  *

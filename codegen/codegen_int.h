@@ -129,6 +129,9 @@ extern const struct program cpu_program, cuda_program;
 
 bool calls_library(const struct candidate *c);
 
+/* "static const int NAME[] = {...};" */
+void add_ints(const char *name, const int *values, int64_t count, struct buf *out);
+
 void add_plan_h(const struct standalone_spec *s, const struct program *program, struct buf *out);
 void add_plan_c(const struct standalone_spec *s, const struct program *program, struct buf *out);
 

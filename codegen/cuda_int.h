@@ -90,6 +90,45 @@ bool cuda_applicable(const struct choice *c, const struct build_target *t, const
 bool cuda_hopper_applicable(const struct choice *c, const struct build_target *t, const char **why);
 uint16_t cuda_tensors(const struct choice *c);
 
+/* ---- cuda_attention.c: whole attention on Hopper ------------------------------------------------
+ *
+ * `hopper_attention` runs operators 2-5, with 1 before and 6 after or without them, by wgmma. */
+
+/* Its knob: a row of its table of shapes, named by the query rows of a tile. */
+enum cuda_attention_knob { CUDA_ATTENTION_KNOB_SHAPE };
+enum cuda_attention_row {
+    CUDA_ATTENTION_64,
+    CUDA_ATTENTION_64_OVERLAP, /* the next scores run beside the softmax */
+    CUDA_ATTENTION_64_SPLIT,   /* two warpgroups take half of the keys each */
+    CUDA_ATTENTION_128,
+    CUDA_ATTENTION_192,
+    CUDA_ATTENTION_COUNT
+};
+
+struct cuda_attention_shape {
+    int consumers;       /* warpgroups that compute */
+    int rows;            /* query blocks of a tile; fewer than consumers: these share the keys */
+    int ring;            /* key blocks in flight */
+    int producers;       /* warps that load */
+    bool draws;          /* thread blocks draw tiles from a counter; else one tile each */
+    bool overlap;        /* the next block's scores are issued before this one's context */
+    bool q_in_registers; /* else in shared memory */
+    bool loaders_fence;  /* the warps that load fence their copies for wgmma; else the others do */
+    int resident;        /* thread blocks for which registers must suffice */
+};
+
+/* Of a choice of `hopper_attention`; null for any other. */
+const struct cuda_attention_shape *cuda_attention_shape_of(const struct choice *c);
+
+/* Appends the template's arguments that follow its operators. */
+void cuda_attention_arguments(const struct cuda_attention_shape *s, struct buf *out);
+
+bool cuda_attention_applicable(const struct choice *c, const struct build_target *t,
+                               const char **why);
+void emit_cuda_attention(const struct choice *c, const struct build_target *t, struct buf *out);
+void cuda_attention_launch(const struct choice *c, const struct workload *w,
+                           struct cuda_launch *out);
+
 /* ---- cuda_library.c: segments that cuBLASLt runs --------------------------------------------- */
 
 /* The knob of CUDA's `library`: index in the list of algorithms that cuBLASLt proposes. */
@@ -109,6 +148,10 @@ void cuda_launch_handwritten(const struct choice *c, const struct workload *w,
                              struct cuda_launch *out);
 
 /* ---- emit_cuda.c ----------------------------------------------------------------------------- */
+
+/* What the sources of all kernels share: element type and head size; the kernel's head. */
+void add_types(const struct build_target *t, struct buf *out);
+void open_kernel(const struct choice *c, int threads, int resident, struct buf *out);
 
 void emit_cuda_generated(const struct choice *c, const struct build_target *t, struct buf *out);
 void emit_cuda_handwritten(const struct choice *c, const struct build_target *t, struct buf *out);

@@ -21,7 +21,7 @@ static void add_includes(const struct cuda_kernel *k, struct buf *out)
     buf_adds(out, "\n");
 }
 
-static void add_types(const struct build_target *t, struct buf *out)
+void add_types(const struct build_target *t, struct buf *out)
 {
     buf_addf(out, "using dtype = fp::%s;\nenum { W = %d }; /* head size */\n\n",
              dtypes[t->dtype].name, t->head_size);
@@ -45,7 +45,7 @@ static void add_tile(const struct cuda_kernel *k, struct buf *out)
                  t->bm, t->bn, t->depth, t->warps_m, t->warps_n, k->split);
 }
 
-static void open_kernel(const struct choice *c, int threads, int resident, struct buf *out)
+void open_kernel(const struct choice *c, int threads, int resident, struct buf *out)
 {
     buf_addf(out, "extern \"C\" __global__ void __launch_bounds__(%d, %d)\n", threads, resident);
     choice_symbol(c, out);

@@ -21,16 +21,42 @@ static void declare_segments(const struct standalone_spec *s, struct buf *out)
 {
     buf_addf(out, "using plan_element = %s; /* of tensors and weights: %s */\n\n",
              elements[s->target.dtype].type, dtypes[s->target.dtype].name);
-    buf_adds(out, "/* In the order in which they run. */\n"
-                  "struct plan_segment {\n"
-                  "    const void *kernel;        /* null: call() launches */\n"
-                  "    int threads, shared_bytes; /* of a thread block */\n"
-                  "    bool cooperative;          /* thread blocks meet in it */\n"
-                  "    long tiles;                /* more thread blocks would idle */\n"
-                  "    long sync_words, workspace_bytes;\n"
-                  "    void (*call)(const fp_args &a, int algorithm, cudaStream_t stream);\n"
-                  "    int algorithm;\n"
-                  "};\n");
+    buf_adds(out,
+             "/* The mask's lists for tiles of several query blocks, see abi.h. */\n"
+             "struct plan_tiles {\n"
+             "    const int *tile, *head, *rest;\n"
+             "    long tile_ints, head_ints, rest_ints;\n"
+             "};\n\n"
+             "/* In the order in which they run. */\n"
+             "struct plan_segment {\n"
+             "    const void *kernel;        /* null: call() launches */\n"
+             "    int threads, shared_bytes; /* of a thread block */\n"
+             "    bool cooperative;          /* thread blocks meet in it */\n"
+             "    bool persistent;           /* no more of them than the GPU holds at once */\n"
+             "    const struct plan_tiles *query_tiles; /* null: it reads none */\n"
+             "    long tiles;                /* more thread blocks would idle */\n"
+             "    long sync_words, workspace_bytes;\n"
+             "    void (*call)(const fp_args &a, int algorithm, cudaStream_t stream);\n"
+             "    int algorithm;\n"
+             "};\n");
+}
+
+/* A plan has one attention at most. */
+static void add_tiles(const struct block_lists *blocks, int rows, struct buf *out)
+{
+    struct query_tiles q;
+    query_tiles_build(blocks, rows, &q);
+    int64_t tile_ints = (int64_t)q.count * 4;
+    int64_t head_ints = (int64_t)q.count * TILE_HEAD * q.entry_ints;
+    int64_t rest_ints = (q.rest_count + TILE_HEAD) * q.entry_ints;
+    add_ints("tiles", q.tile, tile_ints, out);
+    add_ints("tile_head", q.head, head_ints, out);
+    add_ints("tile_rest", q.rest, rest_ints, out);
+    buf_addf(out,
+             "static const struct plan_tiles query_tiles = {tiles, tile_head, tile_rest, %lld, "
+             "%lld, %lld};\n",
+             (long long)tile_ints, (long long)head_ints, (long long)rest_ints);
+    query_tiles_release(&q);
 }
 
 static void declare_function(const struct standalone_spec *s, int segment, struct buf *out)
@@ -40,11 +66,17 @@ static void declare_function(const struct standalone_spec *s, int segment, struc
     choice_symbol(c, out);
     buf_adds(out, c->impl->library ? "(const fp_args &a, int algorithm, cudaStream_t stream);\n"
                                    : "(const __grid_constant__ fp_args a);\n");
+    struct cuda_launch l = {.tile_rows = 0};
+    if (!c->impl->library)
+        choice_launch(c, s->workload, &l);
+    if (l.tile_rows > 0)
+        add_tiles(&s->workload->blocks, l.tile_rows, out);
 }
 
 static void add_call(const struct choice *c, struct buf *out)
 {
-    buf_addf(out, "    {nullptr, 0, 0, false, 0, 0, %d,\n     ", CUDA_LIBRARY_WORKSPACE_BYTES);
+    buf_addf(out, "    {nullptr, 0, 0, false, false, nullptr, 0, 0, %d,\n     ",
+             CUDA_LIBRARY_WORKSPACE_BYTES);
     choice_symbol(c, out);
     buf_addf(out, ", %d},\n", choice_knob(c, "algorithm"));
 }
@@ -55,9 +87,10 @@ static void add_kernel(const struct choice *c, const struct workload *w, struct 
     choice_launch(c, w, &l);
     buf_adds(out, "    {(const void *)");
     choice_symbol(c, out);
-    buf_addf(out, ",\n     %d, %d, %s, %lld, %lld, %lld, nullptr, 0},\n", l.threads, l.shared_bytes,
-             l.cooperative ? "true" : "false", (long long)l.tiles, (long long)l.sync_words,
-             (long long)l.workspace_bytes);
+    buf_addf(out, ",\n     %d, %d, %s, %s, %s, %lld, %lld, %lld, nullptr, 0},\n", l.threads,
+             l.shared_bytes, l.cooperative ? "true" : "false", l.persistent ? "true" : "false",
+             l.tile_rows > 0 ? "&query_tiles" : "nullptr", (long long)l.tiles,
+             (long long)l.sync_words, (long long)l.workspace_bytes);
 }
 
 static void define_segment(const struct standalone_spec *s, int segment, struct buf *out)

@@ -66,7 +66,7 @@ static void add_sizes(const struct standalone_spec *s, struct buf *out)
     buf_adds(out, "};\n\n");
 }
 
-static void add_ints(const char *name, const int *values, int64_t count, struct buf *out)
+void add_ints(const char *name, const int *values, int64_t count, struct buf *out)
 {
     buf_addf(out, "static const int %s[] = {", name);
     for (int64_t i = 0; i < count; i++)

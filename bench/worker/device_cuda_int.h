@@ -40,8 +40,9 @@ struct device {
     int matmul_count;
     struct nvml *nvml; /* null: none found */
     struct conditions conditions;
-    double conditions_read_s; /* when, clock_seconds() */
-    struct fp_args common;    /* the arguments that all launches share */
+    double conditions_read_s;                 /* when, clock_seconds() */
+    struct fp_args common;                    /* the arguments that all launches share */
+    struct fp_tiles tiles[TILE_ROWS_MAX + 1]; /* by query blocks of a tile; null until wanted */
     struct scratch sync, workspace;
 };
 
@@ -85,6 +86,9 @@ void matmuls_release(struct device *d);
 /* ---- device_cuda_limits.c, _open.c, _replay.c: rows of device_ops ---------------------------- */
 
 void cuda_limits(struct device *d, struct limits *out);
+
+/* The mask's lists for tiles of `rows` query blocks, which stay on the device once asked for. */
+int cuda_tiles_find(struct device *d, int rows, struct fp_tiles *out, struct status *st);
 
 int cuda_open(int index, const struct workload *w, struct device **out, struct status *st);
 void cuda_close(struct device *d);

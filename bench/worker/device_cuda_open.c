@@ -94,6 +94,27 @@ static int copy_mask(struct device *d, struct status *st)
     return result;
 }
 
+int cuda_tiles_find(struct device *d, int rows, struct fp_tiles *out, struct status *st)
+{
+    *out = d->tiles[rows];
+    if (out->tile != NULL)
+        return 0;
+    struct query_tiles q;
+    query_tiles_build(&d->w->blocks, rows, &q);
+    size_t entry = (size_t)q.entry_ints * sizeof(int), count = (size_t)q.count;
+    unsigned long long tile, head, rest;
+    int result = copy_to_device(d, q.tile, count * 4 * sizeof(int), &tile, st);
+    if (result == 0)
+        result = copy_to_device(d, q.head, count * TILE_HEAD * entry, &head, st);
+    if (result == 0)
+        result = copy_to_device(d, q.rest, ((size_t)q.rest_count + TILE_HEAD) * entry, &rest, st);
+    if (result == 0)
+        *out = d->tiles[rows] = (struct fp_tiles){
+            .tile = cuda_pointer(tile), .head = cuda_pointer(head), .rest = cuda_pointer(rest)};
+    query_tiles_release(&q);
+    return result;
+}
+
 /* With lengths, kernels compute only the rows of this list: those of real tokens. */
 static int copy_lengths(struct device *d, struct status *st)
 {

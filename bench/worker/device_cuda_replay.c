@@ -82,7 +82,7 @@ static int lay_out(struct device *d, const struct function *f, const struct cuda
             "a thread block of %d threads, %d registers and %d bytes of shared memory "
             "does not fit this GPU",
             l->threads, r->registers, l->shared_bytes);
-    int64_t most = l->cooperative ? (int64_t)blocks * d->units : INT32_MAX;
+    int64_t most = l->cooperative || l->persistent ? (int64_t)blocks * d->units : INT32_MAX;
     int64_t grid = l->tiles < most ? l->tiles : most;
     r->shared_dynamic_bytes = l->shared_bytes;
     r->grid[0] = (int)grid;
@@ -100,6 +100,7 @@ static int make_kernel(struct device *d, const struct launch *l, struct node *ou
     struct cuda_launch how;
     choice_launch(l->choice, d->w, &how);
     if (lay_out(d, l->function, &how, out, st) != 0 ||
+        (how.tile_rows > 0 && cuda_tiles_find(d, how.tile_rows, &out->args.tiles, st) != 0) ||
         cuda_reserve(d, &d->sync, how.sync_words * (int64_t)sizeof(unsigned), st) != 0)
         return -1;
     return cuda_reserve(d, &d->workspace, how.workspace_bytes, st);
@@ -118,7 +119,9 @@ static int make_node(struct device *d, const struct launch *l, const struct node
         result = make_kernel(d, l, out, st);
     if (result != 0)
         return -1;
+    struct fp_tiles tiles = out->args.tiles;
     out->args = d->common;
+    out->args.tiles = tiles;
     memcpy(out->args.tensor, l->tensor, sizeof(l->tensor));
     memcpy(out->args.weight, l->weight, sizeof(l->weight));
     return 0;

@@ -20,6 +20,14 @@ struct fp_blocks {
     const int *order; /* (lists*blocks) query blocks, most key blocks first; null: 0, 1, ... */
 };
 
+/* The mask for kernels whose warpgroups share key blocks: lists for tiles of neighbouring query
+ * blocks, as codegen/query_tiles.c makes them. */
+struct fp_tiles {
+    const int *tile; /* (tiles, 4): list, first query block, entries, place in rest of entry 32 */
+    const int *head; /* (tiles, 32, entry): the first entries of each tile */
+    const int *rest; /* those behind them */
+};
+
 struct fp_args {
     int batch, seq_len, heads, head_size, ffn;
     int tokens;             /* token rows to compute: B*S, or the sum of the lengths */
@@ -29,11 +37,14 @@ struct fp_args {
     void *tensor[16];       /* 0: the layer's input; 1+i: output of operator i; unused ones null */
     const void *weight[12]; /* in the chain's order, row-major (rows, columns) */
     struct fp_blocks mask;
-    unsigned *sync;   /* zeroed before the first launch only.  Word 0 is the grid barrier; words
-                         from FP_SYNC_TILES on count arrivals and wrap to 0 by themselves */
-    float *workspace; /* partial sums of a split GEMM: (tiles, split, BM*BN) */
+    struct fp_tiles tiles; /* for as many query blocks as the kernel takes; else null */
+    unsigned *sync;        /* zeroed before the first launch only.  Word 0 is the grid barrier; word
+                              FP_SYNC_DRAWN counts tiles drawn and words from FP_SYNC_TILES on count
+                              arrivals, and these wrap to 0 by themselves */
+    float *workspace;      /* partial sums of a split GEMM: (tiles, split, BM*BN) */
 };
 
+#define FP_SYNC_DRAWN 16
 #define FP_SYNC_TILES 32
 
 #endif

@@ -21,14 +21,20 @@ static struct fp_args common;
 static plan_element *x, *flow[2];
 static const plan_element *weights[LAYERS][WEIGHTS];
 static int grid[SEGMENTS];
+static struct fp_tiles query_tiles[SEGMENTS];
 
 static void prepare()
 {
     std::vector<int> rows = token_rows();
     long sync_words = 1, workspace_bytes = 1;
-    for (const plan_segment &s : plan_segments) {
+    for (int i = 0; i < SEGMENTS; i++) {
+        const plan_segment &s = plan_segments[i];
         sync_words = std::max(sync_words, s.sync_words);
         workspace_bytes = std::max(workspace_bytes, s.workspace_bytes);
+        if (s.query_tiles)
+            query_tiles[i] = {upload(s.query_tiles->tile, s.query_tiles->tile_ints),
+                              upload(s.query_tiles->head, s.query_tiles->head_ints),
+                              upload(s.query_tiles->rest, s.query_tiles->rest_ints)};
     }
     common.batch = BATCH;
     common.seq_len = SEQ_LEN;
@@ -75,7 +81,8 @@ static void size_grids()
                                                             (size_t)s.shared_bytes),
               "cannot ask for a kernel's occupancy");
         long resident = (long)blocks * device.multiProcessorCount;
-        grid[i] = (int)(s.cooperative ? std::min(s.tiles, resident) : s.tiles);
+        bool bounded = s.cooperative || s.persistent;
+        grid[i] = (int)(bounded ? std::min(s.tiles, resident) : s.tiles);
     }
 }
 
@@ -87,6 +94,7 @@ static void launch(int segment, struct fp_args *a, cudaStream_t stream)
         return;
     }
     void *parameters[] = {a};
+    a->tiles = query_tiles[segment];
     dim3 blocks((unsigned)grid[segment]), threads((unsigned)s.threads);
     size_t shared = (size_t)s.shared_bytes;
     check(s.cooperative
