@@ -1,7 +1,7 @@
-/* base: what every folder above needs and no folder below provides.
+/* base: what several folders need and the C library does not provide.
  *
- * Nothing here knows what a plan is.  To add to it: a section titled by its .c file, used by at
- * least two folders; what only one folder needs lives there. */
+ * Nothing here knows what a plan is.  To add something: a section titled by its .c file.  Two
+ * folders must use it; what one folder needs alone belongs there. */
 #ifndef FUSEPLAN_BASE_H
 #define FUSEPLAN_BASE_H
 
@@ -14,10 +14,10 @@
 
 /* ---- status.c: how a function says that it failed -----------------------------------------------
  *
- * A fallible function returns 0 or -1 and takes `struct status *st` last; `return status_set(...)`
- * is the one idiom.  The first error wins: setting a status that is already set changes nothing, so
- * clean-up code may fail without hiding the cause.  Initialise with STATUS_INIT.  A message is
- * UTF-8 whatever it was made of: see utf8_mend(). */
+ * A fallible function returns 0 or -1 and takes `struct status *st` last; it fails with `return
+ * status_set(...)`.  The first error wins: setting a status a second time changes nothing, so
+ * clean-up code may fail without hiding the cause.  Initialise with STATUS_INIT.  Messages are
+ * passed through utf8_mend(). */
 
 enum status_code {
     STATUS_OK = 0,
@@ -29,8 +29,8 @@ enum status_code {
     STATUS_WRONG,       /* the candidate's result differs from the oracle's */
     STATUS_TIMEOUT,     /* the candidate was stopped at its deadline */
     STATUS_DATABASE,    /* the database cannot be read or written: ends a search */
-    STATUS_MODEL,       /* the model cannot be trained, loaded or asked */
-    STATUS_NOT_FOUND,   /* nothing is known: exit 3 */
+    STATUS_MODEL,       /* the model cannot be trained, loaded or evaluated */
+    STATUS_NOT_FOUND,   /* what was asked for is not stored or does not exist: exit 3 */
     STATUS_INTERRUPTED, /* the user stopped it: exit 130 */
     STATUS_CODE_COUNT
 };
@@ -42,7 +42,7 @@ struct status {
 
 #define STATUS_INIT ((struct status){.code = STATUS_OK})
 
-/* Records the first failure and returns -1, always. */
+/* Records the failure if it is the first; returns -1. */
 int status_set(struct status *st, enum status_code code, const char *fmt, ...) PRINTF_LIKE(3, 4);
 
 /* Puts `fmt` and ": " in front of the message of a failure; returns -1. */
@@ -51,36 +51,37 @@ int status_prefix(struct status *st, const char *fmt, ...) PRINTF_LIKE(2, 3);
 /* A stable name, as stored in the database: "ok", "usage", ..., "interrupted". */
 const char *status_name(enum status_code code);
 
-/* The code of that name, or STATUS_CODE_COUNT. */
+/* STATUS_CODE_COUNT for an unknown name. */
 enum status_code status_from_name(const char *name);
 
-/* What a trial of a candidate came to. */
+/* How a trial ended: the attempt to compile, verify and time one candidate.  It stands here because
+ * bench, which runs trials, and db, which stores them, do not include each other. */
 enum trial_status {
     TRIAL_OK,
-    TRIAL_CENSORED, /* stopped early: its time is a lower bound */
-    TRIAL_FAILED
+    TRIAL_CENSORED, /* timing stopped early: the time is a lower bound */
+    TRIAL_FAILED    /* a struct status beside it says why */
 };
 
-/* "ok", "censored", "failed": as stored, recorded, sent and printed.  An unknown name means
- * TRIAL_FAILED. */
+/* "ok", "censored", "failed".  An unknown name means TRIAL_FAILED. */
 const char *trial_status_name(enum trial_status status);
 enum trial_status trial_status_from_name(const char *name);
 
 /* ---- memory.c: allocation -----------------------------------------------------------------------
  *
- * These never return null: running out of memory for program data ends the process with a message.
- * Data whose size the user chose (tensors, masks) is checked against the machine's memory first. */
+ * These never return null for a size above 0: if memory runs out, the process ends with a message.
+ * Where the user chose the size (tensors, masks), the caller compares it with the machine's memory
+ * first. */
 
 void *mem_alloc(size_t count, size_t size); /* zeroed; free() it */
 void *mem_resize(void *old, size_t count, size_t size);
 char *mem_strdup(const char *text);
 
-/* Memory that the machine can still give, in bytes; 0 where the system does not say. */
+/* Bytes that the machine has available; 0 if unknown. */
 uint64_t mem_available_bytes(void);
 
 /* ---- buf.c: a growing string --------------------------------------------------------------------
  *
- * ptr is always a valid string (never null) and ptr[len] is NUL; text may hold NUL bytes too. */
+ * ptr is never null and ptr[len] is NUL.  The text itself may hold NUL bytes. */
 
 struct buf {
     char *ptr;
@@ -97,16 +98,16 @@ void buf_addf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 /* ---- file.c: files and directories ----------------------------------------------------------- */
 
-/* Opens /dev/null in the place of descriptors 0 to 2 that are closed, so that no file, socket or
- * lock takes their numbers; reading and writing there fails as on a closed one.  For main(), before
- * anything is opened.  False where that cannot be done. */
+/* Opens /dev/null as each of the descriptors 0 to 2 that is closed, so that no file, socket or lock
+ * gets its number.  Reading from 0 and writing to 1 or 2 still fails.  main() calls it before it
+ * opens anything.  False on failure. */
 bool file_hold_standard(void);
 
-/* Reads a whole file (at most max_bytes; 0: no limit) and appends it to out. */
+/* Appends a whole file to out.  Fails if it has more than max_bytes; 0: no limit. */
 int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st);
 
-/* Writes a file so that readers see the old contents or the new, never a part: a temporary file in
- * the same directory, flushed, then renamed. */
+/* Writes a temporary file in the same directory, flushes it and renames it, so that readers see
+ * either the old contents or the new. */
 int file_write(const char *path, const void *data, size_t len, struct status *st);
 
 /* Creates a directory and its parents; an existing directory is fine. */
@@ -117,41 +118,43 @@ int file_remove_all(const char *path, struct status *st);
 
 bool file_exists(const char *path);
 
-/* The directory of fuseplan's files of one kind, not created.  The first that is set of: `override`
- * (an option's value, may be null), the variable `env`, $`xdg`/fuseplan, $HOME/`home_dir`/fuseplan,
- * the same in the user's home directory.
- * E.g. file_user_dir(opt, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache", ...).  The caller frees. */
+/* The directory of fuseplan's files of one kind; it may not exist.  The first that is set of:
+ * `override` (an option's value, may be null), $`env`, $`xdg`/fuseplan, HOME/`home_dir`/fuseplan,
+ * e.g. file_user_dir(opt, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache").  HOME is $HOME or else
+ * what the system's list of users says.  The caller frees. */
 char *file_user_dir(const char *override, const char *env, const char *xdg, const char *home_dir);
 
 /* ---- number.c: numbers as text ------------------------------------------------------------------
  *
- * For parsing, the whole text must be a decimal number in [lo, hi]: no sign but '-', no leading
- * zero, no blank. `what` names the thing in the message: "--batch", "value". */
+ * The parsers take a whole text that is a decimal number in [lo, hi]: no sign but '-', no blank,
+ * and for integers no leading zero.  `what` names the number in messages: "--batch", "value". */
 
 int number_parse(const char *what, const char *text, int64_t lo, int64_t hi, int64_t *out,
                  struct status *st);
 int number_parse_double(const char *what, const char *text, double lo, double hi, double *out,
                         struct status *st);
 
-/* "1.5 GiB", into out (at least 32 bytes); returns out. */
+/* "1.5 GiB"; returns out. */
 char *number_bytes(uint64_t bytes, char out[32]);
 
-/* Appends the shortest decimal text that is read as the same double: "1e-05". */
+/* Appends the shortest decimal text that reads back as the same double: "1e-05". */
 void number_add(double value, struct buf *out);
 
-/* ---- nearest.c: did you mean? -------------------------------------------------------------------
- *
- * The word of the list with the fewest edits from `word`, the first of equals; null where none is
- * within 1 + length/3 edits. */
+/* ---- nearest.c: did you mean? ---------------------------------------------------------------- */
+
+/* The word of the list that is the fewest edits away from `word`, the first such; null if all are
+ * more than 1 + length/3 edits away.  An edit inserts, deletes or replaces a character or swaps two
+ * neighbours. */
 const char *nearest_word(const char *word, const char *const *list, int n);
 
 /* ---- random.c: splitmix64, the same on every machine ----------------------------------------- */
 
-/* Steele, Lea, Flood: Fast Splittable Pseudorandom Number Generators (2014), the output function at
- * state x. */
+/* The output at state x of the generator in Steele, Lea, Flood: Fast Splittable Pseudorandom Number
+ * Generators (2014). */
 uint64_t splitmix64(uint64_t x);
 
-/* A stream: value n of stream `seed` is splitmix64(seed + n * golden gamma). */
+/* A stream of numbers.  state starts as the seed; value n is splitmix64(seed + n * golden gamma).
+ */
 struct rng {
     uint64_t state;
 };
@@ -174,21 +177,21 @@ struct interval {
 
 /* The median and its 95 % confidence interval from order statistics (binomial, no assumption about
  * the distribution).  Below 6 samples no such interval exists: low and high are the extremes.
- * Does not change samples; n >= 1. */
+ * n >= 1. */
 struct interval stats_median(const double *samples, size_t n);
 
-/* The q quantile (0..1) by linear interpolation between closest ranks. */
+/* The q quantile (0..1) by linear interpolation between closest ranks; n >= 1. */
 double stats_quantile(const double *samples, size_t n, double q);
 
-/* Spearman's rank correlation with mean ranks for ties; 0 where one side is constant. */
+/* Spearman's rank correlation with mean ranks for ties; 0 if either side is constant. */
 double stats_spearman(const double *a, const double *b, size_t n);
 
 /* ---- utf8.c: text that others wrote -------------------------------------------------------------
  *
- * A compiler's words may be in any encoding, and what fills a buffer may be cut within a character;
- * JSON and the database take UTF-8 alone. */
+ * JSON and the database take UTF-8 alone.  A compiler's output may have any encoding, and text that
+ * fills a buffer may end within a character. */
 
-/* Puts a '?' in the place of each byte that is of no character and drops a last one that is cut.
+/* Replaces each byte that belongs to no character by '?' and drops a last character that is cut.
  * Returns text. */
 char *utf8_mend(char *text);
 bool utf8_is_valid(const char *text);
@@ -206,10 +209,11 @@ struct npy {
     const void *data; /* borrowed from the bytes parsed */
 };
 
-/* Versions 1.0 to 3.0, little endian, at most 4 dimensions, nothing after the data. */
+/* Takes format versions 1.0 to 3.0, little endian, with at most 4 dimensions and nothing after the
+ * data. */
 int npy_parse(const void *bytes, size_t len, struct npy *out, struct status *st);
 
-/* Appends header (version 1.0, C order) and data. */
+/* Appends header (format version 1.0, C order) and data. */
 void npy_write(enum npy_type type, int ndim, const int64_t *shape, const void *data,
                struct buf *out);
 
@@ -219,11 +223,11 @@ struct cpu_info {
     char model[128];                 /* "Intel(R) Xeon(R) Processor" */
     char extension[32];              /* its widest vectors: "avx512" */
     char kernel[64];                 /* "Linux 6.1.0" */
-    char flags_hash[HASH_TEXT_SIZE]; /* of all that it can do: -march=native depends on it */
+    char flags_hash[HASH_TEXT_SIZE]; /* of all its flags, on which -march=native depends */
 };
 void cpu_info_read(struct cpu_info *out);
 
-/* Cores that this process may use: affinity and the control group's quota. */
+/* Cores that this process may use, by its affinity and its control group's quota; at least 1. */
 int cpu_threads(void);
 
 /* ---- clock.c: time --------------------------------------------------------------------------- */

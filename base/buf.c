@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static char empty[1]; /* what ptr names before the first byte: cap is 0, so it is never written */
+static char empty[1]; /* the text of every empty buf; never written, as cap is 0 then */
 
 void buf_init(struct buf *b)
 {
@@ -33,7 +33,7 @@ char *buf_detach(struct buf *b)
     return text;
 }
 
-/* Room for `extra` bytes and the NUL. */
+/* Makes room for `extra` more bytes and the NUL. */
 static void reserve(struct buf *b, size_t extra)
 {
     size_t need = b->len + extra + 1;

@@ -7,7 +7,7 @@
 #include <sys/utsname.h>
 #include <unistd.h>
 
-/* The value of the first line "key<blanks>: value" of /proc/cpuinfo. */
+/* Appends the value of the first line "key<blanks>: value" of /proc/cpuinfo; false if none. */
 static bool cpuinfo_value(const struct buf *text, const char *key, struct buf *out)
 {
     size_t key_len = strlen(key);
@@ -34,7 +34,7 @@ static bool has_word(const char *words, const char *word)
     return false;
 }
 
-/* The widest first; a CPU has the name of the first that it lists. */
+/* From the widest vectors on: the first flag that the CPU lists decides. */
 static const struct {
     const char *flag, *name;
 } extensions[] = {
@@ -71,24 +71,22 @@ void cpu_info_read(struct cpu_info *out)
     buf_release(&text);
 }
 
-/* Cores' worth of time a second that cgroup v2 grants to `group` (its path under the mount). */
+/* How many cores' time cgroup v2 grants to `group` (its path under the mount); 0: no limit. */
 static double group_quota(const char *group)
 {
-    char path[512];
+    char path[512], *rest;
+    struct buf text;
+    struct status ignored = STATUS_INIT;
+    buf_init(&text);
     snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", group);
-    FILE *f = fopen(path, "re");
-    if (f == NULL)
-        return 0;
-    char line[64] = "", *rest;
-    if (fgets(line, sizeof(line), f) == NULL)
-        line[0] = '\0';
-    fclose(f);
-    double quota = strtod(line, &rest); /* "max 100000": no number, no quota */
+    file_read(path, 0, &text, &ignored);
+    double quota = strtod(text.ptr, &rest); /* "max 100000" has no number: no limit */
     double period = strtod(rest, NULL);
+    buf_release(&text);
     return period > 0 ? quota / period : 0;
 }
 
-/* The smallest quota of the process's group and those that hold it; 0 where there is none. */
+/* The smallest quota of the process's group and of its parents; 0: no limit. */
 static double cpu_quota(void)
 {
     struct buf text;

@@ -67,31 +67,19 @@ int file_write(const char *path, const void *data, size_t len, struct status *st
     struct buf temporary;
     buf_init(&temporary);
     buf_addf(&temporary, "%s.XXXXXX", path);
-    int result = -1;
-    int fd = mkostemp(temporary.ptr, O_CLOEXEC);
-    if (fd < 0) {
-        status_set(st, STATUS_ENVIRONMENT, "cannot write '%s': %s", path, strerror(errno));
-        goto out;
-    }
-    int failed = write_all(fd, data, len) != 0 || fchmod(fd, 0644) != 0 || fsync(fd) != 0;
-    int error = errno;
-    if (close(fd) != 0 && failed == 0) {
-        failed = 1;
+    int fd = mkostemp(temporary.ptr, O_CLOEXEC), error = 0; /* of the first step that failed */
+    if (fd < 0 || write_all(fd, data, len) != 0 || fchmod(fd, 0644) != 0 || fsync(fd) != 0)
         error = errno;
-    }
-    if (failed == 0 && rename(temporary.ptr, path) != 0) {
-        failed = 1;
+    if (fd >= 0 && close(fd) != 0 && error == 0)
         error = errno;
-    }
-    if (failed != 0) {
+    if (error == 0 && rename(temporary.ptr, path) != 0)
+        error = errno;
+    if (fd >= 0 && error != 0)
         unlink(temporary.ptr);
-        status_set(st, STATUS_ENVIRONMENT, "cannot write '%s': %s", path, strerror(error));
-        goto out;
-    }
-    result = 0;
-out:
     buf_release(&temporary);
-    return result;
+    if (error == 0)
+        return 0;
+    return status_set(st, STATUS_ENVIRONMENT, "cannot write '%s': %s", path, strerror(error));
 }
 
 static int make_dir(const char *path)
@@ -146,14 +134,14 @@ bool file_exists(const char *path)
     return access(path, F_OK) == 0;
 }
 
-/* The variable's value, null where it is unset or empty. */
+/* The value of an environment variable, or null if it is unset or empty. */
 static const char *variable(const char *name)
 {
     const char *value = getenv(name);
     return value != NULL && value[0] != '\0' ? value : NULL;
 }
 
-/* A service may have no HOME: then as the system's list of users says. */
+/* A service may run without HOME: then the user's home directory in the list of users. */
 static const char *home(void)
 {
     const char *set = variable("HOME");

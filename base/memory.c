@@ -32,15 +32,13 @@ char *mem_strdup(const char *text)
 
 uint64_t mem_available_bytes(void)
 {
-    FILE *f = fopen("/proc/meminfo", "re");
-    if (f == NULL)
-        return 0;
     static const char field[] = "MemAvailable:";
-    char line[128];
-    unsigned long long kib = 0;
-    while (kib == 0 && fgets(line, sizeof(line), f) != NULL)
-        if (strncmp(line, field, strlen(field)) == 0)
-            kib = strtoull(line + strlen(field), NULL, 10);
-    fclose(f);
-    return (uint64_t)kib * 1024;
+    struct buf text;
+    struct status ignored = STATUS_INIT;
+    buf_init(&text);
+    file_read("/proc/meminfo", 0, &text, &ignored);
+    const char *found = strstr(text.ptr, field);
+    uint64_t kib = found != NULL ? strtoull(found + strlen(field), NULL, 10) : 0;
+    buf_release(&text);
+    return kib * 1024;
 }

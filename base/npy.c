@@ -23,7 +23,7 @@ const char *npy_type_name(enum npy_type type)
     return types[type].name;
 }
 
-/* What is left of the header. */
+/* What remains of the header to be read, or a part of it. */
 struct cursor {
     const char *at, *end;
 };
@@ -34,7 +34,7 @@ static void skip_blanks(struct cursor *c)
         c->at++;
 }
 
-/* Skips blanks, then `text` where it stands there. */
+/* Skips blanks, then `text` if it comes next; says whether it did. */
 static bool accept(struct cursor *c, const char *text)
 {
     size_t len = strlen(text);
@@ -45,7 +45,7 @@ static bool accept(struct cursor *c, const char *text)
     return true;
 }
 
-/* A quoted text without its quotes. */
+/* A quoted string; *out is its text without the quotes. */
 static bool accept_string(struct cursor *c, struct cursor *out)
 {
     if (!accept(c, "'") && !accept(c, "\""))
@@ -70,13 +70,19 @@ static bool accept_number(struct cursor *c, int64_t *out)
     return c->at > first;
 }
 
+static bool is_text(struct cursor c, const char *text)
+{
+    size_t len = strlen(text);
+    return (size_t)(c.end - c.at) == len && memcmp(c.at, text, len) == 0;
+}
+
 static int refuse_header(const char *expected, struct status *st)
 {
     return status_set(st, STATUS_USAGE, "the .npy header is damaged: expected %s", expected);
 }
 
-/* Whether a type may stand in a message: the file may come from anyone, and the longest that NumPy
- * writes for one plain type are like '<M8[25us]'. */
+/* Whether a message may quote a type: the file may come from anyone.  The longest names of plain
+ * types that NumPy writes are like '<M8[25us]'. */
 static bool is_printable(struct cursor text)
 {
     enum { TYPE_MAX = 40 };
@@ -94,16 +100,15 @@ static int parse_type(struct cursor *c, struct npy *out, struct status *st)
                           "the .npy array is of a structured type; expected bool or uint8");
     if (!is_printable(found))
         return refuse_header("'descr' to be a type such as '|b1'", st);
-    size_t len = (size_t)(found.end - found.at);
     for (size_t t = 0; t < ARRAY_LEN(types); t++)
-        if (len == strlen(types[t].descr) && memcmp(found.at, types[t].descr, len) == 0) {
+        if (is_text(found, types[t].descr)) {
             out->type = (enum npy_type)t;
             return 0;
         }
     return status_set(st, STATUS_USAGE,
                       "the .npy array is of type '%.*s'; expected '|b1' (bool) or '|u1' (uint8): "
                       "convert it with .astype(bool)",
-                      (int)len, found.at);
+                      (int)(found.end - found.at), found.at);
 }
 
 static int parse_order(struct cursor *c, struct npy *out, struct status *st)
@@ -137,15 +142,14 @@ static const struct {
     int (*parse)(struct cursor *c, struct npy *out, struct status *st);
 } fields[] = {{"descr", parse_type}, {"fortran_order", parse_order}, {"shape", parse_shape}};
 
-/* "key: value" of a field not seen yet; *seen has a bit for each field. */
+/* "key: value"; a second value for a key is refused.  *seen: bit f for row f of fields[]. */
 static int parse_field(struct cursor *c, unsigned *seen, struct npy *out, struct status *st)
 {
     struct cursor key;
     if (!accept_string(c, &key) || !accept(c, ":"))
         return refuse_header("a dictionary of 'descr', 'fortran_order' and 'shape'", st);
     for (size_t f = 0; f < ARRAY_LEN(fields); f++) {
-        size_t len = strlen(fields[f].name);
-        if ((size_t)(key.end - key.at) != len || memcmp(key.at, fields[f].name, len) != 0)
+        if (!is_text(key, fields[f].name))
             continue;
         if ((*seen & 1u << f) != 0)
             break;

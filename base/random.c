@@ -19,8 +19,8 @@ uint64_t rng_next(struct rng *r)
 
 uint32_t rng_below(struct rng *r, uint32_t n)
 {
-    /* Lemire: Fast Random Integer Generation in an Interval (2019); the bias of at most n / 2^32 is
-     * removed by drawing again. */
+    /* Lemire: Fast Random Integer Generation in an Interval (2019).  Drawing again removes the
+     * bias, which is at most n / 2^32. */
     uint64_t product = (rng_next(r) >> 32) * n;
     uint32_t limit = -n % n;
     while ((uint32_t)product < limit)

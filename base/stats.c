@@ -35,7 +35,7 @@ double stats_quantile(const double *samples, size_t n, double q)
 }
 
 /* The largest k (1-based) for which [x_(k), x_(n+1-k)] covers the median with at least 95 %:
- * P(Binomial(n, 1/2) < k) <= 2.5 %.  0 where even the extremes do not (n < 6). */
+ * P(Binomial(n, 1/2) < k) <= 2.5 %.  0 if even the extremes cover less (n < 6). */
 static size_t median_rank(size_t n)
 {
     double log_term = -(double)n * log(2), below = exp(log_term);
@@ -70,7 +70,7 @@ static int by_ranked_value(const void *a, const void *b)
     return by_value(&((const struct ranked *)a)->value, &((const struct ranked *)b)->value);
 }
 
-/* Ranks from 0, ties sharing their mean. */
+/* Ranks from 0; tied values share the mean of their ranks. */
 static double *ranks_of(const double *values, size_t n)
 {
     struct ranked *order = mem_alloc(n, sizeof(*order));

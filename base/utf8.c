@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The Unicode Standard, table 3-7: what a character's first byte may be, how many bytes it has, and
- * what the second may be; all further ones are 80..bf. */
+/* The Unicode Standard, table 3-7: the range of a character's first byte, how many bytes it has,
+ * and the range of the second.  All further bytes are 80..bf. */
 static const struct form {
     unsigned char first, last;
     int bytes;
@@ -23,7 +23,7 @@ static const struct form *form_of(unsigned char first)
     return NULL;
 }
 
-/* How many bytes at `text` belong to a character of that form; the first one does. */
+/* How many bytes at `text` fit the form, the first one included. */
 static int bytes_there(const struct form *f, const unsigned char *text)
 {
     int n = 1;
@@ -41,7 +41,7 @@ char *utf8_mend(char *text)
         int there = f != NULL ? bytes_there(f, (const unsigned char *)at) : 1;
         bool whole = f != NULL && there == f->bytes;
         if (f != NULL && !whole && at[there] == '\0')
-            *at = '\0'; /* it was cut */
+            *at = '\0'; /* the last character is cut */
         else
             at = whole ? at + there : memset(at, '?', (size_t)there);
     }

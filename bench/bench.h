@@ -19,7 +19,7 @@ struct target_name {
     int device; /* cuda:N; 0 for cpu */
 };
 
-/* "cpu", "cuda", "cuda:1"; null: cuda where its device node is there, else cpu. */
+/* text: "cpu", "cuda" or "cuda:1"; null: cuda where its device node exists, else cpu. */
 int target_parse(const char *text, struct target_name *out, struct status *st);
 
 /* The element type used when the user names none, and whether the target has a type at all. */
@@ -38,56 +38,56 @@ struct fingerprint {
     char protocol[16];   /* version of the measurement protocol: "2" */
 };
 
-/* What of it can be known at once: no compiler is asked, so that compiler and libraries are empty.
- * All is empty where this build lacks the target. */
+/* Fills in what is known without asking a compiler: compiler and libraries stay empty.  All fields
+ * do where this build lacks the target. */
 void fingerprint_device(struct target_name target, struct fingerprint *out);
 
-/* What code is compiled for to run a workload there. */
+/* What code is compiled for so that the target's own device runs it. */
 struct build_target target_build(struct target_name target, const struct workload *w);
 
-/* A stable text of all fields, for hashing and storing. */
+/* Appends a stable text of all fields, for hashing and storing. */
 void fingerprint_text(const struct fingerprint *f, struct buf *out);
 
 /* ---- conditions.c: what a GPU was like while it was measured --------------------------------- */
 
 /* Read right after a measurement's timing.  Recorded, never a reason to drop a sample. */
 struct conditions {
-    bool known;                                        /* else all is 0: the target does not say */
+    bool known; /* false: the target does not say; all is 0 */
     int sm_mhz, max_sm_mhz, memory_mhz, temperature_c; /* sm: of the multiprocessors */
     double power_w, power_limit_w;
-    unsigned slowed_by;  /* NVML's bits of what holds its clocks down */
-    int other_processes; /* that compute on it; -1 where the system does not say */
-    bool mig;            /* it is a part of a GPU */
+    unsigned slowed_by;  /* NVML's bits: the reasons that hold the clocks down */
+    int other_processes; /* that compute on the GPU; -1 where the system does not say */
+    bool mig;            /* the device is one instance of a GPU divided by MIG */
 };
 
-/* "power cap, temperature"; nothing where nothing slows it. */
+/* Appends "power cap, temperature"; nothing where slowed_by is 0. */
 void slowdown_text(unsigned slowed_by, struct buf *out);
 
-/* {"sm_mhz": 1980, ..., "slowed_by": ["power_cap"], ...}; nothing where they are not known. */
+/* Appends {"sm_mhz": 1980, ..., "slowed_by": ["power_cap"], ...}; nothing where c is not known. */
 void conditions_json(const struct conditions *c, struct buf *out);
 
-/* What was out of order during many measurements. */
+/* What disturbed a number of measurements. */
 struct disturbance {
-    int measured;       /* with known conditions */
-    int slowed;         /* of these, while the GPU slowed itself down for more than its power cap */
-    unsigned slowed_by; /* the reasons of those */
+    int measured;        /* measurements with known conditions */
+    int slowed;          /* those of them that a slowdown disturbed: any but the power cap's */
+    unsigned slowed_by;  /* the reasons of these slowdowns, as in conditions */
     int other_processes; /* the most at a time */
     bool mig;
 };
 
 void disturbance_add(struct disturbance *d, const struct conditions *c);
 
-/* A line for people; nothing where all was in order. */
+/* Appends a line for people; nothing where nothing disturbed. */
 void disturbance_sharing_text(const struct disturbance *d, struct buf *out);
 void disturbance_slowdown_text(const struct disturbance *d, struct buf *out);
 
 /* ---- trial: what a measurement gives --------------------------------------------------------- */
 
-struct resources { /* 0 where a target does not say */
+struct resources { /* a field is 0 where the target does not say */
     int registers; /* of a thread */
     int shared_static_bytes, shared_dynamic_bytes;
-    int stack_bytes;                   /* of a thread's local memory */
-    int spill_bytes, spill_load_bytes; /* a thread's registers, stored there and read back */
+    int stack_bytes;                   /* a thread's stack frame in local memory */
+    int spill_bytes, spill_load_bytes; /* a thread's registers stored there, and loaded back */
     char compiler_warning[160];        /* "C7511: wgmma.mma_async instructions are ..." */
     int grid[3], block[3];
     double occupancy;
@@ -96,7 +96,7 @@ struct resources { /* 0 where a target does not say */
 struct trial {
     enum trial_status status;
     struct status reason; /* of a failure or censoring */
-    struct interval ms;   /* a segment: one layer's launch; a plan: one pass through all L layers */
+    struct interval ms;   /* of a segment: its launch in one layer; of a plan: all L layers */
     int sample_count;
     double *samples_ms; /* in the order taken, owned */
     int layers_timed;   /* fewer than L in the search phase; ms is scaled to L */
@@ -108,10 +108,10 @@ struct trial {
 
 void trial_release(struct trial *t);
 
-/* What a device can do at most, at its highest clocks, in the workload's type; NaN where unknown.
- */
+/* A device's peak rates at its highest clocks; NaN where unknown. */
 struct limits {
-    double flops_per_s, bytes_per_s; /* of its memory */
+    double flops_per_s; /* in the workload's type */
+    double bytes_per_s; /* of the device's memory */
 };
 
 /* ---- session.c, run.c, dump.c, trace.c: a workload on a target ------------------------------- */
@@ -120,92 +120,96 @@ struct bench_options {
     struct target_name target;
     const char *cache_dir;   /* null: FUSEPLAN_CACHE, else the XDG place */
     const char *worker_path; /* null: beside the running program, else libexec */
-    const char *compiler;    /* null: on a CPU FUSEPLAN_CC, CC, else cc; on a GPU
-                                auto, which nvcc and nvrtc may replace */
-    int arch;                /* to compile for; 0: the device's own */
+    const char *compiler;    /* CPU: a program, null: FUSEPLAN_CC, CC, else cc;
+                                GPU: "nvrtc", "nvcc", "auto" or null: the fastest that serves */
+    int arch;                /* of a GPU, to compile for, such as 90; 0: the device's own */
     int jobs;                /* compilers at a time; 0: one a core */
     struct inputs inputs;
-    bool afresh;                               /* verify what earlier sessions found right, too */
-    double compile_deadline_s, run_deadline_s; /* 0: 60 and 30 (grown with the workload) */
+    bool afresh;               /* verify also what an earlier session verified */
+    double compile_deadline_s; /* of one compilation; 0: 60 */
+    double run_deadline_s;     /* of one step in the worker; 0: 30 and more for more FLOPs */
     const volatile sig_atomic_t *stop; /* null, or set by a signal handler: calls return soon with
                                           STATUS_INTERRUPTED and leave everything stored intact */
 };
 
 struct bench;
 
-/* Whether a workload, its mask not built yet, fits into the memory there is; else
- * STATUS_ENVIRONMENT. */
+/* Fails with STATUS_ENVIRONMENT where a workload needs more memory than is available.  Its mask
+ * need not be built yet. */
 int bench_check_memory(const struct workload *w, struct status *st);
 
-/* w is copied; its mask must be built.  Checks the memory that the workload needs.  The worker is
- * started by the first call that needs it. */
+/* Copies w, whose mask must be built, and finds the compiler.  Checks the memory as
+ * bench_check_memory() does.  The first call that needs the worker starts it.  *out is for
+ * bench_close(), null on a failure. */
 int bench_open(const struct bench_options *options, const struct workload *w, struct bench **out,
                struct status *st);
 void bench_close(struct bench *b);
 const struct fingerprint *bench_fingerprint(const struct bench *b);
 const struct build_target *bench_target(const struct bench *b);
-const struct workload *bench_workload(const struct bench *b); /* less the bits of its mask */
+const struct workload *bench_workload(const struct bench *b); /* without the bits of its mask */
 struct inputs bench_inputs(const struct bench *b);
 struct disturbance bench_disturbance(const struct bench *b); /* of all measurements so far */
-struct limits bench_limits(const struct bench *b);           /* known once something was measured */
+struct limits bench_limits(const struct bench *b);           /* known once the worker has started */
 
-/* Compiles what the cache lacks, in parallel; results[i] (may be null) gets OK or STATUS_COMPILE,
- * STATUS_TIMEOUT, STATUS_UNFIT.  progress may be null.  Returns -1 only where the environment or an
- * interrupt ends the work. */
+/* Compiles in parallel the choices whose binaries the cache lacks.  results[i] gets STATUS_OK,
+ * STATUS_COMPILE, STATUS_TIMEOUT or STATUS_UNFIT for choices[i].  results and progress may be null.
+ * Returns -1 only where the environment or an interrupt ends the work. */
 typedef void bench_progress(void *ctx, int done, int total);
 int bench_build(struct bench *b, const struct choice *choices, int count, struct status *results,
                 bench_progress *progress, void *ctx, struct status *st);
 
-/* How long to sample; max_samples 0 verifies only.  The search phase races: few samples, stopped
- * early when the time is above censor_above_ms (0: never).  An exhaustive one never sets that, and
- * takes fewer still. */
+/* How long to sample.  A search takes few samples and censors: it stops early once the time is
+ * above censor_above_ms.  An exhaustive search takes fewer samples and never censors. */
 struct sampling {
-    int min_samples, max_samples;
-    double min_seconds, max_seconds; /* of timing, warm-up apart; without all_layers a device that
-                                        nothing else disturbs, a GPU, needs no least time */
-    double censor_above_ms;
-    bool all_layers; /* else as few as keep the weights out of the caches, scaled to L */
+    int min_samples, max_samples;    /* max_samples 0: verify, do not time */
+    double min_seconds, max_seconds; /* of timing, without the warm-up; a GPU heeds min_seconds only
+                                        with all_layers, because nothing else disturbs it */
+    double censor_above_ms;          /* 0: never */
+    bool all_layers; /* false: time as few as keep the weights out of the caches, scale to L */
 };
 extern const struct sampling sampling_search, sampling_exhaustive, sampling_final;
 
-/* Builds, verifies and times one segment alone.  Returns 0 with *out filled whatever becomes of the
- * candidate; -1 only where the environment or an interrupt ends the work. */
+/* Builds, verifies and times one segment alone.  Returns 0 with *out filled in even if the
+ * candidate fails, and -1 only where the environment or an interrupt ends the work.  The caller
+ * releases *out with trial_release() after a 0. */
 int bench_segment(struct bench *b, const struct choice *c, const struct sampling *how,
                   struct trial *out, struct status *st);
 
-/* The same for a whole plan: each segment verified alone, the plan verified layer by layer, then
- * timed. */
+/* Does the same for a whole plan: verifies each segment alone, then the plan layer by layer, and
+ * times it. */
 int bench_plan(struct bench *b, const struct candidate *c, const struct sampling *how,
                struct trial *out, struct status *st);
 
-/* Times n candidates interleaved, round-robin in random order, all layers; trials[i] for
- * candidates[i].  Samples of one round are pairs: sample k of every trial was taken in round k. */
+/* Times n candidates interleaved: each round takes one sample of every candidate, in random order.
+ * trials[i] is of candidates[i]; sample k of every trial was taken in round k. */
 int bench_compare(struct bench *b, const struct candidate *candidates, int n,
                   const struct sampling *how, struct trial *trials, struct status *st);
 
 /* Runs a candidate once and writes x, mask, y and all weights as .npy into dir, which must be new
- * or empty: all of them or none. */
+ * or empty.  Writes all of them or none. */
 int bench_dump(struct bench *b, const struct candidate *c, const char *dir, struct status *st);
 
-/* When a launch ran: seconds since the first one began. */
+/* When a kernel launch ran, and how long. */
 struct launch_time {
-    double start_s, seconds;
+    double start_s; /* since the first launch began */
+    double seconds;
 };
 
-/* Runs a candidate a few times with a clock beside each launch; (*out)[l * c->count + i] is choice
- * i in layer l.  Time and gap of each are medians.  The caller frees *out. */
+/* Runs a candidate a few times with a clock beside each launch.  (*out)[l * c->count + i] is of
+ * choice i in layer l: the median of its time and of the gap before it.  The caller frees *out. */
 int bench_trace(struct bench *b, const struct candidate *c, struct launch_time **out,
                 struct status *st);
 
 /* ---- environment.c: what doctor reports ------------------------------------------------------ */
 
 struct env_check {
-    char *subject, *found, *advice; /* owned; advice is empty where all is well */
+    char *subject, *found, *advice; /* owned; advice is empty where state is ENV_OK */
     enum { ENV_OK, ENV_WARNING, ENV_MISSING } state;
     bool required; /* a missing required thing makes doctor exit 1 */
 };
 
-/* One row a thing that can be missing or mismatched; the caller frees with env_checks_free. */
+/* Returns the number of rows, one for each thing that can be missing or mismatched.  The caller
+ * frees them with env_checks_free(). */
 int env_check_all(struct env_check **out);
 void env_checks_free(struct env_check *checks, int count);
 

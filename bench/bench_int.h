@@ -8,14 +8,16 @@
 
 /* ---- lock.c: one measurement at a time on a device ------------------------------------------- */
 
-/* Who times has the device alone; those who only run and verify share it. */
+/* A process that times has the device alone.  Processes that only run and verify share it. */
 enum lock_use { LOCK_TO_TIME, LOCK_TO_RUN };
 
-/* Waits for its turn among all users' processes, whatever it is for; gives up with
- * STATUS_ENVIRONMENT, naming a holder, after wait_s. */
+/* Takes the lock of a device.  All users' processes wait for it in one queue, and none overtakes
+ * the process at its head.  Gives up with STATUS_ENVIRONMENT and a message that names a holder
+ * after wait_s, and with STATUS_INTERRUPTED once *stop is set.  *lock is for lock_drop(), -1 on
+ * failure. */
 int lock_take(struct target_name target, enum lock_use use, double wait_s,
               const volatile sig_atomic_t *stop, int *lock, struct status *st);
-void lock_drop(int lock); /* -1: none */
+void lock_drop(int lock); /* -1: does nothing */
 
 /* ---- target.c, target_cpu.c, target_cuda.c: what differs between targets --------------------- */
 
@@ -25,22 +27,21 @@ struct env_list {
 };
 
 struct target_ops {
-    /* Finds the compiler and proves that what it builds runs in a worker. */
+    /* Finds the compiler and proves what it builds.  The caller releases *out even on a failure. */
     int (*toolchain)(const struct toolchain_request *request, const struct cache *c,
                      struct toolchain *out, struct status *st);
     void (*fingerprint)(int device, const struct toolchain *tc, struct fingerprint *out);
-    /* The worker's environment: a null-terminated array of owned texts, itself owned. */
-    char **(*worker_env)(void);
-    /* Rows of doctor's report.  tc: as found, or null with the reason in problem. */
+    /* Adds rows to doctor's report.  tc: the toolchain, or null with the reason in problem. */
     void (*checks)(const struct toolchain *tc, const struct status *problem, struct env_list *out);
 };
 extern const struct target_ops target_cpu, target_cuda;
 
-/* Null where this build lacks the target; says so in *st. */
+/* Null, with the reason in *st, where this build lacks the target. */
 const struct target_ops *target_ops_of(enum target_kind kind, struct status *st);
 
 /* ---- environment.c --------------------------------------------------------------------------- */
 
+/* Adds a row to doctor's report.  Its advice is left out where state is ENV_OK. */
 void env_add(struct env_list *list, const char *subject, bool required, int state,
              const char *advice, const char *found, ...) PRINTF_LIKE(6, 7);
 
@@ -53,21 +54,24 @@ struct client {
     struct process process;
     int channel;         /* -1: no worker */
     struct buf received; /* not yet a whole line */
-    char doing[256];     /* what it last said it would do */
-    int candidate;       /* the one that it was doing it to; -1: none */
+    char doing[256];     /* the worker's last announcement: "verifying segment 2-6 (generated)" */
+    int candidate;       /* index in the request that the announcement is about; -1: none */
+    double limit_s;      /* between two events */
+    const volatile sig_atomic_t *stop;
+    client_event *event;
+    void *ctx; /* for event */
 };
 
-#define CLIENT_INIT ((struct client){.channel = -1, .candidate = -1})
+/* The environment of a worker: null-terminated; the caller frees the texts and the array. */
+char **client_environment(void);
 
-int client_start(struct client *c, const char *worker, char *const *env, int mask_fd,
-                 struct status *st);
+int client_start(struct client *c, const char *worker, int mask_fd, struct status *st);
 void client_stop(struct client *c);
 
-/* Sends a request and waits for its reply.  No event may take longer than limit_s.  On a crash, a
- * deadline or garbage the worker is stopped and *st says what happened to what it was doing. */
-int client_call(struct client *c, const json_t *request, double limit_s,
-                const volatile sig_atomic_t *stop, client_event *event, void *ctx, json_t **reply,
-                struct status *st);
+/* Sends a request and waits for its reply.  *st says how the request ended.  A crash, garbage or
+ * limit_s without an event stops the worker; *st then says what the worker was doing.  The caller
+ * owns *reply, which is null where none came. */
+int client_call(struct client *c, const json_t *request, json_t **reply, struct status *st);
 
 /* ---- session.c, run.c, dump.c, trace.c ------------------------------------------------------- */
 
@@ -79,14 +83,12 @@ struct bench {
     struct workload w;
     struct inputs inputs;
     bool afresh;
-    double run_limit_s;
     const volatile sig_atomic_t *stop;
     struct cache cache;
     struct toolchain toolchain;
     struct fingerprint fingerprint;
     struct builder builder;
     struct buf worker; /* path of its program */
-    char **worker_env; /* owned, null-terminated */
     int mask_fd;       /* the mask's bits in memory, inherited by the worker */
     struct client client;
     struct limits limits;              /* as the worker says */
@@ -95,26 +97,29 @@ struct bench {
     uint64_t shuffles;                 /* random orders drawn so far */
 };
 
-/* Builds a plan, adds it to a request, which is taken over, and asks the worker under the device's
- * lock.  The caller owns *reply, which may be null. */
+/* Builds a plan, adds it to a request and sends that under the device's lock.  Takes the request
+ * over.  The caller owns *reply, which may be null. */
 int run_request(struct bench *b, const struct candidate *c, enum lock_use use, json_t *request,
                 json_t **reply, struct status *st);
 
-/* Starts the worker and gives it the workload, if it does not run. */
+/* Starts the worker and gives it the workload, unless it runs. */
 int session_start_worker(struct bench *b, struct status *st);
+
+/* Starts the worker unless it runs, and sends it a request, which is taken over.  The caller owns
+ * *reply, which may be null. */
+int session_call(struct bench *b, json_t *request, json_t **reply, struct status *st);
 
 /* ---- request.c: a candidate in a request ----------------------------------------------------- */
 
-/* A plan's choices, all built, or one segment alone.  Those that have no verdict yet carry the name
- * of one, to be verified for it. */
+/* The choices of a plan, or of one segment alone, all of which must be built.  A choice that was
+ * never verified carries the key of its verdict, which tells the worker to verify it. */
 json_t *request_of(struct bench *b, const struct choice *choices, int count, bool alone);
 
-/* A client_event: a verdict is kept at once, for whatever becomes of the plan, its segment is
- * right.
- */
+/* A client_event.  Stores the verdict on a segment as soon as the worker reports it: it holds even
+ * if the plan fails later. */
 client_event request_keep_verdict;
 
-/* Puts the choice's name in front. */
+/* Puts the choice's name in front of the message. */
 void request_blame(const struct choice *c, struct status *reason);
 
 #endif

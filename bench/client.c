@@ -8,26 +8,52 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int client_start(struct client *c, const char *worker, char *const *env, int mask_fd,
-                 struct status *st)
+/* Variables of the user's shell that concern threads are dropped, so that times can be compared:
+ * one thread a core.  A waiting thread spins for about as long as waking it would take (1000 pauses
+ * are some 50 us): a longer spin takes the core from the thread that it waits for wherever other
+ * programs run.  For the same reason no thread is bound to a core. */
+char **client_environment(void)
+{
+    static const char *const dropped[] = {"OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTO_"};
+    char threads[32];
+    const char *const set[] = {"OMP_DYNAMIC=false", "OMP_PROC_BIND=false", "GOMP_SPINCOUNT=1000",
+                               threads};
+    size_t n = 0, kept = 0;
+    snprintf(threads, sizeof(threads), "OMP_NUM_THREADS=%d", cpu_threads());
+    while (environ[n] != NULL)
+        n++;
+    char **env = mem_alloc(n + ARRAY_LEN(set) + 1, sizeof(*env));
+    for (size_t i = 0; i < n; i++) {
+        bool drop = false;
+        for (size_t k = 0; k < ARRAY_LEN(dropped); k++)
+            drop |= strncmp(environ[i], dropped[k], strlen(dropped[k])) == 0;
+        if (!drop)
+            env[kept++] = mem_strdup(environ[i]);
+    }
+    for (size_t i = 0; i < ARRAY_LEN(set); i++)
+        env[kept++] = mem_strdup(set[i]);
+    return env;
+}
+
+int client_start(struct client *c, const char *worker, int mask_fd, struct status *st)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return status_set(st, STATUS_ENVIRONMENT, "cannot start the worker: %s", strerror(errno));
+    char **env = client_environment();
     const char *const argv[] = {worker, "--serve", NULL};
     const struct process_spec spec = {
         .path = worker, .argv = argv, .env = env, .fds = {ends[1], mask_fd}, .keep_last = true};
-    *c = CLIENT_INIT;
     int result = process_start(&spec, &c->process, st);
+    for (int i = 0; env[i] != NULL; i++)
+        free(env[i]);
+    free(env);
     close(ends[1]);
-    if (result != 0) {
-        close(ends[0]);
-        process_release(&c->process);
-        return -1;
-    }
     c->channel = ends[0];
     buf_init(&c->received);
-    return 0;
+    if (result != 0)
+        client_stop(c);
+    return result;
 }
 
 void client_stop(struct client *c)
@@ -40,8 +66,8 @@ void client_stop(struct client *c)
     c->channel = -1;
 }
 
-/* Its last words, one line, for a message. */
-static void last_words(const struct client *c, struct buf *out)
+/* Appends the last line that the worker printed, if any, to a message. */
+static void add_last_line(const struct client *c, struct buf *out)
 {
     enum { LONGEST = 200 };
     const char *text = c->process.said.ptr, *end = text + c->process.said.len;
@@ -56,36 +82,22 @@ static void last_words(const struct client *c, struct buf *out)
     }
 }
 
-/* Gives the worker a moment to end by itself so that its own signal is what is reported. */
-static void let_end(struct process *p)
-{
-    enum { WAIT_MS = 500 };
-    for (int i = 0; i < WAIT_MS && !process_ended(p); i++)
-        poll(NULL, 0, 1);
-    process_kill(p);
-}
-
 static int died(struct client *c, struct status *st)
 {
+    enum { WAIT_MS = 500 }; /* for it to end by itself: else SIGKILL would be what is reported */
+    for (int i = 0; i < WAIT_MS && !process_ended(&c->process); i++)
+        poll(NULL, 0, 1);
+    process_kill(&c->process);
     struct buf text;
     buf_init(&text);
-    let_end(&c->process);
     process_describe_end(c->process.wait_status, &text);
-    last_words(c, &text);
+    add_last_line(c, &text);
     status_set(st, STATUS_LAUNCH, "%s: the worker ended with %s", c->doing, text.ptr);
     buf_release(&text);
-    client_stop(c);
     return -1;
 }
 
-static int spoke_garbage(struct client *c, struct status *st)
-{
-    status_set(st, STATUS_LAUNCH, "%s: the worker sent what is no message", c->doing);
-    client_stop(c);
-    return -1;
-}
-
-/* Appends what has come to `received`; false once the worker is gone. */
+/* Appends to `received` what has come; false once the worker is gone. */
 static bool receive(struct client *c)
 {
     char chunk[16384];
@@ -105,9 +117,8 @@ static void note_doing(struct client *c, const json_t *event)
         c->candidate = (int)json_integer_value(candidate);
 }
 
-/* Takes all whole lines. 1: *reply is set; 0: go on; -1: garbage. */
-static int take_lines(struct client *c, client_event *event, void *ctx, double *heard,
-                      json_t **reply)
+/* Takes all whole lines.  1: *reply is set; 0: no reply among them; -1: a line was no message. */
+static int take_lines(struct client *c, double *heard, json_t **reply)
 {
     json_t *message;
     int taken;
@@ -118,21 +129,15 @@ static int take_lines(struct client *c, client_event *event, void *ctx, double *
             return 1;
         }
         note_doing(c, message);
-        if (event != NULL)
-            event(ctx, message);
+        c->event(c->ctx, message);
         json_decref(message);
     }
     return taken;
 }
 
-int client_call(struct client *c, const json_t *request, double limit_s,
-                const volatile sig_atomic_t *stop, client_event *event, void *ctx, json_t **reply,
-                struct status *st)
+static int exchange(struct client *c, const json_t *request, json_t **reply, struct status *st)
 {
     enum { TICK_MS = 100 };
-    *reply = NULL;
-    snprintf(c->doing, sizeof(c->doing), "starting");
-    c->candidate = -1;
     if (!message_send(c->channel, request))
         return died(c, st);
 
@@ -143,21 +148,28 @@ int client_call(struct client *c, const json_t *request, double limit_s,
         poll(fds, ARRAY_LEN(fds), TICK_MS);
         process_drain(&c->process);
         bool alive = receive(c);
-        int taken = take_lines(c, event, ctx, &heard, reply);
+        int taken = take_lines(c, &heard, reply);
         if (taken > 0)
             return 0;
         if (taken < 0)
-            return spoke_garbage(c, st);
+            return status_set(st, STATUS_LAUNCH, "%s: the worker sent a malformed message",
+                              c->doing);
         if (!alive)
             return died(c, st);
-        if (stop != NULL && *stop != 0) {
-            client_stop(c);
+        if (c->stop != NULL && *c->stop != 0)
             return status_set(st, STATUS_INTERRUPTED, "interrupted");
-        }
-        if (clock_seconds() - heard > limit_s) {
-            status_set(st, STATUS_TIMEOUT, "%s: stopped after %.0f s", c->doing, limit_s);
-            client_stop(c);
-            return -1;
-        }
+        if (clock_seconds() - heard > c->limit_s)
+            return status_set(st, STATUS_TIMEOUT, "%s: stopped after %.0f s", c->doing, c->limit_s);
     }
+}
+
+int client_call(struct client *c, const json_t *request, json_t **reply, struct status *st)
+{
+    *reply = NULL;
+    snprintf(c->doing, sizeof(c->doing), "starting");
+    c->candidate = -1;
+    if (exchange(c, request, reply, st) == 0)
+        return message_status(*reply, st);
+    client_stop(c);
+    return -1;
 }

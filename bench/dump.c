@@ -1,4 +1,4 @@
-/* A plan run once, its tensors written as .npy by the worker. */
+/* Runs a plan once; the worker writes its tensors as .npy. */
 #include "bench/bench_int.h"
 
 #include <errno.h>
@@ -7,27 +7,24 @@
 #include <string.h>
 #include <unistd.h>
 
-static int dump(struct bench *b, const struct candidate *c, const char *dir, struct status *st)
-{
-    json_t *reply;
-    json_t *request = json_pack("{s:s, s:s}", "do", "dump", "dir", dir);
-    int result = run_request(b, c, LOCK_TO_RUN, request, &reply, st);
-    json_decref(reply);
-    return result;
-}
-
+/* The tensors go to `fresh`, beside dir, which gets the name of dir once all are written. */
 static int dump_beside(struct bench *b, const struct candidate *c, const char *fresh,
                        const char *dir, struct status *st)
 {
     if (file_make_dirs(fresh, st) != 0)
         return -1;
-    char *whole = realpath(fresh, NULL); /* the worker has no business with our directory */
+    json_t *reply = NULL;
+    char *whole = realpath(fresh, NULL); /* the worker may run in another directory */
     int result = 0;
-    if (whole != NULL && !utf8_is_valid(whole)) /* the worker is told of it in JSON */
+    if (whole == NULL)
+        whole = mem_strdup(fresh);
+    if (!utf8_is_valid(whole)) /* the worker gets it in JSON */
         result = status_set(st, STATUS_ENVIRONMENT, "the name of '%s' is not UTF-8; name another",
                             whole);
     if (result == 0)
-        result = dump(b, c, whole != NULL ? whole : fresh, st);
+        result = run_request(b, c, LOCK_TO_RUN, json_pack("{s:s, s:s}", "do", "dump", "dir", whole),
+                             &reply, st);
+    json_decref(reply);
     free(whole);
     if (result == 0 && rename(fresh, dir) != 0)
         result = status_set(st, STATUS_ENVIRONMENT, "cannot create '%s': %s; name a new directory",

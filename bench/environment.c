@@ -13,11 +13,12 @@ void env_add(struct env_list *list, const char *subject, bool required, int stat
     vsnprintf(line, sizeof(line), found, args);
     va_end(args);
     list->rows = mem_resize(list->rows, (size_t)list->count + 1, sizeof(*list->rows));
-    list->rows[list->count++] = (struct env_check){.subject = mem_strdup(subject),
-                                                   .found = mem_strdup(utf8_mend(line)),
-                                                   .advice = mem_strdup(advice),
-                                                   .state = state,
-                                                   .required = required};
+    list->rows[list->count++] =
+        (struct env_check){.subject = mem_strdup(subject),
+                           .found = mem_strdup(utf8_mend(line)),
+                           .advice = mem_strdup(state != ENV_OK ? advice : ""),
+                           .state = state,
+                           .required = required};
 }
 
 static void check_cache(const struct cache *c, const struct status *problem, struct env_list *out)
@@ -54,7 +55,7 @@ static void check_target(enum target_kind kind, const char *worker, const struct
         const struct toolchain_request request = {.worker = worker};
         bool works = worker != NULL && c != NULL && target->toolchain(&request, c, &tc, &st) == 0;
         if (st.code == STATUS_OK && !works)
-            status_set(&st, STATUS_ENVIRONMENT, "not tried: it needs the worker and the cache");
+            status_set(&st, STATUS_ENVIRONMENT, "not tried: the worker or the cache is missing");
         target->checks(works ? &tc : NULL, &st, out);
         env_add(out, subject.ptr, kind == TARGET_CPU, works ? ENV_OK : ENV_MISSING, "", "%s",
                 works ? "builds and runs code" : "not usable");
@@ -72,9 +73,8 @@ int env_check_all(struct env_check **out)
     buf_init(&worker);
     bool have_cache = cache_open(NULL, &cache, &cache_problem) == 0;
     bool have_worker = worker_find(NULL, &worker, &worker_problem) == 0;
-    env_add(&list, "worker", true, have_worker ? ENV_OK : ENV_MISSING,
-            have_worker ? "" : "install fuseplan again", "%s",
-            have_worker ? worker.ptr : worker_problem.message);
+    env_add(&list, "worker", true, have_worker ? ENV_OK : ENV_MISSING, "install fuseplan again",
+            "%s", have_worker ? worker.ptr : worker_problem.message);
     check_cache(have_cache ? &cache : NULL, &cache_problem, &list);
     check_memory(&list);
     for (int kind = 0; kind < TARGET_COUNT; kind++)

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The process that wrote its number last; it holds the lock or has just dropped it. */
+/* The process that wrote its number last: it holds the lock or has just dropped it. */
 static long holder(int fd)
 {
     char text[32] = "";
@@ -23,11 +23,11 @@ static void leave_name(int fd)
     char text[32];
     int n = snprintf(text, sizeof(text), "%-20ld\n", (long)getpid());
     if (pwrite(fd, text, (size_t)n, 0) != n)
-        return; /* only a message would have used it */
+        return; /* only an error message would name this process */
 }
 
-/* One file for all users and caches.  Whoever comes first makes the file, for everybody to write:
- * not with O_CREAT alone, which a sticky directory may refuse where another user owns the file. */
+/* All users share one file, which the first process creates for everybody to write.  It does not
+ * rely on O_CREAT alone: a sticky directory may refuse that where another user owns the file. */
 static int open_shared(const char *path, struct status *st)
 {
     enum { SHARED = 0666, HOW = O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK };
@@ -50,7 +50,8 @@ static int open_shared(const char *path, struct status *st)
         return fd;
     close(fd);
     return status_set(st, STATUS_ENVIRONMENT,
-                      "the device's lock '%s' is no plain file with one name; remove it", path);
+                      "the device's lock '%s' is not a regular file with one link; remove it",
+                      path);
 }
 
 static int open_lock(struct target_name target, const char *suffix, struct status *st)
@@ -65,7 +66,7 @@ static int open_lock(struct target_name target, const char *suffix, struct statu
     return fd;
 }
 
-/* 0: it is locked; 1: it was not until then. */
+/* Returns 0 once fd is locked, 1 where it is not before `until`, -1 with *st on a failure. */
 static int wait_for(int fd, int how, double until, const volatile sig_atomic_t *stop,
                     struct status *st)
 {
@@ -82,17 +83,17 @@ static int wait_for(int fd, int how, double until, const volatile sig_atomic_t *
     return 0;
 }
 
-/* Only who has the turn may ask for the lock: so that one who would have it alone is not passed
- * again and again by those who share it. */
+/* A process asks for the lock only while it is at the head of the queue, which is a lock of its
+ * own. Else those that share the lock could keep away forever one that wants it alone. */
 int lock_take(struct target_name target, enum lock_use use, double wait_s,
               const volatile sig_atomic_t *stop, int *lock, struct status *st)
 {
     const int how = use == LOCK_TO_TIME ? LOCK_EX : LOCK_SH;
     const double until = clock_seconds() + wait_s;
-    int turn = open_lock(target, "-turn", st), fd = open_lock(target, "", st), waited = -1;
+    int queue = open_lock(target, "-queue", st), fd = open_lock(target, "", st), waited = -1;
     *lock = -1;
-    if (turn >= 0 && fd >= 0)
-        waited = wait_for(turn, LOCK_EX, until, stop, st);
+    if (queue >= 0 && fd >= 0)
+        waited = wait_for(queue, LOCK_EX, until, stop, st);
     if (waited == 0)
         waited = wait_for(fd, how, until, stop, st);
     if (waited > 0)
@@ -100,7 +101,7 @@ int lock_take(struct target_name target, enum lock_use use, double wait_s,
                    "process %ld has been measuring on %s:%d for %.0f s, and only one measurement "
                    "may run at a time; wait for it or stop it",
                    holder(fd), target_names[target.kind], target.device, wait_s);
-    lock_drop(turn);
+    lock_drop(queue);
     if (waited != 0) {
         lock_drop(fd);
         return -1;

@@ -1,26 +1,19 @@
-/* What the worker is told of a candidate, and what it says of the candidate's segments. */
+/* A candidate as it is sent to the worker, and the verdicts that the worker returns. */
 #include "bench/bench_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-static void name_verdict(const struct bench *b, struct binary *binary)
+/* Names the verdict on a binary and looks for one of an earlier session. */
+static void recall_verdict(const struct bench *b, struct binary *binary)
 {
     struct buf text;
     buf_init(&text);
     buf_addf(&text, "%s %s ", b->verdict_base, binary->content_hash);
     schedule_text(binary->choice.impl, &binary->choice.schedule, &text);
     hash_text(text.ptr, text.len, binary->verdict);
-    buf_release(&text);
-}
-
-/* Looks for a verdict of an earlier session. */
-static void recall_verdict(const struct bench *b, struct binary *binary)
-{
-    struct buf text;
-    buf_init(&text);
-    name_verdict(b, binary);
+    buf_reset(&text);
     if (!b->afresh && cache_get(&b->cache, CACHE_VERDICT, binary->verdict, &text, NULL))
         binary->error = strtod(text.ptr, NULL);
     buf_release(&text);
@@ -63,7 +56,7 @@ void request_keep_verdict(void *ctx, const json_t *event)
     if (key == NULL)
         return;
     char text[32];
-    struct status ignored = STATUS_INIT; /* without it the next session verifies again */
+    struct status ignored = STATUS_INIT; /* else the next session verifies again */
     int len = snprintf(text, sizeof(text), "%.17g", error);
     cache_put(&b->cache, CACHE_VERDICT, key, text, (size_t)len, &ignored);
     for (int i = 0; i < b->builder.count; i++)

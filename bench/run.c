@@ -3,8 +3,8 @@
 #include <stdlib.h>
 
 enum {
-    TURN_LIMIT_S = 300, /* for another process to finish its measurement */
-    TRIES = 2           /* a worker's death may not be the candidate's fault once */
+    QUEUE_LIMIT_S = 300, /* for other processes to finish their measurements */
+    TRIES = 2            /* the first death of a worker may not be the candidate's fault */
 };
 
 /* What is measured: a plan's choices, or one segment alone. */
@@ -13,7 +13,7 @@ struct measurement {
     int count;
     bool alone;
     struct trial *trial;
-    int deaths; /* of workers that were at it */
+    int deaths; /* of workers during this measurement */
     bool done;
 };
 
@@ -53,7 +53,8 @@ static int build_all(struct bench *b, struct measurement *all, int n, struct sta
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-/* -1 where the environment failed, which says nothing about the candidate and ends the work. */
+/* Reads one trial.  Returns -1 where the environment failed: that says nothing about the candidate
+ * and ends the work. */
 static int finish(struct bench *b, struct measurement *m, const json_t *message, struct status *st)
 {
     double build_s = m->trial->build_s;
@@ -78,7 +79,7 @@ static int finish(struct bench *b, struct measurement *m, const json_t *message,
     return 0;
 }
 
-/* The worker died of something: of the measurement that it was at, or of any if it did not say. */
+/* The worker died during the measurement that it had announced, or else during the first one. */
 static void blame(struct measurement **open, int n, int guilty, const struct status *reason)
 {
     struct measurement *m = open[guilty >= 0 && guilty < n ? guilty : 0];
@@ -86,13 +87,11 @@ static void blame(struct measurement **open, int n, int guilty, const struct sta
         fail(m, reason);
 }
 
-/* Sends what is open in one request.  -1 only where the environment or an interrupt ends the work.
- */
+/* Sends all open measurements in one request.  Returns -1 only where the environment or an
+ * interrupt ends the work. */
 static int measure_open(struct bench *b, struct measurement **open, int n,
                         const struct sampling *how, struct status *st)
 {
-    if (session_start_worker(b, st) != 0)
-        return -1;
     json_t *candidates = json_array(), *reply;
     for (int i = 0; i < n; i++)
         json_array_append_new(candidates,
@@ -102,11 +101,7 @@ static int measure_open(struct bench *b, struct measurement **open, int n,
         json_pack("{s:s, s:I, s:o, s:o}", "do", "measure", "shuffle", (json_int_t)shuffle,
                   "sampling", message_of_sampling(how), "candidates", candidates);
     struct status failed = STATUS_INIT;
-    int result = client_call(&b->client, request, b->run_limit_s, b->stop, request_keep_verdict, b,
-                             &reply, &failed);
-    json_decref(request);
-    if (result == 0)
-        result = message_status(reply, &failed);
+    int result = session_call(b, request, &reply, &failed);
     if (result == 0) {
         const json_t *trials = json_object_get(reply, "trials");
         for (int i = 0; i < n && result == 0; i++)
@@ -125,7 +120,7 @@ static int measure_all(struct bench *b, struct measurement *all, int n, const st
 {
     struct measurement **open = mem_alloc((size_t)n + 1, sizeof(struct measurement *));
     enum lock_use use = how->max_samples > 0 ? LOCK_TO_TIME : LOCK_TO_RUN;
-    int lock, count, result = lock_take(b->target, use, TURN_LIMIT_S, b->stop, &lock, st);
+    int lock, count, result = lock_take(b->target, use, QUEUE_LIMIT_S, b->stop, &lock, st);
     while (result == 0) {
         count = 0;
         for (int i = 0; i < n; i++)
@@ -163,8 +158,7 @@ int bench_segment(struct bench *b, const struct choice *c, const struct sampling
 int bench_plan(struct bench *b, const struct candidate *c, const struct sampling *how,
                struct trial *out, struct status *st)
 {
-    struct measurement m = {.choices = c->choices, .count = c->count, .trial = out};
-    return build_and_measure(b, &m, 1, how, st);
+    return bench_compare(b, c, 1, how, out, st);
 }
 
 int bench_compare(struct bench *b, const struct candidate *candidates, int n,
@@ -181,18 +175,6 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
 
 /* ---- one plan, one request ------------------------------------------------------------------- */
 
-static int ask(struct bench *b, const struct measurement *m, json_t *request, json_t **reply,
-               struct status *st)
-{
-    if (session_start_worker(b, st) != 0)
-        return -1;
-    json_object_set_new(request, "candidate", request_of(b, m->choices, m->count, m->alone));
-    if (client_call(&b->client, request, b->run_limit_s, b->stop, request_keep_verdict, b, reply,
-                    st) != 0)
-        return -1;
-    return message_status(*reply, st);
-}
-
 int run_request(struct bench *b, const struct candidate *c, enum lock_use use, json_t *request,
                 json_t **reply, struct status *st)
 {
@@ -203,11 +185,13 @@ int run_request(struct bench *b, const struct candidate *c, enum lock_use use, j
     if (result == 0 && m.done)
         result = status_set(st, trial.reason.code, "%s", trial.reason.message);
     if (result == 0)
-        result = lock_take(b->target, use, TURN_LIMIT_S, b->stop, &lock, st);
-    if (result == 0)
-        result = ask(b, &m, request, reply, st);
+        result = lock_take(b->target, use, QUEUE_LIMIT_S, b->stop, &lock, st);
+    if (result == 0) {
+        json_object_set_new(request, "candidate", request_of(b, c->choices, c->count, false));
+        result = session_call(b, request, reply, st);
+    } else {
+        json_decref(request);
+    }
     lock_drop(lock);
-    trial_release(&trial);
-    json_decref(request);
     return result;
 }

@@ -1,10 +1,10 @@
 #include "bench/bench.h"
 
-/* A 95 % order-statistic interval needs six.  Where a search measures whole spaces, nine are all
- * that a plan gets: their interval leaves out one outlier on each side. */
+/* A 95 % order-statistic interval needs six samples.  That of nine leaves out one outlier on each
+ * side: an exhaustive search takes no more. */
 enum { SAMPLES_OF_AN_INTERVAL = 6, SAMPLES_BUT_OUTLIERS = 9 };
 
-/* A search races: enough samples for an interval, then on; finalists are told apart by more. */
+/* A search needs an interval for each plan; the finals, which separate close plans, need more. */
 const struct sampling sampling_search = {.min_samples = SAMPLES_OF_AN_INTERVAL,
                                          .max_samples = 15,
                                          .min_seconds = 0.03,

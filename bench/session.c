@@ -9,7 +9,8 @@
 
 enum { COMPILE_LIMIT_S = 60, RUN_LIMIT_S = 30 };
 
-/* A machine slower than this does not exist; the deadline of a run grows with the work. */
+/* No machine is slower.  The deadline in the worker grows with the workload's FLOPs at this rate.
+ */
 #define SLOWEST_FLOPS 4e9
 
 static double run_limit(const struct workload *w)
@@ -20,8 +21,8 @@ static double run_limit(const struct workload *w)
     return RUN_LIMIT_S + flops * w->layers / SLOWEST_FLOPS;
 }
 
-/* Beside what the plan needs, the oracle holds every tensor of layer 0 and of the layer that it
- * computes. */
+/* Beside the plan's memory, the oracle holds all tensors of two layers in double: layer 0 and the
+ * one that it computes. */
 int bench_check_memory(const struct workload *w, struct status *st)
 {
     double need = workload_bytes(w);
@@ -47,26 +48,25 @@ static int share_mask(const struct mask *m, int *out, struct status *st)
     for (size_t done = 0; n >= 0 && done < bytes; done += (size_t)n)
         n = write(fd, at + done, bytes - done);
     *out = fd;
-    if (n < 0)
-        return status_set(st, STATUS_ENVIRONMENT, "cannot hand the mask to the worker: %s",
-                          strerror(errno));
-    return 0;
+    return n >= 0 ? 0
+                  : status_set(st, STATUS_ENVIRONMENT, "cannot copy the mask for the worker: %s",
+                               strerror(errno));
 }
 
-/* A verdict holds for one binary on one machine, shape, mask and set of inputs. */
+/* A verdict holds for one binary on one machine, workload, mask and set of inputs. */
 static void name_verdicts(const struct mask *m, struct bench *b)
 {
     struct buf text;
     char bits[HASH_TEXT_SIZE];
     buf_init(&text);
     fingerprint_text(&b->fingerprint, &text);
-    json_t *shape = message_of_workload(&b->w);
-    char *shape_text = json_dumps(shape, JSON_COMPACT | JSON_SORT_KEYS);
-    buf_addf(&text, "%s\nseed=%llu ranges=%s\nmask=%s", shape_text,
+    json_t *workload = message_of_workload(&b->w);
+    char *workload_text = json_dumps(workload, JSON_COMPACT | JSON_SORT_KEYS);
+    buf_addf(&text, "%s\nseed=%llu ranges=%s\nmask=%s", workload_text,
              (unsigned long long)b->inputs.seed, ranges_names[b->inputs.ranges],
              hash_text(m->bits, mask_bytes(m), bits));
-    free(shape_text);
-    json_decref(shape);
+    free(workload_text);
+    json_decref(workload);
     hash_text(text.ptr, text.len, b->verdict_base);
     buf_release(&text);
 }
@@ -86,7 +86,6 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
         return -1;
     cache_trim(&b->cache);
     b->ops->fingerprint(b->target.device, &b->toolchain, &b->fingerprint);
-    b->worker_env = b->ops->worker_env();
     b->builder = (struct builder){
         .cache = &b->cache,
         .toolchain = &b->toolchain,
@@ -104,13 +103,14 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
 {
     *out = NULL;
     struct bench *b = mem_alloc(1, sizeof(*b));
-    *b = (struct bench){.target = o->target,
-                        .inputs = o->inputs,
-                        .afresh = o->afresh,
-                        .stop = o->stop,
-                        .mask_fd = -1,
-                        .client = CLIENT_INIT,
-                        .limits = {NAN, NAN}};
+    *b = (struct bench){
+        .target = o->target,
+        .inputs = o->inputs,
+        .afresh = o->afresh,
+        .stop = o->stop,
+        .mask_fd = -1,
+        .client = {.channel = -1, .stop = o->stop, .event = request_keep_verdict, .ctx = b},
+        .limits = {NAN, NAN}};
     buf_init(&b->worker);
     b->ops = target_ops_of(o->target.kind, st);
     if (b->ops == NULL || target_check_dtype(o->target.kind, w->dtype, st) != 0 ||
@@ -120,7 +120,7 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
     workload_copy(&b->w, w);
     if (share_mask(&w->mask, &b->mask_fd, st) != 0)
         goto fail;
-    b->run_limit_s = o->run_deadline_s > 0 ? o->run_deadline_s : run_limit(w);
+    b->client.limit_s = o->run_deadline_s > 0 ? o->run_deadline_s : run_limit(w);
     name_verdicts(&w->mask, b);
     *out = b;
     return 0;
@@ -136,9 +136,6 @@ void bench_close(struct bench *b)
     client_stop(&b->client);
     if (b->mask_fd >= 0)
         close(b->mask_fd);
-    for (int i = 0; b->worker_env != NULL && b->worker_env[i] != NULL; i++)
-        free(b->worker_env[i]);
-    free(b->worker_env);
     builder_release(&b->builder);
     toolchain_release(&b->toolchain);
     cache_release(&b->cache);
@@ -183,18 +180,11 @@ int bench_build(struct bench *b, const struct choice *choices, int count, struct
     return builder_build(&b->builder, choices, count, results, progress, ctx, st);
 }
 
-/* What a reply lacks stays unknown. */
-static void read_limits(const json_t *reply, struct limits *out)
-{
-    json_unpack((json_t *)(uintptr_t)reply, "{s?F}", "flops_per_s", &out->flops_per_s);
-    json_unpack((json_t *)(uintptr_t)reply, "{s?F}", "bytes_per_s", &out->bytes_per_s);
-}
-
 int session_start_worker(struct bench *b, struct status *st)
 {
     if (b->client.channel >= 0)
         return 0;
-    if (client_start(&b->client, b->worker.ptr, b->worker_env, b->mask_fd, st) != 0)
+    if (client_start(&b->client, b->worker.ptr, b->mask_fd, st) != 0)
         return -1;
     json_t *request =
         json_pack("{s:s, s:i, s:i, s:o, s:o}", "do", "open", "target", (int)b->target.kind,
@@ -202,18 +192,27 @@ int session_start_worker(struct bench *b, struct status *st)
                   message_of_workload(&b->w));
     json_t *reply;
     struct status failed = STATUS_INIT;
-    int result =
-        client_call(&b->client, request, b->run_limit_s, b->stop, NULL, NULL, &reply, &failed);
-    if (result == 0)
-        result = message_status(reply, &failed);
+    int result = client_call(&b->client, request, &reply, &failed);
     if (result != 0) {
         client_stop(&b->client);
-        /* Nothing of a candidate has run yet. */
+        /* No candidate has run, so none is at fault. */
         status_set(st, failed.code == STATUS_INTERRUPTED ? failed.code : STATUS_ENVIRONMENT,
                    "the worker '%s' does not start: %s", b->worker.ptr, failed.message);
     }
-    read_limits(reply, &b->limits);
+    /* A peak rate that the reply lacks stays unknown. */
+    json_unpack(reply, "{s?F, s?F}", "flops_per_s", &b->limits.flops_per_s, "bytes_per_s",
+                &b->limits.bytes_per_s);
     json_decref(reply);
+    json_decref(request);
+    return result;
+}
+
+int session_call(struct bench *b, json_t *request, json_t **reply, struct status *st)
+{
+    *reply = NULL;
+    int result = session_start_worker(b, st);
+    if (result == 0)
+        result = client_call(&b->client, request, reply, st);
     json_decref(request);
     return result;
 }

@@ -4,10 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* One row a target.  Element types are bits of enum dtype; ops is null where this build lacks it.
- */
+/* One row a target.  dtypes has a bit for each enum dtype.  ops: null where this build lacks it. */
 static const struct {
-    const char *device_node; /* its presence makes the target the default; null: always there */
+    const char *device_node; /* the target is the default where this file is; null: always */
     unsigned dtypes;
     enum dtype default_dtype;
     const struct target_ops *ops;

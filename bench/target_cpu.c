@@ -5,62 +5,33 @@
 #include <string.h>
 #include <unistd.h>
 
-/* A machine has an id of its own; where the system keeps none, its name must do. */
-static void machine_hash(char *out, size_t size)
+/* Hashes the machine's id or, where the system keeps none, its host name. */
+static void machine_hash(char out[HASH_TEXT_SIZE])
 {
     struct buf text;
     struct status ignored = STATUS_INIT;
-    char name[256] = "", hash[HASH_TEXT_SIZE];
+    char name[256] = "";
     buf_init(&text);
     if (file_read("/etc/machine-id", 0, &text, &ignored) != 0 || text.len == 0) {
         gethostname(name, sizeof(name) - 1);
         buf_adds(&text, name);
     }
-    snprintf(out, size, "%s", hash_text(text.ptr, text.len, hash));
+    hash_text(text.ptr, text.len, out);
     buf_release(&text);
 }
 
 static void fingerprint(int device, const struct toolchain *tc, struct fingerprint *out)
 {
-    (void)device; /* there is one */
+    (void)device; /* there is only one */
     *out = (struct fingerprint){.units = cpu_threads(), .protocol = PROTOCOL_VERSION};
     struct cpu_info cpu;
     cpu_info_read(&cpu);
     snprintf(out->device, sizeof(out->device), "%s", cpu.model);
-    machine_hash(out->uuid, sizeof(out->uuid));
+    machine_hash(out->uuid);
     snprintf(out->capability, sizeof(out->capability), "%s", cpu.extension);
     snprintf(out->driver, sizeof(out->driver), "%s", cpu.kernel);
     snprintf(out->compiler, sizeof(out->compiler), "%s", tc->version);
     snprintf(out->libraries, sizeof(out->libraries), "%s", tc->libraries);
-}
-
-/* Whatever the user's shell says about threads gives way, so that times can be compared: one thread
- * a core.  A waiting thread spins for about as long as waking it would take (1000 pauses are some
- * 50 us): longer, and wherever other programs run it takes the core from the thread that it waits
- * for. For the same reason no thread is bound to a core. */
-static char **worker_env(void)
-{
-    static const char *const dropped[] = {"OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTO_"};
-    const char *const set[] = {"OMP_DYNAMIC=false", "OMP_PROC_BIND=false", "GOMP_SPINCOUNT=1000"};
-    enum { ADDED = ARRAY_LEN(set) + 1 };
-    size_t n = 0, kept = 0;
-    while (environ[n] != NULL)
-        n++;
-    char **env = mem_alloc(n + ADDED + 1, sizeof(*env));
-    for (size_t i = 0; i < n; i++) {
-        bool drop = false;
-        for (size_t k = 0; k < ARRAY_LEN(dropped); k++)
-            drop |= strncmp(environ[i], dropped[k], strlen(dropped[k])) == 0;
-        if (!drop)
-            env[kept++] = mem_strdup(environ[i]);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(set); i++)
-        env[kept++] = mem_strdup(set[i]);
-    struct buf threads;
-    buf_init(&threads);
-    buf_addf(&threads, "OMP_NUM_THREADS=%d", cpu_threads());
-    env[kept] = buf_detach(&threads);
-    return env;
 }
 
 static void check_governor(struct env_list *out)
@@ -73,9 +44,8 @@ static void check_governor(struct env_list *out)
         text.ptr[strcspn(text.ptr, "\n")] = '\0';
         bool steady = strcmp(text.ptr, "performance") == 0;
         env_add(out, "clock governor", false, steady ? ENV_OK : ENV_WARNING,
-                steady ? ""
-                       : "times vary less under the governor 'performance': "
-                         "cpupower frequency-set -g performance",
+                "times vary less under the governor 'performance': "
+                "cpupower frequency-set -g performance",
                 "%s", text.ptr);
     }
     buf_release(&text);
@@ -86,10 +56,8 @@ static void check_load(struct env_list *out)
     double load = 0;
     if (getloadavg(&load, 1) != 1)
         return;
-    bool idle = load < 0.5;
-    env_add(out, "load", false, idle ? ENV_OK : ENV_WARNING,
-            idle ? "" : "other programs use this machine: their share shows in the times", "%.2f",
-            load);
+    env_add(out, "load", false, load < 0.5 ? ENV_OK : ENV_WARNING,
+            "other programs use this machine, which may show in the times", "%.2f", load);
 }
 
 static void checks(const struct toolchain *tc, const struct status *problem, struct env_list *out)
@@ -100,9 +68,8 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
         bool openmp = strstr(tc->libraries, " openmp") != NULL;
         env_add(out, "compiler", true, ENV_OK, "", "%s (%s)", tc->version, tc->path);
         env_add(out, "libraries", true, openmp ? ENV_OK : ENV_WARNING,
-                openmp ? ""
-                       : "an OpenBLAS built for OpenMP shares its threads with emitted code: "
-                         "apt install libopenblas-openmp-dev",
+                "an OpenBLAS built for OpenMP shares its threads with emitted code: "
+                "apt install libopenblas-openmp-dev",
                 "%s", tc->libraries);
     } else {
         env_add(out, "compiler", true, ENV_MISSING, CPU_COMPILER_ADVICE, "%s", problem->message);
@@ -116,6 +83,5 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
 const struct target_ops target_cpu = {
     .toolchain = cpu_compiler_find,
     .fingerprint = fingerprint,
-    .worker_env = worker_env,
     .checks = checks,
 };

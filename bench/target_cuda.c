@@ -6,7 +6,7 @@
 
 /* ---- the toolchain --------------------------------------------------------------------------- */
 
-/* What the worker can run products with; none is no failure. */
+/* Finds the library with which the worker can run GEMMs.  It is no failure if there is none. */
 static int find_library(const struct toolchain_request *request, struct toolchain *out,
                         struct status *st)
 {
@@ -21,52 +21,45 @@ static int find_library(const struct toolchain_request *request, struct toolchai
     return why.code == STATUS_INTERRUPTED ? status_set(st, why.code, "%s", why.message) : 0;
 }
 
-static int check_gpu(const struct gpu *gpu, struct status *st)
-{
-    if (gpu->arch < CUDA_ARCH_MIN)
-        return status_set(st, STATUS_ENVIRONMENT,
-                          "%s is of compute capability %d.%d; the cuda target needs 8.0 (Ampere) "
-                          "or later; use --target cpu",
-                          gpu->name, gpu->arch / 10, gpu->arch % 10);
-    return 0;
-}
-
-/* From here on the GPU counts as what code is compiled for: so its measurements stay apart. */
+/* The GPU is described as one of the architecture that code is compiled for, so that measurements
+ * of other architectures' code stay apart. */
 static int set_arch(struct gpu *gpu, int arch, struct status *st)
 {
     if (arch == 0)
         return 0;
-    struct buf name, own;
-    buf_init(&name);
-    buf_init(&own);
-    arch_name(arch, &name);
-    arch_name(gpu->arch, &own);
-    int result = 0;
-    if (arch_runs(arch, gpu->arch))
+    if (arch_runs(arch, gpu->arch)) {
         gpu->arch = arch;
-    else
-        result = status_set(st, STATUS_USAGE, "%s does not run code for %s; its own is %s",
-                            gpu->name, name.ptr, own.ptr);
-    buf_release(&own);
-    buf_release(&name);
-    return result;
+        return 0;
+    }
+    struct buf names;
+    buf_init(&names);
+    arch_name(arch, &names);
+    buf_adds(&names, "; its own is ");
+    arch_name(gpu->arch, &names);
+    status_set(st, STATUS_USAGE, "%s does not run code for %s", gpu->name, names.ptr);
+    buf_release(&names);
+    return -1;
 }
 
 static int toolchain(const struct toolchain_request *request, const struct cache *c,
                      struct toolchain *out, struct status *st)
 {
     struct gpu gpu;
-    *out = (struct toolchain){.path = NULL};
-    if (gpu_find(request, &gpu, st) != 0 || check_gpu(&gpu, st) != 0 ||
-        set_arch(&gpu, request->arch, st) != 0)
+    *out = (struct toolchain){0};
+    if (gpu_find(request, &gpu, st) != 0)
         return -1;
-    gpu_describe(&gpu, &out->where);
-    if (cuda_compiler_find(request, &gpu, c, out, st) != 0)
+    if (gpu.arch < CUDA_ARCH_MIN)
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "%s is of compute capability %d.%d; the cuda target needs 8.0 (Ampere) "
+                          "or later; use --target cpu",
+                          gpu.name, gpu.arch / 10, gpu.arch % 10);
+    if (set_arch(&gpu, request->arch, st) != 0 ||
+        cuda_compiler_find(request, &gpu, c, out, st) != 0)
         return -1;
     return find_library(request, out, st);
 }
 
-/* ---- the rest of the table ------------------------------------------------------------------- */
+/* ---- fingerprint and checks ------------------------------------------------------------------ */
 
 static void fingerprint(int device, const struct toolchain *tc, struct fingerprint *out)
 {
@@ -86,12 +79,6 @@ static void fingerprint(int device, const struct toolchain *tc, struct fingerpri
     snprintf(out->libraries, sizeof(out->libraries), "%s", tc->libraries);
 }
 
-/* The oracle's threads are the worker's only ones. */
-static char **worker_env(void)
-{
-    return target_cpu.worker_env();
-}
-
 static void checks(const struct toolchain *tc, const struct status *problem, struct env_list *out)
 {
     struct gpu gpu;
@@ -104,14 +91,11 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
             gpu.arch, gpu.units, gpu.driver);
     if (gpu.max_mhz > 0)
         env_add(out, "GPU clock", false, gpu.throttled[0] == '\0' ? ENV_OK : ENV_WARNING,
-                gpu.throttled[0] == '\0' ? "" : "times are longer while the GPU slows itself down",
-                "%d of at most %d MHz%s%s", gpu.mhz, gpu.max_mhz,
-                gpu.throttled[0] != '\0' ? ", slowed by: " : "", gpu.throttled);
+                "times are longer while the GPU slows itself down", "%d of at most %d MHz%s%s",
+                gpu.mhz, gpu.max_mhz, gpu.throttled[0] != '\0' ? ", slowed by: " : "",
+                gpu.throttled);
     env_add(out, "GPU load", false, gpu.processes == 0 ? ENV_OK : ENV_WARNING,
-            gpu.processes == 0
-                ? ""
-                : "other programs use this GPU: their share shows in the times; nvidia-smi "
-                  "names them",
+            "other processes use this GPU, which may show in the times; nvidia-smi names them",
             "%d process%s", gpu.processes, gpu.processes == 1 ? "" : "es");
     if (tc == NULL) {
         env_add(out, "CUDA compiler", false, ENV_MISSING, "", "%s", problem->message);
@@ -119,17 +103,14 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
     }
     env_add(out, "CUDA compiler", false, tc->passed_over.code == STATUS_OK ? ENV_OK : ENV_WARNING,
             tc->passed_over.message, "%s", tc->version);
-    if (tc->libraries[0] != '\0')
-        env_add(out, "CUDA library", false, ENV_OK, "", "%s", tc->libraries);
-    else
-        env_add(out, "CUDA library", false, ENV_MISSING,
-                "GEMMs can be fuseplan's own kernels only; install cuBLAS of the CUDA toolkit",
-                "no cuBLASLt (libcublasLt.so)");
+    bool library = tc->libraries[0] != '\0';
+    env_add(out, "CUDA library", false, library ? ENV_OK : ENV_MISSING,
+            "GEMMs can be fuseplan's own kernels only; install cuBLAS of the CUDA toolkit", "%s",
+            library ? tc->libraries : "no cuBLASLt (libcublasLt.so)");
 }
 
 const struct target_ops target_cuda = {
     .toolchain = toolchain,
     .fingerprint = fingerprint,
-    .worker_env = worker_env,
     .checks = checks,
 };

@@ -1,4 +1,4 @@
-/* When each launch of a plan ran, as the worker says. */
+/* When each kernel launch of a plan ran, as the worker says. */
 #include "bench/bench_int.h"
 
 #include <stdlib.h>
@@ -26,10 +26,8 @@ int bench_trace(struct bench *b, const struct candidate *c, struct launch_time *
     if (result == 0)
         result = read_times(reply, count, times, st);
     json_decref(reply);
-    *out = times;
-    if (result != 0) {
+    *out = result == 0 ? times : NULL;
+    if (result != 0)
         free(times);
-        *out = NULL;
-    }
     return result;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Canonical: a note says so where the user wrote another value of the plan. */
+/* Adds a plan once.  A note tells the canonical value if the user wrote another one. */
 static int add_value(const struct options *o, const char *text, struct baselines *out,
                      struct status *st)
 {
@@ -18,7 +18,7 @@ static int add_value(const struct options *o, const char *text, struct baselines
     if (baselines_have(out, p))
         return 0;
     if (out->count == BASELINES_MAX)
-        return status_set(st, STATUS_USAGE, "--baseline: more than %d plans; name fewer",
+        return status_set(st, STATUS_USAGE, "--baseline: more than %d plans are given; name fewer",
                           BASELINES_MAX);
     out->plans[out->count++] = p;
     return 0;

@@ -9,12 +9,12 @@ static void add_plan(struct comparison *c, struct plan p)
         c->plans[c->count++] = p;
 }
 
-/* Said before anything is measured. */
 static int check_dump(const struct comparison *c, const char *dir, struct status *st)
 {
     bool vacant;
     if (c->count != 1)
-        return status_set(st, STATUS_USAGE, "--dump with %d plans; give one value", c->count);
+        return status_set(st, STATUS_USAGE,
+                          "--dump writes one plan, and %d are given; give one value", c->count);
     if (directory_is_vacant(dir, &vacant, st) != 0)
         return -1;
     return vacant ? 0
@@ -24,8 +24,6 @@ static int check_dump(const struct comparison *c, const char *dir, struct status
 
 static int parse_values(const struct options *o, struct comparison *c, struct status *st)
 {
-    if (o->operand_count == 0)
-        return status_set(st, STATUS_USAGE, "no value; give one from 0 to 65535, such as 41115");
     for (int i = 0; i < o->operand_count; i++) {
         unsigned value;
         if (plan_parse_value(o->operands[i], &value, st) != 0)
@@ -35,15 +33,15 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
             note(o, "%u names the same plan as %u", value, canonical);
         add_plan(c, plan_from_value(value));
         if (c->count > VALUES_MAX)
-            return status_set(st, STATUS_USAGE, "more than %d plans; time fewer side by side",
-                              VALUES_MAX);
+            return status_set(st, STATUS_USAGE,
+                              "more than %d plans are given; time fewer side by side", VALUES_MAX);
     }
     if (o->dump != NULL && check_dump(c, o->dump, st) != 0)
         return -1;
-    if (o->trace != NULL && file_is_writable("--trace", o->trace, st) != 0)
+    if (o->trace != NULL && file_check_writable("--trace", o->trace, st) != 0)
         return -1;
     c->given = c->count;
-    c->wants_kernels = o->format != FORMAT_CSV; /* its lines are plans */
+    c->wants_kernels = o->format != FORMAT_CSV; /* a line of CSV is a plan */
     if (baselines_from_options(o, &c->baselines, st) != 0)
         return -1;
     for (int i = 0; i < c->baselines.count; i++)
@@ -53,7 +51,7 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
 
 /* ---- what was stored before ------------------------------------------------------------------ */
 
-/* The fastest of the stored finals of each plan. */
+/* Keeps the fastest stored final of each plan. */
 static int earlier_row(void *ctx, const struct db_trial *row)
 {
     struct comparison *c = ctx;
@@ -68,8 +66,8 @@ static int prepare(struct comparison *c, struct session *s, struct history *know
 {
     for (int i = 0; i < c->count; i++) {
         c->earlier_ms[i] = NAN;
-        if (study_candidate(s->db, s->study, bench_target(s->bench), c->plans[i], &c->candidates[i],
-                            st) != 0)
+        if (study_candidate(s->db, s->study, bench_target(s->bench), NULL, c->plans[i],
+                            &c->candidates[i], st) != 0)
             return -1;
     }
     if (study_history(s->db, s->study, known, st) != 0)
@@ -77,7 +75,7 @@ static int prepare(struct comparison *c, struct session *s, struct history *know
     return db_trial_times(s->db, s->study, DB_TRIAL_FINAL, earlier_row, c, st);
 }
 
-/* A plan's first result counts as a trial of a search too; times side by side are finals. */
+/* Stores all times as finals, and a plan's first result as a trial of a search too. */
 static int store(struct comparison *c, struct session *s, const struct history *known,
                  struct status *st)
 {
@@ -88,15 +86,14 @@ static int store(struct comparison *c, struct session *s, const struct history *
             trial_store(s->db, s->study, DB_TRIAL_PLAN, &c->candidates[i], &c->trials[i], c->search,
                         st) != 0)
             return -1;
-    return trials_store(s->db, s->study, DB_TRIAL_FINAL, c->candidates, c->trials, c->count,
-                        c->search, st);
+    return comparison_store(s->db, s->study, c->candidates, c->trials, c->count, c->search,
+                            c->search, st);
 }
 
-static int measure_kernels(struct comparison *c, struct session *s, struct status *st)
+static int measure_kernels(struct comparison *c, struct session *s,
+                           const struct candidate *const *plans, int n, struct status *st)
 {
-    const struct candidate *plans[VALUES_MAX];
-    int n = c->wants_kernels ? comparison_plans(c, plans) : 0;
-    for (int i = 0; i < n; i++)
+    for (int i = 0; i < n && c->wants_kernels; i++)
         if (kernels_measure(s, plans[i], c->search, &c->kernels, st) != 0)
             return -1;
     return 0;
@@ -114,7 +111,8 @@ static int verdict(const struct options *o, const struct comparison *c)
     for (int i = 0; i < c->given && options_has(o, OPT(FAIL_ABOVE)); i++) {
         double ratio = c->trials[i].ms.median / c->earlier_ms[i];
         if (!isfinite(ratio)) {
-            note(o, "%u: no earlier time is stored to compare with", plan_value(c->plans[i]));
+            note(o, "%u: no earlier time is stored that --fail-above could compare with",
+                 plan_value(c->plans[i]));
         } else if (ratio > o->fail_above) {
             fprintf(stderr, "fuseplan bench: %u: %.3f ms is %.3f times the %.3f ms stored before\n",
                     plan_value(c->plans[i]), c->trials[i].ms.median, ratio, c->earlier_ms[i]);
@@ -124,25 +122,19 @@ static int verdict(const struct options *o, const struct comparison *c)
     return code;
 }
 
-static int trace(const struct options *o, const struct comparison *c, struct session *s,
-                 struct status *st)
-{
-    const struct candidate *plans[VALUES_MAX];
-    int n = comparison_plans(c, plans);
-    return trace_write(s, plans, n, o->trace, st);
-}
-
 static int measure(const struct options *o, struct comparison *c, struct session *s,
                    struct status *st)
 {
     struct history known = {.count = 0};
+    const struct candidate *plans[VALUES_MAX]; /* the given plans that ran */
     int result = -1;
     if (session_open(o, o->seed, s, st) != 0 || study_open(s->bench, s->db, &s->study, st) != 0 ||
         prepare(c, s, &known, st) != 0 ||
         bench_compare(s->bench, c->candidates, c->count, &sampling_final, c->trials, st) != 0)
         goto out;
     clock_utc(c->compared_at);
-    if (store(c, s, &known, st) != 0 || measure_kernels(c, s, st) != 0 ||
+    int n = comparison_plans(c, plans);
+    if (store(c, s, &known, st) != 0 || measure_kernels(c, s, plans, n, st) != 0 ||
         db_search_end(s->db, c->search, "done", st) != 0)
         goto out;
     session_note_disturbance(o, s);
@@ -150,7 +142,7 @@ static int measure(const struct options *o, struct comparison *c, struct session
     if (o->dump != NULL && c->trials[0].status == TRIAL_OK &&
         bench_dump(s->bench, &c->candidates[0], o->dump, st) != 0)
         goto out;
-    if (o->trace != NULL && trace(o, c, s, st) != 0)
+    if (o->trace != NULL && trace_write(s, plans, n, o->trace, st) != 0)
         goto out;
     result = verdict(o, c);
 out:
@@ -179,11 +171,11 @@ const struct command cmd_bench = {
     .summary = "Build, verify and time plans side by side",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(BASELINE) | OPT(TRACE) | OPT(DUMP) |
                OPT(FAIL_ABOVE) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB),
-    .about = "Every segment runs with the fastest schedule that the database knows.  Each plan is\n"
-             "verified before it is timed; all are timed in turns, the baselines among them.  A\n"
-             "speed-up whose interval holds 1 is a tie.  Then each kernel of the plans given is\n"
-             "timed alone.  Exits 3 where a plan given has no valid result, 4 where one is slower\n"
-             "than --fail-above allows.",
+    .about =
+        "Each segment runs with the fastest schedule that the database knows.  Each plan is\n"
+        "verified, then all plans and the baselines are timed side by side.  A speed-up whose\n"
+        "interval holds 1 is a tie.  Then each kernel of the given plans is timed alone.  Exits\n"
+        "3 if a given plan has no valid result, 4 if one is slower than --fail-above allows.",
     .examples = "fuseplan bench 41115 -b 1 -s 128 -m causal\n"
                 "fuseplan bench 41115 43690 36507 -b 2 -s 256 -m sliding --format csv\n"
                 "fuseplan bench 41115 -b 1 -s 128 -m causal --trace 41115.json\n"

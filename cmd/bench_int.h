@@ -1,4 +1,4 @@
-/* What the files of `bench` share. */
+/* Shared by the files of `bench`. */
 #ifndef FUSEPLAN_CMD_BENCH_INT_H
 #define FUSEPLAN_CMD_BENCH_INT_H
 
@@ -6,28 +6,28 @@
 
 enum { VALUES_MAX = 64, TIMED_MAX = VALUES_MAX + BASELINES_MAX }; /* side by side */
 
-/* What is timed side by side: the plans given, then the baselines that are not among them. */
+/* The plans timed side by side: those given, then the baselines that were not given. */
 struct comparison {
-    int given, count;
+    int given, count; /* plans given; all plans */
     struct baselines baselines;
     char compared_at[CLOCK_UTC_SIZE];
     struct plan plans[TIMED_MAX];
-    double earlier_ms[TIMED_MAX]; /* stored before, NaN where nothing is */
+    double earlier_ms[TIMED_MAX]; /* the fastest final stored before; NaN: none */
     struct candidate candidates[TIMED_MAX];
     struct trial trials[TIMED_MAX];
     bool wants_kernels;
-    struct kernels kernels; /* of the plans given that ran */
-    char search[HASH_TEXT_SIZE];
+    struct kernels kernels;      /* of the given plans that ran */
+    char search[HASH_TEXT_SIZE]; /* the search under which results are stored */
 };
 
-/* ---- bench_output.c: what comes out ---------------------------------------------------------- */
+/* ---- bench_output.c: the output -------------------------------------------------------------- */
 
 int comparison_find(const struct comparison *c, struct plan p); /* index; -1: not there */
 
-/* Whether more than its time is wanted of plan i: it was given, and it ran. */
+/* Whether plan i was given and ran. */
 bool comparison_ran(const struct comparison *c, int i);
 
-/* All of which that is true; returns how many there are. */
+/* The candidates of the given plans that ran; returns their number. */
 int comparison_plans(const struct comparison *c, const struct candidate *out[VALUES_MAX]);
 
 void comparison_print(const struct options *o, const struct comparison *c,

@@ -33,7 +33,7 @@ static const struct column columns[] = {
     {"earlier_ms", NULL, 0}, {"samples", NULL, 0},
 };
 
-/* The baselines beside plan i; returns how many. */
+/* Compares plan i with the baselines; returns their number. */
 static int beside(const struct comparison *c, int i, struct baseline_time out[BASELINES_MAX])
 {
     for (int b = 0; b < c->baselines.count; b++) {
@@ -54,24 +54,19 @@ static json_t *row_of(const struct comparison *c, int i, const struct workload *
     int baseline_count = beside(c, i, baselines);
     if (ok)
         ms = t->ms;
-    struct buf fused;
-    buf_init(&fused);
-    plan_fused_text(p, &fused);
-    json_t *row = json_pack(
-        "{si ss so sb so so so so so so ss ss so si so}", "value", (int)plan_value(p), "fused",
-        fused.ptr, "segments", plan_segments_json(p), "handwritten", p.handwritten, "median_ms",
-        json_number(ms.median), "ci_low_ms", json_number(ms.low), "ci_high_ms",
+    return json_pack(
+        "{si so so sb so so so so so so ss ss so si so}", "value", (int)plan_value(p), "fused",
+        plan_fused_json(p), "segments", plan_segments_json(p), "handwritten", p.handwritten,
+        "median_ms", json_number(ms.median), "ci_low_ms", json_number(ms.low), "ci_high_ms",
         json_number(ms.high), "us_per_layer", json_number(1e3 * ms.median / w->layers), "baselines",
         baselines_json(baselines, baseline_count), "error", json_number(ok ? t->error : NAN),
         "status", trial_status_name(t->status), "reason", ok ? "" : t->reason.message, "earlier_ms",
         json_number(c->earlier_ms[i]), "samples", t->sample_count, "kernels",
         c->wants_kernels && comparison_ran(c, i) ? kernels_json(&c->kernels, &c->candidates[i])
                                                  : json_null());
-    buf_release(&fused);
-    return row;
 }
 
-/* A line for each plan given and each baseline. */
+/* Prints a line for each pair of a given plan and a baseline. */
 static void print_baselines(const struct comparison *c)
 {
     int lines = 0;
@@ -86,16 +81,6 @@ static void print_baselines(const struct comparison *c)
                 baseline_print(&b[k], plan, false);
             }
     }
-}
-
-static void print_kernels(const struct comparison *c)
-{
-    const struct candidate *plans[VALUES_MAX];
-    int n = comparison_plans(c, plans);
-    if (n == 0)
-        return;
-    putchar('\n');
-    kernels_print(&c->kernels, plans, n);
 }
 
 static void complain(const struct options *o, const struct comparison *c)
@@ -126,8 +111,12 @@ void comparison_print(const struct options *o, const struct comparison *c, const
         output_row(&out, row_of(c, i, w));
     output_end(&out);
     if (o->format == FORMAT_TABLE) {
+        const struct candidate *plans[VALUES_MAX];
+        int n = comparison_plans(c, plans);
         print_baselines(c);
-        print_kernels(c);
+        fputs(n > 0 ? "\n" : "", stdout);
+        if (n > 0)
+            kernels_print(&c->kernels, plans, n);
     }
     complain(o, c);
 }

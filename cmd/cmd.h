@@ -1,11 +1,8 @@
 /* cmd: the command line.
  *
- * One file a command, one table of commands (main.c), one of options (option_table.c); --help and
- * shell completion are made from them.  Results go to stdout, everything else to stderr.
- *
- * To add a command: cmd/<name>.c with its `struct command` last, a line in COMMANDS below, cases in
- * tests/cmd/, a section in docs/cli.md.  To add an option: a row in OPTIONS, a field in struct
- * options, a row in option_rows[] (option_table.c). */
+ * Each command has a file.  --help and shell completion are made from the table of commands
+ * (main.c) and the table of options (option_table.c).  Results go to stdout, everything else to
+ * stderr.  CONTRIBUTING.md has the steps to add a command or an option. */
 #ifndef FUSEPLAN_CMD_H
 #define FUSEPLAN_CMD_H
 
@@ -44,21 +41,24 @@ enum option_id {
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV };
 
-#define BASELINE_DEFAULT "43690,41115" /* unfused; a common fusion */
+#define BASELINE_DEFAULT "43690,41115" /* the unfused plan; a common fusion */
 
-/* What a command line says; texts are borrowed from it. */
+/* A parsed command line.  Texts are borrowed from argv; null where the option is not given and has
+ * no default. */
 struct options {
-    uint64_t given; /* OPT() bits */
+    uint64_t given; /* OPT() bits of the options given */
     int batch, seq_len, heads, head_size, layers, ffn, avg_seq_len;
     double eps;
-    const char *mask, *dtype, *lengths, *target;
+    const char *mask, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *trace, *dump,
+        *data, *name, *compiler, *arch, *db;
+    enum dtype dtype;   /* only if given: the default depends on the target */
     enum ranges ranges; /* --init */
-    const char *segments, *npy, *svg, *output, *baseline, *trace, *dump, *space, *strategy, *data,
-        *name, *compiler, *arch, *db;
+    int strategy;       /* index into strategies[] */
     double fail_above, time_limit_s, quantile;
     enum feature_set features;
     enum rigor rigor;
     int budget, jobs;
+    unsigned space[2]; /* lowest and highest value */
     uint64_t seed;
     enum format format;
     const char **operands; /* owned */
@@ -67,7 +67,7 @@ struct options {
 
 struct command;
 
-/* Parses argv[1..], argv[0] being the command's name. */
+/* Parses argv[1..]; argv[0] is the command's name.  Release *o on failure too. */
 int options_parse(struct options *o, const struct command *c, int argc, char **argv,
                   struct status *st);
 void options_release(struct options *o);
@@ -79,31 +79,41 @@ static inline bool options_has(const struct options *o, uint64_t bit)
 
 /* ---- option_table.c: every option of every command ------------------------------------------- */
 
-/* What --help and completion need to know of an option. */
+/* What --help and completion print of an option. */
 struct option_info {
     const char *name;
     char letter;                      /* 0: none */
-    const char *argument;             /* "N"; null where it takes none */
+    const char *argument;             /* "N"; null: it takes none */
     const char *help;                 /* one line */
-    void (*words)(struct buf *words); /* adds what may follow it, blanks between; may be null */
+    void (*words)(struct buf *words); /* appends the arguments that it takes; may be null */
 };
 const struct option_info *option_info(enum option_id id);
 
-/* ---- option_words.c -------------------------------------------------------------------------- */
+/* ---- option_words.c: lists of words ------------------------------------------------------------
+ *
+ * A list function appends its words to a buffer, with a blank between two words. */
 
-void words_mask(struct buf *words); /* names of masks, blanks between */
+void words_mask(struct buf *words);
+void words_commands(struct buf *words);
+
+/* The index of a word in the list that `words` makes; -1 for an unknown word, with a message that
+ * gives the nearest word and the list.  what: "command". */
+int words_find(const char *what, const char *word, void (*words)(struct buf *words),
+               struct status *st);
 
 /* ---- main.c: the commands -------------------------------------------------------------------- */
 
 enum { EXIT_USAGE = 2, EXIT_NO_RESULT = 3, EXIT_REGRESSION = 4, EXIT_INTERRUPTED = 130 };
 
 struct command {
-    const char *name, *operands, *summary;
-    uint64_t options;
+    const char *name;
+    const char *operands; /* "": none, "NAME": one, "NAME...": one or more, "[NAME...]": any */
+    const char *summary;
+    uint64_t options;                 /* OPT() bits of the options that it takes */
     const char *about;                /* a paragraph for --help; may be null */
-    void (*more)(struct buf *out);    /* lines made from tables; may be null */
+    void (*more)(struct buf *out);    /* appends lines made from tables to --help; may be null */
     const char *examples;             /* one a line */
-    void (*words)(struct buf *words); /* adds operands for completion, as above; may be null */
+    void (*words)(struct buf *words); /* appends the operands that it takes; may be null */
     int (*run)(const struct options *o, struct status *st); /* an exit status, or -1 */
 };
 
@@ -134,118 +144,125 @@ void help_command(const struct command *c, FILE *out);
 
 /* ---- output.c: rows as a table, JSON, NDJSON or CSV ---------------------------------------------
  *
- * A row is a JSON object.  JSON and NDJSON print all of it; tables and CSV the listed columns. */
+ * A row is a JSON object.  JSON and NDJSON print all of its members; tables and CSV print the
+ * listed columns.  Where no column has a title, no table is printed. */
 
 struct column {
-    const char *key;   /* in CSV's first line, and the path to it in the row: "a", "list.0.a" */
-    const char *title; /* in tables; null: not shown there */
-    int decimals;      /* of reals, in tables */
+    const char *key;   /* the path to a member, "a" or "list.0.a"; the column's name in CSV */
+    const char *title; /* in tables; null: tables leave the column out */
+    int decimals;      /* of reals in tables */
 };
 
 struct output {
     enum format format;
     const struct column *columns;
     int column_count, rows;
-    json_t *kept;    /* tables: the rows, until all widths are known */
-    bool skip_empty; /* leave out of a table the columns that no row fills; false to begin with */
+    json_t *kept;    /* of a table: all rows, since they decide the columns' widths */
+    bool skip_empty; /* leave out of a table the columns that no row fills; at first false */
 };
 
 void output_begin(struct output *out, enum format format, const struct column *columns, int count);
 void output_row(struct output *out, json_t *row); /* takes the row over */
 void output_end(struct output *out);
 
-/* One object alone: indented JSON, or one line of NDJSON.  Takes it over. */
-void output_object(enum format format, json_t *object);
+/* Prints one object: as indented JSON, or as the only row of another format.  Takes it over. */
+void output_object(enum format format, const struct column *columns, int count, json_t *object);
 
-/* Of a time for people: small workloads take microseconds. */
+/* How many decimals of a time are printed for people.  Small workloads take microseconds. */
 int ms_decimals(double ms);
 
-/* A number, or null where it is not finite. */
+/* A real; JSON's null if the value is not finite. */
 json_t *json_number(double value);
 
-/* What happens, for people: to stderr, not with --quiet. */
+/* Prints a line about what happens to stderr; nothing with --quiet. */
 void note(const struct options *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* ---- workload.c: from options to a workload, and what is known of it ------------------------- */
+/* ---- workload.c: from options to a workload and its study ------------------------------------ */
 
-/* The target and the workload of the options, checked; the mask is built where `build` or its key
- * needs it.  Release *w in any case. */
+/* Reads target and workload from the options and checks them.  Builds the mask's bits if `build` is
+ * set, or for its key if the mask is a file.  Release *w in any case. */
 int workload_from_options(const struct options *o, bool build, struct target_name *target,
                           struct workload *w, struct status *st);
 
-/* Its two steps: all but the mask's bits, then these. */
+/* The two steps of workload_from_options(): all but the mask's bits, then the mask's bits. */
 int workload_read(const struct options *o, struct target_name *target, struct workload *w,
                   struct status *st);
 int workload_read_mask(const struct options *o, struct workload *w, struct status *st);
 
-/* Whether a model is asked for by its workload, any option of which is given, rather than by
- * --name. */
+/* Whether the options name a model by its workload: any of the workload's options but --seed is
+ * given.  Else --name names it.  STATUS_USAGE where both do. */
 int model_of_workload(const struct options *o, bool *out, struct status *st);
 
-/* What --arch says; empty where it is not given. */
+/* Reads --arch; an empty list if it is not given. */
 int archs_from_options(const struct options *o, enum target_kind target, struct arch_list *out,
                        struct status *st);
 
-/* Its study, or that most like it; STATUS_NOT_FOUND where the database holds none. */
+/* Finds the stored study of the workload; of several, the one that differs least from this device,
+ * protocol and inputs.  STATUS_NOT_FOUND if none has a plan that works. */
 int study_of_workload(const struct options *o, struct db *db, struct target_name target,
                       const struct workload *w, int64_t *study, struct status *st);
 
-/* ---- output_places.c: where a command is to write -----------------------------------------------
- */
+/* ---- output_places.c: checks of places to write to, made before anything is measured --------- */
 
-/* Whether a file could be created or replaced, said before anything is measured. what: "--trace".
- */
-int file_is_writable(const char *what, const char *path, struct status *st);
+/* STATUS_USAGE unless the file can be created or replaced.  what: "--trace". */
+int file_check_writable(const char *what, const char *path, struct status *st);
 
-/* Whether a directory is missing or empty, so that something may be written there. */
+/* Whether a directory is missing or empty. */
 int directory_is_vacant(const char *dir, bool *out, struct status *st);
 
-/* ---- session.c: what a command that measures holds open -------------------------------------- */
+/* ---- session.c: what a command about one workload holds open --------------------------------- */
 
 struct session {
     struct target_name target;
     struct workload workload;
-    struct bench *bench;
+    struct bench *bench; /* null: no device is open */
     struct db *db;
-    int64_t study; /* 0 until its user opens it */
+    int64_t study; /* 0: none is open */
 };
 
-/* Opens all but the study; seed draws inputs and weights.  From here on an interrupt sets
- * session_stop; a second one ends the program.  Close it in any case. */
+/* Opens all but the study.  seed: of inputs and weights.  From here on the first SIGINT or SIGTERM
+ * sets session_stop, and the second ends the program.  Close *out in any case. */
 int session_open(const struct options *o, uint64_t seed, struct session *out, struct status *st);
+
+/* Opens the workload, the database and the study that study_of_workload() finds; opens no device.
+ * Close *out in any case. */
+int session_open_study(const struct options *o, enum db_mode mode, struct session *out,
+                       struct status *st);
 void session_close(struct session *s);
 
-/* What makes the times measured so far doubtful: others on the GPU, and its own slowdowns. */
+/* Notes what makes the times measured so far doubtful: other processes on the GPU, and slowdowns of
+ * its clock. */
 void session_note_disturbance(const struct options *o, const struct session *s);
 extern volatile sig_atomic_t session_stop;
 
 /* ---- baselines.c: plans that the others are compared with ------------------------------------ */
 
-/* What --baseline says. */
+/* Reads --baseline. */
 int baselines_from_options(const struct options *o, struct baselines *out, struct status *st);
 
 json_t *baselines_json(const struct baseline_time *b, int count);
 
-/* For CSV: one column for each member of that; returns how many. */
+/* CSV's columns of `count` baselines, one for each member of each; returns their number. */
 enum { BASELINE_KEYS = 9 };
 int baselines_columns(int count, struct column out[BASELINES_MAX * BASELINE_KEYS]);
 
-/* One line for people.  plan: who is compared with it; same: it is the baseline itself. */
+/* Prints a line for people.  plan: names the plan that is compared with the baseline; same: that
+ * plan is the baseline itself. */
 void baseline_print(const struct baseline_time *b, const char *plan, bool same);
 
-/* Why it has no time, where it has none. */
+/* Notes why a baseline has no time; nothing if it has one. */
 void baseline_note(const struct options *o, const struct baseline_time *b);
 
 /* ---- report.c: the best plan, explained ------------------------------------------------------ */
 
 json_t *workload_json(const struct workload *w, enum target_kind target);
 
-/* As JSON, as CSV or for people.  relaxed: names of what differs from what was asked for, a JSON
- * array, taken over. */
+/* Prints the report in the format of the options.  relaxed: a JSON array of what the study and the
+ * request differ in; taken over. */
 void report_print(const struct options *o, const struct workload *w, enum target_kind target,
                   const struct tune_report *r, json_t *relaxed);
 
-/* ---- kernels.c: the segments of plans, each alone -------------------------------------------- */
+/* ---- kernels.c: each kernel of plans, timed alone -------------------------------------------- */
 
 struct kernel {
     struct choice choice;
@@ -255,37 +272,35 @@ struct kernel {
 /* All zero: empty. */
 struct kernels {
     const struct workload *workload; /* borrowed from the session */
-    struct limits limits;
-    struct kernel *items; /* each choice once, owned */
+    struct limits limits;            /* the device's peaks */
+    struct kernel *items;            /* distinct choices, owned */
     int count;
 };
 
-/* Adds those of a plan that are not among them yet, and stores what was measured under a search. */
+/* Measures and adds the kernels of a plan that *out lacks; stores their trials under a search. */
 int kernels_measure(struct session *s, const struct candidate *c, const char *search,
                     struct kernels *out, struct status *st);
 void kernels_release(struct kernels *k);
 
-/* Those that failed, with why, to stderr. */
+/* Prints each failed kernel with its reason to stderr. */
 void kernels_complain(const struct kernels *k);
 
-/* Those of a plan that was measured, in order, with what they take of the device and what they make
- * of it. */
+/* The kernels of a measured plan in order: times, resources and rates. */
 json_t *kernels_json(const struct kernels *k, const struct candidate *c);
 
-/* The same for people, plan after plan, each with a sum. */
+/* Prints one table for people: each plan's kernels, then their sum. */
 void kernels_print(const struct kernels *k, const struct candidate *const *plans, int n);
 
-/* ---- trace.c: when each launch of plans runs ----------------------------------------------------
- */
+/* ---- trace.c: when each kernel launch of plans runs ------------------------------------------ */
 
-/* Runs plans launch by launch and writes Chrome trace events, one process a plan. */
+/* Runs n plans with a clock beside each launch and writes Chrome trace events, a process a plan. */
 int trace_write(struct session *s, const struct candidate *const *plans, int n, const char *path,
                 struct status *st);
 
-/* ---- plan_text.c: plans as text and JSON ----------------------------------------------------- */
+/* ---- plan_text.c: plans and choices as text and JSON ----------------------------------------- */
 
-/* "0-1 2-6": the segments of two operators or more; empty where there are none. */
-void plan_fused_text(struct plan p, struct buf *out);
+/* "0-1 2-6": the segments of two operators or more; "" where there are none. */
+json_t *plan_fused_json(struct plan p);
 
 /* "10-11", "7": a segment in operator numbers. */
 char *segment_text(struct segment s, char out[12]);
@@ -293,15 +308,17 @@ char *segment_text(struct segment s, char out[12]);
 /* [[0, 0], [1, 1], ...]: all segments in operator numbers. */
 json_t *plan_segments_json(struct plan p);
 
-/* ---- picture.c: a mask to look at ------------------------------------------------------------ */
+/* A choice's schedule: "rows=8 split=2". */
+json_t *schedule_json(const struct choice *c);
 
-/* Cells of rows and columns: '#' where all is kept, '+' some, '.' nothing. */
+/* ---- picture.c: pictures of a mask -------------------------------------------------------------
+ *
+ * A picture shows batch row 0 as a square of cells, each a block of (query, key) pairs. */
+
+/* Appends a picture as text, a cell a character: '#' all pairs kept, '+' some, '.' none. */
 void picture_text(const struct workload *w, struct buf *out);
 
-/* The same as SVG, with more cells, darker the more is kept. */
+/* Appends a picture as SVG: more cells, the darker the more of a cell's pairs are kept. */
 void picture_svg(const struct workload *w, struct buf *out);
-
-/* Whether row i of a batch row sees key j, padding and masked keys past a length left out. */
-bool picture_keep(const struct workload *w, int batch_row, int i, int j);
 
 #endif

@@ -3,16 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What a function of a table adds, blanks between; empty where there is none.  The caller frees. */
-static char *text_of(void (*words)(struct buf *words))
-{
-    struct buf text;
-    buf_init(&text);
-    if (words != NULL)
-        words(&text);
-    return buf_detach(&text);
-}
-
 static bool takes_path(const struct option_info *info)
 {
     static const char *const paths[] = {"FILE", "DIR", "PATH"};
@@ -22,193 +12,180 @@ static bool takes_path(const struct option_info *info)
     return false;
 }
 
-/* All commands' names, blanks between. */
-static void list_commands(struct buf *out)
-{
-    for (int i = 0; i < command_count; i++)
-        buf_addf(out, "%s%s", i > 0 ? " " : "", commands[i]->name);
-}
-
 /* Text within single quotes; `also` are characters that a backslash protects there. */
-static void print_quoted(const char *text, const char *also)
+static void add_quoted(const char *text, const char *also, struct buf *out)
 {
     for (; *text != '\0'; text++)
         if (*text == '\'')
-            fputs("'\\''", stdout);
+            buf_adds(out, "'\\''");
         else
-            printf("%s%c", strchr(also, *text) != NULL ? "\\" : "", *text);
+            buf_addf(out, "%s%c", strchr(also, *text) != NULL ? "\\" : "", *text);
+}
+
+/* The words of an option or of a command's operand between two texts; nothing where it has none. */
+static void add_words(const char *before, void (*words)(struct buf *words), const char *after,
+                      struct buf *out)
+{
+    if (words == NULL)
+        return;
+    buf_adds(out, before);
+    words(out);
+    buf_adds(out, after);
 }
 
 /* ---- bash ------------------------------------------------------------------------------------ */
 
-static void print_bash_argument(const struct option_info *info)
+static void add_bash_argument(const struct option_info *info, struct buf *out)
 {
     if (info->argument == NULL)
         return;
-    char *words = text_of(info->words);
-    printf("    ");
+    buf_adds(out, "    ");
     if (info->letter != '\0')
-        printf("-%c | ", info->letter);
-    if (takes_path(info))
-        printf("--%s) COMPREPLY=($(compgen -f -- \"$word\")); return ;;\n", info->name);
-    else
-        printf("--%s) COMPREPLY=($(compgen -W \"%s\" -- \"$word\")); return ;;\n", info->name,
-               words);
-    free(words);
+        buf_addf(out, "-%c | ", info->letter);
+    buf_addf(out, "--%s) COMPREPLY=($(compgen -%s", info->name, takes_path(info) ? "f" : "W \"");
+    add_words("", info->words, "", out);
+    buf_addf(out, "%s -- \"$word\")); return ;;\n", takes_path(info) ? "" : "\"");
 }
 
-static void print_bash(void)
+static void add_bash(struct buf *out)
 {
-    puts("# fuseplan completion for bash: source <(fuseplan completion bash)\n"
-         "_fuseplan()\n"
-         "{\n"
-         "    local word=${COMP_WORDS[COMP_CWORD]} words=\n"
-         "    case ${COMP_WORDS[COMP_CWORD - 1]} in");
+    buf_adds(out, "# fuseplan completion for bash: source <(fuseplan completion bash)\n"
+                  "_fuseplan()\n"
+                  "{\n"
+                  "    local word=${COMP_WORDS[COMP_CWORD]} words=\n"
+                  "    case ${COMP_WORDS[COMP_CWORD - 1]} in\n");
     for (int id = 0; id < OPTION_COUNT; id++)
-        print_bash_argument(option_info((enum option_id)id));
-    puts("    esac\n"
-         "    case ${COMP_WORDS[1]} in");
+        add_bash_argument(option_info((enum option_id)id), out);
+    buf_adds(out, "    esac\n"
+                  "    case ${COMP_WORDS[1]} in\n");
     for (int i = 0; i < command_count; i++) {
-        char *words = text_of(commands[i]->words);
-        printf("    %s) words=\"%s", commands[i]->name, words);
+        buf_addf(out, "    %s) words=\"", commands[i]->name);
+        add_words("", commands[i]->words, "", out);
         for (int id = 0; id < OPTION_COUNT; id++)
             if ((commands[i]->options >> id & 1) != 0)
-                printf(" --%s", option_info((enum option_id)id)->name);
-        puts("\" ;;");
-        free(words);
+                buf_addf(out, " --%s", option_info((enum option_id)id)->name);
+        buf_adds(out, "\" ;;\n");
     }
-    char *names = text_of(list_commands);
-    printf("    help) words=\"%s\" ;;\n"
-           "    esac\n"
-           "    [ \"$COMP_CWORD\" -gt 1 ] || words=\"help %s\"\n"
-           "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
-           "}\n"
-           "complete -F _fuseplan fuseplan\n",
-           names, names);
-    free(names);
+    add_words("    help) words=\"", words_commands, "\" ;;\n    esac\n", out);
+    add_words("    [ \"$COMP_CWORD\" -gt 1 ] || words=\"help ", words_commands, "\"\n", out);
+    buf_adds(out, "    COMPREPLY=($(compgen -W \"$words\" -- \"$word\"))\n"
+                  "}\n"
+                  "complete -F _fuseplan fuseplan\n");
 }
 
 /* ---- zsh ------------------------------------------------------------------------------------- */
 
-static void print_zsh_option(const struct option_info *info)
+static void add_zsh_option(const struct option_info *info, struct buf *out)
 {
-    char *words = text_of(info->words);
-    printf(" \\\n        ");
+    buf_adds(out, " \\\n        ");
     if (info->letter != '\0')
-        printf("{-%c,--%s}'[", info->letter, info->name);
+        buf_addf(out, "{-%c,--%s}'[", info->letter, info->name);
     else
-        printf("'--%s[", info->name);
-    print_quoted(info->help, "[]:\\");
-    putchar(']');
-    if (takes_path(info))
-        printf(":%s:_files", info->argument);
-    else if (words[0] != '\0')
-        printf(":%s:(%s)", info->argument, words);
-    else if (info->argument != NULL)
-        printf(":%s: ", info->argument);
-    putchar('\'');
-    free(words);
+        buf_addf(out, "'--%s[", info->name);
+    add_quoted(info->help, "[]:\\", out);
+    buf_adds(out, "]");
+    if (info->argument != NULL)
+        buf_addf(out, ":%s:%s", info->argument,
+                 takes_path(info)      ? "_files"
+                 : info->words == NULL ? " "
+                                       : "");
+    add_words("(", info->words, ")", out);
+    buf_adds(out, "'");
 }
 
-static void print_zsh(void)
+static void add_zsh(struct buf *out)
 {
-    puts("#compdef fuseplan\n"
-         "# fuseplan completion for zsh: fuseplan completion zsh > DIR/_fuseplan, DIR in $fpath\n"
-         "_fuseplan()\n"
-         "{\n"
-         "    local -a names\n"
-         "    names=(");
+    buf_adds(
+        out,
+        "#compdef fuseplan\n"
+        "# fuseplan completion for zsh: fuseplan completion zsh > DIR/_fuseplan, DIR in $fpath\n"
+        "_fuseplan()\n"
+        "{\n"
+        "    local -a names\n"
+        "    names=(\n");
     for (int i = 0; i < command_count; i++) {
-        printf("        '%s:", commands[i]->name);
-        print_quoted(commands[i]->summary, ":\\");
-        puts("'");
+        buf_addf(out, "        '%s:", commands[i]->name);
+        add_quoted(commands[i]->summary, ":\\", out);
+        buf_adds(out, "'\n");
     }
-    puts("    )\n"
-         "    if ((CURRENT == 2)); then\n"
-         "        _describe command names\n"
-         "        return\n"
-         "    fi\n"
-         "    case $words[2] in");
+    buf_adds(out, "    )\n"
+                  "    if ((CURRENT == 2)); then\n"
+                  "        _describe command names\n"
+                  "        return\n"
+                  "    fi\n"
+                  "    case $words[2] in\n");
     for (int i = 0; i < command_count; i++) {
-        char *words = text_of(commands[i]->words);
-        printf("    %s)\n        _arguments -s", commands[i]->name);
-        if (words[0] != '\0')
-            printf(" '2:operand:(%s)'", words);
-        free(words);
+        buf_addf(out, "    %s)\n        _arguments -s", commands[i]->name);
+        add_words(" '2:operand:(", commands[i]->words, ")'", out);
         for (int id = 0; id < OPTION_COUNT; id++)
             if ((commands[i]->options >> id & 1) != 0)
-                print_zsh_option(option_info((enum option_id)id));
-        puts("\n        ;;");
+                add_zsh_option(option_info((enum option_id)id), out);
+        buf_adds(out, "\n        ;;\n");
     }
-    puts("    esac\n"
-         "}\n"
-         "compdef _fuseplan fuseplan\n"
-         "[ \"$funcstack[1]\" != _fuseplan ] || _fuseplan # loaded by the first use");
+    buf_adds(out, "    esac\n"
+                  "}\n"
+                  "compdef _fuseplan fuseplan\n"
+                  "[ \"$funcstack[1]\" != _fuseplan ] || _fuseplan # loaded by the first use\n");
 }
 
 /* ---- fish ------------------------------------------------------------------------------------ */
 
-static void print_fish_option(const struct command *c, const struct option_info *info)
+static void add_fish_option(const char *command, const struct option_info *info, struct buf *out)
 {
-    char *words = text_of(info->words);
-    printf("complete -c fuseplan -n '__fish_seen_subcommand_from %s' -l %s", c->name, info->name);
+    buf_addf(out, "complete -c fuseplan -n '__fish_seen_subcommand_from %s' -l %s", command,
+             info->name);
     if (info->letter != '\0')
-        printf(" -s %c", info->letter);
-    if (takes_path(info))
-        printf(" -r -F");
-    else if (info->argument != NULL)
-        printf(" -x");
-    if (words[0] != '\0')
-        printf(" -a '%s'", words);
-    printf(" -d '");
+        buf_addf(out, " -s %c", info->letter);
+    if (info->argument != NULL)
+        buf_adds(out, takes_path(info) ? " -r -F" : " -x");
+    add_words(" -a '", info->words, "'", out);
+    buf_adds(out, " -d '");
     for (const char *text = info->help; *text != '\0'; text++)
-        printf("%s%c", *text == '\'' || *text == '\\' ? "\\" : "", *text);
-    puts("'");
-    free(words);
+        buf_addf(out, "%s%c", *text == '\'' || *text == '\\' ? "\\" : "", *text);
+    buf_adds(out, "'\n");
 }
 
-static void print_fish(void)
+static void add_fish(struct buf *out)
 {
-    puts("# fuseplan completion for fish: fuseplan completion fish | source\n"
-         "complete -c fuseplan -f");
+    buf_adds(out, "# fuseplan completion for fish: fuseplan completion fish | source\n"
+                  "complete -c fuseplan -f\n");
     for (int i = 0; i < command_count; i++) {
-        const struct command *c = commands[i];
-        printf("complete -c fuseplan -n __fish_use_subcommand -a %s -d '%s'\n", c->name,
-               c->summary);
-        char *words = text_of(c->words);
-        if (words[0] != '\0')
-            printf("complete -c fuseplan -n '__fish_seen_subcommand_from %s' -a '%s'\n", c->name,
-                   words);
-        free(words);
+        const char *name = commands[i]->name;
+        buf_addf(out, "complete -c fuseplan -n __fish_use_subcommand -a %s -d '%s'\n", name,
+                 commands[i]->summary);
+        if (commands[i]->words != NULL)
+            buf_addf(out, "complete -c fuseplan -n '__fish_seen_subcommand_from %s'", name);
+        add_words(" -a '", commands[i]->words, "'\n", out);
         for (int id = 0; id < OPTION_COUNT; id++)
-            if ((c->options >> id & 1) != 0)
-                print_fish_option(c, option_info((enum option_id)id));
+            if ((commands[i]->options >> id & 1) != 0)
+                add_fish_option(name, option_info((enum option_id)id), out);
     }
 }
 
+/* ---- the command ----------------------------------------------------------------------------- */
+
 static const struct {
     const char *name;
-    void (*print)(void);
-} shells[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
-
-static int run(const struct options *o, struct status *st)
-{
-    for (size_t i = 0; i < ARRAY_LEN(shells) && o->operand_count == 1; i++)
-        if (strcmp(o->operands[0], shells[i].name) == 0) {
-            shells[i].print();
-            return EXIT_SUCCESS;
-        }
-    if (o->operand_count == 1)
-        return status_set(st, STATUS_USAGE, "unknown shell '%s'; give bash, zsh or fish",
-                          o->operands[0]);
-    return status_set(st, STATUS_USAGE, "%d shells given; give bash, zsh or fish",
-                      o->operand_count);
-}
+    void (*add)(struct buf *out);
+} shells[] = {{"bash", add_bash}, {"zsh", add_zsh}, {"fish", add_fish}};
 
 static void list_shells(struct buf *out)
 {
     for (size_t i = 0; i < ARRAY_LEN(shells); i++)
         buf_addf(out, "%s%s", i > 0 ? " " : "", shells[i].name);
+}
+
+static int run(const struct options *o, struct status *st)
+{
+    struct buf script;
+    int at = words_find("shell", o->operands[0], list_shells, st);
+    if (at < 0)
+        return -1;
+    buf_init(&script);
+    shells[at].add(&script);
+    fputs(script.ptr, stdout);
+    buf_release(&script);
+    return EXIT_SUCCESS;
 }
 
 const struct command cmd_completion = {

@@ -9,21 +9,14 @@ static const struct column info_columns[] = {
     {"models", NULL, 0},    {"searches", NULL, 0},
 };
 
-/* One object: for people a line a member.  Takes it over. */
+/* Prints one object; for people, a line a member.  Takes it over. */
 static void print_object(const struct options *o, const struct column *columns, int count,
                          json_t *object)
 {
     const char *key;
     json_t *value;
-    if (o->format == FORMAT_CSV) {
-        struct output out;
-        output_begin(&out, o->format, columns, count);
-        output_row(&out, object);
-        output_end(&out);
-        return;
-    }
     if (o->format != FORMAT_TABLE) {
-        output_object(o->format, object);
+        output_object(o->format, columns, count, object);
         return;
     }
     json_object_foreach(object, key, value)
@@ -36,12 +29,12 @@ static void print_object(const struct options *o, const struct column *columns, 
     json_decref(object);
 }
 
-static int info(const struct options *o, struct db *db, struct status *st)
+static int info(const struct options *o, const struct session *s, struct status *st)
 {
     struct db_info i;
-    if (db_info(db, &i, st) != 0)
+    if (db_info(s->db, &i, st) != 0)
         return -1;
-    json_t *row = json_pack("{ss sI sI sI sI sI sI sI sI sI}", "path", db_path(db),
+    json_t *row = json_pack("{ss sI sI sI sI sI sI sI sI sI}", "path", db_path(s->db),
                             "schema_version", (json_int_t)i.schema_version, "bytes",
                             (json_int_t)i.bytes, "studies", (json_int_t)i.studies, "workloads",
                             (json_int_t)i.workloads, "targets", (json_int_t)i.targets, "trials",
@@ -58,19 +51,17 @@ static void problem(void *ctx, const char *text)
     output_row(ctx, json_pack("{ss}", "problem", text));
 }
 
-static int check(const struct options *o, struct db *db, struct status *st)
+static int check(const struct options *o, const struct session *s, struct status *st)
 {
     struct output out;
     int problems = 0;
     output_begin(&out, o->format, problem_columns, ARRAY_LEN(problem_columns));
-    int result = db_check(db, problem, &out, &problems, st);
-    if (result == 0 && problems == 0 && o->format == FORMAT_TABLE) {
-        printf("'%s' is whole\n", db_path(db));
-        json_decref(out.kept);
-    } else {
-        output_end(&out);
-    }
-    return result < 0 ? -1 : problems > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+    int result = db_check(s->db, problem, &out, &problems, st);
+    out.skip_empty = true; /* without a problem there is no table */
+    output_end(&out);
+    if (result == 0 && problems == 0 && o->format == FORMAT_TABLE)
+        printf("'%s' is whole\n", db_path(s->db));
+    return result != 0 ? -1 : problems > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }
 
 /* ---- export-space ---------------------------------------------------------------------------- */
@@ -78,40 +69,28 @@ static int check(const struct options *o, struct db *db, struct status *st)
 static const struct column space_columns[] = {
     {"path", NULL, 0}, {"bytes", NULL, 0}, {"plans", NULL, 0}, {"best", NULL, 0}};
 
-static int write_space(const struct options *o, struct db *db, struct buf *bytes, struct status *st)
+static int write_space(const struct options *o, const struct session *s, struct buf *bytes,
+                       struct status *st)
 {
-    struct target_name target;
-    struct workload w = {.batch = 0};
-    unsigned lo, hi;
-    int64_t study;
-    char *workload = NULL;
-    int result = -1;
-    if (plan_parse_range(o->space, &lo, &hi, st) != 0) {
-        status_prefix(st, "--space");
-        goto out;
-    }
-    if (workload_from_options(o, false, &target, &w, st) != 0 ||
-        study_of_workload(o, db, target, &w, &study, st) != 0)
-        goto out;
-    json_t *object = workload_json(&w, target.kind);
-    workload = json_dumps(object, JSON_COMPACT);
-    json_decref(object);
-    if (space_export(db, study, target.kind, workload, lo, hi, bytes, st) == 0)
+    json_t *object = workload_json(&s->workload, s->target.kind);
+    char *workload = json_dumps(object, JSON_COMPACT);
+    int result = space_export(s->db, s->study, s->target.kind, workload, o->space[0], o->space[1],
+                              bytes, st);
+    if (result == 0)
         result = file_write(o->output, bytes->ptr, bytes->len, st);
-out:
     free(workload);
-    workload_release(&w);
+    json_decref(object);
     return result;
 }
 
-/* What is printed is what the file gives when it is read back. */
-static int export_space(const struct options *o, struct db *db, struct status *st)
+/* Prints what the written file gives when it is read back. */
+static int export_space(const struct options *o, const struct session *s, struct status *st)
 {
     struct buf bytes;
     struct recorded_space *space = mem_alloc(1, sizeof(*space));
     int code = -1;
     buf_init(&bytes);
-    if (write_space(o, db, &bytes, st) == 0 && recorded_space_read(o->output, space, st) == 0) {
+    if (write_space(o, s, &bytes, st) == 0 && recorded_space_read(o->output, space, st) == 0) {
         note(o, "measured on %s until %s", space->target.device, space->measured_utc);
         print_object(o, space_columns, ARRAY_LEN(space_columns),
                      json_pack("{ss sI si si}", "path", o->output, "bytes", (json_int_t)bytes.len,
@@ -129,8 +108,10 @@ static int export_space(const struct options *o, struct db *db, struct status *s
 
 static const struct action {
     const char *name;
-    uint64_t options, needs; /* beside the command's common ones; those it cannot do without */
-    int (*run)(const struct options *o, struct db *db, struct status *st);
+    /* OPT() bits beside the common ones: allowed, required.  One that requires any reads a study.
+     */
+    uint64_t options, needs;
+    int (*run)(const struct options *o, const struct session *s, struct status *st);
 } actions[] = {
     {"info", 0, 0, info},
     {"check", 0, 0, check},
@@ -138,20 +119,10 @@ static const struct action {
      OPT(BATCH) | OPT(SEQ_LEN) | OPT(OUTPUT), export_space},
 };
 
-static const struct action *find_action(const char *name, struct status *st)
+static void list_actions(struct buf *out)
 {
-    const char *names[ARRAY_LEN(actions)];
-    for (size_t i = 0; i < ARRAY_LEN(actions); i++) {
-        names[i] = actions[i].name;
-        if (strcmp(name, actions[i].name) == 0)
-            return &actions[i];
-    }
-    const char *nearest = nearest_word(name, names, ARRAY_LEN(names));
-    status_set(st, STATUS_USAGE,
-               "unknown action '%s'; %s%s%sgive 'info', 'check' or 'export-space'", name,
-               nearest != NULL ? "did you mean '" : "", nearest != NULL ? nearest : "",
-               nearest != NULL ? "'? " : "");
-    return NULL;
+    for (size_t i = 0; i < ARRAY_LEN(actions); i++)
+        buf_addf(out, "%s%s", i > 0 ? " " : "", actions[i].name);
 }
 
 static int check_options(const struct options *o, const struct action *a, struct status *st)
@@ -170,25 +141,16 @@ static int check_options(const struct options *o, const struct action *a, struct
 
 static int run(const struct options *o, struct status *st)
 {
-    if (o->operand_count != 1)
-        return status_set(st, STATUS_USAGE,
-                          "%d actions given; give 'info', 'check' or 'export-space'",
-                          o->operand_count);
-    const struct action *action = find_action(o->operands[0], st);
-    if (action == NULL || check_options(o, action, st) != 0)
+    struct session s = {.db = NULL};
+    int at = words_find("action", o->operands[0], list_actions, st);
+    if (at < 0 || check_options(o, &actions[at], st) != 0)
         return -1;
-    struct db *db;
-    int code = db_open(o->db, DB_READ, &db, st);
+    int code = actions[at].needs != 0 ? session_open_study(o, DB_READ, &s, st)
+                                      : db_open(o->db, DB_READ, &s.db, st);
     if (code == 0)
-        code = action->run(o, db, st);
-    db_close(db);
+        code = actions[at].run(o, &s, st);
+    session_close(&s);
     return code;
-}
-
-static void list_actions(struct buf *out)
-{
-    for (size_t i = 0; i < ARRAY_LEN(actions); i++)
-        buf_addf(out, "%s%s", i > 0 ? " " : "", actions[i].name);
 }
 
 const struct command cmd_db = {
@@ -196,10 +158,11 @@ const struct command cmd_db = {
     .operands = "info|check|export-space",
     .summary = "Say what the database holds, check that it is whole, or record a space",
     .options = OPTS_COMMON | OPT(DB) | OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(OUTPUT),
-    .about = "'check' prints each problem that it finds and exits 1 where there is one.\n"
-             "'export-space' writes the plans and segments measured for a workload to one file,\n"
-             "on which strategies can be judged without a device; it alone takes a workload, a\n"
-             "space and an output.",
+    .about =
+        "'check' prints each problem that it finds and exits 1 if there is one.  'export-space'\n"
+        "writes the plans and segments measured for a workload to a file, so that strategies\n"
+        "can be tried on them without a device.  Only 'export-space' takes the options of a\n"
+        "workload, --space and --output.",
     .examples = "fuseplan db info\n"
                 "fuseplan db check --db results.db\n"
                 "fuseplan db export-space -b 1 -s 128 -m causal -o causal.space.gz",

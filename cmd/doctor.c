@@ -9,11 +9,9 @@ static const struct column columns[] = {
 
 static int run(const struct options *o, struct status *st)
 {
+    (void)st;
     static const char *const states[] = {
         [ENV_OK] = "ok", [ENV_WARNING] = "warning", [ENV_MISSING] = "missing"};
-    if (o->operand_count > 0)
-        return status_set(st, STATUS_USAGE, "unexpected '%s'; doctor takes options only",
-                          o->operands[0]);
     struct env_check *checks;
     struct output out;
     int count = env_check_all(&checks), code = EXIT_SUCCESS;
@@ -39,7 +37,7 @@ const struct command cmd_doctor = {
     .operands = "",
     .summary = "Check what this machine has, and say what to do about what it lacks",
     .options = OPTS_COMMON,
-    .about = "Exits 1 where something is missing that nothing works without.",
+    .about = "Exits 1 if something is missing that every measurement needs.",
     .examples = "fuseplan doctor\n"
                 "fuseplan doctor --format json",
     .run = run,

@@ -50,7 +50,7 @@ static bool holds_manifest(const char *dir)
     return ours;
 }
 
-/* Missing, empty, or made by this command. */
+/* The directory must be missing, empty, or made by this command. */
 static int check_place(const char *dir, struct status *st)
 {
     bool vacant;
@@ -58,11 +58,12 @@ static int check_place(const char *dir, struct status *st)
         return -1;
     if (vacant || holds_manifest(dir))
         return 0;
-    return status_set(st, STATUS_USAGE,
-                      "'%s' is not empty and holds nothing generated; name a new directory", dir);
+    return status_set(
+        st, STATUS_USAGE,
+        "'%s' is not empty and was not made by 'fuseplan generate'; name a new directory", dir);
 }
 
-/* Moves what is there aside, so that it can come back. */
+/* Moves an existing directory aside, so that it can be put back on a failure. */
 static int swap(const char *fresh, const char *final, const char *old, struct status *st)
 {
     bool replaces = file_exists(final);
@@ -74,7 +75,7 @@ static int swap(const char *fresh, const char *final, const char *old, struct st
     return -1;
 }
 
-/* Written beside its place and moved there, so that it is there as a whole or not at all. */
+/* Writes all files beside dir and renames, so that dir appears as a whole or not at all. */
 static int place(const char *dir, const struct standalone *p, const json_t *manifest,
                  struct status *st)
 {
@@ -96,15 +97,12 @@ static int place(const char *dir, const struct standalone *p, const json_t *mani
 
 static int check_operands(const struct options *o, unsigned *value, struct status *st)
 {
-    if (o->operand_count != 1)
-        return status_set(st, STATUS_USAGE, "%d values given; give one from 0 to 65535",
-                          o->operand_count);
     if (o->output == NULL)
         return status_set(st, STATUS_USAGE, "no directory given; add -o DIR");
     return plan_parse_value(o->operands[0], value, st);
 }
 
-/* Without slashes at its end; the caller frees. */
+/* --output without trailing slashes; the caller frees. */
 static char *directory(const struct options *o)
 {
     char *dir = mem_strdup(o->output);
@@ -113,8 +111,8 @@ static char *directory(const struct options *o)
     return dir;
 }
 
-/* What is compiled for: --arch, else the device's own, else what most GPUs run.  build_check() sees
- * to it that the default choices run on each. */
+/* Chooses the architectures: --arch, else the device's own, else those that most GPUs run.
+ * build_check() makes sure that the default choices run on each. */
 static int choose_archs(const struct options *o, struct target_name target,
                         struct standalone_spec *spec, struct status *st)
 {
@@ -186,11 +184,11 @@ const struct command cmd_generate = {
     .options = (OPTS_COMMON & ~OPT(FORMAT)) | OPTS_WORKLOAD | OPT(INIT) | OPT(ARCH) | OPT(OUTPUT) |
                OPT(DB),
     .about =
-        "Every segment runs with the fastest schedule that the database knows and that all of\n"
-        "--arch run, else with the default one.  Where there is no GPU, --arch is sm_80,sm_90a.\n"
-        "The directory is written as a whole or not at all; one that holds something else is\n"
-        "refused, an earlier one replaced.  'make -C DIR' builds it and DIR/plan runs it, without\n"
-        "fuseplan.",
+        "Each segment runs with the fastest schedule that the database knows and that every\n"
+        "architecture of --arch runs; if there is none, with the default schedule.  Without a\n"
+        "GPU, --arch defaults to sm_80,sm_90a.  The directory is written as a whole or not at\n"
+        "all.  It must be missing, empty or an earlier output, which is replaced.  'make -C DIR'\n"
+        "builds the program and DIR/plan runs it, without fuseplan.",
     .examples = "fuseplan generate 41115 -b 1 -s 128 -m causal -o plan41115\n"
                 "make -C plan41115 && plan41115/plan",
     .run = run,

@@ -1,36 +1,36 @@
-/* What the files of `generate` share. */
+/* Shared by the files of `generate`. */
 #ifndef FUSEPLAN_CMD_GENERATE_INT_H
 #define FUSEPLAN_CMD_GENERATE_INT_H
 
 #include "cmd/cmd.h"
 
-/* ---- generate_schedules.c: what the segments run with ---------------------------------------- */
+/* ---- generate_schedules.c: the segments' choices --------------------------------------------- */
 
 /* All zero: empty. */
 struct schedules {
     enum target_kind target;
     struct candidate candidate;
-    int measured;                /* of its choices: they have a stored time */
-    char *device;                /* that was measured, owned; null where nothing is stored */
-    bool elsewhere;              /* that is another device than the one here */
-    int device_arch;             /* its architecture; 0: it is no GPU */
-    bool replaced[OP_COUNT];     /* a faster choice is known that not every architecture runs */
-    char *failed[OP_COUNT];      /* why the choice failed there, owned; null where it did not */
-    json_t *resources[OP_COUNT]; /* of the compiled choice, owned; null where they are not stored */
+    int measured;                /* how many of its choices have a stored time */
+    char *device;                /* the device that was measured, owned; null: nothing is stored */
+    bool elsewhere;              /* whether `device` differs from the device of this machine */
+    int device_arch;             /* architecture of `device`; 0: it is no GPU */
+    bool replaced[OP_COUNT];     /* a faster choice is known, but not every architecture runs it */
+    char *failed[OP_COUNT];      /* why the choice failed on `device`, owned; null: it did not */
+    json_t *resources[OP_COUNT]; /* stored for the choice, owned; null: nothing is stored */
 };
 
-/* The fastest choices that the database knows and all of spec's architectures run, else the
- * defaults.  Makes no database. */
+/* Takes for each segment the fastest choice that the database knows and that every architecture of
+ * spec runs, else the default choice.  Creates no database.  Release *out in any case. */
 int schedules_choose(const struct options *o, struct target_name target,
                      const struct standalone_spec *spec, struct plan p, struct schedules *out,
                      struct status *st);
 void schedules_release(struct schedules *s);
 
-/* Which it took. */
+/* Notes which schedules were taken, replaced or failed. */
 void schedules_note(const struct options *o, const struct standalone_spec *spec,
                     const struct schedules *s);
 
-/* ---- generate_manifest.c: what was generated, for programs ----------------------------------- */
+/* ---- generate_manifest.c: manifest.json ------------------------------------------------------ */
 
 #define MANIFEST_GENERATOR "fuseplan"
 

@@ -1,32 +1,31 @@
 #include "cmd/generate_int.h"
 
-/* Null on a CPU, and where a library launches. */
+/* Null on a CPU and for a library's choice. */
 static json_t *launch_json(const struct choice *c, const struct workload *w)
 {
     struct cuda_launch l;
     if (c->impl->launch == NULL)
         return json_null();
     choice_launch(c, w, &l);
-    return json_pack("{si si sb sI sI sI}", "threads", l.threads, "shared_bytes", l.shared_bytes,
-                     "cooperative", (int)l.cooperative, "tiles", (json_int_t)l.tiles, "sync_words",
-                     (json_int_t)l.sync_words, "workspace_bytes", (json_int_t)l.workspace_bytes);
+    return json_pack("{si si sb sb si sI sI sI}", "threads", l.threads, "shared_bytes",
+                     l.shared_bytes, "cooperative", (int)l.cooperative, "persistent",
+                     (int)l.persistent, "tile_rows", l.tile_rows, "tiles", (json_int_t)l.tiles,
+                     "sync_words", (json_int_t)l.sync_words, "workspace_bytes",
+                     (json_int_t)l.workspace_bytes);
 }
 
 static json_t *segment_json(const struct choice *c, const struct workload *w, json_t *resources)
 {
-    struct buf symbol, schedule;
+    struct buf symbol;
     buf_init(&symbol);
-    buf_init(&schedule);
     choice_symbol(c, &symbol);
-    schedule_text(c->impl, &c->schedule, &schedule);
     json_t *object =
-        json_pack("{s[ii] ss ss ss so so so sO}", "ops", c->segment.first, c->segment.last,
-                  "implementation", c->impl->name, "schedule", schedule.ptr, "function", symbol.ptr,
-                  "flops", json_number(segment_flops(c->segment, w)), "bytes",
+        json_pack("{s[ii] ss so ss so so so sO}", "ops", c->segment.first, c->segment.last,
+                  "implementation", c->impl->name, "schedule", schedule_json(c), "function",
+                  symbol.ptr, "flops", json_number(segment_flops(c->segment, w)), "bytes",
                   json_number(segment_bytes(c->segment, w)), "launch", launch_json(c, w),
                   "resources", resources != NULL ? resources : json_null());
     buf_release(&symbol);
-    buf_release(&schedule);
     return object;
 }
 

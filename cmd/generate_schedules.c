@@ -13,7 +13,7 @@ static int read_trial(void *ctx, const struct db_trial *row)
     struct status ignored = STATUS_INIT;
     int i = 0;
     if (choice_parse(s->target, c->segment, c->impl, c->schedule, &choice, &ignored) != 0)
-        return 0; /* of another version */
+        return 0; /* stored by another version */
     while (i < s->candidate.count && !choice_equal(&choice, &s->candidate.choices[i]))
         i++;
     if (i < s->candidate.count && row->status == TRIAL_OK) {
@@ -40,14 +40,14 @@ static void read_device(void *ctx, const struct db_study *study)
     r->out->device_arch = build_target_of(TARGET_CUDA, t->capability, true, r->workload).arch;
 }
 
-/* Whether what is fastest on the device that was measured is another choice. */
+/* Marks the choices that are not the fastest on the measured device. */
 static int compare(struct db *db, int64_t study, const struct standalone_spec *spec,
                    struct schedules *s, struct status *st)
 {
     struct candidate fastest;
     struct build_target device = spec->target;
     device.arch = s->device_arch;
-    if (study_candidate(db, study, &device, s->candidate.plan, &fastest, st) != 0)
+    if (study_candidate(db, study, &device, NULL, s->candidate.plan, &fastest, st) != 0)
         return -1;
     for (int i = 0; i < s->candidate.count; i++)
         s->replaced[i] = !choice_equal(&s->candidate.choices[i], &fastest.choices[i]);
@@ -60,8 +60,8 @@ static int read_study(struct db *db, int64_t study, struct target_name target,
     struct reading reading = {.workload = spec->workload, .out = s};
     fingerprint_device(target, &reading.here);
     if (db_study_read(db, study, read_device, &reading, st) != 0 ||
-        study_candidate_for(db, study, &spec->target, &spec->archs, s->candidate.plan,
-                            &s->candidate, st) != 0 ||
+        study_candidate(db, study, &spec->target, &spec->archs, s->candidate.plan, &s->candidate,
+                        st) != 0 ||
         db_trials(db, study, DB_TRIAL_SEGMENT, read_trial, s, st) != 0)
         return -1;
     return compare(db, study, spec, s, st);
@@ -101,7 +101,7 @@ void schedules_release(struct schedules *s)
 
 /* ---- for people ------------------------------------------------------------------------------ */
 
-/* "0, 10-11"; empty where none is. */
+/* Appends the replaced segments: "0, 10-11". */
 static void replaced_text(const struct schedules *s, struct buf *out)
 {
     char range[12];
@@ -126,8 +126,8 @@ static void note_replaced(const struct options *o, const struct standalone_spec 
     arch_name(s->device_arch, &measured);
     if (replaced.len > 0)
         note(o,
-             "replaced in ops %s: the fastest schedules known, which do not run on all of %s; "
-             "'--arch %s' keeps them",
+             "ops %s run with slower schedules: the fastest known do not run on all of %s; "
+             "'--arch %s' keeps the fastest",
              replaced.ptr, archs.ptr, measured.ptr);
     buf_release(&replaced);
     buf_release(&archs);
@@ -139,7 +139,7 @@ static void note_failed(const struct options *o, const struct schedules *s)
     char range[12];
     for (int i = 0; i < s->candidate.count; i++)
         if (s->failed[i] != NULL)
-            note(o, "ops %s failed when they were measured: %s",
+            note(o, "the schedule of ops %s failed when it was measured: %s",
                  segment_text(s->candidate.choices[i].segment, range), s->failed[i]);
 }
 
@@ -147,8 +147,8 @@ void schedules_note(const struct options *o, const struct standalone_spec *spec,
                     const struct schedules *s)
 {
     if (s->device == NULL) {
-        note(o, "nothing is stored for this workload: default schedules; 'fuseplan search' finds "
-                "faster ones");
+        note(o, "segments run with default schedules: no times of this workload are stored; "
+                "'fuseplan search' finds faster ones");
         return;
     }
     const char *where = s->elsewhere ? ", another device than the one here" : "";
@@ -158,7 +158,7 @@ void schedules_note(const struct options *o, const struct standalone_spec *spec,
     else
         note(o,
              "%d of %d segments run with the fastest schedules known, measured on '%s'%s; the "
-             "others with default ones, 'fuseplan search' finds faster ones",
+             "others run with default schedules, 'fuseplan search' finds faster ones",
              s->measured, s->candidate.count, s->device, where);
     note_replaced(o, spec, s);
     note_failed(o, s);

@@ -9,7 +9,8 @@ void help_program(FILE *out)
           out);
     for (int i = 0; i < command_count; i++)
         fprintf(out, "  %-12s %s\n", commands[i]->name, commands[i]->summary);
-    fputs("\n'fuseplan COMMAND --help' explains one; 'fuseplan --version' prints the version.\n",
+    fputs("\n'fuseplan COMMAND --help' explains a command; 'fuseplan --version' prints the "
+          "version.\n",
           out);
 }
 
@@ -18,17 +19,14 @@ static void add_option(const struct option_info *info, struct buf *out)
     struct buf left;
     buf_init(&left);
     if (info->letter != '\0')
-        buf_addf(&left, "-%c, ", info->letter);
-    else
-        buf_adds(&left, "    ");
-    buf_addf(&left, "--%s", info->name);
-    if (info->argument != NULL)
-        buf_addf(&left, " %s", info->argument);
+        buf_addf(&left, "-%c,", info->letter);
+    buf_addf(&left, "%*s--%s%s%s", left.len > 0 ? 1 : 4, "", info->name,
+             info->argument != NULL ? " " : "", info->argument != NULL ? info->argument : "");
     buf_addf(out, "  %-26s %s\n", left.ptr, info->help);
     buf_release(&left);
 }
 
-/* Each line of text, indented. */
+/* Indents each line. */
 static void add_lines(const char *text, struct buf *out)
 {
     while (*text != '\0') {

@@ -13,7 +13,7 @@ static const struct kernel *find(const struct kernels *k, const struct choice *c
     return NULL;
 }
 
-/* As the search times them, so that it need not do so again. */
+/* Times a kernel as a search does, so that a search need not time it again. */
 static int measure(struct session *s, const struct choice *c, const char *search,
                    struct kernels *out, struct status *st)
 {
@@ -57,13 +57,13 @@ void kernels_complain(const struct kernels *k)
 
 /* ---- rates ----------------------------------------------------------------------------------- */
 
-/* What was done in what time, and in what time it could have been. */
+/* What a kernel did in its time.  least_us: the time that the roofline allows. */
 struct work {
     double us, flops, bytes, least_us;
 };
 
-/* The roofline: no faster than its arithmetic at the peak rate, nor than its bytes at the peak rate
- * of the memory (Williams, Waterman, Patterson 2009). */
+/* The roofline (Williams, Waterman, Patterson 2009): a kernel takes at least the time of its
+ * arithmetic at the peak rate, and of its bytes at the memory's peak rate. */
 static struct work work_of(const struct kernels *k, const struct kernel *one)
 {
     bool ok = one->trial.status == TRIAL_OK;
@@ -97,7 +97,7 @@ static json_t *extent_json(const int extent[3], bool is)
     return is ? json_pack("[iii]", extent[0], extent[1], extent[2]) : json_null();
 }
 
-/* A library's kernels are its own affair: what it launches is not known. */
+/* A library does not tell what it launches: its resources are null. */
 static void set_resources(json_t *row, const struct resources *r)
 {
     bool code = r->registers > 0, launch = r->grid[0] > 0;
@@ -119,20 +119,17 @@ static json_t *kernel_json(const struct kernels *k, const struct kernel *one)
     if (ok)
         us = one->trial.ms;
     struct work work = work_of(k, one);
-    struct buf operators, schedule;
+    struct buf operators;
     buf_init(&operators);
-    buf_init(&schedule);
     segment_describe(one->choice.segment, &operators);
-    schedule_text(one->choice.impl, &one->choice.schedule, &schedule);
-    json_t *row = json_pack("{s[ii] ss ss ss so so so ss}", "ops", one->choice.segment.first,
+    json_t *row = json_pack("{s[ii] ss ss so so so so ss}", "ops", one->choice.segment.first,
                             one->choice.segment.last, "operators", operators.ptr, "implementation",
-                            one->choice.impl->name, "schedule", schedule.ptr, "median_us",
-                            json_number(1e3 * us.median), "ci_low_us", json_number(1e3 * us.low),
-                            "ci_high_us", json_number(1e3 * us.high), "reason",
-                            ok ? "" : one->trial.reason.message);
+                            one->choice.impl->name, "schedule", schedule_json(&one->choice),
+                            "median_us", json_number(1e3 * us.median), "ci_low_us",
+                            json_number(1e3 * us.low), "ci_high_us", json_number(1e3 * us.high),
+                            "reason", ok ? "" : one->trial.reason.message);
     set_resources(row, &one->trial.resources);
     set_rates(row, &work);
-    buf_release(&schedule);
     buf_release(&operators);
     return row;
 }
@@ -167,7 +164,7 @@ static const struct column columns[] = {
     {"roofline_percent", "% of roof", 1},
 };
 
-/* [x, y, z] as "x", "xXy" or "xXyXz", as many as matter. */
+/* [4, 2, 1] as "4x2": without trailing ones. */
 static json_t *extent_text(const json_t *extent)
 {
     int size[3], n = 3;
@@ -193,7 +190,7 @@ static void print_row(struct output *out, unsigned value, const char *range, jso
     output_row(out, row);
 }
 
-/* Its kernels, and all of them one after another. */
+/* Prints a plan's kernels and their sum. */
 static void print_plan(struct output *out, const struct kernels *k, const struct candidate *c)
 {
     unsigned value = plan_value(c->plan);

@@ -1,6 +1,7 @@
 #include "cmd/cmd.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -11,35 +12,37 @@ const struct command *const commands[] = {
 };
 const int command_count = ARRAY_LEN(commands);
 
-/* By the code of a command's failure. */
+/* By the code of a command's failure; all others exit with EXIT_FAILURE. */
 static const int exit_codes[STATUS_CODE_COUNT] = {
     [STATUS_USAGE] = EXIT_USAGE,
-    [STATUS_ENVIRONMENT] = EXIT_FAILURE,
-    [STATUS_UNFIT] = EXIT_FAILURE,
-    [STATUS_COMPILE] = EXIT_FAILURE,
-    [STATUS_LAUNCH] = EXIT_FAILURE,
-    [STATUS_WRONG] = EXIT_FAILURE,
-    [STATUS_TIMEOUT] = EXIT_FAILURE,
-    [STATUS_DATABASE] = EXIT_FAILURE,
-    [STATUS_MODEL] = EXIT_FAILURE,
     [STATUS_NOT_FOUND] = EXIT_NO_RESULT,
     [STATUS_INTERRUPTED] = EXIT_INTERRUPTED,
 };
 
+static int exit_code(const struct status *st)
+{
+    return exit_codes[st->code] != 0 ? exit_codes[st->code] : EXIT_FAILURE;
+}
+
 static const struct command *find_command(const char *name, struct status *st)
 {
-    const char *names[ARRAY_LEN(commands)];
-    for (int i = 0; i < command_count; i++) {
-        if (strcmp(name, commands[i]->name) == 0)
-            return commands[i];
-        names[i] = commands[i]->name;
-    }
-    const char *nearest = nearest_word(name, names, command_count);
-    if (nearest != NULL)
-        status_set(st, STATUS_USAGE, "unknown command '%s'; did you mean '%s'?", name, nearest);
-    else
-        status_set(st, STATUS_USAGE, "unknown command '%s'; 'fuseplan help' lists all", name);
-    return NULL;
+    int at = words_find("command", name, words_commands, st);
+    return at >= 0 ? commands[at] : NULL;
+}
+
+/* c->operands is "" for none, "NAME" for one, "NAME..." for one or more, "[NAME...]" for any. */
+static int check_operands(const struct command *c, const struct options *o, struct status *st)
+{
+    int least = c->operands[0] != '\0' && c->operands[0] != '[';
+    int most = strstr(c->operands, "...") != NULL ? INT_MAX : least;
+    bool stray = o->operand_count > most;
+    if (!stray && o->operand_count >= least)
+        return 0;
+    return status_set(st, STATUS_USAGE, "%s%s%s; expected %s, for example: %.*s",
+                      stray ? "unexpected operand '" : "no operand given",
+                      stray ? o->operands[most] : "", stray ? "'" : "",
+                      c->operands[0] != '\0' ? c->operands : "options only",
+                      (int)strcspn(c->examples, "\n"), c->examples);
 }
 
 static int run_command(const struct command *c, int argc, char **argv, struct status *st)
@@ -49,11 +52,11 @@ static int run_command(const struct command *c, int argc, char **argv, struct st
     if (code == 0 && options_has(&o, OPT(HELP)))
         help_command(c, stdout);
     else if (code == 0)
-        code = c->run(&o, st);
+        code = check_operands(c, &o, st) != 0 ? -1 : c->run(&o, st);
     options_release(&o);
     if (code < 0) {
         fprintf(stderr, "fuseplan %s: %s\n", c->name, st->message);
-        return exit_codes[st->code];
+        return exit_code(st);
     }
     return code;
 }
@@ -65,10 +68,9 @@ static int help(int argc, char **argv, struct status *st)
         return EXIT_SUCCESS;
     }
     const struct command *c = find_command(argv[1], st);
-    if (c == NULL)
-        return -1;
-    help_command(c, stdout);
-    return EXIT_SUCCESS;
+    if (c != NULL)
+        help_command(c, stdout);
+    return c != NULL ? EXIT_SUCCESS : -1;
 }
 
 static int run(int argc, char **argv, struct status *st)
@@ -84,7 +86,7 @@ static int run(int argc, char **argv, struct status *st)
     return c != NULL ? run_command(c, argc, argv, st) : -1;
 }
 
-/* A full disk shows only when the last bytes are written. */
+/* Closes stdout: some failures, such as a full disk, show only when the last bytes are written. */
 static int close_stdout(void)
 {
     bool failed = ferror(stdout) != 0;
@@ -108,7 +110,7 @@ int main(int argc, char **argv)
     int code = run(argc - 1, argv + 1, &st);
     if (code < 0) {
         fprintf(stderr, "fuseplan: %s\n", st.message);
-        code = exit_codes[st.code];
+        code = exit_code(&st);
     }
     if (close_stdout() != 0 && code == EXIT_SUCCESS)
         code = EXIT_FAILURE;

@@ -9,50 +9,52 @@ static const struct column columns[] = {
     {"empty_rows", NULL, 0},
 };
 
-struct figures {
-    int64_t elements, blocks_kept;
-    double element_share, block_share;
-};
-
-static struct figures figures_of(const struct workload *w)
+static double element_share(const struct workload *w)
 {
-    const struct block_lists *l = &w->blocks;
-    struct figures f = {.elements = (int64_t)w->batch * w->seq_len * w->seq_len,
-                        .blocks_kept = l->blocks_full + l->blocks_partial};
-    f.element_share = (double)l->kept / (double)f.elements;
-    f.block_share = (double)f.blocks_kept / (double)l->blocks_all;
-    return f;
+    return (double)w->blocks.kept / ((double)w->batch * w->seq_len * w->seq_len);
+}
+
+static double block_share(const struct block_lists *l)
+{
+    return (double)(l->blocks_full + l->blocks_partial) / (double)l->blocks_all;
 }
 
 static json_t *mask_json(const struct workload *w, const char *text)
 {
     const struct block_lists *l = &w->blocks;
-    struct figures f = figures_of(w);
     return json_pack("{ss si si sI sf sI sI sI sf sI}", "mask", text, "seq_len", w->seq_len,
                      "batch", w->batch, "kept", (json_int_t)l->kept, "element_share",
-                     f.element_share, "blocks", (json_int_t)l->blocks_all, "blocks_full",
+                     element_share(w), "blocks", (json_int_t)l->blocks_all, "blocks_full",
                      (json_int_t)l->blocks_full, "blocks_partial", (json_int_t)l->blocks_partial,
-                     "block_share", f.block_share, "empty_rows", (json_int_t)w->mask.empty_rows);
+                     "block_share", block_share(l), "empty_rows", (json_int_t)w->mask.empty_rows);
 }
 
 static void print_text(const struct workload *w, const char *text)
 {
     const struct block_lists *l = &w->blocks;
-    struct figures f = figures_of(w);
+    int64_t elements = (int64_t)w->batch * w->seq_len * w->seq_len;
+    int64_t blocks_kept = l->blocks_full + l->blocks_partial;
     struct buf picture;
     buf_init(&picture);
     picture_text(w, &picture);
     printf("mask      %s at S=%d\n", text, w->seq_len);
-    printf("elements  %.1f %% kept (%lld of %lld)\n", 100 * f.element_share, (long long)l->kept,
-           (long long)f.elements);
-    printf("blocks    %.1f %% of 64x64 hold something (%lld of %lld): %lld full, %lld partial\n\n",
-           100 * f.block_share, (long long)f.blocks_kept, (long long)l->blocks_all,
+    printf("elements  %.1f %% kept (%lld of %lld)\n", 100 * element_share(w), (long long)l->kept,
+           (long long)elements);
+    printf("blocks    %.1f %% of 64x64 keep a pair (%lld of %lld): %lld full, %lld partial\n\n",
+           100 * block_share(l), (long long)blocks_kept, (long long)l->blocks_all,
            (long long)l->blocks_full, (long long)l->blocks_partial);
     fputs(picture.ptr, stdout);
     buf_release(&picture);
 }
 
-/* One (S,S) matrix where all batch rows see the same, else (B,S,S). */
+/* Whether query i of a batch row sees key j: the mask keeps the pair, and neither is padding. */
+static bool keeps(const struct workload *w, int batch_row, int i, int j)
+{
+    int length = w->lengths != NULL ? w->lengths[batch_row] : w->seq_len;
+    return i < length && j < length && mask_keep(&w->mask, batch_row, i, j);
+}
+
+/* Writes one (S,S) matrix if all batch rows see the same, else (B,S,S). */
 static int write_npy(const struct workload *w, const char *path, struct status *st)
 {
     int64_t s = w->seq_len, matrices = w->lengths != NULL ? w->batch : w->mask.matrices;
@@ -61,7 +63,7 @@ static int write_npy(const struct workload *w, const char *path, struct status *
     for (int b = 0; b < matrices; b++)
         for (int i = 0; i < s; i++)
             for (int j = 0; j < s; j++)
-                *at++ = picture_keep(w, b, i, j);
+                *at++ = keeps(w, b, i, j);
     struct buf bytes;
     buf_init(&bytes);
     if (matrices == 1)
@@ -89,16 +91,10 @@ static void print(const struct options *o, const struct workload *w)
     struct buf text;
     buf_init(&text);
     mask_text(&w->mask_spec, &text);
-    if (o->format == FORMAT_TABLE) {
+    if (o->format == FORMAT_TABLE)
         print_text(w, text.ptr);
-    } else if (o->format == FORMAT_CSV) {
-        struct output out;
-        output_begin(&out, o->format, columns, ARRAY_LEN(columns));
-        output_row(&out, mask_json(w, text.ptr));
-        output_end(&out);
-    } else {
-        output_object(o->format, mask_json(w, text.ptr));
-    }
+    else
+        output_object(o->format, columns, ARRAY_LEN(columns), mask_json(w, text.ptr));
     buf_release(&text);
 }
 
@@ -108,9 +104,6 @@ static int run(const struct options *given, struct status *st)
     struct workload w;
     struct target_name target;
     int result = -1;
-    if (o.operand_count != 1)
-        return status_set(st, STATUS_USAGE, "%d masks given; name one, such as 'strided'",
-                          o.operand_count);
     o.mask = o.operands[0];
     if (!options_has(&o, OPT(BATCH))) {
         o.batch = 1;
@@ -143,8 +136,9 @@ const struct command cmd_mask = {
     .summary = "Draw an attention mask and say how dense it is",
     .options = OPTS_COMMON | OPT(SEQ_LEN) | OPT(BATCH) | OPT(LENGTHS) | OPT(AVG_SEQ_LEN) |
                OPT(SEED) | OPT(NPY) | OPT(SVG),
-    .about = "In the picture '#' is kept as a whole, '+' in part, '.' not at all.  With lengths,\n"
-             "masked keys and padding are left out; the picture is that of batch row 0.",
+    .about = "A cell of the picture is a block of (query, key) pairs: '#' all kept, '+' some, '.' "
+             "none.\n"
+             "With lengths, pairs with padding are not kept, and the picture shows batch row 0.",
     .more = list_masks,
     .examples = "fuseplan mask strided -s 128\n"
                 "fuseplan mask longformer:g=32,w=32 -s 1024 --svg longformer.svg\n"

@@ -9,9 +9,9 @@
 struct row {
     struct option_info info;
     int (*parse)(const struct row *row, const char *what, const char *text, void *field,
-                 struct status *st); /* null: only `given` matters */
+                 struct status *st); /* null: the option has no field */
     size_t field;                    /* offset in struct options */
-    double lo, hi;                   /* of numbers */
+    double lo, hi;                   /* bounds of a number */
 };
 
 static int parse_int(const struct row *row, const char *what, const char *text, void *field,
@@ -24,15 +24,15 @@ static int parse_int(const struct row *row, const char *what, const char *text, 
     return 0;
 }
 
-/* A size.  How large one may be is workload_check()'s to say, with the memory that it would take.
+/* A size.  workload_check() refuses sizes that are too large and names the memory they would take.
  */
 static int parse_size(const struct row *row, const char *what, const char *text, void *field,
                       struct status *st)
 {
-    struct status not_one = STATUS_INIT;
+    struct status ignored = STATUS_INIT;
     int64_t value;
     (void)row;
-    if (number_parse(what, text, 1, INT64_MAX, &value, &not_one) != 0)
+    if (number_parse(what, text, 1, INT64_MAX, &value, &ignored) != 0)
         return status_set(
             st, STATUS_USAGE,
             "%s: '%s' is not a size; give a whole number above 0, of at most 18 digits", what,
@@ -68,6 +68,15 @@ static int parse_text(const struct row *row, const char *what, const char *text,
     return 0;
 }
 
+/* A range of values, into two fields one after the other. */
+static int parse_range(const struct row *row, const char *what, const char *text, void *field,
+                       struct status *st)
+{
+    unsigned *ends = field;
+    (void)row;
+    return plan_parse_range(text, ends, ends + 1, st) == 0 ? 0 : status_prefix(st, "%s", what);
+}
+
 /* 90, 90s, 3m, 1.5h */
 static int parse_seconds(const struct row *row, const char *what, const char *text, void *field,
                          struct status *st)
@@ -76,7 +85,7 @@ static int parse_seconds(const struct row *row, const char *what, const char *te
         char unit;
         double seconds;
     } units[] = {{'s', 1}, {'m', 60}, {'h', 3600}};
-    struct status not_one = STATUS_INIT;
+    struct status ignored = STATUS_INIT;
     char *digits = mem_strdup(text);
     size_t len = strlen(digits);
     double scale = 1, value;
@@ -86,7 +95,7 @@ static int parse_seconds(const struct row *row, const char *what, const char *te
             digits[len - 1] = '\0';
         }
     int result =
-        number_parse_double(what, digits, row->lo / scale, row->hi / scale, &value, &not_one);
+        number_parse_double(what, digits, row->lo / scale, row->hi / scale, &value, &ignored);
     free(digits);
     if (result != 0)
         return status_set(st, STATUS_USAGE,
@@ -96,32 +105,14 @@ static int parse_seconds(const struct row *row, const char *what, const char *te
     return 0;
 }
 
-/* Which of the option's words it is: an int, or an enumeration in their order. */
+/* The index of a word among the option's words, into an int or an enumeration in their order. */
 static int parse_word(const struct row *row, const char *what, const char *text, void *field,
                       struct status *st)
 {
-    enum { WORDS_MAX = 8 };
-    char *words[WORDS_MAX], *rest;
-    struct buf list, all;
-    int n = 0, result = 0, at = 0;
-    buf_init(&list);
-    buf_init(&all);
-    row->info.words(&list);
-    for (char *word = strtok_r(list.ptr, " ", &rest); word != NULL && n < WORDS_MAX;
-         word = strtok_r(NULL, " ", &rest))
-        words[n++] = word;
-    while (at < n && strcmp(text, words[at]) != 0)
-        at++;
-    for (int i = 0; i < n; i++)
-        buf_addf(&all, "%s%s", i == 0 ? "" : i == n - 1 ? " or " : ", ", words[i]);
-    if (at < n)
+    int at = words_find(what, text, row->info.words, st);
+    if (at >= 0)
         *(int *)field = at;
-    else
-        result =
-            status_set(st, STATUS_USAGE, "%s: '%s' is unknown; expected %s", what, text, all.ptr);
-    buf_release(&all);
-    buf_release(&list);
-    return result;
+    return at < 0 ? -1 : 0;
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
@@ -139,39 +130,39 @@ static const struct row option_rows[] = {
     [OPTION_HEAD_SIZE] = {{"head-size", 'W', "N", "columns of a head (64)", NULL}, parse_size, FIELD(head_size), 0, 0},
     [OPTION_LAYERS] = {{"layers", 'L', "N", "layers, each with weights of its own (12)", NULL}, parse_size, FIELD(layers), 0, 0},
     [OPTION_FFN] = {{"ffn", 0, "N", "feed-forward size (4 * heads * head size)", NULL}, parse_size, FIELD(ffn), 0, 0},
-    [OPTION_EPS] = {{"eps", 0, "X", "of the layernorms (1e-5)", NULL}, parse_double, FIELD(eps), 0, 1},
-    [OPTION_DTYPE] = {{"dtype", 't', "TYPE", "fp32; on cuda fp16 (there the default), bf16 or tf32 too", words_dtype}, parse_text, FIELD(dtype), 0, 0},
+    [OPTION_EPS] = {{"eps", 0, "X", "epsilon of the layernorms (1e-5)", NULL}, parse_double, FIELD(eps), 0, 1},
+    [OPTION_DTYPE] = {{"dtype", 't', "TYPE", "element type; cpu: fp32; cuda: fp16 (the default), bf16, tf32 or fp32", words_dtype}, parse_word, FIELD(dtype), 0, 0},
     [OPTION_LENGTHS] = {{"lengths", 0, "N,N,...", "real tokens of each sequence; the rest is padding", NULL}, parse_text, FIELD(lengths), 0, 0},
-    [OPTION_AVG_SEQ_LEN] = {{"avg-seq-len", 0, "N", "draw lengths with this average", NULL}, parse_size, FIELD(avg_seq_len), 0, 0},
-    [OPTION_TARGET] = {{"target", 0, "TARGET", "cpu, cuda or cuda:N (cuda where there is one, else cpu)", words_target}, parse_text, FIELD(target), 0, 0},
-    [OPTION_INIT] = {{"init", 0, "RANGES", "uniform: weights in +-0.05; wide: all in +-0.4", words_init}, parse_word, FIELD(ranges), 0, 0},
-    [OPTION_SEGMENTS] = {{"segments", 0, "I-J,...", "from segments in operator numbers to the value", NULL}, parse_text, FIELD(segments), 0, 0},
-    [OPTION_HANDWRITTEN] = {{"handwritten", 0, NULL, "ops 2-6 by the hand-written operator", NULL}, NULL, 0, 0, 0},
-    [OPTION_NPY] = {{"npy", 0, "FILE", "write the mask as a NumPy array, bool, (S,S) or (B,S,S)", NULL}, parse_text, FIELD(npy), 0, 0},
+    [OPTION_AVG_SEQ_LEN] = {{"avg-seq-len", 0, "N", "draw the lengths at random with this average", NULL}, parse_size, FIELD(avg_seq_len), 0, 0},
+    [OPTION_TARGET] = {{"target", 0, "TARGET", "cpu, cuda or cuda:N (cuda if there is a GPU, else cpu)", words_target}, parse_text, FIELD(target), 0, 0},
+    [OPTION_INIT] = {{"init", 0, "RANGES", "drawn data; uniform: weights in +-0.05; wide: all in +-0.4 (uniform)", words_init}, parse_word, FIELD(ranges), 0, 0},
+    [OPTION_SEGMENTS] = {{"segments", 0, "I-J,...", "print the value that fuses these segments, in operator numbers", NULL}, parse_text, FIELD(segments), 0, 0},
+    [OPTION_HANDWRITTEN] = {{"handwritten", 0, NULL, "with --segments: attention runs by the hand-written operator", NULL}, NULL, 0, 0, 0},
+    [OPTION_NPY] = {{"npy", 0, "FILE", "write the mask as a NumPy array of bool, (S,S) or (B,S,S)", NULL}, parse_text, FIELD(npy), 0, 0},
     [OPTION_SVG] = {{"svg", 0, "FILE", "write a picture of the mask", NULL}, parse_text, FIELD(svg), 0, 0},
-    [OPTION_OUTPUT] = {{"output", 'o', "PATH", "the directory to write, of db export-space the file", NULL}, parse_text, FIELD(output), 0, 0},
+    [OPTION_OUTPUT] = {{"output", 'o', "PATH", "where to write: a directory; for db export-space, a file", NULL}, parse_text, FIELD(output), 0, 0},
     [OPTION_BASELINE] = {{"baseline", 0, "VALUE,...", "plans to compare with, or none (" BASELINE_DEFAULT ")", NULL}, parse_text, FIELD(baseline), 0, 0},
-    [OPTION_TRACE] = {{"trace", 0, "FILE", "write when each launch runs, as Chrome trace events", NULL}, parse_text, FIELD(trace), 0, 0},
-    [OPTION_DUMP] = {{"dump", 0, "DIR", "write inputs, weights and output of the one value as .npy", NULL}, parse_text, FIELD(dump), 0, 0},
-    [OPTION_FAIL_ABOVE] = {{"fail-above", 0, "RATIO", "exit 4 where a plan takes more than RATIO times its stored time", NULL}, parse_double, FIELD(fail_above), 0.01, 1000},
-    [OPTION_SPACE] = {{"space", 0, "LO..HI|all", "values to choose from (32768..49152)", NULL}, parse_text, FIELD(space), 0, 0},
-    [OPTION_BUDGET] = {{"budget", 0, "N", "stop at N plans stored for this workload", NULL}, parse_int, FIELD(budget), 1, PLAN_SPACE},
+    [OPTION_TRACE] = {{"trace", 0, "FILE", "write when each kernel launch runs, as Chrome trace events", NULL}, parse_text, FIELD(trace), 0, 0},
+    [OPTION_DUMP] = {{"dump", 0, "DIR", "write inputs, weights and output of one plan as .npy files", NULL}, parse_text, FIELD(dump), 0, 0},
+    [OPTION_FAIL_ABOVE] = {{"fail-above", 0, "RATIO", "exit 4 if a plan takes more than RATIO times its stored time", NULL}, parse_double, FIELD(fail_above), 0.01, 1000},
+    [OPTION_SPACE] = {{"space", 0, "LO..HI|all", "values of the plans to choose from (32768..49152)", NULL}, parse_range, FIELD(space), 0, 0},
+    [OPTION_BUDGET] = {{"budget", 0, "N", "stop when N plans are stored for this workload", NULL}, parse_int, FIELD(budget), 1, PLAN_SPACE},
     [OPTION_TIME_LIMIT] = {{"time-limit", 0, "T", "stop after 90, 90s, 3m or 1.5h", NULL}, parse_seconds, FIELD(time_limit_s), 0.1, 3600e3},
     [OPTION_RIGOR] = {{"rigor", 0, "RIGOR", "measure: a guided search; exhaustive: every plan (measure)", words_rigor}, parse_word, FIELD(rigor), 0, 0},
-    [OPTION_STRATEGY] = {{"strategy", 0, "NAME", "how to choose plans (guided)", words_strategy}, parse_text, FIELD(strategy), 0, 0},
-    [OPTION_DATA] = {{"data", 0, "FILE", "lines of 16 binary digits, blanks, a time in ms", NULL}, parse_text, FIELD(data), 0, 0},
-    [OPTION_NAME] = {{"name", 0, "NAME", "of a model trained from a file (default)", NULL}, parse_text, FIELD(name), 0, 0},
-    [OPTION_QUANTILE] = {{"quantile", 0, "Q", "share of the plans called high performance (0.1)", NULL}, parse_double, FIELD(quantile), 0.001, 0.999},
-    [OPTION_FEATURES] = {{"features", 0, "SET", "what the model sees: plan, or the 16 bits alone (plan)", words_feature}, parse_word, FIELD(features), 0, 0},
-    [OPTION_SEED] = {{"seed", 0, "N", "of all that is drawn (0)", NULL}, parse_seed, FIELD(seed), 0, 0},
-    [OPTION_COMPILER] = {{"compiler", 0, "NAME", "a C compiler; on cuda auto, nvcc or nvrtc (auto: nvrtc if there)", NULL}, parse_text, FIELD(compiler), 0, 0},
-    [OPTION_ARCH] = {{"arch", 0, "ARCH", "GPU architecture to compile for (the device's); generate: a list", words_arch}, parse_text, FIELD(arch), 0, 0},
-    [OPTION_JOBS] = {{"jobs", 'j', "N", "compilers at a time (one a core)", NULL}, parse_int, FIELD(jobs), 1, JOBS_MAX},
-    [OPTION_DB] = {{"db", 0, "FILE", "database (FUSEPLAN_DB, else fuseplan.db in the data directory)", NULL}, parse_text, FIELD(db), 0, 0},
-    [OPTION_FORMAT] = {{"format", 0, "FORMAT", "table, json, ndjson or csv", words_format}, parse_word, FIELD(format), 0, 0},
-    [OPTION_QUIET] = {{"quiet", 'q', NULL, "only results and errors", NULL}, NULL, 0, 0, 0},
-    [OPTION_VERBOSE] = {{"verbose", 'v', NULL, "say more of what happens", NULL}, NULL, 0, 0, 0},
-    [OPTION_HELP] = {{"help", 'h', NULL, "this text", NULL}, NULL, 0, 0, 0},
+    [OPTION_STRATEGY] = {{"strategy", 0, "NAME", "how the search chooses plans (guided)", words_strategy}, parse_word, FIELD(strategy), 0, 0},
+    [OPTION_DATA] = {{"data", 0, "FILE", "times to train on: lines of 16 binary digits, blanks, milliseconds", NULL}, parse_text, FIELD(data), 0, 0},
+    [OPTION_NAME] = {{"name", 0, "NAME", "name of a model trained from a file ('default')", NULL}, parse_text, FIELD(name), 0, 0},
+    [OPTION_QUANTILE] = {{"quantile", 0, "Q", "the fastest share of plans, called high performance (0.1)", NULL}, parse_double, FIELD(quantile), 0.001, 0.999},
+    [OPTION_FEATURES] = {{"features", 0, "SET", "what the model sees; bits: the 16 bits; plan: segments too (plan)", words_feature}, parse_word, FIELD(features), 0, 0},
+    [OPTION_SEED] = {{"seed", 0, "N", "seed of all random draws (0)", NULL}, parse_seed, FIELD(seed), 0, 0},
+    [OPTION_COMPILER] = {{"compiler", 0, "NAME", "cpu: a C compiler; cuda: nvcc, nvrtc or auto (nvrtc if it works)", NULL}, parse_text, FIELD(compiler), 0, 0},
+    [OPTION_ARCH] = {{"arch", 0, "ARCH", "GPU architecture to compile for, several for generate (the device's)", words_arch}, parse_text, FIELD(arch), 0, 0},
+    [OPTION_JOBS] = {{"jobs", 'j', "N", "compilers that run at a time (one a core)", NULL}, parse_int, FIELD(jobs), 1, JOBS_MAX},
+    [OPTION_DB] = {{"db", 0, "FILE", "database ($FUSEPLAN_DB, else fuseplan.db in the data directory)", NULL}, parse_text, FIELD(db), 0, 0},
+    [OPTION_FORMAT] = {{"format", 0, "FORMAT", "table, json, ndjson or csv (table)", words_format}, parse_word, FIELD(format), 0, 0},
+    [OPTION_QUIET] = {{"quiet", 'q', NULL, "print only results and errors", NULL}, NULL, 0, 0, 0},
+    [OPTION_VERBOSE] = {{"verbose", 'v', NULL, "also print device, compiler and database", NULL}, NULL, 0, 0, 0},
+    [OPTION_HELP] = {{"help", 'h', NULL, "print this text", NULL}, NULL, 0, 0, 0},
 };
 /* clang-format on */
 _Static_assert(ARRAY_LEN(option_rows) == OPTION_COUNT, "a row for each option");

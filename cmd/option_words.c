@@ -1,5 +1,7 @@
 #include "cmd/options_int.h"
 
+#include <string.h>
+
 static void add_words(struct buf *out, const char *const *words, int n)
 {
     for (int i = 0; i < n; i++)
@@ -60,4 +62,39 @@ void words_mask(struct buf *out)
         mask_kind_info(i, &name, &usage, &summary);
         buf_addf(out, "%s%s", i > 0 ? " " : "", name);
     }
+}
+
+void words_commands(struct buf *out)
+{
+    for (int i = 0; i < command_count; i++)
+        buf_addf(out, "%s%s", i > 0 ? " " : "", commands[i]->name);
+}
+
+int words_find(const char *what, const char *word, void (*words)(struct buf *words),
+               struct status *st)
+{
+    enum { WORDS_MAX = 32 };
+    const char *list[WORDS_MAX];
+    char *rest;
+    struct buf text, all;
+    int n = 0, at = 0;
+    buf_init(&text);
+    buf_init(&all);
+    words(&text);
+    for (char *one = strtok_r(text.ptr, " ", &rest); one != NULL && n < WORDS_MAX;
+         one = strtok_r(NULL, " ", &rest))
+        list[n++] = one;
+    while (at < n && strcmp(word, list[at]) != 0)
+        at++;
+    for (int i = 0; i < n; i++)
+        buf_addf(&all, "%s%s", i == 0 ? "" : i == n - 1 ? " or " : ", ", list[i]);
+    if (at == n) {
+        const char *nearest = nearest_word(word, list, n);
+        at = status_set(st, STATUS_USAGE, "unknown %s '%s'; %s%s%sexpected %s", what, word,
+                        nearest != NULL ? "did you mean '" : "", nearest != NULL ? nearest : "",
+                        nearest != NULL ? "'? " : "", all.ptr);
+    }
+    buf_release(&all);
+    buf_release(&text);
+    return at;
 }

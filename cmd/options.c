@@ -4,14 +4,14 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* getopt_long's own form of what a command takes. */
+/* A command's options in getopt_long's form. */
 struct getopt_tables {
     struct option longs[OPTION_COUNT + 1];
     char letters[2 * OPTION_COUNT + 16];
 };
 
-/* "-:": operands in order as option 1, a missing argument as ':'.  Digits are letters so that the
- * operand -1 is told from an unknown option. */
+/* "-:" makes getopt_long return operands as option 1 and a missing argument as ':'.  Digits are
+ * letters so that parse_next() can tell the operand -1 from an unknown option. */
 static void make_tables(uint64_t options, struct getopt_tables *t)
 {
     int n = 0;
@@ -69,8 +69,7 @@ static void init(struct options *o, int argc)
                           .eps = defaults.eps,
                           .mask = "full",
                           .baseline = BASELINE_DEFAULT,
-                          .space = "32768..49152",
-                          .strategy = "guided",
+                          .space = {32768, 49152},
                           .name = "default",
                           .quantile = 0.1,
                           .features = FEATURES_PLAN,
@@ -78,7 +77,7 @@ static void init(struct options *o, int argc)
     workload_release(&defaults);
 }
 
-/* One step of getopt_long; 1 at the end. */
+/* Parses the next argument; 1 at the end. */
 static int parse_next(struct options *o, const struct command *c, const struct getopt_tables *t,
                       int argc, char **argv, struct status *st)
 {
@@ -90,7 +89,7 @@ static int parse_next(struct options *o, const struct command *c, const struct g
         o->operands[o->operand_count++] = optarg;
         return 0;
     }
-    if (got >= '0' && got <= '9') { /* a negative number: skip the rest of its digits */
+    if (got >= '0' && got <= '9') { /* a negative number: skip its other digits */
         while (optind == at)
             getopt_long(argc, argv, t->letters, t->longs, NULL);
         o->operands[o->operand_count++] = argv[at];

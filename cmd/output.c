@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { JSON_DIGITS = 9 }; /* beyond what a clock resolves */
+enum { JSON_DIGITS = 9 }; /* more than a clock resolves */
 
 int ms_decimals(double ms)
 {
@@ -36,7 +36,7 @@ static void print_json(const json_t *value, size_t flags)
 
 /* ---- cells ----------------------------------------------------------------------------------- */
 
-/* What a column's key leads to; null where it leads nowhere. */
+/* The value at the path that a column's key is; null: there is none. */
 static const json_t *member(const json_t *row, const char *key)
 {
     size_t len = strcspn(key, ".");
@@ -45,7 +45,7 @@ static const json_t *member(const json_t *row, const char *key)
     return key[len] == '\0' || inner == NULL ? inner : member(inner, key + len + 1);
 }
 
-/* decimals < 0: as programs read it.  none: what stands for null and empty text. */
+/* decimals: of reals; negative: in a program's form.  none: stands for null and for empty text. */
 static void add_cell(const json_t *value, int decimals, const char *none, struct buf *out)
 {
     if (json_is_string(value) && json_string_length(value) > 0)
@@ -102,10 +102,10 @@ static void print_csv_line(const struct output *out, const json_t *row)
 struct shown {
     const struct column *column;
     int width;
-    bool number; /* to the right */
+    bool number; /* aligned to the right */
 };
 
-/* Whether a row fills it. */
+/* Measures a column's width; returns whether a row fills the column. */
 static bool measure_column(const json_t *rows, const struct column *c, struct shown *out)
 {
     size_t i;
@@ -202,9 +202,16 @@ void output_end(struct output *out)
     *out = (struct output){0};
 }
 
-void output_object(enum format format, json_t *object)
+void output_object(enum format format, const struct column *columns, int count, json_t *object)
 {
-    print_json(object, format == FORMAT_JSON ? JSON_INDENT(2) : JSON_COMPACT);
-    putchar('\n');
-    json_decref(object);
+    if (format == FORMAT_JSON) {
+        print_json(object, JSON_INDENT(2));
+        putchar('\n');
+        json_decref(object);
+        return;
+    }
+    struct output out;
+    output_begin(&out, format, columns, count);
+    output_row(&out, object);
+    output_end(&out);
 }

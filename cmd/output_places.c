@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-int file_is_writable(const char *what, const char *path, struct status *st)
+int file_check_writable(const char *what, const char *path, struct status *st)
 {
     struct stat found;
     char *copy = mem_strdup(path);
@@ -29,7 +29,7 @@ int directory_is_vacant(const char *dir, bool *out, struct status *st)
         return 0;
     if (d == NULL)
         return status_set(st, STATUS_ENVIRONMENT,
-                          "'%s' is no directory to write to: %s; name a new one", dir,
+                          "cannot open directory '%s': %s; name a new directory", dir,
                           strerror(errno));
     int entries = 0;
     while (readdir(d) != NULL)

@@ -2,13 +2,7 @@
 
 enum { TEXT_CELLS = 32, SVG_CELLS = 256, SVG_SHADES = 8, SVG_PIXELS = 768 };
 
-bool picture_keep(const struct workload *w, int batch_row, int i, int j)
-{
-    int length = w->lengths != NULL ? w->lengths[batch_row] : w->seq_len;
-    return i < length && j < length && mask_keep(&w->mask, batch_row, i, j);
-}
-
-/* Kept elements of batch row 0 among rows i0..i1-1 and columns j0..j1-1. */
+/* The pairs that batch row 0 keeps of queries i0..i1-1 and keys j0..j1-1. */
 static int64_t count_kept(const struct workload *w, int i0, int i1, int j0, int j1)
 {
     const struct mask *m = &w->mask;
@@ -31,7 +25,7 @@ static int64_t count_kept(const struct workload *w, int i0, int i1, int j0, int 
     return kept;
 }
 
-/* Which of the shades 0 (nothing) .. shades (all) a cell has: in between only where it is mixed. */
+/* A cell's shade: 0 if none of its pairs is kept, `shades` if all are, else in between. */
 static int shade(const struct workload *w, int cells, int row, int column, int shades)
 {
     int64_t s = w->seq_len;
@@ -55,7 +49,7 @@ void picture_text(const struct workload *w, struct buf *out)
     }
 }
 
-/* One rectangle for each run of equal cells in a row. */
+/* Draws one rectangle for each run of equal cells in a row. */
 void picture_svg(const struct workload *w, struct buf *out)
 {
     int cells = w->seq_len < SVG_CELLS ? w->seq_len : SVG_CELLS;

@@ -1,15 +1,15 @@
 #include "cmd/cmd.h"
 
-void plan_fused_text(struct plan p, struct buf *out)
+json_t *plan_fused_json(struct plan p)
 {
     struct segment s[OP_COUNT];
-    int n = plan_segments(p, s);
-    const char *gap = "";
+    int n = plan_segments(p, s), len = 0;
+    char text[8 * OP_COUNT] = "";
     for (int i = 0; i < n; i++)
-        if (s[i].first < s[i].last) {
-            buf_addf(out, "%s%d-%d", gap, s[i].first, s[i].last);
-            gap = " ";
-        }
+        if (s[i].first < s[i].last)
+            len += snprintf(text + len, sizeof(text) - (size_t)len, "%s%d-%d", len > 0 ? " " : "",
+                            s[i].first, s[i].last);
+    return json_string(text);
 }
 
 char *segment_text(struct segment s, char out[12])
@@ -29,4 +29,14 @@ json_t *plan_segments_json(struct plan p)
     for (int i = 0; i < n; i++)
         json_array_append_new(list, json_pack("[ii]", s[i].first, s[i].last));
     return list;
+}
+
+json_t *schedule_json(const struct choice *c)
+{
+    struct buf text;
+    buf_init(&text);
+    schedule_text(c->impl, &c->schedule, &text);
+    json_t *value = json_string(text.ptr);
+    buf_release(&text);
+    return value;
 }

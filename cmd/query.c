@@ -9,18 +9,16 @@ static void fill(const struct options *o, const struct history *h, struct tune_r
 {
     static struct plan space[PLAN_SPACE];
     const struct db_best *b = &r->best;
-    unsigned lo, hi;
-    struct status ignored = STATUS_INIT;
-    plan_parse_range(o->space, &lo, &hi, &ignored);
     r->total_trials = (int)b->plans_total;
     r->failed_trials = (int)b->plans_failed;
     r->censored_trials = (int)b->plans_censored;
-    r->space = plan_space(lo, hi, space);
+    r->space = plan_space(o->space[0], o->space[1], space);
     r->space_trials = history_count_in(h, space, r->space);
     r->model_spearman = r->expected_faster_share = r->seconds = NAN;
 }
 
-/* Those of the search that measured the best plan; the defaults where it does not say. */
+/* Reads the baselines of the search that measured the best plan; the default ones if that search
+ * names none. */
 static int read_baselines(const struct options *o, struct db *db, int64_t study,
                           struct tune_report *r, struct status *st)
 {
@@ -32,8 +30,7 @@ static int read_baselines(const struct options *o, struct db *db, int64_t study,
     return baselines_read(db, study, &r->best, &wanted, r->baselines, st);
 }
 
-/* ---- what was relaxed ---------------------------------------------------------------------------
- */
+/* ---- how the stored answer differs from the request ------------------------------------------ */
 
 struct relaxing {
     const struct options *o;
@@ -45,7 +42,7 @@ static void relax(struct relaxing *r, const char *name, const char *stored, cons
 {
     if (stored[0] == '\0' || asked[0] == '\0' || strcmp(stored, asked) == 0)
         return;
-    note(r->o, "relaxed: measured with %s '%s', asked for '%s'", name, stored, asked);
+    note(r->o, "the answer differs in %s: measured with '%s', asked for '%s'", name, stored, asked);
     json_array_append_new(r->names, json_string(name));
 }
 
@@ -57,7 +54,7 @@ static void relax_number(struct relaxing *r, const char *name, uint64_t stored, 
     relax(r, name, texts[0], texts[1]);
 }
 
-/* Compiler and libraries are what a query has no time to ask for: it answers whatever they are. */
+/* Leaves out compiler and libraries: to find their versions would take longer than a query may. */
 static void compare(void *ctx, const struct db_study *s)
 {
     struct relaxing *r = ctx;
@@ -82,36 +79,25 @@ static void compare(void *ctx, const struct db_study *s)
 static int run(const struct options *o, struct status *st)
 {
     struct tune_report report = {.new_trials = 0};
-    struct workload w = {.batch = 0};
-    struct target_name target;
-    struct db *db = NULL;
-    int64_t study;
-    int code = -1;
-    struct relaxing relaxing = {.o = o};
     struct history history = {.count = 0};
-    if (o->operand_count > 0)
-        return status_set(st, STATUS_USAGE, "unexpected '%s'; a query takes options only",
-                          o->operands[0]);
-    relaxing.names = json_array();
-    if (workload_from_options(o, false, &target, &w, st) != 0 ||
-        db_open(o->db, DB_READ, &db, st) != 0 ||
-        study_of_workload(o, db, target, &w, &study, st) != 0 ||
-        db_best(db, study, &report.best, st) != 0 || study_history(db, study, &history, st) != 0)
-        goto out;
-    if (read_baselines(o, db, study, &report, st) != 0)
-        goto out;
-    fingerprint_device(target, &relaxing.here);
-    if (db_study_read(db, study, compare, &relaxing, st) != 0)
-        goto out;
-    fill(o, &history, &report);
-    report_print(o, &w, target.kind, &report, json_incref(relaxing.names));
-    code = EXIT_SUCCESS;
-out:
+    struct session s;
+    struct relaxing relaxing = {.o = o, .names = json_array()};
+    int code = -1;
+    if (session_open_study(o, DB_READ, &s, st) == 0 &&
+        db_best(s.db, s.study, &report.best, st) == 0 &&
+        study_history(s.db, s.study, &history, st) == 0 &&
+        read_baselines(o, s.db, s.study, &report, st) == 0) {
+        fingerprint_device(s.target, &relaxing.here);
+        code = db_study_read(s.db, s.study, compare, &relaxing, st);
+    }
+    if (code == 0) {
+        fill(o, &history, &report);
+        report_print(o, &s.workload, s.target.kind, &report, json_incref(relaxing.names));
+    }
     json_decref(relaxing.names);
     history_release(&history);
     db_best_release(&report.best);
-    db_close(db);
-    workload_release(&w);
+    session_close(&s);
     return code;
 }
 
@@ -120,9 +106,9 @@ const struct command cmd_query = {
     .operands = "",
     .summary = "Print the best plan known for a workload, measuring nothing",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(DB),
-    .about = "Reads only, and creates no database.  Where the workload was measured elsewhere, on\n"
-             "another device or with other inputs, that answer is given and what differs is said.\n"
-             "Exits 3 where nothing is known.",
+    .about =
+        "Only reads the database.  If the workload was measured on another device or with other\n"
+        "inputs only, prints that answer and says what differs.  Exits 3 if nothing is known.",
     .examples = "fuseplan query -b 1 -s 128 -m causal\n"
                 "fuseplan query -b 1 -s 128 -m causal --format json | jq .best.value",
     .run = run,

@@ -20,21 +20,12 @@ json_t *workload_json(const struct workload *w, enum target_kind target)
     return object;
 }
 
-static double us_per_layer(const struct workload *w, double ms)
-{
-    return 1e3 * ms / w->layers;
-}
-
-static bool plan_handwritten(int value)
-{
-    return plan_from_value((unsigned)value).handwritten;
-}
-
-/* Lists of segments, implementations, schedules and times run in parallel. */
+/* Item i of each list belongs to the plan's segment i. */
 static json_t *best_json(const struct workload *w, const struct db_best *b)
 {
     if (b->value < 0)
         return json_null();
+    struct plan p = plan_from_value((unsigned)b->value);
     json_t *implementations = json_array(), *schedules = json_array(), *times = json_array();
     for (int i = 0; i < b->choice_count; i++) {
         json_array_append_new(implementations, json_string(b->choices[i].impl));
@@ -42,12 +33,11 @@ static json_t *best_json(const struct workload *w, const struct db_best *b)
         json_array_append_new(times, json_number(1e3 * b->choice_ms[i]));
     }
     return json_pack("{si so sb so so so so so so so sb}", "value", b->value, "segments",
-                     plan_segments_json(plan_from_value((unsigned)b->value)), "handwritten",
-                     plan_handwritten(b->value), "implementation", implementations, "schedule",
-                     schedules, "median_us", times, "median_ms", json_number(b->median_ms),
-                     "ci_low_ms", json_number(b->ci_low_ms), "ci_high_ms",
-                     json_number(b->ci_high_ms), "us_per_layer",
-                     json_number(us_per_layer(w, b->median_ms)), "predicted", 0);
+                     plan_segments_json(p), "handwritten", p.handwritten, "implementation",
+                     implementations, "schedule", schedules, "median_us", times, "median_ms",
+                     json_number(b->median_ms), "ci_low_ms", json_number(b->ci_low_ms),
+                     "ci_high_ms", json_number(b->ci_high_ms), "us_per_layer",
+                     json_number(1e3 * b->median_ms / w->layers), "predicted", 0);
 }
 
 static json_t *report_json(const struct workload *w, enum target_kind target,
@@ -81,24 +71,21 @@ static void print_csv(const struct tune_report *r)
     struct column all[ARRAY_LEN(columns) + BASELINES_MAX * BASELINE_KEYS];
     int count = ARRAY_LEN(columns);
     struct output out;
-    struct buf fused;
     memcpy(all, columns, sizeof(columns));
     count += baselines_columns(r->baseline_count, all + count);
-    buf_init(&fused);
-    if (b->value >= 0)
-        plan_fused_text(plan_from_value((unsigned)b->value), &fused);
     output_begin(&out, FORMAT_CSV, all, count);
-    if (b->value >= 0)
+    if (b->value >= 0) {
+        struct plan p = plan_from_value((unsigned)b->value);
         output_row(&out,
-                   json_pack("{si ss sb so so so so si si si ss*}", "value", b->value, "fused",
-                             fused.ptr, "handwritten", plan_handwritten(b->value), "median_ms",
+                   json_pack("{si so sb so so so so si si si ss*}", "value", b->value, "fused",
+                             plan_fused_json(p), "handwritten", p.handwritten, "median_ms",
                              json_number(b->median_ms), "ci_low_ms", json_number(b->ci_low_ms),
                              "ci_high_ms", json_number(b->ci_high_ms), "baselines",
                              baselines_json(r->baselines, r->baseline_count), "trials_new",
                              r->new_trials, "trials_total", r->total_trials, "space", r->space,
                              "stopped_by", r->stopped_by));
+    }
     output_end(&out);
-    buf_release(&fused);
 }
 
 /* ---- for people ------------------------------------------------------------------------------ */
@@ -115,32 +102,31 @@ static void print_segments(const struct db_best *b)
     output_begin(&out, FORMAT_TABLE, segment_columns, ARRAY_LEN(segment_columns));
     for (int i = 0; i < b->choice_count; i++) {
         const struct db_choice *c = &b->choices[i];
-        struct buf names, impl;
+        struct buf names;
         char range[12];
         buf_init(&names);
-        buf_init(&impl);
         segment_describe(c->segment, &names);
-        buf_addf(&impl, "%s%s%s", c->impl, c->schedule[0] != '\0' ? " " : "", c->schedule);
-        output_row(&out, json_pack("{ss ss so ss}", "ops", segment_text(c->segment, range), "impl",
-                                   impl.ptr, "us", json_number(1e3 * b->choice_ms[i]), "operators",
-                                   names.ptr));
+        output_row(&out,
+                   json_pack("{ss so so ss}", "ops", segment_text(c->segment, range), "impl",
+                             json_sprintf("%s%s%s", c->impl, c->schedule[0] != '\0' ? " " : "",
+                                          c->schedule),
+                             "us", json_number(1e3 * b->choice_ms[i]), "operators", names.ptr));
         buf_release(&names);
-        buf_release(&impl);
     }
     output_end(&out);
 }
 
 static void print_counts(const struct tune_report *r)
 {
-    int beside = r->total_trials - r->space_trials;
+    int outside = r->total_trials - r->space_trials;
     if (r->space > 1 && r->space_trials == r->space)
         printf("%-12s all %d plans", "measured", r->space);
     else
         printf("%-12s %d of %d plans", "measured", r->space_trials, r->space);
-    if (beside > 0)
-        printf(", %d beside them", beside);
+    if (outside > 0)
+        printf(", %d outside the space", outside);
     if (r->stopped_by != NULL && r->new_trials < r->total_trials)
-        printf(", %d now", r->new_trials);
+        printf(", %d by this search", r->new_trials);
     if (r->failed_trials > 0)
         printf(", %d failed", r->failed_trials);
     if (r->censored_trials > 0)
@@ -150,13 +136,13 @@ static void print_counts(const struct tune_report *r)
 
 static void print_model(const struct tune_report *r)
 {
-    if (isfinite(r->expected_faster_share))
-        printf("%-12s expects %.0f of the plans not measured to be faster", "model",
-               r->expected_faster_share * r->space);
-    if (isfinite(r->expected_faster_share) && isfinite(r->model_spearman))
+    if (!isfinite(r->expected_faster_share))
+        return;
+    printf("%-12s expects %.0f of the plans not measured to be faster", "model",
+           r->expected_faster_share * r->space);
+    if (isfinite(r->model_spearman))
         printf("; rank correlation on held-out plans %.2f", r->model_spearman);
-    if (isfinite(r->expected_faster_share))
-        putchar('\n');
+    putchar('\n');
 }
 
 static void print_text(const struct workload *w, enum target_kind target,
@@ -173,7 +159,7 @@ static void print_text(const struct workload *w, enum target_kind target,
         int d = ms_decimals(b->median_ms);
         printf("\n%-12s %.*f ms [%.*f, %.*f] for %d layer%s, %.1f us a layer%s\n", "time", d,
                b->median_ms, d, b->ci_low_ms, d, b->ci_high_ms, w->layers, w->layers > 1 ? "s" : "",
-               us_per_layer(w, b->median_ms), b->final ? "" : " (not yet compared side by side)");
+               1e3 * b->median_ms / w->layers, b->final ? "" : " (not yet compared side by side)");
         for (int i = 0; i < r->baseline_count; i++)
             baseline_print(&r->baselines[i], "the best plan",
                            (int)plan_value(r->baselines[i].plan) == b->value);
@@ -195,7 +181,7 @@ void report_print(const struct options *o, const struct workload *w, enum target
     else if (o->format == FORMAT_CSV)
         print_csv(r);
     else
-        output_object(o->format, report_json(w, target, r, relaxed));
+        output_object(o->format, NULL, 0, report_json(w, target, r, relaxed));
     for (int i = 0; i < r->baseline_count; i++)
         baseline_note(o, &r->baselines[i]);
     json_decref(relaxed);

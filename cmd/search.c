@@ -1,41 +1,17 @@
 #include "cmd/cmd.h"
 
-#include <math.h>
-#include <stdlib.h>
-#include <string.h>
 #include <unistd.h>
 
-static int find_strategy(const char *name, const struct strategy **out, struct status *st)
-{
-    enum { STRATEGIES_MAX = 32 };
-    const char *names[STRATEGIES_MAX];
-    struct buf all;
-    *out = strategy_find(name);
-    if (*out != NULL)
-        return 0;
-    buf_init(&all);
-    for (int i = 0; i < strategy_count && i < STRATEGIES_MAX; i++) {
-        names[i] = strategies[i].name;
-        buf_addf(&all, "%s%s", i > 0 ? ", " : "", names[i]);
-    }
-    const char *nearest = nearest_word(name, names, strategy_count);
-    status_set(st, STATUS_USAGE, "unknown strategy '%s'; %s%s%sexpected one of %s", name,
-               nearest != NULL ? "did you mean '" : "", nearest != NULL ? nearest : "",
-               nearest != NULL ? "'? " : "", all.ptr);
-    buf_release(&all);
-    return -1;
-}
-
-/* Who is told: lines to stderr, a ticker only where someone watches. */
+/* Who reads the progress.  Lines go to stderr; a terminal also gets a ticker. */
 struct listener {
     const struct options *o;
-    bool watches;
+    bool terminal;
 };
 
 static void say(void *ctx, const char *line)
 {
     const struct listener *l = ctx;
-    if (l->watches)
+    if (l->terminal)
         fputs("\r\033[K", stderr);
     note(l->o, "%s", line);
 }
@@ -61,9 +37,9 @@ static int search(const struct options *o, const struct tune_options *tune_optio
     report_print(o, &s->workload, s->target.kind, &report, json_array());
     int code = session_stop != 0 ? EXIT_INTERRUPTED : report.best.value < 0 ? EXIT_NO_RESULT : 0;
     if (session_stop != 0)
-        note(o, "interrupted; all results are stored, the same command goes on from here");
+        note(o, "interrupted; all results are stored, and the same command goes on from here");
     else if (report.best.value < 0 && report.total_trials == 0)
-        note(o, "no plan was tried within the time limit; give more with --time-limit");
+        note(o, "no plan was tried within the time limit; raise --time-limit");
     else if (report.best.value < 0)
         note(o, "no plan ran; 'fuseplan bench %d' with this workload says why", VALUE_UNFUSED);
     tune_report_release(&report);
@@ -74,28 +50,24 @@ static int run(const struct options *o, struct status *st)
 {
     struct session s = {.bench = NULL};
     struct listener listener = {.o = o,
-                                .watches = isatty(STDERR_FILENO) && !options_has(o, OPT(QUIET))};
-    struct tune_options t = {.search = {.budget = o->budget,
+                                .terminal = isatty(STDERR_FILENO) && !options_has(o, OPT(QUIET))};
+    struct tune_options t = {.search = {.strategy = &strategies[o->strategy],
+                                        .space_lo = o->space[0],
+                                        .space_hi = o->space[1],
+                                        .budget = o->budget,
                                         .time_limit_s = o->time_limit_s,
                                         .seed = o->seed,
                                         .quantile = o->quantile,
                                         .stop = &session_stop},
                              .rigor = o->rigor,
                              .say = say,
-                             .tick = listener.watches ? tick : NULL,
+                             .tick = listener.terminal ? tick : NULL,
                              .ctx = &listener};
-    if (o->operand_count > 0)
-        return status_set(st, STATUS_USAGE, "unexpected '%s'; a search takes options only",
-                          o->operands[0]);
     if (o->rigor == RIGOR_EXHAUSTIVE && options_has(o, OPT(STRATEGY)))
         return status_set(st, STATUS_USAGE,
                           "--strategy '%s' with --rigor exhaustive, which measures every plan and "
                           "asks no strategy; leave one of them out",
-                          o->strategy);
-    if (find_strategy(o->strategy, &t.search.strategy, st) != 0)
-        return -1;
-    if (plan_parse_range(o->space, &t.search.space_lo, &t.search.space_hi, st) != 0)
-        return status_prefix(st, "--space");
+                          strategies[o->strategy].name);
     if (baselines_from_options(o, &t.baselines, st) != 0)
         return -1;
     int code = search(o, &t, &s, st);

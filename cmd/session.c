@@ -10,7 +10,7 @@ static void interrupted(int signal)
     session_stop = 1;
 }
 
-/* SA_RESETHAND: the second signal ends the program at once. */
+/* With SA_RESETHAND the second signal ends the program at once. */
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = interrupted, .sa_flags = (int)SA_RESETHAND};
@@ -18,26 +18,21 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
-static int check_one_arch(const struct options *o, const struct arch_list *archs, struct status *st)
-{
-    if (archs->count <= 1)
-        return 0;
-    return status_set(st, STATUS_USAGE,
-                      "--arch: '%s' are several; a measurement needs one that the device runs",
-                      o->arch);
-}
-
-/* Memory is looked at before the mask takes its share.  The database comes last, so that none is
- * made where nothing can be measured. */
+/* Checks the memory before the mask takes some.  Opens the database last, so that none is created
+ * if nothing can be measured. */
 int session_open(const struct options *o, uint64_t seed, struct session *s, struct status *st)
 {
     struct arch_list archs;
     *s = (struct session){.bench = NULL};
     catch_signals();
     if (workload_read(o, &s->target, &s->workload, st) != 0 ||
-        archs_from_options(o, s->target.kind, &archs, st) != 0 ||
-        check_one_arch(o, &archs, st) != 0 || bench_check_memory(&s->workload, st) != 0 ||
-        workload_read_mask(o, &s->workload, st) != 0)
+        archs_from_options(o, s->target.kind, &archs, st) != 0)
+        return -1;
+    if (archs.count > 1)
+        return status_set(st, STATUS_USAGE,
+                          "--arch: '%s' names several architectures; name one that the device runs",
+                          o->arch);
+    if (bench_check_memory(&s->workload, st) != 0 || workload_read_mask(o, &s->workload, st) != 0)
         return -1;
     struct bench_options options = {.target = s->target,
                                     .compiler = o->compiler,
@@ -56,6 +51,16 @@ int session_open(const struct options *o, uint64_t seed, struct session *s, stru
     return 0;
 }
 
+int session_open_study(const struct options *o, enum db_mode mode, struct session *s,
+                       struct status *st)
+{
+    *s = (struct session){.bench = NULL};
+    if (workload_from_options(o, false, &s->target, &s->workload, st) != 0 ||
+        db_open(o->db, mode, &s->db, st) != 0)
+        return -1;
+    return study_of_workload(o, s->db, s->target, &s->workload, &s->study, st);
+}
+
 void session_close(struct session *s)
 {
     bench_close(s->bench);
@@ -63,20 +68,17 @@ void session_close(struct session *s)
     workload_release(&s->workload);
 }
 
-static void note_line(const struct options *o, const struct disturbance *d,
-                      void (*text)(const struct disturbance *d, struct buf *out))
-{
-    struct buf line;
-    buf_init(&line);
-    text(d, &line);
-    if (line.len > 0)
-        note(o, "%s", line.ptr);
-    buf_release(&line);
-}
-
 void session_note_disturbance(const struct options *o, const struct session *s)
 {
+    void (*const texts[])(const struct disturbance *d,
+                          struct buf *out) = {disturbance_sharing_text, disturbance_slowdown_text};
     struct disturbance d = bench_disturbance(s->bench);
-    note_line(o, &d, disturbance_sharing_text);
-    note_line(o, &d, disturbance_slowdown_text);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        struct buf line;
+        buf_init(&line);
+        texts[i](&d, &line);
+        if (line.len > 0)
+            note(o, "%s", line.ptr);
+        buf_release(&line);
+    }
 }

@@ -3,9 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The Trace Event Format, as JSON object: https://docs.google.com/document/d/
+/* The Trace Event Format in its JSON object form: https://docs.google.com/document/d/
  * 1CvAClvFfyA5R-PhYUmn5OOQtYMH4h6I0nSsKchNAySU.  Times are microseconds.  A plan is a process with
- * two threads; thread numbers differ between processes, for some viewers take them so. */
+ * two threads.  No two processes share a thread number: some viewers would merge the threads. */
 
 enum { THREAD_LAYERS = 1, THREAD_LAUNCHES, THREADS = 10 };
 
@@ -20,7 +20,7 @@ static json_t *name_event(const char *what, int process, int thread, const char 
                      thread_of(process, thread), "args", "name", name);
 }
 
-/* A complete event. */
+/* A complete event: one with a duration. */
 static json_t *event(const char *name, const char *category, int process, int thread,
                      double start_s, double end_s, json_t *args)
 {
@@ -32,18 +32,15 @@ static json_t *event(const char *name, const char *category, int process, int th
 static void add_launch(json_t *events, int process, int layer, const struct choice *c,
                        const struct launch_time *at)
 {
-    struct buf name, schedule;
+    struct buf name;
     char range[12];
     buf_init(&name);
-    buf_init(&schedule);
     buf_addf(&name, "ops %s ", segment_text(c->segment, range));
     segment_describe(c->segment, &name);
-    schedule_text(c->impl, &c->schedule, &schedule);
-    json_t *args = json_pack("{si ss ss}", "layer", layer, "implementation", c->impl->name,
-                             "schedule", schedule.ptr);
+    json_t *args = json_pack("{si ss so}", "layer", layer, "implementation", c->impl->name,
+                             "schedule", schedule_json(c));
     json_array_append_new(events, event(name.ptr, "kernel", process, THREAD_LAUNCHES, at->start_s,
                                         at->start_s + at->seconds, args));
-    buf_release(&schedule);
     buf_release(&name);
 }
 

@@ -26,65 +26,51 @@ static void print(const struct options *o, const char *name, const struct learne
     output_end(&out);
 }
 
-/* The data first, so that no database is made where there is nothing to store. */
-static int train_file(const struct options *o, struct learned *out, struct status *st)
+/* Reads the data first, so that no database is created if the data is bad. */
+static int train_file(const struct options *o, const struct model_options *options,
+                      struct learned *out, struct status *st)
 {
-    const struct model_options options = {
-        .features = o->features, .seed = o->seed, .quantile = o->quantile};
     struct db *db = NULL;
-    struct plan *plans = NULL;
-    double *ms = NULL;
+    struct model_data data = {.count = 0};
     struct buf text;
-    int count = 0, result = -1;
+    int result = -1;
     buf_init(&text);
     if (file_read(o->data, DATA_MAX_BYTES, &text, st) == 0 &&
-        model_data_parse(o->data, text.ptr, text.len, &plans, &ms, &count, st) == 0 &&
-        db_open(o->db, DB_WRITE, &db, st) == 0) {
-        struct model_data data = {.count = count, .plans = plans, .ms = ms};
-        result = model_learn(db, 0, o->name, &options, &data, NULL, out, st);
-    }
+        model_data_parse(o->data, text.ptr, text.len, &data, st) == 0 &&
+        db_open(o->db, DB_WRITE, &db, st) == 0)
+        result = model_learn(db, 0, o->name, options, &data, NULL, out, st);
     db_close(db);
     buf_release(&text);
-    free(plans);
-    free(ms);
+    model_data_release(&data);
     return result;
 }
 
-static int train_workload(const struct options *o, struct learned *out, struct status *st)
+static int train_workload(const struct options *o, const struct model_options *options,
+                          struct learned *out, struct status *st)
 {
-    const struct model_options options = {
-        .features = o->features, .seed = o->seed, .quantile = o->quantile};
-    struct workload w;
-    struct target_name target;
-    struct build_target build;
-    struct db *db = NULL;
-    int64_t study;
-    int result = -1;
-    if (workload_from_options(o, false, &target, &w, st) != 0 ||
-        db_open(o->db, DB_UPDATE, &db, st) != 0 ||
-        study_of_workload(o, db, target, &w, &study, st) != 0)
-        goto out;
-    build = target_build(target, &w);
-    result = study_learn(db, study, &build, &options, out, st);
-out:
-    db_close(db);
-    workload_release(&w);
+    struct session s;
+    int result = session_open_study(o, DB_UPDATE, &s, st);
+    if (result == 0) {
+        struct build_target build = target_build(s.target, &s.workload);
+        result = study_learn(s.db, s.study, &build, options, out, st);
+    }
+    session_close(&s);
     return result;
 }
 
 static int run(const struct options *o, struct status *st)
 {
+    const struct model_options options = {
+        .features = o->features, .seed = o->seed, .quantile = o->quantile};
     bool workload;
     struct learned learned = {.model = NULL};
-    if (o->operand_count > 0)
-        return status_set(st, STATUS_USAGE, "unexpected '%s'; name a file with --data",
-                          o->operands[0]);
     if (model_of_workload(o, &workload, st) != 0)
         return -1;
     if ((o->data != NULL) == workload)
         return status_set(st, STATUS_USAGE, "%s; give --data FILE or a workload with -b, -s and -m",
-                          workload ? "a file and a workload at once" : "nothing to train on");
-    if ((workload ? train_workload : train_file)(o, &learned, st) != 0)
+                          workload ? "a file and a workload are given at once"
+                                   : "nothing to train on");
+    if ((workload ? train_workload : train_file)(o, &options, &learned, st) != 0)
         return -1;
     print(o, workload ? STUDY_MODEL : o->name, &learned);
     learned_release(&learned);
@@ -97,10 +83,12 @@ const struct command cmd_train = {
     .summary = "Train the model of a workload, or one from a file of times",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(DATA) | OPT(NAME) | OPT(QUANTILE) | OPT(FEATURES) |
                OPT(DB),
-    .about = "A file has lines such as '1111100011001100   54.524'.  With a workload the plans\n"
-             "stored for it are the data.  The figures are those on plans held out: rank\n"
-             "correlation, how much slower the plan is that the model would choose, the area\n"
-             "under the classifier's curve, and how many of the best 1 % it finds.",
+    .about =
+        "A file has lines such as '1111100011001100   54.524'.  With a workload, the plans\n"
+        "stored for it are the data.  Prints figures on held-out plans: rank correlation\n"
+        "(spearman), how much slower than the best the plan is that the model would choose\n"
+        "(regret), the area under the classifier's curve (auc), and the share of the best 1 %\n"
+        "that it finds (recall).",
     .examples = "fuseplan train --data train_data_xgboost.txt\n"
                 "fuseplan train --data gpu.txt --name gpu --quantile 0.05\n"
                 "fuseplan train -b 1 -s 128 -m causal",

@@ -10,18 +10,12 @@ static const struct column columns[] = {
 static json_t *value_json(unsigned value)
 {
     struct plan p = plan_from_value(value);
-    struct buf fused;
     char bits[17] = "";
     for (int i = 0; i < 16; i++)
         bits[i] = (char)('0' + (value >> (15 - i) & 1));
-    buf_init(&fused);
-    plan_fused_text(p, &fused);
-    json_t *row =
-        json_pack("{si ss si si sb ss so}", "value", (int)value, "bits", bits, "canonical",
-                  (int)plan_canonical(value), "pos0", (int)(value >> 15), "handwritten",
-                  p.handwritten, "fused", fused.ptr, "segments", plan_segments_json(p));
-    buf_release(&fused);
-    return row;
+    return json_pack("{si ss si si sb so so}", "value", (int)value, "bits", bits, "canonical",
+                     (int)plan_canonical(value), "pos0", (int)(value >> 15), "handwritten",
+                     p.handwritten, "fused", plan_fused_json(p), "segments", plan_segments_json(p));
 }
 
 static void print_range(const struct options *o, struct output *out, unsigned lo, unsigned hi)
@@ -43,12 +37,13 @@ static void print_range(const struct options *o, struct output *out, unsigned lo
 static int check_operands(const struct options *o, struct status *st)
 {
     if (o->segments != NULL && o->operand_count > 0)
-        return status_set(st, STATUS_USAGE, "--segments and the value '%s' at once; give one",
+        return status_set(st, STATUS_USAGE,
+                          "--segments and the value '%s' are given at once; give one of them",
                           o->operands[0]);
     if (o->segments == NULL && options_has(o, OPT(HANDWRITTEN)))
         return status_set(st, STATUS_USAGE,
-                          "--handwritten goes with --segments; a value's first "
-                          "binary digit says it already");
+                          "--handwritten without --segments; a value's first binary digit says "
+                          "whether attention is hand-written");
     if (o->segments == NULL && o->operand_count == 0)
         return status_set(st, STATUS_USAGE,
                           "no value; give one from 0 to 65535, 16 binary digits, "
@@ -56,7 +51,7 @@ static int check_operands(const struct options *o, struct status *st)
     return 0;
 }
 
-/* All is checked before anything is printed. */
+/* Checks every operand before it prints anything. */
 static int run(const struct options *o, struct status *st)
 {
     struct plan p;
@@ -71,16 +66,14 @@ static int run(const struct options *o, struct status *st)
             return -1;
 
     struct output out;
-    if (o->format != FORMAT_TABLE)
-        output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
     if (o->segments != NULL)
         print_range(o, &out, plan_value(p), plan_value(p));
     for (int i = 0; i < o->operand_count; i++) {
         plan_parse_range(o->operands[i], &lo, &hi, st);
         print_range(o, &out, lo, hi);
     }
-    if (o->format != FORMAT_TABLE)
-        output_end(&out);
+    output_end(&out);
     return EXIT_SUCCESS;
 }
 
@@ -93,14 +86,14 @@ static void list_operators(struct buf *out)
 
 const struct command cmd_translate = {
     .name = "translate",
-    .operands = "VALUE...",
+    .operands = "[VALUE...]",
     .summary = "Say which operators a fusion mask fuses, or which mask fuses these",
     .options = OPTS_COMMON | OPT(SEGMENTS) | OPT(HANDWRITTEN),
     .about =
-        "A VALUE is a number from 0 to 65535, 0x and hexadecimal digits, 0b and binary digits,\n"
-        "exactly 16 binary digits, a range lo..hi, or all.  For each one line is printed:\n"
-        "value, first bit, number of fused segments, then start and end of each, counted in\n"
-        "bits 1..15; operator = bit - 1.",
+        "A VALUE is a number from 0 to 65535 (decimal, 0x hexadecimal or 0b binary), exactly\n"
+        "16 binary digits, a range lo..hi, or all.  Each value gives one line: the value, its\n"
+        "first bit, the number of fused segments, then the first and last bit of each segment,\n"
+        "counted from 1 to 15; operator = bit - 1.",
     .more = list_operators,
     .examples = "fuseplan translate 6826\n"
                 "fuseplan translate 0001101010101010\n"

@@ -3,24 +3,15 @@
 static int set_dtype(const struct options *o, enum target_kind target, struct workload *w,
                      struct status *st)
 {
-    w->dtype = o->dtype != NULL ? dtype_from_name(o->dtype) : target_default_dtype(target);
-    if (w->dtype != DTYPE_COUNT)
-        return target_check_dtype(target, w->dtype, st);
-    struct buf names;
-    buf_init(&names);
-    for (int i = 0; i < DTYPE_COUNT; i++)
-        buf_addf(&names, "%s%s", i > 0 ? ", " : "", dtypes[i].name);
-    status_set(st, STATUS_USAGE, "--dtype: '%s' is unknown; expected one of %s", o->dtype,
-               names.ptr);
-    buf_release(&names);
-    return -1;
+    w->dtype = options_has(o, OPT(DTYPE)) ? o->dtype : target_default_dtype(target);
+    return target_check_dtype(target, w->dtype, st);
 }
 
 static int set_lengths(const struct options *o, struct workload *w, struct status *st)
 {
     if (o->lengths != NULL && options_has(o, OPT(AVG_SEQ_LEN)))
         return status_set(st, STATUS_USAGE,
-                          "--lengths and --avg-seq-len at once; give the lengths or draw them");
+                          "--lengths and --avg-seq-len are given at once; give one of them");
     if (o->lengths != NULL)
         return workload_parse_lengths(w, o->lengths, st);
     if (options_has(o, OPT(AVG_SEQ_LEN)))
@@ -39,7 +30,7 @@ int workload_read_mask(const struct options *o, struct workload *w, struct statu
     if (result == 0)
         result = workload_build_mask(w, path != NULL ? &npy : NULL, st);
     if (result == 0 && w->mask.empty_rows > 0)
-        note(o, "%lld rows of '%s' keep nothing: their attention gives zeros",
+        note(o, "%lld rows of mask '%s' keep no key: their attention is zero",
              (long long)w->mask.empty_rows, path != NULL ? path : o->mask);
     buf_release(&npy);
     return result;
@@ -50,13 +41,9 @@ static int require_shape(const struct options *o, struct status *st)
     bool batch = options_has(o, OPT(BATCH)), seq_len = options_has(o, OPT(SEQ_LEN));
     if (batch && seq_len)
         return 0;
-    return status_set(st, STATUS_USAGE, "no %s given; add %s",
-                      batch     ? "sequence length"
-                      : seq_len ? "batch size"
-                                : "batch size and sequence length",
-                      batch     ? "-s N"
-                      : seq_len ? "-b N"
-                                : "-b N and -s N");
+    return status_set(st, STATUS_USAGE,
+                      "the batch size or the sequence length is not given; add %s%s%s",
+                      batch ? "" : "-b N", batch || seq_len ? "" : " and ", seq_len ? "" : "-s N");
 }
 
 int workload_read(const struct options *o, struct target_name *target, struct workload *w,
@@ -92,7 +79,7 @@ int model_of_workload(const struct options *o, bool *out, struct status *st)
     *out = options_has(o, OPTS_WORKLOAD & ~OPT(SEED));
     if (*out && options_has(o, OPT(NAME)))
         return status_set(st, STATUS_USAGE,
-                          "--name '%s' with a workload, which has one model and no name for it; "
+                          "--name '%s' with a workload, whose only model has no name; "
                           "leave one of them out",
                           o->name);
     return 0;
@@ -126,7 +113,7 @@ int archs_from_options(const struct options *o, enum target_kind target, struct 
         return 0;
     if (target != TARGET_CUDA)
         return status_set(st, STATUS_USAGE,
-                          "--arch names GPUs, and the target is %s; add --target cuda",
+                          "--arch names GPU architectures, and the target is %s; add --target cuda",
                           target_names[target]);
     return arch_parse_list(o->arch, out, st);
 }

@@ -1,15 +1,15 @@
 #include "codegen/codegen.h"
 
+#include <stdlib.h>
 #include <string.h>
 
-/* Those that CUDA 12 and 13 compile for.  sm_90a has what sm_90 has and the warpgroup products,
- * which no later architecture has.  Shared memory: CUDA C++ Programming Guide, technical
- * specifications by compute capability. */
+/* What CUDA 12 and 13 compile for.  sm_90a is sm_90 with wgmma, which no later architecture has.
+ * Shared memory: CUDA C++ Programming Guide, technical specifications by compute capability. */
 static const struct arch_row {
     int arch;
     const char *name;
-    int toolkit;    /* the first that compiles for it */
-    int shared_kib; /* that a thread block can have */
+    int toolkit;    /* the first release of CUDA that compiles for it */
+    int shared_kib; /* of a thread block, at most */
 } archs[] = {
     {80, "sm_80", 11000, 163},
     {86, "sm_86", 11010, 99},
@@ -61,33 +61,29 @@ static int unknown_arch(const char *name, struct status *st)
 int arch_parse_list(const char *text, struct arch_list *out, struct status *st)
 {
     bool wanted[ARRAY_LEN(archs)] = {false};
+    char *copy = mem_strdup(text), *rest = copy;
+    int result = 0;
     *out = (struct arch_list){.count = 0};
-    for (const char *p = text;; p++) {
-        size_t len = strcspn(p, ","), i = 0;
-        while (i < ARRAY_LEN(archs) &&
-               (strlen(archs[i].name) != len || strncmp(archs[i].name, p, len) != 0))
+    for (char *name; result == 0 && (name = strsep(&rest, ",")) != NULL;) {
+        size_t i = 0;
+        while (i < ARRAY_LEN(archs) && strcmp(archs[i].name, name) != 0)
             i++;
-        if (i == ARRAY_LEN(archs)) {
-            struct buf name;
-            buf_init(&name);
-            buf_add(&name, p, len);
-            unknown_arch(name.ptr, st);
-            buf_release(&name);
-            return -1;
-        }
-        wanted[i] = true;
-        p += len;
-        if (*p == '\0')
-            break;
+        if (i < ARRAY_LEN(archs))
+            wanted[i] = true;
+        else
+            result = unknown_arch(name, st);
     }
+    free(copy);
+    if (result != 0)
+        return -1;
     for (size_t i = 0; i < ARRAY_LEN(archs); i++)
         if (wanted[i])
             out->arch[out->count++] = archs[i].arch;
     return 0;
 }
 
-/* CUDA C++ Programming Guide, binary compatibility: within a major version, on the same minor
- * version and later ones; what is specific to one architecture runs there alone. */
+/* CUDA C++ Programming Guide, binary compatibility: code runs on the same major version from its
+ * own minor version on; code for sm_90a runs on sm_90 alone. */
 bool arch_runs(int arch, int device)
 {
     return arch == device ||

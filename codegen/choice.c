@@ -19,37 +19,23 @@ static bool any_serves(const struct build_target *t, struct segment s, bool hand
     return false;
 }
 
-struct choice_list {
-    const struct build_target *target;
-    struct choice *out;
-    int count, max;
-};
-
-static void add_choice(struct choice_list *list, const struct choice *c)
-{
-    const char *why;
-    if (!choice_applicable(c, list->target, &why))
-        return;
-    if (list->count < list->max)
-        list->out[list->count] = *c;
-    list->count++;
-}
-
 int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
                 struct choice *out)
 {
-    struct choice_list list = {.target = t, .out = out, .max = max};
+    int count = 0;
     handwritten = handwritten && any_serves(t, s, true);
     for (int i = 0; i < impl_count; i++)
-        if (serves(&impls[i], t, s, handwritten))
-            add_choice(&list, &(struct choice){.segment = s, .impl = &impls[i]});
+        if (serves(&impls[i], t, s, handwritten) && count++ < max)
+            out[count - 1] = (struct choice){.segment = s, .impl = &impls[i]};
     for (int i = 0; i < impl_count; i++) {
         struct choice c = {.segment = s, .impl = &impls[i]};
+        const char *why;
         if (serves(c.impl, t, s, handwritten))
             while (schedule_next(c.impl, &c.schedule))
-                add_choice(&list, &c);
+                if (choice_applicable(&c, t, &why) && count++ < max)
+                    out[count - 1] = c;
     }
-    return list.count;
+    return count;
 }
 
 bool choice_equal(const struct choice *a, const struct choice *b)
@@ -58,7 +44,8 @@ bool choice_equal(const struct choice *a, const struct choice *b)
            a->impl == b->impl && memcmp(&a->schedule, &b->schedule, sizeof(a->schedule)) == 0;
 }
 
-/* A schedule counts only as it is written: one that misses a knob is another version's. */
+/* A stored schedule must have every knob: another version of the program wrote one that lacks any.
+ */
 static bool is_written_so(const struct choice *c, const char *schedule)
 {
     struct buf text;
@@ -75,14 +62,15 @@ int choice_parse(enum target_kind target, struct segment s, const char *impl, co
     struct choice c = {.segment = s, .impl = impl_find(target, impl)};
     *out = (struct choice){.impl = NULL};
     if (s.first < 0 || s.first > s.last || s.last >= OP_COUNT)
-        return status_set(st, STATUS_USAGE, "operators %d-%d are no segment", s.first, s.last);
+        return status_set(st, STATUS_USAGE, "operators %d-%d are not a segment", s.first, s.last);
     if (c.impl == NULL)
         return status_set(st, STATUS_NOT_FOUND, "target %s has no implementation '%s'",
                           target_names[target], impl);
     if (schedule_parse(c.impl, schedule, &c.schedule, st) != 0)
         return -1;
     if (!is_written_so(&c, schedule))
-        return status_set(st, STATUS_USAGE, "'%s' is no whole schedule of %s", schedule, impl);
+        return status_set(st, STATUS_USAGE, "'%s' does not give all knobs of %s in order", schedule,
+                          impl);
     *out = c;
     return 0;
 }

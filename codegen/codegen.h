@@ -1,22 +1,18 @@
-/* codegen: segments -> stages -> source text.
+/* codegen: what can run a segment, and its source text.
  *
  * Pure: no file, no clock, no device.
  *
- * Words beside layer.h's: a *stage* is a piece of a segment that runs without waiting for other
- * threads; an *implementation* is one way to run a segment, a *schedule* the values of its knobs, a
- * *choice* a segment with both, a *candidate* a plan with its choices.
+ * A *stage* is a piece of a segment that runs without waiting for other threads.  An
+ * *implementation* is one way to run a segment, a *schedule* the values of its knobs, a *choice* a
+ * segment with both, a *candidate* a plan with its choices.
  *
- * Sections stand in this order: what runs a segment, from architectures to choices; source text.
- *
- * To add an implementation: a file and a row in impls[].  CONTRIBUTING.md has the exact steps. */
+ * CONTRIBUTING.md has the steps to add an implementation. */
 #ifndef FUSEPLAN_CODEGEN_H
 #define FUSEPLAN_CODEGEN_H
 
 #include "layer/layer.h"
 
-/* ---- arch.c: GPU architectures ------------------------------------------------------------------
- *
- * By number: 80 is sm_80, 90 is sm_90a. */
+/* ---- arch.c: GPU architectures by number: 80 is sm_80, 90 is sm_90a -------------------------- */
 
 enum { CUDA_ARCH_MIN = 80, CUDA_ARCH_HOPPER = 90, ARCH_LIST_MAX = 16 };
 
@@ -31,17 +27,17 @@ int arch_parse_list(const char *text, struct arch_list *out, struct status *st);
 void arch_name(int arch, struct buf *out);               /* appends "sm_90a" */
 void arch_words(const char *separator, struct buf *out); /* appends all that are known */
 
-/* Whether code for one runs on a device of another. */
+/* Whether code for `arch` runs on a device of architecture `device`. */
 bool arch_runs(int arch, int device);
 
-/* The first release of CUDA that compiles for it, 12080 for 12.8; 0 where that is not known. */
+/* The first release of CUDA that compiles for it, 12080 for 12.8; 0 for an unknown architecture. */
 int arch_toolkit(int arch);
 
-/* The most shared memory that a thread block of it can have; of an unknown one that of sm_90a. */
+/* The most shared memory that a thread block can have; for an unknown architecture sm_90a's. */
 int arch_shared_bytes(int arch);
 
-/* Appends nvcc's options for a program that runs on all of a list.  Not -arch: for sm_90a that also
- * compiles for compute_90, which lacks what sm_90a has. */
+/* Appends nvcc's options for a program that runs on every architecture of a list.  It avoids -arch,
+ * which for sm_90a also compiles for compute_90, where wgmma is missing. */
 void arch_options(const struct arch_list *list, struct buf *out);
 
 /* ---- target.c: what code is compiled for ----------------------------------------------------- */
@@ -53,18 +49,18 @@ struct build_target {
     enum target_kind kind;
     enum dtype dtype;
     int head_size;
-    int arch; /* of a GPU: 90 for sm_90; 0 where there is none to ask: nothing is refused for it */
-    bool library; /* of a GPU: cuBLASLt is there, or nobody was asked */
+    int arch;     /* of a GPU: 90 for sm_90; 0: unknown, any architecture's code is allowed */
+    bool library; /* of a GPU: cuBLASLt can be called, or is assumed to be callable */
 };
 
-/* capability: the device's as its fingerprint has it, "sm_90".  library: as the field. */
+/* capability: the device's, as in its fingerprint: "sm_90". */
 struct build_target build_target_of(enum target_kind kind, const char *capability, bool library,
                                     const struct workload *w);
 
-/* Whether there is code for the workload's sizes: every segment has a choice then. */
+/* Fails if there is no code for the workload's sizes.  Else every segment has a choice. */
 int build_check(const struct build_target *t, const struct workload *w, struct status *st);
 
-/* Appends the compiler's options for one binary beside its flags, "-arch=sm_90a"; none on a CPU. */
+/* Appends the target's compiler options, "-arch=sm_90a"; none on a CPU. */
 void build_options(const struct build_target *t, struct buf *out);
 
 /* ---- impl.c: implementations ----------------------------------------------------------------- */
@@ -76,11 +72,11 @@ struct knob {
     bool compile_time; /* part of the source; else a run-time argument of the same binary */
     int count;
     int values[KNOB_VALUES_MAX];         /* the first is the default */
-    const char *labels[KNOB_VALUES_MAX]; /* in place of numbers, or null */
+    const char *labels[KNOB_VALUES_MAX]; /* the values as text; null: as decimal numbers */
 };
 
 struct schedule {
-    int8_t pick[KNOB_MAX]; /* index into each knob's values: choice_value() reads the value */
+    int8_t pick[KNOB_MAX]; /* index into each knob's values; choice_value() returns the value */
 };
 
 struct impl;
@@ -95,17 +91,16 @@ struct choice {
 struct impl {
     const char *name; /* unique within its target; stored by name */
     enum target_kind target;
-    bool handwritten; /* serves pos0 = 1: where it is applicable no other implementation is */
-    bool library;     /* choice_product() says what a library runs: its text is not compiled to be
-                         measured, only by who builds a program of its own */
-    /* Whether it can run the choice's segment there, and whether every knob that is not at its
-     * default makes a difference.  On a refusal *why says why not. */
+    bool handwritten; /* for pos0 = 1; where one is applicable, the generated ones are not chosen */
+    bool library; /* a library call, see choice_product(); emit writes host code for `generate` */
+    /* Whether it can run the segment there, and every knob that is not at its default makes a
+     * difference.  If not, *why is the reason. */
     bool (*applicable)(const struct choice *c, const struct build_target *t, const char **why);
     /* The tensors that its function writes, as bits. */
     uint16_t (*tensors)(const struct choice *c);
-    /* Appends the whole source file.  Byte-identical for equal input. */
+    /* Appends the whole source file, byte-identical for equal input. */
     void (*emit)(const struct choice *c, const struct build_target *t, struct buf *out);
-    /* Null where the target's functions are called, not launched, and where a library launches. */
+    /* Null on a CPU and for a library. */
     void (*launch)(const struct choice *c, const struct workload *w, struct cuda_launch *out);
     int knob_count;
     struct knob knobs[KNOB_MAX];
@@ -117,28 +112,30 @@ const struct impl *impl_find(enum target_kind target, const char *name);
 
 /* ---- schedule.c: schedules as text ----------------------------------------------------------- */
 
+/* "tile=128x96 split=2 norm=barrier resident=1".  The parser takes any of the knobs in any order;
+ * one that is left out is at its default. */
 void schedule_text(const struct impl *impl, const struct schedule *s, struct buf *out);
 int schedule_parse(const struct impl *impl, const char *text, struct schedule *out,
                    struct status *st);
 
 /* ---- choice.c: what runs a segment, and a plan ----------------------------------------------- */
 
-/* Every choice for a segment on a target, the default of each implementation first; writes at most
- * max, returns how many there are. `handwritten` selects the implementations of pos0 = 1. */
+/* Every choice for a segment on a target, the default of each implementation first.  Writes at most
+ * max, returns how many there are.  handwritten: those of hand-written implementations if one is
+ * applicable, else those of the others. */
 int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
                 struct choice *out);
 
 bool choice_equal(const struct choice *a, const struct choice *b);
 
-/* A choice from what names it where it is stored or sent.  schedule is as schedule_text() writes
- * it, every knob in order.  Fails with STATUS_NOT_FOUND where the target lacks the implementation,
- * STATUS_USAGE for anything else; out->impl is null then.  Whether the choice is applicable is
- * another question. */
+/* The choice that stored or sent names mean.  schedule: exactly as schedule_text() writes it. Fails
+ * with STATUS_NOT_FOUND if the target lacks the implementation, with STATUS_USAGE for anything
+ * else; out->impl is null then.  Does not check that the choice is applicable. */
 int choice_parse(enum target_kind target, struct segment s, const char *impl, const char *schedule,
                  struct choice *out, struct status *st);
 
-/* The value that a choice gives a knob.  The knob is named by its place among the implementation's
- * knobs, or by its name: 0 where no knob has that name. */
+/* The value of a knob, by its index in the implementation's knobs or by its name.  0 if the
+ * implementation has no knob of that name. */
 int choice_value(const struct choice *c, int knob);
 int choice_knob(const struct choice *c, const char *knob);
 
@@ -155,49 +152,75 @@ void candidate_default(const struct build_target *t, struct plan p, struct candi
  * "segment_08_09_out_bias_residual_layernorm1". */
 void choice_symbol(const struct choice *c, struct buf *out);
 
-/* The tensors that a choice's function writes, as bits: its segment's outputs, and those between
- * its stages.  Its caller provides all of them. */
+/* The tensors that a choice's function writes, as bits: its segment's outputs, and those through
+ * which its stages pass data.  The caller provides memory for all of them. */
 uint16_t choice_tensors(const struct choice *c);
 
 bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why);
 void choice_emit(const struct choice *c, const struct build_target *t, struct buf *out);
 
-/* ---- choice.c, cuda_library.c: how a choice of the CUDA target runs -----------------------------
- *
- * One of a library is a call, any other the launch of a kernel. */
+/* ---- choice.c, cuda_library.c: how a choice of the CUDA target runs -------------------------- */
 
-/* A kernel's launch, but for what the device decides.  More thread blocks than tiles would idle; a
- * cooperative launch takes at most as many as are resident at once, and any number is right. */
+/* Everything about a kernel launch except the grid: min(tiles, resident thread blocks) if it is
+ * cooperative, else tiles.  A smaller grid computes the same. */
 struct cuda_launch {
     int threads;             /* of a thread block */
-    int shared_bytes;        /* dynamic */
+    int shared_bytes;        /* dynamic shared memory of a thread block */
     bool cooperative;        /* stages meet at grid barriers */
+    bool persistent;         /* thread blocks draw tiles: no more than the device holds at once */
+    int tile_rows;           /* query blocks of a tile of fp_args.tiles; 0: it reads none */
     int64_t tiles;           /* of the stage that has most */
     int64_t sync_words;      /* of fp_args.sync */
     int64_t workspace_bytes; /* of fp_args.workspace */
 };
 
-/* Of a choice that is no library's. */
+/* For a choice whose implementation is not a library. */
 void choice_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
 
-/* Memory that a library's algorithm may work in: NVIDIA's advice for sm_90, where it is most. */
+/* Memory that an algorithm of cuBLASLt may work in: NVIDIA's advice for sm_90, its largest. */
 enum { CUDA_LIBRARY_WORKSPACE_BYTES = 32 << 20 };
 
-/* A segment as one product of token rows: out = in @ weight (+ bias) (+ residual), or its GELU. */
+/* A segment as one product of token rows: out = in @ weight (+ bias) (+ residual), or GELU of it.
+ */
 struct cuda_product {
     int in, out, residual; /* tensors; residual -1: none */
     int weight, bias;      /* enum weight_id; bias -1: none */
     bool gelu;
 };
 
-/* Of a library's choice. */
+/* For a choice whose implementation is a library. */
 void choice_product(const struct choice *c, struct cuda_product *out);
+
+/* ---- query_tiles.c: lists of key blocks for several query blocks
+ * ---------------------------------
+ *
+ * Warpgroups that take neighbouring query blocks share the key blocks that they load.  A tile is
+ * `rows` neighbouring query blocks of one list; in a list's last tile some may lie past its end.
+ * An entry is a key block followed by one word for each of the tile's query blocks: TILE_FULL,
+ * TILE_SKIP, or the index of its 64 row words in block_lists.words.  Every kept element of the mask
+ * is in exactly one word. */
+
+enum { TILE_FULL = -1, TILE_SKIP = -2, TILE_HEAD = 32, TILE_ROWS_MAX = 3 };
+
+struct query_tiles {
+    int rows, count; /* count: tiles of all lists, lists * ceil(blocks / rows) */
+    int entry_ints;  /* 2 for one query block, else 4, so that an entry is one vector load */
+    int *tile;       /* (count, 4), most entries first: list, first query block, entries, and the
+                        place in `rest` of entry TILE_HEAD */
+    int *head;       /* (count, TILE_HEAD, entry_ints): a tile's first entries */
+    int *rest;       /* (rest_count + TILE_HEAD, entry_ints): those behind them, then zeros */
+    int64_t rest_count;
+};
+
+/* rows: 1..TILE_ROWS_MAX.  Entries that every query block of the tile uses come first. */
+void query_tiles_build(const struct block_lists *l, int rows, struct query_tiles *out);
+void query_tiles_release(struct query_tiles *q);
 
 /* ---- emit_*.c and kernels: source text ----------------------------------------------------------
  *
- * An emitted CPU source is compiled with `cc CPU_FLAGS -I KERNELS -o x.so x.c CPU_LIBRARIES`,
- * KERNELS being a directory that holds kernel_files().  No flag changes a result: they let the
- * compiler vectorise selections and square roots, which could otherwise trap or set errno. */
+ * An emitted CPU source is compiled with `cc CPU_FLAGS -I KERNELS -o x.so x.c CPU_LIBRARIES`.  The
+ * directory KERNELS holds kernel_files().  No flag changes a result: -fno-math-errno and
+ * -fno-trapping-math let the compiler vectorise square roots and selections. */
 
 #if defined(__x86_64__)
 #define CPU_ARCH_FLAGS "-march=native -mprefer-vector-width=512"
@@ -209,7 +232,7 @@ void choice_product(const struct choice *c, struct cuda_product *out);
 #define CPU_LIBRARIES  "-lopenblas -lm"
 
 /* An emitted CUDA source is compiled with `nvcc -cubin CUDA_FLAGS <build_options()> -I KERNELS`, or
- * by NVRTC with the same options.  kernels/cuda/abi.h is C as well: what a launch passes. */
+ * by NVRTC with the same options.  Host code in C includes kernels/cuda/abi.h too. */
 #define CUDA_FLAGS "-std=c++17"
 
 /* Headers that emitted sources include, embedded into the program at build time. */
@@ -222,14 +245,14 @@ int kernel_files(enum target_kind target, const struct kernel_file **out);
 
 /* ---- standalone*.c, emit_*_standalone.c: a plan as a program of its own -------------------------
  *
- * All files of a directory in which `make` builds a program that runs and times a plan, without
+ * The files of a directory in which `make` builds a program that runs and times a plan without
  * fuseplan: segments, kernels, plan.h, plan.c, the program and a Makefile. */
 
 struct standalone_spec {
     struct build_target target;
     const struct workload *workload; /* its mask is built */
     const struct candidate *candidate;
-    struct arch_list archs; /* that a GPU's program is built for; target.arch is one of them */
+    struct arch_list archs; /* of a GPU: the program runs on all; target.arch is one of them */
     struct inputs inputs;
 };
 

@@ -6,30 +6,30 @@
 
 /* ---- lower.c: segment -> stages -----------------------------------------------------------------
  *
- * The same stages feed every emitter.  Adjacent operators join one stage when the second needs only
- * what the first's thread block already holds. */
+ * All emitters start from these stages.  An operator joins the stage before it if it needs nothing
+ * but what the same thread, or thread block, of that stage holds. */
 
 enum stage_kind {
     STAGE_ELEMENTWISE, /* a bias, residual, GELU or permutation pass */
     STAGE_GEMM,        /* tiles of a GEMM with an epilogue */
-    STAGE_ROWS,        /* row blocks of tokens: layernorm and what surrounds it; with rowwise
+    STAGE_ROWS,        /* blocks of token rows: layernorm and the operators around it; with rowwise
                           lowering also GEMMs one after another on the same rows */
-    STAGE_ATTENTION,   /* query blocks of one head: any run of ops 2..5, with op 1 in the loader
-                          (only where 2..5 are all there) and op 6 in the store */
+    STAGE_ATTENTION,   /* query blocks of one head: any run of scores to context.  The loader of a
+                          whole run may split the heads; the store of the context may merge them. */
 };
 
 struct stage {
     enum stage_kind kind;
     int8_t first, last; /* operators */
-    uint16_t stores;    /* tensors it must write: outputs of the segment, inputs of later stages */
+    uint16_t stores;    /* tensors that it must write for the caller or for later stages, as bits */
 };
 
 enum lowering {
-    LOWERING_TILED, /* a GEMM's tiles are independent; a layernorm after it is a stage of its own */
-    LOWERING_ROWWISE /* a stage holds whole rows, so a layernorm or a further GEMM joins it */
+    LOWERING_TILED,  /* a GEMM's tiles are independent; a layernorm after it is another stage */
+    LOWERING_ROWWISE /* a stage holds whole rows, so that a layernorm or another GEMM joins it */
 };
 
-/* Writes at most OP_COUNT stages; returns how many.  Between two stages all threads meet. */
+/* Returns the number of stages.  All threads meet between two stages. */
 int lower_segment(struct segment s, enum lowering how, struct stage out[OP_COUNT]);
 
 /* Whether a stage holds an operator of that anchor. */
@@ -37,7 +37,7 @@ bool stage_has(const struct stage *s, enum anchor anchor);
 
 /* ---- impl.c ---------------------------------------------------------------------------------- */
 
-/* For `applicable`: says why and returns false. */
+/* For `applicable`: stores the reason and returns false. */
 static inline bool refuse(const char **why, const char *reason)
 {
     *why = reason;
@@ -46,17 +46,17 @@ static inline bool refuse(const char **why, const char *reason)
 
 /* ---- choice.c -------------------------------------------------------------------------------- */
 
-/* Whether a knob is not at its default. */
+/* Whether a knob is off its default. */
 bool choice_turns(const struct choice *c, int knob);
 
 /* ---- schedule.c ------------------------------------------------------------------------------ */
 
-/* The next schedule, as a counter whose first knob turns slowest; false after the last. */
+/* Advances to the next schedule, the last knob first; false after the last schedule. */
 bool schedule_next(const struct impl *impl, struct schedule *s);
 
 void knob_label(const struct knob *knob, int pick, struct buf *out); /* appends it */
 
-/* By a name of len characters, whatever follows them; -1 where there is none. */
+/* The index of the knob whose name is the first len characters of `name`, or -1. */
 int knob_find(const struct impl *impl, const char *name, size_t len);
 
 /* ---- emit_head.c ----------------------------------------------------------------------------- */
@@ -64,10 +64,10 @@ int knob_find(const struct impl *impl, const char *name, size_t len);
 /* "stage_07_08_out_gemm_out_bias_residual" */
 void add_stage_name(int first, int last, struct buf *out);
 
-/* A line of the comment at the top: stage `index` (from 0), its operators, what it does. */
+/* Appends a line of the comment at the top: stage `index` (from 0), its operators, what it does. */
 void add_stage_line(int index, int first, int last, const char *summary, struct buf *out);
 
-/* Opens the comment at the top: operators with their operations, tensors, weights. */
+/* Begins the comment at the top: operators with their operations, tensors, weights. */
 void add_header(const struct choice *c, const struct build_target *t, struct buf *out);
 
 /* ---- cpu.c ----------------------------------------------------------------------------------- */
@@ -75,7 +75,7 @@ void add_header(const struct choice *c, const struct build_target *t, struct buf
 /* The knobs of the CPU's `generated`, in the order of its row in impls[]. */
 enum cpu_knob { CPU_KNOB_LOWERING, CPU_KNOB_ROW_BLOCK, CPU_KNOB_COL_BLOCK };
 
-/* As lower_segment(), in the lowering that the choice says. */
+/* lower_segment() with the choice's lowering. */
 int cpu_stages(const struct choice *c, struct stage out[OP_COUNT]);
 
 bool cpu_applicable(const struct choice *c, const struct build_target *t, const char **why);
@@ -99,38 +99,40 @@ void emit_cpu_stage(const struct stage *stage, struct buf *out);
 
 /* ---- kernels: text embedded at build time ---------------------------------------------------- */
 
-/* The files of a program that runs a plan. */
+/* The sources of a program that runs a plan, beside those that are emitted. */
 int kernel_program(enum target_kind target, const struct kernel_file **out);
 
-/* The header that a library's segments include: host code that calls cuBLASLt. */
+/* The header with the host code that calls cuBLASLt. */
 const struct kernel_file *kernel_library(void);
 
-/* ---- standalone.c ---------------------------------------------------------------------------- */
+/* ---- standalone.c, standalone_plan.c: a program that runs a plan --------------------------------
+ */
 
-/* The text of a new file, to be filled before the next is added. */
-struct buf *standalone_add(struct standalone *p, const char *name);
+/* What a target's program has of its own; the rest is common to all. */
+struct program {
+    const char *suffix;    /* of its sources: ".cu" */
+    const char *word_type; /* of the mask's words in its abi.h */
+    /* Of its Makefile: the compiler with its flags, the rule for an object where make has none, and
+     * the patterns of its headers. */
+    const char *compiler, *rule, *headers;
+    void (*add_variables)(const struct standalone_spec *s, struct buf *out); /* of its Makefile */
+    /* plan.h: the lines of #include after that of abi.h, or null; struct plan_segment. */
+    void (*add_includes)(const struct standalone_spec *s, struct buf *out);
+    void (*declare_segments)(const struct standalone_spec *s, struct buf *out);
+    /* plan.c: the declaration of a segment's function, and its row of plan_segments[]. */
+    void (*declare_function)(const struct standalone_spec *s, int segment, struct buf *out);
+    void (*define_segment)(const struct standalone_spec *s, int segment, struct buf *out);
+};
 
-/* As they are. */
-void standalone_copy(struct standalone *p, const struct kernel_file *files, int count);
+/* emit_cpu_standalone.c, emit_cuda_standalone.c */
+extern const struct program cpu_program, cuda_program;
 
-/* ---- standalone_plan.c ----------------------------------------------------------------------- */
+bool calls_library(const struct candidate *c);
 
-/* plan.h up to and from where a target says what its segments are.  includes: lines beside that of
- * abi.h. */
-void open_plan_h(const struct standalone_spec *s, const char *includes, struct buf *out);
-void close_plan_h(struct buf *out);
+/* "static const int NAME[] = {...};" */
+void add_ints(const char *name, const int *values, int64_t count, struct buf *out);
 
-/* The definitions of what plan.h declares, but for the segments.  word_type: of the mask's words in
- * the target's abi.h. */
-void add_plan_data(const struct standalone_spec *s, const char *word_type, struct buf *out);
-
-/* The Makefile's list of objects: of the files so far that have the suffix. */
-void add_objects(const struct standalone *p, const char *suffix, struct buf *out);
-
-/* ---- emit_cpu_standalone.c, emit_cuda_standalone.c ------------------------------------------- */
-
-/* Appends what is not a segment and not a kernel. */
-void emit_cpu_standalone(const struct standalone_spec *spec, struct standalone *out);
-void emit_cuda_standalone(const struct standalone_spec *spec, struct standalone *out);
+void add_plan_h(const struct standalone_spec *s, const struct program *program, struct buf *out);
+void add_plan_c(const struct standalone_spec *s, const struct program *program, struct buf *out);
 
 #endif

@@ -1,4 +1,4 @@
-/* The CPU's generated code: stages, and what may be asked for. */
+/* The CPU's generated code: stages, and which choices are applicable. */
 #include "codegen/codegen_int.h"
 
 int cpu_stages(const struct choice *c, struct stage out[OP_COUNT])
@@ -15,7 +15,7 @@ uint16_t cpu_tensors(const struct choice *c)
     return tensors;
 }
 
-/* Lowering makes a difference where some stage of one lowering is none of the other. */
+/* Rowwise lowering joins stages of tiled lowering, so the two differ if their numbers do. */
 static bool lowerings_differ(struct segment s)
 {
     struct stage tiled[OP_COUNT], rowwise[OP_COUNT];
@@ -38,8 +38,9 @@ bool cpu_applicable(const struct choice *c, const struct build_target *t, const 
     if (choice_turns(c, CPU_KNOB_LOWERING) && !lowerings_differ(c->segment))
         return refuse(why, "both lowerings give this segment the same stages");
     if (choice_turns(c, CPU_KNOB_ROW_BLOCK) && !any_gemm(stages, count, false))
-        return refuse(why, "row_block is of GEMMs, and this segment has none");
+        return refuse(why, "row_block is a knob of GEMMs, and this segment has none");
     if (choice_turns(c, CPU_KNOB_COL_BLOCK) && !any_gemm(stages, count, true))
-        return refuse(why, "col_block is of GEMMs cut into tiles, and this segment has none");
+        return refuse(why,
+                      "col_block is a knob of GEMMs cut into tiles, and this segment has none");
     return true;
 }

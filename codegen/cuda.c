@@ -1,20 +1,10 @@
 #include "codegen/cuda_int.h"
 
-/* Depths and residents are the fastest of those tried on an H200. */
 static const struct cuda_tile cuda_tiles[] = {
-    [CUDA_TILE_64X64] = {64, 64, 2, 2, 3, 1},
-    [CUDA_TILE_128X96] = {128, 96, 2, 2, 3, 1},
-    [CUDA_TILE_128X128] = {128, 128, 2, 2, 3, 1},
-    [CUDA_TILE_128X192] = {128, 192, 2, 4, 3, 1},
-    [CUDA_TILE_128X64] = {128, 64, 2, 2, 3, 1},
-    [CUDA_TILE_32X64] = {32, 64, 2, 2, 4, 1},
-    [CUDA_TILE_HOPPER_128X192] = {128, 192, 8, 1, 4, 1},
-    [CUDA_TILE_HOPPER_256X128] = {256, 128, 16, 1, 3, 1},
-    [CUDA_TILE_HOPPER_192X128] = {192, 128, 12, 1, 3, 1},
-    [CUDA_TILE_HOPPER_128X128] = {128, 128, 8, 1, 3, 2},
-    [CUDA_TILE_HOPPER_64X64] = {64, 64, 4, 1, 4, 1},
+#define X(kind, ...) {CUDA_##kind, __VA_ARGS__},
+    CUDA_MMA_TILES(X) CUDA_WGMMA_TILES(X)
+#undef X
 };
-_Static_assert(ARRAY_LEN(cuda_tiles) == CUDA_TILE_COUNT, "one row a tile");
 
 /* ---- stages ---------------------------------------------------------------------------------- */
 
@@ -61,14 +51,12 @@ int cuda_gemm_stored(const struct cuda_stage *s)
 
 void cuda_kernel_of(const struct choice *c, struct cuda_kernel *out)
 {
-    int row = choice_value(c, CUDA_KNOB_TILE);
-    const struct cuda_tile *tile = &cuda_tiles[row];
-    *out = (struct cuda_kernel){
-        .tile = tile, .wgmma = row >= CUDA_TILE_HOPPER, .split = choice_value(c, CUDA_KNOB_SPLIT)};
+    const struct cuda_tile *tile = &cuda_tiles[choice_value(c, CUDA_KNOB_TILE)];
+    *out = (struct cuda_kernel){.tile = tile, .split = choice_value(c, CUDA_KNOB_SPLIT)};
     out->count = stages_of(c->segment, choice_value(c, CUDA_KNOB_NORM), out->stages);
     for (int i = 0; i < out->count; i++)
-        out->has[out->stages[i].kind] = true;
-    bool gemm = out->has[STAGE_GEMM];
+        out->of_kind[out->stages[i].kind]++;
+    bool gemm = out->of_kind[STAGE_GEMM] > 0;
     out->threads = gemm ? 32 * tile->warps_m * tile->warps_n : (int)CUDA_ATTENTION_THREADS;
     out->resident = gemm ? tile->resident : choice_value(c, CUDA_KNOB_RESIDENT);
 }
@@ -86,7 +74,7 @@ uint16_t cuda_tensors(const struct choice *c)
     return written;
 }
 
-/* ---- what may be asked for ------------------------------------------------------------------- */
+/* ---- which choices are applicable ------------------------------------------------------------ */
 
 static bool norm_follows_gemm(struct segment s)
 {
@@ -97,27 +85,21 @@ static bool norm_follows_gemm(struct segment s)
     return false;
 }
 
-static int gemms(const struct cuda_kernel *k)
-{
-    int count = 0;
-    for (int i = 0; i < k->count; i++)
-        count += k->stages[i].kind == STAGE_GEMM;
-    return count;
-}
-
 static bool fits(const struct choice *c, const struct cuda_kernel *k, const struct build_target *t,
                  const char **why)
 {
     if (cuda_shared_bytes(k, t->dtype, t->head_size) > arch_shared_bytes(t->arch))
         return refuse(why, "it needs more shared memory than a thread block can have");
-    if (choice_turns(c, CUDA_KNOB_TILE) && !k->has[STAGE_GEMM])
-        return refuse(why, "tile is of GEMMs, and this segment has none");
-    if (choice_turns(c, CUDA_KNOB_SPLIT) && gemms(k) != 1)
-        return refuse(why, "split is of a GEMM alone, and this segment has none or several");
+    if (choice_turns(c, CUDA_KNOB_TILE) && k->of_kind[STAGE_GEMM] == 0)
+        return refuse(why, "tile is a knob of GEMMs, and this segment has none");
+    if (choice_turns(c, CUDA_KNOB_SPLIT) && k->of_kind[STAGE_GEMM] != 1)
+        return refuse(why,
+                      "split is a knob of a single GEMM, and this segment has none or several");
     if (choice_turns(c, CUDA_KNOB_NORM) && !norm_follows_gemm(c->segment))
-        return refuse(why, "norm is of layernorms after a GEMM, and this segment has none");
-    if (choice_turns(c, CUDA_KNOB_RESIDENT) && (k->has[STAGE_GEMM] || !k->has[STAGE_ATTENTION]))
-        return refuse(why, "resident is of attention without a GEMM");
+        return refuse(why, "norm is a knob of a layernorm after a GEMM, and this segment has none");
+    if (choice_turns(c, CUDA_KNOB_RESIDENT) &&
+        (k->of_kind[STAGE_GEMM] > 0 || k->of_kind[STAGE_ATTENTION] == 0))
+        return refuse(why, "resident is a knob of attention without a GEMM");
     return true;
 }
 
@@ -133,10 +115,10 @@ bool cuda_hopper_applicable(const struct choice *c, const struct build_target *t
     struct cuda_kernel k;
     cuda_kernel_of(c, &k);
     if (t->arch != CUDA_ARCH_HOPPER && t->arch != 0)
-        return refuse(why, "warpgroup products are of sm_90a alone");
+        return refuse(why, "wgmma exists on sm_90a alone");
     if (dtypes[t->dtype].bytes != 2)
-        return refuse(why, "warpgroup products are of fp16 and bf16");
-    if (!k.has[STAGE_GEMM])
-        return refuse(why, "warpgroup products are of GEMMs, and this segment has none");
+        return refuse(why, "wgmma is used for fp16 and bf16 alone");
+    if (k.of_kind[STAGE_GEMM] == 0)
+        return refuse(why, "wgmma is for GEMMs, and this segment has none");
     return fits(c, &k, t, why);
 }

@@ -4,71 +4,78 @@
 
 #include "codegen/codegen_int.h"
 
-/* ---- cuda.c: stages, and what may be asked for ----------------------------------------------- */
+/* ---- cuda.c: stages, and which choices are applicable ---------------------------------------- */
 
 /* The knobs of CUDA's `generated` and `hopper`, in the order of their rows in impls[]. */
 enum cuda_knob {
-    CUDA_KNOB_TILE,     /* row of cuda_tiles */
+    CUDA_KNOB_TILE,     /* enum cuda_tile_row */
     CUDA_KNOB_SPLIT,    /* thread blocks that share a tile's inner dimension */
     CUDA_KNOB_NORM,     /* enum cuda_norm */
-    CUDA_KNOB_RESIDENT, /* without a GEMM: thread blocks of a multiprocessor that registers allow */
+    CUDA_KNOB_RESIDENT, /* without a GEMM: thread blocks for which registers must suffice */
     CUDA_KNOB_COUNT
 };
 
+/* How a layernorm follows a GEMM. */
 enum cuda_norm {
-    CUDA_NORM_BARRIER, /* all thread blocks meet, then rows are dealt out anew */
-    CUDA_NORM_STRIP    /* whoever stores a row strip's last tile normalises it */
+    CUDA_NORM_BARRIER, /* as a stage of its own, behind a grid barrier */
+    CUDA_NORM_STRIP    /* the thread block that stores the last tile of a row strip normalises it */
 };
 
-/* The knob of CUDA's `handwritten`: what its four warps share of 16 or 64 query rows. */
+/* The knob of CUDA's `handwritten`: its four warps share the keys of 16 query rows, or take 16 of
+ * 64 query rows each. */
 enum cuda_hand_knob { CUDA_HAND_KNOB_WARPS };
 enum cuda_hand_warps { CUDA_HAND_KEYS, CUDA_HAND_ROWS };
 
-/* Threads of a thread block that has no GEMM: the four warps of one attention block. */
+/* Threads of a thread block without a GEMM: four warps, which take one block of query rows. */
 enum { CUDA_ATTENTION_THREADS = 128 };
 
-/* bm x bn tokens by columns, shared by warps_m x warps_n warps. */
+/* Tiles of GEMMs, X(kind, bm, bn, warps_m, warps_n, depth, resident), the default first.  Depths
+ * and residents are the fastest of those tried on an H200. */
+#define CUDA_MMA_TILES(X)                                                                          \
+    X(MMA, 64, 64, 2, 2, 3, 1)                                                                     \
+    X(MMA, 128, 96, 2, 2, 3, 1)                                                                    \
+    X(MMA, 128, 128, 2, 2, 3, 1)                                                                   \
+    X(MMA, 128, 192, 2, 4, 3, 1)                                                                   \
+    X(MMA, 128, 64, 2, 2, 3, 1)                                                                    \
+    X(MMA, 32, 64, 2, 2, 4, 1)
+#define CUDA_WGMMA_TILES(X)                                                                        \
+    X(WGMMA, 128, 192, 8, 1, 4, 1)                                                                 \
+    X(WGMMA, 256, 128, 16, 1, 3, 1)                                                                \
+    X(WGMMA, 192, 128, 12, 1, 3, 1)                                                                \
+    X(WGMMA, 128, 128, 8, 1, 3, 2)                                                                 \
+    X(WGMMA, 64, 64, 4, 1, 4, 1)
+
 struct cuda_tile {
-    int bm, bn, warps_m, warps_n;
-    int depth;    /* buffers, each of CUDA_STEP_BYTES of the inner dimension */
-    int resident; /* thread blocks of a multiprocessor that registers must suffice for */
+    enum { CUDA_MMA, CUDA_WGMMA } kind; /* by mma.sync, or by Hopper's wgmma */
+    int bm, bn;                         /* tokens, columns */
+    int warps_m, warps_n;               /* the grid of warps that share it */
+    int depth;                          /* buffers, each of CUDA_STEP_BYTES */
+    int resident; /* thread blocks for which the registers of a multiprocessor must suffice */
 };
 
 /* Bytes of the inner dimension that one step of a GEMM takes: BK of the kernels. */
 enum { CUDA_STEP_BYTES = 128 };
 
-/* Rows of cuda_tiles: those of mma.sync, then those of Hopper's warpgroup products. */
 enum cuda_tile_row {
-    CUDA_TILE_64X64,
-    CUDA_TILE_128X96,
-    CUDA_TILE_128X128,
-    CUDA_TILE_128X192,
-    CUDA_TILE_128X64,
-    CUDA_TILE_32X64,
-    CUDA_TILE_HOPPER,
-    CUDA_TILE_HOPPER_128X192 = CUDA_TILE_HOPPER,
-    CUDA_TILE_HOPPER_256X128,
-    CUDA_TILE_HOPPER_192X128,
-    CUDA_TILE_HOPPER_128X128,
-    CUDA_TILE_HOPPER_64X64,
-    CUDA_TILE_COUNT
+#define X(kind, bm, bn, ...) CUDA_TILE_##kind##_##bm##X##bn,
+    CUDA_MMA_TILES(X) CUDA_WGMMA_TILES(X)
+#undef X
 };
 
-/* A stage of a CUDA kernel: as lower.c gives it, but a GEMM may start with the merge of heads,
- * which its loader does, and may end with the layernorm of finished row strips. */
+/* A stage of a CUDA kernel.  Unlike a struct stage, a GEMM may begin with the merge of heads, which
+ * its loader does, and end with the layernorm of finished row strips. */
 struct cuda_stage {
     enum stage_kind kind;
     int8_t first, last;
-    bool norm_strip; /* operator `last` is a layernorm done strip by strip */
+    bool norm_strip; /* operator `last` is a layernorm of row strips */
 };
 
-/* A choice as its kernel sees it.  Grid barriers stand between stages. */
+/* What a choice's kernel is made of.  Stages meet at grid barriers. */
 struct cuda_kernel {
     struct cuda_stage stages[OP_COUNT];
     int count;
-    bool has[STAGE_ATTENTION + 1]; /* by enum stage_kind */
-    const struct cuda_tile *tile;  /* of its GEMMs */
-    bool wgmma;                    /* the tile is Hopper's */
+    int of_kind[STAGE_ATTENTION + 1]; /* how many stages, by enum stage_kind */
+    const struct cuda_tile *tile;     /* of its GEMMs */
     int split;
     int threads, resident; /* of its launch bounds */
 };
@@ -83,30 +90,68 @@ bool cuda_applicable(const struct choice *c, const struct build_target *t, const
 bool cuda_hopper_applicable(const struct choice *c, const struct build_target *t, const char **why);
 uint16_t cuda_tensors(const struct choice *c);
 
-/* ---- cuda_shared.c --------------------------------------------------------------------------- */
+/* ---- cuda_attention.c: whole attention on Hopper ------------------------------------------------
+ *
+ * `hopper_attention` runs operators 2-5, with 1 before and 6 after or without them, by wgmma. */
 
-/* Dynamic shared memory of a thread block: of a kernel, and of the hand-written attention, whose
- * warps share 16 query rows (split_keys) or take 16 each. */
-int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size);
-int cuda_hand_shared_bytes(enum dtype dtype, int head_size, bool split_keys);
+/* Its knob: a row of its table of shapes, named by the query rows of a tile. */
+enum cuda_attention_knob { CUDA_ATTENTION_KNOB_SHAPE };
+enum cuda_attention_row {
+    CUDA_ATTENTION_64,
+    CUDA_ATTENTION_64_OVERLAP, /* the next scores run beside the softmax */
+    CUDA_ATTENTION_64_SPLIT,   /* two warpgroups take half of the keys each */
+    CUDA_ATTENTION_128,
+    CUDA_ATTENTION_192,
+    CUDA_ATTENTION_COUNT
+};
+
+struct cuda_attention_shape {
+    int consumers;       /* warpgroups that compute */
+    int rows;            /* query blocks of a tile; fewer than consumers: these share the keys */
+    int ring;            /* key blocks in flight */
+    int producers;       /* warps that load */
+    bool draws;          /* thread blocks draw tiles from a counter; else one tile each */
+    bool overlap;        /* the next block's scores are issued before this one's context */
+    bool q_in_registers; /* else in shared memory */
+    bool loaders_fence;  /* the warps that load fence their copies for wgmma; else the others do */
+    int resident;        /* thread blocks for which registers must suffice */
+};
+
+/* Of a choice of `hopper_attention`; null for any other. */
+const struct cuda_attention_shape *cuda_attention_shape_of(const struct choice *c);
+
+/* Appends the template's arguments that follow its operators. */
+void cuda_attention_arguments(const struct cuda_attention_shape *s, struct buf *out);
+
+bool cuda_attention_applicable(const struct choice *c, const struct build_target *t,
+                               const char **why);
+void emit_cuda_attention(const struct choice *c, const struct build_target *t, struct buf *out);
+void cuda_attention_launch(const struct choice *c, const struct workload *w,
+                           struct cuda_launch *out);
 
 /* ---- cuda_library.c: segments that cuBLASLt runs --------------------------------------------- */
 
-/* The knob of CUDA's `library`: place in the library's own list of algorithms, best guess first. */
+/* The knob of CUDA's `library`: index in the list of algorithms that cuBLASLt proposes. */
 enum cuda_library_knob { CUDA_LIBRARY_KNOB_ALGORITHM };
 
 bool cuda_library_applicable(const struct choice *c, const struct build_target *t,
                              const char **why);
-uint16_t cuda_library_tensors(const struct choice *c);
 void emit_cuda_library(const struct choice *c, const struct build_target *t, struct buf *out);
 
 /* ---- cuda_launch.c --------------------------------------------------------------------------- */
+
+/* Dynamic shared memory of a thread block. */
+int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size);
 
 void cuda_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
 void cuda_launch_handwritten(const struct choice *c, const struct workload *w,
                              struct cuda_launch *out);
 
 /* ---- emit_cuda.c ----------------------------------------------------------------------------- */
+
+/* What the sources of all kernels share: element type and head size; the kernel's head. */
+void add_types(const struct build_target *t, struct buf *out);
+void open_kernel(const struct choice *c, int threads, int resident, struct buf *out);
 
 void emit_cuda_generated(const struct choice *c, const struct build_target *t, struct buf *out);
 void emit_cuda_handwritten(const struct choice *c, const struct build_target *t, struct buf *out);

@@ -1,13 +1,12 @@
-/* Segments that are one call of cuBLASLt, whose epilogue adds a bias, a residual or both, or ends
- * with GELU. */
+/* Segments that are one call of cuBLASLt: a GEMM with an epilogue. */
 #include "codegen/cuda_int.h"
 
-/* What the library computes of a product before it stores it; `runs` says that it can.  Its GELU is
- * the tanh form.  Over normally distributed x its difference from the erf form, as a share of the
- * norm, is 2.1e-4 where x has a deviation of 0.6 to 0.8, and less elsewhere. */
+/* Which elementwise operators cuBLASLt can compute in the epilogue of a GEMM.  Its GELU is the tanh
+ * form.  For normally distributed x, norm(tanh form - erf form) / norm(erf form) is 2.1e-4 if x has
+ * a standard deviation of 0.6 to 0.8, and less otherwise. */
 static const struct epilogue {
     bool runs, gelu;
-    double error;
+    double error; /* relative norm of its difference from the operator */
 } epilogues[POINTWISE_COUNT] = {
     [POINTWISE_NONE] = {.runs = true},
     [POINTWISE_BIAS_RESIDUAL] = {.runs = true},
@@ -15,8 +14,8 @@ static const struct epilogue {
     [POINTWISE_BIAS_GELU_TANH] = {.runs = true, .gelu = true},
 };
 
-/* Of a GEMM alone or with one elementwise operator after it; null where the segment is neither or
- * the library has none. */
+/* The epilogue of a segment that is a GEMM with at most one elementwise operator after it; null for
+ * any other segment, or if cuBLASLt cannot compute the operator. */
 static const struct epilogue *epilogue_of(struct segment s)
 {
     const struct epilogue *found = &epilogues[ops[s.last].pointwise];
@@ -29,16 +28,12 @@ bool cuda_library_applicable(const struct choice *c, const struct build_target *
 {
     const struct epilogue *epilogue = epilogue_of(c->segment);
     if (!t->library)
-        return refuse(why, "cuBLASLt is not there");
+        return refuse(why, "cuBLASLt is not available");
     if (epilogue == NULL)
-        return refuse(why, "cuBLASLt runs one GEMM, with its bias and residual or GELU or without");
+        return refuse(why,
+                      "cuBLASLt runs one GEMM, alone or with bias and residual or bias and GELU");
     return dtypes[t->dtype].tolerance > epilogue->error ||
            refuse(why, "cuBLASLt's GELU is the tanh form, which is not exact enough for fp32");
-}
-
-uint16_t cuda_library_tensors(const struct choice *c)
-{
-    return segment_outputs(c->segment);
 }
 
 void choice_product(const struct choice *c, struct cuda_product *out)

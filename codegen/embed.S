@@ -1,11 +1,11 @@
-/* The bytes of each kernel file between two symbols, with a NUL behind them. */
+/* The text of each kernel file at its symbol, with a NUL behind it. */
 #include "kernel_list.h"
 
     .section .rodata
 #define X(symbol, name, path) \
-    .global symbol; .global symbol##_end; \
+    .global symbol; \
 symbol: .incbin path; \
-symbol##_end: .byte 0;
+    .byte 0;
 CPU_KERNELS(X)
 CPU_PROGRAM(X)
 CUDA_KERNELS(X)

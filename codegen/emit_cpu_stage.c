@@ -1,8 +1,6 @@
 #include "codegen/codegen_int.h"
 
-#include <stdio.h>
-
-/* What kernels/cpu calls an elementwise operator. */
+/* The names of elementwise operators in kernels/cpu/tokens.h. */
 static const char *const pointwise_names[] = {
 #define X(id, activation) "FP_" #id,
     CHAIN_POINTWISE(X)
@@ -24,7 +22,7 @@ static bool split_into_heads(int tensor)
     return tensor_layout(tensor) != LAYOUT_TOKENS;
 }
 
-/* What kernels/cpu calls an operator of a stage of attention. */
+/* The name of an operator in kernels/cpu/attention.h. */
 static const char *attention_name(int op)
 {
     switch (ops[op].anchor) {
@@ -39,7 +37,8 @@ static const char *attention_name(int op)
     }
 }
 
-/* A step of a stage on token rows: one operator, or a GEMM with the pointwise one after it. */
+/* The last operator of the step that begins with op: a step is one operator, or a GEMM and the
+ * pointwise operator after it. */
 static int step_last(const struct stage *stage, int op)
 {
     bool epilogue =
@@ -77,7 +76,7 @@ const char *cpu_stage_summary(const struct stage *stage)
 struct fields {
     struct buf *out;
     const char *indent;
-    bool of_block; /* token rows are those of a row block, which variables name */
+    bool of_block; /* token rows belong to a row block, and variables point to them */
 };
 
 static void add_field(const struct fields *f, const char *field, const char *value)
@@ -104,7 +103,7 @@ static void add_rows(const struct fields *f, const char *field, int tensor)
         add_whole(f, field, tensor);
 }
 
-/* What one operator brings into a step. */
+/* The fields of a step that one operator sets. */
 static void add_operator(const struct fields *f, int op)
 {
     switch (ops[op].anchor) {
@@ -137,29 +136,29 @@ static void add_step(const struct fields *f, int first, int last)
 
 /* ---- bodies, one a kind of stage ------------------------------------------------------------- */
 
-/* A stage of one step, which the kernel cuts into tiles or rows: `call` is its last line. */
-static void one_step(const struct stage *stage, const char *call, struct buf *out)
+/* The one step of a stage, which the kernel cuts into tiles or rows. */
+static void add_only_step(const struct stage *stage, struct buf *out)
 {
     struct fields f = {.out = out, .indent = "        "};
     buf_adds(out, "    const struct fp_step s = {\n");
     add_step(&f, stage->first, stage->last);
-    buf_addf(out, "    };\n    %s;\n", call);
+    buf_adds(out, "    };\n");
 }
 
 static void gemm_body(const struct stage *stage, struct buf *out)
 {
-    char call[64];
-    snprintf(call, sizeof(call), "fp_gemm_stage(a, &s, a->knob[%d], a->knob[%d])",
-             CPU_KNOB_ROW_BLOCK, CPU_KNOB_COL_BLOCK);
-    one_step(stage, call, out);
+    add_only_step(stage, out);
+    buf_addf(out, "    fp_gemm_stage(a, &s, a->knob[%d], a->knob[%d]);\n", CPU_KNOB_ROW_BLOCK,
+             CPU_KNOB_COL_BLOCK);
 }
 
 static void elementwise_body(const struct stage *stage, struct buf *out)
 {
-    one_step(stage, "fp_pointwise_stage(a, &s)", out);
+    add_only_step(stage, out);
+    buf_adds(out, "    fp_pointwise_stage(a, &s);\n");
 }
 
-/* Token tensors that the steps of a stage read or write. */
+/* The token tensors that the steps of a stage read or write, as bits. */
 static uint16_t rows_touched(const struct stage *stage)
 {
     uint16_t touched = 0;
@@ -176,7 +175,8 @@ static uint16_t rows_touched(const struct stage *stage)
     return touched;
 }
 
-/* Variables for them: blocks of the caller's tensors, or scratch where nobody else needs them. */
+/* Declares a variable for each token tensor that the stage touches: the block's rows of the
+ * caller's tensor, or scratch memory for an output that no other stage reads. */
 static void add_variables(const struct stage *stage, struct buf *out)
 {
     uint16_t touched = rows_touched(stage), scratch = 0;

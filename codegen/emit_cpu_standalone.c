@@ -8,73 +8,49 @@ static_assert(ARRAY_LEN(((struct fp_args *)0)->weight) == WEIGHT_COUNT, "abi.h: 
 static_assert(ARRAY_LEN(((struct fp_args *)0)->knob) == KNOB_MAX, "abi.h: knobs");
 static_assert(FP_BLOCK == MASK_BLOCK, "abi.h: blocks of the mask");
 
-/* ---- plan.h ---------------------------------------------------------------------------------- */
-
-static void add_plan_h(const struct standalone_spec *s, struct buf *out)
+static void declare_segments(const struct standalone_spec *s, struct buf *out)
 {
-    open_plan_h(s, "", out);
+    (void)s;
     buf_addf(out,
              "/* In the order in which they run. */\n"
-             "struct plan_segment {\n    fp_segment *run;\n    int knob[%d];\n};\n"
-             "extern const struct plan_segment plan_segments[SEGMENTS];\n\n",
+             "struct plan_segment {\n    fp_segment *run;\n    int knob[%d];\n};\n",
              KNOB_MAX);
-    close_plan_h(out);
 }
 
-/* ---- plan.c ---------------------------------------------------------------------------------- */
-
-static void add_segment_table(const struct candidate *c, struct buf *out)
+static void declare_function(const struct standalone_spec *s, int segment, struct buf *out)
 {
-    struct buf symbol;
-    buf_init(&symbol);
-    for (int i = 0; i < c->count; i++) {
-        buf_reset(&symbol);
-        choice_symbol(&c->choices[i], &symbol);
-        buf_addf(out, "fp_segment %s;\n", symbol.ptr);
-    }
-    buf_adds(out, "\nconst struct plan_segment plan_segments[SEGMENTS] = {\n");
-    for (int i = 0; i < c->count; i++) {
-        const struct choice *choice = &c->choices[i];
-        buf_reset(&symbol);
-        choice_symbol(choice, &symbol);
-        buf_addf(out, "    {%s, {", symbol.ptr);
-        for (int k = 0; k < choice->impl->knob_count; k++)
-            buf_addf(out, "%s%d", k > 0 ? ", " : "", choice_value(choice, k));
-        buf_adds(out, choice->impl->knob_count > 0 ? "}},\n" : "0}},\n");
-    }
-    buf_adds(out, "};\n\n");
-    buf_release(&symbol);
+    buf_adds(out, "fp_segment ");
+    choice_symbol(&s->candidate->choices[segment], out);
+    buf_adds(out, ";\n");
 }
 
-static void add_plan_c(const struct standalone_spec *s, struct buf *out)
+static void define_segment(const struct standalone_spec *s, int segment, struct buf *out)
 {
-    buf_adds(out, "#include \"plan.h\"\n\n");
-    add_segment_table(s->candidate, out);
-    add_plan_data(s, "uint64_t", out);
+    const struct choice *choice = &s->candidate->choices[segment];
+    buf_adds(out, "    {");
+    choice_symbol(choice, out);
+    buf_adds(out, ", {");
+    for (int k = 0; k < choice->impl->knob_count; k++)
+        buf_addf(out, "%s%d", k > 0 ? ", " : "", choice_value(choice, k));
+    buf_adds(out, choice->impl->knob_count > 0 ? "}},\n" : "0}},\n");
 }
 
-/* ---- Makefile -------------------------------------------------------------------------------- */
-
-static void add_makefile(const struct standalone *p, struct buf *out)
+static void add_variables(const struct standalone_spec *s, struct buf *out)
 {
-    buf_adds(out, "# make; ./plan\n"
-                  "CC = cc\n"
+    (void)s;
+    buf_adds(out, "CC = cc\n"
                   "CFLAGS = " CPU_CODE_FLAGS "\n"
-                  "LDLIBS = " CPU_LIBRARIES "\n\n");
-    add_objects(p, ".c", out);
-    buf_adds(out, "plan: $(OBJECTS)\n"
-                  "\t$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(OBJECTS) $(LDLIBS)\n\n"
-                  "$(OBJECTS): $(wildcard *.h)\n\n"
-                  "clean:\n\trm -f plan $(OBJECTS)\n\n"
-                  ".PHONY: clean\n");
+                  "LDLIBS = " CPU_LIBRARIES "\n");
 }
 
-void emit_cpu_standalone(const struct standalone_spec *spec, struct standalone *out)
-{
-    const struct kernel_file *program;
-    int count = kernel_program(TARGET_CPU, &program);
-    add_plan_h(spec, standalone_add(out, "plan.h"));
-    add_plan_c(spec, standalone_add(out, "plan.c"));
-    standalone_copy(out, program, count);
-    add_makefile(out, standalone_add(out, "Makefile"));
-}
+const struct program cpu_program = {
+    .suffix = ".c",
+    .word_type = "uint64_t",
+    .compiler = "$(CC) $(CFLAGS)",
+    .rule = "",
+    .headers = "*.h",
+    .declare_segments = declare_segments,
+    .declare_function = declare_function,
+    .define_segment = define_segment,
+    .add_variables = add_variables,
+};

@@ -11,16 +11,17 @@ static void add_stage_list(const struct cuda_kernel *k, struct buf *out)
 
 static void add_includes(const struct cuda_kernel *k, struct buf *out)
 {
-    if (k->has[STAGE_ATTENTION])
+    if (k->of_kind[STAGE_ATTENTION] > 0)
         buf_adds(out, "#include \"attention.cuh\"\n");
-    if (k->has[STAGE_GEMM])
-        buf_addf(out, "#include \"%s\"\n", k->wgmma ? "gemm_wgmma.cuh" : "gemm.cuh");
-    if (k->has[STAGE_ROWS] || k->has[STAGE_ELEMENTWISE])
+    if (k->of_kind[STAGE_GEMM] > 0)
+        buf_addf(out, "#include \"%s\"\n",
+                 k->tile->kind == CUDA_WGMMA ? "gemm_wgmma.cuh" : "gemm.cuh");
+    if (k->of_kind[STAGE_ROWS] > 0 || k->of_kind[STAGE_ELEMENTWISE] > 0)
         buf_adds(out, "#include \"tokens.cuh\"\n");
     buf_adds(out, "\n");
 }
 
-static void add_types(const struct build_target *t, struct buf *out)
+void add_types(const struct build_target *t, struct buf *out)
 {
     buf_addf(out, "using dtype = fp::%s;\nenum { W = %d }; /* head size */\n\n",
              dtypes[t->dtype].name, t->head_size);
@@ -29,9 +30,9 @@ static void add_types(const struct build_target *t, struct buf *out)
 static void add_tile(const struct cuda_kernel *k, struct buf *out)
 {
     const struct cuda_tile *t = k->tile;
-    if (!k->has[STAGE_GEMM])
+    if (k->of_kind[STAGE_GEMM] == 0)
         return;
-    if (k->wgmma)
+    if (t->kind == CUDA_WGMMA)
         buf_addf(out,
                  "/* tokens, columns, buffers, thread blocks that share a sum */\n"
                  "using tile = fp::wgmma_shape<dtype, %d, %d, %d, %d>;\n\n",
@@ -44,7 +45,7 @@ static void add_tile(const struct cuda_kernel *k, struct buf *out)
                  t->bm, t->bn, t->depth, t->warps_m, t->warps_n, k->split);
 }
 
-static void open_kernel(const struct choice *c, int threads, int resident, struct buf *out)
+void open_kernel(const struct choice *c, int threads, int resident, struct buf *out)
 {
     buf_addf(out, "extern \"C\" __global__ void __launch_bounds__(%d, %d)\n", threads, resident);
     choice_symbol(c, out);

@@ -2,7 +2,7 @@
 
 /* ---- the body of a stage's function -------------------------------------------------------------
  *
- * Statements are written first; what they name is declared before them. */
+ * The statements are written first, as the declarations before them depend on what they name. */
 
 struct body {
     struct buf text;
@@ -70,8 +70,8 @@ static void add_store(struct body *b, int tensor)
                  use_dim(b, tensor_columns(tensor)));
 }
 
-/* What a pointwise operator does to a row before `next` has it, from the inside out; returns the
- * name of the outermost. */
+/* Declares the epilogues of a pointwise operator, the last one, which passes rows to `next`, first.
+ * Returns the name of the epilogue that takes the rows. */
 static const char *add_pointwise(struct body *b, int op, const char *next)
 {
     const char *activation = op_activation(op);
@@ -146,18 +146,13 @@ static void add_elementwise(struct body *b, const struct cuda_stage *s)
 
 const char *cuda_stage_summary(const struct cuda_stage *s)
 {
-    switch (s->kind) {
-    case STAGE_GEMM:
-        return s->norm_strip ? "GEMM tiles; a strip's last normalises it"
-                             : "tiles of a GEMM, each with its epilogue";
-    case STAGE_ROWS:
-        return "a warp a row";
-    case STAGE_ELEMENTWISE:
-        return "16 bytes a thread";
-    case STAGE_ATTENTION:
-        return "64 query rows at a time";
-    }
-    return "";
+    static const char *const summaries[] = {
+        [STAGE_ELEMENTWISE] = "16 bytes a thread",
+        [STAGE_GEMM] = "tiles of a GEMM, each with its epilogue",
+        [STAGE_ROWS] = "a warp a row",
+        [STAGE_ATTENTION] = "64 query rows at a time",
+    };
+    return s->norm_strip ? "GEMM tiles; a strip's last normalises it" : summaries[s->kind];
 }
 
 void emit_cuda_stage(const struct cuda_stage *s, int threads, struct buf *out)

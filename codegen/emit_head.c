@@ -1,4 +1,4 @@
-/* What the emitters share: names of stages, and the comment at the top of every source. */
+/* Names of stages, and the comment at the top of every emitted source. */
 #include "codegen/codegen_int.h"
 
 #include <stdio.h>
@@ -24,12 +24,12 @@ static const char *const dim_names[] = {
 
 static void add_flops(int op, struct buf *out)
 {
-    const struct weight *w =
-        &weights[__builtin_ctz(ops[op].weights | 1u << WEIGHT_COUNT) % WEIGHT_COUNT];
-    if (ops[op].anchor == ANCHOR_GEMM)
+    if (ops[op].anchor == ANCHOR_GEMM) {
+        const struct weight *w = &weights[op_weight(op, 0)];
         buf_addf(out, "  [2 T %s %s]", dim_names[w->rows], dim_names[w->cols]);
-    else if (ops[op].anchor == ANCHOR_SCORES || ops[op].anchor == ANCHOR_CONTEXT)
+    } else if (ops[op].anchor == ANCHOR_SCORES || ops[op].anchor == ANCHOR_CONTEXT) {
         buf_adds(out, "  [2 P D]");
+    }
 }
 
 static void add_operators(struct segment s, struct buf *out)
@@ -41,7 +41,7 @@ static void add_operators(struct segment s, struct buf *out)
     }
 }
 
-/* A list with commas, on as many lines as it needs. */
+/* A list with commas, wrapped into lines of at most COLUMNS. */
 struct list {
     struct buf *out;
     size_t line; /* where the line begins in out */

@@ -2,36 +2,46 @@
 
 #include <string.h>
 
-/* ---- hand-written attention ------------------------------------------------------------------ */
-
 static bool handwritten_applicable(const struct choice *c, const struct build_target *t,
                                    const char **why)
 {
     (void)t;
     return segment_is_attention(c->segment) ||
-           refuse(why, "the hand-written attention runs ops 2-6, no more and no less");
+           refuse(why,
+                  "the hand-written attention runs scores to merge_heads, no more and no less");
 }
 
-static uint16_t handwritten_tensors(const struct choice *c)
+/* Of an implementation that keeps all other tensors of its segment to itself. */
+static uint16_t only_outputs(const struct choice *c)
 {
     return segment_outputs(c->segment);
 }
 
 /* ---- the table ------------------------------------------------------------------------------- */
 
-/* Of CUDA's `generated` and `hopper`. */
-#define CUDA_COMMON_KNOBS                                                                          \
-    [CUDA_KNOB_SPLIT] = {.name = "split",                                                          \
-                         .compile_time = true,                                                     \
-                         .count = 4,                                                               \
-                         .values = {1, 2, 4, 8}},                                                  \
-    [CUDA_KNOB_NORM] = {.name = "norm",                                                            \
-                        .compile_time = true,                                                      \
-                        .count = 2,                                                                \
-                        .values = {CUDA_NORM_BARRIER, CUDA_NORM_STRIP},                            \
-                        .labels = {"barrier", "strip"}},                                           \
-    [CUDA_KNOB_RESIDENT] = {                                                                       \
-        .name = "resident", .compile_time = true, .count = 3, .values = {1, 3, 4}}
+/* The values of a knob and their number. */
+#define VALUES(...) .count = ARRAY_LEN(((int[]){__VA_ARGS__})), .values = {__VA_ARGS__}
+
+/* CUDA's `generated` and `hopper` differ in their tiles and in where they are applicable. */
+#define CUDA_ROW(name_, applicable_, tiles)                                                        \
+    {                                                                                              \
+        .name = (name_), .target = TARGET_CUDA, .applicable = (applicable_),                       \
+        .tensors = cuda_tensors, .emit = emit_cuda_generated, .launch = cuda_launch,               \
+        .knob_count = CUDA_KNOB_COUNT, .knobs = {                                                  \
+            [CUDA_KNOB_TILE] = {.name = "tile",                                                    \
+                                .compile_time = true,                                              \
+                                VALUES(tiles(TILE_ROW)),                                           \
+                                .labels = {tiles(TILE_LABEL)}},                                    \
+            [CUDA_KNOB_SPLIT] = {.name = "split", .compile_time = true, VALUES(1, 2, 4, 8)},       \
+            [CUDA_KNOB_NORM] = {.name = "norm",                                                    \
+                                .compile_time = true,                                              \
+                                VALUES(CUDA_NORM_BARRIER, CUDA_NORM_STRIP),                        \
+                                .labels = {"barrier", "strip"}},                                   \
+            [CUDA_KNOB_RESIDENT] = {.name = "resident", .compile_time = true, VALUES(1, 3, 4)}     \
+        }                                                                                          \
+    }
+#define TILE_ROW(kind, bm, bn, ...)   CUDA_TILE_##kind##_##bm##X##bn,
+#define TILE_LABEL(kind, bm, bn, ...) #bm "x" #bn,
 
 const struct impl impls[] = {
     {.name = "generated",
@@ -42,73 +52,54 @@ const struct impl impls[] = {
      .knob_count = 3,
      .knobs = {[CPU_KNOB_LOWERING] = {.name = "lowering",
                                       .compile_time = true,
-                                      .count = 2,
-                                      .values = {LOWERING_TILED, LOWERING_ROWWISE},
+                                      VALUES(LOWERING_TILED, LOWERING_ROWWISE),
                                       .labels = {"tiled", "rowwise"}},
-               [CPU_KNOB_ROW_BLOCK] = {.name = "row_block", .count = 3, .values = {256, 128, 64}},
+               [CPU_KNOB_ROW_BLOCK] = {.name = "row_block", VALUES(256, 128, 64)},
                [CPU_KNOB_COL_BLOCK] = {.name = "col_block",
-                                       .count = 3,
-                                       .values = {0, 384, 192},
+                                       VALUES(0, 384, 192),
                                        .labels = {"even", "384", "192"}}}},
     {.name = "handwritten",
      .target = TARGET_CPU,
      .handwritten = true,
      .applicable = handwritten_applicable,
-     .tensors = handwritten_tensors,
+     .tensors = only_outputs,
      .emit = emit_cpu_handwritten},
-    {.name = "generated",
+    CUDA_ROW("generated", cuda_applicable, CUDA_MMA_TILES),
+    CUDA_ROW("hopper", cuda_hopper_applicable, CUDA_WGMMA_TILES),
+    {.name = "hopper_attention",
      .target = TARGET_CUDA,
-     .applicable = cuda_applicable,
-     .tensors = cuda_tensors,
-     .emit = emit_cuda_generated,
-     .launch = cuda_launch,
-     .knob_count = CUDA_KNOB_COUNT,
-     .knobs = {[CUDA_KNOB_TILE] = {.name = "tile",
-                                   .compile_time = true,
-                                   .count = 6,
-                                   .values = {CUDA_TILE_64X64, CUDA_TILE_128X96, CUDA_TILE_128X128,
-                                              CUDA_TILE_128X192, CUDA_TILE_128X64, CUDA_TILE_32X64},
-                                   .labels = {"64x64", "128x96", "128x128", "128x192", "128x64",
-                                              "32x64"}},
-               CUDA_COMMON_KNOBS}},
-    {.name = "hopper",
-     .target = TARGET_CUDA,
-     .applicable = cuda_hopper_applicable,
-     .tensors = cuda_tensors,
-     .emit = emit_cuda_generated,
-     .launch = cuda_launch,
-     .knob_count = CUDA_KNOB_COUNT,
-     .knobs = {[CUDA_KNOB_TILE] = {.name = "tile",
-                                   .compile_time = true,
-                                   .count = 5,
-                                   .values = {CUDA_TILE_HOPPER_128X192, CUDA_TILE_HOPPER_256X128,
-                                              CUDA_TILE_HOPPER_192X128, CUDA_TILE_HOPPER_128X128,
-                                              CUDA_TILE_HOPPER_64X64},
-                                   .labels = {"128x192", "256x128", "192x128", "128x128", "64x64"}},
-               CUDA_COMMON_KNOBS}},
+     .applicable = cuda_attention_applicable,
+     .tensors = only_outputs,
+     .emit = emit_cuda_attention,
+     .launch = cuda_attention_launch,
+     .knob_count = 1,
+     .knobs = {[CUDA_ATTENTION_KNOB_SHAPE] =
+                   {.name = "shape",
+                    .compile_time = true,
+                    VALUES(CUDA_ATTENTION_64, CUDA_ATTENTION_64_OVERLAP,
+                           CUDA_ATTENTION_64_SPLIT, CUDA_ATTENTION_128, CUDA_ATTENTION_192),
+                    .labels = {"64", "64_overlap", "64_split", "128", "192"}}}},
     {.name = "handwritten",
      .target = TARGET_CUDA,
      .handwritten = true,
      .applicable = handwritten_applicable,
-     .tensors = handwritten_tensors,
+     .tensors = only_outputs,
      .emit = emit_cuda_handwritten,
      .launch = cuda_launch_handwritten,
      .knob_count = 1,
      .knobs = {[CUDA_HAND_KNOB_WARPS] = {.name = "warps",
                                          .compile_time = true,
-                                         .count = 2,
-                                         .values = {CUDA_HAND_KEYS, CUDA_HAND_ROWS},
+                                         VALUES(CUDA_HAND_KEYS, CUDA_HAND_ROWS),
                                          .labels = {"keys", "rows"}}}},
     {.name = "library",
      .target = TARGET_CUDA,
      .library = true,
      .applicable = cuda_library_applicable,
-     .tensors = cuda_library_tensors,
+     .tensors = only_outputs,
      .emit = emit_cuda_library,
      .knob_count = 1,
      .knobs = {[CUDA_LIBRARY_KNOB_ALGORITHM] = {.name = "algorithm",
-                                                .count = 8,
-                                                .values = {0, 1, 2, 3, 4, 5, 6, 7}}}},
+                                                VALUES(0, 1, 2, 3, 4, 5, 6, 7)}}},
 };
 const int impl_count = ARRAY_LEN(impls);
 

@@ -5,7 +5,7 @@ static bool pointwise(int op)
     return ops[op].anchor == ANCHOR_NONE;
 }
 
-/* One row a token, on both sides of the operator or at least in its output. */
+/* Whether an operator's output has one row a token. */
 static bool token_rows(int op)
 {
     return ops[op].layout == LAYOUT_TOKENS;
@@ -31,8 +31,8 @@ static enum stage_kind kind_of(int op)
     }
 }
 
-/* The split into heads joins the attention that loads q, k and v, if that one reads all three and
- * so nothing else does. */
+/* The loader of attention can split the heads if the segment has everything from the scores to the
+ * context, as then no other stage reads q, k or v. */
 static bool loads_for_attention(struct segment s, int op)
 {
     if (ops[op].layout != LAYOUT_QKV_HEADS)
@@ -43,26 +43,23 @@ static bool loads_for_attention(struct segment s, int op)
     return last <= s.last;
 }
 
-/* Whether op, which follows the stage, joins it. The stage's kind afterwards goes to *kind. */
+/* Whether op, which follows the stage, joins it.  *kind is the stage's kind afterwards. */
 static bool joins(struct segment s, enum lowering how, const struct stage *stage, int op,
                   enum stage_kind *kind)
 {
-    bool whole_rows = ops[op].anchor == ANCHOR_LAYERNORM || ops[op].anchor == ANCHOR_GEMM;
     bool rows_held = how == LOWERING_ROWWISE && token_rows(stage->last);
+    bool takes_rows =
+        ops[op].anchor == ANCHOR_LAYERNORM || (rows_held && ops[op].anchor == ANCHOR_GEMM);
     switch (stage->kind) {
     case STAGE_ELEMENTWISE:
-        if (of_attention(op)) {
-            *kind = STAGE_ATTENTION;
-            return loads_for_attention(s, stage->last);
-        }
-        *kind = STAGE_ROWS;
-        return ops[op].anchor == ANCHOR_LAYERNORM || (whole_rows && rows_held);
+        *kind = of_attention(op) ? STAGE_ATTENTION : STAGE_ROWS;
+        return of_attention(op) ? loads_for_attention(s, stage->last) : takes_rows;
     case STAGE_GEMM:
         *kind = pointwise(op) ? STAGE_GEMM : STAGE_ROWS;
-        return pointwise(op) || (whole_rows && rows_held);
+        return pointwise(op) || (rows_held && takes_rows);
     case STAGE_ROWS:
         *kind = STAGE_ROWS;
-        return pointwise(op) || ops[op].anchor == ANCHOR_LAYERNORM || (whole_rows && rows_held);
+        return pointwise(op) || takes_rows;
     case STAGE_ATTENTION:
         *kind = STAGE_ATTENTION;
         return of_attention(op) || pointwise(op);
@@ -70,7 +67,7 @@ static bool joins(struct segment s, enum lowering how, const struct stage *stage
     return false;
 }
 
-/* The tensors of its own operators that a stage must write. */
+/* The outputs of a stage's operators that the caller or a later stage reads, as bits. */
 static uint16_t stored(struct segment s, const struct stage *stage)
 {
     uint16_t needed = segment_outputs(s), own = 0;

@@ -60,8 +60,8 @@ int schedule_parse(const struct impl *impl, const char *text, struct schedule *o
         size_t len = strcspn(p, " "), name = strcspn(p, "= ");
         int knob = knob_find(impl, p, name);
         if (name == len || knob < 0)
-            return status_set(st, STATUS_USAGE, "'%.*s' is no knob of %s with its value", (int)len,
-                              p, impl->name);
+            return status_set(st, STATUS_USAGE, "'%.*s' is not KNOB=VALUE with a knob of %s",
+                              (int)len, p, impl->name);
         int pick = pick_find(&impl->knobs[knob], p + name + 1, len - name - 1);
         if (pick < 0)
             return status_set(st, STATUS_USAGE, "knob %s of %s has no value '%.*s'",

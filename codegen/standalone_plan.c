@@ -1,7 +1,5 @@
-/* What plan.h and plan.c of every target's program have alike. */
+/* plan.h and plan.c of a program: the workload, the mask and the table of segments. */
 #include "codegen/codegen_int.h"
-
-#include <string.h>
 
 static void add_title(const struct standalone_spec *s, struct buf *out)
 {
@@ -19,25 +17,25 @@ static void add_title(const struct standalone_spec *s, struct buf *out)
              1e-9 * flops * w->layers, 1e-6 * workload_bytes(w));
 }
 
-void open_plan_h(const struct standalone_spec *s, const char *includes, struct buf *out)
+void add_plan_h(const struct standalone_spec *s, const struct program *program, struct buf *out)
 {
     const struct workload *w = s->workload;
     add_title(s, out);
-    buf_addf(out, "#ifndef PLAN_H\n#define PLAN_H\n\n#include \"abi.h\"\n%s\n", includes);
+    buf_adds(out, "#ifndef PLAN_H\n#define PLAN_H\n\n#include \"abi.h\"\n");
+    if (program->add_includes != NULL)
+        program->add_includes(s, out);
     buf_addf(out,
-             "enum {\n    PLAN_VALUE = %u,\n    SEGMENTS = %d,\n    LAYERS = %d,\n"
+             "\nenum {\n    PLAN_VALUE = %u,\n    SEGMENTS = %d,\n    LAYERS = %d,\n"
              "    BATCH = %d,\n    SEQ_LEN = %d,\n    HEADS = %d,\n    HEAD_SIZE = %d,\n"
              "    FFN = %d\n};\n\n",
              plan_value(s->candidate->plan), s->candidate->count, w->layers, w->batch, w->seq_len,
              w->heads, w->head_size, w->ffn);
     buf_adds(out, "extern const float plan_eps;\n"
                   "extern const uint64_t plan_seed;\n\n");
-}
-
-void close_plan_h(struct buf *out)
-{
+    program->declare_segments(s, out);
     buf_addf(
         out,
+        "extern const struct plan_segment plan_segments[SEGMENTS];\n\n"
         "/* Tensor 0 is a layer's input, 1+i the output of operator i; 0: never in memory. */\n"
         "extern const long plan_tensor_elements[%d];\n\n"
         "/* Drawn uniformly in middle +- range. */\n"
@@ -68,7 +66,7 @@ static void add_sizes(const struct standalone_spec *s, struct buf *out)
     buf_adds(out, "};\n\n");
 }
 
-static void add_ints(const char *name, const int *values, int64_t count, struct buf *out)
+void add_ints(const char *name, const int *values, int64_t count, struct buf *out)
 {
     buf_addf(out, "static const int %s[] = {", name);
     for (int64_t i = 0; i < count; i++)
@@ -85,38 +83,31 @@ static void add_mask(const struct block_lists *l, const char *word_type, struct 
     add_ints("key_block", l->key_block, entries, out);
     add_ints("bits", l->bits, entries, out);
     buf_addf(out, "static const %s words[] = {", word_type);
-    for (int64_t i = 0; i < l->bit_blocks * MASK_BLOCK; i++)
-        buf_addf(out, "%s0x%llx",
-                 i == 0       ? ""
-                 : i % 4 == 0 ? ",\n    "
-                              : ", ",
-                 (unsigned long long)l->words[i]);
+    for (int64_t i = 0; i < l->bit_blocks * MASK_BLOCK; i++) {
+        const char *separator = i == 0 ? "" : i % 4 == 0 ? ",\n    " : ", ";
+        buf_addf(out, "%s0x%llx", separator, (unsigned long long)l->words[i]);
+    }
     buf_adds(out, l->bit_blocks > 0 ? "};\n\n" : "0};\n\n");
     buf_addf(out,
              "const struct fp_blocks plan_mask = {%d, %d, start, full, key_block, bits, words};\n",
              l->lists, l->blocks);
 }
 
-void add_plan_data(const struct standalone_spec *s, const char *word_type, struct buf *out)
+void add_plan_c(const struct standalone_spec *s, const struct program *program, struct buf *out)
 {
     const struct workload *w = s->workload;
-    buf_adds(out, "const float plan_eps = (float)");
+    buf_adds(out, "#include \"plan.h\"\n\n");
+    for (int i = 0; i < s->candidate->count; i++)
+        program->declare_function(s, i, out);
+    buf_adds(out, "\nconst struct plan_segment plan_segments[SEGMENTS] = {\n");
+    for (int i = 0; i < s->candidate->count; i++)
+        program->define_segment(s, i, out);
+    buf_adds(out, "};\n\nconst float plan_eps = (float)");
     number_add(w->eps, out);
     buf_addf(out, ";\nconst uint64_t plan_seed = %lluu;\n\n", (unsigned long long)s->inputs.seed);
     add_sizes(s, out);
     if (w->lengths != NULL)
         add_ints("lengths", w->lengths, w->batch, out);
     buf_addf(out, "const int *const plan_lengths = %s;\n\n", w->lengths != NULL ? "lengths" : "0");
-    add_mask(&w->blocks, word_type, out);
-}
-
-void add_objects(const struct standalone *p, const char *suffix, struct buf *out)
-{
-    buf_adds(out, "OBJECTS =");
-    for (int i = 0; i < p->count; i++) {
-        const char *name = p->files[i].name, *end = strrchr(name, '.');
-        if (end != NULL && strcmp(end, suffix) == 0)
-            buf_addf(out, " \\\n  %.*s.o", (int)(end - name), name);
-    }
-    buf_adds(out, "\n\n");
+    add_mask(&w->blocks, program->word_type, out);
 }

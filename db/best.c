@@ -11,7 +11,7 @@ static void replace_text(char **text, const char *with)
     *text = mem_strdup(with);
 }
 
-/* A winner's row: value, times, comparison and what its search was asked for. */
+/* Reads a row of SQL_BEST_FINAL or SQL_BEST_PLAN. */
 static void keep_winner(const struct query *q, bool final, struct db_best *out, int64_t *trial)
 {
     *trial = column_int(q, 0);
@@ -24,12 +24,11 @@ static void keep_winner(const struct query *q, bool final, struct db_best *out, 
     replace_text(&out->search_options, column_text(q, 6));
 }
 
-/* The newest comparison decides among its plans.  A plan stored since wins over its winner where it
- * was faster in the search: times side by side compare with no others.  1, 0 or -1 as query_row. */
+/* Finds the best plan known as db.h defines it; 1, 0 or -1 as query_row. */
 static int read_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial,
                        struct status *st)
 {
-    double own_ms = INFINITY; /* the winner's time in the search */
+    double own_ms = INFINITY; /* the winner's time in its search */
     struct query q = query_start(db, SQL_BEST_FINAL);
     query_int(&q, study);
     int final = query_row(&q, st);
@@ -45,19 +44,11 @@ static int read_winner(struct db *db, int64_t study, struct db_best *out, int64_
     query_int(&q, study);
     query_int(&q, *trial);
     query_real(&q, own_ms);
-    int since = query_row(&q, st);
-    if (since > 0)
+    int later = query_row(&q, st);
+    if (later > 0)
         keep_winner(&q, false, out, trial);
     query_end(&q);
-    return since != 0 ? since : final;
-}
-
-static void keep_choice(void *ctx, int i, const struct db_choice *c, const struct query *q)
-{
-    struct db_best *out = ctx;
-    out->choices[i] = (struct db_choice){c->segment, mem_strdup(c->impl), mem_strdup(c->schedule)};
-    out->choice_ms[i] = column_real(q, 4);
-    out->choice_count = i + 1;
+    return later != 0 ? later : final;
 }
 
 static int read_choices(struct db *db, int64_t study, int64_t trial, struct db_best *out,
@@ -66,7 +57,9 @@ static int read_choices(struct db *db, int64_t study, int64_t trial, struct db_b
     struct query q = query_start(db, SQL_BEST_CHOICES);
     query_int(&q, trial);
     query_int(&q, study);
-    return db_choices_read(&q, keep_choice, out, st) < 0 ? -1 : 0;
+    int count = db_choices_read(&q, out->choices, out->choice_ms, st);
+    out->choice_count = count > 0 ? count : 0;
+    return count > 0 ? 0 : -1;
 }
 
 static int read_counts(struct db *db, int64_t study, struct db_best *out, struct status *st)
@@ -100,7 +93,7 @@ static int read_best(struct db *db, int64_t study, struct db_best *out, struct s
 int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st)
 {
     *out = (struct db_best){0};
-    if (db_begin_read(db, st) != 0) /* one snapshot for all that is read */
+    if (db_begin_read(db, st) != 0) /* all reads see one snapshot */
         return -1;
     int result = db_end(db, read_best(db, study, out, st), st);
     if (result != 0)
@@ -121,17 +114,13 @@ int db_compared(struct db *db, int64_t study, struct buf *out, struct status *st
 
 void db_best_release(struct db_best *b)
 {
-    for (int i = 0; i < b->choice_count; i++) {
-        free((char *)b->choices[i].impl);
-        free((char *)b->choices[i].schedule);
-    }
+    db_choices_release(b->choices, b->choice_count);
     free(b->comparison);
     free(b->search_options);
     *b = (struct db_best){0};
 }
 
-/* ---- a plan's time ----------------------------------------------------------------------------
- */
+/* ---- a plan's time --------------------------------------------------------------------------- */
 
 static int read_samples(struct db *db, int64_t trial, int most, struct db_time *out,
                         struct status *st)

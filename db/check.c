@@ -2,8 +2,8 @@
 
 #include <string.h>
 
-/* Each statement returns one problem a row.  Those that the schema's CHECKs also hold are here to
- * name the row: SQLite's own check names only the table, so CHECKs are switched off for it. */
+/* Each statement returns one problem a row.  Some repeat a CHECK of the schema, to name the row:
+ * SQLite's own check names only the table, so db_check() switches CHECKs off. */
 static const char *const rules[] = {
     "SELECT 'file structure: ' || integrity_check FROM pragma_integrity_check"
     " WHERE integrity_check <> 'ok'",
@@ -103,7 +103,7 @@ static int run_rules(struct db *db, db_check_row *row, void *ctx, int *problems,
         int before = *problems;
         if (run_rule(db, rules[i], row, ctx, problems, st) != 0)
             return -1;
-        if (i == 0 && *problems > before) /* in a damaged file the rest means nothing */
+        if (i == 0 && *problems > before) /* a damaged file makes the other rules meaningless */
             return 0;
     }
     return 0;

@@ -6,7 +6,7 @@
 
 #include <sqlite3.h>
 
-/* "FusP": PRAGMA application_id, by which a fuseplan database is told from others. */
+/* DB_APPLICATION_ID: "FusP", the application_id that marks a fuseplan database. */
 enum { DB_APPLICATION_ID = 0x46757350, DB_BUSY_MS = 5000 };
 
 /* ---- statements: prepared when first used, kept until the database is closed ----------------- */
@@ -26,8 +26,9 @@ struct db {
 
 /* ---- sql.c: running statements ------------------------------------------------------------------
  *
- * query_start, one query_<type> a parameter in order, query_row until it returns 0, query_end.  A
- * failure is remembered: the next query_row returns it, so that binding needs no checks. */
+ * Call query_start, query_<type> for each parameter in order, query_row until it returns 0, and
+ * query_end.  A query remembers its first failure, and the next query_row reports it, so that
+ * query_start and the binding need no checks. */
 
 struct query {
     struct db *db;
@@ -46,10 +47,10 @@ void query_blob(struct query *q, const void *bytes, size_t len);
 int query_row(struct query *q, struct status *st);
 void query_end(struct query *q);
 
-/* Runs to the end and ends it; -1 on failure. */
+/* Runs a statement to its end and ends the query; 0 or -1. */
 int query_run(struct query *q, struct status *st);
 
-/* The first column of the first row, then ends; 1, 0 or -1 as query_row. */
+/* Reads the first column of the first row and ends the query; 1, 0 or -1 as query_row. */
 int query_one_int(struct query *q, int64_t *out, struct status *st);
 
 /* Columns of the current row; texts live until the next query_row. */
@@ -60,10 +61,10 @@ const char *column_text(const struct query *q, int column);
 int db_begin_read(struct db *db, struct status *st);
 int db_begin_write(struct db *db, struct status *st);
 
-/* Commits where result is 0, else rolls back; returns -1 where either failed. */
+/* Commits if result is 0, else rolls back.  Returns 0 if it has committed, else -1. */
 int db_end(struct db *db, int result, struct status *st);
 
-/* Says in st what SQLite reported; returns -1.  result is its (extended) result code. */
+/* Puts what SQLite reported into st; returns -1.  result: its (extended) result code. */
 int db_fail(sqlite3 *handle, const char *path, int result, struct status *st);
 
 /* ---- schema.c: forward-only migrations ------------------------------------------------------- */
@@ -78,14 +79,14 @@ int schema_migrate(sqlite3 *handle, const char *path, const char *const *migrati
 
 /* ---- trial.c --------------------------------------------------------------------------------- */
 
-/* Reads the rows of a trial's choices, first_op, last_op, impl, knobs in front, to the end and ends
- * the query.  keep() takes each one, at most OP_COUNT; the texts live until it returns.  Returns
- * how many there are, -1 on a failure.  A damaged database, in which they are no segments that
- * follow each other, is STATUS_DATABASE. */
-typedef void db_choice_row(void *ctx, int i, const struct db_choice *c, const struct query *q);
-int db_choices_read(struct query *q, db_choice_row *keep, void *ctx, struct status *st);
+/* Reads a trial's choices and ends the query, whose columns are first_op, last_op, impl, knobs and,
+ * if ms is not null, the segment's time for ms.  Returns their number, 1..OP_COUNT, or -1.
+ * STATUS_DATABASE if the database is damaged: the segments do not ascend.  Free the texts with
+ * db_choices_release(). */
+int db_choices_read(struct query *q, struct db_choice out[OP_COUNT], double *ms, struct status *st);
+void db_choices_release(struct db_choice *choices, int count);
 
-/* db_trial_add without its transaction, for many trials in one. */
+/* db_trial_add() within the caller's transaction. */
 int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, struct status *st);
 
 extern const char *const db_trial_kind_names[];

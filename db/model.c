@@ -29,7 +29,7 @@ int db_model_get(struct db *db, int64_t study, const char *name, const char *kin
     query_text(&q, kind);
     int found = query_row(&q, st);
     if (found > 0) {
-        const void *bytes = sqlite3_column_blob(q.stmt, 5); /* null where there are none */
+        const void *bytes = sqlite3_column_blob(q.stmt, 5); /* null if its length is 0 */
         struct db_model m = {.name = name,
                              .kind = kind,
                              .features_version = column_int(&q, 0),

@@ -68,7 +68,7 @@ static char *parent_of(const char *path)
     return dir;
 }
 
-/* Asked before SQLite is, whose own report does not say which of the two it was, nor why. */
+/* Runs before SQLite opens the file: SQLite reports neither the file or directory nor the cause. */
 static int check_writable(const char *path, const char *what, struct status *st)
 {
     if (access(path, W_OK) == 0)
@@ -93,7 +93,7 @@ static int make_writable(const char *path, struct status *st)
     return result;
 }
 
-/* What the file says of itself, in one read: also the first time that SQLite looks at it. */
+/* What the file says of itself.  SQLite reads the file here for the first time. */
 struct identity {
     int application_id, version, objects;
 };
@@ -139,7 +139,7 @@ static int check_identity(const char *path, const struct identity *i, struct sta
     return 0;
 }
 
-/* Opens the file and looks inside; returns SQLite's code. */
+/* Opens the file and reads its identity; returns SQLite's code. */
 static int open_handle(struct db *db, const char *uri_query, int flags, struct identity *identity)
 {
     struct buf uri;
@@ -155,8 +155,8 @@ static int open_handle(struct db *db, const char *uri_query, int flags, struct i
     return identify(db->handle, identity);
 }
 
-/* Reading through a WAL writes beside the file.  Where that cannot be, and no WAL is there, nobody
- * is writing and the file is all there is to read. */
+/* SQLite writes files beside a database in WAL mode even to read it.  If it cannot, and there is no
+ * WAL, then no process is writing and the file alone holds everything. */
 static bool is_immutable(const char *path)
 {
     struct buf wal;
@@ -173,8 +173,8 @@ static bool is_immutable(const char *path)
 
 static int open_read(struct db *db, struct status *st)
 {
-    /* For writing where the system lets us, so that the last to close it can remove the -wal and
-     * -shm files that reading makes; query_only keeps it from changing anything. */
+    /* Opened for writing if the system allows it, so that the last process to close the database
+     * can remove the -wal and -shm files that reading makes.  query_only forbids all changes. */
     struct identity identity;
     int result = is_immutable(db->path)
                      ? open_handle(db, "?immutable=1", SQLITE_OPEN_READONLY, &identity)
@@ -196,8 +196,8 @@ static int open_read(struct db *db, struct status *st)
     return result == SQLITE_OK ? 0 : db_fail(db->handle, db->path, result, st);
 }
 
-/* SQLite does not wait for the exclusive lock that the change to WAL needs, so that two that create
- * a database at once may meet here. */
+/* The change to WAL needs an exclusive lock, for which SQLite does not wait, so that of two
+ * processes that create a database at once one may find it busy. */
 static int enter_wal(sqlite3 *handle)
 {
     double deadline = clock_seconds() + DB_BUSY_MS / 1000.0;
@@ -220,9 +220,9 @@ static int open_write(struct db *db, struct status *st)
     if (check_identity(db->path, &identity, st) != 0)
         return -1;
 
-    /* With a WAL, NORMAL keeps every commit through the death of any process.  A power cut may undo
-     * the newest commits, never a part of one; a search measures those again.  FULL would wait for
-     * the disk after each trial. */
+    /* With a WAL, NORMAL keeps every commit if a process dies.  A power cut may undo the newest
+     * commits as a whole, whose trials a search measures again.  FULL would wait for the disk
+     * after each trial. */
     result = enter_wal(db->handle);
     if (result == SQLITE_OK)
         result = sqlite3_exec(db->handle, "PRAGMA synchronous = NORMAL; PRAGMA foreign_keys = ON",

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Version 1.  docs/database.md describes every table; keep it true. */
+/* Version 1.  docs/database.md describes every table. */
 static const char create_all[] =
     "CREATE TABLE target ("
     "  id INTEGER PRIMARY KEY,"
@@ -159,7 +159,7 @@ static int keep_int(void *out, int columns, char **values, char **names)
     return 0;
 }
 
-/* Rows that point nowhere: what a migration that rebuilds a table could leave. */
+/* A migration that rebuilds a table could leave rows that refer to missing ones. */
 static int check_references(sqlite3 *handle, const char *path, struct status *st)
 {
     int orphans = 0;
@@ -176,7 +176,7 @@ static int check_references(sqlite3 *handle, const char *path, struct status *st
 static int apply(sqlite3 *handle, const char *path, const char *const *migrations, int count,
                  struct status *st)
 {
-    /* Read inside the transaction: another process may have migrated meanwhile. */
+    /* Read inside the transaction: another process may have migrated before it began. */
     int version = 0;
     int result = sqlite3_exec(handle, "PRAGMA user_version", keep_int, &version, NULL);
     if (result != SQLITE_OK)
@@ -196,8 +196,8 @@ static int apply(sqlite3 *handle, const char *path, const char *const *migration
 int schema_migrate(sqlite3 *handle, const char *path, const char *const *migrations, int count,
                    struct status *st)
 {
-    /* Off, so that a migration may rebuild a table that others refer to; it cannot be changed
-     * inside a transaction. */
+    /* Off, so that a migration may rebuild a table that others refer to.  SQLite ignores this
+     * pragma inside a transaction. */
     if (run(handle, path, "PRAGMA foreign_keys = OFF; BEGIN IMMEDIATE", st) != 0)
         return -1;
     int result = apply(handle, path, migrations, count, st);

@@ -10,9 +10,9 @@ static const char *const sql_text[SQL_COUNT] = {
 #undef X
 };
 
-static_assert(DB_BUSY_MS == 5000, "the message of SQLITE_BUSY names the time");
+static_assert(DB_BUSY_MS == 5000, "the message of SQLITE_BUSY says 5 s");
 
-/* What each failure means to a user and what to do about it. */
+/* What a failure means to the user, and what the user can do. */
 static const struct {
     int code;
     const char *means;
@@ -64,8 +64,7 @@ struct query query_start(struct db *db, enum db_statement id)
     return (struct query){.db = db, .stmt = *stmt, .result = result};
 }
 
-/* Keeps the first failure: after a failed prepare every bind is a misuse, which must not hide it.
- */
+/* Keeps the first failure: after a failed prepare every bind fails too, as a misuse. */
 static void bound(struct query *q, int result)
 {
     if (q->result == SQLITE_OK)

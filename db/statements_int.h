@@ -1,24 +1,19 @@
-/* The statements that db runs, as X(ID, sql): included once for each list made of it.  EXPLAIN
- * QUERY PLAN shows no scan of trial, choice or sample in any but INFO; tests/db/check_schema.c
- * holds that. */
+/* The statements that db runs, as X(ID, sql); each list of them includes this file.  EXPLAIN QUERY
+ * PLAN shows no scan of trial, choice or sample in any but INFO: tests/db/check_schema.c. */
 X(BEGIN_READ, "BEGIN")
 X(BEGIN_WRITE, "BEGIN IMMEDIATE")
 X(COMMIT, "COMMIT")
 X(ROLLBACK, "ROLLBACK")
 
+/* Each adds a row or finds it: RETURNING gives the id of a row that is there only if it is set. */
 X(WORKLOAD_ADD, "INSERT INTO workload (text, batch, seq_len, heads, head_size, ffn, layers,"
-                " eps, dtype, lengths, mask)"
-                " VALUES (?,?,?,?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING")
-X(WORKLOAD_FIND, "SELECT id FROM workload WHERE text = ?")
+                " eps, dtype, lengths, mask) VALUES (?,?,?,?,?,?,?,?,?,?,?)"
+                " ON CONFLICT DO UPDATE SET text = text RETURNING id")
 X(TARGET_ADD, "INSERT INTO target (kind, device, uuid, capability, units, driver, compiler,"
-              " libraries) VALUES (?,?,?,?,?,?,?,?) ON CONFLICT DO NOTHING")
-X(TARGET_FIND, "SELECT id FROM target WHERE kind = ? AND device = ? AND uuid = ?"
-               " AND capability = ? AND units = ? AND driver = ? AND compiler = ?"
-               " AND libraries = ?")
+              " libraries) VALUES (?,?,?,?,?,?,?,?)"
+              " ON CONFLICT DO UPDATE SET kind = kind RETURNING id")
 X(STUDY_ADD, "INSERT INTO study (workload, target, protocol, seed, init, created_utc)"
-             " VALUES (?,?,?,?,?,?) ON CONFLICT DO NOTHING")
-X(STUDY_FIND, "SELECT id FROM study WHERE workload = ? AND target = ? AND protocol = ?"
-              " AND seed = ? AND init = ?")
+             " VALUES (?,?,?,?,?,?) ON CONFLICT DO UPDATE SET seed = seed RETURNING id")
 X(STUDY_NEAREST, "SELECT study.id FROM workload"
                  " JOIN study ON study.workload = workload.id"
                  " JOIN target ON target.id = study.target"
@@ -64,7 +59,7 @@ X(CHOICES, "SELECT first_op, last_op, impl, knobs FROM choice"
            " JOIN segment ON segment.id = schedule.segment"
            " WHERE choice.trial = ? ORDER BY first_op")
 
-/* Of the newest comparison that a search made; the last column is the plan's time in the search. */
+/* The winner of the newest comparison of a search; the last column is its time in its search. */
 X(BEST_FINAL, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
               " (SELECT options FROM search WHERE search.id = trial.search),"
               " (SELECT median_ms FROM trial AS own WHERE own.study = trial.study"
@@ -95,8 +90,7 @@ X(BEST_CHOICES, "SELECT first_op, last_op, impl, knobs, (SELECT median_ms FROM t
                 " JOIN schedule ON schedule.id = choice.schedule"
                 " JOIN segment ON segment.id = schedule.segment"
                 " WHERE choice.trial = ?1 ORDER BY first_op")
-/* status <> 'ok' says again what the next term says: SQLite then sees that trial_by_status serves.
- */
+/* The term status <> 'ok' is redundant, but without it SQLite does not use trial_by_status. */
 X(PLAN_COUNTS, "SELECT (SELECT count(*) FROM"
                " (SELECT DISTINCT plan FROM trial WHERE study = ?1 AND plan IS NOT NULL)),"
                " (SELECT count(*) FROM (SELECT DISTINCT plan FROM trial WHERE study = ?1"

@@ -14,46 +14,21 @@ static int add_workload(struct db *db, const struct db_workload *w, int64_t *id,
     query_text(&add, w->dtype);
     query_text(&add, w->lengths);
     query_text(&add, w->mask);
-    if (query_run(&add, st) != 0)
-        return -1;
-
-    struct query find = query_start(db, SQL_WORKLOAD_FIND);
-    query_text(&find, w->text);
-    return query_one_int(&find, id, st);
-}
-
-static void bind_target(struct query *q, const struct db_target *t)
-{
-    query_text(q, t->kind);
-    query_text(q, t->device);
-    query_text(q, t->uuid);
-    query_text(q, t->capability);
-    query_int(q, t->units);
-    query_text(q, t->driver);
-    query_text(q, t->compiler);
-    query_text(q, t->libraries);
+    return query_one_int(&add, id, st);
 }
 
 static int add_target(struct db *db, const struct db_target *t, int64_t *id, struct status *st)
 {
     struct query add = query_start(db, SQL_TARGET_ADD);
-    bind_target(&add, t);
-    if (query_run(&add, st) != 0)
-        return -1;
-
-    struct query find = query_start(db, SQL_TARGET_FIND);
-    bind_target(&find, t);
-    return query_one_int(&find, id, st);
-}
-
-static void bind_study(struct query *q, int64_t workload, int64_t target, const char *protocol,
-                       const struct db_workload *w)
-{
-    query_int(q, workload);
-    query_int(q, target);
-    query_text(q, protocol);
-    query_int(q, (int64_t)w->seed);
-    query_text(q, w->init);
+    query_text(&add, t->kind);
+    query_text(&add, t->device);
+    query_text(&add, t->uuid);
+    query_text(&add, t->capability);
+    query_int(&add, t->units);
+    query_text(&add, t->driver);
+    query_text(&add, t->compiler);
+    query_text(&add, t->libraries);
+    return query_one_int(&add, id, st);
 }
 
 static int add_study(struct db *db, const struct db_workload *w, const struct db_target *t,
@@ -65,14 +40,13 @@ static int add_study(struct db *db, const struct db_workload *w, const struct db
 
     char now[CLOCK_UTC_SIZE];
     struct query add = query_start(db, SQL_STUDY_ADD);
-    bind_study(&add, workload, target, protocol, w);
+    query_int(&add, workload);
+    query_int(&add, target);
+    query_text(&add, protocol);
+    query_int(&add, (int64_t)w->seed);
+    query_text(&add, w->init);
     query_text(&add, clock_utc(now));
-    if (query_run(&add, st) != 0)
-        return -1;
-
-    struct query find = query_start(db, SQL_STUDY_FIND);
-    bind_study(&find, workload, target, protocol, w);
-    return query_one_int(&find, study, st) < 0 ? -1 : 0;
+    return query_one_int(&add, study, st) < 0 ? -1 : 0;
 }
 
 int db_study(struct db *db, const struct db_workload *w, const struct db_target *t,
@@ -87,7 +61,7 @@ int db_study(struct db *db, const struct db_workload *w, const struct db_target 
 int db_study_find(struct db *db, const char *workload_text, const char *target_kind,
                   const struct db_study *near, int64_t *study, struct status *st)
 {
-    static const struct db_study any = {.protocol = NULL}; /* like no stored one */
+    static const struct db_study any = {.protocol = NULL}; /* no stored study has these parts */
     const struct db_study *n = near != NULL ? near : &any;
     *study = 0;
     struct query q = query_start(db, SQL_STUDY_NEAREST);

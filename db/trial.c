@@ -1,5 +1,7 @@
 #include "db/db_int.h"
 
+#include <stdlib.h>
+
 const char *const db_trial_kind_names[] = {
     [DB_TRIAL_SEGMENT] = "segment", [DB_TRIAL_PLAN] = "plan", [DB_TRIAL_FINAL] = "final"};
 
@@ -15,11 +17,11 @@ static bool covers_chain(const struct db_trial *t)
     return next == OP_COUNT;
 }
 
-/* What the schema's CHECKs do not hold. */
+/* The rules that the schema's CHECKs cannot state. */
 static int check_choices(const struct db_trial *t, struct status *st)
 {
     if (t->kind == DB_TRIAL_SEGMENT && t->choice_count != 1)
-        return status_set(st, STATUS_DATABASE, "a segment's trial has %d choices, it must have one",
+        return status_set(st, STATUS_DATABASE, "a segment trial has %d choices; it must have one",
                           t->choice_count);
     if (t->kind != DB_TRIAL_SEGMENT && !covers_chain(t))
         return status_set(st, STATUS_DATABASE,
@@ -28,7 +30,7 @@ static int check_choices(const struct db_trial *t, struct status *st)
     return 0;
 }
 
-/* Finds or adds the schedule of a choice. */
+/* Finds the schedule of a choice or adds it, with its segment. */
 static int add_schedule(struct db *db, const struct db_choice *c, int64_t *id, struct status *st)
 {
     struct query segment = query_start(db, SQL_SEGMENT_ADD);
@@ -50,7 +52,7 @@ static int add_schedule(struct db *db, const struct db_choice *c, int64_t *id, s
     return row < 0 ? -1 : 0;
 }
 
-/* The plan's row names its segments for people: "0-1 2-6 7 8-9 10-14". */
+/* The row spells the plan's segments for people: "0-1 2-6 7 8-9 10-14". */
 static int add_plan(struct db *db, const struct db_trial *t, struct status *st)
 {
     struct buf text;
@@ -136,7 +138,7 @@ int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, stru
     if (add_row(db, study, t, schedules[0], st) != 0)
         return -1;
 
-    if (sqlite3_changes(db->handle) == 0) /* another process was faster */
+    if (sqlite3_changes(db->handle) == 0) /* another process stored it first */
         return 0;
     int64_t trial = sqlite3_last_insert_rowid(db->handle);
     if (t->kind != DB_TRIAL_SEGMENT)
@@ -166,7 +168,7 @@ int db_trials_add(struct db *db, int64_t study, const struct db_trial *trials, i
     return db_end(db, result, st);
 }
 
-int db_choices_read(struct query *q, db_choice_row *keep, void *ctx, struct status *st)
+int db_choices_read(struct query *q, struct db_choice out[OP_COUNT], double *ms, struct status *st)
 {
     int row, count = 0, next = 0;
     while ((row = query_row(q, st)) > 0) {
@@ -174,86 +176,57 @@ int db_choices_read(struct query *q, db_choice_row *keep, void *ctx, struct stat
         if (first < next || last < first || last >= OP_COUNT)
             break;
         next = (int)last + 1;
-        keep(ctx, count++,
-             &(struct db_choice){.segment = {(int8_t)first, (int8_t)last},
-                                 .impl = column_text(q, 2),
-                                 .schedule = column_text(q, 3)},
-             q);
+        if (ms != NULL)
+            ms[count] = column_real(q, 4);
+        out[count++] = (struct db_choice){.segment = {(int8_t)first, (int8_t)last},
+                                          .impl = mem_strdup(column_text(q, 2)),
+                                          .schedule = mem_strdup(column_text(q, 3))};
     }
     query_end(q);
-    if (row > 0 || (row == 0 && count == 0))
-        return status_set(st, STATUS_DATABASE,
-                          "a trial in '%s' has choices that are no segments in order; 'fuseplan db "
-                          "check' names it",
-                          db_path(q->db));
-    return row < 0 ? -1 : count;
+    if (row == 0 && count > 0)
+        return count;
+    if (row >= 0)
+        status_set(
+            st, STATUS_DATABASE,
+            "the choices of a trial in '%s' are not segments in ascending order; 'fuseplan db "
+            "check' names the trial",
+            db_path(q->db));
+    db_choices_release(out, count);
+    return -1;
 }
 
-/* The choices of one trial; the texts are its own. */
-struct kept {
-    struct db_choice choices[OP_COUNT];
-    struct buf texts[2 * OP_COUNT];
-};
-
-static void keep_choice(void *ctx, int i, const struct db_choice *c, const struct query *q)
+void db_choices_release(struct db_choice *choices, int count)
 {
-    (void)q;
-    struct kept *k = ctx;
-    struct buf *impl = &k->texts[2 * i], *knobs = impl + 1;
-    buf_reset(impl);
-    buf_reset(knobs);
-    buf_adds(impl, c->impl);
-    buf_adds(knobs, c->schedule);
-    k->choices[i] = (struct db_choice){c->segment, impl->ptr, knobs->ptr};
+    for (int i = 0; i < count; i++) {
+        free((char *)choices[i].impl);
+        free((char *)choices[i].schedule);
+    }
 }
 
-enum { /* columns of SQL_TRIALS */
-       COL_ID,
-       COL_PLAN,
-       COL_SCHEDULE,
-       COL_STATUS,
-       COL_REASON_CODE,
-       COL_REASON,
-       COL_MEDIAN,
-       COL_CI_LOW,
-       COL_CI_HIGH,
-       COL_BUILD,
-       COL_VERIFY,
-       COL_TIME,
-       COL_ERROR,
-       COL_LAYERS,
-       COL_SAMPLES,
-       COL_COMPARISON,
-       COL_RESOURCES,
-       COL_CONDITIONS,
-       COL_SEARCH,
-       COL_STORED,
-       COL_STRATEGY
-};
-
+/* Reads a row of SQL_TRIALS. */
 static struct db_trial trial_of(const struct query *q, enum db_trial_kind kind)
 {
     return (struct db_trial){
         .kind = kind,
-        .value = kind == DB_TRIAL_SEGMENT ? -1 : (int)column_int(q, COL_PLAN),
-        .status = trial_status_from_name(column_text(q, COL_STATUS)),
-        .reason_code = column_text(q, COL_REASON_CODE),
-        .reason = column_text(q, COL_REASON),
-        .median_ms = column_real(q, COL_MEDIAN),
-        .ci_low_ms = column_real(q, COL_CI_LOW),
-        .ci_high_ms = column_real(q, COL_CI_HIGH),
-        .build_s = column_real(q, COL_BUILD),
-        .verify_s = column_real(q, COL_VERIFY),
-        .time_s = column_real(q, COL_TIME),
-        .error = column_real(q, COL_ERROR),
-        .layers_timed = (int)column_int(q, COL_LAYERS),
-        .sample_count = (int)column_int(q, COL_SAMPLES),
-        .comparison = column_text(q, COL_COMPARISON),
-        .resources = column_text(q, COL_RESOURCES),
-        .conditions = column_text(q, COL_CONDITIONS),
-        .search = column_text(q, COL_SEARCH),
-        .stored_utc = column_text(q, COL_STORED),
-        .strategy = column_text(q, COL_STRATEGY),
+        .value = kind == DB_TRIAL_SEGMENT ? -1 : (int)column_int(q, 1),
+        .status = trial_status_from_name(column_text(q, 3)),
+        .reason_code = column_text(q, 4),
+        .reason = column_text(q, 5),
+        .median_ms = column_real(q, 6),
+        .ci_low_ms = column_real(q, 7),
+        .ci_high_ms = column_real(q, 8),
+        .build_s = column_real(q, 9),
+        .verify_s = column_real(q, 10),
+        .time_s = column_real(q, 11),
+        .error = column_real(q, 12),
+        .layers_timed = (int)column_int(q, 13),
+        .sample_count = (int)column_int(q, 14),
+        .comparison = column_text(q, 15),
+        .resources = column_text(q, 16),
+        .conditions = column_text(q, 17),
+        .search = column_text(q, 18),
+        .stored_utc = column_text(q, 19),
+        .strategy = column_text(q, 20),
     };
 }
 
@@ -261,29 +234,26 @@ static int walk(struct db *db, int64_t study, enum db_trial_kind kind, bool with
                 db_trial_row *row, void *ctx, struct status *st)
 {
     bool segment = kind == DB_TRIAL_SEGMENT;
-    struct kept kept;
-    for (size_t i = 0; i < ARRAY_LEN(kept.texts); i++)
-        buf_init(&kept.texts[i]);
-
-    int found;
+    int found, ended = 0;
     struct query q = query_start(db, SQL_TRIALS);
     query_int(&q, study);
     query_text(&q, db_trial_kind_names[kind]);
-    while ((found = query_row(&q, st)) > 0) {
+    while (ended == 0 && (found = query_row(&q, st)) > 0) {
+        struct db_choice choices[OP_COUNT] = {{.impl = NULL}};
         struct db_trial t = trial_of(&q, kind);
         if (with_choices) {
             struct query of_trial = query_start(db, segment ? SQL_SCHEDULE : SQL_CHOICES);
-            query_int(&of_trial, column_int(&q, segment ? COL_SCHEDULE : COL_ID));
-            found = t.choice_count = db_choices_read(&of_trial, keep_choice, &kept, st);
-            t.choices = kept.choices;
+            query_int(&of_trial, column_int(&q, segment ? 2 : 0));
+            found = db_choices_read(&of_trial, choices, NULL, st);
+            if (found < 0)
+                break;
+            t.choice_count = found;
+            t.choices = choices;
         }
-        if (found < 0 || row(ctx, &t) != 0)
-            break;
+        ended = row(ctx, &t);
+        db_choices_release(choices, t.choice_count);
     }
     query_end(&q);
-
-    for (size_t i = 0; i < ARRAY_LEN(kept.texts); i++)
-        buf_release(&kept.texts[i]);
     return found < 0 ? -1 : 0;
 }
 

@@ -10,7 +10,8 @@ struct view {
     int length, row_words;
 };
 
-/* Word j/64 of a mask's row is the row's share of key block j/64, as MASK_BLOCK is 64. */
+/* The bits of one row in one key block, those of keys past the length cleared.  Word k of a mask's
+ * row is its part of key block k, as MASK_BLOCK is 64. */
 static uint64_t row_in_block(const struct view *v, int row, int key_block)
 {
     int keys = v->length - key_block * MASK_BLOCK; /* real keys from the block's first one on */
@@ -20,7 +21,7 @@ static uint64_t row_in_block(const struct view *v, int row, int key_block)
     return v->bits[(int64_t)row * v->row_words + key_block] & real;
 }
 
-/* Adds the block's kept elements to *kept. */
+/* The class of one block; adds its kept elements to *kept. */
 static enum block_class classify(const struct view *v, int query_block, int key_block,
                                  int64_t *kept)
 {
@@ -35,7 +36,8 @@ static enum block_class classify(const struct view *v, int query_block, int key_
     return any == 0 ? BLOCK_EMPTY : ~all == 0 ? BLOCK_FULL : BLOCK_PARTIAL;
 }
 
-/* What each of the (lists, blocks, blocks) blocks is; the caller frees. */
+/* The class of each of the (lists, blocks, blocks) blocks, and their sums in *l.  The caller frees.
+ */
 static uint8_t *classify_all(const struct view *views, struct block_lists *l)
 {
     uint8_t *classes = mem_alloc((size_t)l->lists, (size_t)l->blocks * (size_t)l->blocks);
@@ -118,7 +120,7 @@ void block_lists_build(const struct mask *m, int batch, const int *lengths, stru
     out->words = mem_alloc((size_t)out->blocks_partial, MASK_BLOCK * sizeof(*out->words));
     fill(views, classes, out);
 
-    int64_t rows_per_list = batch / lists; /* batch rows that share a list */
+    int64_t rows_per_list = batch / lists;
     out->kept *= rows_per_list;
     out->blocks_full *= rows_per_list;
     out->blocks_partial *= rows_per_list;

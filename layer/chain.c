@@ -10,111 +10,42 @@ const struct weight weights[WEIGHT_COUNT] = {
 #undef X
 };
 
+/* A row: name, what it computes;
+ * anchor, pointwise, tensors and weights that it reads, layout and columns of its output. */
+/* clang-format off */
 const struct op ops[] = {
-    {.name = "qkv_gemm",
-     .computes = "x @ Wqkv",
-     .anchor = ANCHOR_GEMM,
-     .reads = READS(TENSOR_X),
-     .weights = WITH(WQKV),
-     .layout = LAYOUT_TOKENS,
-     .columns = DIM_3D},
-    {.name = "qkv_bias_split",
-     .computes = "+ bqkv, split into q, k, v, each to heads",
-     .anchor = ANCHOR_NONE,
-     .pointwise = POINTWISE_BIAS_SPLIT_HEADS,
-     .reads = OF(0),
-     .weights = WITH(BQKV),
-     .layout = LAYOUT_QKV_HEADS,
-     .columns = DIM_3D},
-    {.name = "scores",
-     .computes = "q @ k^T / sqrt(W)",
-     .anchor = ANCHOR_SCORES,
-     .reads = OF(1),
-     .layout = LAYOUT_SCORES},
-    {.name = "mask",
-     .computes = "drop the keys that the mask does not keep",
-     .anchor = ANCHOR_NONE,
-     .pointwise = POINTWISE_MASK,
-     .reads = OF(2),
-     .layout = LAYOUT_SCORES},
-    {.name = "softmax",
-     .computes = "softmax over the keys",
-     .anchor = ANCHOR_SOFTMAX,
-     .reads = OF(3),
-     .layout = LAYOUT_SCORES},
-    {.name = "context",
-     .computes = "probs @ v",
-     .anchor = ANCHOR_CONTEXT,
-     .reads = OF(1) | OF(4),
-     .layout = LAYOUT_HEADS,
-     .columns = DIM_D},
-    {.name = "merge_heads",
-     .computes = "heads side by side again",
-     .anchor = ANCHOR_NONE,
-     .pointwise = POINTWISE_MERGE_HEADS,
-     .reads = OF(5),
-     .layout = LAYOUT_TOKENS,
-     .columns = DIM_D},
-    {.name = "out_gemm",
-     .computes = "@ Wo",
-     .anchor = ANCHOR_GEMM,
-     .reads = OF(6),
-     .weights = WITH(WO),
-     .layout = LAYOUT_TOKENS,
-     .columns = DIM_D},
-    {.name = "out_bias_residual",
-     .computes = "+ bo, + x",
-     .anchor = ANCHOR_NONE,
-     .pointwise = POINTWISE_BIAS_RESIDUAL,
-     .reads = OF(7) | READS(TENSOR_X),
-     .weights = WITH(BO),
-     .layout = LAYOUT_TOKENS,
-     .columns = DIM_D},
-    {.name = "layernorm1",
-     .computes = "layernorm(gamma1, beta1)",
-     .anchor = ANCHOR_LAYERNORM,
-     .reads = OF(8),
-     .weights = WITH(GAMMA1) | WITH(BETA1),
-     .layout = LAYOUT_TOKENS,
-     .columns = DIM_D},
-    {.name = "ffn1_gemm",
-     .computes = "@ W1",
-     .anchor = ANCHOR_GEMM,
-     .reads = OF(9),
-     .weights = WITH(W1),
-     .layout = LAYOUT_TOKENS,
-     .columns = DIM_F},
-    {.name = "ffn1_bias_gelu",
-     .computes = "+ b1, GELU",
-     .anchor = ANCHOR_NONE,
-     .pointwise = POINTWISE_BIAS_GELU,
-     .reads = OF(10),
-     .weights = WITH(B1),
-     .layout = LAYOUT_TOKENS,
-     .columns = DIM_F},
-    {.name = "ffn2_gemm",
-     .computes = "@ W2",
-     .anchor = ANCHOR_GEMM,
-     .reads = OF(11),
-     .weights = WITH(W2),
-     .layout = LAYOUT_TOKENS,
-     .columns = DIM_D},
-    {.name = "ffn2_bias_residual",
-     .computes = "+ b2, + layernorm1's result",
-     .anchor = ANCHOR_NONE,
-     .pointwise = POINTWISE_BIAS_RESIDUAL,
-     .reads = OF(12) | OF(9),
-     .weights = WITH(B2),
-     .layout = LAYOUT_TOKENS,
-     .columns = DIM_D},
-    {.name = "layernorm2",
-     .computes = "layernorm(gamma2, beta2)",
-     .anchor = ANCHOR_LAYERNORM,
-     .reads = OF(13),
-     .weights = WITH(GAMMA2) | WITH(BETA2),
-     .layout = LAYOUT_TOKENS,
-     .columns = DIM_D},
+    {"qkv_gemm", "x @ Wqkv",
+     ANCHOR_GEMM, POINTWISE_NONE, READS(TENSOR_X), WITH(WQKV), LAYOUT_TOKENS, DIM_3D},
+    {"qkv_bias_split", "+ bqkv, split into q, k, v, each to heads",
+     ANCHOR_NONE, POINTWISE_BIAS_SPLIT_HEADS, OF(0), WITH(BQKV), LAYOUT_QKV_HEADS, DIM_3D},
+    {"scores", "q @ k^T / sqrt(W)",
+     ANCHOR_SCORES, POINTWISE_NONE, OF(1), 0, LAYOUT_SCORES, DIM_1},
+    {"mask", "drop the keys that the mask does not keep",
+     ANCHOR_NONE, POINTWISE_MASK, OF(2), 0, LAYOUT_SCORES, DIM_1},
+    {"softmax", "softmax over the keys",
+     ANCHOR_SOFTMAX, POINTWISE_NONE, OF(3), 0, LAYOUT_SCORES, DIM_1},
+    {"context", "probs @ v",
+     ANCHOR_CONTEXT, POINTWISE_NONE, OF(1) | OF(4), 0, LAYOUT_HEADS, DIM_D},
+    {"merge_heads", "heads side by side again",
+     ANCHOR_NONE, POINTWISE_MERGE_HEADS, OF(5), 0, LAYOUT_TOKENS, DIM_D},
+    {"out_gemm", "@ Wo",
+     ANCHOR_GEMM, POINTWISE_NONE, OF(6), WITH(WO), LAYOUT_TOKENS, DIM_D},
+    {"out_bias_residual", "+ bo, + x",
+     ANCHOR_NONE, POINTWISE_BIAS_RESIDUAL, OF(7) | READS(TENSOR_X), WITH(BO), LAYOUT_TOKENS, DIM_D},
+    {"layernorm1", "layernorm(gamma1, beta1)",
+     ANCHOR_LAYERNORM, POINTWISE_NONE, OF(8), WITH(GAMMA1) | WITH(BETA1), LAYOUT_TOKENS, DIM_D},
+    {"ffn1_gemm", "@ W1",
+     ANCHOR_GEMM, POINTWISE_NONE, OF(9), WITH(W1), LAYOUT_TOKENS, DIM_F},
+    {"ffn1_bias_gelu", "+ b1, GELU",
+     ANCHOR_NONE, POINTWISE_BIAS_GELU, OF(10), WITH(B1), LAYOUT_TOKENS, DIM_F},
+    {"ffn2_gemm", "@ W2",
+     ANCHOR_GEMM, POINTWISE_NONE, OF(11), WITH(W2), LAYOUT_TOKENS, DIM_D},
+    {"ffn2_bias_residual", "+ b2, + layernorm1's result",
+     ANCHOR_NONE, POINTWISE_BIAS_RESIDUAL, OF(12) | OF(9), WITH(B2), LAYOUT_TOKENS, DIM_D},
+    {"layernorm2", "layernorm(gamma2, beta2)",
+     ANCHOR_LAYERNORM, POINTWISE_NONE, OF(13), WITH(GAMMA2) | WITH(BETA2), LAYOUT_TOKENS, DIM_D},
 };
+/* clang-format on */
 _Static_assert(ARRAY_LEN(ops) == OP_COUNT, "one row an operator");
 _Static_assert(TENSOR_COUNT <= 16 && WEIGHT_COUNT <= 16, "sets of them are bits of uint16_t");
 
@@ -171,18 +102,10 @@ void add_op_names(int first, int last, const char *separator, struct buf *out)
 
 int64_t dim_size(enum dim d, const struct workload *w)
 {
-    int64_t hidden = workload_hidden(w);
-    switch (d) {
-    case DIM_1:
-        return 1;
-    case DIM_D:
-        return hidden;
-    case DIM_3D:
-        return 3 * hidden;
-    case DIM_F:
-        return w->ffn;
-    }
-    return 0;
+    const int64_t hidden = workload_hidden(w);
+    const int64_t sizes[] = {
+        [DIM_1] = 1, [DIM_D] = hidden, [DIM_3D] = 3 * hidden, [DIM_F] = w->ffn};
+    return sizes[d];
 }
 
 enum layout tensor_layout(int tensor)
@@ -228,16 +151,9 @@ const char *tensor_shape_text(int tensor)
 
 double op_flops(int op, const struct workload *w, int64_t kept)
 {
-    switch (ops[op].anchor) {
-    case ANCHOR_GEMM:
+    if (ops[op].anchor == ANCHOR_GEMM)
         return 2.0 * (double)workload_tokens(w) * (double)weight_elements(op_weight(op, 0), w);
-    case ANCHOR_SCORES:
-    case ANCHOR_CONTEXT:
+    if (ops[op].anchor == ANCHOR_SCORES || ops[op].anchor == ANCHOR_CONTEXT)
         return 2.0 * (double)kept * workload_hidden(w);
-    case ANCHOR_NONE:
-    case ANCHOR_SOFTMAX:
-    case ANCHOR_LAYERNORM:
-        return 0;
-    }
     return 0;
 }

@@ -8,8 +8,8 @@ double segment_flops(struct segment s, const struct workload *w)
     return flops;
 }
 
-/* Of q, k and v those that a segment reads: q and k for the scores, v for their product. */
-static int heads_read(struct segment s)
+/* How many of q, k and v a segment reads: q and k for the scores, v for the context. */
+static int qkv_parts_read(struct segment s)
 {
     int parts = 0;
     for (int op = s.first; op <= s.last; op++)
@@ -17,7 +17,7 @@ static int heads_read(struct segment s)
     return parts;
 }
 
-/* Elements of a tensor that hold a value of the layer. */
+/* Elements of a tensor less those that belong to padding or masked scores. */
 static double real_elements(int tensor, const struct workload *w)
 {
     if (tensor_layout(tensor) == LAYOUT_SCORES)
@@ -31,7 +31,7 @@ double segment_bytes(struct segment s, const struct workload *w)
     uint16_t inputs = segment_inputs(s), outputs = segment_outputs(s), read = segment_weights(s);
     double elements = 0;
     for (int t = 0; t < TENSOR_COUNT; t++) {
-        double share = tensor_layout(t) == LAYOUT_QKV_HEADS ? heads_read(s) / 3.0 : 1;
+        double share = tensor_layout(t) == LAYOUT_QKV_HEADS ? qkv_parts_read(s) / 3.0 : 1;
         elements += (inputs >> t & 1) * share * real_elements(t, w);
         elements += (outputs >> t & 1) * real_elements(t, w);
     }

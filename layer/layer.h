@@ -1,14 +1,12 @@
 /* layer: what one encoder layer is.
  *
  * The operator chain, how a plan cuts it, attention masks, the workload to be made fast, and the
- * least work that a segment does.  Pure: no file, no clock, no device, no target.  What is read
- * from or written to disk passes through as bytes.
+ * least work that a segment does.  Pure: no file, no clock, no device, no target.
  *
- * Words: an *operator* is one of the 15 rows of the chain; a *plan* cuts the chain into contiguous
+ * An *operator* is one of the 15 rows of the chain.  A *plan* cuts the chain into contiguous
  * *segments*, each exactly one kernel launch.
  *
- * To replace an operator: its row in ops[] (chain.c).  To add a mask: a row in mask.c.
- * CONTRIBUTING.md has the exact steps. */
+ * CONTRIBUTING.md has the steps to replace an operator and to add a mask. */
 #ifndef FUSEPLAN_LAYER_H
 #define FUSEPLAN_LAYER_H
 
@@ -19,11 +17,8 @@ struct workload;
 /* ---- chain.c: the operator chain ---------------------------------------------------------------
  *
  * One BERT encoder layer.  B batch, S sequence length, H heads, W head size, D = H*W, F ffn.
- * Tensor 0 is the layer's input x (B,S,D); tensor 1+i is the output of operator i.  One tensor has
- * one layout and one type, the same for all plans:
- *   (B,S,C)      rows of C elements, one row a token
- *   3x(B,H,S,W)  q, k and v one after another
- *   (B,H,S,S)    scores; masked positions are unspecified after ops 2 and 3, and 0 after op 4 */
+ * Tensor 0 is the layer's input x (B,S,D); tensor 1+i is the output of operator i.  The layout of a
+ * tensor is the same for all plans. */
 
 enum {
     OP_COUNT = 15,
@@ -58,7 +53,7 @@ enum weight_id {
 };
 
 enum dim { DIM_1, DIM_D, DIM_3D, DIM_F };
-enum weight_draw { WEIGHT_UNIFORM, WEIGHT_ONE_PLUS_UNIFORM }; /* in +-0.05; 1 +- 0.05 */
+enum weight_draw { WEIGHT_UNIFORM, WEIGHT_ONE_PLUS_UNIFORM }; /* 0 +- 0.05, 1 +- 0.05 */
 
 struct weight {
     const char *name;
@@ -68,14 +63,14 @@ struct weight {
 extern const struct weight weights[WEIGHT_COUNT];
 
 enum layout {
-    LAYOUT_TOKENS,    /* (B,S,columns) */
-    LAYOUT_QKV_HEADS, /* 3 x (B,H,S,W) */
-    LAYOUT_SCORES,    /* (B,H,S,S) */
-    LAYOUT_HEADS      /* (B,H,S,W) */
+    LAYOUT_TOKENS,    /* (B,S,columns): one row a token */
+    LAYOUT_QKV_HEADS, /* 3x(B,H,S,W): q, k and v one after another */
+    LAYOUT_SCORES,    /* (B,H,S,S): masked scores are unspecified, their probabilities 0 */
+    LAYOUT_HEADS      /* (B,H,S,W): the context */
 };
 
 enum anchor {
-    ANCHOR_NONE,     /* elementwise or a permutation: joins what stands before it */
+    ANCHOR_NONE,     /* elementwise or a permutation: joins the operator before it */
     ANCHOR_GEMM,     /* (rows, K) @ weight (K, N): needs whole rows of its input */
     ANCHOR_SCORES,   /* q @ k^T of one head */
     ANCHOR_CONTEXT,  /* probs @ v of one head */
@@ -83,16 +78,18 @@ enum anchor {
     ANCHOR_LAYERNORM /* needs a whole row of D */
 };
 
-/* What an elementwise operator computes of its input: its kernels' name, FP_BIAS_GELU or the like,
- * and the activation that it ends with, if any. */
+/* What an elementwise operator computes: X(id, activation).  The id is the name of its kernel on a
+ * CPU, FP_BIAS_GELU; the activation, if any, is that of its functor on a GPU, apply_gelu.
+ * BIAS_GELU_TANH is in no row of ops[]: cuBLASLt computes it in the place of BIAS_GELU, and
+ * codegen/cuda_library.c says how far the two differ.  c = 0.044715. */
 #define CHAIN_POINTWISE(X)                                                                         \
     X(NONE, NULL)                  /* the operator is not elementwise */                           \
     X(BIAS_SPLIT_HEADS, NULL)      /* + bias; columns go to the heads of q, k and v */             \
-    X(MASK, NULL)                  /* scores of keys that the mask does not keep are dropped */    \
+    X(MASK, NULL)                  /* drops the scores of keys that the mask does not keep */      \
     X(MERGE_HEADS, NULL)           /* columns of all heads side by side */                         \
     X(BIAS_RESIDUAL, NULL)         /* + bias + residual */                                         \
     X(BIAS_GELU, "gelu")           /* y = x + bias; y/2 * (1 + erf(y / sqrt(2))) */                \
-    X(BIAS_GELU_TANH, "gelu_tanh") /* y/2 * (1 + tanh(sqrt(2/pi) * (y + 0.044715 y^3))); no row */
+    X(BIAS_GELU_TANH, "gelu_tanh") /* y = x + bias; y/2 * (1 + tanh(sqrt(2/pi) * (y + c y^3))) */
 
 enum pointwise {
 #define X(id, activation) POINTWISE_##id,
@@ -109,55 +106,48 @@ struct op {
     uint16_t reads;           /* bit t: reads tensor t */
     uint16_t weights;         /* bit w: reads weight w */
     enum layout layout;       /* of its output */
-    enum dim columns;         /* of its output, heads side by side; none of scores */
+    enum dim columns;         /* of its output, heads side by side; unused for scores */
 };
 extern const struct op ops[OP_COUNT];
 
+const char *tensor_name(int tensor);       /* "x", "layernorm1" */
+const char *tensor_shape_text(int tensor); /* "(B,S,3D)" */
 enum layout tensor_layout(int tensor);
-int qkv_tensor(void); /* the one that holds q, k and v of each head */
+enum dim tensor_columns(int tensor); /* heads side by side */
+int qkv_tensor(void);                /* the one that holds q, k and v of each head */
 
-/* Elements of a dimension, a tensor or a weight. */
+/* Elements of a dimension, a tensor or a weight; padding counts. */
 int64_t dim_size(enum dim d, const struct workload *w);
 int64_t tensor_elements(int tensor, const struct workload *w);
 int64_t weight_elements(enum weight_id id, const struct workload *w);
 
-/* "(B,S,3D)" */
-const char *tensor_shape_text(int tensor);
-
-/* The tensor that an operator works on: the one before it.  What else it reads is a residual; -1
- * where it reads nothing else. */
+/* The tensor that an operator works on, and the other one that it reads, if any; -1: none. */
 int op_input(int op);
 int op_residual(int op);
 
-/* How many weights an operator reads, and which is number n of them, in the chain's order. */
+/* How many weights an operator reads, and number n of them in the order of CHAIN_WEIGHTS. */
 int op_weight_count(int op);
 enum weight_id op_weight(int op, int n);
 
-/* "gelu"; null where the operator ends with no activation. */
-const char *op_activation(int op);
-
-const char *tensor_name(int tensor); /* "x", "layernorm1" */
-
-/* What a tensor has of each token: its columns, or all heads of it side by side. */
-enum dim tensor_columns(int tensor);
+const char *op_activation(int op); /* "gelu"; null: none */
 
 /* Appends the names of operators first..last with `separator` between them. */
 void add_op_names(int first, int last, const char *separator, struct buf *out);
 
-/* Floating-point operations of one operator of one layer: a multiply-add counts two, other
- * arithmetic is left out (as kernel libraries count); attention counts kept elements only.
- * kept: kept (query, key) pairs summed over the batch, see struct block_lists. */
+/* Floating-point operations of one operator of one layer, counted as kernel libraries do: two for a
+ * multiply-add, none for other arithmetic.  kept: the (query, key) pairs that the mask keeps,
+ * summed over the batch, as in struct block_lists; attention counts these alone. */
 double op_flops(int op, const struct workload *w, int64_t kept);
 
 /* ---- plan.c, plan_parse.c: the fusion mask and the plan ----------------------------------------
  *
- * A plan is a struct plan wherever it is handed on.  Text and values are its forms on the command
- * line, in files and in the database: read by plan_from_value() and the parsers, written by
- * plan_value().
+ * A plan is a struct plan wherever it is handed on.  On the command line, in files and in the
+ * database it is a value 0..65535, whose 16 bits are pos0 (most significant) .. pos15.  pos1..pos15
+ * stand for operators 0..14: neighbours with equal bits are fused.  pos0 asks for the hand-written
+ * operator, which runs ATTENTION_FIRST..ATTENTION_LAST if they are exactly one segment.
  *
- * A value 0..65535 is written as 16 bits pos0 (most significant) .. pos15.  pos1..pos15 stand for
- * ops 0..14; neighbours with equal bits are fused.  pos0 asks for the hand-written operator, which
- * serves ATTENTION_FIRST..ATTENTION_LAST where they are exactly one segment. */
+ * Several values name one plan.  The canonical one has pos1 = 0, and pos0 = 1 where that changes
+ * nothing. */
 
 enum { ATTENTION_FIRST = 2, ATTENTION_LAST = 6 };
 enum { VALUE_MAX = 65535, VALUE_UNFUSED = 43690, PLAN_SPACE = 16640 };
@@ -171,12 +161,12 @@ struct segment {
     int8_t first, last; /* operators, inclusive */
 };
 
-/* The plan of these boundaries; handwritten counts where ATTENTION_FIRST..LAST are one segment. */
+/* handwritten is ignored if it cannot serve the plan. */
 struct plan plan_of(uint16_t fused, bool handwritten);
 
 struct plan plan_from_value(unsigned value);
-unsigned plan_value(struct plan p); /* canonical */
-unsigned plan_canonical(unsigned value);
+unsigned plan_value(struct plan p);      /* canonical */
+unsigned plan_canonical(unsigned value); /* the canonical value of the same plan */
 
 /* A number below PLAN_KEYS that no other plan has: for sets and tables of plans. */
 enum { PLAN_KEYS = 1 << (BOUNDARY_COUNT + 1) };
@@ -200,102 +190,103 @@ struct segment segment_at(int index);
 
 bool segment_is_attention(struct segment s); /* the one that the hand-written operator serves */
 
-/* What is measured alone and chosen for by itself has a slot: each segment as generated at its
- * number, and the attention segment by the hand-written operator behind them. */
+/* A slot is what is timed alone and has choices of its own: slot i is segment i by generated code,
+ * the last slot the attention segment by the hand-written operator. */
 enum { SLOT_HANDWRITTEN = SEGMENT_COUNT, SLOT_COUNT };
 struct segment slot_segment(int slot);
 int slot_of(struct segment s, bool handwritten);
-int plan_slots(struct plan p, int out[OP_COUNT]); /* of its segments in order; their number */
+int plan_slots(struct plan p, int out[OP_COUNT]); /* as plan_segments() */
 
-/* What a segment reads and writes that others see: tensors, and weights, as bits.  Its outputs are
- * those of its operators that a later operator outside it reads, and its last operator's. */
+/* The tensors and weights that a segment reads or writes for others, as bits.  Its outputs are that
+ * of its last operator and those that an operator behind the segment reads. */
 uint16_t segment_inputs(struct segment s);
 uint16_t segment_outputs(struct segment s);
 uint16_t segment_weights(struct segment s);
 
-/* Appends the names of its operators: "scores+mask+softmax+context+merge_heads". */
+/* Appends "scores+mask+softmax+context+merge_heads". */
 void segment_describe(struct segment s, struct buf *out);
 
-/* The notes' line without a newline: `num pos0 segment_num start_1 end_1 ...`. */
+/* Appends `value pos0 n start_1 end_1 ... start_n end_n`: its n segments of several operators by
+ * their first and last position, 1..15. */
 void plan_translate(unsigned value, struct buf *out);
 
-/* 6826 | 0x1aaa | 0b... | 16 binary digits. */
+/* 6826, 0x1aaa, 0b... or 16 binary digits. */
 int plan_parse_value(const char *text, unsigned *value, struct status *st);
 
-/* lo..hi | all (all stands for every distinct plan: 0..65535) | one value. */
+/* lo..hi, one value, or "all", which is 0..65535. */
 int plan_parse_range(const char *text, unsigned *lo, unsigned *hi, struct status *st);
 
-/* "2-6,8-9" in operator numbers; what is not named stays on its own. */
+/* "2-6,8-9" in operator numbers; an operator that is not named is a segment of its own. */
 int plan_parse_segments(const char *text, bool handwritten, struct plan *out, struct status *st);
 
-/* The distinct plans that lo..hi name, by ascending canonical value.  Returns how many. */
+/* The plans that values lo..hi name, each once, by ascending canonical value; returns how many. */
 int plan_space(unsigned lo, unsigned hi, struct plan out[PLAN_SPACE]);
 
 /* ---- mask.c, mask_spec.c, mask_bits.c: attention masks -----------------------------------------
  *
- * keep(i, j): query row i sees key column j.  A name and optional parameters: "sliding:w=64".
- * docs/masks.md defines each. */
+ * A mask says which keys j a query i keeps.  Its text is a name and optional parameters:
+ * "sliding:w=64".  docs/masks.md defines each. */
 
 enum { MASK_BLOCK = 64, MASK_PARAM_MAX = 4, MASK_PARAM_DEFAULT = -1, SEQ_LEN_MAX = 65536 };
 
 struct mask_spec {
     const struct mask_kind *kind;      /* row of mask.c's table */
-    int64_t param[MASK_PARAM_MAX];     /* MASK_PARAM_DEFAULT until mask_resolve() */
-    char *path;                        /* file: masks; owned */
-    char content_hash[HASH_TEXT_SIZE]; /* file: masks, set by mask_build() */
+    int64_t param[MASK_PARAM_MAX];     /* those not given are MASK_PARAM_DEFAULT until resolved */
+    char *path;                        /* owned; null unless the mask is a file */
+    char content_hash[HASH_TEXT_SIZE]; /* of a file, set by mask_build() */
 };
 
 /* A mask as bits: matrix b (0 for all batch rows if matrices == 1), row i, word j/64, bit j%64. */
 struct mask {
     int seq_len, matrices, row_words;
     uint64_t *bits;     /* (matrices, seq_len, row_words); bits past seq_len are 0 */
-    bool borrowed;      /* the bits are another's, who keeps them; else they are owned */
-    int64_t empty_rows; /* rows that keep nothing: they give zeros */
+    bool borrowed;      /* mask_release() does not free the bits */
+    int64_t empty_rows; /* rows that keep no key: their context is 0 */
 };
 
 int mask_parse(const char *text, struct mask_spec *out, struct status *st);
 void mask_spec_release(struct mask_spec *spec);
 void mask_spec_copy(struct mask_spec *dst, const struct mask_spec *src);
 
-/* Fills the parameters not given with the defaults of a sequence length, 1..SEQ_LEN_MAX. */
+/* Fills the parameters not given with their defaults for a sequence length, 1..SEQ_LEN_MAX. */
 int mask_resolve(struct mask_spec *spec, int seq_len, struct status *st);
 
-/* The normalised text of a resolved mask: "strided:t=32"; of a built file mask "file:HASH", the
- * hash taken over shape and kept bits. */
+/* Appends the normalised text of a resolved mask, "strided:t=32"; of a file that is built
+ * "file:HASH", the hash of its shape and bits. */
 void mask_text(const struct mask_spec *spec, struct buf *out);
 
-/* Builds a resolved mask.  npy: the file's bytes where spec names a file, else null; a file mask
- * may be (S,S) or (batch,S,S).  Release with mask_release(). */
+/* Builds a resolved mask.  npy: the file's bytes, an array (S,S) or (batch,S,S); null unless spec
+ * names a file. */
 int mask_build(struct mask_spec *spec, int batch, int seq_len, const struct buf *npy,
                struct mask *out, struct status *st);
 void mask_release(struct mask *m);
 size_t mask_bytes(const struct mask *m); /* of its bits */
 bool mask_keep(const struct mask *m, int batch_row, int i, int j);
 
-/* Rows for --help and completion: "strided", "strided:t=N", "causal: the last t keys and ...". */
+/* For --help and completion: "strided", "strided:t=N", "causal: the last t keys and ...". */
 int mask_kind_count(void);
 void mask_kind_info(int index, const char **name, const char **usage, const char **summary);
 
 /* ---- blocks.c: lists of 64x64 attention blocks -------------------------------------------------
  *
- * For each list (one for all batch rows, or one a batch row where matrices or lengths differ) and
- * each block of 64 query rows: the key blocks that hold a kept element, full ones first, each group
- * ascending.  Full: every key of the block is kept for every query row below the length, and all 64
- * keys exist.  Keys past a length are masked; rows past it keep nothing. */
+ * For each block of 64 query rows: the key blocks of which it keeps an element.  Full blocks come
+ * first, then partial ones, each group ascending.  A block is full if all its 64 keys are real and
+ * kept by every real query row; keys and rows past a length keep nothing.  There is one list for
+ * the whole batch, or one for each batch row if their matrices or lengths differ. */
 
 struct block_lists {
-    int lists, blocks;  /* blocks = ceil(S/64) query blocks a list */
+    int lists, blocks;  /* blocks = ceil(S/64) query blocks of a list */
     int *start;         /* (lists*blocks + 1) first entry of (list, query block) */
     int *full;          /* (lists*blocks) how many of its entries are full */
     int *key_block;     /* (entries) */
-    int *bits;          /* (entries) index of the 64 row words in words/64, or -1 where full */
-    uint64_t *words;    /* (bit blocks, 64): bit c of word r keeps key c for query row r */
+    int *bits;          /* (entries) row of words, -1 for a full block */
+    uint64_t *words;    /* (bit_blocks, 64): bit c of word r keeps key c for query row r */
     int64_t bit_blocks; /* partial entries */
-    int64_t kept;       /* kept elements, summed over the batch */
-    int64_t blocks_full, blocks_partial, blocks_all; /* summed over the batch */
+    /* Summed over the batch: kept elements, and blocks; blocks_all counts empty ones too. */
+    int64_t kept, blocks_full, blocks_partial, blocks_all;
 };
 
-/* lengths: batch entries or null. */
+/* lengths: (batch), null: all are S. */
 void block_lists_build(const struct mask *m, int batch, const int *lengths,
                        struct block_lists *out);
 void block_lists_release(struct block_lists *l);
@@ -318,34 +309,34 @@ enum dtype {
 struct dtype_info {
     const char *name;
     int bytes;        /* of a stored element */
-    double tolerance; /* of a segment: relative norm of the error */
+    double tolerance; /* the most that norm(error) / norm(result) of a segment may be */
 };
 extern const struct dtype_info dtypes[DTYPE_COUNT];
-enum dtype dtype_from_name(const char *name); /* DTYPE_COUNT where unknown */
+enum dtype dtype_from_name(const char *name); /* DTYPE_COUNT if unknown */
 
 struct workload {
     int batch, seq_len, heads, head_size, ffn, layers;
     double eps;
     enum dtype dtype;
-    int *lengths; /* batch entries, owned; null: all are seq_len */
+    int *lengths; /* (batch) real tokens of each row, owned; null: all are seq_len */
     struct mask_spec mask_spec;
-    struct mask mask;          /* after workload_build_mask() */
-    struct block_lists blocks; /* likewise */
+    struct mask mask;          /* set by workload_build_mask() */
+    struct block_lists blocks; /* set by workload_build_mask() */
 };
 
-/* BERT-base with a full mask: heads 12, head_size 64, layers 12, eps 1e-5, fp32; batch, seq_len and
- * ffn are 0 and must be set (ffn 0 becomes 4D in workload_check). */
+/* BERT-base with a full mask: heads 12, head_size 64, layers 12, eps 1e-5, fp32.  The caller sets
+ * batch and seq_len, and ffn unless it is 4D. */
 void workload_init(struct workload *w);
 void workload_release(struct workload *w);
 
-/* All but the bits of the mask, which dst lacks: its block lists tell what is kept. */
+/* Copies all but the bits of the mask; the block lists of dst tell what it keeps. */
 void workload_copy(struct workload *dst, const struct workload *src);
 
-/* Checks every number, fills ffn, drops lengths that are all seq_len, resolves the mask's
- * parameters.  A workload too large for any target is refused with the memory that it needs. */
+/* Checks every number, sets ffn to 4D if it is 0, drops lengths that are all seq_len and resolves
+ * the mask.  A workload too large for any target is refused with the memory that it needs. */
 int workload_check(struct workload *w, struct status *st);
 
-/* After workload_check: builds the mask and its block lists. npy as for mask_build(). */
+/* Builds the mask and its block lists of a workload that was checked.  npy as for mask_build(). */
 int workload_build_mask(struct workload *w, const struct buf *npy, struct status *st);
 
 static inline int workload_hidden(const struct workload *w)
@@ -353,35 +344,33 @@ static inline int workload_hidden(const struct workload *w)
     return w->heads * w->head_size;
 }
 
-/* Real tokens, summed over the batch: rows past a length are never computed. */
+/* Real tokens, summed over the batch; tokens past a length are padding, never computed. */
 int64_t workload_tokens(const struct workload *w);
 
-/* "n1,n2,..." with one number a batch row.  Set batch and seq_len before this and the next. */
+/* Set the lengths of a workload whose batch and seq_len are set: from "n1,n2,...", one number a
+ * batch row; or drawn around an average as docs/masks.md says. */
 int workload_parse_lengths(struct workload *w, const char *text, struct status *st);
-
-/* The lengths of `--avg-seq-len average`, see docs/masks.md. */
 int workload_draw_lengths(struct workload *w, int average, uint64_t seed, struct status *st);
 
-/* Bytes needed to run and verify any plan: all tensors of a layer (those of (B,H,S,S) count) and
- * once more in the oracle's double precision, weights of all layers, mask.  An upper bound for the
- * check "does it fit" before anything is allocated; safe for any numbers. */
+/* Upper bound of the bytes that it takes to run and verify any plan: all tensors of one layer, the
+ * same in the oracle's double precision, the weights of all layers, the mask.  Takes any numbers,
+ * checked or not. */
 double workload_bytes(const struct workload *w);
 
-/* The normalised text that identifies the workload in the database, e.g.
+/* Appends the normalised text that identifies the workload in the database, e.g.
  * "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal". */
 void workload_text(const struct workload *w, struct buf *out);
 
-/* ---- inputs.c: what inputs and weights are drawn from ------------------------------------------
- */
+/* ---- inputs.c: from what the layers' inputs and weights are drawn ---------------------------- */
 
 enum ranges {
     RANGES_UNIFORM, /* weights as weights[].draw says */
     RANGES_WIDE,    /* all weights in +-0.4 */
     RANGES_COUNT
 };
-extern const char *const ranges_names[RANGES_COUNT]; /* "uniform", "wide": --init; stored */
+extern const char *const ranges_names[RANGES_COUNT]; /* "uniform", "wide" */
 
-/* All values of all layers follow from it. */
+/* Determines all values of all layers. */
 struct inputs {
     uint64_t seed;
     enum ranges ranges;
@@ -395,16 +384,15 @@ struct drawn weight_drawn(enum weight_id id, enum ranges ranges);
 
 /* ---- cost.c: the least that a segment costs ----------------------------------------------------
  *
- * What no implementation can do without, for one layer of a workload whose mask is built; achieved
- * TFLOP/s and GB/s divide it by the measured time. */
+ * Operations and bytes that no implementation avoids, for one layer of a workload whose mask is
+ * built.  Divided by a measured time they give the achieved TFLOP/s and GB/s. */
 
 /* The sum of op_flops() over its operators. */
 double segment_flops(struct segment s, const struct workload *w);
 
-/* Each input read once, each weight read once, each output written once, in the type's size:
- *   bytes * (sum of elements of inputs, weights and outputs)
- * Rows past a length do not count.  Of a tensor (B,H,S,S) the kept elements count; of q, k and v
- * those that an operator of the segment reads, whole whatever the mask keeps. */
+/* Each input and each weight read once, each output written once.  Padding does not count.  Of a
+ * tensor (B,H,S,S) the kept elements count.  Each of q, k and v counts whole if an operator of the
+ * segment reads it. */
 double segment_bytes(struct segment s, const struct workload *w);
 
 #endif

@@ -1,6 +1,6 @@
 #include "layer/mask_int.h"
 
-/* Keeps keys lo..hi-1, as far as they exist. */
+/* Keeps those keys of lo..hi-1 that exist. */
 static void keep_range(uint64_t *row, int64_t lo, int64_t hi, int64_t seq_len)
 {
     lo = lo > 0 ? lo : 0;
@@ -100,69 +100,38 @@ static void document_row(uint64_t *row, int64_t i, int64_t s, const int64_t *par
     keep_range(row, (d * s + n - 1) / n, ((d + 1) * s + n - 1) / n, s);
 }
 
-/* Keeps every sum and product above well inside 64 bits. */
+/* With parameters up to this, every sum and product above fits 64 bits. */
 #define PARAM_MAX INT32_MAX
-/* Of random blocks in a block row: more would cover any row. */
+/* Random blocks in a block row; a row has at most SEQ_LEN_MAX / 64 = 1024 blocks. */
 #define RANDOM_MAX 1024
 
+/* clang-format off */
 const struct mask_kind mask_kinds[] = {
-    {.name = "full", .usage = "full", .summary = "every key", .row = full_row},
-    {.name = "causal",
-     .usage = "causal",
-     .summary = "keys up to the query's own position",
-     .row = causal_row},
-    {.name = "strided",
-     .usage = "strided:t=N",
-     .summary = "causal: the last t keys and every t-th before",
-     .params = {{"t", 1, PARAM_MAX, DEFAULT_ROOT}},
-     .row = strided_row},
-    {.name = "fixed",
-     .usage = "fixed:t=N",
-     .summary = "causal: the query's group of t keys and the last key of each group",
-     .params = {{"t", 1, PARAM_MAX, DEFAULT_ROOT}},
-     .row = fixed_row},
-    {.name = "sliding",
-     .usage = "sliding:w=N",
-     .summary = "keys at most w away",
-     .params = {{"w", 0, PARAM_MAX, DEFAULT_ROOT}},
-     .row = sliding_row},
-    {.name = "sliding_causal",
-     .usage = "sliding_causal:w=N",
-     .summary = "the query's own key and the w before it",
-     .params = {{"w", 0, PARAM_MAX, DEFAULT_ROOT}},
-     .row = sliding_causal_row},
-    {.name = "dilated",
-     .usage = "dilated:w=N,d=N",
-     .summary = "every d-th key, w of them on each side",
-     .params = {{"w", 0, PARAM_MAX, DEFAULT_ROOT}, {"d", 1, PARAM_MAX, 2}},
-     .row = dilated_row},
-    {.name = "longformer",
-     .usage = "longformer:g=N,w=N",
-     .summary = "keys at most w away; the first g tokens see and are seen by all",
-     .params = {{"g", 0, PARAM_MAX, DEFAULT_ROOT}, {"w", 0, PARAM_MAX, DEFAULT_ROOT}},
-     .row = longformer_row},
-    {.name = "bigbird",
-     .usage = "bigbird:g=N,w=N,n=N,seed=N",
-     .summary = "longformer and n random 64x64 blocks a block row",
-     .params = {{"g", 0, PARAM_MAX, DEFAULT_ROOT},
-                {"w", 0, PARAM_MAX, DEFAULT_ROOT},
-                {"n", 0, RANDOM_MAX, 1},
-                {"seed", 0, UINT32_MAX, 0}},
-     .row = bigbird_row},
-    {.name = "prefix",
-     .usage = "prefix:p=N",
-     .summary = "causal, and the first p keys for all",
-     .params = {{"p", 0, PARAM_MAX, DEFAULT_QUARTER}},
-     .row = prefix_row},
-    {.name = "document",
-     .usage = "document:n=N",
-     .summary = "n documents side by side, each seeing itself only",
-     .params = {{"n", 1, PARAM_MAX, 4}},
-     .row = document_row},
-    {.name = "file",
-     .usage = "file:PATH",
-     .summary = "a NumPy file, bool or uint8, (S,S) or (B,S,S)"},
+    {"full", "full", "every key", full_row, {{0}}},
+    {"causal", "causal", "keys up to the query's own position", causal_row, {{0}}},
+    {"strided", "strided:t=N", "causal: the last t keys and every t-th before",
+     strided_row, {{"t", 1, PARAM_MAX, DEFAULT_ROOT}}},
+    {"fixed", "fixed:t=N", "causal: the query's group of t keys and the last key of each group",
+     fixed_row, {{"t", 1, PARAM_MAX, DEFAULT_ROOT}}},
+    {"sliding", "sliding:w=N", "keys at most w away",
+     sliding_row, {{"w", 0, PARAM_MAX, DEFAULT_ROOT}}},
+    {"sliding_causal", "sliding_causal:w=N", "the query's own key and the w before it",
+     sliding_causal_row, {{"w", 0, PARAM_MAX, DEFAULT_ROOT}}},
+    {"dilated", "dilated:w=N,d=N", "every d-th key, w of them on each side",
+     dilated_row, {{"w", 0, PARAM_MAX, DEFAULT_ROOT}, {"d", 1, PARAM_MAX, 2}}},
+    {"longformer", "longformer:g=N,w=N",
+     "keys at most w away; the first g tokens see and are seen by all",
+     longformer_row, {{"g", 0, PARAM_MAX, DEFAULT_ROOT}, {"w", 0, PARAM_MAX, DEFAULT_ROOT}}},
+    {"bigbird", "bigbird:g=N,w=N,n=N,seed=N", "longformer and n random 64x64 blocks a block row",
+     bigbird_row, {{"g", 0, PARAM_MAX, DEFAULT_ROOT}, {"w", 0, PARAM_MAX, DEFAULT_ROOT},
+                   {"n", 0, RANDOM_MAX, 1}, {"seed", 0, UINT32_MAX, 0}}},
+    {"prefix", "prefix:p=N", "causal, and the first p keys for all",
+     prefix_row, {{"p", 0, PARAM_MAX, DEFAULT_QUARTER}}},
+    {"document", "document:n=N", "n documents side by side, each seeing itself only",
+     document_row, {{"n", 1, PARAM_MAX, 4}}},
+    {"file", "file:PATH", "a NumPy file, bool or uint8, (S,S) or (B,S,S)", NULL, {{0}}},
 };
+/* clang-format on */
 
 int mask_kind_count(void)
 {

@@ -1,5 +1,6 @@
 #include "layer/mask_int.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 
 static uint64_t *row_of(const struct mask *m, int64_t matrix, int64_t i)
@@ -27,7 +28,6 @@ static int64_t count_empty_rows(const struct mask *m)
     return empty;
 }
 
-/* The array must be bool or uint8 of shape (S,S) or (B,S,S). */
 static int check_array(const struct npy *a, int batch, int seq_len, struct status *st)
 {
     if (a->type != NPY_BOOL && a->type != NPY_UINT8)
@@ -49,8 +49,8 @@ static int check_array(const struct npy *a, int batch, int seq_len, struct statu
     return -1;
 }
 
-/* One matrix of bytes, byte (i,j) at data[i*stride_i + j*stride_j], in tiles of 64x64: either order
- * of storage is read a cache line at a time. */
+/* Packs one matrix of bytes, byte (i,j) at data[i*stride_i + j*stride_j].  It goes through tiles of
+ * 64x64, so that C order and Fortran order both read whole cache lines. */
 static void pack_matrix(const uint8_t *data, int64_t stride_i, int64_t stride_j, int64_t matrix,
                         struct mask *m)
 {
@@ -83,15 +83,13 @@ static int build_from_file(struct mask_spec *spec, int batch, int seq_len, const
     return 0;
 }
 
-/* Over shape and kept bits: the same mask in another file has the same hash. */
+/* Hashes shape and kept bits, so that the same mask in another file has the same hash. */
 static void hash_content(const struct mask *m, char out[HASH_TEXT_SIZE])
 {
-    struct buf text;
-    buf_init(&text);
+    char text[64 + HASH_TEXT_SIZE];
     hash_text(m->bits, mask_bytes(m), out);
-    buf_addf(&text, "%d %d %s", m->matrices, m->seq_len, out);
-    hash_text(text.ptr, text.len, out);
-    buf_release(&text);
+    int len = snprintf(text, sizeof(text), "%d %d %s", m->matrices, m->seq_len, out);
+    hash_text(text, (size_t)len, out);
 }
 
 int mask_build(struct mask_spec *spec, int batch, int seq_len, const struct buf *npy,

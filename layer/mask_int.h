@@ -1,5 +1,5 @@
-/* What mask.c (the table) shares with mask_spec.c (names and parameters) and mask_bits.c
- * (building). */
+/* The table of masks, in mask.c; mask_spec.c parses their names and parameters, mask_bits.c builds
+ * their bits. */
 #ifndef FUSEPLAN_LAYER_MASK_INT_H
 #define FUSEPLAN_LAYER_MASK_INT_H
 
@@ -8,16 +8,17 @@
 struct mask_param {
     const char *key;
     int64_t lo, hi;
-    int64_t fallback; /* a number, DEFAULT_ROOT or DEFAULT_QUARTER */
+    int64_t fallback; /* its default: a number, DEFAULT_ROOT or DEFAULT_QUARTER */
 };
 
 enum { DEFAULT_ROOT = -1, DEFAULT_QUARTER = -2 }; /* floor(sqrt(S)), floor(S/4) */
 
 struct mask_kind {
     const char *name, *usage, *summary;
-    struct mask_param params[MASK_PARAM_MAX]; /* ends at a null key */
-    /* Sets the bits that query row i keeps of a cleared row of seq_len bits; null: from a file. */
+    /* Sets the bits of the keys that query row i keeps; row has seq_len bits, all 0 before.  Null:
+     * the mask comes from a file. */
     void (*row)(uint64_t *row, int64_t i, int64_t seq_len, const int64_t *param);
+    struct mask_param params[MASK_PARAM_MAX]; /* ends at a null key */
 };
 
 extern const struct mask_kind mask_kinds[]; /* mask_kind_count() of them */

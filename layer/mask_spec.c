@@ -49,43 +49,35 @@ static int refuse_param(const struct mask_kind *kind, const char *text, struct s
                       kind->name, text, kind->usage);
 }
 
-/* One "key=value", which this cuts in two. */
+/* Parses one "key=value"; text is cut at the '='. */
 static int parse_param(char *text, struct mask_spec *out, struct status *st)
 {
     const struct mask_kind *kind = out->kind;
-    char *equals = strchr(text, '=');
-    if (equals != NULL)
-        *equals = '\0';
+    char *value = text;
+    text = strsep(&value, "=");
 
     int p = 0, count = param_count(kind);
     while (p < count && strcmp(kind->params[p].key, text) != 0)
         p++;
     if (p == count)
         return refuse_param(kind, text, st);
-    if (equals == NULL)
+    if (value == NULL)
         return status_set(st, STATUS_USAGE,
                           "mask '%s': parameter '%s' has no value; write it as %s", kind->name,
                           text, kind->usage);
     if (out->param[p] != MASK_PARAM_DEFAULT)
         return status_set(st, STATUS_USAGE, "mask '%s': parameter '%s' is given twice", kind->name,
                           text);
-    if (number_parse(text, equals + 1, kind->params[p].lo, kind->params[p].hi, &out->param[p],
-                     st) != 0)
+    if (number_parse(text, value, kind->params[p].lo, kind->params[p].hi, &out->param[p], st) != 0)
         return status_prefix(st, "mask '%s'", kind->name);
     return 0;
 }
 
 static int parse_params(char *text, struct mask_spec *out, struct status *st)
 {
-    char *next;
-    do {
-        next = strchr(text, ',');
-        if (next != NULL)
-            *next++ = '\0';
-        if (parse_param(text, out, st) != 0)
+    for (char *param; (param = strsep(&text, ",")) != NULL;)
+        if (parse_param(param, out, st) != 0)
             return -1;
-        text = next;
-    } while (text != NULL);
     return 0;
 }
 
@@ -95,10 +87,8 @@ int mask_parse(const char *text, struct mask_spec *out, struct status *st)
     for (int p = 0; p < MASK_PARAM_MAX; p++)
         out->param[p] = MASK_PARAM_DEFAULT;
 
-    char *name = mem_strdup(text);
-    char *params = strchr(name, ':');
-    if (params != NULL)
-        *params++ = '\0';
+    char *name = mem_strdup(text), *params = name;
+    strsep(&params, ":");
     const struct mask_kind *kind = find_kind(name);
     out->kind = kind;
 

@@ -1,6 +1,6 @@
 #include "layer/layer.h"
 
-/* Bit of pos p (0..15) in a value: pos0 is the most significant. */
+/* The bit of pos0..pos15 in a value. */
 static unsigned position_bit(int position)
 {
     return 1u << (15 - position);
@@ -38,9 +38,9 @@ struct plan plan_from_value(unsigned value)
 
 unsigned plan_value(struct plan p)
 {
-    /* pos0 is 1 where it changes nothing */
+    /* In the canonical value pos0 is 1 where it changes nothing, and pos1 is 0. */
     unsigned value = p.handwritten || !has_attention_segment(p) ? position_bit(0) : 0;
-    bool bit = false; /* pos1 is 0 in the canonical value */
+    bool bit = false;
     for (int op = 1; op < OP_COUNT; op++) {
         if (!fused_after(p, op - 1))
             bit = !bit;
@@ -67,7 +67,7 @@ int plan_segments(struct plan p, struct segment out[OP_COUNT])
     return count;
 }
 
-/* Segments that start before `first`: 15 + 14 + ... */
+/* How many segments start before `first`: 15 + 14 + ... */
 static int index_of_first(int first)
 {
     return first * OP_COUNT - first * (first - 1) / 2;
@@ -119,7 +119,6 @@ static uint16_t reads_of(int first, int last)
     return (uint16_t)reads;
 }
 
-/* Tensors that operators first..last produce. */
 static uint16_t produced_by(struct segment s)
 {
     return (uint16_t)((1u << (TENSOR_OF(s.last) + 1)) - (1u << TENSOR_OF(s.first)));

@@ -5,22 +5,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Digits of `base` to a number that saturates above VALUE_MAX; -1 where a character is no digit. */
+/* The number that digits of base 2, 10 or 16 stand for, LONG_MAX if it is larger; -1 if a character
+ * is no digit. */
 static long parse_digits(const char *text, int base)
 {
-    long value = 0;
-    if (text[0] == '\0')
-        return -1;
-    for (; *text != '\0'; text++) {
-        int digit = isdigit((unsigned char)*text)    ? *text - '0'
-                    : isxdigit((unsigned char)*text) ? tolower((unsigned char)*text) - 'a' + 10
-                                                     : base;
-        if (digit >= base)
-            return -1;
-        if (value <= VALUE_MAX)
-            value = value * base + digit;
-    }
-    return value;
+    const char *digits = base == 2 ? "01" : base == 10 ? "0123456789" : "0123456789abcdefABCDEF";
+    size_t len = strlen(text);
+    return len > 0 && strspn(text, digits) == len ? strtol(text, NULL, base) : -1;
 }
 
 static int refuse_value(const char *text, const char *found, struct status *st)
@@ -89,7 +80,7 @@ int plan_parse_range(const char *text, unsigned *lo, unsigned *hi, struct status
     return result;
 }
 
-/* "2-6" or "2" at *text, which moves past it. */
+/* Parses "2-6" or "2" at *text and moves *text past it and its comma. */
 static int parse_segment(const char **text, struct segment *out, struct status *st)
 {
     char *end;

@@ -65,14 +65,12 @@ void workload_copy(struct workload *dst, const struct workload *src)
     copy_blocks(&dst->blocks, &src->blocks);
 }
 
-/* As dim_size(), but in double, which no number overflows. */
+/* As dim_size() after workload_check(), but in double, which no sizes overflow. */
 static double dim_bound(enum dim d, const struct workload *w)
 {
     double hidden = (double)w->heads * w->head_size;
-    const double sizes[] = {[DIM_1] = 1,
-                            [DIM_D] = hidden,
-                            [DIM_3D] = 3 * hidden,
-                            [DIM_F] = w->ffn != 0 ? w->ffn : 4 * hidden};
+    double ffn = w->ffn != 0 ? w->ffn : 4 * hidden;
+    const double sizes[] = {[DIM_1] = 1, [DIM_D] = hidden, [DIM_3D] = 3 * hidden, [DIM_F] = ffn};
     return sizes[d];
 }
 
@@ -85,13 +83,13 @@ double workload_bytes(const struct workload *w)
                                                                : dim_bound(tensor_columns(t), w));
     for (int i = 0; i < WEIGHT_COUNT; i++)
         layer_weights += dim_bound(weights[i].rows, w) * dim_bound(weights[i].cols, w);
-    double mask_bits = 2 * tokens * s; /* as rows and as the words of blocks */
+    double mask_bits = 2 * tokens * s; /* in struct mask and in struct block_lists */
     return tensors * (dtypes[w->dtype].bytes + sizeof(double)) +
            layer_weights * w->layers * dtypes[w->dtype].bytes + mask_bits / 8;
 }
 
-/* Bounds of what a kernel can index: with them every count of elements and of mask blocks fits its
- * type, and a mask takes at most 512 MiB a matrix. */
+/* Upper bounds of the sizes.  Within them kernels can index every element, every count of elements
+ * and of mask blocks fits its type, and a mask takes at most 512 MiB a matrix. */
 static const struct {
     const char *name;
     size_t offset;
@@ -120,7 +118,6 @@ static int refuse_large(const struct workload *w, const char *name, int64_t foun
                       (long long)found, need < 0x1p63 ? "" : "more than ", bytes, (long long)max);
 }
 
-/* batch, seq_len and the others, where ffn may be 0. */
 static int check_sizes(const struct workload *w, struct status *st)
 {
     for (size_t s = 0; s < ARRAY_LEN(sizes); s++) {
@@ -140,22 +137,22 @@ static int check_sizes(const struct workload *w, struct status *st)
     return 0;
 }
 
-static int check_lengths(const struct workload *w, struct status *st)
+/* Checks the lengths, and drops them if all are seq_len. */
+static int check_lengths(struct workload *w, struct status *st)
 {
-    for (int b = 0; w->lengths != NULL && b < w->batch; b++)
+    bool padded = false;
+    for (int b = 0; w->lengths != NULL && b < w->batch; b++) {
         if (w->lengths[b] < 1 || w->lengths[b] > w->seq_len)
             return status_set(st, STATUS_USAGE,
                               "the length of batch row %d is %d; give 1 to %d, the seq_len", b,
                               w->lengths[b], w->seq_len);
+        padded = padded || w->lengths[b] != w->seq_len;
+    }
+    if (!padded) {
+        free(w->lengths);
+        w->lengths = NULL;
+    }
     return 0;
-}
-
-static bool lengths_are_full(const struct workload *w)
-{
-    for (int b = 0; w->lengths != NULL && b < w->batch; b++)
-        if (w->lengths[b] != w->seq_len)
-            return false;
-    return true;
 }
 
 int workload_check(struct workload *w, struct status *st)
@@ -169,10 +166,6 @@ int workload_check(struct workload *w, struct status *st)
                           "eps is %g; give a number above 0 and at most 1, such as 1e-5", w->eps);
     if (w->ffn == 0)
         w->ffn = 4 * workload_hidden(w);
-    if (lengths_are_full(w)) {
-        free(w->lengths);
-        w->lengths = NULL;
-    }
     return mask_resolve(&w->mask_spec, w->seq_len, st);
 }
 
@@ -197,11 +190,7 @@ int64_t workload_tokens(const struct workload *w)
 static int parse_lengths(char *text, int *out, const struct workload *w, struct status *st)
 {
     int count = 0;
-    for (char *next = text; next != NULL; count++) {
-        char *comma = strchr(next, ','), *one = next;
-        if (comma != NULL)
-            *comma = '\0';
-        next = comma != NULL ? comma + 1 : NULL;
+    for (char *one; (one = strsep(&text, ",")) != NULL; count++) {
         int64_t length;
         if (number_parse("a length", one, 1, w->seq_len, &length, st) != 0)
             return -1;

@@ -6,8 +6,8 @@
 enum { BLOB_FORMAT = 1 };
 static const char blob_magic[8] = "FUSEMODL";
 
-/* What stands in front of the two boosters, little-endian and without gaps.  The hash is of the
- * whole blob with its own bytes zero. */
+/* Stands in front of the two boosters, little-endian and without gaps.  The hash is that of the
+ * whole blob with zeros in the place of the hash. */
 struct header {
     char magic[8];
     uint32_t format, features_version, features, rounds;
@@ -18,9 +18,9 @@ struct header {
     char hash[HASH_TEXT_SIZE - 1];
 };
 static_assert(sizeof(struct header) == 128, "stored bytes must not depend on padding");
-static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the header is stored as it lies");
+static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "the header is stored as it is in memory");
 
-/* Writes the hash of the blob into its header. */
+/* Writes the hash of the blob at `start` into its header. */
 static void seal(struct buf *blob, size_t start)
 {
     char *hash_at = blob->ptr + start + offsetof(struct header, hash), hash[HASH_TEXT_SIZE];
@@ -73,7 +73,7 @@ static bool hash_is_right(const void *bytes, size_t len)
     return same;
 }
 
-/* Is this blob whole, and of a kind that this version reads? */
+/* Reads the header; refuses a blob that is damaged or of another version. */
 static int check_blob(const void *bytes, size_t len, struct header *h, struct status *st)
 {
     if (len < sizeof(*h) || memcmp(bytes, blob_magic, sizeof(blob_magic)) != 0)

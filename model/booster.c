@@ -11,14 +11,14 @@ static void drop_message(const char *message)
     (void)message;
 }
 
-/* XGBoost keeps both per thread, and neither costs anything. */
+/* XGBoost keeps both per thread. */
 static void keep_quiet(void)
 {
     XGBRegisterLogCallback(drop_message);
     XGBSetGlobalConfig("{\"verbosity\": 0}");
 }
 
-/* Sets st to XGBoost's last error: its first line, less the "[hh:mm:ss] " in front. */
+/* Puts the first line of XGBoost's last error into st, without the "[hh:mm:ss] " in front. */
 static int refuse(const char *what, struct status *st)
 {
     const char *text = XGBGetLastError(), *clock_end = strstr(text, "] ");
@@ -138,8 +138,9 @@ static int check_columns(BoosterHandle handle, int columns, struct status *st)
     return 0;
 }
 
-/* A booster that has taken its parameters to heart, which it does only when asked for something,
- * and only when it knows of a matrix.  One that has not yet reads a model with all processors. */
+/* Creates a booster and makes it apply its parameters: it does so when it is first asked for
+ * something, and only if it was given a matrix.  Otherwise it would read a model with a thread on
+ * every processor. */
 static int configured(int columns, BoosterHandle *handle, struct status *st)
 {
     const struct booster_param none = {NULL, NULL};

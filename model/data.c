@@ -27,9 +27,9 @@ static int check_row(int row, unsigned value, double ms, struct status *st)
     return 0;
 }
 
-int dataset_init(const struct model_data *data, struct dataset *out, struct status *st)
+int data_distinct(const struct model_data *data, struct model_data *out, struct status *st)
 {
-    *out = (struct dataset){.count = 0};
+    *out = (struct model_data){.count = 0};
     size_t count = data->count > 0 ? (size_t)data->count : 0;
     struct row *rows = mem_alloc(count, sizeof(*rows));
     for (size_t i = 0; i < count; i++) {
@@ -41,23 +41,23 @@ int dataset_init(const struct model_data *data, struct dataset *out, struct stat
     }
     qsort(rows, count, sizeof(*rows), by_value_then_ms);
 
-    out->plans = mem_alloc(count, sizeof(*out->plans));
-    out->ms = mem_alloc(count, sizeof(*out->ms));
+    struct plan *plans = mem_alloc(count, sizeof(*plans));
+    double *ms = mem_alloc(count, sizeof(*ms));
+    *out = (struct model_data){.plans = plans, .ms = ms};
     for (size_t i = 0, end; i < count; i = end) {
         double sum = 0;
         for (end = i; end < count && rows[end].value == rows[i].value; end++)
             sum += rows[end].ms;
-        out->plans[out->count] = rows[i].plan;
-        out->ms[out->count] = sum / (double)(end - i);
-        out->count++;
+        plans[out->count] = rows[i].plan;
+        ms[out->count++] = sum / (double)(end - i);
     }
     free(rows);
     return 0;
 }
 
-void dataset_release(struct dataset *d)
+void model_data_release(struct model_data *d)
 {
-    free(d->plans);
-    free(d->ms);
-    *d = (struct dataset){.count = 0};
+    free((struct plan *)d->plans);
+    free((double *)d->ms);
+    *d = (struct model_data){.count = 0};
 }

@@ -6,7 +6,7 @@
 enum {
     COLUMN_FUSED = 0, /* one for each boundary */
     COLUMN_HANDWRITTEN = COLUMN_FUSED + BOUNDARY_COUNT,
-    COLUMN_SEGMENTS, /* their number: the launches */
+    COLUMN_SEGMENTS, /* how many there are, that is kernel launches */
     COLUMN_ADDITIVE,
     COLUMN_PRESENT, /* one for each of the 120 segments */
     PLAN_COLUMNS = COLUMN_PRESENT + SEGMENT_COUNT,

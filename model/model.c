@@ -3,16 +3,16 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* The values below were chosen on made-up workloads for 16..500 rows, the usual search.  Halving or
- * doubling one of them moves the rank correlation of FEATURES_PLAN with segment times by at most
- * 0.01.  lambda counts in rows: leaves of fewer rows than that hardly move from the baseline, which
- * is the better guide where little was measured.  "exact" costs no more than histograms at that
- * size and has no sums whose order depends on how rows are split. */
+/* The values below were chosen on made-up workloads with 16..500 rows, the usual search.  Halving
+ * or doubling one of them moves the rank correlation of FEATURES_PLAN with segment times by at most
+ * 0.01.  lambda counts in rows: a leaf of fewer rows hardly moves from the baseline, which is the
+ * better guide if little was measured.  At that size "exact" costs no more than histograms, and no
+ * sum of it depends on how rows are split. */
 
 enum { DEFAULT_ROUNDS = 100 };
 
-/* Learns ln(ms), not ms: held-out plans rank alike either way (rank correlations within 0.001), but
- * a factor means the same for a fast workload and a slow one, and no prediction is negative. */
+/* Learns ln(ms), not ms: held-out plans rank alike (rank correlations within 0.001), but a factor
+ * means the same for a fast workload and a slow one, and no prediction is negative. */
 static const struct booster_param regressor_params[] = {
     {"objective", "reg:squarederror"},
     {"base_score", "0"},
@@ -26,7 +26,7 @@ static const struct booster_param regressor_params[] = {
     {NULL, NULL},
 };
 
-/* Smaller steps than the regressor's: the baseline's odds are good and labels say little. */
+/* Smaller steps than the regressor's: the baseline's odds are good, and labels say little. */
 static const struct booster_param classifier_params[] = {
     {"objective", "binary:logistic"},
     {"base_score", "0.5"},
@@ -40,14 +40,17 @@ static const struct booster_param classifier_params[] = {
     {NULL, NULL},
 };
 
-/* ln(additive ms), or NaN where it is unknown or not among the features. */
-static double log_additive(const struct model_options *o, const struct segment_times *times,
-                           struct plan p)
+/* ln(additive ms) of each plan, NaN if unknown or not among the features; the caller frees. */
+static double *log_additives(const struct model_options *o, const struct plan *plans, int count,
+                             const struct segment_times *times)
 {
-    if (o->features != FEATURES_PLAN || times == NULL)
-        return NAN;
-    double ms = additive_ms(times, p);
-    return ms > 0 && isfinite(ms) ? log(ms) : NAN;
+    double *out = mem_alloc((size_t)count, sizeof(*out));
+    for (int i = 0; i < count; i++) {
+        bool wanted = o->features == FEATURES_PLAN && times != NULL;
+        double ms = wanted ? additive_ms(times, plans[i]) : NAN;
+        out[i] = ms > 0 && isfinite(ms) ? log(ms) : NAN;
+    }
+    return out;
 }
 
 /* ---- training -------------------------------------------------------------------------------- */
@@ -76,7 +79,7 @@ int model_check_options(const struct model_options *o, struct status *st)
     return 0;
 }
 
-static int train_regressor(struct model *m, const struct dataset *d, const double *log_sum,
+static int train_regressor(struct model *m, const struct model_data *d, const double *log_sum,
                            struct booster_task task, struct status *st)
 {
     size_t rows = (size_t)d->count;
@@ -91,7 +94,7 @@ static int train_regressor(struct model *m, const struct dataset *d, const doubl
     return result;
 }
 
-static int train_classifier(struct model *m, const struct dataset *d, const double *log_sum,
+static int train_classifier(struct model *m, const struct model_data *d, const double *log_sum,
                             struct booster_task task, struct status *st)
 {
     size_t rows = (size_t)d->count;
@@ -110,21 +113,18 @@ static int train_classifier(struct model *m, const struct dataset *d, const doub
     return result;
 }
 
-static int train(struct model *m, const struct dataset *d, const struct segment_times *times,
+static int train(struct model *m, const struct model_data *d, const struct segment_times *times,
                  struct status *st)
 {
-    double *log_sum = mem_alloc((size_t)d->count, sizeof(*log_sum));
-    for (int i = 0; i < d->count; i++)
-        log_sum[i] = log_additive(&m->options, times, d->plans[i]);
+    double *log_sum = log_additives(&m->options, d->plans, d->count, times);
     struct booster_task task = {
         .x = matrix_of(&m->options, d->plans, d->count, times),
         .seed = m->options.seed,
         .rounds = m->options.rounds,
     };
-    int result = train_regressor(m, d, log_sum, task, st) != 0 ||
-                         train_classifier(m, d, log_sum, task, st) != 0
-                     ? -1
-                     : 0;
+    int result = train_regressor(m, d, log_sum, task, st);
+    if (result == 0)
+        result = train_classifier(m, d, log_sum, task, st);
     free(task.x.values);
     free(log_sum);
     return result;
@@ -133,9 +133,9 @@ static int train(struct model *m, const struct dataset *d, const struct segment_
 int model_train(const struct model_options *options, const struct model_data *data,
                 const struct segment_times *times, struct model **out, struct status *st)
 {
-    struct dataset d;
+    struct model_data d;
     *out = NULL;
-    if (model_check_options(options, st) != 0 || dataset_init(data, &d, st) != 0)
+    if (model_check_options(options, st) != 0 || data_distinct(data, &d, st) != 0)
         return -1;
 
     struct model *m = mem_alloc(1, sizeof(*m));
@@ -149,7 +149,7 @@ int model_train(const struct model_options *options, const struct model_data *da
                    d.count);
     else
         result = train(m, &d, times, st);
-    dataset_release(&d);
+    model_data_release(&d);
     if (result == 0)
         *out = m;
     else
@@ -173,11 +173,11 @@ double model_threshold_ms(const struct model *m)
 
 /* ---- prediction ------------------------------------------------------------------------------ */
 
-/* Each plan is asked for once: many values name one, and 16640 plans stand for all 65536. */
+/* The distinct plans among those asked for: all 65536 values name only 16640. */
 struct question {
     int count;
-    struct plan *plans; /* distinct */
-    int *row;           /* of each plan asked for: its place among them */
+    struct plan *plans;
+    int *row; /* of each plan asked for: its index in plans */
 };
 
 static struct question question_of(const struct plan *plans, int count)
@@ -197,60 +197,31 @@ static struct question question_of(const struct plan *plans, int count)
     return q;
 }
 
-static void question_release(struct question *q)
-{
-    free(q->plans);
-    free(q->row);
-}
-
-static int predict_ms(struct model *m, const struct question *q, struct matrix x,
-                      const struct segment_times *times, float *answer, struct status *st)
-{
-    if (booster_predict(m->regressor, x, answer, st) != 0)
-        return -1;
-    for (int i = 0; i < q->count; i++) {
-        double log_sum = log_additive(&m->options, times, q->plans[i]);
-        answer[i] = (float)exp(answer[i] + baseline_log_ms(&m->baseline, log_sum));
-    }
-    return 0;
-}
-
-static int predict_high(struct model *m, const struct question *q, struct matrix x,
-                        const struct segment_times *times, float *answer, struct status *st)
-{
-    if (booster_predict(m->classifier, x, answer, st) != 0)
-        return -1;
-    for (int i = 0; i < q->count; i++) {
-        double log_sum = log_additive(&m->options, times, q->plans[i]);
-        double log_odds = answer[i] + baseline_log_odds(&m->baseline, log_sum, m->threshold_ms);
-        answer[i] = (float)(1 / (1 + exp(-log_odds)));
-    }
-    return 0;
-}
-
-static void hand_out(const struct question *q, const float *answer, int count, double *out)
-{
-    for (int i = 0; i < count; i++)
-        out[i] = answer[q->row[i]];
-}
-
 int model_predict(struct model *m, const struct plan *plans, int count,
                   const struct segment_times *times, double *ms, double *high, struct status *st)
 {
     struct question q = question_of(plans, count);
-    if (q.count == 0) {
-        question_release(&q);
-        return 0;
-    }
     struct matrix x = matrix_of(&m->options, q.plans, q.count, times);
-    float *answer = mem_alloc((size_t)q.count, sizeof(*answer));
+    double *log_sum = log_additives(&m->options, q.plans, q.count, times);
+    float *trees = mem_alloc((size_t)q.count, sizeof(*trees));
     int result = 0;
-    if (ms != NULL && (result = predict_ms(m, &q, x, times, answer, st)) == 0)
-        hand_out(&q, answer, count, ms);
-    if (result == 0 && high != NULL && (result = predict_high(m, &q, x, times, answer, st)) == 0)
-        hand_out(&q, answer, count, high);
-    free(answer);
+    if (count > 0 && ms != NULL)
+        result = booster_predict(m->regressor, x, trees, st);
+    for (int i = 0; i < count && ms != NULL && result == 0; i++) {
+        int row = q.row[i];
+        ms[i] = (float)exp(trees[row] + baseline_log_ms(&m->baseline, log_sum[row]));
+    }
+    if (count > 0 && high != NULL && result == 0)
+        result = booster_predict(m->classifier, x, trees, st);
+    for (int i = 0; i < count && high != NULL && result == 0; i++) {
+        int row = q.row[i];
+        double baseline = baseline_log_odds(&m->baseline, log_sum[row], m->threshold_ms);
+        high[i] = (float)(1 / (1 + exp(-(trees[row] + baseline))));
+    }
+    free(trees);
+    free(log_sum);
     free(x.values);
-    question_release(&q);
+    free(q.plans);
+    free(q.row);
     return result;
 }

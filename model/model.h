@@ -1,8 +1,8 @@
 /* model: learns milliseconds from plans.
  *
- * The only folder that includes the XGBoost header.  In memory only: who wants a model kept stores
- * its bytes.  Training is deterministic for data, options and seed.  To add a feature: features.c,
- * and raise FEATURES_VERSION. */
+ * Only this folder includes the XGBoost header.  It reads and writes no files: a caller stores the
+ * bytes of model_save().  Equal data, options and seed give an equal model.  To add a feature:
+ * features.c, and raise FEATURES_VERSION. */
 #ifndef FUSEPLAN_MODEL_H
 #define FUSEPLAN_MODEL_H
 
@@ -12,21 +12,21 @@
 
 enum feature_set {
     FEATURES_BITS, /* the 16 bits of the canonical value */
-    FEATURES_PLAN  /* flags of boundaries, segments present, and the additive time of the plan */
+    FEATURES_PLAN  /* which boundaries are fused, which segments occur, and the additive time */
 };
 enum { FEATURES_VERSION = 1 };
 
-/* What FEATURES_PLAN needs to know of a study: the measured time of each slot alone. */
+/* The measured time of each slot alone: FEATURES_PLAN needs it of a study. */
 struct segment_times {
-    double ms[SLOT_COUNT]; /* NaN where not measured */
+    double ms[SLOT_COUNT]; /* NaN if not measured */
 };
 
-/* The sum over the plan's segments; NaN where one is not measured. */
+/* The *additive time* of a plan is the sum of its segments' times; NaN if one is not measured. */
 double additive_ms(const struct segment_times *t, struct plan p);
 
 int feature_count(enum feature_set set);
 
-/* times may be null; NaN in out: unknown. */
+/* Writes feature_count() features; NaN: unknown.  times may be null. */
 void features_of(enum feature_set set, struct plan p, const struct segment_times *times,
                  float *out);
 
@@ -35,59 +35,64 @@ void features_of(enum feature_set set, struct plan p, const struct segment_times
 struct model_options {
     enum feature_set features;
     uint64_t seed;
-    double quantile; /* high performance: the fastest share of the training data; 0.1 */
+    double quantile; /* "high performance" is this fastest share of the training data: 0.1 */
     int rounds;      /* boosting rounds; 0: the default */
 };
 
-/* Borrowed arrays; times in ms.  Repeats of a plan are one row with the mean of their times, and
- * the order of rows changes nothing. */
+/* Plans and their times.  Functions that take it borrow the arrays; of one that was filled free
+ * them with model_data_release().  Repeats of a plan count as one row with the mean of their times,
+ * and the order of rows changes nothing. */
 struct model_data {
     int count;
     const struct plan *plans;
     const double *ms;
 };
+void model_data_release(struct model_data *d);
 
 struct model;
 
-/* At least 2 distinct plans and only positive, finite times, else STATUS_MODEL.  times may be null;
- * with FEATURES_PLAN they carry most of what can be known from a few dozen rows. */
+/* STATUS_MODEL if there are fewer than 2 distinct plans or a time is not positive and finite.
+ * times may be null, but with FEATURES_PLAN and a few dozen rows they carry most of what can be
+ * known. */
 int model_train(const struct model_options *options, const struct model_data *data,
                 const struct segment_times *times, struct model **out, struct status *st);
 void model_free(struct model *m);
 
-/* For each plan: milliseconds and the probability of high performance. Either may be null. */
+/* Writes for each plan its milliseconds and its probability of high performance.  Either array may
+ * be null. */
 int model_predict(struct model *m, const struct plan *plans, int count,
                   const struct segment_times *times, double *ms, double *high, struct status *st);
 
-/* The slowest time that still is high performance. */
+/* The slowest time that counts as high performance. */
 double model_threshold_ms(const struct model *m);
 
-/* One self-contained blob with both boosters, options and versions. The same input gives the same
+/* Appends one blob that holds both boosters, the options and the versions.  Equal models give equal
  * bytes. */
 int model_save(const struct model *m, struct buf *out, struct status *st);
 int model_load(const void *bytes, size_t len, struct model **out, struct status *st);
 
-/* ---- validation.c: how good is it ------------------------------------------------------------ */
+/* ---- validation.c: how good a model is ------------------------------------------------------- */
 
-/* On held-out plans: each plan is predicted by the model of the one fold that had not seen it. */
+/* Figures on held-out plans: the model that predicts a plan has not seen it. */
 struct model_report {
     int folds, count;   /* count: distinct plans */
-    double spearman;    /* of predicted and measured times */
+    double spearman;    /* rank correlation of predicted and measured times */
     double top1_regret; /* measured time of the plan predicted fastest / of the fastest, less 1 */
-    double auc;         /* of the classifier; NaN where all plans are of one class */
+    double auc;         /* of the classifier; NaN if all plans are of one class */
     double recall_best; /* share of the fastest 1 % (at least one plan) predicted as such */
 };
 
-/* k-fold; options->seed shuffles. */
+/* k-fold cross-validation; options->seed shuffles. */
 int model_cross_validate(const struct model_options *options, const struct model_data *data,
                          const struct segment_times *times, int folds, struct model_report *out,
                          struct status *st);
 
-/* ---- training_file.c: the notes' training file --------------------------------------------------
+/* ---- training_file.c: plans and times as text ---------------------------------------------------
  *
- * Lines of a 16-digit binary string, blanks, a time in ms; blank lines and # comments are skipped.
- * An error is STATUS_USAGE and starts name:line:column.  The caller frees *plans and *ms. */
-int model_data_parse(const char *name, const char *text, size_t len, struct plan **plans,
-                     double **ms, int *count, struct status *st);
+ * Each line is a value of 16 binary digits, blanks, and a time in ms; empty lines and # comments
+ * are skipped.  An error is STATUS_USAGE, and its message starts with name:line:column.  Free *out
+ * with model_data_release(). */
+int model_data_parse(const char *name, const char *text, size_t len, struct model_data *out,
+                     struct status *st);
 
 #endif

@@ -6,21 +6,15 @@
 
 /* ---- data.c: rows fit to learn from ---------------------------------------------------------- */
 
-/* One row a plan, ascending by canonical value: the order and the repeats of what was given do not
- * matter.  Repeats become their mean. */
-struct dataset {
-    int count;
-    struct plan *plans;
-    double *ms;
-};
-int dataset_init(const struct model_data *data, struct dataset *out, struct status *st);
-void dataset_release(struct dataset *d);
+/* Copies one row a plan, ascending by canonical value, with the mean of its times.  STATUS_MODEL if
+ * a time is not positive and finite. */
+int data_distinct(const struct model_data *data, struct model_data *out, struct status *st);
 
 /* ---- booster.c: XGBoost -------------------------------------------------------------------------
  *
- * The only file that calls it.  One thread, always: hundreds of rows gain nothing from more, sums
- * then have one order, a fork finds no thread pool, and no spinning thread disturbs a measurement
- * that another process is making. */
+ * Only this file calls it, always with one thread: hundreds of rows gain nothing from more, sums
+ * have one order, a fork finds no thread pool, and no spinning thread disturbs what another process
+ * measures. */
 
 struct matrix {
     int rows, columns;
@@ -31,7 +25,7 @@ struct booster_param {
     const char *name, *value;
 };
 
-/* What to learn: target (rows), starting from margin (rows; null: zeros). */
+/* Learns target (rows), starting from margin (rows; null: zeros). */
 struct booster_task {
     const struct booster_param *params; /* ends with a null name */
     struct matrix x;
@@ -42,22 +36,22 @@ struct booster_task {
 
 struct booster; /* XGBoost's own */
 
-/* Borrows the task; *out is freed with booster_free. */
+/* Free *out with booster_free(). */
 int booster_train(const struct booster_task *task, struct booster **out, struct status *st);
 void booster_free(struct booster *b);
 
-/* The sum of the trees, margin left out: (rows). */
+/* Writes the sum of the trees, without the margin: (rows). */
 int booster_predict(struct booster *b, struct matrix x, float *out, struct status *st);
 
 int booster_save(struct booster *b, struct buf *out, struct status *st);
 int booster_load(const void *bytes, size_t len, int columns, struct booster **out,
                  struct status *st);
 
-/* ---- baseline.c: what is known before any tree --------------------------------------------------
+/* ---- baseline.c: the prediction that trees start from -------------------------------------------
  *
- * A few dozen rows are too few for trees to learn a sum of 120 terms, and trees do not extrapolate.
- * The sum of the segments measured alone does both, so the trees learn only what it leaves over:
- * how the segments of one plan help or hinder each other. */
+ * Trees cannot learn a sum of 120 terms from a few dozen rows, and they do not extrapolate.  The
+ * additive time gives that sum for every plan, so the trees learn only what it leaves over: how the
+ * segments of one plan help or hinder each other. */
 
 /* ln(ms) as a line over ln(additive ms). */
 struct baseline {
@@ -65,11 +59,11 @@ struct baseline {
     double spread; /* standard deviation of the line's errors on the training data */
 };
 
-/* log_additive: (d->count), NaN where the sum is unknown. */
-struct baseline baseline_fit(const struct dataset *d, const double *log_additive);
+/* log_additive: (d->count), NaN: unknown. */
+struct baseline baseline_fit(const struct model_data *d, const double *log_additive);
 double baseline_log_ms(const struct baseline *b, double log_additive);
 
-/* Logarithm of the odds that a plan takes at most ms. */
+/* The logarithm of the odds that a plan takes at most ms. */
 double baseline_log_odds(const struct baseline *b, double log_additive, double ms);
 
 /* ---- model.c --------------------------------------------------------------------------------- */
@@ -78,8 +72,8 @@ struct model {
     struct model_options options;
     struct baseline baseline;
     double threshold_ms;
-    struct booster *regressor;  /* ln(ms) less the baseline's */
-    struct booster *classifier; /* log odds of high performance less the baseline's */
+    struct booster *regressor;  /* adds to the baseline's ln(ms) */
+    struct booster *classifier; /* adds to the baseline's log odds of high performance */
 };
 
 int model_check_options(const struct model_options *o, struct status *st);

@@ -17,14 +17,7 @@ struct place {
     int line; /* from 1 */
 };
 
-/* "name:line:column: what was found; what is expected", column from 1 at `at`. */
-static int refuse(const struct place *p, const char *at, const char *found, struct status *st)
-{
-    return status_set(st, STATUS_USAGE, "%.400s:%d:%d: %s; " EXPECTED, p->name, p->line,
-                      (int)(at - p->start) + 1, found);
-}
-
-/* A word of the input, quoted, cut and fit to print. */
+/* A word of the input in quotes, cut if long, with '?' for what does not print. */
 struct quote {
     char text[NUMBER_MAX + 6];
 };
@@ -38,6 +31,15 @@ static struct quote quote(const char *word, size_t len)
         q.text[end++] = isprint((unsigned char)word[i]) ? word[i] : '?';
     memcpy(q.text + end, shown < len ? "...'" : "'", shown < len ? 5 : 2);
     return q;
+}
+
+/* "name:line:column: 'word' is wrong; what is expected"; `wrong` alone if the word is empty. */
+static int refuse(const struct place *p, const char *word, size_t len, const char *wrong,
+                  struct status *st)
+{
+    return status_set(st, STATUS_USAGE, "%.400s:%d:%d: %s%s%s; " EXPECTED, p->name, p->line,
+                      (int)(word - p->start) + 1, len > 0 ? quote(word, len).text : "",
+                      len > 0 ? " " : "", wrong);
 }
 
 static void skip_blanks(struct place *p)
@@ -65,14 +67,12 @@ static int parse_plan(struct place *p, struct plan *out, struct status *st)
     while (digits < len && (word[digits] == '0' || word[digits] == '1'))
         value = value << 1 | (unsigned)(word[digits++] - '0');
     *out = plan_from_value(value);
-    char found[120];
-    if (digits < len)
-        snprintf(found, sizeof(found), "%s is not a plan", quote(word, len).text);
-    else if (len != PLAN_DIGITS)
-        snprintf(found, sizeof(found), "%s has %zu binary digits", quote(word, len).text, len);
-    else
+    char wrong[60] = "is not a plan";
+    if (digits == PLAN_DIGITS && digits == len)
         return 0;
-    return refuse(p, word, found, st);
+    if (digits == len)
+        snprintf(wrong, sizeof(wrong), "has %zu binary digits", len);
+    return refuse(p, word, len, wrong, st);
 }
 
 static int parse_ms(struct place *p, double *ms, struct status *st)
@@ -80,9 +80,9 @@ static int parse_ms(struct place *p, double *ms, struct status *st)
     size_t len;
     const char *word = next_word(p, &len);
     if (len == 0)
-        return refuse(p, word, "the time is missing", st);
+        return refuse(p, word, len, "the time is missing", st);
 
-    char text[NUMBER_MAX + 1] = "", found[120], *end = text;
+    char text[NUMBER_MAX + 1] = "", *end = text;
     const char *wrong = NULL;
     *ms = 0;
     if (len <= NUMBER_MAX)
@@ -95,24 +95,17 @@ static int parse_ms(struct place *p, double *ms, struct status *st)
         wrong = "is not above 0";
     else if (!isfinite(*ms))
         wrong = "is too large";
-    if (wrong == NULL)
-        return 0;
-    snprintf(found, sizeof(found), "%s %s", quote(word, len).text, wrong);
-    return refuse(p, word, found, st);
+    return wrong == NULL ? 0 : refuse(p, word, len, wrong, st);
 }
 
 static int expect_end(struct place *p, struct status *st)
 {
     size_t len;
     const char *word = next_word(p, &len);
-    if (len == 0)
-        return 0;
-    char found[120];
-    snprintf(found, sizeof(found), "%s follows the time", quote(word, len).text);
-    return refuse(p, word, found, st);
+    return len == 0 ? 0 : refuse(p, word, len, "follows the time", st);
 }
 
-/* Sets p to the line at `text`, less a comment; returns what follows it. */
+/* Sets p to the line at `text` without its comment; returns the start of the next line. */
 static const char *take_line(struct place *p, const char *text, const char *text_end)
 {
     const char *newline = memchr(text, '\n', (size_t)(text_end - text));
@@ -127,44 +120,35 @@ static const char *take_line(struct place *p, const char *text, const char *text
     return next;
 }
 
-int model_data_parse(const char *name, const char *text, size_t len, struct plan **plans,
-                     double **ms, int *count, struct status *st)
+int model_data_parse(const char *name, const char *text, size_t len, struct model_data *out,
+                     struct status *st)
 {
     struct place p = {.name = name};
     const char *end = text + len;
-    int rows = 0, cap = 0;
-    *plans = NULL;
-    *ms = NULL;
-    *count = 0;
-    while (text < end) {
+    struct plan *plans = NULL;
+    double *ms = NULL;
+    int rows = 0, cap = 0, result = 0;
+    while (text < end && result == 0) {
         text = take_line(&p, text, end);
         const char *nul = memchr(p.start, '\0', (size_t)(p.end - p.start));
-        if (nul != NULL) {
-            refuse(&p, nul, "a NUL byte, so this is not a text file", st);
-            goto fail;
-        }
-        if (p.at == p.end)
+        if (p.at == p.end && nul == NULL)
             continue;
         if (rows == cap) {
             cap = cap == 0 ? 256 : 2 * cap;
-            *plans = mem_resize(*plans, (size_t)cap, sizeof(**plans));
-            *ms = mem_resize(*ms, (size_t)cap, sizeof(**ms));
+            plans = mem_resize(plans, (size_t)cap, sizeof(*plans));
+            ms = mem_resize(ms, (size_t)cap, sizeof(*ms));
         }
-        if (parse_plan(&p, *plans + rows, st) != 0 || parse_ms(&p, *ms + rows, st) != 0 ||
-            expect_end(&p, st) != 0)
-            goto fail;
+        if (nul != NULL)
+            result = refuse(&p, nul, 0, "a NUL byte, so this is not a text file", st);
+        else if (parse_plan(&p, &plans[rows], st) != 0 || parse_ms(&p, &ms[rows], st) != 0 ||
+                 expect_end(&p, st) != 0)
+            result = -1;
         rows++;
     }
-    if (rows == 0) {
-        status_set(st, STATUS_USAGE, "%.400s: no rows; " EXPECTED " on each line", name);
-        goto fail;
-    }
-    *count = rows;
-    return 0;
-fail:
-    free(*plans);
-    free(*ms);
-    *plans = NULL;
-    *ms = NULL;
-    return -1;
+    if (rows == 0)
+        result = status_set(st, STATUS_USAGE, "%.400s: no rows; " EXPECTED " on each line", name);
+    *out = (struct model_data){rows, plans, ms};
+    if (result != 0)
+        model_data_release(out);
+    return result;
 }

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static const double best_share = 0.01; /* of struct model_report's recall_best */
+static const double best_share = 0.01; /* of recall_best */
 
 struct scored {
     double score;
@@ -28,10 +28,10 @@ static struct scored *ordered(const double *scores, int count)
     return order;
 }
 
-/* Deals rows to folds, each group of neighbours in time at random, so that every fold holds fast
- * and slow plans alike: else the models of folds differ by what is missing, and figures over all
- * folds say that models mislead where they know nothing. */
-static void deal(const struct dataset *d, int folds, uint64_t seed, int *fold)
+/* Assigns rows to folds: each group of neighbours in time is dealt at random, so that every fold
+ * holds fast and slow plans alike.  Otherwise each fold's model would lack other plans, and figures
+ * over all folds would blame the models for what they could not know. */
+static void deal(const struct model_data *d, int folds, uint64_t seed, int *fold)
 {
     struct scored *order = ordered(d->ms, d->count);
     struct rng r = {seed};
@@ -50,103 +50,60 @@ static void deal(const struct dataset *d, int folds, uint64_t seed, int *fold)
     free(order);
 }
 
-/* What models that had not seen a plan say of it: all (data.count). */
+/* The plans, and what a model that has not seen a plan says of it: all (data.count). */
 struct held_out {
-    struct dataset data;
-    int *fold; /* which model has not seen the plan */
+    struct model_data data;
+    int *fold; /* whose model has not seen the plan */
     double *ms, *high;
 };
 
-/* The rows to train on and to predict, for one fold. */
-struct split {
-    int train, test;       /* rows */
-    struct plan *plans;    /* those to train on, then those to predict */
-    double *ms;            /* of those to train on */
-    double *told, *chance; /* of those to predict */
-};
-
-static void split_release(struct split *s)
-{
-    free(s->plans);
-    free(s->ms);
-    free(s->told);
-    free(s->chance);
-}
-
-static struct split split_of(const struct held_out *h, int fold)
-{
-    size_t count = (size_t)h->data.count;
-    struct split s = {
-        .plans = mem_alloc(count, sizeof(*s.plans)),
-        .ms = mem_alloc(count, sizeof(*s.ms)),
-        .told = mem_alloc(count, sizeof(*s.told)),
-        .chance = mem_alloc(count, sizeof(*s.chance)),
-    };
-    for (int i = 0; i < h->data.count; i++)
-        if (h->fold[i] != fold) {
-            s.plans[s.train] = h->data.plans[i];
-            s.ms[s.train++] = h->data.ms[i];
-        }
-    for (int i = 0; i < h->data.count; i++)
-        if (h->fold[i] == fold)
-            s.plans[s.train + s.test++] = h->data.plans[i];
-    return s;
-}
-
+/* Trains on the plans outside a fold and predicts those in it. */
 static int predict_fold(const struct model_options *options, struct held_out *h,
                         const struct segment_times *times, int fold, struct status *st)
 {
-    struct split s = split_of(h, fold);
-    struct model_data rest = {.count = s.train, .plans = s.plans, .ms = s.ms};
+    int count = h->data.count;
+    struct plan *plans = mem_alloc((size_t)count, sizeof(*plans));
+    double *ms = mem_alloc((size_t)count, sizeof(*ms));
+    double *high = mem_alloc((size_t)count, sizeof(*high));
+    struct model_data rest = {.plans = plans, .ms = ms};
+    for (int i = 0; i < count; i++)
+        if (h->fold[i] != fold) {
+            plans[rest.count] = h->data.plans[i];
+            ms[rest.count++] = h->data.ms[i];
+        }
     struct model *m = NULL;
     int result = model_train(options, &rest, times, &m, st);
     if (result == 0)
-        result = model_predict(m, s.plans + s.train, s.test, times, s.told, s.chance, st);
-    for (int i = 0, at = 0; i < h->data.count && result == 0; i++)
+        result = model_predict(m, h->data.plans, count, times, ms, high, st);
+    for (int i = 0; i < count && result == 0; i++)
         if (h->fold[i] == fold) {
-            h->ms[i] = s.told[at];
-            h->high[i] = s.chance[at++];
+            h->ms[i] = ms[i];
+            h->high[i] = high[i];
         }
     model_free(m);
-    split_release(&s);
+    free(plans);
+    free(ms);
+    free(high);
     return result;
 }
 
-/* Flags the k rows of the lowest scores; free it. */
-static bool *lowest(const double *scores, int count, int k)
+/* Fills the figures that compare the plans predicted fastest with the fastest ones. */
+static void judge_fastest(const struct held_out *h, struct model_report *out)
 {
-    struct scored *order = ordered(scores, count);
-    bool *flags = mem_alloc((size_t)count, sizeof(*flags));
+    int k = (int)ceil(best_share * h->data.count), found = 0;
+    struct scored *measured = ordered(h->data.ms, h->data.count);
+    struct scored *predicted = ordered(h->ms, h->data.count);
     for (int i = 0; i < k; i++)
-        flags[order[i].row] = true;
-    free(order);
-    return flags;
+        for (int j = 0; j < k; j++)
+            found += measured[i].row == predicted[j].row;
+    out->recall_best = (double)found / k;
+    out->top1_regret = h->data.ms[predicted[0].row] / measured[0].score - 1;
+    free(measured);
+    free(predicted);
 }
 
-static double recall_best(const struct held_out *h)
-{
-    int count = h->data.count, k = (int)ceil(best_share * count), found = 0;
-    bool *truly = lowest(h->data.ms, count, k), *chosen = lowest(h->ms, count, k);
-    for (int i = 0; i < count; i++)
-        found += truly[i] && chosen[i];
-    free(truly);
-    free(chosen);
-    return (double)found / k;
-}
-
-static double top1_regret(const struct held_out *h)
-{
-    int chosen = 0, best = 0;
-    for (int i = 1; i < h->data.count; i++) {
-        if (h->ms[i] < h->ms[chosen])
-            chosen = i;
-        if (h->data.ms[i] < h->data.ms[best])
-            best = i;
-    }
-    return h->data.ms[chosen] / h->data.ms[best] - 1;
-}
-
-/* The chance that a plan of high performance scores above another one; NaN with one class only. */
+/* The chance that a plan of high performance scores above another plan; NaN if all plans are of one
+ * class. */
 static double area_under_curve(const struct held_out *h, double quantile)
 {
     double threshold = stats_quantile(h->data.ms, (size_t)h->data.count, quantile);
@@ -183,7 +140,7 @@ int model_cross_validate(const struct model_options *options, const struct model
 {
     struct held_out h = {.ms = NULL};
     *out = (struct model_report){.folds = 0};
-    if (dataset_init(data, &h.data, st) != 0)
+    if (data_distinct(data, &h.data, st) != 0)
         return -1;
     int count = h.data.count, result = check_folds(count, folds, st);
     h.ms = mem_alloc((size_t)count, sizeof(*h.ms));
@@ -193,18 +150,18 @@ int model_cross_validate(const struct model_options *options, const struct model
         deal(&h.data, folds, options->seed, h.fold);
     for (int fold = 0; fold < folds && result == 0; fold++)
         result = predict_fold(options, &h, times, fold, st);
-    if (result == 0)
+    if (result == 0) {
         *out = (struct model_report){
             .folds = folds,
             .count = count,
             .spearman = stats_spearman(h.ms, h.data.ms, (size_t)count),
-            .top1_regret = top1_regret(&h),
             .auc = area_under_curve(&h, options->quantile),
-            .recall_best = recall_best(&h),
         };
+        judge_fastest(&h, out);
+    }
     free(h.ms);
     free(h.high);
     free(h.fold);
-    dataset_release(&h.data);
+    model_data_release(&h.data);
     return result;
 }

@@ -1,4 +1,4 @@
-/* Plans that the others are compared with. */
+/* Baselines: plans that others are compared with. */
 #include "search/search_int.h"
 
 #include <jansson.h>
@@ -39,7 +39,7 @@ void baselines_of_search(const char *options_json, struct baselines *out)
 
 /* ---- their times ----------------------------------------------------------------------------- */
 
-/* From pairs where both have samples, else from the two intervals. */
+/* From the samples of each round, which are pairs; from the two intervals if one has no samples. */
 static struct interval speedup(const struct trial *plan, const struct trial *baseline)
 {
     int pairs =
@@ -78,7 +78,7 @@ bool baseline_ties(const struct baseline_time *b)
     return b->speedup.low <= 1 && 1 <= b->speedup.high;
 }
 
-/* What is stored of a plan in a comparison, or alone; 1, 0 or -1 as db_time(). */
+/* Makes a trial of db_time()'s answer and returns what it returns. */
 static int read_trial(struct db *db, int64_t study, int value, const char *comparison,
                       struct trial *out, char stored_utc[CLOCK_UTC_SIZE], struct status *st)
 {
@@ -93,7 +93,7 @@ static int read_trial(struct db *db, int64_t study, int value, const char *compa
     else if (found > 0 && out->status != TRIAL_OK)
         status_set(&out->reason, STATUS_UNFIT, "%s", t.reason);
     snprintf(stored_utc, CLOCK_UTC_SIZE, "%s", t.stored_utc);
-    t.samples_ms = NULL; /* out's */
+    t.samples_ms = NULL; /* out owns them */
     db_time_release(&t);
     return found;
 }

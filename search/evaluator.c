@@ -3,17 +3,17 @@
 
 #include <math.h>
 
-/* The best plan takes this much longer than it did: the machine has become slower. */
+/* The machine counts as slower if the best plan takes this much longer than before. */
 #define SLOWED_RATIO 1.2
 
-/* A plan failed: times the segments of it that were not tried alone, so that a broken one is found
- * out and no other plan with it is built. */
+/* Times the untried segments of a plan that failed alone: if one fails, no other plan with it is
+ * built. */
 static int find_culprit(struct tuner *t, struct plan p, struct status *st)
 {
     int slots[OP_COUNT];
     int count = plan_slots(p, slots);
     int result = time_slots(t, slots, count, false, t->end, st);
-    if (result != 0 && st->code == STATUS_INTERRUPTED) { /* the loop sees the same flag */
+    if (result != 0 && st->code == STATUS_INTERRUPTED) { /* search_loop() sees the same flag */
         *st = STATUS_INIT;
         return 0;
     }
@@ -25,7 +25,7 @@ static struct outcome outcome_of(const struct trial *trial)
     return (struct outcome){trial->status, trial->status == TRIAL_FAILED ? NAN : trial->ms.median};
 }
 
-/* What the best plan takes now. */
+/* Times the best plan again; *ms stays its old time if it does not run. */
 static int time_best_again(struct tuner *t, double *ms, struct status *st)
 {
     const struct observation *best = &t->history.items[history_best(&t->history)];
@@ -43,8 +43,9 @@ static int time_best_again(struct tuner *t, double *ms, struct status *st)
     return 0;
 }
 
-/* A plan is given up when it is hopeless beside the best, unless it is a baseline.  But the machine
- * may have become slower since the best was timed, so that is timed again first. */
+/* Censors a plan that is hopeless beside the best, unless it is a baseline.  If the best plan
+ * itself takes longer than before, the machine has become slower, and the plan gets a second
+ * chance. */
 static int time_plan(struct tuner *t, const struct candidate *c, struct trial *out,
                      struct status *st)
 {

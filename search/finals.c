@@ -1,12 +1,12 @@
-/* The finalists, and in an exhaustive search the many before them, timed side by side. */
+/* The comparisons side by side: the finals and, in an exhaustive search, a refining before them. */
 #include "search/search_int.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* Of a whole space the 256 fastest: far more than noise and the layers left out of the search can
- * have put before the best one.  Of 9 samples the 95 % interval leaves out one on each side. */
+/* The 256 fastest of a whole space: noise and the layers that a search leaves out put far fewer
+ * plans before the best one.  The 95 % interval of 9 samples leaves out one on each side. */
 static const struct contest refining = {
     .name = "plans",
     .fastest = 256,
@@ -15,16 +15,6 @@ static const struct contest refining = {
     .mark = " refined",
     .mark_cut_short = " refined in part"};
 
-static struct contest finals(void)
-{
-    return (struct contest){.name = "finalists",
-                            .fastest = 4,
-                            .how = sampling_final,
-                            .share = 1,
-                            .mark = "",
-                            .mark_cut_short = ""};
-}
-
 void expect_verification(struct tuner *t, const struct trial *trial)
 {
     int others = bench_workload(t->bench)->layers - 1;
@@ -32,7 +22,7 @@ void expect_verification(struct tuner *t, const struct trial *trial)
         t->verify_s = fmax(t->verify_s, others * trial->verify_s);
 }
 
-/* The candidates whose segments run, as far as is known now; returns how many. */
+/* Writes the candidates of which no segment is known to fail; returns how many. */
 static int runnable(const struct tuner *t, const struct observation *items, int count,
                     struct candidate *out)
 {
@@ -60,7 +50,7 @@ static int store(struct tuner *t, const char *mark, const struct candidate *cand
     return result;
 }
 
-/* Times them interleaved and stores the trials; what ran is added to out, which may be null. */
+/* Times the contenders interleaved and stores the trials.  Adds what ran to out, if it is given. */
 static int compare(struct tuner *t, const struct lineup *l, const char *mark, struct history *out,
                    struct status *st)
 {
@@ -91,10 +81,9 @@ static int hold(struct tuner *t, const struct contest *contest, const struct his
         tuner_say(t, "timing %d %s side by side%s", l.count, contest->name,
                   l.cut_short ? ", as many as the time limit allows" : "");
         result = compare(t, &l, l.cut_short ? contest->mark_cut_short : contest->mark, out, st);
-        t->verify_s = 0; /* the oracle's layers stay */
+        t->verify_s = 0; /* the oracle keeps the layers */
     } else {
-        tuner_say(t, "no time is left to compare %s; a later search makes up for it",
-                  contest->name);
+        tuner_say(t, "no time is left to compare %s; a later search compares them", contest->name);
     }
     lineup_release(&l);
     return result;
@@ -114,19 +103,14 @@ static int refined_row(void *ctx, const struct db_trial *row)
     return 0;
 }
 
-static bool ends_with(const char *text, const char *end)
-{
-    size_t len = strlen(text), end_len = strlen(end);
-    return len > end_len && strcmp(text + len - end_len, end) == 0;
-}
-
+/* mark_cut_short begins with mark. */
 static bool refines(const char *comparison)
 {
-    return ends_with(comparison, refining.mark) || ends_with(comparison, refining.mark_cut_short);
+    return strstr(comparison, refining.mark) != NULL;
 }
 
-/* Adds what is needed before the finals: what an interrupted search compared last, or what is
- * compared now. */
+/* Adds the plans that the finals choose from: those of the refining with which an interrupted
+ * search ended, else those that an exhaustive search refines here. */
 static int refine(struct tuner *t, const char *compared, struct history *out, struct status *st)
 {
     struct refined r = {compared, out};
@@ -141,11 +125,11 @@ static int newest_refining(void *ctx, const struct db_trial *row)
 {
     bool *cut_short = ctx;
     if (refines(row->comparison))
-        *cut_short = ends_with(row->comparison, refining.mark_cut_short);
+        *cut_short = strstr(row->comparison, refining.mark_cut_short) != NULL;
     return 0;
 }
 
-/* Whether a time limit cut the last comparison of many short, and there is time for all now. */
+/* Whether a time limit cut the newest refining short and this search has time for all of it. */
 static int can_widen(struct tuner *t, bool *out, struct status *st)
 {
     *out = false;
@@ -159,7 +143,7 @@ static int can_widen(struct tuner *t, bool *out, struct status *st)
     return 0;
 }
 
-/* Whether a comparison lacks a baseline that could have been in it; -1 on a failure. */
+/* 1 if a comparison lacks a baseline that could have been in it, 0 if not; -1 on a failure. */
 static int lacks_baseline(const struct tuner *t, const char *comparison, struct status *st)
 {
     const struct baselines *wanted = &t->o->baselines;
@@ -178,8 +162,8 @@ static int lacks_baseline(const struct tuner *t, const char *comparison, struct 
     return found < 0 ? -1 : found == 0;
 }
 
-/* The comparison since which nothing was measured, empty where there is none, it lacks a baseline
- * or a wider one is to be made; *held: it was that of the finalists. */
+/* Appends the text of the comparison after which no plan was measured; nothing if there is none, if
+ * it lacks a baseline, or if a wider refining is due.  *held: it was that of the finals. */
 static int read_compared(struct tuner *t, struct buf *out, bool *held, struct status *st)
 {
     bool widen = false;
@@ -208,7 +192,12 @@ int finals_held(struct tuner *t, bool *out, struct status *st)
 int measure_finals(struct tuner *t, struct status *st)
 {
     struct history refined = {.count = 0};
-    struct contest last = finals();
+    const struct contest finals = {.name = "finalists",
+                                   .fastest = 4,
+                                   .how = sampling_final,
+                                   .share = 1,
+                                   .mark = "",
+                                   .mark_cut_short = ""};
     struct buf compared;
     bool held;
     buf_init(&compared);
@@ -217,8 +206,8 @@ int measure_finals(struct tuner *t, struct status *st)
         goto out;
     result = refine(t, compared.ptr, &refined, st);
     bool refining_left_out = t->o->rigor == RIGOR_EXHAUSTIVE && refined.count == 0;
-    if (result == 0 && !refining_left_out) /* else both are made up for */
-        result = hold(t, &last, refined.count > 0 ? &refined : &t->history, NULL, st);
+    if (result == 0 && !refining_left_out) /* else a later search holds both */
+        result = hold(t, &finals, refined.count > 0 ? &refined : &t->history, NULL, st);
 out:
     history_release(&refined);
     buf_release(&compared);

@@ -1,38 +1,38 @@
 /* The guided strategy.  Three signals that err in different ways share every batch:
  *
- * - additive: the sum of the plan's segments timed alone.  It needs no plan measured, and knows
- *   nothing of what one segment leaves in the caches for the next;
- * - regressor: learns from the plans measured what that sum leaves out;
- * - classifier: is least sure where another measurement teaches most;
+ * - The additive time needs no measured plan, but knows nothing of what one segment leaves in the
+ *   caches for the next.
+ * - The regressor learns from the measured plans what the additive time leaves out.
+ * - The classifier is least sure of the plan whose measurement teaches most.
  *
- * and a draw far from all that was measured guards against what all three believe wrongly.  Both
- * models are trained anew for each batch. */
+ * A random plan far from all measured ones guards against errors that all three share.  Both models
+ * are trained anew for each batch. */
 #include "search/search_int.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* Fewer plans than this teach a model nothing: until then the sum over segments and spread-out
- * draws share the batches. */
+/* Fewer plans than this teach a model nothing: until then additive times and spread-out plans share
+ * the batches. */
 enum { LEARN_FROM = 12 };
 
-/* Of how many random plans the one farthest from all others is proposed. */
+/* A spread-out plan is, of so many random ones, the one farthest from all others. */
 enum { SPREAD_DRAWS = 64 };
 
-/* How many of the plans measured, those of the smallest sum, say what the sum is worth near the
- * optimum. */
+/* So many measured plans, those of the smallest additive times, calibrate the additive time near
+ * the optimum. */
 enum { CALIBRATE_ON = 16 };
 
 struct guide {
     const struct strategy_context *c;
     struct proposal *out;
     bool *taken;         /* (space_count) already in this proposal */
-    double *additive_ms; /* (space_count) scaled to the plan's time; NaN where unknown */
-    double *ms, *doubt;  /* (space_count) null until something was learnt; doubt: 0 is the most */
+    double *additive_ms; /* (space_count) scaled to the plan's time; NaN if unknown */
+    double *ms;          /* (space_count) by the regressor; null without a model */
+    double *sureness;    /* (space_count) of the classifier, 0..0.5; null without a model */
 };
 
-/* The untaken index of the smallest key, ties broken by the second key; NaN counts as infinite.  -1
- * where no key is known. */
+/* The free index of the smallest key, ties broken by the second key; -1 if every key is NaN. */
 static int smallest(const struct guide *g, const double *key, const double *tie)
 {
     int best = -1;
@@ -58,10 +58,10 @@ static int pick_fast(const struct guide *g)
 
 static int pick_doubtful(const struct guide *g)
 {
-    return smallest(g, g->doubt, g->ms);
+    return smallest(g, g->sureness, g->ms);
 }
 
-/* Boundaries that two plans cut differently. */
+/* The number of boundaries that two plans cut differently. */
 static int distance(struct plan a, struct plan b)
 {
     return __builtin_popcount(a.fused ^ b.fused);
@@ -139,8 +139,8 @@ static int by_additive(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Milliseconds of a plan for one of its sum over segments: the median over the measured plans of
- * the smallest sums; 1 where none is known. */
+/* A plan's time over its additive time: the median over the CALIBRATE_ON measured plans of the
+ * smallest additive times; 1 if there are none. */
 static double calibrate(const struct strategy_context *c)
 {
     const struct history *h = c->history;
@@ -168,13 +168,12 @@ static void sum_segments(struct guide *g)
             c->segments != NULL ? scale * additive_ms(c->segments, c->space[i]) : NAN;
 }
 
-/* Trains on all plans that gave a time; a censored one's bound tells that it is slow.  Leaves g->ms
- * null where they are too few. */
+/* Trains on all plans that gave a time: the bound of a censored plan shows that it is slow.  Leaves
+ * g->ms null if there are too few. */
 static int learn(struct guide *g, struct status *st)
 {
     const struct strategy_context *c = g->c;
-    struct training data;
-    training_of(c->history, &data);
+    struct model_data data = training_of(c->history);
     struct model *model = NULL;
     int result = 0;
     if (data.count < LEARN_FROM)
@@ -182,17 +181,16 @@ static int learn(struct guide *g, struct status *st)
     result = -1;
     struct model_options options = {
         .features = FEATURES_PLAN, .seed = c->seed, .quantile = c->quantile};
-    struct model_data rows = {.count = data.count, .plans = data.plans, .ms = data.ms};
-    if (model_train(&options, &rows, c->segments, &model, st) != 0)
+    if (model_train(&options, &data, c->segments, &model, st) != 0)
         goto out;
     g->ms = mem_alloc((size_t)c->space_count, sizeof(*g->ms));
-    g->doubt = mem_alloc((size_t)c->space_count, sizeof(*g->doubt));
-    result = model_predict(model, c->space, c->space_count, c->segments, g->ms, g->doubt, st);
+    g->sureness = mem_alloc((size_t)c->space_count, sizeof(*g->sureness));
+    result = model_predict(model, c->space, c->space_count, c->segments, g->ms, g->sureness, st);
     for (int i = 0; i < c->space_count; i++)
-        g->doubt[i] = fabs(g->doubt[i] - 0.5);
+        g->sureness[i] = fabs(g->sureness[i] - 0.5);
 out:
     model_free(model);
-    training_release(&data);
+    model_data_release(&data);
     return result;
 }
 
@@ -201,7 +199,7 @@ static double expected_ms(const struct guide *g)
     double fastest = INFINITY;
     for (int i = 0; i < g->c->space_count; i++) {
         fastest = fmin(fastest, g->ms[i]);
-        fastest = fmin(fastest, g->additive_ms[i]); /* fmin passes over NaN */
+        fastest = fmin(fastest, g->additive_ms[i]); /* fmin ignores NaN */
     }
     return fastest;
 }
@@ -223,6 +221,6 @@ int guided_propose(const struct strategy_context *c, int max, struct proposal *o
     free(g.taken);
     free(g.additive_ms);
     free(g.ms);
-    free(g.doubt);
+    free(g.sureness);
     return result;
 }

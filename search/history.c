@@ -43,21 +43,17 @@ int history_count_in(const struct history *h, const struct plan *space, int spac
     return count;
 }
 
-void training_of(const struct history *h, struct training *out)
+struct model_data training_of(const struct history *h)
 {
-    *out = (struct training){.plans = mem_alloc((size_t)h->count + 1, sizeof(*out->plans)),
-                             .ms = mem_alloc((size_t)h->count + 1, sizeof(*out->ms))};
+    struct plan *plans = mem_alloc((size_t)h->count + 1, sizeof(*plans));
+    double *ms = mem_alloc((size_t)h->count + 1, sizeof(*ms));
+    struct model_data out = {.plans = plans, .ms = ms};
     for (int i = 0; i < h->count; i++) {
         const struct observation *item = &h->items[i];
         if (item->outcome.status == TRIAL_FAILED)
             continue;
-        out->plans[out->count] = item->plan;
-        out->ms[out->count++] = item->outcome.ms;
+        plans[out.count] = item->plan;
+        ms[out.count++] = item->outcome.ms;
     }
-}
-
-void training_release(struct training *t)
-{
-    free(t->plans);
-    free(t->ms);
+    return out;
 }

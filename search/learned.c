@@ -36,28 +36,21 @@ int study_segments(struct db *db, int64_t study, const struct build_target *targ
     return result;
 }
 
-int study_candidate(struct db *db, int64_t study, const struct build_target *target, struct plan p,
-                    struct candidate *out, struct status *st)
-{
-    static const struct arch_list own = {.count = 0};
-    return study_candidate_for(db, study, target, &own, p, out, st);
-}
-
-int study_candidate_for(struct db *db, int64_t study, const struct build_target *target,
-                        const struct arch_list *archs, struct plan p, struct candidate *out,
-                        struct status *st)
+int study_candidate(struct db *db, int64_t study, const struct build_target *target,
+                    const struct arch_list *archs, struct plan p, struct candidate *out,
+                    struct status *st)
 {
     struct segment_table table;
     struct status fails = STATUS_INIT;
     segment_table_init(&table, target);
-    for (int i = 0; i < archs->count; i++) {
+    for (int i = 0; archs != NULL && i < archs->count; i++) {
         struct build_target further = *target;
         further.arch = archs->arch[i];
         segment_table_restrict(&table, &further);
     }
     int result = segment_table_read(&table, db, study, st);
     if (result == 0)
-        segment_table_candidate(&table, p, out, &fails); /* who runs it will say so */
+        segment_table_candidate(&table, p, out, &fails); /* whoever runs it reports the failure */
     segment_table_release(&table);
     return result;
 }
@@ -97,8 +90,8 @@ static void data_hash(const struct model_data *data, char out[HASH_TEXT_SIZE])
     buf_release(&text);
 }
 
-/* JSON has no NaN. */
-static void json_number(struct buf *out, const char *key, double value, const char *end)
+/* Appends a figure and `end`; null for NaN, which JSON lacks. */
+static void add_figure(struct buf *out, const char *key, double value, const char *end)
 {
     buf_addf(out, "\"%s\": ", key);
     if (isfinite(value))
@@ -110,15 +103,15 @@ static void json_number(struct buf *out, const char *key, double value, const ch
 static void report_json(const struct model_report *r, struct buf *out)
 {
     buf_addf(out, "{\"folds\": %d, \"count\": %d, ", r->folds, r->count);
-    json_number(out, "spearman", r->spearman, ", ");
-    json_number(out, "top1_regret", r->top1_regret, ", ");
-    json_number(out, "auc", r->auc, ", ");
-    json_number(out, "recall_best", r->recall_best, "}");
+    add_figure(out, "spearman", r->spearman, ", ");
+    add_figure(out, "top1_regret", r->top1_regret, ", ");
+    add_figure(out, "auc", r->auc, ", ");
+    add_figure(out, "recall_best", r->recall_best, "}");
 }
 
-static int keep_model(struct db *db, int64_t study, const char *name,
-                      const struct model_options *options, const struct model_data *data,
-                      const struct learned *learned, struct status *st)
+static int store_model(struct db *db, int64_t study, const char *name,
+                       const struct model_options *options, const struct model_data *data,
+                       const struct learned *learned, struct status *st)
 {
     struct buf bytes, json;
     buf_init(&bytes);
@@ -144,7 +137,6 @@ static int keep_model(struct db *db, int64_t study, const char *name,
     return result;
 }
 
-/* Repeats of a plan are one row to the model. */
 static int distinct_plans(const struct model_data *data)
 {
     bool seen[PLAN_KEYS] = {false};
@@ -169,7 +161,7 @@ int model_learn(struct db *db, int64_t study, const char *name, const struct mod
     if (model_train(options, data, times, &out->model, st) != 0 ||
         (out->report.count >= JUDGED_LEAST &&
          model_cross_validate(options, data, times, FOLDS, &out->report, st) != 0) ||
-        keep_model(db, study, name, options, data, out, st) != 0) {
+        store_model(db, study, name, options, data, out, st) != 0) {
         learned_release(out);
         return -1;
     }
@@ -191,11 +183,9 @@ int study_learn(struct db *db, int64_t study, const struct build_target *target,
     int result = -1;
     if (study_history(db, study, &history, st) == 0 &&
         study_segments(db, study, target, &times, st) == 0) {
-        struct training t;
-        training_of(&history, &t);
-        struct model_data data = {.count = t.count, .plans = t.plans, .ms = t.ms};
+        struct model_data data = training_of(&history);
         result = model_learn(db, study, STUDY_MODEL, options, &data, &times, out, st);
-        training_release(&t);
+        model_data_release(&data);
     }
     history_release(&history);
     return result;

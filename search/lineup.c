@@ -1,14 +1,14 @@
-/* Who stands side by side, and for how long. */
+/* The contenders of a comparison, and how long they are timed. */
 #include "search/search_int.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* An interval needs 6 samples; verifying and warming up take about as long as another few. */
+/* An interval needs 6 samples; verifying and warming up take about as long as 8 more. */
 enum { SAMPLES_LEAST = 6, SAMPLES_BEFORE = 8 };
 
-/* The baselines and the plan of the smallest sum stand beside the fastest. */
+/* Beside the fastest contend the baselines and the plan of the smallest additive time. */
 enum { BESIDE_MAX = BASELINES_MAX + 1 };
 
 static int by_ms(const void *a, const void *b)
@@ -18,7 +18,7 @@ static int by_ms(const void *a, const void *b)
     return xs != ys ? (xs > ys) - (xs < ys) : (int)plan_value(x->plan) - (int)plan_value(y->plan);
 }
 
-/* The plans that ran, fastest first; returns how many.  out holds h->count. */
+/* Writes the plans that ran, fastest first, at most h->count; returns how many. */
 static int rank(const struct history *h, struct observation *out)
 {
     int count = 0;
@@ -43,9 +43,9 @@ const struct observation *baseline_known(const struct tuner *t, struct plan p)
     return known != NULL && known->outcome.status != TRIAL_FAILED ? known : NULL;
 }
 
-/* The `fastest` first of the ranked, behind them the baselines, given up earlier or not, and the
- * plan of the smallest sum; out holds BESIDE_MAX more.  Only plans that ran before: a comparison
- * adds certainty, never a plan to the count. */
+/* Writes the contenders, at most fastest + BESIDE_MAX: the first `fastest` of the ranked, the
+ * baselines, censored or not, and the plan of the smallest additive time.  All were measured
+ * before, so that a comparison never adds a plan to the budget.  Returns how many. */
 static int choose(const struct tuner *t, const struct observation *ranked, int fastest,
                   struct observation *out)
 {
@@ -65,7 +65,7 @@ static int choose(const struct tuner *t, const struct observation *ranked, int f
     return count;
 }
 
-/* Seconds of one sample of each. */
+/* What one sample of each takes. */
 static double round_seconds(const struct observation *items, int count)
 {
     double ms = 0;
@@ -74,7 +74,7 @@ static double round_seconds(const struct observation *items, int count)
     return ms / 1000;
 }
 
-/* Half as much again: plans before them run late, and they do themselves. */
+/* The finals may begin late and take longer than estimated: keep half as much again. */
 #define LATE 1.5
 
 double least_finals_seconds(const struct tuner *t)

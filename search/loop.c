@@ -16,26 +16,27 @@ struct loop {
     void *progress_ctx;
     struct search_result *out;
     double start;                        /* seconds */
-    double last_cost_s, last_proposal_s; /* seconds that the last measurement took, and proposal */
+    double last_cost_s, last_proposal_s; /* what the last measurement and proposal took */
 };
 
-/* Whether what takes so many seconds, one more measurement at least, is not to be begun. */
-static bool must_stop(struct loop *l, double seconds)
+/* Notes why the search is over; returns 1. */
+static int end(struct loop *l, enum search_stop reason)
+{
+    l->out->stopped_by = reason;
+    return 1;
+}
+
+/* 1 if the search must end before work that takes so many seconds, else 0. */
+static int must_stop(struct loop *l, double seconds)
 {
     const struct search_options *o = l->o;
-    if (o->stop != NULL && *o->stop != 0) {
-        l->out->stopped_by = STOP_INTERRUPTED;
-        return true;
-    }
-    if (o->budget > 0 && l->h->count >= o->budget) {
-        l->out->stopped_by = STOP_BUDGET;
-        return true;
-    }
-    if (o->time_limit_s > 0 && l->e->now(l->e->ctx) - l->start + seconds >= o->time_limit_s) {
-        l->out->stopped_by = STOP_TIME;
-        return true;
-    }
-    return false;
+    if (o->stop != NULL && *o->stop != 0)
+        return end(l, STOP_INTERRUPTED);
+    if (o->budget > 0 && l->h->count >= o->budget)
+        return end(l, STOP_BUDGET);
+    if (o->time_limit_s > 0 && l->e->now(l->e->ctx) - l->start + seconds >= o->time_limit_s)
+        return end(l, STOP_TIME);
+    return 0;
 }
 
 static bool known_to_fail(const struct loop *l, struct plan p)
@@ -43,7 +44,7 @@ static bool known_to_fail(const struct loop *l, struct plan p)
     return l->e->fails != NULL && l->e->fails(l->e->ctx, p);
 }
 
-/* The part of a space that may be proposed; returns its size. */
+/* Writes the plans of a space that may be proposed; returns how many. */
 static int open_space(const struct loop *l, const struct plan *space, int count, struct plan *open)
 {
     int n = 0;
@@ -62,8 +63,8 @@ static double best_of_first(const struct history *h, int count)
     return best < 0 ? NAN : h->items[best].outcome.ms;
 }
 
-/* See search.h.  Comparisons with NaN are false: without a best plan or an expectation a search
- * goes on. */
+/* As search.h defines it.  Comparisons with NaN are false, so a search without a best plan or an
+ * expectation goes on. */
 static bool converged(const struct history *h, double expected_ms)
 {
     if (h->count <= CONVERGED_PATIENCE)
@@ -74,7 +75,7 @@ static bool converged(const struct history *h, double expected_ms)
     return before_ms * (1 - CONVERGED_GAIN) < best_ms && expected_ms > worthwhile_ms;
 }
 
-/* Returns 1 where the user interrupts. */
+/* Returns 1 if the user interrupts, -1 on a failure. */
 static int measure(struct loop *l, struct plan p, struct status *st)
 {
     double begin = l->e->now(l->e->ctx);
@@ -83,8 +84,7 @@ static int measure(struct loop *l, struct plan p, struct status *st)
         if (st->code != STATUS_INTERRUPTED)
             return -1;
         *st = STATUS_INIT;
-        l->out->stopped_by = STOP_INTERRUPTED;
-        return 1;
+        return end(l, STOP_INTERRUPTED);
     }
     l->last_cost_s = l->e->now(l->e->ctx) - begin;
     history_add(l->h, p, o);
@@ -97,9 +97,9 @@ static int measure(struct loop *l, struct plan p, struct status *st)
 static int measure_batch(struct loop *l, const struct proposal *p, struct status *st)
 {
     for (int i = 0; i < p->count; i++) {
-        if (must_stop(l, l->last_cost_s))
+        if (must_stop(l, l->last_cost_s) != 0)
             return 1;
-        if (known_to_fail(l, p->plans[i])) /* since the batch was proposed */
+        if (known_to_fail(l, p->plans[i])) /* the batch itself may have taught that */
             continue;
         int result = measure(l, p->plans[i], st);
         if (result != 0)
@@ -108,11 +108,11 @@ static int measure_batch(struct loop *l, const struct proposal *p, struct status
     return 0;
 }
 
-/* One batch; returns 1 where the search is over, -1 on a failure. */
+/* Proposes and measures one batch; returns 1 if the search is over, -1 on a failure. */
 static int step(struct loop *l, const struct plan *space, int count, struct rng *rng,
                 struct status *st)
 {
-    if (must_stop(l, l->last_proposal_s + l->last_cost_s))
+    if (must_stop(l, l->last_proposal_s + l->last_cost_s) != 0)
         return 1;
     double begin = l->e->now(l->e->ctx);
     struct plan open[PLAN_SPACE];
@@ -124,19 +124,15 @@ static int step(struct loop *l, const struct plan *space, int count, struct rng 
                                  .rng = rng,
                                  .quantile = l->o->quantile,
                                  .seed = l->o->seed};
-    if (c.space_count == 0) {
-        l->out->stopped_by = STOP_SPACE;
-        return 1;
-    }
+    if (c.space_count == 0)
+        return end(l, STOP_SPACE);
     int room = l->o->budget > 0 ? l->o->budget - l->h->count : PROPOSAL_MAX;
     struct proposal p;
     if (l->o->strategy->propose(&c, room < PROPOSAL_MAX ? room : PROPOSAL_MAX, &p, st) != 0)
         return -1;
     l->last_proposal_s = l->e->now(l->e->ctx) - begin;
-    if (count > 1 && converged(l->h, p.expected_ms)) { /* of one plan its time is wanted */
-        l->out->stopped_by = STOP_CONVERGED;
-        return 1;
-    }
+    if (count > 1 && converged(l->h, p.expected_ms)) /* a space of one plan asks for its time */
+        return end(l, STOP_CONVERGED);
     return measure_batch(l, &p, st);
 }
 

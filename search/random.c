@@ -2,7 +2,7 @@
 
 #include <math.h>
 
-/* Floyd's sampling without replacement (Bentley, Floyd: A Sample of Brilliance, 1987). */
+/* Floyd's sampling without replacement: Bentley, Floyd: A Sample of Brilliance, 1987. */
 int random_propose(const struct strategy_context *c, int max, struct proposal *out,
                    struct status *st)
 {

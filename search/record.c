@@ -12,13 +12,15 @@ static void lengths_text(const struct workload *w, struct buf *out)
         buf_addf(out, "%s%d", i > 0 ? "," : "", w->lengths[i]);
 }
 
-void study_of(const struct bench *b, struct db_workload *w, struct db_target *t, struct buf *text)
+/* Fills the study's key; the texts live as long as *text and b. */
+static void study_of(const struct bench *b, struct db_workload *w, struct db_target *t,
+                     struct buf *text)
 {
     const struct workload *load = bench_workload(b);
     const struct fingerprint *f = bench_fingerprint(b);
     struct inputs in = bench_inputs(b);
 
-    /* Three texts in one buffer, each ended by a NUL; pointers only once it no longer grows. */
+    /* Three texts in one buffer, each ended by a NUL.  It moves while it grows. */
     size_t key = text->len;
     workload_text(load, text);
     buf_add(text, "", 1);
@@ -63,7 +65,7 @@ int study_open(const struct bench *b, struct db *db, int64_t *study, struct stat
     return result;
 }
 
-/* Only what the target says. */
+/* Appends nothing if the target tells no resources. */
 static void resources_json(const struct resources *r, struct buf *out)
 {
     if (r->registers == 0 && r->grid[0] == 0)
@@ -82,7 +84,7 @@ static void resources_json(const struct resources *r, struct buf *out)
     json_decref(all);
 }
 
-/* The texts that a row refers to. */
+/* The texts of a row. */
 struct texts {
     struct db_choice choices[OP_COUNT];
     char *schedules[OP_COUNT];
@@ -163,14 +165,7 @@ static int store(struct db *db, int64_t study, enum db_trial_kind kind, const st
 int trial_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,
                 const struct trial *t, const char *search_id, struct status *st)
 {
-    return trials_store(db, study, kind, c, t, 1, search_id, st);
-}
-
-int trials_store(struct db *db, int64_t study, enum db_trial_kind kind, const struct candidate *c,
-                 const struct trial *t, int count, const char *search_id, struct status *st)
-{
-    const char *comparison = kind == DB_TRIAL_FINAL ? search_id : "";
-    return store(db, study, kind, c, t, count, comparison, search_id, st);
+    return store(db, study, kind, c, t, 1, "", search_id, st);
 }
 
 int comparison_store(struct db *db, int64_t study, const struct candidate *c, const struct trial *t,

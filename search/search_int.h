@@ -1,4 +1,4 @@
-/* What search's files share among themselves. */
+/* What the files of search/ share. */
 #ifndef FUSEPLAN_SEARCH_INT_H
 #define FUSEPLAN_SEARCH_INT_H
 
@@ -15,28 +15,22 @@ bool proposal_has(const struct proposal *p, struct plan plan);
 
 /* ---- history.c: what a model learns from ----------------------------------------------------- */
 
-/* The plans that gave a time, censored ones with their bound. */
-struct training {
-    int count;
-    struct plan *plans; /* owned */
-    double *ms;         /* owned */
-};
-void training_of(const struct history *h, struct training *out);
-void training_release(struct training *t);
+/* The plans that gave a time, censored ones with their lower bound.  The caller releases them. */
+struct model_data training_of(const struct history *h);
 
 /* ---- segments.c: what is known of the segments ----------------------------------------------- */
 
 struct attempt {
     struct choice choice;
     bool tried;
-    double ms; /* NaN where it failed or was censored */
+    double ms; /* NaN if it failed or was censored */
 };
 
 struct slot {
     int count;
-    struct attempt *attempts;   /* (count) the defaults first, owned */
-    const struct attempt *best; /* the fastest that ran; null where none has */
-    struct status reason;       /* of the last that did not */
+    struct attempt *attempts;   /* (count) owned, the first is a default */
+    const struct attempt *best; /* the fastest that ran; null if none has */
+    struct status reason;       /* of the last attempt that did not run */
 };
 
 struct segment_table {
@@ -48,26 +42,26 @@ struct segment_table {
 void segment_table_init(struct segment_table *t, const struct build_target *target);
 void segment_table_release(struct segment_table *t);
 
-/* Keeps the choices that run on another target too; before anything is read. */
+/* Drops the choices that do not run on another target.  Call it before segment_table_read(). */
 void segment_table_restrict(struct segment_table *t, const struct build_target *target);
 
-/* Marks what the database holds as tried. */
+/* Notes the attempts that the database holds. */
 int segment_table_read(struct segment_table *t, struct db *db, int64_t study, struct status *st);
 
-/* What became of an attempt: ms, or NaN and the reason. */
+/* Notes what became of an attempt: its time, or NaN and the reason. */
 void segment_table_note(struct segment_table *t, int slot, int attempt, double ms,
                         const struct status *reason);
 
 bool choice_is_default(const struct choice *c);
 
-/* The defaults of all its implementations failed: no plan can hold this segment. */
+/* Whether the defaults of all implementations failed, so that no plan with this slot runs. */
 bool slot_failed(const struct slot *s);
 
-/* The index of the space's plan with the smallest sum over its segments; -1 where none is known. */
+/* The index of the plan with the smallest additive time; -1 if none is known. */
 int additive_best(const struct plan *space, int space_count, const struct segment_times *times);
 
-/* The plan with the best choice known of each segment, an untried default where none is.  -1 with
- * the reason where a segment failed; *out is filled then too, so that the failure can be stored. */
+/* A plan with the best choice known of each segment, or an untried default.  -1 with the reason if
+ * a segment failed; *out is filled then too, so that the failure can be stored. */
 int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
                             struct status *st);
 
@@ -77,7 +71,7 @@ struct tuner {
     struct bench *bench; /* borrowed */
     struct db *db;       /* borrowed */
     const struct tune_options *o;
-    double (*clock)(void); /* in seconds; the only one that tune() reads */
+    double (*clock)(void); /* in seconds; tune() reads no other clock */
     int64_t study;
     char search_id[HASH_TEXT_SIZE];
     struct segment_table segments;
@@ -87,101 +81,94 @@ struct tuner {
     int new_trials;
     bool said_sharing;
     double start, end; /* seconds; end is infinite without a limit */
-    double verify_s;   /* what the first comparison takes to verify layers that no plan ran yet */
+    double verify_s;   /* what the next comparison takes to verify the layers after the first */
     struct {
         double start; /* seconds */
         int before;   /* plans in the history */
-        int open;     /* plans of the space that were not */
-    } stage2;         /* as it began */
+        int open;     /* plans of the space that are not in the history */
+    } stage2;         /* when it began */
 };
 
-/* ---- say.c: to people ------------------------------------------------------------------------ */
+/* ---- say.c: lines for people ----------------------------------------------------------------- */
 
 void tuner_say(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void tuner_tick(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* Once a search, as soon as it is known: others use the GPU. */
+/* Says once a search that other processes use the GPU, if they do. */
 void say_sharing(struct tuner *t);
 
-/* At the end: that, and how often the GPU slowed itself down. */
+/* For the search's end: say_sharing(), and how often the GPU slowed itself down. */
 void say_disturbance(struct tuner *t);
 
 /* ---- stage1.c -------------------------------------------------------------------------------- */
 
-/* Builds and times what was not tried of the slots, the defaults or all that a climb from them
- * reaches, and stores each result.  Begins nothing after the deadline. */
+/* Builds, times and stores the untried defaults of the slots and, with `climb`, the schedules that
+ * a climb from them reaches.  Begins nothing after the deadline, in the tuner's clock. */
 int time_slots(struct tuner *t, const int *slots, int count, bool climb, double deadline,
                struct status *st);
 
-/* All segments; resumes where the database ends. */
+/* Times all segments that were not tried yet. */
 int stage1(struct tuner *t, double deadline, struct status *st);
 
 /* ---- evaluator.c: stage 2's evaluator -------------------------------------------------------- */
 
-/* A choice or plan this many times slower than the best is not timed to the end but censored. */
+/* A choice or plan that is this many times slower than the best is censored. */
 #define HOPELESS_RATIO 2.0
 
 struct evaluator tuner_evaluator(struct tuner *t);
 
-/* ---- lineup.c: who stands side by side, and for how long ------------------------------------- */
+/* ---- lineup.c: the contenders of a comparison, and how long they are timed ------------------- */
 
 /* A comparison side by side. */
 struct contest {
     const char *name;
-    int fastest; /* how many of the fastest plans, the baselines apart */
+    int fastest; /* how many of the fastest plans contend, baselines apart */
     struct sampling how;
     double share; /* of the time left */
-    /* Tell its rows from those of the search's other comparisons: where all were compared, and
-     * where a time limit cut that short. */
+    /* The comparison's text is the search's id and a mark: the second one if a time limit left
+     * contenders out. */
     const char *mark, *mark_cut_short;
 };
 
 struct lineup {
-    int count;                 /* 0 where the time left allows none */
-    struct observation *items; /* (count) owned */
+    int count;                 /* 0 if the time left allows no comparison */
+    struct observation *items; /* (count) the contenders, owned */
     struct sampling how;
-    bool cut_short; /* fewer of the fastest than the contest wants */
+    bool cut_short; /* fewer of the fastest contend than the contest wants */
 };
 
-/* A baseline as it was measured; null where it was not, or failed. */
+/* A baseline as it was measured; null if it was not, or failed. */
 const struct observation *baseline_known(const struct tuner *t, struct plan p);
 
-/* As many of the fastest as the time left allows, and the sampling that it allows them. */
+/* As many of the fastest plans of `from` as the time left allows, and the sampling for them. */
 struct lineup lineup_in_time(const struct tuner *t, const struct history *from,
                              const struct contest *contest);
 void lineup_release(struct lineup *l);
 
-/* What comparing the best plan with the baselines takes, beside verifying their layers. */
+/* About what it takes to compare the best plan with the baselines, without verifying them. */
 double least_finals_seconds(const struct tuner *t);
 
 /* ---- finals.c: the finalists, side by side --------------------------------------------------- */
 
-/* Finalists are verified in all layers, plans and segments in the first: what the oracle takes for
- * that one, it takes for each of the others. */
+/* Estimates t->verify_s from a trial.  A trial of a plan or segment is verified in the first layer,
+ * a finalist in all layers, and the oracle takes as long for each of them. */
 void expect_verification(struct tuner *t, const struct trial *trial);
 
-/* Whether the finalists were compared with all baselines and nothing was measured since. */
+/* Whether the finals were held with all baselines and no plan was measured after them. */
 int finals_held(struct tuner *t, bool *out, struct status *st);
 
-/* Times the best few plans, the baselines and the additive best interleaved, unless
- * finals_held(); of an exhaustive search the best few of those that a
- * shorter comparison of many more finds.  Where a time limit cut that one short, an exhaustive
- * search with the time makes both again. */
+/* Holds the finals, unless finals_held(): times the fastest few plans, the baselines and the plan
+ * of the smallest additive time interleaved.  An exhaustive search first refines: a shorter
+ * comparison of the fastest few hundred picks the finalists.  If a time limit cut an earlier
+ * refining short, a search with more time repeats both. */
 int measure_finals(struct tuner *t, struct status *st);
-
-/* ---- record.c -------------------------------------------------------------------------------- */
-
-/* trials_store() of finals, under a text of their own: for a search that compares more than once.
- */
-int comparison_store(struct db *db, int64_t study, const struct candidate *c, const struct trial *t,
-                     int count, const char *comparison, const char *search_id, struct status *st);
 
 /* ---- gzip.c: packed bytes -------------------------------------------------------------------- */
 
-/* Appends to out.  Equal data gives equal bytes: no name, no time. */
+/* Appends the packed bytes.  Equal data gives equal bytes: they hold no name and no time. */
 void gzip_pack(const void *data, size_t len, struct buf *out);
 
-/* Appends what was packed; more than max_bytes of it is refused. */
+/* Appends the unpacked bytes.  STATUS_USAGE if data is damaged or they exceed max_bytes. */
 int gzip_unpack(const void *data, size_t len, size_t max_bytes, struct buf *out, struct status *st);
 
 /* ---- space_write.c, space_read.c: what both know of the format ------------------------------- */
@@ -189,19 +176,20 @@ int gzip_unpack(const void *data, size_t len, size_t max_bytes, struct buf *out,
 #define SPACE_FORMAT "fuseplan space"
 enum { SPACE_VERSION = 1 };
 
-/* Fills what space.c's init left empty; changes the text. */
-int space_parse(char *text, struct recorded_space *out, struct status *st);
+/* Fills a space that space.c has initialised from the lines of a file. */
+int space_parse(const char *text, struct recorded_space *out, struct status *st);
 
 /* ---- learned.c: how a model is judged -------------------------------------------------------- */
 
-enum { FOLDS = 5, JUDGED_LEAST = 2 * FOLDS }; /* plans, for figures on held-out ones */
+/* Figures on held-out plans need JUDGED_LEAST plans. */
+enum { FOLDS = 5, JUDGED_LEAST = 2 * FOLDS };
 
 /* ---- summary.c ------------------------------------------------------------------------------- */
 
 int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
                 struct status *st);
 
-/* About what training the report's model will take, at the search's end; 0 where it trains none. */
+/* About what training the report's model will take; 0 if report_fill() trains none. */
 double learn_seconds(const struct tuner *t);
 
 #endif

@@ -21,7 +21,8 @@ void segment_table_init(struct segment_table *t, const struct build_target *targ
             slot->attempts[c].choice = choices[c];
         free(choices);
         if (slot->count == 0)
-            status_set(&slot->reason, STATUS_UNFIT, "the target has no implementation of it");
+            status_set(&slot->reason, STATUS_UNFIT,
+                       "the target has no implementation of this segment");
     }
 }
 
@@ -70,7 +71,7 @@ static int find_attempt(const struct slot *slot, const struct choice *c)
     return i < slot->count ? i : -1;
 }
 
-/* Rows of implementations or schedules that the target lacks are passed over. */
+/* Skips rows of implementations and schedules that the target lacks. */
 static int read_row(void *ctx, const struct db_trial *row)
 {
     struct segment_table *t = ctx;
@@ -85,7 +86,7 @@ static int read_row(void *ctx, const struct db_trial *row)
         return 0;
     enum status_code code = status_from_name(row->reason_code);
     bool ok = row->status == TRIAL_OK;
-    if (!ok) /* another version may have stored a code that this one does not know */
+    if (!ok) /* another version may have stored an unknown code */
         status_set(&reason, code < STATUS_CODE_COUNT ? code : STATUS_UNFIT, "%s", row->reason);
     segment_table_note(t, slot, attempt, ok ? row->median_ms : NAN, &reason);
     return 0;

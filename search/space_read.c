@@ -8,14 +8,14 @@
 
 struct reader {
     struct recorded_space *out;
-    char *next; /* the lines not read yet */
-    int line;
-    int segments;             /* lines of segments that the header promises */
-    int promised;             /* plans that it promises */
-    bool in_space[PLAN_KEYS]; /* of the plan of a key */
-    double *search_us;        /* (promised) in the order of the lines; NaN where none */
-    double *again_us;         /* (promised) NaN where the plan was not timed again */
-    json_int_t best;          /* its value */
+    const char *next;         /* the lines not read yet */
+    int line;                 /* of the last one read, from 1 */
+    int segments;             /* how many lines of segments the header promises */
+    int promised;             /* how many lines of plans it promises */
+    bool in_space[PLAN_KEYS]; /* whether the plan of a key is in lo..hi */
+    double *search_us;        /* (promised) in the order of the lines; NaN if the plan failed */
+    double *again_us;         /* (promised) NaN if the plan was not timed again */
+    json_int_t best;          /* the value of the best plan known */
 };
 
 static int bad(struct reader *r, struct status *st, const char *what)
@@ -26,7 +26,7 @@ static int bad(struct reader *r, struct status *st, const char *what)
 /* The next line as JSON; the caller releases it. */
 static int take_line(struct reader *r, json_t **out, struct status *st)
 {
-    char *end = strchr(r->next, '\n');
+    const char *end = strchr(r->next, '\n');
     *out = NULL;
     r->line++;
     if (end == NULL)
@@ -55,27 +55,20 @@ static int check_format(json_t *header, struct status *st)
     return 0;
 }
 
-static int read_target(json_t *target, struct recorded_space *out, struct status *st)
+static int read_target(json_t *target, struct db_target *t, struct status *st)
 {
-    struct db_target *t = &out->target;
     json_int_t units;
     json_error_t error;
     if (json_unpack_ex(target, &error, 0, "{ss ss ss ss sI ss ss ss}", "kind", &t->kind, "device",
                        &t->device, "uuid", &t->uuid, "capability", &t->capability, "units", &units,
                        "driver", &t->driver, "compiler", &t->compiler, "libraries",
-                       &t->libraries) != 0) {
-        *t = (struct db_target){.kind = NULL}; /* borrowed so far */
+                       &t->libraries) != 0)
         return status_set(st, STATUS_USAGE, "line 1: target: %s", error.text);
-    }
-    const char **texts[] = {&t->kind,   &t->device,   &t->uuid,     &t->capability,
-                            &t->driver, &t->compiler, &t->libraries};
-    for (size_t i = 0; i < ARRAY_LEN(texts); i++)
-        *texts[i] = mem_strdup(*texts[i]);
     t->units = units;
     return 0;
 }
 
-/* What the file may hold: counts are checked here, so that none is ever out of an int's range. */
+/* Checks the counts, which sizes and indices rely on. */
 static int read_counts(struct reader *r, json_t *header, struct status *st)
 {
     json_int_t lo, hi, segments, plans;
@@ -85,7 +78,7 @@ static int read_counts(struct reader *r, json_t *header, struct status *st)
         return status_set(st, STATUS_USAGE, "line 1: %s", error.text);
     if (lo < 0 || hi < lo || hi > VALUE_MAX || plans < 1 || plans > PLAN_SPACE || segments < 0 ||
         segments > SLOT_COUNT)
-        return bad(r, st, "its space or its numbers of plans and segments cannot be");
+        return bad(r, st, "its space or its numbers of plans and segments are out of range");
     r->out->lo = (unsigned)lo;
     r->out->hi = (unsigned)hi;
     r->segments = (int)segments;
@@ -100,26 +93,18 @@ static int read_counts(struct reader *r, json_t *header, struct status *st)
 static int read_header(struct reader *r, struct status *st)
 {
     struct recorded_space *out = r->out;
-    json_t *header, *workload, *target;
-    const char *protocol, *measured;
-    int result = -1;
+    json_t *workload, *target;
     json_error_t error;
-    if (take_line(r, &header, st) != 0 || check_format(header, st) != 0)
-        goto out;
-    if (json_unpack_ex(header, &error, 0, "{so so ss ss}", "workload", &workload, "target", &target,
-                       "protocol", &protocol, "measured_utc", &measured) != 0) {
-        status_set(st, STATUS_USAGE, "line 1: %s", error.text);
-        goto out;
-    }
-    if (read_counts(r, header, st) != 0)
-        goto out;
+    if (take_line(r, &out->header, st) != 0 || check_format(out->header, st) != 0)
+        return -1;
+    if (json_unpack_ex(out->header, &error, 0, "{so so ss ss}", "workload", &workload, "target",
+                       &target, "protocol", &out->protocol, "measured_utc",
+                       &out->measured_utc) != 0)
+        return status_set(st, STATUS_USAGE, "line 1: %s", error.text);
+    if (read_counts(r, out->header, st) != 0)
+        return -1;
     out->workload = json_dumps(workload, JSON_COMPACT);
-    out->protocol = mem_strdup(protocol);
-    out->measured_utc = mem_strdup(measured);
-    result = read_target(target, out, st);
-out:
-    json_decref(header);
-    return result;
+    return read_target(target, &out->target, st);
 }
 
 /* ---- segments -------------------------------------------------------------------------------- */
@@ -133,7 +118,7 @@ static int read_segment(struct reader *r, struct status *st)
     if (json_unpack(line, "{s[ii!] sb}", "ops", &first, &last, "handwritten", &handwritten) != 0 ||
         first < 0 || last < first || last >= OP_COUNT ||
         (handwritten != 0 && (first != ATTENTION_FIRST || last != ATTENTION_LAST))) {
-        bad(r, st, "is no segment's");
+        bad(r, st, "it describes no segment");
         goto out;
     }
     int slot = slot_of((struct segment){(int8_t)first, (int8_t)last}, handwritten != 0);
@@ -159,8 +144,8 @@ out:
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-/* [value, us, low, high], [value, us, low, high, us, low, high], [value, us, "censored"] or [value,
- * null, reason]. */
+/* A plan's line is [value, us, low, high], the same and us, low, high of the second timing, [value,
+ * us, "censored"], or [value, null, reason]. */
 static int read_times(struct reader *r, const json_t *line, struct outcome *out, struct status *st)
 {
     size_t size = json_array_size(line);
@@ -174,7 +159,7 @@ static int read_times(struct reader *r, const json_t *line, struct outcome *out,
         if (!(json_number_value(json_array_get(line, k)) > 0))
             return bad(r, st, "a time is not above 0");
     if (size != 4 && size != 7 && !(size == 3 && json_is_string(json_array_get(line, 2))))
-        return bad(r, st, "is no plan's");
+        return bad(r, st, "it describes no plan");
     out->status = size == 3 ? TRIAL_CENSORED : TRIAL_OK;
     r->search_us[i] = json_number_value(us);
     if (size == 7)
@@ -210,10 +195,9 @@ out:
     return result;
 }
 
-/* A search times fewer layers than there are, scaled to all, and not side by side: what it says of
- * a plan is put on the scale of the plans timed again, by the median of the ratios.  1 where none
- * was.
- */
+/* A search times fewer layers than there are and scales the time to all, and it times no plans side
+ * by side.  This factor puts such a time on the scale of the plans timed again: the median of their
+ * ratios, 1 if there are none. */
 static double scale(const struct reader *r)
 {
     double *ratios = mem_alloc((size_t)r->promised, sizeof(*ratios));
@@ -252,7 +236,7 @@ static int finish(struct reader *r, struct status *st)
 
 /* ---- all of it ------------------------------------------------------------------------------- */
 
-int space_parse(char *text, struct recorded_space *out, struct status *st)
+int space_parse(const char *text, struct recorded_space *out, struct status *st)
 {
     struct reader r = {.out = out, .next = text};
     int result = read_header(&r, st);

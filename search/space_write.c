@@ -6,22 +6,21 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* What became of a plan.  A plan was timed in the search, and again side by side where it was among
- * the fastest. */
+/* What became of a plan: a search timed it, and again side by side if it was among the fastest. */
 struct plan_record {
     bool measured;
     enum trial_status status;
-    struct interval search_us, again_us; /* again_us: NaN where it was not */
+    struct interval search_us, again_us; /* again_us: NaN if it was not timed again */
     char *reason;                        /* of a failure, owned */
 };
 
 struct slot_record {
-    char *impl, *schedule; /* of the fastest choice, owned; null where none ran */
+    char *impl, *schedule; /* of the fastest choice, owned; null if none ran */
     double us;
     char *reason; /* of the last failure, owned */
 };
 
-/* By canonical value: both the rows read and the lines written name plans so. */
+/* Plans by canonical value, which rows and lines name them by. */
 struct recording {
     unsigned lo, hi;
     bool in_space[VALUE_MAX + 1];
@@ -40,7 +39,7 @@ static void replace(char **text, const char *by)
     *text = mem_strdup(by);
 }
 
-/* A database may hold what an earlier version stored as the compiler wrote it. */
+/* Makes UTF-8 of it: an earlier version stored what compilers wrote in any encoding. */
 static char *reason_of(const struct db_trial *row)
 {
     struct buf text;
@@ -76,7 +75,7 @@ static int segment_row(void *ctx, const struct db_trial *row)
     return 0;
 }
 
-/* Whether each segment ran by its fastest choice. */
+/* Whether each segment of a plan ran with its fastest choice. */
 static bool runs_fastest_choices(const struct recording *r, const struct db_trial *row)
 {
     for (int i = 0; i < row->choice_count; i++) {
@@ -107,8 +106,8 @@ static int plan_row(void *ctx, const struct db_trial *row)
     return 0;
 }
 
-/* Oldest first: the newest comparison of a search counts.  Those of `bench`, of whatever plans and
- * on whatever day, would put their plans on a scale of their own. */
+/* Rows come oldest first, so the newest comparison of a search counts.  A comparison of `bench` has
+ * any plans and any date, and would put its plans on a scale of their own. */
 static int final_row(void *ctx, const struct db_trial *row)
 {
     struct recording *r = ctx;
@@ -149,7 +148,7 @@ static void recording_free(struct recording *r)
 
 /* ---- the lines ------------------------------------------------------------------------------- */
 
-/* Takes the object over. */
+/* Releases the object. */
 static void add_line(struct buf *out, json_t *object)
 {
     char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
@@ -158,7 +157,7 @@ static void add_line(struct buf *out, json_t *object)
     json_decref(object);
 }
 
-/* To 10 ns. */
+/* Rounds to 10 ns. */
 static double rounded(double us)
 {
     return round(100 * us) / 100;
@@ -224,7 +223,7 @@ static bool ran(const struct recording *r, int value)
     return r->plans[value].measured && r->plans[value].status == TRIAL_OK;
 }
 
-/* The best plan known of the study, or, where that is not recorded, the fastest that is. */
+/* The best plan known of the study or, if it is not recorded, the fastest recorded plan. */
 static int best_json(struct db *db, int64_t study, const struct recording *r, json_t **out,
                      struct status *st)
 {

@@ -1,8 +1,9 @@
-/* Stage 1: which choice runs each segment fastest, alone.
+/* Stage 1: which choice runs each segment alone fastest.
  *
- * Every segment is timed with the defaults of its implementations.  Schedules are then climbed, one
- * knob at a time, only where it can matter: in the plan of the smallest sum over segments, counting
- * on a gain for segments not climbed yet, until that plan is climbed whole. */
+ * It times every segment with the defaults of its implementations.  Then it climbs: it changes one
+ * knob of a segment's best schedule at a time, as long as that helps.  It climbs only the segments
+ * of the plan whose additive time would be smallest if the segments not climbed yet gained as much
+ * as the others have, and ends when all segments of that plan are climbed. */
 #include "search/search_int.h"
 
 #include <limits.h>
@@ -10,8 +11,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-/* Choices built at a time where a deadline may cut the work short, for each core: few enough that
- * what was built is timed in time, enough that the last compiler keeps few cores waiting. */
+/* With a deadline, so many choices for each core are built at a time: few, so that what was built
+ * is timed before the deadline, but enough that few cores wait for the last compiler. */
 enum { CHUNK_PER_CORE = 4 };
 
 struct job {
@@ -85,24 +86,30 @@ static bool one_knob_apart(const struct choice *a, const struct choice *b)
     return a->impl == b->impl && differ == 1;
 }
 
-/* A default, or one step from the best. */
+/* Whether an attempt is an untried default or, in a climb, one step from the best. */
 static bool worth_trying(const struct slot *s, const struct attempt *a, bool climb)
 {
-    if (a->tried)
-        return false;
-    if (choice_is_default(&a->choice))
-        return true;
-    return climb && s->best != NULL && one_knob_apart(&a->choice, &s->best->choice);
+    bool step = climb && s->best != NULL && one_knob_apart(&a->choice, &s->best->choice);
+    return !a->tried && (step || choice_is_default(&a->choice));
 }
 
-/* Writes the jobs of a slot behind out[n]; returns the new n. */
-static int add_jobs(const struct segment_table *t, int slot, bool climb, struct job *out, int n)
+/* Writes the attempts of a slot that are worth trying, unless out is null; returns how many. */
+static int jobs_of(const struct segment_table *t, int slot, bool climb, struct job *out)
 {
     const struct slot *s = &t->slots[slot];
+    int n = 0;
     for (int i = 0; i < s->count; i++)
-        if (worth_trying(s, &s->attempts[i], climb))
-            out[n++] = (struct job){slot, i};
+        if (worth_trying(s, &s->attempts[i], climb)) {
+            if (out != NULL)
+                out[n] = (struct job){slot, i};
+            n++;
+        }
     return n;
+}
+
+static bool climbed(const struct segment_table *t, int slot)
+{
+    return jobs_of(t, slot, true, NULL) == 0;
 }
 
 static int all_attempts(const struct segment_table *t)
@@ -121,7 +128,7 @@ int time_slots(struct tuner *t, const int *slots, int count, bool climb, double 
     do {
         n = 0;
         for (int i = 0; i < count; i++)
-            n = add_jobs(&t->segments, slots[i], climb, jobs, n);
+            n += jobs_of(&t->segments, slots[i], climb, jobs + n);
         result = run_jobs(t, jobs, n, deadline, st);
     } while (n > 0 && result == 0 && t->clock() < deadline);
     free(jobs);
@@ -130,16 +137,7 @@ int time_slots(struct tuner *t, const int *slots, int count, bool climb, double 
 
 /* ---- stage 1 --------------------------------------------------------------------------------- */
 
-static bool climbed(const struct segment_table *t, int slot)
-{
-    const struct slot *s = &t->slots[slot];
-    for (int i = 0; i < s->count; i++)
-        if (worth_trying(s, &s->attempts[i], true))
-            return false;
-    return true;
-}
-
-/* What a segment's best takes of its default's time, on average over those climbed. */
+/* The time of a segment's best choice over its default's: the mean over the climbed segments. */
 static double usual_gain(const struct segment_table *t)
 {
     double sum = 0;
@@ -154,8 +152,8 @@ static double usual_gain(const struct segment_table *t)
     return count > 0 ? sum / count : 1;
 }
 
-/* The index of the space's plan that would have the smallest sum if every segment not climbed yet
- * gained as usual. */
+/* The index of the plan of the smallest additive time if each segment not climbed yet had the usual
+ * gain. */
 static int promising_plan(const struct tuner *t)
 {
     struct segment_times hoped = t->segments.times;
@@ -166,7 +164,7 @@ static int promising_plan(const struct tuner *t)
     return additive_best(t->space, t->space_count, &hoped);
 }
 
-/* Short segments first: where time is short, more plans are made of them. */
+/* Short segments first: more plans consist of them, should the time run out. */
 static int slots_by_length(int out[SLOT_COUNT])
 {
     int count = 0;

@@ -1,12 +1,12 @@
-/* What a search ends with: the best plan, what was measured, and what a model learnt from it. */
+/* The report of a search: the best plan, what was measured, and what a model learnt from it. */
 #include "search/search_int.h"
 
 #include <math.h>
 #include <stdlib.h>
 
-/* ---- what the model says of the plans not measured ------------------------------------------- */
+/* ---- what the model says of plans not measured ----------------------------------------------- */
 
-/* The share of the space that was not measured and is predicted to be faster than the best. */
+/* The share of the space that was not measured and is expected to beat the best plan. */
 static int expected_faster(struct tuner *t, struct model *model, double *share, struct status *st)
 {
     int best = history_best(&t->history), open = 0, faster = 0;
@@ -29,13 +29,13 @@ static int expected_faster(struct tuner *t, struct model *model, double *share, 
     return result;
 }
 
-/* Both models are trained once a fold and once more; measured on one core of a server. */
+/* For the trainings of all folds and the last one; measured on one core of a server. */
 #define LEARN_S_PER_PLAN 1.6e-3
 
-/* Of a time limit; what takes longer is left to `fuseplan train`. */
+/* Of a time limit.  A search leaves training that takes longer to `fuseplan train`. */
 #define LEARN_SHARE 0.05
 
-/* Plans that nobody measured and nobody is about to: there is something to predict. */
+/* Whether plans remain that no search measures, for which a model can say something. */
 static bool leaves_plans(const struct tuner *t)
 {
     return t->o->rigor != RIGOR_EXHAUSTIVE &&
@@ -48,16 +48,14 @@ double learn_seconds(const struct tuner *t)
     return leaves_plans(t) && seconds <= LEARN_SHARE * (t->end - t->start) ? seconds : 0;
 }
 
-/* Trains on all plans, stores the model and fills the report's figures.  Too few plans to learn
- * from leave them unknown, and so do so many that a time limit does not allow it, and a space
- * without plans to predict: training on a whole space takes half a minute. */
+/* Trains on all plans, stores the model and fills the report's figures.  They stay unknown if there
+ * are too few plans to learn from, if training would take too long, or if there is no plan to
+ * predict.  Training on a whole space takes half a minute. */
 static int learn_study(struct tuner *t, struct tune_report *out, struct status *st)
 {
-    struct training training;
     if (learn_seconds(t) == 0)
         return 0;
-    training_of(&t->history, &training);
-    struct model_data data = {.count = training.count, .plans = training.plans, .ms = training.ms};
+    struct model_data data = training_of(&t->history);
     struct model_options options = {
         .features = FEATURES_PLAN, .seed = t->o->search.seed, .quantile = t->o->search.quantile};
     struct learned learned = {.model = NULL};
@@ -73,7 +71,7 @@ static int learn_study(struct tuner *t, struct tune_report *out, struct status *
     result = 0;
 out:
     learned_release(&learned);
-    training_release(&training);
+    model_data_release(&data);
     return result;
 }
 

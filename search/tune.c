@@ -5,8 +5,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Of a time limit: what stage 1 may use, and what is kept for the finalists' samples.  Where those
- * and verifying them would take more than FINALS_MOST, plans are worth more. */
+/* Shares of a time limit.  Stage 1 ends after STAGE1_SHARE, and FINALS_SHARE is kept for the
+ * finals. If verifying and timing the finalists would take more than FINALS_MOST, the search keeps
+ * no time for them and measures more plans instead. */
 #define STAGE1_SHARE 0.5
 #define FINALS_SHARE 0.15
 #define FINALS_MOST  0.4
@@ -28,7 +29,7 @@ static bool budget_spent(const struct tuner *t)
     return t->o->search.budget > 0 && t->history.count >= t->o->search.budget;
 }
 
-/* What the rest of the space takes if it goes on as it has; "" where that is not known. */
+/* How long the rest of the space will take at the rate so far; "" if that is unknown. */
 static const char *time_left(const struct tuner *t, int measured, char out[32])
 {
     if (!exhaustive(t) || measured == 0)
@@ -67,14 +68,14 @@ static double moment(const struct tuner *t, double share)
     return t->start + share * (t->end - t->start);
 }
 
-/* When segments alone must be done with.  An exhaustive search begins no plan before that: all of
- * its plans run the same choices. */
+/* When stage 1 must end.  An exhaustive search may spend on it all the time before the finals: its
+ * plans all run the choices that stage 1 ends with. */
 static double stage1_end(const struct tuner *t)
 {
     return moment(t, exhaustive(t) ? 1 - FINALS_SHARE : STAGE1_SHARE);
 }
 
-/* When plans must be done with. */
+/* When stage 2 must end. */
 static double stage2_end(const struct tuner *t)
 {
     double limit = t->end - t->start;
@@ -88,12 +89,12 @@ static int search_values(struct tuner *t, unsigned lo, unsigned hi, struct searc
     struct search_options o = t->o->search;
     o.space_lo = lo;
     o.space_hi = hi;
-    if (exhaustive(t)) /* expects nothing, so that it never converges */
+    if (exhaustive(t)) /* random expects no time, so the search never converges */
         o.strategy = strategy_find("random");
-    if (o.time_limit_s > 0) /* where nothing is left: a limit still */
+    if (o.time_limit_s > 0) /* 0 would mean no limit */
         o.time_limit_s = fmax(1e-9, stage2_end(t) - t->clock());
     struct evaluator e = tuner_evaluator(t);
-    if (lo == hi || exhaustive(t)) /* plans asked for by name: a known failure is an answer too */
+    if (lo == hi || exhaustive(t)) /* the user wants the failures of these plans stored too */
         e.fails = NULL;
     if (lo == hi && baselines_have(&t->o->baselines, plan_from_value(lo)))
         o.budget = 0;
@@ -105,8 +106,8 @@ static int search_values(struct tuner *t, unsigned lo, unsigned hi, struct searc
     return result;
 }
 
-/* The baselines come first, with the segments that they need, so that whenever the search ends
- * there is something to compare with. */
+/* Baselines come first, with their segments, so that there is something to compare with whenever
+ * the search ends. */
 static int measure_baseline(struct tuner *t, struct plan p, struct search_result *out,
                             struct status *st)
 {
@@ -169,7 +170,7 @@ static int run_phases(struct tuner *t, struct search_result *found, struct statu
     return search_values(t, o->space_lo, o->space_hi, found, st);
 }
 
-/* An interrupt ends all phases, and is no failure. */
+/* Runs all phases and the finals.  An interrupt ends them and is no failure. */
 static int measure_all(struct tuner *t, struct search_result *found, struct status *st)
 {
     int result = run_phases(t, found, st);
@@ -225,7 +226,7 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
         .bench = b, .db = db, .o = o, .clock = o->clock != NULL ? o->clock : clock_seconds};
     struct search_result found = {.stopped_by = STOP_BUDGET};
     int result = -1;
-    bool done = false; /* a spent budget buys baselines, and finals that an interrupt cut off */
+    bool done = false; /* a spent budget still allows baselines and finals that are missing */
     *out = (struct tune_report){.best.value = -1};
     if (tuner_open(t, st) != 0 ||
         (budget_spent(t) && baselines_measured(t) && finals_held(t, &done, st) != 0))

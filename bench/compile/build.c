@@ -39,7 +39,7 @@ void binary_describe(const struct binary *b, struct resources *r)
     memcpy(r->compiler_warning, said->compiler_warning, sizeof(r->compiler_warning));
 }
 
-/* One build under way: choices that differ only in run-time knobs share its key. */
+/* A running compiler.  Choices that differ only in run-time knobs share a key, and so one build. */
 struct build {
     struct compile compile;
     struct binary *binary;
@@ -63,7 +63,7 @@ static int make_headers(struct crew *crew, struct status *st)
     return cache_headers(crew->builder->cache, files, count, &crew->headers, st);
 }
 
-/* The key names everything that the binary depends on; the headers' directory is named by their
+/* The key hashes everything that the binary depends on: the name of the headers' directory is their
  * hash. */
 static void make_source(struct crew *crew, struct binary *binary, struct buf *text)
 {
@@ -77,18 +77,18 @@ static void make_source(struct crew *crew, struct binary *binary, struct buf *te
     buf_release(&all);
 }
 
-/* What the compiler said of a binary, which may rule it out; false where that is not known. */
+/* Reads what the compiler said of a binary, which may rule it out; false where no log is kept. */
 static bool recall_log(const struct builder *b, struct binary *binary)
 {
-    if (b->toolchain->read_log == NULL || binary->choice.impl->library)
+    if (!b->toolchain->logs || binary->choice.impl->library)
         return true;
     struct buf log;
     buf_init(&log);
     bool found = cache_get(b->cache, CACHE_LOG, binary->key, &log, NULL);
     if (found)
-        b->toolchain->read_log(log.ptr, &binary->resources);
+        ptxas_read(log.ptr, &binary->resources);
     if (ptxas_serialises(&binary->resources))
-        status_set(&binary->status, STATUS_UNFIT, "its warpgroup products would not overlap: %s",
+        status_set(&binary->status, STATUS_UNFIT, "its wgmma instructions would not overlap: %s",
                    binary->resources.compiler_warning);
     buf_release(&log);
     return found;
@@ -120,7 +120,7 @@ static bool being_built(const struct crew *crew, const struct binary *binary)
 static int gone(const struct builder *b, struct status *st)
 {
     return status_set(st, STATUS_ENVIRONMENT,
-                      "what was built is gone from the cache '%s'; does another program clear it",
+                      "a binary is gone from the cache '%s'; does another program clear it",
                       b->cache->dir);
 }
 
@@ -132,7 +132,7 @@ int builder_check(struct builder *b, const struct choice *choices, int count, st
     return 0;
 }
 
-/* Waits for one compiler.  A failure belongs to the candidate unless it is the environment's. */
+/* Waits for one compiler.  Returns -1 where the environment or an interrupt ends the work. */
 static int collect(struct crew *crew, struct status *st)
 {
     struct builder *b = crew->builder;
@@ -162,7 +162,7 @@ static int collect(struct crew *crew, struct status *st)
     return 0;
 }
 
-/* What a library runs needs no compiler: its text takes the binary's place. */
+/* A segment that a library runs needs no compiler: its text takes the binary's place. */
 static int keep_text(struct crew *crew, struct binary *binary, const struct buf *text,
                      struct status *st)
 {
@@ -218,15 +218,11 @@ int builder_build(struct builder *b, const struct choice *choices, int count,
     struct crew crew = {.builder = b, .builds = mem_alloc((size_t)b->jobs, sizeof(struct build))};
     buf_init(&crew.headers);
     int result = 0;
-    for (int i = 0; i < count && result == 0; i++) {
-        result = build_one(&crew, builder_find(b, &choices[i]), st);
+    for (int begun = 0; result == 0 && (begun < count || crew.running > 0);) {
+        result = begun < count ? build_one(&crew, builder_find(b, &choices[begun++]), st)
+                               : collect(&crew, st);
         if (progress != NULL && result == 0)
-            progress(ctx, i + 1 - crew.running, count);
-    }
-    while (result == 0 && crew.running > 0) {
-        result = collect(&crew, st);
-        if (progress != NULL && result == 0)
-            progress(ctx, count - crew.running, count);
+            progress(ctx, begun - crew.running, count);
     }
     while (crew.running > 0)
         compile_release(&crew.builds[--crew.running].compile);

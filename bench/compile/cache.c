@@ -1,23 +1,39 @@
-#include "bench/compile/cache_int.h"
+#include "bench/compile/compile.h"
 
 #include <errno.h>
 #include <fcntl.h>
+#include <fts.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <time.h>
 #include <unistd.h>
 
 #define DEFAULT_MAX_BYTES ((uint64_t)2 << 30) /* some ten thousand binaries */
 
-/* As laid out in cache_int.h. */
-const struct cache_kind_info cache_kinds[CACHE_KIND_COUNT] = {
+/* Each kind of entry has a directory, whose files are named KEY SUFFIX.  Headers have a directory
+ * for each set of them below HEADERS_DIR. */
+#define TEMPORARY_DIR    "temporary"
+#define TEMPORARY_PREFIX "fuseplan-" /* tells them from a user's own files */
+#define HEADERS_DIR      "headers"
+
+static const struct {
+    const char *dir, *suffix;
+} kinds[CACHE_KIND_COUNT] = {
     [CACHE_BINARY] = {"binaries", ".bin"},
     [CACHE_LOG] = {"logs", ".log"},
     [CACHE_VERDICT] = {"verdicts", ".txt"},
     [CACHE_DEVICE] = {"devices", ".json"},
+};
+
+enum {
+    HASH_LENGTH = HASH_TEXT_SIZE - 1, /* of an entry's name, and of the hash that ends it */
+    SPARED_S = 600, /* what was used this recently stays: a process in the queue for the device may
+                       be about to load it */
+    TEMPORARY_MAX_AGE_S = 3600 /* an older temporary file is of a process that was killed */
 };
 
 static int read_bound(uint64_t *out, struct status *st)
@@ -46,9 +62,9 @@ static int make_dir(const struct cache *c, const char *name, struct status *st)
 
 int cache_make_dirs(const struct cache *c, struct status *st)
 {
-    int result = make_dir(c, CACHE_TEMPORARY_DIR, st);
+    int result = make_dir(c, TEMPORARY_DIR, st);
     for (int i = 0; i < CACHE_KIND_COUNT && result == 0; i++)
-        result = make_dir(c, cache_kinds[i].dir, st);
+        result = make_dir(c, kinds[i].dir, st);
     return result;
 }
 
@@ -58,11 +74,10 @@ int cache_open(const char *dir, struct cache *out, struct status *st)
     if (read_bound(&out->max_bytes, st) != 0)
         return -1;
     out->dir = file_user_dir(dir, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache");
-    int result = 0;
-    if (!utf8_is_valid(out->dir)) /* the worker is told of it in JSON */
-        result = status_set(st, STATUS_ENVIRONMENT, "the name of '%s' is not UTF-8", out->dir);
-    if (result == 0)
-        result = cache_make_dirs(out, st);
+    int result =
+        utf8_is_valid(out->dir) /* the worker gets it in JSON */
+            ? cache_make_dirs(out, st)
+            : status_set(st, STATUS_ENVIRONMENT, "the name of '%s' is not UTF-8", out->dir);
     if (result != 0) {
         status_prefix(st, "the cache of compiled code is not usable; set FUSEPLAN_CACHE to a "
                           "directory that can be written");
@@ -80,7 +95,7 @@ void cache_release(struct cache *c)
 void cache_path(const struct cache *c, enum cache_kind kind, const char *key, struct buf *path)
 {
     buf_reset(path);
-    buf_addf(path, "%s/%s/%s%s", c->dir, cache_kinds[kind].dir, key, cache_kinds[kind].suffix);
+    buf_addf(path, "%s/%s/%s%s", c->dir, kinds[kind].dir, key, kinds[kind].suffix);
 }
 
 bool cache_use(const char *path)
@@ -88,14 +103,14 @@ bool cache_use(const char *path)
     return utimensat(AT_FDCWD, path, NULL, 0) == 0 || file_exists(path);
 }
 
-/* An entry is its bytes and then the 32 digits of their hash. */
+/* Whether an entry ends with the hash of the bytes before it; content_hash gets that hash. */
 static bool sound(const struct buf *entry, char content_hash[HASH_TEXT_SIZE])
 {
-    if (entry->len < CACHE_TRAILER_SIZE)
+    if (entry->len < HASH_LENGTH)
         return false;
-    size_t len = entry->len - CACHE_TRAILER_SIZE;
+    size_t len = entry->len - HASH_LENGTH;
     hash_text(entry->ptr, len, content_hash);
-    return memcmp(entry->ptr + len, content_hash, CACHE_TRAILER_SIZE) == 0;
+    return memcmp(entry->ptr + len, content_hash, HASH_LENGTH) == 0;
 }
 
 bool cache_get(const struct cache *c, enum cache_kind kind, const char *key, struct buf *data,
@@ -115,7 +130,7 @@ bool cache_get(const struct cache *c, enum cache_kind kind, const char *key, str
     if (found) {
         cache_use(path.ptr);
         if (data != NULL)
-            buf_add(data, entry.ptr, entry.len - CACHE_TRAILER_SIZE);
+            buf_add(data, entry.ptr, entry.len - HASH_LENGTH);
         if (content_hash != NULL)
             memcpy(content_hash, hash, sizeof(hash));
     }
@@ -132,7 +147,7 @@ int cache_put(const struct cache *c, enum cache_kind kind, const char *key, cons
     buf_init(&entry);
     char hash[HASH_TEXT_SIZE];
     buf_add(&entry, data, len);
-    buf_add(&entry, hash_text(data, len, hash), CACHE_TRAILER_SIZE);
+    buf_add(&entry, hash_text(data, len, hash), HASH_LENGTH);
     cache_path(c, kind, key, &path);
     int result = file_write(path.ptr, entry.ptr, entry.len, st);
     buf_release(&entry);
@@ -140,7 +155,7 @@ int cache_put(const struct cache *c, enum cache_kind kind, const char *key, cons
     return result;
 }
 
-/* Whether a file holds exactly these bytes; a header is small enough to read each time. */
+/* Whether a file holds exactly these bytes.  A header is small enough to be read each time. */
 static bool same_file(const char *path, const void *data, size_t len)
 {
     struct buf old;
@@ -164,7 +179,7 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
     }
     char hash[HASH_TEXT_SIZE];
     buf_reset(dir);
-    buf_addf(dir, "%s/%s/%s", c->dir, CACHE_HEADERS_DIR, hash_text(all.ptr, all.len, hash));
+    buf_addf(dir, "%s/%s/%s", c->dir, HEADERS_DIR, hash_text(all.ptr, all.len, hash));
     int result = file_make_dirs(dir->ptr, st);
     for (int i = 0; i < count && result == 0; i++) {
         buf_reset(&path);
@@ -179,11 +194,140 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
 
 void cache_temporary(const struct cache *c, const char *suffix, struct buf *path)
 {
-    /* The number of this process is another's in another container or host. */
+    /* Only where there is no random number: a process of another container may have this pid. */
     uint64_t drawn[2] = {(uint64_t)getpid(), (uint64_t)(clock_seconds() * 1e9)};
     while (getrandom(drawn, sizeof(drawn), 0) < 0 && errno == EINTR)
         ;
     buf_reset(path);
-    buf_addf(path, "%s/%s/%s%016" PRIx64 "%016" PRIx64 "%s", c->dir, CACHE_TEMPORARY_DIR,
-             CACHE_TEMPORARY_PREFIX, drawn[0], drawn[1], suffix);
+    buf_addf(path, "%s/%s/%s%016" PRIx64 "%016" PRIx64 "%s", c->dir, TEMPORARY_DIR,
+             TEMPORARY_PREFIX, drawn[0], drawn[1], suffix);
+}
+
+/* ---- size and removal ------------------------------------------------------------------------ */
+
+struct entry {
+    char *path;
+    uint64_t bytes;
+    time_t used;
+};
+
+/* What a file is to the cache.  FOREIGN: a user's own, beside or in the cache's directories. */
+enum role { FOREIGN, ENTRY, HEADER, TEMPORARY };
+
+/* Whether a name ends as those of file_write()'s temporary files do. */
+static bool is_random_suffix(const char *text)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
+    return text[0] == '.' && strspn(text + 1, letters) == 6 && text[7] == '\0';
+}
+
+static bool starts_with_hash(const char *name)
+{
+    return strspn(name, "0123456789abcdef") == HASH_LENGTH;
+}
+
+static enum role role_of(const FTSENT *file)
+{
+    const FTSENT *dir = file->fts_parent;
+    const char *name = file->fts_name;
+    if (file->fts_level == 2)
+        return strcmp(dir->fts_parent->fts_name, HEADERS_DIR) == 0 ? HEADER : FOREIGN;
+    if (file->fts_level != 1)
+        return FOREIGN;
+    if (strcmp(dir->fts_name, TEMPORARY_DIR) == 0)
+        return strncmp(name, TEMPORARY_PREFIX, strlen(TEMPORARY_PREFIX)) == 0 ? TEMPORARY : FOREIGN;
+    for (int i = 0; i < CACHE_KIND_COUNT; i++) {
+        size_t len = strlen(kinds[i].suffix);
+        if (strcmp(dir->fts_name, kinds[i].dir) != 0 || !starts_with_hash(name) ||
+            strncmp(name + HASH_LENGTH, kinds[i].suffix, len) != 0)
+            continue;
+        const char *rest = name + HASH_LENGTH + len;
+        return rest[0] == '\0' ? ENTRY : is_random_suffix(rest) ? TEMPORARY : FOREIGN;
+    }
+    return FOREIGN;
+}
+
+/* Below the cache's directories only the sets of headers are directories of its own. */
+static bool is_foreign_dir(const FTSENT *dir)
+{
+    return dir->fts_level > 1 ||
+           (dir->fts_level == 1 &&
+            (strcmp(dir->fts_parent->fts_name, HEADERS_DIR) != 0 ||
+             strlen(dir->fts_name) != HASH_LENGTH || !starts_with_hash(dir->fts_name)));
+}
+
+static FTS *open_walk(const struct cache *c)
+{
+    const char *names[CACHE_KIND_COUNT + 2] = {TEMPORARY_DIR, HEADERS_DIR};
+    for (int i = 0; i < CACHE_KIND_COUNT; i++)
+        names[i + 2] = kinds[i].dir;
+    char *roots[ARRAY_LEN(names) + 1] = {NULL};
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        struct buf path;
+        buf_init(&path);
+        buf_addf(&path, "%s/%s", c->dir, names[i]);
+        roots[i] = buf_detach(&path);
+    }
+    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        free(roots[i]);
+    return walk;
+}
+
+/* Returns the bytes of all files that are the cache's.  entries, unless null, gets a struct entry
+ * for each that may be removed, its path owned; stale temporary files are removed at once.  Headers
+ * stay: they are few and small. */
+static uint64_t list_entries(const struct cache *c, struct buf *entries)
+{
+    uint64_t total = 0;
+    FTS *walk = open_walk(c);
+    time_t now = time(NULL);
+    FTSENT *e;
+    while (walk != NULL && (e = fts_read(walk)) != NULL) {
+        if (e->fts_info == FTS_D && is_foreign_dir(e))
+            fts_set(walk, e, FTS_SKIP);
+        enum role role = e->fts_info == FTS_F ? role_of(e) : FOREIGN;
+        time_t used = e->fts_statp->st_mtime;
+        bool stale = role == TEMPORARY && now - used > TEMPORARY_MAX_AGE_S;
+        if (role == FOREIGN || (stale && entries != NULL && unlink(e->fts_path) == 0))
+            continue;
+        uint64_t bytes = (uint64_t)e->fts_statp->st_size;
+        total += bytes;
+        if (role == ENTRY && entries != NULL)
+            buf_add(entries, &(struct entry){mem_strdup(e->fts_path), bytes, used},
+                    sizeof(struct entry));
+    }
+    if (walk != NULL)
+        fts_close(walk);
+    return total;
+}
+
+uint64_t cache_bytes(const struct cache *c)
+{
+    return list_entries(c, NULL);
+}
+
+static int by_use(const void *a, const void *b)
+{
+    time_t x = ((const struct entry *)a)->used, y = ((const struct entry *)b)->used;
+    return (x > y) - (x < y);
+}
+
+void cache_trim(const struct cache *c)
+{
+    struct buf list;
+    buf_init(&list);
+    uint64_t bytes = list_entries(c, &list);
+    struct entry *entries = (void *)list.ptr;
+    size_t count = list.len / sizeof(*entries);
+    /* Down to nine tenths, so that the next binary does not bring the next trim. */
+    uint64_t goal = bytes > c->max_bytes ? c->max_bytes - c->max_bytes / 10 : bytes;
+    time_t spared = time(NULL) - SPARED_S;
+    qsort(entries, count, sizeof(*entries), by_use);
+    for (size_t i = 0; i < count; i++) {
+        if (bytes > goal && entries[i].used < spared && unlink(entries[i].path) == 0)
+            bytes -= entries[i].bytes;
+        free(entries[i].path);
+    }
+    buf_release(&list);
 }

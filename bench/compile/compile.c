@@ -2,6 +2,7 @@
 
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 void arguments_add(struct arguments *a, const char *text)
@@ -39,29 +40,6 @@ static void add_all(struct arguments *to, const struct arguments *from)
         arguments_add(to, from->items[i]);
 }
 
-static int run_compiler(const struct toolchain *tc, const char *headers, double limit_s,
-                        struct compile *job, struct status *st)
-{
-    struct arguments argv = {0};
-    arguments_add(&argv, tc->path);
-    add_all(&argv, &tc->flags);
-    if (headers != NULL) {
-        arguments_add(&argv, "-I");
-        arguments_add(&argv, headers);
-    }
-    arguments_add(&argv, "-o");
-    arguments_add(&argv, job->output);
-    arguments_add(&argv, job->source);
-    add_all(&argv, &tc->libs);
-    const struct process_spec spec = {.path = tc->path,
-                                      .argv = (const char *const *)argv.items,
-                                      .fds = {-1, -1},
-                                      .limit_s = limit_s};
-    int result = process_start(&spec, &job->process, st);
-    arguments_release(&argv);
-    return result;
-}
-
 int compile_start(const struct toolchain *tc, const struct cache *c, const char *text,
                   const char *headers, double limit_s, struct compile *out, struct status *st)
 {
@@ -74,10 +52,28 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
     out->output = buf_detach(&path);
     if (file_write(out->source, text, strlen(text), st) != 0)
         return -1;
-    return run_compiler(tc, headers, limit_s, out, st);
+
+    struct arguments argv = {0};
+    arguments_add(&argv, tc->path);
+    add_all(&argv, &tc->flags);
+    if (headers != NULL) {
+        arguments_add(&argv, "-I");
+        arguments_add(&argv, headers);
+    }
+    arguments_add(&argv, "-o");
+    arguments_add(&argv, out->output);
+    arguments_add(&argv, out->source);
+    add_all(&argv, &tc->libs);
+    const struct process_spec spec = {.path = tc->path,
+                                      .argv = (const char *const *)argv.items,
+                                      .fds = {-1, -1},
+                                      .limit_s = limit_s};
+    int result = process_start(&spec, &out->process, st);
+    arguments_release(&argv);
+    return result;
 }
 
-/* The first line that speaks of an error, else the first. */
+/* The first line that holds "error", else the first line. */
 static const char *cause(struct buf *said)
 {
     char *at = strstr(said->ptr, "error");
@@ -87,15 +83,6 @@ static const char *cause(struct buf *said)
         at = said->ptr;
     at[strcspn(at, "\n")] = '\0';
     return at;
-}
-
-/* The log first: where a binary is, its log is too. */
-static int store(const struct toolchain *tc, const struct cache *c, const char *key,
-                 const struct buf *log, const struct buf *binary, struct status *st)
-{
-    if (tc->read_log != NULL && cache_put(c, CACHE_LOG, key, log->ptr, log->len, st) != 0)
-        return -1;
-    return cache_put(c, CACHE_BINARY, key, binary->ptr, binary->len, st);
 }
 
 int compile_finish(struct compile *job, const struct toolchain *tc, const struct cache *c,
@@ -112,11 +99,14 @@ int compile_finish(struct compile *job, const struct toolchain *tc, const struct
         process_describe_end(p->wait_status, &text);
         status_set(st, STATUS_COMPILE, "'%s' failed (%s): %s", tc->path, text.ptr, cause(&p->said));
     } else if (!file_exists(job->output)) {
-        status_set(st, STATUS_COMPILE, "'%s' ended well but wrote nothing", tc->path);
+        status_set(st, STATUS_COMPILE, "'%s' ended with success but wrote no binary", tc->path);
     } else if (key == NULL) {
         result = 0;
     } else if (file_read(job->output, 0, &text, st) == 0) {
-        result = store(tc, c, key, &p->said, &text, st);
+        /* The log first: whoever finds the binary finds its log too. */
+        result = tc->logs ? cache_put(c, CACHE_LOG, key, p->said.ptr, p->said.len, st) : 0;
+        if (result == 0)
+            result = cache_put(c, CACHE_BINARY, key, text.ptr, text.len, st);
     }
     buf_release(&text);
     return result;
@@ -149,6 +139,19 @@ int compile_source(const struct toolchain *tc, const struct cache *c, const char
     return result;
 }
 
+int compile_probe(const struct toolchain *tc, const struct cache *c,
+                  const volatile sig_atomic_t *stop, char key[HASH_TEXT_SIZE], struct status *st)
+{
+    struct buf text;
+    buf_init(&text);
+    buf_addf(&text, "%s\n%s", tc->identity, tc->probe);
+    hash_text(text.ptr, text.len, key);
+    buf_release(&text);
+    if (cache_get(c, CACHE_BINARY, key, NULL, NULL))
+        return 0;
+    return compile_source(tc, c, tc->probe, NULL, key, PROBE_LIMIT_S, stop, st);
+}
+
 int compile_recheck(const struct toolchain *tc, const struct cache *c, double limit_s,
                     const volatile sig_atomic_t *stop, struct status *st)
 {
@@ -164,6 +167,13 @@ int compile_recheck(const struct toolchain *tc, const struct cache *c, double li
     return status_set(st, STATUS_ENVIRONMENT,
                       "the compiler no longer works (is the disk full, or memory short?): %s",
                       failed.message);
+}
+
+void identity_add_file(const char *path, struct buf *identity)
+{
+    struct stat info = {0};
+    stat(path, &info);
+    buf_addf(identity, "%s %lld %lld\n", path, (long long)info.st_size, (long long)info.st_mtime);
 }
 
 void toolchain_release(struct toolchain *tc)

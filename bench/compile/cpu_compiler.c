@@ -1,15 +1,14 @@
-/* gcc or clang: found, and proven on a program with OpenMP and OpenBLAS. */
+/* Finds gcc or clang and proves that it builds a program with OpenMP and OpenBLAS. */
 #include "bench/compile/compile.h"
-#include "bench/wire/wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 enum { VERSION_LIMIT_S = 10 };
 
-/* Everything that emitted code stands on.  A worker loads it and prints what it returns. */
+/* Uses all libraries that emitted code uses.  A worker loads it and prints the text that it
+ * returns: which OpenBLAS there is. */
 static const char probe_source[] =
     "#include <cblas.h>\n"
     "#include <math.h>\n"
@@ -48,8 +47,7 @@ static const char *chosen_compiler(const char *option)
     return option != NULL ? option : "cc";
 }
 
-/* "cc (Debian 12.2.0-14) 12.2.0" -> "gcc 12.2.0"; "Debian clang version 14.0.6" -> "clang 14.0.6".
- */
+/* "cc (Debian 12.2.0-14) 12.2.0": "gcc 12.2.0"; "Debian clang version 14.0.6": "clang 14.0.6". */
 static void short_version(const char *said, char *out, size_t size)
 {
     static const char marker[] = "clang version ";
@@ -64,15 +62,6 @@ static void short_version(const char *said, char *out, size_t size)
     while (last > said && last[-1] != ' ')
         last--;
     snprintf(out, size, "gcc %.*s", (int)(said + line - last), last);
-}
-
-/* "exit status 1: its first words"; cuts what it said after its first line. */
-static void describe_failure(struct process *p, struct buf *out)
-{
-    p->said.ptr[strcspn(p->said.ptr, "\n")] = '\0';
-    process_describe_end(p->wait_status, out);
-    if (p->said.ptr[0] != '\0')
-        buf_addf(out, ": %s", p->said.ptr);
 }
 
 static int find_compiler(const struct toolchain_request *request, struct toolchain *out,
@@ -96,27 +85,20 @@ static int find_compiler(const struct toolchain_request *request, struct toolcha
     if (process_run(&spec, request->stop, &p, st) != 0)
         return -1;
     if (p.overdue || p.wait_status != 0) {
-        struct buf end;
-        buf_init(&end);
-        describe_failure(&p, &end);
-        status_set(st, STATUS_ENVIRONMENT,
-                   "'%s --version' failed (%s): it is no compiler that works; %s", out->path,
-                   end.ptr, CPU_COMPILER_ADVICE);
-        buf_release(&end);
+        status_set(st, STATUS_ENVIRONMENT, "'%s --version' failed (%s): not a working compiler; %s",
+                   out->path, process_failure(&p), CPU_COMPILER_ADVICE);
         process_release(&p);
         return -1;
     }
-    struct stat info = {0};
-    stat(out->path, &info);
     short_version(p.said.ptr, out->version, sizeof(out->version));
     utf8_mend(out->version);
-    buf_addf(identity, "%s %lld %lld\n%s\n", out->path, (long long)info.st_size,
-             (long long)info.st_mtime, p.said.ptr);
+    identity_add_file(out->path, identity);
+    buf_addf(identity, "%s\n", p.said.ptr);
     process_release(&p);
     return 0;
 }
 
-/* Loads the probe in a worker, which prints what it stands on. */
+/* Runs the built probe in a worker and takes the libraries' name from what it prints. */
 static int run_probe(const struct toolchain_request *request, const char *library,
                      struct toolchain *out, struct status *st)
 {
@@ -129,13 +111,9 @@ static int run_probe(const struct toolchain_request *request, const char *librar
     int result = 0;
     p.said.ptr[strcspn(p.said.ptr, "\n")] = '\0';
     if (p.overdue || p.wait_status != 0 || p.said.ptr[0] == '\0') {
-        struct buf end;
-        buf_init(&end);
-        describe_failure(&p, &end);
         result = status_set(st, STATUS_ENVIRONMENT,
                             "a program built with %s, OpenMP and OpenBLAS does not run (%s); %s",
-                            out->path, end.ptr, CPU_COMPILER_ADVICE);
-        buf_release(&end);
+                            out->path, process_failure(&p), CPU_COMPILER_ADVICE);
     } else {
         snprintf(out->libraries, sizeof(out->libraries), "%s", p.said.ptr);
     }
@@ -146,29 +124,20 @@ static int run_probe(const struct toolchain_request *request, const char *librar
 static int prove(const struct toolchain_request *request, const struct cache *c,
                  struct toolchain *out, struct status *st)
 {
-    struct buf text, path;
-    buf_init(&text);
-    buf_init(&path);
     char key[HASH_TEXT_SIZE];
-    buf_addf(&text, "%s\n%s", out->identity, probe_source);
-    hash_text(text.ptr, text.len, key);
-    int result = -1;
     struct status failed = STATUS_INIT;
-    if (!cache_get(c, CACHE_BINARY, key, NULL, NULL) &&
-        compile_source(out, c, probe_source, NULL, key, PROBE_LIMIT_S, request->stop, &failed) !=
-            0) {
+    if (compile_probe(out, c, request->stop, key, &failed) != 0) {
         if (failed.code == STATUS_INTERRUPTED || failed.code == STATUS_ENVIRONMENT)
-            *st = failed; /* such as a full disk: no fault of the compiler's */
-        status_set(st, STATUS_ENVIRONMENT,
-                   "'%s' builds no program with OpenMP and OpenBLAS; %s (%s)", out->path,
-                   CPU_COMPILER_ADVICE, failed.message);
-        goto out;
+            *st = failed; /* such as a full disk: not the compiler's fault */
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "'%s' builds no program with OpenMP and OpenBLAS; %s (%s)", out->path,
+                          CPU_COMPILER_ADVICE, failed.message);
     }
+    struct buf path;
+    buf_init(&path);
     cache_path(c, CACHE_BINARY, key, &path);
-    result = run_probe(request, path.ptr, out, st);
-out:
+    int result = run_probe(request, path.ptr, out, st);
     buf_release(&path);
-    buf_release(&text);
     return result;
 }
 

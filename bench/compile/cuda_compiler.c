@@ -1,22 +1,21 @@
-/* NVRTC or nvcc: found, checked against driver and GPU, and proven on a kernel. */
+/* Finds NVRTC or nvcc, checks it against driver and GPU, and proves it on a kernel. */
 #include "bench/compile/compile.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #define WHAT_TO_INSTALL                                                                            \
     "install NVIDIA's CUDA toolkit (12 or 13) and put nvcc on PATH, or name its directory with "   \
     "CUDA_HOME"
 
-/* One kernel that uses what every emitted one uses: it shows that the compiler knows the GPU. */
+/* The smallest kernel.  That it compiles shows that the compiler is complete and knows the GPU. */
 static const char probe_source[] =
     "extern \"C\" __global__ void fuseplan_probe(float *x) { x[threadIdx.x] *= 2; }\n";
 
 /* ---- finding --------------------------------------------------------------------------------- */
 
-/* As the driver counts: 12080 for 12.8. */
+/* A release as the driver numbers it: 12080 for 12.8. */
 static int cuda_version(int major, int minor)
 {
     return 1000 * major + 10 * minor;
@@ -35,14 +34,6 @@ static bool find_nvcc_path(struct buf *path)
     return found;
 }
 
-/* What changes when another compiler of the same release takes its place. */
-static void add_file(const char *path, struct buf *identity)
-{
-    struct stat info = {0};
-    stat(path, &info);
-    buf_addf(identity, "%s %lld %lld\n", path, (long long)info.st_size, (long long)info.st_mtime);
-}
-
 /* "Cuda compilation tools, release 13.0, V13.0.88" is 13000; 0 where there is no such text. */
 static int read_release(const char *said)
 {
@@ -55,8 +46,8 @@ static int read_release(const char *said)
     return *end == '.' ? cuda_version(major, (int)strtol(end + 1, NULL, 10)) : 0;
 }
 
-/* How a compiler is found: fills in path, flags and version of the toolchain and adds to its
- * identity.  Returns its release, 13000 for 13.0; -1 with STATUS_NOT_FOUND where there is none. */
+/* Finds a compiler: fills in path and flags of the toolchain and adds to its identity.  Returns the
+ * release, 13000 for 13.0, or -1; *st is STATUS_NOT_FOUND where there is no such compiler. */
 typedef int find_compiler(const struct toolchain_request *request, struct toolchain *out,
                           struct buf *identity, struct status *st);
 
@@ -80,14 +71,14 @@ static int find_nvcc(const struct toolchain_request *request, struct toolchain *
         release = status_set(st, STATUS_ENVIRONMENT,
                              "'%s --version' does not say which release it is; %s", out->path,
                              WHAT_TO_INSTALL);
-    add_file(out->path, identity);
+    identity_add_file(out->path, identity);
     buf_adds(identity, p.said.ptr);
     arguments_add(&out->flags, "-cubin");
     process_release(&p);
     return release;
 }
 
-/* The worker's program compiles with the library, so that it can be stopped. */
+/* The compiler is the worker's program, which calls the library: a program can be stopped. */
 static int find_nvrtc(const struct toolchain_request *request, struct toolchain *out,
                       struct buf *identity, struct status *st)
 {
@@ -101,7 +92,7 @@ static int find_nvrtc(const struct toolchain_request *request, struct toolchain 
                     &minor) == 0) {
         arguments_add(&out->flags, "--nvrtc");
         arguments_add(&out->flags, library);
-        add_file(library, identity);
+        identity_add_file(library, identity);
         release = cuda_version(major, minor);
     } else if (why.code == STATUS_INTERRUPTED) {
         release = status_set(st, why.code, "%s", why.message);
@@ -133,20 +124,14 @@ static int check_versions(const struct gpu *gpu, const struct toolchain *tc, int
     return 0;
 }
 
-/* Compiles the probe, so that a toolkit which does not know the GPU or lacks a part of its own is
- * found out before the first candidate. */
+/* Finds a toolkit that does not know the GPU, or is incomplete, before the first candidate. */
 static int prove(const struct cache *c, const struct toolchain *tc,
                  const volatile sig_atomic_t *stop, struct status *st)
 {
     char key[HASH_TEXT_SIZE];
     struct buf text;
     struct status failed = STATUS_INIT;
-    buf_init(&text);
-    buf_addf(&text, "%s\n%s", tc->identity, probe_source);
-    hash_text(text.ptr, text.len, key);
-    buf_release(&text);
-    if (cache_get(c, CACHE_BINARY, key, NULL, NULL) ||
-        compile_source(tc, c, probe_source, NULL, key, PROBE_LIMIT_S, stop, &failed) == 0)
+    if (compile_probe(tc, c, stop, key, &failed) == 0)
         return 0;
     if (failed.code == STATUS_INTERRUPTED)
         return status_set(st, failed.code, "%s", failed.message);
@@ -158,17 +143,7 @@ static int prove(const struct cache *c, const struct toolchain *tc,
     return -1;
 }
 
-static void add_flags(int arch, struct arguments *flags)
-{
-    struct buf words;
-    buf_init(&words);
-    buf_adds(&words, CUDA_FLAGS " " PTXAS_FLAGS " ");
-    build_options(&(struct build_target){.kind = TARGET_CUDA, .arch = arch}, &words);
-    arguments_add_words(flags, words.ptr);
-    buf_release(&words);
-}
-
-/* The fastest first: it is taken unless another is named. */
+/* The fastest compiler first: it is taken unless the user names another. */
 static const struct compiler {
     const char *name;
     find_compiler *find;
@@ -178,22 +153,24 @@ static int try(const struct compiler *compiler, const struct toolchain_request *
                const struct gpu *gpu, const struct cache *c, struct toolchain *out,
                struct status *st)
 {
-    struct buf identity;
+    struct buf identity, flags;
     buf_init(&identity);
-    *out = (struct toolchain){.probe = probe_source,
-                              .source_suffix = ".cu",
-                              .binary_suffix = ".cubin",
-                              .read_log = ptxas_read,
-                              .where = out->where};
+    buf_init(&flags);
+    *out = (struct toolchain){
+        .probe = probe_source, .source_suffix = ".cu", .binary_suffix = ".cubin", .logs = true};
+    gpu_describe(gpu, &out->where);
     int release = compiler->find(request, out, &identity, st), result = -1;
     if (release > 0) {
         snprintf(out->version, sizeof(out->version), "%s %d.%d", compiler->name, release / 1000,
                  release % 1000 / 10);
-        add_flags(gpu->arch, &out->flags);
+        buf_adds(&flags, CUDA_FLAGS " " PTXAS_FLAGS " ");
+        build_options(&(struct build_target){.kind = TARGET_CUDA, .arch = gpu->arch}, &flags);
+        arguments_add_words(&out->flags, flags.ptr);
         arguments_text(&out->flags, &identity);
         hash_text(identity.ptr, identity.len, out->identity);
         result = check_versions(gpu, out, release, st) == 0 ? prove(c, out, request->stop, st) : -1;
     }
+    buf_release(&flags);
     buf_release(&identity);
     return result;
 }
@@ -202,7 +179,6 @@ int cuda_compiler_find(const struct toolchain_request *request, const struct gpu
                        const struct cache *c, struct toolchain *out, struct status *st)
 {
     const char *option = request->compiler;
-    const struct fingerprint where = out->where;
     bool any = option == NULL || strcmp(option, "auto") == 0;
     struct status why = STATUS_INIT;
     for (size_t i = 0; i < ARRAY_LEN(compilers); i++) {
@@ -215,10 +191,9 @@ int cuda_compiler_find(const struct toolchain_request *request, const struct gpu
             return 0;
         }
         toolchain_release(out);
-        out->where = where;
         if (failed.code == STATUS_INTERRUPTED)
             return status_set(st, failed.code, "%s", failed.message);
-        /* Why one that is there does not serve says more than that another is missing. */
+        /* Why an installed compiler does not serve says more than that another is missing. */
         if (why.code == STATUS_OK || why.code == STATUS_NOT_FOUND)
             why = failed;
     }

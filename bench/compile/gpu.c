@@ -35,7 +35,7 @@ static int read_gpu(json_t *said, struct gpu *out, struct status *st)
     return 0;
 }
 
-/* said: all of the answer, the caller's, for remembering. */
+/* *said: the whole answer, null where there is none; the caller owns it. */
 static int ask(const struct toolchain_request *request, json_t **said, struct gpu *out,
                struct status *st)
 {
@@ -49,7 +49,7 @@ static int ask(const struct toolchain_request *request, json_t **said, struct gp
         const struct toolchain_request from = {.worker = path.ptr, .stop = request->stop};
         result = worker_ask(&from, "--cuda-probe", index, said, st);
         if (result != 0)
-            status_prefix(st, "the worker's program cannot tell about the GPU");
+            status_prefix(st, "the worker's program cannot describe the GPU");
     }
     if (result == 0)
         result = read_gpu(*said, out, st);
@@ -78,7 +78,7 @@ static bool add_file(const char *proc, const char *name, struct buf *out)
     return read;
 }
 
-/* The devices on their bus, and the parts that each is divided into (MIG), in order. */
+/* Adds the devices on their bus and the instances (MIG) that each is divided into, in order. */
 static void add_devices(const char *proc, struct buf *out)
 {
     static const char *const patterns[] = {"gpus/*", "capabilities/gpu*/mig/gi*/ci*"};
@@ -95,8 +95,8 @@ static void add_devices(const char *proc, struct buf *out)
     }
 }
 
-/* Names all that an answer depends on; false where the system does not say all of it. */
-static bool name_answer(int device, const char *proc, char key[HASH_TEXT_SIZE])
+/* Hashes all that an answer depends on; false where the system does not say all of it. */
+static bool hash_origin(int device, const char *proc, char key[HASH_TEXT_SIZE])
 {
     static const char *const variables[] = {"CUDA_VISIBLE_DEVICES", "CUDA_DEVICE_ORDER"};
     struct buf text;
@@ -106,7 +106,7 @@ static bool name_answer(int device, const char *proc, char key[HASH_TEXT_SIZE])
     add_devices(proc, &text);
     for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
         const char *value = getenv(variables[i]);
-        if (value != NULL) /* empty is not unset: it hides all devices */
+        if (value != NULL) /* an empty variable hides all devices, unlike an unset one */
             buf_addf(&text, "%s=%s\n", variables[i], value);
     }
     buf_addf(&text, "device=%d\n", device);
@@ -121,9 +121,9 @@ static bool recall(const struct cache *c, const char *key, struct gpu *out)
     struct status ignored = STATUS_INIT;
     buf_init(&text);
     json_t *said = NULL;
-    if (cache_get(c, CACHE_DEVICE, key, &text, NULL))
-        said = json_loads(text.ptr, 0, NULL);
-    bool found = said != NULL && read_gpu(said, out, &ignored) == 0;
+    bool found = cache_get(c, CACHE_DEVICE, key, &text, NULL) &&
+                 (said = json_loads(text.ptr, 0, NULL)) != NULL &&
+                 read_gpu(said, out, &ignored) == 0;
     json_decref(said);
     buf_release(&text);
     return found;
@@ -133,13 +133,13 @@ int gpu_recall(const struct toolchain_request *request, const struct cache *c, c
                struct gpu *out, struct status *st)
 {
     char key[HASH_TEXT_SIZE];
-    bool known = name_answer(request->device, proc, key);
+    bool known = hash_origin(request->device, proc, key);
     if (known && recall(c, key, out))
         return 0;
     json_t *said;
     int result = ask(request, &said, out, st);
     if (result == 0 && known) {
-        struct status ignored = STATUS_INIT; /* without it the next one asks again */
+        struct status ignored = STATUS_INIT; /* else the next session asks again */
         char *text = json_dumps(said, JSON_COMPACT);
         cache_put(c, CACHE_DEVICE, key, text, strlen(text), &ignored);
         free(text);

@@ -13,8 +13,8 @@
 
 enum { EXIT_CANNOT_RUN = 127 };
 
-/* Becomes the child's descriptors 0, 1, ...; some of these numbers may be free in the parent, so
- * that what is moved already lies there. */
+/* Makes from[i] the child's descriptor i.  A from[k] may be i itself, if the parent had i closed:
+ * so all are moved out of the way first. */
 static void move_descriptors(int *from, int count)
 {
     enum { CLEAR = 16 };
@@ -26,8 +26,7 @@ static void move_descriptors(int *from, int count)
             dup2(from[i], i);
 }
 
-/* In the child, between fork and exec: only async-signal-safe calls, because the parent may have
- * threads. */
+/* Runs between fork and exec: only async-signal-safe calls, as the parent may have threads. */
 static _Noreturn void run_child(const struct process_spec *spec, pid_t parent, int output)
 {
     setpgid(0, 0);
@@ -45,15 +44,15 @@ static _Noreturn void run_child(const struct process_spec *spec, pid_t parent, i
 
     char *const *argv = (char *const *)(uintptr_t)spec->argv;
     execve(spec->path, argv, spec->env != NULL ? spec->env : environ);
-    const char *why = strerrordesc_np(errno); /* its last words */
+    const char *why = strerrordesc_np(errno); /* the parent reads it as the output */
     if (why != NULL && write(STDERR_FILENO, why, strlen(why)) < 0)
         _exit(EXIT_CANNOT_RUN);
     _exit(EXIT_CANNOT_RUN);
 }
 
-/* Who started this program may ignore SIGCHLD, which is inherited: the system would not keep how a
- * child ended. */
-static void keep_ends(void)
+/* If the program that started this one ignores SIGCHLD, so does this one, and the system does not
+ * keep how a child ended. */
+static void restore_sigchld(void)
 {
     struct sigaction action;
     if (sigaction(SIGCHLD, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
@@ -71,7 +70,7 @@ int process_start(const struct process_spec *spec, struct process *out, struct s
                           strerror(errno));
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
 
-    keep_ends();
+    restore_sigchld();
     pid_t parent = getpid(), pid = fork();
     if (pid == 0)
         run_child(spec, parent, ends[1]);
@@ -82,7 +81,7 @@ int process_start(const struct process_spec *spec, struct process *out, struct s
         return status_set(st, STATUS_ENVIRONMENT, "cannot start '%s': %s", spec->path,
                           strerror(error));
     }
-    setpgid(pid, pid); /* in both processes, for whichever comes first */
+    setpgid(pid, pid); /* as the child does: whoever comes first */
     out->pid = pid;
     out->output = ends[0];
     out->deadline = spec->limit_s > 0 ? clock_seconds() + spec->limit_s : 0;
@@ -107,7 +106,7 @@ static void keep_output(struct process *p, const char *data, size_t n)
 
 void process_drain(struct process *p)
 {
-    enum { ROUNDS = 64 }; /* a child that never stops talking does not hold its parent */
+    enum { ROUNDS = 64 }; /* a child that never stops printing must not hold its parent */
     char chunk[4096];
     for (int i = 0; i < ROUNDS && p->output >= 0; i++) {
         ssize_t n = read(p->output, chunk, sizeof(chunk));
@@ -122,7 +121,7 @@ void process_drain(struct process *p)
     }
 }
 
-/* After its leader has been waited for: the rest of the group, and the last words. */
+/* Once the child was waited for: kills the rest of its group and reads the last output. */
 static void finish(struct process *p)
 {
     kill(-p->pid, SIGKILL);
@@ -160,8 +159,8 @@ void process_release(struct process *p)
     buf_release(&p->said);
 }
 
-/* Whether it has ended, by itself or, at its deadline, now.  By itself comes first: this program
- * may have been stopped meanwhile. */
+/* Whether a child has ended by itself; else kills it if it is past its deadline.  The order
+ * matters: this program may have been suspended since before a child ended in time. */
 static bool end_now(struct process *p)
 {
     if (process_ended(p))
@@ -188,7 +187,7 @@ int process_wait_any(struct process *const *list, int n, const volatile sig_atom
             process_drain(list[i]);
             fds[i] = (struct pollfd){.fd = list[i]->output, .events = POLLIN};
             if (list[i]->output < 0)
-                tick = QUIET_TICK_MS; /* it closed its output: ending, or hiding */
+                tick = QUIET_TICK_MS; /* poll() will not report the end of this child */
             if (end_now(list[i]))
                 ended = i;
         }
@@ -208,6 +207,22 @@ void process_describe_end(int wait_status, struct buf *out)
     } else {
         buf_addf(out, "exit status %d", WEXITSTATUS(wait_status));
     }
+}
+
+const char *process_failure(struct process *p)
+{
+    struct buf text;
+    buf_init(&text);
+    if (p->overdue)
+        buf_adds(&text, "stopped at its deadline");
+    else
+        process_describe_end(p->wait_status, &text);
+    p->said.ptr[strcspn(p->said.ptr, "\n")] = '\0';
+    if (p->said.ptr[0] != '\0')
+        buf_addf(&text, ": %s", p->said.ptr);
+    buf_release(&p->said);
+    p->said = text;
+    return p->said.ptr;
 }
 
 int process_run(const struct process_spec *spec, const volatile sig_atomic_t *stop,

@@ -1,10 +1,10 @@
-/* The lines of `ptxas -v` that are read, of a kernel and of each function that it calls:
+/* These lines of `ptxas -v` are read, for a kernel and for each function that it calls:
  *
  *   ptxas info    : (C7511) Potential Performance Loss: wgmma.mma_async instructions are ...
  *       624 bytes stack frame, 656 bytes spill stores, 704 bytes spill loads
  *   ptxas info    : Used 32 registers, used 0 barriers, 400 bytes smem
  *
- * nvcc and NVRTC differ in what stands before them; a release may leave the code out. */
+ * nvcc and NVRTC print different text before them.  Some releases leave the code out. */
 #include "bench/compile/compile.h"
 
 #include <ctype.h>
@@ -34,7 +34,7 @@ static bool serialises(const char *text)
     return strstr(text, "wgmma") != NULL && strstr(text, "serialized") != NULL;
 }
 
-/* The first of all warnings, unless one that serialises follows. */
+/* Keeps the first warning, but prefers one of serialized wgmma instructions. */
 static void read_warning(const char *line, struct resources *out)
 {
     static const char loss[] = "Potential Performance Loss: ";
@@ -44,7 +44,7 @@ static void read_warning(const char *line, struct resources *out)
         return;
     int code_len = code != NULL && code < text ? (int)strcspn(code + 1, ")") : 0;
     text += sizeof(loss) - 1;
-    const char *end = strstr(text, " in the function '"); /* the kernel, which is known */
+    const char *end = strstr(text, " in the function '"); /* the kernel's name is left out */
     snprintf(out->compiler_warning, sizeof(out->compiler_warning), "%.*s%s%.*s", code_len,
              code_len > 0 ? code + 1 : "", code_len > 0 ? ": " : "",
              (int)(end != NULL ? (size_t)(end - text) : strlen(text)), text);

@@ -16,8 +16,8 @@ int worker_find(const char *option, struct buf *path, struct status *st)
         char self[4096];
         ssize_t n = readlink("/proc/self/exe", self, sizeof(self) - 1);
         if (n < 0)
-            return status_set(st, STATUS_ENVIRONMENT, "cannot tell where this program lies: %s",
-                              strerror(errno));
+            return status_set(st, STATUS_ENVIRONMENT,
+                              "cannot find the directory of this program: %s", strerror(errno));
         self[n] = '\0';
         *strrchr(self, '/') = '\0';
         buf_addf(path, "%s/%s", self, worker_name);
@@ -42,17 +42,10 @@ int worker_ask(const struct toolchain_request *from, const char *question, const
     *out = NULL;
     if (process_run(&spec, from->stop, &p, st) != 0)
         return -1;
-    struct buf end;
-    buf_init(&end);
-    process_describe_end(p.wait_status, &end);
-    if (p.overdue)
-        status_set(st, STATUS_ENVIRONMENT, "it was stopped after %d s", PROBE_LIMIT_S);
-    else if (p.wait_status != 0)
-        status_set(st, STATUS_ENVIRONMENT, "it ended with %s", end.ptr);
-    else if ((*out = json_loads(p.said.ptr, JSON_DISABLE_EOF_CHECK, NULL)) == NULL)
-        status_set(st, STATUS_ENVIRONMENT, "it said '%.*s'", (int)strcspn(p.said.ptr, "\n"),
-                   p.said.ptr);
-    buf_release(&end);
+    if (!p.overdue && p.wait_status == 0)
+        *out = json_loads(p.said.ptr, JSON_DISABLE_EOF_CHECK, NULL);
+    if (*out == NULL)
+        status_set(st, STATUS_ENVIRONMENT, "it failed (%s)", process_failure(&p));
     process_release(&p);
     return *out != NULL ? 0 : -1;
 }

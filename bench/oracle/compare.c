@@ -3,12 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-enum {
-    ROW_FACTOR = 8,             /* a row's tolerance in the tensor's */
-    PARALLEL_ELEMENTS = 1 << 17 /* with fewer, starting threads takes longer than comparing */
-};
+enum { ROW_FACTOR = 8 }; /* a row's tolerance over the tensor's */
 
-/* Squared norms over the elements that count. */
+/* Squared norms over the elements that are compared, and their number. */
 struct norms {
     double difference, reference;
     int64_t elements;
@@ -16,16 +13,9 @@ struct norms {
 
 static int64_t columns_of(const struct workload *w, int tensor)
 {
-    switch (tensor_layout(tensor)) {
-    case LAYOUT_TOKENS:
-        return tensor_elements(tensor, w) / w->batch / w->seq_len;
-    case LAYOUT_SCORES:
-        return w->seq_len;
-    case LAYOUT_QKV_HEADS:
-    case LAYOUT_HEADS:
-        break;
-    }
-    return w->head_size;
+    if (tensor_layout(tensor) == LAYOUT_TOKENS)
+        return dim_size(tensor_columns(tensor), w);
+    return tensor_layout(tensor) == LAYOUT_SCORES ? w->seq_len : w->head_size;
 }
 
 /* The batch row that row `row` of a tensor belongs to: (B,S), (B,H,S) or (3,B,H,S). */
@@ -44,11 +34,11 @@ static struct norms row_norms(const struct workload *w, int tensor, int64_t row,
     struct norms n = {.elements = 0};
     if (i >= length)
         return n;
-    bool unspecified = tensor_layout(tensor) == LAYOUT_SCORES && /* where masked */
-                       ops[tensor - 1].anchor != ANCHOR_SOFTMAX;
+    bool skip_masked =
+        tensor_layout(tensor) == LAYOUT_SCORES && ops[tensor - 1].anchor != ANCHOR_SOFTMAX;
     int64_t columns = columns_of(w, tensor), first = row * columns;
     for (int64_t c = 0; c < columns; c++) {
-        if (unspecified && (c >= length || !mask_keep(&w->mask, b, i, (int)c)))
+        if (skip_masked && (c >= length || !mask_keep(&w->mask, b, i, (int)c)))
             continue;
         double r = ref[first + c], d = (double)out[first + c] - r;
         n.difference += d * d;
@@ -58,7 +48,7 @@ static struct norms row_norms(const struct workload *w, int tensor, int64_t row,
     return n;
 }
 
-/* sqrt(difference / reference); infinite where a number is none. */
+/* sqrt(difference / reference); infinite if a number is not finite or the reference is 0. */
 static double relative(double difference, double reference)
 {
     if (difference == 0)

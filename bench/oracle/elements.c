@@ -1,12 +1,9 @@
-#include "bench/oracle/oracle.h"
+#include "bench/oracle/oracle_int.h"
 
 #include <math.h>
 #include <string.h>
 
-enum { PARALLEL_ELEMENTS = 1 << 17 /* with fewer, starting threads takes longer than the work */ };
-
-/* Without its sign, as bits. */
-#define INFINITE 0x7f800000u
+#define INFINITE 0x7f800000u /* the bits of infinity */
 
 static uint32_t bits_of(float value)
 {
@@ -24,7 +21,7 @@ static float from_bits(uint32_t bits)
 
 /* ---- one element: to nearest, ties to even --------------------------------------------------- */
 
-/* Below 2^-14 numbers of fp16 are multiples of 2^-24; from 65520 on they are infinite. */
+/* fp16 numbers below 2^-14 are multiples of 2^-24; values from 65520 on become infinite. */
 static uint16_t to_fp16(float value)
 {
     uint32_t bits = bits_of(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
@@ -37,7 +34,8 @@ static uint16_t to_fp16(float value)
     return (uint16_t)(sign | (rest + 0xfff + (rest >> 13 & 1) - 0x38000000) >> 13);
 }
 
-/* Exponents are 112 apart.  Without branches, so that many are read at a time. */
+/* The exponents' offsets differ by 112.  Without a branch, the compiler vectorises unpack_fp16().
+ */
 static float from_fp16(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
@@ -93,7 +91,7 @@ static void unpack_bf16(const uint16_t *from, int64_t n, float *to)
         to[i] = from_bf16(from[i]);
 }
 
-/* ---- the table: 16-bit types pack and unpack, the others are stored as they are -------------- */
+/* ---- the table: only 16-bit types pack and unpack -------------------------------------------- */
 
 static const struct {
     float (*round)(float);
@@ -131,7 +129,7 @@ void elements_pack(enum dtype dtype, const float *from, int64_t n, void *to)
 
 void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to)
 {
-    enum { PIECE = 1 << 13 }; /* what a thread reads at a time */
+    enum { PIECE = 1 << 13 }; /* elements that a thread reads at a time */
     const uint16_t *in = from;
     if (types[dtype].unpack == NULL) {
         memcpy(to, from, (size_t)n * sizeof(*to));

@@ -1,12 +1,8 @@
-#include "bench/oracle/oracle.h"
+#include "bench/oracle/oracle_int.h"
 
 #include <assert.h>
 
-enum {
-    ARRAY_X = 15,
-    ARRAYS_PER_LAYER = 16,
-    PARALLEL_ELEMENTS = 1 << 17 /* with fewer, starting threads takes longer than drawing */
-};
+enum { ARRAY_X = 15, ARRAYS_PER_LAYER = 16 };
 static_assert((int)WEIGHT_COUNT <= ARRAY_X && (int)ARRAY_X < ARRAYS_PER_LAYER, "x has its own");
 
 static void draw(enum dtype dtype, uint64_t seed, uint64_t array, struct drawn from, int64_t n,

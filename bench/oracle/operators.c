@@ -1,5 +1,5 @@
-/* The definition of each operator: a plain loop over the rows of a span.  Which tensors and weights
- * it reads is the chain's table. */
+/* The definition of each operator: a plain loop over the rows of a span.  The chain's table says
+ * which tensors and weights an operator reads. */
 #include "bench/oracle/oracle_int.h"
 
 #include <assert.h>
@@ -12,7 +12,7 @@ enum { TILE_COLUMNS = 64 };
 /* Row i of batch row b of a tensor (B,S,columns). */
 static double *token_row(const struct layer *l, int tensor, int b, int i)
 {
-    int64_t columns = tensor_elements(tensor, l->w) / l->w->batch / l->w->seq_len;
+    int64_t columns = dim_size(tensor_columns(tensor), l->w);
     return l->tensor[tensor] + ((int64_t)b * l->w->seq_len + i) * columns;
 }
 
@@ -51,7 +51,7 @@ static void gemm(const struct layer *l, struct span s, int op)
     enum weight_id id = op_weight(op, 0);
     int64_t depth = dim_size(weights[id].rows, l->w), columns = dim_size(weights[id].cols, l->w);
     const double *x[SPAN_ROWS];
-    for (int r = 0; r < SPAN_ROWS; r++) /* rows that are not there: the last one again */
+    for (int r = 0; r < SPAN_ROWS; r++) /* a short span computes its last row again */
         x[r] = token_row(l, op_input(op), s.batch_row, s.first + (r < s.count ? r : s.count - 1));
 
     for (int64_t first = 0; first < columns; first += TILE_COLUMNS) {
@@ -101,7 +101,7 @@ static void layernorm(const struct layer *l, struct span s, int op)
     }
 }
 
-/* Columns of a row are part by part, head by head. */
+/* (S, 3*H*W) -> q, k, v: a row's columns are ordered by part (q, k, v), then by head. */
 static void qkv_bias_split(const struct layer *l, struct span s, int op)
 {
     int width = l->w->head_size;

@@ -1,6 +1,5 @@
 #include "bench/oracle/oracle_int.h"
 
-#include <sched.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -9,7 +8,7 @@ int oracle_length(const struct workload *w, int batch_row)
     return w->lengths != NULL ? w->lengths[batch_row] : w->seq_len;
 }
 
-/* All real rows, cut into spans; the caller frees. */
+/* Cuts all real rows into spans; the caller frees them. */
 static struct span *cut_rows(const struct workload *w, int *count)
 {
     int per_batch_row = (w->seq_len + SPAN_ROWS - 1) / SPAN_ROWS;
@@ -23,17 +22,11 @@ static struct span *cut_rows(const struct workload *w, int *count)
     return spans;
 }
 
-/* A layer of few multiplications is computed sooner than threads start. */
-enum { PARALLEL_MULTIPLICATIONS = 1 << 20 };
-
 static int threads_for(const struct workload *w)
 {
+    enum { PARALLEL_MULTIPLICATIONS = 1 << 20 }; /* fewer take less time than starting threads */
     int64_t multiplications = workload_tokens(w) * weight_elements(WEIGHT_WQKV, w);
-    cpu_set_t allowed;
-    CPU_ZERO(&allowed);
-    sched_getaffinity(0, sizeof(allowed), &allowed);
-    int cores = CPU_COUNT(&allowed);
-    return multiplications > PARALLEL_MULTIPLICATIONS && cores > 0 ? cores : 1;
+    return multiplications > PARALLEL_MULTIPLICATIONS ? cpu_threads() : 1;
 }
 
 void oracle_layer_run(const struct workload *w, const double *x, const float *const *weight,

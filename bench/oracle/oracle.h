@@ -1,7 +1,6 @@
 /* The oracle: the chain in plain loops, in double, one function an operator.
  *
- * It defines what is right.  No target calls it on its own path; it serves verification and tests.
- */
+ * It defines what is right.  It serves verification and tests; no target runs it to compute. */
 #ifndef FUSEPLAN_BENCH_ORACLE_H
 #define FUSEPLAN_BENCH_ORACLE_H
 
@@ -15,23 +14,23 @@ struct oracle_layer {
     double *tensor[TENSOR_COUNT]; /* in the chain's layouts; owned */
 };
 
-/* Allocates and computes all 16 tensors of a layer from its input x (B,S,D) and weights (the
- * chain's order and shapes, as stored, so already rounded to the workload's type).  w's mask must
- * be built.  threads: how many to use; 0: as many as pay; the result does not depend on it. */
+/* Allocates and computes all 16 tensors of a layer from its input x (B,S,D) and its weights, in the
+ * chain's order and shapes, already rounded to the workload's type.  w's mask must be built.
+ * threads: how many to use, 0: as many as pay; the result does not depend on it. */
 void oracle_layer_run(const struct workload *w, const double *x, const float *const *weight,
                       int threads, struct oracle_layer *out);
 void oracle_layer_release(struct oracle_layer *l);
 
 /* ---- compare.c: a target's tensor against the oracle's ------------------------------------------
  *
- * ||out-ref|| / ||ref|| over the tensor and over each row (the last axis).  Left out: padded rows,
- * and after ops 2 and 3 masked positions.  A row's error is taken relative to what a row of as many
- * elements has on average where its own norm is less, for a single score near 0 owes its size to
+ * An error is ||out-ref|| / ||ref||, of the tensor and of each row (the last axis).  Padded rows
+ * are left out, and masked positions after ops 2 and 3.  A row's ||ref|| counts as no less than the
+ * tensor's average for as many elements, because a single score near 0 owes its size to
  * cancellation.  A NaN or infinity is an infinite error. */
 struct oracle_error {
-    double tensor;       /* over the whole tensor */
-    double worst_row;    /* the largest over rows */
-    int64_t worst_index; /* of that row's first element */
+    double tensor;       /* of the whole tensor */
+    double worst_row;    /* the largest of a row */
+    int64_t worst_index; /* that row's first element */
 };
 struct oracle_error oracle_compare(const struct workload *w, int tensor, const float *out,
                                    const double *ref);
@@ -39,12 +38,12 @@ struct oracle_error oracle_compare(const struct workload *w, int tensor, const f
 /* tensor <= tolerance and worst_row <= 8 * tolerance. */
 bool oracle_accepts(struct oracle_error e, double tolerance);
 
-/* Names the bits of the real rows of a tensor (B,S,columns), as stored in elements of so many
- * bytes: whatever lies in padding is nobody's.  Returns out. */
+/* Hashes the real rows of a tensor (B,S,columns) as stored, in elements of element_bytes; padding
+ * is unspecified, so it does not count.  Returns out. */
 char *result_hash(const struct workload *w, int64_t columns, int element_bytes, const void *stored,
                   char out[HASH_TEXT_SIZE]);
 
-/* ---- elements.c: fp32 and the types that are stored ---------------------------------------------
+/* ---- elements.c: fp32 and the stored types ------------------------------------------------------
  *
  * fp16 and bf16 take 2 bytes; tf32 is stored as fp32 with 13 bits of its fraction 0.  Rounding is
  * to nearest, ties to even; what is too large for fp16 becomes infinite. */

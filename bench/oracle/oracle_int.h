@@ -4,15 +4,18 @@
 
 #include "bench/oracle/oracle.h"
 
-/* Real rows of a batch row: those past it are padding. */
+/* With fewer elements, starting threads takes longer than the work on them. */
+enum { PARALLEL_ELEMENTS = 1 << 17 };
+
+/* The real rows of a batch row; rows past them are padding. */
 int oracle_length(const struct workload *w, int batch_row);
 
 /* ---- operators.c ----------------------------------------------------------------------------- */
 
-/* Rows that share one reading of a weight matrix. */
+/* Rows of a span: a weight matrix is read once for all of them. */
 enum { SPAN_ROWS = 4 };
 
-/* Real rows first .. first+count-1 of one batch row: what a thread computes at a time. */
+/* Real rows first .. first+count-1 of one batch row, which one thread computes at a time. */
 struct span {
     int batch_row, first, count;
 };
@@ -23,8 +26,7 @@ struct layer {
     double *const *tensor;
 };
 
-/* Computes operator `op`'s output for the rows of a span, from what the chain's table says that it
- * reads. */
+/* Computes the rows of a span of operator `op`'s output. */
 typedef void oracle_operator(const struct layer *l, struct span s, int op);
 extern oracle_operator *const oracle_operators[OP_COUNT];
 

@@ -7,7 +7,7 @@ static const struct {
     unsigned bit;     /* NVML's nvmlClocksEventReason* */
     const char *name; /* in JSON */
     const char *text; /* for people */
-    bool disturbs;    /* a GPU under tensor load holds its power cap: that is its settled speed */
+    bool disturbs;    /* not the power cap's: a GPU under tensor load settles at its power cap */
 } slowdowns[] = {
     {0x04, "power_cap", "power cap", false},
     {0x08, "hardware", "hardware slowdown", true},
@@ -91,7 +91,7 @@ void conditions_json(const struct conditions *c, struct buf *out)
     json_decref(object);
 }
 
-/* ---- what was out of order ------------------------------------------------------------------- */
+/* ---- disturbances ---------------------------------------------------------------------------- */
 
 void disturbance_add(struct disturbance *d, const struct conditions *c)
 {
@@ -115,8 +115,7 @@ void disturbance_sharing_text(const struct disturbance *d, struct buf *out)
                  "%d other process%s this GPU, which may show in the times; nvidia-smi names %s",
                  d->other_processes, one ? " uses" : "es use", one ? "it" : "them");
     else if (d->mig)
-        buf_adds(out,
-                 "this is a part of a GPU (MIG): what its other parts do may show in the times");
+        buf_adds(out, "this is a part of a GPU (MIG): other parts' work may show in the times");
 }
 
 void disturbance_slowdown_text(const struct disturbance *d, struct buf *out)

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -12,7 +13,7 @@ bool message_send(int fd, const json_t *message)
     if (line == NULL)
         return false;
     size_t len = strlen(line), sent = 0;
-    line[len++] = '\n'; /* in place of NUL: only len bytes are sent */
+    line[len++] = '\n'; /* replaces the NUL: only len bytes are sent */
     while (sent < len) {
         ssize_t n = send(fd, line + sent, len - sent, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)
@@ -44,9 +45,17 @@ int message_take(struct buf *received, json_t **out)
     return 1;
 }
 
-static int malformed(const char *what, const json_error_t *error, struct status *st)
+/* As json_unpack(); `what` names the message where it is malformed. */
+static int unpack(const json_t *m, const char *what, struct status *st, const char *format, ...)
 {
-    return status_set(st, STATUS_LAUNCH, "malformed %s: %s", what, error->text);
+    json_error_t error;
+    va_list args;
+    va_start(args, format);
+    int result = json_vunpack_ex((json_t *)(uintptr_t)m, &error, 0, format, args);
+    va_end(args);
+    if (result != 0)
+        status_set(st, STATUS_LAUNCH, "malformed %s: %s", what, error.text);
+    return result;
 }
 
 json_t *message_of_workload(const struct workload *w)
@@ -78,17 +87,15 @@ int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct wo
                         struct status *st)
 {
     workload_init(out);
-    json_error_t error;
     const char *dtype;
     json_t *lengths;
     json_int_t empty_rows;
-    if (json_unpack_ex((json_t *)(uintptr_t)m, &error, 0,
-                       "{s:i, s:i, s:i, s:i, s:i, s:i, s:F, s:s, s:o, s:i, s:i, s:I}", "batch",
-                       &out->batch, "seq_len", &out->seq_len, "heads", &out->heads, "head_size",
-                       &out->head_size, "ffn", &out->ffn, "layers", &out->layers, "eps", &out->eps,
-                       "dtype", &dtype, "lengths", &lengths, "mask_matrices", &out->mask.matrices,
-                       "mask_row_words", &out->mask.row_words, "mask_empty_rows", &empty_rows) != 0)
-        return malformed("workload", &error, st);
+    if (unpack(m, "workload", st, "{s:i, s:i, s:i, s:i, s:i, s:i, s:F, s:s, s:o, s:i, s:i, s:I}",
+               "batch", &out->batch, "seq_len", &out->seq_len, "heads", &out->heads, "head_size",
+               &out->head_size, "ffn", &out->ffn, "layers", &out->layers, "eps", &out->eps, "dtype",
+               &dtype, "lengths", &lengths, "mask_matrices", &out->mask.matrices, "mask_row_words",
+               &out->mask.row_words, "mask_empty_rows", &empty_rows) != 0)
+        return -1;
     out->dtype = dtype_from_name(dtype);
     read_lengths(lengths, out);
 
@@ -118,13 +125,12 @@ json_t *message_of_choice(const struct choice *c)
 int message_to_choice(const json_t *m, enum target_kind target, struct choice *out,
                       struct status *st)
 {
-    json_error_t error;
     struct status why = STATUS_INIT;
     const char *impl, *schedule;
     int first, last;
-    if (json_unpack_ex((json_t *)(uintptr_t)m, &error, 0, "{s:[i, i!], s:s, s:s}", "ops", &first,
-                       &last, "implementation", &impl, "schedule", &schedule) != 0)
-        return malformed("choice", &error, st);
+    if (unpack(m, "choice", st, "{s:[i, i!], s:s, s:s}", "ops", &first, &last, "implementation",
+               &impl, "schedule", &schedule) != 0)
+        return -1;
     struct segment s = {(int8_t)first, (int8_t)last};
     if (choice_parse(target, s, impl, schedule, out, &why) != 0)
         return status_set(st, STATUS_LAUNCH, "malformed choice: %s", why.message);
@@ -143,12 +149,10 @@ json_t *message_of_inputs(struct inputs in)
 
 int message_to_inputs(const json_t *m, struct inputs *out, struct status *st)
 {
-    json_error_t error;
     json_int_t seed;
     int ranges;
-    if (json_unpack_ex((json_t *)(uintptr_t)m, &error, 0, "{s:I, s:i}", "seed", &seed, "ranges",
-                       &ranges) != 0)
-        return malformed("inputs", &error, st);
+    if (unpack(m, "inputs", st, "{s:I, s:i}", "seed", &seed, "ranges", &ranges) != 0)
+        return -1;
     *out = (struct inputs){(uint64_t)seed, (enum ranges)ranges};
     return 0;
 }
@@ -162,13 +166,12 @@ json_t *message_of_sampling(const struct sampling *s)
 
 int message_to_sampling(const json_t *m, struct sampling *out, struct status *st)
 {
-    json_error_t error;
     int all_layers;
-    if (json_unpack_ex((json_t *)(uintptr_t)m, &error, 0, "{s:i, s:i, s:F, s:F, s:F, s:b}",
-                       "min_samples", &out->min_samples, "max_samples", &out->max_samples,
-                       "min_seconds", &out->min_seconds, "max_seconds", &out->max_seconds,
-                       "censor_above_ms", &out->censor_above_ms, "all_layers", &all_layers) != 0)
-        return malformed("sampling", &error, st);
+    if (unpack(m, "sampling", st, "{s:i, s:i, s:F, s:F, s:F, s:b}", "min_samples",
+               &out->min_samples, "max_samples", &out->max_samples, "min_seconds",
+               &out->min_seconds, "max_seconds", &out->max_seconds, "censor_above_ms",
+               &out->censor_above_ms, "all_layers", &all_layers) != 0)
+        return -1;
     out->all_layers = all_layers != 0;
     return 0;
 }
@@ -193,13 +196,13 @@ static json_t *of_resources(const struct resources *r)
                      r->block[0], r->block[1], r->block[2], "occupancy", r->occupancy);
 }
 
-static int to_resources(json_t *m, json_error_t *problem, struct resources *out)
+static int to_resources(const json_t *m, struct resources *out, struct status *st)
 {
-    return json_unpack_ex(m, problem, 0, "{s:i, s:i, s:i, s:[iii], s:[iii], s:F}", "registers",
-                          &out->registers, "shared_static", &out->shared_static_bytes,
-                          "shared_dynamic", &out->shared_dynamic_bytes, "grid", &out->grid[0],
-                          &out->grid[1], &out->grid[2], "block", &out->block[0], &out->block[1],
-                          &out->block[2], "occupancy", &out->occupancy);
+    return unpack(m, "trial", st, "{s:i, s:i, s:i, s:[iii], s:[iii], s:F}", "registers",
+                  &out->registers, "shared_static", &out->shared_static_bytes, "shared_dynamic",
+                  &out->shared_dynamic_bytes, "grid", &out->grid[0], &out->grid[1], &out->grid[2],
+                  "block", &out->block[0], &out->block[1], &out->block[2], "occupancy",
+                  &out->occupancy);
 }
 
 void trial_release(struct trial *t)
@@ -236,16 +239,14 @@ static void read_samples(const json_t *samples, struct trial *out)
 int message_to_trial(const json_t *m, struct trial *out, struct status *st)
 {
     *out = (struct trial){0};
-    json_error_t problem;
     const char *status, *code, *message;
     json_t *samples, *error, *resources, *conditions;
-    if (json_unpack_ex((json_t *)(uintptr_t)m, &problem, 0,
-                       "{s:s, s:s, s:s, s:o, s:i, s:o, s:F, s:F, s:o, s:o}", "status", &status,
-                       "code", &code, "message", &message, "samples_ms", &samples, "layers_timed",
-                       &out->layers_timed, "error", &error, "verify_s", &out->verify_s, "time_s",
-                       &out->time_s, "resources", &resources, "conditions", &conditions) != 0 ||
-        to_resources(resources, &problem, &out->resources) != 0)
-        return malformed("trial", &problem, st);
+    if (unpack(m, "trial", st, "{s:s, s:s, s:s, s:o, s:i, s:o, s:F, s:F, s:o, s:o}", "status",
+               &status, "code", &code, "message", &message, "samples_ms", &samples, "layers_timed",
+               &out->layers_timed, "error", &error, "verify_s", &out->verify_s, "time_s",
+               &out->time_s, "resources", &resources, "conditions", &conditions) != 0 ||
+        to_resources(resources, &out->resources, st) != 0)
+        return -1;
     out->status = trial_status_from_name(status);
     enum status_code reason = status_from_name(code);
     if (reason != STATUS_OK && reason != STATUS_CODE_COUNT)

@@ -1,6 +1,6 @@
 /* wire: how the parent and its worker talk.
  *
- * Both sides link this folder; the worker links nothing else of its parent's side. */
+ * Both sides link this folder.  The worker links nothing else of its parent's side. */
 #ifndef FUSEPLAN_BENCH_WIRE_H
 #define FUSEPLAN_BENCH_WIRE_H
 
@@ -8,13 +8,17 @@
 
 #include <jansson.h>
 
-/* ---- message.c: what they say to each other -----------------------------------------------------
+/* ---- message.c: requests, events and replies ----------------------------------------------------
  *
  * One JSON object a line over a socket.  The parent sends a request, {"do": "open" | "measure" |
  * "dump" | "trace", ...}.  The worker answers with any number of events, {"event": "doing" |
- * "passed", ...}, and then one reply, {"reply": true, ...}. */
+ * "passed", ...}, and then one reply, {"reply": true, ...}.
+ *
+ * A candidate in a request is {"alone": bool, "choices": [...]} with 1 to OP_COUNT choices: the
+ * parent makes it of a struct candidate, or of one choice alone.  The worker trusts its parent in
+ * this and does not check the number. */
 
-/* The worker's numbers of what it inherits: the socket, and the mask's bits as a file in memory. */
+/* Descriptors that the worker inherits: the socket, and the mask's bits as a file in memory. */
 enum { WORKER_CHANNEL = 3, WORKER_MASK = 4 };
 
 enum { MESSAGE_MAX_BYTES = 64 << 20 };
@@ -22,24 +26,24 @@ enum { MESSAGE_MAX_BYTES = 64 << 20 };
 /* Writes one line; false where the other side is gone. */
 bool message_send(int fd, const json_t *message);
 
-/* Takes the first whole line out of received.  1: *out is a new reference; 0: no whole line yet;
- * -1: what came is no message. */
+/* Takes the first whole line out of received.  1: *out is its message, owned by the caller; 0: no
+ * whole line yet; -1: the line is no JSON object, or longer than MESSAGE_MAX_BYTES. */
 int message_take(struct buf *received, json_t **out);
 
-/* A workload but for the bits of its mask, which travel apart. */
+/* A workload without the bits of its mask, which the worker reads from WORKER_MASK. */
 json_t *message_of_workload(const struct workload *w);
 
-/* bits: the mask's, which out borrows.  Builds the block lists too. */
+/* bits: those of the mask, which out borrows; bytes: their size.  Builds the block lists too.  The
+ * caller releases *out even after a failure. */
 int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct workload *out,
                         struct status *st);
 
-/* A choice by its segment and the names of its implementation and schedule: the reader derives the
- * rest. */
+/* A choice as its segment, the name of its implementation and the text of its schedule. */
 json_t *message_of_choice(const struct choice *c);
 int message_to_choice(const json_t *m, enum target_kind target, struct choice *out,
                       struct status *st);
 
-/* Appends what both sides call a choice in their messages: "segment 2-6 (generated)". */
+/* Appends the name of a choice in messages for people: "segment 2-6 (generated)". */
 void choice_name(const struct choice *c, struct buf *out);
 
 json_t *message_of_inputs(struct inputs in);
@@ -51,12 +55,12 @@ int message_to_sampling(const json_t *m, struct sampling *out, struct status *st
 json_t *message_of_trial(const struct trial *t);
 int message_to_trial(const json_t *m, struct trial *out, struct status *st);
 
-/* How a request ended, as its reply says. */
+/* Sets *st to the status in a reply and returns 0 if that is STATUS_OK. */
 int message_status(const json_t *reply, struct status *st);
 
 /* ---- conditions.c ---------------------------------------------------------------------------- */
 
-/* Null where they are not known. */
+/* JSON's null where the conditions are not known. */
 json_t *message_of_conditions(const struct conditions *c);
 void message_to_conditions(const json_t *m, struct conditions *out);
 

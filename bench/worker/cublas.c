@@ -1,8 +1,6 @@
 #include "bench/worker/cublas_int.h"
-#include "bench/worker/cuda_probe_int.h"
-#include "bench/worker/shared_library_int.h"
+#include "bench/worker/nvidia_int.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 
 int cublas_check(const struct cublas *lib, int error, const char *what, struct status *st)
@@ -12,7 +10,7 @@ int cublas_check(const struct cublas *lib, int error, const char *what, struct s
     return status_set(st, STATUS_LAUNCH, "%s: %s", what, lib->GetStatusString(error));
 }
 
-static bool load(struct cublas *lib, struct buf *path)
+static char *load(struct cublas *lib)
 {
     static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
                                         NULL};
@@ -21,40 +19,32 @@ static bool load(struct cublas *lib, struct buf *path)
         CUBLAS_FUNCTIONS(X)
 #undef X
     };
-    return shared_open_toolkit(names, symbols, ARRAY_LEN(symbols), path);
+    return shared_open_toolkit(names, symbols, ARRAY_LEN(symbols));
 }
 
 int cublas_open(const struct cublas **out, struct status *st)
 {
     static struct cublas lib;
-    struct buf path;
-    int result = 0;
-    buf_init(&path);
     *out = NULL;
-    if (lib.handle == NULL && !load(&lib, &path))
-        result = status_set(st, STATUS_LAUNCH, "no cuBLASLt (libcublasLt.so) found");
-    else if (lib.handle == NULL)
-        result = cublas_check(&lib, lib.Create(&lib.handle), "cuBLASLt does not start", st);
-    buf_release(&path);
-    if (result == 0)
-        *out = &lib;
-    return result;
+    if (lib.handle == NULL) {
+        char *path = load(&lib);
+        if (path == NULL)
+            return status_set(st, STATUS_LAUNCH, "no cuBLASLt (libcublasLt.so) found");
+        free(path);
+        if (cublas_check(&lib, lib.Create(&lib.handle), "cuBLASLt does not start", st) != 0)
+            return -1;
+    }
+    *out = &lib;
+    return 0;
 }
 
-int cublas_version(void)
+json_t *cublas_version(void)
 {
     struct cublas lib;
-    struct buf path;
-    int code = EXIT_FAILURE;
-    buf_init(&path);
-    if (load(&lib, &path)) {
-        json_t *out =
-            json_pack("{s:s, s:i}", "library", path.ptr, "version", (int)lib.GetVersion());
-        json_dumpf(out, stdout, JSON_COMPACT);
-        puts("");
-        json_decref(out);
-        code = EXIT_SUCCESS;
-    }
-    buf_release(&path);
-    return code;
+    char *path = load(&lib);
+    json_t *out = NULL;
+    if (path != NULL)
+        out = json_pack("{s:s, s:i}", "library", path, "version", (int)lib.GetVersion());
+    free(path);
+    return out;
 }

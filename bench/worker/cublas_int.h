@@ -1,6 +1,6 @@
 /* The part of cuBLASLt that the worker uses, declared here so that fuseplan builds without CUDA's
- * headers; names and numbers are its header's.  The library takes half a gigabyte and is opened
- * when the first candidate needs it. */
+ * headers.  Names and numbers are those of its header.  The library takes half a gigabyte, so it is
+ * opened when the first candidate needs it. */
 #ifndef FUSEPLAN_BENCH_CUBLAS_INT_H
 #define FUSEPLAN_BENCH_CUBLAS_INT_H
 
@@ -19,7 +19,7 @@ struct cublasLtMatmulAlgo {
 struct cublasLtMatmulHeuristicResult {
     struct cublasLtMatmulAlgo algo;
     size_t workspace_bytes;
-    int state; /* cublasStatus_t: the rest is valid where it is a success */
+    int state; /* cublasStatus_t; unless it is a success the other fields are unspecified */
     float waves;
     int reserved[4];
 };
@@ -92,11 +92,11 @@ struct cublas {
     struct cublasLtContext *handle; /* of the device whose context was current at cublas_open() */
 };
 
-/* Opens the library once a process and makes its handle; a context is current.  STATUS_LAUNCH where
- * it cannot. */
+/* Opens the library and makes its handle, once a process; a CUDA context must be current.  A
+ * failure is STATUS_LAUNCH. */
 int cublas_open(const struct cublas **out, struct status *st);
 
-/* 0, or STATUS_LAUNCH with "what: the library's words". */
+/* 0 if error is none, else STATUS_LAUNCH with "what: the library's message". */
 int cublas_check(const struct cublas *lib, int error, const char *what, struct status *st);
 
 #endif

@@ -1,5 +1,5 @@
 #include "bench/worker/cuda_driver_int.h"
-#include "bench/worker/shared_library_int.h"
+#include "bench/worker/nvidia_int.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -7,7 +7,7 @@
 int cuda_check(const struct cuda_driver *cu, int error, enum status_code code, const char *what,
                struct status *st)
 {
-    const char *name = "an unknown error", *text = "the driver does not say more";
+    const char *name = "an unknown error", *text = "the driver says no more";
     if (error == CUDA_SUCCESS)
         return 0;
     cu->cuGetErrorName(error, &name);

@@ -16,8 +16,7 @@ struct CUgraphExec_st;
 enum { /* CUresult */
        CUDA_SUCCESS = 0,
        CUDA_ERROR_OUT_OF_MEMORY = 2,
-       CUDA_ERROR_NO_DEVICE = 100,
-       CUDA_ERROR_INVALID_DEVICE = 101
+       CUDA_ERROR_NO_DEVICE = 100
 };
 
 enum { /* CUdevice_attribute */
@@ -87,7 +86,6 @@ enum {
     X(cuEventElapsedTime, "cuEventElapsedTime",                                                    \
       (float *ms, struct CUevent_st *start, struct CUevent_st *end))                               \
     X(cuModuleLoadData, "cuModuleLoadData", (struct CUmod_st * *out, const void *image))           \
-    X(cuModuleUnload, "cuModuleUnload", (struct CUmod_st * module))                                \
     X(cuModuleGetFunction, "cuModuleGetFunction",                                                  \
       (struct CUfunc_st * *out, struct CUmod_st * module, const char *name))                       \
     X(cuFuncGetAttribute, "cuFuncGetAttribute",                                                    \
@@ -112,10 +110,10 @@ struct cuda_driver {
 #undef X
 };
 
-/* Loads libcuda.so.1 and initialises it, once a process.  On a failure *st says what is missing. */
+/* Loads and initialises libcuda.so.1 once a process.  STATUS_ENVIRONMENT says what is missing. */
 int cuda_driver_open(const struct cuda_driver **out, struct status *st);
 
-/* 0, or -1 with "what: the driver's words" as a status of that code. */
+/* 0 if error is none, else -1 with "what: the driver's message" as a status of that code. */
 int cuda_check(const struct cuda_driver *cu, int error, enum status_code code, const char *what,
                struct status *st);
 

@@ -11,14 +11,11 @@
 #include <unistd.h>
 
 struct function {
-    void *library;
     fp_segment *run;
 };
 
 struct device {
     const struct workload *w; /* borrowed */
-    struct function **functions;
-    int function_count;
 };
 
 struct replay {
@@ -38,19 +35,16 @@ static int cpu_open(int index, const struct workload *w, struct device **out, st
     return 0;
 }
 
-/* Libraries stay loaded: their threads may still be about. */
 static void cpu_close(struct device *d)
 {
-    for (int i = 0; d != NULL && i < d->function_count; i++)
-        free(d->functions[i]);
-    if (d != NULL)
-        free(d->functions);
     free(d);
 }
 
-static int cpu_load(struct device *d, const char *path, const char *symbol,
-                    const struct function **out, struct status *st)
+/* A library stays loaded, because threads of its own may outlive a call. */
+static int cpu_load(struct device *d, const char *path, const char *symbol, struct function **out,
+                    struct status *st)
 {
+    (void)d;
     *out = NULL;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL)
@@ -61,16 +55,13 @@ static int cpu_load(struct device *d, const char *path, const char *symbol,
         dlclose(library);
         return status_set(st, STATUS_LAUNCH, "'%s' has no function '%s'", path, symbol);
     }
-    struct function *f = mem_alloc(1, sizeof(*f));
-    *f = (struct function){.library = library, .run = run};
-    d->functions = mem_resize(d->functions, (size_t)d->function_count + 1, sizeof(*d->functions));
-    d->functions[d->function_count++] = f;
-    *out = f;
+    *out = mem_alloc(1, sizeof(**out));
+    (*out)->run = run;
     return 0;
 }
 
-/* Weights lie on huge pages where there are any, so that times do not depend on which small ones
- * the system happens to have left. */
+/* Large memory is put on huge pages, so that times do not depend on which small pages the system
+ * happens to have left. */
 static int cpu_alloc(struct device *d, int64_t elements, void **out, struct status *st)
 {
     (void)d;
@@ -84,7 +75,7 @@ static int cpu_alloc(struct device *d, int64_t elements, void **out, struct stat
                           number_bytes(bytes, text));
     }
     if (bytes >= HUGE)
-        madvise(*out, bytes, MADV_HUGEPAGE); /* advice: where it is not taken all is as before */
+        madvise(*out, bytes, MADV_HUGEPAGE); /* where it fails, small pages serve */
     return 0;
 }
 
@@ -94,36 +85,28 @@ static void cpu_free(struct device *d, void *memory)
     free(memory);
 }
 
-static int cpu_upload(struct device *d, void *to, const float *from, int64_t elements,
-                      struct status *st)
+static void cpu_upload(struct device *d, void *to, const float *from, int64_t elements)
 {
     (void)d;
-    (void)st;
     memcpy(to, from, (size_t)elements * sizeof(float));
-    return 0;
 }
 
-static int cpu_view(struct device *d, const void *memory, int64_t elements, const void **out,
-                    struct status *st)
+static const void *cpu_view(struct device *d, const void *memory, int64_t elements)
 {
     (void)d;
     (void)elements;
-    (void)st;
-    *out = memory;
-    return 0;
+    return memory;
 }
 
-static int cpu_poison(struct device *d, void *memory, int64_t elements, struct status *st)
+static void cpu_poison(struct device *d, void *memory, int64_t elements)
 {
     (void)d;
-    (void)st;
     float *at = memory;
     for (int64_t i = 0; i < elements; i++)
         at[i] = NAN;
-    return 0;
 }
 
-_Static_assert(ARRAY_LEN(((struct fp_args *)NULL)->knob) == KNOB_MAX, "every knob is passed");
+_Static_assert(ARRAY_LEN(((struct fp_args *)NULL)->knob) == KNOB_MAX, "a kernel gets every knob");
 
 static void fill_args(const struct workload *w, const struct launch *l, struct fp_args *out)
 {
@@ -192,22 +175,19 @@ static int cpu_time(struct replay *r, int repeats, int samples, double *seconds,
     return 0;
 }
 
-static int cpu_trace(struct device *d, struct replay *r, int count, struct launch_time *out,
-                     struct status *st)
+static int cpu_trace(struct replay *r, struct launch_time *out, struct status *st)
 {
-    (void)d;
-    (void)st;
     double start = clock_seconds();
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < r->count; i++) {
         out[i].start_s = clock_seconds() - start;
-        r->launches[i].run(&r->launches[i].args);
+        cpu_run(r, i, 1, st);
         out[i].seconds = clock_seconds() - start - out[i].start_s;
     }
     return 0;
 }
 
-/* The second level of each core, and what each gets of the third: its whole size says little, as
- * virtual machines report one that they share with others. */
+/* The second-level cache of each core, and of the third level at most CORE_SHARE_BYTES for each
+ * core: a virtual machine reports a whole third level that it shares with others. */
 static int64_t cpu_cache_bytes(struct device *d)
 {
     (void)d;

@@ -5,7 +5,7 @@
 
 /* ---- errors ---------------------------------------------------------------------------------- */
 
-/* After a failure of running code nothing works in this process any more. */
+/* After code has failed while running, no call of the driver works in this process. */
 static void end_worker(const struct cuda_driver *cu, int error, const char *what)
 {
     struct status st = STATUS_INIT;
@@ -35,7 +35,7 @@ static unsigned long long address(const void *memory)
 
 uint64_t cuda_available(const struct device *d)
 {
-    enum { KEPT_SHARE = 64 }; /* 2 GiB of an H200; with less, code and stacks find no room */
+    enum { KEPT_SHARE = 64 }; /* 2 GiB of an H200 stay free for code, stacks and the driver */
     size_t have, all;
     cuda_must(d, d->cu->cuMemGetInfo(&have, &all), "asking for the GPU's memory");
     return have > all / KEPT_SHARE ? have - all / KEPT_SHARE : 0;
@@ -78,8 +78,8 @@ void cuda_stage_release(struct device *d)
     d->staging = (struct staging){.at = NULL};
 }
 
-/* Pinned memory is taken from all other programs, so that only what most plans are verified by lies
- * there: not a large (B,H,S,S) tensor. */
+/* Pinned memory is lost to all other programs.  So large tensors, (B,H,S,S) that few plans are
+ * verified by, are copied through ordinary memory. */
 static void *stage(struct device *d, size_t bytes)
 {
     enum { PINNED_MAX = 64 << 20 };
@@ -94,41 +94,33 @@ static void *stage(struct device *d, size_t bytes)
     return s->at;
 }
 
-static int cuda_upload(struct device *d, void *to, const float *from, int64_t elements,
-                       struct status *st)
+static void cuda_upload(struct device *d, void *to, const float *from, int64_t elements)
 {
-    (void)st;
     size_t bytes = (size_t)(elements * d->element_bytes);
     void *packed = stage(d, bytes);
     elements_pack(d->w->dtype, from, elements, packed);
     cuda_must(d, d->cu->cuMemcpyHtoDAsync(address(to), packed, bytes, d->stream),
               "copying to the GPU");
     cuda_finish(d, "copying to the GPU");
-    return 0;
 }
 
-static int cuda_view(struct device *d, const void *memory, int64_t elements, const void **out,
-                     struct status *st)
+static const void *cuda_view(struct device *d, const void *memory, int64_t elements)
 {
-    (void)st;
     size_t bytes = (size_t)(elements * d->element_bytes);
     void *packed = stage(d, bytes);
     cuda_must(d, d->cu->cuMemcpyDtoHAsync(packed, address(memory), bytes, d->stream),
               "copying from the GPU");
     cuda_finish(d, "copying from the GPU");
-    *out = packed;
-    return 0;
+    return packed;
 }
 
 /* All bits set are a NaN of every type. */
-static int cuda_poison(struct device *d, void *memory, int64_t elements, struct status *st)
+static void cuda_poison(struct device *d, void *memory, int64_t elements)
 {
-    (void)st;
     cuda_must(d,
               d->cu->cuMemsetD8Async(address(memory), 0xff, (size_t)(elements * d->element_bytes),
                                      d->stream),
               "filling GPU memory");
-    return 0;
 }
 
 int cuda_reserve(struct device *d, struct scratch *s, int64_t bytes, struct status *st)
@@ -150,7 +142,8 @@ static int64_t cuda_cache_bytes(struct device *d)
     return d->cache_bytes;
 }
 
-/* Reading them may take as long as measuring a small plan does, and they change slowly. */
+/* How old conditions may be: they change slowly, and reading them may take as long as measuring a
+ * small plan. */
 #define CONDITIONS_HOLD_S 0.1
 
 static void cuda_conditions(struct device *d, struct conditions *out)

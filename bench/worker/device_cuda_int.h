@@ -3,48 +3,46 @@
 #define FUSEPLAN_BENCH_DEVICE_CUDA_INT_H
 
 #include "bench/worker/cuda_driver_int.h"
-#include "bench/worker/nvml_int.h"
+#include "bench/worker/nvidia_int.h"
 #include "bench/worker/worker_int.h"
 #include "kernels/cuda/abi.h"
 
 struct function {
-    struct CUmod_st *module;
     struct CUfunc_st *code;
 };
 
-/* Memory that launches share, one after another.  What was too small stays: replays hold it. */
+/* Memory that all launches use in turn.  One that was too small is not freed: replays hold it. */
 struct scratch {
     unsigned long long at;
     int64_t bytes;
 };
 
-/* The host's side of a copy. */
+/* Host memory that copies to and from the device pass through. */
 struct staging {
     void *at; /* owned */
     size_t bytes;
-    bool pinned; /* in memory that the GPU reads and writes by itself */
+    bool pinned; /* the GPU reads and writes it directly */
 };
 
 struct device {
     const struct cuda_driver *cu;
     const struct workload *w; /* borrowed */
-    int ordinal;              /* the driver's number of it */
+    int ordinal;              /* the driver's number of the device */
     int element_bytes;
     int units;        /* multiprocessors */
-    int unit_threads; /* that one can hold */
+    int unit_threads; /* the most threads that a multiprocessor holds */
     int cache_bytes;  /* of the second level */
-    int shared_bytes; /* that a thread block may have */
+    int shared_bytes; /* the most that a thread block may have */
     struct CUstream_st *stream;
     struct CUevent_st *events[SAMPLES_AT_ONCE + 1];
     struct staging staging;
-    struct function **functions;
-    int function_count;
     struct matmul **matmuls;
     int matmul_count;
     struct nvml *nvml; /* null: none found */
     struct conditions conditions;
-    double conditions_read_s; /* when, clock_seconds() */
-    struct fp_args common;    /* what all launches have alike */
+    double conditions_read_s;                 /* when, clock_seconds() */
+    struct fp_args common;                    /* the arguments that all launches share */
+    struct fp_tiles tiles[TILE_ROWS_MAX + 1]; /* by query blocks of a tile; null until wanted */
     struct scratch sync, workspace;
 };
 
@@ -55,57 +53,54 @@ static inline void *cuda_pointer(unsigned long long at)
     return (void *)(uintptr_t)at;
 }
 
-/* For calls that fail only when code that ran before them failed: ends the worker then. */
+/* Ends the worker if there is an error: for calls that fail only because earlier code failed. */
 void cuda_must(const struct device *d, int error, const char *what);
 
-/* Waits for all that was asked of the device. */
+/* Waits for the end of the queue; `what` was queued last. */
 void cuda_finish(const struct device *d, const char *what);
 
 void cuda_stage_release(struct device *d);
 
-/* Bytes that may still be allocated: a share of what is free stays for code, stacks and the driver.
- */
+/* Bytes that may still be allocated: some stay free for code, stacks and the driver. */
 uint64_t cuda_available(const struct device *d);
 
-/* STATUS_UNFIT, with what is available, where the memory does not suffice. */
+/* Allocates device memory.  STATUS_UNFIT if there is too little. */
 int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct status *st);
 
-/* Makes it at least so large, and zeroes what is new. */
+/* Makes *s at least `bytes` large: if it is smaller, new memory of zeros replaces it. */
 int cuda_reserve(struct device *d, struct scratch *s, int64_t bytes, struct status *st);
 
-/* ---- device_cuda_matmul.c: what cuBLASLt runs ------------------------------------------------ */
+/* ---- device_cuda_matmul.c: GEMMs that cuBLASLt runs ------------------------------------------ */
 
-struct matmul; /* one choice's product, owned by the device */
+struct matmul; /* one choice's GEMM, owned by the device */
 
-/* Described when first asked for; d->workspace is large enough for it then. */
+/* Describes a launch's GEMM when it is first asked for; makes d->workspace large enough for it. */
 int matmul_find(struct device *d, const struct launch *l, const struct matmul **out,
                 struct status *st);
 
-/* On the device's stream, which may be capturing. */
+/* Launches a GEMM on the device's stream, which may be capturing. */
 int matmul_launch(const struct device *d, const struct matmul *m, const struct fp_args *a,
                   struct status *st);
 void matmuls_release(struct device *d);
 
-/* ---- device_cuda_limits.c, _open.c, _replay.c, _trace.c: rows of device_ops ------------------ */
+/* ---- device_cuda_limits.c, _open.c, _replay.c: rows of device_ops ---------------------------- */
 
 void cuda_limits(struct device *d, struct limits *out);
 
+/* The mask's lists for tiles of `rows` query blocks, which stay on the device once asked for. */
+int cuda_tiles_find(struct device *d, int rows, struct fp_tiles *out, struct status *st);
+
 int cuda_open(int index, const struct workload *w, struct device **out, struct status *st);
 void cuda_close(struct device *d);
-int cuda_load(struct device *d, const char *path, const char *symbol, const struct function **out,
+int cuda_load(struct device *d, const char *path, const char *symbol, struct function **out,
               struct status *st);
 int cuda_prepare(struct device *d, const struct launch *launches, int count, struct replay **out,
                  struct status *st);
 void cuda_release(struct replay *r);
 void cuda_resources(const struct replay *r, struct resources *out);
 
-/* All launches `times` times as one graph, which the caller destroys; launch i between events 2i
- * and 2i+1, unless events is null.  Relaxed: a library loads its kernels as it needs them. */
-int cuda_capture(struct replay *r, int times, struct CUevent_st *const *events,
-                 struct CUgraphExec_st **out, struct status *st);
 int cuda_run(struct replay *r, int first, int count, struct status *st);
 int cuda_time(struct replay *r, int repeats, int samples, double *seconds, struct status *st);
-int cuda_trace(struct device *d, struct replay *r, int count, struct launch_time *out,
-               struct status *st);
+int cuda_trace(struct replay *r, struct launch_time *out, struct status *st);
 
 #endif

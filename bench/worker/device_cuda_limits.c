@@ -2,14 +2,18 @@
 
 #include <math.h>
 
-/* Floating-point operations that a multiprocessor ends in a clock, a multiply-add counting two:
- * dense tensor core instructions that accumulate in fp32, and for fp32 the CUDA cores.
+/* Peak floating-point operations of one multiprocessor in one clock, a multiply-add counting two:
+ * of dense tensor core instructions that accumulate in fp32, and for fp32 of the CUDA cores.
  *
- * NVIDIA's stated peaks of A100 (8.0: 312, 156 and 19.5 TFLOP/s) and H100 SXM (9.0: 989, 495 and
- * 67) over multiprocessors and boost clock.  Other capabilities have cards of different rates. */
+ * They are NVIDIA's stated peaks of A100 (8.0: 312, 156 and 19.5 TFLOP/s) and H100 SXM (9.0: 989,
+ * 495 and 67), divided by multiprocessors and boost clock.  Of other capabilities there are cards
+ * with different rates. */
 static const struct {
-    int capability, half, tf32, fp32;
-} rates[] = {{80, 2048, 1024, 128}, {90, 4096, 2048, 256}};
+    int capability, flops[DTYPE_COUNT];
+} rates[] = {
+    {80, {[DTYPE_FP16] = 2048, [DTYPE_BF16] = 2048, [DTYPE_TF32] = 1024, [DTYPE_FP32] = 128}},
+    {90, {[DTYPE_FP16] = 4096, [DTYPE_BF16] = 4096, [DTYPE_TF32] = 2048, [DTYPE_FP32] = 256}},
+};
 
 static double ask(const struct device *d, int attribute)
 {
@@ -18,24 +22,19 @@ static double ask(const struct device *d, int attribute)
     return error == CUDA_SUCCESS ? value : NAN;
 }
 
-/* Of one multiprocessor; NaN for a capability that is not in the table. */
+/* The rate of the workload's type; NaN for a capability that is not in the table. */
 static double flops_per_clock(const struct device *d)
 {
     double capability = 10 * ask(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR) +
                         ask(d, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
-    for (size_t i = 0; i < ARRAY_LEN(rates); i++) {
-        const int by_type[DTYPE_COUNT] = {[DTYPE_FP16] = rates[i].half,
-                                          [DTYPE_BF16] = rates[i].half,
-                                          [DTYPE_TF32] = rates[i].tf32,
-                                          [DTYPE_FP32] = rates[i].fp32};
+    for (size_t i = 0; i < ARRAY_LEN(rates); i++)
         if (rates[i].capability == capability)
-            return by_type[d->w->dtype];
-    }
+            return rates[i].flops[d->w->dtype];
     return NAN;
 }
 
-/* Clocks are in kHz and the highest; memory moves its bus's width twice a clock.  A driver that
- * keeps a clock to itself says 0. */
+/* The driver gives the highest clocks, in kHz, or 0 if it does not tell.  Memory transfers its
+ * bus's width twice a clock. */
 void cuda_limits(struct device *d, struct limits *out)
 {
     double clock = 1e3 * ask(d, CU_DEVICE_ATTRIBUTE_CLOCK_RATE);

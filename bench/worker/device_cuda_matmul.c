@@ -1,8 +1,8 @@
 /* Segments that cuBLASLt runs.
  *
- * The library thinks in columns: our (rows, columns) one row after another is its (columns, rows)
- * one column after another.  So it computes out^T = weight^T @ in^T, no operand is transposed, and
- * its bias, one value a row of out^T, is ours, one value a column. */
+ * The library stores matrices by columns: our row-major (rows, columns) is its column-major
+ * (columns, rows).  So it computes out^T = weight^T @ in^T without transposing an operand, and its
+ * bias of one value a row of out^T is our bias of one value a column. */
 #include "bench/worker/cublas_int.h"
 #include "bench/worker/device_cuda_int.h"
 
@@ -10,8 +10,7 @@
 
 static const uint64_t workspace_max_bytes = CUDA_LIBRARY_WORKSPACE_BYTES;
 
-/* An operation as the library has it: true fp32 is computed as such whatever the environment
- * allows. */
+/* The library's types.  PEDANTIC: fp32 is computed in fp32, even if the environment allows TF32. */
 static const struct {
     int stored, computed;
 } types[DTYPE_COUNT] = {
@@ -24,7 +23,7 @@ static const struct {
 struct matmul {
     const struct cublas *lib;
     struct choice choice;
-    struct cuda_product product; /* the choice's */
+    struct cuda_product product; /* of the choice */
     struct cublasLtMatmulDesc *desc;
     struct cublasLtMatrixLayout *weight, *in, *out;
     struct cublasLtMatmulAlgo algo;
@@ -62,7 +61,7 @@ static int describe(struct matmul *m, const struct workload *w, const void *bias
         error = lib->MatrixLayoutCreate(&m->in, type, inner, rows, (int64_t)inner);
     if (error == CUBLAS_STATUS_SUCCESS)
         error = lib->MatrixLayoutCreate(&m->out, type, columns, rows, (int64_t)columns);
-    return cublas_check(lib, error, "cuBLASLt cannot describe it", st);
+    return cublas_check(lib, error, "cuBLASLt cannot describe the GEMM", st);
 }
 
 static int choose_algorithm(struct matmul *m, struct status *st)
@@ -87,7 +86,8 @@ static int choose_algorithm(struct matmul *m, struct status *st)
         return -1;
     if (wanted >= count || found[wanted].state != CUBLAS_STATUS_SUCCESS)
         return status_set(st, STATUS_UNFIT,
-                          "cuBLASLt has %d algorithms for it, and none numbered %d", count, wanted);
+                          "cuBLASLt has %d algorithms for the GEMM, and none numbered %d", count,
+                          wanted);
     m->algo = found[wanted].algo;
     m->workspace_bytes = found[wanted].workspace_bytes;
     return 0;
@@ -149,7 +149,7 @@ int matmul_launch(const struct device *d, const struct matmul *m, const struct f
             m->lib->handle, m->desc, &one, a->weight[p->weight], m->weight, a->tensor[p->in], m->in,
             residual ? &one : &zero, a->tensor[residual ? p->residual : p->out], m->out,
             a->tensor[p->out], m->out, &m->algo, a->workspace, m->workspace_bytes, d->stream);
-    return cublas_check(m->lib, error, "cuBLASLt cannot run it", st);
+    return cublas_check(m->lib, error, "cuBLASLt cannot run the GEMM", st);
 }
 
 void matmuls_release(struct device *d)

@@ -2,8 +2,8 @@
 
 #include <stdlib.h>
 
-/* The weights of all layers, x and two flows beside it, and the tensors of a layer but for those of
- * (B,H,S,S): plans that keep scores in memory may not fit, and say so one by one. */
+/* Counts the bank's weights and tensors, except those of (B,H,S,S): a plan that keeps scores in
+ * memory and finds none is unfit by itself. */
 static int check_memory(struct device *d, struct status *st)
 {
     double need = 0;
@@ -23,8 +23,8 @@ static int check_memory(struct device *d, struct status *st)
                       number_bytes((uint64_t)need, need_text), number_bytes(have, have_text));
 }
 
-static int copy_over(struct device *d, const void *from, size_t bytes, unsigned long long *out,
-                     struct status *st)
+static int copy_to_device(struct device *d, const void *from, size_t bytes, unsigned long long *out,
+                          struct status *st)
 {
     *out = 0;
     if (bytes == 0)
@@ -46,7 +46,8 @@ static int by_entries(const void *a, const void *b)
     return x->entries != y->entries ? y->entries - x->entries : x->list - y->list;
 }
 
-/* Query blocks with many key blocks first, so that none of them is left for the end. */
+/* Orders query blocks by their number of key blocks, the most first: a long one that starts last
+ * would keep the GPU waiting. */
 static int *longest_first(const struct block_lists *b)
 {
     int n = b->lists * b->blocks;
@@ -80,7 +81,7 @@ static int copy_mask(struct device *d, struct status *st)
     };
     int result = 0;
     for (size_t i = 0; i < ARRAY_LEN(parts) && result == 0; i++)
-        result = copy_over(d, parts[i].from, parts[i].bytes, &parts[i].at, st);
+        result = copy_to_device(d, parts[i].from, parts[i].bytes, &parts[i].at, st);
     d->common.mask = (struct fp_blocks){.lists = b->lists,
                                         .blocks = b->blocks,
                                         .start = cuda_pointer(parts[0].at),
@@ -93,7 +94,28 @@ static int copy_mask(struct device *d, struct status *st)
     return result;
 }
 
-/* Where there are lengths, the rows of real tokens are listed and no other row is computed. */
+int cuda_tiles_find(struct device *d, int rows, struct fp_tiles *out, struct status *st)
+{
+    *out = d->tiles[rows];
+    if (out->tile != NULL)
+        return 0;
+    struct query_tiles q;
+    query_tiles_build(&d->w->blocks, rows, &q);
+    size_t entry = (size_t)q.entry_ints * sizeof(int), count = (size_t)q.count;
+    unsigned long long tile, head, rest;
+    int result = copy_to_device(d, q.tile, count * 4 * sizeof(int), &tile, st);
+    if (result == 0)
+        result = copy_to_device(d, q.head, count * TILE_HEAD * entry, &head, st);
+    if (result == 0)
+        result = copy_to_device(d, q.rest, ((size_t)q.rest_count + TILE_HEAD) * entry, &rest, st);
+    if (result == 0)
+        *out = d->tiles[rows] = (struct fp_tiles){
+            .tile = cuda_pointer(tile), .head = cuda_pointer(head), .rest = cuda_pointer(rest)};
+    query_tiles_release(&q);
+    return result;
+}
+
+/* With lengths, kernels compute only the rows of this list: those of real tokens. */
 static int copy_lengths(struct device *d, struct status *st)
 {
     const struct workload *w = d->w;
@@ -105,9 +127,10 @@ static int copy_lengths(struct device *d, struct status *st)
     for (int b = 0; b < w->batch; b++)
         for (int s = 0; s < w->lengths[b]; s++)
             rows[n++] = b * w->seq_len + s;
-    int result = copy_over(d, rows, (size_t)n * sizeof(*rows), &rows_at, st);
+    int result = copy_to_device(d, rows, (size_t)n * sizeof(*rows), &rows_at, st);
     if (result == 0)
-        result = copy_over(d, w->lengths, (size_t)w->batch * sizeof(*w->lengths), &lengths_at, st);
+        result =
+            copy_to_device(d, w->lengths, (size_t)w->batch * sizeof(*w->lengths), &lengths_at, st);
     if (result == 0) {
         d->common.token_row = cuda_pointer(rows_at);
         d->common.lengths = cuda_pointer(lengths_at);
@@ -150,9 +173,6 @@ void cuda_close(struct device *d)
 {
     if (d == NULL)
         return;
-    for (int i = 0; i < d->function_count; i++)
-        free(d->functions[i]);
-    free(d->functions);
     cuda_stage_release(d);
     matmuls_release(d);
     nvml_close(d->nvml);

@@ -1,12 +1,13 @@
 #include "bench/worker/device_cuda_int.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const char cannot_launch[] = "cannot be launched";
 
 struct node {
-    const struct function *function; /* null: matmul is what runs */
-    const struct matmul *matmul;
+    const struct function *function; /* null: matmul runs */
+    const struct matmul *matmul;     /* null: function runs */
     struct fp_args args;
     struct resources resources;
     bool cooperative;
@@ -14,7 +15,8 @@ struct node {
 
 struct replay {
     struct device *device;
-    struct CUgraphExec_st *once, *often; /* null until timed; often: `times` times as one graph */
+    struct CUgraphExec_st *once;  /* all launches; null until timed */
+    struct CUgraphExec_st *often; /* all launches `times` times; null until needed */
     int times;
     int count;
     struct node nodes[];
@@ -22,40 +24,38 @@ struct replay {
 
 /* ---- load ------------------------------------------------------------------------------------ */
 
-/* Room was kept for its code: where that is gone, others took it. */
+/* Room was left for the code.  If there is none, another program took it, not the candidate. */
 static int check_load(const struct device *d, int error, const char *what, struct status *st)
 {
     bool memory = error == CUDA_ERROR_OUT_OF_MEMORY;
     return cuda_check(d->cu, error, memory ? STATUS_ENVIRONMENT : STATUS_LAUNCH, what, st);
 }
 
-int cuda_load(struct device *d, const char *path, const char *symbol, const struct function **out,
+int cuda_load(struct device *d, const char *path, const char *symbol, struct function **out,
               struct status *st)
 {
     struct buf image;
+    struct CUmod_st *module = NULL;
+    struct CUfunc_st *code = NULL;
     *out = NULL;
-    struct function f = {.module = NULL};
     buf_init(&image);
     int result = file_read(path, 0, &image, st);
     if (result == 0)
-        result = check_load(d, d->cu->cuModuleLoadData(&f.module, image.ptr), "cannot load it", st);
+        result = check_load(d, d->cu->cuModuleLoadData(&module, image.ptr), "cannot load it", st);
     buf_release(&image);
     if (result == 0)
-        result = check_load(d, d->cu->cuModuleGetFunction(&f.code, f.module, symbol),
+        result = check_load(d, d->cu->cuModuleGetFunction(&code, module, symbol),
                             "cannot find its kernel", st);
     if (result != 0)
         return -1;
-    struct function *kept = mem_alloc(1, sizeof(*kept));
-    *kept = f;
-    d->functions = mem_resize(d->functions, (size_t)d->function_count + 1, sizeof(*d->functions));
-    d->functions[d->function_count++] = kept;
-    *out = kept;
+    *out = mem_alloc(1, sizeof(**out));
+    (*out)->code = code;
     return 0;
 }
 
 /* ---- prepare --------------------------------------------------------------------------------- */
 
-/* How the device divides the work: grid, shared memory, and what the function takes by itself. */
+/* Sets grid and thread block, and the resources that the function takes. */
 static int lay_out(struct device *d, const struct function *f, const struct cuda_launch *l,
                    struct node *out, struct status *st)
 {
@@ -64,13 +64,13 @@ static int lay_out(struct device *d, const struct function *f, const struct cuda
     int blocks = 0;
     if (l->shared_bytes > d->shared_bytes)
         return status_set(st, STATUS_UNFIT,
-                          "it takes %d bytes of shared memory, and a thread block of this GPU may "
-                          "have %d",
+                          "a thread block takes %d bytes of shared memory, and may have %d on this "
+                          "GPU",
                           l->shared_bytes, d->shared_bytes);
     if (cuda_check(cu,
                    cu->cuFuncSetAttribute(f->code, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
                                           l->shared_bytes),
-                   STATUS_LAUNCH, "cannot give it shared memory", st) != 0)
+                   STATUS_LAUNCH, "cannot get shared memory", st) != 0)
         return -1;
     cu->cuFuncGetAttribute(&r->registers, CU_FUNC_ATTRIBUTE_NUM_REGS, f->code);
     cu->cuFuncGetAttribute(&r->shared_static_bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f->code);
@@ -82,7 +82,7 @@ static int lay_out(struct device *d, const struct function *f, const struct cuda
             "a thread block of %d threads, %d registers and %d bytes of shared memory "
             "does not fit this GPU",
             l->threads, r->registers, l->shared_bytes);
-    int64_t most = l->cooperative ? (int64_t)blocks * d->units : INT32_MAX;
+    int64_t most = l->cooperative || l->persistent ? (int64_t)blocks * d->units : INT32_MAX;
     int64_t grid = l->tiles < most ? l->tiles : most;
     r->shared_dynamic_bytes = l->shared_bytes;
     r->grid[0] = (int)grid;
@@ -100,6 +100,7 @@ static int make_kernel(struct device *d, const struct launch *l, struct node *ou
     struct cuda_launch how;
     choice_launch(l->choice, d->w, &how);
     if (lay_out(d, l->function, &how, out, st) != 0 ||
+        (how.tile_rows > 0 && cuda_tiles_find(d, how.tile_rows, &out->args.tiles, st) != 0) ||
         cuda_reserve(d, &d->sync, how.sync_words * (int64_t)sizeof(unsigned), st) != 0)
         return -1;
     return cuda_reserve(d, &d->workspace, how.workspace_bytes, st);
@@ -118,11 +119,11 @@ static int make_node(struct device *d, const struct launch *l, const struct node
         result = make_kernel(d, l, out, st);
     if (result != 0)
         return -1;
+    struct fp_tiles tiles = out->args.tiles;
     out->args = d->common;
-    for (int t = 0; t < TENSOR_COUNT; t++)
-        out->args.tensor[t] = l->tensor[t];
-    for (int i = 0; i < WEIGHT_COUNT; i++)
-        out->args.weight[i] = l->weight[i];
+    out->args.tiles = tiles;
+    memcpy(out->args.tensor, l->tensor, sizeof(l->tensor));
+    memcpy(out->args.weight, l->weight, sizeof(l->weight));
     return 0;
 }
 
@@ -142,7 +143,7 @@ static int launch_node(const struct device *d, struct node *n, struct status *st
     return cuda_check(d->cu, error, STATUS_LAUNCH, cannot_launch, st);
 }
 
-/* Launches it, between two events where the trace needs them. */
+/* Launches a node, between two events unless events is null. */
 static int capture_node(const struct device *d, struct node *n, struct CUevent_st *const *events,
                         struct status *st)
 {
@@ -157,8 +158,11 @@ static int capture_node(const struct device *d, struct node *n, struct CUevent_s
     return cuda_check(cu, error, STATUS_LAUNCH, cannot_launch, st);
 }
 
-int cuda_capture(struct replay *r, int times, struct CUevent_st *const *events,
-                 struct CUgraphExec_st **out, struct status *st)
+/* Makes one graph of all launches `times` times, which the caller destroys; launch i runs between
+ * events 2i and 2i+1, unless events is null.  The capture is relaxed because a library loads its
+ * kernels when it needs them. */
+static int capture(struct replay *r, int times, struct CUevent_st *const *events,
+                   struct CUgraphExec_st **out, struct status *st)
 {
     const struct device *d = r->device;
     struct CUgraph_st *graph = NULL;
@@ -201,7 +205,7 @@ int cuda_prepare(struct device *d, const struct launch *launches, int count, str
             k++;
         result = make_node(d, &launches[i], k < i ? &r->nodes[k] : NULL, &r->nodes[i], st);
     }
-    for (int i = 0; i < count; i++) { /* now that all is reserved: what was too small stays dirty */
+    for (int i = 0; i < count; i++) { /* a reservation may have replaced an earlier one's memory */
         r->nodes[i].args.sync = cuda_pointer(d->sync.at);
         r->nodes[i].args.workspace = cuda_pointer(d->workspace.at);
     }
@@ -230,27 +234,35 @@ int cuda_run(struct replay *r, int first, int count, struct status *st)
     for (int i = first; i < first + count && result == 0; i++)
         result = launch_node(r->device, &r->nodes[i], st);
     if (result != 0)
-        cuda_finish(r->device, "running"); /* perhaps it is an earlier launch that failed */
+        cuda_finish(r->device, "running"); /* an earlier launch may be what failed */
     return result;
 }
 
-/* Starting a graph takes some microseconds of the host's time, which must not show where a graph
- * takes hardly more: many repeats run as graphs of at least NODES launches. */
+/* Starting a graph takes the host some microseconds, about as long as a small graph runs.  So many
+ * repeats run as graphs of at least NODES launches. */
 static int make_graphs(struct replay *r, int repeats, struct status *st)
 {
     enum { NODES = 100 };
     int times = (NODES + r->count - 1) / r->count;
-    if (r->once == NULL && cuda_capture(r, 1, NULL, &r->once, st) != 0)
+    if (r->once == NULL && capture(r, 1, NULL, &r->once, st) != 0)
         return -1;
     if (r->often == NULL && repeats >= times && times > 1) {
-        if (cuda_capture(r, times, NULL, &r->often, st) != 0)
+        if (capture(r, times, NULL, &r->often, st) != 0)
             return -1;
         r->times = times;
     }
     return 0;
 }
 
-/* All is asked for before the first of it ends, so that between samples the GPU does not wait. */
+static double seconds_between(const struct device *d, struct CUevent_st *from,
+                              struct CUevent_st *to)
+{
+    float ms = 0;
+    cuda_must(d, d->cu->cuEventElapsedTime(&ms, from, to), "reading the clock");
+    return ms * 1e-3;
+}
+
+/* All samples are queued at once, so that the GPU does not wait between them. */
 int cuda_time(struct replay *r, int repeats, int samples, double *seconds, struct status *st)
 {
     const struct device *d = r->device;
@@ -266,11 +278,34 @@ int cuda_time(struct replay *r, int repeats, int samples, double *seconds, struc
         cuda_must(d, d->cu->cuEventRecord(d->events[i + 1], d->stream), "stopping the clock");
     }
     cuda_finish(d, "running");
-    for (int i = 0; i < samples; i++) {
-        float ms = 0;
-        cuda_must(d, d->cu->cuEventElapsedTime(&ms, d->events[i], d->events[i + 1]),
-                  "reading the clock");
-        seconds[i] = ms * 1e-3;
-    }
+    for (int i = 0; i < samples; i++)
+        seconds[i] = seconds_between(d, d->events[i], d->events[i + 1]);
     return 0;
+}
+
+/* ---- trace ----------------------------------------------------------------------------------- */
+
+/* One graph runs all launches, each between two events.  So the gaps are those of a graph, plus
+ * what the events take. */
+int cuda_trace(struct replay *r, struct launch_time *out, struct status *st)
+{
+    const struct device *d = r->device;
+    int count = r->count;
+    struct CUevent_st **events = mem_alloc(2 * (size_t)count, sizeof(struct CUevent_st *));
+    struct CUgraphExec_st *graph;
+    for (int i = 0; i < 2 * count; i++)
+        cuda_must(d, d->cu->cuEventCreate(&events[i], 0), "tracing");
+    int result = capture(r, 1, events, &graph, st);
+    if (result == 0) {
+        cuda_must(d, d->cu->cuGraphLaunch(graph, d->stream), "tracing");
+        cuda_finish(d, "tracing");
+        for (int i = 0; i < count; i++)
+            out[i] = (struct launch_time){seconds_between(d, events[0], events[2 * i]),
+                                          seconds_between(d, events[2 * i], events[2 * i + 1])};
+        d->cu->cuGraphExecDestroy(graph);
+    }
+    for (int i = 0; i < 2 * count; i++)
+        d->cu->cuEventDestroy(events[i]);
+    free(events);
+    return result;
 }

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAST_TENSOR = TENSOR_COUNT - 1 };
-
 static int write_npy(const char *dir, const char *name, enum npy_type type, int ndim,
                      const int64_t *shape, const void *data, struct status *st)
 {
@@ -29,8 +27,8 @@ static int dump_mask(const struct workload *w, const char *dir, struct status *s
         for (int i = 0; i < s; i++)
             for (int j = 0; j < s; j++)
                 *at++ = mask_keep(m, b, i, j);
-    int skip = m->matrices == 1;
-    int result = write_npy(dir, "mask", NPY_BOOL, 3 - skip, shape + skip, keep, st);
+    int ndim = m->matrices == 1 ? 2 : 3;
+    int result = write_npy(dir, "mask", NPY_BOOL, ndim, shape + 3 - ndim, keep, st);
     free(keep);
     return result;
 }
@@ -45,18 +43,18 @@ static int dump_weights(struct worker *k, const char *dir, struct status *st)
         enum weight_id id = (enum weight_id)(i % WEIGHT_COUNT);
         float *values = mem_alloc((size_t)weight_elements(id, &k->w), sizeof(*values));
         int64_t shape[] = {dim_size(weights[id].rows, &k->w), dim_size(weights[id].cols, &k->w)};
-        int skip = weights[id].rows == DIM_1;
+        int ndim = weights[id].rows == DIM_1 ? 1 : 2;
         inputs_weight(&k->w, k->bank.inputs, layer, id, values);
         buf_reset(&name);
         buf_addf(&name, "layer%d.%s", layer, weights[id].name);
-        result = write_npy(dir, name.ptr, NPY_FLOAT32, 2 - skip, shape + skip, values, st);
+        result = write_npy(dir, name.ptr, NPY_FLOAT32, ndim, shape + 2 - ndim, values, st);
         free(values);
     }
     buf_release(&name);
     return result;
 }
 
-/* Rows past a length are nobody's in memory and zeros in the file. */
+/* Rows past a length are unspecified in memory and zeros in the file. */
 static void clear_padding(const struct workload *w, float *y)
 {
     size_t hidden = (size_t)workload_hidden(w);
@@ -69,23 +67,15 @@ static void clear_padding(const struct workload *w, float *y)
 int dump_program(struct worker *k, struct program *p, const char *dir, struct status *st)
 {
     int64_t shape[] = {k->w.batch, k->w.seq_len, workload_hidden(&k->w)};
-    int64_t n = tensor_elements(LAST_TENSOR, &k->w);
-    float *y = mem_alloc((size_t)n, sizeof(*y));
-    const float *computed;
-    int result = -1;
     worker_doing(k, "running the plan");
-    if (bank_feed(&k->bank, 0, k->reference.x[0], st) != 0 ||
-        k->ops->run(p->replay, 0, p->layers * p->part_count, st) != 0 ||
-        bank_read(&k->bank, p->layers - 1, LAST_TENSOR, &computed, st) != 0)
-        goto out;
-    memcpy(y, computed, (size_t)n * sizeof(*y));
+    bank_feed(&k->bank, 0, k->reference.x[0]);
+    if (k->ops->run(p->replay, 0, p->layers * p->part_count, st) != 0)
+        return -1;
+    float *y = bank_read(&k->bank, p->layers - 1, TENSOR_Y);
     clear_padding(&k->w, y);
     worker_doing(k, "writing to '%s'", dir);
     if (write_npy(dir, "x", NPY_FLOAT32, 3, shape, k->reference.x[0], st) != 0 ||
         write_npy(dir, "y", NPY_FLOAT32, 3, shape, y, st) != 0 || dump_mask(&k->w, dir, st) != 0)
-        goto out;
-    result = dump_weights(k, dir, st);
-out:
-    free(y);
-    return result;
+        return -1;
+    return dump_weights(k, dir, st);
 }

@@ -1,12 +1,14 @@
 /* fuseplan-worker: started by fuseplan, never by hand.
  *
- *   fuseplan-worker --serve         serve its parent over the inherited socket
- *   fuseplan-worker --probe FILE    load a library and print what its fuseplan_probe() returns
- *   fuseplan-worker --cuda-probe N  describe a GPU; this and the next: cuda_probe_int.h
+ *   fuseplan-worker --serve         serves its parent over the inherited socket
+ *   fuseplan-worker --probe FILE    loads a library and prints what its fuseplan_probe() returns
+ *   fuseplan-worker --cuda-probe N  prints a description of a GPU
  *   fuseplan-worker --cublas-version
  *   fuseplan-worker --nvrtc-version
- *   fuseplan-worker --nvrtc LIBRARY OPTION... -o OUT SRC */
-#include "bench/worker/cuda_probe_int.h"
+ *   fuseplan-worker --nvrtc LIBRARY OPTION... -o OUT SRC
+ *
+ * nvidia_int.h describes the last four. */
+#include "bench/worker/nvidia_int.h"
 #include "bench/worker/worker_int.h"
 
 #include <dlfcn.h>
@@ -28,6 +30,17 @@ static int probe(const char *path)
     return EXIT_SUCCESS;
 }
 
+/* Prints a report and takes it over; null is a failure. */
+static int print(json_t *report)
+{
+    if (report == NULL)
+        return EXIT_FAILURE;
+    json_dumpf(report, stdout, JSON_COMPACT);
+    puts("");
+    json_decref(report);
+    return EXIT_SUCCESS;
+}
+
 int main(int argc, char **argv)
 {
     if (!file_hold_standard())
@@ -37,11 +50,11 @@ int main(int argc, char **argv)
     if (argc == 3 && strcmp(argv[1], "--probe") == 0)
         return probe(argv[2]);
     if (argc == 3 && strcmp(argv[1], "--cuda-probe") == 0)
-        return cuda_probe((int)strtol(argv[2], NULL, 10));
+        return print(cuda_probe((int)strtol(argv[2], NULL, 10)));
     if (argc == 2 && strcmp(argv[1], "--cublas-version") == 0)
-        return cublas_version();
+        return print(cublas_version());
     if (argc == 2 && strcmp(argv[1], "--nvrtc-version") == 0)
-        return nvrtc_version();
+        return print(nvrtc_version());
     if (argc > 2 && strcmp(argv[1], "--nvrtc") == 0)
         return nvrtc_compile(argc - 2, argv + 2);
     fputs("fuseplan-worker: started by fuseplan, not by hand\n", stderr);

@@ -3,9 +3,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* What every plan touches between two uses of a weight drives it out as well: x, both tensors that
- * layers hand on, and q, k and v, which all queries of a sequence read.  What only some plans write
- * does not count, so that all are timed alike. */
+/* Between two of its uses, a weight leaves the cache if the other weights and the tensors fill it.
+ * Only tensors that every plan touches count, so that all plans are timed alike: x, the two that
+ * layers alternate between, and q, k and v. */
 int layers_to_time(const struct workload *w, int64_t cache_bytes)
 {
     int64_t tensors = 3 * tensor_elements(TENSOR_X, w) + tensor_elements(qkv_tensor(), w);
@@ -18,7 +18,7 @@ int layers_to_time(const struct workload *w, int64_t cache_bytes)
     return layers < w->layers ? (int)layers : w->layers;
 }
 
-/* One program while it is measured. */
+/* A program being measured. */
 struct subject {
     struct worker *worker;
     struct program program;
@@ -27,7 +27,7 @@ struct subject {
     int repeats;
     double taken_s[SAMPLES_AT_ONCE]; /* samples taken ahead */
     int taken, used;
-    double skipped_s; /* of samples before these, not yet accounted for */
+    double skipped_s; /* the time of a skipped sample, which the next sample adds to its own */
 };
 
 static double seconds_since(double start)
@@ -39,13 +39,13 @@ static void fail(struct subject *s, const struct status *st)
 {
     s->trial->status = TRIAL_FAILED;
     s->trial->reason = *st;
-    struct status worse = STATUS_INIT;
-    if (st->code == STATUS_WRONG && bank_refill(&s->worker->bank, &worse) != 0)
-        s->trial->reason = worse;
+    if (st->code == STATUS_WRONG)
+        bank_refill(&s->worker->bank, s->worker->reference.x[0]);
 }
 
-/* What a failed one took is given back.  Tensors of earlier requests may have left too little: the
- * first of a request has them freed and tries again, so that it fails for its own needs only. */
+/* Frees the tensors that an unfit candidate has allocated.  Tensors of earlier requests may have
+ * left too little memory: the first candidate of a request frees them and tries again, so that it
+ * fails for its own needs only. */
 static int load_program(struct subject *s, const json_t *candidate, int layers, struct status *st)
 {
     struct bank *bank = &s->worker->bank;
@@ -79,17 +79,16 @@ static void load_and_verify(struct subject *s, const json_t *candidate, int laye
     s->trial->verify_s = seconds_since(start);
 }
 
-/* A replay shorter than this is repeated within one sample: the clock and the call must not show.
- */
+/* A shorter replay is repeated within one sample, so that the clock and the call do not show. */
 #define SAMPLE_LEAST_S 200e-6
 
-/* Of several samples of a device that is told in advance the first holds the host's time. */
+/* Samples to skip: the first of several may include the host's time, see `undisturbed`. */
 static int lead(const struct worker *k)
 {
     return k->ops->undisturbed ? 1 : 0;
 }
 
-/* How many times a sample repeats a replay that takes so long. */
+/* How many times a sample repeats a replay that takes once_s. */
 static int repeats_for(double once_s)
 {
     enum { REPEATS_MAX = 1000 };
@@ -102,7 +101,7 @@ static int calibrate(struct subject *s, struct status *st)
     const struct worker *k = s->worker;
     double seconds[2] = {s->program.once_s};
     s->repeats = 1;
-    if (k->ops->undisturbed && seconds[0] > 2 * SAMPLE_LEAST_S) /* of which some is the host's */
+    if (k->ops->undisturbed && seconds[0] > 2 * SAMPLE_LEAST_S) /* even without the host's share */
         return 0;
     if (k->ops->time(s->program.replay, 1, lead(k) + 1, seconds, st) != 0)
         return -1;
@@ -124,7 +123,8 @@ static int take_samples(struct subject *s, int ahead, struct status *st)
     return 0;
 }
 
-/* What was calibrated on clocks that were low, or with the host's time in it, may be too short. */
+/* A sample may be too short because clocks were low during calibration, or the host's time was in
+ * it.  Then samples of more repeats are taken. */
 static int take_long_samples(struct subject *s, int ahead, struct status *st)
 {
     if (take_samples(s, ahead, st) != 0)
@@ -136,8 +136,7 @@ static int take_long_samples(struct subject *s, int ahead, struct status *st)
     return take_samples(s, ahead, st);
 }
 
-/* Runs the timed layers and reports the time of all layers, or of one where it is a segment alone.
- */
+/* Times the timed layers.  *ms is scaled to all layers, or to one for a segment alone. */
 static int sample(void *ctx, int ahead, double *seconds, double *ms, struct status *st)
 {
     struct subject *s = ctx;
@@ -164,21 +163,12 @@ static void beat_sample(void *ctx, int contender)
     worker_doing(k, "timing");
 }
 
-/* A device that has just worked is warm; clocks fall within a second.  Even then other programs
- * have the CPU's caches. */
+/* Clocks stay high for about a second after the last run.  A CPU's caches hold the data of other
+ * programs even then. */
 static struct warm_up warm_up(const struct worker *k)
 {
     return (struct warm_up){.device_s = seconds_since(k->last_run_s) > 1 ? 0.3 : 0,
                             .each_s = k->ops->undisturbed ? 0 : 0.02};
-}
-
-/* A plan that is timed alone leaves its result to be checked: it must come from a run that was
- * timed. */
-static void spoil_result(struct subject *s)
-{
-    struct status st = STATUS_INIT;
-    if (!s->program.alone && verify_spoil(s->worker, &s->program, &st) != 0)
-        fail(s, &st);
 }
 
 static void time_subjects(struct subject *subjects, int n, const struct sampling *how,
@@ -191,8 +181,9 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
         if (subjects[i].trial->status == TRIAL_OK)
             contenders[count++] = (struct contender){
                 .sample = sample, .ctx = &subjects[i], .trial = subjects[i].trial};
-    if (count == 1)
-        spoil_result(contenders[0].ctx);
+    const struct subject *only = count == 1 ? contenders[0].ctx : NULL;
+    if (only != NULL && !only->program.alone)
+        verify_spoil(k, &only->program); /* the result checked below must be a timed run's */
     const struct warm_up warm = warm_up(k);
     measure(contenders, count, how, &warm, shuffle, beat_sample, contenders);
     k->last_run_s = clock_seconds();
@@ -228,7 +219,7 @@ int worker_measure(struct worker *k, const json_t *request, json_t *reply, struc
     struct subject *subjects = mem_alloc((size_t)n, sizeof(*subjects));
     struct trial *trials = mem_alloc((size_t)n, sizeof(*trials));
     if (n > 1)
-        bank_trim(&k->bank, 0); /* side by side they need all the room there is */
+        bank_trim(&k->bank, 0); /* together the candidates need all the memory there is */
     for (int i = 0; i < n; i++) {
         subjects[i] = (struct subject){.worker = k, .trial = &trials[i], .candidate = i};
         load_and_verify(&subjects[i], json_array_get(candidates, (size_t)i), layers, compared);

@@ -1,11 +1,10 @@
-#include "bench/worker/nvml_int.h"
-#include "bench/worker/shared_library_int.h"
+#include "bench/worker/nvidia_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* The part of NVML that is used, declared as its header does. */
+/* The part of NVML that the worker uses, declared as in its header. */
 struct nvmlDevice_st;
 enum { NVML_CLOCK_SM = 1, NVML_CLOCK_MEM = 2, NVML_TEMPERATURE_GPU = 0 };
 
@@ -42,8 +41,8 @@ struct nvml {
 #define X(name, symbol, parameters) int(*name) parameters;
     NVML_FUNCTIONS(X)
 #undef X
-    struct nvmlDevice_st *device; /* the whole GPU; null where it was not found */
-    struct nvmlDevice_st *part;   /* of it that is used: all of it, or a MIG device */
+    struct nvmlDevice_st *device; /* the whole GPU; null if it was not found */
+    struct nvmlDevice_st *part;   /* what the worker uses of it: all, or a MIG device */
 };
 
 /* ---- open ------------------------------------------------------------------------------------ */
@@ -58,7 +57,7 @@ static bool load(struct nvml *n)
     return shared_open("libnvidia-ml.so.1", symbols, ARRAY_LEN(symbols), NULL);
 }
 
-/* The driver API calls a MIG device by an UUID of its own, and NVML by the same with "MIG". */
+/* A MIG device has a UUID of its own, "GPU-..." in the driver API and "MIG-..." in NVML. */
 static void find(struct nvml *n, const char uuid[64])
 {
     char name[64];
@@ -89,9 +88,9 @@ void nvml_close(struct nvml *n)
 
 /* ---- read ------------------------------------------------------------------------------------ */
 
-/* Processes are numbered as the caller's namespace does, and what it cannot see is left out; an
- * older driver gives the host's numbers.  This process has a context and so must be in the list:
- * where it is not, the numbers are not ours and nothing is known. */
+/* A driver lists the processes of the caller's namespace by its numbers; an older driver lists all
+ * by the host's.  This process has a CUDA context and so must be in the list: if it is not, the
+ * numbers are another namespace's, and nothing is known (-1). */
 static int other_processes(const struct nvml *n)
 {
     struct process_info list[PROCESSES_MAX];

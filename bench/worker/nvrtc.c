@@ -1,5 +1,4 @@
-#include "bench/worker/cuda_probe_int.h"
-#include "bench/worker/shared_library_int.h"
+#include "bench/worker/nvidia_int.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,7 +6,7 @@
 
 struct _nvrtcProgram;
 
-/* NVRTC's functions, declared as its header does. */
+/* NVRTC's functions, declared as in its header. */
 struct nvrtc {
     int (*version)(int *major, int *minor);
     const char *(*error)(int result);
@@ -20,8 +19,9 @@ struct nvrtc {
     int (*cubin)(struct _nvrtcProgram *p, char *out);
 };
 
-/* At `given`, or, where that is null, wherever it is found, which path gets. */
-static bool load(struct nvrtc *n, const char *given, struct buf *path)
+/* Opens the library at `given`, or, if that is null, where the toolkit has it.  Returns its path,
+ * which the caller frees, or null. */
+static char *load(struct nvrtc *n, const char *given)
 {
     static const char *const names[] = {"libnvrtc.so", "libnvrtc.so.13", "libnvrtc.so.12", NULL};
     const struct shared_symbol symbols[] = {
@@ -34,27 +34,21 @@ static bool load(struct nvrtc *n, const char *given, struct buf *path)
         {"nvrtcGetCUBINSize", (void **)&n->cubin_size},
         {"nvrtcGetCUBIN", (void **)&n->cubin},
     };
-    if (given != NULL)
-        return shared_open(given, symbols, ARRAY_LEN(symbols), NULL);
-    return shared_open_toolkit(names, symbols, ARRAY_LEN(symbols), path);
+    if (given == NULL)
+        return shared_open_toolkit(names, symbols, ARRAY_LEN(symbols));
+    return shared_open(given, symbols, ARRAY_LEN(symbols), NULL) ? mem_strdup(given) : NULL;
 }
 
-int nvrtc_version(void)
+json_t *nvrtc_version(void)
 {
     struct nvrtc n;
-    struct buf path;
-    int major, minor, code = EXIT_FAILURE;
-    buf_init(&path);
-    if (load(&n, NULL, &path) && n.version(&major, &minor) == 0) {
-        json_t *out =
-            json_pack("{s:s, s:i, s:i}", "library", path.ptr, "major", major, "minor", minor);
-        json_dumpf(out, stdout, JSON_COMPACT);
-        puts("");
-        json_decref(out);
-        code = EXIT_SUCCESS;
-    }
-    buf_release(&path);
-    return code;
+    int major, minor;
+    char *path = load(&n, NULL);
+    json_t *out = NULL;
+    if (path != NULL && n.version(&major, &minor) == 0)
+        out = json_pack("{s:s, s:i, s:i}", "library", path, "major", major, "minor", minor);
+    free(path);
+    return out;
 }
 
 static void print_log(const struct nvrtc *n, struct _nvrtcProgram *program)
@@ -77,7 +71,7 @@ static int write_cubin(const struct nvrtc *n, struct _nvrtcProgram *program, con
     if (result == 0)
         result = n->cubin(program, cubin);
     if (result != 0)
-        status_set(st, STATUS_COMPILE, "no code came out: %s", n->error(result));
+        status_set(st, STATUS_COMPILE, "the compiler gave no code: %s", n->error(result));
     else
         result = file_write(path, cubin, size, st);
     free(cubin);
@@ -90,9 +84,10 @@ static int compile(const char *library, const char *source_path, const char *out
     struct nvrtc n;
     struct buf source;
     struct _nvrtcProgram *program = NULL;
+    char *path = load(&n, library);
     buf_init(&source);
     int result = -1;
-    if (!load(&n, library, NULL)) {
+    if (path == NULL) {
         status_set(st, STATUS_ENVIRONMENT, "cannot load '%s'", library);
     } else if (file_read(source_path, 0, &source, st) == 0) {
         int error = n.create(&program, source.ptr, source_path, 0, NULL, NULL);
@@ -106,6 +101,7 @@ static int compile(const char *library, const char *source_path, const char *out
             result = write_cubin(&n, program, output, st);
     }
     buf_release(&source);
+    free(path);
     return result;
 }
 

@@ -5,11 +5,12 @@
 #include <string.h>
 
 /* ---- choices ------------------------------------------------------------------------------------
- * Each one's function is loaded once, for plans share segments. */
+ *
+ * Plans share segments, so each segment's function is loaded only once. */
 
-struct loaded {
-    char *path; /* owned */
-    const struct function *function;
+struct loaded { /* owned */
+    char *path;
+    struct function *function;
 };
 
 static int by_path(const void *a, const void *b)
@@ -29,13 +30,15 @@ static int load(struct worker *k, struct part *part, const char *path, struct st
     struct buf symbol;
     buf_init(&symbol);
     choice_symbol(&part->choice, &symbol);
-    int result = k->ops->load(k->device, path, symbol.ptr, &part->function, st);
+    struct function *function;
+    int result = k->ops->load(k->device, path, symbol.ptr, &function, st);
     buf_release(&symbol);
     if (result != 0)
         return status_prefix(st, "%s", part->name);
     struct loaded *kept = mem_alloc(1, sizeof(*kept));
-    *kept = (struct loaded){mem_strdup(path), part->function};
+    *kept = (struct loaded){mem_strdup(path), function};
     tsearch(kept, &k->loaded, by_path);
+    part->function = function;
     return 0;
 }
 
@@ -43,6 +46,7 @@ static void free_loaded(void *loaded)
 {
     struct loaded *l = loaded;
     free(l->path);
+    free(l->function);
     free(l);
 }
 
@@ -57,7 +61,6 @@ static int load_part(struct worker *k, const json_t *message, struct part *out, 
     const char *path = json_string_value(json_object_get(message, "path"));
     const char *verdict = json_string_value(json_object_get(message, "verdict"));
     struct choice c;
-    *out = (struct part){.name = NULL};
     if (message_to_choice(message, k->target, &c, st) != 0)
         return -1;
     struct buf name;
@@ -82,9 +85,8 @@ int program_launch(struct worker *k, const struct part *part, int tensors_of, in
             return -1;
     uint16_t used = segment_weights(part->choice.segment);
     for (int i = 0; i < WEIGHT_COUNT; i++)
-        if ((used >> i & 1) != 0 &&
-            bank_weight(&k->bank, weights_of, (enum weight_id)i, &out->weight[i], st) != 0)
-            return -1;
+        if ((used >> i & 1) != 0)
+            out->weight[i] = bank_weight(&k->bank, weights_of, (enum weight_id)i);
     return 0;
 }
 
@@ -111,8 +113,13 @@ int program_load(struct worker *k, const json_t *candidate, int layers, struct p
     const json_t *choices = json_object_get(candidate, "choices");
     *out = (struct program){.layers = layers,
                             .tolerance = dtypes[k->w.dtype].tolerance,
-                            .alone = json_is_true(json_object_get(candidate, "alone")),
-                            .part_count = (int)json_array_size(choices)};
+                            .alone = json_is_true(json_object_get(candidate, "alone"))};
+    size_t count = json_array_size(choices);
+    if (count == 0 || count > OP_COUNT)
+        return status_set(st, STATUS_LAUNCH,
+                          "malformed candidate: it has %zu choices, expected 1 to %d", count,
+                          OP_COUNT);
+    out->part_count = (int)count;
     for (int i = 0; i < out->part_count; i++)
         if (load_part(k, json_array_get(choices, (size_t)i), &out->parts[i], st) != 0)
             return -1;
@@ -129,23 +136,17 @@ void program_release(struct worker *k, struct program *p)
     *p = (struct program){0};
 }
 
-int program_feed(struct worker *k, struct segment s, struct status *st)
+void program_feed(struct worker *k, struct segment s)
 {
     uint16_t inputs = segment_inputs(s);
-    int result = 0;
-    for (int t = 0; t < TENSOR_COUNT && result == 0; t++) {
+    for (int t = 0; t < TENSOR_COUNT; t++) {
         if ((inputs >> t & 1) == 0)
             continue;
         int64_t n = tensor_elements(t, &k->w);
-        void *memory;
-        result = bank_tensor(&k->bank, 0, t, &memory, st);
-        if (result != 0)
-            break;
         float *values = mem_alloc((size_t)n, sizeof(*values));
         for (int64_t i = 0; i < n; i++)
             values[i] = (float)k->reference.first.tensor[t][i];
-        result = k->ops->upload(k->device, memory, values, n, st);
+        bank_fill(&k->bank, 0, t, values);
         free(values);
     }
-    return result;
 }

@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { LAST_TENSOR = TENSOR_COUNT - 1 };
-
 void reference_init(struct reference *r, const struct workload *w, struct inputs inputs)
 {
     *r = (struct reference){.w = w, .inputs = inputs};
@@ -53,7 +51,7 @@ void reference_need(struct reference *r, int layers, void (*beat)(void *ctx, int
         beat(ctx, l);
         run_layer(r, l, layer);
         r->y[l] = mem_alloc(n, sizeof(**r->y));
-        memcpy(r->y[l], layer->tensor[LAST_TENSOR], n * sizeof(**r->y));
+        memcpy(r->y[l], layer->tensor[TENSOR_Y], n * sizeof(**r->y));
         r->x[l + 1] = mem_alloc(n, sizeof(**r->x));
         for (size_t i = 0; i < n; i++)
             r->x[l + 1][i] = element_round(r->w->dtype, (float)r->y[l][i]);

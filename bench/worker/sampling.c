@@ -3,10 +3,10 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* Sure enough: half the interval's width is below this share of the median. */
+/* A contender is satisfied when half its interval's width is below this share of its median. */
 #define ENOUGH 0.005
 
-/* Samples that must all lie above the bound before a contender is given up. */
+/* A contender is given up when all its samples, at least this many, lie above the bound. */
 enum { HOPELESS_SAMPLES = 2 };
 
 static void drop(struct contender *c, enum trial_status status, struct status reason)
@@ -25,7 +25,7 @@ static int sample(struct contender *c, int ahead, double *seconds, double *ms)
     return result;
 }
 
-/* Returns the seconds that it ran. */
+/* Runs a contender for at least least_s seconds; returns how long it ran. */
 static double warm_up(struct contender *c, double least_s)
 {
     double seconds, ms, total = 0;
@@ -50,7 +50,7 @@ static void race(struct contender *c, double bound_ms)
     drop(c, TRIAL_CENSORED, st);
 }
 
-/* Samples that will follow one another if this contender is the only one. */
+/* The number of samples that an only contender will certainly take next. */
 static int sure_samples(const struct trial *t, const struct sampling *how)
 {
     int wanted = how->min_samples;

@@ -5,8 +5,7 @@
 
 void worker_say(struct worker *k, json_t *message)
 {
-    /* A parent that is gone has killed this process or is about to. */
-    message_send(k->channel, message);
+    message_send(k->channel, message); /* a parent that is gone has this process killed */
     json_decref(message);
     k->last_beat_s = clock_seconds();
 }

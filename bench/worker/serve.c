@@ -12,19 +12,19 @@
 /* ---- open ------------------------------------------------------------------------------------ */
 
 /* The mask stays mapped as long as this process lives. */
-static int read_workload(struct worker *k, const json_t *request, int mask_fd, struct status *st)
+static int read_workload(struct worker *k, const json_t *request, struct status *st)
 {
     struct stat info;
-    if (fstat(mask_fd, &info) != 0 || info.st_size == 0)
+    if (fstat(k->mask_fd, &info) != 0 || info.st_size == 0)
         return status_set(st, STATUS_LAUNCH, "no mask came with the workload");
     size_t bytes = (size_t)info.st_size;
-    void *bits = mmap(NULL, bytes, PROT_READ, MAP_SHARED, mask_fd, 0);
+    void *bits = mmap(NULL, bytes, PROT_READ, MAP_SHARED, k->mask_fd, 0);
     if (bits == MAP_FAILED)
         return status_set(st, STATUS_LAUNCH, "cannot read the mask: %s", strerror(errno));
     return message_to_workload(json_object_get(request, "workload"), bits, bytes, &k->w, st);
 }
 
-/* JSON has no NaN: what is unknown is left out. */
+/* JSON has no NaN: an unknown value is left out. */
 static void add_limit(json_t *reply, const char *name, double value)
 {
     if (isfinite(value))
@@ -41,18 +41,19 @@ static void add_limits(struct worker *k, json_t *reply)
     add_limit(reply, "bytes_per_s", limits.bytes_per_s);
 }
 
-static int do_open(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
-                   struct status *st)
+static const struct device_ops *const devices[TARGET_COUNT] = {
+    [TARGET_CPU] = &device_cpu,
+    [TARGET_CUDA] = &device_cuda,
+};
+
+static int do_open(struct worker *k, const json_t *request, json_t *reply, struct status *st)
 {
     k->target = (enum target_kind)json_integer_value(json_object_get(request, "target"));
     int index = (int)json_integer_value(json_object_get(request, "device"));
     struct inputs inputs;
-    k->ops = device_ops_of(k->target);
-    if (k->ops == NULL)
-        return status_set(st, STATUS_ENVIRONMENT, "this worker lacks the target");
+    k->ops = devices[k->target];
     if (message_to_inputs(json_object_get(request, "inputs"), &inputs, st) != 0 ||
-        read_workload(k, request, mask_fd, st) != 0 ||
-        k->ops->open(index, &k->w, &k->device, st) != 0 ||
+        read_workload(k, request, st) != 0 || k->ops->open(index, &k->w, &k->device, st) != 0 ||
         bank_init(&k->bank, &k->w, k->ops, k->device, inputs, st) != 0)
         return -1;
     reference_init(&k->reference, &k->w, inputs);
@@ -60,17 +61,9 @@ static int do_open(struct worker *k, const json_t *request, int mask_fd, json_t 
     return 0;
 }
 
-/* ---- measure, dump, trace -------------------------------------------------------------------- */
+/* ---- dump, trace ----------------------------------------------------------------------------- */
 
-static int do_measure(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
-                      struct status *st)
-{
-    (void)mask_fd;
-    return worker_measure(k, request, reply, st);
-}
-
-/* The plan of a request, all layers verified, with all the room there is.  Release it even where
- * that fails. */
+/* Loads the plan of a request and verifies all its layers.  Release it even if that fails. */
 static int load_plan(struct worker *k, const json_t *request, struct program *out,
                      struct status *st)
 {
@@ -79,16 +72,13 @@ static int load_plan(struct worker *k, const json_t *request, struct program *ou
     if (program_load(k, json_object_get(request, "candidate"), k->w.layers, out, st) == 0 &&
         verify_program(k, out, k->w.layers, st) == 0)
         return 0;
-    struct status worse = STATUS_INIT;
-    if (st->code == STATUS_WRONG && bank_refill(&k->bank, &worse) != 0)
-        *st = worse;
+    if (st->code == STATUS_WRONG)
+        bank_refill(&k->bank, k->reference.x[0]);
     return -1;
 }
 
-static int do_dump(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
-                   struct status *st)
+static int do_dump(struct worker *k, const json_t *request, json_t *reply, struct status *st)
 {
-    (void)mask_fd;
     (void)reply;
     struct program program;
     const char *dir = json_string_value(json_object_get(request, "dir"));
@@ -99,17 +89,12 @@ static int do_dump(struct worker *k, const json_t *request, int mask_fd, json_t 
     return result;
 }
 
-static int do_trace(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
-                    struct status *st)
+static int do_trace(struct worker *k, const json_t *request, json_t *reply, struct status *st)
 {
-    (void)mask_fd;
     struct program program;
-    json_t *times;
     int result = load_plan(k, request, &program, st);
-    if (result == 0) {
-        result = trace_program(k, &program, &times, st);
-        json_object_set_new(reply, "times", times);
-    }
+    if (result == 0)
+        result = trace_program(k, &program, reply, st);
     program_release(k, &program);
     return result;
 }
@@ -119,16 +104,15 @@ static int do_trace(struct worker *k, const json_t *request, int mask_fd, json_t
 static const struct {
     const char *name;
     bool needs_open;
-    int (*run)(struct worker *k, const json_t *request, int mask_fd, json_t *reply,
-               struct status *st);
+    int (*run)(struct worker *k, const json_t *request, json_t *reply, struct status *st);
 } requests[] = {
     {"open", false, do_open},
-    {"measure", true, do_measure},
+    {"measure", true, worker_measure},
     {"dump", true, do_dump},
     {"trace", true, do_trace},
 };
 
-static void serve(struct worker *k, const json_t *request, int mask_fd)
+static void serve(struct worker *k, const json_t *request)
 {
     struct status st = STATUS_INIT;
     json_t *reply = json_pack("{s:b}", "reply", 1);
@@ -139,7 +123,7 @@ static void serve(struct worker *k, const json_t *request, int mask_fd)
     if (i == ARRAY_LEN(requests) || requests[i].needs_open != (k->device != NULL))
         status_set(&st, STATUS_LAUNCH, "unexpected request '%s'", name != NULL ? name : "");
     else
-        requests[i].run(k, request, mask_fd, reply, &st);
+        requests[i].run(k, request, reply, &st);
     json_object_set_new(reply, "code", json_string(status_name(st.code)));
     json_object_set_new(reply, "message", json_string(st.message));
     worker_say(k, reply);
@@ -147,7 +131,7 @@ static void serve(struct worker *k, const json_t *request, int mask_fd)
 
 int worker_serve(int channel, int mask_fd)
 {
-    struct worker k = {.channel = channel};
+    struct worker k = {.channel = channel, .mask_fd = mask_fd};
     struct buf received;
     buf_init(&received);
     char chunk[16384];
@@ -158,7 +142,7 @@ int worker_serve(int channel, int mask_fd)
         json_t *request;
         buf_add(&received, chunk, n > 0 ? (size_t)n : 0);
         while ((taken = message_take(&received, &request)) > 0) {
-            serve(&k, request, mask_fd);
+            serve(&k, request);
             json_decref(request);
         }
     }

@@ -1,4 +1,4 @@
-#include "bench/worker/shared_library_int.h"
+#include "bench/worker/nvidia_int.h"
 
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -18,26 +18,23 @@ bool shared_open(const char *path, const struct shared_symbol *symbols, size_t c
     return library != NULL && lacks == NULL;
 }
 
-/* The first of names in root and dir, which end with a slash or are empty. */
-static bool open_in(const char *root, const char *dir, const char *const *names,
-                    const struct shared_symbol *symbols, size_t count, struct buf *path)
+char *shared_open_toolkit(const char *const *names, const struct shared_symbol *symbols,
+                          size_t count)
 {
-    for (int i = 0; names[i] != NULL; i++) {
-        buf_reset(path);
-        buf_addf(path, "%s%s%s", root, dir, names[i]);
-        if (shared_open(path->ptr, symbols, count, NULL))
-            return true;
-    }
-    return false;
-}
-
-bool shared_open_toolkit(const char *const *names, const struct shared_symbol *symbols,
-                         size_t count, struct buf *path)
-{
-    static const char *const dirs[] = {"/lib64/", "/lib/", "/targets/x86_64-linux/lib/"};
-    const char *named = getenv("CUDA_HOME"), *root = named != NULL ? named : "/usr/local/cuda";
-    for (size_t d = 0; d < ARRAY_LEN(dirs); d++)
-        if (open_in(root, dirs[d], names, symbols, count, path))
-            return true;
-    return open_in("", "", names, symbols, count, path);
+    const char *set = getenv("CUDA_HOME"), *root = set != NULL ? set : "/usr/local/cuda";
+    const struct {
+        const char *root, *dir;
+    } places[] = {
+        {root, "/lib64/"}, {root, "/lib/"}, {root, "/targets/x86_64-linux/lib/"}, {"", ""}};
+    struct buf path;
+    buf_init(&path);
+    for (size_t p = 0; p < ARRAY_LEN(places); p++)
+        for (int i = 0; names[i] != NULL; i++) {
+            buf_reset(&path);
+            buf_addf(&path, "%s%s%s", places[p].root, places[p].dir, names[i]);
+            if (shared_open(path.ptr, symbols, count, NULL))
+                return buf_detach(&path);
+        }
+    buf_release(&path);
+    return NULL;
 }

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-enum { PASSES = 15 }; /* an odd number: its median is one of them */
+enum { PASSES = 15 }; /* an odd number, so that a median is one of the values */
 
 static double median_of(double *values, int n)
 {
@@ -30,21 +30,22 @@ void trace_settle(const struct launch_time *passes, int pass_count, int launches
     free(gaps);
 }
 
-int trace_program(struct worker *k, struct program *p, json_t **out, struct status *st)
+int trace_program(struct worker *k, struct program *p, json_t *reply, struct status *st)
 {
-    int launches = p->layers * p->part_count, result = 0;
-    struct launch_time *passes = mem_alloc((size_t)PASSES * (size_t)launches, sizeof(*passes));
-    struct launch_time *times = mem_alloc((size_t)launches, sizeof(*times));
-    *out = json_array();
-    for (int i = 0; i < PASSES && result == 0; i++) {
+    size_t launches = (size_t)p->layers * (size_t)p->part_count;
+    struct launch_time *passes = mem_alloc(PASSES * launches, sizeof(*passes));
+    struct launch_time *times = mem_alloc(launches, sizeof(*times));
+    json_t *out = json_array();
+    int result = 0;
+    for (size_t i = 0; i < PASSES && result == 0; i++) {
         worker_doing(k, "tracing");
-        result = k->ops->trace(k->device, p->replay, launches,
-                               passes + (size_t)i * (size_t)launches, st);
+        result = k->ops->trace(p->replay, passes + i * launches, st);
     }
     if (result == 0)
-        trace_settle(passes, PASSES, launches, times);
-    for (int i = 0; i < launches && result == 0; i++)
-        json_array_append_new(*out, json_pack("[ff]", times[i].start_s, times[i].seconds));
+        trace_settle(passes, PASSES, (int)launches, times);
+    for (size_t i = 0; i < launches && result == 0; i++)
+        json_array_append_new(out, json_pack("[ff]", times[i].start_s, times[i].seconds));
+    json_object_set_new(reply, "times", out);
     free(times);
     free(passes);
     return result;

@@ -1,8 +1,8 @@
 /* A run of scores, mask, softmax and context that begins or ends at a tensor (B,H,S,S).
  *
- * One block of query rows of one head goes through all operators of the run while its rows of
- * scores lie in the cache: in the output where that is what the run stores, else in scratch.  Only
- * key blocks that hold a kept key are touched.  merge_heads is where the context is stored. */
+ * One block of query rows of one head goes through all operators of the run while its scores are in
+ * the cache.  The scores are in the output if the run stores them, else in scratch memory.  Only
+ * key blocks with a kept key are touched.  merge_heads decides where the context is stored. */
 #ifndef FUSEPLAN_CPU_ATTENTION_H
 #define FUSEPLAN_CPU_ATTENTION_H
 
@@ -15,12 +15,12 @@ enum fp_attention_op { FP_SCORES, FP_MASK, FP_SOFTMAX, FP_CONTEXT, FP_MERGE };
 
 struct fp_attention {
     enum fp_attention_op first, last;
-    const float *qkv;   /* 3x(B,H,S,W) where the run has scores or context */
-    const float *input; /* (B,H,S,S) where it has no scores */
+    const float *qkv;   /* 3x(B,H,S,W) of a run with scores or context */
+    const float *input; /* (B,H,S,S) of a run without scores */
     float *out;         /* (B,H,S,S), (B,H,S,W) or (B,S,D) */
 };
 
-/* Rows of scores of one query block, S or more columns each. */
+/* The scores of one query block, rows of S or more columns. */
 struct fp_panel {
     float *data;
     int stride;
@@ -43,7 +43,7 @@ FP_TEMPLATE void fp_panel_scores(const struct fp_args *a, const struct fp_query_
     }
 }
 
-/* Key blocks from `in` to the panel. */
+/* Copies the key blocks of q from `in` to the panel. */
 FP_TEMPLATE void fp_panel_copy(const struct fp_args *a, const struct fp_query_block *q,
                                struct fp_panel in, struct fp_panel p)
 {
@@ -56,7 +56,7 @@ FP_TEMPLATE void fp_panel_copy(const struct fp_args *a, const struct fp_query_bl
     }
 }
 
-/* Minus infinity at masked keys of partial blocks. */
+/* Sets the scores of masked keys to minus infinity. */
 FP_TEMPLATE void fp_panel_mask(const struct fp_args *a, const struct fp_query_block *q,
                                struct fp_panel p)
 {
@@ -103,7 +103,7 @@ FP_TEMPLATE void fp_softmax_row(const struct fp_args *a, const struct fp_query_b
     }
 }
 
-/* Zeros in the columns that no key block of q covers. */
+/* Clears the columns that no key block of q covers. */
 FP_TEMPLATE void fp_panel_zero_rest(const struct fp_args *a, const struct fp_query_block *q,
                                     struct fp_panel p)
 {

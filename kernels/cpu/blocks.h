@@ -1,4 +1,4 @@
-/* Attention's units of work: a block of query rows of one head and the key blocks that it sees. */
+/* The unit of work of attention: a block of query rows of one head and the key blocks it keeps. */
 #ifndef FUSEPLAN_CPU_BLOCKS_H
 #define FUSEPLAN_CPU_BLOCKS_H
 
@@ -16,8 +16,8 @@ FP_TEMPLATE int fp_query_blocks(const struct fp_args *a)
     return a->batch * a->heads * a->mask.blocks;
 }
 
-/* Number i, the last query rows of all heads first: under a causal mask they see most keys, and
- * long work is best handed out early. */
+/* Query block i.  The last query rows of all heads come first: under a causal mask they keep the
+ * most keys, and the longest work should start first. */
 FP_TEMPLATE struct fp_query_block fp_query_block(const struct fp_args *a, int i)
 {
     const struct fp_blocks *m = &a->mask;
@@ -40,14 +40,15 @@ FP_TEMPLATE struct fp_range fp_keys(const struct fp_args *a, const struct fp_que
     return (struct fp_range){first, fp_min(FP_BLOCK, q->length - first)};
 }
 
-/* The row words of entry e; null where it is full. */
+/* The row words of entry e; null for a full block. */
 FP_TEMPLATE const uint64_t *fp_row_words(const struct fp_args *a, const struct fp_query_block *q,
                                          int e)
 {
     return e < q->full ? NULL : a->mask.words + (size_t)a->mask.bits[e] * FP_BLOCK;
 }
 
-/* Entries e..next-1 are neighbouring blocks, which one GEMM can take at once.  Returns next. */
+/* Returns the end of the run of neighbouring key blocks that begins at entry e; one GEMM takes all.
+ */
 FP_TEMPLATE int fp_run_end(const struct fp_args *a, const struct fp_query_block *q, int e)
 {
     int next = e + 1;
@@ -64,7 +65,7 @@ FP_TEMPLATE const float *fp_head(const struct fp_args *a, const struct fp_query_
     return qkv + head * a->seq_len * a->head_size;
 }
 
-/* Where the context of a query block's first row goes, and the distance of its rows. */
+/* Where the context of a query block is stored: its first row, and the distance between rows. */
 struct fp_context {
     float *data;
     int stride;

@@ -40,8 +40,8 @@ FP_TEMPLATE struct fp_range fp_part(int n, int align, int parts, int i)
     return (struct fp_range){first, end - first};
 }
 
-/* Token rows are cut into equal blocks of at most `size` real rows.  Without padding the rows of
- * the whole batch are one run; with it a block never leaves its batch row. */
+/* The number of equal blocks, of at most `size` real rows, into which token rows are cut.  Without
+ * padding the whole batch is cut as one; with padding a block lies in one batch row. */
 FP_TEMPLATE int fp_row_blocks(const struct fp_args *a, int size)
 {
     if (a->lengths == NULL)
@@ -73,8 +73,8 @@ FP_TEMPLATE float *fp_rows_of(float *tensor, struct fp_range rows, int columns)
     return tensor + (size_t)rows.first * columns;
 }
 
-/* This thread's scratch memory, of at least `count` floats on a cache line's boundary.  It grows,
- * is kept between calls, and serves one user at a time: the next call may move it. */
+/* This thread's scratch memory: at least `count` floats, aligned to a cache line.  It is kept
+ * between calls.  The next call may move it, so it has one user at a time. */
 static inline float *fp_scratch(size_t count)
 {
     static _Thread_local struct {
@@ -91,7 +91,7 @@ static inline float *fp_scratch(size_t count)
     return scratch.data;
 }
 
-/* Zeros in the padded rows of a tensor (B,S,columns). */
+/* Clears the padded rows of a tensor (B,S,columns). */
 FP_TEMPLATE void fp_zero_padding(const struct fp_args *a, float *tensor, int columns)
 {
 #pragma omp for schedule(static) nowait

@@ -1,10 +1,10 @@
 /* Hand-written attention for scores..merge_heads: exact softmax over gathered keys.
  *
- * Written on its own, to be a rival of streaming_attention.h and not a variant.  The unit is a
- * group of only 16 query rows of one head.  The keys that at least one of them keeps are gathered,
- * so that a sparse mask costs what it keeps and not the 64x64 blocks that it touches.  Then two
- * passes over all of them, nothing rescaled: scores (keys,16) with their maximum, then exp, sum and
- * context. A vector holds one number of each of the 16 queries. */
+ * It shares no algorithm with streaming_attention.h.  The unit of work is a group of 16 query rows
+ * of one head.  The keys that at least one of them keeps are gathered, so that the cost of a sparse
+ * mask follows from the keys that it keeps, not from the 64x64 blocks that it touches.  Two passes
+ * over these keys follow, without rescaling: scores (keys,16) with their maximum, then exp, sum and
+ * context.  A vector holds one number of each of the 16 queries. */
 #ifndef FUSEPLAN_CPU_HANDWRITTEN_ATTENTION_H
 #define FUSEPLAN_CPU_HANDWRITTEN_ATTENTION_H
 
@@ -26,12 +26,12 @@ enum { FP_GROUP_TILE = 2 };
 
 /* One group of query rows and the thread's scratch for it. */
 struct fp_group {
-    int b, head, block, row, rows; /* row: the first, in the batch row; rows <= 16 */
+    int b, head, block, row, rows; /* row: the first one in its batch row; rows <= 16 */
     int keys;                      /* that at least one row keeps */
     fp_group_f *query;             /* (W) scaled by 1/sqrt(W) */
     fp_group_f *scores;            /* (keys), later exp(score - maximum) */
     fp_group_f *context;           /* (W) */
-    const float *key, *value;      /* (keys,W): in place where they are neighbours, else gathered */
+    const float *key, *value;      /* (keys,W): in place if they are neighbours, else gathered */
     int *rows_of_keys;             /* (keys) */
     float *gathered;               /* room for 2x(keys,W) */
 };
@@ -44,7 +44,7 @@ FP_TEMPLATE const float *fp_group_row(const struct fp_args *a, const struct fp_g
     return qkv + (head * a->seq_len + row) * a->head_size;
 }
 
-/* Bits of the keys of one block that a row of the group keeps. */
+/* The keys of one block that at least one row of the group keeps, as bits. */
 FP_TEMPLATE uint64_t fp_group_keeps(const struct fp_group *g, const uint64_t *words)
 {
     uint64_t any = 0;
@@ -53,7 +53,7 @@ FP_TEMPLATE uint64_t fp_group_keeps(const struct fp_group *g, const uint64_t *wo
     return any;
 }
 
-/* Row words of one block, lane r for row r of the group: keys 0..31 and 32..63. */
+/* The row words of one block, lane r for row r of the group: keys 0..31, then keys 32..63. */
 struct fp_group_words {
     fp_group_u half[2];
 };
@@ -71,11 +71,11 @@ FP_TEMPLATE struct fp_group_words fp_group_words(const struct fp_group *g, const
 /* Minus infinity in the lanes whose row masks key c of its block, else 0. */
 FP_TEMPLATE fp_group_f fp_group_mask(const struct fp_group_words *w, int c)
 {
-    fp_group_u masked = (w->half[c / 32] >> c % 32 & 1) - 1; /* all ones where it does */
+    fp_group_u masked = (w->half[c / 32] >> c % 32 & 1) - 1; /* all ones if it masks the key */
     return (fp_group_f)(masked & 0xff800000u);
 }
 
-/* Lists the keys that the group needs; scores get 0 or minus infinity by the mask. */
+/* Lists the keys that the group needs.  Scores start as 0, or as minus infinity for masked keys. */
 FP_TEMPLATE void fp_group_list_keys(const struct fp_args *a, struct fp_group *g)
 {
     const struct fp_blocks *m = &a->mask;

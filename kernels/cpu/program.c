@@ -1,9 +1,8 @@
-/* Runs a plan's segments layer after layer on drawn inputs and prints the time of one pass.  With a
- * file's name the output goes there, a NumPy array (B,S,D).
+/* Runs a plan's segments layer after layer on drawn inputs and prints the time of one pass.  With
+ * the name of a file as argument it writes the output there, a NumPy array (B,S,D).
  *
- * What plan, workload and segments: plan.h and plan.c.  Values are drawn by splitmix64 with a
- * stated index, so that they are the same everywhere: value i of array a is uniform in +-range
- * around middle, from splitmix64(seed + a * 2^40 + i). */
+ * plan.h and plan.c say which plan, workload and segments.  Value i of array a is drawn uniformly
+ * in middle +- range from splitmix64(seed + a * 2^40 + i), and so is the same everywhere. */
 #include "plan.h"
 
 #include <stdbool.h>
@@ -108,7 +107,7 @@ static int by_value(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* Of the real tokens' output: equal for plans that compute the same, up to rounding. */
+/* The mean square of the real tokens' output: equal for all plans up to rounding. */
 static double mean_square(const float *y)
 {
     double sum = 0;

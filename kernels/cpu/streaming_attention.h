@@ -1,13 +1,13 @@
 /* Scores, mask, softmax and context in one pass over the key blocks: no scores in memory.
  *
- * For each block of 64 query rows of one head, its key blocks stream by; a running maximum m and
- * sum l per query row, and a context rescaled whenever m grows, give the softmax at the end
- * (Milakov and Gimelshein: Online normalizer calculation for softmax, 2018; Dao et al.:
- * FlashAttention, 2022).
+ * For each block of 64 query rows of one head the key blocks are read one after another.  A running
+ * maximum m and sum l of each query row, and a context that is rescaled whenever m grows, give the
+ * softmax at the end (Milakov and Gimelshein: Online normalizer calculation for softmax, 2018; Dao
+ * et al.: FlashAttention, 2022).
  *
- * Everything is held transposed, queries along the vector: scores (keys, 64), context (W, 64). Then
- * keys and values are read in place as scalars, whatever W is, and softmax needs no reduction
- * within a vector.  Query and context are transposed once per block of query rows. */
+ * Everything is held transposed, with queries along the vector: scores (keys, 64), context (W, 64).
+ * So keys and values are read in place as scalars, whatever W is, and softmax needs no reduction
+ * within a vector.  Query and context are transposed once for each block of query rows. */
 #ifndef FUSEPLAN_CPU_STREAMING_ATTENTION_H
 #define FUSEPLAN_CPU_STREAMING_ATTENTION_H
 
@@ -31,13 +31,13 @@ struct fp_stream {
     float *out;
 };
 
-/* What one thread holds, each row of 64 floats one a query. */
+/* What one thread holds; a row has one float for each of 64 queries. */
 struct fp_stream_state {
     float *query;   /* (W,64), scaled by 1/sqrt(W) */
     float *scores;  /* (64 keys, 64) */
     float *context; /* (W,64) */
     float *most, *sum, *rescale;
-    float *keys, *values; /* (64,W): where a bias is still to be added */
+    float *keys, *values; /* (64,W): copies with the bias added */
 };
 
 FP_TEMPLATE struct fp_stream_state fp_stream_state(int width)
@@ -90,8 +90,8 @@ FP_TEMPLATE void fp_small_gemm(int rows, int n, const float *m, size_t row, size
     }
 }
 
-/* Rows of q, k or v (part 0, 1, 2) of one head from `first` on: where they lie, their distance, and
- * the bias still to be added, or null. */
+/* Rows of q, k or v (part 0, 1, 2) of one head from `first` on, the distance between rows, and the
+ * bias that must still be added, or null. */
 struct fp_head_rows {
     const float *data, *bias;
     size_t stride;
@@ -108,7 +108,7 @@ FP_TEMPLATE struct fp_head_rows fp_head_rows(const struct fp_args *a, const stru
     return (struct fp_head_rows){t->qkv + row * 3 * hidden + column, t->bias + column, 3 * hidden};
 }
 
-/* The same rows with the bias added: in place where there is none, else in `copy`. */
+/* The same rows with their bias added, in `copy`; the rows themselves if they have no bias. */
 FP_TEMPLATE struct fp_head_rows fp_add_bias(struct fp_head_rows in, int rows, int width,
                                             float *copy)
 {
@@ -153,7 +153,7 @@ FP_TEMPLATE void fp_stream_mask(const uint64_t *words, int keys, float *scores)
                 (half[c / 32][r] >> c % 32 & 1) != 0 ? scores[c * FP_BLOCK + r] : -INFINITY;
 }
 
-/* Scores become exp(score - m); m, l and the context are brought up to date. */
+/* Turns scores into exp(score - m), and updates m, l and the context. */
 FP_TEMPLATE void fp_stream_softmax(int keys, int width, const struct fp_stream_state *s)
 {
     float most[FP_BLOCK], shift[FP_BLOCK];

@@ -16,8 +16,9 @@ enum fp_pointwise {
     FP_BIAS_GELU         /* gelu(input (rows,N) + bias (N)) */
 };
 
-/* One operator, or a GEMM with the pointwise operator that its tiles go through, on a block of
- * rows: pointers to token rows are to the block's first; tensors split into heads are whole. */
+/* One operator, or a GEMM and the pointwise operator of its epilogue, on a block of rows.  Pointers
+ * to token rows point to the block's first row; pointers to tensors split into heads to the tensor.
+ */
 struct fp_step {
     enum fp_pointwise pointwise;
     int inner, columns;        /* K and N */
@@ -29,7 +30,7 @@ struct fp_step {
     float *out;                /* (rows,N) */
 };
 
-/* The step on the block `rows` of the step on all rows. */
+/* The step `all` on all rows, narrowed to the block `rows`. */
 FP_TEMPLATE struct fp_step fp_step_at(const struct fp_step *all, struct fp_range rows)
 {
     struct fp_step s = *all;
@@ -43,14 +44,15 @@ FP_TEMPLATE struct fp_step fp_step_at(const struct fp_step *all, struct fp_range
     return s;
 }
 
-/* Where row `row` of head `head` lies in a tensor (B,H,S,W). */
+/* The offset of row `row` of head `head` in a tensor (B,H,S,W). */
 FP_TEMPLATE size_t fp_head_offset(const struct fp_args *a, int row, int head)
 {
     int b = row / a->seq_len, i = row % a->seq_len;
     return (((size_t)b * a->heads + head) * a->seq_len + i) * a->head_size;
 }
 
-/* Columns `cols` of one row, `in` being the first of them, plus bias, to q, k and v. */
+/* Adds the bias to columns `cols` of one row and stores them in q, k and v.  in: the first of them.
+ */
 FP_TEMPLATE void fp_split_row(const struct fp_args *a, int row, struct fp_range cols,
                               const float *in, const float *bias, float *qkv)
 {
@@ -99,14 +101,14 @@ FP_TEMPLATE void fp_pointwise_tile(const struct fp_args *a, const struct fp_step
 }
 
 enum {
-    FP_HOT_WEIGHTS = 3 << 16, /* floats that are fetched ahead: 768 KiB of a second-level cache */
-    FP_INNER_MOST = 256,      /* beyond it a longer K gains nothing */
-    FP_LINE = 16              /* floats a cache line */
+    FP_HOT_WEIGHTS = 3 << 16, /* floats that are prefetched: 768 KiB of a second-level cache */
+    FP_INNER_MOST = 256,      /* a longer piece of K is not faster */
+    FP_LINE = 16              /* floats of a cache line */
 };
 
 /* out = input @ weight + beta * out, in pieces of K.  OpenBLAS packs a piece of the weights column
- * strip by column strip, which hides no memory latency; fetched row by row first, they wait for it
- * in the cache.  Few rows have little work to hide it behind: at 64 rows this is worth a sixth. */
+ * strip by column strip, which does not hide memory latency.  So this first prefetches the piece
+ * row by row.  With 64 rows, which give little work to hide latency behind, it saves a sixth. */
 FP_TEMPLATE void fp_sgemm(const struct fp_step *s, int rows, struct fp_range cols, float beta,
                           float *out, int out_stride)
 {
@@ -123,8 +125,8 @@ FP_TEMPLATE void fp_sgemm(const struct fp_step *s, int rows, struct fp_range col
     }
 }
 
-/* A tile of the GEMM and, while it is in the cache, its epilogue.  Bias and residual cost no pass
- * of their own: they are what the GEMM adds to. */
+/* A tile of the GEMM and, while it is in the cache, its epilogue.  Bias and residual take no pass
+ * of their own: they are in the output before the GEMM adds to it. */
 FP_TEMPLATE void fp_gemm_tile(const struct fp_args *a, const struct fp_step *s,
                               struct fp_range rows, struct fp_range cols)
 {
@@ -182,8 +184,8 @@ FP_TEMPLATE void fp_layernorm_rows(const struct fp_args *a, const struct fp_step
     }
 }
 
-/* How many column tiles a GEMM is cut into: of at most col_block columns, or, where that is 0, as
- * few as give every thread the same number of tiles. */
+/* The number of column tiles of a GEMM, each of at most col_block columns.  If col_block is 0: the
+ * smallest number that gives every thread the same number of tiles. */
 FP_TEMPLATE int fp_column_tiles(int columns, int col_block, int row_blocks)
 {
     if (col_block > 0)
@@ -195,7 +197,7 @@ FP_TEMPLATE int fp_column_tiles(int columns, int col_block, int row_blocks)
     return fp_min(tiles, most);
 }
 
-/* Stages of one step.  Threads share its tiles or row blocks; none waits at its end. */
+/* Stages of one step.  Threads share its tiles or row blocks and do not wait at its end. */
 
 FP_TEMPLATE void fp_gemm_stage(const struct fp_args *a, const struct fp_step *all, int row_block,
                                int col_block)
@@ -212,7 +214,7 @@ FP_TEMPLATE void fp_gemm_stage(const struct fp_args *a, const struct fp_step *al
     }
 }
 
-enum { FP_FEW_ROWS = 8 }; /* of a stage without a GEMM: a block of them stays in the first cache */
+enum { FP_FEW_ROWS = 8 }; /* of a block in a stage without a GEMM: they fit the first-level cache */
 
 FP_TEMPLATE void fp_pointwise_stage(const struct fp_args *a, const struct fp_step *all)
 {
@@ -225,8 +227,7 @@ FP_TEMPLATE void fp_pointwise_stage(const struct fp_args *a, const struct fp_ste
     }
 }
 
-/* The rows of a block when every thread gets as many blocks as any other, of at most `size` rows.
- */
+/* The rows of a block, at most `size`, if every thread gets the same number of blocks. */
 FP_TEMPLATE int fp_even_rows(const struct fp_args *a, int size)
 {
     int rows = 0, threads = omp_get_num_threads();

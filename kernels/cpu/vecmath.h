@@ -24,7 +24,7 @@ FP_TEMPLATE float fp_exp(float x)
         uint32_t u;
         float f;
     } bits = {.f = shifted}, power;
-    power.u = (bits.u + 127) << 23; /* 2^n: the constant's own low bits are shifted out */
+    power.u = (bits.u + 127) << 23; /* 2^n; the bits of `round` are shifted out */
     return x < -87.3f ? 0.0f : p * power.f;
 }
 

@@ -1,39 +1,50 @@
 /* The contract between an emitted CUDA segment and whoever launches it.
  *
  * One kernel runs one segment of one layer and takes one fp_args by value.  All pointers are device
- * pointers and borrowed; tensors are laid out as in the operator chain: token rows (B,S,C),
- * qkv 3x(B,H,S,W), heads (B,H,S,W), scores (B,H,S,S); elements are the kernel's storage type. */
+ * pointers and borrowed.  Tensors have elements of the kernel's storage type: token rows (B,S,C),
+ * q, k and v 3x(B,H,S,W), heads (B,H,S,W), scores (B,H,S,S). */
 #ifndef FUSEPLAN_CUDA_ABI_H
 #define FUSEPLAN_CUDA_ABI_H
 
 #define FP_BLOCK 64 /* rows and columns of an attention block */
 
-/* For each list (one for the whole batch, or one a batch row) and each block of query rows: the key
- * blocks that hold a kept element, full ones first. */
+/* The mask: for each block of query rows the key blocks of which it keeps an element, full ones
+ * first.  There is one list for the whole batch, or one for each batch row. */
 struct fp_blocks {
     int lists, blocks;               /* lists: 1 or B; blocks: ceil(S/64) */
     const int *start;                /* (lists*blocks + 1) */
     const int *full;                 /* (lists*blocks) how many entries are full */
     const int *key_block;            /* (entries) */
-    const int *bits;                 /* (entries) index of 64 row words, -1 where full */
+    const int *bits;                 /* (entries) row of words, -1 for a full block */
     const unsigned long long *words; /* (n, 64): bit c of word r keeps key c for query row r */
-    const int *order; /* (lists*blocks) in which to take them, longest first; null: as they are */
+    const int *order; /* (lists*blocks) query blocks, most key blocks first; null: 0, 1, ... */
+};
+
+/* The mask for kernels whose warpgroups share key blocks: lists for tiles of neighbouring query
+ * blocks, as codegen/query_tiles.c makes them. */
+struct fp_tiles {
+    const int *tile; /* (tiles, 4): list, first query block, entries, place in rest of entry 32 */
+    const int *head; /* (tiles, 32, entry): the first entries of each tile */
+    const int *rest; /* those behind them */
 };
 
 struct fp_args {
     int batch, seq_len, heads, head_size, ffn;
     int tokens;             /* token rows to compute: B*S, or the sum of the lengths */
-    const int *token_row;   /* (tokens) the row in (B*S) of each; null: they are 0..tokens-1 */
-    const int *lengths;     /* (B): rows past it are padding, never computed; null: all are S */
+    const int *token_row;   /* (tokens) the row in (B*S) of each; null: 0..tokens-1 */
+    const int *lengths;     /* (B) real tokens; rows past them are never computed; null: all S */
     float eps;              /* of the layernorms */
     void *tensor[16];       /* 0: the layer's input; 1+i: output of operator i; unused ones null */
     const void *weight[12]; /* in the chain's order, row-major (rows, columns) */
     struct fp_blocks mask;
-    unsigned *sync;   /* zeroed once, never between launches: word 0 is the grid barrier,
-                         words FP_SYNC_TILES.. count arrivals and wrap to 0 by themselves */
-    float *workspace; /* partial sums of a split GEMM: (tiles, split, BM*BN) */
+    struct fp_tiles tiles; /* for as many query blocks as the kernel takes; else null */
+    unsigned *sync;        /* zeroed before the first launch only.  Word 0 is the grid barrier; word
+                              FP_SYNC_DRAWN counts tiles drawn and words from FP_SYNC_TILES on count
+                              arrivals, and these wrap to 0 by themselves */
+    float *workspace;      /* partial sums of a split GEMM: (tiles, split, BM*BN) */
 };
 
+#define FP_SYNC_DRAWN 16
 #define FP_SYNC_TILES 32
 
 #endif

@@ -1,14 +1,14 @@
-/* A run of operators 2..5 for all heads, by lists of 64x64 blocks, with operator 1 before and 6
- * after.
+/* A run of operators 2..5 for all heads by lists of 64x64 blocks, perhaps with operator 1 before it
+ * and 6 after it.
  *
  * Four warps take 64 query rows of one head, 16 rows each, and walk the key blocks that hold a kept
  * element; full blocks need no mask, the others have one bit an element.  Softmax is online
  * (Milakov and Gimelshein 2018), with 2^x and the scale folded in.
  *
- *   FIRST 1, 2  scores are q k^T / sqrt(W); with 1, q, k and v are columns of the GEMM's (B,S,3D)
- *               and the bias is added to q and to the result only: that of k shifts a row of scores
- *               by a constant, which softmax ignores, and that of v passes through the mean
- *   FIRST 3, 4  scores are read from (B,H,S,S);  5: so are the probabilities
+ *   FIRST 1, 2  scores are q k^T / sqrt(W).  With 1, q, k and v are columns of the GEMM's (B,S,3D).
+ *               The bias of q is added to q, that of v to the result, as the probabilities of a row
+ *               sum to 1; that of k shifts a row of scores by a constant, which softmax ignores
+ *   FIRST 3, 4  scores are read from (B,H,S,S);  5: probabilities are read from (B,H,S,S)
  *   LAST 2, 3   scores are written; 4: probabilities, masked ones as 0; 5: (B,H,S,W); 6: (B,S,D) */
 #ifndef FUSEPLAN_CUDA_ATTENTION_CUH
 #define FUSEPLAN_CUDA_ATTENTION_CUH
@@ -60,7 +60,8 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
             asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
     }
 
-    /* Tiles count the longest lists first; false where all its rows are padding. */
+    /* Sets the query block of a tile, the longest lists first; false if all its rows are padding.
+     */
     FP_DEVICE bool select(int tile)
     {
         int each = a.mask.lists == 1 ? a.batch * a.heads : a.heads;
@@ -217,8 +218,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
         }
     }
 
-    /* Row maxima and sums so far; `top` and `sum` in a lane cover its columns, top those of the
-     * row. */
+    /* Of the blocks so far: a row's maximum, and the sum over this lane's columns of the row. */
     struct row_state {
         float top[ROWS<D>], sum[ROWS<D>];
     };
@@ -228,8 +228,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
         return top <= 0.5f * MASKED ? 0.0f : top * unit;
     }
 
-    /* Turns masked scores into 2^(unit*score - shift); rescale[r] is what earlier sums shrink by.
-     */
+    /* Turns masked scores into 2^(unit*score - shift); rescale[r] is the factor of earlier sums. */
     FP_DEVICE void soften(fragment<D, BLOCK> &c, row_state &state, float (&rescale)[ROWS<D>])
     {
         const float unit = scale() * LOG2_E;
@@ -282,7 +281,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
         copy_commit();
     }
 
-    /* k of the next block is on its way during the softmax, v during the scores. */
+    /* k of the next block is copied during the softmax, v during the scores. */
     FP_DEVICE void context()
     {
         fragment<D, BLOCK> c;
@@ -395,8 +394,9 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
         meet();
     }
 
-    /* Maxima and sums first, then every block of the row in order: the list has the full ones and
-     * the others apart, each ascending, and what it leaves out is 0. */
+    /* Computes maxima and sums, then stores every block of the row in order.  The list has full
+     * blocks first and partial ones after them, each group ascending; blocks that it lacks are 0.
+     */
     FP_DEVICE void probabilities()
     {
         fragment<D, BLOCK> c;
@@ -444,7 +444,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
 
     FP_DEVICE void run()
     {
-        constexpr int groups = THREADS / FOUR_WARPS; /* warps beyond them have nothing to do */
+        constexpr int groups = THREADS / FOUR_WARPS; /* further warps idle */
         int tiles = a.batch * a.heads * a.mask.blocks;
         for (int t = blockIdx.x * groups + group; group < groups && t < tiles;
              t += gridDim.x * groups) {

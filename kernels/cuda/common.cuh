@@ -1,5 +1,5 @@
-/* Storage types, 16-byte access, asynchronous copies, reductions and the grid barrier.  No header
- * is included, so that NVRTC compiles this as fast as it can. */
+/* Storage types, 16-byte access, asynchronous copies, reductions and the grid barrier.  It includes
+ * no header of CUDA, so that NVRTC compiles it fast. */
 #ifndef FUSEPLAN_CUDA_COMMON_CUH
 #define FUSEPLAN_CUDA_COMMON_CUH
 
@@ -15,8 +15,7 @@ using u32 = unsigned int;
 using u64 = unsigned long long;
 using i64 = long long;
 
-/* Rows and columns of a block of the mask; rows of it that one warp takes; threads of four warps.
- */
+/* Rows and columns of a block of the mask; its rows that one warp takes; threads of four warps. */
 constexpr int BLOCK = FP_BLOCK, WARP_ROWS = 16, FOUR_WARPS = 128;
 
 /* ---- storage types ------------------------------------------------------------------------------
@@ -181,7 +180,7 @@ FP_DEVICE void copy_commit()
     asm volatile("cp.async.commit_group;" ::: "memory");
 }
 
-/* Until at most `pending` of this thread's groups are under way. */
+/* Waits until at most `pending` of this thread's groups are incomplete. */
 template <int pending> FP_DEVICE void copy_wait()
 {
     asm volatile("cp.async.wait_group %0;" ::"n"(pending) : "memory");
@@ -213,7 +212,7 @@ constexpr float inverse_root = W == 16   ? 0.25f
 /* A masked score: finite, so that differences are never NaN. */
 constexpr float MASKED = -1e30f;
 
-/* Over `width` neighbouring lanes, a power of two; every lane gets the result. */
+/* Reductions over `width` neighbouring lanes, a power of two; every lane gets the result. */
 template <int width> FP_DEVICE float lanes_sum(float x)
 {
 #pragma unroll
@@ -239,9 +238,9 @@ FP_DEVICE u32 load_acquire(const u32 *p)
     return r;
 }
 
-/* All threads of a cooperative launch meet; what was written before is seen after.  The top bit of
- * the word flips once all have arrived and the rest returns to what it was, so the word is never
- * reset and any later launch of any grid size can use it. */
+/* All threads of a cooperative launch wait for each other; each then sees what the others wrote
+ * before.  Once all have arrived, the top bit of *sync has flipped and its other bits are as
+ * before, so that it needs no reset and serves later launches of any grid size. */
 FP_DEVICE void grid_barrier(u32 *sync)
 {
     __syncthreads();
@@ -255,8 +254,8 @@ FP_DEVICE void grid_barrier(u32 *sync)
     __syncthreads();
 }
 
-/* Whether this thread block is the last of `count` to arrive at the counter; then it sees what the
- * others wrote before they arrived.  The counter is 0 again afterwards. */
+/* Whether this thread block is the last of `count` to arrive at the counter.  The last one sees
+ * what the others wrote before they arrived, and leaves the counter at 0. */
 FP_DEVICE bool last_to_arrive(u32 *counter, u32 count)
 {
     __shared__ bool last;

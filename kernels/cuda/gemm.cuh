@@ -17,10 +17,11 @@ struct gemm_size {
     int n, k;
 };
 
-/* Bytes of k in one buffer: 64 would take as many copies for half the products. */
+/* Bytes of k in one buffer.  A step of 64 would make as many copies for half the products. */
 constexpr int STEP_BYTES = 128;
 
-/* Row tiles that take the same columns of the weight in turn, while those are in L2. */
+/* How many row tiles take the same columns of the weight one after another, while these are in L2.
+ */
 constexpr int RASTER = 8;
 
 /* What a warp holds of a tile. */
@@ -64,7 +65,7 @@ template <class D_, int BM_, int BN_, int STAGES_, int WM_, int WN_, int SPLIT_>
     }
 };
 
-/* Called with the index of a row strip once a tile of it is stored. */
+/* after_tile() is called with the index of a row strip once one of its tiles is stored. */
 struct nothing {
     template <class S> FP_DEVICE void after_tile(const fp_args &, int, u32 *, int) const
     {
@@ -96,8 +97,7 @@ FP_DEVICE void gemm_tile(const fp_args &a, const gemm_size &g, const View &in,
     const int tid = threadIdx.x, warp = tid / 32;
     const int ac = tid % S::A_ROW * VEC<D>, ar = tid / S::A_ROW;
 
-    /* What this thread copies of each step: rows and offsets that stay, and bits for those inside.
-     */
+    /* What this thread copies in each step: rows, offsets, and bits of those inside the matrix. */
     const elem<D> *rows[S::A_CHUNKS];
     int offset[S::B_CHUNKS];
     u32 a_live = 0, b_live = 0;
@@ -146,7 +146,7 @@ FP_DEVICE void gemm_tile(const fp_args &a, const gemm_size &g, const View &in,
         __syncthreads();
         const elem<D> *at_a = &pipe.a[slot][warp / S::WN * S::WARP_M * S::LDA];
         const elem<D> *at_b = &pipe.b[slot][warp % S::WN * S::WARP_N];
-        /* The first products are on their way while the addresses of the copies are worked out. */
+        /* The first products run while the addresses of the copies are computed. */
         constexpr int FIRST = 32 / sizeof(elem<D>);
         warp_tile<D>::template nn<S::MI, S::WARP_N, FIRST>(c, at_a, S::LDA, at_b, S::LDB);
         int ahead = k + (S::STAGES - 1) * S::BK;
@@ -161,7 +161,7 @@ FP_DEVICE void gemm_tile(const fp_args &a, const gemm_size &g, const View &in,
     __syncthreads();
 }
 
-/* Adds up the partial sums of a tile; true in the thread block that has the whole. */
+/* Adds up the partial sums of a tile; true in the thread block that gets the total. */
 template <class S> FP_DEVICE bool gemm_join(const fp_args &a, int tile, int part, gemm_sums<S> &c)
 {
     constexpr int QUADS = S::BM * S::BN / S::THREADS / 4;

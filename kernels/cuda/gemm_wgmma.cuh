@@ -1,4 +1,4 @@
-/* The same GEMM on Hopper's warpgroup products (sm_90a), fp16 and bf16.
+/* The GEMM of gemm.cuh by Hopper's wgmma (sm_90a), fp16 and bf16.
  *
  * A warpgroup owns 64 rows and all BN columns of a tile and reads both operands from shared memory,
  * which cp.async fills in the 128-byte swizzle: 16-byte chunk c of row r lies at chunk c ^ (r % 8).
@@ -27,8 +27,8 @@ template <int pending> FP_DEVICE void wgmma_wait()
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 
-/* A matrix in shared memory in 128-byte swizzle; strides in bytes.  PTX ISA, "Matrix descriptor".
- */
+/* The descriptor of a matrix in shared memory in 128-byte swizzle; strides in bytes.  See PTX ISA,
+ * "Matrix descriptor". */
 FP_DEVICE u64 wgmma_matrix(u32 address, int leading, int stride)
 {
     return (static_cast<u64>(address & 0x3ffff) >> 4) | static_cast<u64>(leading >> 4) << 16 |

@@ -1,13 +1,13 @@
 /* Operators 2-6 as one kernel, written by hand for pos0 = 1: scores, mask, softmax, probs v and
  * merged heads, for every mask.  Shares nothing with attention.cuh but the block lists.
  *
- * A warp keeps 16 query rows and everything else in registers; there is no staging and no barrier
- * in the loop.  The order in which a product runs over its inner index is free, so a lane reads 16
- * contiguous bytes of a row and calls them its slots; v's slots are turned by movmatrix.
+ * A warp keeps 16 query rows and everything else in registers; its loop has no staging and no
+ * barrier.  As a product may sum over its inner index in any order, a lane reads 16 contiguous
+ * bytes of a row and uses them as its part of a fragment; movmatrix transposes the parts of v.
  *
- * With SPLIT_KEYS a thread block has 16 query rows and each warp a quarter of every key block; the
- * four partial results are joined by their maxima and sums: for few or short sequences.  Without it
- * a thread block has 64 query rows, each warp 16 of them and all keys. */
+ * With SPLIT_KEYS, for few or short sequences, a thread block has 16 query rows and each warp a
+ * quarter of every key block; the four partial results are joined by their maxima and sums. Without
+ * it a thread block has 64 query rows, each warp 16 of them and all keys. */
 #ifndef FUSEPLAN_CUDA_HANDWRITTEN_CUH
 #define FUSEPLAN_CUDA_HANDWRITTEN_CUH
 

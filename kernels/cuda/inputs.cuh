@@ -1,7 +1,7 @@
 /* What a program's plan computes with: GPU memory, drawn inputs and weights, the mask.
  *
- * Values are drawn by splitmix64 with a stated index, so that they are the same everywhere: value i
- * of array a is uniform in +-range around middle, from splitmix64(seed + a * 2^40 + i). */
+ * Value i of array a is drawn uniformly in middle +- range from splitmix64(seed + a * 2^40 + i),
+ * and so is the same everywhere. */
 #ifndef INPUTS_CUH
 #define INPUTS_CUH
 
@@ -67,7 +67,7 @@ static plan_element *draw(uint64_t array, double middle, double range, long n)
     return out;
 }
 
-/* Query blocks with the most key blocks first, so that no long one is left at the end. */
+/* The query blocks, those with the most key blocks first, so that the last ones are short. */
 static const int *upload_order(const struct fp_blocks &mask)
 {
     std::vector<int> order((size_t)(mask.lists * mask.blocks));
@@ -92,7 +92,7 @@ static struct fp_blocks upload_mask()
     return mask;
 }
 
-/* The rows of the tokens that are no padding. */
+/* The rows of real tokens. */
 static std::vector<int> token_rows()
 {
     std::vector<int> rows;

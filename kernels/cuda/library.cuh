@@ -2,11 +2,11 @@
  *
  *   out (rows, columns) = in (rows, inner) @ weight (inner, columns) + bias (columns) + residual
  *
- * or GELU of that in its tanh form; one row after another, sums in fp32.
+ * or GELU of that in its tanh form; matrices are row-major, sums in fp32.
  *
- * The library thinks in columns: our (rows, columns) one row after another is its (columns, rows)
- * one column after another.  So it computes out^T = weight^T @ in^T, no operand is transposed, and
- * its bias, one value a row of out^T, is ours, one value a column. */
+ * cuBLASLt takes column-major matrices, and a row-major (rows, columns) is a column-major (columns,
+ * rows).  So it computes out^T = weight^T @ in^T: no operand is transposed, and its bias, one value
+ * for a row of out^T, is one value for a column of out. */
 #ifndef FP_LIBRARY_CUH
 #define FP_LIBRARY_CUH
 
@@ -21,7 +21,7 @@ namespace library
 {
 
 struct product {
-    const void *in, *weight, *bias, *residual; /* bias, residual: null where there is none */
+    const void *in, *weight, *bias, *residual; /* bias, residual: null if there is none */
     void *out;
     long rows, inner, columns;
     bool gelu;

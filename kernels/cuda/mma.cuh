@@ -32,7 +32,7 @@ template <class D> FP_DEVICE int fragment_col(int p)
 
 template <class D, int N> using fragment = float[PAIRS<D, N>][ROWS<D>][2];
 
-/* Where fp32 turns a fragment of probabilities into rows: floats of a row, of a warp. */
+/* Scratch in which fp32 turns a fragment of probabilities into rows: floats of a row, of a warp. */
 constexpr int FFMA_LD = BLOCK + 4, FFMA_SCRATCH = WARP_ROWS * FFMA_LD;
 
 FP_DEVICE void load_matrix(u32 (&r)[4], const void *p)
@@ -129,9 +129,8 @@ template <class D> struct warp_tile {
         }
     }
 
-    /* The accumulator's layout is the A operand's: for fp16 and bf16 as it stands, for tf32 with
-     * keys 2t and 2t+1 in the place of columns t and t+4, so b's rows are read in that order too.
-     */
+    /* For fp16 and bf16 an accumulator has the layout of operand A.  For tf32 it has keys 2t and
+     * 2t+1 in the place of columns t and t+4, so that b's rows are read in this order too. */
     template <int N>
     static FP_DEVICE void pn(fragment<D, N> &c, const fragment<D, BLOCK> &p, const T *b, int ldb,
                              float *)

@@ -17,7 +17,7 @@ static std::vector<float> download(const plan_element *y)
     return real;
 }
 
-/* Of the real tokens' output: equal for plans that compute the same, up to rounding. */
+/* The mean square of the real tokens' output: equal for all plans up to rounding. */
 static double mean_square(const std::vector<float> &y)
 {
     const long hidden = (long)HEADS * HEAD_SIZE;

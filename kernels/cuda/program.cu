@@ -1,7 +1,7 @@
-/* Runs a plan's segments layer after layer on drawn inputs and prints the time of one pass.  With a
- * file's name the output goes there, a NumPy array (B,S,D) of fp32.
+/* Runs a plan's segments layer after layer on drawn inputs and prints the time of one pass.  With
+ * the name of a file as argument it writes the output there, a NumPy array (B,S,D) of fp32.
  *
- * What plan, workload and segments: plan.h and plan.cu.  A pass is one CUDA graph. */
+ * plan.h and plan.cu say which plan, workload and segments.  A pass is one CUDA graph. */
 #include "inputs.cuh"
 #include "output.cuh"
 
@@ -16,19 +16,25 @@ static const double warm_up_ms = 500, timing_ms = 2000;
 
 /* ---- what runs ---------------------------------------------------------------------------- */
 
-/* Arguments but for weights and the layer's own tensors; its input and output alternate. */
+/* The arguments that all layers share; the buffers of a layer's input and output alternate. */
 static struct fp_args common;
 static plan_element *x, *flow[2];
 static const plan_element *weights[LAYERS][WEIGHTS];
 static int grid[SEGMENTS];
+static struct fp_tiles query_tiles[SEGMENTS];
 
 static void prepare()
 {
     std::vector<int> rows = token_rows();
     long sync_words = 1, workspace_bytes = 1;
-    for (const plan_segment &s : plan_segments) {
+    for (int i = 0; i < SEGMENTS; i++) {
+        const plan_segment &s = plan_segments[i];
         sync_words = std::max(sync_words, s.sync_words);
         workspace_bytes = std::max(workspace_bytes, s.workspace_bytes);
+        if (s.query_tiles)
+            query_tiles[i] = {upload(s.query_tiles->tile, s.query_tiles->tile_ints),
+                              upload(s.query_tiles->head, s.query_tiles->head_ints),
+                              upload(s.query_tiles->rest, s.query_tiles->rest_ints)};
     }
     common.batch = BATCH;
     common.seq_len = SEQ_LEN;
@@ -75,7 +81,8 @@ static void size_grids()
                                                             (size_t)s.shared_bytes),
               "cannot ask for a kernel's occupancy");
         long resident = (long)blocks * device.multiProcessorCount;
-        grid[i] = (int)(s.cooperative ? std::min(s.tiles, resident) : s.tiles);
+        bool bounded = s.cooperative || s.persistent;
+        grid[i] = (int)(bounded ? std::min(s.tiles, resident) : s.tiles);
     }
 }
 
@@ -87,6 +94,7 @@ static void launch(int segment, struct fp_args *a, cudaStream_t stream)
         return;
     }
     void *parameters[] = {a};
+    a->tiles = query_tiles[segment];
     dim3 blocks((unsigned)grid[segment]), threads((unsigned)s.threads);
     size_t shared = (size_t)s.shared_bytes;
     check(s.cooperative
@@ -95,8 +103,8 @@ static void launch(int segment, struct fp_args *a, cudaStream_t stream)
           "cannot launch a kernel");
 }
 
-/* A library loads its kernels in its first calls, which cannot be captured; what these compute is
- * computed anew. */
+/* cuBLASLt loads kernels in its first calls, which cannot be captured.  So it is called once
+ * before; the results are overwritten. */
 static void load_libraries(cudaStream_t stream)
 {
     struct fp_args a = common;

@@ -1,7 +1,8 @@
-/* What stages read and write by token rows.
+/* Stages on token rows, and the views and epilogues that GEMMs share with them.
  *
- * A view says where row r, column k of an input lies.  An epilogue takes 16 bytes' worth of a row,
- * `at(row, col, v)`, changes it and hands it on; the last one stores it, or keeps it in v. */
+ * A view says where row r, column k of an input is in memory.  An epilogue `at(row, col, v)`
+ * changes 16 bytes of a row and passes them to the next; the last one stores them or leaves them in
+ * v. */
 #ifndef FUSEPLAN_CUDA_TOKENS_CUH
 #define FUSEPLAN_CUDA_TOKENS_CUH
 
@@ -27,7 +28,7 @@ template <class D> struct token_view {
     }
 };
 
-/* (B,H,S,W), read as (B,S,H*W): merges the heads. */
+/* (B,H,S,W) read as (B,S,H*W), which merges the heads. */
 template <class D, int W> struct head_view {
     const elem<D> *x;
     int seq_len, heads;
@@ -60,7 +61,7 @@ template <class D> struct store_tokens {
     }
 };
 
-/* Columns (q, k, v), each (H,W), to 3x(B,H,S,W). */
+/* Stores columns (q, k, v), each (H,W), to 3x(B,H,S,W). */
 template <class D, int W> struct store_qkv {
     elem<D> *out;
     int batch, seq_len, heads;
@@ -219,7 +220,7 @@ FP_DEVICE void norm_row(const norm_weights<D> &n, int row, const View &in, const
     }
 }
 
-/* before: an epilogue that ends in keep, e.g. bias and residual. */
+/* before: what happens to a row first; epilogues that end in keep, e.g. bias and residual. */
 template <class D, class View, class Before>
 FP_DEVICE void norm_rows(const fp_args &a, const norm_weights<D> &n, const View &in,
                          const Before &before)

@@ -45,8 +45,8 @@ static const struct {
     const char *says;
 } algorithms[] = {
     {"algorithm=1", STATUS_WRONG, "wrong result"},
-    {"algorithm=2", STATUS_LAUNCH, "cuBLASLt cannot run it: fake internal error"},
-    {"algorithm=3", STATUS_UNFIT, "cuBLASLt has 3 algorithms for it, and none numbered 3"},
+    {"algorithm=2", STATUS_LAUNCH, "cuBLASLt cannot run the GEMM: fake internal error"},
+    {"algorithm=3", STATUS_UNFIT, "cuBLASLt has 3 algorithms for the GEMM, and none numbered 3"},
 };
 
 START_TEST(algorithms_are_judged_one_by_one)

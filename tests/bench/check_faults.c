@@ -32,7 +32,7 @@ static const struct fault {
      "  fflush(stdout); honest(a); }",
      TRIAL_OK, STATUS_OK, ""},
     {4, 5, "{ if (write(3, \"garbage\\n\", 8) == 8) honest(a); }", TRIAL_FAILED, STATUS_LAUNCH,
-     "no message"},
+     "a malformed message"},
     {9, 10, "{ close(3); honest(a); }", TRIAL_FAILED, STATUS_LAUNCH, "segment 9-10 (generated)"},
 };
 

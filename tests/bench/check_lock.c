@@ -26,12 +26,12 @@ static const char *lock_path(void)
     return test_path("fuseplan-lock-cpu-0");
 }
 
-/* Whoever waits for the device holds its turn. */
+/* Whoever waits for the device holds its queue. */
 static bool somebody_waits(void)
 {
-    int turn = open(test_path("fuseplan-lock-cpu-0-turn"), O_RDWR);
-    bool waits = turn >= 0 && flock(turn, LOCK_EX | LOCK_NB) != 0;
-    lock_drop(turn);
+    int queue = open(test_path("fuseplan-lock-cpu-0-queue"), O_RDWR);
+    bool waits = queue >= 0 && flock(queue, LOCK_EX | LOCK_NB) != 0;
+    lock_drop(queue);
     return waits;
 }
 
@@ -96,18 +96,18 @@ START_TEST(lock_is_for_all_users)
 {
     const struct target_name nowhere = {.kind = TARGET_CPU, .device = 100000 + (int)getpid()};
     struct stat info;
-    char path[64], turn[80];
+    char path[64], queue[80];
     int lock;
     unsetenv("FUSEPLAN_LOCK_DIR");
     snprintf(path, sizeof(path), "/tmp/fuseplan-lock-cpu-%d", nowhere.device);
-    snprintf(turn, sizeof(turn), "%s-turn", path);
+    snprintf(queue, sizeof(queue), "%s-queue", path);
     umask(077);
     OK(lock_take(nowhere, LOCK_TO_TIME, 0.02, NULL, &lock, &st));
     ck_assert_int_eq(stat(path, &info), 0);
     ck_assert_uint_eq(info.st_mode & 07777, 0666);
     lock_drop(lock);
     unlink(path);
-    unlink(turn);
+    unlink(queue);
 }
 END_TEST
 

@@ -243,7 +243,7 @@ START_TEST(bad_environments_are_refused)
     o.compiler = "no-such-compiler";
     check_refused(&o, &w, STATUS_ENVIRONMENT, "apt install");
     o.compiler = "/bin/false";
-    check_refused(&o, &w, STATUS_ENVIRONMENT, "no compiler that works");
+    check_refused(&o, &w, STATUS_ENVIRONMENT, "not a working compiler");
     write_script(test_path("cc"), "a script that does not say what runs it\n");
     o.compiler = test_path("cc");
     check_refused(&o, &w, STATUS_ENVIRONMENT, "Exec format error");

@@ -80,7 +80,7 @@ START_TEST(worker_environment_is_steady)
     setenv("OPENBLAS_NUM_THREADS", "77", 1);
     setenv("GOMP_CPU_AFFINITY", "0", 1);
     setenv("FUSEPLAN_CHECK", "kept", 1);
-    char **env = target_cpu.worker_env();
+    char **env = client_environment();
     int threads = 0, kept = 0;
     for (int i = 0; env[i] != NULL; i++) {
         ck_assert_ptr_null(strstr(env[i], "=77"));

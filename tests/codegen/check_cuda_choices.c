@@ -39,23 +39,26 @@ static const struct {
     struct segment segment;
     const char *impl, *schedule, *why;
 } refused[] = {
-    {{2, 6}, "generated", "tile=128x96", "tile is of GEMMs, and this segment has none"},
+    {{2, 6}, "generated", "tile=128x96", "tile is a knob of GEMMs, and this segment has none"},
     {{0, 14},
      "generated",
      "split=2",
-     "split is of a GEMM alone, and this segment has none or several"},
+     "split is a knob of a single GEMM, and this segment has none or several"},
     {{10, 11},
      "generated",
      "norm=strip",
-     "norm is of layernorms after a GEMM, and this segment has none"},
-    {{2, 7}, "generated", "resident=3", "resident is of attention without a GEMM"},
-    {{9, 9}, "generated", "resident=3", "resident is of attention without a GEMM"},
-    {{2, 6}, "hopper", "", "warpgroup products are of GEMMs, and this segment has none"},
+     "norm is a knob of a layernorm after a GEMM, and this segment has none"},
+    {{2, 7}, "generated", "resident=3", "resident is a knob of attention without a GEMM"},
+    {{9, 9}, "generated", "resident=3", "resident is a knob of attention without a GEMM"},
+    {{2, 6}, "hopper", "", "wgmma is for GEMMs, and this segment has none"},
     {{7, 9},
      "library",
      "",
-     "cuBLASLt runs one GEMM, with its bias and residual or GELU or without"},
-    {{2, 7}, "handwritten", "", "the hand-written attention runs ops 2-6, no more and no less"},
+     "cuBLASLt runs one GEMM, alone or with bias and residual or bias and GELU"},
+    {{2, 7},
+     "handwritten",
+     "",
+     "the hand-written attention runs scores to merge_heads, no more and no less"},
 };
 
 START_TEST(knobs_without_effect_are_refused)
@@ -79,9 +82,9 @@ START_TEST(hopper_is_of_sm_90_and_half_types)
     ck_assert(choice_applicable(&c, &t, &why));
     t.dtype = DTYPE_TF32;
     ck_assert(!choice_applicable(&c, &t, &why));
-    ck_assert_str_eq(why, "warpgroup products are of fp16 and bf16");
+    ck_assert_str_eq(why, "wgmma is used for fp16 and bf16 alone");
     ck_assert(!choice_applicable(&c, &ampere, &why));
-    ck_assert_str_eq(why, "warpgroup products are of sm_90a alone");
+    ck_assert_str_eq(why, "wgmma exists on sm_90a alone");
 }
 END_TEST
 

@@ -26,7 +26,7 @@ START_TEST(library_is_of_gemms_where_it_is_there)
     ck_assert(choice_applicable(&c, &t, &why));
     t.library = false;
     ck_assert(!choice_applicable(&c, &t, &why));
-    ck_assert_str_eq(why, "cuBLASLt is not there");
+    ck_assert_str_eq(why, "cuBLASLt is not available");
 }
 END_TEST
 

@@ -28,8 +28,8 @@ END_TEST
 static const struct {
     const char *text, *message;
 } bad_schedules[] = {
-    {"row_block", "'row_block' is no knob of generated with its value"},
-    {"tiles=4", "'tiles=4' is no knob of generated with its value"},
+    {"row_block", "'row_block' is not KNOB=VALUE with a knob of generated"},
+    {"tiles=4", "'tiles=4' is not KNOB=VALUE with a knob of generated"},
     {"row_block=63", "knob row_block of generated has no value '63'"},
     {"lowering=tiled col_block=", "knob col_block of generated has no value ''"},
 };
@@ -64,20 +64,20 @@ static const struct {
     enum status_code code;
     const char *message;
 } bad_choices[] = {
-    {{2, 1}, "generated", "", STATUS_USAGE, "operators 2-1 are no segment"},
-    {{-1, 1}, "generated", "", STATUS_USAGE, "operators -1-1 are no segment"},
-    {{14, 15}, "generated", "", STATUS_USAGE, "operators 14-15 are no segment"},
+    {{2, 1}, "generated", "", STATUS_USAGE, "operators 2-1 are not a segment"},
+    {{-1, 1}, "generated", "", STATUS_USAGE, "operators -1-1 are not a segment"},
+    {{14, 15}, "generated", "", STATUS_USAGE, "operators 14-15 are not a segment"},
     {{2, 6}, "hopper", "", STATUS_NOT_FOUND, "target cpu has no implementation 'hopper'"},
     {{2, 6},
      "generated",
      "tiles=4",
      STATUS_USAGE,
-     "'tiles=4' is no knob of generated with its value"},
+     "'tiles=4' is not KNOB=VALUE with a knob of generated"},
     {{2, 6},
      "generated",
      "lowering=tiled",
      STATUS_USAGE,
-     "'lowering=tiled' is no whole schedule of generated"},
+     "'lowering=tiled' does not give all knobs of generated in order"},
 };
 
 START_TEST(refuses_bad_choices)
@@ -131,7 +131,7 @@ START_TEST(knobs_without_effect_are_refused)
     ck_assert(!choice_applicable(&rowwise, &build_cpu, &why));
     ck_assert_str_eq(why, "both lowerings give this segment the same stages");
     ck_assert(!choice_applicable(&rows, &build_cpu, &why));
-    ck_assert_str_eq(why, "row_block is of GEMMs, and this segment has none");
+    ck_assert_str_eq(why, "row_block is a knob of GEMMs, and this segment has none");
 }
 END_TEST
 

@@ -132,9 +132,9 @@ static void add_gemm_sizes(enum dtype dtype, struct buf *out)
         if (k.split > 1)
             continue;
         buf_addf(out, "static_assert(needs<fp::%s<fp::%s, %d, %d, %d, ",
-                 k.wgmma ? "wgmma_shape" : "gemm_shape", dtypes[dtype].name, tile->bm, tile->bn,
-                 tile->depth);
-        if (!k.wgmma)
+                 tile->kind == CUDA_WGMMA ? "wgmma_shape" : "gemm_shape", dtypes[dtype].name,
+                 tile->bm, tile->bn, tile->depth);
+        if (tile->kind != CUDA_WGMMA)
             buf_addf(out, "%d, %d, ", tile->warps_m, tile->warps_n);
         buf_addf(out, "1>> == %d);\n", shared_bytes(&choices[i], dtype, 64));
     }
@@ -156,18 +156,35 @@ static void add_attention_sizes(enum dtype dtype, int head_size, struct buf *out
                  shared_bytes(&choices[i], dtype, head_size));
 }
 
+static void add_hopper_attention_sizes(int head_size, struct buf *out)
+{
+    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, head_size, CUDA_ARCH_HOPPER, false};
+    struct choice choices[CUDA_CHOICES_MAX];
+    int count = choices_for(&t, (struct segment){1, 6}, false, CUDA_CHOICES_MAX, choices);
+    for (int i = 0; i < count; i++) {
+        const struct cuda_attention_shape *s = cuda_attention_shape_of(&choices[i]);
+        if (s == NULL)
+            continue;
+        buf_addf(out, "static_assert(needs<fp::attention_wgmma<fp::fp16, %d, 1, 6, ", head_size);
+        cuda_attention_arguments(s, out);
+        buf_addf(out, ">> == %d);\n", shared_bytes(&choices[i], DTYPE_FP16, head_size));
+    }
+}
+
 static void write_sizes(void)
 {
     static const int head_sizes[] = {16, 32, 64, 128};
     struct buf text;
     buf_init(&text);
-    buf_adds(&text, "#include \"attention.cuh\"\n#include \"gemm_wgmma.cuh\"\n"
+    buf_adds(&text, "#include \"attention.cuh\"\n#include \"attention_wgmma.cuh\"\n"
                     "#include \"handwritten.cuh\"\n\n"
                     "/* Beyond 16 bytes a kernel aligns its shared memory itself. */\n"
                     "template <class S> constexpr int needs = sizeof(typename S::smem) + "
                     "(S::ALIGN > 16 ? S::ALIGN : 0);\n\n");
     buf_addf(&text, "static_assert(sizeof(fp_args) == %zu && FP_SYNC_TILES == %d);\n",
              sizeof(struct fp_args), FP_SYNC_TILES);
+    add_hopper_attention_sizes(64, &text);
+    add_hopper_attention_sizes(128, &text);
     for (int d = 0; d < DTYPE_COUNT; d++) {
         add_gemm_sizes((enum dtype)d, &text);
         for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++)

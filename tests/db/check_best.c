@@ -235,7 +235,7 @@ START_TEST(damaged_choices_are_refused)
     FAILS(db_best(db, study, &best, &st), STATUS_DATABASE, "'fuseplan db check'");
     ck_assert_int_eq(best.choice_count, 0);
     FAILS(db_trials(db, study, DB_TRIAL_PLAN, ignore_row, NULL, &st), STATUS_DATABASE,
-          "no segments");
+          "are not segments in ascending order");
 }
 END_TEST
 

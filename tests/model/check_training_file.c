@@ -3,36 +3,24 @@
 
 #include <string.h>
 
-struct parsed {
-    struct plan *plans;
-    double *ms;
-    int count;
-};
-
 #define TEXT(s) s, sizeof(s) - 1 /* NUL bytes count too */
 
-static struct parsed parse(const char *text, size_t len)
+static struct model_data parse(const char *text, size_t len)
 {
-    struct parsed p;
+    struct model_data p;
     struct status st = STATUS_INIT;
-    int result = model_data_parse("data.txt", text, len, &p.plans, &p.ms, &p.count, &st);
+    int result = model_data_parse("data.txt", text, len, &p, &st);
     ck_assert_msg(result == 0, "%s", st.message);
     return p;
 }
 
-static void release(struct parsed *p)
-{
-    free(p->plans);
-    free(p->ms);
-}
-
 START_TEST(reads_the_notes_line)
 {
-    struct parsed p = parse(TEXT("1111100011001100   54.524\n"));
+    struct model_data p = parse(TEXT("1111100011001100   54.524\n"));
     ck_assert_int_eq(p.count, 1);
     ck_assert_uint_eq(plan_value(p.plans[0]), plan_canonical(63692));
     ck_assert_double_eq(p.ms[0], 54.524);
-    release(&p);
+    model_data_release(&p);
 }
 END_TEST
 
@@ -46,13 +34,13 @@ static const char *const same_rows[] = {
 
 START_TEST(tolerates_blanks_comments_and_line_ends)
 {
-    struct parsed p = parse(same_rows[_i], strlen(same_rows[_i]));
+    struct model_data p = parse(same_rows[_i], strlen(same_rows[_i]));
     ck_assert_int_eq(p.count, 2);
     ck_assert_uint_eq(plan_value(p.plans[0]), 43690);
     ck_assert_double_eq(p.ms[0], 1.5);
     ck_assert_uint_eq(plan_value(p.plans[1]), plan_canonical(1));
     ck_assert_double_eq(p.ms[1], 2);
-    release(&p);
+    model_data_release(&p);
 }
 END_TEST
 
@@ -65,13 +53,13 @@ START_TEST(reads_many_rows)
             buf_adds(&text, (i >> bit & 1) != 0 ? "1" : "0");
         buf_addf(&text, " %d.25\n", i);
     }
-    struct parsed p = parse(text.ptr, text.len);
+    struct model_data p = parse(text.ptr, text.len);
     ck_assert_int_eq(p.count, 1000);
     for (int i = 0; i < 1000; i++) {
         ck_assert_uint_eq(plan_value(p.plans[i]), plan_canonical((unsigned)i));
         ck_assert_double_eq(p.ms[i], i + 0.25);
     }
-    release(&p);
+    model_data_release(&p);
     buf_release(&text);
 }
 END_TEST
@@ -115,10 +103,9 @@ static const struct {
 
 START_TEST(refuses_and_says_where)
 {
-    struct parsed p;
+    struct model_data p;
     struct status st = STATUS_INIT;
-    FAILS(model_data_parse("data.txt", bad[_i].text, bad[_i].len, &p.plans, &p.ms, &p.count, &st),
-          STATUS_USAGE, "");
+    FAILS(model_data_parse("data.txt", bad[_i].text, bad[_i].len, &p, &st), STATUS_USAGE, "");
     ck_assert_msg(strncmp(st.message, bad[_i].message, strlen(bad[_i].message)) == 0, "%s",
                   st.message);
     ck_assert_ptr_null(p.plans);

@@ -200,16 +200,15 @@ END_TEST
 /* Of a censored plan that it takes at least so long; of a failed one nothing. */
 START_TEST(what_a_model_learns_from)
 {
-    struct training t;
     const struct plan plans[] = {{.fused = 1}, {.fused = 2}, {.fused = 3}};
     history_add(&history, plans[0], (struct outcome){TRIAL_OK, 2});
     history_add(&history, plans[1], (struct outcome){TRIAL_FAILED, NAN});
     history_add(&history, plans[2], (struct outcome){TRIAL_CENSORED, 5});
-    training_of(&history, &t);
+    struct model_data t = training_of(&history);
     ck_assert_int_eq(t.count, 2);
     ck_assert(plan_equal(t.plans[1], plans[2]));
     ck_assert_double_eq(t.ms[1], 5);
-    training_release(&t);
+    model_data_release(&t);
 }
 END_TEST
 

@@ -76,7 +76,7 @@ START_TEST(comparison_is_named_by_its_search)
     OK(db_open(test_path("test.db"), DB_WRITE, &db, &st));
     OK(db_study(db, &a_workload, &a_target, "1", &study, &st));
     OK(db_search_start(db, study, "bench", "{}", id, &st));
-    OK(trials_store(db, study, DB_TRIAL_FINAL, c, t, 2, id, &st));
+    OK(comparison_store(db, study, c, t, 2, id, id, &st));
     OK(db_trials(db, study, DB_TRIAL_FINAL, keep_comparison, &rows, &st));
     ck_assert_int_eq(rows, 2);
     db_close(db);

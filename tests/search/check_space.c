@@ -102,7 +102,7 @@ static void bench_one(int64_t study)
                       .layers_timed = 12};
     candidate_default(bench_target(bench), plan_from_value(LO), &c);
     ck_assert_int_eq(db_search_start(db, study, "bench", "{}", id, &st), 0);
-    ck_assert_int_eq(trials_store(db, study, DB_TRIAL_FINAL, &c, &t, 1, id, &st), 0);
+    ck_assert_int_eq(comparison_store(db, study, &c, &t, 1, id, id, &st), 0);
 }
 
 START_TEST(what_bench_compared_is_left_out)

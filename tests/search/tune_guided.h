@@ -89,7 +89,7 @@ static inline void plant_plan(unsigned value, double ms)
     int64_t study;
     ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
     ck_assert_int_eq(
-        study_candidate(db, study, bench_target(bench), plan_from_value(value), &c, &st), 0);
+        study_candidate(db, study, bench_target(bench), NULL, plan_from_value(value), &c, &st), 0);
     ck_assert_int_eq(trial_store(db, study, DB_TRIAL_PLAN, &c, &trial, "", &st), 0);
 }
 

@@ -321,12 +321,6 @@ FAKE cuModuleLoadData(void **out, const void *image)
     return sticky;
 }
 
-FAKE cuModuleUnload(void *module)
-{
-    free(module);
-    return 0;
-}
-
 FAKE cuModuleGetFunction(void **out, void *module, const char *name)
 {
     static const char prefix[] = "segment_";

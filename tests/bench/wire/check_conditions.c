@@ -70,7 +70,7 @@ static const struct {
      "3 other processes use this GPU, which may show in the times; nvidia-smi names them",
      ""},
     {{{.known = true, .mig = true}, {.known = true, .mig = true}},
-     "this is a part of a GPU (MIG): what its other parts do may show in the times",
+     "this is a part of a GPU (MIG): other parts' work may show in the times",
      ""},
 };
 

@@ -104,7 +104,7 @@ START_TEST(choice_survives_the_journey)
     json_object_set_new(m, "schedule", json_string("tiles=4"));
     FAILS(message_to_choice(m, TARGET_CPU, &back, &st), STATUS_LAUNCH, "");
     ck_assert_str_eq(st.message,
-                     "malformed choice: 'tiles=4' is no knob of generated with its value");
+                     "malformed choice: 'tiles=4' is not KNOB=VALUE with a knob of generated");
     st = STATUS_INIT;
     json_object_del(m, "schedule");
     FAILS(message_to_choice(m, TARGET_CPU, &back, &st), STATUS_LAUNCH, "");

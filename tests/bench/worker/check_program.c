@@ -1,6 +1,6 @@
 #include "tests/bench/worker/fixture.h"
 
-enum { LAYERS = 2, LAST_TENSOR = TENSOR_COUNT - 1 };
+enum { LAYERS = 2 };
 
 static struct program program;
 
@@ -65,7 +65,7 @@ START_TEST(plan_becomes_launches)
                                                 : NULL);
     }
     ck_assert_ptr_eq(program.replay->launches[2].tensor[TENSOR_X],
-                     program.replay->launches[1].tensor[LAST_TENSOR]);
+                     program.replay->launches[1].tensor[TENSOR_Y]);
     program_release(&worker, &program);
 }
 END_TEST
@@ -143,13 +143,30 @@ START_TEST(bad_candidate_is_refused)
 }
 END_TEST
 
+/* A program has 1 to OP_COUNT choices. */
+START_TEST(number_of_choices_is_checked)
+{
+    static const int counts[] = {0, OP_COUNT + 1, 1000};
+    struct status st = STATUS_INIT;
+    json_t *candidate = candidate_new(false);
+    for (int i = 0; i < counts[_i]; i++)
+        add(candidate, 8, 9, "right", NULL);
+    ck_assert_int_eq(load(candidate, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_LAUNCH);
+    ck_assert_ptr_nonnull(strstr(st.message, "choices, expected 1 to 15"));
+    program_release(&worker, &program);
+}
+END_TEST
+
 /* Operators 8-9 read what operator 7 gives, and x. */
 START_TEST(inputs_are_the_oracles)
 {
     static const int read[] = {TENSOR_X, TENSOR_OF(7)};
     struct status st = STATUS_INIT;
+    void *memory;
     worker_need_reference(&worker, 1);
-    ck_assert_int_eq(program_feed(&worker, (struct segment){8, 9}, &st), 0);
+    ck_assert_int_eq(bank_tensor(&worker.bank, 0, TENSOR_OF(7), &memory, &st), 0);
+    program_feed(&worker, (struct segment){8, 9});
     ck_assert_int_eq(device.uploads, ARRAY_LEN(read));
     for (size_t k = 0; k < ARRAY_LEN(read); k++) {
         const float *fed = tensor_of(0, read[k]);
@@ -161,4 +178,5 @@ END_TEST
 
 SUITE("program", worker_setup, worker_teardown, ONCE(plan_becomes_launches),
       ONCE(segment_alone_keeps_its_tensors), ONCE(code_is_loaded_once),
-      LOOP(bad_candidate_is_refused, 0, ARRAY_LEN(bad)), ONCE(inputs_are_the_oracles))
+      LOOP(bad_candidate_is_refused, 0, ARRAY_LEN(bad)), LOOP(number_of_choices_is_checked, 0, 3),
+      ONCE(inputs_are_the_oracles))

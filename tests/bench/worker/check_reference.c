@@ -1,7 +1,7 @@
 #include "tests/bench/oracle/layer_inputs.h"
 #include "tests/bench/worker/fixture.h"
 
-enum { LAYERS = 3, LAST_TENSOR = TENSOR_COUNT - 1 };
+enum { LAYERS = 3 };
 
 static struct workload w;
 static struct reference reference;
@@ -54,7 +54,7 @@ static void check_layer(int layer)
         in.x[i] = reference.x[layer][i];
     layer_inputs_run(&w, &in, 1, &computed);
     for (int64_t i = 0; i < n; i++) {
-        double y = computed.tensor[LAST_TENSOR][i];
+        double y = computed.tensor[TENSOR_Y][i];
         ck_assert_double_eq(reference.y[layer][i], y);
         ck_assert_float_eq(reference.x[layer + 1][i], element_round(w.dtype, (float)y));
     }
@@ -84,7 +84,7 @@ START_TEST(inputs_decide)
     for (int i = 0; i < 2; i++) {
         open_with(DTYPE_FP32, all[i * (_i + 1)]);
         reference_need(&reference, 1, beat, beats);
-        ck_assert_int_eq(tensor_elements(LAST_TENSOR, &w), ARRAY_LEN(y[i]));
+        ck_assert_int_eq(tensor_elements(TENSOR_Y, &w), ARRAY_LEN(y[i]));
         memcpy(y[i], reference.y[0], sizeof(y[i]));
         close_all();
     }

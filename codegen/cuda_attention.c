@@ -1,0 +1,113 @@
+/* Whole attention on Hopper's wgmma: kernels/cuda/attention_wgmma.cuh. */
+#include "codegen/cuda_int.h"
+#include "kernels/cuda/abi.h"
+
+#include <assert.h>
+
+static_assert(TILE_HEAD == 32, "a lane holds one of a tile's first entries");
+
+/* The fastest of those tried on an H200.  Which one wins depends on the lists. */
+static const struct cuda_attention_shape shapes[] = {
+    [CUDA_ATTENTION_64] = {1, 1, 2, 1, true, false, false, false, 4},
+    [CUDA_ATTENTION_64_OVERLAP] = {1, 1, 3, 1, false, true, true, false, 3},
+    [CUDA_ATTENTION_64_SPLIT] = {2, 1, 4, 2, false, false, false, false, 2},
+    [CUDA_ATTENTION_128] = {2, 2, 3, 2, true, false, false, true, 2},
+    [CUDA_ATTENTION_192] = {3, 3, 4, 4, true, true, true, true, 1},
+};
+static_assert(ARRAY_LEN(shapes) == CUDA_ATTENTION_COUNT, "one row a shape");
+
+const struct cuda_attention_shape *cuda_attention_shape_of(const struct choice *c)
+{
+    if (c->impl->emit != emit_cuda_attention)
+        return NULL;
+    return &shapes[choice_value(c, CUDA_ATTENTION_KNOB_SHAPE)];
+}
+
+/* sizeof(attention_wgmma_smem) and what aligns it; a compiled test compares them. */
+static int shared_bytes(const struct cuda_attention_shape *s, int head_size)
+{
+    enum { SWIZZLE_BYTES = 1024, MARKS_LATER = 4, ALIGNMENT = 16 };
+    int block = MASK_BLOCK * head_size * 2, tiles = s->draws ? 2 : 1;
+    int blocks = (tiles * s->rows + 2 * s->ring) * block;
+    int join =
+        s->consumers > s->rows ? s->rows * (head_size / 2 + 4) * CUDA_ATTENTION_THREADS * 4 : 16;
+    int words = s->ring * s->rows * MASK_BLOCK * 8;
+    int items = tiles * (4 * head_size + 32 + 8 * s->rows) + MARKS_LATER * 4 * s->rows + 8;
+    int barriers = (4 * s->ring + 2 * tiles) * 8;
+    int bytes = blocks + join + words + items + barriers;
+    return SWIZZLE_BYTES + (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+/* The segment is one stage that holds scores, softmax and context. */
+static bool whole_attention(struct segment s)
+{
+    struct stage stages[OP_COUNT];
+    return lower_segment(s, LOWERING_TILED, stages) == 1 && stage_has(&stages[0], ANCHOR_SCORES) &&
+           stage_has(&stages[0], ANCHOR_CONTEXT);
+}
+
+bool cuda_attention_applicable(const struct choice *c, const struct build_target *t,
+                               const char **why)
+{
+    const struct cuda_attention_shape *s = cuda_attention_shape_of(c);
+    if (t->arch != CUDA_ARCH_HOPPER && t->arch != 0)
+        return refuse(why, "wgmma is an instruction of sm_90a alone");
+    if (dtypes[t->dtype].bytes != 2)
+        return refuse(why, "this kernel computes in fp16 and bf16 alone");
+    if (t->head_size != 64 && (t->head_size != 128 || s->q_in_registers))
+        return refuse(why,
+                      "this kernel has code for head size 64, and 128 with q in shared memory");
+    if (!whole_attention(c->segment))
+        return refuse(why, "this kernel runs scores, softmax and context together, and no GEMM");
+    if (shared_bytes(s, t->head_size) > arch_shared_bytes(t->arch))
+        return refuse(why, "it needs more shared memory than a thread block can have");
+    return true;
+}
+
+static int threads_of(const struct cuda_attention_shape *s)
+{
+    return s->consumers * CUDA_ATTENTION_THREADS + s->producers * 32;
+}
+
+static const char *truth(bool value)
+{
+    return value ? "true" : "false";
+}
+
+void cuda_attention_arguments(const struct cuda_attention_shape *s, struct buf *out)
+{
+    buf_addf(out, "%d, %d, %d, %d, %s, %s, %s, %s", s->consumers, s->rows, s->ring, s->producers,
+             truth(s->draws), truth(s->overlap), truth(s->q_in_registers), truth(s->loaders_fence));
+}
+
+void emit_cuda_attention(const struct choice *c, const struct build_target *t, struct buf *out)
+{
+    const struct cuda_attention_shape *s = cuda_attention_shape_of(c);
+    add_header(c, t, out);
+    buf_adds(out, " */\n#include \"attention_wgmma.cuh\"\n\n");
+    add_types(t, out);
+    buf_addf(
+        out,
+        "/* operators; warpgroups that compute, query blocks, key blocks in flight, warps that\n"
+        " * load; tiles drawn, overlap, q in registers, fenced by the warps that load */\n"
+        "using stage = fp::attention_wgmma<dtype, W, %d, %d,\n    ",
+        c->segment.first, c->segment.last);
+    cuda_attention_arguments(s, out);
+    buf_adds(out, ">;\n\n");
+    open_kernel(c, threads_of(s), s->resident, out);
+    buf_adds(out, "    stage(a, shared).run();\n}\n");
+}
+
+void cuda_attention_launch(const struct choice *c, const struct workload *w,
+                           struct cuda_launch *out)
+{
+    const struct cuda_attention_shape *s = cuda_attention_shape_of(c);
+    int64_t blocks = (w->seq_len + MASK_BLOCK - 1) / MASK_BLOCK;
+    *out = (struct cuda_launch){.threads = threads_of(s),
+                                .shared_bytes = shared_bytes(s, w->head_size),
+                                .persistent = s->draws,
+                                .tile_rows = s->rows,
+                                .tiles = (int64_t)w->batch * w->heads *
+                                         ((blocks + s->rows - 1) / s->rows),
+                                .sync_words = FP_SYNC_TILES};
+}
