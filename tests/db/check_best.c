@@ -314,22 +314,9 @@ START_TEST(query_is_quick_with_100000_trials)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("db/best");
-    TCase *t = tcase_create("best");
-    tcase_set_timeout(t, 120); /* one stores 100,000 trials */
-    tcase_add_checked_fixture(t, setup, teardown);
-    tcase_add_test(t, nothing_known_is_not_found);
-    tcase_add_test(t, fastest_plan_before_finals);
-    tcase_add_test(t, finals_decide);
-    tcase_add_test(t, time_has_its_reason_or_its_samples);
-    tcase_add_test(t, faster_plan_since_wins);
-    tcase_add_test(t, bench_decides_nothing);
-    tcase_add_test(t, choices_carry_their_segments_time);
-    tcase_add_loop_test(t, damaged_choices_are_refused, 0, ARRAY_LEN(damage));
-    tcase_add_test(t, plans_are_counted_once);
-    tcase_add_test(t, query_is_quick_with_100000_trials);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("db/best", setup, teardown, ONCE(nothing_known_is_not_found),
+      ONCE(fastest_plan_before_finals), ONCE(finals_decide),
+      ONCE(time_has_its_reason_or_its_samples), ONCE(faster_plan_since_wins),
+      ONCE(bench_decides_nothing), ONCE(choices_carry_their_segments_time),
+      LOOP(damaged_choices_are_refused, 0, ARRAY_LEN(damage)), ONCE(plans_are_counted_once),
+      ONCE(query_is_quick_with_100000_trials))

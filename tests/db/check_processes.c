@@ -156,16 +156,6 @@ START_TEST(readers_and_a_writer_live_together)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("db/processes");
-    TCase *t = tcase_create("processes");
-    tcase_set_timeout(t, 120);
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_test(t, creator_waits_for_another);
-    tcase_add_test(t, writers_at_once_lose_nothing);
-    tcase_add_test(t, killed_writer_loses_nothing);
-    tcase_add_test(t, readers_and_a_writer_live_together);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("db/processes", test_dir_setup, test_dir_teardown, ONCE(creator_waits_for_another),
+      ONCE(writers_at_once_lose_nothing), ONCE(killed_writer_loses_nothing),
+      ONCE(readers_and_a_writer_live_together))

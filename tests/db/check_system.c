@@ -195,19 +195,7 @@ START_TEST(disk_full_at_creation_is_told)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("db/system");
-    TCase *t = tcase_create("system");
-    tcase_set_timeout(t, 60); /* one waits for the busy timeout */
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_loop_test(t, read_only_file_can_be_read, 0, 3);
-    tcase_add_test(t, path_that_cannot_be_written_is_refused);
-    tcase_add_test(t, file_that_cannot_be_read_is_refused);
-    tcase_add_test(t, lock_of_another_is_waited_for_then_told);
-    tcase_add_test(t, full_disk_is_told_and_loses_nothing);
-    tcase_add_test(t, full_database_is_told);
-    tcase_add_test(t, disk_full_at_creation_is_told);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("db/system", test_dir_setup, test_dir_teardown, LOOP(read_only_file_can_be_read, 0, 3),
+      ONCE(path_that_cannot_be_written_is_refused), ONCE(file_that_cannot_be_read_is_refused),
+      ONCE(lock_of_another_is_waited_for_then_told), ONCE(full_disk_is_told_and_loses_nothing),
+      ONCE(full_database_is_told), ONCE(disk_full_at_creation_is_told))

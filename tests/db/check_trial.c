@@ -1,6 +1,21 @@
 /* Trials: stored, read back, refused. */
 #include "tests/db/fixture.h"
 
+static struct db *db;
+static int64_t study;
+
+static void setup(void)
+{
+    test_dir_setup();
+    db = open_fresh(&study);
+}
+
+static void teardown(void)
+{
+    db_close(db);
+    test_dir_teardown();
+}
+
 static void same_double(double a, double b)
 {
     ck_assert(a == b || (isnan(a) && isnan(b)));
@@ -47,9 +62,7 @@ static int compare_trial(void *ctx, const struct db_trial *got)
 
 START_TEST(trials_come_back_as_stored)
 {
-    int64_t study;
     char search[HASH_TEXT_SIZE];
-    struct db *db = open_fresh(&study);
     OK(db_search_start(db, study, "guided", "{}", search, &st));
     struct db_trial kinds[][2] = {
         [DB_TRIAL_SEGMENT] = {segment_trial(&some_choices[0], 0.5),
@@ -80,15 +93,13 @@ START_TEST(trials_come_back_as_stored)
                                            " AND segments = '0-1 2-6 7-14'"),
                      1);
     assert_whole(db);
-    db_close(db);
 }
 END_TEST
 
 /* What two processes do that search one study: neither stops, and the first result stays. */
 START_TEST(second_trial_yields_to_the_first)
 {
-    int64_t study;
-    struct db *db = open_fresh(&study), *other;
+    struct db *other;
     OK(db_open(test_path("t.db"), DB_WRITE, &other, &st));
     struct db_trial plans[] = {plan_trial(50, 3), plan_trial(50, 2)};
     struct db_trial segments[] = {segment_trial(some_choices, 3), segment_trial(some_choices, 2)};
@@ -105,14 +116,11 @@ START_TEST(second_trial_yields_to_the_first)
                      2);
     assert_whole(db);
     db_close(other);
-    db_close(db);
 }
 END_TEST
 
 START_TEST(comparison_is_stored_whole_or_not_at_all)
 {
-    int64_t study;
-    struct db *db = open_fresh(&study);
     struct db_trial finals[] = {final_trial(50, 3, "a"), final_trial(51, NAN, "a")};
     FAILS(db_trials_add(db, study, finals, 2, &st), STATUS_DATABASE, "");
     ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 0);
@@ -120,7 +128,6 @@ START_TEST(comparison_is_stored_whole_or_not_at_all)
     OK(db_trials_add(db, study, finals, 2, &st));
     ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 2);
     assert_whole(db);
-    db_close(db);
 }
 END_TEST
 
@@ -132,16 +139,13 @@ static int stop_at_second(void *ctx, const struct db_trial *t)
 
 START_TEST(walk_stops_when_told)
 {
-    int64_t study;
     int seen = 0;
-    struct db *db = open_fresh(&study);
     for (int i = 0; i < 4; i++) {
         struct db_trial t = plan_trial(i, 1);
         OK(db_trial_add(db, study, &t, &st));
     }
     OK(db_trials(db, study, DB_TRIAL_PLAN, stop_at_second, &seen, &st));
     ck_assert_int_eq(seen, 2);
-    db_close(db);
 }
 END_TEST
 
@@ -156,14 +160,11 @@ static int expect_no_choices(void *ctx, const struct db_trial *t)
 
 START_TEST(times_come_without_choices)
 {
-    int64_t study;
     int seen = 0;
-    struct db *db = open_fresh(&study);
     struct db_trial t = plan_trial(7, 1);
     OK(db_trial_add(db, study, &t, &st));
     OK(db_trial_times(db, study, DB_TRIAL_PLAN, expect_no_choices, &seen, &st));
     ck_assert_int_eq(seen, 1);
-    db_close(db);
 }
 END_TEST
 
@@ -185,8 +186,6 @@ static const struct {
 /* Refused, leaving nothing of it behind. */
 static void expect_refusal(const struct db_trial *nonsense)
 {
-    int64_t study;
-    struct db *db = open_fresh(&study);
     FAILS(db_trial_add(db, study, nonsense, &st), STATUS_DATABASE, "");
     ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 0);
     ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM schedule"), 0);
@@ -194,7 +193,6 @@ static void expect_refusal(const struct db_trial *nonsense)
     struct db_trial good = plan_trial(43690, 2);
     OK(db_trial_add(db, study, &good, &st));
     assert_whole(db);
-    db_close(db);
 }
 
 START_TEST(wrong_choices_are_refused)
@@ -222,18 +220,15 @@ END_TEST
 /* In a database that was just made, and in one that is opened again. */
 START_TEST(trial_of_no_study_is_refused)
 {
-    int64_t study;
-    struct db *db = open_fresh(&study);
     struct db_trial t = plan_trial(43690, 2);
     FAILS(db_trial_add(db, study + 1, &t, &st), STATUS_DATABASE, "FOREIGN KEY");
     db_close(db);
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
     FAILS(db_trial_add(db, study + 1, &t, &st), STATUS_DATABASE, "FOREIGN KEY");
-    db_close(db);
 }
 END_TEST
 
-SUITE("db/trial", test_dir_setup, test_dir_teardown, ONCE(trials_come_back_as_stored),
+SUITE("db/trial", setup, teardown, ONCE(trials_come_back_as_stored),
       ONCE(second_trial_yields_to_the_first), ONCE(comparison_is_stored_whole_or_not_at_all),
       ONCE(walk_stops_when_told), ONCE(times_come_without_choices),
       LOOP(wrong_choices_are_refused, 0, ARRAY_LEN(wrong_choices)),
