@@ -10,12 +10,8 @@
 /* Two layers of hidden size 8: everything takes microseconds. */
 static inline void small_workload(struct workload *w)
 {
-    workload_init(w);
-    w->batch = 2;
-    w->seq_len = 5;
-    w->heads = 2;
-    w->head_size = 4;
-    w->layers = 2;
+    *w = (struct workload){
+        .batch = 2, .seq_len = 5, .heads = 2, .head_size = 4, .layers = 2, .eps = 1e-5};
     workload_ready(w, "causal", NULL, NULL);
 }
 

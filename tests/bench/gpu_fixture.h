@@ -49,12 +49,8 @@ static inline void gpu_setup(void)
 
 static inline void gpu_workload(int seq_len, struct workload *w)
 {
-    workload_init(w);
-    w->batch = 2;
-    w->seq_len = seq_len;
-    w->heads = 2;
-    w->head_size = 16;
-    w->layers = 3;
+    *w = (struct workload){
+        .batch = 2, .seq_len = seq_len, .heads = 2, .head_size = 16, .layers = 3, .eps = 1e-5};
     workload_ready(w, "full", "5,3", NULL);
 }
 

@@ -1,5 +1,5 @@
 #include "bench/wire/wire.h"
-#include "tests/suite.h"
+#include "tests/workload.h"
 
 #include <math.h>
 #include <sys/socket.h>
@@ -60,18 +60,9 @@ END_TEST
 
 START_TEST(workload_survives_the_journey)
 {
-    struct workload w, back;
-    workload_init(&w);
-    w.batch = 2;
-    w.seq_len = 70;
-    w.heads = 3;
-    w.head_size = 8;
-    w.layers = 5;
-    w.eps = 1e-12;
-    OK(mask_parse("sliding:w=3", &w.mask_spec, &st));
-    OK(workload_parse_lengths(&w, "70,9", &st));
-    OK(workload_check(&w, &st));
-    OK(workload_build_mask(&w, NULL, &st));
+    struct workload back,
+        w = {.batch = 2, .seq_len = 70, .heads = 3, .head_size = 8, .layers = 5, .eps = 1e-12};
+    workload_ready(&w, "sliding:w=3", "70,9", NULL);
 
     size_t bytes = mask_bytes(&w.mask);
     json_t *m = message_of_workload(&w);
