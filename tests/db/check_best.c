@@ -1,22 +1,8 @@
-#include "tests/db/fixture.h"
+#include "tests/db/one_fixture.h"
 
 #include "codegen/codegen.h"
 
-static struct db *db;
-static int64_t study;
 static struct db_best best;
-
-static void setup(void)
-{
-    test_dir_setup();
-    db = open_fresh(&study);
-}
-
-static void teardown(void)
-{
-    db_close(db);
-    test_dir_teardown();
-}
 
 static void add(struct db_trial t)
 {

@@ -1,20 +1,5 @@
 /* Trials: stored, read back, refused. */
-#include "tests/db/fixture.h"
-
-static struct db *db;
-static int64_t study;
-
-static void setup(void)
-{
-    test_dir_setup();
-    db = open_fresh(&study);
-}
-
-static void teardown(void)
-{
-    db_close(db);
-    test_dir_teardown();
-}
+#include "tests/db/one_fixture.h"
 
 static void same_double(double a, double b)
 {

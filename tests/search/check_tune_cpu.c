@@ -2,7 +2,7 @@
  * which 20 segments are compiled.  What a larger budget does is in check_tune.c, on a fake bench.
  */
 #include "search/search.h"
-#include "tests/suite.h"
+#include "tests/workload.h"
 
 #include <stdlib.h>
 
@@ -15,15 +15,9 @@ static void setup(void)
 {
     st = STATUS_INIT;
     test_dir_setup();
-    workload_init(&workload);
-    workload.batch = 1;
-    workload.seq_len = 8;
-    workload.heads = 1;
-    workload.head_size = 8;
-    workload.ffn = 16;
-    workload.layers = 1;
-    OK(workload_check(&workload, &st));
-    OK(workload_build_mask(&workload, NULL, &st));
+    workload = (struct workload){
+        .batch = 1, .seq_len = 8, .heads = 1, .head_size = 8, .ffn = 16, .layers = 1, .eps = 1e-5};
+    workload_ready(&workload, "full", NULL, NULL);
     OK(db_open(test_path("db"), DB_WRITE, &db, &st));
     struct bench_options options = {
         .target = {TARGET_CPU, 0}, .cache_dir = test_cache(), .inputs = {.seed = 1}};
