@@ -65,6 +65,23 @@ static inline int suite_main(const char *name, SFun setup, SFun teardown,
     return suite_run(s);
 }
 
+/* Fails the test where the call did, and shows why.  Both need a `struct status st` in scope. */
+#define OK(call)                                                                                   \
+    do {                                                                                           \
+        st = STATUS_INIT;                                                                          \
+        int ok_result = (call);                                                                    \
+        ck_assert_msg(ok_result == 0, "%s: %s", #call, st.message);                                \
+    } while (0)
+
+/* Fails the test unless the call failed with this code and a message that holds this text. */
+#define FAILS(call, expected_code, text)                                                           \
+    do {                                                                                           \
+        st = STATUS_INIT;                                                                          \
+        ck_assert_int_eq((call), -1);                                                              \
+        ck_assert_msg(st.code == (expected_code), "%d: %s", st.code, st.message);                  \
+        ck_assert_msg(strstr(st.message, (text)) != NULL, "%s", st.message);                       \
+    } while (0)
+
 /* A fixture: test_dir_setup and test_dir_teardown. */
 static char test_dir[64] __attribute__((unused));
 

@@ -16,4 +16,10 @@ static inline void workload_ready(struct workload *w, const char *mask, const ch
                   "%s", st.message);
 }
 
+/* Real tokens of a batch row. */
+static inline int length_of(const struct workload *w, int b)
+{
+    return w->lengths != NULL ? w->lengths[b] : w->seq_len;
+}
+
 #endif

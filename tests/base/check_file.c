@@ -8,14 +8,15 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
+static struct status st; /* of the call that a test is about */
+
 START_TEST(reads_what_was_written)
 {
-    struct status st = STATUS_INIT;
     struct buf text;
     buf_init(&text);
-    ck_assert_int_eq(file_write(test_path("f"), "one\0two", 7, &st), 0);
-    ck_assert_int_eq(file_write(test_path("f"), "three", 5, &st), 0);
-    ck_assert_int_eq(file_read(test_path("f"), 0, &text, &st), 0);
+    OK(file_write(test_path("f"), "one\0two", 7, &st));
+    OK(file_write(test_path("f"), "three", 5, &st));
+    OK(file_read(test_path("f"), 0, &text, &st));
     ck_assert_str_eq(text.ptr, "three");
     buf_release(&text);
 }
@@ -23,11 +24,10 @@ END_TEST
 
 START_TEST(refuses_more_than_the_limit)
 {
-    struct status st = STATUS_INIT;
     struct buf text;
     buf_init(&text);
-    ck_assert_int_eq(file_write(test_path("f"), "12345", 5, &st), 0);
-    ck_assert_int_eq(file_read(test_path("f"), 5, &text, &st), 0);
+    OK(file_write(test_path("f"), "12345", 5, &st));
+    OK(file_read(test_path("f"), 5, &text, &st));
     ck_assert_int_eq(file_read(test_path("f"), 4, &text, &st), -1);
     ck_assert_ptr_nonnull(strstr(st.message, "larger than"));
     buf_release(&text);
@@ -36,44 +36,36 @@ END_TEST
 
 START_TEST(missing_file_is_named)
 {
-    struct status st = STATUS_INIT;
     struct buf text;
     buf_init(&text);
-    ck_assert_int_eq(file_read(test_path("none"), 0, &text, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    ck_assert_ptr_nonnull(strstr(st.message, "none"));
+    FAILS(file_read(test_path("none"), 0, &text, &st), STATUS_ENVIRONMENT, "none");
     buf_release(&text);
 }
 END_TEST
 
 START_TEST(makes_and_removes_trees)
 {
-    struct status st = STATUS_INIT;
-    ck_assert_int_eq(file_make_dirs(test_path("a/b/c"), &st), 0);
-    ck_assert_int_eq(file_make_dirs(test_path("a/b/c"), &st), 0);
-    ck_assert_int_eq(file_write(test_path("a/b/f"), "", 0, &st), 0);
+    OK(file_make_dirs(test_path("a/b/c"), &st));
+    OK(file_make_dirs(test_path("a/b/c"), &st));
+    OK(file_write(test_path("a/b/f"), "", 0, &st));
     ck_assert_int_eq(file_make_dirs(test_path("a/b/f/d"), &st), -1);
     ck_assert_ptr_nonnull(strstr(st.message, "a/b/f/d"));
-    st = STATUS_INIT;
-    ck_assert_int_eq(file_remove_all(test_path("a"), &st), 0);
-    ck_assert_int_eq(file_remove_all(test_path("a"), &st), 0);
+    OK(file_remove_all(test_path("a"), &st));
+    OK(file_remove_all(test_path("a"), &st));
 }
 END_TEST
 
 /* A write that fails half way leaves the old contents and no temporary file. */
 START_TEST(failed_write_changes_nothing)
 {
-    struct status st = STATUS_INIT;
     struct buf text;
     buf_init(&text);
-    ck_assert_int_eq(file_write(test_path("f"), "old", 3, &st), 0);
+    OK(file_write(test_path("f"), "old", 3, &st));
     signal(SIGXFSZ, SIG_IGN);
     struct rlimit limit = {.rlim_cur = 10, .rlim_max = RLIM_INFINITY};
     ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    ck_assert_int_eq(file_write(test_path("f"), "0123456789abcdef", 16, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    st = STATUS_INIT;
-    ck_assert_int_eq(file_read(test_path("f"), 0, &text, &st), 0);
+    FAILS(file_write(test_path("f"), "0123456789abcdef", 16, &st), STATUS_ENVIRONMENT, "");
+    OK(file_read(test_path("f"), 0, &text, &st));
     ck_assert_str_eq(text.ptr, "old");
     ck_assert_int_eq(unlink(test_path("f")), 0);
     ck_assert_int_eq(rmdir(test_dir), 0); /* only an empty directory goes */

@@ -1,6 +1,8 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
+static struct status st; /* of the call that a test is about */
+
 /* What numpy.save writes for numpy.array([[1,0,1],[0,1,0]], dtype=bool). */
 static const char numpy_header[] =
     "\x93NUMPY\x01\x00\x76\x00{'descr': '|b1', 'fortran_order': False, 'shape': (2, 3), }"
@@ -38,13 +40,12 @@ START_TEST(reads_what_it_writes)
     for (size_t k = 0; k < len; k++)
         data[k] = (uint8_t)(k * 7);
 
-    struct status st = STATUS_INIT;
     struct buf bytes;
     struct npy a;
     buf_init(&bytes);
     npy_write(arrays[_i].type, arrays[_i].ndim, arrays[_i].shape, data, &bytes);
     ck_assert_uint_eq((bytes.len - len) % 64, 0);
-    ck_assert_msg(npy_parse(bytes.ptr, bytes.len, &a, &st) == 0, "%s", st.message);
+    OK(npy_parse(bytes.ptr, bytes.len, &a, &st));
     ck_assert_int_eq(a.type, arrays[_i].type);
     ck_assert_int_eq(a.ndim, arrays[_i].ndim);
     ck_assert_int_eq(a.fortran_order, 0);
@@ -86,11 +87,10 @@ static const struct {
 
 START_TEST(reads_headers)
 {
-    struct status st = STATUS_INIT;
     struct npy a;
     size_t data = good[_i].type == NPY_FLOAT32 ? 24 : 6;
     struct buf bytes = file_of(good[_i].major, good[_i].header, data);
-    ck_assert_msg(npy_parse(bytes.ptr, bytes.len, &a, &st) == 0, "%s", st.message);
+    OK(npy_parse(bytes.ptr, bytes.len, &a, &st));
     ck_assert_int_eq(a.type, good[_i].type);
     ck_assert_int_eq(a.fortran_order, good[_i].fortran);
     ck_assert_int_eq(a.ndim, 2);
@@ -151,12 +151,9 @@ static const struct {
 
 START_TEST(refuses_malformed_files)
 {
-    struct status st = STATUS_INIT;
     struct npy a;
     struct buf bytes = file_of(malformed[_i].major, malformed[_i].header, malformed[_i].data);
-    ck_assert_int_eq(npy_parse(bytes.ptr, bytes.len, &a, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
-    ck_assert_msg(strstr(st.message, malformed[_i].found) != NULL, "%s", st.message);
+    FAILS(npy_parse(bytes.ptr, bytes.len, &a, &st), STATUS_USAGE, malformed[_i].found);
     ck_assert_ptr_null(a.data);
     buf_release(&bytes);
 }
@@ -178,13 +175,10 @@ static const struct {
 
 START_TEST(refuses_fragments)
 {
-    struct status st = STATUS_INIT;
     struct npy a;
     char *exact = mem_alloc(fragments[_i].len, 1);
     memcpy(exact, fragments[_i].bytes, fragments[_i].len);
-    ck_assert_int_eq(npy_parse(exact, fragments[_i].len, &a, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
-    ck_assert_msg(strstr(st.message, fragments[_i].found) != NULL, "%s", st.message);
+    FAILS(npy_parse(exact, fragments[_i].len, &a, &st), STATUS_USAGE, fragments[_i].found);
     free(exact);
 }
 END_TEST
@@ -196,7 +190,6 @@ START_TEST(survives_any_changed_byte)
     int accepted = 0;
     for (size_t at = 0; at < bytes.len - 6; at++)
         for (int change = 1; change < 256; change++) {
-            struct status st = STATUS_INIT;
             struct npy a;
             bytes.ptr[at] = (char)(bytes.ptr[at] ^ change);
             if (npy_parse(bytes.ptr, bytes.len, &a, &st) == 0) {

@@ -1,16 +1,15 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
+static struct status st; /* of the call that a test is about */
+
 static const char *const not_integers[] = {"",    " 1", "1 ",  "+1",  "01",  "-0",
                                            "0x1", "1.", "1e3", "--1", "one", "1,2"};
 
 START_TEST(refuses_what_is_not_a_whole_number)
 {
-    struct status st = STATUS_INIT;
     int64_t out = 7;
-    ck_assert_int_eq(number_parse("--batch", not_integers[_i], -9, 9, &out, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
-    ck_assert_ptr_nonnull(strstr(st.message, "--batch"));
+    FAILS(number_parse("--batch", not_integers[_i], -9, 9, &out, &st), STATUS_USAGE, "--batch");
     ck_assert_ptr_nonnull(strstr(st.message, "-9 to 9"));
 }
 END_TEST
@@ -19,10 +18,8 @@ static const char *const outside[] = {"-10", "10", "99999999999999999999", "-999
 
 START_TEST(refuses_numbers_out_of_range)
 {
-    struct status st = STATUS_INIT;
     int64_t out;
-    ck_assert_int_eq(number_parse("n", outside[_i], -9, 9, &out, &st), -1);
-    ck_assert_ptr_nonnull(strstr(st.message, "out of range"));
+    FAILS(number_parse("n", outside[_i], -9, 9, &out, &st), STATUS_USAGE, "out of range");
 }
 END_TEST
 
@@ -31,9 +28,8 @@ START_TEST(parses_every_number_in_range)
     for (int64_t n = -300; n <= 300; n++) {
         char text[8];
         snprintf(text, sizeof(text), "%d", (int)n);
-        struct status st = STATUS_INIT;
         int64_t out;
-        ck_assert_int_eq(number_parse("n", text, -300, 300, &out, &st), 0);
+        OK(number_parse("n", text, -300, 300, &out, &st));
         ck_assert_int_eq(out, n);
     }
 }
@@ -43,21 +39,17 @@ static const char *const not_numbers[] = {"", "nan", "inf", "1.0x", " 1", "0x10"
 
 START_TEST(refuses_what_is_not_a_number)
 {
-    struct status st = STATUS_INIT;
     double out;
-    ck_assert_int_eq(number_parse_double("x", not_numbers[_i], 0, 10, &out, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
+    FAILS(number_parse_double("x", not_numbers[_i], 0, 10, &out, &st), STATUS_USAGE, "");
 }
 END_TEST
 
 START_TEST(parses_numbers)
 {
-    struct status st = STATUS_INIT;
     double out;
-    ck_assert_int_eq(number_parse_double("x", "1e-12", 0, 1, &out, &st), 0);
+    OK(number_parse_double("x", "1e-12", 0, 1, &out, &st));
     ck_assert_double_eq(out, 1e-12);
-    ck_assert_int_eq(number_parse_double("x", "2", 0, 1, &out, &st), -1);
-    ck_assert_ptr_nonnull(strstr(st.message, "out of range"));
+    FAILS(number_parse_double("x", "2", 0, 1, &out, &st), STATUS_USAGE, "out of range");
 }
 END_TEST
 

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <unistd.h>
 
+static struct status st; /* of the call that a test is about */
+
 /* S = 300 makes a tensor (B,H,S,S) of 1440000 bytes; all else takes some 2.1 million together. */
 enum { SCORES_SEQ_LEN = 300 };
 
@@ -57,7 +59,7 @@ START_TEST(kernel_is_run_and_judged)
 {
     write_text(test_path("code"), kernels[_i].code);
     struct bench *b = gpu_bench();
-    struct trial t = gpu_trial(b, 8, 8);
+    struct trial t = segment_trial(b, 8, 8);
     ck_assert_msg(t.status == kernels[_i].status, "%s", t.reason.message);
     ck_assert_msg(t.reason.code == kernels[_i].reason, "%s", t.reason.message);
     ck_assert_msg(strstr(t.reason.message, kernels[_i].says) != NULL, "%s", t.reason.message);
@@ -93,7 +95,7 @@ START_TEST(limits_are_the_devices)
     setenv("FAKE_GPU", devices[_i].gpu, 1);
     struct bench *b = gpu_bench();
     ck_assert(isnan(bench_limits(b).flops_per_s)); /* nothing was measured */
-    struct trial t = gpu_trial(b, 8, 8);
+    struct trial t = segment_trial(b, 8, 8);
     struct limits limits = bench_limits(b);
     check_limit(limits.flops_per_s, devices[_i].flops_per_s);
     check_limit(limits.bytes_per_s, devices[_i].bytes_per_s);
@@ -135,7 +137,7 @@ START_TEST(conditions_come_with_a_measurement)
     buf_init(&said);
     setenv("FAKE_NVML", states[_i].nvml, 1);
     struct bench *b = gpu_bench();
-    struct trial t = gpu_trial(b, 8, 8);
+    struct trial t = segment_trial(b, 8, 8);
     const struct conditions *c = &t.conditions;
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     ck_assert_int_eq(c->known, states[_i].known);
@@ -167,22 +169,16 @@ END_TEST
 
 static void check_refused(const struct bench_options *o, enum status_code code, const char *says)
 {
-    struct status st = STATUS_INIT;
     struct bench *b;
-    ck_assert_int_eq(open_bench(o, SEQ_LEN, &b, &st), -1);
-    ck_assert_msg(st.code == code, "%d: %s", st.code, st.message);
-    ck_assert_msg(strstr(st.message, says) != NULL, "%s", st.message);
+    FAILS(open_bench(o, SEQ_LEN, &b, &st), code, says);
 }
 
 /* Op 8 is not to blame. */
 static void check_ends_the_work(struct bench *b, const char *says)
 {
-    struct status st = STATUS_INIT;
     struct choice c = gpu_choice(b, 8, 8);
     struct trial t;
-    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), -1);
-    ck_assert_msg(st.code == STATUS_ENVIRONMENT, "%s", st.message);
-    ck_assert_msg(strstr(st.message, says) != NULL, "%s", st.message);
+    FAILS(bench_segment(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT, says);
 }
 
 START_TEST(missing_and_mismatched_parts_are_named)
@@ -236,7 +232,7 @@ START_TEST(candidate_too_large_for_the_gpu_fails_alone)
     setenv("FAKE_GPU_BYTES", "3000000", 1);
     struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);
     for (int tries = 0; tries < 2; tries++) {
-        struct trial large = gpu_trial(b, 3, 3), small = gpu_trial(b, 8, 8);
+        struct trial large = segment_trial(b, 3, 3), small = segment_trial(b, 8, 8);
         ck_assert_int_eq(large.status, TRIAL_FAILED);
         ck_assert_msg(large.reason.code == STATUS_UNFIT, "%s", large.reason.message);
         ck_assert_msg(strstr(large.reason.message, "1.4 MiB more is needed, and ") != NULL, "%s",
@@ -258,10 +254,9 @@ START_TEST(memory_that_earlier_candidates_took_is_given_back)
     struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);
     const int order[] = {2, 5, 2};
     for (size_t i = 0; i < ARRAY_LEN(order); i++) {
-        struct trial t = gpu_trial(b, order[i], order[i]);
+        struct trial t = segment_trial(b, order[i], order[i]);
         /* Its result was looked at, and is none. */
-        ck_assert_msg(t.reason.code == STATUS_WRONG, "%s", t.reason.message);
-        trial_release(&t);
+        check_failed(&t, STATUS_WRONG, "");
     }
     bench_close(b);
 }
@@ -283,22 +278,20 @@ END_TEST
  * the reason, and the next one runs. */
 START_TEST(fault_is_tried_twice_and_given_up)
 {
-    struct status st = STATUS_INIT;
     struct buf faults;
     buf_init(&faults);
     write_text(test_path("code"), "fake fault\n");
     struct bench *b = gpu_bench();
-    struct trial t = gpu_trial(b, 8, 8);
+    struct trial t = segment_trial(b, 8, 8);
     ck_assert_int_eq(t.status, TRIAL_FAILED);
-    ck_assert_int_eq(file_read(test_path("faults"), 0, &faults, &st), 0);
+    OK(file_read(test_path("faults"), 0, &faults, &st));
     ck_assert_str_eq(faults.ptr, "xx");
     trial_release(&t);
     buf_release(&faults);
 
     write_text(test_path("code"), "fake nothing\n");
-    t = gpu_trial(b, 3, 3); /* its result is looked at, and is none */
-    ck_assert_msg(t.reason.code == STATUS_WRONG, "%s", t.reason.message);
-    trial_release(&t);
+    t = segment_trial(b, 3, 3); /* its result is looked at, and is none */
+    check_failed(&t, STATUS_WRONG, "");
     bench_close(b);
 }
 END_TEST
@@ -307,10 +300,9 @@ START_TEST(fault_that_does_not_repeat_is_forgiven)
 {
     write_text(test_path("code"), "fake flaky\n");
     struct bench *b = gpu_bench();
-    struct trial t = gpu_trial(b, 8, 8);
+    struct trial t = segment_trial(b, 8, 8);
     ck_assert(file_exists(test_path("faults")));
-    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
-    trial_release(&t);
+    check_ok(&t);
     bench_close(b);
 }
 END_TEST

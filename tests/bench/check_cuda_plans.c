@@ -1,6 +1,8 @@
 /* Whole plans on the fake driver, whose kernels compute. */
 #include "tests/bench/gpu_fixture.h"
 
+static struct status st; /* of the call that a test is about */
+
 /* What the last segment does wrong, each time unseen where the segment is verified alone. */
 static const struct {
     const char *code;
@@ -21,10 +23,7 @@ START_TEST(plan_is_run_and_judged)
     gpu_build(b, &last, last_segments[_i].code);
     struct trial t = plan_trial(b, "2-6,8-9,13-14", &sampling_exhaustive);
     if (last_segments[_i].says != NULL) {
-        ck_assert_int_eq(t.reason.code, STATUS_WRONG);
-        ck_assert_msg(strstr(t.reason.message, last_segments[_i].says) != NULL, "%s",
-                      t.reason.message);
-        trial_release(&t);
+        check_failed(&t, STATUS_WRONG, last_segments[_i].says);
         t = plan_trial(b, "2-6,8-9", &sampling_exhaustive);
     }
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
@@ -40,22 +39,19 @@ END_TEST
  * needs more of it than op 0. */
 START_TEST(wrong_kernel_spoils_no_other)
 {
-    struct status st = STATUS_INIT;
     struct bench_options o = gpu_options();
     struct workload w;
     struct bench *b;
     gpu_workload(5, &w);
     w.ffn = 1024;
-    ck_assert_msg(bench_open(&o, &w, &b, &st) == 0, "%s", st.message);
+    OK(bench_open(&o, &w, &b, &st));
     workload_release(&w);
     write_text(test_path("code"), "fake messy\n");
-    struct trial t = gpu_trial(b, 0, 0);
-    ck_assert_int_eq(t.reason.code, STATUS_WRONG);
-    trial_release(&t);
+    struct trial t = segment_trial(b, 0, 0);
+    check_failed(&t, STATUS_WRONG, "");
     write_text(test_path("code"), "fake right\n");
     t = plan_trial(b, "0-1", &sampling_exhaustive);
-    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
-    trial_release(&t);
+    check_ok(&t);
     bench_close(b);
 }
 END_TEST
@@ -66,7 +62,7 @@ START_TEST(samples_are_long_once_the_gpu_is_awake)
 {
     write_text(test_path("code"), "fake waking 8\n");
     struct bench *b = gpu_bench();
-    struct trial t = gpu_trial(b, 8, 8);
+    struct trial t = segment_trial(b, 8, 8);
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     ck_assert_double_gt(t.time_s / t.sample_count, 1e-4);
     trial_release(&t);
@@ -78,12 +74,11 @@ END_TEST
 START_TEST(wrong_plan_spoils_none_beside_it)
 {
     static const struct sampling how = {.min_samples = 2, .max_samples = 2, .all_layers = true};
-    struct status st = STATUS_INIT;
     struct trial t[2];
     struct bench *b = gpu_bench();
     struct candidate c[] = {candidate_of(b, "0-14"), candidate_of(b, "0-7,8-14")};
     gpu_build(b, &c[1].choices[1], "fake vandal\n");
-    ck_assert_msg(bench_compare(b, c, 2, &how, t, &st) == 0, "%s", st.message);
+    OK(bench_compare(b, c, 2, &how, t, &st));
     ck_assert_msg(t[0].status == TRIAL_OK, "%s", t[0].reason.message);
     ck_assert_int_eq(t[1].reason.code, STATUS_WRONG);
     trial_release(&t[0]);
@@ -98,12 +93,11 @@ START_TEST(time_of_dropped_samples_is_counted)
     enum { PLANS = 2, SAMPLES = 3 };
     static const struct sampling how = {
         .min_samples = SAMPLES, .max_samples = SAMPLES, .all_layers = true};
-    struct status st = STATUS_INIT;
     struct trial t[PLANS];
     struct bench *b = gpu_bench();
     struct candidate c[PLANS] = {candidate_of(b, "0-14"), candidate_of(b, "0-14")};
     write_text(test_path("code"), "fake slow\n");
-    ck_assert_msg(bench_compare(b, c, PLANS, &how, t, &st) == 0, "%s", st.message);
+    OK(bench_compare(b, c, PLANS, &how, t, &st));
     for (int i = 0; i < PLANS; i++) {
         double kept_s = 0;
         ck_assert_msg(t[i].status == TRIAL_OK, "%s", t[i].reason.message);
@@ -121,13 +115,12 @@ END_TEST
 START_TEST(launches_of_a_plan_are_traced)
 {
     enum { SEGMENTS = 4, LAST = SEGMENTS - 1 };
-    struct status st = STATUS_INIT;
     struct launch_time *times;
     struct bench *b = gpu_bench();
     struct candidate c = candidate_of(b, "0-6,7-9,10-12,13-14");
     ck_assert_int_eq(c.count, SEGMENTS);
     gpu_build(b, &c.choices[LAST], "fake slow\n");
-    ck_assert_msg(bench_trace(b, &c, &times, &st) == 0, "%s", st.message);
+    OK(bench_trace(b, &c, &times, &st));
     for (int i = 0; i < bench_workload(b)->layers * SEGMENTS; i++) {
         double end = i > 0 ? times[i - 1].start_s + times[i - 1].seconds : 0;
         ck_assert_double_ge(times[i].start_s, end);
@@ -143,16 +136,14 @@ END_TEST
 START_TEST(earlier_candidates_leave_room_for_a_dump)
 {
     enum { SCORES_SEQ_LEN = 300 };
-    struct status st = STATUS_INIT;
     struct bench_options o = gpu_options();
     o.run_deadline_s = 20;
     setenv("FAKE_GPU_BYTES", "3500000", 1);
     struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);
-    struct trial t = gpu_trial(b, 5, 5);
-    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
-    trial_release(&t);
+    struct trial t = segment_trial(b, 5, 5);
+    check_ok(&t);
     struct candidate c = candidate_of(b, "0-3,4-14");
-    ck_assert_msg(bench_dump(b, &c, test_path("dump"), &st) == 0, "%s", st.message);
+    OK(bench_dump(b, &c, test_path("dump"), &st));
     bench_close(b);
 }
 END_TEST

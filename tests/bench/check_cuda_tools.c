@@ -6,12 +6,13 @@
 #include <signal.h>
 #include <unistd.h>
 
+static struct status st; /* of the call that a test is about */
+
 static void setup(void)
 {
     char path[512], worker[2048];
-    struct status st = STATUS_INIT;
     gpu_setup();
-    ck_assert_int_eq(file_make_dirs(test_path("cuda home/bin"), &st), 0);
+    OK(file_make_dirs(test_path("cuda home/bin"), &st));
     setenv("CUDA_HOME", test_path("cuda home"), 1);
     snprintf(path, sizeof(path), "%s:/usr/bin:/bin", test_dir);
     setenv("PATH", path, 1);
@@ -68,7 +69,6 @@ static const struct {
 
 START_TEST(compiler_that_serves_is_taken)
 {
-    struct status st = STATUS_INIT;
     struct cache cache;
     struct toolchain tc;
     if (machines[_i].nvrtc != NULL)
@@ -77,7 +77,7 @@ START_TEST(compiler_that_serves_is_taken)
         write_nvcc(machines[_i].nvcc);
         ck_assert_int_eq(rename(test_path("nvcc"), test_path("cuda home/bin/nvcc")), 0);
     }
-    ck_assert_int_eq(cache_open(test_path("cache"), &cache, &st), 0);
+    OK(cache_open(test_path("cache"), &cache, &st));
     const struct toolchain_request request = {.compiler = machines[_i].option,
                                               .worker = test_path("worker")};
     int result = target_cuda.toolchain(&request, &cache, &tc, &st);
@@ -114,7 +114,6 @@ static const char *const questions[] = {"--cuda-probe", "--nvrtc-version", "--nv
 
 START_TEST(interrupt_ends_the_look_at_the_tools)
 {
-    struct status st = STATUS_INIT;
     struct cache cache;
     struct toolchain tc;
     char stuck[64];
@@ -122,11 +121,10 @@ START_TEST(interrupt_ends_the_look_at_the_tools)
     snprintf(stuck, sizeof(stuck), "stuck%s", questions[_i]);
     write_text(test_path(stuck), "");
     signal(SIGUSR1, set_stop);
-    ck_assert_int_eq(cache_open(test_path("cache"), &cache, &st), 0);
+    OK(cache_open(test_path("cache"), &cache, &st));
     const struct toolchain_request request = {.worker = test_path("worker"), .stop = &stop};
     double start = clock_seconds();
-    ck_assert_int_eq(target_cuda.toolchain(&request, &cache, &tc, &st), -1);
-    ck_assert_msg(st.code == STATUS_INTERRUPTED, "%s", st.message);
+    FAILS(target_cuda.toolchain(&request, &cache, &tc, &st), STATUS_INTERRUPTED, "");
     ck_assert_double_lt(clock_seconds() - start, 20);
     toolchain_release(&tc);
     cache_release(&cache);
@@ -137,12 +135,11 @@ END_TEST
 
 static void write_proc(const char *driver, const char *device)
 {
-    struct status st = STATUS_INIT;
     char path[512];
-    ck_assert_int_eq(file_remove_all(test_path("proc"), &st), 0);
+    OK(file_remove_all(test_path("proc"), &st));
     snprintf(path, sizeof(path), "%s/proc/driver/nvidia/gpus/%s", test_dir, device);
-    ck_assert_int_eq(file_make_dirs(path, &st), 0);
-    ck_assert_int_eq(file_make_dirs(test_path("proc/sys/kernel/random"), &st), 0);
+    OK(file_make_dirs(path, &st));
+    OK(file_make_dirs(test_path("proc/sys/kernel/random"), &st));
     write_text(test_path("proc/sys/kernel/random/boot_id"), "e04b20cd\n");
     write_text(test_path("proc/driver/nvidia/version"), driver);
 }
@@ -151,7 +148,6 @@ static void write_proc(const char *driver, const char *device)
  */
 static bool is_remembered(const struct cache *c, int device)
 {
-    struct status st = STATUS_INIT;
     struct gpu gpu;
     setenv("FAKE_GPU", "none", 1);
     const struct toolchain_request request = {.device = device, .worker = FUSEPLAN_WORKER};
@@ -166,19 +162,17 @@ static bool is_remembered(const struct cache *c, int device)
 
 static void ask(const struct cache *c)
 {
-    struct status st = STATUS_INIT;
     struct gpu gpu;
     const struct toolchain_request request = {.worker = FUSEPLAN_WORKER};
-    ck_assert_msg(gpu_recall(&request, c, test_path("proc"), &gpu, &st) == 0, "%s", st.message);
+    OK(gpu_recall(&request, c, test_path("proc"), &gpu, &st));
     ck_assert_int_eq(gpu.arch, 80);
     ck_assert_int_eq(gpu.units, 4);
 }
 
 START_TEST(gpu_is_asked_once_for_a_driver_and_a_boot)
 {
-    struct status st = STATUS_INIT;
     struct cache cache;
-    ck_assert_int_eq(cache_open(test_path("cache"), &cache, &st), 0);
+    OK(cache_open(test_path("cache"), &cache, &st));
     write_proc("580.1", "0000:01:00.0");
     ck_assert(!is_remembered(&cache, 0)); /* and that there is none is not kept */
     ask(&cache);
@@ -198,8 +192,7 @@ START_TEST(gpu_is_asked_once_for_a_driver_and_a_boot)
     ck_assert(!is_remembered(&cache, 0));
     write_proc("580.1", "0000:01:00.0");
     ck_assert(is_remembered(&cache, 0));
-    ck_assert_int_eq(
-        file_make_dirs(test_path("proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0"), &st), 0);
+    OK(file_make_dirs(test_path("proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0"), &st));
     ck_assert(!is_remembered(&cache, 0));
     cache_release(&cache);
 }
@@ -208,9 +201,8 @@ END_TEST
 /* As in a container that shows less of its host. */
 START_TEST(gpu_is_asked_where_the_system_says_too_little)
 {
-    struct status st = STATUS_INIT;
     struct cache cache;
-    ck_assert_int_eq(cache_open(test_path("cache"), &cache, &st), 0);
+    OK(cache_open(test_path("cache"), &cache, &st));
     write_proc("580.1", "0000:01:00.0");
     ck_assert_int_eq(unlink(test_path("proc/driver/nvidia/version")), 0);
     ask(&cache);

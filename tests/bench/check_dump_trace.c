@@ -3,16 +3,17 @@
 
 #include <unistd.h>
 
+static struct status st; /* of the call that a test is about */
+
 static void check_npy(const char *name, enum npy_type type, int ndim, const int64_t *shape)
 {
-    struct status st = STATUS_INIT;
     struct buf bytes;
     struct npy array;
     char path[128];
     snprintf(path, sizeof(path), "dump/%s.npy", name);
     buf_init(&bytes);
-    ck_assert_msg(file_read(test_path(path), 0, &bytes, &st) == 0, "%s", st.message);
-    ck_assert_msg(npy_parse(bytes.ptr, bytes.len, &array, &st) == 0, "%s", st.message);
+    OK(file_read(test_path(path), 0, &bytes, &st));
+    OK(npy_parse(bytes.ptr, bytes.len, &array, &st));
     ck_assert_int_eq(array.type, type);
     ck_assert_int_eq(array.ndim, ndim);
     for (int i = 0; i < ndim; i++)
@@ -33,11 +34,10 @@ START_TEST(everything_is_dumped)
         {"layer0.b1", 1, {32}},    {"layer0.w2", 2, {32, 8}}, {"layer1.b2", 1, {8}},
         {"layer1.gamma2", 1, {8}}, {"layer1.beta2", 1, {8}},
     };
-    struct status st = STATUS_INIT;
     struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
-    ck_assert_msg(bench_dump(b, &c, test_path("dump"), &st) == 0, "%s", st.message);
+    OK(bench_dump(b, &c, test_path("dump"), &st));
     for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
         check_npy(arrays[i].name, NPY_FLOAT32, arrays[i].ndim, arrays[i].shape);
     check_npy("mask", NPY_BOOL, 2, (const int64_t[]){5, 5});
@@ -49,7 +49,7 @@ END_TEST
 /* The place is taken: what is there stays as it is, and nothing is left beside it. */
 START_TEST(dump_is_whole_or_not_at_all)
 {
-    struct status st = STATUS_INIT, ignored = STATUS_INIT;
+    struct status ignored = STATUS_INIT;
     struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
@@ -57,8 +57,7 @@ START_TEST(dump_is_whole_or_not_at_all)
     snprintf(beside, sizeof(beside), "%s.%ld.new", test_path("taken"), (long)getpid());
     ck_assert_int_eq(file_make_dirs(test_path("taken"), &ignored), 0);
     ck_assert_int_eq(file_write(test_path("taken/mine"), "", 0, &ignored), 0);
-    ck_assert_int_eq(bench_dump(b, &c, test_path("taken/"), &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    FAILS(bench_dump(b, &c, test_path("taken/"), &st), STATUS_ENVIRONMENT, "");
     ck_assert(file_exists(test_path("taken/mine")));
     ck_assert(!file_exists(test_path("taken/x.npy")));
     ck_assert(!file_exists(beside));
@@ -68,13 +67,10 @@ END_TEST
 
 START_TEST(dump_needs_a_name_that_can_travel)
 {
-    struct status st = STATUS_INIT;
     struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
-    ck_assert_int_eq(bench_dump(b, &c, test_path("caf\xe9"), &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    ck_assert_msg(strstr(st.message, "is not UTF-8") != NULL, "%s", st.message);
+    FAILS(bench_dump(b, &c, test_path("caf\xe9"), &st), STATUS_ENVIRONMENT, "is not UTF-8");
     bench_close(b);
 }
 END_TEST

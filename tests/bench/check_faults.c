@@ -7,6 +7,8 @@
 #include <signal.h>
 #include <unistd.h>
 
+static struct status st; /* of the call that a test is about */
+
 /* A segment alone: its edited function, and what must become of it. */
 static const struct fault {
     int first, last;
@@ -47,7 +49,6 @@ static struct bench_options faulty_options(const char *cache)
 
 static void shared_setup(void)
 {
-    struct status st = STATUS_INIT;
     char cache[80];
     strcpy(shared_dir, "/tmp/fuseplan-check-XXXXXX");
     ck_assert_ptr_nonnull(mkdtemp(shared_dir));
@@ -57,13 +58,12 @@ static void shared_setup(void)
     struct bench_options o = faulty_options(cache);
     struct bench *b = small_bench(&o);
     struct choice c = choice_of(14, 14);
-    ck_assert_int_eq(bench_build(b, &c, 1, NULL, NULL, NULL, &st), 0);
+    OK(bench_build(b, &c, 1, NULL, NULL, NULL, &st));
     bench_close(b);
 }
 
 static void shared_teardown(void)
 {
-    struct status st = STATUS_INIT;
     file_remove_all(shared_dir, &st);
 }
 
@@ -92,21 +92,11 @@ static void plant(int first, int last, const char *suffix, const char *text)
     write_text(test_path(name), text);
 }
 
-static struct trial segment_trial(struct bench *b, int first, int last)
-{
-    struct status st = STATUS_INIT;
-    struct choice c = choice_of(first, last);
-    struct trial t;
-    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
-    return t;
-}
-
 /* An honest candidate after a fault. */
 static void next_one_works(struct bench *b)
 {
     struct trial t = segment_trial(b, 14, 14);
-    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
-    trial_release(&t);
+    check_ok(&t);
 }
 
 START_TEST(fault_is_told_and_the_next_one_works)
@@ -137,27 +127,23 @@ START_TEST(second_chance_is_given)
     plant(8, 9, "c", code);
     struct trial t = segment_trial(b, 8, 9);
     ck_assert(file_exists(test_path("died")));
-    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
-    trial_release(&t);
+    check_ok(&t);
     bench_close(b);
 }
 END_TEST
 
 START_TEST(compile_error_is_told)
 {
-    struct status st = STATUS_INIT, results[2];
+    struct status results[2];
     struct bench *b = open_faulty(5);
     plant(8, 9, "c", "{ no_such_variable = 1; }");
     struct choice c[] = {choice_of(8, 9), choice_of(14, 14)};
-    ck_assert_int_eq(bench_build(b, c, 2, results, NULL, NULL, &st), 0);
+    OK(bench_build(b, c, 2, results, NULL, NULL, &st));
     ck_assert_int_eq(results[0].code, STATUS_COMPILE);
     ck_assert_ptr_nonnull(strstr(results[0].message, "no_such_variable"));
     ck_assert_int_eq(results[1].code, STATUS_OK);
     struct trial t = segment_trial(b, 8, 9);
-    ck_assert_int_eq(t.status, TRIAL_FAILED);
-    ck_assert_int_eq(t.reason.code, STATUS_COMPILE);
-    ck_assert_ptr_nonnull(strstr(t.reason.message, "segment 8-9"));
-    trial_release(&t);
+    check_failed(&t, STATUS_COMPILE, "segment 8-9");
     next_one_works(b);
     bench_close(b);
 }
@@ -182,25 +168,20 @@ END_TEST
  * once the compiler works again. */
 START_TEST(broken_compiler_ends_the_work)
 {
-    struct status st = STATUS_INIT, results[1];
+    struct status results[1];
     struct bench *b = open_faulty(5);
     struct choice c = choice_of(8, 9);
     struct trial t;
     const char *full = "echo 'error: No space left on device' >&2; exit 1\n";
     plant(8, 9, "sh", full);
     write_text(test_path("faults/.sh"), full); /* for sources that hold no segment */
-    ck_assert_int_eq(bench_build(b, &c, 1, results, NULL, NULL, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    ck_assert_ptr_nonnull(strstr(st.message, "No space left"));
-    st = STATUS_INIT;
-    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    FAILS(bench_build(b, &c, 1, results, NULL, NULL, &st), STATUS_ENVIRONMENT, "No space left");
+    FAILS(bench_segment(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT, "");
 
     unlink(test_path("faults/08_09.sh"));
     unlink(test_path("faults/.sh"));
     t = segment_trial(b, 8, 9);
-    ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
-    trial_release(&t);
+    check_ok(&t);
     bench_close(b);
 }
 END_TEST
@@ -216,7 +197,7 @@ static void set_stop(int signal)
 /* The probe ends with an interrupt too, and that says nothing about the compiler. */
 START_TEST(interrupt_ends_the_look_at_the_compiler)
 {
-    struct status st = STATUS_INIT, results[1];
+    struct status results[1];
     struct bench_options o = faulty_options(test_path("cache"));
     o.stop = &stop;
     struct bench *b = small_bench(&o);
@@ -227,8 +208,7 @@ START_TEST(interrupt_ends_the_look_at_the_compiler)
     write_text(test_path("faults/.sh"), probe);
     signal(SIGUSR1, set_stop);
     double start = clock_seconds();
-    ck_assert_int_eq(bench_build(b, &c, 1, results, NULL, NULL, &st), -1);
-    ck_assert_msg(st.code == STATUS_INTERRUPTED, "%s", st.message);
+    FAILS(bench_build(b, &c, 1, results, NULL, NULL, &st), STATUS_INTERRUPTED, "");
     ck_assert_double_lt(clock_seconds() - start, 20);
     bench_close(b);
 }
@@ -237,7 +217,6 @@ END_TEST
 /* Nor must a compiler that hangs when it is first looked at keep anybody waiting. */
 START_TEST(interrupt_ends_the_first_look_too)
 {
-    struct status st = STATUS_INIT;
     struct workload w;
     struct bench *b;
     char hangs[128];
@@ -253,8 +232,7 @@ START_TEST(interrupt_ends_the_first_look_too)
     small_workload(&w);
     signal(SIGUSR1, set_stop);
     double start = clock_seconds();
-    ck_assert_int_eq(bench_open(&o, &w, &b, &st), -1);
-    ck_assert_msg(st.code == STATUS_INTERRUPTED, "%s", st.message);
+    FAILS(bench_open(&o, &w, &b, &st), STATUS_INTERRUPTED, "");
     ck_assert_double_lt(clock_seconds() - start, 9);
     workload_release(&w);
 }
@@ -279,14 +257,12 @@ START_TEST(failed_environment_ends_the_work)
         "done\n",
         FUSEPLAN_WORKER);
     write_script(test_path("worker"), script);
-    struct status st = STATUS_INIT;
     struct bench_options o = small_options(test_cache());
     o.worker_path = test_path("worker");
     struct bench *b = small_bench(&o);
     struct choice c = choice_of(14, 14);
     struct trial t;
-    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), -1);
-    ck_assert_msg(st.code == STATUS_ENVIRONMENT, "%s", st.message);
+    FAILS(bench_segment(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT, "");
     ck_assert_str_eq(st.message, "out of memory");
     ck_assert_ptr_null(t.samples_ms);
     bench_close(b);
@@ -329,16 +305,13 @@ static bool ends(const char *text)
 START_TEST(binary_that_vanished_ends_the_work)
 {
     char text[512];
-    struct status st = STATUS_INIT;
     struct bench *b = open_faulty(5);
     struct trial t;
     snprintf(text, sizeof(text), "rm '%s'/cache/binaries/*\n", test_dir);
     plant(7, 14, "sh", text); /* the other has been built by then */
     struct candidate c = candidate_of(b, "0-6,7-14");
-    ck_assert_int_eq(bench_build(b, c.choices, 1, NULL, NULL, NULL, &st), 0);
-    ck_assert_int_eq(bench_plan(b, &c, &sampling_search, &t, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    ck_assert_msg(strstr(st.message, "gone from the cache") != NULL, "%s", st.message);
+    OK(bench_build(b, c.choices, 1, NULL, NULL, NULL, &st));
+    FAILS(bench_plan(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT, "gone from the cache");
     bench_close(b);
 }
 END_TEST
@@ -347,14 +320,14 @@ END_TEST
  */
 START_TEST(hanging_compiler_is_stopped)
 {
-    struct status st = STATUS_INIT, results[2];
+    struct status results[2];
     struct bench_options o = faulty_options(test_path("cache"));
     o.compile_deadline_s = 1;
     struct bench *b = small_bench(&o);
     plant(8, 9, "sh", "sleep 54321; exit 1");
     struct choice c[] = {choice_of(8, 9), choice_of(14, 14)};
     double start = clock_seconds();
-    ck_assert_int_eq(bench_build(b, c, 2, results, NULL, NULL, &st), 0);
+    OK(bench_build(b, c, 2, results, NULL, NULL, &st));
     ck_assert_int_eq(results[0].code, STATUS_TIMEOUT);
     ck_assert_int_eq(results[1].code, STATUS_OK);
     ck_assert_double_lt(clock_seconds() - start, 20);
@@ -370,10 +343,7 @@ START_TEST(stale_memory_is_noticed)
     plant(13, 14, "c",
           "{ float old = a->tensor[15][0]; honest(a); if (!isnan(old)) a->tensor[15][0] += old; }");
     struct trial t = plan_trial(b, "0-12,13-14", &sampling_search);
-    ck_assert_int_eq(t.status, TRIAL_FAILED);
-    ck_assert_int_eq(t.reason.code, STATUS_WRONG);
-    ck_assert_ptr_nonnull(strstr(t.reason.message, "in one run"));
-    trial_release(&t);
+    check_failed(&t, STATUS_WRONG, "in one run");
     bench_close(b);
 }
 END_TEST

@@ -8,6 +8,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static struct status st; /* of the call that a test is about */
+
 /* ---- the lock -----------------------------------------------------------------------------------
  * Each test has a directory of locks to itself. */
 
@@ -35,23 +37,19 @@ static bool somebody_waits(void)
 
 START_TEST(lock_is_for_one)
 {
-    struct status st = STATUS_INIT;
     int first, second, other;
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &first, &st), 0);
-    ck_assert_int_eq(lock_take(gpu, LOCK_TO_TIME, 0.02, NULL, &other, &st), 0);
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &second, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    OK(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &first, &st));
+    OK(lock_take(gpu, LOCK_TO_TIME, 0.02, NULL, &other, &st));
+    FAILS(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &second, &st), STATUS_ENVIRONMENT, "");
     char pid[32];
     snprintf(pid, sizeof(pid), "process %ld ", (long)getpid());
     ck_assert_ptr_nonnull(strstr(st.message, pid));
 
     st = STATUS_INIT;
     volatile sig_atomic_t stop = 1;
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 60, &stop, &second, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_INTERRUPTED);
+    FAILS(lock_take(cpu, LOCK_TO_TIME, 60, &stop, &second, &st), STATUS_INTERRUPTED, "");
     lock_drop(first);
-    st = STATUS_INIT;
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &second, &st), 0);
+    OK(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &second, &st));
     lock_drop(second);
     lock_drop(other);
 }
@@ -60,16 +58,13 @@ END_TEST
 /* Runs that are not timed go side by side; a measurement waits for all of them, and they for it. */
 START_TEST(lock_is_shared_by_runs)
 {
-    struct status st = STATUS_INIT;
     int first, second, timed;
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_RUN, 0.02, NULL, &first, &st), 0);
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_RUN, 0.02, NULL, &second, &st), 0);
+    OK(lock_take(cpu, LOCK_TO_RUN, 0.02, NULL, &first, &st));
+    OK(lock_take(cpu, LOCK_TO_RUN, 0.02, NULL, &second, &st));
     lock_drop(first);
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &timed, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    FAILS(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &timed, &st), STATUS_ENVIRONMENT, "");
     lock_drop(second);
-    st = STATUS_INIT;
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &timed, &st), 0);
+    OK(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &timed, &st));
     ck_assert_int_eq(lock_take(cpu, LOCK_TO_RUN, 0.02, NULL, &first, &st), -1);
     lock_drop(timed);
 }
@@ -78,9 +73,8 @@ END_TEST
 /* Who would time waits for those who run, and nobody passes him. */
 START_TEST(runs_do_not_pass_a_measurement)
 {
-    struct status st = STATUS_INIT;
     int first, second, end;
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_RUN, 0.02, NULL, &first, &st), 0);
+    OK(lock_take(cpu, LOCK_TO_RUN, 0.02, NULL, &first, &st));
     pid_t other = fork();
     if (other == 0) {
         lock_drop(first);
@@ -89,8 +83,7 @@ START_TEST(runs_do_not_pass_a_measurement)
     }
     while (!somebody_waits())
         sched_yield();
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_RUN, 0.02, NULL, &second, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    FAILS(lock_take(cpu, LOCK_TO_RUN, 0.02, NULL, &second, &st), STATUS_ENVIRONMENT, "");
     lock_drop(first);
     waitpid(other, &end, 0);
     ck_assert_int_eq(end, 0);
@@ -102,7 +95,6 @@ END_TEST
 START_TEST(lock_is_for_all_users)
 {
     const struct target_name nowhere = {.kind = TARGET_CPU, .device = 100000 + (int)getpid()};
-    struct status st = STATUS_INIT;
     struct stat info;
     char path[64], queue[80];
     int lock;
@@ -110,7 +102,7 @@ START_TEST(lock_is_for_all_users)
     snprintf(path, sizeof(path), "/tmp/fuseplan-lock-cpu-%d", nowhere.device);
     snprintf(queue, sizeof(queue), "%s-queue", path);
     umask(077);
-    ck_assert_msg(lock_take(nowhere, LOCK_TO_TIME, 0.02, NULL, &lock, &st) == 0, "%s", st.message);
+    OK(lock_take(nowhere, LOCK_TO_TIME, 0.02, NULL, &lock, &st));
     ck_assert_int_eq(stat(path, &info), 0);
     ck_assert_uint_eq(info.st_mode & 07777, 0666);
     lock_drop(lock);
@@ -121,28 +113,23 @@ END_TEST
 
 START_TEST(directory_of_locks_must_be_there)
 {
-    struct status st = STATUS_INIT;
     int lock;
     write_text(test_path("file"), "");
     setenv("FUSEPLAN_LOCK_DIR", _i == 0 ? test_path("nowhere") : test_path("file"), 1);
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 60, NULL, &lock, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    ck_assert_ptr_nonnull(strstr(st.message, "; FUSEPLAN_LOCK_DIR must name a directory"));
+    FAILS(lock_take(cpu, LOCK_TO_TIME, 60, NULL, &lock, &st), STATUS_ENVIRONMENT,
+          "; FUSEPLAN_LOCK_DIR must name a directory");
 }
 END_TEST
 
 /* A planted link must not make a user write to a file of somebody's. */
 START_TEST(lock_follows_no_link)
 {
-    struct status st = STATUS_INIT;
     char *victim = test_path("victim");
     struct stat info;
     int lock;
-    ck_assert_int_eq(file_write(victim, "", 0, &st), 0);
+    OK(file_write(victim, "", 0, &st));
     ck_assert_int_eq((_i == 0 ? symlink : link)(victim, lock_path()), 0);
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &lock, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    ck_assert_ptr_nonnull(strstr(st.message, lock_path()));
+    FAILS(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &lock, &st), STATUS_ENVIRONMENT, lock_path());
     ck_assert_ptr_nonnull(strstr(st.message, "; remove it"));
     ck_assert_int_eq(stat(victim, &info), 0);
     ck_assert_int_eq(info.st_size, 0);
@@ -154,11 +141,10 @@ END_TEST
 /* Builds a plan of a small workload. */
 static struct bench *open_with(struct candidate *c)
 {
-    struct status st = STATUS_INIT;
     struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
     candidate_default(&build_cpu, plan_from_value(0x7fff), c);
-    ck_assert_int_eq(bench_build(b, c->choices, c->count, NULL, NULL, NULL, &st), 0);
+    OK(bench_build(b, c->choices, c->count, NULL, NULL, NULL, &st));
     return b;
 }
 
@@ -171,11 +157,10 @@ struct holder {
 
 static struct holder hold_device(enum lock_use use)
 {
-    struct status st = STATUS_INIT;
     int lock, ends[2];
     char byte;
     ck_assert_int_eq(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    ck_assert_int_eq(lock_take(cpu, use, 60, NULL, &lock, &st), 0);
+    OK(lock_take(cpu, use, 60, NULL, &lock, &st));
     pid_t pid = fork();
     if (pid == 0) { /* it inherited the lock */
         close(ends[1]);
@@ -200,12 +185,11 @@ static void check_waited_for(struct holder other)
 /* Somebody else's measurement is waited for. */
 START_TEST(measurements_take_turns)
 {
-    struct status st = STATUS_INIT;
     struct candidate c;
     struct bench *b = open_with(&c);
     struct trial t;
     struct holder other = hold_device(LOCK_TO_TIME);
-    ck_assert_int_eq(bench_segment(b, &c.choices[0], &sampling_search, &t, &st), 0);
+    OK(bench_segment(b, &c.choices[0], &sampling_search, &t, &st));
     check_waited_for(other);
     trial_release(&t);
     bench_close(b);
@@ -215,11 +199,10 @@ END_TEST
 /* A dump runs a plan on the device too. */
 START_TEST(dump_waits_for_its_turn)
 {
-    struct status st = STATUS_INIT;
     struct candidate c;
     struct bench *b = open_with(&c);
     struct holder other = hold_device(LOCK_TO_TIME);
-    ck_assert_msg(bench_dump(b, &c, test_path("dump"), &st) == 0, "%s", st.message);
+    OK(bench_dump(b, &c, test_path("dump"), &st));
     check_waited_for(other);
     bench_close(b);
 }
@@ -228,12 +211,11 @@ END_TEST
 /* The times in a trace are times too. */
 START_TEST(trace_has_the_device_alone)
 {
-    struct status st = STATUS_INIT;
     struct candidate c;
     struct bench *b = open_with(&c);
     struct launch_time *times;
     struct holder other = hold_device(LOCK_TO_RUN);
-    ck_assert_msg(bench_trace(b, &c, &times, &st) == 0, "%s", st.message);
+    OK(bench_trace(b, &c, &times, &st));
     check_waited_for(other);
     free(times);
     bench_close(b);

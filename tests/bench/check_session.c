@@ -11,6 +11,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static struct status st; /* of the call that a test is about */
+
 static struct bench *honest_bench(void)
 {
     struct bench_options o = small_options(test_cache());
@@ -28,26 +30,27 @@ static void check_trial(const struct trial *t)
     ck_assert_double_gt(t->error, 0);
 }
 
-START_TEST(segment_is_measured)
+static void check_segment(struct bench *b, int first, int last)
 {
-    struct status st = STATUS_INIT;
-    struct bench *b = honest_bench();
-    struct choice c = choice_of(8, 9);
-    struct trial t;
-    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    struct trial t = segment_trial(b, first, last);
     check_trial(&t);
     trial_release(&t);
+}
+
+START_TEST(segment_is_measured)
+{
+    struct bench *b = honest_bench();
+    check_segment(b, 8, 9);
     bench_close(b);
 }
 END_TEST
 
 START_TEST(plan_is_measured)
 {
-    struct status st = STATUS_INIT;
     struct bench *b = honest_bench();
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
     struct trial t;
-    ck_assert_msg(bench_plan(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    OK(bench_plan(b, &c, &sampling_search, &t, &st));
     check_trial(&t);
     ck_assert_int_eq(t.layers_timed, 2);
     trial_release(&t);
@@ -57,12 +60,11 @@ END_TEST
 
 START_TEST(candidates_are_compared_in_pairs)
 {
-    struct status st = STATUS_INIT;
     struct bench *b = honest_bench();
     struct candidate c[] = {candidate_of(b, "0-7,8-9,10-14"), candidate_of(b, "0-7,8-14")};
     struct sampling how = {.min_samples = 8, .max_samples = 8, .all_layers = true};
     struct trial t[2];
-    ck_assert_msg(bench_compare(b, c, 2, &how, t, &st) == 0, "%s", st.message);
+    OK(bench_compare(b, c, 2, &how, t, &st));
     for (int i = 0; i < 2; i++) {
         check_trial(&t[i]);
         ck_assert_int_eq(t[i].sample_count, 8);
@@ -74,13 +76,12 @@ END_TEST
 
 START_TEST(hopeless_plan_is_censored)
 {
-    struct status st = STATUS_INIT;
     struct bench *b = honest_bench();
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
     struct sampling how = sampling_search;
     struct trial t;
     how.censor_above_ms = 1e-6;
-    ck_assert_int_eq(bench_plan(b, &c, &how, &t, &st), 0);
+    OK(bench_plan(b, &c, &how, &t, &st));
     ck_assert_int_eq(t.status, TRIAL_CENSORED);
     ck_assert_int_eq(t.sample_count, 2);
     trial_release(&t);
@@ -104,22 +105,16 @@ static int verdicts(const char *cache)
  * would find. */
 START_TEST(verdicts_are_kept)
 {
-    struct status st = STATUS_INIT;
     struct bench_options o = small_options(test_cache());
-    struct choice c = choice_of(9, 9);
-    struct trial t;
     for (int i = 0; i < 2; i++) {
         struct bench *b = small_bench(&o);
-        ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
-        check_trial(&t);
-        trial_release(&t);
+        check_segment(b, 9, 9);
         bench_close(b);
         ck_assert_int_eq(verdicts(o.cache_dir), 1);
     }
     o.inputs.seed = 2; /* other inputs, another verdict */
     struct bench *b = small_bench(&o);
-    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
-    trial_release(&t);
+    check_segment(b, 9, 9);
     ck_assert_int_eq(verdicts(o.cache_dir), 2);
     bench_close(b);
 }
@@ -128,17 +123,15 @@ END_TEST
 static double verified_error(const struct bench_options *o, const char *verdict)
 {
     const struct sampling verify_only = {.max_samples = 0};
-    struct status st = STATUS_INIT;
     struct choice c = choice_of(9, 9);
     struct trial t;
     struct bench *b = small_bench(o);
-    ck_assert_int_eq(bench_segment(b, &c, &verify_only, &t, &st), 0);
+    OK(bench_segment(b, &c, &verify_only, &t, &st));
     ck_assert_int_eq(t.status, TRIAL_OK);
     double error = t.error;
     if (verdict != NULL) {
         const char *key = builder_find(&b->builder, &c)->verdict;
-        ck_assert_int_eq(cache_put(&b->cache, CACHE_VERDICT, key, verdict, strlen(verdict), &st),
-                         0);
+        OK(cache_put(&b->cache, CACHE_VERDICT, key, verdict, strlen(verdict), &st));
     }
     trial_release(&t);
     bench_close(b);
@@ -159,17 +152,13 @@ END_TEST
 /* A damaged binary is built again. */
 START_TEST(damaged_binary_is_rebuilt)
 {
-    struct status st = STATUS_INIT;
     struct bench_options o = small_options(test_path("cache"));
     struct choice c = choice_of(9, 9);
     for (int i = 0; i < 2; i++) {
         struct bench *b = small_bench(&o);
-        struct trial t;
-        ck_assert_int_eq(bench_build(b, &c, 1, NULL, NULL, NULL, &st), 0);
+        OK(bench_build(b, &c, 1, NULL, NULL, NULL, &st));
         const struct binary *binary = builder_find(&b->builder, &c);
-        ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
-        check_trial(&t);
-        trial_release(&t);
+        check_segment(b, 9, 9);
         ck_assert_int_eq(truncate(binary->path, 1000), 0);
         bench_close(b);
     }
@@ -191,13 +180,12 @@ START_TEST(binary_in_use_is_not_trimmed)
     struct bench_options o = small_options(test_path("cache"));
     struct bench *b = small_bench(&o);
     struct choice c = choice_of(14, 14);
-    struct status st = STATUS_INIT;
     struct cache shared;
-    ck_assert_int_eq(bench_build(b, &c, 1, NULL, NULL, NULL, &st), 0);
+    OK(bench_build(b, &c, 1, NULL, NULL, NULL, &st));
     const struct binary *built = builder_find(&b->builder, &c);
     ck_assert_int_eq(utimensat(AT_FDCWD, built->path, old, 0), 0);
-    ck_assert_int_eq(bench_build(b, &c, 1, NULL, NULL, NULL, &st), 0);
-    ck_assert_msg(cache_open(test_path("cache"), &shared, &st) == 0, "%s", st.message);
+    OK(bench_build(b, &c, 1, NULL, NULL, NULL, &st));
+    OK(cache_open(test_path("cache"), &shared, &st));
     shared.max_bytes = 0;
     cache_trim(&shared);
     ck_assert(file_exists(built->path));
@@ -210,14 +198,9 @@ START_TEST(cleared_cache_is_filled_again)
 {
     struct bench_options o = small_options(test_path("cache"));
     struct bench *b = small_bench(&o);
-    struct choice c = choice_of(14, 14);
-    struct status st = STATUS_INIT;
     for (int i = 0; i < 2; i++) {
-        struct trial t;
-        ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
-        check_trial(&t);
-        trial_release(&t);
-        ck_assert_int_eq(file_remove_all(test_path("cache"), &st), 0);
+        check_segment(b, 14, 14);
+        OK(file_remove_all(test_path("cache"), &st));
     }
     bench_close(b);
 }
@@ -225,12 +208,12 @@ END_TEST
 
 START_TEST(builds_report_progress)
 {
-    struct status st = STATUS_INIT, results[4];
+    struct status results[4];
     struct bench_options o = small_options(test_path("cache"));
     struct bench *b = small_bench(&o);
     struct choice c[] = {choice_of(9, 9), choice_of(14, 14), choice_of(11, 11), choice_of(9, 9)};
     int done = 0;
-    ck_assert_int_eq(bench_build(b, c, 4, results, count_progress, &done, &st), 0);
+    OK(bench_build(b, c, 4, results, count_progress, &done, &st));
     ck_assert_int_eq(done, 4);
     for (int i = 0; i < 4; i++)
         ck_assert_int_eq(results[i].code, STATUS_OK);
@@ -243,12 +226,9 @@ END_TEST
 static void check_refused(const struct bench_options *o, const struct workload *w,
                           enum status_code code, const char *says)
 {
-    struct status st = STATUS_INIT;
     struct bench *b;
-    ck_assert_int_eq(bench_open(o, w, &b, &st), -1);
+    FAILS(bench_open(o, w, &b, &st), code, says);
     ck_assert_ptr_null(b);
-    ck_assert_int_eq(st.code, code);
-    ck_assert_msg(strstr(st.message, says) != NULL, "%s", st.message);
 }
 
 START_TEST(bad_environments_are_refused)
@@ -297,7 +277,6 @@ END_TEST
 
 START_TEST(stop_flag_ends_the_work)
 {
-    struct status st = STATUS_INIT;
     volatile sig_atomic_t stop = 0;
     struct bench_options o = small_options(test_cache());
     o.stop = &stop;
@@ -305,14 +284,10 @@ START_TEST(stop_flag_ends_the_work)
     struct choice c = choice_of(9, 9);
     struct trial t;
     stop = 1;
-    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_INTERRUPTED);
+    FAILS(bench_segment(b, &c, &sampling_search, &t, &st), STATUS_INTERRUPTED, "");
     ck_assert_ptr_null(t.samples_ms);
     stop = 0; /* the session is whole */
-    st = STATUS_INIT;
-    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
-    check_trial(&t);
-    trial_release(&t);
+    check_segment(b, 9, 9);
     bench_close(b);
 }
 END_TEST
@@ -321,17 +296,11 @@ END_TEST
 
 START_TEST(killed_worker_is_replaced)
 {
-    struct status st = STATUS_INIT;
     struct bench *b = honest_bench();
-    struct choice c = choice_of(8, 9);
-    struct trial t;
-    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
-    trial_release(&t);
+    check_segment(b, 8, 9);
     pid_t worker = b->client.process.pid;
     ck_assert_int_eq(kill(worker, SIGKILL), 0);
-    ck_assert_int_eq(bench_segment(b, &c, &sampling_search, &t, &st), 0);
-    check_trial(&t);
-    trial_release(&t);
+    check_segment(b, 8, 9);
     ck_assert_int_ne(b->client.process.pid, worker);
     bench_close(b);
 }
@@ -343,7 +312,6 @@ START_TEST(worker_dies_with_its_parent)
     ck_assert_int_eq(pipe(ends), 0);
     pid_t parent = fork();
     if (parent == 0) {
-        struct status st = STATUS_INIT;
         struct bench *b = honest_bench();
         if (session_start_worker(b, &st) == 0 &&
             write(ends[1], &b->client.process.pid, sizeof(pid_t)) == sizeof(pid_t))

@@ -1,6 +1,8 @@
 #include "bench/bench_int.h"
 #include "tests/suite.h"
 
+static struct status st; /* of the call that a test is about */
+
 static const struct {
     const char *text;
     enum target_kind kind;
@@ -21,40 +23,33 @@ static const struct {
 
 START_TEST(names_are_parsed)
 {
-    struct status st = STATUS_INIT;
     struct target_name t;
-    int result = target_parse(names[_i].text, &t, &st);
-    if (names[_i].refusal == NULL) {
-        ck_assert_int_eq(result, 0);
-        ck_assert_int_eq(t.kind, names[_i].kind);
-        ck_assert_int_eq(t.device, names[_i].device);
-    } else {
-        ck_assert_int_eq(result, -1);
-        ck_assert_int_eq(st.code, STATUS_USAGE);
-        ck_assert_msg(strstr(st.message, names[_i].refusal) != NULL, "%s", st.message);
+    if (names[_i].refusal != NULL) {
+        FAILS(target_parse(names[_i].text, &t, &st), STATUS_USAGE, names[_i].refusal);
+        return;
     }
+    OK(target_parse(names[_i].text, &t, &st));
+    ck_assert_int_eq(t.kind, names[_i].kind);
+    ck_assert_int_eq(t.device, names[_i].device);
 }
 END_TEST
 
 /* The default is one that this build has. */
 START_TEST(default_target_is_usable)
 {
-    struct status st = STATUS_INIT;
     struct target_name t;
-    ck_assert_int_eq(target_parse(NULL, &t, &st), 0);
+    OK(target_parse(NULL, &t, &st));
     ck_assert_ptr_nonnull(target_ops_of(t.kind, &st));
 }
 END_TEST
 
 START_TEST(types_are_checked)
 {
-    struct status st = STATUS_INIT;
     ck_assert_int_eq(target_default_dtype(TARGET_CPU), DTYPE_FP32);
     ck_assert_int_eq(target_default_dtype(TARGET_CUDA), DTYPE_FP16);
-    ck_assert_int_eq(target_check_dtype(TARGET_CPU, DTYPE_FP32, &st), 0);
-    ck_assert_int_eq(target_check_dtype(TARGET_CUDA, DTYPE_BF16, &st), 0);
-    ck_assert_int_eq(target_check_dtype(TARGET_CPU, DTYPE_FP16, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
+    OK(target_check_dtype(TARGET_CPU, DTYPE_FP32, &st));
+    OK(target_check_dtype(TARGET_CUDA, DTYPE_BF16, &st));
+    FAILS(target_check_dtype(TARGET_CPU, DTYPE_FP16, &st), STATUS_USAGE, "");
     ck_assert_str_eq(st.message, "the cpu target has no element type fp16; expected fp32");
 }
 END_TEST

@@ -10,12 +10,8 @@
 /* Two layers of hidden size 8: everything takes microseconds. */
 static inline void small_workload(struct workload *w)
 {
-    workload_init(w);
-    w->batch = 2;
-    w->seq_len = 5;
-    w->heads = 2;
-    w->head_size = 4;
-    w->layers = 2;
+    *w = (struct workload){
+        .batch = 2, .seq_len = 5, .heads = 2, .head_size = 4, .layers = 2, .eps = 1e-5};
     workload_ready(w, "causal", NULL, NULL);
 }
 
@@ -43,12 +39,27 @@ static inline struct bench *small_bench(const struct bench_options *options)
 }
 
 /* The default choice of one segment. */
-static inline struct choice choice_of(int first, int last)
+static inline struct choice choice_for(const struct build_target *target, int first, int last)
 {
     struct choice c;
     struct segment s = {(int8_t)first, (int8_t)last};
-    ck_assert_int_ge(choices_for(&build_cpu, s, false, 1, &c), 1);
+    ck_assert_int_ge(choices_for(target, s, false, 1, &c), 1);
     return c;
+}
+
+static inline struct choice choice_of(int first, int last)
+{
+    return choice_for(&build_cpu, first, last);
+}
+
+/* Measures the default choice of one segment. */
+static inline struct trial segment_trial(struct bench *b, int first, int last)
+{
+    struct status st = STATUS_INIT;
+    struct choice c = choice_for(bench_target(b), first, last);
+    struct trial t;
+    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    return t;
 }
 
 /* The default choices of a plan. */
@@ -71,6 +82,22 @@ static inline struct trial plan_trial(struct bench *b, const char *segments,
     struct trial t;
     ck_assert_msg(bench_plan(b, &c, how, &t, &st) == 0, "%s", st.message);
     return t;
+}
+
+/* Ends a trial that must have gone well. */
+static inline void check_ok(struct trial *t)
+{
+    ck_assert_msg(t->status == TRIAL_OK, "%s", t->reason.message);
+    trial_release(t);
+}
+
+/* Ends a trial that must have failed with this code, for a reason that holds this text. */
+static inline void check_failed(struct trial *t, enum status_code code, const char *says)
+{
+    ck_assert_int_eq(t->status, TRIAL_FAILED);
+    ck_assert_msg(t->reason.code == code, "%s", t->reason.message);
+    ck_assert_msg(strstr(t->reason.message, says) != NULL, "%s", t->reason.message);
+    trial_release(t);
 }
 
 static inline void write_text(const char *path, const char *text)

@@ -49,12 +49,8 @@ static inline void gpu_setup(void)
 
 static inline void gpu_workload(int seq_len, struct workload *w)
 {
-    workload_init(w);
-    w->batch = 2;
-    w->seq_len = seq_len;
-    w->heads = 2;
-    w->head_size = 16;
-    w->layers = 3;
+    *w = (struct workload){
+        .batch = 2, .seq_len = seq_len, .heads = 2, .head_size = 16, .layers = 3, .eps = 1e-5};
     workload_ready(w, "full", "5,3", NULL);
 }
 
@@ -91,13 +87,9 @@ static inline struct bench *gpu_bench(void)
     return gpu_bench_of(&o, SEQ_LEN);
 }
 
-/* The default choice of one segment. */
 static inline struct choice gpu_choice(const struct bench *b, int first, int last)
 {
-    struct segment s = {(int8_t)first, (int8_t)last};
-    struct choice c;
-    ck_assert_int_ge(choices_for(bench_target(b), s, false, 1, &c), 1);
-    return c;
+    return choice_for(bench_target(b), first, last);
 }
 
 /* Builds a choice whose kernel is `code`; whatever is built after it is right. */
@@ -108,15 +100,6 @@ static inline void gpu_build(struct bench *b, const struct choice *c, const char
     ck_assert_msg(bench_build(b, c, 1, &built, NULL, NULL, &st) == 0, "%s", st.message);
     ck_assert_msg(built.code == STATUS_OK, "%s", built.message);
     write_text(test_path("code"), "fake right\n");
-}
-
-static inline struct trial gpu_trial(struct bench *b, int first, int last)
-{
-    struct status st = STATUS_INIT;
-    struct choice c = gpu_choice(b, first, last);
-    struct trial t;
-    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
-    return t;
 }
 
 #endif

@@ -3,6 +3,8 @@
 #include "cuda_sources.h"
 #include "tests/suite.h"
 
+static struct status st; /* of the call that a test is about */
+
 static const struct build_target ampere = {TARGET_CUDA, DTYPE_FP16, 64, 80, false};
 static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, true};
 
@@ -63,9 +65,8 @@ START_TEST(knobs_without_effect_are_refused)
 {
     struct choice c = {.segment = refused[_i].segment,
                        .impl = impl_find(TARGET_CUDA, refused[_i].impl)};
-    struct status st = STATUS_INIT;
     const char *why = NULL;
-    ck_assert_int_eq(schedule_parse(c.impl, refused[_i].schedule, &c.schedule, &st), 0);
+    OK(schedule_parse(c.impl, refused[_i].schedule, &c.schedule, &st));
     ck_assert(!choice_applicable(&c, &hopper, &why));
     ck_assert_str_eq(why, refused[_i].why);
 }
@@ -208,7 +209,6 @@ static void check_launch(const struct choice *c, const struct build_target *t,
 START_TEST(launches_are_sane)
 {
     struct workload w;
-    struct status st = STATUS_INIT;
     workload_init(&w);
     w.batch = 3;
     w.seq_len = 65;
@@ -216,10 +216,10 @@ START_TEST(launches_are_sane)
     w.ffn = 136;
     w.dtype = (enum dtype)(_i / 2 % DTYPE_COUNT);
     w.head_size = head_sizes[_i / 2 / DTYPE_COUNT];
-    ck_assert_int_eq(workload_check(&w, &st), 0);
+    OK(workload_check(&w, &st));
     static const char *const capabilities[] = {"sm_80", "sm_90"};
     struct build_target t = build_target_of(TARGET_CUDA, capabilities[_i % 2], false, &w);
-    ck_assert_int_eq(build_check(&t, &w, &st), 0);
+    OK(build_check(&t, &w, &st));
     for (int i = 0; i < SEGMENT_COUNT; i++)
         for (int hand = 0; hand < 2; hand++) {
             struct choice choices[CUDA_CHOICES_MAX];
@@ -256,9 +256,8 @@ START_TEST(tiles_of_a_launch)
     for (size_t i = 0; i < ARRAY_LEN(cases); i++) {
         struct choice c = {.segment = cases[i].segment,
                            .impl = impl_find(TARGET_CUDA, "generated")};
-        struct status st = STATUS_INIT;
         struct cuda_launch l;
-        ck_assert_int_eq(schedule_parse(c.impl, cases[i].schedule, &c.schedule, &st), 0);
+        OK(schedule_parse(c.impl, cases[i].schedule, &c.schedule, &st));
         choice_launch(&c, &w, &l);
         ck_assert_int_eq(l.tiles, cases[i].tiles);
         ck_assert_int_eq(l.sync_words, cases[i].sync_words);
@@ -312,12 +311,11 @@ START_TEST(sizes_without_code_are_refused)
     const struct workload w = {.head_size = without_code[_i].head_size,
                                .ffn = without_code[_i].ffn,
                                .dtype = without_code[_i].dtype};
-    struct status st = STATUS_INIT;
     struct build_target t = build_target_of(TARGET_CUDA, without_code[_i].capability, false, &w);
     ck_assert_int_eq(build_check(&t, &w, &st), -1);
     ck_assert_str_eq(st.message, without_code[_i].message);
     t = build_target_of(TARGET_CPU, "avx512", false, &w);
-    ck_assert_int_eq(build_check(&t, &w, &st), 0);
+    OK(build_check(&t, &w, &st));
 }
 END_TEST
 

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+static struct status st; /* of the call that a test is about */
+
 START_TEST(finds_by_name_and_target)
 {
     for (int i = 0; i < impl_count; i++)
@@ -34,10 +36,8 @@ static const struct {
 
 START_TEST(refuses_bad_schedules)
 {
-    struct status st = STATUS_INIT;
     struct schedule sch;
-    ck_assert_int_eq(schedule_parse(generated_cpu(), bad_schedules[_i].text, &sch, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
+    FAILS(schedule_parse(generated_cpu(), bad_schedules[_i].text, &sch, &st), STATUS_USAGE, "");
     ck_assert_str_eq(st.message, bad_schedules[_i].message);
 }
 END_TEST
@@ -45,15 +45,13 @@ END_TEST
 START_TEST(choices_survive_their_text)
 {
     struct choice choices[CHOICES_MAX], parsed;
-    struct status st = STATUS_INIT;
     struct segment s = segment_at(_i / 2);
     int n = choices_for(&build_cpu, s, _i % 2 != 0, CHOICES_MAX, choices);
     for (int i = 0; i < n; i++) {
         struct buf text;
         buf_init(&text);
         schedule_text(choices[i].impl, &choices[i].schedule, &text);
-        ck_assert_int_eq(choice_parse(TARGET_CPU, s, choices[i].impl->name, text.ptr, &parsed, &st),
-                         0);
+        OK(choice_parse(TARGET_CPU, s, choices[i].impl->name, text.ptr, &parsed, &st));
         ck_assert(choice_equal(&parsed, &choices[i]));
         buf_release(&text);
     }
@@ -84,12 +82,10 @@ static const struct {
 
 START_TEST(refuses_bad_choices)
 {
-    struct status st = STATUS_INIT;
     struct choice c;
-    ck_assert_int_eq(choice_parse(TARGET_CPU, bad_choices[_i].segment, bad_choices[_i].impl,
-                                  bad_choices[_i].schedule, &c, &st),
-                     -1);
-    ck_assert_int_eq(st.code, bad_choices[_i].code);
+    FAILS(choice_parse(TARGET_CPU, bad_choices[_i].segment, bad_choices[_i].impl,
+                       bad_choices[_i].schedule, &c, &st),
+          bad_choices[_i].code, "");
     ck_assert_str_eq(st.message, bad_choices[_i].message);
     ck_assert_ptr_null(c.impl);
 }

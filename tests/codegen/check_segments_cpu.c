@@ -7,7 +7,8 @@
 #include "bench/oracle/oracle.h"
 #include "segments.h"
 #include "shapes.h"
-#include "tests/suite.h"
+#include "tests/bench/oracle/layer_inputs.h"
+#include "tests/workload.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -33,7 +34,7 @@ static const struct inputs inputs = {.seed = 7};
 struct scene {
     struct workload w;
     struct oracle_layer right;
-    float *weight[WEIGHT_COUNT];
+    struct layer_inputs in;
 };
 
 /* (S,S) with every fourth row empty, and all rows of the second block of 64. */
@@ -49,7 +50,6 @@ static void some_rows_empty(int seq_len, struct buf *npy)
 
 static void scene_set(struct scene *s, const struct shape *shape, const char *mask)
 {
-    struct status st = STATUS_INIT;
     struct buf npy;
     buf_init(&npy);
     memset(s, 0, sizeof(*s));
@@ -64,41 +64,20 @@ static void scene_set(struct scene *s, const struct shape *shape, const char *ma
         for (int b = 0; b < s->w.batch; b++)
             s->w.lengths[b] = b == 0 ? (s->w.seq_len + 1) / 2 : s->w.seq_len;
     }
-    ck_assert_msg(mask_parse(mask, &s->w.mask_spec, &st) == 0, "%s", st.message);
-    ck_assert_msg(workload_check(&s->w, &st) == 0, "%s", st.message);
     if (strncmp(mask, "file:", 5) == 0)
         some_rows_empty(s->w.seq_len, &npy);
-    ck_assert_msg(workload_build_mask(&s->w, npy.len > 0 ? &npy : NULL, &st) == 0, "%s",
-                  st.message);
+    workload_ready(&s->w, mask, NULL, npy.len > 0 ? &npy : NULL);
     buf_release(&npy);
 
-    int64_t n = tensor_elements(TENSOR_X, &s->w);
-    float *x = mem_alloc((size_t)n, sizeof(*x));
-    double *input = mem_alloc((size_t)n, sizeof(*input));
-    inputs_x(&s->w, inputs, x);
-    for (int64_t i = 0; i < n; i++)
-        input[i] = x[i];
-    for (int id = 0; id < WEIGHT_COUNT; id++) {
-        s->weight[id] =
-            mem_alloc((size_t)weight_elements((enum weight_id)id, &s->w), sizeof(float));
-        inputs_weight(&s->w, inputs, 0, (enum weight_id)id, s->weight[id]);
-    }
-    oracle_layer_run(&s->w, input, (const float *const *)s->weight, 0, &s->right);
-    free(input);
-    free(x);
+    s->in = layer_inputs_draw(&s->w, inputs, 0);
+    layer_inputs_run(&s->w, &s->in, 0, &s->right);
 }
 
 static void scene_release(struct scene *s)
 {
     oracle_layer_release(&s->right);
-    for (int id = 0; id < WEIGHT_COUNT; id++)
-        free(s->weight[id]);
+    layer_inputs_release(&s->in);
     workload_release(&s->w);
-}
-
-static int length_of(const struct workload *w, int b)
-{
-    return w->lengths != NULL ? w->lengths[b] : w->seq_len;
 }
 
 /* ---- tensors --------------------------------------------------------------------------------- */
@@ -181,7 +160,7 @@ static void run_case(const struct scene *s, const struct choice *c, fp_segment *
         if (((in | out) >> t & 1) != 0)
             a.tensor[t] = tensor_new(s, t, (in >> t & 1) != 0);
     for (int id = 0; id < WEIGHT_COUNT; id++)
-        a.weight[id] = (segment_weights(c->segment) >> id & 1) != 0 ? s->weight[id] : NULL;
+        a.weight[id] = (segment_weights(c->segment) >> id & 1) != 0 ? s->in.weight[id] : NULL;
     for (int k = 0; k < c->impl->knob_count; k++)
         a.knob[k] = choice_value(c, k);
 

@@ -1,16 +1,16 @@
-#include "tests/db/fixture.h"
+#include "tests/db/one_fixture.h"
 
 #include "codegen/codegen.h"
 
-static void add(struct db *db, int64_t study, struct db_trial t)
+static struct db_best best;
+
+static void add(struct db_trial t)
 {
-    struct status st;
     OK(db_trial_add(db, study, &t, &st));
 }
 
-static void check_compared(struct db *db, int64_t study, const char *comparison)
+static void check_compared(const char *comparison)
 {
-    struct status st;
     struct buf found;
     buf_init(&found);
     OK(db_compared(db, study, &found, &st));
@@ -19,9 +19,8 @@ static void check_compared(struct db *db, int64_t study, const char *comparison)
 }
 
 /* Of one comparison; where it is empty, of a search. */
-static struct interval time_of(struct db *db, int64_t study, int value, const char *comparison)
+static struct interval time_of(int value, const char *comparison)
 {
-    struct status st = STATUS_INIT;
     struct db_time t;
     int found = db_time(db, study, value, comparison, &t, &st);
     ck_assert_msg(found >= 0, "%s", st.message);
@@ -33,33 +32,25 @@ static struct interval time_of(struct db *db, int64_t study, int value, const ch
 
 START_TEST(nothing_known_is_not_found)
 {
-    struct status st;
-    struct db_best best;
-    int64_t study;
-    struct db *db = open_fresh(&study);
     FAILS(db_best(db, study, &best, &st), STATUS_NOT_FOUND, "no plan");
-    add(db, study, failed_trial(43690, "wrong"));
-    add(db, study, segment_trial(some_choices, 1));
+    add(failed_trial(43690, "wrong"));
+    add(segment_trial(some_choices, 1));
+    best.choice_count = 99;
     FAILS(db_best(db, study, &best, &st), STATUS_NOT_FOUND, "no plan");
     ck_assert_int_eq(best.choice_count, 0);
     db_best_release(&best);
-    db_close(db);
 }
 END_TEST
 
 START_TEST(fastest_plan_before_finals)
 {
-    struct status st;
-    struct db_best best;
-    int64_t study;
-    struct db *db = open_fresh(&study);
     struct db_trial censored = plan_trial(40000, 0.5);
     censored.status = TRIAL_CENSORED;
-    add(db, study, plan_trial(VALUE_UNFUSED, 4));
-    add(db, study, plan_trial(50, 2));
-    add(db, study, plan_trial(51, 3));
-    add(db, study, censored);
-    add(db, study, failed_trial(52, "compile"));
+    add(plan_trial(VALUE_UNFUSED, 4));
+    add(plan_trial(50, 2));
+    add(plan_trial(51, 3));
+    add(censored);
+    add(failed_trial(52, "compile"));
 
     OK(db_best(db, study, &best, &st));
     ck_assert_int_eq(best.value, 50);
@@ -68,62 +59,55 @@ START_TEST(fastest_plan_before_finals)
     ck_assert_double_eq(best.ci_low_ms, 1.875);
     ck_assert_double_eq(best.ci_high_ms, 2.125);
     ck_assert_str_eq(best.comparison, "");
-    ck_assert_double_eq(time_of(db, study, VALUE_UNFUSED, "").median, 4);
-    ck_assert(isnan(time_of(db, study, 40000, "").median));
-    ck_assert(isnan(time_of(db, study, 52, "").median));
-    ck_assert(isnan(time_of(db, study, 53, "").median));
+    ck_assert_double_eq(time_of(VALUE_UNFUSED, "").median, 4);
+    ck_assert(isnan(time_of(40000, "").median));
+    ck_assert(isnan(time_of(52, "").median));
+    ck_assert(isnan(time_of(53, "").median));
     ck_assert_int_eq(best.plans_total, 5);
     ck_assert_int_eq(best.plans_failed, 1);
     ck_assert_int_eq(best.plans_censored, 1);
     db_best_release(&best);
-    db_close(db);
 }
 END_TEST
 
 START_TEST(finals_decide)
 {
-    struct status st;
-    struct db_best best;
-    int64_t study, other;
-    struct db *db = open_fresh(&study);
+    int64_t other;
     OK(db_study(db, &a_workload, &a_target, "2", &other, &st));
-    add(db, other, final_trial(7, 0.25, "a")); /* another study's */
-    add(db, study, plan_trial(50, 1));
-    add(db, study, final_trial(VALUE_UNFUSED, 1.5, "b")); /* another day, another speed */
-    add(db, study, final_trial(51, 1, "b"));
-    add(db, study, final_trial(51, 3, "a"));
-    add(db, study, final_trial(52, 2, "a"));
-    add(db, study, final_trial(VALUE_UNFUSED, 6, "a"));
-    add(db, study, final_trial(41115, 5, "a"));
+    struct db_trial foreign = final_trial(7, 0.25, "a");
+    OK(db_trial_add(db, other, &foreign, &st));
+    add(plan_trial(50, 1));
+    add(final_trial(VALUE_UNFUSED, 1.5, "b")); /* another day, another speed */
+    add(final_trial(51, 1, "b"));
+    add(final_trial(51, 3, "a"));
+    add(final_trial(52, 2, "a"));
+    add(final_trial(VALUE_UNFUSED, 6, "a"));
+    add(final_trial(41115, 5, "a"));
 
     OK(db_best(db, study, &best, &st));
     ck_assert_int_eq(best.value, 52);
     ck_assert(best.final);
     ck_assert_double_eq(best.median_ms, 2);
     ck_assert_str_eq(best.comparison, "a");
-    struct interval unfused = time_of(db, study, VALUE_UNFUSED, best.comparison);
+    struct interval unfused = time_of(VALUE_UNFUSED, best.comparison);
     ck_assert_double_eq(unfused.median, 6);
     ck_assert_double_eq(unfused.low, 5.875);
     ck_assert_double_eq(unfused.high, 6.125);
-    ck_assert_double_eq(time_of(db, study, VALUE_UNFUSED, "b").median, 1.5);
-    ck_assert(isnan(time_of(db, study, VALUE_UNFUSED, "").median));
+    ck_assert_double_eq(time_of(VALUE_UNFUSED, "b").median, 1.5);
+    ck_assert(isnan(time_of(VALUE_UNFUSED, "").median));
     ck_assert_int_eq(best.plans_total, 5);
     db_best_release(&best);
-    db_close(db);
 }
 END_TEST
 
 START_TEST(time_has_its_reason_or_its_samples)
 {
-    struct status st;
     struct db_time t;
-    int64_t study;
-    struct db *db = open_fresh(&study);
     struct db_trial failed = failed_trial(51, "launch");
     failed.kind = DB_TRIAL_FINAL;
     failed.comparison = "a";
-    add(db, study, failed);
-    add(db, study, final_trial(52, 2, "a"));
+    add(failed);
+    add(final_trial(52, 2, "a"));
     ck_assert_int_eq(db_time(db, study, 51, "a", &t, &st), 1);
     ck_assert(isnan(t.ms.median));
     ck_assert_str_eq(t.reason, "because");
@@ -133,85 +117,70 @@ START_TEST(time_has_its_reason_or_its_samples)
     for (int i = 0; i < t.sample_count; i++)
         ck_assert_double_eq(t.samples_ms[i], some_samples[i]);
     db_time_release(&t);
-    ck_assert_int_eq(db_time(db, study, 52, "b", &t, &st), 0);
+    OK(db_time(db, study, 52, "b", &t, &st));
     db_time_release(&t);
-    db_close(db);
 }
 END_TEST
 
 /* What a search finds after a comparison, and is stopped before the next. */
 START_TEST(faster_plan_since_wins)
 {
-    struct status st;
-    struct db_best best;
-    int64_t study;
-    struct db *db = open_fresh(&study);
-    check_compared(db, study, "");
-    add(db, study, plan_trial(49, 1));
-    add(db, study, plan_trial(50, 2));
+    check_compared("");
+    add(plan_trial(49, 1));
+    add(plan_trial(50, 2));
     struct db_trial failed = failed_trial(50, "launch");
     failed.kind = DB_TRIAL_FINAL;
     failed.comparison = "none ran";
-    add(db, study, failed);
-    check_compared(db, study, "");
-    add(db, study, final_trial(50, 3, "a"));
-    add(db, study, final_trial(49, 4, "a"));
-    check_compared(db, study, "a");
-    add(db, study, plan_trial(51, 2.5)); /* faster than the final, slower than its plan's trial */
-    check_compared(db, study, "");
+    add(failed);
+    check_compared("");
+    add(final_trial(50, 3, "a"));
+    add(final_trial(49, 4, "a"));
+    check_compared("a");
+    add(plan_trial(51, 2.5)); /* faster than the final, slower than its plan's trial */
+    check_compared("");
     OK(db_best(db, study, &best, &st));
     ck_assert_int_eq(best.value, 50);
     ck_assert(best.final);
     db_best_release(&best);
 
-    add(db, study, plan_trial(52, 1.5));
+    add(plan_trial(52, 1.5));
     OK(db_best(db, study, &best, &st));
     ck_assert_int_eq(best.value, 52);
     ck_assert(!best.final);
     ck_assert_double_eq(best.median_ms, 1.5);
     db_best_release(&best);
-    db_close(db);
 }
 END_TEST
 
 /* One may ask for the times of slow plans only. */
 START_TEST(bench_decides_nothing)
 {
-    struct status st;
-    struct db_best best;
-    int64_t study;
     char id[HASH_TEXT_SIZE];
-    struct db *db = open_fresh(&study);
     struct db_trial final = final_trial(VALUE_UNFUSED, 4, "a");
     OK(db_search_start(db, study, "bench", "{\"a\": 1}", id, &st));
     final.search = id;
     struct db_trial plan = plan_trial(50, 2);
     plan.search = id;
-    add(db, study, plan_trial(VALUE_UNFUSED, 4));
-    add(db, study, plan);
-    add(db, study, final);
+    add(plan_trial(VALUE_UNFUSED, 4));
+    add(plan);
+    add(final);
     OK(db_best(db, study, &best, &st));
     ck_assert_int_eq(best.value, 50);
     ck_assert(!best.final);
     ck_assert_str_eq(best.search_options, "{\"a\": 1}");
-    check_compared(db, study, "");
+    check_compared("");
     db_best_release(&best);
-    db_close(db);
 }
 END_TEST
 
 START_TEST(choices_carry_their_segments_time)
 {
-    struct status st;
-    struct db_best best;
-    int64_t study;
-    struct db *db = open_fresh(&study);
     struct db_choice other = some_choices[0];
     other.schedule = "mb=128";
-    add(db, study, segment_trial(&some_choices[0], 0.5));
-    add(db, study, segment_trial(&other, 0.25));
-    add(db, study, segment_trial(&some_choices[1], 0.75));
-    add(db, study, plan_trial(50, 2));
+    add(segment_trial(&some_choices[0], 0.5));
+    add(segment_trial(&other, 0.25));
+    add(segment_trial(&some_choices[1], 0.75));
+    add(plan_trial(50, 2));
 
     OK(db_best(db, study, &best, &st));
     ck_assert_int_eq(best.choice_count, ARRAY_LEN(some_choices));
@@ -225,7 +194,6 @@ START_TEST(choices_carry_their_segments_time)
     ck_assert_double_eq(best.choice_ms[1], 0.75);
     ck_assert(isnan(best.choice_ms[2]));
     db_best_release(&best);
-    db_close(db);
 }
 END_TEST
 
@@ -243,45 +211,36 @@ static const char *const damage[] = {
 
 START_TEST(damaged_choices_are_refused)
 {
-    struct status st;
-    struct db_best best;
-    int64_t study;
-    struct db *db = open_fresh(&study);
-    add(db, study, plan_trial(50, 2));
+    add(plan_trial(50, 2));
     for (int8_t op = 0; op < OP_COUNT; op++) {
         struct db_choice one = {{op, op}, "generated", ""};
-        add(db, study, segment_trial(&one, 1));
+        add(segment_trial(&one, 1));
     }
     exec_sql(db->handle, damage[_i]);
+    best.choice_count = 99;
     FAILS(db_best(db, study, &best, &st), STATUS_DATABASE, "'fuseplan db check'");
     ck_assert_int_eq(best.choice_count, 0);
     FAILS(db_trials(db, study, DB_TRIAL_PLAN, ignore_row, NULL, &st), STATUS_DATABASE,
           "are not segments in ascending order");
-    db_close(db);
 }
 END_TEST
 
 START_TEST(plans_are_counted_once)
 {
-    struct status st;
-    struct db_best best;
-    int64_t study;
-    struct db *db = open_fresh(&study);
     struct db_trial censored = plan_trial(2, 5);
     censored.status = TRIAL_CENSORED;
     struct db_trial failed_final = failed_trial(2, "timeout");
     failed_final.kind = DB_TRIAL_FINAL;
-    add(db, study, failed_trial(1, "launch"));
-    add(db, study, final_trial(1, 3, "a"));
-    add(db, study, censored);
-    add(db, study, failed_final);
-    add(db, study, failed_final);
+    add(failed_trial(1, "launch"));
+    add(final_trial(1, 3, "a"));
+    add(censored);
+    add(failed_final);
+    add(failed_final);
     OK(db_best(db, study, &best, &st));
     ck_assert_int_eq(best.plans_total, 2);
     ck_assert_int_eq(best.plans_failed, 2);
     ck_assert_int_eq(best.plans_censored, 1);
     db_best_release(&best);
-    db_close(db);
 }
 END_TEST
 
@@ -302,9 +261,8 @@ static struct db_trial made_up_trial(int i, const struct db_choice *segment)
     return t;
 }
 
-static void store_many(struct db *db, int64_t study)
+static void store_many(void)
 {
-    struct status st;
     OK(db_begin_write(db, &st));
     for (int i = 0; i < TRIALS; i++) {
         char knobs[32];
@@ -318,15 +276,11 @@ static void store_many(struct db *db, int64_t study)
 
 static double seconds_of_a_query(void)
 {
-    struct status st;
-    struct db *db;
-    struct db_best best;
-    int64_t study;
+    db_close(db);
     double start = clock_seconds();
     OK(db_open(test_path("t.db"), DB_READ, &db, &st));
     OK(db_study_find(db, a_workload.text, "cpu", NULL, &study, &st));
     OK(db_best(db, study, &best, &st));
-    db_close(db);
     double seconds = clock_seconds() - start;
     ck_assert(best.final);
     ck_assert_int_eq(best.plans_total, TRIALS - SEGMENTS_OF_THEM);
@@ -337,11 +291,7 @@ static double seconds_of_a_query(void)
 /* All in one study: the worst case. */
 START_TEST(query_is_quick_with_100000_trials)
 {
-    int64_t study;
-    struct db *db = open_fresh(&study);
-    store_many(db, study);
-    db_close(db);
-
+    store_many();
     double fastest = INFINITY;
     for (int i = 0; i < 5; i++)
         fastest = fmin(fastest, seconds_of_a_query());
@@ -350,22 +300,9 @@ START_TEST(query_is_quick_with_100000_trials)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("db/best");
-    TCase *t = tcase_create("best");
-    tcase_set_timeout(t, 120); /* one stores 100,000 trials */
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_test(t, nothing_known_is_not_found);
-    tcase_add_test(t, fastest_plan_before_finals);
-    tcase_add_test(t, finals_decide);
-    tcase_add_test(t, time_has_its_reason_or_its_samples);
-    tcase_add_test(t, faster_plan_since_wins);
-    tcase_add_test(t, bench_decides_nothing);
-    tcase_add_test(t, choices_carry_their_segments_time);
-    tcase_add_loop_test(t, damaged_choices_are_refused, 0, ARRAY_LEN(damage));
-    tcase_add_test(t, plans_are_counted_once);
-    tcase_add_test(t, query_is_quick_with_100000_trials);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("db/best", setup, teardown, ONCE(nothing_known_is_not_found),
+      ONCE(fastest_plan_before_finals), ONCE(finals_decide),
+      ONCE(time_has_its_reason_or_its_samples), ONCE(faster_plan_since_wins),
+      ONCE(bench_decides_nothing), ONCE(choices_carry_their_segments_time),
+      LOOP(damaged_choices_are_refused, 0, ARRAY_LEN(damage)), ONCE(plans_are_counted_once),
+      ONCE(query_is_quick_with_100000_trials))

@@ -46,7 +46,6 @@ static const struct {
 
 static struct db *open_whole(void)
 {
-    struct status st;
     int64_t study, other;
     char search[HASH_TEXT_SIZE];
     struct db *db = open_fresh(&study);
@@ -68,7 +67,6 @@ static void keep_problem(void *ctx, const char *problem)
 
 START_TEST(whole_database_has_no_problem)
 {
-    struct status st;
     struct db *db = open_whole();
     assert_whole(db);
     db_close(db);
@@ -80,7 +78,6 @@ END_TEST
 
 START_TEST(planted_problem_is_found)
 {
-    struct status st;
     struct buf found;
     int problems;
     buf_init(&found);
@@ -103,7 +100,6 @@ END_TEST
 
 START_TEST(info_counts_and_measures)
 {
-    struct status st;
     struct db_info info;
     struct db *db = open_whole();
     OK(db_info(db, &info, &st));

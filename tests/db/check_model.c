@@ -1,4 +1,4 @@
-#include "tests/db/fixture.h"
+#include "tests/db/one_fixture.h"
 
 static const struct db_model a_model = {.name = "best",
                                         .kind = "regressor",
@@ -11,9 +11,12 @@ static const struct db_model a_model = {.name = "best",
                                         .len = 3,
                                         .report = "{\"spearman\":0.9}"};
 
+static int models_seen;
+
 static int compare_model(void *ctx, const struct db_model *got)
 {
     const struct db_model *m = ctx;
+    models_seen++;
     ck_assert_str_eq(got->name, m->name);
     ck_assert_str_eq(got->kind, m->kind);
     ck_assert_int_eq(got->features_version, m->features_version);
@@ -27,17 +30,15 @@ static int compare_model(void *ctx, const struct db_model *got)
     return 0;
 }
 
-static void expect(struct db *db, int64_t study, const struct db_model *m)
+static void expect(int64_t of, const struct db_model *m)
 {
-    struct status st;
-    OK(db_model_get(db, study, m->name, m->kind, compare_model, (void *)m, &st));
+    models_seen = 0;
+    OK(db_model_get(db, of, m->name, m->kind, compare_model, (void *)m, &st));
+    ck_assert_int_eq(models_seen, 1);
 }
 
 START_TEST(models_come_back_by_study_name_and_kind)
 {
-    struct status st;
-    int64_t study;
-    struct db *db = open_fresh(&study);
     struct db_model classifier = a_model, of_file = a_model, named = a_model;
     classifier.kind = "classifier";
     classifier.threshold_ms = 3;
@@ -48,20 +49,16 @@ START_TEST(models_come_back_by_study_name_and_kind)
     OK(db_model_put(db, study, &classifier, &st));
     OK(db_model_put(db, study, &named, &st));
     OK(db_model_put(db, 0, &of_file, &st));
-    expect(db, study, &a_model);
-    expect(db, study, &classifier);
-    expect(db, study, &named);
-    expect(db, 0, &of_file);
+    expect(study, &a_model);
+    expect(study, &classifier);
+    expect(study, &named);
+    expect(0, &of_file);
     assert_whole(db);
-    db_close(db);
 }
 END_TEST
 
 START_TEST(putting_again_replaces)
 {
-    struct status st;
-    int64_t study;
-    struct db *db = open_fresh(&study);
     struct db_model better = a_model;
     better.bytes = "xyz12";
     better.len = 5;
@@ -71,24 +68,19 @@ START_TEST(putting_again_replaces)
     for (size_t i = 0; i < ARRAY_LEN(places); i++) {
         OK(db_model_put(db, places[i], &a_model, &st));
         OK(db_model_put(db, places[i], &better, &st));
-        expect(db, places[i], &better);
+        expect(places[i], &better);
     }
     ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM model"), 2);
-    db_close(db);
 }
 END_TEST
 
 START_TEST(unknown_models_and_studies_are_told)
 {
-    struct status st;
-    int64_t study;
-    struct db *db = open_fresh(&study);
     FAILS(db_model_get(db, study, "best", "regressor", compare_model, NULL, &st), STATUS_NOT_FOUND,
           "no regressor model 'best'");
     FAILS(db_model_put(db, study + 1, &a_model, &st), STATUS_DATABASE, "FOREIGN KEY");
-    db_close(db);
 }
 END_TEST
 
-SUITE("db/model", test_dir_setup, test_dir_teardown, ONCE(models_come_back_by_study_name_and_kind),
+SUITE("db/model", setup, teardown, ONCE(models_come_back_by_study_name_and_kind),
       ONCE(putting_again_replaces), ONCE(unknown_models_and_studies_are_told))

@@ -6,13 +6,11 @@
 
 static void write_text(const char *path, const void *data, size_t len)
 {
-    struct status st;
     OK(file_write(path, data, len, &st));
 }
 
 START_TEST(creates_the_file_and_its_directory)
 {
-    struct status st;
     struct db *db;
     OK(db_open(test_path("a/b/c.db"), DB_WRITE, &db, &st));
     ck_assert_str_eq(db_path(db), test_path("a/b/c.db"));
@@ -27,7 +25,6 @@ START_TEST(names_mean_nothing_to_sqlite)
 {
     static const char *const names[] = {":memory:", "file:x?mode=memory", "a%41 b#c",
                                         "ä?immutable=1"};
-    struct status st;
     struct db *db;
     ck_assert_int_eq(chdir(test_dir), 0);
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
@@ -43,7 +40,6 @@ END_TEST
 
 START_TEST(default_place_follows_the_environment)
 {
-    struct status st;
     struct db *db;
     setenv("XDG_DATA_HOME", test_dir, 1);
     unsetenv("FUSEPLAN_DB");
@@ -59,7 +55,6 @@ END_TEST
 
 START_TEST(read_creates_nothing)
 {
-    struct status st;
     struct db *db;
     FAILS(db_open(test_path("none.db"), DB_READ, &db, &st), STATUS_NOT_FOUND, "none.db");
     ck_assert_ptr_null(db);
@@ -73,7 +68,6 @@ END_TEST
 
 START_TEST(read_leaves_the_file_alone)
 {
-    struct status st;
     struct buf before, after;
     struct db *db;
     int64_t study;
@@ -99,7 +93,6 @@ END_TEST
 
 START_TEST(empty_file_becomes_a_database)
 {
-    struct status st;
     struct db *db;
     write_text(test_path("t.db"), "", 0);
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
@@ -112,7 +105,6 @@ END_TEST
 
 START_TEST(directory_is_refused)
 {
-    struct status st;
     struct db *db;
     FAILS(db_open(test_dir, _i == 0 ? DB_READ : DB_WRITE, &db, &st), STATUS_DATABASE,
           "is a directory");
@@ -122,7 +114,6 @@ END_TEST
 
 START_TEST(file_as_a_directory_is_refused)
 {
-    struct status st;
     struct db *db;
     write_text(test_path("f"), "x", 1);
     FAILS(db_open(test_path("f/t.db"), _i == 0 ? DB_READ : DB_WRITE, &db, &st), STATUS_DATABASE,
@@ -132,7 +123,6 @@ END_TEST
 
 START_TEST(random_bytes_are_refused)
 {
-    struct status st;
     struct db *db;
     uint64_t noise[512];
     struct rng rng = {1};
@@ -152,7 +142,6 @@ END_TEST
 
 START_TEST(damaged_file_is_told)
 {
-    struct status st;
     struct db *db;
     int64_t study;
     db_close(open_fresh(&study));
@@ -172,7 +161,6 @@ static const char *const foreign[] = {
 
 START_TEST(other_applications_files_are_refused)
 {
-    struct status st;
     struct db *db;
     sqlite3 *raw = open_raw(test_path("other"));
     exec_sql(raw, foreign[_i]);
@@ -188,7 +176,6 @@ END_TEST
 
 START_TEST(newer_version_is_refused)
 {
-    struct status st;
     struct db *db;
     int64_t study;
     db_close(open_fresh(&study));
@@ -202,7 +189,6 @@ END_TEST
 
 START_TEST(older_version_is_not_migrated_by_a_reader)
 {
-    struct status st;
     struct db *db;
     int64_t study;
     db_close(open_fresh(&study));
@@ -216,7 +202,6 @@ END_TEST
 
 START_TEST(updating_creates_nothing)
 {
-    struct status st;
     struct db *db;
     int64_t study, found;
     FAILS(db_open(test_path("t.db"), DB_UPDATE, &db, &st), STATUS_NOT_FOUND, "no database");

@@ -8,18 +8,17 @@
 /* A writer's life: opens the database, stores `count` finals and says so one byte each. */
 static void write_finals(int count, int first_value, int report)
 {
-    struct status st = STATUS_INIT;
     struct db *db;
     int64_t study;
-    int code = db_open(test_path("t.db"), DB_WRITE, &db, &st) != 0 ||
-               db_study(db, &a_workload, &a_target, "1", &study, &st) != 0;
-    for (int i = 0; i < count && code == 0; i++) {
+    bool failed = db_open(test_path("t.db"), DB_WRITE, &db, &st) != 0 ||
+                  db_study(db, &a_workload, &a_target, "1", &study, &st) != 0;
+    for (int i = 0; i < count && !failed; i++) {
         struct db_trial t = final_trial(first_value + i, 2, "a");
-        code = db_trial_add(db, study, &t, &st) != 0 || write(report, "+", 1) != 1;
+        failed = db_trial_add(db, study, &t, &st) != 0 || write(report, "+", 1) != 1;
     }
-    if (code != 0)
+    if (failed)
         fprintf(stderr, "%s\n", st.message);
-    _exit(code); /* without closing: as any process that dies */
+    _exit(failed ? 1 : 0); /* without closing: as any process that dies */
 }
 
 static pid_t start_writer(int count, int first_value, int report[2])
@@ -37,7 +36,6 @@ static pid_t start_writer(int count, int first_value, int report[2])
 
 static int stored_finals(void)
 {
-    struct status st;
     struct db *db;
     struct db_info info;
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
@@ -51,11 +49,11 @@ static int stored_finals(void)
 static void hold_lock(int report)
 {
     sqlite3 *raw;
-    int code = sqlite3_open(test_path("t.db"), &raw) != SQLITE_OK ||
-               sqlite3_exec(raw, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
-               write(report, "+", 1) != 1;
+    bool failed = sqlite3_open(test_path("t.db"), &raw) != SQLITE_OK ||
+                  sqlite3_exec(raw, "BEGIN IMMEDIATE", NULL, NULL, NULL) != SQLITE_OK ||
+                  write(report, "+", 1) != 1;
     usleep(300000);
-    _exit(code);
+    _exit(failed ? 1 : 0);
 }
 
 /* SQLite itself would not wait here: the change to WAL fails at once. */
@@ -70,7 +68,6 @@ START_TEST(creator_waits_for_another)
         hold_lock(report[1]);
     ck_assert_int_eq((int)read(report[0], &mark, 1), 1);
 
-    struct status st;
     struct db *db;
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
     assert_whole(db);
@@ -137,7 +134,6 @@ END_TEST
 START_TEST(readers_and_a_writer_live_together)
 {
     enum { TRIALS = 300 };
-    struct status st;
     int report[2];
     int64_t study;
     db_close(open_fresh(&study));
@@ -160,16 +156,6 @@ START_TEST(readers_and_a_writer_live_together)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("db/processes");
-    TCase *t = tcase_create("processes");
-    tcase_set_timeout(t, 120);
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_test(t, creator_waits_for_another);
-    tcase_add_test(t, writers_at_once_lose_nothing);
-    tcase_add_test(t, killed_writer_loses_nothing);
-    tcase_add_test(t, readers_and_a_writer_live_together);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("db/processes", test_dir_setup, test_dir_teardown, ONCE(creator_waits_for_another),
+      ONCE(writers_at_once_lose_nothing), ONCE(killed_writer_loses_nothing),
+      ONCE(readers_and_a_writer_live_together))

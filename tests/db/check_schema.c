@@ -18,7 +18,6 @@ END_TEST
 /* From version _i, as that version's fuseplan left it, to today's. */
 START_TEST(every_old_version_becomes_todays)
 {
-    struct status st;
     struct db *db;
     int64_t study;
     sqlite3 *raw = open_raw(test_path("t.db"));
@@ -40,7 +39,6 @@ END_TEST
  * notes are the wide ones. */
 START_TEST(old_rows_are_kept)
 {
-    struct status st;
     struct db *db;
     sqlite3 *raw = open_raw(test_path("t.db"));
     OK(schema_migrate(raw, "t.db", schema_migrations, 1, &st));
@@ -93,7 +91,6 @@ static const char *const history[] = {
 
 START_TEST(made_up_versions_become_the_last)
 {
-    struct status st;
     sqlite3 *raw = open_raw(test_path("m.db"));
     OK(schema_migrate(raw, "m.db", history, _i, &st));
     ck_assert_int_eq(count_sql(raw, "PRAGMA user_version"), _i);
@@ -117,7 +114,6 @@ static const struct {
 
 START_TEST(failed_migration_leaves_the_old_version)
 {
-    struct status st;
     const char *const steps[] = {history[0], history[1], history[2], broken[_i].migration};
     sqlite3 *raw = open_raw(test_path("m.db"));
     OK(schema_migrate(raw, "m.db", history, 1, &st));
@@ -133,7 +129,6 @@ END_TEST
 
 START_TEST(migration_never_goes_back)
 {
-    struct status st;
     sqlite3 *raw = open_raw(test_path("m.db"));
     OK(schema_migrate(raw, "m.db", history, 3, &st));
     OK(schema_migrate(raw, "m.db", history, 2, &st)); /* another process was faster, and newer */

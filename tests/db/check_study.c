@@ -1,30 +1,25 @@
 /* Studies, which trials are compared within, and searches, which ask for them. */
-#include "tests/db/fixture.h"
+#include "tests/db/one_fixture.h"
 
 START_TEST(study_is_found_again)
 {
-    struct status st;
-    int64_t first, again, found;
-    struct db *db = open_fresh(&first);
+    int64_t again, found;
     OK(db_study(db, &a_workload, &a_target, "1", &again, &st));
-    ck_assert_int_eq(first, again);
+    ck_assert_int_eq(study, again);
     OK(db_study_find(db, a_workload.text, "cpu", NULL, &found, &st));
-    ck_assert_int_eq(found, first);
+    ck_assert_int_eq(found, study);
 
     struct db_info info;
     OK(db_info(db, &info, &st));
     ck_assert_int_eq(info.studies, 1);
     ck_assert_int_eq(info.workloads, 1);
     ck_assert_int_eq(info.targets, 1);
-    db_close(db);
 }
 END_TEST
 
 START_TEST(what_is_not_comparable_is_another_study)
 {
-    struct status st;
-    int64_t ids[6];
-    struct db *db = open_fresh(&ids[0]);
+    int64_t ids[6] = {study};
     struct db_workload other = a_workload, seeded = a_workload, wide = a_workload;
     struct db_target faster = a_target;
     other.text = "b=2";
@@ -39,38 +34,32 @@ START_TEST(what_is_not_comparable_is_another_study)
     for (size_t i = 0; i < ARRAY_LEN(ids); i++)
         for (size_t k = 0; k < i; k++)
             ck_assert_int_ne(ids[i], ids[k]);
-    db_close(db);
 }
 END_TEST
 
 START_TEST(find_prefers_the_study_measured_last)
 {
-    struct status st;
-    int64_t old, new, found;
-    struct db *db = open_fresh(&old);
+    int64_t new, found;
     OK(db_study(db, &a_workload, &a_target, "2", &new, &st));
     OK(db_study_find(db, a_workload.text, "cpu", NULL, &found, &st));
     ck_assert_int_eq(found, new);
 
     struct db_trial t = plan_trial(43690, 2), f = final_trial(43690, 2, "c");
-    OK(db_trial_add(db, old, &t, &st)); /* the newer one knows nothing yet */
+    OK(db_trial_add(db, study, &t, &st)); /* the newer one knows nothing yet */
     OK(db_study_find(db, a_workload.text, "cpu", NULL, &found, &st));
-    ck_assert_int_eq(found, old);
+    ck_assert_int_eq(found, study);
     OK(db_trial_add(db, new, &f, &st));
     OK(db_study_find(db, a_workload.text, "cpu", NULL, &found, &st));
     ck_assert_int_eq(found, new);
 
     FAILS(db_study_find(db, "b=9", "cpu", NULL, &found, &st), STATUS_NOT_FOUND, "b=9");
     FAILS(db_study_find(db, a_workload.text, "cuda", NULL, &found, &st), STATUS_NOT_FOUND, "cuda");
-    db_close(db);
 }
 END_TEST
 
 START_TEST(find_prefers_the_study_most_like_what_is_asked_for)
 {
-    struct status st;
-    int64_t here, elsewhere, empty, found;
-    struct db *db = open_fresh(&here);
+    int64_t elsewhere, empty, found;
     struct db_target other = a_target;
     struct db_workload seeded = a_workload;
     other.device = "another processor";
@@ -79,11 +68,11 @@ START_TEST(find_prefers_the_study_most_like_what_is_asked_for)
     OK(db_study(db, &seeded, &other, "1", &elsewhere, &st));
     OK(db_study(db, &seeded, &a_target, "1", &empty, &st));
     struct db_trial t = plan_trial(43690, 2);
-    OK(db_trial_add(db, here, &t, &st));
+    OK(db_trial_add(db, study, &t, &st));
     OK(db_trial_add(db, elsewhere, &t, &st));
     near.seed = a_workload.seed;
     OK(db_study_find(db, a_workload.text, "cpu", &near, &found, &st));
-    ck_assert_int_eq(found, here);
+    ck_assert_int_eq(found, study);
     near.target = other;
     OK(db_study_find(db, a_workload.text, "cpu", &near, &found, &st));
     ck_assert_int_eq(found, elsewhere); /* as near as the other, and measured later */
@@ -91,7 +80,6 @@ START_TEST(find_prefers_the_study_most_like_what_is_asked_for)
     near.seed = 7;
     OK(db_study_find(db, a_workload.text, "cpu", &near, &found, &st));
     ck_assert_int_ne(found, empty); /* it is the same, but knows nothing */
-    db_close(db);
 }
 END_TEST
 
@@ -108,24 +96,17 @@ static void keep_study(void *ctx, const struct db_study *s)
 
 START_TEST(study_is_read_as_stored)
 {
-    struct status st;
-    int64_t study;
-    struct db *db = open_fresh(&study);
     struct db_study out = {.seed = 0};
     OK(db_study_read(db, study, keep_study, &out, &st));
     ck_assert(out.seed == a_workload.seed);
     ck_assert_int_eq(out.target.units, a_target.units);
     FAILS(db_study_read(db, study + 1, keep_study, &out, &st), STATUS_NOT_FOUND, "no study");
-    db_close(db);
 }
 END_TEST
 
 START_TEST(searches_have_ids_of_their_own)
 {
-    struct status st;
-    int64_t study;
     char first[HASH_TEXT_SIZE], second[HASH_TEXT_SIZE];
-    struct db *db = open_fresh(&study);
     OK(db_search_start(db, study, "guided", "{\"budget\":48}", first, &st));
     OK(db_search_start(db, study, "guided", "{\"budget\":48}", second, &st));
     ck_assert_uint_eq(strlen(first), HASH_TEXT_SIZE - 1);
@@ -139,11 +120,10 @@ START_TEST(searches_have_ids_of_their_own)
     FAILS(db_search_end(db, "nobody's", "budget", &st), STATUS_NOT_FOUND, "nobody's");
     FAILS(db_search_start(db, study + 1, "guided", "{}", first, &st), STATUS_DATABASE, "");
     ck_assert_str_eq(first, "");
-    db_close(db);
 }
 END_TEST
 
-SUITE("db/study", test_dir_setup, test_dir_teardown, ONCE(study_is_found_again),
+SUITE("db/study", setup, teardown, ONCE(study_is_found_again),
       ONCE(what_is_not_comparable_is_another_study), ONCE(find_prefers_the_study_measured_last),
       ONCE(find_prefers_the_study_most_like_what_is_asked_for), ONCE(study_is_read_as_stored),
       ONCE(searches_have_ids_of_their_own))

@@ -38,7 +38,6 @@ static void as_nobody(void (*body)(void))
 
 static void read_works_write_does_not(void)
 {
-    struct status st = STATUS_INIT;
     struct db *db;
     int64_t study;
     REQUIRE(db_open(test_path("t.db"), DB_READ, &db, &st) == 0);
@@ -65,8 +64,8 @@ END_TEST
 
 static void require_denied(const char *name, enum db_mode mode, enum status_code code)
 {
-    struct status st = STATUS_INIT;
     struct db *db;
+    st = STATUS_INIT;
     REQUIRE(db_open(test_path(name), mode, &db, &st) == -1);
     REQUIRE(st.code == code && db == NULL);
     REQUIRE(strstr(st.message, "Permission denied") != NULL);
@@ -105,7 +104,6 @@ END_TEST
 
 START_TEST(lock_of_another_is_waited_for_then_told)
 {
-    struct status st;
     int64_t study;
     struct db *db = open_fresh(&study);
     sqlite3 *raw = open_raw(test_path("t.db"));
@@ -138,7 +136,6 @@ static struct rlimit limit_files(rlim_t bytes)
 /* Until a trial is refused with a message that holds this text; how many were taken. */
 static int store_until_full(struct db *db, int64_t study, const char *says)
 {
-    struct status st = STATUS_INIT;
     struct db_trial t = final_trial(43690, 2, "a");
     int stored = 0;
     while (stored < 10000 && db_trial_add(db, study, &t, &st) == 0)
@@ -151,7 +148,6 @@ static int store_until_full(struct db *db, int64_t study, const char *says)
 
 static void check_holds(struct db *db, int64_t trials)
 {
-    struct status st;
     struct db_info info;
     OK(db_info(db, &info, &st));
     ck_assert_int_eq(info.trials, trials);
@@ -160,7 +156,6 @@ static void check_holds(struct db *db, int64_t trials)
 
 START_TEST(full_disk_is_told_and_loses_nothing)
 {
-    struct status st;
     int64_t study;
     struct db *db = open_fresh(&study);
     struct db_trial t = final_trial(43690, 2, "a");
@@ -190,7 +185,6 @@ END_TEST
 
 START_TEST(disk_full_at_creation_is_told)
 {
-    struct status st;
     struct db *db;
     struct rlimit old = limit_files(20000);
     FAILS(db_open(test_path("t.db"), DB_WRITE, &db, &st), STATUS_DATABASE, "free space");
@@ -201,19 +195,7 @@ START_TEST(disk_full_at_creation_is_told)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("db/system");
-    TCase *t = tcase_create("system");
-    tcase_set_timeout(t, 60); /* one waits for the busy timeout */
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_add_loop_test(t, read_only_file_can_be_read, 0, 3);
-    tcase_add_test(t, path_that_cannot_be_written_is_refused);
-    tcase_add_test(t, file_that_cannot_be_read_is_refused);
-    tcase_add_test(t, lock_of_another_is_waited_for_then_told);
-    tcase_add_test(t, full_disk_is_told_and_loses_nothing);
-    tcase_add_test(t, full_database_is_told);
-    tcase_add_test(t, disk_full_at_creation_is_told);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("db/system", test_dir_setup, test_dir_teardown, LOOP(read_only_file_can_be_read, 0, 3),
+      ONCE(path_that_cannot_be_written_is_refused), ONCE(file_that_cannot_be_read_is_refused),
+      ONCE(lock_of_another_is_waited_for_then_told), ONCE(full_disk_is_told_and_loses_nothing),
+      ONCE(full_database_is_told), ONCE(disk_full_at_creation_is_told))

@@ -1,5 +1,5 @@
 /* Trials: stored, read back, refused. */
-#include "tests/db/fixture.h"
+#include "tests/db/one_fixture.h"
 
 static void same_double(double a, double b)
 {
@@ -47,10 +47,7 @@ static int compare_trial(void *ctx, const struct db_trial *got)
 
 START_TEST(trials_come_back_as_stored)
 {
-    struct status st;
-    int64_t study;
     char search[HASH_TEXT_SIZE];
-    struct db *db = open_fresh(&study);
     OK(db_search_start(db, study, "guided", "{}", search, &st));
     struct db_trial kinds[][2] = {
         [DB_TRIAL_SEGMENT] = {segment_trial(&some_choices[0], 0.5),
@@ -81,16 +78,13 @@ START_TEST(trials_come_back_as_stored)
                                            " AND segments = '0-1 2-6 7-14'"),
                      1);
     assert_whole(db);
-    db_close(db);
 }
 END_TEST
 
 /* What two processes do that search one study: neither stops, and the first result stays. */
 START_TEST(second_trial_yields_to_the_first)
 {
-    struct status st;
-    int64_t study;
-    struct db *db = open_fresh(&study), *other;
+    struct db *other;
     OK(db_open(test_path("t.db"), DB_WRITE, &other, &st));
     struct db_trial plans[] = {plan_trial(50, 3), plan_trial(50, 2)};
     struct db_trial segments[] = {segment_trial(some_choices, 3), segment_trial(some_choices, 2)};
@@ -107,15 +101,11 @@ START_TEST(second_trial_yields_to_the_first)
                      2);
     assert_whole(db);
     db_close(other);
-    db_close(db);
 }
 END_TEST
 
 START_TEST(comparison_is_stored_whole_or_not_at_all)
 {
-    struct status st;
-    int64_t study;
-    struct db *db = open_fresh(&study);
     struct db_trial finals[] = {final_trial(50, 3, "a"), final_trial(51, NAN, "a")};
     FAILS(db_trials_add(db, study, finals, 2, &st), STATUS_DATABASE, "");
     ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 0);
@@ -123,7 +113,6 @@ START_TEST(comparison_is_stored_whole_or_not_at_all)
     OK(db_trials_add(db, study, finals, 2, &st));
     ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 2);
     assert_whole(db);
-    db_close(db);
 }
 END_TEST
 
@@ -135,17 +124,13 @@ static int stop_at_second(void *ctx, const struct db_trial *t)
 
 START_TEST(walk_stops_when_told)
 {
-    struct status st;
-    int64_t study;
     int seen = 0;
-    struct db *db = open_fresh(&study);
     for (int i = 0; i < 4; i++) {
         struct db_trial t = plan_trial(i, 1);
         OK(db_trial_add(db, study, &t, &st));
     }
     OK(db_trials(db, study, DB_TRIAL_PLAN, stop_at_second, &seen, &st));
     ck_assert_int_eq(seen, 2);
-    db_close(db);
 }
 END_TEST
 
@@ -160,15 +145,11 @@ static int expect_no_choices(void *ctx, const struct db_trial *t)
 
 START_TEST(times_come_without_choices)
 {
-    struct status st;
-    int64_t study;
     int seen = 0;
-    struct db *db = open_fresh(&study);
     struct db_trial t = plan_trial(7, 1);
     OK(db_trial_add(db, study, &t, &st));
     OK(db_trial_times(db, study, DB_TRIAL_PLAN, expect_no_choices, &seen, &st));
     ck_assert_int_eq(seen, 1);
-    db_close(db);
 }
 END_TEST
 
@@ -190,9 +171,6 @@ static const struct {
 /* Refused, leaving nothing of it behind. */
 static void expect_refusal(const struct db_trial *nonsense)
 {
-    struct status st;
-    int64_t study;
-    struct db *db = open_fresh(&study);
     FAILS(db_trial_add(db, study, nonsense, &st), STATUS_DATABASE, "");
     ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 0);
     ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM schedule"), 0);
@@ -200,7 +178,6 @@ static void expect_refusal(const struct db_trial *nonsense)
     struct db_trial good = plan_trial(43690, 2);
     OK(db_trial_add(db, study, &good, &st));
     assert_whole(db);
-    db_close(db);
 }
 
 START_TEST(wrong_choices_are_refused)
@@ -228,19 +205,15 @@ END_TEST
 /* In a database that was just made, and in one that is opened again. */
 START_TEST(trial_of_no_study_is_refused)
 {
-    struct status st;
-    int64_t study;
-    struct db *db = open_fresh(&study);
     struct db_trial t = plan_trial(43690, 2);
     FAILS(db_trial_add(db, study + 1, &t, &st), STATUS_DATABASE, "FOREIGN KEY");
     db_close(db);
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
     FAILS(db_trial_add(db, study + 1, &t, &st), STATUS_DATABASE, "FOREIGN KEY");
-    db_close(db);
 }
 END_TEST
 
-SUITE("db/trial", test_dir_setup, test_dir_teardown, ONCE(trials_come_back_as_stored),
+SUITE("db/trial", setup, teardown, ONCE(trials_come_back_as_stored),
       ONCE(second_trial_yields_to_the_first), ONCE(comparison_is_stored_whole_or_not_at_all),
       ONCE(walk_stops_when_told), ONCE(times_come_without_choices),
       LOOP(wrong_choices_are_refused, 0, ARRAY_LEN(wrong_choices)),

@@ -9,6 +9,8 @@
 
 #define UNUSED __attribute__((unused))
 
+static struct status st UNUSED; /* of the call that a test is about */
+
 static const struct db_workload a_workload UNUSED = {.text = "b=1 s=128 mask=causal",
                                                      .batch = 1,
                                                      .seq_len = 128,
@@ -92,26 +94,8 @@ static inline struct db_trial failed_trial(int value, const char *code)
     return t;
 }
 
-/* Fails the test where the call did, and shows why. */
-#define OK(call)                                                                                   \
-    do {                                                                                           \
-        st = STATUS_INIT;                                                                          \
-        int ok_result = (call);                                                                    \
-        ck_assert_msg(ok_result == 0, "%s: %s", #call, st.message);                                \
-    } while (0)
-
-/* Fails the test unless the call failed with this code and a message that holds this text. */
-#define FAILS(call, expected_code, text)                                                           \
-    do {                                                                                           \
-        st = STATUS_INIT;                                                                          \
-        ck_assert_int_eq((call), -1);                                                              \
-        ck_assert_int_eq(st.code, (expected_code));                                                \
-        ck_assert_msg(strstr(st.message, (text)) != NULL, "%s", st.message);                       \
-    } while (0)
-
 static inline struct db *open_fresh(int64_t *study)
 {
-    struct status st;
     struct db *db;
     OK(db_open(test_path("t.db"), DB_WRITE, &db, &st));
     OK(db_study(db, &a_workload, &a_target, "1", study, &st));
@@ -156,7 +140,6 @@ static inline void print_problem(void *ctx, const char *problem)
 
 static inline void assert_whole(struct db *db)
 {
-    struct status st;
     int problems = -1;
     OK(db_check(db, print_problem, NULL, &problems, &st));
     ck_assert_int_eq(problems, 0);

@@ -1,5 +1,7 @@
 #include "tests/masks.h"
 
+static struct status st; /* of the call that a test is about */
+
 enum { S = 70, B = 3 };
 
 /* A made-up mask of B matrices; row 69 of matrix 1 and row 3 of all keep nothing. */
@@ -37,13 +39,12 @@ static const struct {
 
 static void build_file(int n, struct mask_spec *spec, struct mask *m)
 {
-    struct status st = STATUS_INIT;
     struct buf npy =
         npy_of(files[n].type, files[n].one, files[n].ndim, files[n].matrices, files[n].fortran);
     *spec = mask_spec_of("file:some/where,else:w=1.npy", S);
     ck_assert_str_eq(spec->path, "some/where,else:w=1.npy");
     int batch = files[n].ndim == 3 ? files[n].matrices : B;
-    ck_assert_msg(mask_build(spec, batch, S, &npy, m, &st) == 0, "%s", st.message);
+    OK(mask_build(spec, batch, S, &npy, m, &st));
     buf_release(&npy);
 }
 
@@ -90,14 +91,13 @@ END_TEST
 
 static void hash_of(int ndim, const int64_t *shape, const uint8_t *data, char out[HASH_TEXT_SIZE])
 {
-    struct status st = STATUS_INIT;
     struct buf npy;
     struct mask m;
     int batch = (int)shape[0], seq_len = (int)shape[ndim - 1];
     buf_init(&npy);
     npy_write(NPY_BOOL, ndim, shape, data, &npy);
     struct mask_spec spec = mask_spec_of("file:x", seq_len);
-    ck_assert_int_eq(mask_build(&spec, batch, seq_len, &npy, &m, &st), 0);
+    OK(mask_build(&spec, batch, seq_len, &npy, &m, &st));
     strcpy(out, spec.content_hash);
     mask_release(&m);
     mask_spec_release(&spec);
@@ -136,15 +136,13 @@ static const struct {
 START_TEST(refuses_files)
 {
     static const float zeros[3 * 64];
-    struct status st = STATUS_INIT;
     struct buf npy;
     buf_init(&npy);
     npy_write(bad_files[_i].type, bad_files[_i].ndim, bad_files[_i].shape, zeros, &npy);
     struct mask_spec spec = mask_spec_of("file:dir/m.npy", 8);
     struct mask m;
-    ck_assert_int_eq(mask_build(&spec, bad_files[_i].batch, 8, &npy, &m, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
-    ck_assert_ptr_nonnull(strstr(st.message, "mask file 'dir/m.npy': "));
+    FAILS(mask_build(&spec, bad_files[_i].batch, 8, &npy, &m, &st), STATUS_USAGE,
+          "mask file 'dir/m.npy': ");
     ck_assert_msg(strstr(st.message, bad_files[_i].found) != NULL, "%s", st.message);
     ck_assert_msg(strstr(st.message, bad_files[_i].expected) != NULL, "%s", st.message);
     ck_assert_ptr_null(m.bits);
@@ -158,13 +156,11 @@ START_TEST(refuses_truncated_files)
     struct buf npy = npy_of(NPY_BOOL, 1, 2, 1, false);
     struct mask_spec spec = mask_spec_of("file:m.npy", S);
     for (size_t len = 0; len < npy.len; len += len < 160 ? 1 : 97) {
-        struct status st = STATUS_INIT;
         struct mask m;
         char *cut = mem_alloc(len, 1); /* of its exact size, so that reading past it is seen */
         memcpy(cut, npy.ptr, len);
         struct buf bytes = {.ptr = cut, .len = len};
-        ck_assert_int_eq(mask_build(&spec, 1, S, &bytes, &m, &st), -1);
-        ck_assert_int_eq(st.code, STATUS_USAGE);
+        FAILS(mask_build(&spec, 1, S, &bytes, &m, &st), STATUS_USAGE, "");
         free(cut);
     }
     mask_spec_release(&spec);

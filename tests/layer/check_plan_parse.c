@@ -1,19 +1,20 @@
 #include "layer/layer.h"
 #include "tests/suite.h"
 
+static struct status st; /* of the call that a test is about */
+
 /* Writes a plan as --segments text, reads it back. */
 START_TEST(segments_text_is_the_inverse)
 {
     for (unsigned value = 0; value <= VALUE_MAX; value++) {
         struct plan plan = plan_from_value(value), back;
         struct segment s[OP_COUNT];
-        struct status st = STATUS_INIT;
         struct buf text;
         buf_init(&text);
         int n = plan_segments(plan, s);
         for (int i = 0; i < n; i++)
             buf_addf(&text, i == 0 ? "%d-%d" : ",%d-%d", s[i].first, s[i].last);
-        ck_assert_int_eq(plan_parse_segments(text.ptr, plan.handwritten, &back, &st), 0);
+        OK(plan_parse_segments(text.ptr, plan.handwritten, &back, &st));
         ck_assert_uint_eq(plan_value(back), plan_canonical(value));
         buf_release(&text);
     }
@@ -36,8 +37,7 @@ static const struct {
 START_TEST(parses_values)
 {
     unsigned value;
-    struct status st = STATUS_INIT;
-    ck_assert_int_eq(plan_parse_value(values[_i].text, &value, &st), 0);
+    OK(plan_parse_value(values[_i].text, &value, &st));
     ck_assert_uint_eq(value, values[_i].value);
 }
 END_TEST
@@ -64,10 +64,7 @@ static const struct {
 START_TEST(refuses_values)
 {
     unsigned value;
-    struct status st = STATUS_INIT;
-    ck_assert_int_eq(plan_parse_value(bad_values[_i].text, &value, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
-    ck_assert_ptr_nonnull(strstr(st.message, bad_values[_i].found));
+    FAILS(plan_parse_value(bad_values[_i].text, &value, &st), STATUS_USAGE, bad_values[_i].found);
     ck_assert_ptr_nonnull(strstr(st.message, "0..65535"));
 }
 END_TEST
@@ -78,21 +75,18 @@ static const char *const bad_ranges[] = {"",     "..",    "1..",      "..2",
 START_TEST(refuses_ranges)
 {
     unsigned lo, hi;
-    struct status st = STATUS_INIT;
-    ck_assert_int_eq(plan_parse_range(bad_ranges[_i], &lo, &hi, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
+    FAILS(plan_parse_range(bad_ranges[_i], &lo, &hi, &st), STATUS_USAGE, "");
 }
 END_TEST
 
 START_TEST(parses_ranges)
 {
     unsigned lo, hi;
-    struct status st = STATUS_INIT;
-    ck_assert_int_eq(plan_parse_range("all", &lo, &hi, &st), 0);
+    OK(plan_parse_range("all", &lo, &hi, &st));
     ck_assert(lo == 0 && hi == VALUE_MAX);
-    ck_assert_int_eq(plan_parse_range("0x10..20", &lo, &hi, &st), 0);
+    OK(plan_parse_range("0x10..20", &lo, &hi, &st));
     ck_assert(lo == 16 && hi == 20);
-    ck_assert_int_eq(plan_parse_range("5", &lo, &hi, &st), 0);
+    OK(plan_parse_range("5", &lo, &hi, &st));
     ck_assert(lo == 5 && hi == 5);
 }
 END_TEST
@@ -105,19 +99,16 @@ static const char *const bad_segments[] = {
 START_TEST(refuses_segments)
 {
     struct plan plan;
-    struct status st = STATUS_INIT;
-    ck_assert_int_eq(plan_parse_segments(bad_segments[_i], false, &plan, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
+    FAILS(plan_parse_segments(bad_segments[_i], false, &plan, &st), STATUS_USAGE, "");
 }
 END_TEST
 
 START_TEST(handwritten_needs_its_segment)
 {
     struct plan plan;
-    struct status st = STATUS_INIT;
-    ck_assert_int_eq(plan_parse_segments("2-6,8-9,10-11,13-14", true, &plan, &st), 0);
+    OK(plan_parse_segments("2-6,8-9,10-11,13-14", true, &plan, &st));
     ck_assert_uint_eq(plan_value(plan), 41115);
-    ck_assert_int_eq(plan_parse_segments("2-6", false, &plan, &st), 0);
+    OK(plan_parse_segments("2-6", false, &plan, &st));
     ck_assert_uint_lt(plan_value(plan), 16384);
     ck_assert_int_eq(plan_parse_segments("2-5", true, &plan, &st), -1);
 }

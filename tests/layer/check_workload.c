@@ -3,6 +3,8 @@
 #include <limits.h>
 #include <math.h>
 
+static struct status st; /* of the call that a test is about */
+
 static struct workload workload_of(int batch, int seq_len)
 {
     struct workload w;
@@ -14,11 +16,10 @@ static struct workload workload_of(int batch, int seq_len)
 
 START_TEST(defaults_are_bert_base)
 {
-    struct status st = STATUS_INIT;
     struct buf text;
     buf_init(&text);
     struct workload w = workload_of(1, 128);
-    ck_assert_int_eq(workload_check(&w, &st), 0);
+    OK(workload_check(&w, &st));
     workload_text(&w, &text);
     ck_assert_str_eq(text.ptr,
                      "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=full");
@@ -30,7 +31,6 @@ END_TEST
 
 START_TEST(text_names_everything)
 {
-    struct status st = STATUS_INIT;
     struct buf text;
     buf_init(&text);
     struct workload w = {.batch = 3,
@@ -41,9 +41,9 @@ START_TEST(text_names_everything)
                          .layers = 1,
                          .eps = 0.1 + 0.2,
                          .dtype = DTYPE_BF16};
-    ck_assert_int_eq(mask_parse("strided", &w.mask_spec, &st), 0);
-    ck_assert_int_eq(workload_parse_lengths(&w, "7,100,1", &st), 0);
-    ck_assert_msg(workload_check(&w, &st) == 0, "%s", st.message);
+    OK(mask_parse("strided", &w.mask_spec, &st));
+    OK(workload_parse_lengths(&w, "7,100,1", &st));
+    OK(workload_check(&w, &st));
     workload_text(&w, &text);
     ck_assert_str_eq(text.ptr, "b=3 s=100 h=2 w=8 f=5 l=1 eps=0.30000000000000004 dtype=bf16 "
                                "lengths=7,100,1 mask=strided:t=10");
@@ -91,13 +91,10 @@ static const struct {
 
 START_TEST(refuses_numbers)
 {
-    struct status st = STATUS_INIT;
     struct workload w = workload_of(1, 512);
     w.heads = 20;
     *(int *)((char *)&w + bad_numbers[_i].field) = bad_numbers[_i].value;
-    ck_assert_int_eq(workload_check(&w, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
-    ck_assert_msg(strstr(st.message, bad_numbers[_i].found) != NULL, "%s", st.message);
+    FAILS(workload_check(&w, &st), STATUS_USAGE, bad_numbers[_i].found);
     ck_assert_msg(strstr(st.message, bad_numbers[_i].expected) != NULL, "%s", st.message);
 
     struct status lengths = STATUS_INIT; /* refused there too, before anything is allocated */
@@ -109,7 +106,6 @@ END_TEST
 
 START_TEST(refuses_everything_absurd_at_once)
 {
-    struct status st = STATUS_INIT;
     struct workload w = {.batch = INT_MAX,
                          .seq_len = INT_MAX,
                          .heads = INT_MAX,
@@ -117,8 +113,7 @@ START_TEST(refuses_everything_absurd_at_once)
                          .ffn = INT_MAX,
                          .layers = INT_MAX,
                          .eps = 1e-5};
-    ck_assert_int_eq(workload_check(&w, &st), -1);
-    ck_assert_msg(strstr(st.message, "more than 8.0 EiB") != NULL, "%s", st.message);
+    FAILS(workload_check(&w, &st), STATUS_USAGE, "more than 8.0 EiB");
 }
 END_TEST
 
@@ -126,11 +121,9 @@ static const double bad_eps[] = {0, -1e-5, 1.5, INFINITY, NAN};
 
 START_TEST(refuses_eps)
 {
-    struct status st = STATUS_INIT;
     struct workload w = workload_of(1, 8);
     w.eps = bad_eps[_i];
-    ck_assert_int_eq(workload_check(&w, &st), -1);
-    ck_assert_ptr_nonnull(strstr(st.message, "eps is "));
+    FAILS(workload_check(&w, &st), STATUS_USAGE, "eps is ");
     workload_release(&w);
 }
 END_TEST
@@ -154,10 +147,9 @@ START_TEST(the_largest_workload_can_be_counted)
                                                .layers = 1024,
                                                .eps = 1}};
     for (size_t n = 0; n < ARRAY_LEN(largest); n++) {
-        struct status st = STATUS_INIT;
         struct workload w = largest[n];
-        ck_assert_int_eq(mask_parse("full", &w.mask_spec, &st), 0);
-        ck_assert_msg(workload_check(&w, &st) == 0, "%s", st.message);
+        OK(mask_parse("full", &w.mask_spec, &st));
+        OK(workload_check(&w, &st));
         for (int t = 0; t < TENSOR_COUNT; t++)
             ck_assert_int_gt(tensor_elements(t, &w), 0);
         for (int id = 0; id < WEIGHT_COUNT; id++)
@@ -185,11 +177,9 @@ static const struct {
 
 START_TEST(refuses_lengths)
 {
-    struct status st = STATUS_INIT;
     struct workload w = workload_of(3, 64);
-    ck_assert_int_eq(workload_parse_lengths(&w, bad_lengths[_i].text, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
-    ck_assert_msg(strstr(st.message, bad_lengths[_i].found) != NULL, "%s", st.message);
+    FAILS(workload_parse_lengths(&w, bad_lengths[_i].text, &st), STATUS_USAGE,
+          bad_lengths[_i].found);
     ck_assert_msg(strstr(st.message, bad_lengths[_i].expected) != NULL, "%s", st.message);
     ck_assert_ptr_null(w.lengths);
     workload_release(&w);
@@ -198,17 +188,15 @@ END_TEST
 
 START_TEST(full_lengths_are_none)
 {
-    struct status st = STATUS_INIT;
     struct workload w = workload_of(2, 64);
-    ck_assert_int_eq(workload_parse_lengths(&w, "64,64", &st), 0);
-    ck_assert_int_eq(workload_check(&w, &st), 0);
+    OK(workload_parse_lengths(&w, "64,64", &st));
+    OK(workload_check(&w, &st));
     ck_assert_ptr_null(w.lengths);
-    ck_assert_int_eq(workload_parse_lengths(&w, "64,63", &st), 0);
-    ck_assert_int_eq(workload_check(&w, &st), 0);
+    OK(workload_parse_lengths(&w, "64,63", &st));
+    OK(workload_check(&w, &st));
     ck_assert_int_eq(w.lengths[1], 63);
     w.lengths[1] = 65; /* set by a caller, not parsed */
-    ck_assert_int_eq(workload_check(&w, &st), -1);
-    ck_assert_ptr_nonnull(strstr(st.message, "batch row 1 is 65"));
+    FAILS(workload_check(&w, &st), STATUS_USAGE, "batch row 1 is 65");
     workload_release(&w);
 }
 END_TEST
@@ -225,9 +213,8 @@ static const struct {
 START_TEST(drawn_lengths_are_as_defined)
 {
     enum { BATCH = 2000 };
-    struct status st = STATUS_INIT;
     struct workload w = workload_of(BATCH, draws[_i].seq_len);
-    ck_assert_int_eq(workload_draw_lengths(&w, draws[_i].average, draws[_i].seed, &st), 0);
+    OK(workload_draw_lengths(&w, draws[_i].average, draws[_i].seed, &st));
     double sum = 0;
     int lo = draws[_i].lo, hi = draws[_i].hi, least = INT_MAX, most = 0;
     for (int b = 0; b < BATCH; b++) {
@@ -249,10 +236,8 @@ START_TEST(refuses_averages)
 {
     static const int bad[] = {0, -3, 65, INT_MAX, INT_MIN};
     for (size_t n = 0; n < ARRAY_LEN(bad); n++) {
-        struct status st = STATUS_INIT;
         struct workload w = workload_of(3, 64);
-        ck_assert_int_eq(workload_draw_lengths(&w, bad[n], 0, &st), -1);
-        ck_assert_ptr_nonnull(strstr(st.message, "give 1 to 64"));
+        FAILS(workload_draw_lengths(&w, bad[n], 0, &st), STATUS_USAGE, "give 1 to 64");
         ck_assert_ptr_null(w.lengths);
         workload_release(&w);
     }
@@ -289,13 +274,12 @@ END_TEST
 
 START_TEST(copies_stand_alone)
 {
-    struct status st = STATUS_INIT;
     struct workload w = workload_of(2, 100), copy;
     mask_spec_release(&w.mask_spec);
-    ck_assert_int_eq(mask_parse("sliding", &w.mask_spec, &st), 0);
-    ck_assert_int_eq(workload_parse_lengths(&w, "50,99", &st), 0);
-    ck_assert_int_eq(workload_check(&w, &st), 0);
-    ck_assert_int_eq(workload_build_mask(&w, NULL, &st), 0);
+    OK(mask_parse("sliding", &w.mask_spec, &st));
+    OK(workload_parse_lengths(&w, "50,99", &st));
+    OK(workload_check(&w, &st));
+    OK(workload_build_mask(&w, NULL, &st));
     int entries = w.blocks.start[w.blocks.lists * w.blocks.blocks];
     int64_t kept = w.blocks.kept;
     uint64_t last_word = w.blocks.words[w.blocks.bit_blocks * MASK_BLOCK - 64];
@@ -307,7 +291,7 @@ START_TEST(copies_stand_alone)
     ck_assert_int_eq(copy.blocks.start[copy.blocks.lists * copy.blocks.blocks], entries);
     ck_assert_int_eq(copy.blocks.kept, kept);
     ck_assert_uint_eq(copy.blocks.words[copy.blocks.bit_blocks * MASK_BLOCK - 64], last_word);
-    ck_assert_int_eq(workload_build_mask(&copy, NULL, &st), 0); /* again: replaces the first */
+    OK(workload_build_mask(&copy, NULL, &st)); /* again: replaces the first */
     ck_assert(mask_keep(&copy.mask, 0, 90, 80) && !mask_keep(&copy.mask, 0, 90, 79));
     ck_assert_int_eq(copy.blocks.kept, kept);
     workload_release(&copy);
@@ -317,10 +301,9 @@ END_TEST
 
 START_TEST(copies_of_unbuilt_workloads)
 {
-    struct status st = STATUS_INIT;
     struct workload w = workload_of(2, 100), copy;
     mask_spec_release(&w.mask_spec);
-    ck_assert_int_eq(mask_parse("file:x.npy", &w.mask_spec, &st), 0);
+    OK(mask_parse("file:x.npy", &w.mask_spec, &st));
     workload_copy(&copy, &w);
     workload_release(&w);
     ck_assert_str_eq(copy.mask_spec.path, "x.npy");

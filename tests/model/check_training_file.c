@@ -105,8 +105,7 @@ START_TEST(refuses_and_says_where)
 {
     struct model_data p;
     struct status st = STATUS_INIT;
-    ck_assert_int_eq(model_data_parse("data.txt", bad[_i].text, bad[_i].len, &p, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
+    FAILS(model_data_parse("data.txt", bad[_i].text, bad[_i].len, &p, &st), STATUS_USAGE, "");
     ck_assert_msg(strncmp(st.message, bad[_i].message, strlen(bad[_i].message)) == 0, "%s",
                   st.message);
     ck_assert_ptr_null(p.plans);

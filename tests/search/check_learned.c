@@ -15,7 +15,6 @@ static const struct {
 
 static struct db *open_stored(int64_t *study)
 {
-    struct status st;
     struct db *db = open_fresh(study);
     for (size_t i = 0; i < ARRAY_LEN(stored); i++) {
         const struct db_choice choice = {{0, 0}, stored[i].impl, stored[i].schedule};
@@ -46,7 +45,6 @@ START_TEST(fastest_that_runs_on_all_architectures)
 {
     const struct arch_list *archs = &lists[_i].archs;
     const struct build_target target = {TARGET_CUDA, DTYPE_FP16, 64, archs->arch[0], true};
-    struct status st;
     struct candidate c;
     int64_t study;
     struct db *db = open_stored(&study);
@@ -62,7 +60,6 @@ END_TEST
 START_TEST(fastest_on_the_target)
 {
     const struct build_target target = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, true};
-    struct status st;
     struct candidate c;
     int64_t study;
     struct db *db = open_stored(&study);

@@ -34,7 +34,7 @@ static struct search_options options_of(const char *strategy)
 static void run(const struct search_options *o)
 {
     struct evaluator e = made_up_evaluator(&space);
-    ck_assert_int_eq(search_loop(o, &e, &history, NULL, NULL, &found, &st), 0);
+    OK(search_loop(o, &e, &history, NULL, NULL, &found, &st));
     ck_assert_int_eq(st.code, STATUS_OK);
 }
 
@@ -169,8 +169,7 @@ START_TEST(broken_environment_ends_the_search)
     struct search_options o = options_of("random");
     struct evaluator e = made_up_evaluator(&space);
     e.measure = environment_fails;
-    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &found, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    FAILS(search_loop(&o, &e, &history, NULL, NULL, &found, &st), STATUS_ENVIRONMENT, "");
     ck_assert_int_eq(history.count, 0);
 }
 END_TEST
@@ -239,7 +238,7 @@ START_TEST(plans_known_to_fail_are_left_out)
     int runnable = 0;
     for (unsigned v = o.space_lo; v <= o.space_hi; v++)
         runnable += !first_boundary_fails(NULL, plan_from_value(v));
-    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &found, &st), 0);
+    OK(search_loop(&o, &e, &history, NULL, NULL, &found, &st));
     ck_assert_int_eq(history.count, runnable);
     for (int i = 0; i < history.count; i++)
         ck_assert(!first_boundary_fails(NULL, history.items[i].plan));
@@ -319,14 +318,14 @@ START_TEST(convergence_waits_for_patience_and_for_expectation)
     e.measure = same_time;
     struct search_options o = options_of("random");
     o.strategy = &content;
-    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &found, &st), 0);
+    OK(search_loop(&o, &e, &history, NULL, NULL, &found, &st));
     ck_assert_int_eq(found.stopped_by, STOP_CONVERGED);
     ck_assert_int_eq(history.count, CONVERGED_PATIENCE + 1);
     ck_assert_int_ge(history.count, 32);
     history_release(&history);
     o.strategy = &hopeful;
     o.budget = 200;
-    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &found, &st), 0);
+    OK(search_loop(&o, &e, &history, NULL, NULL, &found, &st));
     ck_assert_int_eq(found.stopped_by, STOP_BUDGET);
 }
 END_TEST
@@ -344,7 +343,7 @@ START_TEST(progress_follows_each_measurement)
     struct evaluator e = made_up_evaluator(&space);
     int calls = 0;
     o.budget = 21;
-    ck_assert_int_eq(search_loop(&o, &e, &history, count_progress, &calls, &found, &st), 0);
+    OK(search_loop(&o, &e, &history, count_progress, &calls, &found, &st));
     ck_assert_int_eq(calls, 21);
 }
 END_TEST

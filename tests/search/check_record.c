@@ -1,8 +1,6 @@
 #include "search/search.h"
 #include "tests/db/fixture.h"
 
-#include <jansson.h>
-
 static int keep_text(void *ctx, const struct db_trial *t)
 {
     snprintf(ctx, 1024, "%s", t->resources);
@@ -12,7 +10,6 @@ static int keep_text(void *ctx, const struct db_trial *t)
 /* Stores one trial of segment 0-0 with these resources; what the row says of them. */
 static void stored_resources(const struct resources *r, char text[1024])
 {
-    struct status st;
     struct db *db;
     int64_t study;
     const struct candidate c = {
@@ -39,15 +36,11 @@ START_TEST(resources_are_json)
                                 .occupancy = 0.1875};
     char text[1024] = "";
     stored_resources(&r, text);
-    json_t *got = json_loads(text, 0, NULL);
-    json_t *want =
-        json_pack("{s:i, s:i, s:i, s:i, s:i, s:i, s:s, s:[iii], s:[iii], s:f}", "registers", 255,
-                  "shared_static_bytes", 16, "shared_dynamic_bytes", 55296, "stack_bytes", 24,
-                  "spill_bytes", 20, "spill_load_bytes", 28, "compiler_warning", r.compiler_warning,
-                  "grid", 132, 1, 1, "block", 384, 1, 1, "occupancy", 0.1875);
-    ck_assert_msg(json_equal(got, want) != 0, "%s", text);
-    json_decref(want);
-    json_decref(got);
+    ck_assert_str_eq(text,
+                     "{\"registers\":255,\"shared_static_bytes\":16,\"shared_dynamic_bytes\":55296,"
+                     "\"stack_bytes\":24,\"spill_bytes\":20,\"spill_load_bytes\":28,"
+                     "\"grid\":[132,1,1],\"block\":[384,1,1],\"occupancy\":0.1875,"
+                     "\"compiler_warning\":\"C7507: 'setmaxnreg' \\\"ignored\\\"\"}");
 }
 END_TEST
 
@@ -61,6 +54,7 @@ END_TEST
 
 static int keep_comparison(void *ctx, const struct db_trial *t)
 {
+    ck_assert_str_ne(t->search, "");
     ck_assert_str_eq(t->comparison, t->search);
     ++*(int *)ctx;
     return 0;
@@ -69,7 +63,6 @@ static int keep_comparison(void *ctx, const struct db_trial *t)
 /* Of a search that compares once. */
 START_TEST(comparison_is_named_by_its_search)
 {
-    struct status st;
     struct db *db;
     int64_t study;
     char id[HASH_TEXT_SIZE];

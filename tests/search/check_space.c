@@ -176,8 +176,7 @@ START_TEST(nothing_to_record)
     struct buf bytes;
     buf_init(&bytes);
     int64_t study = make_study();
-    ck_assert_int_eq(space_export(db, study, TARGET_CPU, "{}", 50, 60, &bytes, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_NOT_FOUND);
+    FAILS(space_export(db, study, TARGET_CPU, "{}", 50, 60, &bytes, &st), STATUS_NOT_FOUND, "");
     ck_assert_uint_eq(bytes.len, 0);
     buf_release(&bytes);
     end_study();

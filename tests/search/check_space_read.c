@@ -64,8 +64,7 @@ static const struct {
 
 static void check_refused(const char *says)
 {
-    ck_assert_int_eq(recorded_space_read(space_path(), &space, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
+    FAILS(recorded_space_read(space_path(), &space, &st), STATUS_USAGE, "");
     ck_assert_msg(strstr(st.message, says) != NULL, "'%s' lacks '%s'", st.message, says);
     ck_assert_ptr_nonnull(strstr(st.message, space_path()));
     ck_assert_ptr_nonnull(strstr(st.message, "export it again"));
@@ -154,8 +153,7 @@ START_TEST(one_scale)
     ck_assert_double_eq_tol(o.ms, 1.2, 1e-12);
     ck_assert(!e.fails(e.ctx, plan_from_value(40003)));
     ck_assert(e.fails(e.ctx, plan_from_value(40005))); /* was not recorded */
-    ck_assert_int_eq(e.measure(e.ctx, plan_from_value(40005), &o, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_NOT_FOUND);
+    FAILS(e.measure(e.ctx, plan_from_value(40005), &o, &st), STATUS_NOT_FOUND, "");
     st = STATUS_INIT;
     ck_assert_double_eq(e.segments(e.ctx)->ms[0], 7.5e-3);
     recorded_space_release(&space);

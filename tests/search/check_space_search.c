@@ -79,14 +79,5 @@ START_TEST(strategies_on_recorded_spaces)
 }
 END_TEST
 
-int main(void)
-{
-    Suite *s = suite_create("search/space_search");
-    TCase *t = tcase_create("space");
-    tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_set_timeout(t, 60); /* six searches, 2 s on an idle core */
-    tcase_add_test(t, strategies_on_a_made_up_space);
-    tcase_add_loop_test(t, strategies_on_recorded_spaces, 0, (int)ARRAY_LEN(recorded) - 1);
-    suite_add_tcase(s, t);
-    return suite_run(s);
-}
+SUITE("search/space_search", test_dir_setup, test_dir_teardown, ONCE(strategies_on_a_made_up_space),
+      LOOP(strategies_on_recorded_spaces, 0, ARRAY_LEN(recorded) - 1))

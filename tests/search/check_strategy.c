@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+static struct status st; /* of the call that a test is about */
+
 enum { SEEDS = 8 };
 
 static struct made_up space;
@@ -22,8 +24,7 @@ static double regret(const char *strategy, uint64_t seed, int budget, bool know_
                                .quantile = 0.1};
     struct history history = {0};
     struct search_result found;
-    struct status st = STATUS_INIT;
-    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &found, &st), 0);
+    OK(search_loop(&o, &e, &history, NULL, NULL, &found, &st));
     double best_ms = history.items[found.best].outcome.ms;
     history_release(&history);
     return best_ms / space.ms[space.best] - 1;
@@ -66,8 +67,7 @@ START_TEST(guided_finds_the_optimum_of_a_small_space)
                                .quantile = 0.1};
     struct history history = {0};
     struct search_result found;
-    struct status st = STATUS_INIT;
-    ck_assert_int_eq(search_loop(&o, &e, &history, NULL, NULL, &found, &st), 0);
+    OK(search_loop(&o, &e, &history, NULL, NULL, &found, &st));
     ck_assert(plan_equal(history.items[found.best].plan, space.space[space.best]));
     history_release(&history);
 }
@@ -89,7 +89,6 @@ START_TEST(same_seed_same_proposals)
     for (int i = 0; i < 20; i++)
         history_add(&history, space.space[i * 100], (struct outcome){TRIAL_OK, space.ms[i * 100]});
     struct proposal first, second;
-    struct status st = STATUS_INIT;
     for (int i = 0; i < 2; i++) {
         struct rng rng = {9};
         struct strategy_context c = {.space = space.space + 5000,
@@ -99,7 +98,7 @@ START_TEST(same_seed_same_proposals)
                                      .rng = &rng,
                                      .quantile = 0.1,
                                      .seed = 9};
-        ck_assert_int_eq(s->propose(&c, PROPOSAL_MAX, i == 0 ? &first : &second, &st), 0);
+        OK(s->propose(&c, PROPOSAL_MAX, i == 0 ? &first : &second, &st));
     }
     ck_assert_int_eq(first.count, PROPOSAL_MAX);
     ck_assert_int_eq(second.count, PROPOSAL_MAX);

@@ -2,7 +2,7 @@
  * which 20 segments are compiled.  What a larger budget does is in check_tune.c, on a fake bench.
  */
 #include "search/search.h"
-#include "tests/suite.h"
+#include "tests/workload.h"
 
 #include <stdlib.h>
 
@@ -15,19 +15,13 @@ static void setup(void)
 {
     st = STATUS_INIT;
     test_dir_setup();
-    workload_init(&workload);
-    workload.batch = 1;
-    workload.seq_len = 8;
-    workload.heads = 1;
-    workload.head_size = 8;
-    workload.ffn = 16;
-    workload.layers = 1;
-    ck_assert_int_eq(workload_check(&workload, &st), 0);
-    ck_assert_int_eq(workload_build_mask(&workload, NULL, &st), 0);
-    ck_assert_int_eq(db_open(test_path("db"), DB_WRITE, &db, &st), 0);
+    workload = (struct workload){
+        .batch = 1, .seq_len = 8, .heads = 1, .head_size = 8, .ffn = 16, .layers = 1, .eps = 1e-5};
+    workload_ready(&workload, "full", NULL, NULL);
+    OK(db_open(test_path("db"), DB_WRITE, &db, &st));
     struct bench_options options = {
         .target = {TARGET_CPU, 0}, .cache_dir = test_cache(), .inputs = {.seed = 1}};
-    ck_assert_msg(bench_open(&options, &workload, &bench, &st) == 0, "%s", st.message);
+    OK(bench_open(&options, &workload, &bench, &st));
 }
 
 static void teardown(void)
@@ -49,7 +43,7 @@ START_TEST(baselines_are_measured_once)
                    .quantile = 0.1},
         .baselines = {2, {plan_from_value(VALUE_UNFUSED), plan_from_value(41115)}}};
     struct tune_report first, again;
-    ck_assert_msg(tune(bench, db, &options, &first, &st) == 0, "%s", st.message);
+    OK(tune(bench, db, &options, &first, &st));
     ck_assert_int_eq(first.new_trials, 2);
     ck_assert_int_eq(first.failed_trials, 0);
     ck_assert(first.best.final);
@@ -59,13 +53,13 @@ START_TEST(baselines_are_measured_once)
     for (int i = 0; i < first.best.choice_count; i++)
         ck_assert(first.best.choice_ms[i] > 0);
 
-    ck_assert_int_eq(tune(bench, db, &options, &again, &st), 0);
+    OK(tune(bench, db, &options, &again, &st));
     ck_assert_int_eq(again.new_trials, 0);
     ck_assert_int_eq(again.best.value, first.best.value);
     ck_assert_double_eq(again.best.median_ms, first.best.median_ms);
     ck_assert_double_lt(again.seconds, 5);
     struct db_info info;
-    ck_assert_int_eq(db_info(db, &info, &st), 0);
+    OK(db_info(db, &info, &st));
     ck_assert_int_eq(info.searches, 1);
     tune_report_release(&first);
     tune_report_release(&again);

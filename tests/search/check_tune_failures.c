@@ -194,8 +194,7 @@ START_TEST(broken_environment_ends_the_search)
 {
     options.search.budget = 9;
     fake.fail_at_call = 1 + 34 * _i;
-    ck_assert_int_eq(tune(bench, db, &options, &report, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    FAILS(tune(bench, db, &options, &report, &st), STATUS_ENVIRONMENT, "");
     ck_assert_int_eq(report.best.choice_count, 0);
     st = STATUS_INIT;
     struct stored *s = read_back();

@@ -8,18 +8,18 @@
 #include <time.h>
 #include <unistd.h>
 
+static struct status st; /* of the call that a test is about */
+
 static struct cache open_cache(void)
 {
-    struct status st = STATUS_INIT;
     struct cache c;
-    ck_assert_msg(cache_open(test_path("cache"), &c, &st) == 0, "%s", st.message);
+    OK(cache_open(test_path("cache"), &c, &st));
     return c;
 }
 
 static void put(const struct cache *c, const char *key, const char *text)
 {
-    struct status st = STATUS_INIT;
-    ck_assert_msg(cache_put(c, CACHE_BINARY, key, text, strlen(text), &st) == 0, "%s", st.message);
+    OK(cache_put(c, CACHE_BINARY, key, text, strlen(text), &st));
 }
 
 static bool has(const struct cache *c, const char *key)
@@ -82,7 +82,6 @@ START_TEST(processes_share_it)
             continue;
         int wrong = 0;
         for (int i = 0; i < ROUNDS; i++) {
-            struct status st = STATUS_INIT;
             struct buf data;
             char key[] = {(char)('a' + i % KEYS), '\0'};
             buf_init(&data);
@@ -194,8 +193,7 @@ START_TEST(leftovers_are_swept)
     struct buf path;
     buf_init(&path);
     cache_temporary(&c, ".c", &path);
-    struct status st = STATUS_INIT;
-    ck_assert_int_eq(file_write(path.ptr, "x", 1, &st), 0);
+    OK(file_write(path.ptr, "x", 1, &st));
     cache_trim(&c);
     ck_assert(file_exists(path.ptr)); /* still in use, for all that is known */
     const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
@@ -231,14 +229,13 @@ START_TEST(foreign_files_are_left_alone)
     };
     const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     struct cache c = open_cache();
-    struct status st = STATUS_INIT;
     char path[512];
     for (size_t i = 0; i < ARRAY_LEN(names); i++) {
         snprintf(path, sizeof(path), "%s/%s", c.dir, names[i]);
         *strrchr(path, '/') = '\0';
-        ck_assert_msg(file_make_dirs(path, &st) == 0, "%s", st.message);
+        OK(file_make_dirs(path, &st));
         snprintf(path, sizeof(path), "%s/%s", c.dir, names[i]);
-        ck_assert_msg(file_write(path, "mine", 4, &st) == 0, "%s", st.message);
+        OK(file_write(path, "mine", 4, &st));
         if (_i == 1)
             ck_assert_int_eq(utimensat(AT_FDCWD, path, old, 0), 0);
     }
@@ -258,12 +255,11 @@ START_TEST(unfinished_entries_are_swept)
 {
     const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
     struct cache c = open_cache();
-    struct status st = STATUS_INIT;
     struct buf path;
     buf_init(&path);
     cache_path(&c, CACHE_VERDICT, key_of('a'), &path);
     buf_adds(&path, ".Xy1z2W");
-    ck_assert_int_eq(file_write(path.ptr, "x", 1, &st), 0);
+    OK(file_write(path.ptr, "x", 1, &st));
     ck_assert_uint_eq(cache_bytes(&c), 1);
     ck_assert_int_eq(utimensat(AT_FDCWD, path.ptr, old, 0), 0);
     cache_trim(&c);
@@ -276,7 +272,6 @@ END_TEST
 START_TEST(headers_are_written_once_and_mended)
 {
     struct cache c = open_cache();
-    struct status st = STATUS_INIT;
     const struct kernel_file files[] = {{"a.h", "one", 3}, {"b.h", "two", 3}};
     const struct kernel_file others[] = {{"a.h", "one", 3}, {"b.h", "three", 5}};
     struct buf dir, other, path, text;
@@ -284,13 +279,13 @@ START_TEST(headers_are_written_once_and_mended)
     buf_init(&other);
     buf_init(&path);
     buf_init(&text);
-    ck_assert_int_eq(cache_headers(&c, files, 2, &dir, &st), 0);
-    ck_assert_int_eq(cache_headers(&c, others, 2, &other, &st), 0);
+    OK(cache_headers(&c, files, 2, &dir, &st));
+    OK(cache_headers(&c, others, 2, &other, &st));
     ck_assert_str_ne(dir.ptr, other.ptr);
     buf_addf(&path, "%s/b.h", dir.ptr);
-    ck_assert_int_eq(file_write(path.ptr, "damaged", 7, &st), 0);
-    ck_assert_int_eq(cache_headers(&c, files, 2, &dir, &st), 0);
-    ck_assert_int_eq(file_read(path.ptr, 0, &text, &st), 0);
+    OK(file_write(path.ptr, "damaged", 7, &st));
+    OK(cache_headers(&c, files, 2, &dir, &st));
+    OK(file_read(path.ptr, 0, &text, &st));
     ck_assert_str_eq(text.ptr, "two");
     buf_release(&text);
     buf_release(&path);
@@ -302,40 +297,32 @@ END_TEST
 
 START_TEST(unusable_place_is_an_environment_error)
 {
-    struct status st = STATUS_INIT;
     struct cache c;
-    ck_assert_int_eq(file_write(test_path("file"), "", 0, &st), 0);
-    ck_assert_int_eq(cache_open(test_path("file/cache"), &c, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    ck_assert_ptr_nonnull(strstr(st.message, "FUSEPLAN_CACHE"));
+    OK(file_write(test_path("file"), "", 0, &st));
+    FAILS(cache_open(test_path("file/cache"), &c, &st), STATUS_ENVIRONMENT, "FUSEPLAN_CACHE");
     ck_assert_ptr_nonnull(strstr(st.message, test_path("file/cache")));
 }
 END_TEST
 
 START_TEST(name_that_cannot_travel_is_refused)
 {
-    struct status st = STATUS_INIT;
     struct cache c;
-    ck_assert_int_eq(cache_open(test_path("caf\xe9"), &c, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
-    ck_assert_msg(strstr(st.message, "caf?' is not UTF-8") != NULL, "%s", st.message);
+    FAILS(cache_open(test_path("caf\xe9"), &c, &st), STATUS_ENVIRONMENT, "caf?' is not UTF-8");
     ck_assert(!file_exists(test_path("caf\xe9")));
 }
 END_TEST
 
 START_TEST(place_and_bound_come_from_the_environment)
 {
-    struct status st = STATUS_INIT;
     struct cache c;
     setenv("FUSEPLAN_CACHE", test_path("mine"), 1);
     setenv("FUSEPLAN_CACHE_MAX_BYTES", "12345", 1);
-    ck_assert_int_eq(cache_open(NULL, &c, &st), 0);
+    OK(cache_open(NULL, &c, &st));
     ck_assert_str_eq(c.dir, test_path("mine"));
     ck_assert_uint_eq(c.max_bytes, 12345);
     cache_release(&c);
     setenv("FUSEPLAN_CACHE_MAX_BYTES", "12 GB", 1);
-    ck_assert_int_eq(cache_open(NULL, &c, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_USAGE);
+    FAILS(cache_open(NULL, &c, &st), STATUS_USAGE, "");
 }
 END_TEST
 

@@ -6,6 +6,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+static struct status st; /* of the call that a test is about */
+
 /* Runs a shell command to its end. */
 static struct process shell(const char *command, double limit_s, bool keep_last)
 {
@@ -15,9 +17,8 @@ static struct process shell(const char *command, double limit_s, bool keep_last)
                                       .fds = {-1, -1},
                                       .limit_s = limit_s,
                                       .keep_last = keep_last};
-    struct status st = STATUS_INIT;
     struct process p;
-    ck_assert_msg(process_run(&spec, NULL, &p, &st) == 0, "%s", st.message);
+    OK(process_run(&spec, NULL, &p, &st));
     return p;
 }
 
@@ -95,11 +96,9 @@ START_TEST(stop_flag_ends_the_wait)
 {
     const char *const argv[] = {"sleep", "60", NULL};
     const struct process_spec spec = {.path = "/bin/sleep", .argv = argv, .fds = {-1, -1}};
-    struct status st = STATUS_INIT;
     struct process p;
     volatile sig_atomic_t stop = 1;
-    ck_assert_int_eq(process_run(&spec, &stop, &p, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_INTERRUPTED);
+    FAILS(process_run(&spec, &stop, &p, &st), STATUS_INTERRUPTED, "");
     ck_assert_int_eq(p.pid, 0);
     process_release(&p);
 }
@@ -112,11 +111,10 @@ START_TEST(first_of_several_is_returned)
         {.path = "/bin/sleep", .argv = slow, .fds = {-1, -1}},
         {.path = "/bin/sleep", .argv = quick, .fds = {-1, -1}},
     };
-    struct status st = STATUS_INIT;
     struct process p[2];
     struct process *const list[] = {&p[0], &p[1]};
     for (int i = 0; i < 2; i++)
-        ck_assert_int_eq(process_start(&specs[i], &p[i], &st), 0);
+        OK(process_start(&specs[i], &p[i], &st));
     ck_assert_int_eq(process_wait_any(list, 2, NULL, &st), 1);
     process_release(&p[0]);
     process_release(&p[1]);
@@ -131,10 +129,9 @@ START_TEST(files_are_handed_on)
     int input = open("/proc/self/comm", O_RDONLY | O_CLOEXEC);
     const struct process_spec spec = {
         .path = "/bin/sh", .argv = argv, .fds = {ends[1], input}, .limit_s = 10};
-    struct status st = STATUS_INIT;
     struct process p;
     char text[32] = "";
-    ck_assert_int_eq(process_run(&spec, NULL, &p, &st), 0);
+    OK(process_run(&spec, NULL, &p, &st));
     ck_assert_int_eq(read(ends[0], text, sizeof(text) - 1), 8);
     ck_assert_str_eq(text, "through\n");
     ck_assert_uint_gt(p.said.len, 1);
@@ -142,11 +139,9 @@ START_TEST(files_are_handed_on)
 }
 END_TEST
 
-/* A child does not outlive its parent, however that ends. */
 START_TEST(files_are_handed_on_where_standard_ones_are_closed)
 {
     const char *const argv[] = {"sh", "-c", "echo through >&3; cat <&4; echo said", NULL};
-    struct status st = STATUS_INIT;
     struct process p;
     char text[16] = "";
     int ends[2], given[2];
@@ -159,7 +154,7 @@ START_TEST(files_are_handed_on_where_standard_ones_are_closed)
     close(given[1]);
     const struct process_spec spec = {
         .path = "/bin/sh", .argv = argv, .fds = {ends[1], given[0]}, .limit_s = 10};
-    ck_assert_msg(process_run(&spec, NULL, &p, &st) == 0, "%s", st.message);
+    OK(process_run(&spec, NULL, &p, &st));
     ck_assert_str_eq(p.said.ptr, "given\nsaid\n");
     ck_assert_int_eq(read(ends[0], text, sizeof(text) - 1), 8);
     ck_assert_str_eq(text, "through\n");
@@ -169,11 +164,10 @@ END_TEST
 
 START_TEST(what_cannot_run_says_why)
 {
-    struct status st = STATUS_INIT;
     struct process p;
     const char *const argv[] = {"/proc/self/comm", NULL};
     const struct process_spec spec = {.path = argv[0], .argv = argv, .fds = {-1, -1}};
-    ck_assert_int_eq(process_run(&spec, NULL, &p, &st), 0);
+    OK(process_run(&spec, NULL, &p, &st));
     ck_assert_int_eq(WEXITSTATUS(p.wait_status), 127);
     ck_assert_str_eq(p.said.ptr, "Permission denied");
     process_release(&p);
@@ -196,12 +190,11 @@ START_TEST(ended_before_it_was_looked_at_is_not_overdue)
     const char *const argv[] = {"sh", "-c", "echo done", NULL};
     const struct process_spec spec = {
         .path = "/bin/sh", .argv = argv, .fds = {-1, -1}, .limit_s = 0.3};
-    struct status st = STATUS_INIT;
     struct process p;
     struct process *const list[] = {&p};
-    ck_assert_int_eq(process_start(&spec, &p, &st), 0);
+    OK(process_start(&spec, &p, &st));
     usleep(600000);
-    ck_assert_int_eq(process_wait_any(list, 1, NULL, &st), 0);
+    OK(process_wait_any(list, 1, NULL, &st));
     ck_assert(!p.overdue);
     ck_assert_int_eq(p.wait_status, 0);
     ck_assert_str_eq(p.said.ptr, "done\n");
@@ -209,7 +202,8 @@ START_TEST(ended_before_it_was_looked_at_is_not_overdue)
 }
 END_TEST
 
-START_TEST(dies_with_its_parent)
+/* A child does not outlive its parent, however the parent ends. */
+START_TEST(child_dies_with_its_parent)
 {
     int ends[2];
     ck_assert_int_eq(pipe(ends), 0);
@@ -217,7 +211,6 @@ START_TEST(dies_with_its_parent)
     if (parent == 0) {
         const char *const argv[] = {"sleep", "60", NULL};
         const struct process_spec spec = {.path = "/bin/sleep", .argv = argv, .fds = {-1, -1}};
-        struct status st = STATUS_INIT;
         struct process p;
         if (process_start(&spec, &p, &st) == 0 &&
             write(ends[1], &p.pid, sizeof(p.pid)) == sizeof(p.pid))
@@ -270,5 +263,5 @@ SUITE("process", NULL, NULL, ONCE(output_and_status_are_kept), ONCE(long_output_
       ONCE(stop_flag_ends_the_wait), ONCE(first_of_several_is_returned), ONCE(files_are_handed_on),
       ONCE(files_are_handed_on_where_standard_ones_are_closed), ONCE(what_cannot_run_says_why),
       ONCE(ends_are_known_where_sigchld_was_ignored),
-      ONCE(ended_before_it_was_looked_at_is_not_overdue), ONCE(dies_with_its_parent),
+      ONCE(ended_before_it_was_looked_at_is_not_overdue), ONCE(child_dies_with_its_parent),
       ONCE(ends_are_described), ONCE(programs_are_found_on_path))

@@ -193,13 +193,9 @@ END_TEST
 
 static void prepare_large(struct workload *w, float **out, double **ref, int64_t *n)
 {
-    struct status st = STATUS_INIT;
     *w = (struct workload){
         .batch = 3, .seq_len = 150, .heads = 8, .head_size = 64, .layers = 1, .eps = 1e-5};
-    ck_assert_int_eq(mask_parse("causal", &w->mask_spec, &st), 0);
-    ck_assert_int_eq(workload_parse_lengths(w, "150,149,64", &st), 0);
-    ck_assert_int_eq(workload_check(w, &st), 0);
-    ck_assert_int_eq(workload_build_mask(w, NULL, &st), 0);
+    workload_ready(w, "causal", "150,149,64", NULL);
     *n = tensor_elements(TENSOR_X, w);
     *out = mem_alloc((size_t)*n, sizeof(**out));
     *ref = mem_alloc((size_t)*n, sizeof(**ref));

@@ -30,16 +30,12 @@ START_TEST(weights_are_as_defined)
     bool gamma = strncmp(weights[id].name, "gamma", 5) == 0;
     float *out = mem_alloc((size_t)n, sizeof(*out));
     for (int layer = 0; layer < 2; layer++)
-        for (int wide = 0; wide < 2; wide++) {
-            double lo = wide != 0 ? -0.4
-                        : gamma   ? 0.95
-                                  : -0.05,
-                   hi = wide != 0 ? 0.4
-                        : gamma   ? 1.05
-                                  : 0.05;
-            double sum = 0;
-            inputs_weight(&w, (struct inputs){42, wide != 0 ? RANGES_WIDE : RANGES_UNIFORM}, layer,
-                          id, out);
+        for (int k = 0; k < 2; k++) {
+            bool wide = k == 1;
+            double middle = gamma && !wide ? 1 : 0, reach = wide ? 0.4 : 0.05;
+            double lo = middle - reach, hi = middle + reach, sum = 0;
+            inputs_weight(&w, (struct inputs){42, wide ? RANGES_WIDE : RANGES_UNIFORM}, layer, id,
+                          out);
             for (int64_t i = 0; i < n; i++) {
                 double u = unit(42, (uint64_t)layer, (uint64_t)id, (uint64_t)i);
                 if (fabs(out[i] - (lo + u * (hi - lo))) > 1e-7 || out[i] < (float)lo ||

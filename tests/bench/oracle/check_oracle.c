@@ -119,11 +119,6 @@ static const struct {
      "bigbird:g=1,w=3",
      NULL}};
 
-static int length_of(const struct run *r, int b)
-{
-    return r->w.lengths != NULL ? r->w.lengths[b] : r->w.seq_len;
-}
-
 static double in(const struct run *r, int tensor, int64_t index)
 {
     return r->layer.tensor[tensor][index];
@@ -209,7 +204,7 @@ START_TEST(token_operators_are_as_defined)
             for (int i = 0; i < r.w.seq_len; i++)
                 for (int64_t c = 0; c < columns; c++)
                     check_element(&r, t, ((int64_t)b * r.w.seq_len + i) * columns + c,
-                                  i < length_of(&r, b) ? token_element(&r, op, b, i, c) : 0);
+                                  i < length_of(&r.w, b) ? token_element(&r, op, b, i, c) : 0);
     }
     release(&r);
 }
@@ -231,7 +226,7 @@ static double qkv(const struct run *r, int part, int b, int h, int i, int c)
 /* The four tensors of one query row of one head: scores, masked, probabilities, context. */
 static void check_query(const struct run *r, int b, int h, int i)
 {
-    int s = r->w.seq_len, width = r->w.head_size, length = length_of(r, b);
+    int s = r->w.seq_len, width = r->w.head_size, length = length_of(&r->w, b);
     int64_t row = (((int64_t)b * r->w.heads + h) * s + i) * s;
     double sum = 0;
     for (int j = 0; j < s; j++) {
@@ -269,9 +264,9 @@ START_TEST(attention_is_as_defined)
                         int column = part * d + h * width + c;
                         int64_t from = ((int64_t)b * r.w.seq_len + i) * 3 * d + column;
                         check_element(&r, TENSOR_OF(1), head_index(&r, part, b, h, i, c),
-                                      i < length_of(&r, b) ? in(&r, TENSOR_OF(0), from) +
-                                                                 r.in.weight[WEIGHT_BQKV][column]
-                                                           : 0);
+                                      i < length_of(&r.w, b) ? in(&r, TENSOR_OF(0), from) +
+                                                                   r.in.weight[WEIGHT_BQKV][column]
+                                                             : 0);
                     }
                 check_query(&r, b, h, i);
             }

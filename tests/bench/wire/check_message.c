@@ -1,9 +1,11 @@
 #include "bench/wire/wire.h"
-#include "tests/suite.h"
+#include "tests/workload.h"
 
 #include <math.h>
 #include <sys/socket.h>
 #include <unistd.h>
+
+static struct status st; /* of the call that a test is about */
 
 static json_t *take(struct buf *b, int expected)
 {
@@ -58,23 +60,13 @@ END_TEST
 
 START_TEST(workload_survives_the_journey)
 {
-    struct status st = STATUS_INIT;
-    struct workload w, back;
-    workload_init(&w);
-    w.batch = 2;
-    w.seq_len = 70;
-    w.heads = 3;
-    w.head_size = 8;
-    w.layers = 5;
-    w.eps = 1e-12;
-    ck_assert_int_eq(mask_parse("sliding:w=3", &w.mask_spec, &st), 0);
-    ck_assert_int_eq(workload_parse_lengths(&w, "70,9", &st), 0);
-    ck_assert_int_eq(workload_check(&w, &st), 0);
-    ck_assert_int_eq(workload_build_mask(&w, NULL, &st), 0);
+    struct workload back,
+        w = {.batch = 2, .seq_len = 70, .heads = 3, .head_size = 8, .layers = 5, .eps = 1e-12};
+    workload_ready(&w, "sliding:w=3", "70,9", NULL);
 
     size_t bytes = mask_bytes(&w.mask);
     json_t *m = message_of_workload(&w);
-    ck_assert_msg(message_to_workload(m, w.mask.bits, bytes, &back, &st) == 0, "%s", st.message);
+    OK(message_to_workload(m, w.mask.bits, bytes, &back, &st));
     ck_assert_int_eq(back.batch, 2);
     ck_assert_int_eq(back.seq_len, 70);
     ck_assert_int_eq(back.heads, 3);
@@ -96,30 +88,26 @@ END_TEST
 
 START_TEST(choice_survives_the_journey)
 {
-    struct status st = STATUS_INIT;
     struct choice c = {{7, 9}, impl_find(TARGET_CPU, "generated"), {.pick = {1, 2}}}, back;
     json_t *m = message_of_choice(&c);
-    ck_assert_msg(message_to_choice(m, TARGET_CPU, &back, &st) == 0, "%s", st.message);
+    OK(message_to_choice(m, TARGET_CPU, &back, &st));
     ck_assert(choice_equal(&back, &c));
     json_object_set_new(m, "schedule", json_string("tiles=4"));
-    ck_assert_int_eq(message_to_choice(m, TARGET_CPU, &back, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_LAUNCH);
+    FAILS(message_to_choice(m, TARGET_CPU, &back, &st), STATUS_LAUNCH, "");
     ck_assert_str_eq(st.message,
                      "malformed choice: 'tiles=4' is not KNOB=VALUE with a knob of generated");
     st = STATUS_INIT;
     json_object_del(m, "schedule");
-    ck_assert_int_eq(message_to_choice(m, TARGET_CPU, &back, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_LAUNCH);
+    FAILS(message_to_choice(m, TARGET_CPU, &back, &st), STATUS_LAUNCH, "");
     json_decref(m);
 }
 END_TEST
 
 START_TEST(inputs_survive_the_journey)
 {
-    struct status st = STATUS_INIT;
     struct inputs in = {UINT64_MAX, RANGES_WIDE}, back;
     json_t *m = message_of_inputs(in);
-    ck_assert_int_eq(message_to_inputs(m, &back, &st), 0);
+    OK(message_to_inputs(m, &back, &st));
     ck_assert_uint_eq(back.seed, in.seed);
     ck_assert_int_eq(back.ranges, in.ranges);
     json_object_del(m, "ranges");
@@ -130,10 +118,9 @@ END_TEST
 
 START_TEST(sampling_survives_the_journey)
 {
-    struct status st = STATUS_INIT;
     struct sampling s = {6, 24, 0.5, 1, 7.25, true}, back;
     json_t *m = message_of_sampling(&s);
-    ck_assert_int_eq(message_to_sampling(m, &back, &st), 0);
+    OK(message_to_sampling(m, &back, &st));
     ck_assert_int_eq(back.min_samples, 6);
     ck_assert_int_eq(back.max_samples, 24);
     ck_assert_double_eq(back.min_seconds, 0.5);
@@ -148,7 +135,6 @@ END_TEST
 
 START_TEST(trial_survives_the_journey)
 {
-    struct status st = STATUS_INIT;
     double samples[] = {3, 1, 2};
     struct trial t = {.status = TRIAL_CENSORED,
                       .samples_ms = samples,
@@ -160,7 +146,7 @@ START_TEST(trial_survives_the_journey)
                  back;
     status_set(&t.reason, STATUS_TIMEOUT, "slow");
     json_t *m = message_of_trial(&t);
-    ck_assert_msg(message_to_trial(m, &back, &st) == 0, "%s", st.message);
+    OK(message_to_trial(m, &back, &st));
     ck_assert_int_eq(back.status, TRIAL_CENSORED);
     ck_assert_int_eq(back.reason.code, STATUS_TIMEOUT);
     ck_assert_str_eq(back.reason.message, "slow");
@@ -179,17 +165,13 @@ END_TEST
 
 START_TEST(replies_say_how_they_ended)
 {
-    struct status st = STATUS_INIT;
     json_t *ok = json_pack("{s:s}", "code", "ok");
     json_t *bad = json_pack("{s:s, s:s}", "code", "wrong", "message", "off by one");
     json_t *none = json_object();
-    ck_assert_int_eq(message_status(ok, &st), 0);
-    ck_assert_int_eq(message_status(bad, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_WRONG);
+    OK(message_status(ok, &st));
+    FAILS(message_status(bad, &st), STATUS_WRONG, "");
     ck_assert_str_eq(st.message, "off by one");
-    st = STATUS_INIT;
-    ck_assert_int_eq(message_status(none, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_LAUNCH);
+    FAILS(message_status(none, &st), STATUS_LAUNCH, "");
     json_decref(ok);
     json_decref(bad);
     json_decref(none);

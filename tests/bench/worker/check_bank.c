@@ -2,13 +2,14 @@
 
 #include <math.h>
 
+static struct status st; /* of the call that a test is about */
+
 enum { LAYERS = 2 };
 
 static void *memory_of(int layer, int t)
 {
-    struct status st = STATUS_INIT;
     void *memory;
-    ck_assert_int_eq(bank_tensor(&worker.bank, layer, t, &memory, &st), 0);
+    OK(bank_tensor(&worker.bank, layer, t, &memory, &st));
     ck_assert_ptr_nonnull(memory);
     return memory;
 }
@@ -45,18 +46,15 @@ END_TEST
 START_TEST(no_memory_is_lost)
 {
     for (int at = 1; at <= 3 + LAYERS * WEIGHT_COUNT; at++) {
-        struct status st = STATUS_INIT;
         struct bank b;
         int held = device.held;
         device.allocs = 0;
         device.fails_at = at;
-        ck_assert_int_eq(
-            bank_init(&b, &worker.w, &fake_ops, worker.device, worker.bank.inputs, &st), -1);
-        ck_assert_int_eq(st.code, STATUS_UNFIT);
+        FAILS(bank_init(&b, &worker.w, &fake_ops, worker.device, worker.bank.inputs, &st),
+              STATUS_UNFIT, "");
         bank_release(&b);
         ck_assert_int_eq(device.held, held);
     }
-    struct status st = STATUS_INIT;
     void *memory;
     device.fails_at = device.allocs + 1;
     ck_assert_int_eq(bank_tensor(&worker.bank, 0, 3, &memory, &st), -1);

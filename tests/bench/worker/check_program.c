@@ -134,8 +134,7 @@ START_TEST(bad_candidate_is_refused)
     else if (bad[_i].key != NULL)
         json_object_del(second, bad[_i].key);
     device.fails_at = bad[_i].fails_at != 0 ? device.allocs + bad[_i].fails_at : 0;
-    ck_assert_int_eq(load(candidate, &st), -1);
-    ck_assert_int_eq(st.code, bad[_i].code);
+    FAILS(load(candidate, &st), bad[_i].code, "");
     ck_assert_msg(strncmp(st.message, bad[_i].message, strlen(bad[_i].message)) == 0, "%s",
                   st.message);
     ck_assert_ptr_null(program.replay);
@@ -151,9 +150,7 @@ START_TEST(number_of_choices_is_checked)
     json_t *candidate = candidate_new(false);
     for (int i = 0; i < counts[_i]; i++)
         add(candidate, 8, 9, "right", NULL);
-    ck_assert_int_eq(load(candidate, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_LAUNCH);
-    ck_assert_ptr_nonnull(strstr(st.message, "choices, expected 1 to 15"));
+    FAILS(load(candidate, &st), STATUS_LAUNCH, "choices, expected 1 to 15");
     program_release(&worker, &program);
 }
 END_TEST

@@ -69,8 +69,7 @@ START_TEST(wrong_plan_is_not_traced)
     o.compiler = test_path("compiler");
     struct bench *b = small_bench(&o);
     candidate_default(&build_cpu, plan_from_value(41115), &c);
-    ck_assert_int_eq(bench_trace(b, &c, &times, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_WRONG);
+    FAILS(bench_trace(b, &c, &times, &st), STATUS_WRONG, "");
     ck_assert_ptr_null(times);
     bench_close(b);
 }

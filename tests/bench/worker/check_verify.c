@@ -1,5 +1,7 @@
 #include "tests/bench/worker/fixture.h"
 
+static struct status st; /* of the call that a test is about */
+
 enum { PARTS = 3, LAYERS = 2 };
 
 static const struct segment segments[PARTS] = {{0, 1}, {2, 6}, {7, 14}};
@@ -9,16 +11,14 @@ static struct program program;
 
 static void prepare(void)
 {
-    struct status st = STATUS_INIT;
     struct launch launches[LAYERS * PARTS];
     int count = program.layers * program.part_count;
     for (int i = 0; i < count; i++) {
         int layer = i / program.part_count;
-        ck_assert_int_eq(program_launch(&worker, &program.parts[i % program.part_count],
-                                        program.alone ? 0 : layer, layer, &launches[i], &st),
-                         0);
+        OK(program_launch(&worker, &program.parts[i % program.part_count],
+                          program.alone ? 0 : layer, layer, &launches[i], &st));
     }
-    ck_assert_int_eq(fake_prepare(NULL, launches, count, &program.replay, &st), 0);
+    OK(fake_prepare(NULL, launches, count, &program.replay, &st));
 }
 
 /* Parts first..last; each right, and not verified before. */
@@ -75,18 +75,17 @@ static void set_known(struct part *p)
 /* _i: layers that are compared with the oracle's. */
 START_TEST(right_plan_passes)
 {
-    struct status st = STATUS_INIT;
     load(0, PARTS - 1);
     set_known(&program.parts[1]);
-    ck_assert_msg(verify_program(&worker, &program, _i, &st) == 0, "%s", st.message);
+    OK(verify_program(&worker, &program, _i, &st));
     ck_assert_int_eq(functions[1].code.runs, functions[0].code.runs - 1);
     ck_assert_int_eq(verdicts(), 2);
     ck_assert_int_eq(worker.reference.known, _i);
     ck_assert_double_gt(program.error, 0);
     ck_assert_double_lt(program.error, program.tolerance);
     ck_assert_double_gt(program.once_s, 0);
-    ck_assert_int_eq(verify_again(&worker, &program, false, &st), 0);
-    ck_assert_int_eq(verify_again(&worker, &program, true, &st), 0);
+    OK(verify_again(&worker, &program, false, &st));
+    OK(verify_again(&worker, &program, true, &st));
     unload();
 }
 END_TEST
@@ -117,15 +116,13 @@ static const struct {
 
 START_TEST(wrong_plan_is_found_out)
 {
-    struct status st = STATUS_INIT;
     load(0, PARTS - 1);
     struct fake_code *code = &functions[wrong[_i].part].code;
     strcpy(code->kind, wrong[_i].kind);
     code->rested_runs = wrong[_i].runs;
     for (int i = 0; i < PARTS && wrong[_i].known; i++)
         set_known(&program.parts[i]);
-    ck_assert_int_eq(verify_program(&worker, &program, LAYERS, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_WRONG);
+    FAILS(verify_program(&worker, &program, LAYERS, &st), STATUS_WRONG, "");
     ck_assert_msg(strncmp(st.message, wrong[_i].message, strlen(wrong[_i].message)) == 0, "%s",
                   st.message);
     unload();
@@ -145,14 +142,13 @@ static const struct {
 
 START_TEST(result_is_compared_after_timing)
 {
-    struct status st = STATUS_INIT;
     double seconds;
     load(0, PARTS - 1);
-    ck_assert_msg(verify_program(&worker, &program, LAYERS, &st) == 0, "%s", st.message);
+    OK(verify_program(&worker, &program, LAYERS, &st));
     strcpy(functions[2].code.kind, timed[_i].kind);
     verify_spoil(&worker, &program);
     if (timed[_i].timed)
-        ck_assert_int_eq(fake_time(program.replay, 1, 1, &seconds, &st), 0);
+        OK(fake_time(program.replay, 1, 1, &seconds, &st));
     ck_assert_int_eq(verify_again(&worker, &program, timed[_i].run, &st),
                      timed[_i].passes ? 0 : -1);
     if (!timed[_i].passes)
@@ -166,21 +162,19 @@ END_TEST
  * verified before. */
 START_TEST(segment_alone_is_verified_twice)
 {
-    struct status st = STATUS_INIT;
     load(1, 1);
     if (_i != 0)
         set_known(&program.parts[0]);
-    ck_assert_msg(verify_program(&worker, &program, LAYERS, &st) == 0, "%s", st.message);
+    OK(verify_program(&worker, &program, LAYERS, &st));
     ck_assert_int_eq(functions[1].code.runs, 1 - _i);
     ck_assert(_i != 0 || program.error > 0);
     ck_assert_int_eq(worker.reference.known, 1);
     const float *qkv = tensor_of(0, 2);
     for (int64_t i = 0; i < tensor_elements(2, &worker.w); i++)
         ck_assert_float_eq(qkv[i], (float)worker.reference.first.tensor[2][i]);
-    ck_assert_int_eq(verify_again(&worker, &program, false, &st), 0);
+    OK(verify_again(&worker, &program, false, &st));
     strcpy(functions[1].code.kind, "nothing");
-    ck_assert_int_eq(verify_again(&worker, &program, false, &st), -1);
-    ck_assert_int_eq(st.code, STATUS_WRONG);
+    FAILS(verify_again(&worker, &program, false, &st), STATUS_WRONG, "");
     ck_assert_msg(strncmp(st.message, "after timing: segment 2-6: wrong", 32) == 0, "%s",
                   st.message);
     unload();
