@@ -25,67 +25,15 @@
 #ifndef FUSEPLAN_CUDA_ATTENTION_WGMMA_CUH
 #define FUSEPLAN_CUDA_ATTENTION_WGMMA_CUH
 
-#include "gemm_wgmma.cuh"
+#include "hopper.cuh"
 
 namespace fp
 {
-
-/* ---- mbarriers ------------------------------------------------------------------------------- */
-
-FP_DEVICE void mbarrier_init(u32 at, u32 count)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(count) : "memory");
-}
-
-FP_DEVICE void mbarrier_arrive(u32 at)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
-}
-
-/* Arrives once all copies that this thread has asked for have landed. */
-FP_DEVICE void mbarrier_arrive_copies(u32 at)
-{
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(at) : "memory");
-}
-
-FP_DEVICE void mbarrier_wait(u32 at, u32 parity)
-{
-    asm volatile("{ .reg .pred p;\n"
-                 "again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
-                 "@!p bra again; }" ::"r"(at),
-                 "r"(parity)
-                 : "memory");
-}
-
-/* What cp.async wrote and a barrier has shown becomes visible to warpgroup products. */
-FP_DEVICE void proxy_fence()
-{
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-FP_DEVICE void copy_16(u32 to, const void *from)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-
-FP_DEVICE void copy_16(u32 to, const void *from, bool valid)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-                 "r"(valid ? 16 : 0)
-                 : "memory");
-}
 
 /* The same in all lanes, and the compiler knows. */
 FP_DEVICE int uniform(int x)
 {
     return static_cast<int>(__reduce_or_sync(0xffffffffu, static_cast<u32>(x)));
-}
-
-FP_DEVICE u32 load_shared(u32 at)
-{
-    u32 x;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
-    return x;
 }
 
 FP_DEVICE uint2 load_shared_2(u32 at)
@@ -113,86 +61,6 @@ template <> struct pairs<bf16> {
         return r;
     }
 };
-
-/* ---- products: a from registers or shared memory, b (N, 16) by rows or (16, N) --------------- */
-
-#define FP_OUT_8(M, i)  M(c[i][0][0]), M(c[i][0][1]), M(c[i][1][0]), M(c[i][1][1])
-#define FP_OUT_32(M, i) FP_OUT_8(M, i), FP_OUT_8(M, i + 1), FP_OUT_8(M, i + 2), FP_OUT_8(M, i + 3)
-#define FP_OUT_64(M)    FP_OUT_32(M, 0), FP_OUT_32(M, 4)
-#define FP_OUT_128(M)   FP_OUT_64(M), FP_OUT_32(M, 8), FP_OUT_32(M, 12)
-
-#define FP_WGMMA_ASM(TYPE, N, KEEP, A, B, TRANS)                                                   \
-    "{ .reg .pred p; setp.ne.b32 p, " KEEP ", 0;\n"                                                \
-    "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" FP_REGISTERS_##N          \
-        " }, " A ", " B ", p, 1, 1, " TRANS "; }"
-
-template <class D> struct score_product;          /* c (64, 64) = or += a (64, 16) b^T */
-template <class D, int W> struct context_product; /* c (64, W) += a (64, 16) b (16, W) */
-
-#define FP_SCORE_PRODUCT(D, TYPE)                                                                  \
-    template <> struct score_product<D> {                                                          \
-        static FP_DEVICE void first(fragment<D, 64> &c, const u32 (&a)[4], u64 b)                  \
-        {                                                                                          \
-            asm volatile(FP_WGMMA_ASM(TYPE, 64, "0", "{%32, %33, %34, %35}", "%36", "0")           \
-                         : FP_OUT_64("=f")                                                         \
-                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)                      \
-                         : "memory");                                                              \
-        }                                                                                          \
-        static FP_DEVICE void more(fragment<D, 64> &c, const u32 (&a)[4], u64 b)                   \
-        {                                                                                          \
-            asm volatile(FP_WGMMA_ASM(TYPE, 64, "1", "{%32, %33, %34, %35}", "%36", "0")           \
-                         : FP_OUT_64("+f")                                                         \
-                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)                      \
-                         : "memory");                                                              \
-        }                                                                                          \
-        static FP_DEVICE void first(fragment<D, 64> &c, u64 a, u64 b)                              \
-        {                                                                                          \
-            asm volatile(FP_WGMMA_ASM(TYPE, 64, "0", "%32", "%33", "0, 0")                         \
-                         : FP_OUT_64("=f")                                                         \
-                         : "l"(a), "l"(b)                                                          \
-                         : "memory");                                                              \
-        }                                                                                          \
-        static FP_DEVICE void more(fragment<D, 64> &c, u64 a, u64 b)                               \
-        {                                                                                          \
-            asm volatile(FP_WGMMA_ASM(TYPE, 64, "1", "%32", "%33", "0, 0")                         \
-                         : FP_OUT_64("+f")                                                         \
-                         : "l"(a), "l"(b)                                                          \
-                         : "memory");                                                              \
-        }                                                                                          \
-    };
-FP_SCORE_PRODUCT(fp16, "f16")
-FP_SCORE_PRODUCT(bf16, "bf16")
-
-#define FP_CONTEXT_PRODUCT(D, TYPE, N, A, B)                                                       \
-    template <> struct context_product<D, N> {                                                     \
-        static FP_DEVICE void more(fragment<D, N> &c, const u32 (&a)[4], u64 b)                    \
-        {                                                                                          \
-            asm volatile(FP_WGMMA_ASM(TYPE, N, "1", A, B, "1")                                     \
-                         : FP_OUT_##N("+f")                                                        \
-                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)                      \
-                         : "memory");                                                              \
-        }                                                                                          \
-    };
-FP_CONTEXT_PRODUCT(fp16, "f16", 64, "{%32, %33, %34, %35}", "%36")
-FP_CONTEXT_PRODUCT(bf16, "bf16", 64, "{%32, %33, %34, %35}", "%36")
-FP_CONTEXT_PRODUCT(fp16, "f16", 128, "{%64, %65, %66, %67}", "%68")
-FP_CONTEXT_PRODUCT(bf16, "bf16", 128, "{%64, %65, %66, %67}", "%68")
-
-template <int N> FP_DEVICE void pin(u32 (&f)[N][4])
-{
-#pragma unroll
-    for (int i = 0; i < N; i++)
-        asm volatile("" : "+r"(f[i][0]), "+r"(f[i][1]), "+r"(f[i][2]), "+r"(f[i][3])::"memory");
-}
-
-/* No use of these registers moves over it: products write them behind the compiler's back. */
-template <class F> FP_DEVICE void pin(F &f)
-{
-    constexpr int N = sizeof(F) / sizeof(float);
-#pragma unroll
-    for (int i = 0; i < N; i++)
-        asm volatile("" : "+f"(reinterpret_cast<float *>(&f)[i])::"memory");
-}
 
 /* ---- the stage ------------------------------------------------------------------------------- */
 
@@ -653,15 +521,15 @@ struct attention_wgmma {
     {
         wgmma_fence();
         if constexpr (QREG) {
-            score_product<D>::first(c, q[0], columns(low_k, 0));
+            wgmma<D, BLOCK>::nt_set(c, q[0], columns(low_k, 0));
 #pragma unroll
             for (int i = 1; i < W / 16; i++)
-                score_product<D>::more(c, q[i], columns(low_k, i));
+                wgmma<D, BLOCK>::nt(c, q[i], columns(low_k, i));
         } else {
-            score_product<D>::first(c, columns(low_q, 0), columns(low_k, 0));
+            wgmma<D, BLOCK>::nt_set(c, columns(low_q, 0), columns(low_k, 0));
 #pragma unroll
             for (int i = 1; i < W / 16; i++)
-                score_product<D>::more(c, columns(low_q, i), columns(low_k, i));
+                wgmma<D, BLOCK>::nt(c, columns(low_q, i), columns(low_k, i));
         }
         wgmma_commit();
     }
@@ -671,7 +539,7 @@ struct attention_wgmma {
         wgmma_fence();
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            context_product<D, W>::more(o, p[i], matrix(low_v + i * (2048 / UNIT)));
+            wgmma<D, W>::nn(o, p[i], matrix(low_v + i * (2048 / UNIT)));
         wgmma_commit();
     }
 
