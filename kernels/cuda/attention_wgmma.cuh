@@ -20,8 +20,8 @@
  *   OVERLAP  the next block's scores are issued before this one's context, so that softmax runs
  *            beside it (FlashAttention-3, Shah et al. 2024); else one after another
  *   QREG     q stays in registers, else in shared memory
- *   SHOWS    the warps that load wait for their copies and fence them for wgmma; else each warp
- *            that computes fences what has landed */
+ *   LOADERS_FENCE    the warps that load wait for their copies and fence them for wgmma; else each
+ * warp that computes fences what has landed */
 #ifndef FUSEPLAN_CUDA_ATTENTION_WGMMA_CUH
 #define FUSEPLAN_CUDA_ATTENTION_WGMMA_CUH
 
@@ -84,7 +84,7 @@ template <int W, int C, int G, int STAGES, bool DRAWS> struct attention_wgmma_sm
 };
 
 template <class D, int W, int FIRST, int LAST, int C, int G, int STAGES, int P, bool DRAWS,
-          bool OVERLAP, bool QREG, bool SHOWS>
+          bool OVERLAP, bool QREG, bool LOADERS_FENCE>
 struct attention_wgmma {
     static_assert(is_half<D> && (W == 64 || W == 128), "a row is one or two lines of 128 bytes");
     static_assert(C % G == 0 && C / G <= 2, "the rows of a block are of one or two warpgroups");
@@ -116,46 +116,82 @@ struct attention_wgmma {
     FP_DEVICE void run()
     {
         const bool computes = threadIdx.x < C * FOUR_WARPS;
-        if (computes && threadIdx.x < 32) {
-            /* Brings all parameters near at once. */
-            const int *words = reinterpret_cast<const int *>(&a);
-            int x = words[threadIdx.x * 16 % (sizeof(fp_args) / 4)];
-            asm volatile("" ::"r"(x));
-        }
-        place p = {};
+        if (computes && threadIdx.x < 32)
+            touch_arguments();
+        tile t = {};
         entry e = {};
-        if (!computes && static_cast<int>(blockIdx.x) < total())
-            find(static_cast<int>(blockIdx.x), p, e);
-        if (threadIdx.x == 0) {
-            for (int i = 0; i < STAGES; i++) {
-                mbarrier_init(shared_address(&s.full_k[i]), SHOWS ? P : 32 * P + 1);
-                mbarrier_init(shared_address(&s.full_v[i]), SHOWS ? P : 32 * P);
-                mbarrier_init(shared_address(&s.empty_k[i]), 4 * G);
-                mbarrier_init(shared_address(&s.empty_v[i]), 4 * G);
-            }
-            for (int i = 0; i < smem::TILES; i++) {
-                mbarrier_init(shared_address(&s.full_q[i]), SHOWS ? P : 32 * P + 1);
-                mbarrier_init(shared_address(&s.empty_q[i]), 4 * C);
-            }
-        }
+        if (!computes && static_cast<int>(blockIdx.x) < tiles())
+            find_tile(static_cast<int>(blockIdx.x), t, e);
+        if (threadIdx.x == 0)
+            init_mbarriers();
         __syncthreads();
         if (computes)
             consume();
         else
-            produce(p, e);
+            produce(t, e);
+    }
+
+    /* Loads every line of the arguments at once, so that later reads of them hit the cache. */
+    FP_DEVICE void touch_arguments() const
+    {
+        const int *words = reinterpret_cast<const int *>(&a);
+        int x = words[threadIdx.x * 16 % (sizeof(fp_args) / 4)];
+        asm volatile("" ::"r"(x));
+    }
+
+    FP_DEVICE void init_mbarriers() const
+    {
+        for (int i = 0; i < STAGES; i++) {
+            mbarrier_init(shared_address(&s.full_k[i]), LOADERS_FENCE ? P : 32 * P + 1);
+            mbarrier_init(shared_address(&s.full_v[i]), LOADERS_FENCE ? P : 32 * P);
+            mbarrier_init(shared_address(&s.empty_k[i]), 4 * G);
+            mbarrier_init(shared_address(&s.empty_v[i]), 4 * G);
+        }
+        for (int i = 0; i < smem::TILES; i++) {
+            mbarrier_init(shared_address(&s.full_q[i]), LOADERS_FENCE ? P : 32 * P + 1);
+            mbarrier_init(shared_address(&s.empty_q[i]), 4 * C);
+        }
     }
 
     /* ---- producing --------------------------------------------------------------------------- */
 
+    /* A slot of the ring, and the parity of the mbarriers' phase to wait for. */
+    struct position {
+        u32 slot, phase;
+    };
+
+    /* One key block and what each query block of the tile does with it: the index of its row words,
+     * or an enum attention_word. */
     struct entry {
         int key_block, word[3];
     };
 
-    struct place {
+    /* A row of fp_tiles.tile: its first query block, its entries, where those behind the 32nd lie
+     * in fp_tiles.rest. */
+    struct tile {
         int block, entries, rest, batch, head;
     };
 
-    /* x / y, for what a float holds. */
+    /* A thread that loads: its number among them, in its warp, its warp; elements of a token. */
+    struct loader {
+        int tid, lane, warp, hidden;
+    };
+
+    /* Where a tile goes in shared memory: its place in the arrays, its mbarrier, its item. */
+    struct tile_buffer {
+        int index;
+        u32 full;
+        int *item;
+    };
+
+    /* Where the rows of a tile's head begin, for one thread; bytes between rows; rows. */
+    struct rows {
+        const unsigned char *q, *k, *v;
+        i64 pitch;
+        int length;
+    };
+
+    /* x / y; both and the quotient are exact as floats. */
     static FP_DEVICE int divide(int x, int y)
     {
         int q = static_cast<int>(__fdividef(static_cast<float>(x), static_cast<float>(y)));
@@ -174,31 +210,32 @@ struct attention_wgmma {
         }
     }
 
-    /* Tiles of all lists and heads. */
-    FP_DEVICE int total() const
+    /* How many tiles all batch rows and heads have. */
+    FP_DEVICE int tiles() const
     {
         return (a.mask.blocks + G - 1) / G * a.batch * a.heads;
     }
 
-    /* Tile t, and this lane's entry of its first 32.  Where the batch shares one list, each of its
-     * tiles stands for all batch rows and heads. */
-    FP_DEVICE void find(int t, place &p, entry &e) const
+    /* Tile number n, and this lane's entry of its first 32.  Where the batch shares one list, each
+     * row of fp_tiles.tile stands for the tiles of all batch rows and heads. */
+    FP_DEVICE void find_tile(int n, tile &t, entry &e) const
     {
         const bool shared_list = a.mask.lists == 1;
         const int each = shared_list ? a.batch * a.heads : a.heads;
-        const int tile = divide(t, each), pair = t - tile * each;
-        int4 x = reinterpret_cast<const int4 *>(a.tiles.tile)[tile];
-        e = load_entry(a.tiles.head, tile * 32 + static_cast<int>(threadIdx.x % 32));
-        p.batch = shared_list ? divide(pair, a.heads) : x.x;
-        p.head = shared_list ? pair - p.batch * a.heads : pair;
-        p.block = x.y;
-        p.entries = x.z;
-        p.rest = x.w;
+        const int row = divide(n, each), pair = n - row * each;
+        int4 x = reinterpret_cast<const int4 *>(a.tiles.tile)[row];
+        e = load_entry(a.tiles.head, row * 32 + static_cast<int>(threadIdx.x % 32));
+        t.batch = shared_list ? divide(pair, a.heads) : x.x;
+        t.head = shared_list ? pair - t.batch * a.heads : pair;
+        t.block = x.y;
+        t.entries = x.z;
+        t.rest = x.w;
     }
 
-    /* 64 rows from row `first` of the head, in whose row 0 `from` is this thread's place; rows past
-     * the length become zeros, so that 0 * v is 0. */
-    static FP_DEVICE void fill(u32 to, const unsigned char *from, i64 pitch, int first, int length)
+    /* Copies the block of 64 rows from row `first` on; `from` is this thread's place in row 0. Rows
+     * past the length become zeros: a probability of 0 times v is then 0. */
+    static FP_DEVICE void copy_block(u32 to, const unsigned char *from, i64 pitch, int first,
+                                     int length)
     {
         const int tid = static_cast<int>(threadIdx.x) - C * FOUR_WARPS, r0 = tid / 8;
         const u32 at = to + r0 * 128 + ((tid % 8) ^ (r0 % 8)) * 16;
@@ -207,7 +244,7 @@ struct attention_wgmma {
         if (first + BLOCK <= length) {
 #pragma unroll
             for (int i = 0; i < BLOCK / (4 * P); i++) {
-                const unsigned char *row; /* none waits for the one before */
+                const unsigned char *row; /* computed apart, so that none waits */
                 asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(row) : "r"(hop), "r"(i), "l"(p));
 #pragma unroll
                 for (int j = 0; j < PANELS; j++)
@@ -227,7 +264,7 @@ struct attention_wgmma {
         }
     }
 
-    /* Two bits of each of 32 entries. */
+    /* Collects the bits of 32 entries, of which each lane holds one. */
     static FP_DEVICE void write_marks(u32 (&to)[2][G], const entry &e, bool valid, bool writes)
     {
 #pragma unroll
@@ -239,23 +276,21 @@ struct attention_wgmma {
         }
     }
 
-    FP_DEVICE int draw() const
+    FP_DEVICE int draw_tile() const
     {
-        return static_cast<int>(gridDim.x + atomicInc(a.sync + FP_SYNC_DRAWN, total() - 1));
+        return static_cast<int>(gridDim.x + atomicInc(a.sync + FP_SYNC_DRAWN, tiles() - 1));
     }
 
-    /* All but the last `pending` groups of copies have landed: says so. */
-    template <int pending> static FP_DEVICE void landed(u32 barrier)
+    /* Waits for all but the last `pending` groups of copies, fences them and arrives. */
+    template <int pending> static FP_DEVICE void arrive_landed(u32 barrier)
     {
         copy_wait<pending>();
         proxy_fence();
-        __syncwarp();
-        if (threadIdx.x % 32 == 0)
-            mbarrier_arrive(barrier);
+        mbarrier_arrive_warp(barrier);
     }
 
-    /* What thread 0 of those that produce drew, to all of them. */
-    FP_DEVICE int share(int drawn, int n, int tid) const
+    /* Gives the tile that the first loading thread drew to all of them. */
+    FP_DEVICE int share_drawn(int drawn, int n, int tid) const
     {
         if constexpr (P == 1)
             return __shfl_sync(0xffffffffu, drawn, 0);
@@ -265,12 +300,13 @@ struct attention_wgmma {
         return s.drawn[n & 1];
     }
 
-    FP_DEVICE void produce(place p, entry e)
+    FP_DEVICE void produce(tile t, entry e)
     {
-        const int tid = static_cast<int>(threadIdx.x) - C * FOUR_WARPS, lane = tid % 32;
-        const int warp = tid / 32, hidden = a.heads * W, end = total();
-        u32 slot = 0, phase = 1;
-        int t = static_cast<int>(blockIdx.x);
+        const int tid = static_cast<int>(threadIdx.x) - C * FOUR_WARPS;
+        const loader me = {tid, tid % 32, tid / 32, a.heads * W};
+        const int end = tiles();
+        position ring = {0, 1};
+        int number = static_cast<int>(blockIdx.x);
 #pragma unroll 1
         for (int n = 0;; n++) {
             if (!DRAWS && n == 1)
@@ -279,127 +315,162 @@ struct attention_wgmma {
             const u32 full_q = shared_address(&s.full_q[at]);
             if constexpr (DRAWS)
                 mbarrier_wait(shared_address(&s.empty_q[at]), (n / 2 & 1) ^ 1);
-            int *item = s.item[at];
-            if (t >= end) {
-                if (tid == 0)
-                    item[0] = -1;
-                if constexpr (SHOWS) {
-                    landed<0>(full_q);
-                } else {
-                    if (tid == 0)
-                        mbarrier_arrive(full_q);
-                    mbarrier_arrive_copies(full_q);
-                }
+            const tile_buffer to = {at, full_q, s.item[at]};
+            if (number >= end) {
+                announce_end(to, me);
                 return;
             }
-            const int length = a.lengths ? a.lengths[p.batch] : a.seq_len;
-            const unsigned char *q, *k, *v;
-            i64 pitch;
-            if constexpr (FIRST == 1) {
-                pitch = 6 * hidden;
-                q = reinterpret_cast<const unsigned char *>(
-                    tensor<D>(a, 1) + static_cast<i64>(p.batch) * a.seq_len * 3 * hidden +
-                    p.head * W + tid % 8 * 8);
-                k = q + 2 * hidden;
-                v = k + 2 * hidden;
-            } else {
-                const i64 all = static_cast<i64>(a.batch) * hidden * a.seq_len;
-                pitch = 2 * W;
-                q = reinterpret_cast<const unsigned char *>(
-                    tensor<D>(a, 2) +
-                    (static_cast<i64>(p.batch) * a.heads + p.head) * a.seq_len * W + tid % 8 * 8);
-                k = q + 2 * all;
-                v = k + 2 * all;
-            }
-#pragma unroll
-            for (int g = 0; g < G; g++)
-                fill(shared_address(s.q[at][g]), q, pitch, (p.block + g) * BLOCK, length);
-            if (FIRST == 1 && tid < W / 4) {
-                int which = tid / (W / 8), col = tid % (W / 8) * 8;
-                copy_16(shared_address(&s.bias[at][which][col]),
-                        weight<D>(a, 1) + which * 2 * hidden + p.head * W + col);
-            }
-            write_marks(s.marks[at], e, lane < p.entries, tid == 0);
-            if (tid == 0) {
-                item[0] = p.entries, item[1] = p.batch, item[2] = p.head;
-                item[3] = p.block, item[4] = length;
-                if constexpr (!SHOWS)
-                    mbarrier_arrive(full_q);
-            }
-            if constexpr (SHOWS)
-                copy_commit();
-            else
-                mbarrier_arrive_copies(full_q);
+            const rows from = find_rows(t, me);
+            load_tile(t, e, from, to, me);
 
-            const int entries = p.entries;
-            /* A tile is drawn late, so that long ones go to who is free first. */
+            /* A tile is drawn late, so that long ones go to the thread block that is free first. */
+            const int entries = t.entries;
             int next = end;
             if constexpr (DRAWS)
-                if (tid == 0 && entries == 0)
-                    next = draw();
+                if (me.tid == 0 && entries == 0)
+                    next = draw_tile();
 #pragma unroll 1
             for (int i = 0; i < entries; i++) {
-                if (i % 32 == 0 && i > 0) {
-                    e = load_entry(a.tiles.rest, p.rest + i - 32 + lane);
-                    write_marks(s.later[i / 32 & 1], e, i + lane < entries, tid == 0);
-                }
-                int word[G];
-                const int key_block = __shfl_sync(0xffffffffu, e.key_block, i);
-#pragma unroll
-                for (int g = 0; g < G; g++)
-                    word[g] = __shfl_sync(0xffffffffu, e.word[g], i);
-                const u32 full_k = shared_address(&s.full_k[slot]);
-                mbarrier_wait(shared_address(&s.empty_k[slot]), phase);
-                fill(shared_address(s.k[slot]), k, pitch, key_block * BLOCK, length);
-#pragma unroll
-                for (int g = 0; g < G; g++)
-                    if (word[g] >= 0 && warp == g % P)
-                        copy_16(shared_address(s.words[slot][g]) + lane * 16,
-                                a.mask.words + static_cast<i64>(word[g]) * BLOCK + lane * 2);
-                if constexpr (SHOWS) {
-                    copy_commit();
-                } else {
-                    if (tid == 0)
-                        mbarrier_arrive(full_k);
-                    mbarrier_arrive_copies(full_k);
-                }
-                mbarrier_wait(shared_address(&s.empty_v[slot]), phase);
-                fill(shared_address(s.v[slot]), v, pitch, key_block * BLOCK, length);
-                if constexpr (SHOWS) {
-                    copy_commit();
-                    if (i == 1)
-                        landed<4>(full_q);
-                    if (i > 0) {
-                        const u32 before = slot == 0 ? STAGES - 1 : slot - 1;
-                        landed<3>(shared_address(&s.full_k[before]));
-                        landed<2>(shared_address(&s.full_v[before]));
-                    }
-                } else {
-                    mbarrier_arrive_copies(shared_address(&s.full_v[slot]));
-                }
+                load_key_block(t, e, from, entries, i, ring, to.full, me);
                 if constexpr (DRAWS)
-                    if (tid == 0 && i == max(entries - 2, 0))
-                        next = draw();
-                if (++slot == STAGES)
-                    slot = 0, phase ^= 1;
+                    if (me.tid == 0 && i == max(entries - 2, 0))
+                        next = draw_tile();
+                if (++ring.slot == STAGES)
+                    ring.slot = 0, ring.phase ^= 1;
             }
-            if constexpr (SHOWS) {
-                if (entries == 0)
-                    landed<0>(full_q);
-                if (entries == 1)
-                    landed<2>(full_q);
-                if (entries > 0) {
-                    const u32 before = slot == 0 ? STAGES - 1 : slot - 1;
-                    landed<1>(shared_address(&s.full_k[before]));
-                    landed<0>(shared_address(&s.full_v[before]));
-                }
-            }
+            if constexpr (LOADERS_FENCE)
+                arrive_last(entries, ring, to.full);
             if constexpr (DRAWS) {
-                t = share(next, n, tid);
-                if (t < end)
-                    find(t, p, e);
+                number = share_drawn(next, n, me.tid);
+                if (number < end)
+                    find_tile(number, t, e);
             }
         }
+    }
+
+    /* Tells the warpgroups that compute that no tile is left. */
+    FP_DEVICE void announce_end(const tile_buffer &to, const loader &me) const
+    {
+        if (me.tid == 0)
+            to.item[0] = -1;
+        if constexpr (LOADERS_FENCE) {
+            arrive_landed<0>(to.full);
+        } else {
+            if (me.tid == 0)
+                mbarrier_arrive(to.full);
+            mbarrier_arrive_copies(to.full);
+        }
+    }
+
+    /* q, k and v are columns of the GEMM's (B,S,3D), or (B,H,S,W) each. */
+    FP_DEVICE rows find_rows(const tile &t, const loader &me) const
+    {
+        rows r;
+        r.length = a.lengths ? a.lengths[t.batch] : a.seq_len;
+        if constexpr (FIRST == 1) {
+            r.pitch = 6 * me.hidden;
+            r.q = reinterpret_cast<const unsigned char *>(
+                tensor<D>(a, 1) + static_cast<i64>(t.batch) * a.seq_len * 3 * me.hidden +
+                t.head * W + me.tid % 8 * 8);
+            r.k = r.q + 2 * me.hidden;
+            r.v = r.k + 2 * me.hidden;
+        } else {
+            const i64 all = static_cast<i64>(a.batch) * me.hidden * a.seq_len;
+            r.pitch = 2 * W;
+            r.q = reinterpret_cast<const unsigned char *>(
+                tensor<D>(a, 2) + (static_cast<i64>(t.batch) * a.heads + t.head) * a.seq_len * W +
+                me.tid % 8 * 8);
+            r.k = r.q + 2 * all;
+            r.v = r.k + 2 * all;
+        }
+        return r;
+    }
+
+    /* q, the biases, and what the warpgroups that compute must know of the tile. */
+    FP_DEVICE void load_tile(const tile &t, const entry &e, const rows &from, const tile_buffer &to,
+                             const loader &me) const
+    {
+#pragma unroll
+        for (int g = 0; g < G; g++)
+            copy_block(shared_address(s.q[to.index][g]), from.q, from.pitch, (t.block + g) * BLOCK,
+                       from.length);
+        if (FIRST == 1 && me.tid < W / 4) {
+            int which = me.tid / (W / 8), col = me.tid % (W / 8) * 8;
+            copy_16(shared_address(&s.bias[to.index][which][col]),
+                    weight<D>(a, 1) + which * 2 * me.hidden + t.head * W + col);
+        }
+        write_marks(s.marks[to.index], e, me.lane < t.entries, me.tid == 0);
+        if (me.tid == 0) {
+            to.item[0] = t.entries, to.item[1] = t.batch, to.item[2] = t.head;
+            to.item[3] = t.block, to.item[4] = from.length;
+            if constexpr (!LOADERS_FENCE)
+                mbarrier_arrive(to.full);
+        }
+        if constexpr (LOADERS_FENCE)
+            copy_commit();
+        else
+            mbarrier_arrive_copies(to.full);
+    }
+
+    /* Loads k, v and row words of entry i.  Where the warps that load fence, they arrive for an
+     * entry while the copies of the next one are in flight. */
+    FP_DEVICE void load_key_block(const tile &t, entry &e, const rows &from, int entries, int i,
+                                  position at, u32 full_q, const loader &me) const
+    {
+        if (i % 32 == 0 && i > 0) {
+            e = load_entry(a.tiles.rest, t.rest + i - 32 + me.lane);
+            write_marks(s.later[i / 32 & 1], e, i + me.lane < entries, me.tid == 0);
+        }
+        int word[G];
+        const int first = __shfl_sync(0xffffffffu, e.key_block, i);
+#pragma unroll
+        for (int g = 0; g < G; g++)
+            word[g] = __shfl_sync(0xffffffffu, e.word[g], i);
+        const u32 full_k = shared_address(&s.full_k[at.slot]);
+        mbarrier_wait(shared_address(&s.empty_k[at.slot]), at.phase);
+        copy_block(shared_address(s.k[at.slot]), from.k, from.pitch, first * BLOCK, from.length);
+#pragma unroll
+        for (int g = 0; g < G; g++)
+            if (word[g] >= 0 && me.warp == g % P)
+                copy_16(shared_address(s.words[at.slot][g]) + me.lane * 16,
+                        a.mask.words + static_cast<i64>(word[g]) * BLOCK + me.lane * 2);
+        if constexpr (LOADERS_FENCE) {
+            copy_commit();
+        } else {
+            if (me.tid == 0)
+                mbarrier_arrive(full_k);
+            mbarrier_arrive_copies(full_k);
+        }
+        mbarrier_wait(shared_address(&s.empty_v[at.slot]), at.phase);
+        copy_block(shared_address(s.v[at.slot]), from.v, from.pitch, first * BLOCK, from.length);
+        if constexpr (LOADERS_FENCE) {
+            copy_commit();
+            if (i == 1)
+                arrive_landed<4>(full_q);
+            if (i > 0)
+                arrive_before<3, 2>(at);
+        } else {
+            mbarrier_arrive_copies(shared_address(&s.full_v[at.slot]));
+        }
+    }
+
+    /* Arrives for k and v of the slot before this one; that many groups may be in flight. */
+    template <int behind_k, int behind_v> FP_DEVICE void arrive_before(position at) const
+    {
+        const u32 before = at.slot == 0 ? STAGES - 1 : at.slot - 1;
+        arrive_landed<behind_k>(shared_address(&s.full_k[before]));
+        arrive_landed<behind_v>(shared_address(&s.full_v[before]));
+    }
+
+    /* Arrives for what load_key_block() has left open. */
+    FP_DEVICE void arrive_last(int entries, position at, u32 full_q) const
+    {
+        if (entries == 0)
+            arrive_landed<0>(full_q);
+        if (entries == 1)
+            arrive_landed<2>(full_q);
+        if (entries > 0)
+            arrive_before<1, 0>(at);
     }
 
     /* ---- computing --------------------------------------------------------------------------- */
@@ -674,7 +745,7 @@ struct attention_wgmma {
                     advance();
                     continue;
                 }
-                if constexpr (!SHOWS)
+                if constexpr (!LOADERS_FENCE)
                     proxy_fence();
                 if constexpr (QREG)
                     pin(q);
@@ -695,7 +766,7 @@ struct attention_wgmma {
                         if (seek())
                             break;
                         wait_v(held, held_phase);
-                        if constexpr (!SHOWS)
+                        if constexpr (!LOADERS_FENCE)
                             proxy_fence();
                         if constexpr (QREG)
                             pin(q);
@@ -720,7 +791,7 @@ struct attention_wgmma {
                     }
                 }
                 wait_v(held, held_phase);
-                if constexpr (!SHOWS)
+                if constexpr (!LOADERS_FENCE)
                     proxy_fence();
                 issue_context(o, p, low_v(held));
                 wgmma_wait<0>();
