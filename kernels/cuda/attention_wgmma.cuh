@@ -651,15 +651,58 @@ struct attention_wgmma {
         asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(PARTS * FOUR_WARPS) : "memory");
     }
 
-    static FP_DEVICE void release(u32 barrier)
-    {
-        __syncwarp();
-        if (threadIdx.x % 32 == 0)
-            mbarrier_arrive(barrier);
-    }
-
 #define FP_AT(field)  (base + static_cast<u32>(__builtin_offsetof(smem, field)))
 #define FP_LOW(field) (base / UNIT + static_cast<u32>(__builtin_offsetof(smem, field)) / UNIT)
+
+    /* Makes q ready for wgmma, with its bias: in registers, or where it lies. */
+    FP_DEVICE void prepare_q(u32 (&q)[W / 16][4], int tile, int group, int part)
+    {
+        if constexpr (QREG) {
+            load_q(q, s.q[tile][group], s.bias[tile][0]);
+            if constexpr (PARTS > 1)
+                meet(group); /* before the context takes q's place */
+        } else {
+            if constexpr (FIRST == 1) {
+                bias_q(s.q[tile][group], s.bias[tile][0],
+                       static_cast<int>(threadIdx.x) % FOUR_WARPS + part * FOUR_WARPS);
+                proxy_fence();
+                meet(group);
+            }
+        }
+    }
+
+    static FP_DEVICE void clear(fragment<D, W> &o, row_state &state)
+    {
+#pragma unroll
+        for (int i = 0; i < W / 8; i++)
+            o[i][0][0] = o[i][0][1] = o[i][1][0] = o[i][1][1] = 0.0f;
+        state.top[0] = state.top[1] = MASKED;
+        state.sum[0] = state.sum[1] = 0.0f;
+    }
+
+    /* Arrives for a slot whose key block this warpgroup skips. */
+    static FP_DEVICE void pass_over(u32 base, u32 slot, u32 phase)
+    {
+        mbarrier_wait(FP_AT(full_v) + slot * 8, phase);
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) {
+            mbarrier_arrive(FP_AT(empty_k) + slot * 8);
+            mbarrier_arrive(FP_AT(empty_v) + slot * 8);
+        }
+    }
+
+    /* The context of one key block; nothing runs beside it. */
+    static FP_DEVICE void context_block(fragment<D, W> &o, const u32 (&p)[4][4], u32 base, u32 slot,
+                                        u32 phase)
+    {
+        mbarrier_wait(FP_AT(full_v) + slot * 8, phase);
+        if constexpr (!LOADERS_FENCE)
+            proxy_fence();
+        issue_context(o, p, (FP_LOW(v) + slot * (TILE / UNIT)) | BY_COLUMNS);
+        wgmma_wait<0>();
+        pin(o);
+        mbarrier_arrive_warp(FP_AT(empty_v) + slot * 8);
+    }
 
     FP_DEVICE void consume()
     {
@@ -686,18 +729,7 @@ struct attention_wgmma {
             if constexpr (PARTS > 1)
                 skip >>= part, partial >>= part;
             u32 q[W / 16][4];
-            if constexpr (QREG) {
-                load_q(q, s.q[tile][group], s.bias[tile][0]);
-                if constexpr (PARTS > 1)
-                    meet(group); /* before the context takes q's place */
-            } else {
-                if constexpr (FIRST == 1) {
-                    bias_q(s.q[tile][group], s.bias[tile][0],
-                           static_cast<int>(threadIdx.x) % FOUR_WARPS + part * FOUR_WARPS);
-                    proxy_fence();
-                    meet(group);
-                }
-            }
+            prepare_q(q, tile, group, part);
             const u32 low_q = (FP_LOW(q) + (tile * G + group) * (TILE / UNIT)) | BY_ROWS;
 
             fragment<D, BLOCK> c;
@@ -705,11 +737,7 @@ struct attention_wgmma {
             row_state state;
             u32 p[4][4];
             float rescale[2];
-#pragma unroll
-            for (int i = 0; i < W / 8; i++)
-                o[i][0][0] = o[i][0][1] = o[i][1][0] = o[i][1][1] = 0.0f;
-            state.top[0] = state.top[1] = MASKED;
-            state.sum[0] = state.sum[1] = 0.0f;
+            clear(o, state);
 
             u32 i = static_cast<u32>(part); /* the entry at hand */
             auto advance = [&]() {
@@ -736,12 +764,7 @@ struct attention_wgmma {
 #pragma unroll 1
             while (i < entries) {
                 if (seek()) {
-                    wait_v(slot, phase);
-                    __syncwarp();
-                    if (threadIdx.x % 32 == 0) {
-                        mbarrier_arrive(FP_AT(empty_k) + slot * 8);
-                        mbarrier_arrive(FP_AT(empty_v) + slot * 8);
-                    }
+                    pass_over(base, slot, phase);
                     advance();
                     continue;
                 }
@@ -753,7 +776,7 @@ struct attention_wgmma {
                 wgmma_wait<0>();
                 pin(c);
                 soft_mask();
-                release(FP_AT(empty_k) + slot * 8);
+                mbarrier_arrive_warp(FP_AT(empty_k) + slot * 8);
                 if (raise(c, state, rescale))
                     scale_rows(o, rescale);
                 soften(c, state);
@@ -775,13 +798,13 @@ struct attention_wgmma {
                         wgmma_wait<1>();
                         pin(c);
                         soft_mask();
-                        release(FP_AT(empty_k) + slot * 8);
+                        mbarrier_arrive_warp(FP_AT(empty_k) + slot * 8);
                         const bool grown = raise(c, state, rescale);
                         soften(c, state);
                         pin(c);
                         wgmma_wait<0>();
                         pin(o);
-                        release(FP_AT(empty_v) + held * 8);
+                        mbarrier_arrive_warp(FP_AT(empty_v) + held * 8);
                         if (grown)
                             scale_rows(o, rescale);
                         pin(c); /* p is not free before */
@@ -790,13 +813,7 @@ struct attention_wgmma {
                         advance();
                     }
                 }
-                wait_v(held, held_phase);
-                if constexpr (!LOADERS_FENCE)
-                    proxy_fence();
-                issue_context(o, p, low_v(held));
-                wgmma_wait<0>();
-                pin(o);
-                release(FP_AT(empty_v) + held * 8);
+                context_block(o, p, base, held, held_phase);
             }
             if constexpr (PARTS > 1)
                 join(o, state, group, part);
@@ -805,7 +822,7 @@ struct attention_wgmma {
             if (part == 0)
                 store(o, state, tile, group);
             if constexpr (DRAWS)
-                release(FP_AT(empty_q) + tile * 8);
+                mbarrier_arrive_warp(FP_AT(empty_q) + tile * 8);
         }
     }
 
