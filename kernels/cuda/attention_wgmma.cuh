@@ -651,6 +651,7 @@ struct attention_wgmma {
         asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(PARTS * FOUR_WARPS) : "memory");
     }
 
+/* The address in shared memory of a field of smem; the same as the low half of a descriptor. */
 #define FP_AT(field)  (base + static_cast<u32>(__builtin_offsetof(smem, field)))
 #define FP_LOW(field) (base / UNIT + static_cast<u32>(__builtin_offsetof(smem, field)) / UNIT)
 
@@ -704,6 +705,37 @@ struct attention_wgmma {
         mbarrier_arrive_warp(FP_AT(empty_v) + slot * 8);
     }
 
+    /* Scores of the key block at `slot` and the context of the one at `held`, both in flight at
+     * once: the softmax of the scores runs while the tensor cores compute the context. */
+    static FP_DEVICE void overlap_blocks(fragment<D, BLOCK> &c, fragment<D, W> &o, row_state &state,
+                                         u32 (&p)[4][4], u32 (&q)[W / 16][4], float (&rescale)[2],
+                                         u32 low_q, u32 base, u32 slot, int group, u32 partial,
+                                         u32 held, u32 held_phase)
+    {
+        mbarrier_wait(FP_AT(full_v) + held * 8, held_phase);
+        if constexpr (!LOADERS_FENCE)
+            proxy_fence();
+        if constexpr (QREG)
+            pin(q);
+        issue_scores(c, q, low_q, (FP_LOW(k) + slot * (TILE / UNIT)) | BY_ROWS);
+        issue_context(o, p, (FP_LOW(v) + held * (TILE / UNIT)) | BY_COLUMNS);
+        wgmma_wait<1>();
+        pin(c);
+        if (partial & 1)
+            mask(c, FP_AT(words) + (slot * G + group) * (BLOCK * 8));
+        mbarrier_arrive_warp(FP_AT(empty_k) + slot * 8);
+        const bool grown = raise(c, state, rescale);
+        soften(c, state);
+        pin(c);
+        wgmma_wait<0>();
+        pin(o);
+        mbarrier_arrive_warp(FP_AT(empty_v) + held * 8);
+        if (grown)
+            scale_rows(o, rescale);
+        pin(c); /* wgmma reads p until here */
+        pack(p, c);
+    }
+
     FP_DEVICE void consume()
     {
         const int wg = uniform(static_cast<int>(threadIdx.x) / FOUR_WARPS);
@@ -712,11 +744,7 @@ struct attention_wgmma {
         u32 slot = part, phase = 0; /* of the entry at hand */
 
         auto wait_k = [&]() { mbarrier_wait(FP_AT(full_k) + slot * 8, phase); };
-        auto wait_v = [&](u32 at, u32 its_phase) {
-            mbarrier_wait(FP_AT(full_v) + at * 8, its_phase);
-        };
         auto low_k = [&](u32 at) { return (FP_LOW(k) + at * (TILE / UNIT)) | BY_ROWS; };
-        auto low_v = [&](u32 at) { return (FP_LOW(v) + at * (TILE / UNIT)) | BY_COLUMNS; };
 
 #pragma unroll 1
         for (int n = 0; DRAWS || n == 0; n++) {
@@ -788,27 +816,8 @@ struct attention_wgmma {
                     while (i < entries) {
                         if (seek())
                             break;
-                        wait_v(held, held_phase);
-                        if constexpr (!LOADERS_FENCE)
-                            proxy_fence();
-                        if constexpr (QREG)
-                            pin(q);
-                        issue_scores(c, q, low_q, low_k(slot));
-                        issue_context(o, p, low_v(held));
-                        wgmma_wait<1>();
-                        pin(c);
-                        soft_mask();
-                        mbarrier_arrive_warp(FP_AT(empty_k) + slot * 8);
-                        const bool grown = raise(c, state, rescale);
-                        soften(c, state);
-                        pin(c);
-                        wgmma_wait<0>();
-                        pin(o);
-                        mbarrier_arrive_warp(FP_AT(empty_v) + held * 8);
-                        if (grown)
-                            scale_rows(o, rescale);
-                        pin(c); /* p is not free before */
-                        pack(p, c);
+                        overlap_blocks(c, o, state, p, q, rescale, low_q, base, slot, group,
+                                       partial, held, held_phase);
                         held = slot, held_phase = phase;
                         advance();
                     }
@@ -825,6 +834,9 @@ struct attention_wgmma {
                 mbarrier_arrive_warp(FP_AT(empty_q) + tile * 8);
         }
     }
+
+#undef FP_AT
+#undef FP_LOW
 
     /* Warpgroups of other parts leave what they have; that of part 0 adds it up. */
     FP_DEVICE void join(fragment<D, W> &o, row_state &state, int group, int part)
