@@ -1,27 +1,35 @@
-/* Whole attention on Hopper's wgmma (sm_90a; fp16, bf16; W = 64, 128): operators 2..5 of all heads,
- * with 1 before and 6 after, by lists of 64x64 blocks.
+/* Whole attention by Hopper's wgmma (sm_90a), fp16 and bf16, head size W = 64 or 128:
  *
- * A tile is G neighbouring blocks of 64 query rows of one head.  C warpgroups of a thread block
- * compute: warpgroup w has the rows of block w % G and takes every (C/G)-th key block from w / G
- * on.  Where C/G > 1, these join their partial results in shared memory.  P more warps load: they
- * fill a ring of STAGES key blocks (k, v, row words) for all warpgroups, and q of the next tile,
- * row by row with cp.async in the 128-byte swizzle.
+ *   out (S,W) = softmax(mask(q k^T / sqrt(W))) v     for each batch row and head
  *
- * The mbarriers full_* say that copies have landed; the mbarriers empty_* say that every warp that
- * computes has read them.  A warpgroup whose word of an entry says "skip" arrives all the same.
- * Two bits of each of 32 entries (skip, partial) tell a warpgroup what to do with it.
+ * One launch fuses operators 2..5, with 1 (bias, split) before and 6 (merge_heads) after.  FIRST is
+ * 1 or 2 and LAST is 5 or 6; shapes of tensors and the treatment of the biases are those of
+ * attention.cuh.
  *
- * Softmax is online, with 2^x and the scale folded in.  Maxima follow lazily, as in
- * FlashAttention-4: sums and context shrink only when a row's maximum grew by more than LAZY, for
- * the whole warp.  Until then 2^x gives up to 2^LAZY, which fp16 holds.
+ * Source: FlashAttention-3 (Shah et al. 2024) for warp roles and overlap; FlashAttention-4 for the
+ * lazy rescaling.  Softmax is online, with 2^x and the scale folded in.  A row's maximum is raised
+ * only when it grew by more than LAZY in some row of the warp; sums and context shrink only then.
+ * Until then 2^x reaches at most 2^LAZY, which fp16 holds.
  *
- *   FIRST 1, 2; LAST 5, 6: as in attention.cuh
- *   DRAWS    thread blocks draw their tiles from a counter; else each has one
- *   OVERLAP  the next block's scores are issued before this one's context, so that softmax runs
- *            beside it (FlashAttention-3, Shah et al. 2024); else one after another
- *   QREG     q stays in registers, else in shared memory
- *   LOADERS_FENCE    the warps that load wait for their copies and fence them for wgmma; else each
- * warp that computes fences what has landed */
+ * A tile is G neighbouring blocks of 64 query rows of one head.  A thread block has two roles:
+ *
+ *   C warpgroups compute.  Warpgroup w has the rows of block w % G and takes every (C/G)-th entry
+ *   of the tile's list from w / G on.  With C/G = 2, two warpgroups share a block's rows and join
+ *   their partial results in shared memory.
+ *
+ *   P warps load.  They fill a ring of STAGES key blocks (k, v, row words) for all warpgroups, and
+ *   q of the next tile, by cp.async in the 128-byte swizzle.
+ *
+ * The mbarriers full_* complete when copies have landed, the mbarriers empty_* when every warp that
+ * computes has read them.  Two bits of each entry (skip, partial) tell a warpgroup what to do with
+ * the key block.  A warpgroup that skips an entry arrives all the same.
+ *
+ *   DRAWS          thread blocks draw their tiles from a counter; else each has one
+ *   OVERLAP        the next entry's scores are issued before this one's context, so that softmax
+ *                  runs beside the context; else one after another
+ *   QREG           q is an operand in registers, else in shared memory
+ *   LOADERS_FENCE  the warps that load wait for their copies and fence them for wgmma; else each
+ *                  warp that computes fences what has landed */
 #ifndef FUSEPLAN_CUDA_ATTENTION_WGMMA_CUH
 #define FUSEPLAN_CUDA_ATTENTION_WGMMA_CUH
 
@@ -30,7 +38,7 @@
 namespace fp
 {
 
-/* The same in all lanes, and the compiler knows. */
+/* x, which is equal in all lanes, in a form that the compiler knows to be uniform. */
 FP_DEVICE int uniform(int x)
 {
     return static_cast<int>(__reduce_or_sync(0xffffffffu, static_cast<u32>(x)));
@@ -77,7 +85,7 @@ template <int W, int C, int G, int STAGES, bool DRAWS> struct attention_wgmma_sm
     alignas(16) u16 bias[TILES][2][W]; /* of q, of v */
     int item[TILES][8];     /* entries or -1 at the end, batch, head, query block, length */
     u32 marks[TILES][2][G]; /* of the first 32 entries: skip, partial */
-    u32 later[2][2][G];     /* of 32 entries further on, by turns */
+    u32 later[2][2][G];     /* of the 32 entries after those, in two buffers */
     int drawn[2];
     u64 full_k[STAGES], full_v[STAGES], empty_k[STAGES], empty_v[STAGES];
     u64 full_q[TILES], empty_q[TILES];
@@ -89,7 +97,7 @@ struct attention_wgmma {
     static_assert(is_half<D> && (W == 64 || W == 128), "a row is one or two lines of 128 bytes");
     static_assert(C % G == 0 && C / G <= 2, "the rows of a block are of one or two warpgroups");
     static_assert(!QREG || OVERLAP, "ptxas 13.0.88 puts p over q, which the next step needs");
-    static_assert(!OVERLAP || STAGES >= 3, "a block is shown when the next one is asked for");
+    static_assert(!OVERLAP || STAGES >= 3, "a block is announced while the next one is loaded");
     static_assert(STAGES >= 2 * (C / G) && STAGES % (C / G) == 0,
                   "a part has a slot twice in turn");
     static_assert(!DRAWS || C == G, "parts begin with a slot of their own");
