@@ -4,8 +4,8 @@
 set(cpu_kernels abi.h attention.h blocks.h common.h handwritten_attention.h
   streaming_attention.h tokens.h vecmath.h)
 set(cpu_program program.c)
-set(cuda_kernels abi.h attention.cuh attention_wgmma.cuh common.cuh gemm.cuh gemm_wgmma.cuh handwritten.cuh mma.cuh
-  tokens.cuh)
+set(cuda_kernels abi.h attention.cuh attention_wgmma.cuh common.cuh gemm.cuh gemm_wgmma.cuh
+  handwritten.cuh hopper.cuh mma.cuh tokens.cuh)
 set(cuda_program inputs.cuh output.cuh program.cu)
 set(cuda_library library.cuh)
 

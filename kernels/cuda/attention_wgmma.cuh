@@ -1,91 +1,47 @@
-/* Whole attention on Hopper's wgmma (sm_90a; fp16, bf16; W = 64, 128): operators 2..5 of all heads,
- * with 1 before and 6 after, by lists of 64x64 blocks.
+/* Whole attention by Hopper's wgmma (sm_90a), fp16 and bf16, head size W = 64 or 128:
  *
- * A tile is G neighbouring blocks of 64 query rows of one head.  C warpgroups of a thread block
- * compute: warpgroup w has the rows of block w % G and takes every (C/G)-th key block from w / G
- * on.  Where C/G > 1, these join their partial results in shared memory.  P more warps load: they
- * fill a ring of STAGES key blocks (k, v, row words) for all warpgroups, and q of the next tile,
- * row by row with cp.async in the 128-byte swizzle.
+ *   out (S,W) = softmax(mask(q k^T / sqrt(W))) v     for each batch row and head
  *
- * The mbarriers full_* say that copies have landed; the mbarriers empty_* say that every warp that
- * computes has read them.  A warpgroup whose word of an entry says "skip" arrives all the same.
- * Two bits of each of 32 entries (skip, partial) tell a warpgroup what to do with it.
+ * One launch fuses operators 2..5, with 1 (bias, split) before and 6 (merge_heads) after.  FIRST is
+ * 1 or 2 and LAST is 5 or 6; shapes of tensors and the treatment of the biases are those of
+ * attention.cuh.
  *
- * Softmax is online, with 2^x and the scale folded in.  Maxima follow lazily, as in
- * FlashAttention-4: sums and context shrink only when a row's maximum grew by more than LAZY, for
- * the whole warp.  Until then 2^x gives up to 2^LAZY, which fp16 holds.
+ * Source: FlashAttention-3 (Shah et al. 2024) for warp roles and overlap; FlashAttention-4 for the
+ * lazy rescaling.  Softmax is online, with 2^x and the scale folded in.  A row's maximum is raised
+ * only when it grew by more than LAZY in some row of the warp; sums and context shrink only then.
+ * Until then 2^x reaches at most 2^LAZY, which fp16 holds.
  *
- *   FIRST 1, 2; LAST 5, 6: as in attention.cuh
- *   DRAWS    thread blocks draw their tiles from a counter; else each has one
- *   OVERLAP  the next block's scores are issued before this one's context, so that softmax runs
- *            beside it (FlashAttention-3, Shah et al. 2024); else one after another
- *   QREG     q stays in registers, else in shared memory
- *   SHOWS    the warps that load wait for their copies and fence them for wgmma; else each warp
- *            that computes fences what has landed */
+ * A tile is G neighbouring blocks of 64 query rows of one head.  A thread block has two roles:
+ *
+ *   C warpgroups compute.  Warpgroup w has the rows of block w % G and takes every (C/G)-th entry
+ *   of the tile's list from w / G on.  With C/G = 2, two warpgroups share a block's rows and join
+ *   their partial results in shared memory.
+ *
+ *   P warps load.  They fill a ring of STAGES key blocks (k, v, row words) for all warpgroups, and
+ *   q of the next tile, by cp.async in the 128-byte swizzle.
+ *
+ * The mbarriers full_* complete when copies have landed, the mbarriers empty_* when every warp that
+ * computes has read them.  Two bits of each entry (skip, partial) tell a warpgroup what to do with
+ * the key block.  A warpgroup that skips an entry arrives all the same.
+ *
+ *   DRAWS          thread blocks draw their tiles from a counter; else each has one
+ *   OVERLAP        the next entry's scores are issued before this one's context, so that softmax
+ *                  runs beside the context; else one after another
+ *   QREG           q is an operand in registers, else in shared memory
+ *   LOADERS_FENCE  the warps that load wait for their copies and fence them for wgmma; else each
+ *                  warp that computes fences what has landed */
 #ifndef FUSEPLAN_CUDA_ATTENTION_WGMMA_CUH
 #define FUSEPLAN_CUDA_ATTENTION_WGMMA_CUH
 
-#include "gemm_wgmma.cuh"
+#include "hopper.cuh"
 
 namespace fp
 {
 
-/* ---- mbarriers ------------------------------------------------------------------------------- */
-
-FP_DEVICE void mbarrier_init(u32 at, u32 count)
-{
-    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(count) : "memory");
-}
-
-FP_DEVICE void mbarrier_arrive(u32 at)
-{
-    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
-}
-
-/* Arrives once all copies that this thread has asked for have landed. */
-FP_DEVICE void mbarrier_arrive_copies(u32 at)
-{
-    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(at) : "memory");
-}
-
-FP_DEVICE void mbarrier_wait(u32 at, u32 parity)
-{
-    asm volatile("{ .reg .pred p;\n"
-                 "again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
-                 "@!p bra again; }" ::"r"(at),
-                 "r"(parity)
-                 : "memory");
-}
-
-/* What cp.async wrote and a barrier has shown becomes visible to warpgroup products. */
-FP_DEVICE void proxy_fence()
-{
-    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
-}
-
-FP_DEVICE void copy_16(u32 to, const void *from)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
-}
-
-FP_DEVICE void copy_16(u32 to, const void *from, bool valid)
-{
-    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
-                 "r"(valid ? 16 : 0)
-                 : "memory");
-}
-
-/* The same in all lanes, and the compiler knows. */
+/* x, which is equal in all lanes, in a form that the compiler knows to be uniform. */
 FP_DEVICE int uniform(int x)
 {
     return static_cast<int>(__reduce_or_sync(0xffffffffu, static_cast<u32>(x)));
-}
-
-FP_DEVICE u32 load_shared(u32 at)
-{
-    u32 x;
-    asm volatile("ld.shared.u32 %0, [%1];" : "=r"(x) : "r"(at) : "memory");
-    return x;
 }
 
 FP_DEVICE uint2 load_shared_2(u32 at)
@@ -114,86 +70,6 @@ template <> struct pairs<bf16> {
     }
 };
 
-/* ---- products: a from registers or shared memory, b (N, 16) by rows or (16, N) --------------- */
-
-#define FP_OUT_8(M, i)  M(c[i][0][0]), M(c[i][0][1]), M(c[i][1][0]), M(c[i][1][1])
-#define FP_OUT_32(M, i) FP_OUT_8(M, i), FP_OUT_8(M, i + 1), FP_OUT_8(M, i + 2), FP_OUT_8(M, i + 3)
-#define FP_OUT_64(M)    FP_OUT_32(M, 0), FP_OUT_32(M, 4)
-#define FP_OUT_128(M)   FP_OUT_64(M), FP_OUT_32(M, 8), FP_OUT_32(M, 12)
-
-#define FP_WGMMA_ASM(TYPE, N, KEEP, A, B, TRANS)                                                   \
-    "{ .reg .pred p; setp.ne.b32 p, " KEEP ", 0;\n"                                                \
-    "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE " {" FP_REGISTERS_##N          \
-        " }, " A ", " B ", p, 1, 1, " TRANS "; }"
-
-template <class D> struct score_product;          /* c (64, 64) = or += a (64, 16) b^T */
-template <class D, int W> struct context_product; /* c (64, W) += a (64, 16) b (16, W) */
-
-#define FP_SCORE_PRODUCT(D, TYPE)                                                                  \
-    template <> struct score_product<D> {                                                          \
-        static FP_DEVICE void first(fragment<D, 64> &c, const u32 (&a)[4], u64 b)                  \
-        {                                                                                          \
-            asm volatile(FP_WGMMA_ASM(TYPE, 64, "0", "{%32, %33, %34, %35}", "%36", "0")           \
-                         : FP_OUT_64("=f")                                                         \
-                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)                      \
-                         : "memory");                                                              \
-        }                                                                                          \
-        static FP_DEVICE void more(fragment<D, 64> &c, const u32 (&a)[4], u64 b)                   \
-        {                                                                                          \
-            asm volatile(FP_WGMMA_ASM(TYPE, 64, "1", "{%32, %33, %34, %35}", "%36", "0")           \
-                         : FP_OUT_64("+f")                                                         \
-                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)                      \
-                         : "memory");                                                              \
-        }                                                                                          \
-        static FP_DEVICE void first(fragment<D, 64> &c, u64 a, u64 b)                              \
-        {                                                                                          \
-            asm volatile(FP_WGMMA_ASM(TYPE, 64, "0", "%32", "%33", "0, 0")                         \
-                         : FP_OUT_64("=f")                                                         \
-                         : "l"(a), "l"(b)                                                          \
-                         : "memory");                                                              \
-        }                                                                                          \
-        static FP_DEVICE void more(fragment<D, 64> &c, u64 a, u64 b)                               \
-        {                                                                                          \
-            asm volatile(FP_WGMMA_ASM(TYPE, 64, "1", "%32", "%33", "0, 0")                         \
-                         : FP_OUT_64("+f")                                                         \
-                         : "l"(a), "l"(b)                                                          \
-                         : "memory");                                                              \
-        }                                                                                          \
-    };
-FP_SCORE_PRODUCT(fp16, "f16")
-FP_SCORE_PRODUCT(bf16, "bf16")
-
-#define FP_CONTEXT_PRODUCT(D, TYPE, N, A, B)                                                       \
-    template <> struct context_product<D, N> {                                                     \
-        static FP_DEVICE void more(fragment<D, N> &c, const u32 (&a)[4], u64 b)                    \
-        {                                                                                          \
-            asm volatile(FP_WGMMA_ASM(TYPE, N, "1", A, B, "1")                                     \
-                         : FP_OUT_##N("+f")                                                        \
-                         : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b)                      \
-                         : "memory");                                                              \
-        }                                                                                          \
-    };
-FP_CONTEXT_PRODUCT(fp16, "f16", 64, "{%32, %33, %34, %35}", "%36")
-FP_CONTEXT_PRODUCT(bf16, "bf16", 64, "{%32, %33, %34, %35}", "%36")
-FP_CONTEXT_PRODUCT(fp16, "f16", 128, "{%64, %65, %66, %67}", "%68")
-FP_CONTEXT_PRODUCT(bf16, "bf16", 128, "{%64, %65, %66, %67}", "%68")
-
-template <int N> FP_DEVICE void pin(u32 (&f)[N][4])
-{
-#pragma unroll
-    for (int i = 0; i < N; i++)
-        asm volatile("" : "+r"(f[i][0]), "+r"(f[i][1]), "+r"(f[i][2]), "+r"(f[i][3])::"memory");
-}
-
-/* No use of these registers moves over it: products write them behind the compiler's back. */
-template <class F> FP_DEVICE void pin(F &f)
-{
-    constexpr int N = sizeof(F) / sizeof(float);
-#pragma unroll
-    for (int i = 0; i < N; i++)
-        asm volatile("" : "+f"(reinterpret_cast<float *>(&f)[i])::"memory");
-}
-
 /* ---- the stage ------------------------------------------------------------------------------- */
 
 enum attention_word { WORD_FULL = -1, WORD_SKIP = -2 };
@@ -209,19 +85,19 @@ template <int W, int C, int G, int STAGES, bool DRAWS> struct attention_wgmma_sm
     alignas(16) u16 bias[TILES][2][W]; /* of q, of v */
     int item[TILES][8];     /* entries or -1 at the end, batch, head, query block, length */
     u32 marks[TILES][2][G]; /* of the first 32 entries: skip, partial */
-    u32 later[2][2][G];     /* of 32 entries further on, by turns */
+    u32 later[2][2][G];     /* of the 32 entries after those, in two buffers */
     int drawn[2];
     u64 full_k[STAGES], full_v[STAGES], empty_k[STAGES], empty_v[STAGES];
     u64 full_q[TILES], empty_q[TILES];
 };
 
 template <class D, int W, int FIRST, int LAST, int C, int G, int STAGES, int P, bool DRAWS,
-          bool OVERLAP, bool QREG, bool SHOWS>
+          bool OVERLAP, bool QREG, bool LOADERS_FENCE>
 struct attention_wgmma {
     static_assert(is_half<D> && (W == 64 || W == 128), "a row is one or two lines of 128 bytes");
     static_assert(C % G == 0 && C / G <= 2, "the rows of a block are of one or two warpgroups");
     static_assert(!QREG || OVERLAP, "ptxas 13.0.88 puts p over q, which the next step needs");
-    static_assert(!OVERLAP || STAGES >= 3, "a block is shown when the next one is asked for");
+    static_assert(!OVERLAP || STAGES >= 3, "a block is announced while the next one is loaded");
     static_assert(STAGES >= 2 * (C / G) && STAGES % (C / G) == 0,
                   "a part has a slot twice in turn");
     static_assert(!DRAWS || C == G, "parts begin with a slot of their own");
@@ -248,46 +124,82 @@ struct attention_wgmma {
     FP_DEVICE void run()
     {
         const bool computes = threadIdx.x < C * FOUR_WARPS;
-        if (computes && threadIdx.x < 32) {
-            /* Brings all parameters near at once. */
-            const int *words = reinterpret_cast<const int *>(&a);
-            int x = words[threadIdx.x * 16 % (sizeof(fp_args) / 4)];
-            asm volatile("" ::"r"(x));
-        }
-        place p = {};
+        if (computes && threadIdx.x < 32)
+            touch_arguments();
+        tile t = {};
         entry e = {};
-        if (!computes && static_cast<int>(blockIdx.x) < total())
-            find(static_cast<int>(blockIdx.x), p, e);
-        if (threadIdx.x == 0) {
-            for (int i = 0; i < STAGES; i++) {
-                mbarrier_init(shared_address(&s.full_k[i]), SHOWS ? P : 32 * P + 1);
-                mbarrier_init(shared_address(&s.full_v[i]), SHOWS ? P : 32 * P);
-                mbarrier_init(shared_address(&s.empty_k[i]), 4 * G);
-                mbarrier_init(shared_address(&s.empty_v[i]), 4 * G);
-            }
-            for (int i = 0; i < smem::TILES; i++) {
-                mbarrier_init(shared_address(&s.full_q[i]), SHOWS ? P : 32 * P + 1);
-                mbarrier_init(shared_address(&s.empty_q[i]), 4 * C);
-            }
-        }
+        if (!computes && static_cast<int>(blockIdx.x) < tiles())
+            find_tile(static_cast<int>(blockIdx.x), t, e);
+        if (threadIdx.x == 0)
+            init_mbarriers();
         __syncthreads();
         if (computes)
             consume();
         else
-            produce(p, e);
+            produce(t, e);
+    }
+
+    /* Loads every line of the arguments at once, so that later reads of them hit the cache. */
+    FP_DEVICE void touch_arguments() const
+    {
+        const int *words = reinterpret_cast<const int *>(&a);
+        int x = words[threadIdx.x * 16 % (sizeof(fp_args) / 4)];
+        asm volatile("" ::"r"(x));
+    }
+
+    FP_DEVICE void init_mbarriers() const
+    {
+        for (int i = 0; i < STAGES; i++) {
+            mbarrier_init(shared_address(&s.full_k[i]), LOADERS_FENCE ? P : 32 * P + 1);
+            mbarrier_init(shared_address(&s.full_v[i]), LOADERS_FENCE ? P : 32 * P);
+            mbarrier_init(shared_address(&s.empty_k[i]), 4 * G);
+            mbarrier_init(shared_address(&s.empty_v[i]), 4 * G);
+        }
+        for (int i = 0; i < smem::TILES; i++) {
+            mbarrier_init(shared_address(&s.full_q[i]), LOADERS_FENCE ? P : 32 * P + 1);
+            mbarrier_init(shared_address(&s.empty_q[i]), 4 * C);
+        }
     }
 
     /* ---- producing --------------------------------------------------------------------------- */
 
+    /* A slot of the ring, and the parity of the mbarriers' phase to wait for. */
+    struct position {
+        u32 slot, phase;
+    };
+
+    /* One key block and what each query block of the tile does with it: the index of its row words,
+     * or an enum attention_word. */
     struct entry {
         int key_block, word[3];
     };
 
-    struct place {
+    /* A row of fp_tiles.tile: its first query block, its entries, where those behind the 32nd lie
+     * in fp_tiles.rest. */
+    struct tile {
         int block, entries, rest, batch, head;
     };
 
-    /* x / y, for what a float holds. */
+    /* A thread that loads: its number among them, in its warp, its warp; elements of a token. */
+    struct loader {
+        int tid, lane, warp, hidden;
+    };
+
+    /* Where a tile goes in shared memory: its place in the arrays, its mbarrier, its item. */
+    struct tile_buffer {
+        int index;
+        u32 full;
+        int *item;
+    };
+
+    /* Where the rows of a tile's head begin, for one thread; bytes between rows; rows. */
+    struct rows {
+        const unsigned char *q, *k, *v;
+        i64 pitch;
+        int length;
+    };
+
+    /* x / y; both and the quotient are exact as floats. */
     static FP_DEVICE int divide(int x, int y)
     {
         int q = static_cast<int>(__fdividef(static_cast<float>(x), static_cast<float>(y)));
@@ -306,31 +218,32 @@ struct attention_wgmma {
         }
     }
 
-    /* Tiles of all lists and heads. */
-    FP_DEVICE int total() const
+    /* How many tiles all batch rows and heads have. */
+    FP_DEVICE int tiles() const
     {
         return (a.mask.blocks + G - 1) / G * a.batch * a.heads;
     }
 
-    /* Tile t, and this lane's entry of its first 32.  Where the batch shares one list, each of its
-     * tiles stands for all batch rows and heads. */
-    FP_DEVICE void find(int t, place &p, entry &e) const
+    /* Tile number n, and this lane's entry of its first 32.  Where the batch shares one list, each
+     * row of fp_tiles.tile stands for the tiles of all batch rows and heads. */
+    FP_DEVICE void find_tile(int n, tile &t, entry &e) const
     {
         const bool shared_list = a.mask.lists == 1;
         const int each = shared_list ? a.batch * a.heads : a.heads;
-        const int tile = divide(t, each), pair = t - tile * each;
-        int4 x = reinterpret_cast<const int4 *>(a.tiles.tile)[tile];
-        e = load_entry(a.tiles.head, tile * 32 + static_cast<int>(threadIdx.x % 32));
-        p.batch = shared_list ? divide(pair, a.heads) : x.x;
-        p.head = shared_list ? pair - p.batch * a.heads : pair;
-        p.block = x.y;
-        p.entries = x.z;
-        p.rest = x.w;
+        const int row = divide(n, each), pair = n - row * each;
+        int4 x = reinterpret_cast<const int4 *>(a.tiles.tile)[row];
+        e = load_entry(a.tiles.head, row * 32 + static_cast<int>(threadIdx.x % 32));
+        t.batch = shared_list ? divide(pair, a.heads) : x.x;
+        t.head = shared_list ? pair - t.batch * a.heads : pair;
+        t.block = x.y;
+        t.entries = x.z;
+        t.rest = x.w;
     }
 
-    /* 64 rows from row `first` of the head, in whose row 0 `from` is this thread's place; rows past
-     * the length become zeros, so that 0 * v is 0. */
-    static FP_DEVICE void fill(u32 to, const unsigned char *from, i64 pitch, int first, int length)
+    /* Copies the block of 64 rows from row `first` on; `from` is this thread's place in row 0. Rows
+     * past the length become zeros: a probability of 0 times v is then 0. */
+    static FP_DEVICE void copy_block(u32 to, const unsigned char *from, i64 pitch, int first,
+                                     int length)
     {
         const int tid = static_cast<int>(threadIdx.x) - C * FOUR_WARPS, r0 = tid / 8;
         const u32 at = to + r0 * 128 + ((tid % 8) ^ (r0 % 8)) * 16;
@@ -339,7 +252,7 @@ struct attention_wgmma {
         if (first + BLOCK <= length) {
 #pragma unroll
             for (int i = 0; i < BLOCK / (4 * P); i++) {
-                const unsigned char *row; /* none waits for the one before */
+                const unsigned char *row; /* computed apart, so that none waits */
                 asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(row) : "r"(hop), "r"(i), "l"(p));
 #pragma unroll
                 for (int j = 0; j < PANELS; j++)
@@ -359,7 +272,7 @@ struct attention_wgmma {
         }
     }
 
-    /* Two bits of each of 32 entries. */
+    /* Collects the bits of 32 entries, of which each lane holds one. */
     static FP_DEVICE void write_marks(u32 (&to)[2][G], const entry &e, bool valid, bool writes)
     {
 #pragma unroll
@@ -371,23 +284,21 @@ struct attention_wgmma {
         }
     }
 
-    FP_DEVICE int draw() const
+    FP_DEVICE int draw_tile() const
     {
-        return static_cast<int>(gridDim.x + atomicInc(a.sync + FP_SYNC_DRAWN, total() - 1));
+        return static_cast<int>(gridDim.x + atomicInc(a.sync + FP_SYNC_DRAWN, tiles() - 1));
     }
 
-    /* All but the last `pending` groups of copies have landed: says so. */
-    template <int pending> static FP_DEVICE void landed(u32 barrier)
+    /* Waits for all but the last `pending` groups of copies, fences them and arrives. */
+    template <int pending> static FP_DEVICE void arrive_landed(u32 barrier)
     {
         copy_wait<pending>();
         proxy_fence();
-        __syncwarp();
-        if (threadIdx.x % 32 == 0)
-            mbarrier_arrive(barrier);
+        mbarrier_arrive_warp(barrier);
     }
 
-    /* What thread 0 of those that produce drew, to all of them. */
-    FP_DEVICE int share(int drawn, int n, int tid) const
+    /* Gives the tile that the first loading thread drew to all of them. */
+    FP_DEVICE int share_drawn(int drawn, int n, int tid) const
     {
         if constexpr (P == 1)
             return __shfl_sync(0xffffffffu, drawn, 0);
@@ -397,12 +308,13 @@ struct attention_wgmma {
         return s.drawn[n & 1];
     }
 
-    FP_DEVICE void produce(place p, entry e)
+    FP_DEVICE void produce(tile t, entry e)
     {
-        const int tid = static_cast<int>(threadIdx.x) - C * FOUR_WARPS, lane = tid % 32;
-        const int warp = tid / 32, hidden = a.heads * W, end = total();
-        u32 slot = 0, phase = 1;
-        int t = static_cast<int>(blockIdx.x);
+        const int tid = static_cast<int>(threadIdx.x) - C * FOUR_WARPS;
+        const loader me = {tid, tid % 32, tid / 32, a.heads * W};
+        const int end = tiles();
+        position ring = {0, 1};
+        int number = static_cast<int>(blockIdx.x);
 #pragma unroll 1
         for (int n = 0;; n++) {
             if (!DRAWS && n == 1)
@@ -411,127 +323,162 @@ struct attention_wgmma {
             const u32 full_q = shared_address(&s.full_q[at]);
             if constexpr (DRAWS)
                 mbarrier_wait(shared_address(&s.empty_q[at]), (n / 2 & 1) ^ 1);
-            int *item = s.item[at];
-            if (t >= end) {
-                if (tid == 0)
-                    item[0] = -1;
-                if constexpr (SHOWS) {
-                    landed<0>(full_q);
-                } else {
-                    if (tid == 0)
-                        mbarrier_arrive(full_q);
-                    mbarrier_arrive_copies(full_q);
-                }
+            const tile_buffer to = {at, full_q, s.item[at]};
+            if (number >= end) {
+                announce_end(to, me);
                 return;
             }
-            const int length = a.lengths ? a.lengths[p.batch] : a.seq_len;
-            const unsigned char *q, *k, *v;
-            i64 pitch;
-            if constexpr (FIRST == 1) {
-                pitch = 6 * hidden;
-                q = reinterpret_cast<const unsigned char *>(
-                    tensor<D>(a, 1) + static_cast<i64>(p.batch) * a.seq_len * 3 * hidden +
-                    p.head * W + tid % 8 * 8);
-                k = q + 2 * hidden;
-                v = k + 2 * hidden;
-            } else {
-                const i64 all = static_cast<i64>(a.batch) * hidden * a.seq_len;
-                pitch = 2 * W;
-                q = reinterpret_cast<const unsigned char *>(
-                    tensor<D>(a, 2) +
-                    (static_cast<i64>(p.batch) * a.heads + p.head) * a.seq_len * W + tid % 8 * 8);
-                k = q + 2 * all;
-                v = k + 2 * all;
-            }
-#pragma unroll
-            for (int g = 0; g < G; g++)
-                fill(shared_address(s.q[at][g]), q, pitch, (p.block + g) * BLOCK, length);
-            if (FIRST == 1 && tid < W / 4) {
-                int which = tid / (W / 8), col = tid % (W / 8) * 8;
-                copy_16(shared_address(&s.bias[at][which][col]),
-                        weight<D>(a, 1) + which * 2 * hidden + p.head * W + col);
-            }
-            write_marks(s.marks[at], e, lane < p.entries, tid == 0);
-            if (tid == 0) {
-                item[0] = p.entries, item[1] = p.batch, item[2] = p.head;
-                item[3] = p.block, item[4] = length;
-                if constexpr (!SHOWS)
-                    mbarrier_arrive(full_q);
-            }
-            if constexpr (SHOWS)
-                copy_commit();
-            else
-                mbarrier_arrive_copies(full_q);
+            const rows from = find_rows(t, me);
+            load_tile(t, e, from, to, me);
 
-            const int entries = p.entries;
-            /* A tile is drawn late, so that long ones go to who is free first. */
+            /* A tile is drawn late, so that long ones go to the thread block that is free first. */
+            const int entries = t.entries;
             int next = end;
             if constexpr (DRAWS)
-                if (tid == 0 && entries == 0)
-                    next = draw();
+                if (me.tid == 0 && entries == 0)
+                    next = draw_tile();
 #pragma unroll 1
             for (int i = 0; i < entries; i++) {
-                if (i % 32 == 0 && i > 0) {
-                    e = load_entry(a.tiles.rest, p.rest + i - 32 + lane);
-                    write_marks(s.later[i / 32 & 1], e, i + lane < entries, tid == 0);
-                }
-                int word[G];
-                const int key_block = __shfl_sync(0xffffffffu, e.key_block, i);
-#pragma unroll
-                for (int g = 0; g < G; g++)
-                    word[g] = __shfl_sync(0xffffffffu, e.word[g], i);
-                const u32 full_k = shared_address(&s.full_k[slot]);
-                mbarrier_wait(shared_address(&s.empty_k[slot]), phase);
-                fill(shared_address(s.k[slot]), k, pitch, key_block * BLOCK, length);
-#pragma unroll
-                for (int g = 0; g < G; g++)
-                    if (word[g] >= 0 && warp == g % P)
-                        copy_16(shared_address(s.words[slot][g]) + lane * 16,
-                                a.mask.words + static_cast<i64>(word[g]) * BLOCK + lane * 2);
-                if constexpr (SHOWS) {
-                    copy_commit();
-                } else {
-                    if (tid == 0)
-                        mbarrier_arrive(full_k);
-                    mbarrier_arrive_copies(full_k);
-                }
-                mbarrier_wait(shared_address(&s.empty_v[slot]), phase);
-                fill(shared_address(s.v[slot]), v, pitch, key_block * BLOCK, length);
-                if constexpr (SHOWS) {
-                    copy_commit();
-                    if (i == 1)
-                        landed<4>(full_q);
-                    if (i > 0) {
-                        const u32 before = slot == 0 ? STAGES - 1 : slot - 1;
-                        landed<3>(shared_address(&s.full_k[before]));
-                        landed<2>(shared_address(&s.full_v[before]));
-                    }
-                } else {
-                    mbarrier_arrive_copies(shared_address(&s.full_v[slot]));
-                }
+                load_key_block(t, e, from, entries, i, ring, to.full, me);
                 if constexpr (DRAWS)
-                    if (tid == 0 && i == max(entries - 2, 0))
-                        next = draw();
-                if (++slot == STAGES)
-                    slot = 0, phase ^= 1;
+                    if (me.tid == 0 && i == max(entries - 2, 0))
+                        next = draw_tile();
+                if (++ring.slot == STAGES)
+                    ring.slot = 0, ring.phase ^= 1;
             }
-            if constexpr (SHOWS) {
-                if (entries == 0)
-                    landed<0>(full_q);
-                if (entries == 1)
-                    landed<2>(full_q);
-                if (entries > 0) {
-                    const u32 before = slot == 0 ? STAGES - 1 : slot - 1;
-                    landed<1>(shared_address(&s.full_k[before]));
-                    landed<0>(shared_address(&s.full_v[before]));
-                }
-            }
+            if constexpr (LOADERS_FENCE)
+                arrive_last(entries, ring, to.full);
             if constexpr (DRAWS) {
-                t = share(next, n, tid);
-                if (t < end)
-                    find(t, p, e);
+                number = share_drawn(next, n, me.tid);
+                if (number < end)
+                    find_tile(number, t, e);
             }
         }
+    }
+
+    /* Tells the warpgroups that compute that no tile is left. */
+    FP_DEVICE void announce_end(const tile_buffer &to, const loader &me) const
+    {
+        if (me.tid == 0)
+            to.item[0] = -1;
+        if constexpr (LOADERS_FENCE) {
+            arrive_landed<0>(to.full);
+        } else {
+            if (me.tid == 0)
+                mbarrier_arrive(to.full);
+            mbarrier_arrive_copies(to.full);
+        }
+    }
+
+    /* q, k and v are columns of the GEMM's (B,S,3D), or (B,H,S,W) each. */
+    FP_DEVICE rows find_rows(const tile &t, const loader &me) const
+    {
+        rows r;
+        r.length = a.lengths ? a.lengths[t.batch] : a.seq_len;
+        if constexpr (FIRST == 1) {
+            r.pitch = 6 * me.hidden;
+            r.q = reinterpret_cast<const unsigned char *>(
+                tensor<D>(a, 1) + static_cast<i64>(t.batch) * a.seq_len * 3 * me.hidden +
+                t.head * W + me.tid % 8 * 8);
+            r.k = r.q + 2 * me.hidden;
+            r.v = r.k + 2 * me.hidden;
+        } else {
+            const i64 all = static_cast<i64>(a.batch) * me.hidden * a.seq_len;
+            r.pitch = 2 * W;
+            r.q = reinterpret_cast<const unsigned char *>(
+                tensor<D>(a, 2) + (static_cast<i64>(t.batch) * a.heads + t.head) * a.seq_len * W +
+                me.tid % 8 * 8);
+            r.k = r.q + 2 * all;
+            r.v = r.k + 2 * all;
+        }
+        return r;
+    }
+
+    /* q, the biases, and what the warpgroups that compute must know of the tile. */
+    FP_DEVICE void load_tile(const tile &t, const entry &e, const rows &from, const tile_buffer &to,
+                             const loader &me) const
+    {
+#pragma unroll
+        for (int g = 0; g < G; g++)
+            copy_block(shared_address(s.q[to.index][g]), from.q, from.pitch, (t.block + g) * BLOCK,
+                       from.length);
+        if (FIRST == 1 && me.tid < W / 4) {
+            int which = me.tid / (W / 8), col = me.tid % (W / 8) * 8;
+            copy_16(shared_address(&s.bias[to.index][which][col]),
+                    weight<D>(a, 1) + which * 2 * me.hidden + t.head * W + col);
+        }
+        write_marks(s.marks[to.index], e, me.lane < t.entries, me.tid == 0);
+        if (me.tid == 0) {
+            to.item[0] = t.entries, to.item[1] = t.batch, to.item[2] = t.head;
+            to.item[3] = t.block, to.item[4] = from.length;
+            if constexpr (!LOADERS_FENCE)
+                mbarrier_arrive(to.full);
+        }
+        if constexpr (LOADERS_FENCE)
+            copy_commit();
+        else
+            mbarrier_arrive_copies(to.full);
+    }
+
+    /* Loads k, v and row words of entry i.  Where the warps that load fence, they arrive for an
+     * entry while the copies of the next one are in flight. */
+    FP_DEVICE void load_key_block(const tile &t, entry &e, const rows &from, int entries, int i,
+                                  position at, u32 full_q, const loader &me) const
+    {
+        if (i % 32 == 0 && i > 0) {
+            e = load_entry(a.tiles.rest, t.rest + i - 32 + me.lane);
+            write_marks(s.later[i / 32 & 1], e, i + me.lane < entries, me.tid == 0);
+        }
+        int word[G];
+        const int first = __shfl_sync(0xffffffffu, e.key_block, i);
+#pragma unroll
+        for (int g = 0; g < G; g++)
+            word[g] = __shfl_sync(0xffffffffu, e.word[g], i);
+        const u32 full_k = shared_address(&s.full_k[at.slot]);
+        mbarrier_wait(shared_address(&s.empty_k[at.slot]), at.phase);
+        copy_block(shared_address(s.k[at.slot]), from.k, from.pitch, first * BLOCK, from.length);
+#pragma unroll
+        for (int g = 0; g < G; g++)
+            if (word[g] >= 0 && me.warp == g % P)
+                copy_16(shared_address(s.words[at.slot][g]) + me.lane * 16,
+                        a.mask.words + static_cast<i64>(word[g]) * BLOCK + me.lane * 2);
+        if constexpr (LOADERS_FENCE) {
+            copy_commit();
+        } else {
+            if (me.tid == 0)
+                mbarrier_arrive(full_k);
+            mbarrier_arrive_copies(full_k);
+        }
+        mbarrier_wait(shared_address(&s.empty_v[at.slot]), at.phase);
+        copy_block(shared_address(s.v[at.slot]), from.v, from.pitch, first * BLOCK, from.length);
+        if constexpr (LOADERS_FENCE) {
+            copy_commit();
+            if (i == 1)
+                arrive_landed<4>(full_q);
+            if (i > 0)
+                arrive_before<3, 2>(at);
+        } else {
+            mbarrier_arrive_copies(shared_address(&s.full_v[at.slot]));
+        }
+    }
+
+    /* Arrives for k and v of the slot before this one; that many groups may be in flight. */
+    template <int behind_k, int behind_v> FP_DEVICE void arrive_before(position at) const
+    {
+        const u32 before = at.slot == 0 ? STAGES - 1 : at.slot - 1;
+        arrive_landed<behind_k>(shared_address(&s.full_k[before]));
+        arrive_landed<behind_v>(shared_address(&s.full_v[before]));
+    }
+
+    /* Arrives for what load_key_block() has left open. */
+    FP_DEVICE void arrive_last(int entries, position at, u32 full_q) const
+    {
+        if (entries == 0)
+            arrive_landed<0>(full_q);
+        if (entries == 1)
+            arrive_landed<2>(full_q);
+        if (entries > 0)
+            arrive_before<1, 0>(at);
     }
 
     /* ---- computing --------------------------------------------------------------------------- */
@@ -653,15 +600,15 @@ struct attention_wgmma {
     {
         wgmma_fence();
         if constexpr (QREG) {
-            score_product<D>::first(c, q[0], columns(low_k, 0));
+            wgmma<D, BLOCK>::nt_set(c, q[0], columns(low_k, 0));
 #pragma unroll
             for (int i = 1; i < W / 16; i++)
-                score_product<D>::more(c, q[i], columns(low_k, i));
+                wgmma<D, BLOCK>::nt(c, q[i], columns(low_k, i));
         } else {
-            score_product<D>::first(c, columns(low_q, 0), columns(low_k, 0));
+            wgmma<D, BLOCK>::nt_set(c, columns(low_q, 0), columns(low_k, 0));
 #pragma unroll
             for (int i = 1; i < W / 16; i++)
-                score_product<D>::more(c, columns(low_q, i), columns(low_k, i));
+                wgmma<D, BLOCK>::nt(c, columns(low_q, i), columns(low_k, i));
         }
         wgmma_commit();
     }
@@ -671,7 +618,7 @@ struct attention_wgmma {
         wgmma_fence();
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            context_product<D, W>::more(o, p[i], matrix(low_v + i * (2048 / UNIT)));
+            wgmma<D, W>::nn(o, p[i], matrix(low_v + i * (2048 / UNIT)));
         wgmma_commit();
     }
 
@@ -712,15 +659,90 @@ struct attention_wgmma {
         asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(PARTS * FOUR_WARPS) : "memory");
     }
 
-    static FP_DEVICE void release(u32 barrier)
-    {
-        __syncwarp();
-        if (threadIdx.x % 32 == 0)
-            mbarrier_arrive(barrier);
-    }
-
+/* The address in shared memory of a field of smem; the same as the low half of a descriptor. */
 #define FP_AT(field)  (base + static_cast<u32>(__builtin_offsetof(smem, field)))
 #define FP_LOW(field) (base / UNIT + static_cast<u32>(__builtin_offsetof(smem, field)) / UNIT)
+
+    /* Makes q ready for wgmma, with its bias: in registers, or where it lies. */
+    FP_DEVICE void prepare_q(u32 (&q)[W / 16][4], int tile, int group, int part)
+    {
+        if constexpr (QREG) {
+            load_q(q, s.q[tile][group], s.bias[tile][0]);
+            if constexpr (PARTS > 1)
+                meet(group); /* before the context takes q's place */
+        } else {
+            if constexpr (FIRST == 1) {
+                bias_q(s.q[tile][group], s.bias[tile][0],
+                       static_cast<int>(threadIdx.x) % FOUR_WARPS + part * FOUR_WARPS);
+                proxy_fence();
+                meet(group);
+            }
+        }
+    }
+
+    static FP_DEVICE void clear(fragment<D, W> &o, row_state &state)
+    {
+#pragma unroll
+        for (int i = 0; i < W / 8; i++)
+            o[i][0][0] = o[i][0][1] = o[i][1][0] = o[i][1][1] = 0.0f;
+        state.top[0] = state.top[1] = MASKED;
+        state.sum[0] = state.sum[1] = 0.0f;
+    }
+
+    /* Arrives for a slot whose key block this warpgroup skips. */
+    static FP_DEVICE void pass_over(u32 base, u32 slot, u32 phase)
+    {
+        mbarrier_wait(FP_AT(full_v) + slot * 8, phase);
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) {
+            mbarrier_arrive(FP_AT(empty_k) + slot * 8);
+            mbarrier_arrive(FP_AT(empty_v) + slot * 8);
+        }
+    }
+
+    /* The context of one key block; nothing runs beside it. */
+    static FP_DEVICE void context_block(fragment<D, W> &o, const u32 (&p)[4][4], u32 base, u32 slot,
+                                        u32 phase)
+    {
+        mbarrier_wait(FP_AT(full_v) + slot * 8, phase);
+        if constexpr (!LOADERS_FENCE)
+            proxy_fence();
+        issue_context(o, p, (FP_LOW(v) + slot * (TILE / UNIT)) | BY_COLUMNS);
+        wgmma_wait<0>();
+        pin(o);
+        mbarrier_arrive_warp(FP_AT(empty_v) + slot * 8);
+    }
+
+    /* Scores of the key block at `slot` and the context of the one at `held`, both in flight at
+     * once: the softmax of the scores runs while the tensor cores compute the context. */
+    static FP_DEVICE void overlap_blocks(fragment<D, BLOCK> &c, fragment<D, W> &o, row_state &state,
+                                         u32 (&p)[4][4], u32 (&q)[W / 16][4], float (&rescale)[2],
+                                         u32 low_q, u32 base, u32 slot, int group, u32 partial,
+                                         u32 held, u32 held_phase)
+    {
+        mbarrier_wait(FP_AT(full_v) + held * 8, held_phase);
+        if constexpr (!LOADERS_FENCE)
+            proxy_fence();
+        if constexpr (QREG)
+            pin(q);
+        issue_scores(c, q, low_q, (FP_LOW(k) + slot * (TILE / UNIT)) | BY_ROWS);
+        issue_context(o, p, (FP_LOW(v) + held * (TILE / UNIT)) | BY_COLUMNS);
+        wgmma_wait<1>();
+        pin(c);
+        if (partial & 1)
+            mask(c, FP_AT(words) + (slot * G + group) * (BLOCK * 8));
+        mbarrier_arrive_warp(FP_AT(empty_k) + slot * 8);
+        const bool grown = raise(c, state, rescale);
+        soften(c, state);
+        pin(c);
+        wgmma_wait<0>();
+        pin(o);
+        mbarrier_arrive_warp(FP_AT(empty_v) + held * 8);
+        if (grown)
+            scale_rows(o, rescale);
+        pin(c); /* wgmma reads p until here */
+        pack(p, c);
+    }
 
     FP_DEVICE void consume()
     {
@@ -730,11 +752,7 @@ struct attention_wgmma {
         u32 slot = part, phase = 0; /* of the entry at hand */
 
         auto wait_k = [&]() { mbarrier_wait(FP_AT(full_k) + slot * 8, phase); };
-        auto wait_v = [&](u32 at, u32 its_phase) {
-            mbarrier_wait(FP_AT(full_v) + at * 8, its_phase);
-        };
         auto low_k = [&](u32 at) { return (FP_LOW(k) + at * (TILE / UNIT)) | BY_ROWS; };
-        auto low_v = [&](u32 at) { return (FP_LOW(v) + at * (TILE / UNIT)) | BY_COLUMNS; };
 
 #pragma unroll 1
         for (int n = 0; DRAWS || n == 0; n++) {
@@ -747,18 +765,7 @@ struct attention_wgmma {
             if constexpr (PARTS > 1)
                 skip >>= part, partial >>= part;
             u32 q[W / 16][4];
-            if constexpr (QREG) {
-                load_q(q, s.q[tile][group], s.bias[tile][0]);
-                if constexpr (PARTS > 1)
-                    meet(group); /* before the context takes q's place */
-            } else {
-                if constexpr (FIRST == 1) {
-                    bias_q(s.q[tile][group], s.bias[tile][0],
-                           static_cast<int>(threadIdx.x) % FOUR_WARPS + part * FOUR_WARPS);
-                    proxy_fence();
-                    meet(group);
-                }
-            }
+            prepare_q(q, tile, group, part);
             const u32 low_q = (FP_LOW(q) + (tile * G + group) * (TILE / UNIT)) | BY_ROWS;
 
             fragment<D, BLOCK> c;
@@ -766,11 +773,7 @@ struct attention_wgmma {
             row_state state;
             u32 p[4][4];
             float rescale[2];
-#pragma unroll
-            for (int i = 0; i < W / 8; i++)
-                o[i][0][0] = o[i][0][1] = o[i][1][0] = o[i][1][1] = 0.0f;
-            state.top[0] = state.top[1] = MASKED;
-            state.sum[0] = state.sum[1] = 0.0f;
+            clear(o, state);
 
             u32 i = static_cast<u32>(part); /* the entry at hand */
             auto advance = [&]() {
@@ -797,16 +800,11 @@ struct attention_wgmma {
 #pragma unroll 1
             while (i < entries) {
                 if (seek()) {
-                    wait_v(slot, phase);
-                    __syncwarp();
-                    if (threadIdx.x % 32 == 0) {
-                        mbarrier_arrive(FP_AT(empty_k) + slot * 8);
-                        mbarrier_arrive(FP_AT(empty_v) + slot * 8);
-                    }
+                    pass_over(base, slot, phase);
                     advance();
                     continue;
                 }
-                if constexpr (!SHOWS)
+                if constexpr (!LOADERS_FENCE)
                     proxy_fence();
                 if constexpr (QREG)
                     pin(q);
@@ -814,7 +812,7 @@ struct attention_wgmma {
                 wgmma_wait<0>();
                 pin(c);
                 soft_mask();
-                release(FP_AT(empty_k) + slot * 8);
+                mbarrier_arrive_warp(FP_AT(empty_k) + slot * 8);
                 if (raise(c, state, rescale))
                     scale_rows(o, rescale);
                 soften(c, state);
@@ -826,38 +824,13 @@ struct attention_wgmma {
                     while (i < entries) {
                         if (seek())
                             break;
-                        wait_v(held, held_phase);
-                        if constexpr (!SHOWS)
-                            proxy_fence();
-                        if constexpr (QREG)
-                            pin(q);
-                        issue_scores(c, q, low_q, low_k(slot));
-                        issue_context(o, p, low_v(held));
-                        wgmma_wait<1>();
-                        pin(c);
-                        soft_mask();
-                        release(FP_AT(empty_k) + slot * 8);
-                        const bool grown = raise(c, state, rescale);
-                        soften(c, state);
-                        pin(c);
-                        wgmma_wait<0>();
-                        pin(o);
-                        release(FP_AT(empty_v) + held * 8);
-                        if (grown)
-                            scale_rows(o, rescale);
-                        pin(c); /* p is not free before */
-                        pack(p, c);
+                        overlap_blocks(c, o, state, p, q, rescale, low_q, base, slot, group,
+                                       partial, held, held_phase);
                         held = slot, held_phase = phase;
                         advance();
                     }
                 }
-                wait_v(held, held_phase);
-                if constexpr (!SHOWS)
-                    proxy_fence();
-                issue_context(o, p, low_v(held));
-                wgmma_wait<0>();
-                pin(o);
-                release(FP_AT(empty_v) + held * 8);
+                context_block(o, p, base, held, held_phase);
             }
             if constexpr (PARTS > 1)
                 join(o, state, group, part);
@@ -866,9 +839,12 @@ struct attention_wgmma {
             if (part == 0)
                 store(o, state, tile, group);
             if constexpr (DRAWS)
-                release(FP_AT(empty_q) + tile * 8);
+                mbarrier_arrive_warp(FP_AT(empty_q) + tile * 8);
         }
     }
+
+#undef FP_AT
+#undef FP_LOW
 
     /* Warpgroups of other parts leave what they have; that of part 0 adds it up. */
     FP_DEVICE void join(fragment<D, W> &o, row_state &state, int group, int part)

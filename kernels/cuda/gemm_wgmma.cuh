@@ -8,74 +8,10 @@
 #define FUSEPLAN_CUDA_GEMM_WGMMA_CUH
 
 #include "gemm.cuh"
+#include "hopper.cuh"
 
 namespace fp
 {
-
-FP_DEVICE void wgmma_fence()
-{
-    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
-}
-
-FP_DEVICE void wgmma_commit()
-{
-    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
-}
-
-template <int pending> FP_DEVICE void wgmma_wait()
-{
-    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
-}
-
-/* The descriptor of a matrix in shared memory in 128-byte swizzle; strides in bytes.  See PTX ISA,
- * "Matrix descriptor". */
-FP_DEVICE u64 wgmma_matrix(u32 address, int leading, int stride)
-{
-    return (static_cast<u64>(address & 0x3ffff) >> 4) | static_cast<u64>(leading >> 4) << 16 |
-           static_cast<u64>(stride >> 4) << 32 | 1ull << 62;
-}
-
-/* c (64, N) += a (64, 16) b (16, N); a by rows of k, b by rows of n.  A thread holds four sums of
- * each eight columns; the instruction names the registers of all. */
-template <class D, int N> struct wgmma;
-
-#define FP_REGISTERS_64                                                                            \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                       \
-    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
-#define FP_REGISTERS_128                                                                           \
-    FP_REGISTERS_64                                                                                \
-    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "           \
-    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
-#define FP_REGISTERS_192                                                                           \
-    FP_REGISTERS_128                                                                               \
-    ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "           \
-    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
-
-#define FP_SUMS_8(i)  "+f"(c[i][0][0]), "+f"(c[i][0][1]), "+f"(c[i][1][0]), "+f"(c[i][1][1])
-#define FP_SUMS_32(i) FP_SUMS_8(i), FP_SUMS_8(i + 1), FP_SUMS_8(i + 2), FP_SUMS_8(i + 3)
-#define FP_SUMS_64    FP_SUMS_32(0), FP_SUMS_32(4)
-#define FP_SUMS_128   FP_SUMS_64, FP_SUMS_32(8), FP_SUMS_32(12)
-#define FP_SUMS_192   FP_SUMS_128, FP_SUMS_32(16), FP_SUMS_32(20)
-
-/* A, B: the numbers of the operands a and b, which follow the sums. */
-#define FP_WGMMA(D, TYPE, N, A, B)                                                                 \
-    template <> struct wgmma<D, N> {                                                               \
-        static FP_DEVICE void run(fragment<D, N> &c, u64 a, u64 b)                                 \
-        {                                                                                          \
-            asm volatile("{ .reg .pred p; setp.ne.b32 p, 1, 0;\n"                                  \
-                         "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE           \
-                         " {" FP_REGISTERS_##N " }, " A ", " B ", p, 1, 1, 0, 1; }"                \
-                         : FP_SUMS_##N                                                             \
-                         : "l"(a), "l"(b)                                                          \
-                         : "memory");                                                              \
-        }                                                                                          \
-    };
-FP_WGMMA(fp16, "f16", 64, "%32", "%33")
-FP_WGMMA(bf16, "bf16", 64, "%32", "%33")
-FP_WGMMA(fp16, "f16", 128, "%64", "%65")
-FP_WGMMA(bf16, "bf16", 128, "%64", "%65")
-FP_WGMMA(fp16, "f16", 192, "%96", "%97")
-FP_WGMMA(bf16, "bf16", 192, "%96", "%97")
 
 template <class D_, int BM_, int BN_, int STAGES_, int SPLIT_> struct wgmma_shape {
     using D = D_;
@@ -159,8 +95,8 @@ template <class D_, int BM_, int BN_, int STAGES_, int SPLIT_> struct wgmma_shap
             wgmma_fence();
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                wgmma<D, BN>::run(c[0], wgmma_matrix(at_a + i * 32, 16, 1024),
-                                  wgmma_matrix(at_b + i * 2048, PANEL, 1024));
+                wgmma<D, BN>::nn(c[0], wgmma_matrix(at_a + i * 32, 16, 1024),
+                                 wgmma_matrix(at_b + i * 2048, PANEL, 1024));
             wgmma_commit();
             if (k + (STAGES - 2) * BK < k_end)
                 fill(next, k + (STAGES - 2) * BK);

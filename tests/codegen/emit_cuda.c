@@ -177,6 +177,7 @@ static void write_sizes(void)
     struct buf text;
     buf_init(&text);
     buf_adds(&text, "#include \"attention.cuh\"\n#include \"attention_wgmma.cuh\"\n"
+                    "#include \"gemm_wgmma.cuh\"\n"
                     "#include \"handwritten.cuh\"\n\n"
                     "/* Beyond 16 bytes a kernel aligns its shared memory itself. */\n"
                     "template <class S> constexpr int needs = sizeof(typename S::smem) + "

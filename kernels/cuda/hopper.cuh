@@ -1,0 +1,213 @@
+/* Instructions of Hopper (sm_90a) that GEMMs and attention share: wgmma, the descriptors of its
+ * operands, and mbarriers.
+ *
+ * A warpgroup is four warps.  wgmma multiplies asynchronously: between wgmma_commit() and the
+ * wgmma_wait() that covers it the sums belong to the hardware.  It reads shared memory through the
+ * async proxy, which needs proxy_fence() after writes of ordinary instructions and of cp.async. */
+#ifndef FUSEPLAN_CUDA_HOPPER_CUH
+#define FUSEPLAN_CUDA_HOPPER_CUH
+
+#include "mma.cuh"
+
+namespace fp
+{
+
+/* ---- mbarriers: `at` is an address in shared memory ------------------------------------------ */
+
+FP_DEVICE void mbarrier_init(u32 at, u32 count)
+{
+    asm volatile("mbarrier.init.shared::cta.b64 [%0], %1;" ::"r"(at), "r"(count) : "memory");
+}
+
+FP_DEVICE void mbarrier_arrive(u32 at)
+{
+    asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" ::"r"(at) : "memory");
+}
+
+/* Arrives once all copies that this thread has issued have landed. */
+FP_DEVICE void mbarrier_arrive_copies(u32 at)
+{
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(at) : "memory");
+}
+
+/* One arrival for the warp, after all of its lanes have come here. */
+FP_DEVICE void mbarrier_arrive_warp(u32 at)
+{
+    __syncwarp();
+    if (threadIdx.x % 32 == 0)
+        mbarrier_arrive(at);
+}
+
+/* Waits for the end of the phase with this parity; the first phase has parity 0. */
+FP_DEVICE void mbarrier_wait(u32 at, u32 parity)
+{
+    asm volatile("{ .reg .pred p;\n"
+                 "again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], %1;\n"
+                 "@!p bra again; }" ::"r"(at),
+                 "r"(parity)
+                 : "memory");
+}
+
+/* Writes that this thread made or has waited for become visible to wgmma. */
+FP_DEVICE void proxy_fence()
+{
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+}
+
+/* ---- 16-byte copies to shared memory, as copy_async() with an address ------------------------ */
+
+FP_DEVICE void copy_16(u32 to, const void *from)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(to), "l"(from) : "memory");
+}
+
+FP_DEVICE void copy_16(u32 to, const void *from, bool valid)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
+                 "r"(valid ? 16 : 0)
+                 : "memory");
+}
+
+/* ---- wgmma ----------------------------------------------------------------------------------- */
+
+FP_DEVICE void wgmma_fence()
+{
+    asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+}
+
+FP_DEVICE void wgmma_commit()
+{
+    asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+}
+
+template <int pending> FP_DEVICE void wgmma_wait()
+{
+    asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
+}
+
+/* The compiler moves no use of these registers across a pin: wgmma reads and writes them without
+ * the compiler's knowledge until wgmma_wait() returns. */
+template <class F> FP_DEVICE void pin(F &f)
+{
+    constexpr int N = sizeof(F) / sizeof(float);
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        asm volatile("" : "+f"(reinterpret_cast<float *>(&f)[i])::"memory");
+}
+
+template <int N> FP_DEVICE void pin(u32 (&f)[N][4])
+{
+#pragma unroll
+    for (int i = 0; i < N; i++)
+        asm volatile("" : "+r"(f[i][0]), "+r"(f[i][1]), "+r"(f[i][2]), "+r"(f[i][3])::"memory");
+}
+
+/* The descriptor of a matrix in shared memory in 128-byte swizzle; strides in bytes.  See PTX ISA,
+ * "Matrix descriptor". */
+FP_DEVICE u64 wgmma_matrix(u32 address, int leading, int stride)
+{
+    return (static_cast<u64>(address & 0x3ffff) >> 4) | static_cast<u64>(leading >> 4) << 16 |
+           static_cast<u64>(stride >> 4) << 32 | 1ull << 62;
+}
+
+/* A thread holds four sums of each eight columns; the instruction names the registers of all. */
+#define FP_REGISTERS_64                                                                            \
+    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                       \
+    "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define FP_REGISTERS_128                                                                           \
+    FP_REGISTERS_64                                                                                \
+    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "           \
+    "%48, %49, %50, %51, %52, %53, %54, %55, %56, %57, %58, %59, %60, %61, %62, %63"
+#define FP_REGISTERS_192                                                                           \
+    FP_REGISTERS_128                                                                               \
+    ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "           \
+    "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+
+/* MODE: "+f" for sums that are added to, "=f" for sums that are written. */
+#define FP_SUMS_8(MODE, i) MODE(c[i][0][0]), MODE(c[i][0][1]), MODE(c[i][1][0]), MODE(c[i][1][1])
+#define FP_SUMS_32(MODE, i)                                                                        \
+    FP_SUMS_8(MODE, i), FP_SUMS_8(MODE, i + 1), FP_SUMS_8(MODE, i + 2), FP_SUMS_8(MODE, i + 3)
+#define FP_SUMS_64(MODE)  FP_SUMS_32(MODE, 0), FP_SUMS_32(MODE, 4)
+#define FP_SUMS_128(MODE) FP_SUMS_64(MODE), FP_SUMS_32(MODE, 8), FP_SUMS_32(MODE, 12)
+#define FP_SUMS_192(MODE) FP_SUMS_128(MODE), FP_SUMS_32(MODE, 16), FP_SUMS_32(MODE, 20)
+
+/* One instruction.  ADDS: "1" adds to the sums, "0" overwrites them.  A, B: the numbers of the
+ * operands a and b, which follow the sums.  TRANS: whether b (and a from shared memory) is read
+ * transposed. */
+#define FP_WGMMA(TYPE, N, ADDS, MODE, A, B, TRANS, ...)                                            \
+    asm volatile("{ .reg .pred p; setp.ne.b32 p, " ADDS ", 0;\n"                                   \
+                 "wgmma.mma_async.sync.aligned.m64n" #N "k16.f32." TYPE "." TYPE                   \
+                 " {" FP_REGISTERS_##N " }, " A ", " B ", p, 1, 1, " TRANS "; }"                   \
+                 : FP_SUMS_##N(MODE)                                                               \
+                 : __VA_ARGS__                                                                     \
+                 : "memory")
+#define FP_WGMMA_ROWS(a) "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3])
+
+/* Products with a (64, 16) in shared memory by rows of k, or in registers in the layout of a
+ * fragment:
+ *   nn      c (64, N) += a b (16, N)     b by rows of n: weights, v
+ *   nt      c (64, N) += a b^T           b (N, 16) by rows of k: k of attention
+ *   nt_set  c (64, N) = a b^T */
+template <class D, int N> struct wgmma;
+
+/* A, B: operands a and b of a product from shared memory; AR, BR: of one with a in registers. */
+#define FP_WGMMA_STRUCT(D, TYPE, N, A, B, AR, BR)                                                  \
+    template <> struct wgmma<D, N> {                                                               \
+        using sums = fragment<D, N>;                                                               \
+        using rows = u32[4];                                                                       \
+        static FP_DEVICE void nn(sums &c, u64 a, u64 b)                                            \
+        {                                                                                          \
+            FP_WGMMA(TYPE, N, "1", "+f", A, B, "0, 1", "l"(a), "l"(b));                            \
+        }                                                                                          \
+        static FP_DEVICE void nn(sums &c, const rows &a, u64 b)                                    \
+        {                                                                                          \
+            FP_WGMMA(TYPE, N, "1", "+f", AR, BR, "1", FP_WGMMA_ROWS(a), "l"(b));                   \
+        }                                                                                          \
+        static FP_DEVICE void nt(sums &c, u64 a, u64 b)                                            \
+        {                                                                                          \
+            FP_WGMMA(TYPE, N, "1", "+f", A, B, "0, 0", "l"(a), "l"(b));                            \
+        }                                                                                          \
+        static FP_DEVICE void nt(sums &c, const rows &a, u64 b)                                    \
+        {                                                                                          \
+            FP_WGMMA(TYPE, N, "1", "+f", AR, BR, "0", FP_WGMMA_ROWS(a), "l"(b));                   \
+        }                                                                                          \
+        static FP_DEVICE void nt_set(sums &c, u64 a, u64 b)                                        \
+        {                                                                                          \
+            FP_WGMMA(TYPE, N, "0", "=f", A, B, "0, 0", "l"(a), "l"(b));                            \
+        }                                                                                          \
+        static FP_DEVICE void nt_set(sums &c, const rows &a, u64 b)                                \
+        {                                                                                          \
+            FP_WGMMA(TYPE, N, "0", "=f", AR, BR, "0", FP_WGMMA_ROWS(a), "l"(b));                   \
+        }                                                                                          \
+    };
+#define FP_WGMMA_64(D, TYPE)                                                                       \
+    FP_WGMMA_STRUCT(D, TYPE, 64, "%32", "%33", "{%32, %33, %34, %35}", "%36")
+#define FP_WGMMA_128(D, TYPE)                                                                      \
+    FP_WGMMA_STRUCT(D, TYPE, 128, "%64", "%65", "{%64, %65, %66, %67}", "%68")
+#define FP_WGMMA_192(D, TYPE)                                                                      \
+    FP_WGMMA_STRUCT(D, TYPE, 192, "%96", "%97", "{%96, %97, %98, %99}", "%100")
+FP_WGMMA_64(fp16, "f16")
+FP_WGMMA_64(bf16, "bf16")
+FP_WGMMA_128(fp16, "f16")
+FP_WGMMA_128(bf16, "bf16")
+FP_WGMMA_192(fp16, "f16")
+FP_WGMMA_192(bf16, "bf16")
+
+#undef FP_REGISTERS_64
+#undef FP_REGISTERS_128
+#undef FP_REGISTERS_192
+#undef FP_SUMS_8
+#undef FP_SUMS_32
+#undef FP_SUMS_64
+#undef FP_SUMS_128
+#undef FP_SUMS_192
+#undef FP_WGMMA
+#undef FP_WGMMA_ROWS
+#undef FP_WGMMA_STRUCT
+#undef FP_WGMMA_64
+#undef FP_WGMMA_128
+#undef FP_WGMMA_192
+
+} // namespace fp
+
+#endif

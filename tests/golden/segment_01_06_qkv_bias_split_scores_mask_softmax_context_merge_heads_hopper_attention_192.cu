@@ -1,0 +1,30 @@
+/* Operators 1-6 of the layer in one launch, as `fuseplan generate 48981` emits them.
+ *
+ *    1 qkv_bias_split     + bqkv, split into q, k, v, each to heads
+ *    2 scores             q @ k^T / sqrt(W)  [2 P D]
+ *    3 mask               drop the keys that the mask does not keep
+ *    4 softmax            softmax over the keys
+ *    5 context            probs @ v  [2 P D]
+ *    6 merge_heads        heads side by side again
+ *
+ * Reads qkv_gemm (B,S,3D)
+ * Weights bqkv (1,3D)
+ * Writes merge_heads (B,S,D)
+ * Two bytes an element; operations in brackets, T real tokens, P kept (query, key) pairs.
+ */
+#include "attention_wgmma.cuh"
+
+using dtype = fp::fp16;
+enum { W = 64 }; /* head size */
+
+/* operators; warpgroups that compute, query blocks, key blocks in flight, warps that
+ * load; tiles drawn, overlap, q in registers, fenced by the warps that load */
+using stage = fp::attention_wgmma<dtype, W, 1, 6,
+    3, 3, 4, 4, true, true, true, true>;
+
+extern "C" __global__ void __launch_bounds__(512, 1)
+segment_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads_hopper_attention_192(const __grid_constant__ fp_args a)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    stage(a, shared).run();
+}
