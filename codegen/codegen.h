@@ -200,7 +200,7 @@ void choice_product(const struct choice *c, struct cuda_product *out);
  * TILE_SKIP, or the index of its 64 row words in block_lists.words.  Every kept element of the mask
  * is in exactly one word. */
 
-enum { TILE_FULL = -1, TILE_SKIP = -2, TILE_HEAD = 32, TILE_ROWS_MAX = 3 };
+enum { TILE_FULL = -1, TILE_SKIP = -2, TILE_HEAD = 32, TILE_ROWS_MAX = 2 };
 
 struct query_tiles {
     int rows, count; /* count: tiles of all lists, lists * ceil(blocks / rows) */

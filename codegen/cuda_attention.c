@@ -8,11 +8,10 @@ static_assert(TILE_HEAD == 32, "a lane holds one of a tile's first entries");
 
 /* The fastest of those tried on an H200.  Which one wins depends on the lists. */
 static const struct cuda_attention_shape shapes[] = {
-    [CUDA_ATTENTION_64] = {1, 1, 2, 1, true, false, false, false, 4},
-    [CUDA_ATTENTION_64_OVERLAP] = {1, 1, 3, 1, false, true, true, false, 3},
-    [CUDA_ATTENTION_64_SPLIT] = {2, 1, 4, 2, false, false, false, false, 2},
-    [CUDA_ATTENTION_128] = {2, 2, 3, 2, true, false, false, true, 2},
-    [CUDA_ATTENTION_192] = {3, 3, 4, 4, true, true, true, true, 1},
+    [CUDA_ATTENTION_64] = {1, 1, 2, 1, true, false, false, 4},
+    [CUDA_ATTENTION_64_OVERLAP] = {1, 1, 3, 1, false, true, true, 3},
+    [CUDA_ATTENTION_64_SPLIT] = {2, 1, 4, 2, false, false, false, 2},
+    [CUDA_ATTENTION_128] = {2, 2, 3, 2, true, false, false, 2},
 };
 static_assert(ARRAY_LEN(shapes) == CUDA_ATTENTION_COUNT, "one row a shape");
 
@@ -54,9 +53,8 @@ bool cuda_attention_applicable(const struct choice *c, const struct build_target
         return refuse(why, "wgmma is an instruction of sm_90a alone");
     if (dtypes[t->dtype].bytes != 2)
         return refuse(why, "this kernel computes in fp16 and bf16 alone");
-    if (t->head_size != 64 && (t->head_size != 128 || s->q_in_registers))
-        return refuse(why,
-                      "this kernel has code for head size 64, and 128 with q in shared memory");
+    if (t->head_size != 64)
+        return refuse(why, "this kernel takes head size 64 alone: others lack registers for wgmma");
     if (!whole_attention(c->segment))
         return refuse(why, "this kernel runs scores, softmax and context together, and no GEMM");
     if (shared_bytes(s, t->head_size) > arch_shared_bytes(t->arch))
@@ -76,8 +74,8 @@ static const char *truth(bool value)
 
 void cuda_attention_arguments(const struct cuda_attention_shape *s, struct buf *out)
 {
-    buf_addf(out, "%d, %d, %d, %d, %s, %s, %s, %s", s->consumers, s->rows, s->ring, s->producers,
-             truth(s->draws), truth(s->overlap), truth(s->q_in_registers), truth(s->loaders_fence));
+    buf_addf(out, "%d, %d, %d, %d, %s, %s, %s", s->consumers, s->rows, s->ring, s->producers,
+             truth(s->draws), truth(s->overlap), truth(s->q_in_registers));
 }
 
 void emit_cuda_attention(const struct choice *c, const struct build_target *t, struct buf *out)
@@ -89,7 +87,7 @@ void emit_cuda_attention(const struct choice *c, const struct build_target *t, s
     buf_addf(
         out,
         "/* operators; warpgroups that compute, query blocks, key blocks in flight, warps that\n"
-        " * load; tiles drawn, overlap, q in registers, fenced by the warps that load */\n"
+        " * load; tiles drawn, overlap, q in registers */\n"
         "using stage = fp::attention_wgmma<dtype, W, %d, %d,\n    ",
         c->segment.first, c->segment.last);
     cuda_attention_arguments(s, out);

@@ -101,7 +101,6 @@ enum cuda_attention_row {
     CUDA_ATTENTION_64_OVERLAP, /* the next scores run beside the softmax */
     CUDA_ATTENTION_64_SPLIT,   /* two warpgroups take half of the keys each */
     CUDA_ATTENTION_128,
-    CUDA_ATTENTION_192,
     CUDA_ATTENTION_COUNT
 };
 
@@ -113,7 +112,6 @@ struct cuda_attention_shape {
     bool draws;          /* thread blocks draw tiles from a counter; else one tile each */
     bool overlap;        /* the next block's scores are issued before this one's context */
     bool q_in_registers; /* else in shared memory */
-    bool loaders_fence;  /* the warps that load fence their copies for wgmma; else the others do */
     int resident;        /* thread blocks for which registers must suffice */
 };
 

@@ -24,12 +24,10 @@
  * computes has read them.  Two bits of each entry (skip, partial) tell a warpgroup what to do with
  * the key block.  A warpgroup that skips an entry arrives all the same.
  *
- *   DRAWS          thread blocks draw their tiles from a counter; else each has one
- *   OVERLAP        the next entry's scores are issued before this one's context, so that softmax
- *                  runs beside the context; else one after another
- *   QREG           q is an operand in registers, else in shared memory
- *   LOADERS_FENCE  the warps that load wait for their copies and fence them for wgmma; else each
- *                  warp that computes fences what has landed */
+ *   DRAWS    thread blocks draw their tiles from a counter; else each has one
+ *   OVERLAP  the next entry's scores are issued before this one's context, so that softmax runs
+ *            beside the context; else one after another
+ *   QREG     q is an operand in registers, else in shared memory */
 #ifndef FUSEPLAN_CUDA_ATTENTION_WGMMA_CUH
 #define FUSEPLAN_CUDA_ATTENTION_WGMMA_CUH
 
@@ -92,7 +90,7 @@ template <int W, int C, int G, int STAGES, bool DRAWS> struct attention_wgmma_sm
 };
 
 template <class D, int W, int FIRST, int LAST, int C, int G, int STAGES, int P, bool DRAWS,
-          bool OVERLAP, bool QREG, bool LOADERS_FENCE>
+          bool OVERLAP, bool QREG>
 struct attention_wgmma {
     static_assert(is_half<D> && (W == 64 || W == 128), "a row is one or two lines of 128 bytes");
     static_assert(C % G == 0 && C / G <= 2, "the rows of a block are of one or two warpgroups");
@@ -150,13 +148,13 @@ struct attention_wgmma {
     FP_DEVICE void init_mbarriers() const
     {
         for (int i = 0; i < STAGES; i++) {
-            mbarrier_init(shared_address(&s.full_k[i]), LOADERS_FENCE ? P : 32 * P + 1);
-            mbarrier_init(shared_address(&s.full_v[i]), LOADERS_FENCE ? P : 32 * P);
+            mbarrier_init(shared_address(&s.full_k[i]), 32 * P + 1);
+            mbarrier_init(shared_address(&s.full_v[i]), 32 * P);
             mbarrier_init(shared_address(&s.empty_k[i]), 4 * G);
             mbarrier_init(shared_address(&s.empty_v[i]), 4 * G);
         }
         for (int i = 0; i < smem::TILES; i++) {
-            mbarrier_init(shared_address(&s.full_q[i]), LOADERS_FENCE ? P : 32 * P + 1);
+            mbarrier_init(shared_address(&s.full_q[i]), 32 * P + 1);
             mbarrier_init(shared_address(&s.empty_q[i]), 4 * C);
         }
     }
@@ -289,14 +287,6 @@ struct attention_wgmma {
         return static_cast<int>(gridDim.x + atomicInc(a.sync + FP_SYNC_DRAWN, tiles() - 1));
     }
 
-    /* Waits for all but the last `pending` groups of copies, fences them and arrives. */
-    template <int pending> static FP_DEVICE void arrive_landed(u32 barrier)
-    {
-        copy_wait<pending>();
-        proxy_fence();
-        mbarrier_arrive_warp(barrier);
-    }
-
     /* Gives the tile that the first loading thread drew to all of them. */
     FP_DEVICE int share_drawn(int drawn, int n, int tid) const
     {
@@ -339,15 +329,13 @@ struct attention_wgmma {
                     next = draw_tile();
 #pragma unroll 1
             for (int i = 0; i < entries; i++) {
-                load_key_block(t, e, from, entries, i, ring, to.full, me);
+                load_key_block(t, e, from, entries, i, ring, me);
                 if constexpr (DRAWS)
                     if (me.tid == 0 && i == max(entries - 2, 0))
                         next = draw_tile();
                 if (++ring.slot == STAGES)
                     ring.slot = 0, ring.phase ^= 1;
             }
-            if constexpr (LOADERS_FENCE)
-                arrive_last(entries, ring, to.full);
             if constexpr (DRAWS) {
                 number = share_drawn(next, n, me.tid);
                 if (number < end)
@@ -361,13 +349,9 @@ struct attention_wgmma {
     {
         if (me.tid == 0)
             to.item[0] = -1;
-        if constexpr (LOADERS_FENCE) {
-            arrive_landed<0>(to.full);
-        } else {
-            if (me.tid == 0)
-                mbarrier_arrive(to.full);
-            mbarrier_arrive_copies(to.full);
-        }
+        if (me.tid == 0)
+            mbarrier_arrive(to.full);
+        mbarrier_arrive_copies(to.full);
     }
 
     /* q, k and v are columns of the GEMM's (B,S,3D), or (B,H,S,W) each. */
@@ -411,19 +395,14 @@ struct attention_wgmma {
         if (me.tid == 0) {
             to.item[0] = t.entries, to.item[1] = t.batch, to.item[2] = t.head;
             to.item[3] = t.block, to.item[4] = from.length;
-            if constexpr (!LOADERS_FENCE)
-                mbarrier_arrive(to.full);
+            mbarrier_arrive(to.full);
         }
-        if constexpr (LOADERS_FENCE)
-            copy_commit();
-        else
-            mbarrier_arrive_copies(to.full);
+        mbarrier_arrive_copies(to.full);
     }
 
-    /* Loads k, v and row words of entry i.  Where the warps that load fence, they arrive for an
-     * entry while the copies of the next one are in flight. */
+    /* Loads k, v and row words of entry i. */
     FP_DEVICE void load_key_block(const tile &t, entry &e, const rows &from, int entries, int i,
-                                  position at, u32 full_q, const loader &me) const
+                                  position at, const loader &me) const
     {
         if (i % 32 == 0 && i > 0) {
             e = load_entry(a.tiles.rest, t.rest + i - 32 + me.lane);
@@ -442,43 +421,12 @@ struct attention_wgmma {
             if (word[g] >= 0 && me.warp == g % P)
                 copy_16(shared_address(s.words[at.slot][g]) + me.lane * 16,
                         a.mask.words + static_cast<i64>(word[g]) * BLOCK + me.lane * 2);
-        if constexpr (LOADERS_FENCE) {
-            copy_commit();
-        } else {
-            if (me.tid == 0)
-                mbarrier_arrive(full_k);
-            mbarrier_arrive_copies(full_k);
-        }
+        if (me.tid == 0)
+            mbarrier_arrive(full_k);
+        mbarrier_arrive_copies(full_k);
         mbarrier_wait(shared_address(&s.empty_v[at.slot]), at.phase);
         copy_block(shared_address(s.v[at.slot]), from.v, from.pitch, first * BLOCK, from.length);
-        if constexpr (LOADERS_FENCE) {
-            copy_commit();
-            if (i == 1)
-                arrive_landed<4>(full_q);
-            if (i > 0)
-                arrive_before<3, 2>(at);
-        } else {
-            mbarrier_arrive_copies(shared_address(&s.full_v[at.slot]));
-        }
-    }
-
-    /* Arrives for k and v of the slot before this one; that many groups may be in flight. */
-    template <int behind_k, int behind_v> FP_DEVICE void arrive_before(position at) const
-    {
-        const u32 before = at.slot == 0 ? STAGES - 1 : at.slot - 1;
-        arrive_landed<behind_k>(shared_address(&s.full_k[before]));
-        arrive_landed<behind_v>(shared_address(&s.full_v[before]));
-    }
-
-    /* Arrives for what load_key_block() has left open. */
-    FP_DEVICE void arrive_last(int entries, position at, u32 full_q) const
-    {
-        if (entries == 0)
-            arrive_landed<0>(full_q);
-        if (entries == 1)
-            arrive_landed<2>(full_q);
-        if (entries > 0)
-            arrive_before<1, 0>(at);
+        mbarrier_arrive_copies(shared_address(&s.full_v[at.slot]));
     }
 
     /* ---- computing --------------------------------------------------------------------------- */
@@ -660,8 +608,11 @@ struct attention_wgmma {
     }
 
 /* The address in shared memory of a field of smem; the same as the low half of a descriptor. */
-#define FP_AT(field)  (base + static_cast<u32>(__builtin_offsetof(smem, field)))
-#define FP_LOW(field) (base / UNIT + static_cast<u32>(__builtin_offsetof(smem, field)) / UNIT)
+/* NVRTC has no offsetof. */
+#define FP_OFFSET(field)                                                                           \
+    static_cast<u32>(reinterpret_cast<u64>(&static_cast<smem *>(nullptr)->field))
+#define FP_AT(field)  (base + FP_OFFSET(field))
+#define FP_LOW(field) (base / UNIT + FP_OFFSET(field) / UNIT)
 
     /* Makes q ready for wgmma, with its bias: in registers, or where it lies. */
     FP_DEVICE void prepare_q(u32 (&q)[W / 16][4], int tile, int group, int part)
@@ -705,8 +656,7 @@ struct attention_wgmma {
                                         u32 phase)
     {
         mbarrier_wait(FP_AT(full_v) + slot * 8, phase);
-        if constexpr (!LOADERS_FENCE)
-            proxy_fence();
+        proxy_fence();
         issue_context(o, p, (FP_LOW(v) + slot * (TILE / UNIT)) | BY_COLUMNS);
         wgmma_wait<0>();
         pin(o);
@@ -721,8 +671,7 @@ struct attention_wgmma {
                                          u32 held, u32 held_phase)
     {
         mbarrier_wait(FP_AT(full_v) + held * 8, held_phase);
-        if constexpr (!LOADERS_FENCE)
-            proxy_fence();
+        proxy_fence();
         if constexpr (QREG)
             pin(q);
         issue_scores(c, q, low_q, (FP_LOW(k) + slot * (TILE / UNIT)) | BY_ROWS);
@@ -804,8 +753,7 @@ struct attention_wgmma {
                     advance();
                     continue;
                 }
-                if constexpr (!LOADERS_FENCE)
-                    proxy_fence();
+                proxy_fence();
                 if constexpr (QREG)
                     pin(q);
                 issue_scores(c, q, low_q, low_k(slot));
@@ -843,6 +791,7 @@ struct attention_wgmma {
         }
     }
 
+#undef FP_OFFSET
 #undef FP_AT
 #undef FP_LOW
 

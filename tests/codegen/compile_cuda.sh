@@ -1,8 +1,9 @@
 #!/bin/sh
-# compile_cuda.sh EMIT_CUDA KERNELS sample|all: compiles emitted CUDA sources with nvcc, a warning
-# being an error, one of lost speed too.  Needs no GPU.  Exit 77: skipped.
+# compile_cuda.sh EMIT_CUDA WORKER KERNELS sample|all: compiles emitted CUDA sources with nvcc, a
+# warning being an error, one of lost speed too, and with NVRTC where nvcc's toolkit has it.  Needs
+# no GPU.  Exit 77: skipped.
 set -eu
-emit=$1 kernels=$(realpath "$2") what=$3
+emit=$1 worker=$(realpath "$2") kernels=$(realpath "$3") what=$4
 if ! command -v nvcc >/dev/null; then
   echo "skipped: there is no nvcc on PATH"
   exit 77
@@ -23,5 +24,15 @@ xargs -P "$(nproc)" -L 1 sh -c '
   "$kernels" <list
 if grep -H 'Potential Performance Loss' ./*.log; then
   exit 1
+fi
+nvrtc=$(dirname "$(realpath "$(command -v nvcc)")")/../lib64/libnvrtc.so
+if [ -e "$nvrtc" ]; then
+  # Host code of a library and the checks of sizes are nvcc's alone.
+  # shellcheck disable=SC2016
+  grep -v -e _library -e '^sizes' list | xargs -P "$(nproc)" -L 1 sh -c '
+    "$0" --nvrtc "$1" -std=c++17 "$4" -I "$2" -o "$3.nvrtc" "$3" >"$3.log" 2>&1 ||
+      { echo "$3 $4 by NVRTC:"; cat "$3.log"; exit 1; }' "$worker" "$nvrtc" "$kernels"
+else
+  echo "there is no $nvrtc: nothing is compiled with NVRTC"
 fi
 echo "$(wc -l <list) sources compiled for $(sed 's/.*-arch=//' list | sort -u | tr '\n' ' ')"

@@ -24,7 +24,7 @@ static inline struct cuda_source cuda_golden(int i)
         int head_size, arch;
     } golden[CUDA_GOLDEN_COUNT] = {
         {{1, 6}, "generated", "resident=4", DTYPE_BF16, 64, 80},
-        {{1, 6}, "hopper_attention", "shape=192", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
+        {{1, 6}, "hopper_attention", "shape=128", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
         {{2, 6}, "handwritten", "warps=keys", DTYPE_FP16, 64, 80},
         {{3, 4}, "generated", "", DTYPE_FP32, 32, 80},
         {{6, 9}, "generated", "", DTYPE_FP16, 64, 80},

@@ -185,7 +185,6 @@ static void write_sizes(void)
     buf_addf(&text, "static_assert(sizeof(fp_args) == %zu && FP_SYNC_TILES == %d);\n",
              sizeof(struct fp_args), FP_SYNC_TILES);
     add_hopper_attention_sizes(64, &text);
-    add_hopper_attention_sizes(128, &text);
     for (int d = 0; d < DTYPE_COUNT; d++) {
         add_gemm_sizes((enum dtype)d, &text);
         for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++)

@@ -43,6 +43,7 @@ conditions() {
 
 # A function begins with { and ends with } in the first column: clang-format sees to that.
 sizes() {
+  # shellcheck disable=SC2016
   sources -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' -o -name '*.sh' |
     xargs awk -v long_files=" $long_files " '
       function file_end() {

@@ -18,12 +18,12 @@ using dtype = fp::fp16;
 enum { W = 64 }; /* head size */
 
 /* operators; warpgroups that compute, query blocks, key blocks in flight, warps that
- * load; tiles drawn, overlap, q in registers, fenced by the warps that load */
+ * load; tiles drawn, overlap, q in registers */
 using stage = fp::attention_wgmma<dtype, W, 1, 6,
-    3, 3, 4, 4, true, true, true, true>;
+    2, 2, 3, 2, true, false, false>;
 
-extern "C" __global__ void __launch_bounds__(512, 1)
-segment_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads_hopper_attention_192(const __grid_constant__ fp_args a)
+extern "C" __global__ void __launch_bounds__(320, 2)
+segment_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads_hopper_attention_128(const __grid_constant__ fp_args a)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     stage(a, shared).run();
