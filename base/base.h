@@ -76,9 +76,6 @@ void *mem_alloc(size_t count, size_t size); /* zeroed; free() it */
 void *mem_resize(void *old, size_t count, size_t size);
 char *mem_strdup(const char *text);
 
-/* Bytes that the machine has available; 0 if unknown. */
-uint64_t mem_available_bytes(void);
-
 /* ---- buf.c: a growing string --------------------------------------------------------------------
  *
  * ptr is never null and ptr[len] is NUL.  The text itself may hold NUL bytes. */
@@ -217,7 +214,7 @@ int npy_parse(const void *bytes, size_t len, struct npy *out, struct status *st)
 void npy_write(enum npy_type type, int ndim, const int64_t *shape, const void *data,
                struct buf *out);
 
-/* ---- cpu_info.c: the processor --------------------------------------------------------------- */
+/* ---- cpu_info.c: the processor and its memory ------------------------------------------------ */
 
 struct cpu_info {
     char model[128];                 /* "Intel(R) Xeon(R) Processor" */
@@ -229,6 +226,9 @@ void cpu_info_read(struct cpu_info *out);
 
 /* Cores that this process may use, by its affinity and its control group's quota; at least 1. */
 int cpu_threads(void);
+
+/* Bytes that the machine has available; 0 if unknown. */
+uint64_t mem_available_bytes(void);
 
 /* ---- clock.c: time --------------------------------------------------------------------------- */
 

@@ -119,3 +119,16 @@ int cpu_threads(void)
         cores = (int)(quota + 0.5);
     return cores > 0 ? cores : 1;
 }
+
+uint64_t mem_available_bytes(void)
+{
+    static const char field[] = "MemAvailable:";
+    struct buf text;
+    struct status ignored = STATUS_INIT;
+    buf_init(&text);
+    file_read("/proc/meminfo", 0, &text, &ignored);
+    const char *found = strstr(text.ptr, field);
+    uint64_t kib = found != NULL ? strtoull(found + strlen(field), NULL, 10) : 0;
+    buf_release(&text);
+    return kib * 1024;
+}

@@ -29,16 +29,3 @@ char *mem_strdup(const char *text)
     size_t len = strlen(text);
     return memcpy(mem_alloc(len + 1, 1), text, len);
 }
-
-uint64_t mem_available_bytes(void)
-{
-    static const char field[] = "MemAvailable:";
-    struct buf text;
-    struct status ignored = STATUS_INIT;
-    buf_init(&text);
-    file_read("/proc/meminfo", 0, &text, &ignored);
-    const char *found = strstr(text.ptr, field);
-    uint64_t kib = found != NULL ? strtoull(found + strlen(field), NULL, 10) : 0;
-    buf_release(&text);
-    return kib * 1024;
-}

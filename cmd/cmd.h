@@ -89,7 +89,7 @@ struct option_info {
 };
 const struct option_info *option_info(enum option_id id);
 
-/* ---- option_words.c: lists of words ------------------------------------------------------------
+/* ---- option_words.c: lists of words -------------------------------------------------------------
  *
  * A list function appends its words to a buffer, with a blank between two words. */
 
@@ -311,7 +311,7 @@ json_t *plan_segments_json(struct plan p);
 /* A choice's schedule: "rows=8 split=2". */
 json_t *schedule_json(const struct choice *c);
 
-/* ---- picture.c: pictures of a mask -------------------------------------------------------------
+/* ---- picture.c: pictures of a mask --------------------------------------------------------------
  *
  * A picture shows batch row 0 as a square of cells, each a block of (query, key) pairs. */
 

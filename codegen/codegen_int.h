@@ -38,7 +38,7 @@ bool stage_has(const struct stage *s, enum anchor anchor);
 /* ---- impl.c ---------------------------------------------------------------------------------- */
 
 /* For `applicable`: stores the reason and returns false. */
-static inline bool refuse(const char **why, const char *reason)
+static inline bool inapplicable(const char **why, const char *reason)
 {
     *why = reason;
     return false;

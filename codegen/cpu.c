@@ -36,11 +36,11 @@ bool cpu_applicable(const struct choice *c, const struct build_target *t, const 
     struct stage stages[OP_COUNT];
     int count = cpu_stages(c, stages);
     if (choice_turns(c, CPU_KNOB_LOWERING) && !lowerings_differ(c->segment))
-        return refuse(why, "both lowerings give this segment the same stages");
+        return inapplicable(why, "both lowerings give this segment the same stages");
     if (choice_turns(c, CPU_KNOB_ROW_BLOCK) && !any_gemm(stages, count, false))
-        return refuse(why, "row_block is a knob of GEMMs, and this segment has none");
+        return inapplicable(why, "row_block is a knob of GEMMs, and this segment has none");
     if (choice_turns(c, CPU_KNOB_COL_BLOCK) && !any_gemm(stages, count, true))
-        return refuse(why,
-                      "col_block is a knob of GEMMs cut into tiles, and this segment has none");
+        return inapplicable(
+            why, "col_block is a knob of GEMMs cut into tiles, and this segment has none");
     return true;
 }

@@ -89,17 +89,18 @@ static bool fits(const struct choice *c, const struct cuda_kernel *k, const stru
                  const char **why)
 {
     if (cuda_shared_bytes(k, t->dtype, t->head_size) > arch_shared_bytes(t->arch))
-        return refuse(why, "it needs more shared memory than a thread block can have");
+        return inapplicable(why, "it needs more shared memory than a thread block can have");
     if (choice_turns(c, CUDA_KNOB_TILE) && k->of_kind[STAGE_GEMM] == 0)
-        return refuse(why, "tile is a knob of GEMMs, and this segment has none");
+        return inapplicable(why, "tile is a knob of GEMMs, and this segment has none");
     if (choice_turns(c, CUDA_KNOB_SPLIT) && k->of_kind[STAGE_GEMM] != 1)
-        return refuse(why,
-                      "split is a knob of a single GEMM, and this segment has none or several");
+        return inapplicable(
+            why, "split is a knob of a single GEMM, and this segment has none or several");
     if (choice_turns(c, CUDA_KNOB_NORM) && !norm_follows_gemm(c->segment))
-        return refuse(why, "norm is a knob of a layernorm after a GEMM, and this segment has none");
+        return inapplicable(
+            why, "norm is a knob of a layernorm after a GEMM, and this segment has none");
     if (choice_turns(c, CUDA_KNOB_RESIDENT) &&
         (k->of_kind[STAGE_GEMM] > 0 || k->of_kind[STAGE_ATTENTION] == 0))
-        return refuse(why, "resident is a knob of attention without a GEMM");
+        return inapplicable(why, "resident is a knob of attention without a GEMM");
     return true;
 }
 
@@ -115,10 +116,10 @@ bool cuda_hopper_applicable(const struct choice *c, const struct build_target *t
     struct cuda_kernel k;
     cuda_kernel_of(c, &k);
     if (t->arch != CUDA_ARCH_HOPPER && t->arch != 0)
-        return refuse(why, "wgmma exists on sm_90a alone");
+        return inapplicable(why, "wgmma exists on sm_90a alone");
     if (dtypes[t->dtype].bytes != 2)
-        return refuse(why, "wgmma is used for fp16 and bf16 alone");
+        return inapplicable(why, "wgmma is used for fp16 and bf16 alone");
     if (k.of_kind[STAGE_GEMM] == 0)
-        return refuse(why, "wgmma is for GEMMs, and this segment has none");
+        return inapplicable(why, "wgmma is for GEMMs, and this segment has none");
     return fits(c, &k, t, why);
 }

@@ -50,15 +50,17 @@ bool cuda_attention_applicable(const struct choice *c, const struct build_target
 {
     const struct cuda_attention_shape *s = cuda_attention_shape_of(c);
     if (t->arch != CUDA_ARCH_HOPPER && t->arch != 0)
-        return refuse(why, "wgmma is an instruction of sm_90a alone");
+        return inapplicable(why, "wgmma is an instruction of sm_90a alone");
     if (dtypes[t->dtype].bytes != 2)
-        return refuse(why, "this kernel computes in fp16 and bf16 alone");
+        return inapplicable(why, "this kernel computes in fp16 and bf16 alone");
     if (t->head_size != 64)
-        return refuse(why, "this kernel takes head size 64 alone: others lack registers for wgmma");
+        return inapplicable(
+            why, "this kernel takes head size 64 alone: others lack registers for wgmma");
     if (!whole_attention(c->segment))
-        return refuse(why, "this kernel runs scores, softmax and context together, and no GEMM");
+        return inapplicable(why,
+                            "this kernel runs scores, softmax and context together, and no GEMM");
     if (shared_bytes(s, t->head_size) > arch_shared_bytes(t->arch))
-        return refuse(why, "it needs more shared memory than a thread block can have");
+        return inapplicable(why, "it needs more shared memory than a thread block can have");
     return true;
 }
 

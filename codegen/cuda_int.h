@@ -136,10 +136,20 @@ bool cuda_library_applicable(const struct choice *c, const struct build_target *
                              const char **why);
 void emit_cuda_library(const struct choice *c, const struct build_target *t, struct buf *out);
 
-/* ---- cuda_launch.c --------------------------------------------------------------------------- */
+/* ---- cuda_shared.c: dynamic shared memory of a thread block -------------------------------------
+ */
 
-/* Dynamic shared memory of a thread block. */
 int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size);
+
+/* Of the hand-written attention.  split_keys: its warps share 16 query rows; else each takes 16. */
+int cuda_hand_shared_bytes(enum dtype dtype, int head_size, bool split_keys);
+
+static inline int64_t max_of(int64_t a, int64_t b)
+{
+    return a > b ? a : b;
+}
+
+/* ---- cuda_launch.c --------------------------------------------------------------------------- */
 
 void cuda_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
 void cuda_launch_handwritten(const struct choice *c, const struct workload *w,

@@ -28,12 +28,13 @@ bool cuda_library_applicable(const struct choice *c, const struct build_target *
 {
     const struct epilogue *epilogue = epilogue_of(c->segment);
     if (!t->library)
-        return refuse(why, "cuBLASLt is not available");
+        return inapplicable(why, "cuBLASLt is not available");
     if (epilogue == NULL)
-        return refuse(why,
-                      "cuBLASLt runs one GEMM, alone or with bias and residual or bias and GELU");
+        return inapplicable(
+            why, "cuBLASLt runs one GEMM, alone or with bias and residual or bias and GELU");
     return dtypes[t->dtype].tolerance > epilogue->error ||
-           refuse(why, "cuBLASLt's GELU is the tanh form, which is not exact enough for fp32");
+           inapplicable(why,
+                        "cuBLASLt's GELU is the tanh form, which is not exact enough for fp32");
 }
 
 void choice_product(const struct choice *c, struct cuda_product *out)

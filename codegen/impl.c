@@ -7,8 +7,8 @@ static bool handwritten_applicable(const struct choice *c, const struct build_ta
 {
     (void)t;
     return segment_is_attention(c->segment) ||
-           refuse(why,
-                  "the hand-written attention runs scores to merge_heads, no more and no less");
+           inapplicable(
+               why, "the hand-written attention runs scores to merge_heads, no more and no less");
 }
 
 /* Of an implementation that keeps all other tensors of its segment to itself. */

@@ -148,12 +148,3 @@ const char *tensor_shape_text(int tensor)
     enum layout layout = tensor_layout(tensor);
     return layout == LAYOUT_TOKENS ? tokens[tensor_columns(tensor)] : others[layout];
 }
-
-double op_flops(int op, const struct workload *w, int64_t kept)
-{
-    if (ops[op].anchor == ANCHOR_GEMM)
-        return 2.0 * (double)workload_tokens(w) * (double)weight_elements(op_weight(op, 0), w);
-    if (ops[op].anchor == ANCHOR_SCORES || ops[op].anchor == ANCHOR_CONTEXT)
-        return 2.0 * (double)kept * workload_hidden(w);
-    return 0;
-}

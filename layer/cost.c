@@ -1,5 +1,14 @@
 #include "layer/layer.h"
 
+double op_flops(int op, const struct workload *w, int64_t kept)
+{
+    if (ops[op].anchor == ANCHOR_GEMM)
+        return 2.0 * (double)workload_tokens(w) * (double)weight_elements(op_weight(op, 0), w);
+    if (ops[op].anchor == ANCHOR_SCORES || ops[op].anchor == ANCHOR_CONTEXT)
+        return 2.0 * (double)kept * workload_hidden(w);
+    return 0;
+}
+
 double segment_flops(struct segment s, const struct workload *w)
 {
     double flops = 0;

@@ -14,7 +14,7 @@
 
 struct workload;
 
-/* ---- chain.c: the operator chain ---------------------------------------------------------------
+/* ---- chain.c: the operator chain ----------------------------------------------------------------
  *
  * One BERT encoder layer.  B batch, S sequence length, H heads, W head size, D = H*W, F ffn.
  * Tensor 0 is the layer's input x (B,S,D); tensor 1+i is the output of operator i.  The layout of a
@@ -134,12 +134,7 @@ const char *op_activation(int op); /* "gelu"; null: none */
 /* Appends the names of operators first..last with `separator` between them. */
 void add_op_names(int first, int last, const char *separator, struct buf *out);
 
-/* Floating-point operations of one operator of one layer, counted as kernel libraries do: two for a
- * multiply-add, none for other arithmetic.  kept: the (query, key) pairs that the mask keeps,
- * summed over the batch, as in struct block_lists; attention counts these alone. */
-double op_flops(int op, const struct workload *w, int64_t kept);
-
-/* ---- plan.c, plan_parse.c: the fusion mask and the plan ----------------------------------------
+/* ---- plan.c, plan_parse.c: the fusion mask and the plan -----------------------------------------
  *
  * A plan is a struct plan wherever it is handed on.  On the command line, in files and in the
  * database it is a value 0..65535, whose 16 bits are pos0 (most significant) .. pos15.  pos1..pos15
@@ -222,7 +217,7 @@ int plan_parse_segments(const char *text, bool handwritten, struct plan *out, st
 /* The plans that values lo..hi name, each once, by ascending canonical value; returns how many. */
 int plan_space(unsigned lo, unsigned hi, struct plan out[PLAN_SPACE]);
 
-/* ---- mask.c, mask_spec.c, mask_bits.c: attention masks -----------------------------------------
+/* ---- mask.c, mask_spec.c, mask_bits.c: attention masks ------------------------------------------
  *
  * A mask says which keys j a query i keeps.  Its text is a name and optional parameters:
  * "sliding:w=64".  docs/masks.md defines each. */
@@ -267,7 +262,7 @@ bool mask_keep(const struct mask *m, int batch_row, int i, int j);
 int mask_kind_count(void);
 void mask_kind_info(int index, const char **name, const char **usage, const char **summary);
 
-/* ---- blocks.c: lists of 64x64 attention blocks -------------------------------------------------
+/* ---- blocks.c: lists of 64x64 attention blocks --------------------------------------------------
  *
  * For each block of 64 query rows: the key blocks of which it keeps an element.  Full blocks come
  * first, then partial ones, each group ascending.  A block is full if all its 64 keys are real and
@@ -291,7 +286,7 @@ void block_lists_build(const struct mask *m, int batch, const int *lengths,
                        struct block_lists *out);
 void block_lists_release(struct block_lists *l);
 
-/* ---- workload.c: what is to be made fast ---------------------------------------------------- */
+/* ---- workload.c: what is to be made fast ----------------------------------------------------- */
 
 #define DTYPES(X)                                                                                  \
     X(FP32, "fp32", 4, 1e-5)                                                                       \
@@ -382,10 +377,15 @@ struct drawn {
 };
 struct drawn weight_drawn(enum weight_id id, enum ranges ranges);
 
-/* ---- cost.c: the least that a segment costs ----------------------------------------------------
+/* ---- cost.c: the least that a segment costs -----------------------------------------------------
  *
  * Operations and bytes that no implementation avoids, for one layer of a workload whose mask is
  * built.  Divided by a measured time they give the achieved TFLOP/s and GB/s. */
+
+/* Floating-point operations of one operator of one layer, counted as kernel libraries do: two for a
+ * multiply-add, none for other arithmetic.  kept: the (query, key) pairs that the mask keeps,
+ * summed over the batch, as in struct block_lists; attention counts these alone. */
+double op_flops(int op, const struct workload *w, int64_t kept);
 
 /* The sum of op_flops() over its operators. */
 double segment_flops(struct segment s, const struct workload *w);

@@ -124,7 +124,7 @@ typedef void search_progress(void *ctx, const struct history *h, const struct ob
 int search_loop(const struct search_options *o, const struct evaluator *e, struct history *h,
                 search_progress *progress, void *ctx, struct search_result *out, struct status *st);
 
-/* ---- baselines.c: plans that others are compared with ------------------------------------------
+/* ---- baselines.c: plans that others are compared with -------------------------------------------
  *
  * A search measures its baselines first, in its space or not, and times them with its finalists. */
 
