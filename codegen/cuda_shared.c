@@ -9,11 +9,6 @@ enum {
     FFMA_SCORES = 16 * 68 /* floats in which a warp of fp32 stages probabilities */
 };
 
-static int max_int(int a, int b)
-{
-    return (int)max_of(a, b);
-}
-
 /* sizeof(gemm_shape::smem) of gemm.cuh. */
 static int gemm_shared(const struct cuda_tile *t, enum dtype dtype)
 {
@@ -21,7 +16,7 @@ static int gemm_shared(const struct cuda_tile *t, enum dtype dtype)
     int b_pad = dtype == DTYPE_FP32 ? 4 : 8;
     int pipe = t->depth * bytes * (t->bm * (step + 16 / bytes) + step * (t->bn + b_pad));
     int slab = t->warps_m * t->warps_n * 16 * (t->bn / t->warps_n + SLAB_PAD) * 4;
-    return max_int(pipe, slab);
+    return (int)max_of(pipe, slab);
 }
 
 /* sizeof(wgmma_shape::smem) of gemm_wgmma.cuh and what aligns it. */
@@ -29,7 +24,7 @@ static int wgmma_shared(const struct cuda_tile *t)
 {
     int pipe = t->depth * (t->bm + t->bn) * CUDA_STEP_BYTES;
     int slab = t->warps_m * 16 * (t->bn + SLAB_PAD) * 4;
-    return SWIZZLE_BYTES + max_int(pipe, slab);
+    return SWIZZLE_BYTES + (int)max_of(pipe, slab);
 }
 
 /* sizeof(attention_smem) of attention.cuh, one for each four warps. */
@@ -47,7 +42,7 @@ int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_si
     if (k->of_kind[STAGE_GEMM] > 0)
         bytes = k->tile->kind == CUDA_WGMMA ? wgmma_shared(k->tile) : gemm_shared(k->tile, dtype);
     if (k->of_kind[STAGE_ATTENTION] > 0)
-        bytes = max_int(bytes, attention_shared(dtype, head_size, k->threads));
+        bytes = (int)max_of(bytes, attention_shared(dtype, head_size, k->threads));
     return bytes;
 }
 
