@@ -4,17 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Adds a plan once.  A note tells the canonical value if the user wrote another one. */
+/* Adds a plan once. */
 static int add_value(const struct options *o, const char *text, struct baselines *out,
                      struct status *st)
 {
-    unsigned value;
-    if (plan_parse_value(text, &value, st) != 0)
+    struct plan p;
+    if (plan_from_text(o, text, &p, st) != 0)
         return status_prefix(st, "--baseline");
-    unsigned canonical = plan_canonical(value);
-    if (canonical != value)
-        note(o, "%u names the same plan as %u", value, canonical);
-    struct plan p = plan_from_value(value);
     if (baselines_have(out, p))
         return 0;
     if (out->count == BASELINES_MAX)

@@ -25,13 +25,10 @@ static int check_dump(const struct comparison *c, const char *dir, struct status
 static int parse_values(const struct options *o, struct comparison *c, struct status *st)
 {
     for (int i = 0; i < o->operand_count; i++) {
-        unsigned value;
-        if (plan_parse_value(o->operands[i], &value, st) != 0)
+        struct plan p;
+        if (plan_from_text(o, o->operands[i], &p, st) != 0)
             return -1;
-        unsigned canonical = plan_canonical(value);
-        if (canonical != value)
-            note(o, "%u names the same plan as %u", value, canonical);
-        add_plan(c, plan_from_value(value));
+        add_plan(c, p);
         if (c->count > VALUES_MAX)
             return status_set(st, STATUS_USAGE,
                               "more than %d plans are given; time fewer side by side", VALUES_MAX);
@@ -172,14 +169,17 @@ const struct command cmd_bench = {
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(BASELINE) | OPT(TRACE) | OPT(DUMP) |
                OPT(FAIL_ABOVE) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB),
     .about =
+        "A VALUE may be 'best', the best plan known for the workload.\n"
         "Each segment runs with the fastest schedule that the database knows.  Each plan is\n"
         "verified, then all plans and the baselines are timed side by side.  A speed-up whose\n"
         "interval holds 1 is a tie.  Then each kernel of the given plans is timed alone.  Exits\n"
         "3 if a given plan has no valid result, 4 if one is slower than --fail-above allows.",
     .examples = "fuseplan bench 41115 -b 1 -s 128 -m causal\n"
+                "fuseplan bench best -b 1 -s 128 -m causal\n"
                 "fuseplan bench 41115 43690 36507 -b 2 -s 256 -m sliding --format csv\n"
                 "fuseplan bench 41115 -b 1 -s 128 -m causal --trace 41115.json\n"
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --dump arrays\n"
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --fail-above 1.05",
+    .words = words_best,
     .run = run,
 };

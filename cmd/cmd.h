@@ -22,7 +22,7 @@
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(SEGMENTS) X(HANDWRITTEN) X(NPY) X(SVG)           \
     X(OUTPUT) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(SPACE) X(BUDGET) X(TIME_LIMIT)          \
     X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED) X(COMPILER) X(ARCH)       \
-    X(JOBS) X(DB) X(FORMAT) X(QUIET) X(VERBOSE) X(HELP)
+    X(JOBS) X(DB) X(FORMAT) X(TOP) X(QUIET) X(VERBOSE) X(HELP)
 /* clang-format on */
 
 enum option_id {
@@ -57,7 +57,7 @@ struct options {
     double fail_above, time_limit_s, quantile;
     enum feature_set features;
     enum rigor rigor;
-    int budget, jobs;
+    int budget, jobs, top;
     unsigned space[2]; /* lowest and highest value */
     uint64_t seed;
     enum format format;
@@ -235,6 +235,30 @@ void session_close(struct session *s);
 void session_note_disturbance(const struct options *o, const struct session *s);
 extern volatile sig_atomic_t session_stop;
 
+/* ---- known.c: the workloads that a database knows ---------------------------------------------
+ */
+
+/* Appends the options that name a stored workload: "-b 1 -s 128 -m causal". */
+void known_options(const struct db_workload *w, const char *target_kind, struct buf *out);
+
+/* STATUS_NOT_FOUND with the message of `missing` and the workloads that are known; returns -1. */
+int known_refuse(struct db *db, const struct status *missing, struct status *st);
+
+/* ---- best.c: plans as operands --------------------------------------------------------------- */
+
+#define BEST_WORD "best"
+
+/* Reads the plan that a text names: a value, or "best", which is the best plan known for the
+ * workload of the options.  A note tells the canonical value if the text is another one of the
+ * plan, or which plan is the best.  STATUS_NOT_FOUND if no plan of the workload is known to run. */
+int plan_from_text(const struct options *o, const char *text, struct plan *out, struct status *st);
+
+/* db_best() of the open study; a failure names the workloads that are known. */
+int best_of_study(const struct session *s, struct db_best *out, struct status *st);
+
+/* Appends "best", for lists of operands. */
+void words_best(struct buf *words);
+
 /* ---- baselines.c: plans that the others are compared with ------------------------------------ */
 
 /* Reads --baseline. */
@@ -258,9 +282,9 @@ void baseline_note(const struct options *o, const struct baseline_time *b);
 json_t *workload_json(const struct workload *w, enum target_kind target);
 
 /* Prints the report in the format of the options.  relaxed: a JSON array of what the study and the
- * request differ in; taken over. */
+ * request differ in; top: the rows of --top, or null.  Both are taken over. */
 void report_print(const struct options *o, const struct workload *w, enum target_kind target,
-                  const struct tune_report *r, json_t *relaxed);
+                  const struct tune_report *r, json_t *relaxed, json_t *top);
 
 /* ---- kernels.c: each kernel of plans, timed alone -------------------------------------------- */
 

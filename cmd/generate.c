@@ -95,11 +95,11 @@ static int place(const char *dir, const struct standalone *p, const json_t *mani
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static int check_operands(const struct options *o, unsigned *value, struct status *st)
+static int check_operands(const struct options *o, struct plan *p, struct status *st)
 {
     if (o->output == NULL)
         return status_set(st, STATUS_USAGE, "no directory given; add -o DIR");
-    return plan_parse_value(o->operands[0], value, st);
+    return plan_from_text(o, o->operands[0], p, st);
 }
 
 /* --output without trailing slashes; the caller frees. */
@@ -136,7 +136,7 @@ static int choose_archs(const struct options *o, struct target_name target,
     return 0;
 }
 
-static int generate(const struct options *o, const char *dir, unsigned value, struct status *st)
+static int generate(const struct options *o, const char *dir, struct plan p, struct status *st)
 {
     struct workload w = {.batch = 0};
     struct target_name target = {.device = 0};
@@ -148,7 +148,7 @@ static int generate(const struct options *o, const char *dir, unsigned value, st
     int result = -1;
     if (workload_from_options(o, true, &target, &w, st) != 0 || check_place(dir, st) != 0 ||
         choose_archs(o, target, &spec, st) != 0 ||
-        schedules_choose(o, target, &spec, plan_from_value(value), &schedules, st) != 0)
+        schedules_choose(o, target, &spec, p, &schedules, st) != 0)
         goto out;
     standalone_emit(&spec, &program);
     manifest = manifest_json(&spec, &schedules, &program);
@@ -168,11 +168,11 @@ out:
 
 static int run(const struct options *o, struct status *st)
 {
-    unsigned value = 0;
-    if (check_operands(o, &value, st) != 0)
+    struct plan p;
+    if (check_operands(o, &p, st) != 0)
         return -1;
     char *dir = directory(o);
-    int code = generate(o, dir, value, st);
+    int code = generate(o, dir, p, st);
     free(dir);
     return code;
 }
@@ -184,12 +184,15 @@ const struct command cmd_generate = {
     .options = (OPTS_COMMON & ~OPT(FORMAT)) | OPTS_WORKLOAD | OPT(INIT) | OPT(ARCH) | OPT(OUTPUT) |
                OPT(DB),
     .about =
+        "VALUE may be 'best', the best plan known for the workload.\n"
         "Each segment runs with the fastest schedule that the database knows and that every\n"
         "architecture of --arch runs; if there is none, with the default schedule.  Without a\n"
         "GPU, --arch defaults to sm_80,sm_90a.  The directory is written as a whole or not at\n"
         "all.  It must be missing, empty or an earlier output, which is replaced.  'make -C DIR'\n"
         "builds the program and DIR/plan runs it, without fuseplan.",
     .examples = "fuseplan generate 41115 -b 1 -s 128 -m causal -o plan41115\n"
-                "make -C plan41115 && plan41115/plan",
+                "make -C plan41115 && plan41115/plan\n"
+                "fuseplan generate best -b 1 -s 128 -m causal -o best",
+    .words = words_best,
     .run = run,
 };

@@ -1,6 +1,7 @@
 #include "cmd/cmd.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const struct column columns[] = {
     {"value", NULL, 0},
@@ -15,36 +16,87 @@ struct asked {
     int count;
 };
 
-static int parse_values(const struct options *o, struct asked *a, struct status *st)
+static void add_values(struct asked *a, unsigned lo, unsigned hi)
+{
+    size_t room = (size_t)a->count + (hi - lo) + 1;
+    a->values = mem_resize(a->values, room, sizeof(*a->values));
+    a->plans = mem_resize(a->plans, room, sizeof(*a->plans));
+    for (unsigned value = lo; value <= hi; value++, a->count++) {
+        a->values[a->count] = value;
+        a->plans[a->count] = plan_from_value(value);
+    }
+}
+
+static int parse_values(const struct options *o, bool workload, struct asked *a, struct status *st)
 {
     for (int i = 0; i < o->operand_count; i++) {
+        const char *text = o->operands[i];
+        bool best = workload && strcmp(text, BEST_WORD) == 0;
+        struct plan p;
         unsigned lo, hi;
-        if (plan_parse_range(o->operands[i], &lo, &hi, st) != 0)
+        if (!workload && strcmp(text, BEST_WORD) == 0)
+            return status_set(st, STATUS_USAGE,
+                              "'best' is the best plan of a workload, and none is given; add -b, "
+                              "-s and -m");
+        if ((best ? plan_from_text(o, text, &p, st) : plan_parse_range(text, &lo, &hi, st)) != 0)
             return -1;
-        size_t room = (size_t)a->count + (hi - lo) + 1;
-        a->values = mem_resize(a->values, room, sizeof(*a->values));
-        a->plans = mem_resize(a->plans, room, sizeof(*a->plans));
-        for (unsigned value = lo; value <= hi; value++, a->count++) {
-            a->values[a->count] = value;
-            a->plans[a->count] = plan_from_value(value);
-        }
+        if (best)
+            lo = hi = plan_value(p);
+        add_values(a, lo, hi);
     }
     return 0;
 }
 
-/* The text form has no header: time, blank, 1 or 0. */
-static void print(const struct options *o, const struct asked *a, const double *ms,
-                  const double *high)
+/* ---- output ---------------------------------------------------------------------------------- */
+
+struct prediction {
+    unsigned value;
+    struct plan plan;
+    double ms, high; /* high: the probability of high performance */
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct prediction *x = a, *y = b;
+    return x->ms != y->ms ? (x->ms < y->ms ? -1 : 1) : (int)x->value - (int)y->value;
+}
+
+/* Leaves the `most` fastest plans, each once and by its canonical value; returns their number. */
+static int keep_fastest(struct prediction *all, int count, int most)
+{
+    bool *seen = mem_alloc(PLAN_KEYS, sizeof(*seen));
+    int n = 0;
+    for (int i = 0; i < count; i++) {
+        unsigned key = plan_key(all[i].plan);
+        if (seen[key])
+            continue;
+        seen[key] = true;
+        all[n] = all[i];
+        all[n++].value = plan_value(all[i].plan);
+    }
+    free(seen);
+    qsort(all, (size_t)n, sizeof(*all), by_time);
+    return n < most ? n : most;
+}
+
+/* The lines of plain text have no header: time, blank, 1 or 0.  Those of --top begin with the
+ * value.
+ */
+static void print(const struct options *o, const struct prediction *all, int count)
 {
     struct output out;
+    bool top = options_has(o, OPT(TOP));
     output_begin(&out, o->format, columns, ARRAY_LEN(columns));
-    for (int i = 0; i < a->count; i++)
-        if (o->format == FORMAT_TABLE)
-            printf("%.3f %d\n", ms[i], high[i] >= 0.5);
+    for (int i = 0; i < count; i++)
+        if (o->format == FORMAT_TABLE && top)
+            printf("%u %.3f %d\n", all[i].value, all[i].ms, all[i].high >= 0.5);
+        else if (o->format == FORMAT_TABLE)
+            printf("%.3f %d\n", all[i].ms, all[i].high >= 0.5);
         else
-            output_row(&out, json_pack("{si so si so}", "value", (int)a->values[i], "predicted_ms",
-                                       json_number(ms[i]), "high_performance", high[i] >= 0.5,
-                                       "probability", json_number(high[i])));
+            output_row(&out,
+                       json_pack("{si so si so}", "value", (int)all[i].value, "predicted_ms",
+                                 json_number(all[i].ms), "high_performance", all[i].high >= 0.5,
+                                 "probability", json_number(all[i].high)));
     output_end(&out);
 }
 
@@ -53,9 +105,15 @@ static int predict(const struct options *o, const struct asked *a, struct model 
 {
     double *ms = mem_alloc((size_t)a->count, sizeof(*ms));
     double *high = mem_alloc((size_t)a->count, sizeof(*high));
-    int result = model_predict(model, a->plans, a->count, times, ms, high, st);
+    struct prediction *all = mem_alloc((size_t)a->count, sizeof(*all));
+    int result = model_predict(model, a->plans, a->count, times, ms, high, st), n = a->count;
+    for (int i = 0; i < n; i++)
+        all[i] = (struct prediction){a->values[i], a->plans[i], ms[i], high[i]};
+    if (result == 0 && options_has(o, OPT(TOP)))
+        n = keep_fastest(all, n, o->top);
     if (result == 0)
-        print(o, a, ms, high);
+        print(o, all, n);
+    free(all);
     free(ms);
     free(high);
     return result;
@@ -86,7 +144,7 @@ static int run(const struct options *o, struct status *st)
     struct model *model = NULL;
     bool workload;
     int result = -1;
-    if (parse_values(o, &asked, st) == 0 && model_of_workload(o, &workload, st) == 0 &&
+    if (model_of_workload(o, &workload, st) == 0 && parse_values(o, workload, &asked, st) == 0 &&
         fetch(o, workload, &s, &model, &times, st) == 0)
         result = predict(o, &asked, model, workload ? &times : NULL, st);
     model_free(model);
@@ -96,17 +154,27 @@ static int run(const struct options *o, struct status *st)
     return result;
 }
 
+static void words_predict(struct buf *out)
+{
+    words_best(out);
+    buf_adds(out, " all");
+}
+
 const struct command cmd_predict = {
     .name = "predict",
     .operands = "VALUE...",
     .summary = "Predict the time of plans with a trained model",
-    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(NAME) | OPT(DB),
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(NAME) | OPT(TOP) | OPT(DB),
     .about =
         "Prints one line for each value: predicted milliseconds, then 1 if high performance is\n"
-        "expected, else 0.  A VALUE may be a range lo..hi.  With a workload, predicts by the\n"
+        "expected, else 0.  A VALUE may be a range lo..hi, all or, with a workload, best.\n"
+        "--top N prints the N plans of these with the lowest predicted times, each line with its\n"
+        "value first.  With a workload, predicts by the\n"
         "model that its searches train; without one, by the model of 'fuseplan train --data'.",
     .examples = "fuseplan predict 0100010111011101\n"
                 "fuseplan predict 41115 43690 --name gpu\n"
-                "fuseplan predict 32768..49151 -b 1 -s 128 -m causal --format csv",
+                "fuseplan predict 32768..49151 -b 1 -s 128 -m causal --format csv\n"
+                "fuseplan predict all -b 1 -s 128 -m causal --top 10",
+    .words = words_predict,
     .run = run,
 };

@@ -73,6 +73,39 @@ static void compare(void *ctx, const struct db_study *s)
              s->target.libraries);
 }
 
+/* ---- --top ----------------------------------------------------------------------------------- */
+
+static json_t *top_json(const struct workload *w, const struct top_plan *plans, int count)
+{
+    json_t *rows = json_array();
+    for (int i = 0; i < count; i++) {
+        const struct top_plan *t = &plans[i];
+        json_array_append_new(
+            rows,
+            json_pack("{si si so so sb so so so so sb}", "rank", i + 1, "value",
+                      (int)plan_value(t->plan), "fused", plan_fused_json(t->plan), "segments",
+                      plan_segments_json(t->plan), "handwritten", t->plan.handwritten, "median_ms",
+                      json_number(t->ms.median), "ci_low_ms", json_number(t->ms.low), "ci_high_ms",
+                      json_number(t->ms.high), "us_per_layer",
+                      json_number(1e3 * t->ms.median / w->layers), "compared", t->compared));
+    }
+    return rows;
+}
+
+/* Reads the N fastest plans of --top; null without it. */
+static int read_top(const struct options *o, const struct session *s, const struct db_best *best,
+                    json_t **out, struct status *st)
+{
+    if (!options_has(o, OPT(TOP)))
+        return 0;
+    struct top_plan *plans = mem_alloc((size_t)o->top, sizeof(*plans));
+    int count = 0, result = study_top(s->db, s->study, best, o->top, plans, &count, st);
+    if (result == 0)
+        *out = top_json(&s->workload, plans, count);
+    free(plans);
+    return result;
+}
+
 /* ---- the command --------------------------------------------------------------------------------
  */
 
@@ -82,18 +115,21 @@ static int run(const struct options *o, struct status *st)
     struct history history = {.count = 0};
     struct session s;
     struct relaxing relaxing = {.o = o, .names = json_array()};
+    json_t *top = NULL;
     int code = -1;
-    if (session_open_study(o, DB_READ, &s, st) == 0 &&
-        db_best(s.db, s.study, &report.best, st) == 0 &&
+    if (session_open_study(o, DB_READ, &s, st) == 0 && best_of_study(&s, &report.best, st) == 0 &&
         study_history(s.db, s.study, &history, st) == 0 &&
-        read_baselines(o, s.db, s.study, &report, st) == 0) {
+        read_baselines(o, s.db, s.study, &report, st) == 0 &&
+        read_top(o, &s, &report.best, &top, st) == 0) {
         fingerprint_device(s.target, &relaxing.here);
         code = db_study_read(s.db, s.study, compare, &relaxing, st);
     }
     if (code == 0) {
         fill(o, &history, &report);
-        report_print(o, &s.workload, s.target.kind, &report, json_incref(relaxing.names));
+        report_print(o, &s.workload, s.target.kind, &report, json_incref(relaxing.names),
+                     json_incref(top));
     }
+    json_decref(top);
     json_decref(relaxing.names);
     history_release(&history);
     db_best_release(&report.best);
@@ -105,11 +141,14 @@ const struct command cmd_query = {
     .name = "query",
     .operands = "",
     .summary = "Print the best plan known for a workload, measuring nothing",
-    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(DB),
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(TOP) | OPT(DB),
     .about =
         "Only reads the database.  If the workload was measured on another device or with other\n"
-        "inputs only, prints that answer and says what differs.  Exits 3 if nothing is known.",
+        "inputs only, prints that answer and says what differs.  Exits 3 if nothing is known.\n"
+        "--top N adds the N fastest plans: those timed side by side with the best one by these\n"
+        "times, the others by the times of their search.",
     .examples = "fuseplan query -b 1 -s 128 -m causal\n"
+                "fuseplan query -b 1 -s 128 -m causal --top 10\n"
                 "fuseplan query -b 1 -s 128 -m causal --format json | jq .best.value",
     .run = run,
 };

@@ -173,15 +173,42 @@ static void print_text(const struct workload *w, enum target_kind target,
     buf_release(&key);
 }
 
-void report_print(const struct options *o, const struct workload *w, enum target_kind target,
-                  const struct tune_report *r, json_t *relaxed)
+/* The rows of --top as a table or as CSV; the other formats have them in their object. */
+static void print_top(enum format format, const json_t *top)
 {
+    static const struct column top_columns[] = {
+        {"rank", "rank", 0},       {"value", "value", 0},           {"fused", "fused ops", 0},
+        {"handwritten", NULL, 0},  {"median_ms", "ms", 3},          {"ci_low_ms", "low", 3},
+        {"ci_high_ms", "high", 3}, {"us_per_layer", "us/layer", 1}, {"compared", "compared", 0},
+    };
+    struct output out;
+    size_t i;
+    json_t *row;
+    if (format != FORMAT_TABLE && format != FORMAT_CSV)
+        return;
+    if (format == FORMAT_TABLE)
+        putchar('\n');
+    output_begin(&out, format, top_columns, ARRAY_LEN(top_columns));
+    json_array_foreach(top, i, row) output_row(&out, json_incref(row));
+    output_end(&out);
+}
+
+void report_print(const struct options *o, const struct workload *w, enum target_kind target,
+                  const struct tune_report *r, json_t *relaxed, json_t *top)
+{
+    json_t *object = report_json(w, target, r, relaxed);
+    if (top != NULL)
+        json_object_set(object, "top", top);
     if (o->format == FORMAT_TABLE)
         print_text(w, target, r);
-    else if (o->format == FORMAT_CSV)
+    else if (o->format == FORMAT_CSV && top == NULL)
         print_csv(r);
-    else
-        output_object(o->format, NULL, 0, report_json(w, target, r, relaxed));
+    else if (o->format != FORMAT_CSV)
+        output_object(o->format, NULL, 0, json_incref(object));
+    if (top != NULL)
+        print_top(o->format, top);
+    json_decref(object);
+    json_decref(top);
     for (int i = 0; i < r->baseline_count; i++)
         baseline_note(o, &r->baselines[i]);
     json_decref(relaxed);

@@ -100,7 +100,12 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
                                        .driver = here.driver},
                             .protocol = here.protocol,
                             .init = ranges_names[o->ranges]};
-    int result = db_study_find(db, key.ptr, target_names[target.kind], &near, study, st);
+    struct status missing = STATUS_INIT;
+    int result = db_study_find(db, key.ptr, target_names[target.kind], &near, study, &missing);
+    if (missing.code == STATUS_NOT_FOUND)
+        known_refuse(db, &missing, st);
+    else if (result != 0)
+        *st = missing;
     buf_release(&key);
     return result;
 }

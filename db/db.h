@@ -65,6 +65,11 @@ int db_study_find(struct db *db, const char *workload_text, const char *target_k
 typedef void db_study_row(void *ctx, const struct db_study *s);
 int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, struct status *st);
 
+/* Calls row() for each workload and kind of target of which a plan ran, the one measured last
+ * first; of w only seed and init are not set.  The texts live until row() returns. */
+typedef void db_workload_row(void *ctx, const struct db_workload *w, const char *target_kind);
+int db_workloads(struct db *db, db_workload_row *row, void *ctx, struct status *st);
+
 /* ---- trial.c: what was measured -------------------------------------------------------------- */
 
 enum db_trial_kind { DB_TRIAL_SEGMENT, DB_TRIAL_PLAN, DB_TRIAL_FINAL };

@@ -32,6 +32,20 @@ X(STUDY_READ, "SELECT kind, device, uuid, capability, units, driver, compiler, l
               " protocol, init, seed FROM study JOIN target ON target.id = study.target"
               " WHERE study.id = ?")
 
+X(WORKLOADS,
+  "SELECT text, batch, seq_len, heads, head_size, ffn, layers, eps, dtype, lengths, mask,"
+  " kind FROM study JOIN workload ON workload.id = study.workload"
+  " JOIN target ON target.id = study.target"
+  " WHERE EXISTS (SELECT 1 FROM trial"
+  "   WHERE study = study.id AND kind = 'plan' AND status = 'ok')"
+  "  OR EXISTS (SELECT 1 FROM trial"
+  "   WHERE study = study.id AND kind = 'final' AND status = 'ok')"
+  " GROUP BY workload.id, kind ORDER BY max(max("
+  "  coalesce((SELECT max(id) FROM trial"
+  "   WHERE study = study.id AND kind = 'plan'), 0),"
+  "  coalesce((SELECT max(id) FROM trial"
+  "   WHERE study = study.id AND kind = 'final'), 0))) DESC")
+
 X(SEGMENT_ADD, "INSERT INTO segment (first_op, last_op) VALUES (?,?) ON CONFLICT DO NOTHING")
 X(SCHEDULE_ADD, "INSERT INTO schedule (segment, impl, knobs) VALUES"
                 " ((SELECT id FROM segment WHERE first_op = ? AND last_op = ?), ?, ?)"

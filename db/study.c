@@ -111,3 +111,25 @@ int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, st
                           db_path(db));
     return found < 0 ? -1 : 0;
 }
+
+int db_workloads(struct db *db, db_workload_row *row, void *ctx, struct status *st)
+{
+    struct query q = query_start(db, SQL_WORKLOADS);
+    int found;
+    while ((found = query_row(&q, st)) > 0) {
+        struct db_workload w = {.text = column_text(&q, 0),
+                                .batch = column_int(&q, 1),
+                                .seq_len = column_int(&q, 2),
+                                .heads = column_int(&q, 3),
+                                .head_size = column_int(&q, 4),
+                                .ffn = column_int(&q, 5),
+                                .layers = column_int(&q, 6),
+                                .eps = column_real(&q, 7),
+                                .dtype = column_text(&q, 8),
+                                .lengths = column_text(&q, 9),
+                                .mask = column_text(&q, 10)};
+        row(ctx, &w, column_text(&q, 11));
+    }
+    query_end(&q);
+    return found;
+}

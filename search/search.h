@@ -293,4 +293,18 @@ int study_learn(struct db *db, int64_t study, const struct build_target *target,
 int model_fetch(struct db *db, int64_t study, const char *name, struct model **out,
                 struct status *st);
 
+/* ---- top.c: the fastest plans known ---------------------------------------------------------- */
+
+struct top_plan {
+    struct plan plan;
+    struct interval ms;
+    bool compared; /* the time is of the comparison that the best plan won, else of a search */
+};
+
+/* Fills *out with at most `most` plans of a study, and *count with their number: first the best
+ * plan known, then the others by their time.  Times of the comparison and of the search are not
+ * compared with one another: both count as multiples of the best plan's own time there. */
+int study_top(struct db *db, int64_t study, const struct db_best *best, int most,
+              struct top_plan *out, int *count, struct status *st);
+
 #endif

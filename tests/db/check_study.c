@@ -94,6 +94,39 @@ static void keep_study(void *ctx, const struct db_study *s)
     out->target.units = s->target.units;
 }
 
+static void add_name(void *ctx, const struct db_workload *w, const char *target_kind)
+{
+    buf_addf(ctx, "%s on %s, %d;", w->text, target_kind, (int)w->seq_len);
+}
+
+START_TEST(workloads_of_which_a_plan_ran_are_listed_last_measured_first)
+{
+    int64_t first, empty, again;
+    struct db_workload other = a_workload, unmeasured = a_workload, seeded = a_workload;
+    struct buf names;
+    other.text = "b=2";
+    other.seq_len = 64;
+    unmeasured.text = "b=3";
+    seeded.seed = 7;
+    buf_init(&names);
+    OK(db_study(db, &other, &a_target, "1", &first, &st));
+    OK(db_study(db, &unmeasured, &a_target, "1", &empty, &st));
+    OK(db_study(db, &seeded, &a_target, "1", &again, &st));
+    struct db_trial t = plan_trial(43690, 2), failed = failed_trial(43690, "wrong");
+    OK(db_trial_add(db, study, &t, &st));
+    OK(db_trial_add(db, first, &t, &st));
+    OK(db_trial_add(db, empty, &failed, &st));
+    OK(db_workloads(db, add_name, &names, &st));
+    ck_assert_str_eq(names.ptr, "b=2 on cpu, 64;b=1 s=128 mask=causal on cpu, 128;");
+
+    buf_reset(&names);
+    OK(db_trial_add(db, again, &t, &st)); /* another study of the first workload */
+    OK(db_workloads(db, add_name, &names, &st));
+    ck_assert_str_eq(names.ptr, "b=1 s=128 mask=causal on cpu, 128;b=2 on cpu, 64;");
+    buf_release(&names);
+}
+END_TEST
+
 START_TEST(study_is_read_as_stored)
 {
     struct db_study out = {.seed = 0};
@@ -125,5 +158,6 @@ END_TEST
 
 SUITE("db/study", setup, teardown, ONCE(study_is_found_again),
       ONCE(what_is_not_comparable_is_another_study), ONCE(find_prefers_the_study_measured_last),
-      ONCE(find_prefers_the_study_most_like_what_is_asked_for), ONCE(study_is_read_as_stored),
-      ONCE(searches_have_ids_of_their_own))
+      ONCE(find_prefers_the_study_most_like_what_is_asked_for),
+      ONCE(workloads_of_which_a_plan_ran_are_listed_last_measured_first),
+      ONCE(study_is_read_as_stored), ONCE(searches_have_ids_of_their_own))

@@ -1,0 +1,66 @@
+#include "cmd/cmd.h"
+
+#include <string.h>
+
+int best_of_study(const struct session *s, struct db_best *out, struct status *st)
+{
+    struct status missing = STATUS_INIT;
+    if (db_best(s->db, s->study, out, &missing) == 0)
+        return 0;
+    if (missing.code == STATUS_NOT_FOUND)
+        return known_refuse(s->db, &missing, st);
+    *st = missing;
+    return -1;
+}
+
+struct noting {
+    const struct options *o;
+    const struct db_best *best;
+    struct fingerprint here;
+};
+
+/* Says which plan the best is, and where its time is from. */
+static void note_best(void *ctx, const struct db_study *study)
+{
+    const struct noting *n = ctx;
+    const char *device = study->target.device;
+    bool elsewhere = n->here.device[0] != '\0' && strcmp(n->here.device, device) != 0;
+    note(n->o, "the best plan known is %d: %.*f ms on '%s'%s", n->best->value,
+         ms_decimals(n->best->median_ms), n->best->median_ms, device,
+         elsewhere ? ", another device than the one here" : "");
+}
+
+static int find_best(const struct options *o, unsigned *value, struct status *st)
+{
+    struct session s;
+    struct db_best best = {.value = -1};
+    struct noting noting = {.o = o, .best = &best};
+    int result = -1;
+    if (session_open_study(o, DB_READ, &s, st) == 0 && best_of_study(&s, &best, st) == 0) {
+        fingerprint_device(s.target, &noting.here);
+        result = db_study_read(s.db, s.study, note_best, &noting, st);
+        *value = (unsigned)best.value;
+    }
+    db_best_release(&best);
+    session_close(&s);
+    return result;
+}
+
+int plan_from_text(const struct options *o, const char *text, struct plan *out, struct status *st)
+{
+    unsigned value, canonical;
+    *out = (struct plan){.fused = 0};
+    if ((strcmp(text, BEST_WORD) == 0 ? find_best(o, &value, st)
+                                      : plan_parse_value(text, &value, st)) != 0)
+        return -1;
+    canonical = plan_canonical(value);
+    if (canonical != value)
+        note(o, "%u names the same plan as %u", value, canonical);
+    *out = plan_from_value(value);
+    return 0;
+}
+
+void words_best(struct buf *out)
+{
+    buf_adds(out, BEST_WORD);
+}

@@ -1,0 +1,73 @@
+#include "cmd/cmd.h"
+
+#include <string.h>
+
+/* Appends " -H 8" where a size is not the default. */
+static void add_size(const char *option, int64_t size, int64_t usual, struct buf *out)
+{
+    if (size != usual)
+        buf_addf(out, " %s %lld", option, (long long)size);
+}
+
+void known_options(const struct db_workload *w, const char *target_kind, struct buf *out)
+{
+    struct workload usual;
+    struct target_name here;
+    struct status ignored = STATUS_INIT;
+    workload_init(&usual);
+    target_parse(NULL, &here, &ignored);
+    buf_addf(out, "-b %lld -s %lld", (long long)w->batch, (long long)w->seq_len);
+    if (strcmp(w->mask, "full") != 0)
+        buf_addf(out, " -m %s", w->mask);
+    add_size("-H", w->heads, usual.heads, out);
+    add_size("-W", w->head_size, usual.head_size, out);
+    add_size("-L", w->layers, usual.layers, out);
+    add_size("--ffn", w->ffn, 4 * w->heads * w->head_size, out);
+    if (w->eps != usual.eps) {
+        buf_adds(out, " --eps ");
+        number_add(w->eps, out);
+    }
+    for (int kind = 0; kind < TARGET_COUNT; kind++)
+        if (strcmp(target_kind, target_names[kind]) == 0 &&
+            strcmp(w->dtype, dtypes[target_default_dtype((enum target_kind)kind)].name) != 0)
+            buf_addf(out, " -t %s", w->dtype);
+    if (strcmp(w->lengths, "full") != 0)
+        buf_addf(out, " --lengths %s", w->lengths);
+    if (strcmp(target_kind, target_names[here.kind]) != 0)
+        buf_addf(out, " --target %s", target_kind);
+    workload_release(&usual);
+}
+
+/* ---- the end of a message -------------------------------------------------------------------- */
+
+enum { NAMED_MAX = 5 };
+
+struct naming {
+    struct buf *names;
+    int count;
+};
+
+static void add_name(void *ctx, const struct db_workload *w, const char *target_kind)
+{
+    struct naming *n = ctx;
+    n->count++;
+    if (n->count > NAMED_MAX)
+        return;
+    buf_adds(n->names, n->count == 1 ? "'" : ", '");
+    known_options(w, target_kind, n->names);
+    buf_adds(n->names, "'");
+}
+
+int known_refuse(struct db *db, const struct status *missing, struct status *st)
+{
+    struct buf names;
+    struct naming naming = {&names, 0};
+    buf_init(&names);
+    int result = db_workloads(db, add_name, &naming, st);
+    if (result == 0)
+        status_set(st, STATUS_NOT_FOUND, "%s%s%s%s", missing->message,
+                   naming.count > 0 ? "; known are " : "", names.ptr,
+                   naming.count > NAMED_MAX ? " and others" : "");
+    buf_release(&names);
+    return -1;
+}

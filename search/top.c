@@ -1,0 +1,95 @@
+/* The fastest plans known of a study. */
+#include "search/search_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* What is known of a plan; NaN where nothing is. */
+struct times {
+    struct interval alone;    /* in its search */
+    struct interval compared; /* in the comparison that the best plan won */
+};
+
+struct reading {
+    struct times *of; /* (PLAN_KEYS) */
+    const char *comparison;
+};
+
+static struct interval row_ms(const struct db_trial *row)
+{
+    return (struct interval){row->median_ms, row->ci_low_ms, row->ci_high_ms};
+}
+
+static int read_plan(void *ctx, const struct db_trial *row)
+{
+    const struct reading *r = ctx;
+    if (row->status == TRIAL_OK)
+        r->of[plan_key(plan_from_value((unsigned)row->value))].alone = row_ms(row);
+    return 0;
+}
+
+static int read_final(void *ctx, const struct db_trial *row)
+{
+    const struct reading *r = ctx;
+    if (row->status == TRIAL_OK && strcmp(row->comparison, r->comparison) == 0)
+        r->of[plan_key(plan_from_value((unsigned)row->value))].compared = row_ms(row);
+    return 0;
+}
+
+/* A plan and its time as a multiple of the best plan's, both of one kind of measurement. */
+struct ranked {
+    struct top_plan plan;
+    double relative;
+};
+
+static int by_time(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    return x->relative != y->relative ? (x->relative < y->relative ? -1 : 1)
+                                      : (int)plan_key(x->plan.plan) - (int)plan_key(y->plan.plan);
+}
+
+/* Appends the plan of a key, if it has a time. */
+static int rank(const struct times *t, unsigned key, const struct times *best, struct ranked *out)
+{
+    bool compared = isfinite(t->compared.median);
+    struct interval ms = compared ? t->compared : t->alone;
+    if (!isfinite(ms.median))
+        return 0;
+    double unit = compared ? best->compared.median : best->alone.median;
+    *out =
+        (struct ranked){.plan = {.plan = plan_of(key & (PLAN_KEYS / 2 - 1), key >= PLAN_KEYS / 2),
+                                 .ms = ms,
+                                 .compared = compared},
+                        .relative = isfinite(unit) ? ms.median / unit : INFINITY};
+    return 1;
+}
+
+int study_top(struct db *db, int64_t study, const struct db_best *best, int most,
+              struct top_plan *out, int *count, struct status *st)
+{
+    struct reading r = {.of = mem_alloc(PLAN_KEYS, sizeof(*r.of)), .comparison = best->comparison};
+    struct ranked *all = mem_alloc(PLAN_KEYS, sizeof(*all));
+    unsigned first = plan_key(plan_from_value((unsigned)best->value));
+    int n = 0, result = -1;
+    for (int key = 0; key < PLAN_KEYS; key++)
+        r.of[key] = (struct times){{NAN, NAN, NAN}, {NAN, NAN, NAN}};
+    *count = 0;
+    if (db_trial_times(db, study, DB_TRIAL_PLAN, read_plan, &r, st) != 0 ||
+        (best->final && db_trial_times(db, study, DB_TRIAL_FINAL, read_final, &r, st) != 0))
+        goto out;
+    for (unsigned key = 0; key < PLAN_KEYS; key++)
+        n += rank(&r.of[key], key, &r.of[first], &all[n]);
+    for (int i = 0; i < n; i++)
+        if (plan_key(all[i].plan.plan) == first)
+            all[i].relative = -INFINITY; /* whatever noise says */
+    qsort(all, (size_t)n, sizeof(*all), by_time);
+    for (; *count < n && *count < most; ++*count)
+        out[*count] = all[*count].plan;
+    result = 0;
+out:
+    free(all);
+    free(r.of);
+    return result;
+}
