@@ -29,12 +29,14 @@ static int read_winner(struct db *db, int64_t study, struct db_best *out, int64_
                        struct status *st)
 {
     double own_ms = INFINITY; /* the winner's time in its search */
+    char utc[CLOCK_UTC_SIZE] = "";
     struct query q = query_start(db, SQL_BEST_FINAL);
     query_int(&q, study);
     int final = query_row(&q, st);
     if (final > 0) {
         keep_winner(&q, true, out, trial);
         own_ms = column_real(&q, 7);
+        snprintf(utc, sizeof(utc), "%s", column_text(&q, 8));
     }
     query_end(&q);
     if (final < 0)
@@ -42,6 +44,7 @@ static int read_winner(struct db *db, int64_t study, struct db_best *out, int64_
 
     q = query_start(db, SQL_BEST_PLAN);
     query_int(&q, study);
+    query_text(&q, utc);
     query_int(&q, *trial);
     query_real(&q, own_ms);
     int later = query_row(&q, st);

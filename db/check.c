@@ -48,6 +48,13 @@ static const char *const rules[] = {
     "SELECT format('trial %d belongs to another study than its search', trial.id) FROM trial"
     " JOIN search ON search.id = trial.search WHERE search.study <> trial.study",
 
+    "SELECT format('study %d counts %d trials and %d plans, %d and %d are stored', id, trials, "
+    "plans,"
+    " stored, stored_plans) FROM (SELECT id, trials, plans,"
+    "  (SELECT count(*) FROM trial WHERE study = study.id) AS stored,"
+    "  (SELECT count(*) FROM trial WHERE study = study.id AND kind = 'plan') AS stored_plans"
+    "  FROM study) WHERE trials <> stored OR plans <> stored_plans",
+
     "SELECT format('trial %d has %d samples stored, %d expected', id, stored, expected) FROM"
     " (SELECT id, iif(kind = 'final', sample_count, 0) AS expected,"
     "  (SELECT count(*) FROM sample WHERE trial = trial.id) AS stored FROM trial)"

@@ -94,7 +94,7 @@ struct db_trial {
     const char *resources;  /* JSON text, may be empty */
     const char *conditions; /* JSON text, may be empty */
     const char *search;     /* the id of the search that asked for it, may be empty */
-    const char *stored_utc; /* of a row read; db_trial_add() takes the time itself */
+    const char *stored_utc; /* to store: null or empty for the time now */
     const char *strategy;   /* of a row read: its search's; empty if unknown */
 };
 

@@ -89,6 +89,15 @@ void db_choices_release(struct db_choice *choices, int count);
 /* db_trial_add() within the caller's transaction. */
 int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, struct status *st);
 
+/* The schedule of a choice, with its segment: found or added. */
+int db_schedule(struct db *db, const struct db_choice *c, int64_t *id, struct status *st);
+
+/* db_trial_insert() of a trial whose plan is stored and whose schedules are known: their ids, in
+ * the order of the choices, which are not read.  added: false if the study had a trial of this plan
+ * or schedule, which stays. */
+int db_trial_insert_as(struct db *db, int64_t study, const struct db_trial *t,
+                       const int64_t schedules[OP_COUNT], bool *added, struct status *st);
+
 extern const char *const db_trial_kind_names[];
 
 #endif

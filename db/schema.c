@@ -142,7 +142,23 @@ static const char add_conditions[] =
 
 static const char rename_ranges[] = "UPDATE study SET init = 'wide' WHERE init = 'notes';";
 
-const char *const schema_migrations[] = {create_all, add_conditions, rename_ranges};
+/* Trials in the order of time, whatever order merging stored them in; counts that a list of studies
+ * can read where counting would walk all trials. */
+static const char count_trials[] =
+    "DROP INDEX trial_by_kind;"
+    "CREATE INDEX trial_by_time ON trial (study, kind, stored_utc);"
+    "ALTER TABLE study ADD COLUMN trials INTEGER NOT NULL DEFAULT 0;"
+    "ALTER TABLE study ADD COLUMN plans INTEGER NOT NULL DEFAULT 0;"
+    "UPDATE study SET trials = (SELECT count(*) FROM trial WHERE study = study.id),"
+    "  plans = (SELECT count(*) FROM trial WHERE study = study.id AND kind = 'plan');"
+    "CREATE TRIGGER trial_added AFTER INSERT ON trial BEGIN"
+    "  UPDATE study SET trials = trials + 1, plans = plans + (NEW.kind = 'plan')"
+    "  WHERE id = NEW.study; END;"
+    "CREATE TRIGGER trial_removed AFTER DELETE ON trial BEGIN"
+    "  UPDATE study SET trials = trials - 1, plans = plans - (OLD.kind = 'plan')"
+    "  WHERE id = OLD.study; END;";
+
+const char *const schema_migrations[] = {create_all, add_conditions, rename_ranges, count_trials};
 const int schema_version = ARRAY_LEN(schema_migrations);
 
 static int run(sqlite3 *handle, const char *path, const char *sql, struct status *st)

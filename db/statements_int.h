@@ -24,10 +24,10 @@ X(STUDY_NEAREST, "SELECT study.id FROM workload"
                  "   WHERE study = study.id AND kind = 'final' AND status = 'ok') DESC,"
                  "  (device IS ?3) + (uuid IS ?4) + (capability IS ?5) + (units IS ?6)"
                  "  + (driver IS ?7) + (protocol IS ?8) + (init IS ?9) + (seed IS ?10) DESC,"
-                 "  max(coalesce((SELECT max(id) FROM trial"
-                 "   WHERE study = study.id AND kind = 'plan'), 0),"
-                 "  coalesce((SELECT max(id) FROM trial"
-                 "   WHERE study = study.id AND kind = 'final'), 0)) DESC, study.id DESC")
+                 "  max(coalesce((SELECT max(stored_utc) FROM trial"
+                 "   WHERE study = study.id AND kind = 'plan'), ''),"
+                 "  coalesce((SELECT max(stored_utc) FROM trial"
+                 "   WHERE study = study.id AND kind = 'final'), '')) DESC, study.id DESC")
 X(STUDY_READ, "SELECT kind, device, uuid, capability, units, driver, compiler, libraries,"
               " protocol, init, seed FROM study JOIN target ON target.id = study.target"
               " WHERE study.id = ?")
@@ -48,8 +48,7 @@ X(WORKLOADS,
 
 X(SEGMENT_ADD, "INSERT INTO segment (first_op, last_op) VALUES (?,?) ON CONFLICT DO NOTHING")
 X(SCHEDULE_ADD, "INSERT INTO schedule (segment, impl, knobs) VALUES"
-                " ((SELECT id FROM segment WHERE first_op = ? AND last_op = ?), ?, ?)"
-                " ON CONFLICT DO NOTHING")
+                " ((SELECT id FROM segment WHERE first_op = ? AND last_op = ?), ?, ?)")
 X(SCHEDULE_FIND, "SELECT schedule.id FROM segment"
                  " JOIN schedule ON schedule.segment = segment.id"
                  " WHERE first_op = ? AND last_op = ? AND impl = ? AND knobs = ?")
@@ -65,7 +64,7 @@ X(TRIALS, "SELECT id, plan, schedule, status, reason_code, reason, median_ms, ci
           " ci_high_ms, build_s, verify_s, time_s, relative_error, layers_timed,"
           " sample_count, comparison, resources, conditions, search, stored_utc,"
           " (SELECT strategy FROM search WHERE search.id = trial.search) FROM trial"
-          " WHERE study = ? AND kind = ? ORDER BY id")
+          " WHERE study = ? AND kind = ? ORDER BY stored_utc, id")
 X(SCHEDULE, "SELECT first_op, last_op, impl, knobs FROM schedule"
             " JOIN segment ON segment.id = schedule.segment WHERE schedule.id = ?")
 X(CHOICES, "SELECT first_op, last_op, impl, knobs FROM choice"
@@ -73,34 +72,41 @@ X(CHOICES, "SELECT first_op, last_op, impl, knobs FROM choice"
            " JOIN segment ON segment.id = schedule.segment"
            " WHERE choice.trial = ? ORDER BY first_op")
 
-/* The winner of the newest comparison of a search; the last column is its time in its search. */
+/* Merging stores old trials after newer ones: so the order of time is that of stored_utc, and of id
+ * only among trials of one millisecond.
+ *
+ * The winner of the newest comparison of a search.  The last columns are its time in its search and
+ * when the comparison was stored. */
 X(BEST_FINAL, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
               " (SELECT options FROM search WHERE search.id = trial.search),"
               " (SELECT median_ms FROM trial AS own WHERE own.study = trial.study"
-              "   AND own.plan = trial.plan AND own.kind = 'plan' AND own.status = 'ok')"
+              "   AND own.plan = trial.plan AND own.kind = 'plan' AND own.status = 'ok'),"
+              " stored_utc"
               " FROM trial WHERE study = ?1 AND kind = 'final' AND status = 'ok'"
               " AND comparison = (SELECT comparison FROM trial AS newest"
               "   WHERE newest.study = ?1 AND newest.kind = 'final' AND newest.status = 'ok'"
               "   AND NOT EXISTS (SELECT 1 FROM search"
               "     WHERE search.id = newest.search AND strategy = 'bench')"
-              "   ORDER BY newest.id DESC LIMIT 1)"
+              "   ORDER BY newest.stored_utc DESC, newest.id DESC LIMIT 1)"
               " ORDER BY median_ms, id LIMIT 1")
 X(BEST_PLAN, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
              " (SELECT options FROM search WHERE search.id = trial.search) FROM trial"
-             " WHERE study = ? AND kind = 'plan' AND status = 'ok' AND id > ?"
+             " WHERE study = ? AND kind = 'plan' AND status = 'ok' AND (stored_utc, id) > (?, ?)"
              " AND median_ms < ? ORDER BY median_ms, id LIMIT 1")
 X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final' AND status = 'ok'"
-            " AND id > coalesce((SELECT max(id) FROM trial WHERE study = ?1 AND kind = 'plan'), 0)"
+            " AND NOT EXISTS (SELECT 1 FROM trial AS later WHERE later.study = ?1"
+            "   AND later.kind = 'plan'"
+            "   AND (later.stored_utc, later.id) > (trial.stored_utc, trial.id))"
             " AND NOT EXISTS (SELECT 1 FROM search"
             "   WHERE search.id = trial.search AND strategy = 'bench')"
-            " ORDER BY id DESC LIMIT 1")
+            " ORDER BY stored_utc DESC, id DESC LIMIT 1")
 X(PLAN_TIME, "SELECT id, status, reason, median_ms, ci_low_ms, ci_high_ms, sample_count,"
              " stored_utc FROM trial WHERE study = ? AND plan = ? AND kind = ? AND comparison = ?"
-             " ORDER BY id DESC LIMIT 1")
+             " ORDER BY stored_utc DESC, id DESC LIMIT 1")
 X(SAMPLES, "SELECT ms FROM sample WHERE trial = ? ORDER BY round")
 X(BEST_CHOICES, "SELECT first_op, last_op, impl, knobs, (SELECT median_ms FROM trial"
                 "   WHERE trial.study = ?2 AND trial.schedule = choice.schedule"
-                "   AND status = 'ok' ORDER BY id DESC LIMIT 1) FROM choice"
+                "   AND status = 'ok') FROM choice"
                 " JOIN schedule ON schedule.id = choice.schedule"
                 " JOIN segment ON segment.id = schedule.segment"
                 " WHERE choice.trial = ?1 ORDER BY first_op")

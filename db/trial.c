@@ -30,26 +30,33 @@ static int check_choices(const struct db_trial *t, struct status *st)
     return 0;
 }
 
-/* Finds the schedule of a choice or adds it, with its segment. */
-static int add_schedule(struct db *db, const struct db_choice *c, int64_t *id, struct status *st)
+/* Starts a statement whose parameters are a choice's. */
+static struct query choice_query(struct db *db, enum db_statement id, const struct db_choice *c)
 {
-    struct query segment = query_start(db, SQL_SEGMENT_ADD);
-    query_int(&segment, c->segment.first);
-    query_int(&segment, c->segment.last);
-    if (query_run(&segment, st) != 0)
-        return -1;
+    struct query q = query_start(db, id);
+    query_int(&q, c->segment.first);
+    query_int(&q, c->segment.last);
+    query_text(&q, c->impl);
+    query_text(&q, c->schedule);
+    return q;
+}
 
-    enum db_statement add_then_find[] = {SQL_SCHEDULE_ADD, SQL_SCHEDULE_FIND};
-    int row = 0;
-    for (size_t i = 0; i < ARRAY_LEN(add_then_find) && row >= 0; i++) {
-        struct query q = query_start(db, add_then_find[i]);
-        query_int(&q, c->segment.first);
-        query_int(&q, c->segment.last);
-        query_text(&q, c->impl);
-        query_text(&q, c->schedule);
-        row = query_one_int(&q, id, st);
-    }
-    return row < 0 ? -1 : 0;
+int db_schedule(struct db *db, const struct db_choice *c, int64_t *id, struct status *st)
+{
+    struct query q = choice_query(db, SQL_SCHEDULE_FIND, c);
+    int found = query_one_int(&q, id, st);
+    if (found != 0)
+        return found > 0 ? 0 : -1;
+    q = query_start(db, SQL_SEGMENT_ADD);
+    query_int(&q, c->segment.first);
+    query_int(&q, c->segment.last);
+    if (query_run(&q, st) != 0)
+        return -1;
+    q = choice_query(db, SQL_SCHEDULE_ADD, c);
+    if (query_run(&q, st) != 0)
+        return -1;
+    *id = sqlite3_last_insert_rowid(db->handle);
+    return 0;
 }
 
 /* The row spells the plan's segments for people: "0-1 2-6 7 8-9 10-14". */
@@ -104,7 +111,8 @@ static int add_row(struct db *db, int64_t study, const struct db_trial *t, int64
     query_text(&q, t->comparison);
     query_text(&q, t->resources);
     query_text(&q, t->conditions);
-    query_text(&q, clock_utc(now));
+    bool given = t->stored_utc != NULL && t->stored_utc[0] != '\0';
+    query_text(&q, given ? t->stored_utc : clock_utc(now));
     return query_run(&q, st);
 }
 
@@ -125,20 +133,13 @@ static int add_sample(struct db *db, int64_t trial, int round, double ms, struct
     return query_run(&q, st);
 }
 
-int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, struct status *st)
+int db_trial_insert_as(struct db *db, int64_t study, const struct db_trial *t,
+                       const int64_t schedules[OP_COUNT], bool *added, struct status *st)
 {
-    int64_t schedules[OP_COUNT] = {0};
-    if (check_choices(t, st) != 0)
-        return -1;
-    for (int i = 0; i < t->choice_count; i++)
-        if (add_schedule(db, &t->choices[i], &schedules[i], st) != 0)
-            return -1;
-    if (t->kind != DB_TRIAL_SEGMENT && add_plan(db, t, st) != 0)
-        return -1;
     if (add_row(db, study, t, schedules[0], st) != 0)
         return -1;
-
-    if (sqlite3_changes(db->handle) == 0) /* another process stored it first */
+    *added = sqlite3_changes(db->handle) > 0;
+    if (!*added)
         return 0;
     int64_t trial = sqlite3_last_insert_rowid(db->handle);
     if (t->kind != DB_TRIAL_SEGMENT)
@@ -150,6 +151,20 @@ int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, stru
             if (add_sample(db, trial, i, t->samples_ms[i], st) != 0)
                 return -1;
     return 0;
+}
+
+int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, struct status *st)
+{
+    int64_t schedules[OP_COUNT] = {0};
+    bool added; /* if not, another process stored it first */
+    if (check_choices(t, st) != 0)
+        return -1;
+    for (int i = 0; i < t->choice_count; i++)
+        if (db_schedule(db, &t->choices[i], &schedules[i], st) != 0)
+            return -1;
+    if (t->kind != DB_TRIAL_SEGMENT && add_plan(db, t, st) != 0)
+        return -1;
+    return db_trial_insert_as(db, study, t, schedules, &added, st);
 }
 
 int db_trial_add(struct db *db, int64_t study, const struct db_trial *t, struct status *st)

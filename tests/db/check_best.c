@@ -152,6 +152,45 @@ START_TEST(faster_plan_since_wins)
 }
 END_TEST
 
+static struct db_trial stored_at(struct db_trial t, const char *utc)
+{
+    t.stored_utc = utc;
+    return t;
+}
+
+/* Merging stores old trials after newer ones. */
+START_TEST(time_decides_and_not_the_order_of_storing)
+{
+    struct db_study s = {
+        .target = a_target, .protocol = "1", .init = "uniform", .seed = UINT64_MAX};
+    int64_t found;
+    add(stored_at(plan_trial(50, 3), "2026-02-02T00:00:00.000Z"));
+    add(stored_at(final_trial(50, 2, "new"), "2026-02-02T00:00:01.000Z"));
+    add(stored_at(plan_trial(51, 2), "2026-01-01T00:00:00.000Z"));
+    add(stored_at(final_trial(51, 1, "old"), "2026-01-01T00:00:01.000Z"));
+    check_compared("new");
+    OK(db_best(db, study, &best, &st));
+    ck_assert_int_eq(best.value, 50);
+    ck_assert_str_eq(best.comparison, "new");
+    db_best_release(&best);
+
+    struct db_trial final = stored_at(final_trial(51, 1, "new"), "2026-02-02T00:00:01.000Z");
+    final.comparison = "new";
+    add(final);
+    add(stored_at(final_trial(51, 4, "new"), "2026-01-01T00:00:00.000Z"));
+    ck_assert_double_eq(time_of(51, "new").median, 1);
+
+    struct db_target twin = a_target;
+    twin.uuid = "4321";
+    s.target.uuid = ""; /* as near to the one as to the other */
+    OK(db_study(db, &a_workload, &twin, "1", &found, &st));
+    struct db_trial older = stored_at(plan_trial(50, 3), "2026-02-01T00:00:00.000Z");
+    OK(db_trial_add(db, found, &older, &st));
+    OK(db_study_find(db, a_workload.text, "cpu", &s, &found, &st));
+    ck_assert_int_eq(found, study);
+}
+END_TEST
+
 /* One may ask for the times of slow plans only. */
 START_TEST(bench_decides_nothing)
 {
@@ -303,6 +342,7 @@ END_TEST
 SUITE("db/best", setup, teardown, ONCE(nothing_known_is_not_found),
       ONCE(fastest_plan_before_finals), ONCE(finals_decide),
       ONCE(time_has_its_reason_or_its_samples), ONCE(faster_plan_since_wins),
-      ONCE(bench_decides_nothing), ONCE(choices_carry_their_segments_time),
+      ONCE(time_decides_and_not_the_order_of_storing), ONCE(bench_decides_nothing),
+      ONCE(choices_carry_their_segments_time),
       LOOP(damaged_choices_are_refused, 0, ARRAY_LEN(damage)), ONCE(plans_are_counted_once),
       ONCE(query_is_quick_with_100000_trials))

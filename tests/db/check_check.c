@@ -18,6 +18,8 @@ static const struct {
     {"DROP INDEX trial_of_schedule; CREATE TEMP TABLE twin AS SELECT * FROM trial WHERE id = 4;"
      "UPDATE twin SET id = 9; INSERT INTO trial SELECT * FROM twin",
      "study 1 has 2 trials of kind segment of schedule 1"},
+    {"UPDATE study SET plans = 1 WHERE id = 1",
+     "study 1 counts 4 trials and 1 plans, 4 and 2 are stored"},
     {"UPDATE trial SET sample_count = 7 WHERE id = 2", "trial 2 has 6 samples stored, 7 expected"},
     {"DELETE FROM sample WHERE trial = 2 AND round = 3", "trial 2 has 5 samples stored"},
     {"INSERT INTO sample VALUES (1, 0, 1)", "trial 1 has 1 samples stored, 0 expected"},

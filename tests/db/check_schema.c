@@ -2,9 +2,9 @@
 
 /* A shipped migration is never edited: what it made exists on disks.  One hash a version; a new
  * migration adds a row. */
-static const char *const shipped[] = {"1c2fcb7ae5d3a2564743db52a3313183",
-                                      "d46f3d0fcc229004307bee870210ae9d",
-                                      "2ab951aa7dcf50917f1c1ef799abc692"};
+static const char *const shipped[] = {
+    "1c2fcb7ae5d3a2564743db52a3313183", "d46f3d0fcc229004307bee870210ae9d",
+    "2ab951aa7dcf50917f1c1ef799abc692", "4c0ebd37e14851744983511c7ef3c709"};
 
 START_TEST(shipped_migrations_are_unchanged)
 {
@@ -56,6 +56,8 @@ START_TEST(old_rows_are_kept)
     ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM study WHERE init ="
                                            " iif(id = 1, 'uniform', 'wide')"),
                      2);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT trials * 10 + plans FROM study WHERE id = 1"),
+                     11);
     db_close(db);
 }
 END_TEST
