@@ -35,7 +35,7 @@ struct fingerprint {
     char driver[64];     /* of a GPU; the kernel release of a CPU */
     char compiler[128];  /* "gcc 12.2.0", "nvcc 13.0" */
     char libraries[128]; /* "OpenBLAS 0.3.21" */
-    char protocol[16];   /* version of the measurement protocol: "2" */
+    char protocol[16];   /* version of the measurement protocol: "3" */
 };
 
 /* Fills in what is known without asking a compiler: compiler and libraries stay empty.  All fields

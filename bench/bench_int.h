@@ -75,7 +75,7 @@ int client_call(struct client *c, const json_t *request, json_t **reply, struct 
 
 /* ---- session.c, run.c, dump.c, trace.c ------------------------------------------------------- */
 
-#define PROTOCOL_VERSION "2"
+#define PROTOCOL_VERSION "3"
 
 struct bench {
     struct target_name target;

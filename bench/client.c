@@ -9,14 +9,15 @@
 #include <unistd.h>
 
 /* Variables of the user's shell that concern threads are dropped, so that times can be compared:
- * one thread a core.  A waiting thread spins for about as long as waking it would take (1000 pauses
- * are some 50 us): a longer spin takes the core from the thread that it waits for wherever other
- * programs run.  For the same reason no thread is bound to a core. */
+ * one thread a core.  Each thread is bound to its core: else the system may put two of them on one
+ * core while another program has the second one, and leave them there, where each waits for the
+ * other at every barrier.  A waiting thread spins for about as long as waking it would take (1000
+ * pauses are some 50 us): a longer spin takes the core from other programs. */
 char **client_environment(void)
 {
     static const char *const dropped[] = {"OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTO_"};
     char threads[32];
-    const char *const set[] = {"OMP_DYNAMIC=false", "OMP_PROC_BIND=false", "GOMP_SPINCOUNT=1000",
+    const char *const set[] = {"OMP_DYNAMIC=false", "OMP_PROC_BIND=true", "GOMP_SPINCOUNT=1000",
                                threads};
     size_t n = 0, kept = 0;
     snprintf(threads, sizeof(threads), "OMP_NUM_THREADS=%d", cpu_threads());

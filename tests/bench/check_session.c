@@ -6,7 +6,9 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
+#include <sched.h>
 #include <signal.h>
+#include <stdlib.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -54,6 +56,34 @@ START_TEST(plan_is_measured)
     check_trial(&t);
     ck_assert_int_eq(t.layers_timed, 2);
     trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
+/* Where the system may put two threads on one core, they wait for each other at every barrier. */
+START_TEST(each_thread_has_a_core)
+{
+    struct bench *b = honest_bench();
+    check_segment(b, 8, 9);
+    char tasks[64];
+    snprintf(tasks, sizeof(tasks), "/proc/%ld/task", (long)b->client.process.pid);
+    DIR *dir = opendir(tasks);
+    ck_assert_ptr_nonnull(dir);
+    cpu_set_t all, one;
+    int threads = 0;
+    CPU_ZERO(&all);
+    for (const struct dirent *task; (task = readdir(dir)) != NULL;) {
+        pid_t thread = (pid_t)strtol(task->d_name, NULL, 10);
+        if (thread == 0)
+            continue;
+        ck_assert_int_eq(sched_getaffinity(thread, sizeof(one), &one), 0);
+        ck_assert_int_eq(CPU_COUNT(&one), 1);
+        CPU_OR(&all, &all, &one);
+        threads++;
+    }
+    closedir(dir);
+    ck_assert_int_eq(threads, cpu_threads());
+    ck_assert_int_eq(CPU_COUNT(&all), threads);
     bench_close(b);
 }
 END_TEST
@@ -357,7 +387,7 @@ START_TEST(doctor_reports)
 END_TEST
 
 SUITE("session", test_dir_setup, test_dir_teardown, ONCE(segment_is_measured),
-      ONCE(plan_is_measured), ONCE(candidates_are_compared_in_pairs),
+      ONCE(plan_is_measured), ONCE(each_thread_has_a_core), ONCE(candidates_are_compared_in_pairs),
       ONCE(hopeless_plan_is_censored), ONCE(verdicts_are_kept), ONCE(verdicts_can_be_passed_over),
       ONCE(damaged_binary_is_rebuilt), ONCE(binary_in_use_is_not_trimmed),
       ONCE(cleared_cache_is_filled_again), ONCE(builds_report_progress),

@@ -81,15 +81,17 @@ START_TEST(worker_environment_is_steady)
     setenv("GOMP_CPU_AFFINITY", "0", 1);
     setenv("FUSEPLAN_CHECK", "kept", 1);
     char **env = client_environment();
-    int threads = 0, kept = 0;
+    int threads = 0, bound = 0, kept = 0;
     for (int i = 0; env[i] != NULL; i++) {
         ck_assert_ptr_null(strstr(env[i], "=77"));
         ck_assert_ptr_null(strstr(env[i], "GOMP_CPU_AFFINITY"));
         threads += strncmp(env[i], "OMP_NUM_THREADS=", 16) == 0;
+        bound += strcmp(env[i], "OMP_PROC_BIND=true") == 0;
         kept += strcmp(env[i], "FUSEPLAN_CHECK=kept") == 0;
         free(env[i]);
     }
     ck_assert_int_eq(threads, 1);
+    ck_assert_int_eq(bound, 1);
     ck_assert_int_eq(kept, 1);
     free(env);
 }
