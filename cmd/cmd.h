@@ -277,13 +277,13 @@ void baseline_print(const struct baseline_time *b, const char *plan, bool same);
 /* Notes why a baseline has no time; nothing if it has one. */
 void baseline_note(const struct options *o, const struct baseline_time *b);
 
-/* ---- report.c: the best plan, explained ------------------------------------------------------ */
+/* ---- search_output.c: the best plan, explained ----------------------------------------------- */
 
 json_t *workload_json(const struct workload *w, enum target_kind target);
 
 /* Prints the report in the format of the options.  relaxed: a JSON array of what the study and the
  * request differ in; top: the rows of --top, or null.  Both are taken over. */
-void report_print(const struct options *o, const struct workload *w, enum target_kind target,
+void search_print(const struct options *o, const struct workload *w, enum target_kind target,
                   const struct tune_report *r, json_t *relaxed, json_t *top);
 
 /* ---- kernels.c: each kernel of plans, timed alone -------------------------------------------- */

@@ -126,7 +126,7 @@ static int run(const struct options *o, struct status *st)
     }
     if (code == 0) {
         fill(o, &history, &report);
-        report_print(o, &s.workload, s.target.kind, &report, json_incref(relaxing.names),
+        search_print(o, &s.workload, s.target.kind, &report, json_incref(relaxing.names),
                      json_incref(top));
     }
     json_decref(top);

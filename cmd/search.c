@@ -34,7 +34,7 @@ static int search(const struct options *o, const struct tune_options *tune_optio
         fputs("\r\033[K", stderr);
     if (result != 0)
         return -1;
-    report_print(o, &s->workload, s->target.kind, &report, json_array(), NULL);
+    search_print(o, &s->workload, s->target.kind, &report, json_array(), NULL);
     int code = session_stop != 0 ? EXIT_INTERRUPTED : report.best.value < 0 ? EXIT_NO_RESULT : 0;
     if (session_stop != 0)
         note(o, "interrupted; all results are stored, and the same command goes on from here");

@@ -150,9 +150,9 @@ END
   # compiling alone takes longer
   expect 3 env FUSEPLAN_CACHE="$root/empty" fuseplan search $workload -s 12 --time-limit 0.1 >found 2>said
   grep -q 'no plan was tried within the time limit' said || fail "search: did not say that its time was too short"
-  json report fuseplan search $workload --space 41115 --budget 2
+  json search fuseplan search $workload --space 41115 --budget 2
   grep -q '"new":0,"total":2' out.ndjson || fail "plans that bench measured were measured again"
-  json report fuseplan query $workload --top 2
+  json search fuseplan query $workload --top 2
   jq -e '.top[0].value == .best.value and (.top | length) == 2' out.json >jq.txt || fail "query: not the fastest plans"
   jq -e '.baselines | map(.value) == [43690, 41115] and all(.speedup > 0 and .compared_at > "2")' out.json >jq.txt ||
     fail "query: not the baselines that were compared"

@@ -193,7 +193,7 @@ static void print_top(enum format format, const json_t *top)
     output_end(&out);
 }
 
-void report_print(const struct options *o, const struct workload *w, enum target_kind target,
+void search_print(const struct options *o, const struct workload *w, enum target_kind target,
                   const struct tune_report *r, json_t *relaxed, json_t *top)
 {
     json_t *object = report_json(w, target, r, relaxed);
