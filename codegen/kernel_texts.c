@@ -1,14 +1,10 @@
 #include "codegen/codegen_int.h"
-#include "kernel_list.h"
+#include "embedded.h"
 
 #include <string.h>
 
 #define X(symbol, name, path) extern const char(symbol)[];
-CPU_KERNELS(X)
-CPU_PROGRAM(X)
-CUDA_KERNELS(X)
-CUDA_PROGRAM(X)
-CUDA_LIBRARY(X)
+EMBEDDED(X)
 #undef X
 
 /* The length of a text that the linker brings is no constant of C. */
