@@ -286,7 +286,7 @@ void block_lists_build(const struct mask *m, int batch, const int *lengths,
                        struct block_lists *out);
 void block_lists_release(struct block_lists *l);
 
-/* ---- workload.c: what is to be made fast ----------------------------------------------------- */
+/* ---- workload.c, workload_text.c: what is to be made fast ------------------------------------ */
 
 #define DTYPES(X)                                                                                  \
     X(FP32, "fp32", 4, 1e-5)                                                                       \
@@ -355,6 +355,8 @@ double workload_bytes(const struct workload *w);
 /* Appends the normalised text that identifies the workload in the database, e.g.
  * "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal". */
 void workload_text(const struct workload *w, struct buf *out);
+/* Reads such a text; release *out on failure too.  A file's mask has its hash for a path. */
+int workload_parse(const char *text, struct workload *out, struct status *st);
 
 /* ---- inputs.c: from what the layers' inputs and weights are drawn ---------------------------- */
 

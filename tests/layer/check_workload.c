@@ -53,6 +53,49 @@ START_TEST(text_names_everything)
 }
 END_TEST
 
+static const char *const texts[] = {
+    "b=1 s=128 h=12 w=64 f=3072 l=12 eps=1e-05 dtype=fp32 lengths=full mask=causal",
+    "b=3 s=100 h=2 w=8 f=5 l=1 eps=0.30000000000000004 dtype=bf16 lengths=7,100,1 "
+    "mask=strided:t=10",
+    "b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp16 lengths=full mask=file:0123456789abcdef",
+};
+
+START_TEST(text_gives_the_workload_back)
+{
+    struct workload w;
+    struct buf text;
+    buf_init(&text);
+    OK(workload_parse(texts[_i], &w, &st));
+    workload_text(&w, &text);
+    ck_assert_str_eq(text.ptr, texts[_i]);
+    buf_release(&text);
+    workload_release(&w);
+}
+END_TEST
+
+static const struct {
+    const char *text, *expected;
+} bad_texts[] = {
+    {"", "it lacks 'b='"},
+    {"b=1 s=128", "it lacks 'h='"},
+    {"b=x s=128 h=12 w=64 f=3072 l=12", "'x'"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 dtype=fp32", "it lacks 'eps='"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp64", "it names no dtype"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32", "it lacks 'lengths='"},
+    {"b=2 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=9,9", "9"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full", "it lacks 'mask='"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=none", "unknown mask"},
+};
+
+START_TEST(other_texts_are_refused)
+{
+    struct workload w;
+    FAILS(workload_parse(bad_texts[_i].text, &w, &st), STATUS_USAGE, bad_texts[_i].expected);
+    ck_assert_msg(strstr(st.message, "is not a workload") != NULL, "%s", st.message);
+    workload_release(&w);
+}
+END_TEST
+
 START_TEST(dtypes_have_names)
 {
     for (int d = 0; d < DTYPE_COUNT; d++)
@@ -313,9 +356,11 @@ START_TEST(copies_of_unbuilt_workloads)
 END_TEST
 
 SUITE("workload", NULL, NULL, ONCE(defaults_are_bert_base), ONCE(text_names_everything),
-      ONCE(dtypes_have_names), LOOP(refuses_numbers, 0, ARRAY_LEN(bad_numbers)),
-      ONCE(refuses_everything_absurd_at_once), LOOP(refuses_eps, 0, ARRAY_LEN(bad_eps)),
-      ONCE(the_largest_workload_can_be_counted), LOOP(refuses_lengths, 0, ARRAY_LEN(bad_lengths)),
-      ONCE(full_lengths_are_none), LOOP(drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws)),
-      ONCE(refuses_averages), LOOP(memory_is_the_sum_of_the_chain, 0, ARRAY_LEN(memory_cases)),
-      ONCE(copies_stand_alone), ONCE(copies_of_unbuilt_workloads))
+      LOOP(text_gives_the_workload_back, 0, ARRAY_LEN(texts)),
+      LOOP(other_texts_are_refused, 0, ARRAY_LEN(bad_texts)), ONCE(dtypes_have_names),
+      LOOP(refuses_numbers, 0, ARRAY_LEN(bad_numbers)), ONCE(refuses_everything_absurd_at_once),
+      LOOP(refuses_eps, 0, ARRAY_LEN(bad_eps)), ONCE(the_largest_workload_can_be_counted),
+      LOOP(refuses_lengths, 0, ARRAY_LEN(bad_lengths)), ONCE(full_lengths_are_none),
+      LOOP(drawn_lengths_are_as_defined, 0, ARRAY_LEN(draws)), ONCE(refuses_averages),
+      LOOP(memory_is_the_sum_of_the_chain, 0, ARRAY_LEN(memory_cases)), ONCE(copies_stand_alone),
+      ONCE(copies_of_unbuilt_workloads))

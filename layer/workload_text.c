@@ -1,0 +1,98 @@
+#include "layer/layer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+void workload_text(const struct workload *w, struct buf *out)
+{
+    buf_addf(out, "b=%d s=%d h=%d w=%d f=%d l=%d eps=", w->batch, w->seq_len, w->heads,
+             w->head_size, w->ffn, w->layers);
+    number_add(w->eps, out);
+    buf_addf(out, " dtype=%s lengths=", dtypes[w->dtype].name);
+    if (w->lengths == NULL)
+        buf_adds(out, "full");
+    for (int b = 0; w->lengths != NULL && b < w->batch; b++)
+        buf_addf(out, b == 0 ? "%d" : ",%d", w->lengths[b]);
+    buf_adds(out, " mask=");
+    mask_text(&w->mask_spec, out);
+}
+
+/* ---- reading it back ------------------------------------------------------------------------- */
+
+/* Takes the next word, which must be "key=...", off the text; null if it is another. */
+static char *take(char **text, const char *key)
+{
+    char *word = strsep(text, " ");
+    size_t len = strlen(key);
+    return word != NULL && strncmp(word, key, len) == 0 && word[len] == '=' ? word + len + 1 : NULL;
+}
+
+static int take_size(char **text, const char *key, int *out, struct status *st)
+{
+    int64_t value = 0;
+    const char *word = take(text, key);
+    int result = word != NULL ? number_parse(key, word, 1, INT32_MAX, &value, st)
+                              : status_set(st, STATUS_USAGE, "it lacks '%s='", key);
+    *out = (int)value;
+    return result;
+}
+
+static int take_dtype(char **text, enum dtype *out, struct status *st)
+{
+    const char *word = take(text, "dtype");
+    *out = word != NULL ? dtype_from_name(word) : DTYPE_COUNT;
+    return *out != DTYPE_COUNT ? 0 : status_set(st, STATUS_USAGE, "it names no dtype");
+}
+
+static int take_lengths(char **text, struct workload *w, struct status *st)
+{
+    const char *word = take(text, "lengths");
+    if (word == NULL)
+        return status_set(st, STATUS_USAGE, "it lacks 'lengths='");
+    return strcmp(word, "full") == 0 ? 0 : workload_parse_lengths(w, word, st);
+}
+
+/* Of a file's mask the text has the hash alone. */
+static int take_mask(char **text, struct mask_spec *out, struct status *st)
+{
+    const char *word = take(text, "mask");
+    if (word == NULL)
+        return status_set(st, STATUS_USAGE, "it lacks 'mask='");
+    if (mask_parse(word, out, st) != 0)
+        return -1;
+    if (out->path != NULL)
+        snprintf(out->content_hash, sizeof(out->content_hash), "%s", out->path);
+    return 0;
+}
+
+static int parse(char *text, struct workload *w, struct status *st)
+{
+    const struct {
+        const char *key;
+        int *size;
+    } sizes[] = {{"b", &w->batch},     {"s", &w->seq_len}, {"h", &w->heads},
+                 {"w", &w->head_size}, {"f", &w->ffn},     {"l", &w->layers}};
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        if (take_size(&text, sizes[i].key, sizes[i].size, st) != 0)
+            return -1;
+    const char *eps = take(&text, "eps");
+    if (eps == NULL)
+        return status_set(st, STATUS_USAGE, "it lacks 'eps='");
+    if (number_parse_double("eps", eps, 0, 1, &w->eps, st) != 0 ||
+        take_dtype(&text, &w->dtype, st) != 0 || take_lengths(&text, w, st) != 0 ||
+        take_mask(&text, &w->mask_spec, st) != 0)
+        return -1;
+    return workload_check(w, st);
+}
+
+int workload_parse(const char *text, struct workload *out, struct status *st)
+{
+    char *copy = mem_strdup(text);
+    *out = (struct workload){.batch = 0};
+    int result = parse(copy, out, st);
+    if (result != 0)
+        status_prefix(st, "'%.200s' is not a workload", text);
+    free(copy);
+    return result;
+}
