@@ -254,6 +254,26 @@ int trial_store(struct db *db, int64_t study, enum db_trial_kind kind, const str
 int comparison_store(struct db *db, int64_t study, const struct candidate *c, const struct trial *t,
                      int count, const char *comparison, const char *search_id, struct status *st);
 
+/* ---- slots.c: each segment alone, as stored ---------------------------------------------------
+ */
+
+struct slot_record {
+    char *impl, *schedule; /* of the fastest choice, owned; null if none ran */
+    struct interval us;    /* one launch */
+    char *reason;          /* of the last failure, owned; null if none failed */
+};
+
+int slot_records_read(struct db *db, int64_t study, enum target_kind target,
+                      struct slot_record out[SLOT_COUNT], struct status *st);
+void slot_records_release(struct slot_record slots[SLOT_COUNT]);
+
+/* The slot that a choice serves. */
+int slot_of_choice(enum target_kind target, const struct db_choice *c);
+
+/* "code: reason" of a trial that did not run; the caller frees it.  It is UTF-8: an earlier version
+ * stored what compilers wrote in any encoding. */
+char *trial_reason(const struct db_trial *row);
+
 /* ---- learned.c: what a study has taught ------------------------------------------------------ */
 
 /* Adds the plans stored for a study to a history. */

@@ -14,12 +14,6 @@ struct plan_record {
     char *reason;                        /* of a failure, owned */
 };
 
-struct slot_record {
-    char *impl, *schedule; /* of the fastest choice, owned; null if none ran */
-    double us;
-    char *reason; /* of the last failure, owned */
-};
-
 /* Plans by canonical value, which rows and lines name them by. */
 struct recording {
     unsigned lo, hi;
@@ -33,46 +27,9 @@ struct recording {
 
 /* ---- reading the study ----------------------------------------------------------------------- */
 
-static void replace(char **text, const char *by)
-{
-    free(*text);
-    *text = mem_strdup(by);
-}
-
-/* Makes UTF-8 of it: an earlier version stored what compilers wrote in any encoding. */
-static char *reason_of(const struct db_trial *row)
-{
-    struct buf text;
-    buf_init(&text);
-    buf_addf(&text, "%s: %s", row->reason_code, row->reason);
-    return utf8_mend(buf_detach(&text));
-}
-
 static struct interval us_of(const struct db_trial *row)
 {
     return (struct interval){1e3 * row->median_ms, 1e3 * row->ci_low_ms, 1e3 * row->ci_high_ms};
-}
-
-static int slot_of_row(const struct recording *r, const struct db_choice *c)
-{
-    const struct impl *impl = impl_find(r->target, c->impl);
-    return slot_of(c->segment, impl != NULL && impl->handwritten);
-}
-
-static int segment_row(void *ctx, const struct db_trial *row)
-{
-    struct recording *r = ctx;
-    const struct db_choice *c = &row->choices[0];
-    struct slot_record *slot = &r->slots[slot_of_row(r, c)];
-    if (row->status != TRIAL_OK) {
-        free(slot->reason);
-        slot->reason = reason_of(row);
-    } else if (slot->impl == NULL || 1e3 * row->median_ms < slot->us) {
-        replace(&slot->impl, c->impl);
-        replace(&slot->schedule, c->schedule);
-        slot->us = 1e3 * row->median_ms;
-    }
-    return 0;
 }
 
 /* Whether each segment of a plan ran with its fastest choice. */
@@ -80,7 +37,7 @@ static bool runs_fastest_choices(const struct recording *r, const struct db_tria
 {
     for (int i = 0; i < row->choice_count; i++) {
         const struct db_choice *c = &row->choices[i];
-        const struct slot_record *slot = &r->slots[slot_of_row(r, c)];
+        const struct slot_record *slot = &r->slots[slot_of_choice(r->target, c)];
         if (slot->impl == NULL || strcmp(slot->impl, c->impl) != 0 ||
             strcmp(slot->schedule, c->schedule) != 0)
             return false;
@@ -96,7 +53,7 @@ static int plan_row(void *ctx, const struct db_trial *row)
         return 0;
     *p = (struct plan_record){true, row->status, us_of(row), {NAN, NAN, NAN}, NULL};
     if (p->status == TRIAL_FAILED)
-        p->reason = reason_of(row);
+        p->reason = trial_reason(row);
     else
         r->other_choices += !runs_fastest_choices(r, row);
     r->count++;
@@ -124,7 +81,7 @@ static int final_row(void *ctx, const struct db_trial *row)
 
 static int read_study(struct db *db, int64_t study, struct recording *r, struct status *st)
 {
-    if (db_trials(db, study, DB_TRIAL_SEGMENT, segment_row, r, st) != 0 ||
+    if (slot_records_read(db, study, r->target, r->slots, st) != 0 ||
         db_trials(db, study, DB_TRIAL_PLAN, plan_row, r, st) != 0 ||
         db_trial_times(db, study, DB_TRIAL_FINAL, final_row, r, st) != 0)
         return -1;
@@ -138,11 +95,7 @@ static void recording_free(struct recording *r)
 {
     for (int i = 0; i <= VALUE_MAX; i++)
         free(r->plans[i].reason);
-    for (int i = 0; i < SLOT_COUNT; i++) {
-        free(r->slots[i].impl);
-        free(r->slots[i].schedule);
-        free(r->slots[i].reason);
-    }
+    slot_records_release(r->slots);
     free(r);
 }
 
@@ -176,7 +129,7 @@ static int add_slots(const struct recording *r, struct buf *out)
         if (slot->impl != NULL)
             json_object_update_new(line,
                                    json_pack("{ss ss sf}", "implementation", slot->impl, "schedule",
-                                             slot->schedule, "us", rounded(slot->us)));
+                                             slot->schedule, "us", rounded(slot->us.median)));
         else
             json_object_set_new(line, "failed", json_string(slot->reason));
         add_line(out, line);
