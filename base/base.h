@@ -5,6 +5,7 @@
 #ifndef FUSEPLAN_BASE_H
 #define FUSEPLAN_BASE_H
 
+#include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -16,8 +17,8 @@
  *
  * A fallible function returns 0 or -1 and takes `struct status *st` last; it fails with `return
  * status_set(...)`.  The first error wins: setting a status a second time changes nothing, so
- * clean-up code may fail without hiding the cause.  Initialise with STATUS_INIT.  Messages are
- * passed through utf8_mend(). */
+ * clean-up code may fail without hiding the cause.  Initialise with STATUS_INIT.  Messages are one
+ * line: they are passed through utf8_escape(). */
 
 enum status_code {
     STATUS_OK = 0,
@@ -92,6 +93,7 @@ char *buf_detach(struct buf *b); /* the caller frees the text; b is as after ini
 void buf_add(struct buf *b, const void *data, size_t len);
 void buf_adds(struct buf *b, const char *text);
 void buf_addf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
+void buf_addv(struct buf *b, const char *fmt, va_list args) PRINTF_LIKE(2, 0);
 
 /* ---- file.c: files and directories ----------------------------------------------------------- */
 
@@ -102,6 +104,10 @@ bool file_hold_standard(void);
 
 /* Appends a whole file to out.  Fails if it has more than max_bytes; 0: no limit. */
 int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st);
+
+/* Writes a temporary file in the same directory, flushes it and renames it, so that readers see
+ * either the old contents or the new. */
+int file_write(const char *path, const void *data, size_t len, struct status *st);
 
 /* Creates a directory and its parents; an existing directory is fine. */
 int file_make_dirs(const char *path, struct status *st);
@@ -116,25 +122,6 @@ bool file_exists(const char *path);
  * e.g. file_user_dir(opt, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache").  HOME is $HOME or else
  * what the system's list of users says.  The caller frees. */
 char *file_user_dir(const char *override, const char *env, const char *xdg, const char *home_dir);
-
-/* ---- write.c: the one way to write a file -------------------------------------------------------
- *
- * A new file, and one that replaces a regular file, is written under a temporary name and renamed,
- * so that readers see either the old contents or the new.  It keeps the old file's owner and mode.
- * Written in place is what a rename would destroy: a device, a FIFO, a file of several names, a
- * file whose directory refuses a new one, and what standard output or standard error is open on.
- * Symbolic links are followed, also to a file that does not exist yet. */
-
-/* "-" and "/dev/stdout" name standard output. */
-int file_write(const char *path, const void *data, size_t len, struct status *st);
-bool file_is_standard_output(const char *path);
-
-/* Keeps standard output for one file: what the program prints from now on goes to standard error.
- * STATUS_USAGE if another file has it already. */
-int file_reserve_standard_output(struct status *st);
-
-/* The errno with which file_write() would fail for a reason that is known before; else 0. */
-int file_write_error(const char *path);
 
 /* ---- number.c: numbers as text ------------------------------------------------------------------
  *
@@ -207,6 +194,10 @@ double stats_spearman(const double *a, const double *b, size_t n);
  * Returns text. */
 char *utf8_mend(char *text);
 bool utf8_is_valid(const char *text);
+
+/* Appends the text for a terminal: each control character and each byte that belongs to no
+ * character as "\n", "\t", "\r" or "\x1b".  Text that was escaped before stays as it is. */
+void utf8_escape(const char *text, struct buf *out);
 
 /* ---- npy.c: NumPy arrays as bytes ------------------------------------------------------------ */
 

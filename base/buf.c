@@ -63,13 +63,19 @@ void buf_adds(struct buf *b, const char *text)
 
 void buf_addf(struct buf *b, const char *fmt, ...)
 {
-    va_list args, again;
+    va_list args;
     va_start(args, fmt);
+    buf_addv(b, fmt, args);
+    va_end(args);
+}
+
+void buf_addv(struct buf *b, const char *fmt, va_list args)
+{
+    va_list again;
     va_copy(again, args);
     reserve(b, 64);
     size_t room = b->cap - b->len;
     int len = vsnprintf(b->ptr + b->len, room, fmt, args);
-    va_end(args);
     if ((size_t)len >= room) {
         reserve(b, (size_t)len);
         vsnprintf(b->ptr + b->len, (size_t)len + 1, fmt, again);

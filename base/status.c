@@ -19,33 +19,44 @@ static const char *const names[STATUS_CODE_COUNT] = {
     [STATUS_INTERRUPTED] = "interrupted",
 };
 
+/* Sets the message to an escaped text; what does not fit is cut. */
+static void set_message(struct status *st, const char *text)
+{
+    struct buf escaped;
+    buf_init(&escaped);
+    utf8_escape(text, &escaped);
+    snprintf(st->message, sizeof(st->message), "%s", escaped.ptr);
+    utf8_mend(st->message); /* the cut may be within a character */
+    buf_release(&escaped);
+}
+
 int status_set(struct status *st, enum status_code code, const char *fmt, ...)
 {
     if (st->code != STATUS_OK)
         return -1;
     st->code = code;
+    struct buf text;
     va_list args;
+    buf_init(&text);
     va_start(args, fmt);
-    vsnprintf(st->message, sizeof(st->message), fmt, args);
+    buf_addv(&text, fmt, args);
     va_end(args);
-    utf8_mend(st->message);
+    set_message(st, text.ptr);
+    buf_release(&text);
     return -1;
 }
 
 int status_prefix(struct status *st, const char *fmt, ...)
 {
-    char old[sizeof(st->message)];
-    memcpy(old, st->message, sizeof(old));
+    struct buf text;
     va_list args;
+    buf_init(&text);
     va_start(args, fmt);
-    vsnprintf(st->message, sizeof(st->message), fmt, args);
+    buf_addv(&text, fmt, args);
     va_end(args);
-
-    size_t len = strlen(st->message);
-    strncat(st->message, ": ", sizeof(st->message) - len - 1);
-    len = strlen(st->message);
-    strncat(st->message, old, sizeof(st->message) - len - 1);
-    utf8_mend(st->message);
+    buf_addf(&text, ": %s", st->message);
+    set_message(st, text.ptr);
+    buf_release(&text);
     return -1;
 }
 

@@ -48,6 +48,38 @@ char *utf8_mend(char *text)
     return text;
 }
 
+/* C0, DEL, and C1 (U+0080..U+009F, the bytes c2 80..c2 9f). */
+static int control_bytes(const char *text)
+{
+    unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
+    if (first < 0x20 || first == 0x7f)
+        return 1;
+    return first == 0xc2 && second >= 0x80 && second <= 0x9f ? 2 : 0;
+}
+
+static void add_escape(unsigned char byte, struct buf *out)
+{
+    static const char letters[] = {['\t'] = 't', ['\n'] = 'n', ['\r'] = 'r'};
+    if (byte < sizeof(letters) && letters[byte] != '\0')
+        buf_addf(out, "\\%c", letters[byte]);
+    else
+        buf_addf(out, "\\x%02x", byte);
+}
+
+void utf8_escape(const char *text, struct buf *out)
+{
+    while (*text != '\0') {
+        const struct form *f = form_of((unsigned char)*text);
+        int there = f != NULL ? bytes_there(f, (const unsigned char *)text) : 1;
+        bool whole = f != NULL && there == f->bytes;
+        int escaped = whole ? control_bytes(text) : there;
+        for (int i = 0; i < escaped; i++)
+            add_escape((unsigned char)text[i], out);
+        buf_add(out, text + escaped, (size_t)(there - escaped));
+        text += there;
+    }
+}
+
 bool utf8_is_valid(const char *text)
 {
     char *mended = utf8_mend(mem_strdup(text));

@@ -22,11 +22,16 @@ void note(const struct options *o, const char *fmt, ...)
     if (options_has(o, OPT(QUIET)))
         return;
     va_list args;
+    struct buf text, escaped;
+    buf_init(&text);
+    buf_init(&escaped);
     va_start(args, fmt);
-    fputs("fuseplan: ", stderr);
-    vfprintf(stderr, fmt, args);
-    fputc('\n', stderr);
+    buf_addv(&text, fmt, args);
     va_end(args);
+    utf8_escape(text.ptr, &escaped);
+    fprintf(stderr, "fuseplan: %s\n", escaped.ptr);
+    buf_release(&text);
+    buf_release(&escaped);
 }
 
 static void print_json(const json_t *value, size_t flags)

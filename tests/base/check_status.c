@@ -37,9 +37,9 @@ START_TEST(messages_are_utf8)
 {
     struct status st = STATUS_INIT;
     status_set(&st, STATUS_COMPILE, "caf\xe9 %s", "\xe2\x80\x98x\xe2\x80\x99 \xff");
-    ck_assert_str_eq(st.message, "caf? \xe2\x80\x98x\xe2\x80\x99 ?");
-    status_prefix(&st, "na\xefve");
-    ck_assert_str_eq(st.message, "na?ve: caf? \xe2\x80\x98x\xe2\x80\x99 ?");
+    ck_assert_str_eq(st.message, "caf\\xe9 \xe2\x80\x98x\xe2\x80\x99 \\xff");
+    status_prefix(&st, "na\xefve\n");
+    ck_assert_str_eq(st.message, "na\\xefve\\n: caf\\xe9 \xe2\x80\x98x\xe2\x80\x99 \\xff");
 }
 END_TEST
 

@@ -34,6 +34,34 @@ START_TEST(text_is_mended)
 }
 END_TEST
 
+static const struct {
+    const char *text, *escaped;
+} escapes[] = {
+    {"", ""},
+    {"plain \\n caf\xc3\xa9 \xe2\x80\x98", "plain \\n caf\xc3\xa9 \xe2\x80\x98"},
+    {"\x1b[1m\r\n\t\x7f\x01", "\\x1b[1m\\r\\n\\t\\x7f\\x01"},
+    {"\xc2\x9b"
+     "31m\xc2\xa0",
+     "\\xc2\\x9b31m\xc2\xa0"}, /* a terminal's CSI; a blank */
+    {"caf\xe9 noir", "caf\\xe9 noir"},
+    {"\xe2\x80", "\\xe2\\x80"},
+    {"\xff\xed\xa0\x80.", "\\xff\\xed\\xa0\\x80."},
+};
+
+START_TEST(text_is_escaped_once)
+{
+    struct buf once, twice;
+    buf_init(&once);
+    buf_init(&twice);
+    utf8_escape(escapes[_i].text, &once);
+    utf8_escape(once.ptr, &twice);
+    ck_assert_str_eq(once.ptr, escapes[_i].escaped);
+    ck_assert_str_eq(twice.ptr, escapes[_i].escaped);
+    buf_release(&once);
+    buf_release(&twice);
+}
+END_TEST
+
 /* The bits of a number in the form of so many bytes. */
 static const char *encode(uint32_t number, int bytes, char out[5])
 {
@@ -67,4 +95,5 @@ START_TEST(shortest_forms_of_scalar_values_are_valid)
 END_TEST
 
 SUITE("utf8", NULL, NULL, LOOP(text_is_mended, 0, ARRAY_LEN(cases)),
+      LOOP(text_is_escaped_once, 0, ARRAY_LEN(escapes)),
       ONCE(shortest_forms_of_scalar_values_are_valid))
