@@ -36,15 +36,39 @@ static const char probe_source[] =
     "    return text;\n"
     "}\n";
 
-static const char *chosen_compiler(const char *option)
+/* The compiler that the user names, and by what; else "cc". */
+static const char *chosen_compiler(const char *option, const char **by)
 {
     const char *const variables[] = {"FUSEPLAN_CC", "CC"};
+    *by = option != NULL ? "--compiler" : NULL;
     for (size_t i = 0; i < ARRAY_LEN(variables) && option == NULL; i++) {
         const char *value = getenv(variables[i]);
-        if (value != NULL && value[0] != '\0')
+        if (value != NULL && value[0] != '\0') {
             option = value;
+            *by = variables[i];
+        }
     }
     return option != NULL ? option : "cc";
+}
+
+/* A compiler's name may be a path with blanks, or a program and its arguments: "ccache gcc -O1". */
+static bool find_program(const char *name, struct arguments *words, struct buf *path)
+{
+    if (process_find(name, path))
+        return true;
+    arguments_add_words(words, name);
+    return words->count > 0 && process_find(words->items[0], path);
+}
+
+/* A compiler behind a wrapper comes before all options, the user's options come last and win. */
+static void add_flags(const struct arguments *words, struct arguments *flags)
+{
+    int options = 1;
+    for (; options < words->count && words->items[options][0] != '-'; options++)
+        arguments_add(flags, words->items[options]);
+    arguments_add_words(flags, CPU_FLAGS);
+    for (; options < words->count; options++)
+        arguments_add(flags, words->items[options]);
 }
 
 /* "cc (Debian 12.2.0-14) 12.2.0": "gcc 12.2.0"; "Debian clang version 14.0.6": "clang 14.0.6". */
@@ -64,38 +88,54 @@ static void short_version(const char *said, char *out, size_t size)
     snprintf(out, size, "gcc %.*s", (int)(said + line - last), last);
 }
 
+static int read_version(const struct toolchain_request *request, struct toolchain *out,
+                        struct buf *identity, struct status *st)
+{
+    struct arguments argv = {0};
+    arguments_add(&argv, out->path);
+    for (int i = 0; i < out->flags.count && out->flags.items[i][0] != '-'; i++)
+        arguments_add(&argv, out->flags.items[i]); /* the compiler behind a wrapper */
+    arguments_add(&argv, "--version");
+    const struct process_spec spec = {.path = out->path,
+                                      .argv = (const char *const *)argv.items,
+                                      .fds = {-1, -1},
+                                      .limit_s = VERSION_LIMIT_S};
+    struct process p;
+    int result = process_run(&spec, request->stop, &p, st);
+    arguments_release(&argv);
+    if (result != 0)
+        return -1;
+    if (p.overdue || p.wait_status != 0) {
+        result = status_set(st, STATUS_ENVIRONMENT,
+                            "'%s --version' failed (%s): not a working compiler; %s", out->path,
+                            process_failure(&p), CPU_COMPILER_ADVICE);
+    } else {
+        short_version(p.said.ptr, out->version, sizeof(out->version));
+        utf8_mend(out->version);
+        identity_add_file(out->path, identity);
+        buf_addf(identity, "%s\n", p.said.ptr);
+    }
+    process_release(&p);
+    return result;
+}
+
 static int find_compiler(const struct toolchain_request *request, struct toolchain *out,
                          struct buf *identity, struct status *st)
 {
-    const char *name = chosen_compiler(request->compiler);
+    const char *by, *name = chosen_compiler(request->compiler, &by);
+    struct arguments words = {0};
     struct buf path;
     buf_init(&path);
-    bool found = process_find(name, &path);
+    bool found = find_program(name, &words, &path);
     out->path = buf_detach(&path);
+    add_flags(&words, &out->flags);
+    arguments_release(&words);
     if (!found)
         return status_set(st, STATUS_ENVIRONMENT,
-                          "no compiler '%s' found; %s, or name another with "
+                          "%s%sno compiler '%s' found; %s, or name another with --compiler or "
                           "FUSEPLAN_CC",
-                          name, CPU_COMPILER_ADVICE);
-
-    const char *const argv[] = {out->path, "--version", NULL};
-    const struct process_spec spec = {
-        .path = out->path, .argv = argv, .fds = {-1, -1}, .limit_s = VERSION_LIMIT_S};
-    struct process p;
-    if (process_run(&spec, request->stop, &p, st) != 0)
-        return -1;
-    if (p.overdue || p.wait_status != 0) {
-        status_set(st, STATUS_ENVIRONMENT, "'%s --version' failed (%s): not a working compiler; %s",
-                   out->path, process_failure(&p), CPU_COMPILER_ADVICE);
-        process_release(&p);
-        return -1;
-    }
-    short_version(p.said.ptr, out->version, sizeof(out->version));
-    utf8_mend(out->version);
-    identity_add_file(out->path, identity);
-    buf_addf(identity, "%s\n", p.said.ptr);
-    process_release(&p);
-    return 0;
+                          by != NULL ? by : "", by != NULL ? ": " : "", name, CPU_COMPILER_ADVICE);
+    return read_version(request, out, identity, st);
 }
 
 /* Runs the built probe in a worker and takes the libraries' name from what it prints. */
@@ -145,7 +185,6 @@ int cpu_compiler_find(const struct toolchain_request *request, const struct cach
                       struct toolchain *out, struct status *st)
 {
     *out = (struct toolchain){.probe = probe_source, .source_suffix = ".c", .binary_suffix = ".so"};
-    arguments_add_words(&out->flags, CPU_FLAGS);
     arguments_add_words(&out->libs, CPU_LIBRARIES);
     struct buf identity;
     buf_init(&identity);
@@ -153,7 +192,9 @@ int cpu_compiler_find(const struct toolchain_request *request, const struct cach
     cpu_info_read(&cpu);
     int result = find_compiler(request, out, &identity, st);
     if (result == 0) {
-        buf_addf(&identity, "%s %s\n%s %s\n", cpu.model, cpu.flags_hash, CPU_FLAGS, CPU_LIBRARIES);
+        buf_addf(&identity, "%s %s\n", cpu.model, cpu.flags_hash);
+        arguments_text(&out->flags, &identity);
+        buf_addf(&identity, " %s\n", CPU_LIBRARIES);
         hash_text(identity.ptr, identity.len, out->identity);
         result = prove(request, c, out, st);
     }

@@ -99,6 +99,15 @@ END
   expect 4 fuseplan bench 41115 $workload --baseline none --fail-above 0.01 >bench.txt
   expect 0 fuseplan bench 41115 $workload --baseline none --fail-above 1000 >bench.txt
 
+  echo "a compiler with arguments"
+  printf '#!/bin/sh\necho "$@" >>"%s"\nexec "$@"\n' "$root/wrapped" >wrapper
+  chmod +x wrapper
+  mkdir fresh
+  FUSEPLAN_CACHE="$root/fresh" CC="$root/wrapper cc -O1 -g0" fuseplan bench 32769 $workload --db words.db --baseline none -q >bench.txt ||
+    fail "a compiler behind a wrapper, with options"
+  grep -q '^cc --version$' wrapped || fail "the wrapped compiler was not asked for its version"
+  grep -q '^cc .*-O[23] .*-O1 -g0 ' wrapped || fail "the options do not come last"
+
   echo "programs with stored schedules"
   fuseplan bench 43754 $workload --baseline none -q --db stored.db >bench.txt
   sqlite3 stored.db "UPDATE schedule SET knobs = 'lowering=rowwise row_block=64 col_block=even'
