@@ -96,6 +96,11 @@ const struct option_info *option_info(enum option_id id);
 void words_mask(struct buf *words);
 void words_commands(struct buf *words);
 
+/* Appends n words, each after a prefix, with ", " between two and `last` before the last one:
+ * "--a, --b or --c". */
+void words_join(const char *prefix, const char *const *list, int n, const char *last,
+                struct buf *out);
+
 /* The index of a word in the list that `words` makes; -1 for an unknown word, with a message that
  * gives the nearest word and the list.  what: "command". */
 int words_find(const char *what, const char *word, void (*words)(struct buf *words),
@@ -204,8 +209,7 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
 
 /* ---- output_places.c: checks of places to write to, made before anything is measured --------- */
 
-/* STATUS_USAGE unless the file can be written.  Keeps standard output for it if that is its name.
- * what: "--trace". */
+/* STATUS_USAGE unless the file can be created or replaced.  what: "--trace". */
 int file_check_writable(const char *what, const char *path, struct status *st);
 
 /* Whether a directory is missing or empty. */

@@ -24,20 +24,21 @@ static int parse_int(const struct row *row, const char *what, const char *text, 
     return 0;
 }
 
-/* A size.  workload_check() refuses sizes that are too large and names the memory they would take.
- */
+/* A size, of at most `hi`.  One that an int holds is left to workload_check(), which names the
+ * memory that it would take. */
 static int parse_size(const struct row *row, const char *what, const char *text, void *field,
                       struct status *st)
 {
     struct status ignored = STATUS_INIT;
     int64_t value;
-    (void)row;
     if (number_parse(what, text, 1, INT64_MAX, &value, &ignored) != 0)
-        return status_set(
-            st, STATUS_USAGE,
-            "%s: '%s' is not a size; give a whole number above 0, of at most 18 digits", what,
-            text);
-    *(int *)field = value < INT_MAX ? (int)value : INT_MAX;
+        return status_set(st, STATUS_USAGE,
+                          "%s: '%s' is not a size; give a whole number from 1 to %d", what, text,
+                          (int)row->hi);
+    if (value > INT_MAX)
+        return status_set(st, STATUS_USAGE, "%s: %s is too large; give at most %d", what, text,
+                          (int)row->hi);
+    *(int *)field = (int)value;
     return 0;
 }
 
@@ -123,17 +124,17 @@ enum { JOBS_MAX = 1024 };
 
 /* clang-format off */
 static const struct row option_rows[] = {
-    [OPTION_BATCH] = {{"batch", 'b', "N", "sequences in a batch", NULL}, parse_size, FIELD(batch), 0, 0},
-    [OPTION_SEQ_LEN] = {{"seq-len", 's', "N", "tokens of a sequence", NULL}, parse_size, FIELD(seq_len), 0, 0},
+    [OPTION_BATCH] = {{"batch", 'b', "N", "sequences in a batch", NULL}, parse_size, FIELD(batch), 0, BATCH_MAX},
+    [OPTION_SEQ_LEN] = {{"seq-len", 's', "N", "tokens of a sequence", NULL}, parse_size, FIELD(seq_len), 0, SEQ_LEN_MAX},
     [OPTION_MASK] = {{"mask", 'm', "MASK", "attention mask (full); 'fuseplan mask --help' lists them", words_mask}, parse_text, FIELD(mask), 0, 0},
-    [OPTION_HEADS] = {{"heads", 'H', "N", "attention heads (12)", NULL}, parse_size, FIELD(heads), 0, 0},
-    [OPTION_HEAD_SIZE] = {{"head-size", 'W', "N", "columns of a head (64)", NULL}, parse_size, FIELD(head_size), 0, 0},
-    [OPTION_LAYERS] = {{"layers", 'L', "N", "layers, each with weights of its own (12)", NULL}, parse_size, FIELD(layers), 0, 0},
-    [OPTION_FFN] = {{"ffn", 0, "N", "feed-forward size (4 * heads * head size)", NULL}, parse_size, FIELD(ffn), 0, 0},
+    [OPTION_HEADS] = {{"heads", 'H', "N", "attention heads (12)", NULL}, parse_size, FIELD(heads), 0, HEADS_MAX},
+    [OPTION_HEAD_SIZE] = {{"head-size", 'W', "N", "columns of a head (64)", NULL}, parse_size, FIELD(head_size), 0, HEAD_SIZE_MAX},
+    [OPTION_LAYERS] = {{"layers", 'L', "N", "layers, each with weights of its own (12)", NULL}, parse_size, FIELD(layers), 0, LAYERS_MAX},
+    [OPTION_FFN] = {{"ffn", 0, "N", "feed-forward size (4 * heads * head size)", NULL}, parse_size, FIELD(ffn), 0, FFN_MAX},
     [OPTION_EPS] = {{"eps", 0, "X", "epsilon of the layernorms (1e-5)", NULL}, parse_double, FIELD(eps), 0, 1},
     [OPTION_DTYPE] = {{"dtype", 't', "TYPE", "element type; cpu: fp32; cuda: fp16 (the default), bf16, tf32 or fp32", words_dtype}, parse_word, FIELD(dtype), 0, 0},
     [OPTION_LENGTHS] = {{"lengths", 0, "N,N,...", "real tokens of each sequence; the rest is padding", NULL}, parse_text, FIELD(lengths), 0, 0},
-    [OPTION_AVG_SEQ_LEN] = {{"avg-seq-len", 0, "N", "draw the lengths at random with this average", NULL}, parse_size, FIELD(avg_seq_len), 0, 0},
+    [OPTION_AVG_SEQ_LEN] = {{"avg-seq-len", 0, "N", "draw the lengths at random with this average", NULL}, parse_size, FIELD(avg_seq_len), 0, SEQ_LEN_MAX},
     [OPTION_TARGET] = {{"target", 0, "TARGET", "cpu, cuda or cuda:N (cuda if there is a GPU, else cpu)", words_target}, parse_text, FIELD(target), 0, 0},
     [OPTION_INIT] = {{"init", 0, "RANGES", "drawn data; uniform: weights in +-0.05; wide: all in +-0.4 (uniform)", words_init}, parse_word, FIELD(ranges), 0, 0},
     [OPTION_SEGMENTS] = {{"segments", 0, "I-J,...", "print the value that fuses these segments, in operator numbers", NULL}, parse_text, FIELD(segments), 0, 0},

@@ -70,6 +70,13 @@ void words_commands(struct buf *out)
         buf_addf(out, "%s%s", i > 0 ? " " : "", commands[i]->name);
 }
 
+void words_join(const char *prefix, const char *const *list, int n, const char *last,
+                struct buf *out)
+{
+    for (int i = 0; i < n; i++)
+        buf_addf(out, "%s%s%s", i == 0 ? "" : i == n - 1 ? last : ", ", prefix, list[i]);
+}
+
 int words_find(const char *what, const char *word, void (*words)(struct buf *words),
                struct status *st)
 {
@@ -86,8 +93,7 @@ int words_find(const char *what, const char *word, void (*words)(struct buf *wor
         list[n++] = one;
     while (at < n && strcmp(word, list[at]) != 0)
         at++;
-    for (int i = 0; i < n; i++)
-        buf_addf(&all, "%s%s", i == 0 ? "" : i == n - 1 ? " or " : ", ", list[i]);
+    words_join("", list, n, " or ", &all);
     if (at == n) {
         const char *nearest = nearest_word(word, list, n);
         at = status_set(st, STATUS_USAGE, "unknown %s '%s'; %s%s%sexpected %s", what, word,

@@ -40,21 +40,77 @@ static int id_of_letter(int letter)
     return -1;
 }
 
-static int unknown_option(const struct command *c, const char *text, struct status *st)
+/* Appends the commands that take an option: "bench, search and generate". */
+static void add_takers(int id, struct buf *out)
 {
     const char *names[OPTION_COUNT];
     int n = 0;
+    for (int i = 0; i < command_count; i++)
+        if ((commands[i]->options >> id & 1) != 0)
+            names[n++] = commands[i]->name;
+    words_join("", names, n, " and ", out);
+}
+
+/* The options of a command whose names begin with a text; returns their number. */
+static int options_beginning(const struct command *c, const char *text,
+                             const char *names[OPTION_COUNT])
+{
+    int n = 0;
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        const char *name = option_info((enum option_id)id)->name;
+        if ((c->options >> id & 1) != 0 && strncmp(name, text, strlen(text)) == 0)
+            names[n++] = name;
+    }
+    return n;
+}
+
+static int refuse_long(const struct command *c, const char *name, struct status *st)
+{
+    const char *names[OPTION_COUNT];
+    struct buf list;
+    int id = OPTION_COUNT - 1, n = options_beginning(c, name, names);
+    buf_init(&list);
+    while (id >= 0 && strcmp(option_info((enum option_id)id)->name, name) != 0)
+        id--;
+    const char *nearest = nearest_word(name, names, options_beginning(c, "", names));
+    if (n > 1) {
+        words_join("--", names, options_beginning(c, name, names), " or ", &list);
+        status_set(st, STATUS_USAGE, "option '--%s' is ambiguous: it may be %s", name, list.ptr);
+    } else if (id >= 0) {
+        add_takers(id, &list);
+        status_set(st, STATUS_USAGE, "option '--%s' belongs to %s, not to %s", name, list.ptr,
+                   c->name);
+    } else if (nearest != NULL) {
+        status_set(st, STATUS_USAGE, "unknown option '--%s'; did you mean '--%s'?", name, nearest);
+    } else {
+        status_set(st, STATUS_USAGE, "unknown option '--%s'; 'fuseplan %s --help' lists all", name,
+                   c->name);
+    }
+    buf_release(&list);
+    return -1;
+}
+
+static int refuse_letter(const struct command *c, char letter, struct status *st)
+{
+    int id = id_of_letter(letter);
+    if (id < 0)
+        return status_set(st, STATUS_USAGE, "unknown option '-%c'; 'fuseplan %s --help' lists all",
+                          letter, c->name);
+    struct buf list;
+    buf_init(&list);
+    add_takers(id, &list);
+    status_set(st, STATUS_USAGE, "option '-%c' belongs to %s, not to %s", letter, list.ptr,
+               c->name);
+    buf_release(&list);
+    return -1;
+}
+
+/* text: "--name" or "--name=argument". */
+static int unknown_option(const struct command *c, const char *text, struct status *st)
+{
     char *name = mem_strdup(text + strspn(text, "-"));
     name[strcspn(name, "=")] = '\0';
-    for (int id = 0; id < OPTION_COUNT; id++)
-        if ((c->options >> id & 1) != 0)
-            names[n++] = option_info((enum option_id)id)->name;
-    const char *nearest = strncmp(text, "--", 2) == 0 ? nearest_word(name, names, n) : NULL;
-    if (nearest != NULL)
-        status_set(st, STATUS_USAGE, "unknown option '--%s'; did you mean '--%s'?", name, nearest);
-    else
-        status_set(st, STATUS_USAGE, "unknown option '%.*s'; 'fuseplan %s --help' lists all",
-                   (int)strcspn(text, "="), text, c->name);
+    refuse_long(c, name, st);
     free(name);
     return -1;
 }
@@ -103,7 +159,7 @@ static int parse_next(struct options *o, const struct command *c, const struct g
         return status_set(st, STATUS_USAGE, "option '--%s' takes no argument",
                           option_info((enum option_id)(optopt - 256))->name);
     if (got == '?')
-        return unknown_option(c, (char[]){'-', (char)optopt, '\0'}, st);
+        return refuse_letter(c, (char)optopt, st);
     return option_set(o, (enum option_id)(got >= 256 ? got - 256 : id_of_letter(got)), optarg, st);
 }
 

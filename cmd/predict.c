@@ -119,17 +119,41 @@ static int predict(const struct options *o, const struct asked *a, struct model 
     return result;
 }
 
+/* Says which model is missing and what makes it. */
+static int refuse_model(const struct options *o, const struct session *s, bool workload,
+                        struct status *st)
+{
+    struct buf text;
+    if (!workload)
+        return status_set(st, STATUS_NOT_FOUND,
+                          "there is no model '%s' in '%s'; 'fuseplan train --data FILE --name %s' "
+                          "makes one",
+                          o->name, db_path(s->db), o->name);
+    buf_init(&text);
+    workload_text(&s->workload, &text);
+    status_set(
+        st, STATUS_NOT_FOUND,
+        "there is no model of %s on %s in '%s'; 'fuseplan search' or 'fuseplan train' of this "
+        "workload makes one",
+        text.ptr, target_names[s->target.kind], db_path(s->db));
+    buf_release(&text);
+    return -1;
+}
+
 /* A workload's own model, with the segment times that it sees; else that of --name. */
 static int fetch(const struct options *o, bool workload, struct session *s, struct model **model,
                  struct segment_times *times, struct status *st)
 {
+    struct status missing = STATUS_INIT;
     if ((workload ? session_open_study(o, DB_READ, s, st) : db_open(o->db, DB_READ, &s->db, st)) !=
         0)
         return -1;
-    if (model_fetch(s->db, s->study, workload ? STUDY_MODEL : o->name, model, st) != 0)
-        return st->code == STATUS_NOT_FOUND
-                   ? status_prefix(st, "no model to ask; 'fuseplan train' makes one")
-                   : -1;
+    if (model_fetch(s->db, s->study, workload ? STUDY_MODEL : o->name, model, &missing) != 0) {
+        if (missing.code == STATUS_NOT_FOUND)
+            return refuse_model(o, s, workload, st);
+        *st = missing;
+        return -1;
+    }
     if (!workload)
         return 0;
     struct build_target build = target_build(s->target, &s->workload);

@@ -1,5 +1,6 @@
 #include "cmd/cmd.h"
 
+#include <stdlib.h>
 #include <unistd.h>
 
 /* Who reads the progress.  Lines go to stderr; a terminal also gets a ticker. */
@@ -46,6 +47,25 @@ static int search(const struct options *o, const struct tune_options *tune_optio
     return code;
 }
 
+/* Says which plans are searched, if the values of --space are not their canonical ones. */
+static void note_space(const struct options *o)
+{
+    unsigned lo = o->space[0], hi = o->space[1], others = 0;
+    for (unsigned value = lo; value <= hi; value++)
+        others += plan_canonical(value) != value;
+    if (others == 0 || !options_has(o, OPT(SPACE)))
+        return;
+    struct plan *plans = mem_alloc(PLAN_SPACE, sizeof(*plans));
+    int count = plan_space(lo, hi, plans);
+    if (lo == hi)
+        note(o, "%u names the same plan as %u, which is searched", lo, plan_canonical(lo));
+    else
+        note(o,
+             "the %u values of --space name %d plans, which are searched by their canonical values",
+             hi - lo + 1, count);
+    free(plans);
+}
+
 static int run(const struct options *o, struct status *st)
 {
     struct session s = {.bench = NULL};
@@ -70,6 +90,7 @@ static int run(const struct options *o, struct status *st)
                           strategies[o->strategy].name);
     if (baselines_from_options(o, &t.baselines, st) != 0)
         return -1;
+    note_space(o);
     int code = search(o, &t, &s, st);
     session_close(&s);
     return code;

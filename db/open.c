@@ -48,8 +48,10 @@ static int check_path(const char *path, enum db_mode mode, struct status *st)
                    : status_set(st, STATUS_DATABASE,
                                 "database '%s' is a directory: give the path of a file", path);
     if (errno != ENOENT)
-        return status_set(st, STATUS_DATABASE, "database '%s' cannot be opened: %s", path,
-                          strerror(errno));
+        return status_set(st, STATUS_DATABASE,
+                          "database '%s' cannot be opened: %s: check the path and the permissions "
+                          "of its directories, or name another file with --db or FUSEPLAN_DB",
+                          path, strerror(errno));
     return mode == DB_WRITE ? 0
                             : status_set(st, STATUS_NOT_FOUND,
                                          "there is no database at '%s' yet: 'fuseplan search' "

@@ -165,7 +165,6 @@ unsigned plan_canonical(unsigned value); /* the canonical value of the same plan
 
 /* A number below PLAN_KEYS that no other plan has: for sets and tables of plans. */
 enum { PLAN_KEYS = 1 << (BOUNDARY_COUNT + 1) };
-
 static inline unsigned plan_key(struct plan p)
 {
     return p.fused | (unsigned)p.handwritten << BOUNDARY_COUNT;
@@ -246,12 +245,10 @@ void mask_spec_copy(struct mask_spec *dst, const struct mask_spec *src);
 /* Fills the parameters not given with their defaults for a sequence length, 1..SEQ_LEN_MAX. */
 int mask_resolve(struct mask_spec *spec, int seq_len, struct status *st);
 
-/* Appends the normalised text of a resolved mask, "strided:t=32"; of a file that is built
- * "file:HASH", the hash of its shape and bits. */
+/* Appends the text of a resolved mask, "strided:t=32"; "file:HASH" of a file that is built. */
 void mask_text(const struct mask_spec *spec, struct buf *out);
 
-/* Builds a resolved mask.  npy: the file's bytes, an array (S,S) or (batch,S,S); null unless spec
- * names a file. */
+/* Builds a resolved mask.  npy: the bytes of the spec's file, an array (S,S) or (batch,S,S). */
 int mask_build(struct mask_spec *spec, int batch, int seq_len, const struct buf *npy,
                struct mask *out, struct status *st);
 void mask_release(struct mask *m);
@@ -308,6 +305,10 @@ struct dtype_info {
 };
 extern const struct dtype_info dtypes[DTYPE_COUNT];
 enum dtype dtype_from_name(const char *name); /* DTYPE_COUNT if unknown */
+
+/* The largest sizes that a workload may have; SEQ_LEN_MAX is that of seq_len. */
+enum { BATCH_MAX = 65536, HEADS_MAX = 1024, HEAD_SIZE_MAX = 4096 };
+enum { FFN_MAX = 1 << 20, LAYERS_MAX = 1024 };
 
 struct workload {
     int batch, seq_len, heads, head_size, ffn, layers;
@@ -373,9 +374,8 @@ struct inputs {
     enum ranges ranges;
 };
 
-/* Values are drawn uniformly in middle +- range. */
 struct drawn {
-    double middle, range;
+    double middle, range; /* values are drawn uniformly in middle +- range */
 };
 struct drawn weight_drawn(enum weight_id id, enum ranges ranges);
 

@@ -30,6 +30,8 @@ int plan_parse_value(const char *text, unsigned *value, struct status *st)
     long parsed;
     if (len == 0)
         return refuse_value(text, "it is empty", st);
+    if (strstr(text, "..") != NULL || strcmp(text, "all") == 0)
+        return refuse_value(text, "it is a range, and one value is wanted", st);
     if (text[0] == '0' && (text[1] == 'x' || text[1] == 'X'))
         parsed = parse_digits(text + 2, 16);
     else if (text[0] == '0' && (text[1] == 'b' || text[1] == 'B'))

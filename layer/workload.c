@@ -88,18 +88,18 @@ double workload_bytes(const struct workload *w)
            layer_weights * w->layers * dtypes[w->dtype].bytes + mask_bits / 8;
 }
 
-/* Upper bounds of the sizes.  Within them kernels can index every element, every count of elements
- * and of mask blocks fits its type, and a mask takes at most 512 MiB a matrix. */
+/* Within these bounds kernels can index every element, every count of elements and of mask blocks
+ * fits its type, and a mask takes at most 512 MiB a matrix. */
 static const struct {
     const char *name;
     size_t offset;
     int max;
-} sizes[] = {{"batch", offsetof(struct workload, batch), 65536},
+} sizes[] = {{"batch", offsetof(struct workload, batch), BATCH_MAX},
              {"seq_len", offsetof(struct workload, seq_len), SEQ_LEN_MAX},
-             {"heads", offsetof(struct workload, heads), 1024},
-             {"head_size", offsetof(struct workload, head_size), 4096},
-             {"ffn", offsetof(struct workload, ffn), 1 << 20},
-             {"layers", offsetof(struct workload, layers), 1024}};
+             {"heads", offsetof(struct workload, heads), HEADS_MAX},
+             {"head_size", offsetof(struct workload, head_size), HEAD_SIZE_MAX},
+             {"ffn", offsetof(struct workload, ffn), FFN_MAX},
+             {"layers", offsetof(struct workload, layers), LAYERS_MAX}};
 enum { TOKENS_MAX = 1 << 24, HIDDEN_MAX = 1 << 16 };
 
 static int size_at(const struct workload *w, size_t s)
