@@ -5,16 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void fill(const struct options *o, const struct history *h, struct tune_report *r)
+static void mark_plan(void *stored, int value)
+{
+    ((bool *)stored)[plan_key(plan_from_value((unsigned)value))] = true;
+}
+
+static int fill(const struct options *o, const struct session *s, struct tune_report *r,
+                struct status *st)
 {
     static struct plan space[PLAN_SPACE];
+    static bool stored[PLAN_KEYS];
     const struct db_best *b = &r->best;
     r->total_trials = (int)b->plans_total;
     r->failed_trials = (int)b->plans_failed;
     r->censored_trials = (int)b->plans_censored;
     r->space = plan_space(o->space[0], o->space[1], space);
-    r->space_trials = history_count_in(h, space, r->space);
     r->model_spearman = r->expected_faster_share = r->seconds = NAN;
+    if (db_plan_values(s->db, s->study, mark_plan, stored, st) != 0)
+        return -1;
+    for (int i = 0; i < r->space; i++)
+        r->space_trials += stored[plan_key(space[i])];
+    return 0;
 }
 
 /* Reads the baselines of the search that measured the best plan; the default ones if that search
@@ -112,26 +123,21 @@ static int read_top(const struct options *o, const struct session *s, const stru
 static int run(const struct options *o, struct status *st)
 {
     struct tune_report report = {.new_trials = 0};
-    struct history history = {.count = 0};
     struct session s;
     struct relaxing relaxing = {.o = o, .names = json_array()};
     json_t *top = NULL;
     int code = -1;
     if (session_open_study(o, DB_READ, &s, st) == 0 && best_of_study(&s, &report.best, st) == 0 &&
-        study_history(s.db, s.study, &history, st) == 0 &&
-        read_baselines(o, s.db, s.study, &report, st) == 0 &&
+        fill(o, &s, &report, st) == 0 && read_baselines(o, s.db, s.study, &report, st) == 0 &&
         read_top(o, &s, &report.best, &top, st) == 0) {
         fingerprint_device(s.target, &relaxing.here);
         code = db_study_read(s.db, s.study, compare, &relaxing, st);
     }
-    if (code == 0) {
-        fill(o, &history, &report);
+    if (code == 0)
         search_print(o, &s.workload, s.target.kind, &report, json_incref(relaxing.names),
                      json_incref(top));
-    }
     json_decref(top);
     json_decref(relaxing.names);
-    history_release(&history);
     db_best_release(&report.best);
     session_close(&s);
     return code;

@@ -24,9 +24,7 @@ static void keep_winner(const struct query *q, bool final, struct db_best *out, 
     replace_text(&out->search_options, column_text(q, 6));
 }
 
-/* Finds the best plan known as db.h defines it; 1, 0 or -1 as query_row. */
-static int read_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial,
-                       struct status *st)
+int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial, struct status *st)
 {
     double own_ms = INFINITY; /* the winner's time in its search */
     char utc[CLOCK_UTC_SIZE] = "";
@@ -82,7 +80,7 @@ static int read_counts(struct db *db, int64_t study, struct db_best *out, struct
 static int read_best(struct db *db, int64_t study, struct db_best *out, struct status *st)
 {
     int64_t trial = 0;
-    int found = read_winner(db, study, out, &trial, st);
+    int found = db_winner(db, study, out, &trial, st);
     if (found == 0)
         return status_set(st, STATUS_NOT_FOUND,
                           "no plan that works is stored in '%s' for this workload; 'fuseplan "
@@ -113,6 +111,17 @@ int db_compared(struct db *db, int64_t study, struct buf *out, struct status *st
         buf_adds(out, column_text(&q, 0));
     query_end(&q);
     return found < 0 ? -1 : 0;
+}
+
+int db_plan_values(struct db *db, int64_t study, db_value_row *row, void *ctx, struct status *st)
+{
+    struct query q = query_start(db, SQL_PLAN_VALUES);
+    query_int(&q, study);
+    int found;
+    while ((found = query_row(&q, st)) > 0)
+        row(ctx, (int)column_int(&q, 0));
+    query_end(&q);
+    return found;
 }
 
 void db_best_release(struct db_best *b)

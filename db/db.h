@@ -21,6 +21,10 @@ enum db_mode {
 
 /* path null: the variable FUSEPLAN_DB, else fuseplan.db in the directory of fuseplan's data. */
 int db_open(const char *path, enum db_mode mode, struct db **out, struct status *st);
+
+/* Opens the system's database, which the variable FUSEPLAN_SYSTEM_DB names, with DB_READ.  *out is
+ * null if the variable is not set or the file does not exist. */
+int db_open_system(struct db **out, struct status *st);
 void db_close(struct db *db);
 const char *db_path(const struct db *db);
 
@@ -69,6 +73,24 @@ int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, st
  * first; of w only seed and init are not set.  The texts live until row() returns. */
 typedef void db_workload_row(void *ctx, const struct db_workload *w, const char *target_kind);
 int db_workloads(struct db *db, db_workload_row *row, void *ctx, struct status *st);
+
+/* ---- list.c: what is known of each study ------------------------------------------------------
+ */
+
+struct db_listed {
+    int64_t study;
+    struct db_workload workload;
+    struct db_target target;
+    const char *protocol, *created_utc, *stored_utc; /* stored_utc: of its newest trial */
+    int64_t trials, plans;                           /* plans: trials of kind plan */
+    int value;                                       /* of the best plan known; -1 if none ran */
+    bool final;                                      /* it won a comparison */
+    struct interval ms;                              /* the best plan's */
+};
+
+/* Calls row() for each study, the one measured last first.  The texts live until row() returns. */
+typedef void db_list_row(void *ctx, const struct db_listed *l);
+int db_list(struct db *db, db_list_row *row, void *ctx, struct status *st);
 
 /* ---- trial.c: what was measured -------------------------------------------------------------- */
 
@@ -138,6 +160,10 @@ struct db_best {
 };
 int db_best(struct db *db, int64_t study, struct db_best *out, struct status *st);
 void db_best_release(struct db_best *b);
+
+/* Calls row() for each plan of which the study has a trial of any kind, by rising value. */
+typedef void db_value_row(void *ctx, int value);
+int db_plan_values(struct db *db, int64_t study, db_value_row *row, void *ctx, struct status *st);
 
 /* What a plan took in a comparison, or in its plan trial if `comparison` is empty. */
 struct db_time {

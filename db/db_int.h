@@ -77,6 +77,19 @@ extern const int schema_version; /* their number */
 int schema_migrate(sqlite3 *handle, const char *path, const char *const *migrations, int count,
                    struct status *st);
 
+/* ---- best.c ---------------------------------------------------------------------------------- */
+
+/* db_best() without the choices and the counts, within the caller's transaction: fills *out, which
+ * the caller releases, and the trial's id; 1, 0 or -1 as query_row. */
+int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial, struct status *st);
+
+/* ---- list.c ---------------------------------------------------------------------------------- */
+
+/* db_list() without the best plans, within the caller's transaction.  row() may use db, but not
+ * call db_studies(); its result other than 0 ends the walk as a failure. */
+typedef int db_studies_row(void *ctx, struct db_listed *l, struct status *st);
+int db_studies(struct db *db, db_studies_row *row, void *ctx, struct status *st);
+
 /* ---- trial.c --------------------------------------------------------------------------------- */
 
 /* Reads a trial's choices and ends the query, whose columns are first_op, last_op, impl, knobs and,

@@ -41,10 +41,20 @@ X(WORKLOADS,
   "  OR EXISTS (SELECT 1 FROM trial"
   "   WHERE study = study.id AND kind = 'final' AND status = 'ok')"
   " GROUP BY workload.id, kind ORDER BY max(max("
-  "  coalesce((SELECT max(id) FROM trial"
-  "   WHERE study = study.id AND kind = 'plan'), 0),"
-  "  coalesce((SELECT max(id) FROM trial"
-  "   WHERE study = study.id AND kind = 'final'), 0))) DESC")
+  "  coalesce((SELECT max(stored_utc) FROM trial"
+  "   WHERE study = study.id AND kind = 'plan'), ''),"
+  "  coalesce((SELECT max(stored_utc) FROM trial"
+  "   WHERE study = study.id AND kind = 'final'), ''))) DESC")
+X(STUDIES,
+  "SELECT study.id, text, batch, seq_len, heads, head_size, ffn, layers, eps, dtype,"
+  " lengths, mask, study.seed, init, kind, device, uuid, capability, units, driver,"
+  " compiler, libraries, protocol, created_utc, trials, plans, (SELECT coalesce(max(utc), '') FROM"
+  "  (SELECT max(stored_utc) AS utc FROM trial WHERE study = study.id AND kind = 'segment'"
+  "   UNION ALL"
+  "   SELECT max(stored_utc) FROM trial WHERE study = study.id AND kind = 'plan' UNION ALL"
+  "   SELECT max(stored_utc) FROM trial WHERE study = study.id AND kind = 'final')"
+  " ) AS newest FROM study JOIN workload ON workload.id = study.workload"
+  " JOIN target ON target.id = study.target ORDER BY newest DESC, study.id DESC")
 
 X(SEGMENT_ADD, "INSERT INTO segment (first_op, last_op) VALUES (?,?) ON CONFLICT DO NOTHING")
 X(SCHEDULE_ADD, "INSERT INTO schedule (segment, impl, knobs) VALUES"
@@ -117,6 +127,7 @@ X(PLAN_COUNTS, "SELECT (SELECT count(*) FROM"
                "   AND status <> 'ok' AND status = 'failed' AND plan IS NOT NULL)),"
                " (SELECT count(*) FROM (SELECT DISTINCT plan FROM trial WHERE study = ?1"
                "   AND status <> 'ok' AND status = 'censored' AND plan IS NOT NULL))")
+X(PLAN_VALUES, "SELECT DISTINCT plan FROM trial WHERE study = ? AND plan IS NOT NULL ORDER BY plan")
 
 X(SEARCH_ID, "SELECT lower(hex(randomblob(16)))")
 X(SEARCH_ADD, "INSERT INTO search (id, study, strategy, options, started_utc)"

@@ -195,6 +195,8 @@ END
 
   echo "database"
   json db-info fuseplan db info
+  json db-list fuseplan db list
+  FUSEPLAN_SYSTEM_DB=e2e.db fuseplan db list --db none.db | grep -q "b 1 -s 8 -m causal" || fail "the list of the system"
   fuseplan db check --format json >out.json
   "$check_json" "$schemas/db-check.json" out.json || fail "schema db-check"
   fuseplan db check | grep -q 'is whole' || fail "the database is not whole"

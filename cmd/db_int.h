@@ -1,0 +1,26 @@
+/* The actions of the command db, each titled by its .c file. */
+#ifndef FUSEPLAN_CMD_DB_INT_H
+#define FUSEPLAN_CMD_DB_INT_H
+
+#include "cmd/cmd.h"
+
+/* Runs an action on o->operands[1..]; returns an exit status, or -1. */
+typedef int db_action(const struct options *o, struct session *s, struct status *st);
+
+/* ---- db_info.c ------------------------------------------------------------------------------- */
+
+db_action db_info_run, db_check_run;
+
+/* Prints one object; for people, a line a member.  Takes it over. */
+void db_print_object(const struct options *o, const struct column *columns, int count,
+                     json_t *object);
+
+/* ---- db_list.c ------------------------------------------------------------------------------- */
+
+db_action db_list_run;
+
+/* ---- db_space.c ------------------------------------------------------------------------------ */
+
+db_action db_export_space_run;
+
+#endif

@@ -1,0 +1,110 @@
+#include "cmd/db_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct column columns[] = {
+    {"options", "workload", 0}, {"value", "best plan", 0},      {"median_ms", "ms", 3},
+    {"ci_low_ms", NULL, 0},     {"ci_high_ms", NULL, 0},        {"compared", NULL, 0},
+    {"plans", NULL, 0},         {"trials", "trials", 0},        {"stored_utc", "measured", 0},
+    {"target.kind", NULL, 0},   {"target.device", "device", 0}, {"protocol", NULL, 0},
+    {"path", NULL, 0},          {"system", "system", 0},
+};
+
+struct listing {
+    struct output *out;
+    const struct options *o;
+    const char *path; /* of the database */
+    bool system;
+};
+
+/* The members of a report's workload. */
+static json_t *listed_workload(const struct db_workload *w, const char *target)
+{
+    json_t *lengths = strcmp(w->lengths, "full") != 0 ? json_array() : json_null();
+    for (const char *at = w->lengths; json_is_array(lengths) && *at != '\0';) {
+        char *end;
+        json_array_append_new(lengths, json_integer(strtoll(at, &end, 10)));
+        at = *end == ',' ? end + 1 : "";
+    }
+    return json_pack("{sI sI ss sI sI sI sI sf ss ss so}", "batch", (json_int_t)w->batch, "seq_len",
+                     (json_int_t)w->seq_len, "mask", w->mask, "heads", (json_int_t)w->heads,
+                     "head_size", (json_int_t)w->head_size, "ffn", (json_int_t)w->ffn, "layers",
+                     (json_int_t)w->layers, "eps", w->eps, "dtype", w->dtype, "target", target,
+                     "lengths", lengths);
+}
+
+/* The options that name the study on a command line. */
+static json_t *study_options(const struct db_listed *l)
+{
+    struct buf text;
+    buf_init(&text);
+    known_options(&l->workload, l->target.kind, &text);
+    if (strcmp(l->workload.init, ranges_names[0]) != 0)
+        buf_addf(&text, " --init %s", l->workload.init);
+    json_t *options = json_string(text.ptr);
+    buf_release(&text);
+    return options;
+}
+
+static void add_row(void *ctx, const struct db_listed *l)
+{
+    const struct listing *to = ctx;
+    bool known = l->value >= 0, people = to->o->format == FORMAT_TABLE;
+    json_t *target =
+        json_pack("{ss ss ss ss sI ss ss ss}", "kind", l->target.kind, "device", l->target.device,
+                  "uuid", l->target.uuid, "capability", l->target.capability, "units",
+                  (json_int_t)l->target.units, "driver", l->target.driver, "compiler",
+                  l->target.compiler, "libraries", l->target.libraries);
+    json_t *row = json_pack(
+        "{so so so ss sI ss so so so so so sI sI ss ss}", "options", study_options(l), "workload",
+        listed_workload(&l->workload, l->target.kind), "target", target, "protocol", l->protocol,
+        "seed", (json_int_t)l->workload.seed, "init", l->workload.init, "value",
+        known ? json_integer(l->value) : json_null(), "median_ms",
+        json_number(known ? l->ms.median : NAN), "ci_low_ms", json_number(known ? l->ms.low : NAN),
+        "ci_high_ms", json_number(known ? l->ms.high : NAN), "compared",
+        known ? json_boolean(l->final) : json_null(), "plans", (json_int_t)l->plans, "trials",
+        (json_int_t)l->trials, "stored_utc", l->stored_utc, "path", to->path);
+    if (people) /* the day is enough */
+        json_object_set_new(row, "stored_utc",
+                            json_stringn(l->stored_utc, strcspn(l->stored_utc, "T")));
+    json_object_set_new(row, "system",
+                        !people ? json_boolean(to->system) : json_string(to->system ? "yes" : ""));
+    output_row(to->out, row);
+}
+
+/* Opens the user's database; *out is null if there is none but the system's. */
+static int open_user(const struct options *o, const struct db *system, struct db **out,
+                     struct status *st)
+{
+    struct status missing = STATUS_INIT;
+    if (db_open(o->db, DB_READ, out, &missing) == 0)
+        return 0;
+    if (missing.code == STATUS_NOT_FOUND && system != NULL)
+        return 0;
+    *st = missing;
+    return -1;
+}
+
+int db_list_run(const struct options *o, struct session *s, struct status *st)
+{
+    struct db *system = NULL;
+    struct output out;
+    if (db_open_system(&system, st) != 0 || open_user(o, system, &s->db, st) != 0) {
+        db_close(system);
+        return -1;
+    }
+    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+    struct db *const databases[] = {s->db, system};
+    int result = 0;
+    for (size_t i = 0; i < ARRAY_LEN(databases) && result == 0; i++)
+        if (databases[i] != NULL) {
+            struct listing to = {&out, o, db_path(databases[i]), i == 1};
+            result = db_list(databases[i], add_row, &to, st);
+        }
+    out.skip_empty = true;
+    output_end(&out);
+    db_close(system);
+    return result == 0 ? EXIT_SUCCESS : -1;
+}
