@@ -105,10 +105,6 @@ bool file_hold_standard(void);
 /* Appends a whole file to out.  Fails if it has more than max_bytes; 0: no limit. */
 int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st);
 
-/* Writes a temporary file in the same directory, flushes it and renames it, so that readers see
- * either the old contents or the new. */
-int file_write(const char *path, const void *data, size_t len, struct status *st);
-
 /* Creates a directory and its parents; an existing directory is fine. */
 int file_make_dirs(const char *path, struct status *st);
 
@@ -122,6 +118,25 @@ bool file_exists(const char *path);
  * e.g. file_user_dir(opt, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache").  HOME is $HOME or else
  * what the system's list of users says.  The caller frees. */
 char *file_user_dir(const char *override, const char *env, const char *xdg, const char *home_dir);
+
+/* ---- write.c: the one way to write a file -------------------------------------------------------
+ *
+ * A new file, and one that replaces a regular file, is written under a temporary name and renamed,
+ * so that readers see either the old contents or the new.  It keeps the old file's owner and mode.
+ * Written in place is what a rename would destroy: a device, a FIFO, a file of several names, a
+ * file whose directory refuses a new one, and what standard output or standard error is open on.
+ * Symbolic links are followed, also to a file that does not exist yet. */
+
+/* "-" and "/dev/stdout" name standard output. */
+int file_write(const char *path, const void *data, size_t len, struct status *st);
+bool file_is_standard_output(const char *path);
+
+/* Keeps standard output for one file: what the program prints from now on goes to standard error.
+ * STATUS_USAGE if another file has it already. */
+int file_reserve_standard_output(struct status *st);
+
+/* The errno with which file_write() would fail for a reason that is known before; else 0. */
+int file_write_error(const char *path);
 
 /* ---- number.c: numbers as text ------------------------------------------------------------------
  *

@@ -48,40 +48,6 @@ int file_read(const char *path, size_t max_bytes, struct buf *out, struct status
     return n == 0 ? 0 : -1;
 }
 
-static int write_all(int fd, const char *data, size_t len)
-{
-    while (len > 0) {
-        ssize_t n = write(fd, data, len);
-        if (n < 0 && errno == EINTR)
-            continue;
-        if (n < 0)
-            return -1;
-        data += n;
-        len -= (size_t)n;
-    }
-    return 0;
-}
-
-int file_write(const char *path, const void *data, size_t len, struct status *st)
-{
-    struct buf temporary;
-    buf_init(&temporary);
-    buf_addf(&temporary, "%s.XXXXXX", path);
-    int fd = mkostemp(temporary.ptr, O_CLOEXEC), error = 0; /* of the first step that failed */
-    if (fd < 0 || write_all(fd, data, len) != 0 || fchmod(fd, 0644) != 0 || fsync(fd) != 0)
-        error = errno;
-    if (fd >= 0 && close(fd) != 0 && error == 0)
-        error = errno;
-    if (error == 0 && rename(temporary.ptr, path) != 0)
-        error = errno;
-    if (fd >= 0 && error != 0)
-        unlink(temporary.ptr);
-    buf_release(&temporary);
-    if (error == 0)
-        return 0;
-    return status_set(st, STATUS_ENVIRONMENT, "cannot write '%s': %s", path, strerror(error));
-}
-
 static int make_dir(const char *path)
 {
     struct stat info;

@@ -209,7 +209,8 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
 
 /* ---- output_places.c: checks of places to write to, made before anything is measured --------- */
 
-/* STATUS_USAGE unless the file can be created or replaced.  what: "--trace". */
+/* STATUS_USAGE unless the file can be written.  Keeps standard output for it if that is its name.
+ * what: "--trace". */
 int file_check_writable(const char *what, const char *path, struct status *st);
 
 /* Whether a directory is missing or empty. */

@@ -5,36 +5,36 @@
 static const struct column space_columns[] = {
     {"path", NULL, 0}, {"bytes", NULL, 0}, {"plans", NULL, 0}, {"best", NULL, 0}};
 
-static int write_space(const struct options *o, const struct session *s, struct buf *bytes,
-                       struct status *st)
+static int pack_space(const struct options *o, const struct session *s, struct buf *bytes,
+                      struct status *st)
 {
     json_t *object = workload_json(&s->workload, s->target.kind);
     char *workload = json_dumps(object, JSON_COMPACT);
     int result = space_export(s->db, s->study, s->target.kind, workload, o->space[0], o->space[1],
                               bytes, st);
-    if (result == 0)
-        result = file_write(o->output, bytes->ptr, bytes->len, st);
     free(workload);
     json_decref(object);
     return result;
 }
 
-/* Prints what the written file gives when it is read back. */
+/* Prints what the bytes give when they are read back. */
 int db_export_space_run(const struct options *o, struct session *s, struct status *st)
 {
     struct buf bytes;
     struct recorded_space *space = mem_alloc(1, sizeof(*space));
     int code = -1;
     buf_init(&bytes);
-    if (write_space(o, s, &bytes, st) == 0 && recorded_space_read(o->output, space, st) == 0) {
+    if (file_check_writable("--output", o->output, st) == 0 && pack_space(o, s, &bytes, st) == 0 &&
+        recorded_space_unpack(&bytes, space, st) == 0 &&
+        file_write(o->output, bytes.ptr, bytes.len, st) == 0) {
         note(o, "measured on %s until %s", space->target.device, space->measured_utc);
         db_print_object(o, space_columns, ARRAY_LEN(space_columns),
                         json_pack("{ss sI si si}", "path", o->output, "bytes",
                                   (json_int_t)bytes.len, "plans", space->count, "best",
                                   (int)plan_value(space->plans[space->best])));
-        recorded_space_release(space);
         code = EXIT_SUCCESS;
     }
+    recorded_space_release(space);
     buf_release(&bytes);
     free(space);
     return code;

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <limits.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -143,6 +144,7 @@ int main(int argc, char **argv)
     struct status st = STATUS_INIT;
     if (!file_hold_standard())
         return EXIT_FAILURE;
+    signal(SIGXFSZ, SIG_IGN); /* at `ulimit -f` a write fails, and its temporary file goes */
     if (argc < 2) {
         help_program(stderr);
         return EXIT_USAGE;

@@ -101,7 +101,7 @@ static void print(const struct options *o, const struct workload *w)
 static int run(const struct options *given, struct status *st)
 {
     struct options o = *given;
-    struct workload w;
+    struct workload w = {.batch = 0};
     struct target_name target;
     int result = -1;
     o.mask = o.operands[0];
@@ -109,7 +109,9 @@ static int run(const struct options *given, struct status *st)
         o.batch = 1;
         o.given |= OPT(BATCH);
     }
-    if (workload_from_options(&o, true, &target, &w, st) != 0 ||
+    if ((o.npy != NULL && file_check_writable("--npy", o.npy, st) != 0) ||
+        (o.svg != NULL && file_check_writable("--svg", o.svg, st) != 0) ||
+        workload_from_options(&o, true, &target, &w, st) != 0 ||
         (o.npy != NULL && write_npy(&w, o.npy, st) != 0) ||
         (o.svg != NULL && write_svg(&w, o.svg, st) != 0))
         goto out;

@@ -2,23 +2,17 @@
 
 #include <dirent.h>
 #include <errno.h>
-#include <libgen.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 int file_check_writable(const char *what, const char *path, struct status *st)
 {
-    struct stat found;
-    char *copy = mem_strdup(path);
-    int error = access(dirname(copy), W_OK) == 0 ? 0 : errno;
-    if (error == 0 && stat(path, &found) == 0 && S_ISDIR(found.st_mode))
-        error = EISDIR;
-    free(copy);
-    if (error == 0)
-        return 0;
-    return status_set(st, STATUS_USAGE, "%s: cannot write '%s': %s", what, path, strerror(error));
+    int error = file_write_error(path);
+    if (error != 0)
+        return status_set(st, STATUS_USAGE, "%s: cannot write '%s': %s", what, path,
+                          strerror(error));
+    return file_is_standard_output(path) && file_reserve_standard_output(st) != 0
+               ? status_prefix(st, "%s", what)
+               : 0;
 }
 
 int directory_is_vacant(const char *dir, bool *out, struct status *st)

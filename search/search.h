@@ -235,6 +235,7 @@ struct recorded_space {
 
 /* STATUS_USAGE if the file is damaged or has another format. */
 int recorded_space_read(const char *path, struct recorded_space *out, struct status *st);
+int recorded_space_unpack(const struct buf *bytes, struct recorded_space *out, struct status *st);
 void recorded_space_release(struct recorded_space *s);
 
 /* Gives the recorded outcomes; its clock stands still.  STATUS_NOT_FOUND for a plan that was not

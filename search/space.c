@@ -16,23 +16,29 @@ static void init(struct recorded_space *s)
         s->at[i] = -1;
 }
 
-int recorded_space_read(const char *path, struct recorded_space *out, struct status *st)
+int recorded_space_unpack(const struct buf *packed, struct recorded_space *out, struct status *st)
 {
-    struct buf packed, text;
-    buf_init(&packed);
+    struct buf text;
     buf_init(&text);
     init(out);
-    int result = file_read(path, PACKED_MAX, &packed, st);
-    if (result == 0) {
-        result = gzip_unpack(packed.ptr, packed.len, UNPACKED_MAX, &text, st);
-        if (result == 0)
-            result = space_parse(text.ptr, out, st);
-        if (result != 0)
-            status_prefix(st, "'%s' is no recorded space that can be read; export it again", path);
-    }
+    int result = gzip_unpack(packed->ptr, packed->len, UNPACKED_MAX, &text, st);
+    if (result == 0)
+        result = space_parse(text.ptr, out, st);
     if (result != 0)
         recorded_space_release(out);
     buf_release(&text);
+    return result;
+}
+
+int recorded_space_read(const char *path, struct recorded_space *out, struct status *st)
+{
+    struct buf packed;
+    buf_init(&packed);
+    init(out);
+    int result = file_read(path, PACKED_MAX, &packed, st);
+    if (result == 0 && recorded_space_unpack(&packed, out, st) != 0)
+        result =
+            status_prefix(st, "'%s' is no recorded space that can be read; export it again", path);
     buf_release(&packed);
     return result;
 }

@@ -3,24 +3,9 @@
 
 #include <limits.h>
 #include <pwd.h>
-#include <signal.h>
-#include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 static struct status st; /* of the call that a test is about */
-
-START_TEST(reads_what_was_written)
-{
-    struct buf text;
-    buf_init(&text);
-    OK(file_write(test_path("f"), "one\0two", 7, &st));
-    OK(file_write(test_path("f"), "three", 5, &st));
-    OK(file_read(test_path("f"), 0, &text, &st));
-    ck_assert_str_eq(text.ptr, "three");
-    buf_release(&text);
-}
-END_TEST
 
 START_TEST(refuses_more_than_the_limit)
 {
@@ -52,24 +37,6 @@ START_TEST(makes_and_removes_trees)
     ck_assert_ptr_nonnull(strstr(st.message, "a/b/f/d"));
     OK(file_remove_all(test_path("a"), &st));
     OK(file_remove_all(test_path("a"), &st));
-}
-END_TEST
-
-/* A write that fails half way leaves the old contents and no temporary file. */
-START_TEST(failed_write_changes_nothing)
-{
-    struct buf text;
-    buf_init(&text);
-    OK(file_write(test_path("f"), "old", 3, &st));
-    signal(SIGXFSZ, SIG_IGN);
-    struct rlimit limit = {.rlim_cur = 10, .rlim_max = RLIM_INFINITY};
-    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
-    FAILS(file_write(test_path("f"), "0123456789abcdef", 16, &st), STATUS_ENVIRONMENT, "");
-    OK(file_read(test_path("f"), 0, &text, &st));
-    ck_assert_str_eq(text.ptr, "old");
-    ck_assert_int_eq(unlink(test_path("f")), 0);
-    ck_assert_int_eq(rmdir(test_dir), 0); /* only an empty directory goes */
-    buf_release(&text);
 }
 END_TEST
 
@@ -107,6 +74,5 @@ START_TEST(user_dirs_follow_the_order)
 }
 END_TEST
 
-SUITE("file", test_dir_setup, test_dir_teardown, ONCE(reads_what_was_written),
-      ONCE(refuses_more_than_the_limit), ONCE(missing_file_is_named), ONCE(makes_and_removes_trees),
-      ONCE(failed_write_changes_nothing), ONCE(user_dirs_follow_the_order))
+SUITE("file", test_dir_setup, test_dir_teardown, ONCE(refuses_more_than_the_limit),
+      ONCE(missing_file_is_named), ONCE(makes_and_removes_trees), ONCE(user_dirs_follow_the_order))

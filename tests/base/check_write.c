@@ -1,0 +1,254 @@
+#include "base/base.h"
+#include "tests/suite.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+#include <unistd.h>
+
+static struct status st; /* of the call that a test is about */
+
+static void check_content(const char *name, const char *expected)
+{
+    struct buf text;
+    buf_init(&text);
+    OK(file_read(test_path(name), 0, &text, &st));
+    ck_assert_str_eq(text.ptr, expected);
+    buf_release(&text);
+}
+
+/* How many entries the test's directory has: no temporary file is one of them. */
+static int entries(void)
+{
+    DIR *d = opendir(test_dir);
+    int count = -2; /* . and .. */
+    ck_assert_ptr_nonnull(d);
+    while (readdir(d) != NULL)
+        count++;
+    closedir(d);
+    return count;
+}
+
+START_TEST(replaces_a_regular_file)
+{
+    struct stat before, after;
+    OK(file_write(test_path("f"), "one\0two", 7, &st));
+    ck_assert_int_eq(chmod(test_path("f"), 0640), 0);
+    ck_assert_int_eq(stat(test_path("f"), &before), 0);
+    OK(file_write(test_path("f"), "three", 5, &st));
+    check_content("f", "three");
+    ck_assert_int_eq(stat(test_path("f"), &after), 0);
+    ck_assert_uint_ne(before.st_ino, after.st_ino); /* readers of the old contents keep them */
+    ck_assert_uint_eq(after.st_mode & 07777, 0640);
+    ck_assert_int_eq(entries(), 1);
+}
+END_TEST
+
+START_TEST(new_file_has_the_mode_that_umask_leaves)
+{
+    struct stat info;
+    umask(027);
+    OK(file_write(test_path("f"), "", 0, &st));
+    ck_assert_int_eq(stat(test_path("f"), &info), 0);
+    ck_assert_uint_eq(info.st_mode & 07777, 0640);
+}
+END_TEST
+
+START_TEST(longest_name_is_written)
+{
+    char name[256] = {0};
+    memset(name, 'n', sizeof(name) - 1);
+    char path[512];
+    snprintf(path, sizeof(path), "%s/%s", test_dir, name);
+    OK(file_write(path, "x", 1, &st));
+    ck_assert_int_eq(entries(), 1);
+}
+END_TEST
+
+/* Root has a device of its own, since a fault would replace it; others cannot replace /dev/full. */
+START_TEST(devices_stay_what_they_are)
+{
+    enum { MEMORY_DEVICES = 1, FULL = 7 };
+    struct stat info;
+    const char *full = test_path("full");
+    if (mknod(full, S_IFCHR | 0666, makedev(MEMORY_DEVICES, FULL)) != 0 ||
+        access(full, W_OK) != 0 || open(full, O_WRONLY | O_CLOEXEC) < 0)
+        full = "/dev/full";
+    FAILS(file_write(full, "x", 1, &st), STATUS_ENVIRONMENT, "full': No space left");
+    ck_assert_int_eq(stat(full, &info), 0);
+    ck_assert(S_ISCHR(info.st_mode));
+}
+END_TEST
+
+START_TEST(fifo_carries_the_contents)
+{
+    char read_back[4] = {0};
+    ck_assert_int_eq(mkfifo(test_path("p"), 0600), 0);
+    int fd = open(test_path("p"), O_RDONLY | O_NONBLOCK);
+    ck_assert_int_ge(fd, 0);
+    OK(file_write(test_path("p"), "abc", 3, &st));
+    ck_assert_int_eq(read(fd, read_back, sizeof(read_back)), 3);
+    ck_assert_str_eq(read_back, "abc");
+    ck_assert_int_eq(entries(), 1);
+}
+END_TEST
+
+/* A link to a file, a link to that link, and one to a file that does not exist yet. */
+START_TEST(links_are_followed)
+{
+    struct stat info;
+    ck_assert_int_eq(mkdir(test_path("d"), 0700), 0);
+    ck_assert_int_eq(symlink("d/f", test_path("link")), 0);
+    ck_assert_int_eq(symlink(test_path("link"), test_path("chain")), 0);
+    OK(file_write(test_path("chain"), "new", 3, &st));
+    check_content("d/f", "new");
+    OK(file_write(test_path("link"), "newer", 5, &st));
+    check_content("d/f", "newer");
+    ck_assert_int_eq(lstat(test_path("chain"), &info), 0);
+    ck_assert(S_ISLNK(info.st_mode));
+    ck_assert_int_eq(lstat(test_path("link"), &info), 0);
+    ck_assert(S_ISLNK(info.st_mode));
+
+    ck_assert_int_eq(symlink("self", test_path("self")), 0);
+    FAILS(file_write(test_path("self"), "x", 1, &st), STATUS_ENVIRONMENT, "symbolic links");
+    ck_assert_int_eq(entries(), 4);
+}
+END_TEST
+
+START_TEST(all_names_of_a_file_keep_it)
+{
+    OK(file_write(test_path("f"), "longer than new", 15, &st));
+    ck_assert_int_eq(link(test_path("f"), test_path("g")), 0);
+    OK(file_write(test_path("f"), "new", 3, &st));
+    check_content("f", "new");
+    check_content("g", "new");
+}
+END_TEST
+
+START_TEST(a_removed_file_that_is_open_is_written)
+{
+    char path[64], name[8] = {0};
+    int fd = open(test_path("f"), O_RDWR | O_CREAT, 0600);
+    ck_assert_int_ge(fd, 0);
+    ck_assert_int_eq(unlink(test_path("f")), 0);
+    snprintf(path, sizeof(path), "/proc/self/fd/%d", fd);
+    OK(file_write(path, "abc", 3, &st));
+    ck_assert_int_eq(pread(fd, name, sizeof(name), 0), 3);
+    ck_assert_int_eq(entries(), 0);
+}
+END_TEST
+
+/* What is printed before and after stays in order around a file that is standard output itself. */
+START_TEST(standard_output_is_not_replaced)
+{
+    static const char *const names[] = {"out", "-", "/dev/stdout", "/proc/self/fd/1"};
+    ck_assert_ptr_nonnull(freopen(test_path("out"), "w", stdout));
+    ck_assert_int_eq(chdir(test_dir), 0);
+    printf("first\n");
+    for (size_t i = 0; i < ARRAY_LEN(names); i++)
+        OK(file_write(names[i], "file\n", 5, &st));
+    printf("last\n");
+    fflush(stdout);
+    check_content("out", "first\nfile\nfile\nfile\nfile\nlast\n");
+    ck_assert_int_eq(entries(), 1);
+}
+END_TEST
+
+START_TEST(standard_output_is_kept_for_one_file)
+{
+    ck_assert_ptr_nonnull(freopen(test_path("out"), "w", stdout));
+    ck_assert_ptr_nonnull(freopen(test_path("said"), "w", stderr));
+    printf("before, ");
+    OK(file_reserve_standard_output(&st));
+    printf("printed");
+    OK(file_write("-", "the file", 8, &st));
+    fflush(stdout);
+    check_content("out", "before, the file");
+    check_content("said", "printed");
+    FAILS(file_reserve_standard_output(&st), STATUS_USAGE, "takes one file");
+}
+END_TEST
+
+/* A write that fails half way leaves the old contents and no temporary file. */
+START_TEST(failed_write_changes_nothing)
+{
+    OK(file_write(test_path("f"), "old", 3, &st));
+    signal(SIGXFSZ, SIG_IGN);
+    struct rlimit limit = {.rlim_cur = 10, .rlim_max = RLIM_INFINITY};
+    ck_assert_int_eq(setrlimit(RLIMIT_FSIZE, &limit), 0);
+    FAILS(file_write(test_path("f"), "0123456789abcdef", 16, &st), STATUS_ENVIRONMENT, "");
+    FAILS(file_write(test_path("g"), "0123456789abcdef", 16, &st), STATUS_ENVIRONMENT, "");
+    check_content("f", "old");
+    ck_assert_int_eq(entries(), 1);
+}
+END_TEST
+
+/* In a directory with a file f, a directory d and two links to files that do not exist. */
+static const struct {
+    const char *path;
+    int error;
+} places[] = {
+    {"none/f", ENOENT}, {".", EISDIR},      {"d", EISDIR},   {"f/g", ENOTDIR},
+    {"f", 0},           {"new", 0},         {"dangling", 0}, {"astray", ENOENT},
+    {"/dev/null", 0},   {"/dev/stdout", 0}, {"-", 0},
+};
+
+START_TEST(places_that_refuse_are_known_before)
+{
+    ck_assert_int_eq(chdir(test_dir), 0);
+    OK(file_write("f", "", 0, &st));
+    ck_assert_int_eq(mkdir("d", 0700), 0);
+    ck_assert_int_eq(symlink("d/new", "dangling"), 0);
+    ck_assert_int_eq(symlink("none/new", "astray"), 0);
+    int error = file_write_error(places[_i].path);
+    ck_assert_msg(error == places[_i].error, "%s: %s", places[_i].path, strerror(error));
+    ck_assert_int_eq(entries(), 4);
+}
+END_TEST
+
+/* Not even by root. */
+START_TEST(nothing_is_made_in_proc)
+{
+    FAILS(file_write("/proc/f", "x", 1, &st), STATUS_ENVIRONMENT, "cannot write '/proc/f'");
+}
+END_TEST
+
+/* Root may write anywhere, so the test becomes nobody.  A file that may be written is, even where
+ * its directory takes no other; one that may not be written stays, even where it could be replaced.
+ */
+START_TEST(rights_are_those_of_a_shell)
+{
+    const uid_t nobody = 65534;
+    OK(file_write(test_path("open"), "longer than new", 15, &st));
+    OK(file_write(test_path("shut"), "mine", 4, &st));
+    ck_assert_int_eq(chmod(test_path("open"), 0666), 0);
+    ck_assert_int_eq(chmod(test_path("shut"), 0444), 0);
+    ck_assert_int_eq(chmod(test_dir, 0755), 0);
+    bool root = getuid() == 0;
+    ck_assert_int_eq(root ? setresuid(nobody, nobody, 0) : chmod(test_dir, 0555), 0);
+    ck_assert_int_eq(file_write_error(test_path("open")), 0);
+    OK(file_write(test_path("open"), "new", 3, &st));
+    check_content("open", "new");
+    ck_assert_int_eq(file_write_error(test_path("shut")), EACCES);
+    FAILS(file_write(test_path("shut"), "x", 1, &st), STATUS_ENVIRONMENT, "Permission denied");
+    check_content("shut", "mine");
+    ck_assert_int_eq(file_write_error(test_path("none")), EACCES);
+    FAILS(file_write(test_path("none"), "x", 1, &st), STATUS_ENVIRONMENT, "Permission denied");
+    ck_assert_int_eq(entries(), 2);
+    ck_assert_int_eq(root ? setresuid(0, 0, 0) : chmod(test_dir, 0755), 0);
+}
+END_TEST
+
+SUITE("write", test_dir_setup, test_dir_teardown, ONCE(replaces_a_regular_file),
+      ONCE(new_file_has_the_mode_that_umask_leaves), ONCE(longest_name_is_written),
+      ONCE(devices_stay_what_they_are), ONCE(fifo_carries_the_contents), ONCE(links_are_followed),
+      ONCE(all_names_of_a_file_keep_it), ONCE(a_removed_file_that_is_open_is_written),
+      ONCE(standard_output_is_not_replaced), ONCE(standard_output_is_kept_for_one_file),
+      ONCE(failed_write_changes_nothing), ONCE(nothing_is_made_in_proc),
+      LOOP(places_that_refuse_are_known_before, 0, ARRAY_LEN(places)),
+      ONCE(rights_are_those_of_a_shell))
