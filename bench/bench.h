@@ -130,6 +130,7 @@ struct bench_options {
     double run_deadline_s;     /* of one step in the worker; 0: 30 and more for more FLOPs */
     const volatile sig_atomic_t *stop; /* null, or set by a signal handler: calls return soon with
                                           STATUS_INTERRUPTED and leave everything stored intact */
+    struct listener listener;          /* is told what is being compiled, verified and timed */
 };
 
 struct bench;
@@ -152,11 +153,10 @@ struct disturbance bench_disturbance(const struct bench *b); /* of all measureme
 struct limits bench_limits(const struct bench *b);           /* known once the worker has started */
 
 /* Compiles in parallel the choices whose binaries the cache lacks.  results[i] gets STATUS_OK,
- * STATUS_COMPILE, STATUS_TIMEOUT or STATUS_UNFIT for choices[i].  results and progress may be null.
- * Returns -1 only where the environment or an interrupt ends the work. */
-typedef void bench_progress(void *ctx, int done, int total);
+ * STATUS_COMPILE, STATUS_TIMEOUT or STATUS_UNFIT for choices[i].  results may be null.  Returns -1
+ * only where the environment or an interrupt ends the work. */
 int bench_build(struct bench *b, const struct choice *choices, int count, struct status *results,
-                bench_progress *progress, void *ctx, struct status *st);
+                struct status *st);
 
 /* How long to sample.  A search takes few samples and censors: it stops early once the time is
  * above censor_above_ms.  An exhaustive search takes fewer samples and never censors. */

@@ -95,6 +95,7 @@ struct bench {
     struct disturbance disturbance;    /* of all measurements so far */
     char verdict_base[HASH_TEXT_SIZE]; /* of all that a verdict depends on but the binary */
     uint64_t shuffles;                 /* random orders drawn so far */
+    int candidates;                    /* of the request that the worker serves */
 };
 
 /* Builds a plan, adds it to a request and sends that under the device's lock.  Takes the request
@@ -116,8 +117,8 @@ int session_call(struct bench *b, json_t *request, json_t **reply, struct status
 json_t *request_of(struct bench *b, const struct choice *choices, int count, bool alone);
 
 /* A client_event.  Stores the verdict on a segment as soon as the worker reports it: it holds even
- * if the plan fails later. */
-client_event request_keep_verdict;
+ * if the plan fails later.  Tells the bench's listener what the worker does. */
+client_event request_event;
 
 /* Puts the choice's name in front of the message. */
 void request_blame(const struct choice *c, struct status *reason);

@@ -1,6 +1,7 @@
 /* A candidate as it is sent to the worker, and the verdicts that the worker returns. */
 #include "bench/bench_int.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,13 +49,8 @@ void request_blame(const struct choice *c, struct status *reason)
     buf_release(&name);
 }
 
-void request_keep_verdict(void *ctx, const json_t *event)
+static void keep_verdict(struct bench *b, const char *key, double error)
 {
-    struct bench *b = ctx;
-    const char *key = json_string_value(json_object_get(event, "verdict"));
-    double error = json_number_value(json_object_get(event, "error"));
-    if (key == NULL)
-        return;
     char text[32];
     struct status ignored = STATUS_INIT; /* else the next session verifies again */
     int len = snprintf(text, sizeof(text), "%.17g", error);
@@ -62,4 +58,31 @@ void request_keep_verdict(void *ctx, const json_t *event)
     for (int i = 0; i < b->builder.count; i++)
         if (strcmp(b->builder.binaries[i]->verdict, key) == 0)
             b->builder.binaries[i]->error = error;
+}
+
+/* Of timing the worker gives the rounds and the time left, of all else the candidate. */
+static void tell(const struct bench *b, const char *what, const json_t *event)
+{
+    const json_t *rounds = json_object_get(event, "rounds"),
+                 *left = json_object_get(event, "left_s");
+    struct step step = {.phase = what, .left_s = left != NULL ? json_number_value(left) : NAN};
+    if (rounds != NULL) {
+        step.done = json_integer_value(json_array_get(rounds, 0));
+        step.total = json_integer_value(json_array_get(rounds, 1));
+    } else if (b->candidates > 1) {
+        step.done = 1 + json_integer_value(json_object_get(event, "candidate"));
+        step.total = b->candidates;
+    }
+    step_tell(&b->builder.listener, &step);
+}
+
+void request_event(void *ctx, const json_t *event)
+{
+    struct bench *b = ctx;
+    const char *verdict = json_string_value(json_object_get(event, "verdict"));
+    const char *what = json_string_value(json_object_get(event, "what"));
+    if (verdict != NULL)
+        keep_verdict(b, verdict, json_number_value(json_object_get(event, "error")));
+    if (what != NULL)
+        tell(b, what, event);
 }

@@ -43,7 +43,7 @@ static int build_all(struct bench *b, struct measurement *all, int n, struct sta
 {
     for (int i = 0; i < n; i++) {
         double start = clock_seconds();
-        if (builder_build(&b->builder, all[i].choices, all[i].count, NULL, NULL, NULL, st) != 0)
+        if (builder_build(&b->builder, all[i].choices, all[i].count, NULL, st) != 0)
             return -1;
         all[i].trial->build_s = clock_seconds() - start;
         check_builds(b, &all[i]);
@@ -101,6 +101,7 @@ static int measure_open(struct bench *b, struct measurement **open, int n,
         json_pack("{s:s, s:I, s:o, s:o}", "do", "measure", "shuffle", (json_int_t)shuffle,
                   "sampling", message_of_sampling(how), "candidates", candidates);
     struct status failed = STATUS_INIT;
+    b->candidates = n;
     int result = session_call(b, request, &reply, &failed);
     if (result == 0) {
         const json_t *trials = json_object_get(reply, "trials");
@@ -187,6 +188,7 @@ int run_request(struct bench *b, const struct candidate *c, enum lock_use use, j
     if (result == 0)
         result = lock_take(b->target, use, QUEUE_LIMIT_S, b->stop, &lock, st);
     if (result == 0) {
+        b->candidates = 1;
         json_object_set_new(request, "candidate", request_of(b, c->choices, c->count, false));
         result = session_call(b, request, reply, st);
     } else {

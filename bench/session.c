@@ -94,6 +94,7 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
         .deadline_s = o->compile_deadline_s > 0 ? o->compile_deadline_s : COMPILE_LIMIT_S,
         .jobs = o->jobs > 0 ? o->jobs : cpu_threads(),
         .stop = o->stop,
+        .listener = o->listener,
     };
     return 0;
 }
@@ -103,14 +104,14 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
 {
     *out = NULL;
     struct bench *b = mem_alloc(1, sizeof(*b));
-    *b = (struct bench){
-        .target = o->target,
-        .inputs = o->inputs,
-        .afresh = o->afresh,
-        .stop = o->stop,
-        .mask_fd = -1,
-        .client = {.channel = -1, .stop = o->stop, .event = request_keep_verdict, .ctx = b},
-        .limits = {NAN, NAN}};
+    *b =
+        (struct bench){.target = o->target,
+                       .inputs = o->inputs,
+                       .afresh = o->afresh,
+                       .stop = o->stop,
+                       .mask_fd = -1,
+                       .client = {.channel = -1, .stop = o->stop, .event = request_event, .ctx = b},
+                       .limits = {NAN, NAN}};
     buf_init(&b->worker);
     b->ops = target_ops_of(o->target.kind, st);
     if (b->ops == NULL || target_check_dtype(o->target.kind, w->dtype, st) != 0 ||
@@ -175,9 +176,9 @@ struct limits bench_limits(const struct bench *b)
 }
 
 int bench_build(struct bench *b, const struct choice *choices, int count, struct status *results,
-                bench_progress *progress, void *ctx, struct status *st)
+                struct status *st)
 {
-    return builder_build(&b->builder, choices, count, results, progress, ctx, st);
+    return builder_build(&b->builder, choices, count, results, st);
 }
 
 int session_start_worker(struct bench *b, struct status *st)

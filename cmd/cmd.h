@@ -22,7 +22,7 @@
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(SEGMENTS) X(HANDWRITTEN) X(NPY) X(SVG)           \
     X(OUTPUT) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(SPACE) X(BUDGET) X(TIME_LIMIT)          \
     X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED) X(COMPILER) X(ARCH)       \
-    X(JOBS) X(DB) X(FORMAT) X(TOP) X(QUIET) X(VERBOSE) X(HELP)
+    X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP) X(QUIET) X(VERBOSE) X(HELP)
 /* clang-format on */
 
 enum option_id {
@@ -50,7 +50,7 @@ struct options {
     int batch, seq_len, heads, head_size, layers, ffn, avg_seq_len;
     double eps;
     const char *mask, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *trace, *dump,
-        *data, *name, *compiler, *arch, *db;
+        *data, *name, *compiler, *arch, *db, *events;
     enum dtype dtype;   /* only if given: the default depends on the target */
     enum ranges ranges; /* --init */
     int strategy;       /* index into strategies[] */
@@ -181,6 +181,30 @@ json_t *json_number(double value);
 
 /* Prints a line about what happens to stderr; nothing with --quiet. */
 void note(const struct options *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* ---- progress.c: what a command does while it takes long ----------------------------------------
+ *
+ * Every command shows the line of base/progress.c on stderr, unless --quiet is given: a thread
+ * draws it, so that the time goes on where no step is reported.  With --events each step is a JSON
+ * object in a file. */
+
+/* Before and after a command.  progress_end() returns -1 if the events could not be written. */
+int progress_begin(const struct options *o, const char *command, struct status *st);
+int progress_end(int exit_status, struct status *st);
+
+/* Removes the line for good.  Commands call it before they print their first result. */
+void progress_hide(void);
+
+/* A step_report of the command, and one of parts of its steps. */
+void progress_step(void *ctx, const struct step *step);
+void progress_detail(void *ctx, const struct step *step);
+
+/* A step of a search. */
+void progress_search(void *ctx, const struct tune_state *state);
+
+/* Prints a line, in UTF-8, to stderr in place of the line of progress, and reports it as an event.
+ */
+void progress_note(bool quiet, const char *line);
 
 /* ---- workload.c: from options to a workload and its study ------------------------------------ */
 

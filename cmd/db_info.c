@@ -17,6 +17,7 @@ void db_print_object(const struct options *o, const struct column *columns, int 
         output_object(o->format, columns, count, object);
         return;
     }
+    progress_hide();
     json_object_foreach(object, key, value)
     {
         if (json_is_string(value))

@@ -46,6 +46,16 @@ static int check_operands(const struct command *c, const struct options *o, stru
                       (int)strcspn(c->examples, "\n"), c->examples);
 }
 
+/* Runs a command and shows its progress. */
+static int run_shown(const struct command *c, const struct options *o, struct status *st)
+{
+    if (progress_begin(o, c->name, st) != 0)
+        return -1;
+    int code = c->run(o, st);
+    bool failed = progress_end(code < 0 ? exit_code(st) : code, st) != 0;
+    return failed && code == EXIT_SUCCESS ? -1 : code;
+}
+
 static int run_command(const struct command *c, int argc, char **argv, struct status *st)
 {
     struct options o;
@@ -53,7 +63,7 @@ static int run_command(const struct command *c, int argc, char **argv, struct st
     if (code == 0 && options_has(&o, OPT(HELP)))
         help_command(c, stdout);
     else if (code == 0)
-        code = check_operands(c, &o, st) != 0 ? -1 : c->run(&o, st);
+        code = check_operands(c, &o, st) != 0 ? -1 : run_shown(c, &o, st);
     options_release(&o);
     if (code < 0) {
         fprintf(stderr, "fuseplan %s: %s\n", c->name, st->message);

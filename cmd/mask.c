@@ -91,6 +91,7 @@ static void print(const struct options *o, const struct workload *w)
     struct buf text;
     buf_init(&text);
     mask_text(&w->mask_spec, &text);
+    progress_hide();
     if (o->format == FORMAT_TABLE)
         print_text(w, text.ptr);
     else

@@ -160,6 +160,7 @@ static const struct row option_rows[] = {
     [OPTION_ARCH] = {{"arch", 0, "ARCH", "GPU architecture to compile for, several for generate (the device's)", words_arch}, parse_text, FIELD(arch), 0, 0},
     [OPTION_JOBS] = {{"jobs", 'j', "N", "compilers that run at a time (one a core)", NULL}, parse_int, FIELD(jobs), 1, JOBS_MAX},
     [OPTION_DB] = {{"db", 0, "FILE", "database ($FUSEPLAN_DB, else fuseplan.db in the data directory)", NULL}, parse_text, FIELD(db), 0, 0},
+    [OPTION_EVENTS] = {{"events", 0, "FILE", "write what happens as NDJSON, a line an event", NULL}, parse_text, FIELD(events), 0, 0},
     [OPTION_FORMAT] = {{"format", 0, "FORMAT", "table, json, ndjson or csv (table)", words_format}, parse_word, FIELD(format), 0, 0},
     [OPTION_TOP] = {{"top", 0, "N", "print the N fastest plans", NULL}, parse_int, FIELD(top), 1, PLAN_SPACE},
     [OPTION_QUIET] = {{"quiet", 'q', NULL, "print only results and errors", NULL}, NULL, 0, 0, 0},

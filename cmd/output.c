@@ -19,8 +19,6 @@ json_t *json_number(double value)
 
 void note(const struct options *o, const char *fmt, ...)
 {
-    if (options_has(o, OPT(QUIET)))
-        return;
     va_list args;
     struct buf text, escaped;
     buf_init(&text);
@@ -29,7 +27,7 @@ void note(const struct options *o, const char *fmt, ...)
     buf_addv(&text, fmt, args);
     va_end(args);
     utf8_escape(text.ptr, &escaped);
-    fprintf(stderr, "fuseplan: %s\n", escaped.ptr);
+    progress_note(options_has(o, OPT(QUIET)), escaped.ptr);
     buf_release(&text);
     buf_release(&escaped);
 }
@@ -167,6 +165,7 @@ static void print_table(const struct output *out)
 void output_begin(struct output *out, enum format format, const struct column *columns, int count)
 {
     *out = (struct output){.format = format, .columns = columns, .column_count = count};
+    progress_hide();
     if (format == FORMAT_TABLE)
         out->kept = json_array();
     else if (format == FORMAT_CSV)
@@ -210,6 +209,7 @@ void output_end(struct output *out)
 void output_object(enum format format, const struct column *columns, int count, json_t *object)
 {
     if (format == FORMAT_JSON) {
+        progress_hide();
         print_json(object, JSON_INDENT(2));
         putchar('\n');
         json_decref(object);

@@ -1,27 +1,10 @@
 #include "cmd/cmd.h"
 
 #include <stdlib.h>
-#include <unistd.h>
-
-/* Who reads the progress.  Lines go to stderr; a terminal also gets a ticker. */
-struct listener {
-    const struct options *o;
-    bool terminal;
-};
 
 static void say(void *ctx, const char *line)
 {
-    const struct listener *l = ctx;
-    if (l->terminal)
-        fputs("\r\033[K", stderr);
-    note(l->o, "%s", line);
-}
-
-static void tick(void *ctx, const char *line)
-{
-    (void)ctx;
-    fprintf(stderr, "\r\033[K%.78s", line);
-    fflush(stderr);
+    note(ctx, "%s", line);
 }
 
 static int search(const struct options *o, const struct tune_options *tune_options,
@@ -31,8 +14,6 @@ static int search(const struct options *o, const struct tune_options *tune_optio
     if (session_open(o, 0, s, st) != 0)
         return -1;
     int result = tune(s->bench, s->db, tune_options, &report, st);
-    if (tune_options->tick != NULL)
-        fputs("\r\033[K", stderr);
     if (result != 0)
         return -1;
     search_print(o, &s->workload, s->target.kind, &report, json_array(), NULL);
@@ -69,8 +50,6 @@ static void note_space(const struct options *o)
 static int run(const struct options *o, struct status *st)
 {
     struct session s = {.bench = NULL};
-    struct listener listener = {.o = o,
-                                .terminal = isatty(STDERR_FILENO) && !options_has(o, OPT(QUIET))};
     struct tune_options t = {.search = {.strategy = &strategies[o->strategy],
                                         .space_lo = o->space[0],
                                         .space_hi = o->space[1],
@@ -81,8 +60,8 @@ static int run(const struct options *o, struct status *st)
                                         .stop = &session_stop},
                              .rigor = o->rigor,
                              .say = say,
-                             .tick = listener.terminal ? tick : NULL,
-                             .ctx = &listener};
+                             .step = progress_search,
+                             .ctx = (void *)(uintptr_t)o};
     if (o->rigor == RIGOR_EXHAUSTIVE && options_has(o, OPT(STRATEGY)))
         return status_set(st, STATUS_USAGE,
                           "--strategy '%s' with --rigor exhaustive, which measures every plan and "
@@ -109,7 +88,7 @@ const struct command cmd_search = {
     .summary = "Find the fastest plan of a workload",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(BASELINE) | OPT(SPACE) | OPT(BUDGET) |
                OPT(TIME_LIMIT) | OPT(RIGOR) | OPT(STRATEGY) | OPT(QUANTILE) | OPT(COMPILER) |
-               OPT(ARCH) | OPT(JOBS) | OPT(DB),
+               OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
     .about = "Builds, verifies and times segments and plans, stores each result as it comes, and\n"
              "ends at its budget, its time limit or when nothing faster is expected.  What is\n"
              "stored is never measured again: the same command goes on where it stopped.  Ctrl-C\n"

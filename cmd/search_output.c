@@ -199,6 +199,7 @@ void search_print(const struct options *o, const struct workload *w, enum target
     json_t *object = report_json(w, target, r, relaxed);
     if (top != NULL)
         json_object_set(object, "top", top);
+    progress_hide();
     if (o->format == FORMAT_TABLE)
         print_text(w, target, r);
     else if (o->format == FORMAT_CSV && top == NULL)

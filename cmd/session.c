@@ -39,7 +39,8 @@ int session_open(const struct options *o, uint64_t seed, struct session *s, stru
                                     .arch = archs.arch[0],
                                     .jobs = o->jobs,
                                     .inputs = {seed, o->ranges},
-                                    .stop = &session_stop};
+                                    .stop = &session_stop,
+                                    .listener = {.report = progress_detail}};
     if (bench_open(&options, &s->workload, &s->bench, st) != 0 ||
         db_open(o->db, DB_WRITE, &s->db, st) != 0)
         return -1;

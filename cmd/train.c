@@ -82,7 +82,7 @@ const struct command cmd_train = {
     .operands = "",
     .summary = "Train the model of a workload, or one from a file of times",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(DATA) | OPT(NAME) | OPT(QUANTILE) | OPT(FEATURES) |
-               OPT(DB),
+               OPT(DB) | OPT(EVENTS),
     .about =
         "A file has lines such as '1111100011001100   54.524'.  With a workload, the plans\n"
         "stored for it are the data.  Prints figures on held-out plans: rank correlation\n"

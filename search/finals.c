@@ -78,6 +78,7 @@ static int hold(struct tuner *t, const struct contest *contest, const struct his
     struct lineup l = lineup_in_time(t, from, contest);
     int result = 0;
     if (l.count > 0) {
+        tuner_step(t, PHASE_FINALS, 0, 0, NULL);
         tuner_say(t, "timing %d %s side by side%s", l.count, contest->name,
                   l.cut_short ? ", as many as the time limit allows" : "");
         result = compare(t, &l, l.cut_short ? contest->mark_cut_short : contest->mark, out, st);

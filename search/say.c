@@ -1,31 +1,58 @@
 #include "search/search_int.h"
 
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 
-static void speak(void (*to)(void *ctx, const char *line), void *ctx, const char *fmt, va_list args)
-{
-    char line[1200];
-    vsnprintf(line, sizeof(line), fmt, args);
-    to(ctx, line);
-}
+const char *const tune_phases[PHASE_COUNT] = {
+    [PHASE_BASELINES] = "baselines", [PHASE_SEGMENTS] = "segments", [PHASE_SCHEDULES] = "schedules",
+    [PHASE_PLANS] = "plans",         [PHASE_FINALS] = "finals",     [PHASE_MODEL] = "model",
+};
 
 void tuner_say(const struct tuner *t, const char *fmt, ...)
 {
+    char line[1200];
     va_list args;
     va_start(args, fmt);
-    if (t->o->say != NULL)
-        speak(t->o->say, t->o->ctx, fmt, args);
+    vsnprintf(line, sizeof(line), fmt, args);
     va_end(args);
+    if (t->o->say != NULL)
+        t->o->say(t->o->ctx, line);
 }
 
-void tuner_tick(const struct tuner *t, const char *fmt, ...)
+static const struct observation *first_baseline(const struct tuner *t)
 {
-    va_list args;
-    va_start(args, fmt);
-    if (t->o->tick != NULL)
-        speak(t->o->tick, t->o->ctx, fmt, args);
-    va_end(args);
+    const struct observation *known = NULL;
+    for (int i = 0; i < t->o->baselines.count && known == NULL; i++)
+        known = baseline_known(t, t->o->baselines.plans[i]);
+    return known;
+}
+
+/* Until the search ends: at most what is left of its time, and in its main phase what the plans not
+ * measured take at the pace so far.  In the finals the bench knows better. */
+static double seconds_left(const struct tuner *t, enum tune_phase phase, int done, int total)
+{
+    double now = t->clock(), left = t->end - now;
+    int measured = t->history.count - t->stage2.before, before = done - measured;
+    if (phase == PHASE_PLANS && total > 0)
+        left = fmin(left, step_left(now - t->stage2.start, measured, total - before));
+    return isfinite(left) && phase != PHASE_FINALS ? fmax(left, 0) : NAN;
+}
+
+void tuner_step(const struct tuner *t, enum tune_phase phase, int done, int total,
+                const struct observation *latest)
+{
+    if (t->o->step == NULL)
+        return;
+    int best = history_best(&t->history);
+    const struct tune_state state = {.step = {.phase = tune_phases[phase],
+                                              .done = done,
+                                              .total = total,
+                                              .left_s = seconds_left(t, phase, done, total)},
+                                     .latest = latest,
+                                     .best = best >= 0 ? &t->history.items[best] : NULL,
+                                     .baseline = first_baseline(t)};
+    t->o->step(t->o->ctx, &state);
 }
 
 static void say_once(const struct tuner *t,

@@ -170,8 +170,28 @@ int baselines_read(struct db *db, int64_t study, const struct db_best *best,
  * with the choices that stage 1 ended with, and times the fastest few hundred side by side before
  * the finals. */
 
+enum tune_phase {
+    PHASE_BASELINES,
+    PHASE_SEGMENTS,
+    PHASE_SCHEDULES,
+    PHASE_PLANS,
+    PHASE_FINALS,
+    PHASE_MODEL,
+    PHASE_COUNT
+};
+extern const char *const tune_phases[PHASE_COUNT]; /* "baselines", ... */
+
 enum rigor { RIGOR_MEASURE, RIGOR_EXHAUSTIVE, RIGOR_COUNT };
 extern const char *const rigor_names[RIGOR_COUNT];
+
+/* How far a search is.  Plans are borrowed until the callback returns, and null if there is none.
+ * Their times are those of the search: only the finals time plans side by side. */
+struct tune_state {
+    struct step step;                   /* phases: tune_phases[] */
+    const struct observation *latest;   /* the plan that this step measured */
+    const struct observation *best;     /* the fastest plan so far */
+    const struct observation *baseline; /* the first baseline that ran */
+};
 
 struct tune_options {
     struct search_options search; /* time_limit_s is for all phases; an exhaustive search uses no
@@ -179,9 +199,9 @@ struct tune_options {
     enum rigor rigor;
     struct baselines baselines; /* measured even if the budget is spent */
     double (*clock)(void);      /* in seconds, never backwards; null: clock_seconds() */
-    /* Take a line for each phase, and a line that replaces the last one.  Either may be null. */
+    /* Take a line for people, and the state after each step.  Either may be null. */
     void (*say)(void *ctx, const char *line);
-    void (*tick)(void *ctx, const char *line);
+    void (*step)(void *ctx, const struct tune_state *state);
     void *ctx;
 };
 

@@ -86,13 +86,17 @@ struct tuner {
         double start; /* seconds */
         int before;   /* plans in the history */
         int open;     /* plans of the space that are not in the history */
+        bool one;     /* it measures one plan */
     } stage2;         /* when it began */
 };
 
 /* ---- say.c: lines for people ----------------------------------------------------------------- */
 
 void tuner_say(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
-void tuner_tick(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* Reports a step.  latest: the plan that it measured; may be null. */
+void tuner_step(const struct tuner *t, enum tune_phase phase, int done, int total,
+                const struct observation *latest);
 
 /* Says once a search that other processes use the GPU, if they do. */
 void say_sharing(struct tuner *t);

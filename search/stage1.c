@@ -19,12 +19,15 @@ struct job {
     int slot, attempt;
 };
 
-/* ---- building and timing --------------------------------------------------------------------- */
+/* Jobs that are reported as one. */
+struct job_list {
+    struct job *jobs; /* (count) owned */
+    int count;
+    enum tune_phase phase;
+    double deadline; /* in the tuner's clock */
+};
 
-static void build_tick(void *ctx, int done, int total)
-{
-    tuner_tick(ctx, "building segments: %d of %d", done, total);
-}
+/* ---- building and timing --------------------------------------------------------------------- */
 
 static int time_job(struct tuner *t, struct job j, const struct status *built, struct status *st)
 {
@@ -47,31 +50,34 @@ static int time_job(struct tuner *t, struct job j, const struct status *built, s
     return result;
 }
 
-static int run_chunk(struct tuner *t, const struct job *jobs, int count, double deadline,
+static int run_chunk(struct tuner *t, const struct job_list *list, int from, int count,
                      struct status *st)
 {
+    const struct job *jobs = list->jobs + from;
     struct choice *choices = mem_alloc((size_t)count, sizeof(*choices));
     struct status *built = mem_alloc((size_t)count, sizeof(*built));
     for (int i = 0; i < count; i++)
         choices[i] = t->segments.slots[jobs[i].slot].attempts[jobs[i].attempt].choice;
-    int result = bench_build(t->bench, choices, count, built, build_tick, t, st);
-    for (int i = 0; i < count && result == 0 && t->clock() < deadline; i++) {
-        tuner_tick(t, "timing segments: %d of %d", i + 1, count);
+    tuner_step(t, list->phase, from, list->count, NULL);
+    int result = bench_build(t->bench, choices, count, built, st);
+    for (int i = 0; i < count && result == 0 && t->clock() < list->deadline; i++) {
         result = time_job(t, jobs[i], &built[i], st);
+        tuner_step(t, list->phase, from + i + 1, list->count, NULL);
     }
     free(choices);
     free(built);
     return result;
 }
 
-static int run_jobs(struct tuner *t, const struct job *jobs, int count, double deadline,
-                    struct status *st)
+static int run_jobs(struct tuner *t, const struct job_list *list, struct status *st)
 {
-    int chunk = isinf(deadline) ? INT_MAX : CHUNK_PER_CORE * (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int chunk =
+        isinf(list->deadline) ? INT_MAX : CHUNK_PER_CORE * (int)sysconf(_SC_NPROCESSORS_ONLN);
     int result = 0;
-    for (int at = 0, size; at < count && result == 0 && t->clock() < deadline; at += size) {
-        size = count - at < chunk ? count - at : chunk;
-        result = run_chunk(t, jobs + at, size, deadline, st);
+    for (int at = 0, size; at < list->count && result == 0 && t->clock() < list->deadline;
+         at += size) {
+        size = list->count - at < chunk ? list->count - at : chunk;
+        result = run_chunk(t, list, at, size, st);
     }
     return result;
 }
@@ -120,18 +126,30 @@ static int all_attempts(const struct segment_table *t)
     return count;
 }
 
+static bool has_default(const struct tuner *t, const struct job_list *list)
+{
+    const struct slot *slots = t->segments.slots;
+    for (int i = 0; i < list->count; i++)
+        if (choice_is_default(&slots[list->jobs[i].slot].attempts[list->jobs[i].attempt].choice))
+            return true;
+    return false;
+}
+
 int time_slots(struct tuner *t, const int *slots, int count, bool climb, double deadline,
                struct status *st)
 {
-    struct job *jobs = mem_alloc((size_t)all_attempts(&t->segments) + 1, sizeof(*jobs));
-    int result = 0, n;
+    struct job_list list = {
+        .jobs = mem_alloc((size_t)all_attempts(&t->segments) + 1, sizeof(*list.jobs)),
+        .deadline = deadline};
+    int result = 0;
     do {
-        n = 0;
+        list.count = 0;
         for (int i = 0; i < count; i++)
-            n += jobs_of(&t->segments, slots[i], climb, jobs + n);
-        result = run_jobs(t, jobs, n, deadline, st);
-    } while (n > 0 && result == 0 && t->clock() < deadline);
-    free(jobs);
+            list.count += jobs_of(&t->segments, slots[i], climb, list.jobs + list.count);
+        list.phase = has_default(t, &list) ? PHASE_SEGMENTS : PHASE_SCHEDULES;
+        result = run_jobs(t, &list, st);
+    } while (list.count > 0 && result == 0 && t->clock() < deadline);
+    free(list.jobs);
     return result;
 }
 

@@ -62,6 +62,7 @@ static int learn_study(struct tuner *t, struct tune_report *out, struct status *
     int result = 0;
     if (data.count < JUDGED_LEAST)
         goto out;
+    tuner_step(t, PHASE_MODEL, 0, 0, NULL);
     result = -1;
     if (model_learn(t->db, t->study, STUDY_MODEL, &options, &data, &t->segments.times, &learned,
                     st) != 0 ||

@@ -12,8 +12,6 @@
 #define FINALS_SHARE 0.15
 #define FINALS_MOST  0.4
 
-enum { MINUTE = 60, HOUR = 60 * MINUTE }; /* seconds */
-
 const char *const rigor_names[RIGOR_COUNT] = {
     [RIGOR_MEASURE] = "measure", [RIGOR_EXHAUSTIVE] = "exhaustive"};
 
@@ -29,37 +27,13 @@ static bool budget_spent(const struct tuner *t)
     return t->o->search.budget > 0 && t->history.count >= t->o->search.budget;
 }
 
-/* How long the rest of the space will take at the rate so far; "" if that is unknown. */
-static const char *time_left(const struct tuner *t, int measured, char out[32])
+static void plan_step(void *ctx, const struct history *h, const struct observation *latest)
 {
-    if (!exhaustive(t) || measured == 0)
-        return "";
-    double spent_s = t->clock() - t->stage2.start;
-    double left_s = spent_s / measured * (t->stage2.open - measured);
-    if (left_s < 2 * MINUTE)
-        snprintf(out, 32, ", %.0f s left", left_s);
-    else if (left_s < 2 * HOUR)
-        snprintf(out, 32, ", %.0f min left", left_s / MINUTE);
-    else
-        snprintf(out, 32, ", %.1f h left", left_s / HOUR);
-    return out;
-}
-
-static void plan_tick(void *ctx, const struct history *h, const struct observation *latest)
-{
-    (void)latest;
     const struct tuner *t = ctx;
-    char of[32] = "", left[32];
-    int best = history_best(h), measured = h->count - t->stage2.before;
-    if (exhaustive(t))
-        snprintf(of, sizeof(of), " of %d", t->stage2.before + t->stage2.open);
-    if (best >= 0)
-        tuner_tick(t, "plans: %d%s measured, best %u with %.3f ms%s", h->count, of,
-                   plan_value(h->items[best].plan), h->items[best].outcome.ms,
-                   time_left(t, measured, left));
-    else
-        tuner_tick(t, "plans: %d%s measured, none ran yet%s", h->count, of,
-                   time_left(t, measured, left));
+    int budget = t->o->search.budget, total = t->stage2.before + t->stage2.open;
+    if (!exhaustive(t) && budget < total) /* without a budget nobody knows when it converges */
+        total = budget;
+    tuner_step(t, PHASE_PLANS, h->count, t->stage2.one ? 0 : total, latest);
 }
 
 /* A share of the time limit as a moment; infinite without a limit. */
@@ -99,9 +73,10 @@ static int search_values(struct tuner *t, unsigned lo, unsigned hi, struct searc
     if (lo == hi && baselines_have(&t->o->baselines, plan_from_value(lo)))
         o.budget = 0;
     t->stage2.start = t->clock();
+    t->stage2.one = lo == hi;
     t->stage2.before = t->history.count;
     t->stage2.open = t->space_count - history_count_in(&t->history, t->space, t->space_count);
-    int result = search_loop(&o, &e, &t->history, plan_tick, t, out, st);
+    int result = search_loop(&o, &e, &t->history, plan_step, t, out, st);
     t->new_trials += t->history.count - t->stage2.before;
     return result;
 }
@@ -116,6 +91,7 @@ static int measure_baseline(struct tuner *t, struct plan p, struct search_result
     *out = (struct search_result){.stopped_by = STOP_SPACE};
     if (history_has(&t->history, p))
         return 0;
+    tuner_step(t, PHASE_BASELINES, 0, 0, NULL);
     if (time_slots(t, slots, count, true, stage1_end(t), st) != 0)
         return -1;
     return search_values(t, value, value, out, st);

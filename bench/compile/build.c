@@ -1,5 +1,6 @@
 #include "bench/compile/compile.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -213,7 +214,7 @@ static int build_one(struct crew *crew, struct binary *binary, struct status *st
 }
 
 int builder_build(struct builder *b, const struct choice *choices, int count,
-                  struct status *results, bench_progress *progress, void *ctx, struct status *st)
+                  struct status *results, struct status *st)
 {
     struct crew crew = {.builder = b, .builds = mem_alloc((size_t)b->jobs, sizeof(struct build))};
     buf_init(&crew.headers);
@@ -221,8 +222,11 @@ int builder_build(struct builder *b, const struct choice *choices, int count,
     for (int begun = 0; result == 0 && (begun < count || crew.running > 0);) {
         result = begun < count ? build_one(&crew, builder_find(b, &choices[begun++]), st)
                                : collect(&crew, st);
-        if (progress != NULL && result == 0)
-            progress(ctx, begun - crew.running, count);
+        if (result == 0)
+            step_tell(&b->listener, &(struct step){.phase = "compiling",
+                                                   .done = begun - crew.running,
+                                                   .total = count,
+                                                   .left_s = NAN});
     }
     while (crew.running > 0)
         compile_release(&crew.builds[--crew.running].compile);

@@ -280,6 +280,7 @@ struct builder {
     double deadline_s;
     int jobs;
     const volatile sig_atomic_t *stop;
+    struct listener listener;
     struct binary **binaries; /* owned */
     int count;
 };
@@ -298,6 +299,6 @@ int builder_check(struct builder *b, const struct choice *choices, int count, st
 
 /* As bench_build(). */
 int builder_build(struct builder *b, const struct choice *choices, int count,
-                  struct status *results, bench_progress *progress, void *ctx, struct status *st);
+                  struct status *results, struct status *st);
 
 #endif

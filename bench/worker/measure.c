@@ -151,16 +151,24 @@ static int sample(void *ctx, int ahead, double *seconds, double *ms, struct stat
     return 0;
 }
 
+/* Subjects while they are timed. */
+struct timing {
+    struct contender *contenders;
+    int count;
+    const struct sampling *how;
+};
+
 static void beat_sample(void *ctx, int contender)
 {
     enum { EVERY_S = 1 }; /* often enough for any deadline, too rare to disturb */
-    struct contender *contenders = ctx;
-    struct subject *s = contenders[contender].ctx;
+    const struct timing *timing = ctx;
+    struct subject *s = timing->contenders[contender].ctx;
     struct worker *k = s->worker;
     if (k->candidate == s->candidate && seconds_since(k->last_beat_s) < EVERY_S)
         return;
     k->candidate = s->candidate;
-    worker_doing(k, "timing");
+    struct pace pace = sampling_pace(timing->contenders, timing->count, timing->how);
+    worker_timing(k, &pace);
 }
 
 /* Clocks stay high for about a second after the last run.  A CPU's caches hold the data of other
@@ -185,7 +193,8 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
     if (only != NULL && !only->program.alone)
         verify_spoil(k, &only->program); /* the result checked below must be a timed run's */
     const struct warm_up warm = warm_up(k);
-    measure(contenders, count, how, &warm, shuffle, beat_sample, contenders);
+    struct timing timing = {contenders, count, how};
+    measure(contenders, count, how, &warm, shuffle, beat_sample, &timing);
     k->last_run_s = clock_seconds();
     struct conditions now = {.known = false};
     if (how->max_samples > 0 && k->ops->conditions != NULL)

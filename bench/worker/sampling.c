@@ -89,6 +89,29 @@ static bool all_satisfied(const struct contender *contenders, int n, const struc
     return true;
 }
 
+struct pace sampling_pace(const struct contender *contenders, int n, const struct sampling *how)
+{
+    struct pace p = {.rounds = 0};
+    double round_s = 0, left = 0;
+    for (int i = 0; i < n; i++) {
+        const struct contender *c = &contenders[i];
+        int taken = c->trial->sample_count;
+        if (c->out || taken == 0)
+            continue;
+        double each_s = c->elapsed_s / taken;
+        double in_time = each_s > 0 ? (how->max_seconds - c->elapsed_s) / each_s : 0;
+        round_s += each_s;
+        left = fmax(left, how->min_samples - taken);
+        if (!satisfied(c, how))
+            left = fmax(left, fmin(how->max_samples - taken, ceil(in_time)));
+        if (taken > p.rounds)
+            p.rounds = taken;
+    }
+    p.most = p.rounds + (int)left;
+    p.left_s = left * round_s;
+    return p;
+}
+
 static void shuffle_order(int *order, int n, struct rng *rng)
 {
     for (int i = n - 1; i > 0; i--) {

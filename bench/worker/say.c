@@ -21,6 +21,13 @@ void worker_doing(struct worker *k, const char *what, ...)
                             "candidate", k->candidate));
 }
 
+void worker_timing(struct worker *k, const struct pace *pace)
+{
+    worker_say(k, json_pack("{s:s, s:s, s:i, s:[ii], s:f}", "event", "doing", "what", "timing",
+                            "candidate", k->candidate, "rounds", pace->rounds, pace->most, "left_s",
+                            pace->left_s));
+}
+
 void worker_passed(struct worker *k, const char *verdict, double error)
 {
     worker_say(k,

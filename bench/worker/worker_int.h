@@ -236,6 +236,13 @@ void measure(struct contender *contenders, int n, const struct sampling *how,
              const struct warm_up *warm, uint64_t shuffle, void (*beat)(void *ctx, int contender),
              void *ctx);
 
+/* How far it is. */
+struct pace {
+    int rounds, most; /* taken; what the slowest may take until its limits stop it */
+    double left_s;    /* of these rounds */
+};
+struct pace sampling_pace(const struct contender *contenders, int n, const struct sampling *how);
+
 /* ---- trace.c: when each launch runs ---------------------------------------------------------- */
 
 /* Runs a program a few times.  reply gets "times": [[start_s, seconds], ...], one pair a launch. */
@@ -277,6 +284,7 @@ void worker_say(struct worker *k, json_t *message);
 
 /* Tells the parent what the worker does next; a deadline starts anew. */
 void worker_doing(struct worker *k, const char *what, ...) PRINTF_LIKE(2, 3);
+void worker_timing(struct worker *k, const struct pace *pace);
 void worker_passed(struct worker *k, const char *verdict, double error);
 
 /* reference_need() that tells the parent of each layer. */

@@ -58,7 +58,7 @@ static void shared_setup(void)
     struct bench_options o = faulty_options(cache);
     struct bench *b = small_bench(&o);
     struct choice c = choice_of(14, 14);
-    OK(bench_build(b, &c, 1, NULL, NULL, NULL, &st));
+    OK(bench_build(b, &c, 1, NULL, &st));
     bench_close(b);
 }
 
@@ -138,7 +138,7 @@ START_TEST(compile_error_is_told)
     struct bench *b = open_faulty(5);
     plant(8, 9, "c", "{ no_such_variable = 1; }");
     struct choice c[] = {choice_of(8, 9), choice_of(14, 14)};
-    OK(bench_build(b, c, 2, results, NULL, NULL, &st));
+    OK(bench_build(b, c, 2, results, &st));
     ck_assert_int_eq(results[0].code, STATUS_COMPILE);
     ck_assert_ptr_nonnull(strstr(results[0].message, "no_such_variable"));
     ck_assert_int_eq(results[1].code, STATUS_OK);
@@ -175,7 +175,7 @@ START_TEST(broken_compiler_ends_the_work)
     const char *full = "echo 'error: No space left on device' >&2; exit 1\n";
     plant(8, 9, "sh", full);
     write_text(test_path("faults/.sh"), full); /* for sources that hold no segment */
-    FAILS(bench_build(b, &c, 1, results, NULL, NULL, &st), STATUS_ENVIRONMENT, "No space left");
+    FAILS(bench_build(b, &c, 1, results, &st), STATUS_ENVIRONMENT, "No space left");
     FAILS(bench_segment(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT, "");
 
     unlink(test_path("faults/08_09.sh"));
@@ -208,7 +208,7 @@ START_TEST(interrupt_ends_the_look_at_the_compiler)
     write_text(test_path("faults/.sh"), probe);
     signal(SIGUSR1, set_stop);
     double start = clock_seconds();
-    FAILS(bench_build(b, &c, 1, results, NULL, NULL, &st), STATUS_INTERRUPTED, "");
+    FAILS(bench_build(b, &c, 1, results, &st), STATUS_INTERRUPTED, "");
     ck_assert_double_lt(clock_seconds() - start, 20);
     bench_close(b);
 }
@@ -310,7 +310,7 @@ START_TEST(binary_that_vanished_ends_the_work)
     snprintf(text, sizeof(text), "rm '%s'/cache/binaries/*\n", test_dir);
     plant(7, 14, "sh", text); /* the other has been built by then */
     struct candidate c = candidate_of(b, "0-6,7-14");
-    OK(bench_build(b, c.choices, 1, NULL, NULL, NULL, &st));
+    OK(bench_build(b, c.choices, 1, NULL, &st));
     FAILS(bench_plan(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT, "gone from the cache");
     bench_close(b);
 }
@@ -327,7 +327,7 @@ START_TEST(hanging_compiler_is_stopped)
     plant(8, 9, "sh", "sleep 54321; exit 1");
     struct choice c[] = {choice_of(8, 9), choice_of(14, 14)};
     double start = clock_seconds();
-    OK(bench_build(b, c, 2, results, NULL, NULL, &st));
+    OK(bench_build(b, c, 2, results, &st));
     ck_assert_int_eq(results[0].code, STATUS_TIMEOUT);
     ck_assert_int_eq(results[1].code, STATUS_OK);
     ck_assert_double_lt(clock_seconds() - start, 20);

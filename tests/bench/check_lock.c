@@ -144,7 +144,7 @@ static struct bench *open_with(struct candidate *c)
     struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
     candidate_default(&build_cpu, plan_from_value(0x7fff), c);
-    OK(bench_build(b, c->choices, c->count, NULL, NULL, NULL, &st));
+    OK(bench_build(b, c->choices, c->count, NULL, &st));
     return b;
 }
 

@@ -186,7 +186,7 @@ START_TEST(damaged_binary_is_rebuilt)
     struct choice c = choice_of(9, 9);
     for (int i = 0; i < 2; i++) {
         struct bench *b = small_bench(&o);
-        OK(bench_build(b, &c, 1, NULL, NULL, NULL, &st));
+        OK(bench_build(b, &c, 1, NULL, &st));
         const struct binary *binary = builder_find(&b->builder, &c);
         check_segment(b, 9, 9);
         ck_assert_int_eq(truncate(binary->path, 1000), 0);
@@ -194,14 +194,6 @@ START_TEST(damaged_binary_is_rebuilt)
     }
 }
 END_TEST
-
-static void count_progress(void *ctx, int done, int total)
-{
-    int *last = ctx;
-    ck_assert_int_ge(done, *last);
-    ck_assert_int_le(done, total);
-    *last = done;
-}
 
 /* What a session built long ago and uses now is not what another one removes first. */
 START_TEST(binary_in_use_is_not_trimmed)
@@ -211,10 +203,10 @@ START_TEST(binary_in_use_is_not_trimmed)
     struct bench *b = small_bench(&o);
     struct choice c = choice_of(14, 14);
     struct cache shared;
-    OK(bench_build(b, &c, 1, NULL, NULL, NULL, &st));
+    OK(bench_build(b, &c, 1, NULL, &st));
     const struct binary *built = builder_find(&b->builder, &c);
     ck_assert_int_eq(utimensat(AT_FDCWD, built->path, old, 0), 0);
-    OK(bench_build(b, &c, 1, NULL, NULL, NULL, &st));
+    OK(bench_build(b, &c, 1, NULL, &st));
     OK(cache_open(test_path("cache"), &shared, &st));
     shared.max_bytes = 0;
     cache_trim(&shared);
@@ -232,21 +224,6 @@ START_TEST(cleared_cache_is_filled_again)
         check_segment(b, 14, 14);
         OK(file_remove_all(test_path("cache"), &st));
     }
-    bench_close(b);
-}
-END_TEST
-
-START_TEST(builds_report_progress)
-{
-    struct status results[4];
-    struct bench_options o = small_options(test_path("cache"));
-    struct bench *b = small_bench(&o);
-    struct choice c[] = {choice_of(9, 9), choice_of(14, 14), choice_of(11, 11), choice_of(9, 9)};
-    int done = 0;
-    OK(bench_build(b, c, 4, results, count_progress, &done, &st));
-    ck_assert_int_eq(done, 4);
-    for (int i = 0; i < 4; i++)
-        ck_assert_int_eq(results[i].code, STATUS_OK);
     bench_close(b);
 }
 END_TEST
@@ -390,7 +367,6 @@ SUITE("session", test_dir_setup, test_dir_teardown, ONCE(segment_is_measured),
       ONCE(plan_is_measured), ONCE(each_thread_has_a_core), ONCE(candidates_are_compared_in_pairs),
       ONCE(hopeless_plan_is_censored), ONCE(verdicts_are_kept), ONCE(verdicts_can_be_passed_over),
       ONCE(damaged_binary_is_rebuilt), ONCE(binary_in_use_is_not_trimmed),
-      ONCE(cleared_cache_is_filled_again), ONCE(builds_report_progress),
-      ONCE(bad_environments_are_refused), ONCE(too_large_a_workload_is_refused_with_the_figure),
-      ONCE(stop_flag_ends_the_work), ONCE(killed_worker_is_replaced),
-      ONCE(worker_dies_with_its_parent), ONCE(doctor_reports))
+      ONCE(cleared_cache_is_filled_again), ONCE(bad_environments_are_refused),
+      ONCE(too_large_a_workload_is_refused_with_the_figure), ONCE(stop_flag_ends_the_work),
+      ONCE(killed_worker_is_replaced), ONCE(worker_dies_with_its_parent), ONCE(doctor_reports))

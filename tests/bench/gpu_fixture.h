@@ -97,7 +97,7 @@ static inline void gpu_build(struct bench *b, const struct choice *c, const char
 {
     struct status st = STATUS_INIT, built;
     write_text(test_path("code"), code);
-    ck_assert_msg(bench_build(b, c, 1, &built, NULL, NULL, &st) == 0, "%s", st.message);
+    ck_assert_msg(bench_build(b, c, 1, &built, &st) == 0, "%s", st.message);
     ck_assert_msg(built.code == STATUS_OK, "%s", built.message);
     write_text(test_path("code"), "fake right\n");
 }

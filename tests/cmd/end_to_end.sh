@@ -160,6 +160,11 @@ END
   expect 3 env FUSEPLAN_CACHE="$root/empty" fuseplan search $workload -s 12 --time-limit 0.1 >found 2>said
   grep -q 'no plan was tried within the time limit' said || fail "search: did not say that its time was too short"
   json search fuseplan search $workload --space 41115 --budget 2
+  fuseplan search $workload -s 9 --space 41115 --budget 1 --baseline none --events events.ndjson -q >found
+  "$check_json" "$schemas/events.json" events.ndjson || fail "schema events"
+  jq -se '(map(select(.event == "plan")) | length == 1 and .[0].plan == .[0].best and .[0].plan.value == 41115) and
+    (map(select(.event == "step") | .phase) | index(["segments"]) < index(["plans"]) and
+      index(["plans"]) < index(["finals"]))' events.ndjson >jq.txt || fail "search: not the events of one plan"
   grep -q '"new":0,"total":2' out.ndjson || fail "plans that bench measured were measured again"
   json search fuseplan query $workload --top 2
   jq -e '.top[0].value == .best.value and (.top | length) == 2' out.json >jq.txt || fail "query: not the fastest plans"

@@ -42,7 +42,7 @@ static void build(struct bench *b, const struct candidate *candidates, int count
     for (int i = 0; i < count; i++)
         for (int k = 0; k < candidates[i].count; k++)
             choices[n++] = candidates[i].choices[k];
-    if (bench_build(b, choices, n, NULL, NULL, NULL, &st) != 0)
+    if (bench_build(b, choices, n, NULL, &st) != 0)
         give_up(&st);
     free(choices);
 }

@@ -73,7 +73,7 @@ static void build(struct bench *b, const char *name, const struct choice *choice
     static struct status built[CHOICES_MAX];
     struct status st = STATUS_INIT;
     double start = clock_seconds();
-    if (bench_build(b, choices, count, built, NULL, NULL, &st) != 0)
+    if (bench_build(b, choices, count, built, &st) != 0)
         give_up(&st);
     out->build_s = seconds_since(start);
     for (int i = 0; i < count; i++)

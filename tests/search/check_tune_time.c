@@ -2,6 +2,7 @@
 #include "tune_guided.h"
 
 #include <math.h>
+#include <string.h>
 
 /* 121 segments of 20 ms do not fit into half of 2 s: the search goes on with those that did. */
 START_TEST(time_limit_covers_everything)
@@ -66,5 +67,49 @@ START_TEST(no_time_at_all)
 }
 END_TEST
 
+/* What tune() has told of its steps. */
+static struct {
+    char phases[256]; /* their names, each when it began */
+    const char *phase;
+    int plans;
+    double limit_s;
+} told;
+
+static void keep_step(void *ctx, const struct tune_state *s)
+{
+    (void)ctx;
+    if (s->step.phase != told.phase) {
+        strcat(strcat(told.phases, s->step.phase), " ");
+        told.phase = s->step.phase;
+    }
+    if (s->step.total > 0)
+        ck_assert_int_le(s->step.done, s->step.total);
+    if (!isnan(s->step.left_s))
+        ck_assert(0 <= s->step.left_s && s->step.left_s <= told.limit_s);
+    if (s->latest == NULL)
+        return;
+    told.plans++;
+    ck_assert_ptr_nonnull(s->best);
+    ck_assert_double_le(s->best->outcome.ms, s->latest->outcome.ms);
+    ck_assert_uint_eq(plan_value(s->baseline->plan), VALUE_UNFUSED);
+}
+
+START_TEST(steps_are_told)
+{
+    memset(&told, 0, sizeof(told));
+    told.limit_s = 100;
+    fake.seconds_per_segment = 0.01;
+    fake.seconds_per_plan = 0.01;
+    options.search.time_limit_s = 100;
+    options.step = keep_step;
+    run();
+    ck_assert_int_eq(told.plans, report.new_trials);
+    ck_assert_str_eq(told.phases, "baselines segments schedules plans "
+                                  "baselines segments schedules plans "
+                                  "segments schedules plans finals model ");
+}
+END_TEST
+
 SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
-      LOOP(time_limit_covers_finals, 0, 2), ONCE(time_limit_covers_learning), ONCE(no_time_at_all))
+      LOOP(time_limit_covers_finals, 0, 2), ONCE(time_limit_covers_learning), ONCE(no_time_at_all),
+      ONCE(steps_are_told))

@@ -233,9 +233,27 @@ START_TEST(the_parent_hears_of_every_sample)
 }
 END_TEST
 
+START_TEST(pace_is_that_of_the_slowest)
+{
+    const struct sampling how = {
+        .min_samples = 20, .max_samples = 200, .min_seconds = 1, .max_seconds = 5};
+    struct trial trials[] = {{.sample_count = 10}, {.sample_count = 10}, {.sample_count = 4}};
+    const struct contender c[] = {{.trial = &trials[0], .elapsed_s = 1},
+                                  {.trial = &trials[1], .elapsed_s = 0.1},
+                                  {.trial = &trials[2], .elapsed_s = 9, .out = true}};
+    const struct pace p = sampling_pace(c, 3, &how);
+    ck_assert_int_eq(p.rounds, 10);
+    ck_assert_int_eq(p.most, 10 + 190); /* 190 samples of 10 ms take the second less than 5 s */
+    ck_assert_double_eq_tol(p.left_s, 190 * 0.11, 1e-9);
+    const struct pace before = sampling_pace(c + 2, 1, &how);
+    ck_assert_int_eq(before.most, 0);
+    ck_assert_double_eq(before.left_s, 0);
+}
+END_TEST
+
 SUITE("sampling", NULL, NULL, ONCE(rounds_hold_each_once_in_changing_order),
       ONCE(order_depends_on_the_seed_alone), ONCE(samples_are_kept_in_the_order_taken),
       ONCE(warm_up_is_by_time_and_not_kept), ONCE(a_device_warms_up_once),
       ONCE(samples_are_announced), LOOP(enough_samples_stop_it, 0, ARRAY_LEN(stops)),
       ONCE(hopeless_ones_are_censored), ONCE(one_that_fails_leaves_the_others_alone),
-      ONCE(the_parent_hears_of_every_sample))
+      ONCE(the_parent_hears_of_every_sample), ONCE(pace_is_that_of_the_slowest))

@@ -1,0 +1,280 @@
+#include "cmd/cmd.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <math.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+/* How often the line is drawn, and how often a step is written as an event. */
+#define DRAW_EVERY_S  0.25
+#define EVENT_EVERY_S 0.1
+
+/* One command runs at a time, so there is one of these. */
+static struct {
+    pthread_mutex_t lock; /* of all that follows */
+    pthread_cond_t hide;
+    pthread_t ticker;
+    bool running; /* the ticker; it shows the line until this is false */
+    bool drawn;   /* a terminal shows the line now */
+    struct progress line;
+    int events; /* -1: none are written */
+    const char *events_path;
+    int events_error; /* of the first event that could not be written; 0: none */
+    double event_s;   /* when the last step was written */
+    char event_phase[sizeof(((struct progress_phase *)NULL)->name)];
+} shown = {.lock = PTHREAD_MUTEX_INITIALIZER, .hide = PTHREAD_COND_INITIALIZER, .events = -1};
+
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static double elapsed(double now)
+{
+    return now - shown.line.start_s;
+}
+
+/* Writes an event and takes it over.  A reader that is gone ends the events, not the command. */
+static void write_event(const char *event, double now, json_t *members)
+{
+    enum { DIGITS = 9 };
+    json_t *object = json_pack("{ss sf}", "event", event, "elapsed_s", elapsed(now));
+    json_object_update(object, members);
+    json_decref(members);
+    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
+    struct buf line;
+    buf_init(&line);
+    buf_addf(&line, "%s\n", text);
+    ssize_t n = 0;
+    for (size_t done = 0; done < line.len && n >= 0; done += (size_t)n)
+        n = write(shown.events, line.ptr + done, line.len - done);
+    if (n < 0) {
+        shown.events_error = errno;
+        close(shown.events);
+        shown.events = -1;
+    }
+    buf_release(&line);
+    free(text);
+    json_decref(object);
+}
+
+static bool writes_events(void)
+{
+    return shown.events >= 0;
+}
+
+static json_t *phase_json(const struct progress_phase *p)
+{
+    bool counted = p->total > 0;
+    return json_pack(
+        "{ss so so so}", "phase", p->name, "done", counted ? json_integer(p->done) : json_null(),
+        "total", counted ? json_integer(p->total) : json_null(), "left_s", json_number(p->left_s));
+}
+
+/* Steps may follow each other faster than anybody reads: those of a phase are thinned out. */
+static void write_step(double now)
+{
+    const struct progress_phase *work = &shown.line.work, *part = &shown.line.part;
+    bool same = strcmp(work->name, shown.event_phase) == 0;
+    if (!writes_events() || (same && now - shown.event_s < EVENT_EVERY_S))
+        return;
+    shown.event_s = now;
+    memcpy(shown.event_phase, work->name, sizeof(work->name));
+    json_t *step = phase_json(work);
+    json_object_set_new(step, "part", part->name[0] != '\0' ? phase_json(part) : json_null());
+    write_event("step", now, step);
+}
+
+static json_t *plan_json(const struct observation *o)
+{
+    return o == NULL
+               ? json_null()
+               : json_pack("{si ss so}", "value", (int)plan_value(o->plan), "status",
+                           trial_status_name(o->outcome.status), "ms", json_number(o->outcome.ms));
+}
+
+/* ---- the line -------------------------------------------------------------------------------- */
+
+static void erase(void)
+{
+    if (shown.drawn)
+        fputs("\r\033[K", stderr);
+    shown.drawn = false;
+}
+
+/* Columns that the line may take: one that is full would wrap. */
+static int width(void)
+{
+    enum { USUAL = 80 };
+    struct winsize size;
+    bool known = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1;
+    return (known ? size.ws_col : USUAL) - 1;
+}
+
+static void draw(void)
+{
+    struct buf line;
+    buf_init(&line);
+    if (progress_line(&shown.line, clock_seconds(), &line)) {
+        erase();
+        if (shown.line.terminal)
+            fprintf(stderr, "%.*s", width(), line.ptr);
+        else
+            fprintf(stderr, "fuseplan: %s\n", line.ptr);
+        shown.drawn = shown.line.terminal;
+        fflush(stderr);
+    }
+    buf_release(&line);
+}
+
+static void *tick(void *unused)
+{
+    pthread_mutex_lock(&shown.lock);
+    while (shown.running) {
+        struct timespec until;
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += (long)(DRAW_EVERY_S * 1e9);
+        until.tv_sec += until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+        pthread_cond_timedwait(&shown.hide, &shown.lock, &until);
+        if (shown.running)
+            draw();
+    }
+    pthread_mutex_unlock(&shown.lock);
+    return unused;
+}
+
+/* The signals are for the thread that works.  Without a ticker there is no line. */
+static void start_ticker(void)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before);
+    shown.running = true;
+    shown.running = pthread_create(&shown.ticker, NULL, tick, NULL) == 0;
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+}
+
+/* ---- a command ------------------------------------------------------------------------------- */
+
+static int open_events(const char *path, struct status *st)
+{
+    if (path == NULL)
+        return 0;
+    signal(SIGPIPE, SIG_IGN); /* a reader may leave before the end */
+    shown.events_path = path;
+    shown.events = strcmp(path, "-") == 0
+                       ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
+                       : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return shown.events >= 0 ? 0
+                             : status_set(st, STATUS_USAGE, "--events: cannot write '%s': %s", path,
+                                          strerror(errno));
+}
+
+int progress_begin(const struct options *o, const char *command, struct status *st)
+{
+    const char *terminal = getenv("TERM");
+    bool draws = isatty(STDERR_FILENO) && terminal != NULL && strcmp(terminal, "dumb") != 0;
+    double now = clock_seconds();
+    progress_init(&shown.line, draws, command, now);
+    if (open_events(o->events, st) != 0)
+        return -1;
+    char utc[CLOCK_UTC_SIZE];
+    if (writes_events())
+        write_event("start", now,
+                    json_pack("{ss ss ss}", "command", command, "version", FUSEPLAN_VERSION,
+                              "started_utc", clock_utc(utc)));
+    if (!options_has(o, OPT(QUIET)))
+        start_ticker();
+    return 0;
+}
+
+void progress_hide(void)
+{
+    pthread_mutex_lock(&shown.lock);
+    bool running = shown.running;
+    shown.running = false;
+    erase();
+    pthread_cond_signal(&shown.hide);
+    pthread_mutex_unlock(&shown.lock);
+    if (running)
+        pthread_join(shown.ticker, NULL);
+}
+
+int progress_end(int exit_status, struct status *st)
+{
+    progress_hide();
+    if (writes_events())
+        write_event("end", clock_seconds(), json_pack("{si}", "exit_status", exit_status));
+    if (writes_events())
+        close(shown.events);
+    shown.events = -1;
+    return shown.events_error == 0
+               ? 0
+               : status_set(st, STATUS_ENVIRONMENT, "--events: cannot write '%s': %s",
+                            shown.events_path, strerror(shown.events_error));
+}
+
+/* ---- what the work says ---------------------------------------------------------------------- */
+
+void progress_step(void *ctx, const struct step *step)
+{
+    (void)ctx;
+    double now = clock_seconds();
+    pthread_mutex_lock(&shown.lock);
+    progress_work(&shown.line, step, now);
+    write_step(now);
+    pthread_mutex_unlock(&shown.lock);
+}
+
+void progress_detail(void *ctx, const struct step *step)
+{
+    (void)ctx;
+    double now = clock_seconds();
+    pthread_mutex_lock(&shown.lock);
+    progress_part(&shown.line, step, now);
+    write_step(now);
+    pthread_mutex_unlock(&shown.lock);
+}
+
+/* The ratio is of times that were not taken side by side: "~". */
+static void describe_best(const struct tune_state *s, char *out, size_t size)
+{
+    const struct observation *best = s->best, *other = s->baseline;
+    int n = best == NULL ? 0
+                         : snprintf(out, size, "best %u %.*f ms", plan_value(best->plan),
+                                    ms_decimals(best->outcome.ms), best->outcome.ms);
+    if (best != NULL && other != NULL && !plan_equal(best->plan, other->plan))
+        snprintf(out + n, size - (size_t)n, ", ~%.2fx %u", other->outcome.ms / best->outcome.ms,
+                 plan_value(other->plan));
+}
+
+void progress_search(void *ctx, const struct tune_state *s)
+{
+    char best[sizeof(shown.line.best)] = "";
+    (void)ctx;
+    describe_best(s, best, sizeof(best));
+    double now = clock_seconds();
+    pthread_mutex_lock(&shown.lock);
+    memcpy(shown.line.best, best, sizeof(best));
+    progress_work(&shown.line, &s->step, now);
+    write_step(now);
+    if (s->latest != NULL && writes_events())
+        write_event("plan", now,
+                    json_pack("{so so so}", "plan", plan_json(s->latest), "best",
+                              plan_json(s->best), "baseline", plan_json(s->baseline)));
+    pthread_mutex_unlock(&shown.lock);
+}
+
+void progress_note(bool quiet, const char *line)
+{
+    pthread_mutex_lock(&shown.lock);
+    erase();
+    if (!quiet)
+        fprintf(stderr, "fuseplan: %s\n", line);
+    if (writes_events())
+        write_event("note", clock_seconds(), json_pack("{ss}", "text", line));
+    pthread_mutex_unlock(&shown.lock);
+}
