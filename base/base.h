@@ -5,6 +5,7 @@
 #ifndef FUSEPLAN_BASE_H
 #define FUSEPLAN_BASE_H
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -137,6 +138,49 @@ int file_reserve_standard_output(struct status *st);
 
 /* The errno with which file_write() would fail for a reason that is known before; else 0. */
 int file_write_error(const char *path);
+
+/* The name behind symbolic links; nothing needs to have it.  Null with errno set where the links
+ * are a circle.  The caller frees. */
+char *file_follow(const char *path);
+
+/* Lets signals that end the program wait, while there is a temporary file that they would leave.
+ * Give *before to sigprocmask(SIG_SETMASK) then. */
+void file_hold_signals(sigset_t *before);
+
+/* ---- directory.c: directories written as a whole
+ * -------------------------------------------------
+ *
+ * What is to be in a directory is first written to a staging directory.  A commit renames that one
+ * if the directory does not exist.  Else it moves the entries into the directory, which may be
+ * somebody's working directory or a mount point and stays the one that it is. */
+
+struct fresh_dir {
+    char *dir;   /* the absolute path of the directory, owned */
+    char *at;    /* the staging directory, owned; null: it was committed */
+    bool exists; /* whether the directory did */
+};
+
+/* Makes the staging directory, and all directories above `dir`.  Follows a link in its place, also
+ * to a directory that does not exist.  Release *out only after success. */
+int fresh_dir_open(const char *dir, struct fresh_dir *out, struct status *st);
+
+/* Fails and changes nothing if the directory holds anything, or with `replace` set, if it holds
+ * directories of the same names. */
+int fresh_dir_commit(struct fresh_dir *s, bool replace, struct status *st);
+void fresh_dir_release(struct fresh_dir *s); /* removes what was not committed */
+
+/* A list of names; all zero: empty. */
+struct names {
+    char **items; /* owned */
+    int count;
+};
+void names_add(struct names *n, const char *name);
+bool names_have(const struct names *n, const char *name);
+void names_text(const struct names *n, struct buf *out); /* "'a', 'b'"; many: "... and 9 more" */
+void names_release(struct names *n);
+
+/* All entries but . and .., sorted; of a directory that does not exist none. */
+int directory_list(const char *dir, struct names *out, struct status *st);
 
 /* ---- number.c: numbers as text ------------------------------------------------------------------
  *

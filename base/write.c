@@ -45,9 +45,7 @@ struct place {
     struct stat info;
 };
 
-/* The name behind symbolic links; nothing needs to have it.  Null with errno set where the links
- * are a circle.  The caller frees. */
-static char *follow(const char *path)
+char *file_follow(const char *path)
 {
     enum { LINKS_MAX = 40 };
     char *at = mem_strdup(path), target[PATH_MAX];
@@ -102,7 +100,7 @@ static int find(const char *path, struct place *out)
     /* A file of several names must keep them all; one of none is only open somewhere. */
     out->replace =
         !out->exists || (out->fd < 0 && S_ISREG(out->info.st_mode) && out->info.st_nlink == 1);
-    out->path = out->replace ? follow(path) : NULL;
+    out->path = out->replace ? file_follow(path) : NULL;
     return out->replace && out->path == NULL ? errno : 0;
 }
 
@@ -164,18 +162,22 @@ static void temporary_name(const char *path, struct buf *out)
              suffix);
 }
 
-/* Writes beside the file and renames.  A signal that ends the program waits until no temporary is
- * left. */
-static int write_beside(const struct place *place, const void *data, size_t len)
+void file_hold_signals(sigset_t *before)
 {
-    sigset_t ends, before;
+    sigset_t ends;
     sigemptyset(&ends);
     sigaddset(&ends, SIGHUP);
     sigaddset(&ends, SIGINT);
     sigaddset(&ends, SIGTERM);
-    sigprocmask(SIG_BLOCK, &ends, &before);
+    sigprocmask(SIG_BLOCK, &ends, before);
+}
 
+/* Writes beside the file and renames. */
+static int write_beside(const struct place *place, const void *data, size_t len)
+{
+    sigset_t before;
     struct buf temporary;
+    file_hold_signals(&before);
     buf_init(&temporary);
     temporary_name(place->path, &temporary);
     int fd = mkostemp(temporary.ptr, O_CLOEXEC), error = 0; /* of the first step that failed */

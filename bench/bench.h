@@ -185,9 +185,10 @@ int bench_plan(struct bench *b, const struct candidate *c, const struct sampling
 int bench_compare(struct bench *b, const struct candidate *candidates, int n,
                   const struct sampling *how, struct trial *trials, struct status *st);
 
-/* Runs a candidate once and writes x, mask, y and all weights as .npy into dir, which must be new
- * or empty.  Writes all of them or none. */
-int bench_dump(struct bench *b, const struct candidate *c, const char *dir, struct status *st);
+/* Runs a candidate once and writes x, mask, y and all weights as .npy into dir, all of them or
+ * none. dir must be new or empty; with `replace` set it may hold other files, which stay. */
+int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool replace,
+               struct status *st);
 
 /* When a kernel launch ran, and how long. */
 struct launch_time {

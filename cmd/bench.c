@@ -9,17 +9,16 @@ static void add_plan(struct comparison *c, struct plan p)
         c->plans[c->count++] = p;
 }
 
-static int check_dump(const struct comparison *c, const char *dir, struct status *st)
+static int check_dump(const struct options *o, const struct comparison *c, struct status *st)
 {
-    bool vacant;
+    if (o->dump == NULL)
+        return options_has(o, OPT(FORCE))
+                   ? status_set(st, STATUS_USAGE, "--force is about the directory of --dump")
+                   : 0;
     if (c->count != 1)
         return status_set(st, STATUS_USAGE,
                           "--dump writes one plan, and %d are given; give one value", c->count);
-    if (directory_is_vacant(dir, &vacant, st) != 0)
-        return -1;
-    return vacant ? 0
-                  : status_set(st, STATUS_USAGE, "--dump: '%s' is not empty; name a new directory",
-                               dir);
+    return options_has(o, OPT(FORCE)) ? 0 : directory_check_vacant("--dump", o->dump, st);
 }
 
 static int parse_values(const struct options *o, struct comparison *c, struct status *st)
@@ -33,7 +32,7 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
             return status_set(st, STATUS_USAGE,
                               "more than %d plans are given; time fewer side by side", VALUES_MAX);
     }
-    if (o->dump != NULL && check_dump(c, o->dump, st) != 0)
+    if (check_dump(o, c, st) != 0)
         return -1;
     if (o->trace != NULL && file_check_writable("--trace", o->trace, st) != 0)
         return -1;
@@ -137,7 +136,7 @@ static int measure(const struct options *o, struct comparison *c, struct session
     session_note_disturbance(o, s);
     comparison_print(o, c, &s->workload);
     if (o->dump != NULL && c->trials[0].status == TRIAL_OK &&
-        bench_dump(s->bench, &c->candidates[0], o->dump, st) != 0)
+        bench_dump(s->bench, &c->candidates[0], o->dump, options_has(o, OPT(FORCE)), st) != 0)
         goto out;
     if (o->trace != NULL && trace_write(s, plans, n, o->trace, st) != 0)
         goto out;
@@ -167,7 +166,8 @@ const struct command cmd_bench = {
     .operands = "VALUE...",
     .summary = "Build, verify and time plans side by side",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(BASELINE) | OPT(TRACE) | OPT(DUMP) |
-               OPT(FAIL_ABOVE) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
+               OPT(FORCE) | OPT(FAIL_ABOVE) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) |
+               OPT(EVENTS),
     .about =
         "A VALUE may be 'best', the best plan known for the workload.\n"
         "Each segment runs with the fastest schedule that the database knows.  Each plan is\n"

@@ -20,7 +20,7 @@
 #define OPTIONS(X)                                                                                 \
     X(BATCH) X(SEQ_LEN) X(MASK) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(DTYPE)             \
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(SEGMENTS) X(HANDWRITTEN) X(NPY) X(SVG)           \
-    X(OUTPUT) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(SPACE) X(BUDGET) X(TIME_LIMIT)          \
+    X(OUTPUT) X(FORCE) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(SPACE) X(BUDGET) X(TIME_LIMIT)          \
     X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED) X(COMPILER) X(ARCH)       \
     X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP) X(QUIET) X(VERBOSE) X(HELP)
 /* clang-format on */
@@ -237,8 +237,8 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
  * what: "--trace". */
 int file_check_writable(const char *what, const char *path, struct status *st);
 
-/* Whether a directory is missing or empty. */
-int directory_is_vacant(const char *dir, bool *out, struct status *st);
+/* STATUS_USAGE unless the directory is missing or empty.  what: "--dump". */
+int directory_check_vacant(const char *what, const char *dir, struct status *st);
 
 /* ---- session.c: what a command about one workload holds open --------------------------------- */
 

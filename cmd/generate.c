@@ -1,97 +1,7 @@
 #include "cmd/generate_int.h"
 
-#include <errno.h>
-#include <float.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
-
-static const char manifest_name[] = "manifest.json";
-
-/* ---- the directory --------------------------------------------------------------------------- */
-
-static int write_file(const char *dir, const char *name, const char *text, size_t len,
-                      struct status *st)
-{
-    struct buf path;
-    buf_init(&path);
-    buf_addf(&path, "%s/%s", dir, name);
-    int result = file_write(path.ptr, text, len, st);
-    buf_release(&path);
-    return result;
-}
-
-static int fill(const char *dir, const struct standalone *p, const json_t *manifest,
-                struct status *st)
-{
-    for (int i = 0; i < p->count; i++)
-        if (write_file(dir, p->files[i].name, p->files[i].text.ptr, p->files[i].text.len, st) != 0)
-            return -1;
-    char *text = json_dumps(manifest, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG));
-    struct buf whole;
-    buf_init(&whole);
-    buf_addf(&whole, "%s\n", text);
-    free(text);
-    int result = write_file(dir, manifest_name, whole.ptr, whole.len, st);
-    buf_release(&whole);
-    return result;
-}
-
-static bool holds_manifest(const char *dir)
-{
-    struct buf path;
-    buf_init(&path);
-    buf_addf(&path, "%s/%s", dir, manifest_name);
-    json_t *manifest = json_load_file(path.ptr, 0, NULL);
-    const char *by = json_string_value(json_object_get(manifest, "generator"));
-    bool ours = by != NULL && strcmp(by, MANIFEST_GENERATOR) == 0;
-    json_decref(manifest);
-    buf_release(&path);
-    return ours;
-}
-
-/* The directory must be missing, empty, or made by this command. */
-static int check_place(const char *dir, struct status *st)
-{
-    bool vacant;
-    if (directory_is_vacant(dir, &vacant, st) != 0)
-        return -1;
-    if (vacant || holds_manifest(dir))
-        return 0;
-    return status_set(
-        st, STATUS_USAGE,
-        "'%s' is not empty and was not made by 'fuseplan generate'; name a new directory", dir);
-}
-
-/* Moves an existing directory aside, so that it can be put back on a failure. */
-static int swap(const char *fresh, const char *final, const char *old, struct status *st)
-{
-    bool replaces = file_exists(final);
-    if ((!replaces || rename(final, old) == 0) && rename(fresh, final) == 0)
-        return file_remove_all(old, st);
-    status_set(st, STATUS_ENVIRONMENT, "cannot create '%s': %s", final, strerror(errno));
-    if (replaces && !file_exists(final))
-        rename(old, final);
-    return -1;
-}
-
-/* Writes all files beside dir and renames, so that dir appears as a whole or not at all. */
-static int place(const char *dir, const struct standalone *p, const json_t *manifest,
-                 struct status *st)
-{
-    struct buf fresh, old;
-    buf_init(&fresh);
-    buf_init(&old);
-    buf_addf(&fresh, "%s.%ld.new", dir, (long)getpid());
-    buf_addf(&old, "%s.%ld.old", dir, (long)getpid());
-    int result = -1;
-    if (file_make_dirs(fresh.ptr, st) == 0 && fill(fresh.ptr, p, manifest, st) == 0)
-        result = swap(fresh.ptr, dir, old.ptr, st);
-    file_remove_all(fresh.ptr, st);
-    buf_release(&fresh);
-    buf_release(&old);
-    return result;
-}
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
@@ -144,21 +54,24 @@ static int generate(const struct options *o, const char *dir, struct plan p, str
     struct standalone_spec spec = {
         .workload = &w, .candidate = &schedules.candidate, .inputs = {o->seed, o->ranges}};
     struct standalone program = {.count = 0};
+    struct names ours = {.count = 0}; /* files of an earlier output */
     json_t *manifest = NULL;
     int result = -1;
-    if (workload_from_options(o, true, &target, &w, st) != 0 || check_place(dir, st) != 0 ||
+    if (workload_from_options(o, true, &target, &w, st) != 0 ||
+        place_check(dir, options_has(o, OPT(FORCE)), &ours, st) != 0 ||
         choose_archs(o, target, &spec, st) != 0 ||
         schedules_choose(o, target, &spec, p, &schedules, st) != 0)
         goto out;
     standalone_emit(&spec, &program);
     manifest = manifest_json(&spec, &schedules, &program);
-    if (place(dir, &program, manifest, st) != 0)
+    if (place_write(dir, &ours, &program, manifest, st) != 0)
         goto out;
     schedules_note(o, &spec, &schedules);
     note(o, "wrote %d files; 'make -C %s && %s/plan' builds and runs them", program.count + 1, dir,
          dir);
     result = EXIT_SUCCESS;
 out:
+    names_release(&ours);
     json_decref(manifest);
     standalone_release(&program);
     schedules_release(&schedules);
@@ -168,7 +81,7 @@ out:
 
 static int run(const struct options *o, struct status *st)
 {
-    struct plan p;
+    struct plan p = {.handwritten = false};
     if (check_operands(o, &p, st) != 0)
         return -1;
     char *dir = directory(o);
@@ -182,14 +95,16 @@ const struct command cmd_generate = {
     .operands = "VALUE",
     .summary = "Write the sources of a plan, with a program that runs and times it",
     .options = (OPTS_COMMON & ~OPT(FORMAT)) | OPTS_WORKLOAD | OPT(INIT) | OPT(ARCH) | OPT(OUTPUT) |
-               OPT(DB),
+               OPT(FORCE) | OPT(DB),
     .about =
         "VALUE may be 'best', the best plan known for the workload.\n"
         "Each segment runs with the fastest schedule that the database knows and that every\n"
         "architecture of --arch runs; if there is none, with the default schedule.  Without a\n"
-        "GPU, --arch defaults to sm_80,sm_90a.  The directory is written as a whole or not at\n"
-        "all.  It must be missing, empty or an earlier output, which is replaced.  'make -C DIR'\n"
-        "builds the program and DIR/plan runs it, without fuseplan.",
+        "GPU, --arch defaults to sm_80,sm_90a.  A new directory appears as a whole or not at all.\n"
+        "An earlier output is replaced, unless there are other files in it or files changed "
+        "since;\n"
+        "--force keeps the former and replaces the latter.  'make -C DIR' builds the program and\n"
+        "DIR/plan runs it, without fuseplan.",
     .examples = "fuseplan generate 41115 -b 1 -s 128 -m causal -o plan41115\n"
                 "make -C plan41115 && plan41115/plan\n"
                 "fuseplan generate best -b 1 -s 128 -m causal -o best",

@@ -37,4 +37,15 @@ void schedules_note(const struct options *o, const struct standalone_spec *spec,
 json_t *manifest_json(const struct standalone_spec *spec, const struct schedules *schedules,
                       const struct standalone *p);
 
+/* ---- generate_place.c: the directory --------------------------------------------------------- */
+
+/* STATUS_USAGE if the directory holds what this command did not write, or what was changed since,
+ * unless `force` is set.  ours: the other files in it, of an earlier output.  Release *ours in any
+ * case. */
+int place_check(const char *dir, bool force, struct names *ours, struct status *st);
+
+/* Writes all files, then removes those of `ours` that have no successor. */
+int place_write(const char *dir, const struct names *ours, const struct standalone *p,
+                const json_t *manifest, struct status *st);
+
 #endif

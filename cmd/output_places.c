@@ -1,7 +1,5 @@
 #include "cmd/cmd.h"
 
-#include <dirent.h>
-#include <errno.h>
 #include <string.h>
 
 int file_check_writable(const char *what, const char *path, struct status *st)
@@ -15,20 +13,25 @@ int file_check_writable(const char *what, const char *path, struct status *st)
                : 0;
 }
 
-int directory_is_vacant(const char *dir, bool *out, struct status *st)
+int directory_check_vacant(const char *what, const char *dir, struct status *st)
 {
-    DIR *d = opendir(dir);
-    *out = d == NULL && errno == ENOENT;
-    if (*out)
-        return 0;
-    if (d == NULL)
-        return status_set(st, STATUS_ENVIRONMENT,
-                          "cannot open directory '%s': %s; name a new directory", dir,
-                          strerror(errno));
-    int entries = 0;
-    while (readdir(d) != NULL)
-        entries++;
-    closedir(d);
-    *out = entries <= 2; /* . and .. */
-    return 0;
+    struct names found;
+    struct buf text;
+    if (file_is_standard_output(dir))
+        return status_set(st, STATUS_USAGE,
+                          "%s: standard output takes one file, and these are several; name a "
+                          "directory",
+                          what);
+    if (directory_list(dir, &found, st) != 0)
+        return -1;
+    buf_init(&text);
+    names_text(&found, &text);
+    if (found.count > 0)
+        status_set(st, STATUS_USAGE,
+                   "%s: '%s' holds %s; name a new directory, or add --force to write beside them",
+                   what, dir, text.ptr);
+    buf_release(&text);
+    int result = found.count > 0 ? -1 : 0;
+    names_release(&found);
+    return result;
 }

@@ -143,7 +143,7 @@ START_TEST(earlier_candidates_leave_room_for_a_dump)
     struct trial t = segment_trial(b, 5, 5);
     check_ok(&t);
     struct candidate c = candidate_of(b, "0-3,4-14");
-    OK(bench_dump(b, &c, test_path("dump"), &st));
+    OK(bench_dump(b, &c, test_path("dump"), false, &st));
     bench_close(b);
 }
 END_TEST

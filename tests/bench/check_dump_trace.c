@@ -1,7 +1,7 @@
 /* What a worker writes of one plan. */
 #include "tests/bench/fixture.h"
 
-#include <unistd.h>
+enum { ARRAYS = 3 + 2 * WEIGHT_COUNT }; /* x, y, mask, and the weights of two layers */
 
 static struct status st; /* of the call that a test is about */
 
@@ -37,7 +37,7 @@ START_TEST(everything_is_dumped)
     struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
-    OK(bench_dump(b, &c, test_path("dump"), &st));
+    OK(bench_dump(b, &c, test_path("dump"), false, &st));
     for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
         check_npy(arrays[i].name, NPY_FLOAT32, arrays[i].ndim, arrays[i].shape);
     check_npy("mask", NPY_BOOL, 2, (const int64_t[]){5, 5});
@@ -46,6 +46,14 @@ START_TEST(everything_is_dumped)
 }
 END_TEST
 
+static void check_entries(const char *name, int expected)
+{
+    struct names found;
+    OK(directory_list(test_path(name), &found, &st));
+    ck_assert_int_eq(found.count, expected);
+    names_release(&found);
+}
+
 /* The place is taken: what is there stays as it is, and nothing is left beside it. */
 START_TEST(dump_is_whole_or_not_at_all)
 {
@@ -53,27 +61,30 @@ START_TEST(dump_is_whole_or_not_at_all)
     struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
-    char beside[300];
-    snprintf(beside, sizeof(beside), "%s.%ld.new", test_path("taken"), (long)getpid());
-    ck_assert_int_eq(file_make_dirs(test_path("taken"), &ignored), 0);
-    ck_assert_int_eq(file_write(test_path("taken/mine"), "", 0, &ignored), 0);
-    FAILS(bench_dump(b, &c, test_path("taken/"), &st), STATUS_ENVIRONMENT, "");
-    ck_assert(file_exists(test_path("taken/mine")));
-    ck_assert(!file_exists(test_path("taken/x.npy")));
-    ck_assert(!file_exists(beside));
+    ck_assert_int_eq(file_make_dirs(test_path("place/taken"), &ignored), 0);
+    write_text(test_path("place/taken/mine"), "");
+    FAILS(bench_dump(b, &c, test_path("place/taken/"), false, &st), STATUS_ENVIRONMENT,
+          "it holds 'mine'");
+    check_entries("place/taken", 1);
+    check_entries("place", 1);
+    OK(bench_dump(b, &c, test_path("place/taken/"), true, &st));
+    check_entries("place/taken", 1 + ARRAYS);
     bench_close(b);
 }
 END_TEST
 
-START_TEST(dump_needs_a_name_that_can_travel)
+/* Only the directory that the worker writes to has to be UTF-8. */
+START_TEST(dump_needs_a_path_that_can_travel)
 {
     struct bench_options o = small_options(test_cache());
     struct bench *b = small_bench(&o);
     struct candidate c = candidate_of(b, "0-7,8-9,10-14");
-    FAILS(bench_dump(b, &c, test_path("caf\xe9"), &st), STATUS_ENVIRONMENT, "is not UTF-8");
+    OK(bench_dump(b, &c, test_path("caf\xe9"), false, &st));
+    FAILS(bench_dump(b, &c, test_path("caf\xe9/dump"), false, &st), STATUS_ENVIRONMENT,
+          "is not UTF-8");
     bench_close(b);
 }
 END_TEST
 
 SUITE("ask", test_dir_setup, test_dir_teardown, ONCE(everything_is_dumped),
-      ONCE(dump_is_whole_or_not_at_all), ONCE(dump_needs_a_name_that_can_travel))
+      ONCE(dump_is_whole_or_not_at_all), ONCE(dump_needs_a_path_that_can_travel))

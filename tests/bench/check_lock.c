@@ -202,7 +202,7 @@ START_TEST(dump_waits_for_its_turn)
     struct candidate c;
     struct bench *b = open_with(&c);
     struct holder other = hold_device(LOCK_TO_TIME);
-    OK(bench_dump(b, &c, test_path("dump"), &st));
+    OK(bench_dump(b, &c, test_path("dump"), false, &st));
     check_waited_for(other);
     bench_close(b);
 }

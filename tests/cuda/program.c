@@ -77,7 +77,7 @@ int main(int argc, char **argv)
         give_up(&st);
     choose(bench_target(b), &c);
     write_program(&r, bench_target(b), &c, &path);
-    if (bench_dump(b, &c, path_of("arrays", &path), &st) != 0)
+    if (bench_dump(b, &c, path_of("arrays", &path), false, &st) != 0)
         give_up(&st);
     buf_release(&path);
     bench_close(b);

@@ -1,0 +1,233 @@
+#include "base/base.h"
+
+#include <dirent.h>
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- lists of names -------------------------------------------------------------------------- */
+
+static int by_name(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+int directory_list(const char *dir, struct names *out, struct status *st)
+{
+    *out = (struct names){.count = 0};
+    DIR *d = opendir(dir);
+    if (d == NULL && errno == ENOENT)
+        return 0;
+    if (d == NULL)
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "cannot open directory '%s': %s; name a new directory", dir,
+                          strerror(errno));
+    for (struct dirent *e; (e = readdir(d)) != NULL;)
+        if (strcmp(e->d_name, ".") != 0 && strcmp(e->d_name, "..") != 0)
+            names_add(out, e->d_name);
+    closedir(d);
+    if (out->count > 0)
+        qsort(out->items, (size_t)out->count, sizeof(*out->items), by_name);
+    return 0;
+}
+
+void names_add(struct names *n, const char *name)
+{
+    n->items = mem_resize(n->items, (size_t)n->count + 1, sizeof(*n->items));
+    n->items[n->count++] = mem_strdup(name);
+}
+
+bool names_have(const struct names *n, const char *name)
+{
+    for (int i = 0; i < n->count; i++)
+        if (strcmp(n->items[i], name) == 0)
+            return true;
+    return false;
+}
+
+void names_text(const struct names *n, struct buf *out)
+{
+    enum { SHOWN = 5 };
+    int shown = n->count > SHOWN + 1 ? SHOWN : n->count; /* "and 1 more" would save nothing */
+    for (int i = 0; i < shown; i++)
+        buf_addf(out, "%s'%s'", i > 0 ? ", " : "", n->items[i]);
+    if (shown < n->count)
+        buf_addf(out, " and %d more", n->count - shown);
+}
+
+void names_release(struct names *n)
+{
+    for (int i = 0; i < n->count; i++)
+        free(n->items[i]);
+    free(n->items);
+    *n = (struct names){.count = 0};
+}
+
+/* ---- staging --------------------------------------------------------------------------------- */
+
+static char *join(const char *dir, const char *name)
+{
+    struct buf path;
+    buf_init(&path);
+    buf_addf(&path, "%s/%s", strcmp(dir, "/") == 0 ? "" : dir, name);
+    return buf_detach(&path);
+}
+
+static int refuse(const char *path, struct status *st)
+{
+    return status_set(st, STATUS_ENVIRONMENT, "cannot create '%s': %s", path, strerror(errno));
+}
+
+/* The absolute path of a directory that need not exist: all above it is made.  *parent is the
+ * directory above, null where the directory exists.  The caller frees both. */
+static char *resolve(const char *path, char **parent, struct status *st)
+{
+    char *real = realpath(path, NULL);
+    *parent = NULL;
+    if (real != NULL || errno != ENOENT)
+        return real;
+
+    char *name = mem_strdup(path);
+    for (size_t len = strlen(name); len > 1 && name[len - 1] == '/'; len--)
+        name[len - 1] = '\0';
+    char *at = file_follow(name); /* a link to a directory that does not exist */
+    free(name);
+    if (at == NULL)
+        return NULL;
+    char *slash = strrchr(at, '/'), *last = slash != NULL ? slash + 1 : at;
+    if (strcmp(last, ".") == 0 || strcmp(last, "..") == 0) {
+        real = file_make_dirs(at, st) == 0 ? realpath(at, NULL) : NULL;
+        free(at);
+        return real;
+    }
+    last = mem_strdup(last);
+    if (slash == NULL || slash == at)
+        strcpy(at, slash == NULL ? "." : "/");
+    else
+        *slash = '\0';
+    if (file_make_dirs(at, st) == 0)
+        *parent = realpath(at, NULL);
+    if (*parent != NULL)
+        real = join(*parent, last);
+    if (real != NULL && file_exists(real)) { /* "a/../a" where a has just been made */
+        free(*parent);
+        *parent = NULL;
+    }
+    free(last);
+    free(at);
+    return real;
+}
+
+int fresh_dir_open(const char *dir, struct fresh_dir *out, struct status *st)
+{
+    struct stat info;
+    char *parent;
+    *out = (struct fresh_dir){.dir = resolve(dir, &parent, st)};
+    if (out->dir == NULL)
+        return refuse(dir, st);
+    out->exists = parent == NULL;
+    out->at = join(out->exists ? out->dir : parent, ".fuseplan.XXXXXX");
+    free(parent);
+    bool made = false;
+    errno = ENOTDIR;
+    if (!out->exists || (stat(out->dir, &info) == 0 && S_ISDIR(info.st_mode)))
+        made = mkdtemp(out->at) != NULL;
+    if (made)
+        return 0;
+    refuse(dir, st);
+    free(out->at);
+    out->at = NULL;
+    fresh_dir_release(out);
+    return -1;
+}
+
+/* Moves each entry up into the directory, which stays the one that it is. */
+static int move_up(struct fresh_dir *s, const struct names *entries, struct status *st)
+{
+    int result = 0;
+    for (int i = 0; i < entries->count && result == 0; i++) {
+        char *from = join(s->at, entries->items[i]), *to = join(s->dir, entries->items[i]);
+        if (rename(from, to) != 0)
+            result = refuse(to, st);
+        free(from);
+        free(to);
+    }
+    return result;
+}
+
+/* The names that are in the way of a commit.  Files are in no way if `replace` is set. */
+static int obstacles(const struct fresh_dir *s, const struct names *entries, bool replace,
+                     struct names *out, struct status *st)
+{
+    struct names there;
+    struct stat info;
+    *out = (struct names){.count = 0};
+    if (directory_list(s->dir, &there, st) != 0)
+        return -1;
+    for (int i = 0; i < there.count; i++) {
+        char *path = join(s->dir, there.items[i]);
+        bool itself = strcmp(path, s->at) == 0;
+        bool stays = replace && (!names_have(entries, there.items[i]) ||
+                                 (lstat(path, &info) == 0 && !S_ISDIR(info.st_mode)));
+        if (!itself && !stays)
+            names_add(out, there.items[i]);
+        free(path);
+    }
+    names_release(&there);
+    return 0;
+}
+
+static int commit_into(struct fresh_dir *s, bool replace, struct status *st)
+{
+    struct names entries, found = {.count = 0};
+    int result = directory_list(s->at, &entries, st);
+    if (result == 0)
+        result = obstacles(s, &entries, replace, &found, st);
+    if (result == 0 && found.count > 0) {
+        struct buf text;
+        buf_init(&text);
+        names_text(&found, &text);
+        result = status_set(st, STATUS_ENVIRONMENT, "cannot write to '%s': it holds %s", s->dir,
+                            text.ptr);
+        buf_release(&text);
+    }
+    if (result == 0)
+        result = move_up(s, &entries, st);
+    if (result == 0 && rmdir(s->at) != 0)
+        result = refuse(s->dir, st);
+    names_release(&found);
+    names_release(&entries);
+    return result;
+}
+
+int fresh_dir_commit(struct fresh_dir *s, bool replace, struct status *st)
+{
+    mode_t hidden = umask(0);
+    umask(hidden);
+    int result;
+    if (s->exists)
+        result = commit_into(s, replace, st);
+    else if (chmod(s->at, 0777 & ~hidden) != 0 || rename(s->at, s->dir) != 0)
+        result = refuse(s->dir, st);
+    else
+        result = 0;
+    if (result == 0) {
+        free(s->at);
+        s->at = NULL;
+    }
+    return result;
+}
+
+void fresh_dir_release(struct fresh_dir *s)
+{
+    struct status ignored = STATUS_INIT;
+    if (s->at != NULL)
+        file_remove_all(s->at, &ignored);
+    free(s->at);
+    free(s->dir);
+    *s = (struct fresh_dir){.dir = NULL};
+}

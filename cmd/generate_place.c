@@ -1,0 +1,175 @@
+/* The directory of generated files: what is in it already, and how the new files get there. */
+#include "cmd/generate_int.h"
+
+#include <errno.h>
+#include <float.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char manifest_name[] = "manifest.json";
+
+static char *join(const char *dir, const char *name)
+{
+    struct buf path;
+    buf_init(&path);
+    buf_addf(&path, "%s/%s", dir, name);
+    return buf_detach(&path);
+}
+
+/* ---- what is in the directory ---------------------------------------------------------------- */
+
+/* The files of an earlier output's manifest; null if there is none. */
+static json_t *earlier_files(const char *dir)
+{
+    char *path = join(dir, manifest_name);
+    json_t *manifest = json_load_file(path, 0, NULL), *files = NULL;
+    const char *by = json_string_value(json_object_get(manifest, "generator"));
+    if (by != NULL && strcmp(by, MANIFEST_GENERATOR) == 0)
+        files = json_incref(json_object_get(manifest, "files"));
+    json_decref(manifest);
+    free(path);
+    return files;
+}
+
+/* Whether the Makefile builds `name`: the program, or the object of a source file. */
+static bool is_built(const json_t *files, const char *name)
+{
+    size_t i, stem = strlen(name) > 2 ? strlen(name) - 2 : 0;
+    const json_t *file;
+    if (strcmp(name, "plan") == 0)
+        return true;
+    json_array_foreach(files, i, file)
+    {
+        const char *source = json_string_value(json_object_get(file, "name"));
+        if (source != NULL && stem > 0 && strcmp(name + stem, ".o") == 0 &&
+            strncmp(source, name, stem) == 0 &&
+            (strcmp(source + stem, ".c") == 0 || strcmp(source + stem, ".cu") == 0))
+            return true;
+    }
+    return false;
+}
+
+static bool has_hash(const char *path, const char *expected)
+{
+    struct status ignored = STATUS_INIT;
+    struct buf text;
+    char hash[HASH_TEXT_SIZE];
+    buf_init(&text);
+    bool same = file_read(path, 0, &text, &ignored) == 0 && expected != NULL &&
+                strcmp(hash_text(text.ptr, text.len, hash), expected) == 0;
+    buf_release(&text);
+    return same;
+}
+
+/* Whether a file is as this command wrote it, or was built from what it wrote. */
+static bool is_ours(const json_t *files, const char *dir, const char *name)
+{
+    size_t i;
+    const json_t *file;
+    struct stat info;
+    char *path = join(dir, name);
+    bool ours = false;
+    if (files != NULL && lstat(path, &info) == 0 && S_ISREG(info.st_mode)) {
+        ours = strcmp(name, manifest_name) == 0 || is_built(files, name);
+        json_array_foreach(files, i, file)
+        {
+            const char *of = json_string_value(json_object_get(file, "name"));
+            if (of != NULL && strcmp(of, name) == 0)
+                ours = has_hash(path, json_string_value(json_object_get(file, "xxh3_128")));
+        }
+    }
+    free(path);
+    return ours;
+}
+
+int place_check(const char *dir, bool force, struct names *ours, struct status *st)
+{
+    struct names all, others = {.count = 0};
+    *ours = (struct names){.count = 0};
+    if (file_is_standard_output(dir))
+        return status_set(st, STATUS_USAGE,
+                          "--output: standard output takes one file, and these are several; name a "
+                          "directory");
+    if (directory_list(dir, &all, st) != 0)
+        return -1;
+    json_t *files = earlier_files(dir);
+    for (int i = 0; i < all.count; i++)
+        names_add(is_ours(files, dir, all.items[i]) ? ours : &others, all.items[i]);
+    int result = 0;
+    if (others.count > 0 && !force) {
+        struct buf text;
+        buf_init(&text);
+        names_text(&others, &text);
+        result = status_set(st, STATUS_USAGE,
+                            "'%s' holds what 'fuseplan generate' did not write or what was changed "
+                            "since: %s; name a new directory, or add --force to keep other files "
+                            "and replace changed ones",
+                            dir, text.ptr);
+        buf_release(&text);
+    }
+    json_decref(files);
+    names_release(&others);
+    names_release(&all);
+    return result;
+}
+
+/* ---- the new files --------------------------------------------------------------------------- */
+
+static int write_file(const char *dir, const char *name, const char *text, size_t len,
+                      struct status *st)
+{
+    char *path = join(dir, name);
+    int result = file_write(path, text, len, st);
+    free(path);
+    return result;
+}
+
+static int fill(const char *dir, const struct standalone *p, const json_t *manifest,
+                struct status *st)
+{
+    for (int i = 0; i < p->count; i++)
+        if (write_file(dir, p->files[i].name, p->files[i].text.ptr, p->files[i].text.len, st) != 0)
+            return -1;
+    char *text = json_dumps(manifest, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG));
+    struct buf whole;
+    buf_init(&whole);
+    buf_addf(&whole, "%s\n", text);
+    free(text);
+    int result = write_file(dir, manifest_name, whole.ptr, whole.len, st);
+    buf_release(&whole);
+    return result;
+}
+
+/* Removes what an earlier output has and the new one has not. */
+static int remove_stale(const char *dir, const struct names *ours, const struct standalone *p,
+                        struct status *st)
+{
+    int result = 0;
+    for (int i = 0; i < ours->count && result == 0; i++) {
+        bool stays = strcmp(ours->items[i], manifest_name) == 0;
+        for (int k = 0; k < p->count; k++)
+            stays |= strcmp(ours->items[i], p->files[k].name) == 0;
+        char *path = join(dir, ours->items[i]);
+        if (!stays)
+            result = file_remove_all(path, st);
+        free(path);
+    }
+    return result;
+}
+
+int place_write(const char *dir, const struct names *ours, const struct standalone *p,
+                const json_t *manifest, struct status *st)
+{
+    struct fresh_dir s;
+    sigset_t before;
+    int result = -1;
+    file_hold_signals(&before);
+    if (fresh_dir_open(dir, &s, st) == 0) {
+        if (fill(s.at, p, manifest, st) == 0 && fresh_dir_commit(&s, true, st) == 0)
+            result = remove_stale(s.dir, ours, p, st);
+        fresh_dir_release(&s);
+    }
+    sigprocmask(SIG_SETMASK, &before, NULL);
+    return result;
+}

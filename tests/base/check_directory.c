@@ -1,0 +1,189 @@
+#include "base/base.h"
+#include "tests/suite.h"
+
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static struct status st; /* of the call that a test is about */
+
+/* Each test runs in its directory. */
+static void setup(void)
+{
+    test_dir_setup();
+    ck_assert_int_eq(chdir(test_dir), 0);
+}
+
+static void write_in(const char *dir, const char *name)
+{
+    struct buf path;
+    buf_init(&path);
+    buf_addf(&path, "%s/%s", dir, name);
+    OK(file_write(path.ptr, name, strlen(name), &st));
+    buf_release(&path);
+}
+
+/* The entries of a directory as one text. */
+static void check_entries(const char *dir, const char *expected)
+{
+    struct names found;
+    struct buf text;
+    buf_init(&text);
+    OK(directory_list(dir, &found, &st));
+    names_text(&found, &text);
+    ck_assert_str_eq(text.ptr, expected);
+    buf_release(&text);
+    names_release(&found);
+}
+
+static int write_whole(const char *dir, bool replace)
+{
+    struct fresh_dir s;
+    st = STATUS_INIT;
+    if (fresh_dir_open(dir, &s, &st) != 0)
+        return -1;
+    write_in(s.at, "a");
+    write_in(s.at, "b");
+    int result = fresh_dir_commit(&s, replace, &st);
+    fresh_dir_release(&s);
+    return result;
+}
+
+/* Names of a directory `d`, and what the test's directory then holds. */
+static const struct {
+    const char *name, *beside;
+} places[] = {
+    {"d", "'d'"},
+    {"d/", "'d'"},
+    {"./d//", "'d'"},
+    {"d/.", "'d'"},
+    {"d/../d", "'d'"},
+    {"link", "'d', 'link'"},
+    {"link/", "'d', 'link'"},
+    {"absolute", "'absolute', 'd'"},
+};
+
+static void make_links(int place)
+{
+    if (strncmp(places[place].name, "link", 4) == 0)
+        ck_assert_int_eq(symlink("d", "link"), 0);
+    if (strcmp(places[place].name, "absolute") == 0)
+        ck_assert_int_eq(symlink(test_path("d"), "absolute"), 0);
+}
+
+START_TEST(a_new_directory_gets_any_name)
+{
+    make_links(_i);
+    ck_assert_msg(write_whole(places[_i].name, false) == 0, "%s", st.message);
+    check_entries("d", "'a', 'b'");
+    check_entries(".", places[_i].beside);
+}
+END_TEST
+
+START_TEST(an_empty_directory_gets_any_name)
+{
+    struct stat before, after;
+    OK(file_make_dirs("d", &st));
+    make_links(_i);
+    ck_assert_int_eq(stat("d", &before), 0);
+    ck_assert_msg(write_whole(places[_i].name, false) == 0, "%s", st.message);
+    check_entries("d", "'a', 'b'");
+    check_entries(".", places[_i].beside);
+    ck_assert_int_eq(stat("d", &after), 0);
+    ck_assert_uint_eq(before.st_ino, after.st_ino); /* it may be a mount point */
+}
+END_TEST
+
+START_TEST(the_working_directory_stays_one)
+{
+    OK(file_make_dirs("d", &st));
+    ck_assert_int_eq(chdir("d"), 0);
+    ck_assert_msg(write_whole(".", false) == 0, "%s", st.message);
+    check_entries(".", "'a', 'b'");
+    check_entries(test_dir, "'d'");
+}
+END_TEST
+
+START_TEST(new_directories_have_the_mode_that_umask_leaves)
+{
+    struct stat info;
+    umask(027);
+    ck_assert_msg(write_whole("e/d", false) == 0, "%s", st.message);
+    ck_assert_int_eq(stat("e/d", &info), 0);
+    ck_assert_uint_eq(info.st_mode & 07777, 0750);
+}
+END_TEST
+
+START_TEST(what_is_there_stays)
+{
+    OK(file_make_dirs("d", &st));
+    write_in("d", "mine");
+    ck_assert_int_eq(write_whole("d", false), -1);
+    ck_assert_msg(strstr(st.message, "it holds 'mine'") != NULL, "%s", st.message);
+    check_entries("d", "'mine'");
+    ck_assert_msg(write_whole("d", true) == 0, "%s", st.message);
+    ck_assert_msg(write_whole("d", true) == 0, "%s", st.message);
+    check_entries("d", "'a', 'b', 'mine'");
+}
+END_TEST
+
+START_TEST(directories_are_not_replaced_by_files)
+{
+    OK(file_make_dirs("d/b", &st));
+    write_in("d/b", "mine");
+    ck_assert_int_eq(write_whole("d", true), -1);
+    ck_assert_msg(strstr(st.message, "it holds 'b'") != NULL, "%s", st.message);
+    check_entries("d", "'b'");
+    check_entries("d/b", "'mine'");
+}
+END_TEST
+
+START_TEST(files_are_no_directories)
+{
+    write_in(".", "f");
+    static const char *const names[] = {"f", "f/d", "f/.", "self", "self/d"};
+    ck_assert_int_eq(symlink("self", "self"), 0);
+    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        ck_assert_int_eq(write_whole(names[i], true), -1);
+        ck_assert_msg(strstr(st.message, names[i]) != NULL, "%s", st.message);
+    }
+    check_entries(".", "'f', 'self'");
+}
+END_TEST
+
+/* What is staged goes where it was not committed. */
+START_TEST(nothing_is_left_behind)
+{
+    struct fresh_dir s;
+    OK(fresh_dir_open("d", &s, &st));
+    write_in(s.at, "a");
+    fresh_dir_release(&s);
+    check_entries(".", "");
+    FAILS(fresh_dir_open("/proc/d", &s, &st), STATUS_ENVIRONMENT, "'/proc/d'");
+}
+END_TEST
+
+START_TEST(many_names_are_cut)
+{
+    struct names n = {.count = 0};
+    struct buf text;
+    buf_init(&text);
+    for (int i = 0; i < 6; i++)
+        names_add(&n, "x");
+    names_text(&n, &text);
+    ck_assert_str_eq(text.ptr, "'x', 'x', 'x', 'x', 'x', 'x'");
+    names_add(&n, "y");
+    buf_reset(&text);
+    names_text(&n, &text);
+    ck_assert_str_eq(text.ptr, "'x', 'x', 'x', 'x', 'x' and 2 more");
+    names_release(&n);
+    buf_release(&text);
+}
+END_TEST
+
+SUITE("directory", setup, test_dir_teardown,
+      LOOP(a_new_directory_gets_any_name, 0, ARRAY_LEN(places)),
+      LOOP(an_empty_directory_gets_any_name, 0, ARRAY_LEN(places)),
+      ONCE(the_working_directory_stays_one), ONCE(new_directories_have_the_mode_that_umask_leaves),
+      ONCE(what_is_there_stays), ONCE(directories_are_not_replaced_by_files),
+      ONCE(files_are_no_directories), ONCE(nothing_is_left_behind), ONCE(many_names_are_cut))
