@@ -150,7 +150,8 @@ void help_command(const struct command *c, FILE *out);
 /* ---- output.c: rows as a table, JSON, NDJSON or CSV ---------------------------------------------
  *
  * A row is a JSON object.  JSON and NDJSON print all of its members; tables and CSV print the
- * listed columns.  Where no column has a title, no table is printed. */
+ * listed columns.  Where no column has a title, no table is printed.  A table has at most 100
+ * columns: wide cells of text take several lines. */
 
 struct column {
     const char *key;   /* the path to a member, "a" or "list.0.a"; the column's name in CSV */
@@ -169,6 +170,9 @@ struct output {
 void output_begin(struct output *out, enum format format, const struct column *columns, int count);
 void output_row(struct output *out, json_t *row); /* takes the row over */
 void output_end(struct output *out);
+
+/* Whether people read the output: a table on a terminal. */
+bool output_is_terminal(enum format format);
 
 /* Prints one object: as indented JSON, or as the only row of another format.  Takes it over. */
 void output_object(enum format format, const struct column *columns, int count, json_t *object);
@@ -371,6 +375,9 @@ json_t *schedule_json(const struct choice *c);
 
 /* Appends a picture as text, a cell a character: '#' all pairs kept, '+' some, '.' none. */
 void picture_text(const struct workload *w, struct buf *out);
+
+/* Prints what the picture's cells and marks mean. */
+void picture_legend(const struct workload *w);
 
 /* Appends a picture as SVG: more cells, the darker the more of a cell's pairs are kept. */
 void picture_svg(const struct workload *w, struct buf *out);

@@ -144,14 +144,17 @@ json_t *kernels_json(const struct kernels *k, const struct candidate *c)
 
 /* ---- as a table ------------------------------------------------------------------------------ */
 
-static const struct column columns[] = {
+static const struct column time_columns[] = {
+    {"value", "value", 0},       {"ops", "ops", 0},
+    {"implementation", "by", 0}, {"schedule", "schedule", 0},
+    {"median_us", "us", 2},      {"ci_low_us", "low", 2},
+    {"ci_high_us", "high", 2},   {"tflop_per_s", "TFLOP/s", 3},
+    {"gb_per_s", "GB/s", 1},     {"roofline_percent", "% of roof", 1},
+};
+
+static const struct column resource_columns[] = {
     {"value", "value", 0},
     {"ops", "ops", 0},
-    {"implementation", "by", 0},
-    {"schedule", "schedule", 0},
-    {"median_us", "us", 2},
-    {"ci_low_us", "low", 2},
-    {"ci_high_us", "high", 2},
     {"registers", "regs", 0},
     {"shared_static_bytes", "static", 0},
     {"shared_dynamic_bytes", "dynamic", 0},
@@ -159,9 +162,6 @@ static const struct column columns[] = {
     {"grid", "grid", 0},
     {"block", "block", 0},
     {"occupancy", "occup.", 2},
-    {"tflop_per_s", "TFLOP/s", 3},
-    {"gb_per_s", "GB/s", 1},
-    {"roofline_percent", "% of roof", 1},
 };
 
 /* [4, 2, 1] as "4x2": without trailing ones. */
@@ -179,7 +179,8 @@ static json_t *extent_text(const json_t *extent)
     return json_string(text);
 }
 
-static void print_row(struct output *out, unsigned value, const char *range, json_t *row)
+/* Makes a row of JSON one of the tables. */
+static json_t *table_row(unsigned value, const char *range, json_t *row)
 {
     double share = json_number_value(json_object_get(row, "roofline_share"));
     json_object_set_new(row, "value", json_integer(value));
@@ -187,11 +188,12 @@ static void print_row(struct output *out, unsigned value, const char *range, jso
     json_object_set_new(row, "grid", extent_text(json_object_get(row, "grid")));
     json_object_set_new(row, "block", extent_text(json_object_get(row, "block")));
     json_object_set_new(row, "roofline_percent", json_number(share > 0 ? 100 * share : NAN));
-    output_row(out, row);
+    return row;
 }
 
-/* Prints a plan's kernels and their sum. */
-static void print_plan(struct output *out, const struct kernels *k, const struct candidate *c)
+/* Adds a plan's kernels and their sum to both tables. */
+static void add_plan(struct output *times, struct output *resources, const struct kernels *k,
+                     const struct candidate *c)
 {
     unsigned value = plan_value(c->plan);
     struct work sum = {.us = 0};
@@ -199,7 +201,10 @@ static void print_plan(struct output *out, const struct kernels *k, const struct
         const struct kernel *one = find(k, &c->choices[i]);
         struct work work = work_of(k, one);
         char range[12];
-        print_row(out, value, segment_text(one->choice.segment, range), kernel_json(k, one));
+        json_t *row =
+            table_row(value, segment_text(one->choice.segment, range), kernel_json(k, one));
+        output_row(resources, json_incref(row));
+        output_row(times, row);
         sum.us += work.us;
         sum.flops += work.flops;
         sum.bytes += work.bytes;
@@ -207,15 +212,29 @@ static void print_plan(struct output *out, const struct kernels *k, const struct
     }
     json_t *row = json_pack("{so}", "median_us", json_number(sum.us));
     set_rates(row, &sum);
-    print_row(out, value, "sum", row);
+    output_row(times, table_row(value, "sum", row));
+}
+
+/* Whether a device told what kernels take of it, as GPUs do. */
+static bool have_resources(const struct kernels *k)
+{
+    bool have = false;
+    for (int i = 0; i < k->count && !have; i++)
+        have = k->items[i].trial.resources.registers > 0;
+    return have;
 }
 
 void kernels_print(const struct kernels *k, const struct candidate *const *plans, int n)
 {
-    struct output out;
-    output_begin(&out, FORMAT_TABLE, columns, ARRAY_LEN(columns));
-    out.skip_empty = true;
+    bool two = have_resources(k);
+    struct output times, resources;
+    output_begin(&times, FORMAT_TABLE, time_columns, ARRAY_LEN(time_columns));
+    output_begin(&resources, FORMAT_TABLE, resource_columns, two ? ARRAY_LEN(resource_columns) : 0);
+    times.skip_empty = resources.skip_empty = true;
     for (int i = 0; i < n; i++)
-        print_plan(&out, k, plans[i]);
-    output_end(&out);
+        add_plan(&times, &resources, k, plans[i]);
+    output_end(&times);
+    if (two)
+        putchar('\n');
+    output_end(&resources);
 }

@@ -44,6 +44,7 @@ static void print_text(const struct workload *w, const char *text)
            100 * block_share(l), (long long)blocks_kept, (long long)l->blocks_all,
            (long long)l->blocks_full, (long long)l->blocks_partial);
     fputs(picture.ptr, stdout);
+    picture_legend(w);
     buf_release(&picture);
 }
 

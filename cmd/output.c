@@ -1,9 +1,11 @@
 #include "cmd/cmd.h"
 
+#include <limits.h>
 #include <math.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { JSON_DIGITS = 9 }; /* more than a clock resolves */
 
@@ -101,6 +103,8 @@ static void print_csv_line(const struct output *out, const json_t *row)
 
 /* ---- tables ---------------------------------------------------------------------------------- */
 
+enum { COLUMNS_MAX = 32, TABLE_WIDTH = 100, NARROWEST = 12 };
+
 /* A column as a table shows it. */
 struct shown {
     const struct column *column;
@@ -130,25 +134,114 @@ static bool measure_column(const json_t *rows, const struct column *c, struct sh
     return filled;
 }
 
-static void print_line(const struct shown *columns, int n, const json_t *row)
+/* How many bytes of a text go into a line of a cell: all that fit, or those up to a blank, a comma
+ * or a plus sign. */
+static int piece_of(const char *text, int width)
 {
+    int len = (int)strlen(text), cut = width;
+    if (len <= width)
+        return len;
+    while (cut > 1 && strchr(" ,+", text[cut - 1]) == NULL && text[cut] != ' ')
+        cut--;
+    return cut > 1 ? cut : width;
+}
+
+/* Prints one line of a row's cells and moves each text past it; false if no text is left. */
+static bool print_pieces(const struct shown *columns, int n, const char **texts)
+{
+    bool more = false;
+    struct buf line;
+    buf_init(&line);
     for (int i = 0; i < n; i++) {
         const struct shown *c = &columns[i];
+        int len = piece_of(texts[i], c->width);
+        buf_addf(&line, "%*.*s%s", c->number ? c->width : -c->width, len, texts[i],
+                 i == n - 1 ? "" : "  ");
+        texts[i] += len + (int)strspn(texts[i] + len, " ");
+        more = more || texts[i][0] != '\0';
+    }
+    while (line.len > 0 && line.ptr[line.len - 1] == ' ')
+        line.ptr[--line.len] = '\0';
+    puts(line.ptr);
+    buf_release(&line);
+    return more;
+}
+
+/* row null: the titles. */
+static void print_line(const struct shown *columns, int n, const json_t *row)
+{
+    struct buf cells[COLUMNS_MAX];
+    const char *texts[COLUMNS_MAX];
+    for (int i = 0; i < n; i++) {
+        const struct column *c = columns[i].column;
+        buf_init(&cells[i]);
+        if (row != NULL)
+            add_cell(member(row, c->key), c->decimals, "-", &cells[i]);
+        else
+            buf_adds(&cells[i], c->title);
+        texts[i] = cells[i].ptr;
+    }
+    while (print_pieces(columns, n, texts))
+        ;
+    for (int i = 0; i < n; i++)
+        buf_release(&cells[i]);
+}
+
+/* How many cells of a column are wider than a width. */
+static int count_wider(const json_t *rows, const struct column *c, int width)
+{
+    size_t i;
+    json_t *row;
+    int count = 0;
+    json_array_foreach(rows, i, row)
+    {
         struct buf text;
         buf_init(&text);
-        if (row != NULL)
-            add_cell(member(row, c->column->key), c->column->decimals, "-", &text);
-        else
-            buf_adds(&text, c->column->title);
-        int pad = c->number ? c->width : i == n - 1 ? 0 : -c->width;
-        printf("%*s%s", pad, text.ptr, i == n - 1 ? "\n" : "  ");
+        add_cell(member(row, c->key), c->decimals, "", &text);
+        count += (int)text.len > width;
         buf_release(&text);
     }
+    return count;
+}
+
+/* Narrows one column by so much: that of which the fewest cells then take several lines.  If there
+ * is none that is wide enough, narrows the widest as far as it can be; returns by how much. */
+static int narrow(const json_t *rows, struct shown *columns, int n, int by)
+{
+    struct shown *best = NULL, *widest = NULL;
+    int fewest = INT_MAX, spare = 0;
+    for (struct shown *c = columns; c < columns + n; c++) {
+        int least = (int)strlen(c->column->title);
+        int room = c->width - (least > NARROWEST ? least : NARROWEST);
+        int wider = c->number || room < by ? INT_MAX : count_wider(rows, c->column, c->width - by);
+        if (wider < fewest) {
+            fewest = wider;
+            best = c;
+        }
+        if (!c->number && room > spare) {
+            spare = room;
+            widest = c;
+        }
+    }
+    if (best != NULL)
+        best->width -= by;
+    else if (widest != NULL)
+        widest->width -= spare;
+    return best != NULL ? by : spare;
+}
+
+/* Narrows columns of text until a line fits.  Columns of numbers alone may be wider. */
+static void fit(const json_t *rows, struct shown *columns, int n)
+{
+    int excess = 2 * (n - 1) - TABLE_WIDTH, narrowed = 1;
+    for (int i = 0; i < n; i++)
+        excess += columns[i].width;
+    for (; excess > 0 && narrowed > 0; excess -= narrowed)
+        narrowed = narrow(rows, columns, n, excess);
 }
 
 static void print_table(const struct output *out)
 {
-    enum { COLUMNS_MAX = 32 };
     struct shown shown[COLUMNS_MAX];
     int n = 0;
     for (int c = 0; c < out->column_count; c++)
@@ -156,8 +249,14 @@ static void print_table(const struct output *out)
             n += measure_column(out->kept, &out->columns[c], &shown[n]) || !out->skip_empty;
     size_t i;
     json_t *row;
-    print_line(shown, n, NULL);
-    json_array_foreach(out->kept, i, row) print_line(shown, n, row);
+    fit(out->kept, shown, n);
+    if (n > 0)
+        print_line(shown, n, NULL);
+    json_array_foreach(out->kept, i, row)
+    {
+        if (n > 0)
+            print_line(shown, n, row);
+    }
 }
 
 /* ---- output ---------------------------------------------------------------------------------- */
@@ -219,4 +318,9 @@ void output_object(enum format format, const struct column *columns, int count, 
     output_begin(&out, format, columns, count);
     output_row(&out, object);
     output_end(&out);
+}
+
+bool output_is_terminal(enum format format)
+{
+    return format == FORMAT_TABLE && isatty(STDOUT_FILENO);
 }

@@ -49,6 +49,17 @@ void picture_text(const struct workload *w, struct buf *out)
     }
 }
 
+void picture_legend(const struct workload *w)
+{
+    int cells = w->seq_len < TEXT_CELLS ? w->seq_len : TEXT_CELLS;
+    int side = (w->seq_len + cells - 1) / cells;
+    if (side == 1)
+        puts("\n# kept  . not kept; a row is a query, a column a key");
+    else
+        printf("\n# all kept  + some  . none; a cell is %s%dx%d pairs, queries down, keys across\n",
+               w->seq_len % cells == 0 ? "" : "at most ", side, side);
+}
+
 /* Draws one rectangle for each run of equal cells in a row. */
 void picture_svg(const struct workload *w, struct buf *out)
 {

@@ -4,10 +4,10 @@
 #include <string.h>
 
 static const struct column columns[] = {
-    {"value", NULL, 0},
-    {"predicted_ms", NULL, 0},
-    {"high_performance", NULL, 0},
-    {"probability", NULL, 0},
+    {"value", "value", 0},
+    {"predicted_ms", "predicted ms", 3},
+    {"high_performance", "high performance", 0},
+    {"probability", "probability", 2},
 };
 
 struct asked {
@@ -82,21 +82,27 @@ static int keep_fastest(struct prediction *all, int count, int most)
 /* The lines of plain text have no header: time, blank, 1 or 0.  Those of --top begin with the
  * value.
  */
+static void print_plain(const struct options *o, const struct prediction *all, int count)
+{
+    for (int i = 0; i < count; i++) {
+        if (options_has(o, OPT(TOP)))
+            printf("%u ", all[i].value);
+        printf("%.3f %d\n", all[i].ms, all[i].high >= 0.5);
+    }
+}
+
 static void print(const struct options *o, const struct prediction *all, int count)
 {
     struct output out;
-    bool top = options_has(o, OPT(TOP));
+    if (o->format == FORMAT_TABLE && !output_is_terminal(o->format)) {
+        print_plain(o, all, count);
+        return;
+    }
     output_begin(&out, o->format, columns, ARRAY_LEN(columns));
     for (int i = 0; i < count; i++)
-        if (o->format == FORMAT_TABLE && top)
-            printf("%u %.3f %d\n", all[i].value, all[i].ms, all[i].high >= 0.5);
-        else if (o->format == FORMAT_TABLE)
-            printf("%.3f %d\n", all[i].ms, all[i].high >= 0.5);
-        else
-            output_row(&out,
-                       json_pack("{si so si so}", "value", (int)all[i].value, "predicted_ms",
-                                 json_number(all[i].ms), "high_performance", all[i].high >= 0.5,
-                                 "probability", json_number(all[i].high)));
+        output_row(&out, json_pack("{si so sb so}", "value", (int)all[i].value, "predicted_ms",
+                                   json_number(all[i].ms), "high_performance", all[i].high >= 0.5,
+                                   "probability", json_number(all[i].high)));
     output_end(&out);
 }
 

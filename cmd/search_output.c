@@ -32,12 +32,13 @@ static json_t *best_json(const struct workload *w, const struct db_best *b)
         json_array_append_new(schedules, json_string(b->choices[i].schedule));
         json_array_append_new(times, json_number(1e3 * b->choice_ms[i]));
     }
-    return json_pack("{si so sb so so so so so so so sb}", "value", b->value, "segments",
+    return json_pack("{si so sb so so so so so so so sb ss ss}", "value", b->value, "segments",
                      plan_segments_json(p), "handwritten", p.handwritten, "implementation",
                      implementations, "schedule", schedules, "median_us", times, "median_ms",
                      json_number(b->median_ms), "ci_low_ms", json_number(b->ci_low_ms),
                      "ci_high_ms", json_number(b->ci_high_ms), "us_per_layer",
-                     json_number(1e3 * b->median_ms / w->layers), "predicted", 0);
+                     json_number(1e3 * b->median_ms / w->layers), "predicted", 0, "device",
+                     b->device, "measured_utc", b->measured_utc);
 }
 
 static json_t *report_json(const struct workload *w, enum target_kind target,
@@ -59,13 +60,14 @@ static json_t *report_json(const struct workload *w, enum target_kind target,
 /* ---- CSV: one line --------------------------------------------------------------------------- */
 
 static const struct column columns[] = {
-    {"value", NULL, 0},      {"fused", NULL, 0},        {"handwritten", NULL, 0},
-    {"median_ms", NULL, 0},  {"ci_low_ms", NULL, 0},    {"ci_high_ms", NULL, 0},
-    {"trials_new", NULL, 0}, {"trials_total", NULL, 0}, {"space", NULL, 0},
-    {"stopped_by", NULL, 0},
+    {"value", NULL, 0},        {"fused", NULL, 0},        {"handwritten", NULL, 0},
+    {"median_ms", NULL, 0},    {"ci_low_ms", NULL, 0},    {"ci_high_ms", NULL, 0},
+    {"trials_new", NULL, 0},   {"trials_total", NULL, 0}, {"space", NULL, 0},
+    {"stopped_by", NULL, 0},   {"us_per_layer", NULL, 0}, {"device", NULL, 0},
+    {"measured_utc", NULL, 0},
 };
 
-static void print_csv(const struct tune_report *r)
+static void print_csv(const struct workload *w, const struct tune_report *r)
 {
     const struct db_best *b = &r->best;
     struct column all[ARRAY_LEN(columns) + BASELINES_MAX * BASELINE_KEYS];
@@ -77,13 +79,15 @@ static void print_csv(const struct tune_report *r)
     if (b->value >= 0) {
         struct plan p = plan_from_value((unsigned)b->value);
         output_row(&out,
-                   json_pack("{si so sb so so so so si si si ss*}", "value", b->value, "fused",
-                             plan_fused_json(p), "handwritten", p.handwritten, "median_ms",
+                   json_pack("{si so sb so so so so si si si ss* so ss ss}", "value", b->value,
+                             "fused", plan_fused_json(p), "handwritten", p.handwritten, "median_ms",
                              json_number(b->median_ms), "ci_low_ms", json_number(b->ci_low_ms),
                              "ci_high_ms", json_number(b->ci_high_ms), "baselines",
                              baselines_json(r->baselines, r->baseline_count), "trials_new",
                              r->new_trials, "trials_total", r->total_trials, "space", r->space,
-                             "stopped_by", r->stopped_by));
+                             "stopped_by", r->stopped_by, "us_per_layer",
+                             json_number(1e3 * b->median_ms / w->layers), "device", b->device,
+                             "measured_utc", b->measured_utc));
     }
     output_end(&out);
 }
@@ -160,6 +164,8 @@ static void print_text(const struct workload *w, enum target_kind target,
         printf("\n%-12s %.*f ms [%.*f, %.*f] for %d layer%s, %.1f us a layer%s\n", "time", d,
                b->median_ms, d, b->ci_low_ms, d, b->ci_high_ms, w->layers, w->layers > 1 ? "s" : "",
                1e3 * b->median_ms / w->layers, b->final ? "" : " (not yet compared side by side)");
+        printf("%-12s %s, %.10s %.5s UTC\n", "measured on", b->device, b->measured_utc,
+               b->measured_utc + strcspn(b->measured_utc, "T") + 1);
         for (int i = 0; i < r->baseline_count; i++)
             baseline_print(&r->baselines[i], "the best plan",
                            (int)plan_value(r->baselines[i].plan) == b->value);
@@ -203,7 +209,7 @@ void search_print(const struct options *o, const struct workload *w, enum target
     if (o->format == FORMAT_TABLE)
         print_text(w, target, r);
     else if (o->format == FORMAT_CSV && top == NULL)
-        print_csv(r);
+        print_csv(w, r);
     else if (o->format != FORMAT_CSV)
         output_object(o->format, NULL, 0, json_incref(object));
     if (top != NULL)

@@ -7,6 +7,15 @@ static const struct column columns[] = {
     {"pos0", NULL, 0},  {"handwritten", NULL, 0}, {"fused", NULL, 0},
 };
 
+static const struct column terminal_columns[] = {
+    {"value", "value", 0},
+    {"bits", "bits", 0},
+    {"canonical", "canonical", 0},
+    {"pos0", "pos0", 0},
+    {"handwritten", "hand-written", 0},
+    {"fused", "fused ops", 0},
+};
+
 static json_t *value_json(unsigned value)
 {
     struct plan p = plan_from_value(value);
@@ -23,7 +32,7 @@ static void print_range(const struct options *o, struct output *out, unsigned lo
     struct buf lines;
     buf_init(&lines);
     for (unsigned value = lo; value <= hi; value++) {
-        if (o->format != FORMAT_TABLE) {
+        if (o->format != FORMAT_TABLE || output_is_terminal(o->format)) {
             output_row(out, value_json(value));
             continue;
         }
@@ -66,7 +75,8 @@ static int run(const struct options *o, struct status *st)
             return -1;
 
     struct output out;
-    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+    output_begin(&out, o->format, output_is_terminal(o->format) ? terminal_columns : columns,
+                 ARRAY_LEN(columns));
     if (o->segments != NULL)
         print_range(o, &out, plan_value(p), plan_value(p));
     for (int i = 0; i < o->operand_count; i++) {

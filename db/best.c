@@ -22,6 +22,8 @@ static void keep_winner(const struct query *q, bool final, struct db_best *out, 
     out->ci_high_ms = column_real(q, 4);
     replace_text(&out->comparison, column_text(q, 5));
     replace_text(&out->search_options, column_text(q, 6));
+    snprintf(out->measured_utc, sizeof(out->measured_utc), "%s", column_text(q, 7));
+    replace_text(&out->device, column_text(q, 8));
 }
 
 int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial, struct status *st)
@@ -33,8 +35,8 @@ int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial,
     int final = query_row(&q, st);
     if (final > 0) {
         keep_winner(&q, true, out, trial);
-        own_ms = column_real(&q, 7);
-        snprintf(utc, sizeof(utc), "%s", column_text(&q, 8));
+        own_ms = column_real(&q, 9);
+        snprintf(utc, sizeof(utc), "%s", out->measured_utc);
     }
     query_end(&q);
     if (final < 0)
@@ -129,6 +131,7 @@ void db_best_release(struct db_best *b)
     db_choices_release(b->choices, b->choice_count);
     free(b->comparison);
     free(b->search_options);
+    free(b->device);
     *b = (struct db_best){0};
 }
 

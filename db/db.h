@@ -152,6 +152,8 @@ struct db_best {
     double median_ms, ci_low_ms, ci_high_ms;
     char *comparison;     /* that it won, owned; empty if final is false */
     char *search_options; /* of the search that stored these times, owned; empty if unknown */
+    char *device;         /* that was measured, owned */
+    char measured_utc[CLOCK_UTC_SIZE];
     int choice_count;
     struct db_choice choices[OP_COUNT];   /* owned texts */
     double choice_ms[OP_COUNT];           /* of the segment alone; NaN if unknown */

@@ -44,7 +44,7 @@ X(WORKLOADS,
   "  coalesce((SELECT max(stored_utc) FROM trial"
   "   WHERE study = study.id AND kind = 'plan'), ''),"
   "  coalesce((SELECT max(stored_utc) FROM trial"
-  "   WHERE study = study.id AND kind = 'final'), ''))) DESC")
+  "   WHERE study = study.id AND kind = 'final'), ''))) DESC, max(study.id) DESC")
 X(STUDIES,
   "SELECT study.id, text, batch, seq_len, heads, head_size, ffn, layers, eps, dtype,"
   " lengths, mask, study.seed, init, kind, device, uuid, capability, units, driver,"
@@ -88,10 +88,11 @@ X(CHOICES, "SELECT first_op, last_op, impl, knobs FROM choice"
  * The winner of the newest comparison of a search.  The last columns are its time in its search and
  * when the comparison was stored. */
 X(BEST_FINAL, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
-              " (SELECT options FROM search WHERE search.id = trial.search),"
+              " (SELECT options FROM search WHERE search.id = trial.search), stored_utc,"
+              " (SELECT device FROM study JOIN target ON target.id = study.target"
+              "   WHERE study.id = trial.study),"
               " (SELECT median_ms FROM trial AS own WHERE own.study = trial.study"
-              "   AND own.plan = trial.plan AND own.kind = 'plan' AND own.status = 'ok'),"
-              " stored_utc"
+              "   AND own.plan = trial.plan AND own.kind = 'plan' AND own.status = 'ok')"
               " FROM trial WHERE study = ?1 AND kind = 'final' AND status = 'ok'"
               " AND comparison = (SELECT comparison FROM trial AS newest"
               "   WHERE newest.study = ?1 AND newest.kind = 'final' AND newest.status = 'ok'"
@@ -100,7 +101,9 @@ X(BEST_FINAL, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
               "   ORDER BY newest.stored_utc DESC, newest.id DESC LIMIT 1)"
               " ORDER BY median_ms, id LIMIT 1")
 X(BEST_PLAN, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
-             " (SELECT options FROM search WHERE search.id = trial.search) FROM trial"
+             " (SELECT options FROM search WHERE search.id = trial.search), stored_utc,"
+             " (SELECT device FROM study JOIN target ON target.id = study.target"
+             "   WHERE study.id = trial.study) FROM trial"
              " WHERE study = ? AND kind = 'plan' AND status = 'ok' AND (stored_utc, id) > (?, ?)"
              " AND median_ms < ? ORDER BY median_ms, id LIMIT 1")
 X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final' AND status = 'ok'"
