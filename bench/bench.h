@@ -160,11 +160,15 @@ int bench_build(struct bench *b, const struct choice *choices, int count, struct
 
 /* How long to sample.  A search takes few samples and censors: it stops early once the time is
  * above censor_above_ms.  An exhaustive search takes fewer samples and never censors. */
+enum { SAMPLES_OF_AN_INTERVAL = 6 }; /* the fewest of a 95 % order-statistic interval */
+
 struct sampling {
     int min_samples, max_samples;    /* max_samples 0: verify, do not time */
     double min_seconds, max_seconds; /* of timing, without the warm-up; a GPU heeds min_seconds only
                                         with all_layers, because nothing else disturbs it */
-    double censor_above_ms;          /* 0: never */
+    double limit_s; /* of the whole call, waiting and verifying included: once it is over, the
+                       samples of an interval are enough; 0: none */
+    double censor_above_ms; /* 0: never */
     bool all_layers; /* false: time as few as keep the weights out of the caches, scale to L */
 };
 extern const struct sampling sampling_search, sampling_exhaustive, sampling_final;

@@ -87,11 +87,13 @@ static void blame(struct measurement **open, int n, int guilty, const struct sta
         fail(m, reason);
 }
 
-/* Sends all open measurements in one request.  Returns -1 only where the environment or an
- * interrupt ends the work. */
+/* Sends all open measurements in one request.  begin: of the call, as clock_seconds().  Returns -1
+ * only where the environment or an interrupt ends the work. */
 static int measure_open(struct bench *b, struct measurement **open, int n,
-                        const struct sampling *how, struct status *st)
+                        const struct sampling *how, double begin, struct status *st)
 {
+    struct sampling now = *how;
+    sampling_spend(&now, clock_seconds() - begin);
     json_t *candidates = json_array(), *reply;
     for (int i = 0; i < n; i++)
         json_array_append_new(candidates,
@@ -99,7 +101,7 @@ static int measure_open(struct bench *b, struct measurement **open, int n,
     uint64_t shuffle = splitmix64(b->inputs.seed + b->shuffles++);
     json_t *request =
         json_pack("{s:s, s:I, s:o, s:o}", "do", "measure", "shuffle", (json_int_t)shuffle,
-                  "sampling", message_of_sampling(how), "candidates", candidates);
+                  "sampling", message_of_sampling(&now), "candidates", candidates);
     struct status failed = STATUS_INIT;
     b->candidates = n;
     int result = session_call(b, request, &reply, &failed);
@@ -117,7 +119,7 @@ static int measure_open(struct bench *b, struct measurement **open, int n,
 }
 
 static int measure_all(struct bench *b, struct measurement *all, int n, const struct sampling *how,
-                       struct status *st)
+                       double begin, struct status *st)
 {
     struct measurement **open = mem_alloc((size_t)n + 1, sizeof(struct measurement *));
     enum lock_use use = how->max_samples > 0 ? LOCK_TO_TIME : LOCK_TO_RUN;
@@ -129,7 +131,7 @@ static int measure_all(struct bench *b, struct measurement *all, int n, const st
                 open[count++] = &all[i];
         if (count == 0)
             break;
-        result = measure_open(b, open, count, how, st);
+        result = measure_open(b, open, count, how, begin, st);
     }
     lock_drop(lock);
     free(open);
@@ -139,11 +141,12 @@ static int measure_all(struct bench *b, struct measurement *all, int n, const st
 static int build_and_measure(struct bench *b, struct measurement *all, int n,
                              const struct sampling *how, struct status *st)
 {
+    double begin = clock_seconds();
     for (int i = 0; i < n; i++)
         *all[i].trial = (struct trial){0};
     int result = build_all(b, all, n, st);
     if (result == 0)
-        result = measure_all(b, all, n, how, st);
+        result = measure_all(b, all, n, how, begin, st);
     for (int i = 0; i < n && result != 0; i++)
         trial_release(all[i].trial);
     return result;

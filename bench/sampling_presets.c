@@ -1,8 +1,8 @@
 #include "bench/bench.h"
 
-/* A 95 % order-statistic interval needs six samples.  That of nine leaves out one outlier on each
- * side: an exhaustive search takes no more. */
-enum { SAMPLES_OF_AN_INTERVAL = 6, SAMPLES_BUT_OUTLIERS = 9 };
+/* The interval of nine samples leaves out one outlier on each side: an exhaustive search takes no
+ * more. */
+enum { SAMPLES_BUT_OUTLIERS = 9 };
 
 /* A search needs an interval for each plan; the finals, which separate close plans, need more. */
 const struct sampling sampling_search = {.min_samples = SAMPLES_OF_AN_INTERVAL,

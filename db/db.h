@@ -192,6 +192,15 @@ int db_search_start(struct db *db, int64_t study, const char *strategy, const ch
                     char id[HASH_TEXT_SIZE], struct status *st);
 int db_search_end(struct db *db, const char *id, const char *stopped_by, struct status *st);
 
+struct db_search {
+    const char *strategy, *options; /* options: JSON */
+    const char *stopped_by;         /* empty: it was killed, or still runs */
+};
+
+/* Calls row() for each search of a study, oldest first.  The texts live until row() returns. */
+typedef void db_search_row(void *ctx, const struct db_search *s);
+int db_searches(struct db *db, int64_t study, db_search_row *row, void *ctx, struct status *st);
+
 /* ---- model.c: trained models ----------------------------------------------------------------- */
 
 struct db_model {

@@ -47,3 +47,16 @@ int db_search_end(struct db *db, const char *id, const char *stopped_by, struct 
             status_set(st, STATUS_NOT_FOUND, "there is no search '%s' in '%s'", id, db_path(db));
     return db_end(db, result, st);
 }
+
+int db_searches(struct db *db, int64_t study, db_search_row *row, void *ctx, struct status *st)
+{
+    struct query q = query_start(db, SQL_SEARCHES);
+    query_int(&q, study);
+    int found;
+    while ((found = query_row(&q, st)) > 0) {
+        const struct db_search s = {column_text(&q, 0), column_text(&q, 1), column_text(&q, 2)};
+        row(ctx, &s);
+    }
+    query_end(&q);
+    return found;
+}

@@ -136,6 +136,8 @@ X(SEARCH_ID, "SELECT lower(hex(randomblob(16)))")
 X(SEARCH_ADD, "INSERT INTO search (id, study, strategy, options, started_utc)"
               " VALUES (?,?,?,?,?)")
 X(SEARCH_END, "UPDATE search SET stopped_by = ?, ended_utc = ? WHERE id = ?")
+X(SEARCHES, "SELECT strategy, options, coalesce(stopped_by, '') FROM search WHERE study = ?"
+            " ORDER BY started_utc, id")
 X(MODEL_PUT, "INSERT INTO model (study, name, kind, features_version, data_hash, seed,"
              " quantile, threshold_ms, bytes, report, trained_utc)"
              " VALUES (nullif(?, 0),?,?,?,?,?,?,?,?,?,?)"

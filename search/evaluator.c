@@ -12,7 +12,7 @@ static int find_culprit(struct tuner *t, struct plan p, struct status *st)
 {
     int slots[OP_COUNT];
     int count = plan_slots(p, slots);
-    int result = time_slots(t, slots, count, false, t->end, st);
+    int result = time_slots(t, slots, count, false, stage2_end, st);
     if (result != 0 && st->code == STATUS_INTERRUPTED) { /* search_loop() sees the same flag */
         *st = STATUS_INIT;
         return 0;

@@ -5,6 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Of the finals of an exhaustive search that had no time to refine. */
+#define MARK_UNREFINED " unrefined"
+
 /* The 256 fastest of a whole space: noise and the layers that a search leaves out put far fewer
  * plans before the best one.  The 95 % interval of 9 samples leaves out one on each side. */
 static const struct contest refining = {
@@ -84,7 +87,8 @@ static int hold(struct tuner *t, const struct contest *contest, const struct his
         result = compare(t, &l, l.cut_short ? contest->mark_cut_short : contest->mark, out, st);
         t->verify_s = 0; /* the oracle keeps the layers */
     } else {
-        tuner_say(t, "no time is left to compare %s; a later search compares them", contest->name);
+        tuner_say(t, "no time is left to compare %s; a search with more time compares them first",
+                  contest->name);
     }
     lineup_release(&l);
     return result;
@@ -130,11 +134,12 @@ static int newest_refining(void *ctx, const struct db_trial *row)
     return 0;
 }
 
-/* Whether a time limit cut the newest refining short and this search has time for all of it. */
-static int can_widen(struct tuner *t, bool *out, struct status *st)
+/* Whether a time limit cut the newest refining short, or left it out (lacking), and this search has
+ * time for all of it. */
+static int can_widen(struct tuner *t, bool lacking, bool *out, struct status *st)
 {
-    *out = false;
-    if (db_trial_times(t->db, t->study, DB_TRIAL_FINAL, newest_refining, out, st) != 0)
+    *out = lacking;
+    if (!lacking && db_trial_times(t->db, t->study, DB_TRIAL_FINAL, newest_refining, out, st) != 0)
         return -1;
     if (*out) {
         struct lineup l = lineup_in_time(t, &t->history, &refining);
@@ -163,6 +168,12 @@ static int lacks_baseline(const struct tuner *t, const char *comparison, struct 
     return found < 0 ? -1 : found == 0;
 }
 
+/* Whether the finals had no time for a refining before them. */
+static bool lacks_refining(const char *comparison)
+{
+    return strstr(comparison, MARK_UNREFINED) != NULL;
+}
+
 /* Appends the text of the comparison after which no plan was measured; nothing if there is none, if
  * it lacks a baseline, or if a wider refining is due.  *held: it was that of the finals. */
 static int read_compared(struct tuner *t, struct buf *out, bool *held, struct status *st)
@@ -170,7 +181,7 @@ static int read_compared(struct tuner *t, struct buf *out, bool *held, struct st
     bool widen = false;
     int result = db_compared(t->db, t->study, out, st);
     if (result == 0 && out->len > 0 && t->o->rigor == RIGOR_EXHAUSTIVE)
-        result = can_widen(t, &widen, st);
+        result = can_widen(t, lacks_refining(out->ptr), &widen, st);
     int lacks =
         result == 0 && out->len > 0 && !refines(out->ptr) ? lacks_baseline(t, out->ptr, st) : 0;
     if (lacks < 0)
@@ -193,12 +204,12 @@ int finals_held(struct tuner *t, bool *out, struct status *st)
 int measure_finals(struct tuner *t, struct status *st)
 {
     struct history refined = {.count = 0};
-    const struct contest finals = {.name = "finalists",
-                                   .fastest = 4,
-                                   .how = sampling_final,
-                                   .share = 1,
-                                   .mark = "",
-                                   .mark_cut_short = ""};
+    struct contest finals = {.name = "finalists",
+                             .fastest = 4,
+                             .how = sampling_final,
+                             .share = 1,
+                             .mark = "",
+                             .mark_cut_short = ""};
     struct buf compared;
     bool held;
     buf_init(&compared);
@@ -206,8 +217,9 @@ int measure_finals(struct tuner *t, struct status *st)
     if (result != 0 || held)
         goto out;
     result = refine(t, compared.ptr, &refined, st);
-    bool refining_left_out = t->o->rigor == RIGOR_EXHAUSTIVE && refined.count == 0;
-    if (result == 0 && !refining_left_out) /* else a later search holds both */
+    if (t->o->rigor == RIGOR_EXHAUSTIVE && refined.count == 0)
+        finals.mark = finals.mark_cut_short = MARK_UNREFINED; /* a later search holds both */
+    if (result == 0)
         result = hold(t, &finals, refined.count > 0 ? &refined : &t->history, NULL, st);
 out:
     history_release(&refined);

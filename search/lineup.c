@@ -5,8 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* An interval needs 6 samples; verifying and warming up take about as long as 8 more. */
-enum { SAMPLES_LEAST = 6, SAMPLES_BEFORE = 8 };
+/* Verifying and warming up take about as long as SAMPLES_BEFORE samples, and hardly less than
+ * SAMPLES_LATEST. */
+enum { SAMPLES_BEFORE = 8, SAMPLES_LATEST = 4 };
 
 /* Beside the fastest contend the baselines and the plan of the smallest additive time. */
 enum { BESIDE_MAX = BASELINES_MAX + 1 };
@@ -43,20 +44,22 @@ const struct observation *baseline_known(const struct tuner *t, struct plan p)
     return known != NULL && known->outcome.status != TRIAL_FAILED ? known : NULL;
 }
 
-/* Writes the contenders, at most fastest + BESIDE_MAX: the first `fastest` of the ranked, the
- * baselines, censored or not, and the plan of the smallest additive time.  All were measured
- * before, so that a comparison never adds a plan to the budget.  Returns how many. */
-static int choose(const struct tuner *t, const struct observation *ranked, int fastest,
-                  struct observation *out)
+/* Adds the baselines, censored or not, to the contenders; returns how many there are then.  Here
+ * and below all were measured before, so that a comparison never adds a plan to the budget. */
+static int add_baselines(const struct tuner *t, struct observation *out, int count)
 {
-    int count = fastest;
-    memcpy(out, ranked, (size_t)fastest * sizeof(*out));
     const struct baselines *baselines = &t->o->baselines;
     for (int i = 0; i < baselines->count; i++) {
         const struct observation *known = baseline_known(t, baselines->plans[i]);
         if (known != NULL && find(out, count, known->plan) == NULL)
             out[count++] = *known;
     }
+    return count;
+}
+
+/* Adds the plan of the smallest additive time; returns how many contenders there are then. */
+static int add_additive(const struct tuner *t, struct observation *out, int count)
+{
     int additive = additive_best(t->space, t->space_count, &t->segments.times);
     const struct observation *known =
         additive < 0 ? NULL : find(t->history.items, t->history.count, t->space[additive]);
@@ -74,22 +77,28 @@ static double round_seconds(const struct observation *items, int count)
     return ms / 1000;
 }
 
-/* The finals may begin late and take longer than estimated: keep half as much again. */
-#define LATE 1.5
-
 double least_finals_seconds(const struct tuner *t)
 {
-    struct observation items[1 + BESIDE_MAX];
+    struct observation items[2 + BASELINES_MAX];
     int best = history_best(&t->history);
     if (best < 0)
         return 0;
-    int count = choose(t, &t->history.items[best], 1, items);
-    return LATE * (SAMPLES_BEFORE + SAMPLES_LEAST) * round_seconds(items, count);
+    /* The second one stands for the plan of the smallest additive time. */
+    items[0] = items[1] = t->history.items[best];
+    int count = add_baselines(t, items, 2);
+    return (SAMPLES_BEFORE + SAMPLES_OF_AN_INTERVAL) * round_seconds(items, count) + t->verify_s;
 }
 
-static double seconds_left(const struct tuner *t, const struct contest *contest)
+/* Writes the contenders, at most fastest + BESIDE_MAX: the first `fastest` of the ranked, the
+ * baselines and the plan of the smallest additive time.  If `fastest` is 0, writes only the first
+ * and the baselines.  Returns how many. */
+static int choose(const struct tuner *t, const struct observation *ranked, int fastest,
+                  struct observation *out)
 {
-    return contest->share * (t->end - learn_seconds(t) - t->clock() - t->verify_s);
+    int first = fastest > 0 ? fastest : 1;
+    memcpy(out, ranked, (size_t)first * sizeof(*out));
+    int count = add_baselines(t, out, first);
+    return fastest > 0 ? add_additive(t, out, count) : count;
 }
 
 struct lineup lineup_in_time(const struct tuner *t, const struct history *from,
@@ -98,25 +107,28 @@ struct lineup lineup_in_time(const struct tuner *t, const struct history *from,
     struct lineup out = {.how = contest->how};
     struct observation *ranked = mem_alloc((size_t)from->count + 1, sizeof(*ranked));
     int ran = rank(from, ranked);
-    int most = ran < contest->fastest ? ran : contest->fastest, fastest = most + 1;
-    double left = seconds_left(t, contest), rounds = 0, round_s = 0;
+    int most = ran < contest->fastest ? ran : contest->fastest, fastest = most;
+    double limit_s = contest->share * (t->end - learn_seconds(t) - t->clock());
+    double round_s, left = limit_s - contest->share * t->verify_s;
     out.items = mem_alloc((size_t)most + BESIDE_MAX, sizeof(*out.items));
-    while (rounds < SAMPLES_LEAST && --fastest > 0) {
+    for (;; fastest--) {
         out.count = choose(t, ranked, fastest, out.items);
         round_s = round_seconds(out.items, out.count);
-        rounds = left / round_s - SAMPLES_BEFORE;
+        if (fastest == 0 || left >= (SAMPLES_BEFORE + SAMPLES_OF_AN_INTERVAL) * round_s)
+            break;
     }
     free(ranked);
     out.cut_short = fastest < most;
-    if (rounds < SAMPLES_LEAST) {
+    if (left < (SAMPLES_LATEST + SAMPLES_OF_AN_INTERVAL) * round_s) {
         out.count = 0;
         return out;
     }
     struct sampling *how = &out.how;
-    if (rounds < how->min_samples)
-        how->min_samples = (int)rounds;
+    double rounds = fmax(left / round_s - SAMPLES_BEFORE, SAMPLES_OF_AN_INTERVAL);
+    how->min_samples = (int)fmin(how->min_samples, rounds);
     how->max_seconds = fmin(how->max_seconds, rounds * round_s / out.count);
     how->min_seconds = fmin(how->min_seconds, how->max_seconds);
+    how->limit_s = isinf(t->end) ? 0 : limit_s;
     return out;
 }
 

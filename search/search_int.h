@@ -65,6 +65,15 @@ int additive_best(const struct plan *space, int space_count, const struct segmen
 int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
                             struct status *st);
 
+/* ---- past.c: what earlier searches of a study leave to the next one -------------------------- */
+
+struct past {
+    bool searched;   /* there was a search */
+    bool time_spent; /* one had this search's time limit or a longer one, and spent it */
+};
+int past_read(struct db *db, int64_t study, const struct tune_options *o, struct past *out,
+              struct status *st);
+
 /* ---- tune.c: what the phases share ----------------------------------------------------------- */
 
 struct tuner {
@@ -74,6 +83,7 @@ struct tuner {
     double (*clock)(void); /* in seconds; tune() reads no other clock */
     int64_t study;
     char search_id[HASH_TEXT_SIZE];
+    struct past past;
     struct segment_table segments;
     struct history history;
     struct plan space[PLAN_SPACE];
@@ -82,6 +92,7 @@ struct tuner {
     bool said_sharing;
     double start, end; /* seconds; end is infinite without a limit */
     double verify_s;   /* what the next comparison takes to verify the layers after the first */
+    double build_s, time_s; /* what the slowest choice took to build, and to time alone */
     struct {
         double start; /* seconds */
         int before;   /* plans in the history */
@@ -104,15 +115,26 @@ void say_sharing(struct tuner *t);
 /* For the search's end: say_sharing(), and how often the GPU slowed itself down. */
 void say_disturbance(struct tuner *t);
 
+/* ---- deadlines.c: when the phases must end ------------------------------------------------------
+ *
+ * In the tuner's clock; infinite without a time limit.  They move as the search learns what the
+ * finals will take. */
+
+typedef double deadline(const struct tuner *t);
+deadline stage1_end, stage2_end;
+
 /* ---- stage1.c -------------------------------------------------------------------------------- */
 
 /* Builds, times and stores the untried defaults of the slots and, with `climb`, the schedules that
- * a climb from them reaches.  Begins nothing after the deadline, in the tuner's clock. */
-int time_slots(struct tuner *t, const int *slots, int count, bool climb, double deadline,
+ * a climb from them reaches.  Begins nothing that may end after the deadline. */
+int time_slots(struct tuner *t, const int *slots, int count, bool climb, deadline *until,
                struct status *st);
 
-/* Times all segments that were not tried yet. */
-int stage1(struct tuner *t, double deadline, struct status *st);
+/* Times all segments that were not tried yet, until stage1_end(). */
+int stage1(struct tuner *t, struct status *st);
+
+/* Whether there is time for one more segment. */
+bool stage1_goes_on(const struct tuner *t);
 
 /* ---- evaluator.c: stage 2's evaluator -------------------------------------------------------- */
 
@@ -149,7 +171,8 @@ struct lineup lineup_in_time(const struct tuner *t, const struct history *from,
                              const struct contest *contest);
 void lineup_release(struct lineup *l);
 
-/* About what it takes to compare the best plan with the baselines, without verifying them. */
+/* About what it takes to compare the best plan and that of the smallest additive time with the
+ * baselines. */
 double least_finals_seconds(const struct tuner *t);
 
 /* ---- finals.c: the finalists, side by side --------------------------------------------------- */

@@ -6,13 +6,12 @@
  * as the others have, and ends when all segments of that plan are climbed. */
 #include "search/search_int.h"
 
-#include <limits.h>
 #include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
-/* With a deadline, so many choices for each core are built at a time: few, so that what was built
- * is timed before the deadline, but enough that few cores wait for the last compiler. */
+/* With a deadline, at most so many choices for each core are built at a time: few, so that what was
+ * built is timed before the deadline, but enough that few cores wait for the last compiler. */
 enum { CHUNK_PER_CORE = 4 };
 
 struct job {
@@ -24,7 +23,7 @@ struct job_list {
     struct job *jobs; /* (count) owned */
     int count;
     enum tune_phase phase;
-    double deadline; /* in the tuner's clock */
+    deadline *until;
 };
 
 /* ---- building and timing --------------------------------------------------------------------- */
@@ -54,14 +53,20 @@ static int run_chunk(struct tuner *t, const struct job_list *list, int from, int
                      struct status *st)
 {
     const struct job *jobs = list->jobs + from;
+    double start = t->clock();
     struct choice *choices = mem_alloc((size_t)count, sizeof(*choices));
     struct status *built = mem_alloc((size_t)count, sizeof(*built));
     for (int i = 0; i < count; i++)
         choices[i] = t->segments.slots[jobs[i].slot].attempts[jobs[i].attempt].choice;
     tuner_step(t, list->phase, from, list->count, NULL);
     int result = bench_build(t->bench, choices, count, built, st);
-    for (int i = 0; i < count && result == 0 && t->clock() < list->deadline; i++) {
+    double built_at = t->clock(), end;
+    t->build_s = fmax(t->build_s, (built_at - start) / count);
+    for (int i = 0; i < count && result == 0 && built_at + t->time_s < list->until(t); i++) {
         result = time_job(t, jobs[i], &built[i], st);
+        end = t->clock();
+        t->time_s = fmax(t->time_s, end - built_at);
+        built_at = end;
         tuner_step(t, list->phase, from + i + 1, list->count, NULL);
     }
     free(choices);
@@ -69,14 +74,34 @@ static int run_chunk(struct tuner *t, const struct job_list *list, int from, int
     return result;
 }
 
+/* How many choices to build and time next, of so many: as many as fit before the deadline, and
+ * first one for each core, which shows how long that takes. */
+static int chunk_in_time(const struct tuner *t, int open, deadline *until)
+{
+    double each_s = t->build_s + t->time_s, left_s = until(t) - t->clock();
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int most = t->time_s > 0 ? CHUNK_PER_CORE * cores : cores;
+    if (isinf(left_s))
+        return open;
+    if (left_s <= 0)
+        return 0;
+    if (open < most)
+        most = open;
+    return left_s < most * each_s ? (int)(left_s / each_s) : most;
+}
+
+bool stage1_goes_on(const struct tuner *t)
+{
+    return chunk_in_time(t, 1, stage1_end) > 0;
+}
+
 static int run_jobs(struct tuner *t, const struct job_list *list, struct status *st)
 {
-    int chunk =
-        isinf(list->deadline) ? INT_MAX : CHUNK_PER_CORE * (int)sysconf(_SC_NPROCESSORS_ONLN);
     int result = 0;
-    for (int at = 0, size; at < list->count && result == 0 && t->clock() < list->deadline;
-         at += size) {
-        size = list->count - at < chunk ? list->count - at : chunk;
+    for (int at = 0, size; at < list->count && result == 0; at += size) {
+        size = chunk_in_time(t, list->count - at, list->until);
+        if (size == 0)
+            break;
         result = run_chunk(t, list, at, size, st);
     }
     return result;
@@ -135,12 +160,12 @@ static bool has_default(const struct tuner *t, const struct job_list *list)
     return false;
 }
 
-int time_slots(struct tuner *t, const int *slots, int count, bool climb, double deadline,
+int time_slots(struct tuner *t, const int *slots, int count, bool climb, deadline *until,
                struct status *st)
 {
     struct job_list list = {
         .jobs = mem_alloc((size_t)all_attempts(&t->segments) + 1, sizeof(*list.jobs)),
-        .deadline = deadline};
+        .until = until};
     int result = 0;
     do {
         list.count = 0;
@@ -148,7 +173,7 @@ int time_slots(struct tuner *t, const int *slots, int count, bool climb, double 
             list.count += jobs_of(&t->segments, slots[i], climb, list.jobs + list.count);
         list.phase = has_default(t, &list) ? PHASE_SEGMENTS : PHASE_SCHEDULES;
         result = run_jobs(t, &list, st);
-    } while (list.count > 0 && result == 0 && t->clock() < deadline);
+    } while (list.count > 0 && result == 0 && chunk_in_time(t, 1, until) > 0);
     free(list.jobs);
     return result;
 }
@@ -193,20 +218,20 @@ static int slots_by_length(int out[SLOT_COUNT])
     return count;
 }
 
-int stage1(struct tuner *t, double deadline, struct status *st)
+int stage1(struct tuner *t, struct status *st)
 {
     int slots[SLOT_COUNT];
     int count = slots_by_length(slots), promising;
-    if (time_slots(t, slots, count, false, deadline, st) != 0)
+    if (time_slots(t, slots, count, false, stage1_end, st) != 0)
         return -1;
-    while (t->clock() < deadline && (promising = promising_plan(t)) >= 0) {
+    while (stage1_goes_on(t) && (promising = promising_plan(t)) >= 0) {
         count = plan_slots(t->space[promising], slots);
         bool done = true;
         for (int i = 0; i < count; i++)
             done &= climbed(&t->segments, slots[i]);
         if (done)
             break;
-        if (time_slots(t, slots, count, true, deadline, st) != 0)
+        if (time_slots(t, slots, count, true, stage1_end, st) != 0)
             return -1;
     }
     return 0;

@@ -5,13 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* Shares of a time limit.  Stage 1 ends after STAGE1_SHARE, and FINALS_SHARE is kept for the
- * finals. If verifying and timing the finalists would take more than FINALS_MOST, the search keeps
- * no time for them and measures more plans instead. */
-#define STAGE1_SHARE 0.5
-#define FINALS_SHARE 0.15
-#define FINALS_MOST  0.4
-
 const char *const rigor_names[RIGOR_COUNT] = {
     [RIGOR_MEASURE] = "measure", [RIGOR_EXHAUSTIVE] = "exhaustive"};
 
@@ -36,29 +29,15 @@ static void plan_step(void *ctx, const struct history *h, const struct observati
     tuner_step(t, PHASE_PLANS, h->count, t->stage2.one ? 0 : total, latest);
 }
 
-/* A share of the time limit as a moment; infinite without a limit. */
-static double moment(const struct tuner *t, double share)
+/* The plans of an exhaustive search all run the choices that stage 1 ends with: none runs if stage
+ * 1 was cut short. */
+static bool choices_may_change(const struct tuner *t)
 {
-    return t->start + share * (t->end - t->start);
+    return exhaustive(t) && !stage1_goes_on(t);
 }
 
-/* When stage 1 must end.  An exhaustive search may spend on it all the time before the finals: its
- * plans all run the choices that stage 1 ends with. */
-static double stage1_end(const struct tuner *t)
-{
-    return moment(t, exhaustive(t) ? 1 - FINALS_SHARE : STAGE1_SHARE);
-}
-
-/* When stage 2 must end. */
-static double stage2_end(const struct tuner *t)
-{
-    double limit = t->end - t->start;
-    double finals = fmax(FINALS_SHARE * limit, least_finals_seconds(t)) + t->verify_s;
-    return finals > FINALS_MOST * limit ? t->end : t->end - finals;
-}
-
-static int search_values(struct tuner *t, unsigned lo, unsigned hi, struct search_result *out,
-                         struct status *st)
+static int search_values(struct tuner *t, unsigned lo, unsigned hi, double until,
+                         struct search_result *out, struct status *st)
 {
     struct search_options o = t->o->search;
     o.space_lo = lo;
@@ -66,7 +45,7 @@ static int search_values(struct tuner *t, unsigned lo, unsigned hi, struct searc
     if (exhaustive(t)) /* random expects no time, so the search never converges */
         o.strategy = strategy_find("random");
     if (o.time_limit_s > 0) /* 0 would mean no limit */
-        o.time_limit_s = fmax(1e-9, stage2_end(t) - t->clock());
+        o.time_limit_s = fmax(1e-9, until - t->clock());
     struct evaluator e = tuner_evaluator(t);
     if (lo == hi || exhaustive(t)) /* the user wants the failures of these plans stored too */
         e.fails = NULL;
@@ -92,9 +71,10 @@ static int measure_baseline(struct tuner *t, struct plan p, struct search_result
     if (history_has(&t->history, p))
         return 0;
     tuner_step(t, PHASE_BASELINES, 0, 0, NULL);
-    if (time_slots(t, slots, count, true, stage1_end(t), st) != 0)
+    if (time_slots(t, slots, count, true, stage1_end, st) != 0)
         return -1;
-    return search_values(t, value, value, out, st);
+    out->stopped_by = STOP_TIME;
+    return choices_may_change(t) ? 0 : search_values(t, value, value, t->end, out, st);
 }
 
 static bool baselines_measured(const struct tuner *t)
@@ -124,6 +104,19 @@ static void say_failed(const struct tuner *t)
                       t->segments.slots[i].reason.message);
 }
 
+/* Why this search measures no new plan; STOP_COUNT: it does. */
+static enum search_stop spent(const struct tuner *t)
+{
+    return budget_spent(t) ? STOP_BUDGET : t->past.time_spent ? STOP_TIME : STOP_COUNT;
+}
+
+/* Whether earlier searches may have left plans that were not compared with the baselines.  An
+ * exhaustive search compares after all plans, since it first refines hundreds. */
+static bool may_owe_finals(const struct tuner *t)
+{
+    return t->past.searched && !exhaustive(t) && t->history.count > t->o->baselines.count;
+}
+
 static int run_phases(struct tuner *t, struct search_result *found, struct status *st)
 {
     const struct search_options *o = &t->o->search;
@@ -135,15 +128,20 @@ static int run_phases(struct tuner *t, struct search_result *found, struct statu
         if (found->stopped_by != STOP_SPACE)
             return 0;
     }
-    found->stopped_by = STOP_BUDGET;
-    if (budget_spent(t))
+    if (may_owe_finals(t) && measure_finals(t, st) != 0)
+        return -1;
+    found->stopped_by = spent(t);
+    if (found->stopped_by != STOP_COUNT)
         return 0;
     tuner_say(t, "building and timing each segment alone");
-    if (stage1(t, stage1_end(t), st) != 0)
+    if (stage1(t, st) != 0)
         return -1;
     say_failed(t);
+    found->stopped_by = STOP_TIME;
+    if (choices_may_change(t))
+        return 0;
     tuner_say(t, "%s %d plans", exhaustive(t) ? "measuring all" : "searching", t->space_count);
-    return search_values(t, o->space_lo, o->space_hi, found, st);
+    return search_values(t, o->space_lo, o->space_hi, stage2_end(t), found, st);
 }
 
 /* Runs all phases and the finals.  An interrupt ends them and is no failure. */
@@ -171,7 +169,8 @@ static int tuner_open(struct tuner *t, struct status *st)
     t->space_count = plan_space(o->space_lo, o->space_hi, t->space);
     segment_table_init(&t->segments, bench_target(t->bench));
     if (study_open(t->bench, t->db, &t->study, st) != 0 ||
-        segment_table_read(&t->segments, t->db, t->study, st) != 0)
+        segment_table_read(&t->segments, t->db, t->study, st) != 0 ||
+        past_read(t->db, t->study, t->o, &t->past, st) != 0)
         return -1;
     return study_history(t->db, t->study, &t->history, st);
 }
@@ -202,11 +201,16 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
         .bench = b, .db = db, .o = o, .clock = o->clock != NULL ? o->clock : clock_seconds};
     struct search_result found = {.stopped_by = STOP_BUDGET};
     int result = -1;
-    bool done = false; /* a spent budget still allows baselines and finals that are missing */
+    bool done = false; /* else baselines and finals that are missing come first */
     *out = (struct tune_report){.best.value = -1};
     if (tuner_open(t, st) != 0 ||
-        (budget_spent(t) && baselines_measured(t) && finals_held(t, &done, st) != 0))
+        (spent(t) != STOP_COUNT && baselines_measured(t) && finals_held(t, &done, st) != 0))
         goto out;
+    if (spent(t) == STOP_TIME)
+        tuner_say(t,
+                  "an earlier search spent as much time as --time-limit allows; raise it to go on");
+    if (done)
+        found.stopped_by = spent(t);
     if (!done && (tuner_start(t, st) != 0 || measure_all(t, &found, st) != 0 ||
                   db_search_end(db, t->search_id, search_stop_names[found.stopped_by], st) != 0))
         goto out;

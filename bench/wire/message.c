@@ -159,18 +159,26 @@ int message_to_inputs(const json_t *m, struct inputs *out, struct status *st)
 
 json_t *message_of_sampling(const struct sampling *s)
 {
-    return json_pack("{s:i, s:i, s:f, s:f, s:f, s:b}", "min_samples", s->min_samples, "max_samples",
-                     s->max_samples, "min_seconds", s->min_seconds, "max_seconds", s->max_seconds,
-                     "censor_above_ms", s->censor_above_ms, "all_layers", s->all_layers);
+    return json_pack("{s:i, s:i, s:f, s:f, s:f, s:f, s:b}", "min_samples", s->min_samples,
+                     "max_samples", s->max_samples, "min_seconds", s->min_seconds, "max_seconds",
+                     s->max_seconds, "limit_s", s->limit_s, "censor_above_ms", s->censor_above_ms,
+                     "all_layers", s->all_layers);
+}
+
+void sampling_spend(struct sampling *s, double seconds)
+{
+    const double over_s = 1e-9; /* 0 would mean no limit */
+    if (s->limit_s > 0)
+        s->limit_s = s->limit_s > seconds ? s->limit_s - seconds : over_s;
 }
 
 int message_to_sampling(const json_t *m, struct sampling *out, struct status *st)
 {
     int all_layers;
-    if (unpack(m, "sampling", st, "{s:i, s:i, s:F, s:F, s:F, s:b}", "min_samples",
+    if (unpack(m, "sampling", st, "{s:i, s:i, s:F, s:F, s:F, s:F, s:b}", "min_samples",
                &out->min_samples, "max_samples", &out->max_samples, "min_seconds",
-               &out->min_seconds, "max_seconds", &out->max_seconds, "censor_above_ms",
-               &out->censor_above_ms, "all_layers", &all_layers) != 0)
+               &out->min_seconds, "max_seconds", &out->max_seconds, "limit_s", &out->limit_s,
+               "censor_above_ms", &out->censor_above_ms, "all_layers", &all_layers) != 0)
         return -1;
     out->all_layers = all_layers != 0;
     return 0;

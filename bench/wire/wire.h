@@ -52,6 +52,9 @@ int message_to_inputs(const json_t *m, struct inputs *out, struct status *st);
 json_t *message_of_sampling(const struct sampling *s);
 int message_to_sampling(const json_t *m, struct sampling *out, struct status *st);
 
+/* Takes seconds that have passed off the limit, if there is one. */
+void sampling_spend(struct sampling *s, double seconds);
+
 json_t *message_of_trial(const struct trial *t);
 int message_to_trial(const json_t *m, struct trial *out, struct status *st);
 

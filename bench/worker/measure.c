@@ -214,6 +214,7 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
 int worker_measure(struct worker *k, const json_t *request, json_t *reply, struct status *st)
 {
     struct sampling how;
+    double start = clock_seconds();
     if (message_to_sampling(json_object_get(request, "sampling"), &how, st) != 0)
         return -1;
     if (k->ops->undisturbed && !how.all_layers)
@@ -233,6 +234,7 @@ int worker_measure(struct worker *k, const json_t *request, json_t *reply, struc
         subjects[i] = (struct subject){.worker = k, .trial = &trials[i], .candidate = i};
         load_and_verify(&subjects[i], json_array_get(candidates, (size_t)i), layers, compared);
     }
+    sampling_spend(&how, seconds_since(start));
     if (n > 0 && how.max_samples > 0)
         time_subjects(subjects, n, &how, shuffle);
     json_t *out = json_array();

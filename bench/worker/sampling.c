@@ -112,6 +112,20 @@ struct pace sampling_pace(const struct contender *contenders, int n, const struc
     return p;
 }
 
+/* Whether the limit is over and every contender has an interval. */
+static bool out_of_time(const struct contender *contenders, int n, const struct sampling *how,
+                        double warm_up_s)
+{
+    double spent_s = warm_up_s;
+    bool intervals = true;
+    for (int i = 0; i < n; i++) {
+        spent_s += contenders[i].elapsed_s;
+        intervals &=
+            contenders[i].out || contenders[i].trial->sample_count >= SAMPLES_OF_AN_INTERVAL;
+    }
+    return how->limit_s > 0 && intervals && spent_s >= how->limit_s;
+}
+
 static void shuffle_order(int *order, int n, struct rng *rng)
 {
     for (int i = n - 1; i > 0; i--) {
@@ -126,16 +140,18 @@ void measure(struct contender *contenders, int n, const struct sampling *how,
              void *ctx)
 {
     struct rng rng = {shuffle};
-    double device_s = warm->device_s;
+    double device_s = warm->device_s, warm_up_s = 0;
     int *order = mem_alloc((size_t)n, sizeof(*order));
     for (int i = 0; i < n; i++) {
         struct contender *c = &contenders[i];
         c->trial->samples_ms = mem_alloc((size_t)how->max_samples, sizeof(*c->trial->samples_ms));
         order[i] = i;
         beat(ctx, i);
-        device_s -= warm_up(c, fmax(device_s, warm->each_s));
+        double warmed_s = warm_up(c, fmax(device_s, warm->each_s));
+        device_s -= warmed_s;
+        warm_up_s += warmed_s;
     }
-    while (!all_satisfied(contenders, n, how)) {
+    while (!all_satisfied(contenders, n, how) && !out_of_time(contenders, n, how, warm_up_s)) {
         shuffle_order(order, n, &rng);
         for (int i = 0; i < n; i++) {
             if (contenders[order[i]].out)

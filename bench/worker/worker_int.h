@@ -231,7 +231,7 @@ struct warm_up {
 };
 
 /* Takes one sample of each contender in every round, in random order, until all are satisfied or
- * out.  Calls beat() before each sample. */
+ * out, or how->limit_s is over, which begins with the warm-up.  Calls beat() before each sample. */
 void measure(struct contender *contenders, int n, const struct sampling *how,
              const struct warm_up *warm, uint64_t shuffle, void (*beat)(void *ctx, int contender),
              void *ctx);

@@ -36,6 +36,7 @@ START_TEST(culprit_is_found_out)
 {
     fake.broken = (struct segment){1, 5};
     fake.seconds_per_segment = 0.02;
+    fake.speed = 100;
     options.search.space_lo = 48768;
     options.search.space_hi = options.search.space_lo + 63;
     options.search.time_limit_s = 2;

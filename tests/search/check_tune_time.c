@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 /* 121 segments of 20 ms do not fit into half of 2 s: the search goes on with those that did. */
 START_TEST(time_limit_covers_everything)
@@ -42,6 +43,91 @@ START_TEST(time_limit_covers_finals)
     options.search.time_limit_s = 0;
     run();
     ck_assert_int_eq(fake.compares, 1);
+}
+END_TEST
+
+/* To verify eleven more layers takes nearly half of the limit. */
+START_TEST(time_of_finals_is_kept_first)
+{
+    fake.verify_s = 0.08;
+    fake.speed = 100;
+    fake.seconds_per_segment = 0.005;
+    fake.seconds_per_plan = 0.01;
+    options.search.budget = 0;
+    options.search.time_limit_s = 2;
+    run();
+    ck_assert_str_eq(report.stopped_by, "time");
+    ck_assert_int_gt(fake.plans, 2);
+    ck_assert_int_eq(fake.compares, 1);
+    ck_assert(report.best.final);
+    ck_assert(isfinite(report.baselines[0].speedup.low));
+    ck_assert_double_le(report.seconds, 2);
+}
+END_TEST
+
+/* Four compilations a core would take 8 s. */
+START_TEST(slow_compilers_keep_to_the_limit)
+{
+    fake.seconds_per_build = 2. / (double)sysconf(_SC_NPROCESSORS_ONLN);
+    fake.speed = 100;
+    options.search.time_limit_s = 7;
+    run();
+    ck_assert_double_le(report.seconds, 7);
+    ck_assert_int_eq(fake.compares, 1);
+}
+END_TEST
+
+/* And the next one compares before all else. */
+START_TEST(search_without_time_for_finals_gives_no_ratio)
+{
+    fake.verify_s = 0.1;
+    fake.speed = 100;
+    options.search.time_limit_s = 1;
+    run();
+    ck_assert_int_gt(report.new_trials, 2);
+    ck_assert(!report.best.final);
+    for (int i = 0; i < report.baseline_count; i++) {
+        ck_assert(isnan(report.baselines[i].speedup.median));
+        ck_assert_str_eq(report.baselines[i].compared_at, "");
+    }
+    options.search.time_limit_s = 0;
+    options.search.budget = 40;
+    fake.stop_at_call = fake.calls + 2;
+    run();
+    ck_assert_int_eq(fake.compares, 1);
+    ck_assert_int_eq(report.new_trials, 0);
+    ck_assert(report.best.final);
+    for (int i = 0; i < report.baseline_count; i++) {
+        ck_assert(isfinite(report.baselines[i].speedup.low));
+        ck_assert_str_ne(report.baselines[i].compared_at, "");
+    }
+}
+END_TEST
+
+/* As one that a budget or convergence ended does.  More time goes on. */
+START_TEST(search_ended_by_its_time_answers_at_once)
+{
+    fake.seconds_per_plan = 0.01;
+    fake.speed = 100;
+    options.search.budget = 0;
+    options.search.time_limit_s = 0.3;
+    run();
+    ck_assert_str_eq(report.stopped_by, "time");
+    ck_assert(report.best.final);
+    int calls = fake.calls, value = report.best.value;
+    for (int i = 0; i < 2; i++) {
+        run();
+        ck_assert_int_eq(fake.calls, calls);
+        ck_assert_str_eq(report.stopped_by, "time");
+        ck_assert_int_eq(report.best.value, value);
+        options.search.time_limit_s = 0.2; /* nor does less */
+    }
+    options.search.seed = 2; /* another search */
+    run();
+    ck_assert_int_gt(report.new_trials, 0);
+    options.search.time_limit_s = 0.6;
+    run();
+    ck_assert_int_gt(report.new_trials, 0);
 }
 END_TEST
 
@@ -111,5 +197,7 @@ START_TEST(steps_are_told)
 END_TEST
 
 SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
-      LOOP(time_limit_covers_finals, 0, 2), ONCE(time_limit_covers_learning), ONCE(no_time_at_all),
-      ONCE(steps_are_told))
+      LOOP(time_limit_covers_finals, 0, 2), ONCE(time_of_finals_is_kept_first),
+      ONCE(slow_compilers_keep_to_the_limit), ONCE(search_without_time_for_finals_gives_no_ratio),
+      ONCE(search_ended_by_its_time_answers_at_once), ONCE(time_limit_covers_learning),
+      ONCE(no_time_at_all), ONCE(steps_are_told))

@@ -88,6 +88,7 @@ int bench_build(struct bench *b, const struct choice *choices, int count, struct
         if (fake.broken_at_build && is_broken(&choices[i]))
             status_set(&results[i], STATUS_COMPILE, "syntax error");
         fake.built++;
+        fake.clock_s += fake.seconds_per_build;
     }
     return 0;
 }

@@ -118,7 +118,7 @@ END_TEST
 
 START_TEST(sampling_survives_the_journey)
 {
-    struct sampling s = {6, 24, 0.5, 1, 7.25, true}, back;
+    struct sampling s = {6, 24, 0.5, 1, 60, 7.25, true}, back;
     json_t *m = message_of_sampling(&s);
     OK(message_to_sampling(m, &back, &st));
     ck_assert_int_eq(back.min_samples, 6);

@@ -179,6 +179,9 @@ static const struct {
     /* 10 + 11 + ... + 22 ms pass 0.2 s */
     {10, 1, {.min_samples = 6, .max_samples = 100, .max_seconds = 0.2}, 13},
     {10, 1, {.min_samples = 6, .max_samples = 9, .max_seconds = 0.2}, 9},
+    /* the limit is over after 5 samples, and an interval needs 6 */
+    {10, 0, {.min_samples = 20, .max_samples = 100, .min_seconds = 1, .limit_s = 0.05}, 6},
+    {10, 0, {.min_samples = 20, .max_samples = 100, .min_seconds = 1, .limit_s = 0.105}, 11},
     /* 25, 20, 15, 10 ms: one slow sample is noise, not a reason */
     {25, -5, {.min_samples = 4, .max_samples = 4, .censor_above_ms = 20}, 4},
 };

@@ -1,0 +1,48 @@
+/* What earlier searches of a study leave to the next one. */
+#include "search/search_int.h"
+
+#include <jansson.h>
+#include <string.h>
+
+struct reader {
+    const struct tune_options *o;
+    struct past *out;
+};
+
+/* Whether a search that its time limit ended had at least as much time for the same work.  An
+ * exhaustive search is never done before its space is. */
+static bool spent_our_time(const struct tune_options *o, const struct db_search *s)
+{
+    const struct search_options *ours = &o->search;
+    if (o->rigor == RIGOR_EXHAUSTIVE || ours->time_limit_s <= 0 ||
+        strcmp(s->stopped_by, search_stop_names[STOP_TIME]) != 0 ||
+        strcmp(s->strategy, ours->strategy->name) != 0)
+        return false;
+    json_t *options = json_loads(s->options, 0, NULL);
+    int lo = -1, hi = -1;
+    double limit_s = 0, quantile = 0;
+    json_int_t seed = 0;
+    bool known = json_unpack(options, "{s:[ii], s:F, s:F, s:I}", "space", &lo, &hi, "time_limit_s",
+                             &limit_s, "quantile", &quantile, "seed", &seed) == 0;
+    json_decref(options);
+    return known && lo == (int)ours->space_lo && hi == (int)ours->space_hi &&
+           limit_s >= ours->time_limit_s && quantile == ours->quantile &&
+           (uint64_t)seed == ours->seed;
+}
+
+static void read_search(void *ctx, const struct db_search *s)
+{
+    const struct reader *r = ctx;
+    if (strcmp(s->strategy, "bench") == 0)
+        return;
+    r->out->searched = true;
+    r->out->time_spent |= spent_our_time(r->o, s);
+}
+
+int past_read(struct db *db, int64_t study, const struct tune_options *o, struct past *out,
+              struct status *st)
+{
+    struct reader r = {.o = o, .out = out};
+    *out = (struct past){.searched = false};
+    return db_searches(db, study, read_search, &r, st);
+}
