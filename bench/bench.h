@@ -10,6 +10,7 @@
 
 #include "codegen/codegen.h"
 
+#include <jansson.h>
 #include <signal.h>
 
 /* ---- target.c, fingerprint.c: where it runs -------------------------------------------------- */
@@ -189,8 +190,9 @@ int bench_plan(struct bench *b, const struct candidate *c, const struct sampling
 int bench_compare(struct bench *b, const struct candidate *candidates, int n,
                   const struct sampling *how, struct trial *trials, struct status *st);
 
-/* Runs a candidate once and writes x, mask, y and all weights as .npy into dir, all of them or
- * none. dir must be new or empty; with `replace` set it may hold other files, which stay. */
+/* Runs a candidate once and writes x, mask, y and all weights as .npy, and workload.json, into dir:
+ * y follows from these files alone.  Writes all of them or none.  dir must be new or empty; with
+ * `replace` set it may hold other files, which stay. */
 int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool replace,
                struct status *st);
 
@@ -204,6 +206,11 @@ struct launch_time {
  * choice i in layer l: the median of its time and of the gap before it.  The caller frees *out. */
 int bench_trace(struct bench *b, const struct candidate *c, struct launch_time **out,
                 struct status *st);
+
+/* ---- workload_json.c: a workload as it is printed ---------------------------------------------
+ */
+
+json_t *workload_json(const struct workload *w, enum target_kind target);
 
 /* ---- environment.c: what doctor reports ------------------------------------------------------ */
 

@@ -1,6 +1,27 @@
 /* Runs a plan once; the worker writes its tensors as .npy. */
 #include "bench/bench_int.h"
 
+#include <float.h>
+#include <stdlib.h>
+
+/* What the arrays do not say: the number of heads, eps, lengths. */
+static int write_workload(const struct bench *b, const char *dir, struct status *st)
+{
+    json_t *object = workload_json(&b->w, b->target.kind);
+    char *text = json_dumps(object, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG));
+    struct buf path, whole;
+    buf_init(&path);
+    buf_init(&whole);
+    buf_addf(&path, "%s/workload.json", dir);
+    buf_addf(&whole, "%s\n", text);
+    int result = file_write(path.ptr, whole.ptr, whole.len, st);
+    buf_release(&whole);
+    buf_release(&path);
+    free(text);
+    json_decref(object);
+    return result;
+}
+
 int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool replace,
                struct status *st)
 {
@@ -14,6 +35,8 @@ int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool
     else
         result = run_request(b, c, LOCK_TO_RUN, json_pack("{s:s, s:s}", "do", "dump", "dir", s.at),
                              &reply, st);
+    if (result == 0)
+        result = write_workload(b, s.at, st);
     if (result == 0)
         result = fresh_dir_commit(&s, replace, st);
     json_decref(reply);

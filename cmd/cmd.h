@@ -313,8 +313,6 @@ void baseline_note(const struct options *o, const struct baseline_time *b);
 
 /* ---- search_output.c: the best plan, explained ----------------------------------------------- */
 
-json_t *workload_json(const struct workload *w, enum target_kind target);
-
 /* Prints the report in the format of the options.  relaxed: a JSON array of what the study and the
  * request differ in; top: the rows of --top, or null.  Both are taken over. */
 void search_print(const struct options *o, const struct workload *w, enum target_kind target,

@@ -48,29 +48,14 @@ static void print_text(const struct workload *w, const char *text)
     buf_release(&picture);
 }
 
-/* Whether query i of a batch row sees key j: the mask keeps the pair, and neither is padding. */
-static bool keeps(const struct workload *w, int batch_row, int i, int j)
-{
-    int length = w->lengths != NULL ? w->lengths[batch_row] : w->seq_len;
-    return i < length && j < length && mask_keep(&w->mask, batch_row, i, j);
-}
-
-/* Writes one (S,S) matrix if all batch rows see the same, else (B,S,S). */
 static int write_npy(const struct workload *w, const char *path, struct status *st)
 {
-    int64_t s = w->seq_len, matrices = w->lengths != NULL ? w->batch : w->mask.matrices;
-    int64_t shape[] = {matrices, s, s};
-    unsigned char *keep = mem_alloc((size_t)(matrices * s * s), 1), *at = keep;
-    for (int b = 0; b < matrices; b++)
-        for (int i = 0; i < s; i++)
-            for (int j = 0; j < s; j++)
-                *at++ = keeps(w, b, i, j);
+    int64_t shape[3];
+    unsigned char *keep;
     struct buf bytes;
     buf_init(&bytes);
-    if (matrices == 1)
-        npy_write(NPY_BOOL, 2, shape + 1, keep, &bytes);
-    else
-        npy_write(NPY_BOOL, 3, shape, keep, &bytes);
+    int dims = workload_kept(w, shape, &keep);
+    npy_write(NPY_BOOL, dims, shape, keep, &bytes);
     int result = file_write(path, bytes.ptr, bytes.len, st);
     buf_release(&bytes);
     free(keep);

@@ -128,7 +128,6 @@ int op_residual(int op);
 /* How many weights an operator reads, and number n of them in the order of CHAIN_WEIGHTS. */
 int op_weight_count(int op);
 enum weight_id op_weight(int op, int n);
-
 const char *op_activation(int op); /* "gelu"; null: none */
 
 /* Appends the names of operators first..last with `separator` between them. */
@@ -206,10 +205,8 @@ void plan_translate(unsigned value, struct buf *out);
 
 /* 6826, 0x1aaa, 0b... or 16 binary digits. */
 int plan_parse_value(const char *text, unsigned *value, struct status *st);
-
 /* lo..hi, one value, or "all", which is 0..65535. */
 int plan_parse_range(const char *text, unsigned *lo, unsigned *hi, struct status *st);
-
 /* "2-6,8-9" in operator numbers; an operator that is not named is a segment of its own. */
 int plan_parse_segments(const char *text, bool handwritten, struct plan *out, struct status *st);
 
@@ -334,6 +331,9 @@ int workload_check(struct workload *w, struct status *st);
 
 /* Builds the mask and its block lists of a workload that was checked.  npy as for mask_build(). */
 int workload_build_mask(struct workload *w, const struct buf *npy, struct status *st);
+/* Which pairs are kept and no padding: bytes 0 or 1, (S,S), or (B,S,S) with lengths or if the batch
+ * rows' masks differ.  Returns the number of dimensions; the caller frees *out. */
+int workload_kept(const struct workload *w, int64_t shape[3], unsigned char **out);
 
 static inline int workload_hidden(const struct workload *w)
 {

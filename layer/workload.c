@@ -187,6 +187,29 @@ int64_t workload_tokens(const struct workload *w)
     return tokens;
 }
 
+/* Whether query i of a batch row sees key j. */
+static bool keeps(const struct workload *w, int batch_row, int i, int j)
+{
+    int length = w->lengths != NULL ? w->lengths[batch_row] : w->seq_len;
+    return i < length && j < length && mask_keep(&w->mask, batch_row, i, j);
+}
+
+int workload_kept(const struct workload *w, int64_t shape[3], unsigned char **out)
+{
+    bool differ = w->lengths != NULL || w->mask.matrices > 1;
+    int s = w->seq_len, matrices = differ ? w->batch : 1, dims = 0;
+    if (differ)
+        shape[dims++] = matrices;
+    shape[dims++] = s;
+    shape[dims++] = s;
+    unsigned char *at = *out = mem_alloc((size_t)matrices * (size_t)s * (size_t)s, 1);
+    for (int b = 0; b < matrices; b++)
+        for (int i = 0; i < s; i++)
+            for (int j = 0; j < s; j++)
+                *at++ = keeps(w, b, i, j);
+    return dims;
+}
+
 static int parse_lengths(char *text, int *out, const struct workload *w, struct status *st)
 {
     int count = 0;

@@ -17,18 +17,12 @@ static int write_npy(const char *dir, const char *name, enum npy_type type, int 
     return result;
 }
 
-/* (S,S), or (B,S,S) where the batch rows' masks differ. */
 static int dump_mask(const struct workload *w, const char *dir, struct status *st)
 {
-    const struct mask *m = &w->mask;
-    int64_t s = m->seq_len, shape[] = {m->matrices, s, s};
-    unsigned char *keep = mem_alloc((size_t)(m->matrices * s * s), 1), *at = keep;
-    for (int b = 0; b < m->matrices; b++)
-        for (int i = 0; i < s; i++)
-            for (int j = 0; j < s; j++)
-                *at++ = mask_keep(m, b, i, j);
-    int ndim = m->matrices == 1 ? 2 : 3;
-    int result = write_npy(dir, "mask", NPY_BOOL, ndim, shape + 3 - ndim, keep, st);
+    int64_t shape[3];
+    unsigned char *keep;
+    int dims = workload_kept(w, shape, &keep);
+    int result = write_npy(dir, "mask", NPY_BOOL, dims, shape, keep, st);
     free(keep);
     return result;
 }

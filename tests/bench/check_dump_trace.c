@@ -1,7 +1,7 @@
 /* What a worker writes of one plan. */
 #include "tests/bench/fixture.h"
 
-enum { ARRAYS = 3 + 2 * WEIGHT_COUNT }; /* x, y, mask, and the weights of two layers */
+enum { FILES = 4 + 2 * WEIGHT_COUNT }; /* x, y, mask, the workload, and two layers' weights */
 
 static struct status st; /* of the call that a test is about */
 
@@ -68,7 +68,7 @@ START_TEST(dump_is_whole_or_not_at_all)
     check_entries("place/taken", 1);
     check_entries("place", 1);
     OK(bench_dump(b, &c, test_path("place/taken/"), true, &st));
-    check_entries("place/taken", 1 + ARRAYS);
+    check_entries("place/taken", 1 + FILES);
     bench_close(b);
 }
 END_TEST
