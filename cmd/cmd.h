@@ -129,6 +129,7 @@ struct command {
     X(bench)                                                                                       \
     X(search)                                                                                      \
     X(query)                                                                                       \
+    X(explain)                                                                                       \
     X(train)                                                                                       \
     X(predict)                                                                                     \
     X(db)                                                                                          \

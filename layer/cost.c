@@ -35,6 +35,11 @@ static double real_elements(int tensor, const struct workload *w)
     return all / w->batch / w->seq_len * (double)workload_tokens(w);
 }
 
+double tensor_bytes(int tensor, const struct workload *w)
+{
+    return real_elements(tensor, w) * dtypes[w->dtype].bytes;
+}
+
 double segment_bytes(struct segment s, const struct workload *w)
 {
     uint16_t inputs = segment_inputs(s), outputs = segment_outputs(s), read = segment_weights(s);

@@ -389,12 +389,12 @@ struct drawn weight_drawn(enum weight_id id, enum ranges ranges);
  * summed over the batch, as in struct block_lists; attention counts these alone. */
 double op_flops(int op, const struct workload *w, int64_t kept);
 
-/* The sum of op_flops() over its operators. */
-double segment_flops(struct segment s, const struct workload *w);
+double segment_flops(struct segment s, const struct workload *w); /* the sum of op_flops() */
 
 /* Each input and each weight read once, each output written once.  Padding does not count.  Of a
  * tensor (B,H,S,S) the kept elements count.  Each of q, k and v counts whole if an operator of the
  * segment reads it. */
 double segment_bytes(struct segment s, const struct workload *w);
+double tensor_bytes(int tensor, const struct workload *w); /* of one, counted likewise */
 
 #endif

@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-const char *const tune_phases[PHASE_COUNT] = {
+static const char *const tune_phases[PHASE_COUNT] = {
     [PHASE_BASELINES] = "baselines", [PHASE_SEGMENTS] = "segments", [PHASE_SCHEDULES] = "schedules",
     [PHASE_PLANS] = "plans",         [PHASE_FINALS] = "finals",     [PHASE_MODEL] = "model",
 };

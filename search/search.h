@@ -170,24 +170,13 @@ int baselines_read(struct db *db, int64_t study, const struct db_best *best,
  * with the choices that stage 1 ended with, and times the fastest few hundred side by side before
  * the finals. */
 
-enum tune_phase {
-    PHASE_BASELINES,
-    PHASE_SEGMENTS,
-    PHASE_SCHEDULES,
-    PHASE_PLANS,
-    PHASE_FINALS,
-    PHASE_MODEL,
-    PHASE_COUNT
-};
-extern const char *const tune_phases[PHASE_COUNT]; /* "baselines", ... */
-
 enum rigor { RIGOR_MEASURE, RIGOR_EXHAUSTIVE, RIGOR_COUNT };
 extern const char *const rigor_names[RIGOR_COUNT];
 
 /* How far a search is.  Plans are borrowed until the callback returns, and null if there is none.
  * Their times are those of the search: only the finals time plans side by side. */
 struct tune_state {
-    struct step step;                   /* phases: tune_phases[] */
+    struct step step;                   /* its phases: tune_phases[] of say.c */
     const struct observation *latest;   /* the plan that this step measured */
     const struct observation *best;     /* the fastest plan so far */
     const struct observation *baseline; /* the first baseline that ran */
@@ -294,6 +283,66 @@ int slot_of_choice(enum target_kind target, const struct db_choice *c);
 /* "code: reason" of a trial that did not run; the caller frees it.  It is UTF-8: an earlier version
  * stored what compilers wrote in any encoding. */
 char *trial_reason(const struct db_trial *row);
+
+/* ---- explain.c: why a plan takes the time that it takes
+ * ------------------------------------------
+ *
+ * What each kernel of a plan moves and computes, beside the shortest time that the roofline allows,
+ * and the plans that differ from it by one cut.  Measures nothing. */
+
+struct explained_kernel {
+    struct choice choice; /* the fastest stored one, else the default one */
+    struct interval us;   /* alone; NaN if it was not measured */
+    double flops, bytes;  /* the least that it does: segment_flops(), segment_bytes() */
+    double least_us;      /* the larger of flops and bytes at the peak rates; NaN if unknown */
+    bool memory_bound;    /* the bytes take longer */
+    /* Tensors as bits: read from memory, kept on chip, stored for its own later stages, written for
+     * others. */
+    uint16_t reads, keeps, passes, writes;
+};
+
+enum change { CHANGE_FUSED, CHANGE_CUT, CHANGE_MOVED, CHANGE_ATTENTION, CHANGE_COUNT };
+extern const char *const change_names[CHANGE_COUNT]; /* "fused", ... */
+
+enum time_source {
+    TIME_UNKNOWN,
+    TIME_PREDICTED, /* from the times of the segments alone */
+    TIME_SEARCHED,  /* measured in a search, not beside the plan explained */
+    TIME_COMPARED,  /* measured side by side with it */
+    TIME_TRIED,     /* it failed or was stopped early */
+    TIME_SOURCE_COUNT
+};
+extern const char *const time_source_names[TIME_SOURCE_COUNT]; /* "unknown", ... */
+
+struct neighbour {
+    struct plan plan;
+    enum change change;
+    int after, to; /* the operators before the cut that changes, and before its new place; -1 */
+    enum time_source source;
+    double ms;             /* NaN unless it is known */
+    struct interval ratio; /* to the plan's time; low and high are NaN unless TIME_COMPARED */
+    char reason[160];      /* of TIME_TRIED; else empty */
+};
+
+enum { NEIGHBOURS_MAX = 3 * BOUNDARY_COUNT + 1 };
+
+struct explanation {
+    struct plan plan;
+    enum time_source source;
+    struct interval ms;              /* low and high are NaN if it is predicted */
+    double flops_per_s, bytes_per_s; /* the peak rates of the roofline; NaN: unknown */
+    bool device_rates; /* they are the device's; else the highest that a segment here reached */
+    int count;
+    struct explained_kernel kernels[OP_COUNT];
+    double sum_us, least_us; /* of all kernels; NaN if one is unknown */
+    int neighbour_count;
+    struct neighbour neighbours[NEIGHBOURS_MAX]; /* fastest first, unknown last */
+};
+
+/* db: null if nothing is stored of the workload, whose mask must be built. */
+int explain_plan(struct db *db, int64_t study, const struct build_target *target,
+                 const struct workload *w, struct plan p, struct explanation *out,
+                 struct status *st);
 
 /* ---- learned.c: what a study has taught ------------------------------------------------------ */
 

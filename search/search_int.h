@@ -105,6 +105,16 @@ struct tuner {
 
 void tuner_say(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+enum tune_phase {
+    PHASE_BASELINES,
+    PHASE_SEGMENTS,
+    PHASE_SCHEDULES,
+    PHASE_PLANS,
+    PHASE_FINALS,
+    PHASE_MODEL,
+    PHASE_COUNT
+};
+
 /* Reports a step.  latest: the plan that it measured; may be null. */
 void tuner_step(const struct tuner *t, enum tune_phase phase, int done, int total,
                 const struct observation *latest);
@@ -210,6 +220,12 @@ int space_parse(const char *text, struct recorded_space *out, struct status *st)
 
 /* Figures on held-out plans need JUDGED_LEAST plans. */
 enum { FOLDS = 5, JUDGED_LEAST = 2 * FOLDS };
+
+/* ---- neighbours.c ---------------------------------------------------------------------------- */
+
+/* Fills in the plan's time and its neighbours.  db may be null. */
+int explain_neighbours(struct db *db, int64_t study, const struct slot_record slots[SLOT_COUNT],
+                       int layers, struct explanation *out, struct status *st);
 
 /* ---- summary.c ------------------------------------------------------------------------------- */
 

@@ -183,6 +183,11 @@ END
   fuseplan search $workload --budget 2 --format csv 2>/dev/null | cut -d, -f1 >found
   fuseplan query $workload --format csv | cut -d, -f1 | diff found - || fail "query found another"
 
+  json explain fuseplan explain best $workload
+  jq -e '.source == "compared" and .kernels_us > 0 and (.neighbours | length) > 13 and
+    ([.kernels[] | .least_us <= .median_us * 1.001] | all)' out.json >jq.txt || fail "explain: $(cat out.json)"
+  json explain fuseplan explain 43690 $workload -s 10
+
   echo "interrupt"
   line=
   mkfifo progress

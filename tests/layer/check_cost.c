@@ -73,5 +73,17 @@ START_TEST(parts_do_the_work_of_the_whole_and_move_no_less)
 }
 END_TEST
 
+START_TEST(tensors_without_padding)
+{
+    struct workload w = {
+        .batch = 2, .seq_len = 8, .heads = 2, .head_size = 4, .layers = 1, .eps = 1e-5};
+    workload_ready(&w, "causal", "8,4", NULL);
+    ck_assert_double_eq(tensor_bytes(TENSOR_X, &w), 12 * 8 * 4);
+    ck_assert_double_eq(tensor_bytes(TENSOR_OF(0), &w), 12 * 24 * 4);
+    ck_assert_double_eq(tensor_bytes(TENSOR_OF(2), &w), (36 + 10) * 2 * 4); /* kept pairs */
+    workload_release(&w);
+}
+END_TEST
+
 SUITE("cost", NULL, NULL, LOOP(work_and_bytes_are_those_counted_by_hand, 0, ARRAY_LEN(figures)),
-      ONCE(parts_do_the_work_of_the_whole_and_move_no_less))
+      ONCE(parts_do_the_work_of_the_whole_and_move_no_less), ONCE(tensors_without_padding))

@@ -1,0 +1,105 @@
+#include "cmd/explain_int.h"
+
+#include <stdlib.h>
+
+void neighbour_text(const struct neighbour *n, struct buf *out)
+{
+    switch (n->change) {
+    case CHANGE_FUSED:
+        buf_addf(out, "fuse %d and %d", n->after, n->after + 1);
+        break;
+    case CHANGE_CUT:
+        buf_addf(out, "cut after %d", n->after);
+        break;
+    case CHANGE_MOVED:
+        buf_addf(out, "move the cut after %d to after %d", n->after, n->to);
+        break;
+    default:
+        buf_addf(out, "%s attention", n->plan.handwritten ? "hand-written" : "generated");
+    }
+}
+
+/* Takes the device of the stored times, and what code for it is like. */
+struct measured_on {
+    struct explained *x;
+    struct build_target target;
+};
+
+static void read_device(void *ctx, const struct db_study *s)
+{
+    struct measured_on *m = ctx;
+    m->x->device = mem_strdup(s->target.device);
+    m->target = build_target_of(m->x->target, s->target.capability, true, m->x->workload);
+}
+
+/* Opens what is stored of the workload: s->db stays null if that is nothing. */
+static int open_stored(const struct options *o, struct session *s, struct measured_on *m,
+                       struct status *st)
+{
+    struct status missing = STATUS_INIT;
+    int result = db_open(o->db, DB_READ, &s->db, &missing);
+    if (result == 0)
+        result = study_of_workload(o, s->db, s->target, &s->workload, &s->study, &missing);
+    if (result == 0)
+        return db_study_read(s->db, s->study, read_device, m, st);
+    db_close(s->db);
+    s->db = NULL;
+    if (missing.code != STATUS_NOT_FOUND) {
+        *st = missing;
+        return -1;
+    }
+    note(o, "no times of this workload are stored; 'fuseplan search' with its options measures it");
+    return 0;
+}
+
+static void print(const struct options *o, const struct explained *x)
+{
+    progress_hide();
+    if (o->format == FORMAT_TABLE)
+        explained_print(x);
+    else if (o->format == FORMAT_CSV)
+        explained_csv(x);
+    else
+        output_object(o->format, NULL, 0, explained_json(x));
+}
+
+static int run(const struct options *o, struct status *st)
+{
+    struct session s = {.bench = NULL};
+    struct explained x = {.workload = &s.workload};
+    struct measured_on m = {.x = &x};
+    struct plan p;
+    int code = -1;
+    if (workload_from_options(o, true, &s.target, &s.workload, st) != 0 ||
+        plan_from_text(o, o->operands[0], &p, st) != 0)
+        goto out;
+    x.target = s.target.kind;
+    m.target = target_build(s.target, &s.workload);
+    if (open_stored(o, &s, &m, st) != 0 || build_check(&m.target, &s.workload, st) != 0 ||
+        explain_plan(s.db, s.study, &m.target, &s.workload, p, &x.e, st) != 0)
+        goto out;
+    print(o, &x);
+    code = EXIT_SUCCESS;
+out:
+    free(x.device);
+    session_close(&s);
+    return code;
+}
+
+const struct command cmd_explain = {
+    .name = "explain",
+    .operands = "VALUE",
+    .summary = "Draw a plan's kernels, say what limits them and how its neighbours compare",
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(DB),
+    .about =
+        "VALUE may be 'best', the best plan known for the workload.  A box is a kernel: its\n"
+        "operators, what it reads, keeps on chip and writes, the time that it took alone, and the\n"
+        "least that any kernel takes for this work.  Then come the plans with one cut less, more "
+        "or\n"
+        "elsewhere, and how much slower they are.  Only reads the database, and measures nothing.",
+    .examples = "fuseplan explain best -b 1 -s 128 -m causal\n"
+                "fuseplan explain 41115 -b 2 -s 256 -m sliding\n"
+                "fuseplan explain 41115 -b 1 -s 128 -m causal --format json",
+    .words = words_best,
+    .run = run,
+};

@@ -1,0 +1,115 @@
+#include "cmd/explain_int.h"
+
+#include <math.h>
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+/* The tensors of a set: name, shape, bytes. */
+static json_t *tensors_json(uint16_t set, const struct workload *w)
+{
+    json_t *list = json_array();
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        if ((set >> t & 1) != 0)
+            json_array_append_new(list, json_pack("{ss ss so}", "name", tensor_name(t), "shape",
+                                                  tensor_shape_text(t), "bytes",
+                                                  json_number(tensor_bytes(t, w))));
+    return list;
+}
+
+static json_t *weights_json(struct segment s)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < WEIGHT_COUNT; i++)
+        if ((segment_weights(s) >> i & 1) != 0)
+            json_array_append_new(list, json_string(weights[i].name));
+    return list;
+}
+
+static json_t *kernel_json(const struct explained_kernel *k, const struct workload *w)
+{
+    struct segment s = k->choice.segment;
+    struct buf operators;
+    buf_init(&operators);
+    segment_describe(s, &operators);
+    const char *bound = isnan(k->least_us) ? NULL : k->memory_bound ? "memory" : "compute";
+    json_t *row =
+        json_pack("{s[ii] ss ss so so so so so so so ss?}", "ops", s.first, s.last, "operators",
+                  operators.ptr, "implementation", k->choice.impl->name, "schedule",
+                  schedule_json(&k->choice), "median_us", json_number(k->us.median), "ci_low_us",
+                  json_number(k->us.low), "ci_high_us", json_number(k->us.high), "flops",
+                  json_number(k->flops), "bytes", json_number(k->bytes), "least_us",
+                  json_number(k->least_us), "bound", bound);
+    json_object_set_new(row, "reads", tensors_json(k->reads, w));
+    json_object_set_new(row, "weights", weights_json(s));
+    json_object_set_new(row, "keeps", tensors_json(k->keeps, w));
+    json_object_set_new(row, "passes", tensors_json(k->passes, w));
+    json_object_set_new(row, "writes", tensors_json(k->writes, w));
+    buf_release(&operators);
+    return row;
+}
+
+void explained_csv(const struct explained *x)
+{
+    static const struct column columns[] = {
+        {"ops.0", NULL, 0},          {"ops.1", NULL, 0},      {"operators", NULL, 0},
+        {"implementation", NULL, 0}, {"schedule", NULL, 0},   {"median_us", NULL, 0},
+        {"ci_low_us", NULL, 0},      {"ci_high_us", NULL, 0}, {"flops", NULL, 0},
+        {"bytes", NULL, 0},          {"least_us", NULL, 0},   {"bound", NULL, 0},
+    };
+    struct output out;
+    output_begin(&out, FORMAT_CSV, columns, ARRAY_LEN(columns));
+    for (int i = 0; i < x->e.count; i++)
+        output_row(&out, kernel_json(&x->e.kernels[i], x->workload));
+    output_end(&out);
+}
+
+/* ---- neighbours ------------------------------------------------------------------------------ */
+
+static double percent(double ratio)
+{
+    return 100 * (ratio - 1);
+}
+
+static json_t *neighbour_json(const struct neighbour *n)
+{
+    struct buf text;
+    buf_init(&text);
+    neighbour_text(n, &text);
+    json_t *row = json_pack("{si ss ss so so so so so ss ss}", "value", (int)plan_value(n->plan),
+                            "change", change_names[n->change], "text", text.ptr, "segments",
+                            plan_segments_json(n->plan), "median_ms", json_number(n->ms),
+                            "slower_percent", json_number(percent(n->ratio.median)),
+                            "slower_low_percent", json_number(percent(n->ratio.low)),
+                            "slower_high_percent", json_number(percent(n->ratio.high)), "source",
+                            time_source_names[n->source], "reason", n->reason);
+    buf_release(&text);
+    return row;
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+json_t *explained_json(const struct explained *x)
+{
+    const struct explanation *e = &x->e;
+    json_t *kernels = json_array(), *neighbours = json_array();
+    for (int i = 0; i < e->count; i++)
+        json_array_append_new(kernels, kernel_json(&e->kernels[i], x->workload));
+    for (int i = 0; i < e->neighbour_count; i++)
+        json_array_append_new(neighbours, neighbour_json(&e->neighbours[i]));
+    json_t *rates =
+        json_pack("{so so sb}", "flops_per_s", json_number(e->flops_per_s), "bytes_per_s",
+                  json_number(e->bytes_per_s), "of_device", e->device_rates);
+    json_t *object = json_pack(
+        "{so si so sb ss? ss so so so so}", "workload", workload_json(x->workload, x->target),
+        "value", (int)plan_value(e->plan), "segments", plan_segments_json(e->plan), "handwritten",
+        e->plan.handwritten, "device", x->device, "source", time_source_names[e->source],
+        "median_ms", json_number(e->ms.median), "ci_low_ms", json_number(e->ms.low), "ci_high_ms",
+        json_number(e->ms.high), "us_per_layer",
+        json_number(1e3 * e->ms.median / x->workload->layers));
+    json_object_set_new(object, "kernels_us", json_number(e->sum_us));
+    json_object_set_new(object, "least_us", json_number(e->least_us));
+    json_object_set_new(object, "rates", rates);
+    json_object_set_new(object, "kernels", kernels);
+    json_object_set_new(object, "neighbours", neighbours);
+    return object;
+}

@@ -1,0 +1,204 @@
+#include "cmd/explain_int.h"
+
+#include <math.h>
+#include <stdarg.h>
+#include <string.h>
+
+/* Characters between the sides of a box: with both it has 98. */
+enum { INSIDE = 94, LABEL = 9 };
+
+/* ---- boxes ----------------------------------------------------------------------------------- */
+
+static void print_edge(const char *title)
+{
+    int used = printf("+-%s%s", title, title[0] != '\0' ? " " : "");
+    for (int i = used; i < INSIDE + 3; i++)
+        putchar('-');
+    puts("+");
+}
+
+static void print_inside(const char *fmt, ...) PRINTF_LIKE(1, 2);
+
+static void print_inside(const char *fmt, ...)
+{
+    char line[INSIDE + 1];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(line, sizeof(line), fmt, args);
+    va_end(args);
+    printf("| %-*s |\n", INSIDE, line);
+}
+
+/* Items on as many lines as they need; the label stands before the first one. */
+struct listing {
+    const char *label;
+    char line[INSIDE + 1];
+};
+
+static void end_line(struct listing *l)
+{
+    if (l->line[0] != '\0')
+        print_inside("%-*s %s", LABEL, l->label, l->line);
+    l->label = "";
+    l->line[0] = '\0';
+}
+
+static void add_item(struct listing *l, const char *name, double bytes)
+{
+    char item[80], size[32];
+    snprintf(item, sizeof(item), "%s %s", name, number_bytes((uint64_t)bytes, size));
+    size_t len = strlen(l->line);
+    if (len > 0 && len + strlen(item) + LABEL + 4 > INSIDE) {
+        strcat(l->line, ",");
+        end_line(l);
+        len = 0;
+    }
+    snprintf(l->line + len, sizeof(l->line) - len, "%s%s", len > 0 ? ", " : "", item);
+}
+
+static void add_tensors(struct listing *l, uint16_t set, const struct workload *w)
+{
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        if ((set >> t & 1) != 0)
+            add_item(l, tensor_name(t), tensor_bytes(t, w));
+}
+
+static void print_tensors(const char *label, uint16_t set, const struct workload *w)
+{
+    struct listing l = {.label = label};
+    add_tensors(&l, set, w);
+    end_line(&l);
+}
+
+static void print_reads(const struct explained_kernel *k, const struct workload *w)
+{
+    struct listing l = {.label = "reads"};
+    add_tensors(&l, k->reads, w);
+    for (int i = 0; i < WEIGHT_COUNT; i++)
+        if ((segment_weights(k->choice.segment) >> i & 1) != 0)
+            add_item(&l, weights[i].name,
+                     (double)weight_elements((enum weight_id)i, w) * dtypes[w->dtype].bytes);
+    end_line(&l);
+}
+
+static void print_time(const struct explained_kernel *k)
+{
+    char least[80] = "";
+    if (!isnan(k->least_us))
+        snprintf(least, sizeof(least), "; %s alone takes %.1f us at least",
+                 k->memory_bound ? "moving its data" : "its arithmetic", k->least_us);
+    if (isnan(k->us.median))
+        print_inside("%-*s not measured alone%s", LABEL, "time", least);
+    else
+        print_inside("%-*s %.1f us [%.1f, %.1f] alone%s", LABEL, "time", k->us.median, k->us.low,
+                     k->us.high, least);
+}
+
+static void print_kernel(const struct explained_kernel *k, const struct workload *w)
+{
+    struct segment s = k->choice.segment;
+    struct buf schedule;
+    char title[24], range[12];
+    buf_init(&schedule);
+    schedule_text(k->choice.impl, &k->choice.schedule, &schedule);
+    snprintf(title, sizeof(title), " %s %s", s.first < s.last ? "ops" : "op",
+             segment_text(s, range));
+    print_edge(title);
+    for (int op = s.first; op <= s.last; op++)
+        print_inside("%2d %-18s  %s", op, ops[op].name, ops[op].computes);
+    print_time(k);
+    print_inside("%-*s %s %s", LABEL, "by", k->choice.impl->name, schedule.ptr);
+    print_reads(k, w);
+    print_tensors("on chip", k->keeps, w);
+    print_tensors("in memory", k->passes, w);
+    print_tensors("writes", k->writes, w);
+    print_edge("");
+    buf_release(&schedule);
+}
+
+/* ---- neighbours ------------------------------------------------------------------------------ */
+
+static void print_neighbours(const struct explanation *e)
+{
+    static const struct column columns[] = {
+        {"value", "value", 0},        {"text", "change", 0}, {"ms", "ms", 3},
+        {"slower", "slower, %", 1},   {"low", "low", 1},     {"high", "high", 1},
+        {"source", "its time is", 0},
+    };
+    static const char *const sources[TIME_SOURCE_COUNT] = {
+        [TIME_UNKNOWN] = "",
+        [TIME_PREDICTED] = "predicted from its segments",
+        [TIME_SEARCHED] = "measured in a search",
+        [TIME_COMPARED] = "measured side by side",
+        [TIME_TRIED] = "",
+    };
+    struct output out;
+    int unknown = 0;
+    while (unknown < e->neighbour_count &&
+           e->neighbours[e->neighbour_count - 1 - unknown].source == TIME_UNKNOWN)
+        unknown++;
+    if (unknown == e->neighbour_count)
+        return;
+    puts("\nplans with one cut less, one more or one elsewhere:");
+    output_begin(&out, FORMAT_TABLE, columns, ARRAY_LEN(columns));
+    out.skip_empty = true;
+    for (int i = 0; i < e->neighbour_count - unknown; i++) {
+        const struct neighbour *n = &e->neighbours[i];
+        struct buf text;
+        buf_init(&text);
+        neighbour_text(n, &text);
+        output_row(&out, json_pack("{si ss so so so so ss}", "value", (int)plan_value(n->plan),
+                                   "text", text.ptr, "ms", json_number(n->ms), "slower",
+                                   json_number(100 * (n->ratio.median - 1)), "low",
+                                   json_number(100 * (n->ratio.low - 1)), "high",
+                                   json_number(100 * (n->ratio.high - 1)), "source",
+                                   n->source == TIME_TRIED ? n->reason : sources[n->source]));
+        buf_release(&text);
+    }
+    output_end(&out);
+    if (unknown > 0)
+        printf("of %d others nothing is known\n", unknown);
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+static void print_times(const struct explained *x)
+{
+    const struct explanation *e = &x->e;
+    int d = ms_decimals(e->ms.median), layers = x->workload->layers;
+    if (isnan(e->ms.median))
+        printf("%-12s unknown\n", "time");
+    else if (e->source == TIME_PREDICTED)
+        printf("%-12s about %.*f ms for %d layer%s, predicted from its segments\n", "time", d,
+               e->ms.median, layers, layers > 1 ? "s" : "");
+    else
+        printf("%-12s %.*f ms [%.*f, %.*f] for %d layer%s, %.1f us a layer%s\n", "time", d,
+               e->ms.median, d, e->ms.low, d, e->ms.high, layers, layers > 1 ? "s" : "",
+               1e3 * e->ms.median / layers,
+               e->source == TIME_COMPARED ? "" : " (not compared side by side)");
+    if (!isnan(e->sum_us))
+        printf("%-12s %.1f us a layer, each alone\n", "kernels", e->sum_us);
+    if (!isnan(e->least_us))
+        printf("%-12s %.1f us a layer, at %.4g GFLOP/s and %.4g GB/s: %s\n", "at least",
+               e->least_us, 1e-9 * e->flops_per_s, 1e-9 * e->bytes_per_s,
+               e->device_rates ? "the device's peaks" : "the highest rates of a segment here");
+    if (x->device != NULL)
+        printf("%-12s %s\n", "measured on", x->device);
+}
+
+void explained_print(const struct explained *x)
+{
+    struct buf key;
+    buf_init(&key);
+    workload_text(x->workload, &key);
+    printf("%-12s %s on %s\n", "workload", key.ptr, target_names[x->target]);
+    printf("%-12s %u, %d kernel%s a layer\n", "plan", plan_value(x->e.plan), x->e.count,
+           x->e.count > 1 ? "s" : "");
+    print_times(x);
+    for (int i = 0; i < x->e.count; i++) {
+        puts(i > 0 ? "     |" : "");
+        print_kernel(&x->e.kernels[i], x->workload);
+    }
+    print_neighbours(&x->e);
+    buf_release(&key);
+}

@@ -1,0 +1,103 @@
+/* Why a plan takes the time that it takes: its kernels beside the roofline (Williams, Waterman,
+ * Patterson 2009), and its neighbours. */
+#include "search/search_int.h"
+
+#include <math.h>
+#include <string.h>
+
+const char *const time_source_names[TIME_SOURCE_COUNT] = {
+    [TIME_UNKNOWN] = "unknown",   [TIME_PREDICTED] = "predicted", [TIME_SEARCHED] = "searched",
+    [TIME_COMPARED] = "compared", [TIME_TRIED] = "tried",
+};
+
+static const struct interval unknown_ms = {NAN, NAN, NAN};
+
+/* ---- rates ----------------------------------------------------------------------------------- */
+
+/* The highest rates that a segment of the study reached. */
+static void highest_rates(const struct slot_record slots[SLOT_COUNT], const struct workload *w,
+                          struct explanation *out)
+{
+    out->flops_per_s = out->bytes_per_s = NAN;
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        if (slots[i].impl == NULL)
+            continue;
+        double seconds = 1e-6 * slots[i].us.median;
+        struct segment s = slot_segment(i);
+        out->flops_per_s = fmax(out->flops_per_s, segment_flops(s, w) / seconds);
+        out->bytes_per_s = fmax(out->bytes_per_s, segment_bytes(s, w) / seconds);
+    }
+}
+
+/* ---- kernels --------------------------------------------------------------------------------- */
+
+/* The stored choice of a slot; the default one if there is none that this version knows. */
+static struct choice choice_of_slot(const struct slot_record *known,
+                                    const struct build_target *target, const struct choice *usual)
+{
+    struct choice c = *usual;
+    struct status other_version = STATUS_INIT;
+    if (known->impl != NULL && choice_parse(target->kind, usual->segment, known->impl,
+                                            known->schedule, &c, &other_version) != 0)
+        c = *usual;
+    return c;
+}
+
+static void explain_kernel(const struct slot_record *known, const struct workload *w,
+                           const struct explanation *rates, struct explained_kernel *k)
+{
+    struct segment s = k->choice.segment;
+    uint16_t stored = choice_tensors(&k->choice), own = 0;
+    for (int op = s.first; op <= s.last; op++)
+        own |= (uint16_t)(1u << TENSOR_OF(op));
+    k->us = known->impl != NULL ? known->us : unknown_ms;
+    k->flops = segment_flops(s, w);
+    k->bytes = segment_bytes(s, w);
+    double compute = 1e6 * k->flops / rates->flops_per_s;
+    double memory = 1e6 * k->bytes / rates->bytes_per_s;
+    k->memory_bound = memory >= compute;
+    k->least_us = isnan(compute) || isnan(memory) ? NAN : fmax(compute, memory);
+    k->reads = segment_inputs(s);
+    k->writes = segment_outputs(s);
+    k->passes = stored & (uint16_t)~k->writes;
+    k->keeps = own & (uint16_t)~stored;
+}
+
+static void explain_kernels(const struct slot_record slots[SLOT_COUNT],
+                            const struct build_target *target, const struct workload *w,
+                            struct explanation *out)
+{
+    struct candidate usual;
+    int at[OP_COUNT];
+    candidate_default(target, out->plan, &usual);
+    plan_slots(out->plan, at);
+    out->count = usual.count;
+    for (int i = 0; i < out->count; i++) {
+        struct explained_kernel *k = &out->kernels[i];
+        k->choice = choice_of_slot(&slots[at[i]], target, &usual.choices[i]);
+        explain_kernel(&slots[at[i]], w, out, k);
+        out->sum_us += k->us.median;
+        out->least_us += k->least_us;
+    }
+}
+
+/* ---- the plan -------------------------------------------------------------------------------- */
+
+int explain_plan(struct db *db, int64_t study, const struct build_target *target,
+                 const struct workload *w, struct plan p, struct explanation *out,
+                 struct status *st)
+{
+    struct slot_record slots[SLOT_COUNT];
+    int result = 0;
+    *out = (struct explanation){.plan = p, .ms = unknown_ms};
+    memset(slots, 0, sizeof(slots));
+    if (db != NULL)
+        result = slot_records_read(db, study, target->kind, slots, st);
+    if (result == 0) {
+        highest_rates(slots, w, out);
+        explain_kernels(slots, target, w, out);
+        result = explain_neighbours(db, study, slots, w->layers, out, st);
+    }
+    slot_records_release(slots);
+    return result;
+}

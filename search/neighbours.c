@@ -1,0 +1,196 @@
+/* The plans that differ from one by a cut, and what is known of their times. */
+#include "search/search_int.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+const char *const change_names[CHANGE_COUNT] = {
+    [CHANGE_FUSED] = "fused",
+    [CHANGE_CUT] = "cut",
+    [CHANGE_MOVED] = "moved",
+    [CHANGE_ATTENTION] = "attention",
+};
+
+/* ---- which they are -------------------------------------------------------------------------- */
+
+/* Attention that becomes a segment of its own is hand-written, as in the values that a search
+ * chooses from. */
+static void add(struct explanation *e, uint16_t fused, enum change change, int after, int to)
+{
+    bool serves = plan_of(e->plan.fused, true).handwritten;
+    e->neighbours[e->neighbour_count++] =
+        (struct neighbour){.plan = plan_of(fused, !serves || e->plan.handwritten),
+                           .change = change,
+                           .after = after,
+                           .to = to};
+}
+
+static bool is_cut(struct plan p, int boundary)
+{
+    return boundary >= 0 && boundary < BOUNDARY_COUNT && (p.fused >> boundary & 1) == 0;
+}
+
+static bool is_fused(struct plan p, int boundary)
+{
+    return boundary >= 0 && boundary < BOUNDARY_COUNT && !is_cut(p, boundary);
+}
+
+static void find_neighbours(struct explanation *e)
+{
+    struct plan p = e->plan;
+    for (int b = 0; b < BOUNDARY_COUNT; b++) {
+        uint16_t other = p.fused ^ (uint16_t)(1u << b);
+        add(e, other, is_cut(p, b) ? CHANGE_FUSED : CHANGE_CUT, b, -1);
+        for (int to = b - 1; to <= b + 1; to += 2)
+            if (is_cut(p, b) && is_fused(p, to))
+                add(e, other ^ (uint16_t)(1u << to), CHANGE_MOVED, b, to);
+    }
+    if (!plan_of(p.fused, true).handwritten)
+        return;
+    add(e, p.fused, CHANGE_ATTENTION, -1, -1);
+    e->neighbours[e->neighbour_count - 1].plan.handwritten = !p.handwritten;
+}
+
+/* ---- what is known of them ------------------------------------------------------------------- */
+
+/* A plan's stored trials, as db_time() gives them. */
+struct stored {
+    struct db_time searched, compared;
+    bool tried;
+};
+
+static int read_stored(struct db *db, int64_t study, struct plan p, const char *comparison,
+                       struct stored *out, struct status *st)
+{
+    int value = (int)plan_value(p), searched, compared = 0;
+    *out =
+        (struct stored){.searched = {.ms = {NAN, NAN, NAN}}, .compared = {.ms = {NAN, NAN, NAN}}};
+    if (db == NULL)
+        return 0;
+    searched = db_time(db, study, value, "", &out->searched, st);
+    if (searched >= 0 && comparison[0] != '\0')
+        compared = db_time(db, study, value, comparison, &out->compared, st);
+    out->tried = searched > 0;
+    return searched < 0 || compared < 0 ? -1 : 0;
+}
+
+static void release_stored(struct stored *s)
+{
+    db_time_release(&s->searched);
+    db_time_release(&s->compared);
+}
+
+/* The sum of the segments of one plan that another one lacks, in microseconds; NaN if one of them
+ * was not measured alone. */
+static double own_us(const struct slot_record slots[SLOT_COUNT], struct plan p, struct plan other)
+{
+    int at[OP_COUNT], theirs[OP_COUNT], count = plan_slots(p, at), n = plan_slots(other, theirs);
+    double sum = 0;
+    for (int i = 0; i < count; i++) {
+        bool shared = false;
+        for (int k = 0; k < n; k++)
+            shared |= theirs[k] == at[i];
+        if (!shared)
+            sum += slots[at[i]].impl != NULL ? slots[at[i]].us.median : NAN;
+    }
+    return sum;
+}
+
+static struct trial trial_of(const struct db_time *t)
+{
+    return (struct trial){.status = isfinite(t->ms.median) ? TRIAL_OK : TRIAL_FAILED,
+                          .ms = t->ms,
+                          .sample_count = t->sample_count,
+                          .samples_ms = t->samples_ms};
+}
+
+/* Like is compared with like: times of one comparison, times of searches, sums of segments. */
+static void judge(struct neighbour *n, const struct explanation *e, const struct stored *plan,
+                  const struct stored *other, double change_ms)
+{
+    double base_ms = e->ms.median;
+    n->ms = NAN;
+    n->ratio = (struct interval){NAN, NAN, NAN};
+    if (isfinite(plan->compared.ms.median) && isfinite(other->compared.ms.median)) {
+        struct trial a = trial_of(&plan->compared), b = trial_of(&other->compared);
+        n->source = TIME_COMPARED;
+        n->ms = other->compared.ms.median;
+        n->ratio = baseline_beside(n->plan, &b, &a, other->compared.stored_utc).speedup;
+    } else if (isfinite(other->searched.ms.median)) {
+        n->source = TIME_SEARCHED;
+        n->ms = other->searched.ms.median;
+        n->ratio.median = n->ms / plan->searched.ms.median;
+    } else if (other->tried) {
+        n->source = TIME_TRIED;
+        snprintf(n->reason, sizeof(n->reason), "%s", other->searched.reason);
+        utf8_mend(n->reason);
+    } else if (isfinite(base_ms + change_ms)) {
+        n->source = TIME_PREDICTED;
+        n->ms = base_ms + change_ms;
+        n->ratio.median = n->ms / base_ms;
+    }
+}
+
+static int by_ratio(const void *a, const void *b)
+{
+    const struct neighbour *x = a, *y = b;
+    if ((x->source == TIME_UNKNOWN) != (y->source == TIME_UNKNOWN))
+        return x->source == TIME_UNKNOWN ? 1 : -1;
+    double xs = x->ratio.median, ys = y->ratio.median;
+    if (isnan(xs) || isnan(ys) || xs == ys)
+        return isnan(xs) != isnan(ys) ? (isnan(xs) ? 1 : -1)
+                                      : (int)plan_value(x->plan) - (int)plan_value(y->plan);
+    return xs < ys ? -1 : 1;
+}
+
+/* The plan's own time: of the comparison, else of its search, else the sum of its segments. */
+static void judge_plan(const struct stored *plan, int layers, struct explanation *out)
+{
+    if (isfinite(plan->compared.ms.median)) {
+        out->source = TIME_COMPARED;
+        out->ms = plan->compared.ms;
+    } else if (isfinite(plan->searched.ms.median)) {
+        out->source = TIME_SEARCHED;
+        out->ms = plan->searched.ms;
+    } else if (plan->tried) {
+        out->source = TIME_TRIED;
+    } else if (isfinite(out->sum_us)) {
+        out->source = TIME_PREDICTED;
+        out->ms.median = 1e-3 * out->sum_us * layers;
+    }
+}
+
+static int read_all(struct db *db, int64_t study, const struct slot_record slots[SLOT_COUNT],
+                    const char *comparison, int layers, struct explanation *out, struct status *st)
+{
+    struct stored plan, other;
+    int result = read_stored(db, study, out->plan, comparison, &plan, st);
+    judge_plan(&plan, layers, out);
+    for (int i = 0; i < out->neighbour_count && result == 0; i++) {
+        struct neighbour *n = &out->neighbours[i];
+        result = read_stored(db, study, n->plan, comparison, &other, st);
+        double change_us = own_us(slots, n->plan, out->plan) - own_us(slots, out->plan, n->plan);
+        judge(n, out, &plan, &other, 1e-3 * change_us * layers);
+        release_stored(&other);
+    }
+    release_stored(&plan);
+    return result;
+}
+
+int explain_neighbours(struct db *db, int64_t study, const struct slot_record slots[SLOT_COUNT],
+                       int layers, struct explanation *out, struct status *st)
+{
+    struct db_best best = {.value = -1};
+    struct status none = STATUS_INIT;
+    if (db != NULL && db_best(db, study, &best, &none) != 0 && none.code != STATUS_NOT_FOUND) {
+        *st = none;
+        return -1;
+    }
+    find_neighbours(out);
+    int result =
+        read_all(db, study, slots, best.comparison != NULL ? best.comparison : "", layers, out, st);
+    qsort(out->neighbours, (size_t)out->neighbour_count, sizeof(out->neighbours[0]), by_ratio);
+    db_best_release(&best);
+    return result;
+}
