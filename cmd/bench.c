@@ -168,6 +168,8 @@ const struct command cmd_bench = {
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(BASELINE) | OPT(TRACE) | OPT(DUMP) |
                OPT(FORCE) | OPT(FAIL_ABOVE) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) |
                OPT(EVENTS),
+    .required = OPT(BATCH) | OPT(SEQ_LEN),
+    .exits = EXITS_NO_RESULT | EXITS_REGRESSION | EXITS_INTERRUPTED,
     .about =
         "A VALUE may be 'best', the best plan known for the workload.\n"
         "Each segment runs with the fastest schedule that the database knows.  Each plan is\n"

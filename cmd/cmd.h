@@ -109,12 +109,14 @@ int words_find(const char *what, const char *word, void (*words)(struct buf *wor
 /* ---- main.c: the commands -------------------------------------------------------------------- */
 
 enum { EXIT_USAGE = 2, EXIT_NO_RESULT = 3, EXIT_REGRESSION = 4, EXIT_INTERRUPTED = 130 };
+enum { EXITS_NO_RESULT = 1, EXITS_REGRESSION = 2, EXITS_INTERRUPTED = 4 };
 
 struct command {
     const char *name;
     const char *operands; /* "": none, "NAME": one, "NAME...": one or more, "[NAME...]": any */
     const char *summary;
-    uint64_t options;                 /* OPT() bits of the options that it takes */
+    uint64_t options, required;       /* OPT() bits of the options that it takes, that it needs */
+    unsigned exits;                   /* EXITS_ bits: how else than 0, 1 and 2 it exits */
     const char *about;                /* a paragraph for --help; may be null */
     void (*more)(struct buf *out);    /* appends lines made from tables to --help; may be null */
     const char *examples;             /* one a line */
@@ -143,10 +145,13 @@ COMMANDS(X)
 extern const struct command *const commands[];
 extern const int command_count;
 
-/* ---- help.c ---------------------------------------------------------------------------------- */
+/* ---- help.c, man.c: --help, and manual pages ---------------------------------------------------
+ */
 
 void help_program(FILE *out);
 void help_command(const struct command *c, FILE *out);
+void man_program(FILE *out);
+void man_command(const struct command *c, FILE *out);
 
 /* ---- output.c: rows as a table, JSON, NDJSON or CSV ---------------------------------------------
  *

@@ -99,6 +99,7 @@ const struct command cmd_db = {
     .operands = "ACTION [FILE...]",
     .summary = "List, check, keep and move what is stored",
     .options = OPTS_COMMON | OPT(DB) | OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(OUTPUT),
+    .exits = EXITS_NO_RESULT,
     .about =
         "'export-space' writes what was measured for a workload to a file, so that strategies can\n"
         "be tried on it without a device.  Only 'export-space' takes the options of a workload,\n"

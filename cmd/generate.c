@@ -96,6 +96,8 @@ const struct command cmd_generate = {
     .summary = "Write the sources of a plan, with a program that runs and times it",
     .options = (OPTS_COMMON & ~OPT(FORMAT)) | OPTS_WORKLOAD | OPT(INIT) | OPT(ARCH) | OPT(OUTPUT) |
                OPT(FORCE) | OPT(DB),
+    .required = OPT(BATCH) | OPT(SEQ_LEN) | OPT(OUTPUT),
+    .exits = EXITS_NO_RESULT,
     .about =
         "VALUE may be 'best', the best plan known for the workload.\n"
         "Each segment runs with the fastest schedule that the database knows and that every\n"

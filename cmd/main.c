@@ -84,6 +84,17 @@ static int help(int argc, char **argv, struct status *st)
     return c != NULL ? EXIT_SUCCESS : -1;
 }
 
+/* --man [COMMAND]: what the installed manual pages are made by. */
+static int man(int argc, char **argv, struct status *st)
+{
+    const struct command *c = argc > 1 ? find_command(argv[1], st) : NULL;
+    if (argc < 2)
+        man_program(stdout);
+    else if (c != NULL)
+        man_command(c, stdout);
+    return argc < 2 || c != NULL ? EXIT_SUCCESS : -1;
+}
+
 static bool is_option(const char *text)
 {
     bool found = false;
@@ -131,6 +142,8 @@ static int run(int argc, char **argv, struct status *st)
     }
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return help(argc, argv, st);
+    if (strcmp(name, "--man") == 0)
+        return man(argc, argv, st);
     if (name[0] == '-')
         return refuse_option(argc, argv, st);
     const struct command *c = find_command(name, st);

@@ -113,9 +113,12 @@ static void list_masks(struct buf *out)
 {
     buf_adds(out, "masks:\n");
     for (int i = 0; i < mask_kind_count(); i++) {
-        const char *name, *usage, *summary;
+        const char *name, *usage;
+        struct buf summary;
+        buf_init(&summary);
         mask_kind_info(i, &name, &usage, &summary);
-        buf_addf(out, "  %-26s %s\n", usage, summary);
+        buf_addf(out, "  %-26s %s\n", usage, summary.ptr);
+        buf_release(&summary);
     }
 }
 
@@ -125,6 +128,7 @@ const struct command cmd_mask = {
     .summary = "Draw an attention mask and say how dense it is",
     .options = OPTS_COMMON | OPT(SEQ_LEN) | OPT(BATCH) | OPT(LENGTHS) | OPT(AVG_SEQ_LEN) |
                OPT(SEED) | OPT(NPY) | OPT(SVG),
+    .required = OPT(SEQ_LEN),
     .about = "A cell of the picture is a block of (query, key) pairs: '#' all kept, '+' some, '.' "
              "none.\n"
              "With lengths, pairs with padding are not kept, and the picture shows batch row 0.",

@@ -58,9 +58,12 @@ void words_strategy(struct buf *out)
 void words_mask(struct buf *out)
 {
     for (int i = 0; i < mask_kind_count(); i++) {
-        const char *name, *usage, *summary;
+        const char *name, *usage;
+        struct buf summary;
+        buf_init(&summary);
         mask_kind_info(i, &name, &usage, &summary);
         buf_addf(out, "%s%s", i > 0 ? " " : "", name);
+        buf_release(&summary);
     }
 }
 

@@ -195,6 +195,7 @@ const struct command cmd_predict = {
     .operands = "VALUE...",
     .summary = "Predict the time of plans with a trained model",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(NAME) | OPT(TOP) | OPT(DB),
+    .exits = EXITS_NO_RESULT,
     .about =
         "Prints one line for each value: predicted milliseconds, then 1 if high performance is\n"
         "expected, else 0.  A VALUE may be a range lo..hi, all or, with a workload, best.\n"

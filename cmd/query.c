@@ -148,6 +148,8 @@ const struct command cmd_query = {
     .operands = "",
     .summary = "Print the best plan known for a workload, measuring nothing",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(TOP) | OPT(DB),
+    .required = OPT(BATCH) | OPT(SEQ_LEN),
+    .exits = EXITS_NO_RESULT,
     .about =
         "Only reads the database.  If the workload was measured on another device or with other\n"
         "inputs only, prints that answer and says what differs.  Exits 3 if nothing is known.\n"

@@ -89,6 +89,8 @@ const struct command cmd_search = {
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(BASELINE) | OPT(SPACE) | OPT(BUDGET) |
                OPT(TIME_LIMIT) | OPT(RIGOR) | OPT(STRATEGY) | OPT(QUANTILE) | OPT(COMPILER) |
                OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
+    .required = OPT(BATCH) | OPT(SEQ_LEN),
+    .exits = EXITS_NO_RESULT | EXITS_INTERRUPTED,
     .about = "Builds, verifies and times segments and plans, stores each result as it comes, and\n"
              "ends at its budget, its time limit or when nothing faster is expected.  What is\n"
              "stored is never measured again: the same command goes on where it stopped.  Ctrl-C\n"

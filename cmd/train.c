@@ -83,6 +83,7 @@ const struct command cmd_train = {
     .summary = "Train the model of a workload, or one from a file of times",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(DATA) | OPT(NAME) | OPT(QUANTILE) | OPT(FEATURES) |
                OPT(DB) | OPT(EVENTS),
+    .exits = EXITS_NO_RESULT | EXITS_INTERRUPTED,
     .about =
         "A file has lines such as '1111100011001100   54.524'.  With a workload, the plans\n"
         "stored for it are the data.  Prints figures on held-out plans: rank correlation\n"

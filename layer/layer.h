@@ -254,7 +254,7 @@ bool mask_keep(const struct mask *m, int batch_row, int i, int j);
 
 /* For --help and completion: "strided", "strided:t=N", "causal: the last t keys and ...". */
 int mask_kind_count(void);
-void mask_kind_info(int index, const char **name, const char **usage, const char **summary);
+void mask_kind_info(int index, const char **name, const char **usage, struct buf *summary);
 
 /* ---- blocks.c: lists of 64x64 attention blocks --------------------------------------------------
  *

@@ -138,9 +138,20 @@ int mask_kind_count(void)
     return ARRAY_LEN(mask_kinds);
 }
 
-void mask_kind_info(int index, const char **name, const char **usage, const char **summary)
+void mask_kind_info(int index, const char **name, const char **usage, struct buf *summary)
 {
-    *name = mask_kinds[index].name;
-    *usage = mask_kinds[index].usage;
-    *summary = mask_kinds[index].summary;
+    const struct mask_kind *kind = &mask_kinds[index];
+    *name = kind->name;
+    *usage = kind->usage;
+    buf_adds(summary, kind->summary);
+    for (int p = 0; p < MASK_PARAM_MAX && kind->params[p].key != NULL; p++) {
+        buf_addf(summary, "%s%s=", p == 0 ? " (" : ",", kind->params[p].key);
+        if (kind->params[p].fallback == DEFAULT_ROOT)
+            buf_adds(summary, "sqrt(S)");
+        else if (kind->params[p].fallback == DEFAULT_QUARTER)
+            buf_adds(summary, "S/4");
+        else
+            buf_addf(summary, "%lld", (long long)kind->params[p].fallback);
+    }
+    buf_adds(summary, kind->params[0].key != NULL ? ")" : "");
 }

@@ -100,9 +100,16 @@ END_TEST
 START_TEST(every_kind_says_how_to_write_it)
 {
     for (int k = 0; k < mask_kind_count(); k++) {
-        const char *name, *usage, *summary;
+        const char *name, *usage;
+        struct buf summary;
+        buf_init(&summary);
         mask_kind_info(k, &name, &usage, &summary);
-        ck_assert_uint_gt(strlen(summary), 0);
+        ck_assert_uint_gt(summary.len, 0);
+        if (strcmp(name, "dilated") == 0)
+            ck_assert_ptr_nonnull(strstr(summary.ptr, " (w=sqrt(S),d=2)"));
+        if (strcmp(name, "prefix") == 0)
+            ck_assert_ptr_nonnull(strstr(summary.ptr, " (p=S/4)"));
+        buf_release(&summary);
         ck_assert_int_eq(strncmp(usage, name, strlen(name)), 0);
 
         char text[64]; /* the usage with a number for each N is accepted */
