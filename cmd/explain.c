@@ -91,6 +91,8 @@ const struct command cmd_explain = {
     .operands = "VALUE",
     .summary = "Draw a plan's kernels, say what limits them and how its neighbours compare",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(DB),
+    .required = OPT(BATCH) | OPT(SEQ_LEN),
+    .exits = EXITS_NO_RESULT,
     .about =
         "VALUE may be 'best', the best plan known for the workload.  A box is a kernel: its\n"
         "operators, what it reads, keeps on chip and writes, the time that it took alone, and the\n"
