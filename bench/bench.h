@@ -132,6 +132,9 @@ struct bench_options {
     const volatile sig_atomic_t *stop; /* null, or set by a signal handler: calls return soon with
                                           STATUS_INTERRUPTED and leave everything stored intact */
     struct listener listener;          /* is told what is being compiled, verified and timed */
+    /* Takes a line for people, such as for whom this process waits.  May be null. */
+    void (*say)(void *ctx, const char *line);
+    void *say_ctx;
 };
 
 struct bench;
@@ -150,6 +153,10 @@ const struct fingerprint *bench_fingerprint(const struct bench *b);
 const struct build_target *bench_target(const struct bench *b);
 const struct workload *bench_workload(const struct bench *b); /* without the bits of its mask */
 struct inputs bench_inputs(const struct bench *b);
+
+/* The calls that follow wait for the device no longer than so many seconds from now: they fail with
+ * STATUS_TIMEOUT then. */
+void bench_limit(struct bench *b, double seconds);
 struct disturbance bench_disturbance(const struct bench *b); /* of all measurements so far */
 struct limits bench_limits(const struct bench *b);           /* known once the worker has started */
 

@@ -11,12 +11,24 @@
 /* A process that times has the device alone.  Processes that only run and verify share it. */
 enum lock_use { LOCK_TO_TIME, LOCK_TO_RUN };
 
+#define LOCK_QUEUE_LIMIT_S 300. /* for other processes to finish their measurements */
+
+struct lock_wait {
+    double limit_s; /* infinite: LOCK_QUEUE_LIMIT_S alone */
+    const volatile sig_atomic_t *stop;
+    void (*say)(void *ctx, const char *line); /* may be null */
+    void *ctx;
+    long named;   /* the process that say() named last; 0: none */
+    bool stopped; /* and said to be stopped */
+};
+
 /* Takes the lock of a device.  All users' processes wait for it in one queue, and none overtakes
- * the process at its head.  Gives up with STATUS_ENVIRONMENT and a message that names a holder
- * after wait_s, and with STATUS_INTERRUPTED once *stop is set.  *lock is for lock_drop(), -1 on
- * failure. */
-int lock_take(struct target_name target, enum lock_use use, double wait_s,
-              const volatile sig_atomic_t *stop, int *lock, struct status *st);
+ * the process at its head.  Who has to wait says at once who holds the lock, its command, since
+ * when, and whether it is stopped.  Gives up with a message that names the holder: after limit_s
+ * with STATUS_TIMEOUT, after LOCK_QUEUE_LIMIT_S with STATUS_ENVIRONMENT, once *stop is set with
+ * STATUS_INTERRUPTED.  *lock is for lock_drop(), -1 on failure. */
+int lock_take(struct target_name target, enum lock_use use, struct lock_wait *wait, int *lock,
+              struct status *st);
 void lock_drop(int lock); /* -1: does nothing */
 
 /* ---- target.c, target_cpu.c, target_cuda.c: what differs between targets --------------------- */
@@ -92,6 +104,8 @@ struct bench {
     int mask_fd;       /* the mask's bits in memory, inherited by the worker */
     struct client client;
     struct limits limits;              /* as the worker says */
+    struct lock_wait wait;             /* for the device; limit_s is set for each turn */
+    double until;                      /* when the limit is over, as clock_seconds() */
     struct disturbance disturbance;    /* of all measurements so far */
     char verdict_base[HASH_TEXT_SIZE]; /* of all that a verdict depends on but the binary */
     uint64_t shuffles;                 /* random orders drawn so far */

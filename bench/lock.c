@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,21 +11,109 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The process that wrote its number last: it holds the lock or has just dropped it. */
-static long holder(int fd)
+/* ---- who holds it ---------------------------------------------------------------------------- */
+
+enum { COMMAND_MAX = 160, RECORD_MAX = 256 };
+
+/* What a process leaves in the file that it locks: its number, when it got the lock, and its
+ * command.  It may have dropped the lock since. */
+struct holder {
+    long pid;
+    char since[CLOCK_UTC_SIZE], command[COMMAND_MAX + 4];
+};
+
+static void read_holder(int fd, struct holder *out)
 {
-    char text[32] = "";
-    ssize_t n = pread(fd, text, sizeof(text) - 1, 0);
-    return n > 0 ? strtol(text, NULL, 10) : 0;
+    char text[RECORD_MAX + 1] = "";
+    *out = (struct holder){.pid = 0};
+    if (pread(fd, text, RECORD_MAX, 0) <= 0)
+        return;
+    text[strcspn(text, "\n")] = '\0';
+    char *rest = text, *pid = strsep(&rest, "\t"), *since = strsep(&rest, "\t");
+    out->pid = strtol(pid, NULL, 10);
+    snprintf(out->since, sizeof(out->since), "%s", since != NULL ? since : "");
+    snprintf(out->command, sizeof(out->command), "%s", rest != NULL ? rest : "");
+}
+
+/* Appends the command of this process, its words with a blank between them. */
+static void own_command(struct buf *out)
+{
+    struct status ignored = STATUS_INIT;
+    size_t begin = out->len;
+    if (file_read("/proc/self/cmdline", 0, out, &ignored) != 0)
+        return;
+    while (out->len > begin && out->ptr[out->len - 1] == '\0')
+        out->len--;
+    for (size_t i = begin; i < out->len; i++)
+        if (strchr("\n\t", out->ptr[i]) != NULL) /* finds the NUL too */
+            out->ptr[i] = ' ';
+    if (out->len - begin > COMMAND_MAX) {
+        out->len = begin + COMMAND_MAX;
+        buf_adds(out, "...");
+    }
 }
 
 static void leave_name(int fd)
 {
-    char text[32];
-    int n = snprintf(text, sizeof(text), "%-20ld\n", (long)getpid());
-    if (pwrite(fd, text, (size_t)n, 0) != n)
-        return; /* only an error message would name this process */
+    char now[CLOCK_UTC_SIZE];
+    struct buf text;
+    buf_init(&text);
+    buf_addf(&text, "%ld\t%s\t", (long)getpid(), clock_utc(now));
+    own_command(&text);
+    buf_adds(&text, "\n");
+    bool named = pwrite(fd, text.ptr, text.len, 0) == (ssize_t)text.len;
+    buf_release(&text);
+    if (!named)
+        return; /* only messages would name this process */
 }
+
+/* Whether a process was stopped, by Ctrl-Z for example. */
+static bool is_stopped(long pid)
+{
+    char path[32];
+    struct buf text;
+    struct status ignored = STATUS_INIT;
+    buf_init(&text);
+    snprintf(path, sizeof(path), "/proc/%ld/stat", pid);
+    const char *name_end = NULL;
+    if (file_read(path, 0, &text, &ignored) == 0)
+        name_end = strrchr(text.ptr, ')');
+    bool stopped = name_end != NULL && strncmp(name_end, ") T", 3) == 0;
+    buf_release(&text);
+    return stopped;
+}
+
+static void holder_text(const struct holder *h, bool stopped, struct buf *out)
+{
+    buf_addf(out, "process %ld", h->pid);
+    if (h->command[0] != '\0')
+        buf_addf(out, " (%s)", h->command);
+    if (h->since[0] != '\0')
+        buf_addf(out, ", which has had it since %s", h->since);
+    if (stopped)
+        buf_addf(out, " and is stopped: fg in its shell or 'kill -CONT %ld' lets it go on", h->pid);
+}
+
+/* Says for whom this process waits, unless it said so before. */
+static void say_holder(int fd, struct target_name target, struct lock_wait *wait)
+{
+    struct holder h;
+    read_holder(fd, &h);
+    bool stopped = h.pid > 0 && is_stopped(h.pid);
+    if (wait->say == NULL || h.pid <= 0 || (h.pid == wait->named && stopped == wait->stopped))
+        return;
+    struct buf line;
+    buf_init(&line);
+    buf_addf(&line, "waiting for %s:%d; one measurement at a time may run there: ",
+             target_names[target.kind], target.device);
+    holder_text(&h, stopped, &line);
+    wait->say(wait->ctx, line.ptr);
+    wait->named = h.pid;
+    wait->stopped = stopped;
+    buf_release(&line);
+}
+
+/* ---- the file -------------------------------------------------------------------------------- */
 
 /* All users share one file, which the first process creates for everybody to write.  It does not
  * rely on O_CREAT alone: a sticky directory may refuse that where another user owns the file. */
@@ -66,16 +155,20 @@ static int open_lock(struct target_name target, const char *suffix, struct statu
     return fd;
 }
 
-/* Returns 0 once fd is locked, 1 where it is not before `until`, -1 with *st on a failure. */
-static int wait_for(int fd, int how, double until, const volatile sig_atomic_t *stop,
-                    struct status *st)
+/* ---- waiting --------------------------------------------------------------------------------- */
+
+/* Returns 0 once fd is locked, 1 where it is not before `until`, -1 with *st on a failure.  device:
+ * the file with the holder's name. */
+static int wait_for(int fd, int how, double until, int device, struct target_name target,
+                    struct lock_wait *wait, struct status *st)
 {
     while (flock(fd, how | LOCK_NB) != 0) {
-        if (stop != NULL && *stop != 0)
+        if (wait->stop != NULL && *wait->stop != 0)
             return status_set(st, STATUS_INTERRUPTED, "interrupted");
         if (errno != EWOULDBLOCK && errno != EINTR)
             return status_set(st, STATUS_ENVIRONMENT, "cannot lock the device: %s",
                               strerror(errno));
+        say_holder(device, target, wait);
         if (clock_seconds() > until)
             return 1;
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
@@ -83,24 +176,39 @@ static int wait_for(int fd, int how, double until, const volatile sig_atomic_t *
     return 0;
 }
 
+static int give_up(int fd, struct target_name target, const struct lock_wait *wait,
+                   struct status *st)
+{
+    struct holder h;
+    struct buf who;
+    read_holder(fd, &h);
+    buf_init(&who);
+    holder_text(&h, is_stopped(h.pid), &who);
+    bool limit = wait->limit_s < LOCK_QUEUE_LIMIT_S;
+    status_set(st, limit ? STATUS_TIMEOUT : STATUS_ENVIRONMENT,
+               "no turn on %s:%d within %.0f s, because only one measurement may run there at a "
+               "time; it belongs to %s",
+               target_names[target.kind], target.device, limit ? wait->limit_s : LOCK_QUEUE_LIMIT_S,
+               who.ptr);
+    buf_release(&who);
+    return -1;
+}
+
 /* A process asks for the lock only while it is at the head of the queue, which is a lock of its
  * own. Else those that share the lock could keep away forever one that wants it alone. */
-int lock_take(struct target_name target, enum lock_use use, double wait_s,
-              const volatile sig_atomic_t *stop, int *lock, struct status *st)
+int lock_take(struct target_name target, enum lock_use use, struct lock_wait *wait, int *lock,
+              struct status *st)
 {
     const int how = use == LOCK_TO_TIME ? LOCK_EX : LOCK_SH;
-    const double until = clock_seconds() + wait_s;
+    const double until = clock_seconds() + fmin(wait->limit_s, LOCK_QUEUE_LIMIT_S);
     int queue = open_lock(target, "-queue", st), fd = open_lock(target, "", st), waited = -1;
     *lock = -1;
     if (queue >= 0 && fd >= 0)
-        waited = wait_for(queue, LOCK_EX, until, stop, st);
+        waited = wait_for(queue, LOCK_EX, until, fd, target, wait, st);
     if (waited == 0)
-        waited = wait_for(fd, how, until, stop, st);
+        waited = wait_for(fd, how, until, fd, target, wait, st);
     if (waited > 0)
-        status_set(st, STATUS_ENVIRONMENT,
-                   "process %ld has been measuring on %s:%d for %.0f s, and only one measurement "
-                   "may run at a time; wait for it or stop it",
-                   holder(fd), target_names[target.kind], target.device, wait_s);
+        waited = give_up(fd, target, wait, st);
     lock_drop(queue);
     if (waited != 0) {
         lock_drop(fd);

@@ -1,11 +1,17 @@
 #include "bench/bench_int.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 enum {
-    QUEUE_LIMIT_S = 300, /* for other processes to finish their measurements */
-    TRIES = 2            /* the first death of a worker may not be the candidate's fault */
+    TRIES = 2 /* the first death of a worker may not be the candidate's fault */
 };
+
+static int take_turn(struct bench *b, enum lock_use use, int *lock, struct status *st)
+{
+    b->wait.limit_s = fmax(b->until - clock_seconds(), 0);
+    return lock_take(b->target, use, &b->wait, lock, st);
+}
 
 /* What is measured: a plan's choices, or one segment alone. */
 struct measurement {
@@ -123,7 +129,7 @@ static int measure_all(struct bench *b, struct measurement *all, int n, const st
 {
     struct measurement **open = mem_alloc((size_t)n + 1, sizeof(struct measurement *));
     enum lock_use use = how->max_samples > 0 ? LOCK_TO_TIME : LOCK_TO_RUN;
-    int lock, count, result = lock_take(b->target, use, QUEUE_LIMIT_S, b->stop, &lock, st);
+    int lock, count, result = take_turn(b, use, &lock, st);
     while (result == 0) {
         count = 0;
         for (int i = 0; i < n; i++)
@@ -189,7 +195,7 @@ int run_request(struct bench *b, const struct candidate *c, enum lock_use use, j
     if (result == 0 && m.done)
         result = status_set(st, trial.reason.code, "%s", trial.reason.message);
     if (result == 0)
-        result = lock_take(b->target, use, QUEUE_LIMIT_S, b->stop, &lock, st);
+        result = take_turn(b, use, &lock, st);
     if (result == 0) {
         b->candidates = 1;
         json_object_set_new(request, "candidate", request_of(b, c->choices, c->count, false));

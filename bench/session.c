@@ -111,6 +111,8 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
                        .stop = o->stop,
                        .mask_fd = -1,
                        .client = {.channel = -1, .stop = o->stop, .event = request_event, .ctx = b},
+                       .wait = {.stop = o->stop, .say = o->say, .ctx = o->say_ctx},
+                       .until = INFINITY,
                        .limits = {NAN, NAN}};
     buf_init(&b->worker);
     b->ops = target_ops_of(o->target.kind, st);
@@ -163,6 +165,11 @@ const struct workload *bench_workload(const struct bench *b)
 struct inputs bench_inputs(const struct bench *b)
 {
     return b->inputs;
+}
+
+void bench_limit(struct bench *b, double seconds)
+{
+    b->until = clock_seconds() + seconds;
 }
 
 struct disturbance bench_disturbance(const struct bench *b)

@@ -18,6 +18,11 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
 }
 
+static void say(void *ctx, const char *line)
+{
+    note(ctx, "%s", line);
+}
+
 /* Checks the memory before the mask takes some.  Opens the database last, so that none is created
  * if nothing can be measured. */
 int session_open(const struct options *o, uint64_t seed, struct session *s, struct status *st)
@@ -40,7 +45,9 @@ int session_open(const struct options *o, uint64_t seed, struct session *s, stru
                                     .jobs = o->jobs,
                                     .inputs = {seed, o->ranges},
                                     .stop = &session_stop,
-                                    .listener = {.report = progress_detail}};
+                                    .listener = {.report = progress_detail},
+                                    .say = say,
+                                    .say_ctx = (void *)o};
     if (bench_open(&options, &s->workload, &s->bench, st) != 0 ||
         db_open(o->db, DB_WRITE, &s->db, st) != 0)
         return -1;

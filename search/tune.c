@@ -144,19 +144,23 @@ static int run_phases(struct tuner *t, struct search_result *found, struct statu
     return search_values(t, o->space_lo, o->space_hi, stage2_end(t), found, st);
 }
 
-/* Runs all phases and the finals.  An interrupt ends them and is no failure. */
+/* Runs all phases and the finals.  An interrupt ends them, or a time limit that passes before the
+ * device is free, and is no failure. */
 static int measure_all(struct tuner *t, struct search_result *found, struct status *st)
 {
+    if (t->o->search.time_limit_s > 0)
+        bench_limit(t->bench, t->o->search.time_limit_s);
     int result = run_phases(t, found, st);
     if (result == 0 && found->stopped_by != STOP_INTERRUPTED)
         result = measure_finals(t, st);
     say_disturbance(t);
-    if (result != 0 && st->code == STATUS_INTERRUPTED) {
-        *st = STATUS_INIT;
-        found->stopped_by = STOP_INTERRUPTED;
-        result = 0;
-    }
-    return result;
+    if (result == 0 || (st->code != STATUS_INTERRUPTED && st->code != STATUS_TIMEOUT))
+        return result;
+    found->stopped_by = st->code == STATUS_TIMEOUT ? STOP_TIME : STOP_INTERRUPTED;
+    if (st->code == STATUS_TIMEOUT)
+        tuner_say(t, "%s", st->message);
+    *st = STATUS_INIT;
+    return 0;
 }
 
 /* ---- tune ------------------------------------------------------------------------------------ */

@@ -4,6 +4,7 @@
 
 #include <fcntl.h>
 #include <sched.h>
+#include <signal.h>
 #include <sys/file.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -14,6 +15,12 @@ static struct status st; /* of the call that a test is about */
  * Each test has a directory of locks to itself. */
 
 static const struct target_name cpu = {.kind = TARGET_CPU}, gpu = {.kind = TARGET_CUDA};
+
+static int take(struct target_name target, enum lock_use use, double limit_s, int *lock)
+{
+    struct lock_wait wait = {.limit_s = limit_s};
+    return lock_take(target, use, &wait, lock, &st);
+}
 
 static void setup(void)
 {
@@ -38,20 +45,85 @@ static bool somebody_waits(void)
 START_TEST(lock_is_for_one)
 {
     int first, second, other;
-    OK(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &first, &st));
-    OK(lock_take(gpu, LOCK_TO_TIME, 0.02, NULL, &other, &st));
-    FAILS(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &second, &st), STATUS_ENVIRONMENT, "");
+    OK(take(cpu, LOCK_TO_TIME, 0.02, &first));
+    OK(take(gpu, LOCK_TO_TIME, 0.02, &other));
+    FAILS(take(cpu, LOCK_TO_TIME, 0.02, &second), STATUS_TIMEOUT, "");
     char pid[32];
     snprintf(pid, sizeof(pid), "process %ld ", (long)getpid());
     ck_assert_ptr_nonnull(strstr(st.message, pid));
 
     st = STATUS_INIT;
     volatile sig_atomic_t stop = 1;
-    FAILS(lock_take(cpu, LOCK_TO_TIME, 60, &stop, &second, &st), STATUS_INTERRUPTED, "");
+    struct lock_wait wait = {.limit_s = 60, .stop = &stop};
+    FAILS(lock_take(cpu, LOCK_TO_TIME, &wait, &second, &st), STATUS_INTERRUPTED, "");
     lock_drop(first);
-    OK(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &second, &st));
+    OK(take(cpu, LOCK_TO_TIME, 0.02, &second));
     lock_drop(second);
     lock_drop(other);
+}
+END_TEST
+
+struct said {
+    int lines;
+    char last[600];
+};
+
+static void hear(void *ctx, const char *line)
+{
+    struct said *said = ctx;
+    said->lines++;
+    snprintf(said->last, sizeof(said->last), "%s", line);
+}
+
+/* Says at once for whom, once for each holder. */
+START_TEST(waiting_is_told)
+{
+    struct said said = {0};
+    struct lock_wait wait = {.limit_s = 0.02, .say = hear, .ctx = &said};
+    int first, second;
+    char holder[400];
+    OK(take(cpu, LOCK_TO_TIME, 0.02, &first));
+    for (int i = 0; i < 2; i++) {
+        st = STATUS_INIT;
+        FAILS(lock_take(cpu, LOCK_TO_TIME, &wait, &second, &st), STATUS_TIMEOUT,
+              "no turn on cpu:0");
+        ck_assert_int_eq(said.lines, 1);
+    }
+    snprintf(holder, sizeof(holder), "process %ld (", (long)getpid());
+    ck_assert_ptr_nonnull(strstr(said.last, holder));
+    ck_assert_ptr_nonnull(strstr(said.last, "check_lock"));
+    ck_assert_ptr_nonnull(strstr(said.last, "which has had it since 20"));
+    ck_assert_ptr_null(strstr(said.last, "stopped"));
+    lock_drop(first);
+    OK(lock_take(cpu, LOCK_TO_TIME, &wait, &second, &st));
+    ck_assert_int_eq(said.lines, 1);
+    lock_drop(second);
+}
+END_TEST
+
+START_TEST(stopped_holder_is_named)
+{
+    struct said said = {0};
+    struct lock_wait wait = {.limit_s = 0.02, .say = hear, .ctx = &said};
+    int lock, end;
+    pid_t other = fork();
+    if (other == 0) {
+        if (take(cpu, LOCK_TO_TIME, 60, &lock) == 0)
+            raise(SIGSTOP);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(other, &end, WUNTRACED), other);
+    ck_assert(WIFSTOPPED(end));
+    FAILS(lock_take(cpu, LOCK_TO_TIME, &wait, &lock, &st), STATUS_TIMEOUT, " and is stopped: ");
+    char advice[64];
+    snprintf(advice, sizeof(advice), "'kill -CONT %ld'", (long)other);
+    ck_assert_int_eq(said.lines, 1);
+    ck_assert_ptr_nonnull(strstr(said.last, advice));
+    kill(other, SIGCONT);
+    waitpid(other, &end, 0);
+    st = STATUS_INIT;
+    OK(lock_take(cpu, LOCK_TO_TIME, &wait, &lock, &st));
+    lock_drop(lock);
 }
 END_TEST
 
@@ -59,13 +131,13 @@ END_TEST
 START_TEST(lock_is_shared_by_runs)
 {
     int first, second, timed;
-    OK(lock_take(cpu, LOCK_TO_RUN, 0.02, NULL, &first, &st));
-    OK(lock_take(cpu, LOCK_TO_RUN, 0.02, NULL, &second, &st));
+    OK(take(cpu, LOCK_TO_RUN, 0.02, &first));
+    OK(take(cpu, LOCK_TO_RUN, 0.02, &second));
     lock_drop(first);
-    FAILS(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &timed, &st), STATUS_ENVIRONMENT, "");
+    FAILS(take(cpu, LOCK_TO_TIME, 0.02, &timed), STATUS_TIMEOUT, "");
     lock_drop(second);
-    OK(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &timed, &st));
-    ck_assert_int_eq(lock_take(cpu, LOCK_TO_RUN, 0.02, NULL, &first, &st), -1);
+    OK(take(cpu, LOCK_TO_TIME, 0.02, &timed));
+    ck_assert_int_eq(take(cpu, LOCK_TO_RUN, 0.02, &first), -1);
     lock_drop(timed);
 }
 END_TEST
@@ -74,16 +146,16 @@ END_TEST
 START_TEST(runs_do_not_pass_a_measurement)
 {
     int first, second, end;
-    OK(lock_take(cpu, LOCK_TO_RUN, 0.02, NULL, &first, &st));
+    OK(take(cpu, LOCK_TO_RUN, 0.02, &first));
     pid_t other = fork();
     if (other == 0) {
         lock_drop(first);
         int timed;
-        _exit(lock_take(cpu, LOCK_TO_TIME, 60, NULL, &timed, &st) == 0 ? 0 : 1);
+        _exit(take(cpu, LOCK_TO_TIME, 60, &timed) == 0 ? 0 : 1);
     }
     while (!somebody_waits())
         sched_yield();
-    FAILS(lock_take(cpu, LOCK_TO_RUN, 0.02, NULL, &second, &st), STATUS_ENVIRONMENT, "");
+    FAILS(take(cpu, LOCK_TO_RUN, 0.02, &second), STATUS_TIMEOUT, "");
     lock_drop(first);
     waitpid(other, &end, 0);
     ck_assert_int_eq(end, 0);
@@ -102,7 +174,7 @@ START_TEST(lock_is_for_all_users)
     snprintf(path, sizeof(path), "/tmp/fuseplan-lock-cpu-%d", nowhere.device);
     snprintf(queue, sizeof(queue), "%s-queue", path);
     umask(077);
-    OK(lock_take(nowhere, LOCK_TO_TIME, 0.02, NULL, &lock, &st));
+    OK(take(nowhere, LOCK_TO_TIME, 0.02, &lock));
     ck_assert_int_eq(stat(path, &info), 0);
     ck_assert_uint_eq(info.st_mode & 07777, 0666);
     lock_drop(lock);
@@ -116,7 +188,7 @@ START_TEST(directory_of_locks_must_be_there)
     int lock;
     write_text(test_path("file"), "");
     setenv("FUSEPLAN_LOCK_DIR", _i == 0 ? test_path("nowhere") : test_path("file"), 1);
-    FAILS(lock_take(cpu, LOCK_TO_TIME, 60, NULL, &lock, &st), STATUS_ENVIRONMENT,
+    FAILS(take(cpu, LOCK_TO_TIME, 60, &lock), STATUS_ENVIRONMENT,
           "; FUSEPLAN_LOCK_DIR must name a directory");
 }
 END_TEST
@@ -129,7 +201,7 @@ START_TEST(lock_follows_no_link)
     int lock;
     OK(file_write(victim, "", 0, &st));
     ck_assert_int_eq((_i == 0 ? symlink : link)(victim, lock_path()), 0);
-    FAILS(lock_take(cpu, LOCK_TO_TIME, 0.02, NULL, &lock, &st), STATUS_ENVIRONMENT, lock_path());
+    FAILS(take(cpu, LOCK_TO_TIME, 0.02, &lock), STATUS_ENVIRONMENT, lock_path());
     ck_assert_ptr_nonnull(strstr(st.message, "; remove it"));
     ck_assert_int_eq(stat(victim, &info), 0);
     ck_assert_int_eq(info.st_size, 0);
@@ -160,7 +232,7 @@ static struct holder hold_device(enum lock_use use)
     int lock, ends[2];
     char byte;
     ck_assert_int_eq(pipe2(ends, O_NONBLOCK | O_CLOEXEC), 0);
-    OK(lock_take(cpu, use, 60, NULL, &lock, &st));
+    OK(take(cpu, use, 60, &lock));
     pid_t pid = fork();
     if (pid == 0) { /* it inherited the lock */
         close(ends[1]);
@@ -196,6 +268,22 @@ START_TEST(measurements_take_turns)
 }
 END_TEST
 
+/* A session's limit passes while it waits. */
+START_TEST(limit_of_a_session_runs_on)
+{
+    struct candidate c;
+    struct bench *b = open_with(&c);
+    struct trial t;
+    int lock;
+    OK(take(cpu, LOCK_TO_TIME, 60, &lock));
+    bench_limit(b, 0.02);
+    FAILS(bench_segment(b, &c.choices[0], &sampling_search, &t, &st), STATUS_TIMEOUT,
+          "no turn on cpu:0");
+    lock_drop(lock);
+    bench_close(b);
+}
+END_TEST
+
 /* A dump runs a plan on the device too. */
 START_TEST(dump_waits_for_its_turn)
 {
@@ -222,7 +310,8 @@ START_TEST(trace_has_the_device_alone)
 }
 END_TEST
 
-SUITE("lock", setup, test_dir_teardown, ONCE(lock_is_for_one), ONCE(lock_is_shared_by_runs),
+SUITE("lock", setup, test_dir_teardown, ONCE(lock_is_for_one), ONCE(waiting_is_told),
+      ONCE(stopped_holder_is_named), ONCE(limit_of_a_session_runs_on), ONCE(lock_is_shared_by_runs),
       ONCE(runs_do_not_pass_a_measurement), ONCE(lock_is_for_all_users),
       LOOP(directory_of_locks_must_be_there, 0, 2), LOOP(lock_follows_no_link, 0, 2),
       ONCE(measurements_take_turns), ONCE(dump_waits_for_its_turn),

@@ -131,6 +131,26 @@ START_TEST(search_ended_by_its_time_answers_at_once)
 }
 END_TEST
 
+/* While another process keeps the device.  _i: in stage 1, at a plan, in the finals. */
+START_TEST(limit_passes_while_waiting)
+{
+    run();
+    const int calls[] = {20, fake.calls - 5, fake.calls};
+    teardown();
+    setup();
+    options.search.time_limit_s = 100;
+    fake.no_turn_at_call = calls[_i];
+    run();
+    ck_assert_double_eq(fake.limit_s, 100);
+    ck_assert_str_eq(report.stopped_by, "time");
+    ck_assert(!report.best.final);
+    ck_assert_int_eq(report.new_trials, fake.plans);
+    run(); /* what is owed comes first */
+    ck_assert_int_eq(fake.compares, 1);
+    ck_assert(report.best.final);
+}
+END_TEST
+
 /* Learning from 20 plans takes 32 ms, from a whole space half a minute. */
 START_TEST(time_limit_covers_learning)
 {
@@ -199,5 +219,5 @@ END_TEST
 SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
       LOOP(time_limit_covers_finals, 0, 2), ONCE(time_of_finals_is_kept_first),
       ONCE(slow_compilers_keep_to_the_limit), ONCE(search_without_time_for_finals_gives_no_ratio),
-      ONCE(search_ended_by_its_time_answers_at_once), ONCE(time_limit_covers_learning),
-      ONCE(no_time_at_all), ONCE(steps_are_told))
+      ONCE(search_ended_by_its_time_answers_at_once), LOOP(limit_passes_while_waiting, 0, 3),
+      ONCE(time_limit_covers_learning), ONCE(no_time_at_all), ONCE(steps_are_told))

@@ -50,6 +50,8 @@ static int call(struct status *st)
         fake.stop = 1;
     if (fake.stop != 0)
         return status_set(st, STATUS_INTERRUPTED, "stopped");
+    if (fake.calls == fake.no_turn_at_call)
+        return status_set(st, STATUS_TIMEOUT, "no turn");
     if (fake.calls == fake.fail_at_call)
         return status_set(st, STATUS_ENVIRONMENT, "the compiler is gone");
     return 0;
@@ -200,6 +202,12 @@ const struct build_target *bench_target(const struct bench *b)
     (void)b;
     static const struct build_target cpu = {.kind = TARGET_CPU};
     return &cpu;
+}
+
+void bench_limit(struct bench *b, double seconds)
+{
+    (void)b;
+    fake.limit_s = seconds;
 }
 
 struct disturbance bench_disturbance(const struct bench *b)

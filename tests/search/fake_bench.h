@@ -22,6 +22,7 @@ struct fake {
     double verify_s;                              /* of each trial */
     double speed;                                 /* all times are divided by it; 1 */
     int stop_at_call, kill_at_call, fail_at_call; /* interrupt, SIGKILL, environment; 0: never */
+    int no_turn_at_call; /* another process keeps the device until the limit is over; 0: never */
     volatile sig_atomic_t stop;
     struct inputs inputs;
     struct disturbance disturbance;
@@ -33,6 +34,7 @@ struct fake {
         int plans;
         struct sampling how;
     } compared[4];       /* of the first comparisons */
+    double limit_s;      /* for waiting */
     bool broken_in_plan; /* the broken segment was built or run within a plan */
 };
 extern struct fake fake;
