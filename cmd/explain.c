@@ -1,6 +1,7 @@
 #include "cmd/explain_int.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 void neighbour_text(const struct neighbour *n, struct buf *out)
 {
@@ -48,7 +49,8 @@ static int open_stored(const struct options *o, struct session *s, struct measur
         *st = missing;
         return -1;
     }
-    note(o, "no times of this workload are stored; 'fuseplan search' with its options measures it");
+    if (strcmp(o->operands[0], BEST_WORD) != 0) /* else the failure says it */
+        note(o, "no times of this workload are stored; 'fuseplan search' measures it");
     return 0;
 }
 
@@ -63,6 +65,20 @@ static void print(const struct options *o, const struct explained *x)
         output_object(o->format, NULL, 0, explained_json(x));
 }
 
+/* The plan that the operand names; its header says all that plan_from_text() notes of 'best'. */
+static int find_plan(const struct options *o, const struct session *s, struct plan *out,
+                     struct status *st)
+{
+    struct db_best best = {.value = -1};
+    if (s->db == NULL || strcmp(o->operands[0], BEST_WORD) != 0)
+        return plan_from_text(o, o->operands[0], out, st);
+    int result = best_of_study(s, &best, st);
+    if (result == 0)
+        *out = plan_from_value((unsigned)best.value);
+    db_best_release(&best);
+    return result;
+}
+
 static int run(const struct options *o, struct status *st)
 {
     struct session s = {.bench = NULL};
@@ -70,12 +86,14 @@ static int run(const struct options *o, struct status *st)
     struct measured_on m = {.x = &x};
     struct plan p;
     int code = -1;
-    if (workload_from_options(o, true, &s.target, &s.workload, st) != 0 ||
-        plan_from_text(o, o->operands[0], &p, st) != 0)
+    if (workload_from_options(o, true, &s.target, &s.workload, st) != 0)
         goto out;
     x.target = s.target.kind;
-    m.target = target_build(s.target, &s.workload);
-    if (open_stored(o, &s, &m, st) != 0 || build_check(&m.target, &s.workload, st) != 0 ||
+    if (open_stored(o, &s, &m, st) != 0 || find_plan(o, &s, &p, st) != 0)
+        goto out;
+    if (s.db == NULL)
+        m.target = target_build(s.target, &s.workload);
+    if (build_check(&m.target, &s.workload, st) != 0 ||
         explain_plan(s.db, s.study, &m.target, &s.workload, p, &x.e, st) != 0)
         goto out;
     print(o, &x);
