@@ -49,6 +49,12 @@ struct build_target target_build(struct target_name target, const struct workloa
 /* Appends a stable text of all fields, for hashing and storing. */
 void fingerprint_text(const struct fingerprint *f, struct buf *out);
 
+/* A device's peak rates at its highest clocks; NaN where unknown. */
+struct limits {
+    double flops_per_s; /* in the workload's type */
+    double bytes_per_s; /* of the device's memory */
+};
+
 /* ---- conditions.c: what a GPU was like while it was measured --------------------------------- */
 
 /* Read right after a measurement's timing.  Recorded, never a reason to drop a sample. */
@@ -59,6 +65,7 @@ struct conditions {
     unsigned slowed_by;  /* NVML's bits: the reasons that hold the clocks down */
     int other_processes; /* that compute on the GPU; -1 where the system does not say */
     bool mig;            /* the device is one instance of a GPU divided by MIG */
+    struct limits peaks; /* for readers of stored trials; the worker does not send them */
 };
 
 /* Appends "power cap, temperature"; nothing where slowed_by is 0. */
@@ -108,12 +115,6 @@ struct trial {
 };
 
 void trial_release(struct trial *t);
-
-/* A device's peak rates at its highest clocks; NaN where unknown. */
-struct limits {
-    double flops_per_s; /* in the workload's type */
-    double bytes_per_s; /* of the device's memory */
-};
 
 /* ---- session.c, run.c, dump.c, trace.c: a workload on a target ------------------------------- */
 

@@ -73,6 +73,7 @@ static int finish(struct bench *b, struct measurement *m, const json_t *message,
         builder_check(&b->builder, m->choices, m->count, st) != 0)
         return -1;
     m->trial->build_s = build_s;
+    m->trial->conditions.peaks = b->limits;
     disturbance_add(&b->disturbance, &m->trial->conditions);
     if (m->alone)
         binary_describe(builder_find(&b->builder, &m->choices[0]), &m->trial->resources);

@@ -2,6 +2,7 @@
  * Patterson 2009), and its neighbours. */
 #include "search/search_int.h"
 
+#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -13,6 +14,22 @@ const char *const time_source_names[TIME_SOURCE_COUNT] = {
 static const struct interval unknown_ms = {NAN, NAN, NAN};
 
 /* ---- rates ----------------------------------------------------------------------------------- */
+
+/* Takes the device's peaks from a trial that holds them, and ends the walk. */
+static int read_peaks(void *ctx, const struct db_trial *row)
+{
+    struct explanation *out = ctx;
+    double flops = 0, bytes = 0;
+    json_t *conditions = json_loads(row->conditions, 0, NULL);
+    json_unpack(conditions, "{s?F, s?F}", "peak_flops_per_s", &flops, "peak_bytes_per_s", &bytes);
+    json_decref(conditions);
+    out->device_rates = flops > 0 && bytes > 0;
+    if (!out->device_rates)
+        return 0;
+    out->flops_per_s = flops;
+    out->bytes_per_s = bytes;
+    return 1;
+}
 
 /* The highest rates that a segment of the study reached. */
 static void highest_rates(const struct slot_record slots[SLOT_COUNT], const struct workload *w,
@@ -91,10 +108,12 @@ int explain_plan(struct db *db, int64_t study, const struct build_target *target
     int result = 0;
     *out = (struct explanation){.plan = p, .ms = unknown_ms};
     memset(slots, 0, sizeof(slots));
-    if (db != NULL)
-        result = slot_records_read(db, study, target->kind, slots, st);
+    if (db != NULL && (slot_records_read(db, study, target->kind, slots, st) != 0 ||
+                       db_trial_times(db, study, DB_TRIAL_SEGMENT, read_peaks, out, st) != 0))
+        result = -1;
     if (result == 0) {
-        highest_rates(slots, w, out);
+        if (!out->device_rates)
+            highest_rates(slots, w, out);
         explain_kernels(slots, target, w, out);
         result = explain_neighbours(db, study, slots, w->layers, out, st);
     }

@@ -81,10 +81,14 @@ void message_to_conditions(const json_t *m, struct conditions *out)
 
 void conditions_json(const struct conditions *c, struct buf *out)
 {
-    enum { DIGITS = 6 }; /* of watts */
+    enum { DIGITS = 6 }; /* of watts and rates */
     if (!c->known)
         return;
     json_t *object = message_of_conditions(c);
+    if (c->peaks.flops_per_s > 0) /* false of a NaN */
+        json_object_set_new(object, "peak_flops_per_s", json_real(c->peaks.flops_per_s));
+    if (c->peaks.bytes_per_s > 0)
+        json_object_set_new(object, "peak_bytes_per_s", json_real(c->peaks.bytes_per_s));
     char *text = json_dumps(object, JSON_REAL_PRECISION(DIGITS));
     buf_adds(out, text);
     free(text);

@@ -130,6 +130,23 @@ START_TEST(bounds_come_from_the_highest_rates)
 }
 END_TEST
 
+START_TEST(bounds_come_from_the_devices_peaks_where_these_are_stored)
+{
+    const struct db_choice c = {{0, 0}, "generated", schedule};
+    struct db_trial t = segment_trial(&c, 0.5);
+    t.conditions =
+        "{\"sm_mhz\": 1980, \"peak_flops_per_s\": 9.89e14, \"peak_bytes_per_s\": 4.8e12}";
+    add_segment(7, 7, 0.2);
+    add(t);
+    explain(plan_from_value(VALUE_UNFUSED));
+    struct segment gemm = {0, 0};
+    ck_assert(e.device_rates);
+    ck_assert_double_eq(e.bytes_per_s, 4.8e12);
+    ck_assert_double_eq_tol(e.kernels[0].least_us, 1e6 * segment_bytes(gemm, &workload) / 4.8e12,
+                            1e-9);
+}
+END_TEST
+
 /* ---- neighbours ------------------------------------------------------------------------------ */
 
 START_TEST(neighbours_differ_by_one_cut)
@@ -201,5 +218,6 @@ END_TEST
 
 SUITE("explain", setup_all, teardown_all, ONCE(tensors_are_made_once_and_read_where_they_are),
       ONCE(fused_operators_stay_on_the_chip), ONCE(bounds_come_from_the_highest_rates),
+      ONCE(bounds_come_from_the_devices_peaks_where_these_are_stored),
       ONCE(neighbours_differ_by_one_cut), ONCE(times_of_one_kind_are_compared),
       ONCE(sums_of_segments_predict_a_plan))

@@ -1,6 +1,8 @@
 #include "bench/wire/wire.h"
 #include "tests/suite.h"
 
+#include <math.h>
+
 static const struct conditions some = {.known = true,
                                        .sm_mhz = 1410,
                                        .max_sm_mhz = 1980,
@@ -21,6 +23,11 @@ START_TEST(conditions_are_written_as_json)
                      " \"temperature_c\": 45, \"power_w\": 350.5, \"power_limit_w\": 700.0,"
                      " \"slowed_by\": [\"power_cap\", \"temperature\"], \"other_processes\": 2,"
                      " \"mig\": false}");
+    buf_reset(&text);
+    struct conditions peaks = some;
+    peaks.peaks = (struct limits){9.89e14, NAN};
+    conditions_json(&peaks, &text);
+    ck_assert_ptr_nonnull(strstr(text.ptr, "\"mig\": false, \"peak_flops_per_s\": 9.89e14}"));
     buf_reset(&text);
     conditions_json(&(struct conditions){.known = false}, &text);
     ck_assert_str_eq(text.ptr, "");
