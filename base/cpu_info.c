@@ -1,6 +1,6 @@
 #include "base/base.h"
+#include "kernels/cpu/threads.h"
 
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,53 +71,9 @@ void cpu_info_read(struct cpu_info *out)
     buf_release(&text);
 }
 
-/* How many cores' time cgroup v2 grants to `group` (its path under the mount); 0: no limit. */
-static double group_quota(const char *group)
-{
-    char path[512], *rest;
-    struct buf text;
-    struct status ignored = STATUS_INIT;
-    buf_init(&text);
-    snprintf(path, sizeof(path), "/sys/fs/cgroup%s/cpu.max", group);
-    file_read(path, 0, &text, &ignored);
-    double quota = strtod(text.ptr, &rest); /* "max 100000" has no number: no limit */
-    double period = strtod(rest, NULL);
-    buf_release(&text);
-    return period > 0 ? quota / period : 0;
-}
-
-/* The smallest quota of the process's group and of its parents; 0: no limit. */
-static double cpu_quota(void)
-{
-    struct buf text;
-    struct status ignored = STATUS_INIT;
-    buf_init(&text);
-    double least = 0;
-    if (file_read("/proc/self/cgroup", 0, &text, &ignored) == 0 &&
-        strncmp(text.ptr, "0::/", 4) == 0) {
-        char *group = text.ptr + 3;
-        group[strcspn(group, "\n")] = '\0';
-        for (char *slash = group + strlen(group); slash != NULL; slash = strrchr(group, '/')) {
-            *slash = '\0';
-            double quota = group_quota(group);
-            if (quota > 0 && (least == 0 || quota < least))
-                least = quota;
-        }
-    }
-    buf_release(&text);
-    return least;
-}
-
 int cpu_threads(void)
 {
-    cpu_set_t allowed;
-    int cores = sched_getaffinity(0, sizeof(allowed), &allowed) == 0
-                    ? CPU_COUNT(&allowed)
-                    : (int)sysconf(_SC_NPROCESSORS_ONLN);
-    double quota = cpu_quota();
-    if (quota > 0 && quota < cores)
-        cores = (int)(quota + 0.5);
-    return cores > 0 ? cores : 1;
+    return fp_threads();
 }
 
 uint64_t mem_available_bytes(void)

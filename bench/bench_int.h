@@ -74,7 +74,7 @@ struct client {
     void *ctx; /* for event */
 };
 
-/* The environment of a worker: null-terminated; the caller frees the texts and the array. */
+/* The environment of a worker: null-terminated; the caller frees the array alone. */
 char **client_environment(void);
 
 int client_start(struct client *c, const char *worker, int mask_fd, struct status *st);

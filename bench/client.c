@@ -1,4 +1,5 @@
 #include "bench/bench_int.h"
+#include "kernels/cpu/threads.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -8,32 +9,9 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-/* Variables of the user's shell that concern threads are dropped, so that times can be compared:
- * one thread a core.  Each thread is bound to its core: else the system may put two of them on one
- * core while another program has the second one, and leave them there, where each waits for the
- * other at every barrier.  A waiting thread spins for about as long as waking it would take (1000
- * pauses are some 50 us): a longer spin takes the core from other programs. */
 char **client_environment(void)
 {
-    static const char *const dropped[] = {"OMP_", "GOMP_", "KMP_", "OPENBLAS_", "GOTO_"};
-    char threads[32];
-    const char *const set[] = {"OMP_DYNAMIC=false", "OMP_PROC_BIND=true", "GOMP_SPINCOUNT=1000",
-                               threads};
-    size_t n = 0, kept = 0;
-    snprintf(threads, sizeof(threads), "OMP_NUM_THREADS=%d", cpu_threads());
-    while (environ[n] != NULL)
-        n++;
-    char **env = mem_alloc(n + ARRAY_LEN(set) + 1, sizeof(*env));
-    for (size_t i = 0; i < n; i++) {
-        bool drop = false;
-        for (size_t k = 0; k < ARRAY_LEN(dropped); k++)
-            drop |= strncmp(environ[i], dropped[k], strlen(dropped[k])) == 0;
-        if (!drop)
-            env[kept++] = mem_strdup(environ[i]);
-    }
-    for (size_t i = 0; i < ARRAY_LEN(set); i++)
-        env[kept++] = mem_strdup(set[i]);
-    return env;
+    return fp_thread_environment(environ);
 }
 
 int client_start(struct client *c, const char *worker, int mask_fd, struct status *st)
@@ -46,8 +24,6 @@ int client_start(struct client *c, const char *worker, int mask_fd, struct statu
     const struct process_spec spec = {
         .path = worker, .argv = argv, .env = env, .fds = {ends[1], mask_fd}, .keep_last = true};
     int result = process_start(&spec, &c->process, st);
-    for (int i = 0; env[i] != NULL; i++)
-        free(env[i]);
     free(env);
     close(ends[1]);
     c->channel = ends[0];

@@ -102,6 +102,9 @@ void emit_cpu_stage(const struct stage *stage, struct buf *out);
 /* The sources of a program that runs a plan, beside those that are emitted. */
 int kernel_program(enum target_kind target, const struct kernel_file **out);
 
+/* The header with the command line of such a program. */
+const struct kernel_file *kernel_arguments(void);
+
 /* The header with the host code that calls cuBLASLt. */
 const struct kernel_file *kernel_library(void);
 

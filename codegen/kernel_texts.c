@@ -37,3 +37,10 @@ const struct kernel_file *kernel_library(void)
     measured(library, ARRAY_LEN(library));
     return library;
 }
+
+const struct kernel_file *kernel_arguments(void)
+{
+    static struct kernel_file arguments[] = {BOTH_PROGRAMS(X)};
+    measured(arguments, ARRAY_LEN(arguments));
+    return arguments;
+}

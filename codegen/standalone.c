@@ -79,6 +79,7 @@ void standalone_emit(const struct standalone_spec *spec, struct standalone *out)
         copy_files(out, kernel_library(), 1);
     add_plan_h(spec, program, add_file(out, "plan.h", ""));
     add_plan_c(spec, program, add_file(out, "plan", program->suffix));
+    copy_files(out, kernel_arguments(), 1);
     copy_files(out, sources, source_count);
     add_makefile(spec, program, out, add_file(out, "Makefile", ""));
 }

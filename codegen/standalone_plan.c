@@ -24,8 +24,11 @@ void add_plan_h(const struct standalone_spec *s, const struct program *program, 
     buf_adds(out, "#ifndef PLAN_H\n#define PLAN_H\n\n#include \"abi.h\"\n");
     if (program->add_includes != NULL)
         program->add_includes(s, out);
+    buf_adds(out, "\n#define PLAN_GENERATOR \"fuseplan " FUSEPLAN_VERSION
+                  "\"\n#define PLAN_WORKLOAD  \"");
+    workload_text(w, out);
     buf_addf(out,
-             "\nenum {\n    PLAN_VALUE = %u,\n    SEGMENTS = %d,\n    LAYERS = %d,\n"
+             "\"\n\nenum {\n    PLAN_VALUE = %u,\n    SEGMENTS = %d,\n    LAYERS = %d,\n"
              "    BATCH = %d,\n    SEQ_LEN = %d,\n    HEADS = %d,\n    HEAD_SIZE = %d,\n"
              "    FFN = %d\n};\n\n",
              plan_value(s->candidate->plan), s->candidate->count, w->layers, w->batch, w->seq_len,

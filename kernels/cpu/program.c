@@ -3,12 +3,17 @@
  *
  * plan.h and plan.c say which plan, workload and segments.  Value i of array a is drawn uniformly
  * in middle +- range from splitmix64(seed + a * 2^40 + i), and so is the same everywhere. */
-#include "plan.h"
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#define PLAN_ABOUT                                                                                 \
+    "It runs a thread a core, bound to it, as fuseplan measures; taskset(1) chooses the cores.\n"  \
+    "OMP_NUM_THREADS and the like are not used.\n\n"
 
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
+#include "arguments.h"
+#include "threads.h"
+
+#include <omp.h>
 #include <time.h>
 
 enum { TENSORS = 16, WEIGHTS = 12, ARRAY_X = 15, ARRAYS_PER_LAYER = 16, ALIGNMENT = 64 };
@@ -121,27 +126,44 @@ static double mean_square(const float *y)
     return sum / (double)n;
 }
 
-/* NumPy's format, version 1.0: magic, the header's length (118), the header, the data. */
-static void write_npy(const char *path, const float *y)
+/* A variable of the user's may have bound this thread to one core: all cores are its own again. */
+static void unbind(void)
 {
-    char shape[100];
-    size_t n = (size_t)BATCH * SEQ_LEN * HEADS * HEAD_SIZE;
-    snprintf(shape, sizeof(shape),
-             "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d, %d), }", BATCH, SEQ_LEN,
-             HEADS * HEAD_SIZE);
-    FILE *out = fopen(path, "wb");
-    bool ok = out != NULL && fwrite("\x93NUMPY\1\0\x76\0", 1, 10, out) == 10 &&
-              fprintf(out, "%-117s\n", shape) == 118 && fwrite(y, sizeof(*y), n, out) == n;
-    if (out == NULL || fclose(out) != 0 || !ok) {
-        perror(path);
-        exit(1);
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    for (int place = 0; place < omp_get_num_places(); place++) {
+        int n = omp_get_place_num_procs(place), *core = calloc((size_t)n + 1, sizeof(*core));
+        if (core != NULL)
+            omp_get_place_proc_ids(place, core);
+        for (int i = 0; i < n && core != NULL; i++)
+            CPU_SET(core[i], &cores);
+        free(core);
     }
+    if (CPU_COUNT(&cores) > 0)
+        sched_setaffinity(0, sizeof(cores), &cores);
+}
+
+/* OpenMP reads its settings before main(), so the program starts itself again with them. */
+static void set_threads(char **argv)
+{
+    if (fp_threads_are_set(environ))
+        return;
+    for (char **variable = environ; *variable != NULL; variable++)
+        if (fp_is_about_threads(*variable))
+            fprintf(stderr, "plan: '%s' is not used; taskset(1) chooses the cores\n", *variable);
+    unbind();
+    execve("/proc/self/exe", argv, fp_thread_environment(environ));
+    fprintf(stderr, "plan: cannot start again with a thread a core: %s\n", strerror(errno));
+    exit(EXIT_FAILURE);
 }
 
 int main(int argc, char **argv)
 {
     static double samples[SAMPLES_MAX];
     int n = 0;
+    const char *path = output_path(argc, argv);
+    set_threads(argv);
+    FILE *out = output_open(path), *report = out == stdout ? stderr : stdout;
     prepare();
     const float *y = pass();
     double start = seconds();
@@ -154,10 +176,10 @@ int main(int argc, char **argv)
         samples[n++] = 1e3 * (seconds() - before);
     }
     qsort(samples, (size_t)n, sizeof(*samples), by_value);
-    printf("plan %d: %.3f ms, the median of %d passes through %d layers (%.3f to %.3f)\n",
-           PLAN_VALUE, samples[n / 2], n, LAYERS, samples[0], samples[n - 1]);
-    printf("mean square of the output: %.6f\n", mean_square(y));
-    if (argc > 1)
-        write_npy(argv[1], y);
-    return 0;
+    fprintf(report, "plan %d: %.3f ms, the median of %d passes through %d layers (%.3f to %.3f)\n",
+            PLAN_VALUE, samples[n / 2], n, LAYERS, samples[0], samples[n - 1]);
+    fprintf(report, "mean square of the output: %.6f\n", mean_square(y));
+    if (out != NULL)
+        output_write(out, path, y);
+    return report_end(report);
 }

@@ -1,4 +1,4 @@
-/* What a program's plan computed: its output as fp32, and as a NumPy array. */
+/* What a program's plan computed: its output as fp32. */
 #ifndef OUTPUT_CUH
 #define OUTPUT_CUH
 
@@ -29,23 +29,6 @@ static double mean_square(const std::vector<float> &y)
             sum += value * value;
         }
     return sum / ((double)rows.size() * (double)hidden);
-}
-
-/* NumPy's format, version 1.0: magic, the header's length (118), the header, the data. */
-static void write_npy(const char *path, const std::vector<float> &y)
-{
-    char shape[100];
-    snprintf(shape, sizeof(shape),
-             "{'descr': '<f4', 'fortran_order': False, 'shape': (%d, %d, %d), }", BATCH, SEQ_LEN,
-             HEADS * HEAD_SIZE);
-    FILE *out = fopen(path, "wb");
-    bool ok = out && fwrite("\x93NUMPY\1\0\x76\0", 1, 10, out) == 10 &&
-              fprintf(out, "%-117s\n", shape) == 118 &&
-              fwrite(y.data(), sizeof(float), y.size(), out) == y.size();
-    if (!out || fclose(out) != 0 || !ok) {
-        perror(path);
-        exit(1);
-    }
 }
 
 #endif

@@ -2,6 +2,9 @@
  * the name of a file as argument it writes the output there, a NumPy array (B,S,D) of fp32.
  *
  * plan.h and plan.cu say which plan, workload and segments.  A pass is one CUDA graph. */
+#define PLAN_ABOUT ""
+
+#include "arguments.h"
 #include "inputs.cuh"
 #include "output.cuh"
 
@@ -163,6 +166,8 @@ int main(int argc, char **argv)
     std::vector<double> samples;
     const plan_element *y;
     cudaStream_t stream;
+    const char *path = output_path(argc, argv);
+    FILE *out = output_open(path), *report = out == stdout ? stderr : stdout;
     check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cannot use a GPU");
     prepare();
     size_grids();
@@ -176,12 +181,12 @@ int main(int argc, char **argv)
         ms += samples.back();
     }
     std::sort(samples.begin(), samples.end());
-    printf("plan %d: %.4f ms, the median of %zu passes through %d layers (%.4f to %.4f)\n",
-           PLAN_VALUE, samples[samples.size() / 2], samples.size(), LAYERS, samples.front(),
-           samples.back());
+    fprintf(report, "plan %d: %.4f ms, the median of %zu passes through %d layers (%.4f to %.4f)\n",
+            PLAN_VALUE, samples[samples.size() / 2], samples.size(), LAYERS, samples.front(),
+            samples.back());
     std::vector<float> output = download(y);
-    printf("mean square of the output: %.6f\n", mean_square(output));
-    if (argc > 1)
-        write_npy(argv[1], output);
-    return 0;
+    fprintf(report, "mean square of the output: %.6f\n", mean_square(output));
+    if (out)
+        output_write(out, path, output.data());
+    return report_end(report);
 }
