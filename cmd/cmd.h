@@ -18,7 +18,7 @@
 
 /* clang-format off */
 #define OPTIONS(X)                                                                                 \
-    X(BATCH) X(SEQ_LEN) X(MASK) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(DTYPE)             \
+    X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(DTYPE)   \
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(SEGMENTS) X(HANDWRITTEN) X(NPY) X(SVG)           \
     X(OUTPUT) X(FORCE) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(SPACE) X(BUDGET) X(TIME_LIMIT)          \
     X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED) X(COMPILER) X(ARCH)       \
@@ -36,8 +36,9 @@ enum option_id {
 
 #define OPTS_COMMON (OPT(FORMAT) | OPT(QUIET) | OPT(VERBOSE) | OPT(HELP))
 #define OPTS_WORKLOAD                                                                              \
-    (OPT(BATCH) | OPT(SEQ_LEN) | OPT(MASK) | OPT(HEADS) | OPT(HEAD_SIZE) | OPT(LAYERS) |           \
-     OPT(FFN) | OPT(EPS) | OPT(DTYPE) | OPT(LENGTHS) | OPT(AVG_SEQ_LEN) | OPT(TARGET) | OPT(SEED))
+    (OPT(BATCH) | OPT(SEQ_LEN) | OPT(MASK) | OPT(PRESET) | OPT(HEADS) | OPT(HEAD_SIZE) |           \
+     OPT(LAYERS) | OPT(FFN) | OPT(EPS) | OPT(DTYPE) | OPT(LENGTHS) | OPT(AVG_SEQ_LEN) |            \
+     OPT(TARGET) | OPT(SEED))
 
 enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV };
 
@@ -54,6 +55,7 @@ struct options {
     enum dtype dtype;   /* only if given: the default depends on the target */
     enum ranges ranges; /* --init */
     int strategy;       /* index into strategies[] */
+    int preset;         /* index into the presets */
     double fail_above, time_limit_s, quantile;
     enum feature_set features;
     enum rigor rigor;
@@ -131,7 +133,7 @@ struct command {
     X(bench)                                                                                       \
     X(search)                                                                                      \
     X(query)                                                                                       \
-    X(explain)                                                                                       \
+    X(explain)                                                                                     \
     X(train)                                                                                       \
     X(predict)                                                                                     \
     X(db)                                                                                          \

@@ -127,6 +127,7 @@ static const struct row option_rows[] = {
     [OPTION_BATCH] = {{"batch", 'b', "N", "sequences in a batch", NULL}, parse_size, FIELD(batch), 0, BATCH_MAX},
     [OPTION_SEQ_LEN] = {{"seq-len", 's', "N", "tokens of a sequence", NULL}, parse_size, FIELD(seq_len), 0, SEQ_LEN_MAX},
     [OPTION_MASK] = {{"mask", 'm', "MASK", "attention mask (full); 'fuseplan mask --help' lists them", words_mask}, parse_text, FIELD(mask), 0, 0},
+    [OPTION_PRESET] = {{"preset", 0, "NAME", "sizes, layers and eps of a known encoder; options beside it win", words_preset}, parse_word, FIELD(preset), 0, 0},
     [OPTION_HEADS] = {{"heads", 'H', "N", "attention heads (12)", NULL}, parse_size, FIELD(heads), 0, HEADS_MAX},
     [OPTION_HEAD_SIZE] = {{"head-size", 'W', "N", "columns of a head (64)", NULL}, parse_size, FIELD(head_size), 0, HEAD_SIZE_MAX},
     [OPTION_LAYERS] = {{"layers", 'L', "N", "layers, each with weights of its own (12)", NULL}, parse_size, FIELD(layers), 0, LAYERS_MAX},

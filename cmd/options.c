@@ -177,6 +177,7 @@ int options_parse(struct options *o, const struct command *c, int argc, char **a
     while (result == 0);
     for (int i = optind; i < argc && result > 0; i++) /* after "--" */
         o->operands[o->operand_count++] = argv[i];
+    preset_apply(o);
     return result > 0 ? 0 : -1;
 }
 

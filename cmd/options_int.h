@@ -19,6 +19,16 @@ void words_rigor(struct buf *out);
 void words_dtype(struct buf *out);
 void words_strategy(struct buf *out);
 
+/* ---- preset.c: shapes of known encoders ------------------------------------------------------ */
+
+void words_preset(struct buf *out);
+
+/* Sets what --preset says and no option does. */
+void preset_apply(struct options *o);
+
+/* ---- option_words.c: other words ---------------------------------------------------------------
+ */
+
 void words_target(struct buf *out);
 void words_arch(struct buf *out);
 
