@@ -123,6 +123,8 @@ struct command {
     void (*more)(struct buf *out);    /* appends lines made from tables to --help; may be null */
     const char *examples;             /* one a line */
     void (*words)(struct buf *words); /* appends the operands that it takes; may be null */
+    uint64_t (*options_of)(
+        const char *operand); /* the options that it takes with a first operand */
     int (*run)(const struct options *o, struct status *st); /* an exit status, or -1 */
 };
 

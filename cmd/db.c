@@ -94,6 +94,15 @@ static int run(const struct options *o, struct status *st)
     return code;
 }
 
+static uint64_t options_of_action(const char *name)
+{
+    uint64_t options = 0;
+    for (size_t i = 0; i < ARRAY_LEN(actions); i++)
+        if (strcmp(actions[i].name, name) == 0)
+            options = OPTS_COMMON | OPT(DB) | actions[i].options;
+    return options;
+}
+
 const struct command cmd_db = {
     .name = "db",
     .operands = "ACTION [FILE...]",
@@ -109,5 +118,6 @@ const struct command cmd_db = {
                 "fuseplan db check --db results.db\n"
                 "fuseplan db export-space -b 1 -s 128 -m causal -o causal.space.gz",
     .words = list_actions,
+    .options_of = options_of_action,
     .run = run,
 };

@@ -1,4 +1,4 @@
-#include "cmd/cmd.h"
+#include "cmd/options_int.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -142,6 +142,8 @@ static int run(int argc, char **argv, struct status *st)
     }
     if (strcmp(name, "help") == 0 || strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0)
         return help(argc, argv, st);
+    if (strcmp(name, "--complete") == 0)
+        return complete(argc - 1, argv + 1);
     if (strcmp(name, "--man") == 0)
         return man(argc, argv, st);
     if (name[0] == '-')

@@ -32,4 +32,12 @@ void preset_apply(struct options *o);
 void words_target(struct buf *out);
 void words_arch(struct buf *out);
 
+/* ---- complete.c ---------------------------------------------------------------------------------
+ */
+
+/* Prints what the last of a command line's words can be, a line each: "word<TAB>description", or
+ * ":files<TAB>before<TAB>path" (":dirs") where it is a path with a text before it.  argv: the words
+ * after the program's name.  Returns the exit status. */
+int complete(int argc, char **argv);
+
 #endif

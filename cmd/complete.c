@@ -1,0 +1,360 @@
+/* --complete WORD...: what the last word of a command line can be, for the scripts of completion.c.
+ */
+#include "cmd/options_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* A command line up to the word to be completed. */
+struct line {
+    const struct command *c;
+    uint64_t given;                            /* OPT() bits */
+    const char *action;                        /* the first operand; null: none is there yet */
+    int operands;                              /* before the word */
+    bool options_ended;                        /* by "--" */
+    int expecting;                             /* the option whose argument the word is; -1: none */
+    const char *batch, *seq_len, *db, *target; /* arguments given */
+    const char *part;                          /* the word's part that answers begin with */
+    struct buf before; /* the word's part in front of it, which is put before each answer */
+};
+
+/* ---- answers --------------------------------------------------------------------------------- */
+
+static void answer(const struct line *l, const char *text, const char *description)
+{
+    if (strncmp(text, l->part, strlen(l->part)) == 0)
+        printf("%s%s\t%s\n", l->before.ptr, text, description);
+}
+
+/* kind: ":files" or ":dirs". */
+static void answer_paths(const struct line *l, const char *kind)
+{
+    printf("%s\t%s\t%s\n", kind, l->before.ptr, l->part);
+}
+
+/* Whether an element of a list is in front of the part. */
+static bool in_list(const struct line *l, const char *element)
+{
+    size_t len = strlen(element);
+    bool found = false;
+    for (const char *at = l->before.ptr; *at != '\0' && !found; at++)
+        found = strncmp(at, element, len) == 0 && at[len] == ',' &&
+                (at == l->before.ptr || strchr("=,", at[-1]) != NULL);
+    return found;
+}
+
+static void answer_words(const struct line *l, void (*words)(struct buf *words))
+{
+    struct buf text;
+    char *rest;
+    buf_init(&text);
+    words(&text);
+    for (char *word = strtok_r(text.ptr, " ", &rest); word != NULL;
+         word = strtok_r(NULL, " ", &rest))
+        if (!in_list(l, word))
+            answer(l, word, "");
+    buf_release(&text);
+}
+
+/* Moves the elements of a list that are complete in front of the part. */
+static void skip_elements(struct line *l, char separator)
+{
+    const char *last = strrchr(l->part, separator);
+    if (last == NULL)
+        return;
+    buf_add(&l->before, l->part, (size_t)(last + 1 - l->part));
+    l->part = last + 1;
+}
+
+/* ---- known workloads ------------------------------------------------------------------------- */
+
+struct known {
+    const struct line *l;
+    enum option_id id; /* what is asked for: the batch, the sequence length or the mask */
+    struct buf seen;   /* answers so far, each between two newlines */
+};
+
+static bool matches(const char *given, int64_t number)
+{
+    char text[24];
+    snprintf(text, sizeof(text), "%lld", (long long)number);
+    return given == NULL || strcmp(given, text) == 0;
+}
+
+static void answer_known(void *ctx, const struct db_workload *w, const char *target_kind)
+{
+    struct known *k = ctx;
+    const struct line *l = k->l;
+    char number[24];
+    struct buf line;
+    int64_t size = k->id == OPTION_BATCH ? w->batch : w->seq_len;
+    snprintf(number, sizeof(number), "%lld", (long long)size);
+    const char *text = k->id == OPTION_MASK ? w->mask : number;
+    if ((k->id != OPTION_BATCH && !matches(l->batch, w->batch)) ||
+        (k->id != OPTION_SEQ_LEN && !matches(l->seq_len, w->seq_len)) ||
+        (l->target != NULL && strncmp(l->target, target_kind, strlen(target_kind)) != 0) ||
+        strncmp(text, "file:", 5) == 0) /* a hash, which names no file */
+        return;
+    buf_init(&line);
+    buf_addf(&line, "\n%s\n", text);
+    if (strstr(k->seen.ptr, line.ptr) == NULL) {
+        buf_adds(&k->seen, line.ptr);
+        answer(l, text, "of a stored workload");
+    }
+    buf_release(&line);
+}
+
+static void answer_stored(const struct line *l, enum option_id id)
+{
+    struct status ignored = STATUS_INIT;
+    struct known k = {.l = l, .id = id};
+    struct db *db = NULL;
+    buf_init(&k.seen);
+    for (int i = 0; id == OPTION_MASK && i < mask_kind_count(); i++) { /* answered before */
+        const char *name, *usage;
+        struct buf summary;
+        buf_init(&summary);
+        mask_kind_info(i, &name, &usage, &summary);
+        buf_addf(&k.seen, "\n%s\n", name);
+        buf_release(&summary);
+    }
+    if (db_open(l->db, DB_READ, &db, &ignored) == 0)
+        db_workloads(db, answer_known, &k, &ignored);
+    db_close(db);
+    buf_release(&k.seen);
+}
+
+/* ---- masks ----------------------------------------------------------------------------------- */
+
+/* Parameters that the word lacks: "t=" after "strided:". */
+static void answer_parameters(struct line *l, const char *usage)
+{
+    char *copy = mem_strdup(strchr(usage, ':') != NULL ? strchr(usage, ':') + 1 : ""), *rest = copy;
+    skip_elements(l, ':');
+    skip_elements(l, ',');
+    for (char *one; (one = strsep(&rest, ",")) != NULL;) {
+        struct buf key;
+        buf_init(&key);
+        buf_addf(&key, "%.*s=", (int)strcspn(one, "="), one);
+        if (strstr(l->before.ptr, key.ptr) == NULL && one[0] != '\0')
+            answer(l, key.ptr, "");
+        buf_release(&key);
+    }
+    free(copy);
+}
+
+static void answer_masks(struct line *l)
+{
+    bool parameters = strchr(l->part, ':') != NULL;
+    answer_stored(l, OPTION_MASK);
+    if (strncmp(l->part, "file:", 5) == 0) {
+        skip_elements(l, ':');
+        answer_paths(l, ":files");
+        return;
+    }
+    for (int i = 0; i < mask_kind_count(); i++) {
+        const char *name, *usage;
+        struct buf summary;
+        buf_init(&summary);
+        mask_kind_info(i, &name, &usage, &summary);
+        size_t len = strlen(name);
+        if (strcmp(usage, "file:PATH") == 0)
+            answer(l, "file:", summary.ptr);
+        else if (!parameters)
+            answer(l, name, summary.ptr);
+        else if (strncmp(l->part, name, len) == 0 && l->part[len] == ':')
+            answer_parameters(l, usage);
+        buf_release(&summary);
+        if (parameters && l->before.len > 0)
+            break;
+    }
+}
+
+/* ---- arguments of options -------------------------------------------------------------------- */
+
+static void words_baseline(struct buf *out)
+{
+    buf_adds(out, BEST_WORD " 43690 41115");
+}
+
+static void words_compiler(struct buf *out)
+{
+    buf_adds(out, "auto nvrtc nvcc cc gcc clang");
+}
+
+static void words_space(struct buf *out)
+{
+    buf_adds(out, "all");
+}
+
+/* Answers that the table of options does not know. */
+static const struct {
+    enum option_id id;
+    void (*words)(struct buf *words);
+} further[] = {{OPTION_BASELINE, words_baseline},
+               {OPTION_COMPILER, words_compiler},
+               {OPTION_SPACE, words_space}};
+
+static void answer_argument(struct line *l, enum option_id id)
+{
+    const struct option_info *info = option_info(id);
+    void (*words)(struct buf * words) = info->words;
+    for (size_t i = 0; i < ARRAY_LEN(further); i++)
+        if (further[i].id == id)
+            words = further[i].words;
+    if (id == OPTION_MASK) {
+        answer_masks(l);
+        return;
+    }
+    if (strstr(info->argument, ",...") != NULL || id == OPTION_ARCH)
+        skip_elements(l, ',');
+    if (id == OPTION_BASELINE && in_list(l, "none"))
+        return;
+    if (id == OPTION_BASELINE && strchr(l->before.ptr, ',') == NULL)
+        answer(l, "none", "");
+    if (id == OPTION_BATCH || id == OPTION_SEQ_LEN)
+        answer_stored(l, id);
+    else if (words != NULL)
+        answer_words(l, words);
+    else if (strcmp(info->argument, "DIR") == 0)
+        answer_paths(l, ":dirs");
+    else if (strcmp(info->argument, "FILE") == 0 || strcmp(info->argument, "PATH") == 0)
+        answer_paths(l, ":files");
+}
+
+/* ---- the line -------------------------------------------------------------------------------- */
+
+/* The option of a command that a word names; -1: none.  *argument: what follows it within the word,
+ * or null. */
+static int option_of(const struct command *c, const char *word, const char **argument)
+{
+    size_t len = strcspn(word, "=");
+    bool is_long = strncmp(word, "--", 2) == 0;
+    *argument = is_long ? (word[len] == '=' ? word + len + 1 : NULL)
+                        : (word[1] != '\0' && word[2] != '\0' ? word + 2 : NULL);
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        const struct option_info *info = option_info((enum option_id)id);
+        bool named =
+            is_long ? strlen(info->name) == len - 2 && strncmp(info->name, word + 2, len - 2) == 0
+                    : info->letter != '\0' && info->letter == word[1];
+        if (named && (c->options >> id & 1) != 0)
+            return id;
+    }
+    return -1;
+}
+
+static void take_argument(struct line *l, int id, const char *text)
+{
+    if (id == OPTION_BATCH)
+        l->batch = text;
+    else if (id == OPTION_SEQ_LEN)
+        l->seq_len = text;
+    else if (id == OPTION_DB)
+        l->db = text;
+    else if (id == OPTION_TARGET)
+        l->target = text;
+}
+
+static void take_word(struct line *l, const char *word)
+{
+    const char *argument;
+    int id = l->expecting;
+    if (id >= 0) {
+        l->expecting = -1;
+        take_argument(l, id, word);
+    } else if (!l->options_ended && strcmp(word, "--") == 0) {
+        l->options_ended = true;
+    } else if (!l->options_ended && word[0] == '-') {
+        id = option_of(l->c, word, &argument);
+        if (id < 0)
+            return;
+        l->given |= UINT64_C(1) << id;
+        if (option_info((enum option_id)id)->argument == NULL)
+            return;
+        if (argument != NULL)
+            take_argument(l, id, argument);
+        else
+            l->expecting = id;
+    } else if (l->operands++ == 0) {
+        l->action = word;
+    }
+}
+
+static void answer_options(const struct line *l)
+{
+    uint64_t options = l->c->options & ~l->given;
+    if (l->c->options_of != NULL && l->action != NULL)
+        options &= l->c->options_of(l->action);
+    for (int id = 0; id < OPTION_COUNT; id++) {
+        const struct option_info *info = option_info((enum option_id)id);
+        char text[64];
+        snprintf(text, sizeof(text), "--%s", info->name);
+        if ((options >> id & 1) != 0)
+            answer(l, text, info->help);
+    }
+}
+
+static void answer_operand(struct line *l)
+{
+    bool many = strstr(l->c->operands, "...") != NULL;
+    if (l->operands > 0 && !many)
+        return;
+    if (l->c->words == words_mask)
+        answer_masks(l);
+    else if (l->c->words != NULL && (l->operands == 0 || strncmp(l->c->operands, "ACTION", 6) != 0))
+        answer_words(l, l->c->words);
+    else if (strstr(l->c->operands, "FILE") != NULL || strstr(l->c->operands, ".db") != NULL)
+        answer_paths(l, ":files");
+}
+
+static void answer_word(struct line *l, const char *word)
+{
+    const char *argument;
+    l->part = word;
+    if (l->expecting >= 0) {
+        answer_argument(l, (enum option_id)l->expecting);
+    } else if (!l->options_ended && word[0] == '-') {
+        int id = option_of(l->c, word, &argument);
+        if (id >= 0 && argument != NULL && option_info((enum option_id)id)->argument != NULL) {
+            buf_add(&l->before, word, (size_t)(argument - word));
+            l->part = argument;
+            answer_argument(l, (enum option_id)id);
+        } else {
+            answer_options(l);
+        }
+    } else {
+        answer_operand(l);
+    }
+}
+
+static void answer_commands(const struct line *l, bool program)
+{
+    for (int i = 0; i < command_count; i++)
+        answer(l, commands[i]->name, commands[i]->summary);
+    if (!program)
+        return;
+    answer(l, "help", "Explain a command");
+    if (l->part[0] == '-') {
+        answer(l, "--help", "List the commands");
+        answer(l, "--version", "Print the version");
+    }
+}
+
+int complete(int argc, char **argv)
+{
+    struct line l = {.expecting = -1};
+    buf_init(&l.before);
+    l.part = argc > 0 ? argv[argc - 1] : "";
+    for (int i = 0; argc > 1 && i < command_count; i++)
+        if (strcmp(commands[i]->name, argv[0]) == 0)
+            l.c = commands[i];
+    if (argc <= 1 || (argc == 2 && strcmp(argv[0], "help") == 0)) {
+        answer_commands(&l, argc <= 1);
+    } else if (l.c != NULL) {
+        for (int i = 1; i < argc - 1; i++)
+            take_word(&l, argv[i]);
+        answer_word(&l, argv[argc - 1]);
+    }
+    buf_release(&l.before);
+    return EXIT_SUCCESS;
+}
