@@ -66,7 +66,7 @@ char *number_bytes(uint64_t bytes, char out[32])
 void number_add(double value, struct buf *out)
 {
     char text[32];
-    int digits = 1;
+    int digits = 15; /* %g drops zeros: a text of fewer digits that reads back is among these */
     do
         snprintf(text, sizeof(text), "%.*g", digits, value);
     while (strtod(text, NULL) != value && digits++ < 17);

@@ -18,6 +18,12 @@ static const struct action {
     {"info", "", "count what is stored", 0, 0, OPENS_READ, db_info_run},
     {"check", "", "print each problem found; exit 1 if there is one", 0, 0, OPENS_READ,
      db_check_run},
+    {"merge", "FILE...", "add the results of other databases: all of them or nothing", 0, 0,
+     OPENS_NOTHING, db_merge_run},
+    {"export", "", "write all results as text, a sorted line each, to --output or standard output",
+     OPT(OUTPUT), 0, OPENS_READ, db_export_run},
+    {"import", "FILE...", "add the results of such texts: all of them or nothing", 0, 0,
+     OPENS_NOTHING, db_import_run},
     {"export-space", "", "write the plans and segments of a workload to a file",
      OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(OUTPUT), OPT(BATCH) | OPT(SEQ_LEN) | OPT(OUTPUT),
      OPENS_STUDY, db_export_space_run},
@@ -110,12 +116,14 @@ const struct command cmd_db = {
     .options = OPTS_COMMON | OPT(DB) | OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(OUTPUT),
     .exits = EXITS_NO_RESULT,
     .about =
-        "'export-space' writes what was measured for a workload to a file, so that strategies can\n"
-        "be tried on it without a device.  Only 'export-space' takes the options of a workload,\n"
-        "--space and --output.",
+        "Of two different results for one thing the one measured later stays, so that results\n"
+        "may be merged in any order and twice.  'export-space' writes what was measured for a\n"
+        "workload to a file, so that strategies can be tried on it without a device.",
     .more = help_actions,
     .examples = "fuseplan db list\n"
-                "fuseplan db check --db results.db\n"
+                "fuseplan db merge laptop.db server.db\n"
+                "fuseplan db export -o results.ndjson\n"
+                "fuseplan db import results.ndjson --db other.db\n"
                 "fuseplan db export-space -b 1 -s 128 -m causal -o causal.space.gz",
     .words = list_actions,
     .options_of = options_of_action,

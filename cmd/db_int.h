@@ -19,6 +19,10 @@ void db_print_object(const struct options *o, const struct column *columns, int 
 
 db_action db_list_run;
 
+/* ---- db_move.c ------------------------------------------------------------------------------- */
+
+db_action db_merge_run, db_import_run, db_export_run;
+
 /* ---- db_space.c ------------------------------------------------------------------------------ */
 
 db_action db_export_space_run;

@@ -193,13 +193,50 @@ int db_search_start(struct db *db, int64_t study, const char *strategy, const ch
 int db_search_end(struct db *db, const char *id, const char *stopped_by, struct status *st);
 
 struct db_search {
-    const char *strategy, *options; /* options: JSON */
-    const char *stopped_by;         /* empty: it was killed, or still runs */
+    const char *id, *strategy, *options; /* options: JSON */
+    const char *started_utc, *ended_utc;
+    const char *stopped_by; /* empty, as ended_utc: it was killed, or still runs */
 };
 
 /* Calls row() for each search of a study, oldest first.  The texts live until row() returns. */
 typedef void db_search_row(void *ctx, const struct db_search *s);
 int db_searches(struct db *db, int64_t study, db_search_row *row, void *ctx, struct status *st);
+
+/* ---- merge.c: results of other databases --------------------------------------------------------
+ *
+ * Results are studies with their searches and trials.  Models are no results: `train` makes them
+ * anew.  Of a study's plan, of its segment's schedule and of a comparison's plan there is one
+ * result.  Where two databases have different ones, the one measured later stays, so that the
+ * outcome does not depend on the order of merging, and merging twice changes nothing. */
+
+struct db_moved {
+    int64_t results;   /* trials read */
+    int64_t added;     /* were not there */
+    int64_t same;      /* were there */
+    int64_t conflicts; /* differed from what was there */
+    int64_t replaced;  /* of the conflicts: took the place of what was there */
+};
+
+/* Adds the results of the databases at paths: of all of them or nothing.  out: (count). */
+int db_merge(struct db *db, const char *const *paths, int count, struct db_moved *out,
+             struct status *st);
+
+/* ---- text_write.c, import.c: results as text ----------------------------------------------------
+ *
+ * docs/database.md describes the lines.  Equal results give equal bytes, in whatever order they
+ * were stored. */
+
+/* Hands the text over in pieces; a result of sink() other than 0 ends it as a failure. */
+typedef int db_text_sink(void *ctx, const char *text, size_t len, struct status *st);
+int db_export(struct db *db, db_text_sink *sink, void *ctx, struct status *st);
+
+/* Adds results as db_merge() does: of all files or nothing.  A path "-" is standard input.
+ * STATUS_USAGE with file, line and column if a text is not as described. */
+int db_import(struct db *db, const char *const *paths, int count, struct db_moved *out,
+              struct status *st);
+
+/* Whether a file begins as db_import() expects; true of "-". */
+int db_import_check(const char *path, struct status *st);
 
 /* ---- model.c: trained models ----------------------------------------------------------------- */
 

@@ -83,6 +83,12 @@ int schema_migrate(sqlite3 *handle, const char *path, const char *const *migrati
  * the caller releases, and the trial's id; 1, 0 or -1 as query_row. */
 int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial, struct status *st);
 
+/* ---- study.c --------------------------------------------------------------------------------- */
+
+/* db_study() within the caller's transaction.  The earlier of two times of creation stays. */
+int db_study_put(struct db *db, const struct db_workload *w, const struct db_target *t,
+                 const char *protocol, const char *created_utc, int64_t *study, struct status *st);
+
 /* ---- list.c ---------------------------------------------------------------------------------- */
 
 /* db_list() without the best plans, within the caller's transaction.  row() may use db, but not
@@ -102,6 +108,12 @@ void db_choices_release(struct db_choice *choices, int count);
 /* db_trial_add() within the caller's transaction. */
 int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, struct status *st);
 
+/* Reads a row of SQL_TRIALS, without choices and samples. */
+struct db_trial db_trial_of(const struct query *q, enum db_trial_kind kind);
+
+/* Adds the row of a trial's plan, which spells its segments for people: "0-1 2-6 7 8-9 10-14". */
+int db_plan_add(struct db *db, const struct db_trial *t, struct status *st);
+
 /* The schedule of a choice, with its segment: found or added. */
 int db_schedule(struct db *db, const struct db_choice *c, int64_t *id, struct status *st);
 
@@ -112,5 +124,26 @@ int db_trial_insert_as(struct db *db, int64_t study, const struct db_trial *t,
                        const int64_t schedules[OP_COUNT], bool *added, struct status *st);
 
 extern const char *const db_trial_kind_names[];
+
+/* ---- search.c -------------------------------------------------------------------------------- */
+
+/* Reads a row of SQL_SEARCHES. */
+struct db_search db_search_of(const struct query *q);
+
+/* ---- put.c: results of another database or of a text -------------------------------------------
+ *
+ * All within the caller's transaction, between db_put_begin() and db_put_end(). */
+
+/* A large transaction changes pages that are far apart: it needs a cache that holds them. */
+int db_put_begin(struct db *db, struct status *st);
+int db_put_end(struct db *db, int result, struct status *st);
+
+/* STATUS_DATABASE if a search of this id belongs to another study. */
+int db_search_put(struct db *db, int64_t study, const struct db_search *s, struct status *st);
+
+/* Puts a trial, whose plan is stored, with the ids of its schedules, and counts what came of it:
+ * see struct db_moved. */
+int db_trial_put(struct db *db, int64_t study, const struct db_trial *t,
+                 const int64_t schedules[OP_COUNT], struct db_moved *moved, struct status *st);
 
 #endif

@@ -48,13 +48,19 @@ int db_search_end(struct db *db, const char *id, const char *stopped_by, struct 
     return db_end(db, result, st);
 }
 
+struct db_search db_search_of(const struct query *q)
+{
+    return (struct db_search){column_text(q, 0), column_text(q, 1), column_text(q, 2),
+                              column_text(q, 3), column_text(q, 4), column_text(q, 5)};
+}
+
 int db_searches(struct db *db, int64_t study, db_search_row *row, void *ctx, struct status *st)
 {
     struct query q = query_start(db, SQL_SEARCHES);
     query_int(&q, study);
     int found;
     while ((found = query_row(&q, st)) > 0) {
-        const struct db_search s = {column_text(&q, 0), column_text(&q, 1), column_text(&q, 2)};
+        const struct db_search s = db_search_of(&q);
         row(ctx, &s);
     }
     query_end(&q);

@@ -13,7 +13,8 @@ X(TARGET_ADD, "INSERT INTO target (kind, device, uuid, capability, units, driver
               " libraries) VALUES (?,?,?,?,?,?,?,?)"
               " ON CONFLICT DO UPDATE SET kind = kind RETURNING id")
 X(STUDY_ADD, "INSERT INTO study (workload, target, protocol, seed, init, created_utc)"
-             " VALUES (?,?,?,?,?,?) ON CONFLICT DO UPDATE SET seed = seed RETURNING id")
+             " VALUES (?,?,?,?,?,?) ON CONFLICT DO UPDATE"
+             " SET created_utc = min(created_utc, excluded.created_utc) RETURNING id")
 X(STUDY_NEAREST, "SELECT study.id FROM workload"
                  " JOIN study ON study.workload = workload.id"
                  " JOIN target ON target.id = study.target"
@@ -63,11 +64,12 @@ X(SCHEDULE_FIND, "SELECT schedule.id FROM segment"
                  " JOIN schedule ON schedule.segment = segment.id"
                  " WHERE first_op = ? AND last_op = ? AND impl = ? AND knobs = ?")
 X(PLAN_ADD, "INSERT INTO plan (value, segments) VALUES (?,?) ON CONFLICT DO NOTHING")
-X(TRIAL_ADD, "INSERT INTO trial (study, search, kind, plan, schedule, status, reason_code,"
-             " reason, median_ms, ci_low_ms, ci_high_ms, build_s, verify_s, time_s,"
-             " relative_error, layers_timed, sample_count, comparison, resources,"
-             " conditions, stored_utc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
-             " ON CONFLICT DO NOTHING")
+X(TRIAL_ADD,
+  "INSERT OR ROLLBACK INTO trial (study, search, kind, plan, schedule, status, reason_code,"
+  " reason, median_ms, ci_low_ms, ci_high_ms, build_s, verify_s, time_s,"
+  " relative_error, layers_timed, sample_count, comparison, resources,"
+  " conditions, stored_utc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+  " ON CONFLICT DO NOTHING")
 X(CHOICE_ADD, "INSERT INTO choice (trial, schedule) VALUES (?,?)")
 X(SAMPLE_ADD, "INSERT INTO sample (trial, round, ms) VALUES (?,?,?)")
 X(TRIALS, "SELECT id, plan, schedule, status, reason_code, reason, median_ms, ci_low_ms,"
@@ -136,8 +138,26 @@ X(SEARCH_ID, "SELECT lower(hex(randomblob(16)))")
 X(SEARCH_ADD, "INSERT INTO search (id, study, strategy, options, started_utc)"
               " VALUES (?,?,?,?,?)")
 X(SEARCH_END, "UPDATE search SET stopped_by = ?, ended_utc = ? WHERE id = ?")
-X(SEARCHES, "SELECT strategy, options, coalesce(stopped_by, '') FROM search WHERE study = ?"
-            " ORDER BY started_utc, id")
+X(SEARCH_PUT, "INSERT INTO search (id, study, strategy, options, started_utc) VALUES (?,?,?,?,?)"
+              " ON CONFLICT DO NOTHING")
+/* Of a search in two databases, one may be a copy from before it ended. */
+X(SEARCH_PUT_END, "UPDATE search SET ended_utc = ?2, stopped_by = ?3 WHERE id = ?1"
+                  " AND ended_utc IS NULL AND ?2 <> ''")
+X(SEARCH_STUDY, "SELECT study FROM search WHERE id = ?")
+X(SEARCHES, "SELECT id, strategy, options, started_utc, ended_utc, stopped_by FROM search"
+            " WHERE study = ? ORDER BY started_utc, id")
+X(PLANS, "SELECT value, segments FROM plan")
+X(SCHEDULES, "SELECT schedule.id, first_op, last_op, impl, knobs FROM schedule"
+             " JOIN segment ON segment.id = schedule.segment ORDER BY schedule.id")
+X(TRIAL_SCHEDULES, "SELECT schedule FROM choice WHERE trial = ?")
+X(TWIN_PLAN, "SELECT id, stored_utc, status, median_ms, ci_low_ms, ci_high_ms, time_s FROM trial"
+             " WHERE study = ? AND plan = ? AND kind = ? AND comparison = ?"
+             " ORDER BY stored_utc DESC LIMIT 1")
+X(TWIN_SEGMENT, "SELECT id, stored_utc, status, median_ms, ci_low_ms, ci_high_ms, time_s"
+                " FROM trial WHERE study = ? AND schedule = ?")
+X(SAMPLES_DELETE, "DELETE FROM sample WHERE trial = ?")
+X(CHOICES_DELETE, "DELETE FROM choice WHERE trial = ?")
+X(TRIAL_DELETE, "DELETE FROM trial WHERE id = ?")
 X(MODEL_PUT, "INSERT INTO model (study, name, kind, features_version, data_hash, seed,"
              " quantile, threshold_ms, bytes, report, trained_utc)"
              " VALUES (nullif(?, 0),?,?,?,?,?,?,?,?,?,?)"

@@ -31,31 +31,30 @@ static int add_target(struct db *db, const struct db_target *t, int64_t *id, str
     return query_one_int(&add, id, st);
 }
 
-static int add_study(struct db *db, const struct db_workload *w, const struct db_target *t,
-                     const char *protocol, int64_t *study, struct status *st)
+int db_study_put(struct db *db, const struct db_workload *w, const struct db_target *t,
+                 const char *protocol, const char *created_utc, int64_t *study, struct status *st)
 {
     int64_t workload = 0, target = 0;
     if (add_workload(db, w, &workload, st) < 0 || add_target(db, t, &target, st) < 0)
         return -1;
-
-    char now[CLOCK_UTC_SIZE];
     struct query add = query_start(db, SQL_STUDY_ADD);
     query_int(&add, workload);
     query_int(&add, target);
     query_text(&add, protocol);
     query_int(&add, (int64_t)w->seed);
     query_text(&add, w->init);
-    query_text(&add, clock_utc(now));
+    query_text(&add, created_utc);
     return query_one_int(&add, study, st) < 0 ? -1 : 0;
 }
 
 int db_study(struct db *db, const struct db_workload *w, const struct db_target *t,
              const char *protocol, int64_t *study, struct status *st)
 {
+    char now[CLOCK_UTC_SIZE];
     *study = 0;
     if (db_begin_write(db, st) != 0)
         return -1;
-    return db_end(db, add_study(db, w, t, protocol, study, st), st);
+    return db_end(db, db_study_put(db, w, t, protocol, clock_utc(now), study, st), st);
 }
 
 int db_study_find(struct db *db, const char *workload_text, const char *target_kind,

@@ -59,8 +59,7 @@ int db_schedule(struct db *db, const struct db_choice *c, int64_t *id, struct st
     return 0;
 }
 
-/* The row spells the plan's segments for people: "0-1 2-6 7 8-9 10-14". */
-static int add_plan(struct db *db, const struct db_trial *t, struct status *st)
+int db_plan_add(struct db *db, const struct db_trial *t, struct status *st)
 {
     struct buf text;
     buf_init(&text);
@@ -162,7 +161,7 @@ int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, stru
     for (int i = 0; i < t->choice_count; i++)
         if (db_schedule(db, &t->choices[i], &schedules[i], st) != 0)
             return -1;
-    if (t->kind != DB_TRIAL_SEGMENT && add_plan(db, t, st) != 0)
+    if (t->kind != DB_TRIAL_SEGMENT && db_plan_add(db, t, st) != 0)
         return -1;
     return db_trial_insert_as(db, study, t, schedules, &added, st);
 }
@@ -218,8 +217,7 @@ void db_choices_release(struct db_choice *choices, int count)
     }
 }
 
-/* Reads a row of SQL_TRIALS. */
-static struct db_trial trial_of(const struct query *q, enum db_trial_kind kind)
+struct db_trial db_trial_of(const struct query *q, enum db_trial_kind kind)
 {
     return (struct db_trial){
         .kind = kind,
@@ -255,7 +253,7 @@ static int walk(struct db *db, int64_t study, enum db_trial_kind kind, bool with
     query_text(&q, db_trial_kind_names[kind]);
     while (ended == 0 && (found = query_row(&q, st)) > 0) {
         struct db_choice choices[OP_COUNT] = {{.impl = NULL}};
-        struct db_trial t = trial_of(&q, kind);
+        struct db_trial t = db_trial_of(&q, kind);
         if (with_choices) {
             struct query of_trial = query_start(db, segment ? SQL_SCHEDULE : SQL_CHOICES);
             query_int(&of_trial, column_int(&q, segment ? 2 : 0));

@@ -206,6 +206,12 @@ END
   echo "database"
   json db-info fuseplan db info
   json db-list fuseplan db list
+  fuseplan db export -o e2e.ndjson
+  json db-merge fuseplan db import e2e.ndjson --db moved.db
+  fuseplan db export --db moved.db | cmp - e2e.ndjson || fail "export, import, export"
+  fuseplan db check --db moved.db >found || fail "what was imported"
+  fuseplan query $workload --db moved.db --format json >found
+  fuseplan query $workload --format json | cmp - found || fail "an imported answer"
   FUSEPLAN_SYSTEM_DB=e2e.db fuseplan db list --db none.db | grep -q "b 1 -s 8 -m causal" || fail "the list of the system"
   fuseplan db check --format json >out.json
   "$check_json" "$schemas/db-check.json" out.json || fail "schema db-check"

@@ -1,0 +1,102 @@
+#include "cmd/db_int.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+static const struct column columns[] = {
+    {"path", "from", 0},  {"results", "results", 0},     {"added", "added", 0},
+    {"same", "known", 0}, {"conflicts", "conflicts", 0}, {"replaced", "replaced", 0},
+};
+
+static void print_moved(const struct options *o, const char *const *paths,
+                        const struct db_moved *moved, int count)
+{
+    struct output out;
+    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+    for (int i = 0; i < count; i++)
+        output_row(&out, json_pack("{ss sI sI sI sI sI}", "path", paths[i], "results",
+                                   (json_int_t)moved[i].results, "added",
+                                   (json_int_t)moved[i].added, "same", (json_int_t)moved[i].same,
+                                   "conflicts", (json_int_t)moved[i].conflicts, "replaced",
+                                   (json_int_t)moved[i].replaced));
+    output_end(&out);
+}
+
+/* Where results come from. */
+struct source {
+    int (*check)(const char *path, struct status *st); /* before anything is created */
+    int (*store)(struct db *db, const char *const *paths, int count, struct db_moved *out,
+                 struct status *st);
+};
+
+/* Stores the results of all files or of none, and prints what came of each. */
+static int store_files(const struct options *o, struct session *s, const struct source *from,
+                       struct status *st)
+{
+    const char *const *paths = o->operands + 1;
+    int count = o->operand_count - 1;
+    for (int i = 0; i < count; i++)
+        if (from->check(paths[i], st) != 0)
+            return -1;
+    struct db_moved *moved = mem_alloc((size_t)count, sizeof(*moved));
+    int result = db_open(o->db, DB_WRITE, &s->db, st);
+    if (result == 0)
+        result = from->store(s->db, paths, count, moved, st);
+    if (result == 0)
+        print_moved(o, paths, moved, count);
+    free(moved);
+    return result == 0 ? EXIT_SUCCESS : -1;
+}
+
+static int check_database(const char *path, struct status *st)
+{
+    struct db *db;
+    int result = db_open(path, DB_READ, &db, st);
+    db_close(db);
+    return result;
+}
+
+int db_merge_run(const struct options *o, struct session *s, struct status *st)
+{
+    static const struct source databases = {check_database, db_merge};
+    return store_files(o, s, &databases, st);
+}
+
+int db_import_run(const struct options *o, struct session *s, struct status *st)
+{
+    static const struct source texts = {db_import_check, db_import};
+    return store_files(o, s, &texts, st);
+}
+
+/* ---- export ---------------------------------------------------------------------------------- */
+
+static int to_standard_output(void *ctx, const char *text, size_t len, struct status *st)
+{
+    (void)ctx;
+    if (fwrite(text, 1, len, stdout) == len)
+        return 0;
+    return status_set(st, STATUS_ENVIRONMENT, "cannot write the results: %s", strerror(errno));
+}
+
+static int to_buf(void *ctx, const char *text, size_t len, struct status *st)
+{
+    (void)st;
+    buf_add(ctx, text, len);
+    return 0;
+}
+
+int db_export_run(const struct options *o, struct session *s, struct status *st)
+{
+    if (o->output == NULL)
+        return db_export(s->db, to_standard_output, NULL, st) == 0 ? EXIT_SUCCESS : -1;
+    struct buf text;
+    buf_init(&text);
+    int code = -1;
+    if (file_check_writable("--output", o->output, st) == 0 &&
+        db_export(s->db, to_buf, &text, st) == 0 &&
+        file_write(o->output, text.ptr, text.len, st) == 0)
+        code = EXIT_SUCCESS;
+    buf_release(&text);
+    return code;
+}

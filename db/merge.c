@@ -1,0 +1,224 @@
+#include "db/db_int.h"
+
+#include <stdlib.h>
+
+/* A schedule of the source, and what it is in the database merged into. */
+struct mapped {
+    int64_t from, to;
+    struct segment segment;
+};
+
+struct merging {
+    struct db *from, *into;
+    struct mapped *schedules; /* (count) by rising `from`, owned */
+    size_t count;
+    struct db_moved *moved;
+};
+
+/* ---- plans and schedules --------------------------------------------------------------------- */
+
+static int merge_plans(struct merging *m, struct status *st)
+{
+    struct query q = query_start(m->from, SQL_PLANS);
+    int found;
+    while ((found = query_row(&q, st)) > 0) {
+        struct query add = query_start(m->into, SQL_PLAN_ADD);
+        query_int(&add, column_int(&q, 0));
+        query_text(&add, column_text(&q, 1));
+        if (query_run(&add, st) != 0) {
+            found = -1;
+            break;
+        }
+    }
+    query_end(&q);
+    return found;
+}
+
+static int merge_schedules(struct merging *m, struct status *st)
+{
+    struct query q = query_start(m->from, SQL_SCHEDULES);
+    size_t cap = 0;
+    int found;
+    while ((found = query_row(&q, st)) > 0) {
+        struct db_choice c = {{(int8_t)column_int(&q, 1), (int8_t)column_int(&q, 2)},
+                              column_text(&q, 3),
+                              column_text(&q, 4)};
+        struct mapped mapped = {.from = column_int(&q, 0), .segment = c.segment};
+        if (db_schedule(m->into, &c, &mapped.to, st) != 0) {
+            found = -1;
+            break;
+        }
+        if (m->count == cap) {
+            cap = cap > 0 ? 2 * cap : 1024;
+            m->schedules = mem_resize(m->schedules, cap, sizeof(*m->schedules));
+        }
+        m->schedules[m->count++] = mapped;
+    }
+    query_end(&q);
+    return found;
+}
+
+static int by_from(const void *a, const void *b)
+{
+    const struct mapped *x = a, *y = b;
+    return (x->from > y->from) - (x->from < y->from);
+}
+
+/* Null if the source, which is damaged, lacks it. */
+static const struct mapped *find_schedule(const struct merging *m, int64_t from)
+{
+    const struct mapped key = {.from = from};
+    return bsearch(&key, m->schedules, m->count, sizeof(key), by_from);
+}
+
+/* ---- trials ---------------------------------------------------------------------------------- */
+
+static int damaged(const struct merging *m, int64_t trial, const char *what, struct status *st)
+{
+    return status_set(st, STATUS_DATABASE, "'%s': %s of trial %lld; 'fuseplan db check' says more",
+                      db_path(m->from), what, (long long)trial);
+}
+
+/* The operators that a set of choices covers, added up: each once is all bits set. */
+enum { ALL_OPS = (1 << OP_COUNT) - 1 };
+
+static int read_schedules(const struct merging *m, int64_t trial, int64_t out[OP_COUNT], int *count,
+                          struct status *st)
+{
+    struct query q = query_start(m->from, SQL_TRIAL_SCHEDULES);
+    int found, covered = 0;
+    query_int(&q, trial);
+    while ((found = query_row(&q, st)) > 0 && *count < OP_COUNT) {
+        const struct mapped *s = find_schedule(m, column_int(&q, 0));
+        if (s == NULL)
+            break;
+        covered += (1 << (s->segment.last + 1)) - (1 << s->segment.first);
+        out[(*count)++] = s->to;
+    }
+    query_end(&q);
+    if (found < 0)
+        return -1;
+    return covered == ALL_OPS ? 0 : damaged(m, trial, "damaged choices", st);
+}
+
+static int read_samples(const struct merging *m, int64_t trial, double **out, int *count,
+                        struct status *st)
+{
+    struct query q = query_start(m->from, SQL_SAMPLES);
+    int found, cap = 0;
+    query_int(&q, trial);
+    while ((found = query_row(&q, st)) > 0) {
+        if (*count == cap) {
+            cap = cap > 0 ? 2 * cap : 64;
+            *out = mem_resize(*out, (size_t)cap, sizeof(**out));
+        }
+        (*out)[(*count)++] = column_real(&q, 0);
+    }
+    query_end(&q);
+    return found;
+}
+
+/* q: a row of SQL_TRIALS. */
+static int merge_trial(const struct merging *m, const struct query *q, enum db_trial_kind kind,
+                       int64_t study, struct status *st)
+{
+    struct db_trial t = db_trial_of(q, kind);
+    int64_t id = column_int(q, 0), schedules[OP_COUNT] = {0};
+    double *samples = NULL;
+    int count = 0, sample_count = 0, result = -1;
+    if (kind == DB_TRIAL_SEGMENT) {
+        const struct mapped *s = find_schedule(m, column_int(q, 2));
+        if (s == NULL)
+            return damaged(m, id, "no schedule", st);
+        schedules[count++] = s->to;
+    } else if (read_schedules(m, id, schedules, &count, st) != 0) {
+        return -1;
+    }
+    t.choice_count = count;
+    if (kind != DB_TRIAL_FINAL || read_samples(m, id, &samples, &sample_count, st) == 0) {
+        t.samples_ms = samples;
+        result = kind == DB_TRIAL_FINAL && sample_count != t.sample_count
+                     ? damaged(m, id, "missing samples", st)
+                     : db_trial_put(m->into, study, &t, schedules, m->moved, st);
+    }
+    free(samples);
+    return result;
+}
+
+static int merge_trials(const struct merging *m, int64_t from, int64_t into, struct status *st)
+{
+    for (int kind = DB_TRIAL_SEGMENT; kind <= DB_TRIAL_FINAL; kind++) {
+        struct query q = query_start(m->from, SQL_TRIALS);
+        query_int(&q, from);
+        query_text(&q, db_trial_kind_names[kind]);
+        int found;
+        while ((found = query_row(&q, st)) > 0)
+            if (merge_trial(m, &q, (enum db_trial_kind)kind, into, st) != 0) {
+                found = -1;
+                break;
+            }
+        query_end(&q);
+        if (found < 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* ---- studies --------------------------------------------------------------------------------- */
+
+static int merge_searches(const struct merging *m, int64_t from, int64_t into, struct status *st)
+{
+    struct query q = query_start(m->from, SQL_SEARCHES);
+    query_int(&q, from);
+    int found;
+    while ((found = query_row(&q, st)) > 0) {
+        struct db_search s = db_search_of(&q);
+        if (db_search_put(m->into, into, &s, st) != 0) {
+            found = -1;
+            break;
+        }
+    }
+    query_end(&q);
+    return found;
+}
+
+static int merge_study(void *ctx, struct db_listed *l, struct status *st)
+{
+    const struct merging *m = ctx;
+    int64_t into;
+    return db_study_put(m->into, &l->workload, &l->target, l->protocol, l->created_utc, &into,
+                        st) != 0 ||
+                   merge_searches(m, l->study, into, st) != 0 ||
+                   merge_trials(m, l->study, into, st) != 0
+               ? -1
+               : 0;
+}
+
+static int merge_one(struct db *into, const char *path, struct db_moved *moved, struct status *st)
+{
+    struct merging m = {.into = into, .moved = moved};
+    *moved = (struct db_moved){0};
+    if (db_open(path, DB_READ, &m.from, st) != 0)
+        return -1;
+    int result = db_begin_read(m.from, st);
+    if (result == 0)
+        result = db_end(m.from,
+                        merge_plans(&m, st) != 0 || merge_schedules(&m, st) != 0
+                            ? -1
+                            : db_studies(m.from, merge_study, &m, st),
+                        st);
+    db_close(m.from);
+    free(m.schedules);
+    return result;
+}
+
+int db_merge(struct db *db, const char *const *paths, int count, struct db_moved *out,
+             struct status *st)
+{
+    if (db_put_begin(db, st) != 0)
+        return -1;
+    int result = 0;
+    for (int i = 0; i < count && result == 0; i++)
+        result = merge_one(db, paths[i], &out[i], st);
+    return db_put_end(db, result, st);
+}

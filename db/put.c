@@ -1,0 +1,136 @@
+#include "db/db_int.h"
+
+#include <math.h>
+#include <string.h>
+
+static int pragmas(struct db *db, const char *sql, struct status *st)
+{
+    int result = sqlite3_exec(db->handle, sql, NULL, NULL, NULL);
+    return result == SQLITE_OK ? 0 : db_fail(db->handle, db->path, result, st);
+}
+
+/* Half of the time would go into looking up the rows that rows refer to, which were put before. */
+int db_put_begin(struct db *db, struct status *st)
+{
+    if (pragmas(db, "PRAGMA cache_size = -262144; PRAGMA foreign_keys = OFF", st) != 0)
+        return -1;
+    return db_begin_write(db, st);
+}
+
+int db_put_end(struct db *db, int result, struct status *st)
+{
+    result = db_end(db, result, st);
+    return pragmas(db, "PRAGMA cache_size = -2000; PRAGMA foreign_keys = ON", st) != 0 ? -1
+                                                                                       : result;
+}
+
+int db_search_put(struct db *db, int64_t study, const struct db_search *s, struct status *st)
+{
+    int64_t found = 0;
+    struct query q = query_start(db, SQL_SEARCH_PUT);
+    query_text(&q, s->id);
+    query_int(&q, study);
+    query_text(&q, s->strategy);
+    query_text(&q, s->options);
+    query_text(&q, s->started_utc);
+    if (query_run(&q, st) != 0)
+        return -1;
+    q = query_start(db, SQL_SEARCH_PUT_END);
+    query_text(&q, s->id);
+    query_text(&q, s->ended_utc);
+    query_text(&q, s->stopped_by);
+    if (query_run(&q, st) != 0)
+        return -1;
+    q = query_start(db, SQL_SEARCH_STUDY);
+    query_text(&q, s->id);
+    if (query_one_int(&q, &found, st) < 0)
+        return -1;
+    if (found != study)
+        return status_set(st, STATUS_DATABASE, "search '%s' belongs to another study in '%s'",
+                          s->id, db_path(db));
+    return 0;
+}
+
+/* ---- trials ---------------------------------------------------------------------------------- */
+
+static int remove_trial(struct db *db, int64_t trial, struct status *st)
+{
+    const enum db_statement steps[] = {SQL_SAMPLES_DELETE, SQL_CHOICES_DELETE, SQL_TRIAL_DELETE};
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        struct query q = query_start(db, steps[i]);
+        query_int(&q, trial);
+        if (query_run(&q, st) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* NaN, which is not stored, before all numbers. */
+static int compare_real(double a, double b)
+{
+    if (isnan(a) || isnan(b))
+        return isnan(b) - isnan(a);
+    return (a > b) - (a < b);
+}
+
+/* By time, then by anything that is the same in all databases.  A row of SQL_TWIN_*.  Results that
+ * agree in all of it are one. */
+static int compare_twin(const struct db_trial *t, const struct query *q)
+{
+    int order = strcmp(t->stored_utc, column_text(q, 1));
+    if (order == 0)
+        order = strcmp(trial_status_name(t->status), column_text(q, 2));
+    const double reals[] = {t->median_ms, t->ci_low_ms, t->ci_high_ms, t->time_s};
+    for (int i = 0; i < (int)ARRAY_LEN(reals) && order == 0; i++)
+        order = compare_real(reals[i], column_real(q, 3 + i));
+    return order;
+}
+
+/* Finds the stored result for the same thing: its id, and how t compares with it; 1, 0 or -1 as
+ * query_row. */
+static int find_twin(struct db *db, int64_t study, const struct db_trial *t, int64_t schedule,
+                     int64_t *id, int *order, struct status *st)
+{
+    bool segment = t->kind == DB_TRIAL_SEGMENT;
+    struct query q = query_start(db, segment ? SQL_TWIN_SEGMENT : SQL_TWIN_PLAN);
+    query_int(&q, study);
+    query_int(&q, segment ? schedule : t->value);
+    if (!segment) {
+        query_text(&q, db_trial_kind_names[t->kind]);
+        query_text(&q, t->comparison);
+    }
+    int found = query_row(&q, st);
+    if (found > 0) {
+        *id = column_int(&q, 0);
+        *order = compare_twin(t, &q);
+    }
+    query_end(&q);
+    return found;
+}
+
+int db_trial_put(struct db *db, int64_t study, const struct db_trial *t,
+                 const int64_t schedules[OP_COUNT], struct db_moved *moved, struct status *st)
+{
+    bool added = false;
+    int64_t twin = 0;
+    int order = 0;
+    moved->results++;
+    /* Of plans and segments an index allows one each: to try is cheaper than to look first. */
+    if (t->kind != DB_TRIAL_FINAL && db_trial_insert_as(db, study, t, schedules, &added, st) != 0)
+        return -1;
+    int found = added ? 0 : find_twin(db, study, t, schedules[0], &twin, &order, st);
+    if (found < 0)
+        return -1;
+    if (found == 0) {
+        moved->added++;
+        return added ? 0 : db_trial_insert_as(db, study, t, schedules, &added, st);
+    }
+    moved->same += order == 0;
+    moved->conflicts += order != 0;
+    if (order <= 0)
+        return 0;
+    moved->replaced++;
+    return remove_trial(db, twin, st) != 0
+               ? -1
+               : db_trial_insert_as(db, study, t, schedules, &added, st);
+}

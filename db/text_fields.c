@@ -1,0 +1,86 @@
+#include "db/text_int.h"
+
+#include <ctype.h>
+
+#define IN(type, member) offsetof(struct type, member)
+#define TABLE(fields)                                                                              \
+    {                                                                                              \
+        fields, ARRAY_LEN(fields)                                                                  \
+    }
+
+static const struct text_field inputs[] = {
+    {"init", TEXT_REQUIRED, IN(db_workload, init)},
+    {"seed", TEXT_SEED, IN(db_workload, seed)},
+};
+const struct text_table text_inputs = TABLE(inputs);
+
+static const struct text_field workload[] = {
+    {"text", TEXT_REQUIRED, IN(db_workload, text)},
+    {"batch", TEXT_SIZE, IN(db_workload, batch)},
+    {"seq_len", TEXT_SIZE, IN(db_workload, seq_len)},
+    {"mask", TEXT_REQUIRED, IN(db_workload, mask)},
+    {"heads", TEXT_SIZE, IN(db_workload, heads)},
+    {"head_size", TEXT_SIZE, IN(db_workload, head_size)},
+    {"ffn", TEXT_SIZE, IN(db_workload, ffn)},
+    {"layers", TEXT_SIZE, IN(db_workload, layers)},
+    {"eps", TEXT_REAL, IN(db_workload, eps)},
+    {"dtype", TEXT_REQUIRED, IN(db_workload, dtype)},
+    {"lengths", TEXT_REQUIRED, IN(db_workload, lengths)},
+};
+const struct text_table text_workload = TABLE(workload);
+
+static const struct text_field target[] = {
+    {"kind", TEXT_REQUIRED, IN(db_target, kind)},
+    {"device", TEXT_REQUIRED, IN(db_target, device)},
+    {"uuid", TEXT_REQUIRED, IN(db_target, uuid)},
+    {"capability", TEXT_REQUIRED, IN(db_target, capability)},
+    {"units", TEXT_SIZE, IN(db_target, units)},
+    {"driver", TEXT_REQUIRED, IN(db_target, driver)},
+    {"compiler", TEXT_REQUIRED, IN(db_target, compiler)},
+    {"libraries", TEXT_REQUIRED, IN(db_target, libraries)},
+};
+const struct text_table text_target = TABLE(target);
+
+static const struct text_field study[] = {
+    {"protocol", TEXT_REQUIRED, IN(db_listed, protocol)},
+    {"created_utc", TEXT_UTC, IN(db_listed, created_utc)},
+};
+const struct text_table text_study = TABLE(study);
+
+static const struct text_field search[] = {
+    {"strategy", TEXT_REQUIRED, IN(db_search, strategy)},
+    {"options", TEXT_REQUIRED, IN(db_search, options)},
+    {"started_utc", TEXT_UTC, IN(db_search, started_utc)},
+    {"ended_utc", TEXT_STRING, IN(db_search, ended_utc)},
+    {"stopped_by", TEXT_STRING, IN(db_search, stopped_by)},
+};
+const struct text_table text_search = TABLE(search);
+
+static const struct text_field trial[] = {
+    {"comparison", TEXT_STRING, IN(db_trial, comparison)},
+    {"stored_utc", TEXT_UTC, IN(db_trial, stored_utc)},
+    {"reason_code", TEXT_STRING, IN(db_trial, reason_code)},
+    {"reason", TEXT_STRING, IN(db_trial, reason)},
+    {"median_ms", TEXT_REAL, IN(db_trial, median_ms)},
+    {"ci_low_ms", TEXT_REAL, IN(db_trial, ci_low_ms)},
+    {"ci_high_ms", TEXT_REAL, IN(db_trial, ci_high_ms)},
+    {"sample_count", TEXT_INT, IN(db_trial, sample_count)},
+    {"layers_timed", TEXT_INT, IN(db_trial, layers_timed)},
+    {"relative_error", TEXT_REAL, IN(db_trial, error)},
+    {"build_s", TEXT_REAL, IN(db_trial, build_s)},
+    {"verify_s", TEXT_REAL, IN(db_trial, verify_s)},
+    {"time_s", TEXT_REAL, IN(db_trial, time_s)},
+    {"search", TEXT_STRING, IN(db_trial, search)},
+    {"resources", TEXT_STRING, IN(db_trial, resources)},
+    {"conditions", TEXT_STRING, IN(db_trial, conditions)},
+};
+const struct text_table text_trial = TABLE(trial);
+
+bool text_is_utc(const char *text)
+{
+    static const char form[CLOCK_UTC_SIZE] = "dddd-dd-ddTdd:dd:dd.dddZ";
+    for (int i = 0; i < CLOCK_UTC_SIZE; i++)
+        if (form[i] == 'd' ? isdigit((unsigned char)text[i]) == 0 : text[i] != form[i])
+            return false;
+    return true;
+}

@@ -1,0 +1,43 @@
+/* The text form of results: docs/database.md describes it.  The tables of fields make writer and
+ * reader agree. */
+#ifndef FUSEPLAN_DB_TEXT_INT_H
+#define FUSEPLAN_DB_TEXT_INT_H
+
+#include "db/db_int.h"
+
+#define TEXT_HEADER  "{\"format\":\"fuseplan results\",\"version\":1}"
+#define TEXT_FORMAT  "fuseplan results"
+#define TEXT_VERSION 1
+
+/* ---- text_fields.c: the members of a line ---------------------------------------------------- */
+
+enum text_type {
+    TEXT_STRING,   /* const char *; left out if empty */
+    TEXT_REQUIRED, /* const char *; never left out, may be empty */
+    TEXT_UTC,      /* const char *; "2026-01-31T12:34:56.789Z" */
+    TEXT_REAL,     /* double; left out if NaN */
+    TEXT_INT,      /* int, at least 0 */
+    TEXT_SIZE,     /* int64_t, at least 0 */
+    TEXT_SEED      /* uint64_t, as a signed number, as the database has it */
+};
+
+struct text_field {
+    const char *name;
+    enum text_type type;
+    size_t offset; /* in the struct that the table describes */
+};
+
+struct text_table {
+    const struct text_field *fields;
+    size_t count;
+};
+extern const struct text_table text_inputs;   /* of struct db_workload */
+extern const struct text_table text_workload; /* of struct db_workload */
+extern const struct text_table text_target;   /* of struct db_target */
+extern const struct text_table text_study;    /* of struct db_listed, without the three above */
+extern const struct text_table text_search;   /* of struct db_search, without its id */
+extern const struct text_table text_trial; /* of struct db_trial, without what text_write.c adds */
+
+bool text_is_utc(const char *text);
+
+#endif

@@ -1,0 +1,273 @@
+#include "db/text_read_int.h"
+
+#include <errno.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- where in the line ----------------------------------------------------------------------- */
+
+/* The end of a JSON string, behind its second quote. */
+static const char *string_end(const char *at)
+{
+    for (at++; *at != '"'; at++)
+        if (*at == '\\')
+            at++;
+    return at + 1;
+}
+
+static const char *skip_blanks(const char *at)
+{
+    return at + strspn(at, " \t");
+}
+
+/* Where the value of a member is in the text of an object, which is valid JSON; null if the object
+ * lacks it. */
+static const char *find_member(const char *object, const char *name)
+{
+    size_t len = strlen(name);
+    int depth = 0;
+    for (const char *at = object; *at != '\0';) {
+        if (*at != '"') {
+            depth += (*at == '{' || *at == '[') - (*at == '}' || *at == ']');
+            at++;
+            continue;
+        }
+        const char *end = string_end(at), *colon = skip_blanks(end);
+        if (depth == 1 && *colon == ':' && (size_t)(end - at) == len + 2 &&
+            strncmp(at + 1, name, len) == 0)
+            return skip_blanks(colon + 1);
+        at = end;
+    }
+    return NULL;
+}
+
+/* Counts characters, as jansson does. */
+static int column_of(const char *line, const char *at)
+{
+    int column = 1;
+    for (; line < at; line++)
+        column += ((unsigned char)*line & 0xc0) != 0x80;
+    return column;
+}
+
+int text_fail(const struct text_reader *r, const char *object, const char *member,
+              struct status *st, const char *fmt, ...)
+{
+    char what[400];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof(what), fmt, args);
+    va_end(args);
+    const char *at = r->line, *inner = object != NULL ? find_member(at, object) : NULL;
+    if (inner != NULL)
+        at = inner;
+    inner = member != NULL ? find_member(at, member) : NULL;
+    if (inner != NULL)
+        at = inner;
+    return status_set(st, STATUS_USAGE, "'%s', line %d, column %d: %s", r->path, r->number,
+                      column_of(r->line, at), what);
+}
+
+/* ---- fields ---------------------------------------------------------------------------------- */
+
+/* A member of the wrong type, or that is missing. */
+static int bad_member(const struct text_reader *r, const char *object, const char *name,
+                      const json_t *value, const char *expected, struct status *st)
+{
+    if (value == NULL)
+        return text_fail(r, object, NULL, st, "the member '%s' is missing; expected %s", name,
+                         expected);
+    char *found = json_dumps(value, JSON_ENCODE_ANY | JSON_COMPACT);
+    text_fail(r, object, name, st, "'%s' is %.60s%s; expected %s", name, found,
+              strlen(found) > 60 ? "..." : "", expected);
+    free(found);
+    return -1;
+}
+
+static int read_string(const struct text_reader *r, const char *object, const struct text_field *f,
+                       const json_t *value, const char **out, struct status *st)
+{
+    *out = value != NULL ? json_string_value(value) : "";
+    bool absent = value == NULL && f->type == TEXT_STRING;
+    if (f->type == TEXT_UTC && (*out == NULL || !text_is_utc(*out)))
+        return bad_member(r, object, f->name, value, "a time as '2026-01-31T12:34:56.789Z'", st);
+    if (!absent && (value == NULL || *out == NULL || strlen(*out) != json_string_length(value)))
+        return bad_member(r, object, f->name, value, "a text", st);
+    return 0;
+}
+
+static int read_real(const struct text_reader *r, const char *object, const struct text_field *f,
+                     const json_t *value, double *out, struct status *st)
+{
+    *out = value != NULL ? json_number_value(value) : NAN;
+    if (value != NULL && (!json_is_number(value) || *out < 0))
+        return bad_member(r, object, f->name, value, "a number that is not negative", st);
+    return 0;
+}
+
+static int read_integer(const struct text_reader *r, const char *object, const struct text_field *f,
+                        const json_t *value, void *out, struct status *st)
+{
+    json_int_t number = json_integer_value(value);
+    json_int_t most = f->type == TEXT_INT ? INT32_MAX : INT64_MAX;
+    if (!json_is_integer(value) || number > most || (number < 0 && f->type != TEXT_SEED))
+        return bad_member(r, object, f->name, value, "a whole number", st);
+    if (f->type == TEXT_INT)
+        *(int *)out = (int)number;
+    else if (f->type == TEXT_SIZE)
+        *(int64_t *)out = number;
+    else
+        *(uint64_t *)out = (uint64_t)number;
+    return 0;
+}
+
+static bool has_field(const struct text_table *t, const char *name)
+{
+    for (size_t i = 0; i < t->count; i++)
+        if (strcmp(t->fields[i].name, name) == 0)
+            return true;
+    return false;
+}
+
+/* also: names of members that the table lacks, each with a blank behind it. */
+static int check_names(const struct text_reader *r, const char *object, json_t *from,
+                       const struct text_table *t, const char *also, struct status *st)
+{
+    const char *name;
+    json_t *value;
+    json_object_foreach(from, name, value)
+    {
+        const char *at = strstr(also, name);
+        bool listed = at != NULL && at[strlen(name)] == ' ' && (at == also || at[-1] == ' ');
+        if (!listed && !has_field(t, name))
+            return text_fail(r, object, name, st, "unknown member '%s'", name);
+    }
+    return 0;
+}
+
+int text_read_fields(const struct text_reader *r, const char *object, json_t *from,
+                     const struct text_table *t, const char *also, void *out, struct status *st)
+{
+    for (size_t i = 0; i < t->count; i++) {
+        const struct text_field *f = &t->fields[i];
+        const json_t *value = json_object_get(from, f->name);
+        void *at = (char *)out + f->offset;
+        int result = 0;
+        switch (f->type) {
+        case TEXT_STRING:
+        case TEXT_REQUIRED:
+        case TEXT_UTC:
+            result = read_string(r, object, f, value, at, st);
+            break;
+        case TEXT_REAL:
+            result = read_real(r, object, f, value, at, st);
+            break;
+        case TEXT_INT:
+        case TEXT_SIZE:
+        case TEXT_SEED:
+            result = read_integer(r, object, f, value, at, st);
+            break;
+        }
+        if (result != 0)
+            return -1;
+    }
+    return check_names(r, object, from, t, also, st);
+}
+
+/* ---- lines ----------------------------------------------------------------------------------- */
+
+int text_open(struct text_reader *r, const char *path, struct status *st)
+{
+    bool standard = strcmp(path, "-") == 0;
+    *r = (struct text_reader){.path = standard ? "standard input" : path};
+    r->in = standard ? stdin : fopen(path, "re");
+    if (r->in == NULL)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s", path, strerror(errno));
+    return 0;
+}
+
+void text_close(struct text_reader *r)
+{
+    if (r->in != NULL && r->in != stdin)
+        fclose(r->in);
+    free(r->line);
+    *r = (struct text_reader){.in = NULL};
+}
+
+/* The next line as JSON, which the caller releases; 1, 0 at the end of the file, or -1. */
+static int next_line(struct text_reader *r, json_t **out, struct status *st)
+{
+    json_error_t error;
+    errno = 0;
+    ssize_t len = getline(&r->line, &r->size, r->in);
+    if (len < 0)
+        return ferror(r->in) == 0 ? 0
+                                  : status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s",
+                                               r->path, strerror(errno));
+    r->number++;
+    if (len > 0 && r->line[len - 1] == '\n')
+        r->line[--len] = '\0';
+    else
+        return text_fail(r, NULL, NULL, st, "the line has no end; the file was cut short");
+    *out = json_loadb(r->line, (size_t)len, JSON_REJECT_DUPLICATES, &error);
+    if (*out == NULL)
+        return status_set(st, STATUS_USAGE, "'%s', line %d, column %d: %s", r->path, r->number,
+                          error.column > 0 ? error.column : 1, error.text);
+    if (!json_is_object(*out)) {
+        json_decref(*out);
+        return text_fail(r, NULL, NULL, st, "a line is an object in braces");
+    }
+    return 1;
+}
+
+static int check_header(const struct text_reader *r, const json_t *header, struct status *st)
+{
+    const char *format = json_string_value(json_object_get(header, "format"));
+    json_int_t version = json_integer_value(json_object_get(header, "version"));
+    if (format == NULL || strcmp(format, TEXT_FORMAT) != 0)
+        return text_fail(r, NULL, "format", st,
+                         "the first line has no format '%s'; 'fuseplan db export' writes such "
+                         "files",
+                         TEXT_FORMAT);
+    if (version != TEXT_VERSION)
+        return text_fail(r, NULL, "version", st,
+                         "the version is %lld, this fuseplan reads %d; use a newer fuseplan",
+                         (long long)version, TEXT_VERSION);
+    return 0;
+}
+
+int text_next(struct text_reader *r, json_t **out, struct status *st)
+{
+    for (;;) {
+        *out = NULL;
+        int found = next_line(r, out, st);
+        if (found == 0 && r->number == 0)
+            return status_set(st, STATUS_USAGE, "'%s' is empty", r->path);
+        if (found <= 0)
+            return found;
+        /* Headers may repeat: files may be put one behind the other. */
+        if (r->number > 1 && json_object_get(*out, "format") == NULL)
+            return 1;
+        int result = check_header(r, *out, st);
+        json_decref(*out);
+        *out = NULL;
+        if (result != 0)
+            return -1;
+    }
+}
+
+int db_import_check(const char *path, struct status *st)
+{
+    struct text_reader r;
+    json_t *line;
+    if (strcmp(path, "-") == 0)
+        return 0;
+    if (text_open(&r, path, st) != 0)
+        return -1;
+    int found = text_next(&r, &line, st);
+    json_decref(line);
+    text_close(&r);
+    return found < 0 ? -1 : 0;
+}

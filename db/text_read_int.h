@@ -1,0 +1,39 @@
+/* Reading the text form of results. */
+#ifndef FUSEPLAN_DB_TEXT_READ_INT_H
+#define FUSEPLAN_DB_TEXT_READ_INT_H
+
+#include "db/text_int.h"
+
+#include <jansson.h>
+#include <stdio.h>
+
+/* ---- text_read.c: lines and their members ---------------------------------------------------- */
+
+struct text_reader {
+    const char *path; /* for messages */
+    FILE *in;
+    char *line; /* the last one read, owned */
+    size_t size;
+    int number; /* of the line, from 1 */
+};
+
+/* path "-": standard input.  Close *r in any case. */
+int text_open(struct text_reader *r, const char *path, struct status *st);
+void text_close(struct text_reader *r);
+
+/* The next line that is no header, as JSON that the caller releases; 1, 0 at the end of the file,
+ * or -1. */
+int text_next(struct text_reader *r, json_t **out, struct status *st);
+
+/* Reports a failure at a member of the line, or of an object in the line; null: at the line or the
+ * object itself.  Returns -1. */
+int text_fail(const struct text_reader *r, const char *object, const char *member,
+              struct status *st, const char *fmt, ...) PRINTF_LIKE(5, 6);
+
+/* Reads the members of `from` that a table lists; object: the name of `from` in the line, null for
+ * the line itself.  The texts live as long as `from`.  also: names of further members, each with a
+ * blank behind it; any other is refused. */
+int text_read_fields(const struct text_reader *r, const char *object, json_t *from,
+                     const struct text_table *t, const char *also, void *out, struct status *st);
+
+#endif

@@ -1,0 +1,194 @@
+/* Merging, and death while results move. */
+#include "tests/db/move_fixture.h"
+
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* ---- merge ----------------------------------------------------------------------------------- */
+
+static struct db_moved merge(const char *into, const char *from)
+{
+    struct db *db;
+    struct db_moved moved;
+    const char *path = test_path(from);
+    OK(db_open(test_path(into), DB_WRITE, &db, &st));
+    OK(db_merge(db, &path, 1, &moved, &st));
+    assert_whole(db);
+    db_close(db);
+    return moved;
+}
+
+static void make_three(void)
+{
+    static const char *const names[] = {"a.db", "b.db", "c.db"};
+    int64_t study;
+    for (int i = 0; i < (int)ARRAY_LEN(names); i++) {
+        struct db *db = open_named(names[i], &study);
+        char utc[] = "2026-01-01T00:00:00.000Z";
+        utc[18] = (char)('0' + (i == 1 ? 9 : i)); /* b measured last */
+        add_plan_at(db, study, 41115, 2 + i, utc);
+        add_plan_at(db, study, 43690, 2 + i, "2026-01-01T00:00:00.000Z"); /* at once */
+        fill(db, study);
+        db_close(db);
+    }
+}
+
+START_TEST(merging_in_any_order_gives_one_outcome)
+{
+    static const char *const orders[][3] = {
+        {"a.db", "b.db", "c.db"}, {"c.db", "b.db", "a.db"}, {"b.db", "c.db", "a.db"}};
+    char *texts[3];
+    make_three();
+    for (int i = 0; i < 3; i++) {
+        char name[] = "m0.db";
+        name[1] = (char)('0' + i);
+        int64_t conflicts = 0;
+        for (int k = 0; k < 3; k++)
+            conflicts += merge(name, orders[i][k]).conflicts;
+        ck_assert_int_eq(conflicts, 8); /* two plans, a segment and a final, twice */
+        struct db_moved again = merge(name, orders[i][0]);
+        ck_assert_int_eq(again.added + again.replaced, 0);
+        texts[i] = text_at(name);
+    }
+    ck_assert_str_eq(texts[0], texts[1]);
+    ck_assert_str_eq(texts[0], texts[2]);
+    ck_assert_ptr_nonnull(strstr(texts[0], "\"stored_utc\":\"2026-01-01T00:00:09.000Z\","
+                                           "\"median_ms\":3,"));
+    for (int i = 0; i < 3; i++)
+        free(texts[i]);
+}
+END_TEST
+
+START_TEST(merge_and_import_agree)
+{
+    make_three();
+    merge("m.db", "a.db");
+    merge("m.db", "b.db");
+    char *a = text_at("a.db"), *b = text_at("b.db");
+    import_text("i.db", b);
+    import_text("i.db", a);
+    char *merged = text_at("m.db"), *imported = text_at("i.db");
+    ck_assert_str_eq(merged, imported);
+    free(a);
+    free(b);
+    free(merged);
+    free(imported);
+}
+END_TEST
+
+START_TEST(merge_is_all_or_nothing)
+{
+    int64_t study;
+    struct db_moved moved[2];
+    make_three();
+    const char *paths[] = {test_path("a.db"), test_path("b.db")};
+    sqlite3 *raw = open_raw(test_path("b.db"));
+    exec_sql(raw, "PRAGMA foreign_keys = OFF; DELETE FROM choice WHERE trial = 1");
+    sqlite3_close(raw);
+    struct db *db = open_named("m.db", &study);
+    FAILS(db_merge(db, paths, 2, moved, &st), STATUS_DATABASE, "damaged choices of trial 1");
+    paths[1] = test_path("none.db");
+    FAILS(db_merge(db, paths, 2, moved, &st), STATUS_NOT_FOUND, "there is no database");
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 0);
+    ck_assert_int_eq(count_sql(db->handle, "PRAGMA foreign_keys"), 1);
+    db_close(db);
+}
+END_TEST
+
+/* ---- kill -9 --------------------------------------------------------------------------------- */
+
+enum { MANY = 300, KILLS = 24 };
+
+/* In a child: merges or imports; never returns. */
+static void move(bool text)
+{
+    const char *path = test_path(text ? "big.txt" : "big.db");
+    struct db *db;
+    struct db_moved moved;
+    int result = db_open(test_path("t.db"), DB_WRITE, &db, &st);
+    if (result == 0)
+        result = (text ? db_import : db_merge)(db, &path, 1, &moved, &st);
+    _exit(result == 0 ? 0 : 1);
+}
+
+static void make_big(void)
+{
+    int64_t study;
+    struct db *db = open_named("big.db", &study);
+    OK(db_begin_write(db, &st));
+    for (int i = 0; i < MANY; i++) {
+        struct db_choice choices[OP_COUNT];
+        struct db_trial t = trial_of_plan((unsigned)(32768 + i), choices);
+        OK(db_trial_insert(db, study, &t, &st));
+    }
+    OK(db_end(db, 0, &st));
+    char *text = text_of(db);
+    write_text("big.txt", text);
+    free(text);
+    db_close(db);
+}
+
+/* The database without the results that move, from a copy. */
+static void restore(const struct buf *bytes)
+{
+    unlink(test_path("t.db-wal"));
+    unlink(test_path("t.db-shm"));
+    OK(file_write(test_path("t.db"), bytes->ptr, bytes->len, &st));
+}
+
+/* Moves in a child, which it kills after a time; 0: at the end.  Returns the seconds it took. */
+static double move_for(bool text, double kill_s)
+{
+    double start = clock_seconds();
+    int status;
+    pid_t pid = fork();
+    ck_assert_int_ge(pid, 0);
+    if (pid == 0)
+        move(text);
+    if (kill_s > 0) {
+        usleep((useconds_t)(1e6 * kill_s));
+        kill(pid, SIGKILL);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(kill_s > 0 || (WIFEXITED(status) && WEXITSTATUS(status) == 0));
+    return clock_seconds() - start;
+}
+
+/* 0: merge; 1: import.  The moments of death spread over the time that the whole takes. */
+START_TEST(kill_leaves_the_database_as_before_or_after)
+{
+    int64_t study;
+    struct buf bytes;
+    bool text = _i == 1;
+    make_big();
+    struct db *db = open_named("t.db", &study);
+    add_plan_at(db, study, 43690, 2, "2026-01-01T00:00:00.000Z");
+    db_close(db);
+    buf_init(&bytes);
+    OK(file_read(test_path("t.db"), 0, &bytes, &st));
+    char *before = text_at("t.db");
+    double whole_s = move_for(text, 0);
+    char *after = text_at("t.db");
+    ck_assert_str_ne(before, after);
+
+    int unchanged = 0;
+    for (int i = 0; i < KILLS; i++) {
+        restore(&bytes);
+        move_for(text, whole_s * (i + 1) / KILLS);
+        char *now = text_at("t.db");
+        bool same = strcmp(now, before) == 0;
+        ck_assert(same || strcmp(now, after) == 0);
+        unchanged += same;
+        free(now);
+    }
+    ck_assert_int_ge(unchanged, 1);
+    buf_release(&bytes);
+    free(before);
+    free(after);
+}
+END_TEST
+
+SUITE("db/merge", test_dir_setup, test_dir_teardown, ONCE(merging_in_any_order_gives_one_outcome),
+      ONCE(merge_and_import_agree), ONCE(merge_is_all_or_nothing),
+      LOOP(kill_leaves_the_database_as_before_or_after, 0, 2))

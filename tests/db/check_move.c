@@ -1,0 +1,222 @@
+/* Results as text: export and import. */
+#include "tests/db/move_fixture.h"
+
+#include "db/text_int.h"
+
+/* ---- export and import ----------------------------------------------------------------------- */
+
+START_TEST(export_import_export)
+{
+    int64_t study;
+    struct db *db = open_named("a.db", &study);
+    struct db_workload other = a_workload;
+    other.text = "another";
+    other.init = "wide";
+    fill(db, study);
+    OK(db_study(db, &other, &a_target, "2", &study, &st));
+    fill(db, study);
+    db_close(db);
+
+    char *text = text_at("a.db");
+    struct db_moved moved = import_text("b.db", text);
+    ck_assert_int_eq(moved.results, 8);
+    ck_assert_int_eq(moved.added, 8);
+    char *again = text_at("b.db");
+    ck_assert_str_eq(text, again);
+    moved = import_text("b.db", text);
+    ck_assert_int_eq(moved.same, 8);
+    free(again);
+    again = text_at("b.db");
+    ck_assert_str_eq(text, again);
+    free(again);
+    free(text);
+}
+END_TEST
+
+START_TEST(lines_are_sorted_and_distinct)
+{
+    int64_t study;
+    struct db *db = open_named("a.db", &study);
+    fill(db, study);
+    char *text = text_of(db), *before = NULL;
+    for (char *line = strtok(text, "\n"); line != NULL; line = strtok(NULL, "\n")) {
+        ck_assert(before == NULL || strcmp(before, line) < 0);
+        before = line;
+    }
+    free(text);
+    db_close(db);
+}
+END_TEST
+
+START_TEST(best_is_the_same_after_a_move)
+{
+    int64_t study;
+    struct db_best best;
+    struct db *db = open_named("a.db", &study);
+    add_plan_at(db, study, 41115, 3, "2026-01-01T00:00:00.000Z");
+    add_plan_at(db, study, 43690, 2, "2026-01-01T00:00:01.000Z");
+    char *text = text_of(db);
+    db_close(db);
+    import_text("b.db", text);
+    db = open_named("b.db", &study);
+    OK(db_best(db, study, &best, &st));
+    ck_assert_int_eq(best.value, 43690);
+    ck_assert_int_eq(best.choice_count, OP_COUNT);
+    ck_assert_str_eq(best.choices[3].schedule, "rows=8");
+    db_best_release(&best);
+    db_close(db);
+    free(text);
+}
+END_TEST
+
+/* ---- what import refuses --------------------------------------------------------------------- */
+
+/* In the text of fill(), the first `what` becomes `with`. */
+static const struct {
+    const char *what, *with, *message;
+} broken[] = {
+    {"fuseplan results", "fuseplan space", "line 1, column 11: the first line has no format"},
+    {"\"version\":1", "\"version\":2",
+     "line 1, column 40: the version is 2, this fuseplan reads 1"},
+    {"{\"format\"", "{\"f\":1,\"format\"", ""},
+    {"\"inputs\":{", "\"inputs\":[", "line 2, column "},
+    {"\"batch\":1", "\"batch\":-1", "line 2, column 327: 'batch' is -1; expected a whole number"},
+    {"\"batch\":1", "\"batch\":\"1\"", "'batch' is \"1\"; expected a whole number"},
+    {"\"batch\":1,", "", "the member 'batch' is missing; expected a whole number"},
+    {"\"batch\":1", "\"bitch\":2,\"batch\":1", "unknown member 'bitch'"},
+    {"\"batch\":1", "\"batch\":0", "a size of the workload is 0"},
+    {"\"created_utc\":\"2", "\"created_utc\":\"x", "expected a time as"},
+    {"\"protocol\":\"1\"", "\"protocol\":1", "line 2, column 78: 'protocol' is 1; expected a text"},
+    {"\"protocol\"", "\"inputs\"", "line 2, column "},
+    {"\"stopped_by\":", "\"stopped\":", "unknown member 'stopped'"},
+    {"\"ended_utc\":\"2", "\"ended_utc\":\"1x", "is not a time"},
+    {"\"trial\":\"final\"", "\"trial\":\"finale\"", "'finale' is no kind of trial"},
+    {"\"trial\":\"final\"", "\"trail\":\"final\"", "the line is no study, search or trial"},
+    {"\"status\":\"ok\"", "\"status\":\"fine\"", "'fine' is no status"},
+    {"\"reason_code\":\"compile\",", "", "a trial that failed has a 'reason_code'"},
+    {"\"value\":41115", "\"value\":57188", "a plan has a canonical value within 0..65535"},
+    {"\"value\":41115", "\"value\":43690", "8 choices are there; expected 15"},
+    {"\"2-6 generated", "\"2-5 generated", "choice 3 is of operators 2 to 5; segment 3 of plan"},
+    {"\"2-6 generated rows=8\"", "\"2-6\"", "'2-6' is no choice"},
+    {"\"2-6 generated", "\"2-16 generated", "is no choice"},
+    {"1.25,", "", "5 samples are there; expected 6"},
+    {"1.25,", "-1,", "sample 0 is not above 0"},
+    {"\"median_ms\":2", "\"median_ms\":0", "'median_ms' is 0; expected a time above 0"},
+    {"\"median_ms\":2", "\"median_ms\":7", "'median_ms' is 7, outside its interval"},
+    {"\"median_ms\":2", "\"median_ms\":null", "'median_ms' is null; expected a number"},
+    {"\"median_ms\":2,", "", "a trial that is ok has a 'median_ms'"},
+    {"\"stored_utc\":\"2", "\"stored_utc\":\"", "expected a time as"},
+    {"\"trial\":\"plan\",", "\"trial\":\"plan\",\"trial\":\"plan\",", "duplicate"},
+    {"\"trial\":\"plan\"", "\"trial\":\"plan\x01\"", "control character"},
+};
+
+/* The caller frees. */
+static char *replaced(const char *text, const char *what, const char *with)
+{
+    struct buf out;
+    const char *at = strstr(text, what);
+    ck_assert_msg(at != NULL, "'%s' is not in %s", what, text);
+    buf_init(&out);
+    buf_add(&out, text, (size_t)(at - text));
+    buf_adds(&out, with);
+    buf_adds(&out, at + strlen(what));
+    return buf_detach(&out);
+}
+
+START_TEST(broken_text_is_refused_and_changes_nothing)
+{
+    int64_t study;
+    struct db_moved moved[2];
+    struct db *db = open_named("a.db", &study);
+    fill(db, study);
+    char *good = text_of(db);
+    db_close(db);
+    char *bad = replaced(good, broken[_i].what, broken[_i].with);
+    char names[2][sizeof(test_dir) + 16];
+    const char *paths[2] = {names[0], names[1]};
+    write_text("good.txt", good);
+    write_text("bad.txt", bad);
+    snprintf(names[0], sizeof(names[0]), "%s/good.txt", test_dir);
+    snprintf(names[1], sizeof(names[1]), "%s/bad.txt", test_dir);
+
+    db = open_named("b.db", &study);
+    add_plan_at(db, study, 43690, 2, "2026-01-01T00:00:01.000Z");
+    char *before = text_of(db);
+    if (broken[_i].message[0] != '\0')
+        FAILS(db_import(db, paths, 2, moved, &st), STATUS_USAGE, broken[_i].message);
+    else
+        OK(db_import(db, paths, 2, moved, &st));
+    char *after = text_of(db);
+    ck_assert_int_eq(strcmp(before, after) == 0, broken[_i].message[0] != '\0');
+    assert_whole(db);
+    db_close(db);
+    free(before);
+    free(after);
+    free(bad);
+    free(good);
+}
+END_TEST
+
+START_TEST(line_and_column_are_told)
+{
+    static const struct {
+        const char *text, *message;
+    } texts[] = {
+        {"", "is empty"},
+        {"{", "line 1, column 1: the line has no end"},
+        {"x\n", "line 1, column 1: '[' or '{' expected"},
+        {TEXT_HEADER "\n"
+                     "[]\n",
+         "line 2, column 1: a line is an object"},
+        {TEXT_HEADER "\n"
+                     "{\"a\":1}\n",
+         "line 2, column 1: the line names no study"},
+        {TEXT_HEADER "\n"
+                     "{\"a\":\"caf\xc3\xa9\",\"study\":\"7\"}\n",
+         "line 2, column 21: no line before this one says what the study '7' is"},
+        {TEXT_HEADER "\n"
+                     "\n",
+         "line 2, column 1: '[' or '{' expected"},
+    };
+    int64_t study;
+    struct db_moved moved;
+    char name[sizeof(test_dir) + 16];
+    const char *path = name;
+    struct db *db = open_named("a.db", &study);
+    snprintf(name, sizeof(name), "%s/t.txt", test_dir);
+    for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
+        write_text("t.txt", texts[i].text);
+        FAILS(db_import(db, &path, 1, &moved, &st), STATUS_USAGE, texts[i].message);
+    }
+    snprintf(name, sizeof(name), "%s/none.txt", test_dir);
+    FAILS(db_import(db, &path, 1, &moved, &st), STATUS_ENVIRONMENT, "No such file");
+    FAILS(db_import_check(path, &st), STATUS_ENVIRONMENT, "No such file");
+    write_text("t.txt", "text\n");
+    FAILS(db_import_check(test_path("t.txt"), &st), STATUS_USAGE, "line 1, column 4");
+    db_close(db);
+}
+END_TEST
+
+/* Two texts put one behind the other are a text. */
+START_TEST(texts_can_be_joined)
+{
+    int64_t study;
+    struct db *db = open_named("a.db", &study);
+    fill(db, study);
+    char *text = text_of(db);
+    db_close(db);
+    struct buf twice;
+    buf_init(&twice);
+    buf_addf(&twice, "%s%s", text, text);
+    struct db_moved moved = import_text("b.db", twice.ptr);
+    ck_assert_int_eq(moved.added, 4);
+    ck_assert_int_eq(moved.same, 4);
+    buf_release(&twice);
+    free(text);
+}
+END_TEST
+
+SUITE("db/move", test_dir_setup, test_dir_teardown, ONCE(export_import_export),
+      ONCE(lines_are_sorted_and_distinct), ONCE(best_is_the_same_after_a_move),
+      LOOP(broken_text_is_refused_and_changes_nothing, 0, ARRAY_LEN(broken)),
+      ONCE(line_and_column_are_told), ONCE(texts_can_be_joined))
