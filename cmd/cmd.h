@@ -136,6 +136,7 @@ struct command {
     X(search)                                                                                      \
     X(query)                                                                                       \
     X(explain)                                                                                     \
+    X(report)                                                                                      \
     X(train)                                                                                       \
     X(predict)                                                                                     \
     X(db)                                                                                          \
@@ -323,6 +324,8 @@ void baseline_note(const struct options *o, const struct baseline_time *b);
 
 /* ---- search_output.c: the best plan, explained ----------------------------------------------- */
 
+json_t *best_json(const struct workload *w, const struct db_best *b);
+
 /* Prints the report in the format of the options.  relaxed: a JSON array of what the study and the
  * request differ in; top: the rows of --top, or null.  Both are taken over. */
 void search_print(const struct options *o, const struct workload *w, enum target_kind target,
@@ -387,7 +390,7 @@ void picture_text(const struct workload *w, struct buf *out);
 /* Prints what the picture's cells and marks mean. */
 void picture_legend(const struct workload *w);
 
-/* Appends a picture as SVG: more cells, the darker the more of a cell's pairs are kept. */
+/* Appends a picture as SVG, with more cells: the darker the more of a cell's pairs are kept. */
 void picture_svg(const struct workload *w, struct buf *out);
 
 #endif

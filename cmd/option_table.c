@@ -143,6 +143,7 @@ static const struct row option_rows[] = {
     [OPTION_NPY] = {{"npy", 0, "FILE", "write the mask as a NumPy array of bool, (S,S) or (B,S,S)", NULL}, parse_text, FIELD(npy), 0, 0},
     [OPTION_SVG] = {{"svg", 0, "FILE", "write a picture of the mask", NULL}, parse_text, FIELD(svg), 0, 0},
     [OPTION_OUTPUT] = {{"output", 'o', "PATH", "where to write: a directory; of db, a file", NULL}, parse_text, FIELD(output), 0, 0},
+    [OPTION_OUTPUT] = {{"output", 'o', "PATH", "where to write: generate, a directory; report and db, a file", NULL}, parse_text, FIELD(output), 0, 0},
     [OPTION_FORCE] = {{"force", 0, NULL, "write where other files are: they stay, files of the same names do not", NULL}, NULL, 0, 0, 0},
     [OPTION_BASELINE] = {{"baseline", 0, "VALUE,...", "plans to compare with, or none (" BASELINE_DEFAULT ")", NULL}, parse_text, FIELD(baseline), 0, 0},
     [OPTION_TRACE] = {{"trace", 0, "FILE", "write when each kernel launch runs, as Chrome trace events", NULL}, parse_text, FIELD(trace), 0, 0},

@@ -1,6 +1,6 @@
-#include "cmd/cmd.h"
+#include "cmd/picture_int.h"
 
-enum { TEXT_CELLS = 32, SVG_CELLS = 256, SVG_SHADES = 8, SVG_PIXELS = 768 };
+enum { TEXT_CELLS = 32, SVG_PIXELS = 768 };
 
 /* The pairs that batch row 0 keeps of queries i0..i1-1 and keys j0..j1-1. */
 static int64_t count_kept(const struct workload *w, int i0, int i1, int j0, int j1)
@@ -60,29 +60,79 @@ void picture_legend(const struct workload *w)
                w->seq_len % cells == 0 ? "" : "at most ", side, side);
 }
 
-/* Draws one rectangle for each run of equal cells in a row. */
+/* ---- as paths -------------------------------------------------------------------------------- */
+
+/* Appends a rectangle of a path of SVG: the cells column..end-1 of a row. */
+static void add_run(int row, int column, int end, struct buf *out)
+{
+    buf_addf(out, "M%d %dh%dv1h-%dz", column, row, end - column, end - column);
+}
+
+static void add_cells(const struct workload *w, struct picture *p)
+{
+    for (int row = 0; row < p->cells; row++)
+        for (int column = 0, end; column < p->cells; column = end) {
+            int level = shade(w, p->cells, row, column, PICTURE_SHADES);
+            for (end = column + 1; end < p->cells; end++)
+                if (shade(w, p->cells, row, end, PICTURE_SHADES) != level)
+                    break;
+            if (level > 0)
+                add_run(row, column, end, &p->shades[level - 1]);
+        }
+}
+
+/* The lists name key blocks in ascending order: first the full ones, then the partial ones. */
+static void add_blocks(const struct block_lists *l, struct picture *p)
+{
+    for (int row = 0; row < l->blocks; row++) {
+        int full_end = l->start[row] + l->full[row];
+        for (int i = l->start[row], end; i < l->start[row + 1]; i = end) {
+            bool full = i < full_end;
+            int most = full ? full_end : l->start[row + 1], column = l->key_block[i];
+            for (end = i + 1; end < most && l->key_block[end] == column + (end - i); end++)
+                ;
+            add_run(row, column, column + (end - i), full ? &p->full : &p->partial);
+        }
+    }
+}
+
+void picture_init(const struct workload *w, struct picture *p)
+{
+    p->cells = w->seq_len < PICTURE_CELLS ? w->seq_len : PICTURE_CELLS;
+    for (int i = 0; i < PICTURE_SHADES; i++)
+        buf_init(&p->shades[i]);
+    buf_init(&p->full);
+    buf_init(&p->partial);
+    add_cells(w, p);
+    if (w->blocks.blocks <= PICTURE_CELLS)
+        add_blocks(&w->blocks, p);
+}
+
+void picture_release(struct picture *p)
+{
+    for (int i = 0; i < PICTURE_SHADES; i++)
+        buf_release(&p->shades[i]);
+    buf_release(&p->full);
+    buf_release(&p->partial);
+}
+
 void picture_svg(const struct workload *w, struct buf *out)
 {
-    int cells = w->seq_len < SVG_CELLS ? w->seq_len : SVG_CELLS;
+    struct picture p;
+    picture_init(w, &p);
     buf_addf(out,
              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
              "viewBox=\"0 0 %d %d\" shape-rendering=\"crispEdges\">\n<title>",
-             SVG_PIXELS, SVG_PIXELS, cells, cells);
+             SVG_PIXELS, SVG_PIXELS, p.cells, p.cells);
     mask_text(&w->mask_spec, out);
     buf_addf(out,
              ", %d x %d</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#f4f4f4\"/>\n"
              "<g fill=\"#1f4e79\">\n",
-             w->seq_len, w->seq_len, cells, cells);
-    for (int row = 0; row < cells; row++)
-        for (int column = 0, end; column < cells; column = end) {
-            int level = shade(w, cells, row, column, SVG_SHADES);
-            for (end = column + 1; end < cells; end++)
-                if (shade(w, cells, row, end, SVG_SHADES) != level)
-                    break;
-            if (level > 0)
-                buf_addf(out,
-                         "<rect x=\"%d\" y=\"%d\" width=\"%d\" height=\"1\" opacity=\"%.3g\"/>\n",
-                         column, row, end - column, (double)level / SVG_SHADES);
-        }
+             w->seq_len, w->seq_len, p.cells, p.cells);
+    for (int i = 0; i < PICTURE_SHADES; i++)
+        if (p.shades[i].len > 0)
+            buf_addf(out, "<path d=\"%s\" opacity=\"%.3g\"/>\n", p.shades[i].ptr,
+                     (i + 1.0) / PICTURE_SHADES);
     buf_adds(out, "</g>\n</svg>\n");
+    picture_release(&p);
 }

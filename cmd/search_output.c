@@ -4,7 +4,7 @@
 #include <string.h>
 
 /* Item i of each list belongs to the plan's segment i. */
-static json_t *best_json(const struct workload *w, const struct db_best *b)
+json_t *best_json(const struct workload *w, const struct db_best *b)
 {
     if (b->value < 0)
         return json_null();

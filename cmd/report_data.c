@@ -1,0 +1,209 @@
+#include "cmd/picture_int.h"
+#include "cmd/report_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- the study ------------------------------------------------------------------------------- */
+
+/* Text of the database, which may have come from anywhere; JSON takes UTF-8 alone. */
+static json_t *text_json(const char *text)
+{
+    char *copy = utf8_mend(mem_strdup(text));
+    json_t *value = json_string(copy);
+    free(copy);
+    return value;
+}
+
+static void add_study(void *ctx, const struct db_study *s)
+{
+    const struct db_target *t = &s->target;
+    json_t *device = json_pack("{so so so sI so so so}", "name", text_json(t->device), "kind",
+                               text_json(t->kind), "capability", text_json(t->capability), "units",
+                               (json_int_t)t->units, "driver", text_json(t->driver), "compiler",
+                               text_json(t->compiler), "libraries", text_json(t->libraries));
+    json_object_update_new(ctx, json_pack("{so so so sI}", "device", device, "protocol",
+                                          text_json(s->protocol), "init", text_json(s->init),
+                                          "input_seed", (json_int_t)s->seed));
+}
+
+/* ---- the chain and its segments -------------------------------------------------------------- */
+
+static const char *work_of(int op)
+{
+    switch (ops[op].anchor) {
+    case ANCHOR_GEMM:
+        return "gemm";
+    case ANCHOR_SCORES:
+    case ANCHOR_SOFTMAX:
+    case ANCHOR_CONTEXT:
+        return "attention";
+    case ANCHOR_NONE:
+    case ANCHOR_LAYERNORM:
+        break;
+    }
+    return ops[op].pointwise == POINTWISE_MASK ? "attention" : "elementwise";
+}
+
+static json_t *operators_json(void)
+{
+    json_t *list = json_array();
+    for (int op = 0; op < OP_COUNT; op++)
+        json_array_append_new(list, json_pack("{ss ss ss}", "name", ops[op].name, "computes",
+                                              ops[op].computes, "work", work_of(op)));
+    return list;
+}
+
+/* Each segment that was tried alone. */
+static json_t *slots_json(const struct reported *r)
+{
+    json_t *list = json_array();
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        const struct slot_record *slot = &r->slots[i];
+        struct segment s = slot_segment(i);
+        if (slot->impl == NULL && slot->reason == NULL)
+            continue;
+        json_t *one =
+            json_pack("{s[ii] sb}", "ops", s.first, s.last, "handwritten", i == SLOT_HANDWRITTEN);
+        if (slot->impl != NULL)
+            json_object_update_new(
+                one, json_pack("{so so so so so so so}", "implementation", text_json(slot->impl),
+                               "schedule", text_json(slot->schedule), "us",
+                               json_number(slot->us.median), "low_us", json_number(slot->us.low),
+                               "high_us", json_number(slot->us.high), "flops",
+                               json_number(r->drawn ? segment_flops(s, r->workload) : NAN), "bytes",
+                               json_number(r->drawn ? segment_bytes(s, r->workload) : NAN)));
+        else
+            json_object_set_new(one, "failed", json_string(slot->reason));
+        json_array_append_new(list, one);
+    }
+    return list;
+}
+
+/* ---- plans timed side by side ---------------------------------------------------------------- */
+
+struct finals {
+    const struct reported *r;
+    json_t *list;
+};
+
+/* Keeps the finals of the comparison that the best plan won. */
+static int keep_final(void *ctx, const struct db_trial *row)
+{
+    struct finals *f = ctx;
+    double us = 1e3 / f->r->workload->layers;
+    if (row->status == TRIAL_OK && strcmp(row->comparison, f->r->best.comparison) == 0)
+        json_array_append_new(f->list,
+                              json_pack("{si so so so ss}", "value", row->value, "us",
+                                        json_number(us * row->median_ms), "low_us",
+                                        json_number(us * row->ci_low_ms), "high_us",
+                                        json_number(us * row->ci_high_ms), "utc", row->stored_utc));
+    return 0;
+}
+
+static int finals_json(const struct reported *r, json_t **out, struct status *st)
+{
+    struct finals f = {.r = r, .list = json_array()};
+    *out = f.list;
+    if (r->best.comparison[0] == '\0')
+        return 0;
+    return db_trial_times(r->db, r->study, DB_TRIAL_FINAL, keep_final, &f, st);
+}
+
+/* The baselines of the search that measured the best plan; the default ones if it names none. */
+static int add_baselines(const struct reported *r, json_t *data, struct status *st)
+{
+    const struct options by_default = {.baseline = BASELINE_DEFAULT};
+    struct baselines wanted;
+    struct baseline_time times[BASELINES_MAX];
+    if (baselines_from_options(&by_default, &wanted, st) != 0)
+        return -1;
+    baselines_of_search(r->best.search_options, &wanted);
+    if (baselines_read(r->db, r->study, &r->best, &wanted, times, st) != 0)
+        return -1;
+    json_object_set_new(data, "baselines", baselines_json(times, wanted.count));
+    return 0;
+}
+
+/* ---- the model ------------------------------------------------------------------------------- */
+
+static int keep_model(void *ctx, const struct db_model *m)
+{
+    json_object_set_new(ctx, "model", json_loads(m->report, 0, NULL));
+    return 0;
+}
+
+/* Adds the model's figures on held-out plans, if the study has a model. */
+static int add_model(const struct reported *r, json_t *data, struct status *st)
+{
+    struct status missing = STATUS_INIT;
+    if (db_model_get(r->db, r->study, STUDY_MODEL, MODEL_KIND, keep_model, data, &missing) == 0 ||
+        missing.code == STATUS_NOT_FOUND)
+        return 0;
+    return status_set(st, missing.code, "%s", missing.message);
+}
+
+/* ---- the mask -------------------------------------------------------------------------------- */
+
+static json_t *mask_json(const struct reported *r)
+{
+    const struct workload *w = r->workload;
+    const struct block_lists *l = &w->blocks;
+    struct picture picture;
+    struct buf text;
+    buf_init(&text);
+    mask_text(&w->mask_spec, &text);
+    json_t *mask = json_pack("{ss si}", "text", text.ptr, "seq_len", w->seq_len);
+    buf_release(&text);
+    if (!r->drawn)
+        return mask;
+    picture_init(w, &picture);
+    json_t *shades = json_array(), *blocks = json_object();
+    for (int i = 0; i < PICTURE_SHADES; i++)
+        json_array_append_new(shades, json_string(picture.shades[i].ptr));
+    json_object_update_new(blocks,
+                           json_pack("{si sI sI sI ss ss}", "across", l->blocks, "all",
+                                     (json_int_t)l->blocks_all, "full", (json_int_t)l->blocks_full,
+                                     "partial", (json_int_t)l->blocks_partial, "full_path",
+                                     picture.full.ptr, "partial_path", picture.partial.ptr));
+    double pairs = (double)w->batch * w->seq_len * w->seq_len;
+    json_object_update_new(mask,
+                           json_pack("{si so sf so}", "cells", picture.cells, "shades", shades,
+                                     "kept_share", (double)l->kept / pairs, "blocks", blocks));
+    picture_release(&picture);
+    return mask;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
+
+int report_data_json(struct reported *r, json_t **out, struct status *st)
+{
+    char now[CLOCK_UTC_SIZE];
+    json_t *plans = NULL, *finals = NULL;
+    struct buf key;
+    *out = NULL;
+    if (db_best(r->db, r->study, &r->best, st) != 0 ||
+        slot_records_read(r->db, r->study, r->target, r->slots, st) != 0)
+        return -1;
+    buf_init(&key);
+    workload_text(r->workload, &key);
+    json_t *data =
+        json_pack("{ss ss ss ss so so so so so}", "fuseplan", FUSEPLAN_VERSION, "made_utc",
+                  clock_utc(now), "key", key.ptr, "options", r->options, "workload",
+                  workload_json(r->workload, r->target), "operators", operators_json(), "best",
+                  best_json(r->workload, &r->best), "slots", slots_json(r), "mask", mask_json(r));
+    buf_release(&key);
+    int result = 0;
+    if (db_study_read(r->db, r->study, add_study, data, st) != 0 ||
+        add_baselines(r, data, st) != 0 || add_model(r, data, st) != 0 ||
+        finals_json(r, &finals, st) != 0 || report_plans_json(r, &plans, st) != 0)
+        result = -1;
+    json_object_set_new(data, "finals", finals);
+    json_object_set_new(data, "plans", plans);
+    if (result == 0)
+        *out = data;
+    else
+        json_decref(data);
+    return result;
+}

@@ -1,0 +1,163 @@
+#include "cmd/report_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+struct tried {
+    struct plan plan;
+    enum trial_status status;
+    struct interval us; /* a layer */
+    double alone_us;    /* a layer: the sum of its kernels alone */
+    double model_us;    /* a layer, as the study's model predicts; NaN: there is no model */
+    int at_s;           /* seconds since the first trial */
+};
+
+struct plans {
+    int layers, count, cap;
+    struct tried *items;
+    struct segment_times times;
+    time_t first;
+    char first_utc[CLOCK_UTC_SIZE];
+    json_t *searches; /* where each search begins */
+    char search[HASH_TEXT_SIZE];
+    json_t *reasons; /* {reason: how many plans failed for it} */
+};
+
+/* ---- the trials ------------------------------------------------------------------------------ */
+
+static time_t seconds_of(const char *utc)
+{
+    struct tm when = {.tm_year = 0};
+    return strptime(utc, "%Y-%m-%dT%H:%M:%S", &when) != NULL ? timegm(&when) : 0;
+}
+
+static void note_search(struct plans *p, const struct db_trial *row)
+{
+    if (strcmp(p->search, row->search) == 0 && p->count > 0)
+        return;
+    snprintf(p->search, sizeof(p->search), "%s", row->search);
+    json_array_append_new(p->searches, json_pack("{si ss ss}", "plan", p->count, "strategy",
+                                                 row->strategy, "utc", row->stored_utc));
+}
+
+static void note_reason(struct plans *p, const struct db_trial *row)
+{
+    char *reason = trial_reason(row);
+    json_int_t before = json_integer_value(json_object_get(p->reasons, reason));
+    json_object_set_new(p->reasons, reason, json_integer(before + 1));
+    free(reason);
+}
+
+static int keep(void *ctx, const struct db_trial *row)
+{
+    struct plans *p = ctx;
+    double us = 1e3 / p->layers;
+    if (p->count == 0) {
+        p->first = seconds_of(row->stored_utc);
+        snprintf(p->first_utc, sizeof(p->first_utc), "%s", row->stored_utc);
+    }
+    if (p->count == p->cap) {
+        p->cap = p->cap > 0 ? 2 * p->cap : 1024;
+        p->items = mem_resize(p->items, (size_t)p->cap, sizeof(*p->items));
+    }
+    note_search(p, row);
+    if (row->status == TRIAL_FAILED)
+        note_reason(p, row);
+    struct plan plan = plan_from_value((unsigned)row->value);
+    p->items[p->count++] = (struct tried){
+        .plan = plan,
+        .status = row->status,
+        .us = {us * row->median_ms, us * row->ci_low_ms, us * row->ci_high_ms},
+        .alone_us = 1e3 * additive_ms(&p->times, plan),
+        .model_us = NAN,
+        .at_s = (int)(seconds_of(row->stored_utc) - p->first),
+    };
+    return 0;
+}
+
+/* ---- what was expected of them --------------------------------------------------------------- */
+
+/* Asks the model of the study's searches, if there is one. */
+static int ask_model(const struct reported *r, struct plans *p, struct status *st)
+{
+    struct model *model;
+    struct status missing = STATUS_INIT;
+    if (p->count == 0 || model_fetch(r->db, r->study, STUDY_MODEL, &model, &missing) != 0)
+        return p->count == 0 || missing.code == STATUS_NOT_FOUND
+                   ? 0
+                   : status_set(st, missing.code, "%s", missing.message);
+    struct plan *plans = mem_alloc((size_t)p->count, sizeof(*plans));
+    double *ms = mem_alloc((size_t)p->count, sizeof(*ms));
+    for (int i = 0; i < p->count; i++)
+        plans[i] = p->items[i].plan;
+    int result = model_predict(model, plans, p->count, &p->times, ms, NULL, st);
+    for (int i = 0; i < p->count; i++)
+        p->items[i].model_us = 1e3 * ms[i] / p->layers;
+    free(plans);
+    free(ms);
+    model_free(model);
+    return result;
+}
+
+/* The rank correlation of a prediction with the times of the plans that ran; null if a prediction
+ * is unknown or fewer than three plans ran. */
+static json_t *correlation(const struct plans *p, size_t prediction)
+{
+    double *expected = mem_alloc((size_t)p->count + 1, sizeof(*expected));
+    double *measured = mem_alloc((size_t)p->count + 1, sizeof(*measured));
+    size_t n = 0;
+    for (int i = 0; i < p->count; i++) {
+        const struct tried *t = &p->items[i];
+        double value = *(const double *)((const char *)t + prediction);
+        if (t->status != TRIAL_OK || isnan(value))
+            continue;
+        expected[n] = value;
+        measured[n++] = t->us.median;
+    }
+    json_t *out = json_number(n > 2 ? stats_spearman(expected, measured, n) : NAN);
+    free(expected);
+    free(measured);
+    return out;
+}
+
+/* ---- as columns ------------------------------------------------------------------------------ */
+
+static json_t *columns_json(const struct plans *p)
+{
+    json_t *value = json_array(), *status = json_array(), *us = json_array(), *low = json_array(),
+           *high = json_array(), *alone = json_array(), *model = json_array(), *at = json_array();
+    for (int i = 0; i < p->count; i++) {
+        const struct tried *t = &p->items[i];
+        json_array_append_new(value, json_integer(plan_value(t->plan)));
+        json_array_append_new(status, json_integer(t->status));
+        json_array_append_new(us, json_number(t->us.median));
+        json_array_append_new(low, json_number(t->us.low));
+        json_array_append_new(high, json_number(t->us.high));
+        json_array_append_new(alone, json_number(t->alone_us));
+        json_array_append_new(model, json_number(t->model_us));
+        json_array_append_new(at, json_integer(t->at_s));
+    }
+    return json_pack("{so so so so so so so so}", "value", value, "status", status, "us", us,
+                     "low_us", low, "high_us", high, "alone_us", alone, "model_us", model, "at_s",
+                     at);
+}
+
+int report_plans_json(const struct reported *r, json_t **out, struct status *st)
+{
+    struct plans p = {.layers = r->workload->layers};
+    for (int i = 0; i < SLOT_COUNT; i++)
+        p.times.ms[i] = r->slots[i].impl != NULL ? 1e-3 * r->slots[i].us.median : NAN;
+    p.searches = json_array();
+    p.reasons = json_object();
+    int result = db_trial_times(r->db, r->study, DB_TRIAL_PLAN, keep, &p, st);
+    if (result == 0)
+        result = ask_model(r, &p, st);
+    *out = json_pack("{so so so so ss so}", "columns", columns_json(&p), "searches", p.searches,
+                     "reasons", p.reasons, "alone_spearman",
+                     correlation(&p, offsetof(struct tried, alone_us)), "first_utc", p.first_utc,
+                     "model_spearman", correlation(&p, offsetof(struct tried, model_us)));
+    free(p.items);
+    return result;
+}
