@@ -70,11 +70,12 @@ static void add_run(int row, int column, int end, struct buf *out)
 
 static void add_cells(const struct workload *w, struct picture *p)
 {
-    for (int row = 0; row < p->cells; row++)
-        for (int column = 0, end; column < p->cells; column = end) {
-            int level = shade(w, p->cells, row, column, PICTURE_SHADES);
-            for (end = column + 1; end < p->cells; end++)
-                if (shade(w, p->cells, row, end, PICTURE_SHADES) != level)
+    int cells = p->cells;
+    for (int row = 0; row < cells; row++)
+        for (int column = 0, end; column < cells; column = end) {
+            int level = shade(w, cells, row, column, PICTURE_SHADES);
+            for (end = column + 1; end < cells; end++)
+                if (shade(w, cells, row, end, PICTURE_SHADES) != level)
                     break;
             if (level > 0)
                 add_run(row, column, end, &p->shades[level - 1]);
