@@ -1,6 +1,8 @@
 #include "base/base.h"
 #include "kernels/cpu/threads.h"
 
+#include <dlfcn.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -71,9 +73,22 @@ void cpu_info_read(struct cpu_info *out)
     buf_release(&text);
 }
 
+/* OpenMP, where the process has it, may have bound this thread to one core. */
+static int allowed_cores(void)
+{
+    cpu_set_t allowed;
+    int (*counted)(void) = NULL;
+    *(void **)&counted = dlsym(RTLD_DEFAULT, "omp_get_num_procs");
+    if (counted != NULL)
+        return counted();
+    return sched_getaffinity(0, sizeof(allowed), &allowed) == 0
+               ? CPU_COUNT(&allowed)
+               : (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 int cpu_threads(void)
 {
-    return fp_threads();
+    return fp_threads(allowed_cores());
 }
 
 uint64_t mem_available_bytes(void)

@@ -11,7 +11,7 @@
 
 char **client_environment(void)
 {
-    return fp_thread_environment(environ);
+    return fp_thread_environment(environ, cpu_threads());
 }
 
 int client_start(struct client *c, const char *worker, int mask_fd, struct status *st)

@@ -1,4 +1,5 @@
 #include "cmd/options_int.h"
+#include "kernels/cpu/threads.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -169,6 +170,7 @@ int main(int argc, char **argv)
     struct status st = STATUS_INIT;
     if (!file_hold_standard())
         return EXIT_FAILURE;
+    fp_unbind();
     signal(SIGXFSZ, SIG_IGN); /* at `ulimit -f` a write fails, and its temporary file goes */
     if (argc < 2) {
         help_program(stderr);

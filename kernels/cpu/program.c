@@ -13,7 +13,6 @@
 #include "arguments.h"
 #include "threads.h"
 
-#include <omp.h>
 #include <time.h>
 
 enum { TENSORS = 16, WEIGHTS = 12, ARRAY_X = 15, ARRAYS_PER_LAYER = 16, ALIGNMENT = 64 };
@@ -126,23 +125,6 @@ static double mean_square(const float *y)
     return sum / (double)n;
 }
 
-/* A variable of the user's may have bound this thread to one core: all cores are its own again. */
-static void unbind(void)
-{
-    cpu_set_t cores;
-    CPU_ZERO(&cores);
-    for (int place = 0; place < omp_get_num_places(); place++) {
-        int n = omp_get_place_num_procs(place), *core = calloc((size_t)n + 1, sizeof(*core));
-        if (core != NULL)
-            omp_get_place_proc_ids(place, core);
-        for (int i = 0; i < n && core != NULL; i++)
-            CPU_SET(core[i], &cores);
-        free(core);
-    }
-    if (CPU_COUNT(&cores) > 0)
-        sched_setaffinity(0, sizeof(cores), &cores);
-}
-
 /* OpenMP reads its settings before main(), so the program starts itself again with them. */
 static void set_threads(char **argv)
 {
@@ -151,8 +133,8 @@ static void set_threads(char **argv)
     for (char **variable = environ; *variable != NULL; variable++)
         if (fp_is_about_threads(*variable))
             fprintf(stderr, "plan: '%s' is not used; taskset(1) chooses the cores\n", *variable);
-    unbind();
-    execve("/proc/self/exe", argv, fp_thread_environment(environ));
+    fp_unbind();
+    execve("/proc/self/exe", argv, fp_thread_environment(environ, omp_get_num_procs()));
     fprintf(stderr, "plan: cannot start again with a thread a core: %s\n", strerror(errno));
     exit(EXIT_FAILURE);
 }

@@ -3,6 +3,9 @@
 #ifndef FUSEPLAN_CPU_THREADS_H
 #define FUSEPLAN_CPU_THREADS_H
 
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 #include <sched.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -42,18 +45,35 @@ static inline double fp_cpu_quota(void)
     return least;
 }
 
-/* Cores that this process may use, by its affinity and its control group's quota; at least 1. */
-static inline int fp_threads(void)
+/* Cores that this process may use, at least 1.  allowed: those of its affinity, as OpenMP counted
+ * them when it started: it may have bound the caller to one of them since. */
+static inline int fp_threads(int allowed)
 {
-    cpu_set_t allowed;
-    int cores = sched_getaffinity(0, sizeof(allowed), &allowed) == 0
-                    ? CPU_COUNT(&allowed)
-                    : (int)sysconf(_SC_NPROCESSORS_ONLN);
     double quota = fp_cpu_quota();
-    if (quota > 0 && quota < cores)
-        cores = (int)(quota + 0.5);
-    return cores > 0 ? cores : 1;
+    if (quota > 0 && quota < allowed)
+        allowed = (int)(quota + 0.5);
+    return allowed > 0 ? allowed : 1;
 }
+
+#ifdef _OPENMP
+/* Gives the main thread all cores of the process again, where a variable of the user's had OpenMP
+ * bind it to one: programs that it starts get its affinity. */
+static inline void fp_unbind(void)
+{
+    cpu_set_t cores;
+    CPU_ZERO(&cores);
+    for (int place = 0; place < omp_get_num_places(); place++) {
+        int n = omp_get_place_num_procs(place), *core = (int *)calloc((size_t)n + 1, sizeof(*core));
+        if (core != NULL)
+            omp_get_place_proc_ids(place, core);
+        for (int i = 0; i < n && core != NULL; i++)
+            CPU_SET(core[i], &cores);
+        free(core);
+    }
+    if (CPU_COUNT(&cores) > 0)
+        sched_setaffinity(0, sizeof(cores), &cores);
+}
+#endif
 
 /* The environment variables that set the threads, without OMP_NUM_THREADS.  Each thread is bound to
  * its core: else the system may put two of them on one core while another program has the second
@@ -89,13 +109,13 @@ static inline bool fp_threads_are_set(char **env)
     return found == FP_THREAD_SETTINGS + 1 && about == found;
 }
 
-/* An environment with these settings in the place of all that another says of threads.  The caller
- * frees the array; its texts are borrowed. */
-static inline char **fp_thread_environment(char **from)
+/* An environment with these settings in the place of all that another says of threads.  allowed: as
+ * for fp_threads().  The caller frees the array; its texts are borrowed. */
+static inline char **fp_thread_environment(char **from, int allowed)
 {
     static char threads[32];
     int n = 0, kept = 0;
-    snprintf(threads, sizeof(threads), "OMP_NUM_THREADS=%d", fp_threads());
+    snprintf(threads, sizeof(threads), "OMP_NUM_THREADS=%d", fp_threads(allowed));
     while (from[n] != NULL)
         n++;
     char **env = calloc((size_t)n + FP_THREAD_SETTINGS + 2, sizeof(*env));
