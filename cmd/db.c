@@ -18,6 +18,9 @@ static const struct action {
     {"info", "", "count what is stored", 0, 0, OPENS_READ, db_info_run},
     {"check", "", "print each problem found; exit 1 if there is one", 0, 0, OPENS_READ,
      db_check_run},
+    {"forget", "", "remove a workload, --failed trials, or results of an --older-protocol",
+     OPTS_WORKLOAD | OPT(INIT) | OPT(FAILED) | OPT(OLDER_PROTOCOL) | OPT(DRY_RUN), 0, OPENS_NOTHING,
+     db_forget_run},
     {"merge", "FILE...", "add the results of other databases: all of them or nothing", 0, 0,
      OPENS_NOTHING, db_merge_run},
     {"export", "", "write all results as text, a sorted line each, to --output or standard output",
@@ -113,7 +116,8 @@ const struct command cmd_db = {
     .name = "db",
     .operands = "ACTION [FILE...]",
     .summary = "List, check, keep and move what is stored",
-    .options = OPTS_COMMON | OPT(DB) | OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(OUTPUT),
+    .options = OPTS_COMMON | OPT(DB) | OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(OUTPUT) |
+               OPT(FAILED) | OPT(OLDER_PROTOCOL) | OPT(DRY_RUN),
     .exits = EXITS_NO_RESULT,
     .about =
         "Of two different results for one thing the one measured later stays, so that results\n"
@@ -121,6 +125,7 @@ const struct command cmd_db = {
         "workload to a file, so that strategies can be tried on it without a device.",
     .more = help_actions,
     .examples = "fuseplan db list\n"
+                "fuseplan db forget --failed --dry-run\n"
                 "fuseplan db merge laptop.db server.db\n"
                 "fuseplan db export -o results.ndjson\n"
                 "fuseplan db import results.ndjson --db other.db\n"

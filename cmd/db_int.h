@@ -19,6 +19,13 @@ void db_print_object(const struct options *o, const struct column *columns, int 
 
 db_action db_list_run;
 
+/* The options that name a study on a command line. */
+json_t *db_study_options(const struct db_listed *l);
+
+/* ---- db_forget.c ----------------------------------------------------------------------------- */
+
+db_action db_forget_run;
+
 /* ---- db_move.c ------------------------------------------------------------------------------- */
 
 db_action db_merge_run, db_import_run, db_export_run;

@@ -35,8 +35,7 @@ static json_t *listed_workload(const struct db_workload *w, const char *target)
                      "lengths", lengths);
 }
 
-/* The options that name the study on a command line. */
-static json_t *study_options(const struct db_listed *l)
+json_t *db_study_options(const struct db_listed *l)
 {
     struct buf text;
     buf_init(&text);
@@ -58,9 +57,9 @@ static void add_row(void *ctx, const struct db_listed *l)
                   (json_int_t)l->target.units, "driver", l->target.driver, "compiler",
                   l->target.compiler, "libraries", l->target.libraries);
     json_t *row = json_pack(
-        "{so so so ss sI ss so so so so so sI sI ss ss}", "options", study_options(l), "workload",
-        listed_workload(&l->workload, l->target.kind), "target", target, "protocol", l->protocol,
-        "seed", (json_int_t)l->workload.seed, "init", l->workload.init, "value",
+        "{so so so ss sI ss so so so so so sI sI ss ss}", "options", db_study_options(l),
+        "workload", listed_workload(&l->workload, l->target.kind), "target", target, "protocol",
+        l->protocol, "seed", (json_int_t)l->workload.seed, "init", l->workload.init, "value",
         known ? json_integer(l->value) : json_null(), "median_ms",
         json_number(known ? l->ms.median : NAN), "ci_low_ms", json_number(known ? l->ms.low : NAN),
         "ci_high_ms", json_number(known ? l->ms.high : NAN), "compared",

@@ -238,6 +238,21 @@ int db_import(struct db *db, const char *const *paths, int count, struct db_move
 /* Whether a file begins as db_import() expects; true of "-". */
 int db_import_check(const char *path, struct status *st);
 
+/* ---- forget.c -------------------------------------------------------------------------------- */
+
+/* Of all studies, those that agree with each member that is not null. */
+struct db_forget {
+    const char *workload, *target_kind; /* a workload's text; both or none */
+    const char *older_than;             /* a protocol: those of a smaller number */
+    bool failed;                        /* forget the trials that failed; else all of the study */
+    bool dry_run;                       /* change nothing */
+};
+
+/* Calls row() for each study of which something is forgotten, with the number of trials. */
+typedef void db_forget_row(void *ctx, const struct db_listed *l, int64_t trials);
+int db_forget(struct db *db, const struct db_forget *what, db_forget_row *row, void *ctx,
+              struct status *st);
+
 /* ---- model.c: trained models ----------------------------------------------------------------- */
 
 struct db_model {

@@ -158,6 +158,19 @@ X(TWIN_SEGMENT, "SELECT id, stored_utc, status, median_ms, ci_low_ms, ci_high_ms
 X(SAMPLES_DELETE, "DELETE FROM sample WHERE trial = ?")
 X(CHOICES_DELETE, "DELETE FROM choice WHERE trial = ?")
 X(TRIAL_DELETE, "DELETE FROM trial WHERE id = ?")
+/* ?2: only failures. */
+X(FORGET_SAMPLES, "DELETE FROM sample WHERE trial IN"
+                  " (SELECT id FROM trial WHERE study = ?1 AND (?2 = 0 OR status = 'failed'))")
+X(FORGET_CHOICES, "DELETE FROM choice WHERE trial IN"
+                  " (SELECT id FROM trial WHERE study = ?1 AND (?2 = 0 OR status = 'failed'))")
+X(FORGET_TRIALS, "DELETE FROM trial WHERE study = ?1 AND (?2 = 0 OR status = 'failed')")
+X(FORGET_MODELS, "DELETE FROM model WHERE study = ?")
+X(FORGET_SEARCHES, "DELETE FROM search WHERE study = ?")
+X(FORGET_STUDY, "DELETE FROM study WHERE id = ?")
+X(FORGET_WORKLOADS, "DELETE FROM workload WHERE id NOT IN (SELECT workload FROM study)")
+X(FORGET_TARGETS, "DELETE FROM target WHERE id NOT IN (SELECT target FROM study)")
+X(FAILED_COUNT, "SELECT count(*) FROM trial WHERE study = ? AND status <> 'ok'"
+                " AND status = 'failed'")
 X(MODEL_PUT, "INSERT INTO model (study, name, kind, features_version, data_hash, seed,"
              " quantile, threshold_ms, bytes, report, trained_utc)"
              " VALUES (nullif(?, 0),?,?,?,?,?,?,?,?,?,?)"

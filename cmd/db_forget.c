@@ -1,0 +1,67 @@
+#include "cmd/db_int.h"
+
+#include <stdlib.h>
+
+static const struct column columns[] = {
+    {"options", "workload", 0}, {"target", NULL, 0},           {"protocol", "protocol", 0},
+    {"trials", "forgotten", 0}, {"stored_utc", "measured", 0}, {"device", "device", 0},
+};
+
+static void add_row(void *ctx, const struct db_listed *l, int64_t trials)
+{
+    output_row(ctx, json_pack("{so ss ss ss sI ss}", "options", db_study_options(l), "target",
+                              l->target.kind, "device", l->target.device, "protocol", l->protocol,
+                              "trials", (json_int_t)trials, "stored_utc", l->stored_utc));
+}
+
+/* Reads which studies are meant; key: holds the workload's text. */
+static int read_what(const struct options *o, struct session *s, struct buf *key,
+                     struct db_forget *out, struct status *st)
+{
+    static struct fingerprint here;
+    bool workload = options_has(o, OPTS_WORKLOAD & ~OPT(TARGET));
+    if (!workload && !options_has(o, OPT(FAILED) | OPT(OLDER_PROTOCOL)))
+        return status_set(st, STATUS_USAGE,
+                          "'db forget' needs to know what: a workload (-b N -s N ...), --failed or "
+                          "--older-protocol");
+    *out = (struct db_forget){.failed = options_has(o, OPT(FAILED)),
+                              .dry_run = options_has(o, OPT(DRY_RUN))};
+    if (workload) {
+        if (workload_from_options(o, false, &s->target, &s->workload, st) != 0)
+            return -1;
+        workload_text(&s->workload, key);
+        out->workload = key->ptr;
+        out->target_kind = target_names[s->target.kind];
+    } else if (target_parse(o->target, &s->target, st) != 0) {
+        return -1;
+    }
+    if (options_has(o, OPT(OLDER_PROTOCOL))) {
+        fingerprint_device(s->target, &here);
+        out->older_than = here.protocol;
+    }
+    return 0;
+}
+
+int db_forget_run(const struct options *o, struct session *s, struct status *st)
+{
+    struct db_forget what = {.failed = false};
+    struct output out;
+    struct buf key;
+    buf_init(&key);
+    int result = read_what(o, s, &key, &what, st);
+    if (result == 0)
+        result = db_open(o->db, what.dry_run ? DB_READ : DB_UPDATE, &s->db, st);
+    if (result == 0) {
+        output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+        result = db_forget(s->db, &what, add_row, &out, st);
+        int studies = out.rows;
+        out.skip_empty = studies == 0;
+        output_end(&out);
+        if (result == 0 && studies == 0)
+            note(o, "nothing stored is meant");
+        else if (result == 0 && what.dry_run)
+            note(o, "nothing was forgotten: --dry-run");
+    }
+    buf_release(&key);
+    return result == 0 ? EXIT_SUCCESS : -1;
+}

@@ -1,0 +1,103 @@
+#include "db/db_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct forgetting {
+    struct db *db;
+    const struct db_forget *what;
+    db_forget_row *row;
+    void *ctx;
+    int64_t *studies; /* (count) owned */
+    size_t count, cap;
+};
+
+static bool is_meant(const struct db_forget *what, const struct db_listed *l)
+{
+    if (what->workload != NULL && (strcmp(l->workload.text, what->workload) != 0 ||
+                                   strcmp(l->target.kind, what->target_kind) != 0))
+        return false;
+    return what->older_than == NULL ||
+           strtoll(l->protocol, NULL, 10) < strtoll(what->older_than, NULL, 10);
+}
+
+static int find_study(void *ctx, struct db_listed *l, struct status *st)
+{
+    struct forgetting *f = ctx;
+    int64_t trials = l->trials;
+    if (!is_meant(f->what, l))
+        return 0;
+    if (f->what->failed) {
+        struct query q = query_start(f->db, SQL_FAILED_COUNT);
+        query_int(&q, l->study);
+        if (query_one_int(&q, &trials, st) < 0)
+            return -1;
+        if (trials == 0)
+            return 0;
+    }
+    if (f->count == f->cap) {
+        f->cap = f->cap > 0 ? 2 * f->cap : 64;
+        f->studies = mem_resize(f->studies, f->cap, sizeof(*f->studies));
+    }
+    f->studies[f->count++] = l->study;
+    f->row(f->ctx, l, trials);
+    return 0;
+}
+
+/* Rows before those that they refer to; which statement takes the study and whether failures alone
+ * are meant. */
+static int forget_study(struct db *db, int64_t study, bool failed, struct status *st)
+{
+    static const enum db_statement trials[] = {SQL_FORGET_SAMPLES, SQL_FORGET_CHOICES,
+                                               SQL_FORGET_TRIALS};
+    static const enum db_statement others[] = {SQL_FORGET_MODELS, SQL_FORGET_SEARCHES,
+                                               SQL_FORGET_STUDY};
+    for (size_t i = 0; i < ARRAY_LEN(trials); i++) {
+        struct query q = query_start(db, trials[i]);
+        query_int(&q, study);
+        query_int(&q, failed);
+        if (query_run(&q, st) != 0)
+            return -1;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(others) && !failed; i++) {
+        struct query q = query_start(db, others[i]);
+        query_int(&q, study);
+        if (query_run(&q, st) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+/* Workloads and targets of which no study is left. */
+static int forget_orphans(struct db *db, struct status *st)
+{
+    static const enum db_statement steps[] = {SQL_FORGET_WORKLOADS, SQL_FORGET_TARGETS};
+    for (size_t i = 0; i < ARRAY_LEN(steps); i++) {
+        struct query q = query_start(db, steps[i]);
+        if (query_run(&q, st) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static int forget(struct forgetting *f, struct status *st)
+{
+    if (db_studies(f->db, find_study, f, st) != 0)
+        return -1;
+    for (size_t i = 0; i < f->count && !f->what->dry_run; i++)
+        if (forget_study(f->db, f->studies[i], f->what->failed, st) != 0)
+            return -1;
+    return f->what->dry_run ? 0 : forget_orphans(f->db, st);
+}
+
+int db_forget(struct db *db, const struct db_forget *what, db_forget_row *row, void *ctx,
+              struct status *st)
+{
+    struct forgetting f = {.db = db, .what = what, .row = row, .ctx = ctx};
+    if ((what->dry_run ? db_begin_read(db, st) : db_put_begin(db, st)) != 0)
+        return -1;
+    int result = forget(&f, st);
+    result = what->dry_run ? db_end(db, result, st) : db_put_end(db, result, st);
+    free(f.studies);
+    return result;
+}

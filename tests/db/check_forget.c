@@ -1,0 +1,113 @@
+#include "tests/db/move_fixture.h"
+
+static struct db *db;
+static int64_t of_protocol[3]; /* 1, 2 and 10 */
+static int64_t of_other;       /* another workload, protocol 2 */
+
+static void setup(void)
+{
+    static const char *const protocols[] = {"1", "2", "10"};
+    struct db_workload other = a_workload;
+    test_dir_setup();
+    db = open_named("t.db", &of_protocol[0]);
+    for (size_t i = 0; i < ARRAY_LEN(protocols); i++) {
+        OK(db_study(db, &a_workload, &a_target, protocols[i], &of_protocol[i], &st));
+        fill(db, of_protocol[i]);
+    }
+    other.text = "other";
+    OK(db_study(db, &other, &a_target, "2", &of_other, &st));
+    fill(db, of_other);
+    struct db_model m = {
+        .name = "m", .kind = "k", .data_hash = "", .bytes = "x", .len = 1, .report = ""};
+    OK(db_model_put(db, of_protocol[1], &m, &st));
+    OK(db_model_put(db, of_other, &m, &st));
+}
+
+static void teardown(void)
+{
+    db_close(db);
+    test_dir_teardown();
+}
+
+struct forgotten {
+    int studies;
+    int64_t trials;
+};
+
+static void count(void *ctx, const struct db_listed *l, int64_t trials)
+{
+    struct forgotten *f = ctx;
+    ck_assert_int_ge(l->trials, trials);
+    f->studies++;
+    f->trials += trials;
+}
+
+/* Dry first: then nothing changes, and the same is counted. */
+static void forget(struct db_forget what, int studies, int64_t trials)
+{
+    struct forgotten dry = {0, 0}, wet = {0, 0};
+    char *before = text_of(db);
+    what.dry_run = true;
+    OK(db_forget(db, &what, count, &dry, &st));
+    char *after = text_of(db);
+    ck_assert_str_eq(before, after);
+    free(before);
+    free(after);
+    what.dry_run = false;
+    OK(db_forget(db, &what, count, &wet, &st));
+    ck_assert_int_eq(dry.studies, studies);
+    ck_assert_int_eq(wet.studies, studies);
+    ck_assert_int_eq(dry.trials, trials);
+    ck_assert_int_eq(wet.trials, trials);
+    assert_whole(db);
+    ck_assert_int_eq(count_sql(db->handle, "PRAGMA foreign_keys"), 1);
+}
+
+static int rows(const char *table)
+{
+    char sql[64];
+    snprintf(sql, sizeof(sql), "SELECT count(*) FROM %s", table);
+    return count_sql(db->handle, sql);
+}
+
+START_TEST(a_workload_with_all_it_has)
+{
+    forget((struct db_forget){.workload = a_workload.text, .target_kind = "cuda"}, 0, 0);
+    ck_assert_int_eq(rows("study"), 4);
+    forget((struct db_forget){.workload = a_workload.text, .target_kind = "cpu"}, 3, 12);
+    ck_assert_int_eq(rows("study"), 1);
+    ck_assert_int_eq(rows("workload"), 1);
+    ck_assert_int_eq(rows("target"), 1);
+    ck_assert_int_eq(rows("search"), 2);
+    ck_assert_int_eq(rows("model"), 1);
+    ck_assert_int_eq(rows("trial"), 4);
+    ck_assert_int_eq(rows("sample"), (int)ARRAY_LEN(some_samples));
+    forget((struct db_forget){.workload = "other", .target_kind = "cpu"}, 1, 4);
+    ck_assert_int_eq(rows("target"), 0);
+}
+END_TEST
+
+START_TEST(failures_alone)
+{
+    forget((struct db_forget){.workload = "other", .target_kind = "cpu", .failed = true}, 1, 1);
+    ck_assert_int_eq(rows("trial"), 15);
+    forget((struct db_forget){.failed = true}, 3, 3);
+    forget((struct db_forget){.failed = true}, 0, 0);
+    ck_assert_int_eq(rows("trial"), 12);
+    ck_assert_int_eq(rows("study"), 4);
+    ck_assert_int_eq(rows("model"), 2);
+}
+END_TEST
+
+START_TEST(older_protocols_by_number)
+{
+    forget((struct db_forget){.older_than = "2"}, 1, 4);
+    forget((struct db_forget){.older_than = "2"}, 0, 0);
+    forget((struct db_forget){.older_than = "10", .workload = "other", .target_kind = "cpu"}, 1, 4);
+    forget((struct db_forget){.older_than = "10"}, 1, 4);
+    ck_assert_int_eq(rows("study"), 1);
+}
+END_TEST
+
+SUITE("db/forget", setup, teardown, ONCE(a_workload_with_all_it_has), ONCE(failures_alone),
+      ONCE(older_protocols_by_number))
