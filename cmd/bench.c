@@ -169,6 +169,7 @@ const struct command cmd_bench = {
                OPT(FORCE) | OPT(FAIL_ABOVE) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) |
                OPT(EVENTS),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
+    .each = true,
     .exits = EXITS_NO_RESULT | EXITS_REGRESSION | EXITS_INTERRUPTED,
     .about =
         "A VALUE may be 'best', the best plan known for the workload.\n"

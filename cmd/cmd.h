@@ -44,11 +44,17 @@ enum format { FORMAT_TABLE, FORMAT_JSON, FORMAT_NDJSON, FORMAT_CSV };
 
 #define BASELINE_DEFAULT "43690,41115" /* the unfused plan; a common fusion */
 
+struct sizes {
+    int count, items[64]; /* distinct */
+};
+
 /* A parsed command line.  Texts are borrowed from argv; null where the option is not given and has
  * no default. */
 struct options {
-    uint64_t given; /* OPT() bits of the options given */
-    int batch, seq_len, heads, head_size, layers, ffn, avg_seq_len;
+    uint64_t given;     /* OPT() bits of the options given */
+    int batch, seq_len; /* the first of these lists */
+    struct sizes batches, seq_lens;
+    int heads, head_size, layers, ffn, avg_seq_len;
     double eps;
     const char *mask, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *trace, *dump,
         *data, *name, *compiler, *arch, *db, *events;
@@ -118,6 +124,7 @@ struct command {
     const char *operands; /* "": none, "NAME": one, "NAME...": one or more, "[NAME...]": any */
     const char *summary;
     uint64_t options, required;       /* OPT() bits of the options that it takes, that it needs */
+    bool each;                        /* takes lists of batch sizes and sequence lengths */
     unsigned exits;                   /* EXITS_ bits: how else than 0, 1 and 2 it exits */
     const char *about;                /* a paragraph for --help; may be null */
     void (*more)(struct buf *out);    /* appends lines made from tables to --help; may be null */
@@ -150,14 +157,6 @@ COMMANDS(X)
 extern const struct command *const commands[];
 extern const int command_count;
 
-/* ---- help.c, man.c: --help, and manual pages ---------------------------------------------------
- */
-
-void help_program(FILE *out);
-void help_command(const struct command *c, FILE *out);
-void man_program(FILE *out);
-void man_command(const struct command *c, FILE *out);
-
 /* ---- output.c: rows as a table, JSON, NDJSON or CSV ---------------------------------------------
  *
  * A row is a JSON object.  JSON and NDJSON print all of its members; tables and CSV print the
@@ -187,6 +186,11 @@ bool output_is_terminal(enum format format);
 
 /* Prints one object: as indented JSON, or as the only row of another format.  Takes it over. */
 void output_object(enum format format, const struct column *columns, int count, json_t *object);
+
+/* Several outputs, one a workload, become one: an array in JSON, one header in CSV. */
+void output_parts_begin(enum format format);
+void output_part(const struct options *o);
+void output_parts_end(void);
 
 /* How many decimals of a time are printed for people.  Small workloads take microseconds. */
 int ms_decimals(double ms);

@@ -97,7 +97,7 @@ static void answer_known(void *ctx, const struct db_workload *w, const char *tar
         return;
     buf_init(&line);
     buf_addf(&line, "\n%s\n", text);
-    if (strstr(k->seen.ptr, line.ptr) == NULL) {
+    if (strstr(k->seen.ptr, line.ptr) == NULL && !in_list(l, text)) {
         buf_adds(&k->seen, line.ptr);
         answer(l, text, "of a stored workload");
     }
@@ -206,13 +206,14 @@ static void answer_argument(struct line *l, enum option_id id)
         answer_masks(l);
         return;
     }
-    if (strstr(info->argument, ",...") != NULL || id == OPTION_ARCH)
+    bool sizes = id == OPTION_BATCH || id == OPTION_SEQ_LEN;
+    if (strstr(info->argument, ",...") != NULL || id == OPTION_ARCH || (sizes && l->c->each))
         skip_elements(l, ',');
     if (id == OPTION_BASELINE && in_list(l, "none"))
         return;
     if (id == OPTION_BASELINE && strchr(l->before.ptr, ',') == NULL)
         answer(l, "none", "");
-    if (id == OPTION_BATCH || id == OPTION_SEQ_LEN)
+    if (sizes)
         answer_stored(l, id);
     else if (words != NULL)
         answer_words(l, words);

@@ -4,6 +4,14 @@
 
 #include "cmd/cmd.h"
 
+/* ---- help.c, man.c: --help, and manual pages ---------------------------------------------------
+ */
+
+void help_program(FILE *out);
+void help_command(const struct command *c, FILE *out);
+void man_program(FILE *out);
+void man_command(const struct command *c, FILE *out);
+
 /* ---- help_table.c: what --help and the manual pages say of all commands ---------------------- */
 
 #define HELP_PROGRAM "Finds, verifies and explains the fastest fusion plan of a BERT encoder layer"

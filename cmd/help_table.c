@@ -58,6 +58,8 @@ void help_option(const struct option_info *info, struct buf *out)
 
 void help_option_text(const struct command *c, int id, struct buf *out)
 {
-    buf_addf(out, "%s%s", option_info((enum option_id)id)->help,
+    bool list = c->each && (id == OPTION_BATCH || id == OPTION_SEQ_LEN);
+    buf_addf(out, "%s%s%s", option_info((enum option_id)id)->help,
+             list ? "; 1,2,4 means each of them" : "",
              (c->required >> id & 1) != 0 ? " (required)" : "");
 }

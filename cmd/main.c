@@ -1,3 +1,4 @@
+#include "cmd/help_int.h"
 #include "cmd/options_int.h"
 #include "kernels/cpu/threads.h"
 
@@ -52,7 +53,7 @@ static int run_shown(const struct command *c, const struct options *o, struct st
 {
     if (progress_begin(o, c->name, st) != 0)
         return -1;
-    int code = c->run(o, st);
+    int code = each_run(o, c, exit_code, st);
     bool failed = progress_end(code < 0 ? exit_code(st) : code, st) != 0;
     return failed && code == EXIT_SUCCESS ? -1 : code;
 }

@@ -42,6 +42,28 @@ static int parse_size(const struct row *row, const char *what, const char *text,
     return 0;
 }
 
+/* "1,2,4": sizes, each kept once. */
+static int parse_sizes(const struct row *row, const char *what, const char *text, void *field,
+                       struct status *st)
+{
+    struct sizes *out = field;
+    char *copy = mem_strdup(text), *rest = copy;
+    int result = 0, size = 0;
+    *out = (struct sizes){.count = 0};
+    for (char *one; result == 0 && (one = strsep(&rest, ",")) != NULL;) {
+        int i = 0;
+        result = parse_size(row, what, one, &size, st);
+        while (i < out->count && out->items[i] != size)
+            i++;
+        if (result == 0 && i == (int)ARRAY_LEN(out->items))
+            result = status_set(st, STATUS_USAGE, "%s: more than %d sizes are given", what, i);
+        else if (i == out->count)
+            out->items[out->count++] = size;
+    }
+    free(copy);
+    return result;
+}
+
 static int parse_seed(const struct row *row, const char *what, const char *text, void *field,
                       struct status *st)
 {
@@ -124,8 +146,8 @@ enum { JOBS_MAX = 1024 };
 
 /* clang-format off */
 static const struct row option_rows[] = {
-    [OPTION_BATCH] = {{"batch", 'b', "N", "sequences in a batch", NULL}, parse_size, FIELD(batch), 0, BATCH_MAX},
-    [OPTION_SEQ_LEN] = {{"seq-len", 's', "N", "tokens of a sequence", NULL}, parse_size, FIELD(seq_len), 0, SEQ_LEN_MAX},
+    [OPTION_BATCH] = {{"batch", 'b', "N", "sequences in a batch", NULL}, parse_sizes, FIELD(batches), 0, BATCH_MAX},
+    [OPTION_SEQ_LEN] = {{"seq-len", 's', "N", "tokens of a sequence", NULL}, parse_sizes, FIELD(seq_lens), 0, SEQ_LEN_MAX},
     [OPTION_MASK] = {{"mask", 'm', "MASK", "attention mask (full); 'fuseplan mask --help' lists them", words_mask}, parse_text, FIELD(mask), 0, 0},
     [OPTION_PRESET] = {{"preset", 0, "NAME", "sizes, layers and eps of a known encoder; options beside it win", words_preset}, parse_word, FIELD(preset), 0, 0},
     [OPTION_HEADS] = {{"heads", 'H', "N", "attention heads (12)", NULL}, parse_size, FIELD(heads), 0, HEADS_MAX},

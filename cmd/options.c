@@ -178,7 +178,9 @@ int options_parse(struct options *o, const struct command *c, int argc, char **a
     for (int i = optind; i < argc && result > 0; i++) /* after "--" */
         o->operands[o->operand_count++] = argv[i];
     preset_apply(o);
-    return result > 0 ? 0 : -1;
+    o->batch = o->batches.items[0];
+    o->seq_len = o->seq_lens.items[0];
+    return result > 0 ? each_check(o, c, st) : -1;
 }
 
 void options_release(struct options *o)

@@ -32,6 +32,16 @@ void preset_apply(struct options *o);
 void words_target(struct buf *out);
 void words_arch(struct buf *out);
 
+/* ---- each.c: several workloads at once ------------------------------------------------------- */
+
+/* STATUS_USAGE if several sizes are given to a command that takes one. */
+int each_check(const struct options *o, const struct command *c, struct status *st);
+
+/* Runs a command for each batch size and each sequence length.  Where one has no result, the others
+ * follow.  Returns the highest exit status, or -1. */
+int each_run(const struct options *o, const struct command *c,
+             int (*exit_code)(const struct status *st), struct status *st);
+
 /* ---- complete.c ---------------------------------------------------------------------------------
  */
 

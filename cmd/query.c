@@ -16,6 +16,7 @@ static int fill(const struct options *o, const struct session *s, struct tune_re
     static struct plan space[PLAN_SPACE];
     static bool stored[PLAN_KEYS];
     const struct db_best *b = &r->best;
+    memset(stored, 0, sizeof(stored));
     r->total_trials = (int)b->plans_total;
     r->failed_trials = (int)b->plans_failed;
     r->censored_trials = (int)b->plans_censored;
@@ -149,6 +150,7 @@ const struct command cmd_query = {
     .summary = "Print the best plan known for a workload, measuring nothing",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(TOP) | OPT(DB),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
+    .each = true,
     .exits = EXITS_NO_RESULT,
     .about =
         "Only reads the database.  If the workload was measured on another device or with other\n"

@@ -90,6 +90,7 @@ const struct command cmd_search = {
                OPT(TIME_LIMIT) | OPT(RIGOR) | OPT(STRATEGY) | OPT(QUANTILE) | OPT(COMPILER) |
                OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
+    .each = true,
     .exits = EXITS_NO_RESULT | EXITS_INTERRUPTED,
     .about = "Builds, verifies and times segments and plans, stores each result as it comes, and\n"
              "ends at its budget, its time limit or when nothing faster is expected.  What is\n"

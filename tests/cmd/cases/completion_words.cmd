@@ -12,6 +12,8 @@ offer search -m strided:
 offer search -m strided:t=8,
 offer search -b ''
 offer search -b 1 -s ''
+offer search -b 1,
+offer generate best -b 1,
 offer search -b 2 --seq-len=6
 offer search -b 1 -s 128 -m c
 offer search -b 1 -s 128 -m s

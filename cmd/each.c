@@ -1,0 +1,75 @@
+/* Commands of one workload, run for each of several batch sizes and sequence lengths. */
+#include "cmd/options_int.h"
+
+int each_check(const struct options *o, const struct command *c, struct status *st)
+{
+    const struct {
+        const struct sizes *sizes;
+        const char *name;
+    } lists[] = {{&o->batches, "--batch"}, {&o->seq_lens, "--seq-len"}};
+    for (size_t i = 0; i < ARRAY_LEN(lists); i++)
+        if (lists[i].sizes->count > 1 && !c->each)
+            return status_set(st, STATUS_USAGE,
+                              "%s: %d sizes are given, and %s takes one; bench, query and search "
+                              "take a list",
+                              lists[i].name, lists[i].sizes->count, c->name);
+    int workloads = o->batches.count * o->seq_lens.count;
+    if (workloads > 1 && options_has(o, OPT(DUMP) | OPT(TRACE)))
+        return status_set(st, STATUS_USAGE,
+                          "%s writes one workload, and %d are asked for; give one batch size and "
+                          "one sequence length",
+                          options_has(o, OPT(DUMP)) ? "--dump" : "--trace", workloads);
+    return 0;
+}
+
+/* The options of one of the workloads. */
+static struct options part_of(const struct options *o, int part)
+{
+    struct options one = *o;
+    one.batch = o->batches.items[part / o->seq_lens.count];
+    one.seq_len = o->seq_lens.items[part % o->seq_lens.count];
+    return one;
+}
+
+/* Finds a workload that is refused before the first one is measured. */
+static int check_all(const struct options *o, int parts, struct status *st)
+{
+    int result = 0;
+    for (int i = 0; i < parts && result == 0; i++) {
+        struct options one = part_of(o, i);
+        struct target_name target;
+        struct workload w;
+        result = workload_read(&one, &target, &w, st);
+        workload_release(&w);
+    }
+    return result;
+}
+
+int each_run(const struct options *o, const struct command *c,
+             int (*exit_code)(const struct status *st), struct status *st)
+{
+    int parts = o->batches.count * o->seq_lens.count, worst = EXIT_SUCCESS;
+    if (parts <= 1)
+        return c->run(o, st);
+    if (check_all(o, parts, st) != 0)
+        return -1;
+    output_parts_begin(o->format);
+    for (int i = 0; i < parts; i++) {
+        struct options one = part_of(o, i);
+        struct status failure = STATUS_INIT;
+        output_part(&one);
+        int code = c->run(&one, &failure);
+        if (code < 0) {
+            fprintf(stderr, "fuseplan %s: batch %d, seq-len %d: %s\n", c->name, one.batch,
+                    one.seq_len, failure.message);
+            code = exit_code(&failure);
+        }
+        worst = code > worst ? code : worst;
+        if (code != EXIT_SUCCESS && code != EXIT_NO_RESULT && code != EXIT_REGRESSION) {
+            worst = code;
+            break;
+        }
+    }
+    output_parts_end();
+    return worst;
+}
