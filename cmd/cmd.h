@@ -22,7 +22,7 @@
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(SEGMENTS) X(HANDWRITTEN) X(NPY) X(SVG)           \
     X(OUTPUT) X(FORCE) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(SPACE) X(BUDGET) X(TIME_LIMIT)          \
     X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED) X(COMPILER) X(ARCH)       \
-    X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP) X(FAILED) X(OLDER_PROTOCOL) X(DRY_RUN) X(QUIET) X(VERBOSE) X(HELP)
+    X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP) X(BEFORE) X(FAILED) X(OLDER_PROTOCOL) X(DRY_RUN) X(QUIET) X(VERBOSE) X(HELP)
 /* clang-format on */
 
 enum option_id {
@@ -57,7 +57,7 @@ struct options {
     int heads, head_size, layers, ffn, avg_seq_len;
     double eps;
     const char *mask, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *trace, *dump,
-        *data, *name, *compiler, *arch, *db, *events;
+        *data, *name, *compiler, *arch, *db, *events, *before;
     enum dtype dtype;   /* only if given: the default depends on the target */
     enum ranges ranges; /* --init */
     int strategy;       /* index into strategies[] */
@@ -121,7 +121,8 @@ enum { EXITS_NO_RESULT = 1, EXITS_REGRESSION = 2, EXITS_INTERRUPTED = 4 };
 
 struct command {
     const char *name;
-    const char *operands; /* "": none, "NAME": one, "NAME...": one or more, "[NAME...]": any */
+    const char *operands; /* "": none, "NAME": one, "A [B]": one or two, "NAME...": one or
+                             more, "[NAME...]": any */
     const char *summary;
     uint64_t options, required;       /* OPT() bits of the options that it takes, that it needs */
     bool each;                        /* takes lists of batch sizes and sequence lengths */
@@ -147,6 +148,7 @@ struct command {
     X(train)                                                                                       \
     X(predict)                                                                                     \
     X(db)                                                                                          \
+    X(compare)                                                                                     \
     X(doctor)                                                                                      \
     X(completion)
 

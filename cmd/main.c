@@ -33,11 +33,15 @@ static const struct command *find_command(const char *name, struct status *st)
     return at >= 0 ? commands[at] : NULL;
 }
 
-/* c->operands is "" for none, "NAME" for one, "NAME..." for one or more, "[NAME...]" for any. */
 static int check_operands(const struct command *c, const struct options *o, struct status *st)
 {
-    int least = c->operands[0] != '\0' && c->operands[0] != '[';
-    int most = strstr(c->operands, "...") != NULL ? INT_MAX : least;
+    int least = 0, most = 0; /* words before the first '[', all words */
+    for (const char *at = c->operands; *at != '\0'; at += strcspn(at, " "), at += *at == ' ') {
+        most++;
+        least += strchr(c->operands, '[') == NULL || at < strchr(c->operands, '[');
+    }
+    if (strstr(c->operands, "...") != NULL)
+        most = INT_MAX;
     bool stray = o->operand_count > most;
     if (!stray && o->operand_count >= least)
         return 0;

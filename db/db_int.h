@@ -125,6 +125,11 @@ int db_trial_insert_as(struct db *db, int64_t study, const struct db_trial *t,
 
 extern const char *const db_trial_kind_names[];
 
+/* ---- text_fields.c --------------------------------------------------------------------------- */
+
+/* Whether a text has the form of a stored time: 2026-01-31T12:34:56.789Z. */
+bool db_is_utc(const char *text);
+
 /* ---- search.c -------------------------------------------------------------------------------- */
 
 /* Reads a row of SQL_SEARCHES. */

@@ -107,7 +107,7 @@ static int import_search(struct importing *m, json_t *line, int64_t study, struc
         return text_fail(&m->reader, NULL, "search", st, "the id of a search has 1 to 32 digits");
     if (text_read_fields(&m->reader, NULL, line, &text_search, "study search ", &s, st) != 0)
         return -1;
-    if (s.ended_utc[0] != '\0' && !text_is_utc(s.ended_utc))
+    if (s.ended_utc[0] != '\0' && !db_is_utc(s.ended_utc))
         return text_fail(&m->reader, NULL, "ended_utc", st, "'%s' is not a time", s.ended_utc);
     if (db_search_put(m->db, study, &s, &refused) != 0)
         return text_fail(&m->reader, NULL, "search", st, "%s", refused.message);

@@ -76,7 +76,7 @@ static const struct text_field trial[] = {
 };
 const struct text_table text_trial = TABLE(trial);
 
-bool text_is_utc(const char *text)
+bool db_is_utc(const char *text)
 {
     static const char form[CLOCK_UTC_SIZE] = "dddd-dd-ddTdd:dd:dd.dddZ";
     for (int i = 0; i < CLOCK_UTC_SIZE; i++)

@@ -38,6 +38,4 @@ extern const struct text_table text_study;    /* of struct db_listed, without th
 extern const struct text_table text_search;   /* of struct db_search, without its id */
 extern const struct text_table text_trial; /* of struct db_trial, without what text_write.c adds */
 
-bool text_is_utc(const char *text);
-
 #endif

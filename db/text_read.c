@@ -91,7 +91,7 @@ static int read_string(const struct text_reader *r, const char *object, const st
 {
     *out = value != NULL ? json_string_value(value) : "";
     bool absent = value == NULL && f->type == TEXT_STRING;
-    if (f->type == TEXT_UTC && (*out == NULL || !text_is_utc(*out)))
+    if (f->type == TEXT_UTC && (*out == NULL || !db_is_utc(*out)))
         return bad_member(r, object, f->name, value, "a time as '2026-01-31T12:34:56.789Z'", st);
     if (!absent && (value == NULL || *out == NULL || strlen(*out) != json_string_length(value)))
         return bad_member(r, object, f->name, value, "a text", st);
