@@ -1,6 +1,7 @@
 #include "cmd/cmd.h"
 
 #include <stdlib.h>
+#include <string.h>
 
 static const struct column columns[] = {
     {"mask", NULL, 0},        {"seq_len", NULL, 0},        {"batch", NULL, 0},
@@ -111,13 +112,20 @@ out:
 
 static void list_masks(struct buf *out)
 {
+    enum { SUMMARY_MAX = 71 }; /* what a line of 100 columns leaves */
     buf_adds(out, "masks:\n");
     for (int i = 0; i < mask_kind_count(); i++) {
         const char *name, *usage;
         struct buf summary;
         buf_init(&summary);
         mask_kind_info(i, &name, &usage, &summary);
+        char *defaults = strstr(summary.ptr, " (");
+        bool fits = summary.len <= SUMMARY_MAX || defaults == NULL;
+        if (!fits)
+            *defaults++ = '\0';
         buf_addf(out, "  %-26s %s\n", usage, summary.ptr);
+        if (!fits) /* on a line of their own */
+            buf_addf(out, "  %-26s %s\n", "", defaults);
         buf_release(&summary);
     }
 }
