@@ -27,12 +27,13 @@ static json_t *value_json(unsigned value)
                      p.handwritten, "fused", plan_fused_json(p), "segments", plan_segments_json(p));
 }
 
-static void print_range(const struct options *o, struct output *out, unsigned lo, unsigned hi)
+/* plain: as lines, not as rows of the output. */
+static void print_range(bool plain, struct output *out, unsigned lo, unsigned hi)
 {
     struct buf lines;
     buf_init(&lines);
     for (unsigned value = lo; value <= hi; value++) {
-        if (o->format != FORMAT_TABLE || output_is_terminal(o->format)) {
+        if (!plain) {
             output_row(out, value_json(value));
             continue;
         }
@@ -75,13 +76,13 @@ static int run(const struct options *o, struct status *st)
             return -1;
 
     struct output out;
-    output_begin(&out, o->format, output_is_terminal(o->format) ? terminal_columns : columns,
-                 ARRAY_LEN(columns));
+    bool terminal = output_is_terminal(o->format), plain = o->format == FORMAT_TABLE && !terminal;
+    output_begin(&out, o->format, terminal ? terminal_columns : columns, ARRAY_LEN(columns));
     if (o->segments != NULL)
-        print_range(o, &out, plan_value(p), plan_value(p));
+        print_range(plain, &out, plan_value(p), plan_value(p));
     for (int i = 0; i < o->operand_count; i++) {
         plan_parse_range(o->operands[i], &lo, &hi, st);
-        print_range(o, &out, lo, hi);
+        print_range(plain, &out, lo, hi);
     }
     output_end(&out);
     return EXIT_SUCCESS;
