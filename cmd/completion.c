@@ -105,8 +105,8 @@ const struct command cmd_completion = {
     .summary = "Print a completion script for a shell",
     .options = OPT(HELP),
     .examples = "source <(fuseplan completion bash)\n"
-                "fuseplan completion zsh > ~/.zfunc/_fuseplan\n"
-                "fuseplan completion fish | source",
+                "mkdir -p ~/.zfunc && fuseplan completion zsh >~/.zfunc/_fuseplan\n"
+                "fuseplan completion fish | source   # in fish",
     .words = list_shells,
     .run = run,
 };

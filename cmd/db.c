@@ -126,9 +126,9 @@ const struct command cmd_db = {
     .more = help_actions,
     .examples = "fuseplan db list\n"
                 "fuseplan db forget --failed --dry-run\n"
-                "fuseplan db merge laptop.db server.db\n"
                 "fuseplan db export -o results.ndjson\n"
                 "fuseplan db import results.ndjson --db other.db\n"
+                "fuseplan db merge other.db\n"
                 "fuseplan db export-space -b 1 -s 128 -m causal -o causal.space.gz",
     .words = list_actions,
     .options_of = options_of_action,

@@ -202,10 +202,11 @@ const struct command cmd_predict = {
         "--top N prints the N plans of these with the lowest predicted times, each line with its\n"
         "value first.  With a workload, predicts by the\n"
         "model that its searches train; without one, by the model of 'fuseplan train --data'.",
-    .examples = "fuseplan predict 0100010111011101\n"
-                "fuseplan predict 41115 43690 --name gpu\n"
+    .examples = "fuseplan predict 41115 43690 -b 1 -s 128 -m causal\n"
                 "fuseplan predict 32768..49151 -b 1 -s 128 -m causal --format csv\n"
-                "fuseplan predict all -b 1 -s 128 -m causal --top 10",
+                "fuseplan predict all -b 1 -s 128 -m causal --top 10\n"
+                "fuseplan train --data docs/examples/times.txt --name gpu\n"
+                "fuseplan predict 0100010111011101 41115 --name gpu",
     .words = words_predict,
     .run = run,
 };

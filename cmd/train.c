@@ -90,8 +90,8 @@ const struct command cmd_train = {
         "(spearman), how much slower than the best the plan is that the model would choose\n"
         "(regret), the area under the classifier's curve (auc), and the share of the best 1 %\n"
         "that it finds (recall).",
-    .examples = "fuseplan train --data train_data_xgboost.txt\n"
-                "fuseplan train --data gpu.txt --name gpu --quantile 0.05\n"
+    .examples = "fuseplan train --data docs/examples/times.txt\n"
+                "fuseplan train --data docs/examples/times.txt --name gpu --quantile 0.05\n"
                 "fuseplan train -b 1 -s 128 -m causal",
     .run = run,
 };
