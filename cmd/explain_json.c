@@ -97,8 +97,8 @@ json_t *explained_json(const struct explained *x)
     for (int i = 0; i < e->neighbour_count; i++)
         json_array_append_new(neighbours, neighbour_json(&e->neighbours[i]));
     json_t *rates =
-        json_pack("{so so sb}", "flops_per_s", json_number(e->flops_per_s), "bytes_per_s",
-                  json_number(e->bytes_per_s), "of_device", e->device_rates);
+        json_pack("{so so sb}", "flops_per_s", json_number(e->rates.flops_per_s), "bytes_per_s",
+                  json_number(e->rates.bytes_per_s), "of_device", e->device_rates);
     json_t *object = json_pack(
         "{so si so sb ss? ss so so so so}", "workload", workload_json(x->workload, x->target),
         "value", (int)plan_value(e->plan), "segments", plan_segments_json(e->plan), "handwritten",

@@ -81,6 +81,21 @@ static json_t *slots_json(const struct reported *r)
     return list;
 }
 
+/* The roofline's rates; null where the mask, and so the kernels' work, is unknown. */
+static int add_rates(const struct reported *r, json_t *data, struct status *st)
+{
+    struct limits rates = {NAN, NAN};
+    bool of_device = false;
+    if (r->drawn &&
+        study_rates(r->db, r->study, r->slots, r->workload, &rates, &of_device, st) != 0)
+        return -1;
+    json_object_set_new(data, "rates",
+                        json_pack("{so so sb}", "flops_per_s", json_number(rates.flops_per_s),
+                                  "bytes_per_s", json_number(rates.bytes_per_s), "of_device",
+                                  of_device));
+    return 0;
+}
+
 /* ---- plans timed side by side ---------------------------------------------------------------- */
 
 struct finals {
@@ -195,7 +210,7 @@ int report_data_json(struct reported *r, json_t **out, struct status *st)
                   best_json(r->workload, &r->best), "slots", slots_json(r), "mask", mask_json(r));
     buf_release(&key);
     int result = 0;
-    if (db_study_read(r->db, r->study, add_study, data, st) != 0 ||
+    if (db_study_read(r->db, r->study, add_study, data, st) != 0 || add_rates(r, data, st) != 0 ||
         add_baselines(r, data, st) != 0 || add_model(r, data, st) != 0 ||
         finals_json(r, &finals, st) != 0 || report_plans_json(r, &plans, st) != 0)
         result = -1;

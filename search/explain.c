@@ -2,7 +2,6 @@
  * Patterson 2009), and its neighbours. */
 #include "search/search_int.h"
 
-#include <jansson.h>
 #include <math.h>
 #include <string.h>
 
@@ -12,39 +11,6 @@ const char *const time_source_names[TIME_SOURCE_COUNT] = {
 };
 
 static const struct interval unknown_ms = {NAN, NAN, NAN};
-
-/* ---- rates ----------------------------------------------------------------------------------- */
-
-/* Takes the device's peaks from a trial that holds them, and ends the walk. */
-static int read_peaks(void *ctx, const struct db_trial *row)
-{
-    struct explanation *out = ctx;
-    double flops = 0, bytes = 0;
-    json_t *conditions = json_loads(row->conditions, 0, NULL);
-    json_unpack(conditions, "{s?F, s?F}", "peak_flops_per_s", &flops, "peak_bytes_per_s", &bytes);
-    json_decref(conditions);
-    out->device_rates = flops > 0 && bytes > 0;
-    if (!out->device_rates)
-        return 0;
-    out->flops_per_s = flops;
-    out->bytes_per_s = bytes;
-    return 1;
-}
-
-/* The highest rates that a segment of the study reached. */
-static void highest_rates(const struct slot_record slots[SLOT_COUNT], const struct workload *w,
-                          struct explanation *out)
-{
-    out->flops_per_s = out->bytes_per_s = NAN;
-    for (int i = 0; i < SLOT_COUNT; i++) {
-        if (slots[i].impl == NULL)
-            continue;
-        double seconds = 1e-6 * slots[i].us.median;
-        struct segment s = slot_segment(i);
-        out->flops_per_s = fmax(out->flops_per_s, segment_flops(s, w) / seconds);
-        out->bytes_per_s = fmax(out->bytes_per_s, segment_bytes(s, w) / seconds);
-    }
-}
 
 /* ---- kernels --------------------------------------------------------------------------------- */
 
@@ -61,7 +27,7 @@ static struct choice choice_of_slot(const struct slot_record *known,
 }
 
 static void explain_kernel(const struct slot_record *known, const struct workload *w,
-                           const struct explanation *rates, struct explained_kernel *k)
+                           const struct limits *rates, struct explained_kernel *k)
 {
     struct segment s = k->choice.segment;
     uint16_t stored = choice_tensors(&k->choice), own = 0;
@@ -92,7 +58,7 @@ static void explain_kernels(const struct slot_record slots[SLOT_COUNT],
     for (int i = 0; i < out->count; i++) {
         struct explained_kernel *k = &out->kernels[i];
         k->choice = choice_of_slot(&slots[at[i]], target, &usual.choices[i]);
-        explain_kernel(&slots[at[i]], w, out, k);
+        explain_kernel(&slots[at[i]], w, &out->rates, k);
         out->sum_us += k->us.median;
         out->least_us += k->least_us;
     }
@@ -106,14 +72,12 @@ int explain_plan(struct db *db, int64_t study, const struct build_target *target
 {
     struct slot_record slots[SLOT_COUNT];
     int result = 0;
-    *out = (struct explanation){.plan = p, .ms = unknown_ms};
+    *out = (struct explanation){.plan = p, .ms = unknown_ms, .rates = {NAN, NAN}};
     memset(slots, 0, sizeof(slots));
     if (db != NULL && (slot_records_read(db, study, target->kind, slots, st) != 0 ||
-                       db_trial_times(db, study, DB_TRIAL_SEGMENT, read_peaks, out, st) != 0))
+                       study_rates(db, study, slots, w, &out->rates, &out->device_rates, st) != 0))
         result = -1;
     if (result == 0) {
-        if (!out->device_rates)
-            highest_rates(slots, w, out);
         explain_kernels(slots, target, w, out);
         result = explain_neighbours(db, study, slots, w->layers, out, st);
     }

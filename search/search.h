@@ -264,8 +264,7 @@ int trial_store(struct db *db, int64_t study, enum db_trial_kind kind, const str
 int comparison_store(struct db *db, int64_t study, const struct candidate *c, const struct trial *t,
                      int count, const char *comparison, const char *search_id, struct status *st);
 
-/* ---- slots.c: each segment alone, as stored ---------------------------------------------------
- */
+/* ---- slots.c, rates.c: each segment alone, as stored ----------------------------------------- */
 
 struct slot_record {
     char *impl, *schedule; /* of the fastest choice, owned; null if none ran */
@@ -277,11 +276,12 @@ int slot_records_read(struct db *db, int64_t study, enum target_kind target,
                       struct slot_record out[SLOT_COUNT], struct status *st);
 void slot_records_release(struct slot_record slots[SLOT_COUNT]);
 
-/* The slot that a choice serves. */
-int slot_of_choice(enum target_kind target, const struct db_choice *c);
+/* The rates of the roofline: the device's peaks if a trial has them, else the highest that a
+ * segment reached; NaN if unknown. */
+int study_rates(struct db *db, int64_t study, const struct slot_record slots[SLOT_COUNT],
+                const struct workload *w, struct limits *out, bool *of_device, struct status *st);
 
-/* "code: reason" of a trial that did not run; the caller frees it.  It is UTF-8: an earlier version
- * stored what compilers wrote in any encoding. */
+/* "code: reason" of a trial that did not run, as UTF-8; the caller frees it. */
 char *trial_reason(const struct db_trial *row);
 
 /* ---- explain.c: why a plan takes the time that it takes
@@ -329,9 +329,9 @@ enum { NEIGHBOURS_MAX = 3 * BOUNDARY_COUNT + 1 };
 struct explanation {
     struct plan plan;
     enum time_source source;
-    struct interval ms;              /* low and high are NaN if it is predicted */
-    double flops_per_s, bytes_per_s; /* the peak rates of the roofline; NaN: unknown */
-    bool device_rates; /* they are the device's; else the highest that a segment here reached */
+    struct interval ms;  /* low and high are NaN if it is predicted */
+    struct limits rates; /* of study_rates() */
+    bool device_rates;   /* they are the device's */
     int count;
     struct explained_kernel kernels[OP_COUNT];
     double sum_us, least_us; /* of all kernels; NaN if one is unknown */

@@ -18,6 +18,11 @@ bool proposal_has(const struct proposal *p, struct plan plan);
 /* The plans that gave a time, censored ones with their lower bound.  The caller releases them. */
 struct model_data training_of(const struct history *h);
 
+/* ---- slots.c --------------------------------------------------------------------------------- */
+
+/* The slot that a choice serves. */
+int slot_of_choice(enum target_kind target, const struct db_choice *c);
+
 /* ---- segments.c: what is known of the segments ----------------------------------------------- */
 
 struct attempt {

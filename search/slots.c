@@ -1,4 +1,4 @@
-#include "search/search.h"
+#include "search/search_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,6 +20,7 @@ static void replace(char **text, char *by)
     *text = by;
 }
 
+/* An earlier version stored what compilers wrote in any encoding. */
 char *trial_reason(const struct db_trial *row)
 {
     struct buf text;

@@ -78,11 +78,8 @@ function showChain() {
     ` and takes ${bestInterval()} ${unit.name} a layer. Each box is a kernel with the numbers of its operators, as wide as its time alone; the bars have one scale.`;
 }
 
-/* The highest rates that any kernel of the study reached. */
-const reached = {
-  flops: Math.max(...data.slots.map((slot) => slot.us && slot.flops ? 1e6 * slot.flops / slot.us : 0)),
-  bytes: Math.max(...data.slots.map((slot) => slot.us && slot.bytes ? 1e6 * slot.bytes / slot.us : 0)),
-};
+const roof = { flops: data.rates.flops_per_s, bytes: data.rates.bytes_per_s };
+const roofText = data.rates.of_device ? "the device's peak" : "the highest rate that a kernel of this workload reached";
 
 /* Three digits, and as many more as stand before the point. */
 function decimals(number) {
@@ -96,7 +93,7 @@ function rateText(rate, unit, scale) {
 function showKernels() {
   const kernels = kernelsOf(best.value), sum = sumOf(kernels);
   const rate = (kernel, what) => known(kernel[what]) && kernel.us ? 1e6 * kernel[what] / kernel.us : NaN;
-  const share = (kernel) => 100 * Math.max(rate(kernel, "flops") / reached.flops || 0, rate(kernel, "bytes") / reached.bytes || 0);
+  const share = (kernel) => 100 * Math.max(rate(kernel, "flops") / roof.flops || 0, rate(kernel, "bytes") / roof.bytes || 0);
   fillTable(at("kernels"), [
     { title: "ops", text: (kernel) => make("span", { class: "together" }, make("span", { class: `swatch ${kindOf(kernel.ops)}` }), segmentText(kernel.ops)) },
     { title: "operators", class: "operators", text: (kernel) => operatorsText(kernel.ops) },
@@ -108,7 +105,7 @@ function showKernels() {
     { title: "of the roof", number: true, text: (kernel) => maskKnown && kernel.us ? `${share(kernel).toFixed(0)} %` : "-" },
   ], kernels, (_, i) => ({ id: `kernel-${i}` }));
   at("kernels-note").textContent = sum === null ? "" :
-    `Alone the kernels take ${timeText(sum)} ${unit.name} together, in the plan ${timeText(best.us_per_layer)} ${unit.name}. The roof is the highest rate that a kernel of this workload reached: see Roofline.`;
+    `Alone the kernels take ${timeText(sum)} ${unit.name} together, in the plan ${timeText(best.us_per_layer)} ${unit.name}. The roof is ${roofText}: see Roofline.`;
 }
 
 function showCompared() {
@@ -300,17 +297,17 @@ function showRoofline() {
       "The work of a kernel depends on the mask, which was a file; name the workload's options to 'fuseplan report' to have this chart.";
     return;
   }
-  const low = Math.min(...points.map((point) => point.x)) / 1.5, ridge = reached.flops / reached.bytes;
+  const low = Math.min(...points.map((point) => point.x)) / 1.5, ridge = roof.flops / roof.bytes;
   const high = Math.max(...points.map((point) => point.x), ridge) * 1.5;
   const small = kindNames.map((kind) => ({ label: kinds[kind], color: kind, size: 5 }));
   const large = kindNames.map((kind) => ({ color: kind, size: 13 }));
   addChart(at("roofline-chart"), { label: "Rates of kernels against their arithmetic intensity. Arrow keys go from kernel to kernel.",
     xLabel: "FLOP for each byte", yLabel: "TFLOP/s", xLog: true, yLog: true, points, groups: [...small, ...large],
-    lines: [{ label: "highest rates reached", color: "text", points: [[low, 1e-12 * low * reached.bytes], [ridge, 1e-12 * reached.flops], [high, 1e-12 * reached.flops]] }],
+    lines: [{ label: data.rates.of_device ? "the device's peaks" : "highest rates reached", color: "text", points: [[low, 1e-12 * low * roof.bytes], [ridge, 1e-12 * roof.flops], [high, 1e-12 * roof.flops]] }],
     tip: ({ x, y, slot }) => [make("b", {}, `ops ${segmentText(slot.ops)}${slot.handwritten ? ", hand-written" : ""}`), make("span", {}, operatorsText(slot.ops)),
       make("span", {}, `${slot.implementation} ${slot.schedule}`), make("span", {}, `${timeText(slot.us)} ${unit.name}, ${rateText(y, "TFLOP/s", 1)}, ${rateText(y / x, "GB/s", 1e-3)}`)] });
-  at("roofline-text").textContent = `Each point is the fastest way found to run a segment, the large ones those of the best plan. The line is not the device's peak but the highest rates that a kernel here reached: ` +
-    `${rateText(reached.flops, "TFLOP/s", 1e12)} and ${rateText(reached.bytes, "GB/s", 1e9)}, from the bytes that a kernel must move at least. Far below it there is room. Kernels that only add, scale or normalise count no FLOP and stand in the table of kernels alone.`;
+  at("roofline-text").textContent = `Each point is the fastest way found to run a segment, the large ones those of the best plan. The line is ${data.rates.of_device ? "the device's peaks" : "not the device's peak, which is not stored, but the highest rates that a kernel here reached"}: ` +
+    `${rateText(roof.flops, "TFLOP/s", 1e12)} and ${rateText(roof.bytes, "GB/s", 1e9)}, by the bytes that a kernel must move at least. Far below it there is room. Kernels that only add, scale or normalise count no FLOP and stand in the table of kernels alone.`;
 }
 
 /* ---- the mask ---------------------------------------------------------------------------------------- */

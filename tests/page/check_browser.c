@@ -71,10 +71,12 @@ static void assert_quiet(void)
         }
     int files = 0;
     while (browser_count(&b, "Network.requestWillBeSent") > 0) {
-        json_t *request = json_object_get(browser_wait(&b, "Network.requestWillBeSent"), "request");
-        const char *url = json_string_value(json_object_get(request, "url"));
+        json_t *sent = browser_wait(&b, "Network.requestWillBeSent");
+        const char *url =
+            json_string_value(json_object_get(json_object_get(sent, "request"), "url"));
         files += strncmp(url, "file:", strlen("file:")) == 0;
         ck_assert_msg(strncmp(url, "file:", 5) == 0 || strncmp(url, "data:", 5) == 0, "%s", url);
+        json_decref(sent);
     }
     ck_assert_int_eq(files, 1);
 }

@@ -96,6 +96,9 @@ START_TEST(workload_and_best_plan_are_named)
     ck_assert_int_eq((int)json_array_size(json_object_get(data, "slots")), 121);
     ck_assert_int_eq((int)json_array_size(json_object_get(data, "baselines")), 2);
     ck_assert(json_number_value(json_object_get(best, "us_per_layer")) > 0);
+    json_t *rates = json_object_get(data, "rates");
+    ck_assert(json_is_true(json_object_get(rates, "of_device")));
+    ck_assert_double_eq(json_number_value(json_object_get(rates, "bytes_per_s")), 2e10);
     ck_assert_ptr_nonnull(json_object_get(json_object_get(data, "mask"), "shades"));
     json_decref(data);
 }

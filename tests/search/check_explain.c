@@ -119,8 +119,8 @@ START_TEST(bounds_come_from_the_highest_rates)
     add_segment(8, 8, 0.01);
     explain(plan_from_value(VALUE_UNFUSED));
     struct segment gemm = {0, 0}, add = {8, 8};
-    ck_assert_double_eq_tol(e.flops_per_s, segment_flops(gemm, &workload) / 5e-4, 1);
-    ck_assert_double_eq_tol(e.bytes_per_s, segment_bytes(add, &workload) / 1e-5, 1);
+    ck_assert_double_eq_tol(e.rates.flops_per_s, segment_flops(gemm, &workload) / 5e-4, 1);
+    ck_assert_double_eq_tol(e.rates.bytes_per_s, segment_bytes(add, &workload) / 1e-5, 1);
     ck_assert(!e.device_rates);
     ck_assert_double_eq_tol(e.kernels[0].least_us, 500, 1e-6);
     ck_assert_double_eq_tol(e.kernels[8].least_us, 10, 1e-6);
@@ -141,7 +141,7 @@ START_TEST(bounds_come_from_the_devices_peaks_where_these_are_stored)
     explain(plan_from_value(VALUE_UNFUSED));
     struct segment gemm = {0, 0};
     ck_assert(e.device_rates);
-    ck_assert_double_eq(e.bytes_per_s, 4.8e12);
+    ck_assert_double_eq(e.rates.bytes_per_s, 4.8e12);
     ck_assert_double_eq_tol(e.kernels[0].least_us, 1e6 * segment_bytes(gemm, &workload) / 4.8e12,
                             1e-9);
 }

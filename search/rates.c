@@ -1,0 +1,42 @@
+#include "search/search.h"
+
+#include <jansson.h>
+#include <math.h>
+
+/* Takes the device's peaks from a trial that holds them, and ends the walk. */
+static int read_peaks(void *ctx, const struct db_trial *row)
+{
+    struct limits *out = ctx;
+    double flops = 0, bytes = 0;
+    json_t *conditions = json_loads(row->conditions, 0, NULL);
+    json_unpack(conditions, "{s?F, s?F}", "peak_flops_per_s", &flops, "peak_bytes_per_s", &bytes);
+    json_decref(conditions);
+    if (flops <= 0 || bytes <= 0)
+        return 0;
+    *out = (struct limits){.flops_per_s = flops, .bytes_per_s = bytes};
+    return 1;
+}
+
+static void highest_reached(const struct slot_record slots[SLOT_COUNT], const struct workload *w,
+                            struct limits *out)
+{
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        if (slots[i].impl == NULL)
+            continue;
+        double seconds = 1e-6 * slots[i].us.median;
+        struct segment s = slot_segment(i);
+        out->flops_per_s = fmax(out->flops_per_s, segment_flops(s, w) / seconds);
+        out->bytes_per_s = fmax(out->bytes_per_s, segment_bytes(s, w) / seconds);
+    }
+}
+
+int study_rates(struct db *db, int64_t study, const struct slot_record slots[SLOT_COUNT],
+                const struct workload *w, struct limits *out, bool *of_device, struct status *st)
+{
+    *out = (struct limits){.flops_per_s = NAN, .bytes_per_s = NAN};
+    int result = db_trial_times(db, study, DB_TRIAL_SEGMENT, read_peaks, out, st);
+    *of_device = !isnan(out->flops_per_s);
+    if (!*of_device)
+        highest_reached(slots, w, out);
+    return result;
+}
