@@ -223,8 +223,7 @@ void progress_detail(void *ctx, const struct step *step);
 /* A step of a search. */
 void progress_search(void *ctx, const struct tune_state *state);
 
-/* Prints a line, in UTF-8, to stderr in place of the line of progress, and reports it as an event.
- */
+/* Prints a line in UTF-8 to stderr in place of the line of progress; reports it as an event. */
 void progress_note(bool quiet, const char *line);
 
 /* ---- workload.c: from options to a workload and its study ------------------------------------ */
@@ -286,8 +285,7 @@ void session_close(struct session *s);
 void session_note_disturbance(const struct options *o, const struct session *s);
 extern volatile sig_atomic_t session_stop;
 
-/* ---- known.c: the workloads that a database knows ---------------------------------------------
- */
+/* ---- known.c: the workloads that a database knows -------------------------------------------- */
 
 /* Appends the options that name a stored workload: "-b 1 -s 128 -m causal". */
 void known_options(const struct db_workload *w, const char *target_kind, struct buf *out);
