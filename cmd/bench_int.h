@@ -33,4 +33,10 @@ int comparison_plans(const struct comparison *c, const struct candidate *out[VAL
 void comparison_print(const struct options *o, const struct comparison *c,
                       const struct workload *w);
 
+/* ---- trace.c: when each kernel launch of plans runs ------------------------------------------ */
+
+/* Runs n plans with a clock beside each launch and writes Chrome trace events, a process a plan. */
+int trace_write(struct session *s, const struct candidate *const *plans, int n, const char *path,
+                struct status *st);
+
 #endif

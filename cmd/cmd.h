@@ -189,11 +189,6 @@ bool output_is_terminal(enum format format);
 /* Prints one object: as indented JSON, or as the only row of another format.  Takes it over. */
 void output_object(enum format format, const struct column *columns, int count, json_t *object);
 
-/* Several outputs, one a workload, become one: an array in JSON, one header in CSV. */
-void output_parts_begin(enum format format);
-void output_part(const struct options *o);
-void output_parts_end(void);
-
 /* How many decimals of a time are printed for people.  Small workloads take microseconds. */
 int ms_decimals(double ms);
 
@@ -363,12 +358,6 @@ json_t *kernels_json(const struct kernels *k, const struct candidate *c);
 
 /* Prints one table for people: each plan's kernels, then their sum. */
 void kernels_print(const struct kernels *k, const struct candidate *const *plans, int n);
-
-/* ---- trace.c: when each kernel launch of plans runs ------------------------------------------ */
-
-/* Runs n plans with a clock beside each launch and writes Chrome trace events, a process a plan. */
-int trace_write(struct session *s, const struct candidate *const *plans, int n, const char *path,
-                struct status *st);
 
 /* ---- plan_text.c: plans and choices as text and JSON ----------------------------------------- */
 

@@ -26,8 +26,7 @@ void words_preset(struct buf *out);
 /* Sets what --preset says and no option does. */
 void preset_apply(struct options *o);
 
-/* ---- option_words.c: other words ---------------------------------------------------------------
- */
+/* ---- option_words.c: other words ------------------------------------------------------------- */
 
 void words_target(struct buf *out);
 void words_arch(struct buf *out);
@@ -42,8 +41,12 @@ int each_check(const struct options *o, const struct command *c, struct status *
 int each_run(const struct options *o, const struct command *c,
              int (*exit_code)(const struct status *st), struct status *st);
 
-/* ---- complete.c ---------------------------------------------------------------------------------
- */
+/* In output.c: several outputs, one a workload, become one: an array in JSON, one header in CSV. */
+void output_parts_begin(enum format format);
+void output_part(const struct options *o);
+void output_parts_end(void);
+
+/* ---- complete.c ------------------------------------------------------------------------------ */
 
 /* Prints what the last of a command line's words can be, a line each: "word<TAB>description", or
  * ":files<TAB>before<TAB>path" (":dirs") where it is a path with a text before it.  argv: the words

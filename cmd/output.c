@@ -1,4 +1,4 @@
-#include "cmd/cmd.h"
+#include "cmd/options_int.h"
 
 #include <limits.h>
 #include <math.h>
