@@ -49,15 +49,32 @@ static int open_last(const struct options *o, struct session *s, bool *drawn, st
     return study_of_workload(o, s->db, s->target, &s->workload, &s->study, st);
 }
 
+/* Appends a word as a shell reads it. */
+static void add_word(const char *word, struct buf *out)
+{
+    if (strpbrk(word, " \t\n\"'\\$`&|;<>()*?[]#~!{}") == NULL) {
+        buf_adds(out, word);
+        return;
+    }
+    buf_adds(out, "'");
+    for (; *word != '\0'; word++)
+        if (*word == '\'')
+            buf_adds(out, "'\\''");
+        else
+            buf_add(out, word, 1);
+    buf_adds(out, "'");
+}
+
 /* Appends the options that name the workload to commands on the page. */
-static void name_workload(const struct options *o, const struct session *s, struct buf *out)
+static void name_workload(const struct options *o, const struct session *s, bool drawn,
+                          struct buf *out)
 {
     const struct workload *w = &s->workload;
     struct buf mask, lengths;
     buf_init(&mask);
     buf_init(&lengths);
-    if (w->mask_spec.path != NULL)
-        buf_adds(&mask, o->mask); /* its name, where the key has its hash */
+    if (drawn && w->mask_spec.path != NULL)
+        add_word(o->mask, &mask); /* the file, where the key has its hash */
     else
         mask_text(&w->mask_spec, &mask);
     for (int b = 0; w->lengths != NULL && b < w->batch; b++)
@@ -86,7 +103,7 @@ static int write_page(const struct options *o, const struct session *s, bool dra
     json_t *data;
     buf_init(&options);
     buf_init(&page);
-    name_workload(o, s, &options);
+    name_workload(o, s, drawn, &options);
     struct reported r = {.db = s->db,
                          .study = s->study,
                          .target = s->target.kind,
