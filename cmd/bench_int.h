@@ -4,6 +4,38 @@
 
 #include "cmd/cmd.h"
 
+/* ---- kernels.c: each kernel of plans, timed alone -------------------------------------------- */
+
+struct kernel {
+    struct choice choice;
+    struct trial trial;
+};
+
+/* All zero: empty. */
+struct kernels {
+    const struct workload *workload; /* borrowed from the session */
+    struct limits limits;            /* the device's peaks */
+    struct kernel *items;            /* distinct choices, owned */
+    int count;
+};
+
+/* Measures and adds the kernels of a plan that *out lacks; stores their trials under a search. */
+int kernels_measure(struct session *s, const struct candidate *c, const char *search,
+                    struct kernels *out, struct status *st);
+void kernels_release(struct kernels *k);
+
+/* Prints each failed kernel with its reason to stderr. */
+void kernels_complain(const struct kernels *k);
+
+/* The kernels of a measured plan in order: times, resources and rates. */
+json_t *kernels_json(const struct kernels *k, const struct candidate *c);
+
+/* Prints one table for people: each plan's kernels, then their sum. */
+void kernels_print(const struct kernels *k, const struct candidate *const *plans, int n);
+
+/* ---- bench.c, bench_output.c ------------------------------------------------------------------
+ */
+
 enum { VALUES_MAX = 64, TIMED_MAX = VALUES_MAX + BASELINES_MAX }; /* side by side */
 
 /* The plans timed side by side: those given, then the baselines that were not given. */

@@ -20,9 +20,10 @@
 #define OPTIONS(X)                                                                                 \
     X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(DTYPE)   \
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(SEGMENTS) X(HANDWRITTEN) X(NPY) X(SVG)           \
-    X(OUTPUT) X(FORCE) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(SPACE) X(BUDGET) X(TIME_LIMIT)          \
-    X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED) X(COMPILER) X(ARCH)       \
-    X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP) X(BEFORE) X(FAILED) X(OLDER_PROTOCOL) X(DRY_RUN) X(QUIET) X(VERBOSE) X(HELP)
+    X(OUTPUT) X(FORCE) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(SPACE) X(BUDGET)               \
+    X(TIME_LIMIT) X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED)             \
+    X(COMPILER) X(ARCH) X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP) X(BEFORE) X(FAILED)               \
+    X(OLDER_PROTOCOL) X(DRY_RUN) X(QUIET) X(VERBOSE) X(HELP)
 /* clang-format on */
 
 enum option_id {
@@ -121,8 +122,7 @@ enum { EXITS_NO_RESULT = 1, EXITS_REGRESSION = 2, EXITS_INTERRUPTED = 4 };
 
 struct command {
     const char *name;
-    const char *operands; /* "": none, "NAME": one, "A [B]": one or two, "NAME...": one or
-                             more, "[NAME...]": any */
+    const char *operands; /* "": none, "A [B]": one or two, "A...": one or more, "[A...]": any */
     const char *summary;
     uint64_t options, required;       /* OPT() bits of the options that it takes, that it needs */
     bool each;                        /* takes lists of batch sizes and sequence lengths */
@@ -246,6 +246,14 @@ int archs_from_options(const struct options *o, enum target_kind target, struct 
 int study_of_workload(const struct options *o, struct db *db, struct target_name target,
                       const struct workload *w, int64_t *study, struct status *st);
 
+/* The first that is found of: the workload on the device here or another of its model; its mask
+ * with other parameters on these; the workload on any device; its mask with other parameters on
+ * any. Each in databases[0] and then [1], of which one may be null.  1: found, 0: none, -1: failed.
+ */
+int study_near_workload(const struct options *o, struct db *const databases[2],
+                        struct target_name target, const struct workload *w, struct db **db,
+                        int64_t *study, struct status *st);
+
 /* ---- output_places.c: checks of places to write to, made before anything is measured --------- */
 
 /* STATUS_USAGE unless the file can be written.  Keeps standard output for it if that is its name.
@@ -273,6 +281,10 @@ int session_open(const struct options *o, uint64_t seed, struct session *out, st
  * Close *out in any case. */
 int session_open_study(const struct options *o, enum db_mode mode, struct session *out,
                        struct status *st);
+
+/* session_open_study() to read.  Where no plan of the workload ran, takes a study that stands in
+ * for it: see study_near_workload(). */
+int session_open_near(const struct options *o, struct session *out, struct status *st);
 void session_close(struct session *s);
 
 /* Notes what makes the times measured so far doubtful: other processes on the GPU, and slowdowns of
@@ -329,35 +341,6 @@ json_t *best_json(const struct workload *w, const struct db_best *b);
  * request differ in; top: the rows of --top, or null.  Both are taken over. */
 void search_print(const struct options *o, const struct workload *w, enum target_kind target,
                   const struct tune_report *r, json_t *relaxed, json_t *top);
-
-/* ---- kernels.c: each kernel of plans, timed alone -------------------------------------------- */
-
-struct kernel {
-    struct choice choice;
-    struct trial trial;
-};
-
-/* All zero: empty. */
-struct kernels {
-    const struct workload *workload; /* borrowed from the session */
-    struct limits limits;            /* the device's peaks */
-    struct kernel *items;            /* distinct choices, owned */
-    int count;
-};
-
-/* Measures and adds the kernels of a plan that *out lacks; stores their trials under a search. */
-int kernels_measure(struct session *s, const struct candidate *c, const char *search,
-                    struct kernels *out, struct status *st);
-void kernels_release(struct kernels *k);
-
-/* Prints each failed kernel with its reason to stderr. */
-void kernels_complain(const struct kernels *k);
-
-/* The kernels of a measured plan in order: times, resources and rates. */
-json_t *kernels_json(const struct kernels *k, const struct candidate *c);
-
-/* Prints one table for people: each plan's kernels, then their sum. */
-void kernels_print(const struct kernels *k, const struct candidate *const *plans, int n);
 
 /* ---- plan_text.c: plans and choices as text and JSON ----------------------------------------- */
 

@@ -1,4 +1,4 @@
-#include "cmd/cmd.h"
+#include "cmd/bench_int.h"
 
 #include <math.h>
 #include <stdlib.h>

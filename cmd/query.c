@@ -47,6 +47,7 @@ static int read_baselines(const struct options *o, struct db *db, int64_t study,
 struct relaxing {
     const struct options *o;
     struct fingerprint here;
+    const char *mask; /* asked for */
     json_t *names;
 };
 
@@ -71,6 +72,7 @@ static void compare(void *ctx, const struct db_study *s)
 {
     struct relaxing *r = ctx;
     const struct fingerprint *here = &r->here;
+    relax(r, "mask", s->mask, r->mask);
     relax(r, "device", s->target.device, here->device);
     relax(r, "uuid", s->target.uuid, here->uuid);
     relax(r, "capability", s->target.capability, here->capability);
@@ -127,16 +129,21 @@ static int run(const struct options *o, struct status *st)
     struct session s;
     struct relaxing relaxing = {.o = o, .names = json_array()};
     json_t *top = NULL;
+    struct buf mask;
+    buf_init(&mask);
     int code = -1;
-    if (session_open_study(o, DB_READ, &s, st) == 0 && best_of_study(&s, &report.best, st) == 0 &&
+    if (session_open_near(o, &s, st) == 0 && best_of_study(&s, &report.best, st) == 0 &&
         fill(o, &s, &report, st) == 0 && read_baselines(o, s.db, s.study, &report, st) == 0 &&
         read_top(o, &s, &report.best, &top, st) == 0) {
         fingerprint_device(s.target, &relaxing.here);
+        mask_text(&s.workload.mask_spec, &mask);
+        relaxing.mask = mask.ptr;
         code = db_study_read(s.db, s.study, compare, &relaxing, st);
     }
     if (code == 0)
         search_print(o, &s.workload, s.target.kind, &report, json_incref(relaxing.names),
                      json_incref(top));
+    buf_release(&mask);
     json_decref(top);
     json_decref(relaxing.names);
     db_best_release(&report.best);
@@ -153,8 +160,9 @@ const struct command cmd_query = {
     .each = true,
     .exits = EXITS_NO_RESULT,
     .about =
-        "Only reads the database.  If the workload was measured on another device or with other\n"
-        "inputs only, prints that answer and says what differs.  Exits 3 if nothing is known.\n"
+        "Only reads the database.  Where the workload was not measured here, answers from another\n"
+        "device of the same model, other inputs, the mask with other parameters, or any device of\n"
+        "the kind, and says what differs.  Exits 3 if nothing is known.\n"
         "--top N adds the N fastest plans: those timed side by side with the best one by these\n"
         "times, the others by the times of their search.",
     .examples = "fuseplan query -b 1 -s 128 -m causal\n"

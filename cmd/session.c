@@ -59,14 +59,74 @@ int session_open(const struct options *o, uint64_t seed, struct session *s, stru
     return 0;
 }
 
+/* Opens the user's database and, to read, the system's: out[0] or out[1] is null where there is
+ * none, but not both. */
+static int open_databases(const struct options *o, enum db_mode mode, struct db *out[2],
+                          struct status *st)
+{
+    struct status missing = STATUS_INIT;
+    out[0] = out[1] = NULL;
+    if (mode == DB_READ && db_open_system(&out[1], st) != 0)
+        return -1;
+    if (db_open(o->db, mode, &out[0], &missing) == 0)
+        return 0;
+    if (missing.code == STATUS_NOT_FOUND && out[1] != NULL)
+        return 0;
+    *st = missing;
+    return -1;
+}
+
+/* Finds a study in one of the databases, which the session keeps; the other is closed. */
+static int find_study(const struct options *o, bool near, struct db *databases[2],
+                      struct session *s, struct status *st)
+{
+    struct status missing = STATUS_INIT;
+    int found = 0;
+    if (near)
+        found = study_near_workload(o, databases, s->target, &s->workload, &s->db, &s->study, st);
+    if (found != 0)
+        return found > 0 ? 0 : -1;
+    int result = -1;
+    for (int i = 0; i < 2 && result != 0; i++) {
+        if (databases[i] == NULL)
+            continue;
+        s->db = databases[i];
+        missing = STATUS_INIT;
+        result = study_of_workload(o, s->db, s->target, &s->workload, &s->study, &missing);
+        if (result != 0 && missing.code != STATUS_NOT_FOUND)
+            break;
+    }
+    if (result != 0)
+        *st = missing;
+    return result;
+}
+
+static int open_study(const struct options *o, enum db_mode mode, bool near, struct session *s,
+                      struct status *st)
+{
+    struct db *databases[2] = {NULL, NULL};
+    *s = (struct session){.bench = NULL};
+    int result = -1;
+    if (workload_from_options(o, false, &s->target, &s->workload, st) == 0 &&
+        open_databases(o, mode, databases, st) == 0)
+        result = find_study(o, near, databases, s, st);
+    if (result == 0 && s->db == databases[1])
+        note(o, "this is from the system's database, '%s'", db_path(s->db));
+    for (int i = 0; i < 2; i++)
+        if (databases[i] != s->db)
+            db_close(databases[i]);
+    return result;
+}
+
 int session_open_study(const struct options *o, enum db_mode mode, struct session *s,
                        struct status *st)
 {
-    *s = (struct session){.bench = NULL};
-    if (workload_from_options(o, false, &s->target, &s->workload, st) != 0 ||
-        db_open(o->db, mode, &s->db, st) != 0)
-        return -1;
-    return study_of_workload(o, s->db, s->target, &s->workload, &s->study, st);
+    return open_study(o, mode, false, s, st);
+}
+
+int session_open_near(const struct options *o, struct session *s, struct status *st)
+{
+    return open_study(o, DB_READ, true, s, st);
 }
 
 void session_close(struct session *s)

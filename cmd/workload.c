@@ -85,6 +85,20 @@ int model_of_workload(const struct options *o, bool *out, struct status *st)
     return 0;
 }
 
+/* What a study is compared with; the texts live in *here. */
+static struct db_study near_here(const struct options *o, struct target_name target,
+                                 struct fingerprint *here)
+{
+    fingerprint_device(target, here);
+    return (struct db_study){.target = {.device = here->device,
+                                        .uuid = here->uuid,
+                                        .capability = here->capability,
+                                        .units = here->units,
+                                        .driver = here->driver},
+                             .protocol = here->protocol,
+                             .init = ranges_names[o->ranges]};
+}
+
 int study_of_workload(const struct options *o, struct db *db, struct target_name target,
                       const struct workload *w, int64_t *study, struct status *st)
 {
@@ -92,14 +106,7 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
     buf_init(&key);
     workload_text(w, &key);
     struct fingerprint here;
-    fingerprint_device(target, &here);
-    struct db_study near = {.target = {.device = here.device,
-                                       .uuid = here.uuid,
-                                       .capability = here.capability,
-                                       .units = here.units,
-                                       .driver = here.driver},
-                            .protocol = here.protocol,
-                            .init = ranges_names[o->ranges]};
+    struct db_study near = near_here(o, target, &here);
     struct status missing = STATUS_INIT;
     int result = db_study_find(db, key.ptr, target_names[target.kind], &near, study, &missing);
     if (missing.code == STATUS_NOT_FOUND)
@@ -108,6 +115,33 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
         *st = missing;
     buf_release(&key);
     return result;
+}
+
+int study_near_workload(const struct options *o, struct db *const databases[2],
+                        struct target_name target, const struct workload *w, struct db **db,
+                        int64_t *study, struct status *st)
+{
+    static const struct {
+        bool same_device, family;
+    } steps[] = {{true, false}, {true, true}, {false, false}, {false, true}};
+    struct buf key;
+    buf_init(&key);
+    workload_text(w, &key);
+    struct fingerprint here;
+    struct db_study near = near_here(o, target, &here);
+    int found = 0;
+    for (size_t i = 0; i < 2 * ARRAY_LEN(steps) && found == 0; i++) {
+        struct db_wanted wanted = {.workload = key.ptr,
+                                   .target_kind = target_names[target.kind],
+                                   .near = &near,
+                                   .same_device = steps[i / 2].same_device,
+                                   .family = steps[i / 2].family};
+        *db = databases[i % 2];
+        if (*db != NULL)
+            found = db_study_near(*db, &wanted, study, st);
+    }
+    buf_release(&key);
+    return found;
 }
 
 int archs_from_options(const struct options *o, enum target_kind target, struct arch_list *out,

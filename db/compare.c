@@ -16,9 +16,8 @@ int db_time_parse(const char *text, char out[CLOCK_UTC_SIZE], struct status *st)
     bool fits = false;
     for (size_t i = 0; i < ARRAY_LEN(lengths); i++)
         fits |= len == lengths[i];
-    memcpy(out, whole, CLOCK_UTC_SIZE);
-    if (fits)
-        memcpy(out, text, len);
+    len = fits ? len : 0;
+    snprintf(out, CLOCK_UTC_SIZE, "%.*s%s", (int)len, text, whole + len);
     if (out[10] == ' ')
         out[10] = 'T';
     const char *rest = fits ? strptime(out, "%Y-%m-%dT%H:%M:%S", &broken) : NULL;

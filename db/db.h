@@ -54,7 +54,7 @@ int db_study(struct db *db, const struct db_workload *w, const struct db_target 
 /* What a study holds constant beside its workload.  The texts live until row() returns. */
 struct db_study {
     struct db_target target;
-    const char *protocol, *init;
+    const char *protocol, *init, *mask; /* mask: of a row read */
     uint64_t seed;
 };
 
@@ -73,6 +73,20 @@ int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, st
  * first; of w only seed and init are not set.  The texts live until row() returns. */
 typedef void db_workload_row(void *ctx, const struct db_workload *w, const char *target_kind);
 int db_workloads(struct db *db, db_workload_row *row, void *ctx, struct status *st);
+
+/* ---- near.c: a study that stands in for another ------------------------------------------------
+ */
+
+struct db_wanted {
+    const char *workload, *target_kind; /* workload: its text */
+    const struct db_study *near;        /* as of db_study_find() */
+    bool same_device;                   /* only studies on a device of the same name */
+    bool family;                        /* of workloads that differ in the mask's parameters alone,
+                                           the nearest parameters first; not of this workload */
+};
+
+/* Finds a study in which a plan ran; 1: found, 0: there is none, -1: failed. */
+int db_study_near(struct db *db, const struct db_wanted *w, int64_t *study, struct status *st);
 
 /* ---- list.c: what is known of each study ------------------------------------------------------
  */

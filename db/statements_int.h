@@ -30,8 +30,8 @@ X(STUDY_NEAREST, "SELECT study.id FROM workload"
                  "  coalesce((SELECT max(stored_utc) FROM trial"
                  "   WHERE study = study.id AND kind = 'final'), '')) DESC, study.id DESC")
 X(STUDY_READ, "SELECT kind, device, uuid, capability, units, driver, compiler, libraries,"
-              " protocol, init, seed FROM study JOIN target ON target.id = study.target"
-              " WHERE study.id = ?")
+              " protocol, init, seed, mask FROM study JOIN target ON target.id = study.target"
+              " JOIN workload ON workload.id = study.workload WHERE study.id = ?")
 
 X(WORKLOADS,
   "SELECT text, batch, seq_len, heads, head_size, ffn, layers, eps, dtype, lengths, mask,"

@@ -101,7 +101,8 @@ int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, st
                                         .libraries = column_text(&q, 7)},
                              .protocol = column_text(&q, 8),
                              .init = column_text(&q, 9),
-                             .seed = (uint64_t)column_int(&q, 10)};
+                             .seed = (uint64_t)column_int(&q, 10),
+                             .mask = column_text(&q, 11)};
         row(ctx, &s);
     }
     query_end(&q);
