@@ -1,6 +1,6 @@
 #include "cmd/picture_int.h"
 
-enum { TEXT_CELLS = 32, SVG_PIXELS = 768 };
+enum { TEXT_CELLS = 32, SVG_PIXELS = 768, SVG_LEGEND = 32 };
 
 /* The pairs that batch row 0 keeps of queries i0..i1-1 and keys j0..j1-1. */
 static int64_t count_kept(const struct workload *w, int i0, int i1, int j0, int j1)
@@ -121,10 +121,11 @@ void picture_svg(const struct workload *w, struct buf *out)
 {
     struct picture p;
     picture_init(w, &p);
+    double pixel = (double)p.cells / SVG_PIXELS; /* in cells */
     buf_addf(out,
              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-             "viewBox=\"0 0 %d %d\" shape-rendering=\"crispEdges\">\n<title>",
-             SVG_PIXELS, SVG_PIXELS, p.cells, p.cells);
+             "viewBox=\"0 0 %d %g\" shape-rendering=\"crispEdges\">\n<title>",
+             SVG_PIXELS, SVG_PIXELS + SVG_LEGEND, p.cells, p.cells + SVG_LEGEND * pixel);
     mask_text(&w->mask_spec, out);
     buf_addf(out,
              ", %d x %d</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#f4f4f4\"/>\n"
@@ -134,6 +135,10 @@ void picture_svg(const struct workload *w, struct buf *out)
         if (p.shades[i].len > 0)
             buf_addf(out, "<path d=\"%s\" opacity=\"%.3g\"/>\n", p.shades[i].ptr,
                      (i + 1.0) / PICTURE_SHADES);
-    buf_adds(out, "</g>\n</svg>\n");
+    buf_addf(out,
+             "</g>\n<text x=\"%g\" y=\"%g\" font-size=\"%g\" font-family=\"sans-serif\">"
+             "a row is a query, a column a key; the darker, the more pairs are kept</text>\n"
+             "</svg>\n",
+             8 * pixel, p.cells + 22 * pixel, 16 * pixel);
     picture_release(&p);
 }
