@@ -74,10 +74,13 @@ struct client {
     void *ctx; /* for event */
 };
 
-/* The environment of a worker: null-terminated; the caller frees the array alone. */
-char **client_environment(void);
+/* The environment of a target's worker: null-terminated; the caller frees the array alone.  Only on
+ * a CPU are threads bound to cores: elsewhere they run the oracle, beside those of other workers.
+ */
+char **client_environment(enum target_kind target);
 
-int client_start(struct client *c, const char *worker, int mask_fd, struct status *st);
+int client_start(struct client *c, enum target_kind target, const char *worker, int mask_fd,
+                 struct status *st);
 void client_stop(struct client *c);
 
 /* Sends a request and waits for its reply.  *st says how the request ended.  A crash, garbage or

@@ -9,17 +9,18 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-char **client_environment(void)
+char **client_environment(enum target_kind target)
 {
-    return fp_thread_environment(environ, cpu_threads());
+    return fp_thread_environment(environ, cpu_threads(), target == TARGET_CPU);
 }
 
-int client_start(struct client *c, const char *worker, int mask_fd, struct status *st)
+int client_start(struct client *c, enum target_kind target, const char *worker, int mask_fd,
+                 struct status *st)
 {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return status_set(st, STATUS_ENVIRONMENT, "cannot start the worker: %s", strerror(errno));
-    char **env = client_environment();
+    char **env = client_environment(target);
     const char *const argv[] = {worker, "--serve", NULL};
     const struct process_spec spec = {
         .path = worker, .argv = argv, .env = env, .fds = {ends[1], mask_fd}, .keep_last = true};

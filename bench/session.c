@@ -192,7 +192,7 @@ int session_start_worker(struct bench *b, struct status *st)
 {
     if (b->client.channel >= 0)
         return 0;
-    if (client_start(&b->client, b->worker.ptr, b->mask_fd, st) != 0)
+    if (client_start(&b->client, b->target.kind, b->worker.ptr, b->mask_fd, st) != 0)
         return -1;
     json_t *request =
         json_pack("{s:s, s:i, s:i, s:o, s:o}", "do", "open", "target", (int)b->target.kind,

@@ -134,7 +134,7 @@ static void set_threads(char **argv)
         if (fp_is_about_threads(*variable))
             fprintf(stderr, "plan: '%s' is not used; taskset(1) chooses the cores\n", *variable);
     fp_unbind();
-    execve("/proc/self/exe", argv, fp_thread_environment(environ, omp_get_num_procs()));
+    execve("/proc/self/exe", argv, fp_thread_environment(environ, omp_get_num_procs(), true));
     fprintf(stderr, "plan: cannot start again with a thread a core: %s\n", strerror(errno));
     exit(EXIT_FAILURE);
 }

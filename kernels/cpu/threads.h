@@ -75,14 +75,15 @@ static inline void fp_unbind(void)
 }
 #endif
 
-/* The environment variables that set the threads, without OMP_NUM_THREADS.  Each thread is bound to
- * its core: else the system may put two of them on one core while another program has the second
- * one, and leave them there, where each waits for the other at every barrier.  A waiting thread
- * spins for about as long as waking it would take (1000 pauses are some 50 us): a longer spin takes
- * the core from other programs. */
+/* The environment variables that set the threads of a plan, without OMP_NUM_THREADS.  Each thread
+ * is bound to its core: else the system may put two of them on one core while another program has
+ * the second one, and leave them there, where each waits for the other at every barrier.  A waiting
+ * thread spins for about as long as waking it would take (1000 pauses are some 50 us): a longer
+ * spin takes the core from other programs. */
+#define FP_BOUND "OMP_PROC_BIND=true"
 enum { FP_THREAD_SETTINGS = 3 };
-static const char *const fp_thread_settings[FP_THREAD_SETTINGS] = {
-    "OMP_DYNAMIC=false", "OMP_PROC_BIND=true", "GOMP_SPINCOUNT=1000"};
+static const char *const fp_thread_settings[FP_THREAD_SETTINGS] = {"OMP_DYNAMIC=false", FP_BOUND,
+                                                                   "GOMP_SPINCOUNT=1000"};
 
 /* Whether a variable, "NAME=value", concerns threads. */
 static inline bool fp_is_about_threads(const char *variable)
@@ -110,8 +111,9 @@ static inline bool fp_threads_are_set(char **env)
 }
 
 /* An environment with these settings in the place of all that another says of threads.  allowed: as
- * for fp_threads().  The caller frees the array; its texts are borrowed. */
-static inline char **fp_thread_environment(char **from, int allowed)
+ * for fp_threads().  bound: false for threads that run no plan.  The caller frees the array; its
+ * texts are borrowed. */
+static inline char **fp_thread_environment(char **from, int allowed, bool bound)
 {
     static char threads[32];
     int n = 0, kept = 0;
@@ -127,7 +129,9 @@ static inline char **fp_thread_environment(char **from, int allowed)
         if (!fp_is_about_threads(from[i]))
             env[kept++] = from[i];
     for (int i = 0; i < FP_THREAD_SETTINGS; i++)
-        env[kept++] = (char *)fp_thread_settings[i];
+        env[kept++] =
+            (char *)(bound || strcmp(fp_thread_settings[i], FP_BOUND) != 0 ? fp_thread_settings[i]
+                                                                           : "OMP_PROC_BIND=false");
     env[kept] = threads;
     return env;
 }
