@@ -7,7 +7,7 @@ static const struct column columns[] = {
     {"mask", NULL, 0},        {"seq_len", NULL, 0},        {"batch", NULL, 0},
     {"kept", NULL, 0},        {"element_share", NULL, 0},  {"blocks", NULL, 0},
     {"blocks_full", NULL, 0}, {"blocks_partial", NULL, 0}, {"block_share", NULL, 0},
-    {"empty_rows", NULL, 0},
+    {"empty_rows", NULL, 0},  {"cover_blocks", NULL, 0},   {"cover", NULL, 0},
 };
 
 static double element_share(const struct workload *w)
@@ -20,14 +20,49 @@ static double block_share(const struct block_lists *l)
     return (double)(l->blocks_full + l->blocks_partial) / (double)l->blocks_all;
 }
 
+/* Null where no order of tokens needs fewer blocks. */
+static json_t *cover_json(const struct cover *c)
+{
+    struct buf text;
+    if (c->parts == 0)
+        return json_null();
+    buf_init(&text);
+    for (int i = 0; i < c->parts; i++) {
+        buf_adds(&text, i > 0 ? "; " : "");
+        cover_part_text(&c->part[i], &text);
+    }
+    json_t *value = json_string(text.ptr);
+    buf_release(&text);
+    return value;
+}
+
 static json_t *mask_json(const struct workload *w, const char *text)
 {
     const struct block_lists *l = &w->blocks;
-    return json_pack("{ss si si sI sf sI sI sI sf sI}", "mask", text, "seq_len", w->seq_len,
+    return json_pack("{ss si si sI sf sI sI sI sf sI so so}", "mask", text, "seq_len", w->seq_len,
                      "batch", w->batch, "kept", (json_int_t)l->kept, "element_share",
                      element_share(w), "blocks", (json_int_t)l->blocks_all, "blocks_full",
                      (json_int_t)l->blocks_full, "blocks_partial", (json_int_t)l->blocks_partial,
-                     "block_share", block_share(l), "empty_rows", (json_int_t)w->mask.empty_rows);
+                     "block_share", block_share(l), "empty_rows", (json_int_t)w->mask.empty_rows,
+                     "cover_blocks",
+                     w->cover.parts > 0 ? json_integer(cover_entries(&w->cover)) : json_null(),
+                     "cover", cover_json(&w->cover));
+}
+
+static void print_cover(const struct cover *c)
+{
+    if (c->parts == 0) {
+        printf("cover     none: no order of tokens needs fewer blocks\n");
+        return;
+    }
+    printf("cover     %lld blocks in other orders of tokens\n", (long long)cover_entries(c));
+    for (int i = 0; i < c->parts; i++) {
+        struct buf text;
+        buf_init(&text);
+        cover_part_text(&c->part[i], &text);
+        printf("          %s\n", text.ptr);
+        buf_release(&text);
+    }
 }
 
 static void print_text(const struct workload *w, const char *text)
@@ -41,9 +76,11 @@ static void print_text(const struct workload *w, const char *text)
     printf("mask      %s at S=%d\n", text, w->seq_len);
     printf("elements  %.1f %% kept (%lld of %lld)\n", 100 * element_share(w), (long long)l->kept,
            (long long)elements);
-    printf("blocks    %.1f %% of 64x64 keep a pair (%lld of %lld): %lld full, %lld partial\n\n",
+    printf("blocks    %.1f %% of 64x64 keep a pair (%lld of %lld): %lld full, %lld partial\n",
            100 * block_share(l), (long long)blocks_kept, (long long)l->blocks_all,
            (long long)l->blocks_full, (long long)l->blocks_partial);
+    print_cover(&w->cover);
+    putchar('\n');
     fputs(picture.ptr, stdout);
     picture_legend(w);
     buf_release(&picture);

@@ -1,94 +1,7 @@
-#include "layer/layer.h"
+#include "layer/blocks_int.h"
 
 #include <stdlib.h>
-
-enum block_class { BLOCK_EMPTY, BLOCK_PARTIAL, BLOCK_FULL };
-
-/* One matrix of the mask, cut at a length. */
-struct view {
-    const uint64_t *bits; /* (seq_len, row_words) */
-    int length, row_words;
-};
-
-/* The bits of one row in one key block, those of keys past the length cleared.  Word k of a mask's
- * row is its part of key block k, as MASK_BLOCK is 64. */
-static uint64_t row_in_block(const struct view *v, int row, int key_block)
-{
-    int keys = v->length - key_block * MASK_BLOCK; /* real keys from the block's first one on */
-    if (row >= v->length || keys <= 0)
-        return 0;
-    uint64_t real = keys >= MASK_BLOCK ? ~(uint64_t)0 : ((uint64_t)1 << keys) - 1;
-    return v->bits[(int64_t)row * v->row_words + key_block] & real;
-}
-
-/* The class of one block; adds its kept elements to *kept. */
-static enum block_class classify(const struct view *v, int query_block, int key_block,
-                                 int64_t *kept)
-{
-    uint64_t any = 0, all = ~(uint64_t)0;
-    int first = query_block * MASK_BLOCK;
-    for (int row = first; row < first + MASK_BLOCK && row < v->length; row++) {
-        uint64_t bits = row_in_block(v, row, key_block);
-        any |= bits;
-        all &= bits;
-        *kept += __builtin_popcountll(bits);
-    }
-    return any == 0 ? BLOCK_EMPTY : ~all == 0 ? BLOCK_FULL : BLOCK_PARTIAL;
-}
-
-/* The class of each of the (lists, blocks, blocks) blocks, and their sums in *l.  The caller frees.
- */
-static uint8_t *classify_all(const struct view *views, struct block_lists *l)
-{
-    uint8_t *classes = mem_alloc((size_t)l->lists, (size_t)l->blocks * (size_t)l->blocks);
-    uint8_t *next = classes;
-    for (int list = 0; list < l->lists; list++)
-        for (int query = 0; query < l->blocks; query++)
-            for (int key = 0; key < l->blocks; key++, next++) {
-                *next = (uint8_t)classify(&views[list], query, key, &l->kept);
-                l->blocks_full += *next == BLOCK_FULL;
-                l->blocks_partial += *next == BLOCK_PARTIAL;
-            }
-    return classes;
-}
-
-static void copy_words(const struct view *v, int query_block, int key_block, uint64_t *out)
-{
-    for (int r = 0; r < MASK_BLOCK; r++)
-        out[r] = row_in_block(v, query_block * MASK_BLOCK + r, key_block);
-}
-
-/* Appends the entries of one query block from position `entry`; returns the position after them. */
-static int fill_query_block(const struct view *v, int query_block, const uint8_t *classes,
-                            int entry, struct block_lists *l)
-{
-    for (int key = 0; key < l->blocks; key++)
-        if (classes[key] == BLOCK_FULL) {
-            l->key_block[entry] = key;
-            l->bits[entry++] = -1;
-        }
-    for (int key = 0; key < l->blocks; key++)
-        if (classes[key] == BLOCK_PARTIAL) {
-            copy_words(v, query_block, key, l->words + l->bit_blocks * MASK_BLOCK);
-            l->key_block[entry] = key;
-            l->bits[entry++] = (int)l->bit_blocks++;
-        }
-    return entry;
-}
-
-static void fill(const struct view *views, const uint8_t *classes, struct block_lists *l)
-{
-    int entry = 0;
-    for (int list = 0; list < l->lists; list++)
-        for (int query = 0; query < l->blocks; query++, classes += l->blocks) {
-            int at = list * l->blocks + query;
-            int64_t partial = l->bit_blocks;
-            l->start[at] = entry;
-            entry = fill_query_block(&views[list], query, classes, entry, l);
-            l->full[at] = entry - l->start[at] - (int)(l->bit_blocks - partial);
-        }
-    l->start[l->lists * l->blocks] = entry;
-}
+#include <string.h>
 
 static bool lengths_differ(const int *lengths, int batch)
 {
@@ -98,35 +11,163 @@ static bool lengths_differ(const int *lengths, int batch)
     return false;
 }
 
-void block_lists_build(const struct mask *m, int batch, const int *lengths, struct block_lists *out)
+int mask_views(const struct mask *m, int batch, const int *lengths)
 {
-    int lists = m->matrices > 1 || lengths_differ(lengths, batch) ? batch : 1;
-    *out = (struct block_lists){.lists = lists, .blocks = m->row_words};
-    struct view *views = mem_alloc((size_t)lists, sizeof(*views));
-    for (int64_t list = 0; list < lists; list++) {
-        int64_t matrix = m->matrices > 1 ? list : 0;
-        views[list] = (struct view){.bits = m->bits + matrix * m->seq_len * m->row_words,
-                                    .length = lengths != NULL ? lengths[list] : m->seq_len,
-                                    .row_words = m->row_words};
-    }
+    return m->matrices > 1 || lengths_differ(lengths, batch) ? batch : 1;
+}
 
-    uint8_t *classes = classify_all(views, out);
-    size_t query_blocks = (size_t)lists * (size_t)out->blocks;
-    size_t entries = (size_t)(out->blocks_full + out->blocks_partial);
+struct mask_view mask_view_of(const struct mask *m, const int *lengths, int list)
+{
+    int64_t matrix = m->matrices > 1 ? list : 0;
+    return (struct mask_view){.bits = m->bits + matrix * m->seq_len * m->row_words,
+                              .length = lengths != NULL ? lengths[list] : m->seq_len,
+                              .row_words = m->row_words};
+}
+
+uint64_t mask_row_word(const struct mask_view *v, int row, int key_block)
+{
+    int keys = v->length - key_block * MASK_BLOCK; /* real keys from the block's first one on */
+    if (row >= v->length || keys <= 0)
+        return 0;
+    uint64_t real = keys >= MASK_BLOCK ? ~(uint64_t)0 : ((uint64_t)1 << keys) - 1;
+    return v->bits[(int64_t)row * v->row_words + key_block] & real;
+}
+
+/* ---- panels ---------------------------------------------------------------------------------- */
+
+void panel_init(struct panel *p, int blocks)
+{
+    *p = (struct panel){.blocks = blocks};
+    p->words = mem_alloc((size_t)blocks * MASK_BLOCK, sizeof(*p->words));
+}
+
+void panel_release(struct panel *p)
+{
+    free(p->words);
+    *p = (struct panel){.blocks = 0};
+}
+
+void panel_clear(struct panel *p)
+{
+    memset(p->words, 0, (size_t)p->blocks * MASK_BLOCK * sizeof(*p->words));
+    p->real = 0;
+}
+
+/* Tokens in their own order. */
+static void fill_plain(const struct mask_view *v, int query_block, struct panel *p)
+{
+    int first = query_block * MASK_BLOCK;
+    p->real = 0;
+    for (int r = 0; r < MASK_BLOCK; r++) {
+        p->real |= (uint64_t)(first + r < v->length) << r;
+        for (int k = 0; k < p->blocks; k++)
+            p->words[k * MASK_BLOCK + r] = mask_row_word(v, first + r, k);
+    }
+}
+
+/* ---- writing lists --------------------------------------------------------------------------- */
+
+enum block_class { BLOCK_EMPTY, BLOCK_PARTIAL, BLOCK_FULL };
+
+/* The class of one block; adds its kept elements to *kept. */
+static enum block_class classify(const struct panel *p, int key_block, int64_t *kept)
+{
+    const uint64_t *words = p->words + (size_t)key_block * MASK_BLOCK;
+    uint64_t any = 0, all = ~(uint64_t)0;
+    for (int r = 0; r < MASK_BLOCK; r++) {
+        any |= words[r];
+        all &= (p->real >> r & 1) != 0 ? words[r] : ~(uint64_t)0;
+        *kept += __builtin_popcountll(words[r]);
+    }
+    return any == 0 ? BLOCK_EMPTY : ~all == 0 ? BLOCK_FULL : BLOCK_PARTIAL;
+}
+
+void lists_open(struct lists_writer *to, struct block_lists *out, int lists, int blocks)
+{
+    *out = (struct block_lists){.lists = lists, .blocks = blocks};
+    *to = (struct lists_writer){.lists = out};
+    size_t query_blocks = (size_t)lists * (size_t)blocks;
     out->start = mem_alloc(query_blocks + 1, sizeof(*out->start));
     out->full = mem_alloc(query_blocks, sizeof(*out->full));
-    out->key_block = mem_alloc(entries, sizeof(*out->key_block));
-    out->bits = mem_alloc(entries, sizeof(*out->bits));
-    out->words = mem_alloc((size_t)out->blocks_partial, MASK_BLOCK * sizeof(*out->words));
-    fill(views, classes, out);
+}
 
-    int64_t rows_per_list = batch / lists;
-    out->kept *= rows_per_list;
-    out->blocks_full *= rows_per_list;
-    out->blocks_partial *= rows_per_list;
-    out->blocks_all = (int64_t)batch * out->blocks * out->blocks;
+/* Room for one more query block. */
+static void make_room(struct lists_writer *to)
+{
+    struct block_lists *l = to->lists;
+    if (to->entries + l->blocks >= to->entry_room) {
+        to->entry_room = 2 * to->entry_room + l->blocks + 1;
+        l->key_block = mem_resize(l->key_block, (size_t)to->entry_room, sizeof(*l->key_block));
+        l->bits = mem_resize(l->bits, (size_t)to->entry_room, sizeof(*l->bits));
+    }
+    if (l->bit_blocks + l->blocks >= to->word_room) {
+        to->word_room = 2 * to->word_room + l->blocks + 1;
+        l->words = mem_resize(l->words, (size_t)to->word_room, MASK_BLOCK * sizeof(*l->words));
+    }
+}
+
+static void add_entry(struct lists_writer *to, int key_block, const uint64_t *words)
+{
+    struct block_lists *l = to->lists;
+    l->key_block[to->entries] = key_block;
+    l->bits[to->entries++] = words == NULL ? -1 : (int)l->bit_blocks;
+    if (words != NULL)
+        memcpy(l->words + l->bit_blocks++ * MASK_BLOCK, words, MASK_BLOCK * sizeof(*words));
+}
+
+void lists_add(struct lists_writer *to, const struct panel *p)
+{
+    struct block_lists *l = to->lists;
+    uint8_t *classes = mem_alloc((size_t)p->blocks, sizeof(*classes));
+    make_room(to);
+    l->start[to->query_blocks] = (int)to->entries;
+    for (int k = 0; k < p->blocks; k++) {
+        classes[k] = (uint8_t)classify(p, k, &l->kept);
+        if (classes[k] == BLOCK_FULL)
+            add_entry(to, k, NULL);
+    }
+    int full = (int)to->entries - l->start[to->query_blocks];
+    l->full[to->query_blocks] = full;
+    for (int k = 0; k < p->blocks; k++)
+        if (classes[k] == BLOCK_PARTIAL)
+            add_entry(to, k, p->words + (size_t)k * MASK_BLOCK);
+    l->blocks_full += full;
+    l->blocks_partial += (int)to->entries - l->start[to->query_blocks] - full;
+    l->start[++to->query_blocks] = (int)to->entries;
     free(classes);
-    free(views);
+}
+
+void lists_close(struct lists_writer *to, int batch)
+{
+    struct block_lists *l = to->lists;
+    int64_t rows_per_list = batch / l->lists;
+    l->kept *= rows_per_list;
+    l->blocks_full *= rows_per_list;
+    l->blocks_partial *= rows_per_list;
+    l->blocks_all = (int64_t)batch * l->blocks * l->blocks;
+    size_t entries = (size_t)to->entries + 1, partial = (size_t)l->bit_blocks + 1;
+    l->key_block = mem_resize(l->key_block, entries, sizeof(*l->key_block));
+    l->bits = mem_resize(l->bits, entries, sizeof(*l->bits));
+    l->words = mem_resize(l->words, partial, MASK_BLOCK * sizeof(*l->words));
+}
+
+/* ---- the plain lists ------------------------------------------------------------------------- */
+
+void block_lists_build(const struct mask *m, int batch, const int *lengths, struct block_lists *out)
+{
+    struct lists_writer to;
+    struct panel p;
+    lists_open(&to, out, mask_views(m, batch, lengths), m->row_words);
+    panel_init(&p, m->row_words);
+    for (int list = 0; list < out->lists; list++) {
+        struct mask_view v = mask_view_of(m, lengths, list);
+        for (int query = 0; query < out->blocks; query++) {
+            fill_plain(&v, query, &p);
+            lists_add(&to, &p);
+        }
+    }
+    lists_close(&to, batch);
+    panel_release(&p);
 }
 
 void block_lists_release(struct block_lists *l)

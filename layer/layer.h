@@ -11,6 +11,7 @@
 #define FUSEPLAN_LAYER_H
 
 #include "base/base.h"
+#include "layer/mask.h"
 
 struct workload;
 
@@ -213,73 +214,6 @@ int plan_parse_segments(const char *text, bool handwritten, struct plan *out, st
 /* The plans that values lo..hi name, each once, by ascending canonical value; returns how many. */
 int plan_space(unsigned lo, unsigned hi, struct plan out[PLAN_SPACE]);
 
-/* ---- mask.c, mask_spec.c, mask_bits.c: attention masks ------------------------------------------
- *
- * A mask says which keys j a query i keeps.  Its text is a name and optional parameters:
- * "sliding:w=64".  docs/masks.md defines each. */
-
-enum { MASK_BLOCK = 64, MASK_PARAM_MAX = 4, MASK_PARAM_DEFAULT = -1, SEQ_LEN_MAX = 65536 };
-
-struct mask_spec {
-    const struct mask_kind *kind;      /* row of mask.c's table */
-    int64_t param[MASK_PARAM_MAX];     /* those not given are MASK_PARAM_DEFAULT until resolved */
-    char *path;                        /* owned; null unless the mask is a file */
-    char content_hash[HASH_TEXT_SIZE]; /* of a file, set by mask_build() */
-};
-
-/* A mask as bits: matrix b (0 for all batch rows if matrices == 1), row i, word j/64, bit j%64. */
-struct mask {
-    int seq_len, matrices, row_words;
-    uint64_t *bits;     /* (matrices, seq_len, row_words); bits past seq_len are 0 */
-    bool borrowed;      /* mask_release() does not free the bits */
-    int64_t empty_rows; /* rows that keep no key: their context is 0 */
-};
-
-int mask_parse(const char *text, struct mask_spec *out, struct status *st);
-void mask_spec_release(struct mask_spec *spec);
-void mask_spec_copy(struct mask_spec *dst, const struct mask_spec *src);
-
-/* Fills the parameters not given with their defaults for a sequence length, 1..SEQ_LEN_MAX. */
-int mask_resolve(struct mask_spec *spec, int seq_len, struct status *st);
-
-/* Appends the text of a resolved mask, "strided:t=32"; "file:HASH" of a file that is built. */
-void mask_text(const struct mask_spec *spec, struct buf *out);
-
-/* Builds a resolved mask.  npy: the bytes of the spec's file, an array (S,S) or (batch,S,S). */
-int mask_build(struct mask_spec *spec, int batch, int seq_len, const struct buf *npy,
-               struct mask *out, struct status *st);
-void mask_release(struct mask *m);
-size_t mask_bytes(const struct mask *m); /* of its bits */
-bool mask_keep(const struct mask *m, int batch_row, int i, int j);
-
-/* For --help and completion: "strided", "strided:t=N", "causal: the last t keys and ...". */
-int mask_kind_count(void);
-void mask_kind_info(int index, const char **name, const char **usage, struct buf *summary);
-
-/* ---- blocks.c: lists of 64x64 attention blocks --------------------------------------------------
- *
- * For each block of 64 query rows: the key blocks of which it keeps an element.  Full blocks come
- * first, then partial ones, each group ascending.  A block is full if all its 64 keys are real and
- * kept by every real query row; keys and rows past a length keep nothing.  There is one list for
- * the whole batch, or one for each batch row if their matrices or lengths differ. */
-
-struct block_lists {
-    int lists, blocks;  /* blocks = ceil(S/64) query blocks of a list */
-    int *start;         /* (lists*blocks + 1) first entry of (list, query block) */
-    int *full;          /* (lists*blocks) how many of its entries are full */
-    int *key_block;     /* (entries) */
-    int *bits;          /* (entries) row of words, -1 for a full block */
-    uint64_t *words;    /* (bit_blocks, 64): bit c of word r keeps key c for query row r */
-    int64_t bit_blocks; /* partial entries */
-    /* Summed over the batch: kept elements, and blocks; blocks_all counts empty ones too. */
-    int64_t kept, blocks_full, blocks_partial, blocks_all;
-};
-
-/* lengths: (batch), null: all are S. */
-void block_lists_build(const struct mask *m, int batch, const int *lengths,
-                       struct block_lists *out);
-void block_lists_release(struct block_lists *l);
-
 /* ---- workload.c, workload_text.c: what is to be made fast ------------------------------------ */
 
 #define DTYPES(X)                                                                                  \
@@ -315,6 +249,7 @@ struct workload {
     struct mask_spec mask_spec;
     struct mask mask;          /* set by workload_build_mask() */
     struct block_lists blocks; /* set by workload_build_mask() */
+    struct cover cover;        /* set by workload_build_mask(); no part if none is better */
 };
 
 /* BERT-base with a full mask: heads 12, head_size 64, layers 12, eps 1e-5, fp32.  The caller sets
@@ -322,14 +257,15 @@ struct workload {
 void workload_init(struct workload *w);
 void workload_release(struct workload *w);
 
-/* Copies all but the bits of the mask; the block lists of dst tell what it keeps. */
+/* Copies all but the bits of the mask; the block lists and the cover of dst tell what it keeps. */
 void workload_copy(struct workload *dst, const struct workload *src);
 
 /* Checks every number, sets ffn to 4D if it is 0, drops lengths that are all seq_len and resolves
  * the mask.  A workload too large for any target is refused with the memory that it needs. */
 int workload_check(struct workload *w, struct status *st);
 
-/* Builds the mask and its block lists of a workload that was checked.  npy as for mask_build(). */
+/* Builds the mask, its block lists and its cover of a workload that was checked.  npy as for
+ * mask_build(). */
 int workload_build_mask(struct workload *w, const struct buf *npy, struct status *st);
 /* Which pairs are kept and no padding: bytes 0 or 1, (S,S), or (B,S,S) with lengths or if the batch
  * rows' masks differ.  Returns the number of dimensions; the caller frees *out. */

@@ -35,6 +35,7 @@ void workload_release(struct workload *w)
     mask_spec_release(&w->mask_spec);
     mask_release(&w->mask);
     block_lists_release(&w->blocks);
+    cover_release(&w->cover);
     *w = (struct workload){.lengths = NULL};
 }
 
@@ -55,6 +56,19 @@ static void copy_blocks(struct block_lists *dst, const struct block_lists *src)
     dst->words = duplicate(src->words, (size_t)src->bit_blocks, MASK_BLOCK * sizeof(*src->words));
 }
 
+static void copy_cover(struct cover *dst, const struct cover *src)
+{
+    *dst = *src;
+    for (int i = 0; i < src->parts; i++) {
+        const struct cover_part *from = &src->part[i];
+        struct cover_part *to = &dst->part[i];
+        size_t places = (size_t)from->blocks.blocks * MASK_BLOCK;
+        to->query_token = duplicate(from->query_token, places, sizeof(*from->query_token));
+        to->key_token = duplicate(from->key_token, places, sizeof(*from->key_token));
+        copy_blocks(&to->blocks, &from->blocks);
+    }
+}
+
 void workload_copy(struct workload *dst, const struct workload *src)
 {
     *dst = *src;
@@ -63,6 +77,7 @@ void workload_copy(struct workload *dst, const struct workload *src)
     dst->mask.bits = NULL;
     dst->mask.borrowed = false;
     copy_blocks(&dst->blocks, &src->blocks);
+    copy_cover(&dst->cover, &src->cover);
 }
 
 /* As dim_size() after workload_check(), but in double, which no sizes overflow. */
@@ -173,9 +188,11 @@ int workload_build_mask(struct workload *w, const struct buf *npy, struct status
 {
     mask_release(&w->mask);
     block_lists_release(&w->blocks);
+    cover_release(&w->cover);
     if (mask_build(&w->mask_spec, w->batch, w->seq_len, npy, &w->mask, st) != 0)
         return -1;
     block_lists_build(&w->mask, w->batch, w->lengths, &w->blocks);
+    cover_build(&w->mask, w->batch, w->lengths, &w->blocks, &w->cover);
     return 0;
 }
 

@@ -108,6 +108,7 @@ int message_to_workload(const json_t *m, uint64_t *bits, size_t bytes, struct wo
     mask->bits = bits;
     mask->borrowed = true;
     block_lists_build(mask, out->batch, out->lengths, &out->blocks);
+    cover_build(mask, out->batch, out->lengths, &out->blocks, &out->cover);
     return 0;
 }
 

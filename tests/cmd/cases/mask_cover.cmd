@@ -1,0 +1,1 @@
+fuseplan mask strided -s 512
