@@ -51,6 +51,7 @@ struct build_target {
     int head_size;
     int arch;     /* of a GPU: 90 for sm_90; 0: unknown, any architecture's code is allowed */
     bool library; /* of a GPU: cuBLASLt can be called, or is assumed to be callable */
+    bool ordered; /* the workload has a cover, or its mask is not built */
 };
 
 /* capability: the device's, as in its fingerprint: "sm_90". */
@@ -161,6 +162,12 @@ void choice_emit(const struct choice *c, const struct build_target *t, struct bu
 
 /* ---- choice.c, cuda_library.c: how a choice of the CUDA target runs -------------------------- */
 
+/* How a kernel takes the mask by tiles of query blocks. */
+struct tiling {
+    int rows;     /* query blocks of a tile, at most TILE_ROWS_MAX; 0: it reads no tiles */
+    bool ordered; /* those of the workload's cover, if it has one; else of the plain lists */
+};
+
 /* Everything about a kernel launch except the grid: min(tiles, resident thread blocks) if it is
  * cooperative, else tiles.  A smaller grid computes the same. */
 struct cuda_launch {
@@ -168,7 +175,7 @@ struct cuda_launch {
     int shared_bytes;        /* dynamic shared memory of a thread block */
     bool cooperative;        /* stages meet at grid barriers */
     bool persistent;         /* thread blocks draw tiles: no more than the device holds at once */
-    int tile_rows;           /* query blocks of a tile of fp_args.tiles; 0: it reads none */
+    struct tiling tiling;    /* of fp_args.tiles */
     int64_t tiles;           /* of the stage that has most */
     int64_t sync_words;      /* of fp_args.sync */
     int64_t workspace_bytes; /* of fp_args.workspace */
@@ -191,29 +198,38 @@ struct cuda_product {
 /* For a choice whose implementation is a library. */
 void choice_product(const struct choice *c, struct cuda_product *out);
 
-/* ---- query_tiles.c: lists of key blocks for several query blocks
- * ---------------------------------
+/* ---- query_tiles.c: lists of key blocks for several query blocks --------------------------------
  *
  * Warpgroups that take neighbouring query blocks share the key blocks that they load.  A tile is
  * `rows` neighbouring query blocks of one list; in a list's last tile some may lie past its end.
  * An entry is a key block followed by one word for each of the tile's query blocks: TILE_FULL,
- * TILE_SKIP, or the index of its 64 row words in block_lists.words.  Every kept element of the mask
- * is in exactly one word. */
+ * TILE_SKIP, or the index of its 64 row words.
+ *
+ * Tiles are in parts, those of the workload's cover.  Every kept element of the mask is in exactly
+ * one word of one part.  The kernel joins the results of two parts. */
 
-enum { TILE_FULL = -1, TILE_SKIP = -2, TILE_HEAD = 32, TILE_ROWS_MAX = 2 };
+enum { TILE_FULL = -1, TILE_SKIP = -2, TILE_HEAD = 32, TILE_INTS = 4, TILE_ROWS_MAX = 2 };
 
 struct query_tiles {
-    int rows, count; /* count: tiles of all lists, lists * ceil(blocks / rows) */
-    int entry_ints;  /* 2 for one query block, else 4, so that an entry is one vector load */
-    int *tile;       /* (count, 4), most entries first: list, first query block, entries, and the
-                        place in `rest` of entry TILE_HEAD */
-    int *head;       /* (count, TILE_HEAD, entry_ints): a tile's first entries */
-    int *rest;       /* (rest_count + TILE_HEAD, entry_ints): those behind them, then zeros */
+    int rows, parts, count; /* count: tiles of all parts and lists */
+    int entry_ints;         /* 2 for one query block, else 4, so that an entry is one vector load */
+    int *tile;              /* (count, TILE_INTS), part by part, in each those with the most entries
+                               first: list; first query block, plus `blocks` for each part before;
+                               entries; the place in `rest` of entry TILE_HEAD */
+    int *head;              /* (count, TILE_HEAD, entry_ints): a tile's first entries */
+    int *rest; /* (rest_count + TILE_HEAD, entry_ints): those behind them, then zeros */
     int64_t rest_count;
+
+    /* Of a cover; null for the plain lists, whose row words are those of the workload's lists. */
+    uint64_t *words; /* (word_blocks, 64) */
+    int64_t word_blocks;
+    int *query_token, *key_token; /* (parts, blocks*64) the token at each place, -1: none */
 };
 
-/* rows: 1..TILE_ROWS_MAX.  Entries that every query block of the tile uses come first. */
-void query_tiles_build(const struct block_lists *l, int rows, struct query_tiles *out);
+int tiling_parts(const struct tiling *t, const struct workload *w);
+
+/* Entries that every query block of the tile uses come first. */
+void query_tiles_build(const struct workload *w, const struct tiling *t, struct query_tiles *out);
 void query_tiles_release(struct query_tiles *q);
 
 /* ---- emit_*.c and kernels: source text ----------------------------------------------------------

@@ -134,6 +134,8 @@ bool calls_library(const struct candidate *c);
 
 /* "static const int NAME[] = {...};" */
 void add_ints(const char *name, const int *values, int64_t count, struct buf *out);
+void add_words(const char *name, const char *type, const uint64_t *values, int64_t count,
+               struct buf *out);
 
 void add_plan_h(const struct standalone_spec *s, const struct program *program, struct buf *out);
 void add_plan_c(const struct standalone_spec *s, const struct program *program, struct buf *out);

@@ -22,8 +22,13 @@ const struct cuda_attention_shape *cuda_attention_shape_of(const struct choice *
     return &shapes[choice_value(c, CUDA_ATTENTION_KNOB_SHAPE)];
 }
 
+static bool is_ordered(const struct choice *c)
+{
+    return choice_value(c, CUDA_ATTENTION_KNOB_COVER) == CUDA_COVER_ORDERED;
+}
+
 /* sizeof(attention_wgmma_smem) and what aligns it; a compiled test compares them. */
-static int shared_bytes(const struct cuda_attention_shape *s, int head_size)
+static int shared_bytes(const struct cuda_attention_shape *s, bool ordered, int head_size)
 {
     enum { SWIZZLE_BYTES = 1024, MARKS_LATER = 4, ALIGNMENT = 16 };
     int block = MASK_BLOCK * head_size * 2, tiles = s->draws ? 2 : 1;
@@ -31,9 +36,10 @@ static int shared_bytes(const struct cuda_attention_shape *s, int head_size)
     int join =
         s->consumers > s->rows ? s->rows * (head_size / 2 + 4) * CUDA_ATTENTION_THREADS * 4 : 16;
     int words = s->ring * s->rows * MASK_BLOCK * 8;
+    int tokens = ordered ? tiles * 4 * MASK_BLOCK * s->rows : 16;
     int items = tiles * (4 * head_size + 32 + 8 * s->rows) + MARKS_LATER * 4 * s->rows + 8;
     int barriers = (4 * s->ring + 2 * tiles) * 8;
-    int bytes = blocks + join + words + items + barriers;
+    int bytes = blocks + join + words + tokens + items + barriers;
     return SWIZZLE_BYTES + (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
@@ -59,7 +65,13 @@ bool cuda_attention_applicable(const struct choice *c, const struct build_target
     if (!whole_attention(c->segment))
         return inapplicable(why,
                             "this kernel runs scores, softmax and context together, and no GEMM");
-    if (shared_bytes(s, t->head_size) > arch_shared_bytes(t->arch))
+    if (is_ordered(c) && !t->ordered)
+        return inapplicable(why, "no order of tokens needs fewer blocks of this mask");
+    if (is_ordered(c) && !s->draws)
+        return inapplicable(why,
+                            "a part of the mask waits for tiles that were drawn before its own, "
+                            "and this shape draws none");
+    if (shared_bytes(s, is_ordered(c), t->head_size) > arch_shared_bytes(t->arch))
         return inapplicable(why, "it needs more shared memory than a thread block can have");
     return true;
 }
@@ -74,10 +86,11 @@ static const char *truth(bool value)
     return value ? "true" : "false";
 }
 
-void cuda_attention_arguments(const struct cuda_attention_shape *s, struct buf *out)
+void cuda_attention_arguments(const struct choice *c, struct buf *out)
 {
-    buf_addf(out, "%d, %d, %d, %d, %s, %s, %s", s->consumers, s->rows, s->ring, s->producers,
-             truth(s->draws), truth(s->overlap), truth(s->q_in_registers));
+    const struct cuda_attention_shape *s = cuda_attention_shape_of(c);
+    buf_addf(out, "%d, %d, %d, %d, %s, %s, %s, %s", s->consumers, s->rows, s->ring, s->producers,
+             truth(s->draws), truth(s->overlap), truth(s->q_in_registers), truth(is_ordered(c)));
 }
 
 void emit_cuda_attention(const struct choice *c, const struct build_target *t, struct buf *out)
@@ -89,10 +102,10 @@ void emit_cuda_attention(const struct choice *c, const struct build_target *t, s
     buf_addf(
         out,
         "/* operators; warpgroups that compute, query blocks, key blocks in flight, warps that\n"
-        " * load; tiles drawn, overlap, q in registers */\n"
+        " * load; tiles drawn, overlap, q in registers, tiles of a cover */\n"
         "using stage = fp::attention_wgmma<dtype, W, %d, %d,\n    ",
         c->segment.first, c->segment.last);
-    cuda_attention_arguments(s, out);
+    cuda_attention_arguments(c, out);
     buf_adds(out, ">;\n\n");
     open_kernel(c, threads_of(s), s->resident, out);
     buf_adds(out, "    stage(a, shared).run();\n}\n");
@@ -102,12 +115,17 @@ void cuda_attention_launch(const struct choice *c, const struct workload *w,
                            struct cuda_launch *out)
 {
     const struct cuda_attention_shape *s = cuda_attention_shape_of(c);
-    int64_t blocks = (w->seq_len + MASK_BLOCK - 1) / MASK_BLOCK;
+    int64_t blocks = (w->seq_len + MASK_BLOCK - 1) / MASK_BLOCK,
+            heads = (int64_t)w->batch * w->heads;
     *out = (struct cuda_launch){.threads = threads_of(s),
-                                .shared_bytes = shared_bytes(s, w->head_size),
+                                .shared_bytes = shared_bytes(s, is_ordered(c), w->head_size),
                                 .persistent = s->draws,
-                                .tile_rows = s->rows,
-                                .tiles = (int64_t)w->batch * w->heads *
-                                         ((blocks + s->rows - 1) / s->rows),
+                                .tiling = {.rows = s->rows, .ordered = is_ordered(c)},
                                 .sync_words = FP_SYNC_TILES};
+    int64_t parts = tiling_parts(&out->tiling, w);
+    out->tiles = parts * heads * ((blocks + s->rows - 1) / s->rows);
+    if (parts == 1)
+        return;
+    out->sync_words += heads;
+    out->workspace_bytes = heads * w->seq_len * (int64_t)sizeof(float);
 }

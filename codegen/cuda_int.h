@@ -94,8 +94,13 @@ uint16_t cuda_tensors(const struct choice *c);
  *
  * `hopper_attention` runs operators 2-5, with 1 before and 6 after or without them, by wgmma. */
 
-/* Its knob: a row of its table of shapes, named by the query rows of a tile. */
-enum cuda_attention_knob { CUDA_ATTENTION_KNOB_SHAPE };
+/* Its knobs. */
+enum cuda_attention_knob {
+    CUDA_ATTENTION_KNOB_SHAPE, /* a row of its table of shapes, named by the query rows of a tile */
+    CUDA_ATTENTION_KNOB_COVER, /* enum cuda_attention_cover */
+    CUDA_ATTENTION_KNOB_COUNT
+};
+enum cuda_attention_cover { CUDA_COVER_PLAIN, CUDA_COVER_ORDERED };
 enum cuda_attention_row {
     CUDA_ATTENTION_64,
     CUDA_ATTENTION_64_OVERLAP, /* the next scores run beside the softmax */
@@ -119,7 +124,7 @@ struct cuda_attention_shape {
 const struct cuda_attention_shape *cuda_attention_shape_of(const struct choice *c);
 
 /* Appends the template's arguments that follow its operators. */
-void cuda_attention_arguments(const struct cuda_attention_shape *s, struct buf *out);
+void cuda_attention_arguments(const struct choice *c, struct buf *out);
 
 bool cuda_attention_applicable(const struct choice *c, const struct build_target *t,
                                const char **why);

@@ -21,41 +21,57 @@ static void declare_segments(const struct standalone_spec *s, struct buf *out)
 {
     buf_addf(out, "using plan_element = %s; /* of tensors and weights: %s */\n\n",
              elements[s->target.dtype].type, dtypes[s->target.dtype].name);
-    buf_adds(out,
-             "/* The mask's lists for tiles of several query blocks, see abi.h. */\n"
-             "struct plan_tiles {\n"
-             "    const int *tile, *head, *rest;\n"
-             "    long tile_ints, head_ints, rest_ints;\n"
-             "};\n\n"
-             "/* In the order in which they run. */\n"
-             "struct plan_segment {\n"
-             "    const void *kernel;        /* null: call() launches */\n"
-             "    int threads, shared_bytes; /* of a thread block */\n"
-             "    bool cooperative;          /* thread blocks meet in it */\n"
-             "    bool persistent;           /* no more of them than the GPU holds at once */\n"
-             "    const struct plan_tiles *query_tiles; /* null: it reads none */\n"
-             "    long tiles;                /* more thread blocks would idle */\n"
-             "    long sync_words, workspace_bytes;\n"
-             "    void (*call)(const fp_args &a, int algorithm, cudaStream_t stream);\n"
-             "    int algorithm;\n"
-             "};\n");
+    buf_adds(
+        out,
+        "/* The mask by tiles of query blocks, as fp_tiles of abi.h but in host memory.  Null\n"
+        " * words are those of plan_mask. */\n"
+        "struct plan_tiles {\n"
+        "    int count, parts;\n"
+        "    const int *tile, *head, *rest;\n"
+        "    const unsigned long long *words;\n"
+        "    const int *query_token, *key_token;\n"
+        "    long tile_ints, head_ints, rest_ints, words_count, tokens;\n"
+        "};\n\n"
+        "/* In the order in which they run. */\n"
+        "struct plan_segment {\n"
+        "    const void *kernel;        /* null: call() launches */\n"
+        "    int threads, shared_bytes; /* of a thread block */\n"
+        "    bool cooperative;          /* thread blocks meet in it */\n"
+        "    bool persistent;           /* no more of them than the GPU holds at once */\n"
+        "    const struct plan_tiles *query_tiles; /* null: it reads none */\n"
+        "    long tiles;                /* more thread blocks would idle */\n"
+        "    long sync_words, workspace_bytes;\n"
+        "    void (*call)(const fp_args &a, int algorithm, cudaStream_t stream);\n"
+        "    int algorithm;\n"
+        "};\n");
 }
 
 /* A plan has one attention at most. */
-static void add_tiles(const struct block_lists *blocks, int rows, struct buf *out)
+static void add_tiles(const struct workload *w, const struct tiling *t, struct buf *out)
 {
     struct query_tiles q;
-    query_tiles_build(blocks, rows, &q);
-    int64_t tile_ints = (int64_t)q.count * 4;
+    query_tiles_build(w, t, &q);
+    bool ordered = q.words != NULL;
+    int64_t tile_ints = (int64_t)q.count * TILE_INTS;
     int64_t head_ints = (int64_t)q.count * TILE_HEAD * q.entry_ints;
     int64_t rest_ints = (q.rest_count + TILE_HEAD) * q.entry_ints;
+    int64_t words = q.word_blocks * MASK_BLOCK;
+    int64_t tokens = ordered ? (int64_t)q.parts * w->blocks.blocks * MASK_BLOCK : 0;
     add_ints("tiles", q.tile, tile_ints, out);
     add_ints("tile_head", q.head, head_ints, out);
     add_ints("tile_rest", q.rest, rest_ints, out);
+    if (ordered) {
+        add_words("tile_words", "unsigned long long", q.words, words, out);
+        add_ints("query_token", q.query_token, tokens, out);
+        add_ints("key_token", q.key_token, tokens, out);
+    }
     buf_addf(out,
-             "static const struct plan_tiles query_tiles = {tiles, tile_head, tile_rest, %lld, "
-             "%lld, %lld};\n",
-             (long long)tile_ints, (long long)head_ints, (long long)rest_ints);
+             "static const struct plan_tiles query_tiles = {%d, %d, tiles, tile_head, tile_rest, "
+             "%s,\n    %lld, %lld, %lld, %lld, %lld};\n",
+             q.count, q.parts,
+             ordered ? "tile_words, query_token, key_token" : "nullptr, nullptr, nullptr",
+             (long long)tile_ints, (long long)head_ints, (long long)rest_ints, (long long)words,
+             (long long)tokens);
     query_tiles_release(&q);
 }
 
@@ -66,11 +82,11 @@ static void declare_function(const struct standalone_spec *s, int segment, struc
     choice_symbol(c, out);
     buf_adds(out, c->impl->library ? "(const fp_args &a, int algorithm, cudaStream_t stream);\n"
                                    : "(const __grid_constant__ fp_args a);\n");
-    struct cuda_launch l = {.tile_rows = 0};
+    struct cuda_launch l = {.threads = 0};
     if (!c->impl->library)
         choice_launch(c, s->workload, &l);
-    if (l.tile_rows > 0)
-        add_tiles(&s->workload->blocks, l.tile_rows, out);
+    if (l.tiling.rows > 0)
+        add_tiles(s->workload, &l.tiling, out);
 }
 
 static void add_call(const struct choice *c, struct buf *out)
@@ -89,7 +105,7 @@ static void add_kernel(const struct choice *c, const struct workload *w, struct 
     choice_symbol(c, out);
     buf_addf(out, ",\n     %d, %d, %s, %s, %s, %lld, %lld, %lld, nullptr, 0},\n", l.threads,
              l.shared_bytes, l.cooperative ? "true" : "false", l.persistent ? "true" : "false",
-             l.tile_rows > 0 ? "&query_tiles" : "nullptr", (long long)l.tiles,
+             l.tiling.rows > 0 ? "&query_tiles" : "nullptr", (long long)l.tiles,
              (long long)l.sync_words, (long long)l.workspace_bytes);
 }
 

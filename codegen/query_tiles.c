@@ -1,20 +1,56 @@
 #include "codegen/codegen.h"
 
 #include <stdlib.h>
+#include <string.h>
+
+struct part {
+    const struct block_lists *lists;
+    int number;
+    int64_t first_word; /* where its row words begin among those of all parts */
+};
 
 struct tile_rank {
     int list, block, entries; /* block: the tile's first query block */
 };
 
-/* For each key block the words of the tile's query blocks: (blocks, rows). */
-static void gather(const struct block_lists *l, const struct tile_rank *t, int rows, int *words)
+/* Room for the entries of one tile. */
+struct scratch {
+    int *words;   /* (blocks, rows) */
+    int *entries; /* (blocks, entry_ints) */
+};
+
+static bool is_ordered(const struct tiling *t, const struct workload *w)
 {
+    return t->ordered && w->cover.parts > 0;
+}
+
+int tiling_parts(const struct tiling *t, const struct workload *w)
+{
+    return is_ordered(t, w) ? w->cover.parts : 1;
+}
+
+static struct part part_of(const struct tiling *t, const struct workload *w, int number)
+{
+    struct part p = {&w->blocks, number, 0};
+    if (!is_ordered(t, w))
+        return p;
+    p.lists = &w->cover.part[number].blocks;
+    for (int i = 0; i < number; i++)
+        p.first_word += w->cover.part[i].blocks.bit_blocks;
+    return p;
+}
+
+/* For each key block the words of the tile's query blocks. */
+static void gather(const struct part *p, const struct tile_rank *t, int rows, int *words)
+{
+    const struct block_lists *l = p->lists;
     for (int i = 0; i < l->blocks * rows; i++)
         words[i] = TILE_SKIP;
     for (int r = 0; r < rows && t->block + r < l->blocks; r++) {
         int row = t->list * l->blocks + t->block + r;
         for (int e = l->start[row]; e < l->start[row + 1]; e++)
-            words[l->key_block[e] * rows + r] = l->bits[e] < 0 ? TILE_FULL : l->bits[e];
+            words[l->key_block[e] * rows + r] =
+                l->bits[e] < 0 ? TILE_FULL : (int)p->first_word + l->bits[e];
     }
 }
 
@@ -27,6 +63,26 @@ static int users(const int *words, int rows)
     return n;
 }
 
+/* Writes the entries of a tile to s->entries, those that all its query blocks use first; returns
+ * how many there are. */
+static int list_entries(const struct part *p, const struct tile_rank *t,
+                        const struct query_tiles *q, struct scratch *s)
+{
+    int n = 0;
+    gather(p, t, q->rows, s->words);
+    for (int all = 1; all >= 0; all--)
+        for (int k = 0; k < p->lists->blocks; k++) {
+            const int *word = s->words + k * q->rows;
+            int count = users(word, q->rows);
+            if (count == 0 || (count == q->rows) != (all == 1))
+                continue;
+            int *to = s->entries + (int64_t)n++ * q->entry_ints;
+            to[0] = k;
+            memcpy(to + 1, word, (size_t)q->rows * sizeof(*word));
+        }
+    return n;
+}
+
 static int by_entries(const void *a, const void *b)
 {
     const struct tile_rank *x = a, *y = b;
@@ -35,72 +91,84 @@ static int by_entries(const void *a, const void *b)
     return x->list != y->list ? x->list - y->list : x->block - y->block;
 }
 
-/* All tiles, those with the most entries first. */
-static struct tile_rank *rank_tiles(const struct block_lists *l, const struct query_tiles *q,
-                                    int *words)
+/* The tiles of a part, those with the most entries first. */
+static void rank_tiles(const struct part *p, const struct query_tiles *q, struct scratch *s,
+                       int count, struct tile_rank *ranked)
 {
-    int each = q->count / l->lists;
-    struct tile_rank *ranked = mem_alloc((size_t)q->count, sizeof(*ranked));
-    for (int t = 0; t < q->count; t++) {
+    int each = count / p->lists->lists;
+    for (int t = 0; t < count; t++) {
         ranked[t] = (struct tile_rank){.list = t / each, .block = t % each * q->rows};
-        gather(l, &ranked[t], q->rows, words);
-        for (int k = 0; k < l->blocks; k++)
-            ranked[t].entries += users(words + k * q->rows, q->rows) > 0;
+        ranked[t].entries = list_entries(p, &ranked[t], q, s);
     }
-    qsort(ranked, (size_t)q->count, sizeof(*ranked), by_entries);
-    return ranked;
+    qsort(ranked, (size_t)count, sizeof(*ranked), by_entries);
 }
 
-/* Writes the entries of a tile, those that all its query blocks use first. */
-static void write_entries(const struct block_lists *l, const struct query_tiles *q,
-                          const int *words, int *head, int *rest)
+static void write_tile(const struct part *p, const struct tile_rank *r, struct query_tiles *q,
+                       struct scratch *s)
 {
-    int n = 0;
-    for (int all = 1; all >= 0; all--)
-        for (int k = 0; k < l->blocks; k++) {
-            const int *word = words + k * q->rows;
-            int count = users(word, q->rows);
-            if (count == 0 || (count == q->rows) != (all == 1))
-                continue;
-            int *to =
-                n < TILE_HEAD ? head + n * q->entry_ints : rest + (n - TILE_HEAD) * q->entry_ints;
-            to[0] = k;
-            for (int r = 0; r < q->rows; r++)
-                to[1 + r] = word[r];
-            n++;
+    int64_t entry = q->entry_ints, rest = q->rest_count;
+    int n = list_entries(p, r, q, s), in_head = n < TILE_HEAD ? n : TILE_HEAD;
+    const int row[TILE_INTS] = {r->list, p->number * p->lists->blocks + r->block, n, (int)rest};
+    size_t head_bytes = (size_t)(in_head * entry) * sizeof(int);
+    size_t rest_bytes = (size_t)((n - in_head) * entry) * sizeof(int);
+    memcpy(q->tile + (int64_t)TILE_INTS * q->count, row, sizeof(row));
+    memcpy(q->head + (int64_t)q->count * TILE_HEAD * entry, s->entries, head_bytes);
+    q->rest = mem_resize(q->rest, (size_t)((rest + n - in_head + TILE_HEAD) * entry), sizeof(int));
+    memcpy(q->rest + rest * entry, s->entries + in_head * entry, rest_bytes);
+    q->rest_count += n - in_head;
+    q->count++;
+}
+
+/* Row words and orders of a cover: those of each part behind those of the part before. */
+static void copy_cover(const struct workload *w, struct query_tiles *q)
+{
+    const struct cover *c = &w->cover;
+    int64_t places = (int64_t)w->blocks.blocks * MASK_BLOCK;
+    for (int i = 0; i < c->parts; i++)
+        q->word_blocks += c->part[i].blocks.bit_blocks;
+    q->words = mem_alloc((size_t)q->word_blocks + 1, MASK_BLOCK * sizeof(*q->words));
+    for (int64_t i = 0, at = 0; i < c->parts; at += c->part[i++].blocks.bit_blocks)
+        memcpy(q->words + at * MASK_BLOCK, c->part[i].blocks.words,
+               (size_t)c->part[i].blocks.bit_blocks * MASK_BLOCK * sizeof(*q->words));
+    q->query_token = mem_alloc((size_t)(q->parts * places), sizeof(int));
+    q->key_token = mem_alloc((size_t)(q->parts * places), sizeof(int));
+    for (int part = 0; part < q->parts; part++) {
+        const struct cover_part *from = &c->part[part];
+        for (int64_t i = 0; i < places; i++) {
+            int plain = i < w->seq_len ? (int)i : -1;
+            q->query_token[part * places + i] =
+                from->query_token != NULL ? from->query_token[i] : plain;
+            q->key_token[part * places + i] = from->key_token != NULL ? from->key_token[i] : plain;
         }
+    }
 }
 
-void query_tiles_build(const struct block_lists *l, int rows, struct query_tiles *out)
+void query_tiles_build(const struct workload *w, const struct tiling *t, struct query_tiles *out)
 {
-    int each = (l->blocks + rows - 1) / rows;
+    int blocks = w->blocks.blocks, each = w->blocks.lists * ((blocks + t->rows - 1) / t->rows);
     *out = (struct query_tiles){
-        .rows = rows, .count = l->lists * each, .entry_ints = rows == 1 ? 2 : 4};
-    int *words = mem_alloc((size_t)l->blocks * (size_t)rows, sizeof(*words));
-    struct tile_rank *ranked = rank_tiles(l, out, words);
-    for (int t = 0; t < out->count; t++)
-        if (ranked[t].entries > TILE_HEAD)
-            out->rest_count += ranked[t].entries - TILE_HEAD;
-
-    out->tile = mem_alloc((size_t)out->count, 4 * sizeof(int));
-    out->head = mem_alloc((size_t)out->count * TILE_HEAD, (size_t)out->entry_ints * sizeof(int));
-    /* A warp reads TILE_HEAD entries at a time. */
-    out->rest =
-        mem_alloc((size_t)out->rest_count + TILE_HEAD, (size_t)out->entry_ints * sizeof(int));
-    int64_t rest = 0;
-    for (int t = 0; t < out->count; t++) {
-        const struct tile_rank *r = &ranked[t];
-        const int row[] = {r->list, r->block, r->entries, (int)rest};
-        for (int i = 0; i < 4; i++)
-            out->tile[4 * t + i] = row[i];
-        gather(l, r, rows, words);
-        write_entries(l, out, words, out->head + (int64_t)t * TILE_HEAD * out->entry_ints,
-                      out->rest + rest * out->entry_ints);
-        if (r->entries > TILE_HEAD)
-            rest += r->entries - TILE_HEAD;
+        .rows = t->rows, .parts = tiling_parts(t, w), .entry_ints = t->rows == 1 ? 2 : 4};
+    struct scratch s = {
+        .words = mem_alloc((size_t)blocks * (size_t)t->rows, sizeof(int)),
+        .entries = mem_alloc((size_t)blocks, (size_t)out->entry_ints * sizeof(int)),
+    };
+    struct tile_rank *ranked = mem_alloc((size_t)each, sizeof(*ranked));
+    size_t count = (size_t)out->parts * (size_t)each, entry = (size_t)out->entry_ints;
+    out->tile = mem_alloc(count, TILE_INTS * sizeof(int));
+    out->head = mem_alloc(count * TILE_HEAD, entry * sizeof(int));
+    out->rest = mem_alloc(TILE_HEAD, entry * sizeof(int));
+    for (int number = 0; number < out->parts; number++) {
+        struct part p = part_of(t, w, number);
+        rank_tiles(&p, out, &s, each, ranked);
+        for (int i = 0; i < each; i++)
+            write_tile(&p, &ranked[i], out, &s);
     }
+    memset(out->rest + out->rest_count * out->entry_ints, 0, TILE_HEAD * entry * sizeof(int));
+    if (is_ordered(t, w))
+        copy_cover(w, out);
     free(ranked);
-    free(words);
+    free(s.words);
+    free(s.entries);
 }
 
 void query_tiles_release(struct query_tiles *q)
@@ -108,5 +176,8 @@ void query_tiles_release(struct query_tiles *q)
     free(q->tile);
     free(q->head);
     free(q->rest);
+    free(q->words);
+    free(q->query_token);
+    free(q->key_token);
     *q = (struct query_tiles){.rows = 0};
 }

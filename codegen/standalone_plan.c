@@ -77,6 +77,17 @@ void add_ints(const char *name, const int *values, int64_t count, struct buf *ou
     buf_adds(out, count > 0 ? "};\n" : "0};\n");
 }
 
+void add_words(const char *name, const char *type, const uint64_t *values, int64_t count,
+               struct buf *out)
+{
+    buf_addf(out, "static const %s %s[] = {", type, name);
+    for (int64_t i = 0; i < count; i++) {
+        const char *separator = i == 0 ? "" : i % 4 == 0 ? ",\n    " : ", ";
+        buf_addf(out, "%s0x%llx", separator, (unsigned long long)values[i]);
+    }
+    buf_adds(out, count > 0 ? "};\n\n" : "0};\n\n");
+}
+
 static void add_mask(const struct block_lists *l, const char *word_type, struct buf *out)
 {
     int64_t rows = (int64_t)l->lists * l->blocks, entries = l->start[rows];
@@ -85,12 +96,7 @@ static void add_mask(const struct block_lists *l, const char *word_type, struct 
     add_ints("full", l->full, rows, out);
     add_ints("key_block", l->key_block, entries, out);
     add_ints("bits", l->bits, entries, out);
-    buf_addf(out, "static const %s words[] = {", word_type);
-    for (int64_t i = 0; i < l->bit_blocks * MASK_BLOCK; i++) {
-        const char *separator = i == 0 ? "" : i % 4 == 0 ? ",\n    " : ", ";
-        buf_addf(out, "%s0x%llx", separator, (unsigned long long)l->words[i]);
-    }
-    buf_adds(out, l->bit_blocks > 0 ? "};\n\n" : "0};\n\n");
+    add_words("words", word_type, l->words, l->bit_blocks * MASK_BLOCK, out);
     buf_addf(out,
              "const struct fp_blocks plan_mask = {%d, %d, start, full, key_block, bits, words};\n",
              l->lists, l->blocks);

@@ -16,7 +16,8 @@ struct build_target build_target_of(enum target_kind kind, const char *capabilit
                                  .head_size = w->head_size,
                                  .arch =
                                      gpu ? (int)strtol(capability + strlen(prefix), NULL, 10) : 0,
-                                 .library = kind == TARGET_CUDA && library};
+                                 .library = kind == TARGET_CUDA && library,
+                                 .ordered = w->blocks.start == NULL || w->cover.parts > 0};
 }
 
 int build_check(const struct build_target *t, const struct workload *w, struct status *st)

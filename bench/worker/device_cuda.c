@@ -176,3 +176,16 @@ const struct device_ops device_cuda = {
     .conditions = cuda_conditions,
     .undisturbed = true,
 };
+
+int cuda_copy(struct device *d, const void *from, size_t bytes, unsigned long long *out,
+              struct status *st)
+{
+    *out = 0;
+    if (bytes == 0)
+        return 0;
+    if (cuda_take(d, (int64_t)bytes, out, st) != 0)
+        return -1;
+    cuda_must(d, d->cu->cuMemcpyHtoDAsync(*out, from, bytes, d->stream), "copying to the GPU");
+    cuda_finish(d, "copying to the GPU");
+    return 0;
+}

@@ -24,6 +24,12 @@ struct staging {
     bool pinned; /* the GPU reads and writes it directly */
 };
 
+/* The mask by tiles, in device memory. */
+struct tiles {
+    struct tiling tiling;
+    struct fp_tiles at;
+};
+
 struct device {
     const struct cuda_driver *cu;
     const struct workload *w; /* borrowed */
@@ -40,9 +46,10 @@ struct device {
     int matmul_count;
     struct nvml *nvml; /* null: none found */
     struct conditions conditions;
-    double conditions_read_s;                 /* when, clock_seconds() */
-    struct fp_args common;                    /* the arguments that all launches share */
-    struct fp_tiles tiles[TILE_ROWS_MAX + 1]; /* by query blocks of a tile; null until wanted */
+    double conditions_read_s; /* when, clock_seconds() */
+    struct fp_args common;    /* the arguments that all launches share */
+    struct tiles *tiles;      /* (tiles_count) those asked for so far */
+    int tiles_count;
     struct scratch sync, workspace;
 };
 
@@ -67,6 +74,10 @@ uint64_t cuda_available(const struct device *d);
 /* Allocates device memory.  STATUS_UNFIT if there is too little. */
 int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct status *st);
 
+/* Allocates device memory and copies host memory there; *out is 0 if there are no bytes. */
+int cuda_copy(struct device *d, const void *from, size_t bytes, unsigned long long *out,
+              struct status *st);
+
 /* Makes *s at least `bytes` large: if it is smaller, new memory of zeros replaces it. */
 int cuda_reserve(struct device *d, struct scratch *s, int64_t bytes, struct status *st);
 
@@ -83,12 +94,18 @@ int matmul_launch(const struct device *d, const struct matmul *m, const struct f
                   struct status *st);
 void matmuls_release(struct device *d);
 
+/* ---- device_cuda_mask.c: the mask in device memory ------------------------------------------- */
+
+/* Copies the plain block lists to d->common. */
+int cuda_copy_mask(struct device *d, struct status *st);
+
+/* The mask by tiles, which stay on the device once asked for. */
+int cuda_tiles_find(struct device *d, const struct tiling *t, struct fp_tiles *out,
+                    struct status *st);
+
 /* ---- device_cuda_limits.c, _open.c, _replay.c: rows of device_ops ---------------------------- */
 
 void cuda_limits(struct device *d, struct limits *out);
-
-/* The mask's lists for tiles of `rows` query blocks, which stay on the device once asked for. */
-int cuda_tiles_find(struct device *d, int rows, struct fp_tiles *out, struct status *st);
 
 int cuda_open(int index, const struct workload *w, struct device **out, struct status *st);
 void cuda_close(struct device *d);

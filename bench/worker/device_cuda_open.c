@@ -23,98 +23,6 @@ static int check_memory(struct device *d, struct status *st)
                       number_bytes((uint64_t)need, need_text), number_bytes(have, have_text));
 }
 
-static int copy_to_device(struct device *d, const void *from, size_t bytes, unsigned long long *out,
-                          struct status *st)
-{
-    *out = 0;
-    if (bytes == 0)
-        return 0;
-    if (cuda_take(d, (int64_t)bytes, out, st) != 0)
-        return -1;
-    cuda_must(d, d->cu->cuMemcpyHtoDAsync(*out, from, bytes, d->stream), "copying to the GPU");
-    cuda_finish(d, "copying to the GPU");
-    return 0;
-}
-
-struct ranked {
-    int list, entries;
-};
-
-static int by_entries(const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-    return x->entries != y->entries ? y->entries - x->entries : x->list - y->list;
-}
-
-/* Orders query blocks by their number of key blocks, the most first: a long one that starts last
- * would keep the GPU waiting. */
-static int *longest_first(const struct block_lists *b)
-{
-    int n = b->lists * b->blocks;
-    struct ranked *ranked = mem_alloc((size_t)n, sizeof(*ranked));
-    int *order = mem_alloc((size_t)n, sizeof(*order));
-    for (int i = 0; i < n; i++)
-        ranked[i] = (struct ranked){i, b->start[i + 1] - b->start[i]};
-    qsort(ranked, (size_t)n, sizeof(*ranked), by_entries);
-    for (int i = 0; i < n; i++)
-        order[i] = ranked[i].list;
-    free(ranked);
-    return order;
-}
-
-static int copy_mask(struct device *d, struct status *st)
-{
-    const struct block_lists *b = &d->w->blocks;
-    size_t n = (size_t)b->lists * (size_t)b->blocks, entries = (size_t)b->start[n];
-    int *order = longest_first(b);
-    struct {
-        const void *from;
-        size_t bytes;
-        unsigned long long at;
-    } parts[] = {
-        {b->start, (n + 1) * sizeof(int), 0},
-        {b->full, n * sizeof(int), 0},
-        {b->key_block, entries * sizeof(int), 0},
-        {b->bits, entries * sizeof(int), 0},
-        {b->words, (size_t)b->bit_blocks * MASK_BLOCK * sizeof(uint64_t), 0},
-        {order, n * sizeof(int), 0},
-    };
-    int result = 0;
-    for (size_t i = 0; i < ARRAY_LEN(parts) && result == 0; i++)
-        result = copy_to_device(d, parts[i].from, parts[i].bytes, &parts[i].at, st);
-    d->common.mask = (struct fp_blocks){.lists = b->lists,
-                                        .blocks = b->blocks,
-                                        .start = cuda_pointer(parts[0].at),
-                                        .full = cuda_pointer(parts[1].at),
-                                        .key_block = cuda_pointer(parts[2].at),
-                                        .bits = cuda_pointer(parts[3].at),
-                                        .words = cuda_pointer(parts[4].at),
-                                        .order = cuda_pointer(parts[5].at)};
-    free(order);
-    return result;
-}
-
-int cuda_tiles_find(struct device *d, int rows, struct fp_tiles *out, struct status *st)
-{
-    *out = d->tiles[rows];
-    if (out->tile != NULL)
-        return 0;
-    struct query_tiles q;
-    query_tiles_build(&d->w->blocks, rows, &q);
-    size_t entry = (size_t)q.entry_ints * sizeof(int), count = (size_t)q.count;
-    unsigned long long tile, head, rest;
-    int result = copy_to_device(d, q.tile, count * 4 * sizeof(int), &tile, st);
-    if (result == 0)
-        result = copy_to_device(d, q.head, count * TILE_HEAD * entry, &head, st);
-    if (result == 0)
-        result = copy_to_device(d, q.rest, ((size_t)q.rest_count + TILE_HEAD) * entry, &rest, st);
-    if (result == 0)
-        *out = d->tiles[rows] = (struct fp_tiles){
-            .tile = cuda_pointer(tile), .head = cuda_pointer(head), .rest = cuda_pointer(rest)};
-    query_tiles_release(&q);
-    return result;
-}
-
 /* With lengths, kernels compute only the rows of this list: those of real tokens. */
 static int copy_lengths(struct device *d, struct status *st)
 {
@@ -127,10 +35,9 @@ static int copy_lengths(struct device *d, struct status *st)
     for (int b = 0; b < w->batch; b++)
         for (int s = 0; s < w->lengths[b]; s++)
             rows[n++] = b * w->seq_len + s;
-    int result = copy_to_device(d, rows, (size_t)n * sizeof(*rows), &rows_at, st);
+    int result = cuda_copy(d, rows, (size_t)n * sizeof(*rows), &rows_at, st);
     if (result == 0)
-        result =
-            copy_to_device(d, w->lengths, (size_t)w->batch * sizeof(*w->lengths), &lengths_at, st);
+        result = cuda_copy(d, w->lengths, (size_t)w->batch * sizeof(*w->lengths), &lengths_at, st);
     if (result == 0) {
         d->common.token_row = cuda_pointer(rows_at);
         d->common.lengths = cuda_pointer(lengths_at);
@@ -176,6 +83,7 @@ void cuda_close(struct device *d)
     cuda_stage_release(d);
     matmuls_release(d);
     nvml_close(d->nvml);
+    free(d->tiles);
     free(d); /* the context ends with its process */
 }
 
@@ -192,7 +100,7 @@ int cuda_open(int index, const struct workload *w, struct device **out, struct s
                                  .eps = (float)w->eps};
     *out = NULL;
     if (cuda_driver_open(&d->cu, st) != 0 || start_device(d, index, st) != 0 ||
-        check_memory(d, st) != 0 || copy_mask(d, st) != 0 || copy_lengths(d, st) != 0) {
+        check_memory(d, st) != 0 || cuda_copy_mask(d, st) != 0 || copy_lengths(d, st) != 0) {
         cuda_close(d);
         return -1;
     }

@@ -100,7 +100,7 @@ static int make_kernel(struct device *d, const struct launch *l, struct node *ou
     struct cuda_launch how;
     choice_launch(l->choice, d->w, &how);
     if (lay_out(d, l->function, &how, out, st) != 0 ||
-        (how.tile_rows > 0 && cuda_tiles_find(d, how.tile_rows, &out->args.tiles, st) != 0) ||
+        (how.tiling.rows > 0 && cuda_tiles_find(d, &how.tiling, &out->args.tiles, st) != 0) ||
         cuda_reserve(d, &d->sync, how.sync_words * (int64_t)sizeof(unsigned), st) != 0)
         return -1;
     return cuda_reserve(d, &d->workspace, how.workspace_bytes, st);

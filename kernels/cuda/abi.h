@@ -21,11 +21,17 @@ struct fp_blocks {
 };
 
 /* The mask for kernels whose warpgroups share key blocks: lists for tiles of neighbouring query
- * blocks, as codegen/query_tiles.c makes them. */
+ * blocks, as codegen/query_tiles.c makes them.  The results of the parts are joined. */
 struct fp_tiles {
-    const int *tile; /* (tiles, 4): list, first query block, entries, place in rest of entry 32 */
-    const int *head; /* (tiles, 32, entry): the first entries of each tile */
+    int count,
+        parts; /* count: rows of `tile`; each stands for a head, or for a head of a batch row */
+    const int *tile; /* (count, 4): list; query block, plus `blocks` for each part before; entries;
+                        place in `rest` of entry 32 */
+    const int *head; /* (count, 32, entry): the first entries of each tile */
     const int *rest; /* those behind them */
+    const unsigned long long *words; /* (n, 64): as those of fp_blocks */
+    const int *query_token; /* (parts, blocks*64) the token of each row, -1: none; null: in order */
+    const int *key_token;   /* (parts, blocks*64) likewise, of each key */
 };
 
 struct fp_args {
@@ -37,11 +43,12 @@ struct fp_args {
     void *tensor[16];       /* 0: the layer's input; 1+i: output of operator i; unused ones null */
     const void *weight[12]; /* in the chain's order, row-major (rows, columns) */
     struct fp_blocks mask;
-    struct fp_tiles tiles; /* for as many query blocks as the kernel takes; else null */
+    struct fp_tiles tiles; /* for kernels that take the mask by tiles; else null */
     unsigned *sync;        /* zeroed before the first launch only.  Word 0 is the grid barrier; word
                               FP_SYNC_DRAWN counts tiles drawn and words from FP_SYNC_TILES on count
                               arrivals, and these wrap to 0 by themselves */
-    float *workspace;      /* partial sums of a split GEMM: (tiles, split, BM*BN) */
+    float *workspace; /* partial sums of a split GEMM: (tiles, split, BM*BN); of attention in two
+                         parts log2 of each row's sum in the first: (B,H,S) */
 };
 
 #define FP_SYNC_DRAWN 16

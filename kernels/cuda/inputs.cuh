@@ -92,6 +92,18 @@ static struct fp_blocks upload_mask()
     return mask;
 }
 
+static struct fp_tiles upload_tiles(const struct plan_tiles &t, const struct fp_blocks &mask)
+{
+    return {t.count,
+            t.parts,
+            upload(t.tile, t.tile_ints),
+            upload(t.head, t.head_ints),
+            upload(t.rest, t.rest_ints),
+            t.words ? upload(t.words, t.words_count) : mask.words,
+            t.query_token ? upload(t.query_token, t.tokens) : nullptr,
+            t.key_token ? upload(t.key_token, t.tokens) : nullptr};
+}
+
 /* The rows of real tokens. */
 static std::vector<int> token_rows()
 {

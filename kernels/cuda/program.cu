@@ -34,10 +34,6 @@ static void prepare()
         const plan_segment &s = plan_segments[i];
         sync_words = std::max(sync_words, s.sync_words);
         workspace_bytes = std::max(workspace_bytes, s.workspace_bytes);
-        if (s.query_tiles)
-            query_tiles[i] = {upload(s.query_tiles->tile, s.query_tiles->tile_ints),
-                              upload(s.query_tiles->head, s.query_tiles->head_ints),
-                              upload(s.query_tiles->rest, s.query_tiles->rest_ints)};
     }
     common.batch = BATCH;
     common.seq_len = SEQ_LEN;
@@ -51,6 +47,9 @@ static void prepare()
         common.lengths = upload(plan_lengths, BATCH);
     }
     common.mask = upload_mask();
+    for (int i = 0; i < SEGMENTS; i++)
+        if (plan_segments[i].query_tiles)
+            query_tiles[i] = upload_tiles(*plan_segments[i].query_tiles, common.mask);
     common.sync = allocate<unsigned>(sync_words);
     common.workspace = (float *)allocate<char>(workspace_bytes);
     for (int t = 1; t < Y; t++)

@@ -5,8 +5,9 @@
 
 static struct status st; /* of the call that a test is about */
 
-static const struct build_target ampere = {TARGET_CUDA, DTYPE_FP16, 64, 80, false};
-static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, true};
+static const struct build_target ampere = {TARGET_CUDA, DTYPE_FP16, 64, 80, false, false};
+static const struct build_target hopper = {TARGET_CUDA,      DTYPE_FP16, 64,
+                                           CUDA_ARCH_HOPPER, true,       false};
 
 /* All implementations of a segment with all schedules. */
 static int all_choices(struct segment s, struct choice out[2 * CUDA_CHOICES_MAX])
@@ -101,6 +102,15 @@ static int by_text(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
+/* A knob that is an argument of the function is not at its default. */
+static bool turns_argument(const struct choice *c)
+{
+    for (int k = 0; k < c->impl->knob_count; k++)
+        if (!c->impl->knobs[k].compile_time && c->schedule.pick[k] != 0)
+            return true;
+    return false;
+}
+
 START_TEST(sources_have_symbols_of_their_own)
 {
     enum { MOST = SEGMENT_COUNT * CUDA_CHOICES_MAX };
@@ -111,8 +121,8 @@ START_TEST(sources_have_symbols_of_their_own)
         int n = all_choices(segment_at(i), choices);
         for (int c = 0; c < n; c++) {
             struct buf symbol;
-            if (choices[c].impl->library && choice_knob(&choices[c], "algorithm") != 0)
-                continue; /* an argument of the same function */
+            if (turns_argument(&choices[c]))
+                continue; /* the same function */
             buf_init(&symbol);
             choice_symbol(&choices[c], &symbol);
             symbols[count++] = buf_detach(&symbol);
@@ -201,7 +211,8 @@ static void check_launch(const struct choice *c, const struct build_target *t,
     struct cuda_launch l;
     struct cuda_kernel k = {.count = 1};
     choice_launch(c, w, &l);
-    if (!c->impl->handwritten)
+    bool by_stages = c->impl->launch == cuda_launch;
+    if (by_stages)
         cuda_kernel_of(c, &k);
     ck_assert_int_ge(l.threads, 128);
     ck_assert_int_le(l.threads, THREADS_MAX);
@@ -211,7 +222,7 @@ static void check_launch(const struct choice *c, const struct build_target *t,
     ck_assert_int_eq(l.cooperative, k.count > 1);
     ck_assert_int_ge(l.tiles, 1);
     ck_assert_int_ge(l.sync_words, 32);
-    ck_assert_int_eq(l.workspace_bytes > 0, !c->impl->handwritten && k.split > 1);
+    ck_assert_int_eq(l.workspace_bytes > 0, by_stages && k.split > 1);
 }
 
 START_TEST(launches_are_sane)

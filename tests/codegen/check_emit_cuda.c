@@ -2,7 +2,8 @@
 #include "cuda_sources.h"
 #include "golden.h"
 
-static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, true};
+static const struct build_target hopper = {TARGET_CUDA,      DTYPE_FP16, 64,
+                                           CUDA_ARCH_HOPPER, true,       false};
 
 START_TEST(matches_golden)
 {

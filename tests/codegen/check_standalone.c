@@ -22,7 +22,7 @@ static int occurrences(const char *text, const char *part)
 
 static void emit(const char *schedule_of_library, struct standalone *out)
 {
-    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, 80, true};
+    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, 80, true, false};
     struct status st = STATUS_INIT;
     struct candidate c;
     struct plan p;

@@ -32,7 +32,7 @@ static inline struct cuda_source cuda_golden(int i)
         {{10, 11}, "generated", "tile=128x192 split=2", DTYPE_TF32, 128, 80},
         {{12, 14}, "hopper", "norm=strip", DTYPE_FP16, 64, CUDA_ARCH_HOPPER}};
     struct cuda_source s = {
-        {TARGET_CUDA, golden[i].dtype, golden[i].head_size, golden[i].arch, true},
+        {TARGET_CUDA, golden[i].dtype, golden[i].head_size, golden[i].arch, true, true},
         {.segment = golden[i].segment, .impl = impl_find(TARGET_CUDA, golden[i].impl)}};
     struct status st = STATUS_INIT;
     schedule_parse(s.choice.impl, golden[i].schedule, &s.choice.schedule, &st);

@@ -9,7 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, false};
+static const struct build_target hopper = {TARGET_CUDA,      DTYPE_FP16, 64,
+                                           CUDA_ARCH_HOPPER, false,      true};
 static const char *directory;
 
 static void write_source(const char *name, const struct build_target *t, const struct buf *text)
@@ -94,7 +95,7 @@ static void write_kinds(const struct build_target *t, int apart)
 static void write_all(int arch)
 {
     static const int head_sizes[] = {16, 32, 128};
-    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, arch, false};
+    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, arch, false, true};
     for (int i = 0; i < SEGMENT_COUNT; i++)
         write_segment(&t, segment_at(i), false, 0);
     for (int d = 0; d < DTYPE_COUNT; d++) {
@@ -102,8 +103,8 @@ static void write_all(int arch)
         write_kinds(&t, t.dtype == DTYPE_FP16 ? 1 : 0);
     }
     for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++) {
-        t = (struct build_target){TARGET_CUDA, (enum dtype)(i % DTYPE_COUNT), head_sizes[i], arch,
-                                  false};
+        t = (struct build_target){
+            TARGET_CUDA, (enum dtype)(i % DTYPE_COUNT), head_sizes[i], arch, false, true};
         write_segment(&t, (struct segment){0, 14}, false, 0);
         write_segment(&t, (struct segment){2, 6}, true, 1);
     }
@@ -122,7 +123,7 @@ static int shared_bytes(const struct choice *c, enum dtype dtype, int head_size)
 
 static void add_gemm_sizes(enum dtype dtype, struct buf *out)
 {
-    const struct build_target t = {TARGET_CUDA, dtype, 64, CUDA_ARCH_HOPPER, false};
+    const struct build_target t = {TARGET_CUDA, dtype, 64, CUDA_ARCH_HOPPER, false, true};
     struct choice choices[CUDA_CHOICES_MAX];
     int count = choices_for(&t, (struct segment){0, 0}, false, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++) {
@@ -142,7 +143,7 @@ static void add_gemm_sizes(enum dtype dtype, struct buf *out)
 
 static void add_attention_sizes(enum dtype dtype, int head_size, struct buf *out)
 {
-    const struct build_target t = {TARGET_CUDA, dtype, head_size, CUDA_ARCH_HOPPER, false};
+    const struct build_target t = {TARGET_CUDA, dtype, head_size, CUDA_ARCH_HOPPER, false, true};
     const char *name = dtypes[dtype].name;
     struct choice choices[CUDA_CHOICES_MAX];
     choices_for(&t, (struct segment){2, 6}, false, 1, choices);
@@ -158,15 +159,15 @@ static void add_attention_sizes(enum dtype dtype, int head_size, struct buf *out
 
 static void add_hopper_attention_sizes(int head_size, struct buf *out)
 {
-    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, head_size, CUDA_ARCH_HOPPER, false};
+    const struct build_target t = {TARGET_CUDA,      DTYPE_FP16, head_size,
+                                   CUDA_ARCH_HOPPER, false,      true};
     struct choice choices[CUDA_CHOICES_MAX];
     int count = choices_for(&t, (struct segment){1, 6}, false, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++) {
-        const struct cuda_attention_shape *s = cuda_attention_shape_of(&choices[i]);
-        if (s == NULL)
+        if (cuda_attention_shape_of(&choices[i]) == NULL)
             continue;
         buf_addf(out, "static_assert(needs<fp::attention_wgmma<fp::fp16, %d, 1, 6, ", head_size);
-        cuda_attention_arguments(s, out);
+        cuda_attention_arguments(&choices[i], out);
         buf_addf(out, ">> == %d);\n", shared_bytes(&choices[i], DTYPE_FP16, head_size));
     }
 }

@@ -191,8 +191,15 @@ int list_choices(const struct build_target *t, const char *set, struct choice *o
     int first, last, count = 0;
     if (strcmp(set, "kinds") == 0)
         return list_kinds(t, out);
-    if (sscanf(set, "%d-%d", &first, &last) == 2 && 0 <= first && first <= last && last < OP_COUNT)
-        return list_both(t, (struct segment){(int8_t)first, (int8_t)last}, 0, CHOICES_MAX, out);
+    for (const char *at = set;
+         sscanf(at, "%d-%d", &first, &last) == 2 && 0 <= first && first <= last && last < OP_COUNT;
+         at += strcspn(at, ",") + 1) {
+        count += list_both(t, (struct segment){(int8_t)first, (int8_t)last}, KNOB_MAX,
+                           CHOICES_MAX - count, out + count);
+        if (strchr(at, ',') == NULL)
+            return count;
+    }
+    count = 0;
     if (strcmp(set, "defaults") != 0 && strcmp(set, "schedules") != 0)
         return 0;
     for (int i = 0; i < SEGMENT_COUNT; i++)

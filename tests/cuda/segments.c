@@ -6,14 +6,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-static const char usage[] = "usage: cuda_segments " REQUEST_USAGE
-                            "  -s SET   defaults (the default), kinds, schedules or a segment I-J\n"
-                            "  -p I/N   part I of N of the set, I from 0\n"
-                            "  -b       build only\n";
+static const char usage[] =
+    "usage: cuda_segments " REQUEST_USAGE
+    "  -s SET   defaults (the default), kinds, schedules or segments I-J,I-J,...\n"
+    "  -p I/N   part I of N of the set, I from 0\n"
+    "  -b       build only\n";
 
 static const char *set = "defaults";
 static int part, parts = 1;
-static bool build_only;
+static bool build_only, measures;
 
 static void read_part(const char *text)
 {
@@ -28,6 +29,8 @@ static void option(int letter, const char *value)
 {
     if (letter == 'b')
         build_only = true;
+    else if (letter == 'm')
+        measures = true;
     else if (letter == 's')
         set = value;
     else
@@ -55,6 +58,17 @@ static void say(const char *what, const char *name, const struct choice *c,
     schedule_text(c->impl, &c->schedule, &text);
     printf("%s: %s: %d-%d %s %s: %s\n", what, name, c->segment.first, c->segment.last,
            c->impl->name, text.ptr, why->message);
+    buf_release(&text);
+}
+
+/* Workload, segment, implementation, schedule, microseconds of one layer and their interval. */
+static void print_time(const char *name, const struct choice *c, const struct trial *t)
+{
+    struct buf text;
+    buf_init(&text);
+    schedule_text(c->impl, &c->schedule, &text);
+    printf("time,%s,%d-%d,%s,%s,%.2f,%.2f,%.2f\n", name, c->segment.first, c->segment.last,
+           c->impl->name, text.ptr, t->ms.median * 1e3, t->ms.low * 1e3, t->ms.high * 1e3);
     buf_release(&text);
 }
 
@@ -86,12 +100,12 @@ static void build(struct bench *b, const char *name, const struct choice *choice
 static void verify(struct bench *b, const char *name, const struct choice *choices, int count,
                    struct tally *out)
 {
-    const struct sampling verify_only = {.max_samples = 0};
+    const struct sampling how = measures ? sampling_search : (struct sampling){.max_samples = 0};
     double start = clock_seconds();
     for (int i = 0; i < count; i++) {
         struct status st = STATUS_INIT;
         struct trial t;
-        if (bench_segment(b, &choices[i], &verify_only, &t, &st) != 0)
+        if (bench_segment(b, &choices[i], &how, &t, &st) != 0)
             give_up(&st);
         if (t.reason.code == STATUS_UNFIT) {
             say("refused", name, &choices[i], &t.reason);
@@ -102,6 +116,8 @@ static void verify(struct bench *b, const char *name, const struct choice *choic
         } else if (t.error > out->worst) {
             out->worst = t.error;
         }
+        if (measures && t.status == TRIAL_OK)
+            print_time(name, &choices[i], &t);
         trial_release(&t);
         if (i == 0)
             out->first_s = seconds_since(start);
@@ -116,7 +132,7 @@ int main(int argc, char **argv)
     struct tally tally = {.failed = 0};
     struct request r;
     struct bench *b;
-    request_read(&r, argc, argv, usage, "s:p:b", option);
+    request_read(&r, argc, argv, usage, "s:p:bm", option);
     if (bench_open(&r.options, &r.workload, &b, &st) != 0)
         give_up(&st);
     int count = select_choices(bench_target(b), choices);

@@ -4,6 +4,7 @@
 set -u
 bin=$1
 types='fp16 bf16 tf32 fp32'
+attention=1-5,1-6,2-5,2-6 # of which there are kernels that take the mask in parts
 masks='full causal strided fixed sliding dilated longformer bigbird prefix document random'
 limit_s=480 # of the verification; of one workload half of it
 dir=$(mktemp -d)
@@ -27,6 +28,12 @@ workloads() {
   for type in $types; do
     echo "-s kinds -a 60 $type 2 100 causal"
   done
+  for type in fp16 bf16; do
+    for mask in $masks; do
+      echo "-s $attention $type 1 333 $mask"
+      echo "-s $attention -a 200 $type 2 333 $mask"
+    done
+  done
 }
 
 # All that the workloads load: code depends on type and head size, not on shapes.
@@ -34,6 +41,7 @@ build() {
   for type in $types; do
     "$bin/cuda_segments" -b "$type" 1 64 full
     "$bin/cuda_segments" -b -s kinds "$type" 1 64 full
+    "$bin/cuda_segments" -b -s $attention "$type" 1 64 full
   done
   for size in '16 bf16' '32 tf32' '128 fp16'; do
     # shellcheck disable=SC2086

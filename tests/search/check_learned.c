@@ -44,7 +44,7 @@ static const struct {
 START_TEST(fastest_that_runs_on_all_architectures)
 {
     const struct arch_list *archs = &lists[_i].archs;
-    const struct build_target target = {TARGET_CUDA, DTYPE_FP16, 64, archs->arch[0], true};
+    const struct build_target target = {TARGET_CUDA, DTYPE_FP16, 64, archs->arch[0], true, false};
     struct candidate c;
     int64_t study;
     struct db *db = open_stored(&study);
@@ -59,7 +59,7 @@ END_TEST
 
 START_TEST(fastest_on_the_target)
 {
-    const struct build_target target = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, true};
+    const struct build_target target = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, true, false};
     struct candidate c;
     int64_t study;
     struct db *db = open_stored(&study);

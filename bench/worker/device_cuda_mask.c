@@ -1,0 +1,118 @@
+/* The mask in device memory. */
+#include "bench/worker/device_cuda_int.h"
+
+#include <stdlib.h>
+
+struct ranked {
+    int list, entries;
+};
+
+static int by_entries(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    return x->entries != y->entries ? y->entries - x->entries : x->list - y->list;
+}
+
+/* Orders query blocks by their number of key blocks, the most first: a long one that starts last
+ * would keep the GPU waiting. */
+static int *longest_first(const struct block_lists *b)
+{
+    int n = b->lists * b->blocks;
+    struct ranked *ranked = mem_alloc((size_t)n, sizeof(*ranked));
+    int *order = mem_alloc((size_t)n, sizeof(*order));
+    for (int i = 0; i < n; i++)
+        ranked[i] = (struct ranked){i, b->start[i + 1] - b->start[i]};
+    qsort(ranked, (size_t)n, sizeof(*ranked), by_entries);
+    for (int i = 0; i < n; i++)
+        order[i] = ranked[i].list;
+    free(ranked);
+    return order;
+}
+
+int cuda_copy_mask(struct device *d, struct status *st)
+{
+    const struct block_lists *b = &d->w->blocks;
+    size_t n = (size_t)b->lists * (size_t)b->blocks, entries = (size_t)b->start[n];
+    int *order = longest_first(b);
+    struct {
+        const void *from;
+        size_t bytes;
+        unsigned long long at;
+    } parts[] = {
+        {b->start, (n + 1) * sizeof(int), 0},
+        {b->full, n * sizeof(int), 0},
+        {b->key_block, entries * sizeof(int), 0},
+        {b->bits, entries * sizeof(int), 0},
+        {b->words, (size_t)b->bit_blocks * MASK_BLOCK * sizeof(uint64_t), 0},
+        {order, n * sizeof(int), 0},
+    };
+    int result = 0;
+    for (size_t i = 0; i < ARRAY_LEN(parts) && result == 0; i++)
+        result = cuda_copy(d, parts[i].from, parts[i].bytes, &parts[i].at, st);
+    d->common.mask = (struct fp_blocks){.lists = b->lists,
+                                        .blocks = b->blocks,
+                                        .start = cuda_pointer(parts[0].at),
+                                        .full = cuda_pointer(parts[1].at),
+                                        .key_block = cuda_pointer(parts[2].at),
+                                        .bits = cuda_pointer(parts[3].at),
+                                        .words = cuda_pointer(parts[4].at),
+                                        .order = cuda_pointer(parts[5].at)};
+    free(order);
+    return result;
+}
+
+/* One array of a tiling. */
+struct array {
+    const void *from;
+    size_t bytes;
+    unsigned long long at;
+};
+
+static int copy_tiles(struct device *d, const struct query_tiles *q, struct fp_tiles *out,
+                      struct status *st)
+{
+    size_t entry = (size_t)q->entry_ints * sizeof(int), count = (size_t)q->count;
+    size_t places = (size_t)q->parts * (size_t)d->w->blocks.blocks * MASK_BLOCK * sizeof(int);
+    struct array arrays[] = {
+        {q->tile, count * TILE_INTS * sizeof(int), 0},
+        {q->head, count * TILE_HEAD * entry, 0},
+        {q->rest, ((size_t)q->rest_count + TILE_HEAD) * entry, 0},
+        {q->words, (size_t)q->word_blocks * MASK_BLOCK * sizeof(uint64_t), 0},
+        {q->query_token, q->query_token == NULL ? 0 : places, 0},
+        {q->key_token, q->key_token == NULL ? 0 : places, 0},
+    };
+    for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
+        if (cuda_copy(d, arrays[i].from, arrays[i].bytes, &arrays[i].at, st) != 0)
+            return -1;
+    *out = (struct fp_tiles){.count = q->count,
+                             .parts = q->parts,
+                             .tile = cuda_pointer(arrays[0].at),
+                             .head = cuda_pointer(arrays[1].at),
+                             .rest = cuda_pointer(arrays[2].at),
+                             .words = q->words == NULL ? d->common.mask.words
+                                                       : cuda_pointer(arrays[3].at),
+                             .query_token = cuda_pointer(arrays[4].at),
+                             .key_token = cuda_pointer(arrays[5].at)};
+    return 0;
+}
+
+int cuda_tiles_find(struct device *d, const struct tiling *t, struct fp_tiles *out,
+                    struct status *st)
+{
+    for (int i = 0; i < d->tiles_count; i++) {
+        const struct tiles *known = &d->tiles[i];
+        if (known->tiling.rows == t->rows && known->tiling.ordered == t->ordered) {
+            *out = known->at;
+            return 0;
+        }
+    }
+    struct query_tiles q;
+    query_tiles_build(d->w, t, &q);
+    int result = copy_tiles(d, &q, out, st);
+    if (result == 0) {
+        d->tiles = mem_resize(d->tiles, (size_t)d->tiles_count + 1, sizeof(*d->tiles));
+        d->tiles[d->tiles_count++] = (struct tiles){*t, *out};
+    }
+    query_tiles_release(&q);
+    return result;
+}

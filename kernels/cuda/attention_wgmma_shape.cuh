@@ -1,0 +1,110 @@
+/* What the parts of attention_wgmma.cuh share: the template's numbers, shared memory, the state of
+ * a row, and the counter by which two parts of a mask are joined. */
+#ifndef FUSEPLAN_CUDA_ATTENTION_WGMMA_SHAPE_CUH
+#define FUSEPLAN_CUDA_ATTENTION_WGMMA_SHAPE_CUH
+
+#include "hopper.cuh"
+
+namespace fp
+{
+
+enum attention_word { WORD_FULL = -1, WORD_SKIP = -2 };
+
+/* Maxima and sums of a lane's two rows so far; `top` is of the whole row, `sum` of the lane's
+ * columns. */
+struct row_state {
+    float top[2], sum[2];
+};
+
+/* attention_wgmma.cuh says what the numbers mean. */
+template <class D_, int W_, int FIRST_, int LAST_, int C_, int G_, int STAGES_, int P_, bool DRAWS_,
+          bool OVERLAP_, bool QREG_, bool ORDERED_>
+struct attention_shape {
+    using D = D_;
+    static constexpr int W = W_, FIRST = FIRST_, LAST = LAST_, C = C_, G = G_, STAGES = STAGES_,
+                         P = P_;
+    static constexpr bool DRAWS = DRAWS_, OVERLAP = OVERLAP_, QREG = QREG_, ORDERED = ORDERED_;
+    static_assert(is_half<D> && (W == 64 || W == 128), "a row is one or two lines of 128 bytes");
+    static_assert(C % G == 0 && C / G <= 2, "the rows of a block are of one or two warpgroups");
+    static_assert(!QREG || OVERLAP, "ptxas 13.0.88 puts p over q, which the next step needs");
+    static_assert(!OVERLAP || STAGES >= 3, "a block is announced while the next one is loaded");
+    static_assert(STAGES >= 2 * (C / G) && STAGES % (C / G) == 0,
+                  "a share has a slot twice in turn");
+    static_assert(!DRAWS || C == G, "shares begin with a slot of their own");
+    static_assert(!ORDERED || DRAWS, "a part waits for tiles that were drawn before its own");
+
+    static constexpr int LINE = 128, PANELS = W / 64, PANEL = BLOCK * LINE, TILE = PANEL * PANELS;
+    static constexpr int SHARES = C / G, TILES = DRAWS ? 2 : 1; /* tiles at hand */
+    static constexpr int ENTRY = G == 1 ? 2 : 4;                /* ints of an entry of fp_tiles */
+
+    struct smem {
+        static constexpr int JOIN = W / 2 + 4; /* floats a thread: context, maxima, sums */
+        unsigned char q[TILES][G][TILE];       /* the context in the end */
+        unsigned char k[STAGES][TILE], v[STAGES][TILE];
+        float join[SHARES > 1 ? (SHARES - 1) * G *JOIN *FOUR_WARPS : 4];
+        u64 words[STAGES][G][BLOCK];
+        alignas(16) u16 bias[TILES][2][W];                       /* of q, of v */
+        int token[ORDERED ? TILES : 1][ORDERED ? G * BLOCK : 4]; /* of q's rows */
+        int item[TILES][8];     /* entries or -1 at the end, batch, head, query block, length, part,
+                                   whether the first part was stored when the tile was loaded */
+        u32 marks[TILES][2][G]; /* of the first 32 entries: skip, partial */
+        u32 later[2][2][G];     /* of the 32 entries after those, in two buffers */
+        int drawn[2];
+        u64 full_k[STAGES], full_v[STAGES], empty_k[STAGES], empty_v[STAGES];
+        u64 full_q[TILES], empty_q[TILES];
+    };
+
+    /* A row's largest score as the exponent that is subtracted from all of its scores. */
+    static constexpr float unit = inverse_root<W> * LOG2_E;
+
+    static FP_DEVICE float shift(float top)
+    {
+        return top <= 0.5f * MASKED ? 0.0f : top * unit;
+    }
+};
+
+/* Counts the warps that have stored a head: those of the first part of the mask before those of the
+ * second.  item: of a tile, as in smem. */
+template <class S> struct part_counter {
+    const fp_args &a;
+
+    FP_DEVICE u32 *at(const int *item) const
+    {
+        return a.sync + FP_SYNC_TILES + item[1] * a.heads + item[2];
+    }
+
+    FP_DEVICE u32 warps() const
+    {
+        return static_cast<u32>((a.mask.blocks + S::G - 1) / S::G * (4 * S::C));
+    }
+
+    FP_DEVICE bool first_stored(const int *item) const
+    {
+        return load_acquire(at(item)) >= warps();
+    }
+
+    FP_DEVICE void await_first(const int *item) const
+    {
+        if (item[6])
+            return;
+        if (threadIdx.x % 32 == 0)
+            while (!first_stored(item))
+                __nanosleep(20);
+        __syncwarp();
+    }
+
+    /* After the warp's last store.  The counter wraps to 0 with the last arrival; nobody reads what
+     * the second part stores. */
+    FP_DEVICE void arrive(const int *item) const
+    {
+        if (threadIdx.x % 32 == 0) {
+            if (item[5] == 0)
+                __threadfence();
+            atomicInc(at(item), 2 * warps() - 1);
+        }
+    }
+};
+
+} // namespace fp
+
+#endif

@@ -1,0 +1,117 @@
+/* The softmax of attention_wgmma.cuh, online and with lazy maxima, on a lane's part of a fragment:
+ * two rows of a warp's 16, and of each the columns of its lane. */
+#ifndef FUSEPLAN_CUDA_ATTENTION_WGMMA_SOFTMAX_CUH
+#define FUSEPLAN_CUDA_ATTENTION_WGMMA_SOFTMAX_CUH
+
+#include "attention_wgmma_shape.cuh"
+
+namespace fp
+{
+
+FP_DEVICE uint2 load_shared_2(u32 at)
+{
+    uint2 x;
+    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "r"(at) : "memory");
+    return x;
+}
+
+template <class S> struct attention_softmax {
+    using D = typename S::D;
+    static constexpr int W = S::W, LAZY = 8;
+
+    static FP_DEVICE void clear(fragment<D, W> &o, row_state &state)
+    {
+#pragma unroll
+        for (int i = 0; i < W / 8; i++)
+            o[i][0][0] = o[i][0][1] = o[i][1][0] = o[i][1][1] = 0.0f;
+        state.top[0] = state.top[1] = MASKED;
+        state.sum[0] = state.sum[1] = 0.0f;
+    }
+
+    /* at: the group's row words */
+    static FP_DEVICE void mask(fragment<D, BLOCK> &c, u32 at)
+    {
+        const u32 tid = threadIdx.x, by = tid % 4 * 2;
+        at += tid % FOUR_WARPS / 32 * (WARP_ROWS * 8) + tid % 32 / 4 * 8;
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            uint2 word = load_shared_2(at + 64 * r);
+            u32 half[2] = {word.x >> by, word.y >> by};
+#pragma unroll
+            for (int p = 0; p < 8; p++) {
+                c[p][r][0] = half[p / 4] & (1u << (p % 4 * 8)) ? c[p][r][0] : MASKED;
+                c[p][r][1] = half[p / 4] & (2u << (p % 4 * 8)) ? c[p][r][1] : MASKED;
+            }
+        }
+    }
+
+    /* Whether the maximum of any of the warp's rows grew by more than LAZY; then rescale[r] is what
+     * earlier sums shrink by. */
+    static FP_DEVICE bool raise(const fragment<D, BLOCK> &c, row_state &state, float (&rescale)[2])
+    {
+        float top[2];
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            float m[8];
+#pragma unroll
+            for (int p = 0; p < 8; p++)
+                m[p] = fmaxf(c[p][r][0], c[p][r][1]);
+#pragma unroll
+            for (int d = 4; d > 0; d /= 2)
+#pragma unroll
+                for (int p = 0; p < d; p++)
+                    m[p] = fmaxf(m[p], m[p + d]);
+            top[r] = m[0];
+        }
+        if (!__any_sync(0xffffffffu, top[0] > state.top[0] + LAZY / S::unit ||
+                                         top[1] > state.top[1] + LAZY / S::unit))
+            return false;
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            top[r] = fmaxf(state.top[r], lanes_max<4>(top[r]));
+            rescale[r] = exp2_fast(state.top[r] * S::unit - S::shift(top[r]));
+            state.top[r] = top[r];
+            state.sum[r] *= rescale[r];
+        }
+        return true;
+    }
+
+    /* Turns masked scores into 2^(S::unit*score - shift). */
+    static FP_DEVICE void soften(fragment<D, BLOCK> &c, row_state &state)
+    {
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            float sum[2], down = S::shift(state.top[r]);
+#pragma unroll
+            for (int p = 0; p < 8; p++)
+#pragma unroll
+                for (int e = 0; e < 2; e++) {
+                    c[p][r][e] = exp2_fast(c[p][r][e] * S::unit - down);
+                    sum[e] = p == 0 ? c[p][r][e] : sum[e] + c[p][r][e];
+                }
+            state.sum[r] += sum[0] + sum[1];
+        }
+    }
+
+    static FP_DEVICE void scale_rows(fragment<D, W> &o, const float (&by)[2])
+    {
+#pragma unroll
+        for (int p = 0; p < W / 8; p++)
+#pragma unroll
+            for (int r = 0; r < 2; r++)
+                o[p][r][0] *= by[r], o[p][r][1] *= by[r];
+    }
+
+    static FP_DEVICE void pack(u32 (&to)[4][4], const fragment<D, BLOCK> &c)
+    {
+#pragma unroll
+        for (int k = 0; k < 4; k++)
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                to[k][i] = D::pack(c[2 * k + i / 2][i % 2][0], c[2 * k + i / 2][i % 2][1]);
+    }
+};
+
+} // namespace fp
+
+#endif
