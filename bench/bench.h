@@ -55,10 +55,16 @@ struct limits {
     double bytes_per_s; /* of the device's memory */
 };
 
-/* ---- conditions.c: what a GPU was like while it was measured --------------------------------- */
+/* ---- conditions.c: what a device was like while it was measured ------------------------------ */
 
-/* Read right after a measurement's timing.  Recorded, never a reason to drop a sample. */
+/* Recorded, never a reason to drop a sample. */
 struct conditions {
+    /* Of a CPU, over the timing. */
+    bool cpu;            /* false: no CPU, or the system does not say */
+    double waited_share; /* of their time in which the threads waited for a core */
+    double other_cores;  /* how many cores other programs kept busy */
+
+    /* Of a GPU, right after the timing. */
     bool known; /* false: the target does not say; all is 0 */
     int sm_mhz, max_sm_mhz, memory_mhz, temperature_c; /* sm: of the multiprocessors */
     double power_w, power_limit_w;
@@ -74,9 +80,15 @@ void slowdown_text(unsigned slowed_by, struct buf *out);
 /* Appends {"sm_mhz": 1980, ..., "slowed_by": ["power_cap"], ...}; nothing where c is not known. */
 void conditions_json(const struct conditions *c, struct buf *out);
 
+/* Whether the threads of a CPU waited for a core so long that the times are not those of a quiet
+ * machine. */
+bool conditions_crowded(const struct conditions *c);
+
 /* What disturbed a number of measurements. */
 struct disturbance {
     int measured;        /* measurements with known conditions */
+    int crowded;         /* of a CPU: those in which threads waited for a core */
+    double waited_share; /* in the worst of these */
     int slowed;          /* those of them that a slowdown disturbed: any but the power cap's */
     unsigned slowed_by;  /* the reasons of these slowdowns, as in conditions */
     int other_processes; /* the most at a time */
@@ -87,6 +99,7 @@ void disturbance_add(struct disturbance *d, const struct conditions *c);
 
 /* Appends a line for people; nothing where nothing disturbed. */
 void disturbance_sharing_text(const struct disturbance *d, struct buf *out);
+void disturbance_crowd_text(const struct disturbance *d, struct buf *out);
 void disturbance_slowdown_text(const struct disturbance *d, struct buf *out);
 
 /* ---- trial: what a measurement gives --------------------------------------------------------- */

@@ -138,8 +138,8 @@ void session_close(struct session *s)
 
 void session_note_disturbance(const struct options *o, const struct session *s)
 {
-    void (*const texts[])(const struct disturbance *d,
-                          struct buf *out) = {disturbance_sharing_text, disturbance_slowdown_text};
+    void (*const texts[])(const struct disturbance *d, struct buf *out) = {
+        disturbance_sharing_text, disturbance_crowd_text, disturbance_slowdown_text};
     struct disturbance d = bench_disturbance(s->bench);
     for (size_t i = 0; i < ARRAY_LEN(texts); i++) {
         struct buf line;

@@ -76,7 +76,8 @@ void say_sharing(struct tuner *t)
 
 void say_disturbance(struct tuner *t)
 {
-    bool said = false;
+    bool said_crowd = false, said_slowdown = false;
     say_sharing(t);
-    say_once(t, disturbance_slowdown_text, &said);
+    say_once(t, disturbance_crowd_text, &said_crowd);
+    say_once(t, disturbance_slowdown_text, &said_slowdown);
 }

@@ -51,6 +51,9 @@ static unsigned slowdown_bits(const json_t *names)
 
 json_t *message_of_conditions(const struct conditions *c)
 {
+    if (c->cpu)
+        return json_pack("{s:f, s:f}", "waited_share", c->waited_share, "other_cores",
+                         c->other_cores);
     if (!c->known)
         return json_null();
     json_t *others = c->other_processes < 0 ? json_null() : json_integer(c->other_processes);
@@ -67,6 +70,13 @@ void message_to_conditions(const json_t *m, struct conditions *out)
     json_t *names, *others;
     int mig;
     *out = (struct conditions){.known = false};
+    if (json_unpack((json_t *)(uintptr_t)m, "{s:F, s:F}", "waited_share", &c.waited_share,
+                    "other_cores", &c.other_cores) == 0) {
+        *out = c;
+        out->cpu = true;
+        out->known = false;
+        return;
+    }
     if (json_unpack((json_t *)(uintptr_t)m, "{s:i, s:i, s:i, s:i, s:F, s:F, s:o, s:o, s:b}",
                     "sm_mhz", &c.sm_mhz, "max_sm_mhz", &c.max_sm_mhz, "memory_mhz", &c.memory_mhz,
                     "temperature_c", &c.temperature_c, "power_w", &c.power_w, "power_limit_w",
@@ -81,8 +91,8 @@ void message_to_conditions(const json_t *m, struct conditions *out)
 
 void conditions_json(const struct conditions *c, struct buf *out)
 {
-    enum { DIGITS = 6 }; /* of watts and rates */
-    if (!c->known)
+    enum { DIGITS = 6 }; /* of watts, rates and shares */
+    if (!c->known && !c->cpu)
         return;
     json_t *object = message_of_conditions(c);
     if (c->peaks.flops_per_s > 0) /* false of a NaN */
@@ -97,13 +107,22 @@ void conditions_json(const struct conditions *c, struct buf *out)
 
 /* ---- disturbances ---------------------------------------------------------------------------- */
 
+bool conditions_crowded(const struct conditions *c)
+{
+    const double share = 0.1;
+    return c->cpu && c->waited_share > share;
+}
+
 void disturbance_add(struct disturbance *d, const struct conditions *c)
 {
+    d->crowded += conditions_crowded(c);
+    if (conditions_crowded(c) && c->waited_share > d->waited_share)
+        d->waited_share = c->waited_share;
     unsigned reasons = 0;
     for (size_t i = 0; i < ARRAY_LEN(slowdowns); i++)
         if (slowdowns[i].disturbs)
             reasons |= c->slowed_by & slowdowns[i].bit;
-    d->measured += c->known;
+    d->measured += c->known || c->cpu;
     d->slowed += reasons != 0;
     d->slowed_by |= reasons;
     if (c->other_processes > d->other_processes)
@@ -120,6 +139,16 @@ void disturbance_sharing_text(const struct disturbance *d, struct buf *out)
                  d->other_processes, one ? " uses" : "es use", one ? "it" : "them");
     else if (d->mig)
         buf_adds(out, "this is a part of a GPU (MIG): other parts' work may show in the times");
+}
+
+void disturbance_crowd_text(const struct disturbance *d, struct buf *out)
+{
+    if (d->crowded > 0)
+        buf_addf(
+            out,
+            "other programs kept cores busy during %d of %d measurements: threads waited up to "
+            "%.0f %% of their time for a core, and those times are too long",
+            d->crowded, d->measured, 100 * d->waited_share);
 }
 
 void disturbance_slowdown_text(const struct disturbance *d, struct buf *out)

@@ -16,6 +16,7 @@ struct function {
 
 struct device {
     const struct workload *w; /* borrowed */
+    struct cpu_load load;     /* before the timing */
 };
 
 struct replay {
@@ -197,6 +198,16 @@ static int64_t cpu_cache_bytes(struct device *d)
     return cores * second + (third < share ? third : share);
 }
 
+static void cpu_watch(struct device *d)
+{
+    cpu_load_begin(&d->load);
+}
+
+static void cpu_conditions(struct device *d, struct conditions *out)
+{
+    cpu_load_end(&d->load, out);
+}
+
 const struct device_ops device_cpu = {
     .open = cpu_open,
     .close = cpu_close,
@@ -212,4 +223,6 @@ const struct device_ops device_cpu = {
     .time = cpu_time,
     .trace = cpu_trace,
     .cache_bytes = cpu_cache_bytes,
+    .watch = cpu_watch,
+    .conditions = cpu_conditions,
 };

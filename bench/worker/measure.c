@@ -194,6 +194,8 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
         verify_spoil(k, &only->program); /* the result checked below must be a timed run's */
     const struct warm_up warm = warm_up(k);
     struct timing timing = {contenders, count, how};
+    if (how->max_samples > 0 && k->ops->watch != NULL)
+        k->ops->watch(k->device);
     measure(contenders, count, how, &warm, shuffle, beat_sample, &timing);
     k->last_run_s = clock_seconds();
     struct conditions now = {.known = false};

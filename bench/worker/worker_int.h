@@ -67,7 +67,9 @@ struct device_ops {
     /* Bytes of cache near the cores.  Weights must exceed them, or they would stay there. */
     int64_t (*cache_bytes)(struct device *d);
 
-    /* The device's clocks, power and other processes at the moment. */
+    /* What the device is like, or was since watch(), which comes before the timing and may be null.
+     */
+    void (*watch)(struct device *d);
     void (*conditions)(struct device *d, struct conditions *out);
 
     void (*limits)(struct device *d, struct limits *out);
@@ -77,6 +79,14 @@ struct device_ops {
     bool undisturbed;
 };
 extern const struct device_ops device_cpu, device_cuda;
+
+/* ---- cpu_load.c: how far other programs took cores from this process ------------------------- */
+
+struct cpu_load { /* in seconds; negative if the system does not say */
+    double clock_s, busy_s, own_s, waited_s;
+};
+void cpu_load_begin(struct cpu_load *l);
+void cpu_load_end(const struct cpu_load *begin, struct conditions *out);
 
 /* ---- bank.c: the tensors and weights on the device ----------------------------------------------
  *

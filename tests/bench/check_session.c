@@ -88,6 +88,29 @@ START_TEST(each_thread_has_a_core)
 }
 END_TEST
 
+/* Programs that want every core keep threads waiting, and that is told. */
+START_TEST(load_of_others_is_noticed)
+{
+    struct bench *b = honest_bench();
+    pid_t others[64];
+    int count = cpu_threads() < (int)ARRAY_LEN(others) ? cpu_threads() : (int)ARRAY_LEN(others);
+    for (int i = 0; i < count; i++)
+        if ((others[i] = fork()) == 0)
+            for (volatile unsigned turns = 0;; turns++)
+                ;
+    struct trial t = plan_trial(b, "0-7,8-9,10-14", &sampling_search);
+    for (int i = 0; i < count; i++) {
+        kill(others[i], SIGKILL);
+        waitpid(others[i], NULL, 0);
+    }
+    ck_assert(t.conditions.cpu);
+    ck_assert_double_gt(t.conditions.waited_share, 0.1);
+    ck_assert_int_eq(bench_disturbance(b).crowded, 1);
+    check_ok(&t);
+    bench_close(b);
+}
+END_TEST
+
 START_TEST(candidates_are_compared_in_pairs)
 {
     struct bench *b = honest_bench();
@@ -364,9 +387,10 @@ START_TEST(doctor_reports)
 END_TEST
 
 SUITE("session", test_dir_setup, test_dir_teardown, ONCE(segment_is_measured),
-      ONCE(plan_is_measured), ONCE(each_thread_has_a_core), ONCE(candidates_are_compared_in_pairs),
-      ONCE(hopeless_plan_is_censored), ONCE(verdicts_are_kept), ONCE(verdicts_can_be_passed_over),
-      ONCE(damaged_binary_is_rebuilt), ONCE(binary_in_use_is_not_trimmed),
-      ONCE(cleared_cache_is_filled_again), ONCE(bad_environments_are_refused),
-      ONCE(too_large_a_workload_is_refused_with_the_figure), ONCE(stop_flag_ends_the_work),
-      ONCE(killed_worker_is_replaced), ONCE(worker_dies_with_its_parent), ONCE(doctor_reports))
+      ONCE(plan_is_measured), ONCE(each_thread_has_a_core), ONCE(load_of_others_is_noticed),
+      ONCE(candidates_are_compared_in_pairs), ONCE(hopeless_plan_is_censored),
+      ONCE(verdicts_are_kept), ONCE(verdicts_can_be_passed_over), ONCE(damaged_binary_is_rebuilt),
+      ONCE(binary_in_use_is_not_trimmed), ONCE(cleared_cache_is_filled_again),
+      ONCE(bad_environments_are_refused), ONCE(too_large_a_workload_is_refused_with_the_figure),
+      ONCE(stop_flag_ends_the_work), ONCE(killed_worker_is_replaced),
+      ONCE(worker_dies_with_its_parent), ONCE(doctor_reports))

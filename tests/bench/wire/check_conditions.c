@@ -13,6 +13,8 @@ static const struct conditions some = {.known = true,
                                        .slowed_by = 0x24,
                                        .other_processes = 2};
 
+static const struct conditions crowded = {.cpu = true, .waited_share = 0.25, .other_cores = 1.5};
+
 START_TEST(conditions_are_written_as_json)
 {
     struct buf text;
@@ -29,6 +31,9 @@ START_TEST(conditions_are_written_as_json)
     conditions_json(&peaks, &text);
     ck_assert_ptr_nonnull(strstr(text.ptr, "\"mig\": false, \"peak_flops_per_s\": 9.89e14}"));
     buf_reset(&text);
+    conditions_json(&crowded, &text);
+    ck_assert_str_eq(text.ptr, "{\"waited_share\": 0.25, \"other_cores\": 1.5}");
+    buf_reset(&text);
     conditions_json(&(struct conditions){.known = false}, &text);
     ck_assert_str_eq(text.ptr, "");
     buf_release(&text);
@@ -37,7 +42,7 @@ END_TEST
 
 START_TEST(conditions_survive_the_journey)
 {
-    struct conditions to[] = {some, {.known = false}, some}, back;
+    struct conditions to[] = {some, {.known = false}, some, crowded}, back;
     to[2].other_processes = -1;
     to[2].mig = true;
     to[2].slowed_by = 0;
@@ -45,6 +50,9 @@ START_TEST(conditions_survive_the_journey)
         json_t *m = message_of_conditions(&to[i]);
         message_to_conditions(m, &back);
         ck_assert_int_eq(back.known, to[i].known);
+        ck_assert_int_eq(back.cpu, to[i].cpu);
+        ck_assert_double_eq(back.waited_share, to[i].waited_share);
+        ck_assert_double_eq(back.other_cores, to[i].other_cores);
         ck_assert_int_eq(back.sm_mhz, to[i].sm_mhz);
         ck_assert_int_eq(back.max_sm_mhz, to[i].max_sm_mhz);
         ck_assert_int_eq(back.memory_mhz, to[i].memory_mhz);
@@ -62,23 +70,36 @@ END_TEST
 /* Measurements, and what is said of them all. */
 static const struct {
     struct conditions of[2];
-    const char *sharing, *slowdown;
+    const char *sharing, *slowdown, *crowd;
 } days[] = {
-    {{{.known = false}, {.known = false}}, "", ""},
-    {{{.known = true}, {.known = true, .slowed_by = 0x04}}, "", ""}, /* its power cap: as usual */
+    {{{.known = false}, {.known = false}}, "", "", ""},
+    {{{.known = true}, {.known = true, .slowed_by = 0x04}},
+     "",
+     "",
+     ""}, /* its power cap: as usual */
     {{{.known = true, .slowed_by = 0xa4}, {.known = true}},
      "",
      "the GPU slowed itself down during 1 of 2 measurements (temperature, power brake): those "
-     "times are too long"},
+     "times are too long",
+     ""},
     {{{.known = true, .other_processes = 1}, {.known = true, .other_processes = -1}},
      "1 other process uses this GPU, which may show in the times; nvidia-smi names it",
+     "",
      ""},
     {{{.known = true, .other_processes = 1}, {.known = true, .other_processes = 3}},
      "3 other processes use this GPU, which may show in the times; nvidia-smi names them",
+     "",
      ""},
     {{{.known = true, .mig = true}, {.known = true, .mig = true}},
      "this is a part of a GPU (MIG): other parts' work may show in the times",
+     "",
      ""},
+    {{{.cpu = true, .waited_share = 0.25}, {.cpu = true, .waited_share = 0.05}},
+     "",
+     "",
+     "other programs kept cores busy during 1 of 2 measurements: threads waited up to 25 % of "
+     "their "
+     "time for a core, and those times are too long"},
 };
 
 START_TEST(disorder_is_told)
@@ -93,6 +114,9 @@ START_TEST(disorder_is_told)
     buf_reset(&text);
     disturbance_slowdown_text(&d, &text);
     ck_assert_str_eq(text.ptr, days[_i].slowdown);
+    buf_reset(&text);
+    disturbance_crowd_text(&d, &text);
+    ck_assert_str_eq(text.ptr, days[_i].crowd);
     buf_release(&text);
 }
 END_TEST
