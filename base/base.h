@@ -238,6 +238,17 @@ struct interval {
  * n >= 1. */
 struct interval stats_median(const double *samples, size_t n);
 
+/* Samples that fall into two groups have no median that says much. */
+struct groups {
+    double low, high;  /* the medians of the two */
+    double high_share; /* of the samples */
+};
+
+/* Whether n samples fall into two groups: a cut explains nine tenths of their variance, each side
+ * has a tenth of them and 3 at least, and the medians differ by a twentieth.  Of fewer than 10
+ * samples nobody can say. */
+bool stats_two_groups(const double *samples, size_t n, struct groups *out);
+
 /* The q quantile (0..1) by linear interpolation between closest ranks; n >= 1. */
 double stats_quantile(const double *samples, size_t n, double q);
 
@@ -288,6 +299,10 @@ struct cpu_info {
     char flags_hash[HASH_TEXT_SIZE]; /* of all its flags, on which -march=native depends */
 };
 void cpu_info_read(struct cpu_info *out);
+
+/* Seconds in which the machine's cores have worked since it started, for any program or, under a
+ * hypervisor, for another machine; -1 if unknown. */
+double cpu_busy_seconds(void);
 
 /* Cores that this process may use, by its affinity and its control group's quota; at least 1. */
 int cpu_threads(void);

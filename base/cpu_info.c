@@ -103,3 +103,24 @@ uint64_t mem_available_bytes(void)
     buf_release(&text);
     return kib * 1024;
 }
+
+double cpu_busy_seconds(void)
+{
+    enum { USER, NICE, SYSTEM, IDLE, IO_WAIT, IRQ, SOFT_IRQ, STEAL, FIELDS };
+    unsigned long long ticks[FIELDS] = {0}, busy = 0;
+    struct buf text;
+    struct status ignored = STATUS_INIT;
+    buf_init(&text);
+    int found = 0;
+    if (file_read("/proc/stat", 0, &text, &ignored) == 0 && strncmp(text.ptr, "cpu ", 4) == 0) {
+        char *at = text.ptr + 4, *rest;
+        for (; found < FIELDS; found++, at = rest) {
+            ticks[found] = strtoull(at, &rest, 10);
+            if (rest == at)
+                break;
+            busy += found != IDLE && found != IO_WAIT ? ticks[found] : 0;
+        }
+    }
+    buf_release(&text);
+    return found == FIELDS ? (double)busy / (double)sysconf(_SC_CLK_TCK) : -1;
+}

@@ -60,6 +60,47 @@ struct interval stats_median(const double *samples, size_t n)
     return result;
 }
 
+/* The cut of ascending samples that leaves the least variance within its two sides: the number of
+ * samples on the low side.  *explained: the share of the variance between the sides. */
+static size_t best_cut(const double *sorted, size_t n, double *explained)
+{
+    double sum = 0, squares = 0, low_sum = 0, best = 0;
+    size_t cut = 0;
+    for (size_t i = 0; i < n; i++)
+        sum += sorted[i];
+    for (size_t i = 0; i < n; i++)
+        squares += (sorted[i] - sum / (double)n) * (sorted[i] - sum / (double)n);
+    for (size_t k = 1; k < n; k++) {
+        low_sum += sorted[k - 1];
+        double apart = (sum - low_sum) / (double)(n - k) - low_sum / (double)k;
+        double between = apart * apart * (double)k * (double)(n - k) / (double)n;
+        if (between > best) {
+            best = between;
+            cut = k;
+        }
+    }
+    *explained = squares > 0 ? best / squares : 0;
+    return cut;
+}
+
+bool stats_two_groups(const double *samples, size_t n, struct groups *out)
+{
+    enum { SAMPLES_LEAST = 10, SIDE_LEAST = 3 };
+    const double explained_least = 0.9, side_share = 0.1, apart_least = 1.05;
+    if (n < SAMPLES_LEAST)
+        return false;
+    double explained, *sorted = sorted_copy(samples, n);
+    size_t cut = best_cut(sorted, n, &explained), side = cut < n - cut ? cut : n - cut;
+    bool two = explained >= explained_least && side >= SIDE_LEAST &&
+               (double)side >= side_share * (double)n;
+    if (two)
+        *out = (struct groups){.low = quantile_sorted(sorted, cut, 0.5),
+                               .high = quantile_sorted(sorted + cut, n - cut, 0.5),
+                               .high_share = (double)(n - cut) / (double)n};
+    free(sorted);
+    return two && out->high >= apart_least * out->low;
+}
+
 struct ranked {
     double value;
     size_t index;

@@ -80,6 +80,9 @@ void slowdown_text(unsigned slowed_by, struct buf *out);
 /* Appends {"sm_mhz": 1980, ..., "slowed_by": ["power_cap"], ...}; nothing where c is not known. */
 void conditions_json(const struct conditions *c, struct buf *out);
 
+/* Reads what conditions_json() wrote; from other text nothing is known. */
+void conditions_parse(const char *json, struct conditions *out);
+
 /* Whether the threads of a CPU waited for a core so long that the times are not those of a quiet
  * machine. */
 bool conditions_crowded(const struct conditions *c);
@@ -244,6 +247,9 @@ struct env_check {
 /* Returns the number of rows, one for each thing that can be missing or mismatched.  The caller
  * frees them with env_checks_free(). */
 int env_check_all(struct env_check **out);
+
+/* Only the rows that say what makes times on a target vary: load, clock governor. */
+int env_check_noise(struct target_name target, struct env_check **out);
 void env_checks_free(struct env_check *checks, int count);
 
 #endif

@@ -45,6 +45,8 @@ struct target_ops {
     void (*fingerprint)(int device, const struct toolchain *tc, struct fingerprint *out);
     /* Adds rows to doctor's report.  tc: the toolchain, or null with the reason in problem. */
     void (*checks)(const struct toolchain *tc, const struct status *problem, struct env_list *out);
+    /* Adds those of these rows that say what makes times vary.  May be null. */
+    void (*noise)(struct env_list *out);
 };
 extern const struct target_ops target_cpu, target_cuda;
 

@@ -86,6 +86,17 @@ int env_check_all(struct env_check **out)
     return list.count;
 }
 
+int env_check_noise(struct target_name target, struct env_check **out)
+{
+    struct env_list list = {0};
+    struct status ignored = STATUS_INIT;
+    const struct target_ops *of = target_ops_of(target.kind, &ignored);
+    if (of != NULL && of->noise != NULL)
+        of->noise(&list);
+    *out = list.rows;
+    return list.count;
+}
+
 void env_checks_free(struct env_check *checks, int count)
 {
     for (int i = 0; i < count; i++) {

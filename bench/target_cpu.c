@@ -1,8 +1,10 @@
 #include "bench/bench_int.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 #include <unistd.h>
 
 /* Hashes the machine's id or, where the system keeps none, its host name. */
@@ -53,11 +55,23 @@ static void check_governor(struct env_list *out)
 
 static void check_load(struct env_list *out)
 {
-    double load = 0;
-    if (getloadavg(&load, 1) != 1)
+    const struct timespec while_s = {.tv_nsec = 100000000};
+    const double busy_most = 0.3; /* cores */
+    double begin_s = clock_seconds(), busy_s = cpu_busy_seconds();
+    nanosleep(&while_s, NULL);
+    double cores = (cpu_busy_seconds() - busy_s) / (clock_seconds() - begin_s);
+    if (busy_s < 0)
         return;
-    env_add(out, "load", false, load < 0.5 ? ENV_OK : ENV_WARNING,
-            "other programs use this machine, which may show in the times", "%.2f", load);
+    env_add(out, "load", false, cores < busy_most ? ENV_OK : ENV_WARNING,
+            "other programs use this machine, which may show in the times",
+            "%.1f of %ld cores are busy", fmax(cores, 0), sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+/* What makes times vary. */
+static void noise(struct env_list *out)
+{
+    check_governor(out);
+    check_load(out);
 }
 
 static void checks(const struct toolchain *tc, const struct status *problem, struct env_list *out)
@@ -76,12 +90,12 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
     }
     env_add(out, "CPU", false, ENV_OK, "", "%s, %s", cpu.model, cpu.extension);
     env_add(out, "threads", false, ENV_OK, "", "%d", cpu_threads());
-    check_governor(out);
-    check_load(out);
+    noise(out);
 }
 
 const struct target_ops target_cpu = {
     .toolchain = cpu_compiler_find,
     .fingerprint = fingerprint,
     .checks = checks,
+    .noise = noise,
 };

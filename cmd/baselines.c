@@ -35,9 +35,9 @@ int baselines_from_options(const struct options *o, struct baselines *out, struc
 
 /* ---- output ---------------------------------------------------------------------------------- */
 
-static const char *const keys[] = {"value",        "median_ms", "ci_low_ms",
-                                   "ci_high_ms",   "speedup",   "speedup_low",
-                                   "speedup_high", "tie",       "compared_at"};
+static const char *const keys[] = {"value",       "median_ms",   "ci_low_ms",    "ci_high_ms",
+                                   "speedup",     "speedup_low", "speedup_high", "tie",
+                                   "compared_at", "unstable"};
 _Static_assert(ARRAY_LEN(keys) == BASELINE_KEYS, "a key for each member");
 
 json_t *baselines_json(const struct baseline_time *b, int count)
@@ -55,6 +55,7 @@ json_t *baselines_json(const struct baseline_time *b, int count)
             json_number(b->speedup.high),
             compared ? json_boolean(baseline_ties(b)) : json_null(),
             compared ? json_string(b->compared_at) : json_null(),
+            b->unstable[0] != '\0' ? json_string(b->unstable) : json_null(),
         };
         json_t *object = json_object();
         for (int k = 0; k < BASELINE_KEYS; k++)
@@ -80,6 +81,12 @@ void baseline_note(const struct options *o, const struct baseline_time *b)
 {
     if (!isfinite(b->ms.median))
         note(o, "baseline %u has no time: %s", plan_value(b->plan), b->reason.message);
+}
+
+void unstable_print(unsigned value, const char *why)
+{
+    if (why[0] != '\0')
+        printf("unstable %-5u  %s\n", value, why);
 }
 
 void baseline_print(const struct baseline_time *b, const char *plan, bool same)

@@ -47,28 +47,41 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
 
 /* ---- what was stored before ------------------------------------------------------------------ */
 
-/* Keeps the fastest stored final of each plan. */
+/* Keeps the newest stored final of each plan. */
 static int earlier_row(void *ctx, const struct db_trial *row)
 {
     struct comparison *c = ctx;
     int i = comparison_find(c, plan_from_value((unsigned)row->value));
-    if (i >= 0)
-        c->earlier_ms[i] = fmin(c->earlier_ms[i], row->median_ms);
+    if (i < 0 || row->status != TRIAL_OK)
+        return 0;
+    c->earlier[i].ms = (struct interval){row->median_ms, row->ci_low_ms, row->ci_high_ms};
+    snprintf(c->earlier[i].utc, sizeof(c->earlier[i].utc), "%s", row->stored_utc);
     return 0;
+}
+
+static int read_earlier(struct comparison *c, struct session *s, struct status *st)
+{
+    for (int i = 0; i < c->count; i++) {
+        struct db_time t;
+        int found = db_time(s->db, s->study, (int)plan_value(c->plans[i]), "", &t, st);
+        c->earlier[i] = (struct earlier){.ms = {NAN, NAN, NAN}, .in_search = t.ms};
+        db_time_release(&t);
+        if (found < 0)
+            return -1;
+    }
+    return db_trial_times(s->db, s->study, DB_TRIAL_FINAL, earlier_row, c, st);
 }
 
 static int prepare(struct comparison *c, struct session *s, struct history *known,
                    struct status *st)
 {
-    for (int i = 0; i < c->count; i++) {
-        c->earlier_ms[i] = NAN;
+    for (int i = 0; i < c->count; i++)
         if (study_candidate(s->db, s->study, bench_target(s->bench), NULL, c->plans[i],
                             &c->candidates[i], st) != 0)
             return -1;
-    }
     if (study_history(s->db, s->study, known, st) != 0)
         return -1;
-    return db_trial_times(s->db, s->study, DB_TRIAL_FINAL, earlier_row, c, st);
+    return read_earlier(c, s, st);
 }
 
 /* Stores all times as finals, and a plan's first result as a trial of a search too. */
@@ -98,23 +111,34 @@ static int measure_kernels(struct comparison *c, struct session *s,
 /* ---- the command --------------------------------------------------------------------------------
  */
 
+/* Whether all of a plan's interval lies above `fail_above` times that of its last comparison. */
+static bool slower(const struct options *o, const struct comparison *c, int i)
+{
+    const struct interval *now = &c->trials[i].ms, *before = &c->earlier[i].ms;
+    if (isnan(before->median)) {
+        note(o, "%u: no earlier comparison is stored that --fail-above could compare with",
+             plan_value(c->plans[i]));
+        return false;
+    }
+    if (!(now->low > o->fail_above * before->high))
+        return false;
+    fprintf(stderr,
+            "fuseplan bench: %u: %.3f ms [%.3f, %.3f] is slower than %g times the %.3f ms [%.3f, "
+            "%.3f] of its last comparison, %s\n",
+            plan_value(c->plans[i]), now->median, now->low, now->high, o->fail_above,
+            before->median, before->low, before->high, c->earlier[i].utc);
+    return true;
+}
+
 static int verdict(const struct options *o, const struct comparison *c)
 {
     int code = EXIT_SUCCESS;
     for (int i = 0; i < c->given; i++)
         if (c->trials[i].status != TRIAL_OK)
             return EXIT_NO_RESULT;
-    for (int i = 0; i < c->given && options_has(o, OPT(FAIL_ABOVE)); i++) {
-        double ratio = c->trials[i].ms.median / c->earlier_ms[i];
-        if (!isfinite(ratio)) {
-            note(o, "%u: no earlier time is stored that --fail-above could compare with",
-                 plan_value(c->plans[i]));
-        } else if (ratio > o->fail_above) {
-            fprintf(stderr, "fuseplan bench: %u: %.3f ms is %.3f times the %.3f ms stored before\n",
-                    plan_value(c->plans[i]), c->trials[i].ms.median, ratio, c->earlier_ms[i]);
+    for (int i = 0; i < c->given && options_has(o, OPT(FAIL_ABOVE)); i++)
+        if (slower(o, c, i))
             code = EXIT_REGRESSION;
-        }
-    }
     return code;
 }
 

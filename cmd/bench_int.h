@@ -44,7 +44,11 @@ struct comparison {
     struct baselines baselines;
     char compared_at[CLOCK_UTC_SIZE];
     struct plan plans[TIMED_MAX];
-    double earlier_ms[TIMED_MAX]; /* the fastest final stored before; NaN: none */
+    struct earlier {
+        struct interval ms; /* in the last comparison before this one; NaN: there was none */
+        char utc[CLOCK_UTC_SIZE];
+        struct interval in_search; /* NaN if unknown */
+    } earlier[TIMED_MAX];
     struct candidate candidates[TIMED_MAX];
     struct trial trials[TIMED_MAX];
     bool wants_kernels;

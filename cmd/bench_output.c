@@ -27,19 +27,30 @@ int comparison_plans(const struct comparison *c, const struct candidate *out[VAL
 }
 
 static const struct column columns[] = {
-    {"value", "value", 0},   {"fused", "fused ops", 0}, {"median_ms", "ms", 3},
-    {"ci_low_ms", "low", 3}, {"ci_high_ms", "high", 3}, {"us_per_layer", "us/layer", 1},
-    {"error", NULL, 0},      {"status", "status", 0},   {"reason", NULL, 0},
-    {"earlier_ms", NULL, 0}, {"samples", NULL, 0},
+    {"value", "value", 0},       {"fused", "fused ops", 0},    {"median_ms", "ms", 3},
+    {"ci_low_ms", "low", 3},     {"ci_high_ms", "high", 3},    {"us_per_layer", "us/layer", 1},
+    {"error", NULL, 0},          {"status", "status", 0},      {"reason", NULL, 0},
+    {"earlier_ms", NULL, 0},     {"samples", NULL, 0},         {"unstable", NULL, 0},
+    {"earlier_low_ms", NULL, 0}, {"earlier_high_ms", NULL, 0}, {"earlier_utc", NULL, 0},
 };
+
+static void unstable_of(const struct comparison *c, int i, char out[UNSTABLE_SIZE])
+{
+    struct buf text;
+    buf_init(&text);
+    unstable_text(&c->trials[i], c->earlier[i].in_search, &text);
+    snprintf(out, UNSTABLE_SIZE, "%s", text.len > 0 ? text.ptr : "");
+    buf_release(&text);
+}
 
 /* Compares plan i with the baselines; returns their number. */
 static int beside(const struct comparison *c, int i, struct baseline_time out[BASELINES_MAX])
 {
     for (int b = 0; b < c->baselines.count; b++) {
         struct plan p = c->baselines.plans[b];
-        out[b] =
-            baseline_beside(p, &c->trials[comparison_find(c, p)], &c->trials[i], c->compared_at);
+        int at = comparison_find(c, p);
+        out[b] = baseline_beside(p, &c->trials[at], &c->trials[i], c->compared_at);
+        unstable_of(c, at, out[b].unstable);
     }
     return c->baselines.count;
 }
@@ -52,16 +63,24 @@ static json_t *row_of(const struct comparison *c, int i, const struct workload *
     struct interval ms = {NAN, NAN, NAN};
     struct baseline_time baselines[BASELINES_MAX];
     int baseline_count = beside(c, i, baselines);
+    const struct earlier *earlier = &c->earlier[i];
+    char unstable[UNSTABLE_SIZE];
+    unstable_of(c, i, unstable);
     if (ok)
         ms = t->ms;
     return json_pack(
-        "{si so so sb so so so so so so ss ss so si so}", "value", (int)plan_value(p), "fused",
-        plan_fused_json(p), "segments", plan_segments_json(p), "handwritten", p.handwritten,
-        "median_ms", json_number(ms.median), "ci_low_ms", json_number(ms.low), "ci_high_ms",
-        json_number(ms.high), "us_per_layer", json_number(1e3 * ms.median / w->layers), "baselines",
+        "{si so so sb so so so so so so ss ss so so so so so si so}", "value", (int)plan_value(p),
+        "fused", plan_fused_json(p), "segments", plan_segments_json(p), "handwritten",
+        p.handwritten, "median_ms", json_number(ms.median), "ci_low_ms", json_number(ms.low),
+        "ci_high_ms", json_number(ms.high), "us_per_layer",
+        json_number(1e3 * ms.median / w->layers), "baselines",
         baselines_json(baselines, baseline_count), "error", json_number(ok ? t->error : NAN),
-        "status", trial_status_name(t->status), "reason", ok ? "" : t->reason.message, "earlier_ms",
-        json_number(c->earlier_ms[i]), "samples", t->sample_count, "kernels",
+        "status", trial_status_name(t->status), "reason", ok ? "" : t->reason.message, "unstable",
+        unstable[0] != '\0' ? json_string(unstable) : json_null(), "earlier_ms",
+        json_number(earlier->ms.median), "earlier_low_ms", json_number(earlier->ms.low),
+        "earlier_high_ms", json_number(earlier->ms.high), "earlier_utc",
+        earlier->utc[0] != '\0' ? json_string(earlier->utc) : json_null(), "samples",
+        t->sample_count, "kernels",
         c->wants_kernels && comparison_ran(c, i) ? kernels_json(&c->kernels, &c->candidates[i])
                                                  : json_null());
 }
@@ -80,6 +99,15 @@ static void print_baselines(const struct comparison *c)
                 fputs(lines++ == 0 ? "\n" : "", stdout);
                 baseline_print(&b[k], plan, false);
             }
+    }
+}
+
+static void print_unstable(const struct comparison *c)
+{
+    for (int i = 0; i < c->count; i++) {
+        char unstable[UNSTABLE_SIZE];
+        unstable_of(c, i, unstable);
+        unstable_print(plan_value(c->plans[i]), unstable);
     }
 }
 
@@ -114,6 +142,7 @@ void comparison_print(const struct options *o, const struct comparison *c, const
         const struct candidate *plans[VALUES_MAX];
         int n = comparison_plans(c, plans);
         print_baselines(c);
+        print_unstable(c);
         fputs(n > 0 ? "\n" : "", stdout);
         if (n > 0)
             kernels_print(&c->kernels, plans, n);

@@ -21,7 +21,7 @@
     X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(DTYPE)   \
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(SEGMENTS) X(HANDWRITTEN) X(NPY) X(SVG)           \
     X(OUTPUT) X(FORCE) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(SPACE) X(BUDGET)               \
-    X(TIME_LIMIT) X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED)             \
+    X(TIME_LIMIT) X(AGAIN) X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED)    \
     X(COMPILER) X(ARCH) X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP) X(BEFORE) X(FAILED)               \
     X(OLDER_PROTOCOL) X(DRY_RUN) X(QUIET) X(VERBOSE) X(HELP)
 /* clang-format on */
@@ -304,9 +304,8 @@ int known_refuse(struct db *db, const struct status *missing, struct status *st)
 
 #define BEST_WORD "best"
 
-/* Reads the plan that a text names: a value, or "best", which is the best plan known for the
- * workload of the options.  A note tells the canonical value if the text is another one of the
- * plan, or which plan is the best.  STATUS_NOT_FOUND if no plan of the workload is known to run. */
+/* Reads the plan that a text names: a value, or "best", the best plan known for the options'
+ * workload.  A note tells its value if the text does not.  STATUS_NOT_FOUND if none is known. */
 int plan_from_text(const struct options *o, const char *text, struct plan *out, struct status *st);
 
 /* db_best() of the open study; a failure names the workloads that are known. */
@@ -323,12 +322,13 @@ int baselines_from_options(const struct options *o, struct baselines *out, struc
 json_t *baselines_json(const struct baseline_time *b, int count);
 
 /* CSV's columns of `count` baselines, one for each member of each; returns their number. */
-enum { BASELINE_KEYS = 9 };
+enum { BASELINE_KEYS = 10 };
 int baselines_columns(int count, struct column out[BASELINES_MAX * BASELINE_KEYS]);
 
 /* Prints a line for people.  plan: names the plan that is compared with the baseline; same: that
  * plan is the baseline itself. */
 void baseline_print(const struct baseline_time *b, const char *plan, bool same);
+void unstable_print(unsigned value, const char *why); /* why its time is, unless that is empty */
 
 /* Notes why a baseline has no time; nothing if it has one. */
 void baseline_note(const struct options *o, const struct baseline_time *b);

@@ -39,6 +39,9 @@ static int read_baselines(const struct options *o, struct db *db, int64_t study,
         return -1;
     baselines_of_search(r->best.search_options, &wanted);
     r->baseline_count = wanted.count;
+    if (plan_unstable(db, study, r->best.value, r->best.final ? r->best.comparison : "",
+                      r->unstable, st) != 0)
+        return -1;
     return baselines_read(db, study, &r->best, &wanted, r->baselines, st);
 }
 

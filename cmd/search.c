@@ -59,6 +59,7 @@ static int run(const struct options *o, struct status *st)
                                         .quantile = o->quantile,
                                         .stop = &session_stop},
                              .rigor = o->rigor,
+                             .again = options_has(o, OPT(AGAIN)),
                              .say = say,
                              .step = progress_search,
                              .ctx = (void *)(uintptr_t)o};
@@ -87,8 +88,8 @@ const struct command cmd_search = {
     .operands = "",
     .summary = "Find the fastest plan of a workload",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(BASELINE) | OPT(SPACE) | OPT(BUDGET) |
-               OPT(TIME_LIMIT) | OPT(RIGOR) | OPT(STRATEGY) | OPT(QUANTILE) | OPT(COMPILER) |
-               OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
+               OPT(TIME_LIMIT) | OPT(AGAIN) | OPT(RIGOR) | OPT(STRATEGY) | OPT(QUANTILE) |
+               OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .each = true,
     .exits = EXITS_NO_RESULT | EXITS_INTERRUPTED,
@@ -98,11 +99,14 @@ const struct command cmd_search = {
              "stores all and prints the best plan so far; a second Ctrl-C ends at once.\n"
              "The baselines are measured first and timed side by side with the fastest plans.\n"
              "With '--rigor exhaustive' every plan of the space is measured, in random order, and\n"
-             "the 256 fastest are timed again side by side.",
+             "the 256 fastest are timed again side by side.\n"
+             "With '--again' the best plan known and the baselines are timed anew.",
     .more = list_strategies,
-    .examples = "fuseplan search -b 1 -s 128 -m causal\n"
-                "fuseplan search -b 2 -s 256 -m sliding --budget 64 --time-limit 3m\n"
-                "fuseplan search -b 1 -s 128 -m causal --rigor exhaustive --space all   # takes hours\n"
-                "fuseplan search -b 1 -s 128 -m causal --strategy random --seed 1 --format json",
+    .examples =
+        "fuseplan search -b 1 -s 128 -m causal\n"
+        "fuseplan search -b 1 -s 128 -m causal --again\n"
+        "fuseplan search -b 2 -s 256 -m sliding --budget 64 --time-limit 3m\n"
+        "fuseplan search -b 1 -s 128 -m causal --rigor exhaustive --space all   # takes hours\n"
+        "fuseplan search -b 1 -s 128 -m causal --strategy random --seed 1 --format json",
     .run = run,
 };

@@ -3,6 +3,11 @@
 #include <math.h>
 #include <string.h>
 
+static json_t *text_or_null(const char *text)
+{
+    return text[0] != '\0' ? json_string(text) : json_null();
+}
+
 /* Item i of each list belongs to the plan's segment i. */
 json_t *best_json(const struct workload *w, const struct db_best *b)
 {
@@ -15,13 +20,13 @@ json_t *best_json(const struct workload *w, const struct db_best *b)
         json_array_append_new(schedules, json_string(b->choices[i].schedule));
         json_array_append_new(times, json_number(1e3 * b->choice_ms[i]));
     }
-    return json_pack("{si so sb so so so so so so so sb ss ss}", "value", b->value, "segments",
+    return json_pack("{si so sb so so so so so so so sb ss ss sb}", "value", b->value, "segments",
                      plan_segments_json(p), "handwritten", p.handwritten, "implementation",
                      implementations, "schedule", schedules, "median_us", times, "median_ms",
                      json_number(b->median_ms), "ci_low_ms", json_number(b->ci_low_ms),
                      "ci_high_ms", json_number(b->ci_high_ms), "us_per_layer",
                      json_number(1e3 * b->median_ms / w->layers), "predicted", 0, "device",
-                     b->device, "measured_utc", b->measured_utc);
+                     b->device, "measured_utc", b->measured_utc, "compared", b->final);
 }
 
 static json_t *report_json(const struct workload *w, enum target_kind target,
@@ -32,10 +37,12 @@ static json_t *report_json(const struct workload *w, enum target_kind target,
                   r->failed_trials, "censored", r->censored_trials, "space", r->space);
     json_t *model = json_pack("{so so}", "spearman", json_number(r->model_spearman),
                               "expected_faster_share", json_number(r->expected_faster_share));
+    json_t *best = best_json(w, &r->best);
+    if (json_is_object(best))
+        json_object_set_new(best, "unstable", text_or_null(r->unstable));
     return json_pack("{so so so so so so so sO}", "workload", workload_json(w, target), "best",
-                     best_json(w, &r->best), "baselines",
-                     baselines_json(r->baselines, r->baseline_count), "trials", trials, "model",
-                     model, "stopped_by",
+                     best, "baselines", baselines_json(r->baselines, r->baseline_count), "trials",
+                     trials, "model", model, "stopped_by",
                      r->stopped_by != NULL ? json_string(r->stopped_by) : json_null(), "seconds",
                      json_number(r->seconds), "relaxed", relaxed);
 }
@@ -47,7 +54,7 @@ static const struct column columns[] = {
     {"median_ms", NULL, 0},    {"ci_low_ms", NULL, 0},    {"ci_high_ms", NULL, 0},
     {"trials_new", NULL, 0},   {"trials_total", NULL, 0}, {"space", NULL, 0},
     {"stopped_by", NULL, 0},   {"us_per_layer", NULL, 0}, {"device", NULL, 0},
-    {"measured_utc", NULL, 0},
+    {"measured_utc", NULL, 0}, {"compared", NULL, 0},     {"unstable", NULL, 0},
 };
 
 static void print_csv(const struct workload *w, const struct tune_report *r)
@@ -62,15 +69,16 @@ static void print_csv(const struct workload *w, const struct tune_report *r)
     if (b->value >= 0) {
         struct plan p = plan_from_value((unsigned)b->value);
         output_row(&out,
-                   json_pack("{si so sb so so so so si si si ss* so ss ss}", "value", b->value,
-                             "fused", plan_fused_json(p), "handwritten", p.handwritten, "median_ms",
-                             json_number(b->median_ms), "ci_low_ms", json_number(b->ci_low_ms),
-                             "ci_high_ms", json_number(b->ci_high_ms), "baselines",
-                             baselines_json(r->baselines, r->baseline_count), "trials_new",
-                             r->new_trials, "trials_total", r->total_trials, "space", r->space,
-                             "stopped_by", r->stopped_by, "us_per_layer",
+                   json_pack("{si so sb so so so so si si si ss* so ss ss sb so}", "value",
+                             b->value, "fused", plan_fused_json(p), "handwritten", p.handwritten,
+                             "median_ms", json_number(b->median_ms), "ci_low_ms",
+                             json_number(b->ci_low_ms), "ci_high_ms", json_number(b->ci_high_ms),
+                             "baselines", baselines_json(r->baselines, r->baseline_count),
+                             "trials_new", r->new_trials, "trials_total", r->total_trials, "space",
+                             r->space, "stopped_by", r->stopped_by, "us_per_layer",
                              json_number(1e3 * b->median_ms / w->layers), "device", b->device,
-                             "measured_utc", b->measured_utc));
+                             "measured_utc", b->measured_utc, "compared", b->final, "unstable",
+                             text_or_null(r->unstable)));
     }
     output_end(&out);
 }
@@ -152,6 +160,10 @@ static void print_text(const struct workload *w, enum target_kind target,
         for (int i = 0; i < r->baseline_count; i++)
             baseline_print(&r->baselines[i], "the best plan",
                            (int)plan_value(r->baselines[i].plan) == b->value);
+        unstable_print((unsigned)b->value, r->unstable);
+        for (int i = 0; i < r->baseline_count; i++)
+            if ((int)plan_value(r->baselines[i].plan) != b->value)
+                unstable_print(plan_value(r->baselines[i].plan), r->baselines[i].unstable);
     } else {
         printf("%-12s none: no plan %s\n", "best plan", r->total_trials > 0 ? "ran" : "was tried");
     }

@@ -23,6 +23,18 @@ static void say(void *ctx, const char *line)
     note(ctx, "%s", line);
 }
 
+/* Says what will show in the times, as `doctor` does. */
+static void note_noise(const struct options *o, struct target_name target)
+{
+    struct env_check *checks;
+    int count = options_has(o, OPT(QUIET)) ? 0 : env_check_noise(target, &checks);
+    for (int i = 0; i < count; i++)
+        if (checks[i].state != ENV_OK)
+            note(o, "%s: %s; %s", checks[i].subject, checks[i].found, checks[i].advice);
+    if (count > 0)
+        env_checks_free(checks, count);
+}
+
 /* Checks the memory before the mask takes some.  Opens the database last, so that none is created
  * if nothing can be measured. */
 int session_open(const struct options *o, uint64_t seed, struct session *s, struct status *st)
@@ -51,6 +63,7 @@ int session_open(const struct options *o, uint64_t seed, struct session *s, stru
     if (bench_open(&options, &s->workload, &s->bench, st) != 0 ||
         db_open(o->db, DB_WRITE, &s->db, st) != 0)
         return -1;
+    note_noise(o, s->target);
     if (options_has(o, OPT(VERBOSE))) {
         const struct fingerprint *f = bench_fingerprint(s->bench);
         note(o, "%s, %s, %d units, %s, %s; database '%s'", f->device, f->capability, f->units,

@@ -168,6 +168,7 @@ int db_time(struct db *db, int64_t study, int value, const char *comparison, str
         out->reason = mem_strdup(column_text(&q, 2));
         samples = (int)column_int(&q, 6);
         snprintf(out->stored_utc, sizeof(out->stored_utc), "%s", column_text(&q, 7));
+        out->conditions = mem_strdup(column_text(&q, 8));
     }
     query_end(&q);
     return found > 0 && read_samples(db, trial, samples, out, st) != 0 ? -1 : found;
@@ -177,5 +178,6 @@ void db_time_release(struct db_time *t)
 {
     free(t->reason);
     free(t->samples_ms);
+    free(t->conditions);
     *t = (struct db_time){.ms = {NAN, NAN, NAN}};
 }

@@ -187,6 +187,7 @@ struct db_time {
     char *reason;       /* why it is not ok, owned */
     int sample_count;
     double *samples_ms; /* (sample_count) in the order of the rounds, owned */
+    char *conditions;   /* JSON text, may be empty, owned */
     char stored_utc[CLOCK_UTC_SIZE];
 };
 

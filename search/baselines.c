@@ -78,9 +78,8 @@ bool baseline_ties(const struct baseline_time *b)
     return b->speedup.low <= 1 && 1 <= b->speedup.high;
 }
 
-/* Makes a trial of db_time()'s answer and returns what it returns. */
-static int read_trial(struct db *db, int64_t study, int value, const char *comparison,
-                      struct trial *out, char stored_utc[CLOCK_UTC_SIZE], struct status *st)
+int trial_read(struct db *db, int64_t study, int value, const char *comparison, struct trial *out,
+               char stored_utc[CLOCK_UTC_SIZE], struct status *st)
 {
     struct db_time t;
     int found = db_time(db, study, value, comparison, &t, st);
@@ -93,6 +92,7 @@ static int read_trial(struct db *db, int64_t study, int value, const char *compa
     else if (found > 0 && out->status != TRIAL_OK)
         status_set(&out->reason, STATUS_UNFIT, "%s", t.reason);
     snprintf(stored_utc, CLOCK_UTC_SIZE, "%s", t.stored_utc);
+    conditions_parse(t.conditions != NULL ? t.conditions : "", &out->conditions);
     t.samples_ms = NULL; /* out owns them */
     db_time_release(&t);
     return found;
@@ -107,16 +107,18 @@ static int read_one(struct db *db, int64_t study, const struct db_best *best,
     bool compared = best->final;
     int found = 0, value = (int)plan_value(p);
     if (compared)
-        found = read_trial(db, study, value, best->comparison, &trial, stored_utc, st);
+        found = trial_read(db, study, value, best->comparison, &trial, stored_utc, st);
     if (found == 0) {
         compared = false;
-        found = read_trial(db, study, value, "", &trial, stored_utc, st);
+        found = trial_read(db, study, value, "", &trial, stored_utc, st);
     }
     const struct trial *baseline = value == best->value && compared ? best_trial : &trial;
     if (found >= 0)
         *out = baseline_beside(p, baseline, compared ? best_trial : NULL, stored_utc);
     trial_release(&trial);
-    return found < 0 ? -1 : 0;
+    if (found < 0)
+        return -1;
+    return plan_unstable(db, study, value, compared ? best->comparison : "", out->unstable, st);
 }
 
 int baselines_read(struct db *db, int64_t study, const struct db_best *best,
@@ -127,7 +129,7 @@ int baselines_read(struct db *db, int64_t study, const struct db_best *best,
     char stored_utc[CLOCK_UTC_SIZE];
     int result = 0;
     if (best->final &&
-        read_trial(db, study, best->value, best->comparison, &best_trial, stored_utc, st) < 0)
+        trial_read(db, study, best->value, best->comparison, &best_trial, stored_utc, st) < 0)
         result = -1;
     for (int i = 0; i < wanted->count && result == 0; i++)
         result = read_one(db, study, best, &best_trial, wanted->plans[i], &out[i], st);

@@ -110,25 +110,11 @@ enum search_stop {
 };
 extern const char *const search_stop_names[STOP_COUNT]; /* "budget", ... */
 
-struct search_result {
-    enum search_stop stopped_by;
-    int new_trials;
-    int best; /* index into the history, -1 if no plan is ok */
-};
-
-/* Called after each measurement. */
-typedef void search_progress(void *ctx, const struct history *h, const struct observation *latest);
-
-/* Earlier results in h count against the budget and are not measured again.  An interrupt is no
- * failure: returns 0 with STOP_INTERRUPTED.  progress may be null. */
-int search_loop(const struct search_options *o, const struct evaluator *e, struct history *h,
-                search_progress *progress, void *ctx, struct search_result *out, struct status *st);
-
 /* ---- baselines.c: plans that others are compared with -------------------------------------------
  *
  * A search measures its baselines first, in its space or not, and times them with its finalists. */
 
-enum { BASELINES_MAX = 8 };
+enum { BASELINES_MAX = 8, UNSTABLE_SIZE = 320 };
 
 struct baselines {
     int count;
@@ -147,6 +133,7 @@ struct baseline_time {
     struct interval speedup; /* baseline's time / plan's; NaN unless both were timed side by side */
     struct status reason;    /* why the baseline has no time */
     char compared_at[CLOCK_UTC_SIZE]; /* empty if the speed-up is NaN */
+    char unstable[UNSTABLE_SIZE];     /* see plan_unstable() */
 };
 bool baseline_ties(const struct baseline_time *b); /* the speed-up's interval holds 1 */
 
@@ -159,6 +146,15 @@ struct baseline_time baseline_beside(struct plan p, const struct trial *baseline
 int baselines_read(struct db *db, int64_t study, const struct db_best *best,
                    const struct baselines *wanted, struct baseline_time out[BASELINES_MAX],
                    struct status *st);
+
+/* ---- steady.c: whether a plan's time can be relied on (docs/measuring.md, noise) ------------- */
+
+/* Appends why a final is unstable; nothing if it is not.  in_search: NaN if unknown. */
+void unstable_text(const struct trial *final, struct interval in_search, struct buf *out);
+
+/* Writes why a plan's final is unstable; "" if it is not, or if the comparison is empty. */
+int plan_unstable(struct db *db, int64_t study, int value, const char *comparison,
+                  char out[UNSTABLE_SIZE], struct status *st);
 
 /* ---- tune.c: a search on a real target, stored as it goes ---------------------------------------
  *
@@ -187,7 +183,9 @@ struct tune_options {
                                      strategy */
     enum rigor rigor;
     struct baselines baselines; /* measured even if the budget is spent */
-    double (*clock)(void);      /* in seconds, never backwards; null: clock_seconds() */
+    bool again; /* measure no new plan: time the best one known and the baselines anew, side by
+                   side. STATUS_NOT_FOUND if none is known */
+    double (*clock)(void); /* in seconds, never backwards; null: clock_seconds() */
     /* Take a line for people, and the state after each step.  Either may be null. */
     void (*say)(void *ctx, const char *line);
     void (*step)(void *ctx, const struct tune_state *state);
@@ -195,7 +193,8 @@ struct tune_options {
 };
 
 struct tune_report {
-    struct db_best best; /* value -1 if no plan has run */
+    struct db_best best;          /* value -1 if no plan has run */
+    char unstable[UNSTABLE_SIZE]; /* why the best plan's time is; "" if it is not */
     int baseline_count;
     struct baseline_time baselines[BASELINES_MAX];
     /* Numbers of distinct plans. */
@@ -203,7 +202,7 @@ struct tune_report {
     int total_trials;                   /* stored for the study */
     int failed_trials, censored_trials; /* among total_trials */
     int space, space_trials;            /* in the space; stored of the space */
-    const char *stopped_by;             /* of search_stop_names */
+    const char *stopped_by;             /* of search_stop_names; null after `again` */
     double seconds;
     double model_spearman;        /* see struct model_report; NaN if unknown */
     double expected_faster_share; /* of the space: plans not measured that the model expects to be

@@ -4,6 +4,22 @@
 
 #include "search/search.h"
 
+/* ---- loop.c ---------------------------------------------------------------------------------- */
+
+struct search_result {
+    enum search_stop stopped_by;
+    int new_trials;
+    int best; /* index into the history, -1 if no plan is ok */
+};
+
+/* Called after each measurement. */
+typedef void search_progress(void *ctx, const struct history *h, const struct observation *latest);
+
+/* Earlier results in h count against the budget and are not measured again.  An interrupt is no
+ * failure: returns 0 with STOP_INTERRUPTED.  progress may be null. */
+int search_loop(const struct search_options *o, const struct evaluator *e, struct history *h,
+                search_progress *progress, void *ctx, struct search_result *out, struct status *st);
+
 /* ---- random.c, guided.c: the strategies ------------------------------------------------------ */
 
 int random_propose(const struct strategy_context *c, int max, struct proposal *out,
@@ -69,6 +85,12 @@ int additive_best(const struct plan *space, int space_count, const struct segmen
  * a segment failed; *out is filled then too, so that the failure can be stored. */
 int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
                             struct status *st);
+
+/* ---- baselines.c ----------------------------------------------------------------------------- */
+
+/* Makes a trial of db_time()'s answer and returns what it returns. */
+int trial_read(struct db *db, int64_t study, int value, const char *comparison, struct trial *out,
+               char stored_utc[CLOCK_UTC_SIZE], struct status *st);
 
 /* ---- past.c: what earlier searches of a study leave to the next one -------------------------- */
 
@@ -163,7 +185,8 @@ struct evaluator tuner_evaluator(struct tuner *t);
 /* A comparison side by side. */
 struct contest {
     const char *name;
-    int fastest; /* how many of the fastest plans contend, baselines apart */
+    int fastest; /* how many of the fastest plans contend, and beside them the baselines and the
+                    plan of the smallest additive time; 0: the fastest and the baselines alone */
     struct sampling how;
     double share; /* of the time left */
     /* The comparison's text is the search's id and a mark: the second one if a time limit left
@@ -204,6 +227,9 @@ int finals_held(struct tuner *t, bool *out, struct status *st);
  * comparison of the fastest few hundred picks the finalists.  If a time limit cut an earlier
  * refining short, a search with more time repeats both. */
 int measure_finals(struct tuner *t, struct status *st);
+
+/* Times a plan that ran and the baselines anew, interleaved. */
+int compare_again(struct tuner *t, struct plan p, struct status *st);
 
 /* ---- gzip.c: packed bytes -------------------------------------------------------------------- */
 

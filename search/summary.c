@@ -89,6 +89,9 @@ static int fill_best(struct tuner *t, struct tune_report *out, struct status *st
         out->best = no_best;
     }
     out->baseline_count = t->o->baselines.count;
+    if (out->best.final && plan_unstable(t->db, t->study, out->best.value, out->best.comparison,
+                                         out->unstable, st) != 0)
+        return -1;
     return baselines_read(t->db, t->study, &out->best, &t->o->baselines, out->baselines, st);
 }
 

@@ -117,17 +117,26 @@ static bool may_owe_finals(const struct tuner *t)
     return t->past.searched && !exhaustive(t) && t->history.count > t->o->baselines.count;
 }
 
-static int run_phases(struct tuner *t, struct search_result *found, struct status *st)
+/* found->stopped_by: STOP_SPACE once all are measured. */
+static int measure_baselines(struct tuner *t, struct search_result *found, struct status *st)
 {
-    const struct search_options *o = &t->o->search;
     say_baselines(t);
-    for (int i = 0; i < t->o->baselines.count; i++) {
+    found->stopped_by = STOP_SPACE;
+    for (int i = 0; i < t->o->baselines.count && found->stopped_by == STOP_SPACE; i++) {
         if (measure_baseline(t, t->o->baselines.plans[i], found, st) != 0)
             return -1;
         say_sharing(t);
-        if (found->stopped_by != STOP_SPACE)
-            return 0;
     }
+    return 0;
+}
+
+static int run_phases(struct tuner *t, struct search_result *found, struct status *st)
+{
+    const struct search_options *o = &t->o->search;
+    if (measure_baselines(t, found, st) != 0)
+        return -1;
+    if (found->stopped_by != STOP_SPACE)
+        return 0;
     if (may_owe_finals(t) && measure_finals(t, st) != 0)
         return -1;
     found->stopped_by = spent(t);
@@ -144,14 +153,28 @@ static int run_phases(struct tuner *t, struct search_result *found, struct statu
     return search_values(t, o->space_lo, o->space_hi, stage2_end(t), found, st);
 }
 
+/* Measures the baselines that are missing, and times them and the best plan known anew. */
+static int run_again(struct tuner *t, struct search_result *found, struct status *st)
+{
+    struct db_best best;
+    if (db_best(t->db, t->study, &best, st) != 0)
+        return -1;
+    struct plan p = plan_from_value((unsigned)best.value);
+    db_best_release(&best);
+    int result = measure_baselines(t, found, st);
+    if (result == 0 && found->stopped_by == STOP_SPACE)
+        result = compare_again(t, p, st);
+    return result;
+}
+
 /* Runs all phases and the finals.  An interrupt ends them, or a time limit that passes before the
  * device is free, and is no failure. */
 static int measure_all(struct tuner *t, struct search_result *found, struct status *st)
 {
     if (t->o->search.time_limit_s > 0)
         bench_limit(t->bench, t->o->search.time_limit_s);
-    int result = run_phases(t, found, st);
-    if (result == 0 && found->stopped_by != STOP_INTERRUPTED)
+    int result = t->o->again ? run_again(t, found, st) : run_phases(t, found, st);
+    if (result == 0 && found->stopped_by != STOP_INTERRUPTED && !t->o->again)
         result = measure_finals(t, st);
     say_disturbance(t);
     if (result == 0 || (st->code != STATUS_INTERRUPTED && st->code != STATUS_TIMEOUT))
@@ -191,7 +214,9 @@ static int tuner_start(struct tuner *t, struct status *st)
              o->seed, o->quantile);
     baselines_text(&t->o->baselines, &options);
     buf_adds(&options, "]}");
-    const char *strategy = exhaustive(t) ? rigor_names[RIGOR_EXHAUSTIVE] : o->strategy->name;
+    const char *strategy = t->o->again     ? "again"
+                           : exhaustive(t) ? rigor_names[RIGOR_EXHAUSTIVE]
+                                           : o->strategy->name;
     int result = db_search_start(t->db, t->study, strategy, options.ptr, t->search_id, st);
     buf_release(&options);
     return result;
@@ -207,10 +232,10 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
     int result = -1;
     bool done = false; /* else baselines and finals that are missing come first */
     *out = (struct tune_report){.best.value = -1};
-    if (tuner_open(t, st) != 0 ||
-        (spent(t) != STOP_COUNT && baselines_measured(t) && finals_held(t, &done, st) != 0))
+    if (tuner_open(t, st) != 0 || (!o->again && spent(t) != STOP_COUNT && baselines_measured(t) &&
+                                   finals_held(t, &done, st) != 0))
         goto out;
-    if (spent(t) == STOP_TIME)
+    if (spent(t) == STOP_TIME && !o->again)
         tuner_say(t,
                   "an earlier search spent as much time as --time-limit allows; raise it to go on");
     if (done)
@@ -219,6 +244,8 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
                   db_search_end(db, t->search_id, search_stop_names[found.stopped_by], st) != 0))
         goto out;
     result = report_fill(t, found.stopped_by, out, st);
+    if (o->again && found.stopped_by == STOP_SPACE)
+        out->stopped_by = NULL;
 out:
     segment_table_release(&t->segments);
     history_release(&t->history);

@@ -105,6 +105,13 @@ void conditions_json(const struct conditions *c, struct buf *out)
     json_decref(object);
 }
 
+void conditions_parse(const char *json, struct conditions *out)
+{
+    json_t *object = json_loads(json, 0, NULL);
+    message_to_conditions(object, out);
+    json_decref(object);
+}
+
 /* ---- disturbances ---------------------------------------------------------------------------- */
 
 bool conditions_crowded(const struct conditions *c)

@@ -4,30 +4,7 @@
 #include <dirent.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/resource.h>
-#include <unistd.h>
-
-/* Seconds in which the cores of the machine did work of any program; negative if unknown. */
-static double busy_seconds(void)
-{
-    enum { USER, NICE, SYSTEM, IDLE, IO_WAIT, IRQ, SOFT_IRQ, STEAL, FIELDS };
-    long long ticks[FIELDS];
-    struct buf text;
-    struct status ignored = STATUS_INIT;
-    buf_init(&text);
-    int found = 0;
-    if (file_read("/proc/stat", 0, &text, &ignored) == 0)
-        found = sscanf(text.ptr, "cpu %lld %lld %lld %lld %lld %lld %lld %lld", &ticks[USER],
-                       &ticks[NICE], &ticks[SYSTEM], &ticks[IDLE], &ticks[IO_WAIT], &ticks[IRQ],
-                       &ticks[SOFT_IRQ], &ticks[STEAL]);
-    buf_release(&text);
-    if (found != FIELDS)
-        return -1;
-    long long busy =
-        ticks[USER] + ticks[NICE] + ticks[SYSTEM] + ticks[IRQ] + ticks[SOFT_IRQ] + ticks[STEAL];
-    return (double)busy / (double)sysconf(_SC_CLK_TCK);
-}
 
 static double own_seconds(void)
 {
@@ -43,13 +20,17 @@ static double thread_waited(const char *thread)
     char path[80];
     struct buf text;
     struct status ignored = STATUS_INIT;
-    unsigned long long ran, waited;
     snprintf(path, sizeof(path), "/proc/self/task/%.20s/schedstat", thread);
     buf_init(&text);
-    bool known = file_read(path, 0, &text, &ignored) == 0 &&
-                 sscanf(text.ptr, "%llu %llu", &ran, &waited) == 2;
+    char *ran = NULL, *waited = NULL; /* where these numbers end */
+    unsigned long long waited_ns = 0;
+    if (file_read(path, 0, &text, &ignored) == 0) {
+        strtoull(text.ptr, &ran, 10);
+        waited_ns = strtoull(ran, &waited, 10);
+    }
+    bool known = waited > ran && ran > text.ptr;
     buf_release(&text);
-    return known ? 1e-9 * (double)waited : -1;
+    return known ? 1e-9 * (double)waited_ns : -1;
 }
 
 static double waited_seconds(int *threads)
@@ -72,7 +53,7 @@ void cpu_load_begin(struct cpu_load *l)
 {
     int threads;
     *l = (struct cpu_load){.clock_s = clock_seconds(),
-                           .busy_s = busy_seconds(),
+                           .busy_s = cpu_busy_seconds(),
                            .own_s = own_seconds(),
                            .waited_s = waited_seconds(&threads)};
 }
@@ -80,7 +61,7 @@ void cpu_load_begin(struct cpu_load *l)
 void cpu_load_end(const struct cpu_load *begin, struct conditions *out)
 {
     int threads;
-    struct cpu_load end = {clock_seconds(), busy_seconds(), own_seconds(),
+    struct cpu_load end = {clock_seconds(), cpu_busy_seconds(), own_seconds(),
                            waited_seconds(&threads)};
     double wall_s = end.clock_s - begin->clock_s;
     *out = (struct conditions){.cpu = false};

@@ -81,6 +81,49 @@ START_TEST(spearman_by_hand)
 }
 END_TEST
 
-SUITE("stats", NULL, NULL, ONCE(median_of_few), ONCE(interval_ranks_match_the_tables),
-      ONCE(interval_covers_the_median_95_times_in_100), ONCE(many_samples_do_not_underflow),
-      ONCE(quantiles_interpolate), ONCE(spearman_by_hand))
+/* n samples: `high` of them about 7.5, the others about 0.8. */
+static const struct {
+    size_t n, high;
+    bool two;
+} mixtures[] = {
+    {20, 0, false}, {20, 2, false}, /* outliers */
+    {20, 3, true},  {20, 10, true}, {20, 17, true},   {20, 18, false}, {20, 20, false},
+    {9, 4, false},  {10, 4, true},  {200, 19, false}, {200, 30, true},
+};
+
+START_TEST(two_groups_are_told_from_one)
+{
+    double samples[200];
+    struct groups g;
+    struct rng rng = {7};
+    size_t n = mixtures[_i].n;
+    for (size_t i = 0; i < n; i++) {
+        double noise = 0.9 + 0.2 * rng_below(&rng, 1000) / 1000;
+        samples[(i * 7) % n] = (i < mixtures[_i].high ? 7.5 : 0.8) * noise;
+    }
+    if (n % 7 == 0)
+        ck_abort_msg("every sample must be filled");
+    ck_assert_int_eq(stats_two_groups(samples, n, &g), mixtures[_i].two);
+    if (!mixtures[_i].two)
+        return;
+    ck_assert_double_eq_tol(g.low, 0.8, 0.08);
+    ck_assert_double_eq_tol(g.high, 7.5, 0.75);
+    ck_assert_double_eq_tol(g.high_share, (double)mixtures[_i].high / (double)n, 1e-9);
+}
+END_TEST
+
+/* Drift, a long tail and hardly different times are no groups. */
+START_TEST(one_group_however_it_spreads)
+{
+    double samples[50];
+    struct groups g;
+    for (int i = 0; i < 50; i++)
+        samples[i] = _i == 0 ? 1 + 0.01 * i : _i == 1 ? 1 / (1.02 - 0.02 * i) : i < 25 ? 1 : 1.01;
+    ck_assert(!stats_two_groups(samples, 50, &g));
+}
+END_TEST
+
+SUITE("stats", NULL, NULL, LOOP(two_groups_are_told_from_one, 0, ARRAY_LEN(mixtures)),
+      LOOP(one_group_however_it_spreads, 0, 3), ONCE(median_of_few),
+      ONCE(interval_ranks_match_the_tables), ONCE(interval_covers_the_median_95_times_in_100),
+      ONCE(many_samples_do_not_underflow), ONCE(quantiles_interpolate), ONCE(spearman_by_hand))

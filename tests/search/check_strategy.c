@@ -1,4 +1,5 @@
 #include "made_up.h"
+#include "search/search_int.h"
 #include "tests/suite.h"
 
 #include <string.h>

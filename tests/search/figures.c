@@ -3,6 +3,7 @@
  *
  * Usage: search_figures [FILE.space.gz]...   recorded spaces; without any, 20 made-up ones */
 #include "made_up.h"
+#include "search/search_int.h"
 
 #include <math.h>
 #include <stdio.h>

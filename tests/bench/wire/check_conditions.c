@@ -33,6 +33,12 @@ START_TEST(conditions_are_written_as_json)
     buf_reset(&text);
     conditions_json(&crowded, &text);
     ck_assert_str_eq(text.ptr, "{\"waited_share\": 0.25, \"other_cores\": 1.5}");
+    struct conditions back;
+    conditions_parse(text.ptr, &back);
+    ck_assert(back.cpu);
+    ck_assert_double_eq(back.waited_share, 0.25);
+    conditions_parse("", &back);
+    ck_assert(!back.cpu && !back.known);
     buf_reset(&text);
     conditions_json(&(struct conditions){.known = false}, &text);
     ck_assert_str_eq(text.ptr, "");

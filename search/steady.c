@@ -1,0 +1,61 @@
+/* Whether a plan's time can be relied on. */
+#include "search/search_int.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* A time in the finals is far from that in the search if the intervals, made wider by this, do not
+ * meet.  A search times fewer layers, which may differ by what stays in the caches. */
+#define FAR_RATIO 1.25
+
+static void add_reason(struct buf *out, const char *text)
+{
+    buf_addf(out, "%s%s", out->len > 0 ? "; " : "", text);
+}
+
+void unstable_text(const struct trial *final, struct interval in_search, struct buf *out)
+{
+    char text[160];
+    struct groups g;
+    size_t n = (size_t) final->sample_count;
+    if (final->status != TRIAL_OK)
+        return;
+    if (stats_two_groups(final->samples_ms, n, &g)) {
+        snprintf(text, sizeof(text),
+                 "its samples fall into two groups, %.4g ms and %.4g ms (%.0f %%)", g.low, g.high,
+                 100 * g.high_share);
+        add_reason(out, text);
+    }
+    if (final->ms.low > FAR_RATIO * in_search.high || final->ms.high * FAR_RATIO < in_search.low) {
+        snprintf(text, sizeof(text), "it took %.4g ms in its search and %.4g ms side by side",
+                 in_search.median, final->ms.median);
+        add_reason(out, text);
+    }
+    if (conditions_crowded(&final->conditions)) {
+        snprintf(text, sizeof(text), "its threads waited %.0f %% of their time for a core",
+                 100 * final->conditions.waited_share);
+        add_reason(out, text);
+    }
+}
+
+int plan_unstable(struct db *db, int64_t study, int value, const char *comparison,
+                  char out[UNSTABLE_SIZE], struct status *st)
+{
+    struct trial final, own;
+    char stored_utc[CLOCK_UTC_SIZE];
+    out[0] = '\0';
+    if (comparison[0] == '\0')
+        return 0;
+    if (trial_read(db, study, value, comparison, &final, stored_utc, st) < 0)
+        return -1;
+    int found = trial_read(db, study, value, "", &own, stored_utc, st);
+    struct buf text;
+    buf_init(&text);
+    if (found >= 0)
+        unstable_text(&final, own.ms, &text);
+    snprintf(out, UNSTABLE_SIZE, "%s", text.len > 0 ? text.ptr : "");
+    buf_release(&text);
+    trial_release(&final);
+    trial_release(&own);
+    return found < 0 ? -1 : 0;
+}

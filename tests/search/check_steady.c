@@ -1,0 +1,121 @@
+/* Whether a plan's time can be relied on, and times taken anew: tune() on a fake bench. */
+#include "tune_guided.h"
+
+#include <math.h>
+
+/* ---- what makes a time unstable -------------------------------------------------------------- */
+
+enum { SAMPLES = 20 };
+
+static const struct {
+    double high_ms; /* of a third of the samples; the others take 1 ms */
+    struct interval in_search;
+    struct conditions conditions;
+    const char *why; /* part of the text; "": stable */
+} times[] = {
+    {1.001, {1, 0.99, 1.01}, {.cpu = true, .waited_share = 0.02}, ""},
+    {1.001, {NAN, NAN, NAN}, {.known = true}, ""},
+    {7.5,
+     {1, 0.99, 1.01},
+     {.known = true},
+     "its samples fall into two groups, 1 ms and 7.5 ms (30 %)"},
+    {1.001, {2, 1.5, 2.5}, {.known = true}, "it took 2 ms in its search and 1 ms side by side"},
+    {1.001, {1.2, 1.1, 1.3}, {.known = true}, ""}, /* an eighth more is what caches may do */
+    {1.001, {0.5, 0.5, 0.6}, {.known = true}, "it took 0.5 ms in its search and 1 ms side by side"},
+    {1.001,
+     {1, 0.99, 1.01},
+     {.cpu = true, .waited_share = 0.4},
+     "its threads waited 40 % of their time"},
+    {7.5, {1, 0.99, 1.01}, {.cpu = true, .waited_share = 0.4}, "(30 %); its threads waited 40 %"},
+};
+
+START_TEST(instability_is_told)
+{
+    double samples[SAMPLES];
+    struct buf text;
+    for (int i = 0; i < SAMPLES; i++)
+        samples[i] = i % 3 == 2 ? times[_i].high_ms : 1;
+    struct trial t = {.ms = stats_median(samples, SAMPLES),
+                      .sample_count = SAMPLES,
+                      .samples_ms = samples,
+                      .conditions = times[_i].conditions};
+    buf_init(&text);
+    unstable_text(&t, times[_i].in_search, &text);
+    const char *said = text.len > 0 ? text.ptr : "";
+    if (times[_i].why[0] == '\0')
+        ck_assert_str_eq(said, "");
+    else
+        ck_assert_msg(strstr(said, times[_i].why) != NULL, "%s", said);
+    t.status = TRIAL_FAILED;
+    buf_reset(&text);
+    unstable_text(&t, times[_i].in_search, &text);
+    ck_assert_uint_eq(text.len, 0);
+    buf_release(&text);
+}
+END_TEST
+
+/* Its search found a tenth of what it takes side by side. */
+START_TEST(report_names_an_unstable_plan)
+{
+    run();
+    ck_assert_str_eq(report.unstable, "");
+    fake.lucky_value = (unsigned)report.best.value;
+    fake.inputs.seed = 1;
+    run();
+    ck_assert_int_eq(report.best.value, (int)fake.lucky_value);
+    ck_assert_ptr_nonnull(strstr(report.unstable, " in its search and "));
+    ck_assert_str_eq(report.baselines[0].unstable, "");
+}
+END_TEST
+
+/* ---- times taken anew ------------------------------------------------------------------------ */
+
+START_TEST(best_and_baselines_are_timed_anew)
+{
+    run();
+    int value = report.best.value, plans = fake.plans, segments = fake.segments;
+    double ms = report.best.median_ms;
+    options.again = true;
+    fake.speed = 2;
+    run();
+    ck_assert_int_eq(report.best.value, value);
+    ck_assert_double_eq(report.best.median_ms, ms / 2);
+    ck_assert_int_eq(fake.plans, plans);
+    ck_assert_int_eq(fake.segments, segments);
+    ck_assert_int_eq(fake.compares, 2);
+    ck_assert_int_eq(fake.compared[1].plans, 3); /* the best plan and two baselines */
+    ck_assert_int_eq(report.new_trials, 0);
+    ck_assert(isfinite(report.baselines[0].speedup.low));
+    ck_assert_ptr_null(report.stopped_by);
+    options.again = false;
+    int calls = fake.calls;
+    run(); /* nothing is owed */
+    ck_assert_int_eq(fake.calls, calls);
+}
+END_TEST
+
+START_TEST(nothing_to_time_anew)
+{
+    options.again = true;
+    FAILS(tune(bench, db, &options, &report, &st), STATUS_NOT_FOUND,
+          "no plan that works is stored");
+    st = STATUS_INIT;
+}
+END_TEST
+
+/* A baseline that was never measured is measured first. */
+START_TEST(new_baseline_joins)
+{
+    run();
+    options.again = true;
+    options.baselines.plans[options.baselines.count++] = plan_from_value(40011);
+    run();
+    ck_assert_int_eq(report.new_trials, 1);
+    ck_assert_int_eq(fake.compared[1].plans, 4);
+    ck_assert(isfinite(report.baselines[2].speedup.low));
+}
+END_TEST
+
+SUITE("search/steady", setup, teardown, LOOP(instability_is_told, 0, ARRAY_LEN(times)),
+      ONCE(report_names_an_unstable_plan), ONCE(best_and_baselines_are_timed_anew),
+      ONCE(nothing_to_time_anew), ONCE(new_baseline_joins))
