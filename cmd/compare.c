@@ -71,6 +71,7 @@ static void print_sum(const struct comparing *c)
     int sum = 0;
     for (int i = 0; i < CHANGES; i++)
         sum += c->changes[i];
+    progress_hide();
     printf("%s%d plan%s on both sides: %d slower, %d faster, %d the same",
            c->out.rows > 0 ? "\n" : "", sum, sum == 1 ? "" : "s", c->changes[DB_SLOWER],
            c->changes[DB_FASTER], c->changes[DB_SAME]);
