@@ -317,7 +317,7 @@ uint64_t mem_available_bytes(void);
 
 struct step {
     const char *phase;   /* "compiling", "plans": borrowed until the report returns */
-    int64_t done, total; /* of the phase; total 0: nothing is counted, or it is unknown how much */
+    int64_t done, total; /* of the phase; 0: nothing is counted; total 0: of nobody knows how much */
     double left_s;       /* about how long the work still takes, at most; NaN: unknown */
 };
 typedef void step_report(void *ctx, const struct step *step);

@@ -58,6 +58,8 @@ static void add_phase(const struct progress_phase *phase, struct buf *out)
     buf_adds(out, phase->name);
     if (phase->total > 0)
         buf_addf(out, " %" PRId64 " of %" PRId64, phase->done, phase->total);
+    else if (phase->done > 0)
+        buf_addf(out, " %" PRId64, phase->done);
 }
 
 /* Appends "1:23", "1:02:03". */

@@ -137,8 +137,10 @@ const struct command cmd_compare = {
         "lies above the one before, faster if it lies below.  Workload, kind of device, threads,\n"
         "protocol and inputs must agree; compiler and driver may differ.  Times of comparisons\n"
         "side by side count where both sides have some, else those of the searches.",
-    .examples = "fuseplan compare before.db after.db\n"
-                "fuseplan compare results.db --before 2026-01-31\n"
-                "fuseplan compare before.db after.db --format csv",
+    .examples =
+        "fuseplan compare ~/.local/share/fuseplan/fuseplan.db --before 2026-01-31 || echo none\n"
+        "fuseplan db export | fuseplan db import - --db before.db\n"
+        "fuseplan compare before.db ~/.local/share/fuseplan/fuseplan.db\n"
+        "fuseplan compare before.db ~/.local/share/fuseplan/fuseplan.db --format csv",
     .run = run,
 };

@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 static const struct column columns[] = {
     {"path", "from", 0},  {"results", "results", 0},     {"added", "added", 0},
@@ -44,6 +45,8 @@ static int store_files(const struct options *o, struct session *s, const struct 
     struct db_moved *moved = mem_alloc((size_t)count, sizeof(*moved));
     progress_step(NULL, &(struct step){.phase = from->phase, .left_s = NAN});
     int result = db_open(o->db, DB_WRITE, &s->db, st);
+    if (result == 0)
+        db_listen(s->db, (struct listener){.report = progress_step});
     if (result == 0)
         result = from->store(s->db, paths, count, moved, st);
     if (result == 0)
@@ -92,6 +95,9 @@ static int to_buf(void *ctx, const char *text, size_t len, struct status *st)
 
 int db_export_run(const struct options *o, struct session *s, struct status *st)
 {
+    db_listen(s->db, (struct listener){.report = progress_step});
+    if (o->output == NULL && isatty(STDOUT_FILENO)) /* the line would stand among the results */
+        progress_hide();
     if (o->output == NULL)
         return db_export(s->db, to_standard_output, NULL, st) == 0 ? EXIT_SUCCESS : -1;
     struct buf text;

@@ -67,9 +67,9 @@ static bool writes_events(void)
 
 static json_t *phase_json(const struct progress_phase *p)
 {
-    bool counted = p->total > 0;
+    bool counted = p->total > 0, started = counted || p->done > 0;
     return json_pack(
-        "{ss so so so}", "phase", p->name, "done", counted ? json_integer(p->done) : json_null(),
+        "{ss so so so}", "phase", p->name, "done", started ? json_integer(p->done) : json_null(),
         "total", counted ? json_integer(p->total) : json_null(), "left_s", json_number(p->left_s));
 }
 

@@ -22,7 +22,10 @@ struct db {
     sqlite3 *handle;
     char *path;
     sqlite3_stmt *statements[SQL_COUNT];
+    struct listener listener;
 };
+
+enum { MOVED_PER_STEP = 1024 }; /* trials for each that the listener is told of */
 
 /* ---- sql.c: running statements ------------------------------------------------------------------
  *

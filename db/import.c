@@ -4,6 +4,7 @@
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* Studies by the label of their lines, and schedules by their texts: trees of tsearch(). */
 struct known_study {
@@ -25,6 +26,7 @@ struct importing {
     int64_t search_study;
     bool has_plan[VALUE_MAX + 1]; /* its row is stored */
     struct db_moved *moved;
+    double start_s;
 };
 
 static int by_label(const void *a, const void *b)
@@ -338,6 +340,19 @@ static int import_line(struct importing *m, json_t *line, struct status *st)
                      "'trial' is in it");
 }
 
+/* Nobody knows how many results a file has, but how much of it was read. */
+static void tell(const struct importing *m)
+{
+    struct stat file;
+    FILE *in = m->reader.in;
+    if (m->moved->results % MOVED_PER_STEP != 0)
+        return;
+    double left_s = NAN;
+    if (fstat(fileno(in), &file) == 0 && S_ISREG(file.st_mode))
+        left_s = step_left(clock_seconds() - m->start_s, ftello(in), file.st_size);
+    step_tell(&m->db->listener, &(struct step){"importing", m->moved->results, 0, left_s});
+}
+
 static int import_one(struct db *db, const char *path, struct db_moved *moved, struct status *st)
 {
     struct importing *m = mem_alloc(1, sizeof(*m)); /* large */
@@ -346,6 +361,7 @@ static int import_one(struct db *db, const char *path, struct db_moved *moved, s
     *moved = (struct db_moved){0};
     m->db = db;
     m->moved = moved;
+    m->start_s = clock_seconds();
     if (text_open(&m->reader, path, st) == 0)
         while ((found = text_next(&m->reader, &line, st)) > 0) {
             int result = import_line(m, line, st);
@@ -354,6 +370,7 @@ static int import_one(struct db *db, const char *path, struct db_moved *moved, s
                 found = -1;
                 break;
             }
+            tell(m);
         }
     text_close(&m->reader);
     tdestroy(m->studies, free_study);

@@ -13,7 +13,18 @@ struct merging {
     struct mapped *schedules; /* (count) by rising `from`, owned */
     size_t count;
     struct db_moved *moved;
+    int64_t trials; /* of the source */
+    double start_s;
 };
+
+static void tell(const struct merging *m)
+{
+    int64_t done = m->moved->results;
+    if (done % MOVED_PER_STEP != 0)
+        return;
+    double left_s = step_left(clock_seconds() - m->start_s, done, m->trials);
+    step_tell(&m->into->listener, &(struct step){"merging", done, m->trials, left_s});
+}
 
 /* ---- plans and schedules --------------------------------------------------------------------- */
 
@@ -142,6 +153,7 @@ static int merge_trial(const struct merging *m, const struct query *q, enum db_t
                      : db_trial_put(m->into, study, &t, schedules, m->moved, st);
     }
     free(samples);
+    tell(m);
     return result;
 }
 
@@ -194,16 +206,25 @@ static int merge_study(void *ctx, struct db_listed *l, struct status *st)
                : 0;
 }
 
+static int count_trials(void *ctx, struct db_listed *l, struct status *st)
+{
+    struct merging *m = ctx;
+    (void)st;
+    m->trials += l->trials;
+    return 0;
+}
+
 static int merge_one(struct db *into, const char *path, struct db_moved *moved, struct status *st)
 {
-    struct merging m = {.into = into, .moved = moved};
+    struct merging m = {.into = into, .moved = moved, .start_s = clock_seconds()};
     *moved = (struct db_moved){0};
     if (db_open(path, DB_READ, &m.from, st) != 0)
         return -1;
     int result = db_begin_read(m.from, st);
     if (result == 0)
         result = db_end(m.from,
-                        merge_plans(&m, st) != 0 || merge_schedules(&m, st) != 0
+                        db_studies(m.from, count_trials, &m, st) != 0 || merge_plans(&m, st) != 0 ||
+                                merge_schedules(&m, st) != 0
                             ? -1
                             : db_studies(m.from, merge_study, &m, st),
                         st);

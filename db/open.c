@@ -276,3 +276,8 @@ const char *db_path(const struct db *db)
 {
     return db->path;
 }
+
+void db_listen(struct db *db, struct listener listener)
+{
+    db->listener = listener;
+}

@@ -335,8 +335,13 @@ static int export_all(struct db *db, db_text_sink *sink, void *ctx, struct statu
         qsort(e.studies, e.count, sizeof(*e.studies), by_label);
     if (result == 0)
         result = sink(ctx, TEXT_HEADER "\n", strlen(TEXT_HEADER "\n"), st);
-    for (size_t i = 0; i < e.count && result == 0; i++)
+    const double start_s = clock_seconds();
+    for (size_t i = 0; i < e.count && result == 0; i++) {
+        int64_t done = (int64_t)i, all = (int64_t)e.count;
+        double left_s = step_left(clock_seconds() - start_s, done, all);
+        step_tell(&db->listener, &(struct step){"exporting workload", done + 1, all, left_s});
         result = export_study(db, &e.studies[i], sink, ctx, st);
+    }
     for (size_t i = 0; i < e.count; i++)
         release_lines(&e.studies[i].lines);
     free(e.studies);

@@ -68,6 +68,8 @@ START_TEST(lines_hold_all_that_is_known)
     progress_init(&p, true, "search", 0);
     work("segments", 0, 0, NAN, 10);
     check(12, "segments | 0:12");
+    work("importing", 5000, 0, 3, 12);
+    check(12, "importing 5000 | 0:12, ~0:03 left");
     work("plans", 37, 48, 31, 72);
     snprintf(p.best, sizeof(p.best), "best 36507 12.345 ms, ~1.23x 43690");
     check(72, "plans 37 of 48 | best 36507 12.345 ms, ~1.23x 43690 | 1:12, ~0:31 left");

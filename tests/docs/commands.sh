@@ -80,7 +80,12 @@ page() {
     readme == "README.md" && /^\| `fuseplan / {
       split($0, cells, "|")
       count = split(cells[2], spans, "`")
-      for (i = 2; i <= count; i += 2) { n++; print spans[i] >(n ".cmd"); close(n ".cmd") }
+      for (i = 2; i <= count; i += 2) {
+        if (spans[i] ~ / [A-Z]\.db/) continue # a database of the reader
+        n++
+        print spans[i] >(n ".cmd")
+        close(n ".cmd")
+      }
     }' "$1"
 }
 
