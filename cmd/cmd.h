@@ -366,7 +366,8 @@ void picture_text(const struct workload *w, struct buf *out);
 /* Prints what the picture's cells and marks mean. */
 void picture_legend(const struct workload *w);
 
-/* Appends a picture as SVG, with more cells: the darker the more of a cell's pairs are kept. */
+/* Appends a picture as SVG, with more cells: the darker the more of a cell's pairs are kept.  The
+ * blocks of the mask's cover, if it has one, stand beside it. */
 void picture_svg(const struct workload *w, struct buf *out);
 
 #endif

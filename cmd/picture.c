@@ -1,6 +1,6 @@
 #include "cmd/picture_int.h"
 
-enum { TEXT_CELLS = 32, SVG_PIXELS = 768, SVG_LEGEND = 32 };
+enum { TEXT_CELLS = 32, SVG_PIXELS = 768, SVG_LEGEND = 32, SVG_GAP = 24 };
 
 /* The pairs that batch row 0 keeps of queries i0..i1-1 and keys j0..j1-1. */
 static int64_t count_kept(const struct workload *w, int i0, int i1, int j0, int j1)
@@ -83,7 +83,7 @@ static void add_cells(const struct workload *w, struct picture *p)
 }
 
 /* The lists name key blocks in ascending order: first the full ones, then the partial ones. */
-static void add_blocks(const struct block_lists *l, struct picture *p)
+static void add_blocks(const struct block_lists *l, struct buf *all_kept, struct buf *some_kept)
 {
     for (int row = 0; row < l->blocks; row++) {
         int full_end = l->start[row] + l->full[row];
@@ -92,7 +92,7 @@ static void add_blocks(const struct block_lists *l, struct picture *p)
             int most = full ? full_end : l->start[row + 1], column = l->key_block[i];
             for (end = i + 1; end < most && l->key_block[end] == column + (end - i); end++)
                 ;
-            add_run(row, column, column + (end - i), full ? &p->full : &p->partial);
+            add_run(row, column, column + (end - i), full ? all_kept : some_kept);
         }
     }
 }
@@ -106,7 +106,7 @@ void picture_init(const struct workload *w, struct picture *p)
     buf_init(&p->partial);
     add_cells(w, p);
     if (w->blocks.blocks <= PICTURE_CELLS)
-        add_blocks(&w->blocks, p);
+        add_blocks(&w->blocks, &p->full, &p->partial);
 }
 
 void picture_release(struct picture *p)
@@ -117,15 +117,55 @@ void picture_release(struct picture *p)
     buf_release(&p->partial);
 }
 
+/* Appends a square of `cells` that shows the blocks of one part of the cover; x: its left side. */
+static void add_part(const struct cover_part *part, double x, int cells, struct buf *out)
+{
+    struct buf full, partial;
+    double block = (double)cells / part->blocks.blocks;
+    buf_init(&full);
+    buf_init(&partial);
+    add_blocks(&part->blocks, &full, &partial);
+    buf_addf(out,
+             "<g transform=\"translate(%g 0) scale(%g)\">\n"
+             "<rect width=\"%d\" height=\"%d\" fill=\"#f4f4f4\"/>\n"
+             "<path d=\"%s\" fill=\"#7a9cbd\"/>\n<path d=\"%s\" fill=\"#1f4e79\"/>\n</g>\n",
+             x, block, part->blocks.blocks, part->blocks.blocks, partial.ptr, full.ptr);
+    buf_release(&full);
+    buf_release(&partial);
+}
+
+static void add_legend(double x, const struct picture *p, const char *text, struct buf *out)
+{
+    double pixel = (double)p->cells / SVG_PIXELS;
+    buf_addf(out, "<text x=\"%g\" y=\"%g\" font-size=\"%g\" font-family=\"sans-serif\">%s</text>\n",
+             x + 8 * pixel, p->cells + 22 * pixel, 16 * pixel, text);
+}
+
+/* The parts of the cover stand to the right of the mask. */
+static void add_cover(const struct cover *c, const struct picture *p, struct buf *out)
+{
+    double pixel = (double)p->cells / SVG_PIXELS;
+    for (int i = 0; i < c->parts; i++) {
+        double x = (i + 1) * (p->cells + SVG_GAP * pixel);
+        struct buf text;
+        buf_init(&text);
+        cover_part_text(&c->part[i], &text);
+        add_part(&c->part[i], x, p->cells, out);
+        add_legend(x, p, text.ptr, out);
+        buf_release(&text);
+    }
+}
+
 void picture_svg(const struct workload *w, struct buf *out)
 {
     struct picture p;
     picture_init(w, &p);
     double pixel = (double)p.cells / SVG_PIXELS; /* in cells */
+    int width = SVG_PIXELS + w->cover.parts * (SVG_PIXELS + SVG_GAP);
     buf_addf(out,
              "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"%d\" height=\"%d\" "
-             "viewBox=\"0 0 %d %g\" shape-rendering=\"crispEdges\">\n<title>",
-             SVG_PIXELS, SVG_PIXELS + SVG_LEGEND, p.cells, p.cells + SVG_LEGEND * pixel);
+             "viewBox=\"0 0 %g %g\" shape-rendering=\"crispEdges\">\n<title>",
+             width, SVG_PIXELS + SVG_LEGEND, width * pixel, p.cells + SVG_LEGEND * pixel);
     mask_text(&w->mask_spec, out);
     buf_addf(out,
              ", %d x %d</title>\n<rect width=\"%d\" height=\"%d\" fill=\"#f4f4f4\"/>\n"
@@ -135,10 +175,9 @@ void picture_svg(const struct workload *w, struct buf *out)
         if (p.shades[i].len > 0)
             buf_addf(out, "<path d=\"%s\" opacity=\"%.3g\"/>\n", p.shades[i].ptr,
                      (i + 1.0) / PICTURE_SHADES);
-    buf_addf(out,
-             "</g>\n<text x=\"%g\" y=\"%g\" font-size=\"%g\" font-family=\"sans-serif\">"
-             "a row is a query, a column a key; the darker, the more pairs are kept</text>\n"
-             "</svg>\n",
-             8 * pixel, p.cells + 22 * pixel, 16 * pixel);
+    buf_adds(out, "</g>\n");
+    add_legend(0, &p, "a row is a query, a column a key; the darker, the more pairs are kept", out);
+    add_cover(&w->cover, &p, out);
+    buf_adds(out, "</svg>\n");
     picture_release(&p);
 }
