@@ -1,7 +1,6 @@
 #include "cmd/db_int.h"
 
 #include <errno.h>
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -27,7 +26,6 @@ static void print_moved(const struct options *o, const char *const *paths,
 
 /* Where results come from. */
 struct source {
-    const char *phase;                                 /* "merging" */
     int (*check)(const char *path, struct status *st); /* before anything is created */
     int (*store)(struct db *db, const char *const *paths, int count, struct db_moved *out,
                  struct status *st);
@@ -43,7 +41,6 @@ static int store_files(const struct options *o, struct session *s, const struct 
         if (from->check(paths[i], st) != 0)
             return -1;
     struct db_moved *moved = mem_alloc((size_t)count, sizeof(*moved));
-    progress_step(NULL, &(struct step){.phase = from->phase, .left_s = NAN});
     int result = db_open(o->db, DB_WRITE, &s->db, st);
     if (result == 0)
         db_listen(s->db, (struct listener){.report = progress_step});
@@ -65,13 +62,13 @@ static int check_database(const char *path, struct status *st)
 
 int db_merge_run(const struct options *o, struct session *s, struct status *st)
 {
-    static const struct source databases = {"merging", check_database, db_merge};
+    static const struct source databases = {check_database, db_merge};
     return store_files(o, s, &databases, st);
 }
 
 int db_import_run(const struct options *o, struct session *s, struct status *st)
 {
-    static const struct source texts = {"importing", db_import_check, db_import};
+    static const struct source texts = {db_import_check, db_import};
     return store_files(o, s, &texts, st);
 }
 
@@ -80,7 +77,6 @@ int db_import_run(const struct options *o, struct session *s, struct status *st)
 static int to_standard_output(void *ctx, const char *text, size_t len, struct status *st)
 {
     (void)ctx;
-    progress_hide();
     if (fwrite(text, 1, len, stdout) == len)
         return 0;
     return status_set(st, STATUS_ENVIRONMENT, "cannot write the results: %s", strerror(errno));
@@ -102,7 +98,6 @@ int db_export_run(const struct options *o, struct session *s, struct status *st)
         return db_export(s->db, to_standard_output, NULL, st) == 0 ? EXIT_SUCCESS : -1;
     struct buf text;
     buf_init(&text);
-    progress_step(NULL, &(struct step){.phase = "exporting", .left_s = NAN});
     int code = -1;
     if (file_check_writable("--output", o->output, st) == 0 &&
         db_export(s->db, to_buf, &text, st) == 0 &&
