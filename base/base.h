@@ -316,9 +316,10 @@ uint64_t mem_available_bytes(void);
  * costs about a microsecond, so that work need not be sparing with them. */
 
 struct step {
-    const char *phase;   /* "compiling", "plans": borrowed until the report returns */
-    int64_t done, total; /* of the phase; 0: nothing is counted; total 0: of nobody knows how much */
-    double left_s;       /* about how long the work still takes, at most; NaN: unknown */
+    const char *phase; /* "compiling", "plans": borrowed until the report returns */
+    int64_t done,
+        total;     /* of the phase; 0: nothing is counted; total 0: of nobody knows how much */
+    double left_s; /* about how long the work still takes, at most; NaN: unknown */
 };
 typedef void step_report(void *ctx, const struct step *step);
 
