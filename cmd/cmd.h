@@ -159,6 +159,14 @@ COMMANDS(X)
 extern const struct command *const commands[];
 extern const int command_count;
 
+/* ---- numbers.c ------------------------------------------------------------------------------- */
+
+/* How many decimals of a time are printed for people.  Small workloads take microseconds. */
+int ms_decimals(double ms);
+
+/* A real; JSON's null if the value is not finite. */
+json_t *json_number(double value);
+
 /* ---- output.c: rows as a table, JSON, NDJSON or CSV ---------------------------------------------
  *
  * A row is a JSON object.  JSON and NDJSON print all of its members; tables and CSV print the
@@ -188,12 +196,6 @@ bool output_is_terminal(enum format format);
 
 /* Prints one object: as indented JSON, or as the only row of another format.  Takes it over. */
 void output_object(enum format format, const struct column *columns, int count, json_t *object);
-
-/* How many decimals of a time are printed for people.  Small workloads take microseconds. */
-int ms_decimals(double ms);
-
-/* A real; JSON's null if the value is not finite. */
-json_t *json_number(double value);
 
 /* Prints a line about what happens to stderr; nothing with --quiet. */
 void note(const struct options *o, const char *fmt, ...) PRINTF_LIKE(2, 3);

@@ -3,23 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-void neighbour_text(const struct neighbour *n, struct buf *out)
-{
-    switch (n->change) {
-    case CHANGE_FUSED:
-        buf_addf(out, "fuse %d and %d", n->after, n->after + 1);
-        break;
-    case CHANGE_CUT:
-        buf_addf(out, "cut after %d", n->after);
-        break;
-    case CHANGE_MOVED:
-        buf_addf(out, "move the cut after %d to after %d", n->after, n->to);
-        break;
-    default:
-        buf_addf(out, "%s attention", n->plan.handwritten ? "hand-written" : "generated");
-    }
-}
-
 /* Takes the device of the stored times, and what code for it is like. */
 struct measured_on {
     struct explained *x;

@@ -7,6 +7,23 @@
 /* Characters between the sides of a box: with both it has 98. */
 enum { INSIDE = 94, LABEL = 9 };
 
+void neighbour_text(const struct neighbour *n, struct buf *out)
+{
+    switch (n->change) {
+    case CHANGE_FUSED:
+        buf_addf(out, "fuse %d and %d", n->after, n->after + 1);
+        break;
+    case CHANGE_CUT:
+        buf_addf(out, "cut after %d", n->after);
+        break;
+    case CHANGE_MOVED:
+        buf_addf(out, "move the cut after %d to after %d", n->after, n->to);
+        break;
+    default:
+        buf_addf(out, "%s attention", n->plan.handwritten ? "hand-written" : "generated");
+    }
+}
+
 /* ---- boxes ----------------------------------------------------------------------------------- */
 
 static void print_edge(const char *title)

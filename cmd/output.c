@@ -9,16 +9,6 @@
 
 enum { JSON_DIGITS = 9 }; /* more than a clock resolves */
 
-int ms_decimals(double ms)
-{
-    return ms < 1 ? 5 : 3;
-}
-
-json_t *json_number(double value)
-{
-    return isfinite(value) ? json_real(value) : json_null();
-}
-
 void note(const struct options *o, const char *fmt, ...)
 {
     va_list args;

@@ -190,3 +190,22 @@ int study_learn(struct db *db, int64_t study, const struct build_target *target,
     history_release(&history);
     return result;
 }
+
+/* For the trainings of all folds and the last one; measured on one core of a server. */
+#define LEARN_S_PER_PLAN 1.6e-3
+
+/* Of a time limit.  A search leaves training that takes longer to `fuseplan train`. */
+#define LEARN_SHARE 0.05
+
+/* Whether plans remain that no search measures, for which a model can say something. */
+static bool leaves_plans(const struct tuner *t)
+{
+    return t->o->rigor != RIGOR_EXHAUSTIVE &&
+           history_count_in(&t->history, t->space, t->space_count) < t->space_count;
+}
+
+double learn_seconds(const struct tuner *t)
+{
+    double seconds = LEARN_S_PER_PLAN * t->history.count;
+    return leaves_plans(t) && seconds <= LEARN_SHARE * (t->end - t->start) ? seconds : 0;
+}

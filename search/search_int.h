@@ -86,7 +86,7 @@ int additive_best(const struct plan *space, int space_count, const struct segmen
 int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
                             struct status *st);
 
-/* ---- baselines.c ----------------------------------------------------------------------------- */
+/* ---- steady.c ------------------------------------------------------------------------------- */
 
 /* Makes a trial of db_time()'s answer and returns what it returns. */
 int trial_read(struct db *db, int64_t study, int value, const char *comparison, struct trial *out,
@@ -252,6 +252,9 @@ int space_parse(const char *text, struct recorded_space *out, struct status *st)
 /* Figures on held-out plans need JUDGED_LEAST plans. */
 enum { FOLDS = 5, JUDGED_LEAST = 2 * FOLDS };
 
+/* About what training the report's model will take; 0 if report_fill() trains none. */
+double learn_seconds(const struct tuner *t);
+
 /* ---- neighbours.c ---------------------------------------------------------------------------- */
 
 /* Fills in the plan's time and its neighbours.  db may be null. */
@@ -262,8 +265,5 @@ int explain_neighbours(struct db *db, int64_t study, const struct slot_record sl
 
 int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
                 struct status *st);
-
-/* About what training the report's model will take; 0 if report_fill() trains none. */
-double learn_seconds(const struct tuner *t);
 
 #endif

@@ -38,6 +38,26 @@ void unstable_text(const struct trial *final, struct interval in_search, struct 
     }
 }
 
+int trial_read(struct db *db, int64_t study, int value, const char *comparison, struct trial *out,
+               char stored_utc[CLOCK_UTC_SIZE], struct status *st)
+{
+    struct db_time t;
+    int found = db_time(db, study, value, comparison, &t, st);
+    *out = (struct trial){.status = isfinite(t.ms.median) ? TRIAL_OK : TRIAL_FAILED,
+                          .ms = t.ms,
+                          .sample_count = t.sample_count,
+                          .samples_ms = t.samples_ms};
+    if (found == 0)
+        status_set(&out->reason, STATUS_NOT_FOUND, "it was not measured");
+    else if (found > 0 && out->status != TRIAL_OK)
+        status_set(&out->reason, STATUS_UNFIT, "%s", t.reason);
+    snprintf(stored_utc, CLOCK_UTC_SIZE, "%s", t.stored_utc);
+    conditions_parse(t.conditions != NULL ? t.conditions : "", &out->conditions);
+    t.samples_ms = NULL; /* out owns them */
+    db_time_release(&t);
+    return found;
+}
+
 int plan_unstable(struct db *db, int64_t study, int value, const char *comparison,
                   char out[UNSTABLE_SIZE], struct status *st)
 {

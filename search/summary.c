@@ -29,25 +29,6 @@ static int expected_faster(struct tuner *t, struct model *model, double *share, 
     return result;
 }
 
-/* For the trainings of all folds and the last one; measured on one core of a server. */
-#define LEARN_S_PER_PLAN 1.6e-3
-
-/* Of a time limit.  A search leaves training that takes longer to `fuseplan train`. */
-#define LEARN_SHARE 0.05
-
-/* Whether plans remain that no search measures, for which a model can say something. */
-static bool leaves_plans(const struct tuner *t)
-{
-    return t->o->rigor != RIGOR_EXHAUSTIVE &&
-           history_count_in(&t->history, t->space, t->space_count) < t->space_count;
-}
-
-double learn_seconds(const struct tuner *t)
-{
-    double seconds = LEARN_S_PER_PLAN * t->history.count;
-    return leaves_plans(t) && seconds <= LEARN_SHARE * (t->end - t->start) ? seconds : 0;
-}
-
 /* Trains on all plans, stores the model and fills the report's figures.  They stay unknown if there
  * are too few plans to learn from, if training would take too long, or if there is no plan to
  * predict.  Training on a whole space takes half a minute. */
