@@ -30,6 +30,8 @@ static const struct action {
     {"export-space", "", "write the plans and segments of a workload to a file",
      OPTS_WORKLOAD | OPT(INIT) | OPT(SPACE) | OPT(OUTPUT), OPT(BATCH) | OPT(SEQ_LEN) | OPT(OUTPUT),
      OPENS_STUDY, db_export_space_run},
+    {"import-space", "FILE", "add what such a file says that was not known", 0, 0, OPENS_NOTHING,
+     db_import_space_run},
 };
 
 static void list_actions(struct buf *out)
@@ -122,14 +124,16 @@ const struct command cmd_db = {
     .about =
         "Of two different results for one thing the one measured later stays, so that results\n"
         "may be merged in any order and twice.  'export-space' writes what was measured for a\n"
-        "workload to a file, so that strategies can be tried on it without a device.",
+        "workload to a file, so that strategies can be tried on it without a device;\n"
+        "'import-space' adds such a file to the database, as results of the device it names.",
     .more = help_actions,
     .examples = "fuseplan db list\n"
                 "fuseplan db forget --failed --dry-run\n"
                 "fuseplan db export -o results.ndjson\n"
                 "fuseplan db import results.ndjson --db other.db\n"
                 "fuseplan db merge other.db\n"
-                "fuseplan db export-space -b 1 -s 128 -m causal -o causal.space.gz",
+                "fuseplan db export-space -b 1 -s 128 -m causal -o causal.space.gz\n"
+                "fuseplan db import-space causal.space.gz --db other.db",
     .words = list_actions,
     .options_of = options_of_action,
     .run = run,

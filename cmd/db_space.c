@@ -39,3 +39,23 @@ int db_export_space_run(const struct options *o, struct session *s, struct statu
     free(space);
     return code;
 }
+
+int db_import_space_run(const struct options *o, struct session *s, struct status *st)
+{
+    const char *const *path = o->operands + 1;
+    struct recorded_space *space = mem_alloc(1, sizeof(*space));
+    struct db_moved moved;
+    int code = -1;
+    int read = recorded_space_read(*path, space, st);
+    if (read == 0 && space_import(space, o->db, &s->db, &moved, st) == 0) {
+        note(o, "measured on %s until %s", space->target.device, space->measured_utc);
+        db_print_moved(o, path, &moved, 1);
+        code = EXIT_SUCCESS;
+    } else if (read == 0) {
+        status_prefix(st, "'%s'", *path);
+    }
+    if (read == 0)
+        recorded_space_release(space);
+    free(space);
+    return code;
+}

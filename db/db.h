@@ -239,6 +239,22 @@ struct db_moved {
 int db_merge(struct db *db, const char *const *paths, int count, struct db_moved *out,
              struct status *st);
 
+/* ---- put.c: results of one study from a file that does not say all ------------------------------
+ */
+
+struct db_record {
+    const struct db_workload *workload;
+    const struct db_target *target;
+    const char *protocol, *created_utc;
+    int count;
+    const struct db_trial *trials; /* (count) without samples */
+};
+
+/* Adds what the study does not have: what it has stays, as it says more.  Finals are added only to
+ * a study that had none of other comparisons.  All of it or nothing. */
+int db_record_add(struct db *db, const struct db_record *r, struct db_moved *out,
+                  struct status *st);
+
 /* ---- text_write.c, import.c: results as text ----------------------------------------------------
  *
  * docs/database.md describes the lines.  Equal results give equal bytes, in whatever order they

@@ -134,3 +134,55 @@ int db_trial_put(struct db *db, int64_t study, const struct db_trial *t,
                ? -1
                : db_trial_insert_as(db, study, t, schedules, &added, st);
 }
+
+/* ---- a recorded study ------------------------------------------------------------------------ */
+
+/* foreign: the study has finals of comparisons that the record does not know. */
+static int record_trial(struct db *db, int64_t study, const struct db_trial *t, bool foreign,
+                        struct db_moved *moved, struct status *st)
+{
+    int64_t schedules[OP_COUNT] = {0}, twin = 0;
+    bool added = false;
+    int order = 0;
+    moved->results++;
+    for (int i = 0; i < t->choice_count; i++)
+        if (db_schedule(db, &t->choices[i], &schedules[i], st) != 0)
+            return -1;
+    if (t->kind != DB_TRIAL_SEGMENT && db_plan_add(db, t, st) != 0)
+        return -1;
+    int found = find_twin(db, study, t, schedules[0], &twin, &order, st);
+    if (found < 0)
+        return -1;
+    bool left_out = foreign && t->kind == DB_TRIAL_FINAL;
+    if (found > 0 || left_out) {
+        moved->same += found > 0 && order == 0;
+        moved->conflicts += found == 0 || order != 0;
+        return 0;
+    }
+    moved->added++;
+    return db_trial_insert_as(db, study, t, schedules, &added, st);
+}
+
+static int record_all(struct db *db, const struct db_record *r, struct db_moved *moved,
+                      struct status *st)
+{
+    int64_t study, finals = 0;
+    if (db_study_put(db, r->workload, r->target, r->protocol, r->created_utc, &study, st) != 0)
+        return -1;
+    struct query q = query_start(db, SQL_HAS_FINAL);
+    query_int(&q, study);
+    if (query_one_int(&q, &finals, st) < 0)
+        return -1;
+    for (int i = 0; i < r->count; i++)
+        if (record_trial(db, study, &r->trials[i], finals != 0, moved, st) != 0)
+            return -1;
+    return 0;
+}
+
+int db_record_add(struct db *db, const struct db_record *r, struct db_moved *out, struct status *st)
+{
+    *out = (struct db_moved){0};
+    if (db_put_begin(db, st) != 0)
+        return -1;
+    return db_put_end(db, record_all(db, r, out, st), st);
+}

@@ -156,6 +156,7 @@ X(TWIN_PLAN, "SELECT id, stored_utc, status, median_ms, ci_low_ms, ci_high_ms, t
              " ORDER BY stored_utc DESC LIMIT 1")
 X(TWIN_SEGMENT, "SELECT id, stored_utc, status, median_ms, ci_low_ms, ci_high_ms, time_s"
                 " FROM trial WHERE study = ? AND schedule = ?")
+X(HAS_FINAL, "SELECT EXISTS (SELECT 1 FROM trial WHERE study = ? AND kind = 'final')")
 X(SAMPLES_DELETE, "DELETE FROM sample WHERE trial = ?")
 X(CHOICES_DELETE, "DELETE FROM choice WHERE trial = ?")
 X(TRIAL_DELETE, "DELETE FROM trial WHERE id = ?")

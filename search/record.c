@@ -4,7 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-static void lengths_text(const struct workload *w, struct buf *out)
+void lengths_text(const struct workload *w, struct buf *out)
 {
     if (w->lengths == NULL)
         buf_adds(out, "full");

@@ -215,10 +215,7 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
          struct status *st);
 void tune_report_release(struct tune_report *r);
 
-/* ---- space.c, space_write.c: recorded spaces ----------------------------------------------------
- *
- * A recorded space is one small file with a study's plans and segments, on which strategies run
- * without a device.  docs/recorded-spaces.md describes the format. */
+/* ---- space.c, space_write.c, space_import.c: docs/recorded-spaces.md ------------------------- */
 
 /* Appends the file's bytes to out: the stored plans of lo..hi.  Equal studies give equal bytes.
  * workload_json: the study's workload, as query prints it.  STATUS_NOT_FOUND if no plan of lo..hi
@@ -228,6 +225,7 @@ int space_export(struct db *db, int64_t study, enum target_kind target, const ch
 
 struct recorded_space {
     struct json_t *header; /* the file's first line, owned; the texts below point into it */
+    struct json_t *lines;  /* the lines of segments, then those of plans, owned */
     char *workload;        /* JSON, owned */
     struct db_target target;
     const char *protocol, *measured_utc;
@@ -241,14 +239,18 @@ struct recorded_space {
     int at[PLAN_KEYS];       /* index of the plan of a key, -1 if it was not recorded */
 };
 
-/* STATUS_USAGE if the file is damaged or has another format. */
+/* Of a gzip file or a plain one.  STATUS_USAGE if it is damaged or has another format. */
 int recorded_space_read(const char *path, struct recorded_space *out, struct status *st);
 int recorded_space_unpack(const struct buf *bytes, struct recorded_space *out, struct status *st);
 void recorded_space_release(struct recorded_space *s);
 
-/* Gives the recorded outcomes; its clock stands still.  STATUS_NOT_FOUND for a plan that was not
- * recorded. */
+/* Its clock stands still.  measure() gives STATUS_NOT_FOUND for a plan that was not recorded. */
 struct evaluator recorded_space_evaluator(struct recorded_space *s);
+
+/* Opens the database and adds the space by db_record_add().  STATUS_USAGE with the line, and *db is
+ * left alone, if the file contradicts itself or lacks what a database has. */
+int space_import(const struct recorded_space *s, const char *db_path, struct db **db,
+                 struct db_moved *out, struct status *st);
 
 /* ---- record.c: trials of bench as rows of db ------------------------------------------------- */
 
@@ -283,8 +285,7 @@ int study_rates(struct db *db, int64_t study, const struct slot_record slots[SLO
 /* "code: reason" of a trial that did not run, as UTF-8; the caller frees it. */
 char *trial_reason(const struct db_trial *row);
 
-/* ---- explain.c: why a plan takes the time that it takes
- * ------------------------------------------
+/* ---- explain.c: why a plan takes the time that it takes ---------------------------------------
  *
  * What each kernel of a plan moves and computes, beside the shortest time that the roofline allows,
  * and the plans that differ from it by one cut.  Measures nothing. */

@@ -247,6 +247,17 @@ enum { SPACE_VERSION = 1 };
 /* Fills a space that space.c has initialised from the lines of a file. */
 int space_parse(const char *text, struct recorded_space *out, struct status *st);
 
+/* ---- space_workload.c ------------------------------------------------------------------------ */
+
+/* Reads the workload of a header, without the bits of its mask, and the kind of its target. */
+int space_workload(const struct recorded_space *s, enum target_kind *kind, struct workload *out,
+                   struct status *st);
+
+/* ---- record.c -------------------------------------------------------------------------------- */
+
+/* The lengths as a study has them: "full" or "5,7". */
+void lengths_text(const struct workload *w, struct buf *out);
+
 /* ---- learned.c: how a model is judged -------------------------------------------------------- */
 
 /* Figures on held-out plans need JUDGED_LEAST plans. */

@@ -21,7 +21,11 @@ int recorded_space_unpack(const struct buf *packed, struct recorded_space *out, 
     struct buf text;
     buf_init(&text);
     init(out);
-    int result = gzip_unpack(packed->ptr, packed->len, UNPACKED_MAX, &text, st);
+    int result = 0;
+    if (packed->len > 0 && packed->ptr[0] == '{') /* it is not packed */
+        buf_add(&text, packed->ptr, packed->len);
+    else
+        result = gzip_unpack(packed->ptr, packed->len, UNPACKED_MAX, &text, st);
     if (result == 0)
         result = space_parse(text.ptr, out, st);
     if (result != 0)
@@ -46,6 +50,7 @@ int recorded_space_read(const char *path, struct recorded_space *out, struct sta
 void recorded_space_release(struct recorded_space *s)
 {
     json_decref(s->header);
+    json_decref(s->lines);
     free(s->workload);
     free(s->plans);
     free(s->outcomes);

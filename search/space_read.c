@@ -136,6 +136,7 @@ static int read_segment(struct reader *r, struct status *st)
     r->out->failed[slot] = failed;
     if (!failed)
         *ms = json_number_value(us) / 1e3;
+    json_array_append(r->out->lines, line);
     result = 0;
 out:
     json_decref(line);
@@ -189,6 +190,7 @@ static int read_plan(struct reader *r, struct status *st)
         goto out;
     out->at[plan_key(p)] = out->count;
     out->plans[out->count++] = p;
+    json_array_append(out->lines, line);
     result = 0;
 out:
     json_decref(line);
@@ -242,6 +244,7 @@ int space_parse(const char *text, struct recorded_space *out, struct status *st)
     int result = read_header(&r, st);
     if (result != 0)
         return -1;
+    out->lines = json_array();
     out->plans = mem_alloc((size_t)r.promised, sizeof(*out->plans));
     out->outcomes = mem_alloc((size_t)r.promised, sizeof(*out->outcomes));
     r.search_us = mem_alloc((size_t)r.promised, sizeof(*r.search_us));

@@ -32,6 +32,12 @@ static struct interval us_of(const struct db_trial *row)
     return (struct interval){1e3 * row->median_ms, 1e3 * row->ci_low_ms, 1e3 * row->ci_high_ms};
 }
 
+static void note_time(struct recording *r, const char *utc)
+{
+    if (strcmp(utc, r->measured_utc) > 0)
+        snprintf(r->measured_utc, sizeof(r->measured_utc), "%s", utc);
+}
+
 /* Whether each segment of a plan ran with its fastest choice. */
 static bool runs_fastest_choices(const struct recording *r, const struct db_trial *row)
 {
@@ -59,7 +65,7 @@ static int plan_row(void *ctx, const struct db_trial *row)
     r->count++;
     r->failed += p->status == TRIAL_FAILED;
     r->censored += p->status == TRIAL_CENSORED;
-    snprintf(r->measured_utc, sizeof(r->measured_utc), "%s", row->stored_utc);
+    note_time(r, row->stored_utc);
     return 0;
 }
 
@@ -74,7 +80,7 @@ static int final_row(void *ctx, const struct db_trial *row)
     if (row->status == TRIAL_OK && p->measured && p->status == TRIAL_OK) {
         r->again += isnan(p->again_us.median);
         p->again_us = us_of(row);
-        snprintf(r->measured_utc, sizeof(r->measured_utc), "%s", row->stored_utc);
+        note_time(r, row->stored_utc);
     }
     return 0;
 }

@@ -222,6 +222,14 @@ END
   gzip -dc a.space.gz | head -n 1 >header.json
   "$check_json" "$schemas/space-header.json" header.json || fail "schema space-header"
   [ "$(gzip -dc a.space.gz | grep -c '^\[')" -eq 4 ] || fail "not a line for each plan measured"
+  json db-merge fuseplan db import-space a.space.gz --db space.db
+  fuseplan db export-space $workload -o b.space.gz --db space.db >said
+  for file in a b; do # the choices of each plan are not in the file
+    gzip -dc $file.space.gz | sed '1s/"other_choices":[0-9]*//' >$file.space
+  done
+  cmp a.space b.space || fail "a space exported, imported, exported"
+  expect 2 fuseplan db import-space header.json --db space.db 2>said
+  grep -q "header.json.*line 2: the file ends before it" said || fail "$(cat said)"
   expect 3 fuseplan db export-space $workload -s 10 -o a.space.gz 2>said
   expect 2 fuseplan db info $workload 2>said
 

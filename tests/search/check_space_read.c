@@ -90,6 +90,16 @@ START_TEST(whole_file)
 }
 END_TEST
 
+START_TEST(plain_file)
+{
+    const char *text = HEADER SEGMENT PLAN_0 PLAN_1;
+    write_bytes(text, strlen(text));
+    read_space(space_path());
+    ck_assert_int_eq(space.count, 2);
+    recorded_space_release(&space);
+}
+END_TEST
+
 /* 49152 names the plan 49151, and so on. */
 START_TEST(values_are_canonical_wherever_the_space_lies)
 {
@@ -118,7 +128,7 @@ START_TEST(damaged_bytes)
     packed.ptr[packed.len - 6] ^= 1; /* its checksum */
     write_bytes(packed.ptr, packed.len);
     check_refused("damaged");
-    write_bytes(text, strlen(text)); /* not packed at all */
+    write_bytes("hello", 5);
     check_refused("no gzip file");
     buf_release(&packed);
 }
@@ -161,6 +171,6 @@ START_TEST(one_scale)
 END_TEST
 
 SUITE("search/space_read", test_dir_setup, test_dir_teardown,
-      LOOP(damaged_lines, 0, ARRAY_LEN(damaged)), ONCE(whole_file),
+      LOOP(damaged_lines, 0, ARRAY_LEN(damaged)), ONCE(whole_file), ONCE(plain_file),
       ONCE(values_are_canonical_wherever_the_space_lies), ONCE(damaged_bytes), ONCE(missing_file),
       ONCE(one_scale))
