@@ -111,7 +111,8 @@ START_TEST(time_of_dropped_samples_is_counted)
 }
 END_TEST
 
-/* The last segment takes 2 ms, and that is where they are seen. */
+/* The last segment takes 2 ms, and that is where they are seen.  On a busy machine a launch of
+ * another segment may take as long, but not most of them. */
 START_TEST(launches_of_a_plan_are_traced)
 {
     enum { SEGMENTS = 4, LAST = SEGMENTS - 1 };
@@ -121,11 +122,16 @@ START_TEST(launches_of_a_plan_are_traced)
     ck_assert_int_eq(c.count, SEGMENTS);
     gpu_build(b, &c.choices[LAST], "fake slow\n");
     OK(bench_trace(b, &c, &times, &st));
-    for (int i = 0; i < bench_workload(b)->layers * SEGMENTS; i++) {
+    int count = bench_workload(b)->layers * SEGMENTS, quick = 0;
+    for (int i = 0; i < count; i++) {
         double end = i > 0 ? times[i - 1].start_s + times[i - 1].seconds : 0;
         ck_assert_double_ge(times[i].start_s, end);
-        ck_assert_int_eq(times[i].seconds >= 2e-3, i % SEGMENTS == LAST);
+        if (i % SEGMENTS == LAST)
+            ck_assert_double_ge(times[i].seconds, 2e-3);
+        else
+            quick += times[i].seconds < 2e-3;
     }
+    ck_assert_int_gt(2 * quick, count / SEGMENTS * LAST);
     free(times);
     bench_close(b);
 }
