@@ -46,11 +46,15 @@ struct build {
     struct binary *binary;
 };
 
+/* What failed once is compiled again when all others have ended: then the machine has its memory
+ * for it alone, and the first failure may have been the machine's. */
 struct crew {
     struct builder *builder;
     struct buf headers; /* the directory of the kernels' headers; empty until something is built */
     struct build *builds;
     int running;
+    struct binary **failed; /* (failed_count) once, owned array */
+    int failed_count;
 };
 
 static int make_headers(struct crew *crew, struct status *st)
@@ -133,6 +137,39 @@ int builder_check(struct builder *b, const struct choice *choices, int count, st
     return 0;
 }
 
+static void fail_once(struct crew *crew, struct binary *binary)
+{
+    size_t size = (size_t)crew->failed_count + 1;
+    crew->failed = mem_resize(crew->failed, size, sizeof(struct binary *));
+    crew->failed[crew->failed_count++] = binary;
+}
+
+static bool failed_once(const struct crew *crew, const struct binary *binary)
+{
+    for (int i = 0; i < crew->failed_count; i++)
+        if (strcmp(crew->failed[i]->key, binary->key) == 0)
+            return true;
+    return false;
+}
+
+/* Notes what became of a binary: it was built, or failed for a reason of its own, which is that of
+ * all choices of the same source. */
+static int settle(struct crew *crew, struct binary *binary, bool built, const struct status *result,
+                  struct status *st)
+{
+    const struct builder *b = crew->builder;
+    if (built)
+        return in_cache(crew, binary) ? 0 : gone(b, st);
+    for (int i = 0; i < b->count; i++) {
+        struct binary *same = b->binaries[i];
+        if (same->built || strcmp(same->key, binary->key) != 0)
+            continue;
+        same->built = true;
+        same->status = *result;
+    }
+    return 0;
+}
+
 /* Waits for one compiler.  Returns -1 where the environment or an interrupt ends the work. */
 static int collect(struct crew *crew, struct status *st)
 {
@@ -151,16 +188,39 @@ static int collect(struct crew *crew, struct status *st)
     struct status result = STATUS_INIT;
     int finished = compile_finish(&done.compile, b->toolchain, b->cache, binary->key, &result);
     compile_release(&done.compile);
+    if (result.code == STATUS_COMPILE || result.code == STATUS_ENVIRONMENT) {
+        fail_once(crew, binary);
+        return 0;
+    }
+    return settle(crew, binary, finished == 0, &result, st);
+}
+
+/* Compiles one of those that failed once again, alone.  What fails twice for the machine's reasons
+ * says nothing about the source and ends the work. */
+static int build_again(struct crew *crew, struct status *st)
+{
+    const struct builder *b = crew->builder;
+    struct binary *binary = crew->failed[--crew->failed_count];
+    struct status result = STATUS_INIT;
+    if (binary->built || in_cache(crew, binary)) /* as a choice of the same source, just now */
+        return 0;
+    struct buf text;
+    buf_init(&text);
+    make_source(crew, binary, &text);
+    int built = compile_source(b->toolchain, b->cache, text.ptr, crew->headers.ptr, binary->key,
+                               b->deadline_s, b->stop, &result);
+    buf_release(&text);
+    if (result.code == STATUS_INTERRUPTED)
+        return status_set(st, result.code, "%s", result.message);
+    if (result.code == STATUS_ENVIRONMENT)
+        return status_set(st, result.code,
+                          "the compiler failed twice, the second time alone; is the disk full, "
+                          "memory short, or does another program stop it: %s",
+                          result.message);
     if (result.code == STATUS_COMPILE &&
         compile_recheck(b->toolchain, b->cache, b->deadline_s, b->stop, st) != 0)
         return -1;
-    if (result.code == STATUS_ENVIRONMENT)
-        return status_set(st, result.code, "%s", result.message);
-    if (finished == 0)
-        return in_cache(crew, binary) ? 0 : gone(b, st);
-    binary->built = true;
-    binary->status = result;
-    return 0;
+    return settle(crew, binary, built == 0, &result, st);
 }
 
 /* A segment that a library runs needs no compiler: its text takes the binary's place. */
@@ -197,7 +257,9 @@ static int build_one(struct crew *crew, struct binary *binary, struct status *st
     while (result == 0 && (crew->running == b->jobs || being_built(crew, binary)))
         result = collect(crew, st);
     bool known = result == 0 && in_cache(crew, binary);
-    if (result == 0 && !known && c->impl->library) {
+    if (result == 0 && !known && failed_once(crew, binary)) {
+        fail_once(crew, binary);
+    } else if (result == 0 && !known && c->impl->library) {
         result = keep_text(crew, binary, &text, st);
     } else if (result == 0 && !known) {
         struct build *next = &crew->builds[crew->running];
@@ -219,12 +281,13 @@ int builder_build(struct builder *b, const struct choice *choices, int count,
     struct crew crew = {.builder = b, .builds = mem_alloc((size_t)b->jobs, sizeof(struct build))};
     buf_init(&crew.headers);
     int result = 0;
-    for (int begun = 0; result == 0 && (begun < count || crew.running > 0);) {
-        result = begun < count ? build_one(&crew, builder_find(b, &choices[begun++]), st)
-                               : collect(&crew, st);
+    for (int begun = 0; result == 0 && (begun < count || crew.running + crew.failed_count > 0);) {
+        result = begun < count      ? build_one(&crew, builder_find(b, &choices[begun++]), st)
+                 : crew.running > 0 ? collect(&crew, st)
+                                    : build_again(&crew, st);
         if (result == 0)
             step_tell(&b->listener, &(struct step){.phase = "compiling",
-                                                   .done = begun - crew.running,
+                                                   .done = begun - crew.running - crew.failed_count,
                                                    .total = count,
                                                    .left_s = NAN});
     }
@@ -234,5 +297,6 @@ int builder_build(struct builder *b, const struct choice *choices, int count,
         results[i] = builder_find(b, &choices[i])->status;
     buf_release(&crew.headers);
     free(crew.builds);
+    free(crew.failed);
     return result;
 }

@@ -1,8 +1,12 @@
 #include "bench/compile/compile.h"
 
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 void arguments_add(struct arguments *a, const char *text)
@@ -40,6 +44,22 @@ static void add_all(struct arguments *to, const struct arguments *from)
         arguments_add(to, from->items[i]);
 }
 
+/* The environment of a compiler: null-terminated; the caller frees the array alone.  Its messages
+ * are those of the C locale, which blames_machine() and cause() read. */
+static char **compiler_environment(void)
+{
+    static char locale[] = "LC_ALL=C";
+    size_t count = 0, kept = 0;
+    while (environ[count] != NULL)
+        count++;
+    char **env = mem_alloc(count + 2, sizeof(*env));
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(environ[i], locale, strcspn(locale, "=") + 1) != 0)
+            env[kept++] = environ[i];
+    env[kept] = locale;
+    return env;
+}
+
 int compile_start(const struct toolchain *tc, const struct cache *c, const char *text,
                   const char *headers, double limit_s, struct compile *out, struct status *st)
 {
@@ -64,13 +84,39 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
     arguments_add(&argv, out->output);
     arguments_add(&argv, out->source);
     add_all(&argv, &tc->libs);
+    char **env = compiler_environment();
     const struct process_spec spec = {.path = tc->path,
                                       .argv = (const char *const *)argv.items,
+                                      .env = env,
                                       .fds = {-1, -1},
                                       .limit_s = limit_s};
     int result = process_start(&spec, &out->process, st);
     arguments_release(&argv);
+    free(env);
     return result;
+}
+
+/* Whether a compiler failed for a reason that lies outside of its source: somebody killed it or a
+ * program that it started, such as the system where memory ran out, or a resource was used up.  A
+ * crash of its own (SIGSEGV, SIGABRT) may be the source's fault. */
+static bool blames_machine(const struct process *p)
+{
+    static const int signals[] = {SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGXCPU, SIGXFSZ};
+    static const int errors[] = {ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, EAGAIN, EIO, EROFS};
+    int wait_status = p->wait_status;
+    for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
+        char number[32]; /* collect2 and nvcc write the number, gcc and clang the description */
+        snprintf(number, sizeof(number), " signal %d", signals[i]);
+        const char *end = strstr(p->said.ptr, number);
+        bool named = end != NULL && strchr("0123456789", end[strlen(number)]) == NULL;
+        if ((WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == signals[i]) || named ||
+            strstr(p->said.ptr, sigdescr_np(signals[i])) != NULL)
+            return true;
+    }
+    for (size_t i = 0; i < ARRAY_LEN(errors); i++)
+        if (strstr(p->said.ptr, strerrordesc_np(errors[i])) != NULL)
+            return true;
+    return false;
 }
 
 /* The first line that holds "error", else the first line. */
@@ -96,8 +142,9 @@ int compile_finish(struct compile *job, const struct toolchain *tc, const struct
     buf_init(&text);
     int result = -1;
     if (p->wait_status != 0) {
+        enum status_code code = blames_machine(p) ? STATUS_ENVIRONMENT : STATUS_COMPILE;
         process_describe_end(p->wait_status, &text);
-        status_set(st, STATUS_COMPILE, "'%s' failed (%s): %s", tc->path, text.ptr, cause(&p->said));
+        status_set(st, code, "'%s' failed (%s): %s", tc->path, text.ptr, cause(&p->said));
     } else if (!file_exists(job->output)) {
         status_set(st, STATUS_COMPILE, "'%s' ended with success but wrote no binary", tc->path);
     } else if (key == NULL) {

@@ -173,7 +173,8 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
                   const char *headers, double limit_s, struct compile *out, struct status *st);
 
 /* Once the process has ended: stores binary and log in the cache, unless key is null.  Fails with
- * STATUS_COMPILE, STATUS_TIMEOUT or, where the cache cannot be written, STATUS_ENVIRONMENT. */
+ * STATUS_COMPILE, STATUS_TIMEOUT or, where the cache cannot be written or the machine stopped the
+ * compiler, STATUS_ENVIRONMENT. */
 int compile_finish(struct compile *job, const struct toolchain *tc, const struct cache *c,
                    const char *key, struct status *st);
 void compile_release(struct compile *job); /* kills the process if it runs, removes the files */
