@@ -86,6 +86,20 @@ static const char *const rules[] = {
     "  FROM trial JOIN plan ON plan.value = trial.plan) WHERE chosen <> segments",
 };
 
+/* Damage is a problem of the file; any other failure keeps the check from being made. */
+static int report_failure(struct db *db, int result, db_check_row *row, void *ctx, int *problems,
+                          struct status *st)
+{
+    struct status said = STATUS_INIT;
+    bool damaged = result == SQLITE_IOERR_DATA || (result & 0xff) == SQLITE_CORRUPT;
+    db_fail(db->handle, db->path, result, damaged ? &said : st);
+    if (!damaged)
+        return -1;
+    row(ctx, said.message);
+    ++*problems;
+    return 0;
+}
+
 static int run_rule(struct db *db, const char *sql, db_check_row *row, void *ctx, int *problems,
                     struct status *st)
 {
@@ -98,10 +112,8 @@ static int run_rule(struct db *db, const char *sql, db_check_row *row, void *ctx
             ++*problems;
         }
     }
-    if (result != SQLITE_DONE)
-        db_fail(db->handle, db->path, result, st);
     sqlite3_finalize(stmt);
-    return result == SQLITE_DONE ? 0 : -1;
+    return result == SQLITE_DONE ? 0 : report_failure(db, result, row, ctx, problems, st);
 }
 
 static int run_rules(struct db *db, db_check_row *row, void *ctx, int *problems, struct status *st)
@@ -121,8 +133,11 @@ int db_check(struct db *db, db_check_row *row, void *ctx, int *problems, struct 
     *problems = 0;
     sqlite3_exec(db->handle, "PRAGMA ignore_check_constraints = ON", NULL, NULL, NULL);
     int result = db_begin_read(db, st);
-    if (result == 0)
-        result = db_end(db, run_rules(db, row, ctx, problems, st), st);
+    if (result == 0) {
+        result = run_rules(db, row, ctx, problems, st);
+        db_end(db, -1,
+               &(struct status){0}); /* SQLite has ended it already if the file is damaged */
+    }
     sqlite3_exec(db->handle, "PRAGMA ignore_check_constraints = OFF", NULL, NULL, NULL);
     return result;
 }

@@ -70,6 +70,16 @@ int db_end(struct db *db, int result, struct status *st);
 /* Puts what SQLite reported into st; returns -1.  result: its (extended) result code. */
 int db_fail(sqlite3 *handle, const char *path, int result, struct status *st);
 
+/* ---- pages.c: checksums of pages ------------------------------------------------------------- */
+
+enum { PAGE_SUM_BYTES = 8 }; /* at the end of each page */
+
+/* The name of the layer that opens files with checksums; other files it opens as SQLite does. */
+const char *pages_layer(void);
+
+/* The number, from 1, of the last page read that did not match its checksum; 0: none. */
+int64_t pages_bad(sqlite3 *handle);
+
 /* ---- schema.c: forward-only migrations ------------------------------------------------------- */
 
 /* migrations[v] takes a database of version v to version v + 1. */

@@ -141,17 +141,29 @@ static int check_identity(const char *path, const struct identity *i, struct sta
     return 0;
 }
 
+/* A file of another's is data: nothing that its schema says may do more than read it, and a page
+ * that contradicts itself is an error.  No text or model comes near LENGTH_MAX. */
+static void distrust(sqlite3 *handle)
+{
+    enum { LENGTH_MAX = 256 << 20 };
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, NULL);
+    sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, NULL);
+    sqlite3_limit(handle, SQLITE_LIMIT_LENGTH, LENGTH_MAX);
+    sqlite3_exec(handle, "PRAGMA cell_size_check = ON", NULL, NULL, NULL);
+}
+
 /* Opens the file and reads its identity; returns SQLite's code. */
 static int open_handle(struct db *db, const char *uri_query, int flags, struct identity *identity)
 {
     struct buf uri;
     buf_init(&uri);
     add_uri(&uri, db->path, uri_query);
-    int result =
-        sqlite3_open_v2(uri.ptr, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, NULL);
+    int result = sqlite3_open_v2(uri.ptr, &db->handle,
+                                 flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, pages_layer());
     buf_release(&uri);
     if (result != SQLITE_OK)
         return result;
+    distrust(db->handle);
     sqlite3_extended_result_codes(db->handle, 1);
     sqlite3_busy_timeout(db->handle, DB_BUSY_MS);
     return identify(db->handle, identity);
@@ -211,6 +223,17 @@ static int enter_wal(sqlite3 *handle)
     return result;
 }
 
+/* Pages of a file that is empty get room for checksums as it is filled; those of any other file
+ * that lacks it are written anew, once. */
+static int make_room(struct db *db, bool empty, struct status *st)
+{
+    int bytes = PAGE_SUM_BYTES; /* in: wanted; out: what the file has */
+    int result = sqlite3_file_control(db->handle, "main", SQLITE_FCNTL_RESERVE_BYTES, &bytes);
+    if (result == SQLITE_OK && !empty && bytes < PAGE_SUM_BYTES)
+        result = sqlite3_exec(db->handle, "VACUUM", NULL, NULL, NULL);
+    return result == SQLITE_OK ? 0 : db_fail(db->handle, db->path, result, st);
+}
+
 static int open_write(struct db *db, struct status *st)
 {
     if (make_writable(db->path, st) != 0)
@@ -220,6 +243,9 @@ static int open_write(struct db *db, struct status *st)
     if (result != SQLITE_OK)
         return db_fail(db->handle, db->path, result, st);
     if (check_identity(db->path, &identity, st) != 0)
+        return -1;
+    bool empty = is_empty(&identity);
+    if (empty && make_room(db, empty, st) != 0)
         return -1;
 
     /* With a WAL, NORMAL keeps every commit if a process dies.  A power cut may undo the newest
@@ -231,9 +257,10 @@ static int open_write(struct db *db, struct status *st)
                               NULL, NULL, NULL);
     if (result != SQLITE_OK)
         return db_fail(db->handle, db->path, result, st);
-    if (identity.version == schema_version)
-        return 0;
-    return schema_migrate(db->handle, db->path, schema_migrations, schema_version, st);
+    if (identity.version < schema_version &&
+        schema_migrate(db->handle, db->path, schema_migrations, schema_version, st) != 0)
+        return -1;
+    return empty ? 0 : make_room(db, empty, st);
 }
 
 int db_open(const char *path, enum db_mode mode, struct db **out, struct status *st)

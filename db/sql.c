@@ -27,6 +27,9 @@ static const struct {
                   "FUSEPLAN_DB"},
     {SQLITE_CANTOPEN, "cannot be opened: check the permissions of the file and its directory, or "
                       "name another file with --db or FUSEPLAN_DB"},
+    {SQLITE_IOERR_DATA, /* of pages.c; before the other failures to read */
+     "is damaged: move it away to start afresh; sqlite3's .recover command saves what can be read; "
+     "if another program wrote to it, 'sqlite3 FILE VACUUM' renews the checksums"},
     {SQLITE_IOERR, "cannot be read or written: check the disk, its free space and the limits on "
                    "file sizes, or name another file with --db or FUSEPLAN_DB"},
     {SQLITE_NOTADB, "is not a fuseplan database: name another file with --db or FUSEPLAN_DB"},
@@ -37,7 +40,8 @@ static const struct {
 static const char *meaning_of(int result)
 {
     for (size_t i = 0; i < ARRAY_LEN(meanings); i++)
-        if (meanings[i].code == (result & 0xff)) /* the primary code of an extended one */
+        if (meanings[i].code == result ||
+            meanings[i].code == (result & 0xff)) /* the primary code of an extended one */
             return meanings[i].means;
     return "cannot be used";
 }
@@ -45,6 +49,10 @@ static const char *meaning_of(int result)
 int db_fail(sqlite3 *handle, const char *path, int result, struct status *st)
 {
     int error = handle != NULL ? sqlite3_system_errno(handle) : 0;
+    if (result == SQLITE_IOERR_DATA)
+        return status_set(st, STATUS_DATABASE,
+                          "database '%s' %s (page %lld does not match its checksum)", path,
+                          meaning_of(result), (long long)pages_bad(handle));
     bool system =
         error != 0 && ((result & 0xff) == SQLITE_IOERR || (result & 0xff) == SQLITE_CANTOPEN);
     const char *detail = system           ? strerror(error)

@@ -37,6 +37,11 @@ json() {
   "$check_json" "$schemas/$schema.json" out.ndjson || fail "schema $schema, ndjson: $*"
 }
 
+# change DATABASE SQL: as a user does it; VACUUM renews the checksums
+change() {
+  sqlite3 "$1" "$2; VACUUM"
+}
+
 echo "nothing known"
 # words of $workload are options
 # shellcheck disable=SC2086
@@ -110,7 +115,7 @@ END
 
   echo "programs with stored schedules"
   fuseplan bench 43754 $workload --baseline none -q --db stored.db >bench.txt
-  sqlite3 stored.db "UPDATE schedule SET knobs = 'lowering=rowwise row_block=64 col_block=even'
+  change stored.db "UPDATE schedule SET knobs = 'lowering=rowwise row_block=64 col_block=even'
     WHERE segment IN (SELECT id FROM segment WHERE first_op = 7 AND last_op = 9)"
   fuseplan bench 43754 $workload --baseline none -q --db stored.db --dump stored >bench.txt
   fuseplan generate 43754 $workload --db stored.db -o plan 2>said
@@ -119,12 +124,12 @@ END
   make -s -C plan
   plan/plan y.npy >plan.txt
   cmp y.npy stored/y.npy || fail "generate: another result than bench's"
-  sqlite3 stored.db "UPDATE target SET device = 'an abacus'"
+  change stored.db "UPDATE target SET device = 'an abacus'"
   fuseplan generate 43754 $workload --db stored.db -o plan 2>said
   grep -q "measured on 'an abacus', another device" said || fail "generate: did not say where"
 
   sqlite3 stored.db ".backup failed.db"
-  sqlite3 failed.db "UPDATE schedule SET knobs = 'lowering=tiled row_block=256 col_block=even'
+  change failed.db "UPDATE schedule SET knobs = 'lowering=tiled row_block=256 col_block=even'
       WHERE knobs LIKE '%rowwise%';
     UPDATE trial SET status = 'failed', reason_code = 'wrong', reason = 'row 3 is wrong', median_ms = NULL,
       ci_low_ms = NULL, ci_high_ms = NULL
@@ -135,7 +140,7 @@ END
 
   # The same rows, as if an H200 had given them.
   sqlite3 stored.db ".backup h200.db"
-  sqlite3 h200.db "UPDATE target SET kind = 'cuda', device = 'NVIDIA H200', capability = 'sm_90';
+  change h200.db "UPDATE target SET kind = 'cuda', device = 'NVIDIA H200', capability = 'sm_90';
     UPDATE workload SET text = replace(replace(text, 'w=4 f=16', 'w=16 f=64'), 'fp32', 'fp16');
     UPDATE trial SET resources = '{\"registers\":255,\"shared_static_bytes\":16,
       \"shared_dynamic_bytes\":98304,\"stack_bytes\":24,\"spill_bytes\":20,\"spill_load_bytes\":28,
@@ -244,7 +249,7 @@ END
 
   echo "a database of an older version"
   sqlite3 e2e.db ".backup old.db"
-  sqlite3 old.db "ALTER TABLE trial DROP COLUMN conditions; DROP TRIGGER trial_added;
+  change old.db "ALTER TABLE trial DROP COLUMN conditions; DROP TRIGGER trial_added;
     DROP TRIGGER trial_removed; ALTER TABLE study DROP COLUMN trials;
     ALTER TABLE study DROP COLUMN plans; DROP INDEX trial_by_time;
     CREATE INDEX trial_by_kind ON trial (study, kind); PRAGMA user_version = 1"
