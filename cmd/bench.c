@@ -72,15 +72,18 @@ static int read_earlier(struct comparison *c, struct session *s, struct status *
     return db_trial_times(s->db, s->study, DB_TRIAL_FINAL, earlier_row, c, st);
 }
 
-static int prepare(struct comparison *c, struct session *s, struct history *known,
+/* retry: what is stored as failed counts as not measured. */
+static int prepare(struct comparison *c, struct session *s, bool retry, struct history *known,
                    struct status *st)
 {
     for (int i = 0; i < c->count; i++)
-        if (study_candidate(s->db, s->study, bench_target(s->bench), NULL, c->plans[i],
+        if (study_candidate(s->db, s->study, bench_target(s->bench), NULL, retry, c->plans[i],
                             &c->candidates[i], st) != 0)
             return -1;
     if (study_history(s->db, s->study, known, st) != 0)
         return -1;
+    if (retry)
+        history_drop_failed(known, NULL);
     return read_earlier(c, s, st);
 }
 
@@ -149,7 +152,7 @@ static int measure(const struct options *o, struct comparison *c, struct session
     const struct candidate *plans[VALUES_MAX]; /* the given plans that ran */
     int result = -1;
     if (session_open(o, o->seed, s, st) != 0 || study_open(s->bench, s->db, &s->study, st) != 0 ||
-        prepare(c, s, &known, st) != 0 ||
+        prepare(c, s, options_has(o, OPT(RETRY_FAILED)), &known, st) != 0 ||
         bench_compare(s->bench, c->candidates, c->count, &sampling_final, c->trials, st) != 0)
         goto out;
     clock_utc(c->compared_at);
@@ -190,8 +193,8 @@ const struct command cmd_bench = {
     .operands = "VALUE...",
     .summary = "Build, verify and time plans side by side",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(BASELINE) | OPT(TRACE) | OPT(DUMP) |
-               OPT(FORCE) | OPT(FAIL_ABOVE) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) |
-               OPT(EVENTS),
+               OPT(FORCE) | OPT(FAIL_ABOVE) | OPT(RETRY_FAILED) | OPT(COMPILER) | OPT(ARCH) |
+               OPT(JOBS) | OPT(DB) | OPT(EVENTS),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .each = true,
     .exits = EXITS_NO_RESULT | EXITS_REGRESSION | EXITS_INTERRUPTED,
@@ -199,8 +202,10 @@ const struct command cmd_bench = {
         "A VALUE may be 'best', the best plan known for the workload.\n"
         "Each segment runs with the fastest schedule that the database knows.  Each plan is\n"
         "verified, then all plans and the baselines are timed side by side.  A speed-up whose\n"
-        "interval holds 1 is a tie.  Then each kernel of the given plans is timed alone.  Exits\n"
-        "3 if a given plan has no valid result, 4 if one is slower than --fail-above allows.",
+        "interval holds 1 is a tie.  Then each kernel of the given plans is timed alone.  With\n"
+        "'--retry-failed' schedules that failed are tried again, and a plan stored as failed gets\n"
+        "a new result.  Exits 3 if a given plan has no valid result, 4 if one is slower than\n"
+        "--fail-above allows.",
     .examples = "fuseplan bench 41115 -b 1 -s 128 -m causal\n"
                 "fuseplan bench best -b 1 -s 128 -m causal\n"
                 "fuseplan bench 41115 43690 36507 -b 2 -s 256 -m sliding --format csv\n"

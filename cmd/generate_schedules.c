@@ -47,7 +47,7 @@ static int compare(struct db *db, int64_t study, const struct standalone_spec *s
     struct candidate fastest;
     struct build_target device = spec->target;
     device.arch = s->device_arch;
-    if (study_candidate(db, study, &device, NULL, s->candidate.plan, &fastest, st) != 0)
+    if (study_candidate(db, study, &device, NULL, false, s->candidate.plan, &fastest, st) != 0)
         return -1;
     for (int i = 0; i < s->candidate.count; i++)
         s->replaced[i] = !choice_equal(&s->candidate.choices[i], &fastest.choices[i]);
@@ -60,8 +60,8 @@ static int read_study(struct db *db, int64_t study, struct target_name target,
     struct reading reading = {.workload = spec->workload, .out = s};
     fingerprint_device(target, &reading.here);
     if (db_study_read(db, study, read_device, &reading, st) != 0 ||
-        study_candidate(db, study, &spec->target, &spec->archs, s->candidate.plan, &s->candidate,
-                        st) != 0 ||
+        study_candidate(db, study, &spec->target, &spec->archs, false, s->candidate.plan,
+                        &s->candidate, st) != 0 ||
         db_trials(db, study, DB_TRIAL_SEGMENT, read_trial, s, st) != 0)
         return -1;
     return compare(db, study, spec, s, st);

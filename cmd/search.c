@@ -61,6 +61,7 @@ static int run(const struct options *o, struct status *st)
                              .rigor = o->rigor,
                              .again = options_has(o, OPT(AGAIN)),
                              .say = say,
+                             .retry_failed = options_has(o, OPT(RETRY_FAILED)),
                              .step = progress_search,
                              .ctx = (void *)(uintptr_t)o};
     if (o->rigor == RIGOR_EXHAUSTIVE && options_has(o, OPT(STRATEGY)))
@@ -68,6 +69,10 @@ static int run(const struct options *o, struct status *st)
                           "--strategy '%s' with --rigor exhaustive, which measures every plan and "
                           "asks no strategy; leave one of them out",
                           strategies[o->strategy].name);
+    if (t.again && t.retry_failed)
+        return status_set(st, STATUS_USAGE,
+                          "--again times nothing but the best plan and the baselines, and "
+                          "--retry-failed what failed; leave one of them out");
     if (baselines_from_options(o, &t.baselines, st) != 0)
         return -1;
     note_space(o);
@@ -88,8 +93,8 @@ const struct command cmd_search = {
     .operands = "",
     .summary = "Find the fastest plan of a workload",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(BASELINE) | OPT(SPACE) | OPT(BUDGET) |
-               OPT(TIME_LIMIT) | OPT(AGAIN) | OPT(RIGOR) | OPT(STRATEGY) | OPT(QUANTILE) |
-               OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
+               OPT(TIME_LIMIT) | OPT(AGAIN) | OPT(RETRY_FAILED) | OPT(RIGOR) | OPT(STRATEGY) |
+               OPT(QUANTILE) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .each = true,
     .exits = EXITS_NO_RESULT | EXITS_INTERRUPTED,
@@ -100,7 +105,8 @@ const struct command cmd_search = {
              "The baselines are measured first and timed side by side with the fastest plans.\n"
              "With '--rigor exhaustive' every plan of the space is measured, in random order, and\n"
              "the 256 fastest are timed again side by side.\n"
-             "With '--again' the best plan known and the baselines are timed anew.",
+             "With '--again' the best plan known and the baselines are timed anew.\n"
+             "With '--retry-failed' what is stored as failed is measured again first.",
     .more = list_strategies,
     .examples =
         "fuseplan search -b 1 -s 128 -m causal\n"

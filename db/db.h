@@ -139,7 +139,8 @@ struct db_trial {
 
 /* Stores a trial with its choices and samples: all of it or nothing.  A study has one segment trial
  * of a choice and one plan trial of a plan: if another process stored that trial first, its row
- * stays, this trial is dropped, and the call succeeds. */
+ * stays, this trial is dropped, and the call succeeds.  But a stored failure gives way: it moves to
+ * the table failure. */
 int db_trial_add(struct db *db, int64_t study, const struct db_trial *t, struct status *st);
 
 /* Stores many in one transaction: the finals of a comparison. */

@@ -138,6 +138,13 @@ int db_trial_insert_as(struct db *db, int64_t study, const struct db_trial *t,
 
 extern const char *const db_trial_kind_names[];
 
+/* ---- failure.c ------------------------------------------------------------------------------- */
+
+/* Moves the stored failure, if any, of a trial's plan or schedule to the table failure, where it
+ * makes room for the trial.  A final displaces nothing. */
+int db_failure_displace(struct db *db, int64_t study, const struct db_trial *t, int64_t schedule,
+                        struct status *st);
+
 /* ---- text_fields.c --------------------------------------------------------------------------- */
 
 /* Whether a text has the form of a stored time: 2026-01-31T12:34:56.789Z. */

@@ -50,8 +50,8 @@ static int forget_study(struct db *db, int64_t study, bool failed, struct status
 {
     static const enum db_statement trials[] = {SQL_FORGET_SAMPLES, SQL_FORGET_CHOICES,
                                                SQL_FORGET_TRIALS};
-    static const enum db_statement others[] = {SQL_FORGET_MODELS, SQL_FORGET_SEARCHES,
-                                               SQL_FORGET_STUDY};
+    static const enum db_statement others[] = {SQL_FORGET_FAILURES, SQL_FORGET_MODELS,
+                                               SQL_FORGET_SEARCHES, SQL_FORGET_STUDY};
     for (size_t i = 0; i < ARRAY_LEN(trials); i++) {
         struct query q = query_start(db, trials[i]);
         query_int(&q, study);
@@ -59,7 +59,8 @@ static int forget_study(struct db *db, int64_t study, bool failed, struct status
         if (query_run(&q, st) != 0)
             return -1;
     }
-    for (size_t i = 0; i < ARRAY_LEN(others) && !failed; i++) {
+    size_t count = failed ? 1 : ARRAY_LEN(others);
+    for (size_t i = 0; i < count; i++) {
         struct query q = query_start(db, others[i]);
         query_int(&q, study);
         if (query_run(&q, st) != 0)

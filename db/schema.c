@@ -162,8 +162,29 @@ static const char count_trials[] =
  * fuseplan of an earlier version, which would not renew them, is kept out by the number. */
 static const char checksums[] = "";
 
-const char *const schema_migrations[] = {create_all, add_conditions, rename_ranges, count_trials,
-                                         checksums};
+/* Failures that gave way to a later trial of the same plan or schedule. */
+static const char keep_failures[] = "CREATE TABLE failure ("
+                                    "  id INTEGER PRIMARY KEY,"
+                                    "  study INTEGER NOT NULL REFERENCES study (id),"
+                                    "  search TEXT REFERENCES search (id),"
+                                    "  kind TEXT NOT NULL CHECK (kind IN ('segment', 'plan')),"
+                                    "  plan INTEGER REFERENCES plan (value),"
+                                    "  schedule INTEGER REFERENCES schedule (id),"
+                                    "  reason_code TEXT NOT NULL,"
+                                    "  reason TEXT NOT NULL,"
+                                    "  build_s REAL,"
+                                    "  verify_s REAL,"
+                                    "  time_s REAL,"
+                                    "  relative_error REAL,"
+                                    "  conditions TEXT NOT NULL,"
+                                    "  stored_utc TEXT NOT NULL,"
+                                    "  CHECK ((kind = 'segment') = (plan IS NULL)),"
+                                    "  CHECK ((kind = 'segment') = (schedule IS NOT NULL))"
+                                    ") STRICT;"
+                                    "CREATE INDEX failure_by_study ON failure (study, stored_utc);";
+
+const char *const schema_migrations[] = {create_all,   add_conditions, rename_ranges,
+                                         count_trials, checksums,      keep_failures};
 const int schema_version = ARRAY_LEN(schema_migrations);
 
 static int run(sqlite3 *handle, const char *path, const char *sql, struct status *st)

@@ -156,6 +156,13 @@ X(TWIN_PLAN, "SELECT id, stored_utc, status, median_ms, ci_low_ms, ci_high_ms, t
              " ORDER BY stored_utc DESC LIMIT 1")
 X(TWIN_SEGMENT, "SELECT id, stored_utc, status, median_ms, ci_low_ms, ci_high_ms, time_s"
                 " FROM trial WHERE study = ? AND schedule = ?")
+X(FAILED_PLAN, "SELECT id FROM trial WHERE study = ? AND plan = ? AND kind = 'plan'"
+               " AND status = 'failed'")
+X(FAILED_SEGMENT, "SELECT id FROM trial WHERE study = ? AND schedule = ? AND status = 'failed'")
+X(FAILURE_KEEP, "INSERT INTO failure (study, search, kind, plan, schedule, reason_code, reason,"
+                " build_s, verify_s, time_s, relative_error, conditions, stored_utc)"
+                " SELECT study, search, kind, plan, schedule, reason_code, reason, build_s,"
+                " verify_s, time_s, relative_error, conditions, stored_utc FROM trial WHERE id = ?")
 X(HAS_FINAL, "SELECT EXISTS (SELECT 1 FROM trial WHERE study = ? AND kind = 'final')")
 X(SAMPLES_DELETE, "DELETE FROM sample WHERE trial = ?")
 X(CHOICES_DELETE, "DELETE FROM choice WHERE trial = ?")
@@ -166,6 +173,7 @@ X(FORGET_SAMPLES, "DELETE FROM sample WHERE trial IN"
 X(FORGET_CHOICES, "DELETE FROM choice WHERE trial IN"
                   " (SELECT id FROM trial WHERE study = ?1 AND (?2 = 0 OR status = 'failed'))")
 X(FORGET_TRIALS, "DELETE FROM trial WHERE study = ?1 AND (?2 = 0 OR status = 'failed')")
+X(FORGET_FAILURES, "DELETE FROM failure WHERE study = ?")
 X(FORGET_MODELS, "DELETE FROM model WHERE study = ?")
 X(FORGET_SEARCHES, "DELETE FROM search WHERE study = ?")
 X(FORGET_STUDY, "DELETE FROM study WHERE id = ?")

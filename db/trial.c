@@ -163,6 +163,8 @@ int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, stru
             return -1;
     if (t->kind != DB_TRIAL_SEGMENT && db_plan_add(db, t, st) != 0)
         return -1;
+    if (db_failure_displace(db, study, t, schedules[0], st) != 0)
+        return -1;
     return db_trial_insert_as(db, study, t, schedules, &added, st);
 }
 

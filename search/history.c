@@ -35,6 +35,24 @@ int history_best(const struct history *h)
     return best;
 }
 
+int history_drop_failed(struct history *h, struct plan *out)
+{
+    int kept = 0, dropped = 0;
+    for (int i = 0; i < h->count; i++) {
+        struct observation o = h->items[i];
+        if (o.outcome.status != TRIAL_FAILED) {
+            h->items[kept++] = o;
+            continue;
+        }
+        h->seen[plan_key(o.plan) / 64] &= ~(UINT64_C(1) << (plan_key(o.plan) % 64));
+        if (out != NULL)
+            out[dropped] = o.plan;
+        dropped++;
+    }
+    h->count = kept;
+    return dropped;
+}
+
 int history_count_in(const struct history *h, const struct plan *space, int space_count)
 {
     int count = 0;

@@ -37,12 +37,13 @@ int study_segments(struct db *db, int64_t study, const struct build_target *targ
 }
 
 int study_candidate(struct db *db, int64_t study, const struct build_target *target,
-                    const struct arch_list *archs, struct plan p, struct candidate *out,
-                    struct status *st)
+                    const struct arch_list *archs, bool retry_failed, struct plan p,
+                    struct candidate *out, struct status *st)
 {
     struct segment_table table;
     struct status fails = STATUS_INIT;
     segment_table_init(&table, target);
+    table.retry_failed = retry_failed;
     for (int i = 0; archs != NULL && i < archs->count; i++) {
         struct build_target further = *target;
         further.arch = archs->arch[i];

@@ -5,8 +5,9 @@
 #include <stdio.h>
 
 static const char *const tune_phases[PHASE_COUNT] = {
-    [PHASE_BASELINES] = "baselines", [PHASE_SEGMENTS] = "segments", [PHASE_SCHEDULES] = "schedules",
-    [PHASE_PLANS] = "plans",         [PHASE_FINALS] = "finals",     [PHASE_MODEL] = "model",
+    [PHASE_BASELINES] = "baselines", [PHASE_FAILURES] = "failures", [PHASE_SEGMENTS] = "segments",
+    [PHASE_SCHEDULES] = "schedules", [PHASE_PLANS] = "plans",       [PHASE_FINALS] = "finals",
+    [PHASE_MODEL] = "model",
 };
 
 void tuner_say(const struct tuner *t, const char *fmt, ...)

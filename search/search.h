@@ -47,6 +47,8 @@ void history_add(struct history *h, struct plan p, struct outcome o);
 void history_release(struct history *h);
 bool history_has(const struct history *h, struct plan p);
 int history_best(const struct history *h); /* index of the fastest plan; -1 if none is ok */
+/* Drops the plans that failed; out: null, or gets them.  Returns how many. */
+int history_drop_failed(struct history *h, struct plan *out);
 
 /* How many plans of a space the history has. */
 int history_count_in(const struct history *h, const struct plan *space, int space_count);
@@ -100,14 +102,9 @@ struct search_options {
     const volatile sig_atomic_t *stop;
 };
 
-enum search_stop {
-    STOP_BUDGET,
-    STOP_TIME,
-    STOP_CONVERGED,
-    STOP_SPACE,
-    STOP_INTERRUPTED,
-    STOP_COUNT
-};
+/* clang-format off */
+enum search_stop { STOP_BUDGET, STOP_TIME, STOP_CONVERGED, STOP_SPACE, STOP_INTERRUPTED, STOP_COUNT };
+/* clang-format on */
 extern const char *const search_stop_names[STOP_COUNT]; /* "budget", ... */
 
 /* ---- baselines.c: plans that others are compared with -------------------------------------------
@@ -185,6 +182,7 @@ struct tune_options {
     struct baselines baselines; /* measured even if the budget is spent */
     bool again; /* measure no new plan: time the best one known and the baselines anew, side by
                    side. STATUS_NOT_FOUND if none is known */
+    bool retry_failed;     /* measure what is stored as failed again, before anything new */
     double (*clock)(void); /* in seconds, never backwards; null: clock_seconds() */
     /* Take a line for people, and the state after each step.  Either may be null. */
     void (*say)(void *ctx, const char *line);
@@ -354,10 +352,11 @@ int study_segments(struct db *db, int64_t study, const struct build_target *targ
                    struct segment_times *out, struct status *st);
 
 /* A plan with the fastest stored choice of each segment, the default if none is stored.  archs:
- * only choices that also run on these architectures count; null: all that run on the target. */
+ * only choices that also run on these architectures count; null: all that run on the target.
+ * retry_failed: stored failures do not count. */
 int study_candidate(struct db *db, int64_t study, const struct build_target *target,
-                    const struct arch_list *archs, struct plan p, struct candidate *out,
-                    struct status *st);
+                    const struct arch_list *archs, bool retry_failed, struct plan p,
+                    struct candidate *out, struct status *st);
 
 /* A stored model has regressor and classifier in one blob.  tune() trains a study's own model on
  * all its plans and names it STUDY_MODEL; models of files belong to study 0. */

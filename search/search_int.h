@@ -44,18 +44,21 @@ int slot_of_choice(enum target_kind target, const struct db_choice *c);
 struct attempt {
     struct choice choice;
     bool tried;
-    double ms; /* NaN if it failed or was censored */
+    bool failed_before; /* its stored failure does not count: see segment_table */
+    double ms;          /* NaN if it failed or was censored */
 };
 
 struct slot {
     int count;
-    struct attempt *attempts;   /* (count) owned, the first is a default */
-    const struct attempt *best; /* the fastest that ran; null if none has */
-    struct status reason;       /* of the last attempt that did not run */
+    struct attempt *attempts;        /* (count) owned, the first is a default */
+    const struct attempt *best;      /* the fastest that ran; null if none has */
+    struct status reason;            /* of the last attempt that did not run */
+    char failed_utc[CLOCK_UTC_SIZE]; /* when that was stored; empty: in this session */
 };
 
 struct segment_table {
     enum target_kind target;
+    bool retry_failed; /* attempts that the database holds as failed count as not tried */
     struct slot slots[SLOT_COUNT];
     struct segment_times times; /* of each slot's best */
 };
@@ -72,6 +75,10 @@ int segment_table_read(struct segment_table *t, struct db *db, int64_t study, st
 /* Notes what became of an attempt: its time, or NaN and the reason. */
 void segment_table_note(struct segment_table *t, int slot, int attempt, double ms,
                         const struct status *reason);
+
+/* The slots with an attempt that failed before; writes them to out, unless it is null, and returns
+ * their number. */
+int segment_table_failed(const struct segment_table *t, int out[SLOT_COUNT]);
 
 bool choice_is_default(const struct choice *c);
 
@@ -113,6 +120,8 @@ struct tuner {
     struct past past;
     struct segment_table segments;
     struct history history;
+    struct plan failed[PLAN_SPACE]; /* stored failures that are measured again */
+    int failed_count;
     struct plan space[PLAN_SPACE];
     int space_count;
     int new_trials;
@@ -134,6 +143,7 @@ void tuner_say(const struct tuner *t, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
 enum tune_phase {
     PHASE_BASELINES,
+    PHASE_FAILURES,
     PHASE_SEGMENTS,
     PHASE_SCHEDULES,
     PHASE_PLANS,

@@ -1,6 +1,7 @@
 #include "search/search_int.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,13 +53,29 @@ void segment_table_note(struct segment_table *t, int slot, int attempt, double m
     struct slot *s = &t->slots[slot];
     struct attempt *a = &s->attempts[attempt];
     a->tried = true;
+    a->failed_before = false;
     a->ms = ms;
+    s->failed_utc[0] = '\0';
     if (isnan(ms)) {
         s->reason = *reason;
     } else if (s->best == NULL || ms < t->times.ms[slot]) {
         s->best = a;
         t->times.ms[slot] = ms;
     }
+}
+
+int segment_table_failed(const struct segment_table *t, int out[SLOT_COUNT])
+{
+    int count = 0;
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        bool failed = false;
+        for (int k = 0; k < t->slots[i].count; k++)
+            failed |= t->slots[i].attempts[k].failed_before;
+        if (failed && out != NULL)
+            out[count] = i;
+        count += failed;
+    }
+    return count;
 }
 
 /* ---- what the database holds ----------------------------------------------------------------- */
@@ -84,11 +101,16 @@ static int read_row(void *ctx, const struct db_trial *row)
     int attempt = find_attempt(&t->slots[slot], &choice);
     if (attempt < 0)
         return 0;
+    if (t->retry_failed && row->status == TRIAL_FAILED) {
+        t->slots[slot].attempts[attempt].failed_before = true;
+        return 0;
+    }
     enum status_code code = status_from_name(row->reason_code);
     bool ok = row->status == TRIAL_OK;
     if (!ok) /* another version may have stored an unknown code */
         status_set(&reason, code < STATUS_CODE_COUNT ? code : STATUS_UNFIT, "%s", row->reason);
     segment_table_note(t, slot, attempt, ok ? row->median_ms : NAN, &reason);
+    snprintf(t->slots[slot].failed_utc, CLOCK_UTC_SIZE, "%s", row->stored_utc);
     return 0;
 }
 
@@ -145,8 +167,9 @@ int segment_table_candidate(const struct segment_table *t, struct plan p, struct
         const struct attempt *attempt = s->best != NULL ? s->best : untried_default(s);
         if (attempt == NULL) {
             struct segment bad = slot_segment(slots[i]);
-            result = status_set(st, s->reason.code, "ops %d-%d fail alone: %s", bad.first, bad.last,
-                                s->reason.message);
+            bool stored = s->failed_utc[0] != '\0';
+            result = status_set(st, s->reason.code, "ops %d-%d fail alone%s%s: %s", bad.first,
+                                bad.last, stored ? ", at " : "", s->failed_utc, s->reason.message);
             attempt = &s->attempts[0];
         }
         if (s->count > 0)

@@ -117,11 +117,12 @@ static bool one_knob_apart(const struct choice *a, const struct choice *b)
     return a->impl == b->impl && differ == 1;
 }
 
-/* Whether an attempt is an untried default or, in a climb, one step from the best. */
+/* Whether an attempt is an untried default, one that failed before or, in a climb, one step from
+ * the best. */
 static bool worth_trying(const struct slot *s, const struct attempt *a, bool climb)
 {
     bool step = climb && s->best != NULL && one_knob_apart(&a->choice, &s->best->choice);
-    return !a->tried && (step || choice_is_default(&a->choice));
+    return !a->tried && (step || a->failed_before || choice_is_default(&a->choice));
 }
 
 /* Writes the attempts of a slot that are worth trying, unless out is null; returns how many. */

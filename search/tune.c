@@ -36,6 +36,15 @@ static bool choices_may_change(const struct tuner *t)
     return exhaustive(t) && !stage1_goes_on(t);
 }
 
+/* Whether a plan is measured even if the budget is spent. */
+static bool is_wanted(const struct tuner *t, struct plan p)
+{
+    bool failed = false;
+    for (int i = 0; i < t->failed_count && !failed; i++)
+        failed = plan_key(t->failed[i]) == plan_key(p);
+    return failed || baselines_have(&t->o->baselines, p);
+}
+
 static int search_values(struct tuner *t, unsigned lo, unsigned hi, double until,
                          struct search_result *out, struct status *st)
 {
@@ -49,7 +58,7 @@ static int search_values(struct tuner *t, unsigned lo, unsigned hi, double until
     struct evaluator e = tuner_evaluator(t);
     if (lo == hi || exhaustive(t)) /* the user wants the failures of these plans stored too */
         e.fails = NULL;
-    if (lo == hi && baselines_have(&t->o->baselines, plan_from_value(lo)))
+    if (lo == hi && is_wanted(t, plan_from_value(lo)))
         o.budget = 0;
     t->stage2.start = t->clock();
     t->stage2.one = lo == hi;
@@ -130,10 +139,42 @@ static int measure_baselines(struct tuner *t, struct search_result *found, struc
     return 0;
 }
 
+/* Whether there are stored failures to measure again. */
+static bool retries(const struct tuner *t)
+{
+    return t->failed_count > 0 || segment_table_failed(&t->segments, NULL) > 0;
+}
+
+/* Measures again the segments and plans that are stored as failed; an exhaustive search leaves the
+ * plans to its usual phases, which need the choices that stage 1 ends with.  found->stopped_by:
+ * STOP_SPACE once all are measured. */
+static int retry_failed(struct tuner *t, struct search_result *found, struct status *st)
+{
+    int slots[SLOT_COUNT], count = segment_table_failed(&t->segments, slots);
+    if (time_slots(t, slots, count, false, stage1_end, st) != 0)
+        return -1;
+    for (int i = 0; i < t->failed_count && !exhaustive(t); i++) {
+        unsigned value = plan_value(t->failed[i]);
+        if (history_has(&t->history, t->failed[i]))
+            continue;
+        tuner_step(t, PHASE_FAILURES, i, t->failed_count, NULL);
+        if (search_values(t, value, value, t->end, found, st) != 0)
+            return -1;
+        if (found->stopped_by != STOP_SPACE)
+            return 0;
+    }
+    return 0;
+}
+
 static int run_phases(struct tuner *t, struct search_result *found, struct status *st)
 {
     const struct search_options *o = &t->o->search;
+    if (retries(t))
+        tuner_say(t, "measuring again what failed: %d segments, %d plans",
+                  segment_table_failed(&t->segments, NULL), t->failed_count);
     if (measure_baselines(t, found, st) != 0)
+        return -1;
+    if (found->stopped_by == STOP_SPACE && retry_failed(t, found, st) != 0)
         return -1;
     if (found->stopped_by != STOP_SPACE)
         return 0;
@@ -195,11 +236,16 @@ static int tuner_open(struct tuner *t, struct status *st)
     t->end = o->time_limit_s > 0 ? t->start + o->time_limit_s : INFINITY;
     t->space_count = plan_space(o->space_lo, o->space_hi, t->space);
     segment_table_init(&t->segments, bench_target(t->bench));
+    t->segments.retry_failed = t->o->retry_failed;
     if (study_open(t->bench, t->db, &t->study, st) != 0 ||
         segment_table_read(&t->segments, t->db, t->study, st) != 0 ||
         past_read(t->db, t->study, t->o, &t->past, st) != 0)
         return -1;
-    return study_history(t->db, t->study, &t->history, st);
+    if (study_history(t->db, t->study, &t->history, st) != 0)
+        return -1;
+    if (t->o->retry_failed)
+        t->failed_count = history_drop_failed(&t->history, t->failed);
+    return 0;
 }
 
 static int tuner_start(struct tuner *t, struct status *st)
@@ -232,14 +278,16 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
     int result = -1;
     bool done = false; /* else baselines and finals that are missing come first */
     *out = (struct tune_report){.best.value = -1};
-    if (tuner_open(t, st) != 0 || (!o->again && spent(t) != STOP_COUNT && baselines_measured(t) &&
-                                   finals_held(t, &done, st) != 0))
+    if (tuner_open(t, st) != 0 || (!o->again && !retries(t) && spent(t) != STOP_COUNT &&
+                                   baselines_measured(t) && finals_held(t, &done, st) != 0))
         goto out;
-    if (spent(t) == STOP_TIME && !o->again)
+    if (spent(t) == STOP_TIME && !o->again && !retries(t))
         tuner_say(t,
                   "an earlier search spent as much time as --time-limit allows; raise it to go on");
     if (done)
         found.stopped_by = spent(t);
+    if (o->retry_failed && !retries(t))
+        tuner_say(t, "no failure is stored for --retry-failed to measure again");
     if (!done && (tuner_start(t, st) != 0 || measure_all(t, &found, st) != 0 ||
                   db_search_end(db, t->search_id, search_stop_names[found.stopped_by], st) != 0))
         goto out;

@@ -101,6 +101,11 @@ END
   jq -e '.[0].baselines[0] | .value == 43690 and .median_ms == null and .tie == null' out.json >jq.txt ||
     fail "bench: a time of a baseline that failed"
   grep -q '^fuseplan: baseline 43690 has no time: segment 0-0' said || fail "bench: did not say why a baseline has no time"
+  failures="SELECT (SELECT count(*) FROM trial WHERE status = 'failed' AND kind = 'plan'), (SELECT count(*) FROM failure)"
+  expect 0 fuseplan bench 32769 $workload --db failing.db --baseline 21845 >bench.txt
+  [ "$(sqlite3 failing.db "$failures")" = "1|0" ] || fail "bench: a stored failure of a plan did not stay"
+  expect 0 fuseplan bench 32769 $workload --db failing.db --baseline 21845 --retry-failed >bench.txt
+  [ "$(sqlite3 failing.db "$failures")" = "0|1" ] || fail "bench: did not measure a stored failure again"
   expect 4 fuseplan bench 41115 $workload --baseline none --fail-above 0.01 >bench.txt
   expect 0 fuseplan bench 41115 $workload --baseline none --fail-above 1000 >bench.txt
 
@@ -249,7 +254,7 @@ END
 
   echo "a database of an older version"
   sqlite3 e2e.db ".backup old.db"
-  change old.db "ALTER TABLE trial DROP COLUMN conditions; DROP TRIGGER trial_added;
+  change old.db "DROP TABLE failure; ALTER TABLE trial DROP COLUMN conditions; DROP TRIGGER trial_added;
     DROP TRIGGER trial_removed; ALTER TABLE study DROP COLUMN trials;
     ALTER TABLE study DROP COLUMN plans; DROP INDEX trial_by_time;
     CREATE INDEX trial_by_kind ON trial (study, kind); PRAGMA user_version = 1"

@@ -99,6 +99,22 @@ START_TEST(failures_alone)
 }
 END_TEST
 
+/* The reasons of failures that were measured again go with the failures, and with the workload. */
+START_TEST(kept_failures_too)
+{
+    for (int i = 0; i < 2; i++) {
+        struct db_trial failed = failed_trial(60 + i, "compile"), again = plan_trial(60 + i, 3);
+        OK(db_trial_add(db, i == 0 ? of_other : of_protocol[0], &failed, &st));
+        OK(db_trial_add(db, i == 0 ? of_other : of_protocol[0], &again, &st));
+    }
+    ck_assert_int_eq(rows("failure"), 2);
+    forget((struct db_forget){.workload = "other", .target_kind = "cpu", .failed = true}, 1, 1);
+    ck_assert_int_eq(rows("failure"), 1);
+    forget((struct db_forget){.workload = a_workload.text, .target_kind = "cpu"}, 3, 13);
+    ck_assert_int_eq(rows("failure"), 0);
+}
+END_TEST
+
 START_TEST(older_protocols_by_number)
 {
     forget((struct db_forget){.older_than = "2"}, 1, 4);
@@ -110,4 +126,4 @@ START_TEST(older_protocols_by_number)
 END_TEST
 
 SUITE("db/forget", setup, teardown, ONCE(a_workload_with_all_it_has), ONCE(failures_alone),
-      ONCE(older_protocols_by_number))
+      ONCE(kept_failures_too), ONCE(older_protocols_by_number))

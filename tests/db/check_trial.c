@@ -104,6 +104,34 @@ START_TEST(second_trial_yields_to_the_first)
 }
 END_TEST
 
+/* A stored failure may have been the machine's: it gives way, and its reason is kept.  A failure
+ * does not displace a time. */
+START_TEST(failure_yields_and_is_kept)
+{
+    struct db_trial plan[] = {failed_trial(50, "compile"), failed_trial(50, "launch"),
+                              plan_trial(50, 3), failed_trial(50, "wrong")};
+    struct db_trial segment[] = {failed_trial(-1, "compile"), segment_trial(some_choices, 2)};
+    segment[0].kind = DB_TRIAL_SEGMENT;
+    segment[0].choice_count = 1;
+    for (size_t i = 0; i < ARRAY_LEN(plan); i++)
+        OK(db_trial_add(db, study, &plan[i], &st));
+    for (size_t i = 0; i < ARRAY_LEN(segment); i++)
+        OK(db_trial_add(db, study, &segment[i], &st));
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial"), 2);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial WHERE status = 'ok'"), 2);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT trials * 10 + plans FROM study"), 21);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM choice"), 3);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM failure WHERE plan = 50 AND"
+                                           " reason = 'because' AND stored_utc <> '' AND"
+                                           " reason_code = iif(id = 1, 'compile', 'launch')"),
+                     2);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM failure"
+                                           " WHERE schedule IS NOT NULL AND kind = 'segment'"),
+                     1);
+    assert_whole(db);
+}
+END_TEST
+
 START_TEST(comparison_is_stored_whole_or_not_at_all)
 {
     struct db_trial finals[] = {final_trial(50, 3, "a"), final_trial(51, NAN, "a")};
@@ -214,7 +242,8 @@ START_TEST(trial_of_no_study_is_refused)
 END_TEST
 
 SUITE("db/trial", setup, teardown, ONCE(trials_come_back_as_stored),
-      ONCE(second_trial_yields_to_the_first), ONCE(comparison_is_stored_whole_or_not_at_all),
-      ONCE(walk_stops_when_told), ONCE(times_come_without_choices),
+      ONCE(second_trial_yields_to_the_first), ONCE(failure_yields_and_is_kept),
+      ONCE(comparison_is_stored_whole_or_not_at_all), ONCE(walk_stops_when_told),
+      ONCE(times_come_without_choices),
       LOOP(wrong_choices_are_refused, 0, ARRAY_LEN(wrong_choices)),
       LOOP(wrong_trials_are_refused, 0, WRONG_TRIALS), ONCE(trial_of_no_study_is_refused))

@@ -48,7 +48,7 @@ START_TEST(fastest_that_runs_on_all_architectures)
     struct candidate c;
     int64_t study;
     struct db *db = open_stored(&study);
-    OK(study_candidate(db, study, &target, archs, plan_from_value(VALUE_UNFUSED), &c, &st));
+    OK(study_candidate(db, study, &target, archs, false, plan_from_value(VALUE_UNFUSED), &c, &st));
     ck_assert_int_eq(c.count, OP_COUNT);
     assert_choice(&c.choices[0], stored[lists[_i].fastest].impl,
                   stored[lists[_i].fastest].schedule);
@@ -63,7 +63,7 @@ START_TEST(fastest_on_the_target)
     struct candidate c;
     int64_t study;
     struct db *db = open_stored(&study);
-    OK(study_candidate(db, study, &target, NULL, plan_from_value(VALUE_UNFUSED), &c, &st));
+    OK(study_candidate(db, study, &target, NULL, false, plan_from_value(VALUE_UNFUSED), &c, &st));
     assert_choice(&c.choices[0], stored[0].impl, stored[0].schedule);
     db_close(db);
 }

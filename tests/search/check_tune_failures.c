@@ -48,7 +48,7 @@ START_TEST(culprit_is_found_out)
 }
 END_TEST
 
-/* A segment's failure as another version of the program stored it. */
+/* A segment's failure as another version of the program stored it, which also says when. */
 START_TEST(reason_of_no_known_kind)
 {
     struct candidate c;
@@ -70,11 +70,13 @@ START_TEST(reason_of_no_known_kind)
                                    .ci_low_ms = NAN,
                                    .ci_high_ms = NAN,
                                    .choice_count = 1,
-                                   .choices = &choice};
+                                   .choices = &choice,
+                                   .stored_utc = "2026-01-31T12:34:56.789Z"};
     ck_assert_int_eq(study_open(bench, db, &study, &st), 0);
     ck_assert_int_eq(db_trial_add(db, study, &trial, &st), 0);
     run();
-    ck_assert_str_eq(read_back()->reason, "unfit: ops 8-9 fail alone: it is too hot");
+    ck_assert_str_eq(read_back()->reason,
+                     "unfit: ops 8-9 fail alone, at 2026-01-31T12:34:56.789Z: it is too hot");
     buf_release(&schedule);
 }
 END_TEST
@@ -87,6 +89,36 @@ START_TEST(plan_that_fails_alone_is_no_end)
     ck_assert_int_eq(s->plans, 20);
     ck_assert_str_eq(s->reason, "wrong: layer 0 is wrong");
     ck_assert(report.best.value >= 0);
+}
+END_TEST
+
+/* A segment and a plan that the machine made fail once: the search whose budget is spent measures
+ * both again, and no other.  41115 is a baseline, so a plan without these segments fails too. */
+START_TEST(failures_are_measured_again)
+{
+    fake.broken = layernorm;
+    fake.broken_value = 40011;
+    options.search.space_lo = options.search.space_hi = 40011;
+    run();
+    struct stored *s = read_back();
+    ck_assert(s->seen[40011] && !s->ok[40011] && s->seen[41115] && !s->ok[41115]);
+    int segments = s->segments, plans = s->plans, calls = fake.calls;
+    run(); /* without the option nothing is tried again */
+    ck_assert_int_eq(fake.calls, calls);
+
+    fake.broken = (struct segment){-1, -1};
+    fake.broken_value = 0;
+    options.retry_failed = true;
+    run();
+    s = read_back();
+    ck_assert(s->ok[40011] && s->ok[41115]);
+    ck_assert_int_ge(s->segments, segments);
+    ck_assert_int_eq(s->plans, plans);
+    ck_assert_int_eq(s->failed, 0);
+    ck_assert(!isnan(report.baselines[1].speedup.median));
+    calls = fake.calls;
+    run(); /* nothing is left to measure again */
+    ck_assert_int_eq(fake.calls, calls);
 }
 END_TEST
 
@@ -207,7 +239,7 @@ END_TEST
 
 SUITE("search/tune_failures", setup, teardown, LOOP(broken_segment_breaks_its_plans_unbuilt, 0, 4),
       ONCE(culprit_is_found_out), ONCE(reason_of_no_known_kind),
-      ONCE(plan_that_fails_alone_is_no_end), ONCE(finalist_that_broke_is_dropped),
-      ONCE(nothing_runs), ONCE(hopeless_plan_is_censored),
+      ONCE(plan_that_fails_alone_is_no_end), ONCE(failures_are_measured_again),
+      ONCE(finalist_that_broke_is_dropped), ONCE(nothing_runs), ONCE(hopeless_plan_is_censored),
       ONCE(slower_machine_makes_no_plan_hopeless), LOOP(interrupt_keeps_all, 0, 6),
       LOOP(killed_search_resumes, 0, 5), LOOP(broken_environment_ends_the_search, 0, 6))

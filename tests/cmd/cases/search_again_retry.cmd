@@ -1,0 +1,1 @@
+fuseplan search -b 1 -s 8 --again --retry-failed
