@@ -18,10 +18,13 @@ enum db_statement {
     SQL_COUNT
 };
 
+struct row_rule; /* rows_int.h */
+
 struct db {
     sqlite3 *handle;
     char *path;
     sqlite3_stmt *statements[SQL_COUNT];
+    const struct row_rule **rules[SQL_COUNT]; /* of the statements' columns, owned */
     struct listener listener;
 };
 
@@ -36,6 +39,7 @@ enum { MOVED_PER_STEP = 1024 }; /* trials for each that the listener is told of 
 struct query {
     struct db *db;
     sqlite3_stmt *stmt;
+    const struct row_rule *const *rules;
     int bound, result;
 };
 
@@ -46,7 +50,7 @@ void query_text(struct query *q, const char *value); /* null: ""; borrowed until
 void query_null(struct query *q);
 void query_blob(struct query *q, const void *bytes, size_t len);
 
-/* 1: a row is there; 0: no more; -1: failed. */
+/* 1: a row is there, and its values are what rows.c allows; 0: no more; -1: failed. */
 int query_row(struct query *q, struct status *st);
 void query_end(struct query *q);
 
@@ -121,8 +125,11 @@ void db_choices_release(struct db_choice *choices, int count);
 /* db_trial_add() within the caller's transaction. */
 int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, struct status *st);
 
-/* Reads a row of SQL_TRIALS, without choices and samples. */
-struct db_trial db_trial_of(const struct query *q, enum db_trial_kind kind);
+/* Reads a row of SQL_TRIALS, without choices and samples; refuses values that contradict each
+ * other.
+ */
+int db_trial_of(const struct query *q, enum db_trial_kind kind, struct db_trial *out,
+                struct status *st);
 
 /* Adds the row of a trial's plan, which spells its segments for people: "0-1 2-6 7 8-9 10-14". */
 int db_plan_add(struct db *db, const struct db_trial *t, struct status *st);

@@ -26,6 +26,13 @@ static void tell(const struct merging *m)
     step_tell(&m->into->listener, &(struct step){"merging", done, m->trials, left_s});
 }
 
+static int damaged(const struct merging *m, const char *table, int64_t id, const char *what,
+                   struct status *st)
+{
+    return status_set(st, STATUS_DATABASE, "'%s': %s of %s %lld; 'fuseplan db check' says more",
+                      db_path(m->from), what, table, (long long)id);
+}
+
 /* ---- plans and schedules --------------------------------------------------------------------- */
 
 static int merge_plans(struct merging *m, struct status *st)
@@ -55,6 +62,10 @@ static int merge_schedules(struct merging *m, struct status *st)
                               column_text(&q, 3),
                               column_text(&q, 4)};
         struct mapped mapped = {.from = column_int(&q, 0), .segment = c.segment};
+        if (c.segment.last < c.segment.first) {
+            found = damaged(m, "schedule", mapped.from, "operators in descending order", st);
+            break;
+        }
         if (db_schedule(m->into, &c, &mapped.to, st) != 0) {
             found = -1;
             break;
@@ -84,12 +95,6 @@ static const struct mapped *find_schedule(const struct merging *m, int64_t from)
 
 /* ---- trials ---------------------------------------------------------------------------------- */
 
-static int damaged(const struct merging *m, int64_t trial, const char *what, struct status *st)
-{
-    return status_set(st, STATUS_DATABASE, "'%s': %s of trial %lld; 'fuseplan db check' says more",
-                      db_path(m->from), what, (long long)trial);
-}
-
 /* The operators that a set of choices covers, added up: each once is all bits set. */
 enum { ALL_OPS = (1 << OP_COUNT) - 1 };
 
@@ -109,7 +114,7 @@ static int read_schedules(const struct merging *m, int64_t trial, int64_t out[OP
     query_end(&q);
     if (found < 0)
         return -1;
-    return covered == ALL_OPS ? 0 : damaged(m, trial, "damaged choices", st);
+    return covered == ALL_OPS ? 0 : damaged(m, "trial", trial, "damaged choices", st);
 }
 
 static int read_samples(const struct merging *m, int64_t trial, double **out, int *count,
@@ -133,14 +138,16 @@ static int read_samples(const struct merging *m, int64_t trial, double **out, in
 static int merge_trial(const struct merging *m, const struct query *q, enum db_trial_kind kind,
                        int64_t study, struct status *st)
 {
-    struct db_trial t = db_trial_of(q, kind);
+    struct db_trial t;
     int64_t id = column_int(q, 0), schedules[OP_COUNT] = {0};
     double *samples = NULL;
     int count = 0, sample_count = 0, result = -1;
+    if (db_trial_of(q, kind, &t, st) != 0)
+        return -1;
     if (kind == DB_TRIAL_SEGMENT) {
         const struct mapped *s = find_schedule(m, column_int(q, 2));
         if (s == NULL)
-            return damaged(m, id, "no schedule", st);
+            return damaged(m, "trial", id, "no schedule", st);
         schedules[count++] = s->to;
     } else if (read_schedules(m, id, schedules, &count, st) != 0) {
         return -1;
@@ -149,7 +156,7 @@ static int merge_trial(const struct merging *m, const struct query *q, enum db_t
     if (kind != DB_TRIAL_FINAL || read_samples(m, id, &samples, &sample_count, st) == 0) {
         t.samples_ms = samples;
         result = kind == DB_TRIAL_FINAL && sample_count != t.sample_count
-                     ? damaged(m, id, "missing samples", st)
+                     ? damaged(m, "trial", id, "missing samples", st)
                      : db_trial_put(m->into, study, &t, schedules, m->moved, st);
     }
     free(samples);

@@ -292,8 +292,10 @@ void db_close(struct db *db)
 {
     if (db == NULL)
         return;
-    for (int i = 0; i < SQL_COUNT; i++)
+    for (int i = 0; i < SQL_COUNT; i++) {
         sqlite3_finalize(db->statements[i]);
+        free((void *)db->rules[i]);
+    }
     sqlite3_close(db->handle);
     free(db->path);
     free(db);

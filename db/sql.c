@@ -1,4 +1,4 @@
-#include "db/db_int.h"
+#include "db/rows_int.h"
 
 #include <assert.h>
 #include <math.h>
@@ -69,7 +69,9 @@ struct query query_start(struct db *db, enum db_statement id)
     if (*stmt == NULL)
         result =
             sqlite3_prepare_v3(db->handle, sql_text[id], -1, SQLITE_PREPARE_PERSISTENT, stmt, NULL);
-    return (struct query){.db = db, .stmt = *stmt, .result = result};
+    if (*stmt != NULL && db->rules[id] == NULL)
+        db->rules[id] = row_rules_of(*stmt);
+    return (struct query){.db = db, .stmt = *stmt, .rules = db->rules[id], .result = result};
 }
 
 /* Keeps the first failure: after a failed prepare every bind fails too, as a misuse. */
@@ -104,12 +106,23 @@ void query_blob(struct query *q, const void *bytes, size_t len)
     bound(q, sqlite3_bind_blob64(q->stmt, ++q->bound, len > 0 ? bytes : "", len, SQLITE_STATIC));
 }
 
+static int check_row(const struct query *q, struct status *st)
+{
+    struct buf why;
+    buf_init(&why);
+    int result = row_fits(q->rules, q->stmt, &why) ? 0 : row_refused(q->db, why.ptr, st);
+    buf_release(&why);
+    return result;
+}
+
 int query_row(struct query *q, struct status *st)
 {
     if (q->result == SQLITE_OK) {
         int result = sqlite3_step(q->stmt);
-        if (result == SQLITE_ROW || result == SQLITE_DONE)
-            return result == SQLITE_ROW;
+        if (result == SQLITE_ROW)
+            return check_row(q, st) == 0 ? 1 : -1;
+        if (result == SQLITE_DONE)
+            return 0;
         q->result = result;
     }
     return db_fail(q->db->handle, q->db->path, q->result, st);

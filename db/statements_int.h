@@ -1,4 +1,5 @@
-/* The statements that db runs, as X(ID, sql); each list of them includes this file.  EXPLAIN QUERY
+/* The statements that db runs, as X(ID, sql); each list of them includes this file.  The names of
+ * their columns are those of the rules in rows.c.  EXPLAIN QUERY
  * PLAN shows no scan of trial, choice or sample in any but INFO: tests/db/check_schema.c. */
 X(BEGIN_READ, "BEGIN")
 X(BEGIN_WRITE, "BEGIN IMMEDIATE")
@@ -15,7 +16,7 @@ X(TARGET_ADD, "INSERT INTO target (kind, device, uuid, capability, units, driver
 X(STUDY_ADD, "INSERT INTO study (workload, target, protocol, seed, init, created_utc)"
              " VALUES (?,?,?,?,?,?) ON CONFLICT DO UPDATE"
              " SET created_utc = min(created_utc, excluded.created_utc) RETURNING id")
-X(STUDY_NEAREST, "SELECT study.id FROM workload"
+X(STUDY_NEAREST, "SELECT study.id AS study FROM workload"
                  " JOIN study ON study.workload = workload.id"
                  " JOIN target ON target.id = study.target"
                  " WHERE workload.text = ?1 AND target.kind = ?2"
@@ -29,13 +30,14 @@ X(STUDY_NEAREST, "SELECT study.id FROM workload"
                  "   WHERE study = study.id AND kind = 'plan'), ''),"
                  "  coalesce((SELECT max(stored_utc) FROM trial"
                  "   WHERE study = study.id AND kind = 'final'), '')) DESC, study.id DESC")
-X(STUDY_READ, "SELECT kind, device, uuid, capability, units, driver, compiler, libraries,"
-              " protocol, init, seed, mask FROM study JOIN target ON target.id = study.target"
-              " JOIN workload ON workload.id = study.workload WHERE study.id = ?")
+X(STUDY_READ,
+  "SELECT kind AS target_kind, device, uuid, capability, units, driver, compiler, libraries,"
+  " protocol, init, seed, mask FROM study JOIN target ON target.id = study.target"
+  " JOIN workload ON workload.id = study.workload WHERE study.id = ?")
 
 X(WORKLOADS,
   "SELECT text, batch, seq_len, heads, head_size, ffn, layers, eps, dtype, lengths, mask,"
-  " kind FROM study JOIN workload ON workload.id = study.workload"
+  " kind AS target_kind FROM study JOIN workload ON workload.id = study.workload"
   " JOIN target ON target.id = study.target"
   " WHERE EXISTS (SELECT 1 FROM trial"
   "   WHERE study = study.id AND kind = 'plan' AND status = 'ok')"
@@ -47,20 +49,20 @@ X(WORKLOADS,
   "  coalesce((SELECT max(stored_utc) FROM trial"
   "   WHERE study = study.id AND kind = 'final'), ''))) DESC, max(study.id) DESC")
 X(STUDIES,
-  "SELECT study.id, text, batch, seq_len, heads, head_size, ffn, layers, eps, dtype,"
-  " lengths, mask, study.seed, init, kind, device, uuid, capability, units, driver,"
+  "SELECT study.id AS study, text, batch, seq_len, heads, head_size, ffn, layers, eps, dtype,"
+  " lengths, mask, seed, init, kind AS target_kind, device, uuid, capability, units, driver,"
   " compiler, libraries, protocol, created_utc, trials, plans, (SELECT coalesce(max(utc), '') FROM"
   "  (SELECT max(stored_utc) AS utc FROM trial WHERE study = study.id AND kind = 'segment'"
   "   UNION ALL"
   "   SELECT max(stored_utc) FROM trial WHERE study = study.id AND kind = 'plan' UNION ALL"
   "   SELECT max(stored_utc) FROM trial WHERE study = study.id AND kind = 'final')"
-  " ) AS newest FROM study JOIN workload ON workload.id = study.workload"
-  " JOIN target ON target.id = study.target ORDER BY newest DESC, study.id DESC")
+  " ) AS newest_utc FROM study JOIN workload ON workload.id = study.workload"
+  " JOIN target ON target.id = study.target ORDER BY newest_utc DESC, study.id DESC")
 
 X(SEGMENT_ADD, "INSERT INTO segment (first_op, last_op) VALUES (?,?) ON CONFLICT DO NOTHING")
 X(SCHEDULE_ADD, "INSERT INTO schedule (segment, impl, knobs) VALUES"
                 " ((SELECT id FROM segment WHERE first_op = ? AND last_op = ?), ?, ?)")
-X(SCHEDULE_FIND, "SELECT schedule.id FROM segment"
+X(SCHEDULE_FIND, "SELECT schedule.id AS schedule FROM segment"
                  " JOIN schedule ON schedule.segment = segment.id"
                  " WHERE first_op = ? AND last_op = ? AND impl = ? AND knobs = ?")
 X(PLAN_ADD, "INSERT INTO plan (value, segments) VALUES (?,?) ON CONFLICT DO NOTHING")
@@ -72,10 +74,11 @@ X(TRIAL_ADD,
   " ON CONFLICT DO NOTHING")
 X(CHOICE_ADD, "INSERT INTO choice (trial, schedule) VALUES (?,?)")
 X(SAMPLE_ADD, "INSERT INTO sample (trial, round, ms) VALUES (?,?,?)")
-X(TRIALS, "SELECT id, plan, schedule, status, reason_code, reason, median_ms, ci_low_ms,"
+X(TRIALS, "SELECT id AS trial, plan AS its_plan, schedule AS its_schedule, status, reason_code, "
+          "reason, median_ms, ci_low_ms,"
           " ci_high_ms, build_s, verify_s, time_s, relative_error, layers_timed,"
           " sample_count, comparison, resources, conditions, search, stored_utc,"
-          " (SELECT strategy FROM search WHERE search.id = trial.search) FROM trial"
+          " (SELECT strategy FROM search WHERE search.id = trial.search) AS strategy FROM trial"
           " WHERE study = ? AND kind = ? ORDER BY stored_utc, id")
 X(SCHEDULE, "SELECT first_op, last_op, impl, knobs FROM schedule"
             " JOIN segment ON segment.id = schedule.segment WHERE schedule.id = ?")
@@ -89,23 +92,23 @@ X(CHOICES, "SELECT first_op, last_op, impl, knobs FROM choice"
  *
  * The winner of the newest comparison of a search.  The last columns are its time in its search and
  * when the comparison was stored. */
-X(BEST_FINAL, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
-              " (SELECT options FROM search WHERE search.id = trial.search), stored_utc,"
+X(BEST_FINAL, "SELECT id AS trial, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
+              " (SELECT options FROM search WHERE search.id = trial.search) AS options, stored_utc,"
               " (SELECT device FROM study JOIN target ON target.id = study.target"
-              "   WHERE study.id = trial.study),"
+              "   WHERE study.id = trial.study) AS device,"
               " (SELECT median_ms FROM trial AS own WHERE own.study = trial.study"
               "   AND own.plan = trial.plan AND own.kind = 'plan' AND own.status = 'ok')"
-              " FROM trial WHERE study = ?1 AND kind = 'final' AND status = 'ok'"
+              " AS own_ms FROM trial WHERE study = ?1 AND kind = 'final' AND status = 'ok'"
               " AND comparison = (SELECT comparison FROM trial AS newest"
               "   WHERE newest.study = ?1 AND newest.kind = 'final' AND newest.status = 'ok'"
               "   AND NOT EXISTS (SELECT 1 FROM search"
               "     WHERE search.id = newest.search AND strategy = 'bench')"
               "   ORDER BY newest.stored_utc DESC, newest.id DESC LIMIT 1)"
               " ORDER BY median_ms, id LIMIT 1")
-X(BEST_PLAN, "SELECT id, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
-             " (SELECT options FROM search WHERE search.id = trial.search), stored_utc,"
+X(BEST_PLAN, "SELECT id AS trial, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
+             " (SELECT options FROM search WHERE search.id = trial.search) AS options, stored_utc,"
              " (SELECT device FROM study JOIN target ON target.id = study.target"
-             "   WHERE study.id = trial.study) FROM trial"
+             "   WHERE study.id = trial.study) AS device FROM trial"
              " WHERE study = ? AND kind = 'plan' AND status = 'ok' AND (stored_utc, id) > (?, ?)"
              " AND median_ms < ? ORDER BY median_ms, id LIMIT 1")
 X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final' AND status = 'ok'"
@@ -115,14 +118,14 @@ X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final' AN
             " AND NOT EXISTS (SELECT 1 FROM search"
             "   WHERE search.id = trial.search AND strategy = 'bench')"
             " ORDER BY stored_utc DESC, id DESC LIMIT 1")
-X(PLAN_TIME, "SELECT id, status, reason, median_ms, ci_low_ms, ci_high_ms, sample_count,"
+X(PLAN_TIME, "SELECT id AS trial, status, reason, median_ms, ci_low_ms, ci_high_ms, sample_count,"
              " stored_utc, conditions FROM trial"
              " WHERE study = ? AND plan = ? AND kind = ? AND comparison = ?"
              " ORDER BY stored_utc DESC, id DESC LIMIT 1")
 X(SAMPLES, "SELECT ms FROM sample WHERE trial = ? ORDER BY round")
 X(BEST_CHOICES, "SELECT first_op, last_op, impl, knobs, (SELECT median_ms FROM trial"
                 "   WHERE trial.study = ?2 AND trial.schedule = choice.schedule"
-                "   AND status = 'ok') FROM choice"
+                "   AND status = 'ok') AS median_ms FROM choice"
                 " JOIN schedule ON schedule.id = choice.schedule"
                 " JOIN segment ON segment.id = schedule.segment"
                 " WHERE choice.trial = ?1 ORDER BY first_op")
@@ -145,16 +148,17 @@ X(SEARCH_PUT, "INSERT INTO search (id, study, strategy, options, started_utc) VA
 X(SEARCH_PUT_END, "UPDATE search SET ended_utc = ?2, stopped_by = ?3 WHERE id = ?1"
                   " AND ended_utc IS NULL AND ?2 <> ''")
 X(SEARCH_STUDY, "SELECT study FROM search WHERE id = ?")
-X(SEARCHES, "SELECT id, strategy, options, started_utc, ended_utc, stopped_by FROM search"
+X(SEARCHES, "SELECT id AS search, strategy, options, started_utc, ended_utc, stopped_by FROM search"
             " WHERE study = ? ORDER BY started_utc, id")
 X(PLANS, "SELECT value, segments FROM plan")
-X(SCHEDULES, "SELECT schedule.id, first_op, last_op, impl, knobs FROM schedule"
+X(SCHEDULES, "SELECT schedule.id AS schedule, first_op, last_op, impl, knobs FROM schedule"
              " JOIN segment ON segment.id = schedule.segment ORDER BY schedule.id")
 X(TRIAL_SCHEDULES, "SELECT schedule FROM choice WHERE trial = ?")
-X(TWIN_PLAN, "SELECT id, stored_utc, status, median_ms, ci_low_ms, ci_high_ms, time_s FROM trial"
-             " WHERE study = ? AND plan = ? AND kind = ? AND comparison = ?"
-             " ORDER BY stored_utc DESC LIMIT 1")
-X(TWIN_SEGMENT, "SELECT id, stored_utc, status, median_ms, ci_low_ms, ci_high_ms, time_s"
+X(TWIN_PLAN,
+  "SELECT id AS trial, stored_utc, status, median_ms, ci_low_ms, ci_high_ms, time_s FROM trial"
+  " WHERE study = ? AND plan = ? AND kind = ? AND comparison = ?"
+  " ORDER BY stored_utc DESC LIMIT 1")
+X(TWIN_SEGMENT, "SELECT id AS trial, stored_utc, status, median_ms, ci_low_ms, ci_high_ms, time_s"
                 " FROM trial WHERE study = ? AND schedule = ?")
 X(FAILED_PLAN, "SELECT id FROM trial WHERE study = ? AND plan = ? AND kind = 'plan'"
                " AND status = 'failed'")

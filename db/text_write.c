@@ -208,7 +208,9 @@ static int add_trial(struct lines *l, struct db *db, const struct query *q, enum
 {
     bool segment = kind == DB_TRIAL_SEGMENT;
     struct db_choice choices[OP_COUNT];
-    struct db_trial t = db_trial_of(q, kind);
+    struct db_trial t;
+    if (db_trial_of(q, kind, &t, st) != 0)
+        return -1;
     struct query of_trial = query_start(db, segment ? SQL_SCHEDULE : SQL_CHOICES);
     query_int(&of_trial, column_int(q, segment ? 2 : 0));
     t.choices = choices;

@@ -1,5 +1,7 @@
-#include "db/db_int.h"
+#include "db/rows_int.h"
 
+#include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 const char *const db_trial_kind_names[] = {
@@ -189,7 +191,7 @@ int db_choices_read(struct query *q, struct db_choice out[OP_COUNT], double *ms,
     int row, count = 0, next = 0;
     while ((row = query_row(q, st)) > 0) {
         int64_t first = column_int(q, 0), last = column_int(q, 1);
-        if (first < next || last < first || last >= OP_COUNT)
+        if (first < next || last < first)
             break;
         next = (int)last + 1;
         if (ms != NULL)
@@ -219,9 +221,27 @@ void db_choices_release(struct db_choice *choices, int count)
     }
 }
 
-struct db_trial db_trial_of(const struct query *q, enum db_trial_kind kind)
+/* What the rules of single values cannot say. */
+static const char *contradiction(const struct query *q, const struct db_trial *t)
 {
-    return (struct db_trial){
+    bool segment = t->kind == DB_TRIAL_SEGMENT;
+    if ((sqlite3_column_type(q->stmt, 1) == SQLITE_NULL) != segment)
+        return segment ? "a plan, but it is of a segment" : "no plan";
+    if ((sqlite3_column_type(q->stmt, 2) == SQLITE_NULL) == segment)
+        return segment ? "no schedule" : "a schedule, but it is of a plan";
+    if (t->status == TRIAL_OK && isnan(t->median_ms))
+        return "no median, but it is ok";
+    if (t->status == TRIAL_FAILED && t->reason_code[0] == '\0')
+        return "no reason, but it failed";
+    if (t->median_ms < t->ci_low_ms || t->median_ms > t->ci_high_ms)
+        return "a median outside its interval";
+    return NULL;
+}
+
+int db_trial_of(const struct query *q, enum db_trial_kind kind, struct db_trial *out,
+                struct status *st)
+{
+    *out = (struct db_trial){
         .kind = kind,
         .value = kind == DB_TRIAL_SEGMENT ? -1 : (int)column_int(q, 1),
         .status = trial_status_from_name(column_text(q, 3)),
@@ -243,6 +263,13 @@ struct db_trial db_trial_of(const struct query *q, enum db_trial_kind kind)
         .stored_utc = column_text(q, 19),
         .strategy = column_text(q, 20),
     };
+    const char *what = contradiction(q, out);
+    if (what == NULL)
+        return 0;
+    char why[120];
+    snprintf(why, sizeof(why), "table 'trial', trial %lld has %s", (long long)column_int(q, 0),
+             what);
+    return row_refused(q->db, why, st);
 }
 
 static int walk(struct db *db, int64_t study, enum db_trial_kind kind, bool with_choices,
@@ -255,7 +282,11 @@ static int walk(struct db *db, int64_t study, enum db_trial_kind kind, bool with
     query_text(&q, db_trial_kind_names[kind]);
     while (ended == 0 && (found = query_row(&q, st)) > 0) {
         struct db_choice choices[OP_COUNT] = {{.impl = NULL}};
-        struct db_trial t = db_trial_of(&q, kind);
+        struct db_trial t;
+        if (db_trial_of(&q, kind, &t, st) != 0) {
+            found = -1;
+            break;
+        }
         if (with_choices) {
             struct query of_trial = query_start(db, segment ? SQL_SCHEDULE : SQL_CHOICES);
             query_int(&of_trial, column_int(&q, segment ? 2 : 0));

@@ -245,7 +245,8 @@ static int ignore_row(void *ctx, const struct db_trial *t)
 static const char *const damage[] = {
     "DELETE FROM choice",
     "INSERT OR IGNORE INTO choice SELECT 1, id FROM schedule", /* more than operators */
-    "PRAGMA ignore_check_constraints = ON; UPDATE segment SET last_op = 200 WHERE last_op = 14",
+    "PRAGMA ignore_check_constraints = ON; UPDATE segment SET first_op = 14, last_op = 7"
+    " WHERE first_op = 7 AND last_op = 14",
 };
 
 START_TEST(damaged_choices_are_refused)

@@ -49,7 +49,7 @@ static inline struct db_trial plan_trial(int value, double median_ms)
                              .reason_code = "",
                              .reason = "",
                              .median_ms = median_ms,
-                             .ci_low_ms = median_ms - 0.125,
+                             .ci_low_ms = median_ms > 0.25 ? median_ms - 0.125 : median_ms / 2,
                              .ci_high_ms = median_ms + 0.125,
                              .build_s = 0.5,
                              .verify_s = 0.25,

@@ -1,0 +1,251 @@
+/* What each column may hold: a database is data, which another program, a damaged disk or a
+ * stranger may have written.  query_row() holds every row of every statement against these rules,
+ * and db_check() every row that is stored; so no reader needs to, and a check finds what readers
+ * refuse. */
+#include "db/rows_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { ROWS_MAX = 1 << 24 }; /* of samples: more than anyone takes, few enough to be read */
+
+/* In the order of the tables in docs/database.md.  A name of several tables means the same in each;
+ * those that differ are renamed where they are read. */
+static const struct row_rule rules[] = {
+    {"text", "workload", ROW_TEXT, 0, 0},
+    {"batch", "workload", ROW_INT, 1, BATCH_MAX},
+    {"seq_len", "workload", ROW_INT, 1, SEQ_LEN_MAX},
+    {"heads", "workload", ROW_INT, 1, HEADS_MAX},
+    {"head_size", "workload", ROW_INT, 1, HEAD_SIZE_MAX},
+    {"ffn", "workload", ROW_INT, 1, FFN_MAX},
+    {"layers", "workload", ROW_INT, 1, LAYERS_MAX},
+    {"eps", "workload", ROW_REAL, 0, 0},
+    {"dtype", "workload", ROW_TEXT, 0, 0},
+    {"lengths", "workload", ROW_TEXT, 0, 0},
+    {"mask", "workload", ROW_TEXT, 0, 0},
+    {"target_kind", "target", ROW_TARGET, 0, 0},
+    {"device", "target", ROW_TEXT, 0, 0},
+    {"uuid", "target", ROW_TEXT, 0, 0},
+    {"capability", "target", ROW_TEXT, 0, 0},
+    {"units", "target", ROW_INT, 0, INT32_MAX},
+    {"driver", "target", ROW_TEXT, 0, 0},
+    {"compiler", "target", ROW_TEXT, 0, 0},
+    {"libraries", "target", ROW_TEXT, 0, 0},
+    {"study", "study", ROW_INT, 1, INT64_MAX},
+    {"protocol", "study", ROW_TEXT, 0, 0},
+    {"seed", "study", ROW_INT, INT64_MIN, INT64_MAX},
+    {"init", "study", ROW_TEXT, 0, 0},
+    {"created_utc", "study", ROW_UTC, 0, 0},
+    {"trials", "study", ROW_INT, 0, INT64_MAX},
+    {"plans", "study", ROW_INT, 0, INT64_MAX},
+    {"newest_utc", "trial", ROW_UTC_OR_NONE, 0, 0},
+    {"search", "search", ROW_ID_OR_NONE, 0, 0},
+    {"strategy", "search", ROW_TEXT_OR_NONE, 0, 0},
+    {"options", "search", ROW_TEXT_OR_NONE, 0, 0},
+    {"started_utc", "search", ROW_UTC, 0, 0},
+    {"ended_utc", "search", ROW_UTC_OR_NONE, 0, 0},
+    {"stopped_by", "search", ROW_TEXT_OR_NONE, 0, 0},
+    {"first_op", "segment", ROW_INT, 0, OP_COUNT - 1},
+    {"last_op", "segment", ROW_INT, 0, OP_COUNT - 1},
+    {"schedule", "schedule", ROW_INT, 1, INT64_MAX},
+    {"impl", "schedule", ROW_TEXT, 0, 0},
+    {"knobs", "schedule", ROW_TEXT, 0, 0},
+    {"plan", "trial", ROW_INT, 0, VALUE_MAX},
+    {"its_plan", "trial", ROW_INT_OR_NONE, 0, VALUE_MAX}, /* as its kind demands */
+    {"its_schedule", "trial", ROW_INT_OR_NONE, 1, INT64_MAX},
+    {"value", "plan", ROW_INT, 0, VALUE_MAX},
+    {"segments", "plan", ROW_TEXT, 0, 0},
+    {"trial", "trial", ROW_INT, 1, INT64_MAX},
+    {"kind", "trial", ROW_KIND, 0, 0},
+    {"status", "trial", ROW_STATUS, 0, 0},
+    {"reason_code", "trial", ROW_TEXT, 0, 0},
+    {"reason", "trial", ROW_BYTES, 0, 0}, /* versions 1 and 2 stored what compilers wrote */
+    {"median_ms", "trial", ROW_TIME_OR_NONE, 0, 0},
+    {"own_ms", "trial", ROW_TIME_OR_NONE, 0, 0},
+    {"ci_low_ms", "trial", ROW_REAL_OR_NONE, 0, 0},
+    {"ci_high_ms", "trial", ROW_REAL_OR_NONE, 0, 0},
+    {"build_s", "trial", ROW_REAL_OR_NONE, 0, 0},
+    {"verify_s", "trial", ROW_REAL_OR_NONE, 0, 0},
+    {"time_s", "trial", ROW_REAL_OR_NONE, 0, 0},
+    {"relative_error", "trial", ROW_ERROR_OR_NONE, 0, 0},
+    {"layers_timed", "trial", ROW_INT, 0, LAYERS_MAX},
+    {"sample_count", "trial", ROW_INT, 0, ROWS_MAX},
+    {"comparison", "trial", ROW_TEXT, 0, 0},
+    {"resources", "trial", ROW_TEXT, 0, 0},
+    {"conditions", "trial", ROW_TEXT, 0, 0},
+    {"stored_utc", "trial", ROW_UTC, 0, 0},
+    {"round", "sample", ROW_INT, 0, ROWS_MAX},
+    {"ms", "sample", ROW_TIME, 0, 0},
+    {"model", "model", ROW_INT, 1, INT64_MAX},
+    {"name", "model", ROW_TEXT, 0, 0},
+    {"model_kind", "model", ROW_TEXT, 0, 0},
+    {"features_version", "model", ROW_INT, 0, INT32_MAX},
+    {"data_hash", "model", ROW_TEXT, 0, 0},
+    {"quantile", "model", ROW_REAL_OR_NONE, 0, 0},
+    {"threshold_ms", "model", ROW_REAL_OR_NONE, 0, 0},
+    {"bytes", "model", ROW_BLOB, 0, 0},
+    {"report", "model", ROW_TEXT, 0, 0},
+    {"trained_utc", "model", ROW_UTC, 0, 0},
+};
+
+/* What is expected, for messages; of ROW_INT the range says more. */
+static const struct {
+    const char *expected;
+    int type;  /* SQLite's */
+    bool none; /* null is allowed */
+} types[] = {
+    [ROW_INT] = {"a whole number", SQLITE_INTEGER, false},
+    [ROW_INT_OR_NONE] = {"a whole number", SQLITE_INTEGER, true},
+    [ROW_REAL] = {"a finite number that is not negative", SQLITE_FLOAT, false},
+    [ROW_REAL_OR_NONE] = {"a finite number that is not negative", SQLITE_FLOAT, true},
+    [ROW_TIME] = {"a finite time above 0", SQLITE_FLOAT, false},
+    [ROW_TIME_OR_NONE] = {"a finite time above 0", SQLITE_FLOAT, true},
+    [ROW_ERROR_OR_NONE] = {"a number that is not negative", SQLITE_FLOAT, true},
+    [ROW_TEXT] = {"a text in UTF-8", SQLITE_TEXT, false},
+    [ROW_TEXT_OR_NONE] = {"a text in UTF-8", SQLITE_TEXT, true},
+    [ROW_BYTES] = {"a text", SQLITE_TEXT, false},
+    [ROW_ID_OR_NONE] = {"1 to 32 characters", SQLITE_TEXT, true},
+    [ROW_UTC] = {"a time as 2026-01-31T12:34:56.789Z", SQLITE_TEXT, false},
+    [ROW_UTC_OR_NONE] = {"a time as 2026-01-31T12:34:56.789Z", SQLITE_TEXT, true},
+    [ROW_TARGET] = {"cpu or cuda", SQLITE_TEXT, false},
+    [ROW_KIND] = {"segment, plan or final", SQLITE_TEXT, false},
+    [ROW_STATUS] = {"ok, censored or failed", SQLITE_TEXT, false},
+    [ROW_BLOB] = {"bytes", SQLITE_BLOB, false},
+};
+
+/* ---- one value ------------------------------------------------------------------------------- */
+
+static bool is_text(sqlite3_stmt *stmt, int column, const char *text)
+{
+    size_t len = (size_t)sqlite3_column_bytes(stmt, column);
+    unsigned char all = 0;
+    for (size_t i = 0; i < len; i++)
+        all |= (unsigned char)text[i];
+    return strlen(text) == len && (all < 0x80 || utf8_is_valid(text));
+}
+
+static bool text_fits(enum row_type type, sqlite3_stmt *stmt, int column)
+{
+    const char *text = (const char *)sqlite3_column_text(stmt, column);
+    if (text == NULL) /* memory ran out; SQLite tells the next time it is called */
+        return false;
+    switch (type) {
+    case ROW_BYTES:
+        return true;
+    case ROW_ID_OR_NONE:
+        return text[0] != '\0' && strlen(text) < HASH_TEXT_SIZE && is_text(stmt, column, text);
+    case ROW_UTC:
+        return db_is_utc(text);
+    case ROW_UTC_OR_NONE:
+        return text[0] == '\0' || db_is_utc(text);
+    case ROW_TARGET:
+        return strcmp(text, "cpu") == 0 || strcmp(text, "cuda") == 0;
+    case ROW_KIND:
+        for (int kind = DB_TRIAL_SEGMENT; kind <= DB_TRIAL_FINAL; kind++)
+            if (strcmp(text, db_trial_kind_names[kind]) == 0)
+                return true;
+        return false;
+    case ROW_STATUS:
+        return strcmp(text, trial_status_name(trial_status_from_name(text))) == 0;
+    default:
+        return is_text(stmt, column, text);
+    }
+}
+
+static bool fits(const struct row_rule *r, sqlite3_stmt *stmt, int column)
+{
+    int found = sqlite3_column_type(stmt, column);
+    if (found == SQLITE_NULL)
+        return types[r->type].none;
+    if (found != types[r->type].type)
+        return false;
+    if (found == SQLITE_INTEGER) {
+        int64_t value = sqlite3_column_int64(stmt, column);
+        return r->least <= value && value <= r->most;
+    }
+    if (found == SQLITE_FLOAT) {
+        double value = sqlite3_column_double(stmt, column);
+        bool time = r->type == ROW_TIME || r->type == ROW_TIME_OR_NONE;
+        return value >= 0 && (value > 0 || !time) &&
+               (isfinite(value) || r->type == ROW_ERROR_OR_NONE);
+    }
+    return found != SQLITE_TEXT || text_fits(r->type, stmt, column);
+}
+
+/* ---- rows ------------------------------------------------------------------------------------ */
+
+const struct row_rule *row_rule_of(const char *column)
+{
+    for (size_t i = 0; i < ARRAY_LEN(rules); i++)
+        if (strcmp(rules[i].column, column) == 0)
+            return &rules[i];
+    return NULL;
+}
+
+const struct row_rule **row_rules_of(sqlite3_stmt *stmt)
+{
+    int count = sqlite3_column_count(stmt);
+    const struct row_rule **out = mem_alloc((size_t)count + 1, sizeof(*out));
+    for (int i = 0; i < count; i++)
+        out[i] = row_rule_of(sqlite3_column_name(stmt, i));
+    return out;
+}
+
+static bool is_table(const char *name)
+{
+    static const char *const tables[] = {"workload", "target", "study", "search", "segment",
+                                         "schedule", "plan",   "trial", "model",  "failure"};
+    for (size_t i = 0; i < ARRAY_LEN(tables); i++)
+        if (strcmp(tables[i], name) == 0)
+            return true;
+    return false;
+}
+
+/* "table 'trial', trial 5: 'plan' is 99999, expected 0 to 65535".  The first column of most
+ * statements names the row. */
+static void describe(const struct row_rule *r, sqlite3_stmt *stmt, int column, struct buf *out)
+{
+    bool blob = sqlite3_column_type(stmt, column) == SQLITE_BLOB; /* before it becomes a text */
+    const char *value = (const char *)sqlite3_column_text(stmt, column);
+    buf_addf(out, "table '%s', ", r->table);
+    if (column > 0 && is_table(sqlite3_column_name(stmt, 0))) {
+        const char *row = (const char *)sqlite3_column_text(stmt, 0);
+        buf_addf(out, "%s %.40s: ", sqlite3_column_name(stmt, 0), row != NULL ? row : "");
+    }
+    bool its = strncmp(r->column, "its_", strlen("its_")) == 0;
+    buf_addf(out, "'%s' is ", r->column + (its ? strlen("its_") : 0));
+    if (blob)
+        buf_adds(out, "a blob");
+    else
+        buf_addf(out, value != NULL ? "'%.60s'" : "%s", value != NULL ? value : "missing");
+    if (types[r->type].type == SQLITE_INTEGER && r->most < INT64_MAX)
+        buf_addf(out, ", expected %lld to %lld", (long long)r->least, (long long)r->most);
+    else
+        buf_addf(out, ", expected %s", types[r->type].expected);
+}
+
+bool row_fits(const struct row_rule *const *columns, sqlite3_stmt *stmt, struct buf *why)
+{
+    int count = sqlite3_column_count(stmt);
+    for (int i = 0; i < count; i++)
+        if (columns[i] != NULL && !fits(columns[i], stmt, i)) {
+            struct buf raw;
+            buf_init(&raw);
+            describe(columns[i], stmt, i, &raw);
+            utf8_mend(raw.ptr);
+            utf8_escape(raw.ptr, why);
+            buf_release(&raw);
+            return false;
+        }
+    return true;
+}
+
+int row_refused(const struct db *db, const char *why, struct status *st)
+{
+    return status_set(st, STATUS_DATABASE,
+                      "database '%s' holds what no fuseplan stores: %s: 'fuseplan db check' names "
+                      "all such rows: remove them with sqlite3, or move the file away to start "
+                      "afresh",
+                      db->path, why);
+}

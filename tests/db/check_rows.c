@@ -1,0 +1,288 @@
+/* A database whose rows hold anything: every reader refuses them or reads them, and db_check()
+ * names what they refuse. */
+#include "tests/db/move_fixture.h"
+
+enum { FUZZED = 4, ROUNDS = 10 };
+
+/* What to plant, and what every reader that comes by says. */
+static const struct {
+    const char *plant, *said;
+} planted[] = {
+    {"UPDATE trial SET plan = 9999999 WHERE id = 1",
+     "table 'trial', trial 1: 'plan' is '9999999', expected 0 to 65535"},
+    {"UPDATE trial SET plan = -50000000 WHERE id = 2", "'plan' is '-50000000'"},
+    {"UPDATE trial SET plan = NULL WHERE id = 1", "trial 1 has no plan"},
+    {"UPDATE trial SET schedule = 2 WHERE id = 1", "trial 1 has a schedule, but it is of a plan"},
+    {"UPDATE trial SET schedule = NULL WHERE kind = 'segment'", "has no schedule"},
+    {"UPDATE trial SET median_ms = NULL WHERE id = 1", "trial 1 has no median, but it is ok"},
+    {"UPDATE trial SET median_ms = 9e999 WHERE id = 1", "'median_ms' is 'Inf', expected a finite"},
+    {"UPDATE trial SET ci_low_ms = 3 WHERE id = 1", "trial 1 has a median outside its interval"},
+    {"UPDATE trial SET status = 'fine' WHERE id = 1", "expected ok, censored or failed"},
+    {"UPDATE trial SET sample_count = -5000000000", "'sample_count' is '-5000000000', expected 0"},
+    {"UPDATE trial SET sample_count = 2147483647", "'sample_count' is '2147483647', expected 0"},
+    {"UPDATE trial SET stored_utc = 'yesterday'", "'stored_utc' is 'yesterday', expected a time"},
+    {"UPDATE trial SET comparison = CAST(x'ff1b' AS TEXT)", "'comparison' is '?\\x1b', expected"},
+    {"UPDATE sample SET ms = 0", "table 'sample', 'ms' is '0.0', expected a finite time above 0"},
+    {"UPDATE segment SET last_op = 99", "table 'segment', "},
+    {"UPDATE segment SET first_op = -100", "'first_op' is '-100', expected 0 to 14"},
+    {"UPDATE schedule SET knobs = CAST(x'ff' AS TEXT)", "'knobs' is '?', expected a text in UTF-8"},
+    {"UPDATE workload SET seq_len = -1", "table 'workload', study 1: 'seq_len' is '-1', expected"},
+    {"UPDATE workload SET eps = 9e999", "'eps' is 'Inf'"},
+    {"UPDATE target SET kind = 'abacus'", "'target_kind' is 'abacus', expected cpu or cuda"},
+    {"UPDATE study SET created_utc = ''", "'created_utc' is '', expected a time"},
+    {"UPDATE search SET id = hex(zeroblob(40))", "expected 1 to 32 characters"},
+    {"DROP TABLE sample; CREATE TABLE sample (trial, round, ms);"
+     "INSERT INTO sample VALUES (2, 0, x'00')",
+     "'ms' is a blob"},
+};
+
+static const char *const values[] = {"NULL",
+                                     "-1",
+                                     "0",
+                                     "-100",
+                                     "99",
+                                     "65536",
+                                     "4294967296",
+                                     "9223372036854775807",
+                                     "9e999",
+                                     "-9e999",
+                                     "''",
+                                     "'x'",
+                                     "CAST(x'ff1b5b' AS TEXT)",
+                                     "hex(zeroblob(5000))",
+                                     "'{\"baselines\":[99999999999,-1,\"x\"]}'",
+                                     "x'00ff'"};
+
+/* Plans that were searched, one compared, and a segment; a search that asked for them. */
+static struct db *open_full(void)
+{
+    int64_t study;
+    char search[HASH_TEXT_SIZE];
+    struct db_choice choices[OP_COUNT];
+    struct db *db = open_named("t.db", &study);
+    OK(db_search_start(db, study, "random", "{}", search, &st));
+    struct db_trial plan = trial_of_plan(41115, choices), final = plan;
+    plan.search = final.search = search;
+    final.kind = DB_TRIAL_FINAL;
+    final.comparison = "a";
+    struct db_trial segment = segment_trial(&choices[0], 1);
+    OK(db_trial_add(db, study, &plan, &st));
+    OK(db_trial_add(db, study, &final, &st));
+    OK(db_trial_add(db, study, &segment, &st));
+    OK(db_model_put(
+        db, study,
+        &(struct db_model){
+            .name = "m", .kind = "k", .data_hash = "", .bytes = "x", .len = 1, .report = "{}"},
+        &st));
+    return db;
+}
+
+static int count_row(void *ctx, const struct db_trial *t)
+{
+    ck_assert_int_ge(t->value, -1);
+    ck_assert_int_le(t->value, VALUE_MAX);
+    ++*(int *)ctx;
+    return 0;
+}
+
+static void count_change(void *ctx, const struct db_change_row *row)
+{
+    (void)row;
+    ++*(int *)ctx;
+}
+
+static void count_listed(void *ctx, const struct db_listed *l)
+{
+    ck_assert_ptr_nonnull(l->workload.text);
+    ++*(int *)ctx;
+}
+
+static void count_workload(void *ctx, const struct db_workload *w, const char *target_kind)
+{
+    ck_assert(w->text != NULL && target_kind != NULL);
+    ++*(int *)ctx;
+}
+
+static void count_search(void *ctx, const struct db_search *s)
+{
+    ck_assert_ptr_nonnull(s->id);
+    ++*(int *)ctx;
+}
+
+static void count_value(void *ctx, int value)
+{
+    ck_assert(value >= 0 && value <= VALUE_MAX);
+    ++*(int *)ctx;
+}
+
+static int count_model(void *ctx, const struct db_model *m)
+{
+    ck_assert_ptr_nonnull(m->bytes);
+    ++*(int *)ctx;
+    return 0;
+}
+
+static int count_text(void *ctx, const char *text, size_t len, struct status *said)
+{
+    (void)text, (void)said;
+    *(int *)ctx += len > 0;
+    return 0;
+}
+
+/* Runs every reader, and appends what they say.  into: to merge into. */
+static void read_all(struct db *db, struct db *into, struct buf *out)
+{
+    struct db_best best;
+    struct db_time time;
+    struct db_moved moved;
+    const char *path = test_path("t.db");
+    int rows = 0;
+    struct status said[16];
+    for (size_t i = 0; i < ARRAY_LEN(said); i++)
+        said[i] = STATUS_INIT;
+    for (int kind = DB_TRIAL_SEGMENT; kind <= DB_TRIAL_FINAL; kind++)
+        db_trials(db, 1, (enum db_trial_kind)kind, count_row, &rows, &said[kind]);
+    if (db_best(db, 1, &best, &said[3]) == 0)
+        db_best_release(&best);
+    db_time(db, 1, 41115, "a", &time, &said[4]);
+    db_time_release(&time);
+    db_compare(db, NULL, "2099-01-01", count_change, &rows, &said[5]);
+    db_compare(db, db, NULL, count_change, &rows, &said[6]);
+    db_list(db, count_listed, &rows, &said[7]);
+    db_workloads(db, count_workload, &rows, &said[8]);
+    db_searches(db, 1, count_search, &rows, &said[9]);
+    db_plan_values(db, 1, count_value, &rows, &said[10]);
+    db_model_get(db, 1, "m", "k", count_model, &rows, &said[11]);
+    db_export(db, count_text, &rows, &said[12]);
+    db_merge(into, &path, 1, &moved, &said[13]);
+    for (size_t i = 0; i < ARRAY_LEN(said); i++)
+        buf_addf(out, "%s\n", said[i].message);
+}
+
+static void keep_problem(void *ctx, const char *problem)
+{
+    buf_addf(ctx, "%s\n", problem);
+}
+
+static void plant(const char *sql)
+{
+    sqlite3 *raw = open_raw(test_path("t.db"));
+    exec_sql(raw, "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON");
+    exec_sql(raw, sql);
+    sqlite3_close(raw);
+}
+
+START_TEST(planted_value_is_refused_and_found)
+{
+    struct db *db, *into;
+    struct buf said, found;
+    int problems;
+    buf_init(&said);
+    buf_init(&found);
+    db_close(open_full());
+    plant(planted[_i].plant);
+    OK(db_open(test_path("t.db"), DB_READ, &db, &st));
+    OK(db_open(test_path("into.db"), DB_WRITE, &into, &st));
+    read_all(db, into, &said);
+    db_close(into);
+    ck_assert_msg(strstr(said.ptr, planted[_i].said) != NULL, "%s", said.ptr);
+    OK(db_check(db, keep_problem, &found, &problems, &st));
+    ck_assert_int_ge(problems, 1);
+    db_close(db);
+    buf_release(&found);
+    buf_release(&said);
+}
+END_TEST
+
+static int keep_assignment(void *out, int columns, char **texts, char **names)
+{
+    (void)columns;
+    (void)names;
+    buf_reset(out);
+    buf_addf(out, "UPDATE OR IGNORE %s SET %s = ", texts[0], texts[1]);
+    return 0;
+}
+
+/* One to three columns drawn at random become values drawn at random.  Some are refused. */
+static void plant_at_random(struct rng *rng)
+{
+    struct buf sql;
+    char place[200];
+    sqlite3 *raw = open_raw(test_path("t.db"));
+    buf_init(&sql);
+    exec_sql(raw, "PRAGMA foreign_keys = OFF; PRAGMA ignore_check_constraints = ON;"
+                  "PRAGMA synchronous = OFF");
+    for (uint32_t i = 0, count = 1 + rng_below(rng, 3); i < count; i++) {
+        snprintf(place, sizeof(place),
+                 "SELECT t.name, c.name FROM pragma_table_list AS t, pragma_table_info(t.name) AS c"
+                 " WHERE t.schema = 'main' AND t.name NOT LIKE 'sqlite%%' LIMIT 1 OFFSET %u",
+                 rng_below(rng, 80));
+        buf_reset(&sql);
+        ck_assert_int_eq(sqlite3_exec(raw, place, keep_assignment, &sql, NULL), SQLITE_OK);
+        if (sql.len == 0)
+            continue;
+        buf_addf(&sql, "%s%s", values[rng_below(rng, ARRAY_LEN(values))],
+                 rng_below(rng, 2) == 0 ? " LIMIT 1" : "");
+        sqlite3_exec(raw, sql.ptr, NULL, NULL, NULL);
+    }
+    sqlite3_close(raw);
+    buf_release(&sql);
+}
+
+/* The tables are not STRICT: who wrote the file need not have kept to the schema. */
+static struct buf make_lenient(void)
+{
+    struct buf bytes;
+    buf_init(&bytes);
+    db_close(open_full());
+    sqlite3 *raw = open_raw(test_path("t.db"));
+    exec_sql(raw, "PRAGMA writable_schema = ON;"
+                  "UPDATE sqlite_schema SET sql = replace(sql, ') STRICT', ')')");
+    sqlite3_close(raw);
+    OK(file_read(test_path("t.db"), 64 << 20, &bytes, &st));
+    return bytes;
+}
+
+START_TEST(random_values_crash_no_reader)
+{
+    struct db *db, *into;
+    struct buf said, bytes = make_lenient();
+    struct rng rng = {.state = splitmix64((uint64_t)_i)};
+    buf_init(&said);
+    OK(db_open(test_path("into.db"), DB_WRITE, &into, &st));
+    for (int i = 0, problems; i < ROUNDS; i++) {
+        OK(file_write(test_path("t.db"), bytes.ptr, bytes.len, &st));
+        plant_at_random(&rng);
+        OK(db_open(test_path("t.db"), DB_READ, &db, &st));
+        read_all(db, into, &said);
+        OK(db_check(db, keep_problem, &said, &problems, &st));
+        db_close(db);
+    }
+    db_close(into);
+    buf_release(&said);
+    buf_release(&bytes);
+}
+END_TEST
+
+/* Every column that a statement names has a rule, but for ids that are not read. */
+START_TEST(every_column_has_a_rule)
+{
+    struct db *db = open_full();
+    for (int id = 0; id < SQL_COUNT; id++) {
+        struct query q = query_start(db, (enum db_statement)id);
+        ck_assert_int_eq(q.result, SQLITE_OK);
+        for (int i = 0; i < sqlite3_column_count(q.stmt); i++) {
+            const char *name = sqlite3_column_name(q.stmt, i);
+            size_t letters = strspn(name, "abcdefghijklmnopqrstuvwxyz_");
+            bool expression = name[letters] != '\0';
+            ck_assert_msg(expression || strcmp(name, "id") == 0 || q.rules[i] != NULL, "'%s' of %s",
+                          name, sqlite3_sql(q.stmt));
+        }
+    }
+    db_close(db);
+}
+END_TEST
+
+SUITE("db/rows", test_dir_setup, test_dir_teardown,
+      LOOP(planted_value_is_refused_and_found, 0, ARRAY_LEN(planted)),
+      LOOP(random_values_crash_no_reader, 0, FUZZED), ONCE(every_column_has_a_rule))
