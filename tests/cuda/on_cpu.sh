@@ -19,3 +19,7 @@ for wrong in '-s 9-3' '-s nonsense' '-p 4/4' '-t tpu'; do
     exit 1
   fi
 done
+"$bin/cuda_segments" -t cpu fp32 1 8 file:mask.npy 2>&1 | grep -q 'masks of files' || {
+  echo "a file as mask is not refused by name" >&2
+  exit 1
+}
