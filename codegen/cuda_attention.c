@@ -6,20 +6,32 @@
 
 static_assert(TILE_HEAD == 32, "a lane holds one of a tile's first entries");
 
-/* The fastest of those tried on an H200.  Which one wins depends on the lists. */
-static const struct cuda_attention_shape shapes[] = {
-    [CUDA_ATTENTION_64] = {1, 1, 2, 1, true, false, false, 4},
-    [CUDA_ATTENTION_64_OVERLAP] = {1, 1, 3, 1, false, true, true, 3},
-    [CUDA_ATTENTION_64_SPLIT] = {2, 1, 4, 2, false, false, false, 2},
-    [CUDA_ATTENTION_128] = {2, 2, 3, 2, true, false, false, 2},
+/* The fastest of those tried on an H200, by head size.  Which one wins depends on the lists.  At
+ * 128 a block takes twice the shared memory, and q has no registers beside the next scores. */
+static const struct {
+    int head_size;
+    struct cuda_attention_shape shapes[CUDA_ATTENTION_COUNT];
+} head_sizes[] = {
+    {64,
+     {[CUDA_ATTENTION_64] = {1, 1, 2, 1, true, false, false, 4},
+      [CUDA_ATTENTION_64_OVERLAP] = {1, 1, 3, 1, false, true, true, 3},
+      [CUDA_ATTENTION_64_SPLIT] = {2, 1, 4, 2, false, false, false, 2},
+      [CUDA_ATTENTION_128] = {2, 2, 3, 2, true, false, false, 2}}},
+    {128,
+     {[CUDA_ATTENTION_64] = {1, 1, 2, 1, true, false, false, 2},
+      [CUDA_ATTENTION_64_OVERLAP] = {1, 1, 3, 1, false, true, false, 1},
+      [CUDA_ATTENTION_64_SPLIT] = {2, 1, 4, 2, false, false, false, 1},
+      [CUDA_ATTENTION_128] = {2, 2, 3, 2, true, true, false, 1}}},
 };
-static_assert(ARRAY_LEN(shapes) == CUDA_ATTENTION_COUNT, "one row a shape");
 
-const struct cuda_attention_shape *cuda_attention_shape_of(const struct choice *c)
+const struct cuda_attention_shape *cuda_attention_shape_of(const struct choice *c, int head_size)
 {
     if (c->impl->emit != emit_cuda_attention)
         return NULL;
-    return &shapes[choice_value(c, CUDA_ATTENTION_KNOB_SHAPE)];
+    for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++)
+        if (head_sizes[i].head_size == head_size)
+            return &head_sizes[i].shapes[choice_value(c, CUDA_ATTENTION_KNOB_SHAPE)];
+    return NULL;
 }
 
 static bool is_ordered(const struct choice *c)
@@ -54,14 +66,13 @@ static bool whole_attention(struct segment s)
 bool cuda_attention_applicable(const struct choice *c, const struct build_target *t,
                                const char **why)
 {
-    const struct cuda_attention_shape *s = cuda_attention_shape_of(c);
+    const struct cuda_attention_shape *s = cuda_attention_shape_of(c, t->head_size);
     if (t->arch != CUDA_ARCH_HOPPER && t->arch != 0)
         return inapplicable(why, "wgmma is an instruction of sm_90a alone");
     if (dtypes[t->dtype].bytes != 2)
         return inapplicable(why, "this kernel computes in fp16 and bf16 alone");
-    if (t->head_size != 64)
-        return inapplicable(
-            why, "this kernel takes head size 64 alone: others lack registers for wgmma");
+    if (s == NULL)
+        return inapplicable(why, "this kernel takes head sizes 64 and 128 alone");
     if (!whole_attention(c->segment))
         return inapplicable(why,
                             "this kernel runs scores, softmax and context together, and no GEMM");
@@ -86,16 +97,16 @@ static const char *truth(bool value)
     return value ? "true" : "false";
 }
 
-void cuda_attention_arguments(const struct choice *c, struct buf *out)
+void cuda_attention_arguments(const struct choice *c, int head_size, struct buf *out)
 {
-    const struct cuda_attention_shape *s = cuda_attention_shape_of(c);
+    const struct cuda_attention_shape *s = cuda_attention_shape_of(c, head_size);
     buf_addf(out, "%d, %d, %d, %d, %s, %s, %s, %s", s->consumers, s->rows, s->ring, s->producers,
              truth(s->draws), truth(s->overlap), truth(s->q_in_registers), truth(is_ordered(c)));
 }
 
 void emit_cuda_attention(const struct choice *c, const struct build_target *t, struct buf *out)
 {
-    const struct cuda_attention_shape *s = cuda_attention_shape_of(c);
+    const struct cuda_attention_shape *s = cuda_attention_shape_of(c, t->head_size);
     add_header(c, t, out);
     buf_adds(out, " */\n#include \"attention_wgmma.cuh\"\n\n");
     add_types(t, out);
@@ -105,7 +116,7 @@ void emit_cuda_attention(const struct choice *c, const struct build_target *t, s
         " * load; tiles drawn, overlap, q in registers, tiles of a cover */\n"
         "using stage = fp::attention_wgmma<dtype, W, %d, %d,\n    ",
         c->segment.first, c->segment.last);
-    cuda_attention_arguments(c, out);
+    cuda_attention_arguments(c, t->head_size, out);
     buf_adds(out, ">;\n\n");
     open_kernel(c, threads_of(s), s->resident, out);
     buf_adds(out, "    stage(a, shared).run();\n}\n");
@@ -114,7 +125,7 @@ void emit_cuda_attention(const struct choice *c, const struct build_target *t, s
 void cuda_attention_launch(const struct choice *c, const struct workload *w,
                            struct cuda_launch *out)
 {
-    const struct cuda_attention_shape *s = cuda_attention_shape_of(c);
+    const struct cuda_attention_shape *s = cuda_attention_shape_of(c, w->head_size);
     int64_t blocks = (w->seq_len + MASK_BLOCK - 1) / MASK_BLOCK,
             heads = (int64_t)w->batch * w->heads;
     *out = (struct cuda_launch){.threads = threads_of(s),

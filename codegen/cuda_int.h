@@ -120,11 +120,11 @@ struct cuda_attention_shape {
     int resident;        /* thread blocks for which registers must suffice */
 };
 
-/* Of a choice of `hopper_attention`; null for any other. */
-const struct cuda_attention_shape *cuda_attention_shape_of(const struct choice *c);
+/* Of a choice of `hopper_attention`; null for any other, and for a head size that it does not take. */
+const struct cuda_attention_shape *cuda_attention_shape_of(const struct choice *c, int head_size);
 
 /* Appends the template's arguments that follow its operators. */
-void cuda_attention_arguments(const struct choice *c, struct buf *out);
+void cuda_attention_arguments(const struct choice *c, int head_size, struct buf *out);
 
 bool cuda_attention_applicable(const struct choice *c, const struct build_target *t,
                                const char **why);

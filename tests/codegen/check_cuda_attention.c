@@ -44,15 +44,12 @@ static const struct {
      32,
      CUDA_ARCH_HOPPER,
      "",
-     "this kernel takes head size 64 alone: others lack registers for wgmma",
+     "this kernel takes head sizes 64 and 128 alone",
      true},
-    {{1, 6},
-     DTYPE_FP16,
-     128,
-     CUDA_ARCH_HOPPER,
-     "",
-     "this kernel takes head size 64 alone: others lack registers for wgmma",
-     true},
+    {{1, 6}, DTYPE_FP16, 128, CUDA_ARCH_HOPPER, "", NULL, true},
+    {{1, 6}, DTYPE_FP16, 128, CUDA_ARCH_HOPPER, "shape=64_overlap", NULL, true},
+    {{1, 6}, DTYPE_FP16, 128, CUDA_ARCH_HOPPER, "shape=64_split", NULL, true},
+    {{1, 6}, DTYPE_FP16, 128, CUDA_ARCH_HOPPER, "shape=128 cover=ordered", NULL, true},
 };
 
 START_TEST(hopper_attention_is_of_few_types_and_head_sizes)

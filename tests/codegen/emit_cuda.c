@@ -164,10 +164,10 @@ static void add_hopper_attention_sizes(int head_size, struct buf *out)
     struct choice choices[CUDA_CHOICES_MAX];
     int count = choices_for(&t, (struct segment){1, 6}, false, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++) {
-        if (cuda_attention_shape_of(&choices[i]) == NULL)
+        if (cuda_attention_shape_of(&choices[i], head_size) == NULL)
             continue;
         buf_addf(out, "static_assert(needs<fp::attention_wgmma<fp::fp16, %d, 1, 6, ", head_size);
-        cuda_attention_arguments(&choices[i], out);
+        cuda_attention_arguments(&choices[i], head_size, out);
         buf_addf(out, ">> == %d);\n", shared_bytes(&choices[i], DTYPE_FP16, head_size));
     }
 }
@@ -186,6 +186,7 @@ static void write_sizes(void)
     buf_addf(&text, "static_assert(sizeof(fp_args) == %zu && FP_SYNC_TILES == %d);\n",
              sizeof(struct fp_args), FP_SYNC_TILES);
     add_hopper_attention_sizes(64, &text);
+    add_hopper_attention_sizes(128, &text);
     for (int d = 0; d < DTYPE_COUNT; d++) {
         add_gemm_sizes((enum dtype)d, &text);
         for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++)

@@ -60,7 +60,9 @@ done
 for type in fp16 tf32; do
   "$bin/cuda_segments" -b -s kinds $type 2 100 causal || status=1
 done
-"$bin/cuda_segments" -b -s 1-6 fp16 1 512 strided || status=1
+for size in 64 128; do
+  "$bin/cuda_segments" -b -W $size -s 1-6 fp16 1 512 strided || status=1
+done
 start=$(date +%s)
 for tool in memcheck racecheck synccheck; do
   for slice in $(seq 0 $((slices - 1))); do
@@ -68,7 +70,9 @@ for tool in memcheck racecheck synccheck; do
       sanitized $tool "$tool.$type.$slice" -s kinds -p "$slice/$slices" -a 60 $type 2 100 causal &
     done
   done
-  sanitized $tool $tool.cover -s 1-6 fp16 1 512 strided & # a mask whose cover has two parts
+  for size in 64 128; do # a mask whose cover has two parts
+    sanitized $tool $tool.cover.$size -W $size -s 1-6 fp16 1 512 strided &
+  done
 done
 wait
 
@@ -76,7 +80,7 @@ echo "| tool | kernels | failed | findings |"
 echo "|---|---|---|---|"
 for tool in memcheck racecheck synccheck; do
   errors=$(count_findings $tool)
-  cat "$dir/$tool".*.out | awk -v tool=$tool -v errors="$errors" -v runs=$((2 * slices + 1)) '
+  cat "$dir/$tool".*.out | awk -v tool=$tool -v errors="$errors" -v runs=$((2 * slices + 2)) '
     / allowed; / {
       ended++
       for (i = 2; i <= NF; i++) {
@@ -89,7 +93,7 @@ for tool in memcheck racecheck synccheck; do
       exit !(ended == runs && failed == 0 && errors == "0")
     }' || status=1
 done
-echo "# $(($(date +%s) - start)) s, $((6 * slices + 3)) processes side by side"
+echo "# $(($(date +%s) - start)) s, $((6 * slices + 6)) processes side by side"
 if [ $status -ne 0 ]; then
   grep -h FAILED "$dir"/[mrs]*check.*.out | head -n 20
   for tool in memcheck racecheck synccheck; do

@@ -21,7 +21,7 @@ workloads() {
       done
     done
   done
-  for size in '16 bf16' '32 tf32' '128 fp16'; do
+  for size in '16 bf16' '32 tf32' '128 fp16' '128 bf16'; do
     echo "-W $size 1 333 bigbird"
     echo "-a 60 -W $size 2 100 causal"
   done
@@ -33,6 +33,9 @@ workloads() {
       echo "-s $attention $type 1 333 $mask"
       echo "-s $attention -a 200 $type 2 333 $mask"
     done
+    for mask in strided bigbird document; do
+      echo "-s $attention -W 128 -a 200 $type 2 333 $mask"
+    done
   done
 }
 
@@ -43,9 +46,12 @@ build() {
     "$bin/cuda_segments" -b -s kinds "$type" 1 64 full
     "$bin/cuda_segments" -b -s $attention "$type" 1 64 full
   done
-  for size in '16 bf16' '32 tf32' '128 fp16'; do
+  for size in '16 bf16' '32 tf32' '128 fp16' '128 bf16'; do
     # shellcheck disable=SC2086
     "$bin/cuda_segments" -b -W $size 1 64 full
+  done
+  for type in fp16 bf16; do
+    "$bin/cuda_segments" -b -s $attention -W 128 "$type" 1 64 full
   done
 }
 
