@@ -116,13 +116,29 @@ template <class S> struct attention_loader {
         t.rest = x.w;
     }
 
+    /* Where this thread's 16 bytes of row 4*P*i + tid/8 of a block go, in the 128-byte swizzle.
+     *
+     * Rows of q lie in order.  Those of keys are dealt out: key 16t + 2p + e is row 8p + 2t + e.
+     * Of the scores a lane then holds 16 neighbouring keys, and finds them in 16 neighbouring bits
+     * of a row word. */
+    template <bool KEYS> static FP_DEVICE u32 place(u32 to, int i)
+    {
+        const int tid = static_cast<int>(threadIdx.x) - C * FOUR_WARPS, r0 = tid / 8, c = tid % 8;
+        if constexpr (!KEYS)
+            return ((to + r0 * 128 + (c ^ (r0 % 8)) * 16) ^ (P == 1 ? i % 2 * 64 : 0)) +
+                   i * 512 * P;
+        constexpr int N = 4 / P; /* steps of 16 keys */
+        const u32 first = to + (r0 / 2 * 8 + r0 % 2) * 128 + (c ^ (r0 % 2)) * 16;
+        return (first ^ (i / N * 32)) + i % N * (2048 * P) + i / N * 256;
+    }
+
     /* Copies the block of 64 rows from row `first` on; `from` is this thread's place in row 0. Rows
      * past the length become zeros: a probability of 0 times v is then 0. */
+    template <bool KEYS>
     static FP_DEVICE void copy_block(u32 to, const unsigned char *from, i64 pitch, int first,
                                      int length)
     {
         const int tid = static_cast<int>(threadIdx.x) - C * FOUR_WARPS, r0 = tid / 8;
-        const u32 at = to + r0 * 128 + ((tid % 8) ^ (r0 % 8)) * 16;
         const unsigned char *p = from + (first + r0) * pitch;
         const u32 hop = static_cast<u32>(4 * P * pitch);
         if (first + BLOCK <= length) {
@@ -132,8 +148,7 @@ template <class S> struct attention_loader {
                 asm("mad.wide.u32 %0, %1, %2, %3;" : "=l"(row) : "r"(hop), "r"(i), "l"(p));
 #pragma unroll
                 for (int j = 0; j < PANELS; j++)
-                    copy_16((P == 1 && i % 2 ? at ^ 64 : at) + i * 512 * P + j * PANEL,
-                            row + j * 128);
+                    copy_16(place<KEYS>(to, i) + j * PANEL, row + j * 128);
             }
             return;
         }
@@ -143,8 +158,7 @@ template <class S> struct attention_loader {
             const bool valid = 4 * P * i < rows;
 #pragma unroll
             for (int j = 0; j < PANELS; j++)
-                copy_16((P == 1 && i % 2 ? at ^ 64 : at) + i * 512 * P + j * PANEL,
-                        valid ? p + j * 128 : from, valid);
+                copy_16(place<KEYS>(to, i) + j * PANEL, valid ? p + j * 128 : from, valid);
         }
     }
 
@@ -166,11 +180,11 @@ template <class S> struct attention_loader {
     }
 
     /* As above for rows anywhere.  A token that does not exist is negative. */
+    template <bool KEYS>
     static FP_DEVICE void copy_rows(u32 to, const unsigned char *from, i64 pitch, const tokens &of,
                                     int length)
     {
-        const int tid = static_cast<int>(threadIdx.x) - C * FOUR_WARPS, r0 = tid / 8;
-        const u32 at = to + r0 * 128 + ((tid % 8) ^ (r0 % 8)) * 16;
+        const int r0 = (static_cast<int>(threadIdx.x) - C * FOUR_WARPS) / 8;
         constexpr int UNROLL = P == 1 ? 16 : 1; /* two warps lack the registers for more */
 #pragma unroll UNROLL
         for (int i = 0; i < BLOCK / (4 * P); i++) {
@@ -183,8 +197,7 @@ template <class S> struct attention_loader {
                 : "r"(valid ? token : 0), "r"(static_cast<int>(pitch)), "l"(from));
 #pragma unroll
             for (int j = 0; j < PANELS; j++)
-                copy_16((P == 1 && i % 2 ? at ^ 64 : at) + i * 512 * P + j * PANEL, row + j * 128,
-                        valid);
+                copy_16(place<KEYS>(to, i) + j * PANEL, row + j * 128, valid);
         }
     }
 
@@ -309,7 +322,7 @@ template <class S> struct attention_loader {
             tokens of = {-1, -1};
             if (block < a.mask.blocks)
                 of = load_tokens(a.tiles.query_token, t, block);
-            copy_rows(shared_address(s.q[to.index][g]), from.q, from.pitch, of, from.length);
+            copy_rows<false>(shared_address(s.q[to.index][g]), from.q, from.pitch, of, from.length);
             if (block < a.mask.blocks && me.tid < BLOCK / 4)
                 copy_16(shared_address(&s.token[to.index][g * BLOCK + me.tid * 4]),
                         a.tiles.query_token + (t.part * a.mask.blocks + block) * BLOCK +
@@ -326,8 +339,8 @@ template <class S> struct attention_loader {
         else
 #pragma unroll
             for (int g = 0; g < G; g++)
-                copy_block(shared_address(s.q[to.index][g]), from.q, from.pitch,
-                           (t.block + g) * BLOCK, from.length);
+                copy_block<false>(shared_address(s.q[to.index][g]), from.q, from.pitch,
+                                  (t.block + g) * BLOCK, from.length);
         if (FIRST == 1 && me.tid < W / 4) {
             int which = me.tid / (W / 8), col = me.tid % (W / 8) * 8;
             copy_16(shared_address(&s.bias[to.index][which][col]),
@@ -349,9 +362,9 @@ template <class S> struct attention_loader {
                              const tokens &of) const
     {
         if constexpr (ORDERED)
-            copy_rows(to, from, r.pitch, of, r.length);
+            copy_rows<true>(to, from, r.pitch, of, r.length);
         else
-            copy_block(to, from, r.pitch, block * BLOCK, r.length);
+            copy_block<true>(to, from, r.pitch, block * BLOCK, r.length);
     }
 
     /* Loads k, v and row words of entry i.  keys: the tokens of its keys where they are ordered; in

@@ -8,10 +8,10 @@
 namespace fp
 {
 
-FP_DEVICE uint2 load_shared_2(u32 at)
+FP_DEVICE u32 load_shared_16(u32 at)
 {
-    uint2 x;
-    asm volatile("ld.shared.v2.u32 {%0, %1}, [%2];" : "=r"(x.x), "=r"(x.y) : "r"(at) : "memory");
+    unsigned short x;
+    asm volatile("ld.shared.u16 %0, [%1];" : "=h"(x) : "r"(at) : "memory");
     return x;
 }
 
@@ -28,20 +28,17 @@ template <class S> struct attention_softmax {
         state.sum[0] = state.sum[1] = 0.0f;
     }
 
-    /* at: the group's row words */
+    /* at: the group's row words.  A lane's 16 keys are neighbours (attention_loader::place). */
     static FP_DEVICE void mask(fragment<D, BLOCK> &c, u32 at)
     {
-        const u32 tid = threadIdx.x, by = tid % 4 * 2;
-        at += tid % FOUR_WARPS / 32 * (WARP_ROWS * 8) + tid % 32 / 4 * 8;
+        const u32 tid = threadIdx.x;
+        at += tid % FOUR_WARPS / 32 * (WARP_ROWS * 8) + tid % 32 / 4 * 8 + tid % 4 * 2;
 #pragma unroll
         for (int r = 0; r < 2; r++) {
-            uint2 word = load_shared_2(at + 64 * r);
-            u32 half[2] = {word.x >> by, word.y >> by};
+            const u32 kept = load_shared_16(at + 64 * r);
 #pragma unroll
-            for (int p = 0; p < 8; p++) {
-                c[p][r][0] = half[p / 4] & (1u << (p % 4 * 8)) ? c[p][r][0] : MASKED;
-                c[p][r][1] = half[p / 4] & (2u << (p % 4 * 8)) ? c[p][r][1] : MASKED;
-            }
+            for (int i = 0; i < 16; i++)
+                c[i / 2][r][i % 2] = kept & (1u << i) ? c[i / 2][r][i % 2] : MASKED;
         }
     }
 
