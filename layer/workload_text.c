@@ -4,16 +4,21 @@
 #include <stdlib.h>
 #include <string.h>
 
+void lengths_text(const struct workload *w, struct buf *out)
+{
+    if (w->lengths == NULL)
+        buf_adds(out, "full");
+    for (int b = 0; w->lengths != NULL && b < w->batch; b++)
+        buf_addf(out, b == 0 ? "%d" : ",%d", w->lengths[b]);
+}
+
 void workload_text(const struct workload *w, struct buf *out)
 {
     buf_addf(out, "b=%d s=%d h=%d w=%d f=%d l=%d eps=", w->batch, w->seq_len, w->heads,
              w->head_size, w->ffn, w->layers);
     number_add(w->eps, out);
     buf_addf(out, " dtype=%s lengths=", dtypes[w->dtype].name);
-    if (w->lengths == NULL)
-        buf_adds(out, "full");
-    for (int b = 0; w->lengths != NULL && b < w->batch; b++)
-        buf_addf(out, b == 0 ? "%d" : ",%d", w->lengths[b]);
+    lengths_text(w, out);
     buf_adds(out, " mask=");
     mask_text(&w->mask_spec, out);
 }

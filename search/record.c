@@ -4,14 +4,6 @@
 #include <math.h>
 #include <stdlib.h>
 
-void lengths_text(const struct workload *w, struct buf *out)
-{
-    if (w->lengths == NULL)
-        buf_adds(out, "full");
-    for (int i = 0; w->lengths != NULL && i < w->batch; i++)
-        buf_addf(out, "%s%d", i > 0 ? "," : "", w->lengths[i]);
-}
-
 /* Fills the study's key; the texts live as long as *text and b. */
 static void study_of(const struct bench *b, struct db_workload *w, struct db_target *t,
                      struct buf *text)

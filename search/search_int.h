@@ -263,11 +263,6 @@ int space_parse(const char *text, struct recorded_space *out, struct status *st)
 int space_workload(const struct recorded_space *s, enum target_kind *kind, struct workload *out,
                    struct status *st);
 
-/* ---- record.c -------------------------------------------------------------------------------- */
-
-/* The lengths as a study has them: "full" or "5,7". */
-void lengths_text(const struct workload *w, struct buf *out);
-
 /* ---- learned.c: how a model is judged -------------------------------------------------------- */
 
 /* Figures on held-out plans need JUDGED_LEAST plans. */
