@@ -220,6 +220,11 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
 int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool replace,
                struct status *st);
 
+/* Does the same for one segment alone, in layer 0, all of whose inputs and outputs have rows of
+ * tokens: its inputs and outputs are files by the names of their tensors. */
+int bench_dump_segment(struct bench *b, const struct choice *c, const char *dir, bool replace,
+                       struct status *st);
+
 /* When a kernel launch ran, and how long. */
 struct launch_time {
     double start_s; /* since the first launch began */
@@ -230,6 +235,39 @@ struct launch_time {
  * choice i in layer l: the median of its time and of the gap before it.  The caller frees *out. */
 int bench_trace(struct bench *b, const struct candidate *c, struct launch_time **out,
                 struct status *st);
+
+/* ---- peers.c: what other programs took ----------------------------------------------------------
+ *
+ * A file of CSV: a line of names, then a row for each variant and workload.  It has the columns
+ * variant, dtype, batch, seq_len, mask and us, in any order, and perhaps others. */
+
+enum { PEER_VARIANTS_MAX = 16 };
+
+struct peer_time {
+    int variant; /* index into struct peers */
+    enum dtype dtype;
+    int batch, seq_len;
+    char *mask; /* as mask_text() writes it, owned */
+    double us;
+    int line; /* in the file, from 1 */
+};
+
+struct peers {
+    int variant_count;
+    char *variants[PEER_VARIANTS_MAX]; /* in the file's order, owned */
+    int count;
+    struct peer_time *items; /* (count) owned */
+};
+
+/* name: of the file, for messages.  STATUS_USAGE with line and column if the text is not as
+ * described, or has two times of a variant for one workload; *out is empty then. */
+int peers_parse(const char *name, const char *text, size_t len, struct peers *out,
+                struct status *st);
+
+/* us: (variant_count) a variant's time for a workload, NaN if it has none; returns how many have
+ * one.  No row is of a workload with lengths. */
+int peers_find(const struct peers *p, const struct workload *w, double us[PEER_VARIANTS_MAX]);
+void peers_release(struct peers *p);
 
 /* ---- workload_json.c: a workload as it is printed ---------------------------------------------
  */

@@ -117,9 +117,16 @@ struct bench {
     int candidates;                    /* of the request that the worker serves */
 };
 
-/* Builds a plan, adds it to a request and sends that under the device's lock.  Takes the request
- * over.  The caller owns *reply, which may be null. */
-int run_request(struct bench *b, const struct candidate *c, enum lock_use use, json_t *request,
+/* What runs: the choices of a plan, or one segment alone. */
+struct runnable {
+    const struct choice *choices;
+    int count;
+    bool alone;
+};
+
+/* Builds a candidate, adds it to a request and sends that under the device's lock.  Takes the
+ * request over.  The caller owns *reply, which may be null. */
+int run_request(struct bench *b, struct runnable what, enum lock_use use, json_t *request,
                 json_t **reply, struct status *st);
 
 /* Starts the worker and gives it the workload, unless it runs. */

@@ -1,4 +1,4 @@
-/* Runs a plan once; the worker writes its tensors as .npy. */
+/* Runs a plan or a segment once; the worker writes its tensors as .npy. */
 #include "bench/bench_int.h"
 
 #include <float.h>
@@ -22,8 +22,8 @@ static int write_workload(const struct bench *b, const char *dir, struct status 
     return result;
 }
 
-int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool replace,
-               struct status *st)
+static int dump(struct bench *b, struct runnable what, const char *dir, bool replace,
+                struct status *st)
 {
     struct fresh_dir s;
     json_t *reply = NULL;
@@ -33,8 +33,8 @@ int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool
     if (!utf8_is_valid(s.at)) /* the worker gets it in JSON */
         status_set(st, STATUS_ENVIRONMENT, "the path of '%s' is not UTF-8; name another", dir);
     else
-        result = run_request(b, c, LOCK_TO_RUN, json_pack("{s:s, s:s}", "do", "dump", "dir", s.at),
-                             &reply, st);
+        result = run_request(b, what, LOCK_TO_RUN,
+                             json_pack("{s:s, s:s}", "do", "dump", "dir", s.at), &reply, st);
     if (result == 0)
         result = write_workload(b, s.at, st);
     if (result == 0)
@@ -42,4 +42,16 @@ int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool
     json_decref(reply);
     fresh_dir_release(&s);
     return result;
+}
+
+int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool replace,
+               struct status *st)
+{
+    return dump(b, (struct runnable){c->choices, c->count, false}, dir, replace, st);
+}
+
+int bench_dump_segment(struct bench *b, const struct choice *c, const char *dir, bool replace,
+                       struct status *st)
+{
+    return dump(b, (struct runnable){c, 1, true}, dir, replace, st);
 }

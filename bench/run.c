@@ -184,13 +184,13 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
     return result;
 }
 
-/* ---- one plan, one request ------------------------------------------------------------------- */
+/* ---- one candidate, one request -------------------------------------------------------------- */
 
-int run_request(struct bench *b, const struct candidate *c, enum lock_use use, json_t *request,
+int run_request(struct bench *b, struct runnable what, enum lock_use use, json_t *request,
                 json_t **reply, struct status *st)
 {
     struct trial trial = {0};
-    struct measurement m = {.choices = c->choices, .count = c->count, .trial = &trial};
+    struct measurement m = {.choices = what.choices, .count = what.count, .trial = &trial};
     int lock = -1, result = build_all(b, &m, 1, st);
     *reply = NULL;
     if (result == 0 && m.done)
@@ -199,7 +199,8 @@ int run_request(struct bench *b, const struct candidate *c, enum lock_use use, j
         result = take_turn(b, use, &lock, st);
     if (result == 0) {
         b->candidates = 1;
-        json_object_set_new(request, "candidate", request_of(b, c->choices, c->count, false));
+        json_object_set_new(request, "candidate",
+                            request_of(b, what.choices, what.count, what.alone));
         result = session_call(b, request, reply, st);
     } else {
         json_decref(request);

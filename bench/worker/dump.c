@@ -1,5 +1,6 @@
 #include "bench/worker/worker_int.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -27,14 +28,18 @@ static int dump_mask(const struct workload *w, const char *dir, struct status *s
     return result;
 }
 
-static int dump_weights(struct worker *k, const char *dir, struct status *st)
+/* set: the weights of a layer, as bits. */
+static int dump_weights(struct worker *k, int layers, unsigned set, const char *dir,
+                        struct status *st)
 {
     struct buf name;
     buf_init(&name);
     int result = 0;
-    for (int i = 0; i < k->w.layers * WEIGHT_COUNT && result == 0; i++) {
+    for (int i = 0; i < layers * WEIGHT_COUNT && result == 0; i++) {
         int layer = i / WEIGHT_COUNT;
         enum weight_id id = (enum weight_id)(i % WEIGHT_COUNT);
+        if ((set >> id & 1) == 0)
+            continue;
         float *values = mem_alloc((size_t)weight_elements(id, &k->w), sizeof(*values));
         int64_t shape[] = {dim_size(weights[id].rows, &k->w), dim_size(weights[id].cols, &k->w)};
         int ndim = weights[id].rows == DIM_1 ? 1 : 2;
@@ -49,27 +54,57 @@ static int dump_weights(struct worker *k, const char *dir, struct status *st)
 }
 
 /* Rows past a length are unspecified in memory and zeros in the file. */
-static void clear_padding(const struct workload *w, float *y)
+static void clear_padding(const struct workload *w, size_t columns, float *rows)
 {
-    size_t hidden = (size_t)workload_hidden(w);
     for (int b = 0; w->lengths != NULL && b < w->batch; b++) {
         size_t real = (size_t)w->lengths[b], all = (size_t)w->seq_len;
-        memset(y + ((size_t)b * all + real) * hidden, 0, (all - real) * hidden * sizeof(*y));
+        memset(rows + ((size_t)b * all + real) * columns, 0,
+               (all - real) * columns * sizeof(*rows));
     }
+}
+
+/* Writes a tensor of a layer whose rows are tokens. */
+static int dump_tensor(struct worker *k, int layer, int t, const char *name, const char *dir,
+                       struct status *st)
+{
+    assert(tensor_layout(t) == LAYOUT_TOKENS);
+    int64_t columns = dim_size(tensor_columns(t), &k->w);
+    int64_t shape[] = {k->w.batch, k->w.seq_len, columns};
+    float *values = bank_read(&k->bank, layer, t);
+    clear_padding(&k->w, (size_t)columns, values);
+    return write_npy(dir, name, NPY_FLOAT32, 3, shape, values, st);
+}
+
+static int dump_plan(struct worker *k, struct program *p, const char *dir, struct status *st)
+{
+    int64_t shape[] = {k->w.batch, k->w.seq_len, workload_hidden(&k->w)};
+    bank_feed(&k->bank, 0, k->reference.x[0]);
+    if (k->ops->run(p->replay, 0, p->layers * p->part_count, st) != 0)
+        return -1;
+    worker_doing(k, "writing to '%s'", dir);
+    if (write_npy(dir, "x", NPY_FLOAT32, 3, shape, k->reference.x[0], st) != 0 ||
+        dump_tensor(k, p->layers - 1, TENSOR_Y, "y", dir, st) != 0)
+        return -1;
+    return dump_weights(k, k->w.layers, (1u << WEIGHT_COUNT) - 1, dir, st);
+}
+
+/* Of a segment that was verified: layer 0's tensors hold its inputs. */
+static int dump_segment(struct worker *k, struct program *p, const char *dir, struct status *st)
+{
+    struct segment s = p->parts[0].choice.segment;
+    unsigned files = (unsigned)segment_inputs(s) | segment_outputs(s);
+    bank_poison(&k->bank, 0, segment_outputs(s));
+    int result = k->ops->run(p->replay, 0, 1, st);
+    worker_doing(k, "writing to '%s'", dir);
+    for (int t = 0; t < TENSOR_COUNT && result == 0; t++)
+        if ((files >> t & 1) != 0)
+            result = dump_tensor(k, 0, t, tensor_name(t), dir, st);
+    return result == 0 ? dump_weights(k, 1, segment_weights(s), dir, st) : -1;
 }
 
 int dump_program(struct worker *k, struct program *p, const char *dir, struct status *st)
 {
-    int64_t shape[] = {k->w.batch, k->w.seq_len, workload_hidden(&k->w)};
-    worker_doing(k, "running the plan");
-    bank_feed(&k->bank, 0, k->reference.x[0]);
-    if (k->ops->run(p->replay, 0, p->layers * p->part_count, st) != 0)
-        return -1;
-    float *y = bank_read(&k->bank, p->layers - 1, TENSOR_Y);
-    clear_padding(&k->w, y);
-    worker_doing(k, "writing to '%s'", dir);
-    if (write_npy(dir, "x", NPY_FLOAT32, 3, shape, k->reference.x[0], st) != 0 ||
-        write_npy(dir, "y", NPY_FLOAT32, 3, shape, y, st) != 0 || dump_mask(&k->w, dir, st) != 0)
-        return -1;
-    return dump_weights(k, dir, st);
+    worker_doing(k, p->alone ? "running the segment" : "running the plan");
+    int result = p->alone ? dump_segment(k, p, dir, st) : dump_plan(k, p, dir, st);
+    return result == 0 ? dump_mask(&k->w, dir, st) : -1;
 }

@@ -63,9 +63,10 @@ static int do_open(struct worker *k, const json_t *request, json_t *reply, struc
 
 /* ---- dump, trace ----------------------------------------------------------------------------- */
 
-/* Loads the plan of a request and verifies all its layers.  Release it even if that fails. */
-static int load_plan(struct worker *k, const json_t *request, struct program *out,
-                     struct status *st)
+/* Loads the candidate of a request and verifies it, all layers of a plan.  Release it even if that
+ * fails. */
+static int load_verified(struct worker *k, const json_t *request, struct program *out,
+                         struct status *st)
 {
     k->candidate = 0;
     bank_trim(&k->bank, 0);
@@ -82,7 +83,7 @@ static int do_dump(struct worker *k, const json_t *request, json_t *reply, struc
     (void)reply;
     struct program program;
     const char *dir = json_string_value(json_object_get(request, "dir"));
-    int result = load_plan(k, request, &program, st);
+    int result = load_verified(k, request, &program, st);
     if (result == 0)
         result = dump_program(k, &program, dir, st);
     program_release(k, &program);
@@ -92,7 +93,7 @@ static int do_dump(struct worker *k, const json_t *request, json_t *reply, struc
 static int do_trace(struct worker *k, const json_t *request, json_t *reply, struct status *st)
 {
     struct program program;
-    int result = load_plan(k, request, &program, st);
+    int result = load_verified(k, request, &program, st);
     if (result == 0)
         result = trace_program(k, &program, reply, st);
     program_release(k, &program);

@@ -265,7 +265,8 @@ void trace_settle(const struct launch_time *passes, int pass_count, int launches
 
 /* ---- dump.c ---------------------------------------------------------------------------------- */
 
-/* Runs a program once and writes x, mask, y and all weights as .npy files into dir. */
+/* Runs a program once and writes its inputs and outputs, the mask and the weights that it reads as
+ * .npy files into dir: see bench_dump() and bench_dump_segment(). */
 int dump_program(struct worker *k, struct program *p, const char *dir, struct status *st);
 
 /* ---- serve.c: requests and replies ----------------------------------------------------------- */

@@ -237,5 +237,49 @@ START_TEST(y_follows_from_the_files_alone)
 }
 END_TEST
 
+/* The segment of attention: q, k and v are the GEMM's result and the bias. */
+START_TEST(attention_follows_from_its_files_alone)
+{
+    struct workload w = {
+        .batch = 3, .seq_len = 5, .heads = 2, .head_size = 4, .layers = 2, .eps = 1e-3};
+    struct bench_options o = small_options(test_cache());
+    struct bench *b;
+    struct names files;
+    o.inputs.ranges = RANGES_WIDE;
+    workload_ready(&w, cases[_i].mask, cases[_i].lengths, NULL);
+    OK(bench_open(&o, &w, &b, &st));
+    struct candidate c = candidate_of(b, "1-6");
+    OK(bench_dump_segment(b, &c.choices[1], test_path("dump"), false, &st));
+    bench_close(b);
+    workload_release(&w);
+    OK(directory_list(test_path("dump"), &files, &st));
+    ck_assert_int_eq(files.count, 5); /* these four and workload.json */
+    names_release(&files);
+
+    struct array in = array_read("qkv_gemm"), bias = array_read("layer0.bqkv"),
+                 merged = array_read("merge_heads");
+    struct layer l = {.mask = array_read("mask")};
+    read_sizes(&l, &merged);
+    int columns = 3 * l.hidden, rows = l.batch * l.seq;
+    ck_assert_int_eq(in.npy.shape[2], columns);
+    double *qkv = mem_alloc((size_t)(rows * columns), sizeof(*qkv));
+    double *context = mem_alloc((size_t)(rows * l.hidden), sizeof(*context));
+    for (int i = 0; i < rows * columns; i++)
+        qkv[i] = (double)floats(&in)[i] + floats(&bias)[i % columns];
+    for (int row = 0; row < rows; row++)
+        for (int h = 0; h < l.heads; h++)
+            attend(&l, qkv + (size_t)(row / l.seq) * l.seq * columns, row / l.seq, row % l.seq, h,
+                   context + row * l.hidden + h * l.width);
+    ck_assert_int_eq(compare(&l, context, floats(&merged)), cases[_i].real);
+    free(qkv);
+    free(context);
+    buf_release(&l.mask.bytes);
+    buf_release(&in.bytes);
+    buf_release(&bias.bytes);
+    buf_release(&merged.bytes);
+}
+END_TEST
+
 SUITE("dump_values", test_dir_setup, test_dir_teardown,
-      LOOP(y_follows_from_the_files_alone, 0, ARRAY_LEN(cases)))
+      LOOP(y_follows_from_the_files_alone, 0, ARRAY_LEN(cases)),
+      LOOP(attention_follows_from_its_files_alone, 0, ARRAY_LEN(cases)))

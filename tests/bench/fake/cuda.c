@@ -1,7 +1,7 @@
 /* A libcuda.so.1 that computes on the host, in fp32.  A segment's kernel does what its "cubin"
- * says, see kernels.h.  FAKE_GPU=none|old|later|shy makes the driver see no GPU, one of capability
- * 7.5 or 8.6, or one that does not say how wide its memory is.  FAKE_GPU_BYTES is the memory that
- * it has. */
+ * says, see kernels.h.  FAKE_GPU=none|old|later|hopper|shy makes the driver see no GPU, one of
+ * capability 7.5, 8.6 or 9.0, or one that does not say how wide its memory is.  FAKE_GPU_BYTES is
+ * the memory that it has. */
 #include "tests/bench/fake/cuda.h"
 #include "base/base.h"
 #include "tests/bench/fake/kernels.h"
@@ -132,7 +132,9 @@ FAKE cuDeviceGetAttribute(int *value, int attribute, int device)
         {37, gpu_is("shy") ? 0 : 256}, /* bits of its bus */
         {38, 1 << 20},                 /* bytes of second-level cache */
         {39, 2048},                    /* threads of a multiprocessor */
-        {75, gpu_is("old") ? 7 : 8},   /* capability: major */
+        {75, gpu_is("old")      ? 7
+             : gpu_is("hopper") ? 9
+                                : 8}, /* capability: major */
         {76, gpu_is("old")     ? 5
              : gpu_is("later") ? 6
                                : 0}, /* and minor */
