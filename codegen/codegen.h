@@ -228,6 +228,11 @@ struct query_tiles {
 
 int tiling_parts(const struct tiling *t, const struct workload *w);
 
+/* How many 64x64 blocks a choice of whole attention computes of one head of every batch row: those
+ * that are not empty, of the workload's cover if its schedule takes that, else of the plain lists.
+ */
+int64_t choice_blocks(const struct choice *c, const struct workload *w);
+
 /* Entries that every query block of the tile uses come first. */
 void query_tiles_build(const struct workload *w, const struct tiling *t, struct query_tiles *out);
 void query_tiles_release(struct query_tiles *q);

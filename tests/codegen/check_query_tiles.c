@@ -79,9 +79,9 @@ static int64_t check_tile(const struct part *p, const struct query_tiles *q, int
 }
 
 /* Tiles come part by part, in each those with the most entries first.  The words in use are as many
- * as the entries of the lists, so none is left out and none comes twice. */
-static void check_tiles(const struct workload *w, const struct tiling *how,
-                        const struct query_tiles *q)
+ * as the entries of the lists, so none is left out and none comes twice; returns their number. */
+static int64_t check_tiles(const struct workload *w, const struct tiling *how,
+                           const struct query_tiles *q)
 {
     int blocks = w->blocks.blocks, last = INT32_MAX, previous = 0;
     int64_t used = 0, wanted = 0, rest = 0;
@@ -105,6 +105,7 @@ static void check_tiles(const struct workload *w, const struct tiling *how,
     }
     ck_assert_int_eq(used, wanted);
     ck_assert_int_eq(rest, q->rest_count);
+    return used;
 }
 
 /* Row words and tokens are those of the parts. */
@@ -157,4 +158,59 @@ START_TEST(tiles_hold_what_the_lists_hold)
 }
 END_TEST
 
-SUITE("query_tiles", NULL, NULL, LOOP(tiles_hold_what_the_lists_hold, 0, ARRAY_LEN(shapes)))
+/* The blocks that a choice computes: the words of its tiles, or the entries of the plain lists. */
+static int64_t blocks_of(const struct choice *c, const struct workload *w)
+{
+    struct cuda_launch launch = {.tiling = {.rows = 0}};
+    struct query_tiles q;
+    int64_t rows_per_list = BATCH / w->blocks.lists;
+    if (c->impl->launch != NULL)
+        choice_launch(c, w, &launch);
+    if (launch.tiling.rows == 0)
+        return rows_per_list * w->blocks.start[w->blocks.lists * w->blocks.blocks];
+    query_tiles_build(w, &launch.tiling, &q);
+    int64_t used = check_tiles(w, &launch.tiling, &q);
+    query_tiles_release(&q);
+    return rows_per_list * used;
+}
+
+/* Of all schedules of whole attention; returns how many tell another number than the plain lists.
+ */
+static int check_blocks(const struct build_target *t, const struct workload *w)
+{
+    enum { CHOICES_MAX = 256 };
+    const struct segment attention = {1, 6};
+    struct choice choices[CHOICES_MAX];
+    int count = choices_for(t, attention, false, CHOICES_MAX, choices), others = 0;
+    ck_assert_int_gt(count, 0);
+    ck_assert_int_le(count, CHOICES_MAX);
+    for (int i = 0; i < count; i++) {
+        ck_assert_int_eq(choice_blocks(&choices[i], w), blocks_of(&choices[i], w));
+        others += choice_blocks(&choices[i], w) != w->blocks.blocks_full + w->blocks.blocks_partial;
+    }
+    return others;
+}
+
+/* _i: a shape. */
+START_TEST(a_choice_computes_the_blocks_of_its_lists)
+{
+    int others = 0;
+    for (size_t m = 0; m < ARRAY_LEN(mask_names); m++) {
+        struct workload w;
+        workload_init(&w);
+        w.batch = BATCH;
+        w.dtype = DTYPE_FP16;
+        w.seq_len = shapes[_i].seq_len;
+        workload_ready(&w, mask_names[m], shapes[_i].lengths, NULL);
+        struct build_target gpu = build_target_of(TARGET_CUDA, "sm_90", true, &w);
+        struct build_target cpu = build_target_of(TARGET_CPU, "", false, &w);
+        others += check_blocks(&gpu, &w);
+        ck_assert_int_eq(check_blocks(&cpu, &w), 0);
+        workload_release(&w);
+    }
+    ck_assert_int_eq(others > 0, shapes[_i].seq_len > MASK_BLOCK);
+}
+END_TEST
+
+SUITE("query_tiles", NULL, NULL, LOOP(tiles_hold_what_the_lists_hold, 0, ARRAY_LEN(shapes)),
+      LOOP(a_choice_computes_the_blocks_of_its_lists, 0, ARRAY_LEN(shapes)))
