@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void add_plan(struct comparison *c, struct plan p)
 {
@@ -9,20 +10,24 @@ static void add_plan(struct comparison *c, struct plan p)
         c->plans[c->count++] = p;
 }
 
-static int check_dump(const struct options *o, const struct comparison *c, struct status *st)
+static int check_dump(const struct options *o, struct status *st)
 {
+    bool force = options_has(o, OPT(FORCE));
     if (o->dump == NULL)
-        return options_has(o, OPT(FORCE))
-                   ? status_set(st, STATUS_USAGE, "--force is about the directory of --dump")
-                   : 0;
-    if (c->count != 1)
-        return status_set(st, STATUS_USAGE,
-                          "--dump writes one plan, and %d are given; give one value", c->count);
-    return options_has(o, OPT(FORCE)) ? 0 : directory_check_vacant("--dump", o->dump, st);
+        return force ? status_set(st, STATUS_USAGE, "--force is about the directory of --dump") : 0;
+    return force ? 0 : directory_check_vacant("--dump", o->dump, st);
 }
 
 static int parse_values(const struct options *o, struct comparison *c, struct status *st)
 {
+    if (o->operand_count == 0)
+        return status_set(
+            st, STATUS_USAGE,
+            "no operand given; expected VALUE... or --op attention, for example: %.*s",
+            (int)strcspn(cmd_bench.examples, "\n"), cmd_bench.examples);
+    if (o->peers != NULL)
+        return status_set(st, STATUS_USAGE,
+                          "--peers has times of attention alone; add --op attention");
     for (int i = 0; i < o->operand_count; i++) {
         struct plan p;
         if (plan_from_text(o, o->operands[i], &p, st) != 0)
@@ -32,7 +37,10 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
             return status_set(st, STATUS_USAGE,
                               "more than %d plans are given; time fewer side by side", VALUES_MAX);
     }
-    if (check_dump(o, c, st) != 0)
+    if (o->dump != NULL && c->count != 1)
+        return status_set(st, STATUS_USAGE,
+                          "--dump writes one plan, and %d are given; give one value", c->count);
+    if (check_dump(o, st) != 0)
         return -1;
     if (o->trace != NULL && file_check_writable("--trace", o->trace, st) != 0)
         return -1;
@@ -151,7 +159,8 @@ static int measure(const struct options *o, struct comparison *c, struct session
     struct history known = {.count = 0};
     const struct candidate *plans[VALUES_MAX]; /* the given plans that ran */
     int result = -1;
-    if (session_open(o, o->seed, s, st) != 0 || study_open(s->bench, s->db, &s->study, st) != 0 ||
+    if (session_open(o, o->seed, DB_WRITE, s, st) != 0 ||
+        study_open(s->bench, s->db, &s->study, st) != 0 ||
         prepare(c, s, options_has(o, OPT(RETRY_FAILED)), &known, st) != 0 ||
         bench_compare(s->bench, c->candidates, c->count, &sampling_final, c->trials, st) != 0)
         goto out;
@@ -173,7 +182,8 @@ out:
     return result;
 }
 
-static int run(const struct options *o, struct status *st)
+/* The plans of the operands. */
+static int run_plans(const struct options *o, struct status *st)
 {
     struct session s = {.bench = NULL};
     struct comparison *c = mem_alloc(1, sizeof(*c));
@@ -188,13 +198,25 @@ static int run(const struct options *o, struct status *st)
     return code;
 }
 
+static bool is_one_operation(const struct options *o)
+{
+    return options_has(o, OPT(OP));
+}
+
+static int run(const struct options *o, struct status *st)
+{
+    if (!is_one_operation(o))
+        return run_plans(o, st);
+    return check_dump(o, st) == 0 ? bench_attention(o, st) : -1;
+}
+
 const struct command cmd_bench = {
     .name = "bench",
-    .operands = "VALUE...",
+    .operands = "[VALUE...]",
     .summary = "Build, verify and time plans side by side",
     .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(BASELINE) | OPT(TRACE) | OPT(DUMP) |
-               OPT(FORCE) | OPT(FAIL_ABOVE) | OPT(RETRY_FAILED) | OPT(COMPILER) | OPT(ARCH) |
-               OPT(JOBS) | OPT(DB) | OPT(EVENTS),
+               OPT(FORCE) | OPT(FAIL_ABOVE) | OPT(RETRY_FAILED) | OPT(OP) | OPT(PEERS) |
+               OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .each = true,
     .exits = EXITS_NO_RESULT | EXITS_REGRESSION | EXITS_INTERRUPTED,
@@ -205,13 +227,17 @@ const struct command cmd_bench = {
         "interval holds 1 is a tie.  Then each kernel of the given plans is timed alone.  With\n"
         "'--retry-failed' schedules that failed are tried again, and a plan stored as failed gets\n"
         "a new result.  Exits 3 if a given plan has no valid result, 4 if one is slower than\n"
-        "--fail-above allows.",
+        "--fail-above allows.\n"
+        "With --op attention and no VALUE, times operators 1-6 alone with the fastest schedule\n"
+        "known, beside the times of other programs in --peers, and stores nothing.",
     .examples = "fuseplan bench 41115 -b 1 -s 128 -m causal\n"
                 "fuseplan bench best -b 1 -s 128 -m causal\n"
                 "fuseplan bench 41115 43690 36507 -b 2 -s 256 -m sliding --format csv\n"
                 "fuseplan bench 41115 -b 1 -s 128 -m causal --trace 41115.json\n"
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --dump arrays\n"
-                "fuseplan bench 41115 -b 1 -s 64 -m strided --fail-above 1.05",
+                "fuseplan bench 41115 -b 1 -s 64 -m strided --fail-above 1.05\n"
+                "fuseplan bench --op attention -b 1,2 -s 64,128 -m strided",
     .words = words_best,
+    .whole = is_one_operation,
     .run = run,
 };

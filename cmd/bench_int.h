@@ -19,7 +19,8 @@ struct kernels {
     int count;
 };
 
-/* Measures and adds the kernels of a plan that *out lacks; stores their trials under a search. */
+/* Measures and adds the kernels of a candidate that *out lacks; stores their trials under a search,
+ * or nothing if that is null. */
 int kernels_measure(struct session *s, const struct candidate *c, const char *search,
                     struct kernels *out, struct status *st);
 void kernels_release(struct kernels *k);
@@ -68,6 +69,21 @@ int comparison_plans(const struct comparison *c, const struct candidate *out[VAL
 
 void comparison_print(const struct options *o, const struct comparison *c,
                       const struct workload *w);
+
+/* ---- bench_attention.c, bench_attention_output.c: attention alone ---------------------------- */
+
+/* bench --op attention, for all batch sizes and sequence lengths. */
+int bench_attention(const struct options *o, struct status *st);
+
+/* What all workloads share, and their rows. */
+struct attention_table {
+    struct peers peers;
+    json_t *rows;
+    int workloads, units;
+    bool gpu;
+};
+
+void attention_print(const struct attention_table *t, enum format format);
 
 /* ---- trace.c: when each kernel launch of plans runs ------------------------------------------ */
 

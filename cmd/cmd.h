@@ -20,8 +20,9 @@
 #define OPTIONS(X)                                                                                 \
     X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(DTYPE)   \
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(SEGMENTS) X(HANDWRITTEN) X(NPY) X(SVG)           \
-    X(OUTPUT) X(FORCE) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(SPACE) X(BUDGET)               \
-    X(TIME_LIMIT) X(AGAIN) X(RETRY_FAILED) X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED)    \
+    X(OUTPUT) X(FORCE) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(OP) X(PEERS) X(SPACE)          \
+    X(BUDGET) X(TIME_LIMIT) X(AGAIN) X(RETRY_FAILED) X(RIGOR) X(STRATEGY) X(DATA) X(NAME)          \
+    X(QUANTILE) X(FEATURES) X(SEED)                                                                \
     X(COMPILER) X(ARCH) X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP) X(BEFORE) X(FAILED)               \
     X(OLDER_PROTOCOL) X(DRY_RUN) X(QUIET) X(VERBOSE) X(HELP)
 /* clang-format on */
@@ -58,11 +59,12 @@ struct options {
     int heads, head_size, layers, ffn, avg_seq_len;
     double eps;
     const char *mask, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *trace, *dump,
-        *data, *name, *compiler, *arch, *db, *events, *before;
+        *peers, *data, *name, *compiler, *arch, *db, *events, *before;
     enum dtype dtype;   /* only if given: the default depends on the target */
     enum ranges ranges; /* --init */
     int strategy;       /* index into strategies[] */
     int preset;         /* index into the presets */
+    int op;             /* index into words_op()'s list */
     double fail_above, time_limit_s, quantile;
     enum feature_set features;
     enum rigor rigor;
@@ -133,6 +135,10 @@ struct command {
     void (*words)(struct buf *words); /* appends the operands that it takes; may be null */
     uint64_t (*options_of)(
         const char *operand); /* the options that it takes with a first operand */
+    /* Whether run() itself goes through the lists of sizes, by each_workload(); null: it never
+     * does.
+     */
+    bool (*whole)(const struct options *o);
     int (*run)(const struct options *o, struct status *st); /* an exit status, or -1 */
 };
 
@@ -158,6 +164,23 @@ COMMANDS(X)
 
 extern const struct command *const commands[];
 extern const int command_count;
+
+/* ---- exit_code.c ----------------------------------------------------------------------------- */
+
+/* How a command exits that fails with this status. */
+int exit_code_of(const struct status *st);
+
+/* ---- each.c: several workloads at once ------------------------------------------------------- */
+
+/* Finds a workload that is refused, before the first one is measured. */
+int each_check_workloads(const struct options *o, struct status *st);
+
+/* Calls step() for each batch size with each sequence length.  Where one has no result, the others
+ * follow; other failures end it.  Returns the highest exit status, or -1 if there is one workload.
+ * command: its name, for messages. */
+typedef int each_step(void *ctx, const struct options *one, struct status *st);
+int each_workload(const struct options *o, const char *command, each_step *step, void *ctx,
+                  struct status *st);
 
 /* ---- numbers.c ------------------------------------------------------------------------------- */
 
@@ -275,9 +298,11 @@ struct session {
     int64_t study; /* 0: none is open */
 };
 
-/* Opens all but the study.  seed: of inputs and weights.  From here on the first SIGINT or SIGTERM
- * sets session_stop, and the second ends the program.  Close *out in any case. */
-int session_open(const struct options *o, uint64_t seed, struct session *out, struct status *st);
+/* Opens all but the study.  seed: of inputs and weights.  mode: of the database; to read, one that
+ * does not exist is left null.  From here on the first SIGINT or SIGTERM sets session_stop, and the
+ * second ends the program.  Close *out in any case. */
+int session_open(const struct options *o, uint64_t seed, enum db_mode mode, struct session *out,
+                 struct status *st);
 
 /* Opens the workload, the database and the study that study_of_workload() finds; opens no device.
  * Close *out in any case. */

@@ -31,10 +31,9 @@ static struct options part_of(const struct options *o, int part)
     return one;
 }
 
-/* Finds a workload that is refused before the first one is measured. */
-static int check_all(const struct options *o, int parts, struct status *st)
+int each_check_workloads(const struct options *o, struct status *st)
 {
-    int result = 0;
+    int parts = o->batches.count * o->seq_lens.count, result = 0;
     for (int i = 0; i < parts && result == 0; i++) {
         struct options one = part_of(o, i);
         struct target_name target;
@@ -45,31 +44,44 @@ static int check_all(const struct options *o, int parts, struct status *st)
     return result;
 }
 
-int each_run(const struct options *o, const struct command *c,
-             int (*exit_code)(const struct status *st), struct status *st)
+int each_workload(const struct options *o, const char *command, each_step *step, void *ctx,
+                  struct status *st)
 {
     int parts = o->batches.count * o->seq_lens.count, worst = EXIT_SUCCESS;
     if (parts <= 1)
-        return c->run(o, st);
-    if (check_all(o, parts, st) != 0)
-        return -1;
-    output_parts_begin(o->format);
+        return step(ctx, o, st);
     for (int i = 0; i < parts; i++) {
         struct options one = part_of(o, i);
         struct status failure = STATUS_INIT;
-        output_part(&one);
-        int code = c->run(&one, &failure);
+        int code = step(ctx, &one, &failure);
         if (code < 0) {
-            fprintf(stderr, "fuseplan %s: batch %d, seq-len %d: %s\n", c->name, one.batch,
+            fprintf(stderr, "fuseplan %s: batch %d, seq-len %d: %s\n", command, one.batch,
                     one.seq_len, failure.message);
-            code = exit_code(&failure);
+            code = exit_code_of(&failure);
         }
+        if (code != EXIT_SUCCESS && code != EXIT_NO_RESULT && code != EXIT_REGRESSION)
+            return code;
         worst = code > worst ? code : worst;
-        if (code != EXIT_SUCCESS && code != EXIT_NO_RESULT && code != EXIT_REGRESSION) {
-            worst = code;
-            break;
-        }
     }
-    output_parts_end();
     return worst;
+}
+
+static int run_part(void *ctx, const struct options *one, struct status *st)
+{
+    const struct command *c = ctx;
+    output_part(one);
+    return c->run(one, st);
+}
+
+int each_run(const struct options *o, const struct command *c, struct status *st)
+{
+    bool whole = c->whole != NULL && c->whole(o);
+    if (o->batches.count * o->seq_lens.count <= 1 || whole)
+        return c->run(o, st);
+    if (each_check_workloads(o, st) != 0)
+        return -1;
+    output_parts_begin(o->format);
+    int code = each_workload(o, c->name, run_part, (void *)(uintptr_t)c, st);
+    output_parts_end();
+    return code;
 }

@@ -13,7 +13,7 @@ static const struct kernel *find(const struct kernels *k, const struct choice *c
     return NULL;
 }
 
-/* Times a kernel as a search does, so that a search need not time it again. */
+/* Times a kernel as a search does: once it is stored, a search need not time it again. */
 static int measure(struct session *s, const struct choice *c, const char *search,
                    struct kernels *out, struct status *st)
 {
@@ -23,7 +23,9 @@ static int measure(struct session *s, const struct choice *c, const char *search
         return -1;
     out->items = mem_resize(out->items, (size_t)out->count + 1, sizeof(*out->items));
     out->items[out->count++] = k;
-    return trial_store(s->db, s->study, DB_TRIAL_SEGMENT, &alone, &k.trial, search, st);
+    return search == NULL
+               ? 0
+               : trial_store(s->db, s->study, DB_TRIAL_SEGMENT, &alone, &k.trial, search, st);
 }
 
 int kernels_measure(struct session *s, const struct candidate *c, const char *search,

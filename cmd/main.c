@@ -15,18 +15,6 @@ const struct command *const commands[] = {
 };
 const int command_count = ARRAY_LEN(commands);
 
-/* By the code of a command's failure; all others exit with EXIT_FAILURE. */
-static const int exit_codes[STATUS_CODE_COUNT] = {
-    [STATUS_USAGE] = EXIT_USAGE,
-    [STATUS_NOT_FOUND] = EXIT_NO_RESULT,
-    [STATUS_INTERRUPTED] = EXIT_INTERRUPTED,
-};
-
-static int exit_code(const struct status *st)
-{
-    return exit_codes[st->code] != 0 ? exit_codes[st->code] : EXIT_FAILURE;
-}
-
 static const struct command *find_command(const char *name, struct status *st)
 {
     int at = words_find("command", name, words_commands, st);
@@ -57,8 +45,8 @@ static int run_shown(const struct command *c, const struct options *o, struct st
 {
     if (progress_begin(o, c->name, st) != 0)
         return -1;
-    int code = each_run(o, c, exit_code, st);
-    bool failed = progress_end(code < 0 ? exit_code(st) : code, st) != 0;
+    int code = each_run(o, c, st);
+    bool failed = progress_end(code < 0 ? exit_code_of(st) : code, st) != 0;
     return failed && code == EXIT_SUCCESS ? -1 : code;
 }
 
@@ -73,7 +61,7 @@ static int run_command(const struct command *c, int argc, char **argv, struct st
     options_release(&o);
     if (code < 0) {
         fprintf(stderr, "fuseplan %s: %s\n", c->name, st->message);
-        return exit_code(st);
+        return exit_code_of(st);
     }
     return code;
 }
@@ -184,7 +172,7 @@ int main(int argc, char **argv)
     int code = run(argc - 1, argv + 1, &st);
     if (code < 0) {
         fprintf(stderr, "fuseplan: %s\n", st.message);
-        code = exit_code(&st);
+        code = exit_code_of(&st);
     }
     if (close_stdout() != 0 && code == EXIT_SUCCESS)
         code = EXIT_FAILURE;

@@ -33,6 +33,11 @@ void words_rigor(struct buf *out)
     add_words(out, rigor_names, RIGOR_COUNT);
 }
 
+void words_op(struct buf *out)
+{
+    buf_adds(out, "attention");
+}
+
 void words_target(struct buf *out)
 {
     add_words(out, target_names, TARGET_COUNT);

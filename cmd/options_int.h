@@ -18,6 +18,7 @@ void words_feature(struct buf *out);
 void words_rigor(struct buf *out);
 void words_dtype(struct buf *out);
 void words_strategy(struct buf *out);
+void words_op(struct buf *out);
 
 /* ---- preset.c: shapes of known encoders ------------------------------------------------------ */
 
@@ -36,10 +37,9 @@ void words_arch(struct buf *out);
 /* STATUS_USAGE if several sizes are given to a command that takes one. */
 int each_check(const struct options *o, const struct command *c, struct status *st);
 
-/* Runs a command for each batch size and each sequence length.  Where one has no result, the others
- * follow.  Returns the highest exit status, or -1. */
-int each_run(const struct options *o, const struct command *c,
-             int (*exit_code)(const struct status *st), struct status *st);
+/* Runs a command for each batch size and each sequence length, as each_workload() does, and prints
+ * the outputs as one. */
+int each_run(const struct options *o, const struct command *c, struct status *st);
 
 /* In output.c: several outputs, one a workload, become one: an array in JSON, one header in CSV. */
 void output_parts_begin(enum format format);

@@ -11,7 +11,7 @@ static int search(const struct options *o, const struct tune_options *tune_optio
                   struct session *s, struct status *st)
 {
     struct tune_report report;
-    if (session_open(o, 0, s, st) != 0)
+    if (session_open(o, 0, DB_WRITE, s, st) != 0)
         return -1;
     int result = tune(s->bench, s->db, tune_options, &report, st);
     if (result != 0)

@@ -35,9 +35,21 @@ static void note_noise(const struct options *o, struct target_name target)
         env_checks_free(checks, count);
 }
 
+/* *out is null if the mode creates none and there is none. */
+static int open_database(const struct options *o, enum db_mode mode, struct db **out,
+                         struct status *st)
+{
+    struct status failed = STATUS_INIT;
+    if (db_open(o->db, mode, out, &failed) == 0 || failed.code == STATUS_NOT_FOUND)
+        return 0;
+    *st = failed;
+    return -1;
+}
+
 /* Checks the memory before the mask takes some.  Opens the database last, so that none is created
  * if nothing can be measured. */
-int session_open(const struct options *o, uint64_t seed, struct session *s, struct status *st)
+int session_open(const struct options *o, uint64_t seed, enum db_mode mode, struct session *s,
+                 struct status *st)
 {
     struct arch_list archs;
     *s = (struct session){.bench = NULL};
@@ -61,13 +73,14 @@ int session_open(const struct options *o, uint64_t seed, struct session *s, stru
                                     .say = say,
                                     .say_ctx = (void *)o};
     if (bench_open(&options, &s->workload, &s->bench, st) != 0 ||
-        db_open(o->db, DB_WRITE, &s->db, st) != 0)
+        open_database(o, mode, &s->db, st) != 0)
         return -1;
     note_noise(o, s->target);
     if (options_has(o, OPT(VERBOSE))) {
         const struct fingerprint *f = bench_fingerprint(s->bench);
-        note(o, "%s, %s, %d units, %s, %s; database '%s'", f->device, f->capability, f->units,
-             f->compiler, f->libraries, db_path(s->db));
+        note(o, "%s, %s, %d units, %s, %s; %s%s%s", f->device, f->capability, f->units, f->compiler,
+             f->libraries, s->db != NULL ? "database '" : "no database",
+             s->db != NULL ? db_path(s->db) : "", s->db != NULL ? "'" : "");
     }
     return 0;
 }

@@ -1,0 +1,286 @@
+/* bench --op attention: operators 1-6 alone, a row a workload.  With H heads of W columns, a row
+ * has
+ *
+ *   kept       pairs of a query and a key that the mask keeps, over all batch rows
+ *   steps      64x64 blocks of pairs that the kernel computes: H * choice_blocks()
+ *   FLOP       of kept pairs: 4 W H kept, as q k^T and p v take a multiply-add a column;
+ *              of executed pairs: 4 W * 64 * 64 * steps
+ *   us/step    time * units / steps; units are multiprocessors of a GPU, threads on a CPU
+ *   speed-up   the time of another program / the time here */
+#include "cmd/bench_int.h"
+
+#include <math.h>
+#include <string.h>
+
+static const struct segment attention = {1, 6};
+
+/* ---- what runs ------------------------------------------------------------------------------- */
+
+/* The plan in which operators 1-6 are the only segment of several. */
+static struct plan plan_of_attention(void)
+{
+    uint16_t fused = 0;
+    for (int op = attention.first; op < attention.last; op++)
+        fused |= (uint16_t)(1u << op);
+    return plan_of(fused, false);
+}
+
+/* Opens the stored study that is nearest to the session; none where nothing is stored. */
+static int find_study(const struct options *o, struct session *s, struct status *st)
+{
+    struct status missing = STATUS_INIT;
+    if (s->db == NULL ||
+        study_of_workload(o, s->db, s->target, &s->workload, &s->study, &missing) == 0)
+        return 0;
+    s->study = 0;
+    if (missing.code != STATUS_NOT_FOUND)
+        *st = missing;
+    return missing.code == STATUS_NOT_FOUND ? 0 : -1;
+}
+
+/* The fastest choice stored, else the default one.  known: whether one is stored. */
+static int choose(const struct options *o, struct session *s, struct candidate *out, bool *known,
+                  struct status *st)
+{
+    const struct build_target *target = bench_target(s->bench);
+    const struct plan p = plan_of_attention();
+    struct candidate all;
+    struct segment_times times;
+    candidate_default(target, p, &all);
+    *known = false;
+    if (find_study(o, s, st) != 0)
+        return -1;
+    if (s->study != 0) {
+        if (study_candidate(s->db, s->study, target, NULL, false, p, &all, st) != 0 ||
+            study_segments(s->db, s->study, target, &times, st) != 0)
+            return -1;
+        *known = !isnan(times.ms[slot_of(attention, false)]);
+    }
+    *out = (struct candidate){.plan = p, .count = 1, .choices = {all.choices[attention.first]}};
+    return 0;
+}
+
+/* ---- a row ----------------------------------------------------------------------------------- */
+
+/* Adds what other programs took; json_number() makes null of what is not known. */
+static void set_peers(const struct attention_table *t, const struct workload *w, double own_us,
+                      json_t *row)
+{
+    double us[PEER_VARIANTS_MAX];
+    int fastest = -1;
+    json_t *all = json_array();
+    peers_find(&t->peers, w, us);
+    for (int i = 0; i < t->peers.variant_count; i++) {
+        json_array_append_new(all, json_pack("{ss so so}", "variant", t->peers.variants[i], "us",
+                                             json_number(us[i]), "speedup",
+                                             json_number(us[i] / own_us)));
+        if (!isnan(us[i]) && (fastest < 0 || us[i] < us[fastest]))
+            fastest = i;
+    }
+    json_object_set_new(row, "peers", all);
+    json_object_set_new(row, "fastest_peer",
+                        fastest < 0 ? json_null() : json_string(t->peers.variants[fastest]));
+    json_object_set_new(row, "speedup", json_number(fastest < 0 ? NAN : us[fastest] / own_us));
+}
+
+/* Adds what the mask makes of the time. */
+static void set_steps(const struct session *s, const struct kernel *k, double us, json_t *row)
+{
+    const struct workload *w = &s->workload;
+    const double pair_flops = 4.0 * w->head_size;
+    int64_t steps = w->heads * choice_blocks(&k->choice, w);
+    double executed = pair_flops * MASK_BLOCK * MASK_BLOCK * (double)steps;
+    int units = bench_fingerprint(s->bench)->units;
+    json_object_set_new(row, "kept", json_integer(w->blocks.kept));
+    json_object_set_new(row, "block_steps", json_integer(steps));
+    json_object_set_new(row, "units", json_integer(units));
+    json_object_set_new(row, "us_per_step", json_number(us * units / (double)steps));
+    json_object_set_new(row, "executed_flops", json_number(executed));
+    json_object_set_new(row, "executed_tflop_per_s", json_number(1e-6 * executed / us));
+}
+
+static json_t *row_of(const struct attention_table *t, const struct session *s,
+                      const struct kernels *k, const struct candidate *c, bool known)
+{
+    const struct kernel *one = &k->items[0];
+    bool ok = one->trial.status == TRIAL_OK;
+    double us = ok ? 1e3 * one->trial.ms.median : NAN;
+    json_t *row = workload_json(&s->workload, s->target.kind), *kernels = kernels_json(k, c);
+    json_object_update(row, json_array_get(kernels, 0));
+    json_decref(kernels);
+    json_object_set_new(row, "schedule_known", json_boolean(known));
+    json_object_set_new(row, "error", json_number(ok ? one->trial.error : NAN));
+    set_steps(s, one, us, row);
+    set_peers(t, &s->workload, us, row);
+    return row;
+}
+
+/* ---- notes ----------------------------------------------------------------------------------- */
+
+/* Says how to find a faster schedule, unless there is one schedule alone. */
+static void note_default(const struct options *o, const struct session *s)
+{
+    const struct workload *w = &s->workload;
+    if (choices_for(bench_target(s->bench), attention, false, 0, NULL) == 1)
+        return;
+    struct buf lengths, command;
+    buf_init(&lengths);
+    buf_init(&command);
+    lengths_text(w, &lengths);
+    const struct db_workload stored = {.batch = w->batch,
+                                       .seq_len = w->seq_len,
+                                       .heads = w->heads,
+                                       .head_size = w->head_size,
+                                       .ffn = w->ffn,
+                                       .layers = w->layers,
+                                       .eps = w->eps,
+                                       .dtype = dtypes[w->dtype].name,
+                                       .lengths = lengths.ptr,
+                                       .mask = o->mask};
+    known_options(&stored, target_names[s->target.kind], &command);
+    note(o,
+         "batch %d, seq-len %d: this is the default schedule, as no time of attention is stored; "
+         "'fuseplan search %s%s%s' finds a faster one",
+         w->batch, w->seq_len, command.ptr, o->db != NULL ? " --db " : "",
+         o->db != NULL ? o->db : "");
+    buf_release(&lengths);
+    buf_release(&command);
+}
+
+static void note_peers(const struct options *o, const struct attention_table *t,
+                       const struct workload *w)
+{
+    double us[PEER_VARIANTS_MAX];
+    struct buf mask;
+    if (o->peers == NULL || peers_find(&t->peers, w, us) > 0)
+        return;
+    buf_init(&mask);
+    mask_text(&w->mask_spec, &mask);
+    note(o, "batch %d, seq-len %d: '%s' has no time of %s in %s%s", w->batch, w->seq_len, o->peers,
+         mask.ptr, dtypes[w->dtype].name, w->lengths != NULL ? " with lengths" : "");
+    buf_release(&mask);
+}
+
+struct elsewhere {
+    const char *here;
+    struct buf device; /* empty: the one here */
+};
+
+static void compare_device(void *ctx, const struct db_study *study)
+{
+    struct elsewhere *e = ctx;
+    if (strcmp(e->here, study->target.device) != 0)
+        buf_adds(&e->device, study->target.device);
+}
+
+/* Says what stands behind the schedule. */
+static int note_schedule(const struct options *o, const struct session *s, bool known,
+                         struct status *st)
+{
+    struct elsewhere e = {.here = bench_fingerprint(s->bench)->device};
+    if (!known) {
+        note_default(o, s);
+        return 0;
+    }
+    buf_init(&e.device);
+    int result = db_study_read(s->db, s->study, compare_device, &e, st);
+    if (e.device.len > 0)
+        note(o, "batch %d, seq-len %d: the schedule is the fastest of those measured on '%s'",
+             s->workload.batch, s->workload.seq_len, e.device.ptr);
+    buf_release(&e.device);
+    return result;
+}
+
+/* ---- a workload ------------------------------------------------------------------------------ */
+
+static int measure_open(const struct options *o, struct attention_table *t, struct session *s,
+                        struct kernels *k, struct status *st)
+{
+    struct candidate c;
+    bool known;
+    if (choose(o, s, &c, &known, st) != 0 || kernels_measure(s, &c, NULL, k, st) != 0)
+        return -1;
+    const struct trial *trial = &k->items[0].trial;
+    session_note_disturbance(o, s);
+    if (note_schedule(o, s, known, st) != 0)
+        return -1;
+    note_peers(o, t, &s->workload);
+    json_array_append_new(t->rows, row_of(t, s, k, &c, known));
+    t->units = bench_fingerprint(s->bench)->units;
+    t->gpu = s->target.kind == TARGET_CUDA;
+    if (trial->status != TRIAL_OK) {
+        kernels_complain(k);
+        return EXIT_NO_RESULT;
+    }
+    if (o->dump != NULL &&
+        bench_dump_segment(s->bench, &c.choices[0], o->dump, options_has(o, OPT(FORCE)), st) != 0)
+        return -1;
+    return EXIT_SUCCESS;
+}
+
+static int measure(void *ctx, const struct options *o, struct status *st)
+{
+    struct attention_table *t = ctx;
+    struct session s;
+    struct kernels k = {.count = 0};
+    const struct step step = {.phase = "workloads",
+                              .done = (int64_t)json_array_size(t->rows),
+                              .total = t->workloads,
+                              .left_s = NAN};
+    progress_step(NULL, &step);
+    int code = session_open(o, o->seed, DB_READ, &s, st);
+    if (code == 0)
+        code = measure_open(o, t, &s, &k, st);
+    kernels_release(&k);
+    session_close(&s);
+    return code;
+}
+
+/* ---- all workloads --------------------------------------------------------------------------- */
+
+static int check_options(const struct options *o, struct status *st)
+{
+    static const enum option_id of_plans[] = {OPTION_BASELINE, OPTION_TRACE, OPTION_FAIL_ABOVE,
+                                              OPTION_RETRY_FAILED};
+    if (o->operand_count > 0)
+        return status_set(st, STATUS_USAGE,
+                          "'%s': --op attention times that operation alone and takes no VALUE; "
+                          "leave one of them out",
+                          o->operands[0]);
+    for (size_t i = 0; i < ARRAY_LEN(of_plans); i++)
+        if (options_has(o, UINT64_C(1) << of_plans[i]))
+            return status_set(st, STATUS_USAGE,
+                              "--%s is about plans, and --op attention times none; leave one of "
+                              "them out",
+                              option_info(of_plans[i])->name);
+    return 0;
+}
+
+static int read_peers(const char *path, struct peers *out, struct status *st)
+{
+    enum { PEERS_MAX_BYTES = 16 << 20 };
+    struct buf text;
+    if (path == NULL)
+        return 0;
+    buf_init(&text);
+    int result = file_read(path, PEERS_MAX_BYTES, &text, st);
+    if (result == 0)
+        result = peers_parse(path, text.ptr, text.len, out, st);
+    buf_release(&text);
+    return result;
+}
+
+int bench_attention(const struct options *o, struct status *st)
+{
+    struct attention_table t = {.rows = json_array(),
+                                .workloads = o->batches.count * o->seq_lens.count};
+    int code = -1;
+    if (check_options(o, st) == 0 && read_peers(o->peers, &t.peers, st) == 0 &&
+        each_check_workloads(o, st) == 0)
+        code = each_workload(o, "bench", measure, &t, st);
+    if (code >= 0 || json_array_size(t.rows) > 0)
+        attention_print(&t, o->format);
+    json_decref(t.rows);
+    peers_release(&t.peers);
+    return code;
+}

@@ -1,0 +1,148 @@
+#!/bin/sh
+# attention.sh FUSEPLAN CHECK_JSON SCHEMAS FAKE_CUDA: `bench --op attention` on layers that take microseconds: its
+# figures follow from the mask and the time, it stores nothing, and its JSON is as its schema says.
+set -eu
+PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+check_json=$2 schemas=$3 fake=$4
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+cd "$root"
+export PATH HOME="$root" FUSEPLAN_CACHE="$root/cache" LC_ALL=C
+unset FUSEPLAN_DB FUSEPLAN_SYSTEM_DB
+# shared with other suites: what they compiled
+mkdir cache
+[ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries
+layer='--target cpu -H 2 -W 4 -L 1'
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+# change DATABASE SQL: as a user does it; VACUUM renews the checksums
+change() { sqlite3 "$1" "$2; VACUUM"; }
+
+# words of $layer are options
+# shellcheck disable=SC2086
+attention() { fuseplan bench --op attention $layer "$@"; }
+
+cat >peers.csv <<'END'
+variant,dtype,batch,seq_len,mask,us
+slow,fp32,2,128,strided:t=11,3e6
+slower,fp32,2,128,strided,6000000
+slow,fp32,1,128,"longformer:g=2,w=3",1e6
+slow,fp16,1,128,strided,1
+END
+attention -b 1,2 -s 40,128 -m strided --peers peers.csv --format json >out.json 2>said
+"$check_json" "$schemas/bench-attention.json" out.json || fail "schema"
+jq -e 'map([.batch, .seq_len]) == [[1, 40], [1, 128], [2, 40], [2, 128]]' out.json >jq.txt || fail "not a row a workload"
+
+# The figures are those of `mask`.
+for i in 0 1 2 3; do
+  b=$(jq ".[$i].batch" out.json)
+  s=$(jq ".[$i].seq_len" out.json)
+  fuseplan mask strided -b "$b" -s "$s" --format json >mask.json
+  jq -e --slurpfile mask mask.json "def near(x; y): (x / y - 1) | fabs < 1e-6;
+    .[$i] as \$row | \$mask[0] as \$mask | (2 * (\$mask.blocks_full + \$mask.blocks_partial)) as \$steps |
+    \$row.mask == \$mask.mask and \$row.kept == \$mask.kept and \$row.block_steps == \$steps and
+    \$row.flops == 4 * 4 * 2 * \$mask.kept and \$row.executed_flops == 4 * 4 * 64 * 64 * \$steps and
+    near(\$row.tflop_per_s; \$row.flops / \$row.median_us / 1e6) and
+    near(\$row.executed_tflop_per_s; \$row.executed_flops / \$row.median_us / 1e6) and
+    near(\$row.us_per_step; \$row.median_us * \$row.units / \$steps)" out.json >jq.txt ||
+    fail "batch $b, seq-len $s: not the figures of mask"
+done
+
+# Other programs.
+jq -e 'def near(x; y): (x / y - 1) | fabs < 1e-6;
+  .[3] | .fastest_peer == "slow" and near(.speedup; 3e6 / .median_us) and
+  (.peers | map(.variant)) == ["slow", "slower"] and near(.peers[1].speedup; 6e6 / .median_us)' out.json >jq.txt ||
+  fail "not the speed-up over others"
+jq -e '.[:3] | all(.fastest_peer == null and .speedup == null and (.peers | all(.us == null)))' out.json >jq.txt ||
+  fail "times of other workloads count"
+grep -q "^fuseplan: batch 1, seq-len 128: 'peers.csv' has no time of strided:t=11 in fp32$" said ||
+  fail "did not say which workload has no time"
+grep -q "batch 2, seq-len 128: 'peers.csv'" said && fail "said that a time is missing which is there"
+
+# A table, and CSV.
+attention -b 2 -s 128 -m strided --peers peers.csv >table.txt 2>said
+grep -q '^mask  *batch  *seq-len  *slow  *slower  *fastest  *speed-up$' table.txt || fail "no table of others"
+grep -q '^strided:t=11  *2  *128  *3000000 (.*x)  *6000000 (.*x)  *slow  *[0-9.]*$' table.txt || fail "no row of others"
+attention -b 2 -s 40,128 -m strided --peers peers.csv -q --format csv >out.csv
+[ "$(wc -l <out.csv)" -eq 3 ] || fail "CSV: not a line a workload"
+awk -F, 'NF != 30 { exit 1 }' out.csv || fail "CSV: not as many fields in each line"
+
+# A CPU has one schedule: it needs no search.  Nothing is stored.
+grep -q 'default schedule' out.csv said && fail "called the only schedule the default one"
+[ ! -e .local ] || fail "it made a database"
+fuseplan bench 41115 -b 1 -s 40 -m strided --target cpu -H 2 -W 4 -L 1 --baseline none -q --db known.db >bench.txt
+change known.db "UPDATE segment SET first_op = 1 WHERE first_op = 2 AND last_op = 6;
+  UPDATE schedule SET impl = 'generated', knobs = 'lowering=tiled row_block=256 col_block=even' WHERE impl = 'handwritten'"
+sqlite3 known.db .dump >before.sql
+attention -b 1,2 -s 40 -m strided --db known.db --format json >out.json 2>said
+jq -e 'map(.schedule_known) == [true, false]' out.json >jq.txt || fail "not the workload that is stored"
+sqlite3 known.db .dump | cmp -s - before.sql || fail "it stored something"
+change known.db "UPDATE target SET device = 'an abacus'"
+attention -b 1 -s 40 -m strided --db known.db >table.txt 2>said
+grep -q "the schedule is the fastest of those measured on 'an abacus'" said || fail "did not say where"
+
+# On a GPU of sm_90, whose driver is a fake: its kernels write nothing.
+cat >nvcc <<'END'
+#!/bin/sh
+[ "$1" = --version ] && { echo 'Cuda compilation tools, release 13.0, V0'; exit; }
+while [ $# -gt 1 ]; do [ "$1" = -o ] && out=$2; shift; done
+echo 'fake nothing' >"$out"
+END
+chmod +x nvcc
+for name in libnvrtc.so libnvrtc.so.12 libnvrtc.so.13; do : >$name; done # hides those of this machine
+gpu() {
+  code=0
+  PATH=$root:$PATH LD_LIBRARY_PATH=$root:$fake CUDA_HOME=$fake FAKE_GPU=hopper fuseplan bench "$@" \
+    -b 2 -s 256 -m fixed --target cuda --compiler nvcc -H 2 -L 1 --ffn 64 --db gpu.db >out.json 2>said || code=$?
+}
+gpu --op attention --format json
+[ "$code" -eq 3 ] || fail "exit $code for a wrong result"
+tuning='search -b 2 -s 256 -m fixed -H 2 -L 1 --ffn 64 --target cuda --db gpu.db'
+grep -q "^fuseplan: batch 2, seq-len 256: this is the default schedule, .* 'fuseplan $tuning' finds a faster one$" said ||
+  fail "did not say how to tune"
+fuseplan mask fixed -b 2 -s 256 --format json >mask.json
+check_gpu() {
+  "$check_json" "$schemas/bench-attention.json" out.json || fail "schema on a GPU"
+  jq -e --slurpfile mask mask.json --argjson known "$1" --arg schedule "$2" "\$mask[0] as \$mask | .[0] |
+    .schedule_known == \$known and (.schedule | startswith(\$schedule)) and .units == 4 and .block_steps == 2 * ($3)" \
+    out.json >jq.txt || fail "on a GPU: not the steps of the schedule '$2'"
+}
+check_gpu false tile= "\$mask.blocks_full + \$mask.blocks_partial"
+# the rows that a CPU gave, as if this GPU had given them
+sqlite3 known.db ".backup gpu.db"
+change gpu.db "UPDATE target SET kind = 'cuda', device = 'Fake GPU', capability = 'sm_90'; UPDATE workload SET
+  text = 'b=2 s=256 h=2 w=64 f=64 l=1 eps=1e-05 dtype=fp16 lengths=full mask=fixed:t=16'"
+for cover in plain ordered; do
+  change gpu.db "UPDATE schedule SET impl = 'hopper_attention', knobs = 'shape=128 cover=$cover'
+      WHERE segment IN (SELECT id FROM segment WHERE first_op = 1 AND last_op = 6)"
+  gpu --op attention --format json
+  grep -q 'default schedule' said && fail "called a stored schedule the default one"
+  [ $cover = plain ] || check_gpu true "shape=128 cover=ordered" "\$mask.cover_blocks"
+  [ $cover = ordered ] || check_gpu true "shape=128 cover=plain" "\$mask.blocks_full + \$mask.blocks_partial"
+done
+
+# The segment's files.
+attention -b 2 -s 40 -m strided --lengths 40,13 -q --dump arrays >table.txt
+(cd arrays && ls) >files
+printf '%s\n' layer0.bqkv.npy mask.npy merge_heads.npy qkv_gemm.npy workload.json | cmp -s - files || fail "--dump: other files"
+jq -e '.lengths == [40, 13] and .heads == 2' arrays/workload.json >jq.txt || fail "--dump: no lengths"
+
+# A kernel that does not run.
+cat >failing_cc <<'END'
+#!/bin/sh
+for file; do case $file in *.c) grep -q 'Operators 1-6 ' "$file" && exit 1 ;; esac; done
+exec cc "$@"
+END
+chmod +x failing_cc
+mkdir fresh
+code=0
+FUSEPLAN_CACHE="$root/fresh" FUSEPLAN_CC="$root/failing_cc" attention -b 1 -s 40 --peers peers.csv --format json >out.json 2>said ||
+  code=$?
+[ "$code" -eq 3 ] || fail "exit $code for a kernel that is not built"
+"$check_json" "$schemas/bench-attention.json" out.json || fail "schema of a failure"
+jq -e '.[0] | .median_us == null and (.reason | length) > 0 and .block_steps == 2' out.json >jq.txt || fail "no reason"
+grep -q '^fuseplan bench: ops 1-6 alone: ' said || fail "no message"
