@@ -66,13 +66,18 @@ X(SCHEDULE_FIND, "SELECT schedule.id AS schedule FROM segment"
                  " JOIN schedule ON schedule.segment = segment.id"
                  " WHERE first_op = ? AND last_op = ? AND impl = ? AND knobs = ?")
 X(PLAN_ADD, "INSERT INTO plan (value, segments) VALUES (?,?) ON CONFLICT DO NOTHING")
+/* OR ROLLBACK, as each statement that changes several rows: to undo less than the transaction,
+ * SQLite would keep a journal of each such statement. */
 X(TRIAL_ADD,
   "INSERT OR ROLLBACK INTO trial (study, search, kind, plan, schedule, status, reason_code,"
   " reason, median_ms, ci_low_ms, ci_high_ms, build_s, verify_s, time_s,"
   " relative_error, layers_timed, sample_count, comparison, resources,"
   " conditions, stored_utc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
   " ON CONFLICT DO NOTHING")
-X(CHOICE_ADD, "INSERT INTO choice (trial, schedule) VALUES (?,?)")
+/* One statement for all choices of a trial; a schedule that is null is none. */
+X(CHOICES_ADD, "INSERT OR ROLLBACK INTO choice (trial, schedule) SELECT ?1, column1 FROM (VALUES"
+               " (?2),(?3),(?4),(?5),(?6),(?7),(?8),(?9),(?10),(?11),(?12),(?13),(?14),(?15),(?16)"
+               ") WHERE column1 IS NOT NULL")
 X(SAMPLE_ADD, "INSERT INTO sample (trial, round, ms) VALUES (?,?,?)")
 X(TRIALS, "SELECT id AS trial, plan AS its_plan, schedule AS its_schedule, status, reason_code, "
           "reason, median_ms, ci_low_ms,"

@@ -5,6 +5,7 @@
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 /* ---- where in the line ----------------------------------------------------------------------- */
 
@@ -258,11 +259,13 @@ int text_next(struct text_reader *r, json_t **out, struct status *st)
     }
 }
 
+/* What can be read once only, as standard input or a pipe, is left to db_import(). */
 int db_import_check(const char *path, struct status *st)
 {
     struct text_reader r;
+    struct stat file;
     json_t *line;
-    if (strcmp(path, "-") == 0)
+    if (strcmp(path, "-") == 0 || (stat(path, &file) == 0 && !S_ISREG(file.st_mode)))
         return 0;
     if (text_open(&r, path, st) != 0)
         return -1;

@@ -1,5 +1,6 @@
 #include "db/rows_int.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -117,11 +118,15 @@ static int add_row(struct db *db, int64_t study, const struct db_trial *t, int64
     return query_run(&q, st);
 }
 
-static int add_choice(struct db *db, int64_t trial, int64_t schedule, struct status *st)
+static_assert(OP_COUNT == 15, "SQL_CHOICES_ADD takes 15 schedules");
+
+static int add_choices(struct db *db, int64_t trial, const int64_t schedules[OP_COUNT], int count,
+                       struct status *st)
 {
-    struct query q = query_start(db, SQL_CHOICE_ADD);
+    struct query q = query_start(db, SQL_CHOICES_ADD);
     query_int(&q, trial);
-    query_int(&q, schedule);
+    for (int i = 0; i < count; i++)
+        query_int(&q, schedules[i]);
     return query_run(&q, st);
 }
 
@@ -143,10 +148,8 @@ int db_trial_insert_as(struct db *db, int64_t study, const struct db_trial *t,
     if (!*added)
         return 0;
     int64_t trial = sqlite3_last_insert_rowid(db->handle);
-    if (t->kind != DB_TRIAL_SEGMENT)
-        for (int i = 0; i < t->choice_count; i++)
-            if (add_choice(db, trial, schedules[i], st) != 0)
-                return -1;
+    if (t->kind != DB_TRIAL_SEGMENT && add_choices(db, trial, schedules, t->choice_count, st) != 0)
+        return -1;
     if (t->kind == DB_TRIAL_FINAL)
         for (int i = 0; i < t->sample_count; i++)
             if (add_sample(db, trial, i, t->samples_ms[i], st) != 0)

@@ -3,6 +3,10 @@
 
 #include "db/text_int.h"
 
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
 /* ---- export and import ----------------------------------------------------------------------- */
 
 START_TEST(export_import_export)
@@ -197,6 +201,31 @@ START_TEST(line_and_column_are_told)
 }
 END_TEST
 
+START_TEST(pipe_is_read_once)
+{
+    int64_t study;
+    struct db_moved moved;
+    struct db *db = open_named("a.db", &study);
+    add_plan_at(db, study, 41115, 3, "2026-01-01T00:00:00.000Z");
+    char *text = text_of(db);
+    db_close(db);
+    const char *path = test_path("pipe");
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        FILE *out = fopen(path, "w");
+        _exit(out != NULL && fputs(text, out) >= 0 && fclose(out) == 0 ? 0 : 1);
+    }
+    OK(db_import_check(path, &st));
+    db = open_named("b.db", &study);
+    OK(db_import(db, &path, 1, &moved, &st));
+    ck_assert_int_eq(moved.added, 1);
+    ck_assert_int_eq(waitpid(pid, NULL, 0), pid);
+    db_close(db);
+    free(text);
+}
+END_TEST
+
 /* Two texts put one behind the other are a text. */
 START_TEST(texts_can_be_joined)
 {
@@ -219,4 +248,4 @@ END_TEST
 SUITE("db/move", test_dir_setup, test_dir_teardown, ONCE(export_import_export),
       ONCE(lines_are_sorted_and_distinct), ONCE(best_is_the_same_after_a_move),
       LOOP(broken_text_is_refused_and_changes_nothing, 0, ARRAY_LEN(broken)),
-      ONCE(line_and_column_are_told), ONCE(texts_can_be_joined))
+      ONCE(line_and_column_are_told), ONCE(pipe_is_read_once), ONCE(texts_can_be_joined))
