@@ -310,7 +310,7 @@ double cpu_busy_seconds(void);
 /* Cores that this process may use, by its affinity and its control group's quota; at least 1. */
 int cpu_threads(void);
 
-/* Bytes that the machine has available; 0 if unknown. */
+/* Bytes that the machine has available and a process may map; 0 if unknown. */
 uint64_t mem_available_bytes(void);
 
 /* ---- progress.c: how far long work is -----------------------------------------------------------

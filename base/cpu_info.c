@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/utsname.h>
 #include <unistd.h>
 
@@ -101,6 +102,9 @@ uint64_t mem_available_bytes(void)
     const char *found = strstr(text.ptr, field);
     uint64_t kib = found != NULL ? strtoull(found + strlen(field), NULL, 10) : 0;
     buf_release(&text);
+    struct rlimit own; /* `ulimit -v`: a process gets no more, whatever the machine has */
+    if (getrlimit(RLIMIT_AS, &own) == 0 && own.rlim_cur / 1024 < kib)
+        kib = own.rlim_cur / 1024;
     return kib * 1024;
 }
 

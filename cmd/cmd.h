@@ -299,8 +299,8 @@ struct session {
 };
 
 /* Opens all but the study.  seed: of inputs and weights.  mode: of the database; to read, one that
- * does not exist is left null.  From here on the first SIGINT or SIGTERM sets session_stop, and the
- * second ends the program.  Close *out in any case. */
+ * does not exist is left null.  From here on the first SIGINT, SIGTERM or SIGHUP sets session_stop,
+ * and the second ends the program.  Close *out in any case. */
 int session_open(const struct options *o, uint64_t seed, enum db_mode mode, struct session *out,
                  struct status *st);
 

@@ -14,8 +14,11 @@ static void interrupted(int signal)
 static void catch_signals(void)
 {
     struct sigaction action = {.sa_handler = interrupted, .sa_flags = (int)SA_RESETHAND};
+    struct sigaction hangup;
     sigaction(SIGINT, &action, NULL);
     sigaction(SIGTERM, &action, NULL);
+    if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) /* else nohup(1) */
+        sigaction(SIGHUP, &action, NULL);
 }
 
 static void say(void *ctx, const char *line)

@@ -4,8 +4,13 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 enum { VERSION_LIMIT_S = 10 };
+
+/* What OpenBLAS maps for each thread, and once more.  Where the system refuses that, it asks again
+ * and again, for ever. */
+#define OPENBLAS_MAP_BYTES ((uint64_t)128 << 20)
 
 /* Uses all libraries that emitted code uses.  A worker loads it and prints the text that it
  * returns: which OpenBLAS there is. */
@@ -161,6 +166,20 @@ static int run_probe(const struct toolchain_request *request, const char *librar
     return result;
 }
 
+static int check_address_space(struct status *st)
+{
+    struct rlimit space;
+    char bytes[32];
+    int threads = cpu_threads();
+    if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY ||
+        space.rlim_cur >= OPENBLAS_MAP_BYTES * (uint64_t)(threads + 1))
+        return 0;
+    return status_set(st, STATUS_ENVIRONMENT,
+                      "a process may map only %s of memory, and OpenBLAS needs 128 MiB for each "
+                      "thread; raise the limit with 'ulimit -v'",
+                      number_bytes(space.rlim_cur, bytes));
+}
+
 static int prove(const struct toolchain_request *request, const struct cache *c,
                  struct toolchain *out, struct status *st)
 {
@@ -190,7 +209,9 @@ int cpu_compiler_find(const struct toolchain_request *request, const struct cach
     buf_init(&identity);
     struct cpu_info cpu;
     cpu_info_read(&cpu);
-    int result = find_compiler(request, out, &identity, st);
+    int result = check_address_space(st);
+    if (result == 0)
+        result = find_compiler(request, out, &identity, st);
     if (result == 0) {
         buf_addf(&identity, "%s %s\n", cpu.model, cpu.flags_hash);
         arguments_text(&out->flags, &identity);

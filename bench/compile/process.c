@@ -7,23 +7,37 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { EXIT_CANNOT_RUN = 127 };
+enum {
+    EXIT_CANNOT_RUN = 127,
+    DESCRIPTORS_LEAST = 64 /* of this program, or of a linker with its libraries */
+};
 
 /* Makes from[i] the child's descriptor i.  A from[k] may be i itself, if the parent had i closed:
- * so all are moved out of the way first. */
-static void move_descriptors(int *from, int count)
+ * so all are moved out of the way first.  False where there is no room for that. */
+static bool move_descriptors(int *from, int count)
 {
     enum { CLEAR = 16 };
     for (int i = 0; i < count; i++)
-        if (from[i] >= 0)
-            from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, CLEAR);
+        if (from[i] >= 0 && (from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, CLEAR)) < 0)
+            return false;
     for (int i = 0; i < count; i++)
-        if (from[i] >= 0)
-            dup2(from[i], i);
+        if (from[i] >= 0 && dup2(from[i], i) < 0)
+            return false;
+    return true;
+}
+
+/* Says why no program runs, where its output goes. */
+static _Noreturn void give_up(int output)
+{
+    const char *why = strerrordesc_np(errno);
+    if (why != NULL && write(output, why, strlen(why)) < 0)
+        _exit(EXIT_CANNOT_RUN);
+    _exit(EXIT_CANNOT_RUN);
 }
 
 /* Runs between fork and exec: only async-signal-safe calls, as the parent may have threads. */
@@ -40,14 +54,12 @@ static _Noreturn void run_child(const struct process_spec *spec, pid_t parent, i
 
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
     int from[] = {null, output, output, spec->fds[0], spec->fds[1]};
-    move_descriptors(from, ARRAY_LEN(from));
+    if (!move_descriptors(from, ARRAY_LEN(from)))
+        give_up(output);
 
     char *const *argv = (char *const *)(uintptr_t)spec->argv;
     execve(spec->path, argv, spec->env != NULL ? spec->env : environ);
-    const char *why = strerrordesc_np(errno); /* the parent reads it as the output */
-    if (why != NULL && write(STDERR_FILENO, why, strlen(why)) < 0)
-        _exit(EXIT_CANNOT_RUN);
-    _exit(EXIT_CANNOT_RUN);
+    give_up(STDERR_FILENO);
 }
 
 /* If the program that started this one ignores SIGCHLD, so does this one, and the system does not
@@ -59,12 +71,27 @@ static void restore_sigchld(void)
         signal(SIGCHLD, SIG_DFL);
 }
 
+/* A lack of descriptors shows nowhere better than here: a linker that finds no library blames the
+ * library. */
+static int check_descriptors(const char *path, struct status *st)
+{
+    struct rlimit files;
+    if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur >= DESCRIPTORS_LEAST)
+        return 0;
+    return status_set(st, STATUS_ENVIRONMENT,
+                      "cannot start '%s': only %d files may be open at a time, and it needs %d; "
+                      "raise the limit with 'ulimit -n'",
+                      path, (int)files.rlim_cur, DESCRIPTORS_LEAST);
+}
+
 int process_start(const struct process_spec *spec, struct process *out, struct status *st)
 {
     *out = PROCESS_INIT;
     out->keep_last = spec->keep_last;
     buf_init(&out->said);
     int ends[2];
+    if (check_descriptors(spec->path, st) != 0)
+        return -1;
     if (pipe2(ends, O_CLOEXEC) != 0)
         return status_set(st, STATUS_ENVIRONMENT, "cannot start '%s': %s", spec->path,
                           strerror(errno));
@@ -78,8 +105,9 @@ int process_start(const struct process_spec *spec, struct process *out, struct s
     close(ends[1]);
     if (pid < 0) {
         close(ends[0]);
-        return status_set(st, STATUS_ENVIRONMENT, "cannot start '%s': %s", spec->path,
-                          strerror(error));
+        return status_set(st, STATUS_ENVIRONMENT, "cannot start '%s': %s%s", spec->path,
+                          strerror(error),
+                          error == EAGAIN ? "; 'ulimit -u' allows no more processes" : "");
     }
     setpgid(pid, pid); /* as the child does: whoever comes first */
     out->pid = pid;

@@ -2,6 +2,8 @@
  */
 #include "tests/bench/fixture.h"
 
+#include <sys/resource.h>
+
 static struct status st; /* of the call that a test is about */
 static struct bench *bench;
 
@@ -171,6 +173,27 @@ START_TEST(compilers_speak_no_other_language)
 }
 END_TEST
 
+/* OpenBLAS would ask for its memory for ever.  A sanitizer maps terabytes and cannot be limited. */
+START_TEST(small_address_space_is_refused)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return;
+#endif
+    struct bench_options o = small_options(test_path("cache"));
+    struct workload w;
+    struct bench *b;
+    const struct rlimit few = {.rlim_cur = (rlim_t)200 << 20, .rlim_max = (rlim_t)200 << 20};
+    small_workload(&w);
+    ck_assert_int_eq(setrlimit(RLIMIT_AS, &few), 0);
+    ck_assert_uint_le(mem_available_bytes(), few.rlim_cur);
+    double start = clock_seconds();
+    FAILS(bench_open(&o, &w, &b, &st), STATUS_ENVIRONMENT, "200.0 MiB");
+    ck_assert_ptr_nonnull(strstr(st.message, "'ulimit -v'"));
+    ck_assert_double_lt(clock_seconds() - start, 30);
+    workload_release(&w);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("bench/compile_faults");
@@ -183,6 +206,7 @@ int main(void)
     tcase_add_test(t, two_failures_without_a_reason_are_the_candidates);
     tcase_add_test(t, second_try_is_alone);
     tcase_add_test(t, compilers_speak_no_other_language);
+    tcase_add_test(t, small_address_space_is_refused);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

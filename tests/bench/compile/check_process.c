@@ -3,6 +3,8 @@
 
 #include <fcntl.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -29,6 +31,36 @@ START_TEST(output_and_status_are_kept)
     ck_assert_int_eq(WEXITSTATUS(p.wait_status), 3);
     ck_assert(!p.overdue);
     process_release(&p);
+}
+END_TEST
+
+/* A child without its descriptors would print on ours: here a file in the place of standard output.
+ */
+START_TEST(few_descriptors_are_refused)
+{
+    const char *const argv[] = {"echo", "leaked", NULL};
+    const struct process_spec spec = {.path = "/bin/echo", .argv = argv, .fds = {-1, -1}};
+    struct rlimit files;
+    struct process p;
+    struct stat written;
+    FILE *out = tmpfile();
+    ck_assert_ptr_nonnull(out);
+    fflush(stdout);
+    int kept = dup(STDOUT_FILENO);
+    dup2(fileno(out), STDOUT_FILENO);
+    ck_assert_int_eq(getrlimit(RLIMIT_NOFILE, &files), 0);
+    struct rlimit few = {.rlim_cur = (rlim_t)_i, .rlim_max = files.rlim_max};
+    ck_assert_int_eq(setrlimit(RLIMIT_NOFILE, &few), 0);
+    st = STATUS_INIT;
+    int result = process_run(&spec, NULL, &p, &st);
+    setrlimit(RLIMIT_NOFILE, &files);
+    dup2(kept, STDOUT_FILENO);
+    ck_assert_int_eq(fstat(fileno(out), &written), 0);
+    ck_assert_int_eq(written.st_size, 0);
+    ck_assert_int_eq(result, -1);
+    ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+    ck_assert_msg(strstr(st.message, "'ulimit -n'") != NULL, "%s", st.message);
+    fclose(out);
 }
 END_TEST
 
@@ -258,7 +290,8 @@ START_TEST(programs_are_found_on_path)
 }
 END_TEST
 
-SUITE("process", NULL, NULL, ONCE(output_and_status_are_kept), ONCE(long_output_is_cut),
+SUITE("process", NULL, NULL, ONCE(output_and_status_are_kept),
+      LOOP(few_descriptors_are_refused, 8, 20), ONCE(long_output_is_cut),
       ONCE(overdue_ones_are_killed_with_their_children), ONCE(leftover_children_are_killed),
       ONCE(stop_flag_ends_the_wait), ONCE(first_of_several_is_returned), ONCE(files_are_handed_on),
       ONCE(files_are_handed_on_where_standard_ones_are_closed), ONCE(what_cannot_run_says_why),
