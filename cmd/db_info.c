@@ -54,6 +54,7 @@ int db_check_run(const struct options *o, struct session *s, struct status *st)
 {
     struct output out;
     int problems = 0;
+    db_listen(s->db, (struct listener){.report = progress_step});
     output_begin(&out, o->format, problem_columns, ARRAY_LEN(problem_columns));
     int result = db_check(s->db, problem, &out, &problems, st);
     out.skip_empty = true; /* without a problem there is no table */

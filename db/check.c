@@ -1,5 +1,6 @@
 #include "db/rows_int.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 /* Each statement returns one problem a row.  Some repeat a CHECK of the schema, to name the row:
@@ -152,18 +153,28 @@ static int check_table(struct db *db, const char *sql, db_check_row *row, void *
     return result == SQLITE_DONE ? 0 : report_failure(db, result, row, ctx, problems, st);
 }
 
+enum { STEPS = ARRAY_LEN(rules) + ARRAY_LEN(tables) };
+
+static void tell(const struct db *db, size_t done)
+{
+    step_tell(&db->listener, &(struct step){"rules", (int64_t)done, STEPS, NAN});
+}
+
 static int run_rules(struct db *db, db_check_row *row, void *ctx, int *problems, struct status *st)
 {
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
         int before = *problems;
+        tell(db, i);
         if (run_rule(db, rules[i], row, ctx, problems, st) != 0)
             return -1;
         if (i == 0 && *problems > before) /* a damaged file makes the other rules meaningless */
             return 0;
     }
-    for (size_t i = 0; i < ARRAY_LEN(tables); i++)
+    for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
+        tell(db, ARRAY_LEN(rules) + i);
         if (check_table(db, tables[i], row, ctx, problems, st) != 0)
             return -1;
+    }
     return 0;
 }
 

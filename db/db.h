@@ -28,7 +28,7 @@ int db_open_system(struct db **out, struct status *st);
 void db_close(struct db *db);
 const char *db_path(const struct db *db);
 
-/* Whom merging, importing and exporting tell how far they are; at first nobody. */
+/* Whom merging, importing, exporting and checking tell how far they are; at first nobody. */
 void db_listen(struct db *db, struct listener listener);
 
 /* ---- study.c: what trials are compared within ------------------------------------------------ */

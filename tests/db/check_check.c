@@ -5,11 +5,14 @@ static const struct {
     const char *plant, *problem;
 } planted[] = {
     {"UPDATE trial SET median_ms = NULL WHERE id = 1", "trial 1 is ok but has no median"},
-    {"UPDATE trial SET median_ms = 0, ci_low_ms = 0 WHERE id = 1", "trial 1: 'median_ms' is '0.0', expected a finite time above 0"},
+    {"UPDATE trial SET median_ms = 0, ci_low_ms = 0 WHERE id = 1",
+     "trial 1: 'median_ms' is '0.0', expected a finite time above 0"},
     {"UPDATE trial SET ci_high_ms = 1 WHERE id = 1", "outside its interval"},
     {"UPDATE trial SET reason_code = '' WHERE id = 3", "trial 3 failed without a reason"},
-    {"UPDATE trial SET status = 'fine' WHERE id = 1", "trial 1: 'status' is 'fine', expected ok, censored or failed"},
-    {"UPDATE trial SET kind = 'guess' WHERE id = 1", "trial 1: 'kind' is 'guess', expected segment, plan or final"},
+    {"UPDATE trial SET status = 'fine' WHERE id = 1",
+     "trial 1: 'status' is 'fine', expected ok, censored or failed"},
+    {"UPDATE trial SET kind = 'guess' WHERE id = 1",
+     "trial 1: 'kind' is 'guess', expected segment, plan or final"},
     {"UPDATE trial SET plan = NULL WHERE id = 1", "names no plan and no schedule"},
     {"UPDATE trial SET search = (SELECT id FROM search WHERE study = 2) WHERE id = 1",
      "another study than its search"},
@@ -30,9 +33,11 @@ static const struct {
     {"INSERT INTO choice VALUES (4, 1)", "trial 4 has choices"},
     {"UPDATE plan SET segments = '0-14' WHERE value = 50",
      "the choices of trial 1 are the segments 0-1 2-6 7-14, its plan 50 has 0-14"},
-    {"INSERT INTO plan VALUES (65536, '0-14')", "table 'plan', 'value' is '65536', expected 0 to 65535"},
+    {"INSERT INTO plan VALUES (65536, '0-14')",
+     "table 'plan', 'value' is '65536', expected 0 to 65535"},
     {"INSERT INTO plan VALUES (-1, '0-14')", "table 'plan', 'value' is '-1', expected 0 to 65535"},
-    {"INSERT INTO segment (first_op, last_op) VALUES (14, 15)", "'last_op' is '15', expected 0 to 14"},
+    {"INSERT INTO segment (first_op, last_op) VALUES (14, 15)",
+     "'last_op' is '15', expected 0 to 14"},
     {"DELETE FROM plan WHERE value = 50", "row of plan that is missing"},
     {"DELETE FROM schedule WHERE id = 2", "row of schedule that is missing"},
     {"DELETE FROM trial WHERE id = 2", "row of trial that is missing"},
@@ -78,6 +83,27 @@ START_TEST(whole_database_has_no_problem)
 }
 END_TEST
 
+static void keep_step(void *ctx, const struct step *step)
+{
+    int64_t *told = ctx;
+    ck_assert_str_eq(step->phase, "rules");
+    ck_assert_int_eq(step->done, *told);
+    ck_assert_int_gt(step->total, step->done);
+    ++*told;
+}
+
+START_TEST(each_rule_is_told)
+{
+    int problems;
+    int64_t told = 0;
+    struct db *db = open_whole();
+    db_listen(db, (struct listener){.report = keep_step, .ctx = &told});
+    OK(db_check(db, NULL, NULL, &problems, &st));
+    ck_assert_int_ge(told, 20);
+    db_close(db);
+}
+END_TEST
+
 START_TEST(planted_problem_is_found)
 {
     struct buf found;
@@ -119,4 +145,5 @@ START_TEST(info_counts_and_measures)
 END_TEST
 
 SUITE("db/check", test_dir_setup, test_dir_teardown, ONCE(whole_database_has_no_problem),
-      LOOP(planted_problem_is_found, 0, ARRAY_LEN(planted)), ONCE(info_counts_and_measures))
+      ONCE(each_rule_is_told), LOOP(planted_problem_is_found, 0, ARRAY_LEN(planted)),
+      ONCE(info_counts_and_measures))
