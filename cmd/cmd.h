@@ -223,6 +223,9 @@ void output_object(enum format format, const struct column *columns, int count, 
 /* Prints a line about what happens to stderr; nothing with --quiet. */
 void note(const struct options *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
+/* Notes that a model was trained in place of the stored one: see study_model(). */
+void note_bad_model(const struct options *o, const struct status *bad);
+
 /* ---- progress.c: what a command does while it takes long ----------------------------------------
  *
  * Every command shows the line of base/progress.c on stderr, unless --quiet is given: a thread

@@ -24,6 +24,14 @@ void note(const struct options *o, const char *fmt, ...)
     buf_release(&escaped);
 }
 
+void note_bad_model(const struct options *o, const struct status *bad)
+{
+    note(o,
+         "trained a model on the stored plans, as the stored one cannot be used: %s; 'fuseplan "
+         "train' stores a new one",
+         bad->message);
+}
+
 static void print_json(const json_t *value, size_t flags)
 {
     json_dumpf(value, stdout, flags | JSON_REAL_PRECISION(JSON_DIGITS));

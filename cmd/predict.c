@@ -154,16 +154,20 @@ static int fetch(const struct options *o, bool workload, struct session *s, stru
     if ((workload ? session_open_study(o, DB_READ, s, st) : db_open(o->db, DB_READ, &s->db, st)) !=
         0)
         return -1;
-    if (model_fetch(s->db, s->study, workload ? STUDY_MODEL : o->name, model, &missing) != 0) {
-        if (missing.code == STATUS_NOT_FOUND)
-            return refuse_model(o, s, workload, st);
-        *st = missing;
-        return -1;
-    }
-    if (!workload)
-        return 0;
     struct build_target build = target_build(s->target, &s->workload);
-    return study_segments(s->db, s->study, &build, times, st);
+    struct status bad = STATUS_INIT;
+    if (workload && study_segments(s->db, s->study, &build, times, st) != 0)
+        return -1;
+    if ((workload ? study_model(s->db, s->study, times, model, &bad, &missing)
+                  : model_fetch(s->db, s->study, o->name, model, &missing)) == 0) {
+        if (bad.code != STATUS_OK)
+            note_bad_model(o, &bad);
+        return 0;
+    }
+    if (missing.code == STATUS_NOT_FOUND)
+        return refuse_model(o, s, workload, st);
+    *st = missing;
+    return -1;
 }
 
 static int run(const struct options *o, struct status *st)

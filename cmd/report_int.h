@@ -14,12 +14,13 @@ struct reported {
     const char *options; /* that name the workload on a command line */
     struct db_best best;
     struct slot_record slots[SLOT_COUNT];
+    struct status bad_model; /* out: as of study_model() */
 };
 
 /* ---- report_plans.c -------------------------------------------------------------------------- */
 
 /* Every plan tried, in the order of the trials: an array for each figure. */
-int report_plans_json(const struct reported *r, json_t **out, struct status *st);
+int report_plans_json(struct reported *r, json_t **out, struct status *st);
 
 /* ---- report_data.c --------------------------------------------------------------------------- */
 

@@ -80,11 +80,12 @@ static int keep(void *ctx, const struct db_trial *row)
 /* ---- what was expected of them --------------------------------------------------------------- */
 
 /* Asks the model of the study's searches, if there is one. */
-static int ask_model(const struct reported *r, struct plans *p, struct status *st)
+static int ask_model(struct reported *r, struct plans *p, struct status *st)
 {
     struct model *model;
     struct status missing = STATUS_INIT;
-    if (p->count == 0 || model_fetch(r->db, r->study, STUDY_MODEL, &model, &missing) != 0)
+    if (p->count == 0 ||
+        study_model(r->db, r->study, &p->times, &model, &r->bad_model, &missing) != 0)
         return p->count == 0 || missing.code == STATUS_NOT_FOUND
                    ? 0
                    : status_set(st, missing.code, "%s", missing.message);
@@ -144,7 +145,7 @@ static json_t *columns_json(const struct plans *p)
                      at);
 }
 
-int report_plans_json(const struct reported *r, json_t **out, struct status *st)
+int report_plans_json(struct reported *r, json_t **out, struct status *st)
 {
     struct plans p = {.layers = r->workload->layers};
     for (int i = 0; i < SLOT_COUNT; i++)

@@ -35,8 +35,8 @@ int model_save(const struct model *m, struct buf *out, struct status *st)
     buf_init(&regressor);
     buf_init(&classifier);
     int result = -1;
-    if (booster_save(m->regressor, &regressor, st) == 0 &&
-        booster_save(m->classifier, &classifier, st) == 0) {
+    if (booster_save(m->regressor, "ubj", &regressor, st) == 0 &&
+        booster_save(m->classifier, "ubj", &classifier, st) == 0) {
         struct header h = {
             .format = BLOB_FORMAT,
             .features_version = FEATURES_VERSION,
@@ -120,9 +120,15 @@ int model_load(const void *bytes, size_t len, struct model **out, struct status 
     };
     const char *regressor = (const char *)bytes + sizeof(h);
     const char *classifier = regressor + h.regressor_bytes;
-    if (model_check_options(&m->options, st) == 0) {
+    struct status refused = STATUS_INIT;
+    if (model_check_options(&m->options, &refused) != 0) {
+        status_set(st, STATUS_MODEL, "the stored model has %s; train it again", refused.message);
+    } else {
         int columns = feature_count(m->options.features);
-        if (booster_load(regressor, h.regressor_bytes, columns, &m->regressor, st) == 0 &&
+        const struct stored_booster two[] = {{regressor, h.regressor_bytes},
+                                             {classifier, h.classifier_bytes}};
+        if (boosters_check(two, columns, st) == 0 &&
+            booster_load(regressor, h.regressor_bytes, columns, &m->regressor, st) == 0 &&
             booster_load(classifier, h.classifier_bytes, columns, &m->classifier, st) == 0) {
             *out = m;
             return 0;

@@ -114,12 +114,14 @@ int booster_predict(struct booster *b, struct matrix x, float *out, struct statu
     return 0;
 }
 
-int booster_save(struct booster *b, struct buf *out, struct status *st)
+int booster_save(struct booster *b, const char *format, struct buf *out, struct status *st)
 {
     bst_ulong len;
     const char *bytes;
+    char config[40];
+    snprintf(config, sizeof(config), "{\"format\": \"%s\"}", format);
     keep_quiet();
-    if (XGBoosterSaveModelToBuffer(b, "{\"format\": \"ubj\"}", &len, &bytes) != 0)
+    if (XGBoosterSaveModelToBuffer(b, config, &len, &bytes) != 0)
         return refuse("save the model", st);
     buf_add(out, bytes, len);
     return 0;

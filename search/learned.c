@@ -60,11 +60,15 @@ struct loading {
     struct model **out;
     struct status *st;
     int result;
+    uint64_t seed;
+    double quantile;
 };
 
 static int load_row(void *ctx, const struct db_model *m)
 {
     struct loading *l = ctx;
+    l->seed = m->seed;
+    l->quantile = m->quantile;
     l->result = model_load(m->bytes, m->len, l->out, l->st);
     return 0;
 }
@@ -77,6 +81,37 @@ int model_fetch(struct db *db, int64_t study, const char *name, struct model **o
     if (db_model_get(db, study, name, MODEL_KIND, load_row, &l, st) != 0)
         return -1;
     return l.result;
+}
+
+#define USUAL_QUANTILE 0.1
+
+/* Trains anew what is stored, which cannot be used; stores nothing. */
+static int train_anew(struct db *db, int64_t study, const struct loading *l,
+                      const struct segment_times *times, struct status *st)
+{
+    struct history history = {.count = 0};
+    struct model_options options = {
+        .features = FEATURES_PLAN, .seed = l->seed, .quantile = l->quantile};
+    if (!(options.quantile > 0 && options.quantile < 1))
+        options.quantile = USUAL_QUANTILE;
+    int result = study_history(db, study, &history, st);
+    if (result == 0) {
+        struct model_data data = training_of(&history);
+        result = model_train(&options, &data, times, l->out, st);
+        model_data_release(&data);
+    }
+    history_release(&history);
+    return result;
+}
+
+int study_model(struct db *db, int64_t study, const struct segment_times *times, struct model **out,
+                struct status *bad, struct status *st)
+{
+    *out = NULL;
+    struct loading l = {.out = out, .st = bad};
+    if (db_model_get(db, study, STUDY_MODEL, MODEL_KIND, load_row, &l, st) != 0)
+        return -1;
+    return l.result == 0 ? 0 : train_anew(db, study, &l, times, st);
 }
 
 /* ---- what it has taught ---------------------------------------------------------------------- */

@@ -23,8 +23,7 @@ struct evaluator {
     int (*measure)(void *ctx, struct plan p, struct outcome *out, struct status *st);
     /* The times of segments alone that are known so far.  May be null. */
     const struct segment_times *(*segments)(void *ctx);
-    /* Whether a plan must fail because a segment of it failed.  The search does not measure it.
-     * May be null. */
+    /* Whether a plan must fail because a segment of it failed: not measured then.  May be null. */
     bool (*fails)(void *ctx, struct plan p);
     double (*now)(void *ctx); /* seconds, from any clock */
     void *ctx;
@@ -378,10 +377,12 @@ void learned_release(struct learned *l);
 int study_learn(struct db *db, int64_t study, const struct build_target *target,
                 const struct model_options *options, struct learned *out, struct status *st);
 
-/* Loads a stored model.  STATUS_NOT_FOUND if there is none of that name. */
+/* Load a stored model.  STATUS_NOT_FOUND if there is none of that name.  If STUDY_MODEL cannot be
+ * used, study_model() trains it anew on the stored plans, and *bad says why. */
 int model_fetch(struct db *db, int64_t study, const char *name, struct model **out,
                 struct status *st);
-
+int study_model(struct db *db, int64_t study, const struct segment_times *times, struct model **out,
+                struct status *bad, struct status *st);
 /* ---- top.c: the fastest plans known ---------------------------------------------------------- */
 
 struct top_plan {

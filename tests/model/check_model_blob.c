@@ -156,6 +156,72 @@ START_TEST(nonsense_with_a_right_hash_is_refused)
 }
 END_TEST
 
+enum { FUZZED = 4, ROUNDS = 25 };
+
+/* As an attacker would: bytes of the boosters change, and the hash is right.  A model that is not
+ * refused must answer. */
+START_TEST(random_damage_with_a_right_hash_crashes_nothing)
+{
+    struct rng rng = {.state = splitmix64((uint64_t)_i)};
+    struct fixture f = fixture_new(FEATURES_PLAN);
+    struct buf blob;
+    buf_init(&blob);
+    for (int i = 0; i < ROUNDS; i++) {
+        struct model *m;
+        struct status said = STATUS_INIT;
+        double ms[ROWS], high[ROWS];
+        buf_reset(&blob);
+        buf_add(&blob, f.blob.ptr, f.blob.len);
+        for (uint32_t n = 1 + rng_below(&rng, 8); n > 0; n--) {
+            size_t at = HEADER_BYTES + rng_below(&rng, (uint32_t)(blob.len - HEADER_BYTES));
+            blob.ptr[at] = (char)rng_below(&rng, 256);
+        }
+        seal(&blob);
+        if (model_load(blob.ptr, blob.len, &m, &said) != 0) {
+            ck_assert_int_eq(said.code, STATUS_MODEL);
+            continue;
+        }
+        OK(model_predict(m, f.space->plans, ROWS, &f.space->times, ms, high, &st));
+        model_free(m);
+    }
+    buf_release(&blob);
+    fixture_free(&f);
+}
+END_TEST
+
+/* Finds the first node of the first tree in UBJSON: an array of big-endian numbers of 32 bits. */
+static char *array_named(struct buf *blob, const char *name)
+{
+    char *at = memmem(blob->ptr, blob->len, name, strlen(name));
+    ck_assert_ptr_nonnull(at);
+    return at + strlen(name) + strlen("[$l#L") + 8;
+}
+
+static const struct {
+    const char *array;
+    unsigned char first; /* byte of the first number */
+} trees[] = {{"left_children", 0x7f}, {"right_children", 0x80}, {"split_indices", 0x01}};
+
+START_TEST(children_and_columns_out_of_range_are_refused)
+{
+    struct fixture f = fixture_new(FEATURES_PLAN);
+    array_named(&f.blob, trees[_i].array)[0] = (char)trees[_i].first;
+    seal(&f.blob);
+    assert_refused(f.blob.ptr, f.blob.len, "train it again");
+    fixture_free(&f);
+}
+END_TEST
+
+START_TEST(circle_of_nodes_is_refused)
+{
+    struct fixture f = fixture_new(FEATURES_PLAN);
+    array_named(&f.blob, "left_children")[3] = 0; /* the root is its own child */
+    seal(&f.blob);
+    assert_refused(f.blob.ptr, f.blob.len, "train it again");
+    fixture_free(&f);
+}
+END_TEST
+
 START_TEST(boosters_of_another_kind_are_refused)
 {
     struct fixture f = fixture_new(FEATURES_PLAN);
@@ -178,5 +244,8 @@ END_TEST
 SUITE("model blob", NULL, NULL, LOOP(a_loaded_model_answers_alike, 0, 2),
       ONCE(a_loaded_model_saves_the_same_bytes), ONCE(save_appends), ONCE(every_cut_is_refused),
       ONCE(every_damage_is_refused), ONCE(other_versions_are_refused),
-      ONCE(nonsense_with_a_right_hash_is_refused), ONCE(boosters_of_another_kind_are_refused),
+      ONCE(nonsense_with_a_right_hash_is_refused),
+      LOOP(random_damage_with_a_right_hash_crashes_nothing, 0, FUZZED),
+      LOOP(children_and_columns_out_of_range_are_refused, 0, ARRAY_LEN(trees)),
+      ONCE(circle_of_nodes_is_refused), ONCE(boosters_of_another_kind_are_refused),
       ONCE(other_files_are_refused))

@@ -1,0 +1,180 @@
+/* Whether stored boosters may be used.  XGBoost trusts what it reads: an array that is too short or
+ * a child that is out of range crashes it when it reads, or when it predicts.  So a child process,
+ * which may die, reads the boosters first, and holds their trees against what XGBoost writes. */
+#include "model/model_int.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <jansson.h>
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { DEADLINE_S = 20, MEMORY_MAX = 1 << 30 };
+
+/* ---- trees, as JSON -------------------------------------------------------------------------- */
+
+static bool is_number(const json_t *object, const char *name, long expected)
+{
+    const char *text = json_string_value(json_object_get(object, name));
+    char *end;
+    return text != NULL && strtol(text, &end, 10) == expected && end != text && *end == '\0';
+}
+
+static json_int_t at(const json_t *array, size_t i)
+{
+    return json_integer_value(json_array_get(array, i));
+}
+
+/* A node has two children that come after it, or none; so there is no circle. */
+static bool nodes_are_right(const json_t *tree, size_t count, int columns)
+{
+    const json_t *left = json_object_get(tree, "left_children");
+    const json_t *right = json_object_get(tree, "right_children");
+    const json_t *column = json_object_get(tree, "split_indices");
+    const json_t *type = json_object_get(tree, "split_type");
+    for (size_t i = 0; i < count; i++) {
+        json_int_t least = (json_int_t)i, most = (json_int_t)count, l = at(left, i);
+        json_int_t r = at(right, i), c = at(column, i);
+        bool leaf = l == -1 && r == -1;
+        if (!leaf && (l <= least || l >= most || r <= least || r >= most))
+            return false;
+        if (c < 0 || c >= columns || at(type, i) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool is_tree(const json_t *tree, int columns)
+{
+    static const char *const arrays[] = {
+        "left_children", "right_children", "parents",      "split_indices",    "split_type",
+        "default_left",  "base_weights",   "loss_changes", "split_conditions", "sum_hessian"};
+    size_t count = json_array_size(json_object_get(tree, "left_children"));
+    for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
+        if (json_array_size(json_object_get(tree, arrays[i])) != count)
+            return false;
+    return count > 0 && nodes_are_right(tree, count, columns) &&
+           is_number(json_object_get(tree, "tree_param"), "num_nodes", (long)count);
+}
+
+/* All trees add to the one output. */
+static bool trees_are_right(const json_t *model, int columns)
+{
+    const json_t *trees = json_object_get(model, "trees");
+    const json_t *info = json_object_get(model, "tree_info");
+    size_t count = json_array_size(trees);
+    if (json_array_size(info) != count)
+        return false;
+    for (size_t i = 0; i < count; i++)
+        if (at(info, i) != 0 || !is_tree(json_array_get(trees, i), columns))
+            return false;
+    return true;
+}
+
+static bool text_is_right(const struct buf *text, int columns)
+{
+    json_t *root = json_loadb(text->ptr, text->len, 0, NULL);
+    const json_t *learner = json_object_get(root, "learner");
+    const json_t *param = json_object_get(learner, "learner_model_param");
+    const json_t *trees = json_object_get(learner, "gradient_booster");
+    const char *name = json_string_value(json_object_get(trees, "name"));
+    bool right = is_number(param, "num_feature", columns) && is_number(param, "num_class", 0) &&
+                 name != NULL && strcmp(name, "gbtree") == 0 &&
+                 trees_are_right(json_object_get(trees, "model"), columns);
+    json_decref(root);
+    return right;
+}
+
+/* ---- the child ------------------------------------------------------------------------------- */
+
+static bool can_predict(struct booster *b, int columns)
+{
+    enum { ROWS = 3 };
+    static const float values[ROWS] = {0, 1, NAN};
+    float out[ROWS];
+    struct status ignored = STATUS_INIT;
+    struct matrix x = {ROWS, columns, mem_alloc(ROWS * (size_t)columns, sizeof(*x.values))};
+    for (int i = 0; i < ROWS * columns; i++)
+        x.values[i] = values[i / columns];
+    int result = booster_predict(b, x, out, &ignored);
+    free(x.values);
+    return result == 0;
+}
+
+static int try_one(const void *bytes, size_t len, int columns, struct status *st)
+{
+    struct booster *b;
+    struct buf text;
+    if (booster_load(bytes, len, columns, &b, st) != 0)
+        return -1;
+    buf_init(&text);
+    bool right = booster_save(b, "json", &text, st) == 0 && text_is_right(&text, columns) &&
+                 can_predict(b, columns);
+    buf_release(&text);
+    booster_free(b);
+    return right ? 0
+                 : status_set(st, STATUS_MODEL,
+                              "the stored model has trees that xgboost never writes; train it "
+                              "again");
+}
+
+static _Noreturn void become_child(const struct stored_booster two[2], int columns, int answer)
+{
+    struct status st = STATUS_INIT;
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC);
+    if (null >= 0)
+        dup2(null, STDERR_FILENO); /* what a library says as it dies */
+    setrlimit(RLIMIT_CORE, &(struct rlimit){0, 0});
+#ifndef __SANITIZE_ADDRESS__
+    struct rusage used;
+    getrusage(RUSAGE_SELF, &used);
+    rlim_t most = (rlim_t)used.ru_maxrss * 1024 + MEMORY_MAX;
+    setrlimit(RLIMIT_DATA, &(struct rlimit){most, most});
+#endif
+    alarm(DEADLINE_S);
+    for (int i = 0; i < 2 && st.code == STATUS_OK; i++)
+        try_one(two[i].bytes, two[i].len, columns, &st);
+    ssize_t written = write(answer, &st, sizeof(st));
+    _exit(written == (ssize_t)sizeof(st) ? 0 : 1);
+}
+
+/* Reads what the child says; false if it died before. */
+static bool read_answer(int from, struct status *out)
+{
+    size_t got = 0;
+    while (got < sizeof(*out)) {
+        ssize_t n = read(from, (char *)out + got, sizeof(*out) - got);
+        if (n == 0 || (n < 0 && errno != EINTR))
+            return false;
+        got += n > 0 ? (size_t)n : 0;
+    }
+    return true;
+}
+
+int boosters_check(const struct stored_booster two[2], int columns, struct status *st)
+{
+    int ends[2];
+    struct status said = STATUS_INIT;
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot make a pipe: %s", strerror(errno));
+    pid_t pid = fork();
+    if (pid == 0)
+        become_child(two, columns, ends[1]);
+    close(ends[1]);
+    bool answered = pid > 0 && read_answer(ends[0], &said);
+    close(ends[0]);
+    if (pid < 0)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot start a process: %s", strerror(errno));
+    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        ;
+    if (!answered)
+        return status_set(st, STATUS_MODEL,
+                          "xgboost crashes on the stored model: it is damaged; train it again");
+    if (said.code != STATUS_OK)
+        return status_set(st, said.code, "%s", said.message);
+    return 0;
+}
