@@ -92,7 +92,7 @@ int client_call(struct client *c, const json_t *request, json_t **reply, struct 
 
 /* ---- session.c, run.c, dump.c, trace.c ------------------------------------------------------- */
 
-#define PROTOCOL_VERSION "3"
+#define PROTOCOL_VERSION "4"
 
 struct bench {
     struct target_name target;

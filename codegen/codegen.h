@@ -169,7 +169,9 @@ struct tiling {
 };
 
 /* Everything about a kernel launch except the grid: min(tiles, resident thread blocks) if it is
- * cooperative, else tiles.  A smaller grid computes the same. */
+ * cooperative, else tiles.  A smaller grid computes the same.  A kernel that is not cooperative may
+ * be launched before the one in front of it has ended, because it waits for that by itself: see
+ * kernels/cuda/common.cuh. */
 struct cuda_launch {
     int threads;             /* of a thread block */
     int shared_bytes;        /* dynamic shared memory of a thread block */

@@ -65,6 +65,7 @@ void emit_cuda_generated(const struct choice *c, const struct build_target *t, s
     for (int i = 0; i < k.count; i++)
         emit_cuda_stage(&k.stages[i], k.threads, out);
     open_kernel(c, k.threads, k.resident, out);
+    buf_adds(out, "    fp::await_dependencies();\n");
     for (int i = 0; i < k.count; i++) {
         buf_adds(out, i > 0 ? "    fp::grid_barrier(a.sync);\n    " : "    ");
         add_stage_name(k.stages[i].first, k.stages[i].last, out);
@@ -80,6 +81,8 @@ void emit_cuda_handwritten(const struct choice *c, const struct build_target *t,
     buf_adds(out, " */\n#include \"handwritten.cuh\"\n\n");
     add_types(t, out);
     open_kernel(c, CUDA_ATTENTION_THREADS, 1, out);
-    buf_addf(out, "    fp::hand_attention<dtype, W, %s>().run(a, shared);\n}\n",
+    buf_addf(out,
+             "    fp::await_dependencies();\n"
+             "    fp::hand_attention<dtype, W, %s>().run(a, shared);\n}\n",
              split_keys ? "true" : "false");
 }

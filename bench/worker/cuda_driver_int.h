@@ -37,6 +37,30 @@ enum { /* CUfunction_attribute */
        CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
 };
 
+enum { /* CUlaunchAttributeID */
+       CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
+       CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
+};
+
+/* CUlaunchAttribute */
+struct cuda_launch_attribute {
+    int id;
+    int padding;
+    union {
+        int value; /* of both attributes above: whether it holds */
+        char room[64];
+    };
+};
+
+/* CUlaunchConfig */
+struct cuda_launch_config {
+    unsigned grid[3], block[3];
+    unsigned shared_bytes;
+    struct CUstream_st *stream;
+    struct cuda_launch_attribute *attributes;
+    unsigned attribute_count;
+};
+
 enum {
     CU_STREAM_NON_BLOCKING = 1,
     CU_STREAM_CAPTURE_MODE_RELAXED = 2,
@@ -94,14 +118,9 @@ enum {
       (struct CUfunc_st * function, int attribute, int value))                                     \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor",  \
       (int *blocks, struct CUfunc_st *function, int threads, size_t shared_bytes))                 \
-    X(cuLaunchKernel, "cuLaunchKernel",                                                            \
-      (struct CUfunc_st * function, unsigned grid_x, unsigned grid_y, unsigned grid_z,             \
-       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,                \
-       struct CUstream_st *stream, void **params, void **extra))                                   \
-    X(cuLaunchCooperativeKernel, "cuLaunchCooperativeKernel",                                      \
-      (struct CUfunc_st * function, unsigned grid_x, unsigned grid_y, unsigned grid_z,             \
-       unsigned block_x, unsigned block_y, unsigned block_z, unsigned shared_bytes,                \
-       struct CUstream_st *stream, void **params))
+    X(cuLaunchKernelEx, "cuLaunchKernelEx",                                                        \
+      (const struct cuda_launch_config *config, struct CUfunc_st *function, void **params,         \
+       void **extra))
 
 struct cuda_driver {
 /* A declarator takes no parentheses: NOLINTNEXTLINE(bugprone-macro-parentheses) */

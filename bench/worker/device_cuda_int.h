@@ -39,6 +39,7 @@ struct device {
     int unit_threads; /* the most threads that a multiprocessor holds */
     int cache_bytes;  /* of the second level */
     int shared_bytes; /* the most that a thread block may have */
+    bool dependent;   /* a launch may begin before the one in front of it has ended */
     struct CUstream_st *stream;
     struct CUevent_st *events[SAMPLES_AT_ONCE + 1];
     struct staging staging;

@@ -46,6 +46,17 @@ static int copy_lengths(struct device *d, struct status *st)
     return result;
 }
 
+/* Since compute capability 9.0 kernels can wait for the launch in front of theirs. */
+static bool has_dependent_launch(const struct device *d, const char *what)
+{
+    int major = 0;
+    cuda_must(d,
+              d->cu->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR,
+                                          d->ordinal),
+              what);
+    return major >= 9;
+}
+
 static int start_device(struct device *d, int index, struct status *st)
 {
     const struct cuda_driver *cu = d->cu;
@@ -68,6 +79,7 @@ static int start_device(struct device *d, int index, struct status *st)
     for (size_t i = 0; i < ARRAY_LEN(wanted); i++)
         cuda_must(d, cu->cuDeviceGetAttribute(wanted[i].value, wanted[i].attribute, d->ordinal),
                   what);
+    d->dependent = has_dependent_launch(d, what);
     cuda_must(d, cu->cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING), what);
     for (size_t i = 0; i < ARRAY_LEN(d->events); i++)
         cuda_must(d, cu->cuEventCreate(&d->events[i], 0), what);

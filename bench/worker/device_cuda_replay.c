@@ -133,13 +133,19 @@ static int launch_node(const struct device *d, struct node *n, struct status *st
         return matmul_launch(d, n->matmul, &n->args, st);
     const struct resources *r = &n->resources;
     void *params[] = {&n->args};
-    unsigned grid = (unsigned)r->grid[0], block = (unsigned)r->block[0];
-    unsigned shared = (unsigned)r->shared_dynamic_bytes;
-    int error = n->cooperative
-                    ? d->cu->cuLaunchCooperativeKernel(n->function->code, grid, 1, 1, block, 1, 1,
-                                                       shared, d->stream, params)
-                    : d->cu->cuLaunchKernel(n->function->code, grid, 1, 1, block, 1, 1, shared,
-                                            d->stream, params, NULL);
+    struct cuda_launch_attribute attribute = {
+        .id = n->cooperative ? CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+                             : CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+        .value = 1};
+    const struct cuda_launch_config config = {
+        .grid = {(unsigned)r->grid[0], 1, 1},
+        .block = {(unsigned)r->block[0], 1, 1},
+        .shared_bytes = (unsigned)r->shared_dynamic_bytes,
+        .stream = d->stream,
+        .attributes = &attribute,
+        .attribute_count = n->cooperative || d->dependent ? 1 : 0,
+    };
+    int error = d->cu->cuLaunchKernelEx(&config, n->function->code, params, NULL);
     return cuda_check(d->cu, error, STATUS_LAUNCH, cannot_launch, st);
 }
 
@@ -286,7 +292,7 @@ int cuda_time(struct replay *r, int repeats, int samples, double *seconds, struc
 /* ---- trace ----------------------------------------------------------------------------------- */
 
 /* One graph runs all launches, each between two events.  So the gaps are those of a graph, plus
- * what the events take. */
+ * what the events take, and no launch begins before the one in front of it has ended. */
 int cuda_trace(struct replay *r, struct launch_time *out, struct status *st)
 {
     const struct device *d = r->device;

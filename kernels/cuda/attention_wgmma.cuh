@@ -115,6 +115,7 @@ struct attention_wgmma {
         if (threadIdx.x == 0)
             init_mbarriers();
         __syncthreads();
+        await_dependencies();
         if (computes)
             consume();
         else

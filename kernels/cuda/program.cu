@@ -24,6 +24,7 @@ static struct fp_args common;
 static plan_element *x, *flow[2];
 static const plan_element *weights[LAYERS][WEIGHTS];
 static int grid[SEGMENTS];
+static bool dependent; /* a kernel may begin before the one in front of it has ended */
 static struct fp_tiles query_tiles[SEGMENTS];
 
 static void prepare()
@@ -66,11 +67,13 @@ static void prepare()
         }
 }
 
-/* A cooperative launch takes no more thread blocks than are resident at once. */
+/* A cooperative launch takes no more thread blocks than are resident at once.  Since compute
+ * capability 9.0 kernels can wait for the one in front of them. */
 static void size_grids()
 {
     cudaDeviceProp device;
     check(cudaGetDeviceProperties(&device, 0), "cannot ask the GPU");
+    dependent = device.major >= 9;
     for (int i = 0; i < SEGMENTS; i++) {
         const plan_segment &s = plan_segments[i];
         int blocks = 0;
@@ -97,12 +100,23 @@ static void launch(int segment, struct fp_args *a, cudaStream_t stream)
     }
     void *parameters[] = {a};
     a->tiles = query_tiles[segment];
-    dim3 blocks((unsigned)grid[segment]), threads((unsigned)s.threads);
-    size_t shared = (size_t)s.shared_bytes;
-    check(s.cooperative
-              ? cudaLaunchCooperativeKernel(s.kernel, blocks, threads, parameters, shared, stream)
-              : cudaLaunchKernel(s.kernel, blocks, threads, parameters, shared, stream),
-          "cannot launch a kernel");
+    cudaLaunchAttribute attribute = {};
+    cudaLaunchConfig_t config = {};
+    config.gridDim = dim3((unsigned)grid[segment]);
+    config.blockDim = dim3((unsigned)s.threads);
+    config.dynamicSmemBytes = (size_t)s.shared_bytes;
+    config.stream = stream;
+    config.attrs = &attribute;
+    if (s.cooperative) {
+        attribute.id = cudaLaunchAttributeCooperative;
+        attribute.val.cooperative = 1;
+        config.numAttrs = 1;
+    } else if (dependent) {
+        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute.val.programmaticStreamSerializationAllowed = 1;
+        config.numAttrs = 1;
+    }
+    check(cudaLaunchKernelExC(&config, s.kernel, parameters), "cannot launch a kernel");
 }
 
 /* cuBLASLt loads kernels in its first calls, which cannot be captured.  So it is called once

@@ -4,7 +4,7 @@
 # Without a PART all of $usual; those in $named run only by name.  What is built and measured is kept
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
-usual='doctor build verify values generated library bench repeat search pace faults sanitize'
+usual='doctor build verify values dependent generated library bench repeat search pace faults sanitize'
 named='schedules faulty_search spaces'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
@@ -48,6 +48,10 @@ verify() {
 values() {
   say timeout 120 "$bin/cuda_plans" -L 2 -s 1 -a 60 fp16 2 100 bigbird &&
     say timeout 120 "$bin/cuda_plans" -L 2 -s 2 fp16 1 333 sliding
+}
+
+dependent() {
+  say "$here/dependent.sh" "$bin"
 }
 
 bench() {

@@ -1,7 +1,10 @@
 #!/bin/sh
-# plant.sh DIR FAULT=I-J...: writes DIR/nvcc, an nvcc that plants faults into the kernels of segments.
+# plant.sh DIR FAULT=I-J|all...: writes DIR/nvcc, an nvcc that plants faults into the kernels of a segment,
+# or into all kernels.
 #   hang   never ends                     wild   writes to address 8
 #   lost   writes none of its results     race   all threads write one word of shared memory
+#   late   lets the next kernel begin at once, then sleeps: no fault, but shows kernels that do not wait
+#   stale  the same, and does not wait for the kernel in front of it
 set -eu
 dir=$(cd "$1" && pwd)
 shift
@@ -10,12 +13,15 @@ nvcc=$(command -v nvcc) || {
   exit 1
 }
 
-body() {
+# The line that opens a kernel's body, as sed replaces it.
+open_body() {
   case $1 in
-  hang) echo 'for (;;) __nanosleep(1000);' ;;
-  wild) echo '*(volatile int *)8 = 1;' ;;
-  lost) echo 'return;' ;;
-  race) echo '__shared__ volatile int raced; raced = threadIdx.x;' ;;
+  hang) echo 's/.*/{ for (;;) __nanosleep(1000);/' ;;
+  wild) echo 's/.*/{ *(volatile int *)8 = 1;/' ;;
+  lost) echo 's/.*/{ return;/' ;;
+  race) echo 's/.*/{ __shared__ volatile int raced; raced = threadIdx.x;/' ;;
+  late) echo 's/.*/{ asm volatile("griddepcontrol.launch_dependents;"); __nanosleep(100000);/' ;;
+  stale) echo "$(open_body late);n;n;s/fp::await_dependencies();//" ;;
   *)
     echo "plant.sh: no fault '$1'" >&2
     exit 1
@@ -24,9 +30,12 @@ body() {
 }
 
 for fault; do
-  segment=${fault#*=} text=$(body "${fault%=*}")
-  # the line after a kernel's name opens its body
-  printf '/^segment_%02d_%02d_/{n;s/.*/{ %s/;}\n' "${segment%-*}" "${segment#*-}" "$text"
+  segment=${fault#*=} script=$(open_body "${fault%=*}")
+  case $segment in
+  all) kernel=segment_ ;;
+  *) kernel=$(printf 'segment_%02d_%02d_' "${segment%-*}" "${segment#*-}") ;;
+  esac
+  echo "/^$kernel/{n;$script;}" # the line after a kernel's name opens its body
 done >"$dir/faults.sed"
 
 cat >"$dir/nvcc" <<EOF

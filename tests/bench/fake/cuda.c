@@ -4,6 +4,7 @@
  * the memory that it has. */
 #include "tests/bench/fake/cuda.h"
 #include "base/base.h"
+#include "bench/worker/cuda_driver_int.h"
 #include "tests/bench/fake/kernels.h"
 
 #include <stdbool.h>
@@ -375,22 +376,14 @@ FAKE fake_cuda_launch(const struct fake_product *p, void (*run)(const struct fak
     return launch(&(struct node){.product = *p, .run = run});
 }
 
-FAKE cuLaunchKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,
-                    unsigned bz, unsigned shared, void *stream, void **params, void **extra)
+FAKE cuLaunchKernelEx(const struct cuda_launch_config *config, void *function, void **params,
+                      void **extra)
 {
-    (void)shared;
-    (void)stream;
     (void)extra;
-    if (gx * gy * gz * bx * by * bz == 0)
-        return 1;
-    struct node n = {.code = function, .grid = gx, .block = bx};
+    for (int i = 0; i < 3; i++)
+        if (config->grid[i] == 0 || config->block[i] == 0)
+            return 1;
+    struct node n = {.code = function, .grid = config->grid[0], .block = config->block[0]};
     memcpy(&n.args, params[0], sizeof(n.args));
     return launch(&n);
-}
-
-FAKE cuLaunchCooperativeKernel(void *function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
-                               unsigned by, unsigned bz, unsigned shared, void *stream,
-                               void **params)
-{
-    return cuLaunchKernel(function, gx, gy, gz, bx, by, bz, shared, stream, params, NULL);
 }
