@@ -3,8 +3,8 @@
 #include <string.h>
 
 static const struct column columns[] = {
-    {"mask", NULL, 0},           {"batch", NULL, 0},
-    {"seq_len", NULL, 0},        {"heads", NULL, 0},
+    {"batch", NULL, 0},          {"seq_len", NULL, 0},
+    {"mask", NULL, 0},           {"heads", NULL, 0},
     {"head_size", NULL, 0},      {"dtype", NULL, 0},
     {"implementation", NULL, 0}, {"schedule", NULL, 0},
     {"schedule_known", NULL, 0}, {"median_us", NULL, 0},
@@ -111,6 +111,8 @@ void attention_print(const struct attention_table *t, enum format format)
         print_data(t, format);
         return;
     }
+    if (json_array_size(t->rows) == 0)
+        return;
     print_rows(FORMAT_TABLE, kernel_columns, ARRAY_LEN(kernel_columns), t->rows);
     putchar('\n');
     print_rows(FORMAT_TABLE, time_columns, ARRAY_LEN(time_columns), t->rows);

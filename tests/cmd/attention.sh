@@ -70,6 +70,14 @@ grep -q '^strided:t=11  *2  *128  *3000000 (.*x)  *6000000 (.*x)  *slow  *[0-9.]
 attention -b 2 -s 40 -m strided --peers peers.csv -q --format csv >out.csv
 [ "$(wc -l <out.csv)" -eq 2 ] || fail "CSV: not a line a workload"
 awk -F, 'NF != 30 { exit 1 }' out.csv || fail "CSV: not as many fields in each line"
+grep -q '^batch,seq_len,mask,' out.csv || fail "CSV: a line does not begin with the sizes, as in other commands"
+
+# Where no workload fits into memory there is no table.
+code=0
+attention -b 64,65 -s 65536 >table.txt 2>said || code=$?
+[ "$code" -eq 1 ] || fail "exit $code for a workload that is too large"
+[ ! -s table.txt ] || fail "a table without rows"
+grep -q '^fuseplan bench: batch 64, seq-len 65536: .* of memory' said || fail "did not say which workload is too large"
 
 # A CPU has one schedule: it needs no search.  Nothing is stored.
 grep -q 'default schedule' said && fail "called the only schedule the default one"
