@@ -8,6 +8,7 @@
  *   us/step    time * units / steps; units are multiprocessors of a GPU, threads on a CPU
  *   speed-up   the time of another program / the time here */
 #include "cmd/bench_int.h"
+#include "cmd/options_int.h"
 
 #include <math.h>
 #include <string.h>

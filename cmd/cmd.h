@@ -135,9 +135,7 @@ struct command {
     void (*words)(struct buf *words); /* appends the operands that it takes; may be null */
     uint64_t (*options_of)(
         const char *operand); /* the options that it takes with a first operand */
-    /* Whether run() itself goes through the lists of sizes, by each_workload(); null: it never
-     * does.
-     */
+    /* Whether run() goes through the lists of sizes by itself; null: it never does. */
     bool (*whole)(const struct options *o);
     int (*run)(const struct options *o, struct status *st); /* an exit status, or -1 */
 };
@@ -169,18 +167,6 @@ extern const int command_count;
 
 /* How a command exits that fails with this status. */
 int exit_code_of(const struct status *st);
-
-/* ---- each.c: several workloads at once ------------------------------------------------------- */
-
-/* Finds a workload that is refused, before the first one is measured. */
-int each_check_workloads(const struct options *o, struct status *st);
-
-/* Calls step() for each batch size with each sequence length.  Where one has no result, the others
- * follow; other failures end it.  Returns the highest exit status, or -1 if there is one workload.
- * command: its name, for messages. */
-typedef int each_step(void *ctx, const struct options *one, struct status *st);
-int each_workload(const struct options *o, const char *command, each_step *step, void *ctx,
-                  struct status *st);
 
 /* ---- numbers.c ------------------------------------------------------------------------------- */
 

@@ -37,6 +37,16 @@ void words_arch(struct buf *out);
 /* STATUS_USAGE if several sizes are given to a command that takes one. */
 int each_check(const struct options *o, const struct command *c, struct status *st);
 
+/* Finds a workload that is refused, before the first one is measured. */
+int each_check_workloads(const struct options *o, struct status *st);
+
+/* Calls step() for each batch size with each sequence length.  Where one has no result, the others
+ * follow; other failures end it.  Returns the highest exit status, or -1 if there is one workload.
+ * command: its name, for messages. */
+typedef int each_step(void *ctx, const struct options *one, struct status *st);
+int each_workload(const struct options *o, const char *command, each_step *step, void *ctx,
+                  struct status *st);
+
 /* Runs a command for each batch size and each sequence length, as each_workload() does, and prints
  * the outputs as one. */
 int each_run(const struct options *o, const struct command *c, struct status *st);
