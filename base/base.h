@@ -103,7 +103,12 @@ void buf_addv(struct buf *b, const char *fmt, va_list args) PRINTF_LIKE(2, 0);
  * opens anything.  False on failure. */
 bool file_hold_standard(void);
 
-/* Appends a whole file to out.  Fails if it has more than max_bytes; 0: no limit. */
+/* Opens a regular file to read it.  Anything else might block or never end: STATUS_ENVIRONMENT, -1.
+ */
+int file_open(const char *path, struct status *st);
+
+/* Appends a whole regular file to out.  Fails if it has more than max_bytes; 0: FILE_MAX_BYTES. */
+#define FILE_MAX_BYTES ((size_t)256 << 20)
 int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st);
 
 /* Creates a directory and its parents; an existing directory is fine. */

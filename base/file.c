@@ -20,32 +20,71 @@ bool file_hold_standard(void)
     return true;
 }
 
-int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st)
+static const char *kind_of(mode_t mode)
 {
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0)
-        return status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s", path, strerror(errno));
+    return S_ISFIFO(mode)   ? "a pipe"
+           : S_ISSOCK(mode) ? "a socket"
+           : S_ISDIR(mode)  ? "a directory"
+                            : "a device";
+}
 
+/* Without O_NONBLOCK the call would wait for somebody who writes to a pipe. */
+int file_open(const char *path, struct status *st)
+{
+    struct stat info;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    if (fd < 0 || fstat(fd, &info) != 0) {
+        status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s", path, strerror(errno));
+    } else if (!S_ISREG(info.st_mode)) {
+        status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': it is %s, and must be a regular file",
+                   path, kind_of(info.st_mode));
+    } else {
+        return fd;
+    }
+    if (fd >= 0)
+        close(fd);
+    return -1;
+}
+
+static int too_large(const char *path, size_t max_bytes, struct status *st)
+{
+    return status_set(st, STATUS_USAGE, "'%s' is larger than the %zu bytes expected at most", path,
+                      max_bytes);
+}
+
+/* Appends what an open file holds; its size is not known before, as of files below /proc. */
+static int read_all(int fd, const char *path, size_t max_bytes, struct buf *out, struct status *st)
+{
     char chunk[65536];
     size_t total = 0;
     ssize_t n;
     while ((n = read(fd, chunk, sizeof(chunk))) != 0) {
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0) {
-            status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s", path, strerror(errno));
-            break;
-        }
+        if (n < 0)
+            return status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s", path,
+                              strerror(errno));
         total += (size_t)n;
-        if (max_bytes != 0 && total > max_bytes) {
-            status_set(st, STATUS_USAGE, "'%s' is larger than the %zu bytes expected at most", path,
-                       max_bytes);
-            break;
-        }
+        if (total > max_bytes)
+            return too_large(path, max_bytes, st);
         buf_add(out, chunk, (size_t)n);
     }
+    return 0;
+}
+
+int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st)
+{
+    struct stat info;
+    int fd = file_open(path, st);
+    if (fd < 0)
+        return -1;
+    if (max_bytes == 0)
+        max_bytes = FILE_MAX_BYTES;
+    int result = fstat(fd, &info) == 0 && (uint64_t)info.st_size > max_bytes
+                     ? too_large(path, max_bytes, st)
+                     : read_all(fd, path, max_bytes, out, st);
     close(fd);
-    return n == 0 ? 0 : -1;
+    return result;
 }
 
 static int make_dir(const char *path)

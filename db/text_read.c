@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 /* ---- where in the line ----------------------------------------------------------------------- */
 
@@ -186,6 +187,12 @@ int text_open(struct text_reader *r, const char *path, struct status *st)
     r->in = standard ? stdin : fopen(path, "re");
     if (r->in == NULL)
         return status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s", path, strerror(errno));
+    struct stat info; /* a pipe is fine; a device such as /dev/zero has no end */
+    if (fstat(fileno(r->in), &info) == 0 && (S_ISBLK(info.st_mode) || S_ISCHR(info.st_mode)) &&
+        isatty(fileno(r->in)) == 0)
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "cannot read '%s': it is a device, and must be a regular file or a pipe",
+                          r->path);
     return 0;
 }
 

@@ -139,6 +139,15 @@ bool cache_get(const struct cache *c, enum cache_kind kind, const char *key, str
     return found;
 }
 
+/* Makes room for an entry where something else lies, such as a pipe that would block whoever
+ * writes. */
+static void remove_foreign(const char *path)
+{
+    struct stat info;
+    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+        unlink(path);
+}
+
 int cache_put(const struct cache *c, enum cache_kind kind, const char *key, const void *data,
               size_t len, struct status *st)
 {
@@ -149,6 +158,7 @@ int cache_put(const struct cache *c, enum cache_kind kind, const char *key, cons
     buf_add(&entry, data, len);
     buf_add(&entry, hash_text(data, len, hash), HASH_LENGTH);
     cache_path(c, kind, key, &path);
+    remove_foreign(path.ptr);
     int result = file_write(path.ptr, entry.ptr, entry.len, st);
     buf_release(&entry);
     buf_release(&path);
@@ -184,8 +194,10 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
     for (int i = 0; i < count && result == 0; i++) {
         buf_reset(&path);
         buf_addf(&path, "%s/%s", dir->ptr, files[i].name);
-        if (!same_file(path.ptr, files[i].text, files[i].len))
-            result = file_write(path.ptr, files[i].text, files[i].len, st);
+        if (same_file(path.ptr, files[i].text, files[i].len))
+            continue;
+        remove_foreign(path.ptr);
+        result = file_write(path.ptr, files[i].text, files[i].len, st);
     }
     buf_release(&path);
     buf_release(&all);

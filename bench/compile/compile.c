@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+enum { BINARY_MAX_BYTES = 128 << 20 }; /* a thousand times what a segment takes */
+
 void arguments_add(struct arguments *a, const char *text)
 {
     a->items = mem_resize(a->items, (size_t)a->count + 2, sizeof(*a->items));
@@ -135,6 +137,8 @@ int compile_finish(struct compile *job, const struct toolchain *tc, const struct
                    const char *key, struct status *st)
 {
     struct process *p = &job->process;
+    struct stat binary;
+    char size[32], most[32];
     if (p->overdue)
         return status_set(st, STATUS_TIMEOUT, "'%s' was stopped after %.0f s", tc->path,
                           clock_seconds() - job->started);
@@ -145,8 +149,12 @@ int compile_finish(struct compile *job, const struct toolchain *tc, const struct
         enum status_code code = blames_machine(p) ? STATUS_ENVIRONMENT : STATUS_COMPILE;
         process_describe_end(p->wait_status, &text);
         status_set(st, code, "'%s' failed (%s): %s", tc->path, text.ptr, cause(&p->said));
-    } else if (!file_exists(job->output)) {
+    } else if (lstat(job->output, &binary) != 0 || !S_ISREG(binary.st_mode)) {
         status_set(st, STATUS_COMPILE, "'%s' ended with success but wrote no binary", tc->path);
+    } else if (binary.st_size > BINARY_MAX_BYTES) {
+        status_set(st, STATUS_COMPILE, "'%s' wrote a binary of %s; %s are expected at most",
+                   tc->path, number_bytes((uint64_t)binary.st_size, size),
+                   number_bytes(BINARY_MAX_BYTES, most));
     } else if (key == NULL) {
         result = 0;
     } else if (file_read(job->output, 0, &text, st) == 0) {

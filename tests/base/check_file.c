@@ -3,6 +3,7 @@
 
 #include <limits.h>
 #include <pwd.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct status st; /* of the call that a test is about */
@@ -15,6 +16,38 @@ START_TEST(refuses_more_than_the_limit)
     OK(file_read(test_path("f"), 5, &text, &st));
     ck_assert_int_eq(file_read(test_path("f"), 4, &text, &st), -1);
     ck_assert_ptr_nonnull(strstr(st.message, "larger than"));
+    buf_release(&text);
+}
+END_TEST
+
+/* Reading these would wait for a writer, or never end. */
+START_TEST(only_regular_files_are_read)
+{
+    static const struct {
+        const char *path, *is;
+    } others[] = {
+        {"fifo", "a pipe"}, {"link", "a pipe"}, {"dir", "a directory"}, {NULL, "a device"}};
+    struct buf text;
+    buf_init(&text);
+    ck_assert_int_eq(mkfifo(test_path("fifo"), 0600), 0);
+    ck_assert_int_eq(symlink("fifo", test_path("link")), 0);
+    ck_assert_int_eq(mkdir(test_path("dir"), 0700), 0);
+    const char *path = others[_i].path != NULL ? test_path(others[_i].path) : "/dev/zero";
+    FAILS(file_read(path, 1000, &text, &st), STATUS_ENVIRONMENT, others[_i].is);
+    ck_assert_uint_eq(text.len, 0);
+    buf_release(&text);
+}
+END_TEST
+
+/* 3 GB that are all holes. */
+START_TEST(no_file_is_read_without_a_bound)
+{
+    struct buf text;
+    buf_init(&text);
+    OK(file_write(test_path("f"), "", 0, &st));
+    ck_assert_int_eq(truncate(test_path("f"), (off_t)3 << 30), 0);
+    FAILS(file_read(test_path("f"), 0, &text, &st), STATUS_USAGE, "larger than");
+    ck_assert_uint_le(text.len, FILE_MAX_BYTES);
     buf_release(&text);
 }
 END_TEST
@@ -75,4 +108,5 @@ START_TEST(user_dirs_follow_the_order)
 END_TEST
 
 SUITE("file", test_dir_setup, test_dir_teardown, ONCE(refuses_more_than_the_limit),
+      LOOP(only_regular_files_are_read, 0, 4), ONCE(no_file_is_read_without_a_bound),
       ONCE(missing_file_is_named), ONCE(makes_and_removes_trees), ONCE(user_dirs_follow_the_order))

@@ -173,6 +173,23 @@ START_TEST(compilers_speak_no_other_language)
 }
 END_TEST
 
+/* What lies in the binary's place: 3 GB, a pipe, a link to a device, nothing. */
+static const char *const outputs[][2] = {{"truncate -s 3G \"$out\"; exit 0", "3.0 GiB"},
+                                         {"mkfifo \"$out\"; exit 0", "wrote no binary"},
+                                         {"ln -s /dev/zero \"$out\"; exit 0", "wrote no binary"},
+                                         {"exit 0", "wrote no binary"}};
+
+START_TEST(only_a_binary_is_read)
+{
+    struct status result;
+    struct choice c = choice_of(8, 9);
+    plant(outputs[_i][0]);
+    OK(bench_build(bench, &c, 1, &result, &st));
+    ck_assert_int_eq(result.code, STATUS_COMPILE);
+    ck_assert_msg(strstr(result.message, outputs[_i][1]) != NULL, "%s", result.message);
+}
+END_TEST
+
 /* OpenBLAS would ask for its memory for ever.  A sanitizer maps terabytes and cannot be limited. */
 START_TEST(small_address_space_is_refused)
 {
@@ -206,6 +223,7 @@ int main(void)
     tcase_add_test(t, two_failures_without_a_reason_are_the_candidates);
     tcase_add_test(t, second_try_is_alone);
     tcase_add_test(t, compilers_speak_no_other_language);
+    tcase_add_loop_test(t, only_a_binary_is_read, 0, (int)ARRAY_LEN(outputs));
     tcase_add_test(t, small_address_space_is_refused);
     suite_add_tcase(s, t);
     return suite_run(s);

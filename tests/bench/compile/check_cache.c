@@ -44,6 +44,35 @@ START_TEST(gives_back_what_was_put)
 }
 END_TEST
 
+/* A pipe in the place of an entry or of a header would block whoever reads or writes it. */
+START_TEST(pipes_are_replaced)
+{
+    static const struct kernel_file header = {.name = "a.h", .text = "int a;\n", .len = 7};
+    struct cache c = open_cache();
+    struct buf path, dir;
+    buf_init(&path);
+    buf_init(&dir);
+    cache_path(&c, CACHE_BINARY, "k", &path);
+    ck_assert_int_eq(mkfifo(path.ptr, 0600), 0);
+    ck_assert(!has(&c, "k"));
+    put(&c, "k", "some bytes");
+    ck_assert(has(&c, "k"));
+
+    OK(cache_headers(&c, &header, 1, &dir, &st));
+    buf_adds(&dir, "/a.h");
+    unlink(dir.ptr);
+    ck_assert_int_eq(mkfifo(dir.ptr, 0600), 0);
+    OK(cache_headers(&c, &header, 1, &path, &st));
+    ck_assert_int_ge(access(dir.ptr, R_OK), 0);
+    buf_reset(&path);
+    OK(file_read(dir.ptr, 0, &path, &st));
+    ck_assert_str_eq(path.ptr, header.text);
+    buf_release(&dir);
+    buf_release(&path);
+    cache_release(&c);
+}
+END_TEST
+
 /* A byte changed, a byte lost, all lost: each is noticed, and the entry makes room for a new one.
  */
 START_TEST(damage_is_noticed)
@@ -327,8 +356,9 @@ START_TEST(place_and_bound_come_from_the_environment)
 END_TEST
 
 SUITE("cache", test_dir_setup, test_dir_teardown, ONCE(gives_back_what_was_put),
-      LOOP(damage_is_noticed, 0, 3), ONCE(processes_share_it), ONCE(least_recently_used_goes_first),
-      ONCE(temporary_names_are_one_processs_own), ONCE(leftovers_are_swept),
-      LOOP(foreign_files_are_left_alone, 0, 2), ONCE(unfinished_entries_are_swept),
-      ONCE(headers_are_written_once_and_mended), ONCE(unusable_place_is_an_environment_error),
-      ONCE(name_that_cannot_travel_is_refused), ONCE(place_and_bound_come_from_the_environment))
+      ONCE(pipes_are_replaced), LOOP(damage_is_noticed, 0, 3), ONCE(processes_share_it),
+      ONCE(least_recently_used_goes_first), ONCE(temporary_names_are_one_processs_own),
+      ONCE(leftovers_are_swept), LOOP(foreign_files_are_left_alone, 0, 2),
+      ONCE(unfinished_entries_are_swept), ONCE(headers_are_written_once_and_mended),
+      ONCE(unusable_place_is_an_environment_error), ONCE(name_that_cannot_travel_is_refused),
+      ONCE(place_and_bound_come_from_the_environment))
