@@ -277,6 +277,9 @@ bool utf8_is_valid(const char *text);
  * character as "\n", "\t", "\r" or "\x1b".  Text that was escaped before stays as it is. */
 void utf8_escape(const char *text, struct buf *out);
 
+/* Whether the text has nothing to escape. */
+bool utf8_is_plain(const char *text);
+
 /* ---- npy.c: NumPy arrays as bytes ------------------------------------------------------------ */
 
 enum npy_type { NPY_BOOL, NPY_UINT8, NPY_FLOAT32 };

@@ -80,6 +80,21 @@ void utf8_escape(const char *text, struct buf *out)
     }
 }
 
+bool utf8_is_plain(const char *text)
+{
+    const unsigned char *c = (const unsigned char *)text;
+    while (*c >= 0x20 && *c < 0x7f) /* most text */
+        c++;
+    if (*c == '\0')
+        return true;
+    struct buf escaped;
+    buf_init(&escaped);
+    utf8_escape(text, &escaped);
+    bool same = strcmp(escaped.ptr, text) == 0;
+    buf_release(&escaped);
+    return same;
+}
+
 bool utf8_is_valid(const char *text)
 {
     char *mended = utf8_mend(mem_strdup(text));

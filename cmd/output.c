@@ -52,7 +52,7 @@ static const json_t *member(const json_t *row, const char *key)
 static void add_cell(const json_t *value, int decimals, const char *none, struct buf *out)
 {
     if (json_is_string(value) && json_string_length(value) > 0)
-        buf_adds(out, json_string_value(value));
+        utf8_escape(json_string_value(value), out);
     else if (json_is_integer(value))
         buf_addf(out, "%lld", (long long)json_integer_value(value));
     else if (json_is_real(value) && decimals < 0)

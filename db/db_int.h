@@ -26,6 +26,7 @@ struct db {
     sqlite3_stmt *statements[SQL_COUNT];
     const struct row_rule **rules[SQL_COUNT]; /* of the statements' columns, owned */
     struct listener listener;
+    struct buf escaped; /* of db_escaped() */
 };
 
 enum { MOVED_PER_STEP = 1024 }; /* trials for each that the listener is told of */
@@ -45,8 +46,10 @@ struct query {
 
 struct query query_start(struct db *db, enum db_statement id);
 void query_int(struct query *q, int64_t value);
-void query_real(struct query *q, double value);      /* NaN: NULL */
-void query_text(struct query *q, const char *value); /* null: ""; borrowed until query_end */
+void query_real(struct query *q, double value); /* NaN: NULL */
+void query_text(struct query *q,
+                const char *value); /* null: ""; borrowed until query_end.  What is
+                                       no UTF-8 or a control character is escaped */
 void query_null(struct query *q);
 void query_blob(struct query *q, const void *bytes, size_t len);
 
@@ -64,6 +67,11 @@ int query_one_int(struct query *q, int64_t *out, struct status *st);
 int64_t column_int(const struct query *q, int column);
 double column_real(const struct query *q, int column); /* NULL: NaN */
 const char *column_text(const struct query *q, int column);
+
+/* A text that earlier versions stored as it came, escaped for a terminal; lives until the next
+ * call.
+ */
+const char *db_escaped(struct db *db, const char *text);
 
 int db_begin_read(struct db *db, struct status *st);
 int db_begin_write(struct db *db, struct status *st);

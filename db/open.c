@@ -268,6 +268,7 @@ int db_open(const char *path, enum db_mode mode, struct db **out, struct status 
     *out = NULL;
     struct db *db = mem_alloc(1, sizeof(*db));
     db->path = choose_path(path);
+    buf_init(&db->escaped);
     if (check_path(db->path, mode, st) != 0 ||
         (mode == DB_READ ? open_read(db, st) : open_write(db, st)) != 0) {
         db_close(db);
@@ -297,6 +298,7 @@ void db_close(struct db *db)
         free((void *)db->rules[i]);
     }
     sqlite3_close(db->handle);
+    buf_release(&db->escaped);
     free(db->path);
     free(db);
 }

@@ -102,8 +102,8 @@ static const struct {
     [ROW_TIME] = {"a finite time above 0", SQLITE_FLOAT, false},
     [ROW_TIME_OR_NONE] = {"a finite time above 0", SQLITE_FLOAT, true},
     [ROW_ERROR_OR_NONE] = {"a number that is not negative", SQLITE_FLOAT, true},
-    [ROW_TEXT] = {"a text in UTF-8", SQLITE_TEXT, false},
-    [ROW_TEXT_OR_NONE] = {"a text in UTF-8", SQLITE_TEXT, true},
+    [ROW_TEXT] = {"a text in UTF-8 without control characters", SQLITE_TEXT, false},
+    [ROW_TEXT_OR_NONE] = {"a text in UTF-8 without control characters", SQLITE_TEXT, true},
     [ROW_BYTES] = {"a text", SQLITE_TEXT, false},
     [ROW_ID_OR_NONE] = {"1 to 32 characters", SQLITE_TEXT, true},
     [ROW_UTC] = {"a time as 2026-01-31T12:34:56.789Z", SQLITE_TEXT, false},
@@ -118,11 +118,7 @@ static const struct {
 
 static bool is_text(sqlite3_stmt *stmt, int column, const char *text)
 {
-    size_t len = (size_t)sqlite3_column_bytes(stmt, column);
-    unsigned char all = 0;
-    for (size_t i = 0; i < len; i++)
-        all |= (unsigned char)text[i];
-    return strlen(text) == len && (all < 0x80 || utf8_is_valid(text));
+    return strlen(text) == (size_t)sqlite3_column_bytes(stmt, column) && utf8_is_plain(text);
 }
 
 static bool text_fits(enum row_type type, sqlite3_stmt *stmt, int column)

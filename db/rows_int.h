@@ -12,7 +12,7 @@ enum row_type {
     ROW_TIME, /* finite, above 0 */
     ROW_TIME_OR_NONE,
     ROW_ERROR_OR_NONE, /* not negative; may be infinite */
-    ROW_TEXT,          /* UTF-8 without NUL */
+    ROW_TEXT,          /* UTF-8 without control characters */
     ROW_TEXT_OR_NONE,
     ROW_BYTES, /* text in any encoding */
     ROW_ID_OR_NONE,

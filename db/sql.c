@@ -93,7 +93,16 @@ void query_real(struct query *q, double value)
 
 void query_text(struct query *q, const char *value)
 {
-    bound(q, sqlite3_bind_text(q->stmt, ++q->bound, value != NULL ? value : "", -1, SQLITE_STATIC));
+    int at = ++q->bound;
+    if (value == NULL || utf8_is_plain(value)) {
+        bound(q, sqlite3_bind_text(q->stmt, at, value != NULL ? value : "", -1, SQLITE_STATIC));
+        return;
+    }
+    struct buf escaped;
+    buf_init(&escaped);
+    utf8_escape(value, &escaped);
+    bound(q, sqlite3_bind_text(q->stmt, at, escaped.ptr, -1, SQLITE_TRANSIENT));
+    buf_release(&escaped);
 }
 
 void query_null(struct query *q)
@@ -170,6 +179,15 @@ const char *column_text(const struct query *q, int column)
 {
     const unsigned char *text = sqlite3_column_text(q->stmt, column);
     return text != NULL ? (const char *)text : "";
+}
+
+const char *db_escaped(struct db *db, const char *text)
+{
+    if (utf8_is_plain(text))
+        return text;
+    buf_reset(&db->escaped);
+    utf8_escape(text, &db->escaped);
+    return db->escaped.ptr;
 }
 
 int db_begin_read(struct db *db, struct status *st)

@@ -249,7 +249,7 @@ int db_trial_of(const struct query *q, enum db_trial_kind kind, struct db_trial 
         .value = kind == DB_TRIAL_SEGMENT ? -1 : (int)column_int(q, 1),
         .status = trial_status_from_name(column_text(q, 3)),
         .reason_code = column_text(q, 4),
-        .reason = column_text(q, 5),
+        .reason = db_escaped(q->db, column_text(q, 5)),
         .median_ms = column_real(q, 6),
         .ci_low_ms = column_real(q, 7),
         .ci_high_ms = column_real(q, 8),

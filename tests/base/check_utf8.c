@@ -94,6 +94,17 @@ START_TEST(shortest_forms_of_scalar_values_are_valid)
 }
 END_TEST
 
+START_TEST(plain_text_has_nothing_to_escape)
+{
+    static const char *const plain[] = {"", "a b~", "caf\xc3\xa9", "\\x1b"};
+    static const char *const other[] = {"\n", "\x1b", "\x7f", "caf\xc3", "\xc2\x9b", "a\x80"};
+    for (size_t i = 0; i < ARRAY_LEN(plain); i++)
+        ck_assert(utf8_is_plain(plain[i]));
+    for (size_t i = 0; i < ARRAY_LEN(other); i++)
+        ck_assert(!utf8_is_plain(other[i]));
+}
+END_TEST
+
 SUITE("utf8", NULL, NULL, LOOP(text_is_mended, 0, ARRAY_LEN(cases)),
       LOOP(text_is_escaped_once, 0, ARRAY_LEN(escapes)),
-      ONCE(shortest_forms_of_scalar_values_are_valid))
+      ONCE(shortest_forms_of_scalar_values_are_valid), ONCE(plain_text_has_nothing_to_escape))

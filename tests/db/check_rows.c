@@ -264,6 +264,47 @@ START_TEST(random_values_crash_no_reader)
 }
 END_TEST
 
+static int keep_reason(void *ctx, const struct db_trial *t)
+{
+    buf_adds(ctx, t->reason);
+    return 0;
+}
+
+/* A compiler may say anything: what is stored, and what an earlier version stored, has no escape.
+ */
+START_TEST(control_characters_are_escaped)
+{
+    static const char said[] = "\x1b[31mred\x9b\n", escaped[] = "\\x1b[31mred\\x9b\\n";
+    int64_t study;
+    struct buf found;
+    struct db_time time;
+    struct db_target target = a_target;
+    target.device = "\x1b]0;a processor";
+    struct db *db = open_named("t.db", &study);
+    buf_init(&found);
+    OK(db_study(db, &a_workload, &target, "1", &study, &st));
+    struct db_trial failed = failed_trial(50, "wrong");
+    failed.reason = said;
+    OK(db_trial_add(db, study, &failed, &st));
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM trial WHERE reason = '"
+                                           "\\x1b[31mred\\x9b\\n'"),
+                     1);
+    ck_assert_int_eq(count_sql(db->handle, "SELECT count(*) FROM target WHERE device = '"
+                                           "\\x1b]0;a processor'"),
+                     1);
+    plant("UPDATE trial SET reason = CAST(x'1b5b33316d7265649b0a' AS TEXT)");
+    OK(db_trials(db, study, DB_TRIAL_PLAN, keep_reason, &found, &st));
+    ck_assert_str_eq(found.ptr, escaped);
+    ck_assert_int_eq(db_time(db, study, 50, "", &time, &st), 1);
+    ck_assert_str_eq(time.reason, escaped);
+    db_time_release(&time);
+    plant("UPDATE target SET device = CAST(x'1b' AS TEXT) WHERE id = 2");
+    FAILS(db_study_read(db, study, NULL, NULL, &st), STATUS_DATABASE, "control characters");
+    db_close(db);
+    buf_release(&found);
+}
+END_TEST
+
 /* Every column that a statement names has a rule, but for ids that are not read. */
 START_TEST(every_column_has_a_rule)
 {
@@ -285,4 +326,5 @@ END_TEST
 
 SUITE("db/rows", test_dir_setup, test_dir_teardown,
       LOOP(planted_value_is_refused_and_found, 0, ARRAY_LEN(planted)),
-      LOOP(random_values_crash_no_reader, 0, FUZZED), ONCE(every_column_has_a_rule))
+      LOOP(random_values_crash_no_reader, 0, FUZZED), ONCE(control_characters_are_escaped),
+      ONCE(every_column_has_a_rule))
