@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <math.h>
+#include <pwd.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -115,6 +116,24 @@ static void say_holder(int fd, struct target_name target, struct lock_wait *wait
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
+/* Appends what is in the way, and how to go on without it: in a sticky directory only its owner and
+ * root can remove it. */
+static void way_out(const char *path, struct buf *out)
+{
+    struct stat info;
+    if (lstat(path, &info) == 0) {
+        const struct passwd *owner = getpwuid(info.st_uid);
+        const char *what = S_ISLNK(info.st_mode)   ? "symbolic link"
+                           : S_ISDIR(info.st_mode) ? "directory"
+                           : S_ISREG(info.st_mode) ? "file"
+                                                   : "special file";
+        buf_addf(out, "this %s belongs to user %s (%ld): ", what,
+                 owner != NULL ? owner->pw_name : "without a name", (long)info.st_uid);
+    }
+    buf_adds(out, "remove it, or set FUSEPLAN_LOCK_DIR to a directory that all who measure here "
+                  "can write");
+}
+
 /* All users share one file, which the first process creates for everybody to write.  It does not
  * rely on O_CREAT alone: a sticky directory may refuse that where another user owns the file. */
 static int open_shared(const char *path, struct status *st)
@@ -129,30 +148,41 @@ static int open_shared(const char *path, struct status *st)
         else if (errno == EEXIST)
             fd = open(path, HOW); /* another process was faster */
     }
+    int error = fd < 0 ? errno : 0;
     struct stat info;
-    if (fd < 0)
-        return status_set(st, STATUS_ENVIRONMENT, "cannot open the device's lock '%s': %s; %s",
-                          path, strerror(errno),
-                          missing ? "FUSEPLAN_LOCK_DIR must name a directory that can be written"
-                                  : "remove it, or let all users read and write it");
-    if (fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink == 1)
-        return fd;
-    close(fd);
-    return status_set(st, STATUS_ENVIRONMENT,
-                      "the device's lock '%s' is not a regular file with one link; remove it",
-                      path);
+    if (fd >= 0 && fstat(fd, &info) == 0 && S_ISREG(info.st_mode) && info.st_nlink <= 1)
+        return fd; /* without a link it was just removed: path_is() */
+    if (fd >= 0)
+        close(fd);
+    struct buf how;
+    buf_init(&how);
+    way_out(path, &how);
+    if (missing)
+        status_set(
+            st, STATUS_ENVIRONMENT,
+            "cannot make the device's lock '%s': %s; FUSEPLAN_LOCK_DIR must name a directory "
+            "that can be written",
+            path, strerror(error));
+    else
+        status_set(st, STATUS_ENVIRONMENT, "the device's lock '%s' cannot be used: %s; %s", path,
+                   error != 0 ? strerror(error) : "not a regular file with one link", how.ptr);
+    buf_release(&how);
+    return -1;
 }
 
-static int open_lock(struct target_name target, const char *suffix, struct status *st)
+static void lock_path(struct target_name target, const char *suffix, struct buf *out)
 {
     const char *dir = getenv("FUSEPLAN_LOCK_DIR");
-    struct buf path;
-    buf_init(&path);
-    buf_addf(&path, "%s/fuseplan-lock-%s-%d%s", dir != NULL && dir[0] != '\0' ? dir : "/tmp",
+    buf_addf(out, "%s/fuseplan-lock-%s-%d%s", dir != NULL && dir[0] != '\0' ? dir : "/tmp",
              target_names[target.kind], target.device, suffix);
-    int fd = open_shared(path.ptr, st);
-    buf_release(&path);
-    return fd;
+}
+
+/* Whether the path still names the file that is open: a file that was removed keeps nobody away. */
+static bool path_is(const char *path, int fd)
+{
+    struct stat named, opened;
+    return fstat(fd, &opened) == 0 && lstat(path, &named) == 0 && named.st_dev == opened.st_dev &&
+           named.st_ino == opened.st_ino;
 }
 
 /* ---- waiting --------------------------------------------------------------------------------- */
@@ -176,14 +206,17 @@ static int wait_for(int fd, int how, double until, int device, struct target_nam
     return 0;
 }
 
-static int give_up(int fd, struct target_name target, const struct lock_wait *wait,
-                   struct status *st)
+static int give_up(const char *path, int fd, struct target_name target,
+                   const struct lock_wait *wait, struct status *st)
 {
     struct holder h;
     struct buf who;
     read_holder(fd, &h);
     buf_init(&who);
-    holder_text(&h, is_stopped(h.pid), &who);
+    if (h.pid > 0)
+        holder_text(&h, is_stopped(h.pid), &who);
+    else
+        buf_addf(&who, "a program that left no name in '%s', which FUSEPLAN_LOCK_DIR moves", path);
     bool limit = wait->limit_s < LOCK_QUEUE_LIMIT_S;
     status_set(st, limit ? STATUS_TIMEOUT : STATUS_ENVIRONMENT,
                "no turn on %s:%d within %.0f s, because only one measurement may run there at a "
@@ -194,6 +227,27 @@ static int give_up(int fd, struct target_name target, const struct lock_wait *wa
     return -1;
 }
 
+/* Opens and locks a file, anew if it was removed meanwhile.  As wait_for(); *out: -1 unless it
+ * returns 0.  device: the file with the holder's name, or -1 for this one. */
+static int open_and_wait(const char *path, int how, double until, int device,
+                         struct target_name target, struct lock_wait *wait, int *out,
+                         struct status *st)
+{
+    for (;;) {
+        int fd = *out = open_shared(path, st), waited = -1;
+        if (fd >= 0)
+            waited = wait_for(fd, how, until, device >= 0 ? device : fd, target, wait, st);
+        if (waited == 0 && path_is(path, fd))
+            return 0;
+        if (waited > 0)
+            return give_up(path, device >= 0 ? device : fd, target, wait, st);
+        lock_drop(fd);
+        *out = -1;
+        if (waited != 0)
+            return -1;
+    }
+}
+
 /* A process asks for the lock only while it is at the head of the queue, which is a lock of its
  * own. Else those that share the lock could keep away forever one that wants it alone. */
 int lock_take(struct target_name target, enum lock_use use, struct lock_wait *wait, int *lock,
@@ -201,16 +255,22 @@ int lock_take(struct target_name target, enum lock_use use, struct lock_wait *wa
 {
     const int how = use == LOCK_TO_TIME ? LOCK_EX : LOCK_SH;
     const double until = clock_seconds() + fmin(wait->limit_s, LOCK_QUEUE_LIMIT_S);
-    int queue = open_lock(target, "-queue", st), fd = open_lock(target, "", st), waited = -1;
+    struct buf path, queue_path;
+    int queue = -1, fd = -1, result = -1;
     *lock = -1;
-    if (queue >= 0 && fd >= 0)
-        waited = wait_for(queue, LOCK_EX, until, fd, target, wait, st);
-    if (waited == 0)
-        waited = wait_for(fd, how, until, fd, target, wait, st);
-    if (waited > 0)
-        waited = give_up(fd, target, wait, st);
+    buf_init(&path);
+    buf_init(&queue_path);
+    lock_path(target, "", &path);
+    lock_path(target, "-queue", &queue_path);
+    int device = open_shared(path.ptr, st); /* to read whose turn it is */
+    if (device >= 0 &&
+        open_and_wait(queue_path.ptr, LOCK_EX, until, device, target, wait, &queue, st) == 0)
+        result = open_and_wait(path.ptr, how, until, -1, target, wait, &fd, st);
+    lock_drop(device);
     lock_drop(queue);
-    if (waited != 0) {
+    buf_release(&path);
+    buf_release(&queue_path);
+    if (result != 0) {
         lock_drop(fd);
         return -1;
     }

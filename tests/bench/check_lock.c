@@ -6,6 +6,7 @@
 #include <sched.h>
 #include <signal.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -202,9 +203,57 @@ START_TEST(lock_follows_no_link)
     OK(file_write(victim, "", 0, &st));
     ck_assert_int_eq((_i == 0 ? symlink : link)(victim, lock_path()), 0);
     FAILS(take(cpu, LOCK_TO_TIME, 0.02, &lock), STATUS_ENVIRONMENT, lock_path());
-    ck_assert_ptr_nonnull(strstr(st.message, "; remove it"));
+    ck_assert_ptr_nonnull(strstr(st.message, ": remove it, or set FUSEPLAN_LOCK_DIR"));
     ck_assert_int_eq(stat(victim, &info), 0);
     ck_assert_int_eq(info.st_size, 0);
+}
+END_TEST
+
+/* What is in the way is named with its owner, who alone can remove it from a sticky directory. */
+START_TEST(lock_that_is_no_file_is_named)
+{
+    char owner[64];
+    int lock;
+    ck_assert_int_eq(_i == 0 ? mkdir(lock_path(), 0700) : mkfifo(lock_path(), 0600), 0);
+    FAILS(take(cpu, LOCK_TO_TIME, 0.02, &lock), STATUS_ENVIRONMENT, lock_path());
+    snprintf(owner, sizeof(owner), "(%ld): remove it, or set FUSEPLAN_LOCK_DIR", (long)getuid());
+    ck_assert_ptr_nonnull(strstr(st.message, owner));
+    ck_assert_ptr_nonnull(
+        strstr(st.message, _i == 0 ? "this directory belongs to" : "this special file belongs to"));
+}
+END_TEST
+
+START_TEST(lock_of_a_program_without_a_name_is_told)
+{
+    int lock, other = open(lock_path(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+    ck_assert_int_eq(flock(other, LOCK_EX), 0);
+    FAILS(take(cpu, LOCK_TO_TIME, 0.02, &lock), STATUS_TIMEOUT, "left no name in '");
+    ck_assert_ptr_nonnull(strstr(st.message, "FUSEPLAN_LOCK_DIR"));
+    lock_drop(other);
+}
+END_TEST
+
+/* Who waits for a file that is removed meanwhile gets a lock that keeps nobody away: he locks the
+ * file that is there then. */
+START_TEST(removed_lock_is_made_anew)
+{
+    struct stat named, locked;
+    int first, lock, end;
+    OK(take(cpu, LOCK_TO_TIME, 0.02, &first));
+    pid_t other = fork();
+    if (other == 0) {
+        lock_drop(first);
+        _exit(take(cpu, LOCK_TO_TIME, 60, &lock) == 0 && fstat(lock, &locked) == 0 &&
+                      stat(lock_path(), &named) == 0 && named.st_ino == locked.st_ino
+                  ? 0
+                  : 1);
+    }
+    while (!somebody_waits())
+        sched_yield();
+    ck_assert_int_eq(unlink(lock_path()), 0);
+    lock_drop(first);
+    waitpid(other, &end, 0);
+    ck_assert_int_eq(end, 0);
 }
 END_TEST
 
@@ -314,5 +363,6 @@ SUITE("lock", setup, test_dir_teardown, ONCE(lock_is_for_one), ONCE(waiting_is_t
       ONCE(stopped_holder_is_named), ONCE(limit_of_a_session_runs_on), ONCE(lock_is_shared_by_runs),
       ONCE(runs_do_not_pass_a_measurement), ONCE(lock_is_for_all_users),
       LOOP(directory_of_locks_must_be_there, 0, 2), LOOP(lock_follows_no_link, 0, 2),
-      ONCE(measurements_take_turns), ONCE(dump_waits_for_its_turn),
+      LOOP(lock_that_is_no_file_is_named, 0, 2), ONCE(lock_of_a_program_without_a_name_is_told),
+      ONCE(removed_lock_is_made_anew), ONCE(measurements_take_turns), ONCE(dump_waits_for_its_turn),
       ONCE(trace_has_the_device_alone))
