@@ -7,7 +7,8 @@
  * SQLite's own check names only the table, so db_check() switches CHECKs off.  What single values
  * may be is not among them: see `tables`. */
 static const char *const rules[] = {
-    "SELECT 'file structure: ' || integrity_check FROM pragma_integrity_check"
+    "SELECT 'file structure: ' || replace(integrity_check, char(10), ' ') FROM "
+    "pragma_integrity_check"
     " WHERE integrity_check <> 'ok'",
 
     "SELECT format('%s row %s refers to a row of %s that is missing', \"table\","
