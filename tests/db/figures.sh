@@ -22,6 +22,7 @@ seconds write db_many a.db "${2:-1000000}"
 for _ in 1 2 3; do
   seconds list fuseplan db list --db a.db
   seconds query fuseplan query -b 1 -s 64 -m causal --target cuda --db a.db -q
+  seconds explain fuseplan explain best -b 1 -s 64 -m causal --target cuda --db a.db -q
 done
 seconds merge fuseplan db merge a.db --db m.db -q
 seconds export fuseplan db export --db a.db -o a.ndjson -q
