@@ -68,9 +68,10 @@ struct client {
     struct process process;
     int channel;         /* -1: no worker */
     struct buf received; /* not yet a whole line */
-    char doing[256];     /* the worker's last announcement: "verifying segment 2-6 (generated)" */
-    int candidate;       /* index in the request that the announcement is about; -1: none */
-    double limit_s;      /* between two events */
+    char token[TOKEN_SIZE];
+    char doing[256]; /* the worker's last announcement: "verifying segment 2-6 (generated)" */
+    int candidate;   /* index in the request that the announcement is about; -1: none */
+    double limit_s;  /* between two events */
     const volatile sig_atomic_t *stop;
     client_event *event;
     void *ctx; /* for event */
@@ -85,10 +86,12 @@ int client_start(struct client *c, enum target_kind target, const char *worker, 
                  struct status *st);
 void client_stop(struct client *c);
 
-/* Sends a request and waits for its reply.  *st says how the request ended.  A crash, garbage or
- * limit_s without an event stops the worker; *st then says what the worker was doing.  The caller
- * owns *reply, which is null where none came. */
-int client_call(struct client *c, const json_t *request, json_t **reply, struct status *st);
+/* Sends a request and waits for its reply, at most most_s.  *st says how the request ended.  A
+ * crash, a message without the token, limit_s without an event or most_s in all stop the worker;
+ * *st then says what the worker was doing.  The caller owns *reply, which is null where none came.
+ */
+int client_call(struct client *c, const json_t *request, double most_s, json_t **reply,
+                struct status *st);
 
 /* ---- session.c, run.c, dump.c, trace.c ------------------------------------------------------- */
 
@@ -115,6 +118,7 @@ struct bench {
     char verdict_base[HASH_TEXT_SIZE]; /* of all that a verdict depends on but the binary */
     uint64_t shuffles;                 /* random orders drawn so far */
     int candidates;                    /* of the request that the worker serves */
+    double timing_s;                   /* at most, of one of them */
 };
 
 /* What runs: the choices of a plan, or one segment alone. */

@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -14,10 +15,24 @@ char **client_environment(enum target_kind target)
     return fp_thread_environment(environ, cpu_threads(), target == TARGET_CPU);
 }
 
+/* Numbers that a candidate cannot guess. */
+static int draw_token(char out[TOKEN_SIZE], struct status *st)
+{
+    unsigned char bytes[(TOKEN_SIZE - 1) / 2];
+    if (getrandom(bytes, sizeof(bytes), 0) != (ssize_t)sizeof(bytes))
+        return status_set(st, STATUS_ENVIRONMENT, "cannot draw random numbers: %s",
+                          strerror(errno));
+    for (size_t i = 0; i < sizeof(bytes); i++)
+        snprintf(out + 2 * i, 3, "%02x", bytes[i]);
+    return 0;
+}
+
 int client_start(struct client *c, enum target_kind target, const char *worker, int mask_fd,
                  struct status *st)
 {
     int ends[2];
+    if (draw_token(c->token, st) != 0)
+        return -1;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return status_set(st, STATUS_ENVIRONMENT, "cannot start the worker: %s", strerror(errno));
     char **env = client_environment(target);
@@ -95,12 +110,18 @@ static void note_doing(struct client *c, const json_t *event)
         c->candidate = (int)json_integer_value(candidate);
 }
 
-/* Takes all whole lines.  1: *reply is set; 0: no reply among them; -1: a line was no message. */
+/* Takes all whole lines.  1: *reply is set; 0: no reply among them; -1: a line was no message of
+ * the worker. */
 static int take_lines(struct client *c, double *heard, json_t **reply)
 {
     json_t *message;
     int taken;
     while ((taken = message_take(&c->received, &message)) > 0) {
+        const char *token = json_string_value(json_object_get(message, "token"));
+        if (token == NULL || strcmp(token, c->token) != 0) {
+            json_decref(message);
+            return -1;
+        }
         *heard = clock_seconds();
         if (json_is_true(json_object_get(message, "reply"))) {
             *reply = message;
@@ -113,13 +134,15 @@ static int take_lines(struct client *c, double *heard, json_t **reply)
     return taken;
 }
 
-static int exchange(struct client *c, const json_t *request, json_t **reply, struct status *st)
+static int exchange(struct client *c, const json_t *request, double most_s, json_t **reply,
+                    struct status *st)
 {
     enum { TICK_MS = 100 };
     if (!message_send(c->channel, request))
         return died(c, st);
 
-    double heard = clock_seconds();
+    const double begin = clock_seconds();
+    double heard = begin;
     for (;;) {
         struct pollfd fds[] = {{.fd = c->channel, .events = POLLIN},
                                {.fd = c->process.output, .events = POLLIN}};
@@ -130,7 +153,8 @@ static int exchange(struct client *c, const json_t *request, json_t **reply, str
         if (taken > 0)
             return 0;
         if (taken < 0)
-            return status_set(st, STATUS_LAUNCH, "%s: the worker sent a malformed message",
+            return status_set(st, STATUS_LAUNCH,
+                              "%s: the worker sent a malformed message, or the candidate sent one",
                               c->doing);
         if (!alive)
             return died(c, st);
@@ -138,15 +162,19 @@ static int exchange(struct client *c, const json_t *request, json_t **reply, str
             return status_set(st, STATUS_INTERRUPTED, "interrupted");
         if (clock_seconds() - heard > c->limit_s)
             return status_set(st, STATUS_TIMEOUT, "%s: stopped after %.0f s", c->doing, c->limit_s);
+        if (clock_seconds() - begin > most_s)
+            return status_set(st, STATUS_TIMEOUT, "%s: stopped after %.0f s in all", c->doing,
+                              most_s);
     }
 }
 
-int client_call(struct client *c, const json_t *request, json_t **reply, struct status *st)
+int client_call(struct client *c, const json_t *request, double most_s, json_t **reply,
+                struct status *st)
 {
     *reply = NULL;
     snprintf(c->doing, sizeof(c->doing), "starting");
     c->candidate = -1;
-    if (exchange(c, request, reply, st) == 0)
+    if (exchange(c, request, most_s, reply, st) == 0)
         return message_status(*reply, st);
     client_stop(c);
     return -1;

@@ -61,11 +61,16 @@ static int build_all(struct bench *b, struct measurement *all, int n, struct sta
 
 /* Reads one trial.  Returns -1 where the environment failed: that says nothing about the candidate
  * and ends the work. */
-static int finish(struct bench *b, struct measurement *m, const json_t *message, struct status *st)
+static int finish(struct bench *b, struct measurement *m, const json_t *message,
+                  const struct sampling *how, struct status *st)
 {
     double build_s = m->trial->build_s;
     struct status garbled = STATUS_INIT;
     if (message_to_trial(message, m->trial, &garbled) != 0)
+        fail(m, &garbled);
+    else if (m->trial->status != TRIAL_FAILED && how->max_samples > 0 &&
+             m->trial->sample_count == 0 &&
+             status_set(&garbled, STATUS_LAUNCH, "malformed trial: no sample") != 0)
         fail(m, &garbled);
     if (m->trial->reason.code == STATUS_ENVIRONMENT)
         return status_set(st, STATUS_ENVIRONMENT, "%s", m->trial->reason.message);
@@ -111,11 +116,12 @@ static int measure_open(struct bench *b, struct measurement **open, int n,
                   "sampling", message_of_sampling(&now), "candidates", candidates);
     struct status failed = STATUS_INIT;
     b->candidates = n;
+    b->timing_s = now.max_samples > 0 ? 1 + now.max_seconds : 0;
     int result = session_call(b, request, &reply, &failed);
     if (result == 0) {
         const json_t *trials = json_object_get(reply, "trials");
         for (int i = 0; i < n && result == 0; i++)
-            result = finish(b, open[i], json_array_get(trials, (size_t)i), st);
+            result = finish(b, open[i], json_array_get(trials, (size_t)i), how, st);
     } else if (failed.code == STATUS_INTERRUPTED || failed.code == STATUS_ENVIRONMENT) {
         status_set(st, failed.code, "%s", failed.message);
     } else {
@@ -199,6 +205,7 @@ int run_request(struct bench *b, struct runnable what, enum lock_use use, json_t
         result = take_turn(b, use, &lock, st);
     if (result == 0) {
         b->candidates = 1;
+        b->timing_s = 0;
         json_object_set_new(request, "candidate",
                             request_of(b, what.choices, what.count, what.alone));
         result = session_call(b, request, reply, st);

@@ -235,6 +235,24 @@ json_t *message_of_trial(const struct trial *t)
                      message_of_conditions(&t->conditions));
 }
 
+/* Whatever a candidate did to the worker: only times that can be are stored. */
+static int check_trial(const struct trial *t, struct status *st)
+{
+    const double ONE_NS = 1e-6; /* in ms; no launch is as short */
+    for (int i = 0; i < t->sample_count; i++)
+        if (!isfinite(t->samples_ms[i]) || t->samples_ms[i] < ONE_NS)
+            return status_set(st, STATUS_LAUNCH, "malformed trial: sample %d is %g ms", i,
+                              t->samples_ms[i]);
+    if (t->layers_timed < 0 || t->layers_timed > LAYERS_MAX)
+        return status_set(st, STATUS_LAUNCH, "malformed trial: %d layers", t->layers_timed);
+    if (!isfinite(t->verify_s) || t->verify_s < 0 || !isfinite(t->time_s) || t->time_s < 0 ||
+        !(t->error >= 0))
+        return status_set(st, STATUS_LAUNCH,
+                          "malformed trial: %g s to verify, %g s to time, error %g", t->verify_s,
+                          t->time_s, t->error);
+    return 0;
+}
+
 static void read_samples(const json_t *samples, struct trial *out)
 {
     out->sample_count = (int)json_array_size(samples);
@@ -263,5 +281,8 @@ int message_to_trial(const json_t *m, struct trial *out, struct status *st)
     out->error = json_is_number(error) ? json_number_value(error) : INFINITY;
     message_to_conditions(conditions, &out->conditions);
     read_samples(samples, out);
-    return 0;
+    if (check_trial(out, st) == 0)
+        return 0;
+    trial_release(out);
+    return -1;
 }

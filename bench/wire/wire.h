@@ -23,6 +23,11 @@ enum { WORKER_CHANNEL = 3, WORKER_MASK = 4 };
 
 enum { MESSAGE_MAX_BYTES = 64 << 20 };
 
+/* What a request "open" gives the worker as "token", and every message of the worker repeats: a
+ * candidate runs in the worker's process and can write to its socket, but was not told the token.
+ */
+enum { TOKEN_SIZE = 33 };
+
 /* Writes one line; false where the other side is gone. */
 bool message_send(int fd, const json_t *message);
 

@@ -5,6 +5,8 @@
 
 void worker_say(struct worker *k, json_t *message)
 {
+    if (k->token[0] != '\0')
+        json_object_set_new(message, "token", json_string(k->token));
     message_send(k->channel, message); /* a parent that is gone has this process killed */
     json_decref(message);
     k->last_beat_s = clock_seconds();

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -118,6 +119,9 @@ static void serve(struct worker *k, const json_t *request)
     struct status st = STATUS_INIT;
     json_t *reply = json_pack("{s:b}", "reply", 1);
     const char *name = json_string_value(json_object_get(request, "do"));
+    const char *token = json_string_value(json_object_get(request, "token"));
+    if (token != NULL)
+        snprintf(k->token, sizeof(k->token), "%s", token);
     size_t i = 0;
     while (i < ARRAY_LEN(requests) && (name == NULL || strcmp(requests[i].name, name) != 0))
         i++;

@@ -273,6 +273,7 @@ int dump_program(struct worker *k, struct program *p, const char *dir, struct st
 
 struct worker {
     int channel, mask_fd;
+    char token[TOKEN_SIZE]; /* see wire.h */
     struct workload w;
     enum target_kind target;
     const struct device_ops *ops;

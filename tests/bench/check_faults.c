@@ -1,10 +1,12 @@
 /* Candidates that crash, hang or lie, planted by a compiler that edits their source. */
+#include "bench/bench_int.h"
 #include "tests/bench/fixture.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static struct status st; /* of the call that a test is about */
@@ -33,6 +35,16 @@ static const struct fault {
      TRIAL_OK, STATUS_OK, ""},
     {4, 5, "{ if (write(3, \"garbage\\n\", 8) == 8) honest(a); }", TRIAL_FAILED, STATUS_LAUNCH,
      "a malformed message"},
+    {3, 4,
+     "{ static const char beat[] = "
+     "\"{\\\"event\\\":\\\"doing\\\",\\\"what\\\":\\\"timing\\\"}\\n\";"
+     "  while (write(3, beat, sizeof(beat) - 1) > 0) usleep(10000); }",
+     TRIAL_FAILED, STATUS_LAUNCH, "or the candidate sent one"},
+    {0, 1,
+     "{ static const char lie[] = "
+     "\"{\\\"reply\\\":true,\\\"code\\\":\\\"ok\\\",\\\"trials\\\":[]}\\n\";"
+     "  if (write(3, lie, sizeof(lie) - 1) > 0) pause(); }",
+     TRIAL_FAILED, STATUS_LAUNCH, "or the candidate sent one"},
     {9, 10, "{ close(3); honest(a); }", TRIAL_FAILED, STATUS_LAUNCH, "segment 9-10 (generated)"},
 };
 
@@ -91,6 +103,32 @@ static void plant(int first, int last, const char *suffix, const char *text)
     snprintf(name, sizeof(name), "faults/%02d_%02d.%s", first, last, suffix);
     write_text(test_path(name), text);
 }
+
+static void ignore_event(void *ctx, const json_t *event)
+{
+    (void)ctx, (void)event;
+}
+
+/* A worker that says for ever that it works, as a candidate could make it that has read its memory.
+ */
+START_TEST(request_has_a_limit)
+{
+    struct client c = {.channel = -1, .limit_s = 60, .event = ignore_event};
+    char *path = test_path("worker");
+    write_text(path,
+               "#!/bin/sh\nread -r line <&3\ntoken=${line##*\\\"token\\\":\\\"}\n"
+               "token=${token%%\\\"*}\nwhile printf "
+               "'{\"event\":\"doing\",\"what\":\"dozing\",\"token\":\"%s\"}\\n' \"$token\" >&3\n"
+               "do sleep 0.01; done\n");
+    ck_assert_int_eq(chmod(path, 0700), 0);
+    OK(client_start(&c, TARGET_CPU, path, -1, &st));
+    json_t *reply, *request = json_pack("{s:s, s:s}", "do", "open", "token", c.token);
+    FAILS(client_call(&c, request, 0.5, &reply, &st), STATUS_TIMEOUT,
+          "dozing: stopped after 0 s in all");
+    ck_assert_ptr_null(reply);
+    json_decref(request);
+}
+END_TEST
 
 /* An honest candidate after a fault. */
 static void next_one_works(struct bench *b)
@@ -252,8 +290,10 @@ START_TEST(failed_environment_ends_the_work)
         "\"shared_dynamic\": 0, \"grid\": [0, 0, 0], \"block\": [0, 0, 0], "
         "\"occupancy\": 0.5}, \"conditions\": null}'\n"
         "while read -r line <&3; do\n"
-        "    echo '{\"reply\": true, \"code\": \"ok\", \"message\": \"\", \"trials\": "
-        "['\"$trial\"']}' >&3\n"
+        "    case $line in *token*) token=${line##*\\\"token\\\":\\\"} token=${token%%%%\\\"*};; "
+        "esac\n"
+        "    echo '{\"reply\": true, \"code\": \"ok\", \"message\": \"\", \"token\": \"'$token'\", "
+        "\"trials\": ['\"$trial\"']}' >&3\n"
         "done\n",
         FUSEPLAN_WORKER);
     write_script(test_path("worker"), script);
@@ -372,6 +412,7 @@ int main(void)
     tcase_add_unchecked_fixture(t, shared_setup, shared_teardown);
     tcase_add_checked_fixture(t, setup, test_dir_teardown);
     tcase_add_loop_test(t, fault_is_told_and_the_next_one_works, 0, (int)ARRAY_LEN(faults));
+    tcase_add_test(t, request_has_a_limit);
     tcase_add_test(t, second_chance_is_given);
     tcase_add_test(t, compile_error_is_told);
     tcase_add_test(t, compilers_garbage_is_told_as_text);

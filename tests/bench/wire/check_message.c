@@ -163,6 +163,34 @@ START_TEST(trial_survives_the_journey)
 }
 END_TEST
 
+START_TEST(trial_that_cannot_be_is_refused)
+{
+    static const double lies[] = {0, -1, 1e-9};
+    double samples[] = {3, 1, 2};
+    struct trial back, t = {.samples_ms = samples, .sample_count = 3, .layers_timed = 2};
+    for (size_t i = 0; i < ARRAY_LEN(lies); i++) {
+        st = STATUS_INIT;
+        samples[1] = lies[i];
+        json_t *m = message_of_trial(&t);
+        FAILS(message_to_trial(m, &back, &st), STATUS_LAUNCH, "malformed trial: sample 1");
+        ck_assert_int_eq(back.sample_count, 0);
+        json_decref(m);
+    }
+    samples[1] = 1;
+    t.layers_timed = -1;
+    json_t *m = message_of_trial(&t);
+    st = STATUS_INIT;
+    FAILS(message_to_trial(m, &back, &st), STATUS_LAUNCH, "malformed trial: -1 layers");
+    json_decref(m);
+    t.layers_timed = 1;
+    t.time_s = -1;
+    m = message_of_trial(&t);
+    st = STATUS_INIT;
+    FAILS(message_to_trial(m, &back, &st), STATUS_LAUNCH, "malformed trial: 0 s to verify, -1 s");
+    json_decref(m);
+}
+END_TEST
+
 START_TEST(replies_say_how_they_ended)
 {
     json_t *ok = json_pack("{s:s}", "code", "ok");
@@ -182,4 +210,5 @@ SUITE("message", NULL, NULL, ONCE(lines_are_taken_whole),
       LOOP(garbage_is_refused, 0, ARRAY_LEN(garbage)), ONCE(sending_to_nobody_fails),
       ONCE(workload_survives_the_journey), ONCE(choice_survives_the_journey),
       ONCE(inputs_survive_the_journey), ONCE(sampling_survives_the_journey),
-      ONCE(trial_survives_the_journey), ONCE(replies_say_how_they_ended))
+      ONCE(trial_survives_the_journey), ONCE(trial_that_cannot_be_is_refused),
+      ONCE(replies_say_how_they_ended))
