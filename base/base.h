@@ -96,6 +96,11 @@ void buf_adds(struct buf *b, const char *text);
 void buf_addf(struct buf *b, const char *fmt, ...) PRINTF_LIKE(2, 3);
 void buf_addv(struct buf *b, const char *fmt, va_list args) PRINTF_LIKE(2, 0);
 
+/* Appends a word as a shell reads it, for commands that users may copy: "'a b'".  As a path it
+ * begins with "./" in place of a dash, so that no program takes it for an option. */
+void buf_add_word(struct buf *b, const char *word);
+void buf_add_path(struct buf *b, const char *path);
+
 /* ---- file.c: files and directories ----------------------------------------------------------- */
 
 /* Opens /dev/null as each of the descriptors 0 to 2 that is closed, so that no file, socket or lock

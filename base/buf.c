@@ -83,3 +83,28 @@ void buf_addv(struct buf *b, const char *fmt, va_list args)
     va_end(again);
     b->len += (size_t)len;
 }
+
+void buf_add_word(struct buf *b, const char *word)
+{
+    static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
+                                "_-+=:,./@%^";
+    size_t len = strlen(word);
+    if (len > 0 && strspn(word, plain) == len) {
+        buf_adds(b, word);
+        return;
+    }
+    buf_adds(b, "'");
+    for (; *word != '\0'; word++)
+        if (*word == '\'')
+            buf_adds(b, "'\\''");
+        else
+            buf_add(b, word, 1);
+    buf_adds(b, "'");
+}
+
+void buf_add_path(struct buf *b, const char *path)
+{
+    if (path[0] == '-')
+        buf_adds(b, "./");
+    buf_add_word(b, path);
+}

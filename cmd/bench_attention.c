@@ -139,11 +139,14 @@ static void note_default(const struct options *o, const struct session *s)
                                        .lengths = lengths.ptr,
                                        .mask = o->mask};
     known_options(&stored, target_names[s->target.kind], &command);
+    if (o->db != NULL) {
+        buf_adds(&command, " --db ");
+        buf_add_path(&command, o->db);
+    }
     note(o,
          "batch %d, seq-len %d: this is the default schedule, as no time of attention is stored; "
-         "'fuseplan search %s%s%s' finds a faster one",
-         w->batch, w->seq_len, command.ptr, o->db != NULL ? " --db " : "",
-         o->db != NULL ? o->db : "");
+         "'fuseplan search %s' finds a faster one",
+         w->batch, w->seq_len, command.ptr);
     buf_release(&lengths);
     buf_release(&command);
 }

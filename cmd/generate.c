@@ -46,6 +46,16 @@ static int choose_archs(const struct options *o, struct target_name target,
     return 0;
 }
 
+static void note_written(const struct options *o, int files, const char *dir)
+{
+    struct buf path;
+    buf_init(&path);
+    buf_add_path(&path, dir);
+    note(o, "wrote %d files; 'make -C %s && %s/plan' builds and runs them", files, path.ptr,
+         path.ptr);
+    buf_release(&path);
+}
+
 static int generate(const struct options *o, const char *dir, struct plan p, struct status *st)
 {
     struct workload w = {.batch = 0};
@@ -67,8 +77,7 @@ static int generate(const struct options *o, const char *dir, struct plan p, str
     if (place_write(dir, &ours, &program, manifest, st) != 0)
         goto out;
     schedules_note(o, &spec, &schedules);
-    note(o, "wrote %d files; 'make -C %s && %s/plan' builds and runs them", program.count + 1, dir,
-         dir);
+    note_written(o, program.count + 1, dir);
     result = EXIT_SUCCESS;
 out:
     names_release(&ours);

@@ -17,8 +17,10 @@ void known_options(const struct db_workload *w, const char *target_kind, struct 
     workload_init(&usual);
     target_parse(NULL, &here, &ignored);
     buf_addf(out, "-b %lld -s %lld", (long long)w->batch, (long long)w->seq_len);
-    if (strcmp(w->mask, "full") != 0)
-        buf_addf(out, " -m %s", w->mask);
+    if (strcmp(w->mask, "full") != 0) {
+        buf_adds(out, " -m ");
+        buf_add_word(out, w->mask);
+    }
     add_size("-H", w->heads, usual.heads, out);
     add_size("-W", w->head_size, usual.head_size, out);
     add_size("-L", w->layers, usual.layers, out);

@@ -49,22 +49,6 @@ static int open_last(const struct options *o, struct session *s, bool *drawn, st
     return study_of_workload(o, s->db, s->target, &s->workload, &s->study, st);
 }
 
-/* Appends a word as a shell reads it. */
-static void add_word(const char *word, struct buf *out)
-{
-    if (strpbrk(word, " \t\n\"'\\$`&|;<>()*?[]#~!{}") == NULL) {
-        buf_adds(out, word);
-        return;
-    }
-    buf_adds(out, "'");
-    for (; *word != '\0'; word++)
-        if (*word == '\'')
-            buf_adds(out, "'\\''");
-        else
-            buf_add(out, word, 1);
-    buf_adds(out, "'");
-}
-
 /* Appends the options that name the workload to commands on the page. */
 static void name_workload(const struct options *o, const struct session *s, bool drawn,
                           struct buf *out)
@@ -74,7 +58,7 @@ static void name_workload(const struct options *o, const struct session *s, bool
     buf_init(&mask);
     buf_init(&lengths);
     if (drawn && w->mask_spec.path != NULL)
-        add_word(o->mask, &mask); /* the file, where the key has its hash */
+        buf_adds(&mask, o->mask); /* the file, where the key has its hash */
     else
         mask_text(&w->mask_spec, &mask);
     for (int b = 0; w->lengths != NULL && b < w->batch; b++)

@@ -74,6 +74,13 @@ int cache_open(const char *dir, struct cache *out, struct status *st)
     if (read_bound(&out->max_bytes, st) != 0)
         return -1;
     out->dir = file_user_dir(dir, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache");
+    if (out->dir[0] == '-') { /* a compiler would take its files for options */
+        struct buf path;
+        buf_init(&path);
+        buf_addf(&path, "./%s", out->dir);
+        free(out->dir);
+        out->dir = buf_detach(&path);
+    }
     int result =
         utf8_is_valid(out->dir) /* the worker gets it in JSON */
             ? cache_make_dirs(out, st)

@@ -53,5 +53,42 @@ START_TEST(holds_nul_bytes)
 }
 END_TEST
 
+/* The shell itself is the judge. */
+static const char *const words[] = {"plain-1.0/x_y",
+                                    "a b",
+                                    "a;b",
+                                    "it's",
+                                    "$HOME `id` $(id)",
+                                    "back\\slash\\",
+                                    "*?[a]",
+                                    "#x !y ~z {a,b}",
+                                    "\"q\" | & < > (x)",
+                                    "line\nline",
+                                    "~",
+                                    "\xc3\xa9t\xc3\xa9",
+                                    "-n",
+                                    ""};
+
+START_TEST(words_survive_the_shell)
+{
+    char said[256] = "";
+    struct buf command;
+    buf_init(&command);
+    buf_adds(&command, "printf '%s|' ");
+    buf_add_word(&command, words[_i]);
+    FILE *shell = popen(command.ptr, "r");
+    ck_assert_ptr_nonnull(shell);
+    size_t n = fread(said, 1, sizeof(said) - 1, shell);
+    ck_assert_int_eq(pclose(shell), 0);
+    ck_assert_uint_eq(n, strlen(words[_i]) + 1);
+    ck_assert_int_eq(strncmp(said, words[_i], n - 1), 0);
+    buf_reset(&command);
+    buf_add_path(&command, words[_i]);
+    ck_assert_int_ne(command.ptr[0], '-');
+    buf_release(&command);
+}
+END_TEST
+
 SUITE("buf", NULL, NULL, ONCE(starts_as_an_empty_string), ONCE(grows_past_every_size),
-      ONCE(formats_text_longer_than_its_room), ONCE(holds_nul_bytes))
+      ONCE(formats_text_longer_than_its_room), ONCE(holds_nul_bytes),
+      LOOP(words_survive_the_shell, 0, ARRAY_LEN(words)))
