@@ -43,8 +43,9 @@
  * who has not begun, because tiles are drawn in the order of their parts.
  *
  * This file has the roles, the products and their order; attention_wgmma_load.cuh what the loading
- * warps do, attention_wgmma_softmax.cuh the softmax, attention_wgmma_store.cuh how rows are stored
- * and joined, attention_wgmma_shape.cuh what all share. */
+ * warps do, attention_wgmma_copy.cuh how they copy rows, attention_wgmma_softmax.cuh the softmax,
+ * attention_wgmma_store.cuh how rows are stored and joined, attention_wgmma_shape.cuh what all
+ * share. */
 #ifndef FUSEPLAN_CUDA_ATTENTION_WGMMA_CUH
 #define FUSEPLAN_CUDA_ATTENTION_WGMMA_CUH
 
