@@ -19,7 +19,9 @@ for wrong in '-s 9-3' '-s nonsense' '-p 4/4' '-t tpu'; do
     exit 1
   fi
 done
-"$bin/cuda_segments" -t cpu fp32 1 8 file:mask.npy 2>&1 | grep -q 'masks of files' || {
-  echo "a file as mask is not refused by name" >&2
+"$bin/fuseplan" mask strided -s 65 --npy "$dir/mask.npy" -q >"$dir/out"
+"$bin/cuda_segments" -t cpu -s 3-4 -W 16 fp32 1 65 "file:$dir/mask.npy"
+"$bin/cuda_segments" -t cpu fp32 1 8 file:missing.npy 2>&1 | grep -q "'missing.npy'" || {
+  echo "a mask without a file is not refused by name" >&2
   exit 1
 }

@@ -54,14 +54,14 @@ static void build_workload(struct workload *w, const char *mask, int average)
     buf_init(&npy);
     if (w->dtype == DTYPE_COUNT)
         status_set(&st, STATUS_USAGE, "no such type");
-    else if (strncmp(mask, "file:", 5) == 0)
-        status_set(&st, STATUS_USAGE, "masks of files are for fuseplan; 'random' draws one here");
     else if (mask_parse(random ? "file:random.npy" : mask, &w->mask_spec, &st) == 0 &&
              (average == 0 || workload_draw_lengths(w, average, 1, &st) == 0) &&
              workload_check(w, &st) == 0) {
+        bool file = strncmp(mask, "file:", strlen("file:")) == 0;
         if (random)
             draw_mask(w->seq_len, &npy);
-        workload_build_mask(w, random ? &npy : NULL, &st);
+        if (!file || file_read(mask + strlen("file:"), 0, &npy, &st) == 0)
+            workload_build_mask(w, random || file ? &npy : NULL, &st);
     }
     buf_release(&npy);
     if (st.code != STATUS_OK)
