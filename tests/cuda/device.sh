@@ -5,7 +5,7 @@
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
 usual='doctor build verify values dependent generated library bench repeat search pace faults sanitize'
-named='schedules faulty_search spaces'
+named='schedules faulty_search spaces attention'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -117,6 +117,22 @@ generated() {
 library() {
   say "$bin/cuda_program" -C nvcc -L 3 -o "$scratch/library" fp16 2 100 strided &&
     same "$scratch/library/program" "$scratch/library/arrays/y.npy"
+}
+
+# Attention by its fastest schedule, computed again by PyTorch in float64.
+attention() {
+  n=0
+  set -- "-b 2 -s 333 -m strided --avg-seq-len 200" "-b 1 -s 1001 -m fixed -t bf16" \
+    "-b 3 -s 517 -m document" "-b 2 -s 768 -m dilated:w=40,d=3" "-b 2 -s 259 -m longformer -H 6 -W 128"
+  for workload; do
+    n=$((n + 1))
+    # shellcheck disable=SC2086
+    say timeout 60 "$bin/fuseplan" search --target cuda $workload -L 1 --space 48934..48934 --time-limit 20 -q \
+      >"$scratch/search" &&
+      say "$bin/fuseplan" bench --op attention --target cuda $workload -L 1 -q --dump "$scratch/attention$n" ||
+      return 1
+  done
+  say python3 "$here/recompute.py" "$scratch"/attention?
 }
 
 # Every schedule of every segment, in fp16 (minutes).
