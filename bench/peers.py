@@ -1,0 +1,298 @@
+"""Times fuseplan beside PyTorch on one CUDA GPU and prints a table.  FILE.csv gets PyTorch's times, a
+line each, as `fuseplan bench --op attention --peers FILE.csv` reads them.
+
+    peers.py [OPTION...] -o FILE.csv BATCHxSEQ_LEN...
+
+What is timed (--op):
+  layer       the encoder layer, in microseconds a layer: the best plan that the database knows beside
+              eager PyTorch, PyTorch with scaled_dot_product_attention (sdpa), the same under
+              torch.compile (compile, compile-max: mode max-autotune), and FlexAttention (flex).
+  attention   attention alone, in microseconds: fuseplan's from the packed q, k and v to merged heads,
+              with bias; PyTorch's (sdpa, flex) on q, k and v that are split already.
+
+PyTorch's variants of a point run from CUDA graphs, a replay of each in turn; fuseplan runs right
+before them.  Every program computes with the same bits of the mask, which `fuseplan mask --npy`
+writes.  A figure is the median of its replays.  A variant that fails leaves out its line and says why.
+"""
+
+import argparse
+import csv
+import json
+import math
+import os
+import subprocess
+import sys
+import tempfile
+
+HEADER = ['variant', 'dtype', 'batch', 'seq_len', 'mask', 'us']
+LAYER_VARIANTS = ['eager', 'sdpa', 'compile', 'compile-max', 'flex']
+ATTENTION_VARIANTS = ['sdpa', 'flex']
+CALLS = 8  # of attention in a graph: its launch is then small beside them
+
+
+def fail(message):
+    print(f'peers: {message}', file=sys.stderr)
+    sys.exit(1)
+
+
+def parse_arguments():
+    def shape(text):
+        batch, by, seq_len = text.partition('x')
+        if not (batch.isdigit() and by and seq_len.isdigit()):
+            raise argparse.ArgumentTypeError(f"'{text}' is no BATCHxSEQ_LEN, as in 8x512")
+        return int(batch), int(seq_len)
+
+    p = argparse.ArgumentParser(prog='./run peers', description=__doc__,
+                                formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('shapes', nargs='+', type=shape, metavar='BATCHxSEQ_LEN')
+    p.add_argument('-o', '--output', required=True, metavar='FILE.csv')
+    p.add_argument('-m', '--mask', default='full,causal,strided', metavar='MASK,...',
+                   help='masks, as `fuseplan mask` names them, separated by commas (%(default)s)')
+    p.add_argument('--op', choices=['layer', 'attention'], default='layer')
+    p.add_argument('--variants', metavar='NAME,...', help="some of PyTorch's variants (all)")
+    p.add_argument('--dtype', choices=['fp16', 'bf16'], default='fp16')
+    p.add_argument('-H', '--heads', type=int, default=12)
+    p.add_argument('-W', '--head-size', type=int, default=64)
+    p.add_argument('-L', '--layers', type=int, default=12)
+    p.add_argument('--rounds', type=int, default=30, help='replays of each graph (%(default)s)')
+    p.add_argument('--fuseplan', default='fuseplan', metavar='PATH', help='the program')
+    a = p.parse_args()
+    known = LAYER_VARIANTS if a.op == 'layer' else ATTENTION_VARIANTS
+    a.variants = a.variants.split(',') if a.variants else known
+    for name in a.variants:
+        if name not in known:
+            p.error(f"'{name}' is no variant of --op {a.op}; those are {', '.join(known)}")
+    return a
+
+
+def import_torch():
+    try:
+        import torch
+    except ImportError:
+        fail('there is no PyTorch; install it for the python3 on PATH')
+    if not torch.cuda.is_available():
+        fail('PyTorch finds no CUDA GPU')
+    return torch
+
+
+# ---- fuseplan ------------------------------------------------------------------------------------
+
+
+def split_masks(text):
+    """'full,sliding:w=4,n=2' names two masks: a part with '=' and no ':' belongs to the one before."""
+    masks = []
+    for part in text.split(','):
+        if masks and '=' in part and ':' not in part:
+            masks[-1] += ',' + part
+        else:
+            masks.append(part)
+    return masks
+
+
+def run_fuseplan(a, *arguments):
+    """Runs the program; its standard output, or null after a line that says what failed."""
+    done = subprocess.run([a.fuseplan, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode == 0:
+        return done.stdout
+    print(done.stderr.strip().splitlines()[-1], file=sys.stderr)
+    return None
+
+
+def load_mask(a, torch, mask, seq_len):
+    import numpy
+    with tempfile.TemporaryDirectory() as scratch:
+        path = os.path.join(scratch, 'mask.npy')
+        if run_fuseplan(a, 'mask', mask, '-s', str(seq_len), '--npy', path, '-q') is None:
+            fail(f"fuseplan wrote no mask '{mask}'")
+        return torch.from_numpy(numpy.load(path)).bool().cuda()
+
+
+def time_fuseplan(a, batch, seq_len, mask):
+    """Microseconds of a layer or of attention; null if nothing is known."""
+    workload = ['-b', str(batch), '-s', str(seq_len), '-m', mask, '--dtype', a.dtype, '--heads',
+                str(a.heads), '--head-size', str(a.head_size), '--target', 'cuda', '--format',
+                'json', '-q']
+    if a.op == 'attention':
+        text = run_fuseplan(a, 'bench', '--op', 'attention', *workload)
+    else:
+        text = run_fuseplan(a, 'bench', 'best', '--baseline', 'none', '--layers', str(a.layers),
+                            *workload)
+    if text is None:
+        return None
+    row = json.loads(text)[0]
+    return row['median_us'] if a.op == 'attention' else row['us_per_layer']
+
+
+# ---- PyTorch -------------------------------------------------------------------------------------
+
+
+class Weights:
+    """Of one layer; GEMM weights are (in, out)."""
+
+    def __init__(self, torch, dtype, hidden):
+        def uniform(*shape):
+            return torch.empty(*shape, device='cuda').uniform_(-0.05, 0.05).to(dtype)
+
+        self.qkv, self.qkv_bias = uniform(hidden, 3 * hidden), uniform(3 * hidden)
+        self.out, self.out_bias = uniform(hidden, hidden), uniform(hidden)
+        self.up, self.up_bias = uniform(hidden, 4 * hidden), uniform(4 * hidden)
+        self.down, self.down_bias = uniform(4 * hidden, hidden), uniform(hidden)
+        self.gamma1, self.beta1 = uniform(hidden) + 1, uniform(hidden)
+        self.gamma2, self.beta2 = uniform(hidden) + 1, uniform(hidden)
+
+
+def make_attentions(a, torch, keep, mask):
+    """Functions of q, k and v, each (B,H,S,W), by the name of the variant that uses them."""
+    sdpa = torch.nn.functional.scaled_dot_product_attention
+    root = math.sqrt(a.head_size)
+
+    def eager(q, k, v):
+        scores = q @ k.transpose(-2, -1) / root
+        return torch.softmax(scores.masked_fill(~keep, -10000.0), -1) @ v
+
+    def with_sdpa(q, k, v):
+        if mask == 'full':
+            return sdpa(q, k, v)
+        if mask == 'causal':
+            return sdpa(q, k, v, is_causal=True)
+        return sdpa(q, k, v, attn_mask=keep)
+
+    made = {'eager': eager, 'sdpa': with_sdpa, 'compile': with_sdpa, 'compile-max': with_sdpa}
+    if 'flex' in a.variants:
+        from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+        seq_len = keep.shape[-1]
+        blocks = create_block_mask(lambda b, h, i, j: keep[i, j], None, None, seq_len, seq_len,
+                                   device='cuda')
+        made['flex'] = lambda q, k, v: flex_attention(q, k, v, block_mask=blocks)
+    return made
+
+
+def make_layer(a, torch, attention):
+    functional = torch.nn.functional
+    hidden = a.heads * a.head_size
+
+    def heads(x):
+        return x.view(x.shape[0], x.shape[1], a.heads, a.head_size).transpose(1, 2)
+
+    def layer(x, w):
+        q, k, v = (heads(t) for t in (x @ w.qkv + w.qkv_bias).chunk(3, -1))
+        h = attention(q, k, v).transpose(1, 2).reshape(x.shape) @ w.out + w.out_bias + x
+        h = functional.layer_norm(h, (hidden,), w.gamma1, w.beta1)
+        y = functional.gelu(h @ w.up + w.up_bias) @ w.down + w.down_bias + h
+        return functional.layer_norm(y, (hidden,), w.gamma2, w.beta2)
+
+    return layer
+
+
+def make_variants(a, torch, dtype, batch, seq_len, mask):
+    """Functions without arguments that run `per` layers or attentions, by their names."""
+    keep = load_mask(a, torch, mask, seq_len)
+    attentions = make_attentions(a, torch, keep, mask)
+    hidden = a.heads * a.head_size
+    torch._dynamo.reset()
+
+    def compiled(name, function):
+        if name in ('compile', 'flex'):
+            return torch.compile(function, dynamic=False)
+        if name == 'compile-max':
+            return torch.compile(function, dynamic=False, mode='max-autotune-no-cudagraphs')
+        return function
+
+    if a.op == 'attention':
+        q, k, v = (torch.empty(batch, a.heads, seq_len, a.head_size, device='cuda')
+                   .uniform_(-0.4, 0.4).to(dtype) for _ in range(3))
+
+        def repeat(attention):
+            return lambda: [attention(q, k, v) for _ in range(CALLS)]
+
+        return {n: repeat(compiled(n, attentions[n])) for n in a.variants}, CALLS
+
+    x = torch.empty(batch, seq_len, hidden, device='cuda').uniform_(-0.4, 0.4).to(dtype)
+    weights = [Weights(torch, dtype, hidden) for _ in range(a.layers)]
+
+    def chain(layer):
+        def run():
+            y = x
+            for w in weights:
+                y = layer(y, w)
+        return run
+
+    return {n: chain(compiled(n, make_layer(a, torch, attentions[n]))) for n in a.variants}, a.layers
+
+
+def capture(torch, run):
+    """A CUDA graph of run(), which ran before: compilers are done then."""
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream), torch.no_grad():
+        for _ in range(3):
+            run()
+    torch.cuda.current_stream().wait_stream(stream)
+    torch.cuda.synchronize()
+    graph = torch.cuda.CUDAGraph()
+    with torch.no_grad(), torch.cuda.graph(graph):
+        run()
+    return graph
+
+
+def time_graphs(torch, graphs, rounds):
+    """Median milliseconds of a replay of each graph; one of each in turn."""
+    times = {name: [] for name in graphs}
+    for r in range(rounds + 5):
+        for name, graph in graphs.items():
+            start, end = torch.cuda.Event(True), torch.cuda.Event(True)
+            start.record()
+            graph.replay()
+            end.record()
+            end.synchronize()
+            if r >= 5:  # the first ones warm up
+                times[name].append(start.elapsed_time(end))
+    return {name: sorted(t)[len(t) // 2] for name, t in times.items()}
+
+
+def time_peers(a, torch, dtype, batch, seq_len, mask):
+    """Microseconds of a layer or of attention by variant."""
+    variants, per = make_variants(a, torch, dtype, batch, seq_len, mask)
+    graphs = {}
+    for name, run in variants.items():
+        try:
+            graphs[name] = capture(torch, run)
+        except Exception as e:  # a variant that PyTorch cannot run is left out, whatever it raised
+            print(f'peers: {name} {batch}x{seq_len} {mask}: {str(e).splitlines()[0]}',
+                  file=sys.stderr)
+    return {n: 1e3 * ms / per for n, ms in time_graphs(torch, graphs, a.rounds).items()}
+
+
+# ---- the table -----------------------------------------------------------------------------------
+
+
+def print_row(cells):
+    print(f'{cells[0]:>12}  {cells[1]:24}' + ''.join(f'{c:>13}' for c in cells[2:]), flush=True)
+
+
+def main():
+    a = parse_arguments()
+    torch = import_torch()
+    dtype = {'fp16': torch.float16, 'bf16': torch.bfloat16}[a.dtype]
+    torch.manual_seed(0)
+    print(f'microseconds, {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {a.dtype}, '
+          f'{a.heads} heads of {a.head_size}')
+    print_row(['shape', 'mask', 'fuseplan', *a.variants, 'ratio'])
+    with open(a.output, 'w', newline='', encoding='utf-8') as file:
+        out = csv.writer(file, lineterminator='\n')
+        out.writerow(HEADER)
+        for batch, seq_len in a.shapes:
+            for mask in split_masks(a.mask):
+                ours = time_fuseplan(a, batch, seq_len, mask)
+                times = time_peers(a, torch, dtype, batch, seq_len, mask)
+                for name, us in times.items():
+                    out.writerow([name, a.dtype, batch, seq_len, mask, f'{us:.3f}'])
+                file.flush()
+                cells = [f'{times[n]:.2f}' if n in times else '-' for n in a.variants]
+                ratio = f'{min(times.values()) / ours:.2f}' if ours and times else '-'
+                print_row([f'({batch},{seq_len})', mask, f'{ours:.2f}' if ours else '-', *cells,
+                           ratio])
+
+
+if __name__ == '__main__':
+    main()
