@@ -3,11 +3,9 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <fts.h>
-#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -16,9 +14,7 @@
 
 /* Each kind of entry has a directory, whose files are named KEY SUFFIX.  Headers have a directory
  * for each set of them below HEADERS_DIR. */
-#define TEMPORARY_DIR    "temporary"
-#define TEMPORARY_PREFIX "fuseplan-" /* tells them from a user's own files */
-#define HEADERS_DIR      "headers"
+#define HEADERS_DIR "headers"
 
 static const struct {
     const char *dir, *suffix;
@@ -33,7 +29,7 @@ enum {
     HASH_LENGTH = HASH_TEXT_SIZE - 1, /* of an entry's name, and of the hash that ends it */
     SPARED_S = 600, /* what was used this recently stays: a process in the queue for the device may
                        be about to load it */
-    TEMPORARY_MAX_AGE_S = 3600 /* an older temporary file is of a process that was killed */
+    TEMPORARY_MAX_AGE_S = 3600 /* an older unfinished entry is of a process that was killed */
 };
 
 static int read_bound(uint64_t *out, struct status *st)
@@ -62,7 +58,7 @@ static int make_dir(const struct cache *c, const char *name, struct status *st)
 
 int cache_make_dirs(const struct cache *c, struct status *st)
 {
-    int result = make_dir(c, TEMPORARY_DIR, st);
+    int result = make_dir(c, CACHE_TEMPORARY_DIR, st);
     for (int i = 0; i < CACHE_KIND_COUNT && result == 0; i++)
         result = make_dir(c, kinds[i].dir, st);
     return result;
@@ -211,17 +207,6 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
     return result;
 }
 
-void cache_temporary(const struct cache *c, const char *suffix, struct buf *path)
-{
-    /* Only where there is no random number: a process of another container may have this pid. */
-    uint64_t drawn[2] = {(uint64_t)getpid(), (uint64_t)(clock_seconds() * 1e9)};
-    while (getrandom(drawn, sizeof(drawn), 0) < 0 && errno == EINTR)
-        ;
-    buf_reset(path);
-    buf_addf(path, "%s/%s/%s%016" PRIx64 "%016" PRIx64 "%s", c->dir, TEMPORARY_DIR,
-             TEMPORARY_PREFIX, drawn[0], drawn[1], suffix);
-}
-
 /* ---- size and removal ------------------------------------------------------------------------ */
 
 struct entry {
@@ -253,8 +238,10 @@ static enum role role_of(const FTSENT *file)
         return strcmp(dir->fts_parent->fts_name, HEADERS_DIR) == 0 ? HEADER : FOREIGN;
     if (file->fts_level != 1)
         return FOREIGN;
-    if (strcmp(dir->fts_name, TEMPORARY_DIR) == 0)
-        return strncmp(name, TEMPORARY_PREFIX, strlen(TEMPORARY_PREFIX)) == 0 ? TEMPORARY : FOREIGN;
+    if (strcmp(dir->fts_name, CACHE_TEMPORARY_DIR) == 0)
+        return strncmp(name, CACHE_TEMPORARY_PREFIX, strlen(CACHE_TEMPORARY_PREFIX)) == 0
+                   ? TEMPORARY
+                   : FOREIGN;
     for (int i = 0; i < CACHE_KIND_COUNT; i++) {
         size_t len = strlen(kinds[i].suffix);
         if (strcmp(dir->fts_name, kinds[i].dir) != 0 || !starts_with_hash(name) ||
@@ -277,7 +264,7 @@ static bool is_foreign_dir(const FTSENT *dir)
 
 static FTS *open_walk(const struct cache *c)
 {
-    const char *names[CACHE_KIND_COUNT + 2] = {TEMPORARY_DIR, HEADERS_DIR};
+    const char *names[CACHE_KIND_COUNT + 2] = {CACHE_TEMPORARY_DIR, HEADERS_DIR};
     for (int i = 0; i < CACHE_KIND_COUNT; i++)
         names[i + 2] = kinds[i].dir;
     char *roots[ARRAY_LEN(names) + 1] = {NULL};
@@ -334,6 +321,7 @@ static int by_use(const void *a, const void *b)
 
 void cache_trim(const struct cache *c)
 {
+    scratch_sweep(c);
     struct buf list;
     buf_init(&list);
     uint64_t bytes = list_entries(c, &list);

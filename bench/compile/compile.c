@@ -47,31 +47,43 @@ static void add_all(struct arguments *to, const struct arguments *from)
 }
 
 /* The environment of a compiler: null-terminated; the caller frees the array alone.  Its messages
- * are those of the C locale, which blames_machine() and cause() read. */
-static char **compiler_environment(void)
+ * are those of the C locale, which blames_machine() and cause() read.  tmpdir: "TMPDIR=...". */
+static char **compiler_environment(char *tmpdir)
 {
     static char locale[] = "LC_ALL=C";
+    char *const own[] = {locale, tmpdir};
     size_t count = 0, kept = 0;
     while (environ[count] != NULL)
         count++;
-    char **env = mem_alloc(count + 2, sizeof(*env));
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(environ[i], locale, strcspn(locale, "=") + 1) != 0)
+    char **env = mem_alloc(count + ARRAY_LEN(own) + 1, sizeof(*env));
+    for (size_t i = 0; i < count; i++) {
+        bool replaced = false;
+        for (size_t k = 0; k < ARRAY_LEN(own); k++)
+            replaced |= strncmp(environ[i], own[k], strcspn(own[k], "=") + 1) == 0;
+        if (!replaced)
             env[kept++] = environ[i];
-    env[kept] = locale;
+    }
+    memcpy(env + kept, own, sizeof(own));
     return env;
+}
+
+static char *path_in(const struct scratch *s, const char *name, const char *suffix)
+{
+    struct buf path;
+    buf_init(&path);
+    buf_addf(&path, "%s/%s%s", s->dir, name, suffix);
+    return buf_detach(&path);
 }
 
 int compile_start(const struct toolchain *tc, const struct cache *c, const char *text,
                   const char *headers, double limit_s, struct compile *out, struct status *st)
 {
-    *out = (struct compile){.started = clock_seconds(), .process = PROCESS_INIT};
-    struct buf path;
-    buf_init(&path);
-    cache_temporary(c, tc->source_suffix, &path);
-    out->source = buf_detach(&path);
-    cache_temporary(c, tc->binary_suffix, &path);
-    out->output = buf_detach(&path);
+    *out = (struct compile){
+        .started = clock_seconds(), .process = PROCESS_INIT, .scratch = SCRATCH_INIT};
+    if (scratch_make(c, &out->scratch, st) != 0)
+        return -1;
+    out->source = path_in(&out->scratch, "segment", tc->source_suffix);
+    out->output = path_in(&out->scratch, "segment", tc->binary_suffix);
     if (file_write(out->source, text, strlen(text), st) != 0)
         return -1;
 
@@ -86,7 +98,10 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
     arguments_add(&argv, out->output);
     arguments_add(&argv, out->source);
     add_all(&argv, &tc->libs);
-    char **env = compiler_environment();
+    struct buf tmpdir;
+    buf_init(&tmpdir);
+    buf_addf(&tmpdir, "TMPDIR=%s", out->scratch.dir);
+    char **env = compiler_environment(tmpdir.ptr);
     const struct process_spec spec = {.path = tc->path,
                                       .argv = (const char *const *)argv.items,
                                       .env = env,
@@ -94,6 +109,7 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
                                       .limit_s = limit_s};
     int result = process_start(&spec, &out->process, st);
     arguments_release(&argv);
+    buf_release(&tmpdir);
     free(env);
     return result;
 }
@@ -170,13 +186,10 @@ int compile_finish(struct compile *job, const struct toolchain *tc, const struct
 void compile_release(struct compile *job)
 {
     process_release(&job->process);
-    if (job->source != NULL)
-        unlink(job->source);
-    if (job->output != NULL)
-        unlink(job->output);
+    scratch_release(&job->scratch);
     free(job->source);
     free(job->output);
-    *job = (struct compile){0};
+    *job = (struct compile){.scratch = SCRATCH_INIT, .process = PROCESS_INIT};
 }
 
 int compile_source(const struct toolchain *tc, const struct cache *c, const char *text,

@@ -78,6 +78,9 @@ bool process_find(const char *name, struct buf *path);
  * processes may share a cache.  A cache that grows too large loses the entries that were used least
  * recently. Files of the user's own in its directories are neither counted nor touched. */
 
+#define CACHE_TEMPORARY_DIR    "temporary"
+#define CACHE_TEMPORARY_PREFIX "fuseplan-" /* tells them from a user's own files */
+
 struct cache {
     char *dir;
     uint64_t max_bytes;
@@ -114,11 +117,24 @@ int cache_put(const struct cache *c, enum cache_kind kind, const char *key, cons
 int cache_headers(const struct cache *c, const struct kernel_file *files, int count,
                   struct buf *dir, struct status *st);
 
-/* Replaces path by one that no other process uses, in the cache.  The caller removes the file. */
-void cache_temporary(const struct cache *c, const char *suffix, struct buf *path);
-
 uint64_t cache_bytes(const struct cache *c); /* of all files that are the cache's */
-void cache_trim(const struct cache *c);      /* down to its bound */
+void cache_trim(const struct cache *c);      /* down to its bound; removes what was left over */
+
+/* ---- scratch.c: directories for what compilers write --------------------------------------------
+ */
+
+/* A directory in the cache that no other process uses.  What a killed process left is removed by
+ * the next one, which finds it unlocked. */
+struct scratch {
+    char *dir; /* owned; null: there is none */
+    int lock;
+};
+#define SCRATCH_INIT ((struct scratch){.lock = -1})
+
+/* The caller releases *out even after a failure. */
+int scratch_make(const struct cache *c, struct scratch *out, struct status *st);
+void scratch_release(struct scratch *s);   /* removes it with all it holds */
+void scratch_sweep(const struct cache *c); /* removes those of processes that are gone */
 
 /* ---- compile.c: one compiler at work --------------------------------------------------------- */
 
@@ -163,7 +179,8 @@ void identity_add_file(const char *path, struct buf *identity);
 
 struct compile {
     struct process process;
-    char *source, *output; /* temporary files, owned */
+    struct scratch scratch; /* for the source, the output and the compiler's own files */
+    char *source, *output;  /* paths, owned */
     double started;
 };
 

@@ -47,6 +47,11 @@ static _Noreturn void run_child(const struct process_spec *spec, pid_t parent, i
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
         _exit(EXIT_CANNOT_RUN);
 
+    /* Where memory runs out, the system ends compilers and candidates, not the search. */
+    int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+    if (score >= 0 && write(score, "500", 3) < 0)
+        close(score); /* the system refuses that: then as the parent */
+
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

@@ -190,6 +190,30 @@ START_TEST(only_a_binary_is_read)
 }
 END_TEST
 
+/* Compilers write where the next start sweeps, and the system ends them before it ends the search.
+ */
+START_TEST(compilers_leave_nothing)
+{
+    struct status result;
+    struct choice c = choice_of(8, 9);
+    struct names names;
+    struct buf text;
+    plant("echo x >\"$TMPDIR/cc.s\"; echo \"$TMPDIR\" >\"$tries.dir\";"
+          " cat /proc/self/oom_score_adj >>\"$tries.dir\"");
+    setenv("TMPDIR", test_path("elsewhere"), 1);
+    OK(bench_build(bench, &c, 1, &result, &st));
+    ck_assert_msg(result.code == STATUS_OK, "%s", result.message);
+    OK(directory_list(test_path("cache/temporary"), &names, &st));
+    ck_assert_int_eq(names.count, 0);
+    names_release(&names);
+    buf_init(&text);
+    OK(file_read(test_path("tries.dir"), 0, &text, &st));
+    ck_assert_ptr_nonnull(strstr(text.ptr, test_path("cache/temporary/")));
+    ck_assert_ptr_nonnull(strstr(text.ptr, "\n500\n"));
+    buf_release(&text);
+}
+END_TEST
+
 /* OpenBLAS would ask for its memory for ever.  A sanitizer maps terabytes and cannot be limited. */
 START_TEST(small_address_space_is_refused)
 {
@@ -224,6 +248,7 @@ int main(void)
     tcase_add_test(t, second_try_is_alone);
     tcase_add_test(t, compilers_speak_no_other_language);
     tcase_add_loop_test(t, only_a_binary_is_read, 0, (int)ARRAY_LEN(outputs));
+    tcase_add_test(t, compilers_leave_nothing);
     tcase_add_test(t, small_address_space_is_refused);
     suite_add_tcase(s, t);
     return suite_run(s);

@@ -187,49 +187,61 @@ pid_t getpid(void)
     return pretended != 0 ? pretended : (pid_t)syscall(SYS_getpid);
 }
 
-START_TEST(temporary_names_are_one_processs_own)
+/* A child with a scratch directory; it has a file there, and ends once ends[1] is closed. */
+static pid_t start_with_scratch(const struct cache *c, int ends[2])
 {
-    struct cache c = open_cache();
-    struct buf name[2];
-    for (int i = 0; i < 2; i++) {
-        int ends[2];
-        char text[512] = "";
-        ck_assert_int_eq(pipe(ends), 0);
-        pid_t child = fork();
-        if (child == 0) {
-            pretended = 7;
-            buf_init(&name[0]);
-            cache_temporary(&c, ".c", &name[0]);
-            _exit(write(ends[1], name[0].ptr, name[0].len) < 0);
-        }
+    int ready[2];
+    char byte;
+    ck_assert_int_eq(pipe(ends), 0);
+    ck_assert_int_eq(pipe(ready), 0);
+    pid_t child = fork();
+    if (child == 0) {
+        struct scratch s;
+        char path[512];
         close(ends[1]);
-        ck_assert_int_eq(waitpid(child, NULL, 0), child);
-        ck_assert_int_gt(read(ends[0], text, sizeof(text) - 1), 0);
-        close(ends[0]);
-        buf_init(&name[i]);
-        buf_adds(&name[i], text);
+        pretended = 7; /* as in containers that share a cache, each with numbers of its own */
+        bool made = scratch_make(c, &s, &st) == 0;
+        snprintf(path, sizeof(path), "%s/f.s", made ? s.dir : "");
+        made = made && file_write(path, "x", 1, &st) == 0 && write(ready[1], "x", 1) == 1;
+        _exit(made ? (int)read(ends[0], &byte, 1) : 1);
     }
-    ck_assert_str_ne(name[0].ptr, name[1].ptr);
-    buf_release(&name[0]);
-    buf_release(&name[1]);
-    cache_release(&c);
+    close(ends[0]);
+    close(ready[1]);
+    ck_assert_int_eq(read(ready[0], &byte, 1), 1);
+    close(ready[0]);
+    return child;
 }
-END_TEST
 
-START_TEST(leftovers_are_swept)
+static int leftovers(void)
+{
+    struct names names;
+    OK(directory_list(test_path("cache/temporary"), &names, &st));
+    int count = names.count;
+    names_release(&names);
+    return count;
+}
+
+/* What a process still writes stays, what a killed one left goes. */
+START_TEST(scratch_goes_with_its_process)
 {
     struct cache c = open_cache();
-    struct buf path;
-    buf_init(&path);
-    cache_temporary(&c, ".c", &path);
-    OK(file_write(path.ptr, "x", 1, &st));
+    struct scratch own;
+    int ends[2][2];
+    pid_t children[2];
+    OK(scratch_make(&c, &own, &st));
+    for (int i = 0; i < 2; i++)
+        children[i] = start_with_scratch(&c, ends[i]);
     cache_trim(&c);
-    ck_assert(file_exists(path.ptr)); /* still in use, for all that is known */
-    const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
-    ck_assert_int_eq(utimensat(AT_FDCWD, path.ptr, old, 0), 0);
+    ck_assert_int_eq(leftovers(), 3);
+    for (int i = 0; i < 2; i++) {
+        kill(children[i], SIGKILL);
+        ck_assert_int_eq(waitpid(children[i], NULL, 0), children[i]);
+    }
     cache_trim(&c);
-    ck_assert(!file_exists(path.ptr));
-    buf_release(&path);
+    ck_assert_int_eq(leftovers(), 1);
+    ck_assert(file_exists(own.dir));
+    scratch_release(&own);
+    ck_assert_int_eq(leftovers(), 0);
     cache_release(&c);
 }
 END_TEST
@@ -357,8 +369,7 @@ END_TEST
 
 SUITE("cache", test_dir_setup, test_dir_teardown, ONCE(gives_back_what_was_put),
       ONCE(pipes_are_replaced), LOOP(damage_is_noticed, 0, 3), ONCE(processes_share_it),
-      ONCE(least_recently_used_goes_first), ONCE(temporary_names_are_one_processs_own),
-      ONCE(leftovers_are_swept), LOOP(foreign_files_are_left_alone, 0, 2),
-      ONCE(unfinished_entries_are_swept), ONCE(headers_are_written_once_and_mended),
-      ONCE(unusable_place_is_an_environment_error), ONCE(name_that_cannot_travel_is_refused),
-      ONCE(place_and_bound_come_from_the_environment))
+      ONCE(least_recently_used_goes_first), ONCE(scratch_goes_with_its_process),
+      LOOP(foreign_files_are_left_alone, 0, 2), ONCE(unfinished_entries_are_swept),
+      ONCE(headers_are_written_once_and_mended), ONCE(unusable_place_is_an_environment_error),
+      ONCE(name_that_cannot_travel_is_refused), ONCE(place_and_bound_come_from_the_environment))

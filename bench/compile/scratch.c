@@ -1,0 +1,94 @@
+/* Directories for what compilers write on their way to a binary. */
+#include "bench/compile/compile.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/random.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static void draw_name(const struct cache *c, struct buf *path)
+{
+    /* Only where there is no random number: a process of another container may have this pid. */
+    uint64_t drawn[2] = {(uint64_t)getpid(), (uint64_t)(clock_seconds() * 1e9)};
+    while (getrandom(drawn, sizeof(drawn), 0) < 0 && errno == EINTR)
+        ;
+    buf_reset(path);
+    buf_addf(path, "%s/" CACHE_TEMPORARY_DIR "/" CACHE_TEMPORARY_PREFIX "%016" PRIx64 "%016" PRIx64,
+             c->dir, drawn[0], drawn[1]);
+}
+
+/* Locks a directory and returns its descriptor; -1 where another process has it or removed it. */
+static int lock_dir(const char *path)
+{
+    struct stat locked, there;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return -1;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &locked) == 0 && stat(path, &there) == 0 &&
+        locked.st_ino == there.st_ino)
+        return fd;
+    close(fd);
+    return -1;
+}
+
+int scratch_make(const struct cache *c, struct scratch *out, struct status *st)
+{
+    enum { TRIES = 8 }; /* another process may sweep the directory before it is locked */
+    struct buf path;
+    *out = SCRATCH_INIT;
+    buf_init(&path);
+    errno = EEXIST;
+    for (int i = 0; i < TRIES && out->lock < 0; i++) {
+        draw_name(c, &path);
+        if (mkdir(path.ptr, 0700) != 0)
+            break;
+        out->lock = lock_dir(path.ptr);
+    }
+    if (out->lock < 0)
+        status_set(st, STATUS_ENVIRONMENT, "cannot make a directory '%s': %s", path.ptr,
+                   strerror(errno));
+    else
+        out->dir = buf_detach(&path);
+    buf_release(&path);
+    return out->lock < 0 ? -1 : 0;
+}
+
+void scratch_release(struct scratch *s)
+{
+    struct status ignored = STATUS_INIT;
+    if (s->dir != NULL)
+        file_remove_all(s->dir, &ignored);
+    if (s->lock >= 0)
+        close(s->lock);
+    free(s->dir);
+    *s = SCRATCH_INIT;
+}
+
+void scratch_sweep(const struct cache *c)
+{
+    struct buf path;
+    struct names names;
+    struct status ignored = STATUS_INIT;
+    buf_init(&path);
+    buf_addf(&path, "%s/" CACHE_TEMPORARY_DIR, c->dir);
+    if (directory_list(path.ptr, &names, &ignored) != 0)
+        names = (struct names){.count = 0};
+    for (int i = 0; i < names.count; i++) {
+        if (strncmp(names.items[i], CACHE_TEMPORARY_PREFIX, strlen(CACHE_TEMPORARY_PREFIX)) != 0)
+            continue;
+        buf_reset(&path);
+        buf_addf(&path, "%s/" CACHE_TEMPORARY_DIR "/%s", c->dir, names.items[i]);
+        int lock = lock_dir(path.ptr);
+        if (lock < 0)
+            continue;
+        file_remove_all(path.ptr, &ignored);
+        close(lock);
+    }
+    names_release(&names);
+    buf_release(&path);
+}
