@@ -72,6 +72,7 @@ struct client {
     char doing[256]; /* the worker's last announcement: "verifying segment 2-6 (generated)" */
     int candidate;   /* index in the request that the announcement is about; -1: none */
     double limit_s;  /* between two events */
+    uint64_t max_memory_bytes; /* that the worker may map; 0: no bound */
     const volatile sig_atomic_t *stop;
     client_event *event;
     void *ctx; /* for event */

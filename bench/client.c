@@ -37,8 +37,12 @@ int client_start(struct client *c, enum target_kind target, const char *worker, 
         return status_set(st, STATUS_ENVIRONMENT, "cannot start the worker: %s", strerror(errno));
     char **env = client_environment(target);
     const char *const argv[] = {worker, "--serve", NULL};
-    const struct process_spec spec = {
-        .path = worker, .argv = argv, .env = env, .fds = {ends[1], mask_fd}, .keep_last = true};
+    const struct process_spec spec = {.path = worker,
+                                      .argv = argv,
+                                      .env = env,
+                                      .fds = {ends[1], mask_fd},
+                                      .keep_last = true,
+                                      .max_memory_bytes = c->max_memory_bytes};
     int result = process_start(&spec, &c->process, st);
     free(env);
     close(ends[1]);

@@ -23,11 +23,32 @@ static double run_limit(const struct workload *w)
 
 /* Beside the plan's memory, the oracle holds all tensors of two layers in double: layer 0 and the
  * one that it computes. */
-int bench_check_memory(const struct workload *w, struct status *st)
+static double memory_needed(const struct workload *w)
 {
     double need = workload_bytes(w);
     for (int t = 0; t < TENSOR_COUNT; t++)
         need += 2.0 * sizeof(double) * (double)tensor_elements(t, w);
+    return need;
+}
+
+/* What a worker may map, so that a greedy candidate fails alone: twice what the workload needs,
+ * what its threads do (stacks, OpenBLAS, the allocator), and code.  A GPU's driver and
+ * AddressSanitizer map more than any machine has. */
+static uint64_t worker_bound(enum target_kind target, const struct workload *w)
+{
+#ifdef __SANITIZE_ADDRESS__
+    const bool bounded = false;
+#else
+    const bool bounded = true;
+#endif
+    const double thread_bytes = 256 << 20, code_bytes = 1 << 30;
+    double bytes = 2 * memory_needed(w) + (cpu_threads() + 1) * thread_bytes + code_bytes;
+    return bounded && target == TARGET_CPU && bytes < 1e18 ? (uint64_t)bytes : 0;
+}
+
+int bench_check_memory(const struct workload *w, struct status *st)
+{
+    double need = memory_needed(w);
     uint64_t have = mem_available_bytes();
     if (have == 0 || need <= (double)have)
         return 0;
@@ -123,6 +144,7 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
     workload_copy(&b->w, w);
     if (share_mask(&w->mask, &b->mask_fd, st) != 0)
         goto fail;
+    b->client.max_memory_bytes = worker_bound(o->target.kind, w);
     b->client.limit_s = o->run_deadline_s > 0 ? o->run_deadline_s : run_limit(w);
     name_verdicts(&w->mask, b);
     *out = b;

@@ -106,7 +106,8 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
                                       .argv = (const char *const *)argv.items,
                                       .env = env,
                                       .fds = {-1, -1},
-                                      .limit_s = limit_s};
+                                      .limit_s = limit_s,
+                                      .max_memory_bytes = tc->max_memory_bytes};
     int result = process_start(&spec, &out->process, st);
     arguments_release(&argv);
     buf_release(&tmpdir);

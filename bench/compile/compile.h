@@ -32,9 +32,10 @@ struct process {
 struct process_spec {
     const char *path; /* not searched on PATH */
     const char *const *argv;
-    char *const *env; /* null: the parent's */
-    int fds[2];       /* become 3 and 4 in the child; -1: none */
-    double limit_s;   /* 0: no deadline */
+    char *const *env;          /* null: the parent's */
+    int fds[2];                /* become 3 and 4 in the child; -1: none */
+    double limit_s;            /* 0: no deadline */
+    uint64_t max_memory_bytes; /* that it may map; 0: as the parent */
     bool keep_last;
 };
 
@@ -156,6 +157,7 @@ struct toolchain {
     const char *probe;             /* a source that it compiles if it works at all */
     const char *source_suffix;     /* ".c" */
     const char *binary_suffix;     /* ".so" */
+    uint64_t max_memory_bytes;     /* of a compiler; 0: no bound */
     bool logs;                     /* it prints what ptxas_read() reads, which is kept */
     char version[128];             /* "gcc 12.2.0" */
     char libraries[128];           /* "OpenBLAS 0.3.21 openmp SkylakeX" */

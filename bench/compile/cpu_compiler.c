@@ -8,6 +8,9 @@
 
 enum { VERSION_LIMIT_S = 10 };
 
+/* A compiler takes some 200 MB for a segment. */
+#define COMPILER_MAX_BYTES ((uint64_t)8 << 30)
+
 /* What OpenBLAS maps for each thread, and once more.  Where the system refuses that, it asks again
  * and again, for ever. */
 #define OPENBLAS_MAP_BYTES ((uint64_t)128 << 20)
@@ -203,7 +206,10 @@ static int prove(const struct toolchain_request *request, const struct cache *c,
 int cpu_compiler_find(const struct toolchain_request *request, const struct cache *c,
                       struct toolchain *out, struct status *st)
 {
-    *out = (struct toolchain){.probe = probe_source, .source_suffix = ".c", .binary_suffix = ".so"};
+    *out = (struct toolchain){.probe = probe_source,
+                              .source_suffix = ".c",
+                              .binary_suffix = ".so",
+                              .max_memory_bytes = COMPILER_MAX_BYTES};
     arguments_add_words(&out->libs, CPU_LIBRARIES);
     struct buf identity;
     buf_init(&identity);

@@ -52,6 +52,14 @@ static _Noreturn void run_child(const struct process_spec *spec, pid_t parent, i
     if (score >= 0 && write(score, "500", 3) < 0)
         close(score); /* the system refuses that: then as the parent */
 
+    struct rlimit space;
+    if (spec->max_memory_bytes > 0 && getrlimit(RLIMIT_AS, &space) == 0 &&
+        space.rlim_cur > spec->max_memory_bytes) {
+        space.rlim_cur = spec->max_memory_bytes;
+        if (setrlimit(RLIMIT_AS, &space) != 0)
+            give_up(output);
+    }
+
     sigset_t none;
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);

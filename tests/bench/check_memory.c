@@ -1,0 +1,53 @@
+/* Greedy candidates and compilers: each may map so much memory and no more. */
+#include "tests/bench/fixture.h"
+
+static struct status st; /* of the call that a test is about */
+
+static struct bench *open_faulty(void)
+{
+    write_faulty_compiler(test_dir);
+    struct bench_options o = small_options(test_path("cache"));
+    o.compiler = test_path("compiler");
+    return small_bench(&o);
+}
+
+/* Maps 1 TiB that it never touches: no machine is hurt where no bound holds it.  AddressSanitizer
+ * allows no bound. */
+START_TEST(greedy_candidate_fails_alone)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return;
+#endif
+    struct bench *b = open_faulty();
+    write_text(
+        test_path("faults/08_09.c"),
+        "{ static char *volatile kept[4096]; static int count; honest(a);"
+        "  while (count < 4096) {"
+        "    kept[count] = malloc((size_t)256 << 20);"
+        "    if (kept[count++] == NULL) { fputs(\"no memory left\\n\", stderr); abort(); } } }");
+    struct trial bad = segment_trial(b, 8, 9), good = segment_trial(b, 14, 14);
+    check_failed(&bad, STATUS_LAUNCH, "no memory left");
+    check_ok(&good);
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(compiler_has_a_bound)
+{
+    char script[256];
+    struct buf text;
+    struct bench *b = open_faulty();
+    struct choice c = choice_of(14, 14);
+    snprintf(script, sizeof(script), "ulimit -v >%s/bound\n", test_dir);
+    write_text(test_path("faults/14_14.sh"), script);
+    OK(bench_build(b, &c, 1, NULL, &st));
+    buf_init(&text);
+    OK(file_read(test_path("bound"), 100, &text, &st));
+    ck_assert_str_eq(text.ptr, "8388608\n"); /* KiB */
+    buf_release(&text);
+    bench_close(b);
+}
+END_TEST
+
+SUITE("bench/memory", test_dir_setup, test_dir_teardown, ONCE(greedy_candidate_fails_alone),
+      ONCE(compiler_has_a_bound))
