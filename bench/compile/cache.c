@@ -48,7 +48,11 @@ static int make_dir(const struct cache *c, const char *name, struct status *st)
     struct buf path;
     buf_init(&path);
     buf_addf(&path, "%s/%s", c->dir, name);
+    mode_t usual = umask(S_IRWXG | S_IRWXO); /* what lies there is run */
     int result = file_make_dirs(path.ptr, st);
+    umask(usual);
+    if (result == 0)
+        result = file_trust_dir(path.ptr, st);
     if (result == 0 && access(path.ptr, W_OK | X_OK) != 0)
         result = status_set(st, STATUS_ENVIRONMENT, "cannot write to '%s': %s", path.ptr,
                             strerror(errno));
@@ -125,8 +129,10 @@ bool cache_get(const struct cache *c, enum cache_kind kind, const char *key, str
     struct status ignored = STATUS_INIT;
     char hash[HASH_TEXT_SIZE];
     cache_path(c, kind, key, &path);
-    bool found = file_exists(path.ptr) && file_read(path.ptr, 0, &entry, &ignored) == 0;
-    if (found && !sound(&entry, hash)) {
+    /* Another user's may lie there if others could write to the directory once. */
+    bool there = file_exists(path.ptr);
+    bool found = there && file_is_ours(path.ptr) && file_read(path.ptr, 0, &entry, &ignored) == 0;
+    if (there && (!found || !sound(&entry, hash))) {
         unlink(path.ptr);
         found = false;
     }
@@ -162,7 +168,9 @@ int cache_put(const struct cache *c, enum cache_kind kind, const char *key, cons
     buf_add(&entry, hash_text(data, len, hash), HASH_LENGTH);
     cache_path(c, kind, key, &path);
     remove_foreign(path.ptr);
+    mode_t usual = umask(S_IRWXG | S_IRWXO);
     int result = file_write(path.ptr, entry.ptr, entry.len, st);
+    umask(usual);
     buf_release(&entry);
     buf_release(&path);
     return result;
@@ -194,6 +202,8 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
     buf_reset(dir);
     buf_addf(dir, "%s/%s/%s", c->dir, HEADERS_DIR, hash_text(all.ptr, all.len, hash));
     int result = file_make_dirs(dir->ptr, st);
+    if (result == 0)
+        result = file_trust_dir(dir->ptr, st); /* what is there is compiled and run */
     for (int i = 0; i < count && result == 0; i++) {
         buf_reset(&path);
         buf_addf(&path, "%s/%s", dir->ptr, files[i].name);

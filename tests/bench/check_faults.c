@@ -1,12 +1,10 @@
 /* Candidates that crash, hang or lie, planted by a compiler that edits their source. */
-#include "bench/bench_int.h"
 #include "tests/bench/fixture.h"
 
 #include <dirent.h>
 #include <fcntl.h>
 #include <math.h>
 #include <signal.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 static struct status st; /* of the call that a test is about */
@@ -103,32 +101,6 @@ static void plant(int first, int last, const char *suffix, const char *text)
     snprintf(name, sizeof(name), "faults/%02d_%02d.%s", first, last, suffix);
     write_text(test_path(name), text);
 }
-
-static void ignore_event(void *ctx, const json_t *event)
-{
-    (void)ctx, (void)event;
-}
-
-/* A worker that says for ever that it works, as a candidate could make it that has read its memory.
- */
-START_TEST(request_has_a_limit)
-{
-    struct client c = {.channel = -1, .limit_s = 60, .event = ignore_event};
-    char *path = test_path("worker");
-    write_text(path,
-               "#!/bin/sh\nread -r line <&3\ntoken=${line##*\\\"token\\\":\\\"}\n"
-               "token=${token%%\\\"*}\nwhile printf "
-               "'{\"event\":\"doing\",\"what\":\"dozing\",\"token\":\"%s\"}\\n' \"$token\" >&3\n"
-               "do sleep 0.01; done\n");
-    ck_assert_int_eq(chmod(path, 0700), 0);
-    OK(client_start(&c, TARGET_CPU, path, -1, &st));
-    json_t *reply, *request = json_pack("{s:s, s:s}", "do", "open", "token", c.token);
-    FAILS(client_call(&c, request, 0.5, &reply, &st), STATUS_TIMEOUT,
-          "dozing: stopped after 0 s in all");
-    ck_assert_ptr_null(reply);
-    json_decref(request);
-}
-END_TEST
 
 /* An honest candidate after a fault. */
 static void next_one_works(struct bench *b)
@@ -412,7 +384,6 @@ int main(void)
     tcase_add_unchecked_fixture(t, shared_setup, shared_teardown);
     tcase_add_checked_fixture(t, setup, test_dir_teardown);
     tcase_add_loop_test(t, fault_is_told_and_the_next_one_works, 0, (int)ARRAY_LEN(faults));
-    tcase_add_test(t, request_has_a_limit);
     tcase_add_test(t, second_chance_is_given);
     tcase_add_test(t, compile_error_is_told);
     tcase_add_test(t, compilers_garbage_is_told_as_text);
