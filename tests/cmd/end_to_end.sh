@@ -147,8 +147,8 @@ END
   sqlite3 stored.db ".backup h200.db"
   change h200.db "UPDATE target SET kind = 'cuda', device = 'NVIDIA H200', capability = 'sm_90';
     UPDATE workload SET text = replace(replace(text, 'w=4 f=16', 'w=16 f=64'), 'fp32', 'fp16');
-    UPDATE trial SET resources = '{\"registers\":255,\"shared_static_bytes\":16,
-      \"shared_dynamic_bytes\":98304,\"stack_bytes\":24,\"spill_bytes\":20,\"spill_load_bytes\":28,
+    UPDATE trial SET resources = '{\"registers\":255,\"shared_static_bytes\":16,\
+      \"shared_dynamic_bytes\":98304,\"stack_bytes\":24,\"spill_bytes\":20,\"spill_load_bytes\":28,\
       \"grid\":[264,1,1],\"block\":[384,1,1],\"occupancy\":0.125}' WHERE kind = 'segment';
     UPDATE schedule SET impl = 'hopper', knobs = 'tile=64x64 split=1 norm=strip resident=1'
     WHERE segment IN (SELECT id FROM segment WHERE first_op = 7 AND last_op = 9)"
