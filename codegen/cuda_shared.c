@@ -31,8 +31,9 @@ static int wgmma_shared(const struct cuda_tile *t)
 static int attention_shared(enum dtype dtype, int head_size, int threads)
 {
     int rows = 3 * MASK_BLOCK * (head_size * dtypes[dtype].bytes + 16);
+    int words = 2 * MASK_BLOCK * 8;
     int staged = dtype == DTYPE_FP32 ? 4 * FFMA_SCORES * 4 : 16;
-    return threads / CUDA_ATTENTION_THREADS * (rows + staged);
+    return threads / CUDA_ATTENTION_THREADS * (rows + words + staged);
 }
 
 /* Stages use the same memory one after another. */

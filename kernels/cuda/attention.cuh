@@ -9,7 +9,13 @@
  *               The bias of q is added to q, that of v to the result, as the probabilities of a row
  *               sum to 1; that of k shifts a row of scores by a constant, which softmax ignores
  *   FIRST 3, 4  scores are read from (B,H,S,S);  5: probabilities are read from (B,H,S,S)
- *   LAST 2, 3   scores are written; 4: probabilities, masked ones as 0; 5: (B,H,S,W); 6: (B,S,D) */
+ *   LAST 2, 3   scores are written; 4: probabilities, masked ones as 0; 5: (B,H,S,W); 6: (B,S,D)
+ *
+ * There are two buffers of 64 rows.  An attention that reads k and v has one of each: v is copied
+ * during the scores, the next k during the product with v, and a step has two barriers.  Two of
+ * each and one barrier were no faster on an H200.  An attention that reads k or v alone has two of
+ * it: what a step reads is copied during the step before, and one barrier is enough.  Row words
+ * always have two buffers, and list entries are read a step before what they name is copied. */
 #ifndef FUSEPLAN_CUDA_ATTENTION_CUH
 #define FUSEPLAN_CUDA_ATTENTION_CUH
 
@@ -21,7 +27,8 @@ namespace fp
 template <class D, int W> struct attention_smem {
     static constexpr int LD = W + VEC<D>;
     static constexpr int SCRATCH = D::lanes == 8 ? FFMA_SCRATCH : 1; /* of a warp */
-    alignas(16) elem<D> q[BLOCK * LD], k[BLOCK * LD], v[BLOCK * LD];
+    alignas(16) elem<D> q[BLOCK * LD], kv[2][BLOCK * LD];
+    alignas(16) u64 words[2][BLOCK];
     alignas(16) float p[4 * SCRATCH];
 };
 
@@ -33,6 +40,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
     static constexpr int LD = smem::LD, CHUNKS = W / VEC<D>;
     static constexpr bool HAS_QK = FIRST <= 2, HAS_SOFTMAX = FIRST <= 4 && LAST >= 4;
     static constexpr bool HAS_PV = LAST >= 5;
+    static constexpr u32 EACH = HAS_QK && HAS_PV ? 1 : 2; /* buffers of k, and of v */
 
     const fp_args &a;
     smem &s;
@@ -40,16 +48,18 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
 
     /* The query block at hand. */
     int batch, head, block, length, entry, entries, full;
-    const T *q, *k, *v; /* row 0 of the head */
-    i64 stride;         /* between rows of q, k and v */
-    i64 score_row;      /* row 0 of the query block in (B,H,S,S) */
-    i64 score_base;
+    const T *q;     /* row 0 of the head */
+    i64 score_base; /* of (B,H,S,S) */
 
     FP_DEVICE attention(const fp_args &args, void *shared)
-        : a(args), s(static_cast<smem *>(shared)[threadIdx.x / FOUR_WARPS]),
-          group(threadIdx.x / FOUR_WARPS), tid(threadIdx.x % FOUR_WARPS),
-          warp(threadIdx.x % FOUR_WARPS / 32), lane(threadIdx.x % 32)
+        : a(args), s(static_cast<smem *>(shared)[group_of()]), group(group_of()),
+          tid(threadIdx.x % FOUR_WARPS), warp(threadIdx.x % FOUR_WARPS / 32), lane(threadIdx.x % 32)
     {
+    }
+
+    static FP_DEVICE int group_of()
+    {
+        return THREADS == FOUR_WARPS ? 0 : threadIdx.x / FOUR_WARPS;
     }
 
     FP_DEVICE void meet()
@@ -74,34 +84,40 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
         entries = a.mask.start[list + 1];
         full = a.mask.full[list];
         i64 matrix = static_cast<i64>(batch) * a.heads + head;
-        if constexpr (FIRST == 1) {
-            int hidden = a.heads * W;
-            stride = 3 * hidden;
-            q = tensor<D>(a, 1) + static_cast<i64>(batch) * a.seq_len * stride + head * W;
-            k = q + hidden;
-            v = k + hidden;
-        } else {
-            i64 all = static_cast<i64>(a.batch) * a.heads * a.seq_len * W;
-            stride = W;
-            q = tensor<D>(a, 2) + matrix * a.seq_len * W;
-            k = q + all;
-            v = k + all;
-        }
+        q = FIRST == 1 ? tensor<D>(a, 1) + static_cast<i64>(batch) * a.seq_len * stride() + head * W
+                       : tensor<D>(a, 2) + matrix * a.seq_len * W;
         score_base = matrix * a.seq_len * a.seq_len;
         return block * BLOCK < length;
+    }
+
+    /* Elements between rows of q, k and v; from q to k and from k to v.  They are not kept, which
+     * saves registers. */
+    FP_DEVICE int stride() const
+    {
+        return FIRST == 1 ? 3 * a.heads * W : W;
+    }
+
+    FP_DEVICE i64 distance() const
+    {
+        return FIRST == 1 ? a.heads * W : static_cast<i64>(a.batch) * a.heads * a.seq_len * W;
     }
 
     /* 64 rows of q, k or v; rows past the length become zeros, so that 0 * v is 0. */
     FP_DEVICE void fill(T *dst, const T *src, int block_row)
     {
+        constexpr int rows = FOUR_WARPS / CHUNKS;
+        const int row = tid / CHUNKS, col = tid % CHUNKS * VEC<D>,
+                  left = length - block_row * BLOCK;
+        const T *from = src + static_cast<i64>(block_row * BLOCK) * stride() + col;
+        T *to = dst + row * LD + col;
 #pragma unroll
-        for (int i = tid; i < BLOCK * CHUNKS; i += FOUR_WARPS) {
-            int row = block_row * BLOCK + i / CHUNKS, col = i % CHUNKS * VEC<D>;
-            bool valid = row < length;
-            copy_async(dst + i / CHUNKS * LD + col, src + (valid ? row * stride + col : 0), valid);
+        for (int i = 0; i < BLOCK; i += rows) {
+            bool valid = row + i < left;
+            copy_async(to + i * LD, from + (valid ? (row + i) * stride() : 0), valid);
         }
     }
 
+    /* Adds the bias to the elements that this thread copied. */
     FP_DEVICE void bias_q()
     {
         for (int i = tid; i < BLOCK * CHUNKS; i += FOUR_WARPS) {
@@ -182,12 +198,12 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
         }
     }
 
-    /* Raw q k^T of the block in s.k, or the scores that an earlier kernel wrote. */
-    FP_DEVICE void scores(fragment<D, BLOCK> &c, int key_block)
+    /* Raw q k^T of the block at hand, or the scores that an earlier kernel wrote. */
+    FP_DEVICE void scores(fragment<D, BLOCK> &c, int at, int key_block)
     {
         if constexpr (HAS_QK) {
             clear(c);
-            warp_tile<D>::template nt<BLOCK, W>(c, s.q + warp * WARP_ROWS * LD, LD, s.k, LD);
+            warp_tile<D>::template nt<BLOCK, W>(c, s.q + warp * WARP_ROWS * LD, LD, k_rows(at), LD);
         } else {
             load_scores(c, tensor<D>(a, FIRST), key_block);
         }
@@ -198,16 +214,13 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
         return HAS_QK ? inverse_root<W> : 1.0f;
     }
 
-    FP_DEVICE void mask(fragment<D, BLOCK> &c, int at)
+    FP_DEVICE void mask(fragment<D, BLOCK> &c, int at, int bits)
     {
-        int bits = a.mask.bits[at];
         if (bits < 0)
             return;
 #pragma unroll
         for (int r = 0; r < ROWS<D>; r++) {
-            u64 word =
-                a.mask
-                    .words[static_cast<i64>(bits) * BLOCK + warp * WARP_ROWS + fragment_row<D>(r)];
+            u64 word = s.words[at % 2u][warp * WARP_ROWS + fragment_row<D>(r)];
             word >>= fragment_col<D>(0);
 #pragma unroll
             for (int p = 0; p < PAIRS<D, BLOCK>; p++) {
@@ -260,54 +273,107 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
             state.top[r] = MASKED, state.sum[r] = 0.0f;
     }
 
-    FP_DEVICE void load_q()
+    /* ---- the steps of a tile -------------------------------------------------------------------
+     *
+     * Step `at` takes entry `at` of the list. */
+
+    struct listed {
+        int key_block, bits; /* -1: the list has ended; the block is full */
+    };
+
+    FP_DEVICE listed read_entry(int at) const
+    {
+        return at < entries ? listed{a.mask.key_block[at], a.mask.bits[at]} : listed{-1, -1};
+    }
+
+    FP_DEVICE T *k_rows(int at)
+    {
+        return s.kv[at % EACH];
+    }
+
+    FP_DEVICE T *v_rows(int at)
+    {
+        return s.kv[(HAS_QK ? EACH : 0) + at % EACH];
+    }
+
+    FP_DEVICE void fetch_q()
     {
         if constexpr (HAS_QK)
             fill(s.q, q, block);
         copy_commit();
     }
 
-    FP_DEVICE void next_k(int at)
+    /* k and row words of a step.  A warp copies the words of its own rows. */
+    FP_DEVICE void fetch_k(listed e, int at)
     {
-        if (HAS_QK && at < entries)
-            fill(s.k, k, a.mask.key_block[at]);
-        copy_commit();
+        if (HAS_QK && e.key_block >= 0)
+            fill(k_rows(at), q + distance(), e.key_block);
+        if (HAS_SOFTMAX && e.bits >= 0 && lane < WARP_ROWS / 2) {
+            int row = warp * WARP_ROWS + lane * 2;
+            copy_async(&s.words[at % 2u][row],
+                       a.mask.words + static_cast<i64>(e.bits) * BLOCK + row, true);
+        }
     }
 
-    FP_DEVICE void next_v(int at)
+    FP_DEVICE void fetch_v(listed e, int at)
     {
-        if (at < entries)
-            fill(s.v, v, a.mask.key_block[at]);
-        copy_commit();
+        if (HAS_PV && e.key_block >= 0)
+            fill(v_rows(at), q + 2 * distance(), e.key_block);
     }
 
-    /* k of the next block is copied during the softmax, v during the scores. */
-    FP_DEVICE void context()
+    /* Before it this thread's copies are complete and it has read what later copies overwrite;
+     * after it this holds for all threads that share a buffer. */
+    FP_DEVICE void turn()
+    {
+        copy_wait<0>();
+        if constexpr (HAS_QK || HAS_PV)
+            meet();
+        else
+            __syncwarp();
+    }
+
+    /* Calls use(c, at, its entry, the next one) with the scores of each step. */
+    template <class F> FP_DEVICE void walk(const F &use)
     {
         fragment<D, BLOCK> c;
+        listed now = read_entry(entry), next = read_entry(entry + 1);
+        fetch_k(now, entry);
+        if constexpr (EACH == 2)
+            fetch_v(now, entry);
+        copy_commit();
+        if constexpr (FIRST == 1) {
+            copy_wait<1>();
+            bias_q();
+        }
+        if (entry == entries)
+            turn(); /* for q */
+        for (int at = entry; at < entries; at++) {
+            turn();
+            if constexpr (EACH == 2) {
+                fetch_k(next, at + 1);
+                fetch_v(next, at + 1);
+            } else {
+                fetch_v(now, at);
+            }
+            copy_commit();
+            scores(c, at, now.key_block);
+            use(c, at, now, next);
+            now = next;
+            next = read_entry(at + 2);
+        }
+    }
+
+    FP_DEVICE void context()
+    {
         fragment<D, W> o;
         row_state state;
         clear(o);
         begin(state);
-        load_q();
-        next_k(entry);
-        next_v(entry);
-        for (int at = entry; at < entries; at++) {
-            if constexpr (HAS_QK) {
-                copy_wait<1>();
-                meet();
-                if (FIRST == 1 && at == entry) {
-                    bias_q();
-                    meet();
-                }
-            }
-            scores(c, a.mask.key_block[at]);
-            if constexpr (HAS_QK)
-                meet();
-            next_k(at + 1);
+        fetch_q();
+        walk([&](fragment<D, BLOCK> &c, int at, listed now, listed next) {
             if constexpr (HAS_SOFTMAX) {
                 float rescale[ROWS<D>];
-                mask(c, at);
+                mask(c, at, now.bits);
                 soften(c, state, rescale);
 #pragma unroll
                 for (int p = 0; p < PAIRS<D, W>; p++)
@@ -315,21 +381,20 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
                     for (int r = 0; r < ROWS<D>; r++)
                         o[p][r][0] *= rescale[r], o[p][r][1] *= rescale[r];
             }
-            copy_wait<1>();
-            meet();
-            warp_tile<D>::template pn<W>(o, c, s.v, LD, s.p + warp * smem::SCRATCH);
-            meet();
-            next_v(at + 1);
-        }
-        copy_wait<0>();
-        meet();
+            if constexpr (EACH == 1) {
+                turn();
+                fetch_k(next, at + 1);
+                copy_commit();
+            }
+            warp_tile<D>::template pn<W>(o, c, v_rows(at), LD, s.p + warp * smem::SCRATCH);
+        });
         store_context(o, state);
-        meet();
+        turn();
     }
 
     FP_DEVICE void store_context(const fragment<D, W> &o, row_state &state)
     {
-        T *rows = s.q + warp * WARP_ROWS * LD;
+        T *rows = s.q + warp * WARP_ROWS * LD; /* a barrier has followed the last scores */
 #pragma unroll
         for (int r = 0; r < ROWS<D>; r++) {
             float factor = 1.0f, some = 1.0f;
@@ -363,83 +428,70 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
         }
     }
 
-    /* The scores of one listed block, k fetched and waited for. */
-    FP_DEVICE void fetch_scores(fragment<D, BLOCK> &c, int key_block)
-    {
-        if constexpr (HAS_QK) {
-            fill(s.k, k, key_block);
-            copy_commit();
-            copy_wait<0>();
-            meet();
-        }
-        scores(c, key_block);
-        if constexpr (HAS_QK)
-            meet();
-    }
-
     FP_DEVICE void only_scores()
     {
-        fragment<D, BLOCK> c;
-        load_q();
-        for (int at = entry; at < entries; at++) {
-            fetch_scores(c, a.mask.key_block[at]);
+        fetch_q();
+        walk([&](fragment<D, BLOCK> &c, int, listed now, listed) {
 #pragma unroll
             for (int p = 0; p < PAIRS<D, BLOCK>; p++)
 #pragma unroll
                 for (int r = 0; r < ROWS<D>; r++)
                     c[p][r][0] *= scale(), c[p][r][1] *= scale();
-            store_scores(c, tensor<D>(a, LAST + 1), a.mask.key_block[at]);
-        }
-        copy_wait<0>();
-        meet();
+            store_scores(c, tensor<D>(a, LAST + 1), now.key_block);
+        });
+        turn();
     }
 
-    /* Computes maxima and sums, then stores every block of the row in order.  The list has full
-     * blocks first and partial ones after them, each group ascending; blocks that it lacks are 0.
-     */
-    FP_DEVICE void probabilities()
+    /* Stores 0 in the blocks that the list lacks.  It has full blocks first and partial ones after
+     * them, each group ascending. */
+    FP_DEVICE void store_zeros()
     {
         fragment<D, BLOCK> c;
-        row_state state;
-        float rescale[ROWS<D>], factor[ROWS<D>];
-        begin(state);
-        load_q();
-        for (int at = entry; at < entries; at++) {
-            fetch_scores(c, a.mask.key_block[at]);
-            mask(c, at);
-            soften(c, state, rescale);
+        clear(c);
+        int whole = entry, part = entry + full;
+        for (int key_block = 0; key_block < a.mask.blocks; key_block++) {
+            if (whole < entry + full && a.mask.key_block[whole] == key_block)
+                whole++;
+            else if (part < entries && a.mask.key_block[part] == key_block)
+                part++;
+            else
+                store_scores(c, tensor<D>(a, 5), key_block);
         }
+    }
+
+    /* Computes maxima and sums, then computes the scores anew and stores the probabilities. */
+    FP_DEVICE void probabilities()
+    {
+        row_state state;
+        float factor[ROWS<D>];
+        begin(state);
+        fetch_q();
+        walk([&](fragment<D, BLOCK> &c, int at, listed now, listed) {
+            float rescale[ROWS<D>];
+            mask(c, at, now.bits);
+            soften(c, state, rescale);
+        });
+        turn();
 #pragma unroll
         for (int r = 0; r < ROWS<D>; r++) {
             float sum = lanes_sum<D::lanes>(state.sum[r]);
             factor[r] = sum > 0.0f ? 1.0f / sum : 0.0f;
         }
         const float unit = scale() * LOG2_E;
-        int whole = entry, part = entry + full;
-        for (int key_block = 0; key_block < a.mask.blocks; key_block++) {
-            int at = -1;
-            if (whole < entry + full && a.mask.key_block[whole] == key_block)
-                at = whole++;
-            else if (part < entries && a.mask.key_block[part] == key_block)
-                at = part++;
-            if (at < 0) {
-                clear(c);
-            } else {
-                fetch_scores(c, key_block);
-                mask(c, at);
+        walk([&](fragment<D, BLOCK> &c, int at, listed now, listed) {
+            mask(c, at, now.bits);
 #pragma unroll
-                for (int r = 0; r < ROWS<D>; r++)
+            for (int r = 0; r < ROWS<D>; r++)
 #pragma unroll
-                    for (int p = 0; p < PAIRS<D, BLOCK>; p++)
+                for (int p = 0; p < PAIRS<D, BLOCK>; p++)
 #pragma unroll
-                        for (int e = 0; e < 2; e++)
-                            c[p][r][e] = factor[r] *
-                                         exp2_fast(c[p][r][e] * unit - shift(state.top[r], unit));
-            }
-            store_scores(c, tensor<D>(a, 5), key_block);
-        }
-        copy_wait<0>();
-        meet();
+                    for (int e = 0; e < 2; e++)
+                        c[p][r][e] =
+                            factor[r] * exp2_fast(c[p][r][e] * unit - shift(state.top[r], unit));
+            store_scores(c, tensor<D>(a, 5), now.key_block);
+        });
+        store_zeros();
+        turn();
     }
 
     FP_DEVICE void run()
