@@ -190,7 +190,8 @@ static int run_phases(struct tuner *t, struct search_result *found, struct statu
     found->stopped_by = STOP_TIME;
     if (choices_may_change(t))
         return 0;
-    tuner_say(t, "%s %d plans", exhaustive(t) ? "measuring all" : "searching", t->space_count);
+    tuner_say(t, "%s %d plan%s", exhaustive(t) ? "measuring all" : "searching", t->space_count,
+              t->space_count == 1 ? "" : "s");
     return search_values(t, o->space_lo, o->space_hi, stage2_end(t), found, st);
 }
 

@@ -170,7 +170,8 @@ END
   expect 3 env FUSEPLAN_CACHE="$root/empty" fuseplan search $workload -s 12 --time-limit 0.1 >found 2>said
   grep -q 'no plan was tried within the time limit' said || fail "search: did not say that its time was too short"
   json search fuseplan search $workload --space 41115 --budget 2
-  fuseplan search $workload -s 9 --space 41115 --budget 1 --baseline none --events events.ndjson -q >found
+  fuseplan search $workload -s 9 --space 41115 --budget 1 --baseline none --events events.ndjson >found 2>said
+  grep -q ': searching 1 plan$' said || fail "searching: not one plan"
   "$check_json" "$schemas/events.json" events.ndjson || fail "schema events"
   jq -se '(map(select(.event == "plan")) | length == 1 and .[0].plan == .[0].best and .[0].plan.value == 41115) and
     (map(select(.event == "step") | .phase) | index(["segments"]) < index(["plans"]) and
