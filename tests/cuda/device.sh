@@ -127,7 +127,7 @@ attention() {
   for workload; do
     n=$((n + 1))
     # shellcheck disable=SC2086
-    say timeout 60 "$bin/fuseplan" search --target cuda $workload -L 1 --space 48934..48934 --time-limit 20 -q \
+    say timeout 60 "$bin/fuseplan" search --target cuda $workload -L 1 --budget 2 --time-limit 40 -q \
       >"$scratch/search" &&
       say "$bin/fuseplan" bench --op attention --target cuda $workload -L 1 -q --dump "$scratch/attention$n" ||
       return 1
