@@ -23,6 +23,8 @@ struct holder {
     char since[CLOCK_UTC_SIZE], command[COMMAND_MAX + 4];
 };
 
+/* Nobody (pid 0) while the name is this process's own: it had the lock before, and who has it now
+ * has left no name yet. */
 static void read_holder(int fd, struct holder *out)
 {
     char text[RECORD_MAX + 1] = "";
@@ -34,6 +36,8 @@ static void read_holder(int fd, struct holder *out)
     out->pid = strtol(pid, NULL, 10);
     snprintf(out->since, sizeof(out->since), "%s", since != NULL ? since : "");
     snprintf(out->command, sizeof(out->command), "%s", rest != NULL ? rest : "");
+    if (out->pid == (long)getpid())
+        *out = (struct holder){.pid = 0};
 }
 
 /* Appends the command of this process, its words with a blank between them. */

@@ -43,21 +43,45 @@ static bool somebody_waits(void)
     return waits;
 }
 
+/* Another process that has the lock until it is ended. */
+static pid_t take_elsewhere(struct target_name target)
+{
+    int ends[2], lock;
+    char byte = 0;
+    ck_assert_int_eq(pipe2(ends, O_CLOEXEC), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        if (take(target, LOCK_TO_TIME, 1, &lock) != 0 || write(ends[1], &byte, 1) != 1)
+            _exit(1);
+        for (;;)
+            pause();
+    }
+    close(ends[1]);
+    ck_assert_int_eq(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    return pid;
+}
+
+static void end_elsewhere(pid_t pid)
+{
+    kill(pid, SIGKILL);
+    waitpid(pid, NULL, 0);
+}
+
 START_TEST(lock_is_for_one)
 {
-    int first, second, other;
-    OK(take(cpu, LOCK_TO_TIME, 0.02, &first));
+    int second, other;
+    pid_t first = take_elsewhere(cpu);
     OK(take(gpu, LOCK_TO_TIME, 0.02, &other));
     FAILS(take(cpu, LOCK_TO_TIME, 0.02, &second), STATUS_TIMEOUT, "");
     char pid[32];
-    snprintf(pid, sizeof(pid), "process %ld ", (long)getpid());
+    snprintf(pid, sizeof(pid), "process %ld ", (long)first);
     ck_assert_ptr_nonnull(strstr(st.message, pid));
-
     st = STATUS_INIT;
     volatile sig_atomic_t stop = 1;
     struct lock_wait wait = {.limit_s = 60, .stop = &stop};
     FAILS(lock_take(cpu, LOCK_TO_TIME, &wait, &second, &st), STATUS_INTERRUPTED, "");
-    lock_drop(first);
+    end_elsewhere(first);
     OK(take(cpu, LOCK_TO_TIME, 0.02, &second));
     lock_drop(second);
     lock_drop(other);
@@ -81,21 +105,21 @@ START_TEST(waiting_is_told)
 {
     struct said said = {0};
     struct lock_wait wait = {.limit_s = 0.02, .say = hear, .ctx = &said};
-    int first, second;
+    int second;
     char holder[400];
-    OK(take(cpu, LOCK_TO_TIME, 0.02, &first));
+    pid_t first = take_elsewhere(cpu);
     for (int i = 0; i < 2; i++) {
         st = STATUS_INIT;
         FAILS(lock_take(cpu, LOCK_TO_TIME, &wait, &second, &st), STATUS_TIMEOUT,
               "no turn on cpu:0");
         ck_assert_int_eq(said.lines, 1);
     }
-    snprintf(holder, sizeof(holder), "process %ld (", (long)getpid());
+    snprintf(holder, sizeof(holder), "process %ld (", (long)first);
     ck_assert_ptr_nonnull(strstr(said.last, holder));
     ck_assert_ptr_nonnull(strstr(said.last, "check_lock"));
     ck_assert_ptr_nonnull(strstr(said.last, "which has had it since 20"));
     ck_assert_ptr_null(strstr(said.last, "stopped"));
-    lock_drop(first);
+    end_elsewhere(first);
     OK(lock_take(cpu, LOCK_TO_TIME, &wait, &second, &st));
     ck_assert_int_eq(said.lines, 1);
     lock_drop(second);
@@ -107,12 +131,8 @@ START_TEST(stopped_holder_is_named)
     struct said said = {0};
     struct lock_wait wait = {.limit_s = 0.02, .say = hear, .ctx = &said};
     int lock, end;
-    pid_t other = fork();
-    if (other == 0) {
-        if (take(cpu, LOCK_TO_TIME, 60, &lock) == 0)
-            raise(SIGSTOP);
-        _exit(0);
-    }
+    pid_t other = take_elsewhere(cpu);
+    kill(other, SIGSTOP);
     ck_assert_int_eq(waitpid(other, &end, WUNTRACED), other);
     ck_assert(WIFSTOPPED(end));
     FAILS(lock_take(cpu, LOCK_TO_TIME, &wait, &lock, &st), STATUS_TIMEOUT, " and is stopped: ");
@@ -120,8 +140,7 @@ START_TEST(stopped_holder_is_named)
     snprintf(advice, sizeof(advice), "'kill -CONT %ld'", (long)other);
     ck_assert_int_eq(said.lines, 1);
     ck_assert_ptr_nonnull(strstr(said.last, advice));
-    kill(other, SIGCONT);
-    waitpid(other, &end, 0);
+    end_elsewhere(other);
     st = STATUS_INIT;
     OK(lock_take(cpu, LOCK_TO_TIME, &wait, &lock, &st));
     lock_drop(lock);
@@ -220,6 +239,18 @@ START_TEST(lock_that_is_no_file_is_named)
     ck_assert_ptr_nonnull(strstr(st.message, owner));
     ck_assert_ptr_nonnull(
         strstr(st.message, _i == 0 ? "this directory belongs to" : "this special file belongs to"));
+}
+END_TEST
+
+START_TEST(nobody_waits_for_himself)
+{
+    int lock;
+    ck_assert_int_eq(take(cpu, LOCK_TO_TIME, 1, &lock), 0);
+    lock_drop(lock); /* his name stays in the file */
+    int other = open(lock_path(), O_RDWR | O_CLOEXEC);
+    ck_assert_int_eq(flock(other, LOCK_EX), 0);
+    FAILS(take(cpu, LOCK_TO_TIME, 0.02, &lock), STATUS_TIMEOUT, "left no name in '");
+    close(other);
 }
 END_TEST
 
@@ -363,6 +394,7 @@ SUITE("lock", setup, test_dir_teardown, ONCE(lock_is_for_one), ONCE(waiting_is_t
       ONCE(stopped_holder_is_named), ONCE(limit_of_a_session_runs_on), ONCE(lock_is_shared_by_runs),
       ONCE(runs_do_not_pass_a_measurement), ONCE(lock_is_for_all_users),
       LOOP(directory_of_locks_must_be_there, 0, 2), LOOP(lock_follows_no_link, 0, 2),
-      LOOP(lock_that_is_no_file_is_named, 0, 2), ONCE(lock_of_a_program_without_a_name_is_told),
-      ONCE(removed_lock_is_made_anew), ONCE(measurements_take_turns), ONCE(dump_waits_for_its_turn),
+      LOOP(lock_that_is_no_file_is_named, 0, 2), ONCE(nobody_waits_for_himself),
+      ONCE(lock_of_a_program_without_a_name_is_told), ONCE(removed_lock_is_made_anew),
+      ONCE(measurements_take_turns), ONCE(dump_waits_for_its_turn),
       ONCE(trace_has_the_device_alone))
