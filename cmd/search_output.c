@@ -154,7 +154,7 @@ static void print_text(const struct workload *w, enum target_kind target,
         int d = ms_decimals(b->median_ms);
         printf("\n%-12s %.*f ms [%.*f, %.*f] for %d layer%s, %.1f us a layer%s\n", "time", d,
                b->median_ms, d, b->ci_low_ms, d, b->ci_high_ms, w->layers, w->layers > 1 ? "s" : "",
-               1e3 * b->median_ms / w->layers, b->final ? "" : " (not yet compared side by side)");
+               1e3 * b->median_ms / w->layers, b->final ? "" : " (not yet compared)");
         printf("%-12s %s, %.10s %.5s UTC\n", "measured on", b->device, b->measured_utc,
                b->measured_utc + strcspn(b->measured_utc, "T") + 1);
         for (int i = 0; i < r->baseline_count; i++)
