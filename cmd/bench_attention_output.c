@@ -85,7 +85,7 @@ static void print_peers(const struct attention_table *t)
 {
     struct column list[ARRAY_LEN(((struct column[]){WORKLOAD_COLUMNS})) + PEER_VARIANTS_MAX + 2] = {
         WORKLOAD_COLUMNS};
-    char names[PEER_VARIANTS_MAX][16];
+    char names[PEER_VARIANTS_MAX][24];
     int count = ARRAY_LEN(((struct column[]){WORKLOAD_COLUMNS}));
     size_t i, at;
     json_t *row, *peer;
