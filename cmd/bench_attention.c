@@ -124,20 +124,11 @@ static void note_default(const struct options *o, const struct session *s)
     const struct workload *w = &s->workload;
     if (choices_for(bench_target(s->bench), attention, false, 0, NULL) == 1)
         return;
-    struct buf lengths, command;
-    buf_init(&lengths);
+    struct buf texts, command;
+    buf_init(&texts);
     buf_init(&command);
-    lengths_text(w, &lengths);
-    const struct db_workload stored = {.batch = w->batch,
-                                       .seq_len = w->seq_len,
-                                       .heads = w->heads,
-                                       .head_size = w->head_size,
-                                       .ffn = w->ffn,
-                                       .layers = w->layers,
-                                       .eps = w->eps,
-                                       .dtype = dtypes[w->dtype].name,
-                                       .lengths = lengths.ptr,
-                                       .mask = o->mask};
+    struct db_workload stored = db_workload_of(w, &texts);
+    stored.mask = o->mask; /* of a file its name, where the row has its hash */
     known_options(&stored, target_names[s->target.kind], &command);
     if (o->db != NULL) {
         buf_adds(&command, " --db ");
@@ -147,7 +138,7 @@ static void note_default(const struct options *o, const struct session *s)
          "batch %d, seq-len %d: this is the default schedule, as no time of attention is stored; "
          "'fuseplan search %s' finds a faster one",
          w->batch, w->seq_len, command.ptr);
-    buf_release(&lengths);
+    buf_release(&texts);
     buf_release(&command);
 }
 

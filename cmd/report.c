@@ -53,31 +53,15 @@ static int open_last(const struct options *o, struct session *s, bool *drawn, st
 static void name_workload(const struct options *o, const struct session *s, bool drawn,
                           struct buf *out)
 {
-    const struct workload *w = &s->workload;
-    struct buf mask, lengths;
-    buf_init(&mask);
-    buf_init(&lengths);
-    if (drawn && w->mask_spec.path != NULL)
-        buf_adds(&mask, o->mask); /* the file, where the key has its hash */
-    else
-        mask_text(&w->mask_spec, &mask);
-    for (int b = 0; w->lengths != NULL && b < w->batch; b++)
-        buf_addf(&lengths, b == 0 ? "%d" : ",%d", w->lengths[b]);
-    const struct db_workload named = {.batch = w->batch,
-                                      .seq_len = w->seq_len,
-                                      .heads = w->heads,
-                                      .head_size = w->head_size,
-                                      .ffn = w->ffn,
-                                      .layers = w->layers,
-                                      .eps = w->eps,
-                                      .dtype = dtypes[w->dtype].name,
-                                      .lengths = w->lengths != NULL ? lengths.ptr : "full",
-                                      .mask = mask.ptr};
+    struct buf texts;
+    buf_init(&texts);
+    struct db_workload named = db_workload_of(&s->workload, &texts);
+    if (drawn && s->workload.mask_spec.path != NULL)
+        named.mask = o->mask; /* the file, where the row has its hash */
     known_options(&named, target_names[s->target.kind], out);
     if (strstr(out->ptr, " --target ") == NULL) /* the page may be read on another machine */
         buf_addf(out, " --target %s", target_names[s->target.kind]);
-    buf_release(&mask);
-    buf_release(&lengths);
+    buf_release(&texts);
 }
 
 static int write_page(const struct options *o, const struct session *s, bool drawn,

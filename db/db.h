@@ -43,6 +43,9 @@ struct db_workload {
     const char *init; /* "uniform" or "wide" */
 };
 
+/* seed and init are the caller's to set.  The texts live in *text, until that changes. */
+struct db_workload db_workload_of(const struct workload *w, struct buf *text);
+
 struct db_target {
     const char *kind; /* "cpu", "cuda" */
     const char *device, *uuid, *capability, *driver, *compiler, *libraries;

@@ -1,5 +1,29 @@
 #include "db/db_int.h"
 
+struct db_workload db_workload_of(const struct workload *w, struct buf *text)
+{
+    /* Three texts in one buffer, each ended by a NUL.  It moves while it grows. */
+    size_t key = text->len;
+    workload_text(w, text);
+    buf_add(text, "", 1);
+    size_t lengths = text->len;
+    lengths_text(w, text);
+    buf_add(text, "", 1);
+    size_t mask = text->len;
+    mask_text(&w->mask_spec, text);
+    return (struct db_workload){.text = text->ptr + key,
+                                .batch = w->batch,
+                                .seq_len = w->seq_len,
+                                .heads = w->heads,
+                                .head_size = w->head_size,
+                                .ffn = w->ffn,
+                                .layers = w->layers,
+                                .eps = w->eps,
+                                .dtype = dtypes[w->dtype].name,
+                                .lengths = text->ptr + lengths,
+                                .mask = text->ptr + mask};
+}
+
 static int add_workload(struct db *db, const struct db_workload *w, int64_t *id, struct status *st)
 {
     struct query add = query_start(db, SQL_WORKLOAD_ADD);

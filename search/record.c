@@ -8,33 +8,11 @@
 static void study_of(const struct bench *b, struct db_workload *w, struct db_target *t,
                      struct buf *text)
 {
-    const struct workload *load = bench_workload(b);
     const struct fingerprint *f = bench_fingerprint(b);
     struct inputs in = bench_inputs(b);
-
-    /* Three texts in one buffer, each ended by a NUL.  It moves while it grows. */
-    size_t key = text->len;
-    workload_text(load, text);
-    buf_add(text, "", 1);
-    size_t lengths = text->len;
-    lengths_text(load, text);
-    buf_add(text, "", 1);
-    size_t mask = text->len;
-    mask_text(&load->mask_spec, text);
-
-    *w = (struct db_workload){.text = text->ptr + key,
-                              .batch = load->batch,
-                              .seq_len = load->seq_len,
-                              .heads = load->heads,
-                              .head_size = load->head_size,
-                              .ffn = load->ffn,
-                              .layers = load->layers,
-                              .eps = load->eps,
-                              .dtype = dtypes[load->dtype].name,
-                              .lengths = text->ptr + lengths,
-                              .mask = text->ptr + mask,
-                              .seed = in.seed,
-                              .init = ranges_names[in.ranges]};
+    *w = db_workload_of(bench_workload(b), text);
+    w->seed = in.seed;
+    w->init = ranges_names[in.ranges];
     *t = (struct db_target){.kind = target_names[bench_target(b)->kind],
                             .device = f->device,
                             .uuid = f->uuid,

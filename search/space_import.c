@@ -314,29 +314,12 @@ static int add_trials(struct import *m, struct status *st)
 static int store(const struct import *m, struct db *db, struct db_moved *out, struct status *st)
 {
     const json_t *inputs = json_object_get(m->space->header, "inputs");
-    struct buf text, lengths, mask;
-    buf_init(&text);
-    buf_init(&lengths);
-    buf_init(&mask);
-    workload_text(&m->workload, &text);
-    mask_text(&m->workload.mask_spec, &mask);
-    lengths_text(&m->workload, &lengths);
-    const struct workload *w = &m->workload;
     bool uniform = strcmp(json_string_value(json_object_get(inputs, "init")), "uniform") == 0;
-    const struct db_workload workload = {
-        .text = text.ptr,
-        .batch = w->batch,
-        .seq_len = w->seq_len,
-        .heads = w->heads,
-        .head_size = w->head_size,
-        .ffn = w->ffn,
-        .layers = w->layers,
-        .eps = w->eps,
-        .dtype = dtypes[w->dtype].name,
-        .lengths = lengths.ptr,
-        .mask = mask.ptr,
-        .seed = (uint64_t)json_integer_value(json_object_get(inputs, "seed")),
-        .init = uniform ? "uniform" : "wide"};
+    struct buf text;
+    buf_init(&text);
+    struct db_workload workload = db_workload_of(&m->workload, &text);
+    workload.seed = (uint64_t)json_integer_value(json_object_get(inputs, "seed"));
+    workload.init = uniform ? "uniform" : "wide";
     const struct db_record record = {.workload = &workload,
                                      .target = &m->space->target,
                                      .protocol = m->space->protocol,
@@ -345,8 +328,6 @@ static int store(const struct import *m, struct db *db, struct db_moved *out, st
                                      .trials = m->trials};
     int result = db_record_add(db, &record, out, st);
     buf_release(&text);
-    buf_release(&lengths);
-    buf_release(&mask);
     return result;
 }
 

@@ -49,8 +49,8 @@ static _Noreturn void run_child(const struct process_spec *spec, pid_t parent, i
 
     /* Where memory runs out, the system ends compilers and candidates, not the search. */
     int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    if (score >= 0 && write(score, "500", 3) < 0)
-        close(score); /* the system refuses that: then as the parent */
+    const bool marked = score >= 0 && write(score, "500", 3) == 3;
+    (void)marked; /* else the system treats it as the parent */
 
     struct rlimit space;
     if (spec->max_memory_bytes > 0 && getrlimit(RLIMIT_AS, &space) == 0 &&
