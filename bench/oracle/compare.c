@@ -2,6 +2,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 enum { ROW_FACTOR = 8 }; /* a row's tolerance over the tensor's */
 
@@ -26,6 +27,12 @@ static int batch_row_of(const struct workload *w, int tensor, int64_t row)
                                                         : sequence / w->heads % w->batch);
 }
 
+/* Whether what lies at masked positions is unspecified. */
+static bool skips_masked(int tensor)
+{
+    return tensor_layout(tensor) == LAYOUT_SCORES && ops[tensor - 1].anchor != ANCHOR_SOFTMAX;
+}
+
 static struct norms row_norms(const struct workload *w, int tensor, int64_t row, const float *out,
                               const double *ref)
 {
@@ -34,8 +41,7 @@ static struct norms row_norms(const struct workload *w, int tensor, int64_t row,
     struct norms n = {.elements = 0};
     if (i >= length)
         return n;
-    bool skip_masked =
-        tensor_layout(tensor) == LAYOUT_SCORES && ops[tensor - 1].anchor != ANCHOR_SOFTMAX;
+    bool skip_masked = skips_masked(tensor);
     int64_t columns = columns_of(w, tensor), first = row * columns;
     for (int64_t c = 0; c < columns; c++) {
         if (skip_masked && (c >= length || !mask_keep(&w->mask, b, i, (int)c)))
@@ -85,20 +91,41 @@ struct oracle_error oracle_compare(const struct workload *w, int tensor, const f
     return e;
 }
 
-char *result_hash(const struct workload *w, int64_t columns, int element_bytes, const void *stored,
+/* Hashes what counts of `rows` rows of scores, which begin with row `first` of a batch row. */
+static void hash_kept(const struct workload *w, int batch_row, int first, int rows, size_t bytes,
+                      const char *at, char out[HASH_TEXT_SIZE])
+{
+    size_t columns = (size_t)w->seq_len, used = 0;
+    int length = oracle_length(w, batch_row);
+    char *kept = mem_alloc((size_t)rows * columns, bytes);
+    for (int i = 0; i < rows; i++)
+        for (int c = 0; c < length; c++)
+            if (mask_keep(&w->mask, batch_row, first + i, c)) {
+                memcpy(kept + used, at + ((size_t)i * columns + (size_t)c) * bytes, bytes);
+                used += bytes;
+            }
+    hash_text(kept, used, out);
+    free(kept);
+}
+
+char *result_hash(const struct workload *w, int tensor, int element_bytes, const void *stored,
                   char out[HASH_TEXT_SIZE])
 {
     enum { SPAN = 64 }; /* rows that are hashed at a time */
-    int64_t row_bytes = columns * element_bytes;
-    int spans = (w->seq_len + SPAN - 1) / SPAN, count = w->batch * spans;
+    int64_t columns = columns_of(w, tensor), row_bytes = columns * element_bytes;
+    int spans = (w->seq_len + SPAN - 1) / SPAN;
+    int64_t count = tensor_elements(tensor, w) / columns / w->seq_len * spans;
     char(*hashes)[HASH_TEXT_SIZE] = mem_alloc((size_t)count, sizeof(*hashes));
 #pragma omp parallel for if (count * SPAN * columns > PARALLEL_ELEMENTS)
-    for (int i = 0; i < count; i++) {
-        int b = i / spans, first = i % spans * SPAN;
-        int rows = oracle_length(w, b) - first;
-        const char *at = (const char *)stored + ((int64_t)b * w->seq_len + first) * row_bytes;
-        if (rows > 0)
-            hash_text(at, (size_t)((rows < SPAN ? rows : SPAN) * row_bytes), hashes[i]);
+    for (int64_t i = 0; i < count; i++) {
+        int64_t sequence = i / spans;
+        int b = batch_row_of(w, tensor, sequence * w->seq_len), first = (int)(i % spans) * SPAN;
+        int left = oracle_length(w, b) - first, rows = left < SPAN ? left : SPAN;
+        const char *at = (const char *)stored + (sequence * w->seq_len + first) * row_bytes;
+        if (rows > 0 && skips_masked(tensor))
+            hash_kept(w, b, first, rows, (size_t)element_bytes, at, hashes[i]);
+        else if (rows > 0)
+            hash_text(at, (size_t)(rows * row_bytes), hashes[i]);
     }
     hash_text(hashes, (size_t)count * sizeof(*hashes), out);
     free(hashes);

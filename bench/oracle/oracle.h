@@ -38,9 +38,9 @@ struct oracle_error oracle_compare(const struct workload *w, int tensor, const f
 /* tensor <= tolerance and worst_row <= 8 * tolerance. */
 bool oracle_accepts(struct oracle_error e, double tolerance);
 
-/* Hashes the real rows of a tensor (B,S,columns) as stored, in elements of element_bytes; padding
- * is unspecified, so it does not count.  Returns out. */
-char *result_hash(const struct workload *w, int64_t columns, int element_bytes, const void *stored,
+/* Hashes a tensor as stored, in elements of element_bytes.  What oracle_compare() leaves out does
+ * not count.  Returns out. */
+char *result_hash(const struct workload *w, int tensor, int element_bytes, const void *stored,
                   char out[HASH_TEXT_SIZE]);
 
 /* ---- elements.c: fp32 and the stored types ------------------------------------------------------

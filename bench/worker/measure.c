@@ -25,8 +25,9 @@ struct subject {
     struct trial *trial;
     int candidate;
     int repeats;
-    double taken_s[SAMPLES_AT_ONCE]; /* samples taken ahead */
-    int taken, used;
+    double taken_s[SAMPLES_AT_ONCE]; /* samples taken ahead, */
+    int taken, used, taken_repeats;  /* of so many repeats each */
+    struct rng draw;                 /* of the samples whose result is compared */
     double skipped_s; /* the time of a skipped sample, which the next sample adds to its own */
 };
 
@@ -109,15 +110,36 @@ static int calibrate(struct subject *s, struct status *st)
     return 0;
 }
 
+/* The comparing of results may take this share of the samples' time. */
+#define LOOKS_SHARE 0.05
+
+/* Draws whether the result of `count` samples is compared. */
+static bool looks(struct subject *s, int count)
+{
+    double each_s = s->taken > 0 ? s->taken_s[s->taken - 1] : s->program.once_s * s->repeats;
+    return rng_unit(&s->draw) * s->program.look_s < LOOKS_SHARE * each_s * count;
+}
+
+/* A fault of every k-th run would keep step with samples of k repeats if none had one more. */
+static int draw_repeats(struct subject *s)
+{
+    return s->repeats + (s->repeats > 1 ? (int)rng_below(&s->draw, 2) : 0);
+}
+
 static int take_samples(struct subject *s, int ahead, struct status *st)
 {
-    const struct worker *k = s->worker;
+    struct worker *k = s->worker;
     int skipped = lead(k), count = k->ops->undisturbed ? skipped + ahead : 1;
     if (count > SAMPLES_AT_ONCE)
         count = SAMPLES_AT_ONCE;
+    bool look = looks(s, count);
+    if (look)
+        verify_spoil_result(k, &s->program);
     s->taken = count;
     s->used = skipped;
-    if (k->ops->time(s->program.replay, s->repeats, count, s->taken_s, st) != 0)
+    s->taken_repeats = draw_repeats(s);
+    if (k->ops->time(s->program.replay, s->taken_repeats, count, s->taken_s, st) != 0 ||
+        (look && verify_result(k, &s->program, "while timed", st) != 0))
         return -1;
     s->skipped_s = skipped > 0 ? s->taken_s[0] : 0;
     return 0;
@@ -129,7 +151,7 @@ static int take_long_samples(struct subject *s, int ahead, struct status *st)
 {
     if (take_samples(s, ahead, st) != 0)
         return -1;
-    int repeats = repeats_for(s->taken_s[s->used] / s->repeats);
+    int repeats = repeats_for(s->taken_s[s->used] / s->taken_repeats);
     if (repeats <= 2 * s->repeats)
         return 0;
     s->repeats = repeats;
@@ -142,12 +164,14 @@ static int sample(void *ctx, int ahead, double *seconds, double *ms, struct stat
     struct subject *s = ctx;
     const struct program *p = &s->program;
     if ((s->repeats == 0 && calibrate(s, st) != 0) ||
-        (s->used == s->taken && take_long_samples(s, ahead, st) != 0))
+        (s->used == s->taken && take_long_samples(s, ahead, st) != 0)) {
+        fail(s, st); /* at once, because other candidates go on */
         return -1;
+    }
     double kept_s = s->taken_s[s->used++];
     *seconds = s->skipped_s + kept_s;
     s->skipped_s = 0;
-    *ms = kept_s * 1e3 / s->repeats / p->layers * (p->alone ? 1 : s->worker->w.layers);
+    *ms = kept_s * 1e3 / s->taken_repeats / p->layers * (p->alone ? 1 : s->worker->w.layers);
     return 0;
 }
 
@@ -189,9 +213,8 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
         if (subjects[i].trial->status == TRIAL_OK)
             contenders[count++] = (struct contender){
                 .sample = sample, .ctx = &subjects[i], .trial = subjects[i].trial};
-    const struct subject *only = count == 1 ? contenders[0].ctx : NULL;
-    if (only != NULL && !only->program.alone)
-        verify_spoil(k, &only->program); /* the result checked below must be a timed run's */
+    for (int i = 0; i < count; i++)
+        verify_spoil(k, &((const struct subject *)contenders[i].ctx)->program);
     const struct warm_up warm = warm_up(k);
     struct timing timing = {contenders, count, how};
     if (how->max_samples > 0 && k->ops->watch != NULL)
@@ -207,7 +230,7 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
         s->trial->conditions = now;
         s->trial->time_s = contenders[i].elapsed_s;
         k->candidate = s->candidate;
-        if (s->trial->status != TRIAL_FAILED && verify_again(k, &s->program, count > 1, &st) != 0)
+        if (s->trial->status != TRIAL_FAILED && verify_again(k, &s->program, count == 1, &st) != 0)
             fail(s, &st);
     }
     free(contenders);
@@ -233,7 +256,8 @@ int worker_measure(struct worker *k, const json_t *request, json_t *reply, struc
     if (n > 1)
         bank_trim(&k->bank, 0); /* together the candidates need all the memory there is */
     for (int i = 0; i < n; i++) {
-        subjects[i] = (struct subject){.worker = k, .trial = &trials[i], .candidate = i};
+        subjects[i] = (struct subject){
+            .worker = k, .trial = &trials[i], .candidate = i, .draw = {shuffle + (uint64_t)i + 1}};
         load_and_verify(&subjects[i], json_array_get(candidates, (size_t)i), layers, compared);
     }
     sampling_spend(&how, seconds_since(start));

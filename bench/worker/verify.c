@@ -1,6 +1,7 @@
 #include "bench/worker/worker_int.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <string.h>
 
 enum { LAYER_FACTOR = 4 }; /* a layer's tolerance over a segment's */
@@ -43,13 +44,21 @@ static int verify_part(struct worker *k, const struct program *p, const struct p
     return result != 0 ? status_prefix(st, "%s", part->name) : 0;
 }
 
+/* The tensors of a layer that a program writes (bits). */
+static uint16_t written(const struct program *p)
+{
+    unsigned touched = 0, read = 1u << TENSOR_X;
+    for (int i = 0; i < p->part_count; i++)
+        touched |= p->parts[i].tensors;
+    if (p->alone)
+        read = segment_inputs(p->parts[0].choice.segment);
+    return (uint16_t)(touched & ~read);
+}
+
 /* What a layer writes is poisoned first, to find out a plan that reads what another layer left. */
 static int run_layer(struct worker *k, const struct program *p, int layer, struct status *st)
 {
-    unsigned touched = 0;
-    for (int i = 0; i < p->part_count; i++)
-        touched |= p->parts[i].tensors;
-    bank_poison(&k->bank, layer, (uint16_t)(touched & ~(1u << TENSOR_X)));
+    bank_poison(&k->bank, layer, written(p));
     return k->ops->run(p->replay, layer * p->part_count, p->part_count, st);
 }
 
@@ -68,16 +77,64 @@ static int verify_layers(struct worker *k, struct program *p, int compared, stru
     return 0;
 }
 
-static void hash_result(struct worker *k, const struct program *p, char out[HASH_TEXT_SIZE])
+/* ---- the result: what a run leaves ----------------------------------------------------------- */
+
+/* The tensors that hold it (bits), in layer result_layer(). */
+static uint16_t result_tensors(const struct program *p)
 {
-    result_hash(&k->w, workload_hidden(&k->w), dtypes[k->w.dtype].bytes,
-                bank_view(&k->bank, p->layers - 1, TENSOR_Y), out);
+    return p->alone ? segment_outputs(p->parts[0].choice.segment) : (uint16_t)(1u << TENSOR_Y);
 }
 
+static int result_layer(const struct program *p)
+{
+    return p->alone ? 0 : p->layers - 1;
+}
+
+static void hash_result(struct worker *k, const struct program *p, char out[HASH_TEXT_SIZE])
+{
+    char each[TENSOR_COUNT][HASH_TEXT_SIZE] = {""};
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        if ((result_tensors(p) >> t & 1) != 0)
+            result_hash(&k->w, t, dtypes[k->w.dtype].bytes, bank_view(&k->bank, result_layer(p), t),
+                        each[t]);
+    hash_text(each, sizeof(each), out);
+}
+
+void verify_spoil_result(struct worker *k, const struct program *p)
+{
+    bank_poison(&k->bank, result_layer(p), result_tensors(p));
+}
+
+/* Layers share all tensors but those that one hands to the next. */
 void verify_spoil(struct worker *k, const struct program *p)
 {
-    bank_poison(&k->bank, p->layers - 1, 1u << TENSOR_Y);
+    bank_poison(&k->bank, result_layer(p), written(p));
+    if (!p->alone && p->layers > 1)
+        bank_poison(&k->bank, p->layers - 2, 1u << TENSOR_Y);
 }
+
+int verify_result(struct worker *k, struct program *p, const char *when, struct status *st)
+{
+    char now[HASH_TEXT_SIZE];
+    double start = clock_seconds();
+    hash_result(k, p, now);
+    p->look_s = fmin(p->look_s, clock_seconds() - start);
+    if (strcmp(now, p->result) == 0)
+        return 0;
+    return status_set(st, STATUS_WRONG, "wrong result: %s the %s gives another result than before",
+                      when, p->alone ? "segment" : "plan");
+}
+
+/* The first hash may wait for the device, or for memory to copy the result to. */
+static void keep_result(struct worker *k, struct program *p)
+{
+    hash_result(k, p, p->result);
+    double start = clock_seconds();
+    hash_result(k, p, p->result);
+    p->look_s = clock_seconds() - start;
+}
+
+/* ---- all of it ------------------------------------------------------------------------------- */
 
 /* Compares the layers in one run with the layers one by one.  If layer 0 alone was compared with
  * the oracle's, its output is still there for layer 1. */
@@ -88,8 +145,8 @@ static int verify_whole(struct worker *k, struct program *p, int compared, struc
     for (int l = compared == 1 ? 1 : 0; l < p->layers; l++)
         if (run_layer(k, p, l, st) != 0)
             return -1;
-    hash_result(k, p, p->result);
-    verify_spoil(k, p);
+    keep_result(k, p);
+    verify_spoil_result(k, p);
     if (k->ops->time(p->replay, 1, 1, &p->once_s, st) != 0)
         return -1;
     hash_result(k, p, whole);
@@ -119,39 +176,43 @@ static int verify_parts(struct worker *k, struct program *p, struct status *st)
     return 0;
 }
 
+/* The result of all launches of a segment, which read the weights of all layers. */
+static int run_alone(struct worker *k, struct program *p, struct status *st)
+{
+    program_feed(k, p->parts[0].choice.segment);
+    verify_spoil(k, p);
+    if (k->ops->time(p->replay, 1, 1, &p->once_s, st) != 0)
+        return -1;
+    keep_result(k, p);
+    return 0;
+}
+
 int verify_program(struct worker *k, struct program *p, int compared, struct status *st)
 {
     if (verify_parts(k, p, st) != 0)
         return -1;
     worker_need_reference(k, p->alone ? 1 : compared);
-    if (p->alone) {
-        program_feed(k, p->parts[0].choice.segment);
-        return 0;
-    }
+    if (p->alone)
+        return run_alone(k, p, st);
     if (verify_layers(k, p, compared, st) != 0)
         return -1;
     return verify_whole(k, p, compared, st);
 }
 
-int verify_again(struct worker *k, struct program *p, bool run, struct status *st)
+int verify_again(struct worker *k, struct program *p, bool kept, struct status *st)
 {
+    static const char when[] = "after timing";
     double error = 0, seconds;
-    char after[HASH_TEXT_SIZE];
+    worker_doing(k, "verifying %s after timing", p->alone ? p->parts[0].name : "the plan");
+    if (kept && verify_result(k, p, when, st) != 0)
+        return -1;
+    verify_spoil(k, p);
     if (p->alone) {
-        worker_doing(k, "verifying %s after timing", p->parts[0].name);
         if (verify_part(k, p, &p->parts[0], &error, st) != 0)
-            return status_prefix(st, "after timing");
+            return status_prefix(st, when);
         return 0;
     }
-    worker_doing(k, "verifying the plan after timing");
-    if (run) {
-        verify_spoil(k, p);
-        if (k->ops->time(p->replay, 1, 1, &seconds, st) != 0)
-            return -1;
-    }
-    hash_result(k, p, after);
-    if (strcmp(after, p->result) != 0)
-        return status_set(st, STATUS_WRONG,
-                          "wrong result: after timing the plan gives another result than before");
-    return 0;
+    if (k->ops->time(p->replay, 1, 1, &seconds, st) != 0)
+        return -1;
+    return verify_result(k, p, when, st);
 }

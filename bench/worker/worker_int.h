@@ -182,8 +182,9 @@ struct program {
     double tolerance;            /* of a segment */
     struct replay *replay;       /* the parts of all layers, one after another */
     double error;                /* the largest seen while verifying */
-    double once_s;               /* of a plan: the time of its first whole run */
-    char result[HASH_TEXT_SIZE]; /* of a plan: result_hash() of the last layer's output */
+    double once_s;               /* the time of its first whole run */
+    char result[HASH_TEXT_SIZE]; /* the hash of what its runs must give, verified of a plan */
+    double look_s;               /* the least time that it took to hash it */
 };
 
 struct worker;
@@ -209,15 +210,21 @@ void program_feed(struct worker *k, struct segment s);
 /* Verifies each part that has a verdict to report, alone, on the oracle's inputs.  Then, of a plan,
  * compares the output of each of the first `compared` layers with the oracle's, and the result of
  * all layers in one run with the result of layers run one by one.  A wrong result is STATUS_WRONG.
- */
+ * Of a segment alone, the result of its first whole run is what later runs must give. */
 int verify_program(struct worker *k, struct program *p, int compared, struct status *st);
 
-/* Poisons a plan's result, so that a result found later was written later. */
+/* Poisons all tensors that a program writes, or those of its result.  What is found there later was
+ * written later. */
 void verify_spoil(struct worker *k, const struct program *p);
+void verify_spoil_result(struct worker *k, const struct program *p);
 
-/* After timing: verifies a segment once more, or that a plan's result is the one before timing.
- * run: runs the plan for that, because the result of its last timed run is lost. */
-int verify_again(struct worker *k, struct program *p, bool run, struct status *st);
+/* Compares the result of the run before with that of verify_program().  when: "after timing". */
+int verify_result(struct worker *k, struct program *p, const char *when, struct status *st);
+
+/* After timing: compares the result once more, and that of one more run, before which all that the
+ * program writes is poisoned.  A segment is verified alone in that run.  kept: no other program has
+ * run since the last timed run. */
+int verify_again(struct worker *k, struct program *p, bool kept, struct status *st);
 
 /* ---- sampling.c: when to sample and when to stop ------------------------------------------------
  *

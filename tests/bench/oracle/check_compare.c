@@ -215,18 +215,34 @@ START_TEST(threads_change_no_bit)
     prepare_large(&w, &out, &ref, &n);
     omp_set_num_threads(1);
     struct oracle_error one = oracle_compare(&w, TENSOR_X, out, ref);
-    result_hash(&w, 512, 4, out, one_hash);
+    result_hash(&w, TENSOR_X, 4, out, one_hash);
     ck_assert_double_gt(one.tensor, 0);
     for (int threads = 2; threads < 8; threads++) {
         omp_set_num_threads(threads);
         struct oracle_error e = oracle_compare(&w, TENSOR_X, out, ref);
         ck_assert(e.tensor == one.tensor && e.worst_row == one.worst_row);
         ck_assert_int_eq(e.worst_index, one.worst_index);
-        ck_assert_str_eq(result_hash(&w, 512, 4, out, hash), one_hash);
+        ck_assert_str_eq(result_hash(&w, TENSOR_X, 4, out, hash), one_hash);
     }
     free(out);
     free(ref);
     workload_release(&w);
+}
+END_TEST
+
+START_TEST(hashes_tell_numbers_that_count)
+{
+    struct fixture f;
+    char before[HASH_TEXT_SIZE], after[HASH_TEXT_SIZE];
+    prepare(&f, _i);
+    result_hash(&f.w, f.tensor, 4, f.out, before);
+    for (int64_t index = 0; index < f.n; index += f.n / 97 + 1) {
+        f.out[index] += 1;
+        result_hash(&f.w, f.tensor, 4, f.out, after);
+        ck_assert_int_eq(strcmp(before, after) != 0, counts(_i, index));
+        f.out[index] -= 1;
+    }
+    release(&f);
 }
 END_TEST
 
@@ -244,12 +260,12 @@ START_TEST(hashes_tell_bits_of_real_rows)
     int64_t n;
     char before[HASH_TEXT_SIZE], after[HASH_TEXT_SIZE];
     prepare_large(&w, &out, &ref, &n);
-    result_hash(&w, 512, 4, out, before);
+    result_hash(&w, TENSOR_X, 4, out, before);
     for (size_t i = 0; i < ARRAY_LEN(rows); i++) {
         unsigned char *at =
             (unsigned char *)(out + ((int64_t)rows[i].batch_row * 150 + rows[i].row) * 512 + 511);
         at[0] ^= 1;
-        result_hash(&w, 512, 4, out, after);
+        result_hash(&w, TENSOR_X, 4, out, after);
         ck_assert_int_eq(strcmp(before, after) != 0, rows[i].real);
         at[0] ^= 1;
     }
@@ -264,4 +280,4 @@ SUITE("compare", NULL, NULL, LOOP(equal_tensors_have_no_error, 0, TENSOR_COUNT),
       ONCE(errors_are_relative_norms), ONCE(one_bad_row_does_not_hide),
       ONCE(small_rows_are_judged_by_the_others), ONCE(zeros_must_be_zeros),
       ONCE(rows_may_be_8_times_worse), ONCE(threads_change_no_bit),
-      ONCE(hashes_tell_bits_of_real_rows))
+      LOOP(hashes_tell_numbers_that_count, 0, TENSOR_COUNT), ONCE(hashes_tell_bits_of_real_rows))

@@ -22,11 +22,11 @@ static void prepare(void)
 }
 
 /* Parts first..last; each right, and not verified before. */
-static void load(int first, int last)
+static void load_layers(int layers, int first, int last)
 {
     program = (struct program){.part_count = last - first + 1,
                                .alone = first == last,
-                               .layers = LAYERS,
+                               .layers = layers,
                                .tolerance = dtypes[DTYPE_FP32].tolerance};
     for (int i = first; i <= last; i++) {
         struct segment s = segments[i];
@@ -39,6 +39,11 @@ static void load(int first, int last)
                           .verdict = mem_strdup("verdict")};
     }
     prepare();
+}
+
+static void load(int first, int last)
+{
+    load_layers(LAYERS, first, last);
 }
 
 static void unload(void)
@@ -84,8 +89,8 @@ START_TEST(right_plan_passes)
     ck_assert_double_gt(program.error, 0);
     ck_assert_double_lt(program.error, program.tolerance);
     ck_assert_double_gt(program.once_s, 0);
-    OK(verify_again(&worker, &program, false, &st));
     OK(verify_again(&worker, &program, true, &st));
+    OK(verify_again(&worker, &program, false, &st));
     unload();
 }
 END_TEST
@@ -129,16 +134,20 @@ START_TEST(wrong_plan_is_found_out)
 }
 END_TEST
 
-/* After timing a plan must give what it gave before, by a run that was timed or one more. */
+/* After timing a plan must give what it gave before, by the run that was timed last, unless other
+ * programs have run since, and by one more. */
 static const struct {
     const char *kind;
-    bool timed, run;
+    bool timed, kept;
     bool passes;
 } timed[] = {
-    {"right", true, false, true},   {"right", false, true, true}, {"tired", true, false, false},
-    {"tired", false, true, false},  {"lazy", true, false, false}, {"lazy", false, true, false},
-    {"right", false, false, false}, /* nothing was run since the result was spoilt */
+    {"right", true, true, true},    {"right", false, false, true}, {"tired", true, true, false},
+    {"tired", false, false, false}, {"lazy", true, true, false},   {"lazy", false, false, false},
+    {"right", false, true, false}, /* nothing was run since the result was spoilt */
 };
+
+static const char after_timing[] =
+    "wrong result: after timing the plan gives another result than before";
 
 START_TEST(result_is_compared_after_timing)
 {
@@ -149,30 +158,55 @@ START_TEST(result_is_compared_after_timing)
     verify_spoil(&worker, &program);
     if (timed[_i].timed)
         OK(fake_time(program.replay, 1, 1, &seconds, &st));
-    ck_assert_int_eq(verify_again(&worker, &program, timed[_i].run, &st),
+    ck_assert_int_eq(verify_again(&worker, &program, timed[_i].kept, &st),
                      timed[_i].passes ? 0 : -1);
     if (!timed[_i].passes)
-        ck_assert_str_eq(st.message,
-                         "wrong result: after timing the plan gives another result than before");
+        ck_assert_str_eq(st.message, after_timing);
     unload();
 }
 END_TEST
 
-/* A segment alone is timed on the oracle's inputs, and verified once more after that.  _i: it was
- * verified before. */
+/* With one layer, tensors keep the values that a segment ought to write.  It rests as soon as the
+ * plan is verified, or when it was timed. */
+static const struct {
+    int part;
+    bool timed;
+} resting[] = {{0, false}, {1, false}, {2, false}, {0, true}, {1, true}, {2, true}};
+
+START_TEST(no_segment_rests_unseen)
+{
+    double seconds;
+    load_layers(1, 0, PARTS - 1);
+    OK(verify_program(&worker, &program, 1, &st));
+    verify_spoil(&worker, &program);
+    if (resting[_i].timed)
+        OK(fake_time(program.replay, 1, 1, &seconds, &st));
+    strcpy(functions[resting[_i].part].code.kind, "lazy");
+    if (!resting[_i].timed)
+        OK(fake_time(program.replay, 1, 1, &seconds, &st));
+    FAILS(verify_again(&worker, &program, true, &st), STATUS_WRONG, "");
+    ck_assert_str_eq(st.message, after_timing);
+    unload();
+}
+END_TEST
+
+/* A segment alone is timed on the oracle's inputs, with the weights of all layers, and verified
+ * once more after that.  _i: it was verified before. */
 START_TEST(segment_alone_is_verified_twice)
 {
+    double seconds;
     load(1, 1);
     if (_i != 0)
         set_known(&program.parts[0]);
     OK(verify_program(&worker, &program, LAYERS, &st));
-    ck_assert_int_eq(functions[1].code.runs, 1 - _i);
+    ck_assert_int_eq(functions[1].code.runs, LAYERS + 1 - _i);
     ck_assert(_i != 0 || program.error > 0);
     ck_assert_int_eq(worker.reference.known, 1);
     const float *qkv = tensor_of(0, 2);
     for (int64_t i = 0; i < tensor_elements(2, &worker.w); i++)
         ck_assert_float_eq(qkv[i], (float)worker.reference.first.tensor[2][i]);
-    OK(verify_again(&worker, &program, false, &st));
+    OK(fake_time(program.replay, 1, 1, &seconds, &st));
+    OK(verify_again(&worker, &program, true, &st));
     strcpy(functions[1].code.kind, "nothing");
     FAILS(verify_again(&worker, &program, false, &st), STATUS_WRONG, "");
     ck_assert_msg(strncmp(st.message, "after timing: segment 2-6: wrong", 32) == 0, "%s",
@@ -181,7 +215,23 @@ START_TEST(segment_alone_is_verified_twice)
 }
 END_TEST
 
+/* What it gave in the first run of all layers it must give in the others. */
+START_TEST(segment_alone_gives_one_result)
+{
+    double seconds;
+    load(1, 1);
+    OK(verify_program(&worker, &program, LAYERS, &st));
+    verify_spoil(&worker, &program);
+    strcpy(functions[1].code.kind, _i == 0 ? "wrong" : "nothing");
+    OK(fake_time(program.replay, 1, 1, &seconds, &st));
+    FAILS(verify_result(&worker, &program, "while timed", &st), STATUS_WRONG,
+          "while timed the segment gives another result than before");
+    unload();
+}
+END_TEST
+
 SUITE("verify", worker_setup, NULL, LOOP(right_plan_passes, 1, LAYERS + 1),
       LOOP(wrong_plan_is_found_out, 0, ARRAY_LEN(wrong)),
       LOOP(result_is_compared_after_timing, 0, ARRAY_LEN(timed)),
-      LOOP(segment_alone_is_verified_twice, 0, 2))
+      LOOP(no_segment_rests_unseen, 0, ARRAY_LEN(resting)),
+      LOOP(segment_alone_is_verified_twice, 0, 2), LOOP(segment_alone_gives_one_result, 0, 2))
