@@ -26,7 +26,8 @@ static void set_message(struct status *st, const char *text)
     buf_init(&escaped);
     utf8_escape(text, &escaped);
     snprintf(st->message, sizeof(st->message), "%s", escaped.ptr);
-    utf8_mend(st->message); /* the cut may be within a character */
+    if (escaped.len >= sizeof(st->message)) /* the cut may be within a character */
+        utf8_mend(st->message);
     buf_release(&escaped);
 }
 

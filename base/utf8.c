@@ -66,9 +66,23 @@ static void add_escape(unsigned char byte, struct buf *out)
         buf_addf(out, "\\x%02x", byte);
 }
 
+/* How many bytes of ASCII the text begins with that need no escape: most text is nothing else. */
+static size_t plain_bytes(const char *text)
+{
+    size_t count = 0;
+    while (text[count] >= 0x20 && text[count] < 0x7f)
+        count++;
+    return count;
+}
+
 void utf8_escape(const char *text, struct buf *out)
 {
-    while (*text != '\0') {
+    for (;;) {
+        size_t plain = plain_bytes(text);
+        buf_add(out, text, plain);
+        text += plain;
+        if (*text == '\0')
+            return;
         const struct form *f = form_of((unsigned char)*text);
         int there = f != NULL ? bytes_there(f, (const unsigned char *)text) : 1;
         bool whole = f != NULL && there == f->bytes;
@@ -82,10 +96,7 @@ void utf8_escape(const char *text, struct buf *out)
 
 bool utf8_is_plain(const char *text)
 {
-    const unsigned char *c = (const unsigned char *)text;
-    while (*c >= 0x20 && *c < 0x7f) /* most text */
-        c++;
-    if (*c == '\0')
+    if (text[plain_bytes(text)] == '\0')
         return true;
     struct buf escaped;
     buf_init(&escaped);

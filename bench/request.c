@@ -49,15 +49,21 @@ void request_blame(const struct choice *c, struct status *reason)
     buf_release(&name);
 }
 
+/* Only of a binary of this session: a candidate might send anything as the name of a file. */
 static void keep_verdict(struct bench *b, const char *key, double error)
 {
+    bool known = false;
+    for (int i = 0; i < b->builder.count; i++)
+        if (key[0] != '\0' && error >= 0 && strcmp(b->builder.binaries[i]->verdict, key) == 0) {
+            b->builder.binaries[i]->error = error;
+            known = true;
+        }
+    if (!known)
+        return;
     char text[32];
     struct status ignored = STATUS_INIT; /* else the next session verifies again */
     int len = snprintf(text, sizeof(text), "%.17g", error);
     cache_put(&b->cache, CACHE_VERDICT, key, text, (size_t)len, &ignored);
-    for (int i = 0; i < b->builder.count; i++)
-        if (strcmp(b->builder.binaries[i]->verdict, key) == 0)
-            b->builder.binaries[i]->error = error;
 }
 
 /* Of timing the worker gives the rounds and the time left, of all else the candidate. */

@@ -98,8 +98,12 @@ static int run_rule(struct db *db, const char *sql, db_check_row *row, void *ctx
     int result = sqlite3_prepare_v2(db->handle, sql, -1, &stmt, NULL);
     if (result == SQLITE_OK) {
         while ((result = sqlite3_step(stmt)) == SQLITE_ROW) {
-            const unsigned char *problem = sqlite3_column_text(stmt, 0);
-            row(ctx, problem != NULL ? (const char *)problem : "");
+            const char *problem = (const char *)sqlite3_column_text(stmt, 0);
+            struct buf escaped; /* it may quote what is stored */
+            buf_init(&escaped);
+            utf8_escape(problem != NULL ? problem : "", &escaped);
+            row(ctx, escaped.ptr);
+            buf_release(&escaped);
             ++*problems;
         }
     }

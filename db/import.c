@@ -68,13 +68,12 @@ static int read_object(const struct importing *m, json_t *line, const char *name
 
 static int check_study(const struct importing *m, const struct db_listed *l, struct status *st)
 {
-    const int64_t sizes[] = {l->workload.batch,     l->workload.seq_len, l->workload.heads,
-                             l->workload.head_size, l->workload.ffn,     l->workload.layers};
-    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
-        if (sizes[i] < 1)
-            return text_fail(&m->reader, NULL, "workload", st, "a size of the workload is 0");
+    const char *kind = l->target.kind;
     if (isnan(l->workload.eps))
         return text_fail(&m->reader, NULL, "workload", st, "the workload has no 'eps'");
+    if (strcmp(kind, "cpu") != 0 && strcmp(kind, "cuda") != 0)
+        return text_fail(&m->reader, "target", "kind", st,
+                         "'kind' is '%.60s'; expected cpu or cuda", kind);
     return 0;
 }
 
@@ -283,8 +282,6 @@ static int check_trial(const struct importing *m, const struct db_trial *t, stru
         return text_fail(r, NULL, "status", st, "a trial that is ok has a 'median_ms'");
     if (t->status == TRIAL_FAILED && t->reason_code[0] == '\0')
         return text_fail(r, NULL, "status", st, "a trial that failed has a 'reason_code'");
-    if (t->median_ms <= 0)
-        return text_fail(r, NULL, "median_ms", st, "'median_ms' is 0; expected a time above 0");
     if (t->median_ms < t->ci_low_ms || t->median_ms > t->ci_high_ms)
         return text_fail(r, NULL, "median_ms", st,
                          "'median_ms' is %g, outside its interval, %g to %g", t->median_ms,

@@ -149,6 +149,17 @@ static bool text_fits(enum row_type type, sqlite3_stmt *stmt, int column)
     }
 }
 
+bool row_takes_integer(const struct row_rule *r, int64_t value)
+{
+    return r->least <= value && value <= r->most;
+}
+
+bool row_takes_real(const struct row_rule *r, double value)
+{
+    bool time = r->type == ROW_TIME || r->type == ROW_TIME_OR_NONE;
+    return value >= 0 && (value > 0 || !time) && (isfinite(value) || r->type == ROW_ERROR_OR_NONE);
+}
+
 static bool fits(const struct row_rule *r, sqlite3_stmt *stmt, int column)
 {
     int found = sqlite3_column_type(stmt, column);
@@ -156,16 +167,10 @@ static bool fits(const struct row_rule *r, sqlite3_stmt *stmt, int column)
         return types[r->type].none;
     if (found != types[r->type].type)
         return false;
-    if (found == SQLITE_INTEGER) {
-        int64_t value = sqlite3_column_int64(stmt, column);
-        return r->least <= value && value <= r->most;
-    }
-    if (found == SQLITE_FLOAT) {
-        double value = sqlite3_column_double(stmt, column);
-        bool time = r->type == ROW_TIME || r->type == ROW_TIME_OR_NONE;
-        return value >= 0 && (value > 0 || !time) &&
-               (isfinite(value) || r->type == ROW_ERROR_OR_NONE);
-    }
+    if (found == SQLITE_INTEGER)
+        return row_takes_integer(r, sqlite3_column_int64(stmt, column));
+    if (found == SQLITE_FLOAT)
+        return row_takes_real(r, sqlite3_column_double(stmt, column));
     return found != SQLITE_TEXT || text_fits(r->type, stmt, column);
 }
 
@@ -186,6 +191,14 @@ const struct row_rule **row_rules_of(sqlite3_stmt *stmt)
     for (int i = 0; i < count; i++)
         out[i] = row_rule_of(sqlite3_column_name(stmt, i));
     return out;
+}
+
+void row_expected(const struct row_rule *r, struct buf *out)
+{
+    if (types[r->type].type == SQLITE_INTEGER && r->most < INT64_MAX)
+        buf_addf(out, "%lld to %lld", (long long)r->least, (long long)r->most);
+    else
+        buf_adds(out, types[r->type].expected);
 }
 
 static bool is_table(const char *name)
@@ -215,10 +228,8 @@ static void describe(const struct row_rule *r, sqlite3_stmt *stmt, int column, s
         buf_adds(out, "a blob");
     else
         buf_addf(out, value != NULL ? "'%.60s'" : "%s", value != NULL ? value : "missing");
-    if (types[r->type].type == SQLITE_INTEGER && r->most < INT64_MAX)
-        buf_addf(out, ", expected %lld to %lld", (long long)r->least, (long long)r->most);
-    else
-        buf_addf(out, ", expected %s", types[r->type].expected);
+    buf_adds(out, ", expected ");
+    row_expected(r, out);
 }
 
 bool row_fits(const struct row_rule *const *columns, sqlite3_stmt *stmt, struct buf *why)

@@ -15,9 +15,9 @@ enum text_type {
     TEXT_STRING,   /* const char *; left out if empty */
     TEXT_REQUIRED, /* const char *; never left out, may be empty */
     TEXT_UTC,      /* const char *; "2026-01-31T12:34:56.789Z" */
-    TEXT_REAL,     /* double; left out if NaN */
-    TEXT_INT,      /* int, at least 0 */
-    TEXT_SIZE,     /* int64_t, at least 0 */
+    TEXT_REAL,     /* double; left out if NaN; numbers are what the column of their name takes */
+    TEXT_INT,      /* int */
+    TEXT_SIZE,     /* int64_t */
     TEXT_SEED      /* uint64_t, as a signed number, as the database has it */
 };
 

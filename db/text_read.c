@@ -1,3 +1,4 @@
+#include "db/rows_int.h"
 #include "db/text_read_int.h"
 
 #include <errno.h>
@@ -88,6 +89,21 @@ static int bad_member(const struct text_reader *r, const char *object, const cha
     return -1;
 }
 
+/* A number that its column does not take, or no number; type: what is expected then. */
+static int bad_number(const struct text_reader *r, const char *object, const struct text_field *f,
+                      const json_t *value, const char *type, struct status *st)
+{
+    struct buf expected;
+    buf_init(&expected);
+    if (json_is_number(value))
+        row_expected(row_rule_of(f->name), &expected);
+    else
+        buf_adds(&expected, type);
+    bad_member(r, object, f->name, value, expected.ptr, st);
+    buf_release(&expected);
+    return -1;
+}
+
 static int read_string(const struct text_reader *r, const char *object, const struct text_field *f,
                        const json_t *value, const char **out, struct status *st)
 {
@@ -104,8 +120,8 @@ static int read_real(const struct text_reader *r, const char *object, const stru
                      const json_t *value, double *out, struct status *st)
 {
     *out = value != NULL ? json_number_value(value) : NAN;
-    if (value != NULL && (!json_is_number(value) || *out < 0))
-        return bad_member(r, object, f->name, value, "a number that is not negative", st);
+    if (value != NULL && (!json_is_number(value) || !row_takes_real(row_rule_of(f->name), *out)))
+        return bad_number(r, object, f, value, "a number", st);
     return 0;
 }
 
@@ -113,9 +129,8 @@ static int read_integer(const struct text_reader *r, const char *object, const s
                         const json_t *value, void *out, struct status *st)
 {
     json_int_t number = json_integer_value(value);
-    json_int_t most = f->type == TEXT_INT ? INT32_MAX : INT64_MAX;
-    if (!json_is_integer(value) || number > most || (number < 0 && f->type != TEXT_SEED))
-        return bad_member(r, object, f->name, value, "a whole number", st);
+    if (!json_is_integer(value) || !row_takes_integer(row_rule_of(f->name), number))
+        return bad_number(r, object, f, value, "a whole number", st);
     if (f->type == TEXT_INT)
         *(int *)out = (int)number;
     else if (f->type == TEXT_SIZE)

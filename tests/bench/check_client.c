@@ -32,4 +32,48 @@ START_TEST(request_has_a_limit)
 }
 END_TEST
 
-SUITE("client", test_dir_setup, test_dir_teardown, ONCE(request_has_a_limit))
+/* Verdicts that name no binary of this session, as a candidate may send them. */
+static const char *const foreign[] = {"", "0123456789abcdef0123456789abcdef", "../../outside"};
+
+START_TEST(verdict_of_no_binary_is_ignored)
+{
+    struct binary binary = {.error = -1, .verdict = "00112233445566778899aabbccddeeff"},
+                  unnamed = {.error = -1};
+    struct binary *list[] = {&binary, &unnamed};
+    struct bench b = {.builder = {.binaries = list, .count = 2}};
+    struct buf path;
+    OK(cache_open(test_path("cache"), &b.cache, &st));
+    json_t *event = json_pack("{s:s, s:f}", "verdict", foreign[_i], "error", 1e-6);
+    request_event(&b, event);
+    json_decref(event);
+    ck_assert_double_eq(binary.error, -1);
+    ck_assert_double_eq(unnamed.error, -1);
+    buf_init(&path);
+    cache_path(&b.cache, CACHE_VERDICT, foreign[_i], &path);
+    ck_assert(!file_exists(path.ptr));
+    buf_release(&path);
+    cache_release(&b.cache);
+}
+END_TEST
+
+START_TEST(verdict_is_kept)
+{
+    static const char verdict[] = "00112233445566778899aabbccddeeff";
+    struct binary binary = {.error = -1, .verdict = "00112233445566778899aabbccddeeff"};
+    struct binary *list[] = {&binary};
+    struct bench b = {.builder = {.binaries = list, .count = 1}};
+    OK(cache_open(test_path("cache"), &b.cache, &st));
+    json_t *event = json_pack("{s:s, s:f}", "verdict", verdict, "error", -1.0);
+    request_event(&b, event);
+    ck_assert(!cache_get(&b.cache, CACHE_VERDICT, verdict, NULL, NULL)); /* no error is below 0 */
+    json_object_set_new(event, "error", json_real(1e-6));
+    request_event(&b, event);
+    ck_assert_double_eq(binary.error, 1e-6);
+    ck_assert(cache_get(&b.cache, CACHE_VERDICT, verdict, NULL, NULL));
+    json_decref(event);
+    cache_release(&b.cache);
+}
+END_TEST
+
+SUITE("client", test_dir_setup, test_dir_teardown, ONCE(request_has_a_limit),
+      LOOP(verdict_of_no_binary_is_ignored, 0, ARRAY_LEN(foreign)), ONCE(verdict_is_kept))

@@ -1,0 +1,74 @@
+/* An entry of the cache of compiled code.  The first byte says of which kind, and whether the hash
+ * at its end is right. */
+#include "bench/compile/compile.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <stdlib.h>
+
+static const char key[] = "00112233445566778899aabbccddeeff";
+
+struct place {
+    struct cache cache;
+    const char *proc;            /* a system that says what a GPU's answer depends on */
+    char device[HASH_TEXT_SIZE]; /* the key of that answer */
+};
+
+static const struct place *place_once(void)
+{
+    static struct place p;
+    struct status st = STATUS_INIT;
+    if (p.proc != NULL)
+        return &p;
+    fuzz_require(cache_open(fuzz_path("cache"), &p.cache, &st) == 0 &&
+                     file_make_dirs(fuzz_path("proc/sys/kernel/random"), &st) == 0 &&
+                     file_make_dirs(fuzz_path("proc/driver/nvidia"), &st) == 0,
+                 "there is a cache");
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    unsetenv("CUDA_DEVICE_ORDER");
+    fuzz_write(fuzz_path("proc/sys/kernel/random/boot_id"), "1\n", 2);
+    fuzz_write(fuzz_path("proc/driver/nvidia/version"), "2\n", 2);
+    static const char origin[] = "1\n2\ndevice=0\n";
+    hash_text(origin, sizeof(origin) - 1, p.device);
+    p.proc = fuzz_path("proc");
+    return &p;
+}
+
+static void read_as(const struct place *p, enum cache_kind kind, bool sealed)
+{
+    struct buf text;
+    struct resources resources;
+    struct gpu gpu;
+    struct status st = STATUS_INIT;
+    const struct toolchain_request request = {.worker = "/nonexistent"};
+    char hash[HASH_TEXT_SIZE];
+    buf_init(&text);
+    if (kind == CACHE_DEVICE)
+        gpu_recall(&request, &p->cache, p->proc, &gpu, &st);
+    else if (cache_get(&p->cache, kind, key, &text, hash))
+        ptxas_read(text.ptr, &resources);
+    else
+        fuzz_require(!sealed, "an entry that was sealed is found");
+    buf_release(&text);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    const struct place *p = place_once();
+    struct fuzz_bytes in = {data, size};
+    uint32_t first = fuzz_take(&in, 1);
+    enum cache_kind kind = first % CACHE_KIND_COUNT;
+    bool sealed = first >= 64;
+    struct buf path, entry;
+    char hash[HASH_TEXT_SIZE];
+    buf_init(&path);
+    buf_init(&entry);
+    buf_add(&entry, in.at, in.left);
+    if (sealed)
+        buf_add(&entry, hash_text(in.at, in.left, hash), HASH_TEXT_SIZE - 1);
+    cache_path(&p->cache, kind, kind == CACHE_DEVICE ? p->device : key, &path);
+    fuzz_write(path.ptr, entry.ptr, entry.len);
+    read_as(p, kind, sealed);
+    buf_release(&entry);
+    buf_release(&path);
+    return 0;
+}

@@ -1,0 +1,226 @@
+/* A database that another wrote: rows that hold anything, or pages with changed bytes, with or
+ * without checksums that say so.  Every reader must refuse it or read it. */
+#include "db/db.h"
+#include "tests/fuzz/damage.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+/* ---- the database before --------------------------------------------------------------------- */
+
+static const struct db_workload workload = {.text = "b=1 s=128 mask=causal",
+                                            .batch = 1,
+                                            .seq_len = 128,
+                                            .heads = 12,
+                                            .head_size = 64,
+                                            .ffn = 3072,
+                                            .layers = 12,
+                                            .eps = 1e-5,
+                                            .dtype = "fp32",
+                                            .lengths = "full",
+                                            .mask = "causal",
+                                            .init = "uniform"};
+static const struct db_target target = {.kind = "cpu",
+                                        .device = "a processor",
+                                        .uuid = "1",
+                                        .capability = "avx2",
+                                        .driver = "6.1",
+                                        .compiler = "gcc 12.2.0",
+                                        .libraries = "OpenBLAS",
+                                        .units = 2};
+
+static void add_trial(struct db *db, int64_t study, enum db_trial_kind kind, int value, double ms,
+                      const char *search)
+{
+    static const double samples[] = {1, 2, 3, 4, 5, 6};
+    struct segment segments[OP_COUNT];
+    struct db_choice choices[OP_COUNT];
+    struct status st = STATUS_INIT;
+    int count =
+        kind == DB_TRIAL_SEGMENT ? 1 : plan_segments(plan_from_value((unsigned)value), segments);
+    if (kind == DB_TRIAL_SEGMENT)
+        segments[0] = segment_at(value);
+    for (int i = 0; i < count; i++)
+        choices[i] = (struct db_choice){segments[i], "generated", "rows=8"};
+    bool ran = ms > 0;
+    const struct db_trial t = {.kind = kind,
+                               .value = kind == DB_TRIAL_SEGMENT ? -1 : value,
+                               .status = ran ? TRIAL_OK : TRIAL_FAILED,
+                               .reason_code = ran ? "" : "wrong",
+                               .reason = ran ? "" : "because",
+                               .median_ms = ran ? ms : NAN,
+                               .ci_low_ms = ran ? ms - 0.1 : NAN,
+                               .ci_high_ms = ran ? ms + 0.1 : NAN,
+                               .error = 1e-6,
+                               .layers_timed = 4,
+                               .choice_count = count,
+                               .sample_count = ran ? ARRAY_LEN(samples) : 0,
+                               .choices = choices,
+                               .samples_ms = samples,
+                               .comparison = kind == DB_TRIAL_FINAL ? "c" : "",
+                               .resources = "{\"registers\": 96}",
+                               .conditions = "{\"waited_share\": 0.1, \"other_cores\": 1}",
+                               .search = search};
+    fuzz_require(db_trial_add(db, study, &t, &st) == 0, "a trial can be stored");
+}
+
+static void make_database(const char *path)
+{
+    struct db *db;
+    int64_t study;
+    char search[HASH_TEXT_SIZE];
+    struct status st = STATUS_INIT;
+    const struct db_model model = {.name = "plans",
+                                   .kind = "regressor+classifier",
+                                   .data_hash = "",
+                                   .bytes = "x",
+                                   .len = 1,
+                                   .report = "{}"};
+    fuzz_require(db_open(path, DB_WRITE, &db, &st) == 0 &&
+                     db_study(db, &workload, &target, "4", &study, &st) == 0 &&
+                     db_search_start(db, study, "guided", "{\"baselines\":[43690]}", search, &st) ==
+                         0 &&
+                     db_model_put(db, study, &model, &st) == 0,
+                 "a database can be made");
+    static const int plans[] = {43690, 41115, 36507};
+    for (size_t i = 0; i < ARRAY_LEN(plans); i++) {
+        add_trial(db, study, DB_TRIAL_PLAN, plans[i], i < 2 ? 2 + (double)i : 0, search);
+        add_trial(db, study, DB_TRIAL_SEGMENT, (int)i, 0.5, search);
+        if (i < 2)
+            add_trial(db, study, DB_TRIAL_FINAL, plans[i], 2.5 + (double)i, search);
+    }
+    fuzz_require(db_search_end(db, search, "budget", &st) == 0, "a search can end");
+    db_close(db);
+}
+
+/* ---- readers --------------------------------------------------------------------------------- */
+
+static int see_trial(void *ctx, const struct db_trial *t)
+{
+    (void)ctx;
+    fuzz_require(t->value >= -1 && t->value <= VALUE_MAX && t->choice_count <= OP_COUNT &&
+                     t->sample_count >= 0,
+                 "a trial that was read is within its bounds");
+    for (int i = 0; i < t->choice_count; i++)
+        fuzz_require(t->choices[i].segment.first >= 0 && t->choices[i].segment.last < OP_COUNT &&
+                         t->choices[i].impl != NULL,
+                     "so are its choices");
+    return 0;
+}
+
+static void see_change(void *ctx, const struct db_change_row *row)
+{
+    (void)ctx;
+    fuzz_require(row->value >= 0 && row->value <= VALUE_MAX, "a value that was read is one");
+}
+
+static void see_listed(void *ctx, const struct db_listed *l)
+{
+    (void)ctx;
+    fuzz_require(l->value >= -1 && l->value <= VALUE_MAX && l->workload.text != NULL,
+                 "a study that was read is one");
+}
+
+static void see_workload(void *ctx, const struct db_workload *w, const char *kind)
+{
+    (void)ctx;
+    fuzz_require(w->text != NULL && kind != NULL, "so is a workload");
+}
+
+static void see_search(void *ctx, const struct db_search *s)
+{
+    (void)ctx;
+    fuzz_require(s->id != NULL && s->options != NULL, "so is a search");
+}
+
+static void see_value(void *ctx, int value)
+{
+    (void)ctx;
+    fuzz_require(value >= 0 && value <= VALUE_MAX, "so is a value");
+}
+
+static int see_model(void *ctx, const struct db_model *m)
+{
+    (void)ctx;
+    fuzz_require(m->bytes != NULL, "so is a model");
+    return 0;
+}
+
+static int see_text(void *ctx, const char *text, size_t len, struct status *st)
+{
+    (void)ctx, (void)st;
+    fuzz_require(memchr(text, 0x1b, len) == NULL, "no escape leaves the database");
+    return 0;
+}
+
+static void see_problem(void *ctx, const char *problem)
+{
+    (void)ctx;
+    fuzz_require(utf8_is_plain(problem), "a problem can be printed");
+}
+
+static void read_all(struct db *db, int64_t study)
+{
+    struct db_best best;
+    struct db_time time;
+    struct db_info info;
+    struct buf text;
+    int problems;
+    struct status said[15];
+    for (size_t i = 0; i < ARRAY_LEN(said); i++)
+        said[i] = STATUS_INIT;
+    buf_init(&text);
+    for (int kind = DB_TRIAL_SEGMENT; kind <= DB_TRIAL_FINAL; kind++)
+        db_trials(db, study, (enum db_trial_kind)kind, see_trial, NULL, &said[kind]);
+    if (db_best(db, study, &best, &said[3]) == 0)
+        db_best_release(&best);
+    db_time(db, study, 41115, "c", &time, &said[4]);
+    db_time_release(&time);
+    db_compare(db, NULL, "2020-01-01", see_change, NULL, &said[5]);
+    db_list(db, see_listed, NULL, &said[6]);
+    db_workloads(db, see_workload, NULL, &said[7]);
+    db_searches(db, study, see_search, NULL, &said[8]);
+    db_plan_values(db, study, see_value, NULL, &said[9]);
+    db_model_get(db, study, "plans", "regressor+classifier", see_model, NULL, &said[10]);
+    db_export(db, see_text, NULL, &said[11]);
+    db_compared(db, study, &text, &said[12]);
+    db_info(db, &info, &said[13]);
+    db_check(db, see_problem, NULL, &problems, &said[14]);
+    buf_release(&text);
+}
+
+/* ---- an input -------------------------------------------------------------------------------- */
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    enum { MOST = 16 };
+    static struct buf whole;
+    static const char *path;
+    struct fuzz_bytes in = {data, size};
+    struct buf file;
+    struct db *db;
+    struct status st = STATUS_INIT;
+    if (path == NULL) {
+        path = fuzz_path("t.db");
+        make_database(path);
+        damage_schema(path);
+        buf_init(&whole);
+        fuzz_require(file_read(path, 0, &whole, &st) == 0, "it can be read");
+    }
+    uint32_t kind = fuzz_take(&in, 1);
+    buf_init(&file);
+    buf_add(&file, whole.ptr, whole.len);
+    if (kind >= 128)
+        damage_bytes(&file, &in, MOST, kind >= 192);
+    fuzz_write(path, file.ptr, file.len);
+    buf_release(&file);
+    if (kind < 128)
+        damage_rows(path, &in, MOST);
+    if (db_open(path, DB_READ, &db, &st) == 0) {
+        read_all(db, 1);
+        db_close(db);
+    }
+    return 0;
+}

@@ -1,0 +1,78 @@
+#include "tests/fuzz/fuzz.h"
+
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+void fuzz_require(bool holds, const char *what)
+{
+    if (holds)
+        return;
+    fprintf(stderr, "not so: %s\n", what);
+    abort();
+}
+
+char *fuzz_text(const uint8_t *data, size_t size)
+{
+    char *text = mem_alloc(size + 1, 1);
+    memcpy(text, data, size);
+    return text;
+}
+
+static char dir[40];
+static pid_t owner; /* of dir: the children of a target do not remove it */
+static struct {
+    const char *name;
+    char *path;
+} paths[16];
+
+static void remove_dir(void)
+{
+    struct status ignored = STATUS_INIT;
+    if (owner == getpid())
+        file_remove_all(dir, &ignored);
+}
+
+static void make_dir(void)
+{
+    strcpy(dir, access("/dev/shm", W_OK) == 0 ? "/dev/shm/fuseplan-fuzz-XXXXXX"
+                                              : "/tmp/fuseplan-fuzz-XXXXXX");
+    fuzz_require(mkdtemp(dir) != NULL, "there is room for a directory");
+    owner = getpid();
+    atexit(remove_dir);
+}
+
+const char *fuzz_path(const char *name)
+{
+    size_t i = 0;
+    struct buf path;
+    if (owner == 0)
+        make_dir();
+    while (paths[i].name != NULL && strcmp(paths[i].name, name) != 0)
+        i++;
+    fuzz_require(i + 1 < ARRAY_LEN(paths), "there is room for a path");
+    if (paths[i].name == NULL) {
+        buf_init(&path);
+        buf_addf(&path, "%s/%s", dir, name);
+        paths[i].name = name;
+        paths[i].path = buf_detach(&path);
+    }
+    return paths[i].path;
+}
+
+void fuzz_write(const char *path, const void *data, size_t len)
+{
+    int fd = open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
+    fuzz_require(fd >= 0 && write(fd, data, len) == (ssize_t)len, "the file can be written");
+    close(fd);
+}
+
+uint32_t fuzz_take(struct fuzz_bytes *b, size_t bytes)
+{
+    uint32_t value = 0;
+    for (size_t i = 0; i < bytes && b->left > 0; i++, b->left--)
+        value |= (uint32_t)*b->at++ << 8 * i;
+    return value;
+}

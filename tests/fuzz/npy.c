@@ -1,0 +1,48 @@
+/* A NumPy file, as such and as the mask of a workload. */
+#include "layer/layer.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <string.h>
+
+enum { SEQ_LEN_MOST = 64, BATCH_MOST = 4 };
+
+/* Builds the mask of a workload that has the array's shape. */
+static void build_mask(const uint8_t *data, size_t size, const struct npy *a)
+{
+    struct workload w;
+    struct status st = STATUS_INIT;
+    struct buf npy;
+    if (a->ndim < 2 || a->ndim > 3 || a->shape[a->ndim - 1] > SEQ_LEN_MOST ||
+        (a->ndim == 3 && (a->shape[0] < 1 || a->shape[0] > BATCH_MOST)))
+        return;
+    buf_init(&npy);
+    buf_add(&npy, data, size);
+    workload_init(&w);
+    mask_spec_release(&w.mask_spec);
+    w.seq_len = (int)a->shape[a->ndim - 1];
+    w.batch = a->ndim == 3 ? (int)a->shape[0] : 2;
+    if (mask_parse("file:f", &w.mask_spec, &st) == 0 && workload_check(&w, &st) == 0 &&
+        workload_build_mask(&w, &npy, &st) == 0)
+        fuzz_require(w.blocks.kept <= (int64_t)w.batch * w.seq_len * w.seq_len,
+                     "no more is kept than there is");
+    workload_release(&w);
+    buf_release(&npy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+    struct npy a, again;
+    struct buf copy;
+    struct status st = STATUS_INIT;
+    if (npy_parse(data, size, &a, &st) != 0)
+        return 0;
+    buf_init(&copy);
+    npy_write(a.type, a.ndim, a.shape, a.data, &copy);
+    fuzz_require(npy_parse(copy.ptr, copy.len, &again, &st) == 0 && again.type == a.type &&
+                     again.ndim == a.ndim &&
+                     memcmp(again.shape, a.shape, sizeof(a.shape[0]) * (size_t)a.ndim) == 0,
+                 "an array that was read is written as one that can be read");
+    buf_release(&copy);
+    build_mask(data, size, &a);
+    return 0;
+}
