@@ -84,6 +84,8 @@ enum {
     X(cuMemGetInfo, "cuMemGetInfo_v2", (size_t * available, size_t * total))                       \
     X(cuMemAlloc, "cuMemAlloc_v2", (unsigned long long *out, size_t bytes))                        \
     X(cuMemFree, "cuMemFree_v2", (unsigned long long memory))                                      \
+    X(cuMemGetAddressRange, "cuMemGetAddressRange_v2",                                             \
+      (unsigned long long *base, size_t *bytes, unsigned long long memory))                        \
     X(cuMemAllocHost, "cuMemAllocHost_v2", (void **out, size_t bytes))                             \
     X(cuMemFreeHost, "cuMemFreeHost", (void *memory))                                              \
     X(cuMemcpyHtoDAsync, "cuMemcpyHtoDAsync_v2",                                                   \

@@ -41,17 +41,40 @@ uint64_t cuda_available(const struct device *d)
     return have > all / KEPT_SHARE ? have - all / KEPT_SHARE : 0;
 }
 
-int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct status *st)
+/* Whether another program has taken so much that `bytes` find no room: the candidate is not to
+ * blame for that.  Loaded code takes memory too, but less than a CODE_SHARE of what there was. */
+static bool taken_by_others(const struct device *d, uint64_t bytes)
+{
+    enum { CODE_SHARE = 16 };
+    uint64_t kept = d->taken + d->available_at_first / CODE_SHARE;
+    return bytes + kept <= d->available_at_first;
+}
+
+static int lacks_memory(const struct device *d, uint64_t bytes, uint64_t have, struct status *st)
 {
     char need_text[32], have_text[32];
+    number_bytes(bytes, need_text);
+    number_bytes(have, have_text);
+    if (taken_by_others(d, bytes))
+        return status_set(
+            st, STATUS_ENVIRONMENT,
+            "out of GPU memory, of which another program has taken a part meanwhile: "
+            "%s more is needed, and %s is available; end that program, or go on later",
+            need_text, have_text);
+    return status_set(st, STATUS_UNFIT, "out of GPU memory: %s more is needed, and %s is available",
+                      need_text, have_text);
+}
+
+int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct status *st)
+{
     uint64_t have = cuda_available(d);
     int error = CUDA_ERROR_OUT_OF_MEMORY;
     if ((uint64_t)bytes <= have)
         error = d->cu->cuMemAlloc(out, (size_t)bytes);
     if (error == CUDA_ERROR_OUT_OF_MEMORY)
-        return status_set(st, STATUS_UNFIT,
-                          "out of GPU memory: %s more is needed, and %s is available",
-                          number_bytes((uint64_t)bytes, need_text), number_bytes(have, have_text));
+        return lacks_memory(d, (uint64_t)bytes, have, st);
+    if (error == CUDA_SUCCESS)
+        d->taken += (uint64_t)bytes;
     return cuda_check(d->cu, error, STATUS_ENVIRONMENT, "cannot allocate GPU memory", st);
 }
 
@@ -65,8 +88,13 @@ static int cuda_alloc(struct device *d, int64_t elements, void **out, struct sta
 
 static void cuda_free(struct device *d, void *memory)
 {
-    if (memory != NULL)
-        d->cu->cuMemFree(address(memory));
+    unsigned long long base;
+    size_t bytes = 0;
+    if (memory == NULL)
+        return;
+    d->cu->cuMemGetAddressRange(&base, &bytes, address(memory));
+    d->taken -= bytes < d->taken ? bytes : d->taken;
+    d->cu->cuMemFree(address(memory));
 }
 
 void cuda_stage_release(struct device *d)

@@ -35,11 +35,13 @@ struct device {
     const struct workload *w; /* borrowed */
     int ordinal;              /* the driver's number of the device */
     int element_bytes;
-    int units;        /* multiprocessors */
-    int unit_threads; /* the most threads that a multiprocessor holds */
-    int cache_bytes;  /* of the second level */
-    int shared_bytes; /* the most that a thread block may have */
-    bool dependent;   /* a launch may begin before the one in front of it has ended */
+    int units;                   /* multiprocessors */
+    int unit_threads;            /* the most threads that a multiprocessor holds */
+    int cache_bytes;             /* of the second level */
+    int shared_bytes;            /* the most that a thread block may have */
+    bool dependent;              /* a launch may begin before the one in front of it has ended */
+    uint64_t available_at_first; /* bytes, when the device was opened */
+    uint64_t taken;              /* of these, by cuda_take() */
     struct CUstream_st *stream;
     struct CUevent_st *events[SAMPLES_AT_ONCE + 1];
     struct staging staging;
@@ -72,7 +74,8 @@ void cuda_stage_release(struct device *d);
 /* Bytes that may still be allocated: some stay free for code, stacks and the driver. */
 uint64_t cuda_available(const struct device *d);
 
-/* Allocates device memory.  STATUS_UNFIT if there is too little. */
+/* Allocates device memory.  If there is too little, STATUS_ENVIRONMENT where another program has
+ * taken it since the device was opened, else STATUS_UNFIT. */
 int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct status *st);
 
 /* Allocates device memory and copies host memory there; *out is 0 if there are no bytes. */

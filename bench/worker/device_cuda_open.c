@@ -83,6 +83,7 @@ static int start_device(struct device *d, int index, struct status *st)
     cuda_must(d, cu->cuStreamCreate(&d->stream, CU_STREAM_NON_BLOCKING), what);
     for (size_t i = 0; i < ARRAY_LEN(d->events); i++)
         cuda_must(d, cu->cuEventCreate(&d->events[i], 0), what);
+    d->available_at_first = cuda_available(d);
     cuda_uuid(cu, d->ordinal, uuid);
     d->nvml = nvml_open(uuid);
     return 0;

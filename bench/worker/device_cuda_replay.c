@@ -3,8 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char cannot_launch[] = "cannot be launched";
-
 struct node {
     const struct function *function; /* null: matmul runs */
     const struct matmul *matmul;     /* null: function runs */
@@ -51,6 +49,14 @@ int cuda_load(struct device *d, const char *path, const char *symbol, struct fun
     *out = mem_alloc(1, sizeof(**out));
     (*out)->code = code;
     return 0;
+}
+
+/* A launch takes memory for stacks and graphs, for which room is left too. */
+static int check_launch(const struct device *d, int error, struct status *st)
+{
+    bool memory = error == CUDA_ERROR_OUT_OF_MEMORY && cuda_available(d) == 0;
+    return cuda_check(d->cu, error, memory ? STATUS_ENVIRONMENT : STATUS_LAUNCH,
+                      "cannot be launched", st);
 }
 
 /* ---- prepare --------------------------------------------------------------------------------- */
@@ -146,7 +152,7 @@ static int launch_node(const struct device *d, struct node *n, struct status *st
         .attribute_count = n->cooperative || d->dependent ? 1 : 0,
     };
     int error = d->cu->cuLaunchKernelEx(&config, n->function->code, params, NULL);
-    return cuda_check(d->cu, error, STATUS_LAUNCH, cannot_launch, st);
+    return check_launch(d, error, st);
 }
 
 /* Launches a node, between two events unless events is null. */
@@ -161,7 +167,7 @@ static int capture_node(const struct device *d, struct node *n, struct CUevent_s
         return -1;
     if (error == CUDA_SUCCESS && events != NULL)
         error = cu->cuEventRecordWithFlags(events[1], d->stream, CU_EVENT_RECORD_EXTERNAL);
-    return cuda_check(cu, error, STATUS_LAUNCH, cannot_launch, st);
+    return check_launch(d, error, st);
 }
 
 /* Makes one graph of all launches `times` times, which the caller destroys; launch i runs between
@@ -173,7 +179,7 @@ static int capture(struct replay *r, int times, struct CUevent_st *const *events
     const struct device *d = r->device;
     struct CUgraph_st *graph = NULL;
     int error = d->cu->cuStreamBeginCapture(d->stream, CU_STREAM_CAPTURE_MODE_RELAXED);
-    int result = cuda_check(d->cu, error, STATUS_LAUNCH, cannot_launch, st);
+    int result = check_launch(d, error, st);
     *out = NULL;
     for (int i = 0; i < times * r->count && result == 0; i++)
         result =
@@ -182,7 +188,7 @@ static int capture(struct replay *r, int times, struct CUevent_st *const *events
     if (result == 0 && error == CUDA_SUCCESS)
         error = d->cu->cuGraphInstantiate(out, graph, 0);
     if (result == 0)
-        result = cuda_check(d->cu, error, STATUS_LAUNCH, cannot_launch, st);
+        result = check_launch(d, error, st);
     if (graph != NULL)
         d->cu->cuGraphDestroy(graph);
     return result;

@@ -245,6 +245,29 @@ START_TEST(candidate_too_large_for_the_gpu_fails_alone)
 }
 END_TEST
 
+/* What another program has taken since the worker began is no candidate's fault: nothing is said of
+ * the candidate, which is measured once that program has ended. */
+START_TEST(memory_that_another_program_takes_ends_the_work)
+{
+    struct bench_options o = gpu_options();
+    setenv("FAKE_GPU_BYTES", "3500000", 1);
+    setenv("FAKE_GPU_OTHERS", test_path("others"), 1);
+    struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);
+    struct trial t = segment_trial(b, 8, 8);
+    check_ok(&t);
+    write_text(test_path("others"), "");
+    struct choice c = gpu_choice(b, 3, 3);
+    FAILS(bench_segment(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT,
+          "another program has taken a part meanwhile: ");
+    c = gpu_choice(b, 8, 8);
+    FAILS(bench_segment(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT, "be launched");
+    unlink(test_path("others"));
+    t = segment_trial(b, 3, 3);
+    check_ok(&t);
+    bench_close(b);
+}
+END_TEST
+
 /* Ops 2 and 5 have one tensor (B,H,S,S) each, not the same, and there is room for one. */
 START_TEST(memory_that_earlier_candidates_took_is_given_back)
 {
@@ -314,6 +337,7 @@ SUITE("cuda", gpu_setup, test_dir_teardown, ONCE(device_is_described),
       ONCE(missing_and_mismatched_parts_are_named),
       ONCE(too_little_gpu_memory_is_refused_with_the_figure),
       ONCE(candidate_too_large_for_the_gpu_fails_alone),
+      ONCE(memory_that_another_program_takes_ends_the_work),
       ONCE(memory_that_earlier_candidates_took_is_given_back),
       ONCE(no_memory_for_code_ends_the_work), ONCE(fault_is_tried_twice_and_given_up),
       ONCE(fault_that_does_not_repeat_is_forgiven))

@@ -37,6 +37,7 @@ static inline void gpu_setup(void)
     setenv("CUDA_HOME", FAKE_CUDA_DIR, 1);
     unsetenv("FAKE_GPU");
     unsetenv("FAKE_GPU_BYTES");
+    unsetenv("FAKE_GPU_OTHERS");
     unsetenv("FAKE_NVML");
     setenv("FAKE_GPU_FAULTS", test_path("faults"), 1);
     hide_library("libnvrtc.so");

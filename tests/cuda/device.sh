@@ -4,7 +4,7 @@
 # Without a PART all of $usual; those in $named run only by name.  What is built and measured is kept
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
-usual='doctor build verify values dependent generated library bench repeat search pace faults sanitize'
+usual='doctor build verify values dependent generated library bench repeat search pace faults memory sanitize'
 named='schedules faulty_search spaces attention'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
@@ -157,7 +157,12 @@ spaces() {
 
 # Planted faults are recorded and survived, by a comparison and by a search.
 faults() {
-  "$here/faults.sh" "$bin" bench
+  "$here/faults.sh" "$bin" bench && "$here/faults.sh" "$bin" cost
+}
+
+# Another program takes the GPU's memory while a search runs.
+memory() {
+  "$here/faults.sh" "$bin" memory
 }
 
 faulty_search() {

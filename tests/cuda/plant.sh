@@ -2,6 +2,7 @@
 # plant.sh DIR FAULT=I-J|all...: writes DIR/nvcc, an nvcc that plants faults into the kernels of a segment,
 # or into all kernels.
 #   hang   never ends                     wild   writes to address 8
+#   odd    writes words at odd addresses   trap   executes an instruction that ends the kernel
 #   lost   writes none of its results     race   all threads write one word of shared memory
 #   late   lets the next kernel begin at once, then sleeps: no fault, but shows kernels that do not wait
 #   stale  the same, and does not wait for the kernel in front of it
@@ -18,6 +19,8 @@ open_body() {
   case $1 in
   hang) echo 's/.*/{ for (;;) __nanosleep(1000);/' ;;
   wild) echo 's/.*/{ *(volatile int *)8 = 1;/' ;;
+  odd) echo 's/.*/{ __shared__ int words[2]; *(volatile int *)((char *)words + threadIdx.x % 4) = 1;/' ;;
+  trap) echo 's/.*/{ asm volatile("trap;");/' ;;
   lost) echo 's/.*/{ return;/' ;;
   race) echo 's/.*/{ __shared__ volatile int raced; raced = threadIdx.x;/' ;;
   late) echo 's/.*/{ asm volatile("griddepcontrol.launch_dependents;"); __nanosleep(100000);/' ;;

@@ -1,10 +1,11 @@
 /* A libcuda.so.1 that computes on the host, in fp32.  A segment's kernel does what its "cubin"
  * says, see kernels.h.  FAKE_GPU=none|old|later|hopper|shy makes the driver see no GPU, one of
  * capability 7.5, 8.6 or 9.0, or one that does not say how wide its memory is.  FAKE_GPU_BYTES is
- * the memory that it has. */
-#include "tests/bench/fake/cuda.h"
+ * the memory that it has, and while a file FAKE_GPU_OTHERS exists, other programs hold what is
+ * left. */
 #include "base/base.h"
 #include "bench/worker/cuda_driver_int.h"
+#include "tests/bench/fake/cuda_int.h"
 #include "tests/bench/fake/kernels.h"
 
 #include <stdbool.h>
@@ -13,8 +14,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
-enum { NODES_MAX = 4096, OUT_OF_MEMORY = 2, NO_DEVICE = 100, INVALID_IMAGE = 200, NOT_FOUND = 500 };
+enum { NODES_MAX = 4096, NO_DEVICE = 100 };
 
 struct node {
     double *event;          /* to record; else null */
@@ -30,9 +32,10 @@ struct graph {
     struct node nodes[NODES_MAX];
 };
 
+int fake_sticky;
+
 static struct graph *captured; /* being captured; else null */
-static int sticky;
-static size_t taken; /* bytes of memory */
+static size_t taken;           /* bytes of memory */
 
 struct block {
     _Alignas(16) size_t bytes;
@@ -51,6 +54,13 @@ static size_t memory_bytes(void)
     return given != NULL ? strtoull(given, NULL, 10) : 1 << 28;
 }
 
+static size_t available_bytes(void)
+{
+    const char *others = getenv("FAKE_GPU_OTHERS");
+    bool all_held = others != NULL && access(others, F_OK) == 0;
+    return all_held ? 0 : memory_bytes() - taken;
+}
+
 static void execute(const struct node *n)
 {
     if (n->event != NULL)
@@ -58,12 +68,8 @@ static void execute(const struct node *n)
     else if (n->run != NULL)
         n->run(&n->product);
     else if (fake_code_run(n->code, &n->args) != 0)
-        sticky = ILLEGAL_ADDRESS;
+        fake_sticky = ILLEGAL_ADDRESS;
 }
-
-/* No prototypes: nothing calls these by name. */
-#pragma GCC diagnostic ignored "-Wmissing-prototypes"
-#define FAKE __attribute__((visibility("default"))) int
 
 FAKE cuInit(unsigned flags)
 {
@@ -152,31 +158,40 @@ FAKE cuDeviceGetAttribute(int *value, int attribute, int device)
 FAKE cuDevicePrimaryCtxRetain(void **out, int device)
 {
     (void)device;
-    *out = &sticky;
+    *out = &fake_sticky;
     return 0;
 }
 
 FAKE cuCtxSetCurrent(void *context)
 {
-    return context == &sticky ? 0 : 1;
+    return context == &fake_sticky ? 0 : 1;
 }
 
 FAKE cuMemGetInfo_v2(size_t *available, size_t *total)
 {
     *total = memory_bytes();
-    *available = *total - taken;
+    *available = available_bytes();
     return 0;
 }
 
 FAKE cuMemAlloc_v2(unsigned long long *out, size_t bytes)
 {
-    struct block *block = bytes > memory_bytes() - taken ? NULL : malloc(sizeof(*block) + bytes);
+    struct block *block = bytes > available_bytes() ? NULL : malloc(sizeof(*block) + bytes);
     if (block == NULL)
         return OUT_OF_MEMORY;
     block->bytes = bytes;
     taken += bytes;
     *out = (unsigned long long)(uintptr_t)block->memory;
-    return sticky;
+    return fake_sticky;
+}
+
+FAKE cuMemGetAddressRange_v2(unsigned long long *base, size_t *bytes, unsigned long long memory)
+{
+    const struct block *block =
+        (struct block *)(uintptr_t)(memory - offsetof(struct block, memory));
+    *base = memory;
+    *bytes = block->bytes;
+    return fake_sticky;
 }
 
 FAKE cuMemFree_v2(unsigned long long memory)
@@ -184,20 +199,20 @@ FAKE cuMemFree_v2(unsigned long long memory)
     struct block *block = (struct block *)(uintptr_t)(memory - offsetof(struct block, memory));
     taken -= block->bytes;
     free(block);
-    return sticky;
+    return fake_sticky;
 }
 
 FAKE cuMemAllocHost_v2(void **out, size_t bytes)
 {
     *out = mem_alloc(bytes, 1);
-    return sticky;
+    return fake_sticky;
 }
 
 #define FREES(name)                                                                                \
     FAKE name(void *memory)                                                                        \
     {                                                                                              \
         free(memory);                                                                              \
-        return sticky;                                                                             \
+        return fake_sticky;                                                                        \
     }
 FREES(cuMemFreeHost)
 FREES(cuGraphDestroy)
@@ -207,21 +222,21 @@ FAKE cuMemcpyHtoDAsync_v2(unsigned long long to, const void *from, size_t bytes,
 {
     (void)stream;
     memcpy((void *)(uintptr_t)to, from, bytes);
-    return sticky;
+    return fake_sticky;
 }
 
 FAKE cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void *stream)
 {
     (void)stream;
     memcpy(to, (const void *)(uintptr_t)from, bytes);
-    return sticky;
+    return fake_sticky;
 }
 
 FAKE cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *stream)
 {
     (void)stream;
     memset((void *)(uintptr_t)to, value, bytes);
-    return sticky;
+    return fake_sticky;
 }
 
 FAKE cuStreamCreate(void **out, unsigned flags)
@@ -234,7 +249,7 @@ FAKE cuStreamCreate(void **out, unsigned flags)
 FAKE cuStreamSynchronize(void *stream)
 {
     (void)stream;
-    return sticky;
+    return fake_sticky;
 }
 
 FAKE cuStreamBeginCapture_v2(void *stream, int mode)
@@ -242,7 +257,7 @@ FAKE cuStreamBeginCapture_v2(void *stream, int mode)
     (void)stream;
     (void)mode;
     captured = mem_alloc(1, sizeof(*captured));
-    return sticky;
+    return fake_sticky;
 }
 
 FAKE cuStreamEndCapture(void *stream, void **out)
@@ -250,7 +265,7 @@ FAKE cuStreamEndCapture(void *stream, void **out)
     (void)stream;
     *out = captured;
     captured = NULL;
-    return sticky;
+    return fake_sticky;
 }
 
 FAKE cuGraphInstantiateWithFlags(void **out, const struct graph *from, unsigned long long flags)
@@ -260,7 +275,7 @@ FAKE cuGraphInstantiateWithFlags(void **out, const struct graph *from, unsigned 
     exec->count = from->count;
     memcpy(exec->nodes, from->nodes, (size_t)from->count * sizeof(from->nodes[0]));
     *out = exec;
-    return sticky;
+    return available_bytes() == 0 ? OUT_OF_MEMORY : fake_sticky;
 }
 
 FAKE cuGraphLaunch(void *exec, void *stream)
@@ -305,58 +320,7 @@ FAKE cuEventDestroy_v2(void *event)
 FAKE cuEventElapsedTime(float *ms, const void *start, const void *end)
 {
     *ms = (float)((*(const double *)end - *(const double *)start) * 1e3);
-    return sticky;
-}
-
-FAKE cuModuleLoadData(void **out, const void *image)
-{
-    struct fake_code *code = calloc(1, sizeof(*code));
-    code->rested_runs = 30; /* more than it takes to verify a plan before it is timed */
-    if (sscanf(image, "fake %15[a-z] %d", code->kind, &code->rested_runs) < 1) {
-        free(code);
-        return INVALID_IMAGE;
-    }
-    if (strcmp(code->kind, "vast") == 0) {
-        free(code);
-        return OUT_OF_MEMORY;
-    }
-    *out = code;
-    return sticky;
-}
-
-FAKE cuModuleGetFunction(void **out, void *module, const char *name)
-{
-    static const char prefix[] = "segment_";
-    struct fake_code *code = *out = module;
-    char *end;
-    if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
-        return NOT_FOUND;
-    code->first = (int)strtol(name + sizeof(prefix) - 1, &end, 10);
-    code->last = (int)strtol(end + 1, NULL, 10); /* after "_" */
-    return sticky;
-}
-
-FAKE cuFuncGetAttribute(int *value, int attribute, void *function)
-{
-    (void)function;
-    *value = attribute == 4 ? 32 : 0; /* registers */
-    return 0;
-}
-
-FAKE cuFuncSetAttribute(void *function, int attribute, int value)
-{
-    (void)function;
-    (void)attribute;
-    return value <= 100000 ? 0 : 1;
-}
-
-FAKE cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads,
-                                                 size_t shared_bytes)
-{
-    (void)function;
-    (void)shared_bytes;
-    *blocks = 2048 / threads;
-    return 0;
+    return fake_sticky;
 }
 
 /* Into the graph being captured, else runs at once. */

@@ -1,0 +1,59 @@
+/* The fake driver's modules and functions: a "cubin" is the text of a kernel, see kernels.h. */
+#include "tests/bench/fake/cuda_int.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { INVALID_IMAGE = 200, NOT_FOUND = 500 };
+
+FAKE cuModuleLoadData(void **out, const void *image)
+{
+    struct fake_code *code = calloc(1, sizeof(*code));
+    code->rested_runs = 30; /* more than it takes to verify a plan before it is timed */
+    if (sscanf(image, "fake %15[a-z] %d", code->kind, &code->rested_runs) < 1) {
+        free(code);
+        return INVALID_IMAGE;
+    }
+    if (strcmp(code->kind, "vast") == 0) {
+        free(code);
+        return OUT_OF_MEMORY;
+    }
+    *out = code;
+    return fake_sticky;
+}
+
+FAKE cuModuleGetFunction(void **out, void *module, const char *name)
+{
+    static const char prefix[] = "segment_";
+    struct fake_code *code = *out = module;
+    char *end;
+    if (strncmp(name, prefix, sizeof(prefix) - 1) != 0)
+        return NOT_FOUND;
+    code->first = (int)strtol(name + sizeof(prefix) - 1, &end, 10);
+    code->last = (int)strtol(end + 1, NULL, 10); /* after "_" */
+    return fake_sticky;
+}
+
+FAKE cuFuncGetAttribute(int *value, int attribute, void *function)
+{
+    (void)function;
+    *value = attribute == 4 ? 32 : 0; /* registers */
+    return 0;
+}
+
+FAKE cuFuncSetAttribute(void *function, int attribute, int value)
+{
+    (void)function;
+    (void)attribute;
+    return value <= 100000 ? 0 : 1;
+}
+
+FAKE cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int threads,
+                                                 size_t shared_bytes)
+{
+    (void)function;
+    (void)shared_bytes;
+    *blocks = 2048 / threads;
+    return 0;
+}
