@@ -87,6 +87,9 @@ int client_start(struct client *c, enum target_kind target, const char *worker, 
                  struct status *st);
 void client_stop(struct client *c);
 
+/* Whether there is a worker.  One that has ended since its last reply is no candidate's fault. */
+bool client_works(struct client *c);
+
 /* Sends a request and waits for its reply, at most most_s.  *st says how the request ended.  A
  * crash, a message without the token, limit_s without an event or most_s in all stop the worker;
  * *st then says what the worker was doing.  The caller owns *reply, which is null where none came.

@@ -63,6 +63,13 @@ void client_stop(struct client *c)
     c->channel = -1;
 }
 
+bool client_works(struct client *c)
+{
+    if (c->channel >= 0 && process_ended(&c->process))
+        client_stop(c);
+    return c->channel >= 0;
+}
+
 /* Appends the last line that the worker printed, if any, to a message. */
 static void add_last_line(const struct client *c, struct buf *out)
 {

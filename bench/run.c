@@ -91,11 +91,12 @@ static int finish(struct bench *b, struct measurement *m, const json_t *message,
     return 0;
 }
 
-/* The worker died during the measurement that it had announced, or else during the first one. */
+/* The worker died during the measurement that it had announced, or else during the first one.  Who
+ * hangs has had all of its time: once is enough. */
 static void blame(struct measurement **open, int n, int guilty, const struct status *reason)
 {
     struct measurement *m = open[guilty >= 0 && guilty < n ? guilty : 0];
-    if (++m->deaths == TRIES)
+    if (++m->deaths == TRIES || reason->code == STATUS_TIMEOUT)
         fail(m, reason);
 }
 

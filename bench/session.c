@@ -210,10 +210,9 @@ int bench_build(struct bench *b, const struct choice *choices, int count, struct
     return builder_build(&b->builder, choices, count, results, st);
 }
 
-int session_start_worker(struct bench *b, struct status *st)
+/* Starts a worker and gives it the workload.  -1: it did not come so far, *st says why. */
+static int open_worker(struct bench *b, struct status *st)
 {
-    if (b->client.channel >= 0)
-        return 0;
     if (client_start(&b->client, b->target.kind, b->worker.ptr, b->mask_fd, st) != 0)
         return -1;
     json_t *request =
@@ -222,20 +221,33 @@ int session_start_worker(struct bench *b, struct status *st)
                   message_of_workload(&b->w));
     json_object_set_new(request, "token", json_string(b->client.token));
     json_t *reply;
-    struct status failed = STATUS_INIT;
-    int result = client_call(&b->client, request, b->client.limit_s, &reply, &failed);
-    if (result != 0) {
+    int result = client_call(&b->client, request, b->client.limit_s, &reply, st);
+    if (result != 0)
         client_stop(&b->client);
-        /* No candidate has run, so none is at fault. */
-        status_set(st, failed.code == STATUS_INTERRUPTED ? failed.code : STATUS_ENVIRONMENT,
-                   "the worker '%s' does not start: %s", b->worker.ptr, failed.message);
-    }
     /* A peak rate that the reply lacks stays unknown. */
     json_unpack(reply, "{s?F, s?F}", "flops_per_s", &b->limits.flops_per_s, "bytes_per_s",
                 &b->limits.bytes_per_s);
     json_decref(reply);
     json_decref(request);
     return result;
+}
+
+int session_start_worker(struct bench *b, struct status *st)
+{
+    enum { TRIES = 2 }; /* something else may have killed the first one */
+    struct status failed = STATUS_INIT;
+    if (client_works(&b->client))
+        return 0;
+    for (int i = 0; i < TRIES; i++) {
+        failed = STATUS_INIT;
+        if (open_worker(b, &failed) == 0)
+            return 0;
+        if (failed.code != STATUS_LAUNCH)
+            break;
+    }
+    /* No candidate has run, so none is at fault. */
+    return status_set(st, failed.code == STATUS_INTERRUPTED ? failed.code : STATUS_ENVIRONMENT,
+                      "the worker '%s' does not start: %s", b->worker.ptr, failed.message);
 }
 
 /* A request may take so long: the oracle's layers, and of each candidate loading, verifying and

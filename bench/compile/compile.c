@@ -107,7 +107,8 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
                                       .env = env,
                                       .fds = {-1, -1},
                                       .limit_s = limit_s,
-                                      .max_memory_bytes = tc->max_memory_bytes};
+                                      .max_memory_bytes = tc->max_memory_bytes,
+                                      .may_leave_daemons = true};
     int result = process_start(&spec, &out->process, st);
     arguments_release(&argv);
     buf_release(&tmpdir);
@@ -208,6 +209,18 @@ int compile_source(const struct toolchain *tc, const struct cache *c, const char
     return result;
 }
 
+/* Compiles the probe, and once more where the machine failed. */
+static int build_probe(const struct toolchain *tc, const struct cache *c, const char *key,
+                       double limit_s, const volatile sig_atomic_t *stop, struct status *st)
+{
+    struct status failed = STATUS_INIT;
+    if (compile_source(tc, c, tc->probe, NULL, key, limit_s, stop, &failed) == 0)
+        return 0;
+    if (failed.code != STATUS_ENVIRONMENT)
+        return status_set(st, failed.code, "%s", failed.message);
+    return compile_source(tc, c, tc->probe, NULL, key, limit_s, stop, st);
+}
+
 int compile_probe(const struct toolchain *tc, const struct cache *c,
                   const volatile sig_atomic_t *stop, char key[HASH_TEXT_SIZE], struct status *st)
 {
@@ -218,14 +231,14 @@ int compile_probe(const struct toolchain *tc, const struct cache *c,
     buf_release(&text);
     if (cache_get(c, CACHE_BINARY, key, NULL, NULL))
         return 0;
-    return compile_source(tc, c, tc->probe, NULL, key, PROBE_LIMIT_S, stop, st);
+    return build_probe(tc, c, key, PROBE_LIMIT_S, stop, st);
 }
 
 int compile_recheck(const struct toolchain *tc, const struct cache *c, double limit_s,
                     const volatile sig_atomic_t *stop, struct status *st)
 {
     struct status failed = STATUS_INIT;
-    if (compile_source(tc, c, tc->probe, NULL, NULL, limit_s, stop, &failed) == 0)
+    if (build_probe(tc, c, NULL, limit_s, stop, &failed) == 0)
         return 0;
     if (failed.code == STATUS_INTERRUPTED)
         return status_set(st, STATUS_INTERRUPTED, "%s", failed.message);

@@ -12,13 +12,14 @@
 
 /* ---- process.c: child processes that can always be stopped --------------------------------------
  *
- * Each child leads a process group of its own: a terminal's Ctrl-C does not reach it, and killing
- * it kills whatever it started.  It dies with its parent. */
+ * Each child leads a process group of its own, which a terminal's Ctrl-C does not reach.  All that
+ * it started ends with it, also what has left its group, and it ends with fuseplan, however that
+ * ends: keeper.c. */
 
 enum { PROCESS_SAID_MAX = 8192 };
 
 struct process {
-    pid_t pid;       /* 0: never started, or ended and waited for */
+    pid_t pid;       /* its keeper's; 0: never started, or ended and waited for */
     int output;      /* its stdout and stderr, non-blocking; -1 after their end */
     struct buf said; /* at most PROCESS_SAID_MAX bytes of its output */
     bool keep_last;  /* said holds the last bytes of the output, not the first */
@@ -37,6 +38,8 @@ struct process_spec {
     double limit_s;            /* 0: no deadline */
     uint64_t max_memory_bytes; /* that it may map; 0: as the parent */
     bool keep_last;
+    bool
+        may_leave_daemons; /* if it ends by itself, what left its group goes on: sccache's server */
 };
 
 /* The caller releases *out even after a failure. */
@@ -45,10 +48,10 @@ int process_start(const struct process_spec *spec, struct process *out, struct s
 /* Reads the output so far, without waiting. */
 void process_drain(struct process *p);
 
-/* Whether the child has ended by itself.  If so, waits for it and kills the rest of its group. */
+/* Whether the child has ended by itself, and all that it started with it. */
 bool process_ended(struct process *p);
 
-/* Kills the child's group and waits for the child; does nothing on one that has ended. */
+/* Kills the child and all that it started, and waits for it; does nothing on one that has ended. */
 void process_kill(struct process *p);
 void process_release(struct process *p); /* kills the child if it runs */
 
@@ -64,8 +67,8 @@ void process_describe_end(int wait_status, struct buf *out);
  * The text takes the place of p->said. */
 const char *process_failure(struct process *p);
 
-/* Runs a program to its end, whatever that is; its output is in out->said.  The caller releases
- * *out after a 0 only. */
+/* Runs a program to its end, whatever that is; its output is in out->said.  One that a signal ends
+ * is run once more: the signal may be the machine's.  The caller releases *out after a 0 only. */
 int process_run(const struct process_spec *spec, const volatile sig_atomic_t *stop,
                 struct process *out, struct status *st);
 

@@ -107,7 +107,8 @@ static int read_version(const struct toolchain_request *request, struct toolchai
     const struct process_spec spec = {.path = out->path,
                                       .argv = (const char *const *)argv.items,
                                       .fds = {-1, -1},
-                                      .limit_s = VERSION_LIMIT_S};
+                                      .limit_s = VERSION_LIMIT_S,
+                                      .may_leave_daemons = true};
     struct process p;
     int result = process_run(&spec, request->stop, &p, st);
     arguments_release(&argv);

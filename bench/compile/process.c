@@ -1,4 +1,4 @@
-#include "bench/compile/compile.h"
+#include "bench/compile/process_int.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -6,74 +6,12 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum {
-    EXIT_CANNOT_RUN = 127,
-    DESCRIPTORS_LEAST = 64 /* of this program, or of a linker with its libraries */
-};
-
-/* Makes from[i] the child's descriptor i.  A from[k] may be i itself, if the parent had i closed:
- * so all are moved out of the way first.  False where there is no room for that. */
-static bool move_descriptors(int *from, int count)
-{
-    enum { CLEAR = 16 };
-    for (int i = 0; i < count; i++)
-        if (from[i] >= 0 && (from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, CLEAR)) < 0)
-            return false;
-    for (int i = 0; i < count; i++)
-        if (from[i] >= 0 && dup2(from[i], i) < 0)
-            return false;
-    return true;
-}
-
-/* Says why no program runs, where its output goes. */
-static _Noreturn void give_up(int output)
-{
-    const char *why = strerrordesc_np(errno);
-    if (why != NULL && write(output, why, strlen(why)) < 0)
-        _exit(EXIT_CANNOT_RUN);
-    _exit(EXIT_CANNOT_RUN);
-}
-
-/* Runs between fork and exec: only async-signal-safe calls, as the parent may have threads. */
-static _Noreturn void run_child(const struct process_spec *spec, pid_t parent, int output)
-{
-    setpgid(0, 0);
-    if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent)
-        _exit(EXIT_CANNOT_RUN);
-
-    /* Where memory runs out, the system ends compilers and candidates, not the search. */
-    int score = open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
-    const bool marked = score >= 0 && write(score, "500", 3) == 3;
-    (void)marked; /* else the system treats it as the parent */
-
-    struct rlimit space;
-    if (spec->max_memory_bytes > 0 && getrlimit(RLIMIT_AS, &space) == 0 &&
-        space.rlim_cur > spec->max_memory_bytes) {
-        space.rlim_cur = spec->max_memory_bytes;
-        if (setrlimit(RLIMIT_AS, &space) != 0)
-            give_up(output);
-    }
-
-    sigset_t none;
-    sigemptyset(&none);
-    sigprocmask(SIG_SETMASK, &none, NULL);
-    signal(SIGPIPE, SIG_DFL);
-
-    int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    int from[] = {null, output, output, spec->fds[0], spec->fds[1]};
-    if (!move_descriptors(from, ARRAY_LEN(from)))
-        give_up(output);
-
-    char *const *argv = (char *const *)(uintptr_t)spec->argv;
-    execve(spec->path, argv, spec->env != NULL ? spec->env : environ);
-    give_up(STDERR_FILENO);
-}
+enum { DESCRIPTORS_LEAST = 64 /* of this program, or of a linker with its libraries */ };
 
 /* If the program that started this one ignores SIGCHLD, so does this one, and the system does not
  * keep how a child ended. */
@@ -111,10 +49,14 @@ int process_start(const struct process_spec *spec, struct process *out, struct s
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
 
     restore_sigchld();
+    sigset_t all, before; /* a signal to the child waits until it can be acted on */
+    sigfillset(&all);
+    sigprocmask(SIG_SETMASK, &all, &before);
     pid_t parent = getpid(), pid = fork();
     if (pid == 0)
-        run_child(spec, parent, ends[1]);
+        keeper_run(spec, parent, ends[1]);
     int error = errno;
+    sigprocmask(SIG_SETMASK, &before, NULL);
     close(ends[1]);
     if (pid < 0) {
         close(ends[0]);
@@ -122,7 +64,6 @@ int process_start(const struct process_spec *spec, struct process *out, struct s
                           strerror(error),
                           error == EAGAIN ? "; 'ulimit -u' allows no more processes" : "");
     }
-    setpgid(pid, pid); /* as the child does: whoever comes first */
     out->pid = pid;
     out->output = ends[0];
     out->deadline = spec->limit_s > 0 ? clock_seconds() + spec->limit_s : 0;
@@ -162,10 +103,9 @@ void process_drain(struct process *p)
     }
 }
 
-/* Once the child was waited for: kills the rest of its group and reads the last output. */
+/* Once the child was waited for: reads the last output. */
 static void finish(struct process *p)
 {
-    kill(-p->pid, SIGKILL);
     p->pid = 0;
     process_drain(p);
     if (p->output >= 0)
@@ -187,8 +127,8 @@ void process_kill(struct process *p)
 {
     if (p->pid == 0)
         return;
-    kill(-p->pid, SIGKILL);
-    kill(p->pid, SIGKILL);
+    kill(p->pid, SIGTERM);
+    kill(p->pid, SIGCONT);
     while (waitpid(p->pid, &p->wait_status, 0) < 0 && errno == EINTR)
         ;
     finish(p);
@@ -266,8 +206,8 @@ const char *process_failure(struct process *p)
     return p->said.ptr;
 }
 
-int process_run(const struct process_spec *spec, const volatile sig_atomic_t *stop,
-                struct process *out, struct status *st)
+static int run_once(const struct process_spec *spec, const volatile sig_atomic_t *stop,
+                    struct process *out, struct status *st)
 {
     if (process_start(spec, out, st) != 0)
         return -1;
@@ -277,6 +217,17 @@ int process_run(const struct process_spec *spec, const volatile sig_atomic_t *st
         return -1;
     }
     return 0;
+}
+
+int process_run(const struct process_spec *spec, const volatile sig_atomic_t *stop,
+                struct process *out, struct status *st)
+{
+    if (run_once(spec, stop, out, st) != 0)
+        return -1;
+    if (out->overdue || !WIFSIGNALED(out->wait_status))
+        return 0;
+    process_release(out);
+    return run_once(spec, stop, out, st);
 }
 
 static bool is_program(const char *path)

@@ -235,6 +235,31 @@ START_TEST(small_address_space_is_refused)
 }
 END_TEST
 
+/* The compiler is asked for its version, builds a probe, and a worker runs that: each may be killed
+ * once by another program. */
+static const char *const first_looks[] = {"--version", "*.so", "--probe"};
+
+START_TEST(first_look_survives_a_kill)
+{
+    char text[1024];
+    struct workload w;
+    struct bench *b;
+    snprintf(text, sizeof(text),
+             "#!/bin/sh\n"
+             "for arg; do case $arg in %s) mkdir '%s' 2>/dev/null && kill -9 $$ ;; esac; done\n"
+             "case $1 in --probe) exec '%s' \"$@\" ;; *) exec cc \"$@\" ;; esac\n",
+             first_looks[_i], test_path("killed"), FUSEPLAN_WORKER);
+    write_script(test_path("tool"), text);
+    struct bench_options o = small_options(test_path("new cache"));
+    o.compiler = o.worker_path = test_path("tool");
+    small_workload(&w);
+    OK(bench_open(&o, &w, &b, &st));
+    ck_assert(file_exists(test_path("killed")));
+    bench_close(b);
+    workload_release(&w);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("bench/compile_faults");
@@ -250,6 +275,7 @@ int main(void)
     tcase_add_loop_test(t, only_a_binary_is_read, 0, (int)ARRAY_LEN(outputs));
     tcase_add_test(t, compilers_leave_nothing);
     tcase_add_test(t, small_address_space_is_refused);
+    tcase_add_loop_test(t, first_look_survives_a_kill, 0, (int)ARRAY_LEN(first_looks));
     suite_add_tcase(s, t);
     return suite_run(s);
 }

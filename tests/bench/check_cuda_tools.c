@@ -20,7 +20,7 @@ static void setup(void)
     snprintf(worker, sizeof(worker),
              "#!/bin/sh\n"
              "dir='%s'\n"
-             "[ -f \"$dir/stuck$1\" ] && { kill -USR1 $PPID; exec sleep 54321; }\n"
+             "[ -f \"$dir/stuck$1\" ] && { kill -USR1 %ld; exec sleep 54321; }\n"
              "case $1 in\n"
              "--nvrtc-version)\n"
              "    [ -f \"$dir/nvrtc\" ] || exit 1\n"
@@ -35,7 +35,7 @@ static void setup(void)
              "    echo code >\"$out\" ;;\n"
              "*) exec '%s' \"$@\" ;;\n"
              "esac\n",
-             test_dir, FUSEPLAN_WORKER);
+             test_dir, (long)getpid(), FUSEPLAN_WORKER);
     write_script(test_path("worker"), worker);
 }
 

@@ -233,8 +233,8 @@ START_TEST(interrupt_ends_the_first_look_too)
     snprintf(hangs, sizeof(hangs),
              "#!/bin/sh\n"
              "[ \"$1\" %s --version ] || exec cc \"$@\"\n"
-             "kill -USR1 $PPID; exec sleep 54321\n",
-             _i == 0 ? "=" : "!=");
+             "kill -USR1 %ld; exec sleep 54321\n",
+             _i == 0 ? "=" : "!=", (long)getpid());
     write_script(test_path("compiler"), hangs);
     struct bench_options o = small_options(test_path("cache"));
     o.compiler = test_path("compiler");

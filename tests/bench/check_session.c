@@ -66,7 +66,7 @@ START_TEST(each_thread_has_a_core)
     struct bench *b = honest_bench();
     check_segment(b, 8, 9);
     char tasks[64];
-    snprintf(tasks, sizeof(tasks), "/proc/%ld/task", (long)b->client.process.pid);
+    snprintf(tasks, sizeof(tasks), "/proc/%ld/task", (long)program_of(b->client.process.pid));
     DIR *dir = opendir(tasks);
     cpu_set_t all, one;
     int threads = 0;
@@ -326,54 +326,6 @@ START_TEST(stop_flag_ends_the_work)
 }
 END_TEST
 
-/* ---- the worker's life ----------------------------------------------------------------------- */
-
-START_TEST(killed_worker_is_replaced)
-{
-    struct bench *b = honest_bench();
-    check_segment(b, 8, 9);
-    pid_t worker = b->client.process.pid;
-    ck_assert_int_eq(kill(worker, SIGKILL), 0);
-    check_segment(b, 8, 9);
-    ck_assert_int_ne(b->client.process.pid, worker);
-    bench_close(b);
-}
-END_TEST
-
-START_TEST(worker_dies_with_its_parent)
-{
-    int ends[2];
-    ck_assert_int_eq(pipe(ends), 0);
-    pid_t parent = fork();
-    if (parent == 0) {
-        struct bench *b = honest_bench();
-        if (session_start_worker(b, &st) == 0 &&
-            write(ends[1], &b->client.process.pid, sizeof(pid_t)) == sizeof(pid_t))
-            pause();
-        _exit(1);
-    }
-    pid_t worker = 0;
-    ck_assert_int_eq(read(ends[0], &worker, sizeof(worker)), sizeof(worker));
-    ck_assert_int_eq(kill(worker, 0), 0);
-    kill(parent, SIGKILL);
-    waitpid(parent, NULL, 0);
-    char path[64], state[256] = "";
-    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)worker);
-    for (int i = 0; i < 300; i++) {
-        FILE *f = fopen(path, "r");
-        state[0] = '\0';
-        if (f == NULL || fgets(state, sizeof(state), f) == NULL || strstr(state, ") Z") != NULL)
-            state[0] = '\0';
-        if (f != NULL)
-            fclose(f);
-        if (state[0] == '\0')
-            break;
-        usleep(10000);
-    }
-    ck_assert_str_eq(state, "");
-}
-END_TEST
-
 START_TEST(doctor_reports)
 {
     setenv("FUSEPLAN_CACHE", test_cache(), 1);
@@ -396,5 +348,4 @@ SUITE("session", test_dir_setup, test_dir_teardown, ONCE(segment_is_measured),
       ONCE(verdicts_are_kept), ONCE(verdicts_can_be_passed_over), ONCE(damaged_binary_is_rebuilt),
       ONCE(binary_in_use_is_not_trimmed), ONCE(cleared_cache_is_filled_again),
       ONCE(bad_environments_are_refused), ONCE(too_large_a_workload_is_refused_with_the_figure),
-      ONCE(stop_flag_ends_the_work), ONCE(killed_worker_is_replaced),
-      ONCE(worker_dies_with_its_parent), ONCE(doctor_reports))
+      ONCE(stop_flag_ends_the_work), ONCE(doctor_reports))

@@ -1,0 +1,219 @@
+/* How a worker ends, what ends with it, and whose fault its end is. */
+#include "tests/bench/fixture.h"
+
+#include "bench/bench_int.h"
+
+#include <fcntl.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static struct status st; /* of the call that a test is about */
+
+static struct bench *faulty_bench(double run_deadline_s)
+{
+    write_faulty_compiler(test_dir);
+    struct bench_options o = small_options(test_path("cache"));
+    o.compiler = test_path("compiler");
+    o.run_deadline_s = run_deadline_s;
+    return small_bench(&o);
+}
+
+/* Plants a body in which `path` is that of the test's file. */
+static void plant(const char *body)
+{
+    char text[1024];
+    snprintf(text, sizeof(text), "{ static const char path[] = \"%s\"; (void)path; %s }",
+             test_path("file"), body);
+    write_text(test_path("faults/14_14.c"), text);
+}
+
+/* A process's state as /proc shows it; 'X': there is none. */
+static char state_of(pid_t pid)
+{
+    char path[64], state = 'X';
+    snprintf(path, sizeof(path), "/proc/%ld/stat", (long)pid);
+    FILE *f = fopen(path, "r");
+    if (f != NULL && fscanf(f, "%*d (%*[^)]) %c", &state) != 1)
+        state = 'X';
+    if (f != NULL)
+        fclose(f);
+    return state;
+}
+
+/* Whether it ends within a second, which is waited for no longer than needed. */
+static bool ends(pid_t pid)
+{
+    for (double until = clock_seconds() + 1; clock_seconds() < until; usleep(1000))
+        if (strchr("XZ", state_of(pid)) != NULL)
+            return true;
+    return false;
+}
+
+/* Waits for a number that a process writes to a file. */
+static pid_t written_pid(const char *path)
+{
+    long pid = 0;
+    while (pid == 0) {
+        FILE *f = fopen(path, "r");
+        if (f != NULL && fscanf(f, "%ld.", &pid) != 1)
+            pid = 0;
+        if (f != NULL)
+            fclose(f);
+        usleep(1000);
+    }
+    return (pid_t)pid;
+}
+
+/* ---- death ----------------------------------------------------------------------------------- */
+
+START_TEST(killed_worker_is_replaced)
+{
+    struct bench_options o = small_options(test_cache());
+    struct bench *b = small_bench(&o);
+    struct trial t = segment_trial(b, 8, 9);
+    check_ok(&t);
+    pid_t worker = program_of(b->client.process.pid);
+    ck_assert_int_eq(kill(worker, SIGKILL), 0);
+    t = segment_trial(b, 8, 9);
+    check_ok(&t);
+    ck_assert_int_ne(program_of(b->client.process.pid), worker);
+    bench_close(b);
+}
+END_TEST
+
+/* A worker that was killed while it had nothing to do leaves the next candidate both of its tries.
+ */
+START_TEST(idle_workers_death_counts_for_nobody)
+{
+    struct bench *b = faulty_bench(10);
+    OK(session_start_worker(b, &st));
+    kill(program_of(b->client.process.pid), SIGKILL);
+    while (state_of(b->client.process.pid) != 'Z')
+        usleep(1000);
+    plant("if (access(path, F_OK) != 0) { fclose(fopen(path, \"w\")); abort(); } honest(a);");
+    struct trial t = segment_trial(b, 14, 14);
+    check_ok(&t);
+    bench_close(b);
+}
+END_TEST
+
+/* Nor is the search at its end if one is killed before it has answered for the first time. */
+START_TEST(worker_is_started_twice)
+{
+    char text[512];
+    snprintf(text, sizeof(text),
+             "#!/bin/sh\n"
+             "[ \"$1\" = --serve ] && mkdir '%s' && kill -9 $$\n"
+             "exec '%s' \"$@\"\n",
+             test_path("started"), FUSEPLAN_WORKER);
+    write_script(test_path("worker"), text);
+    struct bench_options o = small_options(test_cache());
+    o.worker_path = test_path("worker");
+    struct bench *b = small_bench(&o);
+    struct trial t = segment_trial(b, 14, 14);
+    check_ok(&t);
+    bench_close(b);
+}
+END_TEST
+
+/* ---- time ------------------------------------------------------------------------------------ */
+
+/* A candidate that hangs costs its deadline and a second; one that crashes, which is tried twice,
+ * 300 ms.  Half as much again is for a machine with other work. */
+static const struct {
+    const char *body;
+    double limit_s, costs_s;
+    off_t tries;
+} costs[] = {{"for (;;) usleep(1000);", 1, 1 + 1, 1}, {"abort();", 30, 0.3, 2}};
+
+START_TEST(bad_candidate_costs_little)
+{
+    char body[256];
+    struct stat tries;
+    struct bench *b = faulty_bench(costs[_i].limit_s);
+    struct choice c = choice_of(14, 14);
+    snprintf(body, sizeof(body), "FILE *f = fopen(path, \"a\"); fputc('x', f); fclose(f); %s",
+             costs[_i].body);
+    plant(body);
+    OK(bench_build(b, &c, 1, NULL, &st));
+    OK(session_start_worker(b, &st));
+    double start = clock_seconds();
+    struct trial t = segment_trial(b, 14, 14);
+    double spent = clock_seconds() - start;
+    ck_assert_int_eq(t.status, TRIAL_FAILED);
+    ck_assert_int_eq(stat(test_path("file"), &tries), 0);
+    ck_assert_int_eq(tries.st_size, costs[_i].tries);
+    ck_assert_msg(spent < 1.5 * costs[_i].costs_s, "%s: %g s", t.reason.message, spent);
+    trial_release(&t);
+    bench_close(b);
+}
+END_TEST
+
+/* ---- what it leaves -------------------------------------------------------------------------- */
+
+/* A grandchild in a session of its own, which writes its number. */
+#define DAEMON                                                                                     \
+    "if (fork() == 0) { setsid(); if (fork() != 0) _exit(0);"                                      \
+    "  FILE *f = fopen(path, \"w\"); fprintf(f, \"%d.\", (int)getpid()); fclose(f);"               \
+    "  for (;;) pause(); }"
+
+START_TEST(daemon_of_a_candidate_ends_with_its_worker)
+{
+    struct bench *b = faulty_bench(10);
+    plant(DAEMON " honest(a);");
+    struct trial t = segment_trial(b, 14, 14);
+    trial_release(&t);
+    pid_t left = written_pid(test_path("file"));
+    ck_assert_int_ne(state_of(left), 'X');
+    client_stop(&b->client);
+    ck_assert(ends(left));
+    bench_close(b);
+}
+END_TEST
+
+/* Whatever a search runs ends with it, also where it is killed with SIGKILL. */
+static void expect_end(pid_t search)
+{
+    pid_t left = written_pid(test_path("file"));
+    ck_assert_int_ne(state_of(left), 'X');
+    kill(search, SIGKILL);
+    waitpid(search, NULL, 0);
+    ck_assert(ends(left));
+}
+
+START_TEST(daemon_of_a_candidate_ends_with_the_search)
+{
+    pid_t search = fork();
+    if (search == 0) {
+        struct bench *b = faulty_bench(60);
+        plant(DAEMON " for (;;) pause();");
+        segment_trial(b, 14, 14);
+        _exit(1);
+    }
+    expect_end(search);
+}
+END_TEST
+
+START_TEST(compilers_children_end_with_the_search)
+{
+    pid_t search = fork();
+    if (search == 0) {
+        struct bench *b = faulty_bench(60);
+        char text[512];
+        snprintf(text, sizeof(text), "sh -c 'echo $$. >\"%s\"; exec sleep 60'; exit 1\n",
+                 test_path("file"));
+        write_text(test_path("faults/14_14.sh"), text);
+        segment_trial(b, 14, 14);
+        _exit(1);
+    }
+    expect_end(search);
+}
+END_TEST
+
+SUITE("worker life", test_dir_setup, test_dir_teardown, ONCE(killed_worker_is_replaced),
+      ONCE(idle_workers_death_counts_for_nobody), ONCE(worker_is_started_twice),
+      LOOP(bad_candidate_costs_little, 0, 2), ONCE(daemon_of_a_candidate_ends_with_its_worker),
+      ONCE(daemon_of_a_candidate_ends_with_the_search),
+      ONCE(compilers_children_end_with_the_search))
