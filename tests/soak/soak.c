@@ -1,0 +1,398 @@
+/* soak FUSEPLAN DIR HOURS [SEED]: searches with random faults, for hours.
+ *
+ * Two lanes share a database in DIR, which must be empty.  The steady lane is one process that
+ * searches one small workload after the other while its workers are killed: its memory, its
+ * descriptors and its files must stay flat.  The faulty lane runs one search after the other with
+ * a compiler that plants wrong candidates, and does something drawn to each: kills it, interrupts
+ * it, kills its compilers, takes its room away.  A search that was cut short is run again until its
+ * workload is done.
+ *
+ * Exit 1 if a trial is lost, doubled or wrongly failed, if memory, descriptors or files grow, or if
+ * anything is left running. */
+#include "tests/soak/soak.h"
+
+#include <math.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define SAMPLE_S 2.   /* between two samples */
+#define TELL_S   60.  /* between two lines of progress */
+#define WARM_S   20.  /* the steady lane has looked at its compiler, which may not fail */
+#define LEFT_S   1.   /* within which all processes of a search that ended must be gone */
+#define STUCK_S  600. /* no search of one workload takes so long */
+
+/* Kills of one lane lie so far apart that no trial is hit twice: a second death is its own. */
+#define KILLS_APART_S 8.
+
+enum { MOST_FAULTY_RUNS = 3 };
+
+/* What is done to a search, and which other ways than exit 0 it may end. */
+enum act { NOTHING, SIGNAL, SUSPEND, LACK, LOSE, SPOIL, FLAG };
+static const struct fault {
+    const char *name;
+    enum act act;
+    int which;             /* signal or resource */
+    unsigned long most;    /* of a resource: it gets a 64th of this to all of this */
+    int exit_code, weight; /* exit_code 0: none other */
+    const char *flag;      /* file that lets a candidate fail once */
+} faults[] = {
+    {"nothing", NOTHING, 0, 0, 0, 4, NULL},
+    {"fuseplan killed", SIGNAL, SIGKILL, 0, 0, 8, NULL},
+    {"interrupted", SIGNAL, SIGINT, 0, 130, 3, NULL},
+    {"terminated", SIGNAL, SIGTERM, 0, 130, 2, NULL},
+    {"hung up", SIGNAL, SIGHUP, 0, 130, 2, NULL},
+    {"suspended", SUSPEND, 0, 0, 0, 2, NULL},
+    {"disk full", LACK, RLIMIT_FSIZE, 4 << 20, 1, 4, NULL},
+    {"no descriptors", LACK, RLIMIT_NOFILE, 640, 1, 1, NULL},
+    {"no address space", LACK, RLIMIT_AS, 1 << 30, 1, 1, NULL},
+    {"binaries lost", LOSE, 0, 0, 0, 4, NULL},
+    {"binaries damaged", SPOIL, 0, 0, 0, 3, NULL},
+    {"candidate crashed once", FLAG, 0, 0, 0, 3, "crash"},
+    {"candidate left a daemon", FLAG, 0, 0, 0, 3, "daemon"},
+    {"candidate hung", FLAG, 0, 0, 0, 1, "hang"},
+};
+
+struct soak {
+    struct rng rng;
+    struct account account;
+    struct lane steady, faulty;
+    struct report steady_told, told;
+    char *db;
+    double start_s, end_s, told_s, sampled_s;
+    struct samples samples;
+    /* of the faulty lane */
+    const struct fault *fault;
+    double act_s, resume_s; /* moments; infinite: none */
+    int seq_len, runs_of_workload, kills_of_workload, done, kills_of_run;
+    /* of both lanes */
+    double next_kill_s[2];
+    int workers_killed, compilers_killed, counts[ARRAY_LEN(faults)];
+};
+
+static double between(struct soak *s, double lo, double hi)
+{
+    return lo * pow(hi / lo, rng_unit(&s->rng)); /* the short ones as often as the long ones */
+}
+
+/* ---- the steady lane ------------------------------------------------------------------------- */
+
+static void start_steady(struct soak *s)
+{
+    enum { SIZES = 64, SHORTEST = 8 };
+    struct buf text;
+    buf_init(&text);
+    buf_adds(&text, "search -q --target cpu -m causal -H 1 -W 4 -L 1 --budget 64 --events ");
+    buf_addf(&text, "%s -b ", lane_path(&s->steady, "events"));
+    for (int i = 1; i <= SIZES; i++)
+        buf_addf(&text, "%s%d", i > 1 ? "," : "", i);
+    buf_adds(&text, " -s ");
+    for (int i = 0; i < SIZES; i++)
+        buf_addf(&text, "%s%d", i > 0 ? "," : "", SHORTEST + i);
+    lane_start(&s->steady, text.ptr, (struct lack){.resource = -1});
+    buf_release(&text);
+}
+
+/* ---- kills ----------------------------------------------------------------------------------- */
+
+static void kill_one(struct soak *s, struct lane *l, double *next_s)
+{
+    double now = clock_seconds();
+    bool dies_itself = l == &s->faulty && s->fault != NULL && s->fault->act == FLAG;
+    if (now < *next_s || l->pid == 0 || dies_itself)
+        return;
+    bool worker = l == &s->steady || rng_below(&s->rng, 3) > 0;
+    struct task t = lane_draw(l, worker, &s->rng);
+    if (t.pid == 0 || kill(t.pid, rng_below(&s->rng, 4) > 0 ? SIGKILL : SIGTERM) != 0)
+        return;
+    *next_s = now + KILLS_APART_S + between(s, 0.1, 10);
+    *(worker ? &s->workers_killed : &s->compilers_killed) += 1;
+    s->kills_of_run += l == &s->faulty;
+}
+
+/* Ends what a search left running; whatever is not below the steady lane is of the other one. */
+static void expect_nothing_left(struct soak *s)
+{
+    struct tasks left = {0}, steady;
+    double until = clock_seconds() + LEFT_S;
+    for (bool any = true; any; poll(NULL, 0, 10)) {
+        bool late = clock_seconds() > until;
+        any = false;
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+        tasks_below(getpid(), &left);
+        tasks_below(s->steady.pid, &steady);
+        for (int i = 0; i < left.count; i++) {
+            bool known = left.items[i].pid == s->steady.pid;
+            for (int j = 0; j < steady.count && !known; j++)
+                known = left.items[i].pid == steady.items[j].pid;
+            any = any || !known;
+            if (!known && late) {
+                complain(&s->account, "'%s' still runs %g s after '%s'", left.items[i].name, LEFT_S,
+                         s->fault->name);
+                kill(left.items[i].pid, SIGKILL);
+            }
+        }
+        tasks_release(&left);
+        tasks_release(&steady);
+    }
+}
+
+/* ---- the faulty lane ------------------------------------------------------------------------- */
+
+/* Removes or damages some of its binaries. */
+static void touch_binaries(struct soak *s, bool spoil)
+{
+    enum { ONE_IN = 12 };
+    struct names names;
+    struct status st = STATUS_INIT;
+    if (directory_list(lane_path(&s->faulty, "cache/binaries"), &names, &st) != 0)
+        return;
+    for (int i = 0; i < names.count; i++) {
+        struct buf path;
+        buf_init(&path);
+        buf_addf(&path, "%s/%s", lane_path(&s->faulty, "cache/binaries"), names.items[i]);
+        if (rng_below(&s->rng, ONE_IN) == 0 && (!spoil || truncate(path.ptr, 4000) != 0))
+            unlink(path.ptr);
+        buf_release(&path);
+    }
+    names_release(&names);
+}
+
+static const struct fault *draw_fault(struct soak *s)
+{
+    int sum = 0;
+    if (s->runs_of_workload >= MOST_FAULTY_RUNS)
+        return &faults[0];
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
+        sum += faults[i].weight;
+    int drawn = (int)rng_below(&s->rng, (uint32_t)sum);
+    const struct fault *f = faults;
+    for (; drawn >= f->weight; f++)
+        drawn -= f->weight;
+    return f;
+}
+
+static void start_faulty(struct soak *s)
+{
+    enum { SHORTEST = 8, LENGTHS = 4000 };
+    struct lack lack = {.resource = -1};
+    if (s->runs_of_workload == 0)
+        s->seq_len = SHORTEST + s->done % LENGTHS;
+    s->fault = draw_fault(s);
+    s->counts[s->fault - faults]++;
+    s->act_s = s->resume_s = INFINITY;
+    s->kills_of_run = 0;
+    if (s->fault->act == LOSE || s->fault->act == SPOIL)
+        touch_binaries(s, s->fault->act == SPOIL);
+    if (s->fault->act == LACK)
+        lack = (struct lack){.resource = s->fault->which,
+                             .amount = (unsigned long)between(s, (double)s->fault->most / 64,
+                                                              (double)s->fault->most)};
+    if (s->fault->act == SIGNAL || s->fault->act == SUSPEND || s->fault->act == FLAG)
+        s->act_s = clock_seconds() + between(s, 0.01, 20);
+
+    struct buf text;
+    buf_init(&text);
+    unlink(lane_path(&s->faulty, "events"));
+    buf_addf(&text, "search -q --target cpu -b 1 -s %d -m causal -H 1 -W 4 -L %d --budget 24",
+             s->seq_len, FAULTY_LAYERS);
+    buf_addf(&text, " --events %s", lane_path(&s->faulty, "events"));
+    lane_start(&s->faulty, text.ptr, lack);
+    s->runs_of_workload++;
+    buf_release(&text);
+}
+
+/* Does to the search what is due. */
+static void act(struct soak *s)
+{
+    double now = clock_seconds();
+    if (now > s->resume_s)
+        lane_signal(&s->faulty, SIGCONT);
+    if (now < s->act_s)
+        return;
+    s->act_s = INFINITY;
+    if (s->fault->act == SIGNAL) {
+        lane_signal(&s->faulty, s->fault->which);
+        s->kills_of_workload += s->fault->which == SIGKILL;
+    } else if (s->fault->act == SUSPEND) {
+        lane_signal(&s->faulty, SIGSTOP);
+        s->resume_s = now + between(s, 0.1, 4);
+    } else if (s->fault->act == FLAG) {
+        struct status st = STATUS_INIT;
+        if (file_write(lane_path(&s->faulty, s->fault->flag), "", 0, &st) != 0)
+            give_up("%s", st.message);
+    }
+}
+
+/* How the search may have ended: by itself; as its fault says; or with a message that names the
+ * signal that hit a compiler twice, or any program while the search looked at its compiler. */
+static bool names_kill(const struct soak *s, const char *said)
+{
+    bool named = strstr(said, "Killed") != NULL || strstr(said, "Terminated") != NULL ||
+                 strstr(said, "terminated") != NULL;
+    return named && s->kills_of_run > (strstr(said, "failed twice") != NULL ? 1 : 0);
+}
+
+static void judge_end(struct soak *s)
+{
+    int status = s->faulty.status, code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+    bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && s->fault->act == SIGNAL &&
+                  s->fault->which == SIGKILL;
+    const char *said = lane_said(&s->faulty);
+    bool right = code == 0 || killed || (code > 0 && code == s->fault->exit_code) ||
+                 (code == 1 && names_kill(s, said));
+    if (!right)
+        complain(&s->account, "'%s' ended with %s %d: %s", s->fault->name,
+                 code < 0 ? "signal" : "exit status", code < 0 ? WTERMSIG(status) : code, said);
+    if (clock_seconds() - s->faulty.started_s > STUCK_S)
+        complain(&s->account, "'%s' took %.0f s", s->fault->name,
+                 clock_seconds() - s->faulty.started_s);
+    if (!killed) {
+        int left = lane_files(&s->faulty);
+        if (left > 0)
+            complain(&s->account, "'%s' left %d files", s->fault->name, left);
+    }
+}
+
+static void end_faulty(struct soak *s, bool last)
+{
+    bool cut = !WIFEXITED(s->faulty.status) || WEXITSTATUS(s->faulty.status) != 0;
+    expect_nothing_left(s);
+    judge_end(s);
+    report_read(&s->account, &s->told, lane_path(&s->faulty, "events"));
+    account_take(&s->account, s->db);
+    report_match(&s->account, &s->told, s->seq_len, FAULTY_LAYERS, s->kills_of_workload);
+    if (cut && !last)
+        return;
+    s->done += !cut;
+    s->runs_of_workload = s->kills_of_workload = 0;
+    s->told = (struct report){.once = true};
+    unlink(lane_path(&s->faulty, "crash"));
+    unlink(lane_path(&s->faulty, "hang"));
+    unlink(lane_path(&s->faulty, "daemon"));
+}
+
+/* ---- the whole ------------------------------------------------------------------------------- */
+
+static void tell(struct soak *s)
+{
+    char utc[CLOCK_UTC_SIZE];
+    struct usage now;
+    account_take(&s->account, s->db);
+    usage_read(s->steady.pid, &now);
+    printf("%s  %6.0f s  %lld trials, %d searches with faults, %d workers and %d compilers killed, "
+           "%ld KiB, %d descriptors, %d wrong\n",
+           clock_utc(utc), clock_seconds() - s->start_s, (long long)s->account.trials,
+           s->faulty.runs, s->workers_killed, s->compilers_killed, now.rss_kib, now.descriptors,
+           s->account.complaints);
+    fflush(stdout);
+}
+
+static void tick(struct soak *s)
+{
+    double now = clock_seconds();
+    if (now - s->sampled_s >= SAMPLE_S) {
+        s->sampled_s = now;
+        samples_take(&s->samples, &s->steady);
+    }
+    if (now - s->told_s >= TELL_S) {
+        s->told_s = now;
+        tell(s);
+    }
+    if (lane_ended(&s->steady))
+        give_up("the steady lane ended by itself, with status 0x%x: %s", s->steady.status,
+                lane_said(&s->steady));
+    if (lane_ended(&s->faulty)) {
+        if (s->faulty.runs > 0)
+            end_faulty(s, false);
+        start_faulty(s);
+    }
+    act(s);
+    kill_one(s, &s->steady, &s->next_kill_s[0]);
+    kill_one(s, &s->faulty, &s->next_kill_s[1]);
+}
+
+static void stop_lane(struct lane *l)
+{
+    lane_signal(l, SIGCONT);
+    for (lane_signal(l, SIGINT); !lane_ended(l);)
+        poll(NULL, 0, 10);
+}
+
+/* Ends both lanes, then a search that nothing disturbs sweeps what they left. */
+static void finish(struct soak *s)
+{
+    static const struct fault stopped = {.name = "the end", .act = SIGNAL, .exit_code = 130};
+    stop_lane(&s->faulty);
+    s->fault = &stopped;
+    stop_lane(&s->steady);
+    end_faulty(s, true);
+    report_read(&s->account, &s->steady_told, lane_path(&s->steady, "events"));
+    report_match(&s->account, &s->steady_told, 0, 1, 0);
+    account_whole(&s->account);
+    lane_start(&s->faulty, "db check", (struct lack){.resource = -1});
+    while (!lane_ended(&s->faulty))
+        poll(NULL, 0, 10);
+    if (s->faulty.status != 0)
+        complain(&s->account, "'db check': %s", lane_said(&s->faulty));
+}
+
+static void summarize(struct soak *s)
+{
+    double spent_s = clock_seconds() - s->start_s;
+    printf("%.2f hours, %lld trials (%.1f a second), %lld reported as plans, %lld failed as "
+           "planted\n",
+           spent_s / 3600, (long long)s->account.trials, (double)s->account.trials / spent_s,
+           (long long)s->account.reported, (long long)s->account.failed);
+    printf("faulty lane: %d workloads in %d searches\n", s->done, s->faulty.runs);
+    for (size_t i = 0; i < ARRAY_LEN(faults); i++)
+        printf("  %-24s %d\n", faults[i].name, s->counts[i]);
+    printf("  %-24s %d\n  %-24s %d\n", "worker killed", s->workers_killed, "compiler killed",
+           s->compilers_killed);
+    samples_judge(&s->samples, &s->account);
+    printf("%d wrong\n", s->account.complaints);
+}
+
+int main(int argc, char **argv)
+{
+    static struct soak s;
+    struct status st = STATUS_INIT;
+    double hours;
+    int64_t seed = 0;
+    if (argc < 4 || argc > 5 || number_parse_double("HOURS", argv[3], 0, 1000, &hours, &st) != 0 ||
+        (argc == 5 && number_parse("SEED", argv[4], 0, INT64_MAX, &seed, &st) != 0)) {
+        fprintf(stderr, "usage: soak FUSEPLAN DIR HOURS [SEED]\n%s\n", st.message);
+        return 2;
+    }
+    prctl(PR_SET_CHILD_SUBREAPER, 1); /* what the lanes leave behind becomes a child of this one */
+    s.rng.state = (uint64_t)seed;
+    s.told.once = true;
+    struct buf db;
+    buf_init(&db);
+    buf_addf(&db, "%s/results.db", argv[2]);
+    s.db = buf_detach(&db);
+    lane_init(&s.steady, argv[1], argv[2], "steady");
+    lane_init(&s.faulty, argv[1], argv[2], "faulty");
+    lane_plant(&s.faulty);
+    s.start_s = s.told_s = clock_seconds();
+    s.end_s = s.start_s + hours * 3600;
+    s.next_kill_s[0] = s.start_s + WARM_S;
+    start_steady(&s);
+    for (; clock_seconds() < s.end_s; poll(NULL, 0, 20))
+        tick(&s);
+    finish(&s);
+    summarize(&s);
+    account_release(&s.account);
+    lane_release(&s.steady);
+    lane_release(&s.faulty);
+    samples_release(&s.samples);
+    free(s.db);
+    return s.account.complaints > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
+}
