@@ -240,6 +240,25 @@ int file_trust_dir(const char *path, struct status *st);
 /* Whether a regular file is ours or root's and only its owner may write to it. */
 bool file_is_ours(const char *path);
 
+/* ---- sandbox.c: what code of others may do in this process --------------------------------------
+ *
+ * It reads system directories and one directory more, and writes below another one, if any; it
+ * starts no program, sends no signal to a process outside and reaches no network, as far as the
+ * kernel can keep it from that: by Landlock, and by a network namespace.  What is open stays so.
+ * None of it can be undone, and none of it makes computing slower. */
+
+enum { SANDBOX_FILES = 1, SANDBOX_SIGNALS = 2, SANDBOX_NETWORK = 4 };
+
+/* Before threads are started: those that run already are not confined.  writable may be null.
+ * Returns what the process is kept from now. */
+unsigned sandbox_enter(const char *readable, const char *writable);
+
+/* What a process of this user can be kept from. */
+unsigned sandbox_try(void);
+
+/* Whether FUSEPLAN_SANDBOX does not say "off". */
+bool sandbox_wanted(void);
+
 /* ---- hash.c: content addresses --------------------------------------------------------------- */
 
 #define HASH_TEXT_SIZE 33

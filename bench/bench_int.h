@@ -112,8 +112,9 @@ struct bench {
     struct toolchain toolchain;
     struct fingerprint fingerprint;
     struct builder builder;
-    struct buf worker; /* path of its program */
-    int mask_fd;       /* the mask's bits in memory, inherited by the worker */
+    struct buf worker;    /* path of its program */
+    int mask_fd;          /* the mask's bits in memory, inherited by the worker */
+    const char *writable; /* where the worker that is started next may write; null: nowhere */
     struct client client;
     struct limits limits;              /* as the worker says */
     struct lock_wait wait;             /* for the device; limit_s is set for each turn */

@@ -22,24 +22,38 @@ static int write_workload(const struct bench *b, const char *dir, struct status 
     return result;
 }
 
+/* A worker that may write there takes the place of the one that runs; on a GPU each may. */
+static int dump_to(struct bench *b, struct runnable what, const char *dir, struct status *st)
+{
+    json_t *reply;
+    bool confined = b->target.kind == TARGET_CPU;
+    if (confined)
+        client_stop(&b->client);
+    b->writable = dir;
+    int result = run_request(b, what, LOCK_TO_RUN,
+                             json_pack("{s:s, s:s}", "do", "dump", "dir", dir), &reply, st);
+    b->writable = NULL;
+    if (confined)
+        client_stop(&b->client);
+    json_decref(reply);
+    return result;
+}
+
 static int dump(struct bench *b, struct runnable what, const char *dir, bool replace,
                 struct status *st)
 {
     struct fresh_dir s;
-    json_t *reply = NULL;
     int result = -1;
     if (fresh_dir_open(dir, &s, st) != 0)
         return -1;
     if (!utf8_is_valid(s.at)) /* the worker gets it in JSON */
         status_set(st, STATUS_ENVIRONMENT, "the path of '%s' is not UTF-8; name another", dir);
     else
-        result = run_request(b, what, LOCK_TO_RUN,
-                             json_pack("{s:s, s:s}", "do", "dump", "dir", s.at), &reply, st);
+        result = dump_to(b, what, s.at, st);
     if (result == 0)
         result = write_workload(b, s.at, st);
     if (result == 0)
         result = fresh_dir_commit(&s, replace, st);
-    json_decref(reply);
     fresh_dir_release(&s);
     return result;
 }

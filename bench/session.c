@@ -220,6 +220,13 @@ static int open_worker(struct bench *b, struct status *st)
                   "device", b->target.device, "inputs", message_of_inputs(b->inputs), "workload",
                   message_of_workload(&b->w));
     json_object_set_new(request, "token", json_string(b->client.token));
+    struct buf code;
+    buf_init(&code);
+    cache_dir(&b->cache, CACHE_BINARY, &code);
+    json_object_set_new(request, "code", json_string(code.ptr));
+    if (b->writable != NULL)
+        json_object_set_new(request, "writable", json_string(b->writable));
+    buf_release(&code);
     json_t *reply;
     int result = client_call(&b->client, request, b->client.limit_s, &reply, st);
     if (result != 0)

@@ -74,6 +74,17 @@ static void noise(struct env_list *out)
     check_load(out);
 }
 
+static void check_sandbox(struct env_list *out)
+{
+    const unsigned all = SANDBOX_FILES | SANDBOX_SIGNALS | SANDBOX_NETWORK;
+    unsigned kept_from = sandbox_wanted() ? sandbox_try() : 0;
+    env_add(out, "sandbox", false, kept_from == all ? ENV_OK : ENV_WARNING,
+            "emitted code could reach the rest: see SECURITY.md", "keeps candidates from%s%s%s%s",
+            (kept_from & SANDBOX_FILES) != 0 ? " files" : "",
+            (kept_from & SANDBOX_SIGNALS) != 0 ? " signals" : "",
+            (kept_from & SANDBOX_NETWORK) != 0 ? " network" : "", kept_from == 0 ? " nothing" : "");
+}
+
 static void checks(const struct toolchain *tc, const struct status *problem, struct env_list *out)
 {
     struct cpu_info cpu;
@@ -90,6 +101,7 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
     }
     env_add(out, "CPU", false, ENV_OK, "", "%s, %s", cpu.model, cpu.extension);
     env_add(out, "threads", false, ENV_OK, "", "%d", cpu_threads());
+    check_sandbox(out);
     noise(out);
 }
 

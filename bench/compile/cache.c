@@ -99,6 +99,11 @@ void cache_release(struct cache *c)
     *c = (struct cache){0};
 }
 
+void cache_dir(const struct cache *c, enum cache_kind kind, struct buf *dir)
+{
+    buf_addf(dir, "%s/%s", c->dir, kinds[kind].dir);
+}
+
 void cache_path(const struct cache *c, enum cache_kind kind, const char *key, struct buf *path)
 {
     buf_reset(path);

@@ -3,6 +3,8 @@
 #include "kernels/cpu/abi.h"
 
 #include <dlfcn.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -40,6 +42,19 @@ static void cpu_close(struct device *d)
     free(d);
 }
 
+/* A sandbox knows the cache's directory as it was when the worker began.  If it was removed and
+ * made again since, only another worker can read what is there. */
+static void end_if_unreadable(const char *path)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    if (fd < 0 && errno == EACCES) {
+        fprintf(stderr, "'%s': %s\n", path, strerror(errno));
+        _Exit(EXIT_FAILURE);
+    }
+    if (fd >= 0)
+        close(fd);
+}
+
 /* A library stays loaded, because threads of its own may outlive a call. */
 static int cpu_load(struct device *d, const char *path, const char *symbol, struct function **out,
                     struct status *st)
@@ -47,8 +62,10 @@ static int cpu_load(struct device *d, const char *path, const char *symbol, stru
     (void)d;
     *out = NULL;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
-    if (library == NULL)
+    if (library == NULL) {
+        end_if_unreadable(path);
         return status_set(st, STATUS_LAUNCH, "cannot load it: %s", dlerror());
+    }
     fp_segment *run;
     *(void **)&run = dlsym(library, symbol);
     if (run == NULL) {

@@ -47,11 +47,22 @@ static const struct device_ops *const devices[TARGET_COUNT] = {
     [TARGET_CUDA] = &device_cuda,
 };
 
+/* Code for a CPU runs in this process.  A GPU's runs on the GPU, and its driver needs what a
+ * sandbox would keep from it. */
+static void confine(const struct worker *k, const json_t *request)
+{
+    const char *code = json_string_value(json_object_get(request, "code"));
+    const char *writable = json_string_value(json_object_get(request, "writable"));
+    if (k->target == TARGET_CPU && sandbox_wanted())
+        sandbox_enter(code != NULL ? code : "", writable); /* doctor says where it cannot */
+}
+
 static int do_open(struct worker *k, const json_t *request, json_t *reply, struct status *st)
 {
     k->target = (enum target_kind)json_integer_value(json_object_get(request, "target"));
     int index = (int)json_integer_value(json_object_get(request, "device"));
     struct inputs inputs;
+    confine(k, request);
     k->ops = devices[k->target];
     if (message_to_inputs(json_object_get(request, "inputs"), &inputs, st) != 0 ||
         read_workload(k, request, st) != 0 || k->ops->open(index, &k->w, &k->device, st) != 0 ||

@@ -250,6 +250,7 @@ END_TEST
 START_TEST(memory_that_another_program_takes_ends_the_work)
 {
     struct bench_options o = gpu_options();
+    o.run_deadline_s = 20;
     setenv("FAKE_GPU_BYTES", "3500000", 1);
     setenv("FAKE_GPU_OTHERS", test_path("others"), 1);
     struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);

@@ -133,6 +133,7 @@ static inline void set_faults(const char *dir)
     snprintf(faults, sizeof(faults), "%s/faults", dir);
     ck_assert_int_eq(file_make_dirs(faults, &st), 0);
     setenv("FUSEPLAN_TEST_FAULTS", faults, 1);
+    setenv("FUSEPLAN_SANDBOX", "off", 1); /* faults leave notes in files */
 }
 
 /* Writes compiler and faults into dir.  Where the faults hold FF_LL.c, the source of segment FF-LL
@@ -153,7 +154,9 @@ static inline void write_faulty_compiler(const char *dir)
                  "[ -f \"$faults/$key.sh\" ] && . \"$faults/$key.sh\"\n"
                  "if [ -f \"$faults/$key.c\" ]; then\n"
                  "    sed \"s/^void segment_$name(/static void honest(/\" \"$src\" >\"$src.new\"\n"
-                 "    { echo '#include <stdio.h>'; echo '#include <unistd.h>'\n"
+                 "    { for header in stdio unistd fcntl signal sys/stat netinet/in; do\n"
+                 "        echo \"#include <$header.h>\"\n"
+                 "      done\n"
                  "      echo \"void segment_$name(const struct fp_args *a)\"\n"
                  "      cat \"$faults/$key.c\"; } >>\"$src.new\"\n"
                  "    mv \"$src.new\" \"$src\"\n"
