@@ -75,8 +75,10 @@ enum trial_status trial_status_from_name(const char *name);
  * first. */
 
 void *mem_alloc(size_t count, size_t size); /* zeroed; free() it */
+void *mem_unset(size_t size); /* not zeroed; a malloc() for libraries that cannot do without */
 void *mem_resize(void *old, size_t count, size_t size);
 char *mem_strdup(const char *text);
+void *mem_checked(void *taken); /* what the C library returns null of where memory runs out */
 
 /* ---- buf.c: a growing string --------------------------------------------------------------------
  *

@@ -19,6 +19,11 @@ void *mem_alloc(size_t count, size_t size)
     return require(calloc(count, size), count, size);
 }
 
+void *mem_unset(size_t size)
+{
+    return require(malloc(size), size, 1);
+}
+
 void *mem_resize(void *old, size_t count, size_t size)
 {
     return require(reallocarray(old, count, size), count, size);
@@ -28,4 +33,9 @@ char *mem_strdup(const char *text)
 {
     size_t len = strlen(text);
     return memcpy(mem_alloc(len + 1, 1), text, len);
+}
+
+void *mem_checked(void *taken)
+{
+    return require(taken, 1, sizeof(void *));
 }

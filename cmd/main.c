@@ -163,6 +163,7 @@ int main(int argc, char **argv)
     struct status st = STATUS_INIT;
     if (!file_hold_standard())
         return EXIT_FAILURE;
+    json_set_alloc_funcs(mem_unset, free); /* text that no memory is left for is not bad JSON */
     fp_unbind();
     signal(SIGXFSZ, SIG_IGN); /* at `ulimit -f` a write fails, and its temporary file goes */
     if (argc < 2) {

@@ -90,7 +90,8 @@ static int import_study(struct importing *m, json_t *line, const char *label, st
     struct known_study *s = mem_alloc(1, sizeof(*s));
     *s = (struct known_study){mem_strdup(label), 0};
     int result = db_study_put(m->db, &l.workload, &l.target, l.protocol, l.created_utc, &s->id, st);
-    struct known_study *found = *(struct known_study **)tsearch(s, &m->studies, by_label);
+    struct known_study *found =
+        *(struct known_study **)mem_checked(tsearch(s, &m->studies, by_label));
     if (result == 0 && found != s && found->id != s->id)
         result = text_fail(&m->reader, NULL, "study", st, "'%s' named another study before", label);
     if (found != s)
@@ -103,16 +104,21 @@ static int import_study(struct importing *m, json_t *line, const char *label, st
 static int import_search(struct importing *m, json_t *line, int64_t study, struct status *st)
 {
     struct db_search s = {.id = json_string_value(json_object_get(line, "search"))};
-    struct status refused = STATUS_INIT;
+    int64_t owner = 0;
     if (s.id == NULL || s.id[0] == '\0' || strlen(s.id) >= HASH_TEXT_SIZE)
         return text_fail(&m->reader, NULL, "search", st, "the id of a search has 1 to 32 digits");
     if (text_read_fields(&m->reader, NULL, line, &text_search, "study search ", &s, st) != 0)
         return -1;
     if (s.ended_utc[0] != '\0' && !db_is_utc(s.ended_utc))
         return text_fail(&m->reader, NULL, "ended_utc", st, "'%s' is not a time", s.ended_utc);
-    if (db_search_put(m->db, study, &s, &refused) != 0)
-        return text_fail(&m->reader, NULL, "search", st, "%s", refused.message);
-    return 0;
+    struct query q = query_start(m->db, SQL_SEARCH_STUDY);
+    query_text(&q, s.id);
+    if (query_one_int(&q, &owner, st) < 0)
+        return -1;
+    if (owner != 0 && owner != study)
+        return text_fail(&m->reader, NULL, "search", st, "search '%s' belongs to another study",
+                         s.id);
+    return db_search_put(m->db, study, &s, st);
 }
 
 /* Whether a trial may name this search. */
@@ -194,7 +200,7 @@ static const struct known_schedule *add_choice(struct importing *m, const char *
         return NULL;
     struct known_schedule *s = mem_alloc(1, sizeof(*s));
     *s = (struct known_schedule){mem_strdup(text), c.segment, id};
-    return *(struct known_schedule **)tsearch(s, &m->schedules, by_choice);
+    return *(struct known_schedule **)mem_checked(tsearch(s, &m->schedules, by_choice));
 }
 
 /* The schedule of a choice, found or added; null on failure. */

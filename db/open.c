@@ -156,10 +156,13 @@ static void distrust(sqlite3 *handle)
 static int open_handle(struct db *db, const char *uri_query, int flags, struct identity *identity)
 {
     struct buf uri;
+    int result = sqlite3_initialize();
+    if (result != SQLITE_OK)
+        return result;
     buf_init(&uri);
     add_uri(&uri, db->path, uri_query);
-    int result = sqlite3_open_v2(uri.ptr, &db->handle,
-                                 flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX, pages_layer());
+    result = sqlite3_open_v2(uri.ptr, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
+                             pages_layer());
     buf_release(&uri);
     if (result != SQLITE_OK)
         return result;

@@ -225,16 +225,16 @@ static int open_file(sqlite3_vfs *vfs, const char *path, sqlite3_file *file, int
 
 const char *pages_layer(void)
 {
-    if (own == NULL) {
-        own = sqlite3_vfs_find(NULL);
+    static const char name[] = "fuseplan";
+    if (own == NULL && (own = sqlite3_vfs_find(NULL)) != NULL) { /* null: SQLite has no memory */
         layer = *own;
         layer.pNext = NULL;
-        layer.zName = "fuseplan";
+        layer.zName = name;
         layer.szOsFile += (int)sizeof(struct page_file);
         layer.xOpen = open_file;
         sqlite3_vfs_register(&layer, 0);
     }
-    return layer.zName;
+    return name;
 }
 
 int64_t pages_bad(sqlite3 *handle)

@@ -197,6 +197,8 @@ static int keep_int(void *out, int columns, char **values, char **names)
 {
     (void)columns;
     (void)names;
+    if (values[0] == NULL) /* SQLite has no memory for it */
+        return -1;
     *(int *)out = (int)strtol(values[0], NULL, 10);
     return 0;
 }

@@ -226,9 +226,9 @@ static int next_line(struct text_reader *r, json_t **out, struct status *st)
     errno = 0;
     ssize_t len = getline(&r->line, &r->size, r->in);
     if (len < 0)
-        return ferror(r->in) == 0 ? 0
-                                  : status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s",
-                                               r->path, strerror(errno));
+        return feof(r->in) != 0 ? 0
+                                : status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s",
+                                             r->path, strerror(errno));
     r->number++;
     if (len > 0 && r->line[len - 1] == '\n')
         r->line[--len] = '\0';

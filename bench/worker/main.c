@@ -45,6 +45,7 @@ int main(int argc, char **argv)
 {
     if (!file_hold_standard())
         return EXIT_FAILURE;
+    json_set_alloc_funcs(mem_unset, free);
     if (argc == 2 && strcmp(argv[1], "--serve") == 0)
         return worker_serve(WORKER_CHANNEL, WORKER_MASK);
     if (argc == 3 && strcmp(argv[1], "--probe") == 0)

@@ -37,7 +37,7 @@ static int load(struct worker *k, struct part *part, const char *path, struct st
         return status_prefix(st, "%s", part->name);
     struct loaded *kept = mem_alloc(1, sizeof(*kept));
     *kept = (struct loaded){mem_strdup(path), function};
-    tsearch(kept, &k->loaded, by_path);
+    mem_checked(tsearch(kept, &k->loaded, by_path));
     part->function = function;
     return 0;
 }
