@@ -79,7 +79,7 @@ static int record_sync(sqlite3_file *file, int flags)
 {
     const struct opened *o = entry_of(file);
     add_event(SYNC, o->name, 0, NULL, 0);
-    return o->real->xSync(file, flags);
+    return recording ? o->real->xSync(file, flags) : SQLITE_OK; /* the checks need none */
 }
 
 static int record_close(sqlite3_file *file)
@@ -170,8 +170,12 @@ static void write_disk(const struct disk *d, const char *path)
         char name[300];
         snprintf(name, sizeof(name), "%s%s", path, names[i]);
         unlink(name);
-        if (d->there[i])
-            OK(file_write(name, d->files[i].ptr, d->files[i].len, &st));
+        if (!d->there[i])
+            continue;
+        FILE *out = fopen(name, "w"); /* not file_write(), which syncs */
+        ck_assert_ptr_nonnull(out);
+        ck_assert_uint_eq(fwrite(d->files[i].ptr, 1, d->files[i].len, out), d->files[i].len);
+        ck_assert_int_eq(fclose(out), 0);
     }
     char shared[300];
     snprintf(shared, sizeof(shared), "%s-shm", path);
