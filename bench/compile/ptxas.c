@@ -12,6 +12,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { NUMBER_MOST = 1 << 30 }; /* whatever a log holds; a GPU has far less of anything */
+
 /* The number right before `words`; 0 where the line does not hold them. */
 static int number_before(const char *line, const char *words)
 {
@@ -20,13 +22,19 @@ static int number_before(const char *line, const char *words)
         return 0;
     while (at > line && isdigit((unsigned char)at[-1]))
         at--;
-    return (int)strtol(at, NULL, 10);
+    long number = strtol(at, NULL, 10);
+    return number < NUMBER_MOST ? (int)number : NUMBER_MOST;
 }
 
 static void raise_to(int *value, int other)
 {
     if (other > *value)
         *value = other;
+}
+
+static void add_to(int *value, int more)
+{
+    *value = *value < NUMBER_MOST - more ? *value + more : NUMBER_MOST;
 }
 
 static bool serialises(const char *text)
@@ -56,8 +64,8 @@ static void read_line(const char *line, struct resources *out)
     raise_to(&out->registers, number_before(line, " registers"));
     raise_to(&out->shared_static_bytes, number_before(line, " bytes smem"));
     raise_to(&out->stack_bytes, number_before(line, " bytes stack frame"));
-    out->spill_bytes += number_before(line, " bytes spill stores");
-    out->spill_load_bytes += number_before(line, " bytes spill loads");
+    add_to(&out->spill_bytes, number_before(line, " bytes spill stores"));
+    add_to(&out->spill_load_bytes, number_before(line, " bytes spill loads"));
     read_warning(line, out);
 }
 
