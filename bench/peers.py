@@ -27,7 +27,7 @@ import tempfile
 HEADER = ['variant', 'dtype', 'batch', 'seq_len', 'mask', 'us']
 LAYER_VARIANTS = ['eager', 'sdpa', 'compile', 'compile-max', 'flex']
 ATTENTION_VARIANTS = ['sdpa', 'flex']
-CALLS = 8  # of attention in a graph: its launch is then small beside them
+CALLS = 32  # of attention in a graph: its launch is then small beside them
 
 
 def fail(message):

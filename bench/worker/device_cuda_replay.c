@@ -250,19 +250,22 @@ int cuda_run(struct replay *r, int first, int count, struct status *st)
     return result;
 }
 
-/* Starting a graph takes the host some microseconds, about as long as a small graph runs.  So many
- * repeats run as graphs of at least NODES launches. */
+/* A graph begins some time after the one in front of it has ended, and its first kernel waits for
+ * all of that one.  So the repeats of a sample run as few graphs, each of about NODES launches. */
 static int make_graphs(struct replay *r, int repeats, struct status *st)
 {
     enum { NODES = 100 };
-    int times = (NODES + r->count - 1) / r->count;
+    const int graphs = (repeats * r->count + NODES - 1) / NODES, times = repeats / graphs;
     if (r->once == NULL && capture(r, 1, NULL, &r->once, st) != 0)
         return -1;
-    if (r->often == NULL && repeats >= times && times > 1) {
-        if (capture(r, times, NULL, &r->often, st) != 0)
-            return -1;
-        r->times = times;
-    }
+    if (times <= 1 || times == r->times)
+        return 0;
+    if (r->often != NULL)
+        r->device->cu->cuGraphExecDestroy(r->often);
+    r->often = NULL;
+    if (capture(r, times, NULL, &r->often, st) != 0)
+        return -1;
+    r->times = times;
     return 0;
 }
 
