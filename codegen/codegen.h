@@ -178,7 +178,7 @@ struct cuda_launch {
     bool cooperative;        /* stages meet at grid barriers */
     bool persistent;         /* thread blocks draw tiles: no more than the device holds at once */
     struct tiling tiling;    /* of fp_args.tiles */
-    int64_t tiles;           /* of the stage that has most */
+    int64_t tiles;           /* of the stage that has most: the thread blocks that find work */
     int64_t sync_words;      /* of fp_args.sync */
     int64_t workspace_bytes; /* of fp_args.workspace */
 };

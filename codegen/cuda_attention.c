@@ -13,15 +13,17 @@ static const struct {
     struct cuda_attention_shape shapes[CUDA_ATTENTION_COUNT];
 } head_sizes[] = {
     {64,
-     {[CUDA_ATTENTION_64] = {1, 1, 2, 1, true, false, false, 4},
-      [CUDA_ATTENTION_64_OVERLAP] = {1, 1, 3, 1, false, true, true, 3},
-      [CUDA_ATTENTION_64_SPLIT] = {2, 1, 4, 2, false, false, false, 2},
-      [CUDA_ATTENTION_128] = {2, 2, 3, 2, true, false, false, 2}}},
+     {[CUDA_ATTENTION_64] = {1, 1, 2, 1, 1, true, false, false, 4},
+      [CUDA_ATTENTION_64_OVERLAP] = {1, 1, 3, 1, 1, false, true, true, 3},
+      [CUDA_ATTENTION_64_SPLIT] = {2, 1, 4, 2, 1, false, false, false, 2},
+      [CUDA_ATTENTION_64_CLUSTER] = {1, 1, 3, 1, 2, false, true, true, 3},
+      [CUDA_ATTENTION_128] = {2, 2, 3, 2, 1, true, false, false, 2}}},
     {128,
-     {[CUDA_ATTENTION_64] = {1, 1, 2, 1, true, false, false, 2},
-      [CUDA_ATTENTION_64_OVERLAP] = {1, 1, 3, 1, false, true, false, 1},
-      [CUDA_ATTENTION_64_SPLIT] = {2, 1, 4, 2, false, false, false, 1},
-      [CUDA_ATTENTION_128] = {2, 2, 3, 2, true, true, false, 1}}},
+     {[CUDA_ATTENTION_64] = {1, 1, 2, 1, 1, true, false, false, 2},
+      [CUDA_ATTENTION_64_OVERLAP] = {1, 1, 3, 1, 1, false, true, false, 1},
+      [CUDA_ATTENTION_64_SPLIT] = {2, 1, 4, 2, 1, false, false, false, 1},
+      [CUDA_ATTENTION_64_CLUSTER] = {1, 1, 3, 1, 2, false, true, false, 1},
+      [CUDA_ATTENTION_128] = {2, 2, 3, 2, 1, true, true, false, 1}}},
 };
 
 const struct cuda_attention_shape *cuda_attention_shape_of(const struct choice *c, int head_size)
@@ -100,8 +102,9 @@ static const char *truth(bool value)
 void cuda_attention_arguments(const struct choice *c, int head_size, struct buf *out)
 {
     const struct cuda_attention_shape *s = cuda_attention_shape_of(c, head_size);
-    buf_addf(out, "%d, %d, %d, %d, %s, %s, %s, %s", s->consumers, s->rows, s->ring, s->producers,
-             truth(s->draws), truth(s->overlap), truth(s->q_in_registers), truth(is_ordered(c)));
+    buf_addf(out, "%d, %d, %d, %d, %d, %s, %s, %s, %s", s->consumers, s->rows, s->ring,
+             s->producers, s->cluster, truth(s->draws), truth(s->overlap), truth(s->q_in_registers),
+             truth(is_ordered(c)));
 }
 
 void emit_cuda_attention(const struct choice *c, const struct build_target *t, struct buf *out)
@@ -113,12 +116,14 @@ void emit_cuda_attention(const struct choice *c, const struct build_target *t, s
     buf_addf(
         out,
         "/* operators; warpgroups that compute, query blocks, key blocks in flight, warps that\n"
-        " * load; tiles drawn, overlap, q in registers, tiles of a cover */\n"
+        " * load, thread blocks that share a tile; tiles drawn, overlap, q in registers, tiles of "
+        "a\n"
+        " * cover */\n"
         "using stage = fp::attention_wgmma<dtype, W, %d, %d,\n    ",
         c->segment.first, c->segment.last);
     cuda_attention_arguments(c, t->head_size, out);
     buf_adds(out, ">;\n\n");
-    open_kernel(c, threads_of(s), s->resident, out);
+    open_kernel(c, threads_of(s), s->resident, s->cluster, out);
     buf_adds(out, "    stage(a, shared).run();\n}\n");
 }
 
@@ -134,7 +139,7 @@ void cuda_attention_launch(const struct choice *c, const struct workload *w,
                                 .tiling = {.rows = s->rows, .ordered = is_ordered(c)},
                                 .sync_words = FP_SYNC_TILES};
     int64_t parts = tiling_parts(&out->tiling, w);
-    out->tiles = parts * heads * ((blocks + s->rows - 1) / s->rows);
+    out->tiles = parts * heads * ((blocks + s->rows - 1) / s->rows) * s->cluster;
     if (parts == 1)
         return;
     out->sync_words += heads;

@@ -105,6 +105,7 @@ enum cuda_attention_row {
     CUDA_ATTENTION_64,
     CUDA_ATTENTION_64_OVERLAP, /* the next scores run beside the softmax */
     CUDA_ATTENTION_64_SPLIT,   /* two warpgroups take half of the keys each */
+    CUDA_ATTENTION_64_CLUSTER, /* two thread blocks do, and overlap */
     CUDA_ATTENTION_128,
     CUDA_ATTENTION_COUNT
 };
@@ -114,6 +115,7 @@ struct cuda_attention_shape {
     int rows;            /* query blocks of a tile; fewer than consumers: these share the keys */
     int ring;            /* key blocks in flight */
     int producers;       /* warps that load */
+    int cluster;         /* thread blocks that share a tile's keys */
     bool draws;          /* thread blocks draw tiles from a counter; else one tile each */
     bool overlap;        /* the next block's scores are issued before this one's context */
     bool q_in_registers; /* else in shared memory */
@@ -165,7 +167,8 @@ void cuda_launch_handwritten(const struct choice *c, const struct workload *w,
 
 /* What the sources of all kernels share: element type and head size; the kernel's head. */
 void add_types(const struct build_target *t, struct buf *out);
-void open_kernel(const struct choice *c, int threads, int resident, struct buf *out);
+/* cluster: thread blocks of a cluster; resident: those for which registers must suffice. */
+void open_kernel(const struct choice *c, int threads, int resident, int cluster, struct buf *out);
 
 void emit_cuda_generated(const struct choice *c, const struct build_target *t, struct buf *out);
 void emit_cuda_handwritten(const struct choice *c, const struct build_target *t, struct buf *out);

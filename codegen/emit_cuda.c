@@ -45,9 +45,12 @@ static void add_tile(const struct cuda_kernel *k, struct buf *out)
                  t->bm, t->bn, t->depth, t->warps_m, t->warps_n, k->split);
 }
 
-void open_kernel(const struct choice *c, int threads, int resident, struct buf *out)
+void open_kernel(const struct choice *c, int threads, int resident, int cluster, struct buf *out)
 {
-    buf_addf(out, "extern \"C\" __global__ void __launch_bounds__(%d, %d)\n", threads, resident);
+    buf_addf(out, "extern \"C\" __global__ void __launch_bounds__(%d, %d)", threads, resident);
+    if (cluster > 1)
+        buf_addf(out, " __cluster_dims__(%d, 1, 1)", cluster);
+    buf_adds(out, "\n");
     choice_symbol(c, out);
     buf_adds(out, "(const __grid_constant__ fp_args a)\n{\n"
                   "    extern __shared__ __align__(16) unsigned char shared[];\n");
@@ -64,7 +67,7 @@ void emit_cuda_generated(const struct choice *c, const struct build_target *t, s
     add_tile(&k, out);
     for (int i = 0; i < k.count; i++)
         emit_cuda_stage(&k.stages[i], k.threads, out);
-    open_kernel(c, k.threads, k.resident, out);
+    open_kernel(c, k.threads, k.resident, 1, out);
     buf_adds(out, "    fp::await_dependencies();\n");
     for (int i = 0; i < k.count; i++) {
         buf_adds(out, i > 0 ? "    fp::grid_barrier(a.sync);\n    " : "    ");
@@ -80,7 +83,7 @@ void emit_cuda_handwritten(const struct choice *c, const struct build_target *t,
     add_header(c, t, out);
     buf_adds(out, " */\n#include \"handwritten.cuh\"\n\n");
     add_types(t, out);
-    open_kernel(c, CUDA_ATTENTION_THREADS, 1, out);
+    open_kernel(c, CUDA_ATTENTION_THREADS, 1, 1, out);
     buf_addf(out,
              "    fp::await_dependencies();\n"
              "    fp::hand_attention<dtype, W, %s>().run(a, shared);\n}\n",

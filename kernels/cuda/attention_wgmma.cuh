@@ -15,10 +15,12 @@
  *
  *   C warpgroups compute.  Warpgroup w has the rows of block w % G and takes every (C/G)-th entry
  *   of the tile's list from w / G on.  With C/G = 2, two warpgroups share a block's rows and join
- *   their partial results in shared memory.
+ *   their partial results in shared memory.  CLUSTER thread blocks may share a tile in the same
+ *   way; the first one reads the results of the others in their shared memory.
  *
  *   P warps load.  They fill a ring of STAGES key blocks (k, v, row words) for all warpgroups, and
- *   q of the next tile, by cp.async in the 128-byte swizzle.
+ *   q of the next tile, by cp.async in the 128-byte swizzle.  Where a thread block has a single
+ *   tile, the warps that compute load its q themselves.
  *
  * The mbarriers full_* complete when copies have landed, the mbarriers empty_* when all that
  * compute have read them.  Every thread arrives at empty_k, because each reads row words with
@@ -42,14 +44,16 @@
  * once a counter says that all warps of the first part have stored the head.  It waits for nobody
  * who has not begun, because tiles are drawn in the order of their parts.
  *
- * This file has the roles, the products and their order; attention_wgmma_load.cuh what the loading
- * warps do, attention_wgmma_copy.cuh how they copy rows, attention_wgmma_softmax.cuh the softmax,
- * attention_wgmma_store.cuh how rows are stored and joined, attention_wgmma_shape.cuh what all
- * share. */
+ * This file has the roles, the products and their order.  attention_wgmma_load.cuh has what the
+ * loading warps do, _copy.cuh how they copy rows, _q.cuh how q becomes an operand, _softmax.cuh the
+ * softmax, _join.cuh how partial results of shared keys are added, _store.cuh how rows are stored
+ * and those of two parts joined, _shape.cuh what all of these files use. */
 #ifndef FUSEPLAN_CUDA_ATTENTION_WGMMA_CUH
 #define FUSEPLAN_CUDA_ATTENTION_WGMMA_CUH
 
+#include "attention_wgmma_join.cuh"
 #include "attention_wgmma_load.cuh"
+#include "attention_wgmma_q.cuh"
 #include "attention_wgmma_softmax.cuh"
 #include "attention_wgmma_store.cuh"
 
@@ -62,32 +66,15 @@ FP_DEVICE int uniform(int x)
     return static_cast<int>(__reduce_or_sync(0xffffffffu, static_cast<u32>(x)));
 }
 
-/* Sums of two pairs, rounded once. */
-template <class D> struct pairs;
-template <> struct pairs<fp16> {
-    static FP_DEVICE u32 add(u32 x, u32 y)
-    {
-        u32 r;
-        asm("add.rn.f16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y));
-        return r;
-    }
-};
-template <> struct pairs<bf16> {
-    static FP_DEVICE u32 add(u32 x, u32 y)
-    {
-        u32 r;
-        asm("add.rn.bf16x2 %0, %1, %2;" : "=r"(r) : "r"(x), "r"(y));
-        return r;
-    }
-};
-
-template <class D, int W, int FIRST, int LAST, int C, int G, int STAGES, int P, bool DRAWS,
-          bool OVERLAP, bool QREG, bool ORDERED>
+template <class D, int W, int FIRST, int LAST, int C, int G, int STAGES, int P, int CLUSTER,
+          bool DRAWS, bool OVERLAP, bool QREG, bool ORDERED>
 struct attention_wgmma {
-    using S = attention_shape<D, W, FIRST, LAST, C, G, STAGES, P, DRAWS, OVERLAP, QREG, ORDERED>;
+    using S =
+        attention_shape<D, W, FIRST, LAST, C, G, STAGES, P, CLUSTER, DRAWS, OVERLAP, QREG, ORDERED>;
     using smem = typename S::smem;
     static constexpr int THREADS = C * FOUR_WARPS + P * 32, ALIGN = 1024;
-    static constexpr int SHARES = S::SHARES, PANEL = S::PANEL, TILE = S::TILE;
+    static constexpr int SHARES = S::SHARES, STRIDE = SHARES * CLUSTER; /* who share a tile */
+    static constexpr int PANEL = S::PANEL, TILE = S::TILE;
     using softmax = attention_softmax<S>;
 
     const fp_args &a;
@@ -111,16 +98,19 @@ struct attention_wgmma {
         attention_loader<S> loader{a, s};
         typename attention_loader<S>::tile t = {};
         typename attention_loader<S>::entry e = {};
-        if (!computes && static_cast<int>(blockIdx.x) < loader.tiles())
-            loader.find_tile(static_cast<int>(blockIdx.x), t, e);
+        if ((!computes || !DRAWS) && loader.first_tile() < loader.tiles())
+            loader.find_tile(loader.first_tile(), t, e);
         if (threadIdx.x == 0)
             init_mbarriers();
         __syncthreads();
         await_dependencies();
-        if (computes)
-            consume();
-        else
+        if (!computes) {
             loader.produce(t, e);
+            return;
+        }
+        if constexpr (!DRAWS)
+            loader.load_own_q(t);
+        consume();
     }
 
     /* Loads every line of the arguments at once, so that later reads of them hit the cache. */
@@ -148,8 +138,11 @@ struct attention_wgmma {
     /* ---- computing --------------------------------------------------------------------------- */
 
     /* Matrices in shared memory by the low half of their descriptor, in units of 16 bytes; the high
-     * half is the same for all: 1024 bytes between 8 rows, 128-byte swizzle. */
-    static constexpr u32 UNIT = 16, BY_ROWS = 1u << 16, BY_COLUMNS = PANEL / UNIT << 16;
+     * half is the same for all: 1024 bytes between 8 rows, 128-byte swizzle.  A descriptor has room
+     * for an address below MATRICES; in a cluster addresses have the thread block's number above.
+     */
+    static constexpr u32 MATRICES = 1u << 18, UNIT = 16, BY_ROWS = 1u << 16,
+                         BY_COLUMNS = PANEL / UNIT << 16;
 
     static FP_DEVICE u64 matrix(u32 low)
     {
@@ -191,66 +184,12 @@ struct attention_wgmma {
         wgmma_commit();
     }
 
-    /* q of this warp's rows, with its bias. */
-    FP_DEVICE void load_q(u32 (&q)[W / 16][4], const unsigned char *from, const u16 *bias)
-    {
-        const int lane = static_cast<int>(threadIdx.x) % 32;
-        const int warp = static_cast<int>(threadIdx.x) % FOUR_WARPS / 32;
-        const unsigned char *rows = from + (warp * WARP_ROWS + lane % 16) * 128;
-#pragma unroll
-        for (int i = 0; i < W / 16; i++) {
-            load_matrix(q[i], rows + i / 4 * PANEL + ((i % 4 * 2 + lane / 16) ^ (lane % 8)) * 16);
-            if constexpr (FIRST == 1)
-#pragma unroll
-                for (int j = 0; j < 4; j++)
-                    q[i][j] = pairs<D>::add(q[i][j], *reinterpret_cast<const u32 *>(
-                                                         bias + i * 16 + j / 2 * 8 + lane % 4 * 2));
-        }
-    }
-
-    /* Adds the bias to q where it lies; tid: of all threads that share it. */
-    static FP_DEVICE void bias_q(unsigned char *rows, const u16 *bias, int tid)
-    {
-#pragma unroll
-        for (int i = tid; i < BLOCK * W / 8; i += SHARES * FOUR_WARPS) {
-            int panel = i / 512, row = i % 512 / 8, chunk = i % 8;
-            uint4 *at = reinterpret_cast<uint4 *>(rows + panel * PANEL + row * 128 +
-                                                  (chunk ^ (row % 8)) * 16);
-            uint4 x = *at, b = *reinterpret_cast<const uint4 *>(bias + panel * 64 + chunk * 8);
-            *at = make_uint4(pairs<D>::add(x.x, b.x), pairs<D>::add(x.y, b.y),
-                             pairs<D>::add(x.z, b.z), pairs<D>::add(x.w, b.w));
-        }
-    }
-
-    /* All warpgroups that share the rows of a block. */
-    static FP_DEVICE void meet(int group)
-    {
-        asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(SHARES * FOUR_WARPS) : "memory");
-    }
-
 /* The address in shared memory of a field of smem; the same as the low half of a descriptor. */
 /* NVRTC has no offsetof. */
 #define FP_OFFSET(field)                                                                           \
     static_cast<u32>(reinterpret_cast<u64>(&static_cast<smem *>(nullptr)->field))
 #define FP_AT(field)  (base + FP_OFFSET(field))
-#define FP_LOW(field) (base / UNIT + FP_OFFSET(field) / UNIT)
-
-    /* Makes q ready for wgmma, with its bias: in registers, or where it lies. */
-    FP_DEVICE void prepare_q(u32 (&q)[W / 16][4], int tile, int group, int share)
-    {
-        if constexpr (QREG) {
-            load_q(q, s.q[tile][group], s.bias[tile][0]);
-            if constexpr (SHARES > 1)
-                meet(group); /* before the context takes q's place */
-        } else {
-            if constexpr (FIRST == 1) {
-                bias_q(s.q[tile][group], s.bias[tile][0],
-                       static_cast<int>(threadIdx.x) % FOUR_WARPS + share * FOUR_WARPS);
-                proxy_fence();
-                meet(group);
-            }
-        }
-    }
+#define FP_LOW(field) (base % MATRICES / UNIT + FP_OFFSET(field) / UNIT)
 
     /* Arrives for a slot whose key block this warpgroup skips. */
     static FP_DEVICE void pass_over(u32 base, u32 slot, u32 phase)
@@ -309,7 +248,8 @@ struct attention_wgmma {
         const int wg = uniform(static_cast<int>(threadIdx.x) / FOUR_WARPS);
         const int group = C == 1 ? 0 : wg % G, share = SHARES == 1 ? 0 : wg / G;
         const u32 base = shared_address(&s);
-        u32 slot = share, phase = 0; /* of the entry at hand */
+        const u32 first = CLUSTER > 1 ? cluster_rank<CLUSTER>() : share; /* of its entries */
+        u32 slot = share, phase = 0;                                     /* of the entry at hand */
 
         auto wait_k = [&]() { mbarrier_wait(FP_AT(full_k) + slot * 8, phase); };
         auto low_k = [&](u32 at) { return (FP_LOW(k) + at * (TILE / UNIT)) | BY_ROWS; };
@@ -321,11 +261,9 @@ struct attention_wgmma {
             const u32 entries = static_cast<u32>(s.item[tile][0]);
             if (DRAWS && static_cast<int>(entries) < 0)
                 return;
-            u32 skip = s.marks[tile][0][group], partial = s.marks[tile][1][group];
-            if constexpr (SHARES > 1)
-                skip >>= share, partial >>= share;
+            u32 skip = s.marks[tile][0][group] >> first, partial = s.marks[tile][1][group] >> first;
             u32 q[W / 16][4];
-            prepare_q(q, tile, group, share);
+            attention_q<S>{this->s}.prepare(q, tile, group, share);
             const u32 low_q = (FP_LOW(q) + (tile * G + group) * (TILE / UNIT)) | BY_ROWS;
 
             fragment<D, BLOCK> c;
@@ -335,21 +273,21 @@ struct attention_wgmma {
             float rescale[2];
             softmax::clear(o, state);
 
-            u32 i = static_cast<u32>(share); /* the entry at hand */
+            u32 i = first; /* the entry at hand */
             auto advance = [&]() {
                 slot += SHARES;
                 if (slot >= STAGES)
                     slot = share, phase ^= 1;
-                i += SHARES;
-                skip >>= SHARES;
-                partial >>= SHARES;
+                i += STRIDE;
+                skip >>= STRIDE;
+                partial >>= STRIDE;
             };
             /* Waits for k of the entry at hand; whether it is to be skipped. */
             auto seek = [&]() {
                 wait_k();
-                if (i % 32 == static_cast<u32>(share) && i >= 32) {
-                    skip = s.later[i / 32 & 1][0][group] >> share;
-                    partial = s.later[i / 32 & 1][1][group] >> share;
+                if (i % 32 == first && i >= 32) {
+                    skip = s.later[i / 32 & 1][0][group] >> first;
+                    partial = s.later[i / 32 & 1][1][group] >> first;
                 }
                 return (skip & 1) != 0;
             };
@@ -391,11 +329,14 @@ struct attention_wgmma {
                 }
                 context_block(o, p, base, held, held_phase);
             }
+            const attention_join<S> joins{this->s};
+            if constexpr (CLUSTER > 1)
+                joins.add_cluster(o, state);
             if constexpr (SHARES > 1)
-                join(o, state, group, share);
+                joins.add_shares(o, state, group, share);
             else if constexpr (!QREG)
-                meet(group); /* before the context takes q's place */
-            if (share == 0)
+                S::meet(group); /* before the context takes q's place */
+            if (first == 0)
                 attention_store<S>{a, s}.store(o, state, tile, group);
             if constexpr (DRAWS)
                 mbarrier_arrive_warp(FP_AT(empty_q) + tile * 8);
@@ -405,48 +346,6 @@ struct attention_wgmma {
 #undef FP_OFFSET
 #undef FP_AT
 #undef FP_LOW
-
-    /* The warpgroup of the second share leaves what it has; that of the first one adds it up. */
-    FP_DEVICE void join(fragment<D, W> &o, row_state &state, int group, int share)
-    {
-        const int tid = static_cast<int>(threadIdx.x) % FOUR_WARPS;
-        constexpr int N = W / 2;
-        float *sums = reinterpret_cast<float *>(&o);
-        auto area = [&](int of) {
-            return s.join + ((of - 1) * G + group) * smem::JOIN * FOUR_WARPS + tid;
-        };
-        if (share > 0) {
-            float *to = area(share);
-#pragma unroll
-            for (int i = 0; i < N; i++)
-                to[i * FOUR_WARPS] = sums[i];
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                to[(N + r) * FOUR_WARPS] = state.top[r];
-                to[(N + 2 + r) * FOUR_WARPS] = state.sum[r];
-            }
-        }
-        meet(group); /* one instruction for both: compute-sanitizer takes two for an error */
-        if (share > 0)
-            return;
-#pragma unroll 1
-        for (int of = 1; of < SHARES; of++) {
-            const float *from = area(of);
-            float mine[2], other[2];
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                float top = from[(N + r) * FOUR_WARPS], most = fmaxf(top, state.top[r]);
-                float down = S::shift(most);
-                mine[r] = exp2_fast(state.top[r] * S::unit - down);
-                other[r] = exp2_fast(top * S::unit - down);
-                state.top[r] = most;
-                state.sum[r] = state.sum[r] * mine[r] + from[(N + 2 + r) * FOUR_WARPS] * other[r];
-            }
-#pragma unroll
-            for (int i = 0; i < N; i++)
-                sums[i] = sums[i] * mine[i / 2 % 2] + from[i * FOUR_WARPS] * other[i / 2 % 2];
-        }
-    }
 };
 
 } // namespace fp

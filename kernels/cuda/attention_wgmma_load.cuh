@@ -11,8 +11,8 @@ namespace fp
 template <class S> struct attention_loader {
     using D = typename S::D;
     static constexpr int W = S::W, FIRST = S::FIRST, C = S::C, G = S::G, STAGES = S::STAGES,
-                         P = S::P, PANELS = S::PANELS, PANEL = S::PANEL, ENTRY = S::ENTRY,
-                         TILES = S::TILES;
+                         P = S::P, CLUSTER = S::CLUSTER, PANELS = S::PANELS, PANEL = S::PANEL,
+                         ENTRY = S::ENTRY, TILES = S::TILES;
     static constexpr bool DRAWS = S::DRAWS, ORDERED = S::ORDERED;
     using copies = attention_copies<S>;
     using tokens = typename copies::tokens;
@@ -37,9 +37,9 @@ template <class S> struct attention_loader {
         int part, block, entries, rest, batch, head;
     };
 
-    /* A thread that loads: its number among them, in its warp, its warp; elements of a token. */
+    /* A thread that loads: its number among them, in its warp, its warp. */
     struct loader {
-        int tid, lane, warp, hidden;
+        int tid, lane, warp;
     };
 
     /* Where a tile goes in shared memory: its place in the arrays, its mbarrier, its item. */
@@ -80,6 +80,12 @@ template <class S> struct attention_loader {
     FP_DEVICE int tiles_of_row() const
     {
         return a.mask.lists == 1 ? a.batch * a.heads : a.heads;
+    }
+
+    /* The first tile of this thread block.  Those of a cluster have the same one. */
+    static FP_DEVICE int first_tile()
+    {
+        return static_cast<int>(blockIdx.x) / CLUSTER;
     }
 
     FP_DEVICE int tiles() const
@@ -161,10 +167,10 @@ template <class S> struct attention_loader {
     FP_DEVICE void produce(tile t, entry e)
     {
         const int tid = static_cast<int>(threadIdx.x) - C * FOUR_WARPS;
-        const loader me = {tid, tid % 32, tid / 32, a.heads * W};
+        const loader me = {tid, tid % 32, tid / 32};
         const int end = tiles();
         position ring = {0, 1};
-        int number = static_cast<int>(blockIdx.x);
+        int number = first_tile();
 #pragma unroll 1
         for (int n = 0;; n++) {
             if (!DRAWS && n == 1)
@@ -178,7 +184,7 @@ template <class S> struct attention_loader {
                 announce_end(to, me);
                 return;
             }
-            const rows from = find_rows(t, me);
+            const rows from = find_rows(t);
             tokens keys = {-1, -1};
             if constexpr (ORDERED)
                 keys = load_first_keys(t, e);
@@ -191,7 +197,7 @@ template <class S> struct attention_loader {
                 if (me.tid == 0 && entries == 0)
                     next = draw_tile();
 #pragma unroll 1
-            for (int i = 0; i < entries; i++) {
+            for (int i = cluster_rank<CLUSTER>(); i < entries; i += CLUSTER) {
                 load_key_block(t, e, keys, from, entries, i, ring, me);
                 if constexpr (DRAWS)
                     if (me.tid == 0 && i == max(entries - 2, 0))
@@ -218,27 +224,52 @@ template <class S> struct attention_loader {
     }
 
     /* q, k and v are columns of the GEMM's (B,S,3D), or (B,H,S,W) each. */
-    FP_DEVICE rows find_rows(const tile &t, const loader &me) const
+    FP_DEVICE rows find_rows(const tile &t) const
     {
+        const int hidden = a.heads * W, col = static_cast<int>(threadIdx.x) % 8 * 8;
         rows r;
         r.length = a.lengths ? a.lengths[t.batch] : a.seq_len;
         if constexpr (FIRST == 1) {
-            r.pitch = 6 * me.hidden;
+            r.pitch = 6 * hidden;
             r.q = reinterpret_cast<const unsigned char *>(
-                tensor<D>(a, 1) + static_cast<i64>(t.batch) * a.seq_len * 3 * me.hidden +
-                t.head * W + me.tid % 8 * 8);
-            r.k = r.q + 2 * me.hidden;
-            r.v = r.k + 2 * me.hidden;
+                tensor<D>(a, 1) + static_cast<i64>(t.batch) * a.seq_len * 3 * hidden + t.head * W +
+                col);
+            r.k = r.q + 2 * hidden;
+            r.v = r.k + 2 * hidden;
         } else {
-            const i64 all = static_cast<i64>(a.batch) * me.hidden * a.seq_len;
+            const i64 all = static_cast<i64>(a.batch) * hidden * a.seq_len;
             r.pitch = 2 * W;
             r.q = reinterpret_cast<const unsigned char *>(
                 tensor<D>(a, 2) + (static_cast<i64>(t.batch) * a.heads + t.head) * a.seq_len * W +
-                me.tid % 8 * 8);
+                col);
             r.k = r.q + 2 * all;
             r.v = r.k + 2 * all;
         }
         return r;
+    }
+
+    /* q of a thread block's only tile, by the warps that compute, which have nothing else to do
+     * yet.  They wait for it.  Where one warpgroup has a block's rows, each warp copies its own. */
+    FP_DEVICE void load_own_q(const tile &t) const
+    {
+        constexpr int SHARES = S::SHARES;
+        const rows from = find_rows(t);
+        const int tid = static_cast<int>(threadIdx.x), c = tid % 8, group = tid / FOUR_WARPS % G,
+                  share = tid / FOUR_WARPS / G,
+                  first = tid % FOUR_WARPS / 32 * WARP_ROWS + tid % 32 / 8;
+        const u32 to = shared_address(s.q[0][group]);
+#pragma unroll
+        for (int i = 0; i < WARP_ROWS / 4 / SHARES; i++) {
+            const int r = first + (i * SHARES + share) * 4, token = (t.block + group) * BLOCK + r;
+            const bool valid = token < from.length;
+            const unsigned char *row = from.q + (valid ? token : 0) * from.pitch;
+#pragma unroll
+            for (int j = 0; j < PANELS; j++)
+                copy_16(to + j * PANEL + r * 128 + (c ^ (r % 8)) * 16, row + j * 128, valid);
+        }
+        copy_commit();
+        copy_wait<0>();
+        __syncwarp();
     }
 
     /* Rows of q and their tokens.  Of a tile's query blocks some may lie past the last one. */
@@ -260,13 +291,14 @@ template <class S> struct attention_loader {
         }
     }
 
-    /* q, the biases, and what the warpgroups that compute must know of the tile. */
+    /* q, unless who computes loads it, the biases, and what the warpgroups that compute must know
+     * of the tile. */
     FP_DEVICE void load_tile(const tile &t, const entry &e, const rows &from, const tile_buffer &to,
                              const loader &me) const
     {
         if constexpr (ORDERED)
             load_ordered_q(t, from, to, me);
-        else
+        else if constexpr (DRAWS)
 #pragma unroll
             for (int g = 0; g < G; g++)
                 copies::template copy_block<false>(shared_address(s.q[to.index][g]), from.q,
@@ -274,7 +306,7 @@ template <class S> struct attention_loader {
         if (FIRST == 1 && me.tid < W / 4) {
             int which = me.tid / (W / 8), col = me.tid % (W / 8) * 8;
             copy_16(shared_address(&s.bias[to.index][which][col]),
-                    weight<D>(a, 1) + which * 2 * me.hidden + t.head * W + col);
+                    weight<D>(a, 1) + which * 2 * a.heads * W + t.head * W + col);
         }
         write_marks(s.marks[to.index], e, me.lane < t.entries, me.tid == 0);
         if (me.tid == 0) {
@@ -302,14 +334,16 @@ template <class S> struct attention_loader {
     FP_DEVICE void load_key_block(const tile &t, entry &e, tokens &keys, const rows &from,
                                   int entries, int i, position at, const loader &me) const
     {
-        if (i % 32 == 0 && i > 0) {
-            e = load_entry(a.tiles.rest, t.rest + i - 32 + me.lane);
-            write_marks(s.later[i / 32 & 1], e, i + me.lane < entries, me.tid == 0);
+        const bool fetches = i % 32 < CLUSTER && i >= 32;
+        if (fetches) {
+            const int mine = i / 32 * 32 + me.lane;
+            e = load_entry(a.tiles.rest, t.rest + mine - 32);
+            write_marks(s.later[i / 32 & 1], e, mine < entries, me.tid == 0);
         }
         int word[G];
         const int block = __shfl_sync(0xffffffffu, e.key_block, i);
         const int next = __shfl_sync(0xffffffffu, e.key_block, i + 1);
-        if (ORDERED && i % 32 == 0 && i > 0)
+        if (ORDERED && fetches)
             keys = load_tokens(a.tiles.key_token, t, block);
         const tokens of = keys;
         if (ORDERED && i % 32 < 31 && i + 1 < entries)

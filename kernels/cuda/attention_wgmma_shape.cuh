@@ -17,12 +17,12 @@ struct row_state {
 };
 
 /* attention_wgmma.cuh says what the numbers mean. */
-template <class D_, int W_, int FIRST_, int LAST_, int C_, int G_, int STAGES_, int P_, bool DRAWS_,
-          bool OVERLAP_, bool QREG_, bool ORDERED_>
+template <class D_, int W_, int FIRST_, int LAST_, int C_, int G_, int STAGES_, int P_,
+          int CLUSTER_, bool DRAWS_, bool OVERLAP_, bool QREG_, bool ORDERED_>
 struct attention_shape {
     using D = D_;
     static constexpr int W = W_, FIRST = FIRST_, LAST = LAST_, C = C_, G = G_, STAGES = STAGES_,
-                         P = P_;
+                         P = P_, CLUSTER = CLUSTER_;
     static constexpr bool DRAWS = DRAWS_, OVERLAP = OVERLAP_, QREG = QREG_, ORDERED = ORDERED_;
     static_assert(is_half<D> && (W == 64 || W == 128), "a row is one or two lines of 128 bytes");
     static_assert(C % G == 0 && C / G <= 2, "the rows of a block are of one or two warpgroups");
@@ -31,18 +31,22 @@ struct attention_shape {
     static_assert(STAGES >= 2 * (C / G) && STAGES % (C / G) == 0,
                   "a share has a slot twice in turn");
     static_assert(!DRAWS || C == G, "shares begin with a slot of their own");
+    static_assert(CLUSTER == 1 || (C == 1 && !DRAWS), "a cluster has one tile of one block");
     static_assert(!ORDERED || DRAWS, "a part waits for tiles that were drawn before its own");
 
     static constexpr int LINE = 128, PANELS = W / 64, PANEL = BLOCK * LINE, TILE = PANEL * PANELS;
     static constexpr int SHARES = C / G, TILES = DRAWS ? 2 : 1; /* tiles at hand */
     static constexpr int ENTRY = G == 1 ? 2 : 4;                /* ints of an entry of fp_tiles */
 
+    /* What a thread leaves for who joins partial results, in units of four floats: its context, two
+     * maxima and two sums. */
+    static constexpr int JOIN = W / 8 + 1;
+
     struct smem {
-        static constexpr int JOIN = W / 2 + 4; /* floats a thread: context, maxima, sums */
-        unsigned char q[TILES][G][TILE];       /* the context in the end */
+        unsigned char q[TILES][G][TILE]; /* the context in the end */
         unsigned char k[STAGES][TILE], v[STAGES][TILE];
-        float join[SHARES > 1 ? (SHARES - 1) * G *JOIN *FOUR_WARPS : 4];
-        u64 words[STAGES][G][BLOCK];
+        u64 words[STAGES][G][BLOCK]; /* at a multiple of 128: elsewhere 5 % slower */
+        float4 join[SHARES > 1 ? (SHARES - 1) * G *JOIN *FOUR_WARPS : 1];
         alignas(16) u16 bias[TILES][2][W];                       /* of q, of v */
         int token[ORDERED ? TILES : 1][ORDERED ? G * BLOCK : 4]; /* of q's rows */
         int item[TILES][8];     /* entries or -1 at the end, batch, head, query block, length, part,
@@ -60,6 +64,12 @@ struct attention_shape {
     static FP_DEVICE float shift(float top)
     {
         return top <= 0.5f * MASKED ? 0.0f : top * unit;
+    }
+
+    /* All warpgroups that share the rows of a block wait for one another. */
+    static FP_DEVICE void meet(int group)
+    {
+        asm volatile("bar.sync %0, %1;" ::"r"(1 + group), "n"(SHARES * FOUR_WARPS) : "memory");
     }
 };
 

@@ -54,6 +54,45 @@ FP_DEVICE void proxy_fence()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
+/* ---- clusters of thread blocks ----------------------------------------------------------------
+ */
+
+/* The number of this thread block in its cluster of SIZE. */
+template <int SIZE> FP_DEVICE int cluster_rank()
+{
+    return static_cast<int>(blockIdx.x) % SIZE;
+}
+
+/* All threads of the cluster that have not returned arrive, and wait for one another.  What they
+ * wrote to shared memory before they arrived is visible after they have waited. */
+FP_DEVICE void cluster_arrive()
+{
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+}
+
+FP_DEVICE void cluster_wait()
+{
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+}
+
+/* The address of the same place in the shared memory of thread block `rank`. */
+FP_DEVICE u32 cluster_address(u32 at, u32 rank)
+{
+    u32 there;
+    asm("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(at), "r"(rank));
+    return there;
+}
+
+FP_DEVICE float4 load_cluster(u32 at)
+{
+    float4 x;
+    asm volatile("ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [%4];"
+                 : "=f"(x.x), "=f"(x.y), "=f"(x.z), "=f"(x.w)
+                 : "r"(at)
+                 : "memory");
+    return x;
+}
+
 /* ---- 16-byte copies to shared memory, as copy_async() with an address ------------------------ */
 
 FP_DEVICE void copy_16(u32 to, const void *from)

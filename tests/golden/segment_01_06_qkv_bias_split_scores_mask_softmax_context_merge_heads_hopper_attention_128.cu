@@ -18,9 +18,10 @@ using dtype = fp::fp16;
 enum { W = 64 }; /* head size */
 
 /* operators; warpgroups that compute, query blocks, key blocks in flight, warps that
- * load; tiles drawn, overlap, q in registers, tiles of a cover */
+ * load, thread blocks that share a tile; tiles drawn, overlap, q in registers, tiles of a
+ * cover */
 using stage = fp::attention_wgmma<dtype, W, 1, 6,
-    2, 2, 3, 2, true, false, false, false>;
+    2, 2, 3, 2, 1, true, false, false, false>;
 
 extern "C" __global__ void __launch_bounds__(320, 2)
 segment_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads_hopper_attention_128(const __grid_constant__ fp_args a)
