@@ -24,7 +24,8 @@ static const struct {
     {"numbers that no GPU has",
      "    2147483647 bytes stack frame, 2000000000 bytes spill stores, 9 bytes spill loads\n"
      "    99999999999999999999 bytes stack frame, 2000000000 bytes spill stores\n",
-     {.stack_bytes = 1 << 30, .spill_bytes = 1 << 30, .spill_load_bytes = 9}},
+     {.stack_bytes = 1 << 30, .spill_bytes = 1 << 30, .spill_load_bytes = 9},
+     false},
     {"NVRTC 13.0, with spills",
      "ptxas info    : 0 bytes gmem\n"
      "ptxas info    : Compiling entry function 'spills' for 'sm_90a'\n"
