@@ -1,5 +1,6 @@
 #include "base/base.h"
 
+#include <assert.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +33,9 @@ void *mem_resize(void *old, size_t count, size_t size)
 char *mem_strdup(const char *text)
 {
     size_t len = strlen(text);
-    return memcpy(mem_alloc(len + 1, 1), text, len);
+    char *copy = mem_alloc(len + 1, 1);
+    assert(copy != NULL);
+    return memcpy(copy, text, len);
 }
 
 void *mem_checked(void *taken)

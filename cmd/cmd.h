@@ -200,6 +200,9 @@ void output_begin(struct output *out, enum format format, const struct column *c
 void output_row(struct output *out, json_t *row); /* takes the row over */
 void output_end(struct output *out);
 
+/* Appends a value as JSON in which every control character is escaped. */
+void json_add(const json_t *value, size_t flags, struct buf *out);
+
 /* Whether people read the output: a table on a terminal. */
 bool output_is_terminal(enum format format);
 

@@ -131,11 +131,10 @@ static int fill(const char *dir, const struct standalone *p, const json_t *manif
     for (int i = 0; i < p->count; i++)
         if (write_file(dir, p->files[i].name, p->files[i].text.ptr, p->files[i].text.len, st) != 0)
             return -1;
-    char *text = json_dumps(manifest, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG));
     struct buf whole;
     buf_init(&whole);
-    buf_addf(&whole, "%s\n", text);
-    free(text);
+    json_add(manifest, JSON_INDENT(2) | JSON_REAL_PRECISION(DBL_DIG), &whole);
+    buf_adds(&whole, "\n");
     int result = write_file(dir, manifest_name, whole.ptr, whole.len, st);
     buf_release(&whole);
     return result;

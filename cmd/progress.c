@@ -43,10 +43,10 @@ static void write_event(const char *event, double now, json_t *members)
     json_t *object = json_pack("{ss sf}", "event", event, "elapsed_s", elapsed(now));
     json_object_update(object, members);
     json_decref(members);
-    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS));
     struct buf line;
     buf_init(&line);
-    buf_addf(&line, "%s\n", text);
+    json_add(object, JSON_COMPACT | JSON_REAL_PRECISION(DIGITS), &line);
+    buf_adds(&line, "\n");
     ssize_t n = 0;
     for (size_t done = 0; done < line.len && n >= 0; done += (size_t)n)
         n = write(shown.events, line.ptr + done, line.len - done);
@@ -56,7 +56,6 @@ static void write_event(const char *event, double now, json_t *members)
         shown.events = -1;
     }
     buf_release(&line);
-    free(text);
     json_decref(object);
 }
 

@@ -1,5 +1,6 @@
 #include "codegen/codegen.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -107,7 +108,10 @@ int arch_toolkit(int arch)
 int arch_shared_bytes(int arch)
 {
     const struct arch_row *row = row_of(arch);
-    return 1024 * (row != NULL ? row->shared_kib : row_of(CUDA_ARCH_HOPPER)->shared_kib);
+    if (row == NULL)
+        row = row_of(CUDA_ARCH_HOPPER);
+    assert(row != NULL);
+    return 1024 * row->shared_kib;
 }
 
 void arch_options(const struct arch_list *list, struct buf *out)

@@ -102,6 +102,7 @@ static const char *truth(bool value)
 void cuda_attention_arguments(const struct choice *c, int head_size, struct buf *out)
 {
     const struct cuda_attention_shape *s = cuda_attention_shape_of(c, head_size);
+    assert(s != NULL);
     buf_addf(out, "%d, %d, %d, %d, %d, %s, %s, %s, %s", s->consumers, s->rows, s->ring,
              s->producers, s->cluster, truth(s->draws), truth(s->overlap), truth(s->q_in_registers),
              truth(is_ordered(c)));
@@ -110,6 +111,7 @@ void cuda_attention_arguments(const struct choice *c, int head_size, struct buf 
 void emit_cuda_attention(const struct choice *c, const struct build_target *t, struct buf *out)
 {
     const struct cuda_attention_shape *s = cuda_attention_shape_of(c, t->head_size);
+    assert(s != NULL);
     add_header(c, t, out);
     buf_adds(out, " */\n#include \"attention_wgmma.cuh\"\n\n");
     add_types(t, out);
@@ -131,6 +133,7 @@ void cuda_attention_launch(const struct choice *c, const struct workload *w,
                            struct cuda_launch *out)
 {
     const struct cuda_attention_shape *s = cuda_attention_shape_of(c, w->head_size);
+    assert(s != NULL);
     int64_t blocks = (w->seq_len + MASK_BLOCK - 1) / MASK_BLOCK,
             heads = (int64_t)w->batch * w->heads;
     *out = (struct cuda_launch){.threads = threads_of(s),
