@@ -25,9 +25,9 @@ struct subject {
     struct trial *trial;
     int candidate;
     int repeats;
-    double taken_s[SAMPLES_AT_ONCE]; /* samples taken ahead, */
-    int taken, used, taken_repeats;  /* of so many repeats each */
-    struct rng draw;                 /* of the samples whose result is compared */
+    double taken_s[SAMPLES_AT_ONCE]; /* samples taken ahead */
+    int taken, used;
+    struct rng draw;  /* of the samples whose result is compared */
     double skipped_s; /* the time of a skipped sample, which the next sample adds to its own */
 };
 
@@ -120,10 +120,17 @@ static bool looks(struct subject *s, int count)
     return rng_unit(&s->draw) * s->program.look_s < LOOKS_SHARE * each_s * count;
 }
 
-/* A fault of every k-th run would keep step with samples of k repeats if none had one more. */
-static int draw_repeats(struct subject *s)
+/* Before samples whose result is compared: a fault of every k-th run would keep step with samples
+ * of k repeats if nothing ran between them. */
+static int prepare_look(struct subject *s, struct status *st)
 {
-    return s->repeats + (s->repeats > 1 ? (int)rng_below(&s->draw, 2) : 0);
+    struct worker *k = s->worker;
+    struct program *p = &s->program;
+    if (s->repeats > 1 && rng_below(&s->draw, 2) == 0 &&
+        k->ops->run(p->replay, 0, p->layers * p->part_count, st) != 0)
+        return -1;
+    verify_spoil_result(k, p);
+    return 0;
 }
 
 static int take_samples(struct subject *s, int ahead, struct status *st)
@@ -133,12 +140,11 @@ static int take_samples(struct subject *s, int ahead, struct status *st)
     if (count > SAMPLES_AT_ONCE)
         count = SAMPLES_AT_ONCE;
     bool look = looks(s, count);
-    if (look)
-        verify_spoil_result(k, &s->program);
+    if (look && prepare_look(s, st) != 0)
+        return -1;
     s->taken = count;
     s->used = skipped;
-    s->taken_repeats = draw_repeats(s);
-    if (k->ops->time(s->program.replay, s->taken_repeats, count, s->taken_s, st) != 0 ||
+    if (k->ops->time(s->program.replay, s->repeats, count, s->taken_s, st) != 0 ||
         (look && verify_result(k, &s->program, "while timed", st) != 0))
         return -1;
     s->skipped_s = skipped > 0 ? s->taken_s[0] : 0;
@@ -151,7 +157,7 @@ static int take_long_samples(struct subject *s, int ahead, struct status *st)
 {
     if (take_samples(s, ahead, st) != 0)
         return -1;
-    int repeats = repeats_for(s->taken_s[s->used] / s->taken_repeats);
+    int repeats = repeats_for(s->taken_s[s->used] / s->repeats);
     if (repeats <= 2 * s->repeats)
         return 0;
     s->repeats = repeats;
@@ -171,7 +177,7 @@ static int sample(void *ctx, int ahead, double *seconds, double *ms, struct stat
     double kept_s = s->taken_s[s->used++];
     *seconds = s->skipped_s + kept_s;
     s->skipped_s = 0;
-    *ms = kept_s * 1e3 / s->taken_repeats / p->layers * (p->alone ? 1 : s->worker->w.layers);
+    *ms = kept_s * 1e3 / s->repeats / p->layers * (p->alone ? 1 : s->worker->w.layers);
     return 0;
 }
 
