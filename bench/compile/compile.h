@@ -153,6 +153,9 @@ void arguments_add_words(struct arguments *a, const char *words); /* splits at b
 void arguments_text(const struct arguments *a, struct buf *out); /* appends all, joined by blanks */
 void arguments_release(struct arguments *a);
 
+/* A compiler takes 200 MB for a segment, nvcc and NVRTC 600 MB for the largest one. */
+#define COMPILER_MAX_BYTES ((uint64_t)8 << 30)
+
 /* A compiler that works, with its arguments. */
 struct toolchain {
     char *path;                    /* of the compiler */
@@ -161,7 +164,7 @@ struct toolchain {
     const char *probe;             /* a source that it compiles if it works at all */
     const char *source_suffix;     /* ".c" */
     const char *binary_suffix;     /* ".so" */
-    uint64_t max_memory_bytes;     /* of a compiler; 0: no bound */
+    uint64_t max_memory_bytes;     /* that the compiler may map; 0: no bound */
     bool logs;                     /* it prints what ptxas_read() reads, which is kept */
     char version[128];             /* "gcc 12.2.0" */
     char libraries[128];           /* "OpenBLAS 0.3.21 openmp SkylakeX" */

@@ -8,9 +8,6 @@
 
 enum { VERSION_LIMIT_S = 10 };
 
-/* A compiler takes some 200 MB for a segment. */
-#define COMPILER_MAX_BYTES ((uint64_t)8 << 30)
-
 /* What OpenBLAS maps for each thread, and once more.  Where the system refuses that, it asks again
  * and again, for ever. */
 #define OPENBLAS_MAP_BYTES ((uint64_t)128 << 20)

@@ -67,6 +67,7 @@ static int find_nvcc(const struct toolchain_request *request, struct toolchain *
     if (process_run(&spec, request->stop, &p, st) != 0)
         return -1;
     int release = read_release(p.said.ptr);
+    out->max_memory_bytes = COMPILER_MAX_BYTES;
     if (release == 0)
         release = status_set(st, STATUS_ENVIRONMENT,
                              "'%s --version' does not say which release it is; %s", out->path,
@@ -87,6 +88,9 @@ static int find_nvrtc(const struct toolchain_request *request, struct toolchain 
     struct status why = STATUS_INIT;
     int major, minor, release;
     out->path = mem_strdup(request->worker);
+#ifndef __SANITIZE_ADDRESS__ /* with it the worker's program maps more than any machine has */
+    out->max_memory_bytes = COMPILER_MAX_BYTES;
+#endif
     if (worker_ask(request, "--nvrtc-version", NULL, &said, &why) == 0 &&
         json_unpack(said, "{s:s, s:i, s:i}", "library", &library, "major", &major, "minor",
                     &minor) == 0) {

@@ -28,6 +28,7 @@ static void setup(void)
              "    echo \"{\\\"library\\\": \\\"$CUDA_HOME/nvrtc\\\", \\\"major\\\": $major, "
              "\\\"minor\\\": 0}\" ;;\n"
              "--nvrtc)\n"
+             "    ulimit -v >\"$dir/bound\"\n"
              "    [ \"$2\" = \"$CUDA_HOME/nvrtc\" ] || { echo \"error: no '$2'\"; exit 1; }\n"
              "    read -r major state <\"$dir/nvrtc\"\n"
              "    [ \"$state\" = works ] || { echo 'error: builtins are missing'; exit 1; }\n"
@@ -93,6 +94,32 @@ START_TEST(compiler_that_serves_is_taken)
         ck_assert_ptr_nonnull(strstr(st.message, machines[_i].says));
         ck_assert_ptr_null(tc.path);
     }
+    toolchain_release(&tc);
+    cache_release(&cache);
+}
+END_TEST
+
+/* A greedy compiler fails alone.  NVRTC runs in the worker's program, which AddressSanitizer would
+ * not let have a bound. */
+START_TEST(compilers_have_a_bound)
+{
+    struct cache cache;
+    struct toolchain tc;
+    struct buf text;
+    write_text(test_path("nvrtc"), "13 works");
+    write_nvcc("13.0");
+    OK(cache_open(test_path("cache"), &cache, &st));
+    const struct toolchain_request request = {.worker = test_path("worker"),
+                                              .compiler = _i == 0 ? "nvcc" : "nvrtc"};
+    OK(target_cuda.toolchain(&request, &cache, &tc, &st));
+    buf_init(&text);
+    OK(file_read(test_path("bound"), 100, &text, &st));
+#ifdef __SANITIZE_ADDRESS__
+    ck_assert_str_eq(text.ptr, _i == 0 ? "8388608\n" : "unlimited\n");
+#else
+    ck_assert_str_eq(text.ptr, "8388608\n"); /* KiB */
+#endif
+    buf_release(&text);
     toolchain_release(&tc);
     cache_release(&cache);
 }
@@ -213,6 +240,7 @@ END_TEST
 
 SUITE("cuda tools", setup, test_dir_teardown,
       LOOP(compiler_that_serves_is_taken, 0, ARRAY_LEN(machines)),
+      LOOP(compilers_have_a_bound, 0, 2),
       LOOP(interrupt_ends_the_look_at_the_tools, 0, ARRAY_LEN(questions)),
       ONCE(gpu_is_asked_once_for_a_driver_and_a_boot),
       ONCE(gpu_is_asked_where_the_system_says_too_little))

@@ -7,7 +7,8 @@
 
 enum { SEQ_LEN = 5 };
 
-/* A compiler that copies test_dir/code and says test_dir/log. */
+/* A compiler that copies test_dir/code, says test_dir/log and leaves its bound of memory in
+ * test_dir/bound. */
 static inline void write_nvcc(const char *release)
 {
     char text[512];
@@ -15,8 +16,8 @@ static inline void write_nvcc(const char *release)
              "#!/bin/sh\n"
              "[ \"$1\" = --version ] && { echo 'Cuda compilation tools, release %s, V0'; exit; }\n"
              "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
-             "cat '%s'/log && cp '%s'/code \"$out\"\n",
-             release, test_dir, test_dir);
+             "ulimit -v >'%s'/bound; cat '%s'/log && cp '%s'/code \"$out\"\n",
+             release, test_dir, test_dir, test_dir);
     write_script(test_path("nvcc"), text);
 }
 
