@@ -41,7 +41,12 @@ static bool opened(struct account *a, const char *path)
     if (sqlite3_open_v2(path, &a->db, SQLITE_OPEN_READONLY, NULL) != SQLITE_OK)
         give_up("'%s': %s", path, sqlite3_errmsg(a->db));
     sqlite3_busy_timeout(a->db, WAIT_MS);
-    return true;
+    sqlite3_stmt *s;
+    bool made = sqlite3_prepare_v2(a->db, "SELECT 1 FROM failure", -1, &s, NULL) == SQLITE_OK;
+    sqlite3_finalize(s);
+    if (!made) /* somebody is about to */
+        account_release(a);
+    return made;
 }
 
 static sqlite3_stmt *prepared(struct account *a, const char *sql)
@@ -127,6 +132,8 @@ void account_take(struct account *a, const char *db)
             complain(a, "after trial %lld comes trial %lld", (long long)a->last_id, (long long)id);
         a->last_id = id;
         a->trials++;
+        a->of_layers[sqlite3_column_int(s, LAYERS) == FAULTY_LAYERS ? FAULTY_LAYERS
+                                                                    : STEADY_LAYERS]++;
         a->hash = hash_row(s, a->hash);
         judge(a, s);
     }

@@ -2,6 +2,8 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -28,6 +30,30 @@ static void make_dir(const char *path)
         give_up("%s", st.message);
 }
 
+/* What other suites have compiled.  Links, not copies: a lane may remove them, never change them.
+ */
+static void link_binaries(struct lane *l, const char *from)
+{
+    struct names names;
+    struct status st = STATUS_INIT;
+    l->shares_binaries = true;
+    make_dir(lane_path(l, "cache/binaries"));
+    if (directory_list(from, &names, &st) != 0)
+        give_up("%s", st.message);
+    for (int i = 0; i < names.count; i++) {
+        struct buf old, new;
+        buf_init(&old);
+        buf_init(&new);
+        buf_addf(&old, "%s/%s", from, names.items[i]);
+        buf_addf(&new, "%s/%s", lane_path(l, "cache/binaries"), names.items[i]);
+        if (link(old.ptr, new.ptr) != 0)
+            l->shares_binaries = false; /* another file system: then it compiles its own */
+        buf_release(&old);
+        buf_release(&new);
+    }
+    names_release(&names);
+}
+
 void lane_init(struct lane *l, const char *program, const char *root, const char *name)
 {
     struct buf dir;
@@ -37,6 +63,9 @@ void lane_init(struct lane *l, const char *program, const char *root, const char
     make_dir(lane_path(l, "cache"));
     make_dir(lane_path(l, "tmp"));
     make_dir(lane_path(l, "locks"));
+    const char *binaries = getenv("FUSEPLAN_TEST_BINARIES");
+    if (binaries != NULL)
+        link_binaries(l, binaries);
 }
 
 void lane_release(struct lane *l)
@@ -95,7 +124,9 @@ static _Noreturn void run(const struct lane *l, char *arguments, struct lack lac
     close(log);
     struct buf compiler;
     buf_init(&compiler);
-    buf_addf(&compiler, "%s -O0 -g0", l->compiler != NULL ? l->compiler : "cc"); /* soon done */
+    buf_adds(&compiler, l->compiler != NULL ? l->compiler : "cc");
+    if (l->compiler != NULL || !l->shares_binaries)
+        buf_adds(&compiler, " -O0 -g0"); /* soon done */
     setenv("FUSEPLAN_DB", lane_path(l, "../results.db"), 1);
     setenv("FUSEPLAN_CACHE", lane_path(l, "cache"), 1);
     setenv("FUSEPLAN_LOCK_DIR", lane_path(l, "locks"), 1);
@@ -117,6 +148,7 @@ static _Noreturn void run(const struct lane *l, char *arguments, struct lack lac
 void lane_start(struct lane *l, const char *arguments, struct lack lack)
 {
     char *copy = mem_strdup(arguments);
+    unlink(lane_path(l, "log"));
     l->pid = fork();
     if (l->pid == 0)
         run(l, copy, lack);
@@ -171,7 +203,54 @@ const char *lane_said(const struct lane *l)
     return line;
 }
 
+bool lane_began(const struct lane *l)
+{
+    struct buf text;
+    struct status ignored = STATUS_INIT;
+    buf_init(&text);
+    file_read(lane_path(l, "events"), 0, &text, &ignored);
+    const bool began = strstr(text.ptr, "\"event\":\"step\"") != NULL;
+    buf_release(&text);
+    return began;
+}
+
 int lane_files(const struct lane *l)
 {
     return files_below(lane_path(l, "tmp")) + files_below(lane_path(l, "cache/temporary"));
+}
+
+/* Whether a process is below this one but neither that of a lane nor below it. */
+static bool left_over(pid_t pid, const struct lane *other, const struct tasks *of_other)
+{
+    bool known = other != NULL && pid == other->pid;
+    for (int i = 0; i < of_other->count && !known; i++)
+        known = pid == of_other->items[i].pid;
+    return !known;
+}
+
+void tasks_expect_end(struct account *a, const struct lane *other, const char *after)
+{
+    const double start = clock_seconds(), limit_s = 1;
+    for (bool any = true; any; poll(NULL, 0, 5)) {
+        struct tasks left, of_other = {0};
+        const bool late = clock_seconds() - start > limit_s;
+        any = false;
+        while (waitpid(-1, NULL, WNOHANG) > 0)
+            ;
+        tasks_below(getpid(), &left);
+        if (other != NULL)
+            tasks_below(other->pid, &of_other);
+        for (int i = 0; i < left.count; i++) {
+            if (!left_over(left.items[i].pid, other, &of_other))
+                continue;
+            any = true;
+            if (late) {
+                complain(a, "'%s' still runs %g s after '%s'", left.items[i].name, limit_s, after);
+                kill(left.items[i].pid, SIGKILL);
+            }
+        }
+        tasks_release(&left);
+        tasks_release(&of_other);
+    }
+    a->longest_end_s = fmax(a->longest_end_s, clock_seconds() - start);
 }

@@ -22,14 +22,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define SAMPLE_S 2.   /* between two samples */
+#define SAMPLE_S 1.   /* between two samples */
 #define TELL_S   60.  /* between two lines of progress */
-#define WARM_S   20.  /* the steady lane has looked at its compiler, which may not fail */
-#define LEFT_S   1.   /* within which all processes of a search that ended must be gone */
 #define STUCK_S  600. /* no search of one workload takes so long */
 
-/* Kills of one lane lie so far apart that no trial is hit twice: a second death is its own. */
-#define KILLS_APART_S 8.
+/* Between two kills of the same kind, at least. */
+#define KILLS_APART_S 4.
 
 enum { MOST_FAULTY_RUNS = 3 };
 
@@ -59,6 +57,12 @@ static const struct fault {
     {"candidate hung", FLAG, 0, 0, 0, 1, "hang"},
 };
 
+/* When somebody may be killed again. */
+struct turn {
+    double next_s;
+    int64_t stored; /* trials of the lane at the last kill; then APART more */
+};
+
 struct soak {
     struct rng rng;
     struct account account;
@@ -72,7 +76,7 @@ struct soak {
     double act_s, resume_s; /* moments; infinite: none */
     int seq_len, runs_of_workload, kills_of_workload, done, kills_of_run;
     /* of both lanes */
-    double next_kill_s[2];
+    struct turn turns[3]; /* of steady and faulty workers, of compilers */
     int workers_killed, compilers_killed, counts[ARRAY_LEN(faults)];
 };
 
@@ -101,47 +105,22 @@ static void start_steady(struct soak *s)
 
 /* ---- kills ----------------------------------------------------------------------------------- */
 
-static void kill_one(struct soak *s, struct lane *l, double *next_s)
+static void kill_one(struct soak *s, struct lane *l, bool worker, struct turn *turn)
 {
     double now = clock_seconds();
     bool dies_itself = l == &s->faulty && s->fault != NULL && s->fault->act == FLAG;
-    if (now < *next_s || l->pid == 0 || dies_itself)
+    if (now < turn->next_s || l->pid == 0 || dies_itself)
         return;
-    bool worker = l == &s->steady || rng_below(&s->rng, 3) > 0;
+    account_take(&s->account, s->db);
+    int64_t stored = s->account.of_layers[l == &s->faulty ? FAULTY_LAYERS : STEADY_LAYERS];
+    if (stored < turn->stored + APART)
+        return;
     struct task t = lane_draw(l, worker, &s->rng);
     if (t.pid == 0 || kill(t.pid, rng_below(&s->rng, 4) > 0 ? SIGKILL : SIGTERM) != 0)
         return;
-    *next_s = now + KILLS_APART_S + between(s, 0.1, 10);
+    *turn = (struct turn){.next_s = now + KILLS_APART_S + between(s, 0.1, 10), .stored = stored};
     *(worker ? &s->workers_killed : &s->compilers_killed) += 1;
     s->kills_of_run += l == &s->faulty;
-}
-
-/* Ends what a search left running; whatever is not below the steady lane is of the other one. */
-static void expect_nothing_left(struct soak *s)
-{
-    struct tasks left = {0}, steady;
-    double until = clock_seconds() + LEFT_S;
-    for (bool any = true; any; poll(NULL, 0, 10)) {
-        bool late = clock_seconds() > until;
-        any = false;
-        while (waitpid(-1, NULL, WNOHANG) > 0)
-            ;
-        tasks_below(getpid(), &left);
-        tasks_below(s->steady.pid, &steady);
-        for (int i = 0; i < left.count; i++) {
-            bool known = left.items[i].pid == s->steady.pid;
-            for (int j = 0; j < steady.count && !known; j++)
-                known = left.items[i].pid == steady.items[j].pid;
-            any = any || !known;
-            if (!known && late) {
-                complain(&s->account, "'%s' still runs %g s after '%s'", left.items[i].name, LEFT_S,
-                         s->fault->name);
-                kill(left.items[i].pid, SIGKILL);
-            }
-        }
-        tasks_release(&left);
-        tasks_release(&steady);
-    }
 }
 
 /* ---- the faulty lane ------------------------------------------------------------------------- */
@@ -243,8 +222,9 @@ static bool names_kill(const struct soak *s, const char *said)
 static void judge_end(struct soak *s)
 {
     int status = s->faulty.status, code = WIFEXITED(status) ? WEXITSTATUS(status) : -1;
-    bool killed = WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL && s->fault->act == SIGNAL &&
-                  s->fault->which == SIGKILL;
+    bool killed = WIFSIGNALED(status) && s->fault->act == SIGNAL &&
+                  WTERMSIG(status) == s->fault->which &&
+                  (s->fault->which == SIGKILL || !lane_began(&s->faulty));
     const char *said = lane_said(&s->faulty);
     bool right = code == 0 || killed || (code > 0 && code == s->fault->exit_code) ||
                  (code == 1 && names_kill(s, said));
@@ -264,7 +244,7 @@ static void judge_end(struct soak *s)
 static void end_faulty(struct soak *s, bool last)
 {
     bool cut = !WIFEXITED(s->faulty.status) || WEXITSTATUS(s->faulty.status) != 0;
-    expect_nothing_left(s);
+    tasks_expect_end(&s->account, &s->steady, s->fault->name);
     judge_end(s);
     report_read(&s->account, &s->told, lane_path(&s->faulty, "events"));
     account_take(&s->account, s->db);
@@ -315,8 +295,9 @@ static void tick(struct soak *s)
         start_faulty(s);
     }
     act(s);
-    kill_one(s, &s->steady, &s->next_kill_s[0]);
-    kill_one(s, &s->faulty, &s->next_kill_s[1]);
+    kill_one(s, &s->steady, true, &s->turns[0]);
+    kill_one(s, &s->faulty, true, &s->turns[1]);
+    kill_one(s, &s->faulty, false, &s->turns[2]);
 }
 
 static void stop_lane(struct lane *l)
@@ -357,6 +338,8 @@ static void summarize(struct soak *s)
     printf("  %-24s %d\n  %-24s %d\n", "worker killed", s->workers_killed, "compiler killed",
            s->compilers_killed);
     samples_judge(&s->samples, &s->account);
+    printf("all that a search had started was gone %.2f s after it at most\n",
+           s->account.longest_end_s);
     printf("%d wrong\n", s->account.complaints);
 }
 
@@ -383,7 +366,6 @@ int main(int argc, char **argv)
     lane_plant(&s.faulty);
     s.start_s = s.told_s = clock_seconds();
     s.end_s = s.start_s + hours * 3600;
-    s.next_kill_s[0] = s.start_s + WARM_S;
     start_steady(&s);
     for (; clock_seconds() < s.end_s; poll(NULL, 0, 20))
         tick(&s);

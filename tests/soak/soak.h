@@ -44,7 +44,8 @@ struct lane {
     const char *program, *name;
     char *dir;      /* of all its files, owned */
     char *compiler; /* owned; null: cc */
-    pid_t pid;      /* 0: nothing runs */
+    bool shares_binaries;
+    pid_t pid; /* 0: nothing runs */
     double started_s;
     int status; /* of the last run, as of waitpid() */
     int runs;
@@ -72,11 +73,18 @@ void lane_start(struct lane *l, const char *arguments, struct lack lack);
 bool lane_ended(struct lane *l);
 void lane_signal(const struct lane *l, int number);
 
+/* Nobody else of a search is killed before it has stored so many more trials: the second death in
+ * a row would be the candidate's. */
+enum { APART = 2 };
+
 /* A worker or a compiler of a lane, drawn; pid 0: there is none. */
 struct task lane_draw(const struct lane *l, bool worker, struct rng *r);
 
 /* The last line that it printed. */
 const char *lane_said(const struct lane *l);
+
+/* Whether its search says that it works: signals are caught from then on. */
+bool lane_began(const struct lane *l);
 
 /* How many temporary files it has. */
 int lane_files(const struct lane *l);
@@ -85,10 +93,11 @@ int lane_files(const struct lane *l);
 
 /* What is wrong; each complaint is printed at once. */
 struct account {
-    sqlite3 *db;     /* only read; null until there is one */
-    int64_t last_id; /* of the trials taken into `hash` */
-    uint64_t hash;   /* of all trials in their order */
-    int64_t trials, reported, failed;
+    sqlite3 *db;                                    /* only read; null until there is one */
+    int64_t last_id;                                /* of the trials taken into `hash` */
+    uint64_t hash;                                  /* of all trials in their order */
+    int64_t trials, reported, failed, of_layers[3]; /* trials of workloads of so many layers */
+    double longest_end_s; /* until all that a search had started was gone */
     int complaints;
 };
 void complain(struct account *a, const char *fmt, ...) PRINTF_LIKE(2, 3);
@@ -96,11 +105,15 @@ void account_release(struct account *a);
 
 /* Takes the trials stored since the last call.  Workloads of FAULTY_LAYERS layers fail where their
  * lane's compiler plants faults, and nowhere else; all other trials go well. */
-enum { FAULTY_LAYERS = 2 };
+enum { STEADY_LAYERS = 1, FAULTY_LAYERS = 2 };
 void account_take(struct account *a, const char *db);
 
 /* Whether all trials taken are as they were. */
 void account_whole(struct account *a);
+
+/* Waits for the end of all processes below this one but another lane's: they get a second.  To be
+ * called once a search has ended. */
+void tasks_expect_end(struct account *a, const struct lane *other, const char *after);
 
 /* Plans as the events of runs reported them. */
 enum { PLANS = 65536 };
