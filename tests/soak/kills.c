@@ -197,6 +197,7 @@ static void strike(struct kills *k)
     k->counts[phase][victim]++;
     k->fuseplan_killed = victim == FUSEPLAN;
     k->untold += k->fuseplan_killed;
+    account_take(&k->account, k->db); /* those of the meantime do not count */
     if (!k->fuseplan_killed)
         k->trials_then = k->account.trials;
     if (++k->killed % MANY == 0) {

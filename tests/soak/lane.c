@@ -130,7 +130,8 @@ static _Noreturn void run(const struct lane *l, char *arguments, struct lack lac
     setenv("FUSEPLAN_DB", lane_path(l, "../results.db"), 1);
     setenv("FUSEPLAN_CACHE", lane_path(l, "cache"), 1);
     setenv("FUSEPLAN_LOCK_DIR", lane_path(l, "locks"), 1);
-    setenv("FUSEPLAN_SANDBOX", "off", 1); /* faulty candidates remove flags */
+    if (l->compiler != NULL)
+        setenv("FUSEPLAN_SANDBOX", "off", 1); /* faulty candidates remove flags */
     setenv("TMPDIR", lane_path(l, "tmp"), 1);
     setenv("OMP_WAIT_POLICY", "passive", 1);
     setenv("FUSEPLAN_CC", compiler.ptr, 1);

@@ -112,13 +112,14 @@ static void kill_one(struct soak *s, struct lane *l, bool worker, struct turn *t
     if (now < turn->next_s || l->pid == 0 || dies_itself)
         return;
     account_take(&s->account, s->db);
-    int64_t stored = s->account.of_layers[l == &s->faulty ? FAULTY_LAYERS : STEADY_LAYERS];
-    if (stored < turn->stored + APART)
+    const int64_t *stored = &s->account.of_layers[l == &s->faulty ? FAULTY_LAYERS : STEADY_LAYERS];
+    if (*stored < turn->stored + APART)
         return;
     struct task t = lane_draw(l, worker, &s->rng);
     if (t.pid == 0 || kill(t.pid, rng_below(&s->rng, 4) > 0 ? SIGKILL : SIGTERM) != 0)
         return;
-    *turn = (struct turn){.next_s = now + KILLS_APART_S + between(s, 0.1, 10), .stored = stored};
+    account_take(&s->account, s->db); /* those of the meantime do not count */
+    *turn = (struct turn){.next_s = now + KILLS_APART_S + between(s, 0.1, 10), .stored = *stored};
     *(worker ? &s->workers_killed : &s->compilers_killed) += 1;
     s->kills_of_run += l == &s->faulty;
 }
@@ -234,7 +235,7 @@ static void judge_end(struct soak *s)
     if (clock_seconds() - s->faulty.started_s > STUCK_S)
         complain(&s->account, "'%s' took %.0f s", s->fault->name,
                  clock_seconds() - s->faulty.started_s);
-    if (!killed) {
+    if (!killed && lane_began(&s->faulty)) { /* else it did not come so far as to sweep */
         int left = lane_files(&s->faulty);
         if (left > 0)
             complain(&s->account, "'%s' left %d files", s->fault->name, left);
