@@ -66,7 +66,7 @@ void build_options(const struct build_target *t, struct buf *out);
 
 /* ---- impl.c: implementations ----------------------------------------------------------------- */
 
-enum { KNOB_MAX = 6, KNOB_VALUES_MAX = 8 };
+enum { KNOB_MAX = 6, KNOB_VALUES_MAX = 12 };
 
 struct knob {
     const char *name;
@@ -168,19 +168,32 @@ struct tiling {
     bool ordered; /* those of the workload's cover, if it has one; else of the plain lists */
 };
 
+/* A matrix that a kernel copies by TMA: what cuTensorMapEncodeTiled() needs beside its address. All
+ * zeros: none.  Elements have two bytes; the swizzle is as wide as a row of the box. */
+struct cuda_map {
+    bool weight;     /* else a tensor */
+    int index;       /* which one */
+    int64_t size[2]; /* columns, rows */
+    int box[2];      /* of one copy */
+};
+
+/* In the order of struct fp_maps (kernels/cuda/abi.h). */
+enum { CUDA_MAP_IN, CUDA_MAP_WEIGHT, CUDA_MAP_OUT, CUDA_MAP_RESIDUAL, CUDA_MAPS };
+
 /* Everything about a kernel launch except the grid: min(tiles, resident thread blocks) if it is
  * cooperative, else tiles.  A smaller grid computes the same.  A kernel that is not cooperative may
  * be launched before the one in front of it has ended, because it waits for that by itself: see
  * kernels/cuda/common.cuh. */
 struct cuda_launch {
-    int threads;             /* of a thread block */
-    int shared_bytes;        /* dynamic shared memory of a thread block */
-    bool cooperative;        /* stages meet at grid barriers */
-    bool persistent;         /* thread blocks draw tiles: no more than the device holds at once */
+    int threads;      /* of a thread block */
+    int shared_bytes; /* dynamic shared memory of a thread block */
+    bool cooperative; /* stages meet at grid barriers */
+    bool persistent;  /* thread blocks take several tiles: no more than the device holds at once */
     struct tiling tiling;    /* of fp_args.tiles */
     int64_t tiles;           /* of the stage that has most: the thread blocks that find work */
     int64_t sync_words;      /* of fp_args.sync */
     int64_t workspace_bytes; /* of fp_args.workspace */
+    struct cuda_map maps[CUDA_MAPS]; /* of fp_maps, the kernel's second argument, if it has one */
 };
 
 /* For a choice whose implementation is not a library. */

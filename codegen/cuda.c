@@ -1,8 +1,8 @@
 #include "codegen/cuda_int.h"
 
 static const struct cuda_tile cuda_tiles[] = {
-#define X(kind, ...) {CUDA_##kind, __VA_ARGS__},
-    CUDA_MMA_TILES(X) CUDA_WGMMA_TILES(X)
+#define X(...) {__VA_ARGS__},
+    CUDA_TILES(X)
 #undef X
 };
 
@@ -14,7 +14,7 @@ static bool merges_heads(const struct stage *s)
            ops[s->first].pointwise == POINTWISE_MERGE_HEADS;
 }
 
-static int stages_of(struct segment s, int norm, struct cuda_stage out[OP_COUNT])
+int cuda_stages_of(struct segment s, int norm, struct cuda_stage out[OP_COUNT])
 {
     struct stage plain[OP_COUNT];
     int count = 0, given = lower_segment(s, LOWERING_TILED, plain);
@@ -53,12 +53,12 @@ void cuda_kernel_of(const struct choice *c, struct cuda_kernel *out)
 {
     const struct cuda_tile *tile = &cuda_tiles[choice_value(c, CUDA_KNOB_TILE)];
     *out = (struct cuda_kernel){.tile = tile, .split = choice_value(c, CUDA_KNOB_SPLIT)};
-    out->count = stages_of(c->segment, choice_value(c, CUDA_KNOB_NORM), out->stages);
+    out->count = cuda_stages_of(c->segment, choice_value(c, CUDA_KNOB_NORM), out->stages);
     for (int i = 0; i < out->count; i++)
         out->of_kind[out->stages[i].kind]++;
     bool gemm = out->of_kind[STAGE_GEMM] > 0;
     out->threads = gemm ? 32 * tile->warps_m * tile->warps_n : (int)CUDA_ATTENTION_THREADS;
-    out->resident = gemm ? tile->resident : choice_value(c, CUDA_KNOB_RESIDENT);
+    out->resident = gemm ? 1 : choice_value(c, CUDA_KNOB_RESIDENT);
 }
 
 uint16_t cuda_tensors(const struct choice *c)
@@ -79,47 +79,28 @@ uint16_t cuda_tensors(const struct choice *c)
 static bool norm_follows_gemm(struct segment s)
 {
     struct cuda_stage stages[OP_COUNT];
-    for (int i = stages_of(s, CUDA_NORM_STRIP, stages) - 1; i >= 0; i--)
+    for (int i = cuda_stages_of(s, CUDA_NORM_STRIP, stages) - 1; i >= 0; i--)
         if (stages[i].norm_strip)
             return true;
     return false;
-}
-
-static bool fits(const struct choice *c, const struct cuda_kernel *k, const struct build_target *t,
-                 const char **why)
-{
-    if (cuda_shared_bytes(k, t->dtype, t->head_size) > arch_shared_bytes(t->arch))
-        return inapplicable(why, "it needs more shared memory than a thread block can have");
-    if (choice_turns(c, CUDA_KNOB_TILE) && k->of_kind[STAGE_GEMM] == 0)
-        return inapplicable(why, "tile is a knob of GEMMs, and this segment has none");
-    if (choice_turns(c, CUDA_KNOB_SPLIT) && k->of_kind[STAGE_GEMM] != 1)
-        return inapplicable(
-            why, "split is a knob of a single GEMM, and this segment has none or several");
-    if (choice_turns(c, CUDA_KNOB_NORM) && !norm_follows_gemm(c->segment))
-        return inapplicable(
-            why, "norm is a knob of a layernorm after a GEMM, and this segment has none");
-    if (choice_turns(c, CUDA_KNOB_RESIDENT) &&
-        (k->of_kind[STAGE_GEMM] > 0 || k->of_kind[STAGE_ATTENTION] == 0))
-        return inapplicable(why, "resident is a knob of attention without a GEMM");
-    return true;
 }
 
 bool cuda_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
     struct cuda_kernel k;
     cuda_kernel_of(c, &k);
-    return fits(c, &k, t, why);
-}
-
-bool cuda_hopper_applicable(const struct choice *c, const struct build_target *t, const char **why)
-{
-    struct cuda_kernel k;
-    cuda_kernel_of(c, &k);
-    if (t->arch != CUDA_ARCH_HOPPER && t->arch != 0)
-        return inapplicable(why, "wgmma exists on sm_90a alone");
-    if (dtypes[t->dtype].bytes != 2)
-        return inapplicable(why, "wgmma is used for fp16 and bf16 alone");
-    if (k.of_kind[STAGE_GEMM] == 0)
-        return inapplicable(why, "wgmma is for GEMMs, and this segment has none");
-    return fits(c, &k, t, why);
+    if (cuda_shared_bytes(&k, t->dtype, t->head_size) > arch_shared_bytes(t->arch))
+        return inapplicable(why, "it needs more shared memory than a thread block can have");
+    if (choice_turns(c, CUDA_KNOB_TILE) && k.of_kind[STAGE_GEMM] == 0)
+        return inapplicable(why, "tile is a knob of GEMMs, and this segment has none");
+    if (choice_turns(c, CUDA_KNOB_SPLIT) && k.of_kind[STAGE_GEMM] != 1)
+        return inapplicable(
+            why, "split is a knob of a single GEMM, and this segment has none or several");
+    if (choice_turns(c, CUDA_KNOB_NORM) && !norm_follows_gemm(c->segment))
+        return inapplicable(
+            why, "norm is a knob of a layernorm after a GEMM, and this segment has none");
+    if (choice_turns(c, CUDA_KNOB_RESIDENT) &&
+        (k.of_kind[STAGE_GEMM] > 0 || k.of_kind[STAGE_ATTENTION] == 0))
+        return inapplicable(why, "resident is a knob of attention without a GEMM");
+    return true;
 }

@@ -125,7 +125,7 @@ void emit_cuda_attention(const struct choice *c, const struct build_target *t, s
         c->segment.first, c->segment.last);
     cuda_attention_arguments(c, t->head_size, out);
     buf_adds(out, ">;\n\n");
-    open_kernel(c, threads_of(s), s->resident, s->cluster, out);
+    open_kernel(c, threads_of(s), s->resident, s->cluster, "fp_args a", out);
     buf_adds(out, "    stage(a, shared).run();\n}\n");
 }
 

@@ -6,7 +6,7 @@
 
 /* ---- cuda.c: stages, and which choices are applicable ---------------------------------------- */
 
-/* The knobs of CUDA's `generated` and `hopper`, in the order of their rows in impls[]. */
+/* The knobs of CUDA's `generated`, in the order of its row in impls[]. */
 enum cuda_knob {
     CUDA_KNOB_TILE,     /* enum cuda_tile_row */
     CUDA_KNOB_SPLIT,    /* thread blocks that share a tile's inner dimension */
@@ -29,36 +29,28 @@ enum cuda_hand_warps { CUDA_HAND_KEYS, CUDA_HAND_ROWS };
 /* Threads of a thread block without a GEMM: four warps, which take one block of query rows. */
 enum { CUDA_ATTENTION_THREADS = 128 };
 
-/* Tiles of GEMMs, X(kind, bm, bn, warps_m, warps_n, depth, resident), the default first.  Depths
- * and residents are the fastest of those tried on an H200. */
-#define CUDA_MMA_TILES(X)                                                                          \
-    X(MMA, 64, 64, 2, 2, 3, 1)                                                                     \
-    X(MMA, 128, 96, 2, 2, 3, 1)                                                                    \
-    X(MMA, 128, 128, 2, 2, 3, 1)                                                                   \
-    X(MMA, 128, 192, 2, 4, 3, 1)                                                                   \
-    X(MMA, 128, 64, 2, 2, 3, 1)                                                                    \
-    X(MMA, 32, 64, 2, 2, 4, 1)
-#define CUDA_WGMMA_TILES(X)                                                                        \
-    X(WGMMA, 128, 192, 8, 1, 4, 1)                                                                 \
-    X(WGMMA, 256, 128, 16, 1, 3, 1)                                                                \
-    X(WGMMA, 192, 128, 12, 1, 3, 1)                                                                \
-    X(WGMMA, 128, 128, 8, 1, 3, 2)                                                                 \
-    X(WGMMA, 64, 64, 4, 1, 4, 1)
+/* Tiles of GEMMs by mma.sync, X(bm, bn, warps_m, warps_n, depth), the default first.  Depths are
+ * the fastest of those tried on an H200. */
+#define CUDA_TILES(X)                                                                              \
+    X(64, 64, 2, 2, 3)                                                                             \
+    X(128, 96, 2, 2, 3)                                                                            \
+    X(128, 128, 2, 2, 3)                                                                           \
+    X(128, 192, 2, 4, 3)                                                                           \
+    X(128, 64, 2, 2, 3)                                                                            \
+    X(32, 64, 2, 2, 4)
 
 struct cuda_tile {
-    enum { CUDA_MMA, CUDA_WGMMA } kind; /* by mma.sync, or by Hopper's wgmma */
-    int bm, bn;                         /* tokens, columns */
-    int warps_m, warps_n;               /* the grid of warps that share it */
-    int depth;                          /* buffers, each of CUDA_STEP_BYTES */
-    int resident; /* thread blocks for which the registers of a multiprocessor must suffice */
+    int bm, bn;           /* tokens, columns */
+    int warps_m, warps_n; /* the grid of warps that share it */
+    int depth;            /* buffers, each of CUDA_STEP_BYTES */
 };
 
 /* Bytes of the inner dimension that one step of a GEMM takes: BK of the kernels. */
 enum { CUDA_STEP_BYTES = 128 };
 
 enum cuda_tile_row {
-#define X(kind, bm, bn, ...) CUDA_TILE_##kind##_##bm##X##bn,
-    CUDA_MMA_TILES(X) CUDA_WGMMA_TILES(X)
+#define X(bm, bn, ...) CUDA_TILE_##bm##X##bn,
+    CUDA_TILES(X)
 #undef X
 };
 
@@ -82,12 +74,14 @@ struct cuda_kernel {
 
 void cuda_kernel_of(const struct choice *c, struct cuda_kernel *out);
 
+/* Returns the number of stages.  norm: enum cuda_norm. */
+int cuda_stages_of(struct segment s, int norm, struct cuda_stage out[OP_COUNT]);
+
 /* The GEMM operator of a GEMM stage, and the last operator whose result the GEMM itself stores. */
 int cuda_gemm_op(const struct cuda_stage *s);
 int cuda_gemm_stored(const struct cuda_stage *s);
 
 bool cuda_applicable(const struct choice *c, const struct build_target *t, const char **why);
-bool cuda_hopper_applicable(const struct choice *c, const struct build_target *t, const char **why);
 uint16_t cuda_tensors(const struct choice *c);
 
 /* ---- cuda_attention.c: whole attention on Hopper ------------------------------------------------
@@ -135,6 +129,56 @@ void emit_cuda_attention(const struct choice *c, const struct build_target *t, s
 void cuda_attention_launch(const struct choice *c, const struct workload *w,
                            struct cuda_launch *out);
 
+/* ---- cuda_gemm.c: GEMMs on Hopper
+ * ----------------------------------------------------------------
+ *
+ * `hopper_gemm` runs a segment that is one GEMM with its elementwise operators, by wgmma and TMA.
+ */
+
+/* Its knobs. */
+enum cuda_gemm_knob {
+    CUDA_GEMM_KNOB_TILE,  /* enum cuda_gemm_row */
+    CUDA_GEMM_KNOB_SPLIT, /* thread blocks of a cluster that share a tile's inner dimension */
+    CUDA_GEMM_KNOB_COUNT
+};
+
+/* Its tiles, X(bm, bn, teams, groups): groups of 64 or more rows, one a warpgroup, are a team; two
+ * teams take tiles in turn.  The default first. */
+#define CUDA_GEMM_TILES(X)                                                                         \
+    X(128, 192, 2, 1)                                                                              \
+    X(64, 64, 2, 1)                                                                                \
+    X(64, 96, 2, 1)                                                                                \
+    X(64, 128, 2, 1)                                                                               \
+    X(64, 192, 2, 1)                                                                               \
+    X(128, 96, 2, 1)                                                                               \
+    X(128, 128, 2, 1)                                                                              \
+    X(128, 256, 1, 2)                                                                              \
+    X(192, 128, 1, 3)                                                                              \
+    X(192, 192, 1, 3)
+
+enum cuda_gemm_row {
+#define X(bm, bn, ...) CUDA_GEMM_##bm##X##bn,
+    CUDA_GEMM_TILES(X)
+#undef X
+};
+
+struct cuda_gemm {
+    int bm, bn;        /* tokens, columns of a tile */
+    int teams, groups; /* teams, warpgroups of each */
+    int depth;         /* steps of the inner dimension in flight */
+    int split;         /* thread blocks of a cluster */
+};
+
+/* Of a choice of `hopper_gemm`. */
+void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out);
+
+/* Appends the template's arguments that follow the type. */
+void cuda_gemm_arguments(const struct choice *c, struct buf *out);
+
+bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why);
+void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct buf *out);
+void cuda_gemm_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
+
 /* ---- cuda_library.c: segments that cuBLASLt runs --------------------------------------------- */
 
 /* The knob of CUDA's `library`: index in the list of algorithms that cuBLASLt proposes. */
@@ -165,10 +209,12 @@ void cuda_launch_handwritten(const struct choice *c, const struct workload *w,
 
 /* ---- emit_cuda.c ----------------------------------------------------------------------------- */
 
-/* What the sources of all kernels share: element type and head size; the kernel's head. */
+/* What the sources of all kernels share: element type and head size; the kernel's head.  resident:
+ * thread blocks for which registers must suffice; cluster: those of a cluster; parameters: from the
+ * name of the first one's type on. */
 void add_types(const struct build_target *t, struct buf *out);
-/* cluster: thread blocks of a cluster; resident: those for which registers must suffice. */
-void open_kernel(const struct choice *c, int threads, int resident, int cluster, struct buf *out);
+void open_kernel(const struct choice *c, int threads, int resident, int cluster,
+                 const char *parameters, struct buf *out);
 
 void emit_cuda_generated(const struct choice *c, const struct build_target *t, struct buf *out);
 void emit_cuda_handwritten(const struct choice *c, const struct build_target *t, struct buf *out);
@@ -180,5 +226,8 @@ const char *cuda_stage_summary(const struct cuda_stage *s);
 
 /* Appends the function that runs the stage. */
 void emit_cuda_stage(const struct cuda_stage *s, int threads, struct buf *out);
+
+/* The same for the GEMM of `hopper_gemm`. */
+void emit_cuda_tma_stage(const struct cuda_stage *s, struct buf *out);
 
 #endif

@@ -4,7 +4,6 @@
 /* The sizes of structs that only the CUDA compiler sees; a compiled test compares each with its
  * sizeof. */
 enum {
-    SWIZZLE_BYTES = 1024, /* ALIGN of wgmma_shape */
     SLAB_PAD = 8,         /* floats behind a row of a warp's tile on its way out */
     FFMA_SCORES = 16 * 68 /* floats in which a warp of fp32 stages probabilities */
 };
@@ -17,14 +16,6 @@ static int gemm_shared(const struct cuda_tile *t, enum dtype dtype)
     int pipe = t->depth * bytes * (t->bm * (step + 16 / bytes) + step * (t->bn + b_pad));
     int slab = t->warps_m * t->warps_n * 16 * (t->bn / t->warps_n + SLAB_PAD) * 4;
     return (int)max_of(pipe, slab);
-}
-
-/* sizeof(wgmma_shape::smem) of gemm_wgmma.cuh and what aligns it. */
-static int wgmma_shared(const struct cuda_tile *t)
-{
-    int pipe = t->depth * (t->bm + t->bn) * CUDA_STEP_BYTES;
-    int slab = t->warps_m * 16 * (t->bn + SLAB_PAD) * 4;
-    return SWIZZLE_BYTES + (int)max_of(pipe, slab);
 }
 
 /* sizeof(attention_smem) of attention.cuh, one for each four warps. */
@@ -41,7 +32,7 @@ int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_si
 {
     int bytes = 0;
     if (k->of_kind[STAGE_GEMM] > 0)
-        bytes = k->tile->kind == CUDA_WGMMA ? wgmma_shared(k->tile) : gemm_shared(k->tile, dtype);
+        bytes = gemm_shared(k->tile, dtype);
     if (k->of_kind[STAGE_ATTENTION] > 0)
         bytes = (int)max_of(bytes, attention_shared(dtype, head_size, k->threads));
     return bytes;

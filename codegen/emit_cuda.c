@@ -14,8 +14,7 @@ static void add_includes(const struct cuda_kernel *k, struct buf *out)
     if (k->of_kind[STAGE_ATTENTION] > 0)
         buf_adds(out, "#include \"attention.cuh\"\n");
     if (k->of_kind[STAGE_GEMM] > 0)
-        buf_addf(out, "#include \"%s\"\n",
-                 k->tile->kind == CUDA_WGMMA ? "gemm_wgmma.cuh" : "gemm.cuh");
+        buf_adds(out, "#include \"gemm.cuh\"\n");
     if (k->of_kind[STAGE_ROWS] > 0 || k->of_kind[STAGE_ELEMENTWISE] > 0)
         buf_adds(out, "#include \"tokens.cuh\"\n");
     buf_adds(out, "\n");
@@ -32,28 +31,25 @@ static void add_tile(const struct cuda_kernel *k, struct buf *out)
     const struct cuda_tile *t = k->tile;
     if (k->of_kind[STAGE_GEMM] == 0)
         return;
-    if (t->kind == CUDA_WGMMA)
-        buf_addf(out,
-                 "/* tokens, columns, buffers, thread blocks that share a sum */\n"
-                 "using tile = fp::wgmma_shape<dtype, %d, %d, %d, %d>;\n\n",
-                 t->bm, t->bn, t->depth, k->split);
-    else
-        buf_addf(out,
-                 "/* tokens, columns, buffers, warps down and across, thread blocks that share a "
-                 "sum */\n"
-                 "using tile = fp::gemm_shape<dtype, %d, %d, %d, %d, %d, %d>;\n\n",
-                 t->bm, t->bn, t->depth, t->warps_m, t->warps_n, k->split);
+    buf_addf(out,
+             "/* tokens, columns, buffers, warps down and across, thread blocks that share a "
+             "sum */\n"
+             "using tile = fp::gemm_shape<dtype, %d, %d, %d, %d, %d, %d>;\n\n",
+             t->bm, t->bn, t->depth, t->warps_m, t->warps_n, k->split);
 }
 
-void open_kernel(const struct choice *c, int threads, int resident, int cluster, struct buf *out)
+void open_kernel(const struct choice *c, int threads, int resident, int cluster,
+                 const char *parameters, struct buf *out)
 {
     buf_addf(out, "extern \"C\" __global__ void __launch_bounds__(%d, %d)", threads, resident);
     if (cluster > 1)
         buf_addf(out, " __cluster_dims__(%d, 1, 1)", cluster);
     buf_adds(out, "\n");
     choice_symbol(c, out);
-    buf_adds(out, "(const __grid_constant__ fp_args a)\n{\n"
-                  "    extern __shared__ __align__(16) unsigned char shared[];\n");
+    buf_addf(out,
+             "(const __grid_constant__ %s)\n{\n"
+             "    extern __shared__ __align__(16) unsigned char shared[];\n",
+             parameters);
 }
 
 void emit_cuda_generated(const struct choice *c, const struct build_target *t, struct buf *out)
@@ -67,7 +63,7 @@ void emit_cuda_generated(const struct choice *c, const struct build_target *t, s
     add_tile(&k, out);
     for (int i = 0; i < k.count; i++)
         emit_cuda_stage(&k.stages[i], k.threads, out);
-    open_kernel(c, k.threads, k.resident, 1, out);
+    open_kernel(c, k.threads, k.resident, 1, "fp_args a", out);
     buf_adds(out, "    fp::await_dependencies();\n");
     for (int i = 0; i < k.count; i++) {
         buf_adds(out, i > 0 ? "    fp::grid_barrier(a.sync);\n    " : "    ");
@@ -83,7 +79,7 @@ void emit_cuda_handwritten(const struct choice *c, const struct build_target *t,
     add_header(c, t, out);
     buf_adds(out, " */\n#include \"handwritten.cuh\"\n\n");
     add_types(t, out);
-    open_kernel(c, CUDA_ATTENTION_THREADS, 1, 1, out);
+    open_kernel(c, CUDA_ATTENTION_THREADS, 1, 1, "fp_args a", out);
     buf_addf(out,
              "    fp::await_dependencies();\n"
              "    fp::hand_attention<dtype, W, %s>().run(a, shared);\n}\n",

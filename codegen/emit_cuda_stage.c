@@ -123,6 +123,30 @@ static void add_gemm(struct body *b, const struct cuda_stage *s)
              epilogue, s->norm_strip ? "strip" : "fp::nothing()");
 }
 
+/* Its bias, residual and activation are arguments of one struct, as the kernel applies them at
+ * different times. */
+static void add_tma_gemm(struct body *b, const struct cuda_stage *s)
+{
+    int op = cuda_gemm_op(s);
+    bool ends = s->last > op;
+    const char *activation = ends ? op_activation(s->last) : NULL;
+    enum weight_id weight = op_weight(op, 0);
+    add_view(b, s->first);
+    add_store(b, TENSOR_OF(s->last));
+    buf_adds(&b->text, "    using ending = fp::gemm_end<dtype, ");
+    if (activation != NULL)
+        buf_addf(&b->text, "fp::apply_%s<dtype, fp::keep>", activation);
+    else
+        buf_adds(&b->text, "fp::keep");
+    buf_addf(&b->text, ", decltype(store)>;\n    const ending end{%s, ",
+             ends && ops[s->last].weights != 0 ? use_weight(b, op_weight(s->last, 0)) : "nullptr");
+    buf_addf(&b->text, "%s, {}, store};\n",
+             ends && op_residual(s->last) >= 0 ? use_tensor(b, op_residual(s->last)) : "nullptr");
+    buf_adds(&b->text, "    fp::gemm_tma<tile, decltype(in), ending>(a, maps, ");
+    buf_addf(&b->text, "%s, ", use_dim(b, ops[op].columns));
+    buf_addf(&b->text, "%s, in, end, shared).run();\n", use_dim(b, weights[weight].rows));
+}
+
 static void add_rows(struct body *b, const struct cuda_stage *s)
 {
     const char *before = "fp::keep()";
@@ -155,6 +179,17 @@ const char *cuda_stage_summary(const struct cuda_stage *s)
     return s->norm_strip ? "GEMM tiles; a strip's last normalises it" : summaries[s->kind];
 }
 
+static void add_function(const struct cuda_stage *s, const char *parameters, const struct body *b,
+                         struct buf *out)
+{
+    buf_adds(out, "static FP_DEVICE void\n");
+    add_stage_name(s->first, s->last, out);
+    buf_addf(out, "(%s)\n{\n", parameters);
+    add_declarations(b, out);
+    buf_add(out, b->text.ptr, b->text.len);
+    buf_adds(out, "}\n\n");
+}
+
 void emit_cuda_stage(const struct cuda_stage *s, int threads, struct buf *out)
 {
     struct body b = {.tensors = 0};
@@ -174,11 +209,15 @@ void emit_cuda_stage(const struct cuda_stage *s, int threads, struct buf *out)
                  s->last, threads);
         break;
     }
-    buf_adds(out, "static FP_DEVICE void\n");
-    add_stage_name(s->first, s->last, out);
-    buf_adds(out, "(const fp_args &a, void *shared)\n{\n");
-    add_declarations(&b, out);
-    buf_add(out, b.text.ptr, b.text.len);
-    buf_adds(out, "}\n\n");
+    add_function(s, "const fp_args &a, void *shared", &b, out);
+    buf_release(&b.text);
+}
+
+void emit_cuda_tma_stage(const struct cuda_stage *s, struct buf *out)
+{
+    struct body b = {.tensors = 0};
+    buf_init(&b.text);
+    add_tma_gemm(&b, s);
+    add_function(s, "const fp_args &a, const fp_maps &maps,\n    void *shared", &b, out);
     buf_release(&b.text);
 }

@@ -32,12 +32,21 @@ static void declare_segments(const struct standalone_spec *s, struct buf *out)
         "    const int *query_token, *key_token;\n"
         "    long tile_ints, head_ints, rest_ints, words_count, tokens;\n"
         "};\n\n"
+        "/* A matrix that a kernel copies by TMA; see maps.cuh.  size[0] = 0: none. */\n"
+        "enum { PLAN_MAPS = 4 };\n"
+        "struct plan_map {\n"
+        "    bool weight; /* else a tensor */\n"
+        "    int index;\n"
+        "    uint64_t size[2]; /* columns, rows */\n"
+        "    unsigned box[2];\n"
+        "};\n\n"
         "/* In the order in which they run. */\n"
         "struct plan_segment {\n"
         "    const void *kernel;        /* null: call() launches */\n"
         "    int threads, shared_bytes; /* of a thread block */\n"
         "    bool cooperative;          /* thread blocks meet in it */\n"
         "    bool persistent;           /* no more of them than the GPU holds at once */\n"
+        "    const struct plan_map *maps; /* (PLAN_MAPS); null: it takes none */\n"
         "    const struct plan_tiles *query_tiles; /* null: it reads none */\n"
         "    long tiles;                /* more thread blocks would idle */\n"
         "    long sync_words, workspace_bytes;\n"
@@ -75,23 +84,47 @@ static void add_tiles(const struct workload *w, const struct tiling *t, struct b
     query_tiles_release(&q);
 }
 
+static bool has_maps(const struct cuda_launch *l)
+{
+    return l->maps[CUDA_MAP_WEIGHT].size[0] > 0;
+}
+
+/* "static const struct plan_map SYMBOL_maps[PLAN_MAPS] = {...};" */
+static void add_maps(const struct choice *c, const struct cuda_launch *l, struct buf *out)
+{
+    buf_adds(out, "static const struct plan_map\n");
+    choice_symbol(c, out);
+    buf_adds(out, "_maps[PLAN_MAPS] = {\n");
+    for (int i = 0; i < CUDA_MAPS; i++) {
+        const struct cuda_map *m = &l->maps[i];
+        buf_addf(out, "    {%s, %d, {%lld, %lld}, {%d, %d}},\n", m->weight ? "true" : "false",
+                 m->index, (long long)m->size[0], (long long)m->size[1], m->box[0], m->box[1]);
+    }
+    buf_adds(out, "};\n");
+}
+
 static void declare_function(const struct standalone_spec *s, int segment, struct buf *out)
 {
     const struct choice *c = &s->candidate->choices[segment];
-    buf_addf(out, "extern \"C\" %s\n", c->impl->library ? "void" : "__global__ void");
-    choice_symbol(c, out);
-    buf_adds(out, c->impl->library ? "(const fp_args &a, int algorithm, cudaStream_t stream);\n"
-                                   : "(const __grid_constant__ fp_args a);\n");
     struct cuda_launch l = {.threads = 0};
     if (!c->impl->library)
         choice_launch(c, s->workload, &l);
+    buf_addf(out, "extern \"C\" %s\n", c->impl->library ? "void" : "__global__ void");
+    choice_symbol(c, out);
+    buf_adds(out,
+             c->impl->library ? "(const fp_args &a, int algorithm, cudaStream_t stream);\n"
+             : has_maps(&l)
+                 ? "(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps);\n"
+                 : "(const __grid_constant__ fp_args a);\n");
+    if (has_maps(&l))
+        add_maps(c, &l, out);
     if (l.tiling.rows > 0)
         add_tiles(s->workload, &l.tiling, out);
 }
 
 static void add_call(const struct choice *c, struct buf *out)
 {
-    buf_addf(out, "    {nullptr, 0, 0, false, false, nullptr, 0, 0, %d,\n     ",
+    buf_addf(out, "    {nullptr, 0, 0, false, false, nullptr, nullptr, 0, 0, %d,\n     ",
              CUDA_LIBRARY_WORKSPACE_BYTES);
     choice_symbol(c, out);
     buf_addf(out, ", %d},\n", choice_knob(c, "algorithm"));
@@ -103,8 +136,11 @@ static void add_kernel(const struct choice *c, const struct workload *w, struct 
     choice_launch(c, w, &l);
     buf_adds(out, "    {(const void *)");
     choice_symbol(c, out);
-    buf_addf(out, ",\n     %d, %d, %s, %s, %s, %lld, %lld, %lld, nullptr, 0},\n", l.threads,
-             l.shared_bytes, l.cooperative ? "true" : "false", l.persistent ? "true" : "false",
+    buf_addf(out, ",\n     %d, %d, %s, %s, ", l.threads, l.shared_bytes,
+             l.cooperative ? "true" : "false", l.persistent ? "true" : "false");
+    if (has_maps(&l))
+        choice_symbol(c, out);
+    buf_addf(out, "%s, %s, %lld, %lld, %lld, nullptr, 0},\n", has_maps(&l) ? "_maps" : "nullptr",
              l.tiling.rows > 0 ? "&query_tiles" : "nullptr", (long long)l.tiles,
              (long long)l.sync_words, (long long)l.workspace_bytes);
 }

@@ -20,28 +20,11 @@ static uint16_t only_outputs(const struct choice *c)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* The values of a knob and their number. */
-#define VALUES(...) .count = ARRAY_LEN(((int[]){__VA_ARGS__})), .values = {__VA_ARGS__}
+#define VALUES(...)             .count = ARRAY_LEN(((int[]){__VA_ARGS__})), .values = {__VA_ARGS__}
 
-/* CUDA's `generated` and `hopper` differ in their tiles and in where they are applicable. */
-#define CUDA_ROW(name_, applicable_, tiles)                                                        \
-    {                                                                                              \
-        .name = (name_), .target = TARGET_CUDA, .applicable = (applicable_),                       \
-        .tensors = cuda_tensors, .emit = emit_cuda_generated, .launch = cuda_launch,               \
-        .knob_count = CUDA_KNOB_COUNT, .knobs = {                                                  \
-            [CUDA_KNOB_TILE] = {.name = "tile",                                                    \
-                                .compile_time = true,                                              \
-                                VALUES(tiles(TILE_ROW)),                                           \
-                                .labels = {tiles(TILE_LABEL)}},                                    \
-            [CUDA_KNOB_SPLIT] = {.name = "split", .compile_time = true, VALUES(1, 2, 4, 8)},       \
-            [CUDA_KNOB_NORM] = {.name = "norm",                                                    \
-                                .compile_time = true,                                              \
-                                VALUES(CUDA_NORM_BARRIER, CUDA_NORM_STRIP),                        \
-                                .labels = {"barrier", "strip"}},                                   \
-            [CUDA_KNOB_RESIDENT] = {.name = "resident", .compile_time = true, VALUES(1, 3, 4)}     \
-        }                                                                                          \
-    }
-#define TILE_ROW(kind, bm, bn, ...)   CUDA_TILE_##kind##_##bm##X##bn,
-#define TILE_LABEL(kind, bm, bn, ...) #bm "x" #bn,
+#define TILE_ROW(bm, bn, ...)   CUDA_TILE_##bm##X##bn,
+#define GEMM_ROW(bm, bn, ...)   CUDA_GEMM_##bm##X##bn,
+#define TILE_LABEL(bm, bn, ...) #bm "x" #bn,
 
 const struct impl impls[] = {
     {.name = "generated",
@@ -64,8 +47,37 @@ const struct impl impls[] = {
      .applicable = handwritten_applicable,
      .tensors = only_outputs,
      .emit = emit_cpu_handwritten},
-    CUDA_ROW("generated", cuda_applicable, CUDA_MMA_TILES),
-    CUDA_ROW("hopper", cuda_hopper_applicable, CUDA_WGMMA_TILES),
+    {.name = "generated",
+     .target = TARGET_CUDA,
+     .applicable = cuda_applicable,
+     .tensors = cuda_tensors,
+     .emit = emit_cuda_generated,
+     .launch = cuda_launch,
+     .knob_count = CUDA_KNOB_COUNT,
+     .knobs = {[CUDA_KNOB_TILE] = {.name = "tile",
+                                   .compile_time = true,
+                                   VALUES(CUDA_TILES(TILE_ROW)),
+                                   .labels = {CUDA_TILES(TILE_LABEL)}},
+               [CUDA_KNOB_SPLIT] = {.name = "split", .compile_time = true, VALUES(1, 2, 4, 8)},
+               [CUDA_KNOB_NORM] = {.name = "norm",
+                                   .compile_time = true,
+                                   VALUES(CUDA_NORM_BARRIER, CUDA_NORM_STRIP),
+                                   .labels = {"barrier", "strip"}},
+               [CUDA_KNOB_RESIDENT] = {.name = "resident", .compile_time = true, VALUES(1, 3, 4)}}},
+    {.name = "hopper_gemm",
+     .target = TARGET_CUDA,
+     .applicable = cuda_gemm_applicable,
+     .tensors = only_outputs,
+     .emit = emit_cuda_gemm,
+     .launch = cuda_gemm_launch,
+     .knob_count = CUDA_GEMM_KNOB_COUNT,
+     .knobs = {[CUDA_GEMM_KNOB_TILE] = {.name = "tile",
+                                        .compile_time = true,
+                                        VALUES(CUDA_GEMM_TILES(GEMM_ROW)),
+                                        .labels = {CUDA_GEMM_TILES(TILE_LABEL)}},
+               [CUDA_GEMM_KNOB_SPLIT] = {.name = "split",
+                                         .compile_time = true,
+                                         VALUES(1, 2, 4, 8)}}},
     {.name = "hopper_attention",
      .target = TARGET_CUDA,
      .applicable = cuda_attention_applicable,

@@ -5,9 +5,10 @@ set(cpu_kernels abi.h attention.h blocks.h common.h handwritten_attention.h
 set(cpu_program program.c threads.h)
 set(cuda_kernels abi.h attention.cuh attention_wgmma.cuh attention_wgmma_copy.cuh
   attention_wgmma_join.cuh attention_wgmma_load.cuh attention_wgmma_q.cuh attention_wgmma_shape.cuh
-  attention_wgmma_softmax.cuh attention_wgmma_store.cuh common.cuh gemm.cuh gemm_wgmma.cuh handwritten.cuh hopper.cuh mma.cuh
+  attention_wgmma_softmax.cuh attention_wgmma_store.cuh common.cuh gemm.cuh gemm_tma.cuh
+  gemm_tma_copy.cuh gemm_tma_shape.cuh handwritten.cuh hopper.cuh mma.cuh
   tokens.cuh)
-set(cuda_program inputs.cuh output.cuh program.cu)
+set(cuda_program inputs.cuh maps.cuh output.cuh program.cu)
 set(cuda_library library.cuh)
 set(both_programs kernels/arguments.h)
 list(TRANSFORM cpu_kernels PREPEND kernels/cpu/)

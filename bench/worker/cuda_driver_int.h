@@ -61,6 +61,15 @@ struct cuda_launch_config {
     unsigned attribute_count;
 };
 
+enum { /* of tensor maps */
+       CU_TENSOR_MAP_DATA_TYPE_UINT16 = 1,
+       CU_TENSOR_MAP_INTERLEAVE_NONE = 0,
+       CU_TENSOR_MAP_SWIZZLE_64B = 2,
+       CU_TENSOR_MAP_SWIZZLE_128B = 3,
+       CU_TENSOR_MAP_L2_PROMOTION_L2_256B = 3,
+       CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE = 0
+};
+
 enum {
     CU_STREAM_NON_BLOCKING = 1,
     CU_STREAM_CAPTURE_MODE_RELAXED = 2,
@@ -120,6 +129,10 @@ enum {
       (struct CUfunc_st * function, int attribute, int value))                                     \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor",  \
       (int *blocks, struct CUfunc_st *function, int threads, size_t shared_bytes))                 \
+    X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                            \
+      (void *out, int type, unsigned rank, void *at, const unsigned long long *size,               \
+       const unsigned long long *pitch, const unsigned *box, const unsigned *step, int interleave, \
+       int swizzle, int promotion, int fill))                                                      \
     X(cuLaunchKernelEx, "cuLaunchKernelEx",                                                        \
       (const struct cuda_launch_config *config, struct CUfunc_st *function, void **params,         \
        void **extra))

@@ -107,6 +107,13 @@ int cuda_copy_mask(struct device *d, struct status *st);
 int cuda_tiles_find(struct device *d, const struct tiling *t, struct fp_tiles *out,
                     struct status *st);
 
+/* ---- device_cuda_maps.c: tensor maps ----------------------------------------------------------
+ */
+
+/* The maps of a launch with these tensors and weights. */
+int cuda_encode_maps(const struct device *d, const struct cuda_map maps[CUDA_MAPS],
+                     const struct fp_args *a, struct fp_maps *out, struct status *st);
+
 /* ---- device_cuda_limits.c, _open.c, _replay.c: rows of device_ops ---------------------------- */
 
 void cuda_limits(struct device *d, struct limits *out);

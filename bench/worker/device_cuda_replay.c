@@ -7,6 +7,8 @@ struct node {
     const struct function *function; /* null: matmul runs */
     const struct matmul *matmul;     /* null: function runs */
     struct fp_args args;
+    struct cuda_map matrices[CUDA_MAPS]; /* of maps */
+    struct fp_maps maps;
     struct resources resources;
     bool cooperative;
 };
@@ -97,6 +99,7 @@ static int lay_out(struct device *d, const struct function *f, const struct cuda
     r->occupancy = blocks * l->threads / (double)d->unit_threads;
     out->function = f;
     out->cooperative = l->cooperative;
+    memcpy(out->matrices, l->maps, sizeof(l->maps));
     return 0;
 }
 
@@ -130,7 +133,7 @@ static int make_node(struct device *d, const struct launch *l, const struct node
     out->args.tiles = tiles;
     memcpy(out->args.tensor, l->tensor, sizeof(l->tensor));
     memcpy(out->args.weight, l->weight, sizeof(l->weight));
-    return 0;
+    return cuda_encode_maps(d, out->matrices, &out->args, &out->maps, st);
 }
 
 static int launch_node(const struct device *d, struct node *n, struct status *st)
@@ -138,7 +141,7 @@ static int launch_node(const struct device *d, struct node *n, struct status *st
     if (n->matmul != NULL)
         return matmul_launch(d, n->matmul, &n->args, st);
     const struct resources *r = &n->resources;
-    void *params[] = {&n->args};
+    void *params[] = {&n->args, &n->maps}; /* a kernel without maps takes one */
     struct cuda_launch_attribute attribute = {
         .id = n->cooperative ? CU_LAUNCH_ATTRIBUTE_COOPERATIVE
                              : CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,

@@ -51,6 +51,20 @@ struct fp_args {
                          parts log2 of each row's sum in the first: (B,H,S) */
 };
 
+/* Descriptions of matrices for the tensor memory accelerator (TMA), a second argument of kernels
+ * that copy by it.  cuTensorMapEncodeTiled() fills them in; a kernel needs them aligned. */
+#ifdef __cplusplus
+#define FP_MAP_ALIGN alignas(128)
+#else
+#define FP_MAP_ALIGN
+#endif
+struct fp_map {
+    FP_MAP_ALIGN unsigned char opaque[128];
+};
+struct fp_maps {
+    struct fp_map in, weight, out, residual;
+};
+
 #define FP_SYNC_DRAWN 16
 #define FP_SYNC_TILES 32
 

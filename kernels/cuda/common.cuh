@@ -195,9 +195,31 @@ FP_DEVICE float exp2_fast(float x)
     return r;
 }
 
+/* x/2 (1 + erf(x / sqrt 2)) */
 FP_DEVICE float gelu(float x)
 {
     return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
+}
+
+/* GELU of two values for half types, in 5 instructions a value: x (1/2 + 1/2 tanh(c0 x + c1 x^3)).
+ * The factor of x is computed in fp16, which a large x leaves at 0 or 1. */
+FP_DEVICE void gelu_pair(float &x, float &y)
+{
+    float f, g;
+    asm("{ .reg .b32 v, p; .reg .f16 lo, hi;\n"
+        "cvt.rn.f16x2.f32 v, %3, %2;\n"
+        "mul.f16x2 p, v, v;\n"
+        "fma.rn.f16x2 p, p, %4, %5;\n"
+        "mul.f16x2 p, p, v;\n"
+        "tanh.approx.f16x2 p, p;\n"
+        "fma.rn.f16x2 p, p, %6, %6;\n"
+        "mov.b32 {lo, hi}, p;\n"
+        "cvt.f32.f16 %0, lo;\n"
+        "cvt.f32.f16 %1, hi; }"
+        : "=f"(f), "=f"(g)
+        : "f"(x), "f"(y), "r"(0x28912891), "r"(0x3a623a62), "r"(0x38003800));
+    x *= f;
+    y *= g;
 }
 
 constexpr float LOG2_E = 1.4426950408889634f;

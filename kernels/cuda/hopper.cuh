@@ -1,5 +1,5 @@
 /* Instructions of Hopper (sm_90a) that GEMMs and attention share: wgmma, the descriptors of its
- * operands, and mbarriers.
+ * operands, mbarriers, copies of the tensor memory accelerator (TMA), and clusters.
  *
  * A warpgroup is four warps.  wgmma multiplies asynchronously: between wgmma_commit() and the
  * wgmma_wait() that covers it the sums belong to the hardware.  It reads shared memory through the
@@ -48,7 +48,20 @@ FP_DEVICE void mbarrier_wait(u32 at, u32 parity)
                  : "memory");
 }
 
-/* Writes that this thread made or has waited for become visible to wgmma. */
+/* Arrives, and expects copies of that many bytes before the phase ends. */
+FP_DEVICE void mbarrier_expect(u32 at, u32 bytes)
+{
+    asm volatile("mbarrier.arrive.expect_tx.shared::cta.b64 _, [%0], %1;" ::"r"(at), "r"(bytes)
+                 : "memory");
+}
+
+/* The mbarriers that this thread has initialised become visible to copies. */
+FP_DEVICE void mbarrier_fence_init()
+{
+    asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
+}
+
+/* Writes that this thread made or has waited for become visible to wgmma and to TMA. */
 FP_DEVICE void proxy_fence()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -93,6 +106,11 @@ FP_DEVICE float4 load_cluster(u32 at)
     return x;
 }
 
+FP_DEVICE void store_cluster(u32 at, float x, float y)
+{
+    asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(at), "f"(x), "f"(y) : "memory");
+}
+
 /* ---- 16-byte copies to shared memory, as copy_async() with an address ------------------------ */
 
 FP_DEVICE void copy_16(u32 to, const void *from)
@@ -105,6 +123,48 @@ FP_DEVICE void copy_16(u32 to, const void *from, bool valid)
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(from),
                  "r"(valid ? 16 : 0)
                  : "memory");
+}
+
+/* ---- TMA: one thread copies a box of a matrix in memory, which its tensor map describes --------
+ */
+
+/* What lies outside of the matrix becomes 0. */
+FP_DEVICE void box_load(u32 to, const fp_map *map, int column, int row, u32 mbarrier)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1, {%2, %3}], [%4];" ::"r"(to),
+                 "l"(map), "r"(column), "r"(row), "r"(mbarrier)
+                 : "memory");
+}
+
+/* What lies outside of the matrix is not stored. */
+FP_DEVICE void box_store(const fp_map *map, int column, int row, u32 from)
+{
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.bulk_group "
+                 "[%0, {%1, %2}], [%3];" ::"l"(map),
+                 "r"(column), "r"(row), "r"(from)
+                 : "memory");
+}
+
+/* Waits until this thread's stores have read shared memory. */
+FP_DEVICE void box_stores_read()
+{
+    asm volatile("cp.async.bulk.commit_group;\n"
+                 "cp.async.bulk.wait_group.read 0;" ::
+                     : "memory");
+}
+
+/* ---- registers: all threads of a warpgroup ask for their number -------------------------------
+ */
+
+template <int count> FP_DEVICE void take_registers()
+{
+    asm volatile("setmaxnreg.inc.sync.aligned.u32 %0;" ::"n"(count));
+}
+
+template <int count> FP_DEVICE void give_registers()
+{
+    asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
 
 /* ---- wgmma ----------------------------------------------------------------------------------- */
@@ -141,18 +201,22 @@ template <int N> FP_DEVICE void pin(u32 (&f)[N][4])
         asm volatile("" : "+r"(f[i][0]), "+r"(f[i][1]), "+r"(f[i][2]), "+r"(f[i][3])::"memory");
 }
 
-/* The descriptor of a matrix in shared memory in 128-byte swizzle; strides in bytes.  See PTX ISA,
- * "Matrix descriptor". */
-FP_DEVICE u64 wgmma_matrix(u32 address, int leading, int stride)
+/* The descriptor of a matrix in shared memory in the swizzle of lines of 128 or 64 bytes; strides
+ * in bytes.  See PTX ISA, "Matrix descriptor". */
+template <int LINE = 128> FP_DEVICE u64 wgmma_matrix(u32 address, int leading, int stride)
 {
+    static_assert(LINE == 128 || LINE == 64, "lines that the kernels use");
     return (static_cast<u64>(address & 0x3ffff) >> 4) | static_cast<u64>(leading >> 4) << 16 |
-           static_cast<u64>(stride >> 4) << 32 | 1ull << 62;
+           static_cast<u64>(stride >> 4) << 32 | (LINE == 128 ? 1ull : 2ull) << 62;
 }
 
 /* A thread holds four sums of each eight columns; the instruction names the registers of all. */
 #define FP_REGISTERS_64                                                                            \
     "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, %12, %13, %14, %15, "                       \
     "%16, %17, %18, %19, %20, %21, %22, %23, %24, %25, %26, %27, %28, %29, %30, %31"
+#define FP_REGISTERS_96                                                                            \
+    FP_REGISTERS_64                                                                                \
+    ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47"
 #define FP_REGISTERS_128                                                                           \
     FP_REGISTERS_64                                                                                \
     ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, %44, %45, %46, %47, "           \
@@ -161,14 +225,22 @@ FP_DEVICE u64 wgmma_matrix(u32 address, int leading, int stride)
     FP_REGISTERS_128                                                                               \
     ", %64, %65, %66, %67, %68, %69, %70, %71, %72, %73, %74, %75, %76, %77, %78, %79, "           \
     "%80, %81, %82, %83, %84, %85, %86, %87, %88, %89, %90, %91, %92, %93, %94, %95"
+#define FP_REGISTERS_256                                                                           \
+    FP_REGISTERS_192                                                                               \
+    ", %96, %97, %98, %99, %100, %101, %102, %103, %104, %105, %106, %107, %108, %109, %110, "     \
+    "%111, "                                                                                       \
+    "%112, %113, %114, %115, %116, %117, %118, %119, %120, %121, %122, %123, %124, %125, %126, "   \
+    "%127"
 
 /* MODE: "+f" for sums that are added to, "=f" for sums that are written. */
 #define FP_SUMS_8(MODE, i) MODE(c[i][0][0]), MODE(c[i][0][1]), MODE(c[i][1][0]), MODE(c[i][1][1])
 #define FP_SUMS_32(MODE, i)                                                                        \
     FP_SUMS_8(MODE, i), FP_SUMS_8(MODE, i + 1), FP_SUMS_8(MODE, i + 2), FP_SUMS_8(MODE, i + 3)
 #define FP_SUMS_64(MODE)  FP_SUMS_32(MODE, 0), FP_SUMS_32(MODE, 4)
+#define FP_SUMS_96(MODE)  FP_SUMS_64(MODE), FP_SUMS_32(MODE, 8)
 #define FP_SUMS_128(MODE) FP_SUMS_64(MODE), FP_SUMS_32(MODE, 8), FP_SUMS_32(MODE, 12)
 #define FP_SUMS_192(MODE) FP_SUMS_128(MODE), FP_SUMS_32(MODE, 16), FP_SUMS_32(MODE, 20)
+#define FP_SUMS_256(MODE) FP_SUMS_192(MODE), FP_SUMS_32(MODE, 24), FP_SUMS_32(MODE, 28)
 
 /* One instruction.  ADDS: "1" adds to the sums, "0" overwrites them.  A, B: the numbers of the
  * operands a and b, which follow the sums.  TRANS: whether b (and a from shared memory) is read
@@ -221,31 +293,45 @@ template <class D, int N> struct wgmma;
     };
 #define FP_WGMMA_64(D, TYPE)                                                                       \
     FP_WGMMA_STRUCT(D, TYPE, 64, "%32", "%33", "{%32, %33, %34, %35}", "%36")
+#define FP_WGMMA_96(D, TYPE)                                                                       \
+    FP_WGMMA_STRUCT(D, TYPE, 96, "%48", "%49", "{%48, %49, %50, %51}", "%52")
 #define FP_WGMMA_128(D, TYPE)                                                                      \
     FP_WGMMA_STRUCT(D, TYPE, 128, "%64", "%65", "{%64, %65, %66, %67}", "%68")
 #define FP_WGMMA_192(D, TYPE)                                                                      \
     FP_WGMMA_STRUCT(D, TYPE, 192, "%96", "%97", "{%96, %97, %98, %99}", "%100")
+#define FP_WGMMA_256(D, TYPE)                                                                      \
+    FP_WGMMA_STRUCT(D, TYPE, 256, "%128", "%129", "{%128, %129, %130, %131}", "%132")
 FP_WGMMA_64(fp16, "f16")
 FP_WGMMA_64(bf16, "bf16")
+FP_WGMMA_96(fp16, "f16")
+FP_WGMMA_96(bf16, "bf16")
 FP_WGMMA_128(fp16, "f16")
 FP_WGMMA_128(bf16, "bf16")
 FP_WGMMA_192(fp16, "f16")
 FP_WGMMA_192(bf16, "bf16")
+FP_WGMMA_256(fp16, "f16")
+FP_WGMMA_256(bf16, "bf16")
 
 #undef FP_REGISTERS_64
+#undef FP_REGISTERS_96
 #undef FP_REGISTERS_128
 #undef FP_REGISTERS_192
+#undef FP_REGISTERS_256
 #undef FP_SUMS_8
 #undef FP_SUMS_32
 #undef FP_SUMS_64
+#undef FP_SUMS_96
 #undef FP_SUMS_128
 #undef FP_SUMS_192
+#undef FP_SUMS_256
 #undef FP_WGMMA
 #undef FP_WGMMA_ROWS
 #undef FP_WGMMA_STRUCT
 #undef FP_WGMMA_64
+#undef FP_WGMMA_96
 #undef FP_WGMMA_128
 #undef FP_WGMMA_192
+#undef FP_WGMMA_256
 
 } // namespace fp
 

@@ -6,6 +6,7 @@
 
 #include "arguments.h"
 #include "inputs.cuh"
+#include "maps.cuh"
 #include "output.cuh"
 
 #include <algorithm>
@@ -98,8 +99,11 @@ static void launch(int segment, struct fp_args *a, cudaStream_t stream)
         s.call(*a, s.algorithm, stream);
         return;
     }
-    void *parameters[] = {a};
+    struct fp_maps maps = {};
+    void *parameters[] = {a, &maps};
     a->tiles = query_tiles[segment];
+    if (s.maps)
+        encode_maps(s.maps, *a, &maps);
     cudaLaunchAttribute attribute = {};
     cudaLaunchConfig_t config = {};
     config.gridDim = dim3((unsigned)grid[segment]);

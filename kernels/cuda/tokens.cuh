@@ -15,6 +15,7 @@ namespace fp
 
 /* (B,S,columns) */
 template <class D> struct token_view {
+    static constexpr bool in_rows = true; /* row after row */
     const elem<D> *x;
     int columns;
 
@@ -30,6 +31,7 @@ template <class D> struct token_view {
 
 /* (B,H,S,W) read as (B,S,H*W), which merges the heads. */
 template <class D, int W> struct head_view {
+    static constexpr bool in_rows = false;
     const elem<D> *x;
     int seq_len, heads;
 
@@ -52,26 +54,36 @@ struct keep {
 };
 
 template <class D> struct store_tokens {
+    static constexpr bool in_rows = true;
     elem<D> *out;
     int columns;
 
+    FP_DEVICE elem<D> *place(int row, int col) const
+    {
+        return out + static_cast<i64>(row) * columns + col;
+    }
     FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const
     {
-        store_vec<D>(out + static_cast<i64>(row) * columns + col, v);
+        store_vec<D>(place(row, col), v);
     }
 };
 
 /* Stores columns (q, k, v), each (H,W), to 3x(B,H,S,W). */
 template <class D, int W> struct store_qkv {
+    static constexpr bool in_rows = false;
     elem<D> *out;
     int batch, seq_len, heads;
 
-    FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const
+    FP_DEVICE elem<D> *place(int row, int col) const
     {
         int head = col / W; /* counts through q, k and v */
         i64 matrix =
             (static_cast<i64>(head / heads) * batch + row / seq_len) * heads + head % heads;
-        store_vec<D>(out + (matrix * seq_len + row % seq_len) * W + col % W, v);
+        return out + (matrix * seq_len + row % seq_len) * W + col % W;
+    }
+    FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const
+    {
+        store_vec<D>(place(row, col), v);
     }
 };
 
@@ -112,8 +124,11 @@ template <class D, class Next> struct apply_gelu {
     FP_DEVICE void at(int row, int col, float (&v)[VEC<D>]) const
     {
 #pragma unroll
-        for (int i = 0; i < VEC<D>; i++)
-            v[i] = gelu(v[i]);
+        for (int i = 0; i < VEC<D>; i += 2)
+            if constexpr (is_half<D>)
+                gelu_pair(v[i], v[i + 1]);
+            else
+                v[i] = gelu(v[i]), v[i + 1] = gelu(v[i + 1]);
         next.at(row, col, v);
     }
 };

@@ -150,18 +150,18 @@ END
     UPDATE trial SET resources = '{\"registers\":255,\"shared_static_bytes\":16,\
       \"shared_dynamic_bytes\":98304,\"stack_bytes\":24,\"spill_bytes\":20,\"spill_load_bytes\":28,\
       \"grid\":[264,1,1],\"block\":[384,1,1],\"occupancy\":0.125}' WHERE kind = 'segment';
-    UPDATE schedule SET impl = 'hopper', knobs = 'tile=64x64 split=1 norm=strip resident=1'
-    WHERE segment IN (SELECT id FROM segment WHERE first_op = 7 AND last_op = 9)"
+    UPDATE schedule SET impl = 'hopper_gemm', knobs = 'tile=64x64 split=1'
+    WHERE segment IN (SELECT id FROM segment WHERE first_op = 10 AND last_op = 10)"
   cuda="43754 -b 1 -s 8 -m causal -H 1 -W 16 -L 1 --target cuda --db h200.db -o cuda"
   fuseplan generate $cuda --arch sm_90a 2>said
   grep -q "^fuseplan: 1 of 13 segments run .* measured on 'NVIDIA H200'" said || fail "generate: did not say where"
   grep -q 'slower schedules' said && fail "generate: replaced what every architecture runs"
   "$check_json" "$schemas/manifest.json" cuda/manifest.json || fail "manifest of hopper"
-  jq -e '.segments | map(select(.ops == [7, 9])) | .[0] | .implementation == "hopper" and
-    .resources.registers == 255 and .launch.threads == 128 and .launch.cooperative == false and
+  jq -e '.segments | map(select(.ops == [10, 10])) | .[0] | .implementation == "hopper_gemm" and
+    .resources.registers == 255 and .launch.threads == 384 and .launch.cooperative == false and
     .launch.tiles == 1' cuda/manifest.json >jq.txt || fail "manifest: not the stored choice"
   fuseplan generate $cuda --arch sm_80,sm_90a 2>said
-  grep -q "^fuseplan: ops 7-9 run with slower schedules: .* '--arch sm_90a' keeps the fastest" said || fail "generate: did not say what runs slower"
+  grep -q "^fuseplan: ops 10 run with slower schedules: .* '--arch sm_90a' keeps the fastest" said || fail "generate: did not say what runs slower"
   "$check_json" "$schemas/manifest.json" cuda/manifest.json || fail "manifest of two architectures"
   jq -e 'any(.segments[].implementation; startswith("hopper"))' cuda/manifest.json >jq.txt && fail "generate: a choice that sm_80 does not run"
 

@@ -51,7 +51,9 @@ static const struct {
      "norm is a knob of a layernorm after a GEMM, and this segment has none"},
     {{2, 7}, "generated", "resident=3", "resident is a knob of attention without a GEMM"},
     {{9, 9}, "generated", "resident=3", "resident is a knob of attention without a GEMM"},
-    {{2, 6}, "hopper", "", "wgmma is for GEMMs, and this segment has none"},
+    {{2, 6}, "hopper_gemm", "", "this kernel runs one GEMM with its elementwise operators"},
+    {{7, 9}, "hopper_gemm", "", "this kernel runs one GEMM with its elementwise operators"},
+    {{10, 13}, "hopper_gemm", "", "this kernel runs one GEMM with its elementwise operators"},
     {{2, 4},
      "hopper_attention",
      "",
@@ -78,22 +80,6 @@ START_TEST(knobs_without_effect_are_refused)
     OK(schedule_parse(c.impl, refused[_i].schedule, &c.schedule, &st));
     ck_assert(!choice_applicable(&c, &hopper, &why));
     ck_assert_str_eq(why, refused[_i].why);
-}
-END_TEST
-
-START_TEST(hopper_is_of_sm_90_and_half_types)
-{
-    const struct choice c = {.segment = {0, 0}, .impl = impl_find(TARGET_CUDA, "hopper")};
-    struct build_target t = hopper;
-    const char *why = NULL;
-    ck_assert(choice_applicable(&c, &t, &why));
-    t.dtype = DTYPE_BF16;
-    ck_assert(choice_applicable(&c, &t, &why));
-    t.dtype = DTYPE_TF32;
-    ck_assert(!choice_applicable(&c, &t, &why));
-    ck_assert_str_eq(why, "wgmma is used for fp16 and bf16 alone");
-    ck_assert(!choice_applicable(&c, &ampere, &why));
-    ck_assert_str_eq(why, "wgmma exists on sm_90a alone");
 }
 END_TEST
 
@@ -186,7 +172,7 @@ START_TEST(stages_cover_the_segment)
         struct cuda_kernel k;
         uint16_t outputs = segment_outputs(s);
         ck_assert_uint_eq(choice_tensors(&choices[i]) & outputs, outputs);
-        if (choices[i].impl->handwritten || choices[i].impl->library)
+        if (choices[i].impl->launch != cuda_launch)
             continue;
         cuda_kernel_of(&choices[i], &k);
         int op = s.first;
@@ -340,8 +326,8 @@ END_TEST
 
 SUITE("cuda_choices", NULL, NULL, LOOP(choices_start_with_the_defaults, 0, SEGMENT_COUNT),
       LOOP(knobs_without_effect_are_refused, 0, ARRAY_LEN(refused)),
-      ONCE(hopper_is_of_sm_90_and_half_types), ONCE(sources_have_symbols_of_their_own),
-      ONCE(values_may_stand_in_any_order), LOOP(stages_cover_the_segment, 0, SEGMENT_COUNT),
+      ONCE(sources_have_symbols_of_their_own), ONCE(values_may_stand_in_any_order),
+      LOOP(stages_cover_the_segment, 0, SEGMENT_COUNT),
       LOOP(launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes)), ONCE(tiles_of_a_launch),
       LOOP(options_name_the_architecture, 0, ARRAY_LEN(builds)),
       LOOP(sizes_without_code_are_refused, 0, ARRAY_LEN(without_code)))

@@ -20,9 +20,11 @@ static int occurrences(const char *text, const char *part)
     return count;
 }
 
-static void emit(const char *schedule_of_library, struct standalone *out)
+/* The plan 7-8 with all else alone.  impl: of segment 7-8, with this schedule; null: the default.
+ */
+static void emit(const char *impl, const char *schedule, struct standalone *out)
 {
-    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, 80, true, false};
+    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, true, false};
     struct status st = STATUS_INIT;
     struct candidate c;
     struct plan p;
@@ -35,15 +37,16 @@ static void emit(const char *schedule_of_library, struct standalone *out)
     ck_assert_int_eq(workload_build_mask(&w, NULL, &st), 0);
     ck_assert_int_eq(plan_parse_segments("7-8", false, &p, &st), 0);
     candidate_default(&t, p, &c);
-    for (int i = 0; i < c.count && schedule_of_library != NULL; i++)
+    for (int i = 0; i < c.count && impl != NULL; i++)
         if (c.choices[i].segment.first == 7) {
             struct choice *choice = &c.choices[i];
-            choice->impl = impl_find(TARGET_CUDA, "library");
-            ck_assert_int_eq(
-                schedule_parse(choice->impl, schedule_of_library, &choice->schedule, &st), 0);
+            choice->impl = impl_find(TARGET_CUDA, impl);
+            ck_assert_int_eq(schedule_parse(choice->impl, schedule, &choice->schedule, &st), 0);
         }
-    const struct standalone_spec spec = {
-        .target = t, .workload = &w, .candidate = &c, .archs = {.count = 1, .arch = {80}}};
+    const struct standalone_spec spec = {.target = t,
+                                         .workload = &w,
+                                         .candidate = &c,
+                                         .archs = {.count = 1, .arch = {CUDA_ARCH_HOPPER}}};
     standalone_emit(&spec, out);
     workload_release(&w);
 }
@@ -52,7 +55,7 @@ START_TEST(library_is_linked_where_it_is_called)
 {
     static const char call[] = "segment_07_08_out_gemm_out_bias_residual_library";
     struct standalone p;
-    emit("algorithm=3", &p);
+    emit("library", "algorithm=3", &p);
     ck_assert_ptr_nonnull(file_of(&p, "library.cuh"));
     ck_assert_ptr_nonnull(file_of(&p, "segment_07_08_out_gemm_out_bias_residual_library.cu"));
     ck_assert_int_eq(occurrences(file_of(&p, "Makefile"), "-lcublasLt"), 1);
@@ -60,10 +63,28 @@ START_TEST(library_is_linked_where_it_is_called)
     ck_assert_int_eq(occurrences(file_of(&p, "plan.cu"), "_library, 3},"), 1);
     standalone_release(&p);
 
-    emit(NULL, &p);
+    emit(NULL, NULL, &p);
     ck_assert_ptr_null(file_of(&p, "library.cuh"));
     for (int i = 0; i < p.count; i++)
         ck_assert_int_eq(occurrences(p.files[i].text.ptr, "cublasLt"), 0);
+    standalone_release(&p);
+}
+END_TEST
+
+/* 65 tokens by 768 columns: 2 x 8 tiles of 64 x 96, each of a cluster of two thread blocks. */
+START_TEST(maps_are_in_the_plan)
+{
+    static const char maps[] = "segment_07_08_out_gemm_out_bias_residual_hopper_gemm_64x96_split2"
+                               "_maps";
+    struct standalone p;
+    emit("hopper_gemm", "tile=64x96 split=2", &p);
+    const char *plan = file_of(&p, "plan.cu");
+    ck_assert_ptr_nonnull(file_of(&p, "maps.cuh"));
+    ck_assert_int_eq(occurrences(plan, maps), 2);
+    ck_assert_int_eq(occurrences(plan, "const __grid_constant__ fp_maps maps);"), 1);
+    ck_assert_int_eq(occurrences(plan, "_maps, nullptr, 32, 32, 0, nullptr, 0},"), 1);
+    ck_assert_int_eq(occurrences(plan, "false, false, segment_07_08"), 1);
+    ck_assert_int_eq(occurrences(plan, "    {true, 2, {768, 768}, {32, 64}},"), 1);
     standalone_release(&p);
 }
 END_TEST
@@ -82,4 +103,4 @@ START_TEST(programs_have_the_chain_s_sizes)
 END_TEST
 
 SUITE("standalone", NULL, NULL, ONCE(library_is_linked_where_it_is_called),
-      LOOP(programs_have_the_chain_s_sizes, 0, TARGET_COUNT))
+      ONCE(maps_are_in_the_plan), LOOP(programs_have_the_chain_s_sizes, 0, TARGET_COUNT))

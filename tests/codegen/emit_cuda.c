@@ -83,6 +83,18 @@ static void write_segment(const struct build_target *t, struct segment s, bool h
             write_choice(t, &choices[i]);
 }
 
+/* The kernels of hopper_gemm for a segment, with at most `apart` knobs that are not at their
+ * default. */
+static void write_gemms(struct segment s, int apart)
+{
+    struct choice choices[CUDA_CHOICES_MAX];
+    int count = choices_for(&hopper, s, false, CUDA_CHOICES_MAX, choices);
+    for (int i = 0; i < count; i++)
+        if (choices[i].impl->emit == emit_cuda_gemm &&
+            knobs_apart_from_default(&choices[i]) <= apart)
+            write_choice(&hopper, &choices[i]);
+}
+
 /* A segment of each kind of stage. */
 static void write_kinds(const struct build_target *t, int apart)
 {
@@ -127,17 +139,18 @@ static void add_gemm_sizes(enum dtype dtype, struct buf *out)
     struct choice choices[CUDA_CHOICES_MAX];
     int count = choices_for(&t, (struct segment){0, 0}, false, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++) {
-        struct cuda_kernel k;
-        cuda_kernel_of(&choices[i], &k);
-        const struct cuda_tile *tile = k.tile;
-        if (k.split > 1)
-            continue;
-        buf_addf(out, "static_assert(needs<fp::%s<fp::%s, %d, %d, %d, ",
-                 tile->kind == CUDA_WGMMA ? "wgmma_shape" : "gemm_shape", dtypes[dtype].name,
-                 tile->bm, tile->bn, tile->depth);
-        if (tile->kind != CUDA_WGMMA)
-            buf_addf(out, "%d, %d, ", tile->warps_m, tile->warps_n);
-        buf_addf(out, "1>> == %d);\n", shared_bytes(&choices[i], dtype, 64));
+        const struct choice *c = &choices[i];
+        buf_addf(out, "static_assert(needs<fp::%s<fp::%s, ",
+                 c->impl->emit == emit_cuda_gemm ? "tma_shape" : "gemm_shape", dtypes[dtype].name);
+        if (c->impl->emit == emit_cuda_gemm) {
+            cuda_gemm_arguments(c, out);
+        } else {
+            struct cuda_kernel k;
+            cuda_kernel_of(c, &k);
+            buf_addf(out, "%d, %d, %d, %d, %d, %d", k.tile->bm, k.tile->bn, k.tile->depth,
+                     k.tile->warps_m, k.tile->warps_n, k.split);
+        }
+        buf_addf(out, ">> == %d);\n", shared_bytes(c, dtype, 64));
     }
 }
 
@@ -178,13 +191,15 @@ static void write_sizes(void)
     struct buf text;
     buf_init(&text);
     buf_adds(&text, "#include \"attention.cuh\"\n#include \"attention_wgmma.cuh\"\n"
-                    "#include \"gemm_wgmma.cuh\"\n"
+                    "#include \"gemm.cuh\"\n#include \"gemm_tma.cuh\"\n"
                     "#include \"handwritten.cuh\"\n\n"
                     "/* Beyond 16 bytes a kernel aligns its shared memory itself. */\n"
                     "template <class S> constexpr int needs = sizeof(typename S::smem) + "
                     "(S::ALIGN > 16 ? S::ALIGN : 0);\n\n");
-    buf_addf(&text, "static_assert(sizeof(fp_args) == %zu && FP_SYNC_TILES == %d);\n",
-             sizeof(struct fp_args), FP_SYNC_TILES);
+    buf_addf(&text,
+             "static_assert(sizeof(fp_args) == %zu && sizeof(fp_maps) == %zu && "
+             "FP_SYNC_TILES == %d);\n",
+             sizeof(struct fp_args), sizeof(struct fp_maps), FP_SYNC_TILES);
     add_hopper_attention_sizes(64, &text);
     add_hopper_attention_sizes(128, &text);
     for (int d = 0; d < DTYPE_COUNT; d++) {
@@ -206,9 +221,13 @@ int main(int argc, char **argv)
         return EXIT_SUCCESS;
     write_sizes();
     write_segment(&hopper, (struct segment){0, 14}, false, 0);
+    write_gemms((struct segment){12, 13}, 1);
     if (strcmp(argv[1], "all") == 0) {
         write_all(CUDA_ARCH_MIN);
         write_all(CUDA_ARCH_HOPPER);
+        write_gemms((struct segment){0, 1}, 2);
+        write_gemms((struct segment){6, 8}, 2);
+        write_gemms((struct segment){10, 11}, 2);
     }
     return EXIT_SUCCESS;
 }

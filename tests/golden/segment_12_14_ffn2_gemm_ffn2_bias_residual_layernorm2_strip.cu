@@ -12,13 +12,13 @@
  * Stages, between which all thread blocks meet:
  *   1. ffn2_gemm+ffn2_bias_residual+layernorm2: GEMM tiles; a strip's last normalises it
  */
-#include "gemm_wgmma.cuh"
+#include "gemm.cuh"
 
 using dtype = fp::fp16;
 enum { W = 64 }; /* head size */
 
-/* tokens, columns, buffers, thread blocks that share a sum */
-using tile = fp::wgmma_shape<dtype, 128, 192, 4, 1>;
+/* tokens, columns, buffers, warps down and across, thread blocks that share a sum */
+using tile = fp::gemm_shape<dtype, 64, 64, 3, 2, 2, 1>;
 
 static FP_DEVICE void
 stage_12_14_ffn2_gemm_ffn2_bias_residual_layernorm2(const fp_args &a, void *shared)
@@ -43,8 +43,8 @@ stage_12_14_ffn2_gemm_ffn2_bias_residual_layernorm2(const fp_args &a, void *shar
     fp::gemm<tile>(a, {D, F}, in, w2, bias, strip, shared);
 }
 
-extern "C" __global__ void __launch_bounds__(256, 1)
-segment_12_14_ffn2_gemm_ffn2_bias_residual_layernorm2_hopper_strip(const __grid_constant__ fp_args a)
+extern "C" __global__ void __launch_bounds__(128, 1)
+segment_12_14_ffn2_gemm_ffn2_bias_residual_layernorm2_strip(const __grid_constant__ fp_args a)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     fp::await_dependencies();

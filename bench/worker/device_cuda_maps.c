@@ -1,0 +1,40 @@
+/* Tensor maps: what the tensor memory accelerator (TMA) must know of the matrices that it copies.
+ */
+#include "bench/worker/device_cuda_int.h"
+
+#include <string.h>
+
+static int encode(const struct device *d, const struct cuda_map *m, const struct fp_args *a,
+                  struct fp_map *out, struct status *st)
+{
+    enum { RANK = 2, FULL_LINE = 64 }; /* elements of 128 bytes */
+    static const unsigned step[RANK] = {1, 1};
+    _Alignas(128) struct fp_map map; /* the driver requires it */
+    const unsigned long long size[RANK] = {(unsigned long long)m->size[0],
+                                           (unsigned long long)m->size[1]};
+    const unsigned long long pitch[RANK - 1] = {size[0] * (unsigned long long)d->element_bytes};
+    const unsigned box[RANK] = {(unsigned)m->box[0], (unsigned)m->box[1]};
+    void *at = m->weight ? cuda_pointer((uintptr_t)a->weight[m->index]) : a->tensor[m->index];
+    int error = d->cu->cuTensorMapEncodeTiled(
+        &map, CU_TENSOR_MAP_DATA_TYPE_UINT16, RANK, at, size, pitch, box, step,
+        CU_TENSOR_MAP_INTERLEAVE_NONE,
+        m->box[0] == FULL_LINE ? CU_TENSOR_MAP_SWIZZLE_128B : CU_TENSOR_MAP_SWIZZLE_64B,
+        CU_TENSOR_MAP_L2_PROMOTION_L2_256B, CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE);
+    if (cuda_check(d->cu, error, STATUS_LAUNCH, "cannot describe a matrix for TMA", st) != 0)
+        return -1;
+    memcpy(out, &map, sizeof(*out));
+    return 0;
+}
+
+int cuda_encode_maps(const struct device *d, const struct cuda_map maps[CUDA_MAPS],
+                     const struct fp_args *a, struct fp_maps *out, struct status *st)
+{
+    struct fp_map *const to[CUDA_MAPS] = {[CUDA_MAP_IN] = &out->in,
+                                          [CUDA_MAP_WEIGHT] = &out->weight,
+                                          [CUDA_MAP_OUT] = &out->out,
+                                          [CUDA_MAP_RESIDUAL] = &out->residual};
+    for (int i = 0; i < CUDA_MAPS; i++)
+        if (maps[i].size[0] > 0 && encode(d, &maps[i], a, to[i], st) != 0)
+            return -1;
+    return 0;
+}

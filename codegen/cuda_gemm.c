@@ -1,0 +1,162 @@
+/* GEMMs by Hopper's wgmma and TMA: kernels/cuda/gemm_tma.cuh. */
+#include "codegen/cuda_int.h"
+#include "kernels/cuda/abi.h"
+
+#include <assert.h>
+
+static_assert(sizeof(struct fp_maps) == CUDA_MAPS * sizeof(struct fp_map), "abi.h: maps");
+
+static const struct {
+    int bm, bn, teams, groups;
+} tiles[] = {
+#define X(...) {__VA_ARGS__},
+    CUDA_GEMM_TILES(X)
+#undef X
+};
+
+/* ---- shapes ---------------------------------------------------------------------------------- */
+
+enum {
+    WARPGROUP = 128,      /* threads */
+    ROW_BYTES = 128,      /* of a row of the input, of a column of the weight, in a step */
+    SWIZZLE_BYTES = 1024, /* ALIGN of tma_shape */
+    DEPTH_MAX = 8
+};
+
+/* Of tma_shape::smem, all but the ring and its mbarriers. */
+static int outside_ring(const struct cuda_gemm *g)
+{
+    int out = g->split == 1 ? g->bm * g->bn * 2 : g->bm * (g->bn + 8) * 4;
+    return out + g->bm * 4 + 3 * 8 * g->teams;
+}
+
+static int step_bytes(const struct cuda_gemm *g)
+{
+    return (g->bm + g->bn) * ROW_BYTES + 2 * 8;
+}
+
+/* The ring has as many steps as fit.  The thread blocks of a cluster take one tile, and so need no
+ * second team. */
+void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out)
+{
+    int tile = choice_value(c, CUDA_GEMM_KNOB_TILE), split = choice_value(c, CUDA_GEMM_KNOB_SPLIT);
+    *out = (struct cuda_gemm){.bm = tiles[tile].bm,
+                              .bn = tiles[tile].bn,
+                              .teams = split == 1 ? tiles[tile].teams : 1,
+                              .groups = split == 1 ? tiles[tile].groups : tiles[tile].bm / 64,
+                              .split = split};
+    int room = arch_shared_bytes(CUDA_ARCH_HOPPER) - SWIZZLE_BYTES - outside_ring(out);
+    out->depth = (int)max_of(room / step_bytes(out), 0);
+    if (out->depth > DEPTH_MAX)
+        out->depth = DEPTH_MAX;
+}
+
+/* sizeof(tma_shape::smem) and what aligns it; a compiled test compares them. */
+static int shared_bytes(const struct cuda_gemm *g)
+{
+    enum { ALIGNMENT = 8 };
+    int bytes = g->depth * step_bytes(g) + outside_ring(g);
+    return SWIZZLE_BYTES + (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+}
+
+static int threads_of(const struct cuda_gemm *g)
+{
+    return (g->teams * g->groups + 1) * WARPGROUP;
+}
+
+/* The stage of a segment that is one GEMM with its epilogue. */
+static bool single_gemm(struct segment s, struct cuda_stage *out)
+{
+    struct cuda_stage stages[OP_COUNT];
+    int count = cuda_stages_of(s, CUDA_NORM_BARRIER, stages);
+    *out = stages[0];
+    return count == 1 && stages[0].kind == STAGE_GEMM;
+}
+
+bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why)
+{
+    enum { STEPS_LEAST = 2 };
+    struct cuda_stage stage;
+    struct cuda_gemm g;
+    cuda_gemm_of(c, &g);
+    if (t->arch != CUDA_ARCH_HOPPER && t->arch != 0)
+        return inapplicable(why, "wgmma is an instruction of sm_90a alone");
+    if (dtypes[t->dtype].bytes != 2)
+        return inapplicable(why, "this kernel computes in fp16 and bf16 alone");
+    if (!single_gemm(c->segment, &stage))
+        return inapplicable(why, "this kernel runs one GEMM with its elementwise operators");
+    if (g.depth < STEPS_LEAST)
+        return inapplicable(why, "the sums that a cluster adds up leave no room for its operands");
+    return true;
+}
+
+/* ---- source ---------------------------------------------------------------------------------- */
+
+void cuda_gemm_arguments(const struct choice *c, struct buf *out)
+{
+    struct cuda_gemm g;
+    cuda_gemm_of(c, &g);
+    buf_addf(out, "%d, %d, %d, %d, %d, %d", g.bm, g.bn, g.teams, g.groups, g.depth, g.split);
+}
+
+void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct buf *out)
+{
+    struct cuda_stage stage;
+    struct cuda_gemm g;
+    single_gemm(c->segment, &stage);
+    cuda_gemm_of(c, &g);
+    add_header(c, t, out);
+    buf_adds(out, " */\n#include \"gemm_tma.cuh\"\n\n");
+    add_types(t, out);
+    buf_adds(out, "/* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks "
+                  "that share a\n * sum */\nusing tile = fp::tma_shape<dtype, ");
+    cuda_gemm_arguments(c, out);
+    buf_adds(out, ">;\n\n");
+    emit_cuda_tma_stage(&stage, out);
+    open_kernel(c, threads_of(&g), 1, g.split, "fp_args a, const __grid_constant__ fp_maps maps",
+                out);
+    buf_adds(out, "    ");
+    add_stage_name(stage.first, stage.last, out);
+    buf_adds(out, "(a, maps, shared);\n}\n");
+}
+
+/* ---- launches -------------------------------------------------------------------------------- */
+
+/* The kernel copies rows that are no neighbours in memory without TMA. */
+static void describe(const struct cuda_gemm *g, const struct cuda_stage *s,
+                     const struct workload *w, struct cuda_launch *out)
+{
+    int op = cuda_gemm_op(s), in = op_input(s->first), stored = TENSOR_OF(s->last);
+    int residual = s->last > op ? op_residual(s->last) : -1;
+    enum weight_id weight = op_weight(op, 0);
+    int64_t tokens = workload_tokens(w), n = dim_size(ops[op].columns, w),
+            k = dim_size(weights[weight].rows, w);
+    int panel = g->bn % 64 == 0 ? 64 : 32; /* PANEL of tma_shape */
+    bool neighbours = w->lengths == NULL;
+    bool in_rows = neighbours && tensor_layout(in) == LAYOUT_TOKENS;
+    bool out_rows = neighbours && tensor_layout(stored) == LAYOUT_TOKENS && g->split == 1;
+    out->maps[CUDA_MAP_WEIGHT] = (struct cuda_map){true, (int)weight, {n, k}, {panel, 64}};
+    if (in_rows)
+        out->maps[CUDA_MAP_IN] = (struct cuda_map){false, in, {k, tokens}, {64, g->bm}};
+    if (out_rows)
+        out->maps[CUDA_MAP_OUT] = (struct cuda_map){false, stored, {n, tokens}, {panel, g->bm}};
+    if (out_rows && residual >= 0)
+        out->maps[CUDA_MAP_RESIDUAL] =
+            (struct cuda_map){false, residual, {n, tokens}, {panel, g->bm}};
+}
+
+void cuda_gemm_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out)
+{
+    struct cuda_stage stage;
+    struct cuda_gemm g;
+    single_gemm(c->segment, &stage);
+    cuda_gemm_of(c, &g);
+    int64_t columns = dim_size(ops[cuda_gemm_op(&stage)].columns, w);
+    int64_t strips = (workload_tokens(w) + g.bm - 1) / g.bm;
+    *out = (struct cuda_launch){.threads = threads_of(&g),
+                                .shared_bytes = shared_bytes(&g),
+                                .persistent = g.split == 1,
+                                .tiles = strips * ((columns + g.bn - 1) / g.bn) * g.split,
+                                .sync_words = FP_SYNC_TILES};
+    describe(&g, &stage, w, out);
+}

@@ -1,0 +1,303 @@
+/* out (tokens, N) = in (tokens, K) @ weight (K, N) with an epilogue, by wgmma and TMA (sm_90a),
+ * fp16 and bf16.
+ *
+ * Source: the warp-specialised persistent kernels of CUTLASS 3 ("cooperative" and "ping-pong").
+ *
+ * A thread block takes tiles of (BM, BN) in turn.  Its warps have four roles:
+ *
+ *   one warp loads the weight   each fills its half of a ring of STAGES steps, (BM, 64) of the
+ * input one loads rows              and (64, BN) of the weight, for one tile after another two
+ * store                   move finished tiles from shared memory to memory, and the residual's
+ *                               tiles from memory to shared memory before
+ *   TEAMS teams multiply        team t takes every TEAMS-th tile; GROUPS warpgroups share its rows.
+ *                               While one team runs its epilogue, the other one multiplies.
+ *
+ * The mbarriers full[] complete when a step has landed, empty[] when it was multiplied; ready[team]
+ * when the team may write its tile to `out` (which holds the residual), done[team] when it has;
+ * turn[team] when the team before has waited for all of its steps.  Matrices lie in shared memory
+ * in panels of 64 columns, for BN = 96 of 32, in the swizzle in which TMA copies them.
+ *
+ * Sums begin with the bias.  The first steps of the weight are loaded before the launch in front
+ * has ended.  Rows that are no neighbours in memory (sequences of several lengths, merged heads)
+ * are copied by cp.async behind the same mbarriers, or stored by ordinary instructions.
+ *
+ * This file has the roles and the products; gemm_tma_copy.cuh what is loaded and stored,
+ * gemm_tma_shape.cuh what all share.
+ *
+ * With SPLIT > 1 the thread blocks of a cluster share K, and take one tile.  Each sends its sums to
+ * the thread blocks that own the rows, which add them up and run the epilogue. */
+#ifndef FUSEPLAN_CUDA_GEMM_TMA_CUH
+#define FUSEPLAN_CUDA_GEMM_TMA_CUH
+
+#include "gemm_tma_copy.cuh"
+
+namespace fp
+{
+
+template <class S, class View, class End> struct gemm_tma : gemm_copies<gemm_work<S, View, End>> {
+    using W = gemm_copies<gemm_work<S, View, End>>;
+    using D = typename S::D;
+    using tile = typename W::tile;
+    using position = typename W::position;
+    using W::a, W::n, W::end, W::s;
+    using W::BM, W::BN, W::BK, W::STAGES, W::SPLIT, W::MI, W::LINE, W::STORERS;
+    using W::first_tile, W::next_tile, W::tiles, W::locate, W::part, W::steps, W::ring_at,
+        W::gathers, W::scatters, W::out_offset;
+    using W::load_weights, W::load_rows, W::store_tiles;
+    using W::W;
+    using sums = fragment<D, BN>[MI];
+
+    /* ---- roles ------------------------------------------------------------------------------- */
+
+    FP_DEVICE void run()
+    {
+        const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / FOUR_WARPS, 0);
+        const int tid = static_cast<int>(threadIdx.x) - S::CONSUMERS * FOUR_WARPS;
+        if (threadIdx.x < 32)
+            init_mbarriers();
+        __syncthreads();
+        if constexpr (SPLIT > 1)
+            cluster_arrive();
+        if (group < S::CONSUMERS) {
+            if constexpr (S::CONSUMERS == 2)
+                take_registers<232>();
+            if constexpr (S::CONSUMERS == 3)
+                take_registers<152>();
+            if constexpr (SPLIT == 1)
+                multiply_tiles(group);
+            else
+                multiply_part(group);
+        } else {
+            if constexpr (S::CONSUMERS >= 2)
+                give_registers<40>();
+            if (tid == 0)
+                load_weights();
+            else if (tid >= 32 && tid < 64)
+                load_rows(tid - 32);
+            else if (SPLIT == 1 && tid >= 64)
+                store_tiles(tid - 64);
+            __syncwarp();
+            if constexpr (SPLIT > 1)
+                cluster_wait(), cluster_arrive(), cluster_wait();
+        }
+    }
+
+    FP_DEVICE void init_mbarriers() const
+    {
+        const int i = static_cast<int>(threadIdx.x);
+        if (i < STAGES) {
+            mbarrier_init(shared_address(&s.full[i]), gathers() ? 33 : 2);
+            mbarrier_init(shared_address(&s.empty[i]), 4 * S::GROUPS);
+        }
+        if (i < S::TEAMS) {
+            mbarrier_init(shared_address(&s.ready[i]), scatters() ? STORERS : 1);
+            mbarrier_init(shared_address(&s.done[i]), 4 * S::GROUPS);
+            mbarrier_init(shared_address(&s.turn[i]), 4 * S::GROUPS);
+        }
+        mbarrier_fence_init();
+    }
+
+    /* ---- the warpgroups that multiply -------------------------------------------------------- */
+
+    /* Sums begin with the bias of their columns. */
+    FP_DEVICE void begin(sums &c, int n0) const
+    {
+#pragma unroll
+        for (int p = 0; p < BN / 8; p++) {
+            float lo = 0.0f, hi = 0.0f;
+            const int column = n0 + fragment_col<D>(p);
+            if (SPLIT == 1 && end.bias != nullptr && column < n)
+                D::unpack(*reinterpret_cast<const u32 *>(end.bias + column), lo, hi);
+#pragma unroll
+            for (int i = 0; i < MI; i++)
+                c[i][p][0][0] = c[i][p][1][0] = lo, c[i][p][0][1] = c[i][p][1][1] = hi;
+        }
+    }
+
+    /* member: of the warpgroups that share the tile.  next: the mbarrier of the team whose turn it
+     * is then, or 0. */
+    FP_DEVICE void multiply(sums &c, position at, int count, int member, u32 next) const
+    {
+        const bool gather = gathers();
+        const u32 a0 = shared_address(s.a) + member * MI * 8192, b0 = shared_address(s.b);
+        u32 held = 0;
+#pragma unroll 1
+        for (int i = 0; i < count; i++) {
+            mbarrier_wait(shared_address(&s.full[at.slot]), at.phase);
+            if (gather)
+                proxy_fence();
+            const u64 rows = wgmma_matrix(a0 + at.slot * S::A_BYTES, 16, 1024);
+            const u64 columns = wgmma_matrix<LINE>(b0 + at.slot * S::B_BYTES, BK * LINE, 8 * LINE);
+            wgmma_fence();
+#pragma unroll
+            for (int j = 0; j < 4; j++)
+#pragma unroll
+                for (int m = 0; m < MI; m++)
+                    wgmma<D, BN>::nn(c[m], rows + m * (8192 / 16) + j * (32 / 16),
+                                     columns + j * (16 * LINE / 16));
+            wgmma_commit();
+            if (i > 0) {
+                wgmma_wait<1>();
+                mbarrier_arrive_warp(shared_address(&s.empty[held]));
+            }
+            held = at.slot;
+            at.advance();
+        }
+        if (S::TEAMS > 1)
+            mbarrier_arrive_warp(next);
+        wgmma_wait<0>();
+        if (count > 0)
+            mbarrier_arrive_warp(shared_address(&s.empty[held]));
+#pragma unroll
+        for (int m = 0; m < MI; m++)
+            pin(c[m]);
+    }
+
+    static FP_DEVICE void store_matrix(u32 to, const u32 (&r)[4])
+    {
+        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
+                     "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+                     : "memory");
+    }
+
+    /* 16 rows and columns of a warp: adds what lies in s.out, and leaves the result there. */
+    FP_DEVICE void finish(float (&v)[VEC<D>], u32 at) const
+    {
+        u32 r[4];
+        if (end.residual != nullptr) {
+            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
+                         : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                         : "r"(at)
+                         : "memory");
+            float x[VEC<D>];
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                D::unpack(r[i], x[2 * i], x[2 * i + 1]);
+#pragma unroll
+            for (int i = 0; i < VEC<D>; i++)
+                v[i] += x[i];
+        }
+        end.activation.at(0, 0, v);
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            r[i] = D::pack(v[2 * i], v[2 * i + 1]);
+        store_matrix(at, r);
+    }
+
+    /* Leaves the tile in s.out, which is free, and tells the warps that store.  Columns past the
+     * last are left out; a branch between two steps also keeps ptxas from mixing them, for which
+     * registers would not suffice. */
+    FP_DEVICE void hand_over(sums &c, int n0, int member, u32 done) const
+    {
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        const int warp = static_cast<int>(threadIdx.x) % FOUR_WARPS / 32;
+        const u32 out = shared_address(s.out);
+#pragma unroll
+        for (int m = 0; m < MI; m++) {
+            const int row = (member * MI + m) * 64 + warp * WARP_ROWS + lane % 16;
+#pragma unroll
+            for (int p = 0; p < BN / 8; p += 2) {
+                if (n0 + p * 8 >= n)
+                    break;
+                float v[VEC<D>] = {c[m][p][0][0],     c[m][p][0][1],     c[m][p][1][0],
+                                   c[m][p][1][1],     c[m][p + 1][0][0], c[m][p + 1][0][1],
+                                   c[m][p + 1][1][0], c[m][p + 1][1][1]};
+                finish(v, out + out_offset(row, p * 8 + lane / 16 * 8));
+            }
+        }
+        proxy_fence();
+        mbarrier_arrive_warp(done);
+    }
+
+    FP_DEVICE void multiply_tiles(int group)
+    {
+        const int team = group / S::GROUPS, member = group % S::GROUPS, count = steps();
+        int number = next_tile(first_tile(), team);
+#pragma unroll 1
+        for (u32 i = team; number < tiles(); i += S::TEAMS, number = next_tile(number, S::TEAMS)) {
+            sums c;
+            const int n0 = locate(number).n0;
+            begin(c, n0);
+            const u32 phase = i / S::TEAMS & 1;
+            if (S::TEAMS > 1)
+                mbarrier_wait(shared_address(&s.turn[team]), team == 0 ? phase ^ 1 : phase);
+            multiply(c, ring_at(i * count), count, member,
+                     shared_address(&s.turn[(team + 1) % S::TEAMS]));
+            mbarrier_wait(shared_address(&s.ready[team]), phase);
+            hand_over(c, n0, member, shared_address(&s.done[team]));
+        }
+    }
+
+    /* Where a thread block keeps the sums of its rows that the cluster's block number `from` sent.
+     */
+    static constexpr int OWN = BM / SPLIT;
+
+    FP_DEVICE u32 sums_at(int from, int row, int column) const
+    {
+        return shared_address(s.out) + ((from * OWN + row) * S::LDS + column) * 4;
+    }
+
+    FP_DEVICE void multiply_part(int group)
+    {
+        const tile t = locate(first_tile());
+        const int warp = static_cast<int>(threadIdx.x) % FOUR_WARPS / 32;
+        sums c;
+        begin(c, t.n0);
+        multiply(c, {0, 0}, steps(), group, 0);
+        cluster_wait(); /* for all to have begun */
+#pragma unroll
+        for (int m = 0; m < MI; m++)
+#pragma unroll
+            for (int r = 0; r < 2; r++) {
+                const int row = (group * MI + m) * 64 + warp * WARP_ROWS + fragment_row<D>(r);
+#pragma unroll
+                for (int p = 0; p < BN / 8; p++)
+                    store_cluster(
+                        cluster_address(sums_at(part(), row % OWN, fragment_col<D>(p)), row / OWN),
+                        c[m][p][r][0], c[m][p][r][1]);
+            }
+        await_dependencies();
+        cluster_arrive();
+        cluster_wait();
+        add_parts(t);
+    }
+
+    FP_DEVICE void add_parts(const tile &t) const
+    {
+        constexpr int CHUNKS = BN / VEC<D>;
+#pragma unroll 1
+        for (int i = threadIdx.x; i < OWN * CHUNKS; i += S::CONSUMERS * FOUR_WARPS) {
+            const int r = i / CHUNKS, m = t.m0 + part() * OWN + r;
+            const int within = i % CHUNKS * VEC<D>, column = t.n0 + within;
+            if (m >= a.tokens || column >= n)
+                continue;
+            const int row = token_row(a, m);
+            float v[VEC<D>] = {}, x[VEC<D>];
+            if (end.bias != nullptr)
+                load_vec<D>(end.bias + column, v);
+            if (end.residual != nullptr) {
+                load_vec<D>(end.residual + static_cast<i64>(row) * n + column, x);
+#pragma unroll
+                for (int e = 0; e < VEC<D>; e++)
+                    v[e] += x[e];
+            }
+#pragma unroll
+            for (int from = 0; from < SPLIT; from++)
+#pragma unroll
+                for (int e = 0; e < VEC<D>; e += 4) {
+                    float4 y;
+                    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
+                                 : "=f"(y.x), "=f"(y.y), "=f"(y.z), "=f"(y.w)
+                                 : "r"(sums_at(from, r, within + e))
+                                 : "memory");
+                    v[e] += y.x, v[e + 1] += y.y, v[e + 2] += y.z, v[e + 3] += y.w;
+                }
+            end.activation.at(0, 0, v);
+            store_vec<D>(end.store.place(row, column), v);
+        }
+    }
+};
+
+} // namespace fp
+
+#endif

@@ -1,0 +1,172 @@
+/* What the warps of gemm_tma.cuh do that load steps and store tiles. */
+#ifndef FUSEPLAN_CUDA_GEMM_TMA_COPY_CUH
+#define FUSEPLAN_CUDA_GEMM_TMA_COPY_CUH
+
+#include "gemm_tma_shape.cuh"
+
+namespace fp
+{
+
+/* W: gemm_work */
+template <class W> struct gemm_copies : W {
+    using D = typename W::D;
+    using T = elem<D>;
+    using S = typename W::S;
+    using tile = typename W::tile;
+    using position = typename W::position;
+    using W::a, W::maps, W::n, W::k, W::in, W::end, W::s;
+    using W::BM, W::BN, W::BK, W::STAGES, W::PANEL, W::LINE, W::STORERS;
+    using W::first_tile, W::next_tile, W::tiles, W::locate, W::first_step, W::steps, W::gathers,
+        W::scatters, W::out_offset;
+    using W::W;
+
+    /* ---- the warps that load ----------------------------------------------------------------- */
+
+    FP_DEVICE void load_weights()
+    {
+        const int count = steps(), k0 = first_step() * BK;
+        position at = {0, 1};
+        for (int number = first_tile(); number < tiles(); number = next_tile(number)) {
+            const tile t = locate(number);
+#pragma unroll 1
+            for (int i = 0; i < count; i++) {
+                const u32 full = shared_address(&s.full[at.slot]);
+                mbarrier_wait(shared_address(&s.empty[at.slot]), at.phase);
+                mbarrier_expect(full, S::B_BYTES);
+#pragma unroll
+                for (int p = 0; p < S::PANELS; p++)
+                    box_load(shared_address(s.b[at.slot]) + p * (BK * LINE), &maps.weight,
+                             t.n0 + p * PANEL, k0 + i * BK, full);
+                at.advance();
+            }
+        }
+    }
+
+    /* Where the tile's rows begin; the rows past the last token get the last one's place. */
+    FP_DEVICE void find_rows(int m0, int lane) const
+    {
+        __syncwarp();
+        for (int i = lane; i < BM; i += 32) {
+            const T *row = in.row(token_row(a, min(m0 + i, a.tokens - 1)));
+            s.row[i] = static_cast<u32>((row - in.x) / VEC<D>);
+        }
+        __syncwarp();
+    }
+
+    FP_DEVICE void gather_rows(u32 slot, int m0, int k0, int lane) const
+    {
+        const int chunk = lane % 8, column = k0 + chunk * VEC<D>;
+        const bool inside = column < k;
+        const T *from = in.x + (inside ? in.col(column) : 0);
+        const u32 to = shared_address(s.a[slot]);
+#pragma unroll 1
+        for (int r = lane / 8; r < BM; r += 4)
+            copy_16(to + r * 128 + (chunk ^ r % 8) * 16, from + static_cast<i64>(s.row[r]) * VEC<D>,
+                    inside && m0 + r < a.tokens);
+        mbarrier_arrive_copies(shared_address(&s.full[slot]));
+    }
+
+    FP_DEVICE void load_rows(int lane)
+    {
+        const bool gather = gathers();
+        if (!gather && lane > 0)
+            return;
+        const int count = steps(), k0 = first_step() * BK;
+        await_dependencies();
+        position at = {0, 1};
+        for (int number = first_tile(); number < tiles(); number = next_tile(number)) {
+            const tile t = locate(number);
+            if (gather)
+                find_rows(t.m0, lane);
+#pragma unroll 1
+            for (int i = 0; i < count; i++) {
+                mbarrier_wait(shared_address(&s.empty[at.slot]), at.phase);
+                if (gather) {
+                    gather_rows(at.slot, t.m0, k0 + i * BK, lane);
+                } else {
+                    const u32 full = shared_address(&s.full[at.slot]);
+                    mbarrier_expect(full, S::A_BYTES);
+                    box_load(shared_address(s.a[at.slot]), &maps.in, k0 + i * BK, t.m0, full);
+                }
+                at.advance();
+            }
+        }
+    }
+
+    /* ---- the warps that store ---------------------------------------------------------------- */
+
+    FP_DEVICE void store_tiles(int tid)
+    {
+        const u32 out = shared_address(s.out);
+        const bool scatter = scatters();
+        if (!scatter && tid > 0)
+            return;
+        await_dependencies();
+        int number = first_tile();
+#pragma unroll 1
+        for (u32 i = 0; number < tiles(); i++, number = next_tile(number)) {
+            const tile t = locate(number);
+            const u32 ready = shared_address(&s.ready[i % S::TEAMS]);
+            const u32 done = shared_address(&s.done[i % S::TEAMS]), phase = i / S::TEAMS & 1;
+            if (scatter)
+                scatter_tile(t, out, ready, done, phase, tid);
+            else
+                store_tile(t, out, ready, done, phase);
+        }
+    }
+
+    FP_DEVICE void store_tile(const tile &t, u32 out, u32 ready, u32 done, u32 phase) const
+    {
+        if (end.residual != nullptr) {
+            mbarrier_expect(ready, BM * BN * 2);
+#pragma unroll
+            for (int p = 0; p < S::PANELS; p++)
+                box_load(out + p * (BM * LINE), &maps.residual, t.n0 + p * PANEL, t.m0, ready);
+        } else {
+            mbarrier_arrive(ready);
+        }
+        mbarrier_wait(done, phase);
+#pragma unroll
+        for (int p = 0; p < S::PANELS; p++)
+            box_store(&maps.out, t.n0 + p * PANEL, t.m0, out + p * (BM * LINE));
+        box_stores_read();
+    }
+
+    /* Calls what(address in shared memory, row, column) for this thread's 16 bytes. */
+    template <class What>
+    FP_DEVICE void each_chunk(const tile &t, u32 out, int tid, const What &what) const
+    {
+#pragma unroll 2
+        for (int i = tid; i < BM * BN / VEC<D>; i += STORERS) {
+            const int r = i / (BN / VEC<D>), column = i % (BN / VEC<D>)*VEC<D>;
+            if (t.m0 + r < a.tokens && t.n0 + column < n)
+                what(out + out_offset(r, column), token_row(a, t.m0 + r), t.n0 + column);
+        }
+    }
+
+    FP_DEVICE void scatter_tile(const tile &t, u32 out, u32 ready, u32 done, u32 phase,
+                                int tid) const
+    {
+        if (end.residual != nullptr) {
+            each_chunk(t, out, tid, [&](u32 at, int row, int column) {
+                copy_16(at, end.residual + static_cast<i64>(row) * n + column);
+            });
+            mbarrier_arrive_copies(ready);
+        } else {
+            mbarrier_arrive(ready);
+        }
+        mbarrier_wait(done, phase);
+        each_chunk(t, out, tid, [&](u32 at, int row, int column) {
+            uint4 x;
+            asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
+                         : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
+                         : "r"(at)
+                         : "memory");
+            *reinterpret_cast<uint4 *>(end.store.place(row, column)) = x;
+        });
+    }
+};
+
+} // namespace fp
+
+#endif

@@ -1,0 +1,168 @@
+/* What the parts of gemm_tma.cuh share: the template's numbers, shared memory, the epilogue's
+ * arguments, and where tiles and steps are. */
+#ifndef FUSEPLAN_CUDA_GEMM_TMA_SHAPE_CUH
+#define FUSEPLAN_CUDA_GEMM_TMA_SHAPE_CUH
+
+#include "hopper.cuh"
+#include "tokens.cuh"
+
+namespace fp
+{
+
+template <class D_, int BM_, int BN_, int TEAMS_, int GROUPS_, int STAGES_, int SPLIT_>
+struct tma_shape {
+    using D = D_;
+    static constexpr int BM = BM_, BN = BN_, BK = 64, TEAMS = TEAMS_, GROUPS = GROUPS_,
+                         STAGES = STAGES_, SPLIT = SPLIT_;
+    static constexpr int CONSUMERS = TEAMS * GROUPS, THREADS = (CONSUMERS + 1) * FOUR_WARPS;
+    static constexpr int MI = BM / (64 * GROUPS); /* 64 rows each of a warpgroup */
+    static constexpr int PANEL = BN % 64 == 0 ? 64 : 32, LINE = PANEL * 2, PANELS = BN / PANEL;
+    static constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
+    static constexpr int LDS = BN + 8; /* floats of a row of sums that are added up */
+    static constexpr int ALIGN = 1024; /* of the swizzle's pattern */
+
+    static_assert(is_half<D> && BM % (64 * GROUPS) == 0 && BN % PANEL == 0, "whole warpgroups");
+    static_assert(SPLIT == 1 || TEAMS == 1, "a cluster takes one tile");
+
+    struct smem {
+        unsigned char a[STAGES][A_BYTES], b[STAGES][B_BYTES];
+        unsigned char out[SPLIT == 1 ? BM * BN * 2 : BM * LDS * 4]; /* the tile, or sums */
+        u32 row[BM]; /* where rows that are gathered begin, in units of 16 bytes */
+        u64 full[STAGES], empty[STAGES], ready[TEAMS], done[TEAMS], turn[TEAMS];
+    };
+};
+
+/* What becomes of the sums.  bias, residual: null for none.  Activation: an epilogue of tokens.cuh
+ * that ends in keep, or keep. */
+template <class D, class Activation, class Store> struct gemm_end {
+    const elem<D> *bias, *residual; /* (N); (B,S,N) */
+    Activation activation;
+    Store store;
+};
+
+/* What all roles know: the problem, shared memory, tiles, the ring. */
+template <class S_, class View, class End> struct gemm_work {
+    using S = S_;
+    using D = typename S::D;
+    using T = elem<D>;
+    using smem = typename S::smem;
+    static constexpr int BM = S::BM, BN = S::BN, BK = S::BK, STAGES = S::STAGES, SPLIT = S::SPLIT,
+                         MI = S::MI, PANEL = S::PANEL, LINE = S::LINE;
+    static constexpr int RASTER = 8, STORERS = 64; /* STORERS: threads */
+
+    const fp_args &a;
+    const fp_maps &maps;
+    const int n, k; /* N, K */
+    const View in;
+    const End end;
+    smem &s;
+
+    static FP_DEVICE smem &align(void *shared)
+    {
+        u32 gap = (S::ALIGN - shared_address(shared) % S::ALIGN) % S::ALIGN;
+        return *reinterpret_cast<smem *>(static_cast<unsigned char *>(shared) + gap);
+    }
+
+    FP_DEVICE gemm_work(const fp_args &args, const fp_maps &m, int columns, int inner,
+                        const View &v, const End &e, void *shared)
+        : a(args), maps(m), n(columns), k(inner), in(v), end(e), s(align(shared))
+    {
+    }
+
+    /* ---- tiles ------------------------------------------------------------------------------- */
+
+    struct tile {
+        int m0, n0;
+    };
+
+    FP_DEVICE int first_tile() const
+    {
+        return static_cast<int>(blockIdx.x) / SPLIT;
+    }
+
+    FP_DEVICE int part() const
+    {
+        return static_cast<int>(blockIdx.x) % SPLIT;
+    }
+
+    FP_DEVICE int strips() const
+    {
+        return (a.tokens + BM - 1) / BM;
+    }
+
+    FP_DEVICE int tiles() const
+    {
+        return strips() * ((n + BN - 1) / BN);
+    }
+
+    /* The tile after this one; of a cluster none. */
+    FP_DEVICE int next_tile(int number, int ahead = 1) const
+    {
+        return SPLIT > 1 ? tiles() : number + ahead * static_cast<int>(gridDim.x);
+    }
+
+    /* RASTER strips take the same columns of the weight one after another, while L2 holds these. */
+    FP_DEVICE tile locate(int number) const
+    {
+        const int across = (n + BN - 1) / BN, first = number / (RASTER * across) * RASTER;
+        const int height = min(RASTER, strips() - first), within = number - first * across;
+        return {(first + within % height) * BM, within / height * BN};
+    }
+
+    /* The steps of K that this thread block takes. */
+    FP_DEVICE int first_step() const
+    {
+        return SPLIT == 1 ? 0 : part() * share();
+    }
+
+    FP_DEVICE int steps() const
+    {
+        const int all = (k + BK - 1) / BK;
+        return SPLIT == 1 ? all : max(min(share(), all - first_step()), 0);
+    }
+
+    FP_DEVICE int share() const
+    {
+        return ((k + BK - 1) / BK + SPLIT - 1) / SPLIT;
+    }
+
+    /* Rows of the input are no neighbours in memory. */
+    FP_DEVICE bool gathers() const
+    {
+        return !View::in_rows || a.token_row != nullptr;
+    }
+
+    /* Rows of the result are no neighbours in memory. */
+    FP_DEVICE bool scatters() const
+    {
+        return !decltype(end.store)::in_rows || a.token_row != nullptr;
+    }
+
+    /* A step of the ring, and the parity of its phase. */
+    struct position {
+        u32 slot, phase;
+
+        FP_DEVICE void advance()
+        {
+            if (++slot == STAGES)
+                slot = 0, phase ^= 1;
+        }
+    };
+
+    static FP_DEVICE position ring_at(u32 index)
+    {
+        return {index % STAGES, index / STAGES & 1};
+    }
+
+    /* Where 16 bytes of the tile lie in s.out; column: within the tile. */
+    static FP_DEVICE u32 out_offset(int row, int column)
+    {
+        const int chunk = column % PANEL / VEC<D>;
+        const int swizzled = PANEL == 64 ? chunk ^ row % 8 : chunk ^ row / 2 % 4;
+        return column / PANEL * (BM * LINE) + row * LINE + swizzled * 16;
+    }
+};
+
+} // namespace fp
+
+#endif

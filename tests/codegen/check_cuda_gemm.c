@@ -1,0 +1,154 @@
+/* Choices and launches of hopper_gemm. */
+#include "codegen/codegen.h"
+#include "tests/suite.h"
+#include "tests/workload.h"
+
+static struct status st; /* of the call that a test is about */
+
+static struct choice choice_of(struct segment s, const char *schedule)
+{
+    struct choice c = {.segment = s, .impl = impl_find(TARGET_CUDA, "hopper_gemm")};
+    OK(schedule_parse(c.impl, schedule, &c.schedule, &st));
+    return c;
+}
+
+static const struct {
+    struct segment segment;
+    enum dtype dtype;
+    int arch;
+    const char *why; /* null where it is applicable */
+} targets[] = {
+    {{0, 0}, DTYPE_FP16, CUDA_ARCH_HOPPER, NULL},
+    {{0, 1}, DTYPE_BF16, CUDA_ARCH_HOPPER, NULL},
+    {{6, 8}, DTYPE_FP16, CUDA_ARCH_HOPPER, NULL},
+    {{10, 11}, DTYPE_FP16, CUDA_ARCH_HOPPER, NULL},
+    {{0, 0}, DTYPE_FP16, 80, "wgmma is an instruction of sm_90a alone"},
+    {{0, 0}, DTYPE_FP16, 100, "wgmma is an instruction of sm_90a alone"},
+    {{0, 0}, DTYPE_TF32, CUDA_ARCH_HOPPER, "this kernel computes in fp16 and bf16 alone"},
+    {{11, 11},
+     DTYPE_FP16,
+     CUDA_ARCH_HOPPER,
+     "this kernel runs one GEMM with its elementwise operators"},
+};
+
+START_TEST(is_of_sm_90_and_half_types)
+{
+    const struct build_target t = {TARGET_CUDA, targets[_i].dtype, 64, targets[_i].arch, false,
+                                   false};
+    struct choice c = choice_of(targets[_i].segment, "");
+    const char *why = NULL;
+    ck_assert_int_eq(choice_applicable(&c, &t, &why), targets[_i].why == NULL);
+    ck_assert_pstr_eq(why, targets[_i].why);
+}
+END_TEST
+
+/* 195 tokens; D = 128, F = 136. */
+static struct workload small(void)
+{
+    struct workload w;
+    workload_init(&w);
+    w.batch = 3;
+    w.seq_len = 65;
+    w.heads = 2;
+    w.ffn = 136;
+    w.dtype = DTYPE_FP16;
+    return w;
+}
+
+static const struct {
+    struct segment segment;
+    const char *schedule;
+    int threads, tiles;
+    bool persistent;
+} launches[] = {
+    {{0, 0}, "", 384, 2 * 2, true},                    /* 195 / 128 by 384 / 192 */
+    {{0, 0}, "tile=64x96", 384, 4 * 4, true},          /* 195 / 64 by 384 / 96 */
+    {{10, 11}, "tile=64x64 split=4", 256, 48, false},  /* 195 / 64 by 136 / 64, four parts each */
+    {{12, 13}, "tile=128x96 split=8", 384, 32, false}, /* 195 / 128 by 128 / 96 */
+    {{12, 13}, "tile=192x192", 512, 2, true},          /* 195 / 192 by 128 / 192 */
+};
+
+START_TEST(tiles_of_a_launch)
+{
+    struct workload w = small();
+    struct choice c = choice_of(launches[_i].segment, launches[_i].schedule);
+    struct cuda_launch l;
+    choice_launch(&c, &w, &l);
+    ck_assert_int_eq(l.threads, launches[_i].threads);
+    ck_assert_int_eq(l.tiles, launches[_i].tiles);
+    ck_assert_int_eq(l.persistent, launches[_i].persistent);
+    ck_assert_int_eq(l.workspace_bytes, 0);
+    ck_assert(!l.cooperative);
+}
+END_TEST
+
+/* What TMA copies, for fp_maps: in, weight, out, residual. */
+static const struct {
+    struct segment segment;
+    const char *schedule;
+    bool lengths;
+    struct cuda_map maps[CUDA_MAPS];
+} described[] = {
+    {{10, 11},
+     "",
+     false,
+     {{false, TENSOR_OF(9), {128, 195}, {64, 128}},
+      {true, WEIGHT_W1, {136, 128}, {64, 64}},
+      {false, TENSOR_OF(11), {136, 195}, {64, 128}},
+      {0}}},
+    {{12, 13},
+     "tile=64x96",
+     false,
+     {{false, TENSOR_OF(11), {136, 195}, {64, 64}},
+      {true, WEIGHT_W2, {128, 136}, {32, 64}},
+      {false, TENSOR_OF(13), {128, 195}, {32, 64}},
+      {false, TENSOR_OF(9), {128, 195}, {32, 64}}}},
+    /* Rows of several sequences, merged heads, heads to split, sums of a cluster. */
+    {{12, 13}, "", true, {{0}, {true, WEIGHT_W2, {128, 136}, {64, 64}}, {0}, {0}}},
+    {{6, 7},
+     "",
+     false,
+     {{0},
+      {true, WEIGHT_WO, {128, 128}, {64, 64}},
+      {false, TENSOR_OF(7), {128, 195}, {64, 128}},
+      {0}}},
+    {{0, 1},
+     "",
+     false,
+     {{false, TENSOR_X, {128, 195}, {64, 128}},
+      {true, WEIGHT_WQKV, {384, 128}, {64, 64}},
+      {0},
+      {0}}},
+    {{12, 13},
+     "split=2",
+     false,
+     {{false, TENSOR_OF(11), {136, 195}, {64, 128}},
+      {true, WEIGHT_W2, {128, 136}, {64, 64}},
+      {0},
+      {0}}},
+};
+
+START_TEST(maps_of_a_launch)
+{
+    static int lengths[] = {65, 65, 65};
+    struct workload w = small();
+    struct choice c = choice_of(described[_i].segment, described[_i].schedule);
+    struct cuda_launch l;
+    if (described[_i].lengths)
+        w.lengths = lengths;
+    choice_launch(&c, &w, &l);
+    for (int i = 0; i < CUDA_MAPS; i++) {
+        const struct cuda_map *m = &l.maps[i], *want = &described[_i].maps[i];
+        ck_assert_int_eq(m->weight, want->weight);
+        ck_assert_int_eq(m->index, want->index);
+        for (int k = 0; k < 2; k++) {
+            ck_assert_int_eq(m->size[k], want->size[k]);
+            ck_assert_int_eq(m->box[k], want->box[k]);
+        }
+    }
+}
+END_TEST
+
+SUITE("cuda_gemm", NULL, NULL, LOOP(is_of_sm_90_and_half_types, 0, ARRAY_LEN(targets)),
+      LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
+      LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)))

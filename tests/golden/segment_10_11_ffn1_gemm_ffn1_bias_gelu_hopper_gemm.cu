@@ -1,0 +1,42 @@
+/* Operators 10-11 of the layer in one launch, as `fuseplan generate 43685` emits them.
+ *
+ *   10 ffn1_gemm          @ W1  [2 T D F]
+ *   11 ffn1_bias_gelu     + b1, GELU
+ *
+ * Reads layernorm1 (B,S,D)
+ * Weights w1 (D,F), b1 (1,F)
+ * Writes ffn1_bias_gelu (B,S,F)
+ * Two bytes an element; operations in brackets, T real tokens, P kept (query, key) pairs.
+ */
+#include "gemm_tma.cuh"
+
+using dtype = fp::bf16;
+enum { W = 64 }; /* head size */
+
+/* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks that share a
+ * sum */
+using tile = fp::tma_shape<dtype, 128, 192, 2, 1, 4, 1>;
+
+static FP_DEVICE void
+stage_10_11_ffn1_gemm_ffn1_bias_gelu(const fp_args &a, const fp_maps &maps,
+    void *shared)
+{
+    const int D = a.heads * W;
+    const int F = a.ffn;
+    const auto layernorm1 = fp::tensor<dtype>(a, 10);
+    const auto ffn1_bias_gelu = fp::tensor<dtype>(a, 12);
+    const auto b1 = fp::weight<dtype>(a, 7);
+
+    const fp::token_view<dtype> in{layernorm1, D};
+    const fp::store_tokens<dtype> store{ffn1_bias_gelu, F};
+    using ending = fp::gemm_end<dtype, fp::apply_gelu<dtype, fp::keep>, decltype(store)>;
+    const ending end{b1, nullptr, {}, store};
+    fp::gemm_tma<tile, decltype(in), ending>(a, maps, F, D, in, end, shared).run();
+}
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+segment_10_11_ffn1_gemm_ffn1_bias_gelu_hopper_gemm(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    stage_10_11_ffn1_gemm_ffn1_bias_gelu(a, maps, shared);
+}
