@@ -7,6 +7,8 @@
  * it, kills its compilers, takes its room away.  A search that was cut short is run again until its
  * workload is done.
  *
+ * SIGINT and SIGTERM end it before its time, with all that it judges at its end.
+ *
  * Exit 1 if a trial is lost, doubled or wrongly failed, if memory, descriptors or files grow, or if
  * anything is left running. */
 #include "tests/soak/soak.h"
@@ -79,6 +81,14 @@ struct soak {
     struct turn turns[3]; /* of steady and faulty workers, of compilers */
     int workers_killed, compilers_killed, counts[ARRAY_LEN(faults)];
 };
+
+static volatile sig_atomic_t stop;
+
+static void set_stop(int number)
+{
+    (void)number;
+    stop = 1;
+}
 
 static double between(struct soak *s, double lo, double hi)
 {
@@ -287,7 +297,7 @@ static void tick(struct soak *s)
         s->told_s = now;
         tell(s);
     }
-    if (lane_ended(&s->steady))
+    if (lane_ended(&s->steady) && stop == 0)
         give_up("the steady lane ended by itself, with status 0x%x: %s", s->steady.status,
                 lane_said(&s->steady));
     if (lane_ended(&s->faulty)) {
@@ -368,7 +378,9 @@ int main(int argc, char **argv)
     s.start_s = s.told_s = clock_seconds();
     s.end_s = s.start_s + hours * 3600;
     start_steady(&s);
-    for (; clock_seconds() < s.end_s; poll(NULL, 0, 20))
+    signal(SIGINT, set_stop);
+    signal(SIGTERM, set_stop);
+    for (; clock_seconds() < s.end_s && stop == 0; poll(NULL, 0, 20))
         tick(&s);
     finish(&s);
     summarize(&s);
