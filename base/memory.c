@@ -35,7 +35,7 @@ char *mem_strdup(const char *text)
     size_t len = strlen(text);
     char *copy = mem_alloc(len + 1, 1);
     assert(copy != NULL);
-    return memcpy(copy, text, len);
+    return memcpy(copy, text, len + 1);
 }
 
 void *mem_checked(void *taken)
