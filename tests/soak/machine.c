@@ -132,3 +132,15 @@ void give_up(const char *fmt, ...)
     fflush(stdout);
     exit(2);
 }
+
+bool file_cut_short(const char *path)
+{
+    enum { LEFT = 4000 };
+    struct status st = STATUS_INIT;
+    struct buf all;
+    buf_init(&all);
+    bool cut = file_read(path, 0, &all, &st) == 0 && all.len > LEFT && unlink(path) == 0 &&
+               file_write(path, all.ptr, LEFT, &st) == 0;
+    buf_release(&all);
+    return cut;
+}

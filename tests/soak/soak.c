@@ -148,7 +148,7 @@ static void touch_binaries(struct soak *s, bool spoil)
         struct buf path;
         buf_init(&path);
         buf_addf(&path, "%s/%s", lane_path(&s->faulty, "cache/binaries"), names.items[i]);
-        if (rng_below(&s->rng, ONE_IN) == 0 && (!spoil || truncate(path.ptr, 4000) != 0))
+        if (rng_below(&s->rng, ONE_IN) == 0 && (!spoil || !file_cut_short(path.ptr)))
             unlink(path.ptr);
         buf_release(&path);
     }

@@ -35,6 +35,10 @@ bool usage_read(pid_t pid, struct usage *out); /* false: it has ended */
 /* Files and directories below a directory, which is not counted. */
 int files_below(const char *dir);
 
+/* Puts a file's first bytes in its place; whether it had more.  The old file itself stays as it is,
+ * because others may have a link to it, or have it loaded. */
+bool file_cut_short(const char *path);
+
 /* Prints and ends this program, with all lanes. */
 _Noreturn void give_up(const char *fmt, ...) PRINTF_LIKE(1, 2);
 
