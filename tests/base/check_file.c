@@ -4,6 +4,7 @@
 #include <limits.h>
 #include <pwd.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct status st; /* of the call that a test is about */
@@ -107,6 +108,45 @@ START_TEST(user_dirs_follow_the_order)
 }
 END_TEST
 
+/* What is closed at the start gets a file that can neither be read from as input nor written to as
+ * output, so that no database comes to lie there. */
+START_TEST(standard_descriptors_are_held)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        char byte;
+        for (int fd = 0; fd <= STDERR_FILENO; fd++)
+            close(fd);
+        bool held = file_hold_standard();
+        _exit(held && read(0, &byte, 1) < 0 && write(1, "x", 1) < 0 && write(2, "x", 1) < 0 ? 0
+                                                                                            : 1);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert_int_eq(status, 0);
+}
+END_TEST
+
+START_TEST(only_a_directory_is_trusted_as_one)
+{
+    OK(file_write(test_path("f"), "x", 1, &st));
+    FAILS(file_trust_dir(test_path("none"), &st), STATUS_ENVIRONMENT, "cannot be looked at");
+    FAILS(file_trust_dir(test_path("f"), &st), STATUS_ENVIRONMENT, "cannot be looked at");
+}
+END_TEST
+
+START_TEST(circle_of_links_leads_nowhere)
+{
+    ck_assert_int_eq(symlink("b", test_path("a")), 0);
+    ck_assert_int_eq(symlink("a", test_path("b")), 0);
+    ck_assert_ptr_null(file_follow(test_path("a")));
+    ck_assert_int_eq(errno, ELOOP);
+    FAILS(file_write(test_path("a"), "x", 1, &st), STATUS_ENVIRONMENT, "symbolic links");
+}
+END_TEST
+
 SUITE("file", test_dir_setup, test_dir_teardown, ONCE(refuses_more_than_the_limit),
       LOOP(only_regular_files_are_read, 0, 4), ONCE(no_file_is_read_without_a_bound),
-      ONCE(missing_file_is_named), ONCE(makes_and_removes_trees), ONCE(user_dirs_follow_the_order))
+      ONCE(missing_file_is_named), ONCE(makes_and_removes_trees), ONCE(user_dirs_follow_the_order),
+      ONCE(standard_descriptors_are_held), ONCE(only_a_directory_is_trusted_as_one),
+      ONCE(circle_of_links_leads_nowhere))

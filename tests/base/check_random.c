@@ -25,6 +25,20 @@ START_TEST(below_is_uniform)
 }
 END_TEST
 
+/* Three quarters of all numbers: without a second draw the first third would come twice as often.
+ */
+START_TEST(large_ranges_are_uniform)
+{
+    enum { DRAWS = 30000 };
+    struct rng r = {3};
+    int counts[3] = {0};
+    for (int i = 0; i < DRAWS; i++)
+        counts[rng_below(&r, 3u << 30) % 3]++;
+    for (int i = 0; i < 3; i++)
+        ck_assert_int_le(abs(counts[i] - DRAWS / 3), DRAWS / 50);
+}
+END_TEST
+
 START_TEST(unit_stays_below_one)
 {
     struct rng r = {2};
@@ -58,4 +72,5 @@ START_TEST(clock_moves_on)
 END_TEST
 
 SUITE("random", NULL, NULL, ONCE(matches_the_reference_stream), ONCE(below_is_uniform),
-      ONCE(unit_stays_below_one), ONCE(hash_tells_texts_apart), ONCE(clock_moves_on))
+      ONCE(large_ranges_are_uniform), ONCE(unit_stays_below_one), ONCE(hash_tells_texts_apart),
+      ONCE(clock_moves_on))
