@@ -70,7 +70,8 @@ static void splice(struct current *c, size_t at, size_t out, const void *in, siz
     size_t rest = c->len - at - out;
     if (c->len - out + in_len > INPUT_MAX)
         return;
-    memcpy(copy, in, in_len); /* it may be a part of the input */
+    if (in_len > 0)
+        memcpy(copy, in, in_len); /* it may be a part of the input */
     memmove(c->bytes + at + in_len, c->bytes + at + out, rest);
     memcpy(c->bytes + at, copy, in_len);
     c->len += in_len - out;
