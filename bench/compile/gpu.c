@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+enum { MAJOR_END = 1000 }; /* of a compute capability; an sm_1000 is far away */
+
 /* ---- asking ---------------------------------------------------------------------------------- */
 
 static int read_gpu(json_t *said, struct gpu *out, struct status *st)
@@ -23,6 +25,10 @@ static int read_gpu(json_t *said, struct gpu *out, struct status *st)
                        &out->processes) != 0)
         return status_set(st, STATUS_ENVIRONMENT, "the GPU's description is malformed: %s",
                           error.text);
+    if (major < 0 || major >= MAJOR_END || minor < 0 || minor > 9 || out->units < 0)
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "the GPU's description is malformed: architecture %d.%d, %d units", major,
+                          minor, out->units);
     snprintf(out->name, sizeof(out->name), "%s", name);
     snprintf(out->uuid, sizeof(out->uuid), "%s", uuid);
     snprintf(out->throttled, sizeof(out->throttled), "%s", throttled);
