@@ -33,11 +33,11 @@ static inline int suite_run(Suite *s)
  * setup and teardown run before and after each test; either may be NULL. */
 struct suite_test {
     const TTest *test;
-    int from, to; /* of _i; equal: the test runs once */
+    int from, to; /* of _i; from == to: no run; to < 0: one run without a table */
 };
 #define ONCE(test)                                                                                 \
     {                                                                                              \
-        test, 0, 0                                                                                 \
+        test, 0, -1                                                                                \
     }
 #define LOOP(test, from, to)                                                                       \
     {                                                                                              \
@@ -57,7 +57,7 @@ static inline int suite_main(const char *name, SFun setup, SFun teardown,
     TCase *t = tcase_create(name);
     tcase_add_checked_fixture(t, setup, teardown);
     for (size_t i = 0; i < count; i++)
-        if (tests[i].from == tests[i].to)
+        if (tests[i].to < 0)
             tcase_add_test(t, tests[i].test);
         else
             tcase_add_loop_test(t, tests[i].test, tests[i].from, tests[i].to);
