@@ -50,6 +50,7 @@ char *result_hash(const struct workload *w, int tensor, int element_bytes, const
 float element_round(enum dtype dtype, float value);
 void elements_pack(enum dtype dtype, const float *from, int64_t n, void *to);
 void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to);
+void elements_narrow(const double *from, int64_t n, float *to);
 
 /* ---- inputs.c: the same inputs and weights everywhere -------------------------------------------
  *

@@ -30,6 +30,7 @@ void bank_release(struct bank *k)
     if (k->ops == NULL)
         return;
     bank_trim(k, 0);
+    bank_forget(k);
     for (int l = 0; l < k->w->layers; l++)
         for (int i = 0; i < WEIGHT_COUNT; i++)
             k->ops->free(k->device, k->weight[l][i]);
@@ -71,9 +72,12 @@ static void **buffer(struct bank *k, int layer, int t)
 int bank_tensor(struct bank *k, int layer, int t, void **out, struct status *st)
 {
     void **memory = buffer(k, layer, t);
+    int64_t elements = tensor_elements(t, k->w);
+    struct status lacks = STATUS_INIT;
     int result = 0;
-    if (*memory == NULL)
-        result = k->ops->alloc(k->device, tensor_elements(t, k->w), memory, st);
+    if (*memory == NULL && k->ops->alloc(k->device, elements, memory, &lacks) != 0)
+        result = bank_forget(k) ? k->ops->alloc(k->device, elements, memory, st)
+                                : status_set(st, lacks.code, "%s", lacks.message);
     *out = *memory;
     return result;
 }
@@ -128,8 +132,37 @@ void bank_feed(struct bank *k, int layer, const float *x)
     k->x_filled = k->x_filled || layer == 0;
 }
 
+void bank_keep(struct bank *k, int t)
+{
+    int64_t elements = tensor_elements(t, k->w);
+    struct status lacks = STATUS_INIT; /* then the next one is uploaded too */
+    if (k->ops->copy == NULL || k->kept[t] != NULL)
+        return;
+    if (k->ops->alloc(k->device, elements, &k->kept[t], &lacks) == 0)
+        k->ops->copy(k->device, k->kept[t], *buffer(k, 0, t), elements);
+}
+
+bool bank_recall(struct bank *k, int t)
+{
+    if (k->kept[t] != NULL)
+        k->ops->copy(k->device, *buffer(k, 0, t), k->kept[t], tensor_elements(t, k->w));
+    return k->kept[t] != NULL;
+}
+
+bool bank_forget(struct bank *k)
+{
+    bool any = false;
+    for (int t = 0; t < TENSOR_COUNT; t++) {
+        any = any || k->kept[t] != NULL;
+        k->ops->free(k->device, k->kept[t]);
+        k->kept[t] = NULL;
+    }
+    return any;
+}
+
 void bank_refill(struct bank *k, const float *x)
 {
+    bank_forget(k);
     k->x_filled = false;
     bank_feed(k, 0, x);
     for (int l = 0; l < k->w->layers; l++)

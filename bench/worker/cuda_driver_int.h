@@ -101,6 +101,8 @@ enum {
       (unsigned long long to, const void *from, size_t bytes, struct CUstream_st *stream))         \
     X(cuMemcpyDtoHAsync, "cuMemcpyDtoHAsync_v2",                                                   \
       (void *to, unsigned long long from, size_t bytes, struct CUstream_st *stream))               \
+    X(cuMemcpyDtoDAsync, "cuMemcpyDtoDAsync_v2",                                                   \
+      (unsigned long long to, unsigned long long from, size_t bytes, struct CUstream_st *stream))  \
     X(cuMemsetD8Async, "cuMemsetD8Async",                                                          \
       (unsigned long long to, unsigned char value, size_t bytes, struct CUstream_st *stream))      \
     X(cuStreamCreate, "cuStreamCreate", (struct CUstream_st * *out, unsigned flags))               \

@@ -151,6 +151,14 @@ static void cuda_poison(struct device *d, void *memory, int64_t elements)
               "filling GPU memory");
 }
 
+static void cuda_copy_within(struct device *d, void *to, const void *from, int64_t elements)
+{
+    cuda_must(d,
+              d->cu->cuMemcpyDtoDAsync(address(to), address(from),
+                                       (size_t)(elements * d->element_bytes), d->stream),
+              "copying on the GPU");
+}
+
 int cuda_reserve(struct device *d, struct scratch *s, int64_t bytes, struct status *st)
 {
     unsigned long long at;
@@ -193,6 +201,7 @@ const struct device_ops device_cuda = {
     .upload = cuda_upload,
     .view = cuda_view,
     .poison = cuda_poison,
+    .copy = cuda_copy_within,
     .prepare = cuda_prepare,
     .release = cuda_release,
     .run = cuda_run,

@@ -44,21 +44,21 @@ static void fail(struct subject *s, const struct status *st)
         bank_refill(&s->worker->bank, s->worker->reference.x[0]);
 }
 
-/* Frees the tensors that an unfit candidate has allocated.  Tensors of earlier requests may have
- * left too little memory: the first candidate of a request frees them and tries again, so that it
- * fails for its own needs only. */
+/* Frees the tensors that an unfit candidate has allocated.  Tensors of earlier requests and copies
+ * of the oracle's may have left too little memory: these are freed, the former only by the first
+ * candidate of a request, and it tries again, so that it fails for its own needs only. */
 static int load_program(struct subject *s, const json_t *candidate, int layers, struct status *st)
 {
     struct bank *bank = &s->worker->bank;
     uint16_t in_use = s->candidate > 0 ? bank_held(bank) : 0;
-    for (int retries = s->candidate > 0 ? 0 : 1;; retries--) {
+    for (bool again = s->candidate == 0;; again = false) {
         if (program_load(s->worker, candidate, layers, &s->program, st) == 0)
             return 0;
         if (st->code != STATUS_UNFIT)
             return -1;
         program_release(s->worker, &s->program);
         bank_trim(bank, in_use);
-        if (retries == 0)
+        if (!bank_forget(bank) && !again)
             return -1;
         *st = STATUS_INIT;
     }

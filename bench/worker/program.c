@@ -139,14 +139,15 @@ void program_release(struct worker *k, struct program *p)
 void program_feed(struct worker *k, struct segment s)
 {
     uint16_t inputs = segment_inputs(s);
-    for (int t = 0; t < TENSOR_COUNT; t++) {
-        if ((inputs >> t & 1) == 0)
+    bank_feed(&k->bank, 0, k->reference.x[0]);
+    for (int t = TENSOR_X + 1; t < TENSOR_COUNT; t++) {
+        if ((inputs >> t & 1) == 0 || bank_recall(&k->bank, t))
             continue;
         int64_t n = tensor_elements(t, &k->w);
         float *values = mem_alloc((size_t)n, sizeof(*values));
-        for (int64_t i = 0; i < n; i++)
-            values[i] = (float)k->reference.first.tensor[t][i];
+        elements_narrow(k->reference.first.tensor[t], n, values);
         bank_fill(&k->bank, 0, t, values);
+        bank_keep(&k->bank, t);
         free(values);
     }
 }

@@ -47,6 +47,8 @@ struct device_ops {
     /* The elements as stored, in host memory that holds them until the next view() or upload(). */
     const void *(*view)(struct device *d, const void *memory, int64_t elements);
     void (*poison)(struct device *d, void *memory, int64_t elements); /* fills it with NaN */
+    /* Copies what the device holds.  Null where an upload takes no longer. */
+    void (*copy)(struct device *d, void *to, const void *from, int64_t elements);
 
     int (*prepare)(struct device *d, const struct launch *launches, int count, struct replay **out,
                    struct status *st);
@@ -105,6 +107,7 @@ struct bank {
     void *tensor[TENSOR_COUNT]; /* those inside a layer; 0 and the last are unused */
     void *x, *flow[2];
     bool x_filled;
+    void *kept[TENSOR_COUNT];      /* copies for bank_recall(); null: none */
     void *(*weight)[WEIGHT_COUNT]; /* (L) */
     bool (*drawn)[WEIGHT_COUNT];   /* (L) the weight holds its values */
     float *values;                 /* what bank_read() returned last, owned */
@@ -143,8 +146,18 @@ void bank_fill(struct bank *k, int layer, int t, const float *values);
 /* Fills the input of a layer.  Layer 0's is filled only once, for no program writes it. */
 void bank_feed(struct bank *k, int layer, const float *x);
 
-/* Fills layer 0's input and the drawn weights anew.  A wrong program may have written anywhere, and
- * other programs, verified or not, read these. */
+/* Keeps a copy of tensor t of layer 0 on the device, if that can copy and has the memory. */
+void bank_keep(struct bank *k, int t);
+
+/* Gives tensor t of layer 0 the values that bank_keep() copied.  False: there is no copy. */
+bool bank_recall(struct bank *k, int t);
+
+/* Frees these copies: they are only worth memory that nothing else needs.  bank_tensor() does so by
+ * itself.  False: there are none. */
+bool bank_forget(struct bank *k);
+
+/* Fills layer 0's input and the drawn weights anew, and forgets the copies.  A wrong program may
+ * have written anywhere, and other programs, verified or not, read these. */
 void bank_refill(struct bank *k, const float *x);
 
 /* ---- reference.c: the oracle's results, computed when first asked for ------------------------ */
@@ -202,7 +215,8 @@ void program_forget(struct worker *k);
 int program_launch(struct worker *k, const struct part *part, int tensors_of, int weights_of,
                    struct launch *out, struct status *st);
 
-/* Fills the inputs of segment s in layer 0, which have memory, from the oracle. */
+/* Fills the inputs of segment s in layer 0, which have memory, from the oracle: each goes to the
+ * device once, and is copied there from then on. */
 void program_feed(struct worker *k, struct segment s);
 
 /* ---- verify.c -------------------------------------------------------------------------------- */

@@ -232,6 +232,14 @@ FAKE cuMemcpyDtoHAsync_v2(void *to, unsigned long long from, size_t bytes, void 
     return fake_sticky;
 }
 
+FAKE cuMemcpyDtoDAsync_v2(unsigned long long to, unsigned long long from, size_t bytes,
+                          void *stream)
+{
+    (void)stream;
+    memcpy((void *)(uintptr_t)to, (const void *)(uintptr_t)from, bytes);
+    return fake_sticky;
+}
+
 FAKE cuMemsetD8Async(unsigned long long to, unsigned char value, size_t bytes, void *stream)
 {
     (void)stream;

@@ -63,6 +63,24 @@ START_TEST(no_memory_is_lost)
 }
 END_TEST
 
+/* Copies are worth only memory that nothing else needs. */
+START_TEST(copies_give_way)
+{
+    void *memory = memory_of(0, 7);
+    memset(memory, 0, (size_t)tensor_elements(7, &worker.w) * sizeof(float));
+    bank_keep(&worker.bank, 7);
+    int held = device.held;
+    bank_poison(&worker.bank, 0, 1u << 7);
+    ck_assert(bank_recall(&worker.bank, 7));
+    ck_assert_float_eq(tensor_of(0, 7)[1], 0);
+    device.fails_at = device.allocs + 1;
+    memory_of(0, 3);
+    ck_assert_int_eq(device.held, held); /* one more, and a copy less */
+    ck_assert(!bank_recall(&worker.bank, 7));
+    ck_assert(!bank_forget(&worker.bank));
+}
+END_TEST
+
 static void check_weight(const float *held, int layer, enum weight_id id)
 {
     size_t n = (size_t)weight_elements(id, &worker.w);
@@ -128,5 +146,5 @@ END_TEST
 
 SUITE("bank", worker_setup, worker_teardown, ONCE(a_layer_reads_what_the_one_before_wrote),
       ONCE(inner_tensors_are_allocated_when_asked_for), ONCE(no_memory_is_lost),
-      ONCE(weights_and_x_are_filled_once_and_anew), ONCE(later_inputs_are_fed_each_time),
-      ONCE(poison_covers_the_tensors_asked_for))
+      ONCE(copies_give_way), ONCE(weights_and_x_are_filled_once_and_anew),
+      ONCE(later_inputs_are_fed_each_time), ONCE(poison_covers_the_tensors_asked_for))

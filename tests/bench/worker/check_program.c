@@ -173,7 +173,52 @@ START_TEST(inputs_are_the_oracles)
 }
 END_TEST
 
+static void check_fed(int t)
+{
+    const float *fed = tensor_of(0, t);
+    for (int64_t i = 0; i < tensor_elements(t, &worker.w); i++)
+        ck_assert_float_eq(fed[i], (float)worker.reference.first.tensor[t][i]);
+}
+
+/* From the second time on the device copies what it was fed before.  _i: it has memory for that. */
+START_TEST(inputs_are_fed_once)
+{
+    const int t = TENSOR_OF(7);
+    struct status st = STATUS_INIT;
+    void *memory;
+    worker_need_reference(&worker, 1);
+    OK(bank_tensor(&worker.bank, 0, t, &memory, &st));
+    device.fails_at = _i != 0 ? 0 : device.allocs + 1;
+    for (int i = 0; i < 3; i++) {
+        program_feed(&worker, (struct segment){8, 9});
+        check_fed(t);
+        check_fed(TENSOR_X);
+        bank_poison(&worker.bank, 0, (uint16_t)(1u << t));
+        device.fails_at = _i != 0 ? 0 : device.allocs + 1;
+    }
+    ck_assert_int_eq(device.uploads, _i != 0 ? 2 : 4);
+    ck_assert_int_eq(device.copies, _i != 0 ? 3 : 0);
+}
+END_TEST
+
+/* A wrong program may have written to the copies. */
+START_TEST(inputs_are_fed_anew_after_a_wrong_program)
+{
+    const int t = TENSOR_OF(7);
+    struct status st = STATUS_INIT;
+    void *memory;
+    worker_need_reference(&worker, 1);
+    OK(bank_tensor(&worker.bank, 0, t, &memory, &st));
+    program_feed(&worker, (struct segment){8, 9});
+    memset(worker.bank.kept[t], 0, sizeof(float));
+    bank_refill(&worker.bank, worker.reference.x[0]);
+    program_feed(&worker, (struct segment){8, 9});
+    check_fed(t);
+}
+END_TEST
+
 SUITE("program", worker_setup, worker_teardown, ONCE(plan_becomes_launches),
       ONCE(segment_alone_keeps_its_tensors), ONCE(code_is_loaded_once),
       LOOP(bad_candidate_is_refused, 0, ARRAY_LEN(bad)), LOOP(number_of_choices_is_checked, 0, 3),
-      ONCE(inputs_are_the_oracles))
+      ONCE(inputs_are_the_oracles), LOOP(inputs_are_fed_once, 0, 2),
+      ONCE(inputs_are_fed_anew_after_a_wrong_program))

@@ -26,7 +26,7 @@ static struct {
     int held;     /* allocations not freed */
     int allocs;   /* ever */
     int fails_at; /* the allocation that fails; 0: none */
-    int uploads, loads;
+    int uploads, copies, loads;
     struct function *loaded[8];
 } device;
 
@@ -76,6 +76,13 @@ static inline const void *fake_view(struct device *d, const void *memory, int64_
 static inline void fake_poison(struct device *d, void *memory, int64_t elements)
 {
     device_cpu.poison(d, memory, elements);
+}
+
+static inline void fake_copy(struct device *d, void *to, const void *from, int64_t elements)
+{
+    (void)d;
+    device.copies++;
+    memcpy(to, from, (size_t)elements * sizeof(float));
 }
 
 static inline int fake_prepare(struct device *d, const struct launch *launches, int count,
@@ -145,6 +152,7 @@ static const struct device_ops fake_ops = {.load = fake_load,
                                            .upload = fake_upload,
                                            .view = fake_view,
                                            .poison = fake_poison,
+                                           .copy = fake_copy,
                                            .prepare = fake_prepare,
                                            .release = fake_release,
                                            .run = fake_run,
