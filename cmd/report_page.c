@@ -3,6 +3,7 @@
 #include "cmd/report_int.h"
 #include "embedded.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ static void add_data(const json_t *data, struct buf *out)
 void report_page(const json_t *data, struct buf *out)
 {
     const char *at = find_file("report.html", strlen("report.html"));
+    assert(at != NULL);
     for (const char *mark; (mark = strstr(at, "{{")) != NULL;) {
         const char *name = mark + 2, *end = strstr(name, "}}");
         size_t len = (size_t)(end - name);

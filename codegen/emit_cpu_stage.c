@@ -42,7 +42,7 @@ static const char *attention_name(int op)
 static int step_last(const struct stage *stage, int op)
 {
     bool epilogue =
-        ops[op].anchor == ANCHOR_GEMM && op < stage->last && ops[op + 1].anchor == ANCHOR_NONE;
+        op < stage->last && ops[op].anchor == ANCHOR_GEMM && ops[op + 1].anchor == ANCHOR_NONE;
     return epilogue ? op + 1 : op;
 }
 

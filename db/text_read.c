@@ -198,7 +198,7 @@ int text_read_fields(const struct text_reader *r, const char *object, json_t *fr
 int text_open(struct text_reader *r, const char *path, struct status *st)
 {
     bool standard = strcmp(path, "-") == 0;
-    *r = (struct text_reader){.path = standard ? "standard input" : path};
+    *r = (struct text_reader){.path = standard ? "standard input" : path, .standard = standard};
     r->in = standard ? stdin : fopen(path, "re");
     if (r->in == NULL)
         return status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s", path, strerror(errno));
@@ -213,7 +213,7 @@ int text_open(struct text_reader *r, const char *path, struct status *st)
 
 void text_close(struct text_reader *r)
 {
-    if (r->in != NULL && r->in != stdin)
+    if (r->in != NULL && !r->standard)
         fclose(r->in);
     free(r->line);
     *r = (struct text_reader){.in = NULL};
@@ -286,12 +286,10 @@ int db_import_check(const char *path, struct status *st)
 {
     struct text_reader r;
     struct stat file;
-    json_t *line;
+    json_t *line = NULL;
     if (strcmp(path, "-") == 0 || (stat(path, &file) == 0 && !S_ISREG(file.st_mode)))
         return 0;
-    if (text_open(&r, path, st) != 0)
-        return -1;
-    int found = text_next(&r, &line, st);
+    int found = text_open(&r, path, st) == 0 ? text_next(&r, &line, st) : -1;
     json_decref(line);
     text_close(&r);
     return found < 0 ? -1 : 0;

@@ -12,7 +12,8 @@
 struct text_reader {
     const char *path; /* for messages */
     FILE *in;
-    char *line; /* the last one read, owned */
+    bool standard; /* standard input, which stays open */
+    char *line;    /* the last one read, owned */
     size_t size;
     int number; /* of the line, from 1 */
 };

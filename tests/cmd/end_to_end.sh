@@ -149,7 +149,8 @@ END
     UPDATE workload SET text = replace(replace(text, 'w=4 f=16', 'w=16 f=64'), 'fp32', 'fp16');
     UPDATE trial SET resources = '{\"registers\":255,\"shared_static_bytes\":16,\
       \"shared_dynamic_bytes\":98304,\"stack_bytes\":24,\"spill_bytes\":20,\"spill_load_bytes\":28,\
-      \"grid\":[264,1,1],\"block\":[384,1,1],\"occupancy\":0.125}' WHERE kind = 'segment';
+      \"grid\":[264,1,1],\"block\":[384,1,1],\"occupancy\":0.125,\
+      \"compiler_warning\":\"\u009b31m\"}' WHERE kind = 'segment';
     UPDATE schedule SET impl = 'hopper_gemm', knobs = 'tile=64x64 split=1'
     WHERE segment IN (SELECT id FROM segment WHERE first_op = 10 AND last_op = 10)"
   cuda="43754 -b 1 -s 8 -m causal -H 1 -W 16 -L 1 --target cuda --db h200.db -o cuda"
@@ -159,7 +160,10 @@ END
   "$check_json" "$schemas/manifest.json" cuda/manifest.json || fail "manifest of hopper"
   jq -e '.segments | map(select(.ops == [10, 10])) | .[0] | .implementation == "hopper_gemm" and
     .resources.registers == 255 and .launch.threads == 384 and .launch.cooperative == false and
-    .launch.tiles == 1' cuda/manifest.json >jq.txt || fail "manifest: not the stored choice"
+    .launch.tiles == 1 and .resources.compiler_warning == "\u009b31m"' cuda/manifest.json >jq.txt ||
+    fail "manifest: not the stored choice"
+  LC_ALL=C grep -q "$(printf '\302\233')" cuda/manifest.json &&
+    fail "manifest: holds a control sequence of a terminal"
   fuseplan generate $cuda --arch sm_80,sm_90a 2>said
   grep -q "^fuseplan: ops 10 run with slower schedules: .* '--arch sm_90a' keeps the fastest" said || fail "generate: did not say what runs slower"
   "$check_json" "$schemas/manifest.json" cuda/manifest.json || fail "manifest of two architectures"

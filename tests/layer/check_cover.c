@@ -80,6 +80,7 @@ static int check_cover(const struct mask *m, const int *lengths)
     block_lists_build(m, B, lengths, &plain);
     cover_build(m, B, lengths, &plain, &c);
     ck_assert(c.parts == 0 || cover_entries(&c) < plain_entries(&plain));
+    ck_assert_int_le(plain.lists, B);
     int64_t kept = 0;
     for (int p = 0; p < c.parts; p++) {
         check_order(c.part[p].query_token, plain.blocks, m->seq_len);

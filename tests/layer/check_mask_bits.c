@@ -7,7 +7,8 @@ enum { S = 70, B = 3 };
 /* A made-up mask of B matrices; row 69 of matrix 1 and row 3 of all keep nothing. */
 static bool filed(int b, int i, int j)
 {
-    return i != 3 && !(b == 1 && i == 69) && splitmix64((uint64_t)((b * S + i) * S + j)) % 3 == 0;
+    return i != 3 && !(b == 1 && i == 69) &&
+           splitmix64((uint64_t)(b * S + i) * S + (uint64_t)j) % 3 == 0;
 }
 
 /* The bytes of a .npy file with `matrices` of them, the kept elements as `one`; C or Fortran order.

@@ -1,0 +1,55 @@
+#!/bin/sh
+# Analyses the program's C files with gcc -fanalyzer and with cppcheck, and the tests' with clang-tidy.
+# Prints what they find; exit 1 if there is anything.  A finding that is none gets an assertion or a
+# comment at its line, a check that is wrong everywhere a line here.
+# usage: tests/lint/analyse.sh BUILD_DIR
+set -eu
+build=$(cd "$1" && pwd)
+cd "$(dirname "$0")/../.."
+out=$(mktemp -d)
+trap 'rm -rf "$out"' EXIT
+folders='base layer codegen bench db model search cmd'
+jobs=$(nproc)
+
+# program_files: the C files of the program.
+program_files() {
+  # the folders are words
+  # shellcheck disable=SC2086
+  find $folders -name '*.c'
+}
+
+# gcc 12 takes what json_unpack() and sqlite fill for uninitialised; the sanitizers and clang see to that.
+# shellcheck disable=SC2016
+gcc_analyzer() {
+  jq -r --arg root "$PWD/" '.[] | select(.file | ltrimstr($root) | startswith("tests/") | not) |
+    .directory + "\t" + .command' "$build/compile_commands.json" |
+    sed 's/ -o [^ ]*\.o -c / -UNDEBUG -O1 -fanalyzer -Wno-analyzer-use-of-uninitialized-value -S -o \/dev\/null /' |
+    tr '\t\n' '\0\0' |
+    xargs -0 -P "$jobs" -n 2 sh -c 'cd "$0" && eval "$1" 2>&1 || :' | grep -e Wanalyzer -e 'error:'
+}
+
+# Suppressed: functions that are not reentrant, as one thread alone calls them; and what cppcheck 2.10 gets
+# wrong: variables that a pointer fills, libraries that stay loaded, descriptors opened twice in one chain of
+# conditions, strsep() and getopt_long() used for what they change.
+cppcheck_program() {
+  # shellcheck disable=SC2046
+  cppcheck --quiet -j "$jobs" --std=c11 --library=posix --library=gnu --enable=warning,portability \
+    --suppress=readdirCalled --suppress=getpwuidCalled --suppress=getgrgidCalled --suppress=uninitvar \
+    --suppress=resourceLeak --suppress=ignoredReturnValue --suppress=invalidPointerCast \
+    --suppress=unknownMacro --inline-suppr -D_GNU_SOURCE -I. --template='{file}:{line}: {message} [{id}]' \
+    $(program_files) 2>&1
+}
+
+# Of the tests: all checks of the program, but for numbers that sscanf() reads from what a test wrote.
+# Golden files are emitted.
+clang_tidy_tests() {
+  find tests -name golden -prune -o -name '*.c' -print0 |
+    xargs -0 -P "$jobs" -n 4 clang-tidy --quiet --checks=-cert-err34-c -p "$build" 2>/dev/null |
+    grep -E '(warning|error):'
+}
+
+for analyser in gcc_analyzer cppcheck_program clang_tidy_tests; do
+  echo "$analyser"
+  $analyser | sort -u | tee -a "$out/found"
+done
+! [ -s "$out/found" ]
