@@ -22,7 +22,7 @@
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(SEGMENTS) X(HANDWRITTEN) X(NPY) X(SVG)           \
     X(OUTPUT) X(FORCE) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(OP) X(PEERS) X(SPACE)          \
     X(BUDGET) X(TIME_LIMIT) X(AGAIN) X(RETRY_FAILED) X(RIGOR) X(STRATEGY) X(DATA) X(NAME)          \
-    X(QUANTILE) X(FEATURES) X(SEED)                                                                \
+    X(QUANTILE) X(FEATURES) X(SEED) X(SEEDS) X(NOISE) X(NO_SEGMENT_TIMES)                          \
     X(COMPILER) X(ARCH) X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP) X(BEFORE) X(FAILED)               \
     X(OLDER_PROTOCOL) X(DRY_RUN) X(QUIET) X(VERBOSE) X(HELP)
 /* clang-format on */
@@ -50,6 +50,11 @@ struct sizes {
     int count, items[64]; /* distinct */
 };
 
+enum { STRATEGIES_MAX = 32 };
+struct strategy_list {
+    int count, items[STRATEGIES_MAX]; /* distinct indices into strategies[] */
+};
+
 /* A parsed command line.  Texts are borrowed from argv; null where the option is not given and has
  * no default. */
 struct options {
@@ -62,13 +67,14 @@ struct options {
         *peers, *data, *name, *compiler, *arch, *db, *events, *before;
     enum dtype dtype;   /* only if given: the default depends on the target */
     enum ranges ranges; /* --init */
-    int strategy;       /* index into strategies[] */
-    int preset;         /* index into the presets */
-    int op;             /* index into words_op()'s list */
+    struct strategy_list strategies;
+    int preset; /* index into the presets */
+    int op;     /* index into words_op()'s list */
     double fail_above, time_limit_s, quantile;
     enum feature_set features;
     enum rigor rigor;
-    int budget, jobs, top;
+    int budget, jobs, top, seeds;
+    double noise[2];   /* of segments, of plans */
     unsigned space[2]; /* lowest and highest value */
     uint64_t seed;
     enum format format;
@@ -149,6 +155,7 @@ struct command {
     X(query)                                                                                       \
     X(explain)                                                                                     \
     X(report)                                                                                      \
+    X(replay)                                                                                      \
     X(train)                                                                                       \
     X(predict)                                                                                     \
     X(db)                                                                                          \

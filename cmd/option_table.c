@@ -138,11 +138,53 @@ static int parse_word(const struct row *row, const char *what, const char *text,
     return at < 0 ? -1 : 0;
 }
 
+/* "guided,random": names of strategies, each kept once. */
+static int parse_strategies(const struct row *row, const char *what, const char *text, void *field,
+                            struct status *st)
+{
+    struct strategy_list *out = field;
+    char *copy = mem_strdup(text), *rest = copy;
+    int at = 0;
+    *out = (struct strategy_list){.count = 0};
+    for (char *one; at >= 0 && (one = strsep(&rest, ",")) != NULL;) {
+        int i = 0;
+        at = words_find(what, one, row->info.words, st);
+        while (i < out->count && out->items[i] != at)
+            i++;
+        if (at >= 0 && i == out->count)
+            out->items[out->count++] = at;
+    }
+    free(copy);
+    return at < 0 ? -1 : 0;
+}
+
+/* "0.05,0.02": two shares. */
+static int parse_noise(const struct row *row, const char *what, const char *text, void *field,
+                       struct status *st)
+{
+    double *out = field;
+    char *copy = mem_strdup(text), *comma = strchr(copy, ',');
+    int result = -1;
+    if (comma == NULL) {
+        status_set(st, STATUS_USAGE,
+                   "%s: '%s' is not two shares; give the noise of segments and of plans, such as "
+                   "0.05,0.05",
+                   what, text);
+    } else {
+        *comma = '\0';
+        result = number_parse_double(what, copy, row->lo, row->hi, &out[0], st) != 0
+                     ? -1
+                     : number_parse_double(what, comma + 1, row->lo, row->hi, &out[1], st);
+    }
+    free(copy);
+    return result;
+}
+
 /* ---- the table ------------------------------------------------------------------------------- */
 
 #define FIELD(name) offsetof(struct options, name)
 
-enum { JOBS_MAX = 1024 };
+enum { JOBS_MAX = 1024, SEEDS_MAX = 10000 };
 
 /* clang-format off */
 static const struct row option_rows[] = {
@@ -173,17 +215,20 @@ static const struct row option_rows[] = {
     [OPTION_OP] = {{"op", 0, "OP", "time an operation alone in place of plans, attention: operators 1-6", words_op}, parse_word, FIELD(op), 0, 0},
     [OPTION_PEERS] = {{"peers", 0, "FILE", "with --op: compare with the times of other programs in a file of CSV", NULL}, parse_text, FIELD(peers), 0, 0},
     [OPTION_SPACE] = {{"space", 0, "LO..HI|all", "values of the plans to choose from (32768..49152)", NULL}, parse_range, FIELD(space), 0, 0},
-    [OPTION_BUDGET] = {{"budget", 0, "N", "stop when N plans are stored for this workload", NULL}, parse_int, FIELD(budget), 1, PLAN_SPACE},
+    [OPTION_BUDGET] = {{"budget", 0, "N", "stop when N plans are stored for this workload; of replay, measured", NULL}, parse_int, FIELD(budget), 1, PLAN_SPACE},
     [OPTION_TIME_LIMIT] = {{"time-limit", 0, "T", "stop after 90, 90s, 3m or 1.5h", NULL}, parse_seconds, FIELD(time_limit_s), 0.1, 3600e3},
     [OPTION_AGAIN] = {{"again", 0, NULL, "time the best plan known and the baselines anew, and nothing else", NULL}, NULL, 0, 0, 0},
     [OPTION_RETRY_FAILED] = {{"retry-failed", 0, NULL, "measure again what is stored as failed, and keep the old reasons", NULL}, NULL, 0, 0, 0},
     [OPTION_RIGOR] = {{"rigor", 0, "RIGOR", "measure: a guided search; exhaustive: every plan (measure)", words_rigor}, parse_word, FIELD(rigor), 0, 0},
-    [OPTION_STRATEGY] = {{"strategy", 0, "NAME", "how the search chooses plans (guided)", words_strategy}, parse_word, FIELD(strategy), 0, 0},
+    [OPTION_STRATEGY] = {{"strategy", 0, "NAME", "how the search chooses plans (guided); replay takes several", words_strategy}, parse_strategies, FIELD(strategies), 0, 0},
     [OPTION_DATA] = {{"data", 0, "FILE", "times to train on: lines of 16 binary digits, blanks, milliseconds", NULL}, parse_text, FIELD(data), 0, 0},
     [OPTION_NAME] = {{"name", 0, "NAME", "name of a model trained from a file ('default')", NULL}, parse_text, FIELD(name), 0, 0},
     [OPTION_QUANTILE] = {{"quantile", 0, "Q", "the fastest share of plans, called high performance (0.1)", NULL}, parse_double, FIELD(quantile), 0.001, 0.999},
     [OPTION_FEATURES] = {{"features", 0, "SET", "what the model sees; bits: the 16 bits; plan: segments too (plan)", words_feature}, parse_word, FIELD(features), 0, 0},
     [OPTION_SEED] = {{"seed", 0, "N", "seed of all random draws (0)", NULL}, parse_seed, FIELD(seed), 0, 0},
+    [OPTION_SEEDS] = {{"seeds", 0, "N", "searches of each strategy, with the seeds 1 to N (20)", NULL}, parse_int, FIELD(seeds), 1, SEEDS_MAX},
+    [OPTION_NOISE] = {{"noise", 0, "SEG,PLAN", "noise added to the times of segments and plans, as shares (0,0)", NULL}, parse_noise, FIELD(noise), 0, 1},
+    [OPTION_NO_SEGMENT_TIMES] = {{"no-segment-times", 0, NULL, "tell strategies no times of segments alone", NULL}, NULL, 0, 0, 0},
     [OPTION_COMPILER] = {{"compiler", 0, "NAME", "cpu: a C compiler; cuda: nvcc, nvrtc or auto (nvrtc if it works)", NULL}, parse_text, FIELD(compiler), 0, 0},
     [OPTION_ARCH] = {{"arch", 0, "ARCH", "GPU architecture to compile for, several for generate (the device's)", words_arch}, parse_text, FIELD(arch), 0, 0},
     [OPTION_JOBS] = {{"jobs", 'j', "N", "compilers that run at a time (one a core)", NULL}, parse_int, FIELD(jobs), 1, JOBS_MAX},

@@ -50,7 +50,7 @@ static void note_space(const struct options *o)
 static int run(const struct options *o, struct status *st)
 {
     struct session s = {.bench = NULL};
-    struct tune_options t = {.search = {.strategy = &strategies[o->strategy],
+    struct tune_options t = {.search = {.strategy = &strategies[o->strategies.items[0]],
                                         .space_lo = o->space[0],
                                         .space_hi = o->space[1],
                                         .budget = o->budget,
@@ -68,7 +68,12 @@ static int run(const struct options *o, struct status *st)
         return status_set(st, STATUS_USAGE,
                           "--strategy '%s' with --rigor exhaustive, which measures every plan and "
                           "asks no strategy; leave one of them out",
-                          strategies[o->strategy].name);
+                          t.search.strategy->name);
+    if (o->strategies.count > 1)
+        return status_set(st, STATUS_USAGE,
+                          "--strategy names %d strategies, and a search has one; 'fuseplan replay' "
+                          "compares several",
+                          o->strategies.count);
     if (t.again && t.retry_failed)
         return status_set(st, STATUS_USAGE,
                           "--again times nothing but the best plan and the baselines, and "

@@ -131,7 +131,8 @@ static int step(struct loop *l, const struct plan *space, int count, struct rng 
     if (l->o->strategy->propose(&c, room < PROPOSAL_MAX ? room : PROPOSAL_MAX, &p, st) != 0)
         return -1;
     l->last_proposal_s = l->e->now(l->e->ctx) - begin;
-    if (count > 1 && converged(l->h, p.expected_ms)) /* a space of one plan asks for its time */
+    /* A space of one plan asks for its time. */
+    if (!l->o->endless && count > 1 && converged(l->h, p.expected_ms))
         return end(l, STOP_CONVERGED);
     return measure_batch(l, &p, st);
 }

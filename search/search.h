@@ -96,6 +96,7 @@ struct search_options {
     unsigned space_lo, space_hi;
     int budget;          /* distinct plans in the history, earlier ones too; 0: no limit */
     double time_limit_s; /* 0: no limit */
+    bool endless;        /* never converges */
     uint64_t seed;
     double quantile;
     const volatile sig_atomic_t *stop;
@@ -211,43 +212,6 @@ struct tune_report {
 int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tune_report *out,
          struct status *st);
 void tune_report_release(struct tune_report *r);
-
-/* ---- space.c, space_write.c, space_import.c: docs/recorded-spaces.md ------------------------- */
-
-/* Appends the file's bytes to out: the stored plans of lo..hi.  Equal studies give equal bytes.
- * workload_json: the study's workload, as query prints it.  STATUS_NOT_FOUND if no plan of lo..hi
- * ran. */
-int space_export(struct db *db, int64_t study, enum target_kind target, const char *workload_json,
-                 unsigned lo, unsigned hi, struct buf *out, struct status *st);
-
-struct recorded_space {
-    struct json_t *header; /* the file's first line, owned; the texts below point into it */
-    struct json_t *lines;  /* the lines of segments, then those of plans, owned */
-    char *workload;        /* JSON, owned */
-    struct db_target target;
-    const char *protocol, *measured_utc;
-    unsigned lo, hi;          /* the values of the space */
-    int count;                /* plans, in the file's order */
-    struct plan *plans;       /* (count) owned */
-    struct outcome *outcomes; /* (count) owned */
-    int best;                 /* index of the best plan known; an outcome that is faster is noise */
-    struct segment_times segments;
-    bool failed[SLOT_COUNT]; /* the slot failed alone */
-    int at[PLAN_KEYS];       /* index of the plan of a key, -1 if it was not recorded */
-};
-
-/* Of a gzip file or a plain one.  STATUS_USAGE if it is damaged or has another format. */
-int recorded_space_read(const char *path, struct recorded_space *out, struct status *st);
-int recorded_space_unpack(const struct buf *bytes, struct recorded_space *out, struct status *st);
-void recorded_space_release(struct recorded_space *s);
-
-/* Its clock stands still.  measure() gives STATUS_NOT_FOUND for a plan that was not recorded. */
-struct evaluator recorded_space_evaluator(struct recorded_space *s);
-
-/* Opens the database and adds the space by db_record_add().  STATUS_USAGE with the line, and *db is
- * left alone, if the file contradicts itself or lacks what a database has. */
-int space_import(const struct recorded_space *s, const char *db_path, struct db **db,
-                 struct db_moved *out, struct status *st);
 
 /* ---- record.c: trials of bench as rows of db ------------------------------------------------- */
 
@@ -396,5 +360,7 @@ struct top_plan {
  * compared with one another: both count as multiples of the best plan's own time there. */
 int study_top(struct db *db, int64_t study, const struct db_best *best, int most,
               struct top_plan *out, int *count, struct status *st);
+
+#include "search/space.h"
 
 #endif

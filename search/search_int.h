@@ -20,14 +20,22 @@ typedef void search_progress(void *ctx, const struct history *h, const struct ob
 int search_loop(const struct search_options *o, const struct evaluator *e, struct history *h,
                 search_progress *progress, void *ctx, struct search_result *out, struct status *st);
 
-/* ---- random.c, guided.c: the strategies ------------------------------------------------------ */
+/* ---- a file each: the strategies ------------------------------------------------------------- */
 
-int random_propose(const struct strategy_context *c, int max, struct proposal *out,
-                   struct status *st);
-int guided_propose(const struct strategy_context *c, int max, struct proposal *out,
-                   struct status *st);
+typedef int propose(const struct strategy_context *c, int max, struct proposal *out,
+                    struct status *st);
+propose guided_propose, additive_propose, xgb_propose, random_propose, annealing_propose,
+    genetic_propose, reward_propose;
+
+/* ---- strategy.c: what strategies share ------------------------------------------------------- */
 
 bool proposal_has(const struct proposal *p, struct plan plan);
+
+/* Adds plans drawn uniformly, each once, until there are max or the space has no more. */
+void proposal_fill(const struct strategy_context *c, int max, struct proposal *out);
+
+/* Which plans may be proposed, by their keys; the caller frees. */
+bool *open_keys(const struct strategy_context *c);
 
 /* ---- history.c: what a model learns from ----------------------------------------------------- */
 
@@ -256,6 +264,12 @@ enum { SPACE_VERSION = 1 };
 
 /* Fills a space that space.c has initialised from the lines of a file. */
 int space_parse(const char *text, struct recorded_space *out, struct status *st);
+
+/* ---- space.c --------------------------------------------------------------------------------- */
+
+/* Whether a plan has a segment that failed alone.  One that was not recorded counts as failing, so
+ * that it is never proposed. */
+bool recorded_space_fails(const struct recorded_space *s, struct plan p);
 
 /* ---- space_workload.c ------------------------------------------------------------------------ */
 

@@ -74,10 +74,8 @@ static const struct segment_times *segments(void *ctx)
     return &((const struct recorded_space *)ctx)->segments;
 }
 
-/* A plan that was not recorded counts as failing, so that it is never proposed. */
-static bool fails(void *ctx, struct plan p)
+bool recorded_space_fails(const struct recorded_space *s, struct plan p)
 {
-    const struct recorded_space *s = ctx;
     if (s->at[plan_key(p)] < 0)
         return true;
     int slots[OP_COUNT];
@@ -86,6 +84,11 @@ static bool fails(void *ctx, struct plan p)
         if (s->failed[slots[i]])
             return true;
     return false;
+}
+
+static bool fails(void *ctx, struct plan p)
+{
+    return recorded_space_fails(ctx, p);
 }
 
 static double now(void *ctx)

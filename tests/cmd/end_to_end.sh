@@ -234,6 +234,7 @@ END
   "$check_json" "$schemas/db-check.json" out.json || fail "schema db-check"
   fuseplan db check | grep -q 'is whole' || fail "the database is not whole"
   json db-export-space fuseplan db export-space $workload -o a.space.gz
+  json replay fuseplan replay a.space.gz --budget 2 --seeds 2 -q
   gzip -dc a.space.gz | head -n 1 >header.json
   "$check_json" "$schemas/space-header.json" header.json || fail "schema space-header"
   [ "$(gzip -dc a.space.gz | grep -c '^\[')" -eq 4 ] || fail "not a line for each plan measured"

@@ -50,7 +50,7 @@ export PATH LC_ALL=C TERM=dumb
 state() {
   mkdir -p "$root/$1/work" "$root/$1/.cache"
   ln -s "$root/cache" "$root/$1/.cache/fuseplan"
-  ln -s "$source/docs" "$source/README.md" "$root/$1/work/"
+  ln -s "$source/docs" "$source/tests" "$source/README.md" "$root/$1/work/"
   if [ -e "$root/demo/.local" ]; then cp -r "$root/demo/.local" "$root/$1/"; fi
 }
 

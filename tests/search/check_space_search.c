@@ -46,20 +46,7 @@ static void write_made_up(void)
     struct buf text;
     buf_init(&text);
     made_up_init(&m, 1, 32768, 49152);
-    buf_addf(&text,
-             "{\"format\":\"fuseplan space\",\"version\":1,\"workload\":{},\"target\":{\"kind\":"
-             "\"cpu\",\"device\":\"\",\"uuid\":\"\",\"capability\":\"\",\"units\":1,\"driver\":"
-             "\"\",\"compiler\":\"\",\"libraries\":\"\"},\"protocol\":\"1\",\"space\":[32768,49152]"
-             ",\"counts\":{\"segments\":%d,\"plans\":%d},\"best\":{\"value\":%u},\"measured_utc\":"
-             "\"\"}\n",
-             SLOT_COUNT, m.count, plan_value(m.space[m.best]));
-    for (int i = 0; i < SLOT_COUNT; i++)
-        buf_addf(&text, "{\"ops\":[%d,%d],\"handwritten\":%s,\"us\":%.2f}\n", slot_segment(i).first,
-                 slot_segment(i).last, i == SLOT_HANDWRITTEN ? "true" : "false",
-                 1e3 * m.times.ms[i]);
-    for (int i = 0; i < m.count; i++)
-        buf_addf(&text, "[%u,%.2f,%.2f,%.2f]\n", plan_value(m.space[i]), 1e3 * m.ms[i],
-                 0.999e3 * m.ms[i], 1.001e3 * m.ms[i]);
+    made_up_recorded(&m, 32768, 49152, &text);
     write_packed(text.ptr);
     buf_release(&text);
 }

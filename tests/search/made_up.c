@@ -34,3 +34,23 @@ struct evaluator made_up_evaluator(struct made_up *m)
 {
     return (struct evaluator){.measure = measure, .segments = segments, .now = now, .ctx = m};
 }
+
+void made_up_recorded(const struct made_up *m, unsigned lo, unsigned hi, struct buf *out)
+{
+    buf_addf(out,
+             "{\"format\":\"fuseplan space\",\"version\":1,\"workload\":{\"batch\":1,\"seq_len\":"
+             "8,\"mask\":\"full\",\"heads\":2,\"head_size\":8,\"ffn\":64,\"layers\":1,\"eps\":1e-5,"
+             "\"dtype\":\"fp32\",\"target\":\"cpu\",\"lengths\":null},\"target\":{\"kind\":"
+             "\"cpu\",\"device\":\"\",\"uuid\":\"\",\"capability\":\"\",\"units\":1,\"driver\":"
+             "\"\",\"compiler\":\"\",\"libraries\":\"\"},\"protocol\":\"1\",\"space\":[%u,%u]"
+             ",\"counts\":{\"segments\":%d,\"plans\":%d},\"best\":{\"value\":%u},\"measured_utc\":"
+             "\"\"}\n",
+             lo, hi, SLOT_COUNT, m->count, plan_value(m->space[m->best]));
+    for (int i = 0; i < SLOT_COUNT; i++)
+        buf_addf(out, "{\"ops\":[%d,%d],\"handwritten\":%s,\"us\":%.2f}\n", slot_segment(i).first,
+                 slot_segment(i).last, i == SLOT_HANDWRITTEN ? "true" : "false",
+                 1e3 * m->times.ms[i]);
+    for (int i = 0; i < m->count; i++)
+        buf_addf(out, "[%u,%.2f,%.2f,%.2f]\n", plan_value(m->space[i]), 1e3 * m->ms[i],
+                 0.999e3 * m->ms[i], 1.001e3 * m->ms[i]);
+}

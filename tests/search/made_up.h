@@ -8,4 +8,7 @@
 /* Measuring advances the clock by the cost. */
 struct evaluator made_up_evaluator(struct made_up *m);
 
+/* Appends the lines of a recorded space: what measuring all of it, values lo..hi, would give. */
+void made_up_recorded(const struct made_up *m, unsigned lo, unsigned hi, struct buf *out);
+
 #endif

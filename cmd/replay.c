@@ -1,0 +1,134 @@
+#include "cmd/cmd.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BUDGET_DEFAULT = 64 };
+
+static const struct column columns[] = {
+    {"space", "space", 0},
+    {"path", NULL, 0},
+    {"recorded", "recorded", 0},
+    {"strategy", "strategy", 0},
+    {"budget", "plans", 0},
+    {"seeds", NULL, 0},
+    {"regret_mean", "regret", 4},
+    {"regret_median", "median", 4},
+    {"regret_p95", "95 %", 4},
+    {"plans_to_1pct", "plans to 1 %", 0},
+    {"seconds_to_3pct", "s to 3 %", 1},
+    {"seconds_to_1pct", "s to 1 %", 1},
+    {"score", "score", 3},
+};
+
+struct shown {
+    const char *path; /* of the space that is replayed */
+};
+
+static void show(void *ctx, int done, int total)
+{
+    const struct shown *s = ctx;
+    const struct step step = {.phase = s->path, .done = done, .total = total, .left_s = NAN};
+    progress_step(NULL, &step);
+}
+
+static json_t *whole(double count)
+{
+    return isfinite(count) ? json_integer((json_int_t)count) : json_null();
+}
+
+/* The file's name without its directory and without ".space.gz". */
+static json_t *name_of(const char *path)
+{
+    const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
+    const char *end = strstr(name, ".space");
+    return json_stringn(name, end != NULL ? (size_t)(end - name) : strlen(name));
+}
+
+static json_t *row_json(const char *path, const struct recorded_space *s,
+                        const struct replay_row *r)
+{
+    return json_pack("{so ss ss ss si si so so so so so so so}", "space", name_of(path), "path",
+                     path, "recorded", recorded_space_is_whole(s) ? "whole" : "in part", "strategy",
+                     r->strategy->name, "budget", r->budget, "seeds", r->seeds, "regret_mean",
+                     json_number(r->regret_mean), "regret_median", json_number(r->regret_median),
+                     "regret_p95", json_number(r->regret_p95), "plans_to_1pct",
+                     whole(r->plans_to_1pct), "seconds_to_3pct", json_number(r->seconds_to_3pct),
+                     "seconds_to_1pct", json_number(r->seconds_to_1pct), "score",
+                     json_number(r->score));
+}
+
+/* Appends the rows of a file. */
+static int replay_file(const char *path, struct replay_options o, json_t *rows, struct status *st)
+{
+    struct recorded_space *space = mem_alloc(1, sizeof(*space));
+    struct replay_row *found = mem_alloc(REPLAY_ROWS * STRATEGIES_MAX, sizeof(*found));
+    struct shown shown = {path};
+    int count = 0, result = -1;
+    o.ctx = &shown;
+    if (recorded_space_read(path, space, st) == 0) {
+        result = replay(space, &o, found, &count, st);
+        if (result != 0)
+            status_prefix(st, "'%s'", path);
+        for (int i = 0; i < count; i++)
+            json_array_append_new(rows, row_json(path, space, &found[i]));
+        recorded_space_release(space);
+    }
+    free(found);
+    free(space);
+    return result;
+}
+
+static void print(enum format format, const json_t *rows)
+{
+    struct output out;
+    size_t i;
+    json_t *row;
+    output_begin(&out, format, columns, ARRAY_LEN(columns));
+    out.skip_empty = true;
+    json_array_foreach(rows, i, row) output_row(&out, json_incref(row));
+    output_end(&out);
+}
+
+static int run(const struct options *o, struct status *st)
+{
+    const struct strategy *chosen[STRATEGIES_MAX];
+    struct replay_options r = {.strategies = chosen,
+                               .strategy_count = o->strategies.count,
+                               .budget = options_has(o, OPT(BUDGET)) ? o->budget : BUDGET_DEFAULT,
+                               .seeds = o->seeds,
+                               .segment_noise = o->noise[0],
+                               .plan_noise = o->noise[1],
+                               .no_segment_times = options_has(o, OPT(NO_SEGMENT_TIMES)),
+                               .step = show};
+    json_t *rows = json_array();
+    int result = baselines_from_options(o, &r.baselines, st);
+    for (int i = 0; i < o->strategies.count; i++)
+        chosen[i] = &strategies[o->strategies.items[i]];
+    for (int i = 0; i < o->operand_count && result == 0; i++)
+        result = replay_file(o->operands[i], r, rows, st);
+    if (result == 0)
+        print(o->format, rows);
+    json_decref(rows);
+    return result;
+}
+
+const struct command cmd_replay = {
+    .name = "replay",
+    .operands = "FILE...",
+    .summary = "Judge strategies on recorded spaces",
+    .options = OPTS_COMMON | OPT(STRATEGY) | OPT(BUDGET) | OPT(SEEDS) | OPT(NOISE) |
+               OPT(NO_SEGMENT_TIMES) | OPT(BASELINE),
+    .about =
+        "Runs each strategy on times that were recorded, with each seed, and measures nothing.\n"
+        "A space is a file that 'fuseplan db export-space' has written.  A row says how far\n"
+        "the plan chosen after so many plans is from the best one: the mean, the median and\n"
+        "the 95th percentile over the seeds.",
+    .examples =
+        "fuseplan replay tests/data/h200-b1-s128-causal-fp16.space.gz --seeds 5\n"
+        "fuseplan replay tests/data/*.space.gz --strategy additive,genetic,random --budget 128\n"
+        "fuseplan replay tests/data/*.space.gz --strategy additive --noise 0.05,0.05\n"
+        "fuseplan replay tests/data/*.space.gz --strategy reward --no-segment-times --format csv",
+    .run = run,
+};

@@ -1,0 +1,343 @@
+/* Strategies on a recorded space.  Searches are shared out to threads; each has its own history and
+ * draws, so the rows do not depend on how many threads there are. */
+#include "search/search_int.h"
+
+#include <assert.h>
+#include <math.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { FIRST_BUDGET = 8, FINALISTS = 4 };
+
+static_assert(PLAN_SPACE < FIRST_BUDGET << (REPLAY_ROWS - 1), "room for each budget");
+
+/* What one search gave. */
+struct run {
+    double regret[REPLAY_ROWS]; /* of the plan that it would choose after so many plans */
+    double score[REPLAY_ROWS];
+    double plans_to_1pct; /* infinite if the budget is too small */
+};
+
+struct replay {
+    const struct recorded_space *space;
+    const struct replay_options *o;
+    double best_ms;
+    double *random_ms; /* (budget + 1) the fastest of so many plans drawn uniformly, on average */
+    int budgets[REPLAY_ROWS], budget_count;
+    struct run *runs; /* (strategies x seeds) */
+    pthread_t caller;
+    pthread_mutex_t lock;
+    int next, done;        /* of the runs */
+    struct status failure; /* of the first run that failed */
+};
+
+bool recorded_space_is_whole(const struct recorded_space *s)
+{
+    struct plan *space = mem_alloc(PLAN_SPACE, sizeof(*space));
+    bool whole = s->count == plan_space(s->lo, s->hi, space);
+    free(space);
+    return whole;
+}
+
+/* ---- the space, with noise ------------------------------------------------------------------- */
+
+struct noisy {
+    struct replay *r;
+    uint64_t seed;
+    struct segment_times segments;
+    struct history true_times; /* of the plans measured, without noise */
+};
+
+/* Of the normal distribution, by Box and Muller. */
+static double normal(struct rng *r)
+{
+    return sqrt(-2 * log(1 - rng_unit(r))) * cos(2 * M_PI * rng_unit(r));
+}
+
+/* A factor of noise: the same for the same thing and seed, whatever was measured before. */
+static double factor(double noise, uint64_t seed, uint64_t what)
+{
+    struct rng r = {splitmix64(seed * 0x10001 + what)};
+    return noise > 0 ? fmax(0.05, 1 + noise * normal(&r)) : 1;
+}
+
+static int measure(void *ctx, struct plan p, struct outcome *out, struct status *st)
+{
+    struct noisy *n = ctx;
+    int i = n->r->space->at[plan_key(p)];
+    if (i < 0)
+        return status_set(st, STATUS_NOT_FOUND, "plan %u was not recorded", plan_value(p));
+    *out = n->r->space->outcomes[i];
+    history_add(&n->true_times, p, *out);
+    out->ms *= factor(n->r->o->plan_noise, n->seed, SLOT_COUNT + plan_key(p));
+    return 0;
+}
+
+static const struct segment_times *segments(void *ctx)
+{
+    const struct noisy *n = ctx;
+    return n->r->o->no_segment_times ? NULL : &n->segments;
+}
+
+static bool fails(void *ctx, struct plan p)
+{
+    const struct noisy *n = ctx;
+    return recorded_space_fails(n->r->space, p);
+}
+
+static double now(void *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
+/* ---- one search ------------------------------------------------------------------------------ */
+
+static int search(struct noisy *n, const struct strategy *strategy, struct history *h,
+                  struct status *st)
+{
+    const struct replay_options *o = n->r->o;
+    const struct evaluator e = {
+        .measure = measure, .segments = segments, .fails = fails, .now = now, .ctx = n};
+    struct search_result found;
+    struct search_options s = {.strategy = strategy,
+                               .budget = o->budget,
+                               .endless = true,
+                               .seed = n->seed,
+                               .quantile = 0.1};
+    for (int i = 0; i < o->baselines.count; i++) {
+        s.space_lo = s.space_hi = plan_value(o->baselines.plans[i]);
+        if (n->r->space->at[plan_key(o->baselines.plans[i])] >= 0 &&
+            search_loop(&s, &e, h, NULL, NULL, &found, st) != 0)
+            return -1;
+    }
+    s.space_lo = n->r->space->lo;
+    s.space_hi = n->r->space->hi;
+    return search_loop(&s, &e, h, NULL, NULL, &found, st);
+}
+
+/* The recorded time of the fastest of the finalists after so many plans; infinite if none ran. */
+static double chosen_ms(const struct noisy *n, const struct history *h, int count)
+{
+    double ms = INFINITY;
+    bool *taken = mem_alloc((size_t)h->count + 1, sizeof(*taken));
+    for (int k = 0; k < FINALISTS; k++) {
+        int best = -1;
+        for (int i = 0; i < count && i < h->count; i++)
+            if (!taken[i] && h->items[i].outcome.status == TRIAL_OK &&
+                (best < 0 || h->items[i].outcome.ms < h->items[best].outcome.ms))
+                best = i;
+        if (best < 0)
+            break;
+        taken[best] = true;
+        ms = fmin(ms, n->true_times.items[best].outcome.ms);
+    }
+    free(taken);
+    return ms;
+}
+
+static void judge(const struct noisy *n, const struct history *h, struct run *out)
+{
+    const struct replay *r = n->r;
+    double fastest = INFINITY, score = 0;
+    out->plans_to_1pct = INFINITY;
+    for (int count = 1, row = 0; row < r->budget_count; count++) {
+        if (count <= h->count && n->true_times.items[count - 1].outcome.status == TRIAL_OK)
+            fastest = fmin(fastest, n->true_times.items[count - 1].outcome.ms);
+        double span = r->random_ms[count] - r->best_ms;
+        if (isfinite(fastest) && span > 0)
+            score += (r->random_ms[count] - fastest) / span;
+        if (fastest <= 1.01 * r->best_ms && isinf(out->plans_to_1pct))
+            out->plans_to_1pct = count;
+        if (count == r->budgets[row]) {
+            out->score[row] = score / count;
+            out->regret[row++] = fmax(0, chosen_ms(n, h, count) / r->best_ms - 1);
+        }
+    }
+}
+
+static int run(struct replay *r, int index, struct status *st)
+{
+    struct noisy n = {.r = r, .seed = (uint64_t)(index % r->o->seeds) + 1};
+    struct history h = {.count = 0};
+    for (int i = 0; i < SLOT_COUNT; i++)
+        n.segments.ms[i] =
+            r->space->segments.ms[i] * factor(r->o->segment_noise, n.seed, (uint64_t)i);
+    int result = search(&n, r->o->strategies[index / r->o->seeds], &h, st);
+    if (result == 0)
+        judge(&n, &h, &r->runs[index]);
+    history_release(&h);
+    history_release(&n.true_times);
+    return result;
+}
+
+/* ---- all searches ---------------------------------------------------------------------------- */
+
+/* Runs searches until none is left or one failed. */
+static void *work(void *ctx)
+{
+    struct replay *r = ctx;
+    int total = r->o->strategy_count * r->o->seeds;
+    pthread_mutex_lock(&r->lock);
+    while (r->next < total && r->failure.code == STATUS_OK) {
+        int index = r->next++, done;
+        struct status st = STATUS_INIT;
+        pthread_mutex_unlock(&r->lock);
+        run(r, index, &st);
+        pthread_mutex_lock(&r->lock);
+        if (r->failure.code == STATUS_OK)
+            r->failure = st;
+        done = ++r->done;
+        if (r->o->step != NULL && pthread_equal(pthread_self(), r->caller) != 0) {
+            pthread_mutex_unlock(&r->lock);
+            r->o->step(r->o->ctx, done, total);
+            pthread_mutex_lock(&r->lock);
+        }
+    }
+    pthread_mutex_unlock(&r->lock);
+    return NULL;
+}
+
+/* On each core a thread, of which this is one. */
+static void run_all(struct replay *r)
+{
+    int others = cpu_threads() - 1, started = 0;
+    pthread_t *thread = mem_alloc((size_t)others + 1, sizeof(*thread));
+    r->caller = pthread_self();
+    pthread_mutex_init(&r->lock, NULL);
+    while (started < others && pthread_create(&thread[started], NULL, work, r) == 0)
+        started++;
+    work(r);
+    for (int i = 0; i < started; i++)
+        pthread_join(thread[i], NULL);
+    pthread_mutex_destroy(&r->lock);
+    free(thread);
+}
+
+/* ---- random, without drawing ----------------------------------------------------------------- */
+
+static int ascending(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The fastest of n of the m sorted times, on average: time k is the fastest one drawn if it is
+ * drawn and none of the k before it is. */
+static double fastest_of(const double *sorted, int m, int n)
+{
+    double none_before = 1, mean = 0;
+    for (int k = 0; k < m && none_before > 0; k++) {
+        double drawn = fmin(1, (double)n / (m - k));
+        mean += none_before * drawn * sorted[k];
+        none_before *= 1 - drawn;
+    }
+    return mean;
+}
+
+static void fill_random(struct replay *r)
+{
+    const struct recorded_space *s = r->space;
+    double *ms = mem_alloc((size_t)s->count, sizeof(*ms));
+    int m = 0;
+    for (int i = 0; i < s->count; i++)
+        if (s->outcomes[i].status == TRIAL_OK)
+            ms[m++] = s->outcomes[i].ms;
+    qsort(ms, (size_t)m, sizeof(*ms), ascending);
+    for (int n = 1; n <= r->o->budget; n++)
+        r->random_ms[n] = fastest_of(ms, m, n);
+    free(ms);
+}
+
+/* ---- the rows -------------------------------------------------------------------------------- */
+
+static double *column(const struct run *runs, int seeds, size_t offset)
+{
+    double *out = mem_alloc((size_t)seeds, sizeof(*out));
+    for (int i = 0; i < seeds; i++)
+        memcpy(&out[i], (const char *)&runs[i] + offset, sizeof(*out));
+    return out;
+}
+
+static double mean(const double *x, int n)
+{
+    double sum = 0;
+    for (int i = 0; i < n; i++)
+        sum += x[i];
+    return sum / n;
+}
+
+/* The middle one, the larger of two; NaN if it lies beyond the budget. */
+static double median_within(double *x, int n, int budget)
+{
+    qsort(x, (size_t)n, sizeof(*x), ascending);
+    return x[n / 2] <= budget ? x[n / 2] : NAN;
+}
+
+static struct replay_row row_of(const struct replay *r, int strategy, int at)
+{
+    int seeds = r->o->seeds;
+    const struct run *runs = r->runs + (size_t)strategy * (size_t)seeds;
+    size_t skip = (size_t)at * sizeof(double);
+    double *regret = column(runs, seeds, offsetof(struct run, regret) + skip);
+    double *score = column(runs, seeds, offsetof(struct run, score) + skip);
+    double *plans = column(runs, seeds, offsetof(struct run, plans_to_1pct));
+    struct replay_row out = {.strategy = r->o->strategies[strategy],
+                             .budget = r->budgets[at],
+                             .seeds = seeds,
+                             .regret_mean = mean(regret, seeds),
+                             .regret_median = stats_quantile(regret, (size_t)seeds, 0.5),
+                             .regret_p95 = stats_quantile(regret, (size_t)seeds, 0.95),
+                             .plans_to_1pct = median_within(plans, seeds, r->budgets[at]),
+                             .seconds_to_3pct = NAN,
+                             .seconds_to_1pct = NAN,
+                             .score = mean(score, seeds)};
+    free(regret);
+    free(score);
+    free(plans);
+    return out;
+}
+
+static int check(const struct recorded_space *s, const struct replay_options *o, struct status *st)
+{
+    int ran = 0;
+    enum target_kind kind;
+    struct workload w = {.batch = 0};
+    int known = space_workload(s, &kind, &w, st);
+    workload_release(&w);
+    if (known != 0)
+        return -1;
+    for (int i = 0; i < s->count; i++)
+        ran += !recorded_space_fails(s, s->plans[i]);
+    if (o->budget > ran)
+        return status_set(st, STATUS_USAGE,
+                          "a budget of %d plans is more than the %d plans recorded that can run; "
+                          "give at most %d",
+                          o->budget, ran, ran);
+    return 0;
+}
+
+int replay(const struct recorded_space *s, const struct replay_options *o, struct replay_row *rows,
+           int *count, struct status *st)
+{
+    struct replay r = {
+        .space = s, .o = o, .best_ms = s->outcomes[s->best].ms, .failure = STATUS_INIT};
+    *count = 0;
+    if (check(s, o, st) != 0)
+        return -1;
+    for (int budget = FIRST_BUDGET; budget < o->budget; budget *= 2)
+        r.budgets[r.budget_count++] = budget;
+    r.budgets[r.budget_count++] = o->budget;
+    r.random_ms = mem_alloc((size_t)o->budget + 1, sizeof(*r.random_ms));
+    r.runs = mem_alloc((size_t)o->strategy_count * (size_t)o->seeds, sizeof(*r.runs));
+    fill_random(&r);
+    run_all(&r);
+    *st = r.failure;
+    for (int k = 0; k < o->strategy_count && st->code == STATUS_OK; k++)
+        for (int at = 0; at < r.budget_count; at++)
+            rows[(*count)++] = row_of(&r, k, at);
+    free(r.random_ms);
+    free(r.runs);
+    return st->code == STATUS_OK ? 0 : -1;
+}

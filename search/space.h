@@ -1,0 +1,86 @@
+/* search, continued: recorded spaces, and strategies that run on them. */
+#ifndef FUSEPLAN_SPACE_H
+#define FUSEPLAN_SPACE_H
+
+#include "search/search.h"
+
+/* ---- space.c, space_write.c, space_import.c: docs/recorded-spaces.md ------------------------- */
+
+/* Appends the file's bytes to out: the stored plans of lo..hi.  Equal studies give equal bytes.
+ * workload_json: the study's workload, as query prints it.  STATUS_NOT_FOUND if no plan of lo..hi
+ * ran. */
+int space_export(struct db *db, int64_t study, enum target_kind target, const char *workload_json,
+                 unsigned lo, unsigned hi, struct buf *out, struct status *st);
+
+struct recorded_space {
+    struct json_t *header; /* the file's first line, owned; the texts below point into it */
+    struct json_t *lines;  /* the lines of segments, then those of plans, owned */
+    char *workload;        /* JSON, owned */
+    struct db_target target;
+    const char *protocol, *measured_utc;
+    unsigned lo, hi;          /* the values of the space */
+    int count;                /* plans, in the file's order */
+    struct plan *plans;       /* (count) owned */
+    struct outcome *outcomes; /* (count) owned */
+    int best;                 /* index of the best plan known; an outcome that is faster is noise */
+    struct segment_times segments;
+    bool failed[SLOT_COUNT]; /* the slot failed alone */
+    int at[PLAN_KEYS];       /* index of the plan of a key, -1 if it was not recorded */
+};
+
+/* Of a gzip file or a plain one.  STATUS_USAGE if it is damaged or has another format. */
+int recorded_space_read(const char *path, struct recorded_space *out, struct status *st);
+int recorded_space_unpack(const struct buf *bytes, struct recorded_space *out, struct status *st);
+void recorded_space_release(struct recorded_space *s);
+
+/* Its clock stands still.  measure() gives STATUS_NOT_FOUND for a plan that was not recorded. */
+struct evaluator recorded_space_evaluator(struct recorded_space *s);
+
+/* Opens the database and adds the space by db_record_add().  STATUS_USAGE with the line, and *db is
+ * left alone, if the file contradicts itself or lacks what a database has. */
+int space_import(const struct recorded_space *s, const char *db_path, struct db **db,
+                 struct db_moved *out, struct status *st);
+
+/* ---- replay.c: how good strategies are, on a recorded space -------------------------------------
+ *
+ * A strategy searches the space with each seed, the baselines first, and gets recorded times.
+ * *Regret* is how much slower the plan that it would choose is than the best plan of the space.
+ * With noise on the plans the chosen one is the fastest of the finalists, whose times side by side
+ * are taken to be exact. */
+
+struct replay_options {
+    const struct strategy *const *strategies;
+    int strategy_count;
+    int budget; /* plans, the baselines among them */
+    int seeds;  /* 1..seeds */
+    struct baselines baselines;
+    double segment_noise, plan_noise; /* standard deviations, as shares */
+    bool no_segment_times;            /* strategies are not told them */
+    /* Called as searches end, in the thread that called replay().  May be null. */
+    void (*step)(void *ctx, int done, int total);
+    void *ctx;
+};
+
+struct replay_row {
+    const struct strategy *strategy;
+    int budget, seeds;
+    double regret_mean, regret_median, regret_p95;
+    /* Medians; NaN if that many plans are not enough in half of the searches. */
+    double plans_to_1pct;
+    double seconds_to_3pct, seconds_to_1pct; /* NaN too if the file has no seconds */
+    /* (strategy - random) / (best - random) of the fastest time found, the mean over the plans up
+     * to the budget and over the seeds; random: what as many plans drawn uniformly give on average.
+     */
+    double score;
+};
+
+/* Fills a row for each strategy and each of 8, 16, 32, ... plans below the budget and the budget
+ * itself: (REPLAY_ROWS * strategy_count).  *count gets their number. */
+enum { REPLAY_ROWS = 13 };
+int replay(const struct recorded_space *s, const struct replay_options *o, struct replay_row *rows,
+           int *count, struct status *st);
+
+/* Whether every plan of the space was recorded, so that its best plan is. */
+bool recorded_space_is_whole(const struct recorded_space *s);
+
+#endif

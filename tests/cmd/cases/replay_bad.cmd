@@ -1,0 +1,23 @@
+printf '%s\n' '{"format":"fuseplan space","version":9}' >new.space
+printf '%s\n' '{"format":"fuseplan space"' >cut.space
+head -c 100 /dev/zero >zeros.space
+fuseplan replay; echo $?
+fuseplan replay nothing.space; echo $?
+fuseplan replay new.space; echo $?
+fuseplan replay cut.space; echo $?
+fuseplan replay zeros.space; echo $?
+fuseplan replay new.space --strategy guided,genetics; echo $?
+fuseplan replay new.space --seeds 0; echo $?
+fuseplan replay new.space --budget 0; echo $?
+fuseplan replay new.space --noise 0.05; echo $?
+fuseplan replay new.space --noise 0.05,-0.1; echo $?
+fuseplan replay new.space --noise 1.5,0; echo $?
+fuseplan search -b 1 -s 4 --strategy guided,random; echo $?
+cat >small.space <<'END'
+{"format":"fuseplan space","version":1,"workload":{"batch":1,"seq_len":8,"mask":"full","heads":2,"head_size":8,"ffn":64,"layers":1,"eps":1e-5,"dtype":"fp32","target":"cpu","lengths":null},"target":{"kind":"cpu","device":"d","uuid":"u","capability":"c","units":2,"driver":"r","compiler":"g","libraries":"l"},"protocol":"1","inputs":{"seed":0,"init":"uniform"},"space":[40000,40001],"counts":{"segments":0,"plans":2},"best":{"value":40000},"measured_utc":"2026-01-31T12:34:56.789Z"}
+[40000,500,499,501]
+[40001,400,399,401]
+END
+fuseplan replay small.space; echo $?
+sed 's/"cpu"/"tpu"/g' small.space >tpu.space
+fuseplan replay tpu.space --budget 2; echo $?

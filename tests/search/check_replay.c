@@ -1,0 +1,131 @@
+/* Strategies judged on a recorded space. */
+#include "made_up.h"
+#include "space_fixture.h"
+
+#include <math.h>
+
+enum { LO = 40960, HI = 41983, PLANS = 1024 };
+
+static struct made_up made;
+
+static void setup(void)
+{
+    struct buf text;
+    test_dir_setup();
+    buf_init(&text);
+    made_up_init(&made, 7, LO, HI);
+    made_up_recorded(&made, LO, HI, &text);
+    write_packed(text.ptr);
+    buf_release(&text);
+    read_space(space_path());
+}
+
+static void teardown(void)
+{
+    recorded_space_release(&space);
+    test_dir_teardown();
+}
+
+static struct replay_row rows[2 * REPLAY_ROWS];
+static int count;
+
+static void replay_with(const char *strategy, struct replay_options o)
+{
+    const struct strategy *one = strategy_find(strategy);
+    o.strategies = &one;
+    o.strategy_count = 1;
+    OK(replay(&space, &o, rows, &count, &st));
+}
+
+START_TEST(a_row_for_each_budget)
+{
+    static const int budgets[] = {8, 16, 32, 40};
+    replay_with("additive", (struct replay_options){.budget = 40, .seeds = 2});
+    ck_assert_int_eq(count, ARRAY_LEN(budgets));
+    for (int i = 0; i < count; i++) {
+        ck_assert_int_eq(rows[i].budget, budgets[i]);
+        ck_assert_int_eq(rows[i].seeds, 2);
+        ck_assert(i == 0 || rows[i].regret_mean <= rows[i - 1].regret_mean);
+        ck_assert(isnan(rows[i].seconds_to_1pct) && isnan(rows[i].seconds_to_3pct));
+    }
+    ck_assert(recorded_space_is_whole(&space));
+}
+END_TEST
+
+/* Whatever is searched, all plans hold the best one. */
+START_TEST(all_plans_have_no_regret)
+{
+    replay_with("random", (struct replay_options){.budget = PLANS, .seeds = 3});
+    ck_assert_double_eq(rows[count - 1].regret_p95, 0);
+    ck_assert_double_le(rows[count - 1].plans_to_1pct, PLANS);
+}
+END_TEST
+
+/* The random baseline is computed: a strategy that draws scores 0 against it. */
+START_TEST(random_scores_nothing)
+{
+    replay_with("random", (struct replay_options){.budget = 64, .seeds = 400});
+    for (int i = 0; i < count; i++)
+        ck_assert_msg(fabs(rows[i].score) < 0.05, "%d plans: %.3f", rows[i].budget, rows[i].score);
+    replay_with("additive", (struct replay_options){.budget = 64, .seeds = 1});
+    ck_assert_double_gt(rows[count - 1].score, 0.5);
+}
+END_TEST
+
+/* The draws belong to the seeds: neither the order nor the number of threads shows. */
+START_TEST(equal_rows_again)
+{
+    struct replay_row before[REPLAY_ROWS];
+    const struct replay_options o = {
+        .budget = 48, .seeds = 7, .segment_noise = 0.05, .plan_noise = 0.05};
+    replay_with("genetic", o);
+    memcpy(before, rows, sizeof(before));
+    replay_with("genetic", o);
+    for (int i = 0; i < count; i++) {
+        ck_assert_double_eq(before[i].regret_mean, rows[i].regret_mean);
+        ck_assert_double_eq(before[i].score, rows[i].score);
+    }
+}
+END_TEST
+
+/* With noise on the segments alone the sums order plans worse; without their times not at all. */
+START_TEST(noise_and_missing_times_hurt)
+{
+    double regret[3];
+    const struct replay_options o[] = {
+        {.budget = 8, .seeds = 60},
+        {.budget = 8, .seeds = 60, .segment_noise = 0.3},
+        {.budget = 8, .seeds = 60, .no_segment_times = true},
+    };
+    for (int i = 0; i < 3; i++) {
+        replay_with("additive", o[i]);
+        regret[i] = rows[0].regret_mean;
+    }
+    ck_assert_msg(regret[0] < regret[1] && regret[1] < regret[2], "%.4f %.4f %.4f", regret[0],
+                  regret[1], regret[2]);
+}
+END_TEST
+
+START_TEST(baselines_come_first)
+{
+    struct replay_options o = {.budget = 1, .seeds = 2};
+    o.baselines = (struct baselines){1, {made.space[made.best]}};
+    replay_with("random", o);
+    ck_assert_double_eq(rows[0].regret_p95, 0);
+    ck_assert_double_eq(rows[0].plans_to_1pct, 1);
+}
+END_TEST
+
+START_TEST(a_budget_above_the_plans)
+{
+    const struct strategy *one = strategy_find("random");
+    const struct replay_options o = {
+        .strategies = &one, .strategy_count = 1, .budget = PLANS + 1, .seeds = 1};
+    FAILS(replay(&space, &o, rows, &count, &st), STATUS_USAGE, "more than the 1024 plans recorded");
+    ck_assert_int_eq(count, 0);
+}
+END_TEST
+
+SUITE("search/replay", setup, teardown, ONCE(a_row_for_each_budget), ONCE(all_plans_have_no_regret),
+      ONCE(random_scores_nothing), ONCE(equal_rows_again), ONCE(noise_and_missing_times_hurt),
+      ONCE(baselines_come_first), ONCE(a_budget_above_the_plans))
