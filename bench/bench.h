@@ -195,8 +195,10 @@ struct sampling {
                        samples of an interval are enough; 0: none */
     double censor_above_ms; /* 0: never */
     bool all_layers; /* false: time as few as keep the weights out of the caches, scale to L */
+    bool all_rows;   /* with all_layers: compare all rows of each layer with the oracle's, not only
+                        a sample of those after the first */
 };
-extern const struct sampling sampling_search, sampling_exhaustive, sampling_final;
+extern const struct sampling sampling_search, sampling_exhaustive, sampling_final, sampling_bench;
 
 /* Builds, verifies and times one segment alone.  Returns 0 with *out filled in even if the
  * candidate fails, and -1 only where the environment or an interrupt ends the work.  The caller

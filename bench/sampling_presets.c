@@ -15,3 +15,9 @@ const struct sampling sampling_exhaustive = {.min_samples = SAMPLES_OF_AN_INTERV
                                              .max_seconds = 0.3};
 const struct sampling sampling_final = {
     .min_samples = 20, .max_samples = 200, .min_seconds = 1, .max_seconds = 5, .all_layers = true};
+const struct sampling sampling_bench = {.min_samples = 20,
+                                        .max_samples = 200,
+                                        .min_seconds = 1,
+                                        .max_seconds = 5,
+                                        .all_layers = true,
+                                        .all_rows = true};

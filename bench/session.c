@@ -21,14 +21,12 @@ static double run_limit(const struct workload *w)
     return RUN_LIMIT_S + flops * w->layers / SLOWEST_FLOPS;
 }
 
-/* Beside the plan's memory, the oracle holds all tensors of two layers in double: layer 0 and the
- * one that it computes. */
+/* Beside the plan's memory and what the oracle gives of layer 0, there are q, k and v in double
+ * while it computes, and inputs and outputs of later layers. */
 static double memory_needed(const struct workload *w)
 {
-    double need = workload_bytes(w);
-    for (int t = 0; t < TENSOR_COUNT; t++)
-        need += 2.0 * sizeof(double) * (double)tensor_elements(t, w);
-    return need;
+    double x = (double)tensor_elements(TENSOR_X, w), qkv = (double)tensor_elements(qkv_tensor(), w);
+    return workload_bytes(w) + sizeof(double) * qkv + 2 * sizeof(float) * x * w->layers;
 }
 
 /* What a worker may map, so that a greedy candidate fails alone: twice what the workload needs,

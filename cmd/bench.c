@@ -162,7 +162,7 @@ static int measure(const struct options *o, struct comparison *c, struct session
     if (session_open(o, o->seed, DB_WRITE, s, st) != 0 ||
         study_open(s->bench, s->db, &s->study, st) != 0 ||
         prepare(c, s, options_has(o, OPT(RETRY_FAILED)), &known, st) != 0 ||
-        bench_compare(s->bench, c->candidates, c->count, &sampling_final, c->trials, st) != 0)
+        bench_compare(s->bench, c->candidates, c->count, &sampling_bench, c->trials, st) != 0)
         goto out;
     clock_utc(c->compared_at);
     int n = comparison_plans(c, plans);

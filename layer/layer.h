@@ -285,8 +285,8 @@ int workload_parse_lengths(struct workload *w, const char *text, struct status *
 int workload_draw_lengths(struct workload *w, int average, uint64_t seed, struct status *st);
 
 /* Upper bound of the bytes that it takes to run and verify any plan: all tensors of one layer, the
- * same in the oracle's double precision, the weights of all layers, the mask.  Takes any numbers,
- * checked or not. */
+ * same again as the oracle keeps them in fp32, the weights of all layers, the mask.  Takes any
+ * numbers, checked or not. */
 double workload_bytes(const struct workload *w);
 
 /* Appends the normalised text that identifies the workload in the database, e.g.

@@ -99,7 +99,7 @@ double workload_bytes(const struct workload *w)
     for (int i = 0; i < WEIGHT_COUNT; i++)
         layer_weights += dim_bound(weights[i].rows, w) * dim_bound(weights[i].cols, w);
     double mask_bits = 2 * tokens * s; /* in struct mask and in struct block_lists */
-    return tensors * (dtypes[w->dtype].bytes + sizeof(double)) +
+    return tensors * (dtypes[w->dtype].bytes + sizeof(float)) +
            layer_weights * w->layers * dtypes[w->dtype].bytes + mask_bits / 8;
 }
 

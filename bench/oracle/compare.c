@@ -12,41 +12,22 @@ struct norms {
     int64_t elements;
 };
 
-static int64_t columns_of(const struct workload *w, int tensor)
-{
-    if (tensor_layout(tensor) == LAYOUT_TOKENS)
-        return dim_size(tensor_columns(tensor), w);
-    return tensor_layout(tensor) == LAYOUT_SCORES ? w->seq_len : w->head_size;
-}
-
-/* The batch row that row `row` of a tensor belongs to: (B,S), (B,H,S) or (3,B,H,S). */
-static int batch_row_of(const struct workload *w, int tensor, int64_t row)
-{
-    int64_t sequence = row / w->seq_len;
-    return (int)(tensor_layout(tensor) == LAYOUT_TOKENS ? sequence
-                                                        : sequence / w->heads % w->batch);
-}
-
 /* Whether what lies at masked positions is unspecified. */
 static bool skips_masked(int tensor)
 {
     return tensor_layout(tensor) == LAYOUT_SCORES && ops[tensor - 1].anchor != ANCHOR_SOFTMAX;
 }
 
-static struct norms row_norms(const struct workload *w, int tensor, int64_t row, const float *out,
-                              const double *ref)
+static struct norms row_norms(const struct workload *w, int tensor, struct row_place at,
+                              const float *out, const float *ref)
 {
-    int b = batch_row_of(w, tensor, row), i = (int)(row % w->seq_len);
-    int length = oracle_length(w, b);
     struct norms n = {.elements = 0};
-    if (i >= length)
-        return n;
     bool skip_masked = skips_masked(tensor);
-    int64_t columns = columns_of(w, tensor), first = row * columns;
-    for (int64_t c = 0; c < columns; c++) {
-        if (skip_masked && (c >= length || !mask_keep(&w->mask, b, i, (int)c)))
+    int64_t columns = tensor_row_columns(w, tensor);
+    for (int c = 0; c < columns; c++) {
+        if (skip_masked && !oracle_keeps(w, at.batch_row, at.row, c))
             continue;
-        double r = ref[first + c], d = (double)out[first + c] - r;
+        double r = ref[c], d = out[c] - r;
         n.difference += d * d;
         n.reference += r * r;
         n.elements++;
@@ -63,14 +44,65 @@ static double relative(double difference, double reference)
     return isfinite(error) ? error : INFINITY;
 }
 
-struct oracle_error oracle_compare(const struct workload *w, int tensor, const float *out,
-                                   const double *ref)
+static int64_t rows_of(const struct workload *w, int tensor)
 {
-    int64_t columns = columns_of(w, tensor), rows = tensor_elements(tensor, w) / columns;
-    struct norms *norms = mem_alloc((size_t)rows, sizeof(*norms)), all = {.elements = 0};
-#pragma omp parallel for if (rows * columns > PARALLEL_ELEMENTS)
-    for (int64_t row = 0; row < rows; row++)
-        norms[row] = row_norms(w, tensor, row, out, ref);
+    return tensor_elements(tensor, w) / tensor_row_columns(w, tensor);
+}
+
+void comparison_init(struct comparison *c, const struct oracle_results *right, int tensor)
+{
+    *c = (struct comparison){.right = right, .tensor = tensor};
+    c->rows = mem_alloc((size_t)rows_of(right->w, tensor), sizeof(*c->rows));
+}
+
+static bool is_real(const struct oracle_results *r, struct row_place at)
+{
+    return r->real[(int64_t)at.batch_row * r->w->seq_len + at.row];
+}
+
+bool comparison_narrow(const struct comparison *c, struct rows *rows)
+{
+    int64_t begin = rows->first, end = rows->first + rows->count;
+    const struct workload *w = c->right->w;
+    while (begin < end && !is_real(c->right, row_place_of(w, c->tensor, begin)))
+        begin++;
+    while (begin < end && !is_real(c->right, row_place_of(w, c->tensor, end - 1)))
+        end--;
+    *rows = (struct rows){begin, end - begin};
+    return begin < end;
+}
+
+void comparison_add(struct comparison *c, struct rows rows, const void *stored)
+{
+    const struct oracle_results *right = c->right;
+    enum dtype dtype = right->w->dtype;
+    int64_t columns = tensor_row_columns(right->w, c->tensor);
+#pragma omp parallel if (rows.count * columns > PARALLEL_ELEMENTS)
+    {
+        float *out = mem_alloc((size_t)columns, sizeof(*out));
+        float *room = mem_alloc((size_t)columns, sizeof(*room));
+#pragma omp for
+        for (int64_t i = 0; i < rows.count; i++) {
+            const struct rows row = {rows.first + i, 1};
+            struct row_place at = row_place_of(right->w, c->tensor, row.first);
+            if (!is_real(right, at))
+                continue;
+            elements_unpack(dtype, (const char *)stored + i * columns * dtypes[dtype].bytes,
+                            columns, out);
+            c->rows[row.first] = row_norms(right->w, c->tensor, at, out,
+                                           oracle_results_rows(right, c->tensor, row, room));
+        }
+        free(out);
+        free(room);
+    }
+}
+
+struct oracle_error comparison_end(struct comparison *c)
+{
+    const struct norms *norms = c->rows;
+    int64_t rows = rows_of(c->right->w, c->tensor);
+    int64_t columns = tensor_row_columns(c->right->w, c->tensor);
+    struct norms all = {.elements = 0};
     for (int64_t row = 0; row < rows; row++) {
         all.difference += norms[row].difference;
         all.reference += norms[row].reference;
@@ -87,7 +119,8 @@ struct oracle_error oracle_compare(const struct workload *w, int tensor, const f
             e.worst_index = row * columns;
         }
     }
-    free(norms);
+    free(c->rows);
+    *c = (struct comparison){.right = NULL};
     return e;
 }
 
@@ -108,27 +141,49 @@ static void hash_kept(const struct workload *w, int batch_row, int first, int ro
     free(kept);
 }
 
-char *result_hash(const struct workload *w, int tensor, int element_bytes, const void *stored,
-                  char out[HASH_TEXT_SIZE])
+static int spans_of(const struct workload *w)
 {
-    enum { SPAN = 64 }; /* rows that are hashed at a time */
-    int64_t columns = columns_of(w, tensor), row_bytes = columns * element_bytes;
-    int spans = (w->seq_len + SPAN - 1) / SPAN;
-    int64_t count = tensor_elements(tensor, w) / columns / w->seq_len * spans;
-    char(*hashes)[HASH_TEXT_SIZE] = mem_alloc((size_t)count, sizeof(*hashes));
-#pragma omp parallel for if (count * SPAN * columns > PARALLEL_ELEMENTS)
-    for (int64_t i = 0; i < count; i++) {
-        int64_t sequence = i / spans;
-        int b = batch_row_of(w, tensor, sequence * w->seq_len), first = (int)(i % spans) * SPAN;
-        int left = oracle_length(w, b) - first, rows = left < SPAN ? left : SPAN;
-        const char *at = (const char *)stored + (sequence * w->seq_len + first) * row_bytes;
-        if (rows > 0 && skips_masked(tensor))
-            hash_kept(w, b, first, rows, (size_t)element_bytes, at, hashes[i]);
-        else if (rows > 0)
-            hash_text(at, (size_t)(rows * row_bytes), hashes[i]);
+    return (w->seq_len + HASHED_ROWS - 1) / HASHED_ROWS;
+}
+
+static int64_t hashes_of(const struct workload *w, int tensor)
+{
+    return rows_of(w, tensor) / w->seq_len * spans_of(w);
+}
+
+void result_hash_init(struct result_hash *h, const struct workload *w, int tensor)
+{
+    *h = (struct result_hash){.w = w, .tensor = tensor};
+    h->spans = mem_alloc((size_t)hashes_of(w, tensor), sizeof(*h->spans));
+}
+
+void result_hash_add(struct result_hash *h, struct rows rows, const void *stored)
+{
+    const struct workload *w = h->w;
+    int64_t columns = tensor_row_columns(w, h->tensor);
+    int bytes = dtypes[w->dtype].bytes, spans = spans_of(w);
+    int64_t last = rows.first + rows.count - 1;
+    int64_t begin = rows.first / w->seq_len * spans + rows.first % w->seq_len / HASHED_ROWS;
+    int64_t end = last / w->seq_len * spans + last % w->seq_len / HASHED_ROWS + 1;
+#pragma omp parallel for if (rows.count * columns > PARALLEL_ELEMENTS)
+    for (int64_t i = begin; i < end; i++) {
+        int64_t row = i / spans * w->seq_len + i % spans * HASHED_ROWS;
+        struct row_place at = row_place_of(w, h->tensor, row);
+        int left = oracle_length(w, at.batch_row) - at.row;
+        int count = left < HASHED_ROWS ? left : HASHED_ROWS;
+        const char *from = (const char *)stored + (row - rows.first) * columns * bytes;
+        if (count > 0 && skips_masked(h->tensor))
+            hash_kept(w, at.batch_row, at.row, count, (size_t)bytes, from, h->spans[i]);
+        else if (count > 0)
+            hash_text(from, (size_t)(count * columns * bytes), h->spans[i]);
     }
-    hash_text(hashes, (size_t)count * sizeof(*hashes), out);
-    free(hashes);
+}
+
+char *result_hash_end(struct result_hash *h, char out[HASH_TEXT_SIZE])
+{
+    hash_text(h->spans, (size_t)hashes_of(h->w, h->tensor) * sizeof(*h->spans), out);
+    free(h->spans);
+    *h = (struct result_hash){.w = NULL};
     return out;
 }
 

@@ -139,10 +139,3 @@ void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to)
     for (int64_t i = 0; i < n; i += PIECE)
         types[dtype].unpack(in + i, n - i < PIECE ? n - i : PIECE, to + i);
 }
-
-void elements_narrow(const double *from, int64_t n, float *to)
-{
-#pragma omp parallel for if (n > PARALLEL_ELEMENTS)
-    for (int64_t i = 0; i < n; i++)
-        to[i] = (float)from[i];
-}

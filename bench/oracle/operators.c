@@ -9,38 +9,38 @@
 /* Columns that are summed at a time: 4 x 64 sums of 8 bytes stay in the first-level cache. */
 enum { TILE_COLUMNS = 64 };
 
-/* Row i of batch row b of a tensor (B,S,columns). */
-static double *token_row(const struct layer *l, int tensor, int b, int i)
+static bool is_local(const struct layer *l, int tensor)
+{
+    return (l->local >> tensor & 1) != 0;
+}
+
+/* Row i of batch row b of a tensor (B,S,columns), in a span. */
+static double *token_row(const struct layer *l, struct span s, int tensor, int i)
 {
     int64_t columns = dim_size(tensor_columns(tensor), l->w);
-    return l->tensor[tensor] + ((int64_t)b * l->w->seq_len + i) * columns;
+    int64_t row = is_local(l, tensor) ? i - s.first : (int64_t)s.batch_row * l->w->seq_len + i;
+    return l->tensor[tensor] + row * columns;
 }
 
 /* Row i of a head of a tensor (parts,B,H,S,columns); part 0, 1, 2 is q, k, v. */
-static double *head_row(const struct layer *l, int tensor, int columns, int part, int b, int h,
-                        int i)
+static double *head_row(const struct layer *l, struct span s, int tensor, int columns, int part,
+                        int h, int i)
 {
     const struct workload *w = l->w;
-    int64_t head = ((int64_t)part * w->batch + b) * w->heads + h;
-    return l->tensor[tensor] + (head * w->seq_len + i) * columns;
+    int64_t head = ((int64_t)part * w->batch + s.batch_row) * w->heads + h;
+    int64_t row =
+        is_local(l, tensor) ? (int64_t)h * SPAN_ROWS + i - s.first : head * w->seq_len + i;
+    return l->tensor[tensor] + row * columns;
 }
 
-static double *qkv_row(const struct layer *l, int part, int b, int h, int i)
+static double *qkv_row(const struct layer *l, struct span s, int part, int h, int i)
 {
-    return head_row(l, qkv_tensor(), l->w->head_size, part, b, h, i);
+    return head_row(l, s, qkv_tensor(), l->w->head_size, part, h, i);
 }
 
-static double *score_row(const struct layer *l, int tensor, int b, int h, int i)
+static double *score_row(const struct layer *l, struct span s, int tensor, int h, int i)
 {
-    return head_row(l, tensor, l->w->seq_len, 0, b, h, i);
-}
-
-/* Whether query i of batch row b keeps key j. */
-static bool keeps(const struct workload *w, int b, int i, int j)
-{
-    const struct mask *m = &w->mask;
-    int64_t row = (m->matrices == 1 ? 0 : (int64_t)b * m->seq_len) + i;
-    return j < oracle_length(w, b) && (m->bits[row * m->row_words + j / 64] >> j % 64 & 1) != 0;
+    return head_row(l, s, tensor, l->w->seq_len, 0, h, i);
 }
 
 /* ---- operators ------------------------------------------------------------------------------- */
@@ -52,7 +52,7 @@ static void gemm(const struct layer *l, struct span s, int op)
     int64_t depth = dim_size(weights[id].rows, l->w), columns = dim_size(weights[id].cols, l->w);
     const double *x[SPAN_ROWS];
     for (int r = 0; r < SPAN_ROWS; r++) /* a short span computes its last row again */
-        x[r] = token_row(l, op_input(op), s.batch_row, s.first + (r < s.count ? r : s.count - 1));
+        x[r] = token_row(l, s, op_input(op), s.first + (r < s.count ? r : s.count - 1));
 
     for (int64_t first = 0; first < columns; first += TILE_COLUMNS) {
         double sum[SPAN_ROWS][TILE_COLUMNS] = {{0}};
@@ -64,7 +64,7 @@ static void gemm(const struct layer *l, struct span s, int op)
                     sum[r][c] += x[r][k] * weight[c];
         }
         for (int r = 0; r < s.count; r++)
-            memcpy(token_row(l, TENSOR_OF(op), s.batch_row, s.first + r) + first, sum[r],
+            memcpy(token_row(l, s, TENSOR_OF(op), s.first + r) + first, sum[r],
                    (size_t)width * sizeof(sum[r][0]));
     }
 }
@@ -75,9 +75,9 @@ static void bias_residual(const struct layer *l, struct span s, int op)
     const float *bias = l->weight[op_weight(op, 0)];
     int columns = workload_hidden(l->w);
     for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, op_input(op), s.batch_row, i);
-        const double *skip = token_row(l, op_residual(op), s.batch_row, i);
-        double *y = token_row(l, TENSOR_OF(op), s.batch_row, i);
+        const double *x = token_row(l, s, op_input(op), i);
+        const double *skip = token_row(l, s, op_residual(op), i);
+        double *y = token_row(l, s, TENSOR_OF(op), i);
         for (int c = 0; c < columns; c++)
             y[c] = x[c] + bias[c] + skip[c];
     }
@@ -89,8 +89,8 @@ static void layernorm(const struct layer *l, struct span s, int op)
     const float *gamma = l->weight[op_weight(op, 0)], *beta = l->weight[op_weight(op, 1)];
     int columns = workload_hidden(l->w);
     for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, op_input(op), s.batch_row, i);
-        double *y = token_row(l, TENSOR_OF(op), s.batch_row, i);
+        const double *x = token_row(l, s, op_input(op), i);
+        double *y = token_row(l, s, TENSOR_OF(op), i);
         double mean = 0, variance = 0;
         for (int c = 0; c < columns; c++)
             mean += x[c] / columns;
@@ -106,11 +106,11 @@ static void qkv_bias_split(const struct layer *l, struct span s, int op)
 {
     int width = l->w->head_size;
     for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, op_input(op), s.batch_row, i);
+        const double *x = token_row(l, s, op_input(op), i);
         const float *bias = l->weight[op_weight(op, 0)];
         for (int part = 0; part < 3; part++)
             for (int h = 0; h < l->w->heads; h++, x += width, bias += width) {
-                double *y = qkv_row(l, part, s.batch_row, h, i);
+                double *y = qkv_row(l, s, part, h, i);
                 for (int c = 0; c < width; c++)
                     y[c] = x[c] + bias[c];
             }
@@ -122,15 +122,17 @@ static void scores(const struct layer *l, struct span s, int op)
     int width = l->w->head_size, length = oracle_length(l->w, s.batch_row);
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
-            const double *q = qkv_row(l, 0, s.batch_row, h, i);
-            const double *k = qkv_row(l, 1, s.batch_row, h, 0);
-            double *y = score_row(l, TENSOR_OF(op), s.batch_row, h, i);
+            const double *q = qkv_row(l, s, 0, h, i);
+            const double *k = qkv_row(l, s, 1, h, 0);
+            double *y = score_row(l, s, TENSOR_OF(op), h, i);
             for (int j = 0; j < length; j++, k += width) {
                 double dot = 0;
                 for (int c = 0; c < width; c++)
                     dot += q[c] * k[c];
                 y[j] = dot / sqrt(width);
             }
+            for (int j = length; j < l->w->seq_len; j++)
+                y[j] = 0;
         }
 }
 
@@ -138,10 +140,10 @@ static void mask(const struct layer *l, struct span s, int op)
 {
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
-            const double *x = score_row(l, op_input(op), s.batch_row, h, i);
-            double *y = score_row(l, TENSOR_OF(op), s.batch_row, h, i);
+            const double *x = score_row(l, s, op_input(op), h, i);
+            double *y = score_row(l, s, TENSOR_OF(op), h, i);
             for (int j = 0; j < l->w->seq_len; j++)
-                y[j] = keeps(l->w, s.batch_row, i, j) ? x[j] : 0;
+                y[j] = oracle_keeps(l->w, s.batch_row, i, j) ? x[j] : 0;
         }
 }
 
@@ -150,15 +152,16 @@ static void softmax(const struct layer *l, struct span s, int op)
 {
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
-            const double *x = score_row(l, op_input(op), s.batch_row, h, i);
-            double *y = score_row(l, TENSOR_OF(op), s.batch_row, h, i);
+            const double *x = score_row(l, s, op_input(op), h, i);
+            double *y = score_row(l, s, TENSOR_OF(op), h, i);
             double max = -INFINITY, sum = 0;
             for (int j = 0; j < l->w->seq_len; j++)
-                if (keeps(l->w, s.batch_row, i, j))
+                if (oracle_keeps(l->w, s.batch_row, i, j))
                     max = fmax(max, x[j]);
-            for (int j = 0; j < l->w->seq_len; j++)
-                if (keeps(l->w, s.batch_row, i, j))
-                    sum += y[j] = exp(x[j] - max);
+            for (int j = 0; j < l->w->seq_len; j++) {
+                y[j] = oracle_keeps(l->w, s.batch_row, i, j) ? exp(x[j] - max) : 0;
+                sum += y[j];
+            }
             for (int j = 0; j < l->w->seq_len && sum > 0; j++)
                 y[j] /= sum;
         }
@@ -169,11 +172,13 @@ static void context(const struct layer *l, struct span s, int op)
     int width = l->w->head_size;
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
-            const double *probs = score_row(l, op_input(op), s.batch_row, h, i);
-            double *y = head_row(l, TENSOR_OF(op), width, 0, s.batch_row, h, i);
+            const double *probs = score_row(l, s, op_input(op), h, i);
+            double *y = head_row(l, s, TENSOR_OF(op), width, 0, h, i);
+            for (int c = 0; c < width; c++)
+                y[c] = 0;
             for (int j = 0; j < l->w->seq_len; j++) {
-                const double *v = qkv_row(l, 2, s.batch_row, h, j);
-                if (keeps(l->w, s.batch_row, i, j))
+                const double *v = qkv_row(l, s, 2, h, j);
+                if (oracle_keeps(l->w, s.batch_row, i, j))
                     for (int c = 0; c < width; c++)
                         y[c] += probs[j] * v[c];
             }
@@ -185,9 +190,8 @@ static void merge_heads(const struct layer *l, struct span s, int op)
     int width = l->w->head_size;
     for (int i = s.first; i < s.first + s.count; i++)
         for (int h = 0; h < l->w->heads; h++)
-            memcpy(token_row(l, TENSOR_OF(op), s.batch_row, i) + h * width,
-                   head_row(l, op_input(op), width, 0, s.batch_row, h, i),
-                   (size_t)width * sizeof(double));
+            memcpy(token_row(l, s, TENSOR_OF(op), i) + h * width,
+                   head_row(l, s, op_input(op), width, 0, h, i), (size_t)width * sizeof(double));
 }
 
 /* GELU(in + bias), GELU(x) = x/2 * (1 + erf(x / sqrt(2))) */
@@ -195,8 +199,8 @@ static void bias_gelu(const struct layer *l, struct span s, int op)
 {
     const float *bias = l->weight[op_weight(op, 0)];
     for (int i = s.first; i < s.first + s.count; i++) {
-        const double *x = token_row(l, op_input(op), s.batch_row, i);
-        double *y = token_row(l, TENSOR_OF(op), s.batch_row, i);
+        const double *x = token_row(l, s, op_input(op), i);
+        double *y = token_row(l, s, TENSOR_OF(op), i);
         for (int c = 0; c < l->w->ffn; c++) {
             double biased = x[c] + bias[c];
             y[c] = biased / 2 * (1 + erf(biased / sqrt(2)));

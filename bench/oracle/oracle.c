@@ -1,25 +1,116 @@
 #include "bench/oracle/oracle_int.h"
 
+#include <omp.h>
 #include <stdlib.h>
-#include <string.h>
 
-int oracle_length(const struct workload *w, int batch_row)
+/* The spans of a chunk run operator by operator, so that a weight matrix stays in the cache.  But
+ * scores are large: a span's operators from the first scores to the context run one after another,
+ * on scores that belong to the thread. */
+enum { CHUNK_SPANS = 128 };
+
+struct run {
+    const struct workload *w;
+    const float *const *weight;
+    const float *x;
+    const struct oracle_taker *out;
+    double *qkv; /* of all rows, because queries read other rows' keys */
+    int chunk_spans;
+    double *chunk[TENSOR_COUNT]; /* (chunk_spans) of span_elements() each; null of scores and qkv */
+    double **scores;             /* (threads) the three tensors of a span */
+    int threads;
+};
+
+/* Elements of a tensor in a span. */
+static size_t span_elements(const struct workload *w, int tensor)
 {
-    return w->lengths != NULL ? w->lengths[batch_row] : w->seq_len;
+    size_t heads = tensor_layout(tensor) == LAYOUT_TOKENS ? 1 : (size_t)w->heads;
+    return SPAN_ROWS * heads * (size_t)tensor_row_columns(w, tensor);
 }
 
-/* Cuts all real rows into spans; the caller frees them. */
-static struct span *cut_rows(const struct workload *w, int *count)
+/* The tensors as operators on span `index` of a chunk see them. */
+static void place_tensors(const struct run *r, int index, int thread, double *tensor[TENSOR_COUNT])
 {
-    int per_batch_row = (w->seq_len + SPAN_ROWS - 1) / SPAN_ROWS;
-    struct span *spans = mem_alloc((size_t)w->batch * (size_t)per_batch_row, sizeof(*spans));
-    *count = 0;
-    for (int b = 0; b < w->batch; b++)
-        for (int first = 0, length = oracle_length(w, b); first < length; first += SPAN_ROWS) {
-            int rows = length - first < SPAN_ROWS ? length - first : SPAN_ROWS;
-            spans[(*count)++] = (struct span){.batch_row = b, .first = first, .count = rows};
+    double *scores = r->scores[thread];
+    for (int t = 0; t < TENSOR_COUNT; t++) {
+        size_t elements = span_elements(r->w, t);
+        if (t == qkv_tensor()) {
+            tensor[t] = r->qkv;
+        } else if (tensor_layout(t) == LAYOUT_SCORES) {
+            tensor[t] = scores;
+            scores += elements;
+        } else {
+            tensor[t] = r->chunk[t] + (size_t)index * elements;
         }
-    return spans;
+    }
+}
+
+/* Hands the rows of a span out, if they are wanted. */
+static void hand_out(const struct run *r, const struct layer *l, struct span s, int t)
+{
+    const struct workload *w = r->w;
+    bool by_head = tensor_layout(t) != LAYOUT_TOKENS, whole = t == qkv_tensor();
+    int groups = by_head ? (whole ? 3 : 1) * w->heads : 1;
+    int64_t columns = tensor_row_columns(w, t);
+    if ((r->out->tensors >> t & 1) == 0)
+        return;
+    for (int g = 0; g < groups; g++) {
+        int64_t part = g / w->heads, head = g % w->heads;
+        int64_t sequence =
+            by_head ? (part * w->batch + s.batch_row) * w->heads + head : s.batch_row;
+        int64_t first = sequence * w->seq_len + s.first;
+        r->out->take(r->out->ctx, t, (struct rows){first, s.count},
+                     l->tensor[t] + (whole ? first : (int64_t)g * SPAN_ROWS) * columns);
+    }
+}
+
+static void run_span(const struct run *r, struct span s, int index, int thread, int first, int last)
+{
+    double *tensor[TENSOR_COUNT];
+    const struct layer l = {.w = r->w,
+                            .weight = r->weight,
+                            .tensor = tensor,
+                            .local = (uint16_t) ~(1u << qkv_tensor())};
+    place_tensors(r, index, thread, tensor);
+    for (int op = first; op <= last; op++) {
+        oracle_operators[op](&l, s, op);
+        hand_out(r, &l, s, TENSOR_OF(op));
+    }
+}
+
+static void read_x(const struct run *r, struct span s, int index, bool hands_out)
+{
+    int64_t hidden = workload_hidden(r->w);
+    int64_t first = (int64_t)s.batch_row * r->w->seq_len + s.first;
+    const float *from = r->x + first * hidden;
+    double *to = r->chunk[TENSOR_X] + (size_t)index * span_elements(r->w, TENSOR_X);
+    for (int64_t i = 0; i < s.count * hidden; i++)
+        to[i] = from[i];
+    if (hands_out && (r->out->tensors >> TENSOR_X & 1) != 0)
+        r->out->take(r->out->ctx, TENSOR_X, (struct rows){first, s.count}, to);
+}
+
+/* The operators that run one after another on a span: up to the one that leaves no scores. */
+static int last_together(int op)
+{
+    while (tensor_layout(TENSOR_OF(op)) == LAYOUT_SCORES)
+        op++;
+    return op;
+}
+
+static void run_rows(const struct run *r, const struct spans *spans, int first_op, int last_op)
+{
+    for (int begin = 0; begin < spans->count; begin += r->chunk_spans) {
+        const struct span *s = spans->items + begin;
+        int left = spans->count - begin, count = left < r->chunk_spans ? left : r->chunk_spans;
+        for (int i = 0; i < count; i++)
+            read_x(r, s[i], i, first_op == 0);
+        for (int op = first_op, last; op <= last_op; op = last + 1) {
+            last = last_together(op);
+#pragma omp parallel for schedule(dynamic) num_threads(r->threads)
+            for (int i = 0; i < count; i++)
+                run_span(r, s[i], i, omp_get_thread_num(), op, last);
+        }
+    }
 }
 
 static int threads_for(const struct workload *w)
@@ -29,34 +120,61 @@ static int threads_for(const struct workload *w)
     return multiplications > PARALLEL_MULTIPLICATIONS ? cpu_threads() : 1;
 }
 
-void oracle_layer_run(const struct workload *w, const double *x, const float *const *weight,
-                      int threads, struct oracle_layer *out)
+static void run_init(struct run *r)
 {
-    struct layer l = {.w = w, .weight = weight, .tensor = out->tensor};
-    int64_t hidden = workload_hidden(w);
-    int count;
-    struct span *spans = cut_rows(w, &count);
+    size_t scores = 0;
     for (int t = 0; t < TENSOR_COUNT; t++)
-        out->tensor[t] = mem_alloc((size_t)tensor_elements(t, w), sizeof(double));
-    for (int i = 0; i < count; i++) {
-        int64_t at = ((int64_t)spans[i].batch_row * w->seq_len + spans[i].first) * hidden;
-        memcpy(out->tensor[TENSOR_X] + at, x + at, (size_t)(spans[i].count * hidden) * sizeof(*x));
-    }
-
-    for (int op = 0; op < OP_COUNT; op++) {
-#pragma omp parallel for schedule(dynamic) num_threads(threads > 0 ? threads : threads_for(w))
-        for (int i = 0; i < count; i++)
-            oracle_operators[op](&l, spans[i], op);
-    }
-    free(spans);
+        if (tensor_layout(t) == LAYOUT_SCORES)
+            scores += span_elements(r->w, t);
+        else if (t != qkv_tensor())
+            r->chunk[t] =
+                mem_alloc((size_t)r->chunk_spans * span_elements(r->w, t), sizeof(double));
+    r->qkv = mem_alloc((size_t)tensor_elements(qkv_tensor(), r->w), sizeof(double));
+    r->scores = mem_alloc((size_t)r->threads, sizeof(*r->scores));
+    for (int i = 0; i < r->threads; i++)
+        r->scores[i] = mem_alloc(scores, sizeof(double));
 }
 
-void oracle_layer_release(struct oracle_layer *l)
+static void run_release(struct run *r)
 {
-    if (l == NULL)
-        return;
-    for (int t = 0; t < TENSOR_COUNT; t++) {
-        free(l->tensor[t]);
-        l->tensor[t] = NULL;
-    }
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        free(r->chunk[t]);
+    for (int i = 0; i < r->threads; i++)
+        free(r->scores[i]);
+    free(r->scores);
+    free(r->qkv);
+}
+
+/* All rows of the sequences that `some` is of: attention reads their keys and values. */
+static struct spans whole_sequences(const struct workload *w, const struct spans *some)
+{
+    bool *wanted = mem_alloc((size_t)w->batch, sizeof(*wanted));
+    for (int i = 0; i < some->count; i++)
+        wanted[some->items[i].batch_row] = true;
+    struct spans all = spans_all(w);
+    int kept = 0;
+    for (int i = 0; i < all.count; i++)
+        if (wanted[all.items[i].batch_row])
+            all.items[kept++] = all.items[i];
+    all.count = kept;
+    free(wanted);
+    return all;
+}
+
+void oracle_layer_run(const struct workload *w, const float *x, const float *const *weight,
+                      const struct spans *spans, int threads, const struct oracle_taker *out)
+{
+    const int last_before = qkv_tensor() - 1; /* the operator that gives q, k and v */
+    struct run r = {.w = w,
+                    .weight = weight,
+                    .x = x,
+                    .out = out,
+                    .threads = threads > 0 ? threads : threads_for(w)};
+    struct spans before = whole_sequences(w, spans);
+    r.chunk_spans = before.count < CHUNK_SPANS ? before.count : CHUNK_SPANS;
+    run_init(&r);
+    run_rows(&r, &before, 0, last_before);
+    run_rows(&r, spans, last_before + 1, OP_COUNT - 1);
+    run_release(&r);
+    free(before.items);
 }

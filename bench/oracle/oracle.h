@@ -6,42 +6,126 @@
 
 #include "layer/layer.h"
 
-/* ---- oracle.c, operators.c: one layer -----------------------------------------------------------
- *
- * Padded rows of all tensors hold 0.  Scores (op 2) are computed for all real keys; from op 3 on
- * masked positions hold 0. */
-struct oracle_layer {
-    double *tensor[TENSOR_COUNT]; /* in the chain's layouts; owned */
+/* Rows of a tensor, numbered as they lie in memory; a row is the last axis. */
+struct rows {
+    int64_t first, count;
+};
+int64_t tensor_row_columns(const struct workload *w, int tensor);
+
+/* ---- rows.c: which rows of a layer are computed -------------------------------------------------
+ */
+
+/* Rows of a span: a weight matrix is read once for all of them. */
+enum { SPAN_ROWS = 4 };
+
+/* Real rows first .. first+count-1 of one batch row, at most SPAN_ROWS. */
+struct span {
+    int batch_row, first, count;
 };
 
-/* Allocates and computes all 16 tensors of a layer from its input x (B,S,D) and its weights, in the
- * chain's order and shapes, already rounded to the workload's type.  w's mask must be built.
- * threads: how many to use, 0: as many as pay; the result does not depend on it. */
-void oracle_layer_run(const struct workload *w, const double *x, const float *const *weight,
-                      int threads, struct oracle_layer *out);
-void oracle_layer_release(struct oracle_layer *l);
+struct spans {
+    int count;
+    struct span *items; /* owned; free() it */
+};
+
+/* All real rows. */
+struct spans spans_all(const struct workload *w);
+
+/* A sample: of one sequence, another one in each layer, or of as many as it takes, at least 256
+ * rows, or all there are.  Its first and last rows are always among them, and the others are drawn
+ * evenly over its length. */
+struct spans spans_sample(const struct workload *w, int layer, uint64_t seed);
+
+/* ---- oracle.c, operators.c: one layer -----------------------------------------------------------
+ *
+ * Scores (op 2) are computed for all real keys; from op 3 on masked positions hold 0. */
+
+/* Gets rows of the tensors in a set, by several threads at once. */
+struct oracle_taker {
+    uint16_t tensors; /* bits */
+    void (*take)(void *ctx, int tensor, struct rows rows, const double *values);
+    void *ctx;
+};
+
+/* Computes the rows of `spans` in a layer from its input x (B,S,D), rounded to the workload's type,
+ * and its weights.  Their queries read all keys and values of their sequences.  w's mask must be
+ * built.  threads: how many to use, 0: as many as pay; the result does not depend on it. */
+void oracle_layer_run(const struct workload *w, const float *x, const float *const *weight,
+                      const struct spans *spans, int threads, const struct oracle_taker *out);
+
+/* ---- results.c: what the oracle computed, rounded to fp32 ---------------------------------------
+ *
+ * Of scores only the kept elements are stored. */
+struct oracle_results {
+    const struct workload *w;    /* borrowed */
+    float *tensor[TENSOR_COUNT]; /* null: not wanted; owned */
+    bool *real;                  /* (B,S) the rows that were computed */
+    int64_t *kept;               /* (B*S+1) the pairs that the rows before keep in one head */
+};
+
+/* Makes room for the tensors in a set (bits) and for these rows of them. */
+void oracle_results_init(struct oracle_results *r, const struct workload *w, uint16_t tensors,
+                         const struct spans *spans);
+void oracle_results_release(struct oracle_results *r);
+
+/* What fills them.  r must outlive it. */
+struct oracle_taker oracle_results_taker(struct oracle_results *r);
+
+/* Rows of a tensor, (count, columns): as they are stored, or written to `room`, where elements that
+ * are not kept are 0. */
+const float *oracle_results_rows(const struct oracle_results *r, int tensor, struct rows rows,
+                                 float *room);
 
 /* ---- compare.c: a target's tensor against the oracle's ------------------------------------------
  *
- * An error is ||out-ref|| / ||ref||, of the tensor and of each row (the last axis).  Padded rows
- * are left out, and masked positions after ops 2 and 3.  A row's ||ref|| counts as no less than the
- * tensor's average for as many elements, because a single score near 0 owes its size to
+ * An error is ||out-ref|| / ||ref||, of the tensor and of each row.  Only rows that the oracle
+ * computed count, and after ops 2 and 3 only kept elements.  A row's ||ref|| counts as no less than
+ * the tensor's average for as many elements, because a single score near 0 owes its size to
  * cancellation.  A NaN or infinity is an infinite error. */
 struct oracle_error {
     double tensor;       /* of the whole tensor */
     double worst_row;    /* the largest of a row */
     int64_t worst_index; /* that row's first element */
 };
-struct oracle_error oracle_compare(const struct workload *w, int tensor, const float *out,
-                                   const double *ref);
+
+/* A tensor that is compared a piece at a time. */
+struct comparison {
+    const struct oracle_results *right;
+    int tensor;
+    struct norms *rows; /* owned */
+};
+
+void comparison_init(struct comparison *c, const struct oracle_results *right, int tensor);
+
+/* Leaves of these rows those from the first to the last one that count; false: none does. */
+bool comparison_narrow(const struct comparison *c, struct rows *rows);
+
+/* Compares rows as stored in the workload's type. */
+void comparison_add(struct comparison *c, struct rows rows, const void *stored);
+
+/* The error of all rows that were compared.  Releases *c. */
+struct oracle_error comparison_end(struct comparison *c);
 
 /* tensor <= tolerance and worst_row <= 8 * tolerance. */
 bool oracle_accepts(struct oracle_error e, double tolerance);
 
-/* Hashes a tensor as stored, in elements of element_bytes.  What oracle_compare() leaves out does
- * not count.  Returns out. */
-char *result_hash(const struct workload *w, int tensor, int element_bytes, const void *stored,
-                  char out[HASH_TEXT_SIZE]);
+/* A tensor as stored, which is hashed a piece at a time.  What comparisons leave out in general
+ * does not count: padded rows, and masked scores. */
+struct result_hash {
+    const struct workload *w;
+    int tensor;
+    char (*spans)[HASH_TEXT_SIZE]; /* owned */
+};
+
+/* The pieces of a tensor: whole sequences, or a multiple of so many rows of one, but for its end.
+ */
+enum { HASHED_ROWS = 64 };
+
+void result_hash_init(struct result_hash *h, const struct workload *w, int tensor);
+void result_hash_add(struct result_hash *h, struct rows rows, const void *stored);
+
+/* Returns out.  Releases *h. */
+char *result_hash_end(struct result_hash *h, char out[HASH_TEXT_SIZE]);
 
 /* ---- elements.c: fp32 and the stored types ------------------------------------------------------
  *
@@ -50,7 +134,6 @@ char *result_hash(const struct workload *w, int tensor, int element_bytes, const
 float element_round(enum dtype dtype, float value);
 void elements_pack(enum dtype dtype, const float *from, int64_t n, void *to);
 void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to);
-void elements_narrow(const double *from, int64_t n, float *to);
 
 /* ---- inputs.c: the same inputs and weights everywhere -------------------------------------------
  *

@@ -8,22 +8,35 @@
 enum { PARALLEL_ELEMENTS = 1 << 17 };
 
 /* The real rows of a batch row; rows past them are padding. */
-int oracle_length(const struct workload *w, int batch_row);
+static inline int oracle_length(const struct workload *w, int batch_row)
+{
+    return w->lengths != NULL ? w->lengths[batch_row] : w->seq_len;
+}
+
+/* Whether query i of batch row b keeps key j. */
+static inline bool oracle_keeps(const struct workload *w, int b, int i, int j)
+{
+    const struct mask *m = &w->mask;
+    int64_t row = (m->matrices == 1 ? 0 : (int64_t)b * m->seq_len) + i;
+    return j < oracle_length(w, b) && (m->bits[row * m->row_words + j / 64] >> j % 64 & 1) != 0;
+}
+
+/* ---- results.c: rows of tensors ----------------------------------------------------------------
+ */
+
+/* Where row `row` of a tensor lies: (B,S), (B,H,S) or (3,B,H,S). */
+struct row_place {
+    int batch_row, head, row;
+};
+struct row_place row_place_of(const struct workload *w, int tensor, int64_t row);
 
 /* ---- operators.c ----------------------------------------------------------------------------- */
-
-/* Rows of a span: a weight matrix is read once for all of them. */
-enum { SPAN_ROWS = 4 };
-
-/* Real rows first .. first+count-1 of one batch row, which one thread computes at a time. */
-struct span {
-    int batch_row, first, count;
-};
 
 struct layer {
     const struct workload *w;
     const float *const *weight;
     double *const *tensor;
+    uint16_t local; /* bits: tensors that hold only the span's rows, SPAN_ROWS of each head */
 };
 
 /* Computes the rows of a span of operator `op`'s output. */

@@ -103,49 +103,76 @@ void bank_poison(struct bank *k, int layer, uint16_t set)
             k->ops->poison(k->device, *buffer(k, layer, t), tensor_elements(t, k->w));
 }
 
-const void *bank_view(struct bank *k, int layer, int t)
+bool bank_next_rows(const struct bank *k, int t, struct rows *rows)
 {
-    return k->ops->view(k->device, *buffer(k, layer, t), tensor_elements(t, k->w));
+    enum { PIECE_BYTES = 32 << 20 };
+    int64_t columns = tensor_row_columns(k->w, t), sequence = k->w->seq_len;
+    int64_t left = tensor_elements(t, k->w) / columns - (rows->first + rows->count);
+    int64_t fit = PIECE_BYTES / (columns * dtypes[k->w->dtype].bytes);
+    rows->first += rows->count;
+    if (fit >= sequence) {
+        rows->count = fit / sequence * sequence;
+    } else {
+        int64_t in_sequence = sequence - rows->first % sequence;
+        rows->count = fit < HASHED_ROWS ? HASHED_ROWS : fit / HASHED_ROWS * HASHED_ROWS;
+        rows->count = rows->count < in_sequence ? rows->count : in_sequence;
+    }
+    rows->count = rows->count < left ? rows->count : left;
+    return rows->count > 0;
+}
+
+/* Where a row of tensor t of a layer lies on the device. */
+static void *row_at(struct bank *k, int layer, int t, int64_t row)
+{
+    return (char *)*buffer(k, layer, t) +
+           row * tensor_row_columns(k->w, t) * dtypes[k->w->dtype].bytes;
+}
+
+const void *bank_view(struct bank *k, int layer, int t, struct rows rows)
+{
+    return k->ops->view(k->device, row_at(k, layer, t, rows.first),
+                        rows.count * tensor_row_columns(k->w, t));
 }
 
 float *bank_read(struct bank *k, int layer, int t)
 {
-    int64_t n = tensor_elements(t, k->w);
-    if (n > k->value_count) {
-        k->values = mem_resize(k->values, (size_t)n, sizeof(*k->values));
-        k->value_count = n;
-    }
-    elements_unpack(k->w->dtype, bank_view(k, layer, t), n, k->values);
+    int64_t columns = tensor_row_columns(k->w, t);
+    k->values = mem_resize(k->values, (size_t)tensor_elements(t, k->w), sizeof(*k->values));
+    for (struct rows rows = {0, 0}; bank_next_rows(k, t, &rows);)
+        elements_unpack(k->w->dtype, bank_view(k, layer, t, rows), rows.count * columns,
+                        k->values + rows.first * columns);
     return k->values;
 }
 
-void bank_fill(struct bank *k, int layer, int t, const float *values)
+void bank_fill(struct bank *k, int layer, int t, struct rows rows, const float *values)
 {
-    k->ops->upload(k->device, *buffer(k, layer, t), values, tensor_elements(t, k->w));
+    k->ops->upload(k->device, row_at(k, layer, t, rows.first), values,
+                   rows.count * tensor_row_columns(k->w, t));
 }
 
 void bank_feed(struct bank *k, int layer, const float *x)
 {
     if (layer == 0 && k->x_filled)
         return;
-    bank_fill(k, layer, TENSOR_X, x);
+    for (struct rows rows = {0, 0}; bank_next_rows(k, TENSOR_X, &rows);)
+        bank_fill(k, layer, TENSOR_X, rows, x + rows.first * workload_hidden(k->w));
     k->x_filled = k->x_filled || layer == 0;
 }
 
-void bank_keep(struct bank *k, int t)
+void bank_keep(struct bank *k, int layer, int t)
 {
     int64_t elements = tensor_elements(t, k->w);
     struct status lacks = STATUS_INIT; /* then the next one is uploaded too */
     if (k->ops->copy == NULL || k->kept[t] != NULL)
         return;
     if (k->ops->alloc(k->device, elements, &k->kept[t], &lacks) == 0)
-        k->ops->copy(k->device, k->kept[t], *buffer(k, 0, t), elements);
+        k->ops->copy(k->device, k->kept[t], *buffer(k, layer, t), elements);
 }
 
-bool bank_recall(struct bank *k, int t)
+bool bank_recall(struct bank *k, int layer, int t)
 {
     if (k->kept[t] != NULL)
-        k->ops->copy(k->device, *buffer(k, 0, t), k->kept[t], tensor_elements(t, k->w));
+        k->ops->copy(k->device, *buffer(k, layer, t), k->kept[t], tensor_elements(t, k->w));
     return k->kept[t] != NULL;
 }
 

@@ -64,14 +64,16 @@ static int load_program(struct subject *s, const json_t *candidate, int layers, 
     }
 }
 
-static void load_and_verify(struct subject *s, const json_t *candidate, int layers, int compared)
+static void load_and_verify(struct subject *s, const json_t *candidate, int layers,
+                            const struct sampling *how)
 {
     struct worker *k = s->worker;
     struct status st = STATUS_INIT;
     double start = clock_seconds();
     k->candidate = s->candidate;
-    if (load_program(s, candidate, layers, &st) != 0 ||
-        verify_program(k, &s->program, compared, &st) != 0)
+    int result = load_program(s, candidate, layers, &st);
+    s->program.all_rows = how->all_rows;
+    if (result != 0 || verify_program(k, &s->program, how->all_layers ? layers : 1, &st) != 0)
         fail(s, &st);
     if (s->program.alone && s->program.replay != NULL && k->ops->resources != NULL)
         k->ops->resources(s->program.replay, &s->trial->resources);
@@ -252,11 +254,9 @@ int worker_measure(struct worker *k, const json_t *request, json_t *reply, struc
         how.min_seconds = 0;
     const json_t *candidates = json_object_get(request, "candidates");
     uint64_t shuffle = (uint64_t)json_integer_value(json_object_get(request, "shuffle"));
-    int n = (int)json_array_size(candidates), layers = k->w.layers, compared = layers;
-    if (!how.all_layers) {
+    int n = (int)json_array_size(candidates), layers = k->w.layers;
+    if (!how.all_layers)
         layers = layers_to_time(&k->w, k->ops->cache_bytes(k->device));
-        compared = 1;
-    }
     struct subject *subjects = mem_alloc((size_t)n, sizeof(*subjects));
     struct trial *trials = mem_alloc((size_t)n, sizeof(*trials));
     if (n > 1)
@@ -264,7 +264,7 @@ int worker_measure(struct worker *k, const json_t *request, json_t *reply, struc
     for (int i = 0; i < n; i++) {
         subjects[i] = (struct subject){
             .worker = k, .trial = &trials[i], .candidate = i, .draw = {shuffle + (uint64_t)i + 1}};
-        load_and_verify(&subjects[i], json_array_get(candidates, (size_t)i), layers, compared);
+        load_and_verify(&subjects[i], json_array_get(candidates, (size_t)i), layers, &how);
     }
     sampling_spend(&how, seconds_since(start));
     if (n > 0 && how.max_samples > 0)

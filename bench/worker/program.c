@@ -136,18 +136,26 @@ void program_release(struct worker *k, struct program *p)
     *p = (struct program){0};
 }
 
+static void fill(struct worker *k, int t)
+{
+    int64_t columns = tensor_row_columns(&k->w, t);
+    float *room = NULL; /* the first piece is the largest */
+    for (struct rows rows = {0, 0}; bank_next_rows(&k->bank, t, &rows);) {
+        if (room == NULL)
+            room = mem_alloc((size_t)(rows.count * columns), sizeof(*room));
+        bank_fill(&k->bank, 0, t, rows, oracle_results_rows(&k->reference.layer[0], t, rows, room));
+    }
+    free(room);
+}
+
 void program_feed(struct worker *k, struct segment s)
 {
     uint16_t inputs = segment_inputs(s);
     bank_feed(&k->bank, 0, k->reference.x[0]);
     for (int t = TENSOR_X + 1; t < TENSOR_COUNT; t++) {
-        if ((inputs >> t & 1) == 0 || bank_recall(&k->bank, t))
+        if ((inputs >> t & 1) == 0 || bank_recall(&k->bank, 0, t))
             continue;
-        int64_t n = tensor_elements(t, &k->w);
-        float *values = mem_alloc((size_t)n, sizeof(*values));
-        elements_narrow(k->reference.first.tensor[t], n, values);
-        bank_fill(&k->bank, 0, t, values);
-        bank_keep(&k->bank, t);
-        free(values);
+        fill(k, t);
+        bank_keep(&k->bank, 0, t);
     }
 }

@@ -1,61 +1,91 @@
 #include "bench/worker/worker_int.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 void reference_init(struct reference *r, const struct workload *w, struct inputs inputs)
 {
     *r = (struct reference){.w = w, .inputs = inputs};
     r->x = mem_alloc((size_t)w->layers + 1, sizeof(*r->x));
-    r->y = mem_alloc((size_t)w->layers, sizeof(*r->y));
+    r->layer = mem_alloc((size_t)w->layers, sizeof(*r->layer));
+    r->sample = mem_alloc((size_t)w->layers, sizeof(*r->sample));
     r->x[0] = mem_alloc((size_t)tensor_elements(TENSOR_X, w), sizeof(**r->x));
     inputs_x(w, inputs, r->x[0]);
 }
 
 void reference_release(struct reference *r)
 {
-    for (int l = 0; l < r->known; l++)
-        free(r->y[l]);
+    for (int l = 0; r->w != NULL && l < r->w->layers; l++) {
+        oracle_results_release(&r->layer[l]);
+        oracle_results_release(&r->sample[l]);
+    }
     for (int l = 0; r->x != NULL && l <= r->known; l++)
         free(r->x[l]);
-    if (r->known > 0)
-        oracle_layer_release(&r->first);
     free(r->x);
-    free(r->y);
+    free(r->layer);
+    free(r->sample);
     *r = (struct reference){0};
 }
 
-static void run_layer(struct reference *r, int layer, struct oracle_layer *out)
+/* Computes tensors (bits) of a layer from its input. */
+static void run_layer(struct reference *r, int layer, const float *x, uint16_t tensors,
+                      const struct spans *spans, struct oracle_results *out)
 {
     float *weight[WEIGHT_COUNT];
     for (int i = 0; i < WEIGHT_COUNT; i++) {
         weight[i] = mem_alloc((size_t)weight_elements((enum weight_id)i, r->w), sizeof(**weight));
         inputs_weight(r->w, r->inputs, layer, (enum weight_id)i, weight[i]);
     }
-    size_t n = (size_t)tensor_elements(TENSOR_X, r->w);
-    double *x = mem_alloc(n, sizeof(*x));
-    for (size_t i = 0; i < n; i++)
-        x[i] = r->x[layer][i];
-    oracle_layer_run(r->w, x, (const float *const *)weight, 0, out);
-    free(x);
+    oracle_results_init(out, r->w, tensors, spans);
+    const struct oracle_taker taker = oracle_results_taker(out);
+    oracle_layer_run(r->w, x, (const float *const *)weight, spans, 0, &taker);
     for (int i = 0; i < WEIGHT_COUNT; i++)
         free(weight[i]);
 }
 
-void reference_need(struct reference *r, int layers, void (*beat)(void *ctx, int layer), void *ctx)
+/* Computes all rows of a layer, and the next one's input. */
+static void run_whole(struct reference *r, int layer)
 {
+    const uint16_t all = (1u << TENSOR_COUNT) - 1, output = 1u << TENSOR_Y;
+    struct oracle_results *out = &r->layer[layer];
+    struct spans spans = spans_all(r->w);
+    run_layer(r, layer, r->x[layer], layer == 0 ? all : output, &spans, out);
+    free(spans.items);
     size_t n = (size_t)tensor_elements(TENSOR_X, r->w);
-    for (; r->known < layers; r->known++) {
-        int l = r->known;
-        struct oracle_layer later, *layer = l == 0 ? &r->first : &later;
-        beat(ctx, l);
-        run_layer(r, l, layer);
-        r->y[l] = mem_alloc(n, sizeof(**r->y));
-        memcpy(r->y[l], layer->tensor[TENSOR_Y], n * sizeof(**r->y));
-        r->x[l + 1] = mem_alloc(n, sizeof(**r->x));
-        for (size_t i = 0; i < n; i++)
-            r->x[l + 1][i] = element_round(r->w->dtype, (float)r->y[l][i]);
-        if (l > 0)
-            oracle_layer_release(&later);
+    float *next = mem_alloc(n, sizeof(*next));
+    for (size_t i = 0; i < n; i++)
+        next[i] = element_round(r->w->dtype, out->tensor[TENSOR_Y][i]);
+    r->x[layer + 1] = next;
+}
+
+static void run_sample(struct reference *r, int layer)
+{
+    struct spans spans = spans_sample(r->w, layer, r->inputs.seed);
+    run_layer(r, layer, r->x[1], 1u << TENSOR_Y, &spans, &r->sample[layer]);
+    free(spans.items);
+}
+
+void reference_need(struct reference *r, int layers, bool all_rows,
+                    void (*beat)(void *ctx, int layer), void *ctx)
+{
+    int whole = all_rows || layers == 0 ? layers : 1;
+    for (; r->known < whole; r->known++) {
+        beat(ctx, r->known);
+        run_whole(r, r->known);
     }
+    for (int l = whole; l < layers; l++) {
+        if (r->sample[l].w != NULL)
+            continue;
+        beat(ctx, l);
+        run_sample(r, l);
+    }
+}
+
+const float *reference_input(const struct reference *r, int layer, bool all_rows)
+{
+    return r->x[layer == 0 || all_rows ? layer : 1];
+}
+
+const struct oracle_results *reference_output(const struct reference *r, int layer, bool all_rows)
+{
+    return layer == 0 || all_rows ? &r->layer[layer] : &r->sample[layer];
 }

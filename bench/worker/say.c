@@ -41,7 +41,7 @@ static void beat_reference(void *ctx, int layer)
     worker_doing(ctx, "computing layer %d with the oracle", layer);
 }
 
-void worker_need_reference(struct worker *k, int layers)
+void worker_need_reference(struct worker *k, int layers, bool all_rows)
 {
-    reference_need(&k->reference, layers, beat_reference, k);
+    reference_need(&k->reference, layers, all_rows, beat_reference, k);
 }

@@ -82,8 +82,9 @@ static int load_verified(struct worker *k, const json_t *request, struct program
 {
     k->candidate = 0;
     bank_trim(&k->bank, 0);
-    if (program_load(k, json_object_get(request, "candidate"), k->w.layers, out, st) == 0 &&
-        verify_program(k, out, k->w.layers, st) == 0)
+    int result = program_load(k, json_object_get(request, "candidate"), k->w.layers, out, st);
+    out->all_rows = true;
+    if (result == 0 && verify_program(k, out, k->w.layers, st) == 0)
         return 0;
     if (st->code == STATUS_WRONG)
         bank_refill(&k->bank, k->reference.x[0]);

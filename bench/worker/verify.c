@@ -7,10 +7,17 @@
 enum { LAYER_FACTOR = 4 }; /* a layer's tolerance over a segment's */
 
 /* Compares the device's tensor with the oracle's; raises *worst to its error. */
-static int compare(struct worker *k, int layer, int t, const double *ref, double tolerance,
-                   double *worst, struct status *st)
+static int compare(struct worker *k, int layer, int t, const struct oracle_results *right,
+                   double tolerance, double *worst, struct status *st)
 {
-    struct oracle_error e = oracle_compare(&k->w, t, bank_read(&k->bank, layer, t), ref);
+    struct comparison c;
+    comparison_init(&c, right, t);
+    for (struct rows rows = {0, 0}; bank_next_rows(&k->bank, t, &rows);) {
+        struct rows wanted = rows;
+        if (comparison_narrow(&c, &wanted))
+            comparison_add(&c, wanted, bank_view(&k->bank, layer, t, wanted));
+    }
+    struct oracle_error e = comparison_end(&c);
     if (!(e.tensor <= *worst)) /* true of a NaN too */
         *worst = e.tensor;
     if (oracle_accepts(e, tolerance))
@@ -39,7 +46,7 @@ static int verify_part(struct worker *k, const struct program *p, const struct p
         result = k->ops->run(replay, 0, 1, st);
     for (int t = 0; t < TENSOR_COUNT && result == 0; t++)
         if ((segment_outputs(s) >> t & 1) != 0)
-            result = compare(k, 0, t, k->reference.first.tensor[t], p->tolerance, worst, st);
+            result = compare(k, 0, t, &k->reference.layer[0], p->tolerance, worst, st);
     k->ops->release(replay);
     return result != 0 ? status_prefix(st, "%s", part->name) : 0;
 }
@@ -62,16 +69,27 @@ static int run_layer(struct worker *k, const struct program *p, int layer, struc
     return k->ops->run(p->replay, layer * p->part_count, p->part_count, st);
 }
 
-/* Compares the first layers, each fed the input that the oracle's layer had. */
+/* Gives a layer the input that the oracle's layer had.  Samples of later layers share one. */
+static void feed_layer(struct worker *k, const struct program *p, int layer)
+{
+    bool shared = layer > 0 && !p->all_rows;
+    if (shared && bank_recall(&k->bank, layer, TENSOR_X))
+        return;
+    bank_feed(&k->bank, layer, reference_input(&k->reference, layer, p->all_rows));
+    if (shared)
+        bank_keep(&k->bank, layer, TENSOR_X);
+}
+
+/* Compares the first layers. */
 static int verify_layers(struct worker *k, struct program *p, int compared, struct status *st)
 {
     for (int l = 0; l < compared; l++) {
         worker_doing(k, "verifying layer %d of the plan", l);
-        bank_feed(&k->bank, l, k->reference.x[l]);
+        feed_layer(k, p, l);
         if (run_layer(k, p, l, st) != 0)
             return -1;
-        if (compare(k, l, TENSOR_Y, k->reference.y[l], LAYER_FACTOR * p->tolerance, &p->error,
-                    st) != 0)
+        if (compare(k, l, TENSOR_Y, reference_output(&k->reference, l, p->all_rows),
+                    LAYER_FACTOR * p->tolerance, &p->error, st) != 0)
             return status_prefix(st, "layer %d", l);
     }
     return 0;
@@ -90,13 +108,21 @@ static int result_layer(const struct program *p)
     return p->alone ? 0 : p->layers - 1;
 }
 
+static void hash_tensor(struct worker *k, int layer, int t, char out[HASH_TEXT_SIZE])
+{
+    struct result_hash h;
+    result_hash_init(&h, &k->w, t);
+    for (struct rows rows = {0, 0}; bank_next_rows(&k->bank, t, &rows);)
+        result_hash_add(&h, rows, bank_view(&k->bank, layer, t, rows));
+    result_hash_end(&h, out);
+}
+
 static void hash_result(struct worker *k, const struct program *p, char out[HASH_TEXT_SIZE])
 {
     char each[TENSOR_COUNT][HASH_TEXT_SIZE] = {""};
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((result_tensors(p) >> t & 1) != 0)
-            result_hash(&k->w, t, dtypes[k->w.dtype].bytes, bank_view(&k->bank, result_layer(p), t),
-                        each[t]);
+            hash_tensor(k, result_layer(p), t, each[t]);
     hash_text(each, sizeof(each), out);
 }
 
@@ -164,7 +190,7 @@ static int verify_parts(struct worker *k, struct program *p, struct status *st)
         double error = 0;
         if (part->verdict == NULL)
             continue;
-        worker_need_reference(k, 1);
+        worker_need_reference(k, 1, false);
         worker_doing(k, "verifying %s", part->name);
         int result = verify_part(k, p, part, &error, st);
         if (!(error <= p->error))
@@ -191,7 +217,7 @@ int verify_program(struct worker *k, struct program *p, int compared, struct sta
 {
     if (verify_parts(k, p, st) != 0)
         return -1;
-    worker_need_reference(k, p->alone ? 1 : compared);
+    worker_need_reference(k, p->alone ? 1 : compared, p->all_rows);
     if (p->alone)
         return run_alone(k, p, st);
     if (verify_layers(k, p, compared, st) != 0)

@@ -111,7 +111,6 @@ struct bank {
     void *(*weight)[WEIGHT_COUNT]; /* (L) */
     bool (*drawn)[WEIGHT_COUNT];   /* (L) the weight holds its values */
     float *values;                 /* what bank_read() returned last, owned */
-    int64_t value_count;           /* how many fit there */
 };
 
 /* Release it even if it fails. */
@@ -136,21 +135,26 @@ void *bank_weight(struct bank *k, int layer, enum weight_id id);
 /* Poisons the tensors in `set` (bits) of a layer. */
 void bank_poison(struct bank *k, int layer, uint16_t set);
 
-/* The elements of tensor t of a layer: as stored, or as fp32, which the caller may change.  Valid
- * until the next of these calls. */
-const void *bank_view(struct bank *k, int layer, int t);
+/* The next rows of tensor t after *rows, which begins as {0, 0}: as many as memory on the host is
+ * spent on at a time.  False: there are none. */
+bool bank_next_rows(const struct bank *k, int t, struct rows *rows);
+
+/* Rows of tensor t of a layer as stored; valid until the next call. */
+const void *bank_view(struct bank *k, int layer, int t, struct rows rows);
+
+/* All elements of tensor t of a layer, which the caller may change; valid until the next call. */
 float *bank_read(struct bank *k, int layer, int t);
 
-void bank_fill(struct bank *k, int layer, int t, const float *values);
+void bank_fill(struct bank *k, int layer, int t, struct rows rows, const float *values);
 
 /* Fills the input of a layer.  Layer 0's is filled only once, for no program writes it. */
 void bank_feed(struct bank *k, int layer, const float *x);
 
-/* Keeps a copy of tensor t of layer 0 on the device, if that can copy and has the memory. */
-void bank_keep(struct bank *k, int t);
+/* Keeps a copy of tensor t of a layer on the device, if that can copy and has the memory. */
+void bank_keep(struct bank *k, int layer, int t);
 
-/* Gives tensor t of layer 0 the values that bank_keep() copied.  False: there is no copy. */
-bool bank_recall(struct bank *k, int t);
+/* Gives tensor t of a layer the values that bank_keep() copied.  False: there is no copy. */
+bool bank_recall(struct bank *k, int layer, int t);
 
 /* Frees these copies: they are only worth memory that nothing else needs.  bank_tensor() does so by
  * itself.  False: there are none. */
@@ -160,22 +164,31 @@ bool bank_forget(struct bank *k);
  * have written anywhere, and other programs, verified or not, read these. */
 void bank_refill(struct bank *k, const float *x);
 
-/* ---- reference.c: the oracle's results, computed when first asked for ------------------------ */
+/* ---- reference.c: the oracle's results, computed when first asked for ---------------------------
+ *
+ * Layers are compared on all rows, each with the input that the layer before it gives it.  Or only
+ * layer 0 is, and later layers are compared on a sample of their rows, all with the input that
+ * layer 0 gives: that costs the oracle a small part. */
 
 struct reference {
     const struct workload *w;
     struct inputs inputs;
-    struct oracle_layer first; /* every tensor of layer 0 */
-    int known;                 /* layers computed */
-    float **x;                 /* (L+1) input of a layer, rounded to the type; x[0] is drawn */
-    double **y;                /* (L) output of a layer for exactly that input */
+    int known;                     /* layers computed on all rows */
+    float **x;                     /* (L+1) input of a layer, rounded to the type; x[0] is drawn */
+    struct oracle_results *layer;  /* (L) every tensor of layer 0, the outputs of later ones */
+    struct oracle_results *sample; /* (L) samples of the outputs of layers after the first */
 };
 
 void reference_init(struct reference *r, const struct workload *w, struct inputs inputs);
 void reference_release(struct reference *r);
 
 /* Computes those of layers 0..layers-1 that are not known yet; calls beat() before each. */
-void reference_need(struct reference *r, int layers, void (*beat)(void *ctx, int layer), void *ctx);
+void reference_need(struct reference *r, int layers, bool all_rows,
+                    void (*beat)(void *ctx, int layer), void *ctx);
+
+/* The input of a layer that is known, and what it must give. */
+const float *reference_input(const struct reference *r, int layer, bool all_rows);
+const struct oracle_results *reference_output(const struct reference *r, int layer, bool all_rows);
 
 /* ---- program.c: choices -> launches ---------------------------------------------------------- */
 
@@ -190,12 +203,13 @@ struct part { /* one segment of a program */
 struct program {
     int part_count;
     struct part parts[OP_COUNT];
-    bool alone;                  /* one segment, not a whole plan */
-    int layers;                  /* timed */
-    double tolerance;            /* of a segment */
-    struct replay *replay;       /* the parts of all layers, one after another */
-    double error;                /* the largest seen while verifying */
-    double once_s;               /* the time of its first whole run */
+    bool alone;            /* one segment, not a whole plan */
+    int layers;            /* timed */
+    bool all_rows;         /* compared with the oracle's in every layer, not only in layer 0 */
+    double tolerance;      /* of a segment */
+    struct replay *replay; /* the parts of all layers, one after another */
+    double error;          /* the largest seen while verifying */
+    double once_s;         /* the time of its first whole run */
     char result[HASH_TEXT_SIZE]; /* the hash of what its runs must give, verified of a plan */
     double look_s;               /* the least time that it took to hash it */
 };
@@ -321,7 +335,7 @@ void worker_timing(struct worker *k, const struct pace *pace);
 void worker_passed(struct worker *k, const char *verdict, double error);
 
 /* reference_need() that tells the parent of each layer. */
-void worker_need_reference(struct worker *k, int layers);
+void worker_need_reference(struct worker *k, int layers, bool all_rows);
 
 /* ---- measure.c: the request to verify and time candidates ------------------------------------ */
 

@@ -50,7 +50,7 @@ static void build(struct bench *b, const struct candidate *candidates, int count
 /* Whether it is right; its error in *worst where that is larger. */
 static bool verify(struct bench *b, const char *name, const struct candidate *c, double *worst)
 {
-    const struct sampling verify_only = {.max_samples = 0, .all_layers = true};
+    const struct sampling verify_only = {.all_layers = true, .all_rows = true};
     struct status st = STATUS_INIT;
     struct trial t;
     if (bench_plan(b, c, &verify_only, &t, &st) != 0)

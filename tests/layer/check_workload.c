@@ -307,7 +307,7 @@ START_TEST(memory_is_the_sum_of_the_chain)
     struct workload w = memory_cases[_i];
     double each = dtypes[w.dtype].bytes, sum = 0;
     for (int t = 0; t < TENSOR_COUNT; t++)
-        sum += (double)tensor_elements(t, &w) * (each + sizeof(double));
+        sum += (double)tensor_elements(t, &w) * (each + sizeof(float));
     for (int id = 0; id < WEIGHT_COUNT; id++)
         sum += (double)weight_elements((enum weight_id)id, &w) * w.layers * each;
     sum += 2.0 * w.batch * w.seq_len * w.seq_len / 8;

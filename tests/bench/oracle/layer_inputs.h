@@ -7,7 +7,7 @@
 
 /* The input and the weights of a layer. */
 struct layer_inputs {
-    double *x;
+    float *x;
     float *weight[WEIGHT_COUNT];
 };
 
@@ -16,11 +16,7 @@ static inline struct layer_inputs layer_inputs_draw(const struct workload *w, st
 {
     int64_t n = tensor_elements(TENSOR_X, w);
     struct layer_inputs in = {.x = mem_alloc((size_t)n, sizeof(*in.x))};
-    float *x = mem_alloc((size_t)n, sizeof(*x));
-    inputs_x(w, inputs, x);
-    for (int64_t i = 0; i < n; i++)
-        in.x[i] = x[i];
-    free(x);
+    inputs_x(w, inputs, in.x);
     for (int id = 0; id < WEIGHT_COUNT; id++) {
         in.weight[id] = mem_alloc((size_t)weight_elements((enum weight_id)id, w), sizeof(float));
         inputs_weight(w, inputs, layer, (enum weight_id)id, in.weight[id]);
@@ -35,10 +31,36 @@ static inline void layer_inputs_release(struct layer_inputs *in)
         free(in->weight[id]);
 }
 
+/* All tensors of a layer, in the chain's layouts; padded rows hold 0. */
+struct oracle_layer {
+    const struct workload *w; /* borrowed */
+    double *tensor[TENSOR_COUNT];
+};
+
+static inline void oracle_layer_take(void *ctx, int tensor, struct rows rows, const double *values)
+{
+    struct oracle_layer *l = ctx;
+    int64_t columns = tensor_row_columns(l->w, tensor);
+    memcpy(l->tensor[tensor] + rows.first * columns, values,
+           (size_t)(rows.count * columns) * sizeof(*values));
+}
+
 static inline void layer_inputs_run(const struct workload *w, const struct layer_inputs *in,
                                     int threads, struct oracle_layer *out)
 {
-    oracle_layer_run(w, in->x, (const float *const *)in->weight, threads, out);
+    const struct oracle_taker taker = {(1u << TENSOR_COUNT) - 1, oracle_layer_take, out};
+    struct spans all = spans_all(w);
+    out->w = w;
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        out->tensor[t] = mem_alloc((size_t)tensor_elements(t, w), sizeof(double));
+    oracle_layer_run(w, in->x, (const float *const *)in->weight, &all, threads, &taker);
+    free(all.items);
+}
+
+static inline void oracle_layer_release(struct oracle_layer *l)
+{
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        free(l->tensor[t]);
 }
 
 #endif

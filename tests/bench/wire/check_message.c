@@ -118,7 +118,7 @@ END_TEST
 
 START_TEST(sampling_survives_the_journey)
 {
-    struct sampling s = {6, 24, 0.5, 1, 60, 7.25, true}, back;
+    struct sampling s = {6, 24, 0.5, 1, 60, 7.25, true, false}, back;
     json_t *m = message_of_sampling(&s);
     OK(message_to_sampling(m, &back, &st));
     ck_assert_int_eq(back.min_samples, 6);
@@ -126,7 +126,7 @@ START_TEST(sampling_survives_the_journey)
     ck_assert_double_eq(back.min_seconds, 0.5);
     ck_assert_double_eq(back.max_seconds, 1);
     ck_assert_double_eq(back.censor_above_ms, 7.25);
-    ck_assert(back.all_layers);
+    ck_assert(back.all_layers && !back.all_rows);
     json_object_del(m, "max_samples");
     ck_assert_int_eq(message_to_sampling(m, &back, &st), -1);
     json_decref(m);

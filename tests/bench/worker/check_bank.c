@@ -68,15 +68,15 @@ START_TEST(copies_give_way)
 {
     void *memory = memory_of(0, 7);
     memset(memory, 0, (size_t)tensor_elements(7, &worker.w) * sizeof(float));
-    bank_keep(&worker.bank, 7);
+    bank_keep(&worker.bank, 0, 7);
     int held = device.held;
     bank_poison(&worker.bank, 0, 1u << 7);
-    ck_assert(bank_recall(&worker.bank, 7));
+    ck_assert(bank_recall(&worker.bank, 0, 7));
     ck_assert_float_eq(tensor_of(0, 7)[1], 0);
     device.fails_at = device.allocs + 1;
     memory_of(0, 3);
     ck_assert_int_eq(device.held, held); /* one more, and a copy less */
-    ck_assert(!bank_recall(&worker.bank, 7));
+    ck_assert(!bank_recall(&worker.bank, 0, 7));
     ck_assert(!bank_forget(&worker.bank));
 }
 END_TEST

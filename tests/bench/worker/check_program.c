@@ -161,14 +161,14 @@ START_TEST(inputs_are_the_oracles)
     static const int read[] = {TENSOR_X, TENSOR_OF(7)};
     struct status st = STATUS_INIT;
     void *memory;
-    worker_need_reference(&worker, 1);
+    worker_need_reference(&worker, 1, false);
     ck_assert_int_eq(bank_tensor(&worker.bank, 0, TENSOR_OF(7), &memory, &st), 0);
     program_feed(&worker, (struct segment){8, 9});
     ck_assert_int_eq(device.uploads, ARRAY_LEN(read));
     for (size_t k = 0; k < ARRAY_LEN(read); k++) {
         const float *fed = tensor_of(0, read[k]);
         for (int64_t i = 0; i < tensor_elements(read[k], &worker.w); i++)
-            ck_assert_float_eq(fed[i], (float)worker.reference.first.tensor[read[k]][i]);
+            ck_assert_float_eq(fed[i], worker.reference.layer[0].tensor[read[k]][i]);
     }
 }
 END_TEST
@@ -177,7 +177,7 @@ static void check_fed(int t)
 {
     const float *fed = tensor_of(0, t);
     for (int64_t i = 0; i < tensor_elements(t, &worker.w); i++)
-        ck_assert_float_eq(fed[i], (float)worker.reference.first.tensor[t][i]);
+        ck_assert_float_eq(fed[i], worker.reference.layer[0].tensor[t][i]);
 }
 
 /* From the second time on the device copies what it was fed before.  _i: it has memory for that. */
@@ -186,7 +186,7 @@ START_TEST(inputs_are_fed_once)
     const int t = TENSOR_OF(7);
     struct status st = STATUS_INIT;
     void *memory;
-    worker_need_reference(&worker, 1);
+    worker_need_reference(&worker, 1, false);
     OK(bank_tensor(&worker.bank, 0, t, &memory, &st));
     device.fails_at = _i != 0 ? 0 : device.allocs + 1;
     for (int i = 0; i < 3; i++) {
@@ -207,7 +207,7 @@ START_TEST(inputs_are_fed_anew_after_a_wrong_program)
     const int t = TENSOR_OF(7);
     struct status st = STATUS_INIT;
     void *memory;
-    worker_need_reference(&worker, 1);
+    worker_need_reference(&worker, 1, false);
     OK(bank_tensor(&worker.bank, 0, t, &memory, &st));
     program_feed(&worker, (struct segment){8, 9});
     memset(worker.bank.kept[t], 0, sizeof(float));

@@ -31,13 +31,13 @@ START_TEST(layers_are_computed_once_and_in_order)
 {
     static const int expected[] = {0, 1, 2};
     open_with(DTYPE_FP32, (struct inputs){.seed = 1});
-    reference_need(&reference, 0, beat, beats);
+    reference_need(&reference, 0, true, beat, beats);
     ck_assert_int_eq(beat_count, 0);
-    reference_need(&reference, 2, beat, beats);
+    reference_need(&reference, 2, true, beat, beats);
     ck_assert_int_eq(reference.known, 2);
-    reference_need(&reference, 1, beat, beats);
+    reference_need(&reference, 1, true, beat, beats);
     ck_assert_int_eq(beat_count, 2);
-    reference_need(&reference, LAYERS, beat, beats);
+    reference_need(&reference, LAYERS, true, beat, beats);
     ck_assert_int_eq(beat_count, LAYERS);
     ck_assert_mem_eq(beats, expected, sizeof(expected));
     close_all();
@@ -45,33 +45,70 @@ START_TEST(layers_are_computed_once_and_in_order)
 END_TEST
 
 /* Layer `layer` of the chain for the input that the reference says it had. */
+static void compute(int layer, bool all_rows, struct oracle_layer *out)
+{
+    struct layer_inputs in = layer_inputs_draw(&w, reference.inputs, layer);
+    memcpy(in.x, reference_input(&reference, layer, all_rows),
+           (size_t)tensor_elements(TENSOR_X, &w) * sizeof(*in.x));
+    layer_inputs_run(&w, &in, 1, out);
+    layer_inputs_release(&in);
+}
+
+static void check_tensor(const struct oracle_results *results, int t, const double *right)
+{
+    int64_t n = tensor_elements(t, &w);
+    float *room = mem_alloc((size_t)n, sizeof(*room));
+    struct rows rows = {0, n / tensor_row_columns(&w, t)};
+    const float *values = oracle_results_rows(results, t, rows, room);
+    for (int64_t i = 0; i < n; i++)
+        if (t != TENSOR_OF(2) || values[i] != 0) /* of scores only the kept ones are stored */
+            ck_assert_float_eq(values[i], (float)right[i]);
+    free(room);
+}
+
 static void check_layer(int layer)
 {
-    int64_t n = tensor_elements(TENSOR_X, &w);
-    struct layer_inputs in = layer_inputs_draw(&w, reference.inputs, layer);
     struct oracle_layer computed;
-    for (int64_t i = 0; i < n; i++)
-        in.x[i] = reference.x[layer][i];
-    layer_inputs_run(&w, &in, 1, &computed);
-    for (int64_t i = 0; i < n; i++) {
-        double y = computed.tensor[TENSOR_Y][i];
-        ck_assert_double_eq(reference.y[layer][i], y);
-        ck_assert_float_eq(reference.x[layer + 1][i], element_round(w.dtype, (float)y));
-    }
-    for (int t = 0; t < TENSOR_COUNT && layer == 0; t++)
-        ck_assert_mem_eq(reference.first.tensor[t], computed.tensor[t],
-                         (size_t)tensor_elements(t, &w) * sizeof(double));
+    compute(layer, true, &computed);
+    const struct oracle_results *results = reference_output(&reference, layer, true);
+    for (int t = layer == 0 ? 0 : TENSOR_Y; t < TENSOR_COUNT; t++)
+        check_tensor(results, t, computed.tensor[t]);
+    for (int64_t i = 0; i < tensor_elements(TENSOR_X, &w); i++)
+        ck_assert_float_eq(reference_input(&reference, layer + 1, true)[i],
+                           element_round(w.dtype, (float)computed.tensor[TENSOR_Y][i]));
     oracle_layer_release(&computed);
-    layer_inputs_release(&in);
 }
 
 /* _i: the element type.  A layer's input is what the type keeps of the output before. */
 START_TEST(layers_follow_one_another)
 {
     open_with((enum dtype)_i, (struct inputs){.seed = 5});
-    reference_need(&reference, LAYERS, beat, beats);
+    reference_need(&reference, LAYERS, true, beat, beats);
     for (int layer = 0; layer < LAYERS; layer++)
         check_layer(layer);
+    close_all();
+}
+END_TEST
+
+/* Samples of later layers all have layer 0's output for their input. */
+START_TEST(samples_follow_layer_0)
+{
+    static const int expected[] = {0, 1, 2};
+    open_with(DTYPE_FP16, (struct inputs){.seed = 5});
+    for (int i = 0; i < 2; i++)
+        reference_need(&reference, LAYERS, false, beat, beats);
+    ck_assert_int_eq(beat_count, LAYERS);
+    ck_assert_mem_eq(beats, expected, sizeof(expected));
+    ck_assert_int_eq(reference.known, 1);
+    for (int layer = 1; layer < LAYERS; layer++) {
+        struct oracle_layer computed;
+        compute(layer, false, &computed);
+        ck_assert_ptr_eq(reference_input(&reference, layer, false), reference.x[1]);
+        check_tensor(reference_output(&reference, layer, false), TENSOR_Y,
+                     computed.tensor[TENSOR_Y]);
+        oracle_layer_release(&computed);
+    }
+    check_layer(0);
     close_all();
 }
 END_TEST
@@ -80,12 +117,12 @@ END_TEST
 START_TEST(inputs_decide)
 {
     static const struct inputs all[] = {{.seed = 1}, {.seed = 2}, {1, RANGES_WIDE}};
-    double y[2][2 * 5 * 8];
+    float y[2][2 * 5 * 8];
     for (int i = 0; i < 2; i++) {
         open_with(DTYPE_FP32, all[i * (_i + 1)]);
-        reference_need(&reference, 1, beat, beats);
+        reference_need(&reference, 1, true, beat, beats);
         ck_assert_int_eq(tensor_elements(TENSOR_Y, &w), ARRAY_LEN(y[i]));
-        memcpy(y[i], reference.y[0], sizeof(y[i]));
+        memcpy(y[i], reference.layer[0].tensor[TENSOR_Y], sizeof(y[i]));
         close_all();
     }
     ck_assert_mem_ne(y[0], y[1], sizeof(y[0]));
@@ -93,4 +130,5 @@ START_TEST(inputs_decide)
 END_TEST
 
 SUITE("reference", NULL, NULL, ONCE(layers_are_computed_once_and_in_order),
-      LOOP(layers_follow_one_another, 0, DTYPE_COUNT), LOOP(inputs_decide, 0, 2))
+      LOOP(layers_follow_one_another, 0, DTYPE_COUNT), ONCE(samples_follow_layer_0),
+      LOOP(inputs_decide, 0, 2))

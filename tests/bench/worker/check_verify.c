@@ -77,15 +77,17 @@ static void set_known(struct part *p)
     p->verdict = NULL;
 }
 
-/* _i: layers that are compared with the oracle's. */
+/* _i: layers that are compared with the oracle's, on all rows, and then one more time on samples.
+ */
 START_TEST(right_plan_passes)
 {
     load(0, PARTS - 1);
+    program.all_rows = _i <= LAYERS;
     set_known(&program.parts[1]);
-    OK(verify_program(&worker, &program, _i, &st));
+    OK(verify_program(&worker, &program, program.all_rows ? _i : LAYERS, &st));
     ck_assert_int_eq(functions[1].code.runs, functions[0].code.runs - 1);
     ck_assert_int_eq(verdicts(), 2);
-    ck_assert_int_eq(worker.reference.known, _i);
+    ck_assert_int_eq(worker.reference.known, program.all_rows ? _i : 1);
     ck_assert_double_gt(program.error, 0);
     ck_assert_double_lt(program.error, program.tolerance);
     ck_assert_double_gt(program.once_s, 0);
@@ -119,16 +121,19 @@ static const struct {
     {1, "stale", 0, false, "wrong result: 2 layers in one run give another result than one by one"},
 };
 
+/* _i: a row, then whether all rows are compared. */
 START_TEST(wrong_plan_is_found_out)
 {
+    const int i = _i / 2;
     load(0, PARTS - 1);
-    struct fake_code *code = &functions[wrong[_i].part].code;
-    strcpy(code->kind, wrong[_i].kind);
-    code->rested_runs = wrong[_i].runs;
-    for (int i = 0; i < PARTS && wrong[_i].known; i++)
-        set_known(&program.parts[i]);
+    program.all_rows = _i % 2 != 0;
+    struct fake_code *code = &functions[wrong[i].part].code;
+    strcpy(code->kind, wrong[i].kind);
+    code->rested_runs = wrong[i].runs;
+    for (int p = 0; p < PARTS && wrong[i].known; p++)
+        set_known(&program.parts[p]);
     FAILS(verify_program(&worker, &program, LAYERS, &st), STATUS_WRONG, "");
-    ck_assert_msg(strncmp(st.message, wrong[_i].message, strlen(wrong[_i].message)) == 0, "%s",
+    ck_assert_msg(strncmp(st.message, wrong[i].message, strlen(wrong[i].message)) == 0, "%s",
                   st.message);
     unload();
 }
@@ -204,7 +209,7 @@ START_TEST(segment_alone_is_verified_twice)
     ck_assert_int_eq(worker.reference.known, 1);
     const float *qkv = tensor_of(0, 2);
     for (int64_t i = 0; i < tensor_elements(2, &worker.w); i++)
-        ck_assert_float_eq(qkv[i], (float)worker.reference.first.tensor[2][i]);
+        ck_assert_float_eq(qkv[i], worker.reference.layer[0].tensor[2][i]);
     OK(fake_time(program.replay, 1, 1, &seconds, &st));
     OK(verify_again(&worker, &program, true, &st));
     strcpy(functions[1].code.kind, "nothing");
@@ -230,8 +235,8 @@ START_TEST(segment_alone_gives_one_result)
 }
 END_TEST
 
-SUITE("verify", worker_setup, NULL, LOOP(right_plan_passes, 1, LAYERS + 1),
-      LOOP(wrong_plan_is_found_out, 0, ARRAY_LEN(wrong)),
+SUITE("verify", worker_setup, NULL, LOOP(right_plan_passes, 1, LAYERS + 2),
+      LOOP(wrong_plan_is_found_out, 0, 2 * ARRAY_LEN(wrong)),
       LOOP(result_is_compared_after_timing, 0, ARRAY_LEN(timed)),
       LOOP(no_segment_rests_unseen, 0, ARRAY_LEN(resting)),
       LOOP(segment_alone_is_verified_twice, 0, 2), LOOP(segment_alone_gives_one_result, 0, 2))

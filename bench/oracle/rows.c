@@ -1,0 +1,60 @@
+#include "bench/oracle/oracle_int.h"
+
+static struct spans spans_new(const struct workload *w)
+{
+    int per_batch_row = (w->seq_len + SPAN_ROWS - 1) / SPAN_ROWS;
+    size_t most = (size_t)w->batch * (size_t)per_batch_row;
+    return (struct spans){.items = mem_alloc(most, sizeof(struct span))};
+}
+
+static int spans_of_length(int length)
+{
+    return (length + SPAN_ROWS - 1) / SPAN_ROWS;
+}
+
+/* Adds span `index` of a batch row; returns how many rows it has. */
+static int add(struct spans *s, const struct workload *w, int batch_row, int index)
+{
+    int first = index * SPAN_ROWS, left = oracle_length(w, batch_row) - first;
+    int rows = left < SPAN_ROWS ? left : SPAN_ROWS;
+    s->items[s->count++] = (struct span){.batch_row = batch_row, .first = first, .count = rows};
+    return rows;
+}
+
+struct spans spans_all(const struct workload *w)
+{
+    struct spans s = spans_new(w);
+    for (int b = 0; b < w->batch; b++)
+        for (int i = 0; i < spans_of_length(oracle_length(w, b)); i++)
+            add(&s, w, b, i);
+    return s;
+}
+
+/* Cuts a sequence into `wanted` parts and draws a span of each: of the first part the first, of the
+ * last one the last. */
+static int sample_sequence(struct spans *s, const struct workload *w, int batch_row, int wanted,
+                           struct rng *draw)
+{
+    int64_t all = spans_of_length(oracle_length(w, batch_row));
+    int rows = 0;
+    for (int part = 0; part < wanted; part++) {
+        int begin = (int)(all * part / wanted), end = (int)(all * (part + 1) / wanted);
+        int drawn = begin + (int)rng_below(draw, (uint32_t)(end - begin));
+        if (part == wanted - 1)
+            drawn = end - 1;
+        rows += add(s, w, batch_row, part == 0 ? 0 : drawn);
+    }
+    return rows;
+}
+
+struct spans spans_sample(const struct workload *w, int layer, uint64_t seed)
+{
+    enum { ROWS = 256, SPANS = ROWS / SPAN_ROWS + 1 }; /* the last span may be short */
+    struct spans s = spans_new(w);
+    struct rng draw = {seed + (uint64_t)layer};
+    for (int i = 0, rows = 0; i < w->batch && rows < ROWS; i++) {
+        int b = (layer + i) % w->batch, all = spans_of_length(oracle_length(w, b));
+        rows += sample_sequence(&s, w, b, all < SPANS ? all : SPANS, &draw);
+    }
+    return s;
+}
