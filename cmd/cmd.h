@@ -20,7 +20,7 @@
 #define OPTIONS(X)                                                                                 \
     X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(DTYPE)   \
     X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(SEGMENTS) X(HANDWRITTEN) X(NPY) X(SVG)           \
-    X(OUTPUT) X(FORCE) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(OP) X(PEERS) X(SPACE)          \
+    X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(OP) X(PEERS) X(SPACE)          \
     X(BUDGET) X(TIME_LIMIT) X(AGAIN) X(RETRY_FAILED) X(RIGOR) X(STRATEGY) X(DATA) X(NAME)          \
     X(QUANTILE) X(FEATURES) X(SEED) X(SEEDS) X(NOISE) X(NO_SEGMENT_TIMES)                          \
     X(COMPILER) X(ARCH) X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP) X(BEFORE) X(FAILED)               \
@@ -150,6 +150,7 @@ struct command {
     X(translate)                                                                                   \
     X(mask)                                                                                        \
     X(generate)                                                                                    \
+    X(export)                                                                                      \
     X(bench)                                                                                       \
     X(search)                                                                                      \
     X(query)                                                                                       \

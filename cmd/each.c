@@ -22,8 +22,7 @@ int each_check(const struct options *o, const struct command *c, struct status *
     return 0;
 }
 
-/* The options of one of the workloads. */
-static struct options part_of(const struct options *o, int part)
+struct options each_part(const struct options *o, int part)
 {
     struct options one = *o;
     one.batch = o->batches.items[part / o->seq_lens.count];
@@ -35,7 +34,7 @@ int each_check_workloads(const struct options *o, struct status *st)
 {
     int parts = o->batches.count * o->seq_lens.count, result = 0;
     for (int i = 0; i < parts && result == 0; i++) {
-        struct options one = part_of(o, i);
+        struct options one = each_part(o, i);
         struct target_name target;
         struct workload w;
         result = workload_read(&one, &target, &w, st);
@@ -51,7 +50,7 @@ int each_workload(const struct options *o, const char *command, each_step *step,
     if (parts <= 1)
         return step(ctx, o, st);
     for (int i = 0; i < parts; i++) {
-        struct options one = part_of(o, i);
+        struct options one = each_part(o, i);
         struct status failure = STATUS_INIT;
         int code = step(ctx, &one, &failure);
         if (code < 0) {

@@ -3,49 +3,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the command ----------------------------------------------------------------------------- */
-
-static int check_operands(const struct options *o, struct plan *p, struct status *st)
-{
-    if (o->output == NULL)
-        return status_set(st, STATUS_USAGE, "no directory given; add -o DIR");
-    return plan_from_text(o, o->operands[0], p, st);
-}
-
-/* --output without trailing slashes; the caller frees. */
-static char *directory(const struct options *o)
-{
-    char *dir = mem_strdup(o->output);
-    for (size_t len = strlen(dir); len > 1 && dir[len - 1] == '/'; len--)
-        dir[len - 1] = '\0';
-    return dir;
-}
-
-/* Chooses the architectures: --arch, else the device's own, else those that most GPUs run.
- * build_check() makes sure that the default choices run on each. */
-static int choose_archs(const struct options *o, struct target_name target,
-                        struct standalone_spec *spec, struct status *st)
-{
-    struct build_target *build = &spec->target;
-    struct arch_list *archs = &spec->archs;
-    if (archs_from_options(o, target.kind, archs, st) != 0)
-        return -1;
-    *build = archs->count > 0 ? build_target_of(target.kind, "", true, spec->workload)
-                              : target_build(target, spec->workload);
-    if (target.kind != TARGET_CUDA)
-        return 0;
-    if (archs->count == 0 && build->arch != 0)
-        *archs = (struct arch_list){1, {build->arch}};
-    else if (archs->count == 0)
-        *archs = (struct arch_list){2, {CUDA_ARCH_MIN, CUDA_ARCH_HOPPER}};
-    for (int i = archs->count - 1; i >= 0; i--) {
-        build->arch = archs->arch[i];
-        if (build_check(build, spec->workload, st) != 0)
-            return -1;
-    }
-    return 0;
-}
-
 static void note_written(const struct options *o, int files, const char *dir)
 {
     struct buf path;
@@ -56,45 +13,38 @@ static void note_written(const struct options *o, int files, const char *dir)
     buf_release(&path);
 }
 
-static int generate(const struct options *o, const char *dir, struct plan p, struct status *st)
+static int generate(const struct options *o, const char *dir, struct status *st)
 {
-    struct workload w = {.batch = 0};
-    struct target_name target = {.device = 0};
-    struct schedules schedules = {.measured = 0};
-    struct standalone_spec spec = {
-        .workload = &w, .candidate = &schedules.candidate, .inputs = {o->seed, o->ranges}};
+    struct inputs inputs = {o->seed, o->ranges};
+    struct choosing c;
     struct standalone program = {.count = 0};
     struct names ours = {.count = 0}; /* files of an earlier output */
     json_t *manifest = NULL;
     int result = -1;
-    if (workload_from_options(o, true, &target, &w, st) != 0 ||
+    if (choosing_open(o, &c, st) != 0 ||
         place_check(dir, options_has(o, OPT(FORCE)), &ours, st) != 0 ||
-        choose_archs(o, target, &spec, st) != 0 ||
-        schedules_choose(o, target, &spec, p, &schedules, st) != 0)
+        choosing_schedules(o, &c, st) != 0)
         goto out;
+    struct standalone_spec spec = choosing_spec(&c, STANDALONE_NAME, &inputs);
     standalone_emit(&spec, &program);
-    manifest = manifest_json(&spec, &schedules, &program);
+    manifest = manifest_of_program(&c, &program);
     if (place_write(dir, &ours, &program, manifest, st) != 0)
         goto out;
-    schedules_note(o, &spec, &schedules);
+    choosing_note(o, &c);
     note_written(o, program.count + 1, dir);
     result = EXIT_SUCCESS;
 out:
     names_release(&ours);
     json_decref(manifest);
     standalone_release(&program);
-    schedules_release(&schedules);
-    workload_release(&w);
+    choosing_close(&c);
     return result;
 }
 
 static int run(const struct options *o, struct status *st)
 {
-    struct plan p = {.handwritten = false};
-    if (check_operands(o, &p, st) != 0)
-        return -1;
-    char *dir = directory(o);
-    int code = generate(o, dir, p, st);
+    char *dir = place_directory(o, st);
+    int code = dir != NULL ? generate(o, dir, st) : -1;
     free(dir);
     return code;
 }
@@ -115,7 +65,7 @@ const struct command cmd_generate = {
         "An earlier output is replaced, unless there are other files in it or files changed "
         "since;\n"
         "--force keeps the former and replaces the latter.  'make -C DIR' builds the program and\n"
-        "DIR/plan runs it, without fuseplan.",
+        "DIR/plan runs it, without fuseplan.  'fuseplan export' writes the same as a library.",
     .examples = "fuseplan generate 41115 -b 1 -s 128 -m causal -o plan41115\n"
                 "make -C plan41115 && plan41115/plan\n"
                 "fuseplan generate best -b 1 -s 128 -m causal -o best",

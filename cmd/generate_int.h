@@ -1,4 +1,4 @@
-/* Shared by the files of `generate`. */
+/* Shared by `generate` and `export`. */
 #ifndef FUSEPLAN_CMD_GENERATE_INT_H
 #define FUSEPLAN_CMD_GENERATE_INT_H
 
@@ -19,25 +19,62 @@ struct schedules {
     json_t *resources[OP_COUNT]; /* stored for the choice, owned; null: nothing is stored */
 };
 
-/* Takes for each segment the fastest choice that the database knows and that every architecture of
- * spec runs, else the default choice.  Creates no database.  Release *out in any case. */
-int schedules_choose(const struct options *o, struct target_name target,
-                     const struct standalone_spec *spec, struct plan p, struct schedules *out,
+struct choosing;
+struct chosen;
+
+/* Takes for each segment of a workload's plan the fastest choice that the database knows and that
+ * every architecture runs, else the default choice.  Creates no database. */
+int schedules_choose(const struct options *o, const struct choosing *c, struct chosen *part,
                      struct status *st);
 void schedules_release(struct schedules *s);
 
 /* Notes which schedules were taken, replaced or failed. */
-void schedules_note(const struct options *o, const struct standalone_spec *spec,
-                    const struct schedules *s);
+void schedules_note(const struct options *o, const struct choosing *c, const struct chosen *part);
+
+/* ---- generate_choosing.c: what is generated -------------------------------------------------- */
+
+/* One workload. */
+struct chosen {
+    struct workload workload; /* as tuned; its mask is built */
+    struct workload full;     /* the same without lengths; borrows what does not differ */
+    bool opened;              /* both are */
+    struct plan plan;
+    struct schedules schedules;
+};
+
+struct choosing {
+    struct target_name target;
+    struct build_target build; /* its arch is the lowest of `archs` */
+    struct arch_list archs;    /* of a GPU */
+    struct chosen *parts;      /* (count), owned: those of fewest tokens first */
+    int count;
+    struct standalone_plan *plans; /* (count), owned: choosing_spec()'s */
+};
+
+/* Reads the plan and the workload of each size that the options name.  Close *out in any case. */
+int choosing_open(const struct options *o, struct choosing *out, struct status *st);
+
+/* Chooses architectures and schedules. */
+int choosing_schedules(const struct options *o, struct choosing *c, struct status *st);
+
+/* The same for standalone_emit(); borrows from *c.  inputs: of a program; null: a library. */
+struct standalone_spec choosing_spec(struct choosing *c, const char *name,
+                                     const struct inputs *inputs);
+void choosing_note(const struct options *o, const struct choosing *c);
+void choosing_close(struct choosing *c);
 
 /* ---- generate_manifest.c: manifest.json ------------------------------------------------------ */
 
 #define MANIFEST_GENERATOR "fuseplan"
 
-json_t *manifest_json(const struct standalone_spec *spec, const struct schedules *schedules,
-                      const struct standalone *p);
+json_t *manifest_of_program(const struct choosing *c, const struct standalone *p);
+json_t *manifest_of_library(const struct choosing *c, const char *name, const struct standalone *p);
 
 /* ---- generate_place.c: the directory --------------------------------------------------------- */
+
+/* --output without trailing slashes, which the caller frees; null with STATUS_USAGE if it is not
+ * given. */
+char *place_directory(const struct options *o, struct status *st);
 
 /* STATUS_USAGE if the directory holds what this command did not write, or what was changed since,
  * unless `force` is set.  ours: the other files in it, of an earlier output.  Release *ours in any

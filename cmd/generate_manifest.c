@@ -30,12 +30,13 @@ static json_t *segment_json(const struct choice *c, const struct workload *w, js
     return object;
 }
 
-static json_t *segments_json(const struct standalone_spec *spec, const struct schedules *schedules)
+static json_t *segments_json(const struct chosen *part)
 {
+    const struct candidate *c = &part->schedules.candidate;
     json_t *all = json_array();
-    for (int i = 0; i < spec->candidate->count; i++)
-        json_array_append_new(all, segment_json(&spec->candidate->choices[i], spec->workload,
-                                                schedules->resources[i]));
+    for (int i = 0; i < c->count; i++)
+        json_array_append_new(
+            all, segment_json(&c->choices[i], &part->full, part->schedules.resources[i]));
     return all;
 }
 
@@ -63,16 +64,48 @@ static json_t *files_json(const struct standalone *p)
     return all;
 }
 
-json_t *manifest_json(const struct standalone_spec *spec, const struct schedules *schedules,
-                      const struct standalone *p)
+/* Adds what a manifest says of one plan. */
+static void add_plan(const struct choosing *c, const struct chosen *part, json_t *out)
 {
-    json_t *manifest =
-        json_pack("{ss ss si so so so so}", "generator", MANIFEST_GENERATOR, "version",
-                  FUSEPLAN_VERSION, "value", (int)plan_value(spec->candidate->plan), "workload",
-                  workload_json(spec->workload, spec->target.kind), "measured_on",
-                  schedules->device != NULL ? json_string(schedules->device) : json_null(),
-                  "segments", segments_json(spec, schedules), "files", files_json(p));
-    if (spec->archs.count > 0)
-        json_object_set_new(manifest, "architectures", archs_json(&spec->archs));
+    const struct schedules *s = &part->schedules;
+    json_t *members = json_pack("{si so so so}", "value", (int)plan_value(part->plan), "workload",
+                                workload_json(&part->workload, c->build.kind), "measured_on",
+                                s->device != NULL ? json_string(s->device) : json_null(),
+                                "segments", segments_json(part));
+    json_object_update(out, members);
+    json_decref(members);
+}
+
+static void add_rest(const struct choosing *c, const struct standalone *p, json_t *out)
+{
+    if (c->archs.count > 0)
+        json_object_set_new(out, "architectures", archs_json(&c->archs));
+    json_object_set_new(out, "files", files_json(p));
+}
+
+static json_t *begin(void)
+{
+    return json_pack("{ss ss}", "generator", MANIFEST_GENERATOR, "version", FUSEPLAN_VERSION);
+}
+
+json_t *manifest_of_program(const struct choosing *c, const struct standalone *p)
+{
+    json_t *manifest = begin();
+    add_plan(c, &c->parts[0], manifest);
+    add_rest(c, p, manifest);
+    return manifest;
+}
+
+json_t *manifest_of_library(const struct choosing *c, const char *name, const struct standalone *p)
+{
+    json_t *manifest = begin(), *plans = json_array();
+    for (int i = 0; i < c->count; i++) {
+        json_t *plan = json_object();
+        add_plan(c, &c->parts[i], plan);
+        json_array_append_new(plans, plan);
+    }
+    json_object_set_new(manifest, "library", json_string(name));
+    json_object_set_new(manifest, "plans", plans);
+    add_rest(c, p, manifest);
     return manifest;
 }

@@ -17,6 +17,18 @@ static char *join(const char *dir, const char *name)
     return buf_detach(&path);
 }
 
+char *place_directory(const struct options *o, struct status *st)
+{
+    if (o->output == NULL) {
+        status_set(st, STATUS_USAGE, "no directory given; add -o DIR");
+        return NULL;
+    }
+    char *dir = mem_strdup(o->output);
+    for (size_t len = strlen(dir); len > 1 && dir[len - 1] == '/'; len--)
+        dir[len - 1] = '\0';
+    return dir;
+}
+
 /* ---- what is in the directory ---------------------------------------------------------------- */
 
 /* The files of an earlier output's manifest; null if there is none. */
@@ -32,12 +44,16 @@ static json_t *earlier_files(const char *dir)
     return files;
 }
 
-/* Whether the Makefile builds `name`: the program, or the object of a source file. */
+/* Whether the Makefile builds `name`: a program, the library, or the object of a source file. */
 static bool is_built(const json_t *files, const char *name)
 {
     size_t i, stem = strlen(name) > 2 ? strlen(name) - 2 : 0;
     const json_t *file;
-    if (strcmp(name, "plan") == 0)
+    const char *library = strncmp(name, "lib", 3) == 0 ? strrchr(name, '.') : NULL;
+    if (strcmp(name, "plan") == 0 || strcmp(name, "example") == 0)
+        return true;
+    if (library != NULL &&
+        (strcmp(library, ".a") == 0 || strcmp(library, ".so") == 0 || strcmp(library, ".1") == 0))
         return true;
     json_array_foreach(files, i, file)
     {
@@ -70,7 +86,8 @@ static bool is_ours(const json_t *files, const char *dir, const char *name)
     struct stat info;
     char *path = join(dir, name);
     bool ours = false;
-    if (files != NULL && lstat(path, &info) == 0 && S_ISREG(info.st_mode)) {
+    if (files != NULL && lstat(path, &info) == 0 &&
+        (S_ISREG(info.st_mode) || S_ISLNK(info.st_mode))) {
         ours = strcmp(name, manifest_name) == 0 || is_built(files, name);
         json_array_foreach(files, i, file)
         {
@@ -102,7 +119,7 @@ int place_check(const char *dir, bool force, struct names *ours, struct status *
         buf_init(&text);
         names_text(&others, &text);
         result = status_set(st, STATUS_USAGE,
-                            "'%s' holds what 'fuseplan generate' did not write or what was changed "
+                            "'%s' holds what fuseplan did not write or what was changed "
                             "since: %s; name a new directory, or add --force to keep other files "
                             "and replace changed ones",
                             dir, text.ptr);

@@ -41,11 +41,12 @@ static void read_device(void *ctx, const struct db_study *study)
 }
 
 /* Marks the choices that are not the fastest on the measured device. */
-static int compare(struct db *db, int64_t study, const struct standalone_spec *spec,
-                   struct schedules *s, struct status *st)
+static int compare(struct db *db, int64_t study, const struct choosing *c, struct chosen *part,
+                   struct status *st)
 {
     struct candidate fastest;
-    struct build_target device = spec->target;
+    struct schedules *s = &part->schedules;
+    struct build_target device = c->build;
     device.arch = s->device_arch;
     if (study_candidate(db, study, &device, NULL, false, s->candidate.plan, &fastest, st) != 0)
         return -1;
@@ -54,33 +55,33 @@ static int compare(struct db *db, int64_t study, const struct standalone_spec *s
     return 0;
 }
 
-static int read_study(struct db *db, int64_t study, struct target_name target,
-                      const struct standalone_spec *spec, struct schedules *s, struct status *st)
+static int read_study(struct db *db, int64_t study, const struct choosing *c, struct chosen *part,
+                      struct status *st)
 {
-    struct reading reading = {.workload = spec->workload, .out = s};
-    fingerprint_device(target, &reading.here);
+    struct schedules *s = &part->schedules;
+    struct reading reading = {.workload = &part->workload, .out = s};
+    fingerprint_device(c->target, &reading.here);
     if (db_study_read(db, study, read_device, &reading, st) != 0 ||
-        study_candidate(db, study, &spec->target, &spec->archs, false, s->candidate.plan,
-                        &s->candidate, st) != 0 ||
+        study_candidate(db, study, &c->build, &c->archs, false, s->candidate.plan, &s->candidate,
+                        st) != 0 ||
         db_trials(db, study, DB_TRIAL_SEGMENT, read_trial, s, st) != 0)
         return -1;
-    return compare(db, study, spec, s, st);
+    return compare(db, study, c, part, st);
 }
 
-int schedules_choose(const struct options *o, struct target_name target,
-                     const struct standalone_spec *spec, struct plan p, struct schedules *out,
+int schedules_choose(const struct options *o, const struct choosing *c, struct chosen *part,
                      struct status *st)
 {
     struct status missing = STATUS_INIT;
     struct db *db = NULL;
     int64_t study;
-    out->target = spec->target.kind;
-    candidate_default(&spec->target, p, &out->candidate);
+    part->schedules.target = c->build.kind;
+    candidate_default(&c->build, part->plan, &part->schedules.candidate);
     int result = db_open(o->db, DB_READ, &db, &missing);
     if (result == 0)
-        result = study_of_workload(o, db, target, spec->workload, &study, &missing);
+        result = study_of_workload(o, db, c->target, &part->workload, &study, &missing);
     if (result == 0)
-        result = read_study(db, study, target, spec, out, st);
+        result = read_study(db, study, c, part, st);
     else if (missing.code == STATUS_NOT_FOUND)
         result = 0;
     else
@@ -111,7 +112,7 @@ static void replaced_text(const struct schedules *s, struct buf *out)
                      segment_text(s->candidate.choices[i].segment, range));
 }
 
-static void note_replaced(const struct options *o, const struct standalone_spec *spec,
+static void note_replaced(const struct options *o, const struct choosing *c,
                           const struct schedules *s)
 {
     struct buf replaced, archs, measured;
@@ -119,9 +120,9 @@ static void note_replaced(const struct options *o, const struct standalone_spec 
     buf_init(&archs);
     buf_init(&measured);
     replaced_text(s, &replaced);
-    for (int i = 0; i < spec->archs.count; i++) {
+    for (int i = 0; i < c->archs.count; i++) {
         buf_adds(&archs, i > 0 ? "," : "");
-        arch_name(spec->archs.arch[i], &archs);
+        arch_name(c->archs.arch[i], &archs);
     }
     arch_name(s->device_arch, &measured);
     if (replaced.len > 0)
@@ -143,9 +144,9 @@ static void note_failed(const struct options *o, const struct schedules *s)
                  segment_text(s->candidate.choices[i].segment, range), s->failed[i]);
 }
 
-void schedules_note(const struct options *o, const struct standalone_spec *spec,
-                    const struct schedules *s)
+void schedules_note(const struct options *o, const struct choosing *c, const struct chosen *part)
 {
+    const struct schedules *s = &part->schedules;
     if (s->device == NULL) {
         note(o, "segments run with default schedules: no times of this workload are stored; "
                 "'fuseplan search' finds faster ones");
@@ -160,6 +161,6 @@ void schedules_note(const struct options *o, const struct standalone_spec *spec,
              "%d of %d segments run with the fastest schedules known, measured on '%s'%s; the "
              "others run with default schedules, 'fuseplan search' finds faster ones",
              s->measured, s->candidate.count, s->device, where);
-    note_replaced(o, spec, s);
+    note_replaced(o, c, s);
     note_failed(o, s);
 }

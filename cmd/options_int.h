@@ -34,6 +34,9 @@ void words_arch(struct buf *out);
 
 /* ---- each.c: several workloads at once ------------------------------------------------------- */
 
+/* The options of one of the workloads, 0..batches * seq_lens - 1. */
+struct options each_part(const struct options *o, int part);
+
 /* STATUS_USAGE if several sizes are given to a command that takes one. */
 int each_check(const struct options *o, const struct command *c, struct status *st);
 

@@ -93,7 +93,7 @@ struct impl {
     const char *name; /* unique within its target; stored by name */
     enum target_kind target;
     bool handwritten; /* for pos0 = 1; where one is applicable, the generated ones are not chosen */
-    bool library; /* a library call, see choice_product(); emit writes host code for `generate` */
+    bool library; /* a library call, see choice_product(); its source is a comment that names it */
     /* Whether it can run the segment there, and every knob that is not at its default makes a
      * difference.  If not, *why is the reason. */
     bool (*applicable)(const struct choice *c, const struct build_target *t, const char **why);
@@ -279,17 +279,28 @@ struct kernel_file {
 };
 int kernel_files(enum target_kind target, const struct kernel_file **out);
 
-/* ---- standalone*.c, emit_*_standalone.c: a plan as a program of its own -------------------------
+/* ---- standalone*.c, emit_*_standalone.c: plans as a library ------------------------------------
  *
- * The files of a directory in which `make` builds a program that runs and times a plan without
- * fuseplan: segments, kernels, plan.h, plan.c, the program and a Makefile. */
+ * The files of a directory that needs no fuseplan: plans as a C library, with an example; or the
+ * same library with a program that runs and times its only plan on drawn inputs. */
 
+#define STANDALONE_NAME "encoder" /* of a library, unless it is given another */
+
+struct standalone_plan {
+    const struct workload *workload; /* as tuned */
+    const struct workload *full;     /* the same without lengths, which a call gives; mask built */
+    const struct candidate *candidate;
+    const char *measured_on; /* the device that chose the schedules; null: default schedules */
+};
+
+/* All plans differ in batch and seq_len alone. */
 struct standalone_spec {
     struct build_target target;
-    const struct workload *workload; /* its mask is built */
-    const struct candidate *candidate;
-    struct arch_list archs; /* of a GPU: the program runs on all; target.arch is one of them */
-    struct inputs inputs;
+    struct arch_list archs; /* of a GPU: the library runs on all; target.arch is one of them */
+    const char *name;       /* of the library and of its functions */
+    const struct standalone_plan *plans; /* those of fewest tokens first */
+    int count;
+    const struct inputs *inputs; /* of the program; null: a library with an example */
 };
 
 struct standalone_file {

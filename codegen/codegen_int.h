@@ -99,45 +99,67 @@ void emit_cpu_stage(const struct stage *stage, struct buf *out);
 
 /* ---- kernels: text embedded at build time ---------------------------------------------------- */
 
-/* The sources of a program that runs a plan, beside those that are emitted. */
-int kernel_program(enum target_kind target, const struct kernel_file **out);
+/* The texts of an exported library: kernels/library and the target's own. */
+enum kernel_group {
+    KERNEL_LIBRARY,
+    KERNEL_CPU_LIBRARY,
+    KERNEL_CUDA_LIBRARY,
+    KERNEL_PRODUCTS, /* for segments that cuBLASLt runs */
+    KERNEL_HOST,     /* for programs that use the library */
+    KERNEL_CPU_HOST,
+    KERNEL_CUDA_HOST,
+    KERNEL_PROGRAM, /* of `generate` */
+    KERNEL_EXPORT,  /* what only an exported library has */
+    KERNEL_GROUPS
+};
+int kernel_group(enum kernel_group group, const struct kernel_file **out);
 
-/* The header with the command line of such a program. */
-const struct kernel_file *kernel_arguments(void);
+/* ---- standalone.c: an exported library, and a program on it -------------------------------------
+ *
+ * In the texts of kernels/library the word "encoder" stands for the library's name, and @NAME@ for
+ * what the target or the plans decide. */
 
-/* The header with the host code that calls cuBLASLt. */
-const struct kernel_file *kernel_library(void);
+struct placeholder {
+    const char *name, *text;
+};
 
-/* ---- standalone.c, standalone_plan.c: a program that runs a plan --------------------------------
- */
-
-/* What a target's program has of its own; the rest is common to all. */
-struct program {
-    const char *suffix;    /* of its sources: ".cu" */
-    const char *word_type; /* of the mask's words in its abi.h */
-    /* Of its Makefile: the compiler with its flags, the rule for an object where make has none, and
-     * the patterns of its headers. */
-    const char *compiler, *rule, *headers;
-    void (*add_variables)(const struct standalone_spec *s, struct buf *out); /* of its Makefile */
-    /* plan.h: the lines of #include after that of abi.h, or null; struct plan_segment. */
-    void (*add_includes)(const struct standalone_spec *s, struct buf *out);
-    void (*declare_segments)(const struct standalone_spec *s, struct buf *out);
-    /* plan.c: the declaration of a segment's function, and its row of plan_segments[]. */
-    void (*declare_function)(const struct standalone_spec *s, int segment, struct buf *out);
-    void (*define_segment)(const struct standalone_spec *s, int segment, struct buf *out);
+/* What a target's library has of its own; the rest is common to all. */
+struct library_target {
+    const char *suffix;  /* of its kernels: ".cu" */
+    const char *defines; /* the first lines of each */
+    enum kernel_group group, host;
+    /* Appends what stands for the placeholder at `at`; returns the placeholder's length, 0 if it is
+     * none. */
+    size_t (*add_placeholder)(const struct standalone_spec *s, const char *at, struct buf *out);
+    /* plan_bB_sS.c: the declarations of a segment, and its row of segments[]. */
+    void (*declare_function)(const struct standalone_spec *s, const struct standalone_plan *p,
+                             int segment, struct buf *out);
+    void (*define_segment)(const struct standalone_spec *s, const struct standalone_plan *p,
+                           int segment, struct buf *out);
 };
 
 /* emit_cpu_standalone.c, emit_cuda_standalone.c */
-extern const struct program cpu_program, cuda_program;
+extern const struct library_target cpu_library, cuda_library;
 
-bool calls_library(const struct candidate *c);
+/* As library_target.add_placeholder, of a list with constant texts. */
+size_t add_constant(const struct standalone_spec *s, const struct placeholder *list, size_t count,
+                    const char *at, struct buf *out);
+
+/* The library's name; that of a choice's function in it. */
+void add_library_name(const struct standalone_spec *s, bool capitals, struct buf *out);
+void add_library_symbol(const struct standalone_spec *s, const struct choice *c, struct buf *out);
+
+bool calls_library(const struct standalone_spec *s);
+
+/* ---- standalone_plan.c: its data ------------------------------------------------------------- */
 
 /* "static const int NAME[] = {...};" */
 void add_ints(const char *name, const int *values, int64_t count, struct buf *out);
-void add_words(const char *name, const char *type, const uint64_t *values, int64_t count,
-               struct buf *out);
+void add_words(const char *name, const uint64_t *values, int64_t count, struct buf *out);
 
-void add_plan_h(const struct standalone_spec *s, const struct program *program, struct buf *out);
-void add_plan_c(const struct standalone_spec *s, const struct program *program, struct buf *out);
+void add_plan_source(const struct standalone_spec *s, const struct library_target *target,
+                     const struct standalone_plan *p, struct buf *out);
+void add_plans_source(const struct standalone_spec *s, struct buf *out);
+void add_drawn(const struct standalone_spec *s, struct buf *out); /* drawn.h */
 
 #endif

@@ -53,44 +53,8 @@ void choice_product(const struct choice *c, struct cuda_product *out)
                                  .gelu = epilogue->gelu};
 }
 
-/* ---- source ---------------------------------------------------------------------------------- */
-
-static const char *const dims[] = {[DIM_D] = "D", [DIM_3D] = "3 * D", [DIM_F] = "a.ffn"};
-
-static void add_operand(const char *field, const char *array, int index, const char *name,
-                        struct buf *out)
-{
-    buf_addf(out, "    p.%s = a.%s[%d]; /* %s */\n", field, array, index, name);
-}
-
-static void add_product(const struct cuda_product *p, struct buf *out)
-{
-    add_operand("in", "tensor", p->in, tensor_name(p->in), out);
-    add_operand("weight", "weight", p->weight, weights[p->weight].name, out);
-    if (p->bias >= 0)
-        add_operand("bias", "weight", p->bias, weights[p->bias].name, out);
-    if (p->residual >= 0)
-        add_operand("residual", "tensor", p->residual, tensor_name(p->residual), out);
-    add_operand("out", "tensor", p->out, tensor_name(p->out), out);
-    buf_addf(out,
-             "    p.rows = (long)a.batch * a.seq_len;\n    p.inner = %s;\n    p.columns = %s;\n",
-             dims[weights[p->weight].rows], dims[weights[p->weight].cols]);
-    if (p->gelu)
-        buf_adds(out, "    p.gelu = true;\n");
-}
-
 void emit_cuda_library(const struct choice *c, const struct build_target *t, struct buf *out)
 {
-    struct cuda_product p;
-    choice_product(c, &p);
     add_header(c, t, out);
-    buf_adds(out, " */\n#include \"library.cuh\"\n\nextern "
-                  "\"C\" void\n");
-    choice_symbol(c, out);
-    buf_adds(out, "(const fp_args &a, int algorithm, cudaStream_t stream)\n{\n"
-                  "    const long D = (long)a.heads * a.head_size;\n"
-                  "    library::product p = {};\n");
-    add_product(&p, out);
-    buf_addf(out, "    library::multiply<library::%s>(p, algorithm, a.workspace, %d, stream);\n}\n",
-             dtypes[t->dtype].name, CUDA_LIBRARY_WORKSPACE_BYTES);
+    buf_adds(out, " */\n");
 }

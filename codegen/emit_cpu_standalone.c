@@ -8,49 +8,55 @@ static_assert(ARRAY_LEN(((struct fp_args *)0)->weight) == WEIGHT_COUNT, "abi.h: 
 static_assert(ARRAY_LEN(((struct fp_args *)0)->knob) == KNOB_MAX, "abi.h: knobs");
 static_assert(FP_BLOCK == MASK_BLOCK, "abi.h: blocks of the mask");
 
-static void declare_segments(const struct standalone_spec *s, struct buf *out)
-{
-    (void)s;
-    buf_addf(out,
-             "/* In the order in which they run. */\n"
-             "struct plan_segment {\n    fp_segment *run;\n    int knob[%d];\n};\n",
-             KNOB_MAX);
-}
-
-static void declare_function(const struct standalone_spec *s, int segment, struct buf *out)
+static void declare_function(const struct standalone_spec *s, const struct standalone_plan *p,
+                             int segment, struct buf *out)
 {
     buf_adds(out, "fp_segment ");
-    choice_symbol(&s->candidate->choices[segment], out);
+    add_library_symbol(s, &p->candidate->choices[segment], out);
     buf_adds(out, ";\n");
 }
 
-static void define_segment(const struct standalone_spec *s, int segment, struct buf *out)
+static void define_segment(const struct standalone_spec *s, const struct standalone_plan *p,
+                           int segment, struct buf *out)
 {
-    const struct choice *choice = &s->candidate->choices[segment];
+    const struct choice *choice = &p->candidate->choices[segment];
     buf_adds(out, "    {");
-    choice_symbol(choice, out);
+    add_library_symbol(s, choice, out);
     buf_adds(out, ", {");
     for (int k = 0; k < choice->impl->knob_count; k++)
         buf_addf(out, "%s%d", k > 0 ? ", " : "", choice_value(choice, k));
     buf_adds(out, choice->impl->knob_count > 0 ? "}},\n" : "0}},\n");
 }
 
-static void add_variables(const struct standalone_spec *s, struct buf *out)
+static const struct placeholder placeholders[] = {
+    {"@VARIABLES@", "CC = cc\n"
+                    "CFLAGS = " CPU_CODE_FLAGS "\n"
+                    "ALL_CFLAGS = $(CFLAGS) -fPIC -fvisibility=hidden\n"
+                    "LDLIBS = " CPU_LIBRARIES "\n"
+                    "LINK = $(CC) $(ALL_CFLAGS)\n"},
+    {"@RULES@", "%.o: %.c\n\t$(CC) $(ALL_CFLAGS) -c -o $@ $<\n\n"},
+    {"@LIBS@", CPU_LIBRARIES " -fopenmp"},
+    {"@LANGUAGE@", "C"},
+    {"@CMAKE_OPEN@", "project(encoder C)\n"
+                     "if(NOT CMAKE_BUILD_TYPE)\n"
+                     "  set(CMAKE_BUILD_TYPE Release)\n"
+                     "endif()\n"
+                     "set(LIBRARIES openblas m -fopenmp)"},
+    {"@CMAKE_OBJECTS@", "target_compile_options(encoder_objects PRIVATE " CPU_CODE_FLAGS ")\n"},
+    {"@CMAKE_EXAMPLE@", "target_compile_options(example PRIVATE -fopenmp)\n"},
+};
+
+static size_t add_placeholder(const struct standalone_spec *s, const char *at, struct buf *out)
 {
-    (void)s;
-    buf_adds(out, "CC = cc\n"
-                  "CFLAGS = " CPU_CODE_FLAGS "\n"
-                  "LDLIBS = " CPU_LIBRARIES "\n");
+    return add_constant(s, placeholders, ARRAY_LEN(placeholders), at, out);
 }
 
-const struct program cpu_program = {
+const struct library_target cpu_library = {
     .suffix = ".c",
-    .word_type = "uint64_t",
-    .compiler = "$(CC) $(CFLAGS)",
-    .rule = "",
-    .headers = "*.h",
-    .declare_segments = declare_segments,
+    .defines = "#define FP_SCRATCH encoder_scratch\n",
+    .group = KERNEL_CPU_LIBRARY,
+    .host = KERNEL_CPU_HOST,
+    .add_placeholder = add_placeholder,
     .declare_function = declare_function,
     .define_segment = define_segment,
-    .add_variables = add_variables,
 };

@@ -1,59 +1,6 @@
 #include "codegen/cuda_int.h"
 
-#define INCLUDES "\n#include <stdint.h>\n"
-
-/* The type of a stored element in host code, which converts from and to float. */
-static const struct {
-    const char *includes, *type;
-} elements[DTYPE_COUNT] = {
-    [DTYPE_FP32] = {INCLUDES, "float"},
-    [DTYPE_TF32] = {INCLUDES, "float"},
-    [DTYPE_FP16] = {INCLUDES "#include <cuda_fp16.h>\n", "__half"},
-    [DTYPE_BF16] = {INCLUDES "#include <cuda_bf16.h>\n", "__nv_bfloat16"},
-};
-
-static void add_includes(const struct standalone_spec *s, struct buf *out)
-{
-    buf_adds(out, elements[s->target.dtype].includes);
-}
-
-static void declare_segments(const struct standalone_spec *s, struct buf *out)
-{
-    buf_addf(out, "using plan_element = %s; /* of tensors and weights: %s */\n\n",
-             elements[s->target.dtype].type, dtypes[s->target.dtype].name);
-    buf_adds(
-        out,
-        "/* The mask by tiles of query blocks, as fp_tiles of abi.h but in host memory.  Null\n"
-        " * words are those of plan_mask. */\n"
-        "struct plan_tiles {\n"
-        "    int count, parts;\n"
-        "    const int *tile, *head, *rest;\n"
-        "    const unsigned long long *words;\n"
-        "    const int *query_token, *key_token;\n"
-        "    long tile_ints, head_ints, rest_ints, words_count, tokens;\n"
-        "};\n\n"
-        "/* A matrix that a kernel copies by TMA; see maps.cuh.  size[0] = 0: none. */\n"
-        "enum { PLAN_MAPS = 4 };\n"
-        "struct plan_map {\n"
-        "    bool weight; /* else a tensor */\n"
-        "    int index;\n"
-        "    uint64_t size[2]; /* columns, rows */\n"
-        "    unsigned box[2];\n"
-        "};\n\n"
-        "/* In the order in which they run. */\n"
-        "struct plan_segment {\n"
-        "    const void *kernel;        /* null: call() launches */\n"
-        "    int threads, shared_bytes; /* of a thread block */\n"
-        "    bool cooperative;          /* thread blocks meet in it */\n"
-        "    bool persistent;           /* no more of them than the GPU holds at once */\n"
-        "    const struct plan_map *maps; /* (PLAN_MAPS); null: it takes none */\n"
-        "    const struct plan_tiles *query_tiles; /* null: it reads none */\n"
-        "    long tiles;                /* more thread blocks would idle */\n"
-        "    long sync_words, workspace_bytes;\n"
-        "    void (*call)(const fp_args &a, int algorithm, cudaStream_t stream);\n"
-        "    int algorithm;\n"
-        "};\n");
-}
+#include <string.h>
 
 /* A plan has one attention at most. */
 static void add_tiles(const struct workload *w, const struct tiling *t, struct buf *out)
@@ -61,26 +8,23 @@ static void add_tiles(const struct workload *w, const struct tiling *t, struct b
     struct query_tiles q;
     query_tiles_build(w, t, &q);
     bool ordered = q.words != NULL;
-    int64_t tile_ints = (int64_t)q.count * TILE_INTS;
     int64_t head_ints = (int64_t)q.count * TILE_HEAD * q.entry_ints;
     int64_t rest_ints = (q.rest_count + TILE_HEAD) * q.entry_ints;
-    int64_t words = q.word_blocks * MASK_BLOCK;
     int64_t tokens = ordered ? (int64_t)q.parts * w->blocks.blocks * MASK_BLOCK : 0;
-    add_ints("tiles", q.tile, tile_ints, out);
+    add_ints("tiles", q.tile, (int64_t)q.count * TILE_INTS, out);
     add_ints("tile_head", q.head, head_ints, out);
     add_ints("tile_rest", q.rest, rest_ints, out);
     if (ordered) {
-        add_words("tile_words", "unsigned long long", q.words, words, out);
+        add_words("tile_words", q.words, q.word_blocks * MASK_BLOCK, out);
         add_ints("query_token", q.query_token, tokens, out);
         add_ints("key_token", q.key_token, tokens, out);
     }
     buf_addf(out,
-             "static const struct plan_tiles query_tiles = {%d, %d, tiles, tile_head, tile_rest, "
-             "%s,\n    %lld, %lld, %lld, %lld, %lld};\n",
-             q.count, q.parts,
-             ordered ? "tile_words, query_token, key_token" : "nullptr, nullptr, nullptr",
-             (long long)tile_ints, (long long)head_ints, (long long)rest_ints, (long long)words,
-             (long long)tokens);
+             "static const struct plan_tiles query_tiles = {%d, %d, %d, %d, tiles, tile_head, "
+             "tile_rest,\n    %s, %lld, %lld, %lld};\n",
+             q.count, q.parts, q.rows, q.entry_ints,
+             ordered ? "tile_words, query_token, key_token" : "0, 0, 0", (long long)q.rest_count,
+             (long long)q.word_blocks, (long long)tokens);
     query_tiles_release(&q);
 }
 
@@ -92,7 +36,7 @@ static bool has_maps(const struct cuda_launch *l)
 /* "static const struct plan_map SYMBOL_maps[PLAN_MAPS] = {...};" */
 static void add_maps(const struct choice *c, const struct cuda_launch *l, struct buf *out)
 {
-    buf_adds(out, "static const struct plan_map\n");
+    buf_adds(out, "static const struct plan_map ");
     choice_symbol(c, out);
     buf_adds(out, "_maps[PLAN_MAPS] = {\n");
     for (int i = 0; i < CUDA_MAPS; i++) {
@@ -103,78 +47,147 @@ static void add_maps(const struct choice *c, const struct cuda_launch *l, struct
     buf_adds(out, "};\n");
 }
 
-static void declare_function(const struct standalone_spec *s, int segment, struct buf *out)
+/* "static const struct plan_product SYMBOL_product = {...};" */
+static void add_product(const struct standalone_spec *s, const struct standalone_plan *plan,
+                        const struct choice *c, struct buf *out)
 {
-    const struct choice *c = &s->candidate->choices[segment];
-    struct cuda_launch l = {.threads = 0};
-    if (!c->impl->library)
-        choice_launch(c, s->workload, &l);
-    buf_addf(out, "extern \"C\" %s\n", c->impl->library ? "void" : "__global__ void");
+    const struct workload *w = plan->full;
+    struct cuda_product p;
+    choice_product(c, &p);
+    const struct weight *weight = &weights[p.weight];
+    buf_addf(out,
+             "extern const struct product_calls %s_products;\nstatic const struct plan_product ",
+             s->name);
     choice_symbol(c, out);
-    buf_adds(out,
-             c->impl->library ? "(const fp_args &a, int algorithm, cudaStream_t stream);\n"
-             : has_maps(&l)
-                 ? "(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps);\n"
-                 : "(const __grid_constant__ fp_args a);\n");
+    buf_addf(out, "_product = {&%s_products, %d, %d, %d, %d, %d, %s,\n    %lld, %lld, %lld, %d};\n",
+             s->name, p.in, p.out, p.residual, p.weight, p.bias, p.gelu ? "true" : "false",
+             (long long)w->batch * w->seq_len, (long long)dim_size(weight->rows, w),
+             (long long)dim_size(weight->cols, w), choice_knob(c, "algorithm"));
+}
+
+/* A kernel's symbol, as C sees it, and the data of its row. */
+static void declare_function(const struct standalone_spec *s, const struct standalone_plan *p,
+                             int segment, struct buf *out)
+{
+    const struct choice *c = &p->candidate->choices[segment];
+    if (c->impl->library) {
+        add_product(s, p, c, out);
+        return;
+    }
+    struct cuda_launch l;
+    choice_launch(c, p->full, &l);
+    buf_adds(out, "void ");
+    add_library_symbol(s, c, out);
+    buf_adds(out, "(void);\n");
     if (has_maps(&l))
         add_maps(c, &l, out);
     if (l.tiling.rows > 0)
-        add_tiles(s->workload, &l.tiling, out);
+        add_tiles(p->full, &l.tiling, out);
 }
 
-static void add_call(const struct choice *c, struct buf *out)
+static void define_product(const struct choice *c, struct buf *out)
 {
-    buf_addf(out, "    {nullptr, 0, 0, false, false, nullptr, nullptr, 0, 0, %d,\n     ",
-             CUDA_LIBRARY_WORKSPACE_BYTES);
+    buf_addf(out, "    {.workspace_bytes = %d, .product = &", CUDA_LIBRARY_WORKSPACE_BYTES);
     choice_symbol(c, out);
-    buf_addf(out, ", %d},\n", choice_knob(c, "algorithm"));
+    buf_adds(out, "_product},\n");
 }
 
-static void add_kernel(const struct choice *c, const struct workload *w, struct buf *out)
+static void define_kernel(const struct standalone_spec *s, const struct standalone_plan *p,
+                          const struct choice *c, struct buf *out)
 {
     struct cuda_launch l;
-    choice_launch(c, w, &l);
+    choice_launch(c, p->full, &l);
     buf_adds(out, "    {(const void *)");
-    choice_symbol(c, out);
+    add_library_symbol(s, c, out);
     buf_addf(out, ",\n     %d, %d, %s, %s, ", l.threads, l.shared_bytes,
              l.cooperative ? "true" : "false", l.persistent ? "true" : "false");
     if (has_maps(&l))
         choice_symbol(c, out);
-    buf_addf(out, "%s, %s, %lld, %lld, %lld, nullptr, 0},\n", has_maps(&l) ? "_maps" : "nullptr",
-             l.tiling.rows > 0 ? "&query_tiles" : "nullptr", (long long)l.tiles,
-             (long long)l.sync_words, (long long)l.workspace_bytes);
+    buf_addf(out, "%s, %s, %lld, %lld, %lld, 0},\n", has_maps(&l) ? "_maps" : "0",
+             l.tiling.rows > 0 ? "&query_tiles" : "0", (long long)l.tiles, (long long)l.sync_words,
+             (long long)l.workspace_bytes);
 }
 
-static void define_segment(const struct standalone_spec *s, int segment, struct buf *out)
+static void define_segment(const struct standalone_spec *s, const struct standalone_plan *p,
+                           int segment, struct buf *out)
 {
-    const struct choice *c = &s->candidate->choices[segment];
+    const struct choice *c = &p->candidate->choices[segment];
     if (c->impl->library)
-        add_call(c, out);
+        define_product(c, out);
     else
-        add_kernel(c, s->workload, out);
+        define_kernel(s, p, c, out);
 }
 
-/* A program that calls cuBLASLt finds it at run time where the linker found it. */
+/* "90a", "80;90a": as CMake names them. */
+static void add_cmake_archs(const struct arch_list *archs, struct buf *out)
+{
+    struct buf name;
+    buf_init(&name);
+    for (int i = 0; i < archs->count; i++) {
+        buf_reset(&name);
+        arch_name(archs->arch[i], &name);
+        buf_addf(out, "%s%s-real", i > 0 ? ";" : "", name.ptr + strlen("sm_"));
+    }
+    buf_release(&name);
+}
+
+/* A library that calls cuBLASLt finds it at run time where the linker found it. */
 static void add_variables(const struct standalone_spec *s, struct buf *out)
 {
-    buf_adds(out, "NVCC = nvcc\n"
+    buf_adds(out, "CC = cc\nNVCC = nvcc\n"
+                  "TOOLKIT = $(dir $(realpath $(shell command -v $(firstword $(NVCC)))))..\n"
+                  "CFLAGS = -O2\n"
                   "NVCCFLAGS = " CUDA_FLAGS " -O3 ");
     arch_options(&s->archs, out);
-    buf_adds(out, "\n");
-    if (calls_library(s->candidate))
-        buf_adds(out, "TOOLKIT = $(dir $(realpath $(shell command -v $(firstword $(NVCC)))))..\n"
-                      "LDLIBS = -lcublasLt -Xlinker -rpath=$(TOOLKIT)/lib64\n");
+    buf_adds(out, "\nHIDDEN = -fPIC -fvisibility=hidden\n");
+    if (calls_library(s))
+        buf_adds(out, "LDLIBS = -lcublasLt -Xlinker -rpath=$(TOOLKIT)/lib64\n");
+    buf_adds(out, "LINK = $(NVCC) $(NVCCFLAGS)\n");
 }
 
-const struct program cuda_program = {
+static const struct placeholder placeholders[] = {
+    {"@RULES@",
+     "%.o: %.cu\n\t$(NVCC) $(NVCCFLAGS) $(addprefix -Xcompiler ,$(HIDDEN)) -c -o $@ $<\n\n"
+     "%.o: %.c\n\t$(CC) $(CFLAGS) $(HIDDEN) -I$(TOOLKIT)/include -c -o $@ $<\n\n"},
+    {"@LIBS@", "-lcudart"},
+    {"@LANGUAGE@", "CUDA"},
+    {"@CMAKE_EXAMPLE@", ""},
+};
+
+static size_t add_placeholder(const struct standalone_spec *s, const char *at, struct buf *out)
+{
+    static const char variables[] = "@VARIABLES@", open[] = "@CMAKE_OPEN@",
+                      objects[] = "@CMAKE_OBJECTS@";
+    if (strncmp(at, variables, strlen(variables)) == 0) {
+        add_variables(s, out);
+        return strlen(variables);
+    }
+    if (strncmp(at, open, strlen(open)) == 0) {
+        buf_adds(out, "if(NOT CMAKE_CUDA_ARCHITECTURES)\n  set(CMAKE_CUDA_ARCHITECTURES ");
+        add_cmake_archs(&s->archs, out);
+        buf_addf(out,
+                 ")\nendif()\nproject(%s C CUDA)\nif(NOT CMAKE_BUILD_TYPE)\n"
+                 "  set(CMAKE_BUILD_TYPE Release)\nendif()\nfind_package(CUDAToolkit REQUIRED)\n"
+                 "set(LIBRARIES CUDA::cudart%s)",
+                 s->name, calls_library(s) ? " CUDA::cublasLt" : "");
+        return strlen(open);
+    }
+    if (strncmp(at, objects, strlen(objects)) == 0) {
+        buf_addf(out,
+                 "set_target_properties(%s_objects PROPERTIES CUDA_STANDARD 17)\n"
+                 "target_include_directories(%s_objects PRIVATE ${CUDAToolkit_INCLUDE_DIRS})\n",
+                 s->name, s->name);
+        return strlen(objects);
+    }
+    return add_constant(s, placeholders, ARRAY_LEN(placeholders), at, out);
+}
+
+const struct library_target cuda_library = {
     .suffix = ".cu",
-    .word_type = "unsigned long long",
-    .compiler = "$(NVCC) $(NVCCFLAGS)",
-    .rule = "%.o: %.cu\n\t$(NVCC) $(NVCCFLAGS) -c -o $@ $<\n\n",
-    .headers = "*.h *.cuh",
-    .add_includes = add_includes,
-    .declare_segments = declare_segments,
+    .defines = "",
+    .group = KERNEL_CUDA_LIBRARY,
+    .host = KERNEL_CUDA_HOST,
+    .add_placeholder = add_placeholder,
     .declare_function = declare_function,
     .define_segment = define_segment,
-    .add_variables = add_variables,
 };

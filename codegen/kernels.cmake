@@ -1,20 +1,25 @@
 # The kernels' text, embedded into the program; kernel_texts.c is the table of it.
-# To add a file of kernels/: its name below, in a group named after its folder.
+# To add a file of kernels/: its name below, in a group named after its use.
 set(cpu_kernels abi.h attention.h blocks.h common.h handwritten_attention.h
   streaming_attention.h tokens.h vecmath.h)
-set(cpu_program program.c threads.h)
+set(cpu_library launch.c segment.h)
+set(cpu_host host.h threads.h)
 set(cuda_kernels abi.h attention.cuh attention_wgmma.cuh attention_wgmma_copy.cuh
   attention_wgmma_join.cuh attention_wgmma_load.cuh attention_wgmma_q.cuh attention_wgmma_shape.cuh
   attention_wgmma_softmax.cuh attention_wgmma_store.cuh common.cuh gemm.cuh gemm_tma.cuh
   gemm_tma_copy.cuh gemm_tma_shape.cuh handwritten.cuh hopper.cuh mma.cuh
   tokens.cuh)
-set(cuda_program inputs.cuh maps.cuh output.cuh program.cu)
-set(cuda_library library.cuh)
-set(both_programs kernels/arguments.h)
-list(TRANSFORM cpu_kernels PREPEND kernels/cpu/)
-list(TRANSFORM cpu_program PREPEND kernels/cpu/)
-list(TRANSFORM cuda_kernels PREPEND kernels/cuda/)
-list(TRANSFORM cuda_program PREPEND kernels/cuda/)
-list(TRANSFORM cuda_library PREPEND kernels/cuda/)
-embed_texts(codegen cpu_kernels cpu_program cuda_kernels cuda_program cuda_library
-  both_programs)
+set(cuda_library launch.c launch.h lengths.cu maps.c mask.c segment.h)
+set(cuda_products products.c)
+set(cuda_host host.h)
+set(library_files encoder.h lengths.h library.c plan.h)
+set(library_host elements.h)
+set(library_program arguments.h program.c program.mk)
+set(library_export CMakeLists.txt Makefile encoder.pc.in example.c)
+foreach(folder cpu cuda library)
+  foreach(group kernels library products host files program export)
+    list(TRANSFORM ${folder}_${group} PREPEND kernels/${folder}/)
+  endforeach()
+endforeach()
+embed_texts(codegen cpu_kernels cpu_library cpu_host cuda_kernels cuda_library cuda_products
+  cuda_host library_files library_host library_program library_export)

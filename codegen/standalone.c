@@ -1,87 +1,232 @@
+/* The files of an exported library, or of a program that runs it. */
 #include "codegen/codegen_int.h"
 
+#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
-static const struct program *const programs[TARGET_COUNT] = {
-    [TARGET_CPU] = &cpu_program, [TARGET_CUDA] = &cuda_program};
+static const struct library_target *const library_targets[TARGET_COUNT] = {
+    [TARGET_CPU] = &cpu_library, [TARGET_CUDA] = &cuda_library};
 
-bool calls_library(const struct candidate *c)
+static bool has_suffix(const char *name, const char *suffix)
 {
-    for (int i = 0; i < c->count; i++)
-        if (c->choices[i].impl->library)
-            return true;
-    return false;
+    size_t len = strlen(name), tail = strlen(suffix);
+    return len > tail && strcmp(name + len - tail, suffix) == 0;
 }
 
+/* ---- texts with placeholders ----------------------------------------------------------------- */
+
+/* What the texts of kernels/library/ are filled in with. */
+struct filling {
+    const struct standalone_spec *spec;
+    const struct library_target *target;
+    const struct standalone *files; /* so far: the library's */
+};
+
+static void add_objects(const struct filling *f, struct buf *out)
+{
+    for (int i = 0; i < f->files->count; i++) {
+        const char *name = f->files->files[i].name, *end = strrchr(name, '.');
+        if (has_suffix(name, ".c") || has_suffix(name, ".cu"))
+            buf_addf(out, " \\\n  %.*s.o", (int)(end - name), name);
+    }
+}
+
+static void add_sources(const struct filling *f, struct buf *out)
+{
+    for (int i = 0; i < f->files->count; i++) {
+        const char *name = f->files->files[i].name;
+        if (has_suffix(name, ".c") || has_suffix(name, ".cu"))
+            buf_addf(out, "\n  %s", name);
+    }
+}
+
+/* Appends the text that stands for the placeholder at `at`, "@NAME@", and returns its length; 0 for
+ * one that is none of ours. */
+static size_t add_placeholder(const struct filling *f, const char *at, struct buf *out)
+{
+    static const char objects[] = "@OBJECTS@", sources[] = "@SOURCES@";
+    if (strncmp(at, objects, strlen(objects)) == 0) {
+        add_objects(f, out);
+        return strlen(objects);
+    }
+    if (strncmp(at, sources, strlen(sources)) == 0) {
+        add_sources(f, out);
+        return strlen(sources);
+    }
+    return f->target->add_placeholder(f->spec, at, out);
+}
+
+/* Appends the library's name in place of the word "encoder", in capitals in place of "ENCODER". */
+static size_t add_name(const char *name, const char *at, struct buf *out)
+{
+    static const char lower[] = STANDALONE_NAME, upper[] = "ENCODER";
+    bool capitals = strncmp(at, upper, strlen(upper)) == 0;
+    if (!capitals && strncmp(at, lower, strlen(lower)) != 0)
+        return 0;
+    for (; *name != '\0'; name++) {
+        char letter = capitals ? (char)toupper((unsigned char)*name) : *name;
+        buf_add(out, &letter, 1);
+    }
+    return strlen(lower);
+}
+
+static void add_filled(const struct filling *f, const char *text, struct buf *out)
+{
+    while (*text != '\0') {
+        size_t taken =
+            *text == '@' ? add_placeholder(f, text, out) : add_name(f->spec->name, text, out);
+        if (taken == 0)
+            buf_add(out, text, 1);
+        text += taken > 0 ? taken : 1;
+    }
+}
+
+size_t add_constant(const struct standalone_spec *s, const struct placeholder *list, size_t count,
+                    const char *at, struct buf *out)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(at, list[i].name, strlen(list[i].name)) == 0) {
+            for (const char *text = list[i].text; *text != '\0';) {
+                size_t taken = add_name(s->name, text, out);
+                if (taken == 0)
+                    buf_add(out, text, 1);
+                text += taken > 0 ? taken : 1;
+            }
+            return strlen(list[i].name);
+        }
+    return 0;
+}
+
+void add_library_name(const struct standalone_spec *s, bool capitals, struct buf *out)
+{
+    add_name(s->name, capitals ? "ENCODER" : STANDALONE_NAME, out);
+}
+
+void add_library_symbol(const struct standalone_spec *s, const struct choice *c, struct buf *out)
+{
+    buf_addf(out, "%s_", s->name);
+    choice_symbol(c, out);
+}
+
+/* ---- files ----------------------------------------------------------------------------------- */
+
 /* Returns the text of a new file, to be filled before the next file is added. */
-static struct buf *add_file(struct standalone *p, const char *name, const char *suffix)
+static struct buf *add_file(struct standalone *p, const char *name)
 {
     p->files = mem_resize(p->files, (size_t)p->count + 1, sizeof(*p->files));
     struct standalone_file *file = &p->files[p->count++];
     buf_init(&file->text);
-    buf_addf(&file->text, "%s%s", name, suffix);
-    file->name = buf_detach(&file->text);
+    file->name = mem_strdup(name);
     return &file->text;
 }
 
-static void copy_files(struct standalone *p, const struct kernel_file *files, int count)
+static bool has_file(const struct standalone *p, const char *name)
 {
-    for (int i = 0; i < count; i++)
-        buf_add(add_file(p, files[i].name, ""), files[i].text, files[i].len);
+    for (int i = 0; i < p->count; i++)
+        if (strcmp(p->files[i].name, name) == 0)
+            return true;
+    return false;
 }
 
-static void add_segments(const struct standalone_spec *s, const char *suffix,
-                         struct standalone *out)
+/* The texts of a group.  library_files: the library's. */
+static void copy_group(const struct filling *f, enum kernel_group group, struct standalone *out)
 {
+    const struct kernel_file *files;
     struct buf name;
+    int count = kernel_group(group, &files);
     buf_init(&name);
-    for (int i = 0; i < s->candidate->count; i++) {
-        const struct choice *choice = &s->candidate->choices[i];
+    for (int i = 0; i < count; i++) {
         buf_reset(&name);
-        choice_symbol(choice, &name);
-        choice_emit(choice, &s->target, add_file(out, name.ptr, suffix));
+        add_filled(f, strcmp(files[i].name, "program.mk") == 0 ? "Makefile" : files[i].name, &name);
+        add_filled(f, files[i].text, add_file(out, name.ptr));
     }
     buf_release(&name);
 }
 
-/* The objects are those of the files so far. */
-static void add_makefile(const struct standalone_spec *s, const struct program *program,
-                         const struct standalone *p, struct buf *out)
+static void copy_kernels(const struct standalone_spec *s, struct standalone *out)
 {
-    buf_adds(out, "# make; ./plan\n");
-    program->add_variables(s, out);
-    buf_adds(out, "\nOBJECTS =");
-    for (int i = 0; i < p->count; i++) {
-        const char *name = p->files[i].name, *end = strrchr(name, '.');
-        if (end != NULL && strcmp(end, program->suffix) == 0)
-            buf_addf(out, " \\\n  %.*s.o", (int)(end - name), name);
-    }
-    buf_addf(out,
-             "\n\nplan: $(OBJECTS)\n"
-             "\t%s $(LDFLAGS) -o $@ $(OBJECTS) $(LDLIBS)\n\n"
-             "%s$(OBJECTS): $(wildcard %s)\n\n"
-             "clean:\n\trm -f plan $(OBJECTS)\n\n"
-             ".PHONY: clean\n",
-             program->compiler, program->rule, program->headers);
+    const struct kernel_file *files;
+    int count = kernel_files(s->target.kind, &files);
+    for (int i = 0; i < count; i++)
+        buf_add(add_file(out, files[i].name), files[i].text, files[i].len);
 }
 
-void standalone_emit(const struct standalone_spec *spec, struct standalone *out)
+/* The source of a choice, whose function gets the library's name in front. */
+static void add_segment(const struct filling *f, const struct choice *c, struct standalone *out)
 {
-    const struct program *program = programs[spec->target.kind];
-    const struct kernel_file *kernels, *sources;
-    int kernel_count = kernel_files(spec->target.kind, &kernels);
-    int source_count = kernel_program(spec->target.kind, &sources);
+    struct buf symbol, source, file;
+    buf_init(&symbol);
+    buf_init(&source);
+    buf_init(&file);
+    choice_symbol(c, &symbol);
+    buf_addf(&file, "%s%s", symbol.ptr, f->target->suffix);
+    if (!c->impl->library && !has_file(out, file.ptr)) {
+        choice_emit(c, &f->spec->target, &source);
+        struct buf *to = add_file(out, file.ptr);
+        const char *rest = source.ptr;
+        add_filled(f, f->target->defines, to);
+        for (const char *at; (at = strstr(rest, symbol.ptr)) != NULL; rest = at + symbol.len) {
+            buf_add(to, rest, (size_t)(at - rest));
+            add_library_symbol(f->spec, c, to);
+        }
+        buf_adds(to, rest);
+    }
+    buf_release(&symbol);
+    buf_release(&source);
+    buf_release(&file);
+}
+
+static void add_plan(const struct filling *f, const struct standalone_plan *p,
+                     struct standalone *out)
+{
+    struct buf name;
+    for (int i = 0; i < p->candidate->count; i++)
+        add_segment(f, &p->candidate->choices[i], out);
+    buf_init(&name);
+    buf_addf(&name, "plan_b%d_s%d.c", p->workload->batch, p->workload->seq_len);
+    add_plan_source(f->spec, f->target, p, add_file(out, name.ptr));
+    buf_release(&name);
+}
+
+bool calls_library(const struct standalone_spec *s)
+{
+    for (int i = 0; i < s->count; i++)
+        for (int k = 0; k < s->plans[i].candidate->count; k++)
+            if (s->plans[i].candidate->choices[k].impl->library)
+                return true;
+    return false;
+}
+
+/* Moves the files of another output behind those of `to`. */
+static void append(struct standalone *to, struct standalone *from)
+{
+    size_t count = (size_t)to->count + (size_t)from->count;
+    to->files = mem_resize(to->files, count, sizeof(*to->files));
+    for (int i = 0; i < from->count; i++)
+        to->files[to->count++] = from->files[i];
+    free(from->files);
+}
+
+void standalone_emit(const struct standalone_spec *s, struct standalone *out)
+{
+    struct filling f = {s, library_targets[s->target.kind], out};
+    struct standalone others = {.count = 0};
     *out = (struct standalone){.count = 0};
-    add_segments(spec, program->suffix, out);
-    copy_files(out, kernels, kernel_count);
-    if (calls_library(spec->candidate))
-        copy_files(out, kernel_library(), 1);
-    add_plan_h(spec, program, add_file(out, "plan.h", ""));
-    add_plan_c(spec, program, add_file(out, "plan", program->suffix));
-    copy_files(out, kernel_arguments(), 1);
-    copy_files(out, sources, source_count);
-    add_makefile(spec, program, out, add_file(out, "Makefile", ""));
+    copy_group(&f, KERNEL_LIBRARY, out);
+    copy_group(&f, f.target->group, out);
+    if (calls_library(s))
+        copy_group(&f, KERNEL_PRODUCTS, out);
+    add_plans_source(s, add_file(out, "plans.c"));
+    for (int i = 0; i < s->count; i++)
+        add_plan(&f, &s->plans[i], out);
+    copy_kernels(s, out);
+    copy_group(&f, KERNEL_HOST, &others);
+    copy_group(&f, f.target->host, &others);
+    copy_group(&f, s->inputs != NULL ? KERNEL_PROGRAM : KERNEL_EXPORT, &others);
+    if (s->inputs != NULL)
+        add_drawn(s, add_file(&others, "drawn.h"));
+    append(out, &others);
 }
 
 void standalone_release(struct standalone *p)

@@ -1,73 +1,7 @@
-/* plan.h and plan.c of a program: the workload, the mask and the table of segments. */
+/* What an exported library has as data: its plans with masks and tables of segments. */
 #include "codegen/codegen_int.h"
 
-static void add_title(const struct standalone_spec *s, struct buf *out)
-{
-    const struct workload *w = s->workload;
-    double flops = 0;
-    for (int op = 0; op < OP_COUNT; op++)
-        flops += op_flops(op, w, w->blocks.kept);
-    buf_addf(out, "/* Plan %u: ", plan_value(s->candidate->plan));
-    plan_translate(plan_value(s->candidate->plan), out);
-    buf_adds(out, " (value, first bit, fused segments: start and end of each).\n * Workload ");
-    workload_text(w, out);
-    buf_addf(out,
-             ".\n * %.4g GFLOP a pass through all layers; tensors, weights and mask take at most "
-             "%.4g MB. */\n",
-             1e-9 * flops * w->layers, 1e-6 * workload_bytes(w));
-}
-
-void add_plan_h(const struct standalone_spec *s, const struct program *program, struct buf *out)
-{
-    const struct workload *w = s->workload;
-    add_title(s, out);
-    buf_adds(out, "#ifndef PLAN_H\n#define PLAN_H\n\n#include \"abi.h\"\n");
-    if (program->add_includes != NULL)
-        program->add_includes(s, out);
-    buf_adds(out, "\n#define PLAN_GENERATOR \"fuseplan " FUSEPLAN_VERSION
-                  "\"\n#define PLAN_WORKLOAD  \"");
-    workload_text(w, out);
-    buf_addf(out,
-             "\"\n\nenum {\n    PLAN_VALUE = %u,\n    SEGMENTS = %d,\n    LAYERS = %d,\n"
-             "    BATCH = %d,\n    SEQ_LEN = %d,\n    HEADS = %d,\n    HEAD_SIZE = %d,\n"
-             "    FFN = %d\n};\n\n",
-             plan_value(s->candidate->plan), s->candidate->count, w->layers, w->batch, w->seq_len,
-             w->heads, w->head_size, w->ffn);
-    buf_adds(out, "extern const float plan_eps;\n"
-                  "extern const uint64_t plan_seed;\n\n");
-    program->declare_segments(s, out);
-    buf_addf(
-        out,
-        "extern const struct plan_segment plan_segments[SEGMENTS];\n\n"
-        "/* Tensor 0 is a layer's input, 1+i the output of operator i; 0: never in memory. */\n"
-        "extern const long plan_tensor_elements[%d];\n\n"
-        "/* Drawn uniformly in middle +- range. */\n"
-        "struct plan_weight {\n    long elements;\n    double middle, range;\n};\n"
-        "extern const struct plan_weight plan_weights[%d];\n\n"
-        "/* Real tokens of each sequence; null: all of them. */\n"
-        "extern const int *const plan_lengths;\n\n"
-        "extern const struct fp_blocks plan_mask;\n\n#endif\n",
-        TENSOR_COUNT, WEIGHT_COUNT);
-}
-
-static void add_sizes(const struct standalone_spec *s, struct buf *out)
-{
-    uint32_t used = 1u << TENSOR_X;
-    for (int i = 0; i < s->candidate->count; i++)
-        used |= choice_tensors(&s->candidate->choices[i]);
-    buf_addf(out, "const long plan_tensor_elements[%d] = {", TENSOR_COUNT);
-    for (int t = 0; t < TENSOR_COUNT; t++)
-        buf_addf(out, "%s%lld", t > 0 ? ", " : "",
-                 (used >> t & 1) != 0 ? (long long)tensor_elements(t, s->workload) : 0);
-    buf_addf(out, "};\n\nconst struct plan_weight plan_weights[%d] = {\n", WEIGHT_COUNT);
-    for (int i = 0; i < WEIGHT_COUNT; i++) {
-        struct drawn from = weight_drawn((enum weight_id)i, s->inputs.ranges);
-        buf_addf(out, "    {%lld, %g, %g}, /* %s */\n",
-                 (long long)weight_elements((enum weight_id)i, s->workload), from.middle,
-                 from.range, weights[i].name);
-    }
-    buf_adds(out, "};\n\n");
-}
+#include <string.h>
 
 void add_ints(const char *name, const int *values, int64_t count, struct buf *out)
 {
@@ -77,10 +11,9 @@ void add_ints(const char *name, const int *values, int64_t count, struct buf *ou
     buf_adds(out, count > 0 ? "};\n" : "0};\n");
 }
 
-void add_words(const char *name, const char *type, const uint64_t *values, int64_t count,
-               struct buf *out)
+void add_words(const char *name, const uint64_t *values, int64_t count, struct buf *out)
 {
-    buf_addf(out, "static const %s %s[] = {", type, name);
+    buf_addf(out, "static const fp_word %s[] = {", name);
     for (int64_t i = 0; i < count; i++) {
         const char *separator = i == 0 ? "" : i % 4 == 0 ? ",\n    " : ", ";
         buf_addf(out, "%s0x%llx", separator, (unsigned long long)values[i]);
@@ -88,7 +21,57 @@ void add_words(const char *name, const char *type, const uint64_t *values, int64
     buf_adds(out, count > 0 ? "};\n\n" : "0};\n\n");
 }
 
-static void add_mask(const struct block_lists *l, const char *word_type, struct buf *out)
+/* "encoder_plan_b1_s128" */
+static void add_plan_name(const struct standalone_spec *s, const struct standalone_plan *p,
+                          struct buf *out)
+{
+    buf_addf(out, "%s_plan_b%d_s%d", s->name, p->workload->batch, p->workload->seq_len);
+}
+
+/* "text", or a null pointer. */
+static void add_string(const char *text, struct buf *out)
+{
+    if (text == NULL) {
+        buf_adds(out, "0");
+        return;
+    }
+    buf_adds(out, "\"");
+    for (; *text != '\0'; text++)
+        buf_addf(out, *text == '"' || *text == '\\' ? "\\%c" : "%c", *text);
+    buf_adds(out, "\"");
+}
+
+/* ---- plan_bB_sS.c ---------------------------------------------------------------------------- */
+
+static void add_title(const struct standalone_plan *p, struct buf *out)
+{
+    const struct workload *w = p->workload;
+    double flops = 0;
+    for (int op = 0; op < OP_COUNT; op++)
+        flops += op_flops(op, w, w->blocks.kept);
+    buf_addf(out, "/* Plan %u: ", plan_value(p->candidate->plan));
+    plan_translate(plan_value(p->candidate->plan), out);
+    buf_adds(out, " (value, first bit, fused segments: start and end of each).\n * Workload ");
+    workload_text(w, out);
+    buf_addf(out,
+             ".\n * %.4g GFLOP a pass through all layers; tensors, weights and mask take at most "
+             "%.4g MB. */\n",
+             1e-9 * flops * w->layers, 1e-6 * workload_bytes(w));
+}
+
+static void add_tensor_elements(const struct standalone_plan *p, struct buf *out)
+{
+    uint32_t used = 1u << TENSOR_X;
+    for (int i = 0; i < p->candidate->count; i++)
+        used |= choice_tensors(&p->candidate->choices[i]);
+    buf_adds(out, "    .tensor_elements = {");
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        buf_addf(out, "%s%lld", t > 0 ? ", " : "",
+                 (used >> t & 1) != 0 ? (long long)tensor_elements(t, p->full) : 0);
+    buf_adds(out, "},\n");
+}
+
+static void add_mask(const struct block_lists *l, struct buf *out)
 {
     int64_t rows = (int64_t)l->lists * l->blocks, entries = l->start[rows];
     buf_adds(out, "/* The mask as lists of 64x64 blocks, see abi.h. */\n");
@@ -96,27 +79,110 @@ static void add_mask(const struct block_lists *l, const char *word_type, struct 
     add_ints("full", l->full, rows, out);
     add_ints("key_block", l->key_block, entries, out);
     add_ints("bits", l->bits, entries, out);
-    add_words("words", word_type, l->words, l->bit_blocks * MASK_BLOCK, out);
-    buf_addf(out,
-             "const struct fp_blocks plan_mask = {%d, %d, start, full, key_block, bits, words};\n",
-             l->lists, l->blocks);
+    add_words("words", l->words, l->bit_blocks * MASK_BLOCK, out);
 }
 
-void add_plan_c(const struct standalone_spec *s, const struct program *program, struct buf *out)
+void add_plan_source(const struct standalone_spec *s, const struct library_target *target,
+                     const struct standalone_plan *p, struct buf *out)
 {
-    const struct workload *w = s->workload;
+    const struct workload *w = p->workload;
+    const struct block_lists *l = &p->full->blocks;
+    add_title(p, out);
     buf_adds(out, "#include \"plan.h\"\n\n");
-    for (int i = 0; i < s->candidate->count; i++)
-        program->declare_function(s, i, out);
-    buf_adds(out, "\nconst struct plan_segment plan_segments[SEGMENTS] = {\n");
-    for (int i = 0; i < s->candidate->count; i++)
-        program->define_segment(s, i, out);
-    buf_adds(out, "};\n\nconst float plan_eps = (float)");
+    for (int i = 0; i < p->candidate->count; i++)
+        target->declare_function(s, p, i, out);
+    buf_adds(out, "\nstatic const struct plan_segment segments[] = {\n");
+    for (int i = 0; i < p->candidate->count; i++)
+        target->define_segment(s, p, i, out);
+    buf_adds(out, "};\n\n");
+    add_mask(l, out);
+    buf_adds(out, "const struct plan ");
+    add_plan_name(s, p, out);
+    buf_addf(out,
+             " = {\n    .about = {.batch = %d,\n              .seq_len = %d,\n"
+             "              .value = %u,\n              .kernels = %d,\n              .mask = \"",
+             w->batch, w->seq_len, plan_value(p->candidate->plan), p->candidate->count);
+    mask_text(&w->mask_spec, out);
+    buf_adds(out, "\",\n              .workload = \"");
+    workload_text(w, out);
+    buf_adds(out, "\",\n              .measured_on = ");
+    add_string(p->measured_on, out);
+    buf_adds(out, "},\n    .segments = segments,\n");
+    add_tensor_elements(p, out);
+    buf_addf(out,
+             "    .mask = {.lists = %d,\n             .blocks = %d,\n             .start = start,\n"
+             "             .full = full,\n             .key_block = key_block,\n"
+             "             .bits = bits,\n             .words = words},\n"
+             "    .mask_entries = %d,\n    .mask_words = %lld,\n};\n",
+             l->lists, l->blocks, l->start[(int64_t)l->lists * l->blocks],
+             (long long)l->bit_blocks);
+}
+
+/* ---- plans.c --------------------------------------------------------------------------------- */
+
+void add_plans_source(const struct standalone_spec *s, struct buf *out)
+{
+    static const char *const types[DTYPE_COUNT] = {
+        [DTYPE_FP32] = "FP32", [DTYPE_TF32] = "TF32", [DTYPE_FP16] = "FP16", [DTYPE_BF16] = "BF16"};
+    const struct workload *w = s->plans[0].workload;
+    struct buf upper;
+    buf_adds(out,
+             "/* The library's plans, and what all of them share. */\n#include \"plan.h\"\n\n");
+    for (int i = 0; i < s->count; i++) {
+        buf_adds(out, "extern const struct plan ");
+        add_plan_name(s, &s->plans[i], out);
+        buf_adds(out, ";\n");
+    }
+    buf_addf(out, "\nconst struct plan *const %s_plans[] = {\n", s->name);
+    for (int i = 0; i < s->count; i++) {
+        buf_adds(out, "    &");
+        add_plan_name(s, &s->plans[i], out);
+        buf_adds(out, ",\n");
+    }
+    buf_init(&upper);
+    add_library_name(s, true, &upper);
+    buf_addf(
+        out,
+        "};\n\nconst struct %s_info %s_library = {\n    .generator = \"fuseplan " FUSEPLAN_VERSION
+        "\",\n    .target = \"%s\",\n    .archs = \"",
+        s->name, s->name, target_names[s->target.kind]);
+    for (int i = 0; i < s->archs.count; i++) {
+        buf_adds(out, i > 0 ? "," : "");
+        arch_name(s->archs.arch[i], out);
+    }
+    buf_addf(out,
+             "\",\n    .dtype = %s_%s,\n    .element_bytes = %d,\n    .heads = %d,\n"
+             "    .head_size = %d,\n    .ffn = %d,\n    .layers = %d,\n    .eps = ",
+             upper.ptr, types[s->target.dtype], dtypes[s->target.dtype].bytes, w->heads,
+             w->head_size, w->ffn, w->layers);
     number_add(w->eps, out);
-    buf_addf(out, ";\nconst uint64_t plan_seed = %lluu;\n\n", (unsigned long long)s->inputs.seed);
-    add_sizes(s, out);
+    buf_addf(out, ",\n    .plans = %d,\n};\n\nconst long %s_weight_elements[WEIGHTS] = {\n",
+             s->count, s->name);
+    for (int i = 0; i < WEIGHT_COUNT; i++)
+        buf_addf(out, "    %lld, /* %s */\n", (long long)weight_elements((enum weight_id)i, w),
+                 weights[i].name);
+    buf_adds(out, "};\n");
+    buf_release(&upper);
+}
+
+/* ---- drawn.h --------------------------------------------------------------------------------- */
+
+void add_drawn(const struct standalone_spec *s, struct buf *out)
+{
+    const struct workload *w = s->plans[0].workload;
+    buf_addf(out,
+             "/* From what program.c draws, and its sequences. */\n#ifndef DRAWN_H\n"
+             "#define DRAWN_H\n\n#include <stdint.h>\n\n"
+             "static const uint64_t drawn_seed = %lluu;\n\n"
+             "static const struct {\n    double middle, range;\n} drawn_weights[%d] = {\n",
+             (unsigned long long)s->inputs->seed, WEIGHT_COUNT);
+    for (int i = 0; i < WEIGHT_COUNT; i++) {
+        struct drawn from = weight_drawn((enum weight_id)i, s->inputs->ranges);
+        buf_addf(out, "    {%g, %g}, /* %s */\n", from.middle, from.range, weights[i].name);
+    }
+    buf_adds(out, "};\n\n/* Real tokens of each sequence; null: all of them. */\n");
     if (w->lengths != NULL)
         add_ints("lengths", w->lengths, w->batch, out);
-    buf_addf(out, "const int *const plan_lengths = %s;\n\n", w->lengths != NULL ? "lengths" : "0");
-    add_mask(&w->blocks, program->word_type, out);
+    buf_addf(out, "static const int *const drawn_lengths = %s;\n\n#endif\n",
+             w->lengths != NULL ? "lengths" : "0");
 }

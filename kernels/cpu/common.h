@@ -74,7 +74,13 @@ FP_TEMPLATE float *fp_rows_of(float *tensor, struct fp_range rows, int columns)
 }
 
 /* This thread's scratch memory: at least `count` floats, aligned to a cache line.  It is kept
- * between calls.  The next call may move it, so it has one user at a time. */
+ * between calls.  The next call may move it, so it has one user at a time.  A library, whose
+ * threads come and go, defines FP_SCRATCH as a function of its own that frees it when the thread
+ * ends. */
+#ifdef FP_SCRATCH
+float *FP_SCRATCH(size_t count);
+#define fp_scratch FP_SCRATCH
+#else
 static inline float *fp_scratch(size_t count)
 {
     static _Thread_local struct {
@@ -90,6 +96,7 @@ static inline float *fp_scratch(size_t count)
     }
     return scratch.data;
 }
+#endif
 
 /* Clears the padded rows of a tensor (B,S,columns). */
 FP_TEMPLATE void fp_zero_padding(const struct fp_args *a, float *tensor, int columns)

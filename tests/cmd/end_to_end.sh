@@ -1,3 +1,5 @@
+  fuseplan export ${cuda%-o cuda} -o library -q --arch sm_80
+  "$check_json" "$schemas/export.json" library/manifest.json || fail "manifest of a library"
 #!/bin/sh
 # end_to_end.sh FUSEPLAN CHECK_JSON SCHEMAS: the commands that measure, on a workload that takes
 # microseconds; what they store, what they print, and that every JSON output is as its schema says.
@@ -125,7 +127,7 @@ END
   fuseplan bench 43754 $workload --baseline none -q --db stored.db --dump stored >bench.txt
   fuseplan generate 43754 $workload --db stored.db -o plan 2>said
   grep -q 'segments run with the fastest schedules known' said || fail "generate: did not say what it took"
-  grep -q '_rowwise, {1, 64, 0}}' plan/plan.c || fail "generate: not the stored schedule"
+  grep -q '_rowwise, {1, 64, 0}}' plan/plan_b1_s8.c || fail "generate: not the stored schedule"
   make -s -C plan
   plan/plan y.npy >plan.txt
   cmp y.npy stored/y.npy || fail "generate: another result than bench's"

@@ -43,28 +43,31 @@ static void emit(const char *impl, const char *schedule, struct standalone *out)
             choice->impl = impl_find(TARGET_CUDA, impl);
             ck_assert_int_eq(schedule_parse(choice->impl, schedule, &choice->schedule, &st), 0);
         }
+    const struct standalone_plan plan = {.workload = &w, .full = &w, .candidate = &c};
     const struct standalone_spec spec = {.target = t,
-                                         .workload = &w,
-                                         .candidate = &c,
-                                         .archs = {.count = 1, .arch = {CUDA_ARCH_HOPPER}}};
+                                         .archs = {.count = 1, .arch = {CUDA_ARCH_HOPPER}},
+                                         .name = "bert",
+                                         .plans = &plan,
+                                         .count = 1};
     standalone_emit(&spec, out);
     workload_release(&w);
 }
 
 START_TEST(library_is_linked_where_it_is_called)
 {
-    static const char call[] = "segment_07_08_out_gemm_out_bias_residual_library";
+    static const char call[] = "segment_07_08_out_gemm_out_bias_residual_library_product";
     struct standalone p;
     emit("library", "algorithm=3", &p);
-    ck_assert_ptr_nonnull(file_of(&p, "library.cuh"));
-    ck_assert_ptr_nonnull(file_of(&p, "segment_07_08_out_gemm_out_bias_residual_library.cu"));
+    ck_assert_ptr_nonnull(file_of(&p, "products.c"));
     ck_assert_int_eq(occurrences(file_of(&p, "Makefile"), "-lcublasLt"), 1);
-    ck_assert_int_eq(occurrences(file_of(&p, "plan.cu"), call), 2);
-    ck_assert_int_eq(occurrences(file_of(&p, "plan.cu"), "_library, 3},"), 1);
+    ck_assert_int_eq(occurrences(file_of(&p, "Makefile"), "products.o"), 1);
+    ck_assert_int_eq(occurrences(file_of(&p, "CMakeLists.txt"), "CUDA::cublasLt"), 1);
+    ck_assert_int_eq(occurrences(file_of(&p, "plan_b1_s65.c"), call), 2);
+    ck_assert_int_eq(occurrences(file_of(&p, "plan_b1_s65.c"), "65, 768, 768, 3};"), 1);
     standalone_release(&p);
 
     emit(NULL, NULL, &p);
-    ck_assert_ptr_null(file_of(&p, "library.cuh"));
+    ck_assert_ptr_null(file_of(&p, "products.c"));
     for (int i = 0; i < p.count; i++)
         ck_assert_int_eq(occurrences(p.files[i].text.ptr, "cublasLt"), 0);
     standalone_release(&p);
@@ -78,29 +81,49 @@ START_TEST(maps_are_in_the_plan)
                                "_maps";
     struct standalone p;
     emit("hopper_gemm", "tile=64x96 split=2", &p);
-    const char *plan = file_of(&p, "plan.cu");
-    ck_assert_ptr_nonnull(file_of(&p, "maps.cuh"));
+    const char *plan = file_of(&p, "plan_b1_s65.c");
+    ck_assert_ptr_nonnull(file_of(&p, "maps.c"));
     ck_assert_int_eq(occurrences(plan, maps), 2);
-    ck_assert_int_eq(occurrences(plan, "const __grid_constant__ fp_maps maps);"), 1);
-    ck_assert_int_eq(occurrences(plan, "_maps, nullptr, 32, 32, 0, nullptr, 0},"), 1);
+    ck_assert_int_eq(occurrences(plan, "_maps, 0, 32, 32, 0, 0},"), 1);
     ck_assert_int_eq(occurrences(plan, "false, false, segment_07_08"), 1);
     ck_assert_int_eq(occurrences(plan, "    {true, 2, {768, 768}, {32, 64}},"), 1);
     standalone_release(&p);
 }
 END_TEST
 
-/* The program's text is the same for every plan, so it has the chain's sizes as literals. */
-START_TEST(programs_have_the_chain_s_sizes)
+/* The library's text is the same for every plan, so it has the chain's sizes as literals. */
+START_TEST(libraries_have_the_chain_s_sizes)
 {
     const struct kernel_file *files;
     char sizes[64];
     int found = 0;
     snprintf(sizes, sizeof(sizes), "TENSORS = %d, WEIGHTS = %d,", TENSOR_COUNT, WEIGHT_COUNT);
-    for (int i = kernel_program((enum target_kind)_i, &files) - 1; i >= 0; i--)
+    for (int i = kernel_group(KERNEL_LIBRARY, &files) - 1; i >= 0; i--)
         found += occurrences(files[i].text, sizes);
     ck_assert_int_eq(found, 1);
 }
 END_TEST
 
+/* Every word "encoder" of the texts is the library's name, so that two libraries fit one program.
+ */
+START_TEST(names_begin_with_the_library_s)
+{
+    struct standalone p;
+    emit("hopper_gemm", "tile=64x96 split=2", &p);
+    ck_assert_ptr_nonnull(file_of(&p, "bert.h"));
+    ck_assert_ptr_nonnull(file_of(&p, "bert.pc.in"));
+    for (int i = 0; i < p.count; i++) {
+        const char *text = p.files[i].text.ptr;
+        ck_assert_msg(strstr(text, "encoder_") == NULL && strstr(text, "ENCODER_") == NULL, "%s",
+                      p.files[i].name);
+        ck_assert_msg(strstr(text, "@OBJECTS@") == NULL && strstr(text, "@SOURCES@") == NULL, "%s",
+                      p.files[i].name);
+    }
+    ck_assert_int_ge(occurrences(file_of(&p, "segment_00_00_qkv_gemm.cu"), "bert_segment_00"), 1);
+    standalone_release(&p);
+}
+END_TEST
+
 SUITE("standalone", NULL, NULL, ONCE(library_is_linked_where_it_is_called),
-      ONCE(maps_are_in_the_plan), LOOP(programs_have_the_chain_s_sizes, 0, TARGET_COUNT))
+      ONCE(maps_are_in_the_plan), ONCE(libraries_have_the_chain_s_sizes),
+      ONCE(names_begin_with_the_library_s))

@@ -45,11 +45,16 @@ static void write_program(const struct request *r, const struct build_target *t,
 {
     struct status st = STATUS_INIT;
     struct standalone p;
+    struct workload full = r->workload; /* a call gives lengths */
+    full.lengths = NULL;
+    block_lists_build(&full.mask, full.batch, NULL, &full.blocks);
+    const struct standalone_plan plan = {.workload = &r->workload, .full = &full, .candidate = c};
     const struct standalone_spec spec = {.target = *t,
-                                         .workload = &r->workload,
-                                         .candidate = c,
                                          .archs = {.count = 1, .arch = {t->arch}},
-                                         .inputs = r->options.inputs};
+                                         .name = STANDALONE_NAME,
+                                         .plans = &plan,
+                                         .count = 1,
+                                         .inputs = &r->options.inputs};
     standalone_emit(&spec, &p);
     file_make_dirs(path_of("program", path), &st);
     for (int i = 0; i < p.count && st.code == STATUS_OK; i++) {
@@ -61,6 +66,7 @@ static void write_program(const struct request *r, const struct build_target *t,
     }
     if (st.code != STATUS_OK)
         give_up(&st);
+    block_lists_release(&full.blocks);
     standalone_release(&p);
 }
 

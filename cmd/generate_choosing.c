@@ -1,0 +1,126 @@
+/* What is generated: a plan and its schedules for each workload. */
+#include "cmd/generate_int.h"
+#include "cmd/options_int.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* The workload without lengths: a call gives them. */
+static void drop_lengths(const struct workload *w, struct workload *full)
+{
+    *full = *w;
+    full->lengths = NULL;
+    if (w->lengths == NULL)
+        return;
+    block_lists_build(&w->mask, w->batch, NULL, &full->blocks);
+    cover_build(&w->mask, w->batch, NULL, &full->blocks, &full->cover);
+}
+
+static int open_part(const struct options *o, struct choosing *c, struct chosen *part,
+                     struct status *st)
+{
+    if (plan_from_text(o, o->operands[0], &part->plan, st) != 0 ||
+        workload_from_options(o, true, &c->target, &part->workload, st) != 0)
+        return -1;
+    drop_lengths(&part->workload, &part->full);
+    part->opened = true;
+    return 0;
+}
+
+static int by_tokens(const void *a, const void *b)
+{
+    const struct workload *x = &((const struct chosen *)a)->workload,
+                          *y = &((const struct chosen *)b)->workload;
+    int64_t left = (int64_t)x->batch * x->seq_len, right = (int64_t)y->batch * y->seq_len;
+    return left != right ? (left > right) - (left < right) : x->batch - y->batch;
+}
+
+int choosing_open(const struct options *o, struct choosing *out, struct status *st)
+{
+    *out = (struct choosing){.count = o->batches.count * o->seq_lens.count};
+    out->parts = mem_alloc((size_t)out->count, sizeof(*out->parts));
+    memset(out->parts, 0, (size_t)out->count * sizeof(*out->parts));
+    for (int i = 0; i < out->count; i++) {
+        struct options one = each_part(o, i);
+        if (open_part(&one, out, &out->parts[i], st) != 0)
+            return out->count > 1
+                       ? status_prefix(st, "batch %d, seq-len %d", one.batch, one.seq_len)
+                       : -1;
+    }
+    qsort(out->parts, (size_t)out->count, sizeof(*out->parts), by_tokens);
+    return 0;
+}
+
+/* Chooses the architectures: --arch, else the device's own, else those that most GPUs run.
+ * build_check() makes sure that the default choices run on each. */
+static int choose_archs(const struct options *o, struct choosing *c, const struct chosen *part,
+                        struct status *st)
+{
+    struct build_target *build = &c->build;
+    struct arch_list *archs = &c->archs;
+    if (archs_from_options(o, c->target.kind, archs, st) != 0)
+        return -1;
+    *build = archs->count > 0 ? build_target_of(c->target.kind, "", true, &part->full)
+                              : target_build(c->target, &part->full);
+    if (c->target.kind != TARGET_CUDA)
+        return 0;
+    if (archs->count == 0 && build->arch != 0)
+        *archs = (struct arch_list){1, {build->arch}};
+    else if (archs->count == 0)
+        *archs = (struct arch_list){2, {CUDA_ARCH_MIN, CUDA_ARCH_HOPPER}};
+    for (int i = archs->count - 1; i >= 0; i--) {
+        build->arch = archs->arch[i];
+        if (build_check(build, &part->workload, st) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+int choosing_schedules(const struct options *o, struct choosing *c, struct status *st)
+{
+    for (int i = 0; i < c->count; i++)
+        if (choose_archs(o, c, &c->parts[i], st) != 0 ||
+            schedules_choose(o, c, &c->parts[i], st) != 0)
+            return -1;
+    return 0;
+}
+
+struct standalone_spec choosing_spec(struct choosing *c, const char *name,
+                                     const struct inputs *inputs)
+{
+    c->plans = mem_resize(c->plans, (size_t)c->count, sizeof(*c->plans));
+    for (int i = 0; i < c->count; i++)
+        c->plans[i] = (struct standalone_plan){.workload = &c->parts[i].workload,
+                                               .full = &c->parts[i].full,
+                                               .candidate = &c->parts[i].schedules.candidate,
+                                               .measured_on = c->parts[i].schedules.measured > 0
+                                                                  ? c->parts[i].schedules.device
+                                                                  : NULL};
+    return (struct standalone_spec){.target = c->build,
+                                    .archs = c->archs,
+                                    .name = name,
+                                    .plans = c->plans,
+                                    .count = c->count,
+                                    .inputs = inputs};
+}
+
+void choosing_note(const struct options *o, const struct choosing *c)
+{
+    for (int i = 0; i < c->count; i++)
+        schedules_note(o, c, &c->parts[i]);
+}
+
+void choosing_close(struct choosing *c)
+{
+    for (int i = 0; i < c->count; i++) {
+        struct chosen *part = &c->parts[i];
+        if (part->opened && part->workload.lengths != NULL) {
+            block_lists_release(&part->full.blocks);
+            cover_release(&part->full.cover);
+        }
+        schedules_release(&part->schedules);
+        workload_release(&part->workload);
+    }
+    free(c->parts);
+    free(c->plans);
+}

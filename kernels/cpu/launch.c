@@ -1,0 +1,142 @@
+/* What of the library depends on its target: a CPU. */
+#include "lengths.h"
+#include "plan.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- scratch memory of the segments, see common.h -------------------------------------------- */
+
+float *encoder_scratch(size_t count);
+
+static pthread_key_t scratch_key;
+static pthread_once_t scratch_once = PTHREAD_ONCE_INIT;
+
+static void make_scratch_key(void)
+{
+    if (pthread_key_create(&scratch_key, free) != 0)
+        abort();
+}
+
+float *encoder_scratch(size_t count)
+{
+    enum { LINE = 64, PAGE_FLOATS = 1024 };
+    static _Thread_local struct {
+        float *data;
+        size_t count;
+    } scratch;
+    if (count <= scratch.count)
+        return scratch.data;
+    pthread_once(&scratch_once, make_scratch_key);
+    free(scratch.data);
+    scratch.count = (count + PAGE_FLOATS - 1) / PAGE_FLOATS * PAGE_FLOATS;
+    scratch.data = aligned_alloc(LINE, scratch.count * sizeof(float));
+    if (scratch.data == NULL || pthread_setspecific(scratch_key, scratch.data) != 0)
+        abort();
+    return scratch.data;
+}
+
+/* ---- the device ------------------------------------------------------------------------------ */
+
+int encoder_device_check(void)
+{
+    return ENCODER_OK;
+}
+
+int encoder_device_allocate(size_t bytes, void **out)
+{
+    enum { LINE = 64 };
+    *out = NULL;
+    if (posix_memalign(out, LINE, bytes) == 0)
+        return ENCODER_OK;
+    return encoder_fail(ENCODER_NO_MEMORY, "out of memory: the weights take %zu bytes", bytes);
+}
+
+void encoder_device_free(void *memory)
+{
+    free(memory);
+}
+
+int encoder_device_copy(void *to, const void *from, size_t bytes, bool from_device)
+{
+    (void)from_device;
+    memcpy(to, from, bytes);
+    return ENCODER_OK;
+}
+
+int encoder_device_open(struct encoder *e)
+{
+    (void)e;
+    return ENCODER_OK;
+}
+
+void encoder_device_close(struct encoder *e)
+{
+    (void)e;
+}
+
+int encoder_copy_rows(const struct run *r, void *to, size_t to_pitch, const void *from,
+                      size_t from_pitch, size_t width, int rows)
+{
+    (void)r;
+    for (int i = 0; i < rows; i++)
+        memcpy((char *)to + (size_t)i * to_pitch, (const char *)from + (size_t)i * from_pitch,
+               width);
+    return ENCODER_OK;
+}
+
+void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r)
+{
+    const struct fp_blocks *m = &p->mask;
+    size_t batch = (size_t)p->about.batch, rows = batch * (size_t)m->blocks;
+    size_t entries = batch * (size_t)p->mask_entries; /* of one list for each sequence */
+    size_t words = ((size_t)p->mask_words + rows) * FP_BLOCK;
+    r->space.lengths = encoder_carve(c, batch * sizeof(int));
+    r->space.start = encoder_carve(c, (rows + 1) * sizeof(int));
+    r->space.full = encoder_carve(c, rows * sizeof(int));
+    r->space.key_block = encoder_carve(c, entries * sizeof(int));
+    r->space.bits = encoder_carve(c, entries * sizeof(int));
+    r->space.words = encoder_carve(c, words * sizeof(uint64_t));
+}
+
+/* A list for each sequence. */
+static void cut_lists(const struct run *r, struct fp_blocks *out)
+{
+    const struct fp_blocks *from = &r->plan->mask;
+    const struct lengths_space *s = &r->space;
+    int lists = r->plan->about.batch, spare = (int)r->plan->mask_words;
+    memcpy(s->words, from->words, (size_t)spare * FP_BLOCK * sizeof(*s->words));
+    s->start[0] = 0;
+    for (int at = 0; at < lists * from->blocks; at++) {
+        int b = at / from->blocks, block = at % from->blocks, entry = s->start[at];
+        struct fp_list_row row = {.key_block = s->key_block + entry, .bits = s->bits + entry};
+        fp_cut_row(from, from->lists > 1 ? at : block, block * FP_BLOCK, s->lengths[b], spare + at,
+                   s->words + (size_t)(spare + at) * FP_BLOCK, &row);
+        s->start[at + 1] = entry + row.count;
+        s->full[at] = row.full;
+    }
+    *out =
+        (struct fp_blocks){lists, from->blocks, s->start, s->full, s->key_block, s->bits, s->words};
+}
+
+int encoder_begin(struct run *r)
+{
+    r->args.mask = r->plan->mask;
+    if (!r->padded)
+        return ENCODER_OK;
+    for (int b = 0; b < r->plan->about.batch; b++)
+        r->space.lengths[b] = encoder_length(r, b);
+    r->args.lengths = r->space.lengths;
+    cut_lists(r, &r->args.mask);
+    return ENCODER_OK;
+}
+
+int encoder_launch(struct run *r, int layer, int segment)
+{
+    const struct plan_segment *s = &r->plan->segments[segment];
+    (void)layer;
+    memcpy(r->args.knob, s->knob, sizeof(r->args.knob));
+    s->run(&r->args);
+    return ENCODER_OK;
+}

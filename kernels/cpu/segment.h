@@ -1,0 +1,21 @@
+/* How a segment of a plan runs on a CPU. */
+#ifndef SEGMENT_H
+#define SEGMENT_H
+
+#include "abi.h"
+
+typedef uint64_t fp_word; /* of the mask */
+
+struct plan_segment {
+    fp_segment *run;
+    int knob[6];
+};
+
+/* A call's lists for its lengths, in the workspace. */
+struct lengths_space {
+    int *lengths; /* (the plan's batch) */
+    int *start, *full, *key_block, *bits;
+    fp_word *words;
+};
+
+#endif

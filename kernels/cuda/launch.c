@@ -1,0 +1,228 @@
+/* What of the library depends on its target: GPUs, by CUDA's runtime. */
+#include "launch.h"
+
+#include <stdlib.h>
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+int encoder_check(cudaError_t error, const char *what)
+{
+    enum encoder_status status = error == cudaErrorInsufficientDriver ? ENCODER_OLD_DRIVER
+                                 : error == cudaErrorNoDevice         ? ENCODER_NO_DEVICE
+                                 : error == cudaErrorMemoryAllocation ? ENCODER_NO_MEMORY
+                                                                      : ENCODER_DEVICE_FAILED;
+    if (error == cudaSuccess)
+        return ENCODER_OK;
+    cudaGetLastError(); /* forget it: the caller's next check is not about this */
+    return encoder_fail(status, "%s: %s", what, cudaGetErrorString(error));
+}
+
+/* ---- memory ---------------------------------------------------------------------------------- */
+
+int encoder_device_allocate(size_t bytes, void **out)
+{
+    return encoder_check(cudaMalloc(out, bytes), "cannot allocate GPU memory");
+}
+
+void encoder_device_free(void *memory)
+{
+    cudaFree(memory);
+}
+
+int encoder_device_copy(void *to, const void *from, size_t bytes, bool from_device)
+{
+    return encoder_check(
+        cudaMemcpy(to, from, bytes,
+                   from_device ? cudaMemcpyDeviceToDevice : cudaMemcpyHostToDevice),
+        "cannot copy to the GPU");
+}
+
+int encoder_copy_rows(const struct run *r, void *to, size_t to_pitch, const void *from,
+                      size_t from_pitch, size_t width, int rows)
+{
+    return encoder_check(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, (size_t)rows,
+                                           cudaMemcpyDeviceToDevice, (cudaStream_t)r->call->stream),
+                         "cannot copy the batch");
+}
+
+/* ---- the device ------------------------------------------------------------------------------ */
+
+/* The library's code must have a kernel for the device. */
+static int check_kernel(const void *kernel, int device)
+{
+    struct cudaFuncAttributes attributes;
+    int major = 0, minor = 0;
+    cudaError_t error = cudaFuncGetAttributes(&attributes, kernel);
+    if (error != cudaErrorNoKernelImageForDevice && error != cudaErrorInvalidDeviceFunction)
+        return encoder_check(error, "cannot load a kernel");
+    cudaGetLastError();
+    cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, device);
+    cudaDeviceGetAttribute(&minor, cudaDevAttrComputeCapabilityMinor, device);
+    return encoder_fail(ENCODER_WRONG_DEVICE,
+                        "GPU %d has compute capability %d.%d; the library has code for %s", device,
+                        major, minor, encoder_library.archs);
+}
+
+int encoder_device_check(void)
+{
+    int device, status = encoder_check(cudaGetDevice(&device), "cannot use a GPU");
+    for (int i = 0; i < encoder_library.plans && status == ENCODER_OK; i++)
+        for (int s = 0; s < encoder_plans[i]->about.kernels && status == ENCODER_OK; s++)
+            if (encoder_plans[i]->segments[s].kernel != NULL)
+                status = check_kernel(encoder_plans[i]->segments[s].kernel, device);
+    return status;
+}
+
+/* A cooperative or persistent launch takes no more thread blocks than are resident at once. */
+static int size_grid(const struct plan_segment *s, int multiprocessors, int *grid)
+{
+    int blocks = 0;
+    int status =
+        encoder_check(cudaFuncSetAttribute(s->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
+                                           s->shared_bytes),
+                      "cannot give a kernel its shared memory");
+    if (status == ENCODER_OK)
+        status = encoder_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                                   &blocks, s->kernel, s->threads, (size_t)s->shared_bytes),
+                               "cannot ask for a kernel's occupancy");
+    long resident = (long)blocks * multiprocessors;
+    bool bounded = s->cooperative || s->persistent;
+    *grid = (int)(bounded && s->tiles > resident ? resident : s->tiles);
+    return status;
+}
+
+static int open_plan(struct encoder *e, int index, int multiprocessors)
+{
+    const struct plan *p = encoder_plans[index];
+    struct plan_state *state = &e->device->plans[index];
+    size_t segments = (size_t)p->about.kernels;
+    state->grid = calloc(segments, sizeof(*state->grid));
+    state->products = calloc((size_t)e->layers * segments, sizeof(*state->products));
+    int status = ENCODER_OK;
+    if (state->grid == NULL || state->products == NULL)
+        status = encoder_fail(ENCODER_NO_MEMORY, "out of memory");
+    for (int s = 0; s < p->about.kernels && status == ENCODER_OK; s++)
+        if (p->segments[s].kernel != NULL)
+            status = size_grid(&p->segments[s], multiprocessors, &state->grid[s]);
+        else
+            status = p->segments[s].product->by->open(e, index, s);
+    if (status == ENCODER_OK)
+        status = encoder_mask_open(p, state);
+    return status;
+}
+
+int encoder_device_open(struct encoder *e)
+{
+    int major = 0, multiprocessors = 0, status;
+    e->device = calloc(1, sizeof(*e->device));
+    if (e->device != NULL)
+        e->device->plans = calloc((size_t)encoder_library.plans, sizeof(*e->device->plans));
+    if (e->device == NULL || e->device->plans == NULL)
+        return encoder_fail(ENCODER_NO_MEMORY, "out of memory");
+    status = encoder_check(cudaGetDevice(&e->device->number), "cannot use a GPU");
+    if (status == ENCODER_OK)
+        status = encoder_check(
+            cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, e->device->number),
+            "cannot ask the GPU");
+    if (status == ENCODER_OK)
+        status =
+            encoder_check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount,
+                                                 e->device->number),
+                          "cannot ask the GPU");
+    e->device->dependent = major >= 9;
+    for (int i = 0; i < encoder_library.plans && status == ENCODER_OK; i++)
+        status = open_plan(e, i, multiprocessors);
+    if (status == ENCODER_OK)
+        status = encoder_maps_find(&e->device->encode);
+    if (status == ENCODER_OK)
+        status = encoder_check(cudaDeviceSynchronize(), "cannot copy to the GPU");
+    return status;
+}
+
+static void close_products(const struct encoder *e, int index)
+{
+    const struct plan *p = encoder_plans[index];
+    struct product **products = e->device->plans[index].products;
+    for (int i = 0; products != NULL && i < e->layers * p->about.kernels; i++)
+        if (products[i] != NULL)
+            p->segments[i % p->about.kernels].product->by->close(products[i]);
+}
+
+void encoder_device_close(struct encoder *e)
+{
+    if (e->device == NULL)
+        return;
+    for (int i = 0; i < encoder_library.plans && e->device->plans != NULL; i++) {
+        struct plan_state *state = &e->device->plans[i];
+        close_products(e, i);
+        encoder_device_free(state->memory);
+        free(state->products);
+        free(state->grid);
+    }
+    free(e->device->plans);
+    free(e->device);
+}
+
+/* ---- a run ----------------------------------------------------------------------------------- */
+
+int encoder_begin(struct run *r)
+{
+    const struct plan_state *state = &r->e->device->plans[r->index];
+    int device = -1, status = encoder_check(cudaGetDevice(&device), "cannot use a GPU");
+    if (status == ENCODER_OK && device != r->e->device->number)
+        status = encoder_fail(ENCODER_BAD_ARGUMENT,
+                              "the current device is %d; the handle was created on %d", device,
+                              r->e->device->number);
+    if (status == ENCODER_OK)
+        status = encoder_check(
+            cudaMemsetAsync(r->args.sync, 0, r->space.sync_bytes, (cudaStream_t)r->call->stream),
+            "cannot clear the workspace");
+    r->args.tokens = r->plan->about.batch * r->plan->about.seq_len;
+    r->args.mask = state->mask;
+    r->args.tiles = state->tiles;
+    if (status == ENCODER_OK && r->padded)
+        status = encoder_lengths_begin(r);
+    return status;
+}
+
+/* A kernel may begin before the one in front of it has ended, from compute capability 9.0 on, and
+ * waits by itself.  The first one does not: the lists of a call's lengths are still being made. */
+int encoder_launch_kernel(struct run *r, const struct plan_segment *s, int grid)
+{
+    struct fp_args args = r->args;
+    struct fp_maps maps;
+    void *parameters[] = {&args, &maps};
+    struct cudaLaunchAttribute_st attribute = {.id = cudaLaunchAttributeIgnore};
+    struct cudaLaunchConfig_st config = {.gridDim = {(unsigned)grid, 1, 1},
+                                         .blockDim = {(unsigned)s->threads, 1, 1},
+                                         .dynamicSmemBytes = (size_t)s->shared_bytes,
+                                         .stream = (cudaStream_t)r->call->stream,
+                                         .attrs = &attribute,
+                                         .numAttrs = 1};
+    if (s->maps != NULL) {
+        int status = encoder_maps_encode(r->e->device->encode, s->maps, &args, &maps);
+        if (status != ENCODER_OK)
+            return status;
+    }
+    if (s->cooperative) {
+        attribute.id = cudaLaunchAttributeCooperative;
+        attribute.val.cooperative = 1;
+    } else if (r->e->device->dependent && r->began) {
+        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attribute.val.programmaticStreamSerializationAllowed = 1;
+    }
+    r->began = true;
+    return encoder_check(cudaLaunchKernelExC(&config, s->kernel, parameters),
+                         "cannot launch a kernel");
+}
+
+int encoder_launch(struct run *r, int layer, int segment)
+{
+    const struct plan_segment *s = &r->plan->segments[segment];
+    const struct plan_state *state = &r->e->device->plans[r->index];
+    if (s->kernel != NULL)
+        return encoder_launch_kernel(r, s, state->grid[segment]);
+    r->began = true;
+    return s->product->by->run(state->products[layer * r->plan->about.kernels + segment], r,
+                               s->product);
+}

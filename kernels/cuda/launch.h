@@ -1,0 +1,60 @@
+/* What the files that launch kernels share. */
+#ifndef LAUNCH_H
+#define LAUNCH_H
+
+#include "plan.h"
+
+#include <cuda_runtime_api.h>
+
+/* The driver's cuTensorMapEncodeTiled(). */
+typedef int encoder_encode(void *out, int type, unsigned rank, void *at, const uint64_t *size,
+                           const uint64_t *pitch, const unsigned *box, const unsigned *step,
+                           int interleave, int swizzle, int promotion, int fill);
+
+/* What a handle keeps for a plan. */
+struct plan_state {
+    void *memory;              /* the mask, in one block of device memory */
+    struct fp_blocks mask;     /* device pointers */
+    struct fp_tiles tiles;     /* likewise; count is 0 where no kernel reads tiles */
+    int *grid;                 /* (kernels) */
+    struct product **products; /* (layers, kernels), null where a kernel runs */
+};
+
+struct device {
+    int number;
+    bool dependent; /* a kernel may begin before the one in front of it has ended */
+    encoder_encode *encode;
+    struct plan_state *plans; /* (plans) */
+};
+
+/* ---- launch.c -------------------------------------------------------------------------------- */
+
+/* The status of a call of the runtime; keeps a message that begins with `what`. */
+int encoder_check(cudaError_t error, const char *what);
+
+/* ---- mask.c: the mask on the device, and lists for lengths ----------------------------------- */
+
+int encoder_mask_open(const struct plan *p, struct plan_state *out);
+
+/* Starts the kernels that make the lists; r->args names them. */
+int encoder_lengths_begin(struct run *r);
+
+/* ---- maps.c: tensor maps --------------------------------------------------------------------- */
+
+/* *out is null if no segment needs one. */
+int encoder_maps_find(encoder_encode **out);
+int encoder_maps_encode(encoder_encode *encode, const struct plan_map *map, const struct fp_args *a,
+                        struct fp_maps *out);
+
+/* ---- products.c: segments that cuBLASLt runs ------------------------------------------------- */
+
+struct product_calls {
+    /* Prepares a segment for each layer, and runs it once: cuBLASLt loads kernels in its first
+     * call, which cannot be captured. */
+    int (*open)(struct encoder *e, int plan, int segment);
+    void (*close)(struct product *p);
+    int (*run)(const struct product *p, const struct run *r, const struct plan_product *of);
+};
+extern const struct product_calls encoder_products;
+
+#endif

@@ -1,0 +1,52 @@
+/* The tensor maps of a launch: what the tensor memory accelerator (TMA) must know of matrices.
+ *
+ * The driver's function is asked for by name, so that the library needs no -lcuda; numbers are
+ * those of cuda.h. */
+#include "launch.h"
+
+static bool any_maps(void)
+{
+    for (int i = 0; i < encoder_library.plans; i++)
+        for (int s = 0; s < encoder_plans[i]->about.kernels; s++)
+            if (encoder_plans[i]->segments[s].maps != NULL)
+                return true;
+    return false;
+}
+
+int encoder_maps_find(encoder_encode **out)
+{
+    enum { SINCE = 12000 };
+    void *found = NULL;
+    enum cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSuccess;
+    *out = NULL;
+    if (!any_maps())
+        return ENCODER_OK;
+    int status = encoder_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found,
+                                                                SINCE, cudaEnableDefault, &result),
+                               "cannot ask the driver for tensor maps");
+    if (status == ENCODER_OK && result != cudaDriverEntryPointSuccess)
+        status = encoder_fail(ENCODER_OLD_DRIVER,
+                              "the driver has no tensor maps: install one for CUDA 12 or later");
+    *out = (encoder_encode *)found;
+    return status;
+}
+
+int encoder_maps_encode(encoder_encode *encode, const struct plan_map *map, const struct fp_args *a,
+                        struct fp_maps *out)
+{
+    enum { UINT16 = 1, RANK = 2, SWIZZLE_64 = 2, SWIZZLE_128 = 3, PROMOTE_256 = 3 };
+    static const unsigned step[RANK] = {1, 1};
+    struct fp_map *maps = &out->in;
+    for (int i = 0; i < PLAN_MAPS; i++) {
+        const struct plan_map *m = &map[i];
+        if (m->size[0] == 0)
+            continue;
+        void *at = m->weight ? (void *)a->weight[m->index] : a->tensor[m->index];
+        const uint64_t pitch[RANK - 1] = {m->size[0] * (uint64_t)encoder_library.element_bytes};
+        int swizzle = m->box[0] == 64 ? SWIZZLE_128 : SWIZZLE_64;
+        if (encode(&maps[i], UINT16, RANK, at, m->size, pitch, m->box, step, 0, swizzle,
+                   PROMOTE_256, 0) != 0)
+            return encoder_fail(ENCODER_DEVICE_FAILED, "the driver refuses a tensor map");
+    }
+    return ENCODER_OK;
+}

@@ -1,0 +1,256 @@
+/* The mask on the device: once for sequences without padding, and in each call with lengths. */
+#include "launch.h"
+
+#include <stdlib.h>
+
+/* ---- once ------------------------------------------------------------------------------------ */
+
+/* Arrays on their way into one block of device memory.  A null base counts the bytes. */
+struct upload {
+    struct carving to;
+    int status;
+};
+
+static void *upload(struct upload *u, const void *from, long count, size_t each)
+{
+    size_t bytes = (size_t)count * each;
+    void *at = encoder_carve(&u->to, bytes);
+    if (u->to.base != NULL && u->status == ENCODER_OK && count > 0)
+        u->status = encoder_device_copy(at, from, bytes, false);
+    return at;
+}
+
+static void upload_mask(struct upload *u, const struct plan *p, const int *order,
+                        struct fp_blocks *out)
+{
+    const struct fp_blocks *m = &p->mask;
+    long rows = (long)m->lists * m->blocks;
+    *out = *m;
+    out->order = upload(u, order, rows, sizeof(int));
+    out->start = upload(u, m->start, rows + 1, sizeof(int));
+    out->full = upload(u, m->full, rows, sizeof(int));
+    out->key_block = upload(u, m->key_block, p->mask_entries, sizeof(int));
+    out->bits = upload(u, m->bits, p->mask_entries, sizeof(int));
+    out->words = upload(u, m->words, p->mask_words * FP_BLOCK, sizeof(fp_word));
+}
+
+/* A plan has one attention at most. */
+static const struct plan_tiles *tiles_of(const struct plan *p)
+{
+    for (int s = 0; s < p->about.kernels; s++)
+        if (p->segments[s].query_tiles != NULL)
+            return p->segments[s].query_tiles;
+    return NULL;
+}
+
+enum { HEAD = 32 }; /* entries of a tile that lie in fp_tiles.head; lanes read as many behind */
+
+static void upload_tiles(struct upload *u, const struct plan_tiles *t, const struct fp_blocks *mask,
+                         struct fp_tiles *out)
+{
+    size_t entry = (size_t)t->entry_ints * sizeof(int);
+    out->count = t->count;
+    out->parts = t->parts;
+    out->tile = upload(u, t->tile, t->count, 4 * sizeof(int));
+    out->head = upload(u, t->head, (long)t->count * HEAD, entry);
+    out->rest = upload(u, t->rest, t->rest_entries + HEAD, entry);
+    out->words = mask->words;
+    if (t->words == NULL)
+        return;
+    out->words = upload(u, t->words, t->word_blocks * FP_BLOCK, sizeof(fp_word));
+    out->query_token = upload(u, t->query_token, t->tokens, sizeof(int));
+    out->key_token = upload(u, t->key_token, t->tokens, sizeof(int));
+}
+
+static void upload_all(struct upload *u, const struct plan *p, const int *order,
+                       struct plan_state *out)
+{
+    upload_mask(u, p, order, &out->mask);
+    if (tiles_of(p) != NULL)
+        upload_tiles(u, tiles_of(p), &out->mask, &out->tiles);
+}
+
+/* The query blocks, those with the most key blocks first, so that the last ones are short.  The
+ * caller frees; null where memory runs out. */
+static int *sort_blocks(const struct fp_blocks *m)
+{
+    int rows = m->lists * m->blocks, n = 0;
+    int *order = malloc((size_t)rows * sizeof(*order));
+    for (int entries = m->blocks; order != NULL && entries >= 0; entries--)
+        for (int i = 0; i < rows; i++)
+            if (m->start[i + 1] - m->start[i] == entries)
+                order[n++] = i;
+    return order;
+}
+
+int encoder_mask_open(const struct plan *p, struct plan_state *out)
+{
+    int *order = sort_blocks(&p->mask);
+    struct upload u = {.status = ENCODER_OK};
+    if (order == NULL)
+        return encoder_fail(ENCODER_NO_MEMORY, "out of memory");
+    upload_all(&u, p, order, out);
+    u.status = encoder_device_allocate(u.to.used, &out->memory);
+    u.to = (struct carving){.base = out->memory};
+    if (u.status == ENCODER_OK)
+        upload_all(&u, p, order, out);
+    free(order);
+    return u.status;
+}
+
+/* ---- in each call with lengths --------------------------------------------------------------- */
+
+static void carve_lists(const struct plan *p, struct carving *c, struct fp_cut_lists *out)
+{
+    size_t batch = (size_t)p->about.batch, rows = batch * (size_t)p->mask.blocks;
+    size_t entries = batch * (size_t)p->mask_entries; /* of one list for each sequence */
+    size_t words = ((size_t)p->mask_words + rows) * FP_BLOCK;
+    out->token_row = encoder_carve(c, batch * (size_t)p->about.seq_len * sizeof(int));
+    out->start = encoder_carve(c, (rows + 1) * sizeof(int));
+    out->full = encoder_carve(c, rows * sizeof(int));
+    out->key_block = encoder_carve(c, entries * sizeof(int));
+    out->bits = encoder_carve(c, entries * sizeof(int));
+    out->words = encoder_carve(c, words * sizeof(fp_word));
+}
+
+/* Of how many sequences a row of the tiles stands for the tiles. */
+static int sequences(const struct plan *p)
+{
+    return p->mask.lists > 1 ? 1 : p->about.batch;
+}
+
+static long tile_words(const struct plan *p, const struct plan_tiles *t)
+{
+    return t->words != NULL ? t->word_blocks : p->mask_words;
+}
+
+static void carve_tiles(const struct plan *p, const struct plan_tiles *t, struct carving *c,
+                        struct fp_cut_tiles *out)
+{
+    size_t count = (size_t)(t->count * sequences(p)), entry = (size_t)t->entry_ints * sizeof(int);
+    size_t rest = (size_t)t->rest_entries * (size_t)sequences(p);
+    size_t words = (size_t)tile_words(p, t) + (count * HEAD + rest) * (size_t)t->rows;
+    out->tile = encoder_carve(c, count * 4 * sizeof(int));
+    out->head = encoder_carve(c, count * HEAD * entry);
+    out->rest = encoder_carve(c, (rest + HEAD) * entry);
+    out->words = encoder_carve(c, words * FP_BLOCK * sizeof(fp_word));
+}
+
+void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r)
+{
+    long sync_words = 1, workspace_bytes = 1;
+    for (int s = 0; s < p->about.kernels; s++) {
+        const struct plan_segment *of = &p->segments[s];
+        sync_words = of->sync_words > sync_words ? of->sync_words : sync_words;
+        workspace_bytes =
+            of->workspace_bytes > workspace_bytes ? of->workspace_bytes : workspace_bytes;
+    }
+    r->space.sync_bytes = (size_t)sync_words * sizeof(unsigned);
+    r->args.sync = encoder_carve(c, r->space.sync_bytes);
+    r->args.workspace = encoder_carve(c, (size_t)workspace_bytes);
+    r->space.lengths = encoder_carve(c, (size_t)p->about.batch * sizeof(int));
+    carve_lists(p, c, &r->space.lists);
+    if (tiles_of(p) != NULL)
+        carve_tiles(p, tiles_of(p), c, &r->space.tiles);
+}
+
+static int launch(const struct run *r, const void *kernel, void *argument, int blocks, int threads)
+{
+    void *parameters[] = {argument};
+    struct cudaLaunchConfig_st config = {.gridDim = {(unsigned)blocks, 1, 1},
+                                         .blockDim = {(unsigned)threads, 1, 1},
+                                         .stream = (cudaStream_t)r->call->stream};
+    return encoder_check(cudaLaunchKernelExC(&config, kernel, parameters),
+                         "cannot launch the kernels of lengths");
+}
+
+static int copy_words(const struct run *r, fp_word *to, const fp_word *from, long blocks)
+{
+    if (blocks == 0)
+        return ENCODER_OK;
+    return encoder_check(cudaMemcpyAsync(to, from, (size_t)blocks * FP_BLOCK * sizeof(*to),
+                                         cudaMemcpyDeviceToDevice, (cudaStream_t)r->call->stream),
+                         "cannot copy the mask");
+}
+
+/* lengths.cu; as C sees kernels. */
+void encoder_take_lengths(void);
+void encoder_cut_lists(void);
+void encoder_cut_tiles(void);
+
+static int take_lengths(const struct run *r)
+{
+    int batch = r->plan->about.batch, status = ENCODER_OK;
+    for (int first = 0; first < batch && status == ENCODER_OK; first += FP_LENGTHS_CHUNK) {
+        struct fp_lengths_chunk c = {.count = batch - first, .to = r->space.lengths + first};
+        c.count = c.count < FP_LENGTHS_CHUNK ? c.count : FP_LENGTHS_CHUNK;
+        for (int i = 0; i < c.count; i++)
+            c.value[i] = encoder_length(r, first + i);
+        status = launch(r, (const void *)encoder_take_lengths, &c, 1, 128);
+    }
+    return status;
+}
+
+static int cut_lists(struct run *r)
+{
+    enum { THREADS = 1024 };
+    struct fp_cut_lists *c = &r->space.lists;
+    c->batch = r->plan->about.batch;
+    c->seq_len = r->plan->about.seq_len;
+    c->lengths = r->space.lengths;
+    c->from = r->args.mask;
+    c->from_words = (int)r->plan->mask_words;
+    int status = copy_words(r, c->words, c->from.words, r->plan->mask_words);
+    if (status == ENCODER_OK)
+        status = launch(r, (const void *)encoder_cut_lists, c, 1, THREADS);
+    r->args.token_row = c->token_row;
+    r->args.lengths = c->lengths;
+    r->args.mask = (struct fp_blocks){c->batch,     c->from.blocks, c->start, c->full,
+                                      c->key_block, c->bits,        c->words, NULL};
+    r->args.tokens = 0;
+    for (int b = 0; b < c->batch; b++)
+        r->args.tokens += encoder_length(r, b);
+    return status;
+}
+
+static int cut_tiles(struct run *r, const struct plan_tiles *t)
+{
+    enum { THREADS = 64 };
+    const struct plan *p = r->plan;
+    struct fp_cut_tiles *c = &r->space.tiles;
+    c->batch = p->about.batch;
+    c->seq_len = p->about.seq_len;
+    c->blocks = p->mask.blocks;
+    c->lists = p->mask.lists;
+    c->lengths = r->space.lengths;
+    c->from = r->args.tiles;
+    c->rows = t->rows;
+    c->entry_ints = t->entry_ints;
+    c->rest_entries = (int)t->rest_entries;
+    c->from_words = (int)tile_words(p, t);
+    int count = t->count * sequences(p);
+    int status = copy_words(r, c->words, c->from.words, tile_words(p, t));
+    if (status == ENCODER_OK)
+        status =
+            launch(r, (const void *)encoder_cut_tiles, c, (count + THREADS - 1) / THREADS, THREADS);
+    r->args.tiles = (struct fp_tiles){.count = count,
+                                      .parts = t->parts,
+                                      .tile = c->tile,
+                                      .head = c->head,
+                                      .rest = c->rest,
+                                      .words = c->words,
+                                      .query_token = c->from.query_token,
+                                      .key_token = c->from.key_token};
+    return status;
+}
+
+int encoder_lengths_begin(struct run *r)
+{
+    const struct plan_tiles *t = tiles_of(r->plan);
+    int status = take_lengths(r);
+    if (status == ENCODER_OK)
+        status = cut_lists(r);
+    if (status == ENCODER_OK && t != NULL)
+        status = cut_tiles(r, t);
+    return status;
+}

@@ -1,0 +1,180 @@
+/* Segments that cuBLASLt runs.
+ *
+ * cuBLASLt takes column-major matrices, and a row-major (rows, columns) is a column-major (columns,
+ * rows).  So it computes out^T = weight^T @ in^T: no operand is transposed, and its bias, one value
+ * for a row of out^T, is one value for a column of out. */
+#include "launch.h"
+
+#include <cublasLt.h>
+#include <stdlib.h>
+
+enum { WORKSPACE_BYTES = 32 << 20 }; /* NVIDIA's advice for sm_90, its largest */
+
+struct product {
+    cublasLtHandle_t handle; /* shared by all layers of a segment; the first one's to destroy */
+    bool owns_handle;
+    cublasLtMatmulDesc_t desc;
+    cublasLtMatrixLayout_t weight, in, out;
+    cublasLtMatmulAlgo_t algo;
+};
+
+static int check(cublasStatus_t status, const char *what)
+{
+    return status == CUBLAS_STATUS_SUCCESS
+               ? ENCODER_OK
+               : encoder_fail(ENCODER_DEVICE_FAILED, "cuBLASLt cannot %s: %s", what,
+                              cublasLtGetStatusString(status));
+}
+
+/* What is stored, and what products are computed in. */
+static cudaDataType_t stored_type(void)
+{
+    return encoder_library.dtype == ENCODER_FP16   ? CUDA_R_16F
+           : encoder_library.dtype == ENCODER_BF16 ? CUDA_R_16BF
+                                                   : CUDA_R_32F;
+}
+
+static cublasComputeType_t computed_type(void)
+{
+    return encoder_library.dtype == ENCODER_FP32   ? CUBLAS_COMPUTE_32F_PEDANTIC
+           : encoder_library.dtype == ENCODER_TF32 ? CUBLAS_COMPUTE_32F_FAST_TF32
+                                                   : CUBLAS_COMPUTE_32F;
+}
+
+static cublasStatus_t lay_out(cublasLtMatrixLayout_t *layout, long rows, long columns)
+{
+    return cublasLtMatrixLayoutCreate(layout, stored_type(), (uint64_t)rows, (uint64_t)columns,
+                                      rows);
+}
+
+static int describe(struct product *p, const struct plan_product *of, const void *bias)
+{
+    static const char what[] = "describe a product";
+    cublasLtEpilogue_t epilogue = of->gelu       ? CUBLASLT_EPILOGUE_GELU_BIAS
+                                  : bias != NULL ? CUBLASLT_EPILOGUE_BIAS
+                                                 : CUBLASLT_EPILOGUE_DEFAULT;
+    int status = check(cublasLtMatmulDescCreate(&p->desc, computed_type(), CUDA_R_32F), what);
+    if (status == ENCODER_OK)
+        status = check(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_EPILOGUE,
+                                                      &epilogue, sizeof(epilogue)),
+                       what);
+    if (status == ENCODER_OK && bias != NULL)
+        status = check(cublasLtMatmulDescSetAttribute(p->desc, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                                      &bias, sizeof(bias)),
+                       what);
+    if (status == ENCODER_OK)
+        status = check(lay_out(&p->weight, of->columns, of->inner), what);
+    if (status == ENCODER_OK)
+        status = check(lay_out(&p->in, of->inner, of->rows), what);
+    if (status == ENCODER_OK)
+        status = check(lay_out(&p->out, of->columns, of->rows), what);
+    return status;
+}
+
+/* Takes number `algorithm` of those that the library proposes, its best guess first. */
+static int choose(struct product *p, int algorithm)
+{
+    enum { ALGORITHMS = 8 };
+    static const char what[] = "choose an algorithm";
+    cublasLtMatmulHeuristicResult_t found[ALGORITHMS];
+    cublasLtMatmulPreference_t wish;
+    uint64_t bytes = WORKSPACE_BYTES;
+    int count = 0, status = check(cublasLtMatmulPreferenceCreate(&wish), what);
+    if (status != ENCODER_OK)
+        return status;
+    status = check(cublasLtMatmulPreferenceSetAttribute(
+                       wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes)),
+                   what);
+    if (status == ENCODER_OK)
+        status = check(cublasLtMatmulAlgoGetHeuristic(p->handle, p->desc, p->weight, p->in, p->out,
+                                                      p->out, wish, ALGORITHMS, found, &count),
+                       what);
+    cublasLtMatmulPreferenceDestroy(wish);
+    if (status == ENCODER_OK)
+        status =
+            check(algorithm < count ? found[algorithm].state : CUBLAS_STATUS_NOT_SUPPORTED, what);
+    if (status == ENCODER_OK)
+        p->algo = found[algorithm].algo;
+    return status;
+}
+
+static int multiply(const struct product *p, const struct fp_args *a, const struct plan_product *of,
+                    cudaStream_t stream)
+{
+    const float one = 1, zero = 0;
+    void *out = a->tensor[of->out];
+    const void *residual = of->residual >= 0 ? a->tensor[of->residual] : out;
+    return check(cublasLtMatmul(p->handle, p->desc, &one, a->weight[of->weight], p->weight,
+                                a->tensor[of->in], p->in, of->residual >= 0 ? &one : &zero,
+                                residual, p->out, out, p->out, &p->algo, a->workspace,
+                                WORKSPACE_BYTES, stream),
+                 "run a product");
+}
+
+/* Loads the kernels of a product: a run on memory of its own. */
+static int warm_up(const struct product *p, const struct plan_product *of, const void *weight)
+{
+    size_t each = (size_t)of->rows * (size_t)encoder_library.element_bytes;
+    size_t in = each * (size_t)of->inner, out = each * (size_t)of->columns;
+    struct fp_args a = {.batch = 0};
+    void *memory;
+    int status = encoder_device_allocate(in + 2 * out + WORKSPACE_BYTES, &memory);
+    if (status != ENCODER_OK)
+        return status;
+    a.workspace = memory;
+    a.tensor[of->in] = (char *)memory + WORKSPACE_BYTES;
+    if (of->residual >= 0)
+        a.tensor[of->residual] = (char *)memory + WORKSPACE_BYTES + in;
+    a.tensor[of->out] = (char *)memory + WORKSPACE_BYTES + in + out;
+    a.weight[of->weight] = weight;
+    status = multiply(p, &a, of, NULL);
+    if (status == ENCODER_OK)
+        status = encoder_check(cudaDeviceSynchronize(), "cannot run a product");
+    encoder_device_free(memory);
+    return status;
+}
+
+static void product_close(struct product *p)
+{
+    if (p->out != NULL)
+        cublasLtMatrixLayoutDestroy(p->out);
+    if (p->in != NULL)
+        cublasLtMatrixLayoutDestroy(p->in);
+    if (p->weight != NULL)
+        cublasLtMatrixLayoutDestroy(p->weight);
+    if (p->desc != NULL)
+        cublasLtMatmulDescDestroy(p->desc);
+    if (p->owns_handle)
+        cublasLtDestroy(p->handle);
+    free(p);
+}
+
+static int product_open(struct encoder *e, int plan, int segment)
+{
+    const struct plan_segment *s = &encoder_plans[plan]->segments[segment];
+    const struct plan_product *of = s->product;
+    cublasLtHandle_t handle = NULL;
+    int status = check(cublasLtCreate(&handle), "start");
+    for (int layer = 0; layer < e->layers && status == ENCODER_OK; layer++) {
+        const void **weight = e->weight + (size_t)layer * WEIGHTS;
+        struct product *p = calloc(1, sizeof(*p));
+        if (p == NULL)
+            return encoder_fail(ENCODER_NO_MEMORY, "out of memory");
+        e->device->plans[plan].products[layer * encoder_plans[plan]->about.kernels + segment] = p;
+        p->handle = handle;
+        p->owns_handle = layer == 0;
+        status = describe(p, of, of->bias >= 0 ? weight[of->bias] : NULL);
+        if (status == ENCODER_OK)
+            status = choose(p, of->algorithm);
+        if (status == ENCODER_OK && layer == 0)
+            status = warm_up(p, of, weight[of->weight]);
+    }
+    return status;
+}
+
+static int product_run(const struct product *p, const struct run *r, const struct plan_product *of)
+{
+    return multiply(p, &r->args, of, (cudaStream_t)r->call->stream);
+}
+
+const struct product_calls encoder_products = {product_open, product_close, product_run};

@@ -1,0 +1,91 @@
+/* How a segment of a plan is launched on a GPU.  C, and C++ for nvcc; arrays are in host memory. */
+#ifndef SEGMENT_H
+#define SEGMENT_H
+
+#include "abi.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+typedef unsigned long long fp_word; /* of the mask */
+
+/* The mask by tiles of query blocks, see fp_tiles of abi.h.  Null words are those of the mask. */
+struct plan_tiles {
+    int count, parts, rows, entry_ints; /* rows: query blocks of a tile; ints of an entry */
+    const int *tile, *head, *rest;
+    const fp_word *words;
+    const int *query_token, *key_token;
+    long rest_entries, word_blocks, tokens;
+};
+
+/* A matrix that a kernel copies by TMA.  size[0] = 0: none. */
+enum { PLAN_MAPS = 4 };
+struct plan_map {
+    bool weight; /* else a tensor */
+    int index;
+    uint64_t size[2]; /* columns, rows */
+    unsigned box[2];
+};
+
+/* out (rows, columns) = in (rows, inner) @ weight (inner, columns) + bias (columns) + residual, or
+ * GELU of that in its tanh form, by cuBLASLt. */
+struct plan_product {
+    const struct product_calls *by; /* products.c */
+    int in, out, residual;          /* tensors; residual -1: none */
+    int weight, bias;               /* bias -1: none */
+    bool gelu;
+    long rows, inner, columns;
+    int algorithm; /* in the list that cuBLASLt proposes */
+};
+
+struct plan_segment {
+    const void *kernel;                   /* null: it runs as a product */
+    int threads, shared_bytes;            /* of a thread block */
+    bool cooperative;                     /* thread blocks meet in it */
+    bool persistent;                      /* no more of them than the GPU holds at once */
+    const struct plan_map *maps;          /* (PLAN_MAPS); null: it takes none */
+    const struct plan_tiles *query_tiles; /* null: it reads none */
+    long tiles;                           /* more thread blocks would idle */
+    long sync_words, workspace_bytes;
+    const struct plan_product *product;
+};
+
+/* Lists of blocks for the lengths of a call, all in device memory: see lengths.cu. */
+struct fp_cut_lists {
+    int batch, seq_len;
+    const int *lengths; /* (batch) */
+    struct fp_blocks from;
+    int from_words; /* blocks of its words, which `words` begins with */
+    int *token_row, *start, *full, *key_block, *bits;
+    fp_word *words;
+};
+
+struct fp_cut_tiles {
+    int batch, seq_len, blocks, lists; /* blocks, lists: of the mask */
+    const int *lengths;
+    struct fp_tiles from;
+    int rows, entry_ints, rest_entries;
+    int from_words;
+    int *tile, *head, *rest;
+    fp_word *words;
+};
+
+/* A call's part of the workspace. */
+struct lengths_space {
+    size_t sync_bytes; /* of fp_args.sync */
+    int *lengths;
+    struct fp_cut_lists lists;
+    struct fp_cut_tiles tiles;
+};
+
+/* Lengths go to the device as arguments of a kernel, so that a call neither copies from memory that
+ * must stay nor waits. */
+enum { FP_LENGTHS_CHUNK = 512 };
+struct fp_lengths_chunk {
+    int count;
+    int *to;
+    int value[FP_LENGTHS_CHUNK];
+};
+
+#endif

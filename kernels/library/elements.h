@@ -1,0 +1,73 @@
+/* Elements of the library's type from and to float, rounded to nearest, ties to even. */
+#ifndef ELEMENTS_H
+#define ELEMENTS_H
+
+#include "encoder.h"
+
+#include <math.h>
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t element_bits(float value)
+{
+    uint32_t bits;
+    memcpy(&bits, &value, sizeof(bits));
+    return bits;
+}
+
+static inline float element_from_bits(uint32_t bits)
+{
+    float value;
+    memcpy(&value, &bits, sizeof(value));
+    return value;
+}
+
+/* fp16 numbers below 2^-14 are multiples of 2^-24; values from 65520 on become infinite. */
+static inline uint16_t element_to_fp16(float value)
+{
+    uint32_t bits = element_bits(value), sign = bits >> 16 & 0x8000, rest = bits & 0x7fffffff;
+    if (rest > 0x7f800000u)
+        return (uint16_t)(sign | 0x7e00);
+    if (rest >= 0x477ff000)
+        return (uint16_t)(sign | 0x7c00);
+    if (rest < 0x38800000)
+        return (uint16_t)(sign | (uint32_t)rintf(element_from_bits(rest) * 0x1p24f));
+    return (uint16_t)(sign | (rest + 0xfff + (rest >> 13 & 1) - 0x38000000) >> 13);
+}
+
+static inline float element_from_fp16(uint16_t half)
+{
+    uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;
+    float scaled = element_from_bits(rest << 13) * 0x1p112f;
+    return element_from_bits(sign |
+                             (rest >= 0x7c00 ? 0x7f800000u | rest << 13 : element_bits(scaled)));
+}
+
+static inline uint16_t element_to_bf16(float value)
+{
+    uint32_t bits = element_bits(value);
+    if ((bits & 0x7fffffff) > 0x7f800000u)
+        return (uint16_t)(bits >> 16 | 0x40);
+    return (uint16_t)((bits + 0x7fff + (bits >> 16 & 1)) >> 16);
+}
+
+static inline void element_store(enum encoder_dtype dtype, void *array, size_t i, float value)
+{
+    if (dtype == ENCODER_FP16)
+        ((uint16_t *)array)[i] = element_to_fp16(value);
+    else if (dtype == ENCODER_BF16)
+        ((uint16_t *)array)[i] = element_to_bf16(value);
+    else
+        ((float *)array)[i] = value;
+}
+
+static inline float element_load(enum encoder_dtype dtype, const void *array, size_t i)
+{
+    if (dtype == ENCODER_FP16)
+        return element_from_fp16(((const uint16_t *)array)[i]);
+    if (dtype == ENCODER_BF16)
+        return element_from_bits((uint32_t)((const uint16_t *)array)[i] << 16);
+    return ((const float *)array)[i];
+}
+
+#endif

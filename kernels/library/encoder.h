@@ -1,0 +1,157 @@
+/* The layers of a BERT model as one call: y = layer[n-1](... layer[0](x)).
+ *
+ * Layer, with D = heads * head_size, F = ffn, and all matrices row-major:
+ *
+ *   qkv = x @ wqkv + bqkv                          columns: q, k, v; in each head by head
+ *   c   = softmax(mask(q k^T / sqrt(head_size))) v
+ *   h   = layernorm(x + c @ wo + bo) * gamma1 + beta1
+ *   y   = layernorm(h + gelu(h @ w1 + b1) @ w2 + b2) * gamma2 + beta2
+ *
+ * x and y are (batch, seq_len, D), of the element type of encoder_describe().  PyTorch's
+ * nn.Linear stores the transpose of each matrix.
+ *
+ * Threads: all functions may be called by any thread at any time; a handle may run in several
+ * threads or streams at once if each call has a workspace of its own.  Only encoder_destroy() needs
+ * that no call with its handle is under way, on the device too.
+ *
+ * Errors: a function that can fail returns an enum encoder_status, and encoder_message() says more
+ * about the calling thread's last failure.  A failed call changes nothing but y and the workspace.
+ */
+#ifndef ENCODER_H
+#define ENCODER_H
+
+#include <stddef.h>
+
+#if defined(__GNUC__)
+#define ENCODER_API __attribute__((visibility("default")))
+#else
+#define ENCODER_API
+#endif
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+enum encoder_status {
+    ENCODER_OK,
+    ENCODER_BAD_ARGUMENT, /* a null pointer, a size, a length or a type that cannot be */
+    ENCODER_NO_PLAN,      /* no plan of the library is large enough for the batch */
+    ENCODER_NO_MEMORY,
+    ENCODER_NO_DEVICE,    /* there is no GPU, or none that can be used */
+    ENCODER_WRONG_DEVICE, /* the library has no code for this GPU */
+    ENCODER_OLD_DRIVER,   /* the GPU's driver is older than the toolkit that built the library */
+    ENCODER_DEVICE_FAILED /* a call of the driver failed */
+};
+
+/* One constant line for a status; never null. */
+ENCODER_API const char *encoder_status_text(int status);
+
+/* What the last failure in the calling thread was about: "layer 3: wo is null".  Valid until the
+ * thread's next call; "" before the first failure. */
+ENCODER_API const char *encoder_message(void);
+
+/* ---- what the library is --------------------------------------------------------------------- */
+
+enum encoder_dtype {
+    ENCODER_FP32,
+    ENCODER_TF32, /* fp32 in memory, products in tf32 */
+    ENCODER_FP16,
+    ENCODER_BF16
+};
+
+struct encoder_info {
+    const char *generator; /* "fuseplan 0.1.0" */
+    const char *target;    /* "cpu" or "cuda" */
+    const char *archs;     /* of a GPU: what the code is compiled for, "sm_80,sm_90a"; else "" */
+    enum encoder_dtype dtype;
+    int element_bytes;
+    int heads, head_size, ffn;
+    int layers; /* of the workload that was tuned; a handle may have any number */
+    double eps; /* likewise */
+    int plans;  /* how many batches and sequence lengths have a plan */
+};
+ENCODER_API const struct encoder_info *encoder_describe(void);
+
+/* One plan: which kernels run batches of up to this size. */
+struct encoder_plan {
+    int batch, seq_len;
+    int value;               /* the plan's fusion mask */
+    int kernels;             /* launches a layer */
+    const char *mask;        /* attention mask, "causal"; holds beside the lengths */
+    const char *workload;    /* all that was tuned for */
+    const char *measured_on; /* the device that chose the schedules; null: default schedules */
+};
+
+/* index: 0..plans-1, smallest first; null for any other. */
+ENCODER_API const struct encoder_plan *encoder_plan_at(int index);
+
+/* The index of the plan that runs (batch, seq_len): the one of exactly this size, else the one of
+ * the fewest tokens that is large enough in both; -1: none is. */
+ENCODER_API int encoder_find(int batch, int seq_len);
+
+/* ---- a model --------------------------------------------------------------------------------- */
+
+/* Matrices (rows, columns) and vectors of one layer. */
+struct encoder_weights {
+    const void *wqkv;   /* (D, 3D) */
+    const void *bqkv;   /* (3D) */
+    const void *wo;     /* (D, D) */
+    const void *bo;     /* (D) */
+    const void *gamma1; /* (D) */
+    const void *beta1;  /* (D) */
+    const void *w1;     /* (D, F) */
+    const void *b1;     /* (F) */
+    const void *w2;     /* (F, D) */
+    const void *b2;     /* (D) */
+    const void *gamma2; /* (D) */
+    const void *beta2;  /* (D) */
+};
+
+struct encoder_model {
+    int heads, head_size, ffn; /* must be those of encoder_describe() */
+    enum encoder_dtype dtype;  /* likewise; the type of all weights */
+    int layers;                /* at least 1 */
+    double eps;                /* of the layernorms, above 0: 1e-12 for HuggingFace's BERT */
+    int on_device;             /* weights point to the GPU's memory; 0: to the host's */
+    const struct encoder_weights *weights; /* (layers) */
+};
+
+struct encoder; /* a handle */
+
+/* Copies all weights to the current device, so that the caller may free them afterwards, and makes
+ * a handle, which only runs on this device.  Waits for the copies.  *out is null on failure. */
+ENCODER_API int encoder_create(const struct encoder_model *model, struct encoder **out);
+
+/* Takes null. */
+ENCODER_API void encoder_destroy(struct encoder *e);
+
+/* Bytes of workspace that a run of this size needs; 0 if no plan is large enough.  The same for all
+ * handles of the library. */
+ENCODER_API size_t encoder_workspace_bytes(int batch, int seq_len);
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+/* All zero but what is needed.  On a GPU x, y and workspace are memory of the handle's device, on
+ * a CPU of the host; aligned to 16 bytes (64 are best).  They must not overlap. */
+struct encoder_call {
+    int batch, seq_len;
+    const void *x; /* (batch, seq_len, D); rows past a length are not read */
+    void *y;       /* likewise; rows past a length hold anything afterwards */
+    /* (batch) real tokens of each sequence, 1..seq_len; null: all of them.  In host memory; read
+     * before the call returns, and a graph that captures the call keeps these lengths. */
+    const int *lengths;
+    void *workspace; /* any contents */
+    size_t workspace_bytes;
+    void *stream; /* cudaStream_t; null: the default stream.  On a CPU null. */
+};
+
+/* Runs all layers.  On a GPU the call returns once the work is in the stream; it allocates nothing
+ * and may be captured into a CUDA graph.  On a CPU it returns when y is computed, by the caller's
+ * OpenMP threads, each of which keeps some scratch memory from its first call on. */
+ENCODER_API int encoder_run(const struct encoder *e, const struct encoder_call *call);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif

@@ -1,0 +1,119 @@
+/* The library in use: a model of drawn weights, one batch, the time of a run. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "elements.h"
+#include "encoder.h"
+#include "host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+static void check(int status)
+{
+    if (status == ENCODER_OK)
+        return;
+    fprintf(stderr, "example: %s: %s\n", encoder_status_text(status), encoder_message());
+    exit(EXIT_FAILURE);
+}
+
+static void *allocate(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (memory != NULL)
+        return memory;
+    fprintf(stderr, "example: out of memory: %zu bytes\n", bytes);
+    exit(EXIT_FAILURE);
+}
+
+/* n elements of the library's type, drawn in middle +- range.  The caller frees. */
+static void *draw(size_t n, float middle, float range)
+{
+    const struct encoder_info *l = encoder_describe();
+    void *out = allocate(n * (size_t)l->element_bytes);
+    for (size_t i = 0; i < n; i++)
+        element_store(l->dtype, out, i, middle + range * (2 * (float)rand() / (float)RAND_MAX - 1));
+    return out;
+}
+
+/* All layers share one layer's weights; those of a trained model differ. */
+static struct encoder *create(void)
+{
+    const struct encoder_info *l = encoder_describe();
+    size_t d = (size_t)l->heads * (size_t)l->head_size, f = (size_t)l->ffn;
+    void *matrices = draw(d * (3 * d > f ? 3 * d : f), 0, 0.05f);
+    void *biases = draw(3 * d > f ? 3 * d : f, 0, 0.05f), *gammas = draw(d, 1, 0.05f);
+    struct encoder_weights *weights = allocate((size_t)l->layers * sizeof(*weights));
+    for (int layer = 0; layer < l->layers; layer++)
+        weights[layer] = (struct encoder_weights){.wqkv = matrices,
+                                                  .bqkv = biases,
+                                                  .wo = matrices,
+                                                  .bo = biases,
+                                                  .gamma1 = gammas,
+                                                  .beta1 = biases,
+                                                  .w1 = matrices,
+                                                  .b1 = biases,
+                                                  .w2 = matrices,
+                                                  .b2 = biases,
+                                                  .gamma2 = gammas,
+                                                  .beta2 = biases};
+    const struct encoder_model model = {.heads = l->heads,
+                                        .head_size = l->head_size,
+                                        .ffn = l->ffn,
+                                        .dtype = l->dtype,
+                                        .layers = l->layers,
+                                        .eps = l->eps,
+                                        .weights = weights};
+    struct encoder *e;
+    check(encoder_create(&model, &e));
+    free(matrices);
+    free(biases);
+    free(gammas);
+    free(weights);
+    return e;
+}
+
+static struct encoder *encoder;
+static struct encoder_call call;
+
+static void pass(void *stream)
+{
+    call.stream = stream;
+    check(encoder_run(encoder, &call));
+}
+
+int main(int argc, char **argv)
+{
+    const struct encoder_info *l = encoder_describe();
+    const struct encoder_plan *p = encoder_plan_at(l->plans - 1);
+    size_t n = (size_t)p->batch * (size_t)p->seq_len * (size_t)l->heads * (size_t)l->head_size;
+    size_t bytes = n * (size_t)l->element_bytes;
+    (void)argc;
+    device_begin(argv);
+    encoder = create();
+    call.batch = p->batch;
+    call.seq_len = p->seq_len;
+    void *host = draw(n, 0, 1), *x = device_new(bytes);
+    device_write(x, host, bytes);
+    call.x = x;
+    call.y = device_new(bytes);
+    call.workspace_bytes = encoder_workspace_bytes(call.batch, call.seq_len);
+    call.workspace = device_new(call.workspace_bytes);
+    device_time(pass);
+    printf("plan %d, batch %d, sequence length %d, %d layers: %.4f ms\n", p->value, p->batch,
+           p->seq_len, l->layers, device_time(pass));
+
+    double sum = 0;
+    device_read(host, call.y, bytes);
+    for (size_t i = 0; i < n; i++) {
+        double value = element_load(l->dtype, host, i);
+        sum += value * value;
+    }
+    printf("mean square of the output: %.6f\n", sum / (double)n);
+    free(host);
+    device_delete(x);
+    device_delete(call.y);
+    device_delete(call.workspace);
+    encoder_destroy(encoder);
+    return EXIT_SUCCESS;
+}

@@ -1,0 +1,322 @@
+/* The library's functions, the same for every target.  encoder.h says what they do. */
+#include "plan.h"
+
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* ---- errors ---------------------------------------------------------------------------------- */
+
+static _Thread_local char message[256];
+
+int encoder_fail(enum encoder_status status, const char *format, ...)
+{
+    va_list list;
+    va_start(list, format);
+    vsnprintf(message, sizeof(message), format, list);
+    va_end(list);
+    return status;
+}
+
+const char *encoder_message(void)
+{
+    return message;
+}
+
+const char *encoder_status_text(int status)
+{
+    static const char *const texts[] = {
+        [ENCODER_OK] = "done",
+        [ENCODER_BAD_ARGUMENT] = "an argument is wrong",
+        [ENCODER_NO_PLAN] = "no plan is large enough",
+        [ENCODER_NO_MEMORY] = "out of memory",
+        [ENCODER_NO_DEVICE] = "there is no usable device",
+        [ENCODER_WRONG_DEVICE] = "the library has no code for this device",
+        [ENCODER_OLD_DRIVER] = "the driver is too old",
+        [ENCODER_DEVICE_FAILED] = "the device failed",
+    };
+    bool known = status >= 0 && status < (int)(sizeof(texts) / sizeof(texts[0]));
+    return known ? texts[status] : "an unknown status";
+}
+
+/* ---- what the library is --------------------------------------------------------------------- */
+
+const struct encoder_info *encoder_describe(void)
+{
+    return &encoder_library;
+}
+
+const struct encoder_plan *encoder_plan_at(int index)
+{
+    return index >= 0 && index < encoder_library.plans ? &encoder_plans[index]->about : NULL;
+}
+
+int encoder_find(int batch, int seq_len)
+{
+    int found = -1;
+    if (batch < 1 || seq_len < 1)
+        return -1;
+    for (int i = encoder_library.plans - 1; i >= 0; i--) {
+        const struct encoder_plan *p = &encoder_plans[i]->about;
+        if (p->batch == batch && p->seq_len == seq_len)
+            return i;
+        if (p->batch >= batch && p->seq_len >= seq_len)
+            found = i;
+    }
+    return found;
+}
+
+/* ---- a model --------------------------------------------------------------------------------- */
+
+enum { ALIGNMENT = 256, CALLER_ALIGNMENT = 16 };
+
+void *encoder_carve(struct carving *c, size_t bytes)
+{
+    void *at = c->base != NULL ? c->base + c->used : NULL;
+    c->used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return at;
+}
+
+static size_t weight_bytes(int weight)
+{
+    return (size_t)encoder_weight_elements[weight] * (size_t)encoder_library.element_bytes;
+}
+
+/* In the order of the layer's operators. */
+static const void *weight_of(const struct encoder_weights *w, int index)
+{
+    const void *const all[WEIGHTS] = {w->wqkv, w->bqkv, w->wo, w->bo, w->gamma1, w->beta1,
+                                      w->w1,   w->b1,   w->w2, w->b2, w->gamma2, w->beta2};
+    return all[index];
+}
+
+static int check_model(const struct encoder_model *m)
+{
+    static const char *const dtypes[] = {"fp32", "tf32", "fp16", "bf16"};
+    static const char *const names[WEIGHTS] = {"wqkv", "bqkv", "wo", "bo", "gamma1", "beta1",
+                                               "w1",   "b1",   "w2", "b2", "gamma2", "beta2"};
+    const struct encoder_info *l = &encoder_library;
+    if (m == NULL || m->weights == NULL)
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "the model or its weights are null");
+    if (m->heads != l->heads || m->head_size != l->head_size || m->ffn != l->ffn)
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "the model has %d heads of %d columns and ffn %d; the library runs %d "
+                            "heads of %d and ffn %d",
+                            m->heads, m->head_size, m->ffn, l->heads, l->head_size, l->ffn);
+    if (m->dtype != l->dtype)
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "the weights are %s; the library takes %s",
+                            m->dtype >= 0 && (int)m->dtype < 4 ? dtypes[m->dtype] : "of no type",
+                            dtypes[l->dtype]);
+    if (m->layers < 1 || !(m->eps > 0))
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "the model has %d layers and eps %g; expected at least 1 layer and an "
+                            "eps above 0",
+                            m->layers, m->eps);
+    for (int layer = 0; layer < m->layers; layer++)
+        for (int i = 0; i < WEIGHTS; i++)
+            if (weight_of(&m->weights[layer], i) == NULL)
+                return encoder_fail(ENCODER_BAD_ARGUMENT, "layer %d: %s is null", layer, names[i]);
+    return ENCODER_OK;
+}
+
+static int copy_weights(const struct encoder_model *m, struct encoder *e)
+{
+    struct carving c = {.base = NULL};
+    for (int i = 0; i < m->layers * WEIGHTS; i++)
+        encoder_carve(&c, weight_bytes(i % WEIGHTS));
+    int status = encoder_device_allocate(c.used, &e->weights);
+    c = (struct carving){.base = (char *)e->weights};
+    for (int i = 0; i < m->layers * WEIGHTS && status == ENCODER_OK; i++) {
+        size_t bytes = weight_bytes(i % WEIGHTS);
+        void *to = encoder_carve(&c, bytes);
+        status = encoder_device_copy(to, weight_of(&m->weights[i / WEIGHTS], i % WEIGHTS), bytes,
+                                     m->on_device != 0);
+        e->weight[i] = to;
+    }
+    return status;
+}
+
+int encoder_create(const struct encoder_model *model, struct encoder **out)
+{
+    if (out == NULL)
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "there is no place for the handle");
+    *out = NULL;
+    int status = check_model(model);
+    if (status == ENCODER_OK)
+        status = encoder_device_check();
+    if (status != ENCODER_OK)
+        return status;
+    struct encoder *e = calloc(1, sizeof(*e));
+    if (e != NULL)
+        e->weight = calloc((size_t)model->layers * WEIGHTS, sizeof(*e->weight));
+    if (e == NULL || e->weight == NULL) {
+        free(e);
+        return encoder_fail(ENCODER_NO_MEMORY, "out of memory: %d layers", model->layers);
+    }
+    e->layers = model->layers;
+    e->eps = (float)model->eps;
+    status = copy_weights(model, e);
+    if (status == ENCODER_OK)
+        status = encoder_device_open(e);
+    if (status == ENCODER_OK)
+        *out = e;
+    else
+        encoder_destroy(e);
+    return status;
+}
+
+void encoder_destroy(struct encoder *e)
+{
+    if (e == NULL)
+        return;
+    encoder_device_close(e);
+    encoder_device_free(e->weights);
+    free(e->weight);
+    free(e);
+}
+
+/* ---- running --------------------------------------------------------------------------------- */
+
+/* The rest of a call's workspace.  x, y: null unless the plan is larger than the batch. */
+struct space {
+    void *x, *y, *flow; /* flow: between two layers */
+};
+
+static size_t tensor_bytes(const struct plan *p, int tensor)
+{
+    return (size_t)p->tensor_elements[tensor] * (size_t)encoder_library.element_bytes;
+}
+
+static bool is_exact(const struct plan *p, int batch, int seq_len)
+{
+    return p->about.batch == batch && p->about.seq_len == seq_len;
+}
+
+static size_t carve(const struct plan *p, bool exact, void *workspace, struct run *r,
+                    struct space *s)
+{
+    struct carving c = {.base = workspace};
+    for (int t = 1; t < TENSOR_Y; t++)
+        r->args.tensor[t] =
+            p->tensor_elements[t] > 0 ? encoder_carve(&c, tensor_bytes(p, t)) : NULL;
+    s->flow = encoder_carve(&c, tensor_bytes(p, TENSOR_Y));
+    s->x = exact ? NULL : encoder_carve(&c, tensor_bytes(p, TENSOR_X));
+    s->y = exact ? NULL : encoder_carve(&c, tensor_bytes(p, TENSOR_Y));
+    encoder_carve_run(p, &c, r);
+    return c.used;
+}
+
+size_t encoder_workspace_bytes(int batch, int seq_len)
+{
+    struct run r = {.index = encoder_find(batch, seq_len)};
+    struct space s;
+    if (r.index < 0)
+        return 0;
+    const struct plan *p = encoder_plans[r.index];
+    return carve(p, is_exact(p, batch, seq_len), NULL, &r, &s);
+}
+
+static int check_call(const struct encoder *e, const struct encoder_call *c)
+{
+    if (e == NULL || c == NULL || c->x == NULL || c->y == NULL || c->workspace == NULL)
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "the %s is null",
+                            e == NULL      ? "handle"
+                            : c == NULL    ? "call"
+                            : c->x == NULL ? "input x"
+                            : c->y == NULL ? "output y"
+                                           : "workspace");
+    if (c->batch < 1 || c->seq_len < 1)
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "the batch is (%d, %d); expected positive sizes",
+                            c->batch, c->seq_len);
+    for (int b = 0; b < c->batch && c->lengths != NULL; b++)
+        if (c->lengths[b] < 1 || c->lengths[b] > c->seq_len)
+            return encoder_fail(ENCODER_BAD_ARGUMENT,
+                                "length %d is %d; expected 1 to the sequence length %d", b,
+                                c->lengths[b], c->seq_len);
+    if (encoder_find(c->batch, c->seq_len) < 0)
+        return encoder_fail(ENCODER_NO_PLAN, "no plan is as large as batch %d, sequence length %d",
+                            c->batch, c->seq_len);
+    size_t needed = encoder_workspace_bytes(c->batch, c->seq_len);
+    if (c->workspace_bytes < needed)
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "the workspace has %zu bytes; it needs %zu",
+                            c->workspace_bytes, needed);
+    if (((uintptr_t)c->x | (uintptr_t)c->y | (uintptr_t)c->workspace) % CALLER_ALIGNMENT != 0)
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "x, y or the workspace is not aligned to %d bytes", CALLER_ALIGNMENT);
+    return ENCODER_OK;
+}
+
+/* The batch in a larger one, in which further sequences have no tokens; back again. */
+static int copy_batch(const struct run *r, bool in, void *larger)
+{
+    const struct encoder_call *c = r->call;
+    size_t row = (size_t)encoder_library.heads * (size_t)encoder_library.head_size *
+                 (size_t)encoder_library.element_bytes;
+    size_t width = row * (size_t)c->seq_len, pitch = row * (size_t)r->plan->about.seq_len;
+    return in ? encoder_copy_rows(r, larger, pitch, c->x, width, width, c->batch)
+              : encoder_copy_rows(r, c->y, width, larger, pitch, width, c->batch);
+}
+
+int encoder_length(const struct run *r, int sequence)
+{
+    if (sequence >= r->call->batch)
+        return 0;
+    return r->call->lengths != NULL ? r->call->lengths[sequence] : r->call->seq_len;
+}
+
+static bool is_padded(const struct run *r)
+{
+    for (int b = 0; b < r->plan->about.batch; b++)
+        if (encoder_length(r, b) != r->plan->about.seq_len)
+            return true;
+    return false;
+}
+
+/* A layer's output is the next one's input: y and flow take turns, so that y is the last output. */
+static int run_layers(struct run *r, const void *x, void *y, void *flow)
+{
+    int layers = r->e->layers, status = ENCODER_OK;
+    const void *in = x;
+    for (int layer = 0; layer < layers && status == ENCODER_OK; layer++) {
+        void *out = (layers - 1 - layer) % 2 == 0 ? y : flow;
+        r->args.tensor[TENSOR_X] = (void *)in;
+        r->args.tensor[TENSOR_Y] = out;
+        for (int i = 0; i < WEIGHTS; i++)
+            r->args.weight[i] = r->e->weight[layer * WEIGHTS + i];
+        for (int s = 0; s < r->plan->about.kernels && status == ENCODER_OK; s++)
+            status = encoder_launch(r, layer, s);
+        in = out;
+    }
+    return status;
+}
+
+int encoder_run(const struct encoder *e, const struct encoder_call *call)
+{
+    int status = check_call(e, call);
+    if (status != ENCODER_OK)
+        return status;
+    struct space s;
+    struct run r = {.e = e, .call = call, .index = encoder_find(call->batch, call->seq_len)};
+    r.plan = encoder_plans[r.index];
+
+    bool exact = is_exact(r.plan, call->batch, call->seq_len);
+    carve(r.plan, exact, call->workspace, &r, &s);
+    r.padded = is_padded(&r);
+    const struct encoder_info *l = &encoder_library;
+    r.args.batch = r.plan->about.batch;
+    r.args.seq_len = r.plan->about.seq_len;
+    r.args.heads = l->heads;
+    r.args.head_size = l->head_size;
+    r.args.ffn = l->ffn;
+    r.args.eps = e->eps;
+    status = encoder_begin(&r);
+    if (status == ENCODER_OK && !exact)
+        status = copy_batch(&r, true, s.x);
+    if (status == ENCODER_OK)
+        status = run_layers(&r, exact ? call->x : s.x, exact ? call->y : s.y, s.flow);
+    if (status == ENCODER_OK && !exact)
+        status = copy_batch(&r, false, s.y);
+    return status;
+}

@@ -1,0 +1,92 @@
+/* Inside the library: its plans, and what library.c needs of the target's launch.c. */
+#ifndef PLAN_H
+#define PLAN_H
+
+#include "encoder.h"
+#include "segment.h"
+
+#include <stdbool.h>
+
+enum { TENSORS = 16, WEIGHTS = 12, TENSOR_X = 0, TENSOR_Y = TENSORS - 1 };
+
+/* A plan_bB_sS.c holds one. */
+struct plan {
+    struct encoder_plan about;
+    const struct plan_segment *segments; /* (about.kernels), in the order in which they run */
+    /* Tensor 0 is a layer's input, 1+i the output of operator i; 0: never in memory. */
+    long tensor_elements[TENSORS];
+    struct fp_blocks mask;         /* of sequences without padding, in host memory */
+    long mask_entries, mask_words; /* key blocks in its lists; blocks of its words */
+};
+
+/* plans.c */
+extern const struct encoder_info encoder_library;
+extern const struct plan *const encoder_plans[]; /* smallest first */
+extern const long encoder_weight_elements[WEIGHTS];
+
+/* ---- library.c ------------------------------------------------------------------------------- */
+
+/* Keeps the message for encoder_message(); returns the status. */
+int encoder_fail(enum encoder_status status, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
+
+/* Parts of a block of memory, one after another.  A null base counts the bytes. */
+struct carving {
+    char *base;
+    size_t used;
+};
+void *encoder_carve(struct carving *c, size_t bytes);
+
+struct run;
+
+/* Real tokens of a sequence of the plan's batch, which may have more of them than the call's. */
+int encoder_length(const struct run *r, int sequence);
+
+/* ---- launch.c -----------------------------------------------------------------------------------
+ *
+ * Functions that can fail return an enum encoder_status. */
+
+struct encoder {
+    int layers;
+    float eps;
+    void *weights;         /* one block of the device's memory */
+    const void **weight;   /* (layers, WEIGHTS), pointers into it */
+    struct device *device; /* what launch.c keeps; null where nothing is open */
+};
+
+/* What a call of encoder_run() works with. */
+struct run {
+    const struct encoder *e;
+    const struct plan *plan;
+    int index; /* the plan's */
+    const struct encoder_call *call;
+    bool padded; /* a sequence of the plan's batch has fewer tokens than the plan's */
+    struct fp_args args;
+    struct lengths_space space;
+    bool began; /* a segment of this run was launched */
+};
+
+/* Refuses a device that cannot run the library. */
+int encoder_device_check(void);
+
+int encoder_device_allocate(size_t bytes, void **out);
+void encoder_device_free(void *memory);
+int encoder_device_copy(void *to, const void *from, size_t bytes, bool from_device);
+
+/* What all plans keep on the device beside the weights. */
+int encoder_device_open(struct encoder *e);
+void encoder_device_close(struct encoder *e);
+
+/* rows of `width` bytes from one matrix to another. */
+int encoder_copy_rows(const struct run *r, void *to, size_t to_pitch, const void *from,
+                      size_t from_pitch, size_t width, int rows);
+
+/* Takes the target's part of the workspace. */
+void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r);
+
+/* Fills in what the arguments of all layers share, and starts work on lengths. */
+int encoder_begin(struct run *r);
+
+int encoder_launch(struct run *r, int layer, int segment);
+
+#endif

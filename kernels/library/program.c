@@ -1,0 +1,193 @@
+/* Runs the library's only plan on drawn inputs and prints the time of one pass through all layers.
+ * With the name of a file as argument it writes the output there, a NumPy array (B,S,D).
+ *
+ * Value i of array a is drawn uniformly in middle +- range from splitmix64(seed + a * 2^40 + i),
+ * and so is the same everywhere; drawn.h has seed, ranges and lengths. */
+#ifndef _GNU_SOURCE
+#define _GNU_SOURCE
+#endif
+#include "arguments.h"
+#include "drawn.h"
+#include "elements.h"
+
+#include <stdbool.h>
+
+enum { WEIGHTS = 12, ARRAY_X = 15, ARRAYS_PER_LAYER = 16 };
+enum { SAMPLES_MIN = 11, SAMPLES_MAX = 1001 };
+static const double warm_up_ms = 500, timing_ms = 2000;
+
+static struct encoder *encoder;
+static struct encoder_call call;
+
+static void check(int status)
+{
+    if (status == ENCODER_OK)
+        return;
+    fprintf(stderr, "plan: %s: %s\n", encoder_status_text(status), encoder_message());
+    exit(EXIT_FAILURE);
+}
+
+/* ---- inputs ---------------------------------------------------------------------------------- */
+
+static void *allocate(size_t bytes)
+{
+    void *memory = malloc(bytes);
+    if (memory == NULL) {
+        fprintf(stderr, "plan: out of memory: an array needs %zu bytes\n", bytes);
+        exit(EXIT_FAILURE);
+    }
+    return memory;
+}
+
+static uint64_t splitmix64(uint64_t x)
+{
+    x += 0x9E3779B97F4A7C15u;
+    x = (x ^ x >> 30) * 0xBF58476D1CE4E5B9u;
+    x = (x ^ x >> 27) * 0x94D049BB133111EBu;
+    return x ^ x >> 31;
+}
+
+/* The caller frees. */
+static void *draw(uint64_t array, double middle, double range, size_t n)
+{
+    const struct encoder_info *l = encoder_describe();
+    void *out = allocate(n * (size_t)l->element_bytes);
+    uint64_t first = drawn_seed + (array << 40);
+#pragma omp parallel for
+    for (size_t i = 0; i < n; i++) {
+        double unit = (double)(splitmix64(first + i) >> 11) * 0x1p-53;
+        element_store(l->dtype, out, i, (float)(middle + (2 * unit - 1) * range));
+    }
+    return out;
+}
+
+/* Elements of each weight, in the order of the layer's operators. */
+static size_t weight_elements(int weight)
+{
+    size_t hidden = (size_t)encoder_describe()->heads * (size_t)encoder_describe()->head_size,
+           ffn = (size_t)encoder_describe()->ffn;
+    const size_t elements[WEIGHTS] = {
+        3 * hidden * hidden, 3 * hidden, hidden * hidden, hidden, hidden, hidden,
+        hidden * ffn,        ffn,        ffn * hidden,    hidden, hidden, hidden};
+    return elements[weight];
+}
+
+static void create(void)
+{
+    const struct encoder_info *l = encoder_describe();
+    void **arrays = allocate((size_t)l->layers * WEIGHTS * sizeof(*arrays));
+    struct encoder_weights *w = allocate((size_t)l->layers * sizeof(*w));
+    for (int layer = 0; layer < l->layers; layer++) {
+        void **a = arrays + layer * WEIGHTS;
+        for (int i = 0; i < WEIGHTS; i++)
+            a[i] = draw((uint64_t)(layer * ARRAYS_PER_LAYER + i), drawn_weights[i].middle,
+                        drawn_weights[i].range, weight_elements(i));
+        w[layer] = (struct encoder_weights){a[0], a[1], a[2], a[3], a[4],  a[5],
+                                            a[6], a[7], a[8], a[9], a[10], a[11]};
+    }
+    const struct encoder_model model = {.heads = l->heads,
+                                        .head_size = l->head_size,
+                                        .ffn = l->ffn,
+                                        .dtype = l->dtype,
+                                        .layers = l->layers,
+                                        .eps = l->eps,
+                                        .weights = w};
+    check(encoder_create(&model, &encoder));
+    for (int i = 0; i < l->layers * WEIGHTS; i++)
+        free(arrays[i]);
+    free(arrays);
+    free(w);
+}
+
+/* Elements of x, and of y. */
+static size_t elements(void)
+{
+    const struct encoder_info *l = encoder_describe();
+    return (size_t)call.batch * (size_t)call.seq_len * (size_t)l->heads * (size_t)l->head_size;
+}
+
+static void prepare(void)
+{
+    const struct encoder_plan *p = encoder_plan_at(0);
+    call.batch = p->batch;
+    call.seq_len = p->seq_len;
+    call.lengths = drawn_lengths;
+    size_t bytes = elements() * (size_t)encoder_describe()->element_bytes;
+    void *x = draw(ARRAY_X, 0, 0.4, elements()), *on_device = device_new(bytes);
+    device_write(on_device, x, bytes);
+    free(x);
+    call.x = on_device;
+    call.y = device_new(bytes);
+    call.workspace_bytes = encoder_workspace_bytes(call.batch, call.seq_len);
+    call.workspace = device_new(call.workspace_bytes);
+    create();
+}
+
+/* ---- time and output ------------------------------------------------------------------------- */
+
+static void pass(void *stream)
+{
+    call.stream = stream;
+    check(encoder_run(encoder, &call));
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double left = *(const double *)a, right = *(const double *)b;
+    return (left > right) - (left < right);
+}
+
+/* y as fp32 with zeros in padding; *mean_square: of the real tokens, equal for all plans up to
+ * rounding.  The caller frees. */
+static float *download(double *mean_square)
+{
+    enum encoder_dtype dtype = encoder_describe()->dtype;
+    size_t n = elements(), row = n / (size_t)call.batch / (size_t)call.seq_len, count = 0;
+    size_t bytes = n * (size_t)encoder_describe()->element_bytes;
+    void *stored = allocate(bytes);
+    float *y = allocate(n * sizeof(*y));
+    double sum = 0;
+    device_read(stored, call.y, bytes);
+    for (size_t i = 0; i < n; i++) {
+        size_t token = i / row, b = token / (size_t)call.seq_len;
+        size_t length = (size_t)(drawn_lengths != NULL ? drawn_lengths[b] : call.seq_len);
+        bool real = token % (size_t)call.seq_len < length;
+        y[i] = real ? element_load(dtype, stored, i) : 0;
+        sum += (double)y[i] * y[i];
+        count += real;
+    }
+    free(stored);
+    *mean_square = sum / (double)count;
+    return y;
+}
+
+int main(int argc, char **argv)
+{
+    static double samples[SAMPLES_MAX];
+    double ms = 0, mean_square;
+    int n = 0;
+    const char *path = output_path(argc, argv);
+    device_begin(argv);
+    FILE *out = output_open(path), *report = out == stdout ? stderr : stdout;
+    prepare();
+    while (ms < warm_up_ms)
+        ms += device_time(pass);
+    for (ms = 0; n < SAMPLES_MIN || (n < SAMPLES_MAX && ms < timing_ms); n++) {
+        samples[n] = device_time(pass);
+        ms += samples[n];
+    }
+    qsort(samples, (size_t)n, sizeof(*samples), by_value);
+    fprintf(report, "plan %d: %.4f ms, the median of %d passes through %d layers (%.4f to %.4f)\n",
+            encoder_plan_at(0)->value, samples[n / 2], n, encoder_describe()->layers, samples[0],
+            samples[n - 1]);
+    float *y = download(&mean_square);
+    fprintf(report, "mean square of the output: %.6f\n", mean_square);
+    if (out != NULL)
+        output_write(out, path, y);
+    free(y);
+    device_delete((void *)call.x);
+    device_delete(call.y);
+    device_delete(call.workspace);
+    encoder_destroy(encoder);
+    return report_end(report);
+}

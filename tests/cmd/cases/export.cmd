@@ -1,0 +1,20 @@
+# A folder for C programs.  Several sizes are one library.
+small='-H 1 -W 4 -L 1 -m causal --target cpu'
+fuseplan export 41115 -b 1 -s 4 $small -o lib; echo $?
+ls lib
+head -n 12 lib/encoder.h
+sed -n '/^OBJECTS/,/^all/p' lib/Makefile
+jq -c '.library, (.plans[] | [.value, .workload.seq_len, .measured_on, (.segments | length)])' lib/manifest.json
+# Whatever else the name would clash with, its functions do not.
+fuseplan export 43690 -b 1 -s 4 $small -q --name bert -o bert; echo $?
+ls bert | grep bert; grep -c encoder bert/*.[ch] | grep -v ':0$'
+# What is not ours stays.
+echo mine >lib/notes
+fuseplan export 41115 -b 1 -s 4 $small -q -o lib; echo $?
+fuseplan export 41115 -b 1 -s 4 $small -q -o no --name Bert; echo $?
+fuseplan export best -b 1 -s 4 $small -q -o no --db none.db; echo $?
+known_db k.db
+fuseplan export best --target cpu -b 1,2 -s 128 -m causal -q -o no --db k.db; echo $?
+fuseplan export best --target cpu -b 1 -s 128 -m causal -q -o best --db k.db; echo $?
+grep -A 1 workload best/plan_b1_s128.c
+ls

@@ -1,0 +1,61 @@
+#!/bin/sh
+# export.sh FUSEPLAN SOURCE: builds exported libraries for the CPU with a sanitizer, and uses them.
+set -eu
+PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+source=$2
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+cd "$root"
+export PATH HOME="$root" FUSEPLAN_DB="$root/none.db" LC_ALL=C
+flags='-O1 -march=native -fopenmp -fsanitize=address -g'
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+value=$(fuseplan translate --segments 0-14 | cut -d ' ' -f 1)
+fuseplan export "$value" --target cpu -b 2 -s 100 -m causal -H 2 -W 8 -L 3 -q -o library
+make -s -j 2 -C library CFLAGS="$flags"
+library/example >out
+grep -q "^plan $value, batch 2, sequence length 100, 3 layers: .* ms" out || fail "example: $(cat out)"
+
+# Public are the functions of the header, no more.
+sed -n 's/^ENCODER_API .*[ *]\(encoder_[a-z_]*\)(.*/\1/p' library/encoder.h | sort >public
+[ "$(wc -l <public)" -eq 9 ] || fail "the header has $(wc -l <public) functions"
+nm -D --defined-only library/libencoder.so | awk '{ print $3 }' | grep -v -e '^__odr_asan' | sort | diff public - ||
+  fail "not the header's functions are exported"
+readelf -d library/libencoder.so | grep -q 'SONAME.*\[libencoder.so.1\]' || fail "soname"
+
+# shellcheck disable=SC2086
+cc -std=gnu17 $flags -Ilibrary -o use "$source/tests/cmd/library.c" library/libencoder.a -lopenblas -lm -pthread
+./use y || fail "the library"
+# The header is for C++ too.
+echo '#include "encoder.h"' | c++ -fsyntax-only -Wall -Wextra -Werror -Ilibrary -x c++ -
+
+# Two libraries in one program.
+fuseplan export "$value" --target cpu -b 1 -s 8 -H 1 -W 4 -L 1 -q --name other -o other
+make -s -j 2 -C other libother.a CFLAGS='-O0 -march=native -fopenmp'
+cat >both.c <<'END'
+#include "encoder.h"
+#include "other.h"
+int main(void) { return !(encoder_describe()->heads == 2 && other_describe()->heads == 1 &&
+                          encoder_workspace_bytes(1, 8) > other_workspace_bytes(1, 8)); }
+END
+# shellcheck disable=SC2086
+cc $flags -Ilibrary -Iother -o both both.c library/libencoder.a other/libother.a -lopenblas -lm
+./both || fail "two libraries in one program"
+
+# An installation that pkg-config finds.
+make -s -C library install PREFIX="$root/installed" CFLAGS="$flags"
+PKG_CONFIG_PATH=$root/installed/lib/pkgconfig pkg-config --libs encoder | grep -q "^-L$root/installed/lib -lencoder" ||
+  fail "pkg-config"
+
+# What make built is replaced with the sources.
+fuseplan export "$value" --target cpu -b 1 -s 8 -H 1 -W 4 -L 1 -q -o library
+[ ! -e library/libencoder.so ] || fail "the library of the plan before is still there"
+for wrong in Bert 1st a-b ''; do
+  fuseplan export 5 --target cpu -b 1 -s 8 -q --name "$wrong" -o no 2>said && fail "name '$wrong'"
+  [ ! -e no ] || fail "it wrote for the name '$wrong'"
+done
+echo "all well"

@@ -1,0 +1,344 @@
+/* Uses an exported library as a program of a user does; export.sh builds it with the folder.  The
+ * library has one plan, (2,100). */
+#define _GNU_SOURCE /* of host.h */
+#include "elements.h"
+#include "encoder.h"
+#include "host.h"
+
+#include <math.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { BATCH = 2, SEQ_LEN = 100, LAYERS = 3, WEIGHTS = 12, THREADS = 2, RUNS = 10 };
+
+static int failures;
+
+#define CHECK(what)                                                                                \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            printf("line %d: %s (%s)\n", __LINE__, #what, encoder_message());                      \
+            failures++;                                                                            \
+        }                                                                                          \
+    } while (0)
+
+static int hidden(void)
+{
+    return encoder_describe()->heads * encoder_describe()->head_size;
+}
+
+/* ---- a model ----------------------------------------------------------------------------------
+ */
+
+static float *drawn[LAYERS][WEIGHTS];
+static struct encoder_weights weights[LAYERS];
+static struct encoder_model model;
+
+static float *draw(size_t n, float middle)
+{
+    float *out = malloc(n * sizeof(*out));
+    for (size_t i = 0; i < n; i++)
+        out[i] = middle + 0.1f * ((float)rand() / (float)RAND_MAX - 0.5f);
+    return out;
+}
+
+static void draw_model(unsigned seed)
+{
+    const struct encoder_info *l = encoder_describe();
+    size_t d = (size_t)hidden(), f = (size_t)l->ffn;
+    const size_t n[WEIGHTS] = {3 * d * d, 3 * d, d * d, d, d, d, d * f, f, f * d, d, d, d};
+    srand(seed);
+    for (int layer = 0; layer < LAYERS; layer++) {
+        float **w = drawn[layer];
+        for (int i = 0; i < WEIGHTS; i++) {
+            free(w[i]);
+            w[i] = draw(n[i], i == 4 || i == 10 ? 1 : 0);
+        }
+        weights[layer] = (struct encoder_weights){w[0], w[1], w[2], w[3], w[4],  w[5],
+                                                  w[6], w[7], w[8], w[9], w[10], w[11]};
+    }
+    model = (struct encoder_model){.heads = l->heads,
+                                   .head_size = l->head_size,
+                                   .ffn = l->ffn,
+                                   .dtype = l->dtype,
+                                   .layers = LAYERS,
+                                   .eps = 1e-12,
+                                   .weights = weights};
+}
+
+/* ---- one call ---------------------------------------------------------------------------------
+ */
+
+struct job {
+    const struct encoder *e;
+    int batch, seq_len;
+    const int *lengths;
+    const float *x;
+    float *y; /* the caller frees */
+    int status;
+};
+
+static size_t elements(const struct job *j)
+{
+    return (size_t)j->batch * (size_t)j->seq_len * (size_t)hidden();
+}
+
+static void run(struct job *j)
+{
+    size_t bytes = elements(j) * sizeof(float);
+    size_t needed = encoder_workspace_bytes(j->batch, j->seq_len);
+    struct encoder_call call = {.batch = j->batch,
+                                .seq_len = j->seq_len,
+                                .lengths = j->lengths,
+                                .x = device_new(bytes),
+                                .y = device_new(bytes),
+                                .workspace = device_new(needed),
+                                .workspace_bytes = needed};
+    device_write((void *)call.x, j->x, bytes);
+    j->y = malloc(bytes);
+    j->status = encoder_run(j->e, &call);
+    device_read(j->y, call.y, bytes);
+    device_delete((void *)call.x);
+    device_delete(call.y);
+    device_delete(call.workspace);
+}
+
+/* Whether real rows are equal; those of b at row `first_b` of sequences of seq_len_b tokens. */
+static bool same(const struct job *a, const struct job *b, const int *lengths)
+{
+    size_t row = (size_t)hidden() * sizeof(float);
+    for (int s = 0; s < a->batch; s++) {
+        size_t from_a = (size_t)s * (size_t)a->seq_len * (size_t)hidden();
+        size_t from_b = (size_t)s * (size_t)b->seq_len * (size_t)hidden();
+        size_t rows = (size_t)(lengths != NULL ? lengths[s] : a->seq_len);
+        if (memcmp(a->y + from_a, b->y + from_b, rows * row) != 0)
+            return false;
+    }
+    return true;
+}
+
+static bool all_finite(const struct job *j, const int *lengths)
+{
+    for (size_t i = 0; i < elements(j); i++) {
+        int token = (int)(i / (size_t)hidden());
+        if (token % j->seq_len < lengths[token / j->seq_len] && !isfinite(j->y[i]))
+            return false;
+    }
+    return true;
+}
+
+/* ---- what is tested ----------------------------------------------------------------------------
+ */
+
+static void test_description(void)
+{
+    const struct encoder_info *l = encoder_describe();
+    CHECK(strncmp(l->generator, "fuseplan ", 9) == 0);
+    CHECK(l->plans == 1 && l->dtype == ENCODER_FP32 && l->element_bytes == 4);
+    const struct encoder_plan *p = encoder_plan_at(0);
+    CHECK(p->batch == BATCH && p->seq_len == SEQ_LEN && strcmp(p->mask, "causal") == 0);
+    CHECK(p->measured_on == NULL);
+    CHECK(encoder_plan_at(1) == NULL && encoder_plan_at(-1) == NULL);
+    CHECK(encoder_find(BATCH, SEQ_LEN) == 0 && encoder_find(1, 7) == 0);
+    CHECK(encoder_find(3, 7) == -1 && encoder_find(1, 101) == -1 && encoder_find(0, 1) == -1);
+    CHECK(encoder_workspace_bytes(3, 7) == 0);
+    for (int status = -1; status < 10; status++)
+        CHECK(encoder_status_text(status)[0] != '\0');
+}
+
+static void refuse_model(struct encoder_model m, const char *says)
+{
+    struct encoder *e = (struct encoder *)&m;
+    CHECK(encoder_create(&m, &e) == ENCODER_BAD_ARGUMENT && e == NULL);
+    CHECK(strstr(encoder_message(), says) != NULL);
+}
+
+static void test_refused_models(void)
+{
+    struct encoder_model m = model;
+    m.heads++;
+    refuse_model(m, "the library runs");
+    m = model;
+    m.dtype = ENCODER_BF16;
+    refuse_model(m, "the weights are bf16; the library takes fp32");
+    m = model;
+    m.layers = 0;
+    refuse_model(m, "0 layers");
+    m = model;
+    m.eps = 0;
+    refuse_model(m, "eps 0");
+    weights[1].w2 = NULL;
+    refuse_model(model, "layer 1: w2 is null");
+    weights[1].w2 = drawn[1][8];
+    CHECK(encoder_create(NULL, NULL) == ENCODER_BAD_ARGUMENT);
+    encoder_destroy(NULL);
+}
+
+static void refuse_call(const struct encoder *e, struct encoder_call c, int status,
+                        const char *says)
+{
+    CHECK(encoder_run(e, &c) == status);
+    CHECK(strstr(encoder_message(), says) != NULL);
+}
+
+static void test_refused_calls(const struct encoder *e)
+{
+    static const int zero[] = {100, 0}, more[] = {1, 101};
+    size_t bytes = (size_t)(BATCH * SEQ_LEN * hidden()) * sizeof(float);
+    size_t needed = encoder_workspace_bytes(BATCH, SEQ_LEN);
+    float *x = device_new(bytes), *y = device_new(bytes);
+    void *workspace = device_new(needed);
+    const struct encoder_call good = {.batch = BATCH,
+                                      .seq_len = SEQ_LEN,
+                                      .x = x,
+                                      .y = y,
+                                      .workspace = workspace,
+                                      .workspace_bytes = needed};
+    struct encoder_call c = good;
+    refuse_call(NULL, c, ENCODER_BAD_ARGUMENT, "the handle is null");
+    c.x = NULL;
+    refuse_call(e, c, ENCODER_BAD_ARGUMENT, "the input x is null");
+    c = good;
+    c.workspace_bytes--;
+    refuse_call(e, c, ENCODER_BAD_ARGUMENT, "the workspace has");
+    c = good;
+    c.x = x + 1;
+    refuse_call(e, c, ENCODER_BAD_ARGUMENT, "not aligned");
+    c = good;
+    c.batch = 0;
+    refuse_call(e, c, ENCODER_BAD_ARGUMENT, "expected positive sizes");
+    c = good;
+    c.seq_len++;
+    refuse_call(e, c, ENCODER_NO_PLAN, "no plan is as large");
+    c = good;
+    c.lengths = zero;
+    refuse_call(e, c, ENCODER_BAD_ARGUMENT, "length 1 is 0");
+    c.lengths = more;
+    refuse_call(e, c, ENCODER_BAD_ARGUMENT, "length 1 is 101");
+    device_delete(x);
+    device_delete(y);
+    device_delete(workspace);
+}
+
+/* Rows past a length are not read; a smaller batch is one with lengths in the plan's. */
+static void test_lengths(const struct encoder *e)
+{
+    static const int lengths[] = {77, 30}, small[] = {30, 30};
+    float *x = draw((size_t)(BATCH * SEQ_LEN * hidden()), 0);
+    struct job all = {.e = e, .batch = BATCH, .seq_len = SEQ_LEN, .x = x}, some = all, few = all;
+    run(&all);
+    some.lengths = lengths;
+    for (int b = 0; b < BATCH; b++)
+        for (int i = lengths[b] * hidden(); i < SEQ_LEN * hidden(); i++)
+            x[b * SEQ_LEN * hidden() + i] = NAN;
+    run(&some);
+    CHECK(all.status == ENCODER_OK && some.status == ENCODER_OK);
+    CHECK(all_finite(&some, lengths));
+    float *cut = malloc((size_t)(2 * 30 * hidden()) * sizeof(float));
+    for (int b = 0; b < 2; b++)
+        memcpy(cut + b * 30 * hidden(), x + b * SEQ_LEN * hidden(),
+               (size_t)(30 * hidden()) * sizeof(float));
+    few.seq_len = 30;
+    few.x = cut;
+    run(&few);
+    some.lengths = small;
+    free(some.y);
+    run(&some);
+    CHECK(few.status == ENCODER_OK && same(&few, &some, NULL));
+    CHECK(all_finite(&few, small));
+    few.batch = 1;
+    free(few.y);
+    run(&few);
+    CHECK(few.status == ENCODER_OK && same(&few, &some, NULL));
+    free(all.y);
+    free(some.y);
+    free(few.y);
+    free(cut);
+    free(x);
+}
+
+static void *run_often(void *argument)
+{
+    struct job *j = argument;
+    for (int i = 0; i < RUNS; i++) {
+        free(j->y);
+        run(j);
+    }
+    return NULL;
+}
+
+/* Two handles of different weights, each in two threads at once, give what each gives alone. */
+static void test_threads(const struct encoder *first)
+{
+    struct encoder *second;
+    pthread_t threads[2 * THREADS];
+    struct job alone[2], jobs[2 * THREADS];
+    float *x = draw((size_t)(BATCH * SEQ_LEN * hidden()), 0);
+    draw_model(2);
+    CHECK(encoder_create(&model, &second) == ENCODER_OK);
+    for (int h = 0; h < 2; h++) {
+        alone[h] =
+            (struct job){.e = h == 0 ? first : second, .batch = BATCH, .seq_len = SEQ_LEN, .x = x};
+        run(&alone[h]);
+    }
+    CHECK(!same(&alone[0], &alone[1], NULL));
+    for (int i = 0; i < 2 * THREADS; i++) {
+        jobs[i] = alone[i % 2];
+        jobs[i].y = NULL;
+        pthread_create(&threads[i], NULL, run_often, &jobs[i]);
+    }
+    for (int i = 0; i < 2 * THREADS; i++) {
+        pthread_join(threads[i], NULL);
+        CHECK(jobs[i].status == ENCODER_OK && same(&jobs[i], &alone[i % 2], NULL));
+        free(jobs[i].y);
+    }
+    for (int h = 0; h < 2; h++)
+        free(alone[h].y);
+    free(x);
+    encoder_destroy(second);
+}
+
+/* The output of seeded inputs, for a comparison of targets. */
+static void write_output(const struct encoder *e, const char *path)
+{
+    static const int lengths[] = {77, 30};
+    FILE *out = fopen(path, "wb");
+    srand(7);
+    float *x = draw((size_t)(BATCH * SEQ_LEN * hidden()), 0);
+    for (int padded = 0; padded < 2; padded++) {
+        struct job j = {.e = e, .batch = BATCH, .seq_len = SEQ_LEN, .x = x};
+        j.lengths = padded != 0 ? lengths : NULL;
+        run(&j);
+        for (size_t i = 0; i < elements(&j); i++) {
+            int token = (int)(i / (size_t)hidden());
+            if (padded == 0 || token % SEQ_LEN < lengths[token / SEQ_LEN])
+                fwrite(&j.y[i], sizeof(j.y[i]), 1, out);
+        }
+        free(j.y);
+    }
+    free(x);
+    fclose(out);
+}
+
+int main(int argc, char **argv)
+{
+    struct encoder *e;
+    (void)argc;
+    test_description();
+    draw_model(1);
+    test_refused_models();
+    CHECK(encoder_create(&model, &e) == ENCODER_OK);
+    write_output(e, argv[1]);
+    test_refused_calls(e);
+    test_lengths(e);
+    test_threads(e);
+    encoder_destroy(e);
+    for (int layer = 0; layer < LAYERS; layer++)
+        for (int i = 0; i < WEIGHTS; i++)
+            free(drawn[layer][i]);
+    printf("%d failures\n", failures);
+    return failures == 0 ? EXIT_SUCCESS : EXIT_FAILURE;
+}
