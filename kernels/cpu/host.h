@@ -11,7 +11,7 @@
     "It runs a thread a core, bound to it, as fuseplan measures; taskset(1) chooses the cores.\n"  \
     "OMP_NUM_THREADS and the like are not used.\n\n"
 
-static void *device_new(size_t bytes)
+static inline void *device_new(size_t bytes)
 {
     enum { LINE = 64 };
     void *memory = NULL;
@@ -23,22 +23,22 @@ static void *device_new(size_t bytes)
     return memory;
 }
 
-static void device_delete(void *memory)
+static inline void device_delete(void *memory)
 {
     free(memory);
 }
 
-static void device_write(void *to, const void *from, size_t bytes)
+static inline void device_write(void *to, const void *from, size_t bytes)
 {
     memcpy(to, from, bytes);
 }
 
-static void device_read(void *to, const void *from, size_t bytes)
+static inline void device_read(void *to, const void *from, size_t bytes)
 {
     memcpy(to, from, bytes);
 }
 
-static double seconds(void)
+static inline double seconds(void)
 {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -46,7 +46,7 @@ static double seconds(void)
 }
 
 /* Milliseconds of one pass. */
-static double device_time(void (*pass)(void *stream))
+static inline double device_time(void (*pass)(void *stream))
 {
     double before = seconds();
     pass(NULL);
@@ -54,7 +54,7 @@ static double device_time(void (*pass)(void *stream))
 }
 
 /* OpenMP reads its settings before main(), so the program starts itself again with them. */
-static void device_begin(char **argv)
+static inline void device_begin(char **argv)
 {
     if (fp_threads_are_set(environ))
         return;

@@ -8,7 +8,7 @@
 
 #define PLAN_ABOUT ""
 
-static void device_check(cudaError_t error, const char *what)
+static inline void device_check(cudaError_t error, const char *what)
 {
     if (error == cudaSuccess)
         return;
@@ -16,7 +16,7 @@ static void device_check(cudaError_t error, const char *what)
     exit(EXIT_FAILURE);
 }
 
-static void *device_new(size_t bytes)
+static inline void *device_new(size_t bytes)
 {
     void *memory = NULL;
     device_check(cudaMalloc(&memory, bytes), "cannot allocate GPU memory");
@@ -24,22 +24,22 @@ static void *device_new(size_t bytes)
     return memory;
 }
 
-static void device_delete(void *memory)
+static inline void device_delete(void *memory)
 {
     device_check(cudaFree(memory), "cannot free GPU memory");
 }
 
-static void device_write(void *to, const void *from, size_t bytes)
+static inline void device_write(void *to, const void *from, size_t bytes)
 {
     device_check(cudaMemcpy(to, from, bytes, cudaMemcpyHostToDevice), "cannot copy to the GPU");
 }
 
-static void device_read(void *to, const void *from, size_t bytes)
+static inline void device_read(void *to, const void *from, size_t bytes)
 {
     device_check(cudaMemcpy(to, from, bytes, cudaMemcpyDeviceToHost), "cannot copy from the GPU");
 }
 
-static void device_begin(char **argv)
+static inline void device_begin(char **argv)
 {
     (void)argv;
     device_check(cudaSetDevice(0), "cannot use a GPU");
@@ -47,7 +47,7 @@ static void device_begin(char **argv)
 
 /* Milliseconds of one pass.  The first call captures it into a graph, which the others launch: they
  * have the arguments of the first. */
-static double device_time(void (*pass)(void *stream))
+static inline double device_time(void (*pass)(void *stream))
 {
     static cudaEvent_t begin, end;
     static cudaStream_t stream;

@@ -33,17 +33,19 @@ cc -std=gnu17 $flags -Ilibrary -o use "$source/tests/cmd/library.c" library/libe
 # The header is for C++ too.
 echo '#include "encoder.h"' | c++ -fsyntax-only -Wall -Wextra -Werror -Ilibrary -x c++ -
 
-# Two libraries in one program.
-fuseplan export "$value" --target cpu -b 1 -s 8 -H 1 -W 4 -L 1 -q --name other -o other
-make -s -j 2 -C other libother.a CFLAGS='-O0 -march=native -fopenmp'
+# Two libraries in one program, the other one of several sizes.
+fuseplan export "$value" --target cpu -b 1,2 -s 4,8 -H 1 -W 4 -L 1 -q --name sizes -o sizes
+make -s -j 2 -C sizes libsizes.a CFLAGS='-O0 -march=native -fopenmp'
+cc -Isizes -o plans "$source/tests/cmd/sizes.c" sizes/libsizes.a -fopenmp -lopenblas -lm
+./plans || fail "plans of several sizes"
 cat >both.c <<'END'
 #include "encoder.h"
-#include "other.h"
-int main(void) { return !(encoder_describe()->heads == 2 && other_describe()->heads == 1 &&
-                          encoder_workspace_bytes(1, 8) > other_workspace_bytes(1, 8)); }
+#include "sizes.h"
+int main(void) { return !(encoder_describe()->heads == 2 && sizes_describe()->heads == 1 &&
+                          encoder_workspace_bytes(1, 8) > sizes_workspace_bytes(1, 8)); }
 END
 # shellcheck disable=SC2086
-cc $flags -Ilibrary -Iother -o both both.c library/libencoder.a other/libother.a -lopenblas -lm
+cc $flags -Ilibrary -Isizes -o both both.c library/libencoder.a sizes/libsizes.a -lopenblas -lm
 ./both || fail "two libraries in one program"
 
 # An installation that pkg-config finds.

@@ -330,7 +330,11 @@ int main(int argc, char **argv)
     test_description();
     draw_model(1);
     test_refused_models();
-    CHECK(encoder_create(&model, &e) == ENCODER_OK);
+    int status = encoder_create(&model, &e);
+    if (status != ENCODER_OK) {
+        printf("%s: %s\n", encoder_status_text(status), encoder_message());
+        return EXIT_FAILURE;
+    }
     write_output(e, argv[1]);
     test_refused_calls(e);
     test_lengths(e);

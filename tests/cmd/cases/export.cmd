@@ -18,3 +18,7 @@ fuseplan export best --target cpu -b 1,2 -s 128 -m causal -q -o no --db k.db; ec
 fuseplan export best --target cpu -b 1 -s 128 -m causal -q -o best --db k.db; echo $?
 grep -A 1 workload best/plan_b1_s128.c
 ls
+# Several sizes are one library: a plan each, a segment's source once.
+fuseplan export 41115 -b 2,1 -s 8,4 $small -q -o sizes; echo $?
+ls sizes | grep -c '^segment_'; sed -n '/^const struct plan/,/^}/p' sizes/plans.c
+jq -c '.plans[].workload | [.batch, .seq_len]' sizes/manifest.json

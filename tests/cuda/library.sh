@@ -1,0 +1,57 @@
+#!/bin/sh
+# library.sh FUSEPLAN SOURCE RUNTIME: runs the host part of an exported CUDA library on this machine.
+# The library RUNTIME stands in for CUDA's runtime, and its kernels are the oracle's operators.
+set -eu
+PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+source=$2 runtime=$3
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+cd "$root"
+export PATH HOME="$root" FUSEPLAN_DB="$root/none.db" LC_ALL=C
+stand_in=$source/tests/cuda/runtime
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+# build WHERE MAIN: MAIN on the library in WHERE, as nvcc would build it.
+build() {
+  for file in "$1"/segment_*.cu; do
+    name=$(basename "$file" .cu)
+    echo "$name" | sed 's/^segment_0*\([0-9]*\)_0*\([0-9]*\)_.*/X(encoder_&, \1, \2)/; s/, ,/, 0,/; s/, )/, 0)/'
+  done >"$1/segments.inc"
+  c++ -O1 -c -I"$1" -include "$stand_in/device.h" -x c++ -o "$1/lengths.o" "$1/lengths.cu"
+  cc -std=gnu17 -O1 -Wall -Wextra -Werror -I"$1" -I"$stand_in" -o "$1/run" "$2" "$stand_in/stubs.c" \
+    "$1"/[lmp]*.c "$1/lengths.o" "$runtime" -Wl,-rpath,"$(dirname "$runtime")" -lm -pthread
+}
+
+value=$(fuseplan translate --segments 0-1,2-6,8-9,10-12 | cut -d ' ' -f 1)
+workload='-b 2 -s 100 -m causal -H 2 -W 16 --ffn 64 -L 3'
+# words of $workload are options
+# shellcheck disable=SC2086
+fuseplan export "$value" --target cuda -t fp32 --arch sm_80 $workload -q -o cuda
+build cuda "$source/tests/cmd/library.c"
+cuda/run y || fail "the library"
+for gpu in 'none there is no usable device' 'old the driver is too old' 'other the library has no code for this device'; do
+  FAKE_GPU=${gpu%% *} cuda/run z >said && fail "it runs without a GPU: $gpu"
+  grep -q "^${gpu#* }: " said || fail "$gpu: $(cat said)"
+done
+
+# The example captures a run into a graph, in which nothing may be allocated or waited for.
+build cuda cuda/example.c
+cuda/run >out
+grep -q "^plan $value, batch 2, sequence length 100, 3 layers: .* ms" out || fail "example: $(cat out)"
+
+# The same inputs by the CPU's library.
+# shellcheck disable=SC2086
+fuseplan export "$value" --target cpu $workload -q -o cpu
+make -s -j 2 -C cpu libencoder.a CFLAGS='-O1 -march=native -fopenmp'
+cc -std=gnu17 -O1 -fopenmp -Icpu -o cpu/run "$source/tests/cmd/library.c" cpu/libencoder.a -lopenblas -lm -pthread
+cpu/run x || fail "the library of the CPU"
+cmp -s x y && fail "two targets give the same bits: nothing was compared"
+paste -d ' ' "$(od -A n -v -t f4 -w4 x >x.txt && echo x.txt)" "$(od -A n -v -t f4 -w4 y >y.txt && echo y.txt)" |
+  awk '{ d = $1 - $2; sum += d * d; all += $1 * $1; n++ }
+    END { printf "%d values, difference %g\n", n, sqrt(sum / all); exit n < 9000 || sqrt(sum / all) > 1e-5 }' ||
+  fail "the targets differ"
+echo "all well"

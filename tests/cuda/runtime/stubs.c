@@ -1,0 +1,44 @@
+/* The kernels of a library for library.sh, which writes segments.inc: X(symbol, first, last). */
+#include "runtime.h"
+#include "segment.h"
+
+/* lengths.cu as C++ for one thread */
+void encoder_take_lengths(struct fp_lengths_chunk c);
+void encoder_cut_lists(struct fp_cut_lists c);
+void encoder_cut_tiles(struct fp_cut_tiles c);
+
+static void take_lengths(const struct stub *stub, void *argument)
+{
+    (void)stub;
+    encoder_take_lengths(*(struct fp_lengths_chunk *)argument);
+}
+
+static void cut_lists(const struct stub *stub, void *argument)
+{
+    (void)stub;
+    encoder_cut_lists(*(struct fp_cut_lists *)argument);
+}
+
+static void cut_tiles(const struct stub *stub, void *argument)
+{
+    (void)stub;
+    encoder_cut_tiles(*(struct fp_cut_tiles *)argument);
+}
+
+#define X(symbol, first, last)                                                                     \
+    void symbol(void);                                                                             \
+    void symbol(void)                                                                              \
+    {                                                                                              \
+    }
+#include "segments.inc"
+#undef X
+
+#define X(symbol, first, last)                                                                     \
+    {(const void *)symbol, sizeof(struct fp_args), run_segment, first, last},
+const struct stub stubs[] = {
+#include "segments.inc"
+    {(const void *)encoder_take_lengths, sizeof(struct fp_lengths_chunk), take_lengths, 0, 0},
+    {(const void *)encoder_cut_lists, sizeof(struct fp_cut_lists), cut_lists, 0, 0},
+    {(const void *)encoder_cut_tiles, sizeof(struct fp_cut_tiles), cut_tiles, 0, 0},
+};
+const int stub_count = sizeof(stubs) / sizeof(stubs[0]);
