@@ -16,7 +16,7 @@ static const struct column columns[] = {
     {"regret_mean", "regret", 4},
     {"regret_median", "median", 4},
     {"regret_p95", "95 %", 4},
-    {"plans_to_1pct", "plans to 1 %", 0},
+    {"plans_to_1pct", "to 1 %", 0},
     {"seconds_to_3pct", "s to 3 %", 1},
     {"seconds_to_1pct", "s to 1 %", 1},
     {"score", "score", 3},
@@ -114,6 +114,13 @@ static int run(const struct options *o, struct status *st)
     return result;
 }
 
+static void list_strategies(struct buf *out)
+{
+    buf_adds(out, "strategies:\n");
+    for (int i = 0; i < strategy_count; i++)
+        buf_addf(out, "  %-26s %s\n", strategies[i].name, strategies[i].summary);
+}
+
 const struct command cmd_replay = {
     .name = "replay",
     .operands = "FILE...",
@@ -125,6 +132,7 @@ const struct command cmd_replay = {
         "A space is a file that 'fuseplan db export-space' has written.  A row says how far\n"
         "the plan chosen after so many plans is from the best one: the mean, the median and\n"
         "the 95th percentile over the seeds.",
+    .more = list_strategies,
     .examples =
         "fuseplan replay tests/data/h200-b1-s128-causal-fp16.space.gz --seeds 5\n"
         "fuseplan replay tests/data/*.space.gz --strategy additive,genetic,random --budget 128\n"

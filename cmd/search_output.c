@@ -29,14 +29,27 @@ json_t *best_json(const struct workload *w, const struct db_best *b)
                      b->device, "measured_utc", b->measured_utc, "compared", b->final);
 }
 
+/* How many plans each signal proposed, of those that proposed any. */
+static json_t *proposed_json(const struct tune_report *r)
+{
+    json_t *out = json_object();
+    for (int i = SIGNAL_NONE + 1; i < SIGNAL_COUNT; i++)
+        if (r->proposed[i] > 0)
+            json_object_set_new(out, signal_names[i], json_integer(r->proposed[i]));
+    return out;
+}
+
 static json_t *report_json(const struct workload *w, enum target_kind target,
                            const struct tune_report *r, json_t *relaxed)
 {
     json_t *trials =
         json_pack("{si si si si si}", "new", r->new_trials, "total", r->total_trials, "failed",
                   r->failed_trials, "censored", r->censored_trials, "space", r->space);
-    json_t *model = json_pack("{so so}", "spearman", json_number(r->model_spearman),
-                              "expected_faster_share", json_number(r->expected_faster_share));
+    json_t *model =
+        json_pack("{so so so so so}", "spearman", json_number(r->model_spearman), "sum_spearman",
+                  json_number(r->sum_spearman), "proposed", proposed_json(r), "best_by",
+                  r->best_by != SIGNAL_NONE ? json_string(signal_names[r->best_by]) : json_null(),
+                  "expected_faster_share", json_number(r->expected_faster_share));
     json_t *best = best_json(w, &r->best);
     if (json_is_object(best))
         json_object_set_new(best, "unstable", text_or_null(r->unstable));
@@ -129,6 +142,23 @@ static void print_counts(const struct tune_report *r)
     putchar('\n');
 }
 
+/* Which signals proposed the plans of this search, and the best one. */
+static void print_signals(const struct tune_report *r)
+{
+    const char *before = "";
+    if (r->proposed[SIGNAL_SUM] + r->proposed[SIGNAL_REGRESSOR] == 0)
+        return;
+    printf("%-12s ", "proposed");
+    for (int i = SIGNAL_NONE + 1; i < SIGNAL_COUNT; i++)
+        if (r->proposed[i] > 0) {
+            printf("%s%d by %s", before, r->proposed[i], signal_names[i]);
+            before = ", ";
+        }
+    if (r->best_by != SIGNAL_NONE)
+        printf("; the best plan by %s", signal_names[r->best_by]);
+    putchar('\n');
+}
+
 static void print_model(const struct tune_report *r)
 {
     if (!isfinite(r->expected_faster_share))
@@ -137,6 +167,8 @@ static void print_model(const struct tune_report *r)
            r->expected_faster_share * r->space);
     if (isfinite(r->model_spearman))
         printf("; rank correlation on held-out plans %.2f", r->model_spearman);
+    if (isfinite(r->sum_spearman))
+        printf(", of sums alone %.2f", r->sum_spearman);
     putchar('\n');
 }
 
@@ -168,6 +200,7 @@ static void print_text(const struct workload *w, enum target_kind target,
         printf("%-12s none: no plan %s\n", "best plan", r->total_trials > 0 ? "ran" : "was tried");
     }
     print_counts(r);
+    print_signals(r);
     print_model(r);
     if (r->stopped_by != NULL)
         printf("%-12s %s, after %.0f s\n", "stopped by", r->stopped_by, r->seconds);

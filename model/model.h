@@ -30,6 +30,38 @@ int feature_count(enum feature_set set);
 void features_of(enum feature_set set, struct plan p, const struct segment_times *times,
                  float *out);
 
+/* ---- gaussian.c: a plan as the sum of its segments ----------------------------------------------
+ *
+ * A linear Gaussian posterior over what each slot takes in a plan, the gap before its launch
+ * included.  It is drawn towards its time alone, or where it has none towards that of its
+ * operators; measured plans move it. */
+
+struct gaussian_data {
+    int count;
+    const struct plan *plans;
+    const double *ms;
+    const double *noise; /* standard errors, as shares of ms; may be null */
+};
+
+struct gaussian;
+
+/* alone may be null.  gaussian_free() it. */
+struct gaussian *gaussian_fit(const struct gaussian_data *d, const struct segment_times *alone);
+void gaussian_free(struct gaussian *g);
+
+/* What slots are expected to take in a plan, so that additive_ms() is a plan's expected time. */
+void gaussian_times(const struct gaussian *g, struct segment_times *out);
+
+/* The same, drawn from the posterior. */
+void gaussian_draw(const struct gaussian *g, struct rng *r, struct segment_times *out);
+
+/* The standard deviation of a plan's sum, in ms, and that of plans about their sums, as a share. */
+double gaussian_sd(const struct gaussian *g, struct plan p);
+double gaussian_misfit(const struct gaussian *g);
+
+/* A draw of the normal distribution, by Box and Muller. */
+double normal_draw(struct rng *r);
+
 /* ---- model.c: regressor and classifier ------------------------------------------------------- */
 
 struct model_options {

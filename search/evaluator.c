@@ -20,11 +20,6 @@ static int find_culprit(struct tuner *t, struct plan p, struct status *st)
     return result;
 }
 
-static struct outcome outcome_of(const struct trial *trial)
-{
-    return (struct outcome){trial->status, trial->status == TRIAL_FAILED ? NAN : trial->ms.median};
-}
-
 /* Times the best plan again; *ms stays its old time if it does not run. */
 static int time_best_again(struct tuner *t, double *ms, struct status *st)
 {
@@ -80,7 +75,7 @@ static int measure_plan(void *ctx, struct plan plan, struct outcome *out, struct
     if (result == 0)
         result = trial_store(t->db, t->study, DB_TRIAL_PLAN, &c, &trial, t->search_id, st);
     if (result == 0)
-        *out = outcome_of(&trial);
+        *out = outcome_of(trial.status, trial.ms);
     if (result == 0 && trial.status == TRIAL_FAILED && !broken)
         result = find_culprit(t, plan, st);
     trial_release(&trial);

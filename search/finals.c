@@ -68,7 +68,7 @@ static int compare(struct tuner *t, const struct lineup *l, const char *mark, st
         result = store(t, mark, candidates, trials, kept, st);
     for (int i = 0; i < kept; i++) {
         if (result == 0 && out != NULL && trials[i].status == TRIAL_OK)
-            history_add(out, candidates[i].plan, (struct outcome){TRIAL_OK, trials[i].ms.median});
+            history_add(out, candidates[i].plan, outcome_of(TRIAL_OK, trials[i].ms));
         trial_release(&trials[i]);
     }
     free(trials);
@@ -107,7 +107,8 @@ static int refined_row(void *ctx, const struct db_trial *row)
     const struct refined *r = ctx;
     if (strcmp(row->comparison, r->comparison) == 0 && row->status == TRIAL_OK)
         history_add(r->out, plan_from_value((unsigned)row->value),
-                    (struct outcome){TRIAL_OK, row->median_ms});
+                    outcome_of(TRIAL_OK,
+                               (struct interval){row->median_ms, row->ci_low_ms, row->ci_high_ms}));
     return 0;
 }
 

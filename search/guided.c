@@ -1,35 +1,35 @@
-/* The guided strategy.  Three signals that err in different ways share every batch:
+/* The guided strategy.  Signals that err in different ways share every batch:
  *
- * - The additive time needs no measured plan, but knows nothing of what one segment leaves in the
- *   caches for the next.
- * - The regressor learns from the measured plans what the additive time leaves out.
- * - The classifier is least sure of the plan whose measurement teaches most.
+ * - The posterior over segments, from their times alone and the measured plans: the plan of the
+ *   least expected sum, and plans that are fastest in draws from the posterior.  These are plans
+ *   that may be the best as far as is known (Thompson: On the likelihood that one unknown
+ *   probability exceeds another, 1933).
+ * - The regressor learns what the sum leaves out, from the measured plans.
+ * - The classifier learns the same of the fastest plans alone.
  *
- * A random plan far from all measured ones guards against errors that all three share.  Both models
- * are trained anew for each batch. */
+ * The models make a quarter of the proposals from the second plan on, and are trained anew for each
+ * batch. */
 #include "search/search_int.h"
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
-/* Fewer plans than this teach a model nothing: until then additive times and spread-out plans share
- * the batches. */
-enum { LEARN_FROM = 12 };
-
-/* A spread-out plan is, of so many random ones, the one farthest from all others. */
-enum { SPREAD_DRAWS = 64 };
-
-/* So many measured plans, those of the smallest additive times, calibrate the additive time near
- * the optimum. */
-enum { CALIBRATE_ON = 16 };
+/* The models are asked about so many plans of the least sums: no other plan is among the fastest.
+ */
+enum { ASK_MOST = 2048 };
 
 struct guide {
     const struct strategy_context *c;
     struct proposal *out;
-    bool *taken;         /* (space_count) already in this proposal */
-    double *additive_ms; /* (space_count) scaled to the plan's time; NaN if unknown */
-    double *ms;          /* (space_count) by the regressor; null without a model */
-    double *sureness;    /* (space_count) of the classifier, 0..0.5; null without a model */
+    unsigned signals;   /* bits of enum signal: those that propose */
+    bool *taken;        /* (space_count) already in this proposal */
+    struct gaussian *g; /* null without SIGNAL_SUM */
+    struct segment_times expected;
+    double *sum_ms; /* (space_count) expected; NaN if unknown */
+    double *key;    /* (space_count) scratch */
+    double *ms;     /* (space_count) by the regressor, NaN where not asked; null without a model */
+    double *high;   /* (space_count) of the classifier, likewise */
 };
 
 /* The free index of the smallest key, ties broken by the second key; -1 if every key is NaN. */
@@ -45,127 +45,141 @@ static int smallest(const struct guide *g, const double *key, const double *tie)
     return best;
 }
 
-static int pick_additive(const struct guide *g)
+static int pick_sum(struct guide *g)
 {
-    return smallest(g, g->additive_ms, g->additive_ms);
+    return smallest(g, g->sum_ms, g->sum_ms);
+}
+
+static int pick_draw(struct guide *g)
+{
+    struct segment_times drawn;
+    if (g->g == NULL)
+        return -1;
+    gaussian_draw(g->g, g->c->rng, &drawn);
+    for (int i = 0; i < g->c->space_count; i++)
+        g->key[i] = additive_ms(&drawn, g->c->space[i]);
+    return smallest(g, g->key, g->sum_ms);
 }
 
 /* A regressor made of trees gives many plans the same time. */
-static int pick_fast(const struct guide *g)
+static int pick_fast(struct guide *g)
 {
-    return smallest(g, g->ms, g->additive_ms);
+    return g->ms != NULL ? smallest(g, g->ms, g->sum_ms) : -1;
 }
 
-static int pick_doubtful(const struct guide *g)
+static int pick_high(struct guide *g)
 {
-    return smallest(g, g->sureness, g->ms);
+    for (int i = 0; i < g->c->space_count && g->high != NULL; i++)
+        g->key[i] = -g->high[i];
+    return g->high != NULL ? smallest(g, g->key, g->sum_ms) : -1;
 }
 
-/* The number of boundaries that two plans cut differently. */
-static int distance(struct plan a, struct plan b)
+static int pick_random(struct guide *g)
 {
-    return __builtin_popcount(a.fused ^ b.fused);
-}
-
-static int nearest_known(const struct guide *g, struct plan p)
-{
-    int nearest = BOUNDARY_COUNT;
-    for (int i = 0; i < g->c->history->count; i++) {
-        int d = distance(p, g->c->history->items[i].plan);
-        nearest = d < nearest ? d : nearest;
-    }
-    for (int i = 0; i < g->out->count; i++) {
-        int d = distance(p, g->out->plans[i]);
-        nearest = d < nearest ? d : nearest;
-    }
-    return nearest;
-}
-
-static int pick_spread(const struct guide *g)
-{
-    int best = -1, best_distance = -1;
-    for (int draw = 0; draw < SPREAD_DRAWS; draw++) {
-        int i = (int)rng_below(g->c->rng, (uint32_t)g->c->space_count);
-        int d = g->taken[i] ? -1 : nearest_known(g, g->c->space[i]);
-        if (d > best_distance) {
-            best = i;
-            best_distance = d;
-        }
-    }
-    return best;
-}
-
-static int pick_first(const struct guide *g)
-{
-    int i = 0;
+    int i = (int)rng_below(g->c->rng, (uint32_t)g->c->space_count);
     while (g->taken[i])
-        i++;
+        i = (i + 1) % g->c->space_count;
     return i;
 }
 
-typedef int picker(const struct guide *g);
+static int (*const pickers[SIGNAL_COUNT])(struct guide *g) = {
+    [SIGNAL_SUM] = pick_sum,         [SIGNAL_DRAW] = pick_draw,   [SIGNAL_REGRESSOR] = pick_fast,
+    [SIGNAL_CLASSIFIER] = pick_high, [SIGNAL_RULE] = pick_random,
+};
 
 /* A batch, in the order in which a small budget cuts it off. */
-static picker *const before_learning[PROPOSAL_MAX] = {
-    pick_additive, pick_spread, pick_additive, pick_spread,
-    pick_additive, pick_spread, pick_additive, pick_spread,
-};
-static picker *const after_learning[PROPOSAL_MAX] = {
-    pick_fast,   pick_additive, pick_doubtful, pick_fast,
-    pick_spread, pick_fast,     pick_additive, pick_doubtful,
+static const enum signal batch[PROPOSAL_MAX] = {
+    SIGNAL_SUM,  SIGNAL_REGRESSOR,  SIGNAL_SUM,  SIGNAL_DRAW,
+    SIGNAL_DRAW, SIGNAL_CLASSIFIER, SIGNAL_DRAW, SIGNAL_DRAW,
 };
 
-static void fill(struct guide *g, picker *const *pickers, int max)
+/* The index that a signal picks, or else the next one that can. */
+static int pick(struct guide *g, enum signal *by)
+{
+    static const enum signal order[] = {SIGNAL_DRAW, SIGNAL_SUM, SIGNAL_REGRESSOR,
+                                        SIGNAL_CLASSIFIER};
+    int i = (g->signals >> *by & 1) != 0 ? pickers[*by](g) : -1;
+    for (size_t k = 0; k < ARRAY_LEN(order) && i < 0; k++)
+        if ((g->signals >> order[k] & 1) != 0) {
+            *by = order[k];
+            i = pickers[*by](g);
+        }
+    if (i < 0) {
+        *by = SIGNAL_RULE;
+        i = pick_random(g);
+    }
+    return i;
+}
+
+static void fill(struct guide *g, int max)
 {
     int count = max < g->c->space_count ? max : g->c->space_count;
     while (g->out->count < count) {
-        int i = pickers[g->out->count](g);
-        if (i < 0)
-            i = pick_spread(g);
-        if (i < 0)
-            i = pick_first(g);
+        enum signal by = batch[g->out->count];
+        int i = pick(g, &by);
         g->taken[i] = true;
+        g->out->by[g->out->count] = by;
         g->out->plans[g->out->count++] = g->c->space[i];
     }
 }
 
-struct worth {
-    double additive_ms, ratio;
-};
-
-static int by_additive(const void *a, const void *b)
-{
-    double x = ((const struct worth *)a)->additive_ms, y = ((const struct worth *)b)->additive_ms;
-    return (x > y) - (x < y);
-}
-
-/* A plan's time over its additive time: the median over the CALIBRATE_ON measured plans of the
- * smallest additive times; 1 if there are none. */
-static double calibrate(const struct strategy_context *c)
-{
-    const struct history *h = c->history;
-    struct worth *known = mem_alloc((size_t)h->count + 1, sizeof(*known));
-    size_t n = 0;
-    for (int i = 0; i < h->count; i++) {
-        double sum = additive_ms(c->segments, h->items[i].plan);
-        if (h->items[i].outcome.status == TRIAL_OK && !isnan(sum))
-            known[n++] = (struct worth){sum, h->items[i].outcome.ms / sum};
-    }
-    qsort(known, n, sizeof(*known), by_additive);
-    double ratio[CALIBRATE_ON];
-    for (size_t i = 0; i < n && i < CALIBRATE_ON; i++)
-        ratio[i] = known[i].ratio;
-    free(known);
-    return n > 0 ? stats_median(ratio, n < CALIBRATE_ON ? n : CALIBRATE_ON).median : 1;
-}
-
+/* The expected times of plans: by the posterior, or without it by the segments alone. */
 static void sum_segments(struct guide *g)
 {
     const struct strategy_context *c = g->c;
-    double scale = c->segments != NULL ? calibrate(c) : 1;
+    bool fitted = (g->signals & (1U << SIGNAL_SUM | 1U << SIGNAL_DRAW)) != 0;
+    if (fitted) {
+        g->g = posterior_of(c->history, c->segments);
+        gaussian_times(g->g, &g->expected);
+    }
     for (int i = 0; i < c->space_count; i++)
-        g->additive_ms[i] =
-            c->segments != NULL ? scale * additive_ms(c->segments, c->space[i]) : NAN;
+        g->sum_ms[i] = fitted                ? additive_ms(&g->expected, c->space[i])
+                       : c->segments != NULL ? additive_ms(c->segments, c->space[i])
+                                             : NAN;
+}
+
+static int by_value(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* The sum above which plans are not asked about. */
+static double asked_below(const struct guide *g)
+{
+    int count = g->c->space_count;
+    if (count <= ASK_MOST || isnan(g->sum_ms[0]))
+        return INFINITY;
+    memcpy(g->key, g->sum_ms, (size_t)count * sizeof(*g->key));
+    qsort(g->key, (size_t)count, sizeof(*g->key), by_value);
+    return g->key[ASK_MOST];
+}
+
+/* Predicts the plans of the least sums. */
+static int ask(struct guide *g, struct model *model, const struct segment_times *times,
+               struct status *st)
+{
+    int space_count = g->c->space_count, count = 0;
+    double below = asked_below(g);
+    struct plan *plans = mem_alloc((size_t)space_count, sizeof(*plans));
+    double *ms = mem_alloc((size_t)space_count, sizeof(*ms));
+    double *high = mem_alloc((size_t)space_count, sizeof(*high));
+    g->ms = mem_alloc((size_t)space_count, sizeof(*g->ms));
+    g->high = mem_alloc((size_t)space_count, sizeof(*g->high));
+    for (int i = 0; i < space_count; i++)
+        if (!(g->sum_ms[i] >= below))
+            plans[count++] = g->c->space[i];
+    int result = model_predict(model, plans, count, times, ms, high, st);
+    for (int i = 0, k = 0; i < space_count; i++) {
+        bool asked = !(g->sum_ms[i] >= below);
+        g->ms[i] = asked ? ms[k] : NAN;
+        g->high[i] = asked ? high[k] : NAN;
+        k += asked;
+    }
+    free(plans);
+    free(ms);
+    free(high);
+    return result;
 }
 
 /* Trains on all plans that gave a time: the bound of a censored plan shows that it is slow.  Leaves
@@ -173,22 +187,18 @@ static void sum_segments(struct guide *g)
 static int learn(struct guide *g, struct status *st)
 {
     const struct strategy_context *c = g->c;
+    const struct segment_times *times =
+        c->segments != NULL || g->g == NULL ? c->segments : &g->expected;
     struct model_data data = training_of(c->history);
     struct model *model = NULL;
     int result = 0;
-    if (data.count < LEARN_FROM)
-        goto out;
-    result = -1;
-    struct model_options options = {
+    const struct model_options options = {
         .features = FEATURES_PLAN, .seed = c->seed, .quantile = c->quantile};
-    if (model_train(&options, &data, c->segments, &model, st) != 0)
-        goto out;
-    g->ms = mem_alloc((size_t)c->space_count, sizeof(*g->ms));
-    g->sureness = mem_alloc((size_t)c->space_count, sizeof(*g->sureness));
-    result = model_predict(model, c->space, c->space_count, c->segments, g->ms, g->sureness, st);
-    for (int i = 0; i < c->space_count; i++)
-        g->sureness[i] = fabs(g->sureness[i] - 0.5);
-out:
+    if (data.count >= 2 && (g->signals & (1U << SIGNAL_REGRESSOR | 1U << SIGNAL_CLASSIFIER)) != 0) {
+        result = model_train(&options, &data, times, &model, st);
+        if (result == 0)
+            result = ask(g, model, times, st);
+    }
     model_free(model);
     model_data_release(&data);
     return result;
@@ -198,29 +208,52 @@ static double expected_ms(const struct guide *g)
 {
     double fastest = INFINITY;
     for (int i = 0; i < g->c->space_count; i++) {
-        fastest = fmin(fastest, g->ms[i]);
-        fastest = fmin(fastest, g->additive_ms[i]); /* fmin ignores NaN */
+        fastest = fmin(fastest, g->sum_ms[i]); /* fmin ignores NaN */
+        if (g->ms != NULL)
+            fastest = fmin(fastest, g->ms[i]);
     }
-    return fastest;
+    return isfinite(fastest) ? fastest : NAN;
+}
+
+static int guide(const struct strategy_context *c, unsigned less, int max, struct proposal *out,
+                 struct status *st)
+{
+    *out = (struct proposal){.expected_ms = NAN};
+    struct guide g = {.c = c, .out = out, .signals = ~less};
+    g.taken = mem_alloc((size_t)c->space_count, sizeof(*g.taken));
+    g.sum_ms = mem_alloc((size_t)c->space_count, sizeof(*g.sum_ms));
+    g.key = mem_alloc((size_t)c->space_count, sizeof(*g.key));
+    sum_segments(&g);
+    int result = learn(&g, st);
+    if (result == 0) {
+        out->expected_ms = expected_ms(&g);
+        fill(&g, max);
+    }
+    gaussian_free(g.g);
+    free(g.taken);
+    free(g.sum_ms);
+    free(g.key);
+    free(g.ms);
+    free(g.high);
+    return result;
 }
 
 int guided_propose(const struct strategy_context *c, int max, struct proposal *out,
                    struct status *st)
 {
-    *out = (struct proposal){.expected_ms = NAN};
-    struct guide g = {.c = c, .out = out};
-    g.taken = mem_alloc((size_t)c->space_count, sizeof(*g.taken));
-    g.additive_ms = mem_alloc((size_t)c->space_count, sizeof(*g.additive_ms));
-    sum_segments(&g);
-    int result = learn(&g, st);
-    if (result == 0) {
-        if (g.ms != NULL)
-            out->expected_ms = expected_ms(&g);
-        fill(&g, g.ms != NULL ? after_learning : before_learning, max);
-    }
-    free(g.taken);
-    free(g.additive_ms);
-    free(g.ms);
-    free(g.sureness);
-    return result;
+    return guide(c, 0, max, out, st);
 }
+
+/* ---- less one signal, for replay alone ------------------------------------------------------- */
+
+#define LESS(name, signals)                                                                        \
+    int name(const struct strategy_context *c, int max, struct proposal *out, struct status *st)   \
+    {                                                                                              \
+        return guide(c, signals, max, out, st);                                                    \
+    }
+
+LESS(guided_less_posterior_propose, 1U << SIGNAL_SUM | 1U << SIGNAL_DRAW)
+LESS(guided_less_draws_propose, 1U << SIGNAL_DRAW)
+LESS(guided_less_regressor_propose, 1U << SIGNAL_REGRESSOR)
+LESS(guided_less_classifier_propose, 1U << SIGNAL_CLASSIFIER)
+LESS(guided_less_models_propose, 1U << SIGNAL_REGRESSOR | 1U << SIGNAL_CLASSIFIER)

@@ -1,7 +1,17 @@
 #include "search/search_int.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
+
+struct outcome outcome_of(enum trial_status status, struct interval ms)
+{
+    double noise = (ms.high - ms.low) / (2 * 1.96 * ms.median); /* half of it is 1.96 errors */
+    return (struct outcome){.status = status,
+                            .ms = status == TRIAL_FAILED ? NAN : ms.median,
+                            .noise =
+                                status == TRIAL_OK && noise > 0 && isfinite(noise) ? noise : 0};
+}
 
 bool history_has(const struct history *h, struct plan p)
 {

@@ -8,7 +8,8 @@
 
 static struct outcome outcome_of_row(const struct db_trial *row)
 {
-    return (struct outcome){row->status, row->status == TRIAL_FAILED ? NAN : row->median_ms};
+    return outcome_of(row->status,
+                      (struct interval){row->median_ms, row->ci_low_ms, row->ci_high_ms});
 }
 
 static int history_row(void *ctx, const struct db_trial *row)

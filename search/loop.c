@@ -76,7 +76,7 @@ static bool converged(const struct history *h, double expected_ms)
 }
 
 /* Returns 1 if the user interrupts, -1 on a failure. */
-static int measure(struct loop *l, struct plan p, struct status *st)
+static int measure(struct loop *l, struct plan p, enum signal by, struct status *st)
 {
     double begin = l->e->now(l->e->ctx);
     struct outcome o;
@@ -88,6 +88,7 @@ static int measure(struct loop *l, struct plan p, struct status *st)
     }
     l->last_cost_s = l->e->now(l->e->ctx) - begin;
     history_add(l->h, p, o);
+    l->h->items[l->h->count - 1].by = by;
     l->out->new_trials++;
     if (l->progress != NULL)
         l->progress(l->progress_ctx, l->h, &l->h->items[l->h->count - 1]);
@@ -101,7 +102,7 @@ static int measure_batch(struct loop *l, const struct proposal *p, struct status
             return 1;
         if (known_to_fail(l, p->plans[i])) /* the batch itself may have taught that */
             continue;
-        int result = measure(l, p->plans[i], st);
+        int result = measure(l, p->plans[i], p->by[i] == SIGNAL_NONE ? SIGNAL_RULE : p->by[i], st);
         if (result != 0)
             return result;
     }

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { FIRST_BUDGET = 8, FINALISTS = 4 };
+enum { FIRST_BUDGET = 8 };
 
 static_assert(PLAN_SPACE < FIRST_BUDGET << (REPLAY_ROWS - 1), "room for each budget");
 
@@ -49,17 +49,11 @@ struct noisy {
     struct history true_times; /* of the plans measured, without noise */
 };
 
-/* Of the normal distribution, by Box and Muller. */
-static double normal(struct rng *r)
-{
-    return sqrt(-2 * log(1 - rng_unit(r))) * cos(2 * M_PI * rng_unit(r));
-}
-
 /* A factor of noise: the same for the same thing and seed, whatever was measured before. */
 static double factor(double noise, uint64_t seed, uint64_t what)
 {
     struct rng r = {splitmix64(seed * 0x10001 + what)};
-    return noise > 0 ? fmax(0.05, 1 + noise * normal(&r)) : 1;
+    return noise > 0 ? fmax(0.05, 1 + noise * normal_draw(&r)) : 1;
 }
 
 static int measure(void *ctx, struct plan p, struct outcome *out, struct status *st)
@@ -71,6 +65,7 @@ static int measure(void *ctx, struct plan p, struct outcome *out, struct status 
     *out = n->r->space->outcomes[i];
     history_add(&n->true_times, p, *out);
     out->ms *= factor(n->r->o->plan_noise, n->seed, SLOT_COUNT + plan_key(p));
+    out->noise = hypot(out->noise, n->r->o->plan_noise);
     return 0;
 }
 
@@ -118,26 +113,18 @@ static int search(struct noisy *n, const struct strategy *strategy, struct histo
 }
 
 /* The recorded time of the fastest of the finalists after so many plans; infinite if none ran. */
-static double chosen_ms(const struct noisy *n, const struct history *h, int count)
+static double chosen_ms(struct noisy *n, const struct history *h, int count)
 {
+    const struct history part = {.items = h->items, .count = count < h->count ? count : h->count};
+    struct finalist finalists[FINALISTS_MOST];
     double ms = INFINITY;
-    bool *taken = mem_alloc((size_t)h->count + 1, sizeof(*taken));
-    for (int k = 0; k < FINALISTS; k++) {
-        int best = -1;
-        for (int i = 0; i < count && i < h->count; i++)
-            if (!taken[i] && h->items[i].outcome.status == TRIAL_OK &&
-                (best < 0 || h->items[i].outcome.ms < h->items[best].outcome.ms))
-                best = i;
-        if (best < 0)
-            break;
-        taken[best] = true;
-        ms = fmin(ms, n->true_times.items[best].outcome.ms);
-    }
-    free(taken);
+    int ran = finalists_of(&part, segments(n), finalists);
+    for (int i = 0; i < ran; i++)
+        ms = fmin(ms, n->true_times.items[finalists[i].index].outcome.ms);
     return ms;
 }
 
-static void judge(const struct noisy *n, const struct history *h, struct run *out)
+static void judge(struct noisy *n, const struct history *h, struct run *out)
 {
     const struct replay *r = n->r;
     double fastest = INFINITY, score = 0;
@@ -152,7 +139,8 @@ static void judge(const struct noisy *n, const struct history *h, struct run *ou
             out->plans_to_1pct = count;
         if (count == r->budgets[row]) {
             out->score[row] = score / count;
-            out->regret[row++] = fmax(0, chosen_ms(n, h, count) / r->best_ms - 1);
+            double chosen = r->o->plan_noise > 0 ? chosen_ms(n, h, count) : fastest;
+            out->regret[row++] = fmax(0, chosen / r->best_ms - 1);
         }
     }
 }

@@ -15,7 +15,8 @@
 
 struct outcome {
     enum trial_status status;
-    double ms; /* ok: the median; censored: a lower bound; failed: NaN */
+    double ms;    /* ok: the median; censored: a lower bound; failed: NaN */
+    double noise; /* the standard error of ms, as a share; 0: unknown */
 };
 
 struct evaluator {
@@ -31,9 +32,22 @@ struct evaluator {
 
 /* ---- history: what is known of a space ------------------------------------------------------- */
 
+/* What proposed a plan. */
+enum signal {
+    SIGNAL_NONE, /* it was asked for, or measured by an earlier search */
+    SIGNAL_RULE, /* of a strategy that has one */
+    SIGNAL_SUM,  /* the least expected sum of its segments */
+    SIGNAL_DRAW, /* the least sum in a draw from the posterior */
+    SIGNAL_REGRESSOR,
+    SIGNAL_CLASSIFIER,
+    SIGNAL_COUNT
+};
+extern const char *const signal_names[SIGNAL_COUNT]; /* "none", "rule", "sum", ... */
+
 struct observation {
     struct plan plan;
     struct outcome outcome;
+    enum signal by; /* what proposed it in this search */
 };
 
 struct history {               /* all zero: empty */
@@ -69,11 +83,13 @@ enum { PROPOSAL_MAX = 8 }; /* plans measured before a strategy learns again */
 struct proposal {
     int count; /* 1..max */
     struct plan plans[PROPOSAL_MAX];
+    enum signal by[PROPOSAL_MAX];
     double expected_ms; /* the fastest time expected in the space; NaN if unknown */
 };
 
 struct strategy {
     const char *name, *summary;
+    bool replay_only;
     /* Fills *out with distinct plans of the space, at most max, which is 1..PROPOSAL_MAX. */
     int (*propose)(const struct strategy_context *c, int max, struct proposal *out,
                    struct status *st);
@@ -202,7 +218,10 @@ struct tune_report {
     int space, space_trials;            /* in the space; stored of the space */
     const char *stopped_by;             /* of search_stop_names; null after `again` */
     double seconds;
+    int proposed[SIGNAL_COUNT];   /* plans that this search measured, by what proposed them */
+    enum signal best_by;          /* what proposed the best plan */
     double model_spearman;        /* see struct model_report; NaN if unknown */
+    double sum_spearman;          /* the same of the sums that plans and segments say */
     double expected_faster_share; /* of the space: plans not measured that the model expects to be
                                      faster than the best; NaN if unknown */
 };

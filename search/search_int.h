@@ -25,7 +25,8 @@ int search_loop(const struct search_options *o, const struct evaluator *e, struc
 typedef int propose(const struct strategy_context *c, int max, struct proposal *out,
                     struct status *st);
 propose guided_propose, additive_propose, xgb_propose, random_propose, annealing_propose,
-    genetic_propose, reward_propose;
+    genetic_propose, reward_propose, guided_less_posterior_propose, guided_less_draws_propose,
+    guided_less_regressor_propose, guided_less_classifier_propose, guided_less_models_propose;
 
 /* ---- strategy.c: what strategies share ------------------------------------------------------- */
 
@@ -39,8 +40,39 @@ bool *open_keys(const struct strategy_context *c);
 
 /* ---- history.c: what a model learns from ----------------------------------------------------- */
 
+/* ms: the median and its 95 % interval, of which the noise is told. */
+struct outcome outcome_of(enum trial_status status, struct interval ms);
+
 /* The plans that gave a time, censored ones with their lower bound.  The caller releases them. */
 struct model_data training_of(const struct history *h);
+
+/* ---- posterior.c: what the measured plans say ------------------------------------------------ */
+
+/* The posterior from the plans that ran, and the censored ones whose bound says something. alone
+ * may be null.  gaussian_free() it. */
+struct gaussian *posterior_of(const struct history *h, const struct segment_times *alone);
+
+/* The time of a plan that ran: of its measurement, which has noise, and its expected sum, about
+ * which plans spread.  expected: gaussian_times(). */
+struct own_time {
+    double ms, sd;
+};
+struct own_time own_time_of(const struct gaussian *g, const struct segment_times *expected,
+                            const struct observation *o);
+
+/* The plans that may be the fastest of those that ran, most promising first: FINALISTS_LEAST if so
+ * many ran, and more as long as noise may hide a winner. */
+enum { FINALISTS_LEAST = 4, FINALISTS_MOST = 8 };
+struct finalist {
+    int index; /* into the history */
+    struct own_time own;
+};
+int finalists_of(const struct history *h, const struct segment_times *alone,
+                 struct finalist out[FINALISTS_MOST]);
+
+/* The rank correlation of the times of plans and their sums, as the other plans say them: NaN below
+ * JUDGED_LEAST plans. */
+double sum_spearman(const struct history *h, const struct segment_times *alone);
 
 /* ---- slots.c --------------------------------------------------------------------------------- */
 

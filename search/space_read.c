@@ -153,7 +153,7 @@ static int read_times(struct reader *r, const json_t *line, struct outcome *out,
     const json_t *us = json_array_get(line, 1);
     int i = r->out->count;
     r->search_us[i] = r->again_us[i] = NAN;
-    *out = (struct outcome){TRIAL_FAILED, NAN};
+    *out = (struct outcome){.status = TRIAL_FAILED, .ms = NAN};
     if (size == 3 && json_is_null(us) && json_is_string(json_array_get(line, 2)))
         return 0;
     for (size_t k = 1; k < size && !(k == 2 && size == 3); k++)
@@ -163,6 +163,11 @@ static int read_times(struct reader *r, const json_t *line, struct outcome *out,
         return bad(r, st, "it describes no plan");
     out->status = size == 3 ? TRIAL_CENSORED : TRIAL_OK;
     r->search_us[i] = json_number_value(us);
+    if (size > 3) /* of the time that counts: side by side, if there is one */
+        *out = outcome_of(TRIAL_OK,
+                          (struct interval){json_number_value(json_array_get(line, size - 3)),
+                                            json_number_value(json_array_get(line, size - 2)),
+                                            json_number_value(json_array_get(line, size - 1))});
     if (size == 7)
         r->again_us[i] = json_number_value(json_array_get(line, 4));
     return 0;

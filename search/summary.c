@@ -50,6 +50,7 @@ static int learn_study(struct tuner *t, struct tune_report *out, struct status *
         expected_faster(t, learned.model, &out->expected_faster_share, st) != 0)
         goto out;
     out->model_spearman = learned.report.spearman;
+    out->sum_spearman = sum_spearman(&t->history, &t->segments.times);
     result = 0;
 out:
     learned_release(&learned);
@@ -87,9 +88,13 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         .space_trials = history_count_in(&t->history, t->space, t->space_count),
         .stopped_by = search_stop_names[stopped_by],
         .model_spearman = NAN,
+        .sum_spearman = NAN,
         .expected_faster_share = NAN,
     };
     for (int i = 0; i < t->history.count; i++) {
+        const struct observation *o = &t->history.items[i];
+        bool asked_for = baselines_have(&t->o->baselines, o->plan);
+        out->proposed[asked_for ? SIGNAL_NONE : o->by]++;
         out->failed_trials += t->history.items[i].outcome.status == TRIAL_FAILED;
         out->censored_trials += t->history.items[i].outcome.status == TRIAL_CENSORED;
     }
@@ -97,6 +102,10 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         tune_report_release(out);
         return -1;
     }
+    for (int i = 0; i < t->history.count; i++)
+        if ((int)plan_value(t->history.items[i].plan) == out->best.value &&
+            !baselines_have(&t->o->baselines, t->history.items[i].plan))
+            out->best_by = t->history.items[i].by;
     out->seconds = t->clock() - t->start;
     return 0;
 }

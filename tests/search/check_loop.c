@@ -201,9 +201,9 @@ END_TEST
 START_TEST(what_a_model_learns_from)
 {
     const struct plan plans[] = {{.fused = 1}, {.fused = 2}, {.fused = 3}};
-    history_add(&history, plans[0], (struct outcome){TRIAL_OK, 2});
-    history_add(&history, plans[1], (struct outcome){TRIAL_FAILED, NAN});
-    history_add(&history, plans[2], (struct outcome){TRIAL_CENSORED, 5});
+    history_add(&history, plans[0], (struct outcome){.status = TRIAL_OK, .ms = 2});
+    history_add(&history, plans[1], (struct outcome){.status = TRIAL_FAILED, .ms = NAN});
+    history_add(&history, plans[2], (struct outcome){.status = TRIAL_CENSORED, .ms = 5});
     struct model_data t = training_of(&history);
     ck_assert_int_eq(t.count, 2);
     ck_assert(plan_equal(t.plans[1], plans[2]));
@@ -284,7 +284,7 @@ static int expects_no_more(const struct strategy_context *c, int max, struct pro
 static int same_time(void *ctx, struct plan p, struct outcome *out, struct status *status)
 {
     (void)ctx, (void)p, (void)status;
-    *out = (struct outcome){TRIAL_OK, 1};
+    *out = (struct outcome){.status = TRIAL_OK, .ms = 1};
     return 0;
 }
 
@@ -299,7 +299,7 @@ static int thinks(const struct strategy_context *c, int max, struct proposal *ou
 
 START_TEST(time_limit_covers_proposals)
 {
-    static const struct strategy slow = {"slow", "", thinks};
+    static const struct strategy slow = {.name = "slow", .summary = "", .propose = thinks};
     struct search_options o = options_of("random");
     o.strategy = &slow;
     o.time_limit_s = 10.5;
@@ -312,8 +312,10 @@ END_TEST
 
 START_TEST(convergence_waits_for_patience_and_for_expectation)
 {
-    static const struct strategy content = {"content", "", expects_no_more};
-    static const struct strategy hopeful = {"hopeful", "", expects_more};
+    static const struct strategy content = {
+        .name = "content", .summary = "", .propose = expects_no_more};
+    static const struct strategy hopeful = {
+        .name = "hopeful", .summary = "", .propose = expects_more};
     struct evaluator e = made_up_evaluator(&space);
     e.measure = same_time;
     struct search_options o = options_of("random");

@@ -125,7 +125,8 @@ START_TEST(same_seed_same_proposals)
     made_up_init(&space, 5, 32768, 49152);
     struct history history = {0};
     for (int i = 0; i < 20; i++)
-        history_add(&history, space.space[i * 100], (struct outcome){TRIAL_OK, space.ms[i * 100]});
+        history_add(&history, space.space[i * 100],
+                    (struct outcome){.status = TRIAL_OK, .ms = space.ms[i * 100]});
     struct proposal first, second;
     for (int i = 0; i < 2; i++) {
         struct rng rng = {9};

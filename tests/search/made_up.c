@@ -12,11 +12,11 @@ static int measure(void *ctx, struct plan p, struct outcome *out, struct status 
         m->stop = 1;
         return status_set(st, STATUS_INTERRUPTED, "stopped");
     }
-    *out = (struct outcome){TRIAL_OK, made_up_ms(m, value)};
+    *out = (struct outcome){.status = TRIAL_OK, .ms = made_up_ms(m, value)};
     if (value == m->censor_value)
         out->status = TRIAL_CENSORED;
     if (value == m->fail_value)
-        *out = (struct outcome){TRIAL_FAILED, NAN};
+        *out = (struct outcome){.status = TRIAL_FAILED, .ms = NAN};
     return 0;
 }
 
