@@ -140,6 +140,7 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
         build_check(&b->builder.target, w, st) != 0)
         goto fail;
     workload_copy(&b->w, w);
+    b->builder.target.workload = &b->w;
     if (share_mask(&w->mask, &b->mask_fd, st) != 0)
         goto fail;
     b->client.max_memory_bytes = worker_bound(o->target.kind, w);

@@ -1,5 +1,6 @@
 #include "codegen/codegen_int.h"
 
+#include <math.h>
 #include <string.h>
 
 static bool serves(const struct impl *impl, const struct build_target *t, struct segment s,
@@ -19,21 +20,45 @@ static bool any_serves(const struct build_target *t, struct segment s, bool hand
     return false;
 }
 
+static struct choice default_of(const struct impl *impl, const struct build_target *t,
+                                struct segment s)
+{
+    struct choice c = {.segment = s, .impl = impl}, best = c;
+    double least = INFINITY;
+    const char *why;
+    if (impl->expected_us == NULL || t->workload == NULL)
+        return best;
+    do {
+        double us = choice_applicable(&c, t, &why) ? impl->expected_us(&c, t->workload) : NAN;
+        if (us < least) {
+            least = us;
+            best = c;
+        }
+    } while (schedule_next(impl, &c.schedule));
+    return best;
+}
+
 int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
                 struct choice *out)
 {
-    int count = 0;
+    struct choice defaults[IMPLS_MAX];
+    int served = 0;
     handwritten = handwritten && any_serves(t, s, true);
     for (int i = 0; i < impl_count; i++)
-        if (serves(&impls[i], t, s, handwritten) && count++ < max)
-            out[count - 1] = (struct choice){.segment = s, .impl = &impls[i]};
-    for (int i = 0; i < impl_count; i++) {
-        struct choice c = {.segment = s, .impl = &impls[i]};
+        if (serves(&impls[i], t, s, handwritten)) {
+            defaults[served] = default_of(&impls[i], t, s);
+            if (served < max)
+                out[served] = defaults[served];
+            served++;
+        }
+    int count = served;
+    for (int i = 0; i < served; i++) {
+        struct choice c = {.segment = s, .impl = defaults[i].impl};
         const char *why;
-        if (serves(c.impl, t, s, handwritten))
-            while (schedule_next(c.impl, &c.schedule))
-                if (choice_applicable(&c, t, &why) && count++ < max)
-                    out[count - 1] = c;
+        do
+            if (!choice_equal(&c, &defaults[i]) && choice_applicable(&c, t, &why) && count++ < max)
+                out[count - 1] = c;
+        while (schedule_next(c.impl, &c.schedule));
     }
     return count;
 }

@@ -52,9 +52,10 @@ struct build_target {
     int arch;     /* of a GPU: 90 for sm_90; 0: unknown, any architecture's code is allowed */
     bool library; /* of a GPU: cuBLASLt can be called, or is assumed to be callable */
     bool ordered; /* the workload has a cover, or its mask is not built */
+    const struct workload *workload; /* which schedules are expected to be fast; null: unknown */
 };
 
-/* capability: the device's, as in its fingerprint: "sm_90". */
+/* capability: the device's, as in its fingerprint: "sm_90".  The target refers to *w. */
 struct build_target build_target_of(enum target_kind kind, const char *capability, bool library,
                                     const struct workload *w);
 
@@ -72,7 +73,7 @@ struct knob {
     const char *name;
     bool compile_time; /* part of the source; else a run-time argument of the same binary */
     int count;
-    int values[KNOB_VALUES_MAX];         /* the first is the default */
+    int values[KNOB_VALUES_MAX];
     const char *labels[KNOB_VALUES_MAX]; /* the values as text; null: as decimal numbers */
 };
 
@@ -94,7 +95,7 @@ struct impl {
     enum target_kind target;
     bool handwritten; /* for pos0 = 1; where one is applicable, the generated ones are not chosen */
     bool library; /* a library call, see choice_product(); its source is a comment that names it */
-    /* Whether it can run the segment there, and every knob that is not at its default makes a
+    /* Whether it can run the segment there, and every knob that is not at its first value makes a
      * difference.  If not, *why is the reason. */
     bool (*applicable)(const struct choice *c, const struct build_target *t, const char **why);
     /* The tensors that its function writes, as bits. */
@@ -103,27 +104,33 @@ struct impl {
     void (*emit)(const struct choice *c, const struct build_target *t, struct buf *out);
     /* Null on a CPU and for a library. */
     void (*launch)(const struct choice *c, const struct workload *w, struct cuda_launch *out);
+    /* Microseconds that an applicable choice is expected to take, to compare schedules; NaN where
+     * the model does not reach, or the mask is not built.  Null if nothing is known. */
+    double (*expected_us)(const struct choice *c, const struct workload *w);
     int knob_count;
     struct knob knobs[KNOB_MAX];
 };
 extern const struct impl impls[];
-extern const int impl_count;
+extern const int impl_count; /* at most IMPLS_MAX */
+enum { IMPLS_MAX = 8 };
 
 const struct impl *impl_find(enum target_kind target, const char *name);
 
 /* ---- schedule.c: schedules as text ----------------------------------------------------------- */
 
 /* "tile=128x96 split=2 norm=barrier resident=1".  The parser takes any of the knobs in any order;
- * one that is left out is at its default. */
+ * one that is left out has its first value. */
 void schedule_text(const struct impl *impl, const struct schedule *s, struct buf *out);
 int schedule_parse(const struct impl *impl, const char *text, struct schedule *out,
                    struct status *st);
 
 /* ---- choice.c: what runs a segment, and a plan ----------------------------------------------- */
 
-/* Every choice for a segment on a target, the default of each implementation first.  Writes at most
- * max, returns how many there are.  handwritten: those of hand-written implementations if one is
- * applicable, else those of the others. */
+/* Every choice for a segment on a target, the default of each implementation first: the schedule
+ * expected to be the fastest, or the first values of all knobs.  Implementations come in the order
+ * of impls[], those first that usually win.  Writes at most max, returns how many there are.
+ * handwritten: those of hand-written implementations if one is applicable, else those of the
+ * others. */
 int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
                 struct choice *out);
 

@@ -64,8 +64,7 @@ static int threads_of(const struct cuda_gemm *g)
     return (g->teams * g->groups + 1) * WARPGROUP;
 }
 
-/* The stage of a segment that is one GEMM with its epilogue. */
-static bool single_gemm(struct segment s, struct cuda_stage *out)
+bool cuda_gemm_stage(struct segment s, struct cuda_stage *out)
 {
     struct cuda_stage stages[OP_COUNT];
     int count = cuda_stages_of(s, CUDA_NORM_BARRIER, stages);
@@ -83,7 +82,7 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
         return inapplicable(why, "wgmma is an instruction of sm_90a alone");
     if (dtypes[t->dtype].bytes != 2)
         return inapplicable(why, "this kernel computes in fp16 and bf16 alone");
-    if (!single_gemm(c->segment, &stage))
+    if (!cuda_gemm_stage(c->segment, &stage))
         return inapplicable(why, "this kernel runs one GEMM with its elementwise operators");
     if (g.depth < STEPS_LEAST)
         return inapplicable(why, "the sums that a cluster adds up leave no room for its operands");
@@ -103,7 +102,7 @@ void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct
 {
     struct cuda_stage stage;
     struct cuda_gemm g;
-    single_gemm(c->segment, &stage);
+    cuda_gemm_stage(c->segment, &stage);
     cuda_gemm_of(c, &g);
     add_header(c, t, out);
     buf_adds(out, " */\n#include \"gemm_tma.cuh\"\n\n");
@@ -135,9 +134,10 @@ static void describe(const struct cuda_gemm *g, const struct cuda_stage *s,
     bool neighbours = w->lengths == NULL;
     bool in_rows = neighbours && tensor_layout(in) == LAYOUT_TOKENS;
     bool out_rows = neighbours && tensor_layout(stored) == LAYOUT_TOKENS && g->split == 1;
-    out->maps[CUDA_MAP_WEIGHT] = (struct cuda_map){true, (int)weight, {n, k}, {panel, 64}};
+    out->maps[CUDA_MAP_WEIGHT] =
+        (struct cuda_map){true, (int)weight, {n, k}, {panel, CUDA_GEMM_STEP}};
     if (in_rows)
-        out->maps[CUDA_MAP_IN] = (struct cuda_map){false, in, {k, tokens}, {64, g->bm}};
+        out->maps[CUDA_MAP_IN] = (struct cuda_map){false, in, {k, tokens}, {CUDA_GEMM_STEP, g->bm}};
     if (out_rows)
         out->maps[CUDA_MAP_OUT] = (struct cuda_map){false, stored, {n, tokens}, {panel, g->bm}};
     if (out_rows && residual >= 0)
@@ -149,7 +149,7 @@ void cuda_gemm_launch(const struct choice *c, const struct workload *w, struct c
 {
     struct cuda_stage stage;
     struct cuda_gemm g;
-    single_gemm(c->segment, &stage);
+    cuda_gemm_stage(c->segment, &stage);
     cuda_gemm_of(c, &g);
     int64_t columns = dim_size(ops[cuda_gemm_op(&stage)].columns, w);
     int64_t strips = (workload_tokens(w) + g.bm - 1) / g.bm;

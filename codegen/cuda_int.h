@@ -169,8 +169,14 @@ struct cuda_gemm {
     int split;         /* thread blocks of a cluster */
 };
 
+/* Elements of the inner dimension that a step takes: 128 bytes. */
+enum { CUDA_GEMM_STEP = 64 };
+
 /* Of a choice of `hopper_gemm`. */
 void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out);
+
+/* The stage of a segment that is one GEMM with its epilogue; false if it is anything else. */
+bool cuda_gemm_stage(struct segment s, struct cuda_stage *out);
 
 /* Appends the template's arguments that follow the type. */
 void cuda_gemm_arguments(const struct choice *c, struct buf *out);
@@ -187,6 +193,12 @@ enum cuda_library_knob { CUDA_LIBRARY_KNOB_ALGORITHM };
 bool cuda_library_applicable(const struct choice *c, const struct build_target *t,
                              const char **why);
 void emit_cuda_library(const struct choice *c, const struct build_target *t, struct buf *out);
+
+/* ---- cuda_expected.c: expected times of schedules ----------------------------------------------
+ */
+
+double cuda_gemm_expected_us(const struct choice *c, const struct workload *w);
+double cuda_attention_expected_us(const struct choice *c, const struct workload *w);
 
 /* ---- cuda_shared.c: dynamic shared memory of a thread block -------------------------------------
  */

@@ -17,7 +17,8 @@ struct build_target build_target_of(enum target_kind kind, const char *capabilit
                                  .arch =
                                      gpu ? (int)strtol(capability + strlen(prefix), NULL, 10) : 0,
                                  .library = kind == TARGET_CUDA && library,
-                                 .ordered = w->blocks.start == NULL || w->cover.parts > 0};
+                                 .ordered = w->blocks.start == NULL || w->cover.parts > 0,
+                                 .workload = w};
 }
 
 int build_check(const struct build_target *t, const struct workload *w, struct status *st)

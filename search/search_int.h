@@ -83,6 +83,7 @@ int slot_of_choice(enum target_kind target, const struct db_choice *c);
 
 struct attempt {
     struct choice choice;
+    bool usual; /* the default of its implementation */
     bool tried;
     bool failed_before; /* its stored failure does not count: see segment_table */
     double ms;          /* NaN if it failed or was censored */
@@ -119,8 +120,6 @@ void segment_table_note(struct segment_table *t, int slot, int attempt, double m
 /* The slots with an attempt that failed before; writes them to out, unless it is null, and returns
  * their number. */
 int segment_table_failed(const struct segment_table *t, int out[SLOT_COUNT]);
-
-bool choice_is_default(const struct choice *c);
 
 /* Whether the defaults of all implementations failed, so that no plan with this slot runs. */
 bool slot_failed(const struct slot *s);

@@ -5,6 +5,15 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Whether choice i is the first of its implementation, and so the default. */
+static bool is_first(const struct choice *choices, int i)
+{
+    for (int before = 0; before < i; before++)
+        if (choices[before].impl == choices[i].impl)
+            return false;
+    return true;
+}
+
 void segment_table_init(struct segment_table *t, const struct build_target *target)
 {
     memset(t, 0, sizeof(*t));
@@ -18,8 +27,10 @@ void segment_table_init(struct segment_table *t, const struct build_target *targ
         struct choice *choices = mem_alloc((size_t)slot->count + 1, sizeof(*choices));
         choices_for(target, s, handwritten, slot->count, choices);
         slot->attempts = mem_alloc((size_t)slot->count + 1, sizeof(*slot->attempts));
-        for (int c = 0; c < slot->count; c++)
+        for (int c = 0; c < slot->count; c++) {
             slot->attempts[c].choice = choices[c];
+            slot->attempts[c].usual = is_first(choices, c);
+        }
         free(choices);
         if (slot->count == 0)
             status_set(&slot->reason, STATUS_UNFIT,
@@ -121,18 +132,10 @@ int segment_table_read(struct segment_table *t, struct db *db, int64_t study, st
 
 /* ---- plans from slots ------------------------------------------------------------------------ */
 
-bool choice_is_default(const struct choice *c)
-{
-    for (int k = 0; k < c->impl->knob_count; k++)
-        if (c->schedule.pick[k] != 0)
-            return false;
-    return true;
-}
-
 static const struct attempt *untried_default(const struct slot *s)
 {
     for (int i = 0; i < s->count; i++)
-        if (!s->attempts[i].tried && choice_is_default(&s->attempts[i].choice))
+        if (s->attempts[i].usual && !s->attempts[i].tried)
             return &s->attempts[i];
     return NULL;
 }

@@ -122,7 +122,7 @@ static bool one_knob_apart(const struct choice *a, const struct choice *b)
 static bool worth_trying(const struct slot *s, const struct attempt *a, bool climb)
 {
     bool step = climb && s->best != NULL && one_knob_apart(&a->choice, &s->best->choice);
-    return !a->tried && (step || a->failed_before || choice_is_default(&a->choice));
+    return !a->tried && (step || a->failed_before || a->usual);
 }
 
 /* Writes the attempts of a slot that are worth trying, unless out is null; returns how many. */
@@ -156,7 +156,7 @@ static bool has_default(const struct tuner *t, const struct job_list *list)
 {
     const struct slot *slots = t->segments.slots;
     for (int i = 0; i < list->count; i++)
-        if (choice_is_default(&slots[list->jobs[i].slot].attempts[list->jobs[i].attempt].choice))
+        if (slots[list->jobs[i].slot].attempts[list->jobs[i].attempt].usual)
             return true;
     return false;
 }

@@ -82,10 +82,7 @@ START_TEST(without_the_library_nothing_offers_it)
     struct choice choices[100];
     setenv("FUSEPLAN_CACHE", test_path("cache"), 1);
     check_doctor(ENV_OK, "cuBLASLt 13.2.4");
-    hide_library("libcublasLt.so.13");
-    hide_library("libcublasLt.so.12");
-    hide_library("libcublasLt.so");
-    setenv("CUDA_HOME", test_dir, 1);
+    hide_cublas();
     check_doctor(ENV_MISSING, "no cuBLASLt (libcublasLt.so)");
     struct bench *b = gpu_bench();
     ck_assert_str_eq(bench_fingerprint(b)->libraries, "");

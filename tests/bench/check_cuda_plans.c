@@ -42,6 +42,7 @@ START_TEST(wrong_kernel_spoils_no_other)
     struct bench_options o = gpu_options();
     struct workload w;
     struct bench *b;
+    hide_cublas();
     gpu_workload(5, &w);
     w.ffn = 1024;
     OK(bench_open(&o, &w, &b, &st));

@@ -27,6 +27,15 @@ static inline void hide_library(const char *name)
     write_text(test_path(name), "");
 }
 
+/* So that the defaults are kernels of ours. */
+static inline void hide_cublas(void)
+{
+    hide_library("libcublasLt.so.13");
+    hide_library("libcublasLt.so.12");
+    hide_library("libcublasLt.so");
+    setenv("CUDA_HOME", test_dir, 1);
+}
+
 static inline void gpu_setup(void)
 {
     char path[512];

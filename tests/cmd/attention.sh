@@ -119,7 +119,7 @@ check_gpu() {
     .schedule_known == \$known and (.schedule | startswith(\$schedule)) and .units == 4 and .block_steps == 2 * ($3)" \
     out.json >jq.txt || fail "on a GPU: not the steps of the schedule '$2'"
 }
-check_gpu false tile= "\$mask.blocks_full + \$mask.blocks_partial"
+check_gpu false shape= "\$mask.blocks_full + \$mask.blocks_partial"
 # the rows that a CPU gave, as if this GPU had given them
 sqlite3 known.db ".backup gpu.db"
 change gpu.db "UPDATE target SET kind = 'cuda', device = 'Fake GPU', capability = 'sm_90'; UPDATE workload SET

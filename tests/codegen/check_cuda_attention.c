@@ -60,7 +60,8 @@ START_TEST(hopper_attention_is_of_few_types_and_head_sizes)
                                    hopper_attentions[_i].head_size,
                                    hopper_attentions[_i].arch,
                                    false,
-                                   hopper_attentions[_i].ordered};
+                                   hopper_attentions[_i].ordered,
+                                   NULL};
     struct choice c = {.segment = hopper_attentions[_i].segment,
                        .impl = impl_find(TARGET_CUDA, "hopper_attention")};
     struct status st = STATUS_INIT;

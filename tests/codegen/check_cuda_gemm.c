@@ -33,8 +33,8 @@ static const struct {
 
 START_TEST(is_of_sm_90_and_half_types)
 {
-    const struct build_target t = {TARGET_CUDA, targets[_i].dtype, 64, targets[_i].arch, false,
-                                   false};
+    const struct build_target t = {
+        TARGET_CUDA, targets[_i].dtype, 64, targets[_i].arch, false, false, NULL};
     struct choice c = choice_of(targets[_i].segment, "");
     const char *why = NULL;
     ck_assert_int_eq(choice_applicable(&c, &t, &why), targets[_i].why == NULL);

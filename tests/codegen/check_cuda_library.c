@@ -7,7 +7,7 @@ START_TEST(library_is_of_gemms_where_it_is_there)
     static const struct segment served[] = {{0, 0},   {7, 7},   {7, 8},  {10, 10},
                                             {10, 11}, {12, 12}, {12, 13}};
     struct choice c = {.impl = impl_find(TARGET_CUDA, "library")};
-    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, 80, true, false};
+    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, 80, true, false, NULL};
     const char *why = NULL;
     size_t next = 0;
     for (int i = 0; i < SEGMENT_COUNT; i++) {

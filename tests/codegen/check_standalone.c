@@ -21,10 +21,11 @@ static int occurrences(const char *text, const char *part)
 }
 
 /* The plan 7-8 with all else alone.  impl: of segment 7-8, with this schedule; null: the default.
- */
+ * Without a library, unless that is asked for. */
 static void emit(const char *impl, const char *schedule, struct standalone *out)
 {
-    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, true, false};
+    bool library = impl != NULL && strcmp(impl, "library") == 0;
+    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, library, false, NULL};
     struct status st = STATUS_INIT;
     struct candidate c;
     struct plan p;

@@ -34,7 +34,7 @@ static inline struct cuda_source cuda_golden(int i)
         {{12, 13}, "hopper_gemm", "tile=64x96 split=4", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
         {{12, 14}, "generated", "norm=strip", DTYPE_FP16, 64, CUDA_ARCH_HOPPER}};
     struct cuda_source s = {
-        {TARGET_CUDA, golden[i].dtype, golden[i].head_size, golden[i].arch, true, true},
+        {TARGET_CUDA, golden[i].dtype, golden[i].head_size, golden[i].arch, true, true, NULL},
         {.segment = golden[i].segment, .impl = impl_find(TARGET_CUDA, golden[i].impl)}};
     struct status st = STATUS_INIT;
     schedule_parse(s.choice.impl, golden[i].schedule, &s.choice.schedule, &st);

@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct build_target hopper = {TARGET_CUDA,      DTYPE_FP16, 64,
-                                           CUDA_ARCH_HOPPER, false,      true};
+static const struct build_target hopper = {TARGET_CUDA, DTYPE_FP16, 64,  CUDA_ARCH_HOPPER,
+                                           false,       true,       NULL};
 static const char *directory;
 
 static void write_source(const char *name, const struct build_target *t, const struct buf *text)
@@ -107,7 +107,7 @@ static void write_kinds(const struct build_target *t, int apart)
 static void write_all(int arch)
 {
     static const int head_sizes[] = {16, 32, 128};
-    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, arch, false, true};
+    struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, arch, false, true, NULL};
     for (int i = 0; i < SEGMENT_COUNT; i++)
         write_segment(&t, segment_at(i), false, 0);
     for (int d = 0; d < DTYPE_COUNT; d++) {
@@ -116,7 +116,7 @@ static void write_all(int arch)
     }
     for (size_t i = 0; i < ARRAY_LEN(head_sizes); i++) {
         t = (struct build_target){
-            TARGET_CUDA, (enum dtype)(i % DTYPE_COUNT), head_sizes[i], arch, false, true};
+            TARGET_CUDA, (enum dtype)(i % DTYPE_COUNT), head_sizes[i], arch, false, true, NULL};
         write_segment(&t, (struct segment){0, 14}, false, 0);
         write_segment(&t, (struct segment){2, 6}, true, 1);
     }
@@ -135,7 +135,7 @@ static int shared_bytes(const struct choice *c, enum dtype dtype, int head_size)
 
 static void add_gemm_sizes(enum dtype dtype, struct buf *out)
 {
-    const struct build_target t = {TARGET_CUDA, dtype, 64, CUDA_ARCH_HOPPER, false, true};
+    const struct build_target t = {TARGET_CUDA, dtype, 64, CUDA_ARCH_HOPPER, false, true, NULL};
     struct choice choices[CUDA_CHOICES_MAX];
     int count = choices_for(&t, (struct segment){0, 0}, false, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++) {
@@ -156,12 +156,14 @@ static void add_gemm_sizes(enum dtype dtype, struct buf *out)
 
 static void add_attention_sizes(enum dtype dtype, int head_size, struct buf *out)
 {
-    const struct build_target t = {TARGET_CUDA, dtype, head_size, CUDA_ARCH_HOPPER, false, true};
+    const struct build_target t = {TARGET_CUDA, dtype, head_size, CUDA_ARCH_HOPPER,
+                                   false,       true,  NULL};
     const char *name = dtypes[dtype].name;
     struct choice choices[CUDA_CHOICES_MAX];
-    choices_for(&t, (struct segment){2, 6}, false, 1, choices);
+    const struct choice generated = {.segment = {2, 6},
+                                     .impl = impl_find(TARGET_CUDA, "generated")};
     buf_addf(out, "static_assert(sizeof(fp::attention_smem<fp::%s, %d>) == %d);\n", name, head_size,
-             shared_bytes(&choices[0], dtype, head_size));
+             shared_bytes(&generated, dtype, head_size));
     int count = choices_for(&t, (struct segment){2, 6}, true, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++)
         buf_addf(out, "static_assert(sizeof(fp::hand_attention<fp::%s, %d, %s>::smem) == %d);\n",
@@ -172,8 +174,8 @@ static void add_attention_sizes(enum dtype dtype, int head_size, struct buf *out
 
 static void add_hopper_attention_sizes(int head_size, struct buf *out)
 {
-    const struct build_target t = {TARGET_CUDA,      DTYPE_FP16, head_size,
-                                   CUDA_ARCH_HOPPER, false,      true};
+    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, head_size, CUDA_ARCH_HOPPER,
+                                   false,       true,       NULL};
     struct choice choices[CUDA_CHOICES_MAX];
     int count = choices_for(&t, (struct segment){1, 6}, false, CUDA_CHOICES_MAX, choices);
     for (int i = 0; i < count; i++) {

@@ -4,7 +4,7 @@
 # Without a PART all of $usual; those in $named run only by name.  What is built and measured is kept
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
-usual='doctor build verify values dependent generated library bench repeat search pace faults memory sanitize'
+usual='doctor build verify values dependent generated own bench repeat search pace faults memory sanitize'
 named='schedules faulty_search spaces attention'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
@@ -113,10 +113,10 @@ generated() {
   done
 }
 
-# The same of a plan whose GEMMs cuBLASLt runs.
-library() {
-  say "$bin/cuda_program" -C nvcc -L 3 -o "$scratch/library" fp16 2 100 strided &&
-    same "$scratch/library/program" "$scratch/library/arrays/y.npy"
+# The same of a plan without cuBLASLt.
+own() {
+  say "$bin/cuda_program" -C nvcc -L 3 -o "$scratch/own" fp16 2 100 strided &&
+    same "$scratch/own/program" "$scratch/own/arrays/y.npy"
 }
 
 # Attention by its fastest schedule, computed again by PyTorch in float64.

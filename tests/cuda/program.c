@@ -1,5 +1,5 @@
-/* Writes into DIR/program the program of a plan whose GEMMs cuBLASLt runs, and into DIR/arrays what
- * that plan computes in the worker: both must give the same y, see device.sh. */
+/* Writes into DIR/program the program of a plan whose GEMMs are kernels of ours, and into
+ * DIR/arrays what that plan computes in the worker: both must give the same y, see device.sh. */
 #include "request.h"
 
 #include <stdio.h>
@@ -16,21 +16,16 @@ static void option(int letter, const char *value)
     directory = value;
 }
 
-/* Every segment that the library serves is the library's. */
+/* The defaults where there is no library. */
 static void choose(const struct build_target *t, struct candidate *out)
 {
     struct status st = STATUS_INIT;
+    struct build_target own = *t;
     struct plan p;
+    own.library = false;
     if (plan_parse_segments("2-6,7-8,10-11,12-13", false, &p, &st) != 0)
         give_up(&st);
-    candidate_default(t, p, out);
-    for (int i = 0; i < out->count; i++) {
-        const char *why;
-        const struct choice library = {.segment = out->choices[i].segment,
-                                       .impl = impl_find(TARGET_CUDA, "library")};
-        if (choice_applicable(&library, t, &why))
-            out->choices[i] = library;
-    }
+    candidate_default(&own, p, out);
 }
 
 static const char *path_of(const char *name, struct buf *path)

@@ -138,22 +138,22 @@ void request_release(struct request *r)
 
 /* ---- choices --------------------------------------------------------------------------------- */
 
-static int knobs_apart_from_default(const struct choice *c)
+static int knobs_turned(const struct choice *c)
 {
-    int apart = 0;
+    int turned = 0;
     for (int k = 0; k < c->impl->knob_count; k++)
-        apart += c->schedule.pick[k] != 0;
-    return apart;
+        turned += c->schedule.pick[k] != 0;
+    return turned;
 }
 
-/* Those of a segment's choices with at most `apart` knobs that are not at their default. */
-static int list_near_default(const struct build_target *t, struct segment s, bool handwritten,
-                             int apart, int max, struct choice *out)
+/* Those of a segment's choices with at most `turned` knobs that are not at their first value. */
+static int list_turned(const struct build_target *t, struct segment s, bool handwritten, int turned,
+                       int max, struct choice *out)
 {
     static struct choice all[CHOICES_MAX];
     int n = choices_for(t, s, handwritten, CHOICES_MAX, all), count = 0;
     for (int i = 0; i < n && count < max; i++)
-        if (knobs_apart_from_default(&all[i]) <= apart)
+        if (knobs_turned(&all[i]) <= turned)
             out[count++] = all[i];
     return count;
 }
@@ -161,16 +161,16 @@ static int list_near_default(const struct build_target *t, struct segment s, boo
 int list_segment(const struct build_target *t, struct segment s, bool handwritten, int max,
                  struct choice *out)
 {
-    return list_near_default(t, s, handwritten, 0, max, out);
+    return list_turned(t, s, handwritten, 0, max, out);
 }
 
 /* A segment's choices, and where the hand-written operator serves it that one's too. */
-static int list_both(const struct build_target *t, struct segment s, int apart, int max,
+static int list_both(const struct build_target *t, struct segment s, int turned, int max,
                      struct choice *out)
 {
-    int count = list_near_default(t, s, false, apart, max, out);
+    int count = list_turned(t, s, false, turned, max, out);
     if (s.first == 2 && s.last == 6)
-        count += list_near_default(t, s, true, apart, max - count, out + count);
+        count += list_turned(t, s, true, turned, max - count, out + count);
     return count;
 }
 

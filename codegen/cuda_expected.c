@@ -1,0 +1,117 @@
+/* The time that a schedule on Hopper is expected to take, so that the first one tried of a workload
+ * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
+ * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
+ * schedules on an H200 in fp16: docs/measurements/2026-11-22-gemm.md and 2026-11-22-attention.md.
+ */
+#include "codegen/cuda_int.h"
+
+#include <math.h>
+
+enum { MULTIPROCESSORS = 132 };
+
+static int64_t rounds(int64_t work, int64_t at_once)
+{
+    return (work + at_once - 1) / at_once;
+}
+
+/* ---- GEMMs ----------------------------------------------------------------------------------- */
+
+static const double CYCLES_PER_US = 1700;
+
+/* Cycles, unless said. */
+static const struct {
+    double begin_us;        /* a launch and its first step */
+    double fmas_per_cycle;  /* of wgmma on a multiprocessor */
+    double bytes_per_cycle; /* of operands */
+    double narrow;          /* times a weight's bytes, where its panels are half as wide */
+    double step;            /* beside the above */
+    double store[3];        /* an element; bare, with GELU, with a residual */
+    double join, join_sum;  /* of a cluster; and for each sum that a thread block gives away */
+    double next;            /* between two tiles of a cluster */
+    int clusters[9];        /* that run at once, by their size */
+} gemm = {.begin_us = 2,
+          .fmas_per_cycle = 1770,
+          .bytes_per_cycle = 67.5,
+          .narrow = 1.7,
+          .step = 46,
+          .store = {0.034, 0.126, 0.118},
+          .join = 2800,
+          .join_sum = 0.27,
+          .next = 3800,
+          .clusters = {[1] = MULTIPROCESSORS, [2] = 66, [4] = 30, [8] = 14}};
+
+double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
+{
+    struct cuda_gemm g;
+    struct cuda_stage stage;
+    cuda_gemm_of(c, &g);
+    cuda_gemm_stage(c->segment, &stage);
+    if (g.split > 1 && (g.bm * g.bn < 64 * 96 || g.bm * g.bn > 128 * 128 || g.bm > 128))
+        return NAN; /* not among the times that the model was fitted to */
+    int op = cuda_gemm_op(&stage), last = stage.last;
+    int64_t n = dim_size(ops[op].columns, w), k = dim_size(weights[op_weight(op, 0)].rows, w);
+    int epilogue = last == op ? 0 : op_residual(last) >= 0 ? 2 : 1;
+    int64_t tiles = rounds(workload_tokens(w), g.bm) * rounds(n, g.bn);
+    int64_t turns = rounds(tiles, gemm.clusters[g.split]);
+    double steps = (double)rounds(k, (int64_t)CUDA_GEMM_STEP * g.split);
+    double elements = (double)g.bm * g.bn;
+    double width = g.bn % 64 == 0 ? g.bn : g.bn * gemm.narrow; /* PANEL of tma_shape */
+    double multiply = elements * CUDA_GEMM_STEP / gemm.fmas_per_cycle;
+    double load = (g.bm + width) * CUDA_GEMM_STEP * 2 / gemm.bytes_per_cycle;
+    double products = steps * (fmax(multiply, load) + gemm.step);
+    double store = elements * gemm.store[epilogue];
+    double cycles;
+    if (g.split > 1)
+        cycles = (double)turns * (products + store + gemm.join +
+                                  gemm.join_sum * elements * (g.split - 1) / g.split) +
+                 (double)(turns - 1) * gemm.next;
+    else /* a second team multiplies while the first one stores */
+        cycles = (double)turns * products + (g.teams > 1 ? 1 : (double)turns) * store;
+    return gemm.begin_us + cycles / CYCLES_PER_US;
+}
+
+/* ---- attention ------------------------------------------------------------------------------- */
+
+/* Microseconds. */
+static const struct {
+    double begin;
+    double step;    /* an entry of a tile's list, where others hide its latency */
+    double alone;   /* the same where none does */
+    double share;   /* of the steps' time that comes on top of the longest list */
+    double tile;    /* on a multiprocessor */
+    double ordered; /* times that, for tiles of a cover */
+    double join;    /* a second part */
+} attention[CUDA_ATTENTION_COUNT] = {
+    [CUDA_ATTENTION_64] = {3.53, 0.335, 0.70, 0.08, 0.69, 1.27, 3.7},
+    [CUDA_ATTENTION_64_OVERLAP] = {3.27, 0.35, 0.63, 0.095, 0.74, 1, 0},
+    [CUDA_ATTENTION_64_SPLIT] = {3.68, 0.346, 0.39, 0.14, 1.04, 1, 0},
+    [CUDA_ATTENTION_64_CLUSTER] = {8.9, 0.39, 0.34, 0, 1.22, 1, 0},
+    [CUDA_ATTENTION_128] = {4.10, 0.672, 0.74, 0, 0.99, 2.74, 3.8},
+};
+
+double cuda_attention_expected_us(const struct choice *c, const struct workload *w)
+{
+    if (w->blocks.start == NULL)
+        return NAN;
+    struct cuda_launch launch;
+    struct query_tiles tiles;
+    cuda_attention_launch(c, w, &launch);
+    query_tiles_build(w, &launch.tiling, &tiles);
+    int64_t entries = 0, longest = 0;
+    for (int i = 0; i < tiles.count; i++) {
+        int64_t of_tile = tiles.tile[(ptrdiff_t)i * TILE_INTS + 2];
+        entries += of_tile;
+        longest = max_of(longest, of_tile);
+    }
+    int parts = tiles.parts;
+    query_tiles_release(&tiles);
+
+    int shape = choice_value(c, CUDA_ATTENTION_KNOB_SHAPE);
+    double heads = (double)w->batch * w->heads / w->blocks.lists;
+    double busy = (double)entries * heads / MULTIPROCESSORS * attention[shape].step;
+    double blocks = (double)launch.tiles / MULTIPROCESSORS;
+    return attention[shape].begin + fmax(busy, (double)longest * attention[shape].alone) +
+           busy * attention[shape].share +
+           blocks * attention[shape].tile * (launch.tiling.ordered ? attention[shape].ordered : 1) +
+           (parts > 1 ? attention[shape].join : 0);
+}

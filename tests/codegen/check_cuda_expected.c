@@ -1,0 +1,130 @@
+/* The schedule that the model expects to be the fastest, against times that an H200 took: columns
+ * of a file, "tokens,segment,schedule,us" or "batch,seq_len,mask,schedule,us".  Schedules that take
+ * 2.5 times as long as the fastest of their point are not in the file. */
+#include "codegen/codegen.h"
+#include "tests/suite.h"
+
+#include <math.h>
+
+static struct status st; /* of the call that a test is about */
+
+static const struct {
+    const char *impl, *file;
+    int points;
+    double mean, most; /* of the default's time over the fastest one's, at most */
+} tables[] = {{"hopper_gemm", "h200-gemm-times.csv", 63, 1.03, 1.17},
+              {"hopper_attention", "h200-attention-times.csv", 67, 1.03, 1.20}};
+
+struct point {
+    char name[256]; /* the columns in front of the schedule */
+    struct segment segment;
+    struct workload w;
+    char usual[80]; /* schedule */
+    double usual_us, least_us;
+};
+
+/* Reads "128,0-0" or "8,512,strided" into a workload. */
+static void open_point(struct point *p, const char *name)
+{
+    int tokens, first, last;
+    char mask[32] = "full";
+    snprintf(p->name, sizeof(p->name), "%s", name);
+    workload_init(&p->w);
+    p->w.batch = 1;
+    p->w.dtype = DTYPE_FP16;
+    bool gemm = sscanf(name, "%d,%d-%d", &tokens, &first, &last) == 3;
+    if (gemm)
+        p->w.seq_len = tokens;
+    else
+        ck_assert_int_eq(sscanf(name, "%d,%d,%31s", &p->w.batch, &p->w.seq_len, mask), 3);
+    p->segment = gemm ? (struct segment){(int8_t)first, (int8_t)last} : (struct segment){1, 6};
+    OK(mask_parse(mask, &p->w.mask_spec, &st));
+    OK(workload_check(&p->w, &st));
+    if (!gemm)
+        OK(workload_build_mask(&p->w, NULL, &st));
+    p->usual_us = NAN;
+    p->least_us = INFINITY;
+}
+
+static void choose(struct point *p, const char *impl)
+{
+    enum { CHOICES = 200 };
+    static struct choice choices[CHOICES];
+    struct buf text;
+    struct build_target t = build_target_of(TARGET_CUDA, "sm_90", false, &p->w);
+    int count = choices_for(&t, p->segment, false, CHOICES, choices), i = 0;
+    while (i < count && strcmp(choices[i].impl->name, impl) != 0)
+        i++;
+    ck_assert_int_lt(i, count);
+    buf_init(&text);
+    schedule_text(choices[i].impl, &choices[i].schedule, &text);
+    snprintf(p->usual, sizeof(p->usual), "%s", text.ptr);
+    buf_release(&text);
+}
+
+/* Adds the logarithm of what the default of a finished point lost. */
+static void judge(struct point *p, double *sum, double *most)
+{
+    ck_assert_msg(!isnan(p->usual_us), "%s: '%s' is not among its times", p->name, p->usual);
+    double ratio = p->usual_us / p->least_us;
+    *sum += log(ratio);
+    *most = fmax(*most, ratio);
+    workload_release(&p->w);
+}
+
+START_TEST(defaults_are_near_the_fastest)
+{
+    char path[512], line[256], schedule[80];
+    struct point p = {.name = ""};
+    double us, sum = 0, most = 0;
+    int points = 0;
+    snprintf(path, sizeof(path), "%s/%s", TEST_DATA, tables[_i].file);
+    FILE *in = fopen(path, "re");
+    ck_assert_ptr_nonnull(in);
+    ck_assert_ptr_nonnull(fgets(line, sizeof(line), in)); /* names of columns */
+    while (fgets(line, sizeof(line), in) != NULL) {
+        char *equal = strchr(line, '='), *comma = strrchr(line, ',');
+        ck_assert(equal != NULL && comma != NULL);
+        while (*equal != ',')
+            equal--;
+        *equal = *comma = '\0';
+        snprintf(schedule, sizeof(schedule), "%s", equal + 1);
+        us = strtod(comma + 1, NULL);
+        if (strcmp(line, p.name) != 0) {
+            if (points++ > 0)
+                judge(&p, &sum, &most);
+            open_point(&p, line);
+            choose(&p, tables[_i].impl);
+        }
+        p.least_us = fmin(p.least_us, us);
+        if (strcmp(schedule, p.usual) == 0)
+            p.usual_us = us;
+    }
+    fclose(in);
+    judge(&p, &sum, &most);
+    ck_assert_int_eq(points, tables[_i].points);
+    ck_assert_msg(exp(sum / points) <= tables[_i].mean && most <= tables[_i].most,
+                  "%s: defaults take %.3f times as long as the fastest schedules, %.3f at most",
+                  tables[_i].impl, exp(sum / points), most);
+}
+END_TEST
+
+START_TEST(nothing_is_expected_without_a_mask)
+{
+    struct point p = {.segment = {1, 6}};
+    workload_init(&p.w);
+    p.w.batch = 8;
+    p.w.seq_len = 128; /* with its mask the default has another shape */
+    p.w.dtype = DTYPE_FP16;
+    OK(workload_check(&p.w, &st));
+    choose(&p, "hopper_attention");
+    ck_assert_str_eq(p.usual, "shape=64 cover=plain");
+    OK(workload_build_mask(&p.w, NULL, &st));
+    choose(&p, "hopper_attention");
+    ck_assert_str_eq(p.usual, "shape=64_overlap cover=plain");
+    workload_release(&p.w);
+}
+END_TEST
+
+SUITE("cuda_expected", NULL, NULL, LOOP(defaults_are_near_the_fastest, 0, ARRAY_LEN(tables)),
+      ONCE(nothing_is_expected_without_a_mask))
