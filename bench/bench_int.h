@@ -67,6 +67,7 @@ typedef void client_event(void *ctx, const json_t *event);
 struct client {
     struct process process;
     int channel;         /* -1: no worker */
+    bool opened;         /* the worker has the device */
     struct buf received; /* not yet a whole line */
     char token[TOKEN_SIZE];
     char doing[256]; /* the worker's last announcement: "verifying segment 2-6 (generated)" */
@@ -116,9 +117,10 @@ struct bench {
     int mask_fd;          /* the mask's bits in memory, inherited by the worker */
     const char *writable; /* where the worker that is started next may write; null: nowhere */
     struct client client;
-    struct limits limits;              /* as the worker says */
-    struct lock_wait wait;             /* for the device; limit_s is set for each turn */
-    double until;                      /* when the limit is over, as clock_seconds() */
+    bool began_early;      /* a worker was started as soon as a compiler ran, or failed to start */
+    struct limits limits;  /* as the worker says */
+    struct lock_wait wait; /* for the device; limit_s is set for each turn */
+    double until;          /* when the limit is over, as clock_seconds() */
     struct disturbance disturbance;    /* of all measurements so far */
     char verdict_base[HASH_TEXT_SIZE]; /* of all that a verdict depends on but the binary */
     uint64_t shuffles;                 /* random orders drawn so far */

@@ -47,6 +47,7 @@ int client_start(struct client *c, enum target_kind target, const char *worker, 
     free(env);
     close(ends[1]);
     c->channel = ends[0];
+    c->opened = false;
     buf_init(&c->received);
     if (result != 0)
         client_stop(c);

@@ -30,7 +30,8 @@ static double memory_needed(const struct workload *w)
 }
 
 /* What a worker may map, so that a greedy candidate fails alone: twice what the workload needs,
- * what its threads do (stacks, OpenBLAS, the allocator), and code.  A GPU's driver and
+ * what its threads do (stacks, OpenBLAS, the allocator) and those of the oracle that starts beside
+ * them, and code.  A GPU's driver and
  * AddressSanitizer map more than any machine has. */
 static uint64_t worker_bound(enum target_kind target, const struct workload *w)
 {
@@ -40,7 +41,8 @@ static uint64_t worker_bound(enum target_kind target, const struct workload *w)
     const bool bounded = true;
 #endif
     const double thread_bytes = 256 << 20, code_bytes = 1 << 30;
-    double bytes = 2 * memory_needed(w) + (cpu_threads() + 1) * thread_bytes + code_bytes;
+    int threads = 2 * (cpu_threads() + 1);
+    double bytes = 2 * memory_needed(w) + threads * thread_bytes + code_bytes;
     return bounded && target == TARGET_CPU && bytes < 1e18 ? (uint64_t)bytes : 0;
 }
 
@@ -90,6 +92,42 @@ static void name_verdicts(const struct mask *m, struct bench *b)
     buf_release(&text);
 }
 
+/* Starts a worker and gives it the workload, of which it computes with the oracle what it can
+ * without the device. */
+static int begin_worker(struct bench *b, struct status *st)
+{
+    if (client_start(&b->client, b->target.kind, b->worker.ptr, b->mask_fd, st) != 0)
+        return -1;
+    json_t *request = json_pack("{s:s, s:i, s:o, s:o, s:s}", "do", "begin", "target",
+                                (int)b->target.kind, "inputs", message_of_inputs(b->inputs),
+                                "workload", message_of_workload(&b->w), "token", b->client.token);
+    struct buf code;
+    buf_init(&code);
+    cache_dir(&b->cache, CACHE_BINARY, &code);
+    json_object_set_new(request, "code", json_string(code.ptr));
+    if (b->writable != NULL)
+        json_object_set_new(request, "writable", json_string(b->writable));
+    buf_release(&code);
+    json_t *reply;
+    int result = client_call(&b->client, request, b->client.limit_s, &reply, st);
+    if (result != 0)
+        client_stop(&b->client);
+    json_decref(reply);
+    json_decref(request);
+    return result;
+}
+
+/* Called as soon as a compiler runs. */
+static void begin_early(void *ctx)
+{
+    struct bench *b = ctx;
+    struct status later = STATUS_INIT; /* whoever needs the worker starts it and says what fails */
+    if (b->began_early || client_works(&b->client))
+        return;
+    b->began_early = true;
+    begin_worker(b, &later);
+}
+
 static int open_tools(struct bench *b, const struct bench_options *o, const struct workload *w,
                       struct status *st)
 {
@@ -113,6 +151,8 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
         .deadline_s = o->compile_deadline_s > 0 ? o->compile_deadline_s : COMPILE_LIMIT_S,
         .jobs = o->jobs > 0 ? o->jobs : cpu_threads(),
         .stop = o->stop,
+        .compiling = begin_early,
+        .compiling_ctx = b,
         .listener = o->listener,
     };
     return 0;
@@ -209,30 +249,16 @@ int bench_build(struct bench *b, const struct choice *choices, int count, struct
     return builder_build(&b->builder, choices, count, results, st);
 }
 
-/* Starts a worker and gives it the workload.  -1: it did not come so far, *st says why. */
-static int open_worker(struct bench *b, struct status *st)
+static int open_device(struct bench *b, struct status *st)
 {
-    if (client_start(&b->client, b->target.kind, b->worker.ptr, b->mask_fd, st) != 0)
-        return -1;
-    json_t *request =
-        json_pack("{s:s, s:i, s:i, s:o, s:o}", "do", "open", "target", (int)b->target.kind,
-                  "device", b->target.device, "inputs", message_of_inputs(b->inputs), "workload",
-                  message_of_workload(&b->w));
-    json_object_set_new(request, "token", json_string(b->client.token));
-    struct buf code;
-    buf_init(&code);
-    cache_dir(&b->cache, CACHE_BINARY, &code);
-    json_object_set_new(request, "code", json_string(code.ptr));
-    if (b->writable != NULL)
-        json_object_set_new(request, "writable", json_string(b->writable));
-    buf_release(&code);
-    json_t *reply;
+    json_t *request = json_pack("{s:s, s:i}", "do", "open", "device", b->target.device), *reply;
     int result = client_call(&b->client, request, b->client.limit_s, &reply, st);
     if (result != 0)
         client_stop(&b->client);
     /* A peak rate that the reply lacks stays unknown. */
     json_unpack(reply, "{s?F, s?F}", "flops_per_s", &b->limits.flops_per_s, "bytes_per_s",
                 &b->limits.bytes_per_s);
+    b->client.opened = result == 0;
     json_decref(reply);
     json_decref(request);
     return result;
@@ -242,11 +268,12 @@ int session_start_worker(struct bench *b, struct status *st)
 {
     enum { TRIES = 2 }; /* something else may have killed the first one */
     struct status failed = STATUS_INIT;
-    if (client_works(&b->client))
+    if (client_works(&b->client) && b->client.opened)
         return 0;
     for (int i = 0; i < TRIES; i++) {
         failed = STATUS_INIT;
-        if (open_worker(b, &failed) == 0)
+        if ((client_works(&b->client) || begin_worker(b, &failed) == 0) &&
+            open_device(b, &failed) == 0)
             return 0;
         if (failed.code != STATUS_LAUNCH)
             break;

@@ -270,6 +270,8 @@ static int build_one(struct crew *crew, struct binary *binary, struct status *st
             crew->running++;
         else
             compile_release(&next->compile);
+        if (result == 0 && b->compiling != NULL)
+            b->compiling(b->compiling_ctx);
     }
     buf_release(&text);
     return result;

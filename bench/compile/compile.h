@@ -307,6 +307,8 @@ struct builder {
     double deadline_s;
     int jobs;
     const volatile sig_atomic_t *stop;
+    void (*compiling)(void *ctx); /* called whenever a compiler has started; may be null */
+    void *compiling_ctx;
     struct listener listener;
     struct binary **binaries; /* owned */
     int count;

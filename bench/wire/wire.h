@@ -10,9 +10,9 @@
 
 /* ---- message.c: requests, events and replies ----------------------------------------------------
  *
- * One JSON object a line over a socket.  The parent sends a request, {"do": "open" | "measure" |
- * "dump" | "trace", ...}.  The worker answers with any number of events, {"event": "doing" |
- * "passed", ...}, and then one reply, {"reply": true, ...}.
+ * One JSON object a line over a socket.  The parent sends a request, {"do": "begin" | "open" |
+ * "measure" | "dump" | "trace", ...}.  The worker answers with any number of events, {"event":
+ * "doing" | "passed", ...}, and then one reply, {"reply": true, ...}.
  *
  * A candidate in a request is {"alone": bool, "choices": [...]} with 1 to OP_COUNT choices: the
  * parent makes it of a struct candidate, or of one choice alone.  The worker trusts its parent in
@@ -23,7 +23,7 @@ enum { WORKER_CHANNEL = 3, WORKER_MASK = 4 };
 
 enum { MESSAGE_MAX_BYTES = 64 << 20 };
 
-/* What a request "open" gives the worker as "token", and every message of the worker repeats: a
+/* What a request "begin" gives the worker as "token", and every message of the worker repeats: a
  * candidate runs in the worker's process and can write to its socket, but was not told the token.
  */
 enum { TOKEN_SIZE = 33 };

@@ -10,7 +10,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- open ------------------------------------------------------------------------------------ */
+/* ---- begin, open
+ * ------------------------------------------------------------------------------------ */
 
 /* The mask stays mapped as long as this process lives. */
 static int read_workload(struct worker *k, const json_t *request, struct status *st)
@@ -57,18 +58,28 @@ static void confine(const struct worker *k, const json_t *request)
         sandbox_enter(code != NULL ? code : "", writable); /* doctor says where it cannot */
 }
 
-static int do_open(struct worker *k, const json_t *request, json_t *reply, struct status *st)
+/* Takes the workload and starts the oracle, while the parent builds what will run. */
+static int do_begin(struct worker *k, const json_t *request, json_t *reply, struct status *st)
 {
-    k->target = (enum target_kind)json_integer_value(json_object_get(request, "target"));
-    int index = (int)json_integer_value(json_object_get(request, "device"));
+    (void)reply;
     struct inputs inputs;
+    k->target = (enum target_kind)json_integer_value(json_object_get(request, "target"));
     confine(k, request);
-    k->ops = devices[k->target];
     if (message_to_inputs(json_object_get(request, "inputs"), &inputs, st) != 0 ||
-        read_workload(k, request, st) != 0 || k->ops->open(index, &k->w, &k->device, st) != 0 ||
-        bank_init(&k->bank, &k->w, k->ops, k->device, inputs, st) != 0)
+        read_workload(k, request, st) != 0)
         return -1;
     reference_init(&k->reference, &k->w, inputs);
+    reference_start(&k->reference);
+    k->ops = devices[k->target];
+    return 0;
+}
+
+static int do_open(struct worker *k, const json_t *request, json_t *reply, struct status *st)
+{
+    int index = (int)json_integer_value(json_object_get(request, "device"));
+    if (k->ops->open(index, &k->w, &k->device, st) != 0 ||
+        bank_init(&k->bank, &k->w, k->ops, k->device, k->reference.inputs, st) != 0)
+        return -1;
     add_limits(k, reply);
     return 0;
 }
@@ -115,15 +126,24 @@ static int do_trace(struct worker *k, const json_t *request, json_t *reply, stru
 
 /* ---- serve ----------------------------------------------------------------------------------- */
 
+/* What a worker has: nothing, the workload, the device. */
+enum stage { STAGE_NEW, STAGE_BEGUN, STAGE_OPEN };
+
+static enum stage stage_of(const struct worker *k)
+{
+    if (k->device != NULL)
+        return STAGE_OPEN;
+    return k->ops != NULL ? STAGE_BEGUN : STAGE_NEW;
+}
+
 static const struct {
     const char *name;
-    bool needs_open;
+    enum stage needs;
     int (*run)(struct worker *k, const json_t *request, json_t *reply, struct status *st);
 } requests[] = {
-    {"open", false, do_open},
-    {"measure", true, worker_measure},
-    {"dump", true, do_dump},
-    {"trace", true, do_trace},
+    {"begin", STAGE_NEW, do_begin},          {"open", STAGE_BEGUN, do_open},
+    {"measure", STAGE_OPEN, worker_measure}, {"dump", STAGE_OPEN, do_dump},
+    {"trace", STAGE_OPEN, do_trace},
 };
 
 static void serve(struct worker *k, const json_t *request)
@@ -137,7 +157,7 @@ static void serve(struct worker *k, const json_t *request)
     size_t i = 0;
     while (i < ARRAY_LEN(requests) && (name == NULL || strcmp(requests[i].name, name) != 0))
         i++;
-    if (i == ARRAY_LEN(requests) || requests[i].needs_open != (k->device != NULL))
+    if (i == ARRAY_LEN(requests) || requests[i].needs != stage_of(k))
         status_set(&st, STATUS_LAUNCH, "unexpected request '%s'", name != NULL ? name : "");
     else
         requests[i].run(k, request, reply, &st);

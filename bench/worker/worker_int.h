@@ -12,6 +12,8 @@
 #include "bench/oracle/oracle.h"
 #include "bench/wire/wire.h"
 
+#include <pthread.h>
+
 enum { TENSOR_Y = TENSOR_COUNT - 1 }; /* a layer's output */
 
 /* ---- device_cpu.c, device_cuda.c: memory, code and time of one target ---------------------------
@@ -173,6 +175,8 @@ void bank_refill(struct bank *k, const float *x);
 struct reference {
     const struct workload *w;
     struct inputs inputs;
+    bool running; /* a thread computes layer 0 */
+    pthread_t thread;
     int known;                     /* layers computed on all rows */
     float **x;                     /* (L+1) input of a layer, rounded to the type; x[0] is drawn */
     struct oracle_results *layer;  /* (L) every tensor of layer 0, the outputs of later ones */
@@ -181,6 +185,10 @@ struct reference {
 
 void reference_init(struct reference *r, const struct workload *w, struct inputs inputs);
 void reference_release(struct reference *r);
+
+/* Computes layer 0 in a thread.  Only reference_need() waits for its end, so nothing that it gives
+ * may be touched before. */
+void reference_start(struct reference *r);
 
 /* Computes those of layers 0..layers-1 that are not known yet; calls beat() before each. */
 void reference_need(struct reference *r, int layers, bool all_rows,

@@ -151,6 +151,28 @@ START_TEST(bad_candidate_costs_little)
 }
 END_TEST
 
+/* ---- when it starts -------------------------------------------------------------------------- */
+
+/* Beside the compilers it computes with the oracle; it gets the device when it is needed.  Where
+ * nothing is compiled, it starts then. */
+START_TEST(worker_starts_beside_compilers)
+{
+    struct bench_options o = small_options(test_path("cache"));
+    struct choice c = choice_of(14, 14);
+    for (int compiled = 1; compiled >= 0; compiled--) {
+        struct bench *b = small_bench(&o);
+        OK(bench_build(b, &c, 1, NULL, &st));
+        ck_assert_int_eq(b->client.channel >= 0, compiled);
+        pid_t pid = b->client.process.pid;
+        struct trial t = segment_trial(b, 14, 14);
+        ck_assert(b->client.opened);
+        ck_assert(compiled == 0 || b->client.process.pid == pid);
+        check_ok(&t);
+        bench_close(b);
+    }
+}
+END_TEST
+
 /* ---- what it leaves -------------------------------------------------------------------------- */
 
 /* A grandchild in a session of its own, which writes its number. */
@@ -212,8 +234,9 @@ START_TEST(compilers_children_end_with_the_search)
 }
 END_TEST
 
-SUITE("worker life", test_dir_setup, test_dir_teardown, ONCE(killed_worker_is_replaced),
-      ONCE(idle_workers_death_counts_for_nobody), ONCE(worker_is_started_twice),
-      LOOP(bad_candidate_costs_little, 0, 2), ONCE(daemon_of_a_candidate_ends_with_its_worker),
+SUITE("worker life", test_dir_setup, test_dir_teardown, ONCE(worker_starts_beside_compilers),
+      ONCE(killed_worker_is_replaced), ONCE(idle_workers_death_counts_for_nobody),
+      ONCE(worker_is_started_twice), LOOP(bad_candidate_costs_little, 0, 2),
+      ONCE(daemon_of_a_candidate_ends_with_its_worker),
       ONCE(daemon_of_a_candidate_ends_with_the_search),
       ONCE(compilers_children_end_with_the_search))

@@ -113,6 +113,27 @@ START_TEST(samples_follow_layer_0)
 }
 END_TEST
 
+/* A thread computes layer 0 until it is needed, or nothing is. */
+START_TEST(layer_0_starts_early)
+{
+    open_with(DTYPE_FP32, (struct inputs){.seed = 5});
+    reference_start(&reference);
+    reference_need(&reference, 0, true, beat, beats);
+    ck_assert_int_eq(beat_count, 0);
+    reference_need(&reference, 1, false, beat, beats);
+    ck_assert_int_eq(reference.known, 1);
+    ck_assert_int_eq(beat_count, 1);
+    check_layer(0);
+    reference_need(&reference, LAYERS, true, beat, beats);
+    ck_assert_int_eq(beat_count, LAYERS);
+    check_layer(1);
+    close_all();
+    open_with(DTYPE_FP32, (struct inputs){.seed = 5});
+    reference_start(&reference);
+    close_all();
+}
+END_TEST
+
 /* _i: what differs. */
 START_TEST(inputs_decide)
 {
@@ -131,4 +152,4 @@ END_TEST
 
 SUITE("reference", NULL, NULL, ONCE(layers_are_computed_once_and_in_order),
       LOOP(layers_follow_one_another, 0, DTYPE_COUNT), ONCE(samples_follow_layer_0),
-      LOOP(inputs_decide, 0, 2))
+      ONCE(layer_0_starts_early), LOOP(inputs_decide, 0, 2))
