@@ -57,11 +57,15 @@ static size_t add_placeholder(const struct filling *f, const char *at, struct bu
     return f->target->add_placeholder(f->spec, at, out);
 }
 
-/* Appends the library's name in place of the word "encoder", in capitals in place of "ENCODER". */
+/* Appends the library's name in place of the word "encoder", in capitals in place of "ENCODER". Not
+ * in "encoder.layer", with which HuggingFace's names of weights begin. */
 static size_t add_name(const char *name, const char *at, struct buf *out)
 {
     static const char lower[] = STANDALONE_NAME, upper[] = "ENCODER";
+    static const char theirs[] = "encoder.layer";
     bool capitals = strncmp(at, upper, strlen(upper)) == 0;
+    if (strncmp(at, theirs, strlen(theirs)) == 0)
+        return 0;
     if (!capitals && strncmp(at, lower, strlen(lower)) != 0)
         return 0;
     for (; *name != '\0'; name++) {

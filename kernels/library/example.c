@@ -1,13 +1,19 @@
-/* The library in use: a model of drawn weights, one batch, the time of a run. */
+/* The library in use: one batch of drawn inputs, the time of a run.
+ *
+ *   example                               runs layers of drawn weights
+ *   example --weights model.safetensors   runs those of a HuggingFace BERT */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
 #include "elements.h"
 #include "encoder.h"
 #include "host.h"
+#include "weights.h"
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static void check(int status)
 {
@@ -36,15 +42,44 @@ static void *draw(size_t n, float middle, float range)
     return out;
 }
 
+static struct encoder *create(const struct encoder_weights *weights, int layers)
+{
+    const struct encoder_info *l = encoder_describe();
+    const struct encoder_model model = {.heads = l->heads,
+                                        .head_size = l->head_size,
+                                        .ffn = l->ffn,
+                                        .dtype = l->dtype,
+                                        .layers = layers,
+                                        .eps = l->eps,
+                                        .weights = weights};
+    struct encoder *e;
+    check(encoder_create(&model, &e));
+    return e;
+}
+
+/* The layers of a file. */
+static struct encoder *create_loaded(const char *path, int *layers)
+{
+    struct weights w;
+    if (weights_load(path, &w) != 0) {
+        fprintf(stderr, "example: '%s': %s\n", path, w.error);
+        exit(EXIT_FAILURE);
+    }
+    *layers = w.layers;
+    struct encoder *e = create(w.list, w.layers);
+    weights_release(&w);
+    return e;
+}
+
 /* All layers share one layer's weights; those of a trained model differ. */
-static struct encoder *create(void)
+static struct encoder *create_drawn(int layers)
 {
     const struct encoder_info *l = encoder_describe();
     size_t d = (size_t)l->heads * (size_t)l->head_size, f = (size_t)l->ffn;
     void *matrices = draw(d * (3 * d > f ? 3 * d : f), 0, 0.05f);
     void *biases = draw(3 * d > f ? 3 * d : f, 0, 0.05f), *gammas = draw(d, 1, 0.05f);
-    struct encoder_weights *weights = allocate((size_t)l->layers * sizeof(*weights));
-    for (int layer = 0; layer < l->layers; layer++)
+    struct encoder_weights *weights = allocate((size_t)layers * sizeof(*weights));
+    for (int layer = 0; layer < layers; layer++)
         weights[layer] = (struct encoder_weights){.wqkv = matrices,
                                                   .bqkv = biases,
                                                   .wo = matrices,
@@ -57,15 +92,7 @@ static struct encoder *create(void)
                                                   .b2 = biases,
                                                   .gamma2 = gammas,
                                                   .beta2 = biases};
-    const struct encoder_model model = {.heads = l->heads,
-                                        .head_size = l->head_size,
-                                        .ffn = l->ffn,
-                                        .dtype = l->dtype,
-                                        .layers = l->layers,
-                                        .eps = l->eps,
-                                        .weights = weights};
-    struct encoder *e;
-    check(encoder_create(&model, &e));
+    struct encoder *e = create(weights, layers);
     free(matrices);
     free(biases);
     free(gammas);
@@ -88,9 +115,14 @@ int main(int argc, char **argv)
     const struct encoder_plan *p = encoder_plan_at(l->plans - 1);
     size_t n = (size_t)p->batch * (size_t)p->seq_len * (size_t)l->heads * (size_t)l->head_size;
     size_t bytes = n * (size_t)l->element_bytes;
-    (void)argc;
+    bool loads = argc == 3 && strcmp(argv[1], "--weights") == 0;
+    int layers = l->layers;
+    if (argc > 1 && !loads) {
+        fprintf(stderr, "usage: example [--weights model.safetensors]\n");
+        return 2;
+    }
     device_begin(argv);
-    encoder = create();
+    encoder = loads ? create_loaded(argv[2], &layers) : create_drawn(layers);
     call.batch = p->batch;
     call.seq_len = p->seq_len;
     void *host = draw(n, 0, 1), *x = device_new(bytes);
@@ -101,7 +133,7 @@ int main(int argc, char **argv)
     call.workspace = device_new(call.workspace_bytes);
     device_time(pass);
     printf("plan %d, batch %d, sequence length %d, %d layers: %.4f ms\n", p->value, p->batch,
-           p->seq_len, l->layers, device_time(pass));
+           p->seq_len, layers, device_time(pass));
 
     double sum = 0;
     device_read(host, call.y, bytes);

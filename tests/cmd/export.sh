@@ -30,6 +30,18 @@ readelf -d library/libencoder.so | grep -q 'SONAME.*\[libencoder.so.1\]' || fail
 # shellcheck disable=SC2086
 cc -std=gnu17 $flags -Ilibrary -o use "$source/tests/cmd/library.c" library/libencoder.a -lopenblas -lm -pthread
 ./use y || fail "the library"
+# Weights of a HuggingFace model.
+# shellcheck disable=SC2086
+cc -std=gnu17 $flags -Ilibrary -o weights "$source/tests/cmd/weights.c" library/weights.o library/safetensors.o \
+  library/libencoder.a -lopenblas -lm
+./weights model.safetensors || fail "weights"
+library/example --weights model.safetensors >out
+grep -q "^plan $value, .*, 2 layers: .* ms" out || fail "example --weights: $(cat out)"
+head -c 2000 model.safetensors >short.safetensors
+library/example --weights short.safetensors 2>said && fail "it runs with a short file"
+grep -q "^example: 'short.safetensors': the header should have" said || fail "$(cat said)"
+library/example --weight model.safetensors 2>said && fail "it takes unknown options"
+
 # The header is for C++ too.
 echo '#include "encoder.h"' | c++ -fsyntax-only -Wall -Wextra -Werror -Ilibrary -x c++ -
 

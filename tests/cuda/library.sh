@@ -15,15 +15,17 @@ fail() {
   exit 1
 }
 
-# build WHERE MAIN: MAIN on the library in WHERE, as nvcc would build it.
+# build WHERE SOURCE...: a program on the library in WHERE, as nvcc would build it.
 build() {
-  for file in "$1"/segment_*.cu; do
+  where=$1
+  shift
+  for file in "$where"/segment_*.cu; do
     name=$(basename "$file" .cu)
     echo "$name" | sed 's/^segment_0*\([0-9]*\)_0*\([0-9]*\)_.*/X(encoder_&, \1, \2)/; s/, ,/, 0,/; s/, )/, 0)/'
-  done >"$1/segments.inc"
-  c++ -O1 -c -I"$1" -include "$stand_in/device.h" -x c++ -o "$1/lengths.o" "$1/lengths.cu"
-  cc -std=gnu17 -O1 -Wall -Wextra -Werror -I"$1" -I"$stand_in" -o "$1/run" "$2" "$stand_in/stubs.c" \
-    "$1"/[lmp]*.c "$1/lengths.o" "$runtime" -Wl,-rpath,"$(dirname "$runtime")" -lm -pthread
+  done >"$where/segments.inc"
+  c++ -O1 -c -I"$where" -include "$stand_in/device.h" -x c++ -o "$where/lengths.o" "$where/lengths.cu"
+  cc -std=gnu17 -O1 -Wall -Wextra -Werror -I"$where" -I"$stand_in" -o "$where/run" "$@" "$stand_in/stubs.c" \
+    "$where"/[lmp]*.c "$where/lengths.o" "$runtime" -Wl,-rpath,"$(dirname "$runtime")" -lm -pthread
 }
 
 value=$(fuseplan translate --segments 0-1,2-6,8-9,10-12 | cut -d ' ' -f 1)
@@ -39,7 +41,7 @@ for gpu in 'none there is no usable device' 'old the driver is too old' 'other t
 done
 
 # The example captures a run into a graph, in which nothing may be allocated or waited for.
-build cuda cuda/example.c
+build cuda cuda/example.c cuda/safetensors.c cuda/weights.c
 cuda/run >out
 grep -q "^plan $value, batch 2, sequence length 100, 3 layers: .* ms" out || fail "example: $(cat out)"
 
