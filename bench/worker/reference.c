@@ -1,10 +1,14 @@
 #include "bench/worker/worker_int.h"
 
+#include <errno.h>
 #include <stdlib.h>
+#include <time.h>
+
+enum { BEAT_MS = 1000 };
 
 void reference_init(struct reference *r, const struct workload *w, struct inputs inputs)
 {
-    *r = (struct reference){.w = w, .inputs = inputs};
+    *r = (struct reference){.w = w, .inputs = inputs, .beat_ms = BEAT_MS};
     r->x = mem_alloc((size_t)w->layers + 1, sizeof(*r->x));
     r->layer = mem_alloc((size_t)w->layers, sizeof(*r->layer));
     r->sample = mem_alloc((size_t)w->layers, sizeof(*r->sample));
@@ -12,19 +16,11 @@ void reference_init(struct reference *r, const struct workload *w, struct inputs
     inputs_x(w, inputs, r->x[0]);
 }
 
-/* Waits for the thread, if there is one. */
-static void finish(struct reference *r)
-{
-    if (!r->running)
-        return;
-    pthread_join(r->thread, NULL);
-    r->running = false;
-    r->known = 1;
-}
-
 void reference_release(struct reference *r)
 {
-    finish(r);
+    if (r->running) /* it writes to what is freed */
+        pthread_join(r->thread, NULL);
+    r->known += r->running;
     for (int l = 0; r->w != NULL && l < r->w->layers; l++) {
         oracle_results_release(&r->layer[l]);
         oracle_results_release(&r->sample[l]);
@@ -68,16 +64,30 @@ static void run_whole(struct reference *r, int layer)
     r->x[layer + 1] = next;
 }
 
-static void *run_first(void *ctx)
+static void *run_next(void *ctx)
 {
-    run_whole(ctx, 0);
+    struct reference *r = ctx;
+    run_whole(r, r->known);
     return NULL;
 }
 
 void reference_start(struct reference *r)
 {
-    r->running =
-        pthread_create(&r->thread, NULL, run_first, r) == 0; /* else reference_need() does it */
+    r->running = pthread_create(&r->thread, NULL, run_next, r) == 0;
+}
+
+/* Waits for the thread that computes the next layer. */
+static void wait_for_next(struct reference *r, void (*beat)(void *ctx, int layer), void *ctx)
+{
+    struct timespec until;
+    do {
+        beat(ctx, r->known);
+        clock_gettime(CLOCK_REALTIME, &until);
+        until.tv_nsec += r->beat_ms % 1000 * 1000000;
+        until.tv_sec += r->beat_ms / 1000 + until.tv_nsec / 1000000000;
+        until.tv_nsec %= 1000000000;
+    } while (pthread_timedjoin_np(r->thread, NULL, &until) == ETIMEDOUT);
+    r->running = false;
 }
 
 static void run_sample(struct reference *r, int layer)
@@ -91,13 +101,13 @@ void reference_need(struct reference *r, int layers, bool all_rows,
                     void (*beat)(void *ctx, int layer), void *ctx)
 {
     int whole = all_rows || layers == 0 ? layers : 1;
-    if (layers > 0 && r->running) {
-        beat(ctx, 0);
-        finish(r);
-    }
     for (; r->known < whole; r->known++) {
-        beat(ctx, r->known);
-        run_whole(r, r->known);
+        if (!r->running)
+            reference_start(r);
+        if (r->running)
+            wait_for_next(r, beat, ctx);
+        else
+            run_whole(r, r->known); /* there is no room for a thread */
     }
     for (int l = whole; l < layers; l++) {
         if (r->sample[l].w != NULL)

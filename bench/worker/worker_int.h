@@ -175,7 +175,8 @@ void bank_refill(struct bank *k, const float *x);
 struct reference {
     const struct workload *w;
     struct inputs inputs;
-    bool running; /* a thread computes layer 0 */
+    int beat_ms;  /* between two calls of beat() */
+    bool running; /* a thread computes layer `known` */
     pthread_t thread;
     int known;                     /* layers computed on all rows */
     float **x;                     /* (L+1) input of a layer, rounded to the type; x[0] is drawn */
@@ -186,11 +187,13 @@ struct reference {
 void reference_init(struct reference *r, const struct workload *w, struct inputs inputs);
 void reference_release(struct reference *r);
 
-/* Computes layer 0 in a thread.  Only reference_need() waits for its end, so nothing that it gives
- * may be touched before. */
+/* Computes the first layer that is not known in a thread.  reference_need() waits for its end, and
+ * nothing that it gives may be touched before. */
 void reference_start(struct reference *r);
 
-/* Computes those of layers 0..layers-1 that are not known yet; calls beat() before each. */
+/* Computes those of layers 0..layers-1 that are not known yet; calls beat() before each, and again
+ * and again while it computes all rows of one: however slow the machine, no candidate is to blame.
+ */
 void reference_need(struct reference *r, int layers, bool all_rows,
                     void (*beat)(void *ctx, int layer), void *ctx);
 

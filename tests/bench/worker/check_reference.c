@@ -5,7 +5,7 @@ enum { LAYERS = 3 };
 
 static struct workload w;
 static struct reference reference;
-static int beats[2 * LAYERS], beat_count;
+static int beats[1 << 20], beat_count;
 
 static void beat(void *ctx, int layer)
 {
@@ -19,6 +19,7 @@ static void open_with(enum dtype dtype, struct inputs inputs)
     w.layers = LAYERS;
     w.dtype = dtype;
     reference_init(&reference, &w, inputs);
+    reference.beat_ms = 1000000; /* once a layer */
 }
 
 static void close_all(void)
@@ -134,6 +135,21 @@ START_TEST(layer_0_starts_early)
 }
 END_TEST
 
+/* Who waits for a layer hears of it all the time. */
+START_TEST(slow_layers_are_heard_of)
+{
+    w = (struct workload){
+        .batch = 1, .seq_len = 64, .heads = 4, .head_size = 64, .layers = 1, .eps = 1e-5};
+    workload_ready(&w, "causal", NULL, NULL);
+    reference_init(&reference, &w, (struct inputs){.seed = 1});
+    reference.beat_ms = 1;
+    reference_need(&reference, 1, true, beat, beats);
+    ck_assert_int_gt(beat_count, 2);
+    ck_assert_int_eq(beats[beat_count - 1], 0);
+    close_all();
+}
+END_TEST
+
 /* _i: what differs. */
 START_TEST(inputs_decide)
 {
@@ -152,4 +168,4 @@ END_TEST
 
 SUITE("reference", NULL, NULL, ONCE(layers_are_computed_once_and_in_order),
       LOOP(layers_follow_one_another, 0, DTYPE_COUNT), ONCE(samples_follow_layer_0),
-      ONCE(layer_0_starts_early), LOOP(inputs_decide, 0, 2))
+      ONCE(layer_0_starts_early), ONCE(slow_layers_are_heard_of), LOOP(inputs_decide, 0, 2))
