@@ -9,6 +9,14 @@ extern "C" __global__ void encoder_take_lengths(const __grid_constant__ fp_lengt
         c.to[i] = c.value[i];
 }
 
+extern "C" __global__ void encoder_copy_lengths(const __grid_constant__ fp_given_lengths c)
+{
+    for (int i = (int)threadIdx.x; i < c.count; i += (int)blockDim.x) {
+        int length = i < c.batch ? c.from[i] : 0;
+        c.to[i] = length < 0 ? 0 : length > c.seq_len ? c.seq_len : length;
+    }
+}
+
 /* The sum of x over this thread and those before it, and over all. */
 static __device__ int scan(int x, int *all)
 {

@@ -175,8 +175,19 @@ static int copy_words(const struct run *r, fp_word *to, const fp_word *from, lon
 
 /* lengths.cu; as C sees kernels. */
 void encoder_take_lengths(void);
+void encoder_copy_lengths(void);
 void encoder_cut_lists(void);
 void encoder_cut_tiles(void);
+
+static int copy_lengths(const struct run *r)
+{
+    struct fp_given_lengths c = {.batch = r->call->batch,
+                                 .seq_len = r->call->seq_len,
+                                 .count = r->plan->about.batch,
+                                 .from = r->call->device_lengths,
+                                 .to = r->space.lengths};
+    return launch(r, (const void *)encoder_copy_lengths, &c, 1, 128);
+}
 
 static int take_lengths(const struct run *r)
 {
@@ -203,10 +214,12 @@ static int cut_lists(struct run *r)
     int status = copy_words(r, c->words, c->from.words, r->plan->mask_words);
     if (status == ENCODER_OK)
         status = launch(r, (const void *)encoder_cut_lists, c, 1, THREADS);
-    r->args.token_row = c->token_row;
     r->args.lengths = c->lengths;
     r->args.mask = (struct fp_blocks){c->batch,     c->from.blocks, c->start, c->full,
                                       c->key_block, c->bits,        c->words, NULL};
+    if (r->call->device_lengths != NULL)
+        return status; /* how many tokens are real is not known here */
+    r->args.token_row = c->token_row;
     r->args.tokens = 0;
     for (int b = 0; b < c->batch; b++)
         r->args.tokens += encoder_length(r, b);
@@ -247,7 +260,7 @@ static int cut_tiles(struct run *r, const struct plan_tiles *t)
 int encoder_lengths_begin(struct run *r)
 {
     const struct plan_tiles *t = tiles_of(r->plan);
-    int status = take_lengths(r);
+    int status = r->call->device_lengths != NULL ? copy_lengths(r) : take_lengths(r);
     if (status == ENCODER_OK)
         status = cut_lists(r);
     if (status == ENCODER_OK && t != NULL)

@@ -88,4 +88,12 @@ struct fp_lengths_chunk {
     int value[FP_LENGTHS_CHUNK];
 };
 
+/* Lengths that are on the device already, for the plan's batch. */
+struct fp_given_lengths {
+    int batch, seq_len; /* the call's */
+    int count;          /* the plan's batch */
+    const int *from;    /* (batch) */
+    int *to;            /* (count) */
+};
+
 #endif

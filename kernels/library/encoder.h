@@ -140,6 +140,10 @@ struct encoder_call {
     /* (batch) real tokens of each sequence, 1..seq_len; null: all of them.  In host memory; read
      * before the call returns, and a graph that captures the call keeps these lengths. */
     const int *lengths;
+    /* The same in the GPU's memory, read when the work runs: a graph may run again with others. All
+     * rows are computed, those past a length to no use.  Lengths outside 0..seq_len are taken as
+     * the nearest of these.  Null on a CPU, and where `lengths` is not. */
+    const int *device_lengths;
     void *workspace; /* any contents */
     size_t workspace_bytes;
     void *stream; /* cudaStream_t; null: the default stream.  On a CPU null. */

@@ -230,6 +230,9 @@ static int check_call(const struct encoder *e, const struct encoder_call *c)
     if (c->batch < 1 || c->seq_len < 1)
         return encoder_fail(ENCODER_BAD_ARGUMENT, "the batch is (%d, %d); expected positive sizes",
                             c->batch, c->seq_len);
+    if (c->lengths != NULL && c->device_lengths != NULL)
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "lengths and device_lengths are given at once; give one of them");
     for (int b = 0; b < c->batch && c->lengths != NULL; b++)
         if (c->lengths[b] < 1 || c->lengths[b] > c->seq_len)
             return encoder_fail(ENCODER_BAD_ARGUMENT,
@@ -268,6 +271,8 @@ int encoder_length(const struct run *r, int sequence)
 
 static bool is_padded(const struct run *r)
 {
+    if (r->call->device_lengths != NULL)
+        return true;
     for (int b = 0; b < r->plan->about.batch; b++)
         if (encoder_length(r, b) != r->plan->about.seq_len)
             return true;

@@ -76,6 +76,7 @@ struct job {
     const struct encoder *e;
     int batch, seq_len;
     const int *lengths;
+    const int *device_lengths; /* in host memory; run() copies them */
     const float *x;
     float *y; /* the caller frees */
     int status;
@@ -97,10 +98,16 @@ static void run(struct job *j)
                                 .y = device_new(bytes),
                                 .workspace = device_new(needed),
                                 .workspace_bytes = needed};
+    if (j->device_lengths != NULL) {
+        int *to = device_new((size_t)j->batch * sizeof(int));
+        device_write(to, j->device_lengths, (size_t)j->batch * sizeof(int));
+        call.device_lengths = to;
+    }
     device_write((void *)call.x, j->x, bytes);
     j->y = malloc(bytes);
     j->status = encoder_run(j->e, &call);
     device_read(j->y, call.y, bytes);
+    device_delete((void *)call.device_lengths);
     device_delete((void *)call.x);
     device_delete(call.y);
     device_delete(call.workspace);
@@ -260,6 +267,43 @@ static void test_lengths(const struct encoder *e)
     free(x);
 }
 
+/* On a GPU lengths may lie in its memory; also for a batch smaller than the plan's. */
+static void test_device_lengths(const struct encoder *e)
+{
+    static const int lengths[] = {77, 30}, wild[] = {-3, 1000}, few[] = {20, 9};
+    float *x = draw((size_t)(BATCH * SEQ_LEN * hidden()), 0);
+    struct job host = {.e = e, .batch = BATCH, .seq_len = SEQ_LEN, .x = x, .lengths = lengths};
+    struct job given = host;
+    given.lengths = NULL;
+    given.device_lengths = lengths;
+    run(&given);
+    if (strcmp(encoder_describe()->target, "cpu") == 0) {
+        CHECK(given.status == ENCODER_BAD_ARGUMENT);
+        CHECK(strstr(encoder_message(), "for CPUs") != NULL);
+    } else {
+        run(&host);
+        CHECK(given.status == ENCODER_OK && same(&given, &host, lengths));
+        free(given.y);
+        given.device_lengths = wild;
+        run(&given);
+        CHECK(given.status == ENCODER_OK);
+        host.seq_len = given.seq_len = 30;
+        host.lengths = given.device_lengths = few;
+        free(host.y);
+        free(given.y);
+        run(&host);
+        run(&given);
+        CHECK(given.status == ENCODER_OK && same(&given, &host, few));
+        given.lengths = few;
+        free(given.y);
+        run(&given);
+        CHECK(given.status == ENCODER_BAD_ARGUMENT);
+        free(host.y);
+    }
+    free(given.y);
+    free(x);
+}
+
 static void *run_often(void *argument)
 {
     struct job *j = argument;
@@ -338,6 +382,7 @@ int main(int argc, char **argv)
     write_output(e, argv[1]);
     test_refused_calls(e);
     test_lengths(e);
+    test_device_lengths(e);
     test_threads(e);
     encoder_destroy(e);
     for (int layer = 0; layer < LAYERS; layer++)

@@ -4,6 +4,7 @@
 
 /* lengths.cu as C++ for one thread */
 void encoder_take_lengths(struct fp_lengths_chunk c);
+void encoder_copy_lengths(struct fp_given_lengths c);
 void encoder_cut_lists(struct fp_cut_lists c);
 void encoder_cut_tiles(struct fp_cut_tiles c);
 
@@ -11,6 +12,12 @@ static void take_lengths(const struct stub *stub, void *argument)
 {
     (void)stub;
     encoder_take_lengths(*(struct fp_lengths_chunk *)argument);
+}
+
+static void copy_lengths(const struct stub *stub, void *argument)
+{
+    (void)stub;
+    encoder_copy_lengths(*(struct fp_given_lengths *)argument);
 }
 
 static void cut_lists(const struct stub *stub, void *argument)
@@ -38,6 +45,7 @@ static void cut_tiles(const struct stub *stub, void *argument)
 const struct stub stubs[] = {
 #include "segments.inc"
     {(const void *)encoder_take_lengths, sizeof(struct fp_lengths_chunk), take_lengths, 0, 0},
+    {(const void *)encoder_copy_lengths, sizeof(struct fp_given_lengths), copy_lengths, 0, 0},
     {(const void *)encoder_cut_lists, sizeof(struct fp_cut_lists), cut_lists, 0, 0},
     {(const void *)encoder_cut_tiles, sizeof(struct fp_cut_tiles), cut_tiles, 0, 0},
 };
