@@ -15,7 +15,7 @@ set(cuda_host host.h)
 set(library_files encoder.h lengths.h library.c plan.h)
 set(library_host elements.h)
 set(library_program arguments.h program.c program.mk)
-set(library_export CMakeLists.txt Makefile encoder.pc.in example.c safetensors.c safetensors.h
+set(library_export CMakeLists.txt Makefile encoder.pc.in encoder.py example.c safetensors.c safetensors.h
   weights.c weights.h)
 foreach(folder cpu cuda library)
   foreach(group kernels library products host files program export)

@@ -57,15 +57,18 @@ static size_t add_placeholder(const struct filling *f, const char *at, struct bu
     return f->target->add_placeholder(f->spec, at, out);
 }
 
-/* Appends the library's name in place of the word "encoder", in capitals in place of "ENCODER". Not
- * in "encoder.layer", with which HuggingFace's names of weights begin. */
+/* Appends the library's name in place of the word "encoder", in capitals in place of "ENCODER", and
+ * returns the word's length; 0 for another word.  HuggingFace's names keep theirs. */
 static size_t add_name(const char *name, const char *at, struct buf *out)
 {
     static const char lower[] = STANDALONE_NAME, upper[] = "ENCODER";
-    static const char theirs[] = "encoder.layer";
+    static const char *const theirs[] = {"encoder.layer", "model.encoder"};
     bool capitals = strncmp(at, upper, strlen(upper)) == 0;
-    if (strncmp(at, theirs, strlen(theirs)) == 0)
-        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(theirs); i++)
+        if (strncmp(at, theirs[i], strlen(theirs[i])) == 0) {
+            buf_adds(out, theirs[i]);
+            return strlen(theirs[i]);
+        }
     if (!capitals && strncmp(at, lower, strlen(lower)) != 0)
         return 0;
     for (; *name != '\0'; name++) {

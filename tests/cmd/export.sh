@@ -50,6 +50,10 @@ fuseplan export "$value" --target cpu -b 1,2 -s 4,8 -H 1 -W 4 -L 1 -q --name siz
 make -s -j 2 -C sizes libsizes.a CFLAGS='-O0 -march=native -fopenmp'
 cc -Isizes -o plans "$source/tests/cmd/sizes.c" sizes/libsizes.a -fopenmp -lopenblas -lm
 ./plans || fail "plans of several sizes"
+# In its Python file HuggingFace's names stay.
+grep -q 'model.encoder = Encoder(model' sizes/sizes.py || fail "sizes.py replaces no encoder"
+grep -q 'torch.ops.sizes.run(' sizes/sizes.py || fail "sizes.py: the operator's name"
+if command -v python3 >/dev/null; then python3 -m py_compile sizes/sizes.py; fi
 cat >both.c <<'END'
 #include "encoder.h"
 #include "sizes.h"

@@ -1,0 +1,225 @@
+"""The library as a PyTorch operator, and in the place of model.encoder of a HuggingFace BertModel.
+
+    import transformers, encoder
+    model = transformers.BertModel.from_pretrained(...).eval().half().cuda()
+    encoder.encoder_from(model)
+    model(**tokenizer(texts, padding=True, return_tensors="pt").to("cuda"))
+
+The operator is torch.ops.encoder.run(x, lengths, handle); it has a fake implementation, so that
+torch.compile and torch.export trace through it.  The attention mask that the library was exported
+with holds in every layer, beside the lengths.  libencoder.so must lie beside this file.
+"""
+
+import contextlib
+import ctypes
+import os
+import typing
+import weakref
+
+import torch
+
+_FP32, _TF32, _FP16, _BF16 = range(4)
+_DTYPES = {_FP32: torch.float32, _TF32: torch.float32, _FP16: torch.float16, _BF16: torch.bfloat16}
+_NAMES = ("wqkv", "bqkv", "wo", "bo", "gamma1", "beta1", "w1", "b1", "w2", "b2", "gamma2", "beta2")
+
+
+class _Info(ctypes.Structure):
+    _fields_ = [("generator", ctypes.c_char_p), ("target", ctypes.c_char_p),
+                ("archs", ctypes.c_char_p), ("dtype", ctypes.c_int),
+                ("element_bytes", ctypes.c_int), ("heads", ctypes.c_int),
+                ("head_size", ctypes.c_int), ("ffn", ctypes.c_int), ("layers", ctypes.c_int),
+                ("eps", ctypes.c_double), ("plans", ctypes.c_int)]
+
+
+class _Weights(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in _NAMES]
+
+
+class _Model(ctypes.Structure):
+    _fields_ = [("heads", ctypes.c_int), ("head_size", ctypes.c_int), ("ffn", ctypes.c_int),
+                ("dtype", ctypes.c_int), ("layers", ctypes.c_int), ("eps", ctypes.c_double),
+                ("on_device", ctypes.c_int), ("weights", ctypes.POINTER(_Weights))]
+
+
+class _Call(ctypes.Structure):
+    _fields_ = [("batch", ctypes.c_int), ("seq_len", ctypes.c_int), ("x", ctypes.c_void_p),
+                ("y", ctypes.c_void_p), ("lengths", ctypes.c_void_p),
+                ("device_lengths", ctypes.c_void_p), ("workspace", ctypes.c_void_p),
+                ("workspace_bytes", ctypes.c_size_t), ("stream", ctypes.c_void_p)]
+
+
+_lib = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libencoder.so"))
+_lib.encoder_describe.restype = ctypes.POINTER(_Info)
+_lib.encoder_status_text.restype = ctypes.c_char_p
+_lib.encoder_message.restype = ctypes.c_char_p
+_lib.encoder_workspace_bytes.restype = ctypes.c_size_t
+_lib.encoder_create.argtypes = [ctypes.POINTER(_Model), ctypes.POINTER(ctypes.c_void_p)]
+_lib.encoder_destroy.argtypes = [ctypes.c_void_p]
+_lib.encoder_run.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Call)]
+
+info = _lib.encoder_describe().contents
+_dtype = _DTYPES[info.dtype]
+_device = info.target.decode()
+_hidden = info.heads * info.head_size
+
+
+def _check(status):
+    if status != 0:
+        text = _lib.encoder_status_text(status).decode()
+        raise RuntimeError(f"{text}: {_lib.encoder_message().decode()}")
+
+
+def _on(device):
+    """Makes a GPU the current one."""
+    return torch.cuda.device(device) if device.type == "cuda" else contextlib.nullcontext()
+
+
+# ---- the operator
+
+
+@torch.library.custom_op("encoder::run", mutates_args=())
+def _run(x: torch.Tensor, lengths: typing.Optional[torch.Tensor], handle: int) -> torch.Tensor:
+    """x (B,S,D) through all layers.  lengths: (B) int32 on x's device, unchecked; None: all S."""
+    if lengths is not None and (lengths.dtype != torch.int32 or lengths.device != x.device or
+                                lengths.shape != x.shape[:1]):
+        raise ValueError(f"the lengths are {lengths.dtype} {tuple(lengths.shape)} on "
+                         f"{lengths.device}; expected torch.int32 ({x.shape[0]},) on {x.device}")
+    x = x.contiguous()
+    if x.data_ptr() % 16 != 0:
+        x = x.clone()
+    lengths = lengths.contiguous() if lengths is not None else None
+    y = torch.empty_like(x)
+    size = _lib.encoder_workspace_bytes(x.shape[0], x.shape[1])
+    workspace = torch.empty(size, dtype=torch.uint8, device=x.device)
+    call = _Call(x.shape[0], x.shape[1], x.data_ptr(), y.data_ptr(), None, None,
+                 workspace.data_ptr() or None, size, None)
+    if lengths is not None and x.is_cuda:
+        call.device_lengths = lengths.data_ptr()
+    elif lengths is not None:
+        call.lengths = lengths.data_ptr()
+    with _on(x.device):
+        if x.is_cuda:
+            call.stream = torch.cuda.current_stream().cuda_stream
+        _check(_lib.encoder_run(handle, ctypes.byref(call)))
+    return y
+
+
+@_run.register_fake
+def _(x, lengths, handle):
+    return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+# ---- attention masks
+
+
+def lengths_of(mask):
+    """The lengths (B) that a tokenizer's attention mask stands for, also as HuggingFace extends it:
+    (B,S), (B,1,1,S) or (B,1,S,S), 1 and 0, True and False, or 0 and a large negative number.
+    Raises ValueError for a mask that is not just padding behind each sequence.  Waits for the GPU.
+    """
+    kept = mask.bool() if mask.dtype in (torch.bool, torch.int32, torch.int64) else mask == 0
+    if mask.dim() == 2 and mask.is_floating_point():
+        kept = mask != 0  # 1 and 0 of a tokenizer
+    if kept.dim() == 4:
+        if kept.shape[1] != 1 or not torch.equal(kept, kept[:, :, :1].expand_as(kept)):
+            raise ValueError("the attention mask differs between heads or queries; the library "
+                             "takes padding, and the mask that it was exported with")
+        kept = kept[:, 0, 0]
+    if kept.dim() != 2:
+        raise ValueError(f"the attention mask has the shape {tuple(mask.shape)}; expected (B,S), "
+                         "(B,1,1,S) or (B,1,S,S)")
+    lengths = kept.sum(1, dtype=torch.int32)
+    places = torch.arange(kept.shape[1], device=kept.device)
+    if not torch.equal(kept, places < lengths[:, None]) or int(lengths.min()) < 1:
+        raise ValueError("the attention mask has gaps, padding on the left or a sequence without "
+                         "tokens; the library takes padding on the right of real tokens")
+    return lengths
+
+
+# ---- a model
+
+
+def _pack(model):
+    """The weights of each layer by name, as the library takes them."""
+    layers = []
+    for layer in model.encoder.layer:
+        self_, out = layer.attention.self, layer.attention.output
+        qkv = (self_.query, self_.key, self_.value)
+        tensors = (torch.cat([p.weight for p in qkv]).t(), torch.cat([p.bias for p in qkv]),
+                   out.dense.weight.t(), out.dense.bias, out.LayerNorm.weight, out.LayerNorm.bias,
+                   layer.intermediate.dense.weight.t(), layer.intermediate.dense.bias,
+                   layer.output.dense.weight.t(), layer.output.dense.bias,
+                   layer.output.LayerNorm.weight, layer.output.LayerNorm.bias)
+        layers.append([t.detach().to(_dtype).contiguous() for t in tensors])
+    return layers
+
+
+class Encoder(torch.nn.Module):
+    """All layers of a BertModel in eval mode.  lengths: set it to an int32 tensor (B) on the device of
+    x to give lengths unchecked, under capture or tracing; then the attention mask is not read."""
+
+    def __init__(self, model, check_mask=True):
+        super().__init__()
+        config = model.config
+        layers = _pack(model)
+        weights = (_Weights * len(layers))(*[_Weights(*[t.data_ptr() for t in l]) for l in layers])
+        c_model = _Model(config.num_attention_heads,
+                         config.hidden_size // config.num_attention_heads,
+                         config.intermediate_size, info.dtype, len(layers), config.layer_norm_eps,
+                         int(_device == "cuda"), weights)
+        handle = ctypes.c_void_p()
+        with _on(layers[0][0].device):
+            if _device == "cuda":
+                torch.cuda.synchronize()  # the copies may be under way in another stream
+            _check(_lib.encoder_create(ctypes.byref(c_model), ctypes.byref(handle)))
+        self.handle, self.check_mask, self.lengths = handle.value, check_mask, None
+        self._end = weakref.finalize(self, _lib.encoder_destroy, handle)
+
+    def _lengths(self, x, mask):
+        if self.lengths is not None:
+            return self.lengths
+        if mask is None:
+            return None
+        if not self.check_mask or torch.compiler.is_compiling() or (
+                x.is_cuda and torch.cuda.is_current_stream_capturing()):
+            raise ValueError("an attention mask cannot be checked here; set model.encoder.lengths to an "
+                             "int32 tensor (B) on the device, or pass no attention mask")
+        return lengths_of(mask)
+
+    def forward(self, hidden_states, attention_mask=None, *args, output_attentions=False,
+                output_hidden_states=False, return_dict=True, **kwargs):
+        x = hidden_states
+        if x.device.type != _device or x.dtype != _dtype:
+            raise TypeError(f"the input is {x.dtype} on {x.device}; the library takes {_dtype} on "
+                            f"{_device}")
+        if x.dim() != 3 or x.shape[2] != _hidden:
+            raise ValueError(f"the input has the shape {tuple(x.shape)}; expected (B,S,{_hidden})")
+        if torch.is_grad_enabled() and x.requires_grad:
+            raise RuntimeError("the library computes no gradients; run under torch.no_grad()")
+        if self.training or output_attentions or output_hidden_states:
+            raise ValueError("the library has no dropout, and keeps neither attentions nor the "
+                             "hidden states of layers; call model.eval(), and ask for neither")
+        y = torch.ops.encoder.run(x, self._lengths(x, attention_mask), self.handle)
+        if not return_dict:
+            return (y,)
+        from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
+        return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=y)
+
+
+def encoder_from(model, check_mask=True):
+    """Replaces model.encoder of a HuggingFace BertModel by the library, and returns the model.
+
+    check_mask: attention masks are checked on the host, which waits for the GPU, and become lengths.
+    False: they are refused, and Encoder.lengths gives lengths as a tensor, unchecked.
+    """
+    config = model.config
+    if model.training:
+        raise ValueError("the model is in training mode; call model.eval()")
+    if config.hidden_act != "gelu" or getattr(config, "position_embedding_type",
+                                              "absolute") != "absolute" or config.is_decoder:
+        raise ValueError("the library runs BERT with exact gelu and absolute positions")
+    device = next(model.parameters()).device
+    if device.type != _device:
+        raise ValueError(f"the model is on {device}; the library runs on {_device}")
+    model.encoder = Encoder(model, check_mask).eval()
+    return model
