@@ -4,7 +4,7 @@
 # Without a PART all of $usual; those in $named run only by name.  What is built and measured is kept
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
-usual='doctor build verify values dependent generated own bench repeat search pace faults memory sanitize'
+usual='doctor build verify values dependent generated own export bench repeat search pace faults memory sanitize'
 named='schedules faulty_search spaces attention'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
@@ -102,10 +102,11 @@ same() {
 # A generated program, built with nvcc alone, computes what fuseplan does.
 generated() {
   program=$scratch/program
-  workload="--target cuda -b 2 -s 100 -m strided -L 3"
-  # shellcheck disable=SC2086
-  for value in 41115 40544; do
+  for plan in 41115 40544 '41115 --lengths 100,37'; do
+    value=${plan%% *}
+    workload="--target cuda -b 2 -s 100 -m strided -L 3 ${plan#?????}"
     rm -rf "$program" "$scratch/arrays"
+    # shellcheck disable=SC2086
     say "$bin/fuseplan" bench $value $workload -q --baseline none --compiler nvcc \
       --dump "$scratch/arrays" &&
       say "$bin/fuseplan" generate $value $workload -q -o "$program" &&
@@ -117,6 +118,20 @@ generated() {
 own() {
   say "$bin/cuda_program" -C nvcc -L 3 -o "$scratch/own" fp16 2 100 strided &&
     same "$scratch/own/program" "$scratch/own/arrays/y.npy"
+}
+
+# An exported library, built with nvcc and cc, as a C program uses it: errors, lengths, threads.
+exported() {
+  lib=$scratch/exported
+  toolkit=$(dirname "$(command -v nvcc)")/..
+  say "$bin/fuseplan" export 41115 --target cuda -t fp32 -b 2 -s 100 -m causal -H 2 -W 16 -L 3 -q -o "$lib" &&
+    say make -s -j "$(nproc)" -C "$lib" && say "$lib/example" &&
+    say cc -std=gnu17 -O1 -I"$lib" -I"$toolkit/include" -c -o "$lib/use.o" "$here/../cmd/library.c" &&
+    say nvcc -o "$lib/use" "$lib/use.o" "$lib/libencoder.a" -lcublasLt -Xlinker -rpath="$toolkit/lib64" &&
+    say "$lib/use" "$lib/y" || return 1
+  if command -v compute-sanitizer >/dev/null; then
+    say compute-sanitizer --error-exitcode 1 "$lib/use" "$lib/y"
+  fi
 }
 
 # Attention by its fastest schedule, computed again by PyTorch in float64.
@@ -178,7 +193,10 @@ run() {
   printf '\n---- %s\n' "$1"
   began=$(date +%s)
   outcome=passed
-  "$1" || outcome=FAILED
+  case $1 in
+  export) exported ;; # a command of the shell has this name
+  *) "$1" ;;
+  esac || outcome=FAILED
   echo "| $1 | $(($(date +%s) - began)) | $outcome |" >>"$scratch/table"
 }
 
