@@ -81,6 +81,36 @@ START_TEST(copies_give_way)
 }
 END_TEST
 
+static const struct {
+    int batch, seq_len, heads, head_size, t;
+} large[] = {{1, 5, 2, 4, 1},      {16, 1024, 12, 64, 3}, {16, 1024, 12, 64, 15},
+             {1, 4096, 12, 64, 3}, {1, 65536, 1, 64, 3},  {3, 9000, 2, 64, 5},
+             {8, 2047, 12, 64, 2}, {1, 65536, 1, 64, 0}};
+
+/* Pieces are whole sequences or begin at a multiple of HASHED_ROWS in one, and are no larger than
+ * the host has room for. */
+START_TEST(pieces_cover_a_tensor)
+{
+    const struct workload w = {.batch = large[_i].batch,
+                               .seq_len = large[_i].seq_len,
+                               .heads = large[_i].heads,
+                               .head_size = large[_i].head_size,
+                               .ffn = 4 * large[_i].heads * large[_i].head_size};
+    const struct bank b = {.w = &w};
+    int t = large[_i].t;
+    int64_t columns = tensor_row_columns(&w, t), s = w.seq_len, next = 0;
+    for (struct rows rows = {0, 0}; bank_next_rows(&b, t, &rows); next += rows.count) {
+        int64_t last = rows.first + rows.count - 1;
+        bool whole = rows.first % s == 0 && rows.count % s == 0;
+        bool part = rows.first / s == last / s && rows.first % s % HASHED_ROWS == 0;
+        ck_assert_int_eq(rows.first, next);
+        ck_assert(whole || part);
+        ck_assert(rows.count * columns * 4 <= 32 << 20 || rows.count == HASHED_ROWS);
+    }
+    ck_assert_int_eq(next * columns, tensor_elements(t, &w));
+}
+END_TEST
+
 static void check_weight(const float *held, int layer, enum weight_id id)
 {
     size_t n = (size_t)weight_elements(id, &worker.w);
@@ -146,5 +176,6 @@ END_TEST
 
 SUITE("bank", worker_setup, worker_teardown, ONCE(a_layer_reads_what_the_one_before_wrote),
       ONCE(inner_tensors_are_allocated_when_asked_for), ONCE(no_memory_is_lost),
-      ONCE(copies_give_way), ONCE(weights_and_x_are_filled_once_and_anew),
-      ONCE(later_inputs_are_fed_each_time), ONCE(poison_covers_the_tensors_asked_for))
+      LOOP(pieces_cover_a_tensor, 0, ARRAY_LEN(large)), ONCE(copies_give_way),
+      ONCE(weights_and_x_are_filled_once_and_anew), ONCE(later_inputs_are_fed_each_time),
+      ONCE(poison_covers_the_tensors_asked_for))
