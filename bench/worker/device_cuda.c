@@ -106,8 +106,8 @@ void cuda_stage_release(struct device *d)
     d->staging = (struct staging){.at = NULL};
 }
 
-/* Pinned memory is lost to all other programs.  So large tensors, (B,H,S,S) that few plans are
- * verified by, are copied through ordinary memory. */
+/* Pinned memory is lost to all other programs.  Tensors come in pieces that are small enough for
+ * it; what is larger, a large weight, is copied through ordinary memory. */
 static void *stage(struct device *d, size_t bytes)
 {
     enum { PINNED_MAX = 64 << 20 };
