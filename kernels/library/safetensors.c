@@ -237,11 +237,12 @@ static int by_name(const void *a, const void *b)
 static int check_names(struct safetensors *f)
 {
     const struct safetensor **list = malloc((f->count + 1) * sizeof(*list));
-    int result = list == NULL ? refuse(f, "out of memory") : 0;
-    for (size_t i = 0; i < f->count && result == 0; i++)
+    int result = 0;
+    if (list == NULL)
+        return refuse(f, "out of memory");
+    for (size_t i = 0; i < f->count; i++)
         list[i] = &f->tensors[i];
-    if (result == 0)
-        qsort(list, f->count, sizeof(*list), by_name);
+    qsort(list, f->count, sizeof(*list), by_name);
     for (size_t i = 1; i < f->count && result == 0; i++)
         if (by_name(&list[i - 1], &list[i]) == 0)
             result = refuse(f, "two tensors are named '%.*s'", NAME(list[i]));
