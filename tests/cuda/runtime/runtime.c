@@ -65,6 +65,13 @@ static cudaError_t outside_capture(void)
     return captured == NULL ? cudaSuccess : cudaErrorStreamCaptureUnsupported;
 }
 
+void launch_stub(const struct stub *stub, const void *argument)
+{
+    struct work w = {.kind = WORK_LAUNCH, .stub = stub, .argument = mem_alloc(1, stub->bytes)};
+    memcpy(w.argument, argument, stub->bytes);
+    enqueue(w);
+}
+
 void run_segment(const struct stub *stub, void *argument)
 {
     static pthread_mutex_t one = PTHREAD_MUTEX_INITIALIZER; /* the oracle is slow, not wrong */
@@ -205,9 +212,8 @@ cudaError_t cudaLaunchKernelExC(const struct cudaLaunchConfig_st *config, const 
     const struct stub *stub = stub_of(kernel);
     if (stub == NULL || config->gridDim.x == 0 || config->blockDim.x == 0)
         return cudaErrorInvalidDeviceFunction;
-    struct work w = {.kind = WORK_LAUNCH, .stub = stub, .argument = mem_alloc(1, stub->bytes)};
-    memcpy(w.argument, parameters[0], stub->bytes);
-    return enqueue(w);
+    launch_stub(stub, parameters[0]);
+    return cudaSuccess;
 }
 
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version,
