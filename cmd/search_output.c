@@ -53,9 +53,10 @@ static json_t *report_json(const struct workload *w, enum target_kind target,
     json_t *best = best_json(w, &r->best);
     if (json_is_object(best))
         json_object_set_new(best, "unstable", text_or_null(r->unstable));
-    return json_pack("{so so so so so so so sO}", "workload", workload_json(w, target), "best",
-                     best, "baselines", baselines_json(r->baselines, r->baseline_count), "trials",
-                     trials, "model", model, "stopped_by",
+    return json_pack("{so so so so so sb so so so sO}", "workload", workload_json(w, target),
+                     "best", best, "baselines", baselines_json(r->baselines, r->baseline_count),
+                     "trials", trials, "model", model, "indistinct", r->indistinct, "drift",
+                     json_number(r->drift), "stopped_by",
                      r->stopped_by != NULL ? json_string(r->stopped_by) : json_null(), "seconds",
                      json_number(r->seconds), "relaxed", relaxed);
 }
@@ -159,6 +160,17 @@ static void print_signals(const struct tune_report *r)
     putchar('\n');
 }
 
+static void print_noise(const struct tune_report *r)
+{
+    if (r->drift != 1)
+        printf("%-12s the machine's pace changed: a plan takes %.3f times what it took at first\n",
+               "drift", r->drift);
+    if (r->indistinct)
+        printf("%-12s no difference can be told from noise: the plans' times spread no more than "
+               "that of one plan\n",
+               "noise");
+}
+
 static void print_model(const struct tune_report *r)
 {
     if (!isfinite(r->expected_faster_share))
@@ -201,6 +213,7 @@ static void print_text(const struct workload *w, enum target_kind target,
     }
     print_counts(r);
     print_signals(r);
+    print_noise(r);
     print_model(r);
     if (r->stopped_by != NULL)
         printf("%-12s %s, after %.0f s\n", "stopped by", r->stopped_by, r->seconds);

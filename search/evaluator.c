@@ -70,12 +70,16 @@ static int measure_plan(void *ctx, struct plan plan, struct outcome *out, struct
     struct candidate c;
     struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
     bool broken = segment_table_candidate(&t->segments, plan, &c, &trial.reason) != 0;
-    int result = broken ? 0 : time_plan(t, &c, &trial, st);
+    int result = t->o->rigor == RIGOR_EXHAUSTIVE ? 0 : anchor_check(t, st);
+    if (result == 0 && !broken)
+        result = time_plan(t, &c, &trial, st);
     expect_verification(t, &trial);
     if (result == 0)
         result = trial_store(t->db, t->study, DB_TRIAL_PLAN, &c, &trial, t->search_id, st);
-    if (result == 0)
+    if (result == 0) {
         *out = outcome_of(trial.status, trial.ms);
+        anchor_note(t, &c, out);
+    }
     if (result == 0 && trial.status == TRIAL_FAILED && !broken)
         result = find_culprit(t, plan, st);
     trial_release(&trial);

@@ -208,12 +208,8 @@ int finals_held(struct tuner *t, bool *out, struct status *st)
 int measure_finals(struct tuner *t, struct status *st)
 {
     struct history refined = {.count = 0};
-    struct contest finals = {.name = "finalists",
-                             .fastest = 4,
-                             .how = sampling_final,
-                             .share = 1,
-                             .mark = "",
-                             .mark_cut_short = ""};
+    struct contest finals = {
+        .name = "finalists", .how = sampling_final, .share = 1, .mark = "", .mark_cut_short = ""};
     struct buf compared;
     bool held;
     buf_init(&compared);
@@ -223,8 +219,11 @@ int measure_finals(struct tuner *t, struct status *st)
     result = refine(t, compared.ptr, &refined, st);
     if (t->o->rigor == RIGOR_EXHAUSTIVE && refined.count == 0)
         finals.mark = finals.mark_cut_short = MARK_UNREFINED; /* a later search holds both */
+    struct finalist found[FINALISTS_MOST];
+    const struct history *from = refined.count > 0 ? &refined : &t->history;
+    finals.fastest = finalists_of(from, &t->segments.times, found);
     if (result == 0)
-        result = hold(t, &finals, refined.count > 0 ? &refined : &t->history, NULL, st);
+        result = hold(t, &finals, from, NULL, st);
 out:
     history_release(&refined);
     buf_release(&compared);

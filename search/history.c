@@ -13,6 +13,31 @@ struct outcome outcome_of(enum trial_status status, struct interval ms)
                                 status == TRIAL_OK && noise > 0 && isfinite(noise) ? noise : 0};
 }
 
+/* The q quantile of what the plans that ran give; NaN if none has. */
+static double quantile_of(const struct history *h, double q, bool noise)
+{
+    double *values = mem_alloc((size_t)h->count + 1, sizeof(*values));
+    size_t n = 0;
+    for (int i = 0; i < h->count; i++)
+        if (h->items[i].outcome.status == TRIAL_OK)
+            values[n++] = noise ? h->items[i].outcome.noise : h->items[i].outcome.ms;
+    double value = n > 0 ? stats_quantile(values, n, q) : NAN;
+    free(values);
+    return value;
+}
+
+double history_noise(const struct history *h)
+{
+    return 1.96 * quantile_of(h, 0.5, true);
+}
+
+/* The middle two thirds of normal values span two standard deviations. */
+bool history_indistinct(const struct history *h)
+{
+    double span = quantile_of(h, 5.0 / 6, false) - quantile_of(h, 1.0 / 6, false);
+    return span / 2 <= 1.25 * quantile_of(h, 0.5, true) * quantile_of(h, 0.5, false);
+}
+
 bool history_has(const struct history *h, struct plan p)
 {
     return (h->seen[plan_key(p) / 64] >> (plan_key(p) % 64) & 1) != 0;

@@ -12,21 +12,35 @@ enum { SAMPLES_BEFORE = 8, SAMPLES_LATEST = 4 };
 /* Beside the fastest contend the baselines and the plan of the smallest additive time. */
 enum { BESIDE_MAX = BASELINES_MAX + 1 };
 
+struct ranked {
+    struct observation item;
+    double ms; /* its own time, as far as all measured plans tell */
+};
+
 static int by_ms(const void *a, const void *b)
 {
-    const struct observation *x = a, *y = b;
-    double xs = x->outcome.ms, ys = y->outcome.ms;
-    return xs != ys ? (xs > ys) - (xs < ys) : (int)plan_value(x->plan) - (int)plan_value(y->plan);
+    const struct ranked *x = a, *y = b;
+    return x->ms != y->ms ? (x->ms > y->ms) - (x->ms < y->ms)
+                          : (int)plan_value(x->item.plan) - (int)plan_value(y->item.plan);
 }
 
-/* Writes the plans that ran, fastest first, at most h->count; returns how many. */
-static int rank(const struct history *h, struct observation *out)
+/* Writes the plans that ran, fastest first, at most h->count; returns how many.  Sorted by measured
+ * times alone, noise would choose. */
+static int rank(const struct tuner *t, const struct history *h, struct observation *out)
 {
+    struct ranked *all = mem_alloc((size_t)h->count + 1, sizeof(*all));
+    struct gaussian *g = posterior_of(h, &t->segments.times);
+    struct segment_times expected;
     int count = 0;
+    gaussian_times(g, &expected);
     for (int i = 0; i < h->count; i++)
         if (h->items[i].outcome.status == TRIAL_OK)
-            out[count++] = h->items[i];
-    qsort(out, (size_t)count, sizeof(*out), by_ms);
+            all[count++] = (struct ranked){h->items[i], own_time_of(g, &expected, &h->items[i]).ms};
+    qsort(all, (size_t)count, sizeof(*all), by_ms);
+    for (int i = 0; i < count; i++)
+        out[i] = all[i].item;
+    gaussian_free(g);
+    free(all);
     return count;
 }
 
@@ -106,7 +120,7 @@ struct lineup lineup_in_time(const struct tuner *t, const struct history *from,
 {
     struct lineup out = {.how = contest->how};
     struct observation *ranked = mem_alloc((size_t)from->count + 1, sizeof(*ranked));
-    int ran = rank(from, ranked);
+    int ran = rank(t, from, ranked);
     int most = ran < contest->fastest ? ran : contest->fastest, fastest = most;
     double limit_s = contest->share * (t->end - learn_seconds(t) - t->clock());
     double round_s, left = limit_s - contest->share * t->verify_s;

@@ -67,12 +67,13 @@ static double best_of_first(const struct history *h, int count)
  * expectation goes on. */
 static bool converged(const struct history *h, double expected_ms)
 {
+    double gain = fmax(CONVERGED_GAIN, history_noise(h));
     if (h->count <= CONVERGED_PATIENCE)
         return false;
     double best_ms = best_of_first(h, h->count);
     double before_ms = best_of_first(h, h->count - CONVERGED_PATIENCE);
-    double worthwhile_ms = best_ms * (1 - CONVERGED_GAIN);
-    return before_ms * (1 - CONVERGED_GAIN) < best_ms && expected_ms > worthwhile_ms;
+    double worthwhile_ms = best_ms * (1 - gain);
+    return before_ms * (1 - gain) < best_ms && expected_ms > worthwhile_ms;
 }
 
 /* Returns 1 if the user interrupts, -1 on a failure. */

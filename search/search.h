@@ -101,8 +101,9 @@ const struct strategy *strategy_find(const char *name);
 /* ---- loop.c: propose, measure, learn, stop ------------------------------------------------------
  *
  * A search has converged if the last CONVERGED_PATIENCE plans have not improved the best time by
- * CONVERGED_GAIN, and the strategy expects no plan of the space to be that much faster.  The rule
- * uses the history alone, so that a search run again stops at the same plan. */
+ * CONVERGED_GAIN, or by the noise of a plan's time if that is more, and the strategy expects no
+ * plan of the space to be that much faster.  The rule uses the history alone, so that a search run
+ * again stops at the same plan. */
 
 enum { CONVERGED_PATIENCE = 40 }; /* five batches: no search converges below 41 plans */
 #define CONVERGED_GAIN 0.002
@@ -218,10 +219,12 @@ struct tune_report {
     int space, space_trials;            /* in the space; stored of the space */
     const char *stopped_by;             /* of search_stop_names; null after `again` */
     double seconds;
-    int proposed[SIGNAL_COUNT];   /* plans that this search measured, by what proposed them */
-    enum signal best_by;          /* what proposed the best plan */
-    double model_spearman;        /* see struct model_report; NaN if unknown */
-    double sum_spearman;          /* the same of the sums that plans and segments say */
+    int proposed[SIGNAL_COUNT]; /* plans that this search measured, by what proposed them */
+    enum signal best_by;        /* what proposed the best plan */
+    bool indistinct;            /* see history_indistinct() */
+    double drift;               /* the machine's pace at the end over that at first; 1: as it was */
+    double model_spearman;      /* see struct model_report; NaN if unknown */
+    double sum_spearman;        /* the same of the sums that plans and segments say */
     double expected_faster_share; /* of the space: plans not measured that the model expects to be
                                      faster than the best; NaN if unknown */
 };

@@ -43,6 +43,12 @@ bool *open_keys(const struct strategy_context *c);
 /* ms: the median and its 95 % interval, of which the noise is told. */
 struct outcome outcome_of(enum trial_status status, struct interval ms);
 
+/* The half width of the usual 95 % interval of a plan's time, as a share; NaN if no plan ran. */
+double history_noise(const struct history *h);
+
+/* Whether the times of plans spread no more than the noise of each explains. */
+bool history_indistinct(const struct history *h);
+
 /* The plans that gave a time, censored ones with their lower bound.  The caller releases them. */
 struct model_data training_of(const struct history *h);
 
@@ -164,6 +170,12 @@ struct tuner {
     struct plan space[PLAN_SPACE];
     int space_count;
     int new_trials;
+    struct pace {
+        struct candidate candidate; /* of no choices: there is none yet */
+        struct outcome first;
+        int plans;    /* measured since it was timed last */
+        double drift; /* of its time to the first one; 1 within the noise of both */
+    } anchor;
     bool said_sharing;
     double start, end; /* seconds; end is infinite without a limit */
     double verify_s;   /* what the next comparison takes to verify the layers after the first */
@@ -228,6 +240,19 @@ bool stage1_goes_on(const struct tuner *t);
 #define HOPELESS_RATIO 2.0
 
 struct evaluator tuner_evaluator(struct tuner *t);
+
+/* ---- anchor.c: whether the machine keeps its pace ---------------------------------------------
+ *
+ * A plan is timed again every ANCHOR_EVERY plans.  If its time has changed by more than the noise
+ * of both times, the times of other plans are divided by the change. */
+
+enum { ANCHOR_EVERY = 20 };
+
+/* Before a plan is measured: times the anchor if it is due. */
+int anchor_check(struct tuner *t, struct status *st);
+
+/* After a plan was measured: divides the drift out; the first plan that runs is the anchor. */
+void anchor_note(struct tuner *t, const struct candidate *c, struct outcome *o);
 
 /* ---- lineup.c: the contenders of a comparison, and how long they are timed ------------------- */
 

@@ -49,6 +49,8 @@ static int learn_study(struct tuner *t, struct tune_report *out, struct status *
                     st) != 0 ||
         expected_faster(t, learned.model, &out->expected_faster_share, st) != 0)
         goto out;
+    if (out->indistinct)
+        out->expected_faster_share = NAN;
     out->model_spearman = learned.report.spearman;
     out->sum_spearman = sum_spearman(&t->history, &t->segments.times);
     result = 0;
@@ -87,6 +89,8 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         .space = t->space_count,
         .space_trials = history_count_in(&t->history, t->space, t->space_count),
         .stopped_by = search_stop_names[stopped_by],
+        .indistinct = history_indistinct(&t->history),
+        .drift = t->anchor.candidate.count > 0 ? t->anchor.drift : 1,
         .model_spearman = NAN,
         .sum_spearman = NAN,
         .expected_faster_share = NAN,

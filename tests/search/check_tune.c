@@ -312,10 +312,45 @@ START_TEST(disturbances_are_told_once)
 }
 END_TEST
 
+/* From plan 25 on the machine takes three times as long: the anchor shows it at the next turn, and
+ * later plans count as if it had not. */
+START_TEST(drift_is_divided_out)
+{
+    struct buf said;
+    buf_init(&said);
+    fake.slow_from_plan = 25;
+    options.search.budget = 60;
+    options.say = collect;
+    options.ctx = &said;
+    run();
+    ck_assert_msg(strstr(said.ptr, "note: plan 43690 takes 3.000 times") != NULL, "%s", said.ptr);
+    ck_assert_double_eq_tol(report.drift, 3, 1e-9);
+    buf_release(&said);
+}
+END_TEST
+
+START_TEST(a_steady_machine_has_no_drift)
+{
+    options.search.budget = 60;
+    run();
+    ck_assert_double_eq(report.drift, 1);
+    ck_assert(!report.indistinct);
+    int proposed = 0;
+    for (int i = SIGNAL_SUM; i < SIGNAL_COUNT; i++) {
+        ck_assert_int_gt(report.proposed[i], 0);
+        proposed += report.proposed[i];
+    }
+    ck_assert_int_eq(proposed, report.new_trials - 2);
+    int models = report.proposed[SIGNAL_REGRESSOR] + report.proposed[SIGNAL_CLASSIFIER];
+    ck_assert_int_ge(4 * models, proposed - 4); /* but for the last batch, which is cut off */
+}
+END_TEST
+
 SUITE("search/tune", setup, teardown, ONCE(finds_stores_and_reports),
       ONCE(spent_budget_measures_nothing), ONCE(larger_budget_goes_on),
       ONCE(converged_search_stays_so), ONCE(tiny_budgets), ONCE(search_without_baselines),
       LOOP(baseline_added_later_is_compared, 0, 2), ONCE(speedup_of_pairs),
       ONCE(space_of_one_value), ONCE(schedules_are_climbed),
       ONCE(baselines_are_measured_whatever_is_known), LOOP(missed_finals_are_made_up_for, 0, 2),
-      ONCE(model_is_kept), ONCE(other_inputs_are_another_study), ONCE(disturbances_are_told_once))
+      ONCE(model_is_kept), ONCE(other_inputs_are_another_study), ONCE(disturbances_are_told_once),
+      ONCE(drift_is_divided_out), ONCE(a_steady_machine_has_no_drift))
