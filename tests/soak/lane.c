@@ -82,13 +82,14 @@ static void write_text(const char *path, const char *text)
         give_up("%s", st.message);
 }
 
-/* A flag's file lets the candidate fail once.  Who kills compilers may kill sed: then the compiler is
- * killed too, and does not build the segment without its fault. */
+/* A flag's file lets the candidate fail once.  Who kills compilers may kill sed: then the compiler
+ * is killed too, and does not build the segment without its fault. */
 static const char faulty_compiler[] =
     "#!/bin/sh\n"
     "dir=$(dirname \"$0\")\n"
     "for arg; do case $arg in *.c) src=$arg ;; esac; done\n"
-    "name=$([ -z \"$src\" ] || sed -n 's/^void segment_\\([a-z0-9_]*\\)(.*/\\1/p' \"$src\") || kill -9 $$\n"
+    "name=$([ -z \"$src\" ] || sed -n 's/^void segment_\\([a-z0-9_]*\\)(.*/\\1/p' \"$src\") || "
+    "kill -9 $$\n"
     "case $name in\n"
     "08_09*) fault='abort();' ;;\n"
     "11_12*) fault='honest(a); a->tensor[13][3] *= 1.01f;' ;;\n"
