@@ -1,9 +1,10 @@
 #!/bin/sh
-# library.sh FUSEPLAN SOURCE RUNTIME: runs the host part of an exported CUDA library on this machine.
-# The library RUNTIME stands in for CUDA's runtime, and its kernels are the oracle's operators.
+# library.sh FUSEPLAN SOURCE RUNTIME [FLAG]: runs the host part of an exported CUDA library on this machine.
+# The library RUNTIME stands in for CUDA's runtime, and its kernels are the oracle's operators.  FLAG: of
+# compilers, the sanitizers that RUNTIME was built with.
 set -eu
 PATH=$(cd "$(dirname "$1")" && pwd):$PATH
-source=$2 runtime=$3
+source=$2 runtime=$3 sanitize=${4:--g0}
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 cd "$root"
@@ -23,8 +24,8 @@ build() {
     name=$(basename "$file" .cu)
     echo "$name" | sed 's/^segment_0*\([0-9]*\)_0*\([0-9]*\)_.*/X(encoder_&, \1, \2)/; s/, ,/, 0,/; s/, )/, 0)/'
   done >"$where/segments.inc"
-  c++ -O1 -c -I"$where" -include "$stand_in/device.h" -x c++ -o "$where/lengths.o" "$where/lengths.cu"
-  cc -std=gnu17 -O1 -Wall -Wextra -Werror -I"$where" -I"$stand_in" -o "$where/run" "$@" "$stand_in/stubs.c" \
+  c++ -O1 "$sanitize" -c -I"$where" -include "$stand_in/device.h" -x c++ -o "$where/lengths.o" "$where/lengths.cu"
+  cc -std=gnu17 -O1 "$sanitize" -Wall -Wextra -Werror -I"$where" -I"$stand_in" -o "$where/run" "$@" "$stand_in/stubs.c" \
     "$where"/[lmp]*.c "$where/lengths.o" "$runtime" -Wl,-rpath,"$(dirname "$runtime")" -lm -pthread
 }
 
