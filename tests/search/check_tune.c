@@ -329,6 +329,17 @@ START_TEST(drift_is_divided_out)
 }
 END_TEST
 
+/* _i: the one plan that takes longer, once the anchor itself: plan 22. */
+START_TEST(a_moment_is_no_drift)
+{
+    fake.slow_from_plan = _i;
+    fake.slow_plans = 1;
+    options.search.budget = 30;
+    run();
+    ck_assert_double_eq(report.drift, 1);
+}
+END_TEST
+
 START_TEST(a_steady_machine_has_no_drift)
 {
     options.search.budget = 60;
@@ -353,4 +364,5 @@ SUITE("search/tune", setup, teardown, ONCE(finds_stores_and_reports),
       ONCE(space_of_one_value), ONCE(schedules_are_climbed),
       ONCE(baselines_are_measured_whatever_is_known), LOOP(missed_finals_are_made_up_for, 0, 2),
       ONCE(model_is_kept), ONCE(other_inputs_are_another_study), ONCE(disturbances_are_told_once),
-      ONCE(drift_is_divided_out), ONCE(a_steady_machine_has_no_drift))
+      ONCE(drift_is_divided_out), LOOP(a_moment_is_no_drift, 20, 24),
+      ONCE(a_steady_machine_has_no_drift))

@@ -127,7 +127,8 @@ static void run_plan(const struct candidate *c, const struct sampling *how, stru
     double ms = made_up_ms(&fake.space, value) / fake.speed;
     if (value == fake.slow_value)
         ms *= 5;
-    if (fake.slow_from_plan > 0 && fake.plans >= fake.slow_from_plan)
+    if (fake.slow_from_plan > 0 && fake.plans >= fake.slow_from_plan &&
+        (fake.slow_plans == 0 || fake.plans < fake.slow_from_plan + fake.slow_plans))
         ms *= 3;
     bool broken = false;
     for (int i = 0; i < c->count; i++)
