@@ -79,6 +79,10 @@ static int standard_on(const struct stat *file)
     return -1;
 }
 
+/* A file of no names is only open somewhere, unless another one took its place just when it was
+ * looked at: then the next look finds that. */
+enum { LOOKS = 20 };
+
 /* Returns 0 or an errno.  The caller frees out->path on success. */
 static int find(const char *path, struct place *out)
 {
@@ -88,6 +92,8 @@ static int find(const char *path, struct place *out)
         return 0;
     }
     out->exists = stat(path, &out->info) == 0;
+    for (int i = 0; i < LOOKS && out->exists && out->info.st_nlink == 0; i++)
+        out->exists = stat(path, &out->info) == 0;
     if (!out->exists && errno != ENOENT)
         return errno;
     if (out->exists) {
@@ -97,7 +103,7 @@ static int find(const char *path, struct place *out)
             return errno;
         out->fd = standard_on(&out->info);
     }
-    /* A file of several names must keep them all; one of none is only open somewhere. */
+    /* A file of several names must keep them all. */
     out->replace =
         !out->exists || (out->fd < 0 && S_ISREG(out->info.st_mode) && out->info.st_nlink == 1);
     out->path = out->replace ? file_follow(path) : NULL;

@@ -100,7 +100,7 @@ END_TEST
 /* Several processes put and get the same keys; nobody ever sees a part of an entry. */
 START_TEST(processes_share_it)
 {
-    enum { PROCESSES = 4, ROUNDS = 60, KEYS = 3, BYTES = 20000 };
+    enum { PROCESSES = 4, ROUNDS = 300, KEYS = 3, BYTES = 20000 };
     struct cache c = open_cache();
     char text[BYTES];
     pid_t pids[PROCESSES];
