@@ -5,47 +5,64 @@
 /* Half widths of a 95 % interval are so many standard errors. */
 #define INTERVAL_ERRORS 1.96
 
-/* The anchor's time to its first one, or 1 if the difference may be noise; NaN if it did not run.
- */
-static int time_again(struct tuner *t, double *drift, struct status *st)
+/* The anchor's time to its first one. */
+struct ratio {
+    double value; /* NaN: it did not run */
+    double noise; /* half width of the 95 % interval, as a share */
+};
+
+/* The ratio of the anchor's time now to its first one. */
+static int time_again(struct tuner *t, struct ratio *out, struct status *st)
 {
     struct pace *a = &t->anchor;
     struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
+    *out = (struct ratio){NAN, NAN};
     if (bench_plan(t->bench, &a->candidate, &sampling_search, &trial, st) != 0)
         return -1;
-    *drift = NAN;
     if (trial.status == TRIAL_OK) {
         struct outcome now = outcome_of(trial.status, trial.ms);
-        double noise = INTERVAL_ERRORS * hypot(now.noise, a->first.noise);
-        *drift = fabs(now.ms / a->first.ms - 1) > noise ? now.ms / a->first.ms : 1;
+        *out = (struct ratio){.value = now.ms / a->first.ms,
+                              .noise = INTERVAL_ERRORS * hypot(now.noise, a->first.noise)};
     }
     trial_release(&trial);
     return 0;
 }
 
-/* The one of two ratios that is nearer to 1; 1 if they differ in direction. */
-static double agreed(double a, double b)
+/* Whether a ratio may be this drift, with noise. */
+static bool may_be(const struct ratio *r, double drift)
 {
-    if ((a > 1) != (b > 1) || (a < 1) != (b < 1))
-        return 1;
-    return fabs(log(a)) < fabs(log(b)) ? a : b;
+    return fabs(r->value / drift - 1) <= r->noise;
+}
+
+/* What a ratio says of the drift, which was this one before. */
+static double drift_of(const struct ratio *r, double before)
+{
+    if (isnan(r->value) || may_be(r, before))
+        return before;
+    return may_be(r, 1) ? 1 : r->value;
+}
+
+/* The one of two ratios that is nearer to the drift. */
+static const struct ratio *nearer(const struct ratio *a, const struct ratio *b, double drift)
+{
+    return fabs(log(b->value / drift)) < fabs(log(a->value / drift)) ? b : a;
 }
 
 int anchor_check(struct tuner *t, struct status *st)
 {
     struct pace *a = &t->anchor;
-    double drift, second;
+    struct ratio first, second;
     if (a->candidate.count == 0 || ++a->plans <= ANCHOR_EVERY)
         return 0;
     a->plans = 1;
-    if (time_again(t, &drift, st) != 0)
+    if (time_again(t, &first, st) != 0)
         return -1;
-    if (isnan(drift))
-        return 0;
-    if (drift != a->drift) { /* something may have disturbed this one time */
+    double drift = drift_of(&first, a->drift);
+    if (drift != a->drift && drift != 1) { /* something may have disturbed this one time */
         if (time_again(t, &second, st) != 0)
             return -1;
-        drift = isnan(second) ? a->drift : agreed(drift, second);
+        drift =
+            isnan(second.value) ? a->drift : drift_of(nearer(&first, &second, a->drift), a->drift);
     }
     if (drift != a->drift)
         tuner_say(t, "note: plan %u takes %.3f times what it took at first; times of plans are %s",

@@ -244,7 +244,8 @@ struct evaluator tuner_evaluator(struct tuner *t);
 /* ---- anchor.c: whether the machine keeps its pace ---------------------------------------------
  *
  * A plan is timed again every ANCHOR_EVERY plans.  If its time has changed by more than the noise
- * of both times, and once more, the times of other plans are divided by the smaller change. */
+ * of both times, and once more, the times of other plans are divided by the change that is nearer
+ * to the last one.  A change that noise explains keeps the last one. */
 
 enum { ANCHOR_EVERY = 20 };
 

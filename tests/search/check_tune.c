@@ -329,6 +329,24 @@ START_TEST(drift_is_divided_out)
 }
 END_TEST
 
+/* The machine stays at its new pace, but for what noise explains: that is told once. */
+START_TEST(a_drift_is_told_once)
+{
+    struct buf said;
+    buf_init(&said);
+    fake.slow_from_plan = 25;
+    fake.jitter = 0.004;
+    options.search.budget = 140;
+    options.search.endless = true;
+    options.say = collect;
+    options.ctx = &said;
+    run();
+    ck_assert_msg(count_in(said.ptr, "note: plan 43690 takes") == 1, "%s", said.ptr);
+    ck_assert_double_eq_tol(report.drift, 3, 0.04);
+    buf_release(&said);
+}
+END_TEST
+
 /* _i: the one plan that takes longer, once the anchor itself: plan 22. */
 START_TEST(a_moment_is_no_drift)
 {
@@ -364,5 +382,5 @@ SUITE("search/tune", setup, teardown, ONCE(finds_stores_and_reports),
       ONCE(space_of_one_value), ONCE(schedules_are_climbed),
       ONCE(baselines_are_measured_whatever_is_known), LOOP(missed_finals_are_made_up_for, 0, 2),
       ONCE(model_is_kept), ONCE(other_inputs_are_another_study), ONCE(disturbances_are_told_once),
-      ONCE(drift_is_divided_out), LOOP(a_moment_is_no_drift, 20, 24),
+      ONCE(drift_is_divided_out), ONCE(a_drift_is_told_once), LOOP(a_moment_is_no_drift, 20, 24),
       ONCE(a_steady_machine_has_no_drift))

@@ -130,6 +130,7 @@ static void run_plan(const struct candidate *c, const struct sampling *how, stru
     if (fake.slow_from_plan > 0 && fake.plans >= fake.slow_from_plan &&
         (fake.slow_plans == 0 || fake.plans < fake.slow_from_plan + fake.slow_plans))
         ms *= 3;
+    ms *= 1 + fake.jitter * sin(fake.plans);
     bool broken = false;
     for (int i = 0; i < c->count; i++)
         broken |= is_broken(&c->choices[i]);
