@@ -86,12 +86,13 @@ static void write_step(double now)
     write_event("step", now, step);
 }
 
+/* An event has the time that was measured, and is stored. */
 static json_t *plan_json(const struct observation *o)
 {
-    return o == NULL
-               ? json_null()
-               : json_pack("{si ss so}", "value", (int)plan_value(o->plan), "status",
-                           trial_status_name(o->outcome.status), "ms", json_number(o->outcome.ms));
+    return o == NULL ? json_null()
+                     : json_pack("{si ss so}", "value", (int)plan_value(o->plan), "status",
+                                 trial_status_name(o->outcome.status), "ms",
+                                 json_number(o->outcome.ms * (1 + o->outcome.drift)));
 }
 
 /* ---- the line -------------------------------------------------------------------------------- */

@@ -77,6 +77,8 @@ void anchor_note(struct tuner *t, const struct candidate *c, struct outcome *o)
     struct pace *a = &t->anchor;
     if (o->status == TRIAL_OK && a->candidate.count == 0)
         *a = (struct pace){.candidate = *c, .first = *o, .drift = 1};
-    else if (o->status != TRIAL_FAILED && a->candidate.count > 0)
+    else if (o->status != TRIAL_FAILED && a->candidate.count > 0) {
         o->ms /= a->drift;
+        o->drift = a->drift - 1;
+    }
 }

@@ -17,6 +17,8 @@ struct outcome {
     enum trial_status status;
     double ms;    /* ok: the median; censored: a lower bound; failed: NaN */
     double noise; /* the standard error of ms, as a share; 0: unknown */
+    double drift; /* by which share the machine was slower than at first: measured were (1 + drift)
+                     times ms */
 };
 
 struct evaluator {
