@@ -66,11 +66,7 @@ static int finish(struct bench *b, struct measurement *m, const json_t *message,
 {
     double build_s = m->trial->build_s;
     struct status garbled = STATUS_INIT;
-    bool read = message_to_trial(message, m->trial, &garbled) == 0;
-    bool timed = how->max_samples > 0 && m->trial->status != TRIAL_FAILED;
-    if (read && timed && m->trial->sample_count == 0)
-        status_set(&garbled, STATUS_LAUNCH, "malformed trial: no sample");
-    if (garbled.code != STATUS_OK)
+    if (message_to_trial(message, how, m->trial, &garbled) != 0)
         fail(m, &garbled);
     if (m->trial->reason.code == STATUS_ENVIRONMENT)
         return status_set(st, STATUS_ENVIRONMENT, "%s", m->trial->reason.message);

@@ -237,10 +237,11 @@ json_t *message_of_trial(const struct trial *t)
                      message_of_conditions(&t->conditions));
 }
 
-/* Whatever a candidate did to the worker: only times that can be are stored. */
-static int check_trial(const struct trial *t, struct status *st)
+static int check_trial(const struct trial *t, const struct sampling *how, struct status *st)
 {
     const double ONE_NS = 1e-6; /* in ms; no launch is as short */
+    if (how->max_samples > 0 && t->status != TRIAL_FAILED && t->sample_count == 0)
+        return status_set(st, STATUS_LAUNCH, "malformed trial: no sample");
     for (int i = 0; i < t->sample_count; i++)
         if (!isfinite(t->samples_ms[i]) || t->samples_ms[i] < ONE_NS)
             return status_set(st, STATUS_LAUNCH, "malformed trial: sample %d is %g ms", i,
@@ -265,7 +266,8 @@ static void read_samples(const json_t *samples, struct trial *out)
         out->ms = stats_median(out->samples_ms, (size_t)out->sample_count);
 }
 
-int message_to_trial(const json_t *m, struct trial *out, struct status *st)
+int message_to_trial(const json_t *m, const struct sampling *how, struct trial *out,
+                     struct status *st)
 {
     *out = (struct trial){0};
     const char *status, *code, *message;
@@ -283,7 +285,7 @@ int message_to_trial(const json_t *m, struct trial *out, struct status *st)
     out->error = json_is_number(error) ? json_number_value(error) : INFINITY;
     message_to_conditions(conditions, &out->conditions);
     read_samples(samples, out);
-    if (check_trial(out, st) == 0)
+    if (check_trial(out, how, st) == 0)
         return 0;
     trial_release(out);
     return -1;

@@ -61,7 +61,11 @@ int message_to_sampling(const json_t *m, struct sampling *out, struct status *st
 void sampling_spend(struct sampling *s, double seconds);
 
 json_t *message_of_trial(const struct trial *t);
-int message_to_trial(const json_t *m, struct trial *out, struct status *st);
+
+/* STATUS_LAUNCH for times that cannot be, whatever a candidate did to the worker: none, if `how`
+ * asks for samples, or one below 1 ns. */
+int message_to_trial(const json_t *m, const struct sampling *how, struct trial *out,
+                     struct status *st);
 
 /* Sets *st to the status in a reply and returns 0 if that is STATUS_OK. */
 int message_status(const json_t *reply, struct status *st);

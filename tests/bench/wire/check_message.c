@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 static struct status st; /* of the call that a test is about */
+static const struct sampling how = {.max_samples = 3};
 
 static json_t *take(struct buf *b, int expected)
 {
@@ -146,7 +147,7 @@ START_TEST(trial_survives_the_journey)
                  back;
     status_set(&t.reason, STATUS_TIMEOUT, "slow");
     json_t *m = message_of_trial(&t);
-    OK(message_to_trial(m, &back, &st));
+    OK(message_to_trial(m, &how, &back, &st));
     ck_assert_int_eq(back.status, TRIAL_CENSORED);
     ck_assert_int_eq(back.reason.code, STATUS_TIMEOUT);
     ck_assert_str_eq(back.reason.message, "slow");
@@ -158,7 +159,7 @@ START_TEST(trial_survives_the_journey)
     ck_assert_double_eq(back.verify_s, 0.25);
     trial_release(&back);
     json_object_del(m, "samples_ms");
-    ck_assert_int_eq(message_to_trial(m, &back, &st), -1);
+    ck_assert_int_eq(message_to_trial(m, &how, &back, &st), -1);
     json_decref(m);
 }
 END_TEST
@@ -172,7 +173,7 @@ START_TEST(trial_that_cannot_be_is_refused)
         st = STATUS_INIT;
         samples[1] = lies[i];
         json_t *m = message_of_trial(&t);
-        FAILS(message_to_trial(m, &back, &st), STATUS_LAUNCH, "malformed trial: sample 1");
+        FAILS(message_to_trial(m, &how, &back, &st), STATUS_LAUNCH, "malformed trial: sample 1");
         ck_assert_int_eq(back.sample_count, 0);
         json_decref(m);
     }
@@ -180,13 +181,31 @@ START_TEST(trial_that_cannot_be_is_refused)
     t.layers_timed = -1;
     json_t *m = message_of_trial(&t);
     st = STATUS_INIT;
-    FAILS(message_to_trial(m, &back, &st), STATUS_LAUNCH, "malformed trial: -1 layers");
+    FAILS(message_to_trial(m, &how, &back, &st), STATUS_LAUNCH, "malformed trial: -1 layers");
     json_decref(m);
     t.layers_timed = 1;
     t.time_s = -1;
     m = message_of_trial(&t);
     st = STATUS_INIT;
-    FAILS(message_to_trial(m, &back, &st), STATUS_LAUNCH, "malformed trial: 0 s to verify, -1 s");
+    FAILS(message_to_trial(m, &how, &back, &st), STATUS_LAUNCH,
+          "malformed trial: 0 s to verify, -1 s");
+    json_decref(m);
+}
+END_TEST
+
+START_TEST(trial_without_the_samples_asked_for_is_refused)
+{
+    struct trial back, t = {.status = (enum trial_status)_i};
+    struct sampling verify_only = {.max_samples = 0};
+    json_t *m = message_of_trial(&t);
+    OK(message_to_trial(m, &verify_only, &back, &st));
+    trial_release(&back);
+    if (_i == TRIAL_FAILED) {
+        OK(message_to_trial(m, &how, &back, &st));
+        trial_release(&back);
+    } else {
+        FAILS(message_to_trial(m, &how, &back, &st), STATUS_LAUNCH, "malformed trial: no sample");
+    }
     json_decref(m);
 }
 END_TEST
@@ -211,4 +230,5 @@ SUITE("message", NULL, NULL, ONCE(lines_are_taken_whole),
       ONCE(workload_survives_the_journey), ONCE(choice_survives_the_journey),
       ONCE(inputs_survive_the_journey), ONCE(sampling_survives_the_journey),
       ONCE(trial_survives_the_journey), ONCE(trial_that_cannot_be_is_refused),
+      LOOP(trial_without_the_samples_asked_for_is_refused, TRIAL_OK, TRIAL_FAILED + 1),
       ONCE(replies_say_how_they_ended))
