@@ -122,11 +122,11 @@ struct trial {
     struct status reason; /* of a failure or censoring */
     struct interval ms;   /* of a segment: its launch in one layer; of a plan: all L layers */
     int sample_count;
-    double *samples_ms; /* in the order taken, owned */
-    int layers_timed;   /* fewer than L in the search phase; ms is scaled to L */
-    double error;       /* largest relative error against the oracle */
-    double build_s, verify_s, time_s;
-    struct resources resources; /* of a segment */
+    double *samples_ms;               /* in the order taken, owned */
+    int layers_timed;                 /* fewer than L in the search phase; ms is scaled to L */
+    double error;                     /* largest relative error against the oracle */
+    double build_s, verify_s, time_s; /* build_s: of a segment bench_build_seconds() */
+    struct resources resources;       /* of a segment */
     struct conditions conditions;
 };
 
@@ -182,6 +182,10 @@ struct limits bench_limits(const struct bench *b);           /* known once the w
  * only where the environment or an interrupt ends the work. */
 int bench_build(struct bench *b, const struct choice *choices, int count, struct status *results,
                 struct status *st);
+
+/* The seconds of building a choice in this session, 0 if the cache had its binary.  Of the time in
+ * which k compilers ran side by side each took 1/k, so that the seconds of all add up. */
+double bench_build_seconds(struct bench *b, const struct choice *c);
 
 /* How long to sample.  A search takes few samples and censors: it stops early once the time is
  * above censor_above_ms.  An exhaustive search takes fewer samples and never censors. */

@@ -249,6 +249,11 @@ int bench_build(struct bench *b, const struct choice *choices, int count, struct
     return builder_build(&b->builder, choices, count, results, st);
 }
 
+double bench_build_seconds(struct bench *b, const struct choice *c)
+{
+    return builder_find(&b->builder, c)->build_s;
+}
+
 static int open_device(struct bench *b, struct status *st)
 {
     json_t *request = json_pack("{s:s, s:i}", "do", "open", "device", b->target.device), *reply;

@@ -17,6 +17,7 @@ static const struct column columns[] = {
     {"regret_median", "median", 4},
     {"regret_p95", "95 %", 4},
     {"plans_to_1pct", "to 1 %", 0},
+    {"seconds", "s", 1},
     {"seconds_to_3pct", "s to 3 %", 1},
     {"seconds_to_1pct", "s to 1 %", 1},
     {"score", "score", 3},
@@ -49,14 +50,14 @@ static json_t *name_of(const char *path)
 static json_t *row_json(const char *path, const struct recorded_space *s,
                         const struct replay_row *r)
 {
-    return json_pack("{so ss ss ss si si so so so so so so so}", "space", name_of(path), "path",
+    return json_pack("{so ss ss ss si si so so so so so so so so}", "space", name_of(path), "path",
                      path, "recorded", recorded_space_is_whole(s) ? "whole" : "in part", "strategy",
                      r->strategy->name, "budget", r->budget, "seeds", r->seeds, "regret_mean",
                      json_number(r->regret_mean), "regret_median", json_number(r->regret_median),
                      "regret_p95", json_number(r->regret_p95), "plans_to_1pct",
-                     whole(r->plans_to_1pct), "seconds_to_3pct", json_number(r->seconds_to_3pct),
-                     "seconds_to_1pct", json_number(r->seconds_to_1pct), "score",
-                     json_number(r->score));
+                     whole(r->plans_to_1pct), "seconds", json_number(r->seconds), "seconds_to_3pct",
+                     json_number(r->seconds_to_3pct), "seconds_to_1pct",
+                     json_number(r->seconds_to_1pct), "score", json_number(r->score));
 }
 
 /* Appends the rows of a file. */

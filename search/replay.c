@@ -16,13 +16,17 @@ static_assert(PLAN_SPACE < FIRST_BUDGET << (REPLAY_ROWS - 1), "room for each bud
 struct run {
     double regret[REPLAY_ROWS]; /* of the plan that it would choose after so many plans */
     double score[REPLAY_ROWS];
-    double plans_to_1pct; /* infinite if the budget is too small */
+    double seconds[REPLAY_ROWS];
+    struct reached {
+        double plans, seconds; /* infinite if the budget is too small */
+    } to_3pct, to_1pct;
 };
 
 struct replay {
     const struct recorded_space *space;
     const struct replay_options *o;
     double best_ms;
+    double slot_s[SLOT_COUNT]; /* that all attempts of a slot take */
     double *random_ms; /* (budget + 1) the fastest of so many plans drawn uniformly, on average */
     int budgets[REPLAY_ROWS], budget_count;
     struct run *runs; /* (strategies x seeds) */
@@ -47,7 +51,38 @@ struct noisy {
     uint64_t seed;
     struct segment_times segments;
     struct history true_times; /* of the plans measured, without noise */
+    double clock_s;
+    double *at_s;          /* (budget) the clock after each plan */
+    bool paid[SLOT_COUNT]; /* the slot's seconds are on the clock */
 };
+
+static void pay_slot(struct noisy *n, int slot)
+{
+    const struct recorded_attempt *fastest = n->r->space->fastest[slot];
+    if (n->paid[slot])
+        return;
+    n->paid[slot] = true;
+    if (!n->r->o->no_segment_times)
+        n->clock_s += n->r->slot_s[slot];
+    else if (fastest != NULL)
+        n->clock_s += fastest->build_s;
+}
+
+/* Stage 1. */
+static void pay_segments(struct noisy *n)
+{
+    for (int i = 0; i < SLOT_COUNT && !n->r->o->no_segment_times; i++)
+        pay_slot(n, i);
+}
+
+static void pay_plan(struct noisy *n, int i)
+{
+    int slots[OP_COUNT], count = plan_slots(n->r->space->plans[i], slots);
+    for (int k = 0; k < count; k++)
+        pay_slot(n, slots[k]);
+    n->clock_s += n->r->space->seconds[i];
+    n->at_s[n->true_times.count] = n->clock_s;
+}
 
 /* A factor of noise: the same for the same thing and seed, whatever was measured before. */
 static double factor(double noise, uint64_t seed, uint64_t what)
@@ -63,6 +98,7 @@ static int measure(void *ctx, struct plan p, struct outcome *out, struct status 
     if (i < 0)
         return status_set(st, STATUS_NOT_FOUND, "plan %u was not recorded", plan_value(p));
     *out = n->r->space->outcomes[i];
+    pay_plan(n, i);
     history_add(&n->true_times, p, *out);
     out->ms *= factor(n->r->o->plan_noise, n->seed, SLOT_COUNT + plan_key(p));
     out->noise = hypot(out->noise, n->r->o->plan_noise);
@@ -83,8 +119,7 @@ static bool fails(void *ctx, struct plan p)
 
 static double now(void *ctx)
 {
-    (void)ctx;
-    return 0;
+    return ((const struct noisy *)ctx)->clock_s;
 }
 
 /* ---- one search ------------------------------------------------------------------------------ */
@@ -107,6 +142,7 @@ static int search(struct noisy *n, const struct strategy *strategy, struct histo
             search_loop(&s, &e, h, NULL, NULL, &found, st) != 0)
             return -1;
     }
+    pay_segments(n);
     s.space_lo = n->r->space->lo;
     s.space_hi = n->r->space->hi;
     return search_loop(&s, &e, h, NULL, NULL, &found, st);
@@ -124,20 +160,28 @@ static double chosen_ms(struct noisy *n, const struct history *h, int count)
     return ms;
 }
 
+static void note_reached(struct reached *r, bool now, int count, double seconds)
+{
+    if (now && isinf(r->plans))
+        *r = (struct reached){count, seconds};
+}
+
 static void judge(struct noisy *n, const struct history *h, struct run *out)
 {
     const struct replay *r = n->r;
     double fastest = INFINITY, score = 0;
-    out->plans_to_1pct = INFINITY;
+    out->to_3pct = out->to_1pct = (struct reached){INFINITY, INFINITY};
     for (int count = 1, row = 0; row < r->budget_count; count++) {
+        double at_s = n->at_s[(count < h->count ? count : h->count) - 1];
         if (count <= h->count && n->true_times.items[count - 1].outcome.status == TRIAL_OK)
             fastest = fmin(fastest, n->true_times.items[count - 1].outcome.ms);
         double span = r->random_ms[count] - r->best_ms;
         if (isfinite(fastest) && span > 0)
             score += (r->random_ms[count] - fastest) / span;
-        if (fastest <= 1.01 * r->best_ms && isinf(out->plans_to_1pct))
-            out->plans_to_1pct = count;
+        note_reached(&out->to_3pct, fastest <= 1.03 * r->best_ms, count, at_s);
+        note_reached(&out->to_1pct, fastest <= 1.01 * r->best_ms, count, at_s);
         if (count == r->budgets[row]) {
+            out->seconds[row] = at_s;
             out->score[row] = score / count;
             double chosen = r->o->plan_noise > 0 ? chosen_ms(n, h, count) : fastest;
             out->regret[row++] = fmax(0, chosen / r->best_ms - 1);
@@ -147,7 +191,9 @@ static void judge(struct noisy *n, const struct history *h, struct run *out)
 
 static int run(struct replay *r, int index, struct status *st)
 {
-    struct noisy n = {.r = r, .seed = (uint64_t)(index % r->o->seeds) + 1};
+    struct noisy n = {.r = r,
+                      .at_s = mem_alloc((size_t)r->o->budget, sizeof(*n.at_s)),
+                      .seed = (uint64_t)(index % r->o->seeds) + 1};
     struct history h = {.count = 0};
     for (int i = 0; i < SLOT_COUNT; i++)
         n.segments.ms[i] =
@@ -157,6 +203,7 @@ static int run(struct replay *r, int index, struct status *st)
         judge(&n, &h, &r->runs[index]);
     history_release(&h);
     history_release(&n.true_times);
+    free(n.at_s);
     return result;
 }
 
@@ -256,34 +303,51 @@ static double mean(const double *x, int n)
     return sum / n;
 }
 
-/* The middle one, the larger of two; NaN if it lies beyond the budget. */
-static double median_within(double *x, int n, int budget)
+/* The middle one of those that were reached within the budget, the larger of two; NaN if that is
+ * none.  The others count as the largest. */
+static double median_within(const struct run *runs, int seeds, size_t offset, int budget,
+                            bool seconds)
 {
-    qsort(x, (size_t)n, sizeof(*x), ascending);
-    return x[n / 2] <= budget ? x[n / 2] : NAN;
+    double *x = mem_alloc((size_t)seeds, sizeof(*x));
+    for (int i = 0; i < seeds; i++) {
+        struct reached r;
+        memcpy(&r, (const char *)&runs[i] + offset, sizeof(r));
+        x[i] = r.plans > budget ? INFINITY : seconds ? r.seconds : r.plans;
+    }
+    qsort(x, (size_t)seeds, sizeof(*x), ascending);
+    double median = isfinite(x[seeds / 2]) ? x[seeds / 2] : NAN;
+    free(x);
+    return median;
 }
 
 static struct replay_row row_of(const struct replay *r, int strategy, int at)
 {
-    int seeds = r->o->seeds;
+    int seeds = r->o->seeds, budget = r->budgets[at];
     const struct run *runs = r->runs + (size_t)strategy * (size_t)seeds;
+    const size_t to_3pct = offsetof(struct run, to_3pct), to_1pct = offsetof(struct run, to_1pct);
     size_t skip = (size_t)at * sizeof(double);
     double *regret = column(runs, seeds, offsetof(struct run, regret) + skip);
     double *score = column(runs, seeds, offsetof(struct run, score) + skip);
-    double *plans = column(runs, seeds, offsetof(struct run, plans_to_1pct));
+    double *seconds = column(runs, seeds, offsetof(struct run, seconds) + skip);
     struct replay_row out = {.strategy = r->o->strategies[strategy],
-                             .budget = r->budgets[at],
+                             .budget = budget,
                              .seeds = seeds,
                              .regret_mean = mean(regret, seeds),
                              .regret_median = stats_quantile(regret, (size_t)seeds, 0.5),
                              .regret_p95 = stats_quantile(regret, (size_t)seeds, 0.95),
-                             .plans_to_1pct = median_within(plans, seeds, r->budgets[at]),
+                             .plans_to_1pct = median_within(runs, seeds, to_1pct, budget, false),
+                             .seconds = NAN,
                              .seconds_to_3pct = NAN,
                              .seconds_to_1pct = NAN,
                              .score = mean(score, seeds)};
+    if (r->space->has_seconds) {
+        out.seconds = stats_quantile(seconds, (size_t)seeds, 0.5);
+        out.seconds_to_3pct = median_within(runs, seeds, to_3pct, budget, true);
+        out.seconds_to_1pct = median_within(runs, seeds, to_1pct, budget, true);
+    }
     free(regret);
     free(score);
-    free(plans);
+    free(seconds);
     return out;
 }
 
@@ -317,6 +381,10 @@ int replay(const struct recorded_space *s, const struct replay_options *o, struc
     for (int budget = FIRST_BUDGET; budget < o->budget; budget *= 2)
         r.budgets[r.budget_count++] = budget;
     r.budgets[r.budget_count++] = o->budget;
+    for (int i = 0; i < s->attempt_count; i++) {
+        const struct recorded_attempt *a = &s->attempts[i];
+        r.slot_s[a->slot] += a->build_s + a->verify_s + a->time_s;
+    }
     r.random_ms = mem_alloc((size_t)o->budget + 1, sizeof(*r.random_ms));
     r.runs = mem_alloc((size_t)o->strategy_count * (size_t)o->seeds, sizeof(*r.runs));
     fill_random(&r);

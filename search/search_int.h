@@ -317,7 +317,14 @@ int gzip_unpack(const void *data, size_t len, size_t max_bytes, struct buf *out,
 /* ---- space_write.c, space_read.c: what both know of the format ------------------------------- */
 
 #define SPACE_FORMAT "fuseplan space"
-enum { SPACE_VERSION = 1 };
+enum {
+    SPACE_VERSION = 2,   /* that is written */
+    SPACE_VERSION_1 = 1, /* read too: each segment's fastest choice, and no seconds */
+    ATTEMPTS_MAX = 1 << 14
+};
+
+/* Where a plan's line has its time. */
+size_t space_us_at(const struct recorded_space *s);
 
 /* Fills a space that space.c has initialised from the lines of a file. */
 int space_parse(const char *text, struct recorded_space *out, struct status *st);

@@ -52,6 +52,8 @@ void recorded_space_release(struct recorded_space *s)
     json_decref(s->header);
     json_decref(s->lines);
     free(s->workload);
+    free(s->attempts);
+    free(s->seconds);
     free(s->plans);
     free(s->outcomes);
     init(s);

@@ -12,20 +12,34 @@
 int space_export(struct db *db, int64_t study, enum target_kind target, const char *workload_json,
                  unsigned lo, unsigned hi, struct buf *out, struct status *st);
 
+/* A segment's choice that was built, verified and timed alone. */
+struct recorded_attempt {
+    int slot;
+    const char *impl, *schedule; /* borrowed; null in a file of version 1 for one that failed */
+    double us;                   /* NaN unless it ran to its end */
+    double build_s, verify_s, time_s; /* NaN if unknown */
+};
+
 struct recorded_space {
     struct json_t *header; /* the file's first line, owned; the texts below point into it */
     struct json_t *lines;  /* the lines of segments, then those of plans, owned */
     char *workload;        /* JSON, owned */
     struct db_target target;
     const char *protocol, *measured_utc;
-    unsigned lo, hi;          /* the values of the space */
-    int count;                /* plans, in the file's order */
-    struct plan *plans;       /* (count) owned */
-    struct outcome *outcomes; /* (count) owned */
-    int best;                 /* index of the best plan known; an outcome that is faster is noise */
+    int version;
+    unsigned lo, hi; /* the values of the space */
+    int attempt_count;
+    struct recorded_attempt *attempts; /* (attempt_count) owned, in the order measured */
+    int count;                         /* plans, in the file's order */
+    struct plan *plans;                /* (count) owned */
+    struct outcome *outcomes;          /* (count) owned */
+    double *seconds;  /* (count) owned: that each plan took to build, verify and time */
+    bool has_seconds; /* of every attempt and plan; else NaN where they are unknown */
+    int best;         /* index of the best plan known; an outcome that is faster is noise */
     struct segment_times segments;
-    bool failed[SLOT_COUNT]; /* the slot failed alone */
-    int at[PLAN_KEYS];       /* index of the plan of a key, -1 if it was not recorded */
+    const struct recorded_attempt *fastest[SLOT_COUNT]; /* null: none ran */
+    bool failed[SLOT_COUNT];                            /* the slot failed alone: no attempt ran */
+    int at[PLAN_KEYS]; /* index of the plan of a key, -1 if it was not recorded */
 };
 
 /* Of a gzip file or a plain one.  STATUS_USAGE if it is damaged or has another format. */
@@ -46,7 +60,12 @@ int space_import(const struct recorded_space *s, const char *db_path, struct db 
  * A strategy searches the space with each seed, the baselines first, and gets recorded times.
  * *Regret* is how much slower the plan that it would choose is than the best plan of the space.
  * With noise on the plans the chosen one is the fastest of the finalists, whose times side by side
- * are taken to be exact. */
+ * are taken to be exact.
+ *
+ * The clock goes by the seconds of the file.  Before a baseline all attempts of its segments are
+ * paid, and after the baselines those of all segments: that is stage 1.  Without segment times each
+ * segment is built once, by its fastest choice, for the first plan that has it.  What a strategy
+ * takes to propose and what the finals take is left out. */
 
 struct replay_options {
     const struct strategy *const *strategies;
@@ -65,9 +84,11 @@ struct replay_row {
     const struct strategy *strategy;
     int budget, seeds;
     double regret_mean, regret_median, regret_p95;
-    /* Medians; NaN if that many plans are not enough in half of the searches. */
+    /* Medians; NaN if that many plans are not enough in half of the searches.  Those of seconds are
+     * NaN too if the file lacks some. */
     double plans_to_1pct;
-    double seconds_to_3pct, seconds_to_1pct; /* NaN too if the file has no seconds */
+    double seconds; /* that the plans of the budget take */
+    double seconds_to_3pct, seconds_to_1pct;
     /* (strategy - random) / (best - random) of the fastest time found, the mean over the plans up
      * to the budget and over the seeds; random: what as many plans drawn uniformly give on average.
      */

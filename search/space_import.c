@@ -19,8 +19,9 @@ struct import {
     enum target_kind kind;
     struct workload workload;
     struct order order;
-    struct db_choice choices[SLOT_COUNT];
+    struct db_choice choices[SLOT_COUNT]; /* that plans run */
     char *defaults[SLOT_COUNT]; /* schedules of the choices that the file does not have, owned */
+    struct db_choice *attempts; /* (attempt_count) owned */
     struct db_trial *trials;    /* (count) owned */
     struct db_choice (*of_plan)[OP_COUNT]; /* (space->count) owned */
     char **codes;                          /* (count) of failures, owned; null: it ran */
@@ -59,12 +60,14 @@ static double plan_us(const struct import *m, int plan, size_t at)
 /* NaN for a plan that did not run, or was not timed side by side. */
 static double search_us(const struct import *m, int plan)
 {
-    return m->space->outcomes[plan].status == TRIAL_OK ? plan_us(m, plan, 1) : NAN;
+    bool ran = m->space->outcomes[plan].status == TRIAL_OK;
+    return ran ? plan_us(m, plan, space_us_at(m->space)) : NAN;
 }
 
 static double again_us(const struct import *m, int plan)
 {
-    return json_array_size(plan_line(m, plan)) == 7 ? plan_us(m, plan, 4) : NAN;
+    size_t at = space_us_at(m->space) + 3;
+    return json_array_size(plan_line(m, plan)) == at + 3 ? plan_us(m, plan, at) : NAN;
 }
 
 /* ---- the header ------------------------------------------------------------------------------ */
@@ -210,27 +213,50 @@ static void default_choices(struct import *m)
     }
 }
 
+/* The ends of the interval of an attempt's time: NaN in a file of version 1. */
+static int set_ends(const struct import *m, int i, struct db_trial *t, struct status *st)
+{
+    const json_t *line = line_at(m, i);
+    const json_t *low = json_object_get(line, "low_us"), *high = json_object_get(line, "high_us");
+    if (low == NULL && high == NULL)
+        return 0;
+    if (!json_is_number(low) || !json_is_number(high))
+        return bad_line(2 + i, st, "an interval has a 'low_us' and a 'high_us'");
+    t->ci_low_ms = json_number_value(low) / 1e3;
+    t->ci_high_ms = json_number_value(high) / 1e3;
+    return t->ci_low_ms <= t->median_ms && t->median_ms <= t->ci_high_ms
+               ? 0
+               : bad_line(2 + i, st, "a median is outside its interval");
+}
+
 static int add_segment(struct import *m, int i, struct status *st)
 {
-    const json_t *line = line_at(m, i), *range = json_object_get(line, "ops");
-    const char *impl = json_string_value(json_object_get(line, "implementation"));
-    const char *schedule = json_string_value(json_object_get(line, "schedule"));
-    int slot = slot_of((struct segment){(int8_t)json_integer_value(json_array_get(range, 0)),
-                                        (int8_t)json_integer_value(json_array_get(range, 1))},
-                       json_is_true(json_object_get(line, "handwritten")));
+    const struct recorded_attempt *a = &m->space->attempts[i];
+    const json_t *line = line_at(m, i), *failed = json_object_get(line, "failed");
     struct db_trial *t = add_trial(m, DB_TRIAL_SEGMENT, m->order.plans);
-    t->choices = &m->choices[slot];
-    if (m->space->failed[slot])
-        return take_reason(m, json_object_get(line, "failed"), 2 + i, t, st);
-    if (impl == NULL || impl[0] == '\0' || strchr(impl, ' ') != NULL || schedule == NULL)
+    t->choices = &m->attempts[i];
+    t->build_s = a->build_s;
+    t->verify_s = a->verify_s;
+    t->time_s = a->time_s;
+    if (failed != NULL && a->impl == NULL) {
+        m->attempts[i] = m->choices[a->slot];
+        return take_reason(m, failed, 2 + i, t, st);
+    }
+    if (a->impl == NULL || a->impl[0] == '\0' || strchr(a->impl, ' ') != NULL ||
+        a->schedule == NULL)
         return bad_line(2 + i, st, "a segment that ran has an 'implementation' and a 'schedule'");
-    m->choices[slot] = (struct db_choice){slot_segment(slot), impl, schedule};
-    if (slot_of_choice(m->kind, &m->choices[slot]) != slot)
+    m->attempts[i] = (struct db_choice){slot_segment(a->slot), a->impl, a->schedule};
+    if (slot_of_choice(m->kind, &m->attempts[i]) != a->slot)
         return status_set(st, STATUS_USAGE,
-                          "line %d: '%.40s' and 'handwritten' contradict each other", 2 + i, impl);
-    t->status = TRIAL_OK;
-    t->median_ms = m->space->segments.ms[slot];
-    return 0;
+                          "line %d: '%.40s' and 'handwritten' contradict each other", 2 + i,
+                          a->impl);
+    if (m->space->fastest[a->slot] == a)
+        m->choices[a->slot] = m->attempts[i];
+    if (failed != NULL)
+        return take_reason(m, failed, 2 + i, t, st);
+    t->status = isnan(a->us) ? TRIAL_CENSORED : TRIAL_OK;
+    t->median_ms = json_number_value(json_object_get(line, "us")) / 1e3;
+    return set_ends(m, i, t, st);
 }
 
 static int set_interval(const struct import *m, int plan, size_t at, struct db_trial *t,
@@ -263,15 +289,17 @@ static int add_plan(struct import *m, int plan, struct status *st)
     struct db_trial *t =
         add_trial(m, DB_TRIAL_PLAN, plan == m->space->best ? m->order.best : m->order.plans);
     set_plan(m, plan, t);
+    t->time_s = m->space->seconds[plan]; /* of which building and verifying are a part */
     if (status == TRIAL_OK)
-        return set_interval(m, plan, 1, t, st);
-    const json_t *word = json_array_get(plan_line(m, plan), 2);
+        return set_interval(m, plan, space_us_at(m->space), t, st);
+    const size_t at = space_us_at(m->space);
+    const json_t *word = json_array_get(plan_line(m, plan), at + 1);
     if (status == TRIAL_FAILED)
         return take_reason(m, word, line, t, st);
     if (strcmp(json_string_value(word), trial_status_name(TRIAL_CENSORED)) != 0)
         return bad_line(line, st, "a plan with one time is \"censored\"");
     t->status = TRIAL_CENSORED;
-    t->median_ms = plan_us(m, plan, 1) / 1e3;
+    t->median_ms = plan_us(m, plan, at) / 1e3;
     return 0;
 }
 
@@ -283,7 +311,7 @@ static int add_final(struct import *m, int plan, struct status *st)
     struct db_trial *t = add_trial(m, DB_TRIAL_FINAL, older ? m->order.older : m->order.newest);
     t->comparison = older ? m->older : m->newest;
     set_plan(m, plan, t);
-    return set_interval(m, plan, 4, t, st);
+    return set_interval(m, plan, space_us_at(m->space) + 3, t, st);
 }
 
 /* Of equal times the database prefers what was stored first: the best plan. */
@@ -294,6 +322,7 @@ static int add_trials(struct import *m, struct status *st)
     m->trials = mem_alloc(most, sizeof(*m->trials));
     m->codes = mem_alloc(most, sizeof(*m->codes));
     m->of_plan = mem_alloc((size_t)s->count, sizeof(*m->of_plan));
+    m->attempts = mem_alloc((size_t)s->attempt_count + 1, sizeof(*m->attempts));
     default_choices(m);
     for (int i = 0; i < segment_count(m); i++)
         if (add_segment(m, i, st) != 0)
@@ -339,6 +368,7 @@ static void release(struct import *m)
         free(m->defaults[i]);
     free((void *)m->codes);
     free(m->trials);
+    free(m->attempts);
     free((void *)m->of_plan);
     workload_release(&m->workload);
     free(m);

@@ -10,7 +10,7 @@ struct reader {
     struct recorded_space *out;
     const char *next;         /* the lines not read yet */
     int line;                 /* of the last one read, from 1 */
-    int segments;             /* how many lines of segments the header promises */
+    int attempts;             /* how many lines of segments the header promises */
     int promised;             /* how many lines of plans it promises */
     bool in_space[PLAN_KEYS]; /* whether the plan of a key is in lo..hi */
     double *search_us;        /* (promised) in the order of the lines; NaN if the plan failed */
@@ -41,17 +41,19 @@ static int take_line(struct reader *r, json_t **out, struct status *st)
 
 /* ---- the header ------------------------------------------------------------------------------ */
 
-static int check_format(json_t *header, struct status *st)
+static int check_format(json_t *header, int *out, struct status *st)
 {
     const char *format = json_string_value(json_object_get(header, "format"));
     json_int_t version = json_integer_value(json_object_get(header, "version"));
     if (format == NULL || strcmp(format, SPACE_FORMAT) != 0)
         return status_set(st, STATUS_USAGE, "its format is '%s', expected '%s'",
                           format != NULL ? format : "", SPACE_FORMAT);
-    if (version != SPACE_VERSION)
-        return status_set(st, STATUS_USAGE,
-                          "its version is %lld, this fuseplan reads %d; use a newer fuseplan",
-                          (long long)version, SPACE_VERSION);
+    if (version != SPACE_VERSION_1 && version != SPACE_VERSION)
+        return status_set(
+            st, STATUS_USAGE,
+            "its version is %lld, this fuseplan reads %d and %d; use a newer fuseplan",
+            (long long)version, SPACE_VERSION_1, SPACE_VERSION);
+    *out = (int)version;
     return 0;
 }
 
@@ -71,17 +73,19 @@ static int read_target(json_t *target, struct db_target *t, struct status *st)
 /* Checks the counts, which sizes and indices rely on. */
 static int read_counts(struct reader *r, json_t *header, struct status *st)
 {
-    json_int_t lo, hi, segments, plans;
+    json_int_t lo, hi, attempts, plans;
     json_error_t error;
+    bool first = r->out->version == SPACE_VERSION_1;
     if (json_unpack_ex(header, &error, 0, "{s[II!] s{sI sI} s{sI}}", "space", &lo, &hi, "counts",
-                       "segments", &segments, "plans", &plans, "best", "value", &r->best) != 0)
+                       first ? "segments" : "attempts", &attempts, "plans", &plans, "best", "value",
+                       &r->best) != 0)
         return status_set(st, STATUS_USAGE, "line 1: %s", error.text);
-    if (lo < 0 || hi < lo || hi > VALUE_MAX || plans < 1 || plans > PLAN_SPACE || segments < 0 ||
-        segments > SLOT_COUNT)
+    if (lo < 0 || hi < lo || hi > VALUE_MAX || plans < 1 || plans > PLAN_SPACE || attempts < 0 ||
+        attempts > (first ? SLOT_COUNT : ATTEMPTS_MAX))
         return bad(r, st, "its space or its numbers of plans and segments are out of range");
     r->out->lo = (unsigned)lo;
     r->out->hi = (unsigned)hi;
-    r->segments = (int)segments;
+    r->attempts = (int)attempts;
     r->promised = (int)plans;
     struct plan space[PLAN_SPACE];
     int count = plan_space(r->out->lo, r->out->hi, space);
@@ -95,7 +99,7 @@ static int read_header(struct reader *r, struct status *st)
     struct recorded_space *out = r->out;
     json_t *workload, *target;
     json_error_t error;
-    if (take_line(r, &out->header, st) != 0 || check_format(out->header, st) != 0)
+    if (take_line(r, &out->header, st) != 0 || check_format(out->header, &out->version, st) != 0)
         return -1;
     if (json_unpack_ex(out->header, &error, 0, "{so so ss ss}", "workload", &workload, "target",
                        &target, "protocol", &out->protocol, "measured_utc",
@@ -109,7 +113,62 @@ static int read_header(struct reader *r, struct status *st)
 
 /* ---- segments -------------------------------------------------------------------------------- */
 
-static int read_segment(struct reader *r, struct status *st)
+/* Reads a number of seconds, or null for unknown ones. */
+static int read_seconds(struct reader *r, const json_t *number, double *out, struct status *st)
+{
+    *out = json_is_null(number) ? NAN : json_number_value(number);
+    if (!json_is_null(number) && !(json_is_number(number) && *out >= 0))
+        return bad(r, st, "its seconds are not 0 or more, nor null");
+    return 0;
+}
+
+static int read_times_of_attempt(struct reader *r, const json_t *line, struct recorded_attempt *out,
+                                 struct status *st)
+{
+    const json_t *us = json_object_get(line, "us");
+    bool failed = json_is_string(json_object_get(line, "failed"));
+    if (failed == json_is_number(us) || (us != NULL && !(json_number_value(us) > 0)))
+        return bad(r, st, "a segment has a time above 0 or the reason why it failed");
+    bool ran = !failed && !json_is_true(json_object_get(line, "censored"));
+    out->us = ran ? json_number_value(us) : NAN;
+    out->build_s = out->verify_s = out->time_s = NAN;
+    if (r->out->version == SPACE_VERSION_1)
+        return 0;
+    return read_seconds(r, json_object_get(line, "build_s"), &out->build_s, st) != 0 ||
+                   read_seconds(r, json_object_get(line, "verify_s"), &out->verify_s, st) != 0 ||
+                   read_seconds(r, json_object_get(line, "time_s"), &out->time_s, st) != 0
+               ? -1
+               : 0;
+}
+
+/* A file of version 1 has a line for each segment, one of version 2 for each of its choices. */
+static bool on_a_line_before(const struct recorded_space *s, const struct recorded_attempt *new)
+{
+    for (int i = 0; i < s->attempt_count; i++) {
+        const struct recorded_attempt *a = &s->attempts[i];
+        if (a->slot == new->slot &&
+            (s->version == SPACE_VERSION_1 ||
+             (strcmp(a->impl, new->impl) == 0 && strcmp(a->schedule, new->schedule) == 0)))
+            return true;
+    }
+    return false;
+}
+
+/* Adds the attempt to the space. */
+static void take_attempt(struct recorded_space *s, const struct recorded_attempt *new)
+{
+    struct recorded_attempt *a = &s->attempts[s->attempt_count++];
+    const struct recorded_attempt **fastest = &s->fastest[new->slot];
+    *a = *new;
+    s->has_seconds &= isfinite(a->build_s + a->verify_s + a->time_s);
+    if (!isnan(a->us) && (*fastest == NULL || a->us < (*fastest)->us)) {
+        *fastest = a;
+        s->segments.ms[a->slot] = a->us / 1e3;
+    }
+    s->failed[a->slot] = *fastest == NULL;
+}
+
+static int read_attempt(struct reader *r, struct status *st)
 {
     json_t *line;
     int first, last, handwritten, result = -1;
@@ -121,21 +180,21 @@ static int read_segment(struct reader *r, struct status *st)
         bad(r, st, "it describes no segment");
         goto out;
     }
-    int slot = slot_of((struct segment){(int8_t)first, (int8_t)last}, handwritten != 0);
-    json_t *us = json_object_get(line, "us");
-    bool failed = json_is_string(json_object_get(line, "failed"));
-    if (failed == json_is_number(us) || (us != NULL && !(json_number_value(us) > 0))) {
-        bad(r, st, "a segment has a time above 0 or the reason why it failed");
+    struct recorded_attempt new = {
+        .slot = slot_of((struct segment){(int8_t)first, (int8_t)last}, handwritten != 0),
+        .impl = json_string_value(json_object_get(line, "implementation")),
+        .schedule = json_string_value(json_object_get(line, "schedule"))};
+    if (r->out->version != SPACE_VERSION_1 && (new.impl == NULL || new.schedule == NULL)) {
+        bad(r, st, "an attempt has an 'implementation' and a 'schedule'");
         goto out;
     }
-    double *ms = &r->out->segments.ms[slot];
-    if (r->out->failed[slot] || !isnan(*ms)) {
+    if (read_times_of_attempt(r, line, &new, st) != 0)
+        goto out;
+    if (on_a_line_before(r->out, &new)) {
         bad(r, st, "the segment was on a line before");
         goto out;
     }
-    r->out->failed[slot] = failed;
-    if (!failed)
-        *ms = json_number_value(us) / 1e3;
+    take_attempt(r->out, &new);
     json_array_append(r->out->lines, line);
     result = 0;
 out:
@@ -145,31 +204,42 @@ out:
 
 /* ---- plans ----------------------------------------------------------------------------------- */
 
-/* A plan's line is [value, us, low, high], the same and us, low, high of the second timing, [value,
- * us, "censored"], or [value, null, reason]. */
+size_t space_us_at(const struct recorded_space *s)
+{
+    return s->version == SPACE_VERSION_1 ? 1 : 2;
+}
+
+/* A plan's line is [value, seconds, us, low, high], the same and us, low, high of the second
+ * timing, [value, seconds, us, "censored"], or [value, seconds, null, reason].  In version 1 it has
+ * no seconds. */
 static int read_times(struct reader *r, const json_t *line, struct outcome *out, struct status *st)
 {
-    size_t size = json_array_size(line);
-    const json_t *us = json_array_get(line, 1);
+    size_t at = space_us_at(r->out), size = json_array_size(line);
+    size_t numbers = size - at; /* from the time on */
+    const json_t *us = json_array_get(line, at), *word = json_array_get(line, at + 1);
     int i = r->out->count;
-    r->search_us[i] = r->again_us[i] = NAN;
+    double *seconds = &r->out->seconds[i];
+    r->search_us[i] = r->again_us[i] = *seconds = NAN;
     *out = (struct outcome){.status = TRIAL_FAILED, .ms = NAN};
-    if (size == 3 && json_is_null(us) && json_is_string(json_array_get(line, 2)))
+    if (at > 1 && read_seconds(r, json_array_get(line, 1), seconds, st) != 0)
+        return -1;
+    r->out->has_seconds &= !isnan(*seconds);
+    if (size > at && numbers == 2 && json_is_null(us) && json_is_string(word))
         return 0;
-    for (size_t k = 1; k < size && !(k == 2 && size == 3); k++)
+    for (size_t k = at; k < size && !(k == at + 1 && numbers == 2); k++)
         if (!(json_number_value(json_array_get(line, k)) > 0))
             return bad(r, st, "a time is not above 0");
-    if (size != 4 && size != 7 && !(size == 3 && json_is_string(json_array_get(line, 2))))
+    if (size <= at || (numbers != 3 && numbers != 6 && !(numbers == 2 && json_is_string(word))))
         return bad(r, st, "it describes no plan");
-    out->status = size == 3 ? TRIAL_CENSORED : TRIAL_OK;
+    out->status = numbers == 2 ? TRIAL_CENSORED : TRIAL_OK;
     r->search_us[i] = json_number_value(us);
-    if (size > 3) /* of the time that counts: side by side, if there is one */
+    if (numbers > 2) /* of the time that counts: side by side, if there is one */
         *out = outcome_of(TRIAL_OK,
                           (struct interval){json_number_value(json_array_get(line, size - 3)),
                                             json_number_value(json_array_get(line, size - 2)),
                                             json_number_value(json_array_get(line, size - 1))});
-    if (size == 7)
-        r->again_us[i] = json_number_value(json_array_get(line, 4));
+    if (numbers == 6)
+        r->again_us[i] = json_number_value(json_array_get(line, at + 3));
     return 0;
 }
 
@@ -250,12 +320,15 @@ int space_parse(const char *text, struct recorded_space *out, struct status *st)
     if (result != 0)
         return -1;
     out->lines = json_array();
+    out->attempts = mem_alloc((size_t)r.attempts + 1, sizeof(*out->attempts));
+    out->seconds = mem_alloc((size_t)r.promised, sizeof(*out->seconds));
+    out->has_seconds = out->version != SPACE_VERSION_1;
     out->plans = mem_alloc((size_t)r.promised, sizeof(*out->plans));
     out->outcomes = mem_alloc((size_t)r.promised, sizeof(*out->outcomes));
     r.search_us = mem_alloc((size_t)r.promised, sizeof(*r.search_us));
     r.again_us = mem_alloc((size_t)r.promised, sizeof(*r.again_us));
-    for (int i = 0; i < r.segments && result == 0; i++)
-        result = read_segment(&r, st);
+    for (int i = 0; i < r.attempts && result == 0; i++)
+        result = read_attempt(&r, st);
     for (int i = 0; i < r.promised && result == 0; i++)
         result = read_plan(&r, st);
     if (result == 0)

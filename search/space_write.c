@@ -11,6 +11,7 @@ struct plan_record {
     bool measured;
     enum trial_status status;
     struct interval search_us, again_us; /* again_us: NaN if it was not timed again */
+    double seconds;                      /* that building, verifying and timing took; may be NaN */
     char *reason;                        /* of a failure, owned */
 };
 
@@ -20,16 +21,40 @@ struct recording {
     bool in_space[VALUE_MAX + 1];
     struct plan_record plans[VALUE_MAX + 1];
     struct slot_record slots[SLOT_COUNT];
+    struct buf attempts; /* the lines of segments alone */
+    int attempt_count;
     enum target_kind target;
     int count, failed, censored, again, other_choices;
     char measured_utc[CLOCK_UTC_SIZE]; /* of the newest trial */
 };
+
+/* Releases the object. */
+static void add_line(struct buf *out, json_t *object)
+{
+    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    buf_addf(out, "%s\n", text);
+    free(text);
+    json_decref(object);
+}
 
 /* ---- reading the study ----------------------------------------------------------------------- */
 
 static struct interval us_of(const struct db_trial *row)
 {
     return (struct interval){1e3 * row->median_ms, 1e3 * row->ci_low_ms, 1e3 * row->ci_high_ms};
+}
+
+/* Rounds to 10 ns. */
+static double rounded(double us)
+{
+    return round(100 * us) / 100;
+}
+
+/* A trial that was imported from a file without seconds has none. */
+static double seconds_of(const struct db_trial *row)
+{
+    double build_s = isnan(row->build_s) ? 0 : row->build_s;
+    return build_s + (isnan(row->verify_s) ? 0 : row->verify_s) + row->time_s;
 }
 
 static void note_time(struct recording *r, const char *utc)
@@ -57,7 +82,8 @@ static int plan_row(void *ctx, const struct db_trial *row)
     struct plan_record *p = &r->plans[row->value];
     if (!r->in_space[row->value])
         return 0;
-    *p = (struct plan_record){true, row->status, us_of(row), {NAN, NAN, NAN}, NULL};
+    *p =
+        (struct plan_record){true, row->status, us_of(row), {NAN, NAN, NAN}, seconds_of(row), NULL};
     if (p->status == TRIAL_FAILED)
         p->reason = trial_reason(row);
     else
@@ -66,6 +92,40 @@ static int plan_row(void *ctx, const struct db_trial *row)
     r->failed += p->status == TRIAL_FAILED;
     r->censored += p->status == TRIAL_CENSORED;
     note_time(r, row->stored_utc);
+    return 0;
+}
+
+/* Rounds to 0.1 ms. */
+static json_t *seconds_json(double seconds)
+{
+    return isnan(seconds) ? json_null() : json_real(round(1e4 * seconds) / 1e4);
+}
+
+static int attempt_row(void *ctx, const struct db_trial *row)
+{
+    struct recording *r = ctx;
+    const struct db_choice *c = &row->choices[0];
+    const struct interval us = us_of(row);
+    json_t *line = json_pack("{s[ii] sb ss ss}", "ops", c->segment.first, c->segment.last,
+                             "handwritten", slot_of_choice(r->target, c) == SLOT_HANDWRITTEN,
+                             "implementation", c->impl, "schedule", c->schedule);
+    if (row->status == TRIAL_FAILED) {
+        char *reason = trial_reason(row);
+        json_object_set_new(line, "failed", json_string(reason));
+        free(reason);
+    } else {
+        json_object_set_new(line, "us", json_real(rounded(us.median)));
+    }
+    if (row->status == TRIAL_CENSORED)
+        json_object_set_new(line, "censored", json_true());
+    if (row->status == TRIAL_OK && !isnan(us.low) && !isnan(us.high))
+        json_object_update_new(
+            line, json_pack("{sf sf}", "low_us", rounded(us.low), "high_us", rounded(us.high)));
+    json_object_update_new(line, json_pack("{so so so}", "build_s", seconds_json(row->build_s),
+                                           "verify_s", seconds_json(row->verify_s), "time_s",
+                                           seconds_json(row->time_s)));
+    add_line(&r->attempts, line);
+    r->attempt_count++;
     return 0;
 }
 
@@ -88,6 +148,7 @@ static int final_row(void *ctx, const struct db_trial *row)
 static int read_study(struct db *db, int64_t study, struct recording *r, struct status *st)
 {
     if (slot_records_read(db, study, r->target, r->slots, st) != 0 ||
+        db_trials(db, study, DB_TRIAL_SEGMENT, attempt_row, r, st) != 0 ||
         db_trials(db, study, DB_TRIAL_PLAN, plan_row, r, st) != 0 ||
         db_trial_times(db, study, DB_TRIAL_FINAL, final_row, r, st) != 0)
         return -1;
@@ -102,60 +163,29 @@ static void recording_free(struct recording *r)
     for (int i = 0; i <= VALUE_MAX; i++)
         free(r->plans[i].reason);
     slot_records_release(r->slots);
+    buf_release(&r->attempts);
     free(r);
 }
 
 /* ---- the lines ------------------------------------------------------------------------------- */
 
-/* Releases the object. */
-static void add_line(struct buf *out, json_t *object)
-{
-    char *text = json_dumps(object, JSON_COMPACT | JSON_REAL_PRECISION(9));
-    buf_addf(out, "%s\n", text);
-    free(text);
-    json_decref(object);
-}
-
-/* Rounds to 10 ns. */
-static double rounded(double us)
-{
-    return round(100 * us) / 100;
-}
-
-static int add_slots(const struct recording *r, struct buf *out)
-{
-    int count = 0;
-    for (int i = 0; i < SLOT_COUNT; i++) {
-        const struct slot_record *slot = &r->slots[i];
-        if (slot->impl == NULL && slot->reason == NULL)
-            continue;
-        struct segment s = slot_segment(i);
-        json_t *line =
-            json_pack("{s[ii] sb}", "ops", s.first, s.last, "handwritten", i == SLOT_HANDWRITTEN);
-        if (slot->impl != NULL)
-            json_object_update_new(line,
-                                   json_pack("{ss ss sf}", "implementation", slot->impl, "schedule",
-                                             slot->schedule, "us", rounded(slot->us.median)));
-        else
-            json_object_set_new(line, "failed", json_string(slot->reason));
-        add_line(out, line);
-        count++;
-    }
-    return count;
-}
-
 static void add_plan(const struct plan_record *p, int value, struct buf *out)
 {
     const struct interval *search = &p->search_us, *again = &p->again_us;
+    char seconds[32] = "null";
+    if (!isnan(p->seconds))
+        snprintf(seconds, sizeof(seconds), "%.4f", p->seconds);
     switch (p->status) {
     case TRIAL_FAILED:
-        add_line(out, json_pack("[ins]", value, p->reason));
+        add_line(out, json_pack("[ions]", value, seconds_json(p->seconds), p->reason));
         break;
     case TRIAL_CENSORED:
-        buf_addf(out, "[%d,%.2f,\"%s\"]\n", value, search->median, trial_status_name(p->status));
+        buf_addf(out, "[%d,%s,%.2f,\"%s\"]\n", value, seconds, search->median,
+                 trial_status_name(p->status));
         break;
     case TRIAL_OK:
-        buf_addf(out, "[%d,%.2f,%.2f,%.2f", value, search->median, search->low, search->high);
+        buf_addf(out, "[%d,%s,%.2f,%.2f,%.2f", value, seconds, search->median, search->low,
+                 search->high);
         if (!isnan(again->median))
             buf_addf(out, ",%.2f,%.2f,%.2f", again->median, again->low, again->high);
         buf_adds(out, "]\n");
@@ -203,7 +233,7 @@ static int best_json(struct db *db, int64_t study, const struct recording *r, js
 }
 
 static int add_header(struct db *db, int64_t study, const struct recording *r,
-                      const char *workload_json, int slots, struct buf *out, struct status *st)
+                      const char *workload_json, struct buf *out, struct status *st)
 {
     json_t *best;
     if (best_json(db, study, r, &best, st) != 0)
@@ -213,8 +243,8 @@ static int add_header(struct db *db, int64_t study, const struct recording *r,
     int result = db_study_read(db, study, target_json, header, st);
     json_object_update_new(
         header, json_pack("{s[ii] s{si si si si si si} so ss}", "space", (int)r->lo, (int)r->hi,
-                          "counts", "segments", slots, "plans", r->count, "failed", r->failed,
-                          "censored", r->censored, "again", r->again, "other_choices",
+                          "counts", "attempts", r->attempt_count, "plans", r->count, "failed",
+                          r->failed, "censored", r->censored, "again", r->again, "other_choices",
                           r->other_choices, "best", best, "measured_utc", r->measured_utc));
     add_line(out, header);
     return result;
@@ -226,6 +256,7 @@ int space_export(struct db *db, int64_t study, enum target_kind target, const ch
     struct plan space[PLAN_SPACE];
     struct recording *r = mem_alloc(1, sizeof(*r));
     *r = (struct recording){.lo = lo, .hi = hi, .target = target};
+    buf_init(&r->attempts);
     struct buf lines, text;
     buf_init(&lines);
     buf_init(&text);
@@ -234,11 +265,11 @@ int space_export(struct db *db, int64_t study, enum target_kind target, const ch
         r->in_space[plan_value(space[i])] = true;
     int result = read_study(db, study, r, st);
     if (result == 0) {
-        int slots = add_slots(r, &lines);
+        buf_add(&lines, r->attempts.ptr, r->attempts.len);
         for (int value = 0; value <= VALUE_MAX; value++)
             if (r->plans[value].measured)
                 add_plan(&r->plans[value], value, &lines);
-        result = add_header(db, study, r, workload_json, slots, &text, st);
+        result = add_header(db, study, r, workload_json, &text, st);
         buf_add(&text, lines.ptr, lines.len);
         gzip_pack(text.ptr, text.len, out);
     }

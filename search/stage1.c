@@ -33,6 +33,7 @@ static int time_job(struct tuner *t, struct job j, const struct status *built, s
     const struct slot *slot = &t->segments.slots[j.slot];
     struct candidate c = {.count = 1, .choices = {slot->attempts[j.attempt].choice}};
     struct trial trial = {.status = TRIAL_FAILED, .reason = *built};
+    trial.build_s = bench_build_seconds(t->bench, &c.choices[0]);
     struct sampling how = sampling_search;
     if (slot->best != NULL)
         how.censor_above_ms = HOPELESS_RATIO * slot->best->ms;

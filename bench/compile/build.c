@@ -53,6 +53,7 @@ struct crew {
     struct buf headers; /* the directory of the kernels' headers; empty until something is built */
     struct build *builds;
     int running;
+    double charged;         /* until when, as clock_seconds(), the running ones were charged */
     struct binary **failed; /* (failed_count) once, owned array */
     int failed_count;
 };
@@ -170,6 +171,16 @@ static int settle(struct crew *crew, struct binary *binary, bool built, const st
     return 0;
 }
 
+/* Shares the time since the last call among the running compilers.  Called before one starts, and
+ * after one ended. */
+static void charge(struct crew *crew)
+{
+    double now = clock_seconds();
+    for (int i = 0; i < crew->running; i++)
+        crew->builds[i].binary->build_s += (now - crew->charged) / crew->running;
+    crew->charged = now;
+}
+
 /* Waits for one compiler.  Returns -1 where the environment or an interrupt ends the work. */
 static int collect(struct crew *crew, struct status *st)
 {
@@ -179,6 +190,7 @@ static int collect(struct crew *crew, struct status *st)
         list[i] = &crew->builds[i].compile.process;
     int ended = process_wait_any(list, crew->running, b->stop, st);
     free(list);
+    charge(crew);
     if (ended < 0)
         return -1;
 
@@ -207,8 +219,10 @@ static int build_again(struct crew *crew, struct status *st)
     struct buf text;
     buf_init(&text);
     make_source(crew, binary, &text);
+    double start = clock_seconds();
     int built = compile_source(b->toolchain, b->cache, text.ptr, crew->headers.ptr, binary->key,
                                b->deadline_s, b->stop, &result);
+    binary->build_s += clock_seconds() - start;
     buf_release(&text);
     if (result.code == STATUS_INTERRUPTED)
         return status_set(st, result.code, "%s", result.message);
@@ -263,6 +277,7 @@ static int build_one(struct crew *crew, struct binary *binary, struct status *st
         result = keep_text(crew, binary, &text, st);
     } else if (result == 0 && !known) {
         struct build *next = &crew->builds[crew->running];
+        charge(crew);
         next->binary = binary;
         result = compile_start(b->toolchain, b->cache, text.ptr, crew->headers.ptr, b->deadline_s,
                                &next->compile, st);

@@ -206,6 +206,29 @@ START_TEST(verdicts_can_be_passed_over)
 }
 END_TEST
 
+/* The seconds of compilers that ran side by side add up to no more than the time that passed. */
+START_TEST(building_takes_seconds_once)
+{
+    struct bench_options o = small_options(test_path("cache"));
+    const struct choice c[] = {choice_of(9, 9), choice_of(10, 10), choice_of(12, 12)};
+    for (int i = 0; i < 2; i++) {
+        struct bench *b = small_bench(&o);
+        double start = clock_seconds(), sum = 0;
+        OK(bench_build(b, c, ARRAY_LEN(c), NULL, &st));
+        for (int k = 0; k < (int)ARRAY_LEN(c); k++) {
+            double seconds = bench_build_seconds(b, &c[k]);
+            ck_assert(i == 0 ? seconds > 0 : seconds == 0); /* the cache has it */
+            sum += seconds;
+        }
+        ck_assert_double_le(sum, clock_seconds() - start);
+        struct trial t = segment_trial(b, 9, 9);
+        ck_assert_double_eq(t.build_s, bench_build_seconds(b, &c[0]));
+        trial_release(&t);
+        bench_close(b);
+    }
+}
+END_TEST
+
 /* A damaged binary is built again. */
 START_TEST(damaged_binary_is_rebuilt)
 {
@@ -345,7 +368,8 @@ END_TEST
 SUITE("session", test_dir_setup, test_dir_teardown, ONCE(segment_is_measured),
       ONCE(plan_is_measured), ONCE(each_thread_has_a_core), ONCE(load_of_others_is_noticed),
       ONCE(candidates_are_compared_in_pairs), ONCE(hopeless_plan_is_censored),
-      ONCE(verdicts_are_kept), ONCE(verdicts_can_be_passed_over), ONCE(damaged_binary_is_rebuilt),
-      ONCE(binary_in_use_is_not_trimmed), ONCE(cleared_cache_is_filled_again),
-      ONCE(bad_environments_are_refused), ONCE(too_large_a_workload_is_refused_with_the_figure),
-      ONCE(stop_flag_ends_the_work), ONCE(doctor_reports))
+      ONCE(verdicts_are_kept), ONCE(verdicts_can_be_passed_over), ONCE(building_takes_seconds_once),
+      ONCE(damaged_binary_is_rebuilt), ONCE(binary_in_use_is_not_trimmed),
+      ONCE(cleared_cache_is_filled_again), ONCE(bad_environments_are_refused),
+      ONCE(too_large_a_workload_is_refused_with_the_figure), ONCE(stop_flag_ends_the_work),
+      ONCE(doctor_reports))

@@ -46,7 +46,8 @@ START_TEST(a_row_for_each_budget)
         ck_assert_int_eq(rows[i].budget, budgets[i]);
         ck_assert_int_eq(rows[i].seeds, 2);
         ck_assert(i == 0 || rows[i].regret_mean <= rows[i - 1].regret_mean);
-        ck_assert(isnan(rows[i].seconds_to_1pct) && isnan(rows[i].seconds_to_3pct));
+        ck_assert(isnan(rows[i].seconds_to_1pct) && isnan(rows[i].seconds_to_3pct) &&
+                  isnan(rows[i].seconds)); /* of version 1 */
     }
     ck_assert(recorded_space_is_whole(&space));
 }
@@ -106,6 +107,59 @@ START_TEST(noise_and_missing_times_hurt)
 }
 END_TEST
 
+/* Each attempt takes 1.75 s, each plan 0.5: what stage 1 and so many plans take. */
+static void write_with_seconds(void)
+{
+    struct buf text;
+    buf_init(&text);
+    made_up_recorded_with(&made, LO, HI, 1.75, 0.5, &text);
+    write_packed(text.ptr);
+    buf_release(&text);
+    recorded_space_release(&space);
+    read_space(space_path());
+}
+
+START_TEST(seconds_go_by)
+{
+    write_with_seconds();
+    replay_with("additive", (struct replay_options){.budget = 40, .seeds = 2});
+    for (int i = 0; i < count; i++)
+        ck_assert_double_eq_tol(rows[i].seconds, SLOT_COUNT * 1.75 + 0.5 * rows[i].budget, 1e-6);
+    const struct replay_row *last = &rows[count - 1];
+    ck_assert_double_eq_tol(last->seconds_to_1pct, SLOT_COUNT * 1.75 + 0.5 * last->plans_to_1pct,
+                            1e-6);
+    ck_assert_double_le(last->seconds_to_3pct, last->seconds_to_1pct);
+    replay_with("additive", (struct replay_options){.budget = 8, .seeds = 2});
+    ck_assert(rows[0].plans_to_1pct <= 8 || isnan(rows[0].seconds_to_1pct));
+}
+END_TEST
+
+/* A baseline waits for its own segments alone. */
+START_TEST(a_baseline_needs_its_segments_alone)
+{
+    struct replay_options o = {.budget = 1, .seeds = 2};
+    int slots[OP_COUNT], segments = plan_slots(made.space[made.best], slots);
+    write_with_seconds();
+    o.baselines = (struct baselines){1, {made.space[made.best]}};
+    replay_with("random", o);
+    ck_assert_double_eq_tol(rows[0].seconds_to_1pct, 1.75 * segments + 0.5, 1e-6);
+}
+END_TEST
+
+/* Without their times segments are built once each, in 1 s: some two dozen, not all. */
+START_TEST(segments_are_built_for_the_first_plan)
+{
+    write_with_seconds();
+    replay_with("random",
+                (struct replay_options){.budget = 1, .seeds = 5, .no_segment_times = true});
+    ck_assert_double_ge(rows[0].seconds, 0.5 + 1);
+    ck_assert_double_le(rows[0].seconds, 0.5 + OP_COUNT);
+    replay_with("random",
+                (struct replay_options){.budget = PLANS, .seeds = 1, .no_segment_times = true});
+    ck_assert_double_le(rows[count - 1].seconds, 0.5 * PLANS + SLOT_COUNT);
+}
+END_TEST
+
 START_TEST(baselines_come_first)
 {
     struct replay_options o = {.budget = 1, .seeds = 2};
@@ -128,4 +182,6 @@ END_TEST
 
 SUITE("search/replay", setup, teardown, ONCE(a_row_for_each_budget), ONCE(all_plans_have_no_regret),
       ONCE(random_scores_nothing), ONCE(equal_rows_again), ONCE(noise_and_missing_times_hurt),
-      ONCE(baselines_come_first), ONCE(a_budget_above_the_plans))
+      ONCE(seconds_go_by), ONCE(a_baseline_needs_its_segments_alone),
+      ONCE(segments_are_built_for_the_first_plan), ONCE(baselines_come_first),
+      ONCE(a_budget_above_the_plans))

@@ -15,6 +15,10 @@ static int64_t make_study(void)
     struct tune_report report;
     int64_t study;
     bench = fake_open();
+    fake.seconds_per_build = 0.5;
+    fake.seconds_per_segment = 0.25;
+    fake.seconds_per_plan = 0.125;
+    fake.verify_s = 0.0625;
     fake.broken = (struct segment){8, 9};
     ck_assert_int_eq(db_open(test_path("db"), DB_WRITE, &db, &st), 0);
     struct tune_options o = {.search = {.space_lo = LO, .space_hi = HI, .quantile = 0.1},
@@ -75,7 +79,9 @@ START_TEST(there_and_back)
             continue;
         check_us(space.outcomes[i].ms, made_up_ms(&fake.space, LO + (unsigned)i));
         best_ms = fmin(best_ms, space.outcomes[i].ms);
+        ck_assert_double_eq_tol(space.seconds[i], 0.125 + 0.0625, 1e-4);
     }
+    ck_assert(space.has_seconds);
     ck_assert_double_eq(space.outcomes[space.best].ms, best_ms);
     for (int i = 0; i < SEGMENT_COUNT; i++) {
         bool failed = i == segment_index((struct segment){8, 9});
@@ -83,6 +89,13 @@ START_TEST(there_and_back)
         ck_assert_int_eq(isnan(space.segments.ms[i]), failed);
     }
     ck_assert(space.segments.ms[SLOT_HANDWRITTEN] > 0);
+    ck_assert_int_eq(space.attempt_count, fake.segments);
+    for (int i = 0; i < space.attempt_count; i++) {
+        const struct recorded_attempt *a = &space.attempts[i];
+        ck_assert_double_eq(a->build_s, 0.5);
+        ck_assert_double_eq(a->time_s, 0.25);
+        ck_assert(!(a->us < 1e3 * space.segments.ms[a->slot] - 1e-9));
+    }
     recorded_space_release(&space);
     buf_release(&bytes);
     end_study();

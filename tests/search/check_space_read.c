@@ -1,12 +1,29 @@
 /* Files of a recorded space: as they should be, damaged, and hostile. */
 #include "space_fixture.h"
 
+#include <math.h>
+
 #define HEADER_WITH(format, version, space, segments, plans, best)                                 \
     "{\"format\":\"" format "\",\"version\":" version ",\"workload\":{},\"target\":{\"kind\":"     \
     "\"cpu\",\"device\":\"d\",\"uuid\":\"u\",\"capability\":\"c\",\"units\":2,\"driver\":\"r\","   \
     "\"compiler\":\"g\",\"libraries\":\"l\"},\"protocol\":\"1\",\"inputs\":{\"seed\":0,\"init\":"  \
     "\"notes\"},\"space\":" space ",\"counts\":{\"segments\":" segments ",\"plans\":" plans        \
     "},\"best\":{\"value\":" best "},\"measured_utc\":\"2026-01-31T12:34:56.789Z\"}\n"
+/* Version 2: `attempts` lines of segments. */
+#define HEADER_2(attempts, plans)                                                                  \
+    "{\"format\":\"fuseplan space\",\"version\":2,\"workload\":{},\"target\":{\"kind\":\"cpu\","   \
+    "\"device\":\"d\",\"uuid\":\"u\",\"capability\":\"c\",\"units\":2,\"driver\":\"r\","           \
+    "\"compiler\":\"g\",\"libraries\":\"l\"},\"protocol\":\"1\",\"space\":[40000,40010],"          \
+    "\"counts\":"                                                                                  \
+    "{\"attempts\":" attempts ",\"plans\":" plans                                                  \
+    "},\"best\":{\"value\":40000},\"measured_utc\":\"2026-01-31T12:34:56.789Z\"}\n"
+#define ATTEMPT_OF(ops, knobs, rest)                                                               \
+    "{\"ops\":" ops                                                                                \
+    ",\"handwritten\":false,\"implementation\":\"generated\",\"schedule\":\"" knobs "\"," rest     \
+    "}\n"
+#define SECONDS ",\"build_s\":1.5,\"verify_s\":0.25,\"time_s\":0.125"
+#define ATTEMPT ATTEMPT_OF("[0,0]", "rows=8", "\"us\":7.5" SECONDS)
+#define PLAN_2  "[40000,0.5,500.00,499.00,501.00]\n"
 #define HEADER_OF(format, version, plans, best)                                                    \
     HEADER_WITH(format, version, "[40000,40010]", "1", plans, best)
 #define HEADER_FOR(space, segments, plans, best)                                                   \
@@ -23,7 +40,10 @@ static const struct {
     {"hello\n", "line 1 is not JSON"},
     {"{}\n", "its format is '', expected 'fuseplan space'"},
     {HEADER_OF("notes", "1", "2", "40000"), "its format is 'notes'"},
-    {HEADER_OF("fuseplan space", "2", "2", "40000"), "its version is 2, this fuseplan reads 1"},
+    {HEADER_OF("fuseplan space", "3", "2", "40000"),
+     "its version is 3, this fuseplan reads 1 and 2"},
+    {HEADER_OF("fuseplan space", "0", "2", "40000"), "its version is 0"},
+    {HEADER_OF("fuseplan space", "2", "2", "40000"), "line 1: Object item not found: attempts"},
     {HEADER_OF("fuseplan space", "1", "20000", "40000"), "out of range"},
     {"{\"format\":\"fuseplan space\",\"version\":1}\n", "line 1: "},
     {HEADER SEGMENT PLAN_0, "line 4: the file ends before it"},
@@ -60,6 +80,23 @@ static const struct {
     {HEADER SEGMENT PLAN_0 "[40001,NaN,1,1]\n", "line 4 is not JSON"},
     {HEADER SEGMENT PLAN_0 "[40001,1e999,1,1]\n", "line 4 is not JSON"},
     {HEADER SEGMENT "[40000,1e-300,1,1,1e300,1,1]\n[40001,1,1,1]\n", "are on no scale"},
+    /* Version 2. */
+    {HEADER_2("20000", "1") ATTEMPT PLAN_2, "out of range"},
+    {HEADER_2("1", "1") ATTEMPT, "line 3: the file ends before it"},
+    {HEADER_2("2", "1") ATTEMPT ATTEMPT PLAN_2, "line 3: the segment was on a line before"},
+    {HEADER_2("1", "1") SEGMENT PLAN_2, "line 2: an attempt has an 'implementation'"},
+    {HEADER_2("1", "1") ATTEMPT_OF("[0,0]", "rows=8", "\"us\":7.5") PLAN_2,
+     "line 2: its seconds are not 0 or more, nor null"},
+    {HEADER_2("1", "1") ATTEMPT_OF("[0,0]", "rows=8",
+                                   "\"us\":7.5,\"build_s\":-1,\"verify_s\":0,\"time_s\":0") PLAN_2,
+     "line 2: its seconds are not"},
+    {HEADER_2("1", "1") ATTEMPT PLAN_0, "line 3: it describes no plan"},
+    {HEADER_2("1", "1") ATTEMPT "[40000,-1,500,499,501]\n", "line 3: its seconds are not"},
+    {HEADER_2("1", "1") ATTEMPT "[40000,\"1\",500,499,501]\n", "line 3: its seconds are not"},
+    {HEADER_2("1", "1") ATTEMPT "[40000]\n", "line 3: its seconds are not"},
+    {HEADER_2("1", "1") ATTEMPT "[40000,1]\n", "line 3: it describes no plan"},
+    {HEADER_2("1", "1") ATTEMPT "[40000,1,500,499]\n", "line 3: it describes no plan"},
+    {HEADER_2("1", "1") ATTEMPT "[40000,1,500,499,501,500,499]\n", "line 3: it describes no plan"},
 };
 
 static void check_refused(const char *says)
@@ -86,6 +123,7 @@ START_TEST(whole_file)
     read_space(space_path());
     ck_assert_int_eq(space.count, 2);
     ck_assert_int_eq(space.outcomes[1].status, TRIAL_FAILED);
+    ck_assert(!space.has_seconds && isnan(space.seconds[0]));
     recorded_space_release(&space);
 }
 END_TEST
@@ -170,7 +208,39 @@ START_TEST(one_scale)
 }
 END_TEST
 
+/* Of a segment's choices the fastest counts; what was censored or failed has no time.  The segment
+ * failed only if no choice ran. */
+START_TEST(attempts_and_seconds)
+{
+    write_packed(HEADER_2("5", "3") ATTEMPT_OF("[0,0]", "rows=4", "\"failed\":\"wrong: x\"" SECONDS)
+                     ATTEMPT ATTEMPT_OF("[0,0]", "rows=2", "\"us\":6.5" SECONDS)
+                         ATTEMPT_OF("[0,0]", "rows=1", "\"us\":5,\"censored\":true" SECONDS)
+                             ATTEMPT_OF("[1,1]", "", "\"failed\":\"wrong: x\"" SECONDS) PLAN_2
+                 "[40001,0.25,null,\"wrong: row 3\"]\n"
+                 "[40002,2,900,\"censored\"]\n");
+    read_space(space_path());
+    ck_assert_int_eq(space.version, 2);
+    ck_assert_int_eq(space.attempt_count, 5);
+    ck_assert_double_eq(space.segments.ms[0], 6.5e-3);
+    ck_assert_str_eq(space.fastest[0]->schedule, "rows=2");
+    ck_assert_double_eq(space.fastest[0]->build_s, 1.5);
+    ck_assert_double_eq(space.attempts[4].time_s, 0.125);
+    ck_assert(!space.failed[0] && space.failed[space.attempts[4].slot]);
+    static const double seconds[] = {0.5, 0.25, 2};
+    for (int i = 0; i < 3; i++)
+        ck_assert_double_eq(space.seconds[i], seconds[i]);
+    ck_assert_int_eq(space.outcomes[1].status, TRIAL_FAILED);
+    ck_assert_int_eq(space.outcomes[2].status, TRIAL_CENSORED);
+    ck_assert(space.has_seconds);
+    recorded_space_release(&space);
+    write_packed(HEADER_2("1", "1") ATTEMPT "[40000,null,500,499,501]\n");
+    read_space(space_path());
+    ck_assert(!space.has_seconds && isnan(space.seconds[0]));
+    recorded_space_release(&space);
+}
+END_TEST
+
 SUITE("search/space_read", test_dir_setup, test_dir_teardown,
       LOOP(damaged_lines, 0, ARRAY_LEN(damaged)), ONCE(whole_file), ONCE(plain_file),
       ONCE(values_are_canonical_wherever_the_space_lies), ONCE(damaged_bytes), ONCE(missing_file),
-      ONCE(one_scale))
+      ONCE(one_scale), ONCE(attempts_and_seconds))

@@ -1,4 +1,4 @@
-printf '%s\n' '{"format":"fuseplan space","version":9}' >new.space
+printf '%s\n' '{"format":"fuseplan space","version":3}' >new.space
 printf '%s\n' '{"format":"fuseplan space"' >cut.space
 head -c 100 /dev/zero >zeros.space
 fuseplan replay; echo $?
@@ -21,3 +21,12 @@ END
 fuseplan replay small.space; echo $?
 sed 's/"cpu"/"tpu"/g' small.space >tpu.space
 fuseplan replay tpu.space --budget 2; echo $?
+# Version 2, cut after its attempt.
+cat >two.space <<'END'
+{"format":"fuseplan space","version":2,"workload":{"batch":1,"seq_len":8,"mask":"full","heads":2,"head_size":8,"ffn":64,"layers":1,"eps":1e-5,"dtype":"fp32","target":"cpu","lengths":null},"target":{"kind":"cpu","device":"d","uuid":"u","capability":"c","units":2,"driver":"r","compiler":"g","libraries":"l"},"protocol":"1","inputs":{"seed":0,"init":"uniform"},"space":[40000,40003],"counts":{"attempts":1,"plans":1},"best":{"value":40000},"measured_utc":"2026-01-31T12:34:56.789Z"}
+{"ops":[0,0],"handwritten":false,"implementation":"generated","schedule":"rows=8","us":7.5,"build_s":1,"verify_s":0.75,"time_s":0.25}
+END
+fuseplan replay two.space --budget 1; echo $?
+sed 's/"version":2/"version":1/' two.space >one.space
+fuseplan replay one.space --budget 1; echo $?
+fuseplan db import-space two.space --db none.db; echo $?
