@@ -136,13 +136,14 @@ void trial_release(struct trial *t);
 
 struct bench_options {
     struct target_name target;
-    const char *cache_dir;   /* null: FUSEPLAN_CACHE, else the XDG place */
-    const char *worker_path; /* null: beside the running program, else libexec */
-    const char *compiler;    /* CPU: a program, null: FUSEPLAN_CC, CC, else cc;
-                                GPU: "nvrtc", "nvcc", "auto" or null: the fastest that serves */
-    int arch;                /* of a GPU, to compile for, such as 90; 0: the device's own */
-    int jobs;                /* compilers at a time; 0: one a core */
-    struct inputs inputs;
+    const char *cache_dir;     /* null: FUSEPLAN_CACHE, else the XDG place */
+    const char *worker_path;   /* null: beside the running program, else libexec */
+    const char *compiler;      /* CPU: a program, null: FUSEPLAN_CC, CC, else cc;
+                                  GPU: "nvrtc", "nvcc", "auto" or null: the fastest that serves */
+    int arch;                  /* of a GPU, to compile for, such as 90; 0: the device's own */
+    int jobs;                  /* compilers at a time; 0: one a core */
+    struct inputs inputs;      /* without trained weights */
+    const char *weights;       /* a file of trained weights; null: they are drawn */
     bool afresh;               /* verify also what an earlier session verified */
     double compile_deadline_s; /* of one compilation; 0: 60 */
     double run_deadline_s;     /* of one step in the worker; 0: 30 and more for more FLOPs */

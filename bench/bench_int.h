@@ -107,6 +107,7 @@ struct bench {
     const struct target_ops *ops;
     struct workload w;
     struct inputs inputs;
+    struct trained *trained; /* what inputs.trained points to, owned */
     bool afresh;
     const volatile sig_atomic_t *stop;
     struct cache cache;

@@ -74,7 +74,7 @@ static int share_mask(const struct mask *m, int *out, struct status *st)
                                strerror(errno));
 }
 
-/* A verdict holds for one binary on one machine, workload, mask and set of inputs. */
+/* A verdict holds for one binary on one machine, workload, mask and set of inputs and weights. */
 static void name_verdicts(const struct mask *m, struct bench *b)
 {
     struct buf text;
@@ -86,6 +86,8 @@ static void name_verdicts(const struct mask *m, struct bench *b)
     buf_addf(&text, "%s\nseed=%llu ranges=%s\nmask=%s", workload_text,
              (unsigned long long)b->inputs.seed, ranges_names[b->inputs.ranges],
              hash_text(m->bits, mask_bytes(m), bits));
+    if (b->inputs.trained != NULL)
+        buf_addf(&text, "\nweights=%s", trained_hash(b->inputs.trained, bits));
     free(workload_text);
     json_decref(workload);
     hash_text(text.ptr, text.len, b->verdict_base);
@@ -158,6 +160,17 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
     return 0;
 }
 
+static int open_trained(struct bench *b, const char *path, const struct workload *w,
+                        struct status *st)
+{
+    if (path == NULL)
+        return 0;
+    if (trained_open(path, &b->trained, st) != 0)
+        return -1;
+    b->inputs.trained = b->trained;
+    return trained_check(b->trained, w, st);
+}
+
 int bench_open(const struct bench_options *o, const struct workload *w, struct bench **out,
                struct status *st)
 {
@@ -176,8 +189,8 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
     buf_init(&b->worker);
     b->ops = target_ops_of(o->target.kind, st);
     if (b->ops == NULL || target_check_dtype(o->target.kind, w->dtype, st) != 0 ||
-        bench_check_memory(w, st) != 0 || open_tools(b, o, w, st) != 0 ||
-        build_check(&b->builder.target, w, st) != 0)
+        bench_check_memory(w, st) != 0 || open_trained(b, o->weights, w, st) != 0 ||
+        open_tools(b, o, w, st) != 0 || build_check(&b->builder.target, w, st) != 0)
         goto fail;
     workload_copy(&b->w, w);
     b->builder.target.workload = &b->w;
@@ -205,6 +218,7 @@ void bench_close(struct bench *b)
     cache_release(&b->cache);
     buf_release(&b->worker);
     workload_release(&b->w);
+    trained_close(b->trained);
     free(b);
 }
 

@@ -42,9 +42,14 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
                           "--dump writes one plan, and %d are given; give one value", c->count);
     if (check_dump(o, st) != 0)
         return -1;
+    if (o->weights != NULL && options_has(o, OPT(FAIL_ABOVE)))
+        return status_set(st, STATUS_USAGE,
+                          "--fail-above compares with stored times, and those with --weights are "
+                          "not stored; leave one of them out");
     if (o->trace != NULL && file_check_writable("--trace", o->trace, st) != 0)
         return -1;
     c->given = c->count;
+    c->stores = o->weights == NULL;
     c->wants_kernels = o->format != FORMAT_CSV; /* a line of CSV is a plan */
     if (baselines_from_options(o, &c->baselines, st) != 0)
         return -1;
@@ -72,7 +77,7 @@ static int read_earlier(struct comparison *c, struct session *s, struct status *
     for (int i = 0; i < c->count; i++) {
         struct db_time t;
         int found = db_time(s->db, s->study, (int)plan_value(c->plans[i]), "", &t, st);
-        c->earlier[i] = (struct earlier){.ms = {NAN, NAN, NAN}, .in_search = t.ms};
+        c->earlier[i].in_search = t.ms;
         db_time_release(&t);
         if (found < 0)
             return -1;
@@ -84,10 +89,16 @@ static int read_earlier(struct comparison *c, struct session *s, struct status *
 static int prepare(struct comparison *c, struct session *s, bool retry, struct history *known,
                    struct status *st)
 {
-    for (int i = 0; i < c->count; i++)
-        if (study_candidate(s->db, s->study, bench_target(s->bench), NULL, retry, c->plans[i],
-                            &c->candidates[i], st) != 0)
+    for (int i = 0; i < c->count; i++) {
+        c->earlier[i] = (struct earlier){.ms = {NAN, NAN, NAN}, .in_search = {NAN, NAN, NAN}};
+        if (s->study == 0)
+            candidate_default(bench_target(s->bench), c->plans[i], &c->candidates[i]);
+        else if (study_candidate(s->db, s->study, bench_target(s->bench), NULL, retry, c->plans[i],
+                                 &c->candidates[i], st) != 0)
             return -1;
+    }
+    if (!c->stores)
+        return 0;
     if (study_history(s->db, s->study, known, st) != 0)
         return -1;
     if (retry)
@@ -114,7 +125,7 @@ static int measure_kernels(struct comparison *c, struct session *s,
                            const struct candidate *const *plans, int n, struct status *st)
 {
     for (int i = 0; i < n && c->wants_kernels; i++)
-        if (kernels_measure(s, plans[i], c->search, &c->kernels, st) != 0)
+        if (kernels_measure(s, plans[i], c->stores ? c->search : NULL, &c->kernels, st) != 0)
             return -1;
     return 0;
 }
@@ -153,21 +164,29 @@ static int verdict(const struct options *o, const struct comparison *c)
     return code;
 }
 
+/* Without a study to store in, the nearest one tells the fastest schedules known. */
+static int open_study(const struct options *o, const struct comparison *c, struct session *s,
+                      struct status *st)
+{
+    if (session_open(o, o->seed, c->stores ? DB_WRITE : DB_READ, s, st) != 0)
+        return -1;
+    return c->stores ? study_open(s->bench, s->db, &s->study, st) : bench_find_study(o, s, st);
+}
+
 static int measure(const struct options *o, struct comparison *c, struct session *s,
                    struct status *st)
 {
     struct history known = {.count = 0};
     const struct candidate *plans[VALUES_MAX]; /* the given plans that ran */
     int result = -1;
-    if (session_open(o, o->seed, DB_WRITE, s, st) != 0 ||
-        study_open(s->bench, s->db, &s->study, st) != 0 ||
+    if (open_study(o, c, s, st) != 0 ||
         prepare(c, s, options_has(o, OPT(RETRY_FAILED)), &known, st) != 0 ||
         bench_compare(s->bench, c->candidates, c->count, &sampling_bench, c->trials, st) != 0)
         goto out;
     clock_utc(c->compared_at);
     int n = comparison_plans(c, plans);
-    if (store(c, s, &known, st) != 0 || measure_kernels(c, s, plans, n, st) != 0 ||
-        db_search_end(s->db, c->search, "done", st) != 0)
+    if ((c->stores && store(c, s, &known, st) != 0) || measure_kernels(c, s, plans, n, st) != 0 ||
+        (c->stores && db_search_end(s->db, c->search, "done", st) != 0))
         goto out;
     session_note_disturbance(o, s);
     comparison_print(o, c, &s->workload);
@@ -214,8 +233,8 @@ const struct command cmd_bench = {
     .name = "bench",
     .operands = "[VALUE...]",
     .summary = "Build, verify and time plans side by side",
-    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(BASELINE) | OPT(TRACE) | OPT(DUMP) |
-               OPT(FORCE) | OPT(FAIL_ABOVE) | OPT(RETRY_FAILED) | OPT(OP) | OPT(PEERS) |
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(WEIGHTS) | OPT(BASELINE) | OPT(TRACE) |
+               OPT(DUMP) | OPT(FORCE) | OPT(FAIL_ABOVE) | OPT(RETRY_FAILED) | OPT(OP) | OPT(PEERS) |
                OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .each = true,
@@ -228,6 +247,7 @@ const struct command cmd_bench = {
         "'--retry-failed' schedules that failed are tried again, and a plan stored as failed gets\n"
         "a new result.  Exits 3 if a given plan has no valid result, 4 if one is slower than\n"
         "--fail-above allows.\n"
+        "With --weights the layers have the weights of a trained model, and nothing is stored.\n"
         "With --op attention and no VALUE, times operators 1-6 alone with the fastest schedule\n"
         "known, beside the times of other programs in --peers, and stores nothing.",
     .examples = "fuseplan bench 41115 -b 1 -s 128 -m causal\n"
@@ -236,6 +256,7 @@ const struct command cmd_bench = {
                 "fuseplan bench 41115 -b 1 -s 128 -m causal --trace 41115.json\n"
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --dump arrays\n"
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --fail-above 1.05\n"
+                "fuseplan bench best -b 1 -s 128 --preset bert-base --weights model.safetensors\n"
                 "fuseplan bench --op attention -b 1,2 -s 64,128 -m strided",
     .words = words_best,
     .whole = is_one_operation,

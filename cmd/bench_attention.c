@@ -26,8 +26,7 @@ static struct plan plan_of_attention(void)
     return plan_of(fused, false);
 }
 
-/* Opens the stored study that is nearest to the session; none where nothing is stored. */
-static int find_study(const struct options *o, struct session *s, struct status *st)
+int bench_find_study(const struct options *o, struct session *s, struct status *st)
 {
     struct status missing = STATUS_INIT;
     if (s->db == NULL ||
@@ -49,7 +48,7 @@ static int choose(const struct options *o, struct session *s, struct candidate *
     struct segment_times times;
     candidate_default(target, p, &all);
     *known = false;
-    if (find_study(o, s, st) != 0)
+    if (bench_find_study(o, s, st) != 0)
         return -1;
     if (s->study != 0) {
         if (study_candidate(s->db, s->study, target, NULL, false, p, &all, st) != 0 ||

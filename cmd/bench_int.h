@@ -53,6 +53,7 @@ struct comparison {
     struct candidate candidates[TIMED_MAX];
     struct trial trials[TIMED_MAX];
     bool wants_kernels;
+    bool stores;                 /* times of drawn weights */
     struct kernels kernels;      /* of the given plans that ran */
     char search[HASH_TEXT_SIZE]; /* the search under which results are stored */
 };
@@ -74,6 +75,9 @@ void comparison_print(const struct options *o, const struct comparison *c,
 
 /* bench --op attention, for all batch sizes and sequence lengths. */
 int bench_attention(const struct options *o, struct status *st);
+
+/* Opens the stored study that is nearest to the session; 0 where nothing is stored. */
+int bench_find_study(const struct options *o, struct session *s, struct status *st);
 
 /* What all workloads share, and their rows. */
 struct attention_table {

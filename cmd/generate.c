@@ -15,7 +15,7 @@ static void note_written(const struct options *o, int files, const char *dir)
 
 static int generate(const struct options *o, const char *dir, struct status *st)
 {
-    struct inputs inputs = {o->seed, o->ranges};
+    struct inputs inputs = {.seed = o->seed, .ranges = o->ranges};
     struct choosing c;
     struct standalone program = {.count = 0};
     struct names ours = {.count = 0}; /* files of an earlier output */

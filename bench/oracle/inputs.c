@@ -1,4 +1,5 @@
 #include "bench/oracle/oracle_int.h"
+#include "bench/trained/trained.h"
 
 #include <assert.h>
 
@@ -20,7 +21,14 @@ void inputs_weight(const struct workload *w, struct inputs in, int layer, enum w
                    float *out)
 {
     uint64_t array = (uint64_t)layer * ARRAYS_PER_LAYER + id;
-    draw(w->dtype, in.seed, array, weight_drawn(id, in.ranges), weight_elements(id, w), out);
+    int64_t n = weight_elements(id, w);
+    if (in.trained != NULL) {
+        trained_read(in.trained, w, layer, id, out);
+        for (int64_t i = 0; i < n; i++)
+            out[i] = element_round(w->dtype, out[i]);
+        return;
+    }
+    draw(w->dtype, in.seed, array, weight_drawn(id, in.ranges), n, out);
 }
 
 void inputs_x(const struct workload *w, struct inputs in, float *out)

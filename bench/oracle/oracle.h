@@ -140,7 +140,7 @@ void elements_unpack(enum dtype dtype, const void *from, int64_t n, float *to);
  * Element i of array a of layer l is drawn as splitmix64(seed + (l * 16 + a) * 2^40 + i), its upper
  * 53 bits scaled to u in [0,1), then middle + (2u - 1) * range in double, rounded to fp32, then to
  * dtype.  a = 0..11: the weights in the chain's order, as weight_drawn() says; x is array 15 of
- * layer 0, 0 +- 0.4. */
+ * layer 0, 0 +- 0.4.  Weights of a trained model are rounded to dtype. */
 void inputs_weight(const struct workload *w, struct inputs in, int layer, enum weight_id id,
                    float *out);
 void inputs_x(const struct workload *w, struct inputs in, float *out);

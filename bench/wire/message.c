@@ -145,16 +145,22 @@ void choice_name(const struct choice *c, struct buf *out)
 
 json_t *message_of_inputs(struct inputs in)
 {
-    return json_pack("{s:I, s:i}", "seed", (json_int_t)in.seed, "ranges", (int)in.ranges);
+    return json_pack("{s:I, s:i, s:s?}", "seed", (json_int_t)in.seed, "ranges", (int)in.ranges,
+                     "weights", in.trained != NULL ? trained_path(in.trained) : NULL);
 }
 
 int message_to_inputs(const json_t *m, struct inputs *out, struct status *st)
 {
     json_int_t seed;
     int ranges;
-    if (unpack(m, "inputs", st, "{s:I, s:i}", "seed", &seed, "ranges", &ranges) != 0)
+    const json_t *path; /* null: the weights are drawn */
+    struct trained *trained = NULL;
+    *out = (struct inputs){0};
+    if (unpack(m, "inputs", st, "{s:I, s:i, s:o}", "seed", &seed, "ranges", &ranges, "weights",
+               &path) != 0 ||
+        (json_is_string(path) && trained_open(json_string_value(path), &trained, st) != 0))
         return -1;
-    *out = (struct inputs){(uint64_t)seed, (enum ranges)ranges};
+    *out = (struct inputs){(uint64_t)seed, (enum ranges)ranges, trained};
     return 0;
 }
 

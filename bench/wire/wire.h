@@ -5,6 +5,7 @@
 #define FUSEPLAN_BENCH_WIRE_H
 
 #include "bench/bench.h"
+#include "bench/trained/trained.h"
 
 #include <jansson.h>
 
@@ -51,6 +52,7 @@ int message_to_choice(const json_t *m, enum target_kind target, struct choice *o
 /* Appends the name of a choice in messages for people: "segment 2-6 (generated)". */
 void choice_name(const struct choice *c, struct buf *out);
 
+/* The receiver reads the file of trained weights itself, and closes it. */
 json_t *message_of_inputs(struct inputs in);
 int message_to_inputs(const json_t *m, struct inputs *out, struct status *st);
 

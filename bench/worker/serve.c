@@ -62,13 +62,12 @@ static void confine(const struct worker *k, const json_t *request)
 static int do_begin(struct worker *k, const json_t *request, json_t *reply, struct status *st)
 {
     (void)reply;
-    struct inputs inputs;
     k->target = (enum target_kind)json_integer_value(json_object_get(request, "target"));
+    int result = message_to_inputs(json_object_get(request, "inputs"), &k->inputs, st);
     confine(k, request);
-    if (message_to_inputs(json_object_get(request, "inputs"), &inputs, st) != 0 ||
-        read_workload(k, request, st) != 0)
+    if (result != 0 || read_workload(k, request, st) != 0)
         return -1;
-    reference_init(&k->reference, &k->w, inputs);
+    reference_init(&k->reference, &k->w, k->inputs);
     reference_start(&k->reference);
     k->ops = devices[k->target];
     return 0;
@@ -78,7 +77,7 @@ static int do_open(struct worker *k, const json_t *request, json_t *reply, struc
 {
     int index = (int)json_integer_value(json_object_get(request, "device"));
     if (k->ops->open(index, &k->w, &k->device, st) != 0 ||
-        bank_init(&k->bank, &k->w, k->ops, k->device, k->reference.inputs, st) != 0)
+        bank_init(&k->bank, &k->w, k->ops, k->device, k->inputs, st) != 0)
         return -1;
     add_limits(k, reply);
     return 0;
@@ -190,5 +189,6 @@ int worker_serve(int channel, int mask_fd)
     if (k.ops != NULL)
         k.ops->close(k.device);
     workload_release(&k.w);
+    trained_close((struct trained *)k.inputs.trained);
     return taken < 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -321,6 +321,7 @@ struct worker {
     int channel, mask_fd;
     char token[TOKEN_SIZE]; /* see wire.h */
     struct workload w;
+    struct inputs inputs; /* owns `trained` */
     enum target_kind target;
     const struct device_ops *ops;
     struct device *device;

@@ -61,7 +61,7 @@ static struct encoder *create(const struct encoder_weights *weights, int layers)
 static struct encoder *create_loaded(const char *path, int *layers)
 {
     struct weights w;
-    if (weights_load(path, &w) != 0) {
+    if (weights_load(path, encoder_describe(), &w) != 0) {
         fprintf(stderr, "example: '%s': %s\n", path, w.error);
         exit(EXIT_FAILURE);
     }

@@ -3,7 +3,6 @@
 #include "weights.h"
 
 #include "elements.h"
-#include "safetensors.h"
 
 #include <stdbool.h>
 #include <stdio.h>
@@ -37,10 +36,9 @@ static const struct row {
 };
 enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
-static size_t size_of(enum size s)
+static size_t size_of(const struct encoder_info *as, enum size s)
 {
-    const struct encoder_info *l = encoder_describe();
-    return s == ONE ? 1 : s == FFN ? (size_t)l->ffn : (size_t)l->heads * (size_t)l->head_size;
+    return s == ONE ? 1 : s == FFN ? (size_t)as->ffn : (size_t)as->heads * (size_t)as->head_size;
 }
 
 /* A model with a head names its encoder "bert.encoder". */
@@ -78,49 +76,69 @@ static int dtype_of(const struct safetensor *t)
                                            : -1;
 }
 
-/* data (out, in) becomes columns part*out.. of to (in, parts*out). */
-static void copy(const struct row *r, enum encoder_dtype dtype, const void *data, void *to)
+/* Writes part r of an array (in, parts*out), whose rows begin in `to`, from a tensor (out, in). */
+static int read_part(const struct safetensors *f, const struct row *r, const struct safetensor *t,
+                     const struct encoder_info *as, void *to)
 {
-    size_t in = size_of(r->in), out = size_of(r->out), columns = (size_t)r->parts * out;
+    size_t in = size_of(as, r->in), out = size_of(as, r->out), columns = (size_t)r->parts * out;
+    void *data = malloc((size_t)(t->end - t->begin)); /* aligned, unlike the file's */
+    if (data == NULL)
+        return -1;
+    memcpy(data, f->data + t->begin, (size_t)(t->end - t->begin));
     for (size_t i = 0; i < in; i++)
         for (size_t o = 0; o < out; o++)
-            element_store(encoder_describe()->dtype, to, i * columns + (size_t)r->part * out + o,
-                          element_load(dtype, data, o * in + i));
-}
-
-static int load_row(const struct safetensors *f, const struct row *r, int layer, void **arrays,
-                    struct weights *w)
-{
-    size_t in = size_of(r->in), out = size_of(r->out);
-    const struct safetensor *t = find_row(f, r, layer);
-    if (t == NULL || !has_shape(t, in, out) || dtype_of(t) < 0) {
-        snprintf(w->error, sizeof(w->error),
-                 "layer %d: %s %s; expected %zu x %zu of F32, F16 or BF16", layer, r->name,
-                 t == NULL                ? "is missing"
-                 : !has_shape(t, in, out) ? "has another shape"
-                                          : "has another type",
-                 out, in);
-        return -1;
-    }
-    size_t bytes = in * out * (size_t)r->parts * (size_t)encoder_describe()->element_bytes;
-    void *data = malloc((size_t)(t->end - t->begin)); /* aligned, unlike the file's */
-    if (arrays[r->weight] == NULL)
-        arrays[r->weight] = malloc(bytes);
-    if (data == NULL || arrays[r->weight] == NULL) {
-        free(data);
-        snprintf(w->error, sizeof(w->error), "out of memory");
-        return -1;
-    }
-    memcpy(data, f->data + t->begin, (size_t)(t->end - t->begin));
-    copy(r, (enum encoder_dtype)dtype_of(t), data, arrays[r->weight]);
+            element_store(as->dtype, to, i * columns + (size_t)r->part * out + o,
+                          element_load((enum encoder_dtype)dtype_of(t), data, o * in + i));
     free(data);
     return 0;
 }
 
-static int load_layers(const struct safetensors *f, struct weights *w)
+int weights_read(const struct safetensors *f, const struct encoder_info *as, int layer, int weight,
+                 void *out, char error[WEIGHTS_ERROR])
 {
-    while (find(f, rows[0].name, w->layers) != NULL)
-        w->layers++;
+    for (const struct row *r = rows; r < rows + ROWS; r++) {
+        if (r->weight != weight)
+            continue;
+        size_t rows_in = size_of(as, r->in), columns = size_of(as, r->out);
+        const struct safetensor *t = find_row(f, r, layer);
+        if (t == NULL || !has_shape(t, rows_in, columns) || dtype_of(t) < 0) {
+            snprintf(error, WEIGHTS_ERROR,
+                     "layer %d: %s %s; expected %zu x %zu of F32, F16 or BF16", layer, r->name,
+                     t == NULL                         ? "is missing"
+                     : !has_shape(t, rows_in, columns) ? "has another shape"
+                                                       : "has another type",
+                     columns, rows_in);
+            return -1;
+        }
+        if (out != NULL && read_part(f, r, t, as, out) != 0) {
+            snprintf(error, WEIGHTS_ERROR, "out of memory");
+            return -1;
+        }
+    }
+    return 0;
+}
+
+int weights_layers(const struct safetensors *f)
+{
+    int layers = 0;
+    while (find(f, rows[0].name, layers) != NULL)
+        layers++;
+    return layers;
+}
+
+/* Bytes of an array in the type of `as`. */
+static size_t array_bytes(const struct encoder_info *as, int weight)
+{
+    const struct row *r = rows;
+    while (r->weight != weight)
+        r++;
+    return size_of(as, r->in) * size_of(as, r->out) * (size_t)r->parts * (size_t)as->element_bytes;
+}
+
+static int load_layers(const struct safetensors *f, const struct encoder_info *as,
+                       struct weights *w)
+{
+    w->layers = weights_layers(f);
     if (w->layers == 0) {
         snprintf(w->error, sizeof(w->error), "it has no tensor 'encoder.layer.0.%s'", rows[0].name);
         return -1;
@@ -133,22 +151,28 @@ static int load_layers(const struct safetensors *f, struct weights *w)
     }
     for (int layer = 0; layer < w->layers; layer++) {
         void **a = w->arrays + (size_t)layer * WEIGHTS;
-        for (int r = 0; r < ROWS; r++)
-            if (load_row(f, &rows[r], layer, a, w) != 0)
+        for (int i = 0; i < WEIGHTS; i++) {
+            a[i] = malloc(array_bytes(as, i));
+            if (a[i] == NULL) {
+                snprintf(w->error, sizeof(w->error), "out of memory");
                 return -1;
+            }
+            if (weights_read(f, as, layer, i, a[i], w->error) != 0)
+                return -1;
+        }
         w->list[layer] = (struct encoder_weights){a[0], a[1], a[2], a[3], a[4],  a[5],
                                                   a[6], a[7], a[8], a[9], a[10], a[11]};
     }
     return 0;
 }
 
-int weights_load(const char *path, struct weights *out)
+int weights_load(const char *path, const struct encoder_info *as, struct weights *out)
 {
     struct safetensors f;
     *out = (struct weights){.layers = 0};
     int result = safetensors_open(path, &f);
     if (result == 0)
-        result = load_layers(&f, out);
+        result = load_layers(&f, as, out);
     else
         snprintf(out->error, sizeof(out->error), "%s", f.error);
     safetensors_close(&f);

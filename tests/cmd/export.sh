@@ -42,6 +42,15 @@ library/example --weights short.safetensors 2>said && fail "it runs with a short
 grep -q "^example: 'short.safetensors': the header should have" said || fail "$(cat said)"
 library/example --weight model.safetensors 2>said && fail "it takes unknown options"
 
+# The oracle and the plan compute with the same weights, and nothing is stored.
+sizes='--target cpu -b 1 -s 8 -H 2 -W 8'
+# shellcheck disable=SC2086
+fuseplan bench "$value" $sizes -L 2 --baseline none --weights model.safetensors -q >out || fail "bench --weights"
+[ ! -e none.db ] || fail "bench --weights stores times"
+# shellcheck disable=SC2086
+fuseplan bench "$value" $sizes -L 3 --weights model.safetensors -q 2>said && fail "bench takes more layers than the file has"
+grep -q "model.safetensors' has 2 layers of a BERT, and the workload has 3; give --layers" said || fail "$(cat said)"
+
 # The header is for C++ too.
 echo '#include "encoder.h"' | c++ -fsyntax-only -Wall -Wextra -Werror -Ilibrary -x c++ -
 

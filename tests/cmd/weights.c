@@ -121,7 +121,7 @@ static void refuse(const char *path, struct fault fault, const char *says)
 {
     struct weights w;
     write_model(path, &fault);
-    if (weights_load(path, &w) == 0 || strstr(w.error, says) == NULL) {
+    if (weights_load(path, encoder_describe(), &w) == 0 || strstr(w.error, says) == NULL) {
         printf("not refused with '%s': %s\n", says, w.error);
         failures++;
     }
@@ -139,7 +139,7 @@ int main(int argc, char **argv)
     refuse(argv[1], (struct fault){.retyped = "output.dense.weight"},
            "output.dense.weight has another type");
     write_model(argv[1], &none);
-    if (weights_load(argv[1], &w) != 0 || w.layers != LAYERS) {
+    if (weights_load(argv[1], encoder_describe(), &w) != 0 || w.layers != LAYERS) {
         printf("%d layers: %s\n", w.layers, w.error);
         return EXIT_FAILURE;
     }

@@ -34,8 +34,8 @@ START_TEST(weights_are_as_defined)
             bool wide = k == 1;
             double middle = gamma && !wide ? 1 : 0, reach = wide ? 0.4 : 0.05;
             double lo = middle - reach, hi = middle + reach, sum = 0;
-            inputs_weight(&w, (struct inputs){42, wide ? RANGES_WIDE : RANGES_UNIFORM}, layer, id,
-                          out);
+            struct inputs in = {.seed = 42, .ranges = wide ? RANGES_WIDE : RANGES_UNIFORM};
+            inputs_weight(&w, in, layer, id, out);
             for (int64_t i = 0; i < n; i++) {
                 double u = unit(42, (uint64_t)layer, (uint64_t)id, (uint64_t)i);
                 if (fabs(out[i] - (lo + u * (hi - lo))) > 1e-7 || out[i] < (float)lo ||

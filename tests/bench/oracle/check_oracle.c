@@ -15,7 +15,7 @@ static void prepare(struct run *r, const struct workload *sizes, const char *mas
 {
     r->w = *sizes;
     workload_ready(&r->w, mask, lengths, npy);
-    r->in = layer_inputs_draw(&r->w, (struct inputs){1, RANGES_WIDE}, 0);
+    r->in = layer_inputs_draw(&r->w, (struct inputs){.seed = 1, .ranges = RANGES_WIDE}, 0);
 }
 
 static void compute(struct run *r, int threads)

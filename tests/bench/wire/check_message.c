@@ -106,7 +106,7 @@ END_TEST
 
 START_TEST(inputs_survive_the_journey)
 {
-    struct inputs in = {UINT64_MAX, RANGES_WIDE}, back;
+    struct inputs in = {.seed = UINT64_MAX, .ranges = RANGES_WIDE}, back;
     json_t *m = message_of_inputs(in);
     OK(message_to_inputs(m, &back, &st));
     ck_assert_uint_eq(back.seed, in.seed);

@@ -153,7 +153,8 @@ END_TEST
 /* _i: what differs. */
 START_TEST(inputs_decide)
 {
-    static const struct inputs all[] = {{.seed = 1}, {.seed = 2}, {1, RANGES_WIDE}};
+    static const struct inputs all[] = {
+        {.seed = 1}, {.seed = 2}, {.seed = 1, .ranges = RANGES_WIDE}};
     float y[2][2 * 5 * 8];
     for (int i = 0; i < 2; i++) {
         open_with(DTYPE_FP32, all[i * (_i + 1)]);

@@ -1,0 +1,28 @@
+/* trained: weights of a trained model in place of drawn ones.
+ *
+ * The file is one of safetensors with HuggingFace's names, as kernels/library/weights.c reads it
+ * for exported libraries too. */
+#ifndef FUSEPLAN_BENCH_TRAINED_H
+#define FUSEPLAN_BENCH_TRAINED_H
+
+#include "layer/layer.h"
+
+struct trained;
+
+/* STATUS_USAGE if the file cannot be read or is none of safetensors. */
+int trained_open(const char *path, struct trained **out, struct status *st);
+void trained_close(struct trained *t); /* takes null */
+
+/* Whether the file has the layers of a workload, in its sizes: STATUS_USAGE if not.  It may have
+ * more layers. */
+int trained_check(const struct trained *t, const struct workload *w, struct status *st);
+
+/* The file's path, absolute, and the hash of its contents. */
+const char *trained_path(const struct trained *t);
+char *trained_hash(const struct trained *t, char out[HASH_TEXT_SIZE]);
+
+/* A weight of a layer, both checked. */
+void trained_read(const struct trained *t, const struct workload *w, int layer, enum weight_id id,
+                  float *out);
+
+#endif

@@ -1,0 +1,161 @@
+#include "bench/oracle/oracle.h"
+#include "bench/trained/trained.h"
+#include "bench/wire/wire.h"
+#include "tests/suite.h"
+
+/* A model of one layer, D = 4 and F = 8, whose element (o, i) of tensor t is t + o / 8 + i / 64. */
+enum { D = 4, F = 8 };
+
+static const struct {
+    const char *name;
+    int out, in; /* in 0: a vector */
+} tensors[] = {
+    {"attention.self.query.weight", D, D},
+    {"attention.self.query.bias", D, 0},
+    {"attention.self.key.weight", D, D},
+    {"attention.self.key.bias", D, 0},
+    {"attention.self.value.weight", D, D},
+    {"attention.self.value.bias", D, 0},
+    {"attention.output.dense.weight", D, D},
+    {"attention.output.dense.bias", D, 0},
+    {"attention.output.LayerNorm.weight", D, 0},
+    {"attention.output.LayerNorm.bias", D, 0},
+    {"intermediate.dense.weight", F, D},
+    {"intermediate.dense.bias", F, 0},
+    {"output.dense.weight", D, F},
+    {"output.dense.bias", D, 0},
+    {"output.LayerNorm.weight", D, 0},
+    {"output.LayerNorm.bias", D, 0},
+};
+
+static const char *path;
+static struct workload w;
+static struct status st;
+
+static float value(int tensor, int o, int i)
+{
+    return (float)tensor + (float)o / 8 + (float)i / 64;
+}
+
+/* shift: added to all elements. */
+static void write_model(float shift)
+{
+    struct buf header, data;
+    buf_init(&header);
+    buf_init(&data);
+    for (int t = 0; t < (int)ARRAY_LEN(tensors); t++) {
+        int in = tensors[t].in;
+        size_t first = data.len;
+        for (int o = 0; o < tensors[t].out; o++)
+            for (int i = 0; i < (in > 0 ? in : 1); i++) {
+                float x = value(t, o, i) + shift;
+                buf_add(&data, (const char *)&x, sizeof(x));
+            }
+        buf_addf(&header, "%s\"encoder.layer.0.%s\":{\"dtype\":\"F32\",\"shape\":[%d",
+                 t == 0 ? "{" : ",", tensors[t].name, tensors[t].out);
+        if (in > 0)
+            buf_addf(&header, ",%d", in);
+        buf_addf(&header, "],\"data_offsets\":[%zu,%zu]}", first, data.len);
+    }
+    buf_adds(&header, "}");
+    uint64_t prefix = header.len;
+    struct buf whole;
+    buf_init(&whole);
+    buf_add(&whole, (const char *)&prefix, sizeof(prefix));
+    buf_add(&whole, header.ptr, header.len);
+    buf_add(&whole, data.ptr, data.len);
+    OK(file_write(path, whole.ptr, whole.len, &st));
+    buf_release(&whole);
+    buf_release(&data);
+    buf_release(&header);
+}
+
+static void setup(void)
+{
+    test_dir_setup();
+    path = test_path("model.safetensors");
+    write_model(0);
+    w = (struct workload){.batch = 1,
+                          .seq_len = 2,
+                          .heads = 2,
+                          .head_size = 2,
+                          .ffn = F,
+                          .layers = 1,
+                          .eps = 1e-5,
+                          .dtype = DTYPE_FP32};
+}
+
+START_TEST(weights_are_those_of_the_file)
+{
+    struct inputs in = {.seed = 1};
+    float wqkv[D * 3 * D], w1[D * F], beta2[D];
+    OK(trained_open(path, (struct trained **)&in.trained, &st));
+    OK(trained_check(in.trained, &w, &st));
+    inputs_weight(&w, in, 0, WEIGHT_WQKV, wqkv);
+    inputs_weight(&w, in, 0, WEIGHT_W1, w1);
+    inputs_weight(&w, in, 0, WEIGHT_BETA2, beta2);
+    for (int i = 0; i < D; i++) {
+        for (int c = 0; c < 3 * D; c++)
+            ck_assert_float_eq(wqkv[i * 3 * D + c], value(2 * (c / D), c % D, i));
+        for (int c = 0; c < F; c++)
+            ck_assert_float_eq(w1[i * F + c], value(10, c, i));
+        ck_assert_float_eq(beta2[i], value(15, i, 0));
+    }
+    w.dtype = DTYPE_BF16;
+    inputs_weight(&w, in, 0, WEIGHT_W1, w1);
+    ck_assert_float_eq(w1[F], element_round(DTYPE_BF16, value(10, 0, 1)));
+    ck_assert_float_ne(w1[F], value(10, 0, 1));
+    trained_close((struct trained *)in.trained);
+}
+END_TEST
+
+START_TEST(other_sizes_are_refused)
+{
+    struct trained *t;
+    OK(trained_open(path, &t, &st));
+    w.layers = 2;
+    FAILS(trained_check(t, &w, &st), STATUS_USAGE,
+          "has 1 layers of a BERT, and the workload has 2");
+    w.layers = 1;
+    w.ffn = F + 1;
+    FAILS(trained_check(t, &w, &st), STATUS_USAGE,
+          "layer 0: intermediate.dense.weight has another shape; expected 9 x 4");
+    trained_close(t);
+}
+END_TEST
+
+START_TEST(bad_files_are_refused)
+{
+    struct trained *t;
+    FAILS(trained_open("none", &t, &st), STATUS_USAGE,
+          "--weights: cannot read 'none': No such file or directory");
+    ck_assert_ptr_null(t);
+    OK(file_write(path, "12345678{", 9, &st));
+    FAILS(trained_open(path, &t, &st), STATUS_USAGE, "the header should have");
+}
+END_TEST
+
+START_TEST(the_worker_reads_the_same_file)
+{
+    struct inputs in = {.seed = 3}, back;
+    char hash[HASH_TEXT_SIZE], other[HASH_TEXT_SIZE];
+    struct trained *t;
+    OK(trained_open(path, &t, &st));
+    in.trained = t;
+    json_t *m = message_of_inputs(in);
+    OK(message_to_inputs(m, &back, &st));
+    ck_assert_str_eq(trained_path(back.trained), trained_path(t));
+    ck_assert_str_eq(trained_hash(back.trained, other), trained_hash(t, hash));
+    trained_close((struct trained *)back.trained);
+    trained_close(t);
+    json_decref(m);
+    write_model(1);
+    OK(trained_open(path, &t, &st));
+    ck_assert_str_ne(trained_hash(t, other), hash);
+    trained_close(t);
+}
+END_TEST
+
+SUITE("trained", setup, test_dir_teardown, ONCE(weights_are_those_of_the_file),
+      ONCE(other_sizes_are_refused), ONCE(bad_files_are_refused),
+      ONCE(the_worker_reads_the_same_file))
