@@ -167,6 +167,21 @@ uint16_t choice_tensors(const struct choice *c);
 bool choice_applicable(const struct choice *c, const struct build_target *t, const char **why);
 void choice_emit(const struct choice *c, const struct build_target *t, struct buf *out);
 
+/* ---- stages.c: the stages of a segment ------------------------------------------------------- */
+
+enum stage_kind {
+    STAGE_ELEMENTWISE, /* a bias, residual, GELU or permutation pass */
+    STAGE_GEMM,        /* tiles of a GEMM with an epilogue */
+    STAGE_ROWS,        /* blocks of token rows: layernorm and the operators around it; with rowwise
+                          lowering also GEMMs one after another on the same rows */
+    STAGE_ATTENTION,   /* query blocks of one head: any run of scores to context.  The loader of a
+                          whole run may split the heads; the store of the context may merge them. */
+};
+
+/* The kinds of the stages in which generated code with the first values of all knobs runs a
+ * segment; returns their number. */
+int segment_stages(enum target_kind target, struct segment s, enum stage_kind kinds[OP_COUNT]);
+
 /* ---- choice.c, cuda_library.c: how a choice of the CUDA target runs -------------------------- */
 
 /* How a kernel takes the mask by tiles of query blocks. */

@@ -9,15 +9,6 @@
  * All emitters start from these stages.  An operator joins the stage before it if it needs nothing
  * but what the same thread, or thread block, of that stage holds. */
 
-enum stage_kind {
-    STAGE_ELEMENTWISE, /* a bias, residual, GELU or permutation pass */
-    STAGE_GEMM,        /* tiles of a GEMM with an epilogue */
-    STAGE_ROWS,        /* blocks of token rows: layernorm and the operators around it; with rowwise
-                          lowering also GEMMs one after another on the same rows */
-    STAGE_ATTENTION,   /* query blocks of one head: any run of scores to context.  The loader of a
-                          whole run may split the heads; the store of the context may merge them. */
-};
-
 struct stage {
     enum stage_kind kind;
     int8_t first, last; /* operators */

@@ -44,16 +44,32 @@ static bool known_to_fail(const struct loop *l, struct plan p)
     return l->e->fails != NULL && l->e->fails(l->e->ctx, p);
 }
 
-/* Writes the plans of a space that may be proposed; returns how many. */
-static int open_space(const struct loop *l, const struct plan *space, int count, struct plan *open)
+/* Moves the plans whose segments were all timed alone to the front; returns how many. */
+static int timed_first(const struct segment_times *times, struct plan *plans, int count)
 {
     int n = 0;
+    for (int i = 0; i < count; i++)
+        if (isfinite(additive_ms(times, plans[i]))) {
+            struct plan p = plans[i];
+            plans[i] = plans[n];
+            plans[n++] = p;
+        }
+    return n;
+}
+
+/* Writes the plans of a space that may be proposed; returns how many.  Plans with a segment that
+ * was not timed come when no other one is left. */
+static int open_space(const struct loop *l, const struct segment_times *times,
+                      const struct plan *space, int count, struct plan *open)
+{
+    int n = 0, timed;
     for (int i = 0; i < count; i++) {
         if (history_has(l->h, space[i]) || known_to_fail(l, space[i]))
             continue;
         open[n++] = space[i];
     }
-    return n;
+    timed = times != NULL ? timed_first(times, open, n) : n;
+    return timed > 0 ? timed : n;
 }
 
 static double best_of_first(const struct history *h, int count)
@@ -118,11 +134,11 @@ static int step(struct loop *l, const struct plan *space, int count, struct rng 
         return 1;
     double begin = l->e->now(l->e->ctx);
     struct plan open[PLAN_SPACE];
+    const struct segment_times *times = l->e->segments != NULL ? l->e->segments(l->e->ctx) : NULL;
     struct strategy_context c = {.space = open,
-                                 .space_count = open_space(l, space, count, open),
+                                 .space_count = open_space(l, times, space, count, open),
                                  .history = l->h,
-                                 .segments =
-                                     l->e->segments != NULL ? l->e->segments(l->e->ctx) : NULL,
+                                 .segments = times,
                                  .rng = rng,
                                  .quantile = l->o->quantile,
                                  .seed = l->o->seed};

@@ -133,8 +133,9 @@ bool slot_failed(const struct slot *s);
 /* The index of the plan with the smallest additive time; -1 if none is known. */
 int additive_best(const struct plan *space, int space_count, const struct segment_times *times);
 
-/* A plan with the best choice known of each segment, or an untried default.  -1 with the reason if
- * a segment failed; *out is filled then too, so that the failure can be stored. */
+/* A plan with the best choice known of each segment, or an untried default: that of the
+ * implementation that won elsewhere.  -1 with the reason if a segment failed; *out is filled then
+ * too, so that the failure can be stored. */
 int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
                             struct status *st);
 
@@ -228,7 +229,7 @@ deadline stage1_end, stage2_end;
 int time_slots(struct tuner *t, const int *slots, int count, bool climb, deadline *until,
                struct status *st);
 
-/* Times all segments that were not tried yet, until stage1_end(). */
+/* Times and climbs segments, the most promising first, until stage1_end(). */
 int stage1(struct tuner *t, struct status *st);
 
 /* Whether there is time for one more segment. */

@@ -132,17 +132,46 @@ int segment_table_read(struct segment_table *t, struct db *db, int64_t study, st
 
 /* ---- plans from slots ------------------------------------------------------------------------ */
 
-static const struct attempt *untried_default(const struct slot *s)
+/* What kind of work a slot does: that of its stage, or of several ones. */
+static int kind_of(const struct segment_table *t, int slot)
 {
-    for (int i = 0; i < s->count; i++)
-        if (s->attempts[i].usual && !s->attempts[i].tried)
-            return &s->attempts[i];
-    return NULL;
+    enum stage_kind kinds[OP_COUNT];
+    return segment_stages(t->target, slot_segment(slot), kinds) == 1 ? (int)kinds[0] : -1;
+}
+
+/* In how many slots of a kind an implementation won. */
+static int wins(const struct segment_table *t, int kind, const struct impl *impl)
+{
+    int count = 0;
+    for (int i = 0; i < SLOT_COUNT; i++)
+        count += t->slots[i].best != NULL && t->slots[i].best->choice.impl == impl &&
+                 kind_of(t, i) == kind;
+    return count;
+}
+
+/* The untried default of the implementation that won most often at such slots; null: none is left.
+ */
+static const struct attempt *untried_default(const struct segment_table *t, int slot)
+{
+    const struct slot *s = &t->slots[slot];
+    const struct attempt *found = NULL;
+    int most = -1, kind = kind_of(t, slot);
+    for (int i = 0; i < s->count; i++) {
+        const struct attempt *a = &s->attempts[i];
+        if (!a->usual || a->tried || wins(t, kind, a->choice.impl) <= most)
+            continue;
+        most = wins(t, kind, a->choice.impl);
+        found = a;
+    }
+    return found;
 }
 
 bool slot_failed(const struct slot *s)
 {
-    return s->best == NULL && untried_default(s) == NULL;
+    bool failed = s->best == NULL;
+    for (int i = 0; i < s->count; i++)
+        failed &= !s->attempts[i].usual || s->attempts[i].tried;
+    return failed;
 }
 
 int additive_best(const struct plan *space, int space_count, const struct segment_times *times)
@@ -167,7 +196,7 @@ int segment_table_candidate(const struct segment_table *t, struct plan p, struct
     *out = (struct candidate){.plan = p};
     for (int i = 0; i < count; i++) {
         const struct slot *s = &t->slots[slots[i]];
-        const struct attempt *attempt = s->best != NULL ? s->best : untried_default(s);
+        const struct attempt *attempt = s->best != NULL ? s->best : untried_default(t, slots[i]);
         if (attempt == NULL) {
             struct segment bad = slot_segment(slots[i]);
             bool stored = s->failed_utc[0] != '\0';

@@ -1,10 +1,11 @@
 /* Stage 1: which choice runs each segment alone fastest.
  *
- * It times every segment with the defaults of its implementations.  Then it climbs: it changes one
- * knob of a segment's best schedule at a time, as long as that helps.  It climbs only the segments
- * of the plan whose additive time would be smallest if the segments not climbed yet gained as much
- * as the others have, and ends when all segments of that plan are climbed. */
-#include "search/search_int.h"
+ * It times segments with the defaults of their implementations, best first: best_first.c says which
+ * ones.  Then it climbs: it changes one knob of a segment's best schedule at a time, as long as
+ * that helps.  It climbs only the segments of the plan whose additive time would be smallest if the
+ * segments not climbed yet gained as much as the others have.  It ends when the segments of that
+ * plan are all timed and climbed, however small the hopes of the others are taken to be. */
+#include "search/best_first_int.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -20,8 +21,9 @@ struct job {
 
 /* Jobs that are reported as one. */
 struct job_list {
-    struct job *jobs; /* (count) owned */
+    struct job *jobs; /* (count + ahead) owned */
     int count;
+    int ahead; /* jobs behind these that are built where a core would be idle */
     enum tune_phase phase;
     deadline *until;
 };
@@ -50,19 +52,22 @@ static int time_job(struct tuner *t, struct job j, const struct status *built, s
     return result;
 }
 
+/* Builds and times so many jobs; builds more of those behind them than it times. */
 static int run_chunk(struct tuner *t, const struct job_list *list, int from, int count,
                      struct status *st)
 {
     const struct job *jobs = list->jobs + from;
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), behind = list->count + list->ahead - from;
+    int builds = count < cores ? (cores < behind ? cores : behind) : count;
     double start = t->clock();
-    struct choice *choices = mem_alloc((size_t)count, sizeof(*choices));
-    struct status *built = mem_alloc((size_t)count, sizeof(*built));
-    for (int i = 0; i < count; i++)
+    struct choice *choices = mem_alloc((size_t)builds, sizeof(*choices));
+    struct status *built = mem_alloc((size_t)builds, sizeof(*built));
+    for (int i = 0; i < builds; i++)
         choices[i] = t->segments.slots[jobs[i].slot].attempts[jobs[i].attempt].choice;
     tuner_step(t, list->phase, from, list->count, NULL);
-    int result = bench_build(t->bench, choices, count, built, st);
+    int result = bench_build(t->bench, choices, builds, built, st);
     double built_at = t->clock(), end;
-    t->build_s = fmax(t->build_s, (built_at - start) / count);
+    t->build_s = fmax(t->build_s, (built_at - start) / builds);
     for (int i = 0; i < count && result == 0 && built_at + t->time_s < list->until(t); i++) {
         result = time_job(t, jobs[i], &built[i], st);
         end = t->clock();
@@ -162,22 +167,32 @@ static bool has_default(const struct tuner *t, const struct job_list *list)
     return false;
 }
 
-int time_slots(struct tuner *t, const int *slots, int count, bool climb, deadline *until,
-               struct status *st)
+/* As time_slots().  The defaults of `ahead` slots behind these are built where cores are idle. */
+static int time_and_build(struct tuner *t, const int *slots, int count, int ahead, bool climb,
+                          deadline *until, struct status *st)
 {
     struct job_list list = {
         .jobs = mem_alloc((size_t)all_attempts(&t->segments) + 1, sizeof(*list.jobs)),
         .until = until};
     int result = 0;
     do {
-        list.count = 0;
+        list.count = list.ahead = 0;
         for (int i = 0; i < count; i++)
             list.count += jobs_of(&t->segments, slots[i], climb, list.jobs + list.count);
+        for (int i = count; i < count + ahead; i++)
+            list.ahead +=
+                jobs_of(&t->segments, slots[i], false, list.jobs + list.count + list.ahead);
         list.phase = has_default(t, &list) ? PHASE_SEGMENTS : PHASE_SCHEDULES;
         result = run_jobs(t, &list, st);
     } while (list.count > 0 && result == 0 && chunk_in_time(t, 1, until) > 0);
     free(list.jobs);
     return result;
+}
+
+int time_slots(struct tuner *t, const int *slots, int count, bool climb, deadline *until,
+               struct status *st)
+{
+    return time_and_build(t, slots, count, 0, climb, until, st);
 }
 
 /* ---- stage 1 --------------------------------------------------------------------------------- */
@@ -197,44 +212,100 @@ static double usual_gain(const struct segment_table *t)
     return count > 0 ? sum / count : 1;
 }
 
-/* The index of the plan of the smallest additive time if each segment not climbed yet had the usual
- * gain. */
-static int promising_plan(const struct tuner *t)
+/* What is known, as if each segment not climbed yet had the usual gain. */
+static void learn(const struct tuner *t, struct best_first *b)
 {
-    struct segment_times hoped = t->segments.times;
-    double gain = usual_gain(&t->segments);
-    for (int i = 0; i < SLOT_COUNT; i++)
-        if (!climbed(&t->segments, i))
-            hoped.ms[i] *= gain;
-    return additive_best(t->space, t->space_count, &hoped);
+    const struct segment_table *table = &t->segments;
+    double gain = usual_gain(table);
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        b->failed[i] = slot_failed(&table->slots[i]);
+        b->known.ms[i] = table->times.ms[i] * (climbed(table, i) ? 1 : gain);
+    }
 }
 
-/* Short segments first: more plans consist of them, should the time run out. */
-static int slots_by_length(int out[SLOT_COUNT])
+/* Each operator alone, as then every plan can be hoped for, and the other slots of one stage. */
+static int time_one_stage(struct tuner *t, struct best_first *b, struct status *st)
 {
-    int count = 0;
+    int slots[SLOT_COUNT], count = slots_of_one_stage(b, slots), alone = 0;
+    while (alone < count && slot_segment(slots[alone]).first == slot_segment(slots[alone]).last)
+        alone++;
+    if (time_and_build(t, slots, alone, count - alone, false, stage1_end, st) != 0)
+        return -1;
+    learn(t, b);
+    count = slots_of_one_stage(b, slots);
+    return time_slots(t, slots, count, false, stage1_end, st);
+}
+
+/* Every slot, as every plan will be measured.  Short segments first: more plans consist of them,
+ * should the time run out. */
+static int time_all(struct tuner *t, struct status *st)
+{
+    int slots[SLOT_COUNT], count = 0;
     for (int length = 1; length <= OP_COUNT; length++)
         for (int i = 0; i < SLOT_COUNT; i++)
             if (slot_segment(i).last - slot_segment(i).first + 1 == length)
-                out[count++] = i;
-    return count;
+                slots[count++] = i;
+    return time_slots(t, slots, count, false, stage1_end, st);
 }
 
-int stage1(struct tuner *t, struct status *st)
+/* Times and climbs the plan of the least hoped sum until it is the same one. */
+static int follow_hope(struct tuner *t, struct best_first *b, double share, struct status *st)
 {
-    int slots[SLOT_COUNT];
-    int count = slots_by_length(slots), promising;
-    if (time_slots(t, slots, count, false, stage1_end, st) != 0)
-        return -1;
-    while (stage1_goes_on(t) && (promising = promising_plan(t)) >= 0) {
-        count = plan_slots(t->space[promising], slots);
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), result = 0;
+    while (result == 0 && stage1_goes_on(t)) {
+        int slots[SLOT_COUNT], first, plan;
+        learn(t, b);
+        double least = least_share(b, share);
+        int count = slots_wanted(b, least, cores, &first, slots);
+        if (count > 0) {
+            result = time_and_build(t, slots, first, count - first, false, stage1_end, st);
+            continue;
+        }
+        if ((plan = plan_wanted(b, least)) < 0)
+            break;
+        count = plan_slots(t->space[plan], slots);
         bool done = true;
         for (int i = 0; i < count; i++)
             done &= climbed(&t->segments, slots[i]);
         if (done)
             break;
-        if (time_slots(t, slots, count, true, stage1_end, st) != 0)
-            return -1;
+        result = time_slots(t, slots, count, true, stage1_end, st);
     }
-    return 0;
+    return result;
+}
+
+/* Times some slots that are not wanted.  One that beats its hope makes others wanted. */
+static int audit(struct tuner *t, struct best_first *b, double share, struct status *st)
+{
+    int slots[AUDITED];
+    learn(t, b);
+    if (time_slots(t, slots, slots_audited(b, slots), false, stage1_end, st) != 0)
+        return -1;
+    return follow_hope(t, b, share, st);
+}
+
+static int tried(const struct segment_table *t)
+{
+    int count = 0;
+    for (int i = 0; i < SLOT_COUNT; i++)
+        for (int k = 0; k < t->slots[i].count; k++)
+            count += t->slots[i].attempts[k].tried;
+    return count;
+}
+
+int stage1(struct tuner *t, struct status *st)
+{
+    static const double shares[] = {1, 0.95, 0.9};
+    struct best_first b;
+    int before = tried(&t->segments);
+    best_first_init(&b, t->segments.target, t->space, t->space_count, t->o->search.seed);
+    learn(t, &b);
+    if ((t->o->rigor == RIGOR_EXHAUSTIVE ? time_all(t, st) : time_one_stage(t, &b, st)) != 0)
+        return -1;
+    for (size_t i = 0; i < ARRAY_LEN(shares); i++)
+        if (follow_hope(t, &b, shares[i], st) != 0)
+            return -1;
+    if (t->past.searched && tried(&t->segments) == before) /* the search before this one did */
+        return 0;
+    return audit(t, &b, shares[ARRAY_LEN(shares) - 1], st);
 }

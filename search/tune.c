@@ -58,6 +58,8 @@ static int search_values(struct tuner *t, unsigned lo, unsigned hi, double until
     struct evaluator e = tuner_evaluator(t);
     if (lo == hi || exhaustive(t)) /* the user wants the failures of these plans stored too */
         e.fails = NULL;
+    if (exhaustive(t)) /* nor does it matter which segments were timed */
+        e.segments = NULL;
     if (lo == hi && is_wanted(t, plan_from_value(lo)))
         o.budget = 0;
     t->stage2.start = t->clock();
@@ -70,7 +72,8 @@ static int search_values(struct tuner *t, unsigned lo, unsigned hi, double until
 }
 
 /* Baselines come first, with their segments, so that there is something to compare with whenever
- * the search ends. */
+ * the search ends.  They run the defaults: other schedules are tried where they may win.  In an
+ * exhaustive search all plans run the schedules that stage 1 ends with. */
 static int measure_baseline(struct tuner *t, struct plan p, struct search_result *out,
                             struct status *st)
 {
@@ -80,7 +83,7 @@ static int measure_baseline(struct tuner *t, struct plan p, struct search_result
     if (history_has(&t->history, p))
         return 0;
     tuner_step(t, PHASE_BASELINES, 0, 0, NULL);
-    if (time_slots(t, slots, count, true, stage1_end, st) != 0)
+    if (time_slots(t, slots, count, exhaustive(t), stage1_end, st) != 0)
         return -1;
     out->stopped_by = STOP_TIME;
     return choices_may_change(t) ? 0 : search_values(t, value, value, t->end, out, st);

@@ -30,8 +30,8 @@ START_TEST(broken_segment_breaks_its_plans_unbuilt)
 }
 END_TEST
 
-/* All plans of the space hold ops 1-5, for which stage 1 has no time: of 20 ms each, at most 50 of
- * the shorter segments fit into half of 2 s.  The first plan that fails makes it known. */
+/* All plans of the space hold ops 1-5, for which stage 1 has no time: the segments of the baselines
+ * take 20 ms each and about half of the limit.  The first plan that fails makes it known. */
 START_TEST(culprit_is_found_out)
 {
     fake.broken = (struct segment){1, 5};
@@ -39,7 +39,7 @@ START_TEST(culprit_is_found_out)
     fake.speed = 100;
     options.search.space_lo = 48768;
     options.search.space_hi = options.search.space_lo + 63;
-    options.search.time_limit_s = 2;
+    options.search.time_limit_s = 0.8;
     run();
     struct stored *s = read_back();
     ck_assert_int_eq(s->failed, 1);
@@ -182,7 +182,7 @@ END_TEST
 START_TEST(interrupt_keeps_all)
 {
     options.search.budget = 9;
-    fake.stop_at_call = 1 + 34 * _i;
+    fake.stop_at_call = 1 + 25 * _i;
     run();
     ck_assert_str_eq(report.stopped_by, "interrupted");
     struct stored *s = read_back();
@@ -204,7 +204,7 @@ START_TEST(killed_search_resumes)
     db_close(db);
     pid_t child = fork();
     if (child == 0) {
-        fake.kill_at_call = 1 + 43 * _i;
+        fake.kill_at_call = 1 + 30 * _i;
         if (db_open(test_path("db"), DB_WRITE, &db, &st) == 0)
             tune(bench, db, &options, &report, &st);
         _exit(1);
@@ -226,7 +226,7 @@ END_TEST
 START_TEST(broken_environment_ends_the_search)
 {
     options.search.budget = 9;
-    fake.fail_at_call = 1 + 34 * _i;
+    fake.fail_at_call = 1 + 25 * _i;
     FAILS(tune(bench, db, &options, &report, &st), STATUS_ENVIRONMENT, "");
     ck_assert_int_eq(report.best.choice_count, 0);
     st = STATUS_INIT;

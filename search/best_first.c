@@ -1,0 +1,175 @@
+/* Which slots are worth timing, the most promising first.
+ *
+ * Most segments of several stages take longer than their stages do alone.  So such a slot is not
+ * timed at first: it *hopes* for a share of its best split, which is the least sum of times known
+ * that covers its operators.  A slot is wanted if it is in the plan of the least hoped sum. */
+#include "search/best_first_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* A hope that only equals the sum of times known is no reason to time a slot. */
+#define TIE 1e-9
+
+/* ---- splits ---------------------------------------------------------------------------------- */
+
+/* The least sums that cover operators first..last; infinite if none is known. */
+struct covers {
+    double ms[OP_COUNT][OP_COUNT];    /* of one segment or several */
+    double split[OP_COUNT][OP_COUNT]; /* of several */
+};
+
+static double known_ms(const struct best_first *b, int first, int last)
+{
+    struct segment s = {(int8_t)first, (int8_t)last};
+    double ms = fmin(b->known.ms[slot_of(s, false)], b->known.ms[slot_of(s, true)]);
+    return isnan(ms) ? INFINITY : ms;
+}
+
+static void find_covers(const struct best_first *b, struct covers *out)
+{
+    for (int first = OP_COUNT - 1; first >= 0; first--)
+        for (int last = first; last < OP_COUNT; last++) {
+            double split = INFINITY;
+            for (int cut = first; cut < last; cut++)
+                split = fmin(split, out->ms[first][cut] + out->ms[cut + 1][last]);
+            out->split[first][last] = split;
+            out->ms[first][last] = fmin(split, known_ms(b, first, last));
+        }
+}
+
+static double split_of(const struct covers *c, int slot)
+{
+    struct segment s = slot_segment(slot);
+    return c->split[s.first][s.last];
+}
+
+/* ---- hopes ----------------------------------------------------------------------------------- */
+
+bool slot_waits(enum target_kind target, int slot)
+{
+    enum stage_kind kinds[OP_COUNT];
+    return slot != SLOT_HANDWRITTEN && segment_stages(target, slot_segment(slot), kinds) > 1;
+}
+
+void best_first_init(struct best_first *b, enum target_kind target, const struct plan *space,
+                     int space_count, uint64_t seed)
+{
+    *b = (struct best_first){.space = space, .space_count = space_count, .seed = seed};
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        b->known.ms[i] = NAN;
+        b->waits[i] = slot_waits(target, i);
+    }
+    for (int i = 0; i < space_count; i++) {
+        int slots[OP_COUNT], count = plan_slots(space[i], slots);
+        for (int k = 0; k < count; k++)
+            b->used[slots[k]] = true;
+    }
+}
+
+static bool is_open(const struct best_first *b, int slot)
+{
+    return b->used[slot] && !b->failed[slot] && isnan(b->known.ms[slot]);
+}
+
+void hoped_times(const struct best_first *b, double share, struct segment_times *out)
+{
+    struct covers covers;
+    find_covers(b, &covers);
+    *out = b->known;
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        double split = split_of(&covers, i);
+        if (is_open(b, i)) /* what nothing is known of is timed first */
+            out->ms[i] = isinf(split) ? 0 : share * (1 + TIE) * split;
+    }
+}
+
+double least_share(const struct best_first *b, double share)
+{
+    struct covers covers;
+    find_covers(b, &covers);
+    for (int i = 0; i < SLOT_COUNT; i++)
+        if (b->waits[i] && !isnan(b->known.ms[i]))
+            share = fmin(share, b->known.ms[i] / split_of(&covers, i));
+    return share;
+}
+
+/* ---- what to time ---------------------------------------------------------------------------- */
+
+struct ranked {
+    int slot;
+    double key;
+};
+
+static int by_key(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : x->slot - y->slot;
+}
+
+static int sorted(struct ranked *items, int count, int *out)
+{
+    qsort(items, (size_t)count, sizeof(*items), by_key);
+    for (int i = 0; i < count; i++)
+        out[i] = items[i].slot;
+    return count;
+}
+
+int slots_of_one_stage(const struct best_first *b, int out[SLOT_COUNT])
+{
+    struct ranked items[SLOT_COUNT];
+    struct covers covers;
+    int count = 0;
+    find_covers(b, &covers);
+    for (int i = 0; i < SLOT_COUNT; i++)
+        if (is_open(b, i) && !b->waits[i])
+            items[count++] = (struct ranked){i, -split_of(&covers, i)};
+    return sorted(items, count, out);
+}
+
+int plan_wanted(const struct best_first *b, double share)
+{
+    struct segment_times hoped;
+    hoped_times(b, share, &hoped);
+    return additive_best(b->space, b->space_count, &hoped);
+}
+
+int slots_wanted(const struct best_first *b, double share, int most, int *first,
+                 int out[SLOT_COUNT])
+{
+    struct best_first then = *b;
+    int count = 0, before = -1;
+    *first = 0;
+    while (count < most && count > before) {
+        int slots[OP_COUNT], plan = plan_wanted(&then, share);
+        int n = plan < 0 ? 0 : plan_slots(b->space[plan], slots);
+        struct covers covers;
+        find_covers(&then, &covers);
+        before = count;
+        for (int i = 0; i < n; i++)
+            if (is_open(&then, slots[i])) {
+                double split = split_of(&covers, slots[i]);
+                out[count++] = slots[i];
+                then.known.ms[slots[i]] = split; /* if it disappoints */
+                then.failed[slots[i]] = isinf(split);
+            }
+        if (before == 0)
+            *first = count;
+    }
+    return count;
+}
+
+int slots_audited(const struct best_first *b, int out[AUDITED])
+{
+    struct ranked items[SLOT_COUNT];
+    int order[SLOT_COUNT], count = 0;
+    for (int i = 0; i < SLOT_COUNT; i++)
+        if (is_open(b, i) && b->waits[i])
+            items[count++] =
+                (struct ranked){i, (double)splitmix64(splitmix64(b->seed) + (uint64_t)i)};
+    sorted(items, count, order);
+    count = count < AUDITED ? count : (int)AUDITED;
+    memcpy(out, order, (size_t)count * sizeof(*out));
+    return count;
+}

@@ -1,0 +1,87 @@
+/* tune() on a fake bench whose pace changes. */
+#include "tune_guided.h"
+
+#include <math.h>
+
+/* All lines that people are told, one after another. */
+static void collect(void *ctx, const char *line)
+{
+    buf_addf(ctx, "%s\n", line);
+}
+
+static int count_in(const char *text, const char *what)
+{
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
+        n++;
+    return n;
+}
+
+static int divided; /* plans whose time was divided by the drift */
+
+/* What is told of a plan is its time without the drift, and the time that was measured. */
+static void see_drift(void *ctx, const struct tune_state *state)
+{
+    (void)ctx;
+    if (state->latest == NULL || state->latest->outcome.status != TRIAL_OK)
+        return;
+    const struct outcome *o = &state->latest->outcome;
+    double usual = made_up_ms(&fake.space, plan_value(state->latest->plan));
+    double took = o->ms * (1 + o->drift) / usual;
+    ck_assert_msg(fabs(took - 1) < 1e-9 || fabs(took - 3) < 1e-9, "took %g times its time", took);
+    divided += o->drift > 0;
+    if (o->drift > 0)
+        ck_assert_double_eq_tol(o->ms, usual, 1e-9);
+}
+
+/* From plan 25 on the machine takes three times as long: the anchor shows it at the next turn, and
+ * later plans count as if it had not. */
+START_TEST(drift_is_divided_out)
+{
+    struct buf said;
+    divided = 0;
+    buf_init(&said);
+    options.step = see_drift;
+    fake.slow_from_plan = 25;
+    options.search.budget = 60;
+    options.say = collect;
+    options.ctx = &said;
+    run();
+    ck_assert_msg(strstr(said.ptr, "note: plan 43690 takes 3.000 times") != NULL, "%s", said.ptr);
+    ck_assert_double_eq_tol(report.drift, 3, 1e-9);
+    ck_assert_int_gt(divided, 0);
+    buf_release(&said);
+}
+END_TEST
+
+/* The machine stays at its new pace, but for what noise explains: that is told once. */
+START_TEST(a_drift_is_told_once)
+{
+    struct buf said;
+    buf_init(&said);
+    fake.slow_from_plan = 25;
+    fake.jitter = 0.004;
+    options.search.budget = 140;
+    options.search.endless = true;
+    options.say = collect;
+    options.ctx = &said;
+    run();
+    ck_assert_msg(count_in(said.ptr, "note: plan 43690 takes") == 1, "%s", said.ptr);
+    ck_assert_double_eq_tol(report.drift, 3, 0.04);
+    buf_release(&said);
+}
+END_TEST
+
+/* _i: the one plan that takes longer, once the anchor itself: plan 22. */
+START_TEST(a_moment_is_no_drift)
+{
+    fake.slow_from_plan = _i;
+    fake.slow_plans = 1;
+    options.search.budget = 30;
+    run();
+    ck_assert_double_eq(report.drift, 1);
+}
+END_TEST
+
+SUITE("search/anchor", setup, teardown, ONCE(drift_is_divided_out), ONCE(a_drift_is_told_once),
+      LOOP(a_moment_is_no_drift, 20, 24))

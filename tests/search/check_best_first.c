@@ -1,0 +1,261 @@
+/* Which slots are timed, the most promising first. */
+#include "search/best_first_int.h"
+#include "space_fixture.h"
+
+#include <math.h>
+#include <string.h>
+
+static struct plan plans[PLAN_SPACE];
+static struct best_first b;
+static int timed;
+
+static void begin(enum target_kind target, unsigned lo, unsigned hi)
+{
+    best_first_init(&b, target, plans, plan_space(lo, hi, plans), 1);
+    timed = 0;
+}
+
+/* ---- on recorded spaces ---------------------------------------------------------------------- */
+
+/* How much slower the plan of the least sum known is than the best one. */
+static double regret_known(void)
+{
+    int i = additive_best(plans, b.space_count, &b.known);
+    if (i < 0)
+        return INFINITY;
+    return space.outcomes[space.at[plan_key(plans[i])]].ms / space.outcomes[space.best].ms - 1;
+}
+
+/* Times slots until the plan of the least sum is within 3 %. */
+static void time_recorded(const int *slots, int count)
+{
+    for (int i = 0; i < count && regret_known() > 0.03; i++)
+        if (isnan(b.known.ms[slots[i]])) {
+            b.known.ms[slots[i]] = space.segments.ms[slots[i]];
+            timed++;
+        }
+}
+
+/* As stage1(): the baselines, slots of one stage, and those of which the most is hoped. */
+static void time_best_first(void)
+{
+    static const unsigned baselines[] = {VALUE_UNFUSED, 41115};
+    int slots[SLOT_COUNT], first;
+    for (size_t i = 0; i < ARRAY_LEN(baselines); i++)
+        time_recorded(slots, plan_slots(plan_from_value(baselines[i]), slots));
+    time_recorded(slots, slots_of_one_stage(&b, slots));
+    while (regret_known() > 0.03 && slots_wanted(&b, 0.9, 1, &first, slots) > 0)
+        time_recorded(slots, first);
+}
+
+/* As it was before: short segments first. */
+static void time_short_first(void)
+{
+    for (int length = 1; length <= OP_COUNT; length++)
+        for (int i = 0; i < SLOT_COUNT; i++)
+            if (slot_segment(i).last - slot_segment(i).first + 1 == length)
+                time_recorded(&i, 1);
+}
+
+/* At most 40 slots; the order of lengths takes more. */
+START_TEST(few_slots_of_a_recorded_space)
+{
+    static const char *const paths[] = {RECORDED_SPACES};
+    OK(recorded_space_read(paths[_i], &space, &st));
+    begin(TARGET_CUDA, space.lo, space.hi);
+    time_best_first();
+    ck_assert_int_le(timed, 40);
+    ck_assert_double_le(regret_known(), 0.03);
+    begin(TARGET_CUDA, space.lo, space.hi);
+    time_short_first();
+    ck_assert_int_gt(timed, 40);
+    recorded_space_release(&space);
+}
+END_TEST
+
+/* ---- hopes ----------------------------------------------------------------------------------- */
+
+static int slot(int first, int last)
+{
+    return segment_index((struct segment){(int8_t)first, (int8_t)last});
+}
+
+/* Each operator takes 1 ms, a slot of one stage 0.9 ms an operator. */
+static void know_one_stage(void)
+{
+    int slots[SLOT_COUNT], count = slots_of_one_stage(&b, slots);
+    ck_assert_int_gt(count, 30);
+    for (int i = 0; i < count; i++) {
+        struct segment s = slot_segment(slots[i]);
+        b.known.ms[slots[i]] = s.first == s.last ? 1 : 0.9 * (s.last - s.first + 1);
+    }
+}
+
+START_TEST(hope_is_a_share_of_the_best_split)
+{
+    struct segment_times hoped;
+    begin(TARGET_CUDA, 32768, 49152);
+    know_one_stage();
+    hoped_times(&b, 0.5, &hoped);
+    ck_assert_double_eq_tol(hoped.ms[slot(9, 10)], 0.5 * 2, 1e-6);
+    ck_assert_double_eq_tol(hoped.ms[slot(8, 11)], 0.5 * 3.6, 1e-6);
+    ck_assert_double_eq(hoped.ms[slot(8, 9)], 1.8);
+}
+END_TEST
+
+/* The sum of times known is not beaten by hopes that equal it. */
+START_TEST(a_hope_must_be_better)
+{
+    int slots[SLOT_COUNT], first;
+    begin(TARGET_CUDA, 32768, 49152);
+    know_one_stage();
+    ck_assert_int_eq(slots_wanted(&b, 1, 16, &first, slots), 0);
+    int count = slots_wanted(&b, 0.95, 16, &first, slots);
+    ck_assert_int_ge(count, 16);
+    ck_assert_int_ge(first, 1);
+    ck_assert_int_lt(first, count);
+    for (int i = 0; i < count; i++) {
+        ck_assert(b.waits[slots[i]]);
+        for (int k = 0; k < i; k++)
+            ck_assert_int_ne(slots[i], slots[k]);
+    }
+}
+END_TEST
+
+START_TEST(one_that_beats_its_hope_lowers_the_others)
+{
+    begin(TARGET_CUDA, 32768, 49152);
+    know_one_stage();
+    b.known.ms[slot(9, 10)] = 2.4;
+    ck_assert_double_eq(least_share(&b, 0.9), 0.9);
+    b.known.ms[slot(9, 10)] = 1.6;
+    ck_assert_double_eq_tol(least_share(&b, 0.9), 0.8, 1e-9);
+}
+END_TEST
+
+START_TEST(audit_is_drawn_by_the_seed)
+{
+    int one[AUDITED], other[AUDITED], same = 0;
+    begin(TARGET_CUDA, 32768, 49152);
+    know_one_stage();
+    ck_assert_int_eq(slots_audited(&b, one), AUDITED);
+    b.seed = 2;
+    ck_assert_int_eq(slots_audited(&b, other), AUDITED);
+    for (int i = 0; i < AUDITED; i++) {
+        ck_assert(b.waits[one[i]] && isnan(b.known.ms[one[i]]));
+        same += one[i] == other[i];
+    }
+    ck_assert_int_lt(same, AUDITED);
+}
+END_TEST
+
+/* A segment of which no part is known is timed at once. */
+START_TEST(space_of_one_plan)
+{
+    int slots[SLOT_COUNT], first, in_plan[OP_COUNT];
+    struct plan p = plan_of(0x3fff, false); /* one segment */
+    begin(TARGET_CUDA, plan_value(p), plan_value(p));
+    ck_assert_int_eq(slots_of_one_stage(&b, slots), 0);
+    ck_assert_int_eq(slots_wanted(&b, 1, 16, &first, slots), 1);
+    ck_assert_int_eq(plan_slots(p, in_plan), 1);
+    ck_assert_int_eq(slots[0], in_plan[0]);
+    b.failed[slots[0]] = true;
+    ck_assert_int_eq(slots_wanted(&b, 1, 16, &first, slots), 0);
+    ck_assert_int_eq(plan_wanted(&b, 1), -1);
+}
+END_TEST
+
+/* An operator fails alone: what holds it may still run. */
+START_TEST(segments_with_an_operator_that_fails)
+{
+    int slots[SLOT_COUNT], first;
+    begin(TARGET_CUDA, 32768, 49152);
+    know_one_stage();
+    for (int i = 0; i < SLOT_COUNT; i++)
+        if (slot_segment(i).first <= 9 && slot_segment(i).last >= 9 && !b.waits[i]) {
+            b.known.ms[i] = NAN;
+            b.failed[i] = true;
+        }
+    int count = slots_wanted(&b, 1, 1, &first, slots);
+    ck_assert_int_gt(count, 0);
+    ck_assert(slot_segment(slots[0]).first <= 9 && slot_segment(slots[0]).last >= 9);
+}
+END_TEST
+
+/* ---- what is made of it ---------------------------------------------------------------------- */
+
+static struct segment_times alone;
+
+static int takes_a_second(void *ctx, struct plan p, struct outcome *out, struct status *status)
+{
+    (void)ctx, (void)p, (void)status;
+    *out = (struct outcome){.status = TRIAL_OK, .ms = 1000};
+    return 0;
+}
+
+static const struct segment_times *times_alone(void *ctx)
+{
+    (void)ctx;
+    return &alone;
+}
+
+static double now(void *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
+/* Of all plans only the unfused one has no segment that was not timed. */
+START_TEST(plans_of_timed_segments_come_first)
+{
+    struct evaluator e = {.measure = takes_a_second, .segments = times_alone, .now = now};
+    struct search_options o = {.strategy = strategy_find("random"),
+                               .space_lo = 32768,
+                               .space_hi = 49152,
+                               .budget = 3,
+                               .seed = 1,
+                               .quantile = 0.1};
+    struct history h = {.count = 0};
+    struct search_result found;
+    for (int i = 0; i < SLOT_COUNT; i++)
+        alone.ms[i] = slot_segment(i).first == slot_segment(i).last ? 1 : NAN;
+    OK(search_loop(&o, &e, &h, NULL, NULL, &found, &st));
+    ck_assert_uint_eq(plan_value(h.items[0].plan), VALUE_UNFUSED);
+    ck_assert_int_eq(h.count, 3);
+    history_release(&h);
+}
+END_TEST
+
+static const char *chosen(const struct segment_table *t, int first, int last)
+{
+    struct candidate c;
+    uint16_t fused = (uint16_t)((1U << last) - (1U << first));
+    OK(segment_table_candidate(t, plan_of(fused, false), &c, &st));
+    return c.choices[first].impl->name;
+}
+
+/* A GEMM takes the implementation that won at another GEMM; other kinds do not care. */
+START_TEST(implementation_that_won_elsewhere)
+{
+    const struct build_target gpu = {
+        .kind = TARGET_CUDA, .dtype = DTYPE_FP16, .head_size = 64, .arch = 90, .library = true};
+    static struct segment_table t;
+    struct slot *won = &t.slots[slot(0, 0)];
+    int i = 0;
+    segment_table_init(&t, &gpu);
+    ck_assert_str_eq(chosen(&t, 10, 10), "library");
+    while (strcmp(won->attempts[i].choice.impl->name, "hopper_gemm") != 0)
+        i++;
+    segment_table_note(&t, slot(0, 0), i, 1, &st);
+    ck_assert_str_eq(chosen(&t, 10, 10), "hopper_gemm");
+    ck_assert_str_eq(chosen(&t, 10, 11), "hopper_gemm");
+    ck_assert_str_eq(chosen(&t, 9, 9), "generated");
+    segment_table_release(&t);
+}
+END_TEST
+
+SUITE("search/best_first", NULL, NULL, LOOP(few_slots_of_a_recorded_space, 0, 2),
+      ONCE(hope_is_a_share_of_the_best_split), ONCE(a_hope_must_be_better),
+      ONCE(one_that_beats_its_hope_lowers_the_others), ONCE(audit_is_drawn_by_the_seed),
+      ONCE(space_of_one_plan), ONCE(segments_with_an_operator_that_fails),
+      ONCE(plans_of_timed_segments_come_first), ONCE(implementation_that_won_elsewhere))
