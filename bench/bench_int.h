@@ -133,8 +133,13 @@ struct bench {
 struct runnable {
     const struct choice *choices;
     int count;
-    bool alone;
+    bool alone, packed;
 };
+
+static inline struct runnable runnable_of(const struct candidate *c)
+{
+    return (struct runnable){.choices = c->choices, .count = c->count, .packed = c->packed};
+}
 
 /* Builds a candidate, adds it to a request and sends that under the device's lock.  Takes the
  * request over.  The caller owns *reply, which may be null. */
@@ -152,7 +157,7 @@ int session_call(struct bench *b, json_t *request, json_t **reply, struct status
 
 /* The choices of a plan, or of one segment alone, all of which must be built.  A choice that was
  * never verified carries the key of its verdict, which tells the worker to verify it. */
-json_t *request_of(struct bench *b, const struct choice *choices, int count, bool alone);
+json_t *request_of(struct bench *b, struct runnable what);
 
 /* A client_event.  Stores the verdict on a segment as soon as the worker reports it: it holds even
  * if the plan fails later.  Tells the bench's listener what the worker does. */

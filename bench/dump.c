@@ -61,11 +61,11 @@ static int dump(struct bench *b, struct runnable what, const char *dir, bool rep
 int bench_dump(struct bench *b, const struct candidate *c, const char *dir, bool replace,
                struct status *st)
 {
-    return dump(b, (struct runnable){c->choices, c->count, false}, dir, replace, st);
+    return dump(b, runnable_of(c), dir, replace, st);
 }
 
 int bench_dump_segment(struct bench *b, const struct choice *c, const char *dir, bool replace,
                        struct status *st)
 {
-    return dump(b, (struct runnable){c, 1, true}, dir, replace, st);
+    return dump(b, (struct runnable){.choices = c, .count = 1, .alone = true}, dir, replace, st);
 }

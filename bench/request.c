@@ -32,12 +32,13 @@ static json_t *choice_message(struct bench *b, const struct choice *c)
     return message;
 }
 
-json_t *request_of(struct bench *b, const struct choice *choices, int count, bool alone)
+json_t *request_of(struct bench *b, struct runnable what)
 {
     json_t *messages = json_array();
-    for (int i = 0; i < count; i++)
-        json_array_append_new(messages, choice_message(b, &choices[i]));
-    return json_pack("{s:b, s:o}", "alone", (int)alone, "choices", messages);
+    for (int i = 0; i < what.count; i++)
+        json_array_append_new(messages, choice_message(b, &what.choices[i]));
+    return json_pack("{s:b, s:b, s:o}", "alone", (int)what.alone, "packed", (int)what.packed,
+                     "choices", messages);
 }
 
 void request_blame(const struct choice *c, struct status *reason)

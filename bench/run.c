@@ -15,9 +15,7 @@ static int take_turn(struct bench *b, enum lock_use use, int *lock, struct statu
 
 /* What is measured: a plan's choices, or one segment alone. */
 struct measurement {
-    const struct choice *choices;
-    int count;
-    bool alone;
+    struct runnable what;
     struct trial *trial;
     int deaths; /* of workers during this measurement */
     bool done;
@@ -35,12 +33,12 @@ static void fail(struct measurement *m, const struct status *reason)
 /* A measurement of a choice that cannot be built fails with that choice's reason. */
 static void check_builds(struct bench *b, struct measurement *m)
 {
-    for (int i = 0; i < m->count; i++) {
-        const struct binary *binary = builder_find(&b->builder, &m->choices[i]);
+    for (int i = 0; i < m->what.count; i++) {
+        const struct binary *binary = builder_find(&b->builder, &m->what.choices[i]);
         if (binary->status.code == STATUS_OK || m->done)
             continue;
         struct status reason = binary->status;
-        request_blame(&m->choices[i], &reason);
+        request_blame(&m->what.choices[i], &reason);
         fail(m, &reason);
     }
 }
@@ -49,10 +47,10 @@ static int build_all(struct bench *b, struct measurement *all, int n, struct sta
 {
     for (int i = 0; i < n; i++) {
         double start = clock_seconds();
-        if (builder_build(&b->builder, all[i].choices, all[i].count, NULL, st) != 0)
+        if (builder_build(&b->builder, all[i].what.choices, all[i].what.count, NULL, st) != 0)
             return -1;
-        all[i].trial->build_s =
-            all[i].alone ? bench_build_seconds(b, &all[i].choices[0]) : clock_seconds() - start;
+        all[i].trial->build_s = all[i].what.alone ? bench_build_seconds(b, &all[i].what.choices[0])
+                                                  : clock_seconds() - start;
         check_builds(b, &all[i]);
     }
     return 0;
@@ -72,15 +70,15 @@ static int finish(struct bench *b, struct measurement *m, const json_t *message,
     if (m->trial->reason.code == STATUS_ENVIRONMENT)
         return status_set(st, STATUS_ENVIRONMENT, "%s", m->trial->reason.message);
     if (m->trial->status == TRIAL_FAILED &&
-        builder_check(&b->builder, m->choices, m->count, st) != 0)
+        builder_check(&b->builder, m->what.choices, m->what.count, st) != 0)
         return -1;
     m->trial->build_s = build_s;
     m->trial->conditions.peaks = b->limits;
     disturbance_add(&b->disturbance, &m->trial->conditions);
-    if (m->alone)
-        binary_describe(builder_find(&b->builder, &m->choices[0]), &m->trial->resources);
-    for (int i = 0; i < m->count; i++) {
-        double error = builder_find(&b->builder, &m->choices[i])->error;
+    if (m->what.alone)
+        binary_describe(builder_find(&b->builder, &m->what.choices[0]), &m->trial->resources);
+    for (int i = 0; i < m->what.count; i++) {
+        double error = builder_find(&b->builder, &m->what.choices[i])->error;
         if (error > m->trial->error)
             m->trial->error = error;
     }
@@ -106,8 +104,7 @@ static int measure_open(struct bench *b, struct measurement **open, int n,
     sampling_spend(&now, clock_seconds() - begin);
     json_t *candidates = json_array(), *reply;
     for (int i = 0; i < n; i++)
-        json_array_append_new(candidates,
-                              request_of(b, open[i]->choices, open[i]->count, open[i]->alone));
+        json_array_append_new(candidates, request_of(b, open[i]->what));
     uint64_t shuffle = splitmix64(b->inputs.seed + b->shuffles++);
     json_t *request =
         json_pack("{s:s, s:I, s:o, s:o}", "do", "measure", "shuffle", (json_int_t)shuffle,
@@ -166,7 +163,7 @@ static int build_and_measure(struct bench *b, struct measurement *all, int n,
 int bench_segment(struct bench *b, const struct choice *c, const struct sampling *how,
                   struct trial *out, struct status *st)
 {
-    struct measurement m = {.choices = c, .count = 1, .alone = true, .trial = out};
+    struct measurement m = {.what = {.choices = c, .count = 1, .alone = true}, .trial = out};
     return build_and_measure(b, &m, 1, how, st);
 }
 
@@ -181,8 +178,7 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
 {
     struct measurement *all = mem_alloc((size_t)n + 1, sizeof(*all));
     for (int i = 0; i < n; i++)
-        all[i] = (struct measurement){
-            .choices = candidates[i].choices, .count = candidates[i].count, .trial = &trials[i]};
+        all[i] = (struct measurement){.what = runnable_of(&candidates[i]), .trial = &trials[i]};
     int result = build_and_measure(b, all, n, how, st);
     free(all);
     return result;
@@ -194,7 +190,7 @@ int run_request(struct bench *b, struct runnable what, enum lock_use use, json_t
                 json_t **reply, struct status *st)
 {
     struct trial trial = {0};
-    struct measurement m = {.choices = what.choices, .count = what.count, .trial = &trial};
+    struct measurement m = {.what = what, .trial = &trial};
     int lock = -1, result = build_all(b, &m, 1, st);
     *reply = NULL;
     if (result == 0 && m.done)
@@ -204,8 +200,7 @@ int run_request(struct bench *b, struct runnable what, enum lock_use use, json_t
     if (result == 0) {
         b->candidates = 1;
         b->timing_s = 0;
-        json_object_set_new(request, "candidate",
-                            request_of(b, what.choices, what.count, what.alone));
+        json_object_set_new(request, "candidate", request_of(b, what));
         result = session_call(b, request, reply, st);
     } else {
         json_decref(request);

@@ -22,8 +22,8 @@ int bench_trace(struct bench *b, const struct candidate *c, struct launch_time *
     json_t *reply;
     int count = b->w.layers * c->count;
     struct launch_time *times = mem_alloc((size_t)count, sizeof(*times));
-    int result = run_request(b, (struct runnable){c->choices, c->count, false}, LOCK_TO_TIME,
-                             json_pack("{s:s}", "do", "trace"), &reply, st);
+    int result =
+        run_request(b, runnable_of(c), LOCK_TO_TIME, json_pack("{s:s}", "do", "trace"), &reply, st);
     if (result == 0)
         result = read_times(reply, count, times, st);
     json_decref(reply);

@@ -4,10 +4,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add_plan(struct comparison *c, struct plan p)
+static void add_plan(struct comparison *c, struct plan p, bool packed)
 {
-    if (comparison_find(c, p) < 0)
-        c->plans[c->count++] = p;
+    if (comparison_find(c, p, packed) >= 0)
+        return;
+    c->packed[c->count] = packed;
+    c->plans[c->count++] = p;
 }
 
 static int check_dump(const struct options *o, struct status *st)
@@ -32,7 +34,7 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
         struct plan p;
         if (plan_from_text(o, o->operands[i], &p, st) != 0)
             return -1;
-        add_plan(c, p);
+        add_plan(c, p, options_has(o, OPT(PACKED)));
         if (c->count > VALUES_MAX)
             return status_set(st, STATUS_USAGE,
                               "more than %d plans are given; time fewer side by side", VALUES_MAX);
@@ -49,12 +51,12 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
     if (o->trace != NULL && file_check_writable("--trace", o->trace, st) != 0)
         return -1;
     c->given = c->count;
-    c->stores = o->weights == NULL;
+    c->stores = o->weights == NULL && !options_has(o, OPT(PACKED));
     c->wants_kernels = o->format != FORMAT_CSV; /* a line of CSV is a plan */
     if (baselines_from_options(o, &c->baselines, st) != 0)
         return -1;
     for (int i = 0; i < c->baselines.count; i++)
-        add_plan(c, c->baselines.plans[i]);
+        add_plan(c, c->baselines.plans[i], false);
     return 0;
 }
 
@@ -64,7 +66,7 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
 static int earlier_row(void *ctx, const struct db_trial *row)
 {
     struct comparison *c = ctx;
-    int i = comparison_find(c, plan_from_value((unsigned)row->value));
+    int i = comparison_find(c, plan_from_value((unsigned)row->value), false);
     if (i < 0 || row->status != TRIAL_OK)
         return 0;
     c->earlier[i].ms = (struct interval){row->median_ms, row->ci_low_ms, row->ci_high_ms};
@@ -96,6 +98,7 @@ static int prepare(struct comparison *c, struct session *s, bool retry, struct h
         else if (study_candidate(s->db, s->study, bench_target(s->bench), NULL, retry, c->plans[i],
                                  &c->candidates[i], st) != 0)
             return -1;
+        c->candidates[i].packed = c->packed[i];
     }
     if (!c->stores)
         return 0;
@@ -173,13 +176,23 @@ static int open_study(const struct options *o, const struct comparison *c, struc
     return c->stores ? study_open(s->bench, s->db, &s->study, st) : bench_find_study(o, s, st);
 }
 
+static int check_packed(const struct options *o, const struct session *s, struct status *st)
+{
+    if (!options_has(o, OPT(PACKED)) || s->workload.lengths != NULL)
+        return 0;
+    return status_set(
+        st, STATUS_USAGE,
+        "--packed leaves out rows of padding, and no sequence has any; give --lengths "
+        "or --avg-seq-len");
+}
+
 static int measure(const struct options *o, struct comparison *c, struct session *s,
                    struct status *st)
 {
     struct history known = {.count = 0};
     const struct candidate *plans[VALUES_MAX]; /* the given plans that ran */
     int result = -1;
-    if (open_study(o, c, s, st) != 0 ||
+    if (open_study(o, c, s, st) != 0 || check_packed(o, s, st) != 0 ||
         prepare(c, s, options_has(o, OPT(RETRY_FAILED)), &known, st) != 0 ||
         bench_compare(s->bench, c->candidates, c->count, &sampling_bench, c->trials, st) != 0)
         goto out;
@@ -233,9 +246,10 @@ const struct command cmd_bench = {
     .name = "bench",
     .operands = "[VALUE...]",
     .summary = "Build, verify and time plans side by side",
-    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(WEIGHTS) | OPT(BASELINE) | OPT(TRACE) |
-               OPT(DUMP) | OPT(FORCE) | OPT(FAIL_ABOVE) | OPT(RETRY_FAILED) | OPT(OP) | OPT(PEERS) |
-               OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) | OPT(DB) | OPT(EVENTS),
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(WEIGHTS) | OPT(PACKED) |
+               OPT(BASELINE) | OPT(TRACE) | OPT(DUMP) | OPT(FORCE) | OPT(FAIL_ABOVE) |
+               OPT(RETRY_FAILED) | OPT(OP) | OPT(PEERS) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) |
+               OPT(DB) | OPT(EVENTS),
     .required = OPT(BATCH) | OPT(SEQ_LEN),
     .each = true,
     .exits = EXITS_NO_RESULT | EXITS_REGRESSION | EXITS_INTERRUPTED,
@@ -248,6 +262,7 @@ const struct command cmd_bench = {
         "a new result.  Exits 3 if a given plan has no valid result, 4 if one is slower than\n"
         "--fail-above allows.\n"
         "With --weights the layers have the weights of a trained model, and nothing is stored.\n"
+        "With --packed the plans given compute no rows of padding; the baselines do.\n"
         "With --op attention and no VALUE, times operators 1-6 alone with the fastest schedule\n"
         "known, beside the times of other programs in --peers, and stores nothing.",
     .examples = "fuseplan bench 41115 -b 1 -s 128 -m causal\n"

@@ -45,6 +45,7 @@ struct comparison {
     struct baselines baselines;
     char compared_at[CLOCK_UTC_SIZE];
     struct plan plans[TIMED_MAX];
+    bool packed[TIMED_MAX]; /* of the plans */
     struct earlier {
         struct interval ms; /* in the last comparison before this one; NaN: there was none */
         char utc[CLOCK_UTC_SIZE];
@@ -60,7 +61,8 @@ struct comparison {
 
 /* ---- bench_output.c: the output -------------------------------------------------------------- */
 
-int comparison_find(const struct comparison *c, struct plan p); /* index; -1: not there */
+/* Index; -1: not there. */
+int comparison_find(const struct comparison *c, struct plan p, bool packed);
 
 /* Whether plan i was given and ran. */
 bool comparison_ran(const struct comparison *c, int i);

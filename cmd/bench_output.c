@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-int comparison_find(const struct comparison *c, struct plan p)
+int comparison_find(const struct comparison *c, struct plan p, bool packed)
 {
     for (int i = 0; i < c->count; i++)
-        if (plan_equal(c->plans[i], p))
+        if (plan_equal(c->plans[i], p) && c->packed[i] == packed)
             return i;
     return -1;
 }
@@ -27,11 +27,14 @@ int comparison_plans(const struct comparison *c, const struct candidate *out[VAL
 }
 
 static const struct column columns[] = {
-    {"value", "value", 0},       {"fused", "fused ops", 0},    {"median_ms", "ms", 3},
-    {"ci_low_ms", "low", 3},     {"ci_high_ms", "high", 3},    {"us_per_layer", "us/layer", 1},
-    {"error", NULL, 0},          {"status", "status", 0},      {"reason", NULL, 0},
-    {"earlier_ms", NULL, 0},     {"samples", NULL, 0},         {"unstable", NULL, 0},
-    {"earlier_low_ms", NULL, 0}, {"earlier_high_ms", NULL, 0}, {"earlier_utc", NULL, 0},
+    {"value", "value", 0},           {"packed", "packed", 0},
+    {"fused", "fused ops", 0},       {"median_ms", "ms", 3},
+    {"ci_low_ms", "low", 3},         {"ci_high_ms", "high", 3},
+    {"us_per_layer", "us/layer", 1}, {"error", NULL, 0},
+    {"status", "status", 0},         {"reason", NULL, 0},
+    {"earlier_ms", NULL, 0},         {"samples", NULL, 0},
+    {"unstable", NULL, 0},           {"earlier_low_ms", NULL, 0},
+    {"earlier_high_ms", NULL, 0},    {"earlier_utc", NULL, 0},
 };
 
 static void unstable_of(const struct comparison *c, int i, char out[UNSTABLE_SIZE])
@@ -48,7 +51,7 @@ static int beside(const struct comparison *c, int i, struct baseline_time out[BA
 {
     for (int b = 0; b < c->baselines.count; b++) {
         struct plan p = c->baselines.plans[b];
-        int at = comparison_find(c, p);
+        int at = comparison_find(c, p, false);
         out[b] = baseline_beside(p, &c->trials[at], &c->trials[i], c->compared_at);
         unstable_of(c, at, out[b].unstable);
     }
@@ -69,7 +72,8 @@ static json_t *row_of(const struct comparison *c, int i, const struct workload *
     if (ok)
         ms = t->ms;
     return json_pack(
-        "{si so so sb so so so so so so ss ss so so so so so si so}", "value", (int)plan_value(p),
+        "{si so so so sb so so so so so so ss ss so so so so so si so}", "value",
+        (int)plan_value(p), "packed", w->lengths != NULL ? json_boolean(c->packed[i]) : json_null(),
         "fused", plan_fused_json(p), "segments", plan_segments_json(p), "handwritten",
         p.handwritten, "median_ms", json_number(ms.median), "ci_low_ms", json_number(ms.low),
         "ci_high_ms", json_number(ms.high), "us_per_layer",
@@ -92,10 +96,11 @@ static void print_baselines(const struct comparison *c)
     for (int i = 0; i < c->given; i++) {
         struct baseline_time b[BASELINES_MAX];
         int n = comparison_ran(c, i) ? beside(c, i, b) : 0;
-        char plan[16];
-        snprintf(plan, sizeof(plan), "%u", plan_value(c->plans[i]));
+        char plan[24];
+        snprintf(plan, sizeof(plan), "%u%s", plan_value(c->plans[i]),
+                 c->packed[i] ? " packed" : "");
         for (int k = 0; k < n; k++)
-            if (!plan_equal(b[k].plan, c->plans[i])) {
+            if (c->packed[i] || !plan_equal(b[k].plan, c->plans[i])) {
                 fputs(lines++ == 0 ? "\n" : "", stdout);
                 baseline_print(&b[k], plan, false);
             }
@@ -120,7 +125,7 @@ static void complain(const struct options *o, const struct comparison *c)
     struct baseline_time b[BASELINES_MAX];
     int n = beside(c, 0, b);
     for (int k = 0; k < n; k++)
-        if (comparison_find(c, b[k].plan) >= c->given)
+        if (comparison_find(c, b[k].plan, false) >= c->given)
             baseline_note(o, &b[k]);
     kernels_complain(&c->kernels);
 }

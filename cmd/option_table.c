@@ -203,6 +203,7 @@ static const struct row option_rows[] = {
     [OPTION_TARGET] = {{"target", 0, "TARGET", "cpu, cuda or cuda:N (cuda if there is a GPU, else cpu)", words_target}, parse_text, FIELD(target), 0, 0},
     [OPTION_INIT] = {{"init", 0, "RANGES", "drawn data; uniform: weights in +-0.05; wide: all in +-0.4 (uniform)", words_init}, parse_word, FIELD(ranges), 0, 0},
     [OPTION_WEIGHTS] = {{"weights", 0, "FILE", "weights of a HuggingFace BERT (model.safetensors), not drawn ones", NULL}, parse_text, FIELD(weights), 0, 0},
+    [OPTION_PACKED] = {{"packed", 0, NULL, "with lengths: tokens lie one after another, no row is padding", NULL}, NULL, 0, 0, 0},
     [OPTION_SEGMENTS] = {{"segments", 0, "I-J,...", "print the value that fuses these segments, in operator numbers", NULL}, parse_text, FIELD(segments), 0, 0},
     [OPTION_HANDWRITTEN] = {{"handwritten", 0, NULL, "with --segments: attention runs by the hand-written operator", NULL}, NULL, 0, 0, 0},
     [OPTION_NPY] = {{"npy", 0, "FILE", "write the mask as a NumPy array of bool, (S,S) or (B,S,S)", NULL}, parse_text, FIELD(npy), 0, 0},

@@ -149,6 +149,7 @@ int choice_knob(const struct choice *c, const char *knob);
 
 struct candidate {
     struct plan plan;
+    bool packed; /* with lengths: tensors of token rows have no rows of padding */
     int count;
     struct choice choices[OP_COUNT];
 };

@@ -34,12 +34,14 @@ void bank_release(struct bank *k)
     for (int l = 0; l < k->w->layers; l++)
         for (int i = 0; i < WEIGHT_COUNT; i++)
             k->ops->free(k->device, k->weight[l][i]);
-    k->ops->free(k->device, k->x);
+    k->ops->free(k->device, k->x[0]);
+    k->ops->free(k->device, k->x[1]);
     k->ops->free(k->device, k->flow[0]);
     k->ops->free(k->device, k->flow[1]);
     free(k->weight);
     free(k->drawn);
     free(k->values);
+    free(k->padded);
     *k = (struct bank){0};
 }
 
@@ -65,7 +67,7 @@ void bank_trim(struct bank *k, uint16_t keep)
 static void **buffer(struct bank *k, int layer, int t)
 {
     if (t == TENSOR_X)
-        return layer == 0 ? &k->x : &k->flow[(layer - 1) % 2];
+        return layer == 0 ? &k->x[k->packed] : &k->flow[(layer - 1) % 2];
     return t == TENSOR_Y ? &k->flow[layer % 2] : &k->tensor[t];
 }
 
@@ -121,6 +123,25 @@ bool bank_next_rows(const struct bank *k, int t, struct rows *rows)
     return rows->count > 0;
 }
 
+/* Whether rows of a tensor lie packed. */
+static bool is_packed(const struct bank *k, int t)
+{
+    return k->packed && k->w->lengths != NULL && tensor_layout(t) == LAYOUT_TOKENS;
+}
+
+/* How many rows before row `row` of (B,S) are real. */
+static int64_t real_rows(const struct bank *k, int64_t row)
+{
+    const struct workload *w = k->w;
+    int64_t sequence = row / w->seq_len, real = 0;
+    for (int b = 0; b < sequence; b++)
+        real += w->lengths[b];
+    int64_t within = row % w->seq_len;
+    if (within > 0)
+        real += within < w->lengths[sequence] ? within : w->lengths[sequence];
+    return real;
+}
+
 /* Where a row of tensor t of a layer lies on the device. */
 static void *row_at(struct bank *k, int layer, int t, int64_t row)
 {
@@ -128,8 +149,29 @@ static void *row_at(struct bank *k, int layer, int t, int64_t row)
            row * tensor_row_columns(k->w, t) * dtypes[k->w->dtype].bytes;
 }
 
+/* Copies packed rows, the real ones of `rows`, to where these lie with padding. */
+static void spread(const struct bank *k, struct rows rows, size_t row_bytes, const char *packed,
+                   char *padded)
+{
+    for (int64_t r = rows.first; r < rows.first + rows.count; r++)
+        if (r % k->w->seq_len < k->w->lengths[r / k->w->seq_len]) {
+            memcpy(padded + (size_t)(r - rows.first) * row_bytes, packed, row_bytes);
+            packed += row_bytes;
+        }
+}
+
 const void *bank_view(struct bank *k, int layer, int t, struct rows rows)
 {
+    if (is_packed(k, t)) {
+        int64_t columns = tensor_row_columns(k->w, t), first = real_rows(k, rows.first);
+        int64_t count = real_rows(k, rows.first + rows.count) - first;
+        size_t row_bytes = (size_t)columns * (size_t)dtypes[k->w->dtype].bytes;
+        k->padded = mem_resize(k->padded, (size_t)rows.count, row_bytes);
+        if (count > 0)
+            spread(k, rows, row_bytes,
+                   k->ops->view(k->device, row_at(k, layer, t, first), count * columns), k->padded);
+        return k->padded;
+    }
     return k->ops->view(k->device, row_at(k, layer, t, rows.first),
                         rows.count * tensor_row_columns(k->w, t));
 }
@@ -144,45 +186,66 @@ float *bank_read(struct bank *k, int layer, int t)
     return k->values;
 }
 
+/* Fills the real ones of `rows`. */
+static void fill_packed(struct bank *k, int layer, int t, struct rows rows, const float *values)
+{
+    int64_t columns = tensor_row_columns(k->w, t), first = real_rows(k, rows.first), count = 0;
+    float *packed = mem_alloc((size_t)(rows.count * columns), sizeof(*packed));
+    for (int64_t r = rows.first; r < rows.first + rows.count; r++)
+        if (r % k->w->seq_len < k->w->lengths[r / k->w->seq_len])
+            memcpy(packed + count++ * columns, values + (r - rows.first) * columns,
+                   (size_t)columns * sizeof(*packed));
+    if (count > 0)
+        k->ops->upload(k->device, row_at(k, layer, t, first), packed, count * columns);
+    free(packed);
+}
+
 void bank_fill(struct bank *k, int layer, int t, struct rows rows, const float *values)
 {
+    if (is_packed(k, t)) {
+        fill_packed(k, layer, t, rows, values);
+        return;
+    }
     k->ops->upload(k->device, row_at(k, layer, t, rows.first), values,
                    rows.count * tensor_row_columns(k->w, t));
 }
 
 void bank_feed(struct bank *k, int layer, const float *x)
 {
-    if (layer == 0 && k->x_filled)
+    if (layer == 0 && k->x_filled[k->packed])
         return;
     for (struct rows rows = {0, 0}; bank_next_rows(k, TENSOR_X, &rows);)
         bank_fill(k, layer, TENSOR_X, rows, x + rows.first * workload_hidden(k->w));
-    k->x_filled = k->x_filled || layer == 0;
+    k->x_filled[k->packed] = k->x_filled[k->packed] || layer == 0;
 }
 
 void bank_keep(struct bank *k, int layer, int t)
 {
     int64_t elements = tensor_elements(t, k->w);
     struct status lacks = STATUS_INIT; /* then the next one is uploaded too */
-    if (k->ops->copy == NULL || k->kept[t] != NULL)
+    void **kept = &k->kept[k->packed][t];
+    if (k->ops->copy == NULL || *kept != NULL)
         return;
-    if (k->ops->alloc(k->device, elements, &k->kept[t], &lacks) == 0)
-        k->ops->copy(k->device, k->kept[t], *buffer(k, layer, t), elements);
+    if (k->ops->alloc(k->device, elements, kept, &lacks) == 0)
+        k->ops->copy(k->device, *kept, *buffer(k, layer, t), elements);
 }
 
 bool bank_recall(struct bank *k, int layer, int t)
 {
-    if (k->kept[t] != NULL)
-        k->ops->copy(k->device, *buffer(k, layer, t), k->kept[t], tensor_elements(t, k->w));
-    return k->kept[t] != NULL;
+    const void *kept = k->kept[k->packed][t];
+    if (kept != NULL)
+        k->ops->copy(k->device, *buffer(k, layer, t), kept, tensor_elements(t, k->w));
+    return kept != NULL;
 }
 
 bool bank_forget(struct bank *k)
 {
     bool any = false;
-    for (int t = 0; t < TENSOR_COUNT; t++) {
-        any = any || k->kept[t] != NULL;
-        k->ops->free(k->device, k->kept[t]);
-        k->kept[t] = NULL;
+    for (int i = 0; i < 2 * TENSOR_COUNT; i++) {
+        void **kept = &k->kept[i / TENSOR_COUNT][i % TENSOR_COUNT];
+        any = any || *kept != NULL;
+        k->ops->free(k->device, *kept);
+        *kept = NULL;
     }
     return any;
 }
@@ -190,8 +253,14 @@ bool bank_forget(struct bank *k)
 void bank_refill(struct bank *k, const float *x)
 {
     bank_forget(k);
-    k->x_filled = false;
-    bank_feed(k, 0, x);
+    const bool packed = k->packed;
+    for (int i = 0; i < 2; i++) {
+        k->packed = i == 1;
+        k->x_filled[i] = false;
+        if (k->x[i] != NULL)
+            bank_feed(k, 0, x);
+    }
+    k->packed = packed;
     for (int l = 0; l < k->w->layers; l++)
         for (int i = 0; i < WEIGHT_COUNT; i++)
             if (k->drawn[l][i]) {

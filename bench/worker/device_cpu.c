@@ -17,6 +17,7 @@ struct function {
 
 struct device {
     const struct workload *w; /* borrowed */
+    struct packing packing;   /* owned */
     struct cpu_load load;     /* before the timing */
 };
 
@@ -34,11 +35,14 @@ static int cpu_open(int index, const struct workload *w, struct device **out, st
     (void)st;
     *out = mem_alloc(1, sizeof(**out));
     (*out)->w = w;
+    packing_init(&(*out)->packing, w);
     return 0;
 }
 
 static void cpu_close(struct device *d)
 {
+    if (d != NULL)
+        packing_release(&d->packing);
     free(d);
 }
 
@@ -123,8 +127,9 @@ static void cpu_poison(struct device *d, void *memory, int64_t elements)
 
 _Static_assert(ARRAY_LEN(((struct fp_args *)NULL)->knob) == KNOB_MAX, "a kernel gets every knob");
 
-static void fill_args(const struct workload *w, const struct launch *l, struct fp_args *out)
+static void fill_args(const struct device *d, const struct launch *l, struct fp_args *out)
 {
+    const struct workload *w = d->w;
     const struct block_lists *b = &w->blocks;
     *out = (struct fp_args){
         .batch = w->batch,
@@ -142,6 +147,10 @@ static void fill_args(const struct workload *w, const struct launch *l, struct f
                  .bits = b->bits,
                  .words = b->words},
     };
+    if (l->packed) {
+        out->unpacked = d->packing.unpacked;
+        out->offset = d->packing.offset;
+    }
     for (int t = 0; t < TENSOR_COUNT; t++)
         out->tensor[t] = l->tensor[t];
     for (int i = 0; i < WEIGHT_COUNT; i++)
@@ -160,7 +169,7 @@ static int cpu_prepare(struct device *d, const struct launch *launches, int coun
     r->count = count;
     for (int i = 0; i < count; i++) {
         r->launches[i].run = launches[i].function->run;
-        fill_args(d->w, &launches[i], &r->launches[i].args);
+        fill_args(d, &launches[i], &r->launches[i].args);
     }
     *out = r;
     return 0;

@@ -49,9 +49,10 @@ struct device {
     int matmul_count;
     struct nvml *nvml; /* null: none found */
     struct conditions conditions;
-    double conditions_read_s; /* when, clock_seconds() */
-    struct fp_args common;    /* the arguments that all launches share */
-    struct tiles *tiles;      /* (tiles_count) those asked for so far */
+    double conditions_read_s;     /* when, clock_seconds() */
+    struct fp_args common;        /* the arguments that all launches share */
+    const int *unpacked, *offset; /* those of packed launches, in device memory */
+    struct tiles *tiles;          /* (tiles_count) those asked for so far */
     int tiles_count;
     struct scratch sync, workspace;
 };

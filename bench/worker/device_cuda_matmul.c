@@ -23,12 +23,23 @@ static const struct {
 struct matmul {
     const struct cublas *lib;
     struct choice choice;
+    bool packed;
     struct cuda_product product; /* of the choice */
     struct cublasLtMatmulDesc *desc;
     struct cublasLtMatrixLayout *weight, *in, *out;
     struct cublasLtMatmulAlgo algo;
     size_t workspace_bytes;
 };
+
+static void release_rows(struct matmul *m)
+{
+    struct cublasLtMatrixLayout **const layouts[] = {&m->in, &m->out};
+    for (size_t i = 0; i < ARRAY_LEN(layouts); i++) {
+        if (*layouts[i] != NULL)
+            m->lib->MatrixLayoutDestroy(*layouts[i]);
+        *layouts[i] = NULL;
+    }
+}
 
 static int set_bias(const struct matmul *m, const void *bias)
 {
@@ -42,7 +53,6 @@ static int describe(struct matmul *m, const struct workload *w, const void *bias
 {
     const struct cublas *lib = m->lib;
     const struct cuda_product *p = &m->product;
-    uint64_t rows = (uint64_t)w->batch * (uint64_t)w->seq_len;
     uint64_t inner = (uint64_t)dim_size(weights[p->weight].rows, w);
     uint64_t columns = (uint64_t)dim_size(weights[p->weight].cols, w);
     uint32_t epilogue = p->gelu        ? CUBLASLT_EPILOGUE_GELU_BIAS
@@ -57,10 +67,20 @@ static int describe(struct matmul *m, const struct workload *w, const void *bias
         error = set_bias(m, bias);
     if (error == CUBLAS_STATUS_SUCCESS)
         error = lib->MatrixLayoutCreate(&m->weight, type, columns, inner, (int64_t)columns);
+    return cublas_check(lib, error, "cuBLASLt cannot describe the GEMM", st);
+}
+
+/* Describes the matrices of so many token rows. */
+static int lay_out(struct matmul *m, const struct workload *w, int64_t rows, struct status *st)
+{
+    const struct cublas *lib = m->lib;
+    int type = types[w->dtype].stored;
+    int64_t inner = dim_size(weights[m->product.weight].rows, w);
+    int64_t columns = dim_size(weights[m->product.weight].cols, w);
+    release_rows(m);
+    int error = lib->MatrixLayoutCreate(&m->in, type, (uint64_t)inner, (uint64_t)rows, inner);
     if (error == CUBLAS_STATUS_SUCCESS)
-        error = lib->MatrixLayoutCreate(&m->in, type, inner, rows, (int64_t)inner);
-    if (error == CUBLAS_STATUS_SUCCESS)
-        error = lib->MatrixLayoutCreate(&m->out, type, columns, rows, (int64_t)columns);
+        error = lib->MatrixLayoutCreate(&m->out, type, (uint64_t)columns, (uint64_t)rows, columns);
     return cublas_check(lib, error, "cuBLASLt cannot describe the GEMM", st);
 }
 
@@ -96,24 +116,28 @@ static int choose_algorithm(struct matmul *m, struct status *st)
 static void release(struct matmul *m)
 {
     const struct cublas *lib = m->lib;
-    struct cublasLtMatrixLayout *const layouts[] = {m->weight, m->in, m->out};
-    for (size_t i = 0; i < ARRAY_LEN(layouts); i++)
-        if (layouts[i] != NULL)
-            lib->MatrixLayoutDestroy(layouts[i]);
+    release_rows(m);
+    if (m->weight != NULL)
+        lib->MatrixLayoutDestroy(m->weight);
     if (m->desc != NULL)
         lib->MatmulDescDestroy(m->desc);
     free(m);
 }
 
+/* Packed rows run by the algorithm that is chosen for all rows: a library that is exported does not
+ * know how many a call will have. */
 static int make(struct device *d, const struct launch *l, struct matmul **out, struct status *st)
 {
     struct matmul *m = mem_alloc(1, sizeof(*m));
     *out = NULL;
     m->choice = *l->choice;
+    m->packed = l->packed;
     choice_product(l->choice, &m->product);
     const void *bias = m->product.bias >= 0 ? l->weight[m->product.bias] : NULL;
     if (cublas_open(&m->lib, st) != 0 || describe(m, d->w, bias, st) != 0 ||
-        choose_algorithm(m, st) != 0) {
+        lay_out(m, d->w, (int64_t)d->w->batch * d->w->seq_len, st) != 0 ||
+        choose_algorithm(m, st) != 0 ||
+        (l->packed && lay_out(m, d->w, workload_tokens(d->w), st) != 0)) {
         release(m);
         return -1;
     }
@@ -127,7 +151,7 @@ int matmul_find(struct device *d, const struct launch *l, const struct matmul **
 {
     struct matmul *m = NULL;
     for (int i = 0; i < d->matmul_count && m == NULL; i++)
-        if (choice_equal(&d->matmuls[i]->choice, l->choice))
+        if (d->matmuls[i]->packed == l->packed && choice_equal(&d->matmuls[i]->choice, l->choice))
             m = d->matmuls[i];
     *out = NULL;
     if ((m == NULL && make(d, l, &m, st) != 0) ||

@@ -27,22 +27,25 @@ static int check_memory(struct device *d, struct status *st)
 static int copy_lengths(struct device *d, struct status *st)
 {
     const struct workload *w = d->w;
-    unsigned long long rows_at, lengths_at;
+    struct packing p;
     d->common.tokens = (int)workload_tokens(w);
     if (w->lengths == NULL)
         return 0;
-    int *rows = mem_alloc((size_t)d->common.tokens, sizeof(*rows)), n = 0;
-    for (int b = 0; b < w->batch; b++)
-        for (int s = 0; s < w->lengths[b]; s++)
-            rows[n++] = b * w->seq_len + s;
-    int result = cuda_copy(d, rows, (size_t)n * sizeof(*rows), &rows_at, st);
-    if (result == 0)
-        result = cuda_copy(d, w->lengths, (size_t)w->batch * sizeof(*w->lengths), &lengths_at, st);
-    if (result == 0) {
-        d->common.token_row = cuda_pointer(rows_at);
-        d->common.lengths = cuda_pointer(lengths_at);
-    }
-    free(rows);
+    packing_init(&p, w);
+    struct {
+        const int *from;
+        int count;
+        unsigned long long at;
+    } arrays[] = {
+        {p.unpacked, p.tokens, 0}, {p.offset, w->batch + 1, 0}, {w->lengths, w->batch, 0}};
+    int result = 0;
+    for (size_t i = 0; i < ARRAY_LEN(arrays) && result == 0; i++)
+        result =
+            cuda_copy(d, arrays[i].from, (size_t)arrays[i].count * sizeof(int), &arrays[i].at, st);
+    d->common.token_row = d->unpacked = cuda_pointer(arrays[0].at);
+    d->offset = cuda_pointer(arrays[1].at);
+    d->common.lengths = cuda_pointer(arrays[2].at);
+    packing_release(&p);
     return result;
 }
 

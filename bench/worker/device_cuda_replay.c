@@ -107,7 +107,10 @@ static int make_kernel(struct device *d, const struct launch *l, struct node *ou
                        struct status *st)
 {
     struct cuda_launch how;
-    choice_launch(l->choice, d->w, &how);
+    struct workload w = *d->w;
+    if (l->packed)
+        w.lengths = NULL; /* rows are neighbours in memory, which has room for all */
+    choice_launch(l->choice, &w, &how);
     if (lay_out(d, l->function, &how, out, st) != 0 ||
         (how.tiling.rows > 0 && cuda_tiles_find(d, &how.tiling, &out->args.tiles, st) != 0) ||
         cuda_reserve(d, &d->sync, how.sync_words * (int64_t)sizeof(unsigned), st) != 0)
@@ -131,6 +134,11 @@ static int make_node(struct device *d, const struct launch *l, const struct node
     struct fp_tiles tiles = out->args.tiles;
     out->args = d->common;
     out->args.tiles = tiles;
+    if (l->packed) {
+        out->args.token_row = NULL;
+        out->args.unpacked = d->unpacked;
+        out->args.offset = d->offset;
+    }
     memcpy(out->args.tensor, l->tensor, sizeof(l->tensor));
     memcpy(out->args.weight, l->weight, sizeof(l->weight));
     return cuda_encode_maps(d, out->matrices, &out->args, &out->maps, st);

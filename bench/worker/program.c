@@ -78,7 +78,8 @@ static int load_part(struct worker *k, const json_t *message, struct part *out, 
 int program_launch(struct worker *k, const struct part *part, int tensors_of, int weights_of,
                    struct launch *out, struct status *st)
 {
-    *out = (struct launch){.function = part->function, .choice = &part->choice};
+    *out = (struct launch){
+        .function = part->function, .choice = &part->choice, .packed = k->bank.packed};
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((part->tensors >> t & 1) != 0 &&
             bank_tensor(&k->bank, tensors_of, t, &out->tensor[t], st) != 0)
@@ -96,6 +97,7 @@ static int prepare(struct worker *k, struct program *p, struct status *st)
     size_t total = (size_t)p->layers * (size_t)p->part_count;
     struct launch *launches = mem_alloc(total, sizeof(*launches));
     int result = 0;
+    k->bank.packed = p->packed;
     for (size_t i = 0; i < total && result == 0; i++) {
         int layer = (int)(i / (size_t)p->part_count);
         result = program_launch(k, &p->parts[i % (size_t)p->part_count], p->alone ? 0 : layer,
@@ -113,7 +115,8 @@ int program_load(struct worker *k, const json_t *candidate, int layers, struct p
     const json_t *choices = json_object_get(candidate, "choices");
     *out = (struct program){.layers = layers,
                             .tolerance = dtypes[k->w.dtype].tolerance,
-                            .alone = json_is_true(json_object_get(candidate, "alone"))};
+                            .alone = json_is_true(json_object_get(candidate, "alone")),
+                            .packed = json_is_true(json_object_get(candidate, "packed"))};
     size_t count = json_array_size(choices);
     if (count == 0 || count > OP_COUNT)
         return status_set(st, STATUS_LAUNCH,

@@ -128,12 +128,14 @@ static void hash_result(struct worker *k, const struct program *p, char out[HASH
 
 void verify_spoil_result(struct worker *k, const struct program *p)
 {
+    k->bank.packed = p->packed;
     bank_poison(&k->bank, result_layer(p), result_tensors(p));
 }
 
 /* Layers share all tensors but those that one hands to the next. */
 void verify_spoil(struct worker *k, const struct program *p)
 {
+    k->bank.packed = p->packed;
     bank_poison(&k->bank, result_layer(p), written(p));
     if (!p->alone && p->layers > 1)
         bank_poison(&k->bank, p->layers - 2, 1u << TENSOR_Y);
@@ -142,6 +144,7 @@ void verify_spoil(struct worker *k, const struct program *p)
 int verify_result(struct worker *k, struct program *p, const char *when, struct status *st)
 {
     char now[HASH_TEXT_SIZE];
+    k->bank.packed = p->packed;
     double start = clock_seconds();
     hash_result(k, p, now);
     p->look_s = fmin(p->look_s, clock_seconds() - start);
@@ -183,8 +186,10 @@ static int verify_whole(struct worker *k, struct program *p, int compared, struc
     return 0;
 }
 
+/* Segments alone are verified without packing, which their code does not depend on. */
 static int verify_parts(struct worker *k, struct program *p, struct status *st)
 {
+    k->bank.packed = false;
     for (int i = 0; i < p->part_count; i++) {
         struct part *part = &p->parts[i];
         double error = 0;
@@ -217,6 +222,7 @@ int verify_program(struct worker *k, struct program *p, int compared, struct sta
 {
     if (verify_parts(k, p, st) != 0)
         return -1;
+    k->bank.packed = p->packed;
     worker_need_reference(k, p->alone ? 1 : compared, p->all_rows);
     if (p->alone)
         return run_alone(k, p, st);

@@ -32,6 +32,7 @@ struct replay;   /* a sequence of launches that runs as often as it is asked for
 struct launch {
     const struct function *function; /* null: a library runs it */
     const struct choice *choice;     /* borrowed until prepare() returns */
+    bool packed;                     /* tensors of token rows are: see kernels/cuda/abi.h */
     void *tensor[TENSOR_COUNT];      /* null where the segment does not touch it */
     void *weight[WEIGHT_COUNT];
 };
@@ -84,6 +85,18 @@ struct device_ops {
 };
 extern const struct device_ops device_cpu, device_cuda;
 
+/* ---- packing.c: where the rows of real tokens lie with padding ----------------------------------
+ */
+
+/* Null and 0 without lengths. */
+struct packing {
+    int tokens;
+    int *unpacked; /* (tokens) the row in (B*S) of each; owned */
+    int *offset;   /* (B+1) the first of each sequence; owned */
+};
+void packing_init(struct packing *p, const struct workload *w);
+void packing_release(struct packing *p);
+
 /* ---- cpu_load.c: how far other programs took cores from this process ------------------------- */
 
 struct cpu_load { /* in seconds; negative if the system does not say */
@@ -97,6 +110,9 @@ void cpu_load_end(const struct cpu_load *begin, struct conditions *out);
  * A layer's input and output alternate between two tensors, so that layer l reads what l-1 wrote;
  * x, the input of layer 0, is kept apart.  The other tensors of a layer are shared by all layers.
  *
+ * Layers of packed programs hand over tensors whose real rows lie one after another.  The bank's
+ * functions take and give rows as they lie with padding; those of padding hold anything.
+ *
  * bank_init() allocates what every plan needs: x, the two alternating tensors and all weights.
  * bank_tensor() allocates a tensor inside a layer when it is first asked for: (B,H,S,S) are large,
  * and most plans need none. */
@@ -107,12 +123,14 @@ struct bank {
     struct device *device; /* borrowed */
     struct inputs inputs;
     void *tensor[TENSOR_COUNT]; /* those inside a layer; 0 and the last are unused */
-    void *x, *flow[2];
-    bool x_filled;
-    void *kept[TENSOR_COUNT];      /* copies for bank_recall(); null: none */
+    bool packed;                /* of the program at hand */
+    void *x[2], *flow[2];       /* x[packed] */
+    bool x_filled[2];
+    void *kept[2][TENSOR_COUNT];   /* [packed] copies for bank_recall(); null: none */
     void *(*weight)[WEIGHT_COUNT]; /* (L) */
     bool (*drawn)[WEIGHT_COUNT];   /* (L) the weight holds its values */
     float *values;                 /* what bank_read() returned last, owned */
+    void *padded;                  /* what bank_view() returned of packed rows, owned */
 };
 
 /* Release it even if it fails. */
@@ -215,6 +233,7 @@ struct program {
     int part_count;
     struct part parts[OP_COUNT];
     bool alone;            /* one segment, not a whole plan */
+    bool packed;           /* layers hand over packed tensors; its segments alone are not packed */
     int layers;            /* timed */
     bool all_rows;         /* compared with the oracle's in every layer, not only in layer 0 */
     double tolerance;      /* of a segment */
@@ -236,7 +255,8 @@ void program_release(struct worker *k, struct program *p);
 /* Frees all loaded functions. */
 void program_forget(struct worker *k);
 
-/* One launch of a part on the tensors of one layer with the weights of another. */
+/* One launch of a part on the tensors of one layer with the weights of another, packed if the bank
+ * is. */
 int program_launch(struct worker *k, const struct part *part, int tensors_of, int weights_of,
                    struct launch *out, struct status *st);
 

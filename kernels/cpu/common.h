@@ -27,6 +27,20 @@ FP_TEMPLATE int fp_length(const struct fp_args *a, int b)
     return a->lengths != NULL ? a->lengths[b] : a->seq_len;
 }
 
+/* The first row of a batch row in tensors of token rows. */
+FP_TEMPLATE size_t fp_first_row(const struct fp_args *a, int b)
+{
+    return a->offset != NULL ? (size_t)a->offset[b] : (size_t)b * a->seq_len;
+}
+
+/* The rows of tensors of token rows where they have no padding between them, else 0. */
+FP_TEMPLATE int fp_whole_rows(const struct fp_args *a)
+{
+    if (a->offset != NULL)
+        return a->offset[a->batch];
+    return a->lengths == NULL ? a->batch * a->seq_len : 0;
+}
+
 struct fp_range {
     int first, count;
 };
@@ -44,8 +58,8 @@ FP_TEMPLATE struct fp_range fp_part(int n, int align, int parts, int i)
  * padding the whole batch is cut as one; with padding a block lies in one batch row. */
 FP_TEMPLATE int fp_row_blocks(const struct fp_args *a, int size)
 {
-    if (a->lengths == NULL)
-        return (a->batch * a->seq_len + size - 1) / size;
+    if (fp_whole_rows(a) > 0)
+        return (fp_whole_rows(a) + size - 1) / size;
     int blocks = 0;
     for (int b = 0; b < a->batch; b++)
         blocks += (a->lengths[b] + size - 1) / size;
@@ -54,8 +68,8 @@ FP_TEMPLATE int fp_row_blocks(const struct fp_args *a, int size)
 
 FP_TEMPLATE struct fp_range fp_row_block(const struct fp_args *a, int size, int i)
 {
-    if (a->lengths == NULL)
-        return fp_part(a->batch * a->seq_len, 1, fp_row_blocks(a, size), i);
+    if (fp_whole_rows(a) > 0)
+        return fp_part(fp_whole_rows(a), 1, fp_row_blocks(a, size), i);
     for (int b = 0;; b++) {
         int blocks = (a->lengths[b] + size - 1) / size;
         if (i < blocks) {
@@ -101,6 +115,8 @@ static inline float *fp_scratch(size_t count)
 /* Clears the padded rows of a tensor (B,S,columns). */
 FP_TEMPLATE void fp_zero_padding(const struct fp_args *a, float *tensor, int columns)
 {
+    if (a->offset != NULL)
+        return;
 #pragma omp for schedule(static) nowait
     for (int b = 0; b < a->batch; b++) {
         size_t first = (size_t)b * a->seq_len + fp_length(a, b);

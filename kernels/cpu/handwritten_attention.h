@@ -181,7 +181,7 @@ FP_TEMPLATE void fp_group_softmax(const struct fp_group *g, float scale[FP_GROUP
 FP_TEMPLATE void fp_group_store(const struct fp_args *a, const struct fp_group *g,
                                 const float scale[FP_GROUP], float *out)
 {
-    size_t row = (size_t)g->b * a->seq_len + g->row;
+    size_t row = fp_first_row(a, g->b) + (size_t)g->row;
     float *context = (float *)g->context;
     for (int w = 0; w < a->head_size; w++)
 #pragma omp simd

@@ -104,7 +104,7 @@ FP_TEMPLATE struct fp_head_rows fp_head_rows(const struct fp_args *a, const stru
     if (t->bias == NULL)
         return (struct fp_head_rows){fp_head(a, q, t->qkv, part) + (size_t)first * width, NULL,
                                      width};
-    size_t row = (size_t)q->b * a->seq_len + first, column = part * hidden + q->head * width;
+    size_t row = fp_first_row(a, q->b) + (size_t)first, column = part * hidden + q->head * width;
     return (struct fp_head_rows){t->qkv + row * 3 * hidden + column, t->bias + column, 3 * hidden};
 }
 

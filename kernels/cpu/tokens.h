@@ -44,10 +44,11 @@ FP_TEMPLATE struct fp_step fp_step_at(const struct fp_step *all, struct fp_range
     return s;
 }
 
-/* The offset of row `row` of head `head` in a tensor (B,H,S,W). */
+/* The offset of token row `row` of head `head` in a tensor (B,H,S,W). */
 FP_TEMPLATE size_t fp_head_offset(const struct fp_args *a, int row, int head)
 {
-    int b = row / a->seq_len, i = row % a->seq_len;
+    int at = a->unpacked != NULL ? a->unpacked[row] : row;
+    int b = at / a->seq_len, i = at % a->seq_len;
     return (((size_t)b * a->heads + head) * a->seq_len + i) * a->head_size;
 }
 

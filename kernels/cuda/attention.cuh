@@ -84,7 +84,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
         entries = a.mask.start[list + 1];
         full = a.mask.full[list];
         i64 matrix = static_cast<i64>(batch) * a.heads + head;
-        q = FIRST == 1 ? tensor<D>(a, 1) + static_cast<i64>(batch) * a.seq_len * stride() + head * W
+        q = FIRST == 1 ? tensor<D>(a, 1) + first_row(a, batch) * stride() + head * W
                        : tensor<D>(a, 2) + matrix * a.seq_len * W;
         score_base = matrix * a.seq_len * a.seq_len;
         return block * BLOCK < length;
@@ -417,7 +417,7 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
         __syncwarp();
         i64 step = LAST == 6 ? a.heads * W : W;
         T *out = LAST == 6
-                     ? tensor<D>(a, 7) + (static_cast<i64>(batch) * a.seq_len * a.heads + head) * W
+                     ? tensor<D>(a, 7) + (first_row(a, batch) * a.heads + head) * W
                      : tensor<D>(a, 6) + (static_cast<i64>(batch) * a.heads + head) * a.seq_len * W;
 #pragma unroll
         for (int i = lane; i < WARP_ROWS * CHUNKS; i += 32) {

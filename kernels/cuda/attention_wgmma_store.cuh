@@ -190,7 +190,7 @@ template <class S> struct attention_store {
         const place to = find_place(item, tile, group);
         unsigned char *rows = s.q[tile][group] + warp * WARP_ROWS * 128;
         const i64 batch = item[1], head = item[2], step = LAST == 6 ? a.heads * W : W;
-        T *out = LAST == 6 ? tensor<D>(a, 7) + (batch * a.seq_len * a.heads + head) * W
+        T *out = LAST == 6 ? tensor<D>(a, 7) + (first_row(a, item[1]) * a.heads + head) * W
                            : tensor<D>(a, 6) + (batch * a.heads + head) * a.seq_len * W;
         if (joins) {
             part_counter<S>{a}.await_first(item);

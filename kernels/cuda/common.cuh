@@ -312,10 +312,22 @@ FP_DEVICE void await_dependencies()
 
 /* ---- token rows ------------------------------------------------------------------------------ */
 
-/* The row in (B*S) of the m-th real token. */
+/* The row of the m-th real token in tensors of token rows. */
 FP_DEVICE int token_row(const fp_args &a, int m)
 {
     return a.token_row ? a.token_row[m] : m;
+}
+
+/* The first row of a sequence in tensors of token rows. */
+FP_DEVICE i64 first_row(const fp_args &a, int batch)
+{
+    return a.offset ? a.offset[batch] : static_cast<i64>(batch) * a.seq_len;
+}
+
+/* How many token rows are computed.  Tiles may run over, up to a.tokens. */
+FP_DEVICE int live_tokens(const fp_args &a)
+{
+    return a.live ? *a.live : a.tokens;
 }
 
 template <class D> FP_DEVICE elem<D> *tensor(const fp_args &a, int t)

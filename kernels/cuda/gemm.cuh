@@ -230,7 +230,7 @@ FP_DEVICE void gemm(const fp_args &a, const gemm_size &g, const View &in,
     const u32 gap = (S::ALIGN - shared_address(shared) % S::ALIGN) % S::ALIGN;
     typename S::smem &smem =
         *reinterpret_cast<typename S::smem *>(static_cast<unsigned char *>(shared) + gap);
-    const int tiles_m = (a.tokens + S::BM - 1) / S::BM, tiles_n = (g.n + S::BN - 1) / S::BN;
+    const int tiles_m = (live_tokens(a) + S::BM - 1) / S::BM, tiles_n = (g.n + S::BN - 1) / S::BN;
     const int tiles = tiles_m * tiles_n;
     /* Each part of a split takes whole steps of BK. */
     const int part_k = ((g.k + S::BK - 1) / S::BK + S::SPLIT - 1) / S::SPLIT * S::BK;

@@ -87,7 +87,7 @@ template <class S_, class View, class End> struct gemm_work {
 
     FP_DEVICE int strips() const
     {
-        return (a.tokens + BM - 1) / BM;
+        return (live_tokens(a) + BM - 1) / BM;
     }
 
     FP_DEVICE int tiles() const

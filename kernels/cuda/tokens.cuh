@@ -34,9 +34,12 @@ template <class D, int W> struct head_view {
     static constexpr bool in_rows = false;
     const elem<D> *x;
     int seq_len, heads;
+    const int *unpacked; /* as in fp_args */
 
     FP_DEVICE const elem<D> *row(int r) const
     {
+        if (unpacked)
+            r = unpacked[r];
         return x + (static_cast<i64>(r / seq_len) * heads * seq_len + r % seq_len) * W;
     }
     FP_DEVICE i64 col(int k) const
@@ -73,9 +76,12 @@ template <class D, int W> struct store_qkv {
     static constexpr bool in_rows = false;
     elem<D> *out;
     int batch, seq_len, heads;
+    const int *unpacked; /* as in fp_args */
 
     FP_DEVICE elem<D> *place(int row, int col) const
     {
+        if (unpacked)
+            row = unpacked[row];
         int head = col / W; /* counts through q, k and v */
         i64 matrix =
             (static_cast<i64>(head / heads) * batch + row / seq_len) * heads + head % heads;
@@ -139,7 +145,7 @@ template <class D, class View, class Epilogue>
 FP_DEVICE void elementwise(const fp_args &a, int columns, const View &in, const Epilogue &out)
 {
     int width = columns / VEC<D>;
-    i64 total = static_cast<i64>(a.tokens) * width;
+    i64 total = static_cast<i64>(live_tokens(a)) * width;
     for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < total;
          i += static_cast<i64>(gridDim.x) * blockDim.x) {
         int row = token_row(a, static_cast<int>(i / width));
@@ -240,8 +246,8 @@ template <class D, class View, class Before>
 FP_DEVICE void norm_rows(const fp_args &a, const norm_weights<D> &n, const View &in,
                          const Before &before)
 {
-    int warps = blockDim.x / 32;
-    for (int m = blockIdx.x * warps + threadIdx.x / 32; m < a.tokens; m += gridDim.x * warps)
+    int warps = blockDim.x / 32, live = live_tokens(a);
+    for (int m = blockIdx.x * warps + threadIdx.x / 32; m < live; m += gridDim.x * warps)
         norm_row<D>(n, token_row(a, m), in, before);
 }
 

@@ -197,9 +197,12 @@ static int compare(const struct layer *l, const double *x, const float *y)
 static const struct {
     const char *mask, *lengths;
     int ndim, real; /* of the mask; tokens */
+    bool packed;
 } cases[] = {
-    {"full", NULL, 2, 15},      {"causal", NULL, 2, 15},         {"full", "2,5,3", 3, 10},
-    {"causal", "5,1,4", 3, 10}, {"sliding:w=1", "4,4,4", 3, 12},
+    {"full", NULL, 2, 15, false},           {"causal", NULL, 2, 15, false},
+    {"full", "2,5,3", 3, 10, false},        {"causal", "5,1,4", 3, 10, false},
+    {"sliding:w=1", "4,4,4", 3, 12, false}, {"causal", "5,1,4", 3, 10, true},
+    {"full", "2,5,3", 3, 10, true},
 };
 
 START_TEST(y_follows_from_the_files_alone)
@@ -211,7 +214,8 @@ START_TEST(y_follows_from_the_files_alone)
     o.inputs.ranges = RANGES_WIDE;
     workload_ready(&w, cases[_i].mask, cases[_i].lengths, NULL);
     OK(bench_open(&o, &w, &b, &st));
-    struct candidate c = candidate_of(b, "0-7,8-9,10-14");
+    struct candidate c = candidate_of(b, _i % 2 == 0 ? "0-7,8-9,10-14" : "1-6,10-11");
+    c.packed = cases[_i].packed;
     OK(bench_dump(b, &c, test_path("dump"), false, &st));
     bench_close(b);
     workload_release(&w);

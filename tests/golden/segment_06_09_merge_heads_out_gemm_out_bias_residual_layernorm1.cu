@@ -33,7 +33,7 @@ stage_06_08_merge_heads_out_gemm_out_bias_residual(const fp_args &a, void *share
     const auto wo = fp::weight<dtype>(a, 2);
     const auto bo = fp::weight<dtype>(a, 3);
 
-    const fp::head_view<dtype, W> in{context, a.seq_len, a.heads};
+    const fp::head_view<dtype, W> in{context, a.seq_len, a.heads, a.unpacked};
     const fp::store_tokens<dtype> store{out_bias_residual, D};
     const fp::add_residual<dtype, decltype(store)> residual{x, D, store};
     const fp::add_bias<dtype, decltype(residual)> bias{bo, residual};

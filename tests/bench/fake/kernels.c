@@ -41,6 +41,16 @@ static struct workload workload_of(const struct fp_args *a)
     return w;
 }
 
+/* Where element i of a tensor lies; -1: nowhere, as its row is padding of a packed one. */
+static int64_t place_of(const struct fp_args *a, const struct workload *w, int t, int64_t i)
+{
+    int64_t columns = tensor_row_columns(w, t), row = i / columns;
+    int b = (int)(row / w->seq_len), s = (int)(row % w->seq_len);
+    if (a->offset == NULL || tensor_layout(t) != LAYOUT_TOKENS)
+        return i;
+    return s < oracle_length(w, b) ? (a->offset[b] + s) * columns + i % columns : -1;
+}
+
 /* Tensors that are given are read before and written after; the others exist in between. */
 static void run_segment(const struct fp_args *a, int first, int last)
 {
@@ -50,8 +60,9 @@ static void run_segment(const struct fp_args *a, int first, int last)
     for (int t = 0; t < TENSOR_COUNT; t++) {
         const float *given = t <= first || t > last + 1 ? a->tensor[t] : NULL;
         tensor[t] = mem_alloc((size_t)tensor_elements(t, &w), sizeof(**tensor));
-        for (int64_t i = 0; given != NULL && i < tensor_elements(t, &w); i++)
-            tensor[t][i] = given[i];
+        for (int64_t i = 0, at; given != NULL && i < tensor_elements(t, &w); i++)
+            if ((at = place_of(a, &w, t, i)) >= 0)
+                tensor[t][i] = given[at];
     }
     for (int op = first; op <= last; op++)
         for (int b = 0; b < w.batch; b++)
@@ -59,8 +70,9 @@ static void run_segment(const struct fp_args *a, int first, int last)
                 oracle_operators[op](&l, (struct span){b, i, 1}, op);
     for (int t = 0; t < TENSOR_COUNT; t++) {
         float *taken = t > first && t <= last + 1 ? a->tensor[t] : NULL;
-        for (int64_t i = 0; taken != NULL && i < tensor_elements(t, &w); i++)
-            taken[i] = (float)tensor[t][i];
+        for (int64_t i = 0, at; taken != NULL && i < tensor_elements(t, &w); i++)
+            if ((at = place_of(a, &w, t, i)) >= 0)
+                taken[at] = (float)tensor[t][i];
         free(tensor[t]);
     }
     free(w.mask.bits);

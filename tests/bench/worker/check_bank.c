@@ -120,6 +120,34 @@ static void check_weight(const float *held, int layer, enum weight_id id)
     free(drawn);
 }
 
+/* Packed rows lie one after another in memory, and are given back where they are with padding. */
+START_TEST(packed_rows_have_no_gaps)
+{
+    static int lengths[] = {2, 3};
+    struct bank *b = &worker.bank;
+    int64_t columns = tensor_row_columns(&worker.w, TENSOR_X);
+    float *x = worker.reference.x[0];
+    ck_assert_int_eq(worker.w.batch, 2);
+    ck_assert_ptr_null(worker.w.lengths);
+    worker.w.lengths = lengths;
+    b->packed = true;
+    const float *memory = memory_of(0, TENSOR_X);
+    bank_feed(b, 0, x);
+    size_t row = (size_t)columns * sizeof(*x);
+    const float *second = x + worker.w.seq_len * columns;
+    ck_assert_mem_eq(memory, x, 2 * row);
+    ck_assert_mem_eq(memory + 2 * columns, second, 3 * row);
+    const float *seen = bank_view(b, 0, TENSOR_X, (struct rows){1, worker.w.seq_len + 1});
+    ck_assert_mem_eq(seen, x + columns, row);
+    ck_assert_mem_eq(seen + (worker.w.seq_len - 1) * columns, second, 2 * row);
+    b->packed = false;
+    bank_feed(b, 0, x); /* the other programs' x is another one */
+    ck_assert_ptr_ne(memory_of(0, TENSOR_X), memory);
+    ck_assert_mem_eq(memory, x, 2 * row);
+    worker.w.lengths = NULL;
+}
+END_TEST
+
 /* A wrong program may write over what it reads: that is filled anew, and nothing else. */
 START_TEST(weights_and_x_are_filled_once_and_anew)
 {
@@ -177,5 +205,5 @@ END_TEST
 SUITE("bank", worker_setup, worker_teardown, ONCE(a_layer_reads_what_the_one_before_wrote),
       ONCE(inner_tensors_are_allocated_when_asked_for), ONCE(no_memory_is_lost),
       LOOP(pieces_cover_a_tensor, 0, ARRAY_LEN(large)), ONCE(copies_give_way),
-      ONCE(weights_and_x_are_filled_once_and_anew), ONCE(later_inputs_are_fed_each_time),
-      ONCE(poison_covers_the_tensors_asked_for))
+      ONCE(packed_rows_have_no_gaps), ONCE(weights_and_x_are_filled_once_and_anew),
+      ONCE(later_inputs_are_fed_each_time), ONCE(poison_covers_the_tensors_asked_for))

@@ -210,7 +210,7 @@ START_TEST(inputs_are_fed_anew_after_a_wrong_program)
     worker_need_reference(&worker, 1, false);
     OK(bank_tensor(&worker.bank, 0, t, &memory, &st));
     program_feed(&worker, (struct segment){8, 9});
-    memset(worker.bank.kept[t], 0, sizeof(float));
+    memset(worker.bank.kept[0][t], 0, sizeof(float));
     bank_refill(&worker.bank, worker.reference.x[0]);
     program_feed(&worker, (struct segment){8, 9});
     check_fed(t);
