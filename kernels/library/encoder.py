@@ -31,6 +31,12 @@ class _Info(ctypes.Structure):
                 ("eps", ctypes.c_double), ("plans", ctypes.c_int)]
 
 
+class _Plan(ctypes.Structure):
+    _fields_ = [("batch", ctypes.c_int), ("seq_len", ctypes.c_int), ("value", ctypes.c_int),
+                ("kernels", ctypes.c_int), ("mask", ctypes.c_char_p),
+                ("workload", ctypes.c_char_p), ("measured_on", ctypes.c_char_p)]
+
+
 class _Weights(ctypes.Structure):
     _fields_ = [(name, ctypes.c_void_p) for name in _NAMES]
 
@@ -50,6 +56,7 @@ class _Call(ctypes.Structure):
 
 _lib = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libencoder.so"))
 _lib.encoder_describe.restype = ctypes.POINTER(_Info)
+_lib.encoder_plan_at.restype = ctypes.POINTER(_Plan)
 _lib.encoder_status_text.restype = ctypes.c_char_p
 _lib.encoder_message.restype = ctypes.c_char_p
 _lib.encoder_workspace_bytes.restype = ctypes.c_size_t
@@ -61,6 +68,12 @@ info = _lib.encoder_describe().contents
 _dtype = _DTYPES[info.dtype]
 _device = info.target.decode()
 _hidden = info.heads * info.head_size
+
+
+def sizes():
+    """(batch, seq_len) of each plan, smallest first."""
+    plans = (_lib.encoder_plan_at(i).contents for i in range(info.plans))
+    return [(p.batch, p.seq_len) for p in plans]
 
 
 def _check(status):
@@ -79,11 +92,13 @@ def _on(device):
 
 @torch.library.custom_op("encoder::run", mutates_args=())
 def _run(x: torch.Tensor, lengths: typing.Optional[torch.Tensor], handle: int) -> torch.Tensor:
-    """x (B,S,D) through all layers.  lengths: (B) int32 on x's device, unchecked; None: all S."""
-    if lengths is not None and (lengths.dtype != torch.int32 or lengths.device != x.device or
-                                lengths.shape != x.shape[:1]):
+    """x (B,S,D) through all layers.  lengths: (B) int32, on the CPU or, unchecked, on x's device;
+    None: all S."""
+    if lengths is not None and (lengths.dtype != torch.int32 or lengths.shape != x.shape[:1] or
+                                lengths.device not in (x.device, torch.device("cpu"))):
         raise ValueError(f"the lengths are {lengths.dtype} {tuple(lengths.shape)} on "
-                         f"{lengths.device}; expected torch.int32 ({x.shape[0]},) on {x.device}")
+                         f"{lengths.device}; expected torch.int32 ({x.shape[0]},) on {x.device} or "
+                         "on the CPU")
     x = x.contiguous()
     if x.data_ptr() % 16 != 0:
         x = x.clone()
@@ -93,7 +108,7 @@ def _run(x: torch.Tensor, lengths: typing.Optional[torch.Tensor], handle: int) -
     workspace = torch.empty(size, dtype=torch.uint8, device=x.device)
     call = _Call(x.shape[0], x.shape[1], x.data_ptr(), y.data_ptr(), None, None,
                  workspace.data_ptr() or None, size, None)
-    if lengths is not None and x.is_cuda:
+    if lengths is not None and lengths.is_cuda:
         call.device_lengths = lengths.data_ptr()
     elif lengths is not None:
         call.lengths = lengths.data_ptr()
@@ -113,8 +128,8 @@ def _(x, lengths, handle):
 
 
 def lengths_of(mask):
-    """The lengths (B) that a tokenizer's attention mask stands for, also as HuggingFace extends it:
-    (B,S), (B,1,1,S) or (B,1,S,S), 1 and 0, True and False, or 0 and a large negative number.
+    """The lengths (B), on the CPU, that a tokenizer's attention mask stands for, also as HuggingFace
+    extends it: (B,S), (B,1,1,S) or (B,1,S,S), 1 and 0, True and False, or 0 and a large negative number.
     Raises ValueError for a mask that is not just padding behind each sequence.  Waits for the GPU.
     """
     kept = mask.bool() if mask.dtype in (torch.bool, torch.int32, torch.int64) else mask == 0
@@ -128,8 +143,9 @@ def lengths_of(mask):
     if kept.dim() != 2:
         raise ValueError(f"the attention mask has the shape {tuple(mask.shape)}; expected (B,S), "
                          "(B,1,1,S) or (B,1,S,S)")
+    kept = kept.cpu()
     lengths = kept.sum(1, dtype=torch.int32)
-    places = torch.arange(kept.shape[1], device=kept.device)
+    places = torch.arange(kept.shape[1])
     if not torch.equal(kept, places < lengths[:, None]) or int(lengths.min()) < 1:
         raise ValueError("the attention mask has gaps, padding on the left or a sequence without "
                          "tokens; the library takes padding on the right of real tokens")

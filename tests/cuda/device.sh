@@ -5,7 +5,7 @@
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
 usual='doctor build verify values dependent generated own export bench repeat search pace faults memory sanitize'
-named='schedules faulty_search spaces attention'
+named='schedules faulty_search spaces attention huggingface huggingface_times'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -148,6 +148,30 @@ attention() {
       return 1
   done
   say python3 "$here/recompute.py" "$scratch"/attention?
+}
+
+# HuggingFace's BERT-base and BERT-large, their layers run by exported libraries.
+huggingface() {
+  say "$bin/fuseplan" export 41115 --target cuda --preset bert-base -b 1,8 -s 128,512 -q -o "$scratch/base" &&
+    say make -s -j "$(nproc)" -C "$scratch/base" &&
+    say python3 "$here/huggingface.py" "$scratch/base" &&
+    say "$bin/fuseplan" export 41115 --target cuda --preset bert-large -b 2 -s 384 -q -o "$scratch/large" &&
+    say make -s -j "$(nproc)" -C "$scratch/large" &&
+    say python3 "$here/huggingface.py" "$scratch/large"
+}
+
+# How fast BERT-base becomes by the best plans known, which are searched for where none is.
+huggingface_times() {
+  for size in '-b 8 -s 512' '-b 1 -s 128'; do
+    workload="--target cuda --preset bert-base $size"
+    # shellcheck disable=SC2086
+    say timeout 100 "$bin/fuseplan" search $workload --time-limit 60 -q &&
+      say "$bin/fuseplan" export best $workload -q --force -o "$scratch/best" &&
+      say make -s -j "$(nproc)" -C "$scratch/best" &&
+      say "$scratch/best/example" &&
+      say "$bin/fuseplan" bench best $workload --baseline none -q &&
+      say python3 "$here/huggingface.py" --times "$scratch/best" || return 1
+  done
 }
 
 # Every schedule of every segment, in fp16 (minutes).

@@ -1,0 +1,268 @@
+"""A HuggingFace BERT whose layers an exported library runs, beside the same model in PyTorch.
+
+    huggingface.py [--times] DIR
+
+DIR was written by `fuseplan export` for a CUDA GPU and built by make.  The model has the library's
+sizes and weights drawn by transformers.  Prints for each batch of the library the difference to the
+model in fp32, beside that of PyTorch in the library's type (relative L2 norms over real tokens), and
+checks what a user does: capture into a CUDA graph, torch.compile, torch.export, another stream,
+inputs that must be refused.  --times also times the model beside torch.compile in the mode
+max-autotune.  Exits 1 if anything is wrong.
+"""
+
+import argparse
+import copy
+import importlib
+import statistics
+import sys
+import time
+
+import torch
+import transformers
+
+DIFFERENCE_MAX = {torch.float16: 5e-3, torch.bfloat16: 4e-2, torch.float32: 2e-3}
+ROUNDS = 100
+BACK_TO_BACK = 50
+failed = False
+
+
+def expect(what, good):
+    global failed
+    failed = failed or not good
+    print(f'{"ok" if good else "FAILED"}: {what}', flush=True)
+
+
+def load_library(directory):
+    sys.path.insert(0, directory)
+    return importlib.import_module('encoder')
+
+
+def draw_model(info):
+    """In fp32, on the GPU."""
+    torch.manual_seed(1)
+    config = transformers.BertConfig(
+        hidden_size=info.heads * info.head_size, num_attention_heads=info.heads,
+        intermediate_size=info.ffn, num_hidden_layers=info.layers, layer_norm_eps=info.eps)
+    with torch.device('cuda'):
+        model = transformers.BertModel(config, add_pooling_layer=False)
+    return model.eval()
+
+
+def draw_tokens(batch, seq_len):
+    return torch.randint(1, 30000, (batch, seq_len), device='cuda')
+
+
+def draw_lengths(batch, seq_len):
+    """From 0.2 to 1 of seq_len, 0.6 in the mean."""
+    shares = torch.linspace(0.2, 1, batch) if batch > 1 else torch.tensor([0.6])
+    return (shares * seq_len).ceil().int().cuda()
+
+
+def mask_of(lengths, seq_len):
+    return (torch.arange(seq_len, device='cuda') < lengths[:, None]).long()
+
+
+def hidden(model, **inputs):
+    with torch.no_grad():
+        return model(**inputs).last_hidden_state
+
+
+def difference(got, want, real):
+    return float((got.float() - want)[real].norm() / want[real].norm())
+
+
+# ---- what a user does ------------------------------------------------------------------------------
+
+
+def check_differences(reference, half, ours, batch, seq_len):
+    tokens = draw_tokens(batch, seq_len)
+    lengths = draw_lengths(batch, seq_len)
+    for name, mask in ('full', None), ('padded', mask_of(lengths, seq_len)):
+        inputs = {'input_ids': tokens} if mask is None else {'input_ids': tokens, 'attention_mask': mask}
+        real = torch.ones_like(tokens).bool() if mask is None else mask.bool()
+        want = hidden(reference, **inputs)
+        error = difference(hidden(ours, **inputs), want, real)
+        theirs = difference(hidden(half, **inputs), want, real)
+        expect(f'({batch},{seq_len}) {name}: the difference to fp32 is {error:.2e}; '
+               f"of PyTorch's {half.dtype} {theirs:.2e}", error <= DIFFERENCE_MAX[half.dtype])
+
+
+def all_tokens(batch, seq_len):
+    """Lengths of sequences without padding.  Under capture and tracing transformers gives the layers
+    a mask even where there is no padding, and nobody can look into it there."""
+    return torch.full((batch,), seq_len, dtype=torch.int32, device='cuda')
+
+
+def check_capture(ours, batch, seq_len):
+    """A graph runs with other tokens and lengths than it was captured with."""
+    tokens, lengths = draw_tokens(batch, seq_len), draw_lengths(batch, seq_len)
+    ours.encoder.lengths = lengths
+    hidden(ours, input_ids=tokens)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = hidden(ours, input_ids=tokens)
+    tokens.copy_(draw_tokens(batch, seq_len))
+    lengths.copy_(lengths.flip(0))
+    graph.replay()
+    ours.encoder.lengths = None
+    mask = mask_of(lengths, seq_len)
+    want = hidden(ours, input_ids=tokens, attention_mask=mask)
+    expect('a captured graph runs with new tokens and lengths',
+           difference(y, want.float(), mask.bool()) < 1e-3)
+
+
+def check_tracing(ours, batch, seq_len):
+    tokens = draw_tokens(batch, seq_len)
+    want = hidden(ours, input_ids=tokens).float()
+    everywhere = torch.ones_like(tokens).bool()
+    ours.encoder.lengths = all_tokens(batch, seq_len)
+    compiled = torch.compile(ours, fullgraph=True)
+    expect('torch.compile traces through the operator in one graph',
+           difference(hidden(compiled, input_ids=tokens), want, everywhere) < 1e-3)
+    ours.encoder.lengths = None
+    x = torch.randn(batch, seq_len, want.shape[2], device='cuda', dtype=ours.dtype)
+    with torch.no_grad():
+        exported = torch.export.export(Layers(ours.encoder), (x,))
+        expect('torch.export keeps the operator',
+               'encoder.run' in str(exported.graph) and
+               torch.equal(exported.module()(x), Layers(ours.encoder)(x)))
+
+
+class Layers(torch.nn.Module):
+    """All layers, from a tensor to a tensor."""
+
+    def __init__(self, encoder):
+        super().__init__()
+        self.encoder = encoder
+
+    def forward(self, x):
+        return self.encoder(x, return_dict=False)[0]
+
+
+def check_inputs(ours, batch, seq_len):
+    layers = Layers(ours.encoder)
+    x = torch.randn(batch, seq_len, ours.config.hidden_size, device='cuda', dtype=ours.dtype)
+    with torch.no_grad():
+        want = layers(x)
+        expect('an input that is not contiguous is right',
+               torch.equal(layers(x.transpose(1, 2).contiguous().transpose(1, 2)), want))
+        stream = torch.cuda.Stream()
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            other = layers(x)
+        stream.synchronize()
+        expect('a run in another stream is right', torch.equal(other, want))
+        refuse('an input of another type', layers, x.double())
+        refuse('an input on the CPU', layers, x.cpu())
+        refuse('an input of another width', layers, x[:, :, :-8])
+        mask = mask_of(draw_lengths(batch, seq_len), seq_len).flip(1)
+        refuse('padding on the left', lambda t: ours(input_ids=t, attention_mask=mask),
+               draw_tokens(batch, seq_len))
+    refuse('an input that needs gradients', layers, x.clone().requires_grad_())
+
+
+def refuse(what, function, argument):
+    try:
+        function(argument)
+        expect(f'{what} is refused', False)
+    except (TypeError, ValueError, RuntimeError) as error:
+        expect(f'{what} is refused: {error}', 'CUDA error' not in str(error))
+
+
+# ---- times -----------------------------------------------------------------------------------------
+
+
+def capture(function):
+    stream = torch.cuda.Stream()
+    stream.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(stream):
+        for _ in range(3):
+            function()
+    torch.cuda.current_stream().wait_stream(stream)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        function()
+    return graph.replay
+
+
+def time_in_turn(functions):
+    """The median of each function's times, in microseconds; a call of each in turn."""
+    samples = {name: [] for name in functions}
+    for _ in range(ROUNDS):
+        for name, function in functions.items():
+            begin, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+            torch.cuda.synchronize()
+            begin.record()
+            function()
+            end.record()
+            torch.cuda.synchronize()
+            samples[name].append(begin.elapsed_time(end) * 1e3)
+    return {name: statistics.median(s) for name, s in samples.items()}
+
+
+def time_host(function):
+    """Microseconds that a call keeps the host, and those from call to call, back to back."""
+    kept, apart = [], []
+    for _ in range(ROUNDS):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        function()
+        kept.append(time.perf_counter() - began)
+    for _ in range(5):
+        torch.cuda.synchronize()
+        began = time.perf_counter()
+        for _ in range(BACK_TO_BACK):
+            function()
+        torch.cuda.synchronize()
+        apart.append((time.perf_counter() - began) / BACK_TO_BACK)
+    return statistics.median(kept) * 1e6, statistics.median(apart) * 1e6
+
+
+def print_times(half, ours, batch, seq_len):
+    tokens = draw_tokens(batch, seq_len)
+    x = torch.randn(batch, seq_len, ours.config.hidden_size, device='cuda', dtype=ours.dtype)
+    layers = Layers(ours.encoder)
+    with torch.no_grad():
+        compiled = torch.compile(half, mode='max-autotune-no-cudagraphs')
+        ours.encoder.lengths = all_tokens(batch, seq_len)
+        captured = capture(lambda: ours(input_ids=tokens))
+        ours.encoder.lengths = None
+        functions = {'ours': lambda: ours(input_ids=tokens),
+                     'ours captured': captured,
+                     'compile': lambda: compiled(input_ids=tokens),
+                     'compile captured': capture(lambda: compiled(input_ids=tokens))}
+        times = time_in_turn(functions)
+        for name, us in times.items():
+            print(f'({batch},{seq_len}) {name}: {us:.1f} us')
+        print(f'({batch},{seq_len}) ours over compile: '
+              f'{times["compile"] / times["ours"]:.2f}, captured '
+              f'{times["compile captured"] / times["ours captured"]:.2f}')
+        kept, apart = time_host(lambda: layers(x))
+        _, captured = time_host(capture(lambda: layers(x)))
+        print(f'({batch},{seq_len}) layers: a call keeps the host {kept:.1f} us; back to back one every '
+              f'{apart:.1f} us, of a graph every {captured:.1f} us', flush=True)
+
+
+def main():
+    p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument('directory', metavar='DIR')
+    p.add_argument('--times', action='store_true')
+    a = p.parse_args()
+    library = load_library(a.directory)
+    reference = draw_model(library.info)
+    half = copy.deepcopy(reference).to(library._dtype)
+    ours = library.encoder_from(copy.deepcopy(half))
+    sizes = library.sizes()
+    for batch, seq_len in sizes:
+        check_differences(reference, half, ours, batch, seq_len)
+    check_capture(ours, *sizes[0])
+    check_tracing(ours, *sizes[0])
+    check_inputs(ours, *sizes[0])
+    if a.times:
+        for size in sizes:
+            print_times(half, ours, *size)
+    return 1 if failed else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())
