@@ -98,7 +98,7 @@ const struct command cmd_export = {
     .operands = "VALUE",
     .summary = "Write a plan as a C library, to be linked into other programs",
     .options = (OPTS_COMMON & ~OPT(FORMAT)) | OPTS_WORKLOAD | OPT(ARCH) | OPT(OUTPUT) | OPT(FORCE) |
-               OPT(NAME) | OPT(BUILD) | OPT(DB),
+               OPT(PACKED) | OPT(NAME) | OPT(BUILD) | OPT(DB),
     .required = OPT(BATCH) | OPT(SEQ_LEN) | OPT(OUTPUT),
     .each = true,
     .exits = EXITS_NO_RESULT,

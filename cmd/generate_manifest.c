@@ -68,7 +68,8 @@ static json_t *files_json(const struct standalone *p)
 static void add_plan(const struct choosing *c, const struct chosen *part, json_t *out)
 {
     const struct schedules *s = &part->schedules;
-    json_t *members = json_pack("{si so so so}", "value", (int)plan_value(part->plan), "workload",
+    json_t *members = json_pack("{si sb so so so}", "value", (int)plan_value(part->plan), "packed",
+                                (int)s->candidate.packed, "workload",
                                 workload_json(&part->workload, c->build.kind), "measured_on",
                                 s->device != NULL ? json_string(s->device) : json_null(),
                                 "segments", segments_json(part));

@@ -98,10 +98,13 @@ void add_plan_source(const struct standalone_spec *s, const struct library_targe
     add_mask(l, out);
     buf_adds(out, "const struct plan ");
     add_plan_name(s, p, out);
-    buf_addf(out,
-             " = {\n    .about = {.batch = %d,\n              .seq_len = %d,\n"
-             "              .value = %u,\n              .kernels = %d,\n              .mask = \"",
-             w->batch, w->seq_len, plan_value(p->candidate->plan), p->candidate->count);
+    buf_addf(
+        out,
+        " = {\n    .about = {.batch = %d,\n              .seq_len = %d,\n"
+        "              .value = %u,\n              .kernels = %d,\n              .packed = %d,\n"
+        "              .mask = \"",
+        w->batch, w->seq_len, plan_value(p->candidate->plan), p->candidate->count,
+        p->candidate->packed);
     mask_text(&w->mask_spec, out);
     buf_adds(out, "\",\n              .workload = \"");
     workload_text(w, out);

@@ -93,6 +93,10 @@ void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r)
     size_t entries = batch * (size_t)p->mask_entries; /* of one list for each sequence */
     size_t words = ((size_t)p->mask_words + rows) * FP_BLOCK;
     r->space.lengths = encoder_carve(c, batch * sizeof(int));
+    if (p->about.packed != 0) {
+        r->space.unpacked = encoder_carve(c, batch * (size_t)p->about.seq_len * sizeof(int));
+        r->space.offset = encoder_carve(c, (batch + 1) * sizeof(int));
+    }
     r->space.start = encoder_carve(c, (rows + 1) * sizeof(int));
     r->space.full = encoder_carve(c, rows * sizeof(int));
     r->space.key_block = encoder_carve(c, entries * sizeof(int));
@@ -120,6 +124,36 @@ static void cut_lists(const struct run *r, struct fp_blocks *out)
         (struct fp_blocks){lists, from->blocks, s->start, s->full, s->key_block, s->bits, s->words};
 }
 
+static void list_tokens(struct run *r)
+{
+    const struct lengths_space *s = &r->space;
+    int n = 0;
+    for (int b = 0; b < r->plan->about.batch; b++) {
+        s->offset[b] = n;
+        for (int i = 0; i < s->lengths[b]; i++)
+            s->unpacked[n++] = b * r->plan->about.seq_len + i;
+    }
+    s->offset[r->plan->about.batch] = n;
+    r->args.unpacked = s->unpacked;
+    r->args.offset = s->offset;
+}
+
+int encoder_pack(const struct run *r, void *packed, bool in)
+{
+    const struct encoder_call *c = r->call;
+    size_t row = (size_t)encoder_library.heads * (size_t)encoder_library.head_size * sizeof(float);
+    for (int b = 0; b < c->batch; b++) {
+        char *dense = (char *)packed + (size_t)r->space.offset[b] * row;
+        size_t first = (size_t)b * (size_t)c->seq_len * row,
+               bytes = (size_t)encoder_length(r, b) * row;
+        if (in)
+            memcpy(dense, (const char *)c->x + first, bytes);
+        else
+            memcpy((char *)c->y + first, dense, bytes);
+    }
+    return ENCODER_OK;
+}
+
 int encoder_begin(struct run *r)
 {
     if (r->call->device_lengths != NULL)
@@ -132,6 +166,8 @@ int encoder_begin(struct run *r)
         r->space.lengths[b] = encoder_length(r, b);
     r->args.lengths = r->space.lengths;
     cut_lists(r, &r->args.mask);
+    if (r->packed)
+        list_tokens(r);
     return ENCODER_OK;
 }
 

@@ -35,16 +35,25 @@ static __device__ int scan(int x, int *all)
     return sums[me];
 }
 
-/* The rows of real tokens in the order of the batch. */
+/* Where each sequence begins among the real tokens, and all rows of the batch: those of real tokens
+ * first, each in order. */
 static __device__ void list_tokens(const fp_cut_lists &c)
 {
-    int before = 0;
+    int real = 0;
     for (int first = 0; first < c.batch; first += (int)blockDim.x) {
         int b = first + (int)threadIdx.x, all, length = b < c.batch ? c.lengths[b] : 0;
-        int at = before + scan(length, &all) - length;
-        for (int i = 0; i < length; i++)
-            c.token_row[at + i] = b * c.seq_len + i;
-        before += all;
+        int end = real + scan(length, &all);
+        if (b < c.batch)
+            c.offset[b] = end - length;
+        real += all;
+    }
+    if (threadIdx.x == 0)
+        c.offset[c.batch] = real;
+    __syncthreads();
+    for (int row = (int)threadIdx.x; row < c.batch * c.seq_len; row += (int)blockDim.x) {
+        int b = row / c.seq_len, i = row % c.seq_len, length = c.lengths[b];
+        int padding = real + b * c.seq_len - c.offset[b] + i - length;
+        c.token_row[i < length ? c.offset[b] + i : padding] = row;
     }
 }
 
@@ -71,6 +80,26 @@ extern "C" __global__ void encoder_cut_lists(const __grid_constant__ fp_cut_list
             fp_cut_row(&c.from, from, block * FP_BLOCK, c.lengths[b], spare, words, &row);
         }
         before += all;
+    }
+}
+
+/* A row a thread block. */
+extern "C" __global__ void encoder_pack_rows(const __grid_constant__ fp_packing c)
+{
+    struct alignas(16) piece {
+        int word[4];
+    };
+    for (int row = (int)blockIdx.x; row < c.batch * c.seq_len; row += (int)gridDim.x) {
+        const int b = row / c.seq_len, i = row % c.seq_len;
+        if (i >= c.lengths[b])
+            continue;
+        piece *padded = (piece *)c.padded + (long)row * c.pieces,
+              *packed = (piece *)c.packed + (long)(c.offset[b] + i) * c.pieces;
+        for (int p = (int)threadIdx.x; p < c.pieces; p += (int)blockDim.x)
+            if (c.in)
+                packed[p] = padded[p];
+            else
+                padded[p] = packed[p];
     }
 }
 

@@ -106,6 +106,7 @@ static void carve_lists(const struct plan *p, struct carving *c, struct fp_cut_l
     size_t entries = batch * (size_t)p->mask_entries; /* of one list for each sequence */
     size_t words = ((size_t)p->mask_words + rows) * FP_BLOCK;
     out->token_row = encoder_carve(c, batch * (size_t)p->about.seq_len * sizeof(int));
+    out->offset = encoder_carve(c, (batch + 1) * sizeof(int));
     out->start = encoder_carve(c, (rows + 1) * sizeof(int));
     out->full = encoder_carve(c, rows * sizeof(int));
     out->key_block = encoder_carve(c, entries * sizeof(int));
@@ -178,6 +179,7 @@ void encoder_take_lengths(void);
 void encoder_copy_lengths(void);
 void encoder_cut_lists(void);
 void encoder_cut_tiles(void);
+void encoder_pack_rows(void);
 
 static int copy_lengths(const struct run *r)
 {
@@ -217,9 +219,15 @@ static int cut_lists(struct run *r)
     r->args.lengths = c->lengths;
     r->args.mask = (struct fp_blocks){c->batch,     c->from.blocks, c->start, c->full,
                                       c->key_block, c->bits,        c->words, NULL};
-    if (r->call->device_lengths != NULL)
-        return status; /* how many tokens are real is not known here */
-    r->args.token_row = c->token_row;
+    if (r->packed) {
+        r->args.unpacked = c->token_row;
+        r->args.offset = c->offset;
+    }
+    if (r->call->device_lengths != NULL) { /* how many tokens are real is not known here */
+        r->args.live = r->packed ? c->offset + c->batch : NULL;
+        return status;
+    }
+    r->args.token_row = r->packed ? NULL : c->token_row;
     r->args.tokens = 0;
     for (int b = 0; b < c->batch; b++)
         r->args.tokens += encoder_length(r, b);
@@ -255,6 +263,24 @@ static int cut_tiles(struct run *r, const struct plan_tiles *t)
                                       .query_token = c->from.query_token,
                                       .key_token = c->from.key_token};
     return status;
+}
+
+int encoder_pack(const struct run *r, void *packed, bool in)
+{
+    enum { BLOCKS_MOST = 4096, THREADS = 128 };
+    const struct encoder_info *l = &encoder_library;
+    const struct encoder_call *call = r->call;
+    int rows = call->batch * call->seq_len;
+    struct fp_packing c = {.batch = call->batch,
+                           .seq_len = call->seq_len,
+                           .pieces = l->heads * l->head_size * l->element_bytes / 16,
+                           .in = in,
+                           .lengths = r->space.lengths,
+                           .offset = r->space.lists.offset,
+                           .padded = in ? (void *)(uintptr_t)call->x : call->y,
+                           .packed = packed};
+    return launch(r, (const void *)encoder_pack_rows, &c, rows < BLOCKS_MOST ? rows : BLOCKS_MOST,
+                  THREADS);
 }
 
 int encoder_lengths_begin(struct run *r)

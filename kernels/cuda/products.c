@@ -47,6 +47,13 @@ static cublasStatus_t lay_out(cublasLtMatrixLayout_t *layout, long rows, long co
                                       rows);
 }
 
+/* A layout in the caller's memory: a call shares none with other calls. */
+static cublasStatus_t set_rows(cublasLtMatrixLayoutOpaque_t *layout, long columns, long rows)
+{
+    return cublasLtMatrixLayoutInit(layout, stored_type(), (uint64_t)columns, (uint64_t)rows,
+                                    columns);
+}
+
 static int describe(struct product *p, const struct plan_product *of, const void *bias)
 {
     static const char what[] = "describe a product";
@@ -98,16 +105,27 @@ static int choose(struct product *p, int algorithm)
     return status;
 }
 
+/* rows: of the tensors; fewer than the product's own where they are packed. */
 static int multiply(const struct product *p, const struct fp_args *a, const struct plan_product *of,
-                    cudaStream_t stream)
+                    long rows, cudaStream_t stream)
 {
+    cublasLtMatrixLayoutOpaque_t in, packed_out;
     const float one = 1, zero = 0;
     void *out = a->tensor[of->out];
     const void *residual = of->residual >= 0 ? a->tensor[of->residual] : out;
+    cublasLtMatrixLayout_t from = p->in, to = p->out;
+    if (rows != of->rows) {
+        int status = check(set_rows(&in, of->inner, rows), "describe a product");
+        if (status == ENCODER_OK)
+            status = check(set_rows(&packed_out, of->columns, rows), "describe a product");
+        if (status != ENCODER_OK)
+            return status;
+        from = &in;
+        to = &packed_out;
+    }
     return check(cublasLtMatmul(p->handle, p->desc, &one, a->weight[of->weight], p->weight,
-                                a->tensor[of->in], p->in, of->residual >= 0 ? &one : &zero,
-                                residual, p->out, out, p->out, &p->algo, a->workspace,
-                                WORKSPACE_BYTES, stream),
+                                a->tensor[of->in], from, of->residual >= 0 ? &one : &zero, residual,
+                                to, out, to, &p->algo, a->workspace, WORKSPACE_BYTES, stream),
                  "run a product");
 }
 
@@ -127,7 +145,7 @@ static int warm_up(const struct product *p, const struct plan_product *of, const
         a.tensor[of->residual] = (char *)memory + WORKSPACE_BYTES + in;
     a.tensor[of->out] = (char *)memory + WORKSPACE_BYTES + in + out;
     a.weight[of->weight] = weight;
-    status = multiply(p, &a, of, NULL);
+    status = multiply(p, &a, of, of->rows, NULL);
     if (status == ENCODER_OK)
         status = encoder_check(cudaDeviceSynchronize(), "cannot run a product");
     encoder_device_free(memory);
@@ -174,7 +192,8 @@ static int product_open(struct encoder *e, int plan, int segment)
 
 static int product_run(const struct product *p, const struct run *r, const struct plan_product *of)
 {
-    return multiply(p, &r->args, of, (cudaStream_t)r->call->stream);
+    return multiply(p, &r->args, of, r->packed ? r->args.tokens : of->rows,
+                    (cudaStream_t)r->call->stream);
 }
 
 const struct product_calls encoder_products = {product_open, product_close, product_run};

@@ -58,7 +58,17 @@ struct fp_cut_lists {
     struct fp_blocks from;
     int from_words; /* blocks of its words, which `words` begins with */
     int *token_row, *start, *full, *key_block, *bits;
+    int *offset; /* as in fp_args */
     fp_word *words;
+};
+
+/* Real rows of x or y and where they lie packed, in pieces of 16 bytes. */
+struct fp_packing {
+    int batch, seq_len; /* the call's */
+    int pieces;         /* of a row */
+    bool in;            /* from padded rows to packed ones, else back */
+    const int *lengths, *offset;
+    void *padded, *packed;
 };
 
 struct fp_cut_tiles {

@@ -77,6 +77,7 @@ struct encoder_plan {
     int batch, seq_len;
     int value;               /* the plan's fusion mask */
     int kernels;             /* launches a layer */
+    int packed;              /* 1: calls with lengths leave out rows of padding between x and y */
     const char *mask;        /* attention mask, "causal"; holds beside the lengths */
     const char *workload;    /* all that was tuned for */
     const char *measured_on; /* the device that chose the schedules; null: default schedules */
@@ -141,7 +142,8 @@ struct encoder_call {
      * before the call returns, and a graph that captures the call keeps these lengths. */
     const int *lengths;
     /* The same in the GPU's memory, read when the work runs: a graph may run again with others. All
-     * rows are computed, those past a length to no use.  Lengths outside 0..seq_len are taken as
+     * rows are computed, those past a length to no use; of a packed plan by cuBLASLt alone, while
+     * other kernels stop behind the last real token.  Lengths outside 0..seq_len are taken as
      * the nearest of these.  Null on a CPU, and where `lengths` is not. */
     const int *device_lengths;
     void *workspace; /* any contents */

@@ -179,7 +179,8 @@ void encoder_destroy(struct encoder *e)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* The rest of a call's workspace.  x, y: null unless the plan is larger than the batch. */
+/* The rest of a call's workspace.  x, y: null unless the plan is packed, or larger than the batch.
+ */
 struct space {
     void *x, *y, *flow; /* flow: between two layers */
 };
@@ -202,8 +203,9 @@ static size_t carve(const struct plan *p, bool exact, void *workspace, struct ru
         r->args.tensor[t] =
             p->tensor_elements[t] > 0 ? encoder_carve(&c, tensor_bytes(p, t)) : NULL;
     s->flow = encoder_carve(&c, tensor_bytes(p, TENSOR_Y));
-    s->x = exact ? NULL : encoder_carve(&c, tensor_bytes(p, TENSOR_X));
-    s->y = exact ? NULL : encoder_carve(&c, tensor_bytes(p, TENSOR_Y));
+    bool copies = !exact || p->about.packed != 0;
+    s->x = !copies ? NULL : encoder_carve(&c, tensor_bytes(p, TENSOR_X));
+    s->y = !copies ? NULL : encoder_carve(&c, tensor_bytes(p, TENSOR_Y));
     encoder_carve_run(p, &c, r);
     return c.used;
 }
@@ -309,6 +311,8 @@ int encoder_run(const struct encoder *e, const struct encoder_call *call)
     bool exact = is_exact(r.plan, call->batch, call->seq_len);
     carve(r.plan, exact, call->workspace, &r, &s);
     r.padded = is_padded(&r);
+    r.packed = r.padded && r.plan->about.packed != 0;
+    bool copies = !exact || r.packed;
     const struct encoder_info *l = &encoder_library;
     r.args.batch = r.plan->about.batch;
     r.args.seq_len = r.plan->about.seq_len;
@@ -317,11 +321,11 @@ int encoder_run(const struct encoder *e, const struct encoder_call *call)
     r.args.ffn = l->ffn;
     r.args.eps = e->eps;
     status = encoder_begin(&r);
-    if (status == ENCODER_OK && !exact)
-        status = copy_batch(&r, true, s.x);
+    if (status == ENCODER_OK && copies)
+        status = r.packed ? encoder_pack(&r, s.x, true) : copy_batch(&r, true, s.x);
     if (status == ENCODER_OK)
-        status = run_layers(&r, exact ? call->x : s.x, exact ? call->y : s.y, s.flow);
-    if (status == ENCODER_OK && !exact)
-        status = copy_batch(&r, false, s.y);
+        status = run_layers(&r, copies ? s.x : call->x, copies ? s.y : call->y, s.flow);
+    if (status == ENCODER_OK && copies)
+        status = r.packed ? encoder_pack(&r, s.y, false) : copy_batch(&r, false, s.y);
     return status;
 }

@@ -61,6 +61,7 @@ struct run {
     int index; /* the plan's */
     const struct encoder_call *call;
     bool padded; /* a sequence of the plan's batch has fewer tokens than the plan's */
+    bool packed; /* and the layers run without rows of padding */
     struct fp_args args;
     struct lengths_space space;
     bool began; /* a segment of this run was launched */
@@ -86,6 +87,9 @@ void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r);
 
 /* Fills in what the arguments of all layers share, and starts work on lengths. */
 int encoder_begin(struct run *r);
+
+/* Copies the real rows of the call's x to packed ones, or packed ones to those of its y. */
+int encoder_pack(const struct run *r, void *packed, bool in);
 
 int encoder_launch(struct run *r, int layer, int segment);
 

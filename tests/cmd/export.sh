@@ -30,6 +30,15 @@ readelf -d library/libencoder.so | grep -q 'SONAME.*\[libencoder.so.1\]' || fail
 # shellcheck disable=SC2086
 cc -std=gnu17 $flags -Ilibrary -o use "$source/tests/cmd/library.c" library/libencoder.a -lopenblas -lm -pthread
 ./use y || fail "the library"
+# A packed plan gives the same, within the same memory of sanitizers.
+fuseplan export "$value" --target cpu -b 2 -s 100 -m causal -H 2 -W 8 -L 3 --packed -q -o packed
+make -s -j 2 -C packed libencoder.a CFLAGS="$flags"
+grep -q '\.packed = 1' packed/plan_b2_s100.c || fail "the plan's table does not say packed"
+grep -q '\.packed = 0' library/plan_b2_s100.c || fail "the plan's table says packed"
+# shellcheck disable=SC2086
+cc -std=gnu17 $flags -Ipacked -o use_packed "$source/tests/cmd/library.c" packed/libencoder.a -lopenblas -lm -pthread
+./use_packed z || fail "the packed library"
+"$source/tests/cmd/near.sh" y z 1e-5 || fail "the packed library gives another result"
 # Weights of a HuggingFace model.
 # shellcheck disable=SC2086
 cc -std=gnu17 $flags -Ilibrary -o weights "$source/tests/cmd/weights.c" library/weights.o library/safetensors.o \

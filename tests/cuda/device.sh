@@ -5,7 +5,7 @@
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
 usual='doctor build verify values dependent generated own export bench repeat search pace faults memory sanitize'
-named='schedules faulty_search spaces attention huggingface huggingface_times'
+named='schedules faulty_search spaces attention packed huggingface huggingface_times'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -120,18 +120,38 @@ own() {
     same "$scratch/own/program" "$scratch/own/arrays/y.npy"
 }
 
-# An exported library, built with nvcc and cc, as a C program uses it: errors, lengths, threads.
+# An exported library, built with nvcc and cc, as a C program uses it: errors, lengths, threads.  Packed
+# it gives the same.
 exported() {
-  lib=$scratch/exported
   toolkit=$(dirname "$(command -v nvcc)")/..
-  say "$bin/fuseplan" export 41115 --target cuda -t fp32 -b 2 -s 100 -m causal -H 2 -W 16 -L 3 -q -o "$lib" &&
-    say make -s -j "$(nproc)" -C "$lib" && say "$lib/example" &&
-    say cc -std=gnu17 -O1 -I"$lib" -I"$toolkit/include" -c -o "$lib/use.o" "$here/../cmd/library.c" &&
-    say nvcc -o "$lib/use" "$lib/use.o" "$lib/libencoder.a" -lcublasLt -Xlinker -rpath="$toolkit/lib64" &&
-    say "$lib/use" "$lib/y" || return 1
-  if command -v compute-sanitizer >/dev/null; then
-    say compute-sanitizer --error-exitcode 1 "$lib/use" "$lib/y"
-  fi
+  for packed in '' --packed; do
+    lib=$scratch/exported$packed
+    # shellcheck disable=SC2086
+    say "$bin/fuseplan" export 41115 --target cuda -t fp32 -b 2 -s 100 -m causal -H 2 -W 16 -L 3 -q $packed \
+      -o "$lib" &&
+      say make -s -j "$(nproc)" -C "$lib" && say "$lib/example" &&
+      say cc -std=gnu17 -O1 -I"$lib" -I"$toolkit/include" -c -o "$lib/use.o" "$here/../cmd/library.c" &&
+      say nvcc -o "$lib/use" "$lib/use.o" "$lib/libencoder.a" -lcublasLt -Xlinker -rpath="$toolkit/lib64" &&
+      say "$lib/use" "$lib/y" || return 1
+    if command -v compute-sanitizer >/dev/null; then
+      say compute-sanitizer --error-exitcode 1 "$lib/use" "$lib/y" || return 1
+    fi
+  done
+  say "$here/../cmd/near.sh" "$scratch/exported/y" "$scratch/exported--packed/y" 1e-5
+}
+
+# Packed plans, each verified before it is timed, by cuBLASLt and without it; then what packing gains.
+packed() {
+  plans='41115 43690 32768 45738 36507'
+  # shellcheck disable=SC2086
+  say "$bin/fuseplan" bench $plans --packed -b 3 -s 333 -L 2 --lengths 5,333,100 -m causal --baseline 41115 -q &&
+    say "$bin/fuseplan" bench $plans --packed -b 5 -s 97 -L 2 --avg-seq-len 50 -m sliding -t fp32 --baseline 41115 -q &&
+    say "$bin/fuseplan" bench $plans --packed -b 4 -s 256 -H 16 -L 2 --avg-seq-len 150 -m strided -t bf16 \
+      --baseline 41115 -q || return 1
+  for s in 128 256 512 1024; do
+    say "$bin/fuseplan" bench 41115 36507 --packed -b 16 -s $s --avg-seq-len $((s * 6 / 10)) -m full \
+      --baseline 41115,36507 -q || return 1
+  done
 }
 
 # Attention by its fastest schedule, computed again by PyTorch in float64.

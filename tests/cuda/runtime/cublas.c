@@ -11,10 +11,6 @@ struct lt_desc {
     const float *bias;
 };
 
-struct lt_layout {
-    uint64_t rows, columns;
-};
-
 struct product {
     const float *a, *b, *c, *bias;
     float *d, beta;
@@ -88,9 +84,15 @@ cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc)
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType_t type,
                                           uint64_t rows, uint64_t columns, int64_t pitch)
 {
-    (void)type;
     *out = malloc(sizeof(**out));
-    **out = (struct lt_layout){rows, columns};
+    return cublasLtMatrixLayoutInit(*out, type, rows, columns, pitch);
+}
+
+cublasStatus_t cublasLtMatrixLayoutInit(cublasLtMatrixLayout_t layout, cudaDataType_t type,
+                                        uint64_t rows, uint64_t columns, int64_t pitch)
+{
+    (void)type;
+    *layout = (struct lt_layout){rows, columns};
     return (uint64_t)pitch == rows ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED;
 }
 

@@ -23,6 +23,9 @@ enum { CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES = 1 };
 
 typedef struct lt_handle *cublasLtHandle_t;
 typedef struct lt_desc *cublasLtMatmulDesc_t;
+typedef struct lt_layout {
+    uint64_t rows, columns;
+} cublasLtMatrixLayoutOpaque_t;
 typedef struct lt_layout *cublasLtMatrixLayout_t;
 typedef struct lt_wish *cublasLtMatmulPreference_t;
 typedef struct {
@@ -43,6 +46,8 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc, int att
 cublasStatus_t cublasLtMatmulDescDestroy(cublasLtMatmulDesc_t desc);
 cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *out, cudaDataType_t type,
                                           uint64_t rows, uint64_t columns, int64_t pitch);
+cublasStatus_t cublasLtMatrixLayoutInit(cublasLtMatrixLayout_t layout, cudaDataType_t type,
+                                        uint64_t rows, uint64_t columns, int64_t pitch);
 cublasStatus_t cublasLtMatrixLayoutDestroy(cublasLtMatrixLayout_t layout);
 cublasStatus_t cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *out);
 cublasStatus_t cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t wish, int attribute,
