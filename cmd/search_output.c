@@ -39,6 +39,27 @@ static json_t *proposed_json(const struct tune_report *r)
     return out;
 }
 
+static json_t *untimed_json(const struct certainty *c)
+{
+    json_t *out = json_array();
+    for (int i = 0; i < c->untimed_count; i++) {
+        struct segment s = slot_segment(c->untimed[i].slot);
+        json_array_append_new(out, json_pack("{s[ii] sb so}", "ops", s.first, s.last, "handwritten",
+                                             c->untimed[i].slot == SLOT_HANDWRITTEN, "hope",
+                                             json_number(c->untimed[i].hope)));
+    }
+    return out;
+}
+
+static json_t *certainty_json(const struct certainty *c)
+{
+    if (!c->known)
+        return json_null();
+    return json_pack("{si so so so so}", "not_measured", c->open, "gain_needed",
+                     json_number(c->gain), "largest_gain", json_number(c->largest), "roofline",
+                     json_number(c->roofline), "untimed", untimed_json(c));
+}
+
 static json_t *report_json(const struct workload *w, enum target_kind target,
                            const struct tune_report *r, json_t *relaxed)
 {
@@ -53,10 +74,10 @@ static json_t *report_json(const struct workload *w, enum target_kind target,
     json_t *best = best_json(w, &r->best);
     if (json_is_object(best))
         json_object_set_new(best, "unstable", text_or_null(r->unstable));
-    return json_pack("{so so so so so sb so so so sO}", "workload", workload_json(w, target),
+    return json_pack("{so so so so so so sb so so so sO}", "workload", workload_json(w, target),
                      "best", best, "baselines", baselines_json(r->baselines, r->baseline_count),
-                     "trials", trials, "model", model, "indistinct", r->indistinct, "drift",
-                     json_number(r->drift), "stopped_by",
+                     "trials", trials, "model", model, "certainty", certainty_json(&r->certainty),
+                     "indistinct", r->indistinct, "drift", json_number(r->drift), "stopped_by",
                      r->stopped_by != NULL ? json_string(r->stopped_by) : json_null(), "seconds",
                      json_number(r->seconds), "relaxed", relaxed);
 }
@@ -184,6 +205,47 @@ static void print_model(const struct tune_report *r)
     putchar('\n');
 }
 
+/* The untimed segments that may yet be the best hope. */
+static void print_untimed(const struct certainty *c)
+{
+    double hope = -INFINITY;
+    for (int i = 0; i < c->untimed_count; i++)
+        hope = fmax(hope, c->untimed[i].hope);
+    if (c->untimed_count == 0)
+        return;
+    printf("%-12s %d segment%s never timed", "", c->untimed_count,
+           c->untimed_count == 1 ? " was" : "s were");
+    if (isfinite(hope))
+        printf("; none is in a faster plan unless it takes less than %.2f times its parts", hope);
+    putchar('\n');
+}
+
+static void print_certainty(const struct tune_report *r)
+{
+    const struct certainty *c = &r->certainty;
+    if (!c->known)
+        return;
+    printf("%-12s ", "certainty");
+    if (c->open == 0)
+        printf("every plan of the space that can run was measured");
+    else if (isnan(c->gain))
+        printf("all %d plans not measured have a segment that was never timed", c->open);
+    else if (c->gain > 0)
+        printf("of the %d plans not measured none is faster that does not beat the sum of its "
+               "segments by more than %.1f %%",
+               c->open, 100 * c->gain);
+    else
+        printf("some of the %d plans not measured have a smaller sum than the best plan's time",
+               c->open);
+    if (isfinite(c->largest) && c->largest > 0)
+        printf("; a measured plan does by %.1f %% at most", 100 * c->largest);
+    putchar('\n');
+    print_untimed(c);
+    if (isfinite(c->roofline))
+        printf("%-12s the best plan takes %.1f times what the roofline allows the whole chain\n",
+               "", c->roofline);
+}
+
 static void print_text(const struct workload *w, enum target_kind target,
                        const struct tune_report *r)
 {
@@ -215,6 +277,7 @@ static void print_text(const struct workload *w, enum target_kind target,
     print_signals(r);
     print_noise(r);
     print_model(r);
+    print_certainty(r);
     if (r->stopped_by != NULL)
         printf("%-12s %s, after %.0f s\n", "stopped by", r->stopped_by, r->seconds);
     buf_release(&key);

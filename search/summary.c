@@ -60,6 +60,46 @@ out:
     return result;
 }
 
+/* ---- how sure the search is ------------------------------------------------------------------ */
+
+/* The least time that the roofline allows the whole chain, as one kernel: all layers; NaN if
+ * unknown. */
+static int chain_least_ms(struct tuner *t, double *out, struct status *st)
+{
+    const struct workload *w = bench_workload(t->bench);
+    const struct segment chain = {0, OP_COUNT - 1};
+    struct slot_record slots[SLOT_COUNT];
+    struct limits rates;
+    bool of_device;
+    int result = slot_records_read(t->db, t->study, t->segments.target, slots, st);
+    if (result == 0)
+        result = study_rates(t->db, t->study, slots, w, &rates, &of_device, st);
+    slot_records_release(slots);
+    if (result == 0)
+        *out = 1e3 * w->layers *
+               fmax(segment_flops(chain, w) / rates.flops_per_s,
+                    segment_bytes(chain, w) / rates.bytes_per_s);
+    return result;
+}
+
+/* Unless the search ended before it was sure, or its times say nothing. */
+static int fill_certainty(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
+                          struct status *st)
+{
+    bool fails[SLOT_COUNT];
+    double least_ms = NAN;
+    int best = history_best(&t->history);
+    if (best < 0 || out->indistinct || (stopped_by != STOP_CONVERGED && stopped_by != STOP_SPACE))
+        return 0;
+    for (int i = 0; i < SLOT_COUNT; i++)
+        fails[i] = slot_failed(&t->segments.slots[i]);
+    certainty_of(&t->history, &t->segments.times, fails, t->space, t->space_count,
+                 bench_workload(t->bench)->layers, &out->certainty);
+    int result = chain_least_ms(t, &least_ms, st);
+    out->certainty.roofline = t->history.items[best].outcome.ms / least_ms;
+    return result;
+}
+
 /* ---- the report ------------------------------------------------------------------------------ */
 
 static const struct db_best no_best = {.value = -1};
@@ -102,7 +142,8 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         out->failed_trials += t->history.items[i].outcome.status == TRIAL_FAILED;
         out->censored_trials += t->history.items[i].outcome.status == TRIAL_CENSORED;
     }
-    if (fill_best(t, out, st) != 0 || learn_study(t, out, st) != 0) {
+    if (fill_best(t, out, st) != 0 || learn_study(t, out, st) != 0 ||
+        fill_certainty(t, stopped_by, out, st) != 0) {
         tune_report_release(out);
         return -1;
     }

@@ -45,16 +45,27 @@ static bool is_wanted(const struct tuner *t, struct plan p)
     return failed || baselines_have(&t->o->baselines, p);
 }
 
-static int search_values(struct tuner *t, unsigned lo, unsigned hi, double until,
-                         struct search_result *out, struct status *st)
+/* Notes that stage 2 begins, over the values lo..hi. */
+static struct search_options begin_search(struct tuner *t, unsigned lo, unsigned hi, double until)
 {
     struct search_options o = t->o->search;
     o.space_lo = lo;
     o.space_hi = hi;
-    if (exhaustive(t)) /* random expects no time, so the search never converges */
-        o.strategy = strategy_find("random");
     if (o.time_limit_s > 0) /* 0 would mean no limit */
         o.time_limit_s = fmax(1e-9, until - t->clock());
+    t->stage2.start = t->clock();
+    t->stage2.one = lo == hi;
+    t->stage2.before = t->history.count;
+    t->stage2.open = t->space_count - history_count_in(&t->history, t->space, t->space_count);
+    return o;
+}
+
+static int search_values(struct tuner *t, unsigned lo, unsigned hi, double until,
+                         struct search_result *out, struct status *st)
+{
+    struct search_options o = begin_search(t, lo, hi, until);
+    if (exhaustive(t)) /* random expects no time, so the search never converges */
+        o.strategy = strategy_find("random");
     struct evaluator e = tuner_evaluator(t);
     if (lo == hi || exhaustive(t)) /* the user wants the failures of these plans stored too */
         e.fails = NULL;
@@ -62,12 +73,31 @@ static int search_values(struct tuner *t, unsigned lo, unsigned hi, double until
         e.segments = NULL;
     if (lo == hi && is_wanted(t, plan_from_value(lo)))
         o.budget = 0;
-    t->stage2.start = t->clock();
-    t->stage2.one = lo == hi;
-    t->stage2.before = t->history.count;
-    t->stage2.open = t->space_count - history_count_in(&t->history, t->space, t->space_count);
     int result = search_loop(&o, &e, &t->history, plan_step, t, out, st);
     t->new_trials += t->history.count - t->stage2.before;
+    return result;
+}
+
+/* Searches the space.  Once that has converged, measures the plans of which it must be sure, and
+ * searches on if there were some: so it stops at the same plan if it is run again. */
+static int search_space(struct tuner *t, struct search_result *found, struct status *st)
+{
+    const struct search_options *o = &t->o->search;
+    const struct closing how = {CLOSE_SHARE, CLOSE_MOST, bench_workload(t->bench)->layers,
+                                plan_step, t};
+    int before, result;
+    do {
+        result = search_values(t, o->space_lo, o->space_hi, stage2_end(t), found, st);
+        before = t->history.count;
+        if (result != 0 || found->stopped_by != STOP_CONVERGED)
+            return result;
+        const struct search_options rest = begin_search(t, o->space_lo, o->space_hi, stage2_end(t));
+        const struct evaluator e = tuner_evaluator(t);
+        result = search_close(&rest, &how, &e, &t->history, found, st);
+        t->new_trials += t->history.count - before;
+        if (found->stopped_by == STOP_SPACE)
+            found->stopped_by = STOP_CONVERGED;
+    } while (result == 0 && found->stopped_by == STOP_CONVERGED && t->history.count > before);
     return result;
 }
 
@@ -171,7 +201,6 @@ static int retry_failed(struct tuner *t, struct search_result *found, struct sta
 
 static int run_phases(struct tuner *t, struct search_result *found, struct status *st)
 {
-    const struct search_options *o = &t->o->search;
     if (retries(t))
         tuner_say(t, "measuring again what failed: %d segments, %d plans",
                   segment_table_failed(&t->segments, NULL), t->failed_count);
@@ -195,7 +224,7 @@ static int run_phases(struct tuner *t, struct search_result *found, struct statu
         return 0;
     tuner_say(t, "%s %d plan%s", exhaustive(t) ? "measuring all" : "searching", t->space_count,
               t->space_count == 1 ? "" : "s");
-    return search_values(t, o->space_lo, o->space_hi, stage2_end(t), found, st);
+    return search_space(t, found, st);
 }
 
 /* Measures the baselines that are missing, and times them and the best plan known anew. */

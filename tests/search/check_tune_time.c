@@ -215,8 +215,31 @@ START_TEST(steps_are_told)
 }
 END_TEST
 
+/* A made-up plan takes what its segments take in one layer. */
+START_TEST(a_converged_search_says_how_sure_it_is)
+{
+    fake.workload.layers = 1;
+    options.search.budget = 30;
+    run();
+    ck_assert(!report.certainty.known);
+    options.search.budget = 0;
+    run();
+    ck_assert_str_eq(report.stopped_by, "converged");
+    ck_assert(report.certainty.known);
+    ck_assert_int_eq(report.certainty.open, report.space - report.space_trials);
+    ck_assert_double_gt(report.certainty.largest, 0);
+    int calls = fake.calls, trials = report.total_trials;
+    double gain = report.certainty.gain;
+    ck_assert(gain >= 1 - CLOSE_SHARE || trials > CLOSE_MOST);
+    run();
+    ck_assert_int_eq(fake.calls, calls); /* it is as sure as before */
+    ck_assert_double_eq(report.certainty.gain, gain);
+}
+END_TEST
+
 SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
       LOOP(time_limit_covers_finals, 0, 2), ONCE(time_of_finals_is_kept_first),
       ONCE(slow_compilers_keep_to_the_limit), ONCE(search_without_time_for_finals_gives_no_ratio),
       ONCE(search_ended_by_its_time_answers_at_once), LOOP(limit_passes_while_waiting, 0, 3),
-      ONCE(time_limit_covers_learning), ONCE(no_time_at_all), ONCE(steps_are_told))
+      ONCE(time_limit_covers_learning), ONCE(no_time_at_all), ONCE(steps_are_told),
+      ONCE(a_converged_search_says_how_sure_it_is))

@@ -1,0 +1,59 @@
+/* search, continued: how sure a search is.
+ *
+ * The sum of a plan's segments is no bound: some plans are faster than theirs.  A search that has
+ * converged measures all plans that need no more than that to be the fastest: those with
+ * CLOSE_SHARE times their sum below the best time, but of the whole space at most the CLOSE_MOST of
+ * the least sums.  What is left to say is by how much the others would have to beat their sums. */
+
+#ifndef FUSEPLAN_CLOSE_H
+#define FUSEPLAN_CLOSE_H
+
+#include "model/model.h"
+
+struct search_options;
+struct search_result;
+struct evaluator;
+struct history;
+struct observation;
+
+#define CLOSE_SHARE 0.95
+enum { CLOSE_MOST = 300 };
+
+/* Measures the plans of o's space with `share` times their sum below the best time; of all plans at
+ * most the `most` of the least sums, 0: all.  layers: a segment's time counts so often in a plan.
+ * Ends early as search_loop() does: only STOP_SPACE says that all were measured. */
+struct closing {
+    double share;
+    int most, layers;
+    void (*progress)(void *ctx, const struct history *h, const struct observation *latest);
+    void *ctx; /* for progress, which may be null */
+};
+int search_close(const struct search_options *o, const struct closing *how,
+                 const struct evaluator *e, struct history *h, struct search_result *out,
+                 struct status *st);
+
+struct untimed_slot {
+    int slot;
+    double hope; /* a plan with it is the fastest only if it takes less than this share of what the
+                    fastest way to run its operators by timed segments takes, or if the plan beats
+                    its sum by more than `gain`, or has other such slots; NaN: there is no such
+                    way */
+};
+
+struct certainty {
+    bool known;  /* else the search did not converge, or nothing can be said */
+    int open;    /* plans of the space not measured, without those that must fail */
+    double gain; /* a plan of these is the fastest only if it takes less than its sum by more than
+                    this share, or has a segment that was not timed; NaN: there is none */
+    double largest;  /* the largest such share of the measured plans, below 0 if none has one */
+    double roofline; /* the best time to the least that the roofline allows the whole chain; NaN */
+    int untimed_count;
+    struct untimed_slot untimed[SLOT_COUNT];
+};
+
+/* Fills all but `roofline`.  fails: which slots fail alone. */
+void certainty_of(const struct history *h, const struct segment_times *times,
+                  const bool fails[SLOT_COUNT], const struct plan *space, int space_count,
+                  int layers, struct certainty *out);
+
+#endif

@@ -1,0 +1,276 @@
+/* How sure a search is: what it states is true of every plan of a space. */
+#include "made_up.h"
+#include "space_fixture.h"
+
+#include <jansson.h>
+#include <math.h>
+
+static struct history history;
+static struct segment_times times; /* that the search knows */
+static struct certainty certainty;
+static struct plan plans[PLAN_SPACE];
+static int plan_count, layers;
+
+static const struct segment_times *known_times(void *ctx)
+{
+    (void)ctx;
+    return &times;
+}
+
+static double now(void *ctx)
+{
+    (void)ctx;
+    return 0;
+}
+
+static struct evaluator evaluator(void)
+{
+    struct evaluator e = recorded_space_evaluator(&space);
+    e.segments = known_times;
+    e.now = now;
+    return e;
+}
+
+static void open_space(const char *path)
+{
+    read_space(path);
+    times = space.segments;
+    plan_count = plan_space(space.lo, space.hi, plans);
+    layers = (int)json_integer_value(
+        json_object_get(json_object_get(space.header, "workload"), "layers"));
+}
+
+static void close_space(void)
+{
+    history_release(&history);
+    recorded_space_release(&space);
+}
+
+static struct search_options options_with(int budget)
+{
+    return (struct search_options){.strategy = strategy_find("guided"),
+                                   .space_lo = space.lo,
+                                   .space_hi = space.hi,
+                                   .budget = budget,
+                                   .seed = 1,
+                                   .quantile = 0.1};
+}
+
+static void search_first(int budget)
+{
+    const struct search_options o = options_with(budget);
+    const struct evaluator e = evaluator();
+    struct search_result found;
+    OK(search_loop(&o, &e, &history, NULL, NULL, &found, &st));
+}
+
+/* Returns how many plans that measures. */
+static int close_with(double share)
+{
+    const struct search_options o = options_with(0);
+    const struct closing how = {.share = share, .most = CLOSE_MOST, .layers = layers};
+    const struct evaluator e = evaluator();
+    struct search_result found;
+    int before = history.count;
+    OK(search_close(&o, &how, &e, &history, &found, &st));
+    ck_assert_int_eq(found.stopped_by, STOP_SPACE);
+    return history.count - before;
+}
+
+static double best_ms(void)
+{
+    return history.items[history_best(&history)].outcome.ms;
+}
+
+/* The statement of `gain`, of each plan whose segments were all timed; returns how many plans not
+ * measured are faster than the best one. */
+static int check_gain(void)
+{
+    int faster = 0, open = 0;
+    for (int i = 0; i < space.count; i++) {
+        struct plan p = space.plans[i];
+        double sum = layers * additive_ms(&times, p);
+        if (history_has(&history, p) || space.outcomes[i].status == TRIAL_FAILED)
+            continue;
+        open++;
+        if (isnan(sum) || space.outcomes[i].ms >= best_ms())
+            continue;
+        faster++;
+        ck_assert_msg(1 - space.outcomes[i].ms / sum > certainty.gain, "%u beats %g by %g",
+                      plan_value(p), sum, 1 - space.outcomes[i].ms / sum);
+    }
+    if (recorded_space_is_whole(&space))
+        ck_assert_int_eq(certainty.open, open);
+    return faster;
+}
+
+/* No measured plan beats its sum by more, and one does by as much. */
+static void check_largest(void)
+{
+    bool reached = false;
+    for (int i = 0; i < history.count; i++) {
+        double sum = layers * additive_ms(&times, history.items[i].plan);
+        double gain = 1 - history.items[i].outcome.ms / sum;
+        ck_assert(!(gain > certainty.largest + 1e-12));
+        reached |= gain == certainty.largest;
+    }
+    ck_assert(reached);
+}
+
+static void state(void)
+{
+    certainty_of(&history, &times, space.failed, plans, plan_count, layers, &certainty);
+    ck_assert(certainty.known);
+}
+
+static const char *const recorded[] = {RECORDED_SPACES NULL};
+
+static void made_up(void)
+{
+    static struct made_up m;
+    struct buf text;
+    buf_init(&text);
+    made_up_init(&m, 1, 32768, 49152);
+    made_up_recorded(&m, 32768, 49152, &text);
+    write_packed(text.ptr);
+    buf_release(&text);
+}
+
+static const char *space_of(int i)
+{
+    if (recorded[i] == NULL)
+        made_up();
+    return recorded[i] != NULL ? recorded[i] : space_path();
+}
+
+START_TEST(a_converged_search_is_sure)
+{
+    open_space(space_of(_i));
+    search_first(0);
+    double before_ms = best_ms();
+    int measured = close_with(CLOSE_SHARE);
+    state();
+    ck_assert_int_le(measured, CLOSE_MOST);
+    ck_assert_double_ge(certainty.gain, 1 - CLOSE_SHARE - 1e-12);
+    for (int i = history.count - measured; i < history.count; i++) {
+        double sum = layers * additive_ms(&times, history.items[i].plan);
+        ck_assert_double_lt(CLOSE_SHARE * sum, before_ms); /* none is measured for nothing */
+    }
+    ck_assert_int_eq(certainty.untimed_count, 0);
+    check_largest();
+    check_gain();
+    ck_assert_int_eq(close_with(CLOSE_SHARE), 0); /* nothing is left */
+    close_space();
+}
+END_TEST
+
+/* After a few plans most of the faster ones are not measured: the statement is weak, but true. */
+START_TEST(the_statement_is_true_of_an_unfinished_search)
+{
+    open_space(space_of(_i));
+    search_first(1);
+    state();
+    ck_assert_int_gt(check_gain(), 0);
+    close_space();
+}
+END_TEST
+
+static bool has(struct plan p, int slot)
+{
+    int slots[OP_COUNT], count = plan_slots(p, slots);
+    for (int i = 0; i < count; i++)
+        if (slots[i] == slot)
+            return true;
+    return false;
+}
+
+static double hope_of(int slot)
+{
+    for (int i = 0; i < certainty.untimed_count; i++)
+        if (certainty.untimed[i].slot == slot)
+            return certainty.untimed[i].hope;
+    return NAN;
+}
+
+/* What the timed segments of the slot's operators take at least, tried one after the other. */
+static double parts_of(struct segment whole)
+{
+    double least = INFINITY;
+    for (int cuts = 1; cuts < 1 << (whole.last - whole.first); cuts++) {
+        double sum = 0;
+        int first = whole.first;
+        for (int op = whole.first; op <= whole.last; op++)
+            if (op == whole.last || (cuts >> (op - whole.first) & 1) != 0) {
+                int slot = slot_of((struct segment){(int8_t)first, (int8_t)op}, false);
+                double ms = times.ms[slot];
+                if (first == ATTENTION_FIRST && op == ATTENTION_LAST)
+                    ms = fmin(ms, times.ms[SLOT_HANDWRITTEN]);
+                sum += ms;
+                first = op + 1;
+            }
+        least = fmin(least, sum); /* ignores a NaN */
+    }
+    return least;
+}
+
+/* Segments of the best plan were never timed, one at a time: then the best plan is faster than what
+ * is found, and its segment meets the hope or the plan beats its sum. */
+START_TEST(a_segment_never_timed)
+{
+    int slots[OP_COUNT], hidden = 0;
+    open_space(space_of(_i));
+    int count = plan_slots(space.plans[space.best], slots);
+    for (int k = 0; k < count; k++) {
+        struct segment s = slot_segment(slots[k]);
+        if (s.first == s.last || slots[k] == SLOT_HANDWRITTEN)
+            continue;
+        times = space.segments;
+        times.ms[slots[k]] = NAN;
+        search_first(1);
+        close_with(CLOSE_SHARE);
+        state();
+        ck_assert_int_eq(certainty.untimed_count, 1);
+        double limit = hope_of(slots[k]) * parts_of(s), own = space.segments.ms[slots[k]];
+        for (int i = 0; i < space.count; i++) {
+            double ms = space.outcomes[i].ms;
+            if (!has(space.plans[i], slots[k]) || !(ms < best_ms()))
+                continue;
+            double sum = layers * additive_ms(&space.segments, space.plans[i]);
+            hidden++;
+            ck_assert_msg(own < limit || 1 - ms / sum > certainty.gain,
+                          "%u: segment %d-%d takes %g, its limit is %g", plan_value(space.plans[i]),
+                          s.first, s.last, own, limit);
+        }
+        history_release(&history);
+    }
+    ck_assert_int_gt(hidden, 0);
+    close_space();
+}
+END_TEST
+
+/* No more than the budget, and of all plans none beyond the `most` of the least sums. */
+START_TEST(closing_has_bounds)
+{
+    struct closing how = {.share = 0.5, .most = 12, .layers = 1};
+    struct search_result found;
+    open_space(space_of(ARRAY_LEN(recorded) - 1));
+    search_first(1);
+    struct search_options o = options_with(5);
+    const struct evaluator e = evaluator();
+    OK(search_close(&o, &how, &e, &history, &found, &st));
+    ck_assert_int_eq(found.stopped_by, STOP_BUDGET);
+    ck_assert_int_eq(history.count, 5);
+    o.budget = 0;
+    OK(search_close(&o, &how, &e, &history, &found, &st));
+    ck_assert_int_eq(found.stopped_by, STOP_SPACE);
+    ck_assert_int_le(history.count, 13);
+    state();
+    ck_assert_int_eq(certainty.open, plan_count - history.count);
+    close_space();
+}
+END_TEST
+
+SUITE("search/close", test_dir_setup, test_dir_teardown,
+      LOOP(a_converged_search_is_sure, 0, ARRAY_LEN(recorded)),
+      LOOP(the_statement_is_true_of_an_unfinished_search, 0, ARRAY_LEN(recorded)),
+      LOOP(a_segment_never_timed, 0, ARRAY_LEN(recorded)), ONCE(closing_has_bounds))
