@@ -39,51 +39,15 @@ static int build(const char *dir, struct status *st)
                                     dir);
 }
 
-static void note_written(const struct options *o, int files, const char *dir)
-{
-    struct buf path;
-    buf_init(&path);
-    buf_add_path(&path, dir);
-    note(o, "wrote %d files; 'make -C %s && %s/example' builds the library and runs its example",
-         files, path.ptr, path.ptr);
-    buf_release(&path);
-}
-
-static int export_library(const struct options *o, const char *dir, struct status *st)
-{
-    const char *name = options_has(o, OPT(NAME)) ? o->name : STANDALONE_NAME;
-    struct choosing c = {.count = 0};
-    struct standalone library = {.count = 0};
-    struct names ours = {.count = 0}; /* files of an earlier output */
-    json_t *manifest = NULL;
-    int result = -1;
-    if (check_name(name, st) != 0 || choosing_open(o, &c, st) != 0 ||
-        place_check(dir, options_has(o, OPT(FORCE)), &ours, st) != 0 ||
-        choosing_schedules(o, &c, st) != 0)
-        goto out;
-    struct standalone_spec spec = choosing_spec(&c, name, NULL);
-    standalone_emit(&spec, &library);
-    manifest = manifest_of_library(&c, name, &library);
-    if (place_write(dir, &ours, &library, manifest, st) != 0)
-        goto out;
-    choosing_note(o, &c);
-    note_written(o, library.count + 1, dir);
-    if (!options_has(o, OPT(BUILD)) || build(dir, st) == 0)
-        result = EXIT_SUCCESS;
-out:
-    names_release(&ours);
-    json_decref(manifest);
-    standalone_release(&library);
-    choosing_close(&c);
-    return result;
-}
-
 static int run(const struct options *o, struct status *st)
 {
+    const char *name = options_has(o, OPT(NAME)) ? o->name : STANDALONE_NAME;
     char *dir = place_directory(o, st);
-    int code = dir != NULL ? export_library(o, dir, st) : -1;
+    bool done = dir != NULL && check_name(name, st) == 0 &&
+                generate_write(o, dir, name, NULL, st) == 0 &&
+                (!options_has(o, OPT(BUILD)) || build(dir, st) == 0);
     free(dir);
-    return code;
+    return done ? EXIT_SUCCESS : -1;
 }
 
 /* One library has all sizes. */

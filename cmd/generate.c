@@ -1,52 +1,14 @@
 #include "cmd/generate_int.h"
 
 #include <stdlib.h>
-#include <string.h>
-
-static void note_written(const struct options *o, int files, const char *dir)
-{
-    struct buf path;
-    buf_init(&path);
-    buf_add_path(&path, dir);
-    note(o, "wrote %d files; 'make -C %s && %s/plan' builds and runs them", files, path.ptr,
-         path.ptr);
-    buf_release(&path);
-}
-
-static int generate(const struct options *o, const char *dir, struct status *st)
-{
-    struct inputs inputs = {.seed = o->seed, .ranges = o->ranges};
-    struct choosing c;
-    struct standalone program = {.count = 0};
-    struct names ours = {.count = 0}; /* files of an earlier output */
-    json_t *manifest = NULL;
-    int result = -1;
-    if (choosing_open(o, &c, st) != 0 ||
-        place_check(dir, options_has(o, OPT(FORCE)), &ours, st) != 0 ||
-        choosing_schedules(o, &c, st) != 0)
-        goto out;
-    struct standalone_spec spec = choosing_spec(&c, STANDALONE_NAME, &inputs);
-    standalone_emit(&spec, &program);
-    manifest = manifest_of_program(&c, &program);
-    if (place_write(dir, &ours, &program, manifest, st) != 0)
-        goto out;
-    choosing_note(o, &c);
-    note_written(o, program.count + 1, dir);
-    result = EXIT_SUCCESS;
-out:
-    names_release(&ours);
-    json_decref(manifest);
-    standalone_release(&program);
-    choosing_close(&c);
-    return result;
-}
 
 static int run(const struct options *o, struct status *st)
 {
+    struct inputs inputs = {.seed = o->seed, .ranges = o->ranges};
     char *dir = place_directory(o, st);
-    int code = dir != NULL ? generate(o, dir, st) : -1;
+    bool done = dir != NULL && generate_write(o, dir, STANDALONE_NAME, &inputs, st) == 0;
     free(dir);
-    return code;
+    return done ? EXIT_SUCCESS : -1;
 }
 
 const struct command cmd_generate = {

@@ -85,4 +85,11 @@ int place_check(const char *dir, bool force, struct names *ours, struct status *
 int place_write(const char *dir, const struct names *ours, const struct standalone *p,
                 const json_t *manifest, struct status *st);
 
+/* ---- generate_write.c ------------------------------------------------------------------------ */
+
+/* Writes what the options name into a directory and notes what was taken and how to build it.
+ * inputs: those of a program; null: a library, whose functions begin with `name`. */
+int generate_write(const struct options *o, const char *dir, const char *name,
+                   const struct inputs *inputs, struct status *st);
+
 #endif

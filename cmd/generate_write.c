@@ -1,0 +1,43 @@
+/* From the options to a directory: what `generate` and `export` have in common. */
+#include "cmd/generate_int.h"
+
+#include <stdlib.h>
+
+static void note_written(const struct options *o, int files, const char *dir, bool program)
+{
+    struct buf path;
+    buf_init(&path);
+    buf_add_path(&path, dir);
+    note(o, "wrote %d files; 'make -C %s && %s/%s' builds %s", files, path.ptr, path.ptr,
+         program ? "plan" : "example",
+         program ? "and runs them" : "the library and runs its example");
+    buf_release(&path);
+}
+
+int generate_write(const struct options *o, const char *dir, const char *name,
+                   const struct inputs *inputs, struct status *st)
+{
+    struct choosing c = {.count = 0};
+    struct standalone out = {.count = 0};
+    struct names ours = {.count = 0}; /* files of an earlier output */
+    json_t *manifest = NULL;
+    int result = -1;
+    if (choosing_open(o, &c, st) != 0 ||
+        place_check(dir, options_has(o, OPT(FORCE)), &ours, st) != 0 ||
+        choosing_schedules(o, &c, st) != 0)
+        goto out;
+    struct standalone_spec spec = choosing_spec(&c, name, inputs);
+    standalone_emit(&spec, &out);
+    manifest = inputs != NULL ? manifest_of_program(&c, &out) : manifest_of_library(&c, name, &out);
+    if (place_write(dir, &ours, &out, manifest, st) != 0)
+        goto out;
+    choosing_note(o, &c);
+    note_written(o, out.count + 1, dir, inputs != NULL);
+    result = 0;
+out:
+    names_release(&ours);
+    json_decref(manifest);
+    standalone_release(&out);
+    choosing_close(&c);
+    return result;
+}
