@@ -6,18 +6,15 @@
 /* The machine counts as slower if the best plan takes this much longer than before. */
 #define SLOWED_RATIO 1.2
 
-/* Times the untried segments of a plan that failed alone: if one fails, no other plan with it is
- * built. */
-static int find_culprit(struct tuner *t, struct plan p, struct status *st)
+/* Times the segments of a plan that stage 1 had no time for: so that the plan runs the fastest
+ * default of each, and if one fails, no plan with it is built. */
+static int time_missing(struct tuner *t, struct plan p, struct status *st)
 {
-    int slots[OP_COUNT];
-    int count = plan_slots(p, slots);
-    int result = time_slots(t, slots, count, false, stage2_end, st);
-    if (result != 0 && st->code == STATUS_INTERRUPTED) { /* search_loop() sees the same flag */
-        *st = STATUS_INIT;
-        return 0;
-    }
-    return result;
+    int slots[OP_COUNT], missing = 0, count = plan_slots(p, slots);
+    for (int i = 0; i < count; i++)
+        if (t->segments.slots[slots[i]].best == NULL)
+            slots[missing++] = slots[i];
+    return time_slots(t, slots, missing, false, stage2_end, st);
 }
 
 /* Times the best plan again; *ms stays its old time if it does not run. */
@@ -69,6 +66,8 @@ static int measure_plan(void *ctx, struct plan plan, struct outcome *out, struct
     struct tuner *t = ctx;
     struct candidate c;
     struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
+    if (time_missing(t, plan, st) != 0)
+        return -1;
     bool broken = segment_table_candidate(&t->segments, plan, &c, &trial.reason) != 0;
     int result = t->o->rigor == RIGOR_EXHAUSTIVE ? 0 : anchor_check(t, st);
     if (result == 0 && !broken)
@@ -80,8 +79,6 @@ static int measure_plan(void *ctx, struct plan plan, struct outcome *out, struct
         *out = outcome_of(trial.status, trial.ms);
         anchor_note(t, &c, out);
     }
-    if (result == 0 && trial.status == TRIAL_FAILED && !broken)
-        result = find_culprit(t, plan, st);
     trial_release(&trial);
     return result;
 }

@@ -29,6 +29,24 @@ START_TEST(time_limit_covers_everything)
 }
 END_TEST
 
+/* All plans of the space hold ops 1-5, for which stage 1 has no time: they are timed when the first
+ * plan is measured. */
+START_TEST(segments_of_plans_are_timed)
+{
+    fake.seconds_per_segment = 0.025;
+    fake.speed = 100;
+    options.baselines.count = 0;
+    options.search.space_lo = 48768;
+    options.search.space_hi = options.search.space_lo + 63;
+    options.search.time_limit_s = 0.8;
+    run();
+    ck_assert_int_gt(report.new_trials, 0);
+    for (int i = 0; i < report.best.choice_count; i++)
+        ck_assert(!isnan(report.best.choice_ms[i]));
+    ck_assert_double_le(report.seconds, 0.8);
+}
+END_TEST
+
 /* Eleven more layers of finalists would take 1.1 s to verify, or their samples 2 s. */
 START_TEST(time_limit_covers_finals)
 {
@@ -238,8 +256,9 @@ START_TEST(a_converged_search_says_how_sure_it_is)
 END_TEST
 
 SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
-      LOOP(time_limit_covers_finals, 0, 2), ONCE(time_of_finals_is_kept_first),
-      ONCE(slow_compilers_keep_to_the_limit), ONCE(search_without_time_for_finals_gives_no_ratio),
+      ONCE(segments_of_plans_are_timed), LOOP(time_limit_covers_finals, 0, 2),
+      ONCE(time_of_finals_is_kept_first), ONCE(slow_compilers_keep_to_the_limit),
+      ONCE(search_without_time_for_finals_gives_no_ratio),
       ONCE(search_ended_by_its_time_answers_at_once), LOOP(limit_passes_while_waiting, 0, 3),
       ONCE(time_limit_covers_learning), ONCE(no_time_at_all), ONCE(steps_are_told),
       ONCE(a_converged_search_says_how_sure_it_is))
