@@ -75,6 +75,12 @@ int db_study_find(struct db *db, const char *workload_text, const char *target_k
 typedef void db_study_row(void *ctx, const struct db_study *s);
 int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, struct status *st);
 
+/* Calls row() for each other study on the same target, with the same protocol and inputs, the
+ * newest first.  The text lives until row() returns; row() must not use db. */
+typedef void db_study_beside(void *ctx, int64_t study, const char *workload_text);
+int db_studies_beside(struct db *db, int64_t study, db_study_beside *row, void *ctx,
+                      struct status *st);
+
 /* Calls row() for each workload and kind of target of which a plan ran, the one measured last
  * first; of w only seed and init are not set.  The texts live until row() returns. */
 typedef void db_workload_row(void *ctx, const struct db_workload *w, const char *target_kind);

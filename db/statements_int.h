@@ -34,6 +34,11 @@ X(STUDY_READ,
   "SELECT kind AS target_kind, device, uuid, capability, units, driver, compiler, libraries,"
   " protocol, init, seed, mask FROM study JOIN target ON target.id = study.target"
   " JOIN workload ON workload.id = study.workload WHERE study.id = ?")
+X(STUDIES_BESIDE,
+  "SELECT study.id AS study, text FROM study JOIN workload ON workload.id = study.workload"
+  " JOIN study AS own ON own.id = ? WHERE study.id <> own.id AND study.target = own.target"
+  " AND study.protocol = own.protocol AND study.seed = own.seed AND study.init = own.init"
+  " ORDER BY study.id DESC")
 
 X(WORKLOADS,
   "SELECT text, batch, seq_len, heads, head_size, ffn, layers, eps, dtype, lengths, mask,"

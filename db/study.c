@@ -136,6 +136,18 @@ int db_study_read(struct db *db, int64_t study, db_study_row *row, void *ctx, st
     return found < 0 ? -1 : 0;
 }
 
+int db_studies_beside(struct db *db, int64_t study, db_study_beside *row, void *ctx,
+                      struct status *st)
+{
+    struct query q = query_start(db, SQL_STUDIES_BESIDE);
+    int found;
+    query_int(&q, study);
+    while ((found = query_row(&q, st)) > 0)
+        row(ctx, column_int(&q, 0), column_text(&q, 1));
+    query_end(&q);
+    return found;
+}
+
 int db_workloads(struct db *db, db_workload_row *row, void *ctx, struct status *st)
 {
     struct query q = query_start(db, SQL_WORKLOADS);

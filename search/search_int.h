@@ -127,6 +127,12 @@ void segment_table_note(struct segment_table *t, int slot, int attempt, double m
  * their number. */
 int segment_table_failed(const struct segment_table *t, int out[SLOT_COUNT]);
 
+/* How many attempts were tried, in this search or before. */
+int segment_table_tried(const struct segment_table *t);
+
+/* The index of a choice in a slot's attempts; -1 if it has none. */
+int slot_attempt(const struct slot *slot, const struct choice *c);
+
 /* Whether the defaults of all implementations failed, so that no plan with this slot runs. */
 bool slot_failed(const struct slot *s);
 
@@ -234,6 +240,16 @@ int stage1(struct tuner *t, struct status *st);
 
 /* Whether there is time for one more segment. */
 bool stage1_goes_on(const struct tuner *t);
+
+/* ---- shared.c: segment times of studies of other workloads ------------------------------------
+ */
+
+/* Whether a segment takes the same time in both workloads, on the same target. */
+bool segment_shared(struct segment s, const struct workload *a, const struct workload *b);
+
+/* Takes the times of segments that do not depend on what differs, after two of them were timed
+ * again.  If one of these takes another time here, none is taken. */
+int take_shared(struct tuner *t, struct status *st);
 
 /* ---- evaluator.c: stage 2's evaluator -------------------------------------------------------- */
 

@@ -89,9 +89,18 @@ int segment_table_failed(const struct segment_table *t, int out[SLOT_COUNT])
     return count;
 }
 
+int segment_table_tried(const struct segment_table *t)
+{
+    int count = 0;
+    for (int i = 0; i < SLOT_COUNT; i++)
+        for (int k = 0; k < t->slots[i].count; k++)
+            count += t->slots[i].attempts[k].tried;
+    return count;
+}
+
 /* ---- what the database holds ----------------------------------------------------------------- */
 
-static int find_attempt(const struct slot *slot, const struct choice *c)
+int slot_attempt(const struct slot *slot, const struct choice *c)
 {
     int i = 0;
     while (i < slot->count && !choice_equal(&slot->attempts[i].choice, c))
@@ -109,7 +118,7 @@ static int read_row(void *ctx, const struct db_trial *row)
     if (choice_parse(t->target, c->segment, c->impl, c->schedule, &choice, &ignored) != 0)
         return 0;
     int slot = slot_of(choice.segment, choice.impl->handwritten);
-    int attempt = find_attempt(&t->slots[slot], &choice);
+    int attempt = slot_attempt(&t->slots[slot], &choice);
     if (attempt < 0)
         return 0;
     if (t->retry_failed && row->status == TRIAL_FAILED) {

@@ -284,20 +284,11 @@ static int audit(struct tuner *t, struct best_first *b, double share, struct sta
     return follow_hope(t, b, share, st);
 }
 
-static int tried(const struct segment_table *t)
-{
-    int count = 0;
-    for (int i = 0; i < SLOT_COUNT; i++)
-        for (int k = 0; k < t->slots[i].count; k++)
-            count += t->slots[i].attempts[k].tried;
-    return count;
-}
-
 int stage1(struct tuner *t, struct status *st)
 {
     static const double shares[] = {1, 0.95, 0.9};
     struct best_first b;
-    int before = tried(&t->segments);
+    int before = segment_table_tried(&t->segments);
     best_first_init(&b, t->segments.target, t->space, t->space_count, t->o->search.seed);
     learn(t, &b);
     if ((t->o->rigor == RIGOR_EXHAUSTIVE ? time_all(t, st) : time_one_stage(t, &b, st)) != 0)
@@ -305,7 +296,8 @@ int stage1(struct tuner *t, struct status *st)
     for (size_t i = 0; i < ARRAY_LEN(shares); i++)
         if (follow_hope(t, &b, shares[i], st) != 0)
             return -1;
-    if (t->past.searched && tried(&t->segments) == before) /* the search before this one did */
+    if (t->past.searched &&
+        segment_table_tried(&t->segments) == before) /* the search before this one did */
         return 0;
     return audit(t, &b, shares[ARRAY_LEN(shares) - 1], st);
 }

@@ -204,6 +204,9 @@ static int run_phases(struct tuner *t, struct search_result *found, struct statu
     if (retries(t))
         tuner_say(t, "measuring again what failed: %d segments, %d plans",
                   segment_table_failed(&t->segments, NULL), t->failed_count);
+    if (segment_table_tried(&t->segments) == 0 && !exhaustive(t) && stage1_goes_on(t) &&
+        take_shared(t, st) != 0)
+        return -1;
     if (measure_baselines(t, found, st) != 0)
         return -1;
     if (found->stopped_by == STOP_SPACE && retry_failed(t, found, st) != 0)

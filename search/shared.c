@@ -1,0 +1,267 @@
+/* Segment times that studies of other workloads share with this one.
+ *
+ * A segment's time depends on no more than its operators read.  Token-wise operators depend on the
+ * number of rows, those that split and merge heads on batch and sequence length too, and those that
+ * touch scores on the mask.  So a second mask needs few segments of its own. */
+#include "search/search_int.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+/* So many are timed again before any is taken.  Times of different hours that differ by no more
+ * than this share are the same. */
+enum { TIMED_AGAIN = 2 };
+#define SAME 0.02
+
+/* ---- on what a time depends ------------------------------------------------------------------ */
+
+enum dependence { ON_TOKENS, ON_LENGTHS, ON_MASK };
+
+static enum dependence of_tensor(int tensor)
+{
+    switch (tensor_layout(tensor)) {
+    case LAYOUT_TOKENS:
+        return ON_TOKENS;
+    case LAYOUT_SCORES:
+        return ON_MASK;
+    default:
+        return ON_LENGTHS;
+    }
+}
+
+static enum dependence of_segment(struct segment s)
+{
+    enum dependence most = ON_TOKENS;
+    for (int op = s.first; op <= s.last; op++)
+        for (int tensor = 0; tensor < TENSOR_COUNT; tensor++)
+            if (tensor == TENSOR_OF(op) || (ops[op].reads >> tensor & 1) != 0)
+                most = of_tensor(tensor) > most ? of_tensor(tensor) : most;
+    return most;
+}
+
+static bool same_lengths(const struct workload *a, const struct workload *b)
+{
+    if (a->batch != b->batch || a->seq_len != b->seq_len ||
+        (a->lengths == NULL) != (b->lengths == NULL))
+        return false;
+    return a->lengths == NULL ||
+           memcmp(a->lengths, b->lengths, (size_t)a->batch * sizeof(*a->lengths)) == 0;
+}
+
+/* Some implementations compute the rows of padding too, so with lengths the tokens do not tell how
+ * many rows there are. */
+static bool same_tokens(const struct workload *a, const struct workload *b)
+{
+    if (a->lengths != NULL || b->lengths != NULL)
+        return same_lengths(a, b);
+    return workload_tokens(a) == workload_tokens(b);
+}
+
+bool segment_shared(struct segment s, const struct workload *a, const struct workload *b)
+{
+    if (a->heads != b->heads || a->head_size != b->head_size || a->ffn != b->ffn ||
+        a->layers != b->layers || a->eps != b->eps || a->dtype != b->dtype)
+        return false;
+    switch (of_segment(s)) {
+    case ON_TOKENS:
+        return same_tokens(a, b);
+    case ON_LENGTHS:
+        return same_lengths(a, b);
+    case ON_MASK:
+        break;
+    }
+    return false;
+}
+
+/* ---- what other studies know ----------------------------------------------------------------- */
+
+struct beside {
+    int64_t study;
+    struct workload workload;
+};
+
+struct found {
+    int slot, attempt;
+    struct db_trial row; /* its texts are owned, its choice is that of the attempt */
+};
+
+struct shared {
+    struct tuner *t;
+    struct beside *beside; /* (beside_count) owned */
+    int beside_count;
+    const struct workload *of; /* the one that is being read */
+    struct found *found;       /* (count) owned, each attempt once */
+    int count, cap;
+};
+
+static void note_study(void *ctx, int64_t study, const char *workload_text)
+{
+    struct shared *s = ctx;
+    struct beside b = {.study = study};
+    struct status unreadable = STATUS_INIT; /* of another version */
+    if (workload_parse(workload_text, &b.workload, &unreadable) != 0) {
+        workload_release(&b.workload);
+        return;
+    }
+    s->beside = mem_resize(s->beside, (size_t)s->beside_count + 1, sizeof(*s->beside));
+    s->beside[s->beside_count++] = b;
+}
+
+static bool is_found(const struct shared *s, int slot, int attempt)
+{
+    for (int i = 0; i < s->count; i++)
+        if (s->found[i].slot == slot && s->found[i].attempt == attempt)
+            return true;
+    return false;
+}
+
+static int note_trial(void *ctx, const struct db_trial *row)
+{
+    struct shared *s = ctx;
+    const struct segment_table *table = &s->t->segments;
+    const struct db_choice *c = &row->choices[0];
+    struct choice choice;
+    struct status unknown = STATUS_INIT;
+    if (row->status != TRIAL_OK ||
+        !segment_shared(c->segment, bench_workload(s->t->bench), s->of) ||
+        choice_parse(table->target, c->segment, c->impl, c->schedule, &choice, &unknown) != 0)
+        return 0;
+    int slot = slot_of(choice.segment, choice.impl->handwritten);
+    int attempt = slot_attempt(&table->slots[slot], &choice);
+    if (attempt < 0 || table->slots[slot].attempts[attempt].tried || is_found(s, slot, attempt))
+        return 0;
+    if (s->count == s->cap) {
+        s->cap = s->cap > 0 ? 2 * s->cap : 64;
+        s->found = mem_resize(s->found, (size_t)s->cap, sizeof(*s->found));
+    }
+    struct found *f = &s->found[s->count++];
+    *f = (struct found){.slot = slot, .attempt = attempt, .row = *row};
+    f->row.resources = mem_strdup(row->resources);
+    f->row.conditions = mem_strdup(row->conditions);
+    return 0;
+}
+
+static int find(struct shared *s, struct status *st)
+{
+    if (db_studies_beside(s->t->db, s->t->study, note_study, s, st) != 0)
+        return -1;
+    for (int i = 0; i < s->beside_count; i++) {
+        s->of = &s->beside[i].workload;
+        if (db_trials(s->t->db, s->beside[i].study, DB_TRIAL_SEGMENT, note_trial, s, st) != 0)
+            return -1;
+    }
+    return 0;
+}
+
+static void release(struct shared *s)
+{
+    for (int i = 0; i < s->beside_count; i++)
+        workload_release(&s->beside[i].workload);
+    for (int i = 0; i < s->count; i++) {
+        free((char *)s->found[i].row.resources);
+        free((char *)s->found[i].row.conditions);
+    }
+    free(s->beside);
+    free(s->found);
+}
+
+/* ---- whether they hold here ------------------------------------------------------------------ */
+
+static struct candidate candidate_of(const struct tuner *t, const struct found *f)
+{
+    return (struct candidate){.count = 1,
+                              .choices = {t->segments.slots[f->slot].attempts[f->attempt].choice}};
+}
+
+static bool agrees(const struct trial *now, const struct db_trial *then)
+{
+    bool overlap = now->ms.low <= then->ci_high_ms && then->ci_low_ms <= now->ms.high;
+    return now->status == TRIAL_OK &&
+           (overlap || fabs(now->ms.median / then->median_ms - 1) <= SAME);
+}
+
+/* Times a segment again and stores that.  *holds: it took the same time. */
+static int time_again(struct tuner *t, const struct found *f, bool *holds, struct status *st)
+{
+    struct candidate c = candidate_of(t, f);
+    struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
+    if (bench_segment(t->bench, &c.choices[0], &sampling_search, &trial, st) != 0)
+        return -1;
+    expect_verification(t, &trial);
+    int result = trial_store(t->db, t->study, DB_TRIAL_SEGMENT, &c, &trial, t->search_id, st);
+    bool ok = trial.status == TRIAL_OK;
+    *holds = agrees(&trial, &f->row);
+    if (!*holds)
+        tuner_say(t,
+                  "note: ops %d-%d take %.2f us, and took %.2f us in a search of another workload; "
+                  "no segment times are taken from there",
+                  c.choices[0].segment.first, c.choices[0].segment.last,
+                  1e3 * (ok ? trial.ms.median : NAN), 1e3 * f->row.median_ms);
+    segment_table_note(&t->segments, f->slot, f->attempt, ok ? trial.ms.median : NAN,
+                       &trial.reason);
+    trial_release(&trial);
+    return result;
+}
+
+/* Draws which are timed again, and moves them to the front. */
+static void draw(struct shared *s)
+{
+    struct rng r = {.state = splitmix64(s->t->o->search.seed)};
+    for (int i = 0; i < TIMED_AGAIN; i++) {
+        int other = i + (int)rng_below(&r, (uint32_t)(s->count - i));
+        struct found f = s->found[i];
+        s->found[i] = s->found[other];
+        s->found[other] = f;
+    }
+}
+
+static int take(struct tuner *t, struct found *f, struct status *st)
+{
+    const struct status none = STATUS_INIT;
+    struct candidate c = candidate_of(t, f);
+    struct buf schedule;
+    buf_init(&schedule);
+    schedule_text(c.choices[0].impl, &c.choices[0].schedule, &schedule);
+    const struct db_choice choice = {
+        .segment = c.choices[0].segment, .impl = c.choices[0].impl->name, .schedule = schedule.ptr};
+    struct db_trial row = f->row;
+    row.choices = &choice;
+    row.reason_code = row.reason = row.comparison = "";
+    row.search = t->search_id;
+    row.stored_utc = NULL;
+    int result = db_trial_add(t->db, t->study, &row, st);
+    buf_release(&schedule);
+    if (result == 0)
+        segment_table_note(&t->segments, f->slot, f->attempt, row.median_ms, &none);
+    return result;
+}
+
+static int take_if_they_hold(struct shared *s, struct status *st)
+{
+    bool holds = true;
+    draw(s);
+    for (int i = 0; i < TIMED_AGAIN && holds; i++)
+        if (time_again(s->t, &s->found[i], &holds, st) != 0)
+            return -1;
+    for (int i = TIMED_AGAIN; i < s->count && holds; i++)
+        if (take(s->t, &s->found[i], st) != 0)
+            return -1;
+    if (holds)
+        tuner_say(
+            s->t,
+            "took %d segment times from searches of other workloads; %d that were timed again "
+            "agree",
+            s->count - TIMED_AGAIN, (int)TIMED_AGAIN);
+    return 0;
+}
+
+int take_shared(struct tuner *t, struct status *st)
+{
+    struct shared s = {.t = t};
+    int result = find(&s, st);
+    if (result == 0 && s.count > TIMED_AGAIN)
+        result = take_if_they_hold(&s, st);
+    release(&s);
+    return result;
+}
