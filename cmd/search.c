@@ -64,11 +64,11 @@ static int run(const struct options *o, struct status *st)
                              .retry_failed = options_has(o, OPT(RETRY_FAILED)),
                              .step = progress_search,
                              .ctx = (void *)(uintptr_t)o};
-    if (o->rigor == RIGOR_EXHAUSTIVE && options_has(o, OPT(STRATEGY)))
+    if (o->rigor != RIGOR_MEASURE && options_has(o, OPT(STRATEGY)))
         return status_set(st, STATUS_USAGE,
-                          "--strategy '%s' with --rigor exhaustive, which measures every plan and "
-                          "asks no strategy; leave one of them out",
-                          t.search.strategy->name);
+                          "--strategy '%s' with --rigor %s, which asks no strategy; leave one of "
+                          "them out",
+                          t.search.strategy->name, rigor_names[o->rigor]);
     if (t.search.strategy->replay_only)
         return status_set(
             st, STATUS_USAGE,
@@ -116,7 +116,9 @@ const struct command cmd_search = {
              "stores all and prints the best plan so far; a second Ctrl-C ends at once.\n"
              "The baselines are measured first and timed side by side with the fastest plans.\n"
              "With '--rigor exhaustive' every plan of the space is measured, in random order, and\n"
-             "the 256 fastest are timed again side by side.\n"
+             "the 256 fastest are timed again side by side.  '--rigor sample' measures the plans\n"
+             "with 0.8 times the sum of their segments below the best time, and --budget plans\n"
+             "drawn uniformly (2048).\n"
              "With '--again' the best plan known and the baselines are timed anew.\n"
              "With '--retry-failed' what is stored as failed is measured again first.",
     .more = list_strategies,
@@ -125,6 +127,7 @@ const struct command cmd_search = {
         "fuseplan search -b 1 -s 128 -m causal --again\n"
         "fuseplan search -b 2 -s 256 -m sliding --budget 64 --time-limit 3m\n"
         "fuseplan search -b 1 -s 128 -m causal --rigor exhaustive --space all   # takes hours\n"
+        "fuseplan search -b 1 -s 512 -m causal --rigor sample --budget 500\n"
         "fuseplan search -b 1 -s 128 -m causal --strategy random --seed 1 --format json",
     .run = run,
 };

@@ -95,6 +95,51 @@ int search_close(const struct search_options *o, const struct closing *how,
     return result;
 }
 
+/* ---- plans drawn ----------------------------------------------------------------------------- */
+
+struct drawn_plans {
+    const struct evaluator *e;
+    bool plan[PLAN_KEYS]; /* by their keys: was drawn */
+};
+
+static bool not_drawn(void *ctx, struct plan p)
+{
+    return !((const struct drawn_plans *)ctx)->plan[plan_key(p)];
+}
+
+static int measure_drawn(void *ctx, struct plan p, struct outcome *out, struct status *st)
+{
+    const struct drawn_plans *d = ctx;
+    return d->e->measure(d->e->ctx, p, out, st);
+}
+
+static double now_drawn(void *ctx)
+{
+    const struct drawn_plans *d = ctx;
+    return d->e->now(d->e->ctx);
+}
+
+int search_drawn(const struct search_options *o, int count, const struct evaluator *e,
+                 struct history *h, const struct closing *how, struct search_result *out,
+                 struct status *st)
+{
+    struct plan space[PLAN_SPACE];
+    struct drawn_plans d = {.e = e};
+    struct rng rng = {.state = splitmix64(o->seed)};
+    int open = plan_space(o->space_lo, o->space_hi, space);
+    for (; count > 0 && open > 0; count--) {
+        int i = (int)rng_below(&rng, (uint32_t)open);
+        d.plan[plan_key(space[i])] = true;
+        space[i] = space[--open];
+    }
+    const struct evaluator all = {
+        .measure = measure_drawn, .fails = not_drawn, .now = now_drawn, .ctx = &d};
+    struct search_options random = *o;
+    random.strategy = strategy_find("random");
+    random.endless = true;
+    return search_loop(&random, &all, h, how->progress, how->ctx, out, st);
+}
+
 /* ---- what can be said ------------------------------------------------------------------------ */
 
 /* The least sums of segments that cover the operators 0..i-1 and i..14: of one layer; infinite

@@ -27,12 +27,12 @@ static double finals_begin(const struct tuner *t)
     return t->end - fmax(FINALS_SHARE * limit, kept);
 }
 
-/* An exhaustive search may spend on stage 1 all the time before the finals: its plans all run the
- * choices that stage 1 ends with. */
+/* An exhaustive search, or one that samples, may spend on stage 1 all the time before the finals:
+ * its plans all run the choices that stage 1 ends with. */
 double stage1_end(const struct tuner *t)
 {
     double begin = finals_begin(t);
-    if (t->o->rigor == RIGOR_EXHAUSTIVE)
+    if (t->o->rigor != RIGOR_MEASURE)
         return begin;
     return t->start +
            fmin(STAGE1_SHARE * (t->end - t->start), (1 - STAGE2_SHARE) * (begin - t->start));

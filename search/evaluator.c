@@ -41,7 +41,7 @@ static int time_best_again(struct tuner *t, double *ms, struct status *st)
 static int time_plan(struct tuner *t, const struct candidate *c, struct trial *out,
                      struct status *st)
 {
-    if (t->o->rigor == RIGOR_EXHAUSTIVE) /* slow plans are wanted too */
+    if (t->o->rigor != RIGOR_MEASURE) /* slow plans are wanted too */
         return bench_plan(t->bench, c, &sampling_exhaustive, out, st);
     struct sampling how = sampling_search;
     int best = history_best(&t->history);
@@ -69,7 +69,7 @@ static int measure_plan(void *ctx, struct plan plan, struct outcome *out, struct
     if (time_missing(t, plan, st) != 0)
         return -1;
     bool broken = segment_table_candidate(&t->segments, plan, &c, &trial.reason) != 0;
-    int result = t->o->rigor == RIGOR_EXHAUSTIVE ? 0 : anchor_check(t, st);
+    int result = t->o->rigor != RIGOR_MEASURE ? 0 : anchor_check(t, st);
     if (result == 0 && !broken)
         result = time_plan(t, &c, &trial, st);
     expect_verification(t, &trial);

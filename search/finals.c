@@ -125,7 +125,7 @@ static int refine(struct tuner *t, const char *compared, struct history *out, st
     struct refined r = {compared, out};
     if (refines(compared))
         return db_trial_times(t->db, t->study, DB_TRIAL_FINAL, refined_row, &r, st);
-    if (t->o->rigor == RIGOR_EXHAUSTIVE)
+    if (t->o->rigor != RIGOR_MEASURE)
         return hold(t, &refining, &t->history, out, st);
     return 0;
 }
@@ -184,7 +184,7 @@ static int read_compared(struct tuner *t, struct buf *out, bool *held, struct st
 {
     bool widen = false;
     int result = db_compared(t->db, t->study, out, st);
-    if (result == 0 && out->len > 0 && t->o->rigor == RIGOR_EXHAUSTIVE)
+    if (result == 0 && out->len > 0 && t->o->rigor != RIGOR_MEASURE)
         result = can_widen(t, lacks_refining(out->ptr), &widen, st);
     int lacks =
         result == 0 && out->len > 0 && !refines(out->ptr) ? lacks_baseline(t, out->ptr, st) : 0;
@@ -217,7 +217,7 @@ int measure_finals(struct tuner *t, struct status *st)
     if (result != 0 || held)
         goto out;
     result = refine(t, compared.ptr, &refined, st);
-    if (t->o->rigor == RIGOR_EXHAUSTIVE && refined.count == 0)
+    if (t->o->rigor != RIGOR_MEASURE && refined.count == 0)
         finals.mark = finals.mark_cut_short = MARK_UNREFINED; /* a later search holds both */
     struct finalist found[FINALISTS_MOST];
     const struct history *from = refined.count > 0 ? &refined : &t->history;

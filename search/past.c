@@ -14,7 +14,7 @@ struct reader {
 static bool spent_our_time(const struct tune_options *o, const struct db_search *s)
 {
     const struct search_options *ours = &o->search;
-    if (o->rigor == RIGOR_EXHAUSTIVE || ours->time_limit_s <= 0 ||
+    if (o->rigor != RIGOR_MEASURE || ours->time_limit_s <= 0 ||
         strcmp(s->stopped_by, search_stop_names[STOP_TIME]) != 0 ||
         strcmp(s->strategy, ours->strategy->name) != 0)
         return false;

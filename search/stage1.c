@@ -291,7 +291,7 @@ int stage1(struct tuner *t, struct status *st)
     int before = segment_table_tried(&t->segments);
     best_first_init(&b, t->segments.target, t->space, t->space_count, t->o->search.seed);
     learn(t, &b);
-    if ((t->o->rigor == RIGOR_EXHAUSTIVE ? time_all(t, st) : time_one_stage(t, &b, st)) != 0)
+    if ((t->o->rigor != RIGOR_MEASURE ? time_all(t, st) : time_one_stage(t, &b, st)) != 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(shares); i++)
         if (follow_hope(t, &b, shares[i], st) != 0)

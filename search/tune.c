@@ -6,18 +6,25 @@
 #include <stdlib.h>
 
 const char *const rigor_names[RIGOR_COUNT] = {
-    [RIGOR_MEASURE] = "measure", [RIGOR_EXHAUSTIVE] = "exhaustive"};
+    [RIGOR_MEASURE] = "measure", [RIGOR_SAMPLE] = "sample", [RIGOR_EXHAUSTIVE] = "exhaustive"};
 
+/* Also of one that samples: whichever plans it measures, it treats them alike. */
 static bool exhaustive(const struct tuner *t)
 {
-    return t->o->rigor == RIGOR_EXHAUSTIVE;
+    return t->o->rigor != RIGOR_MEASURE;
+}
+
+static bool samples(const struct tuner *t)
+{
+    return t->o->rigor == RIGOR_SAMPLE;
 }
 
 /* ---- phases ---------------------------------------------------------------------------------- */
 
+/* The budget of a sample is of the plans that it draws. */
 static bool budget_spent(const struct tuner *t)
 {
-    return t->o->search.budget > 0 && t->history.count >= t->o->search.budget;
+    return !samples(t) && t->o->search.budget > 0 && t->history.count >= t->o->search.budget;
 }
 
 static void plan_step(void *ctx, const struct history *h, const struct observation *latest)
@@ -98,6 +105,29 @@ static int search_space(struct tuner *t, struct search_result *found, struct sta
         if (found->stopped_by == STOP_SPACE)
             found->stopped_by = STOP_CONVERGED;
     } while (result == 0 && found->stopped_by == STOP_CONVERGED && t->history.count > before);
+    return result;
+}
+
+/* The plans that may be the fastest by their sums, and then those drawn. */
+static int sample_space(struct tuner *t, struct search_result *found, struct status *st)
+{
+    const struct closing how = {SAMPLE_SHARE, 0, bench_workload(t->bench)->layers, plan_step, t};
+    struct search_options o =
+        begin_search(t, t->o->search.space_lo, t->o->search.space_hi, stage2_end(t));
+    const struct evaluator e = tuner_evaluator(t);
+    int draw = o.budget > 0 ? o.budget : SAMPLE_COUNT, before = t->history.count;
+    o.budget = 0;
+    int result = search_close(&o, &how, &e, &t->history, found, st);
+    if (result == 0 && found->stopped_by == STOP_SPACE) {
+        tuner_say(t, "measured %d plans with %g times their sum below the best time; %d are drawn",
+                  t->history.count - before, SAMPLE_SHARE, draw);
+        if (o.time_limit_s > 0)
+            o.time_limit_s = fmax(1e-9, stage2_end(t) - t->clock());
+        result = search_drawn(&o, draw, &e, &t->history, &how, found, st);
+    }
+    if (found->stopped_by == STOP_SPACE)
+        found->stopped_by = STOP_BUDGET;
+    t->new_trials += t->history.count - before;
     return result;
 }
 
@@ -225,9 +255,12 @@ static int run_phases(struct tuner *t, struct search_result *found, struct statu
     found->stopped_by = STOP_TIME;
     if (choices_may_change(t))
         return 0;
-    tuner_say(t, "%s %d plan%s", exhaustive(t) ? "measuring all" : "searching", t->space_count,
-              t->space_count == 1 ? "" : "s");
-    return search_space(t, found, st);
+    tuner_say(t, "%s %d plan%s",
+              samples(t)      ? "sampling"
+              : exhaustive(t) ? "measuring all"
+                              : "searching",
+              t->space_count, t->space_count == 1 ? "" : "s");
+    return samples(t) ? sample_space(t, found, st) : search_space(t, found, st);
 }
 
 /* Measures the baselines that are missing, and times them and the best plan known anew. */
@@ -297,7 +330,7 @@ static int tuner_start(struct tuner *t, struct status *st)
     baselines_text(&t->o->baselines, &options);
     buf_adds(&options, "]}");
     const char *strategy = t->o->again     ? "again"
-                           : exhaustive(t) ? rigor_names[RIGOR_EXHAUSTIVE]
+                           : exhaustive(t) ? rigor_names[t->o->rigor]
                                            : o->strategy->name;
     int result = db_search_start(t->db, t->study, strategy, options.ptr, t->search_id, st);
     buf_release(&options);
