@@ -5,7 +5,7 @@
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
 usual='doctor build verify values dependent generated own export bench repeat search pace faults memory sanitize'
-named='schedules faulty_search spaces attention packed huggingface huggingface_times'
+named='schedules faulty_search spaces attention packed huggingface huggingface_times live'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -226,6 +226,16 @@ memory() {
 
 faulty_search() {
   "$here/faults.sh" "$bin" search
+}
+
+# Searches with and without limits, and where their seconds go; LIVE_WORKLOADS: "B S MASK, B S MASK, ...".
+live() {
+  saved=$IFS
+  IFS=,
+  # shellcheck disable=SC2086
+  set -- ${LIVE_WORKLOADS:-1 128 causal,8 512 strided}
+  IFS=$saved
+  "$here/live.sh" "$bin" "$@"
 }
 
 sanitize() {

@@ -1,0 +1,85 @@
+#!/bin/sh
+# live.sh BIN WORKLOAD...: searches each workload, "BATCH SEQ_LEN MASK", and prints a row for each search: its
+# plan, seconds in all and by phase, and how many segments it timed and took from other searches.
+#   empty    cache and database are empty
+#   cached   binaries are cached, nothing is measured
+#   mask     another mask in the database of that search
+#   limit8   binaries are cached, nothing is measured, 8 s
+#   limit20  cache and database are empty, 20 s
+# Then the plans of all searches of a workload are timed side by side with 41115.
+# LIVE_SEARCHES names the searches that run (all; cached and mask go together), LIVE_OPTIONS more options.
+set -u
+bin=$1
+shift
+dir=$(mktemp -d)
+trap 'rm -rf "$dir"' EXIT
+: "${LIVE_SEARCHES=empty cached mask limit8 limit20}" "${LIVE_OPTIONS=--target cuda}"
+
+# sums DB: seconds of building, verifying (feeding included) and timing of the newest search's trials, and its segments.
+sums() {
+  sqlite3 -separator ' ' "$1" "SELECT printf('%.1f', total(build_s)), printf('%.1f', total(verify_s)),
+    printf('%.1f', total(time_s)), total(kind = 'segment') FROM trial
+    WHERE search = (SELECT id FROM search ORDER BY started_utc DESC LIMIT 1)"
+}
+
+# during EVENTS WORD: seconds of the steps that name a word.  Steps are written a few times a second.
+during() {
+  jq -r '[.elapsed_s, .event, .phase // "", .part.phase // ""] | join(" ")' "$1" | awk -v word="$2" '
+    named { seconds += $1 - at }
+    { at = $1 }
+    $2 == "step" { named = index($0, word) > 0 }
+    END { printf "%.1f", seconds }'
+}
+
+# search NAME CACHE DB BATCH SEQ_LEN MASK [OPTION...]: a row; appends the plan to $dir/plans.
+search() {
+  name=$1 db=$3 workload="$4 $5 $6"
+  # shellcheck disable=SC2086
+  FUSEPLAN_CACHE=$2 FUSEPLAN_DB=$db timeout 400 "$bin/fuseplan" search $LIVE_OPTIONS -b "$4" -s "$5" -m "$6" \
+    --seed 1 --format json --events "$dir/events" "$(test $# -gt 6 && echo "$7" || echo --time-limit=380)" \
+    >"$dir/json" 2>"$dir/said" || {
+    echo "$workload, $name: $(tail -n 1 "$dir/said")"
+    return 1
+  }
+  taken=$(sed -n 's/^fuseplan: took \([0-9]*\) segment times.*/\1/p' "$dir/said")
+  value=$(jq .best.value "$dir/json")
+  # shellcheck disable=SC2046
+  set -- $(sums "$db")
+  printf '%-20s %-8s %6s %8.1f %8s %8s %8s %8s %8s %9.0f %6s\n' "$workload" "$name" "$value" \
+    "$(jq .seconds "$dir/json")" "$1" "$(during "$dir/events" oracle)" "$2" "$3" \
+    "$(during "$dir/events" model)" "$(echo "$4 ${taken:-0}" | awk '{ print $1 - $2 }')" "${taken:-0}"
+  [ "$name" = mask ] || echo "$value" >>"$dir/plans"
+}
+
+wanted() {
+  case " $LIVE_SEARCHES " in *" $1 "*) return 0 ;; esac
+  return 1
+}
+
+printf '%-20s %-8s %6s %8s %8s %8s %8s %8s %8s %9s %6s\n' workload search plan seconds build oracle verify time learn \
+  segments taken
+failed=0
+for w in "$@"; do
+  # shellcheck disable=SC2086
+  set -- $w
+  other=causal
+  [ "$3" != causal ] || other=full
+  echo 41115 >"$dir/plans"
+  rm -rf "$dir/cache" "$dir/cold"
+  rm -f "$dir"/db.*
+  {
+    { ! wanted empty || search empty "$dir/cache" "$dir/db.empty" "$1" "$2" "$3"; } &&
+      { ! wanted cached || search cached "$dir/cache" "$dir/db.cached" "$1" "$2" "$3"; } &&
+      { ! wanted mask || search mask "$dir/cache" "$dir/db.cached" "$1" "$2" "$other"; } &&
+      { ! wanted limit8 || search limit8 "$dir/cache" "$dir/db.8" "$1" "$2" "$3" --time-limit=8; } &&
+      { ! wanted limit20 || search limit20 "$dir/cold" "$dir/db.20" "$1" "$2" "$3" --time-limit=20; }
+  } || failed=1
+  for db in "$dir/db.empty" "$dir/db.cached" "$dir/db.8" "$dir/db.20"; do
+    [ -e "$db" ] && break
+  done
+  # shellcheck disable=SC2046,SC2086
+  FUSEPLAN_CACHE=$dir/cache FUSEPLAN_DB=$db "$bin/fuseplan" bench $(sort -u "$dir/plans") $LIVE_OPTIONS -b "$1" \
+    -s "$2" -m "$3" --format json -q 2>"$dir/said" |
+    jq -r '.[] | "  \(.value) \(.median_ms) ms"' || failed=1
+done
+exit $failed
