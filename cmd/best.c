@@ -25,9 +25,9 @@ static void note_best(void *ctx, const struct db_study *study)
     const struct noting *n = ctx;
     const char *device = study->target.device;
     bool elsewhere = n->here.device[0] != '\0' && strcmp(n->here.device, device) != 0;
-    note(n->o, "the best plan known is %d: %.*f ms on '%s'%s", n->best->value,
-         ms_decimals(n->best->median_ms), n->best->median_ms, device,
-         elsewhere ? ", another device than the one here" : "");
+    note(n->o, "the best plan known is %d%s: %.*f ms on '%s'%s", n->best->value,
+         n->best->packed ? ", packed" : "", ms_decimals(n->best->median_ms), n->best->median_ms,
+         device, elsewhere ? ", another device than the one here" : "");
 }
 
 static int find_best(const struct options *o, unsigned *value, struct status *st)

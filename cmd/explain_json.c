@@ -100,11 +100,11 @@ json_t *explained_json(const struct explained *x)
         json_pack("{so so sb}", "flops_per_s", json_number(e->rates.flops_per_s), "bytes_per_s",
                   json_number(e->rates.bytes_per_s), "of_device", e->device_rates);
     json_t *object = json_pack(
-        "{so si so sb ss? ss so so so so}", "workload", workload_json(x->workload, x->target),
-        "value", (int)plan_value(e->plan), "segments", plan_segments_json(e->plan), "handwritten",
-        e->plan.handwritten, "device", x->device, "source", time_source_names[e->source],
-        "median_ms", json_number(e->ms.median), "ci_low_ms", json_number(e->ms.low), "ci_high_ms",
-        json_number(e->ms.high), "us_per_layer",
+        "{so si sb so sb ss? ss so so so so}", "workload", workload_json(x->workload, x->target),
+        "value", (int)plan_value(e->plan), "packed", (int)e->packed, "segments",
+        plan_segments_json(e->plan), "handwritten", e->plan.handwritten, "device", x->device,
+        "source", time_source_names[e->source], "median_ms", json_number(e->ms.median), "ci_low_ms",
+        json_number(e->ms.low), "ci_high_ms", json_number(e->ms.high), "us_per_layer",
         json_number(1e3 * e->ms.median / x->workload->layers));
     json_object_set_new(object, "kernels_us", json_number(e->sum_us));
     json_object_set_new(object, "least_us", json_number(e->least_us));

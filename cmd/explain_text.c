@@ -209,8 +209,8 @@ void explained_print(const struct explained *x)
     buf_init(&key);
     workload_text(x->workload, &key);
     printf("%-12s %s on %s\n", "workload", key.ptr, target_names[x->target]);
-    printf("%-12s %u, %d kernel%s a layer\n", "plan", plan_value(x->e.plan), x->e.count,
-           x->e.count > 1 ? "s" : "");
+    printf("%-12s %u%s, %d kernel%s a layer\n", "plan", plan_value(x->e.plan),
+           x->e.packed ? " on packed tokens" : "", x->e.count, x->e.count > 1 ? "s" : "");
     print_times(x);
     for (int i = 0; i < x->e.count; i++) {
         puts(i > 0 ? "     |" : "");

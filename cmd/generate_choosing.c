@@ -83,7 +83,7 @@ int choosing_schedules(const struct options *o, struct choosing *c, struct statu
             schedules_choose(o, c, &c->parts[i], st) != 0)
             return -1;
     for (int i = 0; i < c->count; i++)
-        c->parts[i].schedules.candidate.packed = options_has(o, OPT(PACKED));
+        c->parts[i].schedules.candidate.packed |= options_has(o, OPT(PACKED));
     return 0;
 }
 

@@ -20,13 +20,13 @@ json_t *best_json(const struct workload *w, const struct db_best *b)
         json_array_append_new(schedules, json_string(b->choices[i].schedule));
         json_array_append_new(times, json_number(1e3 * b->choice_ms[i]));
     }
-    return json_pack("{si so sb so so so so so so so sb ss ss sb}", "value", b->value, "segments",
-                     plan_segments_json(p), "handwritten", p.handwritten, "implementation",
-                     implementations, "schedule", schedules, "median_us", times, "median_ms",
-                     json_number(b->median_ms), "ci_low_ms", json_number(b->ci_low_ms),
-                     "ci_high_ms", json_number(b->ci_high_ms), "us_per_layer",
-                     json_number(1e3 * b->median_ms / w->layers), "predicted", 0, "device",
-                     b->device, "measured_utc", b->measured_utc, "compared", b->final);
+    return json_pack("{si sb so sb so so so so so so so sb ss ss sb}", "value", b->value, "packed",
+                     (int)b->packed, "segments", plan_segments_json(p), "handwritten",
+                     p.handwritten, "implementation", implementations, "schedule", schedules,
+                     "median_us", times, "median_ms", json_number(b->median_ms), "ci_low_ms",
+                     json_number(b->ci_low_ms), "ci_high_ms", json_number(b->ci_high_ms),
+                     "us_per_layer", json_number(1e3 * b->median_ms / w->layers), "predicted", 0,
+                     "device", b->device, "measured_utc", b->measured_utc, "compared", b->final);
 }
 
 /* How many plans each signal proposed, of those that proposed any. */
@@ -90,6 +90,7 @@ static const struct column columns[] = {
     {"trials_new", NULL, 0},   {"trials_total", NULL, 0}, {"space", NULL, 0},
     {"stopped_by", NULL, 0},   {"us_per_layer", NULL, 0}, {"device", NULL, 0},
     {"measured_utc", NULL, 0}, {"compared", NULL, 0},     {"unstable", NULL, 0},
+    {"packed", NULL, 0},
 };
 
 static void print_csv(const struct workload *w, const struct tune_report *r)
@@ -104,13 +105,14 @@ static void print_csv(const struct workload *w, const struct tune_report *r)
     if (b->value >= 0) {
         struct plan p = plan_from_value((unsigned)b->value);
         output_row(&out,
-                   json_pack("{si so sb so so so so si si si ss* so ss ss sb so}", "value",
-                             b->value, "fused", plan_fused_json(p), "handwritten", p.handwritten,
-                             "median_ms", json_number(b->median_ms), "ci_low_ms",
-                             json_number(b->ci_low_ms), "ci_high_ms", json_number(b->ci_high_ms),
-                             "baselines", baselines_json(r->baselines, r->baseline_count),
-                             "trials_new", r->new_trials, "trials_total", r->total_trials, "space",
-                             r->space, "stopped_by", r->stopped_by, "us_per_layer",
+                   json_pack("{si sb so sb so so so so si si si ss* so ss ss sb so}", "value",
+                             b->value, "packed", (int)b->packed, "fused", plan_fused_json(p),
+                             "handwritten", p.handwritten, "median_ms", json_number(b->median_ms),
+                             "ci_low_ms", json_number(b->ci_low_ms), "ci_high_ms",
+                             json_number(b->ci_high_ms), "baselines",
+                             baselines_json(r->baselines, r->baseline_count), "trials_new",
+                             r->new_trials, "trials_total", r->total_trials, "space", r->space,
+                             "stopped_by", r->stopped_by, "us_per_layer",
                              json_number(1e3 * b->median_ms / w->layers), "device", b->device,
                              "measured_utc", b->measured_utc, "compared", b->final, "unstable",
                              text_or_null(r->unstable)));
@@ -255,7 +257,7 @@ static void print_text(const struct workload *w, enum target_kind target,
     workload_text(w, &key);
     printf("%-12s %s on %s\n", "workload", key.ptr, target_names[target]);
     if (b->value >= 0) {
-        printf("%-12s %d\n\n", "best plan", b->value);
+        printf("%-12s %d%s\n\n", "best plan", b->value, b->packed ? ", on packed tokens" : "");
         print_segments(b);
         int d = ms_decimals(b->median_ms);
         printf("\n%-12s %.*f ms [%.*f, %.*f] for %d layer%s, %.1f us a layer%s\n", "time", d,

@@ -36,6 +36,7 @@ int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial,
     if (final > 0) {
         keep_winner(&q, true, out, trial);
         own_ms = column_real(&q, 9);
+        out->packed = column_int(&q, 10) != 0;
         snprintf(utc, sizeof(utc), "%s", out->measured_utc);
     }
     query_end(&q);
@@ -48,8 +49,10 @@ int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial,
     query_int(&q, *trial);
     query_real(&q, own_ms);
     int later = query_row(&q, st);
-    if (later > 0)
+    if (later > 0) {
         keep_winner(&q, false, out, trial);
+        out->packed = false;
+    }
     query_end(&q);
     return later != 0 ? later : final;
 }

@@ -125,8 +125,8 @@ static const char *const tables[] = {
     "SELECT value, segments FROM plan",
     "SELECT id AS trial, study, search, kind, plan AS its_plan, schedule AS its_schedule, status,"
     " reason_code, reason, median_ms, ci_low_ms, ci_high_ms, build_s, verify_s, time_s,"
-    " relative_error, layers_timed, sample_count, comparison, resources, conditions, stored_utc"
-    " FROM trial",
+    " relative_error, layers_timed, sample_count, comparison, resources, conditions, stored_utc,"
+    " packed FROM trial",
     "SELECT trial, round, ms FROM sample",
     "SELECT id AS failure, study, search, kind, plan AS its_plan, schedule AS its_schedule,"
     " reason_code, reason, build_s, verify_s, time_s, relative_error, conditions, stored_utc"

@@ -129,7 +129,8 @@ struct db_choice {
 };
 struct db_trial {
     enum db_trial_kind kind;
-    int value; /* canonical; -1 for a segment */
+    int value;  /* canonical; -1 for a segment */
+    int packed; /* 1: of a final that ran without rows of padding */
     enum trial_status status;
     const char *reason_code, *reason;        /* why it was censored or failed; empty if ok */
     double median_ms, ci_low_ms, ci_high_ms; /* NaN if it failed (stored as NULL) */
@@ -175,7 +176,8 @@ int db_trial_times(struct db *db, int64_t study, enum db_trial_kind kind, db_tri
  * STATUS_NOT_FOUND if no stored plan ran.  Free with db_best_release(). */
 struct db_best {
     int value;
-    bool final; /* it won a comparison: the times are from there */
+    bool packed; /* its time is that without rows of padding */
+    bool final;  /* it won a comparison: the times are from there */
     double median_ms, ci_low_ms, ci_high_ms;
     char *comparison;     /* that it won, owned; empty if final is false */
     char *search_options; /* of the search that stored these times, owned; empty if unknown */

@@ -75,6 +75,7 @@ static const struct row_rule rules[] = {
     {"resources", "trial", ROW_TEXT, 0, 0},
     {"conditions", "trial", ROW_TEXT, 0, 0},
     {"stored_utc", "trial", ROW_UTC, 0, 0},
+    {"packed", "trial", ROW_INT, 0, 1},
     {"round", "sample", ROW_INT, 0, ROWS_MAX},
     {"ms", "sample", ROW_TIME, 0, 0},
     {"model", "model", ROW_INT, 1, INT64_MAX},

@@ -77,7 +77,7 @@ X(TRIAL_ADD,
   "INSERT OR ROLLBACK INTO trial (study, search, kind, plan, schedule, status, reason_code,"
   " reason, median_ms, ci_low_ms, ci_high_ms, build_s, verify_s, time_s,"
   " relative_error, layers_timed, sample_count, comparison, resources,"
-  " conditions, stored_utc) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
+  " conditions, stored_utc, packed) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
   " ON CONFLICT DO NOTHING")
 /* One statement for all choices of a trial; a schedule that is null is none. */
 X(CHOICES_ADD, "INSERT OR ROLLBACK INTO choice (trial, schedule) SELECT ?1, column1 FROM (VALUES"
@@ -88,8 +88,8 @@ X(TRIALS, "SELECT id AS trial, plan AS its_plan, schedule AS its_schedule, statu
           "reason, median_ms, ci_low_ms,"
           " ci_high_ms, build_s, verify_s, time_s, relative_error, layers_timed,"
           " sample_count, comparison, resources, conditions, search, stored_utc,"
-          " (SELECT strategy FROM search WHERE search.id = trial.search) AS strategy FROM trial"
-          " WHERE study = ? AND kind = ? ORDER BY stored_utc, id")
+          " (SELECT strategy FROM search WHERE search.id = trial.search) AS strategy, packed"
+          " FROM trial WHERE study = ? AND kind = ? ORDER BY stored_utc, id")
 X(SCHEDULE, "SELECT first_op, last_op, impl, knobs FROM schedule"
             " JOIN segment ON segment.id = schedule.segment WHERE schedule.id = ?")
 X(CHOICES, "SELECT first_op, last_op, impl, knobs FROM choice"
@@ -108,7 +108,8 @@ X(BEST_FINAL, "SELECT id AS trial, plan, median_ms, ci_low_ms, ci_high_ms, compa
               "   WHERE study.id = trial.study) AS device,"
               " (SELECT median_ms FROM trial AS own WHERE own.study = trial.study"
               "   AND own.plan = trial.plan AND own.kind = 'plan' AND own.status = 'ok')"
-              " AS own_ms FROM trial WHERE study = ?1 AND kind = 'final' AND status = 'ok'"
+              " AS own_ms, packed FROM trial WHERE study = ?1 AND kind = 'final'"
+              " AND status = 'ok'"
               " AND comparison = (SELECT comparison FROM trial AS newest"
               "   WHERE newest.study = ?1 AND newest.kind = 'final' AND newest.status = 'ok'"
               "   AND NOT EXISTS (SELECT 1 FROM search"

@@ -58,6 +58,7 @@ const struct text_table text_search = TABLE(search);
 
 static const struct text_field trial[] = {
     {"comparison", TEXT_STRING, IN(db_trial, comparison)},
+    {"packed", TEXT_FLAG, IN(db_trial, packed)},
     {"stored_utc", TEXT_UTC, IN(db_trial, stored_utc)},
     {"reason_code", TEXT_STRING, IN(db_trial, reason_code)},
     {"reason", TEXT_STRING, IN(db_trial, reason)},

@@ -129,9 +129,13 @@ static int read_integer(const struct text_reader *r, const char *object, const s
                         const json_t *value, void *out, struct status *st)
 {
     json_int_t number = json_integer_value(value);
+    if (value == NULL && f->type == TEXT_FLAG) {
+        *(int *)out = 0;
+        return 0;
+    }
     if (!json_is_integer(value) || !row_takes_integer(row_rule_of(f->name), number))
         return bad_number(r, object, f, value, "a whole number", st);
-    if (f->type == TEXT_INT)
+    if (f->type == TEXT_INT || f->type == TEXT_FLAG)
         *(int *)out = (int)number;
     else if (f->type == TEXT_SIZE)
         *(int64_t *)out = number;
@@ -181,6 +185,7 @@ int text_read_fields(const struct text_reader *r, const char *object, json_t *fr
         case TEXT_REAL:
             result = read_real(r, object, f, value, at, st);
             break;
+        case TEXT_FLAG:
         case TEXT_INT:
         case TEXT_SIZE:
         case TEXT_SEED:

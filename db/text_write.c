@@ -70,6 +70,10 @@ static void add_field(const struct text_field *f, const void *at, struct buf *ou
             number_add(*(const double *)at, out);
         }
         break;
+    case TEXT_FLAG:
+        if (*(const int *)at != 0)
+            add_int(f->name, 1, out);
+        break;
     case TEXT_INT:
         add_int(f->name, *(const int *)at, out);
         break;

@@ -115,6 +115,7 @@ static int add_row(struct db *db, int64_t study, const struct db_trial *t, int64
     query_text(&q, t->conditions);
     bool given = t->stored_utc != NULL && t->stored_utc[0] != '\0';
     query_text(&q, given ? t->stored_utc : clock_utc(now));
+    query_int(&q, t->packed);
     return query_run(&q, st);
 }
 
@@ -265,6 +266,7 @@ int db_trial_of(const struct query *q, enum db_trial_kind kind, struct db_trial 
         .search = column_text(q, 18),
         .stored_utc = column_text(q, 19),
         .strategy = column_text(q, 20),
+        .packed = (int)column_int(q, 21),
     };
     const char *what = contradiction(q, out);
     if (what == NULL)

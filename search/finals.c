@@ -56,21 +56,58 @@ static int store(struct tuner *t, const char *mark, const struct candidate *cand
     return result;
 }
 
+/* With lengths, finalists also run without rows of padding: appends these candidates.  Baselines
+ * keep the padding, as they stand for what is usual. */
+static int add_packed(const struct tuner *t, struct candidate *candidates, int count)
+{
+    int all = count;
+    if (bench_workload(t->bench)->lengths == NULL)
+        return count;
+    for (int i = 0; i < count; i++)
+        if (!baselines_have(&t->o->baselines, candidates[i].plan)) {
+            candidates[all] = candidates[i];
+            candidates[all++].packed = true;
+        }
+    return all;
+}
+
+/* Leaves of each plan that ran both ways the faster one in its place. */
+static void keep_faster(struct candidate *candidates, struct trial *trials, int count, int all)
+{
+    for (int packed = count; packed < all; packed++) {
+        int i = 0;
+        while (!plan_equal(candidates[i].plan, candidates[packed].plan))
+            i++;
+        struct trial *ours = &trials[packed], *padded = &trials[i];
+        if (ours->status != TRIAL_OK ||
+            (padded->status == TRIAL_OK && padded->ms.median <= ours->ms.median))
+            continue;
+        struct trial slower = *padded;
+        *padded = *ours;
+        *ours = slower;
+        candidates[i].packed = true;
+    }
+}
+
 /* Times the contenders interleaved and stores the trials.  Adds what ran to out, if it is given. */
 static int compare(struct tuner *t, const struct lineup *l, const char *mark, struct history *out,
                    struct status *st)
 {
-    struct candidate *candidates = mem_alloc((size_t)l->count + 1, sizeof(*candidates));
-    struct trial *trials = mem_alloc((size_t)l->count + 1, sizeof(*trials));
+    struct candidate *candidates = mem_alloc(2 * (size_t)l->count + 1, sizeof(*candidates));
+    struct trial *trials = mem_alloc(2 * (size_t)l->count + 1, sizeof(*trials));
     int kept = runnable(t, l->items, l->count, candidates);
-    int result = kept > 0 ? bench_compare(t->bench, candidates, kept, &l->how, trials, st) : 0;
+    int all = out == NULL ? add_packed(t, candidates, kept) : kept;
+    int result = kept > 0 ? bench_compare(t->bench, candidates, all, &l->how, trials, st) : 0;
+    if (result == 0)
+        keep_faster(candidates, trials, kept, all);
     if (result == 0)
         result = store(t, mark, candidates, trials, kept, st);
     for (int i = 0; i < kept; i++) {
         if (result == 0 && out != NULL && trials[i].status == TRIAL_OK)
             history_add(out, candidates[i].plan, outcome_of(TRIAL_OK, trials[i].ms));
-        trial_release(&trials[i]);
     }
+    for (int i = 0; i < all; i++)
+        trial_release(&trials[i]);
     free(trials);
     free(candidates);
     return result;

@@ -187,6 +187,7 @@ int explain_neighbours(struct db *db, int64_t study, const struct slot_record sl
         *st = none;
         return -1;
     }
+    out->packed = best.packed && best.value == (int)plan_value(out->plan);
     find_neighbours(out);
     int result =
         read_all(db, study, slots, best.comparison != NULL ? best.comparison : "", layers, out, st);

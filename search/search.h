@@ -317,6 +317,7 @@ enum { NEIGHBOURS_MAX = 3 * BOUNDARY_COUNT + 1 };
 struct explanation {
     struct plan plan;
     enum time_source source;
+    bool packed;         /* it is the best plan known, and that is without rows of padding */
     struct interval ms;  /* low and high are NaN if it is predicted */
     struct limits rates; /* of study_rates() */
     bool device_rates;   /* they are the device's */

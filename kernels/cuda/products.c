@@ -7,7 +7,9 @@
 
 #include <cublasLt.h>
 #include <stdlib.h>
+#include <string.h>
 
+enum { STEPS = 8 };                  /* of rows, to which an algorithm belongs */
 enum { WORKSPACE_BYTES = 32 << 20 }; /* NVIDIA's advice for sm_90, its largest */
 
 struct product {
@@ -15,7 +17,7 @@ struct product {
     bool owns_handle;
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t weight, in, out;
-    cublasLtMatmulAlgo_t algo;
+    cublasLtMatmulAlgo_t algo[STEPS]; /* step i is for up to i + 1 eighths of all rows */
 };
 
 static int check(cublasStatus_t status, const char *what)
@@ -79,7 +81,8 @@ static int describe(struct product *p, const struct plan_product *of, const void
 }
 
 /* Takes number `algorithm` of those that the library proposes, its best guess first. */
-static int choose(struct product *p, int algorithm)
+static int choose(const struct product *p, cublasLtMatrixLayout_t in, cublasLtMatrixLayout_t out,
+                  int algorithm, cublasLtMatmulAlgo_t *algo)
 {
     enum { ALGORITHMS = 8 };
     static const char what[] = "choose an algorithm";
@@ -93,15 +96,36 @@ static int choose(struct product *p, int algorithm)
                        wish, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, &bytes, sizeof(bytes)),
                    what);
     if (status == ENCODER_OK)
-        status = check(cublasLtMatmulAlgoGetHeuristic(p->handle, p->desc, p->weight, p->in, p->out,
-                                                      p->out, wish, ALGORITHMS, found, &count),
+        status = check(cublasLtMatmulAlgoGetHeuristic(p->handle, p->desc, p->weight, in, out, out,
+                                                      wish, ALGORITHMS, found, &count),
                        what);
     cublasLtMatmulPreferenceDestroy(wish);
     if (status == ENCODER_OK)
         status =
             check(algorithm < count ? found[algorithm].state : CUBLAS_STATUS_NOT_SUPPORTED, what);
     if (status == ENCODER_OK)
-        p->algo = found[algorithm].algo;
+        *algo = found[algorithm].algo;
+    return status;
+}
+
+static long step_rows(const struct plan_product *of)
+{
+    return (of->rows + STEPS - 1) / STEPS;
+}
+
+/* Packed tensors have fewer rows, known in a call alone: each step of them has its algorithm. A
+ * step takes the library's best guess; the tuned algorithm is of all rows. */
+static int choose_all(struct product *p, const struct plan_product *of, bool packed)
+{
+    cublasLtMatrixLayoutOpaque_t in, out;
+    int status = choose(p, p->in, p->out, of->algorithm, &p->algo[STEPS - 1]);
+    for (int i = 0; i < STEPS - 1 && status == ENCODER_OK; i++) {
+        long rows = (i + 1) * step_rows(of);
+        p->algo[i] = p->algo[STEPS - 1];
+        if (packed && rows < of->rows && set_rows(&in, of->inner, rows) == CUBLAS_STATUS_SUCCESS &&
+            set_rows(&out, of->columns, rows) == CUBLAS_STATUS_SUCCESS)
+            choose(p, &in, &out, 0, &p->algo[i]);
+    }
     return status;
 }
 
@@ -125,13 +149,16 @@ static int multiply(const struct product *p, const struct fp_args *a, const stru
     }
     return check(cublasLtMatmul(p->handle, p->desc, &one, a->weight[of->weight], p->weight,
                                 a->tensor[of->in], from, of->residual >= 0 ? &one : &zero, residual,
-                                to, out, to, &p->algo, a->workspace, WORKSPACE_BYTES, stream),
+                                to, out, to, &p->algo[(rows - 1) / step_rows(of)], a->workspace,
+                                WORKSPACE_BYTES, stream),
                  "run a product");
 }
 
-/* Loads the kernels of a product: a run on memory of its own. */
-static int warm_up(const struct product *p, const struct plan_product *of, const void *weight)
+/* Loads the kernels of a product for a step of rows: a run on memory of its own. */
+static int warm_up(const struct product *p, const struct plan_product *of, int step,
+                   const void *weight)
 {
+    long rows = (step + 1) * step_rows(of) < of->rows ? (step + 1) * step_rows(of) : of->rows;
     size_t each = (size_t)of->rows * (size_t)encoder_library.element_bytes;
     size_t in = each * (size_t)of->inner, out = each * (size_t)of->columns;
     struct fp_args a = {.batch = 0};
@@ -145,7 +172,7 @@ static int warm_up(const struct product *p, const struct plan_product *of, const
         a.tensor[of->residual] = (char *)memory + WORKSPACE_BYTES + in;
     a.tensor[of->out] = (char *)memory + WORKSPACE_BYTES + in + out;
     a.weight[of->weight] = weight;
-    status = multiply(p, &a, of, of->rows, NULL);
+    status = multiply(p, &a, of, rows, NULL);
     if (status == ENCODER_OK)
         status = encoder_check(cudaDeviceSynchronize(), "cannot run a product");
     encoder_device_free(memory);
@@ -171,6 +198,8 @@ static int product_open(struct encoder *e, int plan, int segment)
 {
     const struct plan_segment *s = &encoder_plans[plan]->segments[segment];
     const struct plan_product *of = s->product;
+    const bool packed = encoder_plans[plan]->about.packed != 0;
+    const struct product *first = NULL;
     cublasLtHandle_t handle = NULL;
     int status = check(cublasLtCreate(&handle), "start");
     for (int layer = 0; layer < e->layers && status == ENCODER_OK; layer++) {
@@ -182,10 +211,13 @@ static int product_open(struct encoder *e, int plan, int segment)
         p->handle = handle;
         p->owns_handle = layer == 0;
         status = describe(p, of, of->bias >= 0 ? weight[of->bias] : NULL);
-        if (status == ENCODER_OK)
-            status = choose(p, of->algorithm);
         if (status == ENCODER_OK && layer == 0)
-            status = warm_up(p, of, weight[of->weight]);
+            status = choose_all(p, of, packed);
+        else if (status == ENCODER_OK)
+            memcpy(p->algo, first->algo, sizeof(p->algo));
+        for (int i = packed ? 0 : STEPS - 1; i < STEPS && status == ENCODER_OK && layer == 0; i++)
+            status = warm_up(p, of, i, weight[of->weight]);
+        first = layer == 0 ? p : first;
     }
     return status;
 }

@@ -5,7 +5,8 @@
 static const char *const shipped[] = {
     "1c2fcb7ae5d3a2564743db52a3313183", "d46f3d0fcc229004307bee870210ae9d",
     "2ab951aa7dcf50917f1c1ef799abc692", "4c0ebd37e14851744983511c7ef3c709",
-    "99aa06d3014798d86001c324468d497f", "6e1834c9c9ac07aa9aa705f5eaec90d9"};
+    "99aa06d3014798d86001c324468d497f", "6e1834c9c9ac07aa9aa705f5eaec90d9",
+    "ec00da66b48c96a29d6f00e0c403ebbb"};
 
 START_TEST(shipped_migrations_are_unchanged)
 {

@@ -351,6 +351,27 @@ START_TEST(a_steady_machine_has_no_drift)
 }
 END_TEST
 
+/* _i: packed plans are faster, slower, wrong. */
+START_TEST(finalists_are_tried_packed)
+{
+    static const double packing[] = {0.75, 1.25, 0};
+    static int lengths[64];
+    for (int b = 0; b < fake.workload.batch; b++)
+        lengths[b] = 1;
+    fake.workload.lengths = lengths;
+    fake.packing = packing[_i];
+    run();
+    struct stored *s = read_back();
+    double ms = made_up_ms(&fake.space, (unsigned)report.best.value);
+    ck_assert_int_eq(report.best.packed, _i == 0);
+    ck_assert_double_eq(report.best.median_ms, _i == 0 ? 0.75 * ms : ms);
+    ck_assert_int_eq(fake.compared[0].plans, 2 * s->finals - 2); /* but for the baselines */
+    ck_assert_int_eq(s->packed, _i == 0 ? s->finals - 2 : 0);
+    ck_assert_double_eq(report.baselines[0].ms.median, made_up_ms(&fake.space, VALUE_UNFUSED));
+    fake.workload.lengths = NULL;
+}
+END_TEST
+
 SUITE("search/tune", setup, teardown, ONCE(finds_stores_and_reports),
       ONCE(spent_budget_measures_nothing), ONCE(larger_budget_goes_on),
       ONCE(converged_search_stays_so), ONCE(tiny_budgets), ONCE(search_without_baselines),
@@ -358,4 +379,4 @@ SUITE("search/tune", setup, teardown, ONCE(finds_stores_and_reports),
       ONCE(space_of_one_value), ONCE(schedules_are_climbed),
       ONCE(baselines_are_measured_whatever_is_known), LOOP(missed_finals_are_made_up_for, 0, 2),
       ONCE(model_is_kept), ONCE(other_inputs_are_another_study), ONCE(disturbances_are_told_once),
-      ONCE(a_steady_machine_has_no_drift))
+      ONCE(a_steady_machine_has_no_drift), LOOP(finalists_are_tried_packed, 0, 3))

@@ -156,7 +156,9 @@ static void run_plan(const struct candidate *c, const struct sampling *how, stru
         (fake.slow_plans == 0 || fake.plans < fake.slow_from_plan + fake.slow_plans))
         ms *= 3;
     ms *= 1 + fake.jitter * sin(fake.plans);
-    bool broken = false;
+    if (c->packed)
+        ms *= fake.packing;
+    bool broken = c->packed && fake.packing == 0;
     for (int i = 0; i < c->count; i++)
         broken |= is_broken(&c->choices[i]);
     fake.broken_in_plan |= broken;

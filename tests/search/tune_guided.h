@@ -22,7 +22,7 @@ static inline void setup(void)
 /* ---- what is stored -------------------------------------------------------------------------- */
 
 struct stored {
-    int segments, plans, finals, failed;
+    int segments, plans, finals, failed, packed; /* packed: finals */
     bool seen[VALUE_MAX + 1], ok[VALUE_MAX + 1];
     char reason[200]; /* of the last failed plan */
 };
@@ -54,6 +54,7 @@ static inline int final_row(void *ctx, const struct db_trial *row)
 {
     struct stored *s = ctx;
     s->finals++;
+    s->packed += row->packed;
     ck_assert_msg(s->ok[row->value], "final %d is no plan that ran", row->value);
     ck_assert_int_eq(row->sample_count, 6);
     ck_assert_str_ne(row->comparison, "");
