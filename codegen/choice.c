@@ -3,13 +3,25 @@
 #include <math.h>
 #include <string.h>
 
+/* The first choice that is applicable; false if none is. */
+static bool first_choice(const struct impl *impl, const struct build_target *t, struct segment s,
+                         struct choice *out)
+{
+    const char *why;
+    *out = (struct choice){.segment = s, .impl = impl};
+    do
+        if (choice_applicable(out, t, &why))
+            return true;
+    while (schedule_next(impl, &out->schedule));
+    return false;
+}
+
 static bool serves(const struct impl *impl, const struct build_target *t, struct segment s,
                    bool handwritten)
 {
-    const struct choice plain = {.segment = s, .impl = impl};
-    const char *why;
+    struct choice first;
     return impl->target == t->kind && impl->handwritten == handwritten &&
-           choice_applicable(&plain, t, &why);
+           first_choice(impl, t, s, &first);
 }
 
 static bool any_serves(const struct build_target *t, struct segment s, bool handwritten)
@@ -23,9 +35,10 @@ static bool any_serves(const struct build_target *t, struct segment s, bool hand
 static struct choice default_of(const struct impl *impl, const struct build_target *t,
                                 struct segment s)
 {
-    struct choice c = {.segment = s, .impl = impl}, best = c;
+    struct choice c = {.segment = s, .impl = impl}, best;
     double least = INFINITY;
     const char *why;
+    first_choice(impl, t, s, &best);
     if (impl->expected_us == NULL || t->workload == NULL)
         return best;
     do {

@@ -127,8 +127,8 @@ int schedule_parse(const struct impl *impl, const char *text, struct schedule *o
 /* ---- choice.c: what runs a segment, and a plan ----------------------------------------------- */
 
 /* Every choice for a segment on a target, the default of each implementation first: the schedule
- * expected to be the fastest, or the first values of all knobs.  Implementations come in the order
- * of impls[], those first that usually win.  Writes at most max, returns how many there are.
+ * expected to be the fastest, or the first one that is applicable.  Implementations come in the
+ * order of impls[], those first that usually win.  Writes at most max, returns how many there are.
  * handwritten: those of hand-written implementations if one is applicable, else those of the
  * others. */
 int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
@@ -212,6 +212,7 @@ struct cuda_launch {
     int shared_bytes; /* dynamic shared memory of a thread block */
     bool cooperative; /* stages meet at grid barriers */
     bool persistent;  /* thread blocks take several tiles: no more than the device holds at once */
+    int cluster;      /* thread blocks of a cluster; 0: the kernel has none, or says so itself */
     struct tiling tiling;    /* of fp_args.tiles */
     int64_t tiles;           /* of the stage that has most: the thread blocks that find work */
     int64_t sync_words;      /* of fp_args.sync */

@@ -25,7 +25,7 @@ static const struct {
     double bytes_per_cycle; /* of operands */
     double narrow;          /* times a weight's bytes, where its panels are half as wide */
     double step;            /* beside the above */
-    double store[3];        /* an element; bare, with GELU, with a residual */
+    double store[4];        /* an element; bare, with GELU, with a residual, with a layernorm */
     double join, join_sum;  /* of a cluster; and for each sum that a thread block gives away */
     double next;            /* between two tiles of a cluster */
     int clusters[9];        /* that run at once, by their size */
@@ -34,11 +34,11 @@ static const struct {
           .bytes_per_cycle = 67.5,
           .narrow = 1.7,
           .step = 46,
-          .store = {0.034, 0.126, 0.118},
+          .store = {0.034, 0.126, 0.118, 0.25},
           .join = 2800,
           .join_sum = 0.27,
           .next = 3800,
-          .clusters = {[1] = MULTIPROCESSORS, [2] = 66, [4] = 30, [8] = 14}};
+          .clusters = {[1] = MULTIPROCESSORS, 66, 42, 30, 24, 20, 16, 14}};
 
 double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
 {
@@ -48,11 +48,12 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
     cuda_gemm_stage(c->segment, &stage);
     if (g.split > 1 && (g.bm * g.bn < 64 * 96 || g.bm * g.bn > 128 * 128 || g.bm > 128))
         return NAN; /* not among the times that the model was fitted to */
-    int op = cuda_gemm_op(&stage), last = stage.last;
+    int op = cuda_gemm_op(&stage), last = cuda_gemm_stored(&stage);
     int64_t n = dim_size(ops[op].columns, w), k = dim_size(weights[op_weight(op, 0)].rows, w);
-    int epilogue = last == op ? 0 : op_residual(last) >= 0 ? 2 : 1;
-    int64_t tiles = rounds(workload_tokens(w), g.bm) * rounds(n, g.bn);
-    int64_t turns = rounds(tiles, gemm.clusters[g.split]);
+    int epilogue = g.norm ? 3 : last == op ? 0 : op_residual(last) >= 0 ? 2 : 1;
+    int64_t strips = rounds(workload_tokens(w), g.bm), across = rounds(n, g.bn);
+    int64_t turns = g.norm ? rounds(strips, gemm.clusters[across])
+                           : rounds(strips * across, gemm.clusters[g.split]);
     double steps = (double)rounds(k, (int64_t)CUDA_GEMM_STEP * g.split);
     double elements = (double)g.bm * g.bn;
     double width = g.bn % 64 == 0 ? g.bn : g.bn * gemm.narrow; /* PANEL of tma_shape */

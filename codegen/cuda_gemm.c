@@ -20,14 +20,17 @@ enum {
     WARPGROUP = 128,      /* threads */
     ROW_BYTES = 128,      /* of a row of the input, of a column of the weight, in a step */
     SWIZZLE_BYTES = 1024, /* ALIGN of tma_shape */
-    DEPTH_MAX = 8
+    DEPTH_MAX = 8,
+    RANKS_MAX = 8, /* NORM_RANKS */
+    MOMENTS_BYTES = 8
 };
 
 /* Of tma_shape::smem, all but the ring and its mbarriers. */
 static int outside_ring(const struct cuda_gemm *g)
 {
     int out = g->split == 1 ? g->bm * g->bn * 2 : g->bm * (g->bn + 8) * 4;
-    return out + g->bm * 4 + 3 * 8 * g->teams;
+    int norm = g->norm ? 2 * (8 + RANKS_MAX * g->bm * MOMENTS_BYTES) + 2 * g->bn * 2 : 0;
+    return out + g->bm * 4 + 3 * 8 * g->teams + norm;
 }
 
 static int step_bytes(const struct cuda_gemm *g)
@@ -40,11 +43,13 @@ static int step_bytes(const struct cuda_gemm *g)
 void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out)
 {
     int tile = choice_value(c, CUDA_GEMM_KNOB_TILE), split = choice_value(c, CUDA_GEMM_KNOB_SPLIT);
+    struct cuda_stage stage;
     *out = (struct cuda_gemm){.bm = tiles[tile].bm,
                               .bn = tiles[tile].bn,
                               .teams = split == 1 ? tiles[tile].teams : 1,
                               .groups = split == 1 ? tiles[tile].groups : tiles[tile].bm / 64,
-                              .split = split};
+                              .split = split,
+                              .norm = cuda_gemm_stage(c->segment, &stage) && stage.norm_strip};
     int room = arch_shared_bytes(CUDA_ARCH_HOPPER) - SWIZZLE_BYTES - outside_ring(out);
     out->depth = (int)max_of(room / step_bytes(out), 0);
     if (out->depth > DEPTH_MAX)
@@ -67,14 +72,22 @@ static int threads_of(const struct cuda_gemm *g)
 bool cuda_gemm_stage(struct segment s, struct cuda_stage *out)
 {
     struct cuda_stage stages[OP_COUNT];
-    int count = cuda_stages_of(s, CUDA_NORM_BARRIER, stages);
+    int count = cuda_stages_of(s, CUDA_NORM_STRIP, stages);
     *out = stages[0];
     return count == 1 && stages[0].kind == STAGE_GEMM;
 }
 
+/* The thread blocks of a cluster that together have whole rows, one tile each; 0: no number of them
+ * has. */
+static int ranks_of(const struct cuda_gemm *g, const struct cuda_stage *s, const struct workload *w)
+{
+    int64_t columns = dim_size(ops[cuda_gemm_op(s)].columns, w);
+    return columns % g->bn == 0 && columns / g->bn <= RANKS_MAX ? (int)(columns / g->bn) : 0;
+}
+
 bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
-    enum { STEPS_LEAST = 2 };
+    enum { STEPS_LEAST = 2, COLUMNS_MAX = 256 };
     struct cuda_stage stage;
     struct cuda_gemm g;
     cuda_gemm_of(c, &g);
@@ -83,7 +96,14 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
     if (dtypes[t->dtype].bytes != 2)
         return inapplicable(why, "this kernel computes in fp16 and bf16 alone");
     if (!cuda_gemm_stage(c->segment, &stage))
-        return inapplicable(why, "this kernel runs one GEMM with its elementwise operators");
+        return inapplicable(why, "this kernel runs one GEMM with its elementwise operators and a "
+                                 "layernorm after them");
+    if (g.norm && g.split > 1)
+        return inapplicable(why, "a layernorm needs whole sums, not those of a split");
+    if (g.norm && t->workload != NULL && ranks_of(&g, &stage, t->workload) == 0)
+        return inapplicable(why, "up to 8 tiles of this width make no row for the layernorm");
+    if (!g.norm && g.bn > COLUMNS_MAX)
+        return inapplicable(why, "tiles of this width are for layernorms");
     if (g.depth < STEPS_LEAST)
         return inapplicable(why, "the sums that a cluster adds up leave no room for its operands");
     return true;
@@ -95,7 +115,8 @@ void cuda_gemm_arguments(const struct choice *c, struct buf *out)
 {
     struct cuda_gemm g;
     cuda_gemm_of(c, &g);
-    buf_addf(out, "%d, %d, %d, %d, %d, %d", g.bm, g.bn, g.teams, g.groups, g.depth, g.split);
+    buf_addf(out, "%d, %d, %d, %d, %d, %d, %s", g.bm, g.bn, g.teams, g.groups, g.depth, g.split,
+             g.norm ? "true" : "false");
 }
 
 void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct buf *out)
@@ -107,8 +128,10 @@ void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct
     add_header(c, t, out);
     buf_adds(out, " */\n#include \"gemm_tma.cuh\"\n\n");
     add_types(t, out);
-    buf_adds(out, "/* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks "
-                  "that share a\n * sum */\nusing tile = fp::tma_shape<dtype, ");
+    buf_adds(
+        out,
+        "/* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks "
+        "that share a\n * sum, whether a layernorm follows */\nusing tile = fp::tma_shape<dtype, ");
     cuda_gemm_arguments(c, out);
     buf_adds(out, ">;\n\n");
     emit_cuda_tma_stage(&stage, out);
@@ -126,7 +149,7 @@ static void describe(const struct cuda_gemm *g, const struct cuda_stage *s,
                      const struct workload *w, struct cuda_launch *out)
 {
     int op = cuda_gemm_op(s), in = op_input(s->first), stored = TENSOR_OF(s->last);
-    int residual = s->last > op ? op_residual(s->last) : -1;
+    int last = cuda_gemm_stored(s), residual = last > op ? op_residual(last) : -1;
     enum weight_id weight = op_weight(op, 0);
     int64_t tokens = workload_tokens(w), n = dim_size(ops[op].columns, w),
             k = dim_size(weights[weight].rows, w);
@@ -156,6 +179,7 @@ void cuda_gemm_launch(const struct choice *c, const struct workload *w, struct c
     *out = (struct cuda_launch){.threads = threads_of(&g),
                                 .shared_bytes = shared_bytes(&g),
                                 .persistent = g.split == 1,
+                                .cluster = g.norm ? ranks_of(&g, &stage, w) : 0,
                                 .tiles = strips * ((columns + g.bn - 1) / g.bn) * g.split,
                                 .sync_words = FP_SYNC_TILES};
     describe(&g, &stage, w, out);

@@ -132,8 +132,8 @@ void cuda_attention_launch(const struct choice *c, const struct workload *w,
 /* ---- cuda_gemm.c: GEMMs on Hopper
  * ----------------------------------------------------------------
  *
- * `hopper_gemm` runs a segment that is one GEMM with its elementwise operators, by wgmma and TMA.
- */
+ * `hopper_gemm` runs a segment that is one GEMM with its elementwise operators, by wgmma and TMA. A
+ * layernorm may follow: then the thread blocks of a cluster take the tiles of a row strip. */
 
 /* Its knobs. */
 enum cuda_gemm_knob {
@@ -154,7 +154,8 @@ enum cuda_gemm_knob {
     X(128, 128, 2, 1)                                                                              \
     X(128, 256, 1, 2)                                                                              \
     X(192, 128, 1, 3)                                                                              \
-    X(192, 192, 1, 3)
+    X(192, 192, 1, 3)                                                                              \
+    X(64, 384, 2, 1)
 
 enum cuda_gemm_row {
 #define X(bm, bn, ...) CUDA_GEMM_##bm##X##bn,
@@ -166,7 +167,8 @@ struct cuda_gemm {
     int bm, bn;        /* tokens, columns of a tile */
     int teams, groups; /* teams, warpgroups of each */
     int depth;         /* steps of the inner dimension in flight */
-    int split;         /* thread blocks of a cluster */
+    int split;         /* thread blocks of a cluster that share a sum */
+    bool norm;         /* a layernorm follows, whose rows a cluster shares */
 };
 
 /* Elements of the inner dimension that a step takes: 128 bytes. */
@@ -175,7 +177,8 @@ enum { CUDA_GEMM_STEP = 64 };
 /* Of a choice of `hopper_gemm`. */
 void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out);
 
-/* The stage of a segment that is one GEMM with its epilogue; false if it is anything else. */
+/* The stage of a segment that is one GEMM with its epilogue, a layernorm included; false if it is
+ * anything else. */
 bool cuda_gemm_stage(struct segment s, struct cuda_stage *out);
 
 /* Appends the template's arguments that follow the type. */

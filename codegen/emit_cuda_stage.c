@@ -127,9 +127,9 @@ static void add_gemm(struct body *b, const struct cuda_stage *s)
  * different times. */
 static void add_tma_gemm(struct body *b, const struct cuda_stage *s)
 {
-    int op = cuda_gemm_op(s);
-    bool ends = s->last > op;
-    const char *activation = ends ? op_activation(s->last) : NULL;
+    int op = cuda_gemm_op(s), last = cuda_gemm_stored(s);
+    bool ends = last > op;
+    const char *activation = ends ? op_activation(last) : NULL;
     enum weight_id weight = op_weight(op, 0);
     add_view(b, s->first);
     add_store(b, TENSOR_OF(s->last));
@@ -139,9 +139,12 @@ static void add_tma_gemm(struct body *b, const struct cuda_stage *s)
     else
         buf_adds(&b->text, "fp::keep");
     buf_addf(&b->text, ", decltype(store)>;\n    const ending end{%s, ",
-             ends && ops[s->last].weights != 0 ? use_weight(b, op_weight(s->last, 0)) : "nullptr");
-    buf_addf(&b->text, "%s, {}, store};\n",
-             ends && op_residual(s->last) >= 0 ? use_tensor(b, op_residual(s->last)) : "nullptr");
+             ends && ops[last].weights != 0 ? use_weight(b, op_weight(last, 0)) : "nullptr");
+    buf_addf(&b->text, "%s, {}, store",
+             ends && op_residual(last) >= 0 ? use_tensor(b, op_residual(last)) : "nullptr");
+    for (int n = 0; n < op_weight_count(s->last) && s->norm_strip; n++)
+        buf_addf(&b->text, ", %s", use_weight(b, op_weight(s->last, n)));
+    buf_addf(&b->text, "%s};\n", s->norm_strip ? ", a.eps" : "");
     buf_adds(&b->text, "    fp::gemm_tma<tile, decltype(in), ending>(a, maps, ");
     buf_addf(&b->text, "%s, ", use_dim(b, ops[op].columns));
     buf_addf(&b->text, "%s, in, end, shared).run();\n", use_dim(b, weights[weight].rows));

@@ -39,6 +39,7 @@ enum { /* CUfunction_attribute */
 
 enum { /* CUlaunchAttributeID */
        CU_LAUNCH_ATTRIBUTE_COOPERATIVE = 2,
+       CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION = 4,
        CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION = 6
 };
 
@@ -47,7 +48,8 @@ struct cuda_launch_attribute {
     int id;
     int padding;
     union {
-        int value; /* of both attributes above: whether it holds */
+        int value;           /* whether it holds */
+        unsigned cluster[3]; /* thread blocks */
         char room[64];
     };
 };
@@ -131,6 +133,8 @@ enum {
       (struct CUfunc_st * function, int attribute, int value))                                     \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, "cuOccupancyMaxActiveBlocksPerMultiprocessor",  \
       (int *blocks, struct CUfunc_st *function, int threads, size_t shared_bytes))                 \
+    X(cuOccupancyMaxActiveClusters, "cuOccupancyMaxActiveClusters",                                \
+      (int *clusters, struct CUfunc_st *function, const struct cuda_launch_config *config))        \
     X(cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled",                                            \
       (void *out, int type, unsigned rank, void *at, const unsigned long long *size,               \
        const unsigned long long *pitch, const unsigned *box, const unsigned *step, int interleave, \

@@ -11,6 +11,7 @@ struct node {
     struct fp_maps maps;
     struct resources resources;
     bool cooperative;
+    int cluster; /* thread blocks; 0: the launch gives none */
 };
 
 struct replay {
@@ -63,6 +64,30 @@ static int check_launch(const struct device *d, int error, struct status *st)
 
 /* ---- prepare --------------------------------------------------------------------------------- */
 
+static struct cuda_launch_attribute cluster_of(int thread_blocks)
+{
+    return (struct cuda_launch_attribute){.id = CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION,
+                                          .cluster = {(unsigned)thread_blocks, 1, 1}};
+}
+
+/* Thread blocks that the device holds at once.  Those of a cluster share a part of the device, so
+ * that some multiprocessors may be left over. */
+static int64_t resident_blocks(const struct device *d, const struct function *f,
+                               const struct cuda_launch *l, int blocks)
+{
+    int clusters = 0;
+    struct cuda_launch_attribute cluster = cluster_of(l->cluster);
+    const struct cuda_launch_config config = {.grid = {(unsigned)l->cluster, 1, 1},
+                                              .block = {(unsigned)l->threads, 1, 1},
+                                              .shared_bytes = (unsigned)l->shared_bytes,
+                                              .attributes = &cluster,
+                                              .attribute_count = 1};
+    if (l->cluster == 0)
+        return (int64_t)blocks * d->units;
+    d->cu->cuOccupancyMaxActiveClusters(&clusters, f->code, &config);
+    return (int64_t)clusters * l->cluster;
+}
+
 /* Sets grid and thread block, and the resources that the function takes. */
 static int lay_out(struct device *d, const struct function *f, const struct cuda_launch *l,
                    struct node *out, struct status *st)
@@ -84,13 +109,14 @@ static int lay_out(struct device *d, const struct function *f, const struct cuda
     cu->cuFuncGetAttribute(&r->shared_static_bytes, CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES, f->code);
     cu->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, f->code, l->threads,
                                                     (size_t)l->shared_bytes);
-    if (blocks == 0)
+    int64_t resident = resident_blocks(d, f, l, blocks);
+    if (resident == 0)
         return status_set(
             st, STATUS_UNFIT,
             "a thread block of %d threads, %d registers and %d bytes of shared memory "
             "does not fit this GPU",
             l->threads, r->registers, l->shared_bytes);
-    int64_t most = l->cooperative || l->persistent ? (int64_t)blocks * d->units : INT32_MAX;
+    int64_t most = l->cooperative || l->persistent ? resident : INT32_MAX;
     int64_t grid = l->tiles < most ? l->tiles : most;
     r->shared_dynamic_bytes = l->shared_bytes;
     r->grid[0] = (int)grid;
@@ -99,6 +125,7 @@ static int lay_out(struct device *d, const struct function *f, const struct cuda
     r->occupancy = blocks * l->threads / (double)d->unit_threads;
     out->function = f;
     out->cooperative = l->cooperative;
+    out->cluster = l->cluster;
     memcpy(out->matrices, l->maps, sizeof(l->maps));
     return 0;
 }
@@ -150,17 +177,22 @@ static int launch_node(const struct device *d, struct node *n, struct status *st
         return matmul_launch(d, n->matmul, &n->args, st);
     const struct resources *r = &n->resources;
     void *params[] = {&n->args, &n->maps}; /* a kernel without maps takes one */
-    struct cuda_launch_attribute attribute = {
-        .id = n->cooperative ? CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-                             : CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
-        .value = 1};
+    struct cuda_launch_attribute attributes[2];
+    unsigned count = 0;
+    if (n->cooperative || d->dependent)
+        attributes[count++] = (struct cuda_launch_attribute){
+            .id = n->cooperative ? CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+                                 : CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            .value = 1};
+    if (n->cluster > 0)
+        attributes[count++] = cluster_of(n->cluster);
     const struct cuda_launch_config config = {
         .grid = {(unsigned)r->grid[0], 1, 1},
         .block = {(unsigned)r->block[0], 1, 1},
         .shared_bytes = (unsigned)r->shared_dynamic_bytes,
         .stream = d->stream,
-        .attributes = &attribute,
-        .attribute_count = n->cooperative || d->dependent ? 1 : 0,
+        .attributes = attributes,
+        .attribute_count = count,
     };
     int error = d->cu->cuLaunchKernelEx(&config, n->function->code, params, NULL);
     return check_launch(d, error, st);

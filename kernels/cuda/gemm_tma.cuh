@@ -29,23 +29,25 @@
 #ifndef FUSEPLAN_CUDA_GEMM_TMA_CUH
 #define FUSEPLAN_CUDA_GEMM_TMA_CUH
 
-#include "gemm_tma_copy.cuh"
+#include "gemm_tma_norm.cuh"
 
 namespace fp
 {
 
-template <class S, class View, class End> struct gemm_tma : gemm_copies<gemm_work<S, View, End>> {
-    using W = gemm_copies<gemm_work<S, View, End>>;
+template <class S, class View, class End>
+struct gemm_tma : gemm_norms<gemm_copies<gemm_work<S, View, End>>> {
+    using W = gemm_norms<gemm_copies<gemm_work<S, View, End>>>;
     using D = typename S::D;
     using tile = typename W::tile;
     using position = typename W::position;
+    using sums = typename W::sums;
     using W::a, W::n, W::end, W::s;
-    using W::BM, W::BN, W::BK, W::STAGES, W::SPLIT, W::MI, W::LINE, W::STORERS;
+    using W::BM, W::BN, W::BK, W::STAGES, W::SPLIT, W::MI, W::NI, W::PANEL, W::LINE, W::STORERS,
+        W::NORM;
     using W::first_tile, W::next_tile, W::tiles, W::locate, W::part, W::steps, W::ring_at,
-        W::gathers, W::scatters, W::out_offset;
-    using W::load_weights, W::load_rows, W::store_tiles;
+        W::gathers, W::scatters, W::warp_row, W::first_matrices, W::matrices_at, W::block;
+    using W::load_weights, W::load_rows, W::store_tiles, W::begin_norm, W::normalise;
     using W::W;
-    using sums = fragment<D, BN>[MI];
 
     /* ---- roles ------------------------------------------------------------------------------- */
 
@@ -63,6 +65,8 @@ template <class S, class View, class End> struct gemm_tma : gemm_copies<gemm_wor
                 take_registers<232>();
             if constexpr (S::CONSUMERS == 3)
                 take_registers<152>();
+            if constexpr (NORM)
+                begin_norm();
             if constexpr (SPLIT == 1)
                 multiply_tiles(group);
             else
@@ -70,6 +74,8 @@ template <class S, class View, class End> struct gemm_tma : gemm_copies<gemm_wor
         } else {
             if constexpr (S::CONSUMERS >= 2)
                 give_registers<40>();
+            if constexpr (NORM)
+                cluster_arrive();
             if (tid == 0)
                 load_weights();
             else if (tid >= 32 && tid < 64)
@@ -78,7 +84,9 @@ template <class S, class View, class End> struct gemm_tma : gemm_copies<gemm_wor
                 store_tiles(tid - 64);
             __syncwarp();
             if constexpr (SPLIT > 1)
-                cluster_wait(), cluster_arrive(), cluster_wait();
+                cluster_wait(), cluster_arrive();
+            if constexpr (SPLIT > 1 || NORM)
+                cluster_wait();
         }
     }
 
@@ -94,6 +102,9 @@ template <class S, class View, class End> struct gemm_tma : gemm_copies<gemm_wor
             mbarrier_init(shared_address(&s.done[i]), 4 * S::GROUPS);
             mbarrier_init(shared_address(&s.turn[i]), 4 * S::GROUPS);
         }
+        if constexpr (NORM)
+            if (i < 2)
+                mbarrier_init(shared_address(&s.shared[i]), 1);
         mbarrier_fence_init();
     }
 
@@ -109,8 +120,10 @@ template <class S, class View, class End> struct gemm_tma : gemm_copies<gemm_wor
             if (SPLIT == 1 && end.bias != nullptr && column < n)
                 D::unpack(*reinterpret_cast<const u32 *>(end.bias + column), lo, hi);
 #pragma unroll
-            for (int i = 0; i < MI; i++)
-                c[i][p][0][0] = c[i][p][1][0] = lo, c[i][p][0][1] = c[i][p][1][1] = hi;
+            for (int i = 0; i < MI; i++) {
+                auto &x = block(c, i, p);
+                x[0][0] = x[1][0] = lo, x[0][1] = x[1][1] = hi;
+            }
         }
     }
 
@@ -118,6 +131,7 @@ template <class S, class View, class End> struct gemm_tma : gemm_copies<gemm_wor
      * is then, or 0. */
     FP_DEVICE void multiply(sums &c, position at, int count, int member, u32 next) const
     {
+        constexpr int BESIDE = BN / NI / PANEL * BK * LINE; /* bytes of a product's columns */
         const bool gather = gathers();
         const u32 a0 = shared_address(s.a) + member * MI * 8192, b0 = shared_address(s.b);
         u32 held = 0;
@@ -132,9 +146,9 @@ template <class S, class View, class End> struct gemm_tma : gemm_copies<gemm_wor
 #pragma unroll
             for (int j = 0; j < 4; j++)
 #pragma unroll
-                for (int m = 0; m < MI; m++)
-                    wgmma<D, BN>::nn(c[m], rows + m * (8192 / 16) + j * (32 / 16),
-                                     columns + j * (16 * LINE / 16));
+                for (int m = 0; m < MI * NI; m++)
+                    wgmma<D, BN / NI>::nn(c[m], rows + m / NI * (8192 / 16) + j * (32 / 16),
+                                          columns + m % NI * (BESIDE / 16) + j * (16 * LINE / 16));
             wgmma_commit();
             if (i > 0) {
                 wgmma_wait<1>();
@@ -149,15 +163,8 @@ template <class S, class View, class End> struct gemm_tma : gemm_copies<gemm_wor
         if (count > 0)
             mbarrier_arrive_warp(shared_address(&s.empty[held]));
 #pragma unroll
-        for (int m = 0; m < MI; m++)
+        for (int m = 0; m < MI * NI; m++)
             pin(c[m]);
-    }
-
-    static FP_DEVICE void store_matrix(u32 to, const u32 (&r)[4])
-    {
-        asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
-                     "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
-                     : "memory");
     }
 
     /* 16 rows and columns of a warp: adds what lies in s.out, and leaves the result there. */
@@ -165,10 +172,7 @@ template <class S, class View, class End> struct gemm_tma : gemm_copies<gemm_wor
     {
         u32 r[4];
         if (end.residual != nullptr) {
-            asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0,%1,%2,%3}, [%4];"
-                         : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
-                         : "r"(at)
-                         : "memory");
+            load_matrix(r, at);
             float x[VEC<D>];
 #pragma unroll
             for (int i = 0; i < 4; i++)
@@ -189,22 +193,18 @@ template <class S, class View, class End> struct gemm_tma : gemm_copies<gemm_wor
      * registers would not suffice. */
     FP_DEVICE void hand_over(sums &c, int n0, int member, u32 done) const
     {
-        const int lane = static_cast<int>(threadIdx.x) % 32;
-        const int warp = static_cast<int>(threadIdx.x) % FOUR_WARPS / 32;
-        const u32 out = shared_address(s.out);
+        const u32 out = first_matrices(warp_row(member, 0));
 #pragma unroll
-        for (int m = 0; m < MI; m++) {
-            const int row = (member * MI + m) * 64 + warp * WARP_ROWS + lane % 16;
+        for (int m = 0; m < MI; m++)
 #pragma unroll
             for (int p = 0; p < BN / 8; p += 2) {
                 if (n0 + p * 8 >= n)
                     break;
-                float v[VEC<D>] = {c[m][p][0][0],     c[m][p][0][1],     c[m][p][1][0],
-                                   c[m][p][1][1],     c[m][p + 1][0][0], c[m][p + 1][0][1],
-                                   c[m][p + 1][1][0], c[m][p + 1][1][1]};
-                finish(v, out + out_offset(row, p * 8 + lane / 16 * 8));
+                auto &x = block(c, m, p), &y = block(c, m, p + 1);
+                float v[VEC<D>] = {x[0][0], x[0][1], x[1][0], x[1][1],
+                                   y[0][0], y[0][1], y[1][0], y[1][1]};
+                finish(v, matrices_at(out, m, p));
             }
-        }
         proxy_fence();
         mbarrier_arrive_warp(done);
     }
@@ -224,7 +224,10 @@ template <class S, class View, class End> struct gemm_tma : gemm_copies<gemm_wor
             multiply(c, ring_at(i * count), count, member,
                      shared_address(&s.turn[(team + 1) % S::TEAMS]));
             mbarrier_wait(shared_address(&s.ready[team]), phase);
-            hand_over(c, n0, member, shared_address(&s.done[team]));
+            if constexpr (NORM)
+                normalise(c, i, member, shared_address(&s.done[team]));
+            else
+                hand_over(c, n0, member, shared_address(&s.done[team]));
         }
     }
 
@@ -240,7 +243,6 @@ template <class S, class View, class End> struct gemm_tma : gemm_copies<gemm_wor
     FP_DEVICE void multiply_part(int group)
     {
         const tile t = locate(first_tile());
-        const int warp = static_cast<int>(threadIdx.x) % FOUR_WARPS / 32;
         sums c;
         begin(c, t.n0);
         multiply(c, {0, 0}, steps(), group, 0);
@@ -249,7 +251,7 @@ template <class S, class View, class End> struct gemm_tma : gemm_copies<gemm_wor
         for (int m = 0; m < MI; m++)
 #pragma unroll
             for (int r = 0; r < 2; r++) {
-                const int row = (group * MI + m) * 64 + warp * WARP_ROWS + fragment_row<D>(r);
+                const int row = warp_row(group, m) + fragment_row<D>(r);
 #pragma unroll
                 for (int p = 0; p < BN / 8; p++)
                     store_cluster(

@@ -9,35 +9,63 @@
 namespace fp
 {
 
-template <class D_, int BM_, int BN_, int TEAMS_, int GROUPS_, int STAGES_, int SPLIT_>
+/* The most thread blocks that share the rows of a layernorm: those of a cluster that every GPU can
+ * run. */
+constexpr int NORM_RANKS = 8;
+
+/* Of the columns of a row that a thread block has: their mean, and the sum of their squared
+ * distances from it. */
+struct alignas(8) moments {
+    float mean, squares;
+};
+
+template <bool which, class A, class B> struct either_of {
+    using type = A;
+};
+template <class A, class B> struct either_of<false, A, B> {
+    using type = B;
+};
+template <bool which, class A, class B> using either = typename either_of<which, A, B>::type;
+
+template <class D_, int BM_, int BN_, int TEAMS_, int GROUPS_, int STAGES_, int SPLIT_, bool NORM_>
 struct tma_shape {
     using D = D_;
     static constexpr int BM = BM_, BN = BN_, BK = 64, TEAMS = TEAMS_, GROUPS = GROUPS_,
                          STAGES = STAGES_, SPLIT = SPLIT_;
+    static constexpr bool NORM = NORM_; /* a layernorm follows, whose rows a cluster shares */
     static constexpr int CONSUMERS = TEAMS * GROUPS, THREADS = (CONSUMERS + 1) * FOUR_WARPS;
     static constexpr int MI = BM / (64 * GROUPS); /* 64 rows each of a warpgroup */
+    static constexpr int NI = BN > 256 ? 2 : 1;   /* products side by side */
     static constexpr int PANEL = BN % 64 == 0 ? 64 : 32, LINE = PANEL * 2, PANELS = BN / PANEL;
     static constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     static constexpr int LDS = BN + 8; /* floats of a row of sums that are added up */
     static constexpr int ALIGN = 1024; /* of the swizzle's pattern */
 
     static_assert(is_half<D> && BM % (64 * GROUPS) == 0 && BN % PANEL == 0, "whole warpgroups");
-    static_assert(SPLIT == 1 || TEAMS == 1, "a cluster takes one tile");
+    static_assert(SPLIT == 1 || (TEAMS == 1 && !NORM), "a cluster takes one tile");
 
-    struct smem {
+    struct plain_smem {
         unsigned char a[STAGES][A_BYTES], b[STAGES][B_BYTES];
         unsigned char out[SPLIT == 1 ? BM * BN * 2 : BM * LDS * 4]; /* the tile, or sums */
         u32 row[BM]; /* where rows that are gathered begin, in units of 16 bytes */
         u64 full[STAGES], empty[STAGES], ready[TEAMS], done[TEAMS], turn[TEAMS];
     };
+    struct norm_smem : plain_smem {
+        u64 shared[2];                   /* complete when all moments of a tile are here */
+        moments part[2][NORM_RANKS][BM]; /* of a thread block's columns; of every other tile */
+        u32 gamma[BN / 2], beta[BN / 2]; /* pairs, of this thread block's columns */
+    };
+    using smem = either<NORM, norm_smem, plain_smem>;
 };
 
 /* What becomes of the sums.  bias, residual: null for none.  Activation: an epilogue of tokens.cuh
- * that ends in keep, or keep. */
+ * that ends in keep, or keep.  gamma, beta, eps: of the layernorm, if one follows. */
 template <class D, class Activation, class Store> struct gemm_end {
     const elem<D> *bias, *residual; /* (N); (B,S,N) */
     Activation activation;
     Store store;
+    const elem<D> *gamma, *beta; /* (N) */
+    float eps;
 };
 
 /* What all roles know: the problem, shared memory, tiles, the ring. */
@@ -47,8 +75,11 @@ template <class S_, class View, class End> struct gemm_work {
     using T = elem<D>;
     using smem = typename S::smem;
     static constexpr int BM = S::BM, BN = S::BN, BK = S::BK, STAGES = S::STAGES, SPLIT = S::SPLIT,
-                         MI = S::MI, PANEL = S::PANEL, LINE = S::LINE;
+                         MI = S::MI, NI = S::NI, PANEL = S::PANEL, LINE = S::LINE;
+    static constexpr bool NORM = S::NORM;
     static constexpr int RASTER = 8, STORERS = 64; /* STORERS: threads */
+
+    using sums = fragment<D, BN / NI>[MI * NI];
 
     const fp_args &a;
     const fp_maps &maps;
@@ -69,20 +100,40 @@ template <class S_, class View, class End> struct gemm_work {
     {
     }
 
+    /* Of 64 rows and 8 columns. */
+    static FP_DEVICE float (&block(sums &c, int m, int p))[2][2]
+    {
+        constexpr int WIDE = BN / NI / 8;
+        return c[m * NI + p / WIDE][p % WIDE];
+    }
+
+    /* The first row of a warp's 16, in the tile. */
+    static FP_DEVICE int warp_row(int member, int m)
+    {
+        return (member * MI + m) * 64 + static_cast<int>(threadIdx.x) % FOUR_WARPS / 32 * WARP_ROWS;
+    }
+
     /* ---- tiles ------------------------------------------------------------------------------- */
 
     struct tile {
         int m0, n0;
     };
 
-    FP_DEVICE int first_tile() const
+    /* Thread blocks of a cluster: those that share the inner dimension, or the rows of a norm. */
+    FP_DEVICE int ranks() const
     {
-        return static_cast<int>(blockIdx.x) / SPLIT;
+        return NORM ? n / BN : SPLIT;
     }
 
+    /* This thread block's number in its cluster. */
     FP_DEVICE int part() const
     {
-        return static_cast<int>(blockIdx.x) % SPLIT;
+        return static_cast<int>(blockIdx.x) % ranks();
+    }
+
+    FP_DEVICE int first_tile() const
+    {
+        return static_cast<int>(blockIdx.x) / ranks();
     }
 
     FP_DEVICE int strips() const
@@ -92,18 +143,21 @@ template <class S_, class View, class End> struct gemm_work {
 
     FP_DEVICE int tiles() const
     {
-        return strips() * ((n + BN - 1) / BN);
+        return NORM ? strips() : strips() * ((n + BN - 1) / BN);
     }
 
     /* The tile after this one; of a cluster none. */
     FP_DEVICE int next_tile(int number, int ahead = 1) const
     {
-        return SPLIT > 1 ? tiles() : number + ahead * static_cast<int>(gridDim.x);
+        return SPLIT > 1 ? tiles() : number + ahead * (static_cast<int>(gridDim.x) / ranks());
     }
 
-    /* RASTER strips take the same columns of the weight one after another, while L2 holds these. */
+    /* RASTER strips take the same columns of the weight one after another, while L2 holds these.
+     * For a norm the tiles of a cluster are a strip. */
     FP_DEVICE tile locate(int number) const
     {
+        if (NORM)
+            return {number * BM, part() * BN};
         const int across = (n + BN - 1) / BN, first = number / (RASTER * across) * RASTER;
         const int height = min(RASTER, strips() - first), within = number - first * across;
         return {(first + within % height) * BM, within / height * BN};
@@ -160,6 +214,20 @@ template <class S_, class View, class End> struct gemm_work {
         const int chunk = column % PANEL / VEC<D>;
         const int swizzled = PANEL == 64 ? chunk ^ row % 8 : chunk ^ row / 2 % 4;
         return column / PANEL * (BM * LINE) + row * LINE + swizzled * 16;
+    }
+
+    /* Where this lane's line of four 8x8 matrices lies in s.out: of 16 rows from `row` on and 16
+     * columns.  The others of its warpgroup, m * 64 rows and p * 8 columns away, follow from it. */
+    FP_DEVICE u32 first_matrices(int row) const
+    {
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        return shared_address(s.out) + out_offset(row + lane % 16, lane / 16 * 8);
+    }
+
+    static FP_DEVICE u32 matrices_at(u32 first, int m, int p)
+    {
+        constexpr int CHUNKS = PANEL / 8;
+        return (first ^ p % CHUNKS * 16) + p / CHUNKS * (BM * LINE) + m * (64 * LINE);
     }
 };
 

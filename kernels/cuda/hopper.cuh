@@ -111,6 +111,33 @@ FP_DEVICE void store_cluster(u32 at, float x, float y)
     asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(at), "f"(x), "f"(y) : "memory");
 }
 
+/* Writes two numbers to an address of another thread block, or of this one, and counts them on the
+ * mbarrier of that thread block; both addresses are those of cluster_address(). */
+FP_DEVICE void send_cluster(u32 to, float x, float y, u32 mbarrier)
+{
+    asm volatile("st.async.weak.shared::cluster.mbarrier::complete_tx::bytes.v2.f32 "
+                 "[%0], {%1, %2}, [%3];" ::"r"(to),
+                 "f"(x), "f"(y), "r"(mbarrier)
+                 : "memory");
+}
+
+/* ---- 8x8 matrices of 16-bit elements, four of a warp ----------------------------------------- */
+
+FP_DEVICE void load_matrix(u32 (&r)[4], u32 from)
+{
+    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(r[0]), "=r"(r[1]), "=r"(r[2]), "=r"(r[3])
+                 : "r"(from)
+                 : "memory");
+}
+
+FP_DEVICE void store_matrix(u32 to, const u32 (&r)[4])
+{
+    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(to),
+                 "r"(r[0]), "r"(r[1]), "r"(r[2]), "r"(r[3])
+                 : "memory");
+}
+
 /* ---- 16-byte copies to shared memory, as copy_async() with an address ------------------------ */
 
 FP_DEVICE void copy_16(u32 to, const void *from)

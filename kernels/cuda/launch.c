@@ -73,19 +73,42 @@ int encoder_device_check(void)
     return status;
 }
 
+static struct cudaLaunchAttribute_st cluster_of(int thread_blocks)
+{
+    struct cudaLaunchAttribute_st attribute = {.id = cudaLaunchAttributeClusterDimension};
+    attribute.val.clusterDim.x = (unsigned)thread_blocks;
+    attribute.val.clusterDim.y = attribute.val.clusterDim.z = 1;
+    return attribute;
+}
+
+/* How many thread blocks are resident at once, in clusters if the segment has these. */
+static int find_resident(const struct plan_segment *s, int multiprocessors, long *out)
+{
+    int count = 0;
+    struct cudaLaunchAttribute_st cluster = cluster_of(s->cluster);
+    const struct cudaLaunchConfig_st config = {.gridDim = {(unsigned)s->cluster, 1, 1},
+                                               .blockDim = {(unsigned)s->threads, 1, 1},
+                                               .dynamicSmemBytes = (size_t)s->shared_bytes,
+                                               .attrs = &cluster,
+                                               .numAttrs = 1};
+    cudaError_t error = s->cluster > 0
+                            ? cudaOccupancyMaxActiveClusters(&count, s->kernel, &config)
+                            : cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                                  &count, s->kernel, s->threads, (size_t)s->shared_bytes);
+    *out = (long)count * (s->cluster > 0 ? s->cluster : multiprocessors);
+    return encoder_check(error, "cannot ask for a kernel's occupancy");
+}
+
 /* A cooperative or persistent launch takes no more thread blocks than are resident at once. */
 static int size_grid(const struct plan_segment *s, int multiprocessors, int *grid)
 {
-    int blocks = 0;
+    long resident = 0;
     int status =
         encoder_check(cudaFuncSetAttribute(s->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
                                            s->shared_bytes),
                       "cannot give a kernel its shared memory");
     if (status == ENCODER_OK)
-        status = encoder_check(cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-                                   &blocks, s->kernel, s->threads, (size_t)s->shared_bytes),
-                               "cannot ask for a kernel's occupancy");
-    long resident = (long)blocks * multiprocessors;
+        status = find_resident(s, multiprocessors, &resident);
     bool bounded = s->cooperative || s->persistent;
     *grid = (int)(bounded && s->tiles > resident ? resident : s->tiles);
     return status;
@@ -192,25 +215,26 @@ int encoder_launch_kernel(struct run *r, const struct plan_segment *s, int grid)
     struct fp_args args = r->args;
     struct fp_maps maps;
     void *parameters[] = {&args, &maps};
-    struct cudaLaunchAttribute_st attribute = {.id = cudaLaunchAttributeIgnore};
+    struct cudaLaunchAttribute_st attributes[2] = {{.id = cudaLaunchAttributeIgnore}};
     struct cudaLaunchConfig_st config = {.gridDim = {(unsigned)grid, 1, 1},
                                          .blockDim = {(unsigned)s->threads, 1, 1},
                                          .dynamicSmemBytes = (size_t)s->shared_bytes,
                                          .stream = (cudaStream_t)r->call->stream,
-                                         .attrs = &attribute,
-                                         .numAttrs = 1};
+                                         .attrs = attributes,
+                                         .numAttrs = s->cluster > 0 ? 2 : 1};
     if (s->maps != NULL) {
         int status = encoder_maps_encode(r->e->device->encode, s->maps, &args, &maps);
         if (status != ENCODER_OK)
             return status;
     }
     if (s->cooperative) {
-        attribute.id = cudaLaunchAttributeCooperative;
-        attribute.val.cooperative = 1;
+        attributes[0].id = cudaLaunchAttributeCooperative;
+        attributes[0].val.cooperative = 1;
     } else if (r->e->device->dependent && r->began) {
-        attribute.id = cudaLaunchAttributeProgrammaticStreamSerialization;
-        attribute.val.programmaticStreamSerializationAllowed = 1;
+        attributes[0].id = cudaLaunchAttributeProgrammaticStreamSerialization;
+        attributes[0].val.programmaticStreamSerializationAllowed = 1;
     }
+    attributes[1] = cluster_of(s->cluster);
     r->began = true;
     return encoder_check(cudaLaunchKernelExC(&config, s->kernel, parameters),
                          "cannot launch a kernel");

@@ -28,7 +28,12 @@ static const struct {
     {{11, 11},
      DTYPE_FP16,
      CUDA_ARCH_HOPPER,
-     "this kernel runs one GEMM with its elementwise operators"},
+     "this kernel runs one GEMM with its elementwise operators and a layernorm after them"},
+    {{12, 14}, DTYPE_FP16, CUDA_ARCH_HOPPER, NULL},
+    {{9, 10},
+     DTYPE_FP16,
+     CUDA_ARCH_HOPPER,
+     "this kernel runs one GEMM with its elementwise operators and a layernorm after them"},
 };
 
 START_TEST(is_of_sm_90_and_half_types)
@@ -60,12 +65,15 @@ static const struct {
     const char *schedule;
     int threads, tiles;
     bool persistent;
+    int cluster;
 } launches[] = {
-    {{0, 0}, "", 384, 2 * 2, true},                    /* 195 / 128 by 384 / 192 */
-    {{0, 0}, "tile=64x96", 384, 4 * 4, true},          /* 195 / 64 by 384 / 96 */
-    {{10, 11}, "tile=64x64 split=4", 256, 48, false},  /* 195 / 64 by 136 / 64, four parts each */
-    {{12, 13}, "tile=128x96 split=8", 384, 32, false}, /* 195 / 128 by 128 / 96 */
-    {{12, 13}, "tile=192x192", 512, 2, true},          /* 195 / 192 by 128 / 192 */
+    {{0, 0}, "", 384, 2 * 2, true, 0},                    /* 195 / 128 by 384 / 192 */
+    {{0, 0}, "tile=64x96", 384, 4 * 4, true, 0},          /* 195 / 64 by 384 / 96 */
+    {{10, 11}, "tile=64x64 split=4", 256, 48, false, 0},  /* 195 / 64 by 136 / 64, four parts */
+    {{12, 13}, "tile=128x96 split=8", 384, 32, false, 0}, /* 195 / 128 by 128 / 96 */
+    {{12, 13}, "tile=192x192", 512, 2, true, 0},          /* 195 / 192 by 128 / 192 */
+    {{12, 14}, "tile=64x64", 384, 8, true, 2},            /* 195 / 64 by 128 / 64 */
+    {{7, 9}, "tile=192x128", 512, 2, true, 1},            /* 195 / 192 by 128 / 128 */
 };
 
 START_TEST(tiles_of_a_launch)
@@ -77,8 +85,61 @@ START_TEST(tiles_of_a_launch)
     ck_assert_int_eq(l.threads, launches[_i].threads);
     ck_assert_int_eq(l.tiles, launches[_i].tiles);
     ck_assert_int_eq(l.persistent, launches[_i].persistent);
+    ck_assert_int_eq(l.cluster, launches[_i].cluster);
     ck_assert_int_eq(l.workspace_bytes, 0);
     ck_assert(!l.cooperative);
+}
+END_TEST
+
+/* The thread blocks of a layernorm's cluster: the tiles that make up a row, by the number of heads
+ * of 64. */
+static const struct {
+    int heads;
+    const char *tiles;
+} clusters[] = {
+    {12, "128x192:4 64x96:8 64x128:6 64x192:4 128x96:8 128x128:6 128x256:3 192x128:6 192x192:4 "
+         "64x384:2 "},
+    {16, "64x128:8 128x128:8 128x256:4 192x128:8 "},
+    {3, "128x192:1 64x64:3 64x96:2 64x192:1 128x96:2 192x192:1 "},
+    {17, ""},
+};
+
+START_TEST(clusters_have_whole_rows)
+{
+    struct workload w = small();
+    struct buf tiles;
+    struct choice c = choice_of((struct segment){7, 9}, "");
+    const struct knob *tile = &c.impl->knobs[0];
+    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, false, false, &w};
+    const char *why;
+    w.heads = clusters[_i].heads;
+    buf_init(&tiles);
+    for (int pick = 0; pick < tile->count; pick++) {
+        struct cuda_launch l;
+        c.schedule.pick[0] = (int8_t)pick;
+        if (!choice_applicable(&c, &t, &why)) {
+            ck_assert_str_eq(why, "up to 8 tiles of this width make no row for the layernorm");
+            continue;
+        }
+        choice_launch(&c, &w, &l);
+        buf_addf(&tiles, "%s:%d ", tile->labels[pick], l.cluster);
+    }
+    ck_assert_str_eq(tiles.len > 0 ? tiles.ptr : "", clusters[_i].tiles);
+    buf_release(&tiles);
+}
+END_TEST
+
+/* Where the first tile makes up no rows, another one is the default. */
+START_TEST(a_default_is_applicable)
+{
+    struct workload w = small();
+    struct choice first;
+    const char *why;
+    w.heads = 16;
+    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, false, false, &w};
+    choices_for(&t, (struct segment){7, 9}, false, 1, &first);
+    ck_assert_str_eq(first.impl->name, "hopper_gemm");
+    ck_assert(choice_applicable(&first, &t, &why));
 }
 END_TEST
 
@@ -112,6 +173,13 @@ static const struct {
       {true, WEIGHT_WO, {128, 128}, {64, 64}},
       {false, TENSOR_OF(7), {128, 195}, {64, 128}},
       {0}}},
+    {{12, 14},
+     "tile=64x64",
+     false,
+     {{false, TENSOR_OF(11), {136, 195}, {64, 64}},
+      {true, WEIGHT_W2, {128, 136}, {64, 64}},
+      {false, TENSOR_OF(14), {128, 195}, {64, 64}},
+      {false, TENSOR_OF(9), {128, 195}, {64, 64}}}},
     {{0, 1},
      "",
      false,
@@ -151,4 +219,5 @@ END_TEST
 
 SUITE("cuda_gemm", NULL, NULL, LOOP(is_of_sm_90_and_half_types, 0, ARRAY_LEN(targets)),
       LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
+      LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)), ONCE(a_default_is_applicable),
       LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)))

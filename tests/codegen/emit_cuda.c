@@ -136,8 +136,9 @@ static int shared_bytes(const struct choice *c, enum dtype dtype, int head_size)
 static void add_gemm_sizes(enum dtype dtype, struct buf *out)
 {
     const struct build_target t = {TARGET_CUDA, dtype, 64, CUDA_ARCH_HOPPER, false, true, NULL};
-    struct choice choices[CUDA_CHOICES_MAX];
+    struct choice choices[2 * CUDA_CHOICES_MAX];
     int count = choices_for(&t, (struct segment){0, 0}, false, CUDA_CHOICES_MAX, choices);
+    count += choices_for(&t, (struct segment){7, 9}, false, CUDA_CHOICES_MAX, choices + count);
     for (int i = 0; i < count; i++) {
         const struct choice *c = &choices[i];
         buf_addf(out, "static_assert(needs<fp::%s<fp::%s, ",
@@ -224,12 +225,14 @@ int main(int argc, char **argv)
     write_sizes();
     write_segment(&hopper, (struct segment){0, 14}, false, 0);
     write_gemms((struct segment){12, 13}, 1);
+    write_gemms((struct segment){12, 14}, 1);
     if (strcmp(argv[1], "all") == 0) {
         write_all(CUDA_ARCH_MIN);
         write_all(CUDA_ARCH_HOPPER);
         write_gemms((struct segment){0, 1}, 2);
         write_gemms((struct segment){6, 8}, 2);
         write_gemms((struct segment){10, 11}, 2);
+        write_gemms((struct segment){6, 9}, 1);
     }
     return EXIT_SUCCESS;
 }

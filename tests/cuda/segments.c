@@ -5,14 +5,16 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const char usage[] =
     "usage: cuda_segments " REQUEST_USAGE
     "  -s SET   defaults (the default), kinds, schedules or segments I-J,I-J,...\n"
+    "  -i NAME  only by this implementation\n"
     "  -p I/N   part I of N of the set, I from 0\n"
     "  -b       build only\n";
 
-static const char *set = "defaults";
+static const char *set = "defaults", *implementation;
 static int part, parts = 1;
 static bool build_only, measures;
 
@@ -33,6 +35,8 @@ static void option(int letter, const char *value)
         measures = true;
     else if (letter == 's')
         set = value;
+    else if (letter == 'i')
+        implementation = value;
     else
         read_part(value);
 }
@@ -40,7 +44,11 @@ static void option(int letter, const char *value)
 static int select_choices(const struct build_target *t, struct choice *out)
 {
     struct status st = STATUS_INIT;
-    int n = list_choices(t, set, out), count = 0;
+    int n = list_choices(t, set, out), count = 0, kept = 0;
+    for (int i = 0; i < n; i++)
+        if (implementation == NULL || strcmp(out[i].impl->name, implementation) == 0)
+            out[kept++] = out[i];
+    n = kept;
     for (int i = part; i < n; i += parts)
         out[count++] = out[i];
     if (count == 0) {
@@ -132,7 +140,7 @@ int main(int argc, char **argv)
     struct tally tally = {.failed = 0};
     struct request r;
     struct bench *b;
-    request_read(&r, argc, argv, usage, "s:p:bm", option);
+    request_read(&r, argc, argv, usage, "s:i:p:bm", option);
     if (bench_open(&r.options, &r.workload, &b, &st) != 0)
         give_up(&st);
     int count = select_choices(bench_target(b), choices);

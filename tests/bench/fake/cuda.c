@@ -366,6 +366,10 @@ FAKE cuLaunchKernelEx(const struct cuda_launch_config *config, void *function, v
     for (int i = 0; i < 3; i++)
         if (config->grid[i] == 0 || config->block[i] == 0)
             return 1;
+    for (unsigned i = 0; i < config->attribute_count; i++)
+        if (config->attributes[i].id == CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION &&
+            config->grid[0] % config->attributes[i].cluster[0] != 0)
+            return 1; /* a grid has whole clusters */
     struct node n = {.code = function, .grid = config->grid[0], .block = config->block[0]};
     memcpy(&n.args, params[0], sizeof(n.args));
     return launch(&n);

@@ -1,4 +1,5 @@
 /* The fake driver's modules and functions: a "cubin" is the text of a kernel, see kernels.h. */
+#include "bench/worker/cuda_driver_int.h"
 #include "tests/bench/fake/cuda_int.h"
 
 #include <stdio.h>
@@ -55,5 +56,13 @@ FAKE cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, in
     (void)function;
     (void)shared_bytes;
     *blocks = 2048 / threads;
+    return 0;
+}
+
+FAKE cuOccupancyMaxActiveClusters(int *clusters, void *function,
+                                  const struct cuda_launch_config *config)
+{
+    (void)function;
+    *clusters = 16 / (int)config->attributes[0].cluster[0];
     return 0;
 }

@@ -42,12 +42,14 @@ struct dim3_ {
 enum cudaLaunchAttributeID {
     cudaLaunchAttributeIgnore,
     cudaLaunchAttributeCooperative = 2,
+    cudaLaunchAttributeClusterDimension = 4,
     cudaLaunchAttributeProgrammaticStreamSerialization = 6
 };
 struct cudaLaunchAttribute_st {
     enum cudaLaunchAttributeID id;
     union {
         int cooperative, programmaticStreamSerializationAllowed;
+        struct dim3_ clusterDim;
     } val;
 };
 struct cudaLaunchConfig_st {
@@ -78,6 +80,8 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *ke
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value);
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *out, const void *kernel, int threads,
                                                           size_t shared_bytes);
+cudaError_t cudaOccupancyMaxActiveClusters(int *out, const void *kernel,
+                                           const struct cudaLaunchConfig_st *config);
 cudaError_t cudaLaunchKernelExC(const struct cudaLaunchConfig_st *config, const void *kernel,
                                 void **parameters);
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version,

@@ -206,11 +206,30 @@ cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *out, const void *
     return cudaSuccess;
 }
 
+cudaError_t cudaOccupancyMaxActiveClusters(int *out, const void *kernel,
+                                           const struct cudaLaunchConfig_st *config)
+{
+    (void)kernel;
+    *out = 4 / (int)config->attrs[0].val.clusterDim.x;
+    return cudaSuccess;
+}
+
+/* A grid has whole clusters. */
+static bool whole_clusters(const struct cudaLaunchConfig_st *config)
+{
+    for (unsigned i = 0; i < config->numAttrs; i++)
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension &&
+            config->gridDim.x % config->attrs[i].val.clusterDim.x != 0)
+            return false;
+    return true;
+}
+
 cudaError_t cudaLaunchKernelExC(const struct cudaLaunchConfig_st *config, const void *kernel,
                                 void **parameters)
 {
     const struct stub *stub = stub_of(kernel);
-    if (stub == NULL || config->gridDim.x == 0 || config->blockDim.x == 0)
+    if (stub == NULL || config->gridDim.x == 0 || config->blockDim.x == 0 ||
+        !whole_clusters(config))
         return cudaErrorInvalidDeviceFunction;
     launch_stub(stub, parameters[0]);
     return cudaSuccess;

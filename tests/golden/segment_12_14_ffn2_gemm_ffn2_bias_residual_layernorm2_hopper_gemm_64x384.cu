@@ -1,0 +1,46 @@
+/* Operators 12-14 of the layer in one launch, as `fuseplan generate 43688` emits them.
+ *
+ *   12 ffn2_gemm          @ W2  [2 T F D]
+ *   13 ffn2_bias_residual + b2, + layernorm1's result
+ *   14 layernorm2         layernorm(gamma2, beta2)
+ *
+ * Reads layernorm1 (B,S,D), ffn1_bias_gelu (B,S,F)
+ * Weights w2 (F,D), b2 (1,D), gamma2 (1,D), beta2 (1,D)
+ * Writes layernorm2 (B,S,D)
+ * Two bytes an element; operations in brackets, T real tokens, P kept (query, key) pairs.
+ */
+#include "gemm_tma.cuh"
+
+using dtype = fp::bf16;
+enum { W = 64 }; /* head size */
+
+/* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks that share a
+ * sum, whether a layernorm follows */
+using tile = fp::tma_shape<dtype, 64, 384, 2, 1, 3, 1, true>;
+
+static FP_DEVICE void
+stage_12_14_ffn2_gemm_ffn2_bias_residual_layernorm2(const fp_args &a, const fp_maps &maps,
+    void *shared)
+{
+    const int D = a.heads * W;
+    const int F = a.ffn;
+    const auto layernorm1 = fp::tensor<dtype>(a, 10);
+    const auto ffn1_bias_gelu = fp::tensor<dtype>(a, 12);
+    const auto layernorm2 = fp::tensor<dtype>(a, 15);
+    const auto b2 = fp::weight<dtype>(a, 9);
+    const auto gamma2 = fp::weight<dtype>(a, 10);
+    const auto beta2 = fp::weight<dtype>(a, 11);
+
+    const fp::token_view<dtype> in{ffn1_bias_gelu, F};
+    const fp::store_tokens<dtype> store{layernorm2, D};
+    using ending = fp::gemm_end<dtype, fp::keep, decltype(store)>;
+    const ending end{b2, layernorm1, {}, store, gamma2, beta2, a.eps};
+    fp::gemm_tma<tile, decltype(in), ending>(a, maps, D, F, in, end, shared).run();
+}
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+segment_12_14_ffn2_gemm_ffn2_bias_residual_layernorm2_hopper_gemm_64x384(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    stage_12_14_ffn2_gemm_ffn2_bias_residual_layernorm2(a, maps, shared);
+}
