@@ -48,7 +48,8 @@ void open_kernel(const struct choice *c, int threads, int resident, int cluster,
     choice_symbol(c, out);
     buf_addf(out,
              "(const __grid_constant__ %s)\n{\n"
-             "    extern __shared__ __align__(16) unsigned char shared[];\n",
+             "    extern __shared__ __align__(16) unsigned char shared[];\n"
+             "    fp::begin_next(a);\n",
              parameters);
 }
 

@@ -11,6 +11,7 @@ struct node {
     struct fp_maps maps;
     struct resources resources;
     bool cooperative;
+    bool alone;  /* a multiprocessor holds one of its thread blocks */
     int cluster; /* thread blocks; 0: the launch gives none */
 };
 
@@ -126,6 +127,7 @@ static int lay_out(struct device *d, const struct function *f, const struct cuda
     out->function = f;
     out->cooperative = l->cooperative;
     out->cluster = l->cluster;
+    out->alone = resident <= d->units;
     memcpy(out->matrices, l->maps, sizeof(l->maps));
     return 0;
 }
@@ -248,6 +250,16 @@ void cuda_release(struct replay *r)
     free(r);
 }
 
+/* A kernel may begin beside the one in front of it where its thread blocks cannot gather; see
+ * kernels/cuda/common.cuh.  The last node's next one is the first, in a graph of many passes. */
+static void let_next_begin(struct replay *r)
+{
+    for (int i = 0; i < r->count; i++) {
+        const struct node *next = &r->nodes[(i + 1) % r->count];
+        r->nodes[i].args.early = next->alone && !next->cooperative;
+    }
+}
+
 int cuda_prepare(struct device *d, const struct launch *launches, int count, struct replay **out,
                  struct status *st)
 {
@@ -260,6 +272,7 @@ int cuda_prepare(struct device *d, const struct launch *launches, int count, str
             k++;
         result = make_node(d, &launches[i], k < i ? &r->nodes[k] : NULL, &r->nodes[i], st);
     }
+    let_next_begin(r);
     for (int i = 0; i < count; i++) { /* a reservation may have replaced an earlier one's memory */
         r->nodes[i].args.sync = cuda_pointer(d->sync.at);
         r->nodes[i].args.workspace = cuda_pointer(d->workspace.at);

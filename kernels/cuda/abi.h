@@ -44,6 +44,7 @@ struct fp_args {
     const int *offset;   /* (B+1) the first row of each sequence; likewise */
     const int *live; /* how many tokens are real, where only the device knows; null: all of them */
     float eps;              /* of the layernorms */
+    int early;              /* not 0: the next kernel may begin at once, see common.cuh */
     void *tensor[16];       /* 0: the layer's input; 1+i: output of operator i; unused ones null */
     const void *weight[12]; /* in the chain's order, row-major (rows, columns) */
     struct fp_blocks mask;

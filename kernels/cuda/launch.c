@@ -100,7 +100,7 @@ static int find_resident(const struct plan_segment *s, int multiprocessors, long
 }
 
 /* A cooperative or persistent launch takes no more thread blocks than are resident at once. */
-static int size_grid(const struct plan_segment *s, int multiprocessors, int *grid)
+static int fit(const struct plan_segment *s, int multiprocessors, struct fitted *out)
 {
     long resident = 0;
     int status =
@@ -110,7 +110,8 @@ static int size_grid(const struct plan_segment *s, int multiprocessors, int *gri
     if (status == ENCODER_OK)
         status = find_resident(s, multiprocessors, &resident);
     bool bounded = s->cooperative || s->persistent;
-    *grid = (int)(bounded && s->tiles > resident ? resident : s->tiles);
+    out->grid = (int)(bounded && s->tiles > resident ? resident : s->tiles);
+    out->alone = resident <= multiprocessors;
     return status;
 }
 
@@ -119,14 +120,14 @@ static int open_plan(struct encoder *e, int index, int multiprocessors)
     const struct plan *p = encoder_plans[index];
     struct plan_state *state = &e->device->plans[index];
     size_t segments = (size_t)p->about.kernels;
-    state->grid = calloc(segments, sizeof(*state->grid));
+    state->fitted = calloc(segments, sizeof(*state->fitted));
     state->products = calloc((size_t)e->layers * segments, sizeof(*state->products));
     int status = ENCODER_OK;
-    if (state->grid == NULL || state->products == NULL)
+    if (state->fitted == NULL || state->products == NULL)
         status = encoder_fail(ENCODER_NO_MEMORY, "out of memory");
     for (int s = 0; s < p->about.kernels && status == ENCODER_OK; s++)
         if (p->segments[s].kernel != NULL)
-            status = size_grid(&p->segments[s], multiprocessors, &state->grid[s]);
+            status = fit(&p->segments[s], multiprocessors, &state->fitted[s]);
         else
             status = p->segments[s].product->by->open(e, index, s);
     if (status == ENCODER_OK)
@@ -180,7 +181,7 @@ void encoder_device_close(struct encoder *e)
         close_products(e, i);
         encoder_device_free(state->memory);
         free(state->products);
-        free(state->grid);
+        free(state->fitted);
     }
     free(e->device->plans);
     free(e->device);
@@ -240,12 +241,21 @@ int encoder_launch_kernel(struct run *r, const struct plan_segment *s, int grid)
                          "cannot launch a kernel");
 }
 
+/* A kernel may begin beside the one in front of it where its thread blocks cannot gather on few
+ * multiprocessors; see common.cuh. */
+static bool next_begins_early(const struct run *r, int segment)
+{
+    int next = (segment + 1) % r->plan->about.kernels;
+    return r->e->device->plans[r->index].fitted[next].alone && !r->plan->segments[next].cooperative;
+}
+
 int encoder_launch(struct run *r, int layer, int segment)
 {
     const struct plan_segment *s = &r->plan->segments[segment];
     const struct plan_state *state = &r->e->device->plans[r->index];
+    r->args.early = next_begins_early(r, segment);
     if (s->kernel != NULL)
-        return encoder_launch_kernel(r, s, state->grid[segment]);
+        return encoder_launch_kernel(r, s, state->fitted[segment].grid);
     r->began = true;
     return s->product->by->run(state->products[layer * r->plan->about.kernels + segment], r,
                                s->product);

@@ -11,12 +11,18 @@ typedef int encoder_encode(void *out, int type, unsigned rank, void *at, const u
                            const uint64_t *pitch, const unsigned *box, const unsigned *step,
                            int interleave, int swizzle, int promotion, int fill);
 
+/* How a segment's kernel is launched on this device. */
+struct fitted {
+    int grid;
+    bool alone; /* a multiprocessor holds one of its thread blocks */
+};
+
 /* What a handle keeps for a plan. */
 struct plan_state {
     void *memory;              /* the mask, in one block of device memory */
     struct fp_blocks mask;     /* device pointers */
     struct fp_tiles tiles;     /* likewise; count is 0 where no kernel reads tiles */
-    int *grid;                 /* (kernels) */
+    struct fitted *fitted;     /* (kernels) */
     struct product **products; /* (layers, kernels), null where a kernel runs */
 };
 

@@ -24,7 +24,7 @@ open_body() {
   lost) echo 's/.*/{ return;/' ;;
   race) echo 's/.*/{ __shared__ volatile int raced; raced = threadIdx.x;/' ;;
   late) echo 's/.*/{ asm volatile("griddepcontrol.launch_dependents;"); __nanosleep(100000);/' ;;
-  stale) echo "$(open_body late);n;n;s/fp::await_dependencies();//" ;;
+  stale) echo "$(open_body late);n;n;n;s/fp::await_dependencies();//" ;;
   *)
     echo "plant.sh: no fault '$1'" >&2
     exit 1

@@ -27,5 +27,6 @@ extern "C" __global__ void __launch_bounds__(320, 2)
 segment_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads_hopper_attention_128(const __grid_constant__ fp_args a)
 {
     extern __shared__ __align__(16) unsigned char shared[];
+    fp::begin_next(a);
     stage(a, shared).run();
 }

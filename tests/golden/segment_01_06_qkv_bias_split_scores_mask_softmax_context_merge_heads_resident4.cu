@@ -30,6 +30,7 @@ extern "C" __global__ void __launch_bounds__(128, 4)
 segment_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads_resident4(const __grid_constant__ fp_args a)
 {
     extern __shared__ __align__(16) unsigned char shared[];
+    fp::begin_next(a);
     fp::await_dependencies();
     stage_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads(a, shared);
 }

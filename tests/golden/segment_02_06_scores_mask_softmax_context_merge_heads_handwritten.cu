@@ -19,6 +19,7 @@ extern "C" __global__ void __launch_bounds__(128, 1)
 segment_02_06_scores_mask_softmax_context_merge_heads_handwritten(const __grid_constant__ fp_args a)
 {
     extern __shared__ __align__(16) unsigned char shared[];
+    fp::begin_next(a);
     fp::await_dependencies();
     fp::hand_attention<dtype, W, true>().run(a, shared);
 }

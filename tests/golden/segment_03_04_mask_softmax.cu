@@ -25,6 +25,7 @@ extern "C" __global__ void __launch_bounds__(128, 1)
 segment_03_04_mask_softmax(const __grid_constant__ fp_args a)
 {
     extern __shared__ __align__(16) unsigned char shared[];
+    fp::begin_next(a);
     fp::await_dependencies();
     stage_03_04_mask_softmax(a, shared);
 }

@@ -58,6 +58,7 @@ extern "C" __global__ void __launch_bounds__(128, 1)
 segment_06_09_merge_heads_out_gemm_out_bias_residual_layernorm1(const __grid_constant__ fp_args a)
 {
     extern __shared__ __align__(16) unsigned char shared[];
+    fp::begin_next(a);
     fp::await_dependencies();
     stage_06_08_merge_heads_out_gemm_out_bias_residual(a, shared);
     fp::grid_barrier(a.sync);

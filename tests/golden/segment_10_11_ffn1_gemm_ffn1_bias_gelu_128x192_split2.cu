@@ -40,6 +40,7 @@ extern "C" __global__ void __launch_bounds__(256, 1)
 segment_10_11_ffn1_gemm_ffn1_bias_gelu_128x192_split2(const __grid_constant__ fp_args a)
 {
     extern __shared__ __align__(16) unsigned char shared[];
+    fp::begin_next(a);
     fp::await_dependencies();
     stage_10_11_ffn1_gemm_ffn1_bias_gelu(a, shared);
 }

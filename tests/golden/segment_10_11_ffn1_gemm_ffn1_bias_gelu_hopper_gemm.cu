@@ -38,5 +38,6 @@ extern "C" __global__ void __launch_bounds__(384, 1)
 segment_10_11_ffn1_gemm_ffn1_bias_gelu_hopper_gemm(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
 {
     extern __shared__ __align__(16) unsigned char shared[];
+    fp::begin_next(a);
     stage_10_11_ffn1_gemm_ffn1_bias_gelu(a, maps, shared);
 }

@@ -39,5 +39,6 @@ extern "C" __global__ void __launch_bounds__(256, 1) __cluster_dims__(4, 1, 1)
 segment_12_13_ffn2_gemm_ffn2_bias_residual_hopper_gemm_64x96_split4(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
 {
     extern __shared__ __align__(16) unsigned char shared[];
+    fp::begin_next(a);
     stage_12_13_ffn2_gemm_ffn2_bias_residual(a, maps, shared);
 }

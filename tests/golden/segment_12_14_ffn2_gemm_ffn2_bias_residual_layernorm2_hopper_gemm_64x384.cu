@@ -42,5 +42,6 @@ extern "C" __global__ void __launch_bounds__(384, 1)
 segment_12_14_ffn2_gemm_ffn2_bias_residual_layernorm2_hopper_gemm_64x384(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
 {
     extern __shared__ __align__(16) unsigned char shared[];
+    fp::begin_next(a);
     stage_12_14_ffn2_gemm_ffn2_bias_residual_layernorm2(a, maps, shared);
 }

@@ -47,6 +47,7 @@ extern "C" __global__ void __launch_bounds__(128, 1)
 segment_12_14_ffn2_gemm_ffn2_bias_residual_layernorm2_strip(const __grid_constant__ fp_args a)
 {
     extern __shared__ __align__(16) unsigned char shared[];
+    fp::begin_next(a);
     fp::await_dependencies();
     stage_12_14_ffn2_gemm_ffn2_bias_residual_layernorm2(a, shared);
 }
