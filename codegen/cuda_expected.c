@@ -38,7 +38,7 @@ static const struct {
           .join = 2800,
           .join_sum = 0.27,
           .next = 3800,
-          .clusters = {[1] = MULTIPROCESSORS, 66, 42, 30, 24, 20, 16, 14}};
+          .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14}};
 
 double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
 {
@@ -50,10 +50,12 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
         return NAN; /* not among the times that the model was fitted to */
     int op = cuda_gemm_op(&stage), last = cuda_gemm_stored(&stage);
     int64_t n = dim_size(ops[op].columns, w), k = dim_size(weights[op_weight(op, 0)].rows, w);
-    int epilogue = g.norm ? 3 : last == op ? 0 : op_residual(last) >= 0 ? 2 : 1;
+    bool norm = g.norm != CUDA_GEMM_NORM_NONE;
+    int epilogue = norm ? 3 : last == op ? 0 : op_residual(last) >= 0 ? 2 : 1;
     int64_t strips = rounds(workload_tokens(w), g.bm), across = rounds(n, g.bn);
-    int64_t turns = g.norm ? rounds(strips, gemm.clusters[across])
-                           : rounds(strips * across, gemm.clusters[g.split]);
+    int64_t groups = g.norm == CUDA_GEMM_NORM_MEMORY ? MULTIPROCESSORS / across
+                                                     : gemm.clusters[norm ? across : g.split];
+    int64_t turns = rounds(norm ? strips : strips * across, groups);
     double steps = (double)rounds(k, (int64_t)CUDA_GEMM_STEP * g.split);
     double elements = (double)g.bm * g.bn;
     double width = g.bn % 64 == 0 ? g.bn : g.bn * gemm.narrow; /* PANEL of tma_shape */

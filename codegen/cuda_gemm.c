@@ -29,8 +29,9 @@ enum {
 static int outside_ring(const struct cuda_gemm *g)
 {
     int out = g->split == 1 ? g->bm * g->bn * 2 : g->bm * (g->bn + 8) * 4;
-    int norm = g->norm ? 2 * (8 + RANKS_MAX * g->bm * MOMENTS_BYTES) + 2 * g->bn * 2 : 0;
-    return out + g->bm * 4 + 3 * 8 * g->teams + norm;
+    int parts = g->norm == CUDA_GEMM_NORM_CLUSTER ? 2 : 1;
+    int norm = 2 * 8 + parts * RANKS_MAX * g->bm * MOMENTS_BYTES + 2 * g->bn * 2;
+    return out + g->bm * 4 + 3 * 8 * g->teams + (g->norm != CUDA_GEMM_NORM_NONE ? norm : 0);
 }
 
 static int step_bytes(const struct cuda_gemm *g)
@@ -44,12 +45,15 @@ void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out)
 {
     int tile = choice_value(c, CUDA_GEMM_KNOB_TILE), split = choice_value(c, CUDA_GEMM_KNOB_SPLIT);
     struct cuda_stage stage;
-    *out = (struct cuda_gemm){.bm = tiles[tile].bm,
-                              .bn = tiles[tile].bn,
-                              .teams = split == 1 ? tiles[tile].teams : 1,
-                              .groups = split == 1 ? tiles[tile].groups : tiles[tile].bm / 64,
-                              .split = split,
-                              .norm = cuda_gemm_stage(c->segment, &stage) && stage.norm_strip};
+    bool norm = cuda_gemm_stage(c->segment, &stage) && stage.norm_strip;
+    *out =
+        (struct cuda_gemm){.bm = tiles[tile].bm,
+                           .bn = tiles[tile].bn,
+                           .teams = split == 1 ? tiles[tile].teams : 1,
+                           .groups = split == 1 ? tiles[tile].groups : tiles[tile].bm / 64,
+                           .split = split,
+                           .norm = norm ? (enum cuda_gemm_norm)choice_value(c, CUDA_GEMM_KNOB_NORM)
+                                        : CUDA_GEMM_NORM_NONE};
     int room = arch_shared_bytes(CUDA_ARCH_HOPPER) - SWIZZLE_BYTES - outside_ring(out);
     out->depth = (int)max_of(room / step_bytes(out), 0);
     if (out->depth > DEPTH_MAX)
@@ -77,8 +81,7 @@ bool cuda_gemm_stage(struct segment s, struct cuda_stage *out)
     return count == 1 && stages[0].kind == STAGE_GEMM;
 }
 
-/* The thread blocks of a cluster that together have whole rows, one tile each; 0: no number of them
- * has. */
+/* The thread blocks that together have whole rows, one tile each; 0: no number of them has. */
 static int ranks_of(const struct cuda_gemm *g, const struct cuda_stage *s, const struct workload *w)
 {
     int64_t columns = dim_size(ops[cuda_gemm_op(s)].columns, w);
@@ -98,11 +101,15 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
     if (!cuda_gemm_stage(c->segment, &stage))
         return inapplicable(why, "this kernel runs one GEMM with its elementwise operators and a "
                                  "layernorm after them");
-    if (g.norm && g.split > 1)
+    if (g.norm == CUDA_GEMM_NORM_NONE && choice_turns(c, CUDA_GEMM_KNOB_NORM))
+        return inapplicable(
+            why, "norm is a knob of a layernorm after a GEMM, and this segment has none");
+    if (g.norm != CUDA_GEMM_NORM_NONE && g.split > 1)
         return inapplicable(why, "a layernorm needs whole sums, not those of a split");
-    if (g.norm && t->workload != NULL && ranks_of(&g, &stage, t->workload) == 0)
+    if (g.norm != CUDA_GEMM_NORM_NONE && t->workload != NULL &&
+        ranks_of(&g, &stage, t->workload) == 0)
         return inapplicable(why, "up to 8 tiles of this width make no row for the layernorm");
-    if (!g.norm && g.bn > COLUMNS_MAX)
+    if (g.norm == CUDA_GEMM_NORM_NONE && g.bn > COLUMNS_MAX)
         return inapplicable(why, "tiles of this width are for layernorms");
     if (g.depth < STEPS_LEAST)
         return inapplicable(why, "the sums that a cluster adds up leave no room for its operands");
@@ -113,10 +120,13 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
 
 void cuda_gemm_arguments(const struct choice *c, struct buf *out)
 {
+    static const char *const norms[] = {[CUDA_GEMM_NORM_NONE] = "NONE",
+                                        [CUDA_GEMM_NORM_CLUSTER] = "CLUSTER",
+                                        [CUDA_GEMM_NORM_MEMORY] = "MEMORY"};
     struct cuda_gemm g;
     cuda_gemm_of(c, &g);
-    buf_addf(out, "%d, %d, %d, %d, %d, %d, %s", g.bm, g.bn, g.teams, g.groups, g.depth, g.split,
-             g.norm ? "true" : "false");
+    buf_addf(out, "%d, %d, %d, %d, %d, %d, fp::NORM_%s", g.bm, g.bn, g.teams, g.groups, g.depth,
+             g.split, norms[g.norm]);
 }
 
 void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct buf *out)
@@ -131,7 +141,7 @@ void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct
     buf_adds(
         out,
         "/* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks "
-        "that share a\n * sum, whether a layernorm follows */\nusing tile = fp::tma_shape<dtype, ");
+        "that share a\n * sum, how a layernorm follows */\nusing tile = fp::tma_shape<dtype, ");
     cuda_gemm_arguments(c, out);
     buf_adds(out, ">;\n\n");
     emit_cuda_tma_stage(&stage, out);
@@ -176,11 +186,14 @@ void cuda_gemm_launch(const struct choice *c, const struct workload *w, struct c
     cuda_gemm_of(c, &g);
     int64_t columns = dim_size(ops[cuda_gemm_op(&stage)].columns, w);
     int64_t strips = (workload_tokens(w) + g.bm - 1) / g.bm;
+    int64_t ranks = g.norm != CUDA_GEMM_NORM_NONE ? ranks_of(&g, &stage, w) : 0;
+    bool mailboxes = g.norm == CUDA_GEMM_NORM_MEMORY; /* words of 64 bits */
     *out = (struct cuda_launch){.threads = threads_of(&g),
                                 .shared_bytes = shared_bytes(&g),
                                 .persistent = g.split == 1,
-                                .cluster = g.norm ? ranks_of(&g, &stage, w) : 0,
+                                .cluster = g.norm == CUDA_GEMM_NORM_CLUSTER ? (int)ranks : 0,
                                 .tiles = strips * ((columns + g.bn - 1) / g.bn) * g.split,
-                                .sync_words = FP_SYNC_TILES};
+                                .sync_words = FP_SYNC_TILES +
+                                              (mailboxes ? strips * ranks * ranks * g.bm * 2 : 0)};
     describe(&g, &stage, w, out);
 }

@@ -133,14 +133,19 @@ void cuda_attention_launch(const struct choice *c, const struct workload *w,
  * ----------------------------------------------------------------
  *
  * `hopper_gemm` runs a segment that is one GEMM with its elementwise operators, by wgmma and TMA. A
- * layernorm may follow: then the thread blocks of a cluster take the tiles of a row strip. */
+ * layernorm may follow: then a group of thread blocks takes the tiles of a row strip. */
 
 /* Its knobs. */
 enum cuda_gemm_knob {
     CUDA_GEMM_KNOB_TILE,  /* enum cuda_gemm_row */
     CUDA_GEMM_KNOB_SPLIT, /* thread blocks of a cluster that share a tile's inner dimension */
+    CUDA_GEMM_KNOB_NORM,  /* enum cuda_gemm_norm */
     CUDA_GEMM_KNOB_COUNT
 };
+
+/* How thread blocks that share the rows of a layernorm exchange what they know of them: through the
+ * shared memory of a cluster, or through memory. */
+enum cuda_gemm_norm { CUDA_GEMM_NORM_NONE, CUDA_GEMM_NORM_CLUSTER, CUDA_GEMM_NORM_MEMORY };
 
 /* Its tiles, X(bm, bn, teams, groups): groups of 64 or more rows, one a warpgroup, are a team; two
  * teams take tiles in turn.  The default first. */
@@ -164,11 +169,11 @@ enum cuda_gemm_row {
 };
 
 struct cuda_gemm {
-    int bm, bn;        /* tokens, columns of a tile */
-    int teams, groups; /* teams, warpgroups of each */
-    int depth;         /* steps of the inner dimension in flight */
-    int split;         /* thread blocks of a cluster that share a sum */
-    bool norm;         /* a layernorm follows, whose rows a cluster shares */
+    int bm, bn;               /* tokens, columns of a tile */
+    int teams, groups;        /* teams, warpgroups of each */
+    int depth;                /* steps of the inner dimension in flight */
+    int split;                /* thread blocks of a cluster that share a sum */
+    enum cuda_gemm_norm norm; /* of the layernorm that follows */
 };
 
 /* Elements of the inner dimension that a step takes: 128 bytes. */

@@ -52,7 +52,9 @@ static void add_view(struct body *b, int op)
     int tensor = op_input(op);
     const char *name = use_tensor(b, tensor);
     if (tensor_layout(tensor) == LAYOUT_HEADS)
-        buf_addf(&b->text, "    const fp::head_view<dtype, W> in{%s, a.seq_len, a.heads, a.unpacked};\n", name);
+        buf_addf(&b->text,
+                 "    const fp::head_view<dtype, W> in{%s, a.seq_len, a.heads, a.unpacked};\n",
+                 name);
     else
         buf_addf(&b->text, "    const fp::token_view<dtype> in{%s, %s};\n", name,
                  use_dim(b, tensor_columns(tensor)));
@@ -63,7 +65,8 @@ static void add_store(struct body *b, int tensor)
     const char *name = use_tensor(b, tensor);
     if (tensor_layout(tensor) == LAYOUT_QKV_HEADS)
         buf_addf(&b->text,
-                 "    const fp::store_qkv<dtype, W> store{%s, a.batch, a.seq_len, a.heads, a.unpacked};\n",
+                 "    const fp::store_qkv<dtype, W> store{%s, a.batch, a.seq_len, a.heads, "
+                 "a.unpacked};\n",
                  name);
     else
         buf_addf(&b->text, "    const fp::store_tokens<dtype> store{%s, %s};\n", name,

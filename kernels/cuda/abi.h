@@ -36,16 +36,16 @@ struct fp_tiles {
 
 struct fp_args {
     int batch, seq_len, heads, head_size, ffn;
-    int tokens;             /* token rows to compute: B*S, or the sum of the lengths */
-    const int *token_row;   /* (tokens) the row in (B*S) of each; null: 0..tokens-1 */
-    const int *lengths;     /* (B) real tokens; rows past them are never computed; null: all S */
+    int tokens;           /* token rows to compute: B*S, or the sum of the lengths */
+    const int *token_row; /* (tokens) the row in (B*S) of each; null: 0..tokens-1 */
+    const int *lengths;   /* (B) real tokens; rows past them are never computed; null: all S */
     /* Packed: tensors of token rows are (tokens,C), sequence after sequence without padding. */
     const int *unpacked; /* (tokens) the row in (B*S) of each; null: they are not packed */
     const int *offset;   /* (B+1) the first row of each sequence; likewise */
-    const int *live; /* how many tokens are real, where only the device knows; null: all of them */
-    float eps;              /* of the layernorms */
-    int early;              /* not 0: the next kernel may begin at once, see common.cuh */
-    void *tensor[16];       /* 0: the layer's input; 1+i: output of operator i; unused ones null */
+    const int *live;  /* how many tokens are real, where only the device knows; null: all of them */
+    float eps;        /* of the layernorms */
+    int early;        /* not 0: the next kernel may begin at once, see common.cuh */
+    void *tensor[16]; /* 0: the layer's input; 1+i: output of operator i; unused ones null */
     const void *weight[12]; /* in the chain's order, row-major (rows, columns) */
     struct fp_blocks mask;
     struct fp_tiles tiles; /* for kernels that take the mask by tiles; else null */

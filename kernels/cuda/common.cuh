@@ -291,6 +291,18 @@ FP_DEVICE bool last_to_arrive(u32 *counter, u32 count)
     return result;
 }
 
+FP_DEVICE u64 load_relaxed(const u64 *p)
+{
+    u64 r;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(r) : "l"(p) : "memory");
+    return r;
+}
+
+FP_DEVICE void store_relaxed(u64 *p, u64 x)
+{
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
+}
+
 /* ---- between launches ------------------------------------------------------------------------
  *
  * A kernel may be launched before the one in front of it has ended: its thread blocks begin when

@@ -65,7 +65,7 @@ struct gemm_tma : gemm_norms<gemm_copies<gemm_work<S, View, End>>> {
                 take_registers<232>();
             if constexpr (S::CONSUMERS == 3)
                 take_registers<152>();
-            if constexpr (NORM)
+            if constexpr (NORM != NORM_NONE)
                 begin_norm();
             if constexpr (SPLIT == 1)
                 multiply_tiles(group);
@@ -74,7 +74,7 @@ struct gemm_tma : gemm_norms<gemm_copies<gemm_work<S, View, End>>> {
         } else {
             if constexpr (S::CONSUMERS >= 2)
                 give_registers<40>();
-            if constexpr (NORM)
+            if constexpr (NORM == NORM_CLUSTER)
                 cluster_arrive();
             if (tid == 0)
                 load_weights();
@@ -85,7 +85,7 @@ struct gemm_tma : gemm_norms<gemm_copies<gemm_work<S, View, End>>> {
             __syncwarp();
             if constexpr (SPLIT > 1)
                 cluster_wait(), cluster_arrive();
-            if constexpr (SPLIT > 1 || NORM)
+            if constexpr (SPLIT > 1 || NORM == NORM_CLUSTER)
                 cluster_wait();
         }
     }
@@ -102,7 +102,7 @@ struct gemm_tma : gemm_norms<gemm_copies<gemm_work<S, View, End>>> {
             mbarrier_init(shared_address(&s.done[i]), 4 * S::GROUPS);
             mbarrier_init(shared_address(&s.turn[i]), 4 * S::GROUPS);
         }
-        if constexpr (NORM)
+        if constexpr (NORM == NORM_CLUSTER)
             if (i < 2)
                 mbarrier_init(shared_address(&s.shared[i]), 1);
         mbarrier_fence_init();
@@ -224,8 +224,8 @@ struct gemm_tma : gemm_norms<gemm_copies<gemm_work<S, View, End>>> {
             multiply(c, ring_at(i * count), count, member,
                      shared_address(&s.turn[(team + 1) % S::TEAMS]));
             mbarrier_wait(shared_address(&s.ready[team]), phase);
-            if constexpr (NORM)
-                normalise(c, i, member, shared_address(&s.done[team]));
+            if constexpr (NORM != NORM_NONE)
+                normalise(c, number, i, member, shared_address(&s.done[team]));
             else
                 hand_over(c, n0, member, shared_address(&s.done[team]));
         }

@@ -1,10 +1,10 @@
-/* The layernorm of gemm_tma.cuh: the thread blocks of a cluster share the rows of a strip, each
- * has BN of their columns in its registers.
+/* The layernorm of gemm_tma.cuh: a group of thread blocks shares the rows of a strip, each has BN
+ * of their columns in its registers.
  *
  *   x = sum + residual;  out = (x - mean) / sqrt(variance + eps) * gamma + beta
  *
  * A thread block computes the moments of its columns of a row, the mean and the sum of the squared
- * distances from it, and sends them to all thread blocks of the cluster.  The moments of the row
+ * distances from it, and sends them to all thread blocks of the group.  The moments of the row
  * follow by Chan's formula for parts of equal size: the mean of the means m_i, and
  *
  *   squares = sum of squares_i + BN * sum of (m_i - mean)^2
@@ -12,9 +12,17 @@
  * Source: Chan, Golub, LeVeque: Updating formulae and a pairwise algorithm for computing sample
  * variances, 1979.
  *
- * Two places for moments suffice, for tiles with even and odd numbers.  Teams run their epilogues
- * one after another, because these need s.out.  So a thread block that has sent the moments of tile
- * i + 1 has read those of tile i, and who has received them may send those of tile i + 2. */
+ * NORM_CLUSTER: the group is a cluster, and moments go straight into the shared memory of the
+ * others.  Two places for them suffice, for tiles with even and odd numbers.  Teams run their
+ * epilogues one after another, because these need s.out.  So a thread block that has sent the
+ * moments of tile i + 1 has read those of tile i, and who has received them may send those of tile
+ * i + 2.
+ *
+ * NORM_MEMORY: neighbouring thread blocks are a group, so that no multiprocessor is left over.
+ * Moments go through mailboxes in memory: each thread block has one for each strip and sender.  A
+ * word holds the moments of a row; it is 0 while it is empty, so that it needs no other mark, and
+ * the warp that reads it empties it.  No more thread blocks run than the device holds, so that all
+ * of a group will have begun. */
 #ifndef FUSEPLAN_CUDA_GEMM_TMA_NORM_CUH
 #define FUSEPLAN_CUDA_GEMM_TMA_NORM_CUH
 
@@ -28,23 +36,30 @@ template <class W> struct gemm_norms : W {
     using D = typename W::D;
     using S = typename W::S;
     using sums = typename W::sums;
-    using W::BM, W::BN, W::MI;
-    using W::n, W::end, W::s;
+    using W::a, W::n, W::end, W::s;
+    using W::BM, W::BN, W::MI, W::NORM;
     using W::part, W::ranks, W::first_matrices, W::matrices_at, W::block, W::warp_row;
     using W::W;
 
-    /* Before the first product.  All thread blocks have then set up their mbarriers. */
+    /* Before the first product.  All thread blocks of a cluster have then set up their mbarriers.
+     */
     FP_DEVICE void begin_norm() const
     {
         for (int i = threadIdx.x; i < BN / 2; i += S::CONSUMERS * FOUR_WARPS) {
             s.gamma[i] = reinterpret_cast<const u32 *>(end.gamma + part() * BN)[i];
             s.beta[i] = reinterpret_cast<const u32 *>(end.beta + part() * BN)[i];
         }
-        cluster_arrive();
-        cluster_wait();
+        if constexpr (NORM == NORM_CLUSTER) {
+            cluster_arrive();
+            cluster_wait();
+        } else {
+            asm volatile("bar.sync 1, %0;" ::"n"(S::CONSUMERS * FOUR_WARPS) : "memory");
+            await_dependencies();
+        }
     }
 
-    /* Branches between steps keep ptxas from mixing them, for which registers would not suffice. */
+    /* Branches between steps keep ptxas from mixing them, for which registers would not suffice.
+     * So each step loads what the next one needs. */
     FP_DEVICE bool past_columns(int p) const
     {
         return p * 8 >= n;
@@ -57,14 +72,19 @@ template <class W> struct gemm_norms : W {
 
     FP_DEVICE void add_residual(sums &c, u32 out) const
     {
+        u32 next[4];
+        load_matrix(next, out);
 #pragma unroll
         for (int m = 0; m < MI; m++)
 #pragma unroll
             for (int p = 0; p < BN / 8; p += 2) {
                 if (past_columns(p))
                     break;
-                u32 r[4];
-                load_matrix(r, matrices_at(out, m, p));
+                const u32 r[4] = {next[0], next[1], next[2], next[3]};
+                if (p + 2 < BN / 8)
+                    load_matrix(next, matrices_at(out, m, p + 2));
+                else if (m + 1 < MI)
+                    load_matrix(next, matrices_at(out, m + 1, 0));
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
                     float lo, hi;
@@ -75,42 +95,91 @@ template <class W> struct gemm_norms : W {
             }
     }
 
-    /* Sends the moments of this thread block's columns: the four lanes of a row to every fourth
-     * thread block each. */
-    FP_DEVICE void send(sums &c, u32 buffer, int member) const
+    /* The moments of this thread block's columns, of two rows at once. */
+    FP_DEVICE void moments_of(sums &c, int m, float (&mean)[2], float (&squares)[2]) const
     {
-        const u32 full = shared_address(&s.shared[buffer]);
+        float sum[4] = {}, square[4] = {};
 #pragma unroll
-        for (int m = 0; m < MI; m++)
+        for (int p = 0; p < BN / 8; p++)
 #pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const int row = warp_row(member, m) + fragment_row<D>(r);
-                const u32 at = shared_address(&s.part[buffer][part()][row]);
-                float mean, squares;
-                moments_of(c, m, r, mean, squares);
-#pragma unroll 1
-                for (int to = lane() % 4; to < ranks(); to += 4)
-                    send_cluster(cluster_address(at, to), mean, squares, cluster_address(full, to));
+            for (int i = 0; i < 4; i++)
+                sum[i] += block(c, m, p)[i / 2][i % 2];
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            mean[r] = lanes_sum<4>(sum[2 * r] + sum[2 * r + 1]) * (1.0f / BN);
+#pragma unroll
+        for (int p = 0; p < BN / 8; p++)
+#pragma unroll
+            for (int i = 0; i < 4; i++) {
+                const float far = block(c, m, p)[i / 2][i % 2] - mean[i / 2];
+                square[i] += far * far;
             }
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            squares[r] = lanes_sum<4>(square[2 * r] + square[2 * r + 1]);
     }
 
-    FP_DEVICE void moments_of(sums &c, int m, int r, float &mean, float &squares) const
+    FP_DEVICE u64 *mailbox(int strip, int reader, int sender) const
     {
-        float sum[2] = {}, square[2] = {};
+        const i64 number = (static_cast<i64>(strip) * ranks() + reader) * ranks() + sender;
+        return reinterpret_cast<u64 *>(a.sync + FP_SYNC_TILES) + number * BM;
+    }
+
+    /* Waits for what all thread blocks send of a warp's 16 rows from `row` on. */
+    FP_DEVICE void collect(int strip, u32 buffer, int row) const
+    {
+        constexpr int AT_ONCE = 2;
+        const int count = ranks() * WARP_ROWS;
+        u64 *const from = mailbox(strip, part(), 0);
+        u64 *const to = reinterpret_cast<u64 *>(s.part[buffer]);
+#pragma unroll 1
+        for (int first = lane(); first < count; first += AT_ONCE * 32) {
+            u64 x[AT_ONCE];
+            bool all;
+            do {
+                all = true;
 #pragma unroll
-        for (int p = 0; p < BN / 8; p++)
+                for (int i = 0; i < AT_ONCE; i++) {
+                    const int item = first + i * 32, at = item / WARP_ROWS * BM + item % WARP_ROWS;
+                    x[i] = item < count ? load_relaxed(from + at + row) : 1;
+                    all = all && x[i] != 0;
+                }
+            } while (!all);
 #pragma unroll
-            for (int e = 0; e < 2; e++)
-                sum[e] += block(c, m, p)[r][e];
-        mean = lanes_sum<4>(sum[0] + sum[1]) * (1.0f / BN);
-#pragma unroll
-        for (int p = 0; p < BN / 8; p++)
-#pragma unroll
-            for (int e = 0; e < 2; e++) {
-                const float far = block(c, m, p)[r][e] - mean;
-                square[e] += far * far;
+            for (int i = 0; i < AT_ONCE; i++) {
+                const int item = first + i * 32, at = item / WARP_ROWS * BM + item % WARP_ROWS;
+                if (item < count)
+                    to[at + row] = x[i], store_relaxed(from + at + row, 0);
             }
-        squares = lanes_sum<4>(square[0] + square[1]);
+        }
+        __syncwarp();
+    }
+
+    /* The four lanes of a row send to every fourth thread block each. */
+    FP_DEVICE void send_row(int strip, u32 buffer, int row, float mean, float squares) const
+    {
+#pragma unroll 1
+        for (int to = lane() % 4; to < ranks(); to += 4)
+            if constexpr (NORM == NORM_CLUSTER)
+                send_cluster(cluster_address(shared_address(&s.part[buffer][part()][row]), to),
+                             mean, squares, cluster_address(shared_address(&s.shared[buffer]), to));
+            else /* the lowest bit of squares shows that the mailbox is not empty */
+                store_relaxed(mailbox(strip, to, part()) + row,
+                              static_cast<u64>(__float_as_uint(squares) | 1) << 32 |
+                                  __float_as_uint(mean));
+    }
+
+    FP_DEVICE void send(sums &c, int strip, u32 buffer, int member) const
+    {
+#pragma unroll
+        for (int m = 0; m < MI; m++) {
+            float mean[2], squares[2];
+            moments_of(c, m, mean, squares);
+#pragma unroll
+            for (int r = 0; r < 2; r++)
+                send_row(strip, buffer, warp_row(member, m) + fragment_row<D>(r), mean[r],
+                         squares[r]);
+        }
     }
 
     /* The scale of a row: its mean, and 1 / sqrt(variance + eps). */
@@ -132,11 +201,25 @@ template <class W> struct gemm_norms : W {
         inverse = rsqrtf((squares + BN * between) / static_cast<float>(n) + end.eps);
     }
 
-    FP_DEVICE void scale(sums &c, u32 out, u32 buffer, int member) const
+    /* gamma and beta of 16 columns */
+    FP_DEVICE void load_weights_of(u32 (&w)[4], int p) const
+    {
+#pragma unroll
+        for (int q = 0; q < 2; q++) {
+            w[q] = s.gamma[(p + q) * 4 + lane() % 4];
+            w[q + 2] = s.beta[(p + q) * 4 + lane() % 4];
+        }
+    }
+
+    FP_DEVICE void scale(sums &c, u32 out, int strip, u32 buffer, int member) const
     {
 #pragma unroll
         for (int m = 0; m < MI; m++) {
             float mean[2], inverse[2];
+            u32 next[4];
+            load_weights_of(next, 0);
+            if constexpr (NORM == NORM_MEMORY)
+                collect(strip, buffer, warp_row(member, m));
 #pragma unroll
             for (int r = 0; r < 2; r++)
                 combine(buffer, warp_row(member, m) + fragment_row<D>(r), mean[r], inverse[r]);
@@ -144,13 +227,16 @@ template <class W> struct gemm_norms : W {
             for (int p = 0; p < BN / 8; p += 2) {
                 if (past_columns(p))
                     break;
+                const u32 w[4] = {next[0], next[1], next[2], next[3]};
                 u32 packed[4];
+                if (p + 2 < BN / 8)
+                    load_weights_of(next, p + 2);
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
                     auto &x = block(c, m, p + i / 2)[i % 2];
                     float gamma[2], beta[2], v[2];
-                    D::unpack(s.gamma[(p + i / 2) * 4 + lane() % 4], gamma[0], gamma[1]);
-                    D::unpack(s.beta[(p + i / 2) * 4 + lane() % 4], beta[0], beta[1]);
+                    D::unpack(w[i / 2], gamma[0], gamma[1]);
+                    D::unpack(w[i / 2 + 2], beta[0], beta[1]);
 #pragma unroll
                     for (int e = 0; e < 2; e++)
                         v[e] = (x[e] - mean[i % 2]) * inverse[i % 2] * gamma[e] + beta[e];
@@ -161,19 +247,21 @@ template <class W> struct gemm_norms : W {
         }
     }
 
-    /* The tile that is this thread block's i-th; its residual lies in s.out. */
-    FP_DEVICE void normalise(sums &c, u32 i, int member, u32 done) const
+    /* The tile of a strip, this thread block's i-th; its residual lies in s.out. */
+    FP_DEVICE void normalise(sums &c, int strip, u32 i, int member, u32 done) const
     {
-        const u32 buffer = i & 1, phase = i >> 1 & 1, full = shared_address(&s.shared[buffer]);
+        const u32 buffer = NORM == NORM_CLUSTER ? i & 1 : 0, phase = i >> 1 & 1,
+                  full = shared_address(&s.shared[buffer]);
         const u32 out = first_matrices(warp_row(member, 0));
         if (end.residual != nullptr)
             add_residual(c, out);
-        if (member == 0 && threadIdx.x % FOUR_WARPS == 0)
+        if (NORM == NORM_CLUSTER && member == 0 && threadIdx.x % FOUR_WARPS == 0)
             mbarrier_expect(full, ranks() * BM * static_cast<int>(sizeof(moments)));
         __syncwarp();
-        send(c, buffer, member);
-        mbarrier_wait(full, phase);
-        scale(c, out, buffer, member);
+        send(c, strip, buffer, member);
+        if constexpr (NORM == NORM_CLUSTER)
+            mbarrier_wait(full, phase);
+        scale(c, out, strip, buffer, member);
         proxy_fence();
         mbarrier_arrive_warp(done);
     }

@@ -9,8 +9,11 @@
 namespace fp
 {
 
-/* The most thread blocks that share the rows of a layernorm: those of a cluster that every GPU can
- * run. */
+/* Whether a layernorm follows, and how the thread blocks that share its rows exchange what they
+ * know of them: those of a cluster by their shared memory, others by mailboxes in memory. */
+enum gemm_norm { NORM_NONE, NORM_CLUSTER, NORM_MEMORY };
+
+/* The most thread blocks that share rows: those of a cluster that every GPU can run. */
 constexpr int NORM_RANKS = 8;
 
 /* Of the columns of a row that a thread block has: their mean, and the sum of their squared
@@ -27,12 +30,13 @@ template <class A, class B> struct either_of<false, A, B> {
 };
 template <bool which, class A, class B> using either = typename either_of<which, A, B>::type;
 
-template <class D_, int BM_, int BN_, int TEAMS_, int GROUPS_, int STAGES_, int SPLIT_, bool NORM_>
+template <class D_, int BM_, int BN_, int TEAMS_, int GROUPS_, int STAGES_, int SPLIT_,
+          gemm_norm NORM_>
 struct tma_shape {
     using D = D_;
     static constexpr int BM = BM_, BN = BN_, BK = 64, TEAMS = TEAMS_, GROUPS = GROUPS_,
                          STAGES = STAGES_, SPLIT = SPLIT_;
-    static constexpr bool NORM = NORM_; /* a layernorm follows, whose rows a cluster shares */
+    static constexpr gemm_norm NORM = NORM_;
     static constexpr int CONSUMERS = TEAMS * GROUPS, THREADS = (CONSUMERS + 1) * FOUR_WARPS;
     static constexpr int MI = BM / (64 * GROUPS); /* 64 rows each of a warpgroup */
     static constexpr int NI = BN > 256 ? 2 : 1;   /* products side by side */
@@ -42,7 +46,7 @@ struct tma_shape {
     static constexpr int ALIGN = 1024; /* of the swizzle's pattern */
 
     static_assert(is_half<D> && BM % (64 * GROUPS) == 0 && BN % PANEL == 0, "whole warpgroups");
-    static_assert(SPLIT == 1 || (TEAMS == 1 && !NORM), "a cluster takes one tile");
+    static_assert(SPLIT == 1 || (TEAMS == 1 && NORM == NORM_NONE), "a cluster takes one tile");
 
     struct plain_smem {
         unsigned char a[STAGES][A_BYTES], b[STAGES][B_BYTES];
@@ -51,11 +55,11 @@ struct tma_shape {
         u64 full[STAGES], empty[STAGES], ready[TEAMS], done[TEAMS], turn[TEAMS];
     };
     struct norm_smem : plain_smem {
-        u64 shared[2];                   /* complete when all moments of a tile are here */
-        moments part[2][NORM_RANKS][BM]; /* of a thread block's columns; of every other tile */
+        u64 shared[2]; /* complete when all moments of a tile are here */
+        moments part[NORM == NORM_CLUSTER ? 2 : 1][NORM_RANKS][BM]; /* of each one's columns */
         u32 gamma[BN / 2], beta[BN / 2]; /* pairs, of this thread block's columns */
     };
-    using smem = either<NORM, norm_smem, plain_smem>;
+    using smem = either<NORM != NORM_NONE, norm_smem, plain_smem>;
 };
 
 /* What becomes of the sums.  bias, residual: null for none.  Activation: an epilogue of tokens.cuh
@@ -76,7 +80,7 @@ template <class S_, class View, class End> struct gemm_work {
     using smem = typename S::smem;
     static constexpr int BM = S::BM, BN = S::BN, BK = S::BK, STAGES = S::STAGES, SPLIT = S::SPLIT,
                          MI = S::MI, NI = S::NI, PANEL = S::PANEL, LINE = S::LINE;
-    static constexpr bool NORM = S::NORM;
+    static constexpr gemm_norm NORM = S::NORM;
     static constexpr int RASTER = 8, STORERS = 64; /* STORERS: threads */
 
     using sums = fragment<D, BN / NI>[MI * NI];
@@ -119,13 +123,13 @@ template <class S_, class View, class End> struct gemm_work {
         int m0, n0;
     };
 
-    /* Thread blocks of a cluster: those that share the inner dimension, or the rows of a norm. */
+    /* Thread blocks that share the inner dimension, or the rows of a norm. */
     FP_DEVICE int ranks() const
     {
-        return NORM ? n / BN : SPLIT;
+        return NORM != NORM_NONE ? n / BN : SPLIT;
     }
 
-    /* This thread block's number in its cluster. */
+    /* This thread block's number among these. */
     FP_DEVICE int part() const
     {
         return static_cast<int>(blockIdx.x) % ranks();
@@ -133,7 +137,14 @@ template <class S_, class View, class End> struct gemm_work {
 
     FP_DEVICE int first_tile() const
     {
-        return static_cast<int>(blockIdx.x) / ranks();
+        const int group = static_cast<int>(blockIdx.x) / ranks();
+        /* Without clusters a grid may end in a part of a group, which has no work. */
+        return NORM != NORM_MEMORY || group < groups() ? group : tiles();
+    }
+
+    FP_DEVICE int groups() const
+    {
+        return static_cast<int>(gridDim.x) / ranks();
     }
 
     FP_DEVICE int strips() const
@@ -143,20 +154,20 @@ template <class S_, class View, class End> struct gemm_work {
 
     FP_DEVICE int tiles() const
     {
-        return NORM ? strips() : strips() * ((n + BN - 1) / BN);
+        return NORM != NORM_NONE ? strips() : strips() * ((n + BN - 1) / BN);
     }
 
     /* The tile after this one; of a cluster none. */
     FP_DEVICE int next_tile(int number, int ahead = 1) const
     {
-        return SPLIT > 1 ? tiles() : number + ahead * (static_cast<int>(gridDim.x) / ranks());
+        return SPLIT > 1 ? tiles() : number + ahead * groups();
     }
 
     /* RASTER strips take the same columns of the weight one after another, while L2 holds these.
-     * For a norm the tiles of a cluster are a strip. */
+     * For a norm the tiles of a group are a strip. */
     FP_DEVICE tile locate(int number) const
     {
-        if (NORM)
+        if (NORM != NORM_NONE)
             return {number * BM, part() * BN};
         const int across = (n + BN - 1) / BN, first = number / (RASTER * across) * RASTER;
         const int height = min(RASTER, strips() - first), within = number - first * across;

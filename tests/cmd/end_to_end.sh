@@ -151,7 +151,7 @@ END
       \"shared_dynamic_bytes\":98304,\"stack_bytes\":24,\"spill_bytes\":20,\"spill_load_bytes\":28,\
       \"grid\":[264,1,1],\"block\":[384,1,1],\"occupancy\":0.125,\
       \"compiler_warning\":\"\u009b31m\"}' WHERE kind = 'segment';
-    UPDATE schedule SET impl = 'hopper_gemm', knobs = 'tile=64x64 split=1'
+    UPDATE schedule SET impl = 'hopper_gemm', knobs = 'tile=64x64 split=1 norm=cluster'
     WHERE segment IN (SELECT id FROM segment WHERE first_op = 10 AND last_op = 10)"
   cuda="43754 -b 1 -s 8 -m causal -H 1 -W 16 -L 1 --target cuda --db h200.db -o cuda"
   fuseplan generate $cuda --arch sm_90a 2>said

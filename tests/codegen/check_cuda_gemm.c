@@ -1,5 +1,6 @@
 /* Choices and launches of hopper_gemm. */
 #include "codegen/codegen.h"
+#include "kernels/cuda/abi.h"
 #include "tests/suite.h"
 #include "tests/workload.h"
 
@@ -65,15 +66,16 @@ static const struct {
     const char *schedule;
     int threads, tiles;
     bool persistent;
-    int cluster;
+    int cluster, words; /* words: of mailboxes */
 } launches[] = {
-    {{0, 0}, "", 384, 2 * 2, true, 0},                    /* 195 / 128 by 384 / 192 */
-    {{0, 0}, "tile=64x96", 384, 4 * 4, true, 0},          /* 195 / 64 by 384 / 96 */
-    {{10, 11}, "tile=64x64 split=4", 256, 48, false, 0},  /* 195 / 64 by 136 / 64, four parts */
-    {{12, 13}, "tile=128x96 split=8", 384, 32, false, 0}, /* 195 / 128 by 128 / 96 */
-    {{12, 13}, "tile=192x192", 512, 2, true, 0},          /* 195 / 192 by 128 / 192 */
-    {{12, 14}, "tile=64x64", 384, 8, true, 2},            /* 195 / 64 by 128 / 64 */
-    {{7, 9}, "tile=192x128", 512, 2, true, 1},            /* 195 / 192 by 128 / 128 */
+    {{0, 0}, "", 384, 2 * 2, true, 0, 0},                    /* 195 / 128 by 384 / 192 */
+    {{0, 0}, "tile=64x96", 384, 4 * 4, true, 0, 0},          /* 195 / 64 by 384 / 96 */
+    {{10, 11}, "tile=64x64 split=4", 256, 48, false, 0, 0},  /* 195 / 64 by 136 / 64, four parts */
+    {{12, 13}, "tile=128x96 split=8", 384, 32, false, 0, 0}, /* 195 / 128 by 128 / 96 */
+    {{12, 13}, "tile=192x192", 512, 2, true, 0, 0},          /* 195 / 192 by 128 / 192 */
+    {{12, 14}, "tile=64x64", 384, 8, true, 2, 0},            /* 195 / 64 by 128 / 64 */
+    {{7, 9}, "tile=192x128", 512, 2, true, 1, 0},            /* 195 / 192 by 128 / 128 */
+    {{7, 9}, "tile=64x64 norm=memory", 384, 8, true, 0, 4 * 2 * 2 * 64 * 2},
 };
 
 START_TEST(tiles_of_a_launch)
@@ -86,6 +88,7 @@ START_TEST(tiles_of_a_launch)
     ck_assert_int_eq(l.tiles, launches[_i].tiles);
     ck_assert_int_eq(l.persistent, launches[_i].persistent);
     ck_assert_int_eq(l.cluster, launches[_i].cluster);
+    ck_assert_int_eq(l.sync_words, FP_SYNC_TILES + launches[_i].words);
     ck_assert_int_eq(l.workspace_bytes, 0);
     ck_assert(!l.cooperative);
 }

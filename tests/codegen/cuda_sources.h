@@ -13,7 +13,7 @@ struct cuda_source {
 };
 
 /* The sources kept in tests/golden/: one of each kind of stage, implementation and element type. */
-enum { CUDA_GOLDEN_COUNT = 11 };
+enum { CUDA_GOLDEN_COUNT = 12 };
 
 static inline struct cuda_source cuda_golden(int i)
 {
@@ -32,6 +32,7 @@ static inline struct cuda_source cuda_golden(int i)
         {{10, 11}, "generated", "tile=128x192 split=2", DTYPE_TF32, 128, 80},
         {{10, 11}, "hopper_gemm", "", DTYPE_BF16, 64, CUDA_ARCH_HOPPER},
         {{12, 13}, "hopper_gemm", "tile=64x96 split=4", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
+        {{6, 9}, "hopper_gemm", "norm=memory", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
         {{12, 14}, "hopper_gemm", "tile=64x384", DTYPE_BF16, 64, CUDA_ARCH_HOPPER},
         {{12, 14}, "generated", "norm=strip", DTYPE_FP16, 64, CUDA_ARCH_HOPPER}};
     struct cuda_source s = {

@@ -232,7 +232,7 @@ int main(int argc, char **argv)
         write_gemms((struct segment){0, 1}, 2);
         write_gemms((struct segment){6, 8}, 2);
         write_gemms((struct segment){10, 11}, 2);
-        write_gemms((struct segment){6, 9}, 1);
+        write_gemms((struct segment){6, 9}, 2);
     }
     return EXIT_SUCCESS;
 }

@@ -15,8 +15,8 @@ using dtype = fp::bf16;
 enum { W = 64 }; /* head size */
 
 /* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks that share a
- * sum, whether a layernorm follows */
-using tile = fp::tma_shape<dtype, 64, 384, 2, 1, 3, 1, true>;
+ * sum, how a layernorm follows */
+using tile = fp::tma_shape<dtype, 64, 384, 2, 1, 3, 1, fp::NORM_CLUSTER>;
 
 static FP_DEVICE void
 stage_12_14_ffn2_gemm_ffn2_bias_residual_layernorm2(const fp_args &a, const fp_maps &maps,

@@ -7,7 +7,7 @@
 static const struct {
     const char *impl, *schedule;
 } stored[] = {
-    {"hopper_gemm", "tile=128x192 split=1"},
+    {"hopper_gemm", "tile=128x192 split=1 norm=cluster"},
     {"generated", "tile=128x192 split=1 norm=barrier resident=1"},
     {"generated", "tile=32x64 split=1 norm=barrier resident=1"},
     {"generated", "tile=64x64 split=1 norm=barrier resident=1"},
