@@ -24,20 +24,24 @@ static const struct {
     double fmas_per_cycle;  /* of wgmma on a multiprocessor */
     double bytes_per_cycle; /* of operands */
     double narrow;          /* times a weight's bytes, where its panels are half as wide */
+    double wide;            /* the same, where a tile has more than 256 columns */
     double step;            /* beside the above */
     double store[4];        /* an element; bare, with GELU, with a residual, with a layernorm */
     double join, join_sum;  /* of a cluster; and for each sum that a thread block gives away */
     double next;            /* between two tiles of a cluster */
+    double mail;            /* of a layernorm through memory, once */
     int clusters[9];        /* that run at once, by their size */
 } gemm = {.begin_us = 2,
           .fmas_per_cycle = 1770,
           .bytes_per_cycle = 67.5,
           .narrow = 1.7,
+          .wide = 1.4,
           .step = 46,
-          .store = {0.034, 0.126, 0.118, 0.25},
+          .store = {0.034, 0.126, 0.118, 0.30},
           .join = 2800,
           .join_sum = 0.27,
           .next = 3800,
+          .mail = 1500,
           .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14}};
 
 double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
@@ -58,7 +62,9 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
     int64_t turns = rounds(norm ? strips : strips * across, groups);
     double steps = (double)rounds(k, (int64_t)CUDA_GEMM_STEP * g.split);
     double elements = (double)g.bm * g.bn;
-    double width = g.bn % 64 == 0 ? g.bn : g.bn * gemm.narrow; /* PANEL of tma_shape */
+    double width = g.bn * (g.bn % 64 != 0 ? gemm.narrow /* PANEL of tma_shape */
+                           : g.bn > 256   ? gemm.wide
+                                          : 1);
     double multiply = elements * CUDA_GEMM_STEP / gemm.fmas_per_cycle;
     double load = (g.bm + width) * CUDA_GEMM_STEP * 2 / gemm.bytes_per_cycle;
     double products = steps * (fmax(multiply, load) + gemm.step);
@@ -68,6 +74,9 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
         cycles = (double)turns * (products + store + gemm.join +
                                   gemm.join_sum * elements * (g.split - 1) / g.split) +
                  (double)(turns - 1) * gemm.next;
+    else if (norm) /* hides little: s.out has one tile at a time */
+        cycles =
+            (double)turns * (products + store) + (g.norm == CUDA_GEMM_NORM_MEMORY ? gemm.mail : 0);
     else /* a second team multiplies while the first one stores */
         cycles = (double)turns * products + (g.teams > 1 ? 1 : (double)turns) * store;
     return gemm.begin_us + cycles / CYCLES_PER_US;
