@@ -219,12 +219,12 @@ static void draw(struct shared *s)
 static int take(struct tuner *t, struct found *f, struct status *st)
 {
     const struct status none = STATUS_INIT;
-    struct candidate c = candidate_of(t, f);
+    const struct choice *c = &t->segments.slots[f->slot].attempts[f->attempt].choice;
     struct buf schedule;
     buf_init(&schedule);
-    schedule_text(c.choices[0].impl, &c.choices[0].schedule, &schedule);
+    schedule_text(c->impl, &c->schedule, &schedule);
     const struct db_choice choice = {
-        .segment = c.choices[0].segment, .impl = c.choices[0].impl->name, .schedule = schedule.ptr};
+        .segment = c->segment, .impl = c->impl->name, .schedule = schedule.ptr};
     struct db_trial row = f->row;
     row.choices = &choice;
     row.reason_code = row.reason = row.comparison = "";
