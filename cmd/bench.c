@@ -66,7 +66,7 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
 static int earlier_row(void *ctx, const struct db_trial *row)
 {
     struct comparison *c = ctx;
-    int i = comparison_find(c, plan_from_value((unsigned)row->value), false);
+    int i = comparison_find(c, plan_from_value((unsigned)row->value), row->packed != 0);
     if (i < 0 || row->status != TRIAL_OK)
         return 0;
     c->earlier[i].ms = (struct interval){row->median_ms, row->ci_low_ms, row->ci_high_ms};
@@ -79,7 +79,8 @@ static int read_earlier(struct comparison *c, struct session *s, struct status *
     for (int i = 0; i < c->count; i++) {
         struct db_time t;
         int found = db_time(s->db, s->study, (int)plan_value(c->plans[i]), "", &t, st);
-        c->earlier[i].in_search = t.ms;
+        if (!c->packed[i]) /* a search measures all rows */
+            c->earlier[i].in_search = t.ms;
         db_time_release(&t);
         if (found < 0)
             return -1;
@@ -271,7 +272,6 @@ const struct command cmd_bench = {
                 "fuseplan bench 41115 -b 1 -s 128 -m causal --trace 41115.json\n"
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --dump arrays\n"
                 "fuseplan bench 41115 -b 1 -s 64 -m strided --fail-above 1.05\n"
-                "fuseplan bench best -b 1 -s 128 --preset bert-base --weights model.safetensors\n"
                 "fuseplan bench --op attention -b 1,2 -s 64,128 -m strided",
     .words = words_best,
     .whole = is_one_operation,

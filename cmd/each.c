@@ -1,6 +1,8 @@
 /* Commands of one workload, run for each of several batch sizes and sequence lengths. */
 #include "cmd/options_int.h"
 
+#include <malloc.h>
+
 int each_check(const struct options *o, const struct command *c, struct status *st)
 {
     const struct {
@@ -61,6 +63,7 @@ int each_workload(const struct options *o, const char *command, each_step *step,
         if (code != EXIT_SUCCESS && code != EXIT_NO_RESULT && code != EXIT_REGRESSION)
             return code;
         worst = code > worst ? code : worst;
+        malloc_trim(0); /* the models of many workloads leave the heap in pieces */
     }
     return worst;
 }

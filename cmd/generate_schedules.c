@@ -40,7 +40,28 @@ static void read_device(void *ctx, const struct db_study *study)
     r->out->device_arch = build_target_of(TARGET_CUDA, t->capability, true, r->workload).arch;
 }
 
-/* Marks the choices that are not the fastest on the measured device. */
+struct comparison {
+    const struct candidate *fastest; /* on the measured device */
+    struct schedules *out;
+};
+
+/* Marks a choice in whose place a faster one was measured. */
+static int compare_trial(void *ctx, const struct db_trial *row)
+{
+    struct comparison *c = ctx;
+    struct schedules *s = c->out;
+    const struct db_choice *stored = &row->choices[0];
+    struct choice choice;
+    struct status ignored = STATUS_INIT;
+    if (row->status != TRIAL_OK || choice_parse(s->target, stored->segment, stored->impl,
+                                                stored->schedule, &choice, &ignored) != 0)
+        return 0;
+    for (int i = 0; i < s->candidate.count; i++)
+        if (choice_equal(&choice, &c->fastest->choices[i]))
+            s->replaced[i] = !choice_equal(&choice, &s->candidate.choices[i]);
+    return 0;
+}
+
 static int compare(struct db *db, int64_t study, const struct choosing *c, struct chosen *part,
                    struct status *st)
 {
@@ -50,9 +71,8 @@ static int compare(struct db *db, int64_t study, const struct choosing *c, struc
     device.arch = s->device_arch;
     if (study_candidate(db, study, &device, NULL, false, s->candidate.plan, &fastest, st) != 0)
         return -1;
-    for (int i = 0; i < s->candidate.count; i++)
-        s->replaced[i] = !choice_equal(&s->candidate.choices[i], &fastest.choices[i]);
-    return 0;
+    struct comparison comparison = {&fastest, s};
+    return db_trials(db, study, DB_TRIAL_SEGMENT, compare_trial, &comparison, st);
 }
 
 static int read_study(struct db *db, int64_t study, const struct choosing *c, struct chosen *part,

@@ -172,6 +172,7 @@ int db_time(struct db *db, int64_t study, int value, const char *comparison, str
         samples = (int)column_int(&q, 6);
         snprintf(out->stored_utc, sizeof(out->stored_utc), "%s", column_text(&q, 7));
         out->conditions = mem_strdup(column_text(&q, 8));
+        out->packed = column_int(&q, 9) != 0;
     }
     query_end(&q);
     return found > 0 && read_samples(db, trial, samples, out, st) != 0 ? -1 : found;

@@ -203,6 +203,7 @@ struct db_time {
     int sample_count;
     double *samples_ms; /* (sample_count) in the order of the rounds, owned */
     char *conditions;   /* JSON text, may be empty, owned */
+    bool packed;        /* it is the time without rows of padding */
     char stored_utc[CLOCK_UTC_SIZE];
 };
 

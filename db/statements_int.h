@@ -130,7 +130,7 @@ X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final' AN
             "   WHERE search.id = trial.search AND strategy = 'bench')"
             " ORDER BY stored_utc DESC, id DESC LIMIT 1")
 X(PLAN_TIME, "SELECT id AS trial, status, reason, median_ms, ci_low_ms, ci_high_ms, sample_count,"
-             " stored_utc, conditions FROM trial"
+             " stored_utc, conditions, packed FROM trial"
              " WHERE study = ? AND plan = ? AND kind = ? AND comparison = ?"
              " ORDER BY stored_utc DESC, id DESC LIMIT 1")
 X(SAMPLES, "SELECT ms FROM sample WHERE trial = ? ORDER BY round")

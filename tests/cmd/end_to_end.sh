@@ -262,7 +262,8 @@ END
 
   echo "a database of an older version"
   sqlite3 e2e.db ".backup old.db"
-  change old.db "DROP TABLE failure; ALTER TABLE trial DROP COLUMN conditions; DROP TRIGGER trial_added;
+  change old.db "DROP TABLE failure; ALTER TABLE trial DROP COLUMN conditions;
+    ALTER TABLE trial DROP COLUMN packed; DROP TRIGGER trial_added;
     DROP TRIGGER trial_removed; ALTER TABLE study DROP COLUMN trials;
     ALTER TABLE study DROP COLUMN plans; DROP INDEX trial_by_time;
     CREATE INDEX trial_by_kind ON trial (study, kind); PRAGMA user_version = 1"

@@ -354,7 +354,7 @@ END_TEST
 /* _i: packed plans are faster, slower, wrong. */
 START_TEST(finalists_are_tried_packed)
 {
-    static const double packing[] = {0.75, 1.25, 0};
+    static const double packing[] = {0.5, 1.25, 0};
     static int lengths[64];
     for (int b = 0; b < fake.workload.batch; b++)
         lengths[b] = 1;
@@ -364,7 +364,8 @@ START_TEST(finalists_are_tried_packed)
     struct stored *s = read_back();
     double ms = made_up_ms(&fake.space, (unsigned)report.best.value);
     ck_assert_int_eq(report.best.packed, _i == 0);
-    ck_assert_double_eq(report.best.median_ms, _i == 0 ? 0.75 * ms : ms);
+    ck_assert_str_eq(report.unstable, ""); /* all rows take longer than real ones: no wonder */
+    ck_assert_double_eq(report.best.median_ms, _i == 0 ? 0.5 * ms : ms);
     ck_assert_int_eq(fake.compared[0].plans, 2 * s->finals - 2); /* but for the baselines */
     ck_assert_int_eq(s->packed, _i == 0 ? s->finals - 2 : 0);
     ck_assert_double_eq(report.baselines[0].ms.median, made_up_ms(&fake.space, VALUE_UNFUSED));
