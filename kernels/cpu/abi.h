@@ -23,11 +23,11 @@ struct fp_blocks {
 
 struct fp_args {
     int batch, seq_len, heads, head_size, ffn;
-    float eps;               /* of the layernorms */
-    const int *lengths;      /* (B) real tokens; rows past them are never computed; null: all S */
+    float eps;          /* of the layernorms */
+    const int *lengths; /* (B) real tokens; rows past them are never computed; null: all S */
     /* Packed: tensors of token rows are (tokens,C), sequence after sequence without padding. */
-    const int *unpacked; /* (tokens) the row in (B*S) of each; null: they are not packed */
-    const int *offset;   /* (B+1) the first row of each sequence; likewise */
+    const int *unpacked;     /* (tokens) the row in (B*S) of each; null: they are not packed */
+    const int *offset;       /* (B+1) the first row of each sequence; likewise */
     float *tensor[16];       /* 0: the layer's input; 1+i: output of operator i; unused ones null */
     const float *weight[12]; /* in the chain's order, row-major (rows, columns) */
     struct fp_blocks mask;

@@ -13,7 +13,7 @@ struct plan_segment {
 
 /* A call's lists for its lengths, in the workspace. */
 struct lengths_space {
-    int *lengths; /* (the plan's batch) */
+    int *lengths;           /* (the plan's batch) */
     int *unpacked, *offset; /* as in fp_args */
     int *start, *full, *key_block, *bits;
     fp_word *words;

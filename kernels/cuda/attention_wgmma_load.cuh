@@ -232,8 +232,7 @@ template <class S> struct attention_loader {
         if constexpr (FIRST == 1) {
             r.pitch = 6 * hidden;
             r.q = reinterpret_cast<const unsigned char *>(
-                tensor<D>(a, 1) + first_row(a, t.batch) * 3 * hidden + t.head * W +
-                col);
+                tensor<D>(a, 1) + first_row(a, t.batch) * 3 * hidden + t.head * W + col);
             r.k = r.q + 2 * hidden;
             r.v = r.k + 2 * hidden;
         } else {

@@ -317,8 +317,8 @@ template <class D, int W, bool SPLIT_KEYS> struct hand_attention {
             }
             sum[0] = lanes_sum<4>(sum[0]);
             sum[1] = lanes_sum<4>(sum[1]);
-            T *out = tensor<D>(a, 7) +
-                     ((first_row(a, tile.batch) + row0) * a.heads + tile.head) * W;
+            T *out =
+                tensor<D>(a, 7) + ((first_row(a, tile.batch) + row0) * a.heads + tile.head) * W;
             if constexpr (SPLIT_KEYS)
                 join(*static_cast<smem *>(shared), a, tile, row0, out);
             else
@@ -362,8 +362,7 @@ template <int W, bool SPLIT_KEYS> struct hand_attention<fp32, W, SPLIT_KEYS> {
                 for (int half = 0; half < BLOCK; half += 32)
                     keys(a, tile, s, rows, all, at, half, o, top, sum);
             float *out =
-                tensor<fp32>(a, 7) +
-                ((first_row(a, tile.batch) + row0) * a.heads + tile.head) * W;
+                tensor<fp32>(a, 7) + ((first_row(a, tile.batch) + row0) * a.heads + tile.head) * W;
 #pragma unroll
             for (int r = 0; r < 4; r++) {
                 float total = lanes_sum<32>(sum[r]);

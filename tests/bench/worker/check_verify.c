@@ -88,7 +88,8 @@ START_TEST(right_plan_passes)
     ck_assert_int_eq(functions[1].code.runs, functions[0].code.runs - 1);
     ck_assert_int_eq(verdicts(), 2);
     ck_assert_int_eq(worker.reference.known, program.all_rows ? _i : 1);
-    ck_assert_int_eq(worker.bank.kept[0][TENSOR_X] != NULL, !program.all_rows); /* samples share it */
+    ck_assert_int_eq(worker.bank.kept[0][TENSOR_X] != NULL,
+                     !program.all_rows); /* samples share it */
     ck_assert_double_gt(program.error, 0);
     ck_assert_double_lt(program.error, program.tolerance);
     ck_assert_double_gt(program.once_s, 0);
