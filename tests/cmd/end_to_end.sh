@@ -13,8 +13,10 @@ mkdir cache
 [ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries
 workload='--target cpu -b 1 -s 8 -m causal -H 1 -W 4 -L 1'
 
+# Where the commands' own standard error is redirected, this is not.
+exec 9>&2
 fail() {
-  echo "FAILED: $*" >&2
+  echo "FAILED: $*" >&9
   exit 1
 }
 
