@@ -66,7 +66,7 @@ static int read_packed(struct db *db, int64_t study, int value, const char *comp
     int found = db_time(db, study, value, comparison, &final, st);
     *packed = final.packed;
     db_time_release(&final);
-    return found;
+    return found < 0 ? -1 : 0;
 }
 
 int plan_unstable(struct db *db, int64_t study, int value, const char *comparison,
@@ -78,7 +78,7 @@ int plan_unstable(struct db *db, int64_t study, int value, const char *compariso
     out[0] = '\0';
     if (comparison[0] == '\0')
         return 0;
-    if (read_packed(db, study, value, comparison, &packed, st) < 0 ||
+    if (read_packed(db, study, value, comparison, &packed, st) != 0 ||
         trial_read(db, study, value, comparison, &final, stored_utc, st) < 0)
         return -1;
     int found = trial_read(db, study, value, "", &own, stored_utc, st);
