@@ -322,8 +322,12 @@ static void stop_lane(struct lane *l)
 static void finish(struct soak *s)
 {
     static const struct fault stopped = {.name = "the end", .act = SIGNAL, .exit_code = 130};
+    bool lacked = s->fault != NULL && s->fault->act == LACK;
     stop_lane(&s->faulty);
-    s->fault = &stopped;
+    s->fault = lacked && WIFEXITED(s->faulty.status) &&
+                       WEXITSTATUS(s->faulty.status) == s->fault->exit_code
+                   ? s->fault /* which was faster */
+                   : &stopped;
     stop_lane(&s->steady);
     end_faulty(s, true);
     report_read(&s->account, &s->steady_told, lane_path(&s->steady, "events"));
