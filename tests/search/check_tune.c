@@ -4,20 +4,6 @@
 
 #include <math.h>
 
-/* All lines that people are told, one after another. */
-static void collect(void *ctx, const char *line)
-{
-    buf_addf(ctx, "%s\n", line);
-}
-
-static int count_in(const char *text, const char *what)
-{
-    int n = 0;
-    for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
-        n++;
-    return n;
-}
-
 START_TEST(finds_stores_and_reports)
 {
     run();
