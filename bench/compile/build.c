@@ -48,13 +48,18 @@ struct build {
 
 /* What failed once is compiled again when all others have ended: then the machine has its memory
  * for it alone, and the first failure may have been the machine's. */
+struct failure {
+    struct binary *binary;
+    bool machine; /* the machine stopped the compiler; else the source may be at fault */
+};
+
 struct crew {
     struct builder *builder;
     struct buf headers; /* the directory of the kernels' headers; empty until something is built */
     struct build *builds;
     int running;
     double charged;         /* until when, as clock_seconds(), the running ones were charged */
-    struct binary **failed; /* (failed_count) once, owned array */
+    struct failure *failed; /* (failed_count) to be compiled again, owned array */
     int failed_count;
 };
 
@@ -138,17 +143,17 @@ int builder_check(struct builder *b, const struct choice *choices, int count, st
     return 0;
 }
 
-static void fail_once(struct crew *crew, struct binary *binary)
+static void fail_once(struct crew *crew, struct failure failure)
 {
     size_t size = (size_t)crew->failed_count + 1;
-    crew->failed = mem_resize(crew->failed, size, sizeof(struct binary *));
-    crew->failed[crew->failed_count++] = binary;
+    crew->failed = mem_resize(crew->failed, size, sizeof(struct failure));
+    crew->failed[crew->failed_count++] = failure;
 }
 
 static bool failed_once(const struct crew *crew, const struct binary *binary)
 {
     for (int i = 0; i < crew->failed_count; i++)
-        if (strcmp(crew->failed[i]->key, binary->key) == 0)
+        if (strcmp(crew->failed[i].binary->key, binary->key) == 0)
             return true;
     return false;
 }
@@ -201,18 +206,19 @@ static int collect(struct crew *crew, struct status *st)
     int finished = compile_finish(&done.compile, b->toolchain, b->cache, binary->key, &result);
     compile_release(&done.compile);
     if (result.code == STATUS_COMPILE || result.code == STATUS_ENVIRONMENT) {
-        fail_once(crew, binary);
+        fail_once(crew, (struct failure){binary, result.code == STATUS_ENVIRONMENT});
         return 0;
     }
     return settle(crew, binary, finished == 0, &result, st);
 }
 
-/* Compiles one of those that failed once again, alone.  What fails twice for the machine's reasons
+/* Compiles one of those that failed again, alone.  Where the machine stops its compiler twice, that
  * says nothing about the source and ends the work. */
 static int build_again(struct crew *crew, struct status *st)
 {
     const struct builder *b = crew->builder;
-    struct binary *binary = crew->failed[--crew->failed_count];
+    const struct failure before = crew->failed[--crew->failed_count];
+    struct binary *binary = before.binary;
     struct status result = STATUS_INIT;
     if (binary->built || in_cache(crew, binary)) /* as a choice of the same source, just now */
         return 0;
@@ -226,6 +232,10 @@ static int build_again(struct crew *crew, struct status *st)
     buf_release(&text);
     if (result.code == STATUS_INTERRUPTED)
         return status_set(st, result.code, "%s", result.message);
+    if (result.code == STATUS_ENVIRONMENT && !before.machine) {
+        fail_once(crew, (struct failure){binary, true});
+        return 0;
+    }
     if (result.code == STATUS_ENVIRONMENT)
         return status_set(st, result.code,
                           "the compiler failed twice, the second time alone; is the disk full, "
@@ -272,7 +282,7 @@ static int build_one(struct crew *crew, struct binary *binary, struct status *st
         result = collect(crew, st);
     bool known = result == 0 && in_cache(crew, binary);
     if (result == 0 && !known && failed_once(crew, binary)) {
-        fail_once(crew, binary);
+        fail_once(crew, (struct failure){.binary = binary});
     } else if (result == 0 && !known && c->impl->library) {
         result = keep_text(crew, binary, &text, st);
     } else if (result == 0 && !known) {

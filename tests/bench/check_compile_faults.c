@@ -131,6 +131,19 @@ START_TEST(two_failures_without_a_reason_are_the_candidates)
 }
 END_TEST
 
+/* Between two failures of its own the compiler is killed: one kill is no failure of the machine's
+ * that repeats. */
+START_TEST(kill_after_a_failure_is_tried_again)
+{
+    struct status result;
+    struct choice c = choice_of(8, 9);
+    plant("[ $(wc -c <\"$tries\") -ne 2 ] || kill -TERM $$; exit 1");
+    OK(bench_build(bench, &c, 1, &result, &st));
+    ck_assert_int_eq(result.code, STATUS_COMPILE);
+    ck_assert_uint_eq(tries(), 3);
+}
+END_TEST
+
 /* Memory may be short because several compile at a time.  The first try waits for the other
  * compiler to run; the second one must not find it running. */
 START_TEST(second_try_is_alone)
@@ -270,6 +283,7 @@ int main(void)
     tcase_add_loop_test(t, two_failures_of_the_machine_end_the_work, 0,
                         (int)ARRAY_LEN(failures) - 1);
     tcase_add_test(t, two_failures_without_a_reason_are_the_candidates);
+    tcase_add_test(t, kill_after_a_failure_is_tried_again);
     tcase_add_test(t, second_try_is_alone);
     tcase_add_test(t, compilers_speak_no_other_language);
     tcase_add_loop_test(t, only_a_binary_is_read, 0, (int)ARRAY_LEN(outputs));
