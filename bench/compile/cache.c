@@ -1,8 +1,8 @@
 #include "bench/compile/compile.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <fts.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -245,21 +245,18 @@ static bool starts_with_hash(const char *name)
     return strspn(name, "0123456789abcdef") == HASH_LENGTH;
 }
 
-static enum role role_of(const FTSENT *file)
+/* dir: that of the cache's directories which the file is in; nested: in a directory below it. */
+static enum role role_of(const char *dir, bool nested, const char *name)
 {
-    const FTSENT *dir = file->fts_parent;
-    const char *name = file->fts_name;
-    if (file->fts_level == 2)
-        return strcmp(dir->fts_parent->fts_name, HEADERS_DIR) == 0 ? HEADER : FOREIGN;
-    if (file->fts_level != 1)
-        return FOREIGN;
-    if (strcmp(dir->fts_name, CACHE_TEMPORARY_DIR) == 0)
+    if (nested)
+        return HEADER; /* nothing else is looked for so deep */
+    if (strcmp(dir, CACHE_TEMPORARY_DIR) == 0)
         return strncmp(name, CACHE_TEMPORARY_PREFIX, strlen(CACHE_TEMPORARY_PREFIX)) == 0
                    ? TEMPORARY
                    : FOREIGN;
     for (int i = 0; i < CACHE_KIND_COUNT; i++) {
         size_t len = strlen(kinds[i].suffix);
-        if (strcmp(dir->fts_name, kinds[i].dir) != 0 || !starts_with_hash(name) ||
+        if (strcmp(dir, kinds[i].dir) != 0 || !starts_with_hash(name) ||
             strncmp(name + HASH_LENGTH, kinds[i].suffix, len) != 0)
             continue;
         const char *rest = name + HASH_LENGTH + len;
@@ -268,64 +265,78 @@ static enum role role_of(const FTSENT *file)
     return FOREIGN;
 }
 
-/* Below the cache's directories only the sets of headers are directories of its own. */
-static bool is_foreign_dir(const FTSENT *dir)
+static bool is_set_of_headers(const char *dir, bool nested, const char *name)
 {
-    return dir->fts_level > 1 ||
-           (dir->fts_level == 1 &&
-            (strcmp(dir->fts_parent->fts_name, HEADERS_DIR) != 0 ||
-             strlen(dir->fts_name) != HASH_LENGTH || !starts_with_hash(dir->fts_name)));
+    return !nested && strcmp(dir, HEADERS_DIR) == 0 && strlen(name) == HASH_LENGTH &&
+           starts_with_hash(name);
 }
 
-static FTS *open_walk(const struct cache *c)
+struct walk {
+    bool sweeps;         /* stale temporary files are removed at once */
+    struct buf *entries; /* gets a struct entry for each, its path owned; null: none is kept */
+    time_t now;
+    uint64_t bytes; /* of all files that are the cache's */
+};
+
+static void walk_file(struct walk *w, const char *path, enum role role)
 {
-    const char *names[CACHE_KIND_COUNT + 2] = {CACHE_TEMPORARY_DIR, HEADERS_DIR};
+    struct stat file;
+    if (role == FOREIGN || lstat(path, &file) != 0 || !S_ISREG(file.st_mode))
+        return;
+    bool stale = role == TEMPORARY && w->now - file.st_mtime > TEMPORARY_MAX_AGE_S;
+    if (stale && w->sweeps && unlink(path) == 0)
+        return;
+    w->bytes += (uint64_t)file.st_size;
+    if (role == ENTRY && w->entries != NULL)
+        buf_add(w->entries,
+                &(struct entry){mem_strdup(path), (uint64_t)file.st_size, file.st_mtime},
+                sizeof(struct entry));
+}
+
+/* Name by name: a cache has ten thousands of files, and most walks keep none in memory. */
+static void walk_dir(struct walk *w, const char *path, const char *dir, bool nested)
+{
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    DIR *names = fd >= 0 ? fdopendir(fd) : NULL;
+    const struct dirent *e;
+    struct buf below;
+    if (names == NULL) {
+        if (fd >= 0)
+            close(fd);
+        return;
+    }
+    buf_init(&below);
+    while ((e = readdir(names)) != NULL) {
+        buf_reset(&below);
+        buf_addf(&below, "%s/%s", path, e->d_name);
+        if (is_set_of_headers(dir, nested, e->d_name))
+            walk_dir(w, below.ptr, dir, true);
+        else if (e->d_name[0] != '.')
+            walk_file(w, below.ptr, role_of(dir, nested, e->d_name));
+    }
+    buf_release(&below);
+    closedir(names);
+}
+
+static uint64_t walk_cache(const struct cache *c, bool sweeps, struct buf *entries)
+{
+    struct walk w = {.sweeps = sweeps, .entries = entries, .now = time(NULL)};
+    const char *dirs[CACHE_KIND_COUNT + 2] = {CACHE_TEMPORARY_DIR, HEADERS_DIR};
     for (int i = 0; i < CACHE_KIND_COUNT; i++)
-        names[i + 2] = kinds[i].dir;
-    char *roots[ARRAY_LEN(names) + 1] = {NULL};
-    for (size_t i = 0; i < ARRAY_LEN(names); i++) {
+        dirs[i + 2] = kinds[i].dir;
+    for (size_t i = 0; i < ARRAY_LEN(dirs); i++) {
         struct buf path;
         buf_init(&path);
-        buf_addf(&path, "%s/%s", c->dir, names[i]);
-        roots[i] = buf_detach(&path);
+        buf_addf(&path, "%s/%s", c->dir, dirs[i]);
+        walk_dir(&w, path.ptr, dirs[i], false);
+        buf_release(&path);
     }
-    FTS *walk = fts_open(roots, FTS_PHYSICAL | FTS_NOCHDIR, NULL);
-    for (size_t i = 0; i < ARRAY_LEN(names); i++)
-        free(roots[i]);
-    return walk;
-}
-
-/* Returns the bytes of all files that are the cache's.  entries, unless null, gets a struct entry
- * for each that may be removed, its path owned; stale temporary files are removed at once.  Headers
- * stay: they are few and small. */
-static uint64_t list_entries(const struct cache *c, struct buf *entries)
-{
-    uint64_t total = 0;
-    FTS *walk = open_walk(c);
-    time_t now = time(NULL);
-    FTSENT *e;
-    while (walk != NULL && (e = fts_read(walk)) != NULL) {
-        if (e->fts_info == FTS_D && is_foreign_dir(e))
-            fts_set(walk, e, FTS_SKIP);
-        enum role role = e->fts_info == FTS_F ? role_of(e) : FOREIGN;
-        time_t used = e->fts_statp->st_mtime;
-        bool stale = role == TEMPORARY && now - used > TEMPORARY_MAX_AGE_S;
-        if (role == FOREIGN || (stale && entries != NULL && unlink(e->fts_path) == 0))
-            continue;
-        uint64_t bytes = (uint64_t)e->fts_statp->st_size;
-        total += bytes;
-        if (role == ENTRY && entries != NULL)
-            buf_add(entries, &(struct entry){mem_strdup(e->fts_path), bytes, used},
-                    sizeof(struct entry));
-    }
-    if (walk != NULL)
-        fts_close(walk);
-    return total;
+    return w.bytes;
 }
 
 uint64_t cache_bytes(const struct cache *c)
 {
-    return list_entries(c, NULL);
+    return walk_cache(c, false, NULL);
 }
 
 static int by_use(const void *a, const void *b)
@@ -337,13 +348,15 @@ static int by_use(const void *a, const void *b)
 void cache_trim(const struct cache *c)
 {
     scratch_sweep(c);
+    if (walk_cache(c, true, NULL) <= c->max_bytes)
+        return;
     struct buf list;
     buf_init(&list);
-    uint64_t bytes = list_entries(c, &list);
+    uint64_t bytes = walk_cache(c, true, &list);
     struct entry *entries = (void *)list.ptr;
     size_t count = list.len / sizeof(*entries);
     /* Down to nine tenths, so that the next binary does not bring the next trim. */
-    uint64_t goal = bytes > c->max_bytes ? c->max_bytes - c->max_bytes / 10 : bytes;
+    uint64_t goal = c->max_bytes - c->max_bytes / 10;
     time_t spared = time(NULL) - SPARED_S;
     qsort(entries, count, sizeof(*entries), by_use);
     for (size_t i = 0; i < count; i++) {
