@@ -7,6 +7,8 @@ What is timed (--op):
   layer       the encoder layer, in microseconds a layer: the best plan that the database knows beside
               eager PyTorch, PyTorch with scaled_dot_product_attention (sdpa), the same under
               torch.compile (compile, compile-max: mode max-autotune), and FlexAttention (flex).
+              With --avg-seq-len fuseplan's plan and one more variant compute no padding: PyTorch under
+              torch.compile on packed tokens (varlen: varlen_attn, of the mask full alone).
   attention   attention alone, in microseconds: fuseplan's from the packed q, k and v to merged heads,
               with bias; PyTorch's (sdpa, flex) on q, k and v that are split already.
 
@@ -17,6 +19,7 @@ writes.  A figure is the median of its replays.  A variant that fails leaves out
 
 import argparse
 import csv
+import itertools
 import json
 import math
 import os
@@ -26,6 +29,7 @@ import tempfile
 
 HEADER = ['variant', 'dtype', 'batch', 'seq_len', 'mask', 'us']
 LAYER_VARIANTS = ['eager', 'sdpa', 'compile', 'compile-max', 'flex']
+VARLEN = 'varlen'
 ATTENTION_VARIANTS = ['sdpa', 'flex']
 CALLS = 32  # of attention in a graph: its launch is then small beside them
 
@@ -48,6 +52,8 @@ def parse_arguments():
     p.add_argument('-o', '--output', required=True, metavar='FILE.csv')
     p.add_argument('-m', '--mask', default='full,causal,strided', metavar='MASK,...',
                    help='masks, as `fuseplan mask` names them, separated by commas (%(default)s)')
+    p.add_argument('--avg-seq-len', type=int, metavar='N',
+                   help='draw lengths with this average, as fuseplan does; the rest is padding')
     p.add_argument('--op', choices=['layer', 'attention'], default='layer')
     p.add_argument('--variants', metavar='NAME,...', help="some of PyTorch's variants (all)")
     p.add_argument('--dtype', choices=['fp16', 'bf16'], default='fp16')
@@ -58,6 +64,10 @@ def parse_arguments():
     p.add_argument('--fuseplan', default='fuseplan', metavar='PATH', help='the program')
     a = p.parse_args()
     known = LAYER_VARIANTS if a.op == 'layer' else ATTENTION_VARIANTS
+    if a.avg_seq_len:
+        if a.op == 'attention':
+            p.error('--avg-seq-len is of layers; leave out --op attention')
+        known = known + [VARLEN]
     a.variants = a.variants.split(',') if a.variants else known
     for name in a.variants:
         if name not in known:
@@ -98,11 +108,17 @@ def run_fuseplan(a, *arguments):
     return None
 
 
-def load_mask(a, torch, mask, seq_len):
+def lengths_options(a):
+    return ['--avg-seq-len', str(a.avg_seq_len)] if a.avg_seq_len else []
+
+
+def load_mask(a, torch, batch, seq_len, mask):
+    """Pairs to keep, (S,S), or (B,S,S) with lengths."""
     import numpy
     with tempfile.TemporaryDirectory() as scratch:
         path = os.path.join(scratch, 'mask.npy')
-        if run_fuseplan(a, 'mask', mask, '-s', str(seq_len), '--npy', path, '-q') is None:
+        if run_fuseplan(a, 'mask', mask, '-b', str(batch), '-s', str(seq_len), '--npy', path, '-q',
+                        *lengths_options(a)) is None:
             fail(f"fuseplan wrote no mask '{mask}'")
         return torch.from_numpy(numpy.load(path)).bool().cuda()
 
@@ -111,12 +127,13 @@ def time_fuseplan(a, batch, seq_len, mask):
     """Microseconds of a layer or of attention; null if nothing is known."""
     workload = ['-b', str(batch), '-s', str(seq_len), '-m', mask, '--dtype', a.dtype, '--heads',
                 str(a.heads), '--head-size', str(a.head_size), '--target', 'cuda', '--format',
-                'json', '-q']
+                'json', '-q', *lengths_options(a)]
     if a.op == 'attention':
         text = run_fuseplan(a, 'bench', '--op', 'attention', *workload)
     else:
+        packed = ['--packed'] if a.avg_seq_len else []
         text = run_fuseplan(a, 'bench', 'best', '--baseline', 'none', '--layers', str(a.layers),
-                            *workload)
+                            *packed, *workload)
     if text is None:
         return None
     row = json.loads(text)[0]
@@ -141,42 +158,63 @@ class Weights:
         self.gamma2, self.beta2 = uniform(hidden) + 1, uniform(hidden)
 
 
-def make_attentions(a, torch, keep, mask):
+def make_attentions(a, torch, batch, keep, mask):
     """Functions of q, k and v, each (B,H,S,W), by the name of the variant that uses them."""
     sdpa = torch.nn.functional.scaled_dot_product_attention
     root = math.sqrt(a.head_size)
+    padded = keep.dim() == 3
+    if padded:  # a row of padding sees the real keys, as in HuggingFace's models: else it would be NaN
+        keep = keep | (~keep.any(-1, keepdim=True) & keep.any(-2, keepdim=True))
+    per_head = keep.unsqueeze(1) if padded else keep
 
     def eager(q, k, v):
         scores = q @ k.transpose(-2, -1) / root
-        return torch.softmax(scores.masked_fill(~keep, -10000.0), -1) @ v
+        return torch.softmax(scores.masked_fill(~per_head, -10000.0), -1) @ v
 
     def with_sdpa(q, k, v):
-        if mask == 'full':
+        if mask == 'full' and not padded:
             return sdpa(q, k, v)
-        if mask == 'causal':
+        if mask == 'causal' and not padded:
             return sdpa(q, k, v, is_causal=True)
-        return sdpa(q, k, v, attn_mask=keep)
+        return sdpa(q, k, v, attn_mask=per_head)
 
     made = {'eager': eager, 'sdpa': with_sdpa, 'compile': with_sdpa, 'compile-max': with_sdpa}
     if 'flex' in a.variants:
         from torch.nn.attention.flex_attention import create_block_mask, flex_attention
         seq_len = keep.shape[-1]
-        blocks = create_block_mask(lambda b, h, i, j: keep[i, j], None, None, seq_len, seq_len,
+        bit = (lambda b, h, i, j: keep[b, i, j]) if padded else (lambda b, h, i, j: keep[i, j])
+        blocks = create_block_mask(bit, batch if padded else None, None, seq_len, seq_len,
                                    device='cuda')
         made['flex'] = lambda q, k, v: flex_attention(q, k, v, block_mask=blocks)
     return made
 
 
+def find_lengths(keep):
+    """Real tokens of each sequence; a real token sees at least itself."""
+    return keep.any(-1).sum(-1).tolist()
+
+
+def make_varlen(torch, lengths):
+    """A function of q, k and v, each (T,H,W), sequence after sequence."""
+    from torch.nn.attention.varlen import varlen_attn
+    ends = [0, *itertools.accumulate(lengths)]
+    ends, longest = torch.tensor(ends, dtype=torch.int32, device='cuda'), max(lengths)
+    return lambda q, k, v: varlen_attn(q, k, v, ends, ends, longest, longest)
+
+
 def make_layer(a, torch, attention):
+    """A function of x, (B,S,D) or packed (T,D), and weights."""
     functional = torch.nn.functional
     hidden = a.heads * a.head_size
 
-    def heads(x):
-        return x.view(x.shape[0], x.shape[1], a.heads, a.head_size).transpose(1, 2)
+    def attend(*qkv):
+        split = [t.unflatten(-1, (a.heads, a.head_size)) for t in qkv]
+        if qkv[0].dim() == 2:
+            return attention(*split).flatten(-2)
+        return attention(*(t.transpose(1, 2) for t in split)).transpose(1, 2).flatten(-2)
 
     def layer(x, w):
-        q, k, v = (heads(t) for t in (x @ w.qkv + w.qkv_bias).chunk(3, -1))
-        h = attention(q, k, v).transpose(1, 2).reshape(x.shape) @ w.out + w.out_bias + x
+        h = attend(*(x @ w.qkv + w.qkv_bias).chunk(3, -1)) @ w.out + w.out_bias + x
         h = functional.layer_norm(h, (hidden,), w.gamma1, w.beta1)
         y = functional.gelu(h @ w.up + w.up_bias) @ w.down + w.down_bias + h
         return functional.layer_norm(y, (hidden,), w.gamma2, w.beta2)
@@ -186,13 +224,16 @@ def make_layer(a, torch, attention):
 
 def make_variants(a, torch, dtype, batch, seq_len, mask):
     """Functions without arguments that run `per` layers or attentions, by their names."""
-    keep = load_mask(a, torch, mask, seq_len)
-    attentions = make_attentions(a, torch, keep, mask)
+    keep = load_mask(a, torch, batch, seq_len, mask)
+    attentions = make_attentions(a, torch, batch, keep, mask)
+    names = a.variants
+    if mask != 'full':
+        names = [n for n in names if n != VARLEN]
     hidden = a.heads * a.head_size
     torch._dynamo.reset()
 
     def compiled(name, function):
-        if name in ('compile', 'flex'):
+        if name in ('compile', 'flex', VARLEN):
             return torch.compile(function, dynamic=False)
         if name == 'compile-max':
             return torch.compile(function, dynamic=False, mode='max-autotune-no-cudagraphs')
@@ -205,19 +246,25 @@ def make_variants(a, torch, dtype, batch, seq_len, mask):
         def repeat(attention):
             return lambda: [attention(q, k, v) for _ in range(CALLS)]
 
-        return {n: repeat(compiled(n, attentions[n])) for n in a.variants}, CALLS
+        return {n: repeat(compiled(n, attentions[n])) for n in names}, CALLS
 
     x = torch.empty(batch, seq_len, hidden, device='cuda').uniform_(-0.4, 0.4).to(dtype)
     weights = [Weights(torch, dtype, hidden) for _ in range(a.layers)]
+    packed = None
+    if VARLEN in names:
+        lengths = find_lengths(keep)
+        attentions[VARLEN] = make_varlen(torch, lengths)
+        packed = torch.cat([sequence[:n] for sequence, n in zip(x, lengths)])
 
-    def chain(layer):
+    def chain(layer, first):
         def run():
-            y = x
+            y = first
             for w in weights:
                 y = layer(y, w)
         return run
 
-    return {n: chain(compiled(n, make_layer(a, torch, attentions[n]))) for n in a.variants}, a.layers
+    return {n: chain(compiled(n, make_layer(a, torch, attentions[n])), packed if n == VARLEN else x)
+            for n in names}, a.layers
 
 
 def capture(torch, run):

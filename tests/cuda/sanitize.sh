@@ -1,10 +1,12 @@
 #!/bin/sh
 # sanitize.sh BIN: compute-sanitizer over a segment of each kind of stage, through the worker; first over
-# two planted faults, which it must find.  Slices of the work run side by side.
+# two planted faults, which it must find.  Slices of the work run side by side, on all GPUs in turn.
 set -u
 bin=$1
 here=$(cd "$(dirname "$0")" && pwd)
-slices=4
+slices=$((($(nproc) + 3) / 4))
+gpus=$(nvidia-smi -L | wc -l)
+started=0
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export FUSEPLAN_CACHE="${FUSEPLAN_CACHE:-$dir/cache}"
@@ -18,7 +20,7 @@ command -v compute-sanitizer >/dev/null || {
 sanitized() {
   tool=$1 name=$2
   shift 2
-  timeout 280 compute-sanitizer --tool "$tool" --target-processes all --require-cuda-init no \
+  CUDA_VISIBLE_DEVICES=$((started % gpus)) timeout 280 compute-sanitizer --tool "$tool" --target-processes all --require-cuda-init no \
     --log-file "$dir/$name.log" "$bin/cuda_segments" -d 200 "$@" >"$dir/$name.out" 2>&1
 }
 
@@ -67,10 +69,12 @@ start=$(date +%s)
 for tool in memcheck racecheck synccheck; do
   for slice in $(seq 0 $((slices - 1))); do
     for type in fp16 tf32; do
+      started=$((started + 1))
       sanitized $tool "$tool.$type.$slice" -s kinds -p "$slice/$slices" -a 60 $type 2 100 causal &
     done
   done
   for size in 64 128; do # a mask whose cover has two parts
+    started=$((started + 1))
     sanitized $tool $tool.cover.$size -W $size -s 1-6 fp16 1 512 strided &
   done
 done
