@@ -138,12 +138,12 @@ static void list_tokens(struct run *r)
     r->args.offset = s->offset;
 }
 
-int encoder_pack(const struct run *r, void *packed, bool in)
+int encoder_pack(const struct run *r, bool in)
 {
     const struct encoder_call *c = r->call;
     size_t row = (size_t)encoder_library.heads * (size_t)encoder_library.head_size * sizeof(float);
     for (int b = 0; b < c->batch; b++) {
-        char *dense = (char *)packed + (size_t)r->space.offset[b] * row;
+        char *dense = (char *)(in ? r->x : r->y) + (size_t)r->space.offset[b] * row;
         size_t first = (size_t)b * (size_t)c->seq_len * row,
                bytes = (size_t)encoder_length(r, b) * row;
         if (in)
@@ -152,6 +152,11 @@ int encoder_pack(const struct run *r, void *packed, bool in)
             memcpy((char *)c->y + first, dense, bytes);
     }
     return ENCODER_OK;
+}
+
+int encoder_submit(struct run *r)
+{
+    return encoder_work(r);
 }
 
 int encoder_begin(struct run *r)

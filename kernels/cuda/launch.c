@@ -41,7 +41,7 @@ int encoder_copy_rows(const struct run *r, void *to, size_t to_pitch, const void
                       size_t from_pitch, size_t width, int rows)
 {
     return encoder_check(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, (size_t)rows,
-                                           cudaMemcpyDeviceToDevice, (cudaStream_t)r->call->stream),
+                                           cudaMemcpyDeviceToDevice, (cudaStream_t)r->stream),
                          "cannot copy the batch");
 }
 
@@ -159,6 +159,8 @@ int encoder_device_open(struct encoder *e)
     if (status == ENCODER_OK)
         status = encoder_maps_find(&e->device->encode);
     if (status == ENCODER_OK)
+        status = encoder_graphs_open(&e->device->graphs);
+    if (status == ENCODER_OK)
         status = encoder_check(cudaDeviceSynchronize(), "cannot copy to the GPU");
     return status;
 }
@@ -176,6 +178,7 @@ void encoder_device_close(struct encoder *e)
 {
     if (e->device == NULL)
         return;
+    encoder_graphs_close(e->device->graphs);
     for (int i = 0; i < encoder_library.plans && e->device->plans != NULL; i++) {
         struct plan_state *state = &e->device->plans[i];
         close_products(e, i);
@@ -192,18 +195,10 @@ void encoder_device_close(struct encoder *e)
 int encoder_begin(struct run *r)
 {
     const struct plan_state *state = &r->e->device->plans[r->index];
-    int device = -1, status = encoder_check(cudaGetDevice(&device), "cannot use a GPU");
-    if (status == ENCODER_OK && device != r->e->device->number)
-        status = encoder_fail(ENCODER_BAD_ARGUMENT,
-                              "the current device is %d; the handle was created on %d", device,
-                              r->e->device->number);
-    if (status == ENCODER_OK)
-        status = encoder_check(
-            cudaMemsetAsync(r->args.sync, 0, r->space.sync_bytes, (cudaStream_t)r->call->stream),
-            "cannot clear the workspace");
     r->args.tokens = r->plan->about.batch * r->plan->about.seq_len;
     r->args.mask = state->mask;
     r->args.tiles = state->tiles;
+    int status = encoder_clear(r);
     if (status == ENCODER_OK && r->padded)
         status = encoder_lengths_begin(r);
     return status;
@@ -220,7 +215,7 @@ int encoder_launch_kernel(struct run *r, const struct plan_segment *s, int grid)
     struct cudaLaunchConfig_st config = {.gridDim = {(unsigned)grid, 1, 1},
                                          .blockDim = {(unsigned)s->threads, 1, 1},
                                          .dynamicSmemBytes = (size_t)s->shared_bytes,
-                                         .stream = (cudaStream_t)r->call->stream,
+                                         .stream = (cudaStream_t)r->stream,
                                          .attrs = attributes,
                                          .numAttrs = s->cluster > 0 ? 2 : 1};
     if (s->maps != NULL) {

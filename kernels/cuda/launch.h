@@ -31,6 +31,7 @@ struct device {
     bool dependent; /* a kernel may begin before the one in front of it has ended */
     encoder_encode *encode;
     struct plan_state *plans; /* (plans) */
+    struct graphs *graphs;
 };
 
 /* ---- launch.c -------------------------------------------------------------------------------- */
@@ -42,8 +43,23 @@ int encoder_check(cudaError_t error, const char *what);
 
 int encoder_mask_open(const struct plan *p, struct plan_state *out);
 
+/* Clears the counters of a call. */
+int encoder_clear(const struct run *r);
+
+/* Hands lengths in host memory over to the device, where encoder_lengths_begin() finds them. */
+int encoder_lengths_take(const struct run *r);
+
 /* Starts the kernels that make the lists; r->args names them. */
 int encoder_lengths_begin(struct run *r);
+
+/* Whether launches depend on the lengths: cuBLASLt must be told how many packed rows there are. */
+bool encoder_rows_given(const struct run *r);
+
+/* ---- graphs.c: the launches of a call as one ------------------------------------------------- */
+
+struct graphs;
+int encoder_graphs_open(struct graphs **out);
+void encoder_graphs_close(struct graphs *g); /* takes null */
 
 /* ---- maps.c: tensor maps --------------------------------------------------------------------- */
 

@@ -1,7 +1,16 @@
-/* Kernels that make a call's lists of blocks from its lengths, before the first segment. */
+/* Kernels that run before the first segment: they clear counters, and make a call's lists of blocks
+ * from its lengths. */
 #include "lengths.h"
 
 enum { THREADS_MAX = 1024 };
+
+/* One thread block.  A kernel, so that a graph of a call has kernels alone where it can: CUDA
+ * launches such graphs fastest. */
+extern "C" __global__ void encoder_clear_words(const __grid_constant__ fp_clearing c)
+{
+    for (int i = (int)threadIdx.x; i < c.count; i += (int)blockDim.x)
+        c.words[i] = 0;
+}
 
 extern "C" __global__ void encoder_take_lengths(const __grid_constant__ fp_lengths_chunk c)
 {

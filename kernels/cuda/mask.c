@@ -1,4 +1,5 @@
-/* The mask on the device: once for sequences without padding, and in each call with lengths. */
+/* The mask on the device: once for sequences without padding, and in each call with lengths.  What
+ * else kernels outside the segments do. */
 #include "launch.h"
 
 #include <stdlib.h>
@@ -98,7 +99,8 @@ int encoder_mask_open(const struct plan *p, struct plan_state *out)
     return u.status;
 }
 
-/* ---- in each call with lengths --------------------------------------------------------------- */
+/* ---- in each call -----------------------------------------------------------------------------
+ */
 
 static void carve_lists(const struct plan *p, struct carving *c, struct fp_cut_lists *out)
 {
@@ -160,9 +162,9 @@ static int launch(const struct run *r, const void *kernel, void *argument, int b
     void *parameters[] = {argument};
     struct cudaLaunchConfig_st config = {.gridDim = {(unsigned)blocks, 1, 1},
                                          .blockDim = {(unsigned)threads, 1, 1},
-                                         .stream = (cudaStream_t)r->call->stream};
+                                         .stream = (cudaStream_t)r->stream};
     return encoder_check(cudaLaunchKernelExC(&config, kernel, parameters),
-                         "cannot launch the kernels of lengths");
+                         "cannot launch a kernel");
 }
 
 static int copy_words(const struct run *r, fp_word *to, const fp_word *from, long blocks)
@@ -170,16 +172,23 @@ static int copy_words(const struct run *r, fp_word *to, const fp_word *from, lon
     if (blocks == 0)
         return ENCODER_OK;
     return encoder_check(cudaMemcpyAsync(to, from, (size_t)blocks * FP_BLOCK * sizeof(*to),
-                                         cudaMemcpyDeviceToDevice, (cudaStream_t)r->call->stream),
+                                         cudaMemcpyDeviceToDevice, (cudaStream_t)r->stream),
                          "cannot copy the mask");
 }
 
 /* lengths.cu; as C sees kernels. */
+void encoder_clear_words(void);
 void encoder_take_lengths(void);
 void encoder_copy_lengths(void);
 void encoder_cut_lists(void);
 void encoder_cut_tiles(void);
 void encoder_pack_rows(void);
+
+int encoder_clear(const struct run *r)
+{
+    struct fp_clearing c = {r->args.sync, (int)(r->space.sync_bytes / sizeof(unsigned))};
+    return launch(r, (const void *)encoder_clear_words, &c, 1, c.count < 1024 ? 128 : 1024);
+}
 
 static int copy_lengths(const struct run *r)
 {
@@ -191,7 +200,7 @@ static int copy_lengths(const struct run *r)
     return launch(r, (const void *)encoder_copy_lengths, &c, 1, 128);
 }
 
-static int take_lengths(const struct run *r)
+int encoder_lengths_take(const struct run *r)
 {
     int batch = r->plan->about.batch, status = ENCODER_OK;
     for (int first = 0; first < batch && status == ENCODER_OK; first += FP_LENGTHS_CHUNK) {
@@ -202,6 +211,22 @@ static int take_lengths(const struct run *r)
         status = launch(r, (const void *)encoder_take_lengths, &c, 1, 128);
     }
     return status;
+}
+
+bool encoder_rows_given(const struct run *r)
+{
+    bool products = false;
+    for (int s = 0; s < r->plan->about.kernels; s++)
+        products = products || r->plan->segments[s].product != NULL;
+    return products && r->packed && r->call->device_lengths == NULL;
+}
+
+static int real_tokens(const struct run *r)
+{
+    int sum = 0;
+    for (int b = 0; b < r->plan->about.batch; b++)
+        sum += encoder_length(r, b);
+    return sum;
 }
 
 static int cut_lists(struct run *r)
@@ -222,15 +247,12 @@ static int cut_lists(struct run *r)
     if (r->packed) {
         r->args.unpacked = c->token_row;
         r->args.offset = c->offset;
-    }
-    if (r->call->device_lengths != NULL) { /* how many tokens are real is not known here */
-        r->args.live = r->packed ? c->offset + c->batch : NULL;
-        return status;
-    }
-    r->args.token_row = r->packed ? NULL : c->token_row;
-    r->args.tokens = 0;
-    for (int b = 0; b < c->batch; b++)
-        r->args.tokens += encoder_length(r, b);
+    } else if (r->call->device_lengths == NULL)
+        r->args.token_row = c->token_row;
+    if (encoder_rows_given(r))
+        r->args.tokens = real_tokens(r);
+    else if (r->packed || r->call->device_lengths == NULL)
+        r->args.live = c->offset + c->batch;
     return status;
 }
 
@@ -265,7 +287,7 @@ static int cut_tiles(struct run *r, const struct plan_tiles *t)
     return status;
 }
 
-int encoder_pack(const struct run *r, void *packed, bool in)
+int encoder_pack(const struct run *r, bool in)
 {
     enum { BLOCKS_MOST = 4096, THREADS = 128 };
     const struct encoder_info *l = &encoder_library;
@@ -278,7 +300,7 @@ int encoder_pack(const struct run *r, void *packed, bool in)
                            .lengths = r->space.lengths,
                            .offset = r->space.lists.offset,
                            .padded = in ? (void *)(uintptr_t)call->x : call->y,
-                           .packed = packed};
+                           .packed = in ? r->x : r->y};
     return launch(r, (const void *)encoder_pack_rows, &c, rows < BLOCKS_MOST ? rows : BLOCKS_MOST,
                   THREADS);
 }
@@ -286,7 +308,7 @@ int encoder_pack(const struct run *r, void *packed, bool in)
 int encoder_lengths_begin(struct run *r)
 {
     const struct plan_tiles *t = tiles_of(r->plan);
-    int status = r->call->device_lengths != NULL ? copy_lengths(r) : take_lengths(r);
+    int status = r->call->device_lengths != NULL ? copy_lengths(r) : ENCODER_OK;
     if (status == ENCODER_OK)
         status = cut_lists(r);
     if (status == ENCODER_OK && t != NULL)

@@ -225,7 +225,7 @@ static int product_open(struct encoder *e, int plan, int segment)
 static int product_run(const struct product *p, const struct run *r, const struct plan_product *of)
 {
     return multiply(p, &r->args, of, r->packed ? r->args.tokens : of->rows,
-                    (cudaStream_t)r->call->stream);
+                    (cudaStream_t)r->stream);
 }
 
 const struct product_calls encoder_products = {product_open, product_close, product_run};

@@ -90,6 +90,12 @@ struct lengths_space {
     struct fp_cut_tiles tiles;
 };
 
+/* Words that a call begins with as zeros. */
+struct fp_clearing {
+    unsigned *words;
+    int count;
+};
+
 /* Lengths go to the device as arguments of a kernel, so that a call neither copies from memory that
  * must stay nor waits. */
 enum { FP_LENGTHS_CHUNK = 512 };

@@ -11,8 +11,9 @@
  * nn.Linear stores the transpose of each matrix.
  *
  * Threads: all functions may be called by any thread at any time; a handle may run in several
- * threads or streams at once if each call has a workspace of its own.  Only encoder_destroy() needs
- * that no call with its handle is under way, on the device too.
+ * threads or streams at once if each call has a workspace of its own.  Its graphs (see below) are
+ * under a lock, which a call takes for less than a microsecond.  Only encoder_destroy() needs that
+ * no call with its handle is under way, on the device too.
  *
  * Errors: a function that can fail returns an enum encoder_status, and encoder_message() says more
  * about the calling thread's last failure.  A failed call changes nothing but y and the workspace.
@@ -151,9 +152,23 @@ struct encoder_call {
     void *stream; /* cudaStream_t; null: the default stream.  On a CPU null. */
 };
 
-/* Runs all layers.  On a GPU the call returns once the work is in the stream; it allocates nothing
- * and may be captured into a CUDA graph.  On a CPU it returns when y is computed, by the caller's
- * OpenMP threads, each of which keeps some scratch memory from its first call on. */
+/* Runs all layers.  On a GPU the call returns once the work is in the stream, and never waits for
+ * the device.  On a CPU it returns when y is computed, by the caller's OpenMP threads, each of
+ * which keeps some scratch memory from its first call on.
+ *
+ * On a GPU a handle keeps CUDA graphs of up to 8 calls, so that a call that comes again is one
+ * launch.  A call comes again if the batch, seq_len, x, y, workspace and device_lengths are as
+ * before, and if a sequence is shorter than its plan's, or none is, as before; contents and the
+ * stream may differ.  The runs of one graph follow one another, also in different streams.
+ *   - The second such call records a graph, and so allocates and takes about as long as two calls.
+ *     It may do so while other streams are captured.  All other calls allocate nothing.
+ *   - It must come within the next 32 calls that differ.  A graph that was not used by 64 calls may
+ *     give way to another.
+ *   - Lengths in host memory are handed over by a launch of their own.  Packed plans with segments
+ *     by cuBLASLt take no graph with such lengths.
+ *   - In a stream that the caller captures no graph is used: the caller's gets all launches.
+ *   - A handle that fails to record a graph goes on without further ones, and the call succeeds.
+ * encoder_destroy() destroys the graphs. */
 ENCODER_API int encoder_run(const struct encoder *e, const struct encoder_call *call);
 
 #ifdef __cplusplus

@@ -179,12 +179,6 @@ void encoder_destroy(struct encoder *e)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-/* The rest of a call's workspace.  x, y: null unless the plan is packed, or larger than the batch.
- */
-struct space {
-    void *x, *y, *flow; /* flow: between two layers */
-};
-
 static size_t tensor_bytes(const struct plan *p, int tensor)
 {
     return (size_t)p->tensor_elements[tensor] * (size_t)encoder_library.element_bytes;
@@ -195,17 +189,17 @@ static bool is_exact(const struct plan *p, int batch, int seq_len)
     return p->about.batch == batch && p->about.seq_len == seq_len;
 }
 
-static size_t carve(const struct plan *p, bool exact, void *workspace, struct run *r,
-                    struct space *s)
+/* Lays out the workspace.  A plan that is packed, or larger than the batch, has its own x and y. */
+static size_t carve(const struct plan *p, bool exact, void *workspace, struct run *r)
 {
     struct carving c = {.base = workspace};
     for (int t = 1; t < TENSOR_Y; t++)
         r->args.tensor[t] =
             p->tensor_elements[t] > 0 ? encoder_carve(&c, tensor_bytes(p, t)) : NULL;
-    s->flow = encoder_carve(&c, tensor_bytes(p, TENSOR_Y));
+    r->flow = encoder_carve(&c, tensor_bytes(p, TENSOR_Y));
     bool copies = !exact || p->about.packed != 0;
-    s->x = !copies ? NULL : encoder_carve(&c, tensor_bytes(p, TENSOR_X));
-    s->y = !copies ? NULL : encoder_carve(&c, tensor_bytes(p, TENSOR_Y));
+    r->x = !copies ? NULL : encoder_carve(&c, tensor_bytes(p, TENSOR_X));
+    r->y = !copies ? NULL : encoder_carve(&c, tensor_bytes(p, TENSOR_Y));
     encoder_carve_run(p, &c, r);
     return c.used;
 }
@@ -213,11 +207,10 @@ static size_t carve(const struct plan *p, bool exact, void *workspace, struct ru
 size_t encoder_workspace_bytes(int batch, int seq_len)
 {
     struct run r = {.index = encoder_find(batch, seq_len)};
-    struct space s;
     if (r.index < 0)
         return 0;
     const struct plan *p = encoder_plans[r.index];
-    return carve(p, is_exact(p, batch, seq_len), NULL, &r, &s);
+    return carve(p, is_exact(p, batch, seq_len), NULL, &r);
 }
 
 static int check_call(const struct encoder *e, const struct encoder_call *c)
@@ -254,14 +247,14 @@ static int check_call(const struct encoder *e, const struct encoder_call *c)
 }
 
 /* The batch in a larger one, in which further sequences have no tokens; back again. */
-static int copy_batch(const struct run *r, bool in, void *larger)
+static int copy_batch(const struct run *r, bool in)
 {
     const struct encoder_call *c = r->call;
     size_t row = (size_t)encoder_library.heads * (size_t)encoder_library.head_size *
                  (size_t)encoder_library.element_bytes;
     size_t width = row * (size_t)c->seq_len, pitch = row * (size_t)r->plan->about.seq_len;
-    return in ? encoder_copy_rows(r, larger, pitch, c->x, width, width, c->batch)
-              : encoder_copy_rows(r, c->y, width, larger, pitch, width, c->batch);
+    return in ? encoder_copy_rows(r, r->x, pitch, c->x, width, width, c->batch)
+              : encoder_copy_rows(r, c->y, width, r->y, pitch, width, c->batch);
 }
 
 int encoder_length(const struct run *r, int sequence)
@@ -282,12 +275,12 @@ static bool is_padded(const struct run *r)
 }
 
 /* A layer's output is the next one's input: y and flow take turns, so that y is the last output. */
-static int run_layers(struct run *r, const void *x, void *y, void *flow)
+static int run_layers(struct run *r)
 {
     int layers = r->e->layers, status = ENCODER_OK;
-    const void *in = x;
+    const void *in = r->x;
     for (int layer = 0; layer < layers && status == ENCODER_OK; layer++) {
-        void *out = (layers - 1 - layer) % 2 == 0 ? y : flow;
+        void *out = (layers - 1 - layer) % 2 == 0 ? r->y : r->flow;
         r->args.tensor[TENSOR_X] = (void *)in;
         r->args.tensor[TENSOR_Y] = out;
         for (int i = 0; i < WEIGHTS; i++)
@@ -299,33 +292,43 @@ static int run_layers(struct run *r, const void *x, void *y, void *flow)
     return status;
 }
 
+int encoder_work(struct run *r)
+{
+    bool copies = r->x != r->call->x;
+    int status = encoder_begin(r);
+    if (status == ENCODER_OK && copies)
+        status = r->packed ? encoder_pack(r, true) : copy_batch(r, true);
+    if (status == ENCODER_OK)
+        status = run_layers(r);
+    if (status == ENCODER_OK && copies)
+        status = r->packed ? encoder_pack(r, false) : copy_batch(r, false);
+    return status;
+}
+
 int encoder_run(const struct encoder *e, const struct encoder_call *call)
 {
     int status = check_call(e, call);
     if (status != ENCODER_OK)
         return status;
-    struct space s;
-    struct run r = {.e = e, .call = call, .index = encoder_find(call->batch, call->seq_len)};
+    const struct encoder_info *l = &encoder_library;
+    struct run r = {.e = e,
+                    .call = call,
+                    .stream = call->stream,
+                    .index = encoder_find(call->batch, call->seq_len)};
     r.plan = encoder_plans[r.index];
-
     bool exact = is_exact(r.plan, call->batch, call->seq_len);
-    carve(r.plan, exact, call->workspace, &r, &s);
+    carve(r.plan, exact, call->workspace, &r);
     r.padded = is_padded(&r);
     r.packed = r.padded && r.plan->about.packed != 0;
-    bool copies = !exact || r.packed;
-    const struct encoder_info *l = &encoder_library;
+    if (exact && !r.packed) {
+        r.x = (void *)(uintptr_t)call->x;
+        r.y = call->y;
+    }
     r.args.batch = r.plan->about.batch;
     r.args.seq_len = r.plan->about.seq_len;
     r.args.heads = l->heads;
     r.args.head_size = l->head_size;
     r.args.ffn = l->ffn;
     r.args.eps = e->eps;
-    status = encoder_begin(&r);
-    if (status == ENCODER_OK && copies)
-        status = r.packed ? encoder_pack(&r, s.x, true) : copy_batch(&r, true, s.x);
-    if (status == ENCODER_OK)
-        status = run_layers(&r, copies ? s.x : call->x, copies ? s.y : call->y, s.flow);
-    if (status == ENCODER_OK && copies)
-        status = r.packed ? encoder_pack(&r, s.y, false) : copy_batch(&r, false, s.y);
-    return status;
+    return encoder_submit(&r);
 }

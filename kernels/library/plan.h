@@ -42,6 +42,9 @@ struct run;
 /* Real tokens of a sequence of the plan's batch, which may have more of them than the call's. */
 int encoder_length(const struct run *r, int sequence);
 
+/* Does a call's work, or puts it into r->stream: from the call's x to its y. */
+int encoder_work(struct run *r);
+
 /* ---- launch.c -----------------------------------------------------------------------------------
  *
  * Functions that can fail return an enum encoder_status. */
@@ -60,8 +63,10 @@ struct run {
     const struct plan *plan;
     int index; /* the plan's */
     const struct encoder_call *call;
-    bool padded; /* a sequence of the plan's batch has fewer tokens than the plan's */
-    bool packed; /* and the layers run without rows of padding */
+    void *stream;       /* in which it runs */
+    void *x, *y, *flow; /* of all layers, the call's own or in the workspace; between two layers */
+    bool padded;        /* a sequence of the plan's batch has fewer tokens than the plan's */
+    bool packed;        /* and the layers run without rows of padding */
     struct fp_args args;
     struct lengths_space space;
     bool began; /* a segment of this run was launched */
@@ -85,11 +90,15 @@ int encoder_copy_rows(const struct run *r, void *to, size_t to_pitch, const void
 /* Takes the target's part of the workspace. */
 void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r);
 
+/* What encoder_run() does once the call is checked and r filled in: encoder_work(), in the target's
+ * way. */
+int encoder_submit(struct run *r);
+
 /* Fills in what the arguments of all layers share, and starts work on lengths. */
 int encoder_begin(struct run *r);
 
-/* Copies the real rows of the call's x to packed ones, or packed ones to those of its y. */
-int encoder_pack(const struct run *r, void *packed, bool in);
+/* Copies the real rows of the call's x to the packed r->x, or those of the packed r->y to its y. */
+int encoder_pack(const struct run *r, bool in);
 
 int encoder_launch(struct run *r, int layer, int segment);
 

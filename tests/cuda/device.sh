@@ -5,7 +5,7 @@
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
 usual='doctor build verify values dependent generated own export bench repeat search pace faults memory sanitize'
-named='schedules faulty_search spaces attention packed huggingface huggingface_times live'
+named='schedules faulty_search spaces attention packed host huggingface huggingface_times live'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -120,21 +120,25 @@ own() {
     same "$scratch/own/program" "$scratch/own/arrays/y.npy"
 }
 
-# An exported library, built with nvcc and cc, as a C program uses it: errors, lengths, threads.  Packed
-# it gives the same.
+# with_library LIB PROGRAM: builds tests/PROGRAM.c on the exported library in LIB, as LIB/PROGRAM's last name.
+with_library() {
+  toolkit=$(dirname "$(command -v nvcc)")/.. to=$1/$(basename "$2")
+  say cc -std=gnu17 -O1 -I"$1" -I"$toolkit/include" -c -o "$to.o" "$here/../$2.c" &&
+    say nvcc -o "$to" "$to.o" "$1/libencoder.a" -lcublasLt -Xlinker -rpath="$toolkit/lib64"
+}
+
+# An exported library, built with nvcc and cc, as a C program uses it: errors, lengths, threads that share
+# handles.  Packed it gives the same.
 exported() {
-  toolkit=$(dirname "$(command -v nvcc)")/..
   for packed in '' --packed; do
     lib=$scratch/exported$packed
     # shellcheck disable=SC2086
     say "$bin/fuseplan" export 41115 --target cuda -t fp32 -b 2 -s 100 -m causal -H 2 -W 16 -L 3 -q $packed \
       -o "$lib" &&
       say make -s -j "$(nproc)" -C "$lib" && say "$lib/example" &&
-      say cc -std=gnu17 -O1 -I"$lib" -I"$toolkit/include" -c -o "$lib/use.o" "$here/../cmd/library.c" &&
-      say nvcc -o "$lib/use" "$lib/use.o" "$lib/libencoder.a" -lcublasLt -Xlinker -rpath="$toolkit/lib64" &&
-      say "$lib/use" "$lib/y" || return 1
+      with_library "$lib" cmd/library && say "$lib/library" "$lib/y" || return 1
     if command -v compute-sanitizer >/dev/null; then
-      say compute-sanitizer --error-exitcode 1 "$lib/use" "$lib/y" || return 1
+      say compute-sanitizer --error-exitcode 1 "$lib/library" "$lib/y" || return 1
     fi
   done
   say "$here/../cmd/near.sh" "$scratch/exported/y" "$scratch/exported--packed/y" 1e-5
@@ -168,6 +172,14 @@ attention() {
       return 1
   done
   say python3 "$here/recompute.py" "$scratch"/attention?
+}
+
+# How long calls of an exported library keep the host.
+host() {
+  say "$bin/fuseplan" export 41115 --target cuda --preset bert-base -b 1,8 -s 128,512 -q -o "$scratch/host" &&
+    say make -s -j "$(nproc)" -C "$scratch/host" &&
+    with_library "$scratch/host" cuda/host_time &&
+    say "$scratch/host/host_time" 200
 }
 
 # HuggingFace's BERT-base and BERT-large, their layers run by exported libraries.

@@ -25,8 +25,9 @@ build() {
     echo "$name" | sed 's/^segment_0*\([0-9]*\)_0*\([0-9]*\)_.*/X(encoder_&, \1, \2)/; s/, ,/, 0,/; s/, )/, 0)/'
   done >"$where/segments.inc"
   c++ -O1 "$sanitize" -c -I"$where" -include "$stand_in/device.h" -x c++ -o "$where/lengths.o" "$where/lengths.cu"
-  cc -std=gnu17 -O1 "$sanitize" -Wall -Wextra -Werror -I"$where" -I"$stand_in" -o "$where/run" "$@" "$stand_in/stubs.c" \
-    "$where"/[lmp]*.c "$where/lengths.o" "$runtime" -Wl,-rpath,"$(dirname "$runtime")" -lm -pthread
+  cc -std=gnu17 -O1 "$sanitize" -Wall -Wextra -Werror -I"$where" -I"$stand_in" -I"$source/tests/cmd" -I"$source" \
+    -o "$where/run" "$@" "$stand_in/stubs.c" \
+    "$where"/[glmp]*.c "$where/lengths.o" "$runtime" -Wl,-rpath,"$(dirname "$runtime")" -lm -pthread
 }
 
 # cuBLASLt runs operators 0, 7-8 and 12-13
@@ -42,6 +43,12 @@ for gpu in 'none there is no usable device' 'old the driver is too old' 'other t
   FAKE_GPU=${gpu%% *} cuda/run z >said && fail "it runs without a GPU: $gpu"
   grep -q "^${gpu#* }: " said || fail "$gpu: $(cat said)"
 done
+
+build cuda "$source/tests/cuda/graphs.c"
+cuda/run || fail "graphs of calls"
+
+build cuda "$source/tests/cuda/host_time.c"
+cuda/run 2 >out || fail "times of the host: $(cat out)"
 
 # The example captures a run into a graph, in which nothing may be allocated or waited for.
 build cuda cuda/example.c cuda/safetensors.c cuda/weights.c
@@ -63,4 +70,13 @@ fuseplan export "$value" --target cuda -t fp32 --arch sm_80 $workload --packed -
 build packed "$source/tests/cmd/library.c"
 packed/run z || fail "the packed library"
 "$source/tests/cmd/near.sh" y z 1e-6 || fail "the packed library gives another result"
+build packed "$source/tests/cuda/graphs.c"
+packed/run direct || fail "graphs of calls of the packed library"
+
+# Packed without products.
+# shellcheck disable=SC2086
+fuseplan export "$(fuseplan translate --segments 0-14 | cut -d ' ' -f 1)" --target cuda -t fp32 --arch sm_80 $workload \
+  --packed -q -o own
+build own "$source/tests/cuda/graphs.c"
+own/run lengths || fail "graphs of calls of the packed library without products"
 echo "all well"

@@ -166,7 +166,6 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t handle, cublasLtMatmulDesc_t desc
     (void)algo;
     (void)workspace;
     (void)workspace_bytes;
-    (void)stream;
-    launch_stub(&stub, &p);
-    return CUBLAS_STATUS_SUCCESS;
+    return launch_stub(&stub, &p, stream) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
+                                                         : CUBLAS_STATUS_NOT_SUPPORTED;
 }

@@ -12,7 +12,8 @@ typedef enum cudaError {
     cudaErrorInvalidDeviceFunction = 98,
     cudaErrorNoDevice = 100,
     cudaErrorNoKernelImageForDevice = 209,
-    cudaErrorStreamCaptureUnsupported = 900
+    cudaErrorStreamCaptureUnsupported = 900,
+    cudaErrorUnknown = 999
 } cudaError_t;
 
 enum cudaMemcpyKind {
@@ -27,10 +28,17 @@ enum cudaDeviceAttr {
 };
 enum cudaFuncAttribute { cudaFuncAttributeMaxDynamicSharedMemorySize = 8 };
 enum cudaDriverEntryPointQueryResult { cudaDriverEntryPointSuccess };
-enum { cudaEnableDefault = 0, cudaStreamNonBlocking = 1, cudaStreamCaptureModeThreadLocal = 1 };
+enum cudaStreamCaptureMode {
+    cudaStreamCaptureModeGlobal,
+    cudaStreamCaptureModeThreadLocal,
+    cudaStreamCaptureModeRelaxed
+};
+enum cudaStreamCaptureStatus { cudaStreamCaptureStatusNone, cudaStreamCaptureStatusActive };
+enum { cudaEnableDefault = 0, cudaStreamNonBlocking = 1 };
 
 typedef struct stream *cudaStream_t;
-typedef struct graph *cudaGraph_t, *cudaGraphExec_t;
+typedef struct graph *cudaGraph_t;
+typedef struct graph_exec *cudaGraphExec_t;
 typedef double *cudaEvent_t;
 
 struct cudaFuncAttributes {
@@ -69,7 +77,6 @@ cudaError_t cudaDeviceSynchronize(void);
 cudaError_t cudaMalloc(void **out, size_t bytes);
 cudaError_t cudaFree(void *memory);
 cudaError_t cudaMemset(void *to, int value, size_t bytes);
-cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t stream);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream);
@@ -88,10 +95,15 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsig
                                              unsigned long long flags,
                                              enum cudaDriverEntryPointQueryResult *result);
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
-cudaError_t cudaStreamBeginCapture(cudaStream_t stream, int mode);
+cudaError_t cudaStreamDestroy(cudaStream_t stream);
+cudaError_t cudaStreamSynchronize(cudaStream_t stream);
+cudaError_t cudaStreamIsCapturing(cudaStream_t stream, enum cudaStreamCaptureStatus *out);
+cudaError_t cudaThreadExchangeStreamCaptureMode(enum cudaStreamCaptureMode *mode);
+cudaError_t cudaStreamBeginCapture(cudaStream_t stream, enum cudaStreamCaptureMode mode);
 cudaError_t cudaStreamEndCapture(cudaStream_t stream, cudaGraph_t *out);
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t *out, cudaGraph_t graph, unsigned long long flags);
 cudaError_t cudaGraphDestroy(cudaGraph_t graph);
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t graph);
 cudaError_t cudaGraphLaunch(cudaGraphExec_t graph, cudaStream_t stream);
 cudaError_t cudaEventCreate(cudaEvent_t *out);
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream);

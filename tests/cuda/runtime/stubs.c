@@ -3,11 +3,18 @@
 #include "segment.h"
 
 /* lengths.cu as C++ for one thread */
+void encoder_clear_words(struct fp_clearing c);
 void encoder_take_lengths(struct fp_lengths_chunk c);
 void encoder_copy_lengths(struct fp_given_lengths c);
 void encoder_cut_lists(struct fp_cut_lists c);
 void encoder_cut_tiles(struct fp_cut_tiles c);
 void encoder_pack_rows(struct fp_packing c);
+
+static void clear_words(const struct stub *stub, void *argument)
+{
+    (void)stub;
+    encoder_clear_words(*(struct fp_clearing *)argument);
+}
 
 static void take_lengths(const struct stub *stub, void *argument)
 {
@@ -51,6 +58,7 @@ static void pack_rows(const struct stub *stub, void *argument)
     {(const void *)symbol, sizeof(struct fp_args), run_segment, first, last},
 const struct stub stubs[] = {
 #include "segments.inc"
+    {(const void *)encoder_clear_words, sizeof(struct fp_clearing), clear_words, 0, 0},
     {(const void *)encoder_take_lengths, sizeof(struct fp_lengths_chunk), take_lengths, 0, 0},
     {(const void *)encoder_copy_lengths, sizeof(struct fp_given_lengths), copy_lengths, 0, 0},
     {(const void *)encoder_cut_lists, sizeof(struct fp_cut_lists), cut_lists, 0, 0},

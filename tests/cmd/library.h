@@ -1,0 +1,73 @@
+/* The model of programs that test an exported library of one plan, (2,100) in fp32. */
+#ifndef FUSEPLAN_TESTS_CMD_LIBRARY_H
+#define FUSEPLAN_TESTS_CMD_LIBRARY_H
+
+#include "elements.h"
+#include "encoder.h"
+#include "host.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+enum { BATCH = 2, SEQ_LEN = 100, LAYERS = 3, WEIGHTS = 12 };
+
+static int failures;
+
+#define CHECK(what)                                                                                \
+    do {                                                                                           \
+        if (!(what)) {                                                                             \
+            printf("line %d: %s (%s)\n", __LINE__, #what, encoder_message());                      \
+            failures++;                                                                            \
+        }                                                                                          \
+    } while (0)
+
+static inline int hidden(void)
+{
+    return encoder_describe()->heads * encoder_describe()->head_size;
+}
+
+static float *drawn[LAYERS][WEIGHTS];
+static struct encoder_weights weights[LAYERS];
+static struct encoder_model model;
+
+/* The caller frees. */
+static inline float *draw(size_t n, float middle)
+{
+    float *out = malloc(n * sizeof(*out));
+    for (size_t i = 0; i < n; i++)
+        out[i] = middle + 0.1f * ((float)rand() / (float)RAND_MAX - 0.5f);
+    return out;
+}
+
+static inline void draw_model(unsigned seed)
+{
+    const struct encoder_info *l = encoder_describe();
+    size_t d = (size_t)hidden(), f = (size_t)l->ffn;
+    const size_t n[WEIGHTS] = {3 * d * d, 3 * d, d * d, d, d, d, d * f, f, f * d, d, d, d};
+    srand(seed);
+    for (int layer = 0; layer < LAYERS; layer++) {
+        float **w = drawn[layer];
+        for (int i = 0; i < WEIGHTS; i++) {
+            free(w[i]);
+            w[i] = draw(n[i], i == 4 || i == 10 ? 1 : 0);
+        }
+        weights[layer] = (struct encoder_weights){w[0], w[1], w[2], w[3], w[4],  w[5],
+                                                  w[6], w[7], w[8], w[9], w[10], w[11]};
+    }
+    model = (struct encoder_model){.heads = l->heads,
+                                   .head_size = l->head_size,
+                                   .ffn = l->ffn,
+                                   .dtype = l->dtype,
+                                   .layers = LAYERS,
+                                   .eps = 1e-12,
+                                   .weights = weights};
+}
+
+static inline void free_model(void)
+{
+    for (int layer = 0; layer < LAYERS; layer++)
+        for (int i = 0; i < WEIGHTS; i++)
+            free(drawn[layer][i]);
+}
+
+#endif
