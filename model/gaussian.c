@@ -8,7 +8,7 @@
  * the prior's and the measured plans', and one Cholesky factor gives means, variances and draws.
  *
  * Times are kept in units of the mean measured time. */
-#include "model/model.h"
+#include "model/model_int.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -165,50 +165,12 @@ static void make_row(const struct gaussian *g, struct plan p, struct row *out)
         }
 }
 
-/* Cholesky's factor in place, column by column, so that the innermost loop runs over neighbours in
- * memory.  The matrix is the sum of a diagonal above 0 and squares: it has a factor. */
-static void factorise(double *a, int n)
-{
-    double column[PARAMETERS_MAX];
-    for (int k = 0; k < n; k++) {
-        double pivot = sqrt(a[k * n + k]);
-        a[k * n + k] = pivot;
-        for (int i = k + 1; i < n; i++)
-            column[i] = a[i * n + k] /= pivot;
-        for (int i = k + 1; i < n; i++) {
-            double *restrict row = a + (size_t)i * (size_t)n, by = column[i];
-            for (int j = k + 1; j <= i; j++)
-                row[j] -= by * column[j];
-        }
-    }
-}
-
-/* x becomes the solution of L x' = x. */
-static void solve_lower(const double *l, int n, double *x)
-{
-    for (int i = 0; i < n; i++) {
-        for (int j = 0; j < i; j++)
-            x[i] -= l[i * n + j] * x[j];
-        x[i] /= l[i * n + i];
-    }
-}
-
-/* x becomes the solution of L^T x' = x. */
-static void solve_upper(const double *l, int n, double *x)
-{
-    for (int i = n - 1; i >= 0; i--) {
-        x[i] /= l[i * n + i];
-        for (int j = 0; j < i; j++)
-            x[j] -= l[i * n + j] * x[i];
-    }
-}
-
 /* Computes the posterior under g->own_sd and g->misfit.  Returns the logarithm of the likelihood of
  * the measured plans, up to a constant. */
 static double condition(struct gaussian *g, const struct row *rows, const struct gaussian_data *d)
 {
     int n = g->count;
-    double log_likelihood = 0;
+    double log_likelihood = 0, column[PARAMETERS_MAX];
     set_sds(g);
     memset(g->factor, 0, (size_t)n * (size_t)n * sizeof(*g->factor));
     memset(g->mean, 0, sizeof(g->mean));
@@ -228,7 +190,7 @@ static double condition(struct gaussian *g, const struct row *rows, const struct
         }
         log_likelihood -= 0.5 * (log(variance) + rest * rest / variance);
     }
-    factorise(g->factor, n);
+    cholesky(g->factor, column, n); /* the sum of a diagonal above 0 and squares has a factor */
     solve_lower(g->factor, n, g->mean);
     for (int i = 0; i < n; i++)
         log_likelihood += 0.5 * g->mean[i] * g->mean[i] - log(g->factor[i * n + i]);

@@ -62,6 +62,33 @@ double gaussian_misfit(const struct gaussian *g);
 /* A draw of the normal distribution, by Box and Muller. */
 double normal_draw(struct rng *r);
 
+/* ---- transfer.c: segments in a workload that was not measured ----------------------------------
+ *
+ * What a slot takes alone is known in other workloads, and asked about in one.  The logarithm of
+ * its time less that of its roofline is a Gaussian process over the logarithms of sizes. */
+
+enum { TRANSFER_SIZES = 2 };
+
+struct transfer_point {
+    int slot;
+    double size[TRANSFER_SIZES]; /* on which its time depends, e.g. tokens; 1: on no further one */
+    double flops, bytes;         /* its work */
+    double us;                   /* of a point asked about: unused */
+};
+
+struct transfer;
+
+/* transfer_free() it. */
+struct transfer *transfer_fit(const struct transfer_point *points, int count);
+void transfer_free(struct transfer *t);
+
+/* The time expected, and the standard deviation of its logarithm; NaN if no time of the slot is
+ * known. */
+struct transferred {
+    double us, sd;
+};
+struct transferred transfer_predict(const struct transfer *t, const struct transfer_point *asked);
+
 /* ---- model.c: regressor and classifier ------------------------------------------------------- */
 
 struct model_options {

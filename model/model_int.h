@@ -78,6 +78,15 @@ double baseline_log_ms(const struct baseline *b, double log_additive);
 /* The logarithm of the odds that a plan takes at most ms. */
 double baseline_log_odds(const struct baseline *b, double log_additive, double ms);
 
+/* ---- cholesky.c: symmetric matrices, positive definite and row-major ------------------------- */
+
+/* Cholesky's factor L in place, in the lower triangle.  column: room for n numbers. */
+void cholesky(double *a, double *column, int n);
+
+/* x becomes the solution of L x' = x, or of L^T x' = x. */
+void solve_lower(const double *l, int n, double *x);
+void solve_upper(const double *l, int n, double *x);
+
 /* ---- model.c --------------------------------------------------------------------------------- */
 
 struct model {
