@@ -1,4 +1,4 @@
-#include "cmd/cmd.h"
+#include "cmd/search_int.h"
 
 #include <signal.h>
 
@@ -89,10 +89,7 @@ int session_open(const struct options *o, uint64_t seed, enum db_mode mode, stru
     return 0;
 }
 
-/* Opens the user's database and, to read, the system's: out[0] or out[1] is null where there is
- * none, but not both. */
-static int open_databases(const struct options *o, enum db_mode mode, struct db *out[2],
-                          struct status *st)
+int databases_open(const struct options *o, enum db_mode mode, struct db *out[2], struct status *st)
 {
     struct status missing = STATUS_INIT;
     out[0] = out[1] = NULL;
@@ -138,7 +135,7 @@ static int open_study(const struct options *o, enum db_mode mode, bool near, str
     *s = (struct session){.bench = NULL};
     int result = -1;
     if (workload_from_options(o, false, &s->target, &s->workload, st) == 0 &&
-        open_databases(o, mode, databases, st) == 0)
+        databases_open(o, mode, databases, st) == 0)
         result = find_study(o, near, databases, s, st);
     if (result == 0 && s->db == databases[1])
         note(o, "this is from the system's database, '%s'", db_path(s->db));

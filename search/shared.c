@@ -16,8 +16,6 @@ enum { TIMED_AGAIN = 2 };
 
 /* ---- on what a time depends ------------------------------------------------------------------ */
 
-enum dependence { ON_TOKENS, ON_LENGTHS, ON_MASK };
-
 static enum dependence of_tensor(int tensor)
 {
     switch (tensor_layout(tensor)) {
@@ -30,7 +28,7 @@ static enum dependence of_tensor(int tensor)
     }
 }
 
-static enum dependence of_segment(struct segment s)
+enum dependence segment_dependence(struct segment s)
 {
     enum dependence most = ON_TOKENS;
     for (int op = s.first; op <= s.last; op++)
@@ -58,12 +56,17 @@ static bool same_tokens(const struct workload *a, const struct workload *b)
     return workload_tokens(a) == workload_tokens(b);
 }
 
+bool same_layers(const struct workload *a, const struct workload *b)
+{
+    return a->heads == b->heads && a->head_size == b->head_size && a->ffn == b->ffn &&
+           a->layers == b->layers && a->eps == b->eps && a->dtype == b->dtype;
+}
+
 bool segment_shared(struct segment s, const struct workload *a, const struct workload *b)
 {
-    if (a->heads != b->heads || a->head_size != b->head_size || a->ffn != b->ffn ||
-        a->layers != b->layers || a->eps != b->eps || a->dtype != b->dtype)
+    if (!same_layers(a, b))
         return false;
-    switch (of_segment(s)) {
+    switch (segment_dependence(s)) {
     case ON_TOKENS:
         return same_tokens(a, b);
     case ON_LENGTHS:

@@ -1,5 +1,6 @@
 #!/bin/sh
-# figures.sh FUSEPLAN: writes docs/measurements/replay.md and replay.svg from the recorded spaces in tests/data.
+# figures.sh FUSEPLAN: writes docs/measurements/replay.md and replay.svg from the recorded spaces in tests/data, and
+# docs/measurements/estimate.md from the tables in tests/data/tables, by estimate_figures beside FUSEPLAN.
 # What a run gives stays in build/figures/, and is run again once the program or the space is newer.
 set -eu
 fuseplan=$1
@@ -111,6 +112,24 @@ chart() {
       print "</svg>"
     }' "$@"
 }
+
+{
+  cat <<'END'
+# Estimates of workloads that are left out
+
+`./run figures` writes this page from the tables in `tests/data/tables/`: the segments of 16 workloads, and up to 16 plans
+of each, as searches of 5 to 25 s measured them on one H200 in fp16 on 2026-11-22. Each workload is left out and
+[estimated](../search.md#estimates) from the others.
+
+*regret*: how much slower the plan estimated fastest is than the best of all plans whose times are known; *of 16*: the
+same of the best of the 16 plans listed. The time of a plan that was not measured is what the posterior says from the
+left-out workload's own segments and plans; where one of its segments was not timed there, nothing is known (-).
+*error*: the estimated time of the fastest plan measured over its time, less 1. *interval*: its ends as multiples of the
+time expected for the plan. *inside*: how many of the plans measured lie in their own intervals of 90 %.
+END
+  "$(dirname "$fuseplan")/estimate_figures" tests/data/tables/*.space.gz
+} >"$runs/estimate.md"
+cp "$runs/estimate.md" "$out/"
 
 replay plain "$ALL $LESIONS" 100 --budget 128
 replay noise "guided additive $LESIONS" 30 --budget 64 --noise 0.05,0.05

@@ -1,0 +1,260 @@
+/* Plans for workloads that were left out, judged on recorded ones. */
+#include "tests/search/held_out.h"
+
+#include "search/search_int.h"
+#include "search/space.h"
+#include "tests/suite.h"
+
+#include <math.h>
+
+static const char *const tables[] = {RECORDED_TABLES};
+static const char *const spaces[] = {RECORDED_SPACES};
+static struct known_workloads known;
+static struct plan all_plans[PLAN_SPACE];
+static int plan_count;
+static struct status st;
+
+static void setup(void)
+{
+    test_dir_setup();
+    int result = tables_read(tables, ARRAY_LEN(tables), &known, &st);
+    ck_assert_msg(result == 0, "%s", st.message);
+    plan_count = plan_space(32768, 49152, all_plans);
+}
+
+static void teardown(void)
+{
+    known_release(&known);
+    test_dir_teardown();
+}
+
+/* ---- how good they are ----------------------------------------------------------------------- */
+
+static struct held_out_summary judge(bool tokens)
+{
+    static struct held_out all[TABLES_MAX];
+    ck_assert_int_eq(known.count, ARRAY_LEN(tables));
+    for (int i = 0; i < known.count; i++)
+        all[i] = held_out_judge(&known, i, tokens);
+    return held_out_summarise(all, known.count);
+}
+
+START_TEST(held_out_workloads_are_estimated)
+{
+    struct held_out_summary s = judge(false);
+    ck_assert_double_ge(s.holds, 0.85);
+    ck_assert_double_ge(s.inside, 0.85);
+    ck_assert_int_ge(s.judged, 10);
+    ck_assert_double_le(s.regret_median, 0.05);
+    ck_assert_double_ge(s.within, 0.80);
+    ck_assert_double_le(s.error_median, 0.05);
+}
+END_TEST
+
+START_TEST(so_are_new_numbers_of_tokens)
+{
+    struct held_out_summary s = judge(true);
+    ck_assert_double_ge(s.holds, 0.85);
+    ck_assert_double_ge(s.inside, 0.85);
+    ck_assert_int_ge(s.judged, 10);
+    ck_assert_double_le(s.regret_median, 0.05);
+    ck_assert_double_le(s.error_median, 0.10);
+}
+END_TEST
+
+static int find(const struct workload *w)
+{
+    for (int i = 0; i < known.count; i++)
+        if (known.items[i].workload.batch == w->batch &&
+            known.items[i].workload.seq_len == w->seq_len &&
+            known.items[i].workload.mask_spec.kind == w->mask_spec.kind)
+            return i;
+    ck_abort_msg("no table of this workload");
+}
+
+/* Every plan of these was measured, by the kernels of an earlier version. */
+START_TEST(plans_are_good_where_all_were_measured)
+{
+    static struct recorded_space space;
+    struct workload w;
+    enum target_kind kind;
+    bool left_out[TABLES_MAX] = {false};
+    ck_assert_int_eq(recorded_space_read(spaces[_i], &space, &st), 0);
+    ck_assert_int_eq(space_workload(&space, &kind, &w, &st), 0);
+    int i = find(&w);
+    left_out[i] = true;
+    struct estimate e =
+        estimate_plans(&known, left_out, &known.items[i].workload, all_plans, plan_count);
+    int at = space.at[plan_key(e.plans[0].plan)];
+    ck_assert_double_le(space.outcomes[at].ms / space.outcomes[space.best].ms - 1, 0.05);
+    double least = INFINITY;
+    for (int p = 0; p < e.count; p++)
+        least = fmin(least, space.outcomes[space.at[plan_key(e.plans[p].plan)]].ms);
+    ck_assert_double_le(least / space.outcomes[space.best].ms - 1, 0.02);
+    workload_release(&w);
+    recorded_space_release(&space);
+}
+END_TEST
+
+/* ---- what an estimate says ------------------------------------------------------------------- */
+
+START_TEST(plans_come_in_order_with_intervals)
+{
+    struct estimate e =
+        estimate_plans(&known, NULL, &known.items[0].workload, all_plans, plan_count);
+    ck_assert_int_eq(e.count, ESTIMATED_MOST);
+    ck_assert_int_eq(e.known, known.count);
+    ck_assert_int_eq(e.nearest, 0);
+    for (int i = 0; i < e.count; i++) {
+        struct interval ms = e.plans[i].ms;
+        ck_assert(ms.low < ms.median && ms.median < ms.high);
+        ck_assert(i == 0 || e.plans[i - 1].ms.median <= ms.median);
+    }
+}
+END_TEST
+
+/* A plan with a segment that was timed nowhere. */
+static struct plan unknown_plan(void)
+{
+    for (int slot = 0; slot < SLOT_HANDWRITTEN; slot++) {
+        struct segment s = slot_segment(slot);
+        bool timed = false;
+        for (int i = 0; i < known.count; i++)
+            timed |= known.items[i].slots[slot].impl != NULL;
+        if (!timed)
+            return plan_of((uint16_t)((1 << s.last) - (1 << s.first)), false);
+    }
+    ck_abort_msg("all segments were timed");
+}
+
+START_TEST(unknown_segments_are_in_no_plan)
+{
+    struct plan unknown = unknown_plan();
+    struct estimate e = estimate_plans(&known, NULL, &known.items[0].workload, &unknown, 1);
+    ck_assert_int_eq(e.count, 0);
+    struct plan unfused = plan_of(0, false);
+    e = estimate_plans(&known, NULL, &known.items[0].workload, &unfused, 1);
+    ck_assert_int_eq(e.count, 1);
+    ck_assert(plan_equal(e.plans[0].plan, unfused));
+}
+END_TEST
+
+/* ---- where nothing near is known ------------------------------------------------------------- */
+
+START_TEST(two_workloads_are_too_few)
+{
+    bool left_out[TABLES_MAX] = {false};
+    const struct workload *w = &known.items[0].workload;
+    for (int i = NEAR_LEAST; i < known.count; i++)
+        left_out[i] = true;
+    ck_assert_int_gt(estimate_plans(&known, left_out, w, all_plans, plan_count).count, 0);
+    left_out[NEAR_LEAST - 1] = true;
+    struct estimate e = estimate_plans(&known, left_out, w, all_plans, plan_count);
+    ck_assert_int_eq(e.count, 0);
+    ck_assert_int_eq(e.known, NEAR_LEAST - 1);
+}
+END_TEST
+
+/* An estimate of a full mask for so many times the tokens of the largest workload known. */
+static struct estimate estimate_beyond(int factor)
+{
+    struct workload w;
+    workload_init(&w);
+    w.dtype = DTYPE_FP16;
+    w.batch = 16 * factor;
+    w.seq_len = 1024;
+    mask_spec_release(&w.mask_spec);
+    ck_assert_int_eq(mask_parse("strided", &w.mask_spec, &st), 0);
+    ck_assert_int_eq(workload_check(&w, &st), 0);
+    ck_assert_int_eq(workload_build_mask(&w, NULL, &st), 0);
+    struct estimate e = estimate_plans(&known, NULL, &w, all_plans, plan_count);
+    workload_release(&w);
+    return e;
+}
+
+START_TEST(far_workloads_are_refused)
+{
+    ck_assert_int_gt(estimate_beyond(NEAR_FACTOR).count, 0);
+    ck_assert_int_eq(estimate_beyond(2 * NEAR_FACTOR).count, 0);
+}
+END_TEST
+
+/* ---- what counts as known -------------------------------------------------------------------- */
+
+/* The tables of some workloads as results in a database of the test's own. */
+static struct db *imported(int count)
+{
+    static struct recorded_space space;
+    struct db *db = NULL;
+    struct db_moved moved;
+    for (int i = 0; i < count; i++) {
+        db_close(db);
+        ck_assert_int_eq(recorded_space_read(tables[i], &space, &st), 0);
+        ck_assert_int_eq(space_import(&space, test_path("a.db"), &db, &moved, &st), 0);
+        recorded_space_release(&space);
+    }
+    return db;
+}
+
+static int known_count(struct db *db, const struct workload *w, enum target_kind target)
+{
+    const struct db_study here = {.target = {.device = "another"}, .protocol = "none"};
+    const struct estimate_question q = {w, target, &here};
+    struct db *databases[2] = {NULL, db};
+    struct known_workloads k;
+    ck_assert_int_eq(known_read(databases, &q, &k, &st), 0);
+    ck_assert_str_eq(k.device, k.count > 0 ? "NVIDIA H200" : "");
+    int out = k.count;
+    known_release(&k);
+    return out;
+}
+
+START_TEST(only_like_layers_are_known)
+{
+    struct workload w;
+    struct db *db = imported(NEAR_LEAST);
+    workload_copy(&w, &known.items[0].workload);
+    ck_assert_int_eq(known_count(db, &w, TARGET_CUDA), NEAR_LEAST);
+    ck_assert_int_eq(known_count(db, &w, TARGET_CPU), 0);
+    w.ffn++;
+    ck_assert_int_eq(known_count(db, &w, TARGET_CUDA), 0);
+    w.ffn--;
+    ck_assert_int_eq(workload_draw_lengths(&w, w.seq_len / 2, 1, &st), 0);
+    ck_assert_int_eq(known_count(db, &w, TARGET_CUDA), 0);
+    workload_release(&w);
+    db_close(db);
+}
+END_TEST
+
+/* The same device and protocol come first, though others were measured later. */
+START_TEST(devices_do_not_mix)
+{
+    static struct recorded_space space;
+    struct db *db = imported(2), *databases[2];
+    struct db_moved moved;
+    struct known_workloads k;
+    const char *const devices[] = {"NVIDIA H200", "a GPU", "none of both"};
+    const int counts[] = {2, 1, 2};
+    db_close(db);
+    ck_assert_int_eq(recorded_space_read(tables[2], &space, &st), 0);
+    space.target.device = devices[1];
+    ck_assert_int_eq(space_import(&space, test_path("a.db"), &db, &moved, &st), 0);
+    recorded_space_release(&space);
+    databases[0] = databases[1] = db; /* what both hold counts once */
+    for (size_t i = 0; i < ARRAY_LEN(devices); i++) {
+        const struct db_study here = {.target = {.device = devices[i]}, .protocol = ""};
+        const struct estimate_question q = {&known.items[0].workload, TARGET_CUDA, &here};
+        ck_assert_int_eq(known_read(databases, &q, &k, &st), 0);
+        ck_assert_int_eq(k.count, counts[i]);
+        known_release(&k);
+    }
+    db_close(db);
+}
+END_TEST
+
+SUITE("estimate", setup, teardown, ONCE(held_out_workloads_are_estimated),
+      ONCE(so_are_new_numbers_of_tokens),
+      LOOP(plans_are_good_where_all_were_measured, 0, ARRAY_LEN(spaces)),
+      ONCE(plans_come_in_order_with_intervals), ONCE(unknown_segments_are_in_no_plan),
+      ONCE(two_workloads_are_too_few), ONCE(far_workloads_are_refused),
+      ONCE(only_like_layers_are_known), ONCE(devices_do_not_mix))
