@@ -12,8 +12,9 @@ with holds in every layer, beside the lengths.  libencoder.so must lie beside th
 
 import contextlib
 import ctypes
+import functools
 import os
-import typing
+import struct
 import weakref
 
 import torch
@@ -33,7 +34,7 @@ class _Info(ctypes.Structure):
 
 class _Plan(ctypes.Structure):
     _fields_ = [("batch", ctypes.c_int), ("seq_len", ctypes.c_int), ("value", ctypes.c_int),
-                ("kernels", ctypes.c_int), ("mask", ctypes.c_char_p),
+                ("kernels", ctypes.c_int), ("packed", ctypes.c_int), ("mask", ctypes.c_char_p),
                 ("workload", ctypes.c_char_p), ("measured_on", ctypes.c_char_p)]
 
 
@@ -47,12 +48,8 @@ class _Model(ctypes.Structure):
                 ("on_device", ctypes.c_int), ("weights", ctypes.POINTER(_Weights))]
 
 
-class _Call(ctypes.Structure):
-    _fields_ = [("batch", ctypes.c_int), ("seq_len", ctypes.c_int), ("x", ctypes.c_void_p),
-                ("y", ctypes.c_void_p), ("lengths", ctypes.c_void_p),
-                ("device_lengths", ctypes.c_void_p), ("workspace", ctypes.c_void_p),
-                ("workspace_bytes", ctypes.c_size_t), ("stream", ctypes.c_void_p)]
-
+# struct encoder_call as bytes, which are made in less time than a ctypes.Structure
+_call = struct.Struct("@iiPPPPPNP").pack
 
 _lib = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libencoder.so"))
 _lib.encoder_describe.restype = ctypes.POINTER(_Info)
@@ -62,7 +59,7 @@ _lib.encoder_message.restype = ctypes.c_char_p
 _lib.encoder_workspace_bytes.restype = ctypes.c_size_t
 _lib.encoder_create.argtypes = [ctypes.POINTER(_Model), ctypes.POINTER(ctypes.c_void_p)]
 _lib.encoder_destroy.argtypes = [ctypes.c_void_p]
-_lib.encoder_run.argtypes = [ctypes.c_void_p, ctypes.POINTER(_Call)]
+_lib.encoder_run.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
 
 info = _lib.encoder_describe().contents
 _dtype = _DTYPES[info.dtype]
@@ -90,38 +87,75 @@ def _on(device):
 # ---- the operator
 
 
-@torch.library.custom_op("encoder::run", mutates_args=())
-def _run(x: torch.Tensor, lengths: typing.Optional[torch.Tensor], handle: int) -> torch.Tensor:
-    """x (B,S,D) through all layers.  lengths: (B) int32, on the CPU or, unchecked, on x's device;
-    None: all S."""
-    if lengths is not None and (lengths.dtype != torch.int32 or lengths.shape != x.shape[:1] or
-                                lengths.device not in (x.device, torch.device("cpu"))):
+@functools.lru_cache(maxsize=1024)
+def _workspace_bytes(batch, seq_len):
+    """At least 1, so that encoder_run() is called and says why a size cannot run."""
+    return _lib.encoder_workspace_bytes(batch, seq_len) or 1
+
+
+def _raw_stream(device):
+    """The current cudaStream_t of a GPU, without an object around it where PyTorch can do so."""
+    get = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+    return get(device) if get is not None else torch.cuda.current_stream(device).cuda_stream
+
+
+def _check_lengths(x, lengths):
+    if (lengths.dtype != torch.int32 or lengths.shape != x.shape[:1] or
+            lengths.device not in (x.device, torch.device("cpu"))):
         raise ValueError(f"the lengths are {lengths.dtype} {tuple(lengths.shape)} on "
                          f"{lengths.device}; expected torch.int32 ({x.shape[0]},) on {x.device} or "
                          "on the CPU")
+
+
+def _run(x, lengths, handle):
+    """x (B,S,D) through all layers.  lengths: (B) int32, on the CPU or, unchecked, on x's device;
+    None: all S."""
+    if x.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("the library computes no gradients; run under torch.no_grad()")
     x = x.contiguous()
     if x.data_ptr() % 16 != 0:
         x = x.clone()
-    lengths = lengths.contiguous() if lengths is not None else None
+    host = device = 0  # where lengths lie
+    if lengths is not None:
+        _check_lengths(x, lengths)
+        lengths = lengths.contiguous()
+        if lengths.is_cuda:
+            device = lengths.data_ptr()
+        else:
+            host = lengths.data_ptr()
+    batch, seq_len = x.shape[0], x.shape[1]
+    size = _workspace_bytes(batch, seq_len)
     y = torch.empty_like(x)
-    size = _lib.encoder_workspace_bytes(x.shape[0], x.shape[1])
-    workspace = torch.empty(size, dtype=torch.uint8, device=x.device)
-    call = _Call(x.shape[0], x.shape[1], x.data_ptr(), y.data_ptr(), None, None,
-                 workspace.data_ptr() or None, size, None)
-    if lengths is not None and lengths.is_cuda:
-        call.device_lengths = lengths.data_ptr()
-    elif lengths is not None:
-        call.lengths = lengths.data_ptr()
-    with _on(x.device):
-        if x.is_cuda:
-            call.stream = torch.cuda.current_stream().cuda_stream
-        _check(_lib.encoder_run(handle, ctypes.byref(call)))
+    workspace = x.new_empty(size, dtype=torch.uint8)
+    gpu = x.get_device()  # -1: a CPU
+    stream = _raw_stream(gpu) if gpu >= 0 else 0
+    call = _call(batch, seq_len, x.data_ptr(), y.data_ptr(), host, device, workspace.data_ptr(),
+                 size, stream)
+    if gpu < 0 or gpu == torch.cuda.current_device():
+        status = _lib.encoder_run(handle, call)
+    else:
+        with torch.cuda.device(gpu):
+            status = _lib.encoder_run(handle, call)
+    if status != 0:
+        _check(status)
     return y
 
 
-@_run.register_fake
+# torch.library.custom_op would take some microseconds more in each call.
+torch.library.define("encoder::run", "(Tensor x, Tensor? lengths, SymInt handle) -> Tensor",
+                     tags=(torch.Tag.pt2_compliant_tag,))
+torch.library.impl("encoder::run", _device, _run)
+
+
+@torch.library.register_fake("encoder::run")
 def _(x, lengths, handle):
     return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def _is_plain(x):
+    """Whether PyTorch would only run the operator, and neither trace, count nor transform it."""
+    return (type(x) is torch.Tensor and torch._C._len_torch_dispatch_stack() == 0 and
+            not torch.jit.is_tracing())
 
 
 # ---- attention masks
@@ -215,7 +249,11 @@ class Encoder(torch.nn.Module):
         if self.training or output_attentions or output_hidden_states:
             raise ValueError("the library has no dropout, and keeps neither attentions nor the "
                              "hidden states of layers; call model.eval(), and ask for neither")
-        y = torch.ops.encoder.run(x, self._lengths(x, attention_mask), self.handle)
+        lengths = self._lengths(x, attention_mask)
+        if torch.compiler.is_compiling() or not _is_plain(x):
+            y = torch.ops.encoder.run(x, lengths, self.handle)
+        else:
+            y = _run(x, lengths, self.handle)  # as PyTorch would, in a few microseconds less
         if not return_dict:
             return (y,)
         from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions

@@ -71,7 +71,10 @@ cc -Isizes -o plans "$source/tests/cmd/sizes.c" sizes/libsizes.a -fopenmp -lopen
 # In its Python file HuggingFace's names stay.
 grep -q 'model.encoder = Encoder(model' sizes/sizes.py || fail "sizes.py replaces no encoder"
 grep -q 'torch.ops.sizes.run(' sizes/sizes.py || fail "sizes.py: the operator's name"
-if command -v python3 >/dev/null; then python3 -m py_compile sizes/sizes.py; fi
+if command -v python3 >/dev/null; then
+  make -s -C sizes libsizes.so CFLAGS='-O0 -march=native -fopenmp'
+  PYTHONPATH=$source/tests/cmd/python PYTHONDONTWRITEBYTECODE=1 python3 "$source/tests/cmd/python/use.py" sizes || fail "sizes.py"
+fi
 cat >both.c <<'END'
 #include "encoder.h"
 #include "sizes.h"

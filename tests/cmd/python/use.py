@@ -1,0 +1,67 @@
+"""Uses the Python file of an exported library, of the name sizes, with the PyTorch beside this file."""
+
+import ctypes
+import random
+import sys
+
+import torch
+
+sys.path.insert(0, sys.argv[1])
+import sizes
+
+HIDDEN = sizes.info.heads * sizes.info.head_size
+ELEMENTS = {'wqkv': 3 * HIDDEN * HIDDEN, 'bqkv': 3 * HIDDEN, 'wo': HIDDEN * HIDDEN,
+            'w1': HIDDEN * sizes.info.ffn, 'b1': sizes.info.ffn, 'w2': HIDDEN * sizes.info.ffn}
+
+
+def draw(*shape):
+    t = torch.Tensor(shape)
+    t.values[:] = [random.uniform(-1, 1) for _ in t.values]
+    return t
+
+
+def create():
+    weights = [draw(ELEMENTS.get(name, HIDDEN)) for name in sizes._NAMES]
+    layer = (sizes._Weights * 1)(sizes._Weights(*[w.data_ptr() for w in weights]))
+    model = sizes._Model(sizes.info.heads, sizes.info.head_size, sizes.info.ffn, sizes.info.dtype, 1,
+                         1e-12, 0, layer)
+    handle = ctypes.c_void_p()
+    sizes._check(sizes._lib.sizes_create(ctypes.byref(model), ctypes.byref(handle)))
+    return handle.value
+
+
+def refused(function, *arguments):
+    try:
+        function(*arguments)
+    except (RuntimeError, ValueError, TypeError) as error:
+        return str(error)
+    return 'nothing'
+
+
+random.seed(1)
+plan = sizes._lib.sizes_plan_at(0).contents
+assert (plan.batch, plan.seq_len, plan.packed, plan.mask, plan.measured_on) == (1, 4, 0, b'full', None)
+assert plan.workload.startswith(b'b=1 '), plan.workload
+assert sizes.sizes() == [(1, 4), (1, 8), (2, 4), (2, 8)]
+
+encoder = sizes.Encoder.__new__(sizes.Encoder)
+encoder.handle, encoder.check_mask, encoder.lengths = create(), True, None
+x = draw(2, 8, HIDDEN)
+y = list(encoder.forward(x, return_dict=False)[0].values)
+assert any(y) and torch.ops.sizes.called == 0
+torch._C.modes = 1  # a mode that traces or counts sees the operator
+assert list(encoder.forward(x, return_dict=False)[0].values) == y and torch.ops.sizes.called == 1
+
+# A sequence of 5 tokens is the same behind other padding.
+encoder.lengths = torch.Tensor((2,), torch.int32, [8, 5])
+padded = list(encoder.forward(x, return_dict=False)[0].values)
+x.values[13 * HIDDEN:] = [float('nan')] * (3 * HIDDEN)
+again = list(encoder.forward(x, return_dict=False)[0].values)
+assert padded[:8 * HIDDEN] == y[:8 * HIDDEN] and padded[8 * HIDDEN:13 * HIDDEN] != y[8 * HIDDEN:13 * HIDDEN]
+assert padded[:13 * HIDDEN] == again[:13 * HIDDEN]
+
+run = torch.ops.sizes.run
+assert 'no plan is as large as batch 3' in refused(run, draw(3, 8, HIDDEN), None, encoder.handle)
+assert 'expected torch.int32 (2,)' in refused(run, x, torch.Tensor((3,), torch.int32), encoder.handle)
+assert 'expected (B,S,' in refused(encoder.forward, draw(2, 8, HIDDEN + 1))
+sizes._lib.sizes_destroy(encoder.handle)
