@@ -1,5 +1,6 @@
-/* A CUDA runtime that computes on the host.  FAKE_GPU=none|old|other: there is no GPU, its driver
- * is old, the library has no code for it.  graphs.c has streams and graphs. */
+/* A CUDA runtime that computes on the host.  FAKE_GPU=none|old|other|idle: there is no GPU, its
+ * driver is old, the library has no code for it; idle: work is not done.  graphs.c has streams and
+ * graphs. */
 #include "tests/cuda/runtime/runtime.h"
 
 #include "base/base.h"
@@ -9,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static bool gpu_is(const char *what)
+bool gpu_is(const char *what)
 {
     const char *given = getenv("FAKE_GPU");
     return given != NULL && strcmp(given, what) == 0;

@@ -20,6 +20,11 @@ extern const int stub_count;
 /* Does what the operators of a segment do, in fp32. */
 void run_segment(const struct stub *stub, void *argument);
 
+/* ---- runtime.c ------------------------------------------------------------------------------- */
+
+/* Whether FAKE_GPU is this. */
+bool gpu_is(const char *what);
+
 /* ---- graphs.c: streams and graphs ------------------------------------------------------------ */
 
 /* One thing to do in a stream: to copy rows, or to run a stub. */
