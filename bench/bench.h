@@ -172,8 +172,8 @@ const struct build_target *bench_target(const struct bench *b);
 const struct workload *bench_workload(const struct bench *b); /* without the bits of its mask */
 struct inputs bench_inputs(const struct bench *b);
 
-/* The calls that follow wait for the device no longer than so many seconds from now: they fail with
- * STATUS_TIMEOUT then. */
+/* The calls that follow fail with STATUS_TIMEOUT so many seconds from now, waiting for the device
+ * or a compiler; a worker that is at work then has a few more. */
 void bench_limit(struct bench *b, double seconds);
 struct disturbance bench_disturbance(const struct bench *b); /* of all measurements so far */
 struct limits bench_limits(const struct bench *b);           /* known once the worker has started */
@@ -183,6 +183,22 @@ struct limits bench_limits(const struct bench *b);           /* known once the w
  * only where the environment or an interrupt ends the work. */
 int bench_build(struct bench *b, const struct choice *choices, int count, struct status *results,
                 struct status *st);
+
+/* How far the build of a choice is. */
+struct built {
+    bool done;
+    struct status status; /* as bench_build() gives it; STATUS_OK until then */
+};
+
+/* Builds as bench_build(), in this order, until one of the choices is done, or, where compilers
+ * would disturb the device's times (a CPU), until all are.  Elsewhere compilers go on with the
+ * others while the device works, until the next call, which names anew what is wanted; count 0:
+ * nothing.  After so many seconds it returns with what is done, if anything. */
+int bench_build_some(struct bench *b, const struct choice *choices, int count, double seconds,
+                     struct built *out, struct status *st);
+
+/* Whether compilers run while the device works. */
+bool bench_builds_beside(const struct bench *b);
 
 /* The seconds of building a choice in this session, 0 if the cache had its binary.  Of the time in
  * which k compilers ran side by side each took 1/k, so that the seconds of all add up. */

@@ -47,6 +47,7 @@ struct target_ops {
     void (*checks)(const struct toolchain *tc, const struct status *problem, struct env_list *out);
     /* Adds those of these rows that say what makes times vary.  May be null. */
     void (*noise)(struct env_list *out);
+    bool builds_beside; /* compilers do not disturb what the device times */
 };
 extern const struct target_ops target_cpu, target_cuda;
 
@@ -74,9 +75,13 @@ struct client {
     int candidate;   /* index in the request that the announcement is about; -1: none */
     double limit_s;  /* between two events */
     uint64_t max_memory_bytes; /* that the worker may map; 0: no bound */
+    double until;              /* of all that it does, as clock_seconds() */
     const volatile sig_atomic_t *stop;
     client_event *event;
-    void *ctx; /* for event */
+    /* Called while the parent waits for the worker; true: it wants to be called soon again.  May be
+     * null. */
+    bool (*meanwhile)(void *ctx);
+    void *ctx;
 };
 
 /* The environment of a target's worker: null-terminated; the caller frees the array alone.  Only on
@@ -92,8 +97,9 @@ void client_stop(struct client *c);
 bool client_works(struct client *c);
 
 /* Sends a request and waits for its reply, at most most_s.  *st says how the request ended.  A
- * crash, a message without the token, limit_s without an event or most_s in all stop the worker;
- * *st then says what the worker was doing.  The caller owns *reply, which is null where none came.
+ * crash, a message without the token, limit_s without an event, most_s in all or `until` stop the
+ * worker; *st then says what the worker was doing.  The caller owns *reply, which is null where
+ * none came.
  */
 int client_call(struct client *c, const json_t *request, double most_s, json_t **reply,
                 struct status *st);
@@ -145,6 +151,10 @@ static inline struct runnable runnable_of(const struct candidate *c)
  * request over.  The caller owns *reply, which may be null. */
 int run_request(struct bench *b, struct runnable what, enum lock_use use, json_t *request,
                 json_t **reply, struct status *st);
+
+/* Whether a call of the worker failed for the limit of bench_limit(): that is no candidate's fault.
+ */
+bool session_limit_over(const struct bench *b, const struct status *failed);
 
 /* Starts the worker and gives it the workload, unless it runs. */
 int session_start_worker(struct bench *b, struct status *st);

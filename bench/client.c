@@ -149,7 +149,7 @@ static int take_lines(struct client *c, double *heard, json_t **reply)
 static int exchange(struct client *c, const json_t *request, double most_s, json_t **reply,
                     struct status *st)
 {
-    enum { TICK_MS = 100 };
+    enum { TICK_MS = 100, SOON_MS = 10 };
     if (!message_send(c->channel, request))
         return died(c, st);
 
@@ -158,7 +158,8 @@ static int exchange(struct client *c, const json_t *request, double most_s, json
     for (;;) {
         struct pollfd fds[] = {{.fd = c->channel, .events = POLLIN},
                                {.fd = c->process.output, .events = POLLIN}};
-        poll(fds, ARRAY_LEN(fds), TICK_MS);
+        bool soon = c->meanwhile != NULL && c->meanwhile(c->ctx);
+        poll(fds, ARRAY_LEN(fds), soon ? SOON_MS : TICK_MS);
         process_drain(&c->process);
         bool alive = receive(c);
         int taken = take_lines(c, &heard, reply);
@@ -172,6 +173,8 @@ static int exchange(struct client *c, const json_t *request, double most_s, json
             return died(c, st);
         if (c->stop != NULL && *c->stop != 0)
             return status_set(st, STATUS_INTERRUPTED, "interrupted");
+        if (clock_seconds() > c->until)
+            return status_set(st, STATUS_TIMEOUT, "%s: the time limit is over", c->doing);
         if (clock_seconds() - heard > c->limit_s)
             return status_set(st, STATUS_TIMEOUT, "%s: stopped after %.0f s", c->doing, c->limit_s);
         if (clock_seconds() - begin > most_s)

@@ -47,7 +47,8 @@ static int build_all(struct bench *b, struct measurement *all, int n, struct sta
 {
     for (int i = 0; i < n; i++) {
         double start = clock_seconds();
-        if (builder_build(&b->builder, all[i].what.choices, all[i].what.count, NULL, st) != 0)
+        if (builder_build(&b->builder, all[i].what.choices, all[i].what.count, b->until, NULL,
+                          st) != 0)
             return -1;
         all[i].trial->build_s = all[i].what.alone ? bench_build_seconds(b, &all[i].what.choices[0])
                                                   : clock_seconds() - start;
@@ -117,7 +118,8 @@ static int measure_open(struct bench *b, struct measurement **open, int n,
         const json_t *trials = json_object_get(reply, "trials");
         for (int i = 0; i < n && result == 0; i++)
             result = finish(b, open[i], json_array_get(trials, (size_t)i), how, st);
-    } else if (failed.code == STATUS_INTERRUPTED || failed.code == STATUS_ENVIRONMENT) {
+    } else if (failed.code == STATUS_INTERRUPTED || failed.code == STATUS_ENVIRONMENT ||
+               session_limit_over(b, &failed)) {
         status_set(st, failed.code, "%s", failed.message);
     } else {
         blame(open, n, b->client.candidate, &failed);

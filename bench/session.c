@@ -13,6 +13,9 @@ enum { COMPILE_LIMIT_S = 60, RUN_LIMIT_S = 30 };
  */
 #define SLOWEST_FLOPS 4e9
 
+/* What is nearly done when a limit is over may end, so long as that takes such a share of it. */
+#define LATE_SHARE 0.03
+
 static double run_limit(const struct workload *w)
 {
     double flops = 0;
@@ -130,6 +133,13 @@ static void begin_early(void *ctx)
     begin_worker(b, &later);
 }
 
+/* The worker is at work; see struct client. */
+static bool build_meanwhile(void *ctx)
+{
+    struct bench *b = ctx;
+    return builder_advance(&b->builder);
+}
+
 static int open_tools(struct bench *b, const struct bench_options *o, const struct workload *w,
                       struct status *st)
 {
@@ -152,6 +162,7 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
                                   b->toolchain.libraries[0] != '\0', w),
         .deadline_s = o->compile_deadline_s > 0 ? o->compile_deadline_s : COMPILE_LIMIT_S,
         .jobs = o->jobs > 0 ? o->jobs : cpu_threads(),
+        .beside = b->ops->builds_beside,
         .stop = o->stop,
         .compiling = begin_early,
         .compiling_ctx = b,
@@ -176,16 +187,20 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
 {
     *out = NULL;
     struct bench *b = mem_alloc(1, sizeof(*b));
-    *b =
-        (struct bench){.target = o->target,
-                       .inputs = o->inputs,
-                       .afresh = o->afresh,
-                       .stop = o->stop,
-                       .mask_fd = -1,
-                       .client = {.channel = -1, .stop = o->stop, .event = request_event, .ctx = b},
-                       .wait = {.stop = o->stop, .say = o->say, .ctx = o->say_ctx},
-                       .until = INFINITY,
-                       .limits = {NAN, NAN}};
+    *b = (struct bench){.target = o->target,
+                        .inputs = o->inputs,
+                        .afresh = o->afresh,
+                        .stop = o->stop,
+                        .mask_fd = -1,
+                        .client = {.channel = -1,
+                                   .until = INFINITY,
+                                   .stop = o->stop,
+                                   .event = request_event,
+                                   .meanwhile = build_meanwhile,
+                                   .ctx = b},
+                        .wait = {.stop = o->stop, .say = o->say, .ctx = o->say_ctx},
+                        .until = INFINITY,
+                        .limits = {NAN, NAN}};
     buf_init(&b->worker);
     b->ops = target_ops_of(o->target.kind, st);
     if (b->ops == NULL || target_check_dtype(o->target.kind, w->dtype, st) != 0 ||
@@ -245,6 +260,7 @@ struct inputs bench_inputs(const struct bench *b)
 void bench_limit(struct bench *b, double seconds)
 {
     b->until = clock_seconds() + seconds;
+    b->client.until = b->until + LATE_SHARE * seconds;
 }
 
 struct disturbance bench_disturbance(const struct bench *b)
@@ -260,7 +276,18 @@ struct limits bench_limits(const struct bench *b)
 int bench_build(struct bench *b, const struct choice *choices, int count, struct status *results,
                 struct status *st)
 {
-    return builder_build(&b->builder, choices, count, results, st);
+    return builder_build(&b->builder, choices, count, b->until, results, st);
+}
+
+int bench_build_some(struct bench *b, const struct choice *choices, int count, double seconds,
+                     struct built *out, struct status *st)
+{
+    return builder_build_some(&b->builder, choices, count, clock_seconds() + seconds, out, st);
+}
+
+bool bench_builds_beside(const struct bench *b)
+{
+    return b->builder.beside;
 }
 
 double bench_build_seconds(struct bench *b, const struct choice *c)
@@ -283,6 +310,11 @@ static int open_device(struct bench *b, struct status *st)
     return result;
 }
 
+bool session_limit_over(const struct bench *b, const struct status *failed)
+{
+    return failed->code == STATUS_TIMEOUT && clock_seconds() > b->client.until;
+}
+
 int session_start_worker(struct bench *b, struct status *st)
 {
     enum { TRIES = 2 }; /* something else may have killed the first one */
@@ -298,7 +330,8 @@ int session_start_worker(struct bench *b, struct status *st)
             break;
     }
     /* No candidate has run, so none is at fault. */
-    return status_set(st, failed.code == STATUS_INTERRUPTED ? failed.code : STATUS_ENVIRONMENT,
+    bool stopped = failed.code == STATUS_INTERRUPTED || session_limit_over(b, &failed);
+    return status_set(st, stopped ? failed.code : STATUS_ENVIRONMENT,
                       "the worker '%s' does not start: %s", b->worker.ptr, failed.message);
 }
 

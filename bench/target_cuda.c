@@ -113,4 +113,5 @@ const struct target_ops target_cuda = {
     .toolchain = toolchain,
     .fingerprint = fingerprint,
     .checks = checks,
+    .builds_beside = true,
 };

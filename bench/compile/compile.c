@@ -1,6 +1,7 @@
 #include "bench/compile/compile.h"
 
 #include <errno.h>
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -107,6 +108,7 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
                                       .env = env,
                                       .fds = {-1, -1},
                                       .limit_s = limit_s,
+                                      .niceness = tc->niceness,
                                       .max_memory_bytes = tc->max_memory_bytes,
                                       .may_leave_daemons = true};
     int result = process_start(&spec, &out->process, st);
@@ -201,7 +203,7 @@ int compile_source(const struct toolchain *tc, const struct cache *c, const char
     struct compile job;
     int result = compile_start(tc, c, text, headers, limit_s, &job, st);
     struct process *const list[] = {&job.process};
-    if (result == 0 && process_wait_any(list, 1, stop, st) < 0)
+    if (result == 0 && process_wait_any(list, 1, INFINITY, stop, st) < 0)
         result = -1;
     if (result == 0)
         result = compile_finish(&job, tc, c, key, st);

@@ -37,6 +37,7 @@ struct process_spec {
     int fds[2];                /* become 3 and 4 in the child; -1: none */
     double limit_s;            /* 0: no deadline */
     uint64_t max_memory_bytes; /* that it may map; 0: as the parent */
+    int niceness;              /* 0: as the parent */
     bool keep_last;
     bool
         may_leave_daemons; /* if it ends by itself, what left its group goes on: sccache's server */
@@ -55,10 +56,13 @@ bool process_ended(struct process *p);
 void process_kill(struct process *p);
 void process_release(struct process *p); /* kills the child if it runs */
 
-/* Waits until one of n running children ends, or kills one at its deadline.  Returns its index; -1
- * with STATUS_INTERRUPTED once *stop is set (stop may be null). */
-int process_wait_any(struct process *const *list, int n, const volatile sig_atomic_t *stop,
-                     struct status *st);
+/* Whether the child has ended by itself, or is past its deadline, at which it is killed. */
+bool process_over(struct process *p);
+
+/* Waits until one of n running children is over, and returns its index.  -1 with STATUS_TIMEOUT at
+ * `until`, as clock_seconds(), or with STATUS_INTERRUPTED once *stop is set (stop may be null). */
+int process_wait_any(struct process *const *list, int n, double until,
+                     const volatile sig_atomic_t *stop, struct status *st);
 
 /* Appends "exit status 1" or "SIGSEGV (Segmentation fault)". */
 void process_describe_end(int wait_status, struct buf *out);
@@ -165,6 +169,7 @@ struct toolchain {
     const char *source_suffix;     /* ".c" */
     const char *binary_suffix;     /* ".so" */
     uint64_t max_memory_bytes;     /* that the compiler may map; 0: no bound */
+    int niceness;                  /* of the compiler; 0: as this program */
     bool logs;                     /* it prints what ptxas_read() reads, which is kept */
     char version[128];             /* "gcc 12.2.0" */
     char libraries[128];           /* "OpenBLAS 0.3.21 openmp SkylakeX" */
@@ -285,7 +290,7 @@ void ptxas_read(const char *log, struct resources *out);
 /* Whether the compiler warned that wgmma instructions, which should overlap, are serialized. */
 bool ptxas_serialises(const struct resources *r);
 
-/* ---- build.c: choices -> binaries ------------------------------------------------------------ */
+/* ---- build.c, crew.c: choices -> binaries ---------------------------------------------------- */
 
 /* What is known of one choice in this session. */
 struct binary {
@@ -308,12 +313,14 @@ struct builder {
     struct build_target target;
     double deadline_s;
     int jobs;
+    bool beside; /* compilers may run while the device times */
     const volatile sig_atomic_t *stop;
     void (*compiling)(void *ctx); /* called whenever a compiler has started; may be null */
     void *compiling_ctx;
     struct listener listener;
     struct binary **binaries; /* owned */
     int count;
+    struct crew *crew; /* the compilers at work, owned; null: none ever was */
 };
 
 void builder_release(struct builder *b);
@@ -328,8 +335,16 @@ void binary_describe(const struct binary *b, struct resources *r);
  * program removed one. */
 int builder_check(struct builder *b, const struct choice *choices, int count, struct status *st);
 
-/* As bench_build(). */
-int builder_build(struct builder *b, const struct choice *choices, int count,
+/* As bench_build().  -1 with STATUS_TIMEOUT if it takes longer than `until`, as clock_seconds(). */
+int builder_build(struct builder *b, const struct choice *choices, int count, double until,
                   struct status *results, struct status *st);
+
+/* As bench_build_some(). */
+int builder_build_some(struct builder *b, const struct choice *choices, int count, double until,
+                       struct built *out, struct status *st);
+
+/* Goes on with what the last builder_build_some() began, without waiting.  Whether compilers run.
+ */
+bool builder_advance(struct builder *b);
 
 #endif

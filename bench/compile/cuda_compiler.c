@@ -147,6 +147,9 @@ static int prove(const struct cache *c, const struct toolchain *tc,
     return -1;
 }
 
+/* The worker's threads and the driver's come first. */
+enum { NICENESS = 10 };
+
 /* The fastest compiler first: it is taken unless the user names another. */
 static const struct compiler {
     const char *name;
@@ -160,8 +163,11 @@ static int try(const struct compiler *compiler, const struct toolchain_request *
     struct buf identity, flags;
     buf_init(&identity);
     buf_init(&flags);
-    *out = (struct toolchain){
-        .probe = probe_source, .source_suffix = ".cu", .binary_suffix = ".cubin", .logs = true};
+    *out = (struct toolchain){.probe = probe_source,
+                              .source_suffix = ".cu",
+                              .binary_suffix = ".cubin",
+                              .logs = true,
+                              .niceness = NICENESS};
     gpu_describe(gpu, &out->where);
     int release = compiler->find(request, out, &identity, st), result = -1;
     if (release > 0) {

@@ -51,6 +51,9 @@ static _Noreturn void run_program(const struct process_spec *spec, pid_t keeper,
     const bool marked = score >= 0 && write(score, "500", 3) == 3;
     (void)marked; /* else the system treats it as the parent */
 
+    const bool nice = spec->niceness == 0 || setpriority(PRIO_PROCESS, 0, spec->niceness) == 0;
+    (void)nice; /* it may have a lower priority already */
+
     struct rlimit space;
     if (spec->max_memory_bytes > 0 && getrlimit(RLIMIT_AS, &space) == 0 &&
         space.rlim_cur > spec->max_memory_bytes) {

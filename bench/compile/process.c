@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <math.h>
 #include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
@@ -140,10 +141,10 @@ void process_release(struct process *p)
     buf_release(&p->said);
 }
 
-/* Whether a child has ended by itself; else kills it if it is past its deadline.  The order
- * matters: this program may have been suspended since before a child ended in time. */
-static bool end_now(struct process *p)
+/* The order matters: this program may have been suspended since before a child ended in time. */
+bool process_over(struct process *p)
 {
+    process_drain(p);
     if (process_ended(p))
         return true;
     p->overdue = p->deadline > 0 && clock_seconds() > p->deadline;
@@ -152,8 +153,8 @@ static bool end_now(struct process *p)
     return p->overdue;
 }
 
-int process_wait_any(struct process *const *list, int n, const volatile sig_atomic_t *stop,
-                     struct status *st)
+int process_wait_any(struct process *const *list, int n, double until,
+                     const volatile sig_atomic_t *stop, struct status *st)
 {
     enum { TICK_MS = 100, QUIET_TICK_MS = 5 };
     struct pollfd *fds = mem_alloc((size_t)n, sizeof(*fds));
@@ -165,15 +166,19 @@ int process_wait_any(struct process *const *list, int n, const volatile sig_atom
         }
         int tick = TICK_MS;
         for (int i = 0; i < n && ended < 0; i++) {
-            process_drain(list[i]);
+            if (process_over(list[i]))
+                ended = i;
             fds[i] = (struct pollfd){.fd = list[i]->output, .events = POLLIN};
             if (list[i]->output < 0)
                 tick = QUIET_TICK_MS; /* poll() will not report the end of this child */
-            if (end_now(list[i]))
-                ended = i;
+        }
+        double left_s = until - clock_seconds();
+        if (ended < 0 && left_s <= 0) {
+            status_set(st, STATUS_TIMEOUT, "the time limit is over");
+            break;
         }
         if (ended < 0)
-            poll(fds, (nfds_t)n, tick);
+            poll(fds, (nfds_t)n, left_s < tick * 1e-3 ? (int)(left_s * 1e3) + 1 : tick);
     }
     free(fds);
     return ended;
@@ -212,7 +217,7 @@ static int run_once(const struct process_spec *spec, const volatile sig_atomic_t
     if (process_start(spec, out, st) != 0)
         return -1;
     struct process *const list[] = {out};
-    if (process_wait_any(list, 1, stop, st) < 0) {
+    if (process_wait_any(list, 1, INFINITY, stop, st) < 0) {
         process_release(out);
         return -1;
     }

@@ -15,7 +15,7 @@ static void ignore_event(void *ctx, const json_t *event)
  */
 START_TEST(request_has_a_limit)
 {
-    struct client c = {.channel = -1, .limit_s = 60, .event = ignore_event};
+    struct client c = {.channel = -1, .limit_s = 60, .until = INFINITY, .event = ignore_event};
     char *path = test_path("worker");
     write_text(path,
                "#!/bin/sh\nread -r line <&3\ntoken=${line##*\\\"token\\\":\\\"}\n"

@@ -147,7 +147,7 @@ START_TEST(first_of_several_is_returned)
     struct process *const list[] = {&p[0], &p[1]};
     for (int i = 0; i < 2; i++)
         OK(process_start(&specs[i], &p[i], &st));
-    ck_assert_int_eq(process_wait_any(list, 2, NULL, &st), 1);
+    ck_assert_int_eq(process_wait_any(list, 2, INFINITY, NULL, &st), 1);
     process_release(&p[0]);
     process_release(&p[1]);
 }
@@ -226,7 +226,7 @@ START_TEST(ended_before_it_was_looked_at_is_not_overdue)
     struct process *const list[] = {&p};
     OK(process_start(&spec, &p, &st));
     usleep(600000);
-    OK(process_wait_any(list, 1, NULL, &st));
+    OK(process_wait_any(list, 1, INFINITY, NULL, &st));
     ck_assert(!p.overdue);
     ck_assert_int_eq(p.wait_status, 0);
     ck_assert_str_eq(p.said.ptr, "done\n");

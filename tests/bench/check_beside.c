@@ -1,0 +1,164 @@
+/* Compilers beside the device, on the fake GPU, and the limit of bench_limit(). */
+#include "tests/bench/gpu_fixture.h"
+
+#include <math.h>
+
+static struct status st; /* of the call that a test is about */
+
+/* A compiler that notes its priority in test_dir/started, then runs `script`. */
+static void write_slow_nvcc(const char *script)
+{
+    char text[1024];
+    snprintf(
+        text, sizeof(text),
+        "#!/bin/sh\n"
+        "[ \"$1\" = --version ] && { echo 'Cuda compilation tools, release 13.0, V0'; exit; }\n"
+        "while [ $# -gt 1 ]; do [ \"$1\" = -o ] && out=$2; shift; done\n"
+        "if grep -q segment_ \"$1\"; then nice >>'%s'/started\n%s\nfi\n"
+        "cp '%s'/code \"$out\"\n",
+        test_dir, script, test_dir);
+    write_script(test_path("nvcc"), text);
+}
+
+static int started(void)
+{
+    struct buf text;
+    struct status ignored = STATUS_INIT;
+    int lines = 0;
+    buf_init(&text);
+    if (file_read(test_path("started"), 0, &text, &ignored) == 0)
+        for (const char *at = text.ptr; (at = strchr(at, '\n')) != NULL; at++)
+            lines++;
+    buf_release(&text);
+    return lines;
+}
+
+static void begin(struct bench_options *o, struct bench **b, struct choice c[4])
+{
+    hide_cublas();
+    *o = gpu_options();
+    o->jobs = 1;
+    *b = gpu_bench_of(o, SEQ_LEN);
+    for (int i = 0; i < 4; i++)
+        c[i] = gpu_choice(*b, 8 + i, 8 + i);
+}
+
+/* With one compiler at a time the third one starts when the second has ended: while the first
+ * segment is timed, for nobody asks for more. */
+START_TEST(compilers_start_while_the_device_works)
+{
+    struct bench_options o;
+    struct bench *b;
+    struct choice c[4];
+    struct built built[4];
+    begin(&o, &b, c);
+    write_slow_nvcc("");
+    OK(bench_build_some(b, c, 4, INFINITY, built, &st));
+    ck_assert(bench_builds_beside(b));
+    ck_assert(built[0].done);
+    ck_assert_int_eq(built[0].status.code, STATUS_OK);
+    ck_assert(!built[3].done);
+    while (started() < 4) {
+        struct trial t;
+        OK(bench_segment(b, &c[0], &sampling_search, &t, &st));
+        check_ok(&t);
+    }
+    OK(bench_build_some(b, c + 3, 1, INFINITY, built, &st));
+    ck_assert(built[0].done);
+    ck_assert_int_eq(started(), 4);
+    bench_close(b);
+}
+END_TEST
+
+/* Nobody wants the fourth one any more. */
+START_TEST(a_call_names_anew_what_is_wanted)
+{
+    struct bench_options o;
+    struct bench *b;
+    struct choice c[4];
+    struct built built[4];
+    begin(&o, &b, c);
+    write_slow_nvcc("");
+    OK(bench_build_some(b, c, 4, INFINITY, built, &st));
+    OK(bench_build_some(b, NULL, 0, 0, NULL, &st));
+    OK(bench_build(b, c, 3, NULL, &st));
+    struct trial t;
+    OK(bench_segment(b, &c[2], &sampling_search, &t, &st));
+    check_ok(&t);
+    ck_assert_int_eq(started(), 3);
+    bench_close(b);
+}
+END_TEST
+
+/* The worker and the driver come first. */
+START_TEST(compilers_have_a_low_priority)
+{
+    struct bench_options o;
+    struct bench *b;
+    struct choice c[4];
+    struct buf text;
+    begin(&o, &b, c);
+    write_slow_nvcc("");
+    OK(bench_build(b, c, 1, NULL, &st));
+    buf_init(&text);
+    OK(file_read(test_path("started"), 0, &text, &st));
+    ck_assert_int_ge(atoi(text.ptr), 10);
+    buf_release(&text);
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(some_may_be_none_in_time)
+{
+    struct bench_options o;
+    struct bench *b;
+    struct choice c[4];
+    struct built built[4];
+    begin(&o, &b, c);
+    write_slow_nvcc("sleep 60");
+    double start = clock_seconds();
+    OK(bench_build_some(b, c, 4, 0.1, built, &st));
+    ck_assert(!built[0].done && !built[3].done);
+    ck_assert_double_lt(clock_seconds() - start, 30);
+    bench_close(b);
+}
+END_TEST
+
+START_TEST(the_limit_ends_building)
+{
+    struct bench_options o;
+    struct bench *b;
+    struct choice c[4];
+    struct trial t;
+    begin(&o, &b, c);
+    write_slow_nvcc("sleep 60");
+    double start = clock_seconds();
+    bench_limit(b, 0.2);
+    FAILS(bench_segment(b, &c[0], &sampling_search, &t, &st), STATUS_TIMEOUT, "limit is over");
+    ck_assert_double_lt(clock_seconds() - start, 30);
+    bench_close(b);
+}
+END_TEST
+
+/* That is not the candidate's fault: it is not stored as failed. */
+START_TEST(the_limit_ends_the_workers_work)
+{
+    struct bench_options o;
+    struct bench *b;
+    struct choice c[4];
+    struct trial t;
+    begin(&o, &b, c);
+    bench_close(b);
+    o.run_deadline_s = 60;
+    b = gpu_bench_of(&o, SEQ_LEN);
+    gpu_build(b, &c[0], "fake hang\n");
+    bench_limit(b, 0.5);
+    FAILS(bench_segment(b, &c[0], &sampling_search, &t, &st), STATUS_TIMEOUT, "limit is over");
+    bench_close(b);
+}
+END_TEST
+
+SUITE("beside", gpu_setup, test_dir_teardown, ONCE(compilers_start_while_the_device_works),
+      ONCE(a_call_names_anew_what_is_wanted), ONCE(compilers_have_a_low_priority),
+      ONCE(some_may_be_none_in_time), ONCE(the_limit_ends_building),
+      ONCE(the_limit_ends_the_workers_work))
