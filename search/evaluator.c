@@ -61,16 +61,28 @@ static int time_plan(struct tuner *t, const struct candidate *c, struct trial *o
     return bench_plan(t->bench, c, &how, out, st);
 }
 
-static int measure_plan(void *ctx, struct plan plan, struct outcome *out, struct status *st)
+/* Whether there is no time to build the segments of a plan that there was no time to time. */
+static bool too_late(const struct tuner *t, struct plan p)
 {
-    struct tuner *t = ctx;
+    int slots[OP_COUNT], missing = 0, count = plan_slots(p, slots);
+    for (int i = 0; i < count; i++)
+        missing +=
+            t->segments.slots[slots[i]].best == NULL && !slot_failed(&t->segments.slots[slots[i]]);
+    return missing > 0 && t->clock() + missing * t->build_s > stage2_end(t);
+}
+
+static int measure_in_time(struct tuner *t, struct plan plan, struct outcome *out,
+                           struct status *st)
+{
     struct candidate c;
     struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
     if (time_missing(t, plan, st) != 0)
         return -1;
+    if (too_late(t, plan))
+        return status_set(st, STATUS_TIMEOUT, "no time is left to build plan %u", plan_value(plan));
     bool broken = segment_table_candidate(&t->segments, plan, &c, &trial.reason) != 0;
     int result = t->o->rigor != RIGOR_MEASURE ? 0 : anchor_check(t, st);
-    if (result == 0 && !broken)
+    if (result == 0 && !broken && !first_plan_take(t, &c, &trial))
         result = time_plan(t, &c, &trial, st);
     expect_verification(t, &trial);
     if (result == 0)
@@ -80,6 +92,14 @@ static int measure_plan(void *ctx, struct plan plan, struct outcome *out, struct
         anchor_note(t, &c, out);
     }
     trial_release(&trial);
+    return result;
+}
+
+static int measure_plan(void *ctx, struct plan plan, struct outcome *out, struct status *st)
+{
+    int result = measure_in_time(ctx, plan, out, st);
+    if (result != 0 && st->code == STATUS_TIMEOUT)
+        tuner_say(ctx, "%s", st->message); /* the search only knows that its time is over */
     return result;
 }
 

@@ -126,7 +126,8 @@ static int hold(struct tuner *t, const struct contest *contest, const struct his
                   l.cut_short ? ", as many as the time limit allows" : "");
         result = compare(t, &l, l.cut_short ? contest->mark_cut_short : contest->mark, out, st);
         t->verify_s = 0; /* the oracle keeps the layers */
-    } else {
+    } else if (!t->said_no_time) {
+        t->said_no_time = true;
         tuner_say(t, "no time is left to compare %s; a search with more time compares them first",
                   contest->name);
     }

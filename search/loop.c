@@ -92,16 +92,17 @@ static bool converged(const struct history *h, double expected_ms)
     return before_ms * (1 - gain) < best_ms && expected_ms > worthwhile_ms;
 }
 
-/* Returns 1 if the user interrupts, -1 on a failure. */
+/* Returns 1 if the user interrupts or the time is over, -1 on a failure. */
 static int measure(struct loop *l, struct plan p, enum signal by, struct status *st)
 {
     double begin = l->e->now(l->e->ctx);
     struct outcome o;
     if (l->e->measure(l->e->ctx, p, &o, st) != 0) {
-        if (st->code != STATUS_INTERRUPTED)
+        if (st->code != STATUS_INTERRUPTED && st->code != STATUS_TIMEOUT)
             return -1;
+        bool late = st->code == STATUS_TIMEOUT;
         *st = STATUS_INIT;
-        return end(l, STOP_INTERRUPTED);
+        return end(l, late ? STOP_TIME : STOP_INTERRUPTED);
     }
     l->last_cost_s = l->e->now(l->e->ctx) - begin;
     history_add(l->h, p, o);

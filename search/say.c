@@ -46,12 +46,13 @@ void tuner_step(const struct tuner *t, enum tune_phase phase, int done, int tota
     if (t->o->step == NULL)
         return;
     int best = history_best(&t->history);
+    const struct observation *first = t->first.ran ? &t->first.known : NULL;
     const struct tune_state state = {.step = {.phase = tune_phases[phase],
                                               .done = done,
                                               .total = total,
                                               .left_s = seconds_left(t, phase, done, total)},
                                      .latest = latest,
-                                     .best = best >= 0 ? &t->history.items[best] : NULL,
+                                     .best = best >= 0 ? &t->history.items[best] : first,
                                      .baseline = first_baseline(t)};
     t->o->step(t->o->ctx, &state);
 }

@@ -183,7 +183,13 @@ struct tuner {
         int plans;    /* measured since it was timed last */
         double drift; /* of its time to the first one; 1 within the noise of both */
     } anchor;
-    bool said_sharing;
+    struct first_plan {
+        struct candidate candidate;
+        struct trial trial;       /* owned if `ran` */
+        struct observation known; /* what it says */
+        bool ran;
+    } first;
+    bool said_sharing, said_no_time;
     double start, end; /* seconds; end is infinite without a limit */
     double verify_s;   /* what the next comparison takes to verify the layers after the first */
     double build_s, time_s; /* what the slowest choice took to build, and to time alone */
@@ -219,27 +225,6 @@ void say_sharing(struct tuner *t);
 
 /* For the search's end: say_sharing(), and how often the GPU slowed itself down. */
 void say_disturbance(struct tuner *t);
-
-/* ---- deadlines.c: when the phases must end ------------------------------------------------------
- *
- * In the tuner's clock; infinite without a time limit.  They move as the search learns what the
- * finals will take. */
-
-typedef double deadline(const struct tuner *t);
-deadline stage1_end, stage2_end;
-
-/* ---- stage1.c -------------------------------------------------------------------------------- */
-
-/* Builds, times and stores the untried defaults of the slots and, with `climb`, the schedules that
- * a climb from them reaches.  Begins nothing that may end after the deadline. */
-int time_slots(struct tuner *t, const int *slots, int count, bool climb, deadline *until,
-               struct status *st);
-
-/* Times and climbs segments, the most promising first, until stage1_end(). */
-int stage1(struct tuner *t, struct status *st);
-
-/* Whether there is time for one more segment. */
-bool stage1_goes_on(const struct tuner *t);
 
 /* ---- shared.c: segment times of studies of other workloads ------------------------------------
  */
@@ -383,5 +368,7 @@ int explain_neighbours(struct db *db, int64_t study, const struct slot_record sl
 
 int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report *out,
                 struct status *st);
+
+#include "search/stage1_int.h"
 
 #endif

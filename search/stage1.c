@@ -9,6 +9,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 /* With a deadline, at most so many choices for each core are built at a time: few, so that what was
@@ -52,31 +53,86 @@ static int time_job(struct tuner *t, struct job j, const struct status *built, s
     return result;
 }
 
+/* How many choices to have built while so many of `behind` are timed: more where cores would be
+ * idle, and all where compilers run beside the timing. */
+static int to_build(const struct tuner *t, int count, int behind)
+{
+    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    if (bench_builds_beside(t->bench))
+        return behind;
+    return count < cores ? (cores < behind ? cores : behind) : count;
+}
+
+/* What run_chunk() has left to do: the first `count` jobs are to be timed, and the others built. */
+struct chunk {
+    const struct job_list *list;
+    int done; /* of the list */
+    struct job *jobs;
+    struct choice *choices; /* of the jobs */
+    struct built *built;    /* likewise */
+    int count, builds;
+};
+
+/* Drops job i, which was timed. */
+static void drop(struct chunk *c, int i)
+{
+    size_t behind = (size_t)(--c->builds - i);
+    memmove(c->jobs + i, c->jobs + i + 1, behind * sizeof(*c->jobs));
+    memmove(c->choices + i, c->choices + i + 1, behind * sizeof(*c->choices));
+    memmove(c->built + i, c->built + i + 1, behind * sizeof(*c->built));
+    c->count--;
+}
+
+/* Times those that are built, as long as there is time. */
+static int time_built(struct tuner *t, struct chunk *c, struct status *st)
+{
+    int result = 0;
+    for (int i = 0; i < c->count && result == 0 && t->clock() + t->time_s < c->list->until(t);) {
+        if (!c->built[i].done) {
+            i++;
+            continue;
+        }
+        double begin = t->clock();
+        result = time_job(t, c->jobs[i], &c->built[i].status, st);
+        t->time_s = fmax(t->time_s, t->clock() - begin);
+        drop(c, i);
+        tuner_step(t, c->list->phase, ++c->done, c->list->count, NULL);
+    }
+    return result;
+}
+
 /* Builds and times so many jobs; builds more of those behind them than it times. */
 static int run_chunk(struct tuner *t, const struct job_list *list, int from, int count,
                      struct status *st)
 {
-    const struct job *jobs = list->jobs + from;
-    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), behind = list->count + list->ahead - from;
-    int builds = count < cores ? (cores < behind ? cores : behind) : count;
-    double start = t->clock();
-    struct choice *choices = mem_alloc((size_t)builds, sizeof(*choices));
-    struct status *built = mem_alloc((size_t)builds, sizeof(*built));
-    for (int i = 0; i < builds; i++)
-        choices[i] = t->segments.slots[jobs[i].slot].attempts[jobs[i].attempt].choice;
-    tuner_step(t, list->phase, from, list->count, NULL);
-    int result = bench_build(t->bench, choices, builds, built, st);
-    double built_at = t->clock(), end;
-    t->build_s = fmax(t->build_s, (built_at - start) / builds);
-    for (int i = 0; i < count && result == 0 && built_at + t->time_s < list->until(t); i++) {
-        result = time_job(t, jobs[i], &built[i], st);
-        end = t->clock();
-        t->time_s = fmax(t->time_s, end - built_at);
-        built_at = end;
-        tuner_step(t, list->phase, from + i + 1, list->count, NULL);
+    struct chunk c = {.list = list,
+                      .done = from,
+                      .count = count,
+                      .builds = to_build(t, count, list->count + list->ahead - from)};
+    int result = 0;
+    c.jobs = mem_alloc((size_t)c.builds, sizeof(*c.jobs));
+    c.choices = mem_alloc((size_t)c.builds, sizeof(*c.choices));
+    c.built = mem_alloc((size_t)c.builds, sizeof(*c.built));
+    for (int i = 0; i < c.builds; i++) {
+        c.jobs[i] = list->jobs[from + i];
+        c.choices[i] = t->segments.slots[c.jobs[i].slot].attempts[c.jobs[i].attempt].choice;
     }
-    free(choices);
-    free(built);
+    tuner_step(t, list->phase, from, list->count, NULL);
+    for (int before = -1; c.count > 0 && before != c.count && result == 0;) {
+        double start = t->clock();
+        int ready = 0;
+        before = c.count;
+        result =
+            bench_build_some(t->bench, c.choices, c.builds, list->until(t) - start, c.built, st);
+        for (int i = 0; i < c.builds; i++)
+            ready += c.built[i].done;
+        t->build_s = fmax(t->build_s, (t->clock() - start) / fmax(ready, 1));
+        if (result == 0)
+            result = time_built(t, &c, st);
+    }
+    free(c.jobs);
+    free(c.choices);
+    free(c.built);
     return result;
 }
 
@@ -223,6 +279,29 @@ static void learn(const struct tuner *t, struct best_first *b)
     }
 }
 
+int stage1_build_ahead(struct tuner *t, const struct candidate *first, struct status *st)
+{
+    struct best_first b;
+    int slots[SLOT_COUNT], count = first->count;
+    if (!bench_builds_beside(t->bench))
+        return 0;
+    best_first_init(&b, t->segments.target, t->space, t->space_count, t->o->search.seed);
+    learn(t, &b);
+    size_t most = OP_COUNT + (size_t)all_attempts(&t->segments);
+    struct choice *choices = mem_alloc(most, sizeof(*choices));
+    struct job *jobs = mem_alloc(most, sizeof(*jobs));
+    struct built *built = mem_alloc(most, sizeof(*built));
+    memcpy(choices, first->choices, (size_t)count * sizeof(*choices));
+    for (int i = 0, slot_count = slots_of_one_stage(&b, slots); i < slot_count; i++)
+        for (int k = 0, n = jobs_of(&t->segments, slots[i], false, jobs); k < n; k++)
+            choices[count++] = t->segments.slots[slots[i]].attempts[jobs[k].attempt].choice;
+    int result = bench_build_some(t->bench, choices, count, stage1_end(t) - t->clock(), built, st);
+    free(choices);
+    free(jobs);
+    free(built);
+    return result;
+}
+
 /* Each operator alone, as then every plan can be hoped for, and the other slots of one stage. */
 static int time_one_stage(struct tuner *t, struct best_first *b, struct status *st)
 {
@@ -296,8 +375,9 @@ int stage1(struct tuner *t, struct status *st)
     for (size_t i = 0; i < ARRAY_LEN(shares); i++)
         if (follow_hope(t, &b, shares[i], st) != 0)
             return -1;
-    if (t->past.searched &&
-        segment_table_tried(&t->segments) == before) /* the search before this one did */
-        return 0;
-    return audit(t, &b, shares[ARRAY_LEN(shares) - 1], st);
+    bool audited = t->past.searched && /* by the search before this one */
+                   segment_table_tried(&t->segments) == before;
+    if (!audited && audit(t, &b, shares[ARRAY_LEN(shares) - 1], st) != 0)
+        return -1;
+    return bench_build_some(t->bench, NULL, 0, 0, NULL, st); /* plans need no more of them */
 }

@@ -135,7 +135,8 @@ static int sample_space(struct tuner *t, struct search_result *found, struct sta
 
 /* Baselines come first, with their segments, so that there is something to compare with whenever
  * the search ends.  They run the defaults: other schedules are tried where they may win.  In an
- * exhaustive search all plans run the schedules that stage 1 ends with. */
+ * exhaustive search all plans run the schedules that stage 1 ends with.  Where a time limit leaves
+ * no time for the segments of one, and there is a plan to print, it is left out. */
 static int measure_baseline(struct tuner *t, struct plan p, struct search_result *out,
                             struct status *st)
 {
@@ -147,6 +148,8 @@ static int measure_baseline(struct tuner *t, struct plan p, struct search_result
     tuner_step(t, PHASE_BASELINES, 0, 0, NULL);
     if (time_slots(t, slots, count, exhaustive(t), stage1_end, st) != 0)
         return -1;
+    if (!stage1_goes_on(t) && t->first.ran && !plan_equal(t->first.candidate.plan, p))
+        return 0; /* a later search makes up for it */
     out->stopped_by = STOP_TIME;
     return choices_may_change(t) ? 0 : search_values(t, value, value, t->end, out, st);
 }
@@ -236,6 +239,8 @@ static int run_phases(struct tuner *t, struct search_result *found, struct statu
     if (retries(t))
         tuner_say(t, "measuring again what failed: %d segments, %d plans",
                   segment_table_failed(&t->segments, NULL), t->failed_count);
+    if (first_plan_measure(t, st) != 0)
+        return -1;
     if (segment_table_tried(&t->segments) == 0 && !exhaustive(t) && stage1_goes_on(t) &&
         take_shared(t, st) != 0)
         return -1;
@@ -286,6 +291,8 @@ static int measure_all(struct tuner *t, struct search_result *found, struct stat
     if (t->o->search.time_limit_s > 0)
         bench_limit(t->bench, t->o->search.time_limit_s);
     int result = t->o->again ? run_again(t, found, st) : run_phases(t, found, st);
+    if (result == 0)
+        result = first_plan_keep(t, st);
     if (result == 0 && found->stopped_by != STOP_INTERRUPTED && !t->o->again)
         result = measure_finals(t, st);
     say_disturbance(t);
@@ -295,7 +302,7 @@ static int measure_all(struct tuner *t, struct search_result *found, struct stat
     if (st->code == STATUS_TIMEOUT)
         tuner_say(t, "%s", st->message);
     *st = STATUS_INIT;
-    return 0;
+    return first_plan_keep(t, st);
 }
 
 /* ---- tune ------------------------------------------------------------------------------------ */
@@ -366,6 +373,7 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
     if (o->again && found.stopped_by == STOP_SPACE)
         out->stopped_by = NULL;
 out:
+    first_plan_release(t);
     segment_table_release(&t->segments);
     history_release(&t->history);
     free(t);

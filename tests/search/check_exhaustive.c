@@ -230,7 +230,7 @@ START_TEST(broken_segment_fails_its_plans)
     ck_assert_int_eq(s->failed, broken);
     ck_assert_int_eq(report.failed_trials, broken);
     ck_assert_int_eq(fake.plans, PLANS + BESIDE - broken);
-    ck_assert(!fake.broken_in_plan);
+    ck_assert_int_eq(fake.broken_in_plan, 0);
     ck_assert_ptr_nonnull(strstr(s->reason, "ops 8-9 fail alone: row 3 is wrong"));
 }
 END_TEST

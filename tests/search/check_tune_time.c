@@ -82,15 +82,88 @@ START_TEST(time_of_finals_is_kept_first)
 }
 END_TEST
 
-/* Four compilations a core would take 8 s. */
+/* Four compilations a core would take 4 s, more than stage 1 has. */
 START_TEST(slow_compilers_keep_to_the_limit)
 {
-    fake.seconds_per_build = 2. / (double)sysconf(_SC_NPROCESSORS_ONLN);
+    fake.seconds_per_build = 1. / (double)sysconf(_SC_NPROCESSORS_ONLN);
     fake.speed = 100;
     options.search.time_limit_s = 7;
     run();
-    ck_assert_double_le(report.seconds, 7);
+    ck_assert_double_le(report.seconds, 7.01); /* the clock is read after the finals */
     ck_assert_int_eq(fake.compares, 1);
+}
+END_TEST
+
+/* Stage 1 would take 20 s, and a plan of 15 segments 3.75 s. */
+START_TEST(first_plan_comes_before_segments)
+{
+    fake.seconds_per_build = 0.25;
+    fake.speed = 100;
+    options.search.time_limit_s = 4;
+    struct buf said;
+    buf_init(&said);
+    options.say = collect;
+    options.ctx = &said;
+    run();
+    ck_assert_str_eq(report.stopped_by, "time");
+    ck_assert_int_eq(report.best.value, 41115);
+    ck_assert(report.best.final);
+    ck_assert_double_le(report.seconds, 4.01);
+    ck_assert(isnan(report.baselines[0].ms.median));
+    ck_assert_int_le(count_in(said.ptr, "no time is left"), 1);
+    buf_release(&said);
+    options.search.time_limit_s = 0;
+    fake.seconds_per_build = 0;
+    run();
+    ck_assert(!isnan(report.baselines[0].ms.median));
+}
+END_TEST
+
+/* Most of the time of building passes beside that of timing. */
+START_TEST(compilers_run_beside_the_device)
+{
+    double seconds[2];
+    int built[2];
+    for (int beside = 0; beside < 2; beside++) {
+        fake.seconds_per_build = fake.seconds_per_segment = 0.1;
+        fake.beside = beside != 0;
+        run();
+        seconds[beside] = report.seconds;
+        built[beside] = fake.built;
+        teardown();
+        setup();
+    }
+    ck_assert_int_eq(built[0], built[1]);
+    ck_assert_double_ge(seconds[0] - seconds[1], 0.7 * 0.1 * built[0]);
+}
+END_TEST
+
+/* _i: the user interrupts so many calls after the first plan. */
+START_TEST(first_plan_outlives_an_interrupt)
+{
+    fake.stop_at_call = 2 + _i;
+    run();
+    ck_assert_str_eq(report.stopped_by, "interrupted");
+    ck_assert_int_eq(report.best.value, 41115);
+    ck_assert_int_eq(report.new_trials, 1);
+    ck_assert_int_eq(read_back()->plans, 1);
+}
+END_TEST
+
+/* Once, though the finals of the search before are owed too. */
+START_TEST(no_time_for_finals_is_said_once)
+{
+    struct buf said;
+    options.search.time_limit_s = 1;
+    run();
+    buf_init(&said);
+    options.say = collect;
+    options.ctx = &said;
+    options.search.budget = 40;
+    options.search.time_limit_s = 1.1;
+    run();
+    ck_assert_int_eq(count_in(said.ptr, "no time is left"), 1);
+    buf_release(&said);
 }
 END_TEST
 
@@ -258,6 +331,8 @@ END_TEST
 SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
       ONCE(segments_of_plans_are_timed), LOOP(time_limit_covers_finals, 0, 2),
       ONCE(time_of_finals_is_kept_first), ONCE(slow_compilers_keep_to_the_limit),
+      ONCE(compilers_run_beside_the_device), ONCE(first_plan_comes_before_segments),
+      LOOP(first_plan_outlives_an_interrupt, 0, 3), ONCE(no_time_for_finals_is_said_once),
       ONCE(search_without_time_for_finals_gives_no_ratio),
       ONCE(search_ended_by_its_time_answers_at_once), LOOP(limit_passes_while_waiting, 0, 3),
       ONCE(time_limit_covers_learning), ONCE(no_time_at_all), ONCE(steps_are_told),

@@ -19,12 +19,18 @@ const struct sampling sampling_final = {.min_samples = 20, .min_seconds = 1, .ma
 static struct choice cached[20000];
 static int cached_count;
 
+/* What a compiler goes on with while the device works, and the seconds of its work on the next. */
+static struct choice ahead[2000];
+static int ahead_count;
+static double worked_s;
+
 struct bench *fake_open(void)
 {
     static struct bench bench;
     struct status st = STATUS_INIT;
     memset(&fake, 0, sizeof(fake));
-    cached_count = 0;
+    cached_count = ahead_count = 0;
+    worked_s = 0;
     fake.broken = (struct segment){-1, -1};
     fake.speed = 1;
     made_up_init(&fake.space, 2, 32768, 49152);
@@ -55,8 +61,10 @@ static int call(struct status *st)
         fake.stop = 1;
     if (fake.stop != 0)
         return status_set(st, STATUS_INTERRUPTED, "stopped");
-    if (fake.calls == fake.no_turn_at_call)
+    if (fake.calls == fake.no_turn_at_call) {
+        fake.clock_s += fake.limit_s;
         return status_set(st, STATUS_TIMEOUT, "no turn");
+    }
     if (fake.calls == fake.fail_at_call)
         return status_set(st, STATUS_ENVIRONMENT, "the compiler is gone");
     return 0;
@@ -84,30 +92,77 @@ static void fail(struct trial *out, const char *message)
     status_set(&out->reason, STATUS_WRONG, "%s", message);
 }
 
-static bool is_cached(const struct choice *c)
+static bool cache_has(const struct choice *c)
 {
     for (int i = 0; i < cached_count; i++)
         if (choice_equal(&cached[i], c))
             return true;
-    if (cached_count < (int)ARRAY_LEN(cached))
-        cached[cached_count++] = *c;
     return false;
 }
 
-int bench_build(struct bench *b, const struct choice *choices, int count, struct status *results,
-                struct status *st)
+static void build(const struct choice *c)
+{
+    fake.built++;
+    if (cached_count < (int)ARRAY_LEN(cached))
+        cached[cached_count++] = *c;
+}
+
+bool bench_builds_beside(const struct bench *b)
 {
     (void)b;
-    if (call(st) != 0)
+    return fake.beside;
+}
+
+static const struct choice *next_ahead(void)
+{
+    for (int i = 0; i < ahead_count; i++)
+        if (!cache_has(&ahead[i]))
+            return &ahead[i];
+    return NULL;
+}
+
+/* The device works. */
+static void pass(double seconds)
+{
+    const struct choice *next = fake.beside ? next_ahead() : NULL;
+    fake.clock_s += seconds;
+    for (worked_s += seconds; next != NULL && worked_s >= fake.seconds_per_build;
+         next = next_ahead()) {
+        worked_s -= fake.seconds_per_build;
+        build(next);
+    }
+    if (next == NULL)
+        worked_s = 0;
+}
+
+/* One compiler at a time. */
+int bench_build_some(struct bench *b, const struct choice *choices, int count, double seconds,
+                     struct built *out, struct status *st)
+{
+    (void)b;
+    double until = fake.clock_s + seconds;
+    int done = 0;
+    if (count > 0 && call(st) != 0)
         return -1;
+    ahead_count = fake.beside && count < (int)ARRAY_LEN(ahead) ? count : 0;
+    if (count > 0)
+        memcpy(ahead, choices, (size_t)ahead_count * sizeof(*ahead));
+    for (int i = 0; i < count; i++)
+        done += cache_has(&choices[i]);
     for (int i = 0; i < count; i++) {
-        results[i] = STATUS_INIT;
+        bool waits = !cache_has(&choices[i]) && (!fake.beside || done == 0);
+        double left_s = waits ? fake.seconds_per_build - worked_s : 0;
+        if (waits && fake.clock_s + left_s <= until) {
+            fake.clock_s += left_s;
+            worked_s = 0;
+            build(&choices[i]);
+            done++;
+        } else if (waits) {
+            fake.clock_s = until;
+        }
+        out[i] = (struct built){.done = cache_has(&choices[i])};
         if (fake.broken_at_build && is_broken(&choices[i]))
-            status_set(&results[i], STATUS_COMPILE, "syntax error");
-        if (is_cached(&choices[i]))
-            continue;
-        fake.built++;
-        fake.clock_s += fake.seconds_per_build;
+            status_set(&out[i].status, STATUS_COMPILE, "syntax error");
     }
     return 0;
 }
@@ -136,7 +191,7 @@ int bench_segment(struct bench *b, const struct choice *c, const struct sampling
         return -1;
     fake.segments++;
     fake.bounded += how->censor_above_ms > 0;
-    fake.clock_s += fake.seconds_per_segment;
+    pass(fake.seconds_per_segment);
     if (is_broken(c))
         fail(out, "row 3 is wrong");
     else
@@ -161,7 +216,7 @@ static void run_plan(const struct candidate *c, const struct sampling *how, stru
     bool broken = c->packed && fake.packing == 0;
     for (int i = 0; i < c->count; i++)
         broken |= is_broken(&c->choices[i]);
-    fake.broken_in_plan |= broken;
+    fake.broken_in_plan += broken;
     if (broken || fake.all_plans_fail || value == fake.broken_value)
         fail(out, "layer 0 is wrong");
     else
@@ -172,14 +227,32 @@ static void run_plan(const struct candidate *c, const struct sampling *how, stru
     }
 }
 
+/* Until the limit. */
+static int build_lacking(const struct candidate *c, struct status *st)
+{
+    for (int i = 0; i < c->count; i++) {
+        if (cache_has(&c->choices[i]))
+            continue;
+        build(&c->choices[i]);
+        fake.clock_s += fake.seconds_per_build;
+        if (fake.limit_end_s > 0 && fake.clock_s > fake.limit_end_s) {
+            fake.clock_s = fake.limit_end_s;
+            return status_set(st, STATUS_TIMEOUT, "the time limit is over");
+        }
+    }
+    return 0;
+}
+
 int bench_plan(struct bench *b, const struct candidate *c, const struct sampling *how,
                struct trial *out, struct status *st)
 {
     (void)b;
     if (call(st) != 0)
         return -1;
+    if (build_lacking(c, st) != 0)
+        return -1;
     fake.plans++;
-    fake.clock_s += fake.seconds_per_plan;
+    pass(fake.seconds_per_plan);
     run_plan(c, how, out);
     if (out->status == TRIAL_OK && plan_value(c->plan) == fake.lucky_value) {
         double ms = out->ms.median / 10;
@@ -201,7 +274,7 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
         fake.compared[fake.compares].how = *how;
     }
     fake.compares++;
-    fake.clock_s += n * how->max_seconds;
+    pass(n * how->max_seconds);
     for (int i = 0; i < n; i++)
         run_plan(&candidates[i], how, &trials[i]);
     return 0;
@@ -238,6 +311,7 @@ void bench_limit(struct bench *b, double seconds)
 {
     (void)b;
     fake.limit_s = seconds;
+    fake.limit_end_s = fake.clock_s + seconds;
 }
 
 struct disturbance bench_disturbance(const struct bench *b)

@@ -21,6 +21,7 @@ struct fake {
     double packing;       /* the share of its time that a plan takes packed; 0: it fails */
     double jitter;        /* plans take up to this share longer or shorter */
     double seconds_per_build, seconds_per_segment, seconds_per_plan; /* that pass on the clock */
+    bool beside; /* a compiler runs while the device works */
     double clock_s;
     double verify_s;                              /* of each trial */
     double speed;                                 /* all times are divided by it; 1 */
@@ -36,9 +37,9 @@ struct fake {
     struct {
         int plans;
         struct sampling how;
-    } compared[4];       /* of the first comparisons */
-    double limit_s;      /* for waiting */
-    bool broken_in_plan; /* the broken segment was built or run within a plan */
+    } compared[4];               /* of the first comparisons */
+    double limit_s, limit_end_s; /* for waiting and building; limit_end_s: on the clock */
+    int broken_in_plan;          /* plans in which the broken segment was built or run */
 };
 extern struct fake fake;
 

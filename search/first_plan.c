@@ -1,0 +1,88 @@
+/* The first plan: the baseline that takes the fewest compilers, with all segments by their
+ * defaults. It is measured before any segment is timed alone, so that a search that is interrupted,
+ * or whose time is over, soon has a plan to print.  Its trial is stored if the search ends before
+ * it has measured this plan by the best defaults, or if these are the same. */
+#include "search/search_int.h"
+
+static int compilers_of(const struct candidate *c)
+{
+    int count = 0;
+    for (int i = 0; i < c->count; i++)
+        count += !c->choices[i].impl->library;
+    return count;
+}
+
+/* False: every baseline was measured, or none may run. */
+static bool choose(const struct tuner *t, struct candidate *out)
+{
+    const struct baselines *b = &t->o->baselines;
+    bool found = false;
+    for (int i = 0; i < b->count; i++) {
+        struct candidate c;
+        struct status fails = STATUS_INIT;
+        if (history_has(&t->history, b->plans[i]) ||
+            segment_table_candidate(&t->segments, b->plans[i], &c, &fails) != 0 ||
+            (found && compilers_of(&c) >= compilers_of(out)))
+            continue;
+        *out = c;
+        found = true;
+    }
+    return found;
+}
+
+int first_plan_measure(struct tuner *t, struct status *st)
+{
+    struct first_plan *f = &t->first;
+    if (t->o->rigor != RIGOR_MEASURE || history_best(&t->history) >= 0 || !(t->clock() < t->end) ||
+        !choose(t, &f->candidate))
+        return 0;
+    tuner_step(t, PHASE_BASELINES, 0, 0, NULL);
+    if (stage1_build_ahead(t, &f->candidate, st) != 0 ||
+        bench_plan(t->bench, &f->candidate, &sampling_search, &f->trial, st) != 0)
+        return -1;
+    expect_verification(t, &f->trial);
+    f->ran = f->trial.status == TRIAL_OK;
+    if (f->ran)
+        f->known = (struct observation){.plan = f->candidate.plan,
+                                        .outcome = outcome_of(TRIAL_OK, f->trial.ms)};
+    else
+        trial_release(&f->trial);
+    return 0;
+}
+
+static bool same_choices(const struct candidate *a, const struct candidate *b)
+{
+    bool same = plan_equal(a->plan, b->plan) && a->count == b->count;
+    for (int i = 0; i < a->count && same; i++)
+        same = choice_equal(&a->choices[i], &b->choices[i]);
+    return same;
+}
+
+bool first_plan_take(struct tuner *t, const struct candidate *c, struct trial *out)
+{
+    struct first_plan *f = &t->first;
+    if (!f->ran || !same_choices(&f->candidate, c))
+        return false;
+    *out = f->trial;
+    f->ran = false;
+    return true;
+}
+
+int first_plan_keep(struct tuner *t, struct status *st)
+{
+    struct first_plan *f = &t->first;
+    if (!f->ran || history_has(&t->history, f->candidate.plan))
+        return 0;
+    if (trial_store(t->db, t->study, DB_TRIAL_PLAN, &f->candidate, &f->trial, t->search_id, st) !=
+        0)
+        return -1;
+    history_add(&t->history, f->candidate.plan, f->known.outcome);
+    t->new_trials++;
+    return 0;
+}
+
+void first_plan_release(struct tuner *t)
+{
+    if (t->first.ran)
+        trial_release(&t->first.trial);
+}
