@@ -58,7 +58,8 @@ void oracle_layer_run(const struct workload *w, const float *x, const float *con
  * Of scores only the kept elements are stored. */
 struct oracle_results {
     const struct workload *w;    /* borrowed */
-    float *tensor[TENSOR_COUNT]; /* null: not wanted; owned */
+    float *tensor[TENSOR_COUNT]; /* null: not wanted; owned, but that of scores and of masked scores
+                                    are one */
     bool *real;                  /* (B,S) the rows that were computed */
     int64_t *kept;               /* (B*S+1) the pairs that the rows before keep in one head */
 };

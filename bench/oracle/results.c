@@ -51,6 +51,14 @@ static void count_kept(struct oracle_results *r)
         r->kept[row + 1] += r->kept[row];
 }
 
+/* The tensor whose memory holds this one too; itself if none does.  Of scores the mask only drops
+ * those that are not stored. */
+static int stored_as(const struct oracle_results *r, int tensor)
+{
+    bool masks = tensor != TENSOR_X && ops[tensor - 1].pointwise == POINTWISE_MASK;
+    return masks && r->tensor[op_input(tensor - 1)] != NULL ? op_input(tensor - 1) : tensor;
+}
+
 void oracle_results_init(struct oracle_results *r, const struct workload *w, uint16_t tensors,
                          const struct spans *spans)
 {
@@ -65,6 +73,10 @@ void oracle_results_init(struct oracle_results *r, const struct workload *w, uin
             continue;
         if (is_compact(t) && r->kept == NULL)
             count_kept(r);
+        if (stored_as(r, t) != t) {
+            r->tensor[t] = r->tensor[stored_as(r, t)];
+            continue;
+        }
         int64_t n = is_compact(t) ? r->kept[(int64_t)w->batch * w->seq_len] * w->heads
                                   : tensor_elements(t, w);
         r->tensor[t] =
@@ -74,8 +86,9 @@ void oracle_results_init(struct oracle_results *r, const struct workload *w, uin
 
 void oracle_results_release(struct oracle_results *r)
 {
-    for (int t = 0; t < TENSOR_COUNT; t++)
-        free(r->tensor[t]);
+    for (int t = TENSOR_COUNT - 1; t >= 0; t--) /* the others' memory is of a tensor before */
+        if (stored_as(r, t) == t)
+            free(r->tensor[t]);
     free(r->real);
     free(r->kept);
     *r = (struct oracle_results){.w = NULL};
@@ -104,7 +117,7 @@ struct oracle_taker oracle_results_taker(struct oracle_results *r)
 {
     struct oracle_taker taker = {.take = take, .ctx = r};
     for (int t = 0; t < TENSOR_COUNT; t++)
-        taker.tensors |= (uint16_t)((r->tensor[t] != NULL) << t);
+        taker.tensors |= (uint16_t)((r->tensor[t] != NULL && stored_as(r, t) == t) << t);
     return taker;
 }
 

@@ -52,7 +52,8 @@ static void run_layer(struct reference *r, int layer, const float *x, uint16_t t
 /* Computes all rows of a layer, and the next one's input. */
 static void run_whole(struct reference *r, int layer)
 {
-    const uint16_t all = (1u << TENSOR_COUNT) - 1, output = 1u << TENSOR_Y;
+    const uint16_t output = 1u << TENSOR_Y; /* x is kept apart */
+    const uint16_t all = (1u << TENSOR_COUNT) - 1 - (1u << TENSOR_X);
     struct oracle_results *out = &r->layer[layer];
     struct spans spans = spans_all(r->w);
     run_layer(r, layer, r->x[layer], layer == 0 ? all : output, &spans, out);

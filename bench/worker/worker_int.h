@@ -198,7 +198,7 @@ struct reference {
     pthread_t thread;
     int known;                     /* layers computed on all rows */
     float **x;                     /* (L+1) input of a layer, rounded to the type; x[0] is drawn */
-    struct oracle_results *layer;  /* (L) every tensor of layer 0, the outputs of later ones */
+    struct oracle_results *layer;  /* (L) all tensors of layer 0 but x, the outputs of later ones */
     struct oracle_results *sample; /* (L) samples of the outputs of layers after the first */
 };
 

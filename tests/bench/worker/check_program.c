@@ -155,6 +155,11 @@ START_TEST(number_of_choices_is_checked)
 }
 END_TEST
 
+static const float *oracles(int t)
+{
+    return t == TENSOR_X ? worker.reference.x[0] : worker.reference.layer[0].tensor[t];
+}
+
 /* Operators 8-9 read what operator 7 gives, and x. */
 START_TEST(inputs_are_the_oracles)
 {
@@ -167,17 +172,19 @@ START_TEST(inputs_are_the_oracles)
     ck_assert_int_eq(device.uploads, ARRAY_LEN(read));
     for (size_t k = 0; k < ARRAY_LEN(read); k++) {
         const float *fed = tensor_of(0, read[k]);
+        const float *right =
+            read[k] == TENSOR_X ? worker.reference.x[0] : worker.reference.layer[0].tensor[read[k]];
         for (int64_t i = 0; i < tensor_elements(read[k], &worker.w); i++)
-            ck_assert_float_eq(fed[i], worker.reference.layer[0].tensor[read[k]][i]);
+            ck_assert_float_eq(fed[i], right[i]);
     }
 }
 END_TEST
 
 static void check_fed(int t)
 {
-    const float *fed = tensor_of(0, t);
+    const float *fed = tensor_of(0, t), *right = oracles(t);
     for (int64_t i = 0; i < tensor_elements(t, &worker.w); i++)
-        ck_assert_float_eq(fed[i], worker.reference.layer[0].tensor[t][i]);
+        ck_assert_float_eq(fed[i], right[i]);
 }
 
 /* From the second time on the device copies what it was fed before.  _i: it has memory for that. */

@@ -1,6 +1,8 @@
 #include "tests/bench/oracle/layer_inputs.h"
 #include "tests/bench/worker/fixture.h"
 
+#include <malloc.h>
+
 enum { LAYERS = 3 };
 
 static struct workload w;
@@ -72,7 +74,7 @@ static void check_layer(int layer)
     struct oracle_layer computed;
     compute(layer, true, &computed);
     const struct oracle_results *results = reference_output(&reference, layer, true);
-    for (int t = layer == 0 ? 0 : TENSOR_Y; t < TENSOR_COUNT; t++)
+    for (int t = layer == 0 ? TENSOR_X + 1 : TENSOR_Y; t < TENSOR_COUNT; t++)
         check_tensor(results, t, computed.tensor[t]);
     for (int64_t i = 0; i < tensor_elements(TENSOR_X, &w); i++)
         ck_assert_float_eq(reference_input(&reference, layer + 1, true)[i],
@@ -167,6 +169,45 @@ START_TEST(inputs_decide)
 }
 END_TEST
 
+static size_t bytes_in_use(void)
+{
+    struct mallinfo2 m = mallinfo2();
+    return m.uordblks + m.hblkhd;
+}
+
+/* Elements of all tensors but x, of which the two of scores before the softmax are one, and only
+ * what the mask keeps; and x and the output as layers read them. */
+static size_t elements_kept(void)
+{
+    int64_t pairs = w.blocks.kept, elements = 2 * tensor_elements(TENSOR_X, &w);
+    for (int t = TENSOR_X + 1; t < TENSOR_COUNT; t++)
+        elements += tensor_layout(t) == LAYOUT_SCORES ? 0 : tensor_elements(t, &w);
+    return (size_t)(elements + 2 * pairs * w.heads);
+}
+
+/* Four bytes an element, and 16 bytes a token to know which rows and pairs there are. */
+START_TEST(memory_is_that_of_what_is_compared)
+{
+#ifdef __SANITIZE_ADDRESS__
+    return; /* it does not count */
+#endif
+    enum { A_TOKEN = 16, ELSE = 1 << 17 };
+    w = (struct workload){
+        .batch = 4, .seq_len = 128, .heads = 4, .head_size = 16, .layers = 1, .eps = 1e-5};
+    workload_ready(&w, "causal", NULL, NULL);
+    size_t before = bytes_in_use();
+    reference_init(&reference, &w, (struct inputs){.seed = 1});
+    reference_need(&reference, 1, false, beat, beats);
+    size_t taken = bytes_in_use() - before;
+    ck_assert_uint_ge(taken, sizeof(float) * elements_kept());
+    ck_assert_uint_le(taken, sizeof(float) * elements_kept() +
+                                 A_TOKEN * (size_t)workload_tokens(&w) + ELSE);
+    close_all();
+    ck_assert_uint_le(bytes_in_use(), before + ELSE);
+}
+END_TEST
+
 SUITE("reference", NULL, NULL, ONCE(layers_are_computed_once_and_in_order),
       LOOP(layers_follow_one_another, 0, DTYPE_COUNT), ONCE(samples_follow_layer_0),
-      ONCE(layer_0_starts_early), ONCE(slow_layers_are_heard_of), LOOP(inputs_decide, 0, 2))
+      ONCE(memory_is_that_of_what_is_compared), ONCE(layer_0_starts_early),
+      ONCE(slow_layers_are_heard_of), LOOP(inputs_decide, 0, 2))
