@@ -10,6 +10,45 @@ static double best_ms(const struct history *h)
     return best >= 0 ? h->items[best].outcome.ms : NAN;
 }
 
+/* ---- a part of the plans --------------------------------------------------------------------- */
+
+/* An evaluator's context: it measures as another one does, but only some of the plans. */
+struct part {
+    const struct evaluator *e;
+    bool (*has)(const void *ctx, struct plan p);
+    const void *ctx;
+    const struct segment_times *times; /* null: what is proposed does not depend on them */
+};
+
+static int measure(void *ctx, struct plan p, struct outcome *out, struct status *st)
+{
+    const struct part *part = ctx;
+    return part->e->measure(part->e->ctx, p, out, st);
+}
+
+static const struct segment_times *segments(void *ctx)
+{
+    return ((const struct part *)ctx)->times;
+}
+
+static bool left_out(void *ctx, struct plan p)
+{
+    const struct part *part = ctx;
+    return !part->has(part->ctx, p);
+}
+
+static double now(void *ctx)
+{
+    const struct part *part = ctx;
+    return part->e->now(part->e->ctx);
+}
+
+static struct evaluator evaluator_of(struct part *part)
+{
+    return (struct evaluator){
+        .measure = measure, .segments = segments, .fails = left_out, .now = now, .ctx = part};
+}
+
 /* ---- what is measured ------------------------------------------------------------------------ */
 
 struct closer {
@@ -44,30 +83,13 @@ static double limit_of(const struct search_options *o, const struct closing *how
     return limit;
 }
 
-/* Also of the plans that are not near. */
-static bool fails(void *ctx, struct plan p)
+/* Whether a plan may run and would have to beat its sum by little to be the fastest. */
+static bool is_near(const void *ctx, struct plan p)
 {
     const struct closer *c = ctx;
     double sum = additive_ms(c->times, p);
     bool near = sum <= c->most_ms && c->share * sum * c->layers < best_ms(c->h);
-    return !near || (c->e->fails != NULL && c->e->fails(c->e->ctx, p));
-}
-
-static int measure(void *ctx, struct plan p, struct outcome *out, struct status *st)
-{
-    const struct closer *c = ctx;
-    return c->e->measure(c->e->ctx, p, out, st);
-}
-
-static const struct segment_times *segments(void *ctx)
-{
-    return ((const struct closer *)ctx)->times;
-}
-
-static double now(void *ctx)
-{
-    const struct closer *c = ctx;
-    return c->e->now(c->e->ctx);
+    return near && (c->e->fails == NULL || !c->e->fails(c->e->ctx, p));
 }
 
 int search_close(const struct search_options *o, const struct closing *how,
@@ -78,14 +100,14 @@ int search_close(const struct search_options *o, const struct closing *how,
     *out = (struct search_result){.best = history_best(h), .stopped_by = STOP_SPACE};
     if (times == NULL)
         return 0;
-    struct closer c = {.e = e,
-                       .h = h,
-                       .times = times,
-                       .share = how->share,
-                       .most_ms = limit_of(o, how, e, times),
-                       .layers = how->layers};
-    const struct evaluator near = {
-        .measure = measure, .segments = segments, .fails = fails, .now = now, .ctx = &c};
+    const struct closer c = {.e = e,
+                             .h = h,
+                             .times = times,
+                             .share = how->share,
+                             .most_ms = limit_of(o, how, e, times),
+                             .layers = how->layers};
+    struct part part = {.e = e, .has = is_near, .ctx = &c, .times = times};
+    const struct evaluator near = evaluator_of(&part);
     struct search_options all = *o;
     all.strategy = strategy_find("additive");
     all.endless = true;
@@ -97,26 +119,9 @@ int search_close(const struct search_options *o, const struct closing *how,
 
 /* ---- plans drawn ----------------------------------------------------------------------------- */
 
-struct drawn_plans {
-    const struct evaluator *e;
-    bool plan[PLAN_KEYS]; /* by their keys: was drawn */
-};
-
-static bool not_drawn(void *ctx, struct plan p)
+static bool was_drawn(const void *ctx, struct plan p)
 {
-    return !((const struct drawn_plans *)ctx)->plan[plan_key(p)];
-}
-
-static int measure_drawn(void *ctx, struct plan p, struct outcome *out, struct status *st)
-{
-    const struct drawn_plans *d = ctx;
-    return d->e->measure(d->e->ctx, p, out, st);
-}
-
-static double now_drawn(void *ctx)
-{
-    const struct drawn_plans *d = ctx;
-    return d->e->now(d->e->ctx);
+    return ((const bool *)ctx)[plan_key(p)];
 }
 
 int search_drawn(const struct search_options *o, int count, const struct evaluator *e,
@@ -124,16 +129,16 @@ int search_drawn(const struct search_options *o, int count, const struct evaluat
                  struct status *st)
 {
     struct plan space[PLAN_SPACE];
-    struct drawn_plans d = {.e = e};
+    bool drawn[PLAN_KEYS] = {false}; /* by their keys */
     struct rng rng = {.state = splitmix64(o->seed)};
     int open = plan_space(o->space_lo, o->space_hi, space);
     for (; count > 0 && open > 0; count--) {
         int i = (int)rng_below(&rng, (uint32_t)open);
-        d.plan[plan_key(space[i])] = true;
+        drawn[plan_key(space[i])] = true;
         space[i] = space[--open];
     }
-    const struct evaluator all = {
-        .measure = measure_drawn, .fails = not_drawn, .now = now_drawn, .ctx = &d};
+    struct part part = {.e = e, .has = was_drawn, .ctx = drawn};
+    const struct evaluator all = evaluator_of(&part);
     struct search_options random = *o;
     random.strategy = strategy_find("random");
     random.endless = true;
