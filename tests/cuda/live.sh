@@ -1,6 +1,7 @@
 #!/bin/sh
 # live.sh BIN WORKLOAD...: searches each workload, "BATCH SEQ_LEN MASK", and prints a row for each search: its
-# plan, seconds in all and by phase, and how many segments it timed and took from other searches.
+# plan, seconds in all and by phase, how many segments it timed and took from other searches, and the most memory of the
+# host that the search and its worker held, in MB.
 #   empty    cache and database are empty
 #   cached   binaries are cached, nothing is measured
 #   mask     another mask in the database of that search
@@ -31,13 +32,35 @@ during() {
     END { printf "%.1f", seconds }'
 }
 
+# memory: the most memory that fuseplan and its worker hold until there is a file $dir/ended, in MB.
+memory() {
+  most=0
+  while [ ! -e "$dir/ended" ]; do
+    most=$(cat /proc/[0-9]*/status 2>"$dir/ignored" | awk -v most="$most" '
+      /^Name:/ { name = $2 }
+      /^VmHWM:/ && name ~ /^fuseplan/ && $2 > held[name] { held[name] = $2 }
+      END {
+        for (name in held) sum += held[name]
+        print sum > most ? sum : most
+      }')
+    sleep 0.2
+  done
+  echo "$((most / 1024))" >"$dir/memory"
+}
+
 # search NAME CACHE DB BATCH SEQ_LEN MASK [OPTION...]: a row; appends the plan to $dir/plans.
 search() {
   name=$1 db=$3 workload="$4 $5 $6"
+  rm -f "$dir/ended"
+  memory &
   # shellcheck disable=SC2086
   FUSEPLAN_CACHE=$2 FUSEPLAN_DB=$db timeout 400 "$bin/fuseplan" search $LIVE_OPTIONS -b "$4" -s "$5" -m "$6" \
     --seed 1 --format json --events "$dir/events" "$(test $# -gt 6 && echo "$7" || echo --time-limit=380)" \
-    >"$dir/json" 2>"$dir/said" || {
+    >"$dir/json" 2>"$dir/said"
+  result=$?
+  touch "$dir/ended"
+  wait
+  [ $result -eq 0 ] || {
     echo "$workload, $name: $(tail -n 1 "$dir/said")"
     return 1
   }
@@ -45,9 +68,9 @@ search() {
   value=$(jq .best.value "$dir/json")
   # shellcheck disable=SC2046
   set -- $(sums "$db")
-  printf '%-20s %-8s %6s %8.1f %8s %8s %8s %8s %8s %9.0f %6s\n' "$workload" "$name" "$value" \
+  printf '%-20s %-8s %6s %8.1f %8s %8s %8s %8s %8s %9.0f %6s %7s\n' "$workload" "$name" "$value" \
     "$(jq .seconds "$dir/json")" "$1" "$(during "$dir/events" oracle)" "$2" "$3" \
-    "$(during "$dir/events" model)" "$(echo "$4 ${taken:-0}" | awk '{ print $1 - $2 }')" "${taken:-0}"
+    "$(during "$dir/events" model)" "$(echo "$4 ${taken:-0}" | awk '{ print $1 - $2 }')" "${taken:-0}" "$(cat "$dir/memory")"
   [ "$name" = mask ] || echo "$value" >>"$dir/plans"
 }
 
@@ -56,8 +79,8 @@ wanted() {
   return 1
 }
 
-printf '%-20s %-8s %6s %8s %8s %8s %8s %8s %8s %9s %6s\n' workload search plan seconds build oracle verify time learn \
-  segments taken
+printf '%-20s %-8s %6s %8s %8s %8s %8s %8s %8s %9s %6s %7s\n' workload search plan seconds build oracle verify time learn \
+  segments taken memory
 failed=0
 for w in "$@"; do
   # shellcheck disable=SC2086
