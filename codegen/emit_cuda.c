@@ -65,7 +65,8 @@ void emit_cuda_generated(const struct choice *c, const struct build_target *t, s
     for (int i = 0; i < k.count; i++)
         emit_cuda_stage(&k.stages[i], k.threads, out);
     open_kernel(c, k.threads, k.resident, 1, "fp_args a", out);
-    buf_adds(out, "    fp::await_dependencies();\n");
+    if (k.stages[0].kind != STAGE_ROWS) /* which waits by itself */
+        buf_adds(out, "    fp::await_dependencies();\n");
     for (int i = 0; i < k.count; i++) {
         buf_adds(out, i > 0 ? "    fp::grid_barrier(a.sync);\n    " : "    ");
         add_stage_name(k.stages[i].first, k.stages[i].last, out);

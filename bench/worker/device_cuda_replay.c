@@ -89,13 +89,26 @@ static int64_t resident_blocks(const struct device *d, const struct function *f,
     return (int64_t)clusters * l->cluster;
 }
 
+/* Dynamic shared memory of a thread block.  Where each has a multiprocessor to itself, it takes
+ * more than half of the shared memory there, so that the launch may begin early: see
+ * kernels/cuda/common.cuh. */
+static int shared_bytes_of(const struct device *d, const struct cuda_launch *l)
+{
+    int half = d->shared_bytes / 2 + 1;
+    bool spread = d->dependent && !l->cooperative && l->tiles <= d->units;
+    return spread && l->shared_bytes < half ? half : l->shared_bytes;
+}
+
 /* Sets grid and thread block, and the resources that the function takes. */
-static int lay_out(struct device *d, const struct function *f, const struct cuda_launch *l,
+static int lay_out(struct device *d, const struct function *f, const struct cuda_launch *how,
                    struct node *out, struct status *st)
 {
     const struct cuda_driver *cu = d->cu;
     struct resources *r = &out->resources;
+    struct cuda_launch spread = *how;
+    const struct cuda_launch *l = &spread;
     int blocks = 0;
+    spread.shared_bytes = shared_bytes_of(d, how);
     if (l->shared_bytes > d->shared_bytes)
         return status_set(st, STATUS_UNFIT,
                           "a thread block takes %d bytes of shared memory, and may have %d on this "

@@ -98,8 +98,10 @@ struct attention_wgmma {
         attention_loader<S> loader{a, s};
         typename attention_loader<S>::tile t = {};
         typename attention_loader<S>::entry e = {};
-        if ((!computes || !DRAWS) && loader.first_tile() < loader.tiles())
+        if ((!computes || !DRAWS) && loader.first_tile() < loader.tiles()) {
             loader.find_tile(loader.first_tile(), t, e);
+            loader.fetch_bias(t);
+        }
         if (threadIdx.x == 0)
             init_mbarriers();
         __syncthreads();

@@ -124,6 +124,14 @@ template <class S> struct attention_loader {
         t.rest = x.w;
     }
 
+    /* The biases of a tile's head are on their way to L2 while the kernel waits. */
+    FP_DEVICE void fetch_bias(const tile &t) const
+    {
+        const int lane = static_cast<int>(threadIdx.x % 32);
+        if (FIRST == 1 && lane < 2)
+            fetch_line(weight<D>(a, 1) + lane * 2 * a.heads * W + t.head * W);
+    }
+
     FP_DEVICE tokens load_tokens(const int *of, const tile &t, int block) const
     {
         const int *from = of + (t.part * a.mask.blocks + block) * BLOCK + threadIdx.x % 32;

@@ -81,41 +81,58 @@ static struct cudaLaunchAttribute_st cluster_of(int thread_blocks)
     return attribute;
 }
 
+/* What a kernel's launch depends on. */
+struct room {
+    int multiprocessors;
+    int shared_bytes; /* the most that a thread block may have */
+    bool dependent;   /* a kernel may begin before the one in front of it has ended */
+};
+
+/* Dynamic shared memory of a thread block.  Where each has a multiprocessor to itself, it takes
+ * more than half of the shared memory there, so that the launch may begin early: see common.cuh. */
+static int shared_bytes_of(const struct plan_segment *s, const struct room *room)
+{
+    int half = room->shared_bytes / 2 + 1;
+    bool spread = room->dependent && !s->cooperative && s->tiles <= room->multiprocessors;
+    return spread && s->shared_bytes < half ? half : s->shared_bytes;
+}
+
 /* How many thread blocks are resident at once, in clusters if the segment has these. */
-static int find_resident(const struct plan_segment *s, int multiprocessors, long *out)
+static int find_resident(const struct plan_segment *s, int shared_bytes, int multiprocessors,
+                         long *out)
 {
     int count = 0;
     struct cudaLaunchAttribute_st cluster = cluster_of(s->cluster);
     const struct cudaLaunchConfig_st config = {.gridDim = {(unsigned)s->cluster, 1, 1},
                                                .blockDim = {(unsigned)s->threads, 1, 1},
-                                               .dynamicSmemBytes = (size_t)s->shared_bytes,
+                                               .dynamicSmemBytes = (size_t)shared_bytes,
                                                .attrs = &cluster,
                                                .numAttrs = 1};
-    cudaError_t error = s->cluster > 0
-                            ? cudaOccupancyMaxActiveClusters(&count, s->kernel, &config)
-                            : cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-                                  &count, s->kernel, s->threads, (size_t)s->shared_bytes);
+    cudaError_t error = s->cluster > 0 ? cudaOccupancyMaxActiveClusters(&count, s->kernel, &config)
+                                       : cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                                             &count, s->kernel, s->threads, (size_t)shared_bytes);
     *out = (long)count * (s->cluster > 0 ? s->cluster : multiprocessors);
     return encoder_check(error, "cannot ask for a kernel's occupancy");
 }
 
 /* A cooperative or persistent launch takes no more thread blocks than are resident at once. */
-static int fit(const struct plan_segment *s, int multiprocessors, struct fitted *out)
+static int fit(const struct plan_segment *s, const struct room *room, struct fitted *out)
 {
     long resident = 0;
+    out->shared_bytes = shared_bytes_of(s, room);
     int status =
         encoder_check(cudaFuncSetAttribute(s->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                           s->shared_bytes),
+                                           out->shared_bytes),
                       "cannot give a kernel its shared memory");
     if (status == ENCODER_OK)
-        status = find_resident(s, multiprocessors, &resident);
+        status = find_resident(s, out->shared_bytes, room->multiprocessors, &resident);
     bool bounded = s->cooperative || s->persistent;
     out->grid = (int)(bounded && s->tiles > resident ? resident : s->tiles);
-    out->alone = resident <= multiprocessors;
+    out->alone = resident <= room->multiprocessors;
     return status;
 }
 
-static int open_plan(struct encoder *e, int index, int multiprocessors)
+static int open_plan(struct encoder *e, int index, const struct room *room)
 {
     const struct plan *p = encoder_plans[index];
     struct plan_state *state = &e->device->plans[index];
@@ -127,7 +144,7 @@ static int open_plan(struct encoder *e, int index, int multiprocessors)
         status = encoder_fail(ENCODER_NO_MEMORY, "out of memory");
     for (int s = 0; s < p->about.kernels && status == ENCODER_OK; s++)
         if (p->segments[s].kernel != NULL)
-            status = fit(&p->segments[s], multiprocessors, &state->fitted[s]);
+            status = fit(&p->segments[s], room, &state->fitted[s]);
         else
             status = p->segments[s].product->by->open(e, index, s);
     if (status == ENCODER_OK)
@@ -135,9 +152,15 @@ static int open_plan(struct encoder *e, int index, int multiprocessors)
     return status;
 }
 
+static int find_attribute(enum cudaDeviceAttr attribute, int device, int *out)
+{
+    return encoder_check(cudaDeviceGetAttribute(out, attribute, device), "cannot ask the GPU");
+}
+
 int encoder_device_open(struct encoder *e)
 {
-    int major = 0, multiprocessors = 0, status;
+    int major = 0, status;
+    struct room room = {0};
     e->device = calloc(1, sizeof(*e->device));
     if (e->device != NULL)
         e->device->plans = calloc((size_t)encoder_library.plans, sizeof(*e->device->plans));
@@ -145,17 +168,16 @@ int encoder_device_open(struct encoder *e)
         return encoder_fail(ENCODER_NO_MEMORY, "out of memory");
     status = encoder_check(cudaGetDevice(&e->device->number), "cannot use a GPU");
     if (status == ENCODER_OK)
-        status = encoder_check(
-            cudaDeviceGetAttribute(&major, cudaDevAttrComputeCapabilityMajor, e->device->number),
-            "cannot ask the GPU");
+        status = find_attribute(cudaDevAttrComputeCapabilityMajor, e->device->number, &major);
     if (status == ENCODER_OK)
-        status =
-            encoder_check(cudaDeviceGetAttribute(&multiprocessors, cudaDevAttrMultiProcessorCount,
-                                                 e->device->number),
-                          "cannot ask the GPU");
-    e->device->dependent = major >= 9;
+        status = find_attribute(cudaDevAttrMultiProcessorCount, e->device->number,
+                                &room.multiprocessors);
+    if (status == ENCODER_OK)
+        status = find_attribute(cudaDevAttrMaxSharedMemoryPerBlockOptin, e->device->number,
+                                &room.shared_bytes);
+    e->device->dependent = room.dependent = major >= 9;
     for (int i = 0; i < encoder_library.plans && status == ENCODER_OK; i++)
-        status = open_plan(e, i, multiprocessors);
+        status = open_plan(e, i, &room);
     if (status == ENCODER_OK)
         status = encoder_maps_find(&e->device->encode);
     if (status == ENCODER_OK)
@@ -206,15 +228,15 @@ int encoder_begin(struct run *r)
 
 /* A kernel may begin before the one in front of it has ended, from compute capability 9.0 on, and
  * waits by itself.  The first one does not: the lists of a call's lengths are still being made. */
-int encoder_launch_kernel(struct run *r, const struct plan_segment *s, int grid)
+static int launch_kernel(struct run *r, const struct plan_segment *s, const struct fitted *how)
 {
     struct fp_args args = r->args;
     struct fp_maps maps;
     void *parameters[] = {&args, &maps};
     struct cudaLaunchAttribute_st attributes[2] = {{.id = cudaLaunchAttributeIgnore}};
-    struct cudaLaunchConfig_st config = {.gridDim = {(unsigned)grid, 1, 1},
+    struct cudaLaunchConfig_st config = {.gridDim = {(unsigned)how->grid, 1, 1},
                                          .blockDim = {(unsigned)s->threads, 1, 1},
-                                         .dynamicSmemBytes = (size_t)s->shared_bytes,
+                                         .dynamicSmemBytes = (size_t)how->shared_bytes,
                                          .stream = (cudaStream_t)r->stream,
                                          .attrs = attributes,
                                          .numAttrs = s->cluster > 0 ? 2 : 1};
@@ -250,7 +272,7 @@ int encoder_launch(struct run *r, int layer, int segment)
     const struct plan_state *state = &r->e->device->plans[r->index];
     r->args.early = next_begins_early(r, segment);
     if (s->kernel != NULL)
-        return encoder_launch_kernel(r, s, state->fitted[segment].grid);
+        return launch_kernel(r, s, &state->fitted[segment]);
     r->began = true;
     return s->product->by->run(state->products[layer * r->plan->about.kernels + segment], r,
                                s->product);

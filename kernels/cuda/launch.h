@@ -13,7 +13,7 @@ typedef int encoder_encode(void *out, int type, unsigned rank, void *at, const u
 
 /* How a segment's kernel is launched on this device. */
 struct fitted {
-    int grid;
+    int grid, shared_bytes;
     bool alone; /* a multiprocessor holds one of its thread blocks */
 };
 

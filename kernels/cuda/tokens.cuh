@@ -241,11 +241,18 @@ FP_DEVICE void norm_row(const norm_weights<D> &n, int row, const View &in, const
     }
 }
 
-/* before: what happens to a row first; epilogues that end in keep, e.g. bias and residual. */
+/* before: what happens to a row first; epilogues that end in keep, e.g. bias and residual.  gamma
+ * and beta are on their way while the kernel waits for the one in front of it. */
 template <class D, class View, class Before>
 FP_DEVICE void norm_rows(const fp_args &a, const norm_weights<D> &n, const View &in,
                          const Before &before)
 {
+    constexpr int LINE = 128 / sizeof(elem<D>);
+    for (int col = threadIdx.x * LINE; col < n.columns; col += blockDim.x * LINE) {
+        fetch_line(n.gamma + col);
+        fetch_line(n.beta + col);
+    }
+    await_dependencies();
     int warps = blockDim.x / 32, live = live_tokens(a);
     for (int m = blockIdx.x * warps + threadIdx.x / 32; m < live; m += gridDim.x * warps)
         norm_row<D>(n, token_row(a, m), in, before);
