@@ -84,7 +84,7 @@ static int describe(struct product *p, const struct plan_product *of, const void
 static int choose(const struct product *p, cublasLtMatrixLayout_t in, cublasLtMatrixLayout_t out,
                   int algorithm, cublasLtMatmulAlgo_t *algo)
 {
-    enum { ALGORITHMS = 8 };
+    enum { ALGORITHMS = 16 };
     static const char what[] = "choose an algorithm";
     cublasLtMatmulHeuristicResult_t found[ALGORITHMS];
     cublasLtMatmulPreference_t wish;
