@@ -212,6 +212,7 @@ struct cuda_launch {
     int shared_bytes; /* dynamic shared memory of a thread block */
     bool cooperative; /* stages meet at grid barriers */
     bool persistent;  /* thread blocks take several tiles: no more than the device holds at once */
+    bool at_once;     /* thread blocks wait for each other: the device must hold all of them */
     int cluster;      /* thread blocks of a cluster; 0: the kernel has none, or says so itself */
     struct tiling tiling;    /* of fp_args.tiles */
     int64_t tiles;           /* of the stage that has most: the thread blocks that find work */

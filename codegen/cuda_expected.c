@@ -21,6 +21,7 @@ static const double CYCLES_PER_US = 1700;
 /* Cycles, unless said. */
 static const struct {
     double begin_us;        /* a launch and its first step */
+    double beside_us;       /* less, where the next launch has room beside this one */
     double fmas_per_cycle;  /* of wgmma on a multiprocessor */
     double bytes_per_cycle; /* of operands */
     double narrow;          /* times a weight's bytes, where its panels are half as wide */
@@ -31,18 +32,37 @@ static const struct {
     double next;            /* between two tiles of a cluster */
     double mail;            /* of a layernorm through memory, once */
     int clusters[9];        /* that run at once, by their size */
+    double group_step;      /* a step of a layernorm's tile that several warpgroups share */
+    double group_store;     /* times that, what they store */
 } gemm = {.begin_us = 2,
+          .beside_us = 1,
           .fmas_per_cycle = 1770,
           .bytes_per_cycle = 67.5,
           .narrow = 1.7,
           .wide = 1.4,
           .step = 46,
           .store = {0.034, 0.126, 0.118, 0.30},
-          .join = 2800,
+          .join = 2400,
           .join_sum = 0.27,
           .next = 3800,
           .mail = 1500,
-          .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14}};
+          .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14},
+          .group_step = 21,
+          .group_store = 0.93};
+
+/* The steps of a tile.  A launch that has one for each thread block has loaded the weight's part of
+ * the first ones before it may begin. */
+static double products_of(const struct cuda_gemm *g, double steps, bool once)
+{
+    double width = g->bn * (g->bn % 64 != 0 ? gemm.narrow /* PANEL of tma_shape */
+                            : g->bn > 256   ? gemm.wide
+                                            : 1);
+    double line = CUDA_GEMM_STEP * 2 / gemm.bytes_per_cycle;
+    double multiply = (double)g->bm * g->bn * CUDA_GEMM_STEP / gemm.fmas_per_cycle;
+    double early = once ? fmin(steps, g->depth) : 0;
+    return steps * gemm.step + early * fmax(multiply, g->bm * line) +
+           (steps - early) * fmax(multiply, (g->bm + width) * line);
+}
 
 double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
 {
@@ -50,36 +70,37 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
     struct cuda_stage stage;
     cuda_gemm_of(c, &g);
     cuda_gemm_stage(c->segment, &stage);
-    if (g.split > 1 && (g.bm * g.bn < 64 * 96 || g.bm * g.bn > 128 * 128 || g.bm > 128))
+    if (g.split > 1 && (g.bm * g.bn > 128 * 128 || g.bm > 128))
         return NAN; /* not among the times that the model was fitted to */
     int op = cuda_gemm_op(&stage), last = cuda_gemm_stored(&stage);
     int64_t n = dim_size(ops[op].columns, w), k = dim_size(weights[op_weight(op, 0)].rows, w);
-    bool norm = g.norm != CUDA_GEMM_NORM_NONE;
-    int epilogue = norm ? 3 : last == op ? 0 : op_residual(last) >= 0 ? 2 : 1;
+    bool norm = g.norm != CUDA_GEMM_NORM_NONE, by_strips = norm && g.split == 1;
+    int epilogue = by_strips ? 3 : last == op ? 0 : op_residual(last) >= 0 ? 2 : 1;
     int64_t strips = rounds(workload_tokens(w), g.bm), across = rounds(n, g.bn);
-    int64_t groups = g.norm == CUDA_GEMM_NORM_MEMORY ? MULTIPROCESSORS / across
-                                                     : gemm.clusters[norm ? across : g.split];
-    int64_t turns = rounds(norm ? strips : strips * across, groups);
+    bool clusters = g.split > 1 || g.norm != CUDA_GEMM_NORM_MEMORY;
+    int64_t groups =
+        clusters ? gemm.clusters[by_strips ? across : g.split] : MULTIPROCESSORS / across;
+    int64_t turns = rounds(by_strips ? strips : strips * across, groups);
     double steps = (double)rounds(k, (int64_t)CUDA_GEMM_STEP * g.split);
     double elements = (double)g.bm * g.bn;
-    double width = g.bn * (g.bn % 64 != 0 ? gemm.narrow /* PANEL of tma_shape */
-                           : g.bn > 256   ? gemm.wide
-                                          : 1);
-    double multiply = elements * CUDA_GEMM_STEP / gemm.fmas_per_cycle;
-    double load = (g.bm + width) * CUDA_GEMM_STEP * 2 / gemm.bytes_per_cycle;
-    double products = steps * (fmax(multiply, load) + gemm.step);
+    double products = products_of(&g, steps, turns == 1);
     double store = elements * gemm.store[epilogue];
+    if (by_strips && g.groups > 1) {
+        products += steps * gemm.group_step;
+        store *= gemm.group_store;
+    }
     double cycles;
     if (g.split > 1)
         cycles = (double)turns * (products + store + gemm.join +
                                   gemm.join_sum * elements * (g.split - 1) / g.split) +
-                 (double)(turns - 1) * gemm.next;
+                 (double)(turns - 1) * gemm.next + (norm ? gemm.mail : 0);
     else if (norm) /* hides little: s.out has one tile at a time */
         cycles =
             (double)turns * (products + store) + (g.norm == CUDA_GEMM_NORM_MEMORY ? gemm.mail : 0);
     else /* a second team multiplies while the first one stores */
         cycles = (double)turns * products + (g.teams > 1 ? 1 : (double)turns) * store;
-    return gemm.begin_us + cycles / CYCLES_PER_US;
+    bool beside = 2 * strips * across * g.split <= MULTIPROCESSORS;
+    return gemm.begin_us - (beside ? gemm.beside_us : 0) + cycles / CYCLES_PER_US;
 }
 
 /* ---- attention ------------------------------------------------------------------------------- */

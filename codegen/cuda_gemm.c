@@ -20,8 +20,10 @@ enum {
     WARPGROUP = 128,      /* threads */
     ROW_BYTES = 128,      /* of a row of the input, of a column of the weight, in a step */
     SWIZZLE_BYTES = 1024, /* ALIGN of tma_shape */
-    DEPTH_MAX = 8,
-    RANKS_MAX = 8, /* NORM_RANKS */
+    DEPTH_MAX = 12,
+    RANKS_MAX = 8,           /* NORM_RANKS */
+    RANKS_OF_SPLIT_MAX = 16, /* RANKS_OF_SPLIT */
+    AT_ONCE_MAX = 112,       /* thread blocks that an H100 or H200 holds in clusters of up to 8 */
     MOMENTS_BYTES = 8
 };
 
@@ -31,7 +33,8 @@ static int outside_ring(const struct cuda_gemm *g)
     int out = g->split == 1 ? g->bm * g->bn * 2 : g->bm * (g->bn + 8) * 4;
     int parts = g->norm == CUDA_GEMM_NORM_CLUSTER ? 2 : 1;
     int norm = 2 * 8 + parts * RANKS_MAX * g->bm * MOMENTS_BYTES + 2 * g->bn * 2;
-    return out + g->bm * 4 + 3 * 8 * g->teams + (g->norm != CUDA_GEMM_NORM_NONE ? norm : 0);
+    bool strips = g->norm != CUDA_GEMM_NORM_NONE && g->split == 1;
+    return out + g->bm * 4 + 3 * 8 * g->teams + (strips ? norm : 0);
 }
 
 static int step_bytes(const struct cuda_gemm *g)
@@ -81,11 +84,38 @@ bool cuda_gemm_stage(struct segment s, struct cuda_stage *out)
     return count == 1 && stages[0].kind == STAGE_GEMM;
 }
 
-/* The thread blocks that together have whole rows, one tile each; 0: no number of them has. */
+static int64_t columns_of(const struct cuda_stage *s, const struct workload *w)
+{
+    return dim_size(ops[cuda_gemm_op(s)].columns, w);
+}
+
+/* The tiles that make up whole rows; 0: no number of them does. */
 static int ranks_of(const struct cuda_gemm *g, const struct cuda_stage *s, const struct workload *w)
 {
-    int64_t columns = dim_size(ops[cuda_gemm_op(s)].columns, w);
-    return columns % g->bn == 0 && columns / g->bn <= RANKS_MAX ? (int)(columns / g->bn) : 0;
+    int64_t columns = columns_of(s, w);
+    int most = g->split == 1 ? RANKS_MAX : RANKS_OF_SPLIT_MAX;
+    return columns % g->bn == 0 && columns / g->bn <= most ? (int)(columns / g->bn) : 0;
+}
+
+/* A part of a tile for each. */
+static int64_t thread_blocks(const struct cuda_gemm *g, const struct cuda_stage *s,
+                             const struct workload *w)
+{
+    int64_t strips = (workload_tokens(w) + g->bm - 1) / g->bm;
+    return strips * ((columns_of(s, w) + g->bn - 1) / g->bn) * g->split;
+}
+
+/* A layernorm whose sums are split: thread blocks wait for those that have the rest of a row. */
+static bool norm_of_split_applicable(const struct cuda_gemm *g, const struct cuda_stage *s,
+                                     const struct workload *w, const char **why)
+{
+    bool narrow = g->bm == 64 && (g->bn == 64 || g->bn == 128) && g->bn <= 16 * g->split;
+    if (g->norm != CUDA_GEMM_NORM_MEMORY || !narrow)
+        return inapplicable(why, "the layernorm of split sums is one through memory, of tiles of "
+                                 "64x64 in four parts or more or of 64x128 in eight");
+    return w == NULL || thread_blocks(g, s, w) <= AT_ONCE_MAX ||
+           inapplicable(why, "the GPU does not hold all thread blocks at once, which wait for each "
+                             "other's part of a row");
 }
 
 bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why)
@@ -104,11 +134,12 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
     if (g.norm == CUDA_GEMM_NORM_NONE && choice_turns(c, CUDA_GEMM_KNOB_NORM))
         return inapplicable(
             why, "norm is a knob of a layernorm after a GEMM, and this segment has none");
-    if (g.norm != CUDA_GEMM_NORM_NONE && g.split > 1)
-        return inapplicable(why, "a layernorm needs whole sums, not those of a split");
+    if (g.norm != CUDA_GEMM_NORM_NONE && g.split > 1 &&
+        !norm_of_split_applicable(&g, &stage, t->workload, why))
+        return false;
     if (g.norm != CUDA_GEMM_NORM_NONE && t->workload != NULL &&
         ranks_of(&g, &stage, t->workload) == 0)
-        return inapplicable(why, "up to 8 tiles of this width make no row for the layernorm");
+        return inapplicable(why, "so few tiles of this width make no row for the layernorm");
     if (g.norm == CUDA_GEMM_NORM_NONE && g.bn > COLUMNS_MAX)
         return inapplicable(why, "tiles of this width are for layernorms");
     if (g.depth < STEPS_LEAST)
@@ -184,7 +215,6 @@ void cuda_gemm_launch(const struct choice *c, const struct workload *w, struct c
     struct cuda_gemm g;
     cuda_gemm_stage(c->segment, &stage);
     cuda_gemm_of(c, &g);
-    int64_t columns = dim_size(ops[cuda_gemm_op(&stage)].columns, w);
     int64_t strips = (workload_tokens(w) + g.bm - 1) / g.bm;
     int64_t ranks = g.norm != CUDA_GEMM_NORM_NONE ? ranks_of(&g, &stage, w) : 0;
     bool mailboxes = g.norm == CUDA_GEMM_NORM_MEMORY; /* words of 64 bits */
@@ -192,7 +222,8 @@ void cuda_gemm_launch(const struct choice *c, const struct workload *w, struct c
                                 .shared_bytes = shared_bytes(&g),
                                 .persistent = g.split == 1,
                                 .cluster = g.norm == CUDA_GEMM_NORM_CLUSTER ? (int)ranks : 0,
-                                .tiles = strips * ((columns + g.bn - 1) / g.bn) * g.split,
+                                .tiles = thread_blocks(&g, &stage, w),
+                                .at_once = mailboxes && g.split > 1,
                                 .sync_words = FP_SYNC_TILES +
                                               (mailboxes ? strips * ranks * ranks * g.bm * 2 : 0)};
     describe(&g, &stage, w, out);

@@ -99,8 +99,9 @@ static void define_kernel(const struct standalone_spec *s, const struct standalo
     choice_launch(c, p->full, &l);
     buf_adds(out, "    {(const void *)");
     add_library_symbol(s, c, out);
-    buf_addf(out, ",\n     %d, %d, %s, %s, %d, ", l.threads, l.shared_bytes,
-             l.cooperative ? "true" : "false", l.persistent ? "true" : "false", l.cluster);
+    buf_addf(out, ",\n     %d, %d, %s, %s, %s, %d, ", l.threads, l.shared_bytes,
+             l.cooperative ? "true" : "false", l.persistent ? "true" : "false",
+             l.at_once ? "true" : "false", l.cluster);
     if (has_maps(&l))
         choice_symbol(c, out);
     buf_addf(out, "%s, %s, %lld, %lld, %lld, 0},\n", has_maps(&l) ? "_maps" : "0",

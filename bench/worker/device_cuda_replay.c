@@ -130,6 +130,11 @@ static int lay_out(struct device *d, const struct function *f, const struct cuda
             "a thread block of %d threads, %d registers and %d bytes of shared memory "
             "does not fit this GPU",
             l->threads, r->registers, l->shared_bytes);
+    if (l->at_once && l->tiles > resident)
+        return status_set(st, STATUS_UNFIT,
+                          "its %lld thread blocks wait for each other, and this GPU holds %lld at "
+                          "once",
+                          (long long)l->tiles, (long long)resident);
     int64_t most = l->cooperative || l->persistent ? resident : INT32_MAX;
     int64_t grid = l->tiles < most ? l->tiles : most;
     r->shared_dynamic_bytes = l->shared_bytes;

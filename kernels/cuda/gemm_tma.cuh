@@ -22,31 +22,33 @@
  * are copied by cp.async behind the same mbarriers, or stored by ordinary instructions.
  *
  * This file has the roles and the products; gemm_tma_copy.cuh what is loaded and stored,
- * gemm_tma_shape.cuh what all share.
+ * gemm_tma_norm.cuh the layernorm, gemm_tma_split.cuh the sums of a split, gemm_tma_shape.cuh what
+ * all share.
  *
  * With SPLIT > 1 the thread blocks of a cluster share K, and take one tile.  Each sends its sums to
  * the thread blocks that own the rows, which add them up and run the epilogue. */
 #ifndef FUSEPLAN_CUDA_GEMM_TMA_CUH
 #define FUSEPLAN_CUDA_GEMM_TMA_CUH
 
-#include "gemm_tma_norm.cuh"
+#include "gemm_tma_split.cuh"
 
 namespace fp
 {
 
 template <class S, class View, class End>
-struct gemm_tma : gemm_norms<gemm_copies<gemm_work<S, View, End>>> {
-    using W = gemm_norms<gemm_copies<gemm_work<S, View, End>>>;
+struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> {
+    using W = gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>>;
     using D = typename S::D;
     using tile = typename W::tile;
     using position = typename W::position;
     using sums = typename W::sums;
     using W::a, W::n, W::end, W::s;
     using W::BM, W::BN, W::BK, W::STAGES, W::SPLIT, W::MI, W::NI, W::PANEL, W::LINE, W::STORERS,
-        W::NORM;
+        W::NORM, W::STRIPS;
     using W::first_tile, W::next_tile, W::tiles, W::locate, W::part, W::steps, W::ring_at,
         W::gathers, W::scatters, W::warp_row, W::first_matrices, W::matrices_at, W::block;
-    using W::load_weights, W::load_rows, W::store_tiles, W::begin_norm, W::normalise;
+    using W::load_weights, W::load_rows, W::store_tiles, W::begin_norm, W::normalise,
+        W::fetch_columns, W::send_sums, W::add_parts;
     using W::W;
 
     /* ---- roles ------------------------------------------------------------------------------- */
@@ -65,12 +67,14 @@ struct gemm_tma : gemm_norms<gemm_copies<gemm_work<S, View, End>>> {
                 take_registers<232>();
             if constexpr (S::CONSUMERS == 3)
                 take_registers<152>();
-            if constexpr (NORM != NORM_NONE)
+            if constexpr (STRIPS)
                 begin_norm();
             if constexpr (SPLIT == 1)
                 multiply_tiles(group);
-            else
+            else if (first_tile() < tiles())
                 multiply_part(group);
+            else
+                cluster_wait(), cluster_arrive(), cluster_wait();
         } else {
             if constexpr (S::CONSUMERS >= 2)
                 give_registers<40>();
@@ -224,79 +228,25 @@ struct gemm_tma : gemm_norms<gemm_copies<gemm_work<S, View, End>>> {
             multiply(c, ring_at(i * count), count, member,
                      shared_address(&s.turn[(team + 1) % S::TEAMS]));
             mbarrier_wait(shared_address(&s.ready[team]), phase);
-            if constexpr (NORM != NORM_NONE)
+            if constexpr (STRIPS)
                 normalise(c, number, i, member, shared_address(&s.done[team]));
             else
                 hand_over(c, n0, member, shared_address(&s.done[team]));
         }
     }
 
-    /* Where a thread block keeps the sums of its rows that the cluster's block number `from` sent.
-     */
-    static constexpr int OWN = BM / SPLIT;
-
-    FP_DEVICE u32 sums_at(int from, int row, int column) const
-    {
-        return shared_address(s.out) + ((from * OWN + row) * S::LDS + column) * 4;
-    }
-
     FP_DEVICE void multiply_part(int group)
     {
         const tile t = locate(first_tile());
         sums c;
+        fetch_columns(t.n0);
         begin(c, t.n0);
         multiply(c, {0, 0}, steps(), group, 0);
         cluster_wait(); /* for all to have begun */
-#pragma unroll
-        for (int m = 0; m < MI; m++)
-#pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const int row = warp_row(group, m) + fragment_row<D>(r);
-#pragma unroll
-                for (int p = 0; p < BN / 8; p++)
-                    store_cluster(
-                        cluster_address(sums_at(part(), row % OWN, fragment_col<D>(p)), row / OWN),
-                        c[m][p][r][0], c[m][p][r][1]);
-            }
-        await_dependencies();
+        send_sums(c, group);
         cluster_arrive();
-        cluster_wait();
+        await_dependencies();
         add_parts(t);
-    }
-
-    FP_DEVICE void add_parts(const tile &t) const
-    {
-        constexpr int CHUNKS = BN / VEC<D>;
-#pragma unroll 1
-        for (int i = threadIdx.x; i < OWN * CHUNKS; i += S::CONSUMERS * FOUR_WARPS) {
-            const int r = i / CHUNKS, m = t.m0 + part() * OWN + r;
-            const int within = i % CHUNKS * VEC<D>, column = t.n0 + within;
-            if (m >= a.tokens || column >= n)
-                continue;
-            const int row = token_row(a, m);
-            float v[VEC<D>] = {}, x[VEC<D>];
-            if (end.bias != nullptr)
-                load_vec<D>(end.bias + column, v);
-            if (end.residual != nullptr) {
-                load_vec<D>(end.residual + static_cast<i64>(row) * n + column, x);
-#pragma unroll
-                for (int e = 0; e < VEC<D>; e++)
-                    v[e] += x[e];
-            }
-#pragma unroll
-            for (int from = 0; from < SPLIT; from++)
-#pragma unroll
-                for (int e = 0; e < VEC<D>; e += 4) {
-                    float4 y;
-                    asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
-                                 : "=f"(y.x), "=f"(y.y), "=f"(y.z), "=f"(y.w)
-                                 : "r"(sums_at(from, r, within + e))
-                                 : "memory");
-                    v[e] += y.x, v[e + 1] += y.y, v[e + 2] += y.z, v[e + 3] += y.w;
-                }
-            end.activation.at(0, 0, v);
-            store_vec<D>(end.store.place(row, column), v);
-        }
     }
 };
 

@@ -72,6 +72,8 @@ template <class W> struct gemm_copies : W {
         if (!gather && lane > 0)
             return;
         const int count = steps(), k0 = first_step() * BK;
+        if (!gather)
+            fetch_map(&maps.in);
         await_dependencies();
         position at = {0, 1};
         for (int number = first_tile(); number < tiles(); number = next_tile(number)) {
@@ -101,6 +103,11 @@ template <class W> struct gemm_copies : W {
         const bool scatter = scatters();
         if (!scatter && tid > 0)
             return;
+        if (!scatter) {
+            fetch_map(&maps.out);
+            if (end.residual != nullptr)
+                fetch_map(&maps.residual);
+        }
         await_dependencies();
         int number = first_tile();
 #pragma unroll 1

@@ -22,7 +22,10 @@
  * Moments go through mailboxes in memory: each thread block has one for each strip and sender.  A
  * word holds the moments of a row; it is 0 while it is empty, so that it needs no other mark, and
  * the warp that reads it empties it.  No more thread blocks run than the device holds, so that all
- * of a group will have begun. */
+ * of a group will have begun.
+ *
+ * After a split (SPLIT > 1) a thread block has the whole sums of some rows and of one tile's
+ * columns.  The group are then the thread blocks of other clusters that have the same rows. */
 #ifndef FUSEPLAN_CUDA_GEMM_TMA_NORM_CUH
 #define FUSEPLAN_CUDA_GEMM_TMA_NORM_CUH
 
@@ -155,6 +158,12 @@ template <class W> struct gemm_norms : W {
         __syncwarp();
     }
 
+    /* The lowest bit of squares shows that the mailbox is not empty. */
+    static FP_DEVICE u64 word_of(float mean, float squares)
+    {
+        return static_cast<u64>(__float_as_uint(squares) | 1) << 32 | __float_as_uint(mean);
+    }
+
     /* The four lanes of a row send to every fourth thread block each. */
     FP_DEVICE void send_row(int strip, u32 buffer, int row, float mean, float squares) const
     {
@@ -163,10 +172,8 @@ template <class W> struct gemm_norms : W {
             if constexpr (NORM == NORM_CLUSTER)
                 send_cluster(cluster_address(shared_address(&s.part[buffer][part()][row]), to),
                              mean, squares, cluster_address(shared_address(&s.shared[buffer]), to));
-            else /* the lowest bit of squares shows that the mailbox is not empty */
-                store_relaxed(mailbox(strip, to, part()) + row,
-                              static_cast<u64>(__float_as_uint(squares) | 1) << 32 |
-                                  __float_as_uint(mean));
+            else
+                store_relaxed(mailbox(strip, to, part()) + row, word_of(mean, squares));
     }
 
     FP_DEVICE void send(sums &c, int strip, u32 buffer, int member) const
@@ -265,6 +272,89 @@ template <class W> struct gemm_norms : W {
         proxy_fence();
         mbarrier_arrive_warp(done);
     }
+
+    /* ---- after a split ---------------------------------------------------------------------- */
+
+    /* CHUNKS neighbouring lanes have a row of the tile, 16 bytes each.  They share what they send
+     * to the thread blocks that have the row's other columns, and what these send. */
+    static constexpr int CHUNKS = BN / VEC<D>;
+
+    struct place {
+        int strip, rank; /* rank: of the tile's columns */
+    };
+
+    FP_DEVICE place place_of(int number) const
+    {
+        const auto t = W::locate(number);
+        return {t.m0 / BM, t.n0 / BN};
+    }
+
+    /* row: of the tile */
+    FP_DEVICE void send_moments(const float (&v)[VEC<D>], int number, int row) const
+    {
+        const place at = place_of(number);
+        float sum = 0.0f, squares = 0.0f;
+#pragma unroll
+        for (int e = 0; e < VEC<D>; e++)
+            sum += v[e];
+        const float mean = lanes_sum<CHUNKS>(sum) * (1.0f / BN);
+#pragma unroll
+        for (int e = 0; e < VEC<D>; e++)
+            squares += (v[e] - mean) * (v[e] - mean);
+        squares = lanes_sum<CHUNKS>(squares);
+        for (int to = lane() % CHUNKS; to < ranks(); to += CHUNKS)
+            store_relaxed(mailbox(at.strip, to, at.rank) + row, word_of(mean, squares));
+    }
+
+    FP_DEVICE void normalise_chunk(float (&v)[VEC<D>], int number, int row, int column) const
+    {
+        constexpr int EACH = (RANKS_OF_SPLIT + CHUNKS - 1) / CHUNKS;
+        const place at = place_of(number);
+        const float share = 1.0f / static_cast<float>(ranks());
+        float g[VEC<D>], b[VEC<D>];
+        load_vec<D>(end.gamma + column, g);
+        load_vec<D>(end.beta + column, b);
+        moments x[EACH];
+        float sum = 0.0f, squares = 0.0f;
+        take_moments(x, mailbox(at.strip, at.rank, lane() % CHUNKS) + row);
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            sum += x[i].mean;
+        const float mean = lanes_sum<CHUNKS>(sum) * share;
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            if (i * CHUNKS + lane() % CHUNKS < ranks())
+                squares += x[i].squares + BN * (x[i].mean - mean) * (x[i].mean - mean);
+        const float inverse = rsqrtf(lanes_sum<CHUNKS>(squares) / static_cast<float>(n) + end.eps);
+#pragma unroll
+        for (int e = 0; e < VEC<D>; e++)
+            v[e] = (v[e] - mean) * inverse * g[e] + b[e];
+    }
+
+    /* Waits for every CHUNKS-th word of a row from `from` on, and empties their mailboxes. */
+    template <int EACH> FP_DEVICE void take_moments(moments (&x)[EACH], u64 *from) const
+    {
+        u64 word[EACH];
+        bool all;
+        do {
+            all = true;
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                const bool mine = i * CHUNKS + lane() % CHUNKS < ranks();
+                word[i] = mine ? load_relaxed(from + i * CHUNKS * BM) : FIRST_BIT;
+                all = all && word[i] != 0;
+            }
+        } while (!all);
+#pragma unroll
+        for (int i = 0; i < EACH; i++) {
+            if (i * CHUNKS + lane() % CHUNKS < ranks())
+                store_relaxed(from + i * CHUNKS * BM, 0);
+            x[i] = {__uint_as_float(static_cast<u32>(word[i])),
+                    __uint_as_float(static_cast<u32>(word[i] >> 32))};
+        }
+    }
+
+    static constexpr u64 FIRST_BIT = 1ull << 32; /* of squares: next to 0 */
 };
 
 } // namespace fp

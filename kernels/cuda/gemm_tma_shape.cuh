@@ -16,6 +16,9 @@ enum gemm_norm { NORM_NONE, NORM_CLUSTER, NORM_MEMORY };
 /* The most thread blocks that share rows: those of a cluster that every GPU can run. */
 constexpr int NORM_RANKS = 8;
 
+/* The most tiles that make up a row after a split. */
+constexpr int RANKS_OF_SPLIT = 16;
+
 /* Of the columns of a row that a thread block has: their mean, and the sum of their squared
  * distances from it. */
 struct alignas(8) moments {
@@ -46,7 +49,12 @@ struct tma_shape {
     static constexpr int ALIGN = 1024; /* of the swizzle's pattern */
 
     static_assert(is_half<D> && BM % (64 * GROUPS) == 0 && BN % PANEL == 0, "whole warpgroups");
-    static_assert(SPLIT == 1 || (TEAMS == 1 && NORM == NORM_NONE), "a cluster takes one tile");
+    /* A group of thread blocks takes the tiles of a row strip, one each. */
+    static constexpr bool STRIPS = NORM != NORM_NONE && SPLIT == 1;
+
+    static_assert(SPLIT == 1 || (TEAMS == 1 && NORM != NORM_CLUSTER), "a cluster takes one tile");
+    static_assert(SPLIT == 1 || NORM == NORM_NONE || BN == 64 || BN == 128,
+                  "the lanes that add up a row are a power of two");
 
     struct plain_smem {
         unsigned char a[STAGES][A_BYTES], b[STAGES][B_BYTES];
@@ -59,7 +67,7 @@ struct tma_shape {
         moments part[NORM == NORM_CLUSTER ? 2 : 1][NORM_RANKS][BM]; /* of each one's columns */
         u32 gamma[BN / 2], beta[BN / 2]; /* pairs, of this thread block's columns */
     };
-    using smem = either<NORM != NORM_NONE, norm_smem, plain_smem>;
+    using smem = either<STRIPS, norm_smem, plain_smem>;
 };
 
 /* What becomes of the sums.  bias, residual: null for none.  Activation: an epilogue of tokens.cuh
@@ -81,6 +89,7 @@ template <class S_, class View, class End> struct gemm_work {
     static constexpr int BM = S::BM, BN = S::BN, BK = S::BK, STAGES = S::STAGES, SPLIT = S::SPLIT,
                          MI = S::MI, NI = S::NI, PANEL = S::PANEL, LINE = S::LINE;
     static constexpr gemm_norm NORM = S::NORM;
+    static constexpr bool STRIPS = S::STRIPS;
     static constexpr int RASTER = 8, STORERS = 64; /* STORERS: threads */
 
     using sums = fragment<D, BN / NI>[MI * NI];
@@ -123,28 +132,34 @@ template <class S_, class View, class End> struct gemm_work {
         int m0, n0;
     };
 
-    /* Thread blocks that share the inner dimension, or the rows of a norm. */
+    /* Tiles that share the rows of a norm. */
     FP_DEVICE int ranks() const
     {
-        return NORM != NORM_NONE ? n / BN : SPLIT;
+        return n / BN;
+    }
+
+    /* Thread blocks that share a tile, or the strip of a norm. */
+    FP_DEVICE int sharers() const
+    {
+        return STRIPS ? ranks() : SPLIT;
     }
 
     /* This thread block's number among these. */
     FP_DEVICE int part() const
     {
-        return static_cast<int>(blockIdx.x) % ranks();
+        return static_cast<int>(blockIdx.x) % sharers();
     }
 
     FP_DEVICE int first_tile() const
     {
-        const int group = static_cast<int>(blockIdx.x) / ranks();
+        const int group = static_cast<int>(blockIdx.x) / sharers();
         /* Without clusters a grid may end in a part of a group, which has no work. */
-        return NORM != NORM_MEMORY || group < groups() ? group : tiles();
+        return !STRIPS || NORM != NORM_MEMORY || group < groups() ? group : tiles();
     }
 
     FP_DEVICE int groups() const
     {
-        return static_cast<int>(gridDim.x) / ranks();
+        return static_cast<int>(gridDim.x) / sharers();
     }
 
     FP_DEVICE int strips() const
@@ -154,7 +169,7 @@ template <class S_, class View, class End> struct gemm_work {
 
     FP_DEVICE int tiles() const
     {
-        return NORM != NORM_NONE ? strips() : strips() * ((n + BN - 1) / BN);
+        return STRIPS ? strips() : strips() * ((n + BN - 1) / BN);
     }
 
     /* The tile after this one; of a cluster none. */
@@ -167,7 +182,7 @@ template <class S_, class View, class End> struct gemm_work {
      * For a norm the tiles of a group are a strip. */
     FP_DEVICE tile locate(int number) const
     {
-        if (NORM != NORM_NONE)
+        if (STRIPS)
             return {number * BM, part() * BN};
         const int across = (n + BN - 1) / BN, first = number / (RASTER * across) * RASTER;
         const int height = min(RASTER, strips() - first), within = number - first * across;

@@ -155,6 +155,12 @@ FP_DEVICE void copy_16(u32 to, const void *from, bool valid)
 /* ---- TMA: one thread copies a box of a matrix in memory, which its tensor map describes --------
  */
 
+/* Fetches a tensor map, which takes longer than a copy's first bytes. */
+FP_DEVICE void fetch_map(const fp_map *map)
+{
+    asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
+}
+
 /* What lies outside of the matrix becomes 0. */
 FP_DEVICE void box_load(u32 to, const fp_map *map, int column, int row, u32 mbarrier)
 {

@@ -126,6 +126,12 @@ static int fit(const struct plan_segment *s, const struct room *room, struct fit
                       "cannot give a kernel its shared memory");
     if (status == ENCODER_OK)
         status = find_resident(s, out->shared_bytes, room->multiprocessors, &resident);
+    if (status == ENCODER_OK && s->at_once && s->tiles > resident)
+        status =
+            encoder_fail(ENCODER_WRONG_DEVICE,
+                         "%ld thread blocks of a kernel wait for each other, and the GPU holds "
+                         "%ld at once",
+                         s->tiles, resident);
     bool bounded = s->cooperative || s->persistent;
     out->grid = (int)(bounded && s->tiles > resident ? resident : s->tiles);
     out->alone = resident <= room->multiprocessors;

@@ -44,6 +44,7 @@ struct plan_segment {
     int threads, shared_bytes;            /* of a thread block */
     bool cooperative;                     /* thread blocks meet in it */
     bool persistent;                      /* no more of them than the GPU holds at once */
+    bool at_once;                         /* all of them: they wait for each other */
     int cluster;                          /* thread blocks; 0: the launch gives none */
     const struct plan_map *maps;          /* (PLAN_MAPS); null: it takes none */
     const struct plan_tiles *query_tiles; /* null: it reads none */

@@ -62,7 +62,16 @@ static const struct {
      "hopper_gemm",
      "",
      "this kernel runs one GEMM with its elementwise operators and a layernorm after them"},
-    {{7, 9}, "hopper_gemm", "split=2", "a layernorm needs whole sums, not those of a split"},
+    {{7, 9},
+     "hopper_gemm",
+     "tile=64x64 split=4",
+     "the layernorm of split sums is one through memory, of tiles of 64x64 in four parts or more "
+     "or of 64x128 in eight"},
+    {{7, 9},
+     "hopper_gemm",
+     "tile=64x128 split=4 norm=memory",
+     "the layernorm of split sums is one through memory, of tiles of 64x64 in four parts or more "
+     "or of 64x128 in eight"},
     {{7, 8},
      "hopper_gemm",
      "norm=memory",

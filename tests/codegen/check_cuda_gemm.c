@@ -76,6 +76,7 @@ static const struct {
     {{12, 14}, "tile=64x64", 384, 8, true, 2, 0},            /* 195 / 64 by 128 / 64 */
     {{7, 9}, "tile=192x128", 512, 2, true, 1, 0},            /* 195 / 192 by 128 / 128 */
     {{7, 9}, "tile=64x64 norm=memory", 384, 8, true, 0, 4 * 2 * 2 * 64 * 2},
+    {{12, 14}, "tile=64x64 split=4 norm=memory", 256, 32, false, 0, 4 * 2 * 2 * 64 * 2},
 };
 
 START_TEST(tiles_of_a_launch)
@@ -87,6 +88,7 @@ START_TEST(tiles_of_a_launch)
     ck_assert_int_eq(l.threads, launches[_i].threads);
     ck_assert_int_eq(l.tiles, launches[_i].tiles);
     ck_assert_int_eq(l.persistent, launches[_i].persistent);
+    ck_assert_int_eq(l.at_once, !l.persistent && launches[_i].words > 0);
     ck_assert_int_eq(l.cluster, launches[_i].cluster);
     ck_assert_int_eq(l.sync_words, FP_SYNC_TILES + launches[_i].words);
     ck_assert_int_eq(l.workspace_bytes, 0);
@@ -121,7 +123,7 @@ START_TEST(clusters_have_whole_rows)
         struct cuda_launch l;
         c.schedule.pick[0] = (int8_t)pick;
         if (!choice_applicable(&c, &t, &why)) {
-            ck_assert_str_eq(why, "up to 8 tiles of this width make no row for the layernorm");
+            ck_assert_str_eq(why, "so few tiles of this width make no row for the layernorm");
             continue;
         }
         choice_launch(&c, &w, &l);
@@ -129,6 +131,30 @@ START_TEST(clusters_have_whole_rows)
     }
     ck_assert_str_eq(tiles.len > 0 ? tiles.ptr : "", clusters[_i].tiles);
     buf_release(&tiles);
+}
+END_TEST
+
+/* Thread blocks that wait for each other must all fit; so many of 64 rows and 64 columns, split. */
+static const struct {
+    int seq_len, split;
+    bool fits;
+} waits[] = {{128, 4, true}, {129, 4, false}, {64, 8, true}, {65, 8, false}};
+
+START_TEST(the_norm_of_a_split_is_for_few_rows)
+{
+    struct workload w = small();
+    struct buf schedule;
+    const char *why;
+    w.batch = 1, w.lengths = NULL;
+    w.heads = 12, w.seq_len = waits[_i].seq_len;
+    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, false, false, &w};
+    buf_init(&schedule);
+    buf_addf(&schedule, "tile=64x64 split=%d norm=memory", waits[_i].split);
+    struct choice c = choice_of((struct segment){12, 14}, schedule.ptr);
+    ck_assert_int_eq(choice_applicable(&c, &t, &why), waits[_i].fits);
+    if (!waits[_i].fits)
+        ck_assert_ptr_nonnull(strstr(why, "does not hold all thread blocks at once"));
+    buf_release(&schedule);
 }
 END_TEST
 
@@ -222,5 +248,6 @@ END_TEST
 
 SUITE("cuda_gemm", NULL, NULL, LOOP(is_of_sm_90_and_half_types, 0, ARRAY_LEN(targets)),
       LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
-      LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)), ONCE(a_default_is_applicable),
+      LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)),
+      LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits)), ONCE(a_default_is_applicable),
       LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)))
