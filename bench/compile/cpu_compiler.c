@@ -8,9 +8,10 @@
 
 enum { VERSION_LIMIT_S = 10 };
 
-/* What OpenBLAS maps for each thread, and once more.  Where the system refuses that, it asks again
- * and again, for ever. */
-#define OPENBLAS_MAP_BYTES ((uint64_t)128 << 20)
+/* What a worker maps for each thread, and once more: 128 MiB for OpenBLAS, and up to as much for
+ * malloc and the stack.  Where the system refuses OpenBLAS that, it asks again and again, for ever.
+ * Workers needed 450 MiB on one thread and 680 on two. */
+#define THREAD_MAP_BYTES ((uint64_t)256 << 20)
 
 /* Uses all libraries that emitted code uses.  A worker loads it and prints the text that it
  * returns: which OpenBLAS there is. */
@@ -170,15 +171,17 @@ static int run_probe(const struct toolchain_request *request, const char *librar
 static int check_address_space(struct status *st)
 {
     struct rlimit space;
-    char bytes[32];
-    int threads = cpu_threads();
+    char bytes[32], least[32];
+    const int threads = cpu_threads();
+    const uint64_t needed = THREAD_MAP_BYTES * (uint64_t)(threads + 1);
     if (getrlimit(RLIMIT_AS, &space) != 0 || space.rlim_cur == RLIM_INFINITY ||
-        space.rlim_cur >= OPENBLAS_MAP_BYTES * (uint64_t)(threads + 1))
+        space.rlim_cur >= needed)
         return 0;
     return status_set(st, STATUS_ENVIRONMENT,
-                      "a process may map only %s of memory, and OpenBLAS needs 128 MiB for each "
-                      "thread; raise the limit with 'ulimit -v'",
-                      number_bytes(space.rlim_cur, bytes));
+                      "a process may map only %s of memory, and OpenBLAS on %d thread%s needs %s; "
+                      "raise the limit with 'ulimit -v'",
+                      number_bytes(space.rlim_cur, bytes), threads, threads > 1 ? "s" : "",
+                      number_bytes(needed, least));
 }
 
 static int prove(const struct toolchain_request *request, const struct cache *c,
