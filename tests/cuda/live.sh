@@ -41,7 +41,7 @@ memory() {
       /^VmHWM:/ && name ~ /^fuseplan/ && $2 > held[name] { held[name] = $2 }
       END {
         for (name in held) sum += held[name]
-        print sum > most ? sum : most
+        print(sum > most ? sum : most)
       }')
     sleep 0.2
   done
