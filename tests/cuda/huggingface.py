@@ -7,7 +7,7 @@ sizes and weights drawn by transformers.  Prints for each batch of the library t
 model in fp32, beside that of PyTorch in the library's type (relative L2 norms over real tokens), and
 checks what a user does: capture into a CUDA graph, torch.compile, torch.export, another stream,
 inputs that must be refused.  --times also times the model beside torch.compile in the mode
-max-autotune.  Exits 1 if anything is wrong.
+max-autotune, whose attention must be a fused kernel.  Exits 1 if anything is wrong.
 """
 
 import argparse
@@ -19,9 +19,11 @@ import time
 
 import torch
 import transformers
+from torch.nn.attention import SDPBackend, sdpa_kernel
 
 DIFFERENCE_MAX = {torch.float16: 5e-3, torch.bfloat16: 4e-2, torch.float32: 2e-3}
 ROUNDING_MAX = 3e-3  # what the same layers make of embeddings that are rounded in other places
+FUSED = [SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION]
 ROUNDS = 100
 BACK_TO_BACK = 50
 failed = False
@@ -225,7 +227,7 @@ def print_times(half, ours, batch, seq_len):
     tokens = draw_tokens(batch, seq_len)
     x = torch.randn(batch, seq_len, ours.config.hidden_size, device='cuda', dtype=ours.dtype)
     layers = Layers(ours.encoder)
-    with torch.no_grad():
+    with torch.no_grad(), sdpa_kernel(FUSED):
         compiled = torch.compile(half, mode='max-autotune-no-cudagraphs')
         ours.encoder.lengths = all_tokens(batch, seq_len)
         captured = capture(lambda: ours(input_ids=tokens))
