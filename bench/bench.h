@@ -190,12 +190,13 @@ struct built {
     struct status status; /* as bench_build() gives it; STATUS_OK until then */
 };
 
-/* Builds as bench_build(), in this order, until one of the choices is done, or, where compilers
- * would disturb the device's times (a CPU), until all are.  Elsewhere compilers go on with the
- * others while the device works, until the next call, which names anew what is wanted; count 0:
- * nothing.  After so many seconds it returns with what is done, if anything. */
-int bench_build_some(struct bench *b, const struct choice *choices, int count, double seconds,
-                     struct built *out, struct status *st);
+/* Builds count + ahead choices as bench_build(), in this order, until one of the first `count` is
+ * done, or, where compilers would disturb the device's times (a CPU), until all are.  Elsewhere
+ * compilers go on with the others while the device works, until the next call, which names anew
+ * what is wanted; count 0: nothing.  After so many seconds it returns with what is done, if
+ * anything. */
+int bench_build_some(struct bench *b, const struct choice *choices, int count, int ahead,
+                     double seconds, struct built *out, struct status *st);
 
 /* Whether compilers run while the device works. */
 bool bench_builds_beside(const struct bench *b);

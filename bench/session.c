@@ -279,10 +279,11 @@ int bench_build(struct bench *b, const struct choice *choices, int count, struct
     return builder_build(&b->builder, choices, count, b->until, results, st);
 }
 
-int bench_build_some(struct bench *b, const struct choice *choices, int count, double seconds,
-                     struct built *out, struct status *st)
+int bench_build_some(struct bench *b, const struct choice *choices, int count, int ahead,
+                     double seconds, struct built *out, struct status *st)
 {
-    return builder_build_some(&b->builder, choices, count, clock_seconds() + seconds, out, st);
+    return builder_build_some(&b->builder, choices, count, ahead, clock_seconds() + seconds, out,
+                              st);
 }
 
 bool bench_builds_beside(const struct bench *b)

@@ -122,8 +122,8 @@ static int run_chunk(struct tuner *t, const struct job_list *list, int from, int
         double start = t->clock();
         int ready = 0;
         before = c.count;
-        result =
-            bench_build_some(t->bench, c.choices, c.builds, list->until(t) - start, c.built, st);
+        result = bench_build_some(t->bench, c.choices, c.count, c.builds - c.count,
+                                  list->until(t) - start, c.built, st);
         for (int i = 0; i < c.builds; i++)
             ready += c.built[i].done;
         t->build_s = fmax(t->build_s, (t->clock() - start) / fmax(ready, 1));
@@ -295,7 +295,8 @@ int stage1_build_ahead(struct tuner *t, const struct candidate *first, struct st
     for (int i = 0, slot_count = slots_of_one_stage(&b, slots); i < slot_count; i++)
         for (int k = 0, n = jobs_of(&t->segments, slots[i], false, jobs); k < n; k++)
             choices[count++] = t->segments.slots[slots[i]].attempts[jobs[k].attempt].choice;
-    int result = bench_build_some(t->bench, choices, count, stage1_end(t) - t->clock(), built, st);
+    int result = bench_build_some(t->bench, choices, first->count, count - first->count,
+                                  stage1_end(t) - t->clock(), built, st);
     free(choices);
     free(jobs);
     free(built);
@@ -379,5 +380,5 @@ int stage1(struct tuner *t, struct status *st)
                    segment_table_tried(&t->segments) == before;
     if (!audited && audit(t, &b, shares[ARRAY_LEN(shares) - 1], st) != 0)
         return -1;
-    return bench_build_some(t->bench, NULL, 0, 0, NULL, st); /* plans need no more of them */
+    return bench_build_some(t->bench, NULL, 0, 0, 0, NULL, st); /* plans need no more of them */
 }

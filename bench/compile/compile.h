@@ -340,8 +340,8 @@ int builder_build(struct builder *b, const struct choice *choices, int count, do
                   struct status *results, struct status *st);
 
 /* As bench_build_some(). */
-int builder_build_some(struct builder *b, const struct choice *choices, int count, double until,
-                       struct built *out, struct status *st);
+int builder_build_some(struct builder *b, const struct choice *choices, int count, int ahead,
+                       double until, struct built *out, struct status *st);
 
 /* Goes on with what the last builder_build_some() began, without waiting.  Whether compilers run.
  */

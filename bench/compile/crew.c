@@ -266,24 +266,26 @@ static int begin_more(struct crew *crew, struct wanted *w, struct status *st)
     return result;
 }
 
-static int built_of(const struct wanted *w)
+/* How many of the first ones are built. */
+static int built_of(const struct wanted *w, int first)
 {
     int count = 0;
-    for (int i = 0; i < w->begun; i++)
+    for (int i = 0; i < w->begun && i < first; i++)
         count += w->binaries[i]->built;
     return count;
 }
 
-/* Builds until so many of those wanted are built, or a time: see collect(). */
-static int work(struct crew *crew, struct wanted *w, int least, double until, struct status *st)
+/* Builds until so many of the first ones are built, or a time: see collect(). */
+static int work(struct crew *crew, struct wanted *w, int first, int least, double until,
+                struct status *st)
 {
-    int done, result;
+    int result;
     while ((result = begin_more(crew, w, st)) == 0) {
-        done = built_of(w);
-        step_tell(
-            &crew->builder->listener,
-            &(struct step){.phase = "compiling", .done = done, .total = w->count, .left_s = NAN});
-        if (done >= least)
+        step_tell(&crew->builder->listener, &(struct step){.phase = "compiling",
+                                                           .done = built_of(w, w->count),
+                                                           .total = w->count,
+                                                           .left_s = NAN});
+        if (built_of(w, first) >= least)
             break;
         result = crew->running > 0 ? collect(crew, until, st) : build_again(crew, st);
         if (result != 0)
@@ -299,7 +301,7 @@ int builder_build(struct builder *b, const struct choice *choices, int count, do
     struct wanted all = {0};
     want(b, choices, count, &all);
     crew->busy = true;
-    int result = work(crew, &all, count, until, st);
+    int result = work(crew, &all, count, count, until, st);
     crew->busy = false;
     if (result != 0)
         disband(crew);
@@ -309,16 +311,18 @@ int builder_build(struct builder *b, const struct choice *choices, int count, do
     return result;
 }
 
-int builder_build_some(struct builder *b, const struct choice *choices, int count, double until,
-                       struct built *out, struct status *st)
+int builder_build_some(struct builder *b, const struct choice *choices, int count, int ahead,
+                       double until, struct built *out, struct status *st)
 {
     struct crew *crew = crew_of(b);
     struct wanted *w = &crew->ahead;
-    want(b, choices, count, w);
+    int all = count + ahead;
+    want(b, choices, all, w);
     crew->busy = true;
-    int result = work(crew, w, b->beside || count == 0 ? count > 0 : count, until, st);
+    int result =
+        b->beside ? work(crew, w, count, count > 0, until, st) : work(crew, w, all, all, until, st);
     crew->busy = false;
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < all; i++) {
         bool done = i < w->begun && w->binaries[i]->built;
         out[i] = (struct built){done, done ? w->binaries[i]->status : STATUS_INIT};
     }

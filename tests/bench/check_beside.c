@@ -53,7 +53,7 @@ START_TEST(compilers_start_while_the_device_works)
     struct built built[4];
     begin(&o, &b, c);
     write_slow_nvcc("");
-    OK(bench_build_some(b, c, 4, INFINITY, built, &st));
+    OK(bench_build_some(b, c, 4, 0, INFINITY, built, &st));
     ck_assert(bench_builds_beside(b));
     ck_assert(built[0].done);
     ck_assert_int_eq(built[0].status.code, STATUS_OK);
@@ -63,9 +63,25 @@ START_TEST(compilers_start_while_the_device_works)
         OK(bench_segment(b, &c[0], &sampling_search, &t, &st));
         check_ok(&t);
     }
-    OK(bench_build_some(b, c + 3, 1, INFINITY, built, &st));
+    OK(bench_build_some(b, c + 3, 1, 0, INFINITY, built, &st));
     ck_assert(built[0].done);
     ck_assert_int_eq(started(), 4);
+    bench_close(b);
+}
+END_TEST
+
+/* What is built ahead, and long done, does not count. */
+START_TEST(one_that_is_wanted_now_is_waited_for)
+{
+    struct bench_options o;
+    struct bench *b;
+    struct choice c[4];
+    struct built built[4];
+    begin(&o, &b, c);
+    OK(bench_build(b, c + 1, 3, NULL, &st));
+    write_slow_nvcc("sleep 0.1");
+    OK(bench_build_some(b, c, 1, 3, INFINITY, built, &st));
+    ck_assert(built[0].done && built[3].done);
     bench_close(b);
 }
 END_TEST
@@ -79,8 +95,8 @@ START_TEST(a_call_names_anew_what_is_wanted)
     struct built built[4];
     begin(&o, &b, c);
     write_slow_nvcc("");
-    OK(bench_build_some(b, c, 4, INFINITY, built, &st));
-    OK(bench_build_some(b, NULL, 0, 0, NULL, &st));
+    OK(bench_build_some(b, c, 4, 0, INFINITY, built, &st));
+    OK(bench_build_some(b, NULL, 0, 0, 0, NULL, &st));
     OK(bench_build(b, c, 3, NULL, &st));
     struct trial t;
     OK(bench_segment(b, &c[2], &sampling_search, &t, &st));
@@ -117,7 +133,7 @@ START_TEST(some_may_be_none_in_time)
     begin(&o, &b, c);
     write_slow_nvcc("sleep 60");
     double start = clock_seconds();
-    OK(bench_build_some(b, c, 4, 0.1, built, &st));
+    OK(bench_build_some(b, c, 4, 0, 0.1, built, &st));
     ck_assert(!built[0].done && !built[3].done);
     ck_assert_double_lt(clock_seconds() - start, 30);
     bench_close(b);
@@ -159,6 +175,6 @@ START_TEST(the_limit_ends_the_workers_work)
 END_TEST
 
 SUITE("beside", gpu_setup, test_dir_teardown, ONCE(compilers_start_while_the_device_works),
-      ONCE(a_call_names_anew_what_is_wanted), ONCE(compilers_have_a_low_priority),
-      ONCE(some_may_be_none_in_time), ONCE(the_limit_ends_building),
-      ONCE(the_limit_ends_the_workers_work))
+      ONCE(one_that_is_wanted_now_is_waited_for), ONCE(a_call_names_anew_what_is_wanted),
+      ONCE(compilers_have_a_low_priority), ONCE(some_may_be_none_in_time),
+      ONCE(the_limit_ends_building), ONCE(the_limit_ends_the_workers_work))

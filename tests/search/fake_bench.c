@@ -136,20 +136,20 @@ static void pass(double seconds)
 }
 
 /* One compiler at a time. */
-int bench_build_some(struct bench *b, const struct choice *choices, int count, double seconds,
-                     struct built *out, struct status *st)
+int bench_build_some(struct bench *b, const struct choice *choices, int count, int behind,
+                     double seconds, struct built *out, struct status *st)
 {
     (void)b;
     double until = fake.clock_s + seconds;
-    int done = 0;
+    int done = 0, all = count + behind;
     if (count > 0 && call(st) != 0)
         return -1;
-    ahead_count = fake.beside && count < (int)ARRAY_LEN(ahead) ? count : 0;
+    ahead_count = fake.beside && all < (int)ARRAY_LEN(ahead) ? all : 0;
     if (count > 0)
         memcpy(ahead, choices, (size_t)ahead_count * sizeof(*ahead));
     for (int i = 0; i < count; i++)
         done += cache_has(&choices[i]);
-    for (int i = 0; i < count; i++) {
+    for (int i = 0; i < all; i++) {
         bool waits = !cache_has(&choices[i]) && (!fake.beside || done == 0);
         double left_s = waits ? fake.seconds_per_build - worked_s : 0;
         if (waits && fake.clock_s + left_s <= until) {
