@@ -46,17 +46,20 @@ static void cpu_close(struct device *d)
     free(d);
 }
 
-/* A sandbox knows the cache's directory as it was when the worker began.  If it was removed and
- * made again since, only another worker can read what is there. */
-static void end_if_unreadable(const char *path)
+/* Ends this worker where another one could load what this one cannot: memory ran out, or the
+ * cache's directory was removed and made again, and a sandbox knows it as it was when the worker
+ * began. */
+static void end_if_another_could(const char *path, const char *why)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0 && errno == EACCES) {
-        fprintf(stderr, "'%s': %s\n", path, strerror(errno));
-        _Exit(EXIT_FAILURE);
-    }
+    const bool unreadable = fd < 0 && errno == EACCES;
     if (fd >= 0)
         close(fd);
+    if (!unreadable && strstr(why, strerror(ENOMEM)) == NULL &&
+        strstr(why, "out of memory") == NULL)
+        return;
+    fprintf(stderr, "cannot load '%s': %s\n", path, why);
+    _Exit(EXIT_FAILURE);
 }
 
 /* A library stays loaded, because threads of its own may outlive a call. */
@@ -66,9 +69,12 @@ static int cpu_load(struct device *d, const char *path, const char *symbol, stru
     (void)d;
     *out = NULL;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (library == NULL) /* a fault of its own repeats; dlerror() does not tell all others */
+        library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (library == NULL) {
-        end_if_unreadable(path);
-        return status_set(st, STATUS_LAUNCH, "cannot load it: %s", dlerror());
+        const char *why = dlerror();
+        end_if_another_could(path, why);
+        return status_set(st, STATUS_LAUNCH, "cannot load it: %s", why);
     }
     fp_segment *run;
     *(void **)&run = dlsym(library, symbol);

@@ -2,12 +2,17 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
 
 void worker_say(struct worker *k, json_t *message)
 {
     if (k->token[0] != '\0')
         json_object_set_new(message, "token", json_string(k->token));
-    message_send(k->channel, message); /* a parent that is gone has this process killed */
+    /* A parent that waited for a lost message would take the candidate for one that hangs.  An end
+     * of this process it notices at once, and tries again. */
+    if (!message_send(k->channel, message))
+        _exit(EXIT_FAILURE);
     json_decref(message);
     k->last_beat_s = clock_seconds();
 }
