@@ -87,6 +87,7 @@ START_TEST(few_thread_blocks_have_a_multiprocessor_each)
 {
     setenv("FAKE_GPU", spreads[_i].gpu, 1);
     struct bench_options o = gpu_options();
+    o.run_deadline_s = 20;
     struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);
     struct trial t = segment_trial(b, spreads[_i].op, spreads[_i].op);
     ck_assert_int_eq(t.resources.grid[0] <= 4, spreads[_i].few);

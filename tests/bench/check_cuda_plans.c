@@ -43,6 +43,7 @@ START_TEST(wrong_kernel_spoils_no_other)
     struct workload w;
     struct bench *b;
     hide_cublas();
+    o.run_deadline_s = 20;
     gpu_workload(5, &w);
     w.ffn = 1024;
     OK(bench_open(&o, &w, &b, &st));
