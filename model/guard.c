@@ -7,13 +7,15 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-enum { DEADLINE_S = 20, MEMORY_MAX = 1 << 30 };
+/* A check takes 0.1 s.  Damage may make XGBoost compute for ever, and a machine may be busy. */
+enum { CPU_S = 10, DEADLINE_S = 20, MEMORY_MAX = 1 << 30 };
 
 /* ---- trees, as JSON -------------------------------------------------------------------------- */
 
@@ -135,6 +137,7 @@ static _Noreturn void become_child(const struct stored_booster two[2], int colum
     rlim_t most = (rlim_t)used.ru_maxrss * 1024 + MEMORY_MAX;
     setrlimit(RLIMIT_DATA, &(struct rlimit){most, most});
 #endif
+    setrlimit(RLIMIT_CPU, &(struct rlimit){CPU_S, CPU_S});
     alarm(DEADLINE_S);
     for (int i = 0; i < 2 && st.code == STATUS_OK; i++)
         try_one(two[i].bytes, two[i].len, columns, &st);
@@ -155,26 +158,68 @@ static bool read_answer(int from, struct status *out)
     return true;
 }
 
-int boosters_check(const struct stored_booster two[2], int columns, struct status *st)
+/* ---- the parent ------------------------------------------------------------------------------ */
+
+/* How a child ended: with what it said, or, unanswered, with a status of waitpid(). */
+struct end {
+    bool answered;
+    struct status said;
+    int wait_status;
+};
+
+static int run_child(const struct stored_booster two[2], int columns, struct end *end,
+                     struct status *st)
 {
     int ends[2];
-    struct status said = STATUS_INIT;
+    *end = (struct end){.said = STATUS_INIT};
     if (pipe2(ends, O_CLOEXEC) != 0)
         return status_set(st, STATUS_ENVIRONMENT, "cannot make a pipe: %s", strerror(errno));
     pid_t pid = fork();
     if (pid == 0)
         become_child(two, columns, ends[1]);
+    int reason = errno;
     close(ends[1]);
-    bool answered = pid > 0 && read_answer(ends[0], &said);
+    end->answered = pid > 0 && read_answer(ends[0], &end->said);
     close(ends[0]);
     if (pid < 0)
-        return status_set(st, STATUS_ENVIRONMENT, "cannot start a process: %s", strerror(errno));
-    while (waitpid(pid, NULL, 0) < 0 && errno == EINTR)
+        return status_set(st, STATUS_ENVIRONMENT, "cannot start a process: %s", strerror(reason));
+    while (waitpid(pid, &end->wait_status, 0) < 0 && errno == EINTR)
         ;
-    if (!answered)
+    return 0;
+}
+
+/* The signals that a damaged model makes a process send itself, or the kernel send it.  Any other
+ * one came from outside, or is the deadline of a machine that is too busy. */
+static bool is_of_the_model(int signal_number)
+{
+    static const int own[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGTRAP, SIGABRT, SIGXCPU};
+    for (size_t i = 0; i < ARRAY_LEN(own); i++)
+        if (own[i] == signal_number)
+            return true;
+    return false;
+}
+
+int boosters_check(const struct stored_booster two[2], int columns, struct status *st)
+{
+    enum { ATTEMPTS = 2 };
+    struct end end;
+    bool stopped = true;
+    for (int i = 0; i < ATTEMPTS && stopped; i++) {
+        if (run_child(two, columns, &end, st) != 0)
+            return -1;
+        stopped = !end.answered && WIFSIGNALED(end.wait_status) &&
+                  !is_of_the_model(WTERMSIG(end.wait_status));
+    }
+    if (stopped)
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "the process that checks the stored model was stopped %d times, the last "
+                          "time by SIG%s: this machine may be short of memory or too busy; try "
+                          "again",
+                          ATTEMPTS, sigabbrev_np(WTERMSIG(end.wait_status)));
+    if (!end.answered)
         return status_set(st, STATUS_MODEL,
                           "xgboost crashes on the stored model: it is damaged; train it again");
-    if (said.code != STATUS_OK)
-        return status_set(st, said.code, "%s", said.message);
+    if (end.said.code != STATUS_OK)
+        return status_set(st, end.said.code, "%s", end.said.message);
     return 0;
 }

@@ -1,6 +1,8 @@
 #include "tests/made_up.h"
 #include "tests/suite.h"
 
+#include <pthread.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -238,6 +240,67 @@ START_TEST(boosters_of_another_kind_are_refused)
 }
 END_TEST
 
+/* ---- the process that checks a model --------------------------------------------------------- */
+
+static int kills_left, killed_by; /* of the processes that this one starts next */
+static bool dies;
+
+static void before_fork(void)
+{
+    dies = kills_left > 0 && kills_left-- > 0;
+}
+
+static void in_child(void)
+{
+    if (!dies)
+        return;
+    signal(killed_by, SIG_DFL); /* Check handles some */
+    raise(killed_by);
+}
+
+static void kill_next(int count, int by)
+{
+    static bool watched;
+    if (!watched)
+        OK(pthread_atfork(before_fork, NULL, in_child));
+    watched = true;
+    kills_left = count;
+    killed_by = by;
+}
+
+START_TEST(model_is_right_though_its_first_check_was_killed)
+{
+    static const int signals[] = {SIGKILL, SIGTERM, SIGALRM};
+    struct fixture f = fixture_new(FEATURES_PLAN);
+    struct model *m;
+    kill_next(1, signals[_i]);
+    OK(model_load(f.blob.ptr, f.blob.len, &m, &st));
+    ck_assert_int_eq(kills_left, 0);
+    model_free(m);
+    fixture_free(&f);
+}
+END_TEST
+
+START_TEST(check_that_is_always_killed_is_not_the_models_fault)
+{
+    struct fixture f = fixture_new(FEATURES_PLAN);
+    struct model *m;
+    kill_next(2, SIGKILL);
+    FAILS(model_load(f.blob.ptr, f.blob.len, &m, &st), STATUS_ENVIRONMENT,
+          "stopped 2 times, the last time by SIGKILL");
+    fixture_free(&f);
+}
+END_TEST
+
+START_TEST(check_that_crashes_is_not_repeated)
+{
+    struct fixture f = fixture_new(FEATURES_PLAN);
+    kill_next(1, SIGSEGV);
+    assert_refused(f.blob.ptr, f.blob.len, "xgboost crashes on the stored model");
+    fixture_free(&f);
+}
+END_TEST
+
 START_TEST(other_files_are_refused)
 {
     static char zeros[1000];
@@ -253,4 +316,6 @@ SUITE("model blob", NULL, NULL, LOOP(a_loaded_model_answers_alike, 0, 2),
       LOOP(random_damage_with_a_right_hash_crashes_nothing, 0, FUZZED),
       LOOP(children_and_columns_out_of_range_are_refused, 0, ARRAY_LEN(trees)),
       ONCE(circle_of_nodes_is_refused), ONCE(boosters_of_another_kind_are_refused),
-      ONCE(other_files_are_refused))
+      LOOP(model_is_right_though_its_first_check_was_killed, 0, 3),
+      ONCE(check_that_is_always_killed_is_not_the_models_fault),
+      ONCE(check_that_crashes_is_not_repeated), ONCE(other_files_are_refused))
