@@ -1,6 +1,7 @@
 #include "bench/bench_int.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -63,14 +64,17 @@ int bench_check_memory(const struct workload *w, struct status *st)
                       number_bytes(have, have_text));
 }
 
+/* All workers of a session read the same memory.  Its seals keep a candidate from changing it. */
 static int share_mask(const struct mask *m, int *out, struct status *st)
 {
     size_t bytes = mask_bytes(m);
-    int fd = memfd_create("fuseplan-mask", MFD_CLOEXEC);
+    int fd = memfd_create("fuseplan-mask", MFD_CLOEXEC | MFD_ALLOW_SEALING);
     const char *at = (const char *)m->bits;
     ssize_t n = fd < 0 ? -1 : 0;
     for (size_t done = 0; n >= 0 && done < bytes; done += (size_t)n)
         n = write(fd, at + done, bytes - done);
+    if (n >= 0)
+        n = fcntl(fd, F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_WRITE);
     *out = fd;
     return n >= 0 ? 0
                   : status_set(st, STATUS_ENVIRONMENT, "cannot copy the mask for the worker: %s",

@@ -20,7 +20,7 @@ static int read_workload(struct worker *k, const json_t *request, struct status 
     if (fstat(k->mask_fd, &info) != 0 || info.st_size == 0)
         return status_set(st, STATUS_LAUNCH, "no mask came with the workload");
     size_t bytes = (size_t)info.st_size;
-    void *bits = mmap(NULL, bytes, PROT_READ, MAP_SHARED, k->mask_fd, 0);
+    void *bits = mmap(NULL, bytes, PROT_READ, MAP_PRIVATE, k->mask_fd, 0);
     if (bits == MAP_FAILED)
         return status_set(st, STATUS_LAUNCH, "cannot read the mask: %s", strerror(errno));
     return message_to_workload(json_object_get(request, "workload"), bits, bytes, &k->w, st);

@@ -43,6 +43,11 @@ static const struct fault {
      "\"{\\\"reply\\\":true,\\\"code\\\":\\\"ok\\\",\\\"trials\\\":[]}\\n\";"
      "  if (write(3, lie, sizeof(lie) - 1) > 0) pause(); }",
      TRIAL_FAILED, STATUS_LAUNCH, "or the candidate sent one"},
+    /* the mask, which the next worker reads too */
+    {1, 2,
+     "{ for (int fd = 4; fd < 10; fd++) if (write(fd, \"garbage\\n\", 8) < 0) (void)ftruncate(fd, "
+     "1);  abort(); }",
+     TRIAL_FAILED, STATUS_LAUNCH, "SIGABRT"},
     {9, 10, "{ close(3); honest(a); }", TRIAL_FAILED, STATUS_LAUNCH, "segment 9-10 (generated)"},
 };
 
