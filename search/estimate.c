@@ -1,59 +1,55 @@
 /* A plan for a workload that was never measured.
  *
  * Each slot's time alone is transferred from the known workloads.  Plans measured there move the
- * posterior over what slots take in a plan: a plan that took q times the sum of its segments there
- * counts as if it had taken q times the sum of the transferred times here, as sure as such ratios
- * are the same in other workloads.
+ * posterior over what slots take in a plan, as if they had been measured here (lend.c).
  *
  * Then each known workload is left out and its fastest plan's time estimated from the others.  The
  * errors, in units of their standard deviations, scale the interval: Student's t with as many
  * degrees of freedom as there are errors. */
-#include "search/estimate.h"
-#include "search/search_int.h"
+#include "search/estimate_int.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* So many of the nearest workloads lend their plans, the fastest so many of each. */
-enum { LENDING = 6, LENT = 16 };
-
-/* How far ratios of plans to their sums spread over workloads, where few tell, and at least. */
-static const double usual_spread = 0.05, least_spread = 0.005;
-enum { SPREAD_LEAST = 3 };
-
 /* The interval's half width, at least, in units of its standard deviation. */
 static const double least_scale = 0.5;
 
-struct view {
-    const struct known_workloads *k;
-    const bool *left_out; /* (k->count) workloads that are ignored; may be null */
-    int judged;           /* index of one more; -1: none */
-};
-
-static bool is_seen(const struct view *v, int i)
-{
-    return i != v->judged && (v->left_out == NULL || !v->left_out[i]);
-}
-
 /* ---- segments -------------------------------------------------------------------------------- */
 
-/* The blocks that a slot computes: whole attention, but for the hand-written one, may take the mask
- * by its cover. */
-static double blocks_of(int slot, const struct workload *w)
+/* How many blocks attention computes, and how many of them in its longest query block. */
+struct block_count {
+    double all, longest;
+};
+
+static void count_blocks(const struct block_lists *l, struct block_count *out)
 {
-    struct segment s = slot_segment(slot);
-    const struct block_lists *b = &w->blocks;
-    bool whole = s.first <= ATTENTION_FIRST && s.last >= ATTENTION_LAST - 1;
-    return whole && slot != SLOT_HANDWRITTEN && w->cover.parts > 0
-               ? (double)cover_entries(&w->cover)
-               : (double)(b->blocks_full + b->blocks_partial);
+    out->all += (double)(l->blocks_full + l->blocks_partial);
+    for (int i = 0; i < l->lists * l->blocks; i++)
+        out->longest = fmax(out->longest, l->start[i + 1] - l->start[i]);
 }
 
-static struct transfer_point point_of(int slot, const struct workload *w)
+/* Blocks for which all multiprocessors take as long as the busiest of them takes: it computes at
+ * least the blocks of the longest query block of one head, one after another. */
+static double busy_blocks(const struct known_workloads *k, const struct workload *w,
+                          const struct block_count *c)
+{
+    return fmax(fmax(c->all, c->longest * k->units / w->heads), 1);
+}
+
+/* Whether the schedule expected to be the fastest reads the mask by its cover. */
+static bool is_covered(const struct known_workloads *k, const struct workload *w)
+{
+    const struct segment whole = {ATTENTION_FIRST, ATTENTION_LAST - 1};
+    const struct build_target target = build_target_of(k->target, "", true, w);
+    struct choice usual;
+    return w->cover.parts > 0 && choices_for(&target, whole, false, 1, &usual) > 0 &&
+           choice_blocks(&usual, w) == cover_entries(&w->cover);
+}
+
+static struct transfer_point point_of(int slot, const struct workload *w, double blocks)
 {
     struct segment s = slot_segment(slot);
-    double blocks = fmax(blocks_of(slot, w), 1);
     struct transfer_point out = {
         .slot = slot,
         .size = {(double)workload_tokens(w), segment_dependence(s) == ON_MASK ? blocks : 1},
@@ -64,21 +60,50 @@ static struct transfer_point point_of(int slot, const struct workload *w)
     return out;
 }
 
+/* Without times.  Whole attention, but for the hand-written one, may take the mask by its cover. */
+static void fill_points(const struct known_workloads *k, const struct workload *w,
+                        struct transfer_point points[SLOT_COUNT])
+{
+    struct block_count plain = {0, 0}, cover = {0, 0};
+    count_blocks(&w->blocks, &plain);
+    for (int i = 0; i < w->cover.parts; i++)
+        count_blocks(&w->cover.part[i].blocks, &cover);
+    bool covered = is_covered(k, w);
+    for (int slot = 0; slot < SLOT_COUNT; slot++) {
+        struct segment s = slot_segment(slot);
+        bool whole = s.first <= ATTENTION_FIRST && s.last >= ATTENTION_LAST - 1;
+        bool by_cover = whole && slot != SLOT_HANDWRITTEN && covered;
+        points[slot] = point_of(slot, w, busy_blocks(k, w, by_cover ? &cover : &plain));
+    }
+}
+
+/* (k->count + 1, SLOT_COUNT); free() it. */
+static struct transfer_point *points_of(const struct known_workloads *k,
+                                        const struct workload *asked)
+{
+    struct transfer_point *points = mem_alloc(((size_t)k->count + 1) * SLOT_COUNT, sizeof(*points));
+    for (int i = 0; i < k->count; i++) {
+        struct transfer_point *of = points + (ptrdiff_t)i * SLOT_COUNT;
+        fill_points(k, &k->items[i].workload, of);
+        for (int slot = 0; slot < SLOT_COUNT; slot++)
+            if (k->items[i].slots[slot].impl != NULL)
+                of[slot].us = k->items[i].slots[slot].us.median;
+    }
+    fill_points(k, asked, points + (ptrdiff_t)k->count * SLOT_COUNT);
+    return points;
+}
+
 static struct transfer *fit(const struct view *v)
 {
-    struct transfer_point *points =
-        mem_alloc((size_t)v->k->count * SLOT_COUNT + 1, sizeof(*points));
+    struct transfer_point *seen = mem_alloc((size_t)v->k->count * SLOT_COUNT + 1, sizeof(*seen));
     int count = 0;
     for (int i = 0; i < v->k->count; i++)
-        for (int slot = 0; slot < SLOT_COUNT && is_seen(v, i); slot++) {
-            const struct known_workload *w = &v->k->items[i];
-            if (w->slots[slot].impl == NULL)
-                continue;
-            points[count] = point_of(slot, &w->workload);
-            points[count++].us = w->slots[slot].us.median;
+        if (is_seen(v, i)) {
+            memcpy(seen + count, v->points + (ptrdiff_t)i * SLOT_COUNT, SLOT_COUNT * sizeof(*seen));
+            count += SLOT_COUNT;
         }
-    struct transfer *t = transfer_fit(points, count);
-    free(points);
+    struct transfer *t = transfer_fit(seen, count);
+    free(seen);
     return t;
 }
 
@@ -88,102 +113,19 @@ struct slot_times {
     double sd[SLOT_COUNT];
 };
 
-static void transfer_times(const struct view *v, const struct workload *w, struct slot_times *out)
+static void transfer_times(const struct view *v, struct slot_times *out)
 {
     struct transfer *t = fit(v);
+    int at = v->judged >= 0 ? v->judged : v->k->count;
     for (int slot = 0; slot < SLOT_COUNT; slot++) {
-        struct transfer_point asked = point_of(slot, w);
-        struct transferred got = transfer_predict(t, &asked);
-        out->ms.ms[slot] = 1e-3 * w->layers * got.us;
+        struct transferred got = transfer_predict(t, &v->points[(ptrdiff_t)at * SLOT_COUNT + slot]);
+        out->ms.ms[slot] = 1e-3 * estimated(v)->layers * got.us;
         out->sd[slot] = got.sd;
     }
     transfer_free(t);
 }
 
 /* ---- plans ----------------------------------------------------------------------------------- */
-
-/* A plan's time in a known workload over the sum of its segments; NaN where one is unknown. */
-static double ratio_of(const struct known_workload *w, const struct observation *o)
-{
-    int slots[OP_COUNT], n = plan_slots(o->plan, slots);
-    double sum = 0;
-    for (int i = 0; i < n; i++)
-        sum += w->slots[slots[i]].impl != NULL ? 1e-3 * w->slots[slots[i]].us.median : NAN;
-    return o->outcome.status == TRIAL_OK ? o->outcome.ms / (w->workload.layers * sum) : NAN;
-}
-
-/* How far the logarithms of a plan's ratios spread over workloads. */
-static double ratio_spread(const struct view *v)
-{
-    double *sum = mem_alloc(PLAN_KEYS, sizeof(*sum)), *square = mem_alloc(PLAN_KEYS, sizeof(*sum));
-    int *count = mem_alloc(PLAN_KEYS, sizeof(*count)), freedom = 0;
-    double squares = 0;
-    for (int i = 0; i < v->k->count; i++) {
-        const struct known_workload *w = &v->k->items[i];
-        for (int p = 0; p < w->plans.count && is_seen(v, i); p++) {
-            double r = log(ratio_of(w, &w->plans.items[p]));
-            unsigned key = plan_key(w->plans.items[p].plan);
-            if (isnan(r))
-                continue;
-            sum[key] += r;
-            square[key] += r * r;
-            count[key]++;
-        }
-    }
-    for (int key = 0; key < PLAN_KEYS; key++)
-        if (count[key] > 1) {
-            squares += square[key] - sum[key] * sum[key] / count[key];
-            freedom += count[key] - 1;
-        }
-    free(sum);
-    free(square);
-    free(count);
-    return freedom < SPREAD_LEAST ? usual_spread
-                                  : fmax(sqrt(fmax(squares, 0) / freedom), least_spread);
-}
-
-struct ranked {
-    int index;
-    double key;
-};
-
-static int by_key(const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-    return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : x->index - y->index;
-}
-
-/* Plans of a known workload as if they had been measured here. */
-static void lend(const struct known_workload *from, const struct segment_times *here, double spread,
-                 struct history *out)
-{
-    const struct history *h = &from->plans;
-    struct ranked *order = mem_alloc((size_t)h->count + 1, sizeof(*order));
-    int count = 0;
-    for (int i = 0; i < h->count; i++)
-        if (!isnan(ratio_of(from, &h->items[i])) && !isnan(additive_ms(here, h->items[i].plan)))
-            order[count++] = (struct ranked){i, h->items[i].outcome.ms};
-    qsort(order, (size_t)count, sizeof(*order), by_key);
-    for (int i = 0; i < count && i < LENT; i++) {
-        const struct observation *o = &h->items[order[i].index];
-        history_add(out, o->plan,
-                    (struct outcome){.status = TRIAL_OK,
-                                     .ms = ratio_of(from, o) * additive_ms(here, o->plan),
-                                     .noise = spread});
-    }
-    free(order);
-}
-
-/* Indices of the workloads that are seen, the nearest first; returns their number. */
-static int nearest_first(const struct view *v, const struct workload *w, struct ranked *out)
-{
-    int count = 0;
-    for (int i = 0; i < v->k->count; i++)
-        if (is_seen(v, i))
-            out[count++] = (struct ranked){i, workload_distance(w, &v->k->items[i].workload)};
-    qsort(out, (size_t)count, sizeof(*out), by_key);
-    return count;
-}
 
 /* What slots take alone and in plans. */
 struct forecast {
@@ -192,22 +134,17 @@ struct forecast {
     struct segment_times expected;
 };
 
-static void forecast_make(const struct view *v, const struct workload *w, struct forecast *out)
+static void forecast_make(const struct view *v, struct forecast *out)
 {
-    struct ranked *order = mem_alloc((size_t)v->k->count + 1, sizeof(*order));
-    int count = nearest_first(v, w, order);
-    double spread = ratio_spread(v);
     struct history lent = {.count = 0};
-    transfer_times(v, w, &out->alone);
-    for (int i = 0; i < count && i < LENDING; i++)
-        lend(&v->k->items[order[i].index], &out->alone.ms, spread, &lent);
+    transfer_times(v, &out->alone);
+    lend_plans(v, &out->alone.ms, &lent);
     out->posterior = posterior_of(&lent, &out->alone.ms);
     gaussian_times(out->posterior, &out->expected);
     for (int slot = 0; slot < SLOT_COUNT; slot++) /* nothing is hoped of what is unknown */
         if (isnan(out->alone.ms.ms[slot]))
             out->expected.ms[slot] = NAN;
     history_release(&lent);
-    free(order);
 }
 
 /* The deviation of the logarithm of a plan's time: segments are off together by what the posterior
@@ -248,11 +185,12 @@ static struct errors errors_of(const struct view *all)
     struct errors out = {.count = 0};
     for (int i = 0; i < all->k->count; i++) {
         const struct known_workload *w = &all->k->items[i];
-        const struct view others = {all->k, all->left_out, i};
+        struct view others = *all;
         struct forecast f;
         if (!is_seen(all, i))
             continue;
-        forecast_make(&others, &w->workload, &f);
+        others.judged = i;
+        forecast_make(&others, &f);
         const struct observation *o = fastest_known(w, &f.expected);
         if (o != NULL) {
             double error = log(o->outcome.ms / additive_ms(&f.expected, o->plan));
@@ -286,10 +224,10 @@ static struct interval interval_of(const struct forecast *f, double width, struc
 
 /* ---- answers --------------------------------------------------------------------------------- */
 
-static bool is_near(const struct view *v, const struct workload *w, struct estimate *out)
+static bool is_near(const struct view *v, struct estimate *out)
 {
     struct ranked *order = mem_alloc((size_t)v->k->count + 1, sizeof(*order));
-    out->known = nearest_first(v, w, order);
+    out->known = nearest_first(v, order);
     out->nearest = out->known > 0 ? order[0].index : -1;
     bool near = out->known >= NEAR_LEAST && order[0].key <= NEAR_FACTOR;
     free(order);
@@ -317,19 +255,22 @@ static void rank(const struct forecast *f, double width, const struct plan *plan
 struct estimate estimate_plans(const struct known_workloads *k, const bool *left_out,
                                const struct workload *w, const struct plan *plans, int count)
 {
-    const struct view v = {k, left_out, -1};
+    struct view v = {.k = k, .left_out = left_out, .asked = w, .judged = -1};
     struct estimate out = {.count = 0};
     struct forecast f;
-    if (!is_near(&v, w, &out))
+    if (!is_near(&v, &out))
         return out;
+    struct transfer_point *points = points_of(k, w);
+    v.points = points;
     struct errors e = errors_of(&v);
     out.judged = e.count;
     out.usual_error = e.count > 0 ? sqrt(e.logs / e.count) : NAN;
-    forecast_make(&v, w, &f);
+    forecast_make(&v, &f);
     if (e.count > 0) /* else nothing says how far off a time may be */
         rank(&f, width_of(&e), plans, count, &out);
     for (int slot = 0; slot < SLOT_COUNT; slot++)
         out.us[slot] = 1e3 * f.alone.ms.ms[slot] / w->layers;
     gaussian_free(f.posterior);
+    free(points);
     return out;
 }

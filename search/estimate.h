@@ -19,6 +19,7 @@ struct known_workloads {
     int count;
     struct known_workload *items; /* (count) owned, the newest first */
     enum target_kind target;
+    int units;                      /* threads, or multiprocessors; 0: unknown */
     char device[128], protocol[16]; /* empty: nothing is known */
 };
 

@@ -15,6 +15,7 @@ struct study_near {
     struct workload workload; /* without its mask */
     char device[128], protocol[16], init[16];
     uint64_t seed;
+    int units;
     int fits; /* how much it has in common with what is asked for */
 };
 
@@ -52,7 +53,8 @@ static void note_study(void *ctx, const struct db_listed *l)
 {
     struct finding *f = ctx;
     const struct db_study *here = f->q->here;
-    struct study_near s = {.db = f->db, .id = l->study, .seed = l->workload.seed};
+    struct study_near s = {
+        .db = f->db, .id = l->study, .seed = l->workload.seed, .units = (int)l->target.units};
     struct status unreadable = STATUS_INIT; /* of another version */
     if (strcmp(l->target.kind, target_names[f->q->target]) != 0)
         return;
@@ -148,6 +150,7 @@ int known_read(struct db *const databases[2], const struct estimate_question *q,
         if (go_together(first, &f.studies[i]) && !is_read(out, &f.studies[i].workload))
             result = read_one(&f.studies[i], out, st);
     if (out->count > 0 && first != NULL) {
+        out->units = first->units;
         snprintf(out->device, sizeof(out->device), "%s", first->device);
         snprintf(out->protocol, sizeof(out->protocol), "%s", first->protocol);
     }

@@ -44,10 +44,10 @@ static void print_table(const struct known_workloads *k, bool tokens)
     printf(
         "\nOf %d workloads: the interval of the fastest measured plan holds for %.0f %%, those of "
         "all measured plans for %.0f %%; median error of its time %.1f %%. Regret of the plan: "
-        "median %.2f %%, worst %.2f %%, of %d. A plan within 2 %% among the first 16 in %.0f "
-        "%%.\n",
+        "median %.2f %%, worst %.2f %%, of %d. A plan within 2 %% is among the first 16 for %d "
+        "workloads, and not for %d; for %d this is unknown.\n",
         s.count, 100 * s.holds, 100 * s.inside, 100 * s.error_median, 100 * s.regret_median,
-        100 * s.regret_worst, s.judged, 100 * s.within);
+        100 * s.regret_worst, s.judged, s.within, s.beyond, s.count - s.within - s.beyond);
 }
 
 int main(int argc, char **argv)

@@ -11,12 +11,15 @@ int tables_read(const char *const *files, int count, struct known_workloads *out
                 struct status *st);
 
 /* One workload, estimated from others.  The time of a plan is the measured one; of a plan that
- * was not measured it is what the posterior says from the workload's own segments and plans. */
+ * was not measured it is what the posterior says from the workload's own segments and plans.  A
+ * segment that was not timed has the time of another workload that it must share, as in a search.
+ */
 struct held_out {
     struct estimate estimate;
     double regret;    /* of the plan estimated fastest: its time over the least of any plan, less 1;
                          NaN if a segment of it was not timed in this workload */
     double regret_16; /* of the best of all plans estimated, of which the time is known */
+    bool all_known;   /* the time of each plan estimated is known */
     int measured;     /* plans that were measured and could be estimated */
     int inside;       /* of these: within their intervals */
     double error;     /* of the fastest plan measured: the estimated time over its time, less 1 */
@@ -32,7 +35,8 @@ struct held_out_summary {
     int count, judged; /* judged: whose estimated plan's time is known */
     double regret_median;
     double regret_worst;
-    double within;       /* the share of them with a plan within 2 % among the first 16 */
+    int within, beyond;  /* how many have a plan within 2 % among the first 16, and how many have
+                            none for sure: all 16 times are known */
     double inside;       /* the share of measured plans within their intervals, the mean over
                             workloads */
     double holds;        /* the share of workloads whose fastest measured plan is within its */
