@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <jansson.h>
 #include <math.h>
+#include <poll.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,8 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A check takes 0.1 s.  Damage may make XGBoost compute for ever, and a machine may be busy. */
-enum { CPU_S = 10, DEADLINE_S = 20, MEMORY_MAX = 1 << 30 };
+/* A check takes 0.1 s.  Damage may make XGBoost compute for ever, and a machine may be busy.  The
+ * child's alarm ends it at its deadline; the parent ends one that is suspended, and so has no alarm.
+ */
+enum { CPU_S = 10, DEADLINE_S = 20, SUSPENDED_S = DEADLINE_S + 2, MEMORY_MAX = 1 << 30 };
 
 /* ---- trees, as JSON -------------------------------------------------------------------------- */
 
@@ -145,17 +148,21 @@ static _Noreturn void become_child(const struct stored_booster two[2], int colum
     _exit(written == (ssize_t)sizeof(st) ? 0 : 1);
 }
 
-/* Reads what the child says; false if it died before. */
-static bool read_answer(int from, struct status *out)
+/* Reads what the child says; false if it died before, or said nothing until a time. */
+static bool read_answer(int from, double until, struct status *out)
 {
+    enum { TICK_MS = 100 };
     size_t got = 0;
-    while (got < sizeof(*out)) {
+    while (got < sizeof(*out) && clock_seconds() < until) {
+        struct pollfd fd = {.fd = from, .events = POLLIN};
+        if (poll(&fd, 1, TICK_MS) <= 0)
+            continue;
         ssize_t n = read(from, (char *)out + got, sizeof(*out) - got);
         if (n == 0 || (n < 0 && errno != EINTR))
             return false;
         got += n > 0 ? (size_t)n : 0;
     }
-    return true;
+    return got == sizeof(*out);
 }
 
 /* ---- the parent ------------------------------------------------------------------------------ */
@@ -179,10 +186,13 @@ static int run_child(const struct stored_booster two[2], int columns, struct end
         become_child(two, columns, ends[1]);
     int reason = errno;
     close(ends[1]);
-    end->answered = pid > 0 && read_answer(ends[0], &end->said);
+    const double until = clock_seconds() + SUSPENDED_S;
+    end->answered = pid > 0 && read_answer(ends[0], until, &end->said);
     close(ends[0]);
     if (pid < 0)
         return status_set(st, STATUS_ENVIRONMENT, "cannot start a process: %s", strerror(reason));
+    if (!end->answered && clock_seconds() >= until)
+        kill(pid, SIGKILL);
     while (waitpid(pid, &end->wait_status, 0) < 0 && errno == EINTR)
         ;
     return 0;

@@ -5,6 +5,8 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
+#include <time.h>
 
 static struct status st; /* of the call that a test is about */
 
@@ -281,6 +283,33 @@ START_TEST(model_is_right_though_its_first_check_was_killed)
 }
 END_TEST
 
+static int looks_left; /* at the clock, until it is ahead by an hour */
+static int ahead_s;
+
+/* In the place of the system's. */
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+    int result = (int)syscall(SYS_clock_gettime, clock, out);
+    if (looks_left > 0 && --looks_left == 0)
+        ahead_s = 3600;
+    out->tv_sec += ahead_s;
+    return result;
+}
+
+START_TEST(check_that_is_suspended_is_begun_again)
+{
+    struct fixture f = fixture_new(FEATURES_PLAN);
+    struct model *m;
+    kill_next(1, SIGSTOP);
+    looks_left = 3; /* while the parent waits for its answer */
+    OK(model_load(f.blob.ptr, f.blob.len, &m, &st));
+    ahead_s = 0;
+    ck_assert_int_eq(kills_left, 0);
+    model_free(m);
+    fixture_free(&f);
+}
+END_TEST
+
 START_TEST(check_that_is_always_killed_is_not_the_models_fault)
 {
     struct fixture f = fixture_new(FEATURES_PLAN);
@@ -317,5 +346,6 @@ SUITE("model blob", NULL, NULL, LOOP(a_loaded_model_answers_alike, 0, 2),
       LOOP(children_and_columns_out_of_range_are_refused, 0, ARRAY_LEN(trees)),
       ONCE(circle_of_nodes_is_refused), ONCE(boosters_of_another_kind_are_refused),
       LOOP(model_is_right_though_its_first_check_was_killed, 0, 3),
+      ONCE(check_that_is_suspended_is_begun_again),
       ONCE(check_that_is_always_killed_is_not_the_models_fault),
       ONCE(check_that_crashes_is_not_repeated), ONCE(other_files_are_refused))
