@@ -146,22 +146,37 @@ static int take_lines(struct client *c, double *heard, json_t **reply)
     return taken;
 }
 
-static int exchange(struct client *c, const json_t *request, double most_s, json_t **reply,
+/* A request on its way. */
+struct sending {
+    char *line;
+    size_t len, sent;
+};
+
+/* Hands over what the worker takes without a wait; false once it is gone. */
+static bool send_more(const struct client *c, struct sending *s)
+{
+    if (s->sent == s->len)
+        return true;
+    ssize_t n = send(c->channel, s->line + s->sent, s->len - s->sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+    s->sent += n > 0 ? (size_t)n : 0;
+    return n >= 0 || errno == EAGAIN || errno == EINTR;
+}
+
+/* The worker may take a request as slowly as it answers it: one that is suspended takes none. */
+static int converse(struct client *c, struct sending *request, double most_s, json_t **reply,
                     struct status *st)
 {
     enum { TICK_MS = 100, SOON_MS = 10 };
-    if (!message_send(c->channel, request))
-        return died(c, st);
-
     const double begin = clock_seconds();
     double heard = begin;
     for (;;) {
-        struct pollfd fds[] = {{.fd = c->channel, .events = POLLIN},
+        bool alive = send_more(c, request), soon = c->meanwhile != NULL && c->meanwhile(c->ctx);
+        const short events = request->sent < request->len ? POLLIN | POLLOUT : POLLIN;
+        struct pollfd fds[] = {{.fd = c->channel, .events = events},
                                {.fd = c->process.output, .events = POLLIN}};
-        bool soon = c->meanwhile != NULL && c->meanwhile(c->ctx);
         poll(fds, ARRAY_LEN(fds), soon ? SOON_MS : TICK_MS);
         process_drain(&c->process);
-        bool alive = receive(c);
+        alive = receive(c) && alive;
         int taken = take_lines(c, &heard, reply);
         if (taken > 0)
             return 0;
@@ -181,6 +196,18 @@ static int exchange(struct client *c, const json_t *request, double most_s, json
             return status_set(st, STATUS_TIMEOUT, "%s: stopped after %.0f s in all", c->doing,
                               most_s);
     }
+}
+
+static int exchange(struct client *c, const json_t *request, double most_s, json_t **reply,
+                    struct status *st)
+{
+    struct sending sending = {.sent = 0};
+    sending.line = message_line(request, &sending.len);
+    if (sending.line == NULL)
+        return died(c, st);
+    int result = converse(c, &sending, most_s, reply, st);
+    free(sending.line);
+    return result;
 }
 
 int client_call(struct client *c, const json_t *request, double most_s, json_t **reply,

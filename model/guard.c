@@ -16,7 +16,8 @@
 #include <unistd.h>
 
 /* A check takes 0.1 s.  Damage may make XGBoost compute for ever, and a machine may be busy.  The
- * child's alarm ends it at its deadline; the parent ends one that is suspended, and so has no alarm.
+ * child's alarm ends it at its deadline; the parent ends one that is suspended, and so has no
+ * alarm.
  */
 enum { CPU_S = 10, DEADLINE_S = 20, SUSPENDED_S = DEADLINE_S + 2, MEMORY_MAX = 1 << 30 };
 

@@ -7,13 +7,22 @@
 #include <string.h>
 #include <sys/socket.h>
 
-bool message_send(int fd, const json_t *message)
+char *message_line(const json_t *message, size_t *len)
 {
     char *line = json_dumps(message, JSON_COMPACT);
     if (line == NULL)
+        return NULL;
+    *len = strlen(line);
+    line[(*len)++] = '\n'; /* replaces the NUL: only len bytes are sent */
+    return line;
+}
+
+bool message_send(int fd, const json_t *message)
+{
+    size_t len, sent = 0;
+    char *line = message_line(message, &len);
+    if (line == NULL)
         return false;
-    size_t len = strlen(line), sent = 0;
-    line[len++] = '\n'; /* replaces the NUL: only len bytes are sent */
     while (sent < len) {
         ssize_t n = send(fd, line + sent, len - sent, MSG_NOSIGNAL);
         if (n < 0 && errno == EINTR)

@@ -29,7 +29,11 @@ enum { MESSAGE_MAX_BYTES = 64 << 20 };
  */
 enum { TOKEN_SIZE = 33 };
 
-/* Writes one line; false where the other side is gone. */
+/* A message as one line of len bytes, without a NUL, which the caller frees; null where memory is
+ * short. */
+char *message_line(const json_t *message, size_t *len);
+
+/* Writes one line, however long the other side takes; false where it is gone. */
 bool message_send(int fd, const json_t *message);
 
 /* Takes the first whole line out of received.  1: *out is its message, owned by the caller; 0: no

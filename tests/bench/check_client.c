@@ -32,6 +32,23 @@ START_TEST(request_has_a_limit)
 }
 END_TEST
 
+/* A worker that is suspended takes no request that is larger than the socket's memory. */
+START_TEST(limit_holds_while_a_request_is_sent)
+{
+    enum { LONG = 4 << 20 };
+    struct client c = {.channel = -1, .limit_s = 0.5, .until = INFINITY, .event = ignore_event};
+    char *path = test_path("worker"), *text = mem_alloc(LONG + 1, 1);
+    write_text(path, "#!/bin/sh\nkill -STOP $$\n");
+    ck_assert_int_eq(chmod(path, 0700), 0);
+    memset(text, 'a', LONG);
+    OK(client_start(&c, TARGET_CPU, path, -1, &st));
+    json_t *reply, *request = json_pack("{s:s, s:s}", "do", "open", "long", text);
+    FAILS(client_call(&c, request, 60, &reply, &st), STATUS_TIMEOUT, "starting: stopped after");
+    json_decref(request);
+    free(text);
+}
+END_TEST
+
 /* Verdicts that name no binary of this session, as a candidate may send them. */
 static const char *const foreign[] = {"", "0123456789abcdef0123456789abcdef", "../../outside"};
 
@@ -76,4 +93,5 @@ START_TEST(verdict_is_kept)
 END_TEST
 
 SUITE("client", test_dir_setup, test_dir_teardown, ONCE(request_has_a_limit),
+      ONCE(limit_holds_while_a_request_is_sent),
       LOOP(verdict_of_no_binary_is_ignored, 0, ARRAY_LEN(foreign)), ONCE(verdict_is_kept))
