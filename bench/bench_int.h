@@ -124,10 +124,10 @@ struct bench {
     int mask_fd;          /* the mask's bits in memory, inherited by the worker */
     const char *writable; /* where the worker that is started next may write; null: nowhere */
     struct client client;
-    bool began_early;      /* a worker was started as soon as a compiler ran, or failed to start */
-    struct limits limits;  /* as the worker says */
-    struct lock_wait wait; /* for the device; limit_s is set for each turn */
-    double until;          /* when the limit is over, as clock_seconds() */
+    bool began_early;                  /* a compiler ran; with the first one a worker is started */
+    struct limits limits;              /* as the worker says */
+    struct lock_wait wait;             /* for the device; limit_s is set for each turn */
+    double until;                      /* when the limit is over, as clock_seconds() */
     struct disturbance disturbance;    /* of all measurements so far */
     char verdict_base[HASH_TEXT_SIZE]; /* of all that a verdict depends on but the binary */
     uint64_t shuffles;                 /* random orders drawn so far */

@@ -126,15 +126,17 @@ static int begin_worker(struct bench *b, struct status *st)
     return result;
 }
 
-/* Called as soon as a compiler runs. */
+/* Called as soon as a compiler runs.  Only the first time, when no call of a worker is under way:
+ * the call itself notices the end of its worker. */
 static void begin_early(void *ctx)
 {
     struct bench *b = ctx;
     struct status later = STATUS_INIT; /* whoever needs the worker starts it and says what fails */
-    if (b->began_early || client_works(&b->client))
+    if (b->began_early)
         return;
     b->began_early = true;
-    begin_worker(b, &later);
+    if (!client_works(&b->client))
+        begin_worker(b, &later);
 }
 
 /* The worker is at work; see struct client. */
