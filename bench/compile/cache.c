@@ -134,10 +134,11 @@ bool cache_get(const struct cache *c, enum cache_kind kind, const char *key, str
     struct status ignored = STATUS_INIT;
     char hash[HASH_TEXT_SIZE];
     cache_path(c, kind, key, &path);
-    /* Another user's may lie there if others could write to the directory once. */
-    bool there = file_exists(path.ptr);
-    bool found = there && file_is_ours(path.ptr) && file_read(path.ptr, 0, &entry, &ignored) == 0;
-    if (there && (!found || !sound(&entry, hash))) {
+    /* Another user's may lie there if others could write to the directory once.  One that cannot be
+     * read stays: there may be no descriptor left to read it with, and others use it. */
+    bool there = file_exists(path.ptr), ours = there && file_is_ours(path.ptr);
+    bool found = ours && file_read(path.ptr, 0, &entry, &ignored) == 0;
+    if (there && (!ours || (found && !sound(&entry, hash)))) {
         unlink(path.ptr);
         found = false;
     }

@@ -48,6 +48,10 @@ int scratch_make(const struct cache *c, struct scratch *out, struct status *st)
         if (mkdir(path.ptr, 0700) != 0)
             break;
         out->lock = lock_dir(path.ptr);
+        int error = errno;
+        if (out->lock < 0)
+            rmdir(path.ptr);
+        errno = error;
     }
     if (out->lock < 0)
         status_set(st, STATUS_ENVIRONMENT, "cannot make a directory '%s': %s", path.ptr,
