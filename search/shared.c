@@ -184,6 +184,22 @@ static bool agrees(const struct trial *now, const struct db_trial *then)
            (overlap || fabs(now->ms.median / then->median_ms - 1) <= SAME);
 }
 
+static void say_refused(const struct tuner *t, const struct choice *c, const struct trial *now,
+                        double then_ms)
+{
+    struct buf took;
+    buf_init(&took);
+    if (now->status == TRIAL_OK)
+        buf_addf(&took, "take %.2f us", 1e3 * now->ms.median);
+    else
+        buf_addf(&took, "fail (%s)", now->reason.message);
+    tuner_say(t,
+              "note: ops %d-%d %s, and took %.2f us in a search of another workload; no segment "
+              "times are taken from there",
+              c->segment.first, c->segment.last, took.ptr, 1e3 * then_ms);
+    buf_release(&took);
+}
+
 /* Times a segment again and stores that.  *holds: it took the same time. */
 static int time_again(struct tuner *t, const struct found *f, bool *holds, struct status *st)
 {
@@ -196,11 +212,7 @@ static int time_again(struct tuner *t, const struct found *f, bool *holds, struc
     bool ok = trial.status == TRIAL_OK;
     *holds = agrees(&trial, &f->row);
     if (!*holds)
-        tuner_say(t,
-                  "note: ops %d-%d take %.2f us, and took %.2f us in a search of another workload; "
-                  "no segment times are taken from there",
-                  c.choices[0].segment.first, c.choices[0].segment.last,
-                  1e3 * (ok ? trial.ms.median : NAN), 1e3 * f->row.median_ms);
+        say_refused(t, &c.choices[0], &trial, f->row.median_ms);
     segment_table_note(&t->segments, f->slot, f->attempt, ok ? trial.ms.median : NAN,
                        &trial.reason);
     trial_release(&trial);
