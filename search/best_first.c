@@ -89,9 +89,11 @@ double least_share(const struct best_first *b, double share)
 {
     struct covers covers;
     find_covers(b, &covers);
-    for (int i = 0; i < SLOT_COUNT; i++)
-        if (b->waits[i] && !isnan(b->known.ms[i]))
-            share = fmin(share, b->known.ms[i] / split_of(&covers, i));
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        double split = split_of(&covers, i); /* infinite where an operator failed alone */
+        if (b->waits[i] && !isnan(b->known.ms[i]) && isfinite(split))
+            share = fmin(share, b->known.ms[i] / split);
+    }
     return share;
 }
 

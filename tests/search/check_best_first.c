@@ -179,6 +179,8 @@ START_TEST(segments_with_an_operator_that_fails)
     int count = slots_wanted(&b, 1, 1, &first, slots);
     ck_assert_int_gt(count, 0);
     ck_assert(slot_segment(slots[0]).first <= 9 && slot_segment(slots[0]).last >= 9);
+    b.known.ms[slots[0]] = 1; /* which beats no split, as there is none */
+    ck_assert_double_eq(least_share(&b, 0.9), 0.9);
 }
 END_TEST
 
