@@ -97,6 +97,20 @@ static int shared_bytes_of(const struct plan_segment *s, const struct room *room
     return spread && s->shared_bytes < half ? half : s->shared_bytes;
 }
 
+/* The most that a launch of a kernel takes.  Plans of several sizes share kernels, and a kernel is
+ * given shared memory for all of its launches. */
+static int most_shared_bytes(const void *kernel, const struct room *room)
+{
+    int most = 0;
+    for (int i = 0; i < encoder_library.plans; i++)
+        for (int k = 0; k < encoder_plans[i]->about.kernels; k++) {
+            const struct plan_segment *s = &encoder_plans[i]->segments[k];
+            int bytes = s->kernel == kernel ? shared_bytes_of(s, room) : 0;
+            most = bytes > most ? bytes : most;
+        }
+    return most;
+}
+
 /* How many thread blocks are resident at once, in clusters if the segment has these. */
 static int find_resident(const struct plan_segment *s, int shared_bytes, int multiprocessors,
                          long *out)
@@ -122,7 +136,7 @@ static int fit(const struct plan_segment *s, const struct room *room, struct fit
     out->shared_bytes = shared_bytes_of(s, room);
     int status =
         encoder_check(cudaFuncSetAttribute(s->kernel, cudaFuncAttributeMaxDynamicSharedMemorySize,
-                                           out->shared_bytes),
+                                           most_shared_bytes(s->kernel, room)),
                       "cannot give a kernel its shared memory");
     if (status == ENCODER_OK)
         status = find_resident(s, out->shared_bytes, room->multiprocessors, &resident);

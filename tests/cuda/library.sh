@@ -50,6 +50,13 @@ cuda/run || fail "graphs of calls"
 build cuda "$source/tests/cuda/host_time.c"
 FAKE_GPU=idle cuda/run 2 >out || fail "times of the host: $(cat out)"
 
+# Each launch of a size gets its shared memory, though one of another size shares its kernel and takes less.
+# shellcheck disable=SC2086
+fuseplan export 43690 --target cuda -t fp32 --arch sm_80 $workload -b 1,4 -s 4,20 -q -o sizes
+build sizes "$source/tests/cuda/sizes.c"
+sizes/run >out || fail "sizes: $(cat out)"
+grep -q '^4 plans' out || fail "sizes: $(cat out)"
+
 # The example captures a run into a graph, in which nothing may be allocated or waited for.
 build cuda cuda/example.c cuda/safetensors.c cuda/weights.c
 cuda/run >out

@@ -7,6 +7,7 @@
 
 typedef enum cudaError {
     cudaSuccess,
+    cudaErrorInvalidValue = 1,
     cudaErrorMemoryAllocation = 2,
     cudaErrorInsufficientDriver = 35,
     cudaErrorInvalidDeviceFunction = 98,

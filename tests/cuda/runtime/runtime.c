@@ -7,8 +7,16 @@
 #include "tests/bench/fake/kernels.h"
 
 #include <cuda_runtime_api.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+
+/* Dynamic shared memory of a thread block: at most, and unless a kernel is given more. */
+enum { SHARED_MOST = 227 << 10, SHARED_USUAL = 48 << 10 };
+
+/* What each kernel was given last: the stubs'. */
+enum { STUBS_MOST = 256 };
+static _Atomic(int) shared_given[STUBS_MOST];
 
 bool gpu_is(const char *what)
 {
@@ -71,9 +79,10 @@ cudaError_t cudaSetDevice(int device)
 cudaError_t cudaDeviceGetAttribute(int *out, enum cudaDeviceAttr attribute, int device)
 {
     (void)device;
-    *out = attribute == cudaDevAttrMultiProcessorCount      ? 4
-           : attribute == cudaDevAttrComputeCapabilityMajor ? 9
-                                                            : 0;
+    *out = attribute == cudaDevAttrMultiProcessorCount            ? 4
+           : attribute == cudaDevAttrComputeCapabilityMajor       ? 9
+           : attribute == cudaDevAttrMaxSharedMemoryPerBlockOptin ? SHARED_MOST
+                                                                  : 0;
     return cudaSuccess;
 }
 
@@ -142,9 +151,14 @@ cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *ke
 
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value)
 {
+    const struct stub *stub = stub_of(kernel);
     (void)attribute;
-    (void)value;
-    return stub_of(kernel) != NULL ? cudaSuccess : cudaErrorInvalidDeviceFunction;
+    if (stub == NULL || stub - stubs >= STUBS_MOST)
+        return cudaErrorInvalidDeviceFunction;
+    if (value > SHARED_MOST)
+        return cudaErrorInvalidValue;
+    shared_given[stub - stubs] = value;
+    return cudaSuccess;
 }
 
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *out, const void *kernel, int threads,
@@ -182,6 +196,9 @@ cudaError_t cudaLaunchKernelExC(const struct cudaLaunchConfig_st *config, const 
     if (stub == NULL || config->gridDim.x == 0 || config->blockDim.x == 0 ||
         !whole_clusters(config))
         return cudaErrorInvalidDeviceFunction;
+    const int given = shared_given[stub - stubs];
+    if (config->dynamicSmemBytes > (size_t)(given > SHARED_USUAL ? given : SHARED_USUAL))
+        return cudaErrorInvalidValue;
     return launch_stub(stub, parameters[0], config->stream);
 }
 
