@@ -249,8 +249,9 @@ static bool starts_with_hash(const char *name)
 /* dir: that of the cache's directories which the file is in; nested: in a directory below it. */
 static enum role role_of(const char *dir, bool nested, const char *name)
 {
-    if (nested)
-        return HEADER; /* nothing else is looked for so deep */
+    const char *last = strrchr(name, '.');
+    if (nested) /* nothing else is looked for so deep */
+        return last != NULL && is_random_suffix(last) ? TEMPORARY : HEADER;
     if (strcmp(dir, CACHE_TEMPORARY_DIR) == 0)
         return strncmp(name, CACHE_TEMPORARY_PREFIX, strlen(CACHE_TEMPORARY_PREFIX)) == 0
                    ? TEMPORARY

@@ -291,14 +291,20 @@ START_TEST(foreign_files_are_left_alone)
 }
 END_TEST
 
-/* What was killed while it wrote an entry leaves the entry's unfinished form. */
-START_TEST(unfinished_entries_are_swept)
+/* What was killed while it wrote an entry (_i is 0) or a header leaves its unfinished form. */
+START_TEST(unfinished_files_are_swept)
 {
     const struct timespec old[2] = {{.tv_sec = 1}, {.tv_sec = 1}};
+    const struct kernel_file header = {"a.h", "", 0};
     struct cache c = open_cache();
     struct buf path;
     buf_init(&path);
-    cache_path(&c, CACHE_VERDICT, key_of('a'), &path);
+    if (_i == 0) {
+        cache_path(&c, CACHE_VERDICT, key_of('a'), &path);
+    } else {
+        OK(cache_headers(&c, &header, 1, &path, &st));
+        buf_adds(&path, "/a.h");
+    }
     buf_adds(&path, ".Xy1z2W");
     OK(file_write(path.ptr, "x", 1, &st));
     ck_assert_uint_eq(cache_bytes(&c), 1);
@@ -370,6 +376,6 @@ END_TEST
 SUITE("cache", test_dir_setup, test_dir_teardown, ONCE(gives_back_what_was_put),
       ONCE(pipes_are_replaced), LOOP(damage_is_noticed, 0, 3), ONCE(processes_share_it),
       ONCE(least_recently_used_goes_first), ONCE(scratch_goes_with_its_process),
-      LOOP(foreign_files_are_left_alone, 0, 2), ONCE(unfinished_entries_are_swept),
+      LOOP(foreign_files_are_left_alone, 0, 2), LOOP(unfinished_files_are_swept, 0, 2),
       ONCE(headers_are_written_once_and_mended), ONCE(unusable_place_is_an_environment_error),
       ONCE(name_that_cannot_travel_is_refused), ONCE(place_and_bound_come_from_the_environment))
