@@ -36,25 +36,26 @@ static int started(void)
     return lines;
 }
 
-static void begin(struct bench_options *o, struct bench **b, struct choice c[4])
+static struct bench_options o;
+static struct bench *b;
+static struct choice c[4];
+static struct built built[ARRAY_LEN(c)];
+
+static void begin(void)
 {
     hide_cublas();
-    *o = gpu_options();
-    o->jobs = 1;
-    *b = gpu_bench_of(o, SEQ_LEN);
-    for (int i = 0; i < 4; i++)
-        c[i] = gpu_choice(*b, 8 + i, 8 + i);
+    o = gpu_options();
+    o.jobs = 1;
+    b = gpu_bench_of(&o, SEQ_LEN);
+    for (int i = 0; i < (int)ARRAY_LEN(c); i++)
+        c[i] = gpu_choice(b, 8 + i, 8 + i);
 }
 
 /* With one compiler at a time the third one starts when the second has ended: while the first
  * segment is timed, for nobody asks for more. */
 START_TEST(compilers_start_while_the_device_works)
 {
-    struct bench_options o;
-    struct bench *b;
-    struct choice c[4];
-    struct built built[4];
-    begin(&o, &b, c);
+    begin();
     write_slow_nvcc("");
     OK(bench_build_some(b, c, 4, 0, INFINITY, built, &st));
     ck_assert(bench_builds_beside(b));
@@ -80,7 +81,6 @@ static void (*begin_as_before)(void *ctx);
  */
 static void die_then_begin(void *ctx)
 {
-    struct bench *b = ctx;
     siginfo_t info;
     if (++begun == dies_at) {
         ck_assert_int_eq(kill(b->client.process.pid, SIGTERM), 0);
@@ -92,12 +92,8 @@ static void die_then_begin(void *ctx)
 /* It runs no compiler before its first worker does. */
 START_TEST(worker_that_dies_as_a_compiler_starts_is_noticed)
 {
-    struct bench_options o;
-    struct bench *b;
-    struct choice c[4];
-    struct built built[3];
     write_slow_nvcc("sleep 0.05");
-    begin(&o, &b, c);
+    begin();
     OK(bench_build(b, c, 1, NULL, &st));
     bench_close(b);
     b = gpu_bench_of(&o, SEQ_LEN);
@@ -119,11 +115,7 @@ END_TEST
 /* What is built ahead, and long done, does not count. */
 START_TEST(one_that_is_wanted_now_is_waited_for)
 {
-    struct bench_options o;
-    struct bench *b;
-    struct choice c[4];
-    struct built built[4];
-    begin(&o, &b, c);
+    begin();
     OK(bench_build(b, c + 1, 3, NULL, &st));
     write_slow_nvcc("sleep 0.1");
     OK(bench_build_some(b, c, 1, 3, INFINITY, built, &st));
@@ -135,11 +127,7 @@ END_TEST
 /* Nobody wants the fourth one any more. */
 START_TEST(a_call_names_anew_what_is_wanted)
 {
-    struct bench_options o;
-    struct bench *b;
-    struct choice c[4];
-    struct built built[4];
-    begin(&o, &b, c);
+    begin();
     write_slow_nvcc("");
     OK(bench_build_some(b, c, 4, 0, INFINITY, built, &st));
     OK(bench_build_some(b, NULL, 0, 0, 0, NULL, &st));
@@ -155,11 +143,8 @@ END_TEST
 /* The worker and the driver come first. */
 START_TEST(compilers_have_a_low_priority)
 {
-    struct bench_options o;
-    struct bench *b;
-    struct choice c[4];
     struct buf text;
-    begin(&o, &b, c);
+    begin();
     write_slow_nvcc("");
     OK(bench_build(b, c, 1, NULL, &st));
     buf_init(&text);
@@ -172,11 +157,7 @@ END_TEST
 
 START_TEST(some_may_be_none_in_time)
 {
-    struct bench_options o;
-    struct bench *b;
-    struct choice c[4];
-    struct built built[4];
-    begin(&o, &b, c);
+    begin();
     write_slow_nvcc("sleep 60");
     double start = clock_seconds();
     OK(bench_build_some(b, c, 4, 0, 0.1, built, &st));
@@ -188,11 +169,8 @@ END_TEST
 
 START_TEST(the_limit_ends_building)
 {
-    struct bench_options o;
-    struct bench *b;
-    struct choice c[4];
     struct trial t;
-    begin(&o, &b, c);
+    begin();
     write_slow_nvcc("sleep 60");
     double start = clock_seconds();
     bench_limit(b, 0.2);
@@ -205,11 +183,8 @@ END_TEST
 /* That is not the candidate's fault: it is not stored as failed. */
 START_TEST(the_limit_ends_the_workers_work)
 {
-    struct bench_options o;
-    struct bench *b;
-    struct choice c[4];
     struct trial t;
-    begin(&o, &b, c);
+    begin();
     bench_close(b);
     o.run_deadline_s = 60;
     b = gpu_bench_of(&o, SEQ_LEN);
