@@ -363,6 +363,19 @@ double clock_seconds(void); /* monotonic */
 #define CLOCK_UTC_SIZE 25
 char *clock_utc(char out[CLOCK_UTC_SIZE]); /* "2026-01-31T12:34:56.789Z" */
 
+/* How long a process has waited for another one, which it looks at ten times a second or more
+ * often. While it is suspended, or gets no processor, the other one may not run either.  So what
+ * passes between two looks counts as PATIENCE_STEP_S at most. */
+#define PATIENCE_STEP_S 0.2
+struct patience {
+    double looked_s, spent_s;
+};
+
+void patience_begin(struct patience *p, double now);
+
+/* Looks: adds the time since the last look, and returns the sum. */
+double patience_spent(struct patience *p, double now);
+
 #include "base/progress.h"
 
 #endif

@@ -1,5 +1,6 @@
 #include "base/base.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -20,4 +21,16 @@ char *clock_utc(char out[CLOCK_UTC_SIZE])
     strftime(seconds, sizeof(seconds), "%Y-%m-%dT%H:%M:%S", &tm);
     snprintf(out, CLOCK_UTC_SIZE, "%s.%03uZ", seconds, (unsigned)(now.tv_nsec / 1000000) % 1000U);
     return out;
+}
+
+void patience_begin(struct patience *p, double now)
+{
+    *p = (struct patience){.looked_s = now};
+}
+
+double patience_spent(struct patience *p, double now)
+{
+    p->spent_s += fmin(now - p->looked_s, PATIENCE_STEP_S);
+    p->looked_s = now;
+    return p->spent_s;
 }

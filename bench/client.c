@@ -89,7 +89,7 @@ static void add_last_line(const struct client *c, struct buf *out)
 
 static int died(struct client *c, struct status *st)
 {
-    enum { WAIT_MS = 500 }; /* for it to end by itself: else SIGKILL would be what is reported */
+    enum { WAIT_MS = 2000 }; /* for it to end by itself: else SIGKILL would be what is reported */
     for (int i = 0; i < WAIT_MS && !process_ended(&c->process); i++)
         poll(NULL, 0, 1);
     process_kill(&c->process);
@@ -124,7 +124,7 @@ static void note_doing(struct client *c, const json_t *event)
 
 /* Takes all whole lines.  1: *reply is set; 0: no reply among them; -1: a line was no message of
  * the worker. */
-static int take_lines(struct client *c, double *heard, json_t **reply)
+static int take_lines(struct client *c, struct patience *silence, json_t **reply)
 {
     json_t *message;
     int taken;
@@ -134,7 +134,7 @@ static int take_lines(struct client *c, double *heard, json_t **reply)
             json_decref(message);
             return -1;
         }
-        *heard = clock_seconds();
+        patience_begin(silence, clock_seconds());
         if (json_is_true(json_object_get(message, "reply"))) {
             *reply = message;
             return 1;
@@ -167,8 +167,9 @@ static int converse(struct client *c, struct sending *request, double most_s, js
                     struct status *st)
 {
     enum { TICK_MS = 100, SOON_MS = 10 };
-    const double begin = clock_seconds();
-    double heard = begin;
+    struct patience silence, all;
+    patience_begin(&silence, clock_seconds());
+    patience_begin(&all, clock_seconds());
     for (;;) {
         bool alive = send_more(c, request), soon = c->meanwhile != NULL && c->meanwhile(c->ctx);
         const short events = request->sent < request->len ? POLLIN | POLLOUT : POLLIN;
@@ -177,7 +178,7 @@ static int converse(struct client *c, struct sending *request, double most_s, js
         poll(fds, ARRAY_LEN(fds), soon ? SOON_MS : TICK_MS);
         process_drain(&c->process);
         alive = receive(c) && alive;
-        int taken = take_lines(c, &heard, reply);
+        int taken = take_lines(c, &silence, reply);
         if (taken > 0)
             return 0;
         if (taken < 0)
@@ -188,11 +189,12 @@ static int converse(struct client *c, struct sending *request, double most_s, js
             return died(c, st);
         if (c->stop != NULL && *c->stop != 0)
             return status_set(st, STATUS_INTERRUPTED, "interrupted");
-        if (clock_seconds() > c->until)
+        double now = clock_seconds();
+        if (now > c->until)
             return status_set(st, STATUS_TIMEOUT, "%s: the time limit is over", c->doing);
-        if (clock_seconds() - heard > c->limit_s)
+        if (patience_spent(&silence, now) > c->limit_s)
             return status_set(st, STATUS_TIMEOUT, "%s: stopped after %.0f s", c->doing, c->limit_s);
-        if (clock_seconds() - begin > most_s)
+        if (patience_spent(&all, now) > most_s)
             return status_set(st, STATUS_TIMEOUT, "%s: stopped after %.0f s in all", c->doing,
                               most_s);
     }

@@ -23,7 +23,8 @@ struct process {
     int output;      /* its stdout and stderr, non-blocking; -1 after their end */
     struct buf said; /* at most PROCESS_SAID_MAX bytes of its output */
     bool keep_last;  /* said holds the last bytes of the output, not the first */
-    double deadline; /* as clock_seconds(); 0: none */
+    double limit_s;  /* 0: no deadline */
+    struct patience waited;
     bool overdue;    /* it was killed at its deadline */
     int wait_status; /* once it has ended, as from waitpid() */
 };
@@ -35,7 +36,7 @@ struct process_spec {
     const char *const *argv;
     char *const *env;          /* null: the parent's */
     int fds[2];                /* become 3 and 4 in the child; -1: none */
-    double limit_s;            /* 0: no deadline */
+    double limit_s;            /* of waiting for it; 0: no deadline */
     uint64_t max_memory_bytes; /* that it may map; 0: as the parent */
     int niceness;              /* 0: as the parent */
     bool keep_last;
@@ -221,7 +222,7 @@ int compile_probe(const struct toolchain *tc, const struct cache *c,
 
 /* Builds the probe again after a failure: if that fails too, the failure is not the candidate's.
  * STATUS_ENVIRONMENT, or STATUS_INTERRUPTED once *stop is set. */
-int compile_recheck(const struct toolchain *tc, const struct cache *c, double limit_s,
+int compile_recheck(const struct toolchain *tc, const struct cache *c,
                     const volatile sig_atomic_t *stop, struct status *st);
 
 /* ---- worker_program.c: questions to the worker's program ------------------------------------- */

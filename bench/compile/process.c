@@ -67,7 +67,8 @@ int process_start(const struct process_spec *spec, struct process *out, struct s
     }
     out->pid = pid;
     out->output = ends[0];
-    out->deadline = spec->limit_s > 0 ? clock_seconds() + spec->limit_s : 0;
+    out->limit_s = spec->limit_s;
+    patience_begin(&out->waited, clock_seconds());
     return 0;
 }
 
@@ -147,7 +148,7 @@ bool process_over(struct process *p)
     process_drain(p);
     if (process_ended(p))
         return true;
-    p->overdue = p->deadline > 0 && clock_seconds() > p->deadline;
+    p->overdue = p->limit_s > 0 && patience_spent(&p->waited, clock_seconds()) > p->limit_s;
     if (p->overdue)
         process_kill(p);
     return p->overdue;

@@ -71,6 +71,18 @@ START_TEST(clock_moves_on)
 }
 END_TEST
 
+/* A long time between two looks is one in which the process was suspended. */
+START_TEST(patience_counts_looks)
+{
+    struct patience p;
+    patience_begin(&p, 100);
+    ck_assert_double_eq_tol(patience_spent(&p, 100.1), 0.1, 1e-9);
+    ck_assert_double_eq_tol(patience_spent(&p, 100.2), 0.2, 1e-9);
+    ck_assert_double_eq_tol(patience_spent(&p, 160), 0.2 + PATIENCE_STEP_S, 1e-9);
+    ck_assert_double_eq_tol(patience_spent(&p, 160.1), 0.3 + PATIENCE_STEP_S, 1e-9);
+}
+END_TEST
+
 SUITE("random", NULL, NULL, ONCE(matches_the_reference_stream), ONCE(below_is_uniform),
       ONCE(large_ranges_are_uniform), ONCE(unit_stays_below_one), ONCE(hash_tells_texts_apart),
-      ONCE(clock_moves_on))
+      ONCE(clock_moves_on), ONCE(patience_counts_looks))

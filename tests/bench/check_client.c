@@ -3,6 +3,7 @@
 #include "tests/bench/fixture.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 static struct status st; /* of the call that a test is about */
 
@@ -25,8 +26,8 @@ START_TEST(request_has_a_limit)
     ck_assert_int_eq(chmod(path, 0700), 0);
     OK(client_start(&c, TARGET_CPU, path, -1, &st));
     json_t *reply, *request = json_pack("{s:s, s:s}", "do", "open", "token", c.token);
-    FAILS(client_call(&c, request, 0.5, &reply, &st), STATUS_TIMEOUT,
-          "dozing: stopped after 0 s in all");
+    FAILS(client_call(&c, request, 1, &reply, &st), STATUS_TIMEOUT,
+          "dozing: stopped after 1 s in all");
     ck_assert_ptr_null(reply);
     json_decref(request);
 }
@@ -46,6 +47,28 @@ START_TEST(limit_holds_while_a_request_is_sent)
     FAILS(client_call(&c, request, 60, &reply, &st), STATUS_TIMEOUT, "starting: stopped after");
     json_decref(request);
     free(text);
+}
+END_TEST
+
+/* Neither limit runs on while the parent is suspended, as by Ctrl-Z: its worker then is too.  Here
+ * the worker suspends it and goes on, and does not answer at once. */
+START_TEST(suspended_parent_waits_as_long_as_another)
+{
+    struct client c = {.channel = -1, .limit_s = 2, .until = INFINITY, .event = ignore_event};
+    char text[512];
+    snprintf(text, sizeof(text),
+             "#!/bin/sh\nread -r line <&3\ntoken=${line##*\\\"token\\\":\\\"}\n"
+             "token=${token%%%%\\\"*}\nkill -STOP %ld; sleep 2.5; kill -CONT %ld; sleep 0.1\n"
+             "printf '{\"reply\":true,\"code\":\"ok\",\"message\":\"\",\"token\":\"%%s\"}\\n' "
+             "\"$token\" >&3\n",
+             (long)getpid(), (long)getpid());
+    write_script(test_path("worker"), text);
+    OK(client_start(&c, TARGET_CPU, test_path("worker"), -1, &st));
+    json_t *reply, *request = json_pack("{s:s, s:s}", "do", "open", "token", c.token);
+    OK(client_call(&c, request, 2, &reply, &st));
+    json_decref(reply);
+    json_decref(request);
+    client_stop(&c);
 }
 END_TEST
 
@@ -93,5 +116,5 @@ START_TEST(verdict_is_kept)
 END_TEST
 
 SUITE("client", test_dir_setup, test_dir_teardown, ONCE(request_has_a_limit),
-      ONCE(limit_holds_while_a_request_is_sent),
+      ONCE(limit_holds_while_a_request_is_sent), ONCE(suspended_parent_waits_as_long_as_another),
       LOOP(verdict_of_no_binary_is_ignored, 0, ARRAY_LEN(foreign)), ONCE(verdict_is_kept))
