@@ -213,14 +213,14 @@ int compile_source(const struct toolchain *tc, const struct cache *c, const char
 
 /* Compiles the probe, and once more where the machine failed. */
 static int build_probe(const struct toolchain *tc, const struct cache *c, const char *key,
-                       double limit_s, const volatile sig_atomic_t *stop, struct status *st)
+                       const volatile sig_atomic_t *stop, struct status *st)
 {
     struct status failed = STATUS_INIT;
-    if (compile_source(tc, c, tc->probe, NULL, key, limit_s, stop, &failed) == 0)
+    if (compile_source(tc, c, tc->probe, NULL, key, PROBE_LIMIT_S, stop, &failed) == 0)
         return 0;
     if (failed.code != STATUS_ENVIRONMENT)
         return status_set(st, failed.code, "%s", failed.message);
-    return compile_source(tc, c, tc->probe, NULL, key, limit_s, stop, st);
+    return compile_source(tc, c, tc->probe, NULL, key, PROBE_LIMIT_S, stop, st);
 }
 
 int compile_probe(const struct toolchain *tc, const struct cache *c,
@@ -233,14 +233,14 @@ int compile_probe(const struct toolchain *tc, const struct cache *c,
     buf_release(&text);
     if (cache_get(c, CACHE_BINARY, key, NULL, NULL))
         return 0;
-    return build_probe(tc, c, key, PROBE_LIMIT_S, stop, st);
+    return build_probe(tc, c, key, stop, st);
 }
 
-int compile_recheck(const struct toolchain *tc, const struct cache *c, double limit_s,
+int compile_recheck(const struct toolchain *tc, const struct cache *c,
                     const volatile sig_atomic_t *stop, struct status *st)
 {
     struct status failed = STATUS_INIT;
-    if (build_probe(tc, c, NULL, limit_s, stop, &failed) == 0)
+    if (build_probe(tc, c, NULL, stop, &failed) == 0)
         return 0;
     if (failed.code == STATUS_INTERRUPTED)
         return status_set(st, STATUS_INTERRUPTED, "%s", failed.message);

@@ -191,8 +191,7 @@ static int build_again(struct crew *crew, struct status *st)
                           "the compiler failed twice, the second time alone; is the disk full, "
                           "memory short, or does another program stop it: %s",
                           result.message);
-    if (result.code == STATUS_COMPILE &&
-        compile_recheck(b->toolchain, b->cache, b->deadline_s, b->stop, st) != 0)
+    if (result.code == STATUS_COMPILE && compile_recheck(b->toolchain, b->cache, b->stop, st) != 0)
         return -1;
     return settle(crew, binary, built == 0, &result, st);
 }
