@@ -15,11 +15,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A check takes 0.1 s.  Damage may make XGBoost compute for ever, and a machine may be busy.  The
- * child's alarm ends it at its deadline; the parent ends one that is suspended, and so has no
- * alarm.
- */
-enum { CPU_S = 10, DEADLINE_S = 20, SUSPENDED_S = DEADLINE_S + 2, MEMORY_MAX = 1 << 30 };
+/* A check takes 0.1 s.  Damage may make XGBoost compute for ever: CPU_S ends that.  DEADLINE_S is
+ * for one that waits for ever; a busy machine may give a process of low priority a second in a
+ * minute. The child's alarm ends it then; the parent ends one that is suspended, and so has no
+ * alarm. */
+enum { CPU_S = 10, DEADLINE_S = 60, SUSPENDED_S = DEADLINE_S + 2, MEMORY_MAX = 1 << 30 };
 
 /* ---- trees, as JSON -------------------------------------------------------------------------- */
 
