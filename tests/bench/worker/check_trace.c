@@ -84,7 +84,6 @@ int main(void)
     suite_add_tcase(s, t);
     t = tcase_create("plans");
     tcase_add_checked_fixture(t, test_dir_setup, test_dir_teardown);
-    tcase_set_timeout(t, 60);
     tcase_add_test(t, plan_is_traced_launch_by_launch);
     tcase_add_test(t, wrong_plan_is_not_traced);
     suite_add_tcase(s, t);

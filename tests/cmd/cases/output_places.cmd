@@ -1,7 +1,7 @@
 # A symbolic link is followed, also to a file that does not exist yet.
 ln -s m.npy link && fuseplan mask causal -s 4 --npy link >text; echo $?; ls; ls -l link | grep -o 'link -> m.npy'
 # A FIFO stays one.
-mkfifo p; timeout 9 cat p >got & fuseplan mask causal -s 4 --npy p >text; echo $?; wait; cmp got m.npy; [ -p p ]; echo $?
+mkfifo p; timeout 60 cat p >got & fuseplan mask causal -s 4 --npy p >text; echo $?; wait; cmp got m.npy; [ -p p ]; echo $?
 # The file has standard output for itself.
 fuseplan mask causal -s 4 --npy - 2>said | cmp - m.npy; echo $?; cmp said text; echo $?
 fuseplan mask causal -s 4 --npy /dev/stdout 2>said >got; echo $?; cmp got m.npy; cmp said text; echo $?

@@ -2,6 +2,6 @@
 mkfifo pipe
 for command in 'mask file:pipe -s 8' 'train --data pipe --name x' 'db import-space pipe' \
   'db import /dev/zero' 'train --data /dev/zero --name x' 'mask file:/dev/zero -s 8'; do
-  timeout 10 fuseplan $command
+  timeout 60 fuseplan $command
   echo "exit $?"
 done
