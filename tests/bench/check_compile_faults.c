@@ -1,7 +1,8 @@
-/* Compilers that fail for a reason of the machine's: some other program, or a lack, stopped them.
- */
+/* Compilers that fail for a reason of the machine's: some other program, or a lack, stopped them;
+ * and one that hangs. */
 #include "tests/bench/fixture.h"
 
+#include <signal.h>
 #include <sys/resource.h>
 
 static struct status st; /* of the call that a test is about */
@@ -297,6 +298,38 @@ START_TEST(first_look_survives_a_kill)
 }
 END_TEST
 
+static volatile sig_atomic_t stop;
+
+static void set_stop(int signal)
+{
+    (void)signal;
+    stop = 1;
+}
+
+/* A compiler that hangs when it is first looked at keeps nobody waiting. */
+START_TEST(interrupt_ends_the_first_look)
+{
+    struct workload w;
+    struct bench *b;
+    char hangs[128];
+    snprintf(hangs, sizeof(hangs),
+             "#!/bin/sh\n"
+             "[ \"$1\" %s --version ] || exec cc \"$@\"\n"
+             "kill -USR1 %ld; exec sleep 54321\n",
+             _i == 0 ? "=" : "!=", (long)getpid());
+    write_script(test_path("compiler"), hangs);
+    struct bench_options o = small_options(test_path("cache"));
+    o.compiler = test_path("compiler");
+    o.stop = &stop;
+    small_workload(&w);
+    signal(SIGUSR1, set_stop);
+    double start = clock_seconds();
+    FAILS(bench_open(&o, &w, &b, &st), STATUS_INTERRUPTED, "");
+    ck_assert_double_lt(clock_seconds() - start, 9);
+    workload_release(&w);
+}
+END_TEST
+
 int main(void)
 {
     Suite *s = suite_create("bench/compile_faults");
@@ -315,6 +348,7 @@ int main(void)
     tcase_add_test(t, small_address_space_is_refused);
     tcase_add_test(t, address_space_that_is_not_refused_is_enough);
     tcase_add_loop_test(t, first_look_survives_a_kill, 0, (int)ARRAY_LEN(first_looks));
+    tcase_add_loop_test(t, interrupt_ends_the_first_look, 0, 2);
     suite_add_tcase(s, t);
     return suite_run(s);
 }

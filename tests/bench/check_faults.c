@@ -230,30 +230,6 @@ START_TEST(interrupt_ends_the_look_at_the_compiler)
 }
 END_TEST
 
-/* Nor must a compiler that hangs when it is first looked at keep anybody waiting. */
-START_TEST(interrupt_ends_the_first_look_too)
-{
-    struct workload w;
-    struct bench *b;
-    char hangs[128];
-    snprintf(hangs, sizeof(hangs),
-             "#!/bin/sh\n"
-             "[ \"$1\" %s --version ] || exec cc \"$@\"\n"
-             "kill -USR1 %ld; exec sleep 54321\n",
-             _i == 0 ? "=" : "!=", (long)getpid());
-    write_script(test_path("compiler"), hangs);
-    struct bench_options o = small_options(test_path("cache"));
-    o.compiler = test_path("compiler");
-    o.stop = &stop;
-    small_workload(&w);
-    signal(SIGUSR1, set_stop);
-    double start = clock_seconds();
-    FAILS(bench_open(&o, &w, &b, &st), STATUS_INTERRUPTED, "");
-    ck_assert_double_lt(clock_seconds() - start, 9);
-    workload_release(&w);
-}
-END_TEST
-
 /* So does a worker that finds the machine unable to run the candidate: here one that is made up. */
 START_TEST(failed_environment_ends_the_work)
 {
@@ -394,7 +370,6 @@ int main(void)
     tcase_add_test(t, compilers_garbage_is_told_as_text);
     tcase_add_test(t, broken_compiler_ends_the_work);
     tcase_add_test(t, interrupt_ends_the_look_at_the_compiler);
-    tcase_add_loop_test(t, interrupt_ends_the_first_look_too, 0, 2);
     tcase_add_test(t, failed_environment_ends_the_work);
     tcase_add_test(t, binary_that_vanished_ends_the_work);
     tcase_add_test(t, hanging_compiler_is_stopped);
