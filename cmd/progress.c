@@ -134,11 +134,11 @@ static void *tick(void *unused)
     pthread_mutex_lock(&shown.lock);
     while (shown.running) {
         struct timespec until;
-        clock_gettime(CLOCK_REALTIME, &until);
+        clock_gettime(CLOCK_MONOTONIC, &until); /* the time of day may be set */
         until.tv_nsec += (long)(DRAW_EVERY_S * 1e9);
         until.tv_sec += until.tv_nsec / 1000000000;
         until.tv_nsec %= 1000000000;
-        pthread_cond_timedwait(&shown.hide, &shown.lock, &until);
+        pthread_cond_clockwait(&shown.hide, &shown.lock, CLOCK_MONOTONIC, &until);
         if (shown.running)
             draw();
     }

@@ -8,7 +8,11 @@ enum { BEAT_MS = 1000 };
 
 void reference_init(struct reference *r, const struct workload *w, struct inputs inputs)
 {
-    *r = (struct reference){.w = w, .inputs = inputs, .beat_ms = BEAT_MS};
+    *r = (struct reference){.w = w,
+                            .inputs = inputs,
+                            .beat_ms = BEAT_MS,
+                            .lock = PTHREAD_MUTEX_INITIALIZER,
+                            .end = PTHREAD_COND_INITIALIZER};
     r->x = mem_alloc((size_t)w->layers + 1, sizeof(*r->x));
     r->layer = mem_alloc((size_t)w->layers, sizeof(*r->layer));
     r->sample = mem_alloc((size_t)w->layers, sizeof(*r->sample));
@@ -69,25 +73,37 @@ static void *run_next(void *ctx)
 {
     struct reference *r = ctx;
     run_whole(r, r->known);
+    pthread_mutex_lock(&r->lock);
+    r->ended = true;
+    pthread_cond_signal(&r->end);
+    pthread_mutex_unlock(&r->lock);
     return NULL;
 }
 
 void reference_start(struct reference *r)
 {
+    r->ended = false;
     r->running = pthread_create(&r->thread, NULL, run_next, r) == 0;
 }
 
-/* Waits for the thread that computes the next layer. */
+/* Waits for the thread that computes the next layer.  Not by the time of day, which may be set. */
 static void wait_for_next(struct reference *r, void (*beat)(void *ctx, int layer), void *ctx)
 {
-    struct timespec until;
+    struct timespec until = {0};
+    int waited = ETIMEDOUT;
+    pthread_mutex_lock(&r->lock);
     do {
-        beat(ctx, r->known);
-        clock_gettime(CLOCK_REALTIME, &until);
-        until.tv_nsec += r->beat_ms % 1000 * 1000000;
-        until.tv_sec += r->beat_ms / 1000 + until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
-    } while (pthread_timedjoin_np(r->thread, NULL, &until) == ETIMEDOUT);
+        if (waited == ETIMEDOUT) {
+            beat(ctx, r->known);
+            clock_gettime(CLOCK_MONOTONIC, &until);
+            until.tv_nsec += r->beat_ms % 1000 * 1000000;
+            until.tv_sec += r->beat_ms / 1000 + until.tv_nsec / 1000000000;
+            until.tv_nsec %= 1000000000;
+        }
+        waited = r->ended ? 0 : pthread_cond_clockwait(&r->end, &r->lock, CLOCK_MONOTONIC, &until);
+    } while (!r->ended);
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->thread, NULL);
     r->running = false;
 }
 

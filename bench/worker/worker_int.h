@@ -196,6 +196,9 @@ struct reference {
     int beat_ms;  /* between two calls of beat() */
     bool running; /* a thread computes layer `known` */
     pthread_t thread;
+    pthread_mutex_t lock;          /* of `ended` */
+    pthread_cond_t end;            /* it became true */
+    bool ended;                    /* the thread is done */
     int known;                     /* layers computed on all rows */
     float **x;                     /* (L+1) input of a layer, rounded to the type; x[0] is drawn */
     struct oracle_results *layer;  /* (L) all tensors of layer 0 but x, the outputs of later ones */

@@ -2,6 +2,9 @@
 #include "tests/bench/worker/fixture.h"
 
 #include <malloc.h>
+#include <sys/syscall.h>
+#include <time.h>
+#include <unistd.h>
 
 enum { LAYERS = 3 };
 
@@ -137,9 +140,21 @@ START_TEST(layer_0_starts_early)
 }
 END_TEST
 
-/* Who waits for a layer hears of it all the time. */
+static bool set_back; /* the time of day, by an hour, whenever it was read */
+
+/* In the place of the system's. */
+int clock_gettime(clockid_t clock, struct timespec *out)
+{
+    int result = (int)syscall(SYS_clock_gettime, clock, out);
+    if (set_back && clock == CLOCK_REALTIME)
+        out->tv_sec += 3600;
+    return result;
+}
+
+/* Who waits for a layer hears of it all the time.  _i: the time of day is set back. */
 START_TEST(slow_layers_are_heard_of)
 {
+    set_back = _i != 0;
     w = (struct workload){
         .batch = 1, .seq_len = 64, .heads = 4, .head_size = 64, .layers = 1, .eps = 1e-5};
     workload_ready(&w, "causal", NULL, NULL);
@@ -210,4 +225,4 @@ END_TEST
 SUITE("reference", NULL, NULL, ONCE(layers_are_computed_once_and_in_order),
       LOOP(layers_follow_one_another, 0, DTYPE_COUNT), ONCE(samples_follow_layer_0),
       ONCE(memory_is_that_of_what_is_compared), ONCE(layer_0_starts_early),
-      ONCE(slow_layers_are_heard_of), LOOP(inputs_decide, 0, 2))
+      LOOP(slow_layers_are_heard_of, 0, 2), LOOP(inputs_decide, 0, 2))
