@@ -1,5 +1,6 @@
 /* Strategies on a recorded space.  Searches are shared out to threads; each has its own history and
  * draws, so the rows do not depend on how many threads there are. */
+#include "search/replay_int.h"
 #include "search/search_int.h"
 
 #include <assert.h>
@@ -26,7 +27,6 @@ struct replay {
     const struct recorded_space *space;
     const struct replay_options *o;
     double best_ms;
-    double slot_s[SLOT_COUNT]; /* that all attempts of a slot take */
     double *random_ms; /* (budget + 1) the fastest of so many plans drawn uniformly, on average */
     int budgets[REPLAY_ROWS], budget_count;
     struct run *runs; /* (strategies x seeds) */
@@ -51,38 +51,9 @@ struct noisy {
     uint64_t seed;
     struct segment_times segments;
     struct history true_times; /* of the plans measured, without noise */
-    double clock_s;
-    double *at_s;          /* (budget) the clock after each plan */
-    bool paid[SLOT_COUNT]; /* the slot's seconds are on the clock */
+    struct replay_clock clock;
+    double *at_s; /* (budget) the clock after each plan */
 };
-
-static void pay_slot(struct noisy *n, int slot)
-{
-    const struct recorded_attempt *fastest = n->r->space->fastest[slot];
-    if (n->paid[slot])
-        return;
-    n->paid[slot] = true;
-    if (!n->r->o->no_segment_times)
-        n->clock_s += n->r->slot_s[slot];
-    else if (fastest != NULL)
-        n->clock_s += fastest->build_s;
-}
-
-/* Stage 1. */
-static void pay_segments(struct noisy *n)
-{
-    for (int i = 0; i < SLOT_COUNT && !n->r->o->no_segment_times; i++)
-        pay_slot(n, i);
-}
-
-static void pay_plan(struct noisy *n, int i)
-{
-    int slots[OP_COUNT], count = plan_slots(n->r->space->plans[i], slots);
-    for (int k = 0; k < count; k++)
-        pay_slot(n, slots[k]);
-    n->clock_s += n->r->space->seconds[i];
-    n->at_s[n->true_times.count] = n->clock_s;
-}
 
 /* A factor of noise: the same for the same thing and seed, whatever was measured before. */
 static double factor(double noise, uint64_t seed, uint64_t what)
@@ -98,7 +69,7 @@ static int measure(void *ctx, struct plan p, struct outcome *out, struct status 
     if (i < 0)
         return status_set(st, STATUS_NOT_FOUND, "plan %u was not recorded", plan_value(p));
     *out = n->r->space->outcomes[i];
-    pay_plan(n, i);
+    n->at_s[n->true_times.count] = replay_clock_plan(&n->clock, i);
     history_add(&n->true_times, p, *out);
     out->ms *= factor(n->r->o->plan_noise, n->seed, SLOT_COUNT + plan_key(p));
     out->noise = hypot(out->noise, n->r->o->plan_noise);
@@ -119,7 +90,7 @@ static bool fails(void *ctx, struct plan p)
 
 static double now(void *ctx)
 {
-    return ((const struct noisy *)ctx)->clock_s;
+    return ((const struct noisy *)ctx)->clock.now_s;
 }
 
 /* ---- one search ------------------------------------------------------------------------------ */
@@ -142,7 +113,7 @@ static int search(struct noisy *n, const struct strategy *strategy, struct histo
             search_loop(&s, &e, h, NULL, NULL, &found, st) != 0)
             return -1;
     }
-    pay_segments(n);
+    replay_clock_stage1(&n->clock);
     s.space_lo = n->r->space->lo;
     s.space_hi = n->r->space->hi;
     return search_loop(&s, &e, h, NULL, NULL, &found, st);
@@ -192,6 +163,7 @@ static void judge(struct noisy *n, const struct history *h, struct run *out)
 static int run(struct replay *r, int index, struct status *st)
 {
     struct noisy n = {.r = r,
+                      .clock = {.space = r->space, .alone = !r->o->no_segment_times},
                       .at_s = mem_alloc((size_t)r->o->budget, sizeof(*n.at_s)),
                       .seed = (uint64_t)(index % r->o->seeds) + 1};
     struct history h = {.count = 0};
@@ -381,10 +353,6 @@ int replay(const struct recorded_space *s, const struct replay_options *o, struc
     for (int budget = FIRST_BUDGET; budget < o->budget; budget *= 2)
         r.budgets[r.budget_count++] = budget;
     r.budgets[r.budget_count++] = o->budget;
-    for (int i = 0; i < s->attempt_count; i++) {
-        const struct recorded_attempt *a = &s->attempts[i];
-        r.slot_s[a->slot] += a->build_s + a->verify_s + a->time_s;
-    }
     r.random_ms = mem_alloc((size_t)o->budget + 1, sizeof(*r.random_ms));
     r.runs = mem_alloc((size_t)o->strategy_count * (size_t)o->seeds, sizeof(*r.runs));
     fill_random(&r);

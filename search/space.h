@@ -63,7 +63,8 @@ int space_import(const struct recorded_space *s, const char *db_path, struct db 
  * are taken to be exact.
  *
  * The clock goes by the seconds of the file.  Before a baseline all attempts of its segments are
- * paid, and after the baselines those of all segments: that is stage 1.  Without segment times each
+ * paid, and after the baselines those of all segments: that is stage 1.  On a GPU compilers run
+ * ahead of the device, which waits for an attempt's build alone.  Without segment times each
  * segment is built once, by its fastest choice, for the first plan that has it.  What a strategy
  * takes to propose and what the finals take is left out. */
 

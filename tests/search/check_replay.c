@@ -107,16 +107,21 @@ START_TEST(noise_and_missing_times_hurt)
 }
 END_TEST
 
-/* Each attempt takes 1.75 s, each plan 0.5: what stage 1 and so many plans take. */
-static void write_with_seconds(void)
+/* Each attempt takes attempt_s, of which 1 s to build; each plan takes 0.5 s. */
+static void write_for(const char *target, double attempt_s)
 {
     struct buf text;
     buf_init(&text);
-    made_up_recorded_with(&made, LO, HI, 1.75, 0.5, &text);
+    made_up_recorded_with(&made, target, LO, HI, attempt_s, 0.5, &text);
     write_packed(text.ptr);
     buf_release(&text);
     recorded_space_release(&space);
     read_space(space_path());
+}
+
+static void write_with_seconds(void)
+{
+    write_for("cpu", 1.75);
 }
 
 START_TEST(seconds_go_by)
@@ -131,6 +136,19 @@ START_TEST(seconds_go_by)
     ck_assert_double_le(last->seconds_to_3pct, last->seconds_to_1pct);
     replay_with("additive", (struct replay_options){.budget = 8, .seeds = 2});
     ck_assert(rows[0].plans_to_1pct <= 8 || isnan(rows[0].seconds_to_1pct));
+}
+END_TEST
+
+/* On a GPU the compilers run ahead: whoever takes longer decides, compilers or the device. */
+START_TEST(compilers_run_beside_a_gpu)
+{
+    const struct replay_options o = {.budget = 40, .seeds = 1};
+    write_for("cuda", 1.75);
+    replay_with("additive", o);
+    ck_assert_double_eq_tol(rows[count - 1].seconds, SLOT_COUNT + 0.75 + 0.5 * 40, 1e-6);
+    write_for("cuda", 3.5);
+    replay_with("additive", o);
+    ck_assert_double_eq_tol(rows[count - 1].seconds, 1 + SLOT_COUNT * 2.5 + 0.5 * 40, 1e-6);
 }
 END_TEST
 
@@ -182,6 +200,6 @@ END_TEST
 
 SUITE("search/replay", setup, teardown, ONCE(a_row_for_each_budget), ONCE(all_plans_have_no_regret),
       ONCE(random_scores_nothing), ONCE(equal_rows_again), ONCE(noise_and_missing_times_hurt),
-      ONCE(seconds_go_by), ONCE(a_baseline_needs_its_segments_alone),
-      ONCE(segments_are_built_for_the_first_plan), ONCE(baselines_come_first),
-      ONCE(a_budget_above_the_plans))
+      ONCE(seconds_go_by), ONCE(compilers_run_beside_a_gpu),
+      ONCE(a_baseline_needs_its_segments_alone), ONCE(segments_are_built_for_the_first_plan),
+      ONCE(baselines_come_first), ONCE(a_budget_above_the_plans))

@@ -35,23 +35,24 @@ struct evaluator made_up_evaluator(struct made_up *m)
     return (struct evaluator){.measure = measure, .segments = segments, .now = now, .ctx = m};
 }
 
-static void add_header(const struct made_up *m, int version, const char *segments, unsigned lo,
-                       unsigned hi, struct buf *out)
+static void add_header(const struct made_up *m, int version, const char *target,
+                       const char *segments, unsigned lo, unsigned hi, struct buf *out)
 {
     buf_addf(out,
              "{\"format\":\"fuseplan space\",\"version\":%d,\"workload\":{\"batch\":1,\"seq_len\":"
              "8,\"mask\":\"full\",\"heads\":2,\"head_size\":8,\"ffn\":64,\"layers\":1,\"eps\":1e-5,"
-             "\"dtype\":\"fp32\",\"target\":\"cpu\",\"lengths\":null},\"target\":{\"kind\":"
-             "\"cpu\",\"device\":\"\",\"uuid\":\"\",\"capability\":\"\",\"units\":1,\"driver\":"
+             "\"dtype\":\"fp32\",\"target\":\"%s\",\"lengths\":null},\"target\":{\"kind\":"
+             "\"%s\",\"device\":\"\",\"uuid\":\"\",\"capability\":\"\",\"units\":1,\"driver\":"
              "\"\",\"compiler\":\"\",\"libraries\":\"\"},\"protocol\":\"1\",\"space\":[%u,%u]"
              ",\"counts\":{\"%s\":%d,\"plans\":%d},\"best\":{\"value\":%u},\"measured_utc\":"
              "\"\"}\n",
-             version, lo, hi, segments, SLOT_COUNT, m->count, plan_value(m->space[m->best]));
+             version, target, target, lo, hi, segments, SLOT_COUNT, m->count,
+             plan_value(m->space[m->best]));
 }
 
 void made_up_recorded(const struct made_up *m, unsigned lo, unsigned hi, struct buf *out)
 {
-    add_header(m, 1, "segments", lo, hi, out);
+    add_header(m, 1, "cpu", "segments", lo, hi, out);
     for (int i = 0; i < SLOT_COUNT; i++)
         buf_addf(out, "{\"ops\":[%d,%d],\"handwritten\":%s,\"us\":%.2f}\n", slot_segment(i).first,
                  slot_segment(i).last, i == SLOT_HANDWRITTEN ? "true" : "false",
@@ -61,10 +62,10 @@ void made_up_recorded(const struct made_up *m, unsigned lo, unsigned hi, struct 
                  0.999e3 * m->ms[i], 1.001e3 * m->ms[i]);
 }
 
-void made_up_recorded_with(const struct made_up *m, unsigned lo, unsigned hi, double attempt_s,
-                           double plan_s, struct buf *out)
+void made_up_recorded_with(const struct made_up *m, const char *target, unsigned lo, unsigned hi,
+                           double attempt_s, double plan_s, struct buf *out)
 {
-    add_header(m, 2, "attempts", lo, hi, out);
+    add_header(m, 2, target, "attempts", lo, hi, out);
     for (int i = 0; i < SLOT_COUNT; i++)
         buf_addf(
             out,

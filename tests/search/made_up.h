@@ -13,7 +13,7 @@ void made_up_recorded(const struct made_up *m, unsigned lo, unsigned hi, struct 
 
 /* The same as a file of version 2, in which each segment and each plan took so many seconds: a
  * second of a segment's to build it. */
-void made_up_recorded_with(const struct made_up *m, unsigned lo, unsigned hi, double attempt_s,
-                           double plan_s, struct buf *out);
+void made_up_recorded_with(const struct made_up *m, const char *target, unsigned lo, unsigned hi,
+                           double attempt_s, double plan_s, struct buf *out);
 
 #endif
