@@ -2,7 +2,7 @@
  * they stop by themselves: figures of docs/search.md.  `fuseplan replay` prints those of recorded
  * spaces.
  *
- * Usage: search_figures [STRATEGY]...   without any, all that a search may use */
+ * Usage: search_figures SEEDS [STRATEGY]...   without any, all that a search may use */
 #include "made_up.h"
 #include "search/search_int.h"
 
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { SEEDS = 20 };
+enum { SEEDS_MAX = 1000 };
 
 static const int budgets[] = {8, 16, 32, 64, 128, 256};
 enum { BUDGETS = ARRAY_LEN(budgets), MOST = 256 };
@@ -26,8 +26,8 @@ struct problem {
 
 /* Regret is best found / optimum - 1. */
 struct figures {
-    double regret[SEEDS], plans;
-    int count, within_1, optimal; /* searches; those that ended within 1 %, and at 0 */
+    double regret[SEEDS_MAX], plans; /* plans: the sum over searches */
+    int count, within_1, optimal;    /* searches; those that ended within 1 %, and at 0 */
 };
 struct table {
     struct figures after[BUDGETS], stopped; /* after so many plans; where it stops by itself */
@@ -38,7 +38,7 @@ static void note(struct figures *f, const struct problem *p, const struct histor
     struct history part = {.items = h->items, .count = count < h->count ? count : h->count};
     double regret = h->items[history_best(&part)].outcome.ms / p->optimum_ms - 1;
     f->regret[f->count++] = regret;
-    f->plans += (double)part.count / SEEDS;
+    f->plans += part.count;
     f->within_1 += regret <= 0.01;
     f->optimal += regret <= 0;
 }
@@ -84,16 +84,16 @@ static void print_row(const char *strategy, const struct figures *f)
     double sum = 0;
     for (int i = 0; i < f->count; i++)
         sum += f->regret[i];
-    printf("%-9s  %5.0f  %13.2f  %5.2f  %8d of %d  %7d of %d\n", strategy, f->plans,
+    printf("%-9s  %5.0f  %13.2f  %5.2f  %8d of %d  %7d of %d\n", strategy, f->plans / f->count,
            100 * sum / f->count, 100 * stats_quantile(f->regret, (size_t)f->count, 0.95),
-           f->within_1, SEEDS, f->optimal, SEEDS);
+           f->within_1, f->count, f->optimal, f->count);
 }
 
-static int print_strategy(const struct strategy *s, struct status *st)
+static int print_strategy(const struct strategy *s, uint64_t seeds, struct status *st)
 {
     static struct made_up made_up;
     struct table t = {.stopped = {.plans = 0}};
-    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+    for (uint64_t seed = 1; seed <= seeds; seed++) {
         made_up_init(&made_up, seed, LO, HI);
         const struct problem p = {made_up_evaluator(&made_up), made_up.ms[made_up.best], seed};
         if (add_search(&p, s, &t, st) != 0)
@@ -101,7 +101,7 @@ static int print_strategy(const struct strategy *s, struct status *st)
     }
     for (size_t i = 0; i < BUDGETS; i++)
         print_row(s->name, &t.after[i]);
-    if (t.stopped.plans < MOST)
+    if (t.stopped.plans < MOST * t.stopped.count)
         print_row("  stops", &t.stopped);
     return 0;
 }
@@ -110,13 +110,18 @@ int main(int argc, char **argv)
 {
     struct status st = STATUS_INIT;
     int result = 0;
+    long seeds = argc > 1 ? strtol(argv[1], NULL, 10) : 0;
+    if (seeds < 1 || seeds > SEEDS_MAX) {
+        fprintf(stderr, "usage: search_figures SEEDS [STRATEGY]...\n");
+        return EXIT_FAILURE;
+    }
     puts("strategy   plans  mean regret %   95 %  within 1 %     optimum");
     for (int s = 0; s < strategy_count && result == 0; s++) {
-        bool wanted = argc < 2 && !strategies[s].replay_only;
-        for (int i = 1; i < argc; i++)
+        bool wanted = argc < 3 && !strategies[s].replay_only;
+        for (int i = 2; i < argc; i++)
             wanted = wanted || strcmp(argv[i], strategies[s].name) == 0;
         if (wanted)
-            result = print_strategy(&strategies[s], &st);
+            result = print_strategy(&strategies[s], (uint64_t)seeds, &st);
     }
     if (result != 0)
         fprintf(stderr, "%s\n", st.message);
