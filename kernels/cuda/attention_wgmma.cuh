@@ -41,8 +41,11 @@
  *
  *   out = (2^l1 out1 + 2^l2 out2) / (2^l1 + 2^l2)
  *
- * once a counter says that all warps of the first part have stored the head.  It waits for nobody
- * who has not begun, because tiles are drawn in the order of their parts.
+ * once a counter says that all warps of the first part have stored the head.  It may wait for a
+ * thread block that has not begun: thread block b has tile b before any is drawn, so a drawn tile
+ * of the second part can come after the tile of a thread block that is still to begin.  That one
+ * begins because the grid is no larger than what the GPU holds, and whoever has its place will
+ * return: all but a launch of a higher priority that waits for thread blocks of its own.
  *
  * This file has the roles, the products and their order.  attention_wgmma_load.cuh has what the
  * loading warps do, _copy.cuh how they copy rows, _q.cuh how q becomes an operand, _softmax.cuh the

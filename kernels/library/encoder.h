@@ -15,6 +15,10 @@
  * under a lock, which a call takes for less than a microsecond.  Only encoder_destroy() needs that
  * no call with its handle is under way, on the device too.
  *
+ * Streams in which calls run at once on a GPU, by any handles, must have the same priority.  In
+ * some kernels thread blocks wait for others of their launch.  A launch of a higher priority could
+ * keep those from starting, wait for thread blocks of its own in turn, and neither would ever end.
+ *
  * Errors: a function that can fail returns an enum encoder_status, and encoder_message() says more
  * about the calling thread's last failure.  A failed call changes nothing but y and the workspace.
  */
