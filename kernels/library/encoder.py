@@ -166,9 +166,8 @@ def lengths_of(mask):
     extends it: (B,S), (B,1,1,S) or (B,1,S,S), 1 and 0, True and False, or 0 and a large negative number.
     Raises ValueError for a mask that is not just padding behind each sequence.  Waits for the GPU.
     """
-    kept = mask.bool() if mask.dtype in (torch.bool, torch.int32, torch.int64) else mask == 0
-    if mask.dim() == 2 and mask.is_floating_point():
-        kept = mask != 0  # 1 and 0 of a tokenizer
+    added = mask.is_floating_point() and mask.dim() == 4  # to the scores: 0 keeps a token
+    kept = mask == 0 if added else mask != 0
     if kept.dim() == 4:
         if kept.shape[1] != 1 or not torch.equal(kept, kept[:, :, :1].expand_as(kept)):
             raise ValueError("the attention mask differs between heads or queries; the library "

@@ -160,9 +160,15 @@ def check_inputs(ours, batch, seq_len):
         refuse('an input of another type', layers, x.double())
         refuse('an input on the CPU', layers, x.cpu())
         refuse('an input of another width', layers, x[:, :, :-8])
-        mask = mask_of(draw_lengths(batch, seq_len), seq_len).flip(1)
-        refuse('padding on the left', lambda t: ours(input_ids=t, attention_mask=mask),
-               draw_tokens(batch, seq_len))
+        right = mask_of(draw_lengths(batch, seq_len), seq_len)
+        want = ours.encoder(x, right, return_dict=False)[0]
+        for dtype in (torch.bool, torch.uint8, torch.int16, torch.float32):
+            same = torch.equal(ours.encoder(x, right.to(dtype), return_dict=False)[0], want)
+            expect(f'an attention mask of {dtype} is read as one of int64', same)
+            refuse(f'padding on the left, of {dtype},',
+                   lambda m: ours.encoder(x, m, return_dict=False), right.flip(1).to(dtype))
+        refuse('padding on the left', lambda m: ours(input_ids=draw_tokens(batch, seq_len),
+                                                     attention_mask=m), right.flip(1))
     refuse('an input that needs gradients', layers, x.clone().requires_grad_())
 
 
