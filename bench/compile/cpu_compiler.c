@@ -77,21 +77,39 @@ static void add_flags(const struct arguments *words, struct arguments *flags)
         arguments_add(flags, words->items[options]);
 }
 
-/* "cc (Debian 12.2.0-14) 12.2.0": "gcc 12.2.0"; "Debian clang version 14.0.6": "clang 14.0.6". */
-static void short_version(const char *said, char *out, size_t size)
+/* The last word of a line that is a version, as "12.2.0"; empty if there is none. */
+static const char *version_word(const char *line, int *len)
 {
-    static const char marker[] = "clang version ";
-    int line = (int)strcspn(said, "\n");
-    const char *clang = strstr(said, marker);
-    if (clang != NULL && clang < said + line) {
-        clang += sizeof(marker) - 1;
-        snprintf(out, size, "clang %.*s", (int)strcspn(clang, " \n"), clang);
-        return;
+    const char *found = line;
+    *len = 0;
+    for (const char *word = line; *word != '\0' && *word != '\n';) {
+        size_t n = strcspn(word, " \n"), digits = strspn(word, "0123456789");
+        if (digits > 0 && word[digits] == '.') {
+            found = word;
+            *len = (int)n;
+        }
+        word += n;
+        word += strspn(word, " ");
     }
-    const char *last = said + line;
-    while (last > said && last[-1] != ' ')
-        last--;
-    snprintf(out, size, "gcc %.*s", (int)(said + line - last), last);
+    return found;
+}
+
+/* "cc (Debian 12.2.0-14) 12.2.0": "gcc 12.2.0"; "Debian clang version 14.0.6": "clang 14.0.6".
+ * Other lines may come before: a shell that runs the compiler warns of a missing locale.  false:
+ * no line has a version. */
+static bool short_version(const char *said, char *out, size_t size)
+{
+    for (const char *line = said; line != NULL; line = strchr(line, '\n')) {
+        int len;
+        line += *line == '\n';
+        const char *word = version_word(line, &len), *clang = strstr(line, "clang version ");
+        if (len > 0) {
+            bool is_clang = clang != NULL && clang < word;
+            snprintf(out, size, "%s %.*s", is_clang ? "clang" : "gcc", len, word);
+            return true;
+        }
+    }
+    return false;
 }
 
 static int read_version(const struct toolchain_request *request, struct toolchain *out,
@@ -116,11 +134,14 @@ static int read_version(const struct toolchain_request *request, struct toolchai
         result = status_set(st, STATUS_ENVIRONMENT,
                             "'%s --version' failed (%s): not a working compiler; %s", out->path,
                             process_failure(&p), CPU_COMPILER_ADVICE);
+    } else if (!short_version(p.said.ptr, out->version, sizeof(out->version))) {
+        result = status_set(st, STATUS_ENVIRONMENT,
+                            "'%s --version' does not say which version it is; %s", out->path,
+                            CPU_COMPILER_ADVICE);
     } else {
-        short_version(p.said.ptr, out->version, sizeof(out->version));
         utf8_mend(out->version);
         identity_add_file(out->path, identity);
-        buf_addf(identity, "%s\n", p.said.ptr);
+        buf_addf(identity, "%s\n", out->version);
     }
     process_release(&p);
     return result;

@@ -298,6 +298,48 @@ START_TEST(first_look_survives_a_kill)
 }
 END_TEST
 
+/* What a compiler prints, or the shell that runs it, and the version by which times are kept. */
+static const char *const versions[][2] = {
+    {"echo 'cc (Debian 12.2.0-14) 12.2.0'", "gcc 12.2.0"},
+    {"echo 'gcc (GCC) 14.0.1 20240411 (experimental)'", "gcc 14.0.1"},
+    {"echo 'Debian clang version 14.0.6'; echo 'Target: x86_64-pc-linux-gnu'", "clang 14.0.6"},
+    {"echo Killed; echo 'cc (Debian 12.2.0-14) 12.2.0'", "gcc 12.2.0"},
+    {"echo 'sh: warning: setlocale: LC_ALL: cannot change locale (C.UTF-9)' >&2;"
+     " echo 'clang version 17.0.0'",
+     "clang 17.0.0"},
+};
+
+START_TEST(version_is_found_among_other_lines)
+{
+    char text[512];
+    struct workload w;
+    struct bench *b;
+    snprintf(text, sizeof(text), "#!/bin/sh\n[ \"$1\" = --version ] || exec cc \"$@\"\n%s\n",
+             versions[_i][0]);
+    write_script(test_path("tool"), text);
+    struct bench_options o = small_options(test_path("cache"));
+    o.compiler = test_path("tool");
+    small_workload(&w);
+    OK(bench_open(&o, &w, &b, &st));
+    ck_assert_str_eq(bench_fingerprint(b)->compiler, versions[_i][1]);
+    bench_close(b);
+    workload_release(&w);
+}
+END_TEST
+
+START_TEST(compiler_without_a_version_is_refused)
+{
+    struct workload w;
+    struct bench *b;
+    write_script(test_path("tool"), "#!/bin/sh\necho Killed\n");
+    struct bench_options o = small_options(test_path("cache"));
+    o.compiler = test_path("tool");
+    small_workload(&w);
+    FAILS(bench_open(&o, &w, &b, &st), STATUS_ENVIRONMENT, "does not say which version it is");
+    workload_release(&w);
+}
+END_TEST
+
 static volatile sig_atomic_t stop;
 
 static void set_stop(int signal)
@@ -347,6 +389,8 @@ int main(void)
     tcase_add_test(t, compilers_leave_nothing);
     tcase_add_test(t, small_address_space_is_refused);
     tcase_add_test(t, address_space_that_is_not_refused_is_enough);
+    tcase_add_loop_test(t, version_is_found_among_other_lines, 0, (int)ARRAY_LEN(versions));
+    tcase_add_test(t, compiler_without_a_version_is_refused);
     tcase_add_loop_test(t, first_look_survives_a_kill, 0, (int)ARRAY_LEN(first_looks));
     tcase_add_loop_test(t, interrupt_ends_the_first_look, 0, 2);
     suite_add_tcase(s, t);

@@ -86,7 +86,7 @@ static void write_text(const char *path, const char *text)
  * is killed too, and does not build the segment without its fault. */
 static const char faulty_compiler[] =
     "#!/bin/sh\n"
-    "dir=$(dirname \"$0\")\n"
+    "dir=${0%/*}\n"
     "for arg; do case $arg in *.c) src=$arg ;; esac; done\n"
     "name=$([ -z \"$src\" ] || sed -n 's/^void segment_\\([a-z0-9_]*\\)(.*/\\1/p' \"$src\") || "
     "kill -9 $$\n"
