@@ -17,7 +17,7 @@ struct known_workload {
  * sizes and type. */
 struct known_workloads {
     int count;
-    struct known_workload *items; /* (count) owned, the newest first */
+    struct known_workload *items; /* (count) owned, the nearest in tokens first */
     enum target_kind target;
     int units;                      /* threads, or multiprocessors; 0: unknown */
     char device[128], protocol[16]; /* empty: nothing is known */
@@ -30,10 +30,10 @@ struct estimate_question {
     const struct db_study *here; /* device and protocol are preferred; empty: any */
 };
 
-/* Reads what the databases know, of which one may be null.  Left out are workloads whose mask is
- * that of a file, those of which no segment ran, and those of KNOWN_FACTOR times as many tokens or
- * as few.  known_release() in any case. */
-enum { KNOWN_FACTOR = 256 };
+/* Reads the KNOWN_MOST workloads of the nearest token counts that the databases know, of which one
+ * may be null.  Left out are workloads whose mask is that of a file, those of which no segment ran,
+ * and those of KNOWN_FACTOR times as many tokens or as few.  known_release() in any case. */
+enum { KNOWN_FACTOR = 256, KNOWN_MOST = 48 };
 int known_read(struct db *const databases[2], const struct estimate_question *q,
                struct known_workloads *out, struct status *st);
 void known_release(struct known_workloads *k);

@@ -16,7 +16,9 @@ struct study_near {
     char device[128], protocol[16], init[16];
     uint64_t seed;
     int units;
-    int fits; /* how much it has in common with what is asked for */
+    int fits;     /* how much it has in common with what is asked for */
+    double ratio; /* of its tokens to those of the workload asked for, or the inverse */
+    int index;    /* as they were found */
 };
 
 struct finding {
@@ -68,8 +70,18 @@ static void note_study(void *ctx, const struct db_listed *l)
     snprintf(s.init, sizeof(s.init), "%s", l->workload.init);
     s.fits = 4 * is_wanted(here->target.device, s.device) +
              2 * is_wanted(here->protocol, s.protocol) + is_wanted(here->init, s.init);
+    s.ratio = tokens_ratio(&s.workload, f->q->workload);
+    s.index = f->count;
     f->studies = mem_resize(f->studies, (size_t)f->count + 1, sizeof(*f->studies));
     f->studies[f->count++] = s;
+}
+
+/* The nearest first; of as many tokens, the newest of the first database. */
+static int by_tokens(const void *a, const void *b)
+{
+    const struct study_near *x = a, *y = b;
+    return x->ratio != y->ratio ? (x->ratio > y->ratio) - (x->ratio < y->ratio)
+                                : x->index - y->index;
 }
 
 static bool go_together(const struct study_near *a, const struct study_near *b)
@@ -143,10 +155,12 @@ int known_read(struct db *const databases[2], const struct estimate_question *q,
         if (f.db != NULL)
             result = db_list(f.db, note_study, &f, st);
     }
+    if (f.count > 0)
+        qsort(f.studies, (size_t)f.count, sizeof(*f.studies), by_tokens);
     for (int i = 0; i < f.count; i++)
         if (first == NULL || f.studies[i].fits > first->fits)
             first = &f.studies[i];
-    for (int i = 0; i < f.count && first != NULL && result == 0; i++)
+    for (int i = 0; i < f.count && first != NULL && out->count < KNOWN_MOST && result == 0; i++)
         if (go_together(first, &f.studies[i]) && !is_read(out, &f.studies[i].workload))
             result = read_one(&f.studies[i], out, st);
     if (out->count > 0 && first != NULL) {

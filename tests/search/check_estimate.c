@@ -257,6 +257,38 @@ START_TEST(only_like_layers_are_known)
 }
 END_TEST
 
+/* The same table as if of workloads of other batches: the nearest of them are read. */
+START_TEST(only_the_nearest_are_read)
+{
+    enum { STORED = KNOWN_MOST + 2 };
+    static struct recorded_space space;
+    const struct db_study here = {.target = {.device = ""}, .protocol = ""};
+    struct workload w;
+    struct db *db = NULL, *databases[2] = {NULL, NULL};
+    struct db_moved moved;
+    struct known_workloads k;
+    ck_assert_int_eq(recorded_space_read(tables[0], &space, &st), 0);
+    for (int batch = STORED; batch > 0; batch--) {
+        db_close(db);
+        json_object_set_new(json_object_get(space.header, "workload"), "batch",
+                            json_integer(batch));
+        ck_assert_int_eq(space_import(&space, test_path("a.db"), &db, &moved, &st), 0);
+    }
+    recorded_space_release(&space);
+    databases[0] = db;
+    workload_copy(&w, &known.items[0].workload);
+    w.batch = 1;
+    const struct estimate_question q = {&w, TARGET_CUDA, &here};
+    ck_assert_int_eq(known_read(databases, &q, &k, &st), 0);
+    ck_assert_int_eq(k.count, KNOWN_MOST);
+    for (int i = 0; i < k.count; i++)
+        ck_assert_int_eq(k.items[i].workload.batch, i + 1);
+    known_release(&k);
+    workload_release(&w);
+    db_close(db);
+}
+END_TEST
+
 /* The same device and protocol come first, though others were measured later. */
 START_TEST(devices_do_not_mix)
 {
@@ -288,4 +320,4 @@ SUITE("estimate", setup, teardown, LOOP(held_out_workloads_are_estimated, 0, ARR
       LOOP(plans_are_good_where_all_were_measured, 0, ARRAY_LEN(spaces)),
       ONCE(plans_come_in_order_with_intervals), ONCE(unknown_segments_are_in_no_plan),
       ONCE(two_workloads_are_too_few), ONCE(far_workloads_are_refused),
-      ONCE(only_like_layers_are_known), ONCE(devices_do_not_mix))
+      ONCE(only_like_layers_are_known), ONCE(only_the_nearest_are_read), ONCE(devices_do_not_mix))
