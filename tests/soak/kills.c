@@ -9,7 +9,7 @@
  * SIGINT and SIGTERM end it before its time, with all that it judges at its end.
  *
  * Exit 1 if a trial is lost, doubled or failed, if a search ends for the death of a worker or a
- * compiler, if anything is left running 5 s after it, or a file after the next start. */
+ * compiler, if anything is left running 2 s after it, or a file after the next start. */
 #include "tests/soak/soak.h"
 
 #include <math.h>

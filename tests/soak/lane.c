@@ -233,7 +233,7 @@ static bool left_over(pid_t pid, const struct lane *other, const struct tasks *o
 
 void tasks_expect_end(struct account *a, const struct lane *other, const char *after)
 {
-    const double start = clock_seconds(), limit_s = 5; /* 0.5 s was the longest on 2 busy cores */
+    const double start = clock_seconds(), limit_s = 2; /* 0.5 s was the longest on 2 busy cores */
     struct patience waited;
     patience_begin(&waited, start);
     for (bool any = true; any; poll(NULL, 0, 5)) {
