@@ -78,6 +78,7 @@ int first_plan_keep(struct tuner *t, struct status *st)
         return -1;
     history_add(&t->history, f->candidate.plan, f->known.outcome);
     t->new_trials++;
+    tuner_step(t, PHASE_BASELINES, 0, 0, &t->history.items[t->history.count - 1]);
     return 0;
 }
 

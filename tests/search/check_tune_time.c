@@ -138,11 +138,20 @@ START_TEST(compilers_run_beside_the_device)
 }
 END_TEST
 
+static void count_told(void *ctx, const struct tune_state *state)
+{
+    *(int *)ctx += state->latest != NULL;
+}
+
 /* _i: the user interrupts so many calls after the first plan. */
 START_TEST(first_plan_outlives_an_interrupt)
 {
+    int told = 0;
     fake.stop_at_call = 2 + _i;
+    options.step = count_told;
+    options.ctx = &told;
     run();
+    ck_assert_int_eq(told, 1);
     ck_assert_str_eq(report.stopped_by, "interrupted");
     ck_assert_int_eq(report.best.value, 41115);
     ck_assert_int_eq(report.new_trials, 1);
