@@ -10,6 +10,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <time.h>
 
 #define ARRAY_LEN(a)           (sizeof(a) / sizeof((a)[0]))
 #define PRINTF_LIKE(fmt, args) __attribute__((format(printf, fmt, args)))
@@ -359,7 +360,8 @@ uint64_t mem_available_bytes(void);
 
 /* ---- clock.c: time --------------------------------------------------------------------------- */
 
-double clock_seconds(void); /* monotonic */
+double clock_seconds(void);                  /* monotonic */
+struct timespec clock_after(double seconds); /* from now, for waits by CLOCK_MONOTONIC */
 #define CLOCK_UTC_SIZE 25
 char *clock_utc(char out[CLOCK_UTC_SIZE]); /* "2026-01-31T12:34:56.789Z" */
 

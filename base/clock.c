@@ -11,6 +11,19 @@ double clock_seconds(void)
     return (double)now.tv_sec + (double)now.tv_nsec * 1e-9;
 }
 
+struct timespec clock_after(double seconds)
+{
+    const long second_ns = 1000000000;
+    double whole = floor(seconds);
+    struct timespec at;
+    clock_gettime(CLOCK_MONOTONIC, &at);
+    at.tv_sec += (time_t)whole;
+    at.tv_nsec += (long)((seconds - whole) * (double)second_ns);
+    at.tv_sec += at.tv_nsec / second_ns;
+    at.tv_nsec %= second_ns;
+    return at;
+}
+
 char *clock_utc(char out[CLOCK_UTC_SIZE])
 {
     struct timespec now;

@@ -133,11 +133,7 @@ static void *tick(void *unused)
 {
     pthread_mutex_lock(&shown.lock);
     while (shown.running) {
-        struct timespec until;
-        clock_gettime(CLOCK_MONOTONIC, &until); /* the time of day may be set */
-        until.tv_nsec += (long)(DRAW_EVERY_S * 1e9);
-        until.tv_sec += until.tv_nsec / 1000000000;
-        until.tv_nsec %= 1000000000;
+        const struct timespec until = clock_after(DRAW_EVERY_S);
         pthread_cond_clockwait(&shown.hide, &shown.lock, CLOCK_MONOTONIC, &until);
         if (shown.running)
             draw();

@@ -15,10 +15,10 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* A check takes 0.1 s.  Damage may make XGBoost compute for ever: CPU_S ends that.  DEADLINE_S is
- * for one that waits for ever; a busy machine may give a process of low priority a second in a
- * minute. The child's alarm ends it then; the parent ends one that is suspended, and so has no
- * alarm. */
+/* A check takes 0.1 s of a core.  Damage may make XGBoost compute for ever: that ends after CPU_S
+ * seconds of a core.  Where the child waits for ever, its alarm ends it after DEADLINE_S, which is
+ * long because a busy machine may give a process little of its cores.  A suspended child gets no
+ * alarm: the parent kills it after SUSPENDED_S. */
 enum { CPU_S = 10, DEADLINE_S = 60, SUSPENDED_S = DEADLINE_S + 2, MEMORY_MAX = 1 << 30 };
 
 /* ---- trees, as JSON -------------------------------------------------------------------------- */

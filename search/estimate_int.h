@@ -1,11 +1,11 @@
-/* What estimate.c and lend.c share. */
+/* What estimate.c, nearby.c and lend.c share. */
 #ifndef FUSEPLAN_SEARCH_ESTIMATE_INT_H
 #define FUSEPLAN_SEARCH_ESTIMATE_INT_H
 
 #include "search/estimate.h"
 #include "search/search_int.h"
 
-/* ---- lend.c: plans that were measured in other workloads ----------------------------------------
+/* ---- nearby.c: what an estimate sees of the known workloads -------------------------------------
  */
 
 /* The known workloads that an estimate stands on. */
@@ -31,6 +31,9 @@ int by_key(const void *a, const void *b); /* the least first */
 
 /* Indices of the workloads that are seen, the nearest first; returns their number. */
 int nearest_first(const struct view *v, struct ranked *out);
+
+/* ---- lend.c: plans that were measured in other workloads ----------------------------------------
+ */
 
 /* Appends the fastest plans of the nearest workloads as if they had been measured here.  here: what
  * slots take alone. */

@@ -21,33 +21,6 @@ enum { SPREAD_LEAST = 3 };
  * usual launch. */
 static const double factor_sd = 0.15, gap_sd = 0.5;
 
-bool is_seen(const struct view *v, int i)
-{
-    return i != v->judged && (v->left_out == NULL || !v->left_out[i]);
-}
-
-const struct workload *estimated(const struct view *v)
-{
-    return v->judged >= 0 ? &v->k->items[v->judged].workload : v->asked;
-}
-
-int by_key(const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-    return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : x->index - y->index;
-}
-
-int nearest_first(const struct view *v, struct ranked *out)
-{
-    int count = 0;
-    for (int i = 0; i < v->k->count; i++)
-        if (is_seen(v, i))
-            out[count++] =
-                (struct ranked){i, workload_distance(estimated(v), &v->k->items[i].workload)};
-    qsort(out, (size_t)count, sizeof(*out), by_key);
-    return count;
-}
-
 /* ---- what plans take ------------------------------------------------------------------------- */
 
 /* A plan in a known workload: one layer, in us. */

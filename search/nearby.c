@@ -1,6 +1,5 @@
 /* Workloads whose segments were timed, as the databases hold them. */
-#include "search/estimate.h"
-#include "search/search_int.h"
+#include "search/estimate_int.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -189,4 +188,31 @@ double workload_distance(const struct workload *a, const struct workload *b)
     const struct block_lists *x = &a->blocks, *y = &b->blocks;
     return fmax(tokens_ratio(a, b), ratio((double)(x->blocks_full + x->blocks_partial),
                                           (double)(y->blocks_full + y->blocks_partial)));
+}
+
+bool is_seen(const struct view *v, int i)
+{
+    return i != v->judged && (v->left_out == NULL || !v->left_out[i]);
+}
+
+const struct workload *estimated(const struct view *v)
+{
+    return v->judged >= 0 ? &v->k->items[v->judged].workload : v->asked;
+}
+
+int by_key(const void *a, const void *b)
+{
+    const struct ranked *x = a, *y = b;
+    return x->key != y->key ? (x->key > y->key) - (x->key < y->key) : x->index - y->index;
+}
+
+int nearest_first(const struct view *v, struct ranked *out)
+{
+    int count = 0;
+    for (int i = 0; i < v->k->count; i++)
+        if (is_seen(v, i))
+            out[count++] =
+                (struct ranked){i, workload_distance(estimated(v), &v->k->items[i].workload)};
+    qsort(out, (size_t)count, sizeof(*out), by_key);
+    return count;
 }

@@ -89,18 +89,13 @@ void reference_start(struct reference *r)
 /* Waits for the thread that computes the next layer.  Not by the time of day, which may be set. */
 static void wait_for_next(struct reference *r, void (*beat)(void *ctx, int layer), void *ctx)
 {
-    struct timespec until = {0};
-    int waited = ETIMEDOUT;
     pthread_mutex_lock(&r->lock);
     do {
-        if (waited == ETIMEDOUT) {
-            beat(ctx, r->known);
-            clock_gettime(CLOCK_MONOTONIC, &until);
-            until.tv_nsec += r->beat_ms % 1000 * 1000000;
-            until.tv_sec += r->beat_ms / 1000 + until.tv_nsec / 1000000000;
-            until.tv_nsec %= 1000000000;
-        }
-        waited = r->ended ? 0 : pthread_cond_clockwait(&r->end, &r->lock, CLOCK_MONOTONIC, &until);
+        const struct timespec until = clock_after(r->beat_ms * 1e-3);
+        int waited = 0;
+        beat(ctx, r->known);
+        while (!r->ended && waited != ETIMEDOUT)
+            waited = pthread_cond_clockwait(&r->end, &r->lock, CLOCK_MONOTONIC, &until);
     } while (!r->ended);
     pthread_mutex_unlock(&r->lock);
     pthread_join(r->thread, NULL);

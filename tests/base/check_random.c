@@ -71,6 +71,19 @@ START_TEST(clock_moves_on)
 }
 END_TEST
 
+START_TEST(times_to_wait_for_are_whole)
+{
+    for (int i = 0; i < 10; i++) {
+        double begin = clock_seconds();
+        struct timespec at = clock_after(1 + i * 0.1);
+        double ahead = (double)at.tv_sec + (double)at.tv_nsec * 1e-9 - begin;
+        ck_assert(0 <= at.tv_nsec && at.tv_nsec < 1000000000);
+        ck_assert_double_ge(ahead, 1 + i * 0.1 - 1e-6);
+        ck_assert_double_le(ahead, clock_seconds() - begin + 1 + i * 0.1 + 1e-6);
+    }
+}
+END_TEST
+
 /* A long time between two looks is one in which the process was suspended. */
 START_TEST(patience_counts_looks)
 {
@@ -85,4 +98,4 @@ END_TEST
 
 SUITE("random", NULL, NULL, ONCE(matches_the_reference_stream), ONCE(below_is_uniform),
       ONCE(large_ranges_are_uniform), ONCE(unit_stays_below_one), ONCE(hash_tells_texts_apart),
-      ONCE(clock_moves_on), ONCE(patience_counts_looks))
+      ONCE(clock_moves_on), ONCE(times_to_wait_for_are_whole), ONCE(patience_counts_looks))
