@@ -82,8 +82,7 @@ template <class S> struct attention_join {
             for (u32 of = 1; of < CLUSTER; of++)
                 add_partial(o, state, cluster_address(shared_address(area), of));
         cluster_arrive(); /* shared memory is there until all have read it */
-        if (rank > 0)
-            cluster_wait();
+        cluster_wait();   /* rank 0 does so for racecheck alone, which hangs if some do not */
     }
 };
 

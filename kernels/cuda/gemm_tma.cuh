@@ -78,8 +78,10 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
         } else {
             if constexpr (S::CONSUMERS >= 2)
                 give_registers<40>();
+            /* The wait is for compute-sanitizer's racecheck, which hangs unless all warps of a
+             * thread block wait together; the others do so in begin_norm(). */
             if constexpr (NORM == NORM_CLUSTER)
-                cluster_arrive();
+                cluster_arrive(), cluster_wait();
             if (tid == 0)
                 load_weights();
             else if (tid >= 32 && tid < 64)
@@ -88,9 +90,7 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
                 store_tiles(tid - 64);
             __syncwarp();
             if constexpr (SPLIT > 1)
-                cluster_wait(), cluster_arrive();
-            if constexpr (SPLIT > 1 || NORM == NORM_CLUSTER)
-                cluster_wait();
+                cluster_wait(), cluster_arrive(), cluster_wait();
         }
     }
 
