@@ -15,6 +15,7 @@ import ctypes
 import functools
 import os
 import struct
+import threading
 import weakref
 
 import torch
@@ -93,6 +94,27 @@ def _workspace_bytes(batch, seq_len):
     return _lib.encoder_workspace_bytes(batch, seq_len) or 1
 
 
+class _Workspaces(threading.local):
+    def __init__(self):
+        self.kept = {}  # the last one of this thread's calls in a GPU's default stream
+
+
+_workspaces = _Workspaces()
+
+
+def _workspace(x, size, gpu, stream):
+    """One that no other call uses at the same time: a thread's calls in one stream run one after
+    another.  To keep it saves the microseconds in which PyTorch gives a new one.  Other streams than
+    the default one may be captured, may end, or may allocate from the memory of CUDA graphs, in
+    which PyTorch finds what is kept and refuses it: their calls take a new one."""
+    if gpu < 0 or stream != 0:
+        return x.new_empty(size, dtype=torch.uint8)
+    kept = _workspaces.kept.get(gpu)
+    if kept is None or kept.shape[0] < size:
+        kept = _workspaces.kept[gpu] = x.new_empty(size, dtype=torch.uint8)
+    return kept
+
+
 def _raw_stream(device):
     """The current cudaStream_t of a GPU, without an object around it where PyTorch can do so."""
     get = getattr(torch._C, "_cuda_getCurrentRawStream", None)
@@ -126,9 +148,9 @@ def _run(x, lengths, handle):
     batch, seq_len = x.shape[0], x.shape[1]
     size = _workspace_bytes(batch, seq_len)
     y = torch.empty_like(x)
-    workspace = x.new_empty(size, dtype=torch.uint8)
     gpu = x.get_device()  # -1: a CPU
     stream = _raw_stream(gpu) if gpu >= 0 else 0
+    workspace = _workspace(x, size, gpu, stream)
     call = _call(batch, seq_len, x.data_ptr(), y.data_ptr(), host, device, workspace.data_ptr(),
                  size, stream)
     if gpu < 0 or gpu == torch.cuda.current_device():

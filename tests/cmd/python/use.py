@@ -65,3 +65,9 @@ assert 'no plan is as large as batch 3' in refused(run, draw(3, 8, HIDDEN), None
 assert 'expected torch.int32 (2,)' in refused(run, x, torch.Tensor((3,), torch.int32), encoder.handle)
 assert 'expected (B,S,' in refused(encoder.forward, draw(2, 8, HIDDEN + 1))
 sizes._lib.sizes_destroy(encoder.handle)
+
+# Only the default stream of a GPU keeps its workspace: another may be captured.
+kept = sizes._workspace(x, 64, 0, 0)
+assert sizes._workspace(x, 32, 0, 0) is kept and sizes._workspace(x, 64, 1, 0) is not kept
+assert sizes._workspace(x, 65, 0, 0).shape == (65,)
+assert sizes._workspace(x, 64, 0, 7) is not sizes._workspace(x, 64, 0, 7)
