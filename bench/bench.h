@@ -222,10 +222,10 @@ struct sampling {
 };
 extern const struct sampling sampling_search, sampling_exhaustive, sampling_final, sampling_bench;
 
-/* Builds, verifies and times one segment alone.  Returns 0 with *out filled in even if the
- * candidate fails, and -1 only where the environment or an interrupt ends the work.  The caller
- * releases *out with trial_release() after a 0. */
-int bench_segment(struct bench *b, const struct choice *c, const struct sampling *how,
+/* Builds, verifies and times one segment alone, with lengths on packed tokens or on all rows.
+ * Returns 0 with *out filled in even if the candidate fails, and -1 only where the environment or
+ * an interrupt ends the work.  The caller releases *out with trial_release() after a 0. */
+int bench_segment(struct bench *b, const struct choice *c, bool packed, const struct sampling *how,
                   struct trial *out, struct status *st);
 
 /* Does the same for a whole plan: verifies each segment alone, then the plan layer by layer, and

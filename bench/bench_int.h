@@ -106,7 +106,7 @@ int client_call(struct client *c, const json_t *request, double most_s, json_t *
 
 /* ---- session.c, run.c, dump.c, trace.c ------------------------------------------------------- */
 
-#define PROTOCOL_VERSION "6"
+#define PROTOCOL_VERSION "7"
 
 struct bench {
     struct target_name target;

@@ -162,10 +162,11 @@ static int build_and_measure(struct bench *b, struct measurement *all, int n,
     return result;
 }
 
-int bench_segment(struct bench *b, const struct choice *c, const struct sampling *how,
+int bench_segment(struct bench *b, const struct choice *c, bool packed, const struct sampling *how,
                   struct trial *out, struct status *st)
 {
-    struct measurement m = {.what = {.choices = c, .count = 1, .alone = true}, .trial = out};
+    struct measurement m = {.what = {.choices = c, .count = 1, .alone = true, .packed = packed},
+                            .trial = out};
     return build_and_measure(b, &m, 1, how, st);
 }
 

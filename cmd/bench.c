@@ -79,7 +79,7 @@ static int read_earlier(struct comparison *c, struct session *s, struct status *
     for (int i = 0; i < c->count; i++) {
         struct db_time t;
         int found = db_time(s->db, s->study, (int)plan_value(c->plans[i]), "", &t, st);
-        if (!c->packed[i]) /* a search measures all rows */
+        if (c->packed[i] == t.packed)
             c->earlier[i].in_search = t.ms;
         db_time_release(&t);
         if (found < 0)
@@ -110,14 +110,15 @@ static int prepare(struct comparison *c, struct session *s, bool retry, struct h
     return read_earlier(c, s, st);
 }
 
-/* Stores all times as finals, and a plan's first result as a trial of a search too. */
+/* Stores all times as finals, and a plan's first result as a trial of a search too if it ran as in
+ * a search. */
 static int store(struct comparison *c, struct session *s, const struct history *known,
                  struct status *st)
 {
     if (db_search_start(s->db, s->study, "bench", "{}", c->search, st) != 0)
         return -1;
     for (int i = 0; i < c->count; i++)
-        if (!history_has(known, c->plans[i]) &&
+        if (!history_has(known, c->plans[i]) && runs_as_in_search(s, &c->candidates[i]) &&
             trial_store(s->db, s->study, DB_TRIAL_PLAN, &c->candidates[i], &c->trials[i], c->search,
                         st) != 0)
             return -1;

@@ -19,6 +19,9 @@ struct kernels {
     int count;
 };
 
+/* Whether a search would run a candidate so: with lengths it times packed tokens. */
+bool runs_as_in_search(const struct session *s, const struct candidate *c);
+
 /* Measures and adds the kernels of a candidate that *out lacks; stores their trials under a search,
  * or nothing if that is null. */
 int kernels_measure(struct session *s, const struct candidate *c, const char *search,

@@ -5,6 +5,11 @@
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
+bool runs_as_in_search(const struct session *s, const struct candidate *c)
+{
+    return c->packed == (s->workload.lengths != NULL);
+}
+
 static const struct kernel *find(const struct kernels *k, const struct choice *c)
 {
     for (int i = 0; i < k->count; i++)
@@ -13,17 +18,17 @@ static const struct kernel *find(const struct kernels *k, const struct choice *c
     return NULL;
 }
 
-/* Times a kernel as a search does: once it is stored, a search need not time it again. */
-static int measure(struct session *s, const struct choice *c, const char *search,
+/* A kernel that runs as in a search is stored, so that a search need not time it again. */
+static int measure(struct session *s, const struct choice *c, bool packed, const char *search,
                    struct kernels *out, struct status *st)
 {
     struct kernel k = {.choice = *c};
-    const struct candidate alone = {.count = 1, .choices = {*c}};
-    if (bench_segment(s->bench, c, &sampling_search, &k.trial, st) != 0)
+    const struct candidate alone = {.packed = packed, .count = 1, .choices = {*c}};
+    if (bench_segment(s->bench, c, packed, &sampling_search, &k.trial, st) != 0)
         return -1;
     out->items = mem_resize(out->items, (size_t)out->count + 1, sizeof(*out->items));
     out->items[out->count++] = k;
-    return search == NULL
+    return search == NULL || !runs_as_in_search(s, &alone)
                ? 0
                : trial_store(s->db, s->study, DB_TRIAL_SEGMENT, &alone, &k.trial, search, st);
 }
@@ -32,7 +37,8 @@ int kernels_measure(struct session *s, const struct candidate *c, const char *se
                     struct kernels *out, struct status *st)
 {
     for (int i = 0; i < c->count; i++)
-        if (find(out, &c->choices[i]) == NULL && measure(s, &c->choices[i], search, out, st) != 0)
+        if (find(out, &c->choices[i]) == NULL &&
+            measure(s, &c->choices[i], c->packed, search, out, st) != 0)
             return -1;
     out->workload = &s->workload;
     out->limits = bench_limits(s->bench);

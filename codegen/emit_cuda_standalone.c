@@ -52,6 +52,8 @@ static void add_product(const struct standalone_spec *s, const struct standalone
                         const struct choice *c, struct buf *out)
 {
     const struct workload *w = plan->full;
+    int64_t rows = (int64_t)w->batch * w->seq_len;
+    int64_t tuned_rows = plan->candidate->packed ? workload_tokens(plan->workload) : rows;
     struct cuda_product p;
     choice_product(c, &p);
     const struct weight *weight = &weights[p.weight];
@@ -59,10 +61,12 @@ static void add_product(const struct standalone_spec *s, const struct standalone
              "extern const struct product_calls %s_products;\nstatic const struct plan_product ",
              s->name);
     choice_symbol(c, out);
-    buf_addf(out, "_product = {&%s_products, %d, %d, %d, %d, %d, %s,\n    %lld, %lld, %lld, %d};\n",
-             s->name, p.in, p.out, p.residual, p.weight, p.bias, p.gelu ? "true" : "false",
-             (long long)w->batch * w->seq_len, (long long)dim_size(weight->rows, w),
-             (long long)dim_size(weight->cols, w), choice_knob(c, "algorithm"));
+    buf_addf(
+        out,
+        "_product = {&%s_products, %d, %d, %d, %d, %d, %s,\n    %lld, %lld, %lld, %lld, %d};\n",
+        s->name, p.in, p.out, p.residual, p.weight, p.bias, p.gelu ? "true" : "false",
+        (long long)rows, (long long)dim_size(weight->rows, w), (long long)dim_size(weight->cols, w),
+        (long long)tuned_rows, choice_knob(c, "algorithm"));
 }
 
 /* A kernel's symbol, as C sees it, and the data of its row. */

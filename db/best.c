@@ -51,7 +51,7 @@ int db_winner(struct db *db, int64_t study, struct db_best *out, int64_t *trial,
     int later = query_row(&q, st);
     if (later > 0) {
         keep_winner(&q, false, out, trial);
-        out->packed = false;
+        out->packed = column_int(&q, 9) != 0;
     }
     query_end(&q);
     return later != 0 ? later : final;

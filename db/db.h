@@ -81,8 +81,8 @@ typedef void db_study_beside(void *ctx, int64_t study, const char *workload_text
 int db_studies_beside(struct db *db, int64_t study, db_study_beside *row, void *ctx,
                       struct status *st);
 
-/* Calls row() for each workload and kind of target of which a plan ran, the one measured last
- * first; of w only seed and init are not set.  The texts live until row() returns. */
+/* Calls row() for each workload and kind of target of which a best plan is known, the one measured
+ * last first; of w only seed and init are not set.  The texts live until row() returns. */
 typedef void db_workload_row(void *ctx, const struct db_workload *w, const char *target_kind);
 int db_workloads(struct db *db, db_workload_row *row, void *ctx, struct status *st);
 
@@ -130,7 +130,7 @@ struct db_choice {
 struct db_trial {
     enum db_trial_kind kind;
     int value;  /* canonical; -1 for a segment */
-    int packed; /* 1: of a final that ran without rows of padding */
+    int packed; /* 1: it ran without rows of padding */
     enum trial_status status;
     const char *reason_code, *reason;        /* why it was censored or failed; empty if ok */
     double median_ms, ci_low_ms, ci_high_ms; /* NaN if it failed (stored as NULL) */

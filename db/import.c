@@ -288,8 +288,6 @@ static int check_trial(const struct importing *m, const struct db_trial *t, stru
         return text_fail(r, NULL, "status", st, "a trial that is ok has a 'median_ms'");
     if (t->status == TRIAL_FAILED && t->reason_code[0] == '\0')
         return text_fail(r, NULL, "status", st, "a trial that failed has a 'reason_code'");
-    if (t->packed != 0 && t->kind != DB_TRIAL_FINAL)
-        return text_fail(r, NULL, "packed", st, "only a final is packed");
     if (t->median_ms < t->ci_low_ms || t->median_ms > t->ci_high_ms)
         return text_fail(r, NULL, "median_ms", st,
                          "'median_ms' is %g, outside its interval, %g to %g", t->median_ms,

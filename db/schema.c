@@ -187,8 +187,15 @@ static const char keep_failures[] = "CREATE TABLE failure ("
 static const char add_packed[] = "ALTER TABLE trial ADD COLUMN packed INTEGER NOT NULL DEFAULT 0"
                                  "  CHECK (packed IN (0, 1) AND (packed = 0 OR kind = 'final'));";
 
+/* All trials may be packed.  A new column, as SQLite changes no condition of one. */
+static const char pack_all[] = "ALTER TABLE trial ADD COLUMN now_packed INTEGER NOT NULL DEFAULT 0"
+                               "  CHECK (now_packed IN (0, 1));"
+                               "UPDATE trial SET now_packed = packed;"
+                               "ALTER TABLE trial DROP COLUMN packed;"
+                               "ALTER TABLE trial RENAME COLUMN now_packed TO packed;";
+
 const char *const schema_migrations[] = {create_all, add_conditions, rename_ranges, count_trials,
-                                         checksums,  keep_failures,  add_packed};
+                                         checksums,  keep_failures,  add_packed,    pack_all};
 const int schema_version = ARRAY_LEN(schema_migrations);
 
 static int run(sqlite3 *handle, const char *path, const char *sql, struct status *st)

@@ -47,7 +47,8 @@ X(WORKLOADS,
   " WHERE EXISTS (SELECT 1 FROM trial"
   "   WHERE study = study.id AND kind = 'plan' AND status = 'ok')"
   "  OR EXISTS (SELECT 1 FROM trial"
-  "   WHERE study = study.id AND kind = 'final' AND status = 'ok')"
+  "   WHERE study = study.id AND kind = 'final' AND status = 'ok' AND NOT EXISTS"
+  "   (SELECT 1 FROM search WHERE search.id = trial.search AND strategy = 'bench'))"
   " GROUP BY workload.id, kind ORDER BY max(max("
   "  coalesce((SELECT max(stored_utc) FROM trial"
   "   WHERE study = study.id AND kind = 'plan'), ''),"
@@ -119,7 +120,7 @@ X(BEST_FINAL, "SELECT id AS trial, plan, median_ms, ci_low_ms, ci_high_ms, compa
 X(BEST_PLAN, "SELECT id AS trial, plan, median_ms, ci_low_ms, ci_high_ms, comparison,"
              " (SELECT options FROM search WHERE search.id = trial.search) AS options, stored_utc,"
              " (SELECT device FROM study JOIN target ON target.id = study.target"
-             "   WHERE study.id = trial.study) AS device FROM trial"
+             "   WHERE study.id = trial.study) AS device, packed FROM trial"
              " WHERE study = ? AND kind = 'plan' AND status = 'ok' AND (stored_utc, id) > (?, ?)"
              " AND median_ms < ? ORDER BY median_ms, id LIMIT 1")
 X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final' AND status = 'ok'"

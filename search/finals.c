@@ -35,7 +35,7 @@ static int runnable(const struct tuner *t, const struct observation *items, int 
     int kept = 0;
     for (int i = 0; i < count; i++) {
         struct status fails = STATUS_INIT;
-        if (segment_table_candidate(&t->segments, items[i].plan, &out[kept], &fails) == 0)
+        if (tuner_candidate(t, items[i].plan, &out[kept], &fails) == 0)
             kept++;
         else
             tuner_say(t, "%u is left out of the finals: %s", plan_value(items[i].plan),
@@ -56,17 +56,15 @@ static int store(struct tuner *t, const char *mark, const struct candidate *cand
     return result;
 }
 
-/* With lengths, finalists also run without rows of padding: appends these candidates.  Baselines
- * keep the padding, as they stand for what is usual. */
-static int add_packed(const struct tuner *t, struct candidate *candidates, int count)
+/* With lengths, finalists also run with rows of padding: appends these candidates.  Baselines run
+ * as the search has timed them. */
+static int add_padded(const struct tuner *t, struct candidate *candidates, int count)
 {
     int all = count;
-    if (bench_workload(t->bench)->lengths == NULL)
-        return count;
-    for (int i = 0; i < count; i++)
+    for (int i = 0; i < count && t->packed; i++)
         if (!baselines_have(&t->o->baselines, candidates[i].plan)) {
             candidates[all] = candidates[i];
-            candidates[all++].packed = true;
+            candidates[all++].packed = false;
         }
     return all;
 }
@@ -74,18 +72,18 @@ static int add_packed(const struct tuner *t, struct candidate *candidates, int c
 /* Leaves of each plan that ran both ways the faster one in its place. */
 static void keep_faster(struct candidate *candidates, struct trial *trials, int count, int all)
 {
-    for (int packed = count; packed < all; packed++) {
+    for (int other = count; other < all; other++) {
         int i = 0;
-        while (!plan_equal(candidates[i].plan, candidates[packed].plan))
+        while (!plan_equal(candidates[i].plan, candidates[other].plan))
             i++;
-        struct trial *ours = &trials[packed], *padded = &trials[i];
-        if (ours->status != TRIAL_OK ||
-            (padded->status == TRIAL_OK && padded->ms.median <= ours->ms.median))
+        struct trial *packed = &trials[i], *padded = &trials[other];
+        if (padded->status != TRIAL_OK ||
+            (packed->status == TRIAL_OK && packed->ms.median <= padded->ms.median))
             continue;
-        struct trial slower = *padded;
-        *padded = *ours;
-        *ours = slower;
-        candidates[i].packed = true;
+        struct trial slower = *packed;
+        *packed = *padded;
+        *padded = slower;
+        candidates[i].packed = false;
     }
 }
 
@@ -96,7 +94,7 @@ static int compare(struct tuner *t, const struct lineup *l, const char *mark, st
     struct candidate *candidates = mem_alloc(2 * (size_t)l->count + 1, sizeof(*candidates));
     struct trial *trials = mem_alloc(2 * (size_t)l->count + 1, sizeof(*trials));
     int kept = runnable(t, l->items, l->count, candidates);
-    int all = out == NULL ? add_packed(t, candidates, kept) : kept;
+    int all = out == NULL ? add_padded(t, candidates, kept) : kept;
     int result = kept > 0 ? bench_compare(t->bench, candidates, all, &l->how, trials, st) : 0;
     if (result == 0)
         keep_faster(candidates, trials, kept, all);
@@ -200,8 +198,7 @@ static int lacks_baseline(const struct tuner *t, const char *comparison, struct 
         struct candidate c;
         struct status fails = STATUS_INIT;
         struct plan p = wanted->plans[i];
-        if (baseline_known(t, p) == NULL ||
-            segment_table_candidate(&t->segments, p, &c, &fails) != 0)
+        if (baseline_known(t, p) == NULL || tuner_candidate(t, p, &c, &fails) != 0)
             continue;
         struct db_time time;
         found = db_time(t->db, t->study, (int)plan_value(p), comparison, &time, st);

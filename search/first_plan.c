@@ -21,7 +21,7 @@ static bool choose(const struct tuner *t, struct candidate *out)
         struct candidate c;
         struct status fails = STATUS_INIT;
         if (history_has(&t->history, b->plans[i]) ||
-            segment_table_candidate(&t->segments, b->plans[i], &c, &fails) != 0 ||
+            tuner_candidate(t, b->plans[i], &c, &fails) != 0 ||
             (found && compilers_of(&c) >= compilers_of(out)))
             continue;
         *out = c;

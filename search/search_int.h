@@ -170,6 +170,7 @@ struct tuner {
     int64_t study;
     char search_id[HASH_TEXT_SIZE];
     struct past past;
+    bool packed; /* the workload has lengths: all that it times is without rows of padding */
     struct segment_table segments;
     struct history history;
     struct plan failed[PLAN_SPACE]; /* stored failures that are measured again */
@@ -249,6 +250,9 @@ int take_shared(struct tuner *t, struct status *st);
 #define HOPELESS_RATIO 2.0
 
 struct evaluator tuner_evaluator(struct tuner *t);
+
+/* As segment_table_candidate(); it runs as all that the search times. */
+int tuner_candidate(const struct tuner *t, struct plan p, struct candidate *out, struct status *st);
 
 /* ---- anchor.c: whether the machine keeps its pace ---------------------------------------------
  *

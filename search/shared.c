@@ -173,7 +173,8 @@ static void release(struct shared *s)
 
 static struct candidate candidate_of(const struct tuner *t, const struct found *f)
 {
-    return (struct candidate){.count = 1,
+    return (struct candidate){.packed = t->packed,
+                              .count = 1,
                               .choices = {t->segments.slots[f->slot].attempts[f->attempt].choice}};
 }
 
@@ -205,7 +206,7 @@ static int time_again(struct tuner *t, const struct found *f, bool *holds, struc
 {
     struct candidate c = candidate_of(t, f);
     struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
-    if (bench_segment(t->bench, &c.choices[0], &sampling_search, &trial, st) != 0)
+    if (bench_segment(t->bench, &c.choices[0], c.packed, &sampling_search, &trial, st) != 0)
         return -1;
     expect_verification(t, &trial);
     int result = trial_store(t->db, t->study, DB_TRIAL_SEGMENT, &c, &trial, t->search_id, st);

@@ -34,7 +34,8 @@ struct job_list {
 static int time_job(struct tuner *t, struct job j, const struct status *built, struct status *st)
 {
     const struct slot *slot = &t->segments.slots[j.slot];
-    struct candidate c = {.count = 1, .choices = {slot->attempts[j.attempt].choice}};
+    struct candidate c = {
+        .packed = t->packed, .count = 1, .choices = {slot->attempts[j.attempt].choice}};
     struct trial trial = {.status = TRIAL_FAILED, .reason = *built};
     trial.build_s = bench_build_seconds(t->bench, &c.choices[0]);
     struct sampling how = sampling_search;
@@ -42,7 +43,7 @@ static int time_job(struct tuner *t, struct job j, const struct status *built, s
         how.censor_above_ms = HOPELESS_RATIO * slot->best->ms;
     int result = 0;
     if (built->code == STATUS_OK)
-        result = bench_segment(t->bench, &c.choices[0], &how, &trial, st);
+        result = bench_segment(t->bench, &c.choices[0], c.packed, &how, &trial, st);
     expect_verification(t, &trial);
     if (result == 0)
         result = trial_store(t->db, t->study, DB_TRIAL_SEGMENT, &c, &trial, t->search_id, st);

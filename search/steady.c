@@ -58,14 +58,14 @@ int trial_read(struct db *db, int64_t study, int value, const char *comparison, 
     return found;
 }
 
-/* Whether a plan's final was without rows of padding; its search measured all rows. */
+/* Whether a plan ran on packed tokens in a comparison; "": in its search. */
 static int read_packed(struct db *db, int64_t study, int value, const char *comparison,
                        bool *packed, struct status *st)
 {
-    struct db_time final;
-    int found = db_time(db, study, value, comparison, &final, st);
-    *packed = final.packed;
-    db_time_release(&final);
+    struct db_time t;
+    int found = db_time(db, study, value, comparison, &t, st);
+    *packed = t.packed;
+    db_time_release(&t);
     return found < 0 ? -1 : 0;
 }
 
@@ -73,19 +73,21 @@ int plan_unstable(struct db *db, int64_t study, int value, const char *compariso
                   char out[UNSTABLE_SIZE], struct status *st)
 {
     struct trial final, own;
-    bool packed;
+    bool packed, own_packed;
     char stored_utc[CLOCK_UTC_SIZE];
     out[0] = '\0';
     if (comparison[0] == '\0')
         return 0;
     if (read_packed(db, study, value, comparison, &packed, st) != 0 ||
+        read_packed(db, study, value, "", &own_packed, st) != 0 ||
         trial_read(db, study, value, comparison, &final, stored_utc, st) < 0)
         return -1;
     int found = trial_read(db, study, value, "", &own, stored_utc, st);
     struct buf text;
     buf_init(&text);
     if (found >= 0)
-        unstable_text(&final, packed ? (struct interval){NAN, NAN, NAN} : own.ms, &text);
+        unstable_text(&final, packed == own_packed ? own.ms : (struct interval){NAN, NAN, NAN},
+                      &text);
     snprintf(out, UNSTABLE_SIZE, "%s", text.len > 0 ? text.ptr : "");
     buf_release(&text);
     trial_release(&final);

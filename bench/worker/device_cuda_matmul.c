@@ -84,15 +84,13 @@ static int lay_out(struct matmul *m, const struct workload *w, int64_t rows, str
     return cublas_check(lib, error, "cuBLASLt cannot describe the GEMM", st);
 }
 
-/* tuned: the choice's algorithm, which is one of those for all rows; else the library's best guess.
- */
-static int choose_algorithm(struct matmul *m, bool tuned, struct status *st)
+static int choose_algorithm(struct matmul *m, struct status *st)
 {
     enum { ALGORITHMS_MAX = KNOB_VALUES_MAX };
     const struct cublas *lib = m->lib;
     struct cublasLtMatmulHeuristicResult found[ALGORITHMS_MAX];
     struct cublasLtMatmulPreference *wish = NULL;
-    int wanted = tuned ? choice_knob(&m->choice, "algorithm") : 0, count = 0;
+    int wanted = choice_knob(&m->choice, "algorithm"), count = 0;
     int error = lib->MatmulPreferenceCreate(&wish);
     if (error == CUBLAS_STATUS_SUCCESS)
         error =
@@ -131,12 +129,10 @@ static int64_t all_rows(const struct workload *w)
     return (int64_t)w->batch * w->seq_len;
 }
 
-/* Packed rows run by the algorithm for the next full step of rows, an eighth of all: an exported
- * library, which does not know how many rows a call will have, keeps one for each step. */
+/* The rows for which cuBLASLt proposes the algorithms of packed tensors. */
 static int64_t rows_of_algorithm(const struct workload *w)
 {
-    enum { STEPS = 8 };
-    int64_t step = (all_rows(w) + STEPS - 1) / STEPS;
+    int64_t step = (all_rows(w) + FP_ROW_STEPS - 1) / FP_ROW_STEPS;
     int64_t rows = (workload_tokens(w) + step - 1) / step * step;
     return rows < all_rows(w) ? rows : all_rows(w);
 }
@@ -151,7 +147,7 @@ static int make(struct device *d, const struct launch *l, struct matmul **out, s
     choice_product(l->choice, &m->product);
     const void *bias = m->product.bias >= 0 ? l->weight[m->product.bias] : NULL;
     if (cublas_open(&m->lib, st) != 0 || describe(m, d->w, bias, st) != 0 ||
-        lay_out(m, d->w, rows, st) != 0 || choose_algorithm(m, rows == all_rows(d->w), st) != 0 ||
+        lay_out(m, d->w, rows, st) != 0 || choose_algorithm(m, st) != 0 ||
         (l->packed && lay_out(m, d->w, workload_tokens(d->w), st) != 0)) {
         release(m);
         return -1;

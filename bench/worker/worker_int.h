@@ -236,7 +236,7 @@ struct program {
     int part_count;
     struct part parts[OP_COUNT];
     bool alone;            /* one segment, not a whole plan */
-    bool packed;           /* layers hand over packed tensors; its segments alone are not packed */
+    bool packed;           /* token rows are packed, but not where its parts are verified alone */
     int layers;            /* timed */
     bool all_rows;         /* compared with the oracle's in every layer, not only in layer 0 */
     double tolerance;      /* of a segment */

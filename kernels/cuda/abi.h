@@ -70,6 +70,11 @@ struct fp_maps {
     struct fp_map in, weight, out, residual;
 };
 
+/* Packed rows of a product run by cuBLASLt's algorithm for the next full step of rows, so many of
+ * which are all rows: an exported library, which does not know how many rows a call will have,
+ * keeps one for each step. */
+#define FP_ROW_STEPS  16
+
 #define FP_SYNC_DRAWN 16
 #define FP_SYNC_TILES 32
 

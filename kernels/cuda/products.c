@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { STEPS = 8 };                  /* of rows, to which an algorithm belongs */
+enum { STEPS = FP_ROW_STEPS };
 enum { WORKSPACE_BYTES = 32 << 20 }; /* NVIDIA's advice for sm_90, its largest */
 
 struct product {
@@ -17,7 +17,7 @@ struct product {
     bool owns_handle;
     cublasLtMatmulDesc_t desc;
     cublasLtMatrixLayout_t weight, in, out;
-    cublasLtMatmulAlgo_t algo[STEPS]; /* step i is for up to i + 1 eighths of all rows */
+    cublasLtMatmulAlgo_t algo[STEPS]; /* of each step of rows */
 };
 
 static int check(cublasStatus_t status, const char *what)
@@ -113,19 +113,32 @@ static long step_rows(const struct plan_product *of)
     return (of->rows + STEPS - 1) / STEPS;
 }
 
-/* Packed tensors have fewer rows, known in a call alone: each step of them has its algorithm. A
- * step takes the library's best guess; the tuned algorithm is of all rows. */
-static int choose_all(struct product *p, const struct plan_product *of, bool packed)
+/* The most rows of a step. */
+static long rows_of_step(const struct plan_product *of, int step)
+{
+    long rows = (step + 1) * step_rows(of);
+    return rows < of->rows ? rows : of->rows;
+}
+
+static int choose_step(struct product *p, const struct plan_product *of, int step, int algorithm)
 {
     cublasLtMatrixLayoutOpaque_t in, out;
-    int status = choose(p, p->in, p->out, of->algorithm, &p->algo[STEPS - 1]);
-    for (int i = 0; i < STEPS - 1 && status == ENCODER_OK; i++) {
-        long rows = (i + 1) * step_rows(of);
-        p->algo[i] = p->algo[STEPS - 1];
-        if (packed && rows < of->rows && set_rows(&in, of->inner, rows) == CUBLAS_STATUS_SUCCESS &&
-            set_rows(&out, of->columns, rows) == CUBLAS_STATUS_SUCCESS)
-            choose(p, &in, &out, 0, &p->algo[i]);
-    }
+    long rows = rows_of_step(of, step);
+    if (set_rows(&in, of->inner, rows) != CUBLAS_STATUS_SUCCESS ||
+        set_rows(&out, of->columns, rows) != CUBLAS_STATUS_SUCCESS)
+        return encoder_fail(ENCODER_DEVICE_FAILED, "cuBLASLt cannot describe a product");
+    return choose(p, &in, &out, algorithm, &p->algo[step]);
+}
+
+/* Packed tensors have fewer rows, known in a call alone: each step of them has its algorithm.  The
+ * tuned one is of a single step; the others take the library's best guess. */
+static int choose_all(struct product *p, const struct plan_product *of, bool packed)
+{
+    int tuned = (int)((of->tuned_rows - 1) / step_rows(of));
+    int status = choose_step(p, of, tuned, of->algorithm);
+    for (int i = packed ? 0 : STEPS; i < STEPS && status == ENCODER_OK; i++)
+        if (i != tuned)
+            status = choose_step(p, of, i, 0);
     return status;
 }
 
@@ -158,7 +171,6 @@ static int multiply(const struct product *p, const struct fp_args *a, const stru
 static int warm_up(const struct product *p, const struct plan_product *of, int step,
                    const void *weight)
 {
-    long rows = (step + 1) * step_rows(of) < of->rows ? (step + 1) * step_rows(of) : of->rows;
     size_t each = (size_t)of->rows * (size_t)encoder_library.element_bytes;
     size_t in = each * (size_t)of->inner, out = each * (size_t)of->columns;
     struct fp_args a = {.batch = 0};
@@ -172,7 +184,7 @@ static int warm_up(const struct product *p, const struct plan_product *of, int s
         a.tensor[of->residual] = (char *)memory + WORKSPACE_BYTES + in;
     a.tensor[of->out] = (char *)memory + WORKSPACE_BYTES + in + out;
     a.weight[of->weight] = weight;
-    status = multiply(p, &a, of, rows, NULL);
+    status = multiply(p, &a, of, rows_of_step(of, step), NULL);
     if (status == ENCODER_OK)
         status = encoder_check(cudaDeviceSynchronize(), "cannot run a product");
     encoder_device_free(memory);

@@ -36,7 +36,8 @@ struct plan_product {
     int weight, bias;               /* bias -1: none */
     bool gelu;
     long rows, inner, columns;
-    int algorithm; /* in the list that cuBLASLt proposes */
+    long tuned_rows; /* fewer than rows: of packed tensors */
+    int algorithm;   /* in the list that cuBLASLt proposes for their step */
 };
 
 struct plan_segment {

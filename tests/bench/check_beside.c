@@ -64,7 +64,7 @@ START_TEST(compilers_start_while_the_device_works)
     ck_assert(!built[3].done);
     while (started() < 4) {
         struct trial t;
-        OK(bench_segment(b, &c[0], &sampling_search, &t, &st));
+        OK(bench_segment(b, &c[0], false, &sampling_search, &t, &st));
         check_ok(&t);
     }
     OK(bench_build_some(b, c + 3, 1, 0, INFINITY, built, &st));
@@ -98,14 +98,14 @@ START_TEST(worker_that_dies_as_a_compiler_starts_is_noticed)
     bench_close(b);
     b = gpu_bench_of(&o, SEQ_LEN);
     struct trial t;
-    OK(bench_segment(b, &c[0], &sampling_search, &t, &st));
+    OK(bench_segment(b, &c[0], false, &sampling_search, &t, &st));
     check_ok(&t);
     begin_as_before = b->builder.compiling;
     b->builder.compiling = die_then_begin;
     dies_at = 2;
     OK(bench_build_some(b, c, 1, 2, INFINITY, built, &st));
     while (begun < dies_at) {
-        OK(bench_segment(b, &c[0], &sampling_search, &t, &st));
+        OK(bench_segment(b, &c[0], false, &sampling_search, &t, &st));
         check_ok(&t);
     }
     bench_close(b);
@@ -133,7 +133,7 @@ START_TEST(a_call_names_anew_what_is_wanted)
     OK(bench_build_some(b, NULL, 0, 0, 0, NULL, &st));
     OK(bench_build(b, c, 3, NULL, &st));
     struct trial t;
-    OK(bench_segment(b, &c[2], &sampling_search, &t, &st));
+    OK(bench_segment(b, &c[2], false, &sampling_search, &t, &st));
     check_ok(&t);
     ck_assert_int_eq(started(), 3);
     bench_close(b);
@@ -174,7 +174,8 @@ START_TEST(the_limit_ends_building)
     write_slow_nvcc("sleep 60");
     double start = clock_seconds();
     bench_limit(b, 0.2);
-    FAILS(bench_segment(b, &c[0], &sampling_search, &t, &st), STATUS_TIMEOUT, "limit is over");
+    FAILS(bench_segment(b, &c[0], false, &sampling_search, &t, &st), STATUS_TIMEOUT,
+          "limit is over");
     ck_assert_double_lt(clock_seconds() - start, 30);
     bench_close(b);
 }
@@ -187,7 +188,8 @@ START_TEST(the_limit_ends_the_workers_work)
     begin();
     gpu_build(b, &c[0], "fake hang\n");
     bench_limit(b, 0.5);
-    FAILS(bench_segment(b, &c[0], &sampling_search, &t, &st), STATUS_TIMEOUT, "limit is over");
+    FAILS(bench_segment(b, &c[0], false, &sampling_search, &t, &st), STATUS_TIMEOUT,
+          "limit is over");
     bench_close(b);
 }
 END_TEST

@@ -268,7 +268,7 @@ START_TEST(address_space_that_is_not_refused_is_enough)
     limit_space(cpu_threads() + 1, 0);
     struct bench_options o = small_options(test_path("cache"));
     bench = small_bench(&o);
-    OK(bench_segment(bench, &c, &sampling_search, &t, &st));
+    OK(bench_segment(bench, &c, false, &sampling_search, &t, &st));
     check_ok(&t);
 }
 END_TEST

@@ -1,14 +1,14 @@
 /* Segments that cuBLASLt runs, on the fake library and driver. */
 #include "tests/bench/gpu_fixture.h"
 
-static void library_trial(struct bench *b, int first, int last, const char *schedule,
+static void library_trial(struct bench *b, int first, int last, const char *schedule, bool packed,
                           struct trial *out)
 {
     struct status st = STATUS_INIT;
     struct choice c = {.segment = {(int8_t)first, (int8_t)last},
                        .impl = impl_find(TARGET_CUDA, "library")};
     ck_assert_int_eq(schedule_parse(c.impl, schedule, &c.schedule, &st), 0);
-    ck_assert_msg(bench_segment(b, &c, &sampling_search, out, &st) == 0, "%s", st.message);
+    ck_assert_msg(bench_segment(b, &c, packed, &sampling_search, out, &st) == 0, "%s", st.message);
 }
 
 static const struct {
@@ -29,7 +29,7 @@ START_TEST(library_runs_gemms)
     gpu_workload(5, &w);
     w.dtype = products[_i].dtype;
     ck_assert_msg(bench_open(&o, &w, &b, &st) == 0, "%s", st.message);
-    library_trial(b, products[_i].first, products[_i].last, "", &t);
+    library_trial(b, products[_i].first, products[_i].last, "", false, &t);
     ck_assert_msg(t.status == TRIAL_OK, "%s", t.reason.message);
     ck_assert_int_eq(t.resources.registers, 0);
     ck_assert_int_eq(t.resources.grid[0], 0);
@@ -46,21 +46,47 @@ static const struct {
 } algorithms[] = {
     {"algorithm=1", STATUS_WRONG, "wrong result"},
     {"algorithm=2", STATUS_LAUNCH, "cuBLASLt cannot run the GEMM: fake internal error"},
-    {"algorithm=3", STATUS_UNFIT, "cuBLASLt has 3 algorithms for the GEMM, and none numbered 3"},
+    {"algorithm=4", STATUS_UNFIT, "cuBLASLt has 4 algorithms for the GEMM, and none numbered 4"},
 };
 
 START_TEST(algorithms_are_judged_one_by_one)
 {
     struct trial t;
     struct bench *b = gpu_bench();
-    library_trial(b, 7, 8, algorithms[_i].schedule, &t);
+    library_trial(b, 7, 8, algorithms[_i].schedule, false, &t);
     ck_assert_int_eq(t.status, TRIAL_FAILED);
     ck_assert_int_eq(t.reason.code, algorithms[_i].reason);
     ck_assert_msg(strstr(t.reason.message, algorithms[_i].says) != NULL, "%s", t.reason.message);
     trial_release(&t);
-    library_trial(b, 7, 8, "", &t); /* the device still works, and the verdict was not this one's */
+    /* the device still works, and the verdict was not this one's */
+    library_trial(b, 7, 8, "", false, &t);
     check_ok(&t);
     bench_close(b);
+}
+END_TEST
+
+/* Packed rows run by the choice's algorithm, which is one of those for the next full step of rows:
+ * algorithm 3 is right for just so many.  A step of 80 rows is 5. */
+static const struct {
+    const char *lengths;
+    enum trial_status status;
+} packings[] = {{"40,20", TRIAL_OK}, {"40,21", TRIAL_FAILED}, {"1,4", TRIAL_OK}};
+
+START_TEST(packed_rows_run_by_the_algorithm_of_their_step)
+{
+    struct bench_options o = gpu_options();
+    struct status st = STATUS_INIT;
+    struct workload w = {
+        .batch = 2, .seq_len = 40, .heads = 2, .head_size = 16, .layers = 1, .eps = 1e-5};
+    struct bench *b;
+    struct trial t;
+    workload_ready(&w, "full", packings[_i].lengths, NULL);
+    ck_assert_msg(bench_open(&o, &w, &b, &st) == 0, "%s", st.message);
+    library_trial(b, 7, 8, "algorithm=3", true, &t);
+    ck_assert_int_eq(t.status, packings[_i].status);
+    trial_release(&t);
+    bench_close(b);
+    workload_release(&w);
 }
 END_TEST
 
@@ -96,4 +122,5 @@ END_TEST
 
 SUITE("cublas", gpu_setup, test_dir_teardown, LOOP(library_runs_gemms, 0, ARRAY_LEN(products)),
       LOOP(algorithms_are_judged_one_by_one, 0, ARRAY_LEN(algorithms)),
+      LOOP(packed_rows_run_by_the_algorithm_of_their_step, 0, ARRAY_LEN(packings)),
       ONCE(without_the_library_nothing_offers_it))

@@ -204,7 +204,7 @@ static void check_ends_the_work(struct bench *b, const char *says)
 {
     struct choice c = gpu_choice(b, 8, 8);
     struct trial t;
-    FAILS(bench_segment(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT, says);
+    FAILS(bench_segment(b, &c, false, &sampling_search, &t, &st), STATUS_ENVIRONMENT, says);
 }
 
 START_TEST(missing_and_mismatched_parts_are_named)
@@ -283,10 +283,11 @@ START_TEST(memory_that_another_program_takes_ends_the_work)
     check_ok(&t);
     write_text(test_path("others"), "");
     struct choice c = gpu_choice(b, 3, 3);
-    FAILS(bench_segment(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT,
+    FAILS(bench_segment(b, &c, false, &sampling_search, &t, &st), STATUS_ENVIRONMENT,
           "another program has taken a part meanwhile: ");
     c = gpu_choice(b, 8, 8);
-    FAILS(bench_segment(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT, "be launched");
+    FAILS(bench_segment(b, &c, false, &sampling_search, &t, &st), STATUS_ENVIRONMENT,
+          "be launched");
     unlink(test_path("others"));
     t = segment_trial(b, 3, 3);
     check_ok(&t);

@@ -192,7 +192,7 @@ START_TEST(broken_compiler_ends_the_work)
     plant(8, 9, "sh", full);
     write_text(test_path("faults/.sh"), full); /* for sources that hold no segment */
     FAILS(bench_build(b, &c, 1, results, &st), STATUS_ENVIRONMENT, "No space left");
-    FAILS(bench_segment(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT, "");
+    FAILS(bench_segment(b, &c, false, &sampling_search, &t, &st), STATUS_ENVIRONMENT, "");
 
     unlink(test_path("faults/08_09.sh"));
     unlink(test_path("faults/.sh"));
@@ -256,7 +256,7 @@ START_TEST(failed_environment_ends_the_work)
     struct bench *b = small_bench(&o);
     struct choice c = choice_of(14, 14);
     struct trial t;
-    FAILS(bench_segment(b, &c, &sampling_search, &t, &st), STATUS_ENVIRONMENT, "");
+    FAILS(bench_segment(b, &c, false, &sampling_search, &t, &st), STATUS_ENVIRONMENT, "");
     ck_assert_str_eq(st.message, "out of memory");
     ck_assert_ptr_null(t.samples_ms);
     bench_close(b);

@@ -341,7 +341,7 @@ START_TEST(measurements_take_turns)
     struct bench *b = open_with(&c);
     struct trial t;
     struct holder other = hold_device(LOCK_TO_TIME);
-    OK(bench_segment(b, &c.choices[0], &sampling_search, &t, &st));
+    OK(bench_segment(b, &c.choices[0], false, &sampling_search, &t, &st));
     check_waited_for(other);
     trial_release(&t);
     bench_close(b);
@@ -357,7 +357,7 @@ START_TEST(limit_of_a_session_runs_on)
     int lock;
     OK(take(cpu, LOCK_TO_TIME, 60, &lock));
     bench_limit(b, 0.02);
-    FAILS(bench_segment(b, &c.choices[0], &sampling_search, &t, &st), STATUS_TIMEOUT,
+    FAILS(bench_segment(b, &c.choices[0], false, &sampling_search, &t, &st), STATUS_TIMEOUT,
           "no turn on cpu:0");
     lock_drop(lock);
     bench_close(b);

@@ -183,7 +183,7 @@ static double verified_error(const struct bench_options *o, const char *verdict)
     struct choice c = choice_of(9, 9);
     struct trial t;
     struct bench *b = small_bench(o);
-    OK(bench_segment(b, &c, &verify_only, &t, &st));
+    OK(bench_segment(b, &c, false, &verify_only, &t, &st));
     ck_assert_int_eq(t.status, TRIAL_OK);
     double error = t.error;
     if (verdict != NULL) {
@@ -341,7 +341,7 @@ START_TEST(stop_flag_ends_the_work)
     struct choice c = choice_of(9, 9);
     struct trial t;
     stop = 1;
-    FAILS(bench_segment(b, &c, &sampling_search, &t, &st), STATUS_INTERRUPTED, "");
+    FAILS(bench_segment(b, &c, false, &sampling_search, &t, &st), STATUS_INTERRUPTED, "");
     ck_assert_ptr_null(t.samples_ms);
     stop = 0; /* the session is whole */
     check_segment(b, 9, 9);

@@ -58,7 +58,7 @@ static inline struct trial segment_trial(struct bench *b, int first, int last)
     struct status st = STATUS_INIT;
     struct choice c = choice_for(bench_target(b), first, last);
     struct trial t;
-    ck_assert_msg(bench_segment(b, &c, &sampling_search, &t, &st) == 0, "%s", st.message);
+    ck_assert_msg(bench_segment(b, &c, false, &sampling_search, &t, &st) == 0, "%s", st.message);
     return t;
 }
 

@@ -21,8 +21,10 @@ static int occurrences(const char *text, const char *part)
 }
 
 /* The plan 7-8 with all else alone.  impl: of segment 7-8, with this schedule; null: the default.
- * Without a library, unless that is asked for. */
-static void emit(const char *impl, const char *schedule, struct standalone *out)
+ * Without a library, unless that is asked for.  tokens: tuned packed, with so many; 0: all, not
+ * packed.
+ */
+static void emit(const char *impl, const char *schedule, int tokens, struct standalone *out)
 {
     bool library = impl != NULL && strcmp(impl, "library") == 0;
     struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, library, false, NULL};
@@ -44,7 +46,10 @@ static void emit(const char *impl, const char *schedule, struct standalone *out)
             choice->impl = impl_find(TARGET_CUDA, impl);
             ck_assert_int_eq(schedule_parse(choice->impl, schedule, &choice->schedule, &st), 0);
         }
-    const struct standalone_plan plan = {.workload = &w, .full = &w, .candidate = &c};
+    struct workload tuned = w;
+    tuned.lengths = tokens > 0 ? &tokens : NULL;
+    c.packed = tokens > 0;
+    const struct standalone_plan plan = {.workload = &tuned, .full = &w, .candidate = &c};
     const struct standalone_spec spec = {.target = t,
                                          .archs = {.count = 1, .arch = {CUDA_ARCH_HOPPER}},
                                          .name = "bert",
@@ -58,16 +63,20 @@ START_TEST(library_is_linked_where_it_is_called)
 {
     static const char call[] = "segment_07_08_out_gemm_out_bias_residual_library_product";
     struct standalone p;
-    emit("library", "algorithm=3", &p);
+    emit("library", "algorithm=3", 0, &p);
     ck_assert_ptr_nonnull(file_of(&p, "products.c"));
     ck_assert_int_eq(occurrences(file_of(&p, "Makefile"), "-lcublasLt"), 1);
     ck_assert_int_eq(occurrences(file_of(&p, "Makefile"), "products.o"), 1);
     ck_assert_int_eq(occurrences(file_of(&p, "CMakeLists.txt"), "CUDA::cublasLt"), 1);
     ck_assert_int_eq(occurrences(file_of(&p, "plan_b1_s65.c"), call), 2);
-    ck_assert_int_eq(occurrences(file_of(&p, "plan_b1_s65.c"), "65, 768, 768, 3};"), 1);
+    ck_assert_int_eq(occurrences(file_of(&p, "plan_b1_s65.c"), "65, 768, 768, 65, 3};"), 1);
     standalone_release(&p);
 
-    emit(NULL, NULL, &p);
+    emit("library", "algorithm=3", 40, &p);
+    ck_assert_int_eq(occurrences(file_of(&p, "plan_b1_s65.c"), "65, 768, 768, 40, 3};"), 1);
+    standalone_release(&p);
+
+    emit(NULL, NULL, 0, &p);
     ck_assert_ptr_null(file_of(&p, "products.c"));
     for (int i = 0; i < p.count; i++)
         ck_assert_int_eq(occurrences(p.files[i].text.ptr, "cublasLt"), 0);
@@ -81,7 +90,7 @@ START_TEST(maps_are_in_the_plan)
     static const char maps[] = "segment_07_08_out_gemm_out_bias_residual_hopper_gemm_64x96_split2"
                                "_maps";
     struct standalone p;
-    emit("hopper_gemm", "tile=64x96 split=2", &p);
+    emit("hopper_gemm", "tile=64x96 split=2", 0, &p);
     const char *plan = file_of(&p, "plan_b1_s65.c");
     ck_assert_ptr_nonnull(file_of(&p, "maps.c"));
     ck_assert_int_eq(occurrences(plan, maps), 2);
@@ -110,7 +119,7 @@ END_TEST
 START_TEST(names_begin_with_the_library_s)
 {
     struct standalone p;
-    emit("hopper_gemm", "tile=64x96 split=2", &p);
+    emit("hopper_gemm", "tile=64x96 split=2", 0, &p);
     ck_assert_ptr_nonnull(file_of(&p, "bert.h"));
     ck_assert_ptr_nonnull(file_of(&p, "bert.pc.in"));
     for (int i = 0; i < p.count; i++) {

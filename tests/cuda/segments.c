@@ -113,7 +113,7 @@ static void verify(struct bench *b, const char *name, const struct choice *choic
     for (int i = 0; i < count; i++) {
         struct status st = STATUS_INIT;
         struct trial t;
-        if (bench_segment(b, &choices[i], &how, &t, &st) != 0)
+        if (bench_segment(b, &choices[i], false, &how, &t, &st) != 0)
             give_up(&st);
         if (t.reason.code == STATUS_UNFIT) {
             say("refused", name, &choices[i], &t.reason);

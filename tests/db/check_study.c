@@ -116,6 +116,11 @@ START_TEST(workloads_of_which_a_plan_ran_are_listed_last_measured_first)
     OK(db_trial_add(db, study, &t, &st));
     OK(db_trial_add(db, first, &t, &st));
     OK(db_trial_add(db, empty, &failed, &st));
+    struct db_trial final = final_trial(43690, 2, "bench"); /* names no best plan */
+    char search[HASH_TEXT_SIZE];
+    OK(db_search_start(db, empty, "bench", "{}", search, &st));
+    final.search = search;
+    OK(db_trial_add(db, empty, &final, &st));
     OK(db_workloads(db, add_name, &names, &st));
     ck_assert_str_eq(names.ptr, "b=2 on cpu, 64;b=1 s=128 mask=causal on cpu, 128;");
 

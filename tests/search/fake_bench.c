@@ -183,7 +183,7 @@ static double choice_ms(const struct choice *c)
     return ms * (1 - 0.02 * off) / fake.speed;
 }
 
-int bench_segment(struct bench *b, const struct choice *c, const struct sampling *how,
+int bench_segment(struct bench *b, const struct choice *c, bool packed, const struct sampling *how,
                   struct trial *out, struct status *st)
 {
     (void)b;
@@ -195,7 +195,7 @@ int bench_segment(struct bench *b, const struct choice *c, const struct sampling
     if (is_broken(c))
         fail(out, "row 3 is wrong");
     else
-        fill(out, choice_ms(c));
+        fill(out, choice_ms(c) * (packed ? fake.packing : 1));
     out->build_s = fake.seconds_per_build;
     out->time_s = fake.seconds_per_segment;
     return 0;
@@ -213,7 +213,7 @@ static void run_plan(const struct candidate *c, const struct sampling *how, stru
     ms *= 1 + fake.jitter * sin(fake.plans);
     if (c->packed)
         ms *= fake.packing;
-    bool broken = c->packed && fake.packing == 0;
+    bool broken = false;
     for (int i = 0; i < c->count; i++)
         broken |= is_broken(&c->choices[i]);
     fake.broken_in_plan += broken;

@@ -38,7 +38,7 @@ static inline int count_in(const char *text, const char *what)
 /* ---- what is stored -------------------------------------------------------------------------- */
 
 struct stored {
-    int segments, plans, finals, failed, packed; /* packed: finals */
+    int segments, plans, finals, failed, packed; /* packed: of all rows */
     bool seen[VALUE_MAX + 1], ok[VALUE_MAX + 1];
     char reason[200]; /* of the last failed plan */
 };
@@ -47,6 +47,7 @@ static inline int segment_row(void *ctx, const struct db_trial *row)
 {
     struct stored *s = ctx;
     s->segments++;
+    s->packed += row->packed;
     ck_assert_int_eq(row->value, -1);
     ck_assert_int_eq(row->choice_count, 1);
     return 0;
@@ -56,6 +57,7 @@ static inline int plan_row(void *ctx, const struct db_trial *row)
 {
     struct stored *s = ctx;
     s->plans++;
+    s->packed += row->packed;
     ck_assert_msg(!s->seen[row->value], "%d is stored twice", row->value);
     s->seen[row->value] = true;
     s->ok[row->value] = row->status == TRIAL_OK;

@@ -1,12 +1,13 @@
-/* A libcublasLt.so.13 that computes on the host, in fp32.  It offers three algorithms: 0 is right,
- * 1 is not, 2 cannot be run. */
+/* A libcublasLt.so.13 that computes on the host, in fp32.  It offers four algorithms: 0 is right, 1
+ * is not, 2 cannot be run, and 3 is right for as many rows as it was proposed for. */
 #include "tests/bench/fake/cuda.h"
 
 #include <math.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdlib.h>
 
-enum { ALGORITHMS = 3, INTERNAL_ERROR = 14, EPILOGUE = 7, BIAS_POINTER = 8, BIAS = 4, GELU = 32 };
+enum { ALGORITHMS = 4, INTERNAL_ERROR = 14, EPILOGUE = 7, BIAS_POINTER = 8, BIAS = 4, GELU = 32 };
 
 struct desc {
     uint32_t epilogue;
@@ -137,7 +138,8 @@ FAKE int cublasLtMatmulAlgoGetHeuristic(void *handle, const struct desc *d, cons
         return 7;
     *count = wanted < ALGORITHMS ? wanted : ALGORITHMS;
     for (int i = 0; i < *count; i++)
-        out[i] = (struct heuristic){.algorithm = {(uint64_t)i}, .workspace_bytes = 1000};
+        out[i] =
+            (struct heuristic){.algorithm = {(uint64_t)i, ld->columns}, .workspace_bytes = 1000};
     return 0;
 }
 
@@ -155,13 +157,14 @@ FAKE int cublasLtMatmul(void *handle, const struct desc *desc, const float *alph
         return 7;
     if (*algorithm == 2)
         return INTERNAL_ERROR;
+    bool wrong = *algorithm == 1 || (*algorithm == 3 && algorithm[1] != ld->columns);
     const struct fake_product p = {.a = a,
                                    .b = b,
                                    .c = c,
                                    .bias = desc->bias,
                                    .d = d,
                                    .beta = *beta,
-                                   .extra = *algorithm == 1 ? 1 : 0,
+                                   .extra = wrong ? 1 : 0,
                                    .rows = ld->rows,
                                    .columns = ld->columns,
                                    .inner = lb->rows,
