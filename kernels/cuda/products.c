@@ -80,7 +80,8 @@ static int describe(struct product *p, const struct plan_product *of, const void
     return status;
 }
 
-/* Takes number `algorithm` of those that the library proposes, its best guess first. */
+/* Takes number `algorithm` of those that cuBLASLt proposes, its best guess first.  Another version
+ * of cuBLASLt than the one that the plan was tuned with may propose fewer: then the best guess. */
 static int choose(const struct product *p, cublasLtMatrixLayout_t in, cublasLtMatrixLayout_t out,
                   int algorithm, cublasLtMatmulAlgo_t *algo)
 {
@@ -100,9 +101,10 @@ static int choose(const struct product *p, cublasLtMatrixLayout_t in, cublasLtMa
                                                       wish, ALGORITHMS, found, &count),
                        what);
     cublasLtMatmulPreferenceDestroy(wish);
+    if (algorithm >= count || found[algorithm].state != CUBLAS_STATUS_SUCCESS)
+        algorithm = 0;
     if (status == ENCODER_OK)
-        status =
-            check(algorithm < count ? found[algorithm].state : CUBLAS_STATUS_NOT_SUPPORTED, what);
+        status = check(count > 0 ? found[algorithm].state : CUBLAS_STATUS_NOT_SUPPORTED, what);
     if (status == ENCODER_OK)
         *algo = found[algorithm].algo;
     return status;

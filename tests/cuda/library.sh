@@ -44,6 +44,14 @@ for gpu in 'none there is no usable device' 'old the driver is too old' 'other t
   grep -q "^${gpu#* }: " said || fail "$gpu: $(cat said)"
 done
 
+# A cuBLASLt of another version may propose fewer algorithms than the one that the plan was tuned with.
+cp -r cuda elsewhere
+sed -i '/_product = /{n;s/, 0};$/, 7};/;}' elsewhere/plan_*.c
+grep -q ', 7};$' elsewhere/plan_*.c || fail "no product names its algorithm"
+build elsewhere "$source/tests/cmd/library.c"
+FAKE_PROPOSALS=7 elsewhere/run z || fail "the library where cuBLASLt proposes fewer algorithms"
+cmp y z || fail "another result where cuBLASLt proposes fewer algorithms"
+
 build cuda "$source/tests/cuda/graphs.c"
 cuda/run || fail "graphs of calls"
 
