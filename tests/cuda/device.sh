@@ -5,7 +5,7 @@
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
 usual='doctor build verify values dependent generated own export bench repeat search pace faults memory sanitize'
-named='schedules faulty_search spaces attention packed host huggingface huggingface_times live'
+named='schedules faulty_search spaces tables attention packed host huggingface huggingface_times live'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -213,17 +213,34 @@ schedules() {
 
 # How long a plan takes whose segments are built.
 pace() {
-  # shellcheck disable=SC2086
-  "$here/spaces.sh" "$bin" 200 "" $small --space 40000..40499
+  "$here/record.sh" "$bin" "$scratch/pace" 'exhaustive 1 128 causal --space 40000..40499'
 }
 
-# Two whole spaces (16 minutes at most), recorded in the directory FUSEPLAN_SPACES, else in this one.
-spaces() {
+# record WORKLOADS: what record.sh measures, separated by commas; RECORD_WORKLOADS has others.  The files come into the
+# directory FUSEPLAN_SPACES, else into this one.
+record() {
   gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr 'A-Z ' 'a-z-')
-  to=${FUSEPLAN_SPACES:-.}/${gpu#nvidia-}
+  saved=$IFS
+  IFS=,
   # shellcheck disable=SC2086
-  "$here/spaces.sh" "$bin" 480 "$to-b1-s128-causal-fp16.space.gz" $small &&
-    "$here/spaces.sh" "$bin" 480 "$to-b8-s512-strided-fp16.space.gz" $large
+  set -- ${RECORD_WORKLOADS:-$1}
+  IFS=$saved
+  "$here/record.sh" "$bin" "${FUSEPLAN_SPACES:-.}/${gpu#nvidia-}" "$@"
+}
+
+# The recorded spaces (20 minutes), and the tables of segments of more workloads (15 minutes).
+spaces() {
+  record 'exhaustive 1 128 causal,exhaustive 1 512 bigbird,exhaustive 8 128 causal,exhaustive 8 512 strided,exhaustive 8 512 sliding,exhaustive 16 256 strided,exhaustive 1 128 causal --space 0..32767,sample 16 1024 strided,sample 1 4096 sliding'
+}
+
+tables() {
+  list=
+  for size in '1 128' '1 512' '8 128' '8 512' '16 256' '1 4096' '8 2048' '16 1024'; do
+    for mask in causal strided sliding; do
+      list="$list,measure $size $mask"
+    done
+  done
+  record "${list#,}"
 }
 
 # Planted faults are recorded and survived, by a comparison and by a search.
