@@ -5,7 +5,7 @@
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
 usual='doctor build verify values dependent generated own export bench repeat search pace faults memory sanitize'
-named='schedules faulty_search spaces tables attention packed host huggingface huggingface_times live'
+named='schedules faulty_search spaces tables attention packed host huggingface huggingface_times live grid'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -230,7 +230,12 @@ record() {
 
 # The recorded spaces (20 minutes), and the tables of segments of more workloads (15 minutes).
 spaces() {
-  record 'exhaustive 1 128 causal,exhaustive 1 512 bigbird,exhaustive 8 128 causal,exhaustive 8 512 strided,exhaustive 8 512 sliding,exhaustive 16 256 strided,exhaustive 1 128 causal --space 0..32767,sample 16 1024 strided,sample 1 4096 sliding'
+  list=
+  for whole in '1 128 causal' '1 512 bigbird' '8 128 causal' '8 512 strided' '8 512 sliding' '16 256 strided' \
+    '1 128 causal --space 0..32767'; do
+    list="$list,exhaustive $whole"
+  done
+  record "${list#,},sample 16 1024 strided,sample 1 4096 sliding"
 }
 
 tables() {
@@ -265,6 +270,25 @@ live() {
   set -- ${LIVE_WORKLOADS:-1 128 causal,8 512 strided}
   IFS=$saved
   "$here/live.sh" "$bin" "$@"
+}
+
+# The layer beside PyTorch, and the default schedules beside the best ones; GRID_POINTS: "B S MASK, B S MASK, ...".
+grid() {
+  points=${GRID_POINTS:-}
+  if [ -z "$points" ]; then
+    for size in '1 128' '1 512' '8 128' '8 512' '16 256' '16 1024' '8 2048' '1 4096'; do
+      for mask in full causal strided sliding bigbird; do
+        points="$points,$size $mask"
+      done
+    done
+    points="${points#,},1 1000 full,3 384 sliding,5 640 bigbird,7 333 causal,2 777 strided"
+  fi
+  saved=$IFS
+  IFS=,
+  # shellcheck disable=SC2086
+  set -- $points
+  IFS=$saved
+  "$here/grid.sh" "$bin" "${GRID_PEERS:-$scratch/peers.csv}" "$@"
 }
 
 sanitize() {
