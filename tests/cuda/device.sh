@@ -5,7 +5,7 @@
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
 usual='doctor build verify values dependent generated own export bench repeat search pace faults memory sanitize'
-named='schedules faulty_search spaces tables attention packed host huggingface huggingface_times live grid'
+named='schedules faulty_search spaces tables attention packed packed_times host huggingface huggingface_times live grid'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -155,6 +155,24 @@ packed() {
   for s in 128 256 512 1024; do
     say "$bin/fuseplan" bench 41115 36507 --packed -b 16 -s $s --avg-seq-len $((s * 6 / 10)) -m full \
       --baseline 41115,36507 -q || return 1
+  done
+}
+
+# searched OPTION...: microseconds a layer of the best plan of a search.
+searched() {
+  say timeout 150 "$bin/fuseplan" search --target cuda -q --seed 1 --time-limit 100 --format json "$@" >"$scratch/best" &&
+    jq -r '.best.us_per_layer * 100 | round / 100' "$scratch/best"
+}
+
+# What packing gains, by the best plans, beside PyTorch's attention on packed tokens.
+packed_times() {
+  for s in 128 256 512 1024; do
+    lengths="--avg-seq-len $((s * 6 / 10))"
+    # shellcheck disable=SC2086
+    ours=$(searched -b 16 -s $s $lengths) &&
+      say python3 "$here/../../bench/peers.py" --fuseplan "$bin/fuseplan" --variants varlen -m full $lengths \
+        -o "$scratch/varlen.csv" 16x$s && padded=$(searched -b 16 -s $s) || return 1
+    echo "(16,$s) us a layer: $ours packed, $padded of all rows, $(echo "$padded $ours" | awk '{ printf "%.2f", $1 / $2 }') times"
   done
 }
 
