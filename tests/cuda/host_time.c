@@ -1,6 +1,7 @@
-/* How long calls of an exported CUDA library keep the host, for each of its plans.  device.sh
- * builds it with the library. host_time ROUNDS   prints medians of ROUNDS calls; before each one
- * the GPU has ended all work, so that no launch waits for room in a queue */
+/* host_time ROUNDS: how long calls of an exported CUDA library keep the host, for each of its
+ * plans. device.sh builds it with the library.  It prints medians of ROUNDS calls each: at rest,
+ * where the GPU has ended all work before the call, and busy, where it still works on a call
+ * before.  Those are so few that no launch waits for room in a queue. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -9,7 +10,8 @@
 
 #include <time.h>
 
-enum { ROUNDS_MAX = 10000, BACK_TO_BACK = 50, STEP = 256 }; /* STEP: bytes from one y to the next */
+enum { ROUNDS_MAX = 10000, BACK_TO_BACK = 50, BUSY = 6 }; /* BUSY: calls between two waits */
+enum { STEP = 256 };                                      /* bytes from one y to the next */
 
 static struct encoder *handle;
 static struct encoder_call call;
@@ -97,26 +99,57 @@ static void finish(void)
     device_check(cudaStreamSynchronize(stream), "the work failed");
 }
 
-static void print(const char *what, void (*function)(int round))
+static double timed(void (*function)(int round), int round)
+{
+    double began = now_us();
+    function(round);
+    return now_us() - began;
+}
+
+static double kept_at_rest(void (*function)(int round))
 {
     static double kept[ROUNDS_MAX];
-    for (int i = 0; i < 3; i++) /* the second call records a graph */
-        function(-1);
     for (int i = 0; i < rounds; i++) {
         finish();
-        double began = now_us();
-        function(i);
-        kept[i] = now_us() - began;
+        kept[i] = timed(function, i);
     }
+    qsort(kept, (size_t)rounds, sizeof(*kept), by_value);
+    return kept[rounds / 2];
+}
+
+static double kept_busy(void (*function)(int round))
+{
+    static double kept[ROUNDS_MAX];
+    for (int i = 0; i < rounds; i++) {
+        if (i % BUSY == 0) {
+            finish();
+            function(i);
+        }
+        kept[i] = timed(function, i);
+    }
+    qsort(kept, (size_t)rounds, sizeof(*kept), by_value);
+    return kept[rounds / 2];
+}
+
+static double call_to_call(void (*function)(int round))
+{
+    int calls = BACK_TO_BACK < rounds ? BACK_TO_BACK : rounds;
     finish();
     double began = now_us();
-    for (int i = 0; i < BACK_TO_BACK && i < rounds; i++)
+    for (int i = 0; i < calls; i++)
         function(i);
     finish();
-    double apart = (now_us() - began) / (BACK_TO_BACK < rounds ? BACK_TO_BACK : rounds);
-    qsort(kept, (size_t)rounds, sizeof(*kept), by_value);
-    printf("  %-38s keeps the host %7.1f us; back to back one every %8.1f us\n", what,
-           kept[rounds / 2], apart);
+    return (now_us() - began) / calls;
+}
+
+static void print(const char *what, void (*function)(int round))
+{
+    for (int i = 0; i < 3; i++) /* the second call records a graph */
+        function(-1);
+    double rest = kept_at_rest(function), busy = kept_busy(function);
+    printf(
+        "  %-38s keeps the host %7.1f us at rest, %7.1f us busy; back to back one every %8.1f us\n",
+        what, rest, busy, call_to_call(function));
 }
 
 /* Three quarters of each sequence are real. */

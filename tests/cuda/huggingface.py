@@ -215,24 +215,30 @@ def time_in_turn(functions):
 
 
 def time_host(function):
-    """Microseconds that a call keeps the host, and those from call to call, back to back.  Only after
-    so many calls as a library may need to give the place of another graph to this one."""
-    kept, apart = [], []
+    """Microseconds that a call keeps the host at rest, where the GPU has ended all work, and busy,
+    where it still works on a call before; and those from call to call, back to back.  Only after so
+    many calls as a library may need to give the place of another graph to this one."""
+    rest, busy, apart = [], [], []
+
+    def timed():
+        began = time.perf_counter()
+        function()
+        return (time.perf_counter() - began) * 1e6
+
     for _ in range(ROUNDS):
         function()
     for _ in range(ROUNDS):
         torch.cuda.synchronize()
-        began = time.perf_counter()
-        function()
-        kept.append(time.perf_counter() - began)
+        rest.append(timed())
+        busy.extend(timed() for _ in range(3))  # few: no launch waits for room in the GPU's queue
     for _ in range(5):
         torch.cuda.synchronize()
         began = time.perf_counter()
         for _ in range(BACK_TO_BACK):
             function()
         torch.cuda.synchronize()
-        apart.append((time.perf_counter() - began) / BACK_TO_BACK)
-    return statistics.median(kept) * 1e6, statistics.median(apart) * 1e6
+        apart.append((time.perf_counter() - began) / BACK_TO_BACK * 1e6)
+    return statistics.median(rest), statistics.median(busy), statistics.median(apart)
 
 
 class WithoutMask(torch.nn.Module):
@@ -264,11 +270,11 @@ def print_times(half, ours, batch, seq_len):
         print(f'({batch},{seq_len}) compile over ours: '
               f'{times["compile"] / times["ours"]:.2f}, captured '
               f'{times["compile captured"] / times["ours captured"]:.2f}')
-        kept, apart = time_host(lambda: ours.encoder(x, return_dict=False))
-        launched, replayed = time_host(capture(lambda: ours.encoder(x, return_dict=False)))
-        print(f'({batch},{seq_len}) layers: a call keeps the host {kept:.1f} us, a captured graph '
-              f'{launched:.1f} us; back to back one every {apart:.1f} us, of a graph every '
-              f'{replayed:.1f} us', flush=True)
+        for name, call in (('a call', lambda: ours.encoder(x, return_dict=False)),
+                           ('a graph', capture(lambda: ours.encoder(x, return_dict=False)))):
+            rest, busy, apart = time_host(call)
+            print(f'({batch},{seq_len}) layers, {name}: keeps the host {rest:.1f} us at rest, {busy:.1f} us '
+                  f'busy; back to back one every {apart:.1f} us', flush=True)
 
 
 def main():
