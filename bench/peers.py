@@ -7,8 +7,8 @@ What is timed (--op):
   layer       the encoder layer, in microseconds a layer: the best plan that the database knows beside
               eager PyTorch, PyTorch with scaled_dot_product_attention (sdpa), the same under
               torch.compile (compile, compile-max: mode max-autotune), and FlexAttention (flex).
-              With --avg-seq-len fuseplan's plan and one more variant compute no padding: PyTorch under
-              torch.compile on packed tokens (varlen: varlen_attn, of the mask full alone).
+              With --avg-seq-len fuseplan and one more variant run on packed tokens: PyTorch under
+              torch.compile (varlen: varlen_attn, of the mask full alone).
   attention   attention alone, in microseconds: fuseplan's from the packed q, k and v to merged heads,
               with bias; PyTorch's (sdpa, flex) on q, k and v that are split already.
 
@@ -131,9 +131,8 @@ def time_fuseplan(a, batch, seq_len, mask):
     if a.op == 'attention':
         text = run_fuseplan(a, 'bench', '--op', 'attention', *workload)
     else:
-        packed = ['--packed'] if a.avg_seq_len else []
         text = run_fuseplan(a, 'bench', 'best', '--baseline', 'none', '--layers', str(a.layers),
-                            *packed, *workload)
+                            *workload)
     if text is None:
         return None
     row = json.loads(text)[0]

@@ -4,11 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-static void add_plan(struct comparison *c, struct plan p, bool packed)
+static void add_plan(struct comparison *c, struct plan p, bool padded)
 {
-    if (comparison_find(c, p, packed) >= 0)
+    if (comparison_find(c, p, padded) >= 0)
         return;
-    c->packed[c->count] = packed;
+    c->padded[c->count] = padded;
     c->plans[c->count++] = p;
 }
 
@@ -30,11 +30,15 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
     if (o->peers != NULL)
         return status_set(st, STATUS_USAGE,
                           "--peers has times of attention alone; add --op attention");
+    c->stores = o->weights == NULL;
     for (int i = 0; i < o->operand_count; i++) {
         struct plan p;
-        if (plan_from_text(o, o->operands[i], &p, st) != 0)
+        bool padded;
+        if (plan_from_text(o, o->operands[i], &p, &padded, st) != 0)
             return -1;
-        add_plan(c, p, options_has(o, OPT(PACKED)));
+        padded = padded || options_has(o, OPT(PADDED));
+        c->stores = c->stores && !padded;
+        add_plan(c, p, padded);
         if (c->count > VALUES_MAX)
             return status_set(st, STATUS_USAGE,
                               "more than %d plans are given; time fewer side by side", VALUES_MAX);
@@ -51,7 +55,6 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
     if (o->trace != NULL && file_check_writable("--trace", o->trace, st) != 0)
         return -1;
     c->given = c->count;
-    c->stores = o->weights == NULL && !options_has(o, OPT(PACKED));
     c->wants_kernels = o->format != FORMAT_CSV; /* a line of CSV is a plan */
     if (baselines_from_options(o, &c->baselines, st) != 0)
         return -1;
@@ -66,8 +69,8 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
 static int earlier_row(void *ctx, const struct db_trial *row)
 {
     struct comparison *c = ctx;
-    int i = comparison_find(c, plan_from_value((unsigned)row->value), row->packed != 0);
-    if (i < 0 || row->status != TRIAL_OK)
+    int i = comparison_find(c, plan_from_value((unsigned)row->value), false);
+    if (i < 0 || row->status != TRIAL_OK || c->candidates[i].packed != (row->packed != 0))
         return 0;
     c->earlier[i].ms = (struct interval){row->median_ms, row->ci_low_ms, row->ci_high_ms};
     snprintf(c->earlier[i].utc, sizeof(c->earlier[i].utc), "%s", row->stored_utc);
@@ -79,7 +82,7 @@ static int read_earlier(struct comparison *c, struct session *s, struct status *
     for (int i = 0; i < c->count; i++) {
         struct db_time t;
         int found = db_time(s->db, s->study, (int)plan_value(c->plans[i]), "", &t, st);
-        if (c->packed[i] == t.packed)
+        if (c->candidates[i].packed == t.packed)
             c->earlier[i].in_search = t.ms;
         db_time_release(&t);
         if (found < 0)
@@ -99,7 +102,7 @@ static int prepare(struct comparison *c, struct session *s, bool retry, struct h
         else if (study_candidate(s->db, s->study, bench_target(s->bench), NULL, retry, c->plans[i],
                                  &c->candidates[i], st) != 0)
             return -1;
-        c->candidates[i].packed = c->packed[i];
+        c->candidates[i].packed = s->workload.lengths != NULL && !c->padded[i];
     }
     if (!c->stores)
         return 0;
@@ -110,15 +113,14 @@ static int prepare(struct comparison *c, struct session *s, bool retry, struct h
     return read_earlier(c, s, st);
 }
 
-/* Stores all times as finals, and a plan's first result as a trial of a search too if it ran as in
- * a search. */
+/* Stores all times as finals, and a plan's first result as a trial of a search too. */
 static int store(struct comparison *c, struct session *s, const struct history *known,
                  struct status *st)
 {
     if (db_search_start(s->db, s->study, "bench", "{}", c->search, st) != 0)
         return -1;
     for (int i = 0; i < c->count; i++)
-        if (!history_has(known, c->plans[i]) && runs_as_in_search(s, &c->candidates[i]) &&
+        if (!history_has(known, c->plans[i]) &&
             trial_store(s->db, s->study, DB_TRIAL_PLAN, &c->candidates[i], &c->trials[i], c->search,
                         st) != 0)
             return -1;
@@ -178,14 +180,13 @@ static int open_study(const struct options *o, const struct comparison *c, struc
     return c->stores ? study_open(s->bench, s->db, &s->study, st) : bench_find_study(o, s, st);
 }
 
-static int check_packed(const struct options *o, const struct session *s, struct status *st)
+static int check_padded(const struct options *o, const struct session *s, struct status *st)
 {
-    if (!options_has(o, OPT(PACKED)) || s->workload.lengths != NULL)
+    if (!options_has(o, OPT(PADDED)) || s->workload.lengths != NULL)
         return 0;
-    return status_set(
-        st, STATUS_USAGE,
-        "--packed leaves out rows of padding, and no sequence has any; give --lengths "
-        "or --avg-seq-len");
+    return status_set(st, STATUS_USAGE,
+                      "--padded computes rows of padding, and no sequence has any; give --lengths "
+                      "or --avg-seq-len");
 }
 
 static int measure(const struct options *o, struct comparison *c, struct session *s,
@@ -194,7 +195,7 @@ static int measure(const struct options *o, struct comparison *c, struct session
     struct history known = {.count = 0};
     const struct candidate *plans[VALUES_MAX]; /* the given plans that ran */
     int result = -1;
-    if (open_study(o, c, s, st) != 0 || check_packed(o, s, st) != 0 ||
+    if (open_study(o, c, s, st) != 0 || check_padded(o, s, st) != 0 ||
         prepare(c, s, options_has(o, OPT(RETRY_FAILED)), &known, st) != 0 ||
         bench_compare(s->bench, c->candidates, c->count, &sampling_bench, c->trials, st) != 0)
         goto out;
@@ -248,7 +249,7 @@ const struct command cmd_bench = {
     .name = "bench",
     .operands = "[VALUE...]",
     .summary = "Build, verify and time plans side by side",
-    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(WEIGHTS) | OPT(PACKED) |
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(WEIGHTS) | OPT(PADDED) |
                OPT(BASELINE) | OPT(TRACE) | OPT(DUMP) | OPT(FORCE) | OPT(FAIL_ABOVE) |
                OPT(RETRY_FAILED) | OPT(OP) | OPT(PEERS) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) |
                OPT(DB) | OPT(EVENTS),
@@ -264,7 +265,8 @@ const struct command cmd_bench = {
         "a new result.  Exits 3 if a given plan has no valid result, 4 if one is slower than\n"
         "--fail-above allows.\n"
         "With --weights the layers have the weights of a trained model, and nothing is stored.\n"
-        "With --packed the plans given compute no rows of padding; the baselines do.\n"
+        "With --lengths or --avg-seq-len plans run on packed tokens, without rows of padding.\n"
+        "With --padded the plans given compute these rows too, and nothing is stored.\n"
         "With --op attention and no VALUE, times operators 1-6 alone with the fastest schedule\n"
         "known, beside the times of other programs in --peers, and stores nothing.",
     .examples = "fuseplan bench 41115 -b 1 -s 128 -m causal\n"

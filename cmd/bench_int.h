@@ -19,9 +19,6 @@ struct kernels {
     int count;
 };
 
-/* Whether a search would run a candidate so: with lengths it times packed tokens. */
-bool runs_as_in_search(const struct session *s, const struct candidate *c);
-
 /* Measures and adds the kernels of a candidate that *out lacks; stores their trials under a search,
  * or nothing if that is null. */
 int kernels_measure(struct session *s, const struct candidate *c, const char *search,
@@ -48,7 +45,8 @@ struct comparison {
     struct baselines baselines;
     char compared_at[CLOCK_UTC_SIZE];
     struct plan plans[TIMED_MAX];
-    bool packed[TIMED_MAX]; /* of the plans */
+    bool
+        padded[TIMED_MAX]; /* of the plans: it computes rows of padding, though there are lengths */
     struct earlier {
         struct interval ms; /* in the last comparison before this one; NaN: there was none */
         char utc[CLOCK_UTC_SIZE];
@@ -57,7 +55,7 @@ struct comparison {
     struct candidate candidates[TIMED_MAX];
     struct trial trials[TIMED_MAX];
     bool wants_kernels;
-    bool stores;                 /* times of drawn weights */
+    bool stores;                 /* times of drawn weights, taken as a search takes them */
     struct kernels kernels;      /* of the given plans that ran */
     char search[HASH_TEXT_SIZE]; /* the search under which results are stored */
 };
@@ -65,7 +63,7 @@ struct comparison {
 /* ---- bench_output.c: the output -------------------------------------------------------------- */
 
 /* Index; -1: not there. */
-int comparison_find(const struct comparison *c, struct plan p, bool packed);
+int comparison_find(const struct comparison *c, struct plan p, bool padded);
 
 /* Whether plan i was given and ran. */
 bool comparison_ran(const struct comparison *c, int i);

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-int comparison_find(const struct comparison *c, struct plan p, bool packed)
+int comparison_find(const struct comparison *c, struct plan p, bool padded)
 {
     for (int i = 0; i < c->count; i++)
-        if (plan_equal(c->plans[i], p) && c->packed[i] == packed)
+        if (plan_equal(c->plans[i], p) && c->padded[i] == padded)
             return i;
     return -1;
 }
@@ -73,11 +73,11 @@ static json_t *row_of(const struct comparison *c, int i, const struct workload *
         ms = t->ms;
     return json_pack(
         "{si so so so sb so so so so so so ss ss so so so so so si so}", "value",
-        (int)plan_value(p), "packed", w->lengths != NULL ? json_boolean(c->packed[i]) : json_null(),
-        "fused", plan_fused_json(p), "segments", plan_segments_json(p), "handwritten",
-        p.handwritten, "median_ms", json_number(ms.median), "ci_low_ms", json_number(ms.low),
-        "ci_high_ms", json_number(ms.high), "us_per_layer",
-        json_number(1e3 * ms.median / w->layers), "baselines",
+        (int)plan_value(p), "packed",
+        w->lengths != NULL ? json_boolean(!c->padded[i]) : json_null(), "fused", plan_fused_json(p),
+        "segments", plan_segments_json(p), "handwritten", p.handwritten, "median_ms",
+        json_number(ms.median), "ci_low_ms", json_number(ms.low), "ci_high_ms",
+        json_number(ms.high), "us_per_layer", json_number(1e3 * ms.median / w->layers), "baselines",
         baselines_json(baselines, baseline_count), "error", json_number(ok ? t->error : NAN),
         "status", trial_status_name(t->status), "reason", ok ? "" : t->reason.message, "unstable",
         unstable[0] != '\0' ? json_string(unstable) : json_null(), "earlier_ms",
@@ -98,9 +98,9 @@ static void print_baselines(const struct comparison *c)
         int n = comparison_ran(c, i) ? beside(c, i, b) : 0;
         char plan[24];
         snprintf(plan, sizeof(plan), "%u%s", plan_value(c->plans[i]),
-                 c->packed[i] ? " packed" : "");
+                 c->padded[i] ? " padded" : "");
         for (int k = 0; k < n; k++)
-            if (c->packed[i] || !plan_equal(b[k].plan, c->plans[i])) {
+            if (c->padded[i] || !plan_equal(b[k].plan, c->plans[i])) {
                 fputs(lines++ == 0 ? "\n" : "", stdout);
                 baseline_print(&b[k], plan, false);
             }

@@ -30,7 +30,7 @@ static void note_best(void *ctx, const struct db_study *study)
          device, elsewhere ? ", another device than the one here" : "");
 }
 
-static int find_best(const struct options *o, unsigned *value, struct status *st)
+static int find_best(const struct options *o, unsigned *value, bool *padded, struct status *st)
 {
     struct session s;
     struct db_best best = {.value = -1};
@@ -40,17 +40,20 @@ static int find_best(const struct options *o, unsigned *value, struct status *st
         fingerprint_device(s.target, &noting.here);
         result = db_study_read(s.db, s.study, note_best, &noting, st);
         *value = (unsigned)best.value;
+        *padded = s.workload.lengths != NULL && !best.packed;
     }
     db_best_release(&best);
     session_close(&s);
     return result;
 }
 
-int plan_from_text(const struct options *o, const char *text, struct plan *out, struct status *st)
+int plan_from_text(const struct options *o, const char *text, struct plan *out, bool *padded,
+                   struct status *st)
 {
     unsigned value, canonical;
+    *padded = false;
     *out = (struct plan){.fused = 0};
-    if ((strcmp(text, BEST_WORD) == 0 ? find_best(o, &value, st)
+    if ((strcmp(text, BEST_WORD) == 0 ? find_best(o, &value, padded, st)
                                       : plan_parse_value(text, &value, st)) != 0)
         return -1;
     canonical = plan_canonical(value);

@@ -19,12 +19,12 @@
 /* clang-format off */
 #define OPTIONS(X)                                                                                 \
     X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(DTYPE)   \
-    X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PACKED) X(SEGMENTS) X(HANDWRITTEN) X(NPY) X(SVG)           \
-    X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(TRACE) X(DUMP) X(FAIL_ABOVE) X(OP) X(PEERS) X(SPACE)          \
-    X(BUDGET) X(TIME_LIMIT) X(AGAIN) X(RETRY_FAILED) X(RIGOR) X(STRATEGY) X(DATA) X(NAME)          \
-    X(QUANTILE) X(FEATURES) X(SEED) X(SEEDS) X(NOISE) X(NO_SEGMENT_TIMES)                          \
-    X(COMPILER) X(ARCH) X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP) X(BEFORE) X(FAILED)               \
-    X(OLDER_PROTOCOL) X(DRY_RUN) X(QUIET) X(VERBOSE) X(HELP)
+    X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PACKED) X(PADDED) X(SEGMENTS)         \
+    X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(TRACE) X(DUMP)          \
+    X(FAIL_ABOVE) X(OP) X(PEERS) X(SPACE) X(BUDGET) X(TIME_LIMIT) X(AGAIN) X(RETRY_FAILED)         \
+    X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED) X(SEEDS) X(NOISE)         \
+    X(NO_SEGMENT_TIMES) X(COMPILER) X(ARCH) X(JOBS) X(DB) X(EVENTS) X(FORMAT) X(TOP) X(BEFORE)     \
+    X(FAILED) X(OLDER_PROTOCOL) X(DRY_RUN) X(QUIET) X(VERBOSE) X(HELP)
 /* clang-format on */
 
 enum option_id {
@@ -331,9 +331,10 @@ int known_refuse(struct db *db, const struct status *missing, struct status *st)
 
 #define BEST_WORD "best"
 
-/* Reads the plan that a text names: a value, or "best", the best plan known for the options'
- * workload.  A note tells its value if the text does not.  STATUS_NOT_FOUND if none is known. */
-int plan_from_text(const struct options *o, const char *text, struct plan *out, struct status *st);
+/* Reads a plan: a value, or "best", the best one known of the options' workload.  *padded: whether
+ * that one is faster with rows of padding, where there are lengths.  STATUS_NOT_FOUND: no best. */
+int plan_from_text(const struct options *o, const char *text, struct plan *out, bool *padded,
+                   struct status *st);
 
 /* db_best() of the open study; a failure names the workloads that are known. */
 int best_of_study(const struct session *s, struct db_best *out, struct status *st);
@@ -343,7 +344,6 @@ void words_best(struct buf *words);
 
 /* ---- baselines.c: plans that the others are compared with ------------------------------------ */
 
-/* Reads --baseline. */
 int baselines_from_options(const struct options *o, struct baselines *out, struct status *st);
 
 json_t *baselines_json(const struct baseline_time *b, int count);

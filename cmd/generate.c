@@ -16,14 +16,15 @@ const struct command cmd_generate = {
     .operands = "VALUE",
     .summary = "Write the sources of a plan, with a program that runs and times it",
     .options = (OPTS_COMMON & ~OPT(FORMAT)) | OPTS_WORKLOAD | OPT(INIT) | OPT(ARCH) | OPT(OUTPUT) |
-               OPT(PACKED) | OPT(FORCE) | OPT(DB),
+               OPT(FORCE) | OPT(DB),
     .required = OPT(BATCH) | OPT(SEQ_LEN) | OPT(OUTPUT),
     .exits = EXITS_NO_RESULT,
     .about =
         "VALUE may be 'best', the best plan known for the workload.\n"
         "Each segment runs with the fastest schedule that the database knows and that every\n"
         "architecture of --arch runs; if there is none, with the default schedule.  Without a\n"
-        "GPU, --arch defaults to sm_80,sm_90a.  A new directory appears as a whole or not at all.\n"
+        "GPU, --arch defaults to sm_80,sm_90a.  With --lengths or --avg-seq-len rows of padding\n"
+        "are not computed.  A new directory appears as a whole or not at all.\n"
         "An earlier output is replaced, unless there are other files in it or files changed "
         "since;\n"
         "--force keeps the former and replaces the latter.  'make -C DIR' builds the program and\n"

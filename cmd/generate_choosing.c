@@ -19,7 +19,7 @@ static void drop_lengths(const struct workload *w, struct workload *full)
 static int open_part(const struct options *o, struct choosing *c, struct chosen *part,
                      struct status *st)
 {
-    if (plan_from_text(o, o->operands[0], &part->plan, st) != 0 ||
+    if (plan_from_text(o, o->operands[0], &part->plan, &part->padded, st) != 0 ||
         workload_from_options(o, true, &c->target, &part->workload, st) != 0)
         return -1;
     drop_lengths(&part->workload, &part->full);
@@ -82,8 +82,11 @@ int choosing_schedules(const struct options *o, struct choosing *c, struct statu
         if (choose_archs(o, c, &c->parts[i], st) != 0 ||
             schedules_choose(o, c, &c->parts[i], st) != 0)
             return -1;
-    for (int i = 0; i < c->count; i++)
-        c->parts[i].schedules.candidate.packed |= options_has(o, OPT(PACKED));
+    for (int i = 0; i < c->count; i++) {
+        const struct chosen *part = &c->parts[i];
+        c->parts[i].schedules.candidate.packed =
+            options_has(o, OPT(PACKED)) || (part->workload.lengths != NULL && !part->padded);
+    }
     return 0;
 }
 

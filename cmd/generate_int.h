@@ -39,6 +39,7 @@ struct chosen {
     struct workload full;     /* the same without lengths; borrows what does not differ */
     bool opened;              /* both are */
     struct plan plan;
+    bool padded; /* the plan is faster with rows of padding */
     struct schedules schedules;
 };
 

@@ -89,20 +89,6 @@ static int read_study(struct db *db, int64_t study, const struct choosing *c, st
     return compare(db, study, c, part, st);
 }
 
-/* The best plan known may have been the fastest without rows of padding. */
-static int read_packed(const struct options *o, struct db *db, int64_t study, struct chosen *part,
-                       struct status *st)
-{
-    struct db_best best;
-    if (strcmp(o->operands[0], BEST_WORD) != 0)
-        return 0;
-    if (db_best(db, study, &best, st) != 0)
-        return -1;
-    part->schedules.candidate.packed = best.packed;
-    db_best_release(&best);
-    return 0;
-}
-
 int schedules_choose(const struct options *o, const struct choosing *c, struct chosen *part,
                      struct status *st)
 {
@@ -115,9 +101,7 @@ int schedules_choose(const struct options *o, const struct choosing *c, struct c
     if (result == 0)
         result = study_of_workload(o, db, c->target, &part->workload, &study, &missing);
     if (result == 0)
-        result = read_study(db, study, c, part, st) != 0 || read_packed(o, db, study, part, st) != 0
-                     ? -1
-                     : 0;
+        result = read_study(db, study, c, part, st);
     else if (missing.code == STATUS_NOT_FOUND)
         result = 0;
     else

@@ -5,11 +5,6 @@
 
 /* ---- measuring ------------------------------------------------------------------------------- */
 
-bool runs_as_in_search(const struct session *s, const struct candidate *c)
-{
-    return c->packed == (s->workload.lengths != NULL);
-}
-
 static const struct kernel *find(const struct kernels *k, const struct choice *c)
 {
     for (int i = 0; i < k->count; i++)
@@ -18,7 +13,7 @@ static const struct kernel *find(const struct kernels *k, const struct choice *c
     return NULL;
 }
 
-/* A kernel that runs as in a search is stored, so that a search need not time it again. */
+/* Times a kernel as a search does: once it is stored, a search need not time it again. */
 static int measure(struct session *s, const struct choice *c, bool packed, const char *search,
                    struct kernels *out, struct status *st)
 {
@@ -28,7 +23,7 @@ static int measure(struct session *s, const struct choice *c, bool packed, const
         return -1;
     out->items = mem_resize(out->items, (size_t)out->count + 1, sizeof(*out->items));
     out->items[out->count++] = k;
-    return search == NULL || !runs_as_in_search(s, &alone)
+    return search == NULL
                ? 0
                : trial_store(s->db, s->study, DB_TRIAL_SEGMENT, &alone, &k.trial, search, st);
 }

@@ -148,12 +148,12 @@ exported() {
 packed() {
   plans='41115 43690 32768 45738 36507'
   # shellcheck disable=SC2086
-  say "$bin/fuseplan" bench $plans --packed -b 3 -s 333 -L 2 --lengths 5,333,100 -m causal --baseline 41115 -q &&
-    say "$bin/fuseplan" bench $plans --packed -b 5 -s 97 -L 2 --avg-seq-len 50 -m sliding -t fp32 --baseline 41115 -q &&
-    say "$bin/fuseplan" bench $plans --packed -b 4 -s 256 -H 16 -L 2 --avg-seq-len 150 -m strided -t bf16 \
+  say "$bin/fuseplan" bench $plans -b 3 -s 333 -L 2 --lengths 5,333,100 -m causal --baseline 41115 -q &&
+    say "$bin/fuseplan" bench $plans -b 5 -s 97 -L 2 --avg-seq-len 50 -m sliding -t fp32 --baseline 41115 -q &&
+    say "$bin/fuseplan" bench $plans -b 4 -s 256 -H 16 -L 2 --avg-seq-len 150 -m strided -t bf16 \
       --baseline 41115 -q || return 1
   for s in 128 256 512 1024; do
-    say "$bin/fuseplan" bench 41115 36507 --packed -b 16 -s $s --avg-seq-len $((s * 6 / 10)) -m full \
+    say "$bin/fuseplan" bench 41115 36507 --padded -b 16 -s $s --avg-seq-len $((s * 6 / 10)) -m full \
       --baseline 41115,36507 -q || return 1
   done
 }

@@ -1,0 +1,70 @@
+#!/bin/sh
+# lengths.sh FUSEPLAN: with lengths plans run on packed tokens, in bench, generate and export as in a search.
+# The words of $full and $some are options.
+# shellcheck disable=SC2086
+set -eu
+PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+mkdir "$root/cache"
+[ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" "$root/cache/binaries"
+export PATH FUSEPLAN_CACHE="$root/cache" FUSEPLAN_DB="$root/a.db" FUSEPLAN_LOCK_DIR="$root" LC_ALL=C
+cd "$root"
+full='--target cpu -b 2 -s 16 -H 2 -W 4 -L 2'
+some="$full --lengths 16,5"
+
+fail() {
+  echo "FAILED: $*"
+  exit 1
+}
+
+# how DB PLAN [OPTION...]: whether bench runs a plan packed, for each plan that it times.
+how() {
+  db=$1
+  shift
+  # shellcheck disable=SC2086
+  fuseplan bench "$@" $some --db "$db" --format json -q | jq -c '[.[].packed]'
+}
+
+stored() {
+  fuseplan db info --db "$1" --format json | jq -c '[.trials, .samples]'
+}
+
+# bench stores what it measures: the best plan is known then, and runs so.
+[ "$(how a.db 41115 --baseline 43690)" = '[true,true]' ] || fail "bench does not pack tokens"
+[ "$(fuseplan query $some --format json -q | jq .best.packed)" = true ] || fail "query"
+[ "$(how a.db best --baseline none)" = '[true]' ] || fail "bench best"
+
+# Rows of padding are computed where they are asked for, and nothing of that is stored.
+before=$(stored a.db)
+[ "$(how a.db 41115 --padded --baseline 41115)" = '[false,true]' ] || fail "--padded"
+[ "$(stored a.db)" = "$before" ] || fail "--padded stored something"
+code=0
+fuseplan bench 41115 $full --padded -q 2>said || code=$?
+[ $code -eq 2 ] || fail "--padded without lengths: exit $code"
+grep -q 'no sequence has any' said || fail "--padded without lengths: said $(cat said)"
+
+# The best plan may be one that is faster with rows of padding.
+fuseplan db export -o packed.text
+grep -q '"packed":1' packed.text || fail "no packed result is stored"
+sed 's/,"packed":1//; s/"packed":1,//' packed.text >padded.text
+fuseplan db import padded.text --db padded.db -q >printed
+[ "$(how padded.db best --baseline none)" = '[false]' ] || fail "the best plan was padded, and runs packed"
+
+# written COMMAND PLAN OPTION...: whether a packed plan is written.
+written() {
+  command=$1
+  shift
+  rm -rf "$command"
+  fuseplan "$command" "$@" -q -o "$command" >printed
+  sed -n 's/.*\.packed = \([01]\),/\1/p' "$command"/plan*.c
+}
+
+for command in generate export; do
+  [ "$(written $command 41115 $some)" = 1 ] || fail "$command with lengths"
+  [ "$(written $command best $some)" = 1 ] || fail "$command best"
+  [ "$(written $command best $some --db padded.db)" = 0 ] || fail "$command best, which was padded"
+  [ "$(written $command 41115 $full)" = 0 ] || fail "$command without lengths"
+done
+[ "$(written export 41115 $full --packed)" = 1 ] || fail "export --packed"
+echo "all well"
