@@ -14,6 +14,9 @@ struct order {
     double threshold_us;            /* finals that are faster were not in the newest comparison */
 };
 
+/* From this version of the protocol on a search with lengths times packed tokens. */
+enum { PROTOCOL_PACKED = 7 };
+
 struct import {
     const struct recorded_space *space;
     enum target_kind kind;
@@ -165,6 +168,8 @@ static struct db_trial *add_trial(struct import *m, enum db_trial_kind kind, int
     struct db_trial *t = &m->trials[m->count++];
     *t = (struct db_trial){.kind = kind,
                            .value = -1,
+                           .packed = m->workload.lengths != NULL &&
+                                     atoi(m->space->protocol) >= PROTOCOL_PACKED,
                            .median_ms = NAN,
                            .ci_low_ms = NAN,
                            .ci_high_ms = NAN,

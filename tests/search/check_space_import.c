@@ -210,6 +210,33 @@ static const struct {
      40001},
 };
 
+#define PADDED_WORKLOAD                                                                            \
+    "{\"batch\":1,\"seq_len\":8,\"mask\":\"causal\",\"heads\":1,\"head_size\":16,\"ffn\":64,"      \
+    "\"layers\":2,\"eps\":1e-5,\"dtype\":\"fp32\",\"target\":\"cpu\",\"lengths\":[5]}"
+
+static const struct {
+    const char *header;
+    bool packed;
+} protocols[] = {{HEADER_WITH(PADDED_WORKLOAD, "6", INPUTS, BEST, UTC), false},
+                 {HEADER_WITH(PADDED_WORKLOAD, "7", INPUTS, BEST, UTC), true},
+                 {HEADER_WITH(WORKLOAD, "7", INPUTS, BEST, UTC), false}};
+
+START_TEST(packed_is_what_the_protocol_packs)
+{
+    struct buf text;
+    struct db_best best;
+    buf_init(&text);
+    buf_addf(&text, "%s%s%s", protocols[_i].header, SEGMENT, PLANS);
+    write_text(text.ptr);
+    buf_release(&text);
+    struct db *db = imported("t");
+    ck_assert_int_eq(db_best(db, only_study(db), &best, &st), 0);
+    ck_assert_int_eq(best.packed, protocols[_i].packed);
+    db_best_release(&best);
+    db_close(db);
+}
+END_TEST
+
 START_TEST(the_best_stays_the_best)
 {
     struct buf before, after;
@@ -329,5 +356,6 @@ END_TEST
 
 SUITE("search/space_import", test_dir_setup, test_dir_teardown, ONCE(there_and_back),
       ONCE(plain_text_says_what_it_says), LOOP(the_best_stays_the_best, 0, ARRAY_LEN(orders)),
-      ONCE(what_is_known_stays), LOOP(damaged_files_change_nothing, 0, ARRAY_LEN(damaged)),
+      LOOP(packed_is_what_the_protocol_packs, 0, ARRAY_LEN(protocols)), ONCE(what_is_known_stays),
+      LOOP(damaged_files_change_nothing, 0, ARRAY_LEN(damaged)),
       LOOP(recorded_spaces_keep_their_best_plan, 0, ARRAY_LEN(recorded) - 1))
