@@ -337,16 +337,22 @@ START_TEST(a_steady_machine_has_no_drift)
 }
 END_TEST
 
-/* _i: packed plans are faster, slower. */
-START_TEST(a_search_packs_and_finalists_are_tried_padded)
+/* With sequences of one token each, until lengths are set to null. */
+static void run_with_lengths(void)
 {
-    static const double packing[] = {0.5, 1.25};
     static int lengths[64];
     for (int b = 0; b < fake.workload.batch; b++)
         lengths[b] = 1;
     fake.workload.lengths = lengths;
-    fake.packing = packing[_i];
     run();
+}
+
+/* _i: packed plans are faster, slower. */
+START_TEST(a_search_packs_and_finalists_are_tried_padded)
+{
+    static const double packing[] = {0.5, 1.25};
+    fake.packing = packing[_i];
+    run_with_lengths();
     struct stored *s = read_back();
     double ms = made_up_ms(&fake.space, (unsigned)report.best.value);
     ck_assert_int_eq(report.best.packed, _i == 0);
@@ -360,6 +366,20 @@ START_TEST(a_search_packs_and_finalists_are_tried_padded)
 }
 END_TEST
 
+/* _i: whether the packed ones fail.  The other way would be slower. */
+START_TEST(a_finalist_that_fails_one_way_runs_the_other)
+{
+    fake.packing = _i == 0 ? 1.25 : 0.5;
+    fake.fails_compared[_i] = true;
+    run_with_lengths();
+    double ms = made_up_ms(&fake.space, (unsigned)report.best.value);
+    ck_assert(report.best.final);
+    ck_assert_int_eq(report.best.packed, _i == 0);
+    ck_assert_double_eq(report.best.median_ms, _i == 0 ? 1.25 * ms : ms);
+    fake.workload.lengths = NULL;
+}
+END_TEST
+
 SUITE("search/tune", setup, teardown, ONCE(finds_stores_and_reports),
       ONCE(spent_budget_measures_nothing), ONCE(larger_budget_goes_on),
       ONCE(converged_search_stays_so), ONCE(tiny_budgets), ONCE(search_without_baselines),
@@ -368,4 +388,5 @@ SUITE("search/tune", setup, teardown, ONCE(finds_stores_and_reports),
       ONCE(baselines_are_measured_whatever_is_known), LOOP(missed_finals_are_made_up_for, 0, 2),
       ONCE(model_is_kept), ONCE(other_inputs_are_another_study), ONCE(disturbances_are_told_once),
       ONCE(a_steady_machine_has_no_drift),
-      LOOP(a_search_packs_and_finalists_are_tried_padded, 0, 2))
+      LOOP(a_search_packs_and_finalists_are_tried_padded, 0, 2),
+      LOOP(a_finalist_that_fails_one_way_runs_the_other, 0, 2))
