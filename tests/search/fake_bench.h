@@ -15,12 +15,12 @@ struct fake {
     unsigned broken_value; /* a plan that fails though its segments run; 0: none */
     bool all_plans_fail;
     bool fails_compared[2]; /* side by side: plans with rows of padding fail, packed ones fail */
-    unsigned slow_value;  /* a plan that takes five times its time; 0: none */
-    unsigned lucky_value; /* a plan that takes a tenth of its time, but not side by side */
-    int slow_from_plan;   /* from this on every plan takes three times its time; 0: never */
-    int slow_plans;       /* only so many of these; 0: all */
-    double packing;       /* the share of its time that a plan or segment takes packed */
-    double jitter;        /* plans take up to this share longer or shorter */
+    unsigned slow_value;    /* a plan that takes five times its time; 0: none */
+    unsigned lucky_value;   /* a plan that takes a tenth of its time, but not side by side */
+    int slow_from_plan;     /* from this on every plan takes three times its time; 0: never */
+    int slow_plans;         /* only so many of these; 0: all */
+    double packing;         /* the share of its time that a plan or segment takes packed */
+    double jitter;          /* plans take up to this share longer or shorter */
     double seconds_per_build, seconds_per_segment, seconds_per_plan; /* that pass on the clock */
     bool beside; /* a compiler runs while the device works */
     double clock_s;
