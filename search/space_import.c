@@ -169,7 +169,7 @@ static struct db_trial *add_trial(struct import *m, enum db_trial_kind kind, int
     *t = (struct db_trial){.kind = kind,
                            .value = -1,
                            .packed = m->workload.lengths != NULL &&
-                                     atoi(m->space->protocol) >= PROTOCOL_PACKED,
+                                     strtol(m->space->protocol, NULL, 10) >= PROTOCOL_PACKED,
                            .median_ms = NAN,
                            .ci_low_ms = NAN,
                            .ci_high_ms = NAN,
