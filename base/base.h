@@ -233,8 +233,7 @@ uint64_t rng_next(struct rng *r);
 uint32_t rng_below(struct rng *r, uint32_t n); /* uniform in 0..n-1; n >= 1 */
 double rng_unit(struct rng *r);                /* uniform in [0, 1) with 53 bits */
 
-/* ---- trust.c: who else could have written what is run -----------------------------------------
- */
+/* ---- trust.c: who else could have written what is run ---------------------------------------- */
 
 /* STATUS_ENVIRONMENT if a directory, or one above it, belongs to another user than us and root, or
  * if others may write to it; a directory above may be sticky instead, as /tmp is. */

@@ -293,8 +293,7 @@ int peers_parse(const char *name, const char *text, size_t len, struct peers *ou
 int peers_find(const struct peers *p, const struct workload *w, double us[PEER_VARIANTS_MAX]);
 void peers_release(struct peers *p);
 
-/* ---- workload_json.c: a workload as it is printed ---------------------------------------------
- */
+/* ---- workload_json.c: a workload as it is printed -------------------------------------------- */
 
 json_t *workload_json(const struct workload *w, enum target_kind target);
 

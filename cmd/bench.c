@@ -137,8 +137,7 @@ static int measure_kernels(struct comparison *c, struct session *s,
     return 0;
 }
 
-/* ---- the command --------------------------------------------------------------------------------
- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 /* Whether all of a plan's interval lies above `fail_above` times that of its last comparison. */
 static bool slower(const struct options *o, const struct comparison *c, int i)

@@ -34,8 +34,7 @@ json_t *kernels_json(const struct kernels *k, const struct candidate *c);
 /* Prints one table for people: each plan's kernels, then their sum. */
 void kernels_print(const struct kernels *k, const struct candidate *const *plans, int n);
 
-/* ---- bench.c, bench_output.c ------------------------------------------------------------------
- */
+/* ---- bench.c, bench_output.c ----------------------------------------------------------------- */
 
 enum { VALUES_MAX = 64, TIMED_MAX = VALUES_MAX + BASELINES_MAX }; /* side by side */
 

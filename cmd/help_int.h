@@ -4,8 +4,7 @@
 
 #include "cmd/cmd.h"
 
-/* ---- help.c, man.c: --help, and manual pages ---------------------------------------------------
- */
+/* ---- help.c, man.c: --help, and manual pages ------------------------------------------------- */
 
 void help_program(FILE *out);
 void help_command(const struct command *c, FILE *out);

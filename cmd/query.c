@@ -124,8 +124,7 @@ static int read_top(const struct options *o, const struct session *s, const stru
     return result;
 }
 
-/* ---- the command --------------------------------------------------------------------------------
- */
+/* ---- the command ----------------------------------------------------------------------------- */
 
 static int run(const struct options *o, struct status *st)
 {

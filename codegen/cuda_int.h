@@ -202,14 +202,12 @@ bool cuda_library_applicable(const struct choice *c, const struct build_target *
                              const char **why);
 void emit_cuda_library(const struct choice *c, const struct build_target *t, struct buf *out);
 
-/* ---- cuda_expected.c: expected times of schedules ----------------------------------------------
- */
+/* ---- cuda_expected.c: expected times of schedules -------------------------------------------- */
 
 double cuda_gemm_expected_us(const struct choice *c, const struct workload *w);
 double cuda_attention_expected_us(const struct choice *c, const struct workload *w);
 
-/* ---- cuda_shared.c: dynamic shared memory of a thread block -------------------------------------
- */
+/* ---- cuda_shared.c: dynamic shared memory of a thread block ---------------------------------- */
 
 int cuda_shared_bytes(const struct cuda_kernel *k, enum dtype dtype, int head_size);
 

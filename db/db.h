@@ -86,8 +86,7 @@ int db_studies_beside(struct db *db, int64_t study, db_study_beside *row, void *
 typedef void db_workload_row(void *ctx, const struct db_workload *w, const char *target_kind);
 int db_workloads(struct db *db, db_workload_row *row, void *ctx, struct status *st);
 
-/* ---- near.c: a study that stands in for another ------------------------------------------------
- */
+/* ---- near.c: a study that stands in for another ---------------------------------------------- */
 
 struct db_wanted {
     const char *workload, *target_kind; /* workload: its text */
@@ -100,8 +99,7 @@ struct db_wanted {
 /* Finds a study in which a plan ran; 1: found, 0: there is none, -1: failed. */
 int db_study_near(struct db *db, const struct db_wanted *w, int64_t *study, struct status *st);
 
-/* ---- list.c: what is known of each study ------------------------------------------------------
- */
+/* ---- list.c: what is known of each study ----------------------------------------------------- */
 
 struct db_listed {
     int64_t study;
@@ -252,8 +250,7 @@ struct db_moved {
 int db_merge(struct db *db, const char *const *paths, int count, struct db_moved *out,
              struct status *st);
 
-/* ---- put.c: results of one study from a file that does not say all ------------------------------
- */
+/* ---- put.c: results of one study from a file that does not say all --------------------------- */
 
 struct db_record {
     const struct db_workload *workload;
@@ -285,8 +282,7 @@ int db_import(struct db *db, const char *const *paths, int count, struct db_move
 /* Whether a file begins as db_import() expects; true of "-". */
 int db_import_check(const char *path, struct status *st);
 
-/* ---- compare.c: the same plans in two databases, or before and after a time -------------------
- */
+/* ---- compare.c: the same plans in two databases, or before and after a time ------------------ */
 
 enum db_change {
     DB_SAME,   /* the intervals overlap, or it failed both times */

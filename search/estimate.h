@@ -4,8 +4,7 @@
 
 #include "search/search.h"
 
-/* ---- nearby.c: workloads whose segments were timed ----------------------------------------------
- */
+/* ---- nearby.c: workloads whose segments were timed ------------------------------------------- */
 
 struct known_workload {
     struct workload workload; /* its mask is built, without the bits */

@@ -5,8 +5,7 @@
 #include "search/estimate.h"
 #include "search/search_int.h"
 
-/* ---- nearby.c: what an estimate sees of the known workloads -------------------------------------
- */
+/* ---- nearby.c: what an estimate sees of the known workloads ---------------------------------- */
 
 /* The known workloads that an estimate stands on. */
 struct view {
@@ -32,8 +31,7 @@ int by_key(const void *a, const void *b); /* the least first */
 /* Indices of the workloads that are seen, the nearest first; returns their number. */
 int nearest_first(const struct view *v, struct ranked *out);
 
-/* ---- lend.c: plans that were measured in other workloads ----------------------------------------
- */
+/* ---- lend.c: plans that were measured in other workloads ------------------------------------- */
 
 /* Appends the fastest plans of the nearest workloads as if they had been measured here.  here: what
  * slots take alone. */

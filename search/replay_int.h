@@ -4,8 +4,7 @@
 
 #include "search/space.h"
 
-/* ---- replay_clock.c: what a search of a recorded space would take -------------------------------
- */
+/* ---- replay_clock.c: what a search of a recorded space would take ---------------------------- */
 
 struct replay_clock {
     const struct recorded_space *space;

@@ -227,8 +227,7 @@ void say_sharing(struct tuner *t);
 /* For the search's end: say_sharing(), and how often the GPU slowed itself down. */
 void say_disturbance(struct tuner *t);
 
-/* ---- shared.c: segment times of studies of other workloads ------------------------------------
- */
+/* ---- shared.c: segment times of studies of other workloads ----------------------------------- */
 
 /* On what the time of a segment depends at most, beside the sizes of a layer. */
 enum dependence { ON_TOKENS, ON_LENGTHS, ON_MASK };

@@ -29,8 +29,7 @@ int stage1_build_ahead(struct tuner *t, const struct candidate *first, struct st
 /* Whether there is time for one more segment. */
 bool stage1_goes_on(const struct tuner *t);
 
-/* ---- first_plan.c: a plan to print from the first seconds on ----------------------------------
- */
+/* ---- first_plan.c: a plan to print from the first seconds on --------------------------------- */
 
 int first_plan_measure(struct tuner *t, struct status *st); /* unless a plan is known */
 /* Takes its trial, if it ran these choices. */

@@ -130,8 +130,7 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
 uint64_t cache_bytes(const struct cache *c); /* of all files that are the cache's */
 void cache_trim(const struct cache *c);      /* down to its bound; removes what was left over */
 
-/* ---- scratch.c: directories for what compilers write --------------------------------------------
- */
+/* ---- scratch.c: directories for what compilers write ----------------------------------------- */
 
 /* A directory in the cache that no other process uses.  What a killed process left is removed by
  * the next one, which finds it unlocked. */

@@ -12,8 +12,7 @@ struct rows {
 };
 int64_t tensor_row_columns(const struct workload *w, int tensor);
 
-/* ---- rows.c: which rows of a layer are computed -------------------------------------------------
- */
+/* ---- rows.c: which rows of a layer are computed ---------------------------------------------- */
 
 /* Rows of a span: a weight matrix is read once for all of them. */
 enum { SPAN_ROWS = 4 };

@@ -21,8 +21,7 @@ static inline bool oracle_keeps(const struct workload *w, int b, int i, int j)
     return j < oracle_length(w, b) && (m->bits[row * m->row_words + j / 64] >> j % 64 & 1) != 0;
 }
 
-/* ---- results.c: rows of tensors ----------------------------------------------------------------
- */
+/* ---- results.c: rows of tensors -------------------------------------------------------------- */
 
 /* Where row `row` of a tensor lies: (B,S), (B,H,S) or (3,B,H,S). */
 struct row_place {

@@ -108,8 +108,7 @@ int cuda_copy_mask(struct device *d, struct status *st);
 int cuda_tiles_find(struct device *d, const struct tiling *t, struct fp_tiles *out,
                     struct status *st);
 
-/* ---- device_cuda_maps.c: tensor maps ----------------------------------------------------------
- */
+/* ---- device_cuda_maps.c: tensor maps --------------------------------------------------------- */
 
 /* The maps of a launch with these tensors and weights. */
 int cuda_encode_maps(const struct device *d, const struct cuda_map maps[CUDA_MAPS],

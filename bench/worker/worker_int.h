@@ -85,8 +85,7 @@ struct device_ops {
 };
 extern const struct device_ops device_cpu, device_cuda;
 
-/* ---- packing.c: where the rows of real tokens lie with padding ----------------------------------
- */
+/* ---- packing.c: where the rows of real tokens lie with padding ------------------------------- */
 
 /* Null and 0 without lengths. */
 struct packing {

@@ -104,8 +104,7 @@ START_TEST(tables_are_strict_and_marked)
 }
 END_TEST
 
-/* ---- the machinery, on a made-up history --------------------------------------------------------
- */
+/* ---- the machinery, on a made-up history ----------------------------------------------------- */
 
 static const char *const history[] = {
     "CREATE TABLE person (id INTEGER PRIMARY KEY, name TEXT);"

@@ -2,8 +2,7 @@
 
 #include <math.h>
 
-/* ---- the definitions, told again one element at a time ------------------------------------------
- */
+/* ---- the definitions, told again one element at a time --------------------------------------- */
 
 enum { ROOT = -1, QUARTER = -2 }; /* parameters that follow from S */
 

@@ -105,8 +105,7 @@ START_TEST(dtypes_have_names)
 }
 END_TEST
 
-/* ---- numbers that are refused -------------------------------------------------------------------
- */
+/* ---- numbers that are refused ---------------------------------------------------------------- */
 
 #define AT(field) offsetof(struct workload, field)
 
@@ -202,8 +201,7 @@ START_TEST(the_largest_workload_can_be_counted)
 }
 END_TEST
 
-/* ---- lengths ------------------------------------------------------------------------------------
- */
+/* ---- lengths --------------------------------------------------------------------------------- */
 
 static const struct {
     const char *text, *found, *expected;
@@ -287,8 +285,7 @@ START_TEST(refuses_averages)
 }
 END_TEST
 
-/* ---- memory, copies -----------------------------------------------------------------------------
- */
+/* ---- memory, copies -------------------------------------------------------------------------- */
 
 static const struct workload memory_cases[] = {
     {.batch = 1, .seq_len = 128, .heads = 12, .head_size = 64, .ffn = 3072, .layers = 12},

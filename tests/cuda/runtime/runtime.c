@@ -214,8 +214,7 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsig
     return cudaSuccess;
 }
 
-/* ---- time --------------------------------------------------------------------------------------
- */
+/* ---- time ------------------------------------------------------------------------------------ */
 
 cudaError_t cudaEventCreate(cudaEvent_t *out)
 {
