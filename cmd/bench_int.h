@@ -44,8 +44,7 @@ struct comparison {
     struct baselines baselines;
     char compared_at[CLOCK_UTC_SIZE];
     struct plan plans[TIMED_MAX];
-    bool
-        padded[TIMED_MAX]; /* of the plans: it computes rows of padding, though there are lengths */
+    bool padded[TIMED_MAX]; /* the plan computes rows of padding, where there are lengths */
     struct earlier {
         struct interval ms; /* in the last comparison before this one; NaN: there was none */
         char utc[CLOCK_UTC_SIZE];

@@ -71,10 +71,9 @@ const struct command cmd_export = {
         "fuseplan: kernels, a launcher in C, a header with all contracts, Makefile and\n"
         "CMakeLists.txt, an example.  A library of several sizes runs a batch by the plan of\n"
         "exactly its size, else by the next larger one.  --name begins the names of its files and\n"
-        "functions, so that one program can have several libraries.  Exported with lengths or "
-        "with\n"
-        "--packed, calls with lengths compute no rows of padding.  Schedules, --arch and --force\n"
-        "are as in 'fuseplan generate'.",
+        "functions, so that one program can have several libraries.  If the library is exported\n"
+        "with lengths or with --packed, its calls with lengths compute no rows of padding.\n"
+        "Schedules, --arch and --force are as in 'fuseplan generate'.",
     .examples = "fuseplan export 41115 -b 1 -s 128 -m causal -o bert\n"
                 "make -C bert && bert/example\n"
                 "fuseplan export best -b 1 -s 128 -m causal --name causal -o causal --build",

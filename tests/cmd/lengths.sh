@@ -22,7 +22,6 @@ fail() {
 how() {
   db=$1
   shift
-  # shellcheck disable=SC2086
   fuseplan bench "$@" $some --db "$db" --format json -q | jq -c '[.[].packed]'
 }
 
@@ -66,6 +65,7 @@ for command in generate export; do
   [ "$(written $command best $some --db padded.db)" = 0 ] || fail "$command best, which was padded"
   [ "$(written $command 41115 $full)" = 0 ] || fail "$command without lengths"
 done
+
 # A generated program computes what bench does, zeros in the rows of padding included.
 fuseplan bench 41115 $some --baseline none --dump arrays -q >printed
 [ "$(written generate 41115 $some)" = 1 ] || fail "generate with lengths"

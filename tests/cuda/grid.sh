@@ -3,8 +3,8 @@
 #   1. the best plan of a search; the same plan by `bench` and by a generated program that know nothing, so that
 #      they run the default schedules
 #   2. the best plan beside PyTorch (bench/peers.py), whose times FILE.csv gets
-# GRID_TARGET are the options of the target (--target cuda),
-# GRID_SECONDS limits a search (60), GRID_VARIANTS names PyTorch's variants (sdpa,compile,flex).
+# GRID_TARGET are the options of the target (--target cuda), GRID_SECONDS limits a search (60), GRID_VARIANTS names
+# PyTorch's variants (sdpa,compile,flex).
 set -u
 bin=$1 file=$2
 shift 2
@@ -69,6 +69,7 @@ mean 10 'a generated program'
 echo variant,dtype,batch,seq_len,mask,us >"$file"
 cut -d ' ' -f 1 "$dir/points" | sort -u >"$dir/sizes"
 while read -r size; do
+  rm -f "$dir/peers"
   masks=$(sed -n "s/^$size //p" "$dir/points" | paste -sd ,)
   python3 "$here/../../bench/peers.py" --fuseplan "$bin/fuseplan" \
     --variants "$GRID_VARIANTS" -m "$masks" -o "$dir/peers" "$size" >"$dir/beside.size" || failed=1

@@ -8,6 +8,7 @@
 #include "encoder.h"
 #include "host.h"
 
+#include <stdbool.h>
 #include <time.h>
 
 enum { ROUNDS_MAX = 10000, BACK_TO_BACK = 50, BUSY = 6 }; /* BUSY: calls between two waits */
@@ -106,29 +107,19 @@ static double timed(void (*function)(int round), int round)
     return now_us() - began;
 }
 
-static double kept_at_rest(void (*function)(int round))
+/* busy: the GPU works on a call before, else it has ended all work. */
+static double kept(void (*function)(int round), bool busy)
 {
-    static double kept[ROUNDS_MAX];
+    static double us[ROUNDS_MAX];
     for (int i = 0; i < rounds; i++) {
-        finish();
-        kept[i] = timed(function, i);
-    }
-    qsort(kept, (size_t)rounds, sizeof(*kept), by_value);
-    return kept[rounds / 2];
-}
-
-static double kept_busy(void (*function)(int round))
-{
-    static double kept[ROUNDS_MAX];
-    for (int i = 0; i < rounds; i++) {
-        if (i % BUSY == 0) {
+        if (!busy || i % BUSY == 0)
             finish();
+        if (busy && i % BUSY == 0)
             function(i);
-        }
-        kept[i] = timed(function, i);
+        us[i] = timed(function, i);
     }
-    qsort(kept, (size_t)rounds, sizeof(*kept), by_value);
-    return kept[rounds / 2];
+    qsort(us, (size_t)rounds, sizeof(*us), by_value);
+    return us[rounds / 2];
 }
 
 static double call_to_call(void (*function)(int round))
@@ -146,7 +137,7 @@ static void print(const char *what, void (*function)(int round))
 {
     for (int i = 0; i < 3; i++) /* the second call records a graph */
         function(-1);
-    double rest = kept_at_rest(function), busy = kept_busy(function);
+    double rest = kept(function, false), busy = kept(function, true);
     printf(
         "  %-38s keeps the host %7.1f us at rest, %7.1f us busy; back to back one every %8.1f us\n",
         what, rest, busy, call_to_call(function));
