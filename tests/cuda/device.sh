@@ -164,9 +164,9 @@ searched() {
     jq -r '.best.us_per_layer * 100 | round / 100' "$scratch/best"
 }
 
-# What packing gains, by the best plans, beside PyTorch's attention on packed tokens.
+# What packing gains, by the best plans, beside PyTorch's attention on packed tokens; PACKED_LENGTHS: the seq-lens.
 packed_times() {
-  for s in 128 256 512 1024; do
+  for s in ${PACKED_LENGTHS:-128 256 512 1024}; do
     lengths="--avg-seq-len $((s * 6 / 10))"
     # shellcheck disable=SC2086
     ours=$(searched -b 16 -s $s $lengths) &&
@@ -176,18 +176,23 @@ packed_times() {
   done
 }
 
-# Attention by its fastest schedule, computed again by PyTorch in float64.
+# Attention by its fastest schedule, on Hopper GPUs one of attention_wgmma.cuh, computed again by PyTorch in float64.
 attention() {
   n=0
+  capability=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1)
   set -- "-b 2 -s 333 -m strided --avg-seq-len 200" "-b 1 -s 1001 -m fixed -t bf16" \
     "-b 3 -s 517 -m document" "-b 2 -s 768 -m dilated:w=40,d=3" "-b 2 -s 259 -m longformer -H 6 -W 128"
   for workload; do
     n=$((n + 1))
     # shellcheck disable=SC2086
-    say timeout 60 "$bin/fuseplan" search --target cuda $workload -L 1 --budget 2 --time-limit 40 -q \
-      >"$scratch/search" &&
-      say "$bin/fuseplan" bench --op attention --target cuda $workload -L 1 -q --dump "$scratch/attention$n" ||
+    say timeout 60 "$bin/fuseplan" search --target cuda $workload -L 1 --time-limit 30 -q >"$scratch/search" &&
+      say "$bin/fuseplan" bench --op attention --target cuda $workload -L 1 -q --dump "$scratch/attention$n" \
+        >"$scratch/schedule" || return 1
+    cat "$scratch/schedule"
+    if [ "$capability" = 9.0 ] && ! grep -q hopper "$scratch/schedule"; then
+      echo "the schedule is none of attention_wgmma.cuh"
       return 1
+    fi
   done
   say python3 "$here/recompute.py" "$scratch"/attention?
 }
