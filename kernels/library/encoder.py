@@ -65,6 +65,7 @@ _lib.encoder_run.argtypes = [ctypes.c_void_p, ctypes.c_char_p]
 info = _lib.encoder_describe().contents
 _dtype = _DTYPES[info.dtype]
 _device = info.target.decode()
+_on_gpu = _device == "cuda"
 _hidden = info.heads * info.head_size
 
 
@@ -103,22 +104,28 @@ _workspaces = _Workspaces()
 
 
 def _workspace(x, size, gpu, stream):
-    """One that no other call uses at the same time: a thread's calls in one stream run one after
-    another.  To keep it saves the microseconds in which PyTorch gives a new one.  Other streams than
-    the default one may be captured, may end, or may allocate from the memory of CUDA graphs, in
-    which PyTorch finds what is kept and refuses it: their calls take a new one."""
-    if gpu < 0 or stream != 0:
-        return x.new_empty(size, dtype=torch.uint8)
-    kept = _workspaces.kept.get(gpu)
-    if kept is None or kept.shape[0] < size:
-        kept = _workspaces.kept[gpu] = x.new_empty(size, dtype=torch.uint8)
-    return kept
+    """A tensor that no other call uses at the same time, and its address: a thread's calls in one
+    stream run one after another.  To keep it saves the microseconds in which PyTorch gives a new one.
+    Other streams than the default one may be captured, may end, or may allocate from the memory of
+    CUDA graphs, in which PyTorch finds what is kept and refuses it: their calls take a new one."""
+    keep = gpu >= 0 and stream == 0
+    if keep:
+        kept = _workspaces.kept.get(gpu)
+        if kept is not None and kept[2] >= size:
+            return kept[:2]
+    new = x.new_empty(size, dtype=torch.uint8)
+    if keep:
+        _workspaces.kept[gpu] = (new, new.data_ptr(), size)
+    return new, new.data_ptr()
 
 
-def _raw_stream(device):
-    """The current cudaStream_t of a GPU, without an object around it where PyTorch can do so."""
-    get = getattr(torch._C, "_cuda_getCurrentRawStream", None)
-    return get(device) if get is not None else torch.cuda.current_stream(device).cuda_stream
+# After a wait for the GPU a call finds none of its code in the host's caches.  So these are PyTorch's
+# functions in C, without those in Python around them.
+_stack = torch._C._len_torch_dispatch_stack
+_is_tracing = torch._C._is_tracing
+_current_gpu = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
+_raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream",
+                      lambda gpu: torch.cuda.current_stream(gpu).cuda_stream)
 
 
 def _check_lengths(x, lengths):
@@ -129,14 +136,21 @@ def _check_lengths(x, lengths):
                          "on the CPU")
 
 
+def _refuse_gradients(x):
+    if x.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("the library computes no gradients; run under torch.no_grad()")
+
+
 def _run(x, lengths, handle):
     """x (B,S,D) through all layers.  lengths: (B) int32, on the CPU or, unchecked, on x's device;
     None: all S."""
-    if x.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError("the library computes no gradients; run under torch.no_grad()")
-    x = x.contiguous()
-    if x.data_ptr() % 16 != 0:
+    _refuse_gradients(x)
+    if not x.is_contiguous():
+        x = x.contiguous()
+    address = x.data_ptr()
+    if address % 16 != 0:
         x = x.clone()
+        address = x.data_ptr()
     host = device = 0  # where lengths lie
     if lengths is not None:
         _check_lengths(x, lengths)
@@ -145,15 +159,15 @@ def _run(x, lengths, handle):
             device = lengths.data_ptr()
         else:
             host = lengths.data_ptr()
-    batch, seq_len = x.shape[0], x.shape[1]
+    batch, seq_len, _ = x.shape
     size = _workspace_bytes(batch, seq_len)
     y = torch.empty_like(x)
     gpu = x.get_device()  # -1: a CPU
     stream = _raw_stream(gpu) if gpu >= 0 else 0
-    workspace = _workspace(x, size, gpu, stream)
-    call = _call(batch, seq_len, x.data_ptr(), y.data_ptr(), host, device, workspace.data_ptr(),
-                 size, stream)
-    if gpu < 0 or gpu == torch.cuda.current_device():
+    workspace, workspace_address = _workspace(x, size, gpu, stream)
+    call = _call(batch, seq_len, address, y.data_ptr(), host, device, workspace_address, size,
+                 stream)
+    if gpu < 0 or gpu == _current_gpu():
         status = _lib.encoder_run(handle, call)
     else:
         with torch.cuda.device(gpu):
@@ -176,8 +190,7 @@ def _(x, lengths, handle):
 
 def _is_plain(x):
     """Whether PyTorch would only run the operator, and neither trace, count nor transform it."""
-    return (type(x) is torch.Tensor and torch._C._len_torch_dispatch_stack() == 0 and
-            not torch.jit.is_tracing())
+    return type(x) is torch.Tensor and _stack() == 0 and not _is_tracing()
 
 
 # ---- attention masks
@@ -237,10 +250,10 @@ class Encoder(torch.nn.Module):
         c_model = _Model(config.num_attention_heads,
                          config.hidden_size // config.num_attention_heads,
                          config.intermediate_size, info.dtype, len(layers), config.layer_norm_eps,
-                         int(_device == "cuda"), weights)
+                         int(_on_gpu), weights)
         handle = ctypes.c_void_p()
         with _on(layers[0][0].device):
-            if _device == "cuda":
+            if _on_gpu:
                 torch.cuda.synchronize()  # the copies may be under way in another stream
             _check(_lib.encoder_create(ctypes.byref(c_model), ctypes.byref(handle)))
         self.handle, self.check_mask, self.lengths = handle.value, check_mask, None
@@ -260,13 +273,13 @@ class Encoder(torch.nn.Module):
     def forward(self, hidden_states, attention_mask=None, *args, output_attentions=False,
                 output_hidden_states=False, return_dict=True, **kwargs):
         x = hidden_states
-        if x.device.type != _device or x.dtype != _dtype:
+        if not (x.is_cuda if _on_gpu else x.is_cpu) or x.dtype != _dtype:
             raise TypeError(f"the input is {x.dtype} on {x.device}; the library takes {_dtype} on "
                             f"{_device}")
-        if x.dim() != 3 or x.shape[2] != _hidden:
-            raise ValueError(f"the input has the shape {tuple(x.shape)}; expected (B,S,{_hidden})")
-        if torch.is_grad_enabled() and x.requires_grad:
-            raise RuntimeError("the library computes no gradients; run under torch.no_grad()")
+        shape = x.shape
+        if len(shape) != 3 or shape[2] != _hidden:
+            raise ValueError(f"the input has the shape {tuple(shape)}; expected (B,S,{_hidden})")
+        _refuse_gradients(x)
         if self.training or output_attentions or output_hidden_states:
             raise ValueError("the library has no dropout, and keeps neither attentions nor the "
                              "hidden states of layers; call model.eval(), and ask for neither")

@@ -18,6 +18,7 @@ class device:
 class Tensor:
     device = device('cpu')
     is_cuda = requires_grad = False
+    is_cpu = True
 
     def __init__(self, shape, dtype=float32, values=None):
         self.shape, self.dtype, count = tuple(shape), dtype, 1
@@ -32,14 +33,14 @@ class Tensor:
     def data_ptr(self):
         return self._at if len(self.values) > 0 else 0
 
+    def is_contiguous(self):
+        return True
+
     def contiguous(self):
         return self
 
     def get_device(self):
         return -1
-
-    def dim(self):
-        return len(self.shape)
 
     def new_empty(self, count, dtype):
         return Tensor((count,), dtype)
@@ -82,12 +83,16 @@ class _C:
     def _len_torch_dispatch_stack():
         return _C.modes
 
+    @staticmethod
+    def _is_tracing():
+        return False
 
-class jit:
+
+class cuda:
 
     @staticmethod
-    def is_tracing():
-        return False
+    def current_device():
+        return -1
 
 
 class compiler:

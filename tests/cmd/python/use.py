@@ -67,7 +67,13 @@ assert 'expected (B,S,' in refused(encoder.forward, draw(2, 8, HIDDEN + 1))
 sizes._lib.sizes_destroy(encoder.handle)
 
 # Only the default stream of a GPU keeps its workspace: another may be captured.
-kept = sizes._workspace(x, 64, 0, 0)
-assert sizes._workspace(x, 32, 0, 0) is kept and sizes._workspace(x, 64, 1, 0) is not kept
-assert sizes._workspace(x, 65, 0, 0).shape == (65,)
-assert sizes._workspace(x, 64, 0, 7) is not sizes._workspace(x, 64, 0, 7)
+def workspace(*arguments):
+    tensor, address = sizes._workspace(x, *arguments)
+    assert tensor.data_ptr() == address
+    return tensor
+
+
+kept = workspace(64, 0, 0)
+assert workspace(32, 0, 0) is kept and workspace(64, 1, 0) is not kept
+assert workspace(65, 0, 0).shape == (65,)
+assert workspace(64, 0, 7) is not workspace(64, 0, 7)
