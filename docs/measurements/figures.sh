@@ -1,6 +1,7 @@
 #!/bin/sh
 # figures.sh FUSEPLAN: writes docs/measurements/replay.md and replay.svg from the recorded spaces in tests/data, and
-# docs/measurements/estimate.md from the tables in tests/data/tables, by estimate_figures beside FUSEPLAN.
+# docs/measurements/estimate.md from those of a GPU and the tables in tests/data/tables, by estimate_figures beside
+# FUSEPLAN.
 # What a run gives stays in build/figures/, and is run again once the program or the space is newer.
 set -eu
 fuseplan=$1
@@ -117,9 +118,10 @@ chart() {
   cat <<'END'
 # Estimates of workloads that are left out
 
-`./run figures` writes this page from the tables in `tests/data/tables/`: the segments of 16 workloads, and up to 16 plans
-of each, as searches of 5 to 25 s measured them on one H200 in fp16 on 2026-11-22. Each workload is left out and
-[estimated](../search.md#estimates) from the others.
+`./run figures` writes this page from the segments of 13 workloads, and at most 16 plans of each. Eight workloads are the
+tables in `tests/data/tables/`, from searches of at most 60 s. Five are the spaces in `tests/data/` that were recorded
+whole; of these the 16 plans of the least sums count. All are of H200 GPUs in fp16 on 2026-11-23. Each workload is left out
+and [estimated](../search.md#estimates) from the others.
 
 *regret*: how much slower the plan estimated fastest is than the best of all plans whose times are known; *of 16*: the
 same of the best of the 16 plans listed. The time of a plan that was not measured is what the posterior says from the
@@ -128,12 +130,13 @@ it; where there is none, nothing is known (-).
 *error*: the estimated time of the fastest plan measured over its time, less 1. *interval*: its ends as multiples of the
 time expected for the plan. *inside*: how many of the plans measured lie in their own intervals of 90 %.
 END
-  "$(dirname "$fuseplan")/estimate_figures" tests/data/tables/*.space.gz
+  "$(dirname "$fuseplan")/estimate_figures" tests/data/tables/*.space.gz tests/data/h200-*.space.gz
   cat <<'END'
 
 ## What was tried
 
-With one workload left out, and with all of as many tokens: the median error of the fastest measured plan's time.
+On 16 workloads from (1,128) to (16,1024), measured on 2026-11-22 by kernels of an earlier version: the median error of the
+fastest measured plan's time with one workload left out, and with all of as many tokens.
 
 | model | one, % | tokens, % |
 |---|---|---|
@@ -145,9 +148,6 @@ The first model's intervals held for the fastest measured plan of 14 of 16. It m
 either way: with 12 heads and 8 query blocks no multiprocessor has more than one query block, and the longest one decides. The
 ratio of a plan to its sum falls from 1.25 at 128 tokens to 1.00 at 16384, and the same plan's ratios spread by 5.1 % over
 workloads. Beside the factor and the gap they spread by 1.9 %.
-
-Nothing is known of the 16 plans of three workloads, and of more than one of those of (8,128) causal: whole attention was
-not timed before their searches ended, or only without the merging of heads. They count neither as hits nor as misses.
 
 These were no better, and are not in the program:
 

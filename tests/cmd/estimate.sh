@@ -30,8 +30,8 @@ refused() {
   echo "nothing known"
   refused 'there is no database' fuseplan search $asked --rigor estimate
   [ ! -e a.db ] || fail "a database was created"
-  for mask in causal strided; do
-    fuseplan db import-space "$tables/h200-b1-s128-$mask-fp16.space.gz" -q >printed
+  for known in b1-s128-sliding b1-s512-causal; do
+    fuseplan db import-space "$tables/h200-$known-fp16.space.gz" -q >printed
   done
   refused "needs segment times of 3 workloads .* has those of 2; .* known are '-b 1 -s 128 -m" fuseplan search $asked --rigor estimate
 
@@ -46,7 +46,7 @@ refused() {
   done
   jq -e '.best.predicted and .best.value == .plans[0].value and (.plans | length) == 16 and .interval == 0.9 and
     .best.ci_low_ms < .best.median_ms and .best.median_ms < .best.ci_high_ms and
-    (.best.median_us | length) == (.best.segments | length) and .known.nearest == "-b 8 -s 128 -m sliding:w=11 --target cuda"' \
+    (.best.median_us | length) == (.best.segments | length) and .known.nearest == "-b 8 -s 128 -m strided:t=11 --target cuda"' \
     out.json >jq.txt || fail "estimate: $(cat out.json)"
   fuseplan search $asked --rigor estimate --format csv >out.csv 2>said
   [ "$(cut -d , -f 1,7 out.csv)" = "value,predicted
@@ -58,9 +58,9 @@ $(jq .best.value out.json),true" ] || fail "csv: $(cat out.csv)"
     jq -e '[.plans[].value] == [41115]' >jq.txt || fail "not of --space"
 
   echo "nothing near"
-  refused "the nearest workload, '-b 1 -s 128 --target cuda', is a factor 64 away" fuseplan search -b 1 -s 2 --target cuda --rigor estimate
+  refused "the nearest workload, '-b 1 -s 128 -m sliding:w=11 --target cuda', is a factor 32 away" fuseplan search -b 1 -s 4 --target cuda --rigor estimate
   refused 'needs segment times of 3' fuseplan search -b 1 -s 128 -H 16 --target cuda --rigor estimate
-  refused 'goes on with' fuseplan search $asked --rigor estimate --space 33109 # ops 0-5 are fused
+  refused 'goes on with' fuseplan search $asked --rigor estimate --space 33450 # ops 0-4 are fused
 
   # An estimate is no result: what asks for a measured plan finds none.
   echo "nothing stored"
@@ -68,6 +68,6 @@ $(jq .best.value out.json),true" ] || fail "csv: $(cat out.csv)"
   for command in query 'export best -o d' 'generate best -o d' 'explain best' 'predict best'; do
     refused 'nothing is stored' fuseplan $command $asked
   done
-  fuseplan search -b 1 -s 128 -m causal --target cuda --rigor estimate >text 2>said
+  fuseplan search -b 8 -s 512 -m causal --target cuda --rigor estimate >text 2>said
   grep -q "this workload was measured; 'fuseplan query' prints its best plan" said || fail "not said that it was measured"
 }

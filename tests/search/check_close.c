@@ -46,9 +46,9 @@ static void close_space(void)
     recorded_space_release(&space);
 }
 
-static struct search_options options_with(int budget)
+static struct search_options options_with(const char *strategy, int budget)
 {
-    return (struct search_options){.strategy = strategy_find("guided"),
+    return (struct search_options){.strategy = strategy_find(strategy),
                                    .space_lo = space.lo,
                                    .space_hi = space.hi,
                                    .budget = budget,
@@ -56,9 +56,9 @@ static struct search_options options_with(int budget)
                                    .quantile = 0.1};
 }
 
-static void search_first(int budget)
+static void search_first(const char *strategy, int budget)
 {
-    const struct search_options o = options_with(budget);
+    const struct search_options o = options_with(strategy, budget);
     const struct evaluator e = evaluator();
     struct search_result found;
     OK(search_loop(&o, &e, &history, NULL, NULL, &found, &st));
@@ -67,7 +67,7 @@ static void search_first(int budget)
 /* Returns how many plans that measures. */
 static int close_with(double share)
 {
-    const struct search_options o = options_with(0);
+    const struct search_options o = options_with("guided", 0);
     const struct closing how = {.share = share, .most = CLOSE_MOST, .layers = layers};
     const struct evaluator e = evaluator();
     struct search_result found;
@@ -146,7 +146,7 @@ static const char *space_of(int i)
 START_TEST(a_converged_search_is_sure)
 {
     open_space(space_of(_i));
-    search_first(0);
+    search_first("guided", 0);
     double before_ms = best_ms();
     int measured = close_with(CLOSE_SHARE);
     state();
@@ -164,11 +164,11 @@ START_TEST(a_converged_search_is_sure)
 }
 END_TEST
 
-/* After a few plans most of the faster ones are not measured: the statement is weak, but true. */
+/* After a drawn plan most of the faster ones are not measured: the statement is weak, but true. */
 START_TEST(the_statement_is_true_of_an_unfinished_search)
 {
     open_space(space_of(_i));
-    search_first(1);
+    search_first("random", 1);
     state();
     ck_assert_int_gt(check_gain(), 0);
     close_space();
@@ -226,7 +226,7 @@ START_TEST(a_segment_never_timed)
             continue;
         times = space.segments;
         times.ms[slots[k]] = NAN;
-        search_first(1);
+        search_first("random", 1);
         close_with(CLOSE_SHARE);
         state();
         ck_assert_int_eq(certainty.untimed_count, 1);
@@ -254,8 +254,8 @@ START_TEST(closing_has_bounds)
     struct closing how = {.share = 0.5, .most = 12, .layers = 1};
     struct search_result found;
     open_space(space_of(ARRAY_LEN(recorded) - 1));
-    search_first(1);
-    struct search_options o = options_with(5);
+    search_first("random", 1);
+    struct search_options o = options_with("guided", 5);
     const struct evaluator e = evaluator();
     OK(search_close(&o, &how, &e, &history, &found, &st));
     ck_assert_int_eq(found.stopped_by, STOP_BUDGET);

@@ -8,6 +8,26 @@
 
 /* ---- reading --------------------------------------------------------------------------------- */
 
+static double sum_of(const struct recorded_space *space, int plan)
+{
+    double sum = additive_ms(&space->segments, space->plans[plan]);
+    return isnan(sum) ? INFINITY : sum;
+}
+
+/* Of a space recorded whole what a search of a few plans measures: the plans of the least sums. */
+static void take_plans(const struct recorded_space *space, struct history *out)
+{
+    bool taken[PLAN_SPACE] = {false};
+    for (int n = 0; n < space->count && n < ESTIMATED_MOST; n++) {
+        int next = -1;
+        for (int i = 0; i < space->count; i++)
+            if (!taken[i] && (next < 0 || sum_of(space, i) < sum_of(space, next)))
+                next = i;
+        taken[next] = true;
+        history_add(out, space->plans[next], space->outcomes[next]);
+    }
+}
+
 static int read_table(const char *file, struct known_workload *out, int *units, struct status *st)
 {
     static struct recorded_space space; /* 300 KB: not on the stack */
@@ -26,8 +46,8 @@ static int read_table(const char *file, struct known_workload *out, int *units, 
             out->slots[i] = (struct slot_record){.impl = mem_strdup(space.fastest[i]->impl),
                                                  .schedule = mem_strdup(space.fastest[i]->schedule),
                                                  .us = {.median = space.fastest[i]->us}};
-    for (int i = 0; i < space.count && result == 0; i++)
-        history_add(&out->plans, space.plans[i], space.outcomes[i]);
+    if (result == 0)
+        take_plans(&space, &out->plans);
     recorded_space_release(&space);
     return result;
 }
@@ -99,11 +119,12 @@ static double least_ms(const struct truth *t, const struct plan *space, int coun
 static void judge_intervals(const struct known_workloads *k, const bool *left_out,
                             const struct known_workload *w, struct held_out *out)
 {
-    struct plan plans[ESTIMATED_MOST]; /* of the tables, none has more */
     int count = 0, best = history_best(&w->plans);
-    for (int i = 0; i < w->plans.count && count < ESTIMATED_MOST; i++)
-        if (w->plans.items[i].outcome.status == TRIAL_OK)
-            plans[count++] = w->plans.items[i].plan;
+    struct plan plans[ESTIMATED_MOST] = {w->plans.items[best].plan};
+    for (int i = 0; i < w->plans.count && count < ESTIMATED_MOST - 1; i++)
+        if (i != best && w->plans.items[i].outcome.status == TRIAL_OK)
+            plans[++count] = w->plans.items[i].plan;
+    count++;
     struct estimate e = estimate_plans(k, left_out, &w->workload, plans, count);
     out->error = NAN;
     out->measured = e.count;

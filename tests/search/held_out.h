@@ -6,7 +6,8 @@
 
 enum { TABLES_MAX = 32 };
 
-/* Reads recorded spaces of a GPU.  known_release() in any case. */
+/* Reads recorded spaces of a GPU, of each no more plans than an estimate gives.  known_release() in
+ * any case. */
 int tables_read(const char *const *files, int count, struct known_workloads *out,
                 struct status *st);
 
@@ -20,7 +21,8 @@ struct held_out {
                          NaN if a segment of it was not timed in this workload */
     double regret_16; /* of the best of all plans estimated, of which the time is known */
     bool all_known;   /* the time of each plan estimated is known */
-    int measured;     /* plans that were measured and could be estimated */
+    int measured;     /* plans that were measured and could be estimated: the fastest and the first
+                         ones */
     int inside;       /* of these: within their intervals */
     double error;     /* of the fastest plan measured: the estimated time over its time, less 1 */
     bool holds;       /* its interval does */
