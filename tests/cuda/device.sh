@@ -160,7 +160,7 @@ packed() {
 
 # searched OPTION...: microseconds a layer of the best plan of a search.
 searched() {
-  say timeout 150 "$bin/fuseplan" search --target cuda -q --seed 1 --time-limit 100 --format json "$@" >"$scratch/best" &&
+  say timeout 150 "$bin/fuseplan" search --target cuda -q --time-limit 100 --format json "$@" >"$scratch/best" &&
     jq -r '.best.us_per_layer * 100 | round / 100' "$scratch/best"
 }
 
