@@ -79,7 +79,8 @@ void *mem_alloc(size_t count, size_t size); /* zeroed; free() it */
 void *mem_unset(size_t size); /* not zeroed; a malloc() for libraries that cannot do without */
 void *mem_resize(void *old, size_t count, size_t size);
 char *mem_strdup(const char *text);
-void *mem_checked(void *taken); /* what the C library returns null of where memory runs out */
+void *mem_checked(void *taken); /* for functions of the C library that allocate: returns what they
+                                   returned, unless that is null */
 
 /* ---- buf.c: a growing string --------------------------------------------------------------------
  *
@@ -149,15 +150,15 @@ bool file_is_standard_output(const char *path);
  * STATUS_USAGE if another file has it already. */
 int file_reserve_standard_output(struct status *st);
 
-/* The errno with which file_write() would fail for a reason that is known before; else 0. */
+/* Whether file_write() can be seen to fail without trying: the errno that it would have, else 0. */
 int file_write_error(const char *path);
 
 /* The name behind symbolic links; nothing needs to have it.  Null with errno set where the links
  * are a circle.  The caller frees. */
 char *file_follow(const char *path);
 
-/* Lets signals that end the program wait, while there is a temporary file that they would leave.
- * Give *before to sigprocmask(SIG_SETMASK) then. */
+/* Blocks the signals that end the program: for the time in which there is a temporary file, which
+ * they would leave behind.  *before: the signal mask until now, which the caller restores. */
 void file_hold_signals(sigset_t *before);
 
 /* ---- directory.c: directories written as a whole
@@ -246,7 +247,8 @@ bool file_is_ours(const char *path);
  *
  * It reads system directories and one directory more, and writes below another one, if any; it
  * starts no program, sends no signal to a process outside and reaches no network, as far as the
- * kernel can keep it from that: by Landlock, and by a network namespace.  What is open stays so.
+ * kernel can keep it from that: by Landlock, and by a network namespace.  Files and sockets that
+ * are open already stay usable.
  * None of it can be undone, and none of it makes computing slower. */
 
 enum { SANDBOX_FILES = 1, SANDBOX_SIGNALS = 2, SANDBOX_NETWORK = 4 };

@@ -10,10 +10,10 @@
  * costs about a microsecond, so that work need not be sparing with them. */
 
 struct step {
-    const char *phase; /* "compiling", "plans": borrowed until the report returns */
-    int64_t done,
-        total;     /* of the phase; 0: nothing is counted; total 0: of nobody knows how much */
-    double left_s; /* about how long the work still takes, at most; NaN: unknown */
+    const char *phase;   /* "compiling", "plans": borrowed until the report returns */
+    int64_t done, total; /* steps of the phase; total 0: nobody knows how many there are, and with
+                            done 0 they are not counted */
+    double left_s;       /* how long the work still takes, estimated high; NaN: unknown */
 };
 typedef void step_report(void *ctx, const struct step *step);
 

@@ -134,7 +134,7 @@ struct command {
     const char *summary;
     uint64_t options, required;       /* OPT() bits of the options that it takes, that it needs */
     bool each;                        /* takes lists of batch sizes and sequence lengths */
-    unsigned exits;                   /* EXITS_ bits: how else than 0, 1 and 2 it exits */
+    unsigned exits;                   /* EXITS_ bits: exit codes beside 0, 1 and 2 */
     const char *about;                /* a paragraph for --help; may be null */
     void (*more)(struct buf *out);    /* appends lines made from tables to --help; may be null */
     const char *examples;             /* one a line */

@@ -43,12 +43,15 @@ int search_drawn(const struct search_options *o, int count, const struct evaluat
                  struct history *h, const struct closing *how, struct search_result *out,
                  struct status *st);
 
+/* A slot whose segment was never timed.  Its operators can be run by timed segments; `hope` is a
+ * share of what these take in the fastest way.  A plan with the slot can be the fastest plan only
+ * if
+ *   - the slot takes less than this share, or
+ *   - the plan takes less than the sum of its segments by more than `gain` below, or
+ *   - the plan has another slot that was never timed. */
 struct untimed_slot {
     int slot;
-    double hope; /* a plan with it is the fastest only if it takes less than this share of what the
-                    fastest way to run its operators by timed segments takes, or if the plan beats
-                    its sum by more than `gain`, or has other such slots; NaN: there is no such
-                    way */
+    double hope; /* NaN: timed segments cannot run the operators */
 };
 
 struct certainty {

@@ -343,8 +343,8 @@ int builder_build(struct builder *b, const struct choice *choices, int count, do
 int builder_build_some(struct builder *b, const struct choice *choices, int count, int ahead,
                        double until, struct built *out, struct status *st);
 
-/* Goes on with what the last builder_build_some() began, without waiting.  Whether compilers run.
- */
+/* Continues what the last builder_build_some() began: takes results and starts compilers, without
+ * waiting for any.  Returns whether one still runs. */
 bool builder_advance(struct builder *b);
 
 #endif
