@@ -174,14 +174,14 @@ static bool measure_column(const json_t *rows, const struct column *c, struct sh
     return filled;
 }
 
-/* How many bytes of a text go into a line of a cell: all that fit, or those up to a blank, a comma
- * or a plus sign. */
+/* How many bytes of a text go into a line of a cell: all that fit, or those up to a blank, a comma,
+ * a plus sign or a hyphen. */
 static int piece_of(const char *text, int width)
 {
     int len = (int)strlen(text), cut = width;
     if (len <= width)
         return len;
-    while (cut > 1 && strchr(" ,+", text[cut - 1]) == NULL && text[cut] != ' ')
+    while (cut > 1 && strchr(" ,+-", text[cut - 1]) == NULL && text[cut] != ' ')
         cut--;
     return cut > 1 ? cut : width;
 }
