@@ -17,7 +17,7 @@ static const struct column columns[] = {
     {"regret_median", "median", 4},
     {"regret_p95", "95 %", 4},
     {"plans_to_1pct", "to 1 %", 0},
-    {"seconds", "s", 1},
+    {"seconds", NULL, 1},
     {"seconds_to_3pct", "s to 3 %", 1},
     {"seconds_to_1pct", "s to 1 %", 1},
     {"score", "score", 3},

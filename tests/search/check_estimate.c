@@ -169,7 +169,7 @@ static struct plan unknown_plan(const bool *left_out)
 
 START_TEST(unknown_segments_are_in_no_plan)
 {
-    bool left_out[TABLES_MAX];
+    bool left_out[TABLES_MAX] = {false};
     for (int i = 0; i < known.count; i++)
         left_out[i] = has_all_segments(&known.items[i]);
     struct plan unknown = unknown_plan(left_out);
