@@ -64,15 +64,22 @@ static json_t *files_json(const struct standalone *p)
     return all;
 }
 
+/* Null too where the target needs no library. */
+static json_t *measured_with(const struct schedules *s)
+{
+    return s->libraries != NULL && s->libraries[0] != '\0' ? json_string(s->libraries)
+                                                           : json_null();
+}
+
 /* Adds what a manifest says of one plan. */
 static void add_plan(const struct choosing *c, const struct chosen *part, json_t *out)
 {
     const struct schedules *s = &part->schedules;
-    json_t *members = json_pack("{si sb so so so}", "value", (int)plan_value(part->plan), "packed",
-                                (int)s->candidate.packed, "workload",
+    json_t *members = json_pack("{si sb so so so so}", "value", (int)plan_value(part->plan),
+                                "packed", (int)s->candidate.packed, "workload",
                                 workload_json(&part->workload, c->build.kind), "measured_on",
                                 s->device != NULL ? json_string(s->device) : json_null(),
-                                "segments", segments_json(part));
+                                "measured_with", measured_with(s), "segments", segments_json(part));
     json_object_update(out, members);
     json_decref(members);
 }

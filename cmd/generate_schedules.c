@@ -36,6 +36,7 @@ static void read_device(void *ctx, const struct db_study *study)
     struct reading *r = ctx;
     const struct db_target *t = &study->target;
     r->out->device = mem_strdup(t->device);
+    r->out->libraries = mem_strdup(t->libraries);
     r->out->elsewhere = r->here.device[0] != '\0' && strcmp(r->here.device, t->device) != 0;
     r->out->device_arch = build_target_of(TARGET_CUDA, t->capability, true, r->workload).arch;
 }
@@ -117,6 +118,7 @@ void schedules_release(struct schedules *s)
         free(s->failed[i]);
     }
     free(s->device);
+    free(s->libraries);
     *s = (struct schedules){.measured = 0};
 }
 

@@ -4,7 +4,7 @@ fuseplan export 41115 -b 1 -s 4 $small -o lib; echo $?
 ls lib
 head -n 12 lib/encoder.h
 sed -n '/^OBJECTS/,/^all/p' lib/Makefile
-jq -c '.library, (.plans[] | [.value, .workload.seq_len, .measured_on, (.segments | length)])' lib/manifest.json
+jq -c '.library, (.plans[] | [.value, .workload.seq_len, .measured_on, .measured_with, (.segments | length)])' lib/manifest.json
 # Whatever else the name would clash with, its functions do not.
 fuseplan export 43690 -b 1 -s 4 $small -q --name bert -o bert; echo $?
 ls bert | grep bert; grep -c encoder bert/*.[ch] | grep -v ':0$'
@@ -17,6 +17,7 @@ known_db k.db
 fuseplan export best --target cpu -b 1,2 -s 128 -m causal -q -o no --db k.db; echo $?
 fuseplan export best --target cpu -b 1 -s 128 -m causal -q -o best --db k.db; echo $?
 grep -A 1 workload best/plan_b1_s128.c
+jq -c '.plans[] | [.measured_on, .measured_with]' best/manifest.json
 ls
 # Several sizes are one library: a plan each, a segment's source once.
 fuseplan export 41115 -b 2,1 -s 8,4 $small -q -o sizes; echo $?
