@@ -239,16 +239,22 @@ pace() {
   "$here/record.sh" "$bin" "$scratch/pace" 'exhaustive 1 128 causal --space 40000..40499'
 }
 
+# with_items LIST COMMAND...: the command with the items of the list, which commas separate, behind its words.
+with_items() {
+  items=$1 saved=$IFS
+  shift
+  IFS=,
+  # shellcheck disable=SC2086
+  set -- "$@" $items
+  IFS=$saved
+  "$@"
+}
+
 # record WORKLOADS: what record.sh measures, separated by commas; RECORD_WORKLOADS has others.  The files come into the
 # directory FUSEPLAN_SPACES, else into this one.
 record() {
   gpu=$(nvidia-smi --query-gpu=name --format=csv,noheader | head -n 1 | tr 'A-Z ' 'a-z-')
-  saved=$IFS
-  IFS=,
-  # shellcheck disable=SC2086
-  set -- ${RECORD_WORKLOADS:-$1}
-  IFS=$saved
-  "$here/record.sh" "$bin" "${FUSEPLAN_SPACES:-.}/${gpu#nvidia-}" "$@"
+  with_items "${RECORD_WORKLOADS:-$1}" "$here/record.sh" "$bin" "${FUSEPLAN_SPACES:-.}/${gpu#nvidia-}"
 }
 
 # The recorded spaces (20 minutes), and the tables of segments of more workloads (15 minutes).
@@ -287,12 +293,7 @@ faulty_search() {
 
 # Searches with and without limits, and where their seconds go; LIVE_WORKLOADS: "B S MASK, B S MASK, ...".
 live() {
-  saved=$IFS
-  IFS=,
-  # shellcheck disable=SC2086
-  set -- ${LIVE_WORKLOADS:-1 128 causal,8 512 strided}
-  IFS=$saved
-  "$here/live.sh" "$bin" "$@"
+  with_items "${LIVE_WORKLOADS:-1 128 causal,8 512 strided}" "$here/live.sh" "$bin"
 }
 
 # The layer beside PyTorch, and the default schedules beside the best ones; GRID_POINTS: "B S MASK, B S MASK, ...".
@@ -306,12 +307,7 @@ grid() {
     done
     points="${points#,},1 1000 full,3 384 sliding,5 640 bigbird,7 333 causal,2 777 strided"
   fi
-  saved=$IFS
-  IFS=,
-  # shellcheck disable=SC2086
-  set -- $points
-  IFS=$saved
-  "$here/grid.sh" "$bin" "${GRID_PEERS:-$scratch/peers.csv}" "$@"
+  with_items "$points" "$here/grid.sh" "$bin" "${GRID_PEERS:-$scratch/peers.csv}"
 }
 
 sanitize() {
