@@ -9,8 +9,7 @@ static int add_value(const struct options *o, const char *text, struct baselines
                      struct status *st)
 {
     struct plan p;
-    bool padded;
-    if (plan_from_text(o, text, &p, &padded, st) != 0)
+    if (plan_from_text(o, text, &p, NULL, st) != 0)
         return status_prefix(st, "--baseline");
     if (baselines_have(out, p))
         return 0;

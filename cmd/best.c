@@ -51,15 +51,17 @@ int plan_from_text(const struct options *o, const char *text, struct plan *out, 
                    struct status *st)
 {
     unsigned value, canonical;
-    *padded = false;
+    bool best_padded = false;
     *out = (struct plan){.fused = 0};
-    if ((strcmp(text, BEST_WORD) == 0 ? find_best(o, &value, padded, st)
+    if ((strcmp(text, BEST_WORD) == 0 ? find_best(o, &value, &best_padded, st)
                                       : plan_parse_value(text, &value, st)) != 0)
         return -1;
     canonical = plan_canonical(value);
     if (canonical != value)
         note(o, "%u names the same plan as %u", value, canonical);
     *out = plan_from_value(value);
+    if (padded != NULL)
+        *padded = best_padded;
     return 0;
 }
 

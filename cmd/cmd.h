@@ -332,7 +332,8 @@ int known_refuse(struct db *db, const struct status *missing, struct status *st)
 #define BEST_WORD "best"
 
 /* Reads a plan: a value, or "best", the best one known of the options' workload.  *padded: whether
- * that one is faster with rows of padding, where there are lengths.  STATUS_NOT_FOUND: no best. */
+ * that one is faster with rows of padding, where there are lengths; may be null.  STATUS_NOT_FOUND:
+ * no best. */
 int plan_from_text(const struct options *o, const char *text, struct plan *out, bool *padded,
                    struct status *st);
 

@@ -53,9 +53,8 @@ static int find_plan(const struct options *o, const struct session *s, struct pl
                      struct status *st)
 {
     struct db_best best = {.value = -1};
-    bool padded;
     if (s->db == NULL || strcmp(o->operands[0], BEST_WORD) != 0)
-        return plan_from_text(o, o->operands[0], out, &padded, st);
+        return plan_from_text(o, o->operands[0], out, NULL, st);
     int result = best_of_study(s, &best, st);
     if (result == 0)
         *out = plan_from_value((unsigned)best.value);

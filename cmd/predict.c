@@ -33,14 +33,13 @@ static int parse_values(const struct options *o, bool workload, struct asked *a,
         const char *text = o->operands[i];
         bool best = workload && strcmp(text, BEST_WORD) == 0;
         struct plan p;
-        bool padded;
         unsigned lo, hi;
         if (!workload && strcmp(text, BEST_WORD) == 0)
             return status_set(st, STATUS_USAGE,
                               "'best' is the best plan of a workload, and none is given; add -b, "
                               "-s and -m");
-        if ((best ? plan_from_text(o, text, &p, &padded, st)
-                  : plan_parse_range(text, &lo, &hi, st)) != 0)
+        if ((best ? plan_from_text(o, text, &p, NULL, st) : plan_parse_range(text, &lo, &hi, st)) !=
+            0)
             return -1;
         if (best)
             lo = hi = plan_value(p);
