@@ -5,12 +5,12 @@
  *
  * A thread block takes tiles of (BM, BN) in turn.  Its warps have four roles:
  *
- *   one warp loads the weight   each fills its half of a ring of STAGES steps, (BM, 64) of the
- * input one loads rows              and (64, BN) of the weight, for one tile after another two
- * store                   move finished tiles from shared memory to memory, and the residual's
- *                               tiles from memory to shared memory before
- *   TEAMS teams multiply        team t takes every TEAMS-th tile; GROUPS warpgroups share its rows.
- *                               While one team runs its epilogue, the other one multiplies.
+ *   - One warp loads the weight and one loads rows of the input, for one tile after another.  Each
+ *     fills its half of a ring of STAGES steps: (64, BN) of the weight, (BM, 64) of the input.
+ *   - Two warps store: they move finished tiles from shared memory to memory, and before that the
+ *     residual's tiles from memory to shared memory.
+ *   - TEAMS teams multiply.  Team t takes every TEAMS-th tile; GROUPS warpgroups share its rows.
+ *     While one team runs its epilogue, the other one multiplies.
  *
  * The mbarriers full[] complete when a step has landed, empty[] when it was multiplied; ready[team]
  * when the team may write its tile to `out` (which holds the residual), done[team] when it has;

@@ -67,8 +67,7 @@ FP_DEVICE void proxy_fence()
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
 }
 
-/* ---- clusters of thread blocks ----------------------------------------------------------------
- */
+/* ---- clusters of thread blocks --------------------------------------------------------------- */
 
 /* The number of this thread block in its cluster of SIZE. */
 template <int SIZE> FP_DEVICE int cluster_rank()
@@ -152,8 +151,7 @@ FP_DEVICE void copy_16(u32 to, const void *from, bool valid)
                  : "memory");
 }
 
-/* ---- TMA: one thread copies a box of a matrix in memory, which its tensor map describes --------
- */
+/* ---- TMA: one thread copies a box of a matrix in memory, which its tensor map describes ------ */
 
 /* Fetches a tensor map, which takes longer than a copy's first bytes. */
 FP_DEVICE void fetch_map(const fp_map *map)
@@ -187,8 +185,7 @@ FP_DEVICE void box_stores_read()
                      : "memory");
 }
 
-/* ---- registers: all threads of a warpgroup ask for their number -------------------------------
- */
+/* ---- registers: all threads of a warpgroup ask for their number ------------------------------ */
 
 template <int count> FP_DEVICE void take_registers()
 {

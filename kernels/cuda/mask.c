@@ -99,8 +99,7 @@ int encoder_mask_open(const struct plan *p, struct plan_state *out)
     return u.status;
 }
 
-/* ---- in each call -----------------------------------------------------------------------------
- */
+/* ---- in each call ---------------------------------------------------------------------------- */
 
 static void carve_lists(const struct plan *p, struct carving *c, struct fp_cut_lists *out)
 {
