@@ -112,8 +112,8 @@ void buf_add_path(struct buf *b, const char *path);
  * opens anything.  False on failure. */
 bool file_hold_standard(void);
 
-/* Opens a regular file to read it.  Anything else might block or never end: STATUS_ENVIRONMENT, -1.
- */
+/* Opens a regular file to read it.  Anything else might block or never end:
+ * STATUS_ENVIRONMENT, -1. */
 int file_open(const char *path, struct status *st);
 
 /* Appends a whole regular file to out.  Fails if it has more than max_bytes; 0: FILE_MAX_BYTES. */
@@ -225,8 +225,8 @@ const char *nearest_word(const char *word, const char *const *list, int n);
  * Generators (2014). */
 uint64_t splitmix64(uint64_t x);
 
-/* A stream of numbers.  state starts as the seed; value n is splitmix64(seed + n * golden gamma).
- */
+/* A stream of numbers.  state starts as the seed;
+ * value n is splitmix64(seed + n * golden gamma). */
 struct rng {
     uint64_t state;
 };

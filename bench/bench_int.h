@@ -85,8 +85,8 @@ struct client {
 };
 
 /* The environment of a target's worker: null-terminated; the caller frees the array alone.  Only on
- * a CPU are threads bound to cores: elsewhere they run the oracle, beside those of other workers.
- */
+ * a CPU are threads bound to cores: elsewhere they run the oracle, beside those of
+ * other workers. */
 char **client_environment(enum target_kind target);
 
 int client_start(struct client *c, enum target_kind target, const char *worker, int mask_fd,
@@ -99,8 +99,7 @@ bool client_works(struct client *c);
 /* Sends a request and waits for its reply, at most most_s.  *st says how the request ended.  A
  * crash, a message without the token, limit_s without an event, most_s in all or `until` stop the
  * worker; *st then says what the worker was doing.  The caller owns *reply, which is null where
- * none came.
- */
+ * none came. */
 int client_call(struct client *c, const json_t *request, double most_s, json_t **reply,
                 struct status *st);
 
@@ -152,8 +151,8 @@ static inline struct runnable runnable_of(const struct candidate *c)
 int run_request(struct bench *b, struct runnable what, enum lock_use use, json_t *request,
                 json_t **reply, struct status *st);
 
-/* Whether a call of the worker failed for the limit of bench_limit(): that is no candidate's fault.
- */
+/* Whether a call of the worker failed for the limit of bench_limit(): that is no
+ * candidate's fault. */
 bool session_limit_over(const struct bench *b, const struct status *failed);
 
 /* Starts the worker and gives it the workload, unless it runs. */

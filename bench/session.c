@@ -10,8 +10,8 @@
 
 enum { COMPILE_LIMIT_S = 60, RUN_LIMIT_S = 30 };
 
-/* No machine is slower.  The deadline in the worker grows with the workload's FLOPs at this rate.
- */
+/* No machine is slower.  The deadline in the worker grows with the workload's FLOPs at
+ * this rate. */
 #define SLOWEST_FLOPS 4e9
 
 /* What is nearly done when a limit is over may end, so long as that takes such a share of it. */

@@ -273,8 +273,8 @@ int study_of_workload(const struct options *o, struct db *db, struct target_name
 
 /* The first that is found of: the workload on the device here or another of its model; its mask
  * with other parameters on these; the workload on any device; its mask with other parameters on
- * any. Each in databases[0] and then [1], of which one may be null.  1: found, 0: none, -1: failed.
- */
+ * any. Each in databases[0] and then [1], of which one may be null.  1: found, 0: none,
+ * -1: failed. */
 int study_near_workload(const struct options *o, struct db *const databases[2],
                         struct target_name target, const struct workload *w, struct db **db,
                         int64_t *study, struct status *st);
@@ -331,9 +331,8 @@ int known_refuse(struct db *db, const struct status *missing, struct status *st)
 
 #define BEST_WORD "best"
 
-/* Reads a plan: a value, or "best", the best one known of the options' workload.  *padded: whether
- * that one is faster with rows of padding, where there are lengths; may be null.  STATUS_NOT_FOUND:
- * no best. */
+/* Reads a plan: a value, or "best", the best one known of the options' workload; STATUS_NOT_FOUND:
+ * none is.  *padded (may be null): whether it is faster with rows of padding, with lengths. */
 int plan_from_text(const struct options *o, const char *text, struct plan *out, bool *padded,
                    struct status *st);
 

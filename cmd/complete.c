@@ -1,5 +1,5 @@
-/* --complete WORD...: what the last word of a command line can be, for the scripts of completion.c.
- */
+/* --complete WORD...: what the last word of a command line can be, for the scripts
+ * of completion.c. */
 #include "cmd/options_int.h"
 
 #include <stdlib.h>

@@ -81,8 +81,7 @@ static int keep_fastest(struct prediction *all, int count, int most)
 }
 
 /* The lines of plain text have no header: time, blank, 1 or 0.  Those of --top begin with the
- * value.
- */
+ * value. */
 static void print_plain(const struct options *o, const struct prediction *all, int count)
 {
     for (int i = 0; i < count; i++) {

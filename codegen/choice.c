@@ -82,8 +82,8 @@ bool choice_equal(const struct choice *a, const struct choice *b)
            a->impl == b->impl && memcmp(&a->schedule, &b->schedule, sizeof(a->schedule)) == 0;
 }
 
-/* A stored schedule must have every knob: another version of the program wrote one that lacks any.
- */
+/* A stored schedule must have every knob: another version of the program wrote one that
+ * lacks any. */
 static bool is_written_so(const struct choice *c, const char *schedule)
 {
     struct buf text;

@@ -227,8 +227,8 @@ void choice_launch(const struct choice *c, const struct workload *w, struct cuda
 /* Memory that an algorithm of cuBLASLt may work in: NVIDIA's advice for sm_90, its largest. */
 enum { CUDA_LIBRARY_WORKSPACE_BYTES = 32 << 20 };
 
-/* A segment as one product of token rows: out = in @ weight (+ bias) (+ residual), or GELU of it.
- */
+/* A segment as one product of token rows: out = in @ weight (+ bias) (+ residual), or GELU
+ * of it. */
 struct cuda_product {
     int in, out, residual; /* tensors; residual -1: none */
     int weight, bias;      /* enum weight_id; bias -1: none */
@@ -269,8 +269,8 @@ struct query_tiles {
 int tiling_parts(const struct tiling *t, const struct workload *w);
 
 /* How many 64x64 blocks a choice of whole attention computes of one head of every batch row: those
- * that are not empty, of the workload's cover if its schedule takes that, else of the plain lists.
- */
+ * that are not empty, of the workload's cover if its schedule takes that, else of the
+ * plain lists. */
 int64_t choice_blocks(const struct choice *c, const struct workload *w);
 
 /* Entries that every query block of the tile uses come first. */

@@ -116,8 +116,8 @@ struct cuda_attention_shape {
     int resident;        /* thread blocks for which registers must suffice */
 };
 
-/* Of a choice of `hopper_attention`; null for any other, and for a head size that it does not take.
- */
+/* Of a choice of `hopper_attention`; null for any other, and for a head size that it does
+ * not take. */
 const struct cuda_attention_shape *cuda_attention_shape_of(const struct choice *c, int head_size);
 
 /* Appends the template's arguments that follow its operators. */

@@ -69,8 +69,7 @@ double column_real(const struct query *q, int column); /* NULL: NaN */
 const char *column_text(const struct query *q, int column);
 
 /* A text that earlier versions stored as it came, escaped for a terminal; lives until the next
- * call.
- */
+ * call. */
 const char *db_escaped(struct db *db, const char *text);
 
 int db_begin_read(struct db *db, struct status *st);
@@ -134,8 +133,7 @@ void db_choices_release(struct db_choice *choices, int count);
 int db_trial_insert(struct db *db, int64_t study, const struct db_trial *t, struct status *st);
 
 /* Reads a row of SQL_TRIALS, without choices and samples; refuses values that contradict each
- * other.
- */
+ * other. */
 int db_trial_of(const struct query *q, enum db_trial_kind kind, struct db_trial *out,
                 struct status *st);
 

@@ -33,8 +33,8 @@ struct row_rule {
 /* The rule of a column that a statement gives this name; null: there is none. */
 const struct row_rule *row_rule_of(const char *column);
 
-/* Whether a column of numbers takes a value that is to be stored; and what it takes, for messages.
- */
+/* Whether a column of numbers takes a value that is to be stored; and what it takes,
+ * for messages. */
 bool row_takes_integer(const struct row_rule *r, int64_t value);
 bool row_takes_real(const struct row_rule *r, double value);
 void row_expected(const struct row_rule *r, struct buf *out);

@@ -10,8 +10,8 @@ struct mask_view {
     int length, row_words;
 };
 
-/* How many lists a batch needs: 1, or one for each batch row if their matrices or lengths differ.
- */
+/* How many lists a batch needs: 1, or one for each batch row if their matrices or
+ * lengths differ. */
 int mask_views(const struct mask *m, int batch, const int *lengths);
 
 /* The matrix of list number `list`. */

@@ -1,5 +1,5 @@
-/* The sections of layer.h on attention: masks, their lists of blocks, and covers.  Include layer.h.
- */
+/* The sections of layer.h on attention: masks, their lists of blocks, and covers.
+ * Include layer.h. */
 #ifndef FUSEPLAN_MASK_H
 #define FUSEPLAN_MASK_H
 

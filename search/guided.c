@@ -15,8 +15,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* The models are asked about so many plans of the least sums: no other plan is among the fastest.
- */
+/* The models are asked about so many plans of the least sums: no other plan is among
+ * the fastest. */
 enum { ASK_MOST = 2048 };
 
 struct guide {

@@ -158,8 +158,8 @@ static int wins(const struct segment_table *t, int kind, const struct impl *impl
     return count;
 }
 
-/* The untried default of the implementation that won most often at such slots; null: none is left.
- */
+/* The untried default of the implementation that won most often at such slots; null: none
+ * is left. */
 static const struct attempt *untried_default(const struct segment_table *t, int slot)
 {
     const struct slot *s = &t->slots[slot];

@@ -91,8 +91,8 @@ struct replay_row {
     double seconds; /* that the plans of the budget take */
     double seconds_to_3pct, seconds_to_1pct;
     /* (strategy - random) / (best - random) of the fastest time found, the mean over the plans up
-     * to the budget and over the seeds; random: what as many plans drawn uniformly give on average.
-     */
+     * to the budget and over the seeds; random: what as many plans drawn uniformly give
+     * on average. */
     double score;
 };
 

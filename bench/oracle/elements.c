@@ -34,8 +34,8 @@ static uint16_t to_fp16(float value)
     return (uint16_t)(sign | (rest + 0xfff + (rest >> 13 & 1) - 0x38000000) >> 13);
 }
 
-/* The exponents' offsets differ by 112.  Without a branch, the compiler vectorises unpack_fp16().
- */
+/* The exponents' offsets differ by 112.  Without a branch, the compiler
+ * vectorises unpack_fp16(). */
 static float from_fp16(uint16_t half)
 {
     uint32_t sign = (uint32_t)(half & 0x8000) << 16, rest = half & 0x7fff;

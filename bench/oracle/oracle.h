@@ -117,8 +117,8 @@ struct result_hash {
     char (*spans)[HASH_TEXT_SIZE]; /* owned */
 };
 
-/* The pieces of a tensor: whole sequences, or a multiple of so many rows of one, but for its end.
- */
+/* The pieces of a tensor: whole sequences, or a multiple of so many rows of one, but for
+ * its end. */
 enum { HASHED_ROWS = 64 };
 
 void result_hash_init(struct result_hash *h, const struct workload *w, int tensor);

@@ -25,8 +25,8 @@ enum { WORKER_CHANNEL = 3, WORKER_MASK = 4 };
 enum { MESSAGE_MAX_BYTES = 64 << 20 };
 
 /* What a request "begin" gives the worker as "token", and every message of the worker repeats: a
- * candidate runs in the worker's process and can write to its socket, but was not told the token.
- */
+ * candidate runs in the worker's process and can write to its socket, but was not told
+ * the token. */
 enum { TOKEN_SIZE = 33 };
 
 /* A message as one line of len bytes, without a NUL, which the caller frees; null where memory is

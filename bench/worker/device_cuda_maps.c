@@ -1,5 +1,5 @@
-/* Tensor maps: what the tensor memory accelerator (TMA) must know of the matrices that it copies.
- */
+/* Tensor maps: what the tensor memory accelerator (TMA) must know of the matrices that
+ * it copies. */
 #include "bench/worker/device_cuda_int.h"
 
 #include <string.h>

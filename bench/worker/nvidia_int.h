@@ -1,5 +1,5 @@
-/* NVIDIA's libraries, opened when they are first needed: fuseplan builds and starts without them.
- */
+/* NVIDIA's libraries, opened when they are first needed: fuseplan builds and starts
+ * without them. */
 #ifndef FUSEPLAN_BENCH_NVIDIA_INT_H
 #define FUSEPLAN_BENCH_NVIDIA_INT_H
 
@@ -22,8 +22,8 @@ bool shared_open(const char *path, const struct shared_symbol *symbols, size_t c
 
 /* Opens a library of the CUDA toolkit: the first of `names` (ends with null) found below CUDA_HOME,
  * which is /usr/local/cuda if it is not set.  The loader's own places come last, because they may
- * hold another version than the user's toolkit.  Returns its path, which the caller frees, or null.
- */
+ * hold another version than the user's toolkit.  Returns its path, which the caller frees,
+ * or null. */
 char *shared_open_toolkit(const char *const *names, const struct shared_symbol *symbols,
                           size_t count);
 
@@ -49,13 +49,16 @@ void nvml_report(const char uuid[64], json_t *out);
  * Each runs in a process of its own, so that its parent never loads a driver or a compiler.  Those
  * that return JSON return a new object, or null where there is no such library.
  *
- *   --cuda-probe N    {"name", "uuid", "major", "minor", "units", "memory" in bytes, "cuda" as
- * 13000 for 13.0} and what nvml_report() adds, or {"problem"}; makes no context
- *   --nvrtc-version   {"library", "major", "minor"}
- *   --cublas-version  {"library", "version" as 130100 for 13.1.0}
+ *   --cuda-probe N
+ *     {"name", "uuid", "major", "minor", "units", "memory", "cuda"} and what nvml_report() adds,
+ *     or {"problem"}.  memory is in bytes, cuda is 13000 for 13.0.  Makes no context.
+ *   --nvrtc-version
+ *     {"library", "major", "minor"}
+ *   --cublas-version
+ *     {"library", "version"}; version is 130100 for 13.1.0.
  *   --nvrtc LIBRARY OPTION... -o OUT SRC
- *                     compiles; the compiler's messages go to stderr.  argv is what follows
- * --nvrtc; returns the process's exit status */
+ *     Compiles; the compiler's messages go to stderr.  argv is what follows --nvrtc.  Returns the
+ *     process's exit status. */
 json_t *cuda_probe(int index);
 json_t *nvrtc_version(void);
 json_t *cublas_version(void);

@@ -72,8 +72,8 @@ struct device_ops {
     /* Bytes of cache near the cores.  Weights must exceed them, or they would stay there. */
     int64_t (*cache_bytes)(struct device *d);
 
-    /* What the device is like, or was since watch(), which comes before the timing and may be null.
-     */
+    /* What the device is like, or was since watch(), which comes before the timing and may
+     * be null. */
     void (*watch)(struct device *d);
     void (*conditions)(struct device *d, struct conditions *out);
 
@@ -212,8 +212,8 @@ void reference_release(struct reference *r);
 void reference_start(struct reference *r);
 
 /* Computes those of layers 0..layers-1 that are not known yet; calls beat() before each, and again
- * and again while it computes all rows of one: however slow the machine, no candidate is to blame.
- */
+ * and again while it computes all rows of one: however slow the machine, no candidate is
+ * to blame. */
 void reference_need(struct reference *r, int layers, bool all_rows,
                     void (*beat)(void *ctx, int layer), void *ctx);
 

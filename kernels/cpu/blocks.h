@@ -47,8 +47,8 @@ FP_TEMPLATE const uint64_t *fp_row_words(const struct fp_args *a, const struct f
     return e < q->full ? NULL : a->mask.words + (size_t)a->mask.bits[e] * FP_BLOCK;
 }
 
-/* Returns the end of the run of neighbouring key blocks that begins at entry e; one GEMM takes all.
- */
+/* Returns the end of the run of neighbouring key blocks that begins at entry e; one GEMM
+ * takes all. */
 FP_TEMPLATE int fp_run_end(const struct fp_args *a, const struct fp_query_block *q, int e)
 {
     int next = e + 1;

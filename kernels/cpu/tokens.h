@@ -17,8 +17,8 @@ enum fp_pointwise {
 };
 
 /* One operator, or a GEMM and the pointwise operator of its epilogue, on a block of rows.  Pointers
- * to token rows point to the block's first row; pointers to tensors split into heads to the tensor.
- */
+ * to token rows point to the block's first row; pointers to tensors split into heads to
+ * the tensor. */
 struct fp_step {
     enum fp_pointwise pointwise;
     int inner, columns;        /* K and N */
@@ -52,8 +52,8 @@ FP_TEMPLATE size_t fp_head_offset(const struct fp_args *a, int row, int head)
     return (((size_t)b * a->heads + head) * a->seq_len + i) * a->head_size;
 }
 
-/* Adds the bias to columns `cols` of one row and stores them in q, k and v.  in: the first of them.
- */
+/* Adds the bias to columns `cols` of one row and stores them in q, k and v.  in: the first
+ * of them. */
 FP_TEMPLATE void fp_split_row(const struct fp_args *a, int row, struct fp_range cols,
                               const float *in, const float *bias, float *qkv)
 {

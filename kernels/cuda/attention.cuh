@@ -70,8 +70,8 @@ template <class D, int W, int FIRST, int LAST, int THREADS> struct attention {
             asm volatile("bar.sync %0, 128;" ::"r"(group + 1) : "memory");
     }
 
-    /* Sets the query block of a tile, the longest lists first; false if all its rows are padding.
-     */
+    /* Sets the query block of a tile, the longest lists first; false if all its rows
+     * are padding. */
     FP_DEVICE bool select(int tile)
     {
         int each = a.mask.lists == 1 ? a.batch * a.heads : a.heads;

@@ -144,8 +144,8 @@ struct attention_wgmma {
 
     /* Matrices in shared memory by the low half of their descriptor, in units of 16 bytes; the high
      * half is the same for all: 1024 bytes between 8 rows, 128-byte swizzle.  A descriptor has room
-     * for an address below MATRICES; in a cluster addresses have the thread block's number above.
-     */
+     * for an address below MATRICES; in a cluster addresses have the thread block's
+     * number above. */
     static constexpr u32 MATRICES = 1u << 18, UNIT = 16, BY_ROWS = 1u << 16,
                          BY_COLUMNS = PANEL / UNIT << 16;
 

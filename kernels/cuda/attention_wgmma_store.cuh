@@ -9,8 +9,7 @@ namespace fp
 {
 
 /* Four 8x8 matrices, by the address of row lane % 8 of matrix lane / 8, as load_matrix() takes
- * them.
- */
+ * them. */
 FP_DEVICE void store_matrix(void *at, const u32 (&x)[4])
 {
     asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(

@@ -20,8 +20,8 @@ struct gemm_size {
 /* Bytes of k in one buffer.  A step of 64 would make as many copies for half the products. */
 constexpr int STEP_BYTES = 128;
 
-/* How many row tiles take the same columns of the weight one after another, while these are in L2.
- */
+/* How many row tiles take the same columns of the weight one after another, while these are
+ * in L2. */
 constexpr int RASTER = 8;
 
 /* What a warp holds of a tile. */

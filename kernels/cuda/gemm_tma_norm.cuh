@@ -44,8 +44,8 @@ template <class W> struct gemm_norms : W {
     using W::part, W::ranks, W::first_matrices, W::matrices_at, W::block, W::warp_row;
     using W::W;
 
-    /* Before the first product.  All thread blocks of a cluster have then set up their mbarriers.
-     */
+    /* Before the first product.  All thread blocks of a cluster have then set up
+     * their mbarriers. */
     FP_DEVICE void begin_norm() const
     {
         for (int i = threadIdx.x; i < BN / 2; i += S::CONSUMERS * FOUR_WARPS) {

@@ -21,8 +21,8 @@ template <class W> struct gemm_splits : W {
     using W::first_tile, W::part, W::warp_row, W::send_moments, W::normalise_chunk;
     using W::W;
 
-    /* Where a thread block keeps the sums of its rows that the cluster's block number `from` sent.
-     */
+    /* Where a thread block keeps the sums of its rows that the cluster's block number
+     * `from` sent. */
     static constexpr int OWN = BM / SPLIT;
 
     FP_DEVICE u32 sums_at(int from, int row, int column) const

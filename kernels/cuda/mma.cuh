@@ -7,8 +7,8 @@
  *
  *   nn   c (MI*16, N) += a (MI*16, K) b (K, N)       b as (k, n) rows: weights
  *   nt   c (16, N)    += a (16, K) b^T               b as (n, k) rows: q k^T
- *   pn   c (16, N)    += p (16, 64) b (64, N)        p a fragment in registers: probs v
- */
+ *   pn   c (16, N)    += p (16, 64) b (64, N)        p a fragment in registers:
+ *   probs v */
 #ifndef FUSEPLAN_CUDA_MMA_CUH
 #define FUSEPLAN_CUDA_MMA_CUH
 

@@ -45,8 +45,8 @@ static int report_end(FILE *report)
     return EXIT_FAILURE;
 }
 
-/* The file to write; null: none.  Ends the program for --help, --version and what it does not know.
- */
+/* The file to write; null: none.  Ends the program for --help, --version and what it does
+ * not know. */
 static const char *output_path(int argc, char **argv)
 {
     const char *path = NULL;

@@ -20,8 +20,8 @@
  * keep those from starting, wait for thread blocks of its own in turn, and neither would ever end.
  *
  * Errors: a function that can fail returns an enum encoder_status, and encoder_message() says more
- * about the calling thread's last failure.  A failed call changes nothing but y and the workspace.
- */
+ * about the calling thread's last failure.  A failed call changes nothing but y and
+ * the workspace. */
 #ifndef ENCODER_H
 #define ENCODER_H
 

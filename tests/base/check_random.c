@@ -25,8 +25,8 @@ START_TEST(below_is_uniform)
 }
 END_TEST
 
-/* Three quarters of all numbers: without a second draw the first third would come twice as often.
- */
+/* Three quarters of all numbers: without a second draw the first third would come twice
+ * as often. */
 START_TEST(large_ranges_are_uniform)
 {
     enum { DRAWS = 30000 };

@@ -219,8 +219,8 @@ START_TEST(nothing_is_made_in_proc)
 END_TEST
 
 /* Root may write anywhere, so the test becomes nobody.  A file that may be written is, even where
- * its directory takes no other; one that may not be written stays, even where it could be replaced.
- */
+ * its directory takes no other; one that may not be written stays, even where it could
+ * be replaced. */
 START_TEST(rights_are_those_of_a_shell)
 {
     const uid_t nobody = 65534;

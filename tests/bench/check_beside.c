@@ -77,8 +77,8 @@ END_TEST
 static int begun, dies_at; /* compilers; the one with whose start the worker dies, 0: none */
 static void (*begin_as_before)(void *ctx);
 
-/* Ends the worker after the parent has looked for its messages, and before it looks at the worker.
- */
+/* Ends the worker after the parent has looked for its messages, and before it looks at
+ * the worker. */
 static void die_then_begin(void *ctx)
 {
     siginfo_t info;

@@ -12,8 +12,8 @@ static void ignore_event(void *ctx, const json_t *event)
     (void)ctx, (void)event;
 }
 
-/* A worker that says for ever that it works, as a candidate could make it that has read its memory.
- */
+/* A worker that says for ever that it works, as a candidate could make it that has read
+ * its memory. */
 START_TEST(request_has_a_limit)
 {
     struct client c = {.channel = -1, .limit_s = 60, .until = INFINITY, .event = ignore_event};

@@ -204,8 +204,8 @@ START_TEST(only_a_binary_is_read)
 }
 END_TEST
 
-/* Compilers write where the next start sweeps, and the system ends them before it ends the search.
- */
+/* Compilers write where the next start sweeps, and the system ends them before it ends
+ * the search. */
 START_TEST(compilers_leave_nothing)
 {
     struct status result;

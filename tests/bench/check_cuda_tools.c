@@ -171,8 +171,8 @@ static void write_proc(const char *driver, const char *device)
     write_text(test_path("proc/driver/nvidia/version"), driver);
 }
 
-/* Whether the GPU is known without a driver: what the driver would say now is that there is none.
- */
+/* Whether the GPU is known without a driver: what the driver would say now is that there
+ * is none. */
 static bool is_remembered(const struct cache *c, int device)
 {
     struct gpu gpu;

@@ -85,8 +85,8 @@ START_TEST(killed_worker_is_replaced)
 }
 END_TEST
 
-/* A worker that was killed while it had nothing to do leaves the next candidate both of its tries.
- */
+/* A worker that was killed while it had nothing to do leaves the next candidate both of
+ * its tries. */
 START_TEST(idle_workers_death_counts_for_nobody)
 {
     struct bench *b = faulty_bench(10);

@@ -1,5 +1,5 @@
-/* `emit_segments --golden tests/golden` writes the golden files anew after a change that is meant.
- */
+/* `emit_segments --golden tests/golden` writes the golden files anew after a change that
+ * is meant. */
 #include "golden.h"
 #include "segments.h"
 

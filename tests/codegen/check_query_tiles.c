@@ -174,8 +174,8 @@ static int64_t blocks_of(const struct choice *c, const struct workload *w)
     return rows_per_list * used;
 }
 
-/* Of all schedules of whole attention; returns how many tell another number than the plain lists.
- */
+/* Of all schedules of whole attention; returns how many tell another number than the
+ * plain lists. */
 static int check_blocks(const struct build_target *t, const struct workload *w)
 {
     enum { CHOICES_MAX = 256 };

@@ -22,8 +22,7 @@ static int occurrences(const char *text, const char *part)
 
 /* The plan 7-8 with all else alone.  impl: of segment 7-8, with this schedule; null: the default.
  * Without a library, unless that is asked for.  tokens: tuned packed, with so many; 0: all, not
- * packed.
- */
+ * packed. */
 static void emit(const char *impl, const char *schedule, int tokens, struct standalone *out)
 {
     bool library = impl != NULL && strcmp(impl, "library") == 0;
@@ -114,8 +113,8 @@ START_TEST(libraries_have_the_chain_s_sizes)
 }
 END_TEST
 
-/* Every word "encoder" of the texts is the library's name, so that two libraries fit one program.
- */
+/* Every word "encoder" of the texts is the library's name, so that two libraries fit
+ * one program. */
 START_TEST(names_begin_with_the_library_s)
 {
     struct standalone p;

@@ -1,7 +1,7 @@
 /* Power that is cut.  All that SQLite does to a database's files while trials are stored is
  * recorded below it, and then done again up to each write: the database must open, be whole, and
- * hold every commit that was on the disk.  Without a sync the disk may have kept any of the writes.
- */
+ * hold every commit that was on the disk.  Without a sync the disk may have kept any of
+ * the writes. */
 #include "tests/db/fixture.h"
 
 enum { TRIALS = 12, FILES = 3, OPEN_MOST = 8, SHUFFLES = 1 };

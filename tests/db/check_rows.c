@@ -270,8 +270,8 @@ static int keep_reason(void *ctx, const struct db_trial *t)
     return 0;
 }
 
-/* A compiler may say anything: what is stored, and what an earlier version stored, has no escape.
- */
+/* A compiler may say anything: what is stored, and what an earlier version stored, has
+ * no escape. */
 START_TEST(control_characters_are_escaped)
 {
     static const char said[] = "\x1b[31mred\x9b\n", escaped[] = "\\x1b[31mred\\x9b\\n";

@@ -109,8 +109,8 @@ static inline void exec_sql(sqlite3 *handle, const char *sql)
     ck_assert_msg(result == SQLITE_OK, "%s: %s", sql, message);
 }
 
-/* A connection that fuseplan knows nothing of, as the sqlite3 shell's, but that renews checksums.
- */
+/* A connection that fuseplan knows nothing of, as the sqlite3 shell's, but that
+ * renews checksums. */
 static inline sqlite3 *open_raw(const char *path)
 {
     const int flags = SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE;

@@ -1,6 +1,6 @@
 /* db_many FILE TRIALS: writes a database of so many trials, as exhaustive searches of many
- * workloads would: plans, segments, and finals with samples.  Equal arguments give equal results.
- */
+ * workloads would: plans, segments, and finals with samples.  Equal arguments give
+ * equal results. */
 #include "db/db_int.h"
 
 #include <math.h>

@@ -170,8 +170,8 @@ START_TEST(refuses_eps)
 }
 END_TEST
 
-/* The largest of everything that is allowed: every count of elements is a positive 64-bit number.
- */
+/* The largest of everything that is allowed: every count of elements is a positive
+ * 64-bit number. */
 START_TEST(the_largest_workload_can_be_counted)
 {
     static const struct workload largest[] = {{.batch = 256,

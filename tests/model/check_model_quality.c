@@ -92,8 +92,8 @@ static double sum_of(const struct measured_space *s, int i)
     return additive_ms(&s->times, s->plans[i]);
 }
 
-/* Few rows, with segment times or without, of one class or two: always an answer, and a sane one.
- */
+/* Few rows, with segment times or without, of one class or two: always an answer, and a
+ * sane one. */
 START_TEST(few_rows_serve)
 {
     struct measured_space *f = made_up_measured(4);

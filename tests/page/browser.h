@@ -37,8 +37,8 @@ int browser_count(const struct browser *b, const char *method);
 /* Loads a file and waits until it is loaded. */
 void browser_open(struct browser *b, const char *path);
 
-/* The value of an expression of JavaScript; the caller releases it.  The test fails if it throws.
- */
+/* The value of an expression of JavaScript; the caller releases it.  The test fails if
+ * it throws. */
 json_t *browser_value(struct browser *b, const char *expression);
 
 /* Moves the mouse to a place of the window; presses and releases its button there. */

@@ -212,8 +212,8 @@ static int slots_timed(void)
     return count;
 }
 
-/* Only the climbed segments were timed with more than their defaults, and the plans use what won.
- */
+/* Only the climbed segments were timed with more than their defaults, and the plans use
+ * what won. */
 START_TEST(schedules_are_climbed)
 {
     run();

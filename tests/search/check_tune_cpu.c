@@ -1,6 +1,6 @@
 /* tune() from end to end on the real CPU target: the two baselines of a tiny workload, for
- * which 20 segments are compiled.  What a larger budget does is in check_tune.c, on a fake bench.
- */
+ * which 20 segments are compiled.  What a larger budget does is in check_tune.c, on a
+ * fake bench. */
 #include "search/search.h"
 #include "tests/workload.h"
 

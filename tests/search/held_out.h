@@ -13,8 +13,8 @@ int tables_read(const char *const *files, int count, struct known_workloads *out
 
 /* One workload, estimated from others.  The time of a plan is the measured one; of a plan that
  * was not measured it is what the posterior says from the workload's own segments and plans.  A
- * segment that was not timed has the time of another workload that it must share, as in a search.
- */
+ * segment that was not timed has the time of another workload that it must share, as in
+ * a search. */
 struct held_out {
     struct estimate estimate;
     double regret;    /* of the plan estimated fastest: its time over the least of any plan, less 1;

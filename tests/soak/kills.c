@@ -157,8 +157,8 @@ static void settle(struct kills *k, int expected_exit)
     k->fuseplan_killed = false;
 }
 
-/* After some more trials and a moment, or after a time, so that it comes while compilers work too.
- */
+/* After some more trials and a moment, or after a time, so that it comes while compilers
+ * work too. */
 static void draw_moment(struct kills *k)
 {
     enum { MOST = 40 };

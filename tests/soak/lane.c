@@ -30,8 +30,8 @@ static void make_dir(const char *path)
         give_up("%s", st.message);
 }
 
-/* What other suites have compiled.  Links, not copies: a lane may remove them, never change them.
- */
+/* What other suites have compiled.  Links, not copies: a lane may remove them, never
+ * change them. */
 static void link_binaries(struct lane *l, const char *from)
 {
     struct names names;

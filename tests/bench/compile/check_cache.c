@@ -73,8 +73,8 @@ START_TEST(pipes_are_replaced)
 }
 END_TEST
 
-/* A byte changed, a byte lost, all lost: each is noticed, and the entry makes room for a new one.
- */
+/* A byte changed, a byte lost, all lost: each is noticed, and the entry makes room for a
+ * new one. */
 START_TEST(damage_is_noticed)
 {
     struct cache c = open_cache();

@@ -34,8 +34,8 @@ START_TEST(output_and_status_are_kept)
 }
 END_TEST
 
-/* A child without its descriptors would print on ours: here a file in the place of standard output.
- */
+/* A child without its descriptors would print on ours: here a file in the place of
+ * standard output. */
 START_TEST(few_descriptors_are_refused)
 {
     const char *const argv[] = {"echo", "leaked", NULL};

@@ -119,8 +119,8 @@ static struct oracle_results output_of(const struct workload *w, const struct la
     return r;
 }
 
-/* _i: a layer, which decides on the sequence.  Rows do not depend on the others that are computed.
- */
+/* _i: a layer, which decides on the sequence.  Rows do not depend on the others that
+ * are computed. */
 START_TEST(few_rows_are_those_of_all)
 {
     struct workload w = {

@@ -1,5 +1,5 @@
-/* The number of cores in a process whose main thread OpenMP has bound to one, such as the worker.
- */
+/* The number of cores in a process whose main thread OpenMP has bound to one, such as
+ * the worker. */
 #include "base/base.h"
 #include "tests/suite.h"
 

@@ -77,8 +77,8 @@ static void set_known(struct part *p)
     p->verdict = NULL;
 }
 
-/* _i: layers that are compared with the oracle's, on all rows, and then one more time on samples.
- */
+/* _i: layers that are compared with the oracle's, on all rows, and then one more time
+ * on samples. */
 START_TEST(right_plan_passes)
 {
     load(0, PARTS - 1);

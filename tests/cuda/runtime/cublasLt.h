@@ -1,5 +1,5 @@
-/* As much of cuBLASLt as the host part of an exported library calls; products.c computes in fp32.
- */
+/* As much of cuBLASLt as the host part of an exported library calls; products.c computes
+ * in fp32. */
 #ifndef FUSEPLAN_TESTS_CUDA_CUBLASLT_H
 #define FUSEPLAN_TESTS_CUDA_CUBLASLT_H
 
