@@ -161,8 +161,7 @@ char *file_follow(const char *path);
  * they would leave behind.  *before: the signal mask until now, which the caller restores. */
 void file_hold_signals(sigset_t *before);
 
-/* ---- directory.c: directories written as a whole
- * -------------------------------------------------
+/* ---- directory.c: directories written as a whole -----------------------------------------------
  *
  * What is to be in a directory is first written to a staging directory.  A commit renames that one
  * if the directory does not exist.  Else it moves the entries into the directory, which may be

@@ -12,8 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- Landlock: files, signals, TCP
- * ----------------------------------------------------------------
+/* ---- Landlock: files, signals, TCP -------------------------------------------------------------
  *
  * Stated here because the headers of older systems lack what newer kernels can do. */
 

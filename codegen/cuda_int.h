@@ -129,8 +129,7 @@ void emit_cuda_attention(const struct choice *c, const struct build_target *t, s
 void cuda_attention_launch(const struct choice *c, const struct workload *w,
                            struct cuda_launch *out);
 
-/* ---- cuda_gemm.c: GEMMs on Hopper
- * ----------------------------------------------------------------
+/* ---- cuda_gemm.c: GEMMs on Hopper --------------------------------------------------------------
  *
  * `hopper_gemm` runs a segment that is one GEMM with its elementwise operators, by wgmma and TMA. A
  * layernorm may follow: then a group of thread blocks takes the tiles of a row strip. */

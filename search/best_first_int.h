@@ -4,8 +4,7 @@
 
 #include "search/search_int.h"
 
-/* ---- best_first.c: which slots are worth timing
- * ---------------------------------------------------
+/* ---- best_first.c: which slots are worth timing ------------------------------------------------
  *
  * A slot of several stages waits with a hope: a share of the least sum of times known that covers
  * its operators. */
