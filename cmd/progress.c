@@ -16,10 +16,11 @@
 
 /* One command runs at a time, so there is one of these. */
 static struct {
-    pthread_mutex_t lock; /* of all that follows */
-    pthread_cond_t hide;
+    pthread_mutex_t lock;   /* of all that follows */
+    pthread_cond_t changed; /* running or ticks */
     pthread_t ticker;
     bool running; /* the ticker; it shows the line until this is false */
+    bool ticks;   /* it has begun */
     bool drawn;   /* a terminal shows the line now */
     struct progress line;
     int events; /* -1: none are written */
@@ -27,7 +28,7 @@ static struct {
     int events_error; /* of the first event that could not be written; 0: none */
     double event_s;   /* when the last step was written */
     char event_phase[sizeof(((struct progress_phase *)NULL)->name)];
-} shown = {.lock = PTHREAD_MUTEX_INITIALIZER, .hide = PTHREAD_COND_INITIALIZER, .events = -1};
+} shown = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .events = -1};
 
 /* ---- events ---------------------------------------------------------------------------------- */
 
@@ -132,9 +133,11 @@ static void draw(void)
 static void *tick(void *unused)
 {
     pthread_mutex_lock(&shown.lock);
+    shown.ticks = true;
+    pthread_cond_signal(&shown.changed);
     while (shown.running) {
         const struct timespec until = clock_after(DRAW_EVERY_S);
-        pthread_cond_clockwait(&shown.hide, &shown.lock, CLOCK_MONOTONIC, &until);
+        pthread_cond_clockwait(&shown.changed, &shown.lock, CLOCK_MONOTONIC, &until);
         if (shown.running)
             draw();
     }
@@ -142,14 +145,33 @@ static void *tick(void *unused)
     return unused;
 }
 
-/* The signals are for the thread that works.  Without a ticker there is no line. */
+static void hold_ticker(void)
+{
+    pthread_mutex_lock(&shown.lock);
+}
+
+static void let_ticker_go(void)
+{
+    pthread_mutex_unlock(&shown.lock);
+}
+
+/* The signals are for the thread that works.  Without a ticker there is no line.
+ *
+ * A child of fork() has no ticker, but a copy of each lock that the ticker held, of the allocator
+ * for example, and would wait for it for ever.  So a fork waits until the ticker has begun, and
+ * until it has drawn its line. */
 static void start_ticker(void)
 {
     sigset_t all, before;
+    pthread_atfork(hold_ticker, let_ticker_go, let_ticker_go);
     sigfillset(&all);
     pthread_sigmask(SIG_SETMASK, &all, &before);
+    pthread_mutex_lock(&shown.lock);
     shown.running = true;
     shown.running = pthread_create(&shown.ticker, NULL, tick, NULL) == 0;
+    while (shown.running && !shown.ticks)
+        pthread_cond_wait(&shown.changed, &shown.lock);
+    pthread_mutex_unlock(&shown.lock);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
 }
 
@@ -193,7 +215,7 @@ void progress_hide(void)
     bool running = shown.running;
     shown.running = false;
     erase();
-    pthread_cond_signal(&shown.hide);
+    pthread_cond_signal(&shown.changed);
     pthread_mutex_unlock(&shown.lock);
     if (running)
         pthread_join(shown.ticker, NULL);

@@ -1,0 +1,72 @@
+/* The thread that shows the progress of a command, beside processes that the command starts.  All
+ * else that the command shows is in progress.sh. */
+#include "cmd/cmd.h"
+#include "tests/suite.h"
+
+#include <fcntl.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <termios.h>
+#include <unistd.h>
+
+static struct status st; /* of the call that a test is about */
+
+static int reader; /* of the terminal */
+
+/* Opens a terminal in the place of stderr that takes no more text until somebody reads. */
+static void open_full_terminal(void)
+{
+    static const char text[] = "full";
+    reader = posix_openpt(O_RDWR | O_NOCTTY);
+    ck_assert_int_ge(reader, 0);
+    ck_assert_int_eq(grantpt(reader), 0);
+    ck_assert_int_eq(unlockpt(reader), 0);
+    int terminal = open(ptsname(reader), O_RDWR | O_NOCTTY | O_NONBLOCK);
+    ck_assert_int_ge(terminal, 0);
+    while (write(terminal, text, sizeof(text)) > 0)
+        ;
+    ck_assert_int_eq(fcntl(terminal, F_SETFL, 0), 0);
+    ck_assert_int_eq(dup2(terminal, STDERR_FILENO), STDERR_FILENO);
+    close(terminal);
+    setenv("TERM", "xterm", 1);
+}
+
+/* Reads once the line should have been drawn. */
+static void *read_later(void *unused)
+{
+    char text[256];
+    usleep((useconds_t)(1e6 * (PROGRESS_FIRST_S + 1.5)));
+    while (read(reader, text, sizeof(text)) > 0)
+        ;
+    return unused;
+}
+
+/* The ticker waits inside its drawing, or on a slow machine is about to.  A child that began now
+ * would find a lock held. */
+START_TEST(a_child_begins_while_nothing_is_drawn)
+{
+    const struct options o = {.given = 0};
+    const struct step step = {.phase = "plans"};
+    pthread_t thread;
+    int status;
+    open_full_terminal();
+    OK(progress_begin(&o, "search", &st));
+    ck_assert_int_eq(pthread_create(&thread, NULL, read_later, NULL), 0);
+    usleep((useconds_t)(1e6 * (PROGRESS_FIRST_S + 0.75)));
+    pid_t child = fork();
+    if (child == 0) {
+        alarm(20);
+        progress_step(NULL, &step);
+        _exit(EXIT_SUCCESS);
+    }
+    ck_assert_int_eq(waitpid(child, &status, 0), child);
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS, "status %d", status);
+    OK(progress_end(0, &st));
+    pthread_cancel(thread);
+    pthread_join(thread, NULL);
+}
+END_TEST
+
+SUITE("the ticker of cmd/progress", NULL, NULL, ONCE(a_child_begins_while_nothing_is_drawn))
