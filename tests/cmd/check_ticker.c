@@ -4,22 +4,19 @@
 #include "tests/suite.h"
 
 #include <fcntl.h>
-#include <pthread.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <sys/wait.h>
-#include <termios.h>
 #include <unistd.h>
 
 static struct status st; /* of the call that a test is about */
 
-static int reader; /* of the terminal */
-
-/* Opens a terminal in the place of stderr that takes no more text until somebody reads. */
-static void open_full_terminal(void)
+/* Opens a terminal in the place of stderr that takes no more text until somebody reads; returns its
+ * reader. */
+static int open_full_terminal(void)
 {
     static const char text[] = "full";
-    reader = posix_openpt(O_RDWR | O_NOCTTY);
+    int reader = posix_openpt(O_RDWR | O_NOCTTY);
     ck_assert_int_ge(reader, 0);
     ck_assert_int_eq(grantpt(reader), 0);
     ck_assert_int_eq(unlockpt(reader), 0);
@@ -31,16 +28,25 @@ static void open_full_terminal(void)
     ck_assert_int_eq(dup2(terminal, STDERR_FILENO), STDERR_FILENO);
     close(terminal);
     setenv("TERM", "xterm", 1);
+    return reader;
 }
 
-/* Reads once the line should have been drawn. */
-static void *read_later(void *unused)
+static void wait_s(double seconds)
+{
+    usleep((useconds_t)(1e6 * seconds));
+}
+
+/* A process that reads once the line should have been drawn. */
+static pid_t read_later(int reader)
 {
     char text[256];
-    usleep((useconds_t)(1e6 * (PROGRESS_FIRST_S + 1.5)));
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    wait_s(PROGRESS_FIRST_S + 1.5);
     while (read(reader, text, sizeof(text)) > 0)
         ;
-    return unused;
+    _exit(EXIT_SUCCESS);
 }
 
 /* The ticker waits inside its drawing, or on a slow machine is about to.  A child that began now
@@ -49,12 +55,10 @@ START_TEST(a_child_begins_while_nothing_is_drawn)
 {
     const struct options o = {.given = 0};
     const struct step step = {.phase = "plans"};
-    pthread_t thread;
     int status;
-    open_full_terminal();
+    pid_t reading = read_later(open_full_terminal());
     OK(progress_begin(&o, "search", &st));
-    ck_assert_int_eq(pthread_create(&thread, NULL, read_later, NULL), 0);
-    usleep((useconds_t)(1e6 * (PROGRESS_FIRST_S + 0.75)));
+    wait_s(PROGRESS_FIRST_S + 0.75);
     pid_t child = fork();
     if (child == 0) {
         alarm(20);
@@ -64,8 +68,8 @@ START_TEST(a_child_begins_while_nothing_is_drawn)
     ck_assert_int_eq(waitpid(child, &status, 0), child);
     ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS, "status %d", status);
     OK(progress_end(0, &st));
-    pthread_cancel(thread);
-    pthread_join(thread, NULL);
+    kill(reading, SIGKILL);
+    waitpid(reading, &status, 0);
 }
 END_TEST
 
