@@ -11,10 +11,16 @@
 
 static struct status st; /* of the call that a test is about */
 
+static void wait_s(double seconds)
+{
+    usleep((useconds_t)(1e6 * seconds));
+}
+
 /* Opens a terminal in the place of stderr that takes no more text until somebody reads; returns its
  * reader. */
 static int open_full_terminal(void)
 {
+    enum { FILLS = 5 };
     static const char text[] = "full";
     int reader = posix_openpt(O_RDWR | O_NOCTTY);
     ck_assert_int_ge(reader, 0);
@@ -22,18 +28,14 @@ static int open_full_terminal(void)
     ck_assert_int_eq(unlockpt(reader), 0);
     int terminal = open(ptsname(reader), O_RDWR | O_NOCTTY | O_NONBLOCK);
     ck_assert_int_ge(terminal, 0);
-    while (write(terminal, text, sizeof(text)) > 0)
-        ;
+    for (int i = 0; i < FILLS; i++, wait_s(0.02)) /* the kernel makes room after a while */
+        while (write(terminal, text, sizeof(text)) > 0)
+            ;
     ck_assert_int_eq(fcntl(terminal, F_SETFL, 0), 0);
     ck_assert_int_eq(dup2(terminal, STDERR_FILENO), STDERR_FILENO);
     close(terminal);
     setenv("TERM", "xterm", 1);
     return reader;
-}
-
-static void wait_s(double seconds)
-{
-    usleep((useconds_t)(1e6 * seconds));
 }
 
 /* A process that reads once the line should have been drawn. */
