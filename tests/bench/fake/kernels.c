@@ -41,14 +41,29 @@ static struct workload workload_of(const struct fp_args *a)
     return w;
 }
 
-/* Where element i of a tensor lies; -1: nowhere, as its row is padding of a packed one. */
-static int64_t place_of(const struct fp_args *a, const struct workload *w, int t, int64_t i)
+/* Where a row of a tensor begins; -1: nowhere, as it is padding of a packed one. */
+static int64_t row_begin(const struct fp_args *a, const struct workload *w, int t, int64_t row,
+                         int64_t columns)
 {
-    int64_t columns = tensor_row_columns(w, t), row = i / columns;
-    int b = (int)(row / w->seq_len), s = (int)(row % w->seq_len);
+    int b = (int)(row / w->seq_len), i = (int)(row % w->seq_len);
     if (a->offset == NULL || tensor_layout(t) != LAYOUT_TOKENS)
-        return i;
-    return s < oracle_length(w, b) ? (a->offset[b] + s) * columns + i % columns : -1;
+        return row * columns;
+    return i < oracle_length(w, b) ? (a->offset[b] + i) * columns : -1;
+}
+
+/* Copies from a tensor as kernels have it, or to it; that of the oracle has all rows. */
+static void copy(const struct fp_args *a, const struct workload *w, int t, bool out, double *tensor)
+{
+    int64_t columns = tensor_row_columns(w, t), rows = tensor_elements(t, w) / columns;
+    for (int64_t row = 0; row < rows; row++, tensor += columns) {
+        int64_t begin = row_begin(a, w, t, row, columns);
+        float *place = begin >= 0 ? (float *)a->tensor[t] + begin : NULL;
+        for (int64_t c = 0; place != NULL && c < columns; c++)
+            if (out)
+                place[c] = (float)tensor[c];
+            else
+                tensor[c] = place[c];
+    }
 }
 
 /* Tensors that are given are read before and written after; the others exist in between. */
@@ -58,21 +73,17 @@ static void run_segment(const struct fp_args *a, int first, int last)
     double *tensor[TENSOR_COUNT];
     struct layer l = {.w = &w, .weight = (const float *const *)a->weight, .tensor = tensor};
     for (int t = 0; t < TENSOR_COUNT; t++) {
-        const float *given = t <= first || t > last + 1 ? a->tensor[t] : NULL;
         tensor[t] = mem_alloc((size_t)tensor_elements(t, &w), sizeof(**tensor));
-        for (int64_t i = 0, at; given != NULL && i < tensor_elements(t, &w); i++)
-            if ((at = place_of(a, &w, t, i)) >= 0)
-                tensor[t][i] = given[at];
+        if (a->tensor[t] != NULL && (t <= first || t > last + 1))
+            copy(a, &w, t, false, tensor[t]);
     }
     for (int op = first; op <= last; op++)
         for (int b = 0; b < w.batch; b++)
             for (int i = 0; i < oracle_length(&w, b); i++)
                 oracle_operators[op](&l, (struct span){b, i, 1}, op);
     for (int t = 0; t < TENSOR_COUNT; t++) {
-        float *taken = t > first && t <= last + 1 ? a->tensor[t] : NULL;
-        for (int64_t i = 0, at; taken != NULL && i < tensor_elements(t, &w); i++)
-            if ((at = place_of(a, &w, t, i)) >= 0)
-                taken[at] = (float)tensor[t][i];
+        if (a->tensor[t] != NULL && t > first && t <= last + 1)
+            copy(a, &w, t, true, tensor[t]);
         free(tensor[t]);
     }
     free(w.mask.bits);
