@@ -13,9 +13,10 @@
  *     While one team runs its epilogue, the other one multiplies.
  *
  * The mbarriers full[] complete when a step has landed, empty[] when it was multiplied; ready[team]
- * when the team may write its tile to `out` (which holds the residual), done[team] when it has;
- * turn[team] when the team before has waited for all of its steps.  Matrices lie in shared memory
- * in panels of 64 columns, for BN = 96 of 32, in the swizzle in which TMA copies them.
+ * when the team may write its tile to `out` (which holds the residual), done[team] when it has or,
+ * after a split, when all sums of its rows are here; turn[team] when the team before has waited for
+ * all of its steps.  Matrices lie in shared memory in panels of 64 columns, for BN = 96 of 32, in
+ * the swizzle in which TMA copies them.
  *
  * Sums begin with the bias.  The first steps of the weight are loaded before the launch in front
  * has ended.  Rows that are no neighbours in memory (sequences of several lengths, merged heads)
@@ -60,8 +61,8 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
         if (threadIdx.x < 32)
             init_mbarriers();
         __syncthreads();
-        if constexpr (SPLIT > 1)
-            cluster_arrive();
+        if constexpr (SPLIT > 1) /* mbarriers are ready for the others */
+            cluster_arrive_relaxed();
         if (group < S::CONSUMERS) {
             if constexpr (S::CONSUMERS == 2)
                 take_registers<232>();
@@ -74,14 +75,14 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
             else if (first_tile() < tiles())
                 multiply_part(group);
             else
-                cluster_wait(), cluster_arrive(), cluster_wait();
+                cluster_wait();
         } else {
             if constexpr (S::CONSUMERS >= 2)
                 give_registers<40>();
             /* The wait is for compute-sanitizer's racecheck, which hangs unless all warps of a
              * thread block wait together; the others do so in begin_norm(). */
             if constexpr (NORM == NORM_CLUSTER)
-                cluster_arrive(), cluster_wait();
+                cluster_arrive_relaxed(), cluster_wait();
             if (tid == 0)
                 load_weights();
             else if (tid >= 32 && tid < 64)
@@ -90,7 +91,7 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
                 store_tiles(tid - 64);
             __syncwarp();
             if constexpr (SPLIT > 1)
-                cluster_wait(), cluster_arrive(), cluster_wait();
+                cluster_wait();
         }
     }
 
@@ -103,7 +104,7 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
         }
         if (i < S::TEAMS) {
             mbarrier_init(shared_address(&s.ready[i]), scatters() ? STORERS : 1);
-            mbarrier_init(shared_address(&s.done[i]), 4 * S::GROUPS);
+            mbarrier_init(shared_address(&s.done[i]), SPLIT == 1 ? 4 * S::GROUPS : 1);
             mbarrier_init(shared_address(&s.turn[i]), 4 * S::GROUPS);
         }
         if constexpr (NORM == NORM_CLUSTER)
@@ -244,7 +245,6 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
         multiply(c, {0, 0}, steps(), group, 0);
         cluster_wait(); /* for all to have begun */
         send_sums(c, group);
-        cluster_arrive();
         await_dependencies();
         add_parts(t);
     }

@@ -53,7 +53,7 @@ template <class W> struct gemm_norms : W {
             s.beta[i] = reinterpret_cast<const u32 *>(end.beta + part() * BN)[i];
         }
         if constexpr (NORM == NORM_CLUSTER) {
-            cluster_arrive();
+            cluster_arrive_relaxed();
             cluster_wait();
         } else {
             asm volatile("bar.sync 1, %0;" ::"n"(S::CONSUMERS * FOUR_WARPS) : "memory");

@@ -30,19 +30,24 @@ template <class W> struct gemm_splits : W {
         return shared_address(s.out) + ((from * OWN + row) * S::LDS + column) * 4;
     }
 
-    /* Each row of sums goes to the thread block that owns it. */
+    /* Each row of sums goes to the thread block that owns it, and is counted on its mbarrier. */
     FP_DEVICE void send_sums(sums &c, int member) const
     {
+        const u32 here = shared_address(&s.done[0]);
+        if (threadIdx.x == 0)
+            mbarrier_expect(here, BM * BN * 4);
+        __syncwarp();
 #pragma unroll
         for (int m = 0; m < MI; m++)
 #pragma unroll
             for (int r = 0; r < 2; r++) {
-                const int row = warp_row(member, m) + fragment_row<D>(r);
+                const int row = warp_row(member, m) + fragment_row<D>(r), owner = row / OWN;
                 const u32 to =
-                    cluster_address(sums_at(part(), row % OWN, fragment_col<D>(0)), row / OWN);
+                    cluster_address(sums_at(part(), row % OWN, fragment_col<D>(0)), owner);
+                const u32 arrived = cluster_address(here, owner);
 #pragma unroll
                 for (int p = 0; p < BN / 8; p++)
-                    store_cluster(to + p * 32, c[m][p][r][0], c[m][p][r][1]);
+                    send_cluster(to + p * 32, c[m][p][r][0], c[m][p][r][1], arrived);
             }
     }
 
@@ -94,8 +99,7 @@ template <class W> struct gemm_splits : W {
                 residual[i] = *reinterpret_cast<const uint4 *>(
                     end.residual + static_cast<i64>(at.to) * n + at.column);
         }
-        __syncwarp();
-        cluster_wait(); /* for all sums to be here */
+        mbarrier_wait(shared_address(&s.done[0]), 0);
 #pragma unroll
         for (int i = 0; i < ITEMS; i++) {
             const chunk at = chunk_of(t, i);

@@ -82,6 +82,13 @@ FP_DEVICE void cluster_arrive()
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
 
+/* The same for threads that have written nothing for the others but mbarriers, before
+ * mbarrier_fence_init(): it spares the fence of all memory that a release is. */
+FP_DEVICE void cluster_arrive_relaxed()
+{
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+}
+
 FP_DEVICE void cluster_wait()
 {
     asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
@@ -103,11 +110,6 @@ FP_DEVICE float4 load_cluster(u32 at)
                  : "r"(at)
                  : "memory");
     return x;
-}
-
-FP_DEVICE void store_cluster(u32 at, float x, float y)
-{
-    asm volatile("st.shared::cluster.v2.f32 [%0], {%1, %2};" ::"r"(at), "f"(x), "f"(y) : "memory");
 }
 
 /* Writes two numbers to an address of another thread block, or of this one, and counts them on the
