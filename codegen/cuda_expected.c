@@ -70,7 +70,7 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
     struct cuda_stage stage;
     cuda_gemm_of(c, &g);
     cuda_gemm_stage(c->segment, &stage);
-    if (g.split > 1 && (g.bm * g.bn > 128 * 128 || g.bm > 128))
+    if (g.cluster_m * g.cluster_n > 1 || (g.split > 1 && (g.bm * g.bn > 128 * 128 || g.bm > 128)))
         return NAN; /* not among the times that the model was fitted to */
     int op = cuda_gemm_op(&stage), last = cuda_gemm_stored(&stage);
     int64_t n = dim_size(ops[op].columns, w), k = dim_size(weights[op_weight(op, 0)].rows, w);

@@ -7,7 +7,7 @@
 static_assert(sizeof(struct fp_maps) == CUDA_MAPS * sizeof(struct fp_map), "abi.h: maps");
 
 static const struct {
-    int bm, bn, teams, groups;
+    int bm, bn, teams, groups, cluster_m, cluster_n;
 } tiles[] = {
 #define X(...) {__VA_ARGS__},
     CUDA_GEMM_TILES(X)
@@ -55,6 +55,8 @@ void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out)
                            .teams = split == 1 ? tiles[tile].teams : 1,
                            .groups = split == 1 ? tiles[tile].groups : tiles[tile].bm / 64,
                            .split = split,
+                           .cluster_m = tiles[tile].cluster_m,
+                           .cluster_n = tiles[tile].cluster_n,
                            .norm = norm ? (enum cuda_gemm_norm)choice_value(c, CUDA_GEMM_KNOB_NORM)
                                         : CUDA_GEMM_NORM_NONE};
     int room = arch_shared_bytes(CUDA_ARCH_HOPPER) - SWIZZLE_BYTES - outside_ring(out);
@@ -94,15 +96,30 @@ static int ranks_of(const struct cuda_gemm *g, const struct cuda_stage *s, const
 {
     int64_t columns = columns_of(s, w);
     int most = g->split == 1 ? RANKS_MAX : RANKS_OF_SPLIT_MAX;
-    return columns % g->bn == 0 && columns / g->bn <= most ? (int)(columns / g->bn) : 0;
+    return columns % ((int64_t)g->bn * g->cluster_n) == 0 && columns / g->bn <= most
+               ? (int)(columns / g->bn)
+               : 0;
+}
+
+/* Thread blocks that load for each other. */
+static int cluster_of(const struct cuda_gemm *g)
+{
+    return g->cluster_m * g->cluster_n;
+}
+
+/* Strips of rows.  A cluster has cluster_m of them, of which some may be empty. */
+static int64_t strips_of(const struct cuda_gemm *g, const struct workload *w)
+{
+    int64_t rows = (int64_t)g->cluster_m * g->bm;
+    return (workload_tokens(w) + rows - 1) / rows * g->cluster_m;
 }
 
 /* A part of a tile for each. */
 static int64_t thread_blocks(const struct cuda_gemm *g, const struct cuda_stage *s,
                              const struct workload *w)
 {
-    int64_t strips = (workload_tokens(w) + g->bm - 1) / g->bm;
-    return strips * ((columns_of(s, w) + g->bn - 1) / g->bn) * g->split;
+    int64_t columns = (int64_t)g->cluster_n * g->bn;
+    return strips_of(g, w) * ((columns_of(s, w) + columns - 1) / columns * g->cluster_n) * g->split;
 }
 
 /* A layernorm whose sums are split: thread blocks wait for those that have the rest of a row. */
@@ -137,6 +154,9 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
     if (g.norm != CUDA_GEMM_NORM_NONE && g.split > 1 &&
         !norm_of_split_applicable(&g, &stage, t->workload, why))
         return false;
+    if (cluster_of(&g) > 1 && (g.split > 1 || g.norm == CUDA_GEMM_NORM_CLUSTER))
+        return inapplicable(why,
+                            "a cluster shares the weight, or a sum, or the rows of a layernorm");
     if (g.norm != CUDA_GEMM_NORM_NONE && t->workload != NULL &&
         ranks_of(&g, &stage, t->workload) == 0)
         return inapplicable(why, "so few tiles of this width make no row for the layernorm");
@@ -156,8 +176,8 @@ void cuda_gemm_arguments(const struct choice *c, struct buf *out)
                                         [CUDA_GEMM_NORM_MEMORY] = "MEMORY"};
     struct cuda_gemm g;
     cuda_gemm_of(c, &g);
-    buf_addf(out, "%d, %d, %d, %d, %d, %d, fp::NORM_%s", g.bm, g.bn, g.teams, g.groups, g.depth,
-             g.split, norms[g.norm]);
+    buf_addf(out, "%d, %d, %d, %d, %d, %d, fp::NORM_%s, %d, %d", g.bm, g.bn, g.teams, g.groups,
+             g.depth, g.split, norms[g.norm], g.cluster_m, g.cluster_n);
 }
 
 void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct buf *out)
@@ -169,10 +189,9 @@ void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct
     add_header(c, t, out);
     buf_adds(out, " */\n#include \"gemm_tma.cuh\"\n\n");
     add_types(t, out);
-    buf_adds(
-        out,
-        "/* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks "
-        "that share a\n * sum, how a layernorm follows */\nusing tile = fp::tma_shape<dtype, ");
+    buf_adds(out, "/* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks "
+                  "that share a\n * sum, how a layernorm follows, thread blocks that share columns "
+                  "of the weight, and rows */\nusing tile = fp::tma_shape<dtype, ");
     cuda_gemm_arguments(c, out);
     buf_adds(out, ">;\n\n");
     emit_cuda_tma_stage(&stage, out);
@@ -199,9 +218,10 @@ static void describe(const struct cuda_gemm *g, const struct cuda_stage *s,
     bool in_rows = neighbours && tensor_layout(in) == LAYOUT_TOKENS;
     bool out_rows = neighbours && tensor_layout(stored) == LAYOUT_TOKENS && g->split == 1;
     out->maps[CUDA_MAP_WEIGHT] =
-        (struct cuda_map){true, (int)weight, {n, k}, {panel, CUDA_GEMM_STEP}};
+        (struct cuda_map){true, (int)weight, {n, k}, {panel, CUDA_GEMM_STEP / g->cluster_m}};
     if (in_rows)
-        out->maps[CUDA_MAP_IN] = (struct cuda_map){false, in, {k, tokens}, {CUDA_GEMM_STEP, g->bm}};
+        out->maps[CUDA_MAP_IN] =
+            (struct cuda_map){false, in, {k, tokens}, {CUDA_GEMM_STEP, g->bm / g->cluster_n}};
     if (out_rows)
         out->maps[CUDA_MAP_OUT] = (struct cuda_map){false, stored, {n, tokens}, {panel, g->bm}};
     if (out_rows && residual >= 0)
@@ -215,13 +235,15 @@ void cuda_gemm_launch(const struct choice *c, const struct workload *w, struct c
     struct cuda_gemm g;
     cuda_gemm_stage(c->segment, &stage);
     cuda_gemm_of(c, &g);
-    int64_t strips = (workload_tokens(w) + g.bm - 1) / g.bm;
+    int64_t strips = strips_of(&g, w);
     int64_t ranks = g.norm != CUDA_GEMM_NORM_NONE ? ranks_of(&g, &stage, w) : 0;
     bool mailboxes = g.norm == CUDA_GEMM_NORM_MEMORY; /* words of 64 bits */
     *out = (struct cuda_launch){.threads = threads_of(&g),
                                 .shared_bytes = shared_bytes(&g),
                                 .persistent = g.split == 1,
-                                .cluster = g.norm == CUDA_GEMM_NORM_CLUSTER ? (int)ranks : 0,
+                                .cluster = g.norm == CUDA_GEMM_NORM_CLUSTER ? (int)ranks
+                                           : cluster_of(&g) > 1             ? cluster_of(&g)
+                                                                            : 0,
                                 .tiles = thread_blocks(&g, &stage, w),
                                 .at_once = mailboxes && g.split > 1,
                                 .sync_words = FP_SYNC_TILES +

@@ -20,11 +20,16 @@ static uint16_t only_outputs(const struct choice *c)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* The values of a knob and their number. */
-#define VALUES(...)             .count = ARRAY_LEN(((int[]){__VA_ARGS__})), .values = {__VA_ARGS__}
+#define VALUES(...)                           .count = ARRAY_LEN(((int[]){__VA_ARGS__})), .values = {__VA_ARGS__}
 
-#define TILE_ROW(bm, bn, ...)   CUDA_TILE_##bm##X##bn,
-#define GEMM_ROW(bm, bn, ...)   CUDA_GEMM_##bm##X##bn,
-#define TILE_LABEL(bm, bn, ...) #bm "x" #bn,
+#define TILE_ROW(bm, bn, ...)                 CUDA_TILE_##bm##X##bn,
+#define GEMM_ROW(bm, bn, teams, groups, m, n) CUDA_GEMM_##bm##X##bn##_##m##X##n,
+#define CLUSTER_LABEL_1_1
+#define CLUSTER_LABEL_2_1                       "_cluster2x1"
+#define CLUSTER_LABEL_4_1                       "_cluster4x1"
+#define CLUSTER_LABEL_1_2                       "_cluster1x2"
+#define GEMM_LABEL(bm, bn, teams, groups, m, n) #bm "x" #bn CLUSTER_LABEL_##m##_##n,
+#define TILE_LABEL(bm, bn, ...)                 #bm "x" #bn,
 
 /* Of those that serve a segment the first is the default: on a GPU the one that usually wins. */
 const struct impl impls[] = {
@@ -69,7 +74,7 @@ const struct impl impls[] = {
      .knobs = {[CUDA_GEMM_KNOB_TILE] = {.name = "tile",
                                         .compile_time = true,
                                         VALUES(CUDA_GEMM_TILES(GEMM_ROW)),
-                                        .labels = {CUDA_GEMM_TILES(TILE_LABEL)}},
+                                        .labels = {CUDA_GEMM_TILES(GEMM_LABEL)}},
                [CUDA_GEMM_KNOB_SPLIT] = {.name = "split", .compile_time = true, VALUES(1, 2, 4, 8)},
                [CUDA_GEMM_KNOB_NORM] = {.name = "norm",
                                         .compile_time = true,

@@ -26,6 +26,11 @@
  * gemm_tma_norm.cuh the layernorm, gemm_tma_split.cuh the sums of a split, gemm_tma_shape.cuh what
  * all share.
  *
+ * With CLUSTER_M > 1 the thread blocks of a cluster take tiles one below the other.  A step of the
+ * weight is then the same for all: each loads a part of it, and TMA copies that part to all
+ * (multicast).  With CLUSTER_N > 1 they take tiles side by side, and share the input likewise.  An
+ * mbarrier empty[] completes when all of them have multiplied the step.
+ *
  * With SPLIT > 1 the thread blocks of a cluster share K, and take one tile.  Each sends its sums to
  * the thread blocks that own the rows, which add them up and run the epilogue. */
 #ifndef FUSEPLAN_CUDA_GEMM_TMA_CUH
@@ -44,10 +49,11 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
     using position = typename W::position;
     using sums = typename W::sums;
     using W::a, W::n, W::end, W::s;
-    using W::BM, W::BN, W::BK, W::STAGES, W::SPLIT, W::MI, W::NI, W::PANEL, W::LINE, W::STORERS,
-        W::NORM, W::STRIPS;
-    using W::first_tile, W::next_tile, W::tiles, W::locate, W::part, W::steps, W::ring_at,
-        W::gathers, W::scatters, W::warp_row, W::first_matrices, W::matrices_at, W::block;
+    using W::BM, W::BN, W::BK, W::STAGES, W::SPLIT, W::CLUSTER, W::MI, W::NI, W::PANEL, W::LINE,
+        W::STORERS, W::NORM, W::STRIPS;
+    using W::first_tile, W::next_tile, W::tiles, W::locate, W::strip_of, W::part, W::steps,
+        W::ring_at, W::gathers, W::scatters, W::warp_row, W::first_matrices, W::matrices_at,
+        W::block;
     using W::load_weights, W::load_rows, W::store_tiles, W::begin_norm, W::normalise,
         W::fetch_columns, W::send_sums, W::add_parts;
     using W::W;
@@ -56,16 +62,19 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
 
     FP_DEVICE void run()
     {
+        constexpr bool WIDE = MI * BN > 256; /* sums take most registers */
         const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / FOUR_WARPS, 0);
         const int tid = static_cast<int>(threadIdx.x) - S::CONSUMERS * FOUR_WARPS;
         if (threadIdx.x < 32)
             init_mbarriers();
         __syncthreads();
-        if constexpr (SPLIT > 1) /* mbarriers are ready for the others */
+        if constexpr (SPLIT * CLUSTER > 1) /* mbarriers are ready for the others */
             cluster_arrive_relaxed();
+        if constexpr (CLUSTER > 1)
+            cluster_wait();
         if (group < S::CONSUMERS) {
             if constexpr (S::CONSUMERS == 2)
-                take_registers<232>();
+                take_registers<WIDE ? 232 : 224>();
             if constexpr (S::CONSUMERS == 3)
                 take_registers<152>();
             if constexpr (STRIPS)
@@ -78,7 +87,7 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
                 cluster_wait();
         } else {
             if constexpr (S::CONSUMERS >= 2)
-                give_registers<40>();
+                give_registers<WIDE || S::CONSUMERS == 3 ? 40 : 56>();
             /* The wait is for compute-sanitizer's racecheck, which hangs unless all warps of a
              * thread block wait together; the others do so in begin_norm(). */
             if constexpr (NORM == NORM_CLUSTER)
@@ -100,7 +109,7 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
         const int i = static_cast<int>(threadIdx.x);
         if (i < STAGES) {
             mbarrier_init(shared_address(&s.full[i]), gathers() ? 33 : 2);
-            mbarrier_init(shared_address(&s.empty[i]), 4 * S::GROUPS);
+            mbarrier_init(shared_address(&s.empty[i]), 4 * S::GROUPS * CLUSTER);
         }
         if (i < S::TEAMS) {
             mbarrier_init(shared_address(&s.ready[i]), scatters() ? STORERS : 1);
@@ -132,6 +141,21 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
         }
     }
 
+    /* A step was multiplied.  Its place is free for the next one once it was in all thread blocks
+     * that the next one goes to. */
+    FP_DEVICE void give_back(u32 slot) const
+    {
+        const u32 empty = shared_address(&s.empty[slot]);
+        if constexpr (CLUSTER == 1) {
+            mbarrier_arrive_warp(empty);
+        } else {
+            const int lane = static_cast<int>(threadIdx.x) % 32;
+            __syncwarp();
+            if (lane < CLUSTER)
+                mbarrier_arrive_cluster(cluster_address(empty, lane));
+        }
+    }
+
     /* member: of the warpgroups that share the tile.  next: the mbarrier of the team whose turn it
      * is then, or 0. */
     FP_DEVICE void multiply(sums &c, position at, int count, int member, u32 next) const
@@ -157,7 +181,7 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
             wgmma_commit();
             if (i > 0) {
                 wgmma_wait<1>();
-                mbarrier_arrive_warp(shared_address(&s.empty[held]));
+                give_back(held);
             }
             held = at.slot;
             at.advance();
@@ -166,7 +190,7 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
             mbarrier_arrive_warp(next);
         wgmma_wait<0>();
         if (count > 0)
-            mbarrier_arrive_warp(shared_address(&s.empty[held]));
+            give_back(held);
 #pragma unroll
         for (int m = 0; m < MI * NI; m++)
             pin(c[m]);
@@ -230,7 +254,7 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
                      shared_address(&s.turn[(team + 1) % S::TEAMS]));
             mbarrier_wait(shared_address(&s.ready[team]), phase);
             if constexpr (STRIPS)
-                normalise(c, number, i, member, shared_address(&s.done[team]));
+                normalise(c, strip_of(number), i, member, shared_address(&s.done[team]));
             else
                 hand_over(c, n0, member, shared_address(&s.done[team]));
         }

@@ -15,12 +15,29 @@ template <class W> struct gemm_copies : W {
     using tile = typename W::tile;
     using position = typename W::position;
     using W::a, W::maps, W::n, W::k, W::in, W::end, W::s;
-    using W::BM, W::BN, W::BK, W::STAGES, W::PANEL, W::LINE, W::STORERS;
+    using W::BM, W::BN, W::BK, W::STAGES, W::CLUSTER, W::CLUSTER_M, W::CLUSTER_N, W::PANEL, W::LINE,
+        W::STORERS;
     using W::first_tile, W::next_tile, W::tiles, W::locate, W::first_step, W::steps, W::gathers,
         W::scatters, W::out_offset;
     using W::W;
 
+    static constexpr u16 ALL = (1 << CLUSTER) - 1; /* thread blocks of the cluster */
+
     /* ---- the warps that load ----------------------------------------------------------------- */
+
+    /* A step of the weight.  Thread blocks that share it load some of its rows each, for all. */
+    FP_DEVICE void load_weight(u32 to, int n0, int k0, u32 full) const
+    {
+        const int row = cluster_rank<CLUSTER_M>() * (BK / CLUSTER_M);
+#pragma unroll
+        for (int p = 0; p < S::PANELS; p++) {
+            const u32 panel = to + p * (BK * LINE) + row * LINE;
+            if constexpr (CLUSTER_M > 1)
+                box_multicast(panel, &maps.weight, n0 + p * PANEL, k0 + row, full, ALL);
+            else
+                box_load(panel, &maps.weight, n0 + p * PANEL, k0 + row, full);
+        }
+    }
 
     FP_DEVICE void load_weights()
     {
@@ -33,13 +50,23 @@ template <class W> struct gemm_copies : W {
                 const u32 full = shared_address(&s.full[at.slot]);
                 mbarrier_wait(shared_address(&s.empty[at.slot]), at.phase);
                 mbarrier_expect(full, S::B_BYTES);
-#pragma unroll
-                for (int p = 0; p < S::PANELS; p++)
-                    box_load(shared_address(s.b[at.slot]) + p * (BK * LINE), &maps.weight,
-                             t.n0 + p * PANEL, k0 + i * BK, full);
+                load_weight(shared_address(s.b[at.slot]), t.n0, k0 + i * BK, full);
                 at.advance();
             }
         }
+        if constexpr (CLUSTER > 1) /* the others give back places here until then */
+            for (int i = 0; i < STAGES; i++, at.advance())
+                mbarrier_wait(shared_address(&s.empty[at.slot]), at.phase);
+    }
+
+    /* A step of the input, likewise. */
+    FP_DEVICE void load_input(u32 to, int m0, int k0, u32 full) const
+    {
+        const int row = cluster_rank<CLUSTER_N>() * (BM / CLUSTER_N);
+        if constexpr (CLUSTER_N > 1)
+            box_multicast(to + row * (BK * 2), &maps.in, k0, m0 + row, full, ALL);
+        else
+            box_load(to, &maps.in, k0, m0, full);
     }
 
     /* Where the tile's rows begin; the rows past the last token get the last one's place. */
@@ -88,7 +115,7 @@ template <class W> struct gemm_copies : W {
                 } else {
                     const u32 full = shared_address(&s.full[at.slot]);
                     mbarrier_expect(full, S::A_BYTES);
-                    box_load(shared_address(s.a[at.slot]), &maps.in, k0 + i * BK, t.m0, full);
+                    load_input(shared_address(s.a[at.slot]), t.m0, k0 + i * BK, full);
                 }
                 at.advance();
             }

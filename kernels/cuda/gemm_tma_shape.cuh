@@ -34,11 +34,12 @@ template <class A, class B> struct either_of<false, A, B> {
 template <bool which, class A, class B> using either = typename either_of<which, A, B>::type;
 
 template <class D_, int BM_, int BN_, int TEAMS_, int GROUPS_, int STAGES_, int SPLIT_,
-          gemm_norm NORM_>
+          gemm_norm NORM_, int CLUSTER_M_, int CLUSTER_N_>
 struct tma_shape {
     using D = D_;
     static constexpr int BM = BM_, BN = BN_, BK = 64, TEAMS = TEAMS_, GROUPS = GROUPS_,
-                         STAGES = STAGES_, SPLIT = SPLIT_;
+                         STAGES = STAGES_, SPLIT = SPLIT_, CLUSTER_M = CLUSTER_M_,
+                         CLUSTER_N = CLUSTER_N_, CLUSTER = CLUSTER_M * CLUSTER_N;
     static constexpr gemm_norm NORM = NORM_;
     static constexpr int CONSUMERS = TEAMS * GROUPS, THREADS = (CONSUMERS + 1) * FOUR_WARPS;
     static constexpr int MI = BM / (64 * GROUPS); /* 64 rows each of a warpgroup */
@@ -52,6 +53,11 @@ struct tma_shape {
     /* A group of thread blocks takes the tiles of a row strip, one each. */
     static constexpr bool STRIPS = NORM != NORM_NONE && SPLIT == 1;
 
+    static_assert(CLUSTER == 1 || (CLUSTER_M == 1) != (CLUSTER_N == 1), "weight or input");
+    static_assert(CLUSTER == 1 || (SPLIT == 1 && NORM != NORM_CLUSTER),
+                  "a cluster shares one thing");
+    static_assert(BK % (8 * CLUSTER_M) == 0 && BM % (8 * CLUSTER_N) == 0,
+                  "a cluster loads whole patterns of the swizzle for each other");
     static_assert(SPLIT == 1 || (TEAMS == 1 && NORM != NORM_CLUSTER), "a cluster takes one tile");
     static_assert(SPLIT == 1 || NORM == NORM_NONE || BN == 64 || BN == 128,
                   "the lanes that add up a row are a power of two");
@@ -87,6 +93,7 @@ template <class S_, class View, class End> struct gemm_work {
     using T = elem<D>;
     using smem = typename S::smem;
     static constexpr int BM = S::BM, BN = S::BN, BK = S::BK, STAGES = S::STAGES, SPLIT = S::SPLIT,
+                         CLUSTER_M = S::CLUSTER_M, CLUSTER_N = S::CLUSTER_N, CLUSTER = S::CLUSTER,
                          MI = S::MI, NI = S::NI, PANEL = S::PANEL, LINE = S::LINE;
     static constexpr gemm_norm NORM = S::NORM;
     static constexpr bool STRIPS = S::STRIPS;
@@ -138,16 +145,16 @@ template <class S_, class View, class End> struct gemm_work {
         return n / BN;
     }
 
-    /* Thread blocks that share a tile, or the strip of a norm. */
+    /* Thread blocks that share a tile, the strip of a norm, or what they load. */
     FP_DEVICE int sharers() const
     {
-        return STRIPS ? ranks() : SPLIT;
+        return STRIPS ? ranks() * CLUSTER_M : SPLIT * CLUSTER;
     }
 
-    /* This thread block's number among these. */
+    /* This thread block's number among those that share a tile or a strip. */
     FP_DEVICE int part() const
     {
-        return static_cast<int>(blockIdx.x) % sharers();
+        return static_cast<int>(blockIdx.x) % sharers() / CLUSTER_M;
     }
 
     FP_DEVICE int first_tile() const
@@ -162,14 +169,27 @@ template <class S_, class View, class End> struct gemm_work {
         return static_cast<int>(gridDim.x) / sharers();
     }
 
+    /* Strips of rows, those of a cluster as one where its thread blocks take neighbours. */
     FP_DEVICE int strips() const
     {
-        return (live_tokens(a) + BM - 1) / BM;
+        return (live_tokens(a) + CLUSTER_M * BM - 1) / (CLUSTER_M * BM);
+    }
+
+    /* This thread block's own strip. */
+    static FP_DEVICE int strip_of(int number)
+    {
+        return number * CLUSTER_M + cluster_rank<CLUSTER_M>();
     }
 
     FP_DEVICE int tiles() const
     {
-        return STRIPS ? strips() : strips() * ((n + BN - 1) / BN);
+        return STRIPS ? strips() : strips() * across();
+    }
+
+    /* Tiles side by side, those of a cluster as one. */
+    FP_DEVICE int across() const
+    {
+        return (n + CLUSTER_N * BN - 1) / (CLUSTER_N * BN);
     }
 
     /* The tile after this one; of a cluster none. */
@@ -183,10 +203,11 @@ template <class S_, class View, class End> struct gemm_work {
     FP_DEVICE tile locate(int number) const
     {
         if (STRIPS)
-            return {number * BM, part() * BN};
-        const int across = (n + BN - 1) / BN, first = number / (RASTER * across) * RASTER;
-        const int height = min(RASTER, strips() - first), within = number - first * across;
-        return {(first + within % height) * BM, within / height * BN};
+            return {strip_of(number) * BM, part() * BN};
+        const int wide = across(), first = number / (RASTER * wide) * RASTER;
+        const int height = min(RASTER, strips() - first), within = number - first * wide;
+        const int column = within / height * CLUSTER_N + cluster_rank<CLUSTER_N>();
+        return {strip_of(first + within % height) * BM, column * BN};
     }
 
     /* The steps of K that this thread block takes. */

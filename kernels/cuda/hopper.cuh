@@ -122,6 +122,14 @@ FP_DEVICE void send_cluster(u32 to, float x, float y, u32 mbarrier)
                  : "memory");
 }
 
+/* Arrives at an mbarrier by its cluster_address(), after this thread's products have read what the
+ * mbarrier guards.  It orders no stores of this thread for other thread blocks: a release for the
+ * cluster becomes a fence of all memory, which costs as much as a step of the inner dimension. */
+FP_DEVICE void mbarrier_arrive_cluster(u32 at)
+{
+    asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(at) : "memory");
+}
+
 /* ---- 8x8 matrices of 16-bit elements, four of a warp ----------------------------------------- */
 
 FP_DEVICE void load_matrix(u32 (&r)[4], u32 from)
@@ -167,6 +175,17 @@ FP_DEVICE void box_load(u32 to, const fp_map *map, int column, int row, u32 mbar
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes "
                  "[%0], [%1, {%2, %3}], [%4];" ::"r"(to),
                  "l"(map), "r"(column), "r"(row), "r"(mbarrier)
+                 : "memory");
+}
+
+/* The same, to this place of every thread block of the cluster whose bit is set, and counted on the
+ * mbarrier of each. */
+FP_DEVICE void box_multicast(u32 to, const fp_map *map, int column, int row, u32 mbarrier,
+                             u16 thread_blocks)
+{
+    asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
+                 ".multicast::cluster [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
+                 "l"(map), "r"(column), "r"(row), "r"(mbarrier), "h"(thread_blocks)
                  : "memory");
 }
 

@@ -73,9 +73,13 @@ static const struct {
     {{10, 11}, "tile=64x64 split=4", 256, 48, false, 0, 0},  /* 195 / 64 by 136 / 64, four parts */
     {{12, 13}, "tile=128x96 split=8", 384, 32, false, 0, 0}, /* 195 / 128 by 128 / 96 */
     {{12, 13}, "tile=192x192", 512, 2, true, 0, 0},          /* 195 / 192 by 128 / 192 */
-    {{12, 14}, "tile=64x64", 384, 8, true, 2, 0},            /* 195 / 64 by 128 / 64 */
-    {{7, 9}, "tile=192x128", 512, 2, true, 1, 0},            /* 195 / 192 by 128 / 128 */
+    {{0, 0}, "tile=64x128_cluster4x1", 384, 4 * 3, true, 4, 0}, /* 195 / 256 by 384 / 128, of four
+                                                                 */
+    {{12, 14}, "tile=64x64", 384, 8, true, 2, 0},               /* 195 / 64 by 128 / 64 */
+    {{7, 9}, "tile=192x128", 512, 2, true, 1, 0},               /* 195 / 192 by 128 / 128 */
     {{7, 9}, "tile=64x64 norm=memory", 384, 8, true, 0, 4 * 2 * 2 * 64 * 2},
+    {{0, 0}, "tile=64x128_cluster1x2", 384, 4 * 4, true, 2, 0}, /* 195 / 64 by 384 / 256, of two */
+    {{7, 9}, "tile=64x128_cluster4x1 norm=memory", 384, 4, true, 4, 4 * 64 * 2},
     {{12, 14}, "tile=64x64 split=4 norm=memory", 256, 32, false, 0, 4 * 2 * 2 * 64 * 2},
 };
 
@@ -123,7 +127,10 @@ START_TEST(clusters_have_whole_rows)
         struct cuda_launch l;
         c.schedule.pick[0] = (int8_t)pick;
         if (!choice_applicable(&c, &t, &why)) {
-            ck_assert_str_eq(why, "so few tiles of this width make no row for the layernorm");
+            ck_assert_str_eq(why, strchr(tile->labels[pick], '_') != NULL
+                                      ? "a cluster shares the weight, or a sum, or the rows of a "
+                                        "layernorm"
+                                      : "so few tiles of this width make no row for the layernorm");
             continue;
         }
         choice_launch(&c, &w, &l);
@@ -193,6 +200,20 @@ static const struct {
       {true, WEIGHT_W2, {128, 136}, {32, 64}},
       {false, TENSOR_OF(13), {128, 195}, {32, 64}},
       {false, TENSOR_OF(9), {128, 195}, {32, 64}}}},
+    {{12, 13},
+     "tile=64x96_cluster2x1",
+     false,
+     {{false, TENSOR_OF(11), {136, 195}, {64, 64}},
+      {true, WEIGHT_W2, {128, 136}, {32, 32}},
+      {false, TENSOR_OF(13), {128, 195}, {32, 64}},
+      {false, TENSOR_OF(9), {128, 195}, {32, 64}}}},
+    {{12, 13},
+     "tile=192x96_cluster1x2",
+     false,
+     {{false, TENSOR_OF(11), {136, 195}, {64, 96}},
+      {true, WEIGHT_W2, {128, 136}, {32, 64}},
+      {false, TENSOR_OF(13), {128, 195}, {32, 192}},
+      {false, TENSOR_OF(9), {128, 195}, {32, 192}}}},
     /* Rows of several sequences, merged heads, heads to split, sums of a cluster. */
     {{12, 13}, "", true, {{0}, {true, WEIGHT_W2, {128, 136}, {64, 64}}, {0}, {0}}},
     {{6, 7},

@@ -5,7 +5,7 @@
 
 #include "codegen/codegen.h"
 
-enum { CUDA_CHOICES_MAX = 96 };
+enum { CUDA_CHOICES_MAX = 128 };
 
 struct cuda_source {
     struct build_target target;

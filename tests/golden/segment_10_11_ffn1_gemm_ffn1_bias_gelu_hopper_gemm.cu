@@ -14,8 +14,8 @@ using dtype = fp::bf16;
 enum { W = 64 }; /* head size */
 
 /* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks that share a
- * sum, how a layernorm follows */
-using tile = fp::tma_shape<dtype, 128, 192, 2, 1, 4, 1, fp::NORM_NONE>;
+ * sum, how a layernorm follows, thread blocks that share columns of the weight, and rows */
+using tile = fp::tma_shape<dtype, 128, 192, 2, 1, 4, 1, fp::NORM_NONE, 1, 1>;
 
 static FP_DEVICE void
 stage_10_11_ffn1_gemm_ffn1_bias_gelu(const fp_args &a, const fp_maps &maps,
