@@ -89,8 +89,8 @@ static int (*const pickers[SIGNAL_COUNT])(struct guide *g) = {
 
 /* A batch, in the order in which a small budget cuts it off. */
 static const enum signal batch[PROPOSAL_MAX] = {
-    SIGNAL_SUM,  SIGNAL_REGRESSOR,  SIGNAL_SUM,  SIGNAL_DRAW,
-    SIGNAL_DRAW, SIGNAL_CLASSIFIER, SIGNAL_DRAW, SIGNAL_DRAW,
+    SIGNAL_SUM, SIGNAL_REGRESSOR,  SIGNAL_SUM,  SIGNAL_SUM,
+    SIGNAL_SUM, SIGNAL_CLASSIFIER, SIGNAL_DRAW, SIGNAL_DRAW,
 };
 
 /* The index that a signal picks, or else the next one that can. */
