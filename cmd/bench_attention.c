@@ -51,7 +51,7 @@ static int choose(const struct options *o, struct session *s, struct candidate *
     if (bench_find_study(o, s, st) != 0)
         return -1;
     if (s->study != 0) {
-        if (study_candidate(s->db, s->study, target, NULL, false, p, &all, st) != 0 ||
+        if (study_alone(s->db, s->study, target, NULL, false, p, &all, st) != 0 ||
             study_segments(s->db, s->study, target, &times, st) != 0)
             return -1;
         *known = !isnan(times.ms[slot_of(attention, false)]);

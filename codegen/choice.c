@@ -82,6 +82,14 @@ bool choice_equal(const struct choice *a, const struct choice *b)
            a->impl == b->impl && memcmp(&a->schedule, &b->schedule, sizeof(a->schedule)) == 0;
 }
 
+bool same_choices(const struct candidate *a, const struct candidate *b)
+{
+    bool same = plan_equal(a->plan, b->plan) && a->count == b->count;
+    for (int i = 0; i < a->count && same; i++)
+        same = choice_equal(&a->choices[i], &b->choices[i]);
+    return same;
+}
+
 /* A stored schedule must have every knob: another version of the program wrote one that
  * lacks any. */
 static bool is_written_so(const struct choice *c, const char *schedule)

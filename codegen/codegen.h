@@ -154,6 +154,9 @@ struct candidate {
     struct choice choices[OP_COUNT];
 };
 
+/* Whether two candidates are one plan with the same choices, packed or not. */
+bool same_choices(const struct candidate *a, const struct candidate *b);
+
 /* The plan with the default choice of each segment. */
 void candidate_default(const struct build_target *t, struct plan p, struct candidate *out);
 

@@ -5,6 +5,10 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* So many of the fastest plans try other schedules before the finals of a search that does not
+ * treat all plans alike. */
+enum { FITTED = 4 };
+
 /* Of the finals of an exhaustive search that had no time to refine. */
 #define MARK_UNREFINED " unrefined"
 
@@ -56,34 +60,39 @@ static int store(struct tuner *t, const char *mark, const struct candidate *cand
     return result;
 }
 
-/* With lengths, finalists also run with rows of padding: appends these candidates.  Baselines run
- * as the search has timed them. */
-static int add_padded(const struct tuner *t, struct candidate *candidates, int count)
+/* Appends the other ways in which plans run: with the schedules that were fitted to them and, with
+ * lengths, with rows of padding.  Baselines run on packed tokens, as the search has timed them. */
+static int add_ways(const struct tuner *t, struct candidate *candidates, int count)
 {
     int all = count;
-    for (int i = 0; i < count && t->packed; i++)
-        if (!baselines_have(&t->o->baselines, candidates[i].plan)) {
+    for (int i = 0; i < count; i++) {
+        const struct candidate *fitted = fitted_find(&t->fitted, candidates[i].plan);
+        if (t->packed && !baselines_have(&t->o->baselines, candidates[i].plan)) {
             candidates[all] = candidates[i];
             candidates[all++].packed = false;
         }
+        if (fitted != NULL && !same_choices(fitted, &candidates[i])) {
+            candidates[all] = *fitted;
+            candidates[all++].packed = t->packed;
+        }
+    }
     return all;
 }
 
-/* Leaves of each plan that ran both ways the faster one in its place. */
-static void keep_faster(struct candidate *candidates, struct trial *trials, int count, int all)
+/* Leaves of each plan that ran in several ways the fastest in its place. */
+static void keep_fastest(struct candidate *candidates, struct trial *trials, int count, int all)
 {
     for (int other = count; other < all; other++) {
         int i = 0;
         while (!plan_equal(candidates[i].plan, candidates[other].plan))
             i++;
-        struct trial *packed = &trials[i], *padded = &trials[other];
-        if (padded->status != TRIAL_OK ||
-            (packed->status == TRIAL_OK && packed->ms.median <= padded->ms.median))
+        if (trials[other].status != TRIAL_OK ||
+            (trials[i].status == TRIAL_OK && trials[i].ms.median <= trials[other].ms.median))
             continue;
-        struct trial slower = *packed;
-        *packed = *padded;
-        *padded = slower;
-        candidates[i].packed = false;
+        struct trial slower = trials[i];
+        trials[i] = trials[other];
+        trials[other] = slower;
+        candidates[i] = candidates[other];
     }
 }
 
@@ -91,13 +100,14 @@ static void keep_faster(struct candidate *candidates, struct trial *trials, int 
 static int compare(struct tuner *t, const struct lineup *l, const char *mark, struct history *out,
                    struct status *st)
 {
-    struct candidate *candidates = mem_alloc(2 * (size_t)l->count + 1, sizeof(*candidates));
-    struct trial *trials = mem_alloc(2 * (size_t)l->count + 1, sizeof(*trials));
+    enum { WAYS = 3 };
+    struct candidate *candidates = mem_alloc(WAYS * (size_t)l->count + 1, sizeof(*candidates));
+    struct trial *trials = mem_alloc(WAYS * (size_t)l->count + 1, sizeof(*trials));
     int kept = runnable(t, l->items, l->count, candidates);
-    int all = out == NULL ? add_padded(t, candidates, kept) : kept;
+    int all = out == NULL ? add_ways(t, candidates, kept) : kept;
     int result = kept > 0 ? bench_compare(t->bench, candidates, all, &l->how, trials, st) : 0;
     if (result == 0)
-        keep_faster(candidates, trials, kept, all);
+        keep_fastest(candidates, trials, kept, all);
     if (result == 0)
         result = store(t, mark, candidates, trials, kept, st);
     for (int i = 0; i < kept; i++) {
@@ -117,14 +127,19 @@ static int hold(struct tuner *t, const struct contest *contest, const struct his
     if (history_best(from) < 0)
         return 0;
     struct lineup l = lineup_in_time(t, from, contest);
-    int result = 0;
-    if (l.count > 0) {
+    int fitted = l.count < contest->fitted ? l.count : contest->fitted;
+    int result = fit_schedules(t, l.items, fitted, st);
+    if (fitted > 0) { /* which took time */
+        lineup_release(&l);
+        l = lineup_in_time(t, from, contest);
+    }
+    if (result == 0 && l.count > 0) {
         tuner_step(t, PHASE_FINALS, 0, 0, NULL);
         tuner_say(t, "timing %d %s side by side%s", l.count, contest->name,
                   l.cut_short ? ", as many as the time limit allows" : "");
         result = compare(t, &l, l.cut_short ? contest->mark_cut_short : contest->mark, out, st);
         t->verify_s = 0; /* the oracle keeps the layers */
-    } else if (!t->said_no_time) {
+    } else if (result == 0 && !t->said_no_time) {
         t->said_no_time = true;
         tuner_say(t, "no time is left to compare %s; a search with more time compares them first",
                   contest->name);
@@ -243,8 +258,12 @@ int finals_held(struct tuner *t, bool *out, struct status *st)
 int measure_finals(struct tuner *t, struct status *st)
 {
     struct history refined = {.count = 0};
-    struct contest finals = {
-        .name = "finalists", .how = sampling_final, .share = 1, .mark = "", .mark_cut_short = ""};
+    struct contest finals = {.name = "finalists",
+                             .how = sampling_final,
+                             .share = 1,
+                             .mark = "",
+                             .mark_cut_short = "",
+                             .fitted = t->o->rigor == RIGOR_MEASURE ? FITTED : 0};
     struct buf compared;
     bool held;
     buf_init(&compared);

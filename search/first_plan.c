@@ -50,14 +50,6 @@ int first_plan_measure(struct tuner *t, struct status *st)
     return 0;
 }
 
-static bool same_choices(const struct candidate *a, const struct candidate *b)
-{
-    bool same = plan_equal(a->plan, b->plan) && a->count == b->count;
-    for (int i = 0; i < a->count && same; i++)
-        same = choice_equal(&a->choices[i], &b->choices[i]);
-    return same;
-}
-
 bool first_plan_take(struct tuner *t, const struct candidate *c, struct trial *out)
 {
     struct first_plan *f = &t->first;

@@ -37,9 +37,9 @@ int study_segments(struct db *db, int64_t study, const struct build_target *targ
     return result;
 }
 
-int study_candidate(struct db *db, int64_t study, const struct build_target *target,
-                    const struct arch_list *archs, bool retry_failed, struct plan p,
-                    struct candidate *out, struct status *st)
+int study_alone(struct db *db, int64_t study, const struct build_target *target,
+                const struct arch_list *archs, bool retry_failed, struct plan p,
+                struct candidate *out, struct status *st)
 {
     struct segment_table table;
     struct status fails = STATUS_INIT;
@@ -54,6 +54,38 @@ int study_candidate(struct db *db, int64_t study, const struct build_target *tar
     if (result == 0)
         segment_table_candidate(&table, p, out, &fails); /* whoever runs it reports the failure */
     segment_table_release(&table);
+    return result;
+}
+
+/* Whether all choices run on a target and on further architectures. */
+static bool runs_on(const struct candidate *c, const struct build_target *target,
+                    const struct arch_list *archs)
+{
+    struct build_target t = *target;
+    const char *why;
+    for (int a = -1; a < (archs != NULL ? archs->count : 0); a++) {
+        t.arch = a < 0 ? target->arch : archs->arch[a];
+        for (int i = 0; i < c->count; i++)
+            if (!choice_applicable(&c->choices[i], &t, &why))
+                return false;
+    }
+    return true;
+}
+
+int study_candidate(struct db *db, int64_t study, const struct build_target *target,
+                    const struct arch_list *archs, bool retry_failed, struct plan p,
+                    struct candidate *out, struct status *st)
+{
+    struct fitted_plans fitted;
+    if (study_alone(db, study, target, archs, retry_failed, p, out, st) != 0)
+        return -1;
+    int result = fitted_read(db, study, target->kind, &fitted, st);
+    const struct candidate *known = fitted_find(&fitted, p);
+    if (result == 0 && known != NULL && runs_on(known, target, archs)) {
+        *out = *known;
+        out->packed = false;
+    }
+    fitted_release(&fitted);
     return result;
 }
 

@@ -343,12 +343,17 @@ int study_history(struct db *db, int64_t study, struct history *out, struct stat
 int study_segments(struct db *db, int64_t study, const struct build_target *target,
                    struct segment_times *out, struct status *st);
 
-/* A plan with the fastest stored choice of each segment, the default if none is stored.  archs:
- * only choices that also run on these architectures count; null: all that run on the target.
+/* A plan as it ran in the newest comparison of a search, else as study_alone().  archs: only
+ * choices that also run on these architectures count; null: all that run on the target.
  * retry_failed: stored failures do not count. */
 int study_candidate(struct db *db, int64_t study, const struct build_target *target,
                     const struct arch_list *archs, bool retry_failed, struct plan p,
                     struct candidate *out, struct status *st);
+
+/* A plan with each segment's fastest choice alone, the default if none is stored. */
+int study_alone(struct db *db, int64_t study, const struct build_target *target,
+                const struct arch_list *archs, bool retry_failed, struct plan p,
+                struct candidate *out, struct status *st);
 
 /* A stored model has regressor and classifier in one blob.  tune() trains a study's own model on
  * all its plans and names it STUDY_MODEL; models of files belong to study 0. */

@@ -160,6 +160,27 @@ struct past {
 int past_read(struct db *db, int64_t study, const struct tune_options *o, struct past *out,
               struct status *st);
 
+/* ---- fitted.c: schedules fitted to a plan -------------------------------------------------------
+ */
+
+/* Plans with the choices that they ran in a search's comparison, or that were found for them. */
+struct fitted_plans {
+    int count;
+    struct candidate *items; /* (count) owned */
+};
+
+/* Those of the study's newest comparison of a search.  Choices that this version does not have are
+ * left out. */
+int fitted_read(struct db *db, int64_t study, enum target_kind target, struct fitted_plans *out,
+                struct status *st);
+const struct candidate *fitted_find(const struct fitted_plans *f, struct plan p); /* null: none */
+void fitted_release(struct fitted_plans *f);
+
+/* Notes in t->fitted the fastest choices found for these plans, as long as there is time before the
+ * finals. */
+struct tuner;
+int fit_schedules(struct tuner *t, const struct observation *plans, int count, struct status *st);
+
 /* ---- tune.c: what the phases share ----------------------------------------------------------- */
 
 struct tuner {
@@ -173,6 +194,7 @@ struct tuner {
     bool packed; /* the workload has lengths: all that it times is without rows of padding */
     struct segment_table segments;
     struct history history;
+    struct fitted_plans fitted;
     struct plan failed[PLAN_SPACE]; /* stored failures that are measured again */
     int failed_count;
     struct plan space[PLAN_SPACE];
@@ -279,6 +301,7 @@ struct contest {
     /* The comparison's text is the search's id and a mark: the second one if a time limit left
      * contenders out. */
     const char *mark, *mark_cut_short;
+    int fitted; /* so many of the fastest try other schedules before */
 };
 
 struct lineup {

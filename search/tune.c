@@ -318,7 +318,8 @@ static int tuner_open(struct tuner *t, struct status *st)
     t->segments.retry_failed = t->o->retry_failed;
     if (study_open(t->bench, t->db, &t->study, st) != 0 ||
         segment_table_read(&t->segments, t->db, t->study, st) != 0 ||
-        past_read(t->db, t->study, t->o, &t->past, st) != 0)
+        past_read(t->db, t->study, t->o, &t->past, st) != 0 ||
+        fitted_read(t->db, t->study, t->segments.target, &t->fitted, st) != 0)
         return -1;
     if (study_history(t->db, t->study, &t->history, st) != 0)
         return -1;
@@ -376,6 +377,7 @@ int tune(struct bench *b, struct db *db, const struct tune_options *o, struct tu
 out:
     first_plan_release(t);
     segment_table_release(&t->segments);
+    fitted_release(&t->fitted);
     history_release(&t->history);
     free(t);
     return result;

@@ -173,12 +173,18 @@ double bench_build_seconds(struct bench *b, const struct choice *c)
     return fake.seconds_per_build;
 }
 
-/* A choice off the default is 2 % faster a knob: a climb has something to find. */
-static double choice_ms(const struct choice *c)
+static int knobs_off(const struct choice *c)
 {
     int off = 0;
     for (int k = 0; k < c->impl->knob_count; k++)
         off += c->schedule.pick[k] != 0;
+    return off;
+}
+
+/* A choice off the default is 2 % faster a knob: a climb has something to find. */
+static double choice_ms(const struct choice *c)
+{
+    int off = knobs_off(c);
     double ms = fake.space.times.ms[slot_of(c->segment, c->impl->handwritten)];
     return ms * (1 - 0.02 * off) / fake.speed;
 }
@@ -214,8 +220,10 @@ static void run_plan(const struct candidate *c, const struct sampling *how, stru
     if (c->packed)
         ms *= fake.packing;
     bool broken = false;
-    for (int i = 0; i < c->count; i++)
+    for (int i = 0; i < c->count; i++) {
         broken |= is_broken(&c->choices[i]);
+        ms *= 1 + fake.off_in_plan * knobs_off(&c->choices[i]);
+    }
     fake.broken_in_plan += broken;
     if (broken || fake.all_plans_fail || value == fake.broken_value)
         fail(out, "layer 0 is wrong");
@@ -251,7 +259,8 @@ int bench_plan(struct bench *b, const struct candidate *c, const struct sampling
         return -1;
     if (build_lacking(c, st) != 0)
         return -1;
-    fake.plans++;
+    fake.plans += !fake.in_finals;
+    fake.tries += fake.in_finals;
     pass(fake.seconds_per_plan);
     run_plan(c, how, out);
     if (out->status == TRIAL_OK && plan_value(c->plan) == fake.lucky_value) {

@@ -20,6 +20,7 @@ struct fake {
     int slow_from_plan;     /* from this on every plan takes three times its time; 0: never */
     int slow_plans;         /* only so many of these; 0: all */
     double packing;         /* the share of its time that a plan or segment takes packed */
+    double off_in_plan;     /* by what share a plan takes longer for each knob off its default */
     double jitter;          /* plans take up to this share longer or shorter */
     double seconds_per_build, seconds_per_segment, seconds_per_plan; /* that pass on the clock */
     bool beside; /* a compiler runs while the device works */
@@ -32,8 +33,10 @@ struct fake {
     struct inputs inputs;
     struct disturbance disturbance;
 
-    /* What was asked for. */
-    int calls, built, segments, plans, compares;
+    bool in_finals; /* told by whoever listens to the search's steps */
+
+    /* What was asked for.  tries: of schedules in plans, before the finals. */
+    int calls, built, segments, plans, tries, compares;
     int bounded; /* of segments: timed only while not hopeless */
     struct {
         int plans;

@@ -1,0 +1,112 @@
+/* Schedules fitted to plans: a plan may run fastest with other schedules than its segments alone.
+ */
+#include "tune_fixture.h"
+
+static void setup(void)
+{
+    open_all();
+    options = (struct tune_options){.search = {.strategy = strategy_find("guided"),
+                                               .space_lo = 32768,
+                                               .space_hi = 49152,
+                                               .budget = 20,
+                                               .quantile = 0.1},
+                                    .baselines = usual_baselines()};
+}
+
+/* One plan: stage 1 climbs its segments, and off their defaults they are faster alone. */
+static void search_one_plan(void)
+{
+    options.baselines.count = 0;
+    options.search.space_lo = options.search.space_hi = 40011;
+}
+
+/* Whether the best plan runs each segment by the schedule that is the fastest alone. */
+static bool runs_as_alone(void)
+{
+    struct candidate alone, best;
+    struct plan p = plan_from_value((unsigned)report.best.value);
+    int64_t study;
+    OK(study_open(bench, db, &study, &st));
+    OK(study_alone(db, study, bench_target(bench), NULL, false, p, &alone, &st));
+    OK(study_candidate(db, study, bench_target(bench), NULL, false, p, &best, &st));
+    ck_assert_int_eq(best.count, report.best.choice_count);
+    for (int i = 0; i < best.count; i++) { /* whoever runs the plan runs what the finals ran */
+        struct choice c;
+        OK(choice_parse(TARGET_CPU, report.best.choices[i].segment, report.best.choices[i].impl,
+                        report.best.choices[i].schedule, &c, &st));
+        ck_assert(choice_equal(&c, &best.choices[i]));
+    }
+    return same_choices(&alone, &best);
+}
+
+START_TEST(fitted_schedules_win)
+{
+    struct db_time searched;
+    int64_t study;
+    search_one_plan();
+    fake.off_in_plan = 0.1;
+    run();
+    ck_assert(!runs_as_alone());
+    OK(study_open(bench, db, &study, &st));
+    ck_assert_int_eq(db_time(db, study, report.best.value, "", &searched, &st), 1);
+    ck_assert_double_lt(report.best.median_ms, 0.95 * searched.ms.median);
+    db_time_release(&searched);
+    double ms = report.best.median_ms;
+    options.again = true; /* they are kept where the best plan is timed anew */
+    run();
+    ck_assert_double_eq(report.best.median_ms, ms);
+    ck_assert(!runs_as_alone());
+}
+END_TEST
+
+START_TEST(fastest_alone_stay)
+{
+    search_one_plan();
+    run();
+    ck_assert_int_gt(fake.tries, 4);
+    ck_assert(runs_as_alone());
+}
+END_TEST
+
+/* 0.4 % is less than half of the intervals' width. */
+START_TEST(noise_changes_nothing)
+{
+    search_one_plan();
+    fake.off_in_plan = 0.002;
+    fake.jitter = 0.001;
+    run();
+    ck_assert(runs_as_alone());
+}
+END_TEST
+
+/* All plans of a whole space run the same schedules. */
+START_TEST(whole_space_fits_none)
+{
+    fake.off_in_plan = 0.025;
+    options.rigor = RIGOR_EXHAUSTIVE;
+    options.search.space_lo = options.search.space_hi - 63;
+    options.search.budget = 0;
+    run();
+    ck_assert_int_eq(fake.tries, 0);
+    ck_assert(runs_as_alone());
+}
+END_TEST
+
+START_TEST(later_search_keeps_them)
+{
+    search_one_plan();
+    fake.off_in_plan = 0.1;
+    run();
+    double ms = report.best.median_ms;
+    options.search.space_lo--;
+    options.search.seed = 1; /* another search, which compares anew */
+    run();
+    ck_assert_int_eq(fake.compares, 2);
+    ck_assert_int_eq(report.best.value, 40011);
+    ck_assert_double_eq(report.best.median_ms, ms);
+    ck_assert(!runs_as_alone());
+}
+END_TEST
+
+SUITE("search/fitted", setup, teardown, ONCE(fitted_schedules_win), ONCE(fastest_alone_stay),
+      ONCE(noise_changes_nothing), ONCE(whole_space_fits_none), ONCE(later_search_keeps_them))
