@@ -118,8 +118,8 @@ chart() {
   cat <<'END'
 # Estimates of workloads that are left out
 
-`./run figures` writes this page from the segments of 13 workloads, and at most 16 plans of each. Eight workloads are the
-tables in `tests/data/tables/`, from searches of at most 60 s. Five are the spaces in `tests/data/` that were recorded
+`./run figures` writes this page from the segments of 24 workloads, and at most 16 plans of each. 17 workloads are the
+tables in `tests/data/tables/`, from searches of at most 60 s. Seven are spaces in `tests/data/`, six of them recorded
 whole; of these the 16 plans of the least sums count. All are of H200 GPUs in fp16 on 2026-11-23. Each workload is left out
 and [estimated](../search.md#estimates) from the others.
 
@@ -130,7 +130,7 @@ it; where there is none, nothing is known (-).
 *error*: the estimated time of the fastest plan measured over its time, less 1. *interval*: its ends as multiples of the
 time expected for the plan. *inside*: how many of the plans measured lie in their own intervals of 90 %.
 END
-  "$(dirname "$fuseplan")/estimate_figures" tests/data/tables/*.space.gz tests/data/h200-*.space.gz
+  "$(dirname "$fuseplan")/estimate_figures" tests/data/tables/*.space.gz tests/data/h200-*-fp16.space.gz tests/data/h200-*-part.space.gz
   cat <<'END'
 
 ## What was tried

@@ -46,7 +46,7 @@ refused() {
   done
   jq -e '.best.predicted and .best.value == .plans[0].value and (.plans | length) == 16 and .interval == 0.9 and
     .best.ci_low_ms < .best.median_ms and .best.median_ms < .best.ci_high_ms and
-    (.best.median_us | length) == (.best.segments | length) and .known.nearest == "-b 8 -s 128 -m strided:t=11 --target cuda"' \
+    (.best.median_us | length) == (.best.segments | length) and .known.nearest == "-b 8 -s 128 -m sliding:w=11 --target cuda"' \
     out.json >jq.txt || fail "estimate: $(cat out.json)"
   fuseplan search $asked --rigor estimate --format csv >out.csv 2>said
   [ "$(cut -d , -f 1,7 out.csv)" = "value,predicted
@@ -58,7 +58,7 @@ $(jq .best.value out.json),true" ] || fail "csv: $(cat out.csv)"
     jq -e '[.plans[].value] == [41115]' >jq.txt || fail "not of --space"
 
   echo "nothing near"
-  refused "the nearest workload, '-b 1 -s 128 -m sliding:w=11 --target cuda', is a factor 32 away" fuseplan search -b 1 -s 4 --target cuda --rigor estimate
+  refused "the nearest workload, '-b 1 -s 128 --target cuda', is a factor 32 away" fuseplan search -b 1 -s 4 --target cuda --rigor estimate
   refused 'needs segment times of 3' fuseplan search -b 1 -s 128 -H 16 --target cuda --rigor estimate
   refused 'goes on with' fuseplan search $asked --rigor estimate --space 33450 # ops 0-4 are fused
 
