@@ -57,19 +57,18 @@ int study_alone(struct db *db, int64_t study, const struct build_target *target,
     return result;
 }
 
-/* Whether all choices run on a target and on further architectures. */
-static bool runs_on(const struct candidate *c, const struct build_target *target,
+/* Whether a choice runs on a target and on further architectures. */
+static bool runs_on(const struct choice *c, const struct build_target *target,
                     const struct arch_list *archs)
 {
-    struct build_target t = *target;
+    struct build_target further = *target;
     const char *why;
-    for (int a = -1; a < (archs != NULL ? archs->count : 0); a++) {
-        t.arch = a < 0 ? target->arch : archs->arch[a];
-        for (int i = 0; i < c->count; i++)
-            if (!choice_applicable(&c->choices[i], &t, &why))
-                return false;
+    bool runs = choice_applicable(c, target, &why);
+    for (int i = 0; archs != NULL && i < archs->count && runs; i++) {
+        further.arch = archs->arch[i];
+        runs = choice_applicable(c, &further, &why);
     }
-    return true;
+    return runs;
 }
 
 int study_candidate(struct db *db, int64_t study, const struct build_target *target,
@@ -81,10 +80,9 @@ int study_candidate(struct db *db, int64_t study, const struct build_target *tar
         return -1;
     int result = fitted_read(db, study, target->kind, &fitted, st);
     const struct candidate *known = fitted_find(&fitted, p);
-    if (result == 0 && known != NULL && runs_on(known, target, archs)) {
-        *out = *known;
-        out->packed = false;
-    }
+    for (int i = 0; result == 0 && known != NULL && i < out->count; i++)
+        if (runs_on(&known->choices[i], target, archs))
+            out->choices[i] = known->choices[i];
     fitted_release(&fitted);
     return result;
 }
