@@ -26,14 +26,13 @@ static struct choice choice_of_slot(const struct slot_record *known,
     return c;
 }
 
-static void explain_kernel(const struct slot_record *known, const struct workload *w,
-                           const struct limits *rates, struct explained_kernel *k)
+static void explain_kernel(const struct workload *w, const struct limits *rates,
+                           struct explained_kernel *k)
 {
     struct segment s = k->choice.segment;
     uint16_t stored = choice_tensors(&k->choice), own = 0;
     for (int op = s.first; op <= s.last; op++)
         own |= (uint16_t)(1u << TENSOR_OF(op));
-    k->us = known->impl != NULL ? known->us : unknown_ms;
     k->flops = segment_flops(s, w);
     k->bytes = segment_bytes(s, w);
     double compute = 1e6 * k->flops / rates->flops_per_s;
@@ -46,9 +45,9 @@ static void explain_kernel(const struct slot_record *known, const struct workloa
     k->keeps = own & (uint16_t)~stored;
 }
 
-static void explain_kernels(const struct slot_record slots[SLOT_COUNT],
-                            const struct build_target *target, const struct workload *w,
-                            struct explanation *out)
+/* The choices of a plan and what they took alone. */
+static void choose_kernels(const struct slot_record slots[SLOT_COUNT],
+                           const struct build_target *target, struct explanation *out)
 {
     struct candidate usual;
     int at[OP_COUNT];
@@ -56,11 +55,58 @@ static void explain_kernels(const struct slot_record slots[SLOT_COUNT],
     plan_slots(out->plan, at);
     out->count = usual.count;
     for (int i = 0; i < out->count; i++) {
-        struct explained_kernel *k = &out->kernels[i];
-        k->choice = choice_of_slot(&slots[at[i]], target, &usual.choices[i]);
-        explain_kernel(&slots[at[i]], w, &out->rates, k);
-        out->sum_us += k->us.median;
-        out->least_us += k->least_us;
+        const struct slot_record *known = &slots[at[i]];
+        out->kernels[i] =
+            (struct explained_kernel){.choice = choice_of_slot(known, target, &usual.choices[i]),
+                                      .us = known->impl != NULL ? known->us : unknown_ms};
+    }
+}
+
+struct reading {
+    enum target_kind target;
+    struct explanation *out;
+};
+
+/* Notes what a kernel took alone. */
+static int read_alone(void *ctx, const struct db_trial *row)
+{
+    const struct reading *r = ctx;
+    const struct db_choice *from = &row->choices[0];
+    struct choice c;
+    struct status other_version = STATUS_INIT;
+    if (row->status != TRIAL_OK ||
+        choice_parse(r->target, from->segment, from->impl, from->schedule, &c, &other_version) != 0)
+        return 0;
+    for (int i = 0; i < r->out->count; i++)
+        if (choice_equal(&r->out->kernels[i].choice, &c))
+            r->out->kernels[i].us = (struct interval){1e3 * row->median_ms, 1e3 * row->ci_low_ms,
+                                                      1e3 * row->ci_high_ms};
+    return 0;
+}
+
+/* Takes the choices with which the plan ran in the newest comparison of a search, if it was there.
+ */
+static int take_fitted(struct db *db, int64_t study, enum target_kind target,
+                       struct explanation *out, struct status *st)
+{
+    struct reading r = {target, out};
+    struct fitted_plans fitted;
+    int result = fitted_read(db, study, target, &fitted, st);
+    const struct candidate *c = fitted_find(&fitted, out->plan);
+    for (int i = 0; result == 0 && c != NULL && i < out->count; i++)
+        out->kernels[i] = (struct explained_kernel){.choice = c->choices[i], .us = unknown_ms};
+    if (result == 0 && c != NULL)
+        result = db_trials(db, study, DB_TRIAL_SEGMENT, read_alone, &r, st);
+    fitted_release(&fitted);
+    return result;
+}
+
+static void explain_kernels(const struct workload *w, struct explanation *out)
+{
+    for (int i = 0; i < out->count; i++) {
+        explain_kernel(w, &out->rates, &out->kernels[i]);
+        out->sum_us += out->kernels[i].us.median;
+        out->least_us += out->kernels[i].least_us;
     }
 }
 
@@ -77,8 +123,12 @@ int explain_plan(struct db *db, int64_t study, const struct build_target *target
     if (db != NULL && (slot_records_read(db, study, target->kind, slots, st) != 0 ||
                        study_rates(db, study, slots, w, &out->rates, &out->device_rates, st) != 0))
         result = -1;
+    if (result == 0)
+        choose_kernels(slots, target, out);
+    if (result == 0 && db != NULL)
+        result = take_fitted(db, study, target->kind, out, st);
     if (result == 0) {
-        explain_kernels(slots, target, w, out);
+        explain_kernels(w, out);
         result = explain_neighbours(db, study, slots, w->layers, out, st);
     }
     slot_records_release(slots);

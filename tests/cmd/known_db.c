@@ -11,15 +11,20 @@
 
 enum { SAMPLES = 8 };
 
+static struct db_choice choice_of(int slot)
+{
+    bool hand = slot == SLOT_HANDWRITTEN;
+    return (struct db_choice){slot_segment(slot), hand ? "handwritten" : "generated",
+                              hand ? "" : "lowering=tiled row_block=128 col_block=even"};
+}
+
 static struct db_trial trial(int value, double ms, const char *search)
 {
     static struct db_choice choices[OP_COUNT];
     static double samples[SAMPLES];
-    struct segment segments[OP_COUNT];
-    int n = plan_segments(plan_from_value((unsigned)value), segments);
+    int slots[OP_COUNT], n = plan_slots(plan_from_value((unsigned)value), slots);
     for (int i = 0; i < n; i++)
-        choices[i] = (struct db_choice){segments[i], "generated",
-                                        "lowering=tiled row_block=128 col_block=even"};
+        choices[i] = choice_of(slots[i]);
     for (int i = 0; i < SAMPLES; i++)
         samples[i] = ms * (1 + 0.001 * (i - SAMPLES / 2));
     return (struct db_trial){.kind = DB_TRIAL_PLAN,
@@ -65,9 +70,7 @@ static int add_segments(struct db *db, int64_t study, const char *search, struct
     int result = 0;
     for (int i = 0; i < SLOT_COUNT && result == 0; i++) {
         struct segment s = slot_segment(i);
-        bool hand = i == SLOT_HANDWRITTEN;
-        struct db_choice choice = {s, hand ? "handwritten" : "generated",
-                                   hand ? "" : "lowering=tiled row_block=128 col_block=even"};
+        struct db_choice choice = choice_of(i);
         struct db_trial t = trial(0, 0.05 + 0.1 * (s.last - s.first + 1), search);
         t.kind = DB_TRIAL_SEGMENT;
         t.value = -1;

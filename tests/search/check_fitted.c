@@ -59,6 +59,30 @@ START_TEST(fitted_schedules_win)
 }
 END_TEST
 
+/* With what its schedules took alone. */
+START_TEST(they_are_explained)
+{
+    struct explanation e;
+    int64_t study;
+    search_one_plan();
+    fake.off_in_plan = 0.1;
+    run();
+    OK(study_open(bench, db, &study, &st));
+    OK(explain_plan(db, study, bench_target(bench), bench_workload(bench),
+                    plan_from_value((unsigned)report.best.value), &e, &st));
+    ck_assert_int_eq(e.count, report.best.choice_count);
+    for (int i = 0; i < e.count; i++) {
+        const struct choice *c = &e.kernels[i].choice;
+        struct buf text;
+        buf_init(&text);
+        schedule_text(c->impl, &c->schedule, &text);
+        ck_assert_str_eq(text.ptr, report.best.choices[i].schedule);
+        ck_assert_double_eq_tol(e.kernels[i].us.median, 1e3 * report.best.choice_ms[i], 1e-6);
+        buf_release(&text);
+    }
+}
+END_TEST
+
 START_TEST(fastest_alone_stay)
 {
     search_one_plan();
@@ -108,5 +132,6 @@ START_TEST(later_search_keeps_them)
 }
 END_TEST
 
-SUITE("search/fitted", setup, teardown, ONCE(fitted_schedules_win), ONCE(fastest_alone_stay),
-      ONCE(noise_changes_nothing), ONCE(whole_space_fits_none), ONCE(later_search_keeps_them))
+SUITE("search/fitted", setup, teardown, ONCE(fitted_schedules_win), ONCE(they_are_explained),
+      ONCE(fastest_alone_stay), ONCE(noise_changes_nothing), ONCE(whole_space_fits_none),
+      ONCE(later_search_keeps_them))
