@@ -26,7 +26,7 @@ static struct db_trial trial(int value, double ms, const char *search)
     for (int i = 0; i < n; i++)
         choices[i] = choice_of(slots[i]);
     for (int i = 0; i < SAMPLES; i++)
-        samples[i] = ms * (1 + 0.001 * (i - SAMPLES / 2));
+        samples[i] = ms * (1 + 0.0005 * (2 * i - SAMPLES));
     return (struct db_trial){.kind = DB_TRIAL_PLAN,
                              .value = value,
                              .status = TRIAL_OK,
