@@ -84,8 +84,7 @@ static int read_alone(void *ctx, const struct db_trial *row)
     return 0;
 }
 
-/* Takes the choices with which the plan ran in the newest comparison of a search, if it was there.
- */
+/* Takes the choices with which the plan ran in a search's newest comparison, if it was there. */
 static int take_fitted(struct db *db, int64_t study, enum target_kind target,
                        struct explanation *out, struct status *st)
 {

@@ -48,14 +48,32 @@ struct reading {
     char *comparison; /* the newest so far, owned */
 };
 
+/* Whether a row has a choice for each segment of its plan, and this version knows them. */
+static bool choices_of(const struct db_trial *row, enum target_kind target, struct candidate *out)
+{
+    int slots[OP_COUNT];
+    struct status other_version = STATUS_INIT;
+    *out = (struct candidate){.plan = plan_from_value((unsigned)row->value),
+                              .packed = row->packed != 0,
+                              .count = row->choice_count};
+    if (plan_slots(out->plan, slots) != out->count)
+        return false;
+    for (int i = 0; i < out->count; i++) {
+        const struct db_choice *from = &row->choices[i];
+        struct choice *c = &out->choices[i];
+        if (choice_parse(target, from->segment, from->impl, from->schedule, c, &other_version) !=
+                0 ||
+            slot_of(c->segment, c->impl->handwritten) != slots[i])
+            return false;
+    }
+    return true;
+}
+
 /* The rows of a comparison stand together, the newest last. */
 static int read_final(void *ctx, const struct db_trial *row)
 {
     struct reading *r = ctx;
-    struct candidate c = {.plan = plan_from_value((unsigned)row->value),
-                          .packed = row->packed != 0,
-                          .count = row->choice_count};
-    struct status other_version = STATUS_INIT;
+    struct candidate c;
     if (strcmp(row->strategy, "bench") == 0 || row->status != TRIAL_OK)
         return 0;
     if (r->comparison == NULL || strcmp(r->comparison, row->comparison) != 0) {
@@ -63,13 +81,8 @@ static int read_final(void *ctx, const struct db_trial *row)
         r->comparison = mem_strdup(row->comparison);
         r->out->count = 0;
     }
-    for (int i = 0; i < c.count; i++) {
-        const struct db_choice *from = &row->choices[i];
-        if (choice_parse(r->target, from->segment, from->impl, from->schedule, &c.choices[i],
-                         &other_version) != 0)
-            return 0;
-    }
-    keep(r->out, &c);
+    if (choices_of(row, r->target, &c))
+        keep(r->out, &c);
     return 0;
 }
 

@@ -160,8 +160,7 @@ struct past {
 int past_read(struct db *db, int64_t study, const struct tune_options *o, struct past *out,
               struct status *st);
 
-/* ---- fitted.c: schedules fitted to a plan -------------------------------------------------------
- */
+/* ---- fitted.c: schedules fitted to a plan ---------------------------------------------------- */
 
 /* Plans with the choices that they ran in a search's comparison, or that were found for them. */
 struct fitted_plans {
@@ -169,16 +168,17 @@ struct fitted_plans {
     struct candidate *items; /* (count) owned */
 };
 
-/* Those of the study's newest comparison of a search.  Choices that this version does not have are
- * left out. */
+/* Those of the study's newest comparison of a search, whose choices are those of their segments and
+ * of this version.  The caller releases *out, also after a failure. */
 int fitted_read(struct db *db, int64_t study, enum target_kind target, struct fitted_plans *out,
                 struct status *st);
 const struct candidate *fitted_find(const struct fitted_plans *f, struct plan p); /* null: none */
 void fitted_release(struct fitted_plans *f);
 
+struct tuner;
+
 /* Notes in t->fitted the fastest choices found for these plans, as long as there is time before the
  * finals. */
-struct tuner;
 int fit_schedules(struct tuner *t, const struct observation *plans, int count, struct status *st);
 
 /* ---- tune.c: what the phases share ----------------------------------------------------------- */

@@ -54,7 +54,7 @@ template <class W> struct gemm_copies : W {
                 at.advance();
             }
         }
-        if constexpr (CLUSTER > 1) /* the others give back places here until then */
+        if constexpr (CLUSTER > 1) /* others arrive at the mbarriers here until their last step */
             for (int i = 0; i < STAGES; i++, at.advance())
                 mbarrier_wait(shared_address(&s.empty[at.slot]), at.phase);
     }

@@ -71,6 +71,58 @@ START_TEST(fastest_on_the_target)
 }
 END_TEST
 
+/* The unfused plan ran 0-0 in its finals by another tile than the fastest alone. */
+static struct db *open_compared(int64_t *study, const struct build_target *target, int segments)
+{
+    struct db_choice choices[OP_COUNT];
+    struct buf texts[OP_COUNT];
+    struct candidate usual;
+    struct db *db = open_stored(study);
+    struct db_trial final = final_trial(VALUE_UNFUSED, 1, "a comparison");
+    candidate_default(target, plan_from_value(VALUE_UNFUSED), &usual);
+    for (int i = 0; i < OP_COUNT; i++) {
+        buf_init(&texts[i]);
+        schedule_text(usual.choices[i].impl, &usual.choices[i].schedule, &texts[i]);
+        choices[i] =
+            (struct db_choice){usual.choices[i].segment, usual.choices[i].impl->name, texts[i].ptr};
+    }
+    choices[0] = (struct db_choice){{0, 0}, "hopper_gemm", "tile=64x64 split=1 norm=cluster"};
+    choices[segments - 1].segment.last = OP_COUNT - 1;
+    final.choices = choices;
+    final.choice_count = segments;
+    OK(db_trial_add(db, *study, &final, &st));
+    for (int i = 0; i < OP_COUNT; i++)
+        buf_release(&texts[i]);
+    return db;
+}
+
+static const struct {
+    struct arch_list archs;
+    int segments; /* of the stored finals */
+    const char *impl, *schedule;
+} fitted[] = {
+    {{1, {90}}, OP_COUNT, "hopper_gemm", "tile=64x64 split=1 norm=cluster"},
+    {{2, {80, 90}}, OP_COUNT, "generated", "tile=128x192 split=1 norm=barrier resident=1"},
+    /* Segments of another plan than the row's: no choices of this one. */
+    {{1, {90}}, OP_COUNT - 1, "hopper_gemm", "tile=128x192 split=1 norm=cluster"},
+};
+
+START_TEST(as_in_the_finals_where_that_runs)
+{
+    const struct build_target target = {TARGET_CUDA, DTYPE_FP16, 64,  CUDA_ARCH_HOPPER,
+                                        true,        false,      NULL};
+    struct candidate c;
+    int64_t study;
+    struct db *db = open_compared(&study, &target, fitted[_i].segments);
+    OK(study_candidate(db, study, &target, &fitted[_i].archs, false, plan_from_value(VALUE_UNFUSED),
+                       &c, &st));
+    ck_assert_int_eq(c.count, OP_COUNT);
+    assert_choice(&c.choices[0], fitted[_i].impl, fitted[_i].schedule);
+    db_close(db);
+}
+END_TEST
+
 SUITE("learned", test_dir_setup, test_dir_teardown,
+      LOOP(as_in_the_finals_where_that_runs, 0, ARRAY_LEN(fitted)),
       LOOP(fastest_that_runs_on_all_architectures, 0, ARRAY_LEN(lists)),
       ONCE(fastest_on_the_target))
