@@ -118,8 +118,8 @@ chart() {
   cat <<'END'
 # Estimates of workloads that are left out
 
-`./run figures` writes this page from the segments of 24 workloads, and at most 16 plans of each. 17 workloads are the
-tables in `tests/data/tables/`, from searches of at most 60 s. Seven are spaces in `tests/data/`, six of them recorded
+`./run figures` writes this page from the segments of 27 workloads, and at most 16 plans of each. 19 workloads are the
+tables in `tests/data/tables/`, from searches of at most 60 s. Eight are spaces in `tests/data/`, six of them recorded
 whole; of these the 16 plans of the least sums count. All are of H200 GPUs in fp16 on 2026-11-23. Each workload is left out
 and [estimated](../search.md#estimates) from the others.
 
