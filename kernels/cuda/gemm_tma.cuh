@@ -65,7 +65,7 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
         constexpr bool WIDE = MI * BN > 256; /* sums take most registers */
         const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / FOUR_WARPS, 0);
         const int tid = static_cast<int>(threadIdx.x) - S::CONSUMERS * FOUR_WARPS;
-        if (threadIdx.x < 32)
+        if (threadIdx.x == 0)
             init_mbarriers();
         __syncthreads();
         if constexpr (SPLIT * CLUSTER > 1) /* mbarriers are ready for the others */
@@ -104,20 +104,24 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
         }
     }
 
+    /* By one thread, at addresses that the compiler knows.  Lanes with an address each would take
+     * turns, some 65 cycles for each mbarrier. */
     FP_DEVICE void init_mbarriers() const
     {
-        const int i = static_cast<int>(threadIdx.x);
-        if (i < STAGES) {
-            mbarrier_init(shared_address(&s.full[i]), gathers() ? 33 : 2);
+        const u32 landed = gathers() ? 33 : 2, stored = scatters() ? STORERS : 1;
+#pragma unroll
+        for (int i = 0; i < STAGES; i++) {
+            mbarrier_init(shared_address(&s.full[i]), landed);
             mbarrier_init(shared_address(&s.empty[i]), 4 * S::GROUPS * CLUSTER);
         }
-        if (i < S::TEAMS) {
-            mbarrier_init(shared_address(&s.ready[i]), scatters() ? STORERS : 1);
+#pragma unroll
+        for (int i = 0; i < S::TEAMS; i++) {
+            mbarrier_init(shared_address(&s.ready[i]), stored);
             mbarrier_init(shared_address(&s.done[i]), SPLIT == 1 ? 4 * S::GROUPS : 1);
             mbarrier_init(shared_address(&s.turn[i]), 4 * S::GROUPS);
         }
         if constexpr (NORM == NORM_CLUSTER)
-            if (i < 2)
+            for (int i = 0; i < 2; i++)
                 mbarrier_init(shared_address(&s.shared[i]), 1);
         mbarrier_fence_init();
     }
