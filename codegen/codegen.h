@@ -67,7 +67,7 @@ void build_options(const struct build_target *t, struct buf *out);
 
 /* ---- impl.c: implementations ----------------------------------------------------------------- */
 
-enum { KNOB_MAX = 6, KNOB_VALUES_MAX = 16 };
+enum { KNOB_MAX = 6, KNOB_VALUES_MAX = 24 };
 
 struct knob {
     const char *name;

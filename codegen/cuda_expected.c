@@ -1,8 +1,8 @@
 /* The time that a schedule on Hopper is expected to take, so that the first one tried of a workload
  * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
  * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
- * schedules on an H200 in fp16: docs/measurements/2026-11-22-gemm.md
- * and 2026-11-22-attention.md. */
+ * schedules on an H200 in fp16: docs/measurements/2026-11-22-gemm.md, 2026-11-22-attention.md, and
+ * for swapped operands 2026-11-23-swap.md. */
 #include "codegen/cuda_int.h"
 
 #include <math.h>
@@ -34,6 +34,7 @@ static const struct {
     int clusters[9];        /* that run at once, by their size */
     double group_step;      /* a step of a layernorm's tile that several warpgroups share */
     double group_store;     /* times that, what they store */
+    double swap_store;      /* times what is stored, where warpgroups share swapped columns */
 } gemm = {.begin_us = 2,
           .beside_us = 1,
           .fmas_per_cycle = 1770,
@@ -48,7 +49,8 @@ static const struct {
           .mail = 1500,
           .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14},
           .group_step = 21,
-          .group_store = 0.93};
+          .group_store = 0.93,
+          .swap_store = 0.6};
 
 /* The steps of a tile.  A launch that has one for each thread block has loaded the weight's part of
  * the first ones before it may begin. */
@@ -89,6 +91,8 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
         products += steps * gemm.group_step;
         store *= gemm.group_store;
     }
+    if (g.swap && g.groups > 1)
+        store *= gemm.swap_store;
     double cycles;
     if (g.split > 1)
         cycles = (double)turns * (products + store + gemm.join +

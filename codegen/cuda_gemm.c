@@ -8,6 +8,7 @@ static_assert(sizeof(struct fp_maps) == CUDA_MAPS * sizeof(struct fp_map), "abi.
 
 static const struct {
     int bm, bn, teams, groups, cluster_m, cluster_n;
+    bool swap;
 } tiles[] = {
 #define X(...) {__VA_ARGS__},
     CUDA_GEMM_TILES(X)
@@ -57,6 +58,7 @@ void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out)
                            .split = split,
                            .cluster_m = tiles[tile].cluster_m,
                            .cluster_n = tiles[tile].cluster_n,
+                           .swap = tiles[tile].swap,
                            .norm = norm ? (enum cuda_gemm_norm)choice_value(c, CUDA_GEMM_KNOB_NORM)
                                         : CUDA_GEMM_NORM_NONE};
     int room = arch_shared_bytes(CUDA_ARCH_HOPPER) - SWIZZLE_BYTES - outside_ring(out);
@@ -154,6 +156,9 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
     if (g.norm != CUDA_GEMM_NORM_NONE && g.split > 1 &&
         !norm_of_split_applicable(&g, &stage, t->workload, why))
         return false;
+    if (g.swap && (g.split > 1 || g.norm != CUDA_GEMM_NORM_NONE))
+        return inapplicable(why, "a tile with swapped operands takes all of the inner dimension, "
+                                 "and no layernorm follows it");
     if (cluster_of(&g) > 1 && (g.split > 1 || g.norm == CUDA_GEMM_NORM_CLUSTER))
         return inapplicable(why,
                             "a cluster shares the weight, or a sum, or the rows of a layernorm");
@@ -176,8 +181,8 @@ void cuda_gemm_arguments(const struct choice *c, struct buf *out)
                                         [CUDA_GEMM_NORM_MEMORY] = "MEMORY"};
     struct cuda_gemm g;
     cuda_gemm_of(c, &g);
-    buf_addf(out, "%d, %d, %d, %d, %d, %d, fp::NORM_%s, %d, %d", g.bm, g.bn, g.teams, g.groups,
-             g.depth, g.split, norms[g.norm], g.cluster_m, g.cluster_n);
+    buf_addf(out, "%d, %d, %d, %d, %d, %d, fp::NORM_%s, %d, %d, %s", g.bm, g.bn, g.teams, g.groups,
+             g.depth, g.split, norms[g.norm], g.cluster_m, g.cluster_n, g.swap ? "true" : "false");
 }
 
 void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct buf *out)
@@ -191,7 +196,8 @@ void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct
     add_types(t, out);
     buf_adds(out, "/* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks "
                   "that share a\n * sum, how a layernorm follows, thread blocks that share columns "
-                  "of the weight, and rows */\nusing tile = fp::tma_shape<dtype, ");
+                  "of the weight, and rows;\n * whether the weight is the first operand */\n"
+                  "using tile = fp::tma_shape<dtype, ");
     cuda_gemm_arguments(c, out);
     buf_adds(out, ">;\n\n");
     emit_cuda_tma_stage(&stage, out);

@@ -146,30 +146,37 @@ enum cuda_gemm_knob {
  * shared memory of a cluster, or through memory. */
 enum cuda_gemm_norm { CUDA_GEMM_NORM_NONE, CUDA_GEMM_NORM_CLUSTER, CUDA_GEMM_NORM_MEMORY };
 
-/* Its tiles, X(bm, bn, teams, groups, cluster_m, cluster_n): groups of 64 or more rows, one a
- * warpgroup, are a team; two teams take tiles in turn.  The thread blocks of a cluster take
- * cluster_m tiles one below the other and load the weight for each other, or cluster_n tiles side
- * by side and load the input for each other.  The default first. */
+/* Its tiles, X(bm, bn, teams, groups, cluster_m, cluster_n, swap): the warpgroups of a team share
+ * the rows of a tile, 64 or more each; two teams take tiles in turn.  The thread blocks of a
+ * cluster take cluster_m tiles one below the other and load the weight for each other, or cluster_n
+ * tiles side by side and load the input for each other.  swap: the weight is the first operand of
+ * wgmma, so that bm need be no multiple of 64, and the warpgroups share the columns.  The default
+ * first. */
 #define CUDA_GEMM_TILES(X)                                                                         \
-    X(128, 192, 2, 1, 1, 1)                                                                        \
-    X(64, 64, 2, 1, 1, 1)                                                                          \
-    X(64, 96, 2, 1, 1, 1)                                                                          \
-    X(64, 128, 2, 1, 1, 1)                                                                         \
-    X(64, 192, 2, 1, 1, 1)                                                                         \
-    X(128, 96, 2, 1, 1, 1)                                                                         \
-    X(128, 128, 2, 1, 1, 1)                                                                        \
-    X(128, 256, 1, 2, 1, 1)                                                                        \
-    X(192, 128, 1, 3, 1, 1)                                                                        \
-    X(192, 192, 1, 3, 1, 1)                                                                        \
-    X(64, 384, 2, 1, 1, 1)                                                                         \
-    X(64, 96, 2, 1, 2, 1)                                                                          \
-    X(64, 128, 2, 1, 4, 1)                                                                         \
-    X(64, 128, 2, 1, 1, 2)                                                                         \
-    X(192, 96, 1, 3, 1, 2)                                                                         \
-    X(192, 128, 1, 3, 1, 2)
+    X(128, 192, 2, 1, 1, 1, 0)                                                                     \
+    X(64, 64, 2, 1, 1, 1, 0)                                                                       \
+    X(64, 96, 2, 1, 1, 1, 0)                                                                       \
+    X(64, 128, 2, 1, 1, 1, 0)                                                                      \
+    X(64, 192, 2, 1, 1, 1, 0)                                                                      \
+    X(128, 96, 2, 1, 1, 1, 0)                                                                      \
+    X(128, 128, 2, 1, 1, 1, 0)                                                                     \
+    X(128, 256, 1, 2, 1, 1, 0)                                                                     \
+    X(192, 128, 1, 3, 1, 1, 0)                                                                     \
+    X(192, 192, 1, 3, 1, 1, 0)                                                                     \
+    X(64, 384, 2, 1, 1, 1, 0)                                                                      \
+    X(64, 96, 2, 1, 2, 1, 0)                                                                       \
+    X(192, 96, 1, 3, 1, 2, 0)                                                                      \
+    X(192, 128, 1, 3, 1, 2, 0)                                                                     \
+    X(48, 64, 2, 1, 1, 1, 1)                                                                       \
+    X(64, 128, 1, 2, 1, 1, 1)                                                                      \
+    X(64, 192, 1, 3, 1, 1, 1)                                                                      \
+    X(96, 128, 1, 2, 1, 1, 1)                                                                      \
+    X(96, 192, 2, 1, 1, 1, 1)                                                                      \
+    X(128, 192, 1, 3, 1, 1, 1)                                                                     \
+    X(144, 128, 1, 2, 1, 1, 1)
 
 enum cuda_gemm_row {
-#define X(bm, bn, teams, groups, m, n) CUDA_GEMM_##bm##X##bn##_##m##X##n,
+#define X(bm, bn, teams, groups, m, n, swap) CUDA_GEMM_##bm##X##bn##_##teams##_##m##X##n##_##swap,
     CUDA_GEMM_TILES(X)
 #undef X
 };
@@ -181,6 +188,7 @@ struct cuda_gemm {
     int split;                /* thread blocks of a cluster that share a sum */
     int cluster_m;            /* thread blocks of a cluster that share the weight's columns */
     int cluster_n;            /* those that share the input's rows */
+    bool swap;                /* the weight is the first operand of wgmma */
     enum cuda_gemm_norm norm; /* of the layernorm that follows */
 };
 

@@ -20,16 +20,21 @@ static uint16_t only_outputs(const struct choice *c)
 /* ---- the table ------------------------------------------------------------------------------- */
 
 /* The values of a knob and their number. */
-#define VALUES(...)                           .count = ARRAY_LEN(((int[]){__VA_ARGS__})), .values = {__VA_ARGS__}
+#define VALUES(...)             .count = ARRAY_LEN(((int[]){__VA_ARGS__})), .values = {__VA_ARGS__}
 
-#define TILE_ROW(bm, bn, ...)                 CUDA_TILE_##bm##X##bn,
-#define GEMM_ROW(bm, bn, teams, groups, m, n) CUDA_GEMM_##bm##X##bn##_##m##X##n,
+#define TILE_ROW(bm, bn, ...)   CUDA_TILE_##bm##X##bn,
+#define TILE_LABEL(bm, bn, ...) #bm "x" #bn,
+#define GEMM_ROW(bm, bn, teams, groups, m, n, swap)                                                \
+    CUDA_GEMM_##bm##X##bn##_##teams##_##m##X##n##_##swap,
+#define GEMM_LABEL(bm, bn, teams, groups, m, n, swap)                                              \
+#bm "x" #bn SWAP_LABEL_##swap##_##teams CLUSTER_LABEL_##m##_##n,
+#define SWAP_LABEL_0_1
+#define SWAP_LABEL_0_2
+#define SWAP_LABEL_1_1 "_swap"
+#define SWAP_LABEL_1_2 "_swap_pingpong" /* what CUTLASS calls two teams that take tiles in turn */
 #define CLUSTER_LABEL_1_1
-#define CLUSTER_LABEL_2_1                       "_cluster2x1"
-#define CLUSTER_LABEL_4_1                       "_cluster4x1"
-#define CLUSTER_LABEL_1_2                       "_cluster1x2"
-#define GEMM_LABEL(bm, bn, teams, groups, m, n) #bm "x" #bn CLUSTER_LABEL_##m##_##n,
-#define TILE_LABEL(bm, bn, ...)                 #bm "x" #bn,
+#define CLUSTER_LABEL_2_1 "_cluster2x1"
+#define CLUSTER_LABEL_1_2 "_cluster1x2"
 
 /* Of those that serve a segment the first is the default: on a GPU the one that usually wins. */
 const struct impl impls[] = {

@@ -4,6 +4,7 @@
 #define FUSEPLAN_CUDA_ATTENTION_WGMMA_SHAPE_CUH
 
 #include "hopper.cuh"
+#include "wgmma.cuh"
 
 namespace fp
 {

@@ -26,6 +26,10 @@
  * gemm_tma_norm.cuh the layernorm, gemm_tma_split.cuh the sums of a split, gemm_tma_shape.cuh what
  * all share.
  *
+ * With SWAP the operands of wgmma change places, out^T = weight^T in^T: a product has 64 columns of
+ * the tile and all BM of its rows, which need be no multiple of 64, and GROUPS warpgroups share the
+ * columns.  stmatrix transposes the sums on their way to `out`.
+ *
  * With CLUSTER_M > 1 the thread blocks of a cluster take tiles one below the other.  A step of the
  * weight is then the same for all: each loads a part of it, and TMA copies that part to all
  * (multicast).  With CLUSTER_N > 1 they take tiles side by side, and share the input likewise.  An
@@ -50,10 +54,10 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
     using sums = typename W::sums;
     using W::a, W::n, W::end, W::s;
     using W::BM, W::BN, W::BK, W::STAGES, W::SPLIT, W::CLUSTER, W::MI, W::NI, W::PANEL, W::LINE,
-        W::STORERS, W::NORM, W::STRIPS;
+        W::STORERS, W::NORM, W::STRIPS, W::SWAP;
     using W::first_tile, W::next_tile, W::tiles, W::locate, W::strip_of, W::part, W::steps,
-        W::ring_at, W::gathers, W::scatters, W::warp_row, W::first_matrices, W::matrices_at,
-        W::block;
+        W::ring_at, W::gathers, W::scatters, W::warp_row, W::out_offset, W::first_matrices,
+        W::matrices_at, W::block;
     using W::load_weights, W::load_rows, W::store_tiles, W::begin_norm, W::normalise,
         W::fetch_columns, W::send_sums, W::add_parts;
     using W::W;
@@ -62,7 +66,7 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
 
     FP_DEVICE void run()
     {
-        constexpr bool WIDE = MI * BN > 256; /* sums take most registers */
+        constexpr bool WIDE = MI * (SWAP ? BM : BN) > 256; /* sums take most registers */
         const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / FOUR_WARPS, 0);
         const int tid = static_cast<int>(threadIdx.x) - S::CONSUMERS * FOUR_WARPS;
         if (threadIdx.x == 0)
@@ -129,7 +133,33 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
     /* ---- the warpgroups that multiply -------------------------------------------------------- */
 
     /* Sums begin with the bias of their columns. */
-    FP_DEVICE void begin(sums &c, int n0) const
+    FP_DEVICE void begin(sums &c, int n0, int member) const
+    {
+        if constexpr (SWAP)
+            begin_swapped(c, n0, member);
+        else
+            begin_rows(c, n0);
+    }
+
+    /* A thread has sums of two columns of each product. */
+    FP_DEVICE void begin_swapped(sums &c, int n0, int member) const
+    {
+#pragma unroll
+        for (int m = 0; m < MI; m++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const int column =
+                    n0 + warp_row(member, m) + half * 8 + static_cast<int>(threadIdx.x) % 32 / 4;
+                float bias = 0.0f, none;
+                if (end.bias != nullptr && column < n)
+                    D::unpack(end.bias[column], bias, none);
+#pragma unroll
+                for (int p = 0; p < BM / 8; p++)
+                    c[m][p][half][0] = c[m][p][half][1] = bias;
+            }
+    }
+
+    FP_DEVICE void begin_rows(sums &c, int n0) const
     {
 #pragma unroll
         for (int p = 0; p < BN / 8; p++) {
@@ -160,29 +190,39 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
         }
     }
 
+    /* The products of a step, from descriptors of its rows and columns. */
+    FP_DEVICE void issue(sums &c, u64 rows, u64 columns) const
+    {
+        constexpr int BESIDE = BN / NI / PANEL * BK * LINE; /* bytes of a product's columns */
+        wgmma_fence();
+#pragma unroll
+        for (int j = 0; j < 4; j++)
+#pragma unroll
+            for (int m = 0; m < MI * NI; m++)
+                if constexpr (SWAP)
+                    wgmma<D, BM>::tt(c[m], columns + m * (BK * LINE / 16) + j * (16 * LINE / 16),
+                                     rows + j * (32 / 16));
+                else
+                    wgmma<D, BN / NI>::nn(c[m], rows + m / NI * (8192 / 16) + j * (32 / 16),
+                                          columns + m % NI * (BESIDE / 16) + j * (16 * LINE / 16));
+        wgmma_commit();
+    }
+
     /* member: of the warpgroups that share the tile.  next: the mbarrier of the team whose turn it
      * is then, or 0. */
     FP_DEVICE void multiply(sums &c, position at, int count, int member, u32 next) const
     {
-        constexpr int BESIDE = BN / NI / PANEL * BK * LINE; /* bytes of a product's columns */
         const bool gather = gathers();
-        const u32 a0 = shared_address(s.a) + member * MI * 8192, b0 = shared_address(s.b);
+        const u32 rows = shared_address(s.a) + (SWAP ? 0 : member * MI * 8192);
+        const u32 columns = shared_address(s.b) + (SWAP ? member * MI * BK * LINE : 0);
         u32 held = 0;
 #pragma unroll 1
         for (int i = 0; i < count; i++) {
             mbarrier_wait(shared_address(&s.full[at.slot]), at.phase);
             if (gather)
                 proxy_fence();
-            const u64 rows = wgmma_matrix(a0 + at.slot * S::A_BYTES, 16, 1024);
-            const u64 columns = wgmma_matrix<LINE>(b0 + at.slot * S::B_BYTES, BK * LINE, 8 * LINE);
-            wgmma_fence();
-#pragma unroll
-            for (int j = 0; j < 4; j++)
-#pragma unroll
-                for (int m = 0; m < MI * NI; m++)
-                    wgmma<D, BN / NI>::nn(c[m], rows + m / NI * (8192 / 16) + j * (32 / 16),
-                                          columns + m % NI * (BESIDE / 16) + j * (16 * LINE / 16));
-            wgmma_commit();
+            issue(c, wgmma_matrix(rows + at.slot * S::A_BYTES, 16, 1024),
+                  wgmma_matrix<LINE>(columns + at.slot * S::B_BYTES, BK * LINE, 8 * LINE));
             if (i > 0) {
                 wgmma_wait<1>();
                 give_back(held);
@@ -205,7 +245,10 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
     {
         u32 r[4];
         if (end.residual != nullptr) {
-            load_matrix(r, at);
+            if constexpr (SWAP)
+                load_matrix_transposed(r, at);
+            else
+                load_matrix(r, at);
             float x[VEC<D>];
 #pragma unroll
             for (int i = 0; i < 4; i++)
@@ -218,7 +261,10 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
 #pragma unroll
         for (int i = 0; i < 4; i++)
             r[i] = D::pack(v[2 * i], v[2 * i + 1]);
-        store_matrix(at, r);
+        if constexpr (SWAP)
+            store_matrix_transposed(at, r);
+        else
+            store_matrix(at, r);
     }
 
     /* Leaves the tile in s.out, which is free, and tells the warps that store.  Columns past the
@@ -242,6 +288,28 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
         mbarrier_arrive_warp(done);
     }
 
+    /* The same of sums whose columns are rows.  A lane has the line of a matrix of 8 columns by 8
+     * rows in s.out: lanes 0-7 and 8-15 of neighbouring columns, 16-31 of the 8 rows below. */
+    FP_DEVICE void hand_over_swapped(sums &c, int member, u32 done) const
+    {
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        const u32 out = shared_address(s.out);
+#pragma unroll
+        for (int m = 0; m < MI; m++) {
+            const u32 at =
+                out + out_offset(lane / 16 * 8 + lane % 8, warp_row(member, m) + lane / 8 % 2 * 8);
+#pragma unroll
+            for (int p = 0; p < BM / 8; p += 2) {
+                auto &x = c[m][p], &y = c[m][p + 1];
+                float v[VEC<D>] = {x[0][0], x[0][1], x[1][0], x[1][1],
+                                   y[0][0], y[0][1], y[1][0], y[1][1]};
+                finish(v, at + p * 8 * LINE);
+            }
+        }
+        proxy_fence();
+        mbarrier_arrive_warp(done);
+    }
+
     FP_DEVICE void multiply_tiles(int group)
     {
         const int team = group / S::GROUPS, member = group % S::GROUPS, count = steps();
@@ -250,7 +318,7 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
         for (u32 i = team; number < tiles(); i += S::TEAMS, number = next_tile(number, S::TEAMS)) {
             sums c;
             const int n0 = locate(number).n0;
-            begin(c, n0);
+            begin(c, n0, member);
             const u32 phase = i / S::TEAMS & 1;
             if (S::TEAMS > 1)
                 mbarrier_wait(shared_address(&s.turn[team]), team == 0 ? phase ^ 1 : phase);
@@ -259,6 +327,8 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
             mbarrier_wait(shared_address(&s.ready[team]), phase);
             if constexpr (STRIPS)
                 normalise(c, strip_of(number), i, member, shared_address(&s.done[team]));
+            else if constexpr (SWAP)
+                hand_over_swapped(c, member, shared_address(&s.done[team]));
             else
                 hand_over(c, n0, member, shared_address(&s.done[team]));
         }
@@ -269,7 +339,7 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
         const tile t = locate(first_tile());
         sums c;
         fetch_columns(t.n0);
-        begin(c, t.n0);
+        begin(c, t.n0, group);
         multiply(c, {0, 0}, steps(), group, 0);
         cluster_wait(); /* for all to have begun */
         send_sums(c, group);

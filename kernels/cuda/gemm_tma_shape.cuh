@@ -5,6 +5,7 @@
 
 #include "hopper.cuh"
 #include "tokens.cuh"
+#include "wgmma.cuh"
 
 namespace fp
 {
@@ -34,22 +35,26 @@ template <class A, class B> struct either_of<false, A, B> {
 template <bool which, class A, class B> using either = typename either_of<which, A, B>::type;
 
 template <class D_, int BM_, int BN_, int TEAMS_, int GROUPS_, int STAGES_, int SPLIT_,
-          gemm_norm NORM_, int CLUSTER_M_, int CLUSTER_N_>
+          gemm_norm NORM_, int CLUSTER_M_, int CLUSTER_N_, bool SWAP_>
 struct tma_shape {
     using D = D_;
     static constexpr int BM = BM_, BN = BN_, BK = 64, TEAMS = TEAMS_, GROUPS = GROUPS_,
                          STAGES = STAGES_, SPLIT = SPLIT_, CLUSTER_M = CLUSTER_M_,
                          CLUSTER_N = CLUSTER_N_, CLUSTER = CLUSTER_M * CLUSTER_N;
     static constexpr gemm_norm NORM = NORM_;
+    static constexpr bool SWAP = SWAP_;
     static constexpr int CONSUMERS = TEAMS * GROUPS, THREADS = (CONSUMERS + 1) * FOUR_WARPS;
-    static constexpr int MI = BM / (64 * GROUPS); /* 64 rows each of a warpgroup */
-    static constexpr int NI = BN > 256 ? 2 : 1;   /* products side by side */
+    /* Products of a warpgroup: 64 rows of the tile each, if SWAP 64 columns; and side by side. */
+    static constexpr int MI = (SWAP ? BN : BM) / (64 * GROUPS), NI = !SWAP && BN > 256 ? 2 : 1;
     static constexpr int PANEL = BN % 64 == 0 ? 64 : 32, LINE = PANEL * 2, PANELS = BN / PANEL;
     static constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     static constexpr int LDS = BN + 8; /* floats of a row of sums that are added up */
     static constexpr int ALIGN = 1024; /* of the swizzle's pattern */
 
-    static_assert(is_half<D> && BM % (64 * GROUPS) == 0 && BN % PANEL == 0, "whole warpgroups");
+    static_assert(is_half<D> && (SWAP ? BN : BM) % (64 * GROUPS) == 0 && BN % PANEL == 0,
+                  "whole warpgroups");
+    static_assert(!SWAP || (BM % 16 == 0 && BM <= 256), "a product takes all rows of the tile");
+    static_assert(!SWAP || (SPLIT == 1 && NORM == NORM_NONE), "these take sums by rows");
     /* A group of thread blocks takes the tiles of a row strip, one each. */
     static constexpr bool STRIPS = NORM != NORM_NONE && SPLIT == 1;
 
@@ -96,10 +101,10 @@ template <class S_, class View, class End> struct gemm_work {
                          CLUSTER_M = S::CLUSTER_M, CLUSTER_N = S::CLUSTER_N, CLUSTER = S::CLUSTER,
                          MI = S::MI, NI = S::NI, PANEL = S::PANEL, LINE = S::LINE;
     static constexpr gemm_norm NORM = S::NORM;
-    static constexpr bool STRIPS = S::STRIPS;
+    static constexpr bool STRIPS = S::STRIPS, SWAP = S::SWAP;
     static constexpr int RASTER = 8, STORERS = 64; /* STORERS: threads */
 
-    using sums = fragment<D, BN / NI>[MI * NI];
+    using sums = fragment<D, SWAP ? BM : BN / NI>[MI * NI];
 
     const fp_args &a;
     const fp_maps &maps;
@@ -120,14 +125,14 @@ template <class S_, class View, class End> struct gemm_work {
     {
     }
 
-    /* Of 64 rows and 8 columns. */
+    /* Of 64 rows and 8 columns; if SWAP of 64 columns and 8 rows. */
     static FP_DEVICE float (&block(sums &c, int m, int p))[2][2]
     {
-        constexpr int WIDE = BN / NI / 8;
+        constexpr int WIDE = (SWAP ? BM : BN / NI) / 8;
         return c[m * NI + p / WIDE][p % WIDE];
     }
 
-    /* The first row of a warp's 16, in the tile. */
+    /* The first row of a warp's 16, in the tile; if SWAP the first column. */
     static FP_DEVICE int warp_row(int member, int m)
     {
         return (member * MI + m) * 64 + static_cast<int>(threadIdx.x) % FOUR_WARPS / 32 * WARP_ROWS;

@@ -73,13 +73,16 @@ static const struct {
     {{10, 11}, "tile=64x64 split=4", 256, 48, false, 0, 0},  /* 195 / 64 by 136 / 64, four parts */
     {{12, 13}, "tile=128x96 split=8", 384, 32, false, 0, 0}, /* 195 / 128 by 128 / 96 */
     {{12, 13}, "tile=192x192", 512, 2, true, 0, 0},          /* 195 / 192 by 128 / 192 */
-    {{0, 0}, "tile=64x128_cluster4x1", 384, 4 * 3, true, 4, 0}, /* 195 / 256 by 384 / 128, of four
-                                                                 */
-    {{12, 14}, "tile=64x64", 384, 8, true, 2, 0},               /* 195 / 64 by 128 / 64 */
-    {{7, 9}, "tile=192x128", 512, 2, true, 1, 0},               /* 195 / 192 by 128 / 128 */
+    {{0, 0}, "tile=64x96_cluster2x1", 384, 4 * 4, true, 2, 0}, /* 195 / 128 by 384 / 96, of two */
+    {{12, 14}, "tile=64x64", 384, 8, true, 2, 0},              /* 195 / 64 by 128 / 64 */
+    {{7, 9}, "tile=192x128", 512, 2, true, 1, 0},              /* 195 / 192 by 128 / 128 */
     {{7, 9}, "tile=64x64 norm=memory", 384, 8, true, 0, 4 * 2 * 2 * 64 * 2},
-    {{0, 0}, "tile=64x128_cluster1x2", 384, 4 * 4, true, 2, 0}, /* 195 / 64 by 384 / 256, of two */
-    {{7, 9}, "tile=64x128_cluster4x1 norm=memory", 384, 4, true, 4, 4 * 64 * 2},
+    {{0, 0}, "tile=192x128_cluster1x2", 512, 2 * 4, true, 2, 0}, /* 195 / 192 by 384 / 256, of two
+                                                                  */
+    {{7, 9}, "tile=192x128_cluster1x2 norm=memory", 512, 4, true, 2, 0},
+    {{0, 0}, "tile=48x64_swap_pingpong", 384, 5 * 6, true, 0, 0}, /* 195 / 48 by 384 / 64 */
+    {{0, 1}, "tile=64x192_swap", 512, 4 * 2, true, 0, 0},         /* 195 / 64 by 384 / 192 */
+    {{12, 13}, "tile=144x128_swap", 384, 2, true, 0, 0},          /* 195 / 144 by 128 / 128 */
     {{12, 14}, "tile=64x64 split=4 norm=memory", 256, 32, false, 0, 4 * 2 * 2 * 64 * 2},
 };
 
@@ -99,6 +102,10 @@ START_TEST(tiles_of_a_launch)
     ck_assert(!l.cooperative);
 }
 END_TEST
+
+static const char swapped[] =
+    "a tile with swapped operands takes all of the inner dimension, and no "
+    "layernorm follows it";
 
 /* The thread blocks of a layernorm's cluster: the tiles that make up a row, by the number of heads
  * of 64. */
@@ -127,7 +134,9 @@ START_TEST(clusters_have_whole_rows)
         struct cuda_launch l;
         c.schedule.pick[0] = (int8_t)pick;
         if (!choice_applicable(&c, &t, &why)) {
-            ck_assert_str_eq(why, strchr(tile->labels[pick], '_') != NULL
+            const char *label = tile->labels[pick];
+            ck_assert_str_eq(why, strstr(label, "_swap") != NULL ? swapped
+                                  : strchr(label, '_') != NULL
                                       ? "a cluster shares the weight, or a sum, or the rows of a "
                                         "layernorm"
                                       : "so few tiles of this width make no row for the layernorm");
@@ -162,6 +171,19 @@ START_TEST(the_norm_of_a_split_is_for_few_rows)
     if (!waits[_i].fits)
         ck_assert_ptr_nonnull(strstr(why, "does not hold all thread blocks at once"));
     buf_release(&schedule);
+}
+END_TEST
+
+START_TEST(swapped_operands_are_not_split)
+{
+    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64,  CUDA_ARCH_HOPPER,
+                                   false,       false,      NULL};
+    struct choice c = choice_of((struct segment){12, 13}, "tile=64x128_swap split=2");
+    const char *why = NULL;
+    ck_assert(!choice_applicable(&c, &t, &why));
+    ck_assert_str_eq(why, swapped);
+    c = choice_of((struct segment){12, 13}, "tile=64x128_swap");
+    ck_assert(choice_applicable(&c, &t, &why));
 }
 END_TEST
 
@@ -214,6 +236,13 @@ static const struct {
       {true, WEIGHT_W2, {128, 136}, {32, 64}},
       {false, TENSOR_OF(13), {128, 195}, {32, 192}},
       {false, TENSOR_OF(9), {128, 195}, {32, 192}}}},
+    {{7, 8},
+     "tile=48x64_swap_pingpong",
+     false,
+     {{false, TENSOR_OF(6), {128, 195}, {64, 48}},
+      {true, WEIGHT_WO, {128, 128}, {64, 64}},
+      {false, TENSOR_OF(8), {128, 195}, {64, 48}},
+      {false, TENSOR_X, {128, 195}, {64, 48}}}},
     /* Rows of several sequences, merged heads, heads to split, sums of a cluster. */
     {{12, 13}, "", true, {{0}, {true, WEIGHT_W2, {128, 136}, {64, 64}}, {0}, {0}}},
     {{6, 7},
@@ -270,5 +299,6 @@ END_TEST
 SUITE("cuda_gemm", NULL, NULL, LOOP(is_of_sm_90_and_half_types, 0, ARRAY_LEN(targets)),
       LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
       LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)),
-      LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits)), ONCE(a_default_is_applicable),
+      LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits)),
+      ONCE(swapped_operands_are_not_split), ONCE(a_default_is_applicable),
       LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)))

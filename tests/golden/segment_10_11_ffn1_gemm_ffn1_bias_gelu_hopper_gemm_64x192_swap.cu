@@ -14,8 +14,9 @@ using dtype = fp::bf16;
 enum { W = 64 }; /* head size */
 
 /* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks that share a
- * sum, how a layernorm follows, thread blocks that share columns of the weight, and rows */
-using tile = fp::tma_shape<dtype, 128, 192, 2, 1, 4, 1, fp::NORM_NONE, 1, 1>;
+ * sum, how a layernorm follows, thread blocks that share columns of the weight, and rows;
+ * whether the weight is the first operand */
+using tile = fp::tma_shape<dtype, 64, 192, 1, 3, 6, 1, fp::NORM_NONE, 1, 1, true>;
 
 static FP_DEVICE void
 stage_10_11_ffn1_gemm_ffn1_bias_gelu(const fp_args &a, const fp_maps &maps,
@@ -34,8 +35,8 @@ stage_10_11_ffn1_gemm_ffn1_bias_gelu(const fp_args &a, const fp_maps &maps,
     fp::gemm_tma<tile, decltype(in), ending>(a, maps, F, D, in, end, shared).run();
 }
 
-extern "C" __global__ void __launch_bounds__(384, 1)
-segment_10_11_ffn1_gemm_ffn1_bias_gelu_hopper_gemm(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
+extern "C" __global__ void __launch_bounds__(512, 1)
+segment_10_11_ffn1_gemm_ffn1_bias_gelu_hopper_gemm_64x192_swap(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     fp::begin_next(a);
