@@ -155,7 +155,7 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
                     D::unpack(end.bias[column], bias, none);
 #pragma unroll
                 for (int p = 0; p < BM / 8; p++)
-                    c[m][p][half][0] = c[m][p][half][1] = bias;
+                    block(c, m, p)[half][0] = block(c, m, p)[half][1] = bias;
             }
     }
 
@@ -300,7 +300,7 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
                 out + out_offset(lane / 16 * 8 + lane % 8, warp_row(member, m) + lane / 8 % 2 * 8);
 #pragma unroll
             for (int p = 0; p < BM / 8; p += 2) {
-                auto &x = c[m][p], &y = c[m][p + 1];
+                auto &x = block(c, m, p), &y = block(c, m, p + 1);
                 float v[VEC<D>] = {x[0][0], x[0][1], x[1][0], x[1][1],
                                    y[0][0], y[0][1], y[1][0], y[1][1]};
                 finish(v, at + p * 8 * LINE);
