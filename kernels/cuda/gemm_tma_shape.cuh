@@ -203,16 +203,25 @@ template <class S_, class View, class End> struct gemm_work {
         return SPLIT > 1 ? tiles() : number + ahead * groups();
     }
 
+    /* x / y for 0 <= x < 2^20, of at most 2 units in the last place: the half keeps it on its side
+     * of a whole number.  It takes half as long as a division of integers. */
+    static FP_DEVICE int quotient(int x, int y)
+    {
+        return static_cast<int>(__fdividef(static_cast<float>(x) + 0.5f, static_cast<float>(y)));
+    }
+
     /* RASTER strips take the same columns of the weight one after another, while L2 holds these.
      * For a norm the tiles of a group are a strip. */
     FP_DEVICE tile locate(int number) const
     {
         if (STRIPS)
             return {strip_of(number) * BM, part() * BN};
-        const int wide = across(), first = number / (RASTER * wide) * RASTER;
+        const int wide = across();
+        const int first = strips() <= RASTER ? 0 : number / (RASTER * wide) * RASTER;
         const int height = min(RASTER, strips() - first), within = number - first * wide;
-        const int column = within / height * CLUSTER_N + cluster_rank<CLUSTER_N>();
-        return {strip_of(first + within % height) * BM, column * BN};
+        const int over = quotient(within, height);
+        const int column = over * CLUSTER_N + cluster_rank<CLUSTER_N>();
+        return {strip_of(first + within - over * height) * BM, column * BN};
     }
 
     /* The steps of K that this thread block takes. */
