@@ -30,10 +30,8 @@ static const struct {
     double store[4];        /* an element; bare, with GELU, with a residual, with a layernorm */
     double join, join_sum;  /* of a cluster; and for each sum that a thread block gives away */
     double next;            /* between two tiles of a cluster */
-    double mail;            /* of a layernorm through memory, once */
+    double mail;            /* of a layernorm through memory, once; swapped operands hide it */
     int clusters[9];        /* that run at once, by their size */
-    double group_step;      /* a step of a layernorm's tile that several warpgroups share */
-    double group_store;     /* times that, what they store */
     double swap_store;      /* times what is stored, where warpgroups share swapped columns */
 } gemm = {.begin_us = 2,
           .beside_us = 1,
@@ -42,14 +40,12 @@ static const struct {
           .narrow = 1.7,
           .wide = 1.4,
           .step = 46,
-          .store = {0.034, 0.126, 0.118, 0.30},
+          .store = {0.034, 0.126, 0.118, 0.24},
           .join = 2400,
           .join_sum = 0.27,
           .next = 3800,
-          .mail = 1500,
+          .mail = 2000,
           .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14},
-          .group_step = 21,
-          .group_store = 0.93,
           .swap_store = 0.6};
 
 /* The steps of a tile.  A launch that has one for each thread block has loaded the weight's part of
@@ -87,10 +83,6 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
     double elements = (double)g.bm * g.bn;
     double products = products_of(&g, steps, turns == 1);
     double store = elements * gemm.store[epilogue];
-    if (by_strips && g.groups > 1) {
-        products += steps * gemm.group_step;
-        store *= gemm.group_store;
-    }
     if (g.swap && g.groups > 1)
         store *= gemm.swap_store;
     double cycles;
@@ -99,8 +91,8 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
                                   gemm.join_sum * elements * (g.split - 1) / g.split) +
                  (double)(turns - 1) * gemm.next + (norm ? gemm.mail : 0);
     else if (norm) /* hides little: s.out has one tile at a time */
-        cycles =
-            (double)turns * (products + store) + (g.norm == CUDA_GEMM_NORM_MEMORY ? gemm.mail : 0);
+        cycles = (double)turns * (products + store) +
+                 (g.norm == CUDA_GEMM_NORM_MEMORY && !g.swap ? gemm.mail : 0);
     else /* a second team multiplies while the first one stores */
         cycles = (double)turns * products + (g.teams > 1 ? 1 : (double)turns) * store;
     bool beside = 2 * strips * across * g.split <= MULTIPROCESSORS;

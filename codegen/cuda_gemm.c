@@ -156,9 +156,8 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
     if (g.norm != CUDA_GEMM_NORM_NONE && g.split > 1 &&
         !norm_of_split_applicable(&g, &stage, t->workload, why))
         return false;
-    if (g.swap && (g.split > 1 || g.norm != CUDA_GEMM_NORM_NONE))
-        return inapplicable(why, "a tile with swapped operands takes all of the inner dimension, "
-                                 "and no layernorm follows it");
+    if (g.swap && g.split > 1)
+        return inapplicable(why, "a tile with swapped operands takes all of the inner dimension");
     if (cluster_of(&g) > 1 && (g.split > 1 || g.norm == CUDA_GEMM_NORM_CLUSTER))
         return inapplicable(why,
                             "a cluster shares the weight, or a sum, or the rows of a layernorm");

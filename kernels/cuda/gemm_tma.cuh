@@ -40,14 +40,16 @@
 #ifndef FUSEPLAN_CUDA_GEMM_TMA_CUH
 #define FUSEPLAN_CUDA_GEMM_TMA_CUH
 
+#include "gemm_tma_norm_swap.cuh"
 #include "gemm_tma_split.cuh"
 
 namespace fp
 {
 
 template <class S, class View, class End>
-struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> {
-    using W = gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>>;
+struct gemm_tma
+    : gemm_splits<gemm_norms_swapped<gemm_norms<gemm_copies<gemm_work<S, View, End>>>>> {
+    using W = gemm_splits<gemm_norms_swapped<gemm_norms<gemm_copies<gemm_work<S, View, End>>>>>;
     using D = typename S::D;
     using tile = typename W::tile;
     using position = typename W::position;
@@ -56,10 +58,10 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
     using W::BM, W::BN, W::BK, W::STAGES, W::SPLIT, W::CLUSTER, W::MI, W::NI, W::PANEL, W::LINE,
         W::STORERS, W::NORM, W::STRIPS, W::SWAP;
     using W::first_tile, W::next_tile, W::tiles, W::locate, W::strip_of, W::part, W::steps,
-        W::ring_at, W::gathers, W::scatters, W::warp_row, W::out_offset, W::first_matrices,
-        W::matrices_at, W::block;
+        W::ring_at, W::gathers, W::scatters, W::warp_row, W::first_matrices, W::matrices_at,
+        W::block;
     using W::load_weights, W::load_rows, W::store_tiles, W::begin_norm, W::normalise,
-        W::fetch_columns, W::send_sums, W::add_parts;
+        W::normalise_swapped, W::fetch_columns, W::send_sums, W::add_parts;
     using W::W;
 
     /* ---- roles ------------------------------------------------------------------------------- */
@@ -276,36 +278,14 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
 #pragma unroll
         for (int m = 0; m < MI; m++)
 #pragma unroll
-            for (int p = 0; p < BN / 8; p += 2) {
-                if (n0 + p * 8 >= n)
+            for (int p = 0; p < (SWAP ? BM : BN) / 8; p += 2) {
+                if (!SWAP && n0 + p * 8 >= n)
                     break;
                 auto &x = block(c, m, p), &y = block(c, m, p + 1);
                 float v[VEC<D>] = {x[0][0], x[0][1], x[1][0], x[1][1],
                                    y[0][0], y[0][1], y[1][0], y[1][1]};
                 finish(v, matrices_at(out, m, p));
             }
-        proxy_fence();
-        mbarrier_arrive_warp(done);
-    }
-
-    /* The same of sums whose columns are rows.  A lane has the line of a matrix of 8 columns by 8
-     * rows in s.out: lanes 0-7 and 8-15 of neighbouring columns, 16-31 of the 8 rows below. */
-    FP_DEVICE void hand_over_swapped(sums &c, int member, u32 done) const
-    {
-        const int lane = static_cast<int>(threadIdx.x) % 32;
-        const u32 out = shared_address(s.out);
-#pragma unroll
-        for (int m = 0; m < MI; m++) {
-            const u32 at =
-                out + out_offset(lane / 16 * 8 + lane % 8, warp_row(member, m) + lane / 8 % 2 * 8);
-#pragma unroll
-            for (int p = 0; p < BM / 8; p += 2) {
-                auto &x = block(c, m, p), &y = block(c, m, p + 1);
-                float v[VEC<D>] = {x[0][0], x[0][1], x[1][0], x[1][1],
-                                   y[0][0], y[0][1], y[1][0], y[1][1]};
-                finish(v, at + p * 8 * LINE);
-            }
-        }
         proxy_fence();
         mbarrier_arrive_warp(done);
     }
@@ -325,10 +305,11 @@ struct gemm_tma : gemm_splits<gemm_norms<gemm_copies<gemm_work<S, View, End>>>> 
             multiply(c, ring_at(i * count), count, member,
                      shared_address(&s.turn[(team + 1) % S::TEAMS]));
             mbarrier_wait(shared_address(&s.ready[team]), phase);
-            if constexpr (STRIPS)
+            if constexpr (STRIPS && SWAP)
+                normalise_swapped(c, strip_of(number), i, team, member,
+                                  shared_address(&s.done[team]));
+            else if constexpr (STRIPS)
                 normalise(c, strip_of(number), i, member, shared_address(&s.done[team]));
-            else if constexpr (SWAP)
-                hand_over_swapped(c, member, shared_address(&s.done[team]));
             else
                 hand_over(c, n0, member, shared_address(&s.done[team]));
         }

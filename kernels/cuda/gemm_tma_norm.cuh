@@ -164,18 +164,22 @@ template <class W> struct gemm_norms : W {
         return static_cast<u64>(__float_as_uint(squares) | 1) << 32 | __float_as_uint(mean);
     }
 
-    /* The four lanes of a row send to every fourth thread block each. */
-    FP_DEVICE void send_row(int strip, u32 buffer, int row, float mean, float squares) const
+    static FP_DEVICE moments moments_in(u64 word)
     {
-#pragma unroll 1
-        for (int to = lane() % 4; to < ranks(); to += 4)
-            if constexpr (NORM == NORM_CLUSTER)
-                send_cluster(cluster_address(shared_address(&s.part[buffer][part()][row]), to),
-                             mean, squares, cluster_address(shared_address(&s.shared[buffer]), to));
-            else
-                store_relaxed(mailbox(strip, to, part()) + row, word_of(mean, squares));
+        return {__uint_as_float(static_cast<u32>(word)),
+                __uint_as_float(static_cast<u32>(word >> 32))};
     }
 
+    FP_DEVICE void send_row(int to, int strip, u32 buffer, int row, const moments &x) const
+    {
+        if constexpr (NORM == NORM_CLUSTER)
+            send_cluster(cluster_address(shared_address(&s.part[buffer][part()][row]), to), x.mean,
+                         x.squares, cluster_address(shared_address(&s.shared[buffer]), to));
+        else
+            store_relaxed(mailbox(strip, to, part()) + row, word_of(x.mean, x.squares));
+    }
+
+    /* The four lanes of a row send to every fourth thread block each. */
     FP_DEVICE void send(sums &c, int strip, u32 buffer, int member) const
     {
 #pragma unroll
@@ -184,28 +188,42 @@ template <class W> struct gemm_norms : W {
             moments_of(c, m, mean, squares);
 #pragma unroll
             for (int r = 0; r < 2; r++)
-                send_row(strip, buffer, warp_row(member, m) + fragment_row<D>(r), mean[r],
-                         squares[r]);
+#pragma unroll 1
+                for (int to = lane() % 4; to < ranks(); to += 4)
+                    send_row(to, strip, buffer, warp_row(member, m) + fragment_row<D>(r),
+                             {mean[r], squares[r]});
         }
     }
 
-    /* The scale of a row: its mean, and 1 / sqrt(variance + eps). */
-    FP_DEVICE void combine(u32 buffer, int row, float &mean, float &inverse) const
+    FP_DEVICE scaling scaling_of(float mean, float squares) const
+    {
+        const float factor = rsqrtf(squares * (1.0f / BN) * portion() + end.eps);
+        return {factor, -mean * factor};
+    }
+
+    /* What a thread block has of a row.  Not by a division, which is a call of a subroutine: the
+     * kernels with one took longer for their products, too. */
+    FP_DEVICE float portion() const
+    {
+        return __fdividef(1.0f, static_cast<float>(ranks()));
+    }
+
+    /* Joins what all thread blocks of the group have of a row. */
+    FP_DEVICE scaling combine(u32 buffer, int row) const
     {
         const int count = ranks();
-        float squares = 0.0f, between = 0.0f;
-        mean = 0.0f;
+        float mean = 0.0f, squares = 0.0f, between = 0.0f;
 #pragma unroll 4
         for (int i = 0; i < count; i++)
             mean += s.part[buffer][i][row].mean;
-        mean /= static_cast<float>(count);
+        mean *= portion();
 #pragma unroll 4
         for (int i = 0; i < count; i++) {
             const moments x = s.part[buffer][i][row];
             squares += x.squares;
             between += (x.mean - mean) * (x.mean - mean);
         }
-        inverse = rsqrtf((squares + BN * between) / static_cast<float>(n) + end.eps);
+        return scaling_of(mean, squares + BN * between);
     }
 
     /* gamma and beta of 16 columns */
@@ -222,14 +240,14 @@ template <class W> struct gemm_norms : W {
     {
 #pragma unroll
         for (int m = 0; m < MI; m++) {
-            float mean[2], inverse[2];
+            scaling k[2];
             u32 next[4];
             load_weights_of(next, 0);
             if constexpr (NORM == NORM_MEMORY)
                 collect(strip, buffer, warp_row(member, m));
 #pragma unroll
             for (int r = 0; r < 2; r++)
-                combine(buffer, warp_row(member, m) + fragment_row<D>(r), mean[r], inverse[r]);
+                k[r] = combine(buffer, warp_row(member, m) + fragment_row<D>(r));
 #pragma unroll
             for (int p = 0; p < BN / 8; p += 2) {
                 if (past_columns(p))
@@ -246,7 +264,7 @@ template <class W> struct gemm_norms : W {
                     D::unpack(w[i / 2 + 2], beta[0], beta[1]);
 #pragma unroll
                     for (int e = 0; e < 2; e++)
-                        v[e] = (x[e] - mean[i % 2]) * inverse[i % 2] * gamma[e] + beta[e];
+                        v[e] = (x[e] * k[i % 2].factor + k[i % 2].shift) * gamma[e] + beta[e];
                     packed[i] = D::pack(v[0], v[1]);
                 }
                 store_matrix(matrices_at(out, m, p), packed);
@@ -310,7 +328,6 @@ template <class W> struct gemm_norms : W {
     {
         constexpr int EACH = (RANKS_OF_SPLIT + CHUNKS - 1) / CHUNKS;
         const place at = place_of(number);
-        const float share = 1.0f / static_cast<float>(ranks());
         float g[VEC<D>], b[VEC<D>];
         load_vec<D>(end.gamma + column, g);
         load_vec<D>(end.beta + column, b);
@@ -320,15 +337,15 @@ template <class W> struct gemm_norms : W {
 #pragma unroll
         for (int i = 0; i < EACH; i++)
             sum += x[i].mean;
-        const float mean = lanes_sum<CHUNKS>(sum) * share;
+        const float mean = lanes_sum<CHUNKS>(sum) * portion();
 #pragma unroll
         for (int i = 0; i < EACH; i++)
             if (i * CHUNKS + lane() % CHUNKS < ranks())
                 squares += x[i].squares + BN * (x[i].mean - mean) * (x[i].mean - mean);
-        const float inverse = rsqrtf(lanes_sum<CHUNKS>(squares) / static_cast<float>(n) + end.eps);
+        const scaling k = scaling_of(mean, lanes_sum<CHUNKS>(squares));
 #pragma unroll
         for (int e = 0; e < VEC<D>; e++)
-            v[e] = (v[e] - mean) * inverse * g[e] + b[e];
+            v[e] = (v[e] * k.factor + k.shift) * g[e] + b[e];
     }
 
     /* Waits for every CHUNKS-th word of a row from `from` on, and empties their mailboxes. */
@@ -349,8 +366,7 @@ template <class W> struct gemm_norms : W {
         for (int i = 0; i < EACH; i++) {
             if (i * CHUNKS + lane() % CHUNKS < ranks())
                 store_relaxed(from + i * CHUNKS * BM, 0);
-            x[i] = {__uint_as_float(static_cast<u32>(word[i])),
-                    __uint_as_float(static_cast<u32>(word[i] >> 32))};
+            x[i] = moments_in(word[i]);
         }
     }
 

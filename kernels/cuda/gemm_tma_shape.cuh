@@ -26,6 +26,11 @@ struct alignas(8) moments {
     float mean, squares;
 };
 
+/* What normalises the sums x of a row, before gamma and beta: x * factor + shift. */
+struct alignas(8) scaling {
+    float factor, shift;
+};
+
 template <bool which, class A, class B> struct either_of {
     using type = A;
 };
@@ -54,7 +59,7 @@ struct tma_shape {
     static_assert(is_half<D> && (SWAP ? BN : BM) % (64 * GROUPS) == 0 && BN % PANEL == 0,
                   "whole warpgroups");
     static_assert(!SWAP || (BM % 16 == 0 && BM <= 256), "a product takes all rows of the tile");
-    static_assert(!SWAP || (SPLIT == 1 && NORM == NORM_NONE), "these take sums by rows");
+    static_assert(!SWAP || SPLIT == 1, "a split takes sums by rows");
     /* A group of thread blocks takes the tiles of a row strip, one each. */
     static constexpr bool STRIPS = NORM != NORM_NONE && SPLIT == 1;
 
@@ -277,18 +282,22 @@ template <class S_, class View, class End> struct gemm_work {
         return column / PANEL * (BM * LINE) + row * LINE + swizzled * 16;
     }
 
-    /* Where this lane's line of four 8x8 matrices lies in s.out: of 16 rows from `row` on and 16
-     * columns.  The others of its warpgroup, m * 64 rows and p * 8 columns away, follow from it. */
-    FP_DEVICE u32 first_matrices(int row) const
+    /* Where this lane's line of four 8x8 matrices lies in s.out: of 16 rows from `first` on and 16
+     * columns; if SWAP of 16 columns from `first` on and 16 rows.  The others of its warpgroup, m
+     * products and p blocks of 8 away, follow from it. */
+    FP_DEVICE u32 first_matrices(int first) const
     {
         const int lane = static_cast<int>(threadIdx.x) % 32;
-        return shared_address(s.out) + out_offset(row + lane % 16, lane / 16 * 8);
+        return shared_address(s.out) +
+               (SWAP ? out_offset(lane / 16 * 8 + lane % 8, first + lane / 8 % 2 * 8)
+                     : out_offset(first + lane % 16, lane / 16 * 8));
     }
 
     static FP_DEVICE u32 matrices_at(u32 first, int m, int p)
     {
         constexpr int CHUNKS = PANEL / 8;
-        return (first ^ p % CHUNKS * 16) + p / CHUNKS * (BM * LINE) + m * (64 * LINE);
+        return SWAP ? first + p * (8 * LINE) + m * (BM * LINE)
+                    : (first ^ p % CHUNKS * 16) + p / CHUNKS * (BM * LINE) + m * (64 * LINE);
     }
 };
 

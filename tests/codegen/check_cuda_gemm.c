@@ -103,9 +103,7 @@ START_TEST(tiles_of_a_launch)
 }
 END_TEST
 
-static const char swapped[] =
-    "a tile with swapped operands takes all of the inner dimension, and no "
-    "layernorm follows it";
+static const char swapped[] = "a tile with swapped operands takes all of the inner dimension";
 
 /* The thread blocks of a layernorm's cluster: the tiles that make up a row, by the number of heads
  * of 64. */
@@ -114,9 +112,11 @@ static const struct {
     const char *tiles;
 } clusters[] = {
     {12, "128x192:4 64x96:8 64x128:6 64x192:4 128x96:8 128x128:6 128x256:3 192x128:6 192x192:4 "
-         "64x384:2 "},
-    {16, "64x128:8 128x128:8 128x256:4 192x128:8 "},
-    {3, "128x192:1 64x64:3 64x96:2 64x192:1 128x96:2 192x192:1 "},
+         "64x384:2 64x128_swap:6 64x192_swap:4 96x128_swap:6 96x192_swap_pingpong:4 "
+         "128x192_swap:4 144x128_swap:6 "},
+    {16, "64x128:8 128x128:8 128x256:4 192x128:8 64x128_swap:8 96x128_swap:8 144x128_swap:8 "},
+    {3, "128x192:1 64x64:3 64x96:2 64x192:1 128x96:2 192x192:1 48x64_swap_pingpong:3 "
+        "64x192_swap:1 96x192_swap_pingpong:1 128x192_swap:1 "},
     {17, ""},
 };
 
@@ -135,8 +135,7 @@ START_TEST(clusters_have_whole_rows)
         c.schedule.pick[0] = (int8_t)pick;
         if (!choice_applicable(&c, &t, &why)) {
             const char *label = tile->labels[pick];
-            ck_assert_str_eq(why, strstr(label, "_swap") != NULL ? swapped
-                                  : strchr(label, '_') != NULL
+            ck_assert_str_eq(why, strstr(label, "_cluster") != NULL
                                       ? "a cluster shares the weight, or a sum, or the rows of a "
                                         "layernorm"
                                       : "so few tiles of this width make no row for the layernorm");

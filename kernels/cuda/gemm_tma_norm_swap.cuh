@@ -1,0 +1,251 @@
+/* The layernorm of gemm_tma.cuh on swapped operands, where a thread has two columns of many rows: a
+ * row's columns are with the lanes and warps of a team.
+ *
+ * Each warp leaves in shared memory what it knows of its columns of all rows.  Then one thread for
+ * each row joins that of the warps, sends it to the group, waits for the group's, and leaves the
+ * row's scaling for all.
+ *
+ * Parts of N columns are joined by Chan's formula, see gemm_tma_norm.cuh, in sums s and in
+ * Q = N * squares, in which it has no constants: two parts make s1 + s2 and
+ * 2 * (Q1 + Q2) + (s1 - s2)^2, and k parts k * sum of Q_i + sum of (s_i - s_j)^2 for all i < j. */
+#ifndef FUSEPLAN_CUDA_GEMM_TMA_NORM_SWAP_CUH
+#define FUSEPLAN_CUDA_GEMM_TMA_NORM_SWAP_CUH
+
+#include "gemm_tma_norm.cuh"
+
+namespace fp
+{
+
+/* W: gemm_norms */
+template <class W> struct gemm_norms_swapped : W {
+    using D = typename W::D;
+    using S = typename W::S;
+    using sums = typename W::sums;
+    using W::block, W::first_matrices, W::matrices_at, W::warp_row, W::scaling_of, W::portion,
+        W::moments_in, W::send_row, W::lane, W::mailbox;
+    using W::BM, W::BN, W::MI, W::NORM;
+    using W::end, W::s;
+    using W::part, W::ranks;
+    using W::W;
+
+    static constexpr int WARPS = 4 * S::GROUPS, COLUMNS = WARP_ROWS * MI; /* of a team, of a warp */
+    static_assert(BM <= WARPS * 32 || !W::SWAP, "a thread for each row");
+
+    /* All threads of a team meet. */
+    static FP_DEVICE void meet(int team)
+    {
+        asm volatile("bar.sync %0, %1;" ::"r"(2 + team), "n"(S::GROUPS * FOUR_WARPS) : "memory");
+    }
+
+    FP_DEVICE void add_swapped_residual(sums &c, u32 out) const
+    {
+#pragma unroll
+        for (int m = 0; m < MI; m++)
+#pragma unroll
+            for (int p = 0; p < BM / 8; p += 2) {
+                u32 r[4];
+                load_matrix_transposed(r, matrices_at(out, m, p));
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    float lo, hi;
+                    D::unpack(r[i], lo, hi);
+                    auto &x = block(c, m, p + i / 2)[i % 2];
+                    x[0] += lo, x[1] += hi;
+                }
+            }
+    }
+
+    /* Of some columns of a row: their sum, and the sum of their squared distances from the mean
+     * times their number. */
+    struct alignas(8) spread {
+        float sum, squares;
+    };
+
+    /* Of two parts with the same number of columns. */
+    static FP_DEVICE spread merge(const spread &x, const spread &y)
+    {
+        const float apart = x.sum - y.sum;
+        return {x.sum + y.sum, 2.0f * (x.squares + y.squares) + apart * apart};
+    }
+
+    static FP_DEVICE spread of_lane(const spread &x, int far)
+    {
+        return {__shfl_xor_sync(0xffffffff, x.sum, far),
+                __shfl_xor_sync(0xffffffff, x.squares, far)};
+    }
+
+    /* Leaves one of two rows to the lane `far` from this one, for its part of the other one. */
+    static FP_DEVICE spread trade(const spread &first, const spread &second, int far)
+    {
+        const bool second_is_mine = lane() & far;
+        return merge(choose(second_is_mine, second, first),
+                     of_lane(choose(second_is_mine, first, second), far));
+    }
+
+    /* By values: a choice between addresses would need local memory. */
+    static FP_DEVICE spread choose(bool x, const spread &yes, const spread &no)
+    {
+        return {x ? yes.sum : no.sum, x ? yes.squares : no.squares};
+    }
+
+    /* A thread's columns of a row, two of each product. */
+    static FP_DEVICE spread of_thread(sums &c, int p, int odd)
+    {
+        spread of[MI], all = {0.0f, 0.0f};
+#pragma unroll
+        for (int m = 0; m < MI; m++) {
+            const auto &x = block(c, m, p);
+            of[m] = merge({x[0][odd], 0.0f}, {x[1][odd], 0.0f});
+            all.sum += of[m].sum, all.squares += MI * of[m].squares;
+#pragma unroll
+            for (int i = 0; i < m; i++)
+                all.squares += (of[m].sum - of[i].sum) * (of[m].sum - of[i].sum);
+        }
+        return all;
+    }
+
+    /* A warp's columns of all rows.  Eight lanes have columns of the same rows: of four rows at
+     * once, they trade until two lanes have the whole of one. */
+    FP_DEVICE void write_spreads(sums &c, spread *to) const
+    {
+        const int row = lane() / 16 * 8 + lane() % 4 * 2 + lane() / 8 % 2;
+#pragma unroll
+        for (int p = 0; p < BM / 8; p += 2) {
+            spread of[2];
+#pragma unroll
+            for (int odd = 0; odd < 2; odd++)
+                of[odd] = trade(of_thread(c, p, odd), of_thread(c, p + 1, odd), 16);
+            const spread half = trade(of[0], of[1], 8);
+            const spread whole = merge(half, of_lane(half, 4));
+            if (lane() % 8 < 4)
+                to[p * 8 + row] = whole;
+        }
+    }
+
+    /* The moments of the team's columns of a row, from what its warps have written. */
+    static FP_DEVICE moments join(const spread *from)
+    {
+        float sum = 0.0f, squares = 0.0f;
+#pragma unroll
+        for (int i = 0; i < WARPS; i++)
+            sum += from[i * BM].sum;
+        const float mean = sum * (1.0f / WARPS);
+#pragma unroll
+        for (int i = 0; i < WARPS; i++) {
+            const spread x = from[i * BM];
+            squares += x.squares + (x.sum - mean) * (x.sum - mean);
+        }
+        return {mean * (1.0f / COLUMNS), squares * (1.0f / COLUMNS)};
+    }
+
+    /* Sends a row's moments to all thread blocks of the group, waits for theirs, and joins them. */
+    FP_DEVICE scaling exchange(const moments &x, int strip, u32 buffer, u32 phase, int row) const
+    {
+        moments of[NORM_RANKS];
+#pragma unroll
+        for (int to = 0; to < NORM_RANKS; to++)
+            if (to < ranks())
+                send_row(to, strip, buffer, row, x);
+        if constexpr (NORM == NORM_CLUSTER) {
+            mbarrier_wait(shared_address(&s.shared[buffer]), phase);
+#pragma unroll
+            for (int i = 0; i < NORM_RANKS; i++)
+                if (i < ranks())
+                    of[i] = s.part[buffer][i][row];
+        } else {
+            collect_row(of, mailbox(strip, part(), 0) + row);
+        }
+        float mean = 0.0f, squares = 0.0f, between = 0.0f;
+#pragma unroll
+        for (int i = 0; i < NORM_RANKS; i++)
+            mean += i < ranks() ? of[i].mean : 0.0f;
+        mean *= portion();
+#pragma unroll
+        for (int i = 0; i < NORM_RANKS; i++)
+            if (i < ranks())
+                squares += of[i].squares, between += (of[i].mean - mean) * (of[i].mean - mean);
+        return scaling_of(mean, squares + BN * between);
+    }
+
+    /* Waits for what all thread blocks send of a row, and empties their mailboxes. */
+    FP_DEVICE void collect_row(moments (&of)[NORM_RANKS], u64 *from) const
+    {
+        u64 word[NORM_RANKS];
+        bool all;
+        do {
+            all = true;
+#pragma unroll
+            for (int i = 0; i < NORM_RANKS; i++) {
+                word[i] = i < ranks() ? load_relaxed(from + i * BM) : 1;
+                all = all && word[i] != 0;
+            }
+        } while (!all);
+#pragma unroll
+        for (int i = 0; i < NORM_RANKS; i++) {
+            if (i < ranks())
+                store_relaxed(from + i * BM, 0);
+            of[i] = moments_in(word[i]);
+        }
+    }
+
+    FP_DEVICE void scale_swapped(sums &c, const scaling *scalings, u32 out, int member) const
+    {
+#pragma unroll
+        for (int m = 0; m < MI; m++) {
+            float gamma[2], beta[2];
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const int column = warp_row(member, m) + half * 8 + lane() / 4;
+                float none;
+                D::unpack(reinterpret_cast<const u16 *>(s.gamma)[column], gamma[half], none);
+                D::unpack(reinterpret_cast<const u16 *>(s.beta)[column], beta[half], none);
+            }
+#pragma unroll
+            for (int p = 0; p < BM / 8; p += 2) {
+                u32 packed[4];
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    const auto &x = block(c, m, p + i / 2)[i % 2];
+                    float v[2];
+#pragma unroll
+                    for (int e = 0; e < 2; e++) {
+                        const scaling k = scalings[(p + i / 2) * 8 + lane() % 4 * 2 + e];
+                        v[e] = (x[e] * k.factor + k.shift) * gamma[i % 2] + beta[i % 2];
+                    }
+                    packed[i] = D::pack(v[0], v[1]);
+                }
+                store_matrix_transposed(matrices_at(out, m, p), packed);
+            }
+        }
+    }
+
+    /* As normalise().  s.out has the residual at first, then the spreads of the warps; a row's
+     * scaling takes the place of the first moments that it was made of. */
+    FP_DEVICE void normalise_swapped(sums &c, int strip, u32 i, int team, int member,
+                                     u32 done) const
+    {
+        const u32 buffer = NORM == NORM_CLUSTER ? i & 1 : 0, phase = i >> 1 & 1;
+        const int tid = member * FOUR_WARPS + static_cast<int>(threadIdx.x) % FOUR_WARPS;
+        const u32 out = first_matrices(warp_row(member, 0));
+        auto *const parts = reinterpret_cast<spread *>(s.out);
+        auto *const scalings = reinterpret_cast<scaling *>(s.part[buffer][0]);
+        if (end.residual != nullptr)
+            add_swapped_residual(c, out);
+        if (NORM == NORM_CLUSTER && tid == 0)
+            mbarrier_expect(shared_address(&s.shared[buffer]),
+                            ranks() * BM * static_cast<int>(sizeof(moments)));
+        meet(team);
+        write_spreads(c, parts + tid / 32 * BM);
+        meet(team);
+        if (tid < BM)
+            scalings[tid] = exchange(join(parts + tid), strip, buffer, phase, tid);
+        meet(team);
+        scale_swapped(c, scalings, out, member);
+        proxy_fence();
+        mbarrier_arrive_warp(done);
+    }
+};
+
+} // namespace fp
+
+#endif
