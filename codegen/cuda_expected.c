@@ -1,8 +1,8 @@
 /* The time that a schedule on Hopper is expected to take, so that the first one tried of a workload
  * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
  * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
- * schedules on an H200 in fp16: docs/measurements/2026-11-22-gemm.md, 2026-11-22-attention.md, and
- * for swapped operands 2026-11-23-swap.md. */
+ * schedules on an H200 in fp16: docs/measurements/2026-11-22-gemm.md, 2026-11-22-attention.md, for
+ * swapped operands 2026-11-23-swap.md, and for layernorms 2026-11-23-norm.md. */
 #include "codegen/cuda_int.h"
 
 #include <math.h>
