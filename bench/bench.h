@@ -205,6 +205,10 @@ bool bench_builds_beside(const struct bench *b);
  * which k compilers ran side by side each took 1/k, so that the seconds of all add up. */
 double bench_build_seconds(struct bench *b, const struct choice *c);
 
+/* How long the oracle will still compute for a comparison of all layers, in seconds; 0 before the
+ * first trial. */
+double bench_oracle_left_seconds(const struct bench *b);
+
 /* How long to sample.  A search takes few samples and censors: it stops early once the time is
  * above censor_above_ms.  An exhaustive search takes fewer samples and never censors. */
 enum { SAMPLES_OF_AN_INTERVAL = 6 }; /* the fewest of a 95 % order-statistic interval */

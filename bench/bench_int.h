@@ -125,6 +125,7 @@ struct bench {
     struct client client;
     bool began_early;                  /* a compiler ran; with the first one a worker is started */
     struct limits limits;              /* as the worker says */
+    double oracle_left_s;              /* likewise */
     struct lock_wait wait;             /* for the device; limit_s is set for each turn */
     double until;                      /* when the limit is over, as clock_seconds() */
     struct disturbance disturbance;    /* of all measurements so far */

@@ -116,6 +116,7 @@ static int measure_open(struct bench *b, struct measurement **open, int n,
     int result = session_call(b, request, &reply, &failed);
     if (result == 0) {
         const json_t *trials = json_object_get(reply, "trials");
+        json_unpack(reply, "{s?F}", "oracle_left_s", &b->oracle_left_s);
         for (int i = 0; i < n && result == 0; i++)
             result = finish(b, open[i], json_array_get(trials, (size_t)i), how, st);
     } else if (failed.code == STATUS_INTERRUPTED || failed.code == STATUS_ENVIRONMENT ||

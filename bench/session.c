@@ -297,6 +297,11 @@ bool bench_builds_beside(const struct bench *b)
     return b->builder.beside;
 }
 
+double bench_oracle_left_seconds(const struct bench *b)
+{
+    return b->oracle_left_s;
+}
+
 double bench_build_seconds(struct bench *b, const struct choice *c)
 {
     return builder_find(&b->builder, c)->build_s;

@@ -4,8 +4,9 @@
 #include <math.h>
 
 /* Shares of a time limit.  The finals get FINALS_SHARE at least.  If they would take more than
- * FINALS_MOST, they cannot be held, and the time goes to plans.  Stage 1 ends after STAGE1_SHARE,
- * or earlier if the finals need more: it leaves stage 2 a share of the time before them. */
+ * FINALS_MOST, they cannot be held, and the time goes to plans.  Stage 1 ends after STAGE1_SHARE of
+ * the time that is left when it begins or goes on, or earlier if the finals need more: it leaves
+ * stage 2 a share of the time before them. */
 #define FINALS_SHARE 0.15
 #define FINALS_MOST  0.9
 #define STAGE1_SHARE 0.5
@@ -34,8 +35,8 @@ double stage1_end(const struct tuner *t)
     double begin = finals_begin(t);
     if (t->o->rigor != RIGOR_MEASURE)
         return begin;
-    return t->start +
-           fmin(STAGE1_SHARE * (t->end - t->start), (1 - STAGE2_SHARE) * (begin - t->start));
+    return t->round +
+           fmin(STAGE1_SHARE * (t->end - t->round), (1 - STAGE2_SHARE) * (begin - t->round));
 }
 
 double stage2_end(const struct tuner *t)

@@ -22,16 +22,6 @@ static const struct contest refining = {
     .mark = " refined",
     .mark_cut_short = " refined in part"};
 
-/* Of a later layer the oracle computes the keys and values of a sequence, a quarter of its work,
- * and some 256 rows of the rest. */
-void expect_verification(struct tuner *t, const struct trial *trial)
-{
-    const struct workload *w = bench_workload(t->bench);
-    double rows = 0.25 * w->seq_len + 256, share = fmin(rows / (double)workload_tokens(w), 1);
-    if (trial->status != TRIAL_FAILED)
-        t->verify_s = fmax(t->verify_s, (w->layers - 1) * share * trial->verify_s);
-}
-
 /* Writes the candidates of which no segment is known to fail; returns how many. */
 static int runnable(const struct tuner *t, const struct observation *items, int count,
                     struct candidate *out)
@@ -138,7 +128,6 @@ static int hold(struct tuner *t, const struct contest *contest, const struct his
         tuner_say(t, "timing %d %s side by side%s", l.count, contest->name,
                   l.cut_short ? ", as many as the time limit allows" : "");
         result = compare(t, &l, l.cut_short ? contest->mark_cut_short : contest->mark, out, st);
-        t->verify_s = 0; /* the oracle keeps the layers */
     } else if (result == 0 && !t->said_no_time) {
         t->said_no_time = true;
         tuner_say(t, "no time is left to compare %s; a search with more time compares them first",

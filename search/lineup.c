@@ -100,7 +100,8 @@ double least_finals_seconds(const struct tuner *t)
     /* The second one stands for the plan of the smallest additive time. */
     items[0] = items[1] = t->history.items[best];
     int count = add_baselines(t, items, 2);
-    return (SAMPLES_BEFORE + SAMPLES_OF_AN_INTERVAL) * round_seconds(items, count) + t->verify_s;
+    return (SAMPLES_BEFORE + SAMPLES_OF_AN_INTERVAL) * round_seconds(items, count) +
+           bench_oracle_left_seconds(t->bench);
 }
 
 /* Writes the contenders, at most fastest + BESIDE_MAX: the first `fastest` of the ranked, the
@@ -123,7 +124,7 @@ struct lineup lineup_in_time(const struct tuner *t, const struct history *from,
     int ran = rank(t, from, ranked);
     int most = ran < contest->fastest ? ran : contest->fastest, fastest = most;
     double limit_s = contest->share * (t->end - learn_seconds(t) - t->clock());
-    double round_s, left = limit_s - contest->share * t->verify_s;
+    double round_s, left = limit_s - contest->share * bench_oracle_left_seconds(t->bench);
     out.items = mem_alloc((size_t)most + BESIDE_MAX, sizeof(*out.items));
     for (;; fastest--) {
         out.count = choose(t, ranked, fastest, out.items);

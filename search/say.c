@@ -57,6 +57,14 @@ void tuner_step(const struct tuner *t, enum tune_phase phase, int done, int tota
     t->o->step(t->o->ctx, &state);
 }
 
+void say_failed(const struct tuner *t, const char *fate)
+{
+    for (int i = 0; i < SLOT_COUNT; i++)
+        if (slot_failed(&t->segments.slots[i]))
+            tuner_say(t, "ops %d-%d fail alone, plans with them are %s: %s", slot_segment(i).first,
+                      slot_segment(i).last, fate, t->segments.slots[i].reason.message);
+}
+
 static void say_once(const struct tuner *t,
                      void (*text)(const struct disturbance *d, struct buf *out), bool *said)
 {

@@ -213,8 +213,8 @@ struct tuner {
         bool ran;
     } first;
     bool said_sharing, said_no_time;
-    double start, end; /* seconds; end is infinite without a limit */
-    double verify_s;   /* what the next comparison takes to verify the layers after the first */
+    double start, end;      /* seconds; end is infinite without a limit */
+    double round;           /* when stage 1 began, or went on */
     double build_s, time_s; /* what the slowest choice took to build, and to time alone */
     struct {
         double start; /* seconds */
@@ -242,6 +242,9 @@ enum tune_phase {
 /* Reports a step.  latest: the plan that it measured; may be null. */
 void tuner_step(const struct tuner *t, enum tune_phase phase, int done, int total,
                 const struct observation *latest);
+
+/* Says which segments fail alone; fate: what becomes of plans with them. */
+void say_failed(const struct tuner *t, const char *fate);
 
 /* Says once a search that other processes use the GPU, if they do. */
 void say_sharing(struct tuner *t);
@@ -324,10 +327,6 @@ void lineup_release(struct lineup *l);
 double least_finals_seconds(const struct tuner *t);
 
 /* ---- finals.c: the finalists, side by side --------------------------------------------------- */
-
-/* Estimates t->verify_s from a trial.  A trial of a plan or segment is verified in the first layer,
- * a finalist in all layers, and the oracle takes as long for each of them. */
-void expect_verification(struct tuner *t, const struct trial *trial);
 
 /* Whether the finals were held with all baselines and no plan was measured after them. */
 int finals_held(struct tuner *t, bool *out, struct status *st);

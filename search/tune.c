@@ -172,15 +172,6 @@ static void say_baselines(const struct tuner *t)
     buf_release(&text);
 }
 
-static void say_failed(const struct tuner *t)
-{
-    for (int i = 0; i < SLOT_COUNT; i++)
-        if (slot_failed(&t->segments.slots[i]))
-            tuner_say(t, "ops %d-%d fail alone, plans with them are %s: %s", slot_segment(i).first,
-                      slot_segment(i).last, exhaustive(t) ? "stored as failed" : "left out",
-                      t->segments.slots[i].reason.message);
-}
-
 /* Why this search measures no new plan; STOP_COUNT: it does. */
 static enum search_stop spent(const struct tuner *t)
 {
@@ -234,6 +225,32 @@ static int retry_failed(struct tuner *t, struct search_result *found, struct sta
     return 0;
 }
 
+static void say_stage2(const struct tuner *t)
+{
+    say_failed(t, exhaustive(t) ? "stored as failed" : "left out");
+    const char *doing = samples(t) ? "sampling" : exhaustive(t) ? "measuring all" : "searching";
+    tuner_say(t, "%s %d plan%s", doing, t->space_count, t->space_count == 1 ? "" : "s");
+}
+
+/* cut_short: stage 1 ended for lack of time. */
+static int run_stages(struct tuner *t, bool again, bool *cut_short, struct search_result *found,
+                      struct status *st)
+{
+    tuner_say(t, again ? "time is left to go on with segments alone"
+                       : "building and timing each segment alone");
+    if (stage1(t, st) != 0)
+        return -1;
+    *cut_short = !stage1_goes_on(t);
+    found->stopped_by = STOP_TIME;
+    if (choices_may_change(t))
+        return 0;
+    if (!again)
+        say_stage2(t);
+    return samples(t) ? sample_space(t, found, st) : search_space(t, found, st);
+}
+
+/* Stage 2 may converge long before it must end.  What the time limit kept from stage 1 then gets a
+ * share of the time that is left. */
 static int run_phases(struct tuner *t, struct search_result *found, struct status *st)
 {
     if (retries(t))
@@ -255,19 +272,17 @@ static int run_phases(struct tuner *t, struct search_result *found, struct statu
     found->stopped_by = spent(t);
     if (found->stopped_by != STOP_COUNT)
         return 0;
-    tuner_say(t, "building and timing each segment alone");
-    if (stage1(t, st) != 0)
-        return -1;
-    say_failed(t);
-    found->stopped_by = STOP_TIME;
-    if (choices_may_change(t))
-        return 0;
-    tuner_say(t, "%s %d plan%s",
-              samples(t)      ? "sampling"
-              : exhaustive(t) ? "measuring all"
-                              : "searching",
-              t->space_count, t->space_count == 1 ? "" : "s");
-    return samples(t) ? sample_space(t, found, st) : search_space(t, found, st);
+    bool again = false, cut_short;
+    int tried;
+    do {
+        tried = segment_table_tried(&t->segments);
+        if (run_stages(t, again, &cut_short, found, st) != 0)
+            return -1;
+        t->round = t->clock();
+        again = cut_short && found->stopped_by == STOP_CONVERGED &&
+                segment_table_tried(&t->segments) > tried && stage1_goes_on(t);
+    } while (again);
+    return 0;
 }
 
 /* Measures the baselines that are missing, and times them and the best plan known anew. */
@@ -310,7 +325,7 @@ static int measure_all(struct tuner *t, struct search_result *found, struct stat
 static int tuner_open(struct tuner *t, struct status *st)
 {
     const struct search_options *o = &t->o->search;
-    t->start = t->clock();
+    t->start = t->round = t->clock();
     t->end = o->time_limit_s > 0 ? t->start + o->time_limit_s : INFINITY;
     t->space_count = plan_space(o->space_lo, o->space_hi, t->space);
     t->packed = bench_workload(t->bench)->lengths != NULL;

@@ -276,6 +276,7 @@ int worker_measure(struct worker *k, const json_t *request, json_t *reply, struc
         trial_release(&trials[i]);
     }
     json_object_set_new(reply, "trials", out);
+    json_object_set_new(reply, "oracle_left_s", json_real(reference_left_s(&k->reference)));
     free(trials);
     free(subjects);
     return 0;

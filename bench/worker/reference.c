@@ -1,6 +1,7 @@
 #include "bench/worker/worker_int.h"
 
 #include <errno.h>
+#include <math.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -37,20 +38,41 @@ void reference_release(struct reference *r)
     *r = (struct reference){0};
 }
 
+/* Seconds that this process has used of all cores.  The clock on the wall would count the compilers
+ * that run beside layer 0, and nothing runs beside the samples. */
+static double busy_seconds(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return ((double)now.tv_sec + 1e-9 * (double)now.tv_nsec) / cpu_threads();
+}
+
+/* Of a later layer the oracle computes the keys and values of a sequence, a quarter of its work,
+ * and some 256 rows of the rest. */
+static double sampled_share(const struct workload *w)
+{
+    double rows = 0.25 * w->seq_len + 256;
+    return fmin(rows / (double)workload_tokens(w), 1);
+}
+
 /* Computes tensors (bits) of a layer from its input. */
 static void run_layer(struct reference *r, int layer, const float *x, uint16_t tensors,
                       const struct spans *spans, struct oracle_results *out)
 {
     float *weight[WEIGHT_COUNT];
+    double start = busy_seconds();
     for (int i = 0; i < WEIGHT_COUNT; i++) {
         weight[i] = mem_alloc((size_t)weight_elements((enum weight_id)i, r->w), sizeof(**weight));
         inputs_weight(r->w, r->inputs, layer, (enum weight_id)i, weight[i]);
     }
+    double drawn = busy_seconds();
     oracle_results_init(out, r->w, tensors, spans);
     const struct oracle_taker taker = oracle_results_taker(out);
     oracle_layer_run(r->w, x, (const float *const *)weight, spans, 0, &taker);
     for (int i = 0; i < WEIGHT_COUNT; i++)
         free(weight[i]);
+    if (layer == 0)
+        r->sample_s = drawn - start + sampled_share(r->w) * (busy_seconds() - drawn);
 }
 
 /* Computes all rows of a layer, and the next one's input. */
@@ -127,6 +149,14 @@ void reference_need(struct reference *r, int layers, bool all_rows,
         beat(ctx, l);
         run_sample(r, l);
     }
+}
+
+double reference_left_s(const struct reference *r)
+{
+    int left = 0;
+    for (int l = 1; l < r->w->layers; l++)
+        left += r->sample[l].w == NULL;
+    return left * r->sample_s;
 }
 
 const float *reference_input(const struct reference *r, int layer, bool all_rows)

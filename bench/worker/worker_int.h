@@ -202,7 +202,11 @@ struct reference {
     float **x;                     /* (L+1) input of a layer, rounded to the type; x[0] is drawn */
     struct oracle_results *layer;  /* (L) all tensors of layer 0 but x, the outputs of later ones */
     struct oracle_results *sample; /* (L) samples of the outputs of layers after the first */
+    double sample_s;               /* seconds that one of them is expected to take */
 };
+
+/* How long the samples that are not computed yet will take, in seconds; after reference_need(). */
+double reference_left_s(const struct reference *r);
 
 void reference_init(struct reference *r, const struct workload *w, struct inputs inputs);
 void reference_release(struct reference *r);
