@@ -12,7 +12,6 @@ with holds in every layer, beside the lengths.  libencoder.so must lie beside th
 
 import contextlib
 import ctypes
-import functools
 import os
 import struct
 import threading
@@ -48,9 +47,6 @@ class _Model(ctypes.Structure):
                 ("dtype", ctypes.c_int), ("layers", ctypes.c_int), ("eps", ctypes.c_double),
                 ("on_device", ctypes.c_int), ("weights", ctypes.POINTER(_Weights))]
 
-
-# struct encoder_call as bytes, which are made in less time than a ctypes.Structure
-_call = struct.Struct("@iiPPPPPNP").pack
 
 _lib = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libencoder.so"))
 _lib.encoder_describe.restype = ctypes.POINTER(_Info)
@@ -88,90 +84,110 @@ def _on(device):
 
 # ---- the operator
 
-
-@functools.lru_cache(maxsize=1024)
-def _workspace_bytes(batch, seq_len):
-    """At least 1, so that encoder_run() is called and says why a size cannot run."""
-    return _lib.encoder_workspace_bytes(batch, seq_len) or 1
-
-
-class _Workspaces(threading.local):
-    def __init__(self):
-        self.kept = {}  # the last one of this thread's calls in a GPU's default stream
-
-
-_workspaces = _Workspaces()
-
-
-def _workspace(x, size, gpu, stream):
-    """A tensor that no other call uses at the same time, and its address: a thread's calls in one
-    stream run one after another.  To keep it saves the microseconds in which PyTorch gives a new one.
-    Other streams than the default one may be captured, may end, or may allocate from the memory of
-    CUDA graphs, in which PyTorch finds what is kept and refuses it: their calls take a new one."""
-    keep = gpu >= 0 and stream == 0
-    if keep:
-        kept = _workspaces.kept.get(gpu)
-        if kept is not None and kept[2] >= size:
-            return kept[:2]
-    new = x.new_empty(size, dtype=torch.uint8)
-    if keep:
-        _workspaces.kept[gpu] = (new, new.data_ptr(), size)
-    return new, new.data_ptr()
-
-
-# After a wait for the GPU a call finds none of its code in the host's caches.  So these are PyTorch's
-# functions in C, without those in Python around them.
+# A call that comes after a wait for the GPU finds none of its code in the host's caches.  Then a
+# function costs more for being entered at all than for what it does.  So a call enters few, and these
+# without the functions around them in Python.
+_encoder_run = _lib.encoder_run
+_call = struct.Struct("@iiPPPPPNP").pack  # the bytes of a struct encoder_call
 _stack = torch._C._len_torch_dispatch_stack
-_is_tracing = torch._C._is_tracing
+_tracing_state = torch._C._get_tracing_state  # torch.nn.Module has just asked it
+_is_dynamo = torch.compiler.is_dynamo_compiling
 _current_gpu = getattr(torch._C, "_cuda_getDevice", torch.cuda.current_device)
 _raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream",
                       lambda gpu: torch.cuda.current_stream(gpu).cuda_stream)
+# (sizes, strides, type): on the current GPU, without PyTorch's dispatcher.  The code that torch.compile
+# generates gets its memory so.
+_empty = getattr(torch._C._dynamo.guards, f"_empty_strided_{_device}",
+                 lambda *a: torch.empty_strided(a[0], a[1], dtype=a[2], device=_device))
 
 
-def _check_lengths(x, lengths):
+def _check_input(x):
+    if not (x.is_cuda if _on_gpu else x.is_cpu) or x.dtype != _dtype:
+        raise TypeError(f"the input is {x.dtype} on {x.device}; the library takes {_dtype} on "
+                        f"{_device}")
+    if x.dim() != 3 or x.shape[2] != _hidden:
+        raise ValueError(f"the input has the shape {tuple(x.shape)}; expected (B,S,{_hidden})")
+    if x.requires_grad and torch.is_grad_enabled():
+        raise RuntimeError("the library computes no gradients; run under torch.no_grad()")
+
+
+_SHAPES = 1024  # whose layouts are kept at most
+_layouts = {}  # by shape: (batch, seq_len, sizes, strides, bytes of workspace)
+
+
+def _prepare(x):
+    """Refuses x, or returns it contiguous and aligned, with the layout that is kept for its shape."""
+    _check_input(x)
+    if not x.is_contiguous() or x.data_ptr() % 16 != 0:
+        x = x.clone(memory_format=torch.contiguous_format)
+    if len(_layouts) >= _SHAPES:
+        _layouts.clear()
+    batch, seq_len, width = x.shape
+    # at least 1 byte, so that encoder_run() is called and says why a size cannot run
+    layout = _layouts[x.shape] = (batch, seq_len, (batch, seq_len, width),
+                                  (seq_len * width, width, 1),
+                                  _lib.encoder_workspace_bytes(batch, seq_len) or 1)
+    return x, layout
+
+
+class _Thread(threading.local):
+    def __init__(self):
+        self.workspaces = {}  # by GPU (-1: the CPU), of its default stream: (bytes, address, tensor)
+
+
+_thread = _Thread()
+
+
+def _new_workspace(x, size, gpu, stream):
+    """Memory that no other call uses at the same time.  A thread's calls in one stream run one after
+    another, so they can share it: that saves the microseconds in which PyTorch gives a new one.
+    Other streams than the default one may be captured, may end, or may allocate from the memory of
+    CUDA graphs, in which PyTorch finds what is kept and refuses it: their calls take a new one."""
+    tensor = x.new_empty(size, dtype=torch.uint8)
+    workspace = size, tensor.data_ptr(), tensor
+    if stream == 0:
+        _thread.workspaces[gpu] = workspace
+    return workspace
+
+
+def _address_lengths(x, lengths):
+    """Contiguous lengths, their address on the host and that on the GPU; 0 where they are not."""
     if (lengths.dtype != torch.int32 or lengths.shape != x.shape[:1] or
             lengths.device not in (x.device, torch.device("cpu"))):
         raise ValueError(f"the lengths are {lengths.dtype} {tuple(lengths.shape)} on "
                          f"{lengths.device}; expected torch.int32 ({x.shape[0]},) on {x.device} or "
                          "on the CPU")
-
-
-def _refuse_gradients(x):
-    if x.requires_grad and torch.is_grad_enabled():
-        raise RuntimeError("the library computes no gradients; run under torch.no_grad()")
+    lengths = lengths.contiguous()
+    address = lengths.data_ptr()
+    return (lengths, 0, address) if lengths.is_cuda else (lengths, address, 0)
 
 
 def _run(x, lengths, handle):
     """x (B,S,D) through all layers.  lengths: (B) int32, on the CPU or, unchecked, on x's device;
     None: all S."""
-    _refuse_gradients(x)
-    if not x.is_contiguous():
-        x = x.contiguous()
-    address = x.data_ptr()
-    if address % 16 != 0:
-        x = x.clone()
+    layout = _layouts.get(x.shape)
+    gpu = x.get_device()  # -1: none
+    address = x.data_ptr()  # 0: none
+    if (layout is None or x.dtype is not _dtype or (gpu >= 0) is not _on_gpu or x.requires_grad or
+            not x.is_contiguous() or address == 0 or address % 16 != 0):
+        x, layout = _prepare(x)
         address = x.data_ptr()
+    batch, seq_len, sizes, strides, size = layout
+    stream = 0
+    if _on_gpu:
+        if gpu != _current_gpu():
+            with torch.cuda.device(gpu):
+                return _run(x, lengths, handle)
+        stream = _raw_stream(gpu)
+    workspace = _thread.workspaces.get(gpu) if stream == 0 else None
+    if workspace is None or workspace[0] < size:
+        workspace = _new_workspace(x, size, gpu, stream)
     host = device = 0  # where lengths lie
     if lengths is not None:
-        _check_lengths(x, lengths)
-        lengths = lengths.contiguous()
-        if lengths.is_cuda:
-            device = lengths.data_ptr()
-        else:
-            host = lengths.data_ptr()
-    batch, seq_len, _ = x.shape
-    size = _workspace_bytes(batch, seq_len)
-    y = torch.empty_like(x)
-    gpu = x.get_device()  # -1: a CPU
-    stream = _raw_stream(gpu) if gpu >= 0 else 0
-    workspace, workspace_address = _workspace(x, size, gpu, stream)
-    call = _call(batch, seq_len, address, y.data_ptr(), host, device, workspace_address, size,
-                 stream)
-    if gpu < 0 or gpu == _current_gpu():
-        status = _lib.encoder_run(handle, call)
-    else:
-        with torch.cuda.device(gpu):
-            status = _lib.encoder_run(handle, call)
+        lengths, host, device = _address_lengths(x, lengths)
+    y = _empty(sizes, strides, _dtype)
+    status = _encoder_run(handle, _call(batch, seq_len, address, y.data_ptr(), host, device,
+                                        workspace[1], size, stream))
     if status != 0:
         _check(status)
     return y
@@ -186,11 +202,6 @@ torch.library.impl("encoder::run", _device, _run)
 @torch.library.register_fake("encoder::run")
 def _(x, lengths, handle):
     return torch.empty_like(x, memory_format=torch.contiguous_format)
-
-
-def _is_plain(x):
-    """Whether PyTorch would only run the operator, and neither trace, count nor transform it."""
-    return type(x) is torch.Tensor and _stack() == 0 and not _is_tracing()
 
 
 # ---- attention masks
@@ -244,6 +255,8 @@ class Encoder(torch.nn.Module):
 
     def __init__(self, model, check_mask=True):
         super().__init__()
+        from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
+        self._output = BaseModelOutputWithPastAndCrossAttentions
         config = model.config
         layers = _pack(model)
         weights = (_Weights * len(layers))(*[_Weights(*[t.data_ptr() for t in l]) for l in layers])
@@ -260,10 +273,6 @@ class Encoder(torch.nn.Module):
         self._end = weakref.finalize(self, _lib.encoder_destroy, handle)
 
     def _lengths(self, x, mask):
-        if self.lengths is not None:
-            return self.lengths
-        if mask is None:
-            return None
         if not self.check_mask or torch.compiler.is_compiling() or (
                 x.is_cuda and torch.cuda.is_current_stream_capturing()):
             raise ValueError("an attention mask cannot be checked here; set model.encoder.lengths to an "
@@ -272,26 +281,19 @@ class Encoder(torch.nn.Module):
 
     def forward(self, hidden_states, attention_mask=None, *args, output_attentions=False,
                 output_hidden_states=False, return_dict=True, **kwargs):
-        x = hidden_states
-        if not (x.is_cuda if _on_gpu else x.is_cpu) or x.dtype != _dtype:
-            raise TypeError(f"the input is {x.dtype} on {x.device}; the library takes {_dtype} on "
-                            f"{_device}")
-        shape = x.shape
-        if len(shape) != 3 or shape[2] != _hidden:
-            raise ValueError(f"the input has the shape {tuple(shape)}; expected (B,S,{_hidden})")
-        _refuse_gradients(x)
+        x, lengths = hidden_states, self.lengths
         if self.training or output_attentions or output_hidden_states:
             raise ValueError("the library has no dropout, and keeps neither attentions nor the "
                              "hidden states of layers; call model.eval(), and ask for neither")
-        lengths = self._lengths(x, attention_mask)
-        if torch.compiler.is_compiling() or not _is_plain(x):
+        if lengths is None and attention_mask is not None:
+            lengths = self._lengths(x, attention_mask)
+        # where PyTorch traces, counts or transforms operators, it must see this one
+        if _is_dynamo() or type(x) is not torch.Tensor or _stack() != 0 or _tracing_state():
+            _check_input(x)
             y = torch.ops.encoder.run(x, lengths, self.handle)
         else:
             y = _run(x, lengths, self.handle)  # as PyTorch would, in a few microseconds less
-        if not return_dict:
-            return (y,)
-        from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
-        return BaseModelOutputWithPastAndCrossAttentions(last_hidden_state=y)
+        return self._output(last_hidden_state=y) if return_dict else (y,)
 
 
 def encoder_from(model, check_mask=True):

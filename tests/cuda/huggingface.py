@@ -153,6 +153,8 @@ def check_inputs(ours, batch, seq_len):
         want = layers(x)
         expect('an input that is not contiguous is right',
                torch.equal(layers(x.transpose(1, 2).contiguous().transpose(1, 2)), want))
+        shifted = x.new_empty(x.numel() + 1)[1:].view(x.shape).copy_(x)
+        expect('an input that is not aligned is right', torch.equal(layers(shifted), want))
         stream = torch.cuda.Stream()
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
@@ -162,6 +164,9 @@ def check_inputs(ours, batch, seq_len):
         refuse('an input of another type', layers, x.double())
         refuse('an input on the CPU', layers, x.cpu())
         refuse('an input of another width', layers, x[:, :, :-8])
+        refuse('an input of another width, by the operator,',
+               lambda x: torch.ops.encoder.run(x, None, ours.encoder.handle),
+               x[:, :, :-8].contiguous())
         right = mask_of(draw_lengths(batch, seq_len), seq_len)
         real = right.bool()
         want = ours.encoder(x, right, return_dict=False)[0][real]

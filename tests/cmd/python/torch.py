@@ -33,6 +33,9 @@ class Tensor:
     def data_ptr(self):
         return self._at if len(self.values) > 0 else 0
 
+    def dim(self):
+        return len(self.shape)
+
     def is_contiguous(self):
         return True
 
@@ -44,10 +47,6 @@ class Tensor:
 
     def new_empty(self, count, dtype):
         return Tensor((count,), dtype)
-
-
-def empty_like(x):
-    return Tensor(x.shape, x.dtype)
 
 
 def is_grad_enabled():
@@ -79,13 +78,22 @@ class library:
 class _C:
     modes = 0
 
+    class _dynamo:
+
+        class guards:
+
+            @staticmethod
+            def _empty_strided_cpu(sizes, strides, dtype):
+                assert strides == (sizes[1] * sizes[2], sizes[2], 1)
+                return Tensor(sizes, dtype)
+
     @staticmethod
     def _len_torch_dispatch_stack():
         return _C.modes
 
     @staticmethod
-    def _is_tracing():
-        return False
+    def _get_tracing_state():
+        return None
 
 
 class cuda:
@@ -98,7 +106,7 @@ class cuda:
 class compiler:
 
     @staticmethod
-    def is_compiling():
+    def is_dynamo_compiling():
         return False
 
 

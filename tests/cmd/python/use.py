@@ -63,17 +63,18 @@ assert padded[:13 * HIDDEN] == again[:13 * HIDDEN]
 run = torch.ops.sizes.run
 assert 'no plan is as large as batch 3' in refused(run, draw(3, 8, HIDDEN), None, encoder.handle)
 assert 'expected torch.int32 (2,)' in refused(run, x, torch.Tensor((3,), torch.int32), encoder.handle)
-assert 'expected (B,S,' in refused(encoder.forward, draw(2, 8, HIDDEN + 1))
+wide = draw(2, 8, HIDDEN + 1)
+assert 'expected (B,S,' in refused(encoder.forward, wide)
+assert 'expected (B,S,' in refused(run, wide, None, encoder.handle)
+
+# A thread's calls in a default stream share a workspace, of the largest so far.
+kept = sizes._thread.workspaces[-1]
+encoder.lengths = None
+encoder.forward(draw(1, 4, HIDDEN), return_dict=False)
+assert sizes._thread.workspaces == {-1: kept}
+sizes._thread.workspaces[-1] = small = sizes._new_workspace(x, 1, -1, 0)
+encoder.forward(x, return_dict=False)
+assert sizes._thread.workspaces[-1][0] == kept[0] > small[0]
+# Others are not kept: the stream may be captured.
+assert sizes._new_workspace(x, 64, 0, 7)[2].shape == (64,) and 0 not in sizes._thread.workspaces
 sizes._lib.sizes_destroy(encoder.handle)
-
-# Only the default stream of a GPU keeps its workspace: another may be captured.
-def workspace(*arguments):
-    tensor, address = sizes._workspace(x, *arguments)
-    assert tensor.data_ptr() == address
-    return tensor
-
-
-kept = workspace(64, 0, 0)
-assert workspace(32, 0, 0) is kept and workspace(64, 1, 0) is not kept
-assert workspace(65, 0, 0).shape == (65,)
-assert workspace(64, 0, 7) is not workspace(64, 0, 7)
