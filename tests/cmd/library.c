@@ -85,6 +85,15 @@ static bool same(const struct job *a, const struct job *b, const int *lengths)
     return true;
 }
 
+/* The first sequence, but for rounding: a GEMM of fewer rows may add in another order. */
+static bool first_alike(const struct job *a, const struct job *b)
+{
+    for (int i = 0; i < a->seq_len * hidden(); i++)
+        if (!(fabsf(a->y[i] - b->y[i]) <= 1e-5F * (1 + fabsf(b->y[i]))))
+            return false;
+    return true;
+}
+
 static bool all_finite(const struct job *j, const int *lengths)
 {
     for (size_t i = 0; i < elements(j); i++) {
@@ -216,7 +225,7 @@ static void test_lengths(const struct encoder *e)
     few.batch = 1;
     free(few.y);
     run(&few);
-    CHECK(few.status == ENCODER_OK && same(&few, &some, NULL));
+    CHECK(few.status == ENCODER_OK && first_alike(&few, &some));
     free(all.y);
     free(some.y);
     free(few.y);
