@@ -2,7 +2,7 @@
  * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
  * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
  * schedules on an H200 in fp16: docs/measurements/2026-11-22-gemm.md, 2026-11-22-attention.md, for
- * swapped operands 2026-11-23-swap.md, and for layernorms 2026-11-23-norm.md. */
+ * layernorms 2026-11-23-norm.md, and 2026-11-24-small.md for all tiles of today. */
 #include "codegen/cuda_int.h"
 
 #include <math.h>
@@ -36,17 +36,17 @@ static const struct {
 } gemm = {.begin_us = 2,
           .beside_us = 1,
           .fmas_per_cycle = 1770,
-          .bytes_per_cycle = 67.5,
+          .bytes_per_cycle = 85,
           .narrow = 1.7,
           .wide = 1.4,
           .step = 46,
-          .store = {0.034, 0.126, 0.118, 0.24},
+          .store = {0.026, 0.126, 0.118, 0.24},
           .join = 2400,
           .join_sum = 0.27,
           .next = 3800,
           .mail = 2000,
           .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14},
-          .swap_store = 0.6};
+          .swap_store = 0.52};
 
 /* The steps of a tile.  A launch that has one for each thread block has loaded the weight's part of
  * the first ones before it may begin. */
@@ -55,8 +55,8 @@ static double products_of(const struct cuda_gemm *g, double steps, bool once)
     double width = g->bn * (g->bn % 64 != 0 ? gemm.narrow /* PANEL of tma_shape */
                             : g->bn > 256   ? gemm.wide
                                             : 1);
-    double line = CUDA_GEMM_STEP * 2 / gemm.bytes_per_cycle;
-    double multiply = (double)g->bm * g->bn * CUDA_GEMM_STEP / gemm.fmas_per_cycle;
+    double line = g->step * 2 / gemm.bytes_per_cycle;
+    double multiply = (double)g->bm * g->bn * g->step / gemm.fmas_per_cycle;
     double early = once ? fmin(steps, g->depth) : 0;
     return steps * gemm.step + early * fmax(multiply, g->bm * line) +
            (steps - early) * fmax(multiply, (g->bm + width) * line);
@@ -79,7 +79,7 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
     int64_t groups =
         clusters ? gemm.clusters[by_strips ? across : g.split] : MULTIPROCESSORS / across;
     int64_t turns = rounds(by_strips ? strips : strips * across, groups);
-    double steps = (double)rounds(k, (int64_t)CUDA_GEMM_STEP * g.split);
+    double steps = (double)rounds(k, (int64_t)g.step * g.split);
     double elements = (double)g.bm * g.bn;
     double products = products_of(&g, steps, turns == 1);
     double store = elements * gemm.store[epilogue];

@@ -7,7 +7,7 @@
 static_assert(sizeof(struct fp_maps) == CUDA_MAPS * sizeof(struct fp_map), "abi.h: maps");
 
 static const struct {
-    int bm, bn, teams, groups, cluster_m, cluster_n;
+    int bm, bn, step, teams, groups, cluster_m, cluster_n;
     bool swap;
 } tiles[] = {
 #define X(...) {__VA_ARGS__},
@@ -19,7 +19,7 @@ static const struct {
 
 enum {
     WARPGROUP = 128,      /* threads */
-    ROW_BYTES = 128,      /* of a row of the input, of a column of the weight, in a step */
+    INPUT_PANEL = 64,     /* columns of the input that TMA copies at once: a line of the swizzle */
     SWIZZLE_BYTES = 1024, /* ALIGN of tma_shape */
     DEPTH_MAX = 12,
     RANKS_MAX = 8,           /* NORM_RANKS */
@@ -40,7 +40,7 @@ static int outside_ring(const struct cuda_gemm *g)
 
 static int step_bytes(const struct cuda_gemm *g)
 {
-    return (g->bm + g->bn) * ROW_BYTES + 2 * 8;
+    return (g->bm + g->bn) * g->step * 2 + 2 * 8;
 }
 
 /* The ring has as many steps as fit.  The thread blocks of a cluster take one tile, and so need no
@@ -53,6 +53,7 @@ void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out)
     *out =
         (struct cuda_gemm){.bm = tiles[tile].bm,
                            .bn = tiles[tile].bn,
+                           .step = tiles[tile].step,
                            .teams = split == 1 ? tiles[tile].teams : 1,
                            .groups = split == 1 ? tiles[tile].groups : tiles[tile].bm / 64,
                            .split = split,
@@ -180,8 +181,9 @@ void cuda_gemm_arguments(const struct choice *c, struct buf *out)
                                         [CUDA_GEMM_NORM_MEMORY] = "MEMORY"};
     struct cuda_gemm g;
     cuda_gemm_of(c, &g);
-    buf_addf(out, "%d, %d, %d, %d, %d, %d, fp::NORM_%s, %d, %d, %s", g.bm, g.bn, g.teams, g.groups,
-             g.depth, g.split, norms[g.norm], g.cluster_m, g.cluster_n, g.swap ? "true" : "false");
+    buf_addf(out, "%d, %d, %d, %d, %d, %d, %d, fp::NORM_%s, %d, %d, %s", g.bm, g.bn, g.step,
+             g.teams, g.groups, g.depth, g.split, norms[g.norm], g.cluster_m, g.cluster_n,
+             g.swap ? "true" : "false");
 }
 
 void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct buf *out)
@@ -193,10 +195,12 @@ void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct
     add_header(c, t, out);
     buf_adds(out, " */\n#include \"gemm_tma.cuh\"\n\n");
     add_types(t, out);
-    buf_adds(out, "/* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks "
-                  "that share a\n * sum, how a layernorm follows, thread blocks that share columns "
-                  "of the weight, and rows;\n * whether the weight is the first operand */\n"
-                  "using tile = fp::tma_shape<dtype, ");
+    buf_adds(out,
+             "/* tokens, columns, elements of a step, teams, warpgroups of a team, steps in "
+             "flight, thread\n * blocks that share a sum, how a layernorm follows, thread blocks "
+             "that share columns of the\n * weight, and rows; whether the weight is the first "
+             "operand */\n"
+             "using tile = fp::tma_shape<dtype, ");
     cuda_gemm_arguments(c, out);
     buf_adds(out, ">;\n\n");
     emit_cuda_tma_stage(&stage, out);
@@ -223,10 +227,10 @@ static void describe(const struct cuda_gemm *g, const struct cuda_stage *s,
     bool in_rows = neighbours && tensor_layout(in) == LAYOUT_TOKENS;
     bool out_rows = neighbours && tensor_layout(stored) == LAYOUT_TOKENS && g->split == 1;
     out->maps[CUDA_MAP_WEIGHT] =
-        (struct cuda_map){true, (int)weight, {n, k}, {panel, CUDA_GEMM_STEP / g->cluster_m}};
+        (struct cuda_map){true, (int)weight, {n, k}, {panel, g->step / g->cluster_m}};
     if (in_rows)
         out->maps[CUDA_MAP_IN] =
-            (struct cuda_map){false, in, {k, tokens}, {CUDA_GEMM_STEP, g->bm / g->cluster_n}};
+            (struct cuda_map){false, in, {k, tokens}, {INPUT_PANEL, g->bm / g->cluster_n}};
     if (out_rows)
         out->maps[CUDA_MAP_OUT] = (struct cuda_map){false, stored, {n, tokens}, {panel, g->bm}};
     if (out_rows && residual >= 0)

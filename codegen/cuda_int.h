@@ -146,54 +146,54 @@ enum cuda_gemm_knob {
  * shared memory of a cluster, or through memory. */
 enum cuda_gemm_norm { CUDA_GEMM_NORM_NONE, CUDA_GEMM_NORM_CLUSTER, CUDA_GEMM_NORM_MEMORY };
 
-/* Its tiles, X(bm, bn, teams, groups, cluster_m, cluster_n, swap): the warpgroups of a team share
- * the rows of a tile, 64 or more each; two teams take tiles in turn.  The thread blocks of a
- * cluster take cluster_m tiles one below the other and load the weight for each other, or cluster_n
- * tiles side by side and load the input for each other.  swap: the weight is the first operand of
- * wgmma, so that bm need be no multiple of 64, and the warpgroups share the columns.  The default
- * first. */
+/* Its tiles, X(bm, bn, step, teams, groups, cluster_m, cluster_n, swap): a step is that much of the
+ * inner dimension, 64 or 128; the warpgroups of a team share the rows of a tile, 64 or more each;
+ * two teams take tiles in turn.  The thread blocks of a cluster take cluster_m tiles one below the
+ * other and load the weight for each other, or cluster_n tiles side by side and load the input for
+ * each other.  swap: the weight is the first operand of wgmma, so that bm need be no multiple of
+ * 64, and the warpgroups share the columns.  The default first. */
 #define CUDA_GEMM_TILES(X)                                                                         \
-    X(128, 192, 2, 1, 1, 1, 0)                                                                     \
-    X(64, 64, 2, 1, 1, 1, 0)                                                                       \
-    X(64, 96, 2, 1, 1, 1, 0)                                                                       \
-    X(64, 128, 2, 1, 1, 1, 0)                                                                      \
-    X(64, 192, 2, 1, 1, 1, 0)                                                                      \
-    X(128, 96, 2, 1, 1, 1, 0)                                                                      \
-    X(128, 128, 2, 1, 1, 1, 0)                                                                     \
-    X(128, 256, 1, 2, 1, 1, 0)                                                                     \
-    X(192, 128, 1, 3, 1, 1, 0)                                                                     \
-    X(192, 192, 1, 3, 1, 1, 0)                                                                     \
-    X(64, 384, 2, 1, 1, 1, 0)                                                                      \
-    X(64, 96, 2, 1, 2, 1, 0)                                                                       \
-    X(192, 96, 1, 3, 1, 2, 0)                                                                      \
-    X(192, 128, 1, 3, 1, 2, 0)                                                                     \
-    X(48, 64, 2, 1, 1, 1, 1)                                                                       \
-    X(64, 128, 1, 2, 1, 1, 1)                                                                      \
-    X(64, 192, 1, 3, 1, 1, 1)                                                                      \
-    X(96, 128, 1, 2, 1, 1, 1)                                                                      \
-    X(96, 192, 2, 1, 1, 1, 1)                                                                      \
-    X(128, 192, 1, 3, 1, 1, 1)                                                                     \
-    X(144, 128, 1, 2, 1, 1, 1)
+    X(128, 192, 64, 2, 1, 1, 1, 0)                                                                 \
+    X(64, 64, 128, 2, 1, 1, 1, 0)                                                                  \
+    X(64, 96, 128, 2, 1, 1, 1, 0)                                                                  \
+    X(64, 128, 64, 2, 1, 1, 1, 0)                                                                  \
+    X(64, 192, 64, 2, 1, 1, 1, 0)                                                                  \
+    X(128, 96, 64, 2, 1, 1, 1, 0)                                                                  \
+    X(128, 128, 64, 2, 1, 1, 1, 0)                                                                 \
+    X(128, 256, 64, 1, 2, 1, 1, 0)                                                                 \
+    X(192, 128, 64, 1, 3, 1, 1, 0)                                                                 \
+    X(192, 192, 64, 1, 3, 1, 1, 0)                                                                 \
+    X(64, 384, 64, 2, 1, 1, 1, 0)                                                                  \
+    X(64, 96, 128, 2, 1, 2, 1, 0)                                                                  \
+    X(192, 96, 64, 1, 3, 1, 2, 0)                                                                  \
+    X(192, 128, 64, 1, 3, 1, 2, 0)                                                                 \
+    X(16, 128, 128, 1, 2, 1, 1, 1)                                                                 \
+    X(48, 64, 64, 2, 1, 1, 1, 1)                                                                   \
+    X(64, 128, 64, 1, 2, 1, 1, 1)                                                                  \
+    X(64, 192, 64, 1, 3, 1, 1, 1)                                                                  \
+    X(96, 128, 64, 1, 2, 1, 1, 1)                                                                  \
+    X(96, 192, 64, 2, 1, 1, 1, 1)                                                                  \
+    X(128, 192, 64, 1, 3, 1, 1, 1)                                                                 \
+    X(144, 128, 64, 1, 2, 1, 1, 1)
 
 enum cuda_gemm_row {
-#define X(bm, bn, teams, groups, m, n, swap) CUDA_GEMM_##bm##X##bn##_##teams##_##m##X##n##_##swap,
+#define X(bm, bn, step, teams, groups, m, n, swap)                                                 \
+    CUDA_GEMM_##bm##X##bn##_##teams##_##m##X##n##_##swap,
     CUDA_GEMM_TILES(X)
 #undef X
 };
 
 struct cuda_gemm {
     int bm, bn;               /* tokens, columns of a tile */
+    int step;                 /* elements of the inner dimension that a step takes */
     int teams, groups;        /* teams, warpgroups of each */
-    int depth;                /* steps of the inner dimension in flight */
+    int depth;                /* steps in flight */
     int split;                /* thread blocks of a cluster that share a sum */
     int cluster_m;            /* thread blocks of a cluster that share the weight's columns */
     int cluster_n;            /* those that share the input's rows */
     bool swap;                /* the weight is the first operand of wgmma */
     enum cuda_gemm_norm norm; /* of the layernorm that follows */
 };
-
-/* Elements of the inner dimension that a step takes: 128 bytes. */
-enum { CUDA_GEMM_STEP = 64 };
 
 /* Of a choice of `hopper_gemm`. */
 void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out);

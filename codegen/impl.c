@@ -24,9 +24,9 @@ static uint16_t only_outputs(const struct choice *c)
 
 #define TILE_ROW(bm, bn, ...)   CUDA_TILE_##bm##X##bn,
 #define TILE_LABEL(bm, bn, ...) #bm "x" #bn,
-#define GEMM_ROW(bm, bn, teams, groups, m, n, swap)                                                \
+#define GEMM_ROW(bm, bn, step, teams, groups, m, n, swap)                                          \
     CUDA_GEMM_##bm##X##bn##_##teams##_##m##X##n##_##swap,
-#define GEMM_LABEL(bm, bn, teams, groups, m, n, swap)                                              \
+#define GEMM_LABEL(bm, bn, step, teams, groups, m, n, swap)                                        \
 #bm "x" #bn SWAP_LABEL_##swap##_##teams CLUSTER_LABEL_##m##_##n,
 #define SWAP_LABEL_0_1
 #define SWAP_LABEL_0_2

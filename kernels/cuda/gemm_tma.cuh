@@ -198,15 +198,17 @@ struct gemm_tma
         constexpr int BESIDE = BN / NI / PANEL * BK * LINE; /* bytes of a product's columns */
         wgmma_fence();
 #pragma unroll
-        for (int j = 0; j < 4; j++)
+        for (int k = 0; k < BK; k += 16) {
+            const u64 from =
+                rows + k / S::A_PANEL * (S::A_PANEL_BYTES / 16) + k % S::A_PANEL * 2 / 16;
 #pragma unroll
             for (int m = 0; m < MI * NI; m++)
                 if constexpr (SWAP)
-                    wgmma<D, BM>::tt(c[m], columns + m * (BK * LINE / 16) + j * (16 * LINE / 16),
-                                     rows + j * (32 / 16));
+                    wgmma<D, BM>::tt(c[m], columns + m * (BK * LINE / 16) + k * (LINE / 16), from);
                 else
-                    wgmma<D, BN / NI>::nn(c[m], rows + m / NI * (8192 / 16) + j * (32 / 16),
-                                          columns + m % NI * (BESIDE / 16) + j * (16 * LINE / 16));
+                    wgmma<D, BN / NI>::nn(c[m], from + m / NI * (8192 / 16),
+                                          columns + m % NI * (BESIDE / 16) + k * (LINE / 16));
+        }
         wgmma_commit();
     }
 

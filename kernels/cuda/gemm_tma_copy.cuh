@@ -17,8 +17,8 @@ template <class W> struct gemm_copies : W {
     using W::a, W::maps, W::n, W::k, W::in, W::end, W::s;
     using W::BM, W::BN, W::BK, W::STAGES, W::CLUSTER, W::CLUSTER_M, W::CLUSTER_N, W::PANEL, W::LINE,
         W::STORERS;
-    using W::first_tile, W::next_tile, W::tiles, W::locate, W::first_step, W::steps, W::gathers,
-        W::scatters, W::out_offset;
+    using W::first_tile, W::next_tile, W::tiles, W::locate, W::first_step, W::steps, W::ring_at,
+        W::gathers, W::scatters, W::out_offset;
     using W::W;
 
     static constexpr u16 ALL = (1 << CLUSTER) - 1; /* thread blocks of the cluster */
@@ -63,10 +63,15 @@ template <class W> struct gemm_copies : W {
     FP_DEVICE void load_input(u32 to, int m0, int k0, u32 full) const
     {
         const int row = cluster_rank<CLUSTER_N>() * (BM / CLUSTER_N);
-        if constexpr (CLUSTER_N > 1)
-            box_multicast(to + row * (BK * 2), &maps.in, k0, m0 + row, full, ALL);
-        else
-            box_load(to, &maps.in, k0, m0, full);
+#pragma unroll
+        for (int p = 0; p < BK / S::A_PANEL; p++) {
+            const int column = k0 + p * S::A_PANEL;
+            const u32 panel = to + p * S::A_PANEL_BYTES;
+            if constexpr (CLUSTER_N > 1)
+                box_multicast(panel + row * 128, &maps.in, column, m0 + row, full, ALL);
+            else
+                box_load(panel, &maps.in, column, m0, full);
+        }
     }
 
     /* Where the tile's rows begin; the rows past the last token get the last one's place. */
@@ -82,15 +87,28 @@ template <class W> struct gemm_copies : W {
 
     FP_DEVICE void gather_rows(u32 slot, int m0, int k0, int lane) const
     {
-        const int chunk = lane % 8, column = k0 + chunk * VEC<D>;
-        const bool inside = column < k;
-        const T *from = in.x + (inside ? in.col(column) : 0);
-        const u32 to = shared_address(s.a[slot]);
+        const int chunk = lane % 8;
 #pragma unroll 1
-        for (int r = lane / 8; r < BM; r += 4)
-            copy_16(to + r * 128 + (chunk ^ r % 8) * 16, from + static_cast<i64>(s.row[r]) * VEC<D>,
-                    inside && m0 + r < a.tokens);
+        for (int p = 0; p < BK / S::A_PANEL; p++) {
+            const int column = k0 + p * S::A_PANEL + chunk * VEC<D>;
+            const bool inside = column < k;
+            const T *from = in.x + (inside ? in.col(column) : 0);
+            const u32 to = shared_address(s.a[slot]) + p * S::A_PANEL_BYTES;
+#pragma unroll 1
+            for (int r = lane / 8; r < BM; r += 4)
+                copy_16(to + r * 128 + (chunk ^ r % 8) * 16,
+                        from + static_cast<i64>(s.row[r]) * VEC<D>, inside && m0 + r < a.tokens);
+        }
         mbarrier_arrive_copies(shared_address(&s.full[slot]));
+    }
+
+    /* Steps of the first tile that are asked for one right after the other.  By turns of the loop
+     * below they would take as long to ask for as small tiles take to multiply.  Where moments go
+     * through mailboxes this costs more than it gains: docs/measurements/2026-11-24-small.md. */
+    FP_DEVICE int steps_at_once() const
+    {
+        constexpr bool GAINS = W::SPLIT == 1 && W::NORM != NORM_MEMORY;
+        return GAINS && !gathers() && first_tile() < tiles() ? min(steps(), STAGES) : 0;
     }
 
     FP_DEVICE void load_rows(int lane)
@@ -98,18 +116,25 @@ template <class W> struct gemm_copies : W {
         const bool gather = gathers();
         if (!gather && lane > 0)
             return;
-        const int count = steps(), k0 = first_step() * BK;
+        const int count = steps(), at_once = steps_at_once(), k0 = first_step() * BK,
+                  m0 = locate(first_tile()).m0;
         if (!gather)
             fetch_map(&maps.in);
+        for (int i = 0; i < at_once; i++)
+            mbarrier_expect(shared_address(&s.full[i]), S::A_BYTES);
         await_dependencies();
-        position at = {0, 1};
-        for (int number = first_tile(); number < tiles(); number = next_tile(number)) {
+#pragma unroll 4
+        for (int i = 0; i < at_once; i++)
+            load_input(shared_address(s.a[i]), m0, k0 + i * BK, shared_address(&s.full[i]));
+        position at = ring_at(at_once);
+        int first = at_once;
+        for (int number = first_tile(); number < tiles(); number = next_tile(number), first = 0) {
             const tile t = locate(number);
             if (gather)
                 find_rows(t.m0, lane);
 #pragma unroll 1
-            for (int i = 0; i < count; i++) {
-                mbarrier_wait(shared_address(&s.empty[at.slot]), at.phase);
+            for (int i = first; i < count; i++) {
+                mbarrier_wait(shared_address(&s.empty[at.slot]), at.phase ^ 1);
                 if (gather) {
                     gather_rows(at.slot, t.m0, k0 + i * BK, lane);
                 } else {

@@ -39,11 +39,11 @@ template <class A, class B> struct either_of<false, A, B> {
 };
 template <bool which, class A, class B> using either = typename either_of<which, A, B>::type;
 
-template <class D_, int BM_, int BN_, int TEAMS_, int GROUPS_, int STAGES_, int SPLIT_,
+template <class D_, int BM_, int BN_, int BK_, int TEAMS_, int GROUPS_, int STAGES_, int SPLIT_,
           gemm_norm NORM_, int CLUSTER_M_, int CLUSTER_N_, bool SWAP_>
 struct tma_shape {
     using D = D_;
-    static constexpr int BM = BM_, BN = BN_, BK = 64, TEAMS = TEAMS_, GROUPS = GROUPS_,
+    static constexpr int BM = BM_, BN = BN_, BK = BK_, TEAMS = TEAMS_, GROUPS = GROUPS_,
                          STAGES = STAGES_, SPLIT = SPLIT_, CLUSTER_M = CLUSTER_M_,
                          CLUSTER_N = CLUSTER_N_, CLUSTER = CLUSTER_M * CLUSTER_N;
     static constexpr gemm_norm NORM = NORM_;
@@ -53,9 +53,11 @@ struct tma_shape {
     static constexpr int MI = (SWAP ? BN : BM) / (64 * GROUPS), NI = !SWAP && BN > 256 ? 2 : 1;
     static constexpr int PANEL = BN % 64 == 0 ? 64 : 32, LINE = PANEL * 2, PANELS = BN / PANEL;
     static constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
+    static constexpr int A_PANEL = 64, A_PANEL_BYTES = BM * A_PANEL * 2; /* columns of the input */
     static constexpr int LDS = BN + 8; /* floats of a row of sums that are added up */
     static constexpr int ALIGN = 1024; /* of the swizzle's pattern */
 
+    static_assert(BK % A_PANEL == 0, "whole panels of the input");
     static_assert(is_half<D> && (SWAP ? BN : BM) % (64 * GROUPS) == 0 && BN % PANEL == 0,
                   "whole warpgroups");
     static_assert(!SWAP || (BM % 16 == 0 && BM <= 256), "a product takes all rows of the tile");

@@ -52,9 +52,10 @@ template <int LINE = 128> FP_DEVICE u64 wgmma_matrix(u32 address, int leading, i
 }
 
 /* A thread holds four sums of each eight columns; the instruction names the registers of all. */
+#define FP_REGISTERS_16 "%0, %1, %2, %3, %4, %5, %6, %7"
 #define FP_REGISTERS_48                                                                            \
-    "%0, %1, %2, %3, %4, %5, %6, %7, %8, %9, %10, %11, "                                           \
-    "%12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23"
+    FP_REGISTERS_16                                                                                \
+    ", %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23"
 #define FP_REGISTERS_64                                                                            \
     FP_REGISTERS_48                                                                                \
     ", %24, %25, %26, %27, %28, %29, %30, %31"
@@ -80,17 +81,17 @@ template <int LINE = 128> FP_DEVICE u64 wgmma_matrix(u32 address, int leading, i
     "%120, %121, %122, %123, %124, %125, %126, %127"
 
 /* MODE: "+f" for sums that are added to, "=f" for sums that are written. */
-#define FP_SUMS_8(MODE, i) MODE(c[i][0][0]), MODE(c[i][0][1]), MODE(c[i][1][0]), MODE(c[i][1][1])
-#define FP_SUMS_32(MODE, i)                                                                        \
-    FP_SUMS_8(MODE, i), FP_SUMS_8(MODE, i + 1), FP_SUMS_8(MODE, i + 2), FP_SUMS_8(MODE, i + 3)
-#define FP_SUMS_16(MODE, i) FP_SUMS_8(MODE, i), FP_SUMS_8(MODE, i + 1)
-#define FP_SUMS_48(MODE)    FP_SUMS_32(MODE, 0), FP_SUMS_16(MODE, 4)
-#define FP_SUMS_64(MODE)    FP_SUMS_48(MODE), FP_SUMS_16(MODE, 6)
-#define FP_SUMS_96(MODE)    FP_SUMS_64(MODE), FP_SUMS_32(MODE, 8)
-#define FP_SUMS_128(MODE)   FP_SUMS_96(MODE), FP_SUMS_32(MODE, 12)
-#define FP_SUMS_144(MODE)   FP_SUMS_128(MODE), FP_SUMS_16(MODE, 16)
-#define FP_SUMS_192(MODE)   FP_SUMS_144(MODE), FP_SUMS_32(MODE, 18), FP_SUMS_16(MODE, 22)
-#define FP_SUMS_256(MODE)   FP_SUMS_192(MODE), FP_SUMS_32(MODE, 24), FP_SUMS_32(MODE, 28)
+#define FP_SUMS_OF_8(MODE, i)  MODE(c[i][0][0]), MODE(c[i][0][1]), MODE(c[i][1][0]), MODE(c[i][1][1])
+#define FP_SUMS_OF_16(MODE, i) FP_SUMS_OF_8(MODE, i), FP_SUMS_OF_8(MODE, i + 1)
+#define FP_SUMS_OF_32(MODE, i) FP_SUMS_OF_16(MODE, i), FP_SUMS_OF_16(MODE, i + 2)
+#define FP_SUMS_16(MODE)       FP_SUMS_OF_16(MODE, 0)
+#define FP_SUMS_48(MODE)       FP_SUMS_OF_32(MODE, 0), FP_SUMS_OF_16(MODE, 4)
+#define FP_SUMS_64(MODE)       FP_SUMS_48(MODE), FP_SUMS_OF_16(MODE, 6)
+#define FP_SUMS_96(MODE)       FP_SUMS_64(MODE), FP_SUMS_OF_32(MODE, 8)
+#define FP_SUMS_128(MODE)      FP_SUMS_96(MODE), FP_SUMS_OF_32(MODE, 12)
+#define FP_SUMS_144(MODE)      FP_SUMS_128(MODE), FP_SUMS_OF_16(MODE, 16)
+#define FP_SUMS_192(MODE)      FP_SUMS_144(MODE), FP_SUMS_OF_32(MODE, 18), FP_SUMS_OF_16(MODE, 22)
+#define FP_SUMS_256(MODE)      FP_SUMS_192(MODE), FP_SUMS_OF_32(MODE, 24), FP_SUMS_OF_32(MODE, 28)
 
 /* One instruction.  ADDS: "1" adds to the sums, "0" overwrites them.  A, B: the numbers of the
  * operands a and b, which follow the sums.  TRANS: whether b (and a from shared memory) is read
@@ -146,6 +147,7 @@ template <class D, int N> struct wgmma;
             FP_WGMMA(TYPE, N, "0", "=f", AR, BR, "0", FP_WGMMA_ROWS(a), "l"(b));                   \
         }                                                                                          \
     };
+#define FP_WGMMA_16(D, TYPE) FP_WGMMA_STRUCT(D, TYPE, 16, "%8", "%9", "{%8, %9, %10, %11}", "%12")
 #define FP_WGMMA_48(D, TYPE)                                                                       \
     FP_WGMMA_STRUCT(D, TYPE, 48, "%24", "%25", "{%24, %25, %26, %27}", "%28")
 #define FP_WGMMA_64(D, TYPE)                                                                       \
@@ -160,6 +162,8 @@ template <class D, int N> struct wgmma;
     FP_WGMMA_STRUCT(D, TYPE, 192, "%96", "%97", "{%96, %97, %98, %99}", "%100")
 #define FP_WGMMA_256(D, TYPE)                                                                      \
     FP_WGMMA_STRUCT(D, TYPE, 256, "%128", "%129", "{%128, %129, %130, %131}", "%132")
+FP_WGMMA_16(fp16, "f16")
+FP_WGMMA_16(bf16, "bf16")
 FP_WGMMA_48(fp16, "f16")
 FP_WGMMA_48(bf16, "bf16")
 FP_WGMMA_64(fp16, "f16")
@@ -175,6 +179,7 @@ FP_WGMMA_192(bf16, "bf16")
 FP_WGMMA_256(fp16, "f16")
 FP_WGMMA_256(bf16, "bf16")
 
+#undef FP_REGISTERS_16
 #undef FP_REGISTERS_48
 #undef FP_REGISTERS_64
 #undef FP_REGISTERS_96
@@ -182,9 +187,10 @@ FP_WGMMA_256(bf16, "bf16")
 #undef FP_REGISTERS_144
 #undef FP_REGISTERS_192
 #undef FP_REGISTERS_256
-#undef FP_SUMS_8
+#undef FP_SUMS_OF_8
+#undef FP_SUMS_OF_16
+#undef FP_SUMS_OF_32
 #undef FP_SUMS_16
-#undef FP_SUMS_32
 #undef FP_SUMS_48
 #undef FP_SUMS_64
 #undef FP_SUMS_96
@@ -195,6 +201,7 @@ FP_WGMMA_256(bf16, "bf16")
 #undef FP_WGMMA
 #undef FP_WGMMA_ROWS
 #undef FP_WGMMA_STRUCT
+#undef FP_WGMMA_16
 #undef FP_WGMMA_48
 #undef FP_WGMMA_64
 #undef FP_WGMMA_96

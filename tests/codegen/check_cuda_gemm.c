@@ -72,6 +72,7 @@ static const struct {
     {{0, 0}, "tile=64x96", 384, 4 * 4, true, 0, 0},          /* 195 / 64 by 384 / 96 */
     {{10, 11}, "tile=64x64 split=4", 256, 48, false, 0, 0},  /* 195 / 64 by 136 / 64, four parts */
     {{12, 13}, "tile=128x96 split=8", 384, 32, false, 0, 0}, /* 195 / 128 by 128 / 96 */
+    {{7, 9}, "tile=16x128_swap", 384, 13, true, 1, 0},       /* 195 / 16 by 128 / 128 */
     {{12, 13}, "tile=192x192", 512, 2, true, 0, 0},          /* 195 / 192 by 128 / 192 */
     {{0, 0}, "tile=64x96_cluster2x1", 384, 4 * 4, true, 2, 0}, /* 195 / 128 by 384 / 96, of two */
     {{12, 14}, "tile=64x64", 384, 8, true, 2, 0},              /* 195 / 64 by 128 / 64 */
@@ -112,9 +113,10 @@ static const struct {
     const char *tiles;
 } clusters[] = {
     {12, "128x192:4 64x96:8 64x128:6 64x192:4 128x96:8 128x128:6 128x256:3 192x128:6 192x192:4 "
-         "64x384:2 64x128_swap:6 64x192_swap:4 96x128_swap:6 96x192_swap_pingpong:4 "
-         "128x192_swap:4 144x128_swap:6 "},
-    {16, "64x128:8 128x128:8 128x256:4 192x128:8 64x128_swap:8 96x128_swap:8 144x128_swap:8 "},
+         "64x384:2 16x128_swap:6 64x128_swap:6 64x192_swap:4 96x128_swap:6 "
+         "96x192_swap_pingpong:4 128x192_swap:4 144x128_swap:6 "},
+    {16, "64x128:8 128x128:8 128x256:4 192x128:8 16x128_swap:8 64x128_swap:8 96x128_swap:8 "
+         "144x128_swap:8 "},
     {3, "128x192:1 64x64:3 64x96:2 64x192:1 128x96:2 192x192:1 48x64_swap_pingpong:3 "
         "64x192_swap:1 96x192_swap_pingpong:1 128x192_swap:1 "},
     {17, ""},
@@ -218,14 +220,14 @@ static const struct {
      "tile=64x96",
      false,
      {{false, TENSOR_OF(11), {136, 195}, {64, 64}},
-      {true, WEIGHT_W2, {128, 136}, {32, 64}},
+      {true, WEIGHT_W2, {128, 136}, {32, 128}},
       {false, TENSOR_OF(13), {128, 195}, {32, 64}},
       {false, TENSOR_OF(9), {128, 195}, {32, 64}}}},
     {{12, 13},
      "tile=64x96_cluster2x1",
      false,
      {{false, TENSOR_OF(11), {136, 195}, {64, 64}},
-      {true, WEIGHT_W2, {128, 136}, {32, 32}},
+      {true, WEIGHT_W2, {128, 136}, {32, 64}},
       {false, TENSOR_OF(13), {128, 195}, {32, 64}},
       {false, TENSOR_OF(9), {128, 195}, {32, 64}}}},
     {{12, 13},
@@ -255,7 +257,7 @@ static const struct {
      "tile=64x64",
      false,
      {{false, TENSOR_OF(11), {136, 195}, {64, 64}},
-      {true, WEIGHT_W2, {128, 136}, {64, 64}},
+      {true, WEIGHT_W2, {128, 136}, {64, 128}},
       {false, TENSOR_OF(14), {128, 195}, {64, 64}},
       {false, TENSOR_OF(9), {128, 195}, {64, 64}}}},
     {{0, 1},

@@ -95,7 +95,7 @@ START_TEST(maps_are_in_the_plan)
     ck_assert_int_eq(occurrences(plan, maps), 2);
     ck_assert_int_eq(occurrences(plan, "_maps, 0, 32, 32, 0, 0},"), 1);
     ck_assert_int_eq(occurrences(plan, "false, false, 0, segment_07_08"), 1);
-    ck_assert_int_eq(occurrences(plan, "    {true, 2, {768, 768}, {32, 64}},"), 1);
+    ck_assert_int_eq(occurrences(plan, "    {true, 2, {768, 768}, {32, 128}},"), 1);
     standalone_release(&p);
 }
 END_TEST

@@ -15,10 +15,10 @@
 using dtype = fp::fp16;
 enum { W = 64 }; /* head size */
 
-/* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks that share a
- * sum, how a layernorm follows, thread blocks that share columns of the weight, and rows;
- * whether the weight is the first operand */
-using tile = fp::tma_shape<dtype, 128, 192, 2, 1, 4, 1, fp::NORM_MEMORY, 1, 1, false>;
+/* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
+ * blocks that share a sum, how a layernorm follows, thread blocks that share columns of the
+ * weight, and rows; whether the weight is the first operand */
+using tile = fp::tma_shape<dtype, 128, 192, 64, 2, 1, 4, 1, fp::NORM_MEMORY, 1, 1, false>;
 
 static FP_DEVICE void
 stage_06_09_merge_heads_out_gemm_out_bias_residual_layernorm1(const fp_args &a, const fp_maps &maps,

@@ -13,10 +13,10 @@
 using dtype = fp::bf16;
 enum { W = 64 }; /* head size */
 
-/* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks that share a
- * sum, how a layernorm follows, thread blocks that share columns of the weight, and rows;
- * whether the weight is the first operand */
-using tile = fp::tma_shape<dtype, 64, 192, 1, 3, 6, 1, fp::NORM_NONE, 1, 1, true>;
+/* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
+ * blocks that share a sum, how a layernorm follows, thread blocks that share columns of the
+ * weight, and rows; whether the weight is the first operand */
+using tile = fp::tma_shape<dtype, 64, 192, 64, 1, 3, 6, 1, fp::NORM_NONE, 1, 1, true>;
 
 static FP_DEVICE void
 stage_10_11_ffn1_gemm_ffn1_bias_gelu(const fp_args &a, const fp_maps &maps,

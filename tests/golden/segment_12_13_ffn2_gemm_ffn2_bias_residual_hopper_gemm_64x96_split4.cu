@@ -13,10 +13,10 @@
 using dtype = fp::fp16;
 enum { W = 64 }; /* head size */
 
-/* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks that share a
- * sum, how a layernorm follows, thread blocks that share columns of the weight, and rows;
- * whether the weight is the first operand */
-using tile = fp::tma_shape<dtype, 64, 96, 1, 1, 9, 4, fp::NORM_NONE, 1, 1, false>;
+/* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
+ * blocks that share a sum, how a layernorm follows, thread blocks that share columns of the
+ * weight, and rows; whether the weight is the first operand */
+using tile = fp::tma_shape<dtype, 64, 96, 128, 1, 1, 4, 4, fp::NORM_NONE, 1, 1, false>;
 
 static FP_DEVICE void
 stage_12_13_ffn2_gemm_ffn2_bias_residual(const fp_args &a, const fp_maps &maps,

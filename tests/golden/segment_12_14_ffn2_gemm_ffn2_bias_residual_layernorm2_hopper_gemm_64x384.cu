@@ -14,10 +14,10 @@
 using dtype = fp::bf16;
 enum { W = 64 }; /* head size */
 
-/* tokens, columns, teams, warpgroups of a team, steps in flight, thread blocks that share a
- * sum, how a layernorm follows, thread blocks that share columns of the weight, and rows;
- * whether the weight is the first operand */
-using tile = fp::tma_shape<dtype, 64, 384, 2, 1, 3, 1, fp::NORM_CLUSTER, 1, 1, false>;
+/* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
+ * blocks that share a sum, how a layernorm follows, thread blocks that share columns of the
+ * weight, and rows; whether the weight is the first operand */
+using tile = fp::tma_shape<dtype, 64, 384, 64, 2, 1, 3, 1, fp::NORM_CLUSTER, 1, 1, false>;
 
 static FP_DEVICE void
 stage_12_14_ffn2_gemm_ffn2_bias_residual_layernorm2(const fp_args &a, const fp_maps &maps,
