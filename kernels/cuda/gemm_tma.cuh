@@ -6,7 +6,7 @@
  * A thread block takes tiles of (BM, BN) in turn.  Its warps have four roles:
  *
  *   - One warp loads the weight and one loads rows of the input, for one tile after another.  Each
- *     fills its half of a ring of STAGES steps: (64, BN) of the weight, (BM, 64) of the input.
+ *     fills its half of a ring of STAGES steps: (BK, BN) of the weight, (BM, BK) of the input.
  *   - Two warps store: they move finished tiles from shared memory to memory, and before that the
  *     residual's tiles from memory to shared memory.
  *   - TEAMS teams multiply.  Team t takes every TEAMS-th tile; GROUPS warpgroups share its rows.
