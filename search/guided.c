@@ -4,6 +4,8 @@
  *   least expected sum, and plans that are fastest in draws from the posterior.  These are plans
  *   that may be the best as far as is known (Thompson: On the likelihood that one unknown
  *   probability exceeds another, 1933).
+ * - The sums of times alone, which no measured plan changes: where neighbours slow each other down,
+ *   the first plans tell the posterior that the wrong segments are slow.
  * - The regressor learns what the sum leaves out, from the measured plans.
  * - The classifier learns the same of the fastest plans alone.
  *
@@ -26,10 +28,12 @@ struct guide {
     bool *taken;        /* (space_count) already in this proposal */
     struct gaussian *g; /* null without SIGNAL_SUM */
     struct segment_times expected;
-    double *sum_ms; /* (space_count) expected; NaN if unknown */
-    double *key;    /* (space_count) scratch */
-    double *ms;     /* (space_count) by the regressor, NaN where not asked; null without a model */
-    double *high;   /* (space_count) of the classifier, likewise */
+    double *alone_ms; /* (space_count) sums of times alone; NaN if unknown */
+    double *sum_ms;   /* (space_count) expected; NaN if unknown */
+    int sums;         /* plans that were picked by a sum */
+    double *key;      /* (space_count) scratch */
+    double *ms;   /* (space_count) by the regressor, NaN where not asked; null without a model */
+    double *high; /* (space_count) of the classifier, likewise */
 };
 
 /* The free index of the smallest key, ties broken by the second key; -1 if every key is NaN. */
@@ -45,9 +49,11 @@ static int smallest(const struct guide *g, const double *key, const double *tie)
     return best;
 }
 
+/* By the expected sum and the sum of times alone, in turn. */
 static int pick_sum(struct guide *g)
 {
-    return smallest(g, g->sum_ms, g->sum_ms);
+    int i = g->sums++ % 2 == 0 ? -1 : smallest(g, g->alone_ms, g->sum_ms);
+    return i >= 0 ? i : smallest(g, g->sum_ms, g->sum_ms);
 }
 
 static int pick_draw(struct guide *g)
@@ -87,10 +93,11 @@ static int (*const pickers[SIGNAL_COUNT])(struct guide *g) = {
     [SIGNAL_CLASSIFIER] = pick_high, [SIGNAL_RULE] = pick_random,
 };
 
-/* A batch, in the order in which a small budget cuts it off. */
+/* A batch, in the order in which a small budget cuts it off: the models have a quarter of whatever
+ * is left of it. */
 static const enum signal batch[PROPOSAL_MAX] = {
-    SIGNAL_SUM, SIGNAL_REGRESSOR,  SIGNAL_SUM,  SIGNAL_SUM,
-    SIGNAL_SUM, SIGNAL_CLASSIFIER, SIGNAL_DRAW, SIGNAL_DRAW,
+    SIGNAL_SUM,        SIGNAL_REGRESSOR, SIGNAL_SUM,  SIGNAL_SUM,
+    SIGNAL_CLASSIFIER, SIGNAL_SUM,       SIGNAL_DRAW, SIGNAL_DRAW,
 };
 
 /* The index that a signal picks, or else the next one that can. */
@@ -123,7 +130,7 @@ static void fill(struct guide *g, int max)
     }
 }
 
-/* The expected times of plans: by the posterior, or without it by the segments alone. */
+/* The sums of times alone, and what is expected: by the posterior, or without it the same. */
 static void sum_segments(struct guide *g)
 {
     const struct strategy_context *c = g->c;
@@ -132,10 +139,10 @@ static void sum_segments(struct guide *g)
         g->g = posterior_of(c->history, c->segments);
         gaussian_times(g->g, &g->expected);
     }
-    for (int i = 0; i < c->space_count; i++)
-        g->sum_ms[i] = fitted                ? additive_ms(&g->expected, c->space[i])
-                       : c->segments != NULL ? additive_ms(c->segments, c->space[i])
-                                             : NAN;
+    for (int i = 0; i < c->space_count; i++) {
+        g->alone_ms[i] = c->segments != NULL ? additive_ms(c->segments, c->space[i]) : NAN;
+        g->sum_ms[i] = fitted ? additive_ms(&g->expected, c->space[i]) : g->alone_ms[i];
+    }
 }
 
 static int by_value(const void *a, const void *b)
@@ -221,6 +228,7 @@ static int guide(const struct strategy_context *c, unsigned less, int max, struc
     *out = (struct proposal){.expected_ms = NAN};
     struct guide g = {.c = c, .out = out, .signals = ~less};
     g.taken = mem_alloc((size_t)c->space_count, sizeof(*g.taken));
+    g.alone_ms = mem_alloc((size_t)c->space_count, sizeof(*g.alone_ms));
     g.sum_ms = mem_alloc((size_t)c->space_count, sizeof(*g.sum_ms));
     g.key = mem_alloc((size_t)c->space_count, sizeof(*g.key));
     sum_segments(&g);
@@ -231,6 +239,7 @@ static int guide(const struct strategy_context *c, unsigned less, int max, struc
     }
     gaussian_free(g.g);
     free(g.taken);
+    free(g.alone_ms);
     free(g.sum_ms);
     free(g.key);
     free(g.ms);

@@ -151,7 +151,34 @@ START_TEST(same_seed_same_proposals)
 }
 END_TEST
 
+/* A budget may cut a batch off anywhere behind its first plan. */
+START_TEST(models_have_a_quarter_of_a_batch)
+{
+    int by_models = 0;
+    made_up_init(&space, 5, 32768, 49152);
+    struct history history = {0};
+    history_add(&history, space.space[0], (struct outcome){.status = TRIAL_OK, .ms = space.ms[0]});
+    history_add(&history, space.space[1], (struct outcome){.status = TRIAL_OK, .ms = space.ms[1]});
+    struct rng rng = {9};
+    struct strategy_context c = {.space = space.space + 2,
+                                 .space_count = space.count - 2,
+                                 .history = &history,
+                                 .segments = &space.times,
+                                 .rng = &rng,
+                                 .quantile = 0.1,
+                                 .seed = 9};
+    struct proposal p;
+    OK(strategy_find("guided")->propose(&c, PROPOSAL_MAX, &p, &st));
+    for (int i = 0; i < p.count; i++) {
+        by_models += p.by[i] == SIGNAL_REGRESSOR || p.by[i] == SIGNAL_CLASSIFIER;
+        ck_assert_msg(i == 0 || 4 * by_models >= i + 1, "%d of %d", by_models, i + 1);
+    }
+    history_release(&history);
+}
+END_TEST
+
 SUITE("search/strategy", NULL, NULL, ONCE(names_are_found), ONCE(guided_beats_random),
       ONCE(guided_finds_the_optimum_of_a_small_space), ONCE(guided_learns_without_segments),
-      LOOP(rivals_beat_random, 1, strategy_count), LOOP(a_space_is_exhausted, 0, strategy_count),
+      ONCE(models_have_a_quarter_of_a_batch), LOOP(rivals_beat_random, 1, strategy_count),
+      LOOP(a_space_is_exhausted, 0, strategy_count),
       LOOP(same_seed_same_proposals, 0, strategy_count))

@@ -16,7 +16,7 @@ rows() {
 }
 
 {
-  rows 12 "$strategy" "$@"
+  rows 12 "$strategy,additive" "$@"
   rows 24 "$strategy" "$@"
   rows 32 "$strategy,additive" "$@"
 } >"$out"
@@ -25,10 +25,13 @@ awk -v strategy="$strategy" '
     printf "%s after %d plans: %s is above %g\n", $1, $3, what, limit
     failed = 1
   }
-  $2 == strategy && $3 == 12 && $5 > 0.002 { broken("a median regret of " $5, 0.002) }
+  { mean[$1, $3, $2] = $4; median[$1, $3, $2] = $5; rows++ }
+  # Not where the best plans have no small sums, so that those of the 12 least sums are worse, too.
+  $2 == "additive" && $3 == 12 && $5 <= 0.002 && median[$1, 12, strategy] > 0.002 {
+    broken("a median regret of " median[$1, 12, strategy], 0.002)
+  }
   $2 == strategy && $3 == 24 && $6 > 0.002 { broken("a 95th percentile of " $6, 0.002) }
-  { mean[$1, $3, $2] = $4; rows++ }
-  $2 == "additive" && mean[$1, $3, strategy] > $4 + 0.002 {
+  $2 == "additive" && $3 != 12 && mean[$1, $3, strategy] > $4 + 0.002 {
     broken("a mean of " mean[$1, $3, strategy] " beside " $4 " of additive", $4 + 0.002)
   }
   END { if (rows == 0) print "no rows"; exit failed || rows == 0 }' "$out"
