@@ -165,7 +165,7 @@ static int parse_noise(const struct row *row, const char *what, const char *text
     double *out = field;
     char *copy = mem_strdup(text), *comma = strchr(copy, ',');
     int result = -1;
-    if (comma == NULL) {
+    if (comma == NULL || strchr(comma + 1, ',') != NULL) {
         status_set(st, STATUS_USAGE,
                    "%s: '%s' is not two shares; give the noise of segments and of plans, such as "
                    "0.05,0.05",

@@ -49,10 +49,9 @@ static int check_format(json_t *header, int *out, struct status *st)
         return status_set(st, STATUS_USAGE, "its format is '%s', expected '%s'",
                           format != NULL ? format : "", SPACE_FORMAT);
     if (version != SPACE_VERSION_1 && version != SPACE_VERSION)
-        return status_set(
-            st, STATUS_USAGE,
-            "its version is %lld, this fuseplan reads %d and %d; use a newer fuseplan",
-            (long long)version, SPACE_VERSION_1, SPACE_VERSION);
+        return status_set(st, STATUS_USAGE, "its version is %lld, this fuseplan reads %d and %d%s",
+                          (long long)version, SPACE_VERSION_1, SPACE_VERSION,
+                          version > SPACE_VERSION ? "; use a newer fuseplan" : "");
     *out = (int)version;
     return 0;
 }

@@ -30,3 +30,24 @@ fuseplan replay two.space --budget 1; echo $?
 sed 's/"version":2/"version":1/' two.space >one.space
 fuseplan replay one.space --budget 1; echo $?
 fuseplan db import-space two.space --db none.db; echo $?
+# Files cut: packed, of version 1 after and within a plan's line.
+gzip -cn small.space | head -c 100 >packed.space.gz
+fuseplan replay packed.space.gz; echo $?
+head -n 2 small.space >after.space
+fuseplan replay after.space; echo $?
+head -c -8 small.space >within.space
+fuseplan replay within.space; echo $?
+sed 's/"version":1,//' small.space >nameless.space
+fuseplan replay nameless.space; echo $?
+# Recorded in part; its best plan lies beyond what was recorded, or did not run.
+sed 's/40000,40001/40000,40010/' small.space >part.space
+fuseplan replay part.space --budget 3; echo $?
+sed 's/"value":40000/"value":40007/' part.space >beyond.space
+fuseplan replay beyond.space --budget 2; echo $?
+sed 's/40000,500,499,501/40000,null,"launch: no"/' small.space >failed.space
+fuseplan replay failed.space --budget 1; echo $?
+fuseplan replay small.space --noise 0.05,0.05,0.05; echo $?
+fuseplan replay small.space --noise nan,0; echo $?
+fuseplan replay small.space --noise 0,1.01; echo $?
+fuseplan replay small.space --seeds -1; echo $?
+fuseplan replay small.space --strategy ''; echo $?
