@@ -60,24 +60,34 @@ static json_t *row_json(const char *path, const struct recorded_space *s,
                      json_number(r->seconds_to_1pct), "score", json_number(r->score));
 }
 
-/* Appends the rows of a file. */
-static int replay_file(const char *path, struct replay_options o, json_t *rows, struct status *st)
+/* Reads all files, some 5 MB each in memory, and refuses one that cannot be replayed: found later,
+ * it would cost the replays of the files before it. */
+static int read_spaces(const struct options *o, const struct replay_options *r,
+                       struct recorded_space *out, struct status *st)
 {
-    struct recorded_space *space = mem_alloc(1, sizeof(*space));
+    for (int i = 0; i < o->operand_count; i++) {
+        if (recorded_space_read(o->operands[i], &out[i], st) != 0)
+            return -1;
+        if (replay_check(&out[i], r, st) != 0)
+            return status_prefix(st, "'%s'", o->operands[i]);
+    }
+    return 0;
+}
+
+/* Appends the rows of a space. */
+static int replay_space(const char *path, const struct recorded_space *space,
+                        struct replay_options o, json_t *rows, struct status *st)
+{
     struct replay_row *found = mem_alloc(REPLAY_ROWS * STRATEGIES_MAX, sizeof(*found));
     struct shown shown = {path};
-    int count = 0, result = -1;
+    int count = 0;
     o.ctx = &shown;
-    if (recorded_space_read(path, space, st) == 0) {
-        result = replay(space, &o, found, &count, st);
-        if (result != 0)
-            status_prefix(st, "'%s'", path);
-        for (int i = 0; i < count; i++)
-            json_array_append_new(rows, row_json(path, space, &found[i]));
-        recorded_space_release(space);
-    }
+    int result = replay(space, &o, found, &count, st);
+    if (result != 0)
+        status_prefix(st, "'%s'", path);
+    for (int i = 0; i < count; i++)
+        json_array_append_new(rows, row_json(path, space, &found[i]));
     free(found);
-    free(space);
     return result;
 }
 
@@ -103,15 +113,21 @@ static int run(const struct options *o, struct status *st)
                                .plan_noise = o->noise[1],
                                .no_segment_times = options_has(o, OPT(NO_SEGMENT_TIMES)),
                                .step = show};
+    struct recorded_space *spaces = mem_alloc((size_t)o->operand_count, sizeof(*spaces));
     json_t *rows = json_array();
     int result = baselines_from_options(o, &r.baselines, st);
     for (int i = 0; i < o->strategies.count; i++)
         chosen[i] = &strategies[o->strategies.items[i]];
+    if (result == 0)
+        result = read_spaces(o, &r, spaces, st);
     for (int i = 0; i < o->operand_count && result == 0; i++)
-        result = replay_file(o->operands[i], r, rows, st);
+        result = replay_space(o->operands[i], &spaces[i], r, rows, st);
     if (result == 0)
         print(o->format, rows);
     json_decref(rows);
+    for (int i = 0; i < o->operand_count; i++)
+        recorded_space_release(&spaces[i]);
+    free(spaces);
     return result;
 }
 

@@ -323,7 +323,7 @@ static struct replay_row row_of(const struct replay *r, int strategy, int at)
     return out;
 }
 
-static int check(const struct recorded_space *s, const struct replay_options *o, struct status *st)
+int replay_check(const struct recorded_space *s, const struct replay_options *o, struct status *st)
 {
     int ran = 0;
     enum target_kind kind;
@@ -348,8 +348,6 @@ int replay(const struct recorded_space *s, const struct replay_options *o, struc
     struct replay r = {
         .space = s, .o = o, .best_ms = s->outcomes[s->best].ms, .failure = STATUS_INIT};
     *count = 0;
-    if (check(s, o, st) != 0)
-        return -1;
     for (int budget = FIRST_BUDGET; budget < o->budget; budget *= 2)
         r.budgets[r.budget_count++] = budget;
     r.budgets[r.budget_count++] = o->budget;

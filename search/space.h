@@ -96,8 +96,13 @@ struct replay_row {
     double score;
 };
 
+/* STATUS_USAGE if replay() may not be called: the space's workload is none that fuseplan knows, or
+ * the budget is above the number of recorded plans that can run. */
+int replay_check(const struct recorded_space *s, const struct replay_options *o, struct status *st);
+
 /* Fills a row for each strategy and each of 8, 16, 32, ... plans below the budget and the budget
- * itself: (REPLAY_ROWS * strategy_count).  *count gets their number. */
+ * itself: (REPLAY_ROWS * strategy_count).  *count gets their number.  For a
+ * space that replay_check() accepted with the same options. */
 enum { REPLAY_ROWS = 13 };
 int replay(const struct recorded_space *s, const struct replay_options *o, struct replay_row *rows,
            int *count, struct status *st);
