@@ -32,6 +32,11 @@ static bool any_serves(const struct build_target *t, struct segment s, bool hand
     return false;
 }
 
+double choice_expected_us(const struct choice *c, const struct workload *w)
+{
+    return c->impl->expected_us != NULL ? c->impl->expected_us(c, w) : NAN;
+}
+
 static struct choice default_of(const struct impl *impl, const struct build_target *t,
                                 struct segment s)
 {
@@ -42,7 +47,7 @@ static struct choice default_of(const struct impl *impl, const struct build_targ
     if (impl->expected_us == NULL || t->workload == NULL)
         return best;
     do {
-        double us = choice_applicable(&c, t, &why) ? impl->expected_us(&c, t->workload) : NAN;
+        double us = choice_applicable(&c, t, &why) ? choice_expected_us(&c, t->workload) : NAN;
         if (us < least) {
             least = us;
             best = c;

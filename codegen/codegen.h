@@ -134,6 +134,10 @@ int schedule_parse(const struct impl *impl, const char *text, struct schedule *o
 int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
                 struct choice *out);
 
+/* Microseconds that a segment is expected to take by an applicable choice; NaN: nothing is known.
+ */
+double choice_expected_us(const struct choice *c, const struct workload *w);
+
 bool choice_equal(const struct choice *a, const struct choice *b);
 
 /* The choice that stored or sent names mean.  schedule: exactly as schedule_text() writes it. Fails

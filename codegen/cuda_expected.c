@@ -33,6 +33,7 @@ static const struct {
     double mail;            /* of a layernorm through memory, once; swapped operands hide it */
     int clusters[9];        /* that run at once, by their size */
     double swap_store;      /* times what is stored, where warpgroups share swapped columns */
+    double apart;           /* times all, where rows are no neighbours in memory */
 } gemm = {.begin_us = 2,
           .beside_us = 1,
           .fmas_per_cycle = 1770,
@@ -46,7 +47,8 @@ static const struct {
           .next = 3800,
           .mail = 2000,
           .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14},
-          .swap_store = 0.52};
+          .swap_store = 0.52,
+          .apart = 2.4};
 
 /* The steps of a tile.  A launch that has one for each thread block has loaded the weight's part of
  * the first ones before it may begin. */
@@ -95,6 +97,9 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
                  (g.norm == CUDA_GEMM_NORM_MEMORY && !g.swap ? gemm.mail : 0);
     else /* a second team multiplies while the first one stores */
         cycles = (double)turns * products + (g.teams > 1 ? 1 : (double)turns) * store;
+    if (tensor_layout(op_input(stage.first)) != LAYOUT_TOKENS ||
+        tensor_layout(TENSOR_OF(stage.last)) != LAYOUT_TOKENS)
+        cycles *= gemm.apart;
     bool beside = 2 * strips * across * g.split <= MULTIPROCESSORS;
     return gemm.begin_us - (beside ? gemm.beside_us : 0) + cycles / CYCLES_PER_US;
 }

@@ -210,7 +210,7 @@ struct tuner {
         struct candidate candidate;
         struct trial trial;       /* owned if `ran` */
         struct observation known; /* what it says */
-        bool ran;
+        bool ran, expected;       /* expected: to be the fastest */
     } first;
     bool said_sharing, said_no_time;
     double start, end;      /* seconds; end is infinite without a limit */

@@ -185,11 +185,24 @@ static bool may_owe_finals(const struct tuner *t)
     return t->past.searched && !exhaustive(t) && t->history.count > t->o->baselines.count;
 }
 
+/* The segments of the first plan, the baseline that takes the fewest compilers, and other schedules
+ * of that plan's segments.  The other baselines may have segments that take seconds each. */
+static int measure_first(struct tuner *t, struct search_result *found, struct status *st)
+{
+    struct candidate c;
+    if (first_plan_times(t, false, st) != 0 ||
+        (cheapest_baseline(t, &c) && measure_baseline(t, c.plan, found, st) != 0))
+        return -1;
+    return found->stopped_by == STOP_SPACE ? first_plan_times(t, true, st) : 0;
+}
+
 /* found->stopped_by: STOP_SPACE once all are measured. */
 static int measure_baselines(struct tuner *t, struct search_result *found, struct status *st)
 {
     say_baselines(t);
     found->stopped_by = STOP_SPACE;
+    if (t->first.expected && measure_first(t, found, st) != 0)
+        return -1;
     for (int i = 0; i < t->o->baselines.count && found->stopped_by == STOP_SPACE; i++) {
         if (measure_baseline(t, t->o->baselines.plans[i], found, st) != 0)
             return -1;

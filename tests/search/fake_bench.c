@@ -324,7 +324,12 @@ const struct build_target *bench_target(const struct bench *b)
 {
     (void)b;
     static const struct build_target cpu = {.kind = TARGET_CPU};
-    return &cpu;
+    static struct build_target hopper = {.kind = TARGET_CUDA,
+                                         .dtype = DTYPE_FP16,
+                                         .head_size = 64,
+                                         .arch = CUDA_ARCH_HOPPER,
+                                         .workload = &fake.workload};
+    return fake.hopper ? &hopper : &cpu;
 }
 
 void bench_limit(struct bench *b, double seconds)

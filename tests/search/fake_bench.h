@@ -32,6 +32,7 @@ struct fake {
     volatile sig_atomic_t stop;
     struct inputs inputs;
     struct disturbance disturbance;
+    bool hopper; /* the target, whose implementations expect times; else a CPU */
 
     bool in_finals; /* told by whoever listens to the search's steps */
 
