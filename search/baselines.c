@@ -116,3 +116,23 @@ int baselines_read(struct db *db, int64_t study, const struct db_best *best,
     trial_release(&best_trial);
     return result;
 }
+
+/* ---- in a search ----------------------------------------------------------------------------- */
+
+bool baselines_measured(const struct tuner *t)
+{
+    for (int i = 0; i < t->o->baselines.count; i++)
+        if (!history_has(&t->history, t->o->baselines.plans[i]))
+            return false;
+    return true;
+}
+
+void say_baselines(const struct tuner *t)
+{
+    struct buf text;
+    buf_init(&text);
+    baselines_text(&t->o->baselines, &text);
+    if (!baselines_measured(t))
+        tuner_say(t, "measuring the baselines: %s", text.ptr);
+    buf_release(&text);
+}

@@ -154,24 +154,6 @@ static int measure_baseline(struct tuner *t, struct plan p, struct search_result
     return choices_may_change(t) ? 0 : search_values(t, value, value, t->end, out, st);
 }
 
-static bool baselines_measured(const struct tuner *t)
-{
-    for (int i = 0; i < t->o->baselines.count; i++)
-        if (!history_has(&t->history, t->o->baselines.plans[i]))
-            return false;
-    return true;
-}
-
-static void say_baselines(const struct tuner *t)
-{
-    struct buf text;
-    buf_init(&text);
-    baselines_text(&t->o->baselines, &text);
-    if (!baselines_measured(t))
-        tuner_say(t, "measuring the baselines: %s", text.ptr);
-    buf_release(&text);
-}
-
 /* Why this search measures no new plan; STOP_COUNT: it does. */
 static enum search_stop spent(const struct tuner *t)
 {

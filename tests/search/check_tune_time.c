@@ -1,5 +1,4 @@
 /* tune() under a time limit, on a fake bench. */
-#include "tests/workload.h"
 #include "tune_guided.h"
 
 #include <math.h>
@@ -117,70 +116,6 @@ START_TEST(slow_compilers_keep_to_the_limit)
 }
 END_TEST
 
-/* Stage 1 would take 20 s, and a plan of 15 segments 3.75 s. */
-START_TEST(first_plan_comes_before_segments)
-{
-    fake.seconds_per_build = 0.25;
-    fake.speed = 100;
-    options.search.time_limit_s = 4;
-    struct buf said;
-    buf_init(&said);
-    options.say = collect;
-    options.ctx = &said;
-    run();
-    ck_assert_str_eq(report.stopped_by, "time");
-    ck_assert_int_eq(report.best.value, 41115);
-    ck_assert(report.best.final);
-    ck_assert_double_le(report.seconds, 4.01);
-    ck_assert(isnan(report.baselines[0].ms.median));
-    ck_assert_int_le(count_in(said.ptr, "no time is left"), 1);
-    options.search.time_limit_s = 0;
-    fake.seconds_per_build = 0;
-    run();
-    buf_release(&said);
-    ck_assert(!isnan(report.baselines[0].ms.median));
-}
-END_TEST
-
-/* Where implementations expect times: the plan of four hand-written kernels of Hopper and QKV's. */
-enum { EXPECTED_VALUE = 48920 };
-
-static void expect_times(void)
-{
-    fake.hopper = true;
-    fake.workload.seq_len = 128;
-    fake.workload.dtype = DTYPE_FP16;
-    workload_ready(&fake.workload, "causal", NULL, NULL);
-}
-
-START_TEST(expected_plan_is_the_first)
-{
-    expect_times();
-    fake.stop_at_call = 2;
-    run();
-    ck_assert_int_eq(report.best.value, EXPECTED_VALUE);
-    ck_assert_int_eq(report.new_trials, 1);
-}
-END_TEST
-
-/* Half of the limit is spent on one baseline and these, so that none is left for the other one. */
-START_TEST(schedules_of_the_expected_plan_come_next)
-{
-    expect_times();
-    fake.seconds_per_segment = 0.02;
-    fake.speed = 1000;
-    options.search.time_limit_s = 1;
-    run();
-    ck_assert_int_gt(fake.segments, 20);
-    ck_assert_int_eq(read_back()->plans, report.new_trials);
-    for (int i = 0; i < report.best.choice_count; i++)
-        ck_assert(!isnan(report.best.choice_ms[i]));
-    ck_assert(isnan(report.baselines[0].ms.median));
-    ck_assert(!isnan(report.baselines[1].ms.median));
-    ck_assert_double_le(report.seconds, 1.01);
-}
-END_TEST
-
 /* Most of the time of building passes beside that of timing. */
 START_TEST(compilers_run_beside_the_device)
 {
@@ -197,27 +132,6 @@ START_TEST(compilers_run_beside_the_device)
     }
     ck_assert_int_eq(built[0], built[1]);
     ck_assert_double_ge(seconds[0] - seconds[1], 0.7 * 0.1 * built[0]);
-}
-END_TEST
-
-static void count_told(void *ctx, const struct tune_state *state)
-{
-    *(int *)ctx += state->latest != NULL;
-}
-
-/* _i: the user interrupts so many calls after the first plan. */
-START_TEST(first_plan_outlives_an_interrupt)
-{
-    int told = 0;
-    fake.stop_at_call = 2 + _i;
-    options.step = count_told;
-    options.ctx = &told;
-    run();
-    ck_assert_int_eq(told, 1);
-    ck_assert_str_eq(report.stopped_by, "interrupted");
-    ck_assert_int_eq(report.best.value, 41115);
-    ck_assert_int_eq(report.new_trials, 1);
-    ck_assert_int_eq(read_back()->plans, 1);
 }
 END_TEST
 
@@ -402,8 +316,6 @@ SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
       ONCE(segments_get_the_time_that_plans_leave), ONCE(segments_of_plans_are_timed),
       LOOP(time_limit_covers_finals, 0, 2), ONCE(time_of_finals_is_kept_first),
       ONCE(slow_compilers_keep_to_the_limit), ONCE(compilers_run_beside_the_device),
-      ONCE(first_plan_comes_before_segments), ONCE(expected_plan_is_the_first),
-      ONCE(schedules_of_the_expected_plan_come_next), LOOP(first_plan_outlives_an_interrupt, 0, 3),
       ONCE(no_time_for_finals_is_said_once), ONCE(search_without_time_for_finals_gives_no_ratio),
       ONCE(search_ended_by_its_time_answers_at_once), LOOP(limit_passes_while_waiting, 0, 3),
       ONCE(time_limit_covers_learning), ONCE(no_time_at_all), ONCE(steps_are_told),

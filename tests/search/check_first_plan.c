@@ -1,0 +1,94 @@
+/* The first plan of tune(), on a fake bench. */
+#include "tests/workload.h"
+#include "tune_guided.h"
+
+#include <math.h>
+
+/* Stage 1 would take 20 s, and a plan of 15 segments 3.75 s. */
+START_TEST(first_plan_comes_before_segments)
+{
+    fake.seconds_per_build = 0.25;
+    fake.speed = 100;
+    options.search.time_limit_s = 4;
+    struct buf said;
+    buf_init(&said);
+    options.say = collect;
+    options.ctx = &said;
+    run();
+    ck_assert_str_eq(report.stopped_by, "time");
+    ck_assert_int_eq(report.best.value, 41115);
+    ck_assert(report.best.final);
+    ck_assert_double_le(report.seconds, 4.01);
+    ck_assert(isnan(report.baselines[0].ms.median));
+    ck_assert_int_le(count_in(said.ptr, "no time is left"), 1);
+    options.search.time_limit_s = 0;
+    fake.seconds_per_build = 0;
+    run();
+    buf_release(&said);
+    ck_assert(!isnan(report.baselines[0].ms.median));
+}
+END_TEST
+
+/* Where implementations expect times: the plan of four hand-written kernels of Hopper and QKV's. */
+enum { EXPECTED_VALUE = 48920 };
+
+static void expect_times(void)
+{
+    fake.hopper = true;
+    fake.workload.seq_len = 128;
+    fake.workload.dtype = DTYPE_FP16;
+    workload_ready(&fake.workload, "causal", NULL, NULL);
+}
+
+START_TEST(expected_plan_is_the_first)
+{
+    expect_times();
+    fake.stop_at_call = 2;
+    run();
+    ck_assert_int_eq(report.best.value, EXPECTED_VALUE);
+    ck_assert_int_eq(report.new_trials, 1);
+}
+END_TEST
+
+/* Half of the limit is spent on one baseline and these, so that none is left for the other one. */
+START_TEST(schedules_of_the_expected_plan_come_next)
+{
+    expect_times();
+    fake.seconds_per_segment = 0.02;
+    fake.speed = 1000;
+    options.search.time_limit_s = 1;
+    run();
+    ck_assert_int_gt(fake.segments, 20);
+    ck_assert_int_eq(read_back()->plans, report.new_trials);
+    for (int i = 0; i < report.best.choice_count; i++)
+        ck_assert(!isnan(report.best.choice_ms[i]));
+    ck_assert(isnan(report.baselines[0].ms.median));
+    ck_assert(!isnan(report.baselines[1].ms.median));
+    ck_assert_double_le(report.seconds, 1.01);
+}
+END_TEST
+
+static void count_told(void *ctx, const struct tune_state *state)
+{
+    *(int *)ctx += state->latest != NULL;
+}
+
+/* _i: the user interrupts so many calls after the first plan. */
+START_TEST(first_plan_outlives_an_interrupt)
+{
+    int told = 0;
+    fake.stop_at_call = 2 + _i;
+    options.step = count_told;
+    options.ctx = &told;
+    run();
+    ck_assert_int_eq(told, 1);
+    ck_assert_str_eq(report.stopped_by, "interrupted");
+    ck_assert_int_eq(report.best.value, 41115);
+    ck_assert_int_eq(report.new_trials, 1);
+    ck_assert_int_eq(read_back()->plans, 1);
+}
+END_TEST
+
+SUITE("search/first_plan", setup, teardown, ONCE(first_plan_comes_before_segments),
+      LOOP(first_plan_outlives_an_interrupt, 0, 3), ONCE(expected_plan_is_the_first),
+      ONCE(schedules_of_the_expected_plan_come_next))
