@@ -292,14 +292,6 @@ int anchor_check(struct tuner *t, struct status *st);
 /* After a plan was measured: divides the drift out; the first plan that runs is the anchor. */
 void anchor_note(struct tuner *t, const struct candidate *c, struct outcome *o);
 
-/* ---- baselines.c: those of a search -----------------------------------------------------------
- */
-
-bool baselines_measured(const struct tuner *t); /* all, or stored as failed */
-
-/* Says which ones, if they are to be measured. */
-void say_baselines(const struct tuner *t);
-
 /* ---- lineup.c: the contenders of a comparison, and how long they are timed ------------------- */
 
 /* A comparison side by side. */

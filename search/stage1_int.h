@@ -1,4 +1,5 @@
-/* The first plan, the segments alone, and when they must end; search_int.h includes it. */
+/* The first plan, the baselines, the segments alone, and when they must end; search_int.h includes
+ * it. */
 #ifndef FUSEPLAN_SEARCH_STAGE1_INT_H
 #define FUSEPLAN_SEARCH_STAGE1_INT_H
 
@@ -40,8 +41,16 @@ bool first_plan_take(struct tuner *t, const struct candidate *c, struct trial *o
 int first_plan_keep(struct tuner *t, struct status *st);
 void first_plan_release(struct tuner *t);
 
-/* Of those not measured, the one that takes the fewest compilers.  False: there is none, or none
- * may run. */
+/* Of the baselines not measured, the one that takes the fewest compilers.  False: there is none, or
+ * none may run. */
 bool cheapest_baseline(const struct tuner *t, struct candidate *out);
+
+/* ---- baselines.c: those of a search -----------------------------------------------------------
+ */
+
+bool baselines_measured(const struct tuner *t); /* all, or stored as failed */
+
+/* Says which ones, if they are to be measured. */
+void say_baselines(const struct tuner *t);
 
 #endif
