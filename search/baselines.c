@@ -136,3 +136,28 @@ void say_baselines(const struct tuner *t)
         tuner_say(t, "measuring the baselines: %s", text.ptr);
     buf_release(&text);
 }
+
+static int compilers_of(const struct candidate *c)
+{
+    int count = 0;
+    for (int i = 0; i < c->count; i++)
+        count += !c->choices[i].impl->library;
+    return count;
+}
+
+bool cheapest_baseline(const struct tuner *t, struct candidate *out)
+{
+    const struct baselines *b = &t->o->baselines;
+    bool found = false;
+    for (int i = 0; i < b->count; i++) {
+        struct candidate c;
+        struct status fails = STATUS_INIT;
+        if (history_has(&t->history, b->plans[i]) ||
+            tuner_candidate(t, b->plans[i], &c, &fails) != 0 ||
+            (found && compilers_of(&c) >= compilers_of(out)))
+            continue;
+        *out = c;
+        found = true;
+    }
+    return found;
+}

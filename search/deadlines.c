@@ -39,6 +39,12 @@ double stage1_end(const struct tuner *t)
            fmin(STAGE1_SHARE * (t->end - t->round), (1 - STAGE2_SHARE) * (begin - t->round));
 }
 
+/* Half of what is left to stage 1: other plans may be faster. */
+double first_climb_end(const struct tuner *t)
+{
+    return t->first.climb + (stage1_end(t) - t->first.climb) / 2;
+}
+
 double stage2_end(const struct tuner *t)
 {
     return finals_begin(t);

@@ -208,9 +208,10 @@ struct tuner {
     } anchor;
     struct first_plan {
         struct candidate candidate;
-        struct trial trial;       /* owned if `ran` */
-        struct observation known; /* what it says */
-        bool ran, expected;       /* expected: to be the fastest */
+        struct trial trial;        /* released here while `owned` */
+        struct observation known;  /* what it says */
+        double climb;              /* seconds; when its schedules were first tried */
+        bool ran, owned, expected; /* expected: it was chosen for what is expected */
     } first;
     bool said_sharing, said_no_time;
     double start, end;      /* seconds; end is infinite without a limit */

@@ -12,6 +12,7 @@
 
 typedef double deadline(const struct tuner *t);
 deadline stage1_end, stage2_end;
+deadline first_climb_end; /* of the first plan's schedules */
 
 /* ---- stage1.c -------------------------------------------------------------------------------- */
 
@@ -33,22 +34,23 @@ bool stage1_goes_on(const struct tuner *t);
 /* ---- first_plan.c: a plan to print from the first seconds on --------------------------------- */
 
 int first_plan_measure(struct tuner *t, struct status *st); /* unless a plan is known */
-/* time_slots() of its segments, if it ran. */
-int first_plan_times(struct tuner *t, bool climb, struct status *st);
+/* time_slots() of its segments. */
+int first_plan_times(struct tuner *t, bool climb, deadline *until, struct status *st);
 /* Takes its trial, if it ran these choices. */
 bool first_plan_take(struct tuner *t, const struct candidate *c, struct trial *out);
 /* Stores it at the search's end, if its plan was not measured since. */
 int first_plan_keep(struct tuner *t, struct status *st);
 void first_plan_release(struct tuner *t);
 
-/* Of the baselines not measured, the one that takes the fewest compilers.  False: there is none, or
- * none may run. */
-bool cheapest_baseline(const struct tuner *t, struct candidate *out);
-
 /* ---- baselines.c: those of a search -----------------------------------------------------------
  */
 
-bool baselines_measured(const struct tuner *t); /* all, or stored as failed */
+/* Whether each has a stored result, a failure included. */
+bool baselines_measured(const struct tuner *t);
+
+/* Of those not measured, the one that takes the fewest compilers.  False: none is left, or may run.
+ */
+bool cheapest_baseline(const struct tuner *t, struct candidate *out);
 
 /* Says which ones, if they are to be measured. */
 void say_baselines(const struct tuner *t);

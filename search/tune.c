@@ -134,7 +134,7 @@ static int sample_space(struct tuner *t, struct search_result *found, struct sta
 }
 
 /* Baselines come first, with their segments, so that there is something to compare with whenever
- * the search ends.  They run the defaults: other schedules are tried where they may win.  In an
+ * the search ends.  They run the fastest schedules known by then.  In an
  * exhaustive search all plans run the schedules that stage 1 ends with.  Where a time limit leaves
  * no time for the segments of one, and there is a plan to print, it is left out. */
 static int measure_baseline(struct tuner *t, struct plan p, struct search_result *out,
@@ -148,7 +148,9 @@ static int measure_baseline(struct tuner *t, struct plan p, struct search_result
     tuner_step(t, PHASE_BASELINES, 0, 0, NULL);
     if (time_slots(t, slots, count, exhaustive(t), stage1_end, st) != 0)
         return -1;
-    if (!stage1_goes_on(t) && t->first.ran && !plan_equal(t->first.candidate.plan, p))
+    bool first = t->first.ran && plan_equal(t->first.candidate.plan, p),
+         other = t->first.ran || history_best(&t->history) >= 0;
+    if (!stage1_goes_on(t) && other && !first)
         return 0; /* a later search makes up for it */
     out->stopped_by = STOP_TIME;
     return choices_may_change(t) ? 0 : search_values(t, value, value, t->end, out, st);
@@ -167,15 +169,17 @@ static bool may_owe_finals(const struct tuner *t)
     return t->past.searched && !exhaustive(t) && t->history.count > t->o->baselines.count;
 }
 
-/* The segments of the first plan, the baseline that takes the fewest compilers, and other schedules
- * of that plan's segments.  The other baselines may have segments that take seconds each. */
+/* The segments of an expected first plan, the baseline that takes the fewest compilers, and other
+ * schedules of the first plan's segments.  The other baselines may have segments that take seconds
+ * each. */
 static int measure_first(struct tuner *t, struct search_result *found, struct status *st)
 {
     struct candidate c;
-    if (first_plan_times(t, false, st) != 0 ||
+    if (first_plan_times(t, false, stage1_end, st) != 0 ||
         (cheapest_baseline(t, &c) && measure_baseline(t, c.plan, found, st) != 0))
         return -1;
-    return found->stopped_by == STOP_SPACE ? first_plan_times(t, true, st) : 0;
+    t->first.climb = t->clock();
+    return found->stopped_by == STOP_SPACE ? first_plan_times(t, true, first_climb_end, st) : 0;
 }
 
 /* found->stopped_by: STOP_SPACE once all are measured. */

@@ -13,7 +13,7 @@ enum { TILE_COLUMNS = 16 };
 enum { KEYS_AT_ONCE = 8 };
 
 /* A function with this is compiled for each kind of CPU; a call takes the best one for this CPU.
- * All compute the same bits, because -std=c17 joins no product with a sum. */
+ * All compute the same bits, because -ffp-contract=off joins no product with a sum. */
 #if defined(__x86_64__)
 #define FOR_EACH_CPU __attribute__((target_clones("avx512f", "avx2", "default")))
 #else

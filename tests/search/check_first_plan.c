@@ -3,6 +3,7 @@
 #include "tune_guided.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Stage 1 would take 20 s, and a plan of 15 segments 3.75 s. */
 START_TEST(first_plan_comes_before_segments)
@@ -50,21 +51,68 @@ START_TEST(expected_plan_is_the_first)
 }
 END_TEST
 
+/* Whether schedules were tried. */
+static void note_schedules(void *ctx, const struct tune_state *state)
+{
+    *(bool *)ctx |= strcmp(state->step.phase, "schedules") == 0;
+    note_finals(NULL, state);
+}
+
 /* Half of the limit is spent on one baseline and these, so that none is left for the other one. */
 START_TEST(schedules_of_the_expected_plan_come_next)
 {
+    bool tried = false;
     expect_times();
     fake.seconds_per_segment = 0.02;
     fake.speed = 1000;
     options.search.time_limit_s = 1;
+    options.step = note_schedules;
+    options.ctx = &tried;
     run();
-    ck_assert_int_gt(fake.segments, 20);
-    ck_assert_int_eq(read_back()->plans, report.new_trials);
+    ck_assert(tried);
     for (int i = 0; i < report.best.choice_count; i++)
         ck_assert(!isnan(report.best.choice_ms[i]));
     ck_assert(isnan(report.baselines[0].ms.median));
     ck_assert(!isnan(report.baselines[1].ms.median));
     ck_assert_double_le(report.seconds, 1.01);
+}
+END_TEST
+
+/* A baseline takes its place. */
+START_TEST(expected_plan_that_fails)
+{
+    expect_times();
+    fake.broken_value = EXPECTED_VALUE;
+    fake.stop_at_call = 4;
+    run();
+    ck_assert_str_eq(report.stopped_by, "interrupted");
+    ck_assert_int_eq(report.best.value, 41115);
+}
+END_TEST
+
+/* _i + 1: a budget that the baselines spend. */
+START_TEST(budget_is_for_the_baselines)
+{
+    expect_times();
+    options.search.budget = _i + 1;
+    run();
+    ck_assert_int_eq(read_back()->plans, 2);
+    ck_assert_int_ne(report.best.value, EXPECTED_VALUE);
+}
+END_TEST
+
+/* As a baseline it is measured once, and its schedules are tried all the same. */
+START_TEST(expected_plan_is_a_baseline)
+{
+    bool tried = false;
+    expect_times();
+    options.baselines = (struct baselines){1, {plan_from_value(EXPECTED_VALUE)}};
+    options.search.budget = 2;
+    options.step = note_schedules;
+    options.ctx = &tried;
+    run();
+    ck_assert(tried);
+    ck_assert_int_eq(read_back()->plans, 2);
 }
 END_TEST
 
@@ -91,4 +139,5 @@ END_TEST
 
 SUITE("search/first_plan", setup, teardown, ONCE(first_plan_comes_before_segments),
       LOOP(first_plan_outlives_an_interrupt, 0, 3), ONCE(expected_plan_is_the_first),
-      ONCE(schedules_of_the_expected_plan_come_next))
+      ONCE(schedules_of_the_expected_plan_come_next), ONCE(expected_plan_that_fails),
+      LOOP(budget_is_for_the_baselines, 0, 2), ONCE(expected_plan_is_a_baseline))
