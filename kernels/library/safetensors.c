@@ -61,7 +61,9 @@ static bool read_string(struct cursor *c, struct text *out)
         return false;
     out->at = c->at;
     while (c->at < c->end && *c->at != '"') {
-        if ((unsigned char)*c->at < ' ' || (*c->at == '\\' && ++c->at == c->end))
+        bool escape = *c->at == '\\' && ++c->at < c->end;
+        if (c->at == c->end || (unsigned char)*c->at < ' ' ||
+            (escape && memchr("\"\\/bfnrtu", *c->at, 9) == NULL))
             return false;
         c->at++;
     }
