@@ -134,8 +134,7 @@ int schedule_parse(const struct impl *impl, const char *text, struct schedule *o
 int choices_for(const struct build_target *t, struct segment s, bool handwritten, int max,
                 struct choice *out);
 
-/* Microseconds that a segment is expected to take by an applicable choice; NaN: nothing is known.
- */
+/* Microseconds that an applicable choice is expected to take; NaN: nothing is known. */
 double choice_expected_us(const struct choice *c, const struct workload *w);
 
 bool choice_equal(const struct choice *a, const struct choice *b);

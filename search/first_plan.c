@@ -1,15 +1,17 @@
-/* The first plan: the one that takes the least time by what is known and what implementations
- * expect of their defaults or, where they expect nothing, or it does not run, the baseline that
- * takes the fewest compilers.  It is measured before any segment is timed alone, so that a search
- * that is interrupted, or whose time is over, soon has a plan to print.
+/* The first plan is measured before any segment is timed alone, so that a search that is
+ * interrupted, or whose time is over, soon has a plan to print.  Each implementation may say how
+ * long its default takes; then the plan of the least sum of these times comes first.  If no plan
+ * has a time for every segment, or the expected plan does not run, it is the baseline that takes
+ * the fewest compilers.
  *
- * Its trial is stored if the search ends before it has measured this plan by the fastest schedules
- * known, or if these are the same; but not beyond the budget. */
+ * The trial is stored if the search ends before it has measured this plan by the fastest schedules
+ * known, or if these are the same.  It is not stored beyond the budget. */
 #include "search/search_int.h"
 
 #include <math.h>
 
-/* Milliseconds; NaN where nothing is known. */
+/* What a segment takes by its best choice or, if it was not timed, is expected to take by its
+ * default, in milliseconds; NaN where nothing is known. */
 static double expected_ms(const struct tuner *t, int slot)
 {
     const struct slot *s = &t->segments.slots[slot];
@@ -20,17 +22,18 @@ static double expected_ms(const struct tuner *t, int slot)
     return choice_expected_us(&s->attempts[0].choice, bench_workload(t->bench)) / 1000;
 }
 
-/* False: too little is expected, or the budget is for the baselines. */
+/* False: too little is known, or the baselines spend the budget. */
 static bool choose_expected(const struct tuner *t, struct candidate *out)
 {
     struct segment_times expected;
     struct status fails = STATUS_INIT;
     int budget = t->o->search.budget;
+    if (budget > 0 && budget <= t->o->baselines.count)
+        return false;
     for (int i = 0; i < SLOT_COUNT; i++)
         expected.ms[i] = expected_ms(t, i);
     int plan = additive_best(t->space, t->space_count, &expected);
-    return plan >= 0 && (budget == 0 || budget > t->o->baselines.count) &&
-           !history_has(&t->history, t->space[plan]) &&
+    return plan >= 0 && !history_has(&t->history, t->space[plan]) &&
            tuner_candidate(t, t->space[plan], out, &fails) == 0;
 }
 

@@ -101,8 +101,8 @@ struct replay_row {
 int replay_check(const struct recorded_space *s, const struct replay_options *o, struct status *st);
 
 /* Fills a row for each strategy and each of 8, 16, 32, ... plans below the budget and the budget
- * itself: (REPLAY_ROWS * strategy_count).  *count gets their number.  For a
- * space that replay_check() accepted with the same options. */
+ * itself: (REPLAY_ROWS * strategy_count).  *count gets their number.  replay_check() must have
+ * accepted the space with the same options. */
 enum { REPLAY_ROWS = 13 };
 int replay(const struct recorded_space *s, const struct replay_options *o, struct replay_row *rows,
            int *count, struct status *st);

@@ -1,5 +1,4 @@
-/* The first plan, the baselines, the segments alone, and when they must end; search_int.h includes
- * it. */
+/* The first plan, baselines, segments alone, and their deadlines; search_int.h includes it. */
 #ifndef FUSEPLAN_SEARCH_STAGE1_INT_H
 #define FUSEPLAN_SEARCH_STAGE1_INT_H
 
@@ -38,18 +37,17 @@ int first_plan_measure(struct tuner *t, struct status *st); /* unless a plan is 
 int first_plan_times(struct tuner *t, bool climb, deadline *until, struct status *st);
 /* Takes its trial, if it ran these choices. */
 bool first_plan_take(struct tuner *t, const struct candidate *c, struct trial *out);
-/* Stores it at the search's end, if its plan was not measured since. */
+/* Stores it at the search's end, if its plan was not measured since and the budget has room. */
 int first_plan_keep(struct tuner *t, struct status *st);
 void first_plan_release(struct tuner *t);
 
-/* ---- baselines.c: those of a search -----------------------------------------------------------
- */
+/* ---- baselines.c: those of a search ---------------------------------------------------------- */
 
 /* Whether each has a stored result, a failure included. */
 bool baselines_measured(const struct tuner *t);
 
-/* Of those not measured, the one that takes the fewest compilers.  False: none is left, or may run.
- */
+/* Of those not measured, the one that takes the fewest compilers.  False: none is left that may
+ * run. */
 bool cheapest_baseline(const struct tuner *t, struct candidate *out);
 
 /* Says which ones, if they are to be measured. */

@@ -148,9 +148,9 @@ static int measure_baseline(struct tuner *t, struct plan p, struct search_result
     tuner_step(t, PHASE_BASELINES, 0, 0, NULL);
     if (time_slots(t, slots, count, exhaustive(t), stage1_end, st) != 0)
         return -1;
-    bool first = t->first.ran && plan_equal(t->first.candidate.plan, p),
-         other = t->first.ran || history_best(&t->history) >= 0;
-    if (!stage1_goes_on(t) && other && !first)
+    bool is_first = t->first.ran && plan_equal(t->first.candidate.plan, p),
+         one_ran = t->first.ran || history_best(&t->history) >= 0;
+    if (!stage1_goes_on(t) && one_ran && !is_first)
         return 0; /* a later search makes up for it */
     out->stopped_by = STOP_TIME;
     return choices_may_change(t) ? 0 : search_values(t, value, value, t->end, out, st);
@@ -169,9 +169,9 @@ static bool may_owe_finals(const struct tuner *t)
     return t->past.searched && !exhaustive(t) && t->history.count > t->o->baselines.count;
 }
 
-/* The segments of an expected first plan, the baseline that takes the fewest compilers, and other
- * schedules of the first plan's segments.  The other baselines may have segments that take seconds
- * each. */
+/* Times the segments of an expected first plan, measures the baseline that takes the fewest
+ * compilers, and tries other schedules of the first plan's segments.  This comes before the other
+ * baselines, because their segments may take seconds each. */
 static int measure_first(struct tuner *t, struct search_result *found, struct status *st)
 {
     struct candidate c;
