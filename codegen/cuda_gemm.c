@@ -213,7 +213,7 @@ void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct
 
 /* ---- launches -------------------------------------------------------------------------------- */
 
-/* The kernel copies rows that are no neighbours in memory without TMA. */
+/* The kernel copies heads without TMA. */
 static void describe(const struct cuda_gemm *g, const struct cuda_stage *s,
                      const struct workload *w, struct cuda_launch *out)
 {
@@ -223,9 +223,8 @@ static void describe(const struct cuda_gemm *g, const struct cuda_stage *s,
     int64_t tokens = workload_tokens(w), n = dim_size(ops[op].columns, w),
             k = dim_size(weights[weight].rows, w);
     int panel = g->bn % 64 == 0 ? 64 : 32; /* PANEL of tma_shape */
-    bool neighbours = w->lengths == NULL;
-    bool in_rows = neighbours && tensor_layout(in) == LAYOUT_TOKENS;
-    bool out_rows = neighbours && tensor_layout(stored) == LAYOUT_TOKENS && g->split == 1;
+    bool in_rows = tensor_layout(in) == LAYOUT_TOKENS;
+    bool out_rows = tensor_layout(stored) == LAYOUT_TOKENS && g->split == 1;
     out->maps[CUDA_MAP_WEIGHT] =
         (struct cuda_map){true, (int)weight, {n, k}, {panel, g->step / g->cluster_m}};
     if (in_rows)

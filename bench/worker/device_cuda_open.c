@@ -23,12 +23,12 @@ static int check_memory(struct device *d, struct status *st)
                       number_bytes((uint64_t)need, need_text), number_bytes(have, have_text));
 }
 
-/* With lengths, kernels compute only the rows of this list: those of real tokens. */
+/* With lengths, packed launches take the rows of real tokens alone, and others all rows. */
 static int copy_lengths(struct device *d, struct status *st)
 {
     const struct workload *w = d->w;
     struct packing p;
-    d->common.tokens = (int)workload_tokens(w);
+    d->common.tokens = w->batch * w->seq_len;
     if (w->lengths == NULL)
         return 0;
     packing_init(&p, w);
@@ -42,7 +42,7 @@ static int copy_lengths(struct device *d, struct status *st)
     for (size_t i = 0; i < ARRAY_LEN(arrays) && result == 0; i++)
         result =
             cuda_copy(d, arrays[i].from, (size_t)arrays[i].count * sizeof(int), &arrays[i].at, st);
-    d->common.token_row = d->unpacked = cuda_pointer(arrays[0].at);
+    d->unpacked = cuda_pointer(arrays[0].at);
     d->offset = cuda_pointer(arrays[1].at);
     d->common.lengths = cuda_pointer(arrays[2].at);
     packing_release(&p);

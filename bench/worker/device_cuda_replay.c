@@ -155,8 +155,7 @@ static int make_kernel(struct device *d, const struct launch *l, struct node *ou
 {
     struct cuda_launch how;
     struct workload w = *d->w;
-    if (l->packed)
-        w.lengths = NULL; /* rows are neighbours in memory, which has room for all */
+    w.lengths = NULL; /* memory has room for all rows */
     choice_launch(l->choice, &w, &how);
     if (lay_out(d, l->function, &how, out, st) != 0 ||
         (how.tiling.rows > 0 && cuda_tiles_find(d, &how.tiling, &out->args.tiles, st) != 0) ||
@@ -182,7 +181,7 @@ static int make_node(struct device *d, const struct launch *l, const struct node
     out->args = d->common;
     out->args.tiles = tiles;
     if (l->packed) {
-        out->args.token_row = NULL;
+        out->args.tokens = (int)workload_tokens(d->w);
         out->args.unpacked = d->unpacked;
         out->args.offset = d->offset;
     }

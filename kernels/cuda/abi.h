@@ -36,9 +36,8 @@ struct fp_tiles {
 
 struct fp_args {
     int batch, seq_len, heads, head_size, ffn;
-    int tokens;           /* token rows to compute: B*S, or the sum of the lengths */
-    const int *token_row; /* (tokens) the row in (B*S) of each; null: 0..tokens-1 */
-    const int *lengths;   /* (B) real tokens; rows past them are never computed; null: all S */
+    int tokens;         /* token rows to compute: B*S, or packed the sum of the lengths */
+    const int *lengths; /* (B) real tokens; keys past them are masked; null: all S */
     /* Packed: tensors of token rows are (tokens,C), sequence after sequence without padding. */
     const int *unpacked; /* (tokens) the row in (B*S) of each; null: they are not packed */
     const int *offset;   /* (B+1) the first row of each sequence; likewise */

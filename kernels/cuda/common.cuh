@@ -201,25 +201,49 @@ FP_DEVICE float gelu(float x)
     return 0.5f * x * (1.0f + erff(x * 0.70710678118654752f));
 }
 
-/* GELU of two values for half types, in 5 instructions a value: x (1/2 + 1/2 tanh(c0 x + c1 x^3)).
- * The factor of x is computed in fp16, which a large x leaves at 0 or 1. */
+/* Two values in fp16, and what GELU multiplies them by: 1/2 + 1/2 tanh(c0 x + c1 x^3), in fp16,
+ * which a large x leaves at 0 or 1.  A value below fp16's range becomes its least number, as minus
+ * infinity times 0 is no number. */
+struct gelu_parts {
+    u32 x, factor;
+};
+FP_DEVICE gelu_parts gelu_parts_of(float x, float y)
+{
+    gelu_parts g;
+    asm("{ .reg .b32 p;\n"
+        "cvt.rn.f16x2.f32 %0, %3, %2;\n"
+        "max.NaN.f16x2 %0, %0, %4;\n"
+        "mul.f16x2 p, %0, %0;\n"
+        "fma.rn.f16x2 p, p, %5, %6;\n"
+        "mul.f16x2 p, p, %0;\n"
+        "tanh.approx.f16x2 p, p;\n"
+        "fma.rn.f16x2 %1, p, %7, %7; }"
+        : "=&r"(g.x), "=r"(g.factor)
+        : "f"(x), "f"(y), "r"(0xfbfffbff), "r"(0x28912891), "r"(0x3a623a62), "r"(0x38003800));
+    return g;
+}
+
+/* GELU of two values for half types. */
 FP_DEVICE void gelu_pair(float &x, float &y)
 {
     float f, g;
-    asm("{ .reg .b32 v, p; .reg .f16 lo, hi;\n"
-        "cvt.rn.f16x2.f32 v, %3, %2;\n"
-        "mul.f16x2 p, v, v;\n"
-        "fma.rn.f16x2 p, p, %4, %5;\n"
-        "mul.f16x2 p, p, v;\n"
-        "tanh.approx.f16x2 p, p;\n"
-        "fma.rn.f16x2 p, p, %6, %6;\n"
-        "mov.b32 {lo, hi}, p;\n"
-        "cvt.f32.f16 %0, lo;\n"
-        "cvt.f32.f16 %1, hi; }"
-        : "=f"(f), "=f"(g)
-        : "f"(x), "f"(y), "r"(0x28912891), "r"(0x3a623a62), "r"(0x38003800));
+    fp16::unpack(gelu_parts_of(x, y).factor, f, g);
     x *= f;
     y *= g;
+}
+
+/* The same as elements.  In fp16 the values are rounded before the product as well as after it, as
+ * they are where GELU is an operator of its own. */
+template <class D> FP_DEVICE u32 gelu_packed(float x, float y)
+{
+    gelu_pair(x, y);
+    return D::pack(x, y);
+}
+template <> FP_DEVICE u32 gelu_packed<fp16>(float x, float y)
+{
+    gelu_parts g = gelu_parts_of(x, y);
+    asm("mul.f16x2 %0, %0, %1;" : "+r"(g.x) : "r"(g.factor));
+    return g.x;
 }
 
 constexpr float LOG2_E = 1.4426950408889634f;
@@ -339,12 +363,6 @@ FP_DEVICE void await_dependencies()
 }
 
 /* ---- token rows ------------------------------------------------------------------------------ */
-
-/* The row of the m-th real token in tensors of token rows. */
-FP_DEVICE int token_row(const fp_args &a, int m)
-{
-    return a.token_row ? a.token_row[m] : m;
-}
 
 /* The first row of a sequence in tensors of token rows. */
 FP_DEVICE i64 first_row(const fp_args &a, int batch)

@@ -84,7 +84,7 @@ template <class D, class View> struct norm_strip {
             return;
         int end = min((strip + 1) * S::BM, a.tokens);
         for (int m = strip * S::BM + threadIdx.x / 32; m < end; m += S::THREADS / 32)
-            norm_row<D>(norm, token_row(a, m), in, keep());
+            norm_row<D>(norm, m, in, keep());
     }
 };
 
@@ -105,7 +105,7 @@ FP_DEVICE void gemm_tile(const fp_args &a, const gemm_size &g, const View &in,
     for (int i = 0; i < S::A_CHUNKS; i++) {
         int m = m0 + ar + i * (S::THREADS / S::A_ROW);
         a_live |= static_cast<u32>(m < a.tokens) << i;
-        rows[i] = in.row(token_row(a, min(m, a.tokens - 1)));
+        rows[i] = in.row(min(m, a.tokens - 1));
     }
 #pragma unroll
     for (int i = 0; i < S::B_CHUNKS; i++) {
@@ -215,7 +215,7 @@ FP_DEVICE void gemm_store(const fp_args &a, const gemm_size &g, int m0, int n0,
 #pragma unroll
                 for (int e = 0; e < VEC<D>; e++)
                     v[e] = slab[row * S::LDS + n + e];
-                out.at(token_row(a, m), base_n + n, v);
+                out.at(m, base_n + n, v);
             }
         }
         __syncwarp();

@@ -58,7 +58,7 @@ struct gemm_tma
     using W::BM, W::BN, W::BK, W::STAGES, W::SPLIT, W::CLUSTER, W::MI, W::NI, W::PANEL, W::LINE,
         W::STORERS, W::NORM, W::STRIPS, W::SWAP;
     using W::first_tile, W::next_tile, W::tiles, W::locate, W::strip_of, W::part, W::steps,
-        W::ring_at, W::gathers, W::scatters, W::warp_row, W::first_matrices, W::matrices_at,
+        W::ring_at, W::GATHERS, W::SCATTERS, W::warp_row, W::first_matrices, W::matrices_at,
         W::block;
     using W::load_weights, W::load_rows, W::store_tiles, W::begin_norm, W::normalise,
         W::normalise_swapped, W::fetch_columns, W::send_sums, W::add_parts;
@@ -98,11 +98,12 @@ struct gemm_tma
              * thread block wait together; the others do so in begin_norm(). */
             if constexpr (NORM == NORM_CLUSTER)
                 cluster_arrive_relaxed(), cluster_wait();
+            /* By `==` one thread copies by TMA; else ptxas would write a loop around each copy. */
             if (tid == 0)
                 load_weights();
-            else if (tid >= 32 && tid < 64)
+            else if (GATHERS ? tid >= 32 && tid < 64 : tid == 32)
                 load_rows(tid - 32);
-            else if (SPLIT == 1 && tid >= 64)
+            else if (SPLIT == 1 && (SCATTERS ? tid >= 64 : tid == 64))
                 store_tiles(tid - 64);
             __syncwarp();
             if constexpr (SPLIT > 1)
@@ -114,7 +115,7 @@ struct gemm_tma
      * turns, some 65 cycles for each mbarrier. */
     FP_DEVICE void init_mbarriers() const
     {
-        const u32 landed = gathers() ? 33 : 2, stored = scatters() ? STORERS : 1;
+        constexpr u32 landed = GATHERS ? 33 : 2, stored = SCATTERS ? STORERS : 1;
 #pragma unroll
         for (int i = 0; i < STAGES; i++) {
             mbarrier_init(shared_address(&s.full[i]), landed);
@@ -216,14 +217,13 @@ struct gemm_tma
      * is then, or 0. */
     FP_DEVICE void multiply(sums &c, position at, int count, int member, u32 next) const
     {
-        const bool gather = gathers();
         const u32 rows = shared_address(s.a) + (SWAP ? 0 : member * MI * 8192);
         const u32 columns = shared_address(s.b) + (SWAP ? member * MI * BK * LINE : 0);
         u32 held = 0;
 #pragma unroll 1
         for (int i = 0; i < count; i++) {
             mbarrier_wait(shared_address(&s.full[at.slot]), at.phase);
-            if (gather)
+            if constexpr (GATHERS)
                 proxy_fence();
             issue(c, wgmma_matrix(rows + at.slot * S::A_BYTES, 16, 1024),
                   wgmma_matrix<LINE>(columns + at.slot * S::B_BYTES, BK * LINE, 8 * LINE));
@@ -261,10 +261,9 @@ struct gemm_tma
             for (int i = 0; i < VEC<D>; i++)
                 v[i] += x[i];
         }
-        end.activation.at(0, 0, v);
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            r[i] = D::pack(v[2 * i], v[2 * i + 1]);
+            r[i] = end.activation.template packed<D>(v[2 * i], v[2 * i + 1]);
         if constexpr (SWAP)
             store_matrix_transposed(at, r);
         else

@@ -18,7 +18,7 @@ template <class W> struct gemm_copies : W {
     using W::BM, W::BN, W::BK, W::STAGES, W::CLUSTER, W::CLUSTER_M, W::CLUSTER_N, W::PANEL, W::LINE,
         W::STORERS;
     using W::first_tile, W::next_tile, W::tiles, W::locate, W::first_step, W::steps, W::ring_at,
-        W::gathers, W::scatters, W::out_offset;
+        W::GATHERS, W::SCATTERS, W::out_offset;
     using W::W;
 
     static constexpr u16 ALL = (1 << CLUSTER) - 1; /* thread blocks of the cluster */
@@ -79,7 +79,7 @@ template <class W> struct gemm_copies : W {
     {
         __syncwarp();
         for (int i = lane; i < BM; i += 32) {
-            const T *row = in.row(token_row(a, min(m0 + i, a.tokens - 1)));
+            const T *row = in.row(min(m0 + i, a.tokens - 1));
             s.row[i] = static_cast<u32>((row - in.x) / VEC<D>);
         }
         __syncwarp();
@@ -107,18 +107,15 @@ template <class W> struct gemm_copies : W {
      * through mailboxes this costs more than it gains: docs/measurements/2026-11-24-small.md. */
     FP_DEVICE int steps_at_once() const
     {
-        constexpr bool GAINS = W::SPLIT == 1 && W::NORM != NORM_MEMORY;
-        return GAINS && !gathers() && first_tile() < tiles() ? min(steps(), STAGES) : 0;
+        constexpr bool GAINS = W::SPLIT == 1 && W::NORM != NORM_MEMORY && !GATHERS;
+        return GAINS && first_tile() < tiles() ? min(steps(), STAGES) : 0;
     }
 
     FP_DEVICE void load_rows(int lane)
     {
-        const bool gather = gathers();
-        if (!gather && lane > 0)
-            return;
         const int count = steps(), at_once = steps_at_once(), k0 = first_step() * BK,
                   m0 = locate(first_tile()).m0;
-        if (!gather)
+        if constexpr (!GATHERS)
             fetch_map(&maps.in);
         for (int i = 0; i < at_once; i++)
             mbarrier_expect(shared_address(&s.full[i]), S::A_BYTES);
@@ -130,12 +127,12 @@ template <class W> struct gemm_copies : W {
         int first = at_once;
         for (int number = first_tile(); number < tiles(); number = next_tile(number), first = 0) {
             const tile t = locate(number);
-            if (gather)
+            if constexpr (GATHERS)
                 find_rows(t.m0, lane);
 #pragma unroll 1
             for (int i = first; i < count; i++) {
                 mbarrier_wait(shared_address(&s.empty[at.slot]), at.phase ^ 1);
-                if (gather) {
+                if constexpr (GATHERS) {
                     gather_rows(at.slot, t.m0, k0 + i * BK, lane);
                 } else {
                     const u32 full = shared_address(&s.full[at.slot]);
@@ -152,10 +149,7 @@ template <class W> struct gemm_copies : W {
     FP_DEVICE void store_tiles(int tid)
     {
         const u32 out = shared_address(s.out);
-        const bool scatter = scatters();
-        if (!scatter && tid > 0)
-            return;
-        if (!scatter) {
+        if constexpr (!SCATTERS) {
             fetch_map(&maps.out);
             if (end.residual != nullptr)
                 fetch_map(&maps.residual);
@@ -167,7 +161,7 @@ template <class W> struct gemm_copies : W {
             const tile t = locate(number);
             const u32 ready = shared_address(&s.ready[i % S::TEAMS]);
             const u32 done = shared_address(&s.done[i % S::TEAMS]), phase = i / S::TEAMS & 1;
-            if (scatter)
+            if constexpr (SCATTERS)
                 scatter_tile(t, out, ready, done, phase, tid);
             else
                 store_tile(t, out, ready, done, phase);
@@ -199,7 +193,7 @@ template <class W> struct gemm_copies : W {
         for (int i = tid; i < BM * BN / VEC<D>; i += STORERS) {
             const int r = i / (BN / VEC<D>), column = i % (BN / VEC<D>)*VEC<D>;
             if (t.m0 + r < a.tokens && t.n0 + column < n)
-                what(out + out_offset(r, column), token_row(a, t.m0 + r), t.n0 + column);
+                what(out + out_offset(r, column), t.m0 + r, t.n0 + column);
         }
     }
 

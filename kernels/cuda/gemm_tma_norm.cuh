@@ -48,6 +48,7 @@ template <class W> struct gemm_norms : W {
      * their mbarriers. */
     FP_DEVICE void begin_norm() const
     {
+#pragma unroll 1
         for (int i = threadIdx.x; i < BN / 2; i += S::CONSUMERS * FOUR_WARPS) {
             s.gamma[i] = reinterpret_cast<const u32 *>(end.gamma + part() * BN)[i];
             s.beta[i] = reinterpret_cast<const u32 *>(end.beta + part() * BN)[i];
@@ -176,7 +177,8 @@ template <class W> struct gemm_norms : W {
             send_cluster(cluster_address(shared_address(&s.part[buffer][part()][row]), to), x.mean,
                          x.squares, cluster_address(shared_address(&s.shared[buffer]), to));
         else
-            store_relaxed(mailbox(strip, to, part()) + row, word_of(x.mean, x.squares));
+            store_relaxed(mailbox(strip, 0, part()) + row + to * (ranks() * BM),
+                          word_of(x.mean, x.squares));
     }
 
     /* The four lanes of a row send to every fourth thread block each. */

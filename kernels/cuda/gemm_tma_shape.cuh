@@ -89,7 +89,8 @@ struct tma_shape {
 };
 
 /* What becomes of the sums.  bias, residual: null for none.  Activation: an epilogue of tokens.cuh
- * that ends in keep, or keep.  gamma, beta, eps: of the layernorm, if one follows. */
+ * that ends in keep, or keep; its packed() makes elements of two values.  gamma, beta, eps: of the
+ * layernorm, if one follows. */
 template <class D, class Activation, class Store> struct gemm_end {
     const elem<D> *bias, *residual; /* (N); (B,S,N) */
     Activation activation;
@@ -113,9 +114,13 @@ template <class S_, class View, class End> struct gemm_work {
 
     using sums = fragment<D, SWAP ? BM : BN / NI>[MI * NI];
 
+    /* Rows of the input, or of the result, that are no neighbours in memory. */
+    static constexpr bool GATHERS = !View::in_rows, SCATTERS = !decltype(End::store)::in_rows;
+
     const fp_args &a;
     const fp_maps &maps;
-    const int n, k; /* N, K */
+    const int n, k;   /* N, K */
+    const int strips; /* of rows; those of a cluster are one where they are neighbours */
     const View in;
     const End end;
     smem &s;
@@ -128,7 +133,9 @@ template <class S_, class View, class End> struct gemm_work {
 
     FP_DEVICE gemm_work(const fp_args &args, const fp_maps &m, int columns, int inner,
                         const View &v, const End &e, void *shared)
-        : a(args), maps(m), n(columns), k(inner), in(v), end(e), s(align(shared))
+        : a(args), maps(m), n(columns), k(inner),
+          strips((live_tokens(args) + CLUSTER_M * BM - 1) / (CLUSTER_M * BM)), in(v), end(e),
+          s(align(shared))
     {
     }
 
@@ -151,6 +158,13 @@ template <class S_, class View, class End> struct gemm_work {
         int m0, n0;
     };
 
+    /* x / y for 0 <= x < 2^20, of at most 2 units in the last place: the half keeps it on its side
+     * of a whole number.  It takes half as long as a division of integers. */
+    static FP_DEVICE int quotient(int x, int y)
+    {
+        return static_cast<int>(__fdividef(static_cast<float>(x) + 0.5f, static_cast<float>(y)));
+    }
+
     /* Tiles that share the rows of a norm. */
     FP_DEVICE int ranks() const
     {
@@ -163,28 +177,29 @@ template <class S_, class View, class End> struct gemm_work {
         return STRIPS ? ranks() * CLUSTER_M : SPLIT * CLUSTER;
     }
 
-    /* This thread block's number among those that share a tile or a strip. */
-    FP_DEVICE int part() const
+    /* Whole groups of thread blocks that share a tile or a strip, of so many thread blocks. */
+    FP_DEVICE int groups_in(u32 blocks) const
     {
-        return static_cast<int>(blockIdx.x) % sharers() / CLUSTER_M;
-    }
-
-    FP_DEVICE int first_tile() const
-    {
-        const int group = static_cast<int>(blockIdx.x) / sharers();
-        /* Without clusters a grid may end in a part of a group, which has no work. */
-        return !STRIPS || NORM != NORM_MEMORY || group < groups() ? group : tiles();
+        return STRIPS ? quotient(static_cast<int>(blocks), sharers())
+                      : static_cast<int>(blocks) / (SPLIT * CLUSTER);
     }
 
     FP_DEVICE int groups() const
     {
-        return static_cast<int>(gridDim.x) / sharers();
+        return groups_in(gridDim.x);
     }
 
-    /* Strips of rows, those of a cluster as one where its thread blocks take neighbours. */
-    FP_DEVICE int strips() const
+    /* This thread block's number in its group. */
+    FP_DEVICE int part() const
     {
-        return (live_tokens(a) + CLUSTER_M * BM - 1) / (CLUSTER_M * BM);
+        return (static_cast<int>(blockIdx.x) - groups_in(blockIdx.x) * sharers()) / CLUSTER_M;
+    }
+
+    FP_DEVICE int first_tile() const
+    {
+        const int group = groups_in(blockIdx.x);
+        /* Without clusters a grid may end in a part of a group, which has no work. */
+        return !STRIPS || NORM != NORM_MEMORY || group < groups() ? group : tiles();
     }
 
     /* This thread block's own strip. */
@@ -195,7 +210,7 @@ template <class S_, class View, class End> struct gemm_work {
 
     FP_DEVICE int tiles() const
     {
-        return STRIPS ? strips() : strips() * across();
+        return STRIPS ? strips : strips * across();
     }
 
     /* Tiles side by side, those of a cluster as one. */
@@ -210,13 +225,6 @@ template <class S_, class View, class End> struct gemm_work {
         return SPLIT > 1 ? tiles() : number + ahead * groups();
     }
 
-    /* x / y for 0 <= x < 2^20, of at most 2 units in the last place: the half keeps it on its side
-     * of a whole number.  It takes half as long as a division of integers. */
-    static FP_DEVICE int quotient(int x, int y)
-    {
-        return static_cast<int>(__fdividef(static_cast<float>(x) + 0.5f, static_cast<float>(y)));
-    }
-
     /* RASTER strips take the same columns of the weight one after another, while L2 holds these.
      * For a norm the tiles of a group are a strip. */
     FP_DEVICE tile locate(int number) const
@@ -224,8 +232,8 @@ template <class S_, class View, class End> struct gemm_work {
         if (STRIPS)
             return {strip_of(number) * BM, part() * BN};
         const int wide = across();
-        const int first = strips() <= RASTER ? 0 : number / (RASTER * wide) * RASTER;
-        const int height = min(RASTER, strips() - first), within = number - first * wide;
+        const int first = quotient(number, RASTER * wide) * RASTER;
+        const int height = min(RASTER, strips - first), within = number - first * wide;
         const int over = quotient(within, height);
         const int column = over * CLUSTER_N + cluster_rank<CLUSTER_N>();
         return {strip_of(first + within - over * height) * BM, column * BN};
@@ -246,18 +254,6 @@ template <class S_, class View, class End> struct gemm_work {
     FP_DEVICE int share() const
     {
         return ((k + BK - 1) / BK + SPLIT - 1) / SPLIT;
-    }
-
-    /* Rows of the input are no neighbours in memory. */
-    FP_DEVICE bool gathers() const
-    {
-        return !View::in_rows || a.token_row != nullptr;
-    }
-
-    /* Rows of the result are no neighbours in memory. */
-    FP_DEVICE bool scatters() const
-    {
-        return !decltype(end.store)::in_rows || a.token_row != nullptr;
     }
 
     /* A step of the ring, and the parity of its phase. */

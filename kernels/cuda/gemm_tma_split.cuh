@@ -81,7 +81,7 @@ template <class W> struct gemm_splits : W {
         const int row = number / CHUNKS, within = number % CHUNKS * VEC<D>,
                   m = t.m0 + part() * OWN + row;
         const bool valid = row < OWN && m < a.tokens && t.n0 + within < n;
-        return {row, within, valid ? token_row(a, m) : 0, t.n0 + within, valid};
+        return {row, within, m, t.n0 + within, valid};
     }
 
     /* Bias and residual of the chunks are on their way while sums arrive. */

@@ -62,7 +62,7 @@ static __device__ void list_tokens(const fp_cut_lists &c)
     for (int row = (int)threadIdx.x; row < c.batch * c.seq_len; row += (int)blockDim.x) {
         int b = row / c.seq_len, i = row % c.seq_len, length = c.lengths[b];
         int padding = real + b * c.seq_len - c.offset[b] + i - length;
-        c.token_row[i < length ? c.offset[b] + i : padding] = row;
+        c.unpacked[i < length ? c.offset[b] + i : padding] = row;
     }
 }
 

@@ -106,7 +106,7 @@ static void carve_lists(const struct plan *p, struct carving *c, struct fp_cut_l
     size_t batch = (size_t)p->about.batch, rows = batch * (size_t)p->mask.blocks;
     size_t entries = batch * (size_t)p->mask_entries; /* of one list for each sequence */
     size_t words = ((size_t)p->mask_words + rows) * FP_BLOCK;
-    out->token_row = encoder_carve(c, batch * (size_t)p->about.seq_len * sizeof(int));
+    out->unpacked = encoder_carve(c, batch * (size_t)p->about.seq_len * sizeof(int));
     out->offset = encoder_carve(c, (batch + 1) * sizeof(int));
     out->start = encoder_carve(c, (rows + 1) * sizeof(int));
     out->full = encoder_carve(c, rows * sizeof(int));
@@ -244,13 +244,12 @@ static int cut_lists(struct run *r)
     r->args.mask = (struct fp_blocks){c->batch,     c->from.blocks, c->start, c->full,
                                       c->key_block, c->bits,        c->words, NULL};
     if (r->packed) {
-        r->args.unpacked = c->token_row;
+        r->args.unpacked = c->unpacked;
         r->args.offset = c->offset;
-    } else if (r->call->device_lengths == NULL)
-        r->args.token_row = c->token_row;
+    }
     if (encoder_rows_given(r))
         r->args.tokens = real_tokens(r);
-    else if (r->packed || r->call->device_lengths == NULL)
+    else if (r->packed)
         r->args.live = c->offset + c->batch;
     return status;
 }

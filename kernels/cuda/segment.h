@@ -60,8 +60,8 @@ struct fp_cut_lists {
     const int *lengths; /* (batch) */
     struct fp_blocks from;
     int from_words; /* blocks of its words, which `words` begins with */
-    int *token_row, *start, *full, *key_block, *bits;
-    int *offset; /* as in fp_args */
+    int *unpacked, *start, *full, *key_block, *bits;
+    int *offset; /* this and unpacked: as in fp_args */
     fp_word *words;
 };
 

@@ -54,6 +54,10 @@ struct keep {
     template <class V> FP_DEVICE void at(int, int, V &) const
     {
     }
+    template <class D> static FP_DEVICE u32 packed(float x, float y)
+    {
+        return D::pack(x, y);
+    }
 };
 
 template <class D> struct store_tokens {
@@ -137,6 +141,10 @@ template <class D, class Next> struct apply_gelu {
                 v[i] = gelu(v[i]), v[i + 1] = gelu(v[i + 1]);
         next.at(row, col, v);
     }
+    template <class> static FP_DEVICE u32 packed(float x, float y)
+    {
+        return gelu_packed<D>(x, y);
+    }
 };
 
 /* ---- elementwise stage ----------------------------------------------------------------------- */
@@ -148,7 +156,7 @@ FP_DEVICE void elementwise(const fp_args &a, int columns, const View &in, const 
     i64 total = static_cast<i64>(live_tokens(a)) * width;
     for (i64 i = static_cast<i64>(blockIdx.x) * blockDim.x + threadIdx.x; i < total;
          i += static_cast<i64>(gridDim.x) * blockDim.x) {
-        int row = token_row(a, static_cast<int>(i / width));
+        int row = static_cast<int>(i / width);
         int col = static_cast<int>(i % width) * VEC<D>;
         float v[VEC<D>];
         load_vec<D>(in.row(row) + in.col(col), v);
@@ -255,7 +263,7 @@ FP_DEVICE void norm_rows(const fp_args &a, const norm_weights<D> &n, const View 
     await_dependencies();
     int warps = blockDim.x / 32, live = live_tokens(a);
     for (int m = blockIdx.x * warps + threadIdx.x / 32; m < live; m += gridDim.x * warps)
-        norm_row<D>(n, token_row(a, m), in, before);
+        norm_row<D>(n, m, in, before);
 }
 
 } // namespace fp

@@ -141,15 +141,15 @@ ENCODER_API size_t encoder_workspace_bytes(int batch, int seq_len);
  * a CPU of the host; aligned to 16 bytes (64 are best).  They must not overlap. */
 struct encoder_call {
     int batch, seq_len;
-    const void *x; /* (batch, seq_len, D); rows past a length are not read */
+    const void *x; /* (batch, seq_len, D); rows past a length may hold anything */
     void *y;       /* likewise; rows past a length hold anything afterwards */
     /* (batch) real tokens of each sequence, 1..seq_len; null: all of them.  In host memory; read
      * before the call returns, and a graph that captures the call keeps these lengths. */
     const int *lengths;
-    /* The same in the GPU's memory, read when the work runs: a graph may run again with others. All
-     * rows are computed, those past a length to no use; of a packed plan by cuBLASLt alone, while
-     * other kernels stop behind the last real token.  Lengths outside 0..seq_len are taken as
-     * the nearest of these.  Null on a CPU, and where `lengths` is not. */
+    /* The same in the GPU's memory, read when the work runs: a graph may run again with others.
+     * cuBLASLt computes all rows of a packed plan then, while other kernels stop behind the last
+     * real token.  Lengths outside 0..seq_len are taken as the nearest of these.  Null on a CPU,
+     * and where `lengths` is not. */
     const int *device_lengths;
     void *workspace; /* any contents */
     size_t workspace_bytes;

@@ -85,15 +85,17 @@ END_TEST
 /* The fake device has 4 multiprocessors with room for thread blocks of up to 100000 bytes. */
 static const struct {
     const char *gpu;
-    int op;
+    int op, seq_len;
     bool few, spread;
-} spreads[] = {{"hopper", 14, true, true}, {"hopper", 8, false, false}, {"", 14, true, false}};
+} spreads[] = {{"hopper", 14, SEQ_LEN, true, true},
+               {"hopper", 8, SCORES_SEQ_LEN, false, false},
+               {"", 14, SEQ_LEN, true, false}};
 
 START_TEST(few_thread_blocks_have_a_multiprocessor_each)
 {
     setenv("FAKE_GPU", spreads[_i].gpu, 1);
     struct bench_options o = gpu_options();
-    struct bench *b = gpu_bench_of(&o, SCORES_SEQ_LEN);
+    struct bench *b = gpu_bench_of(&o, spreads[_i].seq_len);
     struct trial t = segment_trial(b, spreads[_i].op, spreads[_i].op);
     ck_assert_int_eq(t.resources.grid[0] <= 4, spreads[_i].few);
     ck_assert_int_eq(t.resources.shared_dynamic_bytes, spreads[_i].spread ? 50001 : 0);

@@ -206,70 +206,59 @@ END_TEST
 static const struct {
     struct segment segment;
     const char *schedule;
-    bool lengths;
     struct cuda_map maps[CUDA_MAPS];
 } described[] = {
     {{10, 11},
      "",
-     false,
      {{false, TENSOR_OF(9), {128, 195}, {64, 128}},
       {true, WEIGHT_W1, {136, 128}, {64, 64}},
       {false, TENSOR_OF(11), {136, 195}, {64, 128}},
       {0}}},
     {{12, 13},
      "tile=64x96",
-     false,
      {{false, TENSOR_OF(11), {136, 195}, {64, 64}},
       {true, WEIGHT_W2, {128, 136}, {32, 128}},
       {false, TENSOR_OF(13), {128, 195}, {32, 64}},
       {false, TENSOR_OF(9), {128, 195}, {32, 64}}}},
     {{12, 13},
      "tile=64x96_cluster2x1",
-     false,
      {{false, TENSOR_OF(11), {136, 195}, {64, 64}},
       {true, WEIGHT_W2, {128, 136}, {32, 64}},
       {false, TENSOR_OF(13), {128, 195}, {32, 64}},
       {false, TENSOR_OF(9), {128, 195}, {32, 64}}}},
     {{12, 13},
      "tile=192x96_cluster1x2",
-     false,
      {{false, TENSOR_OF(11), {136, 195}, {64, 96}},
       {true, WEIGHT_W2, {128, 136}, {32, 64}},
       {false, TENSOR_OF(13), {128, 195}, {32, 192}},
       {false, TENSOR_OF(9), {128, 195}, {32, 192}}}},
     {{7, 8},
      "tile=48x64_swap_pingpong",
-     false,
      {{false, TENSOR_OF(6), {128, 195}, {64, 48}},
       {true, WEIGHT_WO, {128, 128}, {64, 64}},
       {false, TENSOR_OF(8), {128, 195}, {64, 48}},
       {false, TENSOR_X, {128, 195}, {64, 48}}}},
-    /* Rows of several sequences, merged heads, heads to split, sums of a cluster. */
-    {{12, 13}, "", true, {{0}, {true, WEIGHT_W2, {128, 136}, {64, 64}}, {0}, {0}}},
+    /* Merged heads, heads to split, sums of a cluster. */
     {{6, 7},
      "",
-     false,
      {{0},
       {true, WEIGHT_WO, {128, 128}, {64, 64}},
       {false, TENSOR_OF(7), {128, 195}, {64, 128}},
       {0}}},
     {{12, 14},
      "tile=64x64",
-     false,
      {{false, TENSOR_OF(11), {136, 195}, {64, 64}},
       {true, WEIGHT_W2, {128, 136}, {64, 128}},
       {false, TENSOR_OF(14), {128, 195}, {64, 64}},
       {false, TENSOR_OF(9), {128, 195}, {64, 64}}}},
     {{0, 1},
      "",
-     false,
      {{false, TENSOR_X, {128, 195}, {64, 128}},
       {true, WEIGHT_WQKV, {384, 128}, {64, 64}},
       {0},
       {0}}},
     {{12, 13},
      "split=2",
-     false,
      {{false, TENSOR_OF(11), {136, 195}, {64, 128}},
       {true, WEIGHT_W2, {128, 136}, {64, 64}},
       {0},
@@ -278,12 +267,9 @@ static const struct {
 
 START_TEST(maps_of_a_launch)
 {
-    static int lengths[] = {65, 65, 65};
     struct workload w = small();
     struct choice c = choice_of(described[_i].segment, described[_i].schedule);
     struct cuda_launch l;
-    if (described[_i].lengths)
-        w.lengths = lengths;
     choice_launch(&c, &w, &l);
     for (int i = 0; i < CUDA_MAPS; i++) {
         const struct cuda_map *m = &l.maps[i], *want = &described[_i].maps[i];

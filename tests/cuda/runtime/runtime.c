@@ -28,7 +28,7 @@ bool gpu_is(const char *what)
 static bool counts_tokens(const struct fp_args *a)
 {
     int sum = 0;
-    if (a->token_row == NULL && a->unpacked == NULL)
+    if (a->unpacked == NULL)
         return true;
     for (int b = 0; b < a->batch; b++)
         sum += a->lengths[b];
