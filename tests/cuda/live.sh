@@ -1,13 +1,13 @@
 #!/bin/sh
 # live.sh BIN WORKLOAD...: searches each workload, "BATCH SEQ_LEN MASK", and prints a row for each search: its
-# plan, seconds in all and by phase, how many segments it timed and took from other searches, and the most memory of the
-# host that the search and its worker held, in MB.
+# plan, that plan's microseconds a layer and how many times as fast as 41115 it is, both from the search's finals; seconds
+# in all and by phase, how many segments it timed and took from other searches, and the most memory of the host that the
+# search and its worker held, in MB.
 #   empty    cache and database are empty
 #   cached   binaries are cached, nothing is measured
 #   mask     another mask in the database of that search
 #   limit8   binaries are cached, nothing is measured, 8 s
 #   limit20  cache and database are empty, 20 s
-# Then the plans of all searches of a workload are timed side by side with 41115.
 # LIVE_SEARCHES names the searches that run (all; cached and mask go together), LIVE_OPTIONS more options.
 set -u
 bin=$1
@@ -48,7 +48,14 @@ memory() {
   echo "$((most / 1024))" >"$dir/memory"
 }
 
-# search NAME CACHE DB BATCH SEQ_LEN MASK [OPTION...]: a row; appends the plan to $dir/plans.
+# finals: the plan of the search that has ended, its time and its speed-up over 41115; - where it held no finals.
+finals() {
+  jq -r '(.baselines | map(select(.value == 41115).speedup) | first) as $speedup
+    | def shown: if . == null then "-" else . * 100 | round / 100 end;
+    [.best.value, (.best.us_per_layer | shown), ($speedup | shown)] | join(" ")' "$dir/json"
+}
+
+# search NAME CACHE DB BATCH SEQ_LEN MASK [OPTION...]: a row.
 search() {
   name=$1 db=$3 workload="$4 $5 $6"
   rm -f "$dir/ended"
@@ -65,13 +72,11 @@ search() {
     return 1
   }
   taken=$(sed -n 's/^fuseplan: took \([0-9]*\) segment times.*/\1/p' "$dir/said")
-  value=$(jq .best.value "$dir/json")
   # shellcheck disable=SC2046
-  set -- $(sums "$db")
-  printf '%-20s %-8s %6s %8.1f %8s %8s %8s %8s %8s %9.0f %6s %7s\n' "$workload" "$name" "$value" \
-    "$(jq .seconds "$dir/json")" "$1" "$(during "$dir/events" oracle)" "$2" "$3" \
-    "$(during "$dir/events" model)" "$(echo "$4 ${taken:-0}" | awk '{ print $1 - $2 }')" "${taken:-0}" "$(cat "$dir/memory")"
-  [ "$name" = mask ] || echo "$value" >>"$dir/plans"
+  set -- $(finals) $(sums "$db")
+  printf '%-20s %-8s %6s %8s %6s %8.1f %8s %8s %8s %8s %8s %9.0f %6s %7s\n' "$workload" "$name" "$1" "$2" "$3" \
+    "$(jq .seconds "$dir/json")" "$4" "$(during "$dir/events" oracle)" "$5" "$6" \
+    "$(during "$dir/events" model)" "$(echo "$7 ${taken:-0}" | awk '{ print $1 - $2 }')" "${taken:-0}" "$(cat "$dir/memory")"
 }
 
 wanted() {
@@ -79,15 +84,14 @@ wanted() {
   return 1
 }
 
-printf '%-20s %-8s %6s %8s %8s %8s %8s %8s %8s %9s %6s %7s\n' workload search plan seconds build oracle verify time learn \
-  segments taken memory
+printf '%-20s %-8s %6s %8s %6s %8s %8s %8s %8s %8s %8s %9s %6s %7s\n' workload search plan us 41115 seconds build oracle \
+  verify time learn segments taken memory
 failed=0
 for w in "$@"; do
   # shellcheck disable=SC2086
   set -- $w
   other=causal
   [ "$3" != causal ] || other=full
-  echo 41115 >"$dir/plans"
   rm -rf "$dir/cache" "$dir/cold"
   rm -f "$dir"/db.*
   {
@@ -97,12 +101,5 @@ for w in "$@"; do
       { ! wanted limit8 || search limit8 "$dir/cache" "$dir/db.8" "$1" "$2" "$3" --time-limit=8; } &&
       { ! wanted limit20 || search limit20 "$dir/cold" "$dir/db.20" "$1" "$2" "$3" --time-limit=20; }
   } || failed=1
-  for db in "$dir/db.empty" "$dir/db.cached" "$dir/db.8" "$dir/db.20"; do
-    [ -e "$db" ] && break
-  done
-  # shellcheck disable=SC2046,SC2086
-  FUSEPLAN_CACHE=$dir/cache FUSEPLAN_DB=$db "$bin/fuseplan" bench $(sort -u "$dir/plans") $LIVE_OPTIONS -b "$1" \
-    -s "$2" -m "$3" --format json -q 2>"$dir/said" |
-    jq -r '.[] | "  \(.value) \(.median_ms) ms"' || failed=1
 done
 exit $failed
