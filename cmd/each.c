@@ -39,7 +39,8 @@ int each_check_workloads(const struct options *o, struct status *st)
         struct options one = each_part(o, i);
         struct target_name target;
         struct workload w;
-        result = workload_read(&one, &target, &w, st);
+        one.given |= OPT(QUIET); /* notes come with the measurement */
+        result = workload_from_options(&one, false, &target, &w, st);
         workload_release(&w);
     }
     return result;

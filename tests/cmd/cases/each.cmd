@@ -10,3 +10,6 @@ $q -b 1,2 -s 128,70000; echo $?
 $q -b 1,,2 -s 128; echo $?
 fuseplan generate 5 -b 1,2 -s 8 -o d; echo $?
 fuseplan bench 5 -b 1 -s 8,16 --dump d; echo $?
+# The mask of the second is refused before the first is measured.
+fuseplan mask causal -s 8 --npy m.npy -q >/dev/null
+fuseplan search -b 1 -s 8,16 -m file:m.npy --target cpu; echo $?
