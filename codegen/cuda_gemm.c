@@ -140,7 +140,11 @@ static bool norm_of_split_applicable(const struct cuda_gemm *g, const struct cud
 
 bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
-    enum { STEPS_LEAST = 2, COLUMNS_MAX = 256 };
+    enum {
+        STEPS_LEAST = 2,
+        COLUMNS_MAX = 256,
+        TILES_MAX = (1 << 20) - 1 /* up to there quotient() of gemm_tma_shape.cuh is exact */
+    };
     struct cuda_stage stage;
     struct cuda_gemm g;
     cuda_gemm_of(c, &g);
@@ -165,6 +169,8 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
     if (g.norm != CUDA_GEMM_NORM_NONE && t->workload != NULL &&
         ranks_of(&g, &stage, t->workload) == 0)
         return inapplicable(why, "so few tiles of this width make no row for the layernorm");
+    if (t->workload != NULL && thread_blocks(&g, &stage, t->workload) / g.split > TILES_MAX)
+        return inapplicable(why, "the kernel finds the places of less than 2^20 tiles");
     if (g.norm == CUDA_GEMM_NORM_NONE && g.bn > COLUMNS_MAX)
         return inapplicable(why, "tiles of this width are for layernorms");
     if (g.depth < STEPS_LEAST)

@@ -151,6 +151,21 @@ START_TEST(clusters_have_whole_rows)
 }
 END_TEST
 
+/* 16 rows by 128 of 384 columns: 3 * 2^18 tiles of so many rows, and 3 * 2^19. */
+START_TEST(places_of_tiles_are_found)
+{
+    struct workload w = small();
+    struct choice c = choice_of((struct segment){0, 0}, "tile=16x128_swap");
+    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, false, false, &w};
+    const char *why;
+    w.batch = 64 << _i;
+    w.seq_len = 65536;
+    ck_assert_int_eq(choice_applicable(&c, &t, &why), _i == 0);
+    if (_i > 0)
+        ck_assert_str_eq(why, "the kernel finds the places of less than 2^20 tiles");
+}
+END_TEST
+
 /* Thread blocks that wait for each other must all fit; so many of 64 rows and 64 columns, split. */
 static const struct {
     int seq_len, split;
@@ -285,7 +300,7 @@ END_TEST
 
 SUITE("cuda_gemm", NULL, NULL, LOOP(is_of_sm_90_and_half_types, 0, ARRAY_LEN(targets)),
       LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
-      LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)),
+      LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)), LOOP(places_of_tiles_are_found, 0, 2),
       LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits)),
       ONCE(swapped_operands_are_not_split), ONCE(a_default_is_applicable),
       LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)))
