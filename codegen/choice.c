@@ -172,8 +172,13 @@ void candidate_default(const struct build_target *t, struct plan p, struct candi
 
 void choice_symbol(const struct choice *c, struct buf *out)
 {
-    buf_addf(out, "segment_%02d_%02d_", c->segment.first, c->segment.last);
-    add_op_names(c->segment.first, c->segment.last, "_", out);
+    buf_adds(out, "segment_");
+    if (c->impl->add_name != NULL) {
+        c->impl->add_name(c->segment, out);
+    } else {
+        buf_addf(out, "%02d_%02d_", c->segment.first, c->segment.last);
+        add_op_names(c->segment.first, c->segment.last, "_", out);
+    }
     if (c->impl != impl_find(c->impl->target, "generated"))
         buf_addf(out, "_%s", c->impl->name);
     for (int k = 0; k < c->impl->knob_count; k++) {

@@ -98,6 +98,10 @@ struct impl {
     /* Whether it can run the segment there, and every knob that is not at its first value makes a
      * difference.  If not, *why is the reason. */
     bool (*applicable)(const struct choice *c, const struct build_target *t, const char **why);
+    /* Appends what the segment computes, "gemm_bias_gelu".  Segments for which it appends the same
+     * share a kernel, to which the launch names their tensors and weights.  Null: every segment has
+     * a kernel of its own. */
+    void (*add_name)(struct segment s, struct buf *out);
     /* The tensors that its function writes, as bits. */
     uint16_t (*tensors)(const struct choice *c);
     /* Appends the whole source file, byte-identical for equal input. */
@@ -163,8 +167,9 @@ bool same_choices(const struct candidate *a, const struct candidate *b);
 /* The plan with the default choice of each segment. */
 void candidate_default(const struct build_target *t, struct plan p, struct candidate *out);
 
-/* The name of the function in a choice's source, unique among all sources of a target:
- * "segment_08_09_out_bias_residual_layernorm1". */
+/* The name of the function in a choice's source: "segment_08_09_out_bias_residual_layernorm1", or
+ * of a kernel that several segments share "segment_gemm_bias_gelu_hopper_gemm".  Sources of a
+ * target with the same name are the same. */
 void choice_symbol(const struct choice *c, struct buf *out);
 
 /* The tensors that a choice's function writes, as bits: its segment's outputs, and those through
@@ -209,6 +214,13 @@ struct cuda_map {
 /* In the order of struct fp_maps (kernels/cuda/abi.h). */
 enum { CUDA_MAP_IN, CUDA_MAP_WEIGHT, CUDA_MAP_OUT, CUDA_MAP_RESIDUAL, CUDA_MAPS };
 
+/* The operands of fp_args.gemm (kernels/cuda/abi.h). */
+struct cuda_operands {
+    int64_t columns, inner;
+    int in, out, residual; /* tensors; residual -1: none */
+    int bias, gamma, beta; /* enum weight_id; -1: none */
+};
+
 /* Everything about a kernel launch except the grid: min(tiles, resident thread blocks) if it is
  * cooperative, else tiles.  A smaller grid computes the same.  A kernel that is not cooperative may
  * be launched before the one in front of it has ended, because it waits for that by itself: see
@@ -225,6 +237,7 @@ struct cuda_launch {
     int64_t sync_words;      /* of fp_args.sync */
     int64_t workspace_bytes; /* of fp_args.workspace */
     struct cuda_map maps[CUDA_MAPS]; /* of fp_maps, the kernel's second argument, if it has one */
+    struct cuda_operands operands;   /* of fp_args.gemm, if it has maps */
 };
 
 /* For a choice whose implementation is not a library. */

@@ -61,6 +61,10 @@ void add_stage_line(int index, int first, int last, const char *summary, struct 
 /* Begins the comment at the top: operators with their operations, tensors, weights. */
 void add_header(const struct choice *c, const struct build_target *t, struct buf *out);
 
+/* The same of a kernel that these segments share. */
+void add_shared_header(const struct choice *c, const struct segment *segments, int count,
+                       const struct build_target *t, struct buf *out);
+
 /* ---- cpu.c ----------------------------------------------------------------------------------- */
 
 /* The knobs of the CPU's `generated`, in the order of its row in impls[]. */

@@ -76,7 +76,7 @@ static int shared_bytes(const struct cuda_gemm *g)
     return SWIZZLE_BYTES + (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
 }
 
-static int threads_of(const struct cuda_gemm *g)
+int cuda_gemm_threads(const struct cuda_gemm *g)
 {
     return (g->teams * g->groups + 1) * WARPGROUP;
 }
@@ -178,8 +178,6 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
     return true;
 }
 
-/* ---- source ---------------------------------------------------------------------------------- */
-
 void cuda_gemm_arguments(const struct choice *c, struct buf *out)
 {
     static const char *const norms[] = {[CUDA_GEMM_NORM_NONE] = "NONE",
@@ -190,31 +188,6 @@ void cuda_gemm_arguments(const struct choice *c, struct buf *out)
     buf_addf(out, "%d, %d, %d, %d, %d, %d, %d, fp::NORM_%s, %d, %d, %s", g.bm, g.bn, g.step,
              g.teams, g.groups, g.depth, g.split, norms[g.norm], g.cluster_m, g.cluster_n,
              g.swap ? "true" : "false");
-}
-
-void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct buf *out)
-{
-    struct cuda_stage stage;
-    struct cuda_gemm g;
-    cuda_gemm_stage(c->segment, &stage);
-    cuda_gemm_of(c, &g);
-    add_header(c, t, out);
-    buf_adds(out, " */\n#include \"gemm_tma.cuh\"\n\n");
-    add_types(t, out);
-    buf_adds(out,
-             "/* tokens, columns, elements of a step, teams, warpgroups of a team, steps in "
-             "flight, thread\n * blocks that share a sum, how a layernorm follows, thread blocks "
-             "that share columns of the\n * weight, and rows; whether the weight is the first "
-             "operand */\n"
-             "using tile = fp::tma_shape<dtype, ");
-    cuda_gemm_arguments(c, out);
-    buf_adds(out, ">;\n\n");
-    emit_cuda_tma_stage(&stage, out);
-    open_kernel(c, threads_of(&g), 1, g.split, "fp_args a, const __grid_constant__ fp_maps maps",
-                out);
-    buf_adds(out, "    ");
-    add_stage_name(stage.first, stage.last, out);
-    buf_adds(out, "(a, maps, shared);\n}\n");
 }
 
 /* ---- launches -------------------------------------------------------------------------------- */
@@ -231,6 +204,14 @@ static void describe(const struct cuda_gemm *g, const struct cuda_stage *s,
     int panel = g->bn % 64 == 0 ? 64 : 32; /* PANEL of tma_shape */
     bool in_rows = tensor_layout(in) == LAYOUT_TOKENS;
     bool out_rows = tensor_layout(stored) == LAYOUT_TOKENS && g->split == 1;
+    out->operands = (struct cuda_operands){.columns = n,
+                                           .inner = k,
+                                           .in = in,
+                                           .out = stored,
+                                           .residual = residual,
+                                           .bias = last > op ? (int)op_weight(last, 0) : -1,
+                                           .gamma = s->norm_strip ? (int)op_weight(s->last, 0) : -1,
+                                           .beta = s->norm_strip ? (int)op_weight(s->last, 1) : -1};
     out->maps[CUDA_MAP_WEIGHT] =
         (struct cuda_map){true, (int)weight, {n, k}, {panel, g->step / g->cluster_m}};
     if (in_rows)
@@ -252,7 +233,7 @@ void cuda_gemm_launch(const struct choice *c, const struct workload *w, struct c
     int64_t strips = strips_of(&g, w);
     int64_t ranks = g.norm != CUDA_GEMM_NORM_NONE ? ranks_of(&g, &stage, w) : 0;
     bool mailboxes = g.norm == CUDA_GEMM_NORM_MEMORY; /* words of 64 bits */
-    *out = (struct cuda_launch){.threads = threads_of(&g),
+    *out = (struct cuda_launch){.threads = cuda_gemm_threads(&g),
                                 .shared_bytes = shared_bytes(&g),
                                 .persistent = g.split == 1,
                                 .cluster = g.norm == CUDA_GEMM_NORM_CLUSTER ? (int)ranks

@@ -202,11 +202,12 @@ void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out);
  * anything else. */
 bool cuda_gemm_stage(struct segment s, struct cuda_stage *out);
 
+int cuda_gemm_threads(const struct cuda_gemm *g); /* of a thread block */
+
 /* Appends the template's arguments that follow the type. */
 void cuda_gemm_arguments(const struct choice *c, struct buf *out);
 
 bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why);
-void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct buf *out);
 void cuda_gemm_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out);
 
 /* ---- cuda_library.c: segments that cuBLASLt runs --------------------------------------------- */
@@ -261,7 +262,11 @@ const char *cuda_stage_summary(const struct cuda_stage *s);
 /* Appends the function that runs the stage. */
 void emit_cuda_stage(const struct cuda_stage *s, int threads, struct buf *out);
 
-/* The same for the GEMM of `hopper_gemm`. */
-void emit_cuda_tma_stage(const struct cuda_stage *s, struct buf *out);
+/* ---- emit_cuda_gemm.c ------------------------------------------------------------------------ */
+
+/* "gemm_bias_residual_layernorm": what the GEMM of a segment computes. */
+void add_gemm_name(struct segment s, struct buf *out);
+
+void emit_cuda_gemm(const struct choice *c, const struct build_target *t, struct buf *out);
 
 #endif

@@ -126,33 +126,6 @@ static void add_gemm(struct body *b, const struct cuda_stage *s)
              epilogue, s->norm_strip ? "strip" : "fp::nothing()");
 }
 
-/* Its bias, residual and activation are arguments of one struct, as the kernel applies them at
- * different times. */
-static void add_tma_gemm(struct body *b, const struct cuda_stage *s)
-{
-    int op = cuda_gemm_op(s), last = cuda_gemm_stored(s);
-    bool ends = last > op;
-    const char *activation = ends ? op_activation(last) : NULL;
-    enum weight_id weight = op_weight(op, 0);
-    add_view(b, s->first);
-    add_store(b, TENSOR_OF(s->last));
-    buf_adds(&b->text, "    using ending = fp::gemm_end<dtype, ");
-    if (activation != NULL)
-        buf_addf(&b->text, "fp::apply_%s<dtype, fp::keep>", activation);
-    else
-        buf_adds(&b->text, "fp::keep");
-    buf_addf(&b->text, ", decltype(store)>;\n    const ending end{%s, ",
-             ends && ops[last].weights != 0 ? use_weight(b, op_weight(last, 0)) : "nullptr");
-    buf_addf(&b->text, "%s, {}, store",
-             ends && op_residual(last) >= 0 ? use_tensor(b, op_residual(last)) : "nullptr");
-    for (int n = 0; n < op_weight_count(s->last) && s->norm_strip; n++)
-        buf_addf(&b->text, ", %s", use_weight(b, op_weight(s->last, n)));
-    buf_addf(&b->text, "%s};\n", s->norm_strip ? ", a.eps" : "");
-    buf_adds(&b->text, "    fp::gemm_tma<tile, decltype(in), ending>(a, maps, ");
-    buf_addf(&b->text, "%s, ", use_dim(b, ops[op].columns));
-    buf_addf(&b->text, "%s, in, end, shared).run();\n", use_dim(b, weights[weight].rows));
-}
-
 static void add_rows(struct body *b, const struct cuda_stage *s)
 {
     const char *before = "fp::keep()";
@@ -185,12 +158,11 @@ const char *cuda_stage_summary(const struct cuda_stage *s)
     return s->norm_strip ? "GEMM tiles; a strip's last normalises it" : summaries[s->kind];
 }
 
-static void add_function(const struct cuda_stage *s, const char *parameters, const struct body *b,
-                         struct buf *out)
+static void add_function(const struct cuda_stage *s, const struct body *b, struct buf *out)
 {
     buf_adds(out, "static FP_DEVICE void\n");
     add_stage_name(s->first, s->last, out);
-    buf_addf(out, "(%s)\n{\n", parameters);
+    buf_adds(out, "(const fp_args &a, void *shared)\n{\n");
     add_declarations(b, out);
     buf_add(out, b->text.ptr, b->text.len);
     buf_adds(out, "}\n\n");
@@ -215,15 +187,6 @@ void emit_cuda_stage(const struct cuda_stage *s, int threads, struct buf *out)
                  s->last, threads);
         break;
     }
-    add_function(s, "const fp_args &a, void *shared", &b, out);
-    buf_release(&b.text);
-}
-
-void emit_cuda_tma_stage(const struct cuda_stage *s, struct buf *out)
-{
-    struct body b = {.tensors = 0};
-    buf_init(&b.text);
-    add_tma_gemm(&b, s);
-    add_function(s, "const fp_args &a, const fp_maps &maps,\n    void *shared", &b, out);
+    add_function(s, &b, out);
     buf_release(&b.text);
 }

@@ -33,12 +33,18 @@ static bool has_maps(const struct cuda_launch *l)
     return l->maps[CUDA_MAP_WEIGHT].size[0] > 0;
 }
 
-/* "static const struct plan_map SYMBOL_maps[PLAN_MAPS] = {...};" */
+/* Several segments may share a kernel, but not its maps: "maps_07_09". */
+static void add_maps_name(const struct choice *c, struct buf *out)
+{
+    buf_addf(out, "maps_%02d_%02d", c->segment.first, c->segment.last);
+}
+
+/* "static const struct plan_map NAME[PLAN_MAPS] = {...};" */
 static void add_maps(const struct choice *c, const struct cuda_launch *l, struct buf *out)
 {
     buf_adds(out, "static const struct plan_map ");
-    choice_symbol(c, out);
-    buf_adds(out, "_maps[PLAN_MAPS] = {\n");
+    add_maps_name(c, out);
+    buf_adds(out, "[PLAN_MAPS] = {\n");
     for (int i = 0; i < CUDA_MAPS; i++) {
         const struct cuda_map *m = &l->maps[i];
         buf_addf(out, "    {%s, %d, {%lld, %lld}, {%d, %d}},\n", m->weight ? "true" : "false",
@@ -96,6 +102,14 @@ static void define_product(const struct choice *c, struct buf *out)
     buf_adds(out, "_product},\n");
 }
 
+/* "maps_07_09, {768, ...}, " */
+static void add_gemm(const struct choice *c, const struct cuda_operands *o, struct buf *out)
+{
+    add_maps_name(c, out);
+    buf_addf(out, ", {%lld, %lld, %d, %d, %d, %d, %d, %d}, ", (long long)o->columns,
+             (long long)o->inner, o->in, o->out, o->residual, o->bias, o->gamma, o->beta);
+}
+
 static void define_kernel(const struct standalone_spec *s, const struct standalone_plan *p,
                           const struct choice *c, struct buf *out)
 {
@@ -107,10 +121,11 @@ static void define_kernel(const struct standalone_spec *s, const struct standalo
              l.cooperative ? "true" : "false", l.persistent ? "true" : "false",
              l.at_once ? "true" : "false", l.cluster);
     if (has_maps(&l))
-        choice_symbol(c, out);
-    buf_addf(out, "%s, %s, %lld, %lld, %lld, 0},\n", has_maps(&l) ? "_maps" : "0",
-             l.tiling.rows > 0 ? "&query_tiles" : "0", (long long)l.tiles, (long long)l.sync_words,
-             (long long)l.workspace_bytes);
+        add_gemm(c, &l.operands, out);
+    else
+        buf_adds(out, "0, {0}, ");
+    buf_addf(out, "%s, %lld, %lld, %lld, 0},\n", l.tiling.rows > 0 ? "&query_tiles" : "0",
+             (long long)l.tiles, (long long)l.sync_words, (long long)l.workspace_bytes);
 }
 
 static void define_segment(const struct standalone_spec *s, const struct standalone_plan *p,

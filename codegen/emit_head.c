@@ -92,10 +92,28 @@ static void add_weights(struct segment s, struct buf *out)
 }
 
 /* The value whose plan fuses this segment and nothing else. */
-static unsigned value_of(const struct choice *c)
+static unsigned value_of(struct segment s, bool handwritten)
 {
-    unsigned fused = (1u << c->segment.last) - (1u << c->segment.first);
-    return plan_value(plan_of((uint16_t)fused, c->impl->handwritten));
+    unsigned fused = (1u << s.last) - (1u << s.first);
+    return plan_value(plan_of((uint16_t)fused, handwritten));
+}
+
+/* Operators with their operations, tensors, weights. */
+static void add_segment(struct segment s, uint16_t written, struct buf *out)
+{
+    add_operators(s, out);
+    buf_adds(out, " *\n");
+    add_tensors("Reads", segment_inputs(s), out);
+    add_weights(s, out);
+    add_tensors("Writes", written, out);
+}
+
+static void add_units(const struct build_target *t, struct buf *out)
+{
+    buf_addf(out,
+             " * %s bytes an element; operations in brackets, T real tokens, P kept (query, key) "
+             "pairs.\n",
+             dtypes[t->dtype].bytes == 2 ? "Two" : "Four");
 }
 
 void add_header(const struct choice *c, const struct build_target *t, struct buf *out)
@@ -105,14 +123,25 @@ void add_header(const struct choice *c, const struct build_target *t, struct buf
     if (c->impl->library)
         buf_adds(out, "call of cuBLASLt.\n *\n");
     else
-        buf_addf(out, "launch, as `fuseplan generate %u` emits them.\n *\n", value_of(c));
-    add_operators(s, out);
+        buf_addf(out, "launch, as `fuseplan generate %u` emits them.\n *\n",
+                 value_of(s, c->impl->handwritten));
+    add_segment(s, choice_tensors(c), out);
+    add_units(t, out);
+}
+
+void add_shared_header(const struct choice *c, const struct segment *segments, int count,
+                       const struct build_target *t, struct buf *out)
+{
+    buf_adds(out,
+             "/* A GEMM and the operators around it in one launch.  Its operands, fp_args.gemm, "
+             "are those of:\n");
+    for (int i = 0; i < count; i++) {
+        const struct choice of = {segments[i], c->impl, c->schedule};
+        buf_addf(out,
+                 " *\n * Operators %d-%d of the layer, as `fuseplan generate %u` emits them.\n",
+                 of.segment.first, of.segment.last, value_of(of.segment, false));
+        add_segment(of.segment, choice_tensors(&of), out);
+    }
     buf_adds(out, " *\n");
-    add_tensors("Reads", segment_inputs(s), out);
-    add_weights(s, out);
-    add_tensors("Writes", choice_tensors(c), out);
-    buf_addf(out,
-             " * %s bytes an element; operations in brackets, T real tokens, P kept (query, key) "
-             "pairs.\n",
-             dtypes[t->dtype].bytes == 2 ? "Two" : "Four");
+    add_units(t, out);
 }

@@ -61,6 +61,7 @@ const struct impl impls[] = {
     {.name = "hopper_gemm",
      .target = TARGET_CUDA,
      .applicable = cuda_gemm_applicable,
+     .add_name = add_gemm_name,
      .tensors = only_outputs,
      .emit = emit_cuda_gemm,
      .launch = cuda_gemm_launch,

@@ -8,6 +8,7 @@ struct node {
     const struct matmul *matmul;     /* null: function runs */
     struct fp_args args;
     struct cuda_map matrices[CUDA_MAPS]; /* of maps */
+    struct cuda_operands operands;       /* with maps */
     struct fp_maps maps;
     struct resources resources;
     bool cooperative;
@@ -143,6 +144,7 @@ static int lay_out(struct device *d, const struct function *f, const struct cuda
     r->grid[1] = r->grid[2] = r->block[1] = r->block[2] = 1;
     r->occupancy = blocks * l->threads / (double)d->unit_threads;
     out->function = f;
+    out->operands = l->operands;
     out->cooperative = l->cooperative;
     out->cluster = l->cluster;
     out->alone = resident <= d->units;
@@ -162,6 +164,18 @@ static int make_kernel(struct device *d, const struct launch *l, struct node *ou
         cuda_reserve(d, &d->sync, how.sync_words * (int64_t)sizeof(unsigned), st) != 0)
         return -1;
     return cuda_reserve(d, &d->workspace, how.workspace_bytes, st);
+}
+
+static struct fp_gemm gemm_of(const struct cuda_operands *o, const struct fp_args *a)
+{
+    return (struct fp_gemm){.columns = (int)o->columns,
+                            .inner = (int)o->inner,
+                            .in = a->tensor[o->in],
+                            .out = a->tensor[o->out],
+                            .residual = o->residual >= 0 ? a->tensor[o->residual] : NULL,
+                            .bias = o->bias >= 0 ? a->weight[o->bias] : NULL,
+                            .gamma = o->gamma >= 0 ? a->weight[o->gamma] : NULL,
+                            .beta = o->beta >= 0 ? a->weight[o->beta] : NULL};
 }
 
 /* alike: the node of the same choice in another layer, or null. */
@@ -187,6 +201,8 @@ static int make_node(struct device *d, const struct launch *l, const struct node
     }
     memcpy(out->args.tensor, l->tensor, sizeof(l->tensor));
     memcpy(out->args.weight, l->weight, sizeof(l->weight));
+    if (out->matrices[CUDA_MAP_WEIGHT].size[0] > 0)
+        out->args.gemm = gemm_of(&out->operands, &out->args);
     return cuda_encode_maps(d, out->matrices, &out->args, &out->maps, st);
 }
 

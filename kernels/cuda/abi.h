@@ -34,6 +34,14 @@ struct fp_tiles {
     const int *key_token;   /* (parts, blocks*64) likewise, of each key */
 };
 
+/* The operands of a GEMM whose kernel several segments share; its weight is in fp_maps.  Pointers
+ * that its kernel does not read are null. */
+struct fp_gemm {
+    int columns, inner; /* N, K */
+    void *in, *out, *residual;
+    const void *bias, *gamma, *beta;
+};
+
 struct fp_args {
     int batch, seq_len, heads, head_size, ffn;
     int tokens;         /* token rows to compute: B*S, or packed the sum of the lengths */
@@ -48,6 +56,7 @@ struct fp_args {
     const void *weight[12]; /* in the chain's order, row-major (rows, columns) */
     struct fp_blocks mask;
     struct fp_tiles tiles; /* for kernels that take the mask by tiles; else null */
+    struct fp_gemm gemm;   /* for kernels that several segments share; else zeros */
     unsigned *sync;        /* zeroed before the first launch only.  Word 0 is the grid barrier; word
                               FP_SYNC_DRAWN counts tiles drawn and words from FP_SYNC_TILES on count
                               arrivals, and these wrap to 0 by themselves */

@@ -376,14 +376,24 @@ FP_DEVICE int live_tokens(const fp_args &a)
     return a.live ? *a.live : a.tokens;
 }
 
+template <class D> FP_DEVICE elem<D> *elements(void *memory)
+{
+    return static_cast<elem<D> *>(memory);
+}
+
+template <class D> FP_DEVICE const elem<D> *elements(const void *memory)
+{
+    return static_cast<const elem<D> *>(memory);
+}
+
 template <class D> FP_DEVICE elem<D> *tensor(const fp_args &a, int t)
 {
-    return static_cast<elem<D> *>(a.tensor[t]);
+    return elements<D>(a.tensor[t]);
 }
 
 template <class D> FP_DEVICE const elem<D> *weight(const fp_args &a, int w)
 {
-    return static_cast<const elem<D> *>(a.weight[w]);
+    return elements<D>(a.weight[w]);
 }
 
 } // namespace fp

@@ -246,6 +246,18 @@ int encoder_begin(struct run *r)
     return status;
 }
 
+static struct fp_gemm gemm_of(const struct plan_gemm *g, const struct fp_args *a)
+{
+    return (struct fp_gemm){.columns = g->columns,
+                            .inner = g->inner,
+                            .in = a->tensor[g->in],
+                            .out = a->tensor[g->out],
+                            .residual = g->residual >= 0 ? a->tensor[g->residual] : NULL,
+                            .bias = g->bias >= 0 ? a->weight[g->bias] : NULL,
+                            .gamma = g->gamma >= 0 ? a->weight[g->gamma] : NULL,
+                            .beta = g->beta >= 0 ? a->weight[g->beta] : NULL};
+}
+
 /* A kernel may begin before the one in front of it has ended, from compute capability 9.0 on, and
  * waits by itself.  The first one does not: the lists of a call's lengths are still being made. */
 static int launch_kernel(struct run *r, const struct plan_segment *s, const struct fitted *how)
@@ -261,6 +273,7 @@ static int launch_kernel(struct run *r, const struct plan_segment *s, const stru
                                          .attrs = attributes,
                                          .numAttrs = s->cluster > 0 ? 2 : 1};
     if (s->maps != NULL) {
+        args.gemm = gemm_of(&s->gemm, &args);
         int status = encoder_maps_encode(r->e->device->encode, s->maps, &args, &maps);
         if (status != ENCODER_OK)
             return status;

@@ -28,6 +28,13 @@ struct plan_map {
     unsigned box[2];
 };
 
+/* The operands of such a kernel, which several segments may share: of fp_args.gemm. */
+struct plan_gemm {
+    int columns, inner;
+    int in, out, residual; /* tensors; residual -1: none */
+    int bias, gamma, beta; /* weights; -1: none */
+};
+
 /* out (rows, columns) = in (rows, inner) @ weight (inner, columns) + bias (columns) + residual, or
  * GELU of that in its tanh form, by cuBLASLt. */
 struct plan_product {
@@ -48,6 +55,7 @@ struct plan_segment {
     bool at_once;                         /* all of them: they wait for each other */
     int cluster;                          /* thread blocks; 0: the launch gives none */
     const struct plan_map *maps;          /* (PLAN_MAPS); null: it takes none */
+    struct plan_gemm gemm;                /* with maps */
     const struct plan_tiles *query_tiles; /* null: it reads none */
     long tiles;                           /* more thread blocks would idle */
     long sync_words, workspace_bytes;

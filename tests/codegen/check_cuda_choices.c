@@ -3,6 +3,9 @@
 #include "cuda_sources.h"
 #include "tests/suite.h"
 
+#include <stdlib.h>
+#include <string.h>
+
 static struct status st; /* of the call that a test is about */
 
 static const struct build_target ampere = {TARGET_CUDA, DTYPE_FP16, 64, 80, false, false, NULL};
@@ -106,9 +109,26 @@ START_TEST(knobs_without_effect_are_refused)
 }
 END_TEST
 
-static int by_text(const void *a, const void *b)
+struct named {
+    char *symbol;
+    struct choice choice;
+};
+
+static int by_symbol(const void *a, const void *b)
 {
-    return strcmp(*(char *const *)a, *(char *const *)b);
+    return strcmp(((const struct named *)a)->symbol, ((const struct named *)b)->symbol);
+}
+
+static void check_same_source(const struct choice *a, const struct choice *b)
+{
+    struct buf one, other;
+    buf_init(&one);
+    buf_init(&other);
+    choice_emit(a, &hopper, &one);
+    choice_emit(b, &hopper, &other);
+    ck_assert_str_eq(one.ptr, other.ptr);
+    buf_release(&other);
+    buf_release(&one);
 }
 
 /* A knob that is an argument of the function is not at its default. */
@@ -120,11 +140,12 @@ static bool turns_argument(const struct choice *c)
     return false;
 }
 
-START_TEST(sources_have_symbols_of_their_own)
+/* Programs hold the sources of many choices side by side. */
+START_TEST(sources_with_the_same_symbol_are_the_same)
 {
     enum { MOST = SEGMENT_COUNT * CUDA_CHOICES_MAX };
-    char **symbols = mem_alloc(MOST, sizeof(*symbols));
-    int count = 0;
+    struct named *of = mem_alloc(MOST, sizeof(*of));
+    int count = 0, shared = 0;
     for (int i = 0; i < SEGMENT_COUNT; i++) {
         struct choice choices[2 * CUDA_CHOICES_MAX];
         int n = all_choices(segment_at(i), choices);
@@ -134,15 +155,20 @@ START_TEST(sources_have_symbols_of_their_own)
                 continue; /* the same function */
             buf_init(&symbol);
             choice_symbol(&choices[c], &symbol);
-            symbols[count++] = buf_detach(&symbol);
+            of[count++] = (struct named){buf_detach(&symbol), choices[c]};
         }
     }
-    qsort(symbols, (size_t)count, sizeof(*symbols), by_text);
+    qsort(of, (size_t)count, sizeof(*of), by_symbol);
     for (int i = 1; i < count; i++)
-        ck_assert_str_ne(symbols[i - 1], symbols[i]);
+        if (strcmp(of[i - 1].symbol, of[i].symbol) == 0) {
+            ck_assert_str_eq(of[i].choice.impl->name, "hopper_gemm");
+            check_same_source(&of[i - 1].choice, &of[i].choice);
+            shared++;
+        }
+    ck_assert_int_gt(shared, 0);
     while (count > 0)
-        free(symbols[--count]);
-    free(symbols);
+        free(of[--count].symbol);
+    free(of);
 }
 END_TEST
 
@@ -349,7 +375,7 @@ END_TEST
 
 SUITE("cuda_choices", NULL, NULL, LOOP(choices_start_with_the_defaults, 0, SEGMENT_COUNT),
       LOOP(knobs_without_effect_are_refused, 0, ARRAY_LEN(refused)),
-      ONCE(sources_have_symbols_of_their_own), ONCE(values_may_stand_in_any_order),
+      ONCE(sources_with_the_same_symbol_are_the_same), ONCE(values_may_stand_in_any_order),
       LOOP(stages_cover_the_segment, 0, SEGMENT_COUNT),
       LOOP(launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes)), ONCE(tiles_of_a_launch),
       LOOP(options_name_the_architecture, 0, ARRAY_LEN(builds)),

@@ -86,16 +86,36 @@ END_TEST
 /* 65 tokens by 768 columns: 2 x 8 tiles of 64 x 96, each of a cluster of two thread blocks. */
 START_TEST(maps_are_in_the_plan)
 {
-    static const char maps[] = "segment_07_08_out_gemm_out_bias_residual_hopper_gemm_64x96_split2"
-                               "_maps";
     struct standalone p;
     emit("hopper_gemm", "tile=64x96 split=2", 0, &p);
     const char *plan = file_of(&p, "plan_b1_s65.c");
     ck_assert_ptr_nonnull(file_of(&p, "maps.c"));
-    ck_assert_int_eq(occurrences(plan, maps), 2);
-    ck_assert_int_eq(occurrences(plan, "_maps, 0, 32, 32, 0, 0},"), 1);
-    ck_assert_int_eq(occurrences(plan, "false, false, 0, segment_07_08"), 1);
+    ck_assert_int_eq(occurrences(plan, "maps_07_08"), 2);
+    ck_assert_int_eq(
+        occurrences(plan, "maps_07_08, {768, 768, 7, 9, 0, 3, -1, -1}, 0, 32, 32, 0, 0},"), 1);
+    ck_assert_int_eq(occurrences(plan, "false, false, 0, maps_07_08"), 1);
     ck_assert_int_eq(occurrences(plan, "    {true, 2, {768, 768}, {32, 128}},"), 1);
+    standalone_release(&p);
+}
+END_TEST
+
+/* Segments that differ in their operands alone share a kernel, and with it a file. */
+START_TEST(segments_share_kernels)
+{
+    static const char row[] = "{(const void *)bert_segment_gemm_hopper_gemm,";
+    static const char file[] = "segment_gemm_hopper_gemm.cu";
+    struct standalone p;
+    int files = 0;
+    emit("hopper_gemm", "", 0, &p);
+    for (int i = 0; i < p.count; i++)
+        files += strcmp(p.files[i].name, file) == 0;
+    ck_assert_int_eq(files, 1);
+    ck_assert_int_eq(occurrences(file_of(&p, "Makefile"), "segment_gemm_hopper_gemm.o"), 1);
+    const char *plan = file_of(&p, "plan_b1_s65.c");
+    ck_assert_int_eq(occurrences(plan, row), 3);
+    ck_assert_int_eq(occurrences(plan, "maps_00_00, {2304, 768, 0, 1, -1, -1, -1, -1},"), 1);
+    ck_assert_int_eq(occurrences(plan, "maps_10_10, {3072, 768, 10, 11, -1, -1, -1, -1},"), 1);
+    ck_assert_int_eq(occurrences(plan, "maps_12_12, {768, 3072, 12, 13, -1, -1, -1, -1},"), 1);
     standalone_release(&p);
 }
 END_TEST
@@ -128,12 +148,12 @@ START_TEST(names_begin_with_the_library_s)
         ck_assert_msg(strstr(text, "@OBJECTS@") == NULL && strstr(text, "@SOURCES@") == NULL, "%s",
                       p.files[i].name);
     }
-    ck_assert_int_ge(
-        occurrences(file_of(&p, "segment_00_00_qkv_gemm_hopper_gemm.cu"), "bert_segment_00"), 1);
+    ck_assert_int_ge(occurrences(file_of(&p, "segment_gemm_hopper_gemm.cu"), "bert_segment_gemm"),
+                     1);
     standalone_release(&p);
 }
 END_TEST
 
 SUITE("standalone", NULL, NULL, ONCE(library_is_linked_where_it_is_called),
-      ONCE(maps_are_in_the_plan), ONCE(libraries_have_the_chain_s_sizes),
-      ONCE(names_begin_with_the_library_s))
+      ONCE(maps_are_in_the_plan), ONCE(segments_share_kernels),
+      ONCE(libraries_have_the_chain_s_sizes), ONCE(names_begin_with_the_library_s))

@@ -1,6 +1,6 @@
 #!/bin/sh
 # plant.sh DIR FAULT=I-J|all...: writes DIR/nvcc, an nvcc that plants faults into the kernels of a segment,
-# or into all kernels.
+# which others may share, or into all kernels.
 #   hang   never ends                     wild   writes to address 8
 #   odd    writes words at odd addresses   trap   executes an instruction that ends the kernel
 #   lost   writes none of its results     race   all threads write one word of shared memory
@@ -32,19 +32,19 @@ open_body() {
   esac
 }
 
+# The script for a source: sed replaces the line after a kernel's name, which opens its body.
 for fault; do
-  segment=${fault#*=} script=$(open_body "${fault%=*}")
+  segment=${fault#*=} script="/^segment_/{n;$(open_body "${fault%=*}");}"
   case $segment in
-  all) kernel=segment_ ;;
-  *) kernel=$(printf 'segment_%02d_%02d_' "${segment%-*}" "${segment#*-}") ;;
+  all) echo "sed -i '$script' \"\$1\"" ;;
+  *) echo "! grep -q 'Operators $segment of' \"\$1\" || sed -i '$script' \"\$1\"" ;;
   esac
-  echo "/^$kernel/{n;$script;}" # the line after a kernel's name opens its body
-done >"$dir/faults.sed"
+done >"$dir/faults.sh"
 
 cat >"$dir/nvcc" <<EOF
 #!/bin/sh
 for argument; do
-  case \$argument in *.cu) sed -i -f '$dir/faults.sed' "\$argument" ;; esac
+  case \$argument in *.cu) sh '$dir/faults.sh' "\$argument" ;; esac
 done
 exec '$nvcc' "\$@"
 EOF

@@ -1,0 +1,35 @@
+/* A GEMM and the operators around it in one launch.  Its operands, fp_args.gemm, are those of:
+ *
+ * Operators 10-11 of the layer, as `fuseplan generate 43685` emits them.
+ *   10 ffn1_gemm          @ W1  [2 T D F]
+ *   11 ffn1_bias_gelu     + b1, GELU
+ *
+ * Reads layernorm1 (B,S,D)
+ * Weights w1 (D,F), b1 (1,F)
+ * Writes ffn1_bias_gelu (B,S,F)
+ *
+ * Two bytes an element; operations in brackets, T real tokens, P kept (query, key) pairs.
+ */
+#include "gemm_tma.cuh"
+
+using dtype = fp::bf16;
+enum { W = 64 }; /* head size */
+
+/* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
+ * blocks that share a sum, how a layernorm follows, thread blocks that share columns of the
+ * weight, and rows; whether the weight is the first operand */
+using tile = fp::tma_shape<dtype, 64, 192, 64, 1, 3, 6, 1, fp::NORM_NONE, 1, 1, true>;
+
+extern "C" __global__ void __launch_bounds__(512, 1)
+segment_gemm_bias_gelu_hopper_gemm_64x192_swap(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    fp::begin_next(a);
+    const fp::token_view<dtype> in{fp::elements<dtype>(a.gemm.in), a.gemm.inner};
+    const fp::store_tokens<dtype> store{fp::elements<dtype>(a.gemm.out), a.gemm.columns};
+    using ending = fp::gemm_end<dtype, fp::apply_gelu<dtype, fp::keep>, decltype(store)>;
+    const ending end{fp::elements<dtype>(a.gemm.bias),
+                     nullptr, {}, store};
+    fp::gemm_tma<tile, decltype(in), ending>(a, maps, a.gemm.columns, a.gemm.inner, in, end,
+                                                shared).run();
+}

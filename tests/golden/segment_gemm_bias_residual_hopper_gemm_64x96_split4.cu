@@ -1,0 +1,43 @@
+/* A GEMM and the operators around it in one launch.  Its operands, fp_args.gemm, are those of:
+ *
+ * Operators 7-8 of the layer, as `fuseplan generate 43733` emits them.
+ *    7 out_gemm           @ Wo  [2 T D D]
+ *    8 out_bias_residual  + bo, + x
+ *
+ * Reads x (B,S,D), merge_heads (B,S,D)
+ * Weights wo (D,D), bo (1,D)
+ * Writes out_bias_residual (B,S,D)
+ *
+ * Operators 12-13 of the layer, as `fuseplan generate 43689` emits them.
+ *   12 ffn2_gemm          @ W2  [2 T F D]
+ *   13 ffn2_bias_residual + b2, + layernorm1's result
+ *
+ * Reads layernorm1 (B,S,D), ffn1_bias_gelu (B,S,F)
+ * Weights w2 (F,D), b2 (1,D)
+ * Writes ffn2_bias_residual (B,S,D)
+ *
+ * Two bytes an element; operations in brackets, T real tokens, P kept (query, key) pairs.
+ */
+#include "gemm_tma.cuh"
+
+using dtype = fp::fp16;
+enum { W = 64 }; /* head size */
+
+/* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
+ * blocks that share a sum, how a layernorm follows, thread blocks that share columns of the
+ * weight, and rows; whether the weight is the first operand */
+using tile = fp::tma_shape<dtype, 64, 96, 128, 1, 1, 4, 4, fp::NORM_NONE, 1, 1, false>;
+
+extern "C" __global__ void __launch_bounds__(256, 1) __cluster_dims__(4, 1, 1)
+segment_gemm_bias_residual_hopper_gemm_64x96_split4(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    fp::begin_next(a);
+    const fp::token_view<dtype> in{fp::elements<dtype>(a.gemm.in), a.gemm.inner};
+    const fp::store_tokens<dtype> store{fp::elements<dtype>(a.gemm.out), a.gemm.columns};
+    using ending = fp::gemm_end<dtype, fp::keep, decltype(store)>;
+    const ending end{fp::elements<dtype>(a.gemm.bias),
+                     fp::elements<dtype>(a.gemm.residual), {}, store};
+    fp::gemm_tma<tile, decltype(in), ending>(a, maps, a.gemm.columns, a.gemm.inner, in, end,
+                                                shared).run();
+}

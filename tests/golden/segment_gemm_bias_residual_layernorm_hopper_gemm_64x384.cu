@@ -1,0 +1,47 @@
+/* A GEMM and the operators around it in one launch.  Its operands, fp_args.gemm, are those of:
+ *
+ * Operators 7-9 of the layer, as `fuseplan generate 43754` emits them.
+ *    7 out_gemm           @ Wo  [2 T D D]
+ *    8 out_bias_residual  + bo, + x
+ *    9 layernorm1         layernorm(gamma1, beta1)
+ *
+ * Reads x (B,S,D), merge_heads (B,S,D)
+ * Weights wo (D,D), bo (1,D), gamma1 (1,D), beta1 (1,D)
+ * Writes layernorm1 (B,S,D)
+ *
+ * Operators 12-14 of the layer, as `fuseplan generate 43688` emits them.
+ *   12 ffn2_gemm          @ W2  [2 T F D]
+ *   13 ffn2_bias_residual + b2, + layernorm1's result
+ *   14 layernorm2         layernorm(gamma2, beta2)
+ *
+ * Reads layernorm1 (B,S,D), ffn1_bias_gelu (B,S,F)
+ * Weights w2 (F,D), b2 (1,D), gamma2 (1,D), beta2 (1,D)
+ * Writes layernorm2 (B,S,D)
+ *
+ * Two bytes an element; operations in brackets, T real tokens, P kept (query, key) pairs.
+ */
+#include "gemm_tma.cuh"
+
+using dtype = fp::bf16;
+enum { W = 64 }; /* head size */
+
+/* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
+ * blocks that share a sum, how a layernorm follows, thread blocks that share columns of the
+ * weight, and rows; whether the weight is the first operand */
+using tile = fp::tma_shape<dtype, 64, 384, 64, 2, 1, 3, 1, fp::NORM_CLUSTER, 1, 1, false>;
+
+extern "C" __global__ void __launch_bounds__(384, 1)
+segment_gemm_bias_residual_layernorm_hopper_gemm_64x384(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
+{
+    extern __shared__ __align__(16) unsigned char shared[];
+    fp::begin_next(a);
+    const fp::token_view<dtype> in{fp::elements<dtype>(a.gemm.in), a.gemm.inner};
+    const fp::store_tokens<dtype> store{fp::elements<dtype>(a.gemm.out), a.gemm.columns};
+    using ending = fp::gemm_end<dtype, fp::keep, decltype(store)>;
+    const ending end{fp::elements<dtype>(a.gemm.bias),
+                     fp::elements<dtype>(a.gemm.residual), {}, store,
+                     fp::elements<dtype>(a.gemm.gamma),
+                     fp::elements<dtype>(a.gemm.beta), a.eps};
+    fp::gemm_tma<tile, decltype(in), ending>(a, maps, a.gemm.columns, a.gemm.inner, in, end,
+                                                shared).run();
+}
