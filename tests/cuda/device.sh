@@ -5,7 +5,7 @@
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
 usual='doctor build verify values dependent generated own export bench repeat search pace faults memory sanitize'
-named='schedules faulty_search spaces tables attention packed packed_times host huggingface huggingface_times live grid'
+named='schedules faulty_search spaces tables attention layers packed packed_times host huggingface huggingface_times live grid'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -195,6 +195,19 @@ attention() {
     fi
   done
   say python3 "$here/recompute.py" "$scratch"/attention?
+}
+
+# Whole layers, computed again by PyTorch in float64 and by HuggingFace's BertLayer.
+layers() {
+  n=0
+  set -- "48920 -b 2 -s 333 -m strided --avg-seq-len 200" "48999 -b 1 -s 1001 -m bigbird -t bf16" \
+    "41115 -b 3 -s 517 -m document" "43690 -b 5 -s 97 -m dilated:w=40,d=3" "48935 -b 2 -s 640 -m full -H 6 -W 128"
+  for plan; do
+    n=$((n + 1))
+    # shellcheck disable=SC2086
+    say "$bin/fuseplan" bench $plan --target cuda -L 3 --baseline none -q --dump "$scratch/layers$n" || return 1
+  done
+  say python3 "$here/recompute.py" "$scratch"/layers?
 }
 
 # How long calls of an exported library keep the host.

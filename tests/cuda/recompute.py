@@ -1,11 +1,12 @@
-"""Attention computed again by PyTorch in float64, from what `fuseplan bench --op attention --dump DIR` wrote.
+"""What `fuseplan bench --dump DIR` wrote, computed again by PyTorch in float64.
 
     recompute.py DIR...
 
-Prints for each DIR the error of the result, the norm of its difference to float64 over the norm of that
-one, and beside it the error of PyTorch's scaled_dot_product_attention on the same numbers in the same
-type.  Padding does not count.  Exits 1 where an error is above the type's tolerance, or above twice
-PyTorch's."""
+Of a plan: its layers, and the same layers by HuggingFace's BertLayer in float64.  Of attention, written with
+`--op attention`: its result, and beside it PyTorch's scaled_dot_product_attention on the same numbers in the
+same type.  Prints for each DIR the error of the result, the norm of its difference to float64 over the norm of
+that one.  Padding does not count.  Exits 1 where an error is above the type's tolerance, or above twice that of
+PyTorch's attention, or where BertLayer computes something else."""
 
 import json
 import os
@@ -16,6 +17,7 @@ import torch
 
 TOLERANCE = {'fp16': 2e-3, 'bf16': 1e-2}
 TYPE = {'fp16': torch.float16, 'bf16': torch.bfloat16}
+SAME = 1e-9  # of two computations in float64
 
 
 def load(directory, name):
@@ -38,21 +40,62 @@ def attention(q, k, v, keep):
     return torch.nan_to_num(torch.softmax(scores, -1)) @ v
 
 
+def layer(x, w, heads, eps, keep):
+    """A layer of the chain; w: its weights by name, (rows, columns)."""
+    size = x.shape[-1:]
+    qkv = x @ w['wqkv'] + w['bqkv']
+    out = merge_heads(attention(*split_heads(qkv, heads), keep)) @ w['wo'] + w['bo']
+    x = torch.nn.functional.layer_norm(out + x, size, w['gamma1'], w['beta1'], eps)
+    hidden = torch.nn.functional.gelu(x @ w['w1'] + w['b1'])
+    return torch.nn.functional.layer_norm(hidden @ w['w2'] + w['b2'] + x, size, w['gamma2'], w['beta2'], eps)
+
+
+def bert_layer(w, workload):
+    """HuggingFace's layer with the weights w, which it keeps transposed."""
+    import transformers
+    from transformers.models.bert.modeling_bert import BertLayer
+    hidden = workload['heads'] * workload['head_size']
+    of = BertLayer(transformers.BertConfig(
+        hidden_size=hidden, num_attention_heads=workload['heads'], intermediate_size=workload['ffn'],
+        layer_norm_eps=workload['eps'], attn_implementation='eager')).double().cuda().eval()
+    wq, wk, wv = w['wqkv'].chunk(3, 1)
+    bq, bk, bv = w['bqkv'].flatten().chunk(3)
+    of.load_state_dict({
+        'attention.self.query.weight': wq.T, 'attention.self.query.bias': bq,
+        'attention.self.key.weight': wk.T, 'attention.self.key.bias': bk,
+        'attention.self.value.weight': wv.T, 'attention.self.value.bias': bv,
+        'attention.output.dense.weight': w['wo'].T, 'attention.output.dense.bias': w['bo'].flatten(),
+        'attention.output.LayerNorm.weight': w['gamma1'].flatten(),
+        'attention.output.LayerNorm.bias': w['beta1'].flatten(),
+        'intermediate.dense.weight': w['w1'].T, 'intermediate.dense.bias': w['b1'].flatten(),
+        'output.dense.weight': w['w2'].T, 'output.dense.bias': w['b2'].flatten(),
+        'output.LayerNorm.weight': w['gamma2'].flatten(), 'output.LayerNorm.bias': w['beta2'].flatten()})
+    return of
+
+
 def relative_error(got, want, real):
     return float((got.double() - want)[real].norm() / want[real].norm())
 
 
-def check(directory):
-    with open(os.path.join(directory, 'workload.json'), encoding='utf-8') as file:
-        workload = json.load(file)
-    qkv, bias = load(directory, 'qkv_gemm').double(), load(directory, 'layer0.bqkv').double()
-    keep = load(directory, 'mask').bool()
-    keep = keep.view(-1, 1, *keep.shape[-2:])  # of all heads
-    batch, seq_len = workload['batch'], workload['seq_len']
-    lengths = workload['lengths'] or [seq_len] * batch
-    real = torch.arange(seq_len)[None, :] < torch.tensor(lengths)[:, None]
-    real = real.cuda()
+def check_layers(directory, workload, keep, real):
+    x = theirs = load(directory, 'x').double()
+    mask = torch.zeros(keep.shape, dtype=torch.float64, device='cuda').masked_fill(~keep, torch.finfo(torch.float64).min)
+    names = ('wqkv', 'bqkv', 'wo', 'bo', 'gamma1', 'beta1', 'w1', 'b1', 'w2', 'b2', 'gamma2', 'beta2')
+    with torch.no_grad():
+        for l in range(workload['layers']):
+            w = {name: load(directory, f'layer{l}.{name}').double() for name in names}
+            w = {name: t.flatten() if t.shape[0] == 1 else t for name, t in w.items()}
+            x = layer(x, w, workload['heads'], workload['eps'], keep)
+            theirs = bert_layer(w, workload)(theirs, attention_mask=mask)
+            theirs = theirs[0] if isinstance(theirs, tuple) else theirs
+    ours = relative_error(load(directory, 'y'), x, real)
+    apart = relative_error(theirs, x, real)
+    right = ours <= TOLERANCE[workload['dtype']] and apart <= SAME
+    return right, f'{workload["layers"]} layers: error {ours:.2e}, BertLayer {apart:.1e} apart'
 
+
+def check_attention(directory, workload, keep, real):
+    qkv, bias = load(directory, 'qkv_gemm').double(), load(directory, 'layer0.bqkv').double()
     want = merge_heads(attention(*split_heads(qkv + bias, workload['heads']), keep))
     ours = relative_error(load(directory, 'merge_heads'), want, real)
     q, k, v = (t.to(TYPE[workload['dtype']])
@@ -60,9 +103,21 @@ def check(directory):
     sdpa = torch.nn.functional.scaled_dot_product_attention(q, k, v, attn_mask=keep)
     theirs = relative_error(merge_heads(torch.nan_to_num(sdpa)), want, real)
     right = ours <= TOLERANCE[workload['dtype']] and ours <= 2 * theirs
+    return right, f"attention: error {ours:.2e}, PyTorch's {theirs:.2e}"
+
+
+def check(directory):
+    with open(os.path.join(directory, 'workload.json'), encoding='utf-8') as file:
+        workload = json.load(file)
+    keep = load(directory, 'mask').bool()
+    keep = keep.view(-1, 1, *keep.shape[-2:])  # of all heads
+    batch, seq_len = workload['batch'], workload['seq_len']
+    lengths = workload['lengths'] or [seq_len] * batch
+    real = (torch.arange(seq_len)[None, :] < torch.tensor(lengths)[:, None]).cuda()
+    whole = os.path.exists(os.path.join(directory, 'y.npy'))
+    right, said = (check_layers if whole else check_attention)(directory, workload, keep, real)
     print(f"{workload['dtype']} ({batch},{seq_len}) {workload['mask']} W={workload['head_size']}"
-          f"{' lengths' if workload['lengths'] else ''}: error {ours:.2e}, PyTorch's {theirs:.2e}"
-          f"{'' if right else '  FAILED'}")
+          f"{' lengths' if workload['lengths'] else ''}, {said}{'' if right else '  FAILED'}", flush=True)
     return right
 
 
