@@ -108,11 +108,11 @@ int cuda_copy_mask(struct device *d, struct status *st);
 int cuda_tiles_find(struct device *d, const struct tiling *t, struct fp_tiles *out,
                     struct status *st);
 
-/* ---- device_cuda_maps.c: tensor maps --------------------------------------------------------- */
+/* ---- device_cuda_maps.c: the operands of a GEMM ---------------------------------------------- */
 
-/* The maps of a launch with these tensors and weights. */
-int cuda_encode_maps(const struct device *d, const struct cuda_map maps[CUDA_MAPS],
-                     const struct fp_args *a, struct fp_maps *out, struct status *st);
+/* The maps of a launch with the tensors and weights of its arguments, and the arguments' gemm. */
+int cuda_encode_maps(const struct device *d, const struct cuda_launch *l, struct fp_args *a,
+                     struct fp_maps *out, struct status *st);
 
 /* ---- device_cuda_limits.c, _open.c, _replay.c: rows of device_ops ---------------------------- */
 

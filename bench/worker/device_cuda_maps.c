@@ -1,5 +1,5 @@
-/* Tensor maps: what the tensor memory accelerator (TMA) must know of the matrices that
- * it copies. */
+/* The operands of a GEMM: its tensor maps, what the tensor memory accelerator (TMA) must know of
+ * the matrices that it copies, and fp_args.gemm. */
 #include "bench/worker/device_cuda_int.h"
 
 #include <string.h>
@@ -26,15 +26,29 @@ static int encode(const struct device *d, const struct cuda_map *m, const struct
     return 0;
 }
 
-int cuda_encode_maps(const struct device *d, const struct cuda_map maps[CUDA_MAPS],
-                     const struct fp_args *a, struct fp_maps *out, struct status *st)
+static struct fp_gemm gemm_of(const struct cuda_operands *o, const struct fp_args *a)
+{
+    return (struct fp_gemm){.columns = (int)o->columns,
+                            .inner = (int)o->inner,
+                            .in = a->tensor[o->in],
+                            .out = a->tensor[o->out],
+                            .residual = o->residual >= 0 ? a->tensor[o->residual] : NULL,
+                            .bias = o->bias >= 0 ? a->weight[o->bias] : NULL,
+                            .gamma = o->gamma >= 0 ? a->weight[o->gamma] : NULL,
+                            .beta = o->beta >= 0 ? a->weight[o->beta] : NULL};
+}
+
+int cuda_encode_maps(const struct device *d, const struct cuda_launch *l, struct fp_args *a,
+                     struct fp_maps *out, struct status *st)
 {
     struct fp_map *const to[CUDA_MAPS] = {[CUDA_MAP_IN] = &out->in,
                                           [CUDA_MAP_WEIGHT] = &out->weight,
                                           [CUDA_MAP_OUT] = &out->out,
                                           [CUDA_MAP_RESIDUAL] = &out->residual};
     for (int i = 0; i < CUDA_MAPS; i++)
-        if (maps[i].size[0] > 0 && encode(d, &maps[i], a, to[i], st) != 0)
+        if (l->maps[i].size[0] > 0 && encode(d, &l->maps[i], a, to[i], st) != 0)
             return -1;
+    if (l->maps[CUDA_MAP_WEIGHT].size[0] > 0)
+        a->gemm = gemm_of(&l->operands, a);
     return 0;
 }

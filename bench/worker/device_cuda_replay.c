@@ -7,13 +7,10 @@ struct node {
     const struct function *function; /* null: matmul runs */
     const struct matmul *matmul;     /* null: function runs */
     struct fp_args args;
-    struct cuda_map matrices[CUDA_MAPS]; /* of maps */
-    struct cuda_operands operands;       /* with maps */
+    struct cuda_launch launch; /* unless matmul runs */
     struct fp_maps maps;
     struct resources resources;
-    bool cooperative;
-    bool alone;  /* a multiprocessor holds one of its thread blocks */
-    int cluster; /* thread blocks; 0: the launch gives none */
+    bool alone; /* a multiprocessor holds one of its thread blocks */
 };
 
 struct replay {
@@ -144,11 +141,8 @@ static int lay_out(struct device *d, const struct function *f, const struct cuda
     r->grid[1] = r->grid[2] = r->block[1] = r->block[2] = 1;
     r->occupancy = blocks * l->threads / (double)d->unit_threads;
     out->function = f;
-    out->operands = l->operands;
-    out->cooperative = l->cooperative;
-    out->cluster = l->cluster;
+    out->launch = *l;
     out->alone = resident <= d->units;
-    memcpy(out->matrices, l->maps, sizeof(l->maps));
     return 0;
 }
 
@@ -164,18 +158,6 @@ static int make_kernel(struct device *d, const struct launch *l, struct node *ou
         cuda_reserve(d, &d->sync, how.sync_words * (int64_t)sizeof(unsigned), st) != 0)
         return -1;
     return cuda_reserve(d, &d->workspace, how.workspace_bytes, st);
-}
-
-static struct fp_gemm gemm_of(const struct cuda_operands *o, const struct fp_args *a)
-{
-    return (struct fp_gemm){.columns = (int)o->columns,
-                            .inner = (int)o->inner,
-                            .in = a->tensor[o->in],
-                            .out = a->tensor[o->out],
-                            .residual = o->residual >= 0 ? a->tensor[o->residual] : NULL,
-                            .bias = o->bias >= 0 ? a->weight[o->bias] : NULL,
-                            .gamma = o->gamma >= 0 ? a->weight[o->gamma] : NULL,
-                            .beta = o->beta >= 0 ? a->weight[o->beta] : NULL};
 }
 
 /* alike: the node of the same choice in another layer, or null. */
@@ -201,9 +183,7 @@ static int make_node(struct device *d, const struct launch *l, const struct node
     }
     memcpy(out->args.tensor, l->tensor, sizeof(l->tensor));
     memcpy(out->args.weight, l->weight, sizeof(l->weight));
-    if (out->matrices[CUDA_MAP_WEIGHT].size[0] > 0)
-        out->args.gemm = gemm_of(&out->operands, &out->args);
-    return cuda_encode_maps(d, out->matrices, &out->args, &out->maps, st);
+    return cuda_encode_maps(d, &out->launch, &out->args, &out->maps, st);
 }
 
 static int launch_node(const struct device *d, struct node *n, struct status *st)
@@ -214,13 +194,13 @@ static int launch_node(const struct device *d, struct node *n, struct status *st
     void *params[] = {&n->args, &n->maps}; /* a kernel without maps takes one */
     struct cuda_launch_attribute attributes[2];
     unsigned count = 0;
-    if (n->cooperative || d->dependent)
+    if (n->launch.cooperative || d->dependent)
         attributes[count++] = (struct cuda_launch_attribute){
-            .id = n->cooperative ? CU_LAUNCH_ATTRIBUTE_COOPERATIVE
-                                 : CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+            .id = n->launch.cooperative ? CU_LAUNCH_ATTRIBUTE_COOPERATIVE
+                                        : CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
             .value = 1};
-    if (n->cluster > 0)
-        attributes[count++] = cluster_of(n->cluster);
+    if (n->launch.cluster > 0)
+        attributes[count++] = cluster_of(n->launch.cluster);
     const struct cuda_launch_config config = {
         .grid = {(unsigned)r->grid[0], 1, 1},
         .block = {(unsigned)r->block[0], 1, 1},
@@ -289,7 +269,7 @@ static void let_next_begin(struct replay *r)
 {
     for (int i = 0; i < r->count; i++) {
         const struct node *next = &r->nodes[(i + 1) % r->count];
-        r->nodes[i].args.early = next->alone && !next->cooperative;
+        r->nodes[i].args.early = next->alone && !next->launch.cooperative;
     }
 }
 
