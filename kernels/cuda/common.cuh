@@ -331,10 +331,9 @@ FP_DEVICE void store_relaxed(u64 *p, u64 x)
  *
  * A kernel may be launched before the one in front of it has ended: its thread blocks begin when
  * all of that one have returned, whose results may not be in memory yet, or, if fp_args.early is
- * set, when all of that one have begun.  What it does before
- * await_dependencies() may read what no kernel writes (arguments, lists, weights) and nothing else.
- * Every thread that reads or writes a tensor, the workspace or fp_args.sync calls
- * await_dependencies() before.
+ * set, when all of that one have begun.  What it does before await_dependencies() may read what no
+ * kernel writes (arguments, lists, weights) and nothing else.  Every thread that reads or writes a
+ * tensor, the workspace or fp_args.sync calls await_dependencies() before.
  *
  * Who launches sets fp_args.early if a multiprocessor holds one thread block of the next kernel.
  * Smaller ones that begin beside others gather on the few multiprocessors that have room, and stay
