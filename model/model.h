@@ -62,6 +62,34 @@ double gaussian_misfit(const struct gaussian *g);
 /* A draw of the normal distribution, by Box and Muller. */
 double normal_draw(struct rng *r);
 
+/* ---- pairs.c: a plan as the sum of its segments and of what neighbours do to each other
+ * ----------
+ *
+ * Needs the times of segments alone.  It holds for plans that share pairs of adjacent segments with
+ * measured ones, where sums of segments do not: a sum knows no pair. */
+
+enum {
+    PAIRS_PLANS_MOST = 128, /* of more measured plans it knows the fastest */
+    PAIRS_ASSUMED_MOST = 8
+};
+
+struct pairs;
+
+/* pairs_free() it. */
+struct pairs *pairs_fit(const struct gaussian_data *d, const struct segment_times *alone);
+void pairs_free(struct pairs *f);
+
+/* NaN if a segment was not timed alone. */
+struct pairs_time {
+    double ms, sd; /* expected, and the standard deviation of that */
+    double misfit; /* the standard deviation of plans about what is expected, as a share */
+};
+struct pairs_time pairs_expect(struct pairs *f, struct plan p);
+
+/* Takes the time expected of a plan for measured, so that the plans that share its pairs are less
+ * uncertain: PAIRS_ASSUMED_MOST times at most. */
+void pairs_assume(struct pairs *f, struct plan p);
+
 /* ---- transfer.c: segments in a workload that was not measured ----------------------------------
  *
  * What a slot takes alone is known in other workloads, and asked about in one.  The logarithm of
