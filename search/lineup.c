@@ -12,34 +12,14 @@ enum { SAMPLES_BEFORE = 8, SAMPLES_LATEST = 4 };
 /* Beside the fastest contend the baselines and the plan of the smallest additive time. */
 enum { BESIDE_MAX = BASELINES_MAX + 1 };
 
-struct ranked {
-    struct observation item;
-    double ms; /* its own time, as far as all measured plans tell */
-};
-
-static int by_ms(const void *a, const void *b)
-{
-    const struct ranked *x = a, *y = b;
-    return x->ms != y->ms ? (x->ms > y->ms) - (x->ms < y->ms)
-                          : (int)plan_value(x->item.plan) - (int)plan_value(y->item.plan);
-}
-
 /* Writes the plans that ran, fastest first, at most h->count; returns how many.  Sorted by measured
  * times alone, noise would choose. */
 static int rank(const struct tuner *t, const struct history *h, struct observation *out)
 {
-    struct ranked *all = mem_alloc((size_t)h->count + 1, sizeof(*all));
-    struct gaussian *g = posterior_of(h, &t->segments.times);
-    struct segment_times expected;
-    int count = 0;
-    gaussian_times(g, &expected);
-    for (int i = 0; i < h->count; i++)
-        if (h->items[i].outcome.status == TRIAL_OK)
-            all[count++] = (struct ranked){h->items[i], own_time_of(g, &expected, &h->items[i]).ms};
-    qsort(all, (size_t)count, sizeof(*all), by_ms);
+    int count;
+    struct finalist *all = own_times(h, &t->segments.times, &count);
     for (int i = 0; i < count; i++)
-        out[i] = all[i].item;
-    gaussian_free(g);
+        out[i] = h->items[all[i].index];
     free(all);
     return count;
 }

@@ -1,5 +1,5 @@
-/* What the plans measured so far say of all plans: the linear posterior over segments, and of a
- * plan's own time. */
+/* What the plans measured so far say of all plans: the linear posterior over segments, the
+ * posterior that knows neighbours, and plans' own times. */
 #include "search/search_int.h"
 
 #include <math.h>
@@ -48,20 +48,73 @@ struct gaussian *posterior_of(const struct history *h, const struct segment_time
     return fit(h, alone, &expected);
 }
 
-struct own_time own_time_of(const struct gaussian *g, const struct segment_times *expected,
-                            const struct observation *o)
+struct pairs *pairs_of(const struct history *h, const struct segment_times *alone)
 {
-    double sum = additive_ms(expected, o->plan), sum_sd = gaussian_sd(g, o->plan);
-    double misfit = gaussian_misfit(g) * sum, noise = o->outcome.noise * o->outcome.ms;
+    if (alone == NULL)
+        return NULL;
+    struct plan *plans = mem_alloc((size_t)h->count + 1, sizeof(*plans));
+    double *ms = mem_alloc((size_t)h->count + 1, sizeof(*ms));
+    double *noise = mem_alloc((size_t)h->count + 1, sizeof(*noise));
+    struct gaussian_data d = {.plans = plans, .ms = ms, .noise = noise};
+    for (int i = 0; i < h->count; i++)
+        if (h->items[i].outcome.status == TRIAL_OK) {
+            plans[d.count] = h->items[i].plan;
+            ms[d.count] = h->items[i].outcome.ms;
+            noise[d.count++] = h->items[i].outcome.noise;
+        }
+    struct pairs *out = pairs_fit(&d, alone);
+    free(plans);
+    free(ms);
+    free(noise);
+    return out;
+}
+
+/* What all plans let expect of one: with its neighbours, or where these are not known by its sum.
+ */
+static struct pairs_time expect(struct pairs *pairs, const struct gaussian *g,
+                                const struct segment_times *expected, struct plan p)
+{
+    struct pairs_time t = {NAN, NAN, NAN};
+    if (pairs != NULL)
+        t = pairs_expect(pairs, p);
+    if (isnan(t.ms))
+        t = (struct pairs_time){additive_ms(expected, p), gaussian_sd(g, p), gaussian_misfit(g)};
+    return t;
+}
+
+/* Two figures of a plan's time: measured, which has noise, and expected, about which plans spread.
+ * Their weights are how much each of the two is known to be off. */
+static struct finalist own_time(int index, const struct observation *o, struct pairs_time t)
+{
+    double misfit = t.misfit * t.ms, noise = o->outcome.noise * o->outcome.ms;
     double share = misfit * misfit / (misfit * misfit + noise * noise);
-    return (struct own_time){.ms = sum + share * (o->outcome.ms - sum),
-                             .sd = hypot(sqrt(share) * noise, (1 - share) * sum_sd)};
+    return (struct finalist){.index = index,
+                             .ms = t.ms + share * (o->outcome.ms - t.ms),
+                             .sd = hypot(sqrt(share) * noise, (1 - share) * t.sd)};
 }
 
 static int by_own(const void *a, const void *b)
 {
     const struct finalist *x = a, *y = b;
-    return (x->own.ms > y->own.ms) - (x->own.ms < y->own.ms);
+    return x->ms != y->ms ? (x->ms > y->ms) - (x->ms < y->ms) : x->index - y->index;
+}
+
+struct finalist *own_times(const struct history *h, const struct segment_times *alone, int *count)
+{
+    struct finalist *out = mem_alloc((size_t)h->count + 1, sizeof(*out));
+    struct segment_times expected;
+    struct gaussian *g = posterior_of(h, alone);
+    struct pairs *pairs = pairs_of(h, alone);
+    *count = 0;
+    gaussian_times(g, &expected);
+    for (int i = 0; i < h->count; i++)
+        if (h->items[i].outcome.status == TRIAL_OK)
+            out[(*count)++] =
+                own_time(i, &h->items[i], expect(pairs, g, &expected, h->items[i].plan));
+    qsort(out, (size_t)*count, sizeof(*out), by_own);
+    gaussian_free(g);
+    pairs_free(pairs);
+    return out;
 }
 
 /* How sure it must be that a plan is slower than the most promising one for it to be no finalist,
@@ -70,27 +123,19 @@ static const double beaten_by = 2;
 
 static bool may_win(const struct finalist *first, const struct finalist *other)
 {
-    return other->own.ms - first->own.ms <= beaten_by * hypot(first->own.sd, other->own.sd);
+    return other->ms - first->ms <= beaten_by * hypot(first->sd, other->sd);
 }
 
 int finalists_of(const struct history *h, const struct segment_times *alone,
                  struct finalist out[FINALISTS_MOST])
 {
-    struct finalist *all = mem_alloc((size_t)h->count + 1, sizeof(*all));
-    struct segment_times expected;
-    struct gaussian *g = posterior_of(h, alone);
-    int ran = 0, count = 0;
-    gaussian_times(g, &expected);
-    for (int i = 0; i < h->count; i++)
-        if (h->items[i].outcome.status == TRIAL_OK)
-            all[ran++] = (struct finalist){i, own_time_of(g, &expected, &h->items[i])};
-    qsort(all, (size_t)ran, sizeof(*all), by_own);
+    int ran, count = 0;
+    struct finalist *all = own_times(h, alone, &ran);
     while (count < ran && count < FINALISTS_MOST &&
            (count < FINALISTS_LEAST || may_win(&all[0], &all[count]))) {
         out[count] = all[count];
         count++;
     }
-    gaussian_free(g);
     free(all);
     return count;
 }

@@ -58,21 +58,20 @@ struct model_data training_of(const struct history *h);
  * may be null.  gaussian_free() it. */
 struct gaussian *posterior_of(const struct history *h, const struct segment_times *alone);
 
-/* The time of a plan that ran: of its measurement, which has noise, and its expected sum, about
- * which plans spread.  expected: gaussian_times(). */
-struct own_time {
+/* The same of neighbours, from the plans that ran; null if alone is.  pairs_free() it. */
+struct pairs *pairs_of(const struct history *h, const struct segment_times *alone);
+
+/* The plans that ran, each with its time: of its measurement, which has noise, and of what all
+ * plans let expect.  Most promising first; (*count) the caller frees. */
+struct finalist {
+    int index; /* into the history */
     double ms, sd;
 };
-struct own_time own_time_of(const struct gaussian *g, const struct segment_times *expected,
-                            const struct observation *o);
+struct finalist *own_times(const struct history *h, const struct segment_times *alone, int *count);
 
 /* The plans that may be the fastest of those that ran, most promising first: FINALISTS_LEAST if so
  * many ran, and more as long as noise may hide a winner. */
-enum { FINALISTS_LEAST = 4, FINALISTS_MOST = 8 };
-struct finalist {
-    int index; /* into the history */
-    struct own_time own;
-};
+enum { FINALISTS_LEAST = 4, FINALISTS_MOST = 12 };
 int finalists_of(const struct history *h, const struct segment_times *alone,
                  struct finalist out[FINALISTS_MOST]);
 

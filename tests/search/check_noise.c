@@ -68,7 +68,7 @@ START_TEST(noise_hides_differences)
 }
 END_TEST
 
-/* Eight where noise may hide the winner, four where it cannot. */
+/* Twelve where noise may hide the winner, four where it cannot. */
 START_TEST(finalists_by_noise)
 {
     struct finalist finalists[FINALISTS_MOST];
