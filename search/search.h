@@ -18,8 +18,7 @@ struct outcome {
     enum trial_status status;
     double ms;    /* ok: the median; censored: a lower bound; failed: NaN */
     double noise; /* the standard error of ms, as a share; 0: unknown */
-    double drift; /* by which share the machine was slower than at first: measured were (1 + drift)
-                     times ms */
+    double drift; /* measured were (1 + drift) times ms: the machine was slower than at first */
 };
 
 struct evaluator {
@@ -37,10 +36,11 @@ struct evaluator {
 
 /* What proposed a plan. */
 enum signal {
-    SIGNAL_NONE, /* it was asked for, or measured by an earlier search */
-    SIGNAL_RULE, /* of a strategy that has one */
-    SIGNAL_SUM,  /* the least sum of its segments, expected or alone */
-    SIGNAL_DRAW, /* the least sum in a draw from the posterior */
+    SIGNAL_NONE,  /* it was asked for, or measured by an earlier search */
+    SIGNAL_RULE,  /* of a strategy that has one */
+    SIGNAL_SUM,   /* the least sum of its segments, expected or alone */
+    SIGNAL_DRAW,  /* the least sum in a draw from the posterior */
+    SIGNAL_BOUND, /* the least lower bound of its time, neighbours considered */
     SIGNAL_REGRESSOR,
     SIGNAL_CLASSIFIER,
     SIGNAL_COUNT

@@ -11,7 +11,7 @@ out=docs/measurements
 mkdir -p "$runs"
 
 ALL='guided additive xgb random annealing genetic reward'
-LESIONS='guided-posterior guided-draws guided-regressor guided-classifier guided-models'
+LESIONS='guided-posterior guided-bound guided-draws guided-regressor guided-classifier guided-models'
 
 # replay KIND STRATEGIES SEEDS OPTION...: a CSV file for each strategy and space; a tenth of the seeds on
 # spaces recorded in part, which say less.
@@ -195,8 +195,9 @@ EOF
 
 ## guided less one signal each, 100 seeds
 
-`guided-posterior` lacks the posterior over segments, `guided-draws` the draws from it, `guided-regressor` and
-`guided-classifier` one of the models, `guided-models` both.
+`guided-posterior` lacks the posterior over segments and the lower bounds, `guided-bound` the lower bounds: draws take
+their place. `guided-draws` lacks the draws, `guided-regressor` and `guided-classifier` one of the models, `guided-models`
+both.
 EOF
   table $(files plain "guided additive $LESIONS")
   cat <<'EOF'
