@@ -38,6 +38,7 @@ struct guide {
     struct segment_times expected;
     double *alone_ms;    /* (space_count) sums of times alone; NaN if unknown */
     double *sum_ms;      /* (space_count) expected; NaN if unknown */
+    double below;        /* plans of larger sums are not asked about */
     int sums;            /* plans that were picked by a sum */
     double *key;         /* (space_count) scratch */
     struct pairs *pairs; /* null without segment times or SIGNAL_BOUND */
@@ -169,21 +170,6 @@ static void fill(struct guide *g, int max)
     }
 }
 
-/* The sums of times alone, and what is expected: by the posterior, or without it the same. */
-static void sum_segments(struct guide *g)
-{
-    const struct strategy_context *c = g->c;
-    bool fitted = (g->signals & (1U << SIGNAL_SUM | 1U << SIGNAL_DRAW)) != 0;
-    if (fitted) {
-        g->g = posterior_of(c->history, c->segments);
-        gaussian_times(g->g, &g->expected);
-    }
-    for (int i = 0; i < c->space_count; i++) {
-        g->alone_ms[i] = c->segments != NULL ? additive_ms(c->segments, c->space[i]) : NAN;
-        g->sum_ms[i] = fitted ? additive_ms(&g->expected, c->space[i]) : g->alone_ms[i];
-    }
-}
-
 static int by_value(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
@@ -201,6 +187,22 @@ static double asked_below(const struct guide *g)
     return g->key[ASK_MOST];
 }
 
+/* The sums of times alone, and what is expected: by the posterior, or without it the same. */
+static void sum_segments(struct guide *g)
+{
+    const struct strategy_context *c = g->c;
+    bool fitted = (g->signals & (1U << SIGNAL_SUM | 1U << SIGNAL_DRAW)) != 0;
+    if (fitted) {
+        g->g = posterior_of(c->history, c->segments);
+        gaussian_times(g->g, &g->expected);
+    }
+    for (int i = 0; i < c->space_count; i++) {
+        g->alone_ms[i] = c->segments != NULL ? additive_ms(c->segments, c->space[i]) : NAN;
+        g->sum_ms[i] = fitted ? additive_ms(&g->expected, c->space[i]) : g->alone_ms[i];
+    }
+    g->below = asked_below(g);
+}
+
 /* Bounds the plans of the least sums. */
 static void bound(struct guide *g)
 {
@@ -208,10 +210,9 @@ static void bound(struct guide *g)
     g->pairs = (g->signals >> SIGNAL_BOUND & 1) != 0 ? pairs_of(c->history, c->segments) : NULL;
     if (g->pairs == NULL)
         return;
-    double below = asked_below(g);
     g->bound = mem_alloc((size_t)c->space_count, sizeof(*g->bound));
     for (int i = 0; i < c->space_count; i++)
-        g->bound[i] = g->sum_ms[i] < below ? bound_of(g, i) : NAN;
+        g->bound[i] = g->sum_ms[i] < g->below ? bound_of(g, i) : NAN;
 }
 
 /* Predicts the plans of the least sums. */
@@ -219,18 +220,17 @@ static int ask(struct guide *g, struct model *model, const struct segment_times 
                struct status *st)
 {
     int space_count = g->c->space_count, count = 0;
-    double below = asked_below(g);
     struct plan *plans = mem_alloc((size_t)space_count, sizeof(*plans));
     double *ms = mem_alloc((size_t)space_count, sizeof(*ms));
     double *high = mem_alloc((size_t)space_count, sizeof(*high));
     g->ms = mem_alloc((size_t)space_count, sizeof(*g->ms));
     g->high = mem_alloc((size_t)space_count, sizeof(*g->high));
     for (int i = 0; i < space_count; i++)
-        if (!(g->sum_ms[i] >= below))
+        if (!(g->sum_ms[i] >= g->below))
             plans[count++] = g->c->space[i];
     int result = model_predict(model, plans, count, times, ms, high, st);
     for (int i = 0, k = 0; i < space_count; i++) {
-        bool asked = !(g->sum_ms[i] >= below);
+        bool asked = !(g->sum_ms[i] >= g->below);
         g->ms[i] = asked ? ms[k] : NAN;
         g->high[i] = asked ? high[k] : NAN;
         k += asked;
