@@ -195,9 +195,9 @@ EOF
 
 ## guided less one signal each, 100 seeds
 
-`guided-posterior` lacks the posterior over segments and the lower bounds, `guided-bound` the lower bounds: draws take
-their place. `guided-draws` lacks the draws, `guided-regressor` and `guided-classifier` one of the models, `guided-models`
-both.
+Of the six lesser forms, `guided-posterior` lacks both posteriors. So it has neither sums nor draws nor lower bounds,
+and its models choose all plans. `guided-bound` lacks the lower bounds, and draws take their place. `guided-draws` lacks
+the draws. `guided-regressor` and `guided-classifier` lack one model each, `guided-models` both.
 EOF
   table $(files plain "guided additive $LESIONS")
   cat <<'EOF'
