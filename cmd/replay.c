@@ -102,6 +102,17 @@ static void print(enum format format, const json_t *rows)
     output_end(&out);
 }
 
+/* A replay asks no database, and so knows no best plan. */
+static int read_baselines(const struct options *o, struct baselines *out, struct status *st)
+{
+    if (strstr(o->baseline, BEST_WORD) != NULL)
+        return status_set(st, STATUS_USAGE,
+                          "--baseline: '%s' is a plan of a database, and replay reads files alone; "
+                          "give values from 0 to 65535",
+                          BEST_WORD);
+    return baselines_from_options(o, out, st);
+}
+
 static int run(const struct options *o, struct status *st)
 {
     const struct strategy *chosen[STRATEGIES_MAX];
@@ -115,7 +126,7 @@ static int run(const struct options *o, struct status *st)
                                .step = show};
     struct recorded_space *spaces = mem_alloc((size_t)o->operand_count, sizeof(*spaces));
     json_t *rows = json_array();
-    int result = baselines_from_options(o, &r.baselines, st);
+    int result = read_baselines(o, &r.baselines, st);
     for (int i = 0; i < o->strategies.count; i++)
         chosen[i] = &strategies[o->strategies.items[i]];
     if (result == 0)

@@ -46,6 +46,7 @@ sed 's/"value":40000/"value":40007/' part.space >beyond.space
 fuseplan replay beyond.space --budget 2; echo $?
 sed 's/40000,500,499,501/40000,null,"launch: no"/' small.space >failed.space
 fuseplan replay failed.space --budget 1; echo $?
+fuseplan replay small.space --budget 1 --baseline 3,best; echo $?
 fuseplan replay small.space --noise 0.05,0.05,0.05; echo $?
 fuseplan replay small.space --noise nan,0; echo $?
 fuseplan replay small.space --noise 0,1.01; echo $?
