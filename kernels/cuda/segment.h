@@ -28,7 +28,8 @@ struct plan_map {
     unsigned box[2];
 };
 
-/* The operands of such a kernel, which several segments may share: of fp_args.gemm. */
+/* What fp_args.gemm names to a kernel that copies by TMA.  Segments that share a kernel differ in
+ * it alone. */
 struct plan_gemm {
     int columns, inner;
     int in, out, residual; /* tensors; residual -1: none */
