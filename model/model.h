@@ -62,8 +62,7 @@ double gaussian_misfit(const struct gaussian *g);
 /* A draw of the normal distribution, by Box and Muller. */
 double normal_draw(struct rng *r);
 
-/* ---- pairs.c: a plan as the sum of its segments and of what neighbours do to each other
- * ----------
+/* ---- pairs.c: a plan as its segments, and what neighbours do to each other ----------------------
  *
  * Needs the times of segments alone.  It holds for plans that share pairs of adjacent segments with
  * measured ones, where sums of segments do not: a sum knows no pair. */

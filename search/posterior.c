@@ -13,23 +13,48 @@ static bool says_something(const struct observation *o, const struct segment_tim
             additive_ms(expected, o->plan) < o->outcome.ms);
 }
 
+/* The plans of a history that say something. */
+struct said {
+    struct plan *plans;
+    double *ms, *noise; /* (count) like plans */
+    int count;
+};
+
+static struct said said_in(const struct history *h, const struct segment_times *expected)
+{
+    struct said s = {.count = 0};
+    s.plans = mem_alloc((size_t)h->count + 1, sizeof(*s.plans));
+    s.ms = mem_alloc((size_t)h->count + 1, sizeof(*s.ms));
+    s.noise = mem_alloc((size_t)h->count + 1, sizeof(*s.noise));
+    for (int i = 0; i < h->count; i++)
+        if (says_something(&h->items[i], expected)) {
+            s.plans[s.count] = h->items[i].plan;
+            s.ms[s.count] = h->items[i].outcome.ms;
+            s.noise[s.count++] = h->items[i].outcome.noise;
+        }
+    return s;
+}
+
+static struct gaussian_data data_of(const struct said *s)
+{
+    return (struct gaussian_data){
+        .plans = s->plans, .ms = s->ms, .noise = s->noise, .count = s->count};
+}
+
+static void said_release(struct said *s)
+{
+    free(s->plans);
+    free(s->ms);
+    free(s->noise);
+}
+
 static struct gaussian *fit(const struct history *h, const struct segment_times *alone,
                             const struct segment_times *expected)
 {
-    struct plan *plans = mem_alloc((size_t)h->count + 1, sizeof(*plans));
-    double *ms = mem_alloc((size_t)h->count + 1, sizeof(*ms));
-    double *noise = mem_alloc((size_t)h->count + 1, sizeof(*noise));
-    struct gaussian_data d = {.plans = plans, .ms = ms, .noise = noise};
-    for (int i = 0; i < h->count; i++)
-        if (says_something(&h->items[i], expected)) {
-            plans[d.count] = h->items[i].plan;
-            ms[d.count] = h->items[i].outcome.ms;
-            noise[d.count++] = h->items[i].outcome.noise;
-        }
+    struct said s = said_in(h, expected);
+    struct gaussian_data d = data_of(&s);
     struct gaussian *out = gaussian_fit(&d, alone);
-    free(plans);
-    free(ms);
-    free(noise);
+    said_release(&s);
     return out;
 }
 
@@ -52,20 +77,10 @@ struct pairs *pairs_of(const struct history *h, const struct segment_times *alon
 {
     if (alone == NULL)
         return NULL;
-    struct plan *plans = mem_alloc((size_t)h->count + 1, sizeof(*plans));
-    double *ms = mem_alloc((size_t)h->count + 1, sizeof(*ms));
-    double *noise = mem_alloc((size_t)h->count + 1, sizeof(*noise));
-    struct gaussian_data d = {.plans = plans, .ms = ms, .noise = noise};
-    for (int i = 0; i < h->count; i++)
-        if (h->items[i].outcome.status == TRIAL_OK) {
-            plans[d.count] = h->items[i].plan;
-            ms[d.count] = h->items[i].outcome.ms;
-            noise[d.count++] = h->items[i].outcome.noise;
-        }
+    struct said s = said_in(h, NULL);
+    struct gaussian_data d = data_of(&s);
     struct pairs *out = pairs_fit(&d, alone);
-    free(plans);
-    free(ms);
-    free(noise);
+    said_release(&s);
     return out;
 }
 
