@@ -5,7 +5,7 @@
  * not timed alone takes what its operators take alone, changed by each boundary that it fuses and
  * by a term of its own.  All these are parameters with independent normal priors, and a plan's
  * measured time is their sum with a normal error.  So the posterior is normal too: its precision is
- * the prior's and the measured plans', and one Cholesky factor gives means, variances and draws.
+ * the prior's and the measured plans', and one Cholesky factor gives means and variances.
  *
  * Times are kept in units of the mean measured time. */
 #include "model/model_int.h"
@@ -300,40 +300,21 @@ void gaussian_free(struct gaussian *g)
 
 /* ---- what it says ---------------------------------------------------------------------------- */
 
-static void times_of(const struct gaussian *g, const double *parameters, struct segment_times *out)
+void gaussian_times(const struct gaussian *g, struct segment_times *out)
 {
     for (int slot = 0; slot < SLOT_COUNT; slot++) {
         struct term terms[TERMS_MAX];
         int count = terms_of(g, slot, terms);
         double sum = g->prior[slot];
         for (int i = 0; i < count; i++)
-            sum += terms[i].weight * parameters[terms[i].parameter];
+            sum += terms[i].weight * g->mean[terms[i].parameter];
         out->ms[slot] = g->unit * sum;
     }
-}
-
-void gaussian_times(const struct gaussian *g, struct segment_times *out)
-{
-    times_of(g, g->mean, out);
 }
 
 double normal_draw(struct rng *r)
 {
     return sqrt(-2 * log(1 - rng_unit(r))) * cos(2 * M_PI * rng_unit(r));
-}
-
-void gaussian_draw(const struct gaussian *g, struct rng *r, struct segment_times *out)
-{
-    double parameters[PARAMETERS_MAX] = {0};
-    for (int i = 0; i < g->count; i++)
-        parameters[i] = normal_draw(r);
-    solve_upper(g->factor, g->count, parameters);
-    for (int i = 0; i < g->count; i++)
-        parameters[i] += g->mean[i];
-    times_of(g, parameters, out);
-    for (int slot = 0; slot < SLOT_COUNT; slot++)
-        if (g->own[slot] < 0)
-            out->ms[slot] += g->unit * g->prior[slot] * own_sd_of(g, slot) * normal_draw(r);
 }
 
 double gaussian_sd(const struct gaussian *g, struct plan p)

@@ -52,9 +52,6 @@ void gaussian_free(struct gaussian *g);
 /* What slots are expected to take in a plan, so that additive_ms() is a plan's expected time. */
 void gaussian_times(const struct gaussian *g, struct segment_times *out);
 
-/* The same, drawn from the posterior. */
-void gaussian_draw(const struct gaussian *g, struct rng *r, struct segment_times *out);
-
 /* The standard deviation of a plan's sum, in ms, and that of plans about their sums, as a share. */
 double gaussian_sd(const struct gaussian *g, struct plan p);
 double gaussian_misfit(const struct gaussian *g);

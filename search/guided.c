@@ -1,9 +1,7 @@
 /* The guided strategy.  Signals that err in different ways share every batch:
  *
  * - The posterior over segments, from their times alone and the measured plans: the plan of the
- *   least expected sum, and plans that are fastest in draws from the posterior.  These are plans
- *   that may be the best as far as is known (Thompson: On the likelihood that one unknown
- *   probability exceeds another, 1933).
+ *   least expected sum.
  * - A posterior that also knows what neighbours do to each other: the plan of the least lower bound
  *   of its time, which is the fastest expected or the least known.  Each plan of a batch is taken
  *   for measured before the next is chosen, so that a batch asks several questions (Desautels,
@@ -68,17 +66,6 @@ static int pick_sum(struct guide *g)
     return i >= 0 ? i : smallest(g, g->sum_ms, g->sum_ms);
 }
 
-static int pick_draw(struct guide *g)
-{
-    struct segment_times drawn;
-    if (g->g == NULL)
-        return -1;
-    gaussian_draw(g->g, g->c->rng, &drawn);
-    for (int i = 0; i < g->c->space_count; i++)
-        g->key[i] = additive_ms(&drawn, g->c->space[i]);
-    return smallest(g, g->key, g->sum_ms);
-}
-
 static double bound_of(const struct guide *g, int i)
 {
     struct pairs_time t = pairs_expect(g->pairs, g->c->space[i]);
@@ -121,8 +108,8 @@ static int pick_random(struct guide *g)
 }
 
 static int (*const pickers[SIGNAL_COUNT])(struct guide *g) = {
-    [SIGNAL_SUM] = pick_sum,        [SIGNAL_DRAW] = pick_draw,       [SIGNAL_BOUND] = pick_bound,
-    [SIGNAL_REGRESSOR] = pick_fast, [SIGNAL_CLASSIFIER] = pick_high, [SIGNAL_RULE] = pick_random,
+    [SIGNAL_SUM] = pick_sum,         [SIGNAL_BOUND] = pick_bound, [SIGNAL_REGRESSOR] = pick_fast,
+    [SIGNAL_CLASSIFIER] = pick_high, [SIGNAL_RULE] = pick_random,
 };
 
 /* A batch, in the order in which a small budget cuts it off: the models have a quarter of whatever
@@ -139,8 +126,7 @@ static const enum signal batches[][PROPOSAL_MAX] = {
 /* The index that a signal picks, or else the next one that can. */
 static int pick(struct guide *g, enum signal *by)
 {
-    static const enum signal order[] = {SIGNAL_DRAW, SIGNAL_SUM, SIGNAL_REGRESSOR,
-                                        SIGNAL_CLASSIFIER};
+    static const enum signal order[] = {SIGNAL_SUM, SIGNAL_REGRESSOR, SIGNAL_CLASSIFIER};
     int i = (g->signals >> *by & 1) != 0 ? pickers[*by](g) : -1;
     for (size_t k = 0; k < ARRAY_LEN(order) && i < 0; k++)
         if ((g->signals >> order[k] & 1) != 0) {
@@ -191,7 +177,7 @@ static double asked_below(const struct guide *g)
 static void sum_segments(struct guide *g)
 {
     const struct strategy_context *c = g->c;
-    bool fitted = (g->signals & (1U << SIGNAL_SUM | 1U << SIGNAL_DRAW)) != 0;
+    bool fitted = (g->signals >> SIGNAL_SUM & 1) != 0;
     if (fitted) {
         g->g = posterior_of(c->history, c->segments);
         gaussian_times(g->g, &g->expected);
@@ -316,9 +302,8 @@ int guided_propose(const struct strategy_context *c, int max, struct proposal *o
         return guide(c, signals, max, out, st);                                                    \
     }
 
-LESS(guided_less_posterior_propose, 1U << SIGNAL_SUM | 1U << SIGNAL_DRAW | 1U << SIGNAL_BOUND)
+LESS(guided_less_posterior_propose, 1U << SIGNAL_SUM | 1U << SIGNAL_BOUND)
 LESS(guided_less_bound_propose, 1U << SIGNAL_BOUND)
-LESS(guided_less_draws_propose, 1U << SIGNAL_DRAW)
 LESS(guided_less_regressor_propose, 1U << SIGNAL_REGRESSOR)
 LESS(guided_less_classifier_propose, 1U << SIGNAL_CLASSIFIER)
 LESS(guided_less_models_propose, 1U << SIGNAL_REGRESSOR | 1U << SIGNAL_CLASSIFIER)

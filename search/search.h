@@ -39,7 +39,6 @@ enum signal {
     SIGNAL_NONE,  /* it was asked for, or measured by an earlier search */
     SIGNAL_RULE,  /* of a strategy that has one */
     SIGNAL_SUM,   /* the least sum of its segments, expected or alone */
-    SIGNAL_DRAW,  /* the least sum in a draw from the posterior */
     SIGNAL_BOUND, /* the least lower bound of its time, neighbours considered */
     SIGNAL_REGRESSOR,
     SIGNAL_CLASSIFIER,

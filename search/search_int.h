@@ -25,9 +25,8 @@ int search_loop(const struct search_options *o, const struct evaluator *e, struc
 typedef int propose(const struct strategy_context *c, int max, struct proposal *out,
                     struct status *st);
 propose guided_propose, additive_propose, xgb_propose, random_propose, annealing_propose,
-    genetic_propose, reward_propose, guided_less_posterior_propose, guided_less_draws_propose,
-    guided_less_bound_propose, guided_less_regressor_propose, guided_less_classifier_propose,
-    guided_less_models_propose;
+    genetic_propose, reward_propose, guided_less_posterior_propose, guided_less_bound_propose,
+    guided_less_regressor_propose, guided_less_classifier_propose, guided_less_models_propose;
 
 /* ---- strategy.c: what strategies share ------------------------------------------------------- */
 

@@ -13,21 +13,14 @@ const struct strategy strategies[] = {
     {"reward", "boundaries drawn by what they have earned", false, reward_propose},
     {"guided-posterior", "guided less the posterior: sums of segments timed alone", true,
      guided_less_posterior_propose},
-    {"guided-bound", "guided less lower bounds: draws in their place", true,
-     guided_less_bound_propose},
-    {"guided-draws", "guided less draws from the posterior", true, guided_less_draws_propose},
+    {"guided-bound", "guided less lower bounds", true, guided_less_bound_propose},
     {"guided-regressor", "guided less the regressor", true, guided_less_regressor_propose},
     {"guided-classifier", "guided less the classifier", true, guided_less_classifier_propose},
     {"guided-models", "guided less regressor and classifier", true, guided_less_models_propose},
 };
 const char *const signal_names[SIGNAL_COUNT] = {
-    [SIGNAL_NONE] = "none",
-    [SIGNAL_RULE] = "rule",
-    [SIGNAL_SUM] = "sum",
-    [SIGNAL_DRAW] = "draw",
-    [SIGNAL_BOUND] = "bound",
-    [SIGNAL_REGRESSOR] = "regressor",
-    [SIGNAL_CLASSIFIER] = "classifier",
+    [SIGNAL_NONE] = "none",   [SIGNAL_RULE] = "rule",           [SIGNAL_SUM] = "sum",
+    [SIGNAL_BOUND] = "bound", [SIGNAL_REGRESSOR] = "regressor", [SIGNAL_CLASSIFIER] = "classifier",
 };
 
 const int strategy_count = ARRAY_LEN(strategies);

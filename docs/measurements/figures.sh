@@ -11,7 +11,7 @@ out=docs/measurements
 mkdir -p "$runs"
 
 ALL='guided additive xgb random annealing genetic reward'
-LESIONS='guided-posterior guided-bound guided-draws guided-regressor guided-classifier guided-models'
+LESIONS='guided-posterior guided-bound guided-regressor guided-classifier guided-models'
 
 # replay KIND STRATEGIES SEEDS OPTION...: a CSV file for each strategy and space; a tenth of the seeds on
 # spaces recorded in part, which say less.
@@ -195,9 +195,9 @@ EOF
 
 ## guided less one signal each, 100 seeds
 
-Of the six lesser forms, `guided-posterior` lacks both posteriors. So it has neither sums nor draws nor lower bounds,
-and its models choose all plans. `guided-bound` lacks the lower bounds, and draws take their place. `guided-draws` lacks
-the draws. `guided-regressor` and `guided-classifier` lack one model each, `guided-models` both.
+Of the five lesser forms, `guided-posterior` lacks both posteriors. So it has neither sums nor lower bounds, and its
+models choose all plans. `guided-bound` lacks the lower bounds. `guided-regressor` and `guided-classifier` lack one model
+each, `guided-models` both. In these four, sums take the place of what is left out.
 EOF
   table $(files plain "guided additive $LESIONS")
   cat <<'EOF'

@@ -109,30 +109,6 @@ START_TEST(its_deviations_are_honest)
 }
 END_TEST
 
-/* Draws have the mean and the deviation that it says, of plans that share nothing with the measured
- * ones too. */
-START_TEST(draws_follow_the_posterior)
-{
-    enum { DRAWS = 2000 };
-    struct segment_times expected, drawn;
-    struct gaussian *g = fit(20, &alone, NULL);
-    struct plan p = plan_of(0x1357, false);
-    struct rng r = {5};
-    double sum = 0, squares = 0;
-    gaussian_times(g, &expected);
-    for (int i = 0; i < DRAWS; i++) {
-        gaussian_draw(g, &r, &drawn);
-        double x = additive_ms(&drawn, p) - additive_ms(&expected, p);
-        sum += x / DRAWS;
-        squares += x * x / DRAWS;
-    }
-    double sd = gaussian_sd(g, p);
-    ck_assert_msg(fabs(sum) < 4 * sd / sqrt(DRAWS), "mean %.5f, sd %.5f", sum, sd);
-    ck_assert_msg(fabs(sqrt(squares) / sd - 1) < 0.1, "%.5f for %.5f", sqrt(squares), sd);
-    gaussian_free(g);
-}
-END_TEST
-
 /* A plan whose time is known to be noise moves little. */
 START_TEST(noise_counts_less)
 {
@@ -153,4 +129,4 @@ END_TEST
 
 SUITE("model/gaussian", setup, NULL, ONCE(measured_plans_move_the_sum),
       ONCE(untimed_slots_have_a_prior), ONCE(no_plans_at_all), ONCE(its_deviations_are_honest),
-      ONCE(draws_follow_the_posterior), ONCE(noise_counts_less))
+      ONCE(noise_counts_less))

@@ -65,8 +65,8 @@ START_TEST(guided_beats_random)
 }
 END_TEST
 
-/* Neighbours make plans fast that sums take for slow.  Sums and draws leave more than twice as much
- * after 32 plans of 8 spaces.  On the first 3 of these, bounds and sums find the same. */
+/* Neighbours make plans fast that sums take for slow.  After 32 plans of 8 spaces more than twice
+ * as much is left without bounds.  On the first 3 of these, bounds and sums find the same. */
 START_TEST(bounds_find_what_sums_miss)
 {
     double with = mean_of(8, "guided", 32, true), without = mean_of(8, "guided-bound", 32, true);
