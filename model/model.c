@@ -1,6 +1,7 @@
 #include "model/model_int.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdlib.h>
 
 /* The values below were chosen on made-up workloads with 16..500 rows, the usual search.  Halving
@@ -79,14 +80,21 @@ int model_check_options(const struct model_options *o, struct status *st)
     return 0;
 }
 
-static int train_regressor(struct model *m, const struct model_data *d, const double *log_sum,
-                           struct booster_task task, struct status *st)
+/* What both models of a model are trained on. */
+struct lesson {
+    struct model *model; /* its baseline is fitted */
+    const struct model_data *data;
+    const double *log_sum;    /* (data->count) */
+    struct booster_task task; /* without parameters, target and margin */
+};
+
+static int train_regressor(const struct lesson *l, struct status *st)
 {
-    size_t rows = (size_t)d->count;
-    float *target = mem_alloc(rows, sizeof(*target));
-    m->baseline = baseline_fit(d, log_sum);
-    for (int i = 0; i < d->count; i++)
-        target[i] = (float)(log(d->ms[i]) - baseline_log_ms(&m->baseline, log_sum[i]));
+    struct model *m = l->model;
+    struct booster_task task = l->task;
+    float *target = mem_alloc((size_t)l->data->count, sizeof(*target));
+    for (int i = 0; i < l->data->count; i++)
+        target[i] = (float)(log(l->data->ms[i]) - baseline_log_ms(&m->baseline, l->log_sum[i]));
     task.params = regressor_params;
     task.target = target;
     int result = booster_train(&task, &m->regressor, st);
@@ -94,15 +102,16 @@ static int train_regressor(struct model *m, const struct model_data *d, const do
     return result;
 }
 
-static int train_classifier(struct model *m, const struct model_data *d, const double *log_sum,
-                            struct booster_task task, struct status *st)
+static int train_classifier(const struct lesson *l, struct status *st)
 {
-    size_t rows = (size_t)d->count;
+    struct model *m = l->model;
+    struct booster_task task = l->task;
+    size_t rows = (size_t)l->data->count;
     float *target = mem_alloc(rows, sizeof(*target)), *margin = mem_alloc(rows, sizeof(*margin));
-    m->threshold_ms = stats_quantile(d->ms, (size_t)d->count, m->options.quantile);
-    for (int i = 0; i < d->count; i++) {
-        target[i] = d->ms[i] <= m->threshold_ms;
-        margin[i] = (float)baseline_log_odds(&m->baseline, log_sum[i], m->threshold_ms);
+    m->threshold_ms = stats_quantile(l->data->ms, rows, m->options.quantile);
+    for (size_t i = 0; i < rows; i++) {
+        target[i] = l->data->ms[i] <= m->threshold_ms;
+        margin[i] = (float)baseline_log_odds(&m->baseline, l->log_sum[i], m->threshold_ms);
     }
     task.params = classifier_params;
     task.target = target;
@@ -113,19 +122,53 @@ static int train_classifier(struct model *m, const struct model_data *d, const d
     return result;
 }
 
+/* The training of the classifier on a thread of its own. */
+struct beside {
+    const struct lesson *lesson;
+    int result;
+    struct status st;
+};
+
+static void *train_beside(void *arg)
+{
+    struct beside *b = arg;
+    b->result = train_classifier(b->lesson, &b->st);
+    return NULL;
+}
+
+/* Trains both models at once.  Neither reads what the other one's training writes. */
+static int train_both(const struct lesson *l, struct status *st)
+{
+    struct beside classifier = {.lesson = l, .st = STATUS_INIT};
+    pthread_t thread;
+    bool apart = pthread_create(&thread, NULL, train_beside, &classifier) == 0;
+    int result = train_regressor(l, st);
+    if (apart)
+        pthread_join(thread, NULL);
+    else
+        train_beside(&classifier);
+    if (result == 0 && classifier.result != 0) {
+        *st = classifier.st;
+        result = -1;
+    }
+    return result;
+}
+
 static int train(struct model *m, const struct model_data *d, const struct segment_times *times,
                  struct status *st)
 {
     double *log_sum = log_additives(&m->options, d->plans, d->count, times);
-    struct booster_task task = {
-        .x = matrix_of(&m->options, d->plans, d->count, times),
-        .seed = m->options.seed,
-        .rounds = m->options.rounds,
+    const struct lesson l = {
+        .model = m,
+        .data = d,
+        .log_sum = log_sum,
+        .task = {.x = matrix_of(&m->options, d->plans, d->count, times),
+                 .seed = m->options.seed,
+                 .rounds = m->options.rounds},
     };
-    int result = train_regressor(m, d, log_sum, task, st);
-    if (result == 0)
-        result = train_classifier(m, d, log_sum, task, st);
-    free(task.x.values);
+    m->baseline = baseline_fit(d, log_sum);
+    int result = train_both(&l, st);
+    free(l.task.x.values);
     free(log_sum);
     return result;
 }
