@@ -244,11 +244,22 @@ int finals_held(struct tuner *t, bool *out, struct status *st)
     return result;
 }
 
+/* So many seconds of each plan tell plans of a GPU apart, as no other program disturbs them. */
+#define UNDISTURBED_S 0.1
+
+static struct sampling final_sampling(const struct tuner *t)
+{
+    struct sampling how = sampling_final;
+    if (t->segments.target == TARGET_CUDA)
+        how.min_seconds = UNDISTURBED_S;
+    return how;
+}
+
 int measure_finals(struct tuner *t, struct status *st)
 {
     struct history refined = {.count = 0};
     struct contest finals = {.name = "finalists",
-                             .how = sampling_final,
+                             .how = final_sampling(t),
                              .share = 1,
                              .mark = "",
                              .mark_cut_short = "",

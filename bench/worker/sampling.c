@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-/* A contender is satisfied when half its interval's width is below this share of its median. */
+/* A time or a ratio is precise when half its interval's width is below this share of its median. */
 #define ENOUGH 0.005
 
 /* A contender is given up when all its samples, at least this many, lie above the bound. */
@@ -70,21 +70,76 @@ static void take_sample(struct contender *c, const struct sampling *how, bool on
     race(c, how->censor_above_ms);
 }
 
-static bool satisfied(const struct contender *c, const struct sampling *how)
+static bool narrow(struct interval i)
+{
+    return (i.high - i.low) / 2 < ENOUGH * i.median;
+}
+
+static struct interval time_of(const struct contender *c)
+{
+    return stats_median(c->trial->samples_ms, (size_t)c->trial->sample_count);
+}
+
+/* The one of the least median time, of several that go on; null if fewer than two do. */
+static const struct contender *fastest_of(const struct contender *contenders, int n)
+{
+    const struct contender *fastest = NULL;
+    double least_ms = INFINITY;
+    int going_on = 0;
+    for (int i = 0; i < n; i++) {
+        const struct contender *c = &contenders[i];
+        if (c->out || c->trial->sample_count == 0)
+            continue;
+        going_on++;
+        double ms = time_of(c).median;
+        if (ms < least_ms) {
+            least_ms = ms;
+            fastest = c;
+        }
+    }
+    return going_on > 1 ? fastest : NULL;
+}
+
+/* Of the contender's times over those of another in the same rounds. */
+static struct interval ratio_of(const struct contender *c, const struct contender *other)
+{
+    const struct trial *t = c->trial, *u = other->trial;
+    int rounds = t->sample_count < u->sample_count ? t->sample_count : u->sample_count;
+    double *ratios = mem_alloc((size_t)rounds, sizeof(*ratios));
+    for (int i = 0; i < rounds; i++)
+        ratios[i] = t->samples_ms[i] / u->samples_ms[i];
+    struct interval out = stats_median(ratios, (size_t)rounds);
+    free(ratios);
+    return out;
+}
+
+/* Whether a contender is known to be slower than the fastest one, or how close they are.  A clock
+ * that changes slows all samples of a round alike. */
+static bool compared(const struct contender *c, const struct contender *fastest)
+{
+    struct interval ratio = ratio_of(c, fastest);
+    return ratio.low > 1 || narrow(ratio);
+}
+
+/* Whether enough is known: of a contender's time, or of how it compares with the fastest one beside
+ * it (null: none). */
+static bool satisfied(const struct contender *c, const struct contender *fastest,
+                      const struct sampling *how)
 {
     const struct trial *t = c->trial;
     if (c->out || t->sample_count >= how->max_samples)
         return true;
     if (t->sample_count < how->min_samples || c->elapsed_s < how->min_seconds)
         return false;
-    struct interval i = stats_median(t->samples_ms, (size_t)t->sample_count);
-    return c->elapsed_s >= how->max_seconds || (i.high - i.low) / 2 < ENOUGH * i.median;
+    return c->elapsed_s >= how->max_seconds || narrow(time_of(c)) ||
+           (fastest != NULL && compared(c, fastest));
 }
 
 static bool all_satisfied(const struct contender *contenders, int n, const struct sampling *how)
 {
+    const struct contender *fastest = fastest_of(contenders, n);
     for (int i = 0; i < n; i++)
-        if (!satisfied(&contenders[i], how))
+        if (!satisfied(&contenders[i], fastest, how))
             return false;
     return true;
 }
@@ -92,6 +147,7 @@ static bool all_satisfied(const struct contender *contenders, int n, const struc
 struct pace sampling_pace(const struct contender *contenders, int n, const struct sampling *how)
 {
     struct pace p = {.rounds = 0};
+    const struct contender *fastest = fastest_of(contenders, n);
     double round_s = 0, left = 0;
     for (int i = 0; i < n; i++) {
         const struct contender *c = &contenders[i];
@@ -102,7 +158,7 @@ struct pace sampling_pace(const struct contender *contenders, int n, const struc
         double in_time = each_s > 0 ? (how->max_seconds - c->elapsed_s) / each_s : 0;
         round_s += each_s;
         left = fmax(left, how->min_samples - taken);
-        if (!satisfied(c, how))
+        if (!satisfied(c, fastest, how))
             left = fmax(left, fmin(how->max_samples - taken, ceil(in_time)));
         if (taken > p.rounds)
             p.rounds = taken;

@@ -52,6 +52,16 @@ START_TEST(expected_plan_is_the_first)
 }
 END_TEST
 
+/* The finals of a GPU are short: nothing disturbs them. */
+START_TEST(finals_on_a_gpu_are_short)
+{
+    expect_times();
+    run();
+    ck_assert_double_eq(fake.compared[0].how.min_seconds, 0.1);
+    ck_assert_double_lt(0.1, sampling_final.min_seconds); /* as on a CPU */
+}
+END_TEST
+
 /* Whether schedules were tried. */
 static void note_schedules(void *ctx, const struct tune_state *state)
 {
@@ -140,5 +150,6 @@ END_TEST
 
 SUITE("search/first_plan", setup, teardown, ONCE(first_plan_comes_before_segments),
       LOOP(first_plan_outlives_an_interrupt, 0, 3), ONCE(expected_plan_is_the_first),
-      ONCE(schedules_of_the_expected_plan_come_next), ONCE(expected_plan_that_fails),
-      LOOP(budget_is_for_the_baselines, 0, 2), ONCE(expected_plan_is_a_baseline))
+      ONCE(finals_on_a_gpu_are_short), ONCE(schedules_of_the_expected_plan_come_next),
+      ONCE(expected_plan_that_fails), LOOP(budget_is_for_the_baselines, 0, 2),
+      ONCE(expected_plan_is_a_baseline))

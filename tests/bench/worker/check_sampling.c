@@ -197,6 +197,33 @@ START_TEST(enough_samples_stop_it)
 }
 END_TEST
 
+/* Times that rise from round to round have wide intervals, but can be compared. */
+static const struct {
+    struct fake fakes[2];
+    bool at_once;
+} pairs[] = {
+    {{{.ms = 10, .step_ms = 1}, {.ms = 10, .step_ms = 1}}, true},    /* as fast as each other */
+    {{{.ms = 10, .step_ms = 1}, {.ms = 11, .step_ms = 3}}, true},    /* slower for certain */
+    {{{.ms = 10, .step_ms = 1}, {.ms = 12, .step_ms = 0.5}}, false}, /* first slower, then faster */
+};
+
+START_TEST(known_ratios_stop_several)
+{
+    struct fake fakes[2];
+    const struct sampling how = {.min_samples = 8, .max_samples = 40, .max_seconds = 100};
+    struct trial trials[2];
+    memcpy(fakes, pairs[_i].fakes, sizeof(fakes));
+    run(fakes, 1, &how, 0, trials);
+    ck_assert_int_eq(trials[0].sample_count, 40);
+    trial_release(&trials[0]);
+    memcpy(fakes, pairs[_i].fakes, sizeof(fakes));
+    run(fakes, 2, &how, 0, trials);
+    ck_assert((trials[1].sample_count == 8) == pairs[_i].at_once);
+    ck_assert_int_eq(trials[0].sample_count, trials[1].sample_count);
+    release(trials, 2);
+}
+END_TEST
+
 START_TEST(hopeless_ones_are_censored)
 {
     struct fake fakes[] = {{.ms = 10}, {.ms = 30}};
@@ -240,7 +267,12 @@ START_TEST(pace_is_that_of_the_slowest)
 {
     const struct sampling how = {
         .min_samples = 20, .max_samples = 200, .min_seconds = 1, .max_seconds = 5};
-    struct trial trials[] = {{.sample_count = 10}, {.sample_count = 10}, {.sample_count = 4}};
+    double ms[10];
+    for (size_t i = 0; i < ARRAY_LEN(ms); i++)
+        ms[i] = 10;
+    struct trial trials[] = {{.sample_count = 10, .samples_ms = ms},
+                             {.sample_count = 10, .samples_ms = ms},
+                             {.sample_count = 4, .samples_ms = ms}};
     const struct contender c[] = {{.trial = &trials[0], .elapsed_s = 1},
                                   {.trial = &trials[1], .elapsed_s = 0.1},
                                   {.trial = &trials[2], .elapsed_s = 9, .out = true}};
@@ -258,5 +290,6 @@ SUITE("sampling", NULL, NULL, ONCE(rounds_hold_each_once_in_changing_order),
       ONCE(order_depends_on_the_seed_alone), ONCE(samples_are_kept_in_the_order_taken),
       ONCE(warm_up_is_by_time_and_not_kept), ONCE(a_device_warms_up_once),
       ONCE(samples_are_announced), LOOP(enough_samples_stop_it, 0, ARRAY_LEN(stops)),
-      ONCE(hopeless_ones_are_censored), ONCE(one_that_fails_leaves_the_others_alone),
-      ONCE(the_parent_hears_of_every_sample), ONCE(pace_is_that_of_the_slowest))
+      LOOP(known_ratios_stop_several, 0, ARRAY_LEN(pairs)), ONCE(hopeless_ones_are_censored),
+      ONCE(one_that_fails_leaves_the_others_alone), ONCE(the_parent_hears_of_every_sample),
+      ONCE(pace_is_that_of_the_slowest))
