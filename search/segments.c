@@ -148,13 +148,22 @@ static int kind_of(const struct segment_table *t, int slot)
     return segment_stages(t->target, slot_segment(slot), kinds) == 1 ? (int)kinds[0] : -1;
 }
 
+/* Whether an implementation's best time in a slot is less than that of another one, which may have
+ * failed. */
+static bool won(const struct slot *s, const struct impl *impl)
+{
+    bool rival = false;
+    for (int i = 0; i < s->count; i++)
+        rival |= s->attempts[i].tried && s->attempts[i].choice.impl != impl;
+    return rival && s->best != NULL && s->best->choice.impl == impl;
+}
+
 /* In how many slots of a kind an implementation won. */
 static int wins(const struct segment_table *t, int kind, const struct impl *impl)
 {
     int count = 0;
     for (int i = 0; i < SLOT_COUNT; i++)
-        count += t->slots[i].best != NULL && t->slots[i].best->choice.impl == impl &&
-                 kind_of(t, i) == kind;
+        count += won(&t->slots[i], impl) && kind_of(t, i) == kind;
     return count;
 }
 

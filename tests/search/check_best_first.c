@@ -236,22 +236,41 @@ static const char *chosen(const struct segment_table *t, int first, int last)
     return c.choices[first].impl->name;
 }
 
-/* A GEMM takes the implementation that won at another GEMM; other kinds do not care. */
+static void note(struct segment_table *t, int slot, const char *impl, double ms)
+{
+    int i = 0;
+    while (strcmp(t->slots[slot].attempts[i].choice.impl->name, impl) != 0)
+        i++;
+    segment_table_note(t, slot, i, ms, &st);
+}
+
+/* A GEMM takes the implementation that won over another one at a GEMM; other kinds do not care. */
 START_TEST(implementation_that_won_elsewhere)
 {
     const struct build_target gpu = {
         .kind = TARGET_CUDA, .dtype = DTYPE_FP16, .head_size = 64, .arch = 90, .library = true};
     static struct segment_table t;
-    struct slot *won = &t.slots[slot(0, 0)];
-    int i = 0;
     segment_table_init(&t, &gpu);
     ck_assert_str_eq(chosen(&t, 10, 10), "hopper_gemm");
-    while (strcmp(won->attempts[i].choice.impl->name, "library") != 0)
-        i++;
-    segment_table_note(&t, slot(0, 0), i, 1, &st);
+    note(&t, slot(0, 0), "library", 1);
+    ck_assert_str_eq(chosen(&t, 10, 10), "hopper_gemm"); /* nothing else was tried */
+    note(&t, slot(0, 0), "hopper_gemm", 2);
     ck_assert_str_eq(chosen(&t, 10, 10), "library");
     ck_assert_str_eq(chosen(&t, 10, 11), "library");
     ck_assert_str_eq(chosen(&t, 9, 9), "generated");
+    segment_table_release(&t);
+}
+END_TEST
+
+/* The only implementation of a segment says nothing of those that have others. */
+START_TEST(implementation_without_a_rival)
+{
+    const struct build_target gpu = {
+        .kind = TARGET_CUDA, .dtype = DTYPE_FP16, .head_size = 64, .arch = 90, .ordered = true};
+    static struct segment_table t;
+    segment_table_init(&t, &gpu);
+    note(&t, slot(2, 2), "generated", 1);
+    ck_assert_str_eq(chosen(&t, 1, 6), "hopper_attention");
     segment_table_release(&t);
 }
 END_TEST
@@ -260,4 +279,5 @@ SUITE("search/best_first", NULL, NULL, LOOP(few_slots_of_a_recorded_space, 0, 2)
       ONCE(hope_is_a_share_of_the_best_split), ONCE(a_hope_must_be_better),
       ONCE(one_that_beats_its_hope_lowers_the_others), ONCE(audit_is_drawn_by_the_seed),
       ONCE(space_of_one_plan), ONCE(segments_with_an_operator_that_fails),
-      ONCE(plans_of_timed_segments_come_first), ONCE(implementation_that_won_elsewhere))
+      ONCE(plans_of_timed_segments_come_first), ONCE(implementation_that_won_elsewhere),
+      ONCE(implementation_without_a_rival))
