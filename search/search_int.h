@@ -139,8 +139,8 @@ bool slot_failed(const struct slot *s);
 int additive_best(const struct plan *space, int space_count, const struct segment_times *times);
 
 /* A plan with the best choice known of each segment, or an untried default: that of the
- * implementation that won elsewhere.  -1 with the reason if a segment failed; *out is filled then
- * too, so that the failure can be stored. */
+ * implementation that won over another one elsewhere.  -1 with the reason if a segment failed; *out
+ * is filled then too, so that the failure can be stored. */
 int segment_table_candidate(const struct segment_table *t, struct plan p, struct candidate *out,
                             struct status *st);
 
