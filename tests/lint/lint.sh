@@ -69,11 +69,24 @@ names() {
   sources -name report.c | sed -n '2,$s/$/:1: this is a second report.c: name the file after its content/p'
 }
 
+# Tables and code may be wider.  replay.md and estimate.md are written by docs/measurements/figures.sh.
+prose() {
+  # shellcheck disable=SC2016
+  find . -path ./build -prune -o -name '*.md' ! -name replay.md ! -name estimate.md -print |
+    sed 's/^\.\///' | xargs awk '
+    FNR == 1 { code = 0 }
+    /^ *```/ { code = !code }
+    !code && !/^ *(\||```)/ && !/^    / { print FILENAME ":" FNR ": " $0 }' |
+    LC_ALL=C.UTF-8 grep -E '^[^:]*:[0-9]+: .{121}' |
+    sed 's/^\([^:]*:[0-9]*\):.*/\1: this line has more than 120 columns: wrap it/'
+}
+
 conditions >"$out/conditions"
 {
   cat "$out/conditions"
   sizes
   names
+  prose
 } >"$out/found"
 cat "$out/found"
 [ ! -s "$out/found" ]
