@@ -18,20 +18,41 @@ static bool skips_masked(int tensor)
     return tensor_layout(tensor) == LAYOUT_SCORES && ops[tensor - 1].anchor != ANCHOR_SOFTMAX;
 }
 
+/* Adds the squares of some elements of a row, to SUMS sums in turn: none waits for the one before.
+ */
+FOR_EACH_CPU static void add_norms(const float *out, const float *ref, struct kept run,
+                                   struct norms *n)
+{
+    enum { SUMS = 16 };
+    double difference[SUMS] = {0}, reference[SUMS] = {0};
+    int c = run.begin;
+    for (; c + SUMS <= run.end; c += SUMS)
+        for (int i = 0; i < SUMS; i++) {
+            double r = ref[c + i], d = out[c + i] - r;
+            difference[i] += d * d;
+            reference[i] += r * r;
+        }
+    for (int i = 0; c < run.end; c++, i++) {
+        double r = ref[c], d = out[c] - r;
+        difference[i] += d * d;
+        reference[i] += r * r;
+    }
+    for (int i = 0; i < SUMS; i++) {
+        n->difference += difference[i];
+        n->reference += reference[i];
+    }
+    n->elements += run.end - run.begin;
+}
+
 static struct norms row_norms(const struct workload *w, int tensor, struct row_place at,
                               const float *out, const float *ref)
 {
     struct norms n = {.elements = 0};
-    bool skip_masked = skips_masked(tensor);
-    int64_t columns = tensor_row_columns(w, tensor);
-    for (int c = 0; c < columns; c++) {
-        if (skip_masked && !oracle_keeps(w, at.batch_row, at.row, c))
-            continue;
-        double r = ref[c], d = out[c] - r;
-        n.difference += d * d;
-        n.reference += r * r;
-        n.elements++;
-    }
+    if (!skips_masked(tensor))
+        add_norms(out, ref, (struct kept){0, (int)tensor_row_columns(w, tensor)}, &n);
+    else
+        for (struct kept run = {0, 0}; oracle_next_kept(w, at.batch_row, at.row, &run);)
+            add_norms(out, ref, run, &n);
     return n;
 }
 
@@ -129,14 +150,13 @@ static void hash_kept(const struct workload *w, int batch_row, int first, int ro
                       const char *at, char out[HASH_TEXT_SIZE])
 {
     size_t columns = (size_t)w->seq_len, used = 0;
-    int length = oracle_length(w, batch_row);
     char *kept = mem_alloc((size_t)rows * columns, bytes);
     for (int i = 0; i < rows; i++)
-        for (int c = 0; c < length; c++)
-            if (mask_keep(&w->mask, batch_row, first + i, c)) {
-                memcpy(kept + used, at + ((size_t)i * columns + (size_t)c) * bytes, bytes);
-                used += bytes;
-            }
+        for (struct kept run = {0, 0}; oracle_next_kept(w, batch_row, first + i, &run);) {
+            size_t size = (size_t)(run.end - run.begin) * bytes;
+            memcpy(kept + used, at + ((size_t)i * columns + (size_t)run.begin) * bytes, size);
+            used += size;
+        }
     hash_text(kept, used, out);
     free(kept);
 }

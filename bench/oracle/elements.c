@@ -79,13 +79,13 @@ static float as_bf16(float value)
     return from_bf16(to_bf16(value));
 }
 
-static void unpack_fp16(const uint16_t *from, int64_t n, float *to)
+FOR_EACH_CPU static void unpack_fp16(const uint16_t *from, int64_t n, float *to)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] = from_fp16(from[i]);
 }
 
-static void unpack_bf16(const uint16_t *from, int64_t n, float *to)
+FOR_EACH_CPU static void unpack_bf16(const uint16_t *from, int64_t n, float *to)
 {
     for (int64_t i = 0; i < n; i++)
         to[i] = from_bf16(from[i]);

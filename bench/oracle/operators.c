@@ -12,14 +12,6 @@ enum { TILE_COLUMNS = 16 };
 /* Keys that a query meets at a time: no sum waits for the one before. */
 enum { KEYS_AT_ONCE = 8 };
 
-/* A function with this is compiled for each kind of CPU; a call takes the best one for this CPU.
- * All compute the same bits, because -ffp-contract=off joins no product with a sum. */
-#if defined(__x86_64__)
-#define FOR_EACH_CPU __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define FOR_EACH_CPU
-#endif
-
 static bool is_local(const struct layer *l, int tensor)
 {
     return (l->local >> tensor & 1) != 0;
@@ -144,8 +136,9 @@ static void qkv_bias_split(const struct layer *l, struct span s, int op)
 }
 
 /* q (width) times each of some keys. */
-static inline void multiply_keys(const double *q, const double *const k[KEYS_AT_ONCE], int width,
-                                 double out[KEYS_AT_ONCE])
+static inline __attribute__((always_inline)) void multiply_keys(const double *q,
+                                                                const double *const k[KEYS_AT_ONCE],
+                                                                int width, double out[KEYS_AT_ONCE])
 {
     double dot[KEYS_AT_ONCE] = {0};
     for (int c = 0; c < width; c++)
@@ -155,25 +148,33 @@ static inline void multiply_keys(const double *q, const double *const k[KEYS_AT_
     memcpy(out, dot, sizeof(dot));
 }
 
-static void scores(const struct layer *l, struct span s, int op)
+/* A row of scores (S), all 0. */
+static double *cleared_row(const struct layer *l, struct span s, int tensor, int h, int i)
 {
-    int width = l->w->head_size, length = oracle_length(l->w, s.batch_row);
+    double *y = score_row(l, s, tensor, h, i);
+    memset(y, 0, (size_t)l->w->seq_len * sizeof(*y));
+    return y;
+}
+
+/* Scores of the kept pairs; nothing reads those of the others. */
+FOR_EACH_CPU static void scores(const struct layer *l, struct span s, int op)
+{
+    int width = l->w->head_size;
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
             const double *q = qkv_row(l, s, 0, h, i), *all = qkv_row(l, s, 1, h, 0);
-            double *y = score_row(l, s, TENSOR_OF(op), h, i);
-            for (int first = 0; first < length; first += KEYS_AT_ONCE) {
-                int count = length - first < KEYS_AT_ONCE ? length - first : KEYS_AT_ONCE;
-                const double *k[KEYS_AT_ONCE];
-                double dot[KEYS_AT_ONCE];
-                for (int j = 0; j < KEYS_AT_ONCE; j++) /* a short block takes its last key again */
-                    k[j] = all + (ptrdiff_t)(first + (j < count ? j : count - 1)) * width;
-                multiply_keys(q, k, width, dot);
-                for (int j = 0; j < count; j++)
-                    y[first + j] = dot[j] / sqrt(width);
-            }
-            for (int j = length; j < l->w->seq_len; j++)
-                y[j] = 0;
+            double *y = cleared_row(l, s, TENSOR_OF(op), h, i);
+            for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
+                for (int first = run.begin; first < run.end; first += KEYS_AT_ONCE) {
+                    int left = run.end - first, count = left < KEYS_AT_ONCE ? left : KEYS_AT_ONCE;
+                    const double *k[KEYS_AT_ONCE];
+                    double dot[KEYS_AT_ONCE];
+                    for (int j = 0; j < KEYS_AT_ONCE; j++) /* few keys: the last one again */
+                        k[j] = all + (ptrdiff_t)(first + (j < count ? j : count - 1)) * width;
+                    multiply_keys(q, k, width, dot);
+                    for (int j = 0; j < count; j++)
+                        y[first + j] = dot[j] / sqrt(width);
+                }
         }
 }
 
@@ -182,9 +183,9 @@ static void mask(const struct layer *l, struct span s, int op)
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
             const double *x = score_row(l, s, op_input(op), h, i);
-            double *y = score_row(l, s, TENSOR_OF(op), h, i);
-            for (int j = 0; j < l->w->seq_len; j++)
-                y[j] = oracle_keeps(l->w, s.batch_row, i, j) ? x[j] : 0;
+            double *y = cleared_row(l, s, TENSOR_OF(op), h, i);
+            for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
+                memcpy(y + run.begin, x + run.begin, (size_t)(run.end - run.begin) * sizeof(*y));
         }
 }
 
@@ -194,17 +195,19 @@ static void softmax(const struct layer *l, struct span s, int op)
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
             const double *x = score_row(l, s, op_input(op), h, i);
-            double *y = score_row(l, s, TENSOR_OF(op), h, i);
+            double *y = cleared_row(l, s, TENSOR_OF(op), h, i);
             double max = -INFINITY, sum = 0;
-            for (int j = 0; j < l->w->seq_len; j++)
-                if (oracle_keeps(l->w, s.batch_row, i, j))
+            for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
+                for (int j = run.begin; j < run.end; j++)
                     max = fmax(max, x[j]);
-            for (int j = 0; j < l->w->seq_len; j++) {
-                y[j] = oracle_keeps(l->w, s.batch_row, i, j) ? exp(x[j] - max) : 0;
-                sum += y[j];
-            }
-            for (int j = 0; j < l->w->seq_len && sum > 0; j++)
-                y[j] /= sum;
+            for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
+                for (int j = run.begin; j < run.end; j++) {
+                    y[j] = exp(x[j] - max);
+                    sum += y[j];
+                }
+            for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
+                for (int j = run.begin; j < run.end; j++)
+                    y[j] /= sum;
         }
 }
 
@@ -214,15 +217,14 @@ FOR_EACH_CPU static void context(const struct layer *l, struct span s, int op)
     for (int h = 0; h < l->w->heads; h++)
         for (int i = s.first; i < s.first + s.count; i++) {
             const double *probs = score_row(l, s, op_input(op), h, i);
+            const double *all = qkv_row(l, s, 2, h, 0);
             double *y = head_row(l, s, TENSOR_OF(op), width, 0, h, i);
             for (int c = 0; c < width; c++)
                 y[c] = 0;
-            for (int j = 0; j < l->w->seq_len; j++) {
-                const double *v = qkv_row(l, s, 2, h, j);
-                if (oracle_keeps(l->w, s.batch_row, i, j))
+            for (struct kept run = {0, 0}; oracle_next_kept(l->w, s.batch_row, i, &run);)
+                for (int j = run.begin; j < run.end; j++)
                     for (int c = 0; c < width; c++)
-                        y[c] += probs[j] * v[c];
-            }
+                        y[c] += probs[j] * all[(ptrdiff_t)j * width + c];
         }
 }
 

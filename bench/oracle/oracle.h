@@ -37,7 +37,7 @@ struct spans spans_sample(const struct workload *w, int layer, uint64_t seed);
 
 /* ---- oracle.c, operators.c: one layer -----------------------------------------------------------
  *
- * Scores (op 2) are computed for all real keys; from op 3 on masked positions hold 0. */
+ * Scores, masked or not, are computed of kept pairs alone; those of other pairs are 0. */
 
 /* Gets rows of the tensors in a set, by several threads at once. */
 struct oracle_taker {

@@ -7,19 +7,28 @@
 /* With fewer elements, starting threads takes longer than the work on them. */
 enum { PARALLEL_ELEMENTS = 1 << 17 };
 
+/* A function with this is compiled for each kind of CPU; a call takes the best one for this CPU.
+ * All compute the same bits, because -ffp-contract=off joins no product with a sum. */
+#if defined(__x86_64__)
+#define FOR_EACH_CPU __attribute__((target_clones("avx512f", "avx2", "default")))
+#else
+#define FOR_EACH_CPU
+#endif
+
 /* The real rows of a batch row; rows past them are padding. */
 static inline int oracle_length(const struct workload *w, int batch_row)
 {
     return w->lengths != NULL ? w->lengths[batch_row] : w->seq_len;
 }
 
-/* Whether query i of batch row b keeps key j. */
-static inline bool oracle_keeps(const struct workload *w, int b, int i, int j)
-{
-    const struct mask *m = &w->mask;
-    int64_t row = (m->matrices == 1 ? 0 : (int64_t)b * m->seq_len) + i;
-    return j < oracle_length(w, b) && (m->bits[row * m->row_words + j / 64] >> j % 64 & 1) != 0;
-}
+/* Adjacent keys that a query keeps: begin..end-1. */
+struct kept {
+    int begin, end;
+};
+
+/* Finds the kept keys of query i of batch row b that come after run->end, as long as they are
+ * adjacent.  Begin with {0, 0}; false: there are no more. */
+bool oracle_next_kept(const struct workload *w, int b, int i, struct kept *run);
 
 /* ---- results.c: rows of tensors -------------------------------------------------------------- */
 

@@ -44,9 +44,10 @@ static void count_kept(struct oracle_results *r)
     r->kept = mem_alloc((size_t)rows + 1, sizeof(*r->kept));
 #pragma omp parallel for if (rows * w->seq_len > PARALLEL_ELEMENTS)
     for (int64_t row = 0; row < rows; row++)
-        for (int j = 0; r->real[row] && j < w->seq_len; j++)
-            r->kept[row + 1] +=
-                oracle_keeps(w, (int)(row / w->seq_len), (int)(row % w->seq_len), j);
+        for (struct kept run = {0, 0};
+             r->real[row] &&
+             oracle_next_kept(w, (int)(row / w->seq_len), (int)(row % w->seq_len), &run);)
+            r->kept[row + 1] += run.end - run.begin;
     for (int64_t row = 0; row < rows; row++)
         r->kept[row + 1] += r->kept[row];
 }
@@ -107,8 +108,8 @@ static void take(void *ctx, int tensor, struct rows rows, const double *values)
     for (int64_t i = 0; i < rows.count; i++, values += columns) {
         struct row_place at = row_place_of(r->w, tensor, rows.first + i);
         float *to = r->tensor[tensor] + kept_before(r, at);
-        for (int c = 0; c < columns; c++)
-            if (oracle_keeps(r->w, at.batch_row, at.row, c))
+        for (struct kept run = {0, 0}; oracle_next_kept(r->w, at.batch_row, at.row, &run);)
+            for (int c = run.begin; c < run.end; c++)
                 *to++ = (float)values[c];
     }
 }
@@ -125,9 +126,13 @@ static void spread_row(const struct oracle_results *r, int tensor, int64_t row, 
 {
     struct row_place at = row_place_of(r->w, tensor, row);
     const float *from = r->tensor[tensor] + kept_before(r, at);
-    bool real = r->real[(int64_t)at.batch_row * r->w->seq_len + at.row];
-    for (int c = 0; c < r->w->seq_len; c++)
-        out[c] = real && oracle_keeps(r->w, at.batch_row, at.row, c) ? *from++ : 0;
+    memset(out, 0, (size_t)r->w->seq_len * sizeof(*out));
+    if (!r->real[(int64_t)at.batch_row * r->w->seq_len + at.row])
+        return;
+    for (struct kept run = {0, 0}; oracle_next_kept(r->w, at.batch_row, at.row, &run);) {
+        memcpy(out + run.begin, from, (size_t)(run.end - run.begin) * sizeof(*out));
+        from += run.end - run.begin;
+    }
 }
 
 const float *oracle_results_rows(const struct oracle_results *r, int tensor, struct rows rows,

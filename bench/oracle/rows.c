@@ -1,5 +1,30 @@
 #include "bench/oracle/oracle_int.h"
 
+/* The first key from j on whose bit is `bit`; `length` if there is none. */
+static int find_bit(const uint64_t *bits, int j, int length, bool bit)
+{
+    while (j < length) {
+        uint64_t left = (bit ? bits[j / 64] : ~bits[j / 64]) >> j % 64;
+        if (left != 0) {
+            j += __builtin_ctzll(left);
+            return j < length ? j : length;
+        }
+        j += 64 - j % 64;
+    }
+    return length;
+}
+
+bool oracle_next_kept(const struct workload *w, int b, int i, struct kept *run)
+{
+    const struct mask *m = &w->mask;
+    int64_t row = (m->matrices == 1 ? 0 : (int64_t)b * m->seq_len) + i;
+    const uint64_t *bits = m->bits + row * m->row_words;
+    int length = oracle_length(w, b);
+    run->begin = find_bit(bits, run->end, length, true);
+    run->end = find_bit(bits, run->begin, length, false);
+    return run->begin < length;
+}
+
 static struct spans spans_new(const struct workload *w)
 {
     int per_batch_row = (w->seq_len + SPAN_ROWS - 1) / SPAN_ROWS;

@@ -234,7 +234,7 @@ static void check_query(const struct run *r, int b, int h, int i)
         for (int c = 0; c < width; c++)
             dot += qkv(r, 0, b, h, i, c) * qkv(r, 1, b, h, j, c);
         bool real = i < length && j < length, keep = real && mask_keep(&r->w.mask, b, i, j);
-        check_element(r, TENSOR_OF(2), row + j, real ? dot / sqrt(width) : 0);
+        check_element(r, TENSOR_OF(2), row + j, keep ? dot / sqrt(width) : 0);
         check_element(r, TENSOR_OF(3), row + j, keep ? in(r, TENSOR_OF(2), row + j) : 0);
         sum += keep ? exp(in(r, TENSOR_OF(2), row + j)) : 0;
     }
