@@ -1,5 +1,6 @@
 #include "bench/worker/worker_int.h"
 
+#include <math.h>
 #include <search.h>
 #include <stdlib.h>
 #include <string.h>
@@ -114,6 +115,7 @@ int program_load(struct worker *k, const json_t *candidate, int layers, struct p
 {
     const json_t *choices = json_object_get(candidate, "choices");
     *out = (struct program){.layers = layers,
+                            .look_s = INFINITY,
                             .tolerance = dtypes[k->w.dtype].tolerance,
                             .alone = json_is_true(json_object_get(candidate, "alone")),
                             .packed = json_is_true(json_object_get(candidate, "packed"))};

@@ -117,13 +117,15 @@ static void hash_tensor(struct worker *k, int layer, int t, char out[HASH_TEXT_S
     result_hash_end(&h, out);
 }
 
-static void hash_result(struct worker *k, const struct program *p, char out[HASH_TEXT_SIZE])
+static void hash_result(struct worker *k, struct program *p, char out[HASH_TEXT_SIZE])
 {
     char each[TENSOR_COUNT][HASH_TEXT_SIZE] = {""};
+    double start = clock_seconds();
     for (int t = 0; t < TENSOR_COUNT; t++)
         if ((result_tensors(p) >> t & 1) != 0)
             hash_tensor(k, result_layer(p), t, each[t]);
     hash_text(each, sizeof(each), out);
+    p->look_s = fmin(p->look_s, clock_seconds() - start);
 }
 
 void verify_spoil_result(struct worker *k, const struct program *p)
@@ -145,22 +147,11 @@ int verify_result(struct worker *k, struct program *p, const char *when, struct 
 {
     char now[HASH_TEXT_SIZE];
     k->bank.packed = p->packed;
-    double start = clock_seconds();
     hash_result(k, p, now);
-    p->look_s = fmin(p->look_s, clock_seconds() - start);
     if (strcmp(now, p->result) == 0)
         return 0;
     return status_set(st, STATUS_WRONG, "wrong result: %s the %s gives another result than before",
                       when, p->alone ? "segment" : "plan");
-}
-
-/* The first hash may wait for the device, or for memory to copy the result to. */
-static void keep_result(struct worker *k, struct program *p)
-{
-    hash_result(k, p, p->result);
-    double start = clock_seconds();
-    hash_result(k, p, p->result);
-    p->look_s = clock_seconds() - start;
 }
 
 /* ---- all of it ------------------------------------------------------------------------------- */
@@ -174,7 +165,7 @@ static int verify_whole(struct worker *k, struct program *p, int compared, struc
     for (int l = compared == 1 ? 1 : 0; l < p->layers; l++)
         if (run_layer(k, p, l, st) != 0)
             return -1;
-    keep_result(k, p);
+    hash_result(k, p, p->result);
     verify_spoil_result(k, p);
     if (k->ops->time(p->replay, 1, 1, &p->once_s, st) != 0)
         return -1;
@@ -214,7 +205,7 @@ static int run_alone(struct worker *k, struct program *p, struct status *st)
     verify_spoil(k, p);
     if (k->ops->time(p->replay, 1, 1, &p->once_s, st) != 0)
         return -1;
-    keep_result(k, p);
+    hash_result(k, p, p->result);
     return 0;
 }
 
