@@ -6,6 +6,11 @@
 /* A time or a ratio is precise when half its interval's width is below this share of its median. */
 #define ENOUGH 0.005
 
+/* One that takes more than this many times the fastest one's time, for certain, needs no more than
+ * the least samples.  A GPU's clock changes while the others go on, by less than this, so the order
+ * of the medians is that of the ratios. */
+#define FAR_SLOWER 1.25
+
 /* A contender is given up when all its samples, at least this many, lie above the bound. */
 enum { HOPELESS_SAMPLES = 2 };
 
@@ -121,6 +126,19 @@ static bool compared(const struct contender *c, const struct contender *fastest)
     return ratio.low > 1 || narrow(ratio);
 }
 
+static bool has_least(const struct contender *c, const struct sampling *how)
+{
+    return c->trial->sample_count >= how->min_samples && c->elapsed_s >= how->min_seconds;
+}
+
+/* Whether a contender takes no more samples while others do. */
+static bool rests(const struct contender *c, const struct contender *fastest,
+                  const struct sampling *how)
+{
+    return c->out ||
+           (fastest != NULL && has_least(c, how) && ratio_of(c, fastest).low > FAR_SLOWER);
+}
+
 /* Whether enough is known: of a contender's time, or of how it compares with the fastest one beside
  * it (null: none). */
 static bool satisfied(const struct contender *c, const struct contender *fastest,
@@ -129,7 +147,7 @@ static bool satisfied(const struct contender *c, const struct contender *fastest
     const struct trial *t = c->trial;
     if (c->out || t->sample_count >= how->max_samples)
         return true;
-    if (t->sample_count < how->min_samples || c->elapsed_s < how->min_seconds)
+    if (!has_least(c, how))
         return false;
     return c->elapsed_s >= how->max_seconds || narrow(time_of(c)) ||
            (fastest != NULL && compared(c, fastest));
@@ -152,7 +170,9 @@ struct pace sampling_pace(const struct contender *contenders, int n, const struc
     for (int i = 0; i < n; i++) {
         const struct contender *c = &contenders[i];
         int taken = c->trial->sample_count;
-        if (c->out || taken == 0)
+        if (taken > p.rounds && !c->out)
+            p.rounds = taken;
+        if (taken == 0 || rests(c, fastest, how))
             continue;
         double each_s = c->elapsed_s / taken;
         double in_time = each_s > 0 ? (how->max_seconds - c->elapsed_s) / each_s : 0;
@@ -160,8 +180,6 @@ struct pace sampling_pace(const struct contender *contenders, int n, const struc
         left = fmax(left, how->min_samples - taken);
         if (!satisfied(c, fastest, how))
             left = fmax(left, fmin(how->max_samples - taken, ceil(in_time)));
-        if (taken > p.rounds)
-            p.rounds = taken;
     }
     p.most = p.rounds + (int)left;
     p.left_s = left * round_s;
@@ -208,9 +226,10 @@ void measure(struct contender *contenders, int n, const struct sampling *how,
         warm_up_s += warmed_s;
     }
     while (!all_satisfied(contenders, n, how) && !out_of_time(contenders, n, how, warm_up_s)) {
+        const struct contender *fastest = fastest_of(contenders, n);
         shuffle_order(order, n, &rng);
         for (int i = 0; i < n; i++) {
-            if (contenders[order[i]].out)
+            if (rests(&contenders[order[i]], fastest, how))
                 continue;
             beat(ctx, order[i]);
             take_sample(&contenders[order[i]], how, n == 1);

@@ -224,6 +224,25 @@ START_TEST(known_ratios_stop_several)
 }
 END_TEST
 
+/* Those far slower for certain take the least samples; the others go on until they are compared. */
+START_TEST(far_slower_ones_rest)
+{
+    struct fake fakes[] = {{.ms = 10, .step_ms = 1},
+                           {.ms = 12, .step_ms = 0.5},
+                           {.ms = 30, .step_ms = 3},
+                           {.ms = 12, .step_ms = 1.2}};
+    const struct sampling how = {.min_samples = 8, .max_samples = 40, .max_seconds = 100};
+    struct trial trials[CONTENDERS];
+    run(fakes, CONTENDERS, &how, 0, trials);
+    ck_assert_int_eq(trials[2].sample_count, 8);
+    ck_assert_int_eq(trials[2].status, TRIAL_OK);
+    ck_assert_int_gt(trials[0].sample_count, 8);
+    ck_assert_int_eq(trials[1].sample_count, trials[0].sample_count);
+    ck_assert_int_eq(trials[3].sample_count, trials[0].sample_count); /* 1.2 times: not far */
+    release(trials, CONTENDERS);
+}
+END_TEST
+
 START_TEST(hopeless_ones_are_censored)
 {
     struct fake fakes[] = {{.ms = 10}, {.ms = 30}};
@@ -290,6 +309,6 @@ SUITE("sampling", NULL, NULL, ONCE(rounds_hold_each_once_in_changing_order),
       ONCE(order_depends_on_the_seed_alone), ONCE(samples_are_kept_in_the_order_taken),
       ONCE(warm_up_is_by_time_and_not_kept), ONCE(a_device_warms_up_once),
       ONCE(samples_are_announced), LOOP(enough_samples_stop_it, 0, ARRAY_LEN(stops)),
-      LOOP(known_ratios_stop_several, 0, ARRAY_LEN(pairs)), ONCE(hopeless_ones_are_censored),
-      ONCE(one_that_fails_leaves_the_others_alone), ONCE(the_parent_hears_of_every_sample),
-      ONCE(pace_is_that_of_the_slowest))
+      LOOP(known_ratios_stop_several, 0, ARRAY_LEN(pairs)), ONCE(far_slower_ones_rest),
+      ONCE(hopeless_ones_are_censored), ONCE(one_that_fails_leaves_the_others_alone),
+      ONCE(the_parent_hears_of_every_sample), ONCE(pace_is_that_of_the_slowest))
