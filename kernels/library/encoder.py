@@ -5,8 +5,9 @@
     encoder.encoder_from(model)
     model(**tokenizer(texts, padding=True, return_tensors="pt").to("cuda"))
 
-The operator is torch.ops.encoder.run(x, lengths, handle); it has a fake implementation, so that
-torch.compile and torch.export trace through it.  The attention mask that the library was exported
+Layers(weights) runs layers of any other model, y = layers(x). The operator behind both is
+torch.ops.encoder.run(x, lengths, handle); it has a fake implementation, so that torch.compile and
+torch.export trace through it.  The attention mask that the library was exported
 with holds in every layer, beside the lengths.  libencoder.so must lie beside this file.
 """
 
@@ -204,6 +205,44 @@ def _(x, lengths, handle):
     return torch.empty_like(x, memory_format=torch.contiguous_format)
 
 
+# ---- layers
+
+
+def _shapes():
+    """Of a layer's weights, in the order of _NAMES; matrices are (in, out)."""
+    d, f = _hidden, info.ffn
+    return ((d, 3 * d), (3 * d,), (d, d), (d,), (d,), (d,), (d, f), (f,), (f, d), (d,), (d,), (d,))
+
+
+class Layers:
+    """The library's layers on weights of yours: y = layers(x, lengths), x and y (B,S,D).
+
+    weights: of each layer the tensors wqkv (D,3D), bqkv, wo (D,D), bo, gamma1, beta1, w1 (D,F), b1,
+    w2 (F,D), b2, gamma2 and beta2, by name, of the library's type and on its device.  The columns of
+    wqkv are those of q, k and v, each head by head.  All are copied.  eps is that of the layernorms."""
+
+    def __init__(self, weights, eps=info.eps):
+        layers = [[layer[name].contiguous() for name in _NAMES] for layer in weights]
+        for i, layer in enumerate(layers):
+            for name, t, shape in zip(_NAMES, layer, _shapes()):
+                if t.dtype != _dtype or t.device.type != _device or tuple(t.shape) != shape:
+                    raise ValueError(f"{name} of layer {i} is {t.dtype} {tuple(t.shape)} on {t.device}; "
+                                     f"expected {_dtype} {shape} on {_device}")
+        pointers = (_Weights * len(layers))(*[_Weights(*[t.data_ptr() for t in l]) for l in layers])
+        model = _Model(info.heads, info.head_size, info.ffn, info.dtype, len(layers), eps,
+                       int(_on_gpu), pointers)
+        handle = ctypes.c_void_p()
+        with _on(layers[0][0].device) if layers else contextlib.nullcontext():
+            if _on_gpu:
+                torch.cuda.synchronize()  # the copies may be under way in another stream
+            _check(_lib.encoder_create(ctypes.byref(model), ctypes.byref(handle)))
+        self.handle = handle.value
+        self._end = weakref.finalize(self, _lib.encoder_destroy, handle)
+
+    def __call__(self, x, lengths=None):
+        return torch.ops.encoder.run(x, lengths, self.handle)
+
+
 # ---- attention masks
 
 
@@ -245,7 +284,7 @@ def _pack(model):
                    layer.intermediate.dense.weight.t(), layer.intermediate.dense.bias,
                    layer.output.dense.weight.t(), layer.output.dense.bias,
                    layer.output.LayerNorm.weight, layer.output.LayerNorm.bias)
-        layers.append([t.detach().to(_dtype).contiguous() for t in tensors])
+        layers.append({name: t.detach().to(_dtype) for name, t in zip(_NAMES, tensors)})
     return layers
 
 
@@ -257,20 +296,11 @@ class Encoder(torch.nn.Module):
         super().__init__()
         from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
         self._output = BaseModelOutputWithPastAndCrossAttentions
-        config = model.config
-        layers = _pack(model)
-        weights = (_Weights * len(layers))(*[_Weights(*[t.data_ptr() for t in l]) for l in layers])
-        c_model = _Model(config.num_attention_heads,
-                         config.hidden_size // config.num_attention_heads,
-                         config.intermediate_size, info.dtype, len(layers), config.layer_norm_eps,
-                         int(_on_gpu), weights)
-        handle = ctypes.c_void_p()
-        with _on(layers[0][0].device):
-            if _on_gpu:
-                torch.cuda.synchronize()  # the copies may be under way in another stream
-            _check(_lib.encoder_create(ctypes.byref(c_model), ctypes.byref(handle)))
-        self.handle, self.check_mask, self.lengths = handle.value, check_mask, None
-        self._end = weakref.finalize(self, _lib.encoder_destroy, handle)
+        if model.config.num_attention_heads != info.heads:
+            raise ValueError(f"the model has {model.config.num_attention_heads} heads; the library "
+                             f"runs {info.heads}")
+        self.layers = Layers(_pack(model), model.config.layer_norm_eps)
+        self.handle, self.check_mask, self.lengths = self.layers.handle, check_mask, None
 
     def _lengths(self, x, mask):
         if not self.check_mask or torch.compiler.is_compiling() or (

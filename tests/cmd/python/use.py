@@ -1,6 +1,5 @@
 """Uses the Python file of an exported library, of the name sizes, with the PyTorch beside this file."""
 
-import ctypes
 import random
 import sys
 
@@ -10,8 +9,6 @@ sys.path.insert(0, sys.argv[1])
 import sizes
 
 HIDDEN = sizes.info.heads * sizes.info.head_size
-ELEMENTS = {'wqkv': 3 * HIDDEN * HIDDEN, 'bqkv': 3 * HIDDEN, 'wo': HIDDEN * HIDDEN,
-            'w1': HIDDEN * sizes.info.ffn, 'b1': sizes.info.ffn, 'w2': HIDDEN * sizes.info.ffn}
 
 
 def draw(*shape):
@@ -20,14 +17,8 @@ def draw(*shape):
     return t
 
 
-def create():
-    weights = [draw(ELEMENTS.get(name, HIDDEN)) for name in sizes._NAMES]
-    layer = (sizes._Weights * 1)(sizes._Weights(*[w.data_ptr() for w in weights]))
-    model = sizes._Model(sizes.info.heads, sizes.info.head_size, sizes.info.ffn, sizes.info.dtype, 1,
-                         1e-12, 0, layer)
-    handle = ctypes.c_void_p()
-    sizes._check(sizes._lib.sizes_create(ctypes.byref(model), ctypes.byref(handle)))
-    return handle.value
+def draw_weights():
+    return {name: draw(*shape) for name, shape in zip(sizes._NAMES, sizes._shapes())}
 
 
 def refused(function, *arguments):
@@ -45,12 +36,14 @@ assert plan.workload.startswith(b'b=1 '), plan.workload
 assert sizes.sizes() == [(1, 4), (1, 8), (2, 4), (2, 8)]
 
 encoder = sizes.Encoder.__new__(sizes.Encoder)
-encoder.handle, encoder.check_mask, encoder.lengths = create(), True, None
+layers = sizes.Layers([draw_weights()], eps=1e-12)
+encoder.handle, encoder.check_mask, encoder.lengths = layers.handle, True, None
 x = draw(2, 8, HIDDEN)
 y = list(encoder.forward(x, return_dict=False)[0].values)
 assert any(y) and torch.ops.sizes.called == 0
+assert list(layers(x).values) == y and torch.ops.sizes.called == 1
 torch._C.modes = 1  # a mode that traces or counts sees the operator
-assert list(encoder.forward(x, return_dict=False)[0].values) == y and torch.ops.sizes.called == 1
+assert list(encoder.forward(x, return_dict=False)[0].values) == y and torch.ops.sizes.called == 2
 
 # A sequence of 5 tokens is the same behind other padding.
 encoder.lengths = torch.Tensor((2,), torch.int32, [8, 5])
@@ -77,4 +70,7 @@ encoder.forward(x, return_dict=False)
 assert sizes._thread.workspaces[-1][0] == kept[0] > small[0]
 # Others are not kept: the stream may be captured.
 assert sizes._new_workspace(x, 64, 0, 7)[2].shape == (64,) and 0 not in sizes._thread.workspaces
-sizes._lib.sizes_destroy(encoder.handle)
+
+wrong = draw_weights()
+wrong['bo'] = draw(HIDDEN + 1)
+assert f'bo of layer 1 is float32 ({HIDDEN + 1},)' in refused(sizes.Layers, [draw_weights(), wrong])
