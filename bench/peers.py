@@ -12,17 +12,23 @@ What is timed (--op):
   attention   attention alone, in microseconds: fuseplan's from the packed q, k and v to merged heads,
               with bias; PyTorch's (sdpa, flex) on q, k and v that are split already.
 
-PyTorch's variants of a point run from CUDA graphs, a replay of each in turn; fuseplan runs right
-before them.  Every program computes with the same bits of the mask, which `fuseplan mask --npy`
-writes.  A figure is the median of its replays.  A variant that fails leaves out its line and says why.
+All variants of a point run in this process from CUDA graphs, a replay of each in a round, in an order
+that is drawn anew.  fuseplan's plan of a layer is among them, as `fuseplan export` writes it for
+PyTorch; nvcc builds it.  It computes the same inputs and weights, and the outputs are compared.
+fuseplan times attention itself, right before the variants.  Every program computes with the same bits
+of the mask, which `fuseplan mask --npy` writes.  A figure is the median of the replays, the ratio the
+median over the rounds, with its 95 % interval.  A variant that fails leaves out its line and says why.
 """
 
 import argparse
+import concurrent.futures
 import csv
+import importlib
 import itertools
 import json
 import math
 import os
+import random
 import subprocess
 import sys
 import tempfile
@@ -32,6 +38,8 @@ LAYER_VARIANTS = ['eager', 'sdpa', 'compile', 'compile-max', 'flex']
 VARLEN = 'varlen'
 ATTENTION_VARIANTS = ['sdpa', 'flex']
 CALLS = 32  # of attention in a graph: its launch is then small beside them
+OURS = 'fuseplan'
+SAME = 1e-2  # how much outputs may differ, over the norm of the output
 
 
 def fail(message):
@@ -60,7 +68,7 @@ def parse_arguments():
     p.add_argument('-H', '--heads', type=int, default=12)
     p.add_argument('-W', '--head-size', type=int, default=64)
     p.add_argument('-L', '--layers', type=int, default=12)
-    p.add_argument('--rounds', type=int, default=30, help='replays of each graph (%(default)s)')
+    p.add_argument('--rounds', type=int, default=100, help='replays of each graph (%(default)s)')
     p.add_argument('--fuseplan', default='fuseplan', metavar='PATH', help='the program')
     a = p.parse_args()
     known = LAYER_VARIANTS if a.op == 'layer' else ATTENTION_VARIANTS
@@ -123,20 +131,34 @@ def load_mask(a, torch, batch, seq_len, mask):
         return torch.from_numpy(numpy.load(path)).bool().cuda()
 
 
-def time_fuseplan(a, batch, seq_len, mask):
-    """Microseconds of a layer or of attention; null if nothing is known."""
-    workload = ['-b', str(batch), '-s', str(seq_len), '-m', mask, '--dtype', a.dtype, '--heads',
-                str(a.heads), '--head-size', str(a.head_size), '--target', 'cuda', '--format',
-                'json', '-q', *lengths_options(a)]
-    if a.op == 'attention':
-        text = run_fuseplan(a, 'bench', '--op', 'attention', *workload)
-    else:
-        text = run_fuseplan(a, 'bench', 'best', '--baseline', 'none', '--layers', str(a.layers),
-                            *workload)
-    if text is None:
+def workload_options(a, batch, seq_len, mask):
+    return ['-b', str(batch), '-s', str(seq_len), '-m', mask, '--dtype', a.dtype, '--heads',
+            str(a.heads), '--head-size', str(a.head_size), '--target', 'cuda', '-q',
+            *lengths_options(a)]
+
+
+def time_attention(a, batch, seq_len, mask):
+    """Microseconds by fuseplan; null if it fails."""
+    text = run_fuseplan(a, 'bench', '--op', 'attention', '--format', 'json',
+                        *workload_options(a, batch, seq_len, mask))
+    return None if text is None else json.loads(text)[0]['median_us']
+
+
+def export_plan(a, directory, batch, seq_len, mask):
+    """The name of a module in `directory` that runs the best plan known; null after a line that says
+    what failed."""
+    where = tempfile.mkdtemp(dir=directory)
+    name = 'plan_' + ''.join(c if c.isalnum() else '_' for c in f'{batch}_{seq_len}_{mask}')
+    if run_fuseplan(a, 'export', 'best', '--layers', str(a.layers), '--name', name, '--output', where,
+                    '--force', *workload_options(a, batch, seq_len, mask)) is None:
         return None
-    row = json.loads(text)[0]
-    return row['median_us'] if a.op == 'attention' else row['us_per_layer']
+    made = subprocess.run(['make', '-s', '-j', '4', '-C', where, f'lib{name}.so'], capture_output=True,
+                          text=True, check=False)
+    if made.returncode != 0:
+        print(f'peers: {name}: {made.stderr.strip().splitlines()[-1]}', file=sys.stderr)
+        return None
+    sys.path.insert(0, where)
+    return name
 
 
 # ---- PyTorch -------------------------------------------------------------------------------------
@@ -155,6 +177,12 @@ class Weights:
         self.down, self.down_bias = uniform(4 * hidden, hidden), uniform(hidden)
         self.gamma1, self.beta1 = uniform(hidden) + 1, uniform(hidden)
         self.gamma2, self.beta2 = uniform(hidden) + 1, uniform(hidden)
+
+    def by_name(self):
+        """As an exported library takes them."""
+        return {'wqkv': self.qkv, 'bqkv': self.qkv_bias, 'wo': self.out, 'bo': self.out_bias,
+                'gamma1': self.gamma1, 'beta1': self.beta1, 'w1': self.up, 'b1': self.up_bias,
+                'w2': self.down, 'b2': self.down_bias, 'gamma2': self.gamma2, 'beta2': self.beta2}
 
 
 def make_attentions(a, torch, batch, keep, mask):
@@ -221,7 +249,7 @@ def make_layer(a, torch, attention):
     return layer
 
 
-def make_variants(a, torch, dtype, batch, seq_len, mask):
+def make_variants(a, torch, dtype, batch, seq_len, mask, plan):
     """Functions without arguments that run `per` layers or attentions, by their names."""
     keep = load_mask(a, torch, batch, seq_len, mask)
     attentions = make_attentions(a, torch, batch, keep, mask)
@@ -249,9 +277,8 @@ def make_variants(a, torch, dtype, batch, seq_len, mask):
 
     x = torch.empty(batch, seq_len, hidden, device='cuda').uniform_(-0.4, 0.4).to(dtype)
     weights = [Weights(torch, dtype, hidden) for _ in range(a.layers)]
-    packed = None
+    packed, lengths = None, find_lengths(keep) if a.avg_seq_len else None
     if VARLEN in names:
-        lengths = find_lengths(keep)
         attentions[VARLEN] = make_varlen(torch, lengths)
         packed = torch.cat([sequence[:n] for sequence, n in zip(x, lengths)])
 
@@ -260,14 +287,20 @@ def make_variants(a, torch, dtype, batch, seq_len, mask):
             y = first
             for w in weights:
                 y = layer(y, w)
+            return y
         return run
 
-    return {n: chain(compiled(n, make_layer(a, torch, attentions[n])), packed if n == VARLEN else x)
-            for n in names}, a.layers
+    variants = {n: chain(compiled(n, make_layer(a, torch, attentions[n])),
+                         packed if n == VARLEN else x) for n in names}
+    if plan is not None:
+        layers = importlib.import_module(plan).Layers([w.by_name() for w in weights])
+        given = None if lengths is None else torch.tensor(lengths, dtype=torch.int32)
+        variants[OURS] = lambda: layers(x, given)
+    return variants, a.layers
 
 
 def capture(torch, run):
-    """A CUDA graph of run(), which ran before: compilers are done then."""
+    """A CUDA graph of run(), which ran before: compilers are done then; and what it gives."""
     stream = torch.cuda.Stream()
     stream.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(stream), torch.no_grad():
@@ -277,43 +310,101 @@ def capture(torch, run):
     torch.cuda.synchronize()
     graph = torch.cuda.CUDAGraph()
     with torch.no_grad(), torch.cuda.graph(graph):
-        run()
-    return graph
+        result = run()
+    return graph, result
 
 
 def time_graphs(torch, graphs, rounds):
-    """Median milliseconds of a replay of each graph; one of each in turn."""
-    times = {name: [] for name in graphs}
-    for r in range(rounds + 5):
-        for name, graph in graphs.items():
-            start, end = torch.cuda.Event(True), torch.cuda.Event(True)
+    """Milliseconds of the replays of each graph, in the same rounds.  All are requested at once, so
+    the GPU waits for the host before the first one alone."""
+    draw, marks = random.Random(0), []
+    for _ in range(rounds + 5):
+        marks.append({})
+        for name in draw.sample(list(graphs), len(graphs)):
+            start, end = marks[-1][name] = torch.cuda.Event(True), torch.cuda.Event(True)
             start.record()
-            graph.replay()
+            graphs[name].replay()
             end.record()
-            end.synchronize()
-            if r >= 5:  # the first ones warm up
-                times[name].append(start.elapsed_time(end))
-    return {name: sorted(t)[len(t) // 2] for name, t in times.items()}
+    torch.cuda.synchronize()
+    return {name: [m[name][0].elapsed_time(m[name][1]) for m in marks[5:]]  # the first ones warm up
+            for name in graphs}
 
 
-def time_peers(a, torch, dtype, batch, seq_len, mask):
-    """Microseconds of a layer or of attention by variant."""
-    variants, per = make_variants(a, torch, dtype, batch, seq_len, mask)
-    graphs = {}
+def same_results(results, point):
+    """Whether PyTorch gives what fuseplan gives; says what does not."""
+    ours, same = results.get(OURS), True
+    for name, theirs in results.items():
+        if ours is None or name in (OURS, VARLEN):
+            continue
+        difference = float((theirs.float() - ours.float()).norm() / theirs.float().norm())
+        if not difference <= SAME:
+            print(f'peers: {point}: the result of {name} differs from that of {OURS} by '
+                  f'{difference:.2g} of its norm; expected {SAME} at most', file=sys.stderr)
+            same = False
+    return same
+
+
+def time_variants(a, torch, dtype, batch, seq_len, mask, plan):
+    """Microseconds of a layer or of attention in each round, by variant; whether results agree."""
+    point = f'{batch}x{seq_len} {mask}'
+    variants, per = make_variants(a, torch, dtype, batch, seq_len, mask, plan)
+    graphs, results = {}, {}
     for name, run in variants.items():
         try:
-            graphs[name] = capture(torch, run)
+            graphs[name], results[name] = capture(torch, run)
         except Exception as e:  # a variant that PyTorch cannot run is left out, whatever it raised
-            print(f'peers: {name} {batch}x{seq_len} {mask}: {str(e).splitlines()[0]}',
-                  file=sys.stderr)
-    return {n: 1e3 * ms / per for n, ms in time_graphs(torch, graphs, a.rounds).items()}
+            print(f'peers: {name} {point}: {str(e).splitlines()[0]}', file=sys.stderr)
+    times = time_graphs(torch, graphs, a.rounds)
+    same = bool(a.avg_seq_len) or same_results(results, point)  # padding may hold anything
+    return {n: [1e3 * ms / per for ms in t] for n, t in times.items()}, same
 
 
 # ---- the table -----------------------------------------------------------------------------------
 
 
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+def interval(values):
+    """Of 95 %, for the median, by order statistics; of few values all of them."""
+    half = 0.98 * math.sqrt(len(values))
+    low, high = math.floor(len(values) / 2 - half), math.ceil(len(values) / 2 + half)
+    values = sorted(values)
+    return values[max(low, 0)], values[min(high, len(values) - 1)]
+
+
+def compare(times):
+    """The fastest variant of PyTorch over fuseplan, of the same rounds: 'median (low to high)'."""
+    peers = {n: t for n, t in times.items() if n != OURS}
+    if OURS not in times or not peers:
+        return '-'
+    fastest = min(peers.values(), key=median)
+    ratios = [peer / own for peer, own in zip(fastest, times[OURS])]
+    low, high = interval(ratios)
+    return f'{median(ratios):.2f}' if low == high else f'{median(ratios):.2f} ({low:.2f} to {high:.2f})'
+
+
 def print_row(cells):
-    print(f'{cells[0]:>12}  {cells[1]:24}' + ''.join(f'{c:>13}' for c in cells[2:]), flush=True)
+    print(f'{cells[0]:>12}  {cells[1]:24}' + ''.join(f'{c:>13}' for c in cells[2:-1]) +
+          f'  {cells[-1]}', flush=True)
+
+
+def time_points(a, torch, dtype, plans, out):
+    """Prints a row for each point, and writes its times to a file of CSV.  Whether results agree."""
+    names, all_same = [OURS, *a.variants], True
+    for (batch, seq_len, mask), plan in plans:
+        own = time_attention(a, batch, seq_len, mask) if a.op == 'attention' else None
+        times, same = time_variants(a, torch, dtype, batch, seq_len, mask, plan)
+        all_same = all_same and same
+        for name, us in times.items():
+            out.writerow([name, a.dtype, batch, seq_len, mask, f'{median(us):.3f}'])
+        if own is not None:
+            times[OURS] = [own] * a.rounds
+        print_row([f'({batch},{seq_len})', mask,
+                   *(f'{median(times[n]):.2f}' if n in times else '-' for n in names),
+                   compare(times)])
+    return all_same
 
 
 def main():
@@ -321,23 +412,20 @@ def main():
     torch = import_torch()
     dtype = {'fp16': torch.float16, 'bf16': torch.bfloat16}[a.dtype]
     torch.manual_seed(0)
-    print(f'microseconds, {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {a.dtype}, '
-          f'{a.heads} heads of {a.head_size}')
-    print_row(['shape', 'mask', 'fuseplan', *a.variants, 'ratio'])
-    with open(a.output, 'w', newline='', encoding='utf-8') as file:
+    points = [(*shape, mask) for shape in a.shapes for mask in split_masks(a.mask)]
+    with (tempfile.TemporaryDirectory() as scratch,
+          open(a.output, 'w', newline='', encoding='utf-8', buffering=1) as file):
         out = csv.writer(file, lineterminator='\n')
         out.writerow(HEADER)
-        for batch, seq_len in a.shapes:
-            for mask in split_masks(a.mask):
-                ours = time_fuseplan(a, batch, seq_len, mask)
-                times = time_peers(a, torch, dtype, batch, seq_len, mask)
-                for name, us in times.items():
-                    out.writerow([name, a.dtype, batch, seq_len, mask, f'{us:.3f}'])
-                file.flush()
-                cells = [f'{times[n]:.2f}' if n in times else '-' for n in a.variants]
-                ratio = f'{min(times.values()) / ours:.2f}' if ours and times else '-'
-                print_row([f'({batch},{seq_len})', mask, f'{ours:.2f}' if ours else '-', *cells,
-                           ratio])
+        modules = [None] * len(points)
+        if a.op == 'layer':
+            with concurrent.futures.ThreadPoolExecutor(max(os.cpu_count() // 4, 1)) as pool:
+                modules = list(pool.map(lambda p: export_plan(a, scratch, *p), points))
+        print(f'microseconds, {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {a.dtype}, '
+              f'{a.heads} heads of {a.head_size}')
+        print_row(['shape', 'mask', OURS, *a.variants, 'ratio'])
+        if not time_points(a, torch, dtype, zip(points, modules), out):
+            sys.exit(1)
 
 
 if __name__ == '__main__':

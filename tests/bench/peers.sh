@@ -34,6 +34,17 @@ says 2 "'eager' is no variant of --op attention" --op attention --variants eager
 }
 
 cd "$1/bench" || exit 1
+# the second variant is the fastest one; its times and fuseplan's are of the same rounds
+ratio=$(python3 -c "import peers
+rounds = [1.0, 2.0] * 50
+print(peers.compare({'fuseplan': rounds, 'eager': [9.0] * 100, 'flex': [1.5 * t for t in rounds]}),
+      peers.compare({'fuseplan': [1.0] * 100, 'flex': [2.0 + i / 100 for i in range(100)]}),
+      peers.compare({'flex': rounds}), sep=', ')")
+[ "$ratio" = "1.50, 2.50 (2.40 to 2.60), -" ] || {
+  echo "FAILED: the ratios are $ratio"
+  exit 1
+}
+
 masks=$(python3 -c "import peers; print(peers.split_masks('full,bigbird:g=2,n=1,sliding:w=4,causal'))")
 [ "$masks" = "['full', 'bigbird:g=2,n=1', 'sliding:w=4', 'causal']" ] || {
   echo "FAILED: the list of masks is cut as $masks"

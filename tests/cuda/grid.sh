@@ -78,10 +78,11 @@ while read -r size; do
   [ ! -e "$dir/peers" ] || tail -n +2 "$dir/peers" >>"$file"
 done <"$dir/sizes"
 awk '
-  /^ *\(/ && $NF > 0 {
+  /^ *\(/ && match($0, /[0-9.]+ \([0-9.]+ to/) {
+    ratio = substr($0, RSTART) + 0
     kind = $2 == "full" || $2 == "causal" ? "full and causal" : "sparse masks"
-    sum[kind] += log($NF); n[kind]++
-    if (!(kind in least) || $NF < least[kind]) least[kind] = $NF
+    sum[kind] += log(ratio); n[kind]++
+    if (!(kind in least) || ratio < least[kind]) least[kind] = ratio
   }
   END {
     for (k in n)
