@@ -21,23 +21,6 @@ void reference_init(struct reference *r, const struct workload *w, struct inputs
     inputs_x(w, inputs, r->x[0]);
 }
 
-void reference_release(struct reference *r)
-{
-    if (r->running) /* it writes to what is freed */
-        pthread_join(r->thread, NULL);
-    r->known += r->running;
-    for (int l = 0; r->w != NULL && l < r->w->layers; l++) {
-        oracle_results_release(&r->layer[l]);
-        oracle_results_release(&r->sample[l]);
-    }
-    for (int l = 0; r->x != NULL && l <= r->known; l++)
-        free(r->x[l]);
-    free(r->x);
-    free(r->layer);
-    free(r->sample);
-    *r = (struct reference){0};
-}
-
 /* Seconds that this process has used of all cores.  The clock on the wall would count the compilers
  * that run beside layer 0, and nothing runs beside the samples. */
 static double busy_seconds(void)
@@ -55,9 +38,9 @@ static double sampled_share(const struct workload *w)
     return fmin(rows / (double)workload_tokens(w), 1);
 }
 
-/* Computes tensors (bits) of a layer from its input. */
+/* Computes tensors (bits) of a layer from its input.  threads: 0 for all cores. */
 static void run_layer(struct reference *r, int layer, const float *x, uint16_t tensors,
-                      const struct spans *spans, struct oracle_results *out)
+                      const struct spans *spans, int threads, struct oracle_results *out)
 {
     float *weight[WEIGHT_COUNT];
     double start = busy_seconds();
@@ -68,7 +51,7 @@ static void run_layer(struct reference *r, int layer, const float *x, uint16_t t
     double drawn = busy_seconds();
     oracle_results_init(out, r->w, tensors, spans);
     const struct oracle_taker taker = oracle_results_taker(out);
-    oracle_layer_run(r->w, x, (const float *const *)weight, spans, 0, &taker);
+    oracle_layer_run(r->w, x, (const float *const *)weight, spans, threads, &taker);
     for (int i = 0; i < WEIGHT_COUNT; i++)
         free(weight[i]);
     if (layer == 0)
@@ -82,7 +65,7 @@ static void run_whole(struct reference *r, int layer)
     const uint16_t all = (1u << TENSOR_COUNT) - 1 - (1u << TENSOR_X);
     struct oracle_results *out = &r->layer[layer];
     struct spans spans = spans_all(r->w);
-    run_layer(r, layer, r->x[layer], layer == 0 ? all : output, &spans, out);
+    run_layer(r, layer, r->x[layer], layer == 0 ? all : output, &spans, 0, out);
     free(spans.items);
     size_t n = (size_t)tensor_elements(TENSOR_X, r->w);
     float *next = mem_alloc(n, sizeof(*next));
@@ -124,11 +107,85 @@ static void wait_for_next(struct reference *r, void (*beat)(void *ctx, int layer
     r->running = false;
 }
 
-static void run_sample(struct reference *r, int layer)
+/* ---- samples --------------------------------------------------------------------------------- */
+
+/* The least layer without a sample, or L if there is none or the sampler is stopped. */
+static int next_sample(struct reference *r, bool stops)
+{
+    pthread_mutex_lock(&r->lock);
+    int layer = stops && r->stopped ? r->w->layers : r->sampled + 1;
+    pthread_mutex_unlock(&r->lock);
+    return layer;
+}
+
+static void run_sample(struct reference *r, int layer, int threads)
 {
     struct spans spans = spans_sample(r->w, layer, r->inputs.seed);
-    run_layer(r, layer, r->x[1], 1u << TENSOR_Y, &spans, &r->sample[layer]);
+    run_layer(r, layer, r->x[1], 1u << TENSOR_Y, &spans, threads, &r->sample[layer]);
     free(spans.items);
+    pthread_mutex_lock(&r->lock);
+    r->sampled = layer;
+    pthread_mutex_unlock(&r->lock);
+}
+
+static void *run_samples(void *ctx)
+{
+    struct reference *r = ctx;
+    int threads = cpu_threads() / 4;
+    for (int l; (l = next_sample(r, true)) < r->w->layers;)
+        run_sample(r, l, threads > 1 ? threads : 1);
+    return NULL;
+}
+
+void reference_start_samples(struct reference *r)
+{
+    if (r->known == 0 || r->sampling || next_sample(r, false) >= r->w->layers)
+        return;
+    r->stopped = false;
+    r->sampling = pthread_create(&r->sampler, NULL, run_samples, r) == 0;
+}
+
+/* Waits for the layer that the sampler is at. */
+static void stop_sampler(struct reference *r)
+{
+    if (!r->sampling)
+        return;
+    pthread_mutex_lock(&r->lock);
+    r->stopped = true;
+    pthread_mutex_unlock(&r->lock);
+    pthread_join(r->sampler, NULL);
+    r->sampling = false;
+}
+
+/* Takes over from the sampler: all cores take less time than some of them. */
+static void need_samples(struct reference *r, int layers, void (*beat)(void *ctx, int layer),
+                         void *ctx)
+{
+    if (r->sampling)
+        beat(ctx, next_sample(r, false));
+    stop_sampler(r);
+    for (int l; (l = next_sample(r, false)) < layers;) {
+        beat(ctx, l);
+        run_sample(r, l, 0);
+    }
+}
+
+void reference_release(struct reference *r)
+{
+    if (r->running) /* it writes to what is freed */
+        pthread_join(r->thread, NULL);
+    stop_sampler(r);
+    r->known += r->running;
+    for (int l = 0; r->w != NULL && l < r->w->layers; l++) {
+        oracle_results_release(&r->layer[l]);
+        oracle_results_release(&r->sample[l]);
+    }
+    for (int l = 0; r->x != NULL && l <= r->known; l++)
+        free(r->x[l]);
+    free(r->x);
+    free(r->layer);
+    free(r->sample);
+    *r = (struct reference){0};
 }
 
 void reference_need(struct reference *r, int layers, bool all_rows,
@@ -143,20 +200,13 @@ void reference_need(struct reference *r, int layers, bool all_rows,
         else
             run_whole(r, r->known); /* there is no room for a thread */
     }
-    for (int l = whole; l < layers; l++) {
-        if (r->sample[l].w != NULL)
-            continue;
-        beat(ctx, l);
-        run_sample(r, l);
-    }
+    if (!all_rows && next_sample(r, false) < layers)
+        need_samples(r, layers, beat, ctx);
 }
 
-double reference_left_s(const struct reference *r)
+double reference_left_s(struct reference *r)
 {
-    int left = 0;
-    for (int l = 1; l < r->w->layers; l++)
-        left += r->sample[l].w == NULL;
-    return left * r->sample_s;
+    return (r->w->layers - next_sample(r, false)) * r->sample_s;
 }
 
 const float *reference_input(const struct reference *r, int layer, bool all_rows)

@@ -195,9 +195,13 @@ struct reference {
     int beat_ms;  /* between two calls of beat() */
     bool running; /* a thread computes layer `known` */
     pthread_t thread;
-    pthread_mutex_t lock;          /* of `ended` */
-    pthread_cond_t end;            /* it became true */
-    bool ended;                    /* the thread is done */
+    bool sampling; /* a thread computes samples */
+    pthread_t sampler;
+    pthread_mutex_t lock;          /* of the next four */
+    pthread_cond_t end;            /* `ended` became true */
+    bool ended;                    /* the thread of layer `known` is done */
+    bool stopped;                  /* the sampler begins no more layers */
+    int sampled;                   /* layers 1..sampled have samples */
     int known;                     /* layers computed on all rows */
     float **x;                     /* (L+1) input of a layer, rounded to the type; x[0] is drawn */
     struct oracle_results *layer;  /* (L) all tensors of layer 0 but x, the outputs of later ones */
@@ -206,7 +210,7 @@ struct reference {
 };
 
 /* How long the samples that are not computed yet will take, in seconds; after reference_need(). */
-double reference_left_s(const struct reference *r);
+double reference_left_s(struct reference *r);
 
 void reference_init(struct reference *r, const struct workload *w, struct inputs inputs);
 void reference_release(struct reference *r);
@@ -214,6 +218,9 @@ void reference_release(struct reference *r);
 /* Computes the first layer that is not known in a thread.  reference_need() waits for its end, and
  * nothing that it gives may be touched before. */
 void reference_start(struct reference *r);
+
+/* Once layer 0 is known, computes samples of the others in a thread, by a quarter of the cores. */
+void reference_start_samples(struct reference *r);
 
 /* Computes those of layers 0..layers-1 that are not known yet; calls beat() before each, and again
  * and again while it computes all rows of one: however slow the machine, no candidate is

@@ -119,6 +119,41 @@ START_TEST(samples_follow_layer_0)
 }
 END_TEST
 
+/* A thread that computes samples gives those that are computed without it.  _i: layers that are
+ * needed at once. */
+START_TEST(samples_may_start_early)
+{
+    struct oracle_results *expected;
+    struct reference alone;
+    open_with(DTYPE_FP16, (struct inputs){.seed = 5});
+    reference_start_samples(&reference); /* layer 0 is not known */
+    ck_assert(!reference.sampling);
+    reference_need(&reference, LAYERS, false, beat, beats);
+    reference_start_samples(&reference); /* all are known */
+    ck_assert(!reference.sampling);
+    alone = reference;
+    expected = alone.sample;
+
+    reference_init(&reference, &w, alone.inputs);
+    reference_need(&reference, 1, false, beat, beats);
+    reference_start_samples(&reference);
+    reference_need(&reference, _i, false, beat, beats);
+    reference_start_samples(&reference);
+    reference_need(&reference, LAYERS, false, beat, beats);
+    ck_assert_double_eq(reference_left_s(&reference), 0);
+    for (int layer = 1; layer < LAYERS; layer++)
+        ck_assert_mem_eq(reference.sample[layer].tensor[TENSOR_Y], expected[layer].tensor[TENSOR_Y],
+                         (size_t)tensor_elements(TENSOR_Y, &w) * sizeof(float));
+    reference_release(&alone);
+    close_all();
+
+    open_with(DTYPE_FP16, (struct inputs){.seed = 5}); /* nobody needs them */
+    reference_need(&reference, 1, false, beat, beats);
+    reference_start_samples(&reference);
+    close_all();
+}
+END_TEST
+
 /* A thread computes layer 0 until it is needed, or nothing is. */
 START_TEST(layer_0_starts_early)
 {
@@ -252,5 +287,5 @@ END_TEST
 SUITE("reference", NULL, NULL, ONCE(layers_are_computed_once_and_in_order),
       LOOP(layers_follow_one_another, 0, DTYPE_COUNT), ONCE(samples_follow_layer_0),
       ONCE(memory_is_that_of_what_is_compared), ONCE(layer_0_starts_early),
-      LOOP(slow_layers_are_heard_of, 0, 2), ONCE(samples_take_their_share_of_layer_0),
-      LOOP(inputs_decide, 0, 2))
+      LOOP(samples_may_start_early, 1, LAYERS + 1), LOOP(slow_layers_are_heard_of, 0, 2),
+      ONCE(samples_take_their_share_of_layer_0), LOOP(inputs_decide, 0, 2))
