@@ -378,6 +378,15 @@ void patience_begin(struct patience *p, double now);
 /* Looks: adds the time since the last look, and returns the sum. */
 double patience_spent(struct patience *p, double now);
 
+/* ---- both.c: two functions at once ----------------------------------------------------------- */
+
+/* Neither reads what the other one writes. */
+typedef int both_work(void *ctx, struct status *st);
+
+/* Runs the second one on a thread of its own, or after the first one where there is no room for a
+ * thread.  -1 if one of them failed: *st then says why the first that did. */
+int run_both(both_work *first, both_work *second, void *ctx, struct status *st);
+
 #include "base/progress.h"
 
 #endif

@@ -1,7 +1,6 @@
 #include "model/model_int.h"
 
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 
 /* The values below were chosen on made-up workloads with 16..500 rows, the usual search.  Halving
@@ -88,8 +87,9 @@ struct lesson {
     struct booster_task task; /* without parameters, target and margin */
 };
 
-static int train_regressor(const struct lesson *l, struct status *st)
+static int train_regressor(void *ctx, struct status *st)
 {
+    const struct lesson *l = ctx;
     struct model *m = l->model;
     struct booster_task task = l->task;
     float *target = mem_alloc((size_t)l->data->count, sizeof(*target));
@@ -102,8 +102,9 @@ static int train_regressor(const struct lesson *l, struct status *st)
     return result;
 }
 
-static int train_classifier(const struct lesson *l, struct status *st)
+static int train_classifier(void *ctx, struct status *st)
 {
+    const struct lesson *l = ctx;
     struct model *m = l->model;
     struct booster_task task = l->task;
     size_t rows = (size_t)l->data->count;
@@ -122,43 +123,11 @@ static int train_classifier(const struct lesson *l, struct status *st)
     return result;
 }
 
-/* The training of the classifier on a thread of its own. */
-struct beside {
-    const struct lesson *lesson;
-    int result;
-    struct status st;
-};
-
-static void *train_beside(void *arg)
-{
-    struct beside *b = arg;
-    b->result = train_classifier(b->lesson, &b->st);
-    return NULL;
-}
-
-/* Trains both models at once.  Neither reads what the other one's training writes. */
-static int train_both(const struct lesson *l, struct status *st)
-{
-    struct beside classifier = {.lesson = l, .st = STATUS_INIT};
-    pthread_t thread;
-    bool apart = pthread_create(&thread, NULL, train_beside, &classifier) == 0;
-    int result = train_regressor(l, st);
-    if (apart)
-        pthread_join(thread, NULL);
-    else
-        train_beside(&classifier);
-    if (result == 0 && classifier.result != 0) {
-        *st = classifier.st;
-        result = -1;
-    }
-    return result;
-}
-
 static int train(struct model *m, const struct model_data *d, const struct segment_times *times,
                  struct status *st)
 {
     double *log_sum = log_additives(&m->options, d->plans, d->count, times);
-    const struct lesson l = {
+    struct lesson l = {
         .model = m,
         .data = d,
         .log_sum = log_sum,
@@ -167,7 +136,7 @@ static int train(struct model *m, const struct model_data *d, const struct segme
                  .rounds = m->options.rounds},
     };
     m->baseline = baseline_fit(d, log_sum);
-    int result = train_both(&l, st);
+    int result = run_both(train_regressor, train_classifier, &l, st);
     free(l.task.x.values);
     free(log_sum);
     return result;
@@ -240,30 +209,52 @@ static struct question question_of(const struct plan *plans, int count)
     return q;
 }
 
+/* Rows, and what the trees of each model say of them: null if nobody asks. */
+struct rows_asked {
+    struct model *model;
+    struct matrix x;
+    float *regressor, *classifier;
+};
+
+static int ask_regressor(void *ctx, struct status *st)
+{
+    const struct rows_asked *a = ctx;
+    return a->regressor == NULL ? 0 : booster_predict(a->model->regressor, a->x, a->regressor, st);
+}
+
+static int ask_classifier(void *ctx, struct status *st)
+{
+    const struct rows_asked *a = ctx;
+    return a->classifier == NULL ? 0
+                                 : booster_predict(a->model->classifier, a->x, a->classifier, st);
+}
+
 int model_predict(struct model *m, const struct plan *plans, int count,
                   const struct segment_times *times, double *ms, double *high, struct status *st)
 {
     struct question q = question_of(plans, count);
-    struct matrix x = matrix_of(&m->options, q.plans, q.count, times);
     double *log_sum = log_additives(&m->options, q.plans, q.count, times);
-    float *trees = mem_alloc((size_t)q.count, sizeof(*trees));
-    int result = 0;
-    if (count > 0 && ms != NULL)
-        result = booster_predict(m->regressor, x, trees, st);
-    for (int i = 0; i < count && ms != NULL && result == 0; i++) {
+    size_t rows = (size_t)q.count;
+    struct rows_asked a = {
+        .model = m,
+        .x = matrix_of(&m->options, q.plans, q.count, times),
+        .regressor = ms != NULL ? mem_alloc(rows, sizeof(float)) : NULL,
+        .classifier = high != NULL ? mem_alloc(rows, sizeof(float)) : NULL,
+    };
+    int result = count > 0 ? run_both(ask_regressor, ask_classifier, &a, st) : 0;
+    for (int i = 0; i < count && result == 0; i++) {
         int row = q.row[i];
-        ms[i] = (float)exp(trees[row] + baseline_log_ms(&m->baseline, log_sum[row]));
+        if (ms != NULL)
+            ms[i] = (float)exp(a.regressor[row] + baseline_log_ms(&m->baseline, log_sum[row]));
+        if (high != NULL) {
+            double odds = baseline_log_odds(&m->baseline, log_sum[row], m->threshold_ms);
+            high[i] = (float)(1 / (1 + exp(-(a.classifier[row] + odds))));
+        }
     }
-    if (count > 0 && high != NULL && result == 0)
-        result = booster_predict(m->classifier, x, trees, st);
-    for (int i = 0; i < count && high != NULL && result == 0; i++) {
-        int row = q.row[i];
-        double baseline = baseline_log_odds(&m->baseline, log_sum[row], m->threshold_ms);
-        high[i] = (float)(1 / (1 + exp(-(trees[row] + baseline))));
-    }
-    free(trees);
+    free(a.regressor);
+    free(a.classifier);
     free(log_sum);
-    free(x.values);
+    free(a.x.values);
     free(q.plans);
     free(q.row);
     return result;

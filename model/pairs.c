@@ -72,15 +72,15 @@ static double covariance(const struct shape *a, const struct shape *b)
  * variance that these leave to the plan. */
 static double solve(struct pairs *f, const struct shape *s)
 {
-    double variance = covariance(s, s);
+    double variance = covariance(s, s), *restrict x = f->x;
     for (int i = 0; i < f->count; i++)
-        f->x[i] = covariance(s, &f->shapes[i]);
-    for (int i = 0; i < f->count; i++) {
-        const double *column = f->factor + (size_t)i * (size_t)f->cap;
-        double x = f->x[i] /= column[i];
-        for (int k = i + 1; k < f->count; k++)
-            f->x[k] -= column[k] * x;
-        variance -= x * x;
+        x[i] = covariance(s, &f->shapes[i]);
+    for (int i = 0, count = f->count; i < count; i++) {
+        const double *restrict column = f->factor + (size_t)i * (size_t)f->cap;
+        double by = x[i] /= column[i];
+        for (int k = i + 1; k < count; k++)
+            x[k] -= column[k] * by;
+        variance -= by * by;
     }
     return fmax(variance, 0);
 }

@@ -190,15 +190,18 @@ static void sum_segments(struct guide *g)
 }
 
 /* Bounds the plans of the least sums. */
-static void bound(struct guide *g)
+static int bound(void *ctx, struct status *st)
 {
+    struct guide *g = ctx;
     const struct strategy_context *c = g->c;
+    (void)st;
     g->pairs = (g->signals >> SIGNAL_BOUND & 1) != 0 ? pairs_of(c->history, c->segments) : NULL;
     if (g->pairs == NULL)
-        return;
+        return 0;
     g->bound = mem_alloc((size_t)c->space_count, sizeof(*g->bound));
     for (int i = 0; i < c->space_count; i++)
         g->bound[i] = g->sum_ms[i] < g->below ? bound_of(g, i) : NAN;
+    return 0;
 }
 
 /* Predicts the plans of the least sums. */
@@ -229,8 +232,9 @@ static int ask(struct guide *g, struct model *model, const struct segment_times 
 
 /* Trains on all plans that gave a time: the bound of a censored plan shows that it is slow.  Leaves
  * g->ms null if there are too few. */
-static int learn(struct guide *g, struct status *st)
+static int learn(void *ctx, struct status *st)
 {
+    struct guide *g = ctx;
     const struct strategy_context *c = g->c;
     const struct segment_times *times =
         c->segments != NULL || g->g == NULL ? c->segments : &g->expected;
@@ -270,8 +274,7 @@ static int guide(const struct strategy_context *c, unsigned less, int max, struc
     g.sum_ms = mem_alloc((size_t)c->space_count, sizeof(*g.sum_ms));
     g.key = mem_alloc((size_t)c->space_count, sizeof(*g.key));
     sum_segments(&g);
-    bound(&g);
-    int result = learn(&g, st);
+    int result = run_both(learn, bound, &g, st);
     if (result == 0) {
         out->expected_ms = expected_ms(&g);
         fill(&g, max);
