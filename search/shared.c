@@ -8,11 +8,17 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 /* So many are timed again before any is taken.  Times of different hours that differ by no more
  * than this share are the same. */
 enum { TIMED_AGAIN = 2 };
 #define SAME 0.02
+
+/* A time that differs is taken anew, so many times in all and after a pause: the plan that ran
+ * before may have heated a GPU, which lowers its clock for some tenths of a second. */
+enum { TRIES = 3 };
+#define PAUSE_S 0.1
 
 /* ---- on what a time depends ------------------------------------------------------------------ */
 
@@ -204,13 +210,21 @@ static void say_refused(const struct tuner *t, const struct choice *c, const str
 /* Times a segment again and stores that.  *holds: it took the same time. */
 static int time_again(struct tuner *t, const struct found *f, bool *holds, struct status *st)
 {
+    const struct timespec pause = {.tv_nsec = (long)(PAUSE_S * 1e9)};
     struct candidate c = candidate_of(t, f);
-    struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
-    if (bench_segment(t->bench, &c.choices[0], c.packed, &sampling_search, &trial, st) != 0)
-        return -1;
+    struct trial trial = {.status = TRIAL_OK};
+    *holds = false;
+    for (int i = 0; i < TRIES && !*holds && trial.status == TRIAL_OK; i++) {
+        if (i > 0)
+            nanosleep(&pause, NULL);
+        trial_release(&trial);
+        trial = (struct trial){.status = TRIAL_FAILED, .reason = STATUS_INIT};
+        if (bench_segment(t->bench, &c.choices[0], c.packed, &sampling_search, &trial, st) != 0)
+            return -1;
+        *holds = agrees(&trial, &f->row);
+    }
     int result = trial_store(t->db, t->study, DB_TRIAL_SEGMENT, &c, &trial, t->search_id, st);
     bool ok = trial.status == TRIAL_OK;
-    *holds = agrees(&trial, &f->row);
     if (!*holds)
         say_refused(t, &c.choices[0], &trial, f->row.median_ms);
     segment_table_note(&t->segments, f->slot, f->attempt, ok ? trial.ms.median : NAN,

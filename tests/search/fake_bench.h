@@ -19,6 +19,7 @@ struct fake {
     unsigned lucky_value;   /* a plan that takes a tenth of its time, but not side by side */
     int slow_from_plan;     /* from this on every plan takes three times its time; 0: never */
     int slow_plans;         /* only so many of these; 0: all */
+    int slow_segments;      /* so many that are timed alone next take 1.1 times their time */
     double packing;         /* the share of its time that a plan or segment takes packed */
     double off_in_plan;     /* by what share a plan takes longer for each knob off its default */
     double jitter;          /* plans take up to this share longer or shorter */
