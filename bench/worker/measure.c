@@ -85,8 +85,8 @@ static void load_and_verify(struct subject *s, const json_t *candidate, int laye
 /* A shorter replay is repeated within one sample, so that the clock and the call do not show. */
 #define SAMPLE_LEAST_S 200e-6
 
-/* In a longer sample the host's time, some 10 us, does not show. */
-#define SAMPLE_LONG_S 20e-3
+/* Of a longer sample the host's time, some 10 us, is 0.3 % at most. */
+#define SAMPLE_LONG_S 4e-3
 
 /* Samples to skip: the first of several may include the host's time, see `undisturbed`. */
 static int lead(const struct subject *s)
