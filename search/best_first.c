@@ -118,6 +118,18 @@ static int sorted(struct ranked *items, int count, int *out)
     return count;
 }
 
+/* Whether a segment reads or writes scores, which are by far the largest tensors: it takes the
+ * longest to verify, and is in no fast plan of a long sequence. */
+static bool hands_scores(int slot)
+{
+    struct segment s = slot_segment(slot);
+    uint16_t ends = segment_inputs(s) | segment_outputs(s);
+    for (int t = 0; t < TENSOR_COUNT; t++)
+        if ((ends >> t & 1) != 0 && tensor_layout(t) == LAYOUT_SCORES)
+            return true;
+    return false;
+}
+
 int slots_of_one_stage(const struct best_first *b, int out[SLOT_COUNT])
 {
     struct ranked items[SLOT_COUNT];
@@ -126,7 +138,7 @@ int slots_of_one_stage(const struct best_first *b, int out[SLOT_COUNT])
     find_covers(b, &covers);
     for (int i = 0; i < SLOT_COUNT; i++)
         if (is_open(b, i) && !b->waits[i])
-            items[count++] = (struct ranked){i, -split_of(&covers, i)};
+            items[count++] = (struct ranked){i, hands_scores(i) ? INFINITY : -split_of(&covers, i)};
     return sorted(items, count, out);
 }
 

@@ -32,7 +32,8 @@ void hoped_times(const struct best_first *b, double share, struct segment_times 
 /* The share, or the least one that a slot of several stages took. */
 double least_share(const struct best_first *b, double share);
 
-/* The slots of one stage that were not timed, those first that stand for the longest times. */
+/* The slots of one stage that were not timed, those first that stand for the longest times, and
+ * last those that read or write scores. */
 int slots_of_one_stage(const struct best_first *b, int out[SLOT_COUNT]);
 
 /* The index of the plan of the least hoped sum; -1: every plan fails. */

@@ -81,13 +81,13 @@ static double best_of_first(const struct history *h, int count)
 
 /* As search.h defines it.  Comparisons with NaN are false, so a search without a best plan or an
  * expectation goes on. */
-static bool converged(const struct history *h, double expected_ms)
+static bool converged(const struct history *h, double expected_ms, int patience)
 {
     double gain = fmax(CONVERGED_GAIN, history_noise(h));
-    if (h->count <= CONVERGED_PATIENCE)
+    if (h->count <= patience)
         return false;
     double best_ms = best_of_first(h, h->count);
-    double before_ms = best_of_first(h, h->count - CONVERGED_PATIENCE);
+    double before_ms = best_of_first(h, h->count - patience);
     double worthwhile_ms = best_ms * (1 - gain);
     return before_ms * (1 - gain) < best_ms && expected_ms > worthwhile_ms;
 }
@@ -151,7 +151,8 @@ static int step(struct loop *l, const struct plan *space, int count, struct rng 
         return -1;
     l->last_proposal_s = l->e->now(l->e->ctx) - begin;
     /* A space of one plan asks for its time. */
-    if (!l->o->endless && count > 1 && converged(l->h, p.expected_ms))
+    int patience = l->o->hasty ? PROPOSAL_MAX : CONVERGED_PATIENCE;
+    if (!l->o->endless && count > 1 && converged(l->h, p.expected_ms, patience))
         return end(l, STOP_CONVERGED);
     return measure_batch(l, &p, st);
 }

@@ -221,6 +221,7 @@ struct tuner {
         int before;   /* plans in the history */
         int open;     /* plans of the space that are not in the history */
         bool one;     /* it measures one plan */
+        bool hasty;   /* segments wait for what time it leaves */
     } stage2;         /* when it began */
 };
 

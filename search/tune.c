@@ -62,6 +62,7 @@ static struct search_options begin_search(struct tuner *t, unsigned lo, unsigned
     o.space_hi = hi;
     if (o.time_limit_s > 0) /* 0 would mean no limit */
         o.time_limit_s = fmax(1e-9, until - t->clock());
+    o.hasty = t->stage2.hasty;
     t->stage2.start = t->clock();
     t->stage2.one = lo == hi;
     t->stage2.before = t->history.count;
@@ -231,7 +232,8 @@ static void say_stage2(const struct tuner *t)
     tuner_say(t, "%s %d plan%s", doing, t->space_count, t->space_count == 1 ? "" : "s");
 }
 
-/* cut_short: stage 1 ended for lack of time. */
+/* cut_short: stage 1 ended for lack of time.  Then the segments that are left are worth more than
+ * plans of those that were timed. */
 static int run_stages(struct tuner *t, bool again, bool *cut_short, struct search_result *found,
                       struct status *st)
 {
@@ -239,7 +241,7 @@ static int run_stages(struct tuner *t, bool again, bool *cut_short, struct searc
                        : "building and timing each segment alone");
     if (stage1(t, st) != 0)
         return -1;
-    *cut_short = !stage1_goes_on(t);
+    *cut_short = t->stage2.hasty = !stage1_goes_on(t);
     found->stopped_by = STOP_TIME;
     if (choices_may_change(t))
         return 0;
@@ -278,10 +280,14 @@ static int run_phases(struct tuner *t, struct search_result *found, struct statu
         if (run_stages(t, again, &cut_short, found, st) != 0)
             return -1;
         t->round = t->clock();
-        again = cut_short && found->stopped_by == STOP_CONVERGED &&
-                segment_table_tried(&t->segments) > tried && stage1_goes_on(t);
+        bool first = !again;
+        again = cut_short && found->stopped_by == STOP_CONVERGED && stage1_goes_on(t) &&
+                (first || segment_table_tried(&t->segments) > tried);
     } while (again);
-    return 0;
+    if (!t->stage2.hasty || found->stopped_by != STOP_CONVERGED)
+        return 0;
+    t->stage2.hasty = false; /* no other segment fits */
+    return samples(t) ? 0 : search_space(t, found, st);
 }
 
 /* Measures the baselines that are missing, and times them and the best plan known anew. */

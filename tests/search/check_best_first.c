@@ -91,6 +91,21 @@ static void know_one_stage(void)
     }
 }
 
+/* 2-2 writes scores, 3-5 reads them, and 1-6 keeps them to itself. */
+START_TEST(scores_come_last)
+{
+    int slots[SLOT_COUNT], at[SLOT_COUNT] = {0};
+    begin(TARGET_CUDA, 0, 65535);
+    int count = slots_of_one_stage(&b, slots);
+    for (int i = 0; i < count; i++)
+        at[slots[i]] = i + 1;
+    ck_assert_int_gt(at[slot(2, 2)], at[slot(14, 14)]);
+    ck_assert_int_gt(at[slot(5, 5)], at[slot(7, 8)]);
+    ck_assert_int_gt(at[slot(2, 3)], at[slot(1, 6)]);
+    ck_assert_int_gt(at[slot(1, 6)], 0);
+}
+END_TEST
+
 START_TEST(hope_is_a_share_of_the_best_split)
 {
     struct segment_times hoped;
@@ -276,7 +291,7 @@ START_TEST(implementation_without_a_rival)
 END_TEST
 
 SUITE("search/best_first", NULL, NULL, LOOP(few_slots_of_a_recorded_space, 0, 2),
-      ONCE(hope_is_a_share_of_the_best_split), ONCE(a_hope_must_be_better),
+      ONCE(scores_come_last), ONCE(hope_is_a_share_of_the_best_split), ONCE(a_hope_must_be_better),
       ONCE(one_that_beats_its_hope_lowers_the_others), ONCE(audit_is_drawn_by_the_seed),
       ONCE(space_of_one_plan), ONCE(segments_with_an_operator_that_fails),
       ONCE(plans_of_timed_segments_come_first), ONCE(implementation_that_won_elsewhere),

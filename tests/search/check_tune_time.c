@@ -51,6 +51,28 @@ START_TEST(segments_get_the_time_that_plans_leave)
 }
 END_TEST
 
+/* Plans take as long as segments.  While segments are left, a batch of plans that improve nothing
+ * is enough, so nearly all segments are timed in time for 41 plans fewer. */
+START_TEST(few_plans_keep_segments_waiting)
+{
+    fake.seconds_per_segment = 0.02;
+    fake.speed = 1000;
+    options.search.budget = 0;
+    run();
+    int segments = fake.segments;
+    teardown();
+    setup();
+    fake.seconds_per_segment = fake.seconds_per_plan = 0.02;
+    fake.speed = 1000;
+    options.search.budget = 0;
+    options.search.time_limit_s = 0.02 * 1.5 * segments;
+    run();
+    ck_assert_int_ge(fake.segments, segments - 2);
+    ck_assert_double_le(report.seconds, options.search.time_limit_s);
+    ck_assert(report.best.final);
+}
+END_TEST
+
 /* All plans of the space hold ops 1-5, for which stage 1 has no time: they are timed when the first
  * plan is measured. */
 START_TEST(segments_of_plans_are_timed)
@@ -313,10 +335,11 @@ START_TEST(a_converged_search_says_how_sure_it_is)
 END_TEST
 
 SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
-      ONCE(segments_get_the_time_that_plans_leave), ONCE(segments_of_plans_are_timed),
-      LOOP(time_limit_covers_finals, 0, 2), ONCE(time_of_finals_is_kept_first),
-      ONCE(slow_compilers_keep_to_the_limit), ONCE(compilers_run_beside_the_device),
-      ONCE(no_time_for_finals_is_said_once), ONCE(search_without_time_for_finals_gives_no_ratio),
+      ONCE(segments_get_the_time_that_plans_leave), ONCE(few_plans_keep_segments_waiting),
+      ONCE(segments_of_plans_are_timed), LOOP(time_limit_covers_finals, 0, 2),
+      ONCE(time_of_finals_is_kept_first), ONCE(slow_compilers_keep_to_the_limit),
+      ONCE(compilers_run_beside_the_device), ONCE(no_time_for_finals_is_said_once),
+      ONCE(search_without_time_for_finals_gives_no_ratio),
       ONCE(search_ended_by_its_time_answers_at_once), LOOP(limit_passes_while_waiting, 0, 3),
       ONCE(time_limit_covers_learning), ONCE(no_time_at_all), ONCE(steps_are_told),
       ONCE(a_converged_search_says_how_sure_it_is))
