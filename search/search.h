@@ -105,8 +105,7 @@ const struct strategy *strategy_find(const char *name);
  * A search has converged if the last CONVERGED_PATIENCE plans have not improved the best time by
  * CONVERGED_GAIN, or by the noise of a plan's time if that is more, and the strategy expects no
  * plan of the space to be that much faster.  The rule uses the history alone, so that a search run
- * again stops at the same plan.  A hasty search needs one batch for that: it has better use for its
- * time. */
+ * again stops at the same plan.  For a hasty search one batch of plans is enough. */
 
 enum { CONVERGED_PATIENCE = 40 }; /* five batches: no search converges below 41 plans */
 #define CONVERGED_GAIN 0.002

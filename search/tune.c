@@ -232,16 +232,14 @@ static void say_stage2(const struct tuner *t)
     tuner_say(t, "%s %d plan%s", doing, t->space_count, t->space_count == 1 ? "" : "s");
 }
 
-/* cut_short: stage 1 ended for lack of time.  Then the segments that are left are worth more than
- * plans of those that were timed. */
-static int run_stages(struct tuner *t, bool again, bool *cut_short, struct search_result *found,
-                      struct status *st)
+/* Segments that stage 1 had no time for are worth more than plans without them. */
+static int run_stages(struct tuner *t, bool again, struct search_result *found, struct status *st)
 {
     tuner_say(t, again ? "time is left to go on with segments alone"
                        : "building and timing each segment alone");
     if (stage1(t, st) != 0)
         return -1;
-    *cut_short = t->stage2.hasty = !stage1_goes_on(t);
+    t->stage2.hasty = !stage1_goes_on(t);
     found->stopped_by = STOP_TIME;
     if (choices_may_change(t))
         return 0;
@@ -273,21 +271,19 @@ static int run_phases(struct tuner *t, struct search_result *found, struct statu
     found->stopped_by = spent(t);
     if (found->stopped_by != STOP_COUNT)
         return 0;
-    bool again = false, cut_short;
-    int tried;
+    bool again = false;
     do {
-        tried = segment_table_tried(&t->segments);
-        if (run_stages(t, again, &cut_short, found, st) != 0)
+        int tried = segment_table_tried(&t->segments);
+        if (run_stages(t, again, found, st) != 0)
             return -1;
         t->round = t->clock();
-        bool first = !again;
-        again = cut_short && found->stopped_by == STOP_CONVERGED && stage1_goes_on(t) &&
-                (first || segment_table_tried(&t->segments) > tried);
+        again = t->stage2.hasty && found->stopped_by == STOP_CONVERGED && stage1_goes_on(t) &&
+                (!again || segment_table_tried(&t->segments) > tried);
     } while (again);
     if (!t->stage2.hasty || found->stopped_by != STOP_CONVERGED)
         return 0;
     t->stage2.hasty = false; /* no other segment fits */
-    return samples(t) ? 0 : search_space(t, found, st);
+    return search_space(t, found, st);
 }
 
 /* Measures the baselines that are missing, and times them and the best plan known anew. */
