@@ -380,11 +380,12 @@ double patience_spent(struct patience *p, double now);
 
 /* ---- both.c: two functions at once ----------------------------------------------------------- */
 
-/* Neither reads what the other one writes. */
+/* Returns 0, or -1 with the reason in *st. */
 typedef int both_work(void *ctx, struct status *st);
 
-/* Runs the second one on a thread of its own, or after the first one where there is no room for a
- * thread.  -1 if one of them failed: *st then says why the first that did. */
+/* Runs two functions on the same ctx, of which neither may read what the other one writes.  The
+ * second one has a thread of its own; where none can be started, it runs after the first one.  -1
+ * if one failed, or both: *st is the first one's reason if it failed, else the second one's. */
 int run_both(both_work *first, both_work *second, void *ctx, struct status *st);
 
 #include "base/progress.h"

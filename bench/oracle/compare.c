@@ -18,8 +18,8 @@ static bool skips_masked(int tensor)
     return tensor_layout(tensor) == LAYOUT_SCORES && ops[tensor - 1].anchor != ANCHOR_SOFTMAX;
 }
 
-/* Adds the squares of some elements of a row, to SUMS sums in turn: none waits for the one before.
- */
+/* Adds the squares of adjacent elements of a row.  Each of the SUMS sums takes every 16th element,
+ * so that the processor adds to all of them at once. */
 FOR_EACH_CPU static void add_norms(const float *out, const float *ref, struct kept run,
                                    struct norms *n)
 {

@@ -109,13 +109,21 @@ static void wait_for_next(struct reference *r, void (*beat)(void *ctx, int layer
 
 /* ---- samples --------------------------------------------------------------------------------- */
 
-/* The least layer without a sample, or L if there is none or the sampler is stopped. */
-static int next_sample(struct reference *r, bool stops)
+/* The least layer without a sample; L if there is none. */
+static int next_sample(struct reference *r)
 {
     pthread_mutex_lock(&r->lock);
-    int layer = stops && r->stopped ? r->w->layers : r->sampled + 1;
+    int layer = r->sampled + 1;
     pthread_mutex_unlock(&r->lock);
     return layer;
+}
+
+static bool is_stopped(struct reference *r)
+{
+    pthread_mutex_lock(&r->lock);
+    bool stopped = r->stopped;
+    pthread_mutex_unlock(&r->lock);
+    return stopped;
 }
 
 static void run_sample(struct reference *r, int layer, int threads)
@@ -132,14 +140,14 @@ static void *run_samples(void *ctx)
 {
     struct reference *r = ctx;
     int threads = cpu_threads() / 4;
-    for (int l; (l = next_sample(r, true)) < r->w->layers;)
+    for (int l; !is_stopped(r) && (l = next_sample(r)) < r->w->layers;)
         run_sample(r, l, threads > 1 ? threads : 1);
     return NULL;
 }
 
 void reference_start_samples(struct reference *r)
 {
-    if (r->known == 0 || r->sampling || next_sample(r, false) >= r->w->layers)
+    if (r->known == 0 || r->sampling || next_sample(r) >= r->w->layers)
         return;
     r->stopped = false;
     r->sampling = pthread_create(&r->sampler, NULL, run_samples, r) == 0;
@@ -162,9 +170,9 @@ static void need_samples(struct reference *r, int layers, void (*beat)(void *ctx
                          void *ctx)
 {
     if (r->sampling)
-        beat(ctx, next_sample(r, false));
+        beat(ctx, next_sample(r));
     stop_sampler(r);
-    for (int l; (l = next_sample(r, false)) < layers;) {
+    for (int l; (l = next_sample(r)) < layers;) {
         beat(ctx, l);
         run_sample(r, l, 0);
     }
@@ -200,13 +208,13 @@ void reference_need(struct reference *r, int layers, bool all_rows,
         else
             run_whole(r, r->known); /* there is no room for a thread */
     }
-    if (!all_rows && next_sample(r, false) < layers)
+    if (!all_rows && next_sample(r) < layers)
         need_samples(r, layers, beat, ctx);
 }
 
 double reference_left_s(struct reference *r)
 {
-    return (r->w->layers - next_sample(r, false)) * r->sample_s;
+    return (r->w->layers - next_sample(r)) * r->sample_s;
 }
 
 const float *reference_input(const struct reference *r, int layer, bool all_rows)

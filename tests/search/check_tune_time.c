@@ -29,47 +29,44 @@ START_TEST(time_limit_covers_everything)
 }
 END_TEST
 
+/* Runs a search without a limit, and then one in `share` of the time that its segments took, in
+ * which each plan takes plan_s.  Returns how many segments the first one timed. */
+static int run_in_share(double share, double plan_s)
+{
+    int segments = 0;
+    for (int limited = 0; limited < 2; limited++) {
+        if (limited) {
+            segments = fake.segments;
+            teardown();
+            setup();
+            fake.seconds_per_plan = plan_s;
+            options.search.time_limit_s = share * 0.02 * segments;
+        }
+        fake.seconds_per_segment = 0.02;
+        fake.speed = 1000;
+        options.search.budget = 0;
+        run();
+    }
+    ck_assert_double_le(report.seconds, options.search.time_limit_s);
+    ck_assert(report.best.final);
+    return segments;
+}
+
 /* Half of the limit is too short for stage 1, and stage 2 needs little of the other half. */
 START_TEST(segments_get_the_time_that_plans_leave)
 {
-    fake.seconds_per_segment = 0.02;
-    fake.speed = 1000;
-    options.search.budget = 0;
-    run();
-    int segments = fake.segments;
-    teardown();
-    setup();
-    fake.seconds_per_segment = 0.02;
-    fake.speed = 1000;
-    options.search.budget = 0;
-    options.search.time_limit_s = 1.6 * 0.02 * segments;
-    run();
+    int segments = run_in_share(1.6, 0);
     ck_assert_str_eq(report.stopped_by, "converged");
     ck_assert_int_ge(fake.segments, segments - 2); /* nearly all */
-    ck_assert_double_le(report.seconds, options.search.time_limit_s);
-    ck_assert(report.best.final);
 }
 END_TEST
 
-/* Plans take as long as segments.  While segments are left, a batch of plans that improve nothing
- * is enough, so nearly all segments are timed in time for 41 plans fewer. */
+/* Plans take as long as segments.  While segments wait for time, one batch of plans that improve
+ * nothing ends stage 2.  41 plans would leave time for 83 of the 106 segments. */
 START_TEST(few_plans_keep_segments_waiting)
 {
-    fake.seconds_per_segment = 0.02;
-    fake.speed = 1000;
-    options.search.budget = 0;
-    run();
-    int segments = fake.segments;
-    teardown();
-    setup();
-    fake.seconds_per_segment = fake.seconds_per_plan = 0.02;
-    fake.speed = 1000;
-    options.search.budget = 0;
-    options.search.time_limit_s = 0.02 * 1.5 * segments;
-    run();
+    int segments = run_in_share(1.5, 0.02);
     ck_assert_int_ge(fake.segments, segments - 2);
-    ck_assert_double_le(report.seconds, options.search.time_limit_s);
-    ck_assert(report.best.final);
 }
 END_TEST
 
