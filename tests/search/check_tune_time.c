@@ -35,7 +35,7 @@ static int run_in_share(double share, double plan_s)
 {
     int segments = 0;
     for (int limited = 0; limited < 2; limited++) {
-        if (limited) {
+        if (limited == 1) {
             segments = fake.segments;
             teardown();
             setup();
