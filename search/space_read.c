@@ -125,8 +125,10 @@ static int read_times_of_attempt(struct reader *r, const json_t *line, struct re
                                  struct status *st)
 {
     const json_t *us = json_object_get(line, "us");
-    bool failed = json_is_string(json_object_get(line, "failed"));
-    if (failed == json_is_number(us) || (us != NULL && !(json_number_value(us) > 0)))
+    const json_t *reason = json_object_get(line, "failed");
+    bool failed = json_is_string(reason);
+    if ((reason != NULL && !failed) || failed == json_is_number(us) ||
+        (us != NULL && !(json_number_value(us) > 0)))
         return bad(r, st, "a segment has a time above 0 or the reason why it failed");
     bool ran = !failed && !json_is_true(json_object_get(line, "censored"));
     out->us = ran ? json_number_value(us) : NAN;

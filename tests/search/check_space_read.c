@@ -66,6 +66,8 @@ static const struct {
      "it describes no segment"},
     {HEADER "{\"ops\":[0,0],\"handwritten\":false}\n" PLAN_0 PLAN_1, "reason why it failed"},
     {HEADER "{\"ops\":[0,0],\"handwritten\":false,\"us\":0}\n" PLAN_0 PLAN_1, "above 0"},
+    {HEADER "{\"ops\":[0,0],\"handwritten\":false,\"us\":1,\"failed\":null}\n" PLAN_0 PLAN_1,
+     "reason why it failed"},
     {HEADER_OF("fuseplan space", "1", "2", "40001") SEGMENT PLAN_0 PLAN_1, "its best plan, 40001"},
     {HEADER_OF("fuseplan space", "1", "2", "-1") SEGMENT PLAN_0 PLAN_1, "its best plan"},
     /* What would be right if it were cut to 32 bits. */
