@@ -141,7 +141,8 @@ static _Noreturn void become_child(const struct stored_booster two[2], int colum
     rlim_t most = (rlim_t)used.ru_maxrss * 1024 + MEMORY_MAX;
     setrlimit(RLIMIT_DATA, &(struct rlimit){most, most});
 #endif
-    setrlimit(RLIMIT_CPU, &(struct rlimit){CPU_S, CPU_S});
+    /* The limit's signal is SIGXCPU, and SIGKILL where it is the highest limit, too. */
+    setrlimit(RLIMIT_CPU, &(struct rlimit){CPU_S, CPU_S + 1});
     alarm(DEADLINE_S);
     for (int i = 0; i < 2 && st.code == STATUS_OK; i++)
         try_one(two[i].bytes, two[i].len, columns, &st);
@@ -229,7 +230,8 @@ int boosters_check(const struct stored_booster two[2], int columns, struct statu
                           ATTEMPTS, sigabbrev_np(WTERMSIG(end.wait_status)));
     if (!end.answered)
         return status_set(st, STATUS_MODEL,
-                          "xgboost crashes on the stored model: it is damaged; train it again");
+                          "xgboost crashes on the stored model, or computes for ever: it is "
+                          "damaged; train it again");
     if (end.said.code != STATUS_OK)
         return status_set(st, end.said.code, "%s", end.said.message);
     return 0;

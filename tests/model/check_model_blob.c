@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <time.h>
 
@@ -330,6 +331,29 @@ START_TEST(check_that_crashes_is_not_repeated)
 }
 END_TEST
 
+static bool computes_for_ever; /* a check, once its processor time is limited */
+
+/* In the place of the system's.  A second of processor time is enough for a test. */
+int setrlimit(__rlimit_resource_t resource, const struct rlimit *limit)
+{
+    struct rlimit shorter = {1, 1 + limit->rlim_max - limit->rlim_cur};
+    bool spins = computes_for_ever && resource == RLIMIT_CPU;
+    int result = prlimit(0, resource, spins ? &shorter : limit, NULL);
+    while (spins)
+        ;
+    return result;
+}
+
+START_TEST(check_that_computes_for_ever_is_the_models_fault)
+{
+    struct fixture f = fixture_new(FEATURES_PLAN);
+    computes_for_ever = true;
+    assert_refused(f.blob.ptr, f.blob.len, "xgboost crashes on the stored model");
+    computes_for_ever = false;
+    fixture_free(&f);
+}
+END_TEST
+
 START_TEST(other_files_are_refused)
 {
     static char zeros[1000];
@@ -348,4 +372,5 @@ SUITE("model blob", NULL, NULL, LOOP(a_loaded_model_answers_alike, 0, 2),
       LOOP(model_is_right_though_its_first_check_was_killed, 0, 3),
       ONCE(check_that_is_suspended_is_begun_again),
       ONCE(check_that_is_always_killed_is_not_the_models_fault),
-      ONCE(check_that_crashes_is_not_repeated), ONCE(other_files_are_refused))
+      ONCE(check_that_crashes_is_not_repeated),
+      ONCE(check_that_computes_for_ever_is_the_models_fault), ONCE(other_files_are_refused))
