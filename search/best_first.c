@@ -1,10 +1,12 @@
 /* Which slots are worth timing, the most promising first.
  *
- * Most segments of several stages take longer than their stages do alone.  So such a slot is not
- * timed at first: it *hopes* for a share of its best split, which is the least sum of times known
- * that covers its operators.  A slot is wanted if it is in the plan of the least hoped sum. */
+ * Most segments of several stages take longer than their stages do alone.  So a slot for which
+ * there is nothing else is not timed at first: it *hopes* for a share of its best split, which is
+ * the least sum of times known that covers its operators.  A slot is wanted if it is in the plan of
+ * the least hoped sum. */
 #include "search/best_first_int.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,19 +49,24 @@ static double split_of(const struct covers *c, int slot)
 
 /* ---- hopes ----------------------------------------------------------------------------------- */
 
-bool slot_waits(enum target_kind target, int slot)
+/* Whether generated code alone serves a slot, and runs it in several stages. */
+static bool waits(const struct segment_table *t, int slot)
 {
     enum stage_kind kinds[OP_COUNT];
-    return slot != SLOT_HANDWRITTEN && segment_stages(target, slot_segment(slot), kinds) > 1;
+    const struct impl *generated = impl_find(t->target, "generated");
+    for (int i = 0; i < t->slots[slot].count; i++)
+        if (t->slots[slot].attempts[i].choice.impl != generated)
+            return false;
+    return segment_stages(t->target, slot_segment(slot), kinds) > 1;
 }
 
-void best_first_init(struct best_first *b, enum target_kind target, const struct plan *space,
+void best_first_init(struct best_first *b, const struct segment_table *t, const struct plan *space,
                      int space_count, uint64_t seed)
 {
     *b = (struct best_first){.space = space, .space_count = space_count, .seed = seed};
     for (int i = 0; i < SLOT_COUNT; i++) {
         b->known.ms[i] = NAN;
-        b->waits[i] = slot_waits(target, i);
+        b->waits[i] = waits(t, i);
     }
     for (int i = 0; i < space_count; i++) {
         int slots[OP_COUNT], count = plan_slots(space[i], slots);
@@ -130,15 +137,18 @@ static bool hands_scores(int slot)
     return false;
 }
 
-int slots_of_one_stage(const struct best_first *b, int out[SLOT_COUNT])
+int slots_timed_first(const struct best_first *b, int out[SLOT_COUNT])
 {
     struct ranked items[SLOT_COUNT];
     struct covers covers;
     int count = 0;
     find_covers(b, &covers);
-    for (int i = 0; i < SLOT_COUNT; i++)
+    for (int i = 0; i < SLOT_COUNT; i++) {
+        struct segment s = slot_segment(i);
+        double alone = s.first == s.last ? INFINITY : fmin(split_of(&covers, i), DBL_MAX);
         if (is_open(b, i) && !b->waits[i])
-            items[count++] = (struct ranked){i, hands_scores(i) ? INFINITY : -split_of(&covers, i)};
+            items[count++] = (struct ranked){i, hands_scores(i) ? INFINITY : -alone};
+    }
     return sorted(items, count, out);
 }
 

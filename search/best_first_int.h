@@ -6,35 +6,32 @@
 
 /* ---- best_first.c: which slots are worth timing ------------------------------------------------
  *
- * A slot of several stages waits with a hope: a share of the least sum of times known that covers
- * its operators. */
+ * A slot that only generated code serves, in several stages, waits with a hope: a share of the
+ * least sum of times known that covers its operators. */
 
 struct best_first {
     const struct plan *space; /* (space_count) borrowed */
     int space_count;
     uint64_t seed;
     bool used[SLOT_COUNT];      /* a plan of the space has it */
-    bool waits[SLOT_COUNT];     /* it has several stages */
+    bool waits[SLOT_COUNT];     /* generated code alone serves it, in several stages */
     bool failed[SLOT_COUNT];    /* by the caller: no plan with it runs */
     struct segment_times known; /* by the caller; NaN: not timed */
 };
 
-/* Nothing is known then. */
-void best_first_init(struct best_first *b, enum target_kind target, const struct plan *space,
+/* t: what serves each slot.  Nothing is known then of their times. */
+void best_first_init(struct best_first *b, const struct segment_table *t, const struct plan *space,
                      int space_count, uint64_t seed);
-
-/* Whether generated code runs a slot in several stages. */
-bool slot_waits(enum target_kind target, int slot);
 
 /* The times known, and the hopes of the slots not timed: 0 where no sum covers the operators. */
 void hoped_times(const struct best_first *b, double share, struct segment_times *out);
 
-/* The share, or the least one that a slot of several stages took. */
+/* The share, or the least one that a slot took that waited. */
 double least_share(const struct best_first *b, double share);
 
-/* The slots of one stage that were not timed, those first that stand for the longest times, and
- * last those that read or write scores. */
-int slots_of_one_stage(const struct best_first *b, int out[SLOT_COUNT]);
+/* The slots that do not wait and were not timed: operators alone, then those that stand for the
+ * longest times, and last those that read or write scores. */
+int slots_timed_first(const struct best_first *b, int out[SLOT_COUNT]);
 
 /* The index of the plan of the least hoped sum; -1: every plan fails. */
 int plan_wanted(const struct best_first *b, double share);
@@ -44,8 +41,7 @@ int plan_wanted(const struct best_first *b, double share);
 int slots_wanted(const struct best_first *b, double share, int most, int *first,
                  int out[SLOT_COUNT]);
 
-/* Slots of several stages that were not timed, drawn by the seed: to see whether they are rightly
- * not wanted. */
+/* Slots that wait, drawn by the seed: to see whether they are rightly not wanted. */
 enum { AUDITED = 4 };
 int slots_audited(const struct best_first *b, int out[AUDITED]);
 

@@ -285,14 +285,14 @@ int stage1_build_ahead(struct tuner *t, const struct candidate *first, struct st
     int slots[SLOT_COUNT], count = first->count;
     if (!bench_builds_beside(t->bench))
         return 0;
-    best_first_init(&b, t->segments.target, t->space, t->space_count, t->o->search.seed);
+    best_first_init(&b, &t->segments, t->space, t->space_count, t->o->search.seed);
     learn(t, &b);
     size_t most = OP_COUNT + (size_t)all_attempts(&t->segments);
     struct choice *choices = mem_alloc(most, sizeof(*choices));
     struct job *jobs = mem_alloc(most, sizeof(*jobs));
     struct built *built = mem_alloc(most, sizeof(*built));
     memcpy(choices, first->choices, (size_t)count * sizeof(*choices));
-    for (int i = 0, slot_count = slots_of_one_stage(&b, slots); i < slot_count; i++)
+    for (int i = 0, slot_count = slots_timed_first(&b, slots); i < slot_count; i++)
         for (int k = 0, n = jobs_of(&t->segments, slots[i], false, jobs); k < n; k++)
             choices[count++] = t->segments.slots[slots[i]].attempts[jobs[k].attempt].choice;
     int result = bench_build_some(t->bench, choices, first->count, count - first->count,
@@ -303,16 +303,17 @@ int stage1_build_ahead(struct tuner *t, const struct candidate *first, struct st
     return result;
 }
 
-/* Each operator alone, as then every plan can be hoped for, and the other slots of one stage. */
-static int time_one_stage(struct tuner *t, struct best_first *b, struct status *st)
+/* Operators alone first, as then every plan can be hoped for, and the other slots that do not
+ * wait. */
+static int time_first_slots(struct tuner *t, struct best_first *b, struct status *st)
 {
-    int slots[SLOT_COUNT], count = slots_of_one_stage(b, slots), alone = 0;
+    int slots[SLOT_COUNT], count = slots_timed_first(b, slots), alone = 0;
     while (alone < count && slot_segment(slots[alone]).first == slot_segment(slots[alone]).last)
         alone++;
     if (time_and_build(t, slots, alone, count - alone, false, stage1_end, st) != 0)
         return -1;
     learn(t, b);
-    count = slots_of_one_stage(b, slots);
+    count = slots_timed_first(b, slots);
     return time_slots(t, slots, count, false, stage1_end, st);
 }
 
@@ -369,9 +370,9 @@ int stage1(struct tuner *t, struct status *st)
     static const double shares[] = {1, 0.95, 0.9};
     struct best_first b;
     int before = segment_table_tried(&t->segments);
-    best_first_init(&b, t->segments.target, t->space, t->space_count, t->o->search.seed);
+    best_first_init(&b, &t->segments, t->space, t->space_count, t->o->search.seed);
     learn(t, &b);
-    if ((t->o->rigor != RIGOR_MEASURE ? time_all(t, st) : time_one_stage(t, &b, st)) != 0)
+    if ((t->o->rigor != RIGOR_MEASURE ? time_all(t, st) : time_first_slots(t, &b, st)) != 0)
         return -1;
     for (size_t i = 0; i < ARRAY_LEN(shares); i++)
         if (follow_hope(t, &b, shares[i], st) != 0)

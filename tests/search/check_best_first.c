@@ -9,9 +9,15 @@ static struct plan plans[PLAN_SPACE];
 static struct best_first b;
 static int timed;
 
-static void begin(enum target_kind target, unsigned lo, unsigned hi)
+static const struct build_target hopper = {
+    .kind = TARGET_CUDA, .dtype = DTYPE_FP16, .head_size = 64, .arch = 90, .ordered = true};
+
+static void begin(unsigned lo, unsigned hi)
 {
-    best_first_init(&b, target, plans, plan_space(lo, hi, plans), 1);
+    static struct segment_table t;
+    segment_table_init(&t, &hopper);
+    best_first_init(&b, &t, plans, plan_space(lo, hi, plans), 1);
+    segment_table_release(&t);
     timed = 0;
 }
 
@@ -36,14 +42,14 @@ static void time_recorded(const int *slots, int count)
         }
 }
 
-/* As stage1(): the baselines, slots of one stage, and those of which the most is hoped. */
+/* As stage1(): the baselines, slots that do not wait, and those of which the most is hoped. */
 static void time_best_first(void)
 {
     static const unsigned baselines[] = {VALUE_UNFUSED, 41115};
     int slots[SLOT_COUNT], first;
     for (size_t i = 0; i < ARRAY_LEN(baselines); i++)
         time_recorded(slots, plan_slots(plan_from_value(baselines[i]), slots));
-    time_recorded(slots, slots_of_one_stage(&b, slots));
+    time_recorded(slots, slots_timed_first(&b, slots));
     while (regret_known() > 0.03 && slots_wanted(&b, 0.9, 1, &first, slots) > 0)
         time_recorded(slots, first);
 }
@@ -57,16 +63,18 @@ static void time_short_first(void)
                 time_recorded(&i, 1);
 }
 
+/* Paths from the build, each with a comma behind it. */
+static const char *const recorded[] = {RECORDED_SPACES NULL};
+
 /* At most 40 slots; the order of lengths takes more. */
 START_TEST(few_slots_of_a_recorded_space)
 {
-    static const char *const paths[] = {RECORDED_SPACES};
-    OK(recorded_space_read(paths[_i], &space, &st));
-    begin(TARGET_CUDA, space.lo, space.hi);
+    OK(recorded_space_read(recorded[_i], &space, &st));
+    begin(space.lo, space.hi);
     time_best_first();
     ck_assert_int_le(timed, 40);
     ck_assert_double_le(regret_known(), 0.03);
-    begin(TARGET_CUDA, space.lo, space.hi);
+    begin(space.lo, space.hi);
     time_short_first();
     ck_assert_int_gt(timed, 40);
     recorded_space_release(&space);
@@ -80,10 +88,10 @@ static int slot(int first, int last)
     return segment_index((struct segment){(int8_t)first, (int8_t)last});
 }
 
-/* Each operator takes 1 ms, a slot of one stage 0.9 ms an operator. */
-static void know_one_stage(void)
+/* Each operator takes 1 ms, another slot that does not wait 0.9 ms an operator. */
+static void know_first(void)
 {
-    int slots[SLOT_COUNT], count = slots_of_one_stage(&b, slots);
+    int slots[SLOT_COUNT], count = slots_timed_first(&b, slots);
     ck_assert_int_gt(count, 30);
     for (int i = 0; i < count; i++) {
         struct segment s = slot_segment(slots[i]);
@@ -91,12 +99,25 @@ static void know_one_stage(void)
     }
 }
 
+/* Nothing is known: neither of an operator nor of what is longer. */
+START_TEST(operators_alone_come_first)
+{
+    int slots[SLOT_COUNT];
+    begin(0, 65535);
+    int count = slots_timed_first(&b, slots), alone = 0;
+    while (alone < count && slot_segment(slots[alone]).first == slot_segment(slots[alone]).last)
+        alone++;
+    ck_assert_int_eq(alone, OP_COUNT - 4); /* 2 to 5 read or write scores */
+    ck_assert_int_gt(count, alone + 4);
+}
+END_TEST
+
 /* 2-2 writes scores, 3-5 reads them, and 1-6 keeps them to itself. */
 START_TEST(scores_come_last)
 {
     int slots[SLOT_COUNT], at[SLOT_COUNT] = {0};
-    begin(TARGET_CUDA, 0, 65535);
-    int count = slots_of_one_stage(&b, slots);
+    begin(0, 65535);
+    int count = slots_timed_first(&b, slots);
     for (int i = 0; i < count; i++)
         at[slots[i]] = i + 1;
     ck_assert_int_gt(at[slot(2, 2)], at[slot(14, 14)]);
@@ -109,8 +130,8 @@ END_TEST
 START_TEST(hope_is_a_share_of_the_best_split)
 {
     struct segment_times hoped;
-    begin(TARGET_CUDA, 32768, 49152);
-    know_one_stage();
+    begin(32768, 49152);
+    know_first();
     hoped_times(&b, 0.5, &hoped);
     ck_assert_double_eq_tol(hoped.ms[slot(9, 10)], 0.5 * 2, 1e-6);
     ck_assert_double_eq_tol(hoped.ms[slot(8, 11)], 0.5 * 3.6, 1e-6);
@@ -122,8 +143,8 @@ END_TEST
 START_TEST(a_hope_must_be_better)
 {
     int slots[SLOT_COUNT], first;
-    begin(TARGET_CUDA, 32768, 49152);
-    know_one_stage();
+    begin(32768, 49152);
+    know_first();
     ck_assert_int_eq(slots_wanted(&b, 1, 16, &first, slots), 0);
     int count = slots_wanted(&b, 0.95, 16, &first, slots);
     ck_assert_int_ge(count, 16);
@@ -139,8 +160,8 @@ END_TEST
 
 START_TEST(one_that_beats_its_hope_lowers_the_others)
 {
-    begin(TARGET_CUDA, 32768, 49152);
-    know_one_stage();
+    begin(32768, 49152);
+    know_first();
     b.known.ms[slot(9, 10)] = 2.4;
     ck_assert_double_eq(least_share(&b, 0.9), 0.9);
     b.known.ms[slot(9, 10)] = 1.6;
@@ -151,8 +172,8 @@ END_TEST
 START_TEST(audit_is_drawn_by_the_seed)
 {
     int one[AUDITED], other[AUDITED], same = 0;
-    begin(TARGET_CUDA, 32768, 49152);
-    know_one_stage();
+    begin(32768, 49152);
+    know_first();
     ck_assert_int_eq(slots_audited(&b, one), AUDITED);
     b.seed = 2;
     ck_assert_int_eq(slots_audited(&b, other), AUDITED);
@@ -169,8 +190,8 @@ START_TEST(space_of_one_plan)
 {
     int slots[SLOT_COUNT], first, in_plan[OP_COUNT];
     struct plan p = plan_of(0x3fff, false); /* one segment */
-    begin(TARGET_CUDA, plan_value(p), plan_value(p));
-    ck_assert_int_eq(slots_of_one_stage(&b, slots), 0);
+    begin(plan_value(p), plan_value(p));
+    ck_assert_int_eq(slots_timed_first(&b, slots), 0);
     ck_assert_int_eq(slots_wanted(&b, 1, 16, &first, slots), 1);
     ck_assert_int_eq(plan_slots(p, in_plan), 1);
     ck_assert_int_eq(slots[0], in_plan[0]);
@@ -184,8 +205,8 @@ END_TEST
 START_TEST(segments_with_an_operator_that_fails)
 {
     int slots[SLOT_COUNT], first;
-    begin(TARGET_CUDA, 32768, 49152);
-    know_one_stage();
+    begin(32768, 49152);
+    know_first();
     for (int i = 0; i < SLOT_COUNT; i++)
         if (slot_segment(i).first <= 9 && slot_segment(i).last >= 9 && !b.waits[i]) {
             b.known.ms[i] = NAN;
@@ -280,18 +301,18 @@ END_TEST
 /* The only implementation of a segment says nothing of those that have others. */
 START_TEST(implementation_without_a_rival)
 {
-    const struct build_target gpu = {
-        .kind = TARGET_CUDA, .dtype = DTYPE_FP16, .head_size = 64, .arch = 90, .ordered = true};
     static struct segment_table t;
-    segment_table_init(&t, &gpu);
+    segment_table_init(&t, &hopper);
     note(&t, slot(2, 2), "generated", 1);
     ck_assert_str_eq(chosen(&t, 1, 6), "hopper_attention");
     segment_table_release(&t);
 }
 END_TEST
 
-SUITE("search/best_first", NULL, NULL, LOOP(few_slots_of_a_recorded_space, 0, 2),
-      ONCE(scores_come_last), ONCE(hope_is_a_share_of_the_best_split), ONCE(a_hope_must_be_better),
+SUITE("search/best_first", NULL, NULL,
+      LOOP(few_slots_of_a_recorded_space, 0, ARRAY_LEN(recorded) - 1),
+      ONCE(operators_alone_come_first), ONCE(scores_come_last),
+      ONCE(hope_is_a_share_of_the_best_split), ONCE(a_hope_must_be_better),
       ONCE(one_that_beats_its_hope_lowers_the_others), ONCE(audit_is_drawn_by_the_seed),
       ONCE(space_of_one_plan), ONCE(segments_with_an_operator_that_fails),
       ONCE(plans_of_timed_segments_come_first), ONCE(implementation_that_won_elsewhere),
