@@ -82,3 +82,8 @@ void anchor_note(struct tuner *t, const struct candidate *c, struct outcome *o)
         o->drift = a->drift - 1;
     }
 }
+
+double anchor_drift(const struct tuner *t)
+{
+    return t->anchor.candidate.count > 0 ? t->anchor.drift : 1;
+}

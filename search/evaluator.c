@@ -31,7 +31,7 @@ static int time_best_again(struct tuner *t, double *ms, struct status *st)
     struct candidate c;
     struct status fails = STATUS_INIT;
     struct trial trial = {.status = TRIAL_FAILED, .reason = STATUS_INIT};
-    *ms = best->outcome.ms;
+    *ms = anchor_drift(t) * best->outcome.ms;
     if (tuner_candidate(t, best->plan, &c, &fails) != 0)
         return 0;
     if (bench_plan(t->bench, &c, &sampling_search, &trial, st) != 0)
@@ -53,7 +53,7 @@ static int time_plan(struct tuner *t, const struct candidate *c, struct trial *o
     struct sampling how = sampling_search;
     int best = history_best(&t->history);
     if (best >= 0 && !baselines_have(&t->o->baselines, c->plan))
-        how.censor_above_ms = HOPELESS_RATIO * t->history.items[best].outcome.ms;
+        how.censor_above_ms = HOPELESS_RATIO * anchor_drift(t) * t->history.items[best].outcome.ms;
     if (bench_plan(t->bench, c, &how, out, st) != 0)
         return -1;
     if (out->status != TRIAL_CENSORED)
@@ -61,7 +61,7 @@ static int time_plan(struct tuner *t, const struct candidate *c, struct trial *o
     double best_ms;
     if (time_best_again(t, &best_ms, st) != 0)
         return -1;
-    if (best_ms < SLOWED_RATIO * t->history.items[best].outcome.ms)
+    if (best_ms < SLOWED_RATIO * anchor_drift(t) * t->history.items[best].outcome.ms)
         return 0;
     how.censor_above_ms = HOPELESS_RATIO * best_ms;
     trial_release(out);

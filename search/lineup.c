@@ -62,13 +62,13 @@ static int add_additive(const struct tuner *t, struct observation *out, int coun
     return count;
 }
 
-/* What one sample of each takes. */
-static double round_seconds(const struct observation *items, int count)
+/* What one sample of each takes now. */
+static double round_seconds(const struct tuner *t, const struct observation *items, int count)
 {
     double ms = 0;
     for (int i = 0; i < count; i++)
         ms += items[i].outcome.ms;
-    return ms / 1000;
+    return anchor_drift(t) * ms / 1000;
 }
 
 double least_finals_seconds(const struct tuner *t)
@@ -80,7 +80,7 @@ double least_finals_seconds(const struct tuner *t)
     /* The second one stands for the plan of the smallest additive time. */
     items[0] = items[1] = t->history.items[best];
     int count = add_baselines(t, items, 2);
-    return (SAMPLES_BEFORE + SAMPLES_OF_AN_INTERVAL) * round_seconds(items, count) +
+    return (SAMPLES_BEFORE + SAMPLES_OF_AN_INTERVAL) * round_seconds(t, items, count) +
            bench_oracle_left_seconds(t->bench);
 }
 
@@ -108,7 +108,7 @@ struct lineup lineup_in_time(const struct tuner *t, const struct history *from,
     out.items = mem_alloc((size_t)most + BESIDE_MAX, sizeof(*out.items));
     for (;; fastest--) {
         out.count = choose(t, ranked, fastest, out.items);
-        round_s = round_seconds(out.items, out.count);
+        round_s = round_seconds(t, out.items, out.count);
         if (fastest == 0 || left >= (SAMPLES_BEFORE + SAMPLES_OF_AN_INTERVAL) * round_s)
             break;
     }

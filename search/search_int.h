@@ -293,6 +293,9 @@ int anchor_check(struct tuner *t, struct status *st);
 /* After a plan was measured: divides the drift out; the first plan that runs is the anchor. */
 void anchor_note(struct tuner *t, const struct candidate *c, struct outcome *o);
 
+/* What a time of the history is multiplied by to be one of this moment. */
+double anchor_drift(const struct tuner *t);
+
 /* ---- lineup.c: the contenders of a comparison, and how long they are timed ------------------- */
 
 /* A comparison side by side. */

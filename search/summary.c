@@ -130,7 +130,7 @@ int report_fill(struct tuner *t, enum search_stop stopped_by, struct tune_report
         .space_trials = history_count_in(&t->history, t->space, t->space_count),
         .stopped_by = search_stop_names[stopped_by],
         .indistinct = history_indistinct(&t->history),
-        .drift = t->anchor.candidate.count > 0 ? t->anchor.drift : 1,
+        .drift = anchor_drift(t),
         .model_spearman = NAN,
         .sum_spearman = NAN,
         .expected_faster_share = NAN,
