@@ -232,6 +232,7 @@ struct rng {
 uint64_t rng_next(struct rng *r);
 uint32_t rng_below(struct rng *r, uint32_t n); /* uniform in 0..n-1; n >= 1 */
 double rng_unit(struct rng *r);                /* uniform in [0, 1) with 53 bits */
+double rng_normal(struct rng *r);              /* of mean 0 and variance 1, by Box and Muller */
 
 /* ---- trust.c: who else could have written what is run ---------------------------------------- */
 
@@ -293,6 +294,9 @@ struct groups {
  * has a tenth of them and 3 at least, and the medians differ by a twentieth.  Of fewer than 10
  * samples nobody can say. */
 bool stats_two_groups(const double *samples, size_t n, struct groups *out);
+
+/* For qsort() of doubles, none of them NaN, the least first. */
+int stats_order(const void *a, const void *b);
 
 /* The q quantile (0..1) by linear interpolation between closest ranks; n >= 1. */
 double stats_quantile(const double *samples, size_t n, double q);

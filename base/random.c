@@ -1,5 +1,7 @@
 #include "base/base.h"
 
+#include <math.h>
+
 #define GOLDEN_GAMMA 0x9E3779B97F4A7C15u
 
 uint64_t splitmix64(uint64_t x)
@@ -31,4 +33,9 @@ uint32_t rng_below(struct rng *r, uint32_t n)
 double rng_unit(struct rng *r)
 {
     return (double)(rng_next(r) >> 11) * 0x1p-53;
+}
+
+double rng_normal(struct rng *r)
+{
+    return sqrt(-2 * log(1 - rng_unit(r))) * cos(2 * M_PI * rng_unit(r));
 }

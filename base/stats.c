@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int by_value(const void *a, const void *b)
+int stats_order(const void *a, const void *b)
 {
     double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
@@ -14,7 +14,7 @@ static double *sorted_copy(const double *samples, size_t n)
 {
     double *copy = mem_alloc(n, sizeof(*copy));
     memcpy(copy, samples, n * sizeof(*copy));
-    qsort(copy, n, sizeof(*copy), by_value);
+    qsort(copy, n, sizeof(*copy), stats_order);
     return copy;
 }
 
@@ -108,7 +108,7 @@ struct ranked {
 
 static int by_ranked_value(const void *a, const void *b)
 {
-    return by_value(&((const struct ranked *)a)->value, &((const struct ranked *)b)->value);
+    return stats_order(&((const struct ranked *)a)->value, &((const struct ranked *)b)->value);
 }
 
 /* Ranks from 0; tied values share the mean of their ranks. */

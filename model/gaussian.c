@@ -312,11 +312,6 @@ void gaussian_times(const struct gaussian *g, struct segment_times *out)
     }
 }
 
-double normal_draw(struct rng *r)
-{
-    return sqrt(-2 * log(1 - rng_unit(r))) * cos(2 * M_PI * rng_unit(r));
-}
-
 double gaussian_sd(const struct gaussian *g, struct plan p)
 {
     struct row row;

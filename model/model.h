@@ -56,9 +56,6 @@ void gaussian_times(const struct gaussian *g, struct segment_times *out);
 double gaussian_sd(const struct gaussian *g, struct plan p);
 double gaussian_misfit(const struct gaussian *g);
 
-/* A draw of the normal distribution, by Box and Muller. */
-double normal_draw(struct rng *r);
-
 /* ---- pairs.c: a plan as its segments, and what neighbours do to each other ----------------------
  *
  * Needs the times of segments alone.  It holds for plans that share pairs of adjacent segments with

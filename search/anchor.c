@@ -2,9 +2,6 @@
 
 #include <math.h>
 
-/* Half widths of a 95 % interval are so many standard errors. */
-#define INTERVAL_ERRORS 1.96
-
 /* The anchor's time to its first one. */
 struct ratio {
     double value; /* NaN: it did not run */

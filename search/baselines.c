@@ -87,10 +87,10 @@ static int read_one(struct db *db, int64_t study, const struct db_best *best,
     bool compared = best->final;
     int found = 0, value = (int)plan_value(p);
     if (compared)
-        found = trial_read(db, study, value, best->comparison, &trial, stored_utc, st);
+        found = trial_read(db, study, value, best->comparison, &trial, NULL, stored_utc, st);
     if (found == 0) {
         compared = false;
-        found = trial_read(db, study, value, "", &trial, stored_utc, st);
+        found = trial_read(db, study, value, "", &trial, NULL, stored_utc, st);
     }
     const struct trial *baseline = value == best->value && compared ? best_trial : &trial;
     if (found >= 0)
@@ -109,7 +109,7 @@ int baselines_read(struct db *db, int64_t study, const struct db_best *best,
     char stored_utc[CLOCK_UTC_SIZE];
     int result = 0;
     if (best->final &&
-        trial_read(db, study, best->value, best->comparison, &best_trial, stored_utc, st) < 0)
+        trial_read(db, study, best->value, best->comparison, &best_trial, NULL, stored_utc, st) < 0)
         result = -1;
     for (int i = 0; i < wanted->count && result == 0; i++)
         result = read_one(db, study, best, &best_trial, wanted->plans[i], &out[i], st);

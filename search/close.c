@@ -59,12 +59,6 @@ struct closer {
     int layers;
 };
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The `most`-th sum of the plans that may run, of one layer; infinite if there are fewer. */
 static double limit_of(const struct search_options *o, const struct closing *how,
                        const struct evaluator *e, const struct segment_times *times)
@@ -77,7 +71,7 @@ static double limit_of(const struct search_options *o, const struct closing *how
         if (!isnan(sum) && (e->fails == NULL || !e->fails(e->ctx, space[i])))
             sums[known++] = sum;
     }
-    qsort(sums, (size_t)known, sizeof(*sums), ascending);
+    qsort(sums, (size_t)known, sizeof(*sums), stats_order);
     if (how->most > 0 && how->most < known)
         limit = sums[how->most - 1];
     return limit;

@@ -31,7 +31,8 @@ struct estimate_question {
 
 /* Reads the KNOWN_MOST workloads of the nearest token counts that the databases know, of which one
  * may be null.  Left out are workloads whose mask is that of a file, those of which no segment ran,
- * and those of KNOWN_FACTOR times as many tokens or as few.  known_release() in any case. */
+ * and those with more than KNOWN_FACTOR times as many tokens, or with less than that part of them.
+ * known_release() in any case. */
 enum { KNOWN_FACTOR = 256, KNOWN_MOST = 48 };
 int known_read(struct db *const databases[2], const struct estimate_question *q,
                struct known_workloads *out, struct status *st);

@@ -146,9 +146,7 @@ static int refined_row(void *ctx, const struct db_trial *row)
 {
     const struct refined *r = ctx;
     if (strcmp(row->comparison, r->comparison) == 0 && row->status == TRIAL_OK)
-        history_add(r->out, plan_from_value((unsigned)row->value),
-                    outcome_of(TRIAL_OK,
-                               (struct interval){row->median_ms, row->ci_low_ms, row->ci_high_ms}));
+        history_add(r->out, plan_from_value((unsigned)row->value), outcome_of_row(row));
     return 0;
 }
 
@@ -288,7 +286,7 @@ int compare_again(struct tuner *t, struct plan p, struct status *st)
 {
     const struct contest again = {.name = "plans",
                                   .fastest = 0,
-                                  .how = sampling_final,
+                                  .how = sampling_final, /* it is all that was asked for */
                                   .share = 1,
                                   .mark = "",
                                   .mark_cut_short = ""};

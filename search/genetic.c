@@ -15,7 +15,7 @@ static int by_ms(const void *a, const void *b)
                                           : (int)plan_key(x->plan) - (int)plan_key(y->plan);
 }
 
-/* The plans that ran, fastest first; frees nothing of the history. */
+/* The plans that ran, fastest first; the caller frees them. */
 static struct observation *fittest(const struct history *h, int *count)
 {
     struct observation *out = mem_alloc((size_t)h->count + 1, sizeof(*out));

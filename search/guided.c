@@ -156,12 +156,6 @@ static void fill(struct guide *g, int max)
     }
 }
 
-static int by_value(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The sum above which plans are not asked about. */
 static double asked_below(const struct guide *g)
 {
@@ -169,7 +163,7 @@ static double asked_below(const struct guide *g)
     if (count <= ASK_MOST || isnan(g->sum_ms[0]))
         return INFINITY;
     memcpy(g->key, g->sum_ms, (size_t)count * sizeof(*g->key));
-    qsort(g->key, (size_t)count, sizeof(*g->key), by_value);
+    qsort(g->key, (size_t)count, sizeof(*g->key), stats_order);
     return g->key[ASK_MOST];
 }
 

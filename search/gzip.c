@@ -1,4 +1,4 @@
-#include "search/search_int.h"
+#include "search/space_int.h"
 
 #include <zlib.h>
 

@@ -6,11 +6,17 @@
 
 struct outcome outcome_of(enum trial_status status, struct interval ms)
 {
-    double noise = (ms.high - ms.low) / (2 * 1.96 * ms.median); /* half of it is 1.96 errors */
+    double noise = (ms.high - ms.low) / (2 * INTERVAL_ERRORS * ms.median);
     return (struct outcome){.status = status,
                             .ms = status == TRIAL_FAILED ? NAN : ms.median,
                             .noise =
                                 status == TRIAL_OK && noise > 0 && isfinite(noise) ? noise : 0};
+}
+
+struct outcome outcome_of_row(const struct db_trial *row)
+{
+    return outcome_of(row->status,
+                      (struct interval){row->median_ms, row->ci_low_ms, row->ci_high_ms});
 }
 
 /* The q quantile of what the plans that ran give; NaN if none has. */
@@ -28,7 +34,7 @@ static double quantile_of(const struct history *h, double q, bool noise)
 
 double history_noise(const struct history *h)
 {
-    return 1.96 * quantile_of(h, 0.5, true);
+    return INTERVAL_ERRORS * quantile_of(h, 0.5, true);
 }
 
 /* The middle two thirds of normal values span two standard deviations. */

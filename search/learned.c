@@ -6,12 +6,6 @@
 
 /* ---- what the database holds ----------------------------------------------------------------- */
 
-static struct outcome outcome_of_row(const struct db_trial *row)
-{
-    return outcome_of(row->status,
-                      (struct interval){row->median_ms, row->ci_low_ms, row->ci_high_ms});
-}
-
 static int history_row(void *ctx, const struct db_trial *row)
 {
     struct history *h = ctx;

@@ -1,6 +1,7 @@
 /* What earlier searches of a study leave to the next one. */
 #include "search/search_int.h"
 
+#include <inttypes.h>
 #include <jansson.h>
 #include <string.h>
 
@@ -28,6 +29,21 @@ static bool spent_our_time(const struct tune_options *o, const struct db_search 
     return known && lo == (int)ours->space_lo && hi == (int)ours->space_hi &&
            limit_s >= ours->time_limit_s && quantile == ours->quantile &&
            (uint64_t)seed == ours->seed;
+}
+
+void past_options(const struct tune_options *o, struct buf *out)
+{
+    const struct search_options *s = &o->search;
+    buf_addf(out,
+             "{\"rigor\": \"%s\", \"space\": [%u, %u], \"budget\": %d, \"seed\": %" PRIu64
+             ", \"time_limit_s\": ",
+             rigor_names[o->rigor], s->space_lo, s->space_hi, s->budget, s->seed);
+    number_add(s->time_limit_s, out);
+    buf_adds(out, ", \"quantile\": ");
+    number_add(s->quantile, out);
+    buf_adds(out, ", \"baselines\": [");
+    baselines_text(&o->baselines, out);
+    buf_adds(out, "]}");
 }
 
 static void read_search(void *ctx, const struct db_search *s)

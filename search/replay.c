@@ -2,6 +2,7 @@
  * draws, so the rows do not depend on how many threads there are. */
 #include "search/replay_int.h"
 #include "search/search_int.h"
+#include "search/space_int.h"
 
 #include <assert.h>
 #include <math.h>
@@ -36,18 +37,11 @@ struct replay {
     struct status failure; /* of the first run that failed */
 };
 
-bool recorded_space_is_whole(const struct recorded_space *s)
-{
-    struct plan *space = mem_alloc(PLAN_SPACE, sizeof(*space));
-    bool whole = s->count == plan_space(s->lo, s->hi, space);
-    free(space);
-    return whole;
-}
-
 /* ---- the space, with noise ------------------------------------------------------------------- */
 
 struct noisy {
     struct replay *r;
+    struct evaluator exact; /* the space as it was recorded */
     uint64_t seed;
     struct segment_times segments;
     struct history true_times; /* of the plans measured, without noise */
@@ -59,16 +53,15 @@ struct noisy {
 static double factor(double noise, uint64_t seed, uint64_t what)
 {
     struct rng r = {splitmix64(seed * 0x10001 + what)};
-    return noise > 0 ? fmax(0.05, 1 + noise * normal_draw(&r)) : 1;
+    return noise > 0 ? fmax(0.05, 1 + noise * rng_normal(&r)) : 1;
 }
 
 static int measure(void *ctx, struct plan p, struct outcome *out, struct status *st)
 {
     struct noisy *n = ctx;
+    if (n->exact.measure(n->exact.ctx, p, out, st) != 0)
+        return -1;
     int i = n->r->space->at[plan_key(p)];
-    if (i < 0)
-        return status_set(st, STATUS_NOT_FOUND, "plan %u was not recorded", plan_value(p));
-    *out = n->r->space->outcomes[i];
     n->at_s[n->true_times.count] = replay_clock_plan(&n->clock, i);
     history_add(&n->true_times, p, *out);
     out->ms *= factor(n->r->o->plan_noise, n->seed, SLOT_COUNT + plan_key(p));
@@ -85,7 +78,7 @@ static const struct segment_times *segments(void *ctx)
 static bool fails(void *ctx, struct plan p)
 {
     const struct noisy *n = ctx;
-    return recorded_space_fails(n->r->space, p);
+    return n->exact.fails(n->exact.ctx, p);
 }
 
 static double now(void *ctx)
@@ -163,6 +156,7 @@ static void judge(struct noisy *n, const struct history *h, struct run *out)
 static int run(struct replay *r, int index, struct status *st)
 {
     struct noisy n = {.r = r,
+                      .exact = recorded_space_evaluator(r->space),
                       .clock = {.space = r->space, .alone = !r->o->no_segment_times},
                       .at_s = mem_alloc((size_t)r->o->budget, sizeof(*n.at_s)),
                       .seed = (uint64_t)(index % r->o->seeds) + 1};
@@ -224,12 +218,6 @@ static void run_all(struct replay *r)
 
 /* ---- random, without drawing ----------------------------------------------------------------- */
 
-static int ascending(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
 /* The fastest of n of the m sorted times, on average: time k is the fastest one drawn if it is
  * drawn and none of the k before it is. */
 static double fastest_of(const double *sorted, int m, int n)
@@ -251,7 +239,7 @@ static void fill_random(struct replay *r)
     for (int i = 0; i < s->count; i++)
         if (s->outcomes[i].status == TRIAL_OK)
             ms[m++] = s->outcomes[i].ms;
-    qsort(ms, (size_t)m, sizeof(*ms), ascending);
+    qsort(ms, (size_t)m, sizeof(*ms), stats_order);
     for (int n = 1; n <= r->o->budget; n++)
         r->random_ms[n] = fastest_of(ms, m, n);
     free(ms);
@@ -286,7 +274,7 @@ static double median_within(const struct run *runs, int seeds, size_t offset, in
         memcpy(&r, (const char *)&runs[i] + offset, sizeof(r));
         x[i] = r.plans > budget ? INFINITY : seconds ? r.seconds : r.plans;
     }
-    qsort(x, (size_t)seeds, sizeof(*x), ascending);
+    qsort(x, (size_t)seeds, sizeof(*x), stats_order);
     double median = isfinite(x[seeds / 2]) ? x[seeds / 2] : NAN;
     free(x);
     return median;

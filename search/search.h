@@ -224,7 +224,7 @@ struct tune_report {
     int space, space_trials;            /* in the space; stored of the space */
     const char *stopped_by;             /* of search_stop_names; null after `again` */
     double seconds;
-    int proposed[SIGNAL_COUNT]; /* plans that this search measured, by what proposed them */
+    int proposed[SIGNAL_COUNT]; /* plans by what proposed them here; all others: SIGNAL_NONE */
     enum signal best_by;        /* what proposed the best plan */
     bool indistinct;            /* see history_indistinct() */
     double drift;               /* the machine's pace at the end over that at first; 1: as it was */

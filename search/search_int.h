@@ -40,8 +40,12 @@ bool *open_keys(const struct strategy_context *c);
 
 /* ---- history.c: what a model learns from ----------------------------------------------------- */
 
+/* The half width of a 95 % interval is so many standard errors. */
+#define INTERVAL_ERRORS 1.96
+
 /* ms: the median and its 95 % interval, of which the noise is told. */
 struct outcome outcome_of(enum trial_status status, struct interval ms);
+struct outcome outcome_of_row(const struct db_trial *row);
 
 /* The half width of the usual 95 % interval of a plan's time, as a share; NaN if no plan ran. */
 double history_noise(const struct history *h);
@@ -146,9 +150,9 @@ int segment_table_candidate(const struct segment_table *t, struct plan p, struct
 
 /* ---- steady.c ------------------------------------------------------------------------------- */
 
-/* Makes a trial of db_time()'s answer and returns what it returns. */
+/* Makes a trial of db_time()'s answer and returns what it returns.  packed may be null. */
 int trial_read(struct db *db, int64_t study, int value, const char *comparison, struct trial *out,
-               char stored_utc[CLOCK_UTC_SIZE], struct status *st);
+               bool *packed, char stored_utc[CLOCK_UTC_SIZE], struct status *st);
 
 /* ---- past.c: what earlier searches of a study leave to the next one -------------------------- */
 
@@ -156,6 +160,10 @@ struct past {
     bool searched;   /* there was a search */
     bool time_spent; /* one had this search's time limit or a longer one, and spent it */
 };
+
+/* Appends the options that are stored with a search, as JSON. */
+void past_options(const struct tune_options *o, struct buf *out);
+
 int past_read(struct db *db, int64_t study, const struct tune_options *o, struct past *out,
               struct status *st);
 
@@ -343,41 +351,6 @@ int measure_finals(struct tuner *t, struct status *st);
 
 /* Times a plan that ran and the baselines anew, interleaved. */
 int compare_again(struct tuner *t, struct plan p, struct status *st);
-
-/* ---- gzip.c: packed bytes -------------------------------------------------------------------- */
-
-/* Appends the packed bytes.  Equal data gives equal bytes: they hold no name and no time. */
-void gzip_pack(const void *data, size_t len, struct buf *out);
-
-/* Appends the unpacked bytes.  STATUS_USAGE if data is damaged or they exceed max_bytes. */
-int gzip_unpack(const void *data, size_t len, size_t max_bytes, struct buf *out, struct status *st);
-
-/* ---- space_write.c, space_read.c: what both know of the format ------------------------------- */
-
-#define SPACE_FORMAT "fuseplan space"
-enum {
-    SPACE_VERSION = 2,   /* that is written */
-    SPACE_VERSION_1 = 1, /* read too: each segment's fastest choice, and no seconds */
-    ATTEMPTS_MAX = 1 << 14
-};
-
-/* Where a plan's line has its time. */
-size_t space_us_at(const struct recorded_space *s);
-
-/* Fills a space that space.c has initialised from the lines of a file. */
-int space_parse(const char *text, struct recorded_space *out, struct status *st);
-
-/* ---- space.c --------------------------------------------------------------------------------- */
-
-/* Whether a plan has a segment that failed alone.  One that was not recorded counts as failing, so
- * that it is never proposed. */
-bool recorded_space_fails(const struct recorded_space *s, struct plan p);
-
-/* ---- space_workload.c ------------------------------------------------------------------------ */
-
-/* Reads the workload of a header, without the bits of its mask, and the kind of its target. */
-int space_workload(const struct recorded_space *s, enum target_kind *kind, struct workload *out,
-                   struct status *st);
 
 /* ---- learned.c: how a model is judged -------------------------------------------------------- */
 

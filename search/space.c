@@ -1,4 +1,4 @@
-#include "search/search_int.h"
+#include "search/space_int.h"
 
 #include <jansson.h>
 #include <math.h>
@@ -59,6 +59,14 @@ void recorded_space_release(struct recorded_space *s)
     init(s);
 }
 
+bool recorded_space_is_whole(const struct recorded_space *s)
+{
+    struct plan *space = mem_alloc(PLAN_SPACE, sizeof(*space));
+    bool whole = s->count == plan_space(s->lo, s->hi, space);
+    free(space);
+    return whole;
+}
+
 /* ---- the evaluator --------------------------------------------------------------------------- */
 
 static int measure(void *ctx, struct plan p, struct outcome *out, struct status *st)
@@ -99,8 +107,11 @@ static double now(void *ctx)
     return 0;
 }
 
-struct evaluator recorded_space_evaluator(struct recorded_space *s)
+struct evaluator recorded_space_evaluator(const struct recorded_space *s)
 {
-    return (struct evaluator){
-        .measure = measure, .segments = segments, .fails = fails, .now = now, .ctx = s};
+    return (struct evaluator){.measure = measure,
+                              .segments = segments,
+                              .fails = fails,
+                              .now = now,
+                              .ctx = (void *)(uintptr_t)s}; /* which they only read */
 }

@@ -47,8 +47,11 @@ int recorded_space_read(const char *path, struct recorded_space *out, struct sta
 int recorded_space_unpack(const struct buf *bytes, struct recorded_space *out, struct status *st);
 void recorded_space_release(struct recorded_space *s);
 
+/* Whether every plan of the space was recorded, so that its best plan is. */
+bool recorded_space_is_whole(const struct recorded_space *s);
+
 /* Its clock stands still.  measure() gives STATUS_NOT_FOUND for a plan that was not recorded. */
-struct evaluator recorded_space_evaluator(struct recorded_space *s);
+struct evaluator recorded_space_evaluator(const struct recorded_space *s);
 
 /* Opens the database and adds the space by db_record_add().  STATUS_USAGE with the line, and *db is
  * left alone, if the file contradicts itself or lacks what a database has. */
@@ -106,8 +109,5 @@ int replay_check(const struct recorded_space *s, const struct replay_options *o,
 enum { REPLAY_ROWS = 13 };
 int replay(const struct recorded_space *s, const struct replay_options *o, struct replay_row *rows,
            int *count, struct status *st);
-
-/* Whether every plan of the space was recorded, so that its best plan is. */
-bool recorded_space_is_whole(const struct recorded_space *s);
 
 #endif

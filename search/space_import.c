@@ -1,5 +1,6 @@
 /* A recorded space as results in a database: docs/recorded-spaces.md says what stays unknown. */
 #include "search/search_int.h"
+#include "search/space_int.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,5 +1,6 @@
 /* The lines of a recorded space: docs/recorded-spaces.md describes the format. */
 #include "search/search_int.h"
+#include "search/space_int.h"
 
 #include <jansson.h>
 #include <math.h>

@@ -1,5 +1,5 @@
 /* The workload in the header of a recorded space. */
-#include "search/search_int.h"
+#include "search/space_int.h"
 
 #include <jansson.h>
 #include <string.h>

@@ -39,10 +39,12 @@ void unstable_text(const struct trial *final, struct interval in_search, struct 
 }
 
 int trial_read(struct db *db, int64_t study, int value, const char *comparison, struct trial *out,
-               char stored_utc[CLOCK_UTC_SIZE], struct status *st)
+               bool *packed, char stored_utc[CLOCK_UTC_SIZE], struct status *st)
 {
     struct db_time t;
     int found = db_time(db, study, value, comparison, &t, st);
+    if (packed != NULL)
+        *packed = t.packed;
     *out = (struct trial){.status = isfinite(t.ms.median) ? TRIAL_OK : TRIAL_FAILED,
                           .ms = t.ms,
                           .sample_count = t.sample_count,
@@ -58,17 +60,6 @@ int trial_read(struct db *db, int64_t study, int value, const char *comparison, 
     return found;
 }
 
-/* Whether a plan ran on packed tokens in a comparison; "": in its search. */
-static int read_packed(struct db *db, int64_t study, int value, const char *comparison,
-                       bool *packed, struct status *st)
-{
-    struct db_time t;
-    int found = db_time(db, study, value, comparison, &t, st);
-    *packed = t.packed;
-    db_time_release(&t);
-    return found < 0 ? -1 : 0;
-}
-
 int plan_unstable(struct db *db, int64_t study, int value, const char *comparison,
                   char out[UNSTABLE_SIZE], struct status *st)
 {
@@ -78,19 +69,16 @@ int plan_unstable(struct db *db, int64_t study, int value, const char *compariso
     out[0] = '\0';
     if (comparison[0] == '\0')
         return 0;
-    if (read_packed(db, study, value, comparison, &packed, st) != 0 ||
-        read_packed(db, study, value, "", &own_packed, st) != 0 ||
-        trial_read(db, study, value, comparison, &final, stored_utc, st) < 0)
-        return -1;
-    int found = trial_read(db, study, value, "", &own, stored_utc, st);
+    bool read = trial_read(db, study, value, comparison, &final, &packed, stored_utc, st) >= 0;
+    read = trial_read(db, study, value, "", &own, &own_packed, stored_utc, st) >= 0 && read;
     struct buf text;
     buf_init(&text);
-    if (found >= 0)
+    if (read)
         unstable_text(&final, packed == own_packed ? own.ms : (struct interval){NAN, NAN, NAN},
                       &text);
     snprintf(out, UNSTABLE_SIZE, "%s", text.len > 0 ? text.ptr : "");
     buf_release(&text);
     trial_release(&final);
     trial_release(&own);
-    return found < 0 ? -1 : 0;
+    return read ? 0 : -1;
 }

@@ -1,6 +1,5 @@
 #include "search/search_int.h"
 
-#include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -33,7 +32,9 @@ static void plan_step(void *ctx, const struct history *h, const struct observati
 {
     const struct tuner *t = ctx;
     int budget = t->o->search.budget, total = t->stage2.before + t->stage2.open;
-    if (!exhaustive(t) && budget < total) /* without a budget nobody knows when it converges */
+    if (samples(t)) /* nobody knows how many plans are near the best one */
+        total = 0;
+    else if (!exhaustive(t) && budget < total) /* nor, without a budget, when it converges */
         total = budget;
     tuner_step(t, PHASE_PLANS, h->count, t->stage2.one ? 0 : total, latest);
 }
@@ -346,19 +347,12 @@ static int tuner_open(struct tuner *t, struct status *st)
 
 static int tuner_start(struct tuner *t, struct status *st)
 {
-    const struct search_options *o = &t->o->search;
     struct buf options;
     buf_init(&options);
-    buf_addf(&options,
-             "{\"rigor\": \"%s\", \"space\": [%u, %u], \"budget\": %d, \"time_limit_s\": %g, "
-             "\"seed\": %" PRIu64 ", \"quantile\": %g, \"baselines\": [",
-             rigor_names[t->o->rigor], o->space_lo, o->space_hi, o->budget, o->time_limit_s,
-             o->seed, o->quantile);
-    baselines_text(&t->o->baselines, &options);
-    buf_adds(&options, "]}");
+    past_options(t->o, &options);
     const char *strategy = t->o->again     ? "again"
                            : exhaustive(t) ? rigor_names[t->o->rigor]
-                                           : o->strategy->name;
+                                           : t->o->search.strategy->name;
     int result = db_search_start(t->db, t->study, strategy, options.ptr, t->search_id, st);
     buf_release(&options);
     return result;

@@ -25,11 +25,11 @@ static void setup(void)
     for (int i = 0; i < SLOT_COUNT; i++) {
         struct segment s = slot_segment(i);
         alone.ms[i] = 0.02 * (s.last - s.first + 1) * (0.7 + 0.3 * rng_unit(&r));
-        truth.ms[i] = alone.ms[i] * (1 + 0.04 * normal_draw(&r)) + 0.001;
+        truth.ms[i] = alone.ms[i] * (1 + 0.04 * rng_normal(&r)) + 0.001;
     }
     for (int i = 0; i < PLANS; i++) {
         plans[i] = space[rng_below(&r, (uint32_t)count)];
-        ms[i] = true_ms(plans[i]) * (1 + 0.001 * normal_draw(&r));
+        ms[i] = true_ms(plans[i]) * (1 + 0.001 * rng_normal(&r));
     }
 }
 

@@ -46,7 +46,7 @@ static void know(int workload, double noise)
 {
     for (int slot = 0; slot < SLOTS_USED; slot++) {
         struct transfer_point p = asked(slot, tokens_of(workload), blocks_of(workload));
-        p.us = law(&p) * exp(noise * normal_draw(&rng));
+        p.us = law(&p) * exp(noise * rng_normal(&rng));
         points[count++] = p;
     }
 }
@@ -98,7 +98,7 @@ static double share_inside(double noise)
             for (int slot = 0; slot < SLOTS_USED; slot++, all++) {
                 struct transfer_point p = asked(slot, tokens_of(left_out), blocks_of(left_out));
                 struct transferred got = transfer_predict(t, &p);
-                double us = law(&p) * exp(noise * normal_draw(&rng));
+                double us = law(&p) * exp(noise * rng_normal(&rng));
                 inside += fabs(log(us / got.us)) <= 1.645 * got.sd;
             }
             transfer_free(t);
@@ -121,7 +121,7 @@ START_TEST(deviations_are_of_each_slot)
         know(w, 0.01);
     for (int i = 0; i < count; i++)
         if (points[i].slot == PASS)
-            points[i].us *= exp(0.3 * normal_draw(&rng));
+            points[i].us *= exp(0.3 * rng_normal(&rng));
     double sd = predict(asked(GEMM, 1200, 1)).sd;
     ck_assert_double_le(sd, 0.1);
     ck_assert_double_ge(predict(asked(PASS, 1200, 1)).sd, 2 * sd);

@@ -301,16 +301,30 @@ START_TEST(short_time_measures_no_plan)
 }
 END_TEST
 
+static int plan_steps;
+
+static void see_total(void *ctx, const struct tune_state *state)
+{
+    (void)ctx;
+    if (strcmp(state->step.phase, "plans") != 0)
+        return;
+    plan_steps++;
+    ck_assert_int_eq(state->step.total, 0); /* how many are near is known at the end */
+}
+
 /* A made-up plan takes what its segments take in one layer: of two layers no plan is near the best
  * one, so that those drawn are all.  More of them are those before and others. */
 START_TEST(a_sample_is_drawn)
 {
+    plan_steps = 0;
+    options.step = see_total;
     fake.workload.layers = 2;
     options.rigor = RIGOR_SAMPLE;
     options.search.budget = 20;
     run();
     ck_assert_str_eq(report.stopped_by, "budget");
     ck_assert_int_eq(report.space_trials, 20);
+    ck_assert_int_gt(plan_steps, 0);
     int calls = fake.calls;
     run();
     ck_assert_int_eq(fake.calls, calls);

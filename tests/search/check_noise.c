@@ -62,7 +62,7 @@ START_TEST(noise_hides_differences)
     for (int i = 0; i < 60; i++)
         history_add(
             &history, space.space[i],
-            (struct outcome){.status = TRIAL_OK, .ms = 1 + 0.05 * normal_draw(&r), .noise = noise});
+            (struct outcome){.status = TRIAL_OK, .ms = 1 + 0.05 * rng_normal(&r), .noise = noise});
     ck_assert(history_indistinct(&history) == (_i == 0));
     ck_assert_double_eq_tol(history_noise(&history), 1.96 * noise, 1e-12);
 }
@@ -77,7 +77,7 @@ START_TEST(finalists_by_noise)
     for (int i = 0; i < 60; i++)
         history_add(&history, space.space[i * 200],
                     (struct outcome){.status = TRIAL_OK,
-                                     .ms = space.ms[i * 200] * (1 + noise * normal_draw(&r)),
+                                     .ms = space.ms[i * 200] * (1 + noise * rng_normal(&r)),
                                      .noise = noise});
     int count = finalists_of(&history, &space.times, finalists);
     ck_assert_int_eq(count, _i == 0 ? FINALISTS_MOST : FINALISTS_LEAST);

@@ -1,7 +1,7 @@
 #include "tests/search/held_out.h"
 
 #include "search/search_int.h"
-#include "search/space.h"
+#include "search/space_int.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -3,6 +3,7 @@
 #define FUSEPLAN_TESTS_SPACE_FIXTURE_H
 
 #include "search/search_int.h"
+#include "search/space_int.h"
 #include "tests/suite.h"
 
 static struct recorded_space space; /* 300 KB: not on the stack */
