@@ -169,18 +169,21 @@ static const struct placeholder placeholders[] = {
     {"@RULES@",
      "%.o: %.cu\n\t$(NVCC) $(NVCCFLAGS) $(addprefix -Xcompiler ,$(HIDDEN)) -c -o $@ $<\n\n"
      "%.o: %.c\n\t$(CC) $(CFLAGS) $(HIDDEN) -I$(TOOLKIT)/include -c -o $@ $<\n\n"},
-    {"@LIBS@", "-lcudart"},
     {"@LANGUAGE@", "CUDA"},
     {"@CMAKE_EXAMPLE@", ""},
 };
 
 static size_t add_placeholder(const struct standalone_spec *s, const char *at, struct buf *out)
 {
-    static const char variables[] = "@VARIABLES@", open[] = "@CMAKE_OPEN@",
+    static const char variables[] = "@VARIABLES@", libraries[] = "@LIBS@", open[] = "@CMAKE_OPEN@",
                       objects[] = "@CMAKE_OBJECTS@";
     if (strncmp(at, variables, strlen(variables)) == 0) {
         add_variables(s, out);
         return strlen(variables);
+    }
+    if (strncmp(at, libraries, strlen(libraries)) == 0) {
+        buf_addf(out, "%s-lcudart -lstdc++", calls_library(s) ? "-lcublasLt " : "");
+        return strlen(libraries);
     }
     if (strncmp(at, open, strlen(open)) == 0) {
         buf_adds(out, "if(NOT CMAKE_CUDA_ARCHITECTURES)\n  set(CMAKE_CUDA_ARCHITECTURES ");

@@ -67,6 +67,7 @@ START_TEST(library_is_linked_where_it_is_called)
     ck_assert_int_eq(occurrences(file_of(&p, "Makefile"), "-lcublasLt"), 1);
     ck_assert_int_eq(occurrences(file_of(&p, "Makefile"), "products.o"), 1);
     ck_assert_int_eq(occurrences(file_of(&p, "CMakeLists.txt"), "CUDA::cublasLt"), 1);
+    ck_assert_int_eq(occurrences(file_of(&p, "bert.pc.in"), "Libs.private: -lcublasLt "), 1);
     ck_assert_int_eq(occurrences(file_of(&p, "plan_b1_s65.c"), call), 2);
     ck_assert_int_eq(occurrences(file_of(&p, "plan_b1_s65.c"), "65, 768, 768, 65, 3};"), 1);
     standalone_release(&p);
