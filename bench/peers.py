@@ -144,13 +144,16 @@ def time_attention(a, batch, seq_len, mask):
     return None if text is None else json.loads(text)[0]['median_us']
 
 
-def export_plan(a, directory, batch, seq_len, mask):
-    """The name of a module in `directory` that runs the best plan known; null after a line that says
-    what failed."""
+def plan_name(batch, seq_len, mask):
+    return 'plan_' + ''.join(c if c.isalnum() else '_' for c in f'{batch}_{seq_len}_{mask}')
+
+
+def export_plan(a, directory, name, options):
+    """Makes a module that runs the best plan known of a workload, which `options` name.  Its name, or
+    null after a line that says what failed."""
     where = tempfile.mkdtemp(dir=directory)
-    name = 'plan_' + ''.join(c if c.isalnum() else '_' for c in f'{batch}_{seq_len}_{mask}')
     if run_fuseplan(a, 'export', 'best', '--layers', str(a.layers), '--name', name, '--output', where,
-                    '--force', *workload_options(a, batch, seq_len, mask)) is None:
+                    '--force', *options) is None:
         return None
     made = subprocess.run(['make', '-s', '-j', '4', '-C', where, f'lib{name}.so'], capture_output=True,
                           text=True, check=False)
@@ -249,6 +252,19 @@ def make_layer(a, torch, attention):
     return layer
 
 
+def make_inputs(a, torch, dtype, batch, seq_len):
+    """The first layer's input, and the weights of all layers."""
+    hidden = a.heads * a.head_size
+    x = torch.empty(batch, seq_len, hidden, device='cuda').uniform_(-0.4, 0.4).to(dtype)
+    return x, [Weights(torch, dtype, hidden) for _ in range(a.layers)]
+
+
+def layers_of(plan, x, weights, lengths=None):
+    """A function without arguments that runs the layers of a module of export_plan()."""
+    layers = importlib.import_module(plan).Layers([w.by_name() for w in weights])
+    return lambda: layers(x, lengths)
+
+
 def make_variants(a, torch, dtype, batch, seq_len, mask, plan):
     """Functions without arguments that run `per` layers or attentions, by their names."""
     keep = load_mask(a, torch, batch, seq_len, mask)
@@ -256,7 +272,6 @@ def make_variants(a, torch, dtype, batch, seq_len, mask, plan):
     names = a.variants
     if mask != 'full':
         names = [n for n in names if n != VARLEN]
-    hidden = a.heads * a.head_size
     torch._dynamo.reset()
 
     def compiled(name, function):
@@ -275,8 +290,7 @@ def make_variants(a, torch, dtype, batch, seq_len, mask, plan):
 
         return {n: repeat(compiled(n, attentions[n])) for n in names}, CALLS
 
-    x = torch.empty(batch, seq_len, hidden, device='cuda').uniform_(-0.4, 0.4).to(dtype)
-    weights = [Weights(torch, dtype, hidden) for _ in range(a.layers)]
+    x, weights = make_inputs(a, torch, dtype, batch, seq_len)
     packed, lengths = None, find_lengths(keep) if a.avg_seq_len else None
     if VARLEN in names:
         attentions[VARLEN] = make_varlen(torch, lengths)
@@ -293,9 +307,8 @@ def make_variants(a, torch, dtype, batch, seq_len, mask, plan):
     variants = {n: chain(compiled(n, make_layer(a, torch, attentions[n])),
                          packed if n == VARLEN else x) for n in names}
     if plan is not None:
-        layers = importlib.import_module(plan).Layers([w.by_name() for w in weights])
         given = None if lengths is None else torch.tensor(lengths, dtype=torch.int32)
-        variants[OURS] = lambda: layers(x, given)
+        variants[OURS] = layers_of(plan, x, weights, given)
     return variants, a.layers
 
 
@@ -330,13 +343,18 @@ def time_graphs(torch, graphs, rounds):
             for name in graphs}
 
 
+def differ_by(result, other):
+    """As a share of the result's norm."""
+    return float((result.float() - other.float()).norm() / result.float().norm())
+
+
 def same_results(results, point):
     """Whether PyTorch gives what fuseplan gives; says what does not."""
     ours, same = results.get(OURS), True
     for name, theirs in results.items():
         if ours is None or name in (OURS, VARLEN):
             continue
-        difference = float((theirs.float() - ours.float()).norm() / theirs.float().norm())
+        difference = differ_by(theirs, ours)
         if not difference <= SAME:
             print(f'peers: {point}: the result of {name} differs from that of {OURS} by '
                   f'{difference:.2g} of its norm; expected {SAME} at most', file=sys.stderr)
@@ -374,15 +392,20 @@ def interval(values):
     return values[max(low, 0)], values[min(high, len(values) - 1)]
 
 
+def ratio_text(times, others, digits):
+    """Of times that were taken in the same rounds: 'median (low to high)'."""
+    ratios = [t / other for t, other in zip(times, others)]
+    low, high = (f'{r:.{digits}f}' for r in interval(ratios))
+    middle = f'{median(ratios):.{digits}f}'
+    return middle if low == high else f'{middle} ({low} to {high})'
+
+
 def compare(times):
     """The fastest variant of PyTorch over fuseplan, of the same rounds: 'median (low to high)'."""
     peers = {n: t for n, t in times.items() if n != OURS}
     if OURS not in times or not peers:
         return '-'
-    fastest = min(peers.values(), key=median)
-    ratios = [peer / own for peer, own in zip(fastest, times[OURS])]
-    low, high = interval(ratios)
-    return f'{median(ratios):.2f}' if low == high else f'{median(ratios):.2f} ({low:.2f} to {high:.2f})'
+    return ratio_text(min(peers.values(), key=median), times[OURS], 2)
 
 
 def print_row(cells):
@@ -420,7 +443,8 @@ def main():
         modules = [None] * len(points)
         if a.op == 'layer':
             with concurrent.futures.ThreadPoolExecutor(max(os.cpu_count() // 4, 1)) as pool:
-                modules = list(pool.map(lambda p: export_plan(a, scratch, *p), points))
+                modules = list(pool.map(
+                    lambda p: export_plan(a, scratch, plan_name(*p), workload_options(a, *p)), points))
         print(f'microseconds, {torch.cuda.get_device_name()}, PyTorch {torch.__version__}, {a.dtype}, '
               f'{a.heads} heads of {a.head_size}')
         print_row(['shape', 'mask', OURS, *a.variants, 'ratio'])

@@ -5,7 +5,7 @@
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
 usual='doctor build verify values dependent generated own export bench repeat search pace faults memory sanitize'
-named='schedules faulty_search spaces tables attention layers packed packed_times host huggingface huggingface_times live grid'
+named='schedules faulty_search spaces tables attention layers packed packed_times host huggingface huggingface_times live grid defaults'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -309,8 +309,18 @@ live() {
   with_items "${LIVE_WORKLOADS:-1 128 causal,8 512 strided}" "$here/live.sh" "$bin"
 }
 
-# The layer beside PyTorch, and the default schedules beside the best ones; GRID_POINTS: "B S MASK, B S MASK, ...".
+# The layer beside PyTorch, and the kernels of its best plans; GRID_POINTS: "B S MASK, B S MASK, ...".
 grid() {
+  with_items "$(grid_points)" "$here/grid.sh" "$bin" "${GRID_PEERS:-$scratch/peers.csv}" &&
+    with_items "$(grid_points)" "$here/roofline.sh" "$bin"
+}
+
+# The default schedules beside the best ones that are known; after grid.
+defaults() {
+  with_items "$(grid_points)" "$here/defaults.sh" "$bin"
+}
+
+grid_points() {
   points=${GRID_POINTS:-}
   if [ -z "$points" ]; then
     for size in '1 128' '1 512' '8 128' '8 512' '16 256' '16 1024' '8 2048' '1 4096'; do
@@ -320,7 +330,7 @@ grid() {
     done
     points="${points#,},1 1000 full,3 384 sliding,5 640 bigbird,7 333 causal,2 777 strided"
   fi
-  with_items "$points" "$here/grid.sh" "$bin" "${GRID_PEERS:-$scratch/peers.csv}"
+  echo "$points"
 }
 
 sanitize() {

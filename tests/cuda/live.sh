@@ -8,13 +8,15 @@
 #   mask     another mask in the database of that search
 #   limit8   binaries are cached, nothing is measured, 8 s
 #   limit20  cache and database are empty, 20 s
+#   beside   no search: the plans of cached, limit8 and limit20 in turn in one process, by PyTorch and nvcc (beside.py)
 # LIVE_SEARCHES names the searches that run (all; cached and mask go together), LIVE_OPTIONS more options.
 set -u
 bin=$1
 shift
+here=$(cd "$(dirname "$0")" && pwd)
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-: "${LIVE_SEARCHES=empty cached mask limit8 limit20}" "${LIVE_OPTIONS=--target cuda}"
+: "${LIVE_SEARCHES=empty cached mask limit8 limit20 beside}" "${LIVE_OPTIONS=--target cuda}"
 
 # sums DB: seconds of building, verifying (feeding included) and timing of the newest search's trials, and its segments.
 sums() {
@@ -79,6 +81,11 @@ search() {
     "$(during "$dir/events" model)" "$(echo "$7 ${taken:-0}" | awk '{ print $1 - $2 }')" "${taken:-0}" "$(cat "$dir/memory")"
 }
 
+# beside BATCH SEQ_LEN MASK
+beside() {
+  python3 "$here/beside.py" "$bin/fuseplan" "$1" "$2" "$3" "$dir/db.cached" "$dir/db.limit8" "$dir/db.limit20"
+}
+
 wanted() {
   case " $LIVE_SEARCHES " in *" $1 "*) return 0 ;; esac
   return 1
@@ -98,8 +105,9 @@ for w in "$@"; do
     { ! wanted empty || search empty "$dir/cache" "$dir/db.empty" "$1" "$2" "$3"; } &&
       { ! wanted cached || search cached "$dir/cache" "$dir/db.cached" "$1" "$2" "$3"; } &&
       { ! wanted mask || search mask "$dir/cache" "$dir/db.cached" "$1" "$2" "$other"; } &&
-      { ! wanted limit8 || search limit8 "$dir/cache" "$dir/db.8" "$1" "$2" "$3" --time-limit=8; } &&
-      { ! wanted limit20 || search limit20 "$dir/cold" "$dir/db.20" "$1" "$2" "$3" --time-limit=20; }
+      { ! wanted limit8 || search limit8 "$dir/cache" "$dir/db.limit8" "$1" "$2" "$3" --time-limit=8; } &&
+      { ! wanted limit20 || search limit20 "$dir/cold" "$dir/db.limit20" "$1" "$2" "$3" --time-limit=20; } &&
+      { ! wanted beside || beside "$1" "$2" "$3"; }
   } || failed=1
 done
 exit $failed
