@@ -83,7 +83,13 @@ search() {
 
 # beside BATCH SEQ_LEN MASK
 beside() {
-  python3 "$here/beside.py" "$bin/fuseplan" "$1" "$2" "$3" "$dir/db.cached" "$dir/db.limit8" "$dir/db.limit20"
+  workload="$1 $2 $3"
+  set --
+  for db in cached limit8 limit20; do
+    [ ! -e "$dir/db.$db" ] || set -- "$@" "$dir/db.$db"
+  done
+  # shellcheck disable=SC2086
+  python3 "$here/beside.py" "$bin/fuseplan" $workload "$@"
 }
 
 wanted() {
