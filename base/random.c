@@ -37,5 +37,6 @@ double rng_unit(struct rng *r)
 
 double rng_normal(struct rng *r)
 {
-    return sqrt(-2 * log(1 - rng_unit(r))) * cos(2 * M_PI * rng_unit(r));
+    double radius = sqrt(-2 * log(1 - rng_unit(r))); /* first: draws have an order */
+    return radius * cos(2 * M_PI * rng_unit(r));
 }

@@ -17,9 +17,10 @@ static bool is_ours(uid_t owner)
 static int check_dir(const char *path, bool above, struct status *st)
 {
     struct stat info;
-    if (stat(path, &info) != 0 || !S_ISDIR(info.st_mode))
+    int error = stat(path, &info) != 0 ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
+    if (error != 0)
         return status_set(st, STATUS_ENVIRONMENT, "'%s' cannot be looked at: %s", path,
-                          strerror(errno));
+                          strerror(error));
     if (!is_ours(info.st_uid)) {
         const struct passwd *owner = getpwuid(info.st_uid);
         return status_set(st, STATUS_ENVIRONMENT,

@@ -194,8 +194,9 @@ static int find_summary(const struct source *s, bool *marked)
 
 /* ---- covers ---------------------------------------------------------------------------------- */
 
-/* Everything by residue if no kept element is off the step; else the stripes by residue, and before
- * them the others in plain order. */
+/* The stripes by residue, and before them what is off the step in plain order; everything by
+ * residue where little is off the step, at most an element a row, and one part takes no more
+ * blocks. */
 static void cover_by_residue(const struct source *s, int step, struct cover *out)
 {
     int n = s->mask->seq_len, blocks = s->mask->row_words;

@@ -68,6 +68,8 @@ static int take_mask(char **text, struct mask_spec *out, struct status *st)
         return -1;
     if (out->path != NULL)
         snprintf(out->content_hash, sizeof(out->content_hash), "%s", out->path);
+    if (*text != NULL)
+        return status_set(st, STATUS_USAGE, "it goes on after its mask: '%.80s'", *text);
     return 0;
 }
 

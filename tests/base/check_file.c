@@ -131,7 +131,8 @@ START_TEST(only_a_directory_is_trusted_as_one)
 {
     OK(file_write(test_path("f"), "x", 1, &st));
     FAILS(file_trust_dir(test_path("none"), &st), STATUS_ENVIRONMENT, "cannot be looked at");
-    FAILS(file_trust_dir(test_path("f"), &st), STATUS_ENVIRONMENT, "cannot be looked at");
+    FAILS(file_trust_dir(test_path("f"), &st), STATUS_ENVIRONMENT,
+          "cannot be looked at: Not a directory");
 }
 END_TEST
 

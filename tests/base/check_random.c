@@ -1,6 +1,8 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
+#include <math.h>
+
 /* The first outputs of the reference splitmix64.c with seed 1234567, as published with it. */
 START_TEST(matches_the_reference_stream)
 {
@@ -96,6 +98,27 @@ START_TEST(patience_counts_looks)
 }
 END_TEST
 
+/* The mean and the variance of many, and the first one, which depends on the order of its draws. */
+START_TEST(normal_draws)
+{
+    enum { DRAWS = 100000 };
+    struct rng r = {1};
+    double first = 0, sum = 0, squares = 0;
+    for (int i = 0; i < DRAWS; i++) {
+        double x = rng_normal(&r);
+        first = i == 0 ? x : first;
+        sum += x;
+        squares += x * x;
+    }
+    struct rng again = {1};
+    double radius = sqrt(-2 * log(1 - rng_unit(&again)));
+    ck_assert_double_eq(first, radius * cos(2 * M_PI * rng_unit(&again)));
+    ck_assert_double_eq_tol(sum / DRAWS, 0, 0.01);
+    ck_assert_double_eq_tol(squares / DRAWS, 1, 0.02);
+}
+END_TEST
+
 SUITE("random", NULL, NULL, ONCE(matches_the_reference_stream), ONCE(below_is_uniform),
-      ONCE(large_ranges_are_uniform), ONCE(unit_stays_below_one), ONCE(hash_tells_texts_apart),
-      ONCE(clock_moves_on), ONCE(times_to_wait_for_are_whole), ONCE(patience_counts_looks))
+      ONCE(large_ranges_are_uniform), ONCE(unit_stays_below_one), ONCE(normal_draws),
+      ONCE(hash_tells_texts_apart), ONCE(clock_moves_on), ONCE(times_to_wait_for_are_whole),
+      ONCE(patience_counts_looks))

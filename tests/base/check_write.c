@@ -9,6 +9,7 @@
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct status st; /* of the call that a test is about */
@@ -46,6 +47,30 @@ START_TEST(replaces_a_regular_file)
     ck_assert_uint_ne(before.st_ino, after.st_ino); /* readers of the old contents keep them */
     ck_assert_uint_eq(after.st_mode & 07777, 0640);
     ck_assert_int_eq(entries(), 1);
+}
+END_TEST
+
+static void end_now(int signal_number)
+{
+    (void)signal_number;
+    raise(SIGTERM);
+}
+
+/* The signal comes while the file is written: the limit of its size raises it. */
+START_TEST(a_signal_waits_until_no_temporary_file_is_left)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){10, 10});
+        signal(SIGXFSZ, end_now);
+        signal(SIGTERM, SIG_DFL);
+        file_write(test_path("f"), "sixteen bytes...", 16, &st);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGTERM);
+    ck_assert_int_eq(entries(), 0);
 }
 END_TEST
 
@@ -245,6 +270,7 @@ START_TEST(rights_are_those_of_a_shell)
 END_TEST
 
 SUITE("write", test_dir_setup, test_dir_teardown, ONCE(replaces_a_regular_file),
+      ONCE(a_signal_waits_until_no_temporary_file_is_left),
       ONCE(new_file_has_the_mode_that_umask_leaves), ONCE(longest_name_is_written),
       ONCE(devices_stay_what_they_are), ONCE(fifo_carries_the_contents), ONCE(links_are_followed),
       ONCE(all_names_of_a_file_keep_it), ONCE(a_removed_file_that_is_open_is_written),

@@ -23,9 +23,10 @@ enum {
     FILE_BYTES_MAX = 16 << 20
 };
 
-static const char *const command_names[] = {
-    "translate", "mask", "generate", "bench", "search",  "query",      "explain", "train",
-    "predict",   "db",   "doctor",   "help",  "compare", "completion", "report"};
+static const char *const command_names[] = {"translate",  "mask",  "generate", "export", "bench",
+                                            "search",     "query", "explain",  "train",  "predict",
+                                            "replay",     "db",    "doctor",   "help",   "compare",
+                                            "completion", "report"};
 
 /* clang-format off */
 static const char *const options[] = {
@@ -200,6 +201,15 @@ static int run(const char *program, const char **argv, int from, struct buf *sai
     return status;
 }
 
+static const char *last_line(const char *text)
+{
+    const char *line = text;
+    for (const char *c = text; *c != '\0'; c++)
+        if (*c == '\n' && c[1] != '\0')
+            line = c + 1;
+    return line;
+}
+
 /* What is wrong with how a line ended; null: nothing. */
 static const char *judge(const char *command, int status, const struct buf *said)
 {
@@ -216,6 +226,10 @@ static const char *judge(const char *command, int status, const struct buf *said
         return "it failed and said nothing";
     if (strlen(said->ptr) != said->len || !utf8_is_valid(said->ptr))
         return "it said what is no UTF-8";
+    bool helps = strncmp(said->ptr, "usage: ", 7) == 0; /* without a command */
+    if (WEXITSTATUS(status) != 0 && !answers && !helps &&
+        strncmp(last_line(said->ptr), "fuseplan", 8) != 0)
+        return "its last line does not begin with the program's name";
     for (const char *c = said->ptr; *c != '\0'; c++)
         if (((unsigned char)*c < ' ' && *c != '\n') || *c == 0x7f)
             return "it said a control character";

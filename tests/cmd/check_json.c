@@ -171,7 +171,8 @@ static void check_lines(json_t *items, const char *path)
     buf_init(&text);
     if (file_read(path, 0, &text, &st) != 0)
         complain(path, "", st.message);
-    for (char *at = text.ptr, *end; (end = strchr(at, '\n')) != NULL; at = end + 1) {
+    char *at = text.ptr;
+    for (char *end; (end = strchr(at, '\n')) != NULL; at = end + 1) {
         json_t *value = json_loadb(at, (size_t)(end - at), JSON_REJECT_DUPLICATES, NULL);
         char name[64];
         snprintf(name, sizeof(name), "line %d", ++line);
@@ -183,6 +184,8 @@ static void check_lines(json_t *items, const char *path)
     }
     if (line == 0)
         complain(path, "holds no line", "");
+    if (at != text.ptr + text.len)
+        complain(path, "does not end with a line", "");
     buf_release(&text);
 }
 

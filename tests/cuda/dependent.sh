@@ -28,4 +28,9 @@ if plans stale stale=all; then
   echo "FAILED: kernels that do not wait were not noticed"
   exit 1
 fi
+grep -q 'FAILED: .*wrong result' "$dir/stale/out" || {
+  tail -n 5 "$dir/stale/out"
+  echo "FAILED: kernels that do not wait gave no wrong result"
+  exit 1
+}
 tail -n 1 "$dir/stale/out"

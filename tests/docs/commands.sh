@@ -121,23 +121,34 @@ exit "$failed"
 END
 
 failed=0 wanted=$*
-# check NAME HOW ARGUMENT: runs the commands that HOW writes, if NAME is wanted.
+# at_least COUNT NAME: says that less was found, which is a failure of this script.
+at_least() {
+  found=$(find "$root/$2/list" -name '*.cmd' | wc -l)
+  [ "$found" -ge "$1" ] || {
+    echo "FAILED: $found commands were found in $2, which has $1 at least"
+    failed=1
+  }
+}
+
+# check NAME LEAST HOW ARGUMENT: runs the commands that HOW writes, LEAST or more, if NAME is wanted.
 check() {
   case " ${wanted:-$1} " in *" $1 "*) ;; *) return 0 ;; esac
   state "$1"
   mkdir "$root/$1/list"
-  (cd "$root/$1/list" && "$2" "$3")
+  (cd "$root/$1/list" && "$3" "$4")
+  at_least "$2" "$1"
   printf '%s: ' "$1"
   (cd "$root/$1/work" && HOME=$root/$1 bash "$root/run.bash" "$root/$1/list" "$marks") || failed=1
 }
 
 if [ "$part" = pages ]; then
   for file in "$source/README.md" "$source"/docs/*.md; do
-    check "$(basename "$file")" page "$file"
+    check "$(basename "$file")" "$(grep -c '^    \$ ' "$file")" page "$file"
   done
 else
   for command in $(fuseplan help | sed -n 's/^  \([a-z]*\)  .*/\1/p'); do
-    check "$command" examples "$command"
+    check "$command" 1 examples "$command"
   done
+  [ -n "${command:-}" ] || failed=1
 fi
 [ "$failed" -eq 0 ]

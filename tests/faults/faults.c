@@ -268,7 +268,7 @@ static void run_kind(const struct command *c, const char *program, int kind, int
 static void run_program(const struct command *c, const char *program, const char *only,
                         struct share share, struct rng *rng)
 {
-    int calls[INJECT_KIND_COUNT];
+    int calls[INJECT_KIND_COUNT], before = runs;
     count_calls(c, program, 0, 0);
     must(run(c->words, true) == 0, "the command fails without a fault");
     for (int kind = 0; kind < INJECT_KIND_COUNT; kind++)
@@ -276,6 +276,8 @@ static void run_program(const struct command *c, const char *program, const char
     for (int kind = 0; kind < INJECT_KIND_COUNT; kind++)
         if (calls[kind] > 0 && (only == NULL || strcmp(only, kind_names[kind]) == 0))
             run_kind(c, program, kind, calls[kind], share, rng);
+    must(runs > before || only != NULL || share.first + share.drawn == 0,
+         "no call was made to fail");
 }
 
 /* ---- all of them ----------------------------------------------------------------------------- */
@@ -318,6 +320,14 @@ static void begin(void)
     copy_file("work/t.db", "full.db");
 }
 
+static bool is_kind(const char *name)
+{
+    for (int kind = 0; kind < INJECT_KIND_COUNT; kind++)
+        if (strcmp(name, kind_names[kind]) == 0)
+            return true;
+    return false;
+}
+
 /* Reads "COMMAND=FIRST,DRAWN". */
 static const struct command *read_share(const char *text, struct share *out)
 {
@@ -338,6 +348,8 @@ int main(int argc, char **argv)
     const char *only = getenv("FAULTS_KIND");
     if (argc <= OTHERS)
         return fprintf(stderr, "usage: faults FUSEPLAN LIBRARY SEED COMMAND=FIRST,DRAWN...\n"), 2;
+    if (only != NULL && !is_kind(only))
+        return fprintf(stderr, "faults: FAULTS_KIND is '%s', which is no kind of call\n", only), 2;
     fuseplan = argv[1];
     library = argv[2];
     struct rng rng = {.state = strtoull(argv[3], NULL, 10)};

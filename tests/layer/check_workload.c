@@ -85,6 +85,10 @@ static const struct {
     {"b=2 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=9,9", "9"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full", "it lacks 'mask='"},
     {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=none", "unknown mask"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=causal mask=full",
+     "it goes on after its mask: 'mask=full'"},
+    {"b=1 s=8 h=1 w=4 f=16 l=1 eps=1e-05 dtype=fp32 lengths=full mask=causal ",
+     "it goes on after its mask: ''"},
 };
 
 START_TEST(other_texts_are_refused)

@@ -2,7 +2,8 @@
  *
  * machine.c: processes and files as /proc shows them.  lane.c: one fuseplan at a time with a
  * database, a cache and a temporary directory of its own.  account.c: what it reported against what
- * it stored.  soak.c: the program behind `./run soak`. */
+ * it stored.  samples.c: what a database holds of each trial.  soak.c, kills.c: the programs behind
+ * `./run soak` and `./run kills`. */
 #ifndef FUSEPLAN_TESTS_SOAK_H
 #define FUSEPLAN_TESTS_SOAK_H
 
@@ -93,6 +94,12 @@ bool lane_began(const struct lane *l);
 /* How many temporary files it has. */
 int lane_files(const struct lane *l);
 
+struct account;
+
+/* Waits for the end of all processes below this one but another lane's, which get 2 s.  To be
+ * called once a search has ended. */
+void tasks_expect_end(struct account *a, const struct lane *other, const char *after);
+
 /* ---- account.c ------------------------------------------------------------------------------- */
 
 /* What is wrong; each complaint is printed at once. */
@@ -114,10 +121,6 @@ void account_take(struct account *a, const char *db);
 
 /* Whether all trials taken are as they were. */
 void account_whole(struct account *a);
-
-/* Waits for the end of all processes below this one but another lane's: they get a second.  To be
- * called once a search has ended. */
-void tasks_expect_end(struct account *a, const struct lane *other, const char *after);
 
 /* Plans as the events of runs reported them. */
 enum { PLANS = 65536 };

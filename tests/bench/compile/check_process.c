@@ -224,8 +224,10 @@ START_TEST(ended_before_it_was_looked_at_is_not_overdue)
         .path = "/bin/sh", .argv = argv, .fds = {-1, -1}, .limit_s = 0.1};
     struct process p;
     struct process *const list[] = {&p};
+    siginfo_t ended;
     OK(process_start(&spec, &p, &st));
-    usleep(600000);
+    ck_assert_int_eq(waitid(P_PID, (id_t)p.pid, &ended, WEXITED | WNOWAIT), 0);
+    usleep(150000); /* at least: its deadline is over */
     OK(process_wait_any(list, 1, INFINITY, NULL, &st));
     ck_assert(!p.overdue);
     ck_assert_int_eq(p.wait_status, 0);
