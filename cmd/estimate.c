@@ -1,6 +1,7 @@
 /* search --rigor estimate: a plan for a workload that was never measured. */
 #include "search/estimate.h"
 #include "cmd/search_int.h"
+#include "cmd/studies_int.h"
 
 #include <math.h>
 #include <stdlib.h>
