@@ -311,6 +311,7 @@ struct contender {
     struct trial *trial; /* gets status, reason and samples */
     double elapsed_s;    /* of its samples */
     bool out;            /* censored or failed: samples no more */
+    bool rests;          /* far slower than another one: samples no more */
 };
 
 /* Seconds to run before the first sample: all contenders together, for the device's clocks, and
