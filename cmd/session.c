@@ -21,11 +21,6 @@ static void catch_signals(void)
         sigaction(SIGHUP, &action, NULL);
 }
 
-static void say(void *ctx, const char *line)
-{
-    note(ctx, "%s", line);
-}
-
 /* Says what will show in the times, as `doctor` does. */
 static void note_noise(const struct options *o, struct target_name target)
 {
@@ -74,7 +69,7 @@ int session_open(const struct options *o, uint64_t seed, enum db_mode mode, stru
                                     .weights = o->weights,
                                     .stop = &session_stop,
                                     .listener = {.report = progress_detail},
-                                    .say = say,
+                                    .say = note_line,
                                     .say_ctx = (void *)o};
     if (bench_open(&options, &s->workload, &s->bench, st) != 0 ||
         open_database(o, mode, &s->db, st) != 0)
