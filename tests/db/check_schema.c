@@ -180,8 +180,7 @@ START_TEST(migration_never_goes_back)
 }
 END_TEST
 
-/* ---- the statements
- * ----------------------------------------------------------------------------*/
+/* ---- the statements -------------------------------------------------------------------------- */
 
 static int find_scan(void *ctx, int columns, char **values, char **names)
 {
