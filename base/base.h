@@ -392,6 +392,7 @@ typedef int both_work(void *ctx, struct status *st);
  * if one failed, or both: *st is the first one's reason if it failed, else the second one's. */
 int run_both(both_work *first, both_work *second, void *ctx, struct status *st);
 
+#include "base/child.h"
 #include "base/progress.h"
 
 #endif

@@ -155,6 +155,7 @@ unsigned sandbox_enter(const char *readable, const char *writable)
 unsigned sandbox_try(void)
 {
     int status = 0;
+    child_keep_ends();
     pid_t child = fork();
     if (child == 0)
         _exit((int)sandbox_enter("/", NULL));

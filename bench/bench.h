@@ -43,6 +43,9 @@ struct fingerprint {
  * do where this build lacks the target. */
 void fingerprint_device(struct target_name target, struct fingerprint *out);
 
+/* The version of the measurement protocol of all targets. */
+const char *bench_protocol(void);
+
 /* What code is compiled for so that the target's own device runs it. */
 struct build_target target_build(struct target_name target, const struct workload *w);
 

@@ -129,7 +129,7 @@ struct bench {
     struct lock_wait wait;             /* for the device; limit_s is set for each turn */
     double until;                      /* when the limit is over, as clock_seconds() */
     struct disturbance disturbance;    /* of all measurements so far */
-    char verdict_base[HASH_TEXT_SIZE]; /* of all that a verdict depends on but the binary */
+    char verdict_base[HASH_TEXT_SIZE]; /* of all that a verdict depends on but the choice */
     uint64_t shuffles;                 /* random orders drawn so far */
     int candidates;                    /* of the request that the worker serves */
     double timing_s;                   /* at most, of one of them */

@@ -206,7 +206,8 @@ static int exchange(struct client *c, const json_t *request, double most_s, json
     struct sending sending = {.sent = 0};
     sending.line = message_line(request, &sending.len);
     if (sending.line == NULL)
-        return died(c, st);
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "cannot write a request to the worker: a text in it is not UTF-8");
     int result = converse(c, &sending, most_s, reply, st);
     free(sending.line);
     return result;

@@ -47,6 +47,12 @@ def fail(message):
     sys.exit(1)
 
 
+def one_line(text, which, otherwise):
+    """A line of what a program or an exception says; `otherwise` if it says nothing."""
+    lines = text.strip().splitlines()
+    return lines[which] if lines else otherwise
+
+
 def parse_arguments():
     def shape(text):
         batch, by, seq_len = text.partition('x')
@@ -112,7 +118,8 @@ def run_fuseplan(a, *arguments):
     done = subprocess.run([a.fuseplan, *arguments], capture_output=True, text=True, check=False)
     if done.returncode == 0:
         return done.stdout
-    print(done.stderr.strip().splitlines()[-1], file=sys.stderr)
+    print(one_line(done.stderr, -1, f'peers: fuseplan {arguments[0]}: exit status {done.returncode}'),
+          file=sys.stderr)
     return None
 
 
@@ -158,7 +165,8 @@ def export_plan(a, directory, name, options):
     made = subprocess.run(['make', '-s', '-j', '4', '-C', where, f'lib{name}.so'], capture_output=True,
                           text=True, check=False)
     if made.returncode != 0:
-        print(f'peers: {name}: {made.stderr.strip().splitlines()[-1]}', file=sys.stderr)
+        why = one_line(made.stderr, -1, f'exit status {made.returncode}')
+        print(f'peers: {name}: {why}', file=sys.stderr)
         return None
     sys.path.insert(0, where)
     return name
@@ -371,7 +379,7 @@ def time_variants(a, torch, dtype, batch, seq_len, mask, plan):
         try:
             graphs[name], results[name] = capture(torch, run)
         except Exception as e:  # a variant that PyTorch cannot run is left out, whatever it raised
-            print(f'peers: {name} {point}: {str(e).splitlines()[0]}', file=sys.stderr)
+            print(f'peers: {name} {point}: {one_line(str(e), 0, repr(e))}', file=sys.stderr)
     times = time_graphs(torch, graphs, a.rounds)
     same = bool(a.avg_seq_len) or same_results(results, point)  # padding may hold anything
     return {n: [1e3 * ms / per for ms in t] for n, t in times.items()}, same

@@ -6,12 +6,15 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Names the verdict on a binary and looks for one of an earlier session. */
+/* Names the verdict on a choice and looks for one of an earlier session.  Choices whose segments
+ * differ in their operands alone may share a binary. */
 static void recall_verdict(const struct bench *b, struct binary *binary)
 {
     struct buf text;
     buf_init(&text);
     buf_addf(&text, "%s %s ", b->verdict_base, binary->content_hash);
+    choice_name(&binary->choice, &text);
+    buf_adds(&text, " ");
     schedule_text(binary->choice.impl, &binary->choice.schedule, &text);
     hash_text(text.ptr, text.len, binary->verdict);
     buf_reset(&text);

@@ -81,7 +81,8 @@ static int share_mask(const struct mask *m, int *out, struct status *st)
                                strerror(errno));
 }
 
-/* A verdict holds for one binary on one machine, workload, mask and set of inputs and weights. */
+/* A verdict holds for one choice and its binary on one machine, workload, mask and set of inputs
+ * and weights. */
 static void name_verdicts(const struct mask *m, struct bench *b)
 {
     struct buf text;

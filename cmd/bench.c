@@ -91,15 +91,18 @@ static int read_earlier(struct comparison *c, struct session *s, struct status *
     return db_trial_times(s->db, s->study, DB_TRIAL_FINAL, earlier_row, c, st);
 }
 
-/* retry: what is stored as failed counts as not measured. */
-static int prepare(struct comparison *c, struct session *s, bool retry, struct history *known,
-                   struct status *st)
+/* from: the study of the schedules, if it is not the session's.  retry: what is stored as failed
+ * counts as not measured. */
+static int prepare(struct comparison *c, struct session *s, const struct found_study *from,
+                   bool retry, struct history *known, struct status *st)
 {
+    struct db *db = from->db != NULL ? from->db : s->db;
+    int64_t study = from->db != NULL ? from->study : s->study;
     for (int i = 0; i < c->count; i++) {
         c->earlier[i] = (struct earlier){.ms = {NAN, NAN, NAN}, .in_search = {NAN, NAN, NAN}};
-        if (s->study == 0)
+        if (study == 0)
             candidate_default(bench_target(s->bench), c->plans[i], &c->candidates[i]);
-        else if (study_candidate(s->db, s->study, bench_target(s->bench), NULL, retry, c->plans[i],
+        else if (study_candidate(db, study, bench_target(s->bench), NULL, retry, c->plans[i],
                                  &c->candidates[i], st) != 0)
             return -1;
         c->candidates[i].packed = s->workload.lengths != NULL && !c->padded[i];
@@ -170,13 +173,31 @@ static int verdict(const struct options *o, const struct comparison *c)
     return code;
 }
 
-/* Without a study to store in, the nearest one tells the fastest schedules known. */
-static int open_study(const struct options *o, const struct comparison *c, struct session *s,
-                      struct status *st)
+int bench_find_study(const struct options *o, const struct session *s, struct found_study *out,
+                     struct status *st)
 {
-    if (session_open(o, o->seed, c->stores ? DB_WRITE : DB_READ, s, st) != 0)
+    if (study_find_known(o, s->target, &s->workload, out, st) != 0)
         return -1;
-    return c->stores ? study_open(s->bench, s->db, &s->study, st) : bench_find_study(o, s, st);
+    if (out->system)
+        note(o, "the schedules are from the system's database, '%s'", db_path(out->db));
+    return 0;
+}
+
+/* Without a study to store in, and where only the system's database knows a plan, the nearest one
+ * tells the fastest schedules: *known.  Else the study to store in does. */
+static int open_study(const struct options *o, const struct comparison *c, struct session *s,
+                      struct found_study *known, struct status *st)
+{
+    if (session_open(o, o->seed, c->stores ? DB_WRITE : DB_READ, s, st) != 0 ||
+        bench_find_study(o, s, known, st) != 0)
+        return -1;
+    if (!c->stores)
+        return 0;
+    if (!known->system) {
+        db_close(known->db);
+        *known = (struct found_study){.db = NULL};
+    }
+    return study_open(s->bench, s->db, &s->study, st);
 }
 
 static int check_padded(const struct options *o, const struct session *s, struct status *st)
@@ -192,10 +213,11 @@ static int measure(const struct options *o, struct comparison *c, struct session
                    struct status *st)
 {
     struct history known = {.count = 0};
+    struct found_study schedules = {.db = NULL};
     const struct candidate *plans[VALUES_MAX]; /* the given plans that ran */
     int result = -1;
-    if (open_study(o, c, s, st) != 0 || check_padded(o, s, st) != 0 ||
-        prepare(c, s, options_has(o, OPT(RETRY_FAILED)), &known, st) != 0 ||
+    if (open_study(o, c, s, &schedules, st) != 0 || check_padded(o, s, st) != 0 ||
+        prepare(c, s, &schedules, options_has(o, OPT(RETRY_FAILED)), &known, st) != 0 ||
         bench_compare(s->bench, c->candidates, c->count, &sampling_bench, c->trials, st) != 0)
         goto out;
     clock_utc(c->compared_at);
@@ -212,6 +234,7 @@ static int measure(const struct options *o, struct comparison *c, struct session
         goto out;
     result = verdict(o, c);
 out:
+    db_close(schedules.db);
     history_release(&known);
     return result;
 }

@@ -26,16 +26,16 @@ static struct plan plan_of_attention(void)
     return plan_of(fused, false);
 }
 
-int bench_find_study(const struct options *o, struct session *s, struct status *st)
+/* Puts the study that tells the fastest schedule known in the place of the session's. */
+static int find_study(const struct options *o, struct session *s, struct status *st)
 {
-    struct status missing = STATUS_INIT;
-    if (s->db == NULL ||
-        study_of_workload(o, s->db, s->target, &s->workload, &s->study, &missing) == 0)
-        return 0;
-    s->study = 0;
-    if (missing.code != STATUS_NOT_FOUND)
-        *st = missing;
-    return missing.code == STATUS_NOT_FOUND ? 0 : -1;
+    struct found_study found;
+    if (bench_find_study(o, s, &found, st) != 0)
+        return -1;
+    db_close(s->db);
+    s->db = found.db;
+    s->study = found.study;
+    return 0;
 }
 
 /* The fastest choice stored, else the default one.  known: whether one is stored. */
@@ -48,7 +48,7 @@ static int choose(const struct options *o, struct session *s, struct candidate *
     struct segment_times times;
     candidate_default(target, p, &all);
     *known = false;
-    if (bench_find_study(o, s, st) != 0)
+    if (find_study(o, s, st) != 0)
         return -1;
     if (s->study != 0) {
         if (study_alone(s->db, s->study, target, NULL, false, p, &all, st) != 0 ||

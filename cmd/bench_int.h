@@ -2,7 +2,7 @@
 #ifndef FUSEPLAN_CMD_BENCH_INT_H
 #define FUSEPLAN_CMD_BENCH_INT_H
 
-#include "cmd/cmd.h"
+#include "cmd/studies_int.h"
 
 /* ---- kernels.c: each kernel of plans, timed alone -------------------------------------------- */
 
@@ -35,6 +35,11 @@ json_t *kernels_json(const struct kernels *k, const struct candidate *c);
 void kernels_print(const struct kernels *k, const struct candidate *const *plans, int n);
 
 /* ---- bench.c, bench_output.c ----------------------------------------------------------------- */
+
+/* Finds the stored study that is nearest to the session, and notes if the system's database has it;
+ * out->db is null where nothing is stored. */
+int bench_find_study(const struct options *o, const struct session *s, struct found_study *out,
+                     struct status *st);
 
 enum { VALUES_MAX = 64, TIMED_MAX = VALUES_MAX + BASELINES_MAX }; /* side by side */
 
@@ -76,9 +81,6 @@ void comparison_print(const struct options *o, const struct comparison *c,
 
 /* bench --op attention, for all batch sizes and sequence lengths. */
 int bench_attention(const struct options *o, struct status *st);
-
-/* Opens the stored study that is nearest to the session; 0 where nothing is stored. */
-int bench_find_study(const struct options *o, struct session *s, struct status *st);
 
 /* What all workloads share, and their rows. */
 struct attention_table {

@@ -217,11 +217,22 @@ bool output_is_terminal(enum format format);
 /* Prints one object: as indented JSON, or as the only row of another format.  Takes it over. */
 void output_object(enum format format, const struct column *columns, int count, json_t *object);
 
-/* Prints a line about what happens to stderr; nothing with --quiet. */
+/* ---- note.c: lines about what happens, to stderr ------------------------------------------------
+ *
+ * Nothing with --quiet; each is reported as an event. */
+
 void note(const struct options *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
+
+/* The same for who passes a line on, such as struct bench_options; options: a struct options. */
+void note_line(void *options, const char *line);
 
 /* Notes that a model was trained in place of the stored one: see study_model(). */
 void note_bad_model(const struct options *o, const struct status *bad);
+
+/* Notes in what an answer ("the estimate") differs from the request, and adds the name to a JSON
+ * array.  Nothing where the texts are equal or one is empty: unknown. */
+void note_relaxed(const struct options *o, const char *answer, const char *name, const char *stored,
+                  const char *asked, json_t *relaxed);
 
 /* ---- progress.c: what a command does while it takes long ----------------------------------------
  *
@@ -382,19 +393,5 @@ json_t *plan_segments_json(struct plan p);
 
 /* A choice's schedule: "rows=8 split=2". */
 json_t *schedule_json(const struct choice *c);
-
-/* ---- picture.c: pictures of a mask --------------------------------------------------------------
- *
- * A picture shows batch row 0 as a square of cells, each a block of (query, key) pairs. */
-
-/* Appends a picture as text, a cell a character: '#' all pairs kept, '+' some, '.' none. */
-void picture_text(const struct workload *w, struct buf *out);
-
-/* Prints what the picture's cells and marks mean. */
-void picture_legend(const struct workload *w);
-
-/* Appends a picture as SVG, with more cells: the darker the more of a cell's pairs are kept.  The
- * blocks of the mask's cover, if it has one, stand beside it. */
-void picture_svg(const struct workload *w, struct buf *out);
 
 #endif

@@ -18,27 +18,26 @@ static void add_row(void *ctx, const struct db_listed *l, int64_t trials)
 static int read_what(const struct options *o, struct session *s, struct buf *key,
                      struct db_forget *out, struct status *st)
 {
-    static struct fingerprint here;
     bool workload = options_has(o, OPTS_WORKLOAD & ~OPT(TARGET));
     if (!workload && !options_has(o, OPT(FAILED) | OPT(OLDER_PROTOCOL)))
         return status_set(st, STATUS_USAGE,
                           "'db forget' needs to know what: a workload (-b N -s N ...), --failed or "
                           "--older-protocol");
+    if ((workload ? workload_from_options(o, false, &s->target, &s->workload, st)
+                  : target_parse(o->target, &s->target, st)) != 0)
+        return -1;
     *out = (struct db_forget){.failed = options_has(o, OPT(FAILED)),
                               .dry_run = options_has(o, OPT(DRY_RUN))};
     if (workload) {
-        if (workload_from_options(o, false, &s->target, &s->workload, st) != 0)
-            return -1;
         workload_text(&s->workload, key);
         out->workload = key->ptr;
+    }
+    if (workload || options_has(o, OPT(TARGET)))
         out->target_kind = target_names[s->target.kind];
-    } else if (target_parse(o->target, &s->target, st) != 0) {
-        return -1;
-    }
-    if (options_has(o, OPT(OLDER_PROTOCOL))) {
-        fingerprint_device(s->target, &here);
-        out->older_than = here.protocol;
-    }
+    if (options_has(o, OPT(INIT)))
+        out->init = ranges_names[o->ranges];
+    if (options_has(o, OPT(OLDER_PROTOCOL)))
+        out->older_than = bench_protocol();
     return 0;
 }
 

@@ -1,4 +1,5 @@
 #include "cmd/db_int.h"
+#include "cmd/studies_int.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -73,37 +74,22 @@ static void add_row(void *ctx, const struct db_listed *l)
     output_row(to->out, row);
 }
 
-/* Opens the user's database; *out is null if there is none but the system's. */
-static int open_user(const struct options *o, const struct db *system, struct db **out,
-                     struct status *st)
-{
-    struct status missing = STATUS_INIT;
-    if (db_open(o->db, DB_READ, out, &missing) == 0)
-        return 0;
-    if (missing.code == STATUS_NOT_FOUND && system != NULL)
-        return 0;
-    *st = missing;
-    return -1;
-}
-
 int db_list_run(const struct options *o, struct session *s, struct status *st)
 {
-    struct db *system = NULL;
+    struct db *databases[2];
     struct output out;
-    if (db_open_system(&system, st) != 0 || open_user(o, system, &s->db, st) != 0) {
-        db_close(system);
-        return -1;
+    int result = databases_open(o, DB_READ, databases, st);
+    s->db = databases[0];
+    if (result == 0) {
+        output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+        for (int i = 0; i < 2 && result == 0; i++)
+            if (databases[i] != NULL) {
+                struct listing to = {&out, o, db_path(databases[i]), i == 1};
+                result = db_list(databases[i], add_row, &to, st);
+            }
+        out.skip_empty = true;
+        output_end(&out);
     }
-    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
-    struct db *const databases[] = {s->db, system};
-    int result = 0;
-    for (size_t i = 0; i < ARRAY_LEN(databases) && result == 0; i++)
-        if (databases[i] != NULL) {
-            struct listing to = {&out, o, db_path(databases[i]), i == 1};
-            result = db_list(databases[i], add_row, &to, st);
-        }
-    out.skip_empty = true;
-    output_end(&out);
-    db_close(system);
+    db_close(databases[1]);
     return result == 0 ? EXIT_SUCCESS : -1;
 }

@@ -1,6 +1,7 @@
 /* search --rigor estimate: a plan for a workload that was never measured. */
 #include "search/estimate.h"
 #include "cmd/search_int.h"
+#include "cmd/studies_int.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -208,15 +209,6 @@ static void print(const struct estimating *e, json_t *relaxed)
 
 /* ---- the command ----------------------------------------------------------------------------- */
 
-static void relax(const struct estimating *e, const char *name, const char *stored,
-                  const char *asked, json_t *relaxed)
-{
-    if (stored[0] == '\0' || asked[0] == '\0' || strcmp(stored, asked) == 0)
-        return;
-    note(e->o, "the estimate differs in %s: known of '%s', asked for '%s'", name, stored, asked);
-    json_array_append_new(relaxed, json_string(name));
-}
-
 static bool was_measured(const struct estimating *e)
 {
     struct buf asked;
@@ -253,8 +245,8 @@ static int estimate(struct estimating *e, struct status *st)
     if (e->got.count == 0)
         return refuse(e, st);
     json_t *relaxed = json_array();
-    relax(e, "device", e->known.device, here.device, relaxed);
-    relax(e, "protocol", e->known.protocol, here.protocol, relaxed);
+    note_relaxed(o, "the estimate", "device", e->known.device, here.device, relaxed);
+    note_relaxed(o, "the estimate", "protocol", e->known.protocol, here.protocol, relaxed);
     if (was_measured(e))
         note(o, "this workload was measured; 'fuseplan query' prints its best plan");
     print(e, relaxed);

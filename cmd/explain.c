@@ -1,4 +1,5 @@
 #include "cmd/explain_int.h"
+#include "cmd/studies_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -20,18 +21,15 @@ static void read_device(void *ctx, const struct db_study *s)
 static int open_stored(const struct options *o, struct session *s, struct measured_on *m,
                        struct status *st)
 {
-    struct status missing = STATUS_INIT;
-    int result = db_open(o->db, DB_READ, &s->db, &missing);
-    if (result == 0)
-        result = study_of_workload(o, s->db, s->target, &s->workload, &s->study, &missing);
-    if (result == 0)
-        return db_study_read(s->db, s->study, read_device, m, st);
-    db_close(s->db);
-    s->db = NULL;
-    if (missing.code != STATUS_NOT_FOUND) {
-        *st = missing;
+    struct found_study found;
+    if (study_find_known(o, s->target, &s->workload, &found, st) != 0)
         return -1;
-    }
+    s->db = found.db;
+    s->study = found.study;
+    if (found.system)
+        note(o, "this is from the system's database, '%s'", db_path(s->db));
+    if (found.db != NULL)
+        return db_study_read(s->db, s->study, read_device, m, st);
     if (strcmp(o->operands[0], BEST_WORD) != 0) /* else the failure says it */
         note(o, "no times of this workload are stored; 'fuseplan search' measures it");
     return 0;

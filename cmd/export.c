@@ -1,6 +1,7 @@
 #include "cmd/generate_int.h"
 
 #include <ctype.h>
+#include <errno.h>
 #include <spawn.h>
 #include <stdlib.h>
 #include <string.h>
@@ -27,11 +28,14 @@ static int build(const char *dir, struct status *st)
     char *argv[] = {(char *)"make", (char *)"-s", (char *)"-C", (char *)dir, NULL};
     extern char **environ;
     pid_t pid;
+    child_keep_ends();
     int status, error = posix_spawnp(&pid, argv[0], NULL, NULL, argv, environ);
     if (error != 0)
         return status_set(st, STATUS_ENVIRONMENT, "--build: cannot run make: %s", strerror(error));
     while (waitpid(pid, &status, 0) < 0)
-        ;
+        if (errno != EINTR)
+            return status_set(st, STATUS_ENVIRONMENT, "--build: cannot wait for make: %s",
+                              strerror(errno));
     return status == 0 ? 0
                        : status_set(st, STATUS_ENVIRONMENT,
                                     "--build: 'make -C %s' failed; the folder is written, and what "

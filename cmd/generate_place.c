@@ -31,29 +31,41 @@ char *place_directory(const struct options *o, struct status *st)
 
 /* ---- what is in the directory ---------------------------------------------------------------- */
 
-/* The files of an earlier output's manifest; null if there is none. */
-static json_t *earlier_files(const char *dir)
+/* The manifest of an earlier output; null if there is none. */
+static json_t *earlier_manifest(const char *dir)
 {
     char *path = join(dir, manifest_name);
-    json_t *manifest = json_load_file(path, 0, NULL), *files = NULL;
+    json_t *manifest = json_load_file(path, 0, NULL);
     const char *by = json_string_value(json_object_get(manifest, "generator"));
-    if (by != NULL && strcmp(by, MANIFEST_GENERATOR) == 0)
-        files = json_incref(json_object_get(manifest, "files"));
-    json_decref(manifest);
+    if (by == NULL || strcmp(by, MANIFEST_GENERATOR) != 0) {
+        json_decref(manifest);
+        manifest = NULL;
+    }
     free(path);
-    return files;
+    return manifest;
 }
 
-/* Whether the Makefile builds `name`: a program, the library, or the object of a source file. */
-static bool is_built(const json_t *files, const char *name)
+/* Whether the Makefile links `name`.  library: the name of the one that it builds; null: it builds
+ * a program. */
+static bool is_linked(const char *library, const char *name)
+{
+    static const char *const endings[] = {".a", ".so", ".so.1"};
+    if (library == NULL)
+        return strcmp(name, "plan") == 0;
+    size_t len = strlen(library);
+    bool linked = strcmp(name, "example") == 0;
+    for (size_t i = 0; i < ARRAY_LEN(endings) && !linked; i++)
+        linked = strncmp(name, "lib", 3) == 0 && strncmp(name + 3, library, len) == 0 &&
+                 strcmp(name + 3 + len, endings[i]) == 0;
+    return linked;
+}
+
+/* Whether the Makefile builds `name`: what it links, or the object of a source file. */
+static bool is_built(const json_t *manifest, const char *name)
 {
     size_t i, stem = strlen(name) > 2 ? strlen(name) - 2 : 0;
-    const json_t *file;
-    const char *library = strncmp(name, "lib", 3) == 0 ? strrchr(name, '.') : NULL;
-    if (strcmp(name, "plan") == 0 || strcmp(name, "example") == 0)
-        return true;
-    if (library != NULL &&
-        (strcmp(library, ".a") == 0 || strcmp(library, ".so") == 0 || strcmp(library, ".1") == 0))
+    const json_t *file, *files = json_object_get(manifest, "files");
+    if (is_linked(json_string_value(json_object_get(manifest, "library")), name))
         return true;
     json_array_foreach(files, i, file)
     {
@@ -79,16 +91,16 @@ static bool has_hash(const char *path, const char *expected)
 }
 
 /* Whether a file is as this command wrote it, or was built from what it wrote. */
-static bool is_ours(const json_t *files, const char *dir, const char *name)
+static bool is_ours(const json_t *manifest, const char *dir, const char *name)
 {
     size_t i;
-    const json_t *file;
+    const json_t *file, *files = json_object_get(manifest, "files");
     struct stat info;
     char *path = join(dir, name);
     bool ours = false;
     if (files != NULL && lstat(path, &info) == 0 &&
         (S_ISREG(info.st_mode) || S_ISLNK(info.st_mode))) {
-        ours = strcmp(name, manifest_name) == 0 || is_built(files, name);
+        ours = strcmp(name, manifest_name) == 0 || is_built(manifest, name);
         json_array_foreach(files, i, file)
         {
             const char *of = json_string_value(json_object_get(file, "name"));
@@ -110,9 +122,9 @@ int place_check(const char *dir, bool force, struct names *ours, struct status *
                           "directory");
     if (directory_list(dir, &all, st) != 0)
         return -1;
-    json_t *files = earlier_files(dir);
+    json_t *manifest = earlier_manifest(dir);
     for (int i = 0; i < all.count; i++)
-        names_add(is_ours(files, dir, all.items[i]) ? ours : &others, all.items[i]);
+        names_add(is_ours(manifest, dir, all.items[i]) ? ours : &others, all.items[i]);
     int result = 0;
     if (others.count > 0 && !force) {
         struct buf text;
@@ -125,7 +137,7 @@ int place_check(const char *dir, bool force, struct names *ours, struct status *
                             dir, text.ptr);
         buf_release(&text);
     }
-    json_decref(files);
+    json_decref(manifest);
     names_release(&others);
     names_release(&all);
     return result;

@@ -1,4 +1,5 @@
 #include "cmd/generate_int.h"
+#include "cmd/studies_int.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -93,21 +94,15 @@ static int read_study(struct db *db, int64_t study, const struct choosing *c, st
 int schedules_choose(const struct options *o, const struct choosing *c, struct chosen *part,
                      struct status *st)
 {
-    struct status missing = STATUS_INIT;
-    struct db *db = NULL;
-    int64_t study;
+    struct found_study found;
     part->schedules.target = c->build.kind;
     candidate_default(&c->build, part->plan, &part->schedules.candidate);
-    int result = db_open(o->db, DB_READ, &db, &missing);
-    if (result == 0)
-        result = study_of_workload(o, db, c->target, &part->workload, &study, &missing);
-    if (result == 0)
-        result = read_study(db, study, c, part, st);
-    else if (missing.code == STATUS_NOT_FOUND)
-        result = 0;
-    else
-        *st = missing;
-    db_close(db);
+    int result = study_find_known(o, c->target, &part->workload, &found, st);
+    if (result == 0 && found.db != NULL)
+        result = read_study(found.db, found.study, c, part, st);
+    if (result == 0 && found.system)
+        part->schedules.system = mem_strdup(db_path(found.db));
+    db_close(found.db);
     return result;
 }
 
@@ -119,6 +114,7 @@ void schedules_release(struct schedules *s)
     }
     free(s->device);
     free(s->libraries);
+    free(s->system);
     *s = (struct schedules){.measured = 0};
 }
 
@@ -174,6 +170,8 @@ void schedules_note(const struct options *o, const struct choosing *c, const str
                 "'fuseplan search' finds faster ones");
         return;
     }
+    if (s->system != NULL)
+        note(o, "the schedules are from the system's database, '%s'", s->system);
     const char *where = s->elsewhere ? ", another device than the one here" : "";
     if (s->measured == s->candidate.count)
         note(o, "segments run with the fastest schedules known, measured on '%s'%s", s->device,

@@ -1,4 +1,4 @@
-#include "cmd/cmd.h"
+#include "cmd/picture_int.h"
 
 #include <stdlib.h>
 #include <string.h>

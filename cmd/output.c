@@ -2,35 +2,11 @@
 
 #include <limits.h>
 #include <math.h>
-#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { JSON_DIGITS = 9 }; /* more than a clock resolves */
-
-void note(const struct options *o, const char *fmt, ...)
-{
-    va_list args;
-    struct buf text, escaped;
-    buf_init(&text);
-    buf_init(&escaped);
-    va_start(args, fmt);
-    buf_addv(&text, fmt, args);
-    va_end(args);
-    utf8_escape(text.ptr, &escaped);
-    progress_note(options_has(o, OPT(QUIET)), escaped.ptr);
-    buf_release(&text);
-    buf_release(&escaped);
-}
-
-void note_bad_model(const struct options *o, const struct status *bad)
-{
-    note(o,
-         "trained a model on the stored plans, as the stored one cannot be used: %s; 'fuseplan "
-         "train' stores a new one",
-         bad->message);
-}
 
 /* Jansson escapes the control characters of ASCII but DEL; C1 is U+0080..U+009F, c2 80..c2 9f. They
  * occur within strings alone. */

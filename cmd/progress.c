@@ -50,7 +50,9 @@ static void write_event(const char *event, double now, json_t *members)
     buf_adds(&line, "\n");
     ssize_t n = 0;
     for (size_t done = 0; done < line.len && n >= 0; done += (size_t)n)
-        n = write(shown.events, line.ptr + done, line.len - done);
+        do
+            n = write(shown.events, line.ptr + done, line.len - done);
+        while (n < 0 && errno == EINTR);
     if (n < 0) {
         shown.events_error = errno;
         close(shown.events);

@@ -2,11 +2,6 @@
 
 #include <stdlib.h>
 
-static void say(void *ctx, const char *line)
-{
-    note(ctx, "%s", line);
-}
-
 static int search(const struct options *o, const struct tune_options *tune_options,
                   struct session *s, struct status *st)
 {
@@ -60,7 +55,7 @@ static int run(const struct options *o, struct status *st)
                                         .stop = &session_stop},
                              .rigor = o->rigor,
                              .again = options_has(o, OPT(AGAIN)),
-                             .say = say,
+                             .say = note_line,
                              .retry_failed = options_has(o, OPT(RETRY_FAILED)),
                              .step = progress_search,
                              .ctx = (void *)(uintptr_t)o};

@@ -1,4 +1,4 @@
-#include "cmd/search_int.h"
+#include "cmd/studies_int.h"
 
 #include <signal.h>
 
@@ -19,11 +19,6 @@ static void catch_signals(void)
     sigaction(SIGTERM, &action, NULL);
     if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) /* else nohup(1) */
         sigaction(SIGHUP, &action, NULL);
-}
-
-static void say(void *ctx, const char *line)
-{
-    note(ctx, "%s", line);
 }
 
 /* Says what will show in the times, as `doctor` does. */
@@ -74,7 +69,7 @@ int session_open(const struct options *o, uint64_t seed, enum db_mode mode, stru
                                     .weights = o->weights,
                                     .stop = &session_stop,
                                     .listener = {.report = progress_detail},
-                                    .say = say,
+                                    .say = note_line,
                                     .say_ctx = (void *)o};
     if (bench_open(&options, &s->workload, &s->bench, st) != 0 ||
         open_database(o, mode, &s->db, st) != 0)
@@ -89,60 +84,19 @@ int session_open(const struct options *o, uint64_t seed, enum db_mode mode, stru
     return 0;
 }
 
-int databases_open(const struct options *o, enum db_mode mode, struct db *out[2], struct status *st)
-{
-    struct status missing = STATUS_INIT;
-    out[0] = out[1] = NULL;
-    if (mode == DB_READ && db_open_system(&out[1], st) != 0)
-        return -1;
-    if (db_open(o->db, mode, &out[0], &missing) == 0)
-        return 0;
-    if (missing.code == STATUS_NOT_FOUND && out[1] != NULL)
-        return 0;
-    *st = missing;
-    return -1;
-}
-
-/* Finds a study in one of the databases, which the session keeps; the other is closed. */
-static int find_study(const struct options *o, bool near, struct db *databases[2],
-                      struct session *s, struct status *st)
-{
-    struct status missing = STATUS_INIT;
-    int found = 0;
-    if (near)
-        found = study_near_workload(o, databases, s->target, &s->workload, &s->db, &s->study, st);
-    if (found != 0)
-        return found > 0 ? 0 : -1;
-    int result = -1;
-    for (int i = 0; i < 2 && result != 0; i++) {
-        if (databases[i] == NULL)
-            continue;
-        s->db = databases[i];
-        missing = STATUS_INIT;
-        result = study_of_workload(o, s->db, s->target, &s->workload, &s->study, &missing);
-        if (result != 0 && missing.code != STATUS_NOT_FOUND)
-            break;
-    }
-    if (result != 0)
-        *st = missing;
-    return result;
-}
-
 static int open_study(const struct options *o, enum db_mode mode, bool near, struct session *s,
                       struct status *st)
 {
-    struct db *databases[2] = {NULL, NULL};
+    struct found_study found = {.db = NULL};
     *s = (struct session){.bench = NULL};
-    int result = -1;
-    if (workload_from_options(o, false, &s->target, &s->workload, st) == 0 &&
-        databases_open(o, mode, databases, st) == 0)
-        result = find_study(o, near, databases, s, st);
-    if (result == 0 && s->db == databases[1])
+    if (workload_from_options(o, false, &s->target, &s->workload, st) != 0 ||
+        study_find(o, mode, near, s->target, &s->workload, &found, st) != 0)
+        return -1;
+    s->db = found.db;
+    s->study = found.study;
+    if (found.system)
         note(o, "this is from the system's database, '%s'", db_path(s->db));
-    for (int i = 0; i < 2; i++)
-        if (databases[i] != s->db)
-            db_close(databases[i]);
-    return result;
+    return 0;
 }
 
 int session_open_study(const struct options *o, enum db_mode mode, struct session *s,

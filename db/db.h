@@ -320,10 +320,12 @@ int db_time_parse(const char *text, char out[CLOCK_UTC_SIZE], struct status *st)
 
 /* Of all studies, those that agree with each member that is not null. */
 struct db_forget {
-    const char *workload, *target_kind; /* a workload's text; both or none */
-    const char *older_than;             /* a protocol: those of a smaller number */
-    bool failed;                        /* forget the trials that failed; else all of the study */
-    bool dry_run;                       /* change nothing */
+    const char *workload;    /* its text */
+    const char *target_kind; /* "cpu", "cuda" */
+    const char *init;        /* "uniform" or "wide" */
+    const char *older_than;  /* a protocol: those of a smaller number */
+    bool failed;             /* forget the trials that failed; else all of the study */
+    bool dry_run;            /* change nothing */
 };
 
 /* Calls row() for each study of which something is forgotten, with the number of trials. */

@@ -12,13 +12,18 @@ struct forgetting {
     size_t count, cap;
 };
 
+/* wanted: null agrees with all. */
+static bool agrees(const char *wanted, const char *text)
+{
+    return wanted == NULL || strcmp(wanted, text) == 0;
+}
+
 static bool is_meant(const struct db_forget *what, const struct db_listed *l)
 {
-    if (what->workload != NULL && (strcmp(l->workload.text, what->workload) != 0 ||
-                                   strcmp(l->target.kind, what->target_kind) != 0))
-        return false;
-    return what->older_than == NULL ||
-           strtoll(l->protocol, NULL, 10) < strtoll(what->older_than, NULL, 10);
+    return agrees(what->workload, l->workload.text) && agrees(what->target_kind, l->target.kind) &&
+           agrees(what->init, l->workload.init) &&
+           (what->older_than == NULL ||
+            strtoll(l->protocol, NULL, 10) < strtoll(what->older_than, NULL, 10));
 }
 
 static int find_study(void *ctx, struct db_listed *l, struct status *st)

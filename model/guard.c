@@ -183,6 +183,7 @@ static int run_child(const struct stored_booster two[2], int columns, struct end
     *end = (struct end){.said = STATUS_INIT};
     if (pipe2(ends, O_CLOEXEC) != 0)
         return status_set(st, STATUS_ENVIRONMENT, "cannot make a pipe: %s", strerror(errno));
+    child_keep_ends();
     pid_t pid = fork();
     if (pid == 0)
         become_child(two, columns, ends[1]);

@@ -43,16 +43,21 @@ static int read_bound(uint64_t *out, struct status *st)
     return 0;
 }
 
+/* Makes a directory that the user alone can write to: what lies there is compiled and run. */
+static int make_own_dir(const char *path, struct status *st)
+{
+    mode_t usual = umask(S_IRWXG | S_IRWXO);
+    int result = file_make_dirs(path, st);
+    umask(usual);
+    return result == 0 ? file_trust_dir(path, st) : result;
+}
+
 static int make_dir(const struct cache *c, const char *name, struct status *st)
 {
     struct buf path;
     buf_init(&path);
     buf_addf(&path, "%s/%s", c->dir, name);
-    mode_t usual = umask(S_IRWXG | S_IRWXO); /* what lies there is run */
-    int result = file_make_dirs(path.ptr, st);
-    umask(usual);
-    if (result == 0)
-        result = file_trust_dir(path.ptr, st);
+    int result = make_own_dir(path.ptr, st);
     if (result == 0 && access(path.ptr, W_OK | X_OK) != 0)
         result = status_set(st, STATUS_ENVIRONMENT, "cannot write to '%s': %s", path.ptr,
                             strerror(errno));
@@ -207,9 +212,7 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
     char hash[HASH_TEXT_SIZE];
     buf_reset(dir);
     buf_addf(dir, "%s/%s/%s", c->dir, HEADERS_DIR, hash_text(all.ptr, all.len, hash));
-    int result = file_make_dirs(dir->ptr, st);
-    if (result == 0)
-        result = file_trust_dir(dir->ptr, st); /* what is there is compiled and run */
+    int result = make_own_dir(dir->ptr, st);
     for (int i = 0; i < count && result == 0; i++) {
         buf_reset(&path);
         buf_addf(&path, "%s/%s", dir->ptr, files[i].name);

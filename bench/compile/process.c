@@ -14,15 +14,6 @@
 
 enum { DESCRIPTORS_LEAST = 64 /* of this program, or of a linker with its libraries */ };
 
-/* If the program that started this one ignores SIGCHLD, so does this one, and the system does not
- * keep how a child ended. */
-static void restore_sigchld(void)
-{
-    struct sigaction action;
-    if (sigaction(SIGCHLD, NULL, &action) == 0 && action.sa_handler == SIG_IGN)
-        signal(SIGCHLD, SIG_DFL);
-}
-
 /* A lack of descriptors shows nowhere better than here: a linker that finds no library blames the
  * library. */
 static int check_descriptors(const char *path, struct status *st)
@@ -49,7 +40,7 @@ int process_start(const struct process_spec *spec, struct process *out, struct s
                           strerror(errno));
     fcntl(ends[0], F_SETFL, O_NONBLOCK);
 
-    restore_sigchld();
+    child_keep_ends();
     sigset_t all, before; /* a signal to the child waits until it can be acted on */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);

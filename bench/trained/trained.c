@@ -26,6 +26,12 @@ int trained_open(const char *path, struct trained **out, struct status *st)
         trained_close(t);
         return -1;
     }
+    if (!utf8_is_valid(t->path)) { /* the worker gets it in JSON */
+        status_set(st, STATUS_USAGE, "--weights: the path of '%s' is not UTF-8; name another",
+                   path);
+        trained_close(t);
+        return -1;
+    }
     *out = t;
     return 0;
 }

@@ -9,7 +9,8 @@
 
 struct trained;
 
-/* STATUS_USAGE if the file cannot be read or is none of safetensors. */
+/* STATUS_USAGE if the file cannot be read, is none of safetensors, or has a path that is not
+ * UTF-8. */
 int trained_open(const char *path, struct trained **out, struct status *st);
 void trained_close(struct trained *t); /* takes null */
 

@@ -18,7 +18,7 @@ struct function {
 struct device {
     const struct workload *w; /* borrowed */
     struct packing packing;   /* owned */
-    struct cpu_load load;     /* before the timing */
+    struct core_use use;      /* before the timing */
 };
 
 struct replay {
@@ -229,12 +229,12 @@ static int64_t cpu_cache_bytes(struct device *d)
 
 static void cpu_watch(struct device *d)
 {
-    cpu_load_begin(&d->load);
+    core_use_begin(&d->use);
 }
 
 static void cpu_conditions(struct device *d, struct conditions *out)
 {
-    cpu_load_end(&d->load, out);
+    core_use_end(&d->use, out);
 }
 
 const struct device_ops device_cpu = {

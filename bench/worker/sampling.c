@@ -131,12 +131,22 @@ static bool has_least(const struct contender *c, const struct sampling *how)
     return c->trial->sample_count >= how->min_samples && c->elapsed_s >= how->min_seconds;
 }
 
-/* Whether a contender takes no more samples while others do. */
-static bool rests(const struct contender *c, const struct contender *fastest,
-                  const struct sampling *how)
+/* Before a round: who is far slower than the fastest one rests from now on, also if that one fails
+ * or slows down.  Else sample k would not be of round k. */
+static void lay_to_rest(struct contender *contenders, int n, const struct sampling *how)
 {
-    return c->out ||
-           (fastest != NULL && has_least(c, how) && ratio_of(c, fastest).low > FAR_SLOWER);
+    const struct contender *fastest = fastest_of(contenders, n);
+    for (int i = 0; i < n && fastest != NULL; i++) {
+        struct contender *c = &contenders[i];
+        c->rests =
+            c->rests || (!c->out && has_least(c, how) && ratio_of(c, fastest).low > FAR_SLOWER);
+    }
+}
+
+/* Whether a contender takes no more samples, though others do. */
+static bool done(const struct contender *c, const struct sampling *how)
+{
+    return c->out || c->rests || c->trial->sample_count >= how->max_samples;
 }
 
 /* Whether enough is known: of a contender's time, or of how it compares with the fastest one beside
@@ -144,8 +154,7 @@ static bool rests(const struct contender *c, const struct contender *fastest,
 static bool satisfied(const struct contender *c, const struct contender *fastest,
                       const struct sampling *how)
 {
-    const struct trial *t = c->trial;
-    if (c->out || t->sample_count >= how->max_samples)
+    if (done(c, how))
         return true;
     if (!has_least(c, how))
         return false;
@@ -172,7 +181,7 @@ struct pace sampling_pace(const struct contender *contenders, int n, const struc
         int taken = c->trial->sample_count;
         if (taken > p.rounds && !c->out)
             p.rounds = taken;
-        if (taken == 0 || rests(c, fastest, how))
+        if (taken == 0 || c->out || c->rests)
             continue;
         double each_s = c->elapsed_s / taken;
         double in_time = each_s > 0 ? (how->max_seconds - c->elapsed_s) / each_s : 0;
@@ -226,10 +235,10 @@ void measure(struct contender *contenders, int n, const struct sampling *how,
         warm_up_s += warmed_s;
     }
     while (!all_satisfied(contenders, n, how) && !out_of_time(contenders, n, how, warm_up_s)) {
-        const struct contender *fastest = fastest_of(contenders, n);
+        lay_to_rest(contenders, n, how);
         shuffle_order(order, n, &rng);
         for (int i = 0; i < n; i++) {
-            if (rests(&contenders[order[i]], fastest, how))
+            if (done(&contenders[order[i]], how))
                 continue;
             beat(ctx, order[i]);
             take_sample(&contenders[order[i]], how, n == 1);

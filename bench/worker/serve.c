@@ -10,8 +10,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* ---- begin, open
- * ------------------------------------------------------------------------------------ */
+/* ---- begin, open ----------------------------------------------------------------------------- */
 
 /* The mask stays mapped as long as this process lives. */
 static int read_workload(struct worker *k, const json_t *request, struct status *st)

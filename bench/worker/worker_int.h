@@ -96,13 +96,13 @@ struct packing {
 void packing_init(struct packing *p, const struct workload *w);
 void packing_release(struct packing *p);
 
-/* ---- cpu_load.c: how far other programs took cores from this process ------------------------- */
+/* ---- core_use.c: how far other programs took cores from this process ------------------------- */
 
-struct cpu_load { /* in seconds; negative if the system does not say */
+struct core_use { /* in seconds; negative if the system does not say */
     double clock_s, busy_s, own_s, waited_s;
 };
-void cpu_load_begin(struct cpu_load *l);
-void cpu_load_end(const struct cpu_load *begin, struct conditions *out);
+void core_use_begin(struct core_use *u);
+void core_use_end(const struct core_use *begin, struct conditions *out);
 
 /* ---- bank.c: the tensors and weights on the device ----------------------------------------------
  *
@@ -311,6 +311,7 @@ struct contender {
     struct trial *trial; /* gets status, reason and samples */
     double elapsed_s;    /* of its samples */
     bool out;            /* censored or failed: samples no more */
+    bool rests;          /* far slower than another one: samples no more */
 };
 
 /* Seconds to run before the first sample: all contenders together, for the device's clocks, and

@@ -1,6 +1,8 @@
 /* Whole plans on the fake driver, whose kernels compute. */
 #include "tests/bench/gpu_fixture.h"
 
+#include "bench/bench_int.h"
+
 static struct status st; /* of the call that a test is about */
 
 /* What the last segment does wrong, each time unseen where the segment is verified alone. */
@@ -182,8 +184,35 @@ START_TEST(earlier_candidates_leave_room_for_a_dump)
 }
 END_TEST
 
+/* Segments that differ in their operands alone may have one binary and one schedule.  The verdict
+ * on one of them says nothing of the other. */
+START_TEST(segments_of_one_binary_are_each_verified)
+{
+    static const struct sampling verify_only = {.max_samples = 0};
+    struct bench *b = gpu_bench();
+    struct choice c[] = {gpu_choice(b, 8, 8), gpu_choice(b, 13, 13)};
+    const struct binary *binaries[ARRAY_LEN(c)];
+    struct trial t[ARRAY_LEN(c)];
+    for (size_t i = 0; i < ARRAY_LEN(c); i++) {
+        OK(bench_segment(b, &c[i], false, &verify_only, &t[i], &st));
+        ck_assert_int_eq(t[i].status, TRIAL_OK);
+        binaries[i] = builder_find(&b->builder, &c[i]);
+        if (i == 0) /* what no verification would find */
+            OK(cache_put(&b->cache, CACHE_VERDICT, binaries[0]->verdict, "0.5", 3, &st));
+    }
+    ck_assert_ptr_eq(c[0].impl, c[1].impl);
+    ck_assert_mem_eq(&c[0].schedule, &c[1].schedule, sizeof(c[0].schedule));
+    ck_assert_str_eq(binaries[0]->content_hash, binaries[1]->content_hash);
+    ck_assert_double_lt(t[1].error, 0.1);
+    for (size_t i = 0; i < ARRAY_LEN(c); i++)
+        trial_release(&t[i]);
+    bench_close(b);
+}
+END_TEST
+
 SUITE("cuda plans", gpu_setup, test_dir_teardown,
       LOOP(plan_is_run_and_judged, 0, ARRAY_LEN(last_segments)), ONCE(wrong_kernel_spoils_no_other),
       ONCE(wrong_plan_spoils_none_beside_it), ONCE(samples_are_long_once_the_gpu_is_awake),
       ONCE(time_of_dropped_samples_is_counted), ONCE(no_sample_is_dropped_before_long_ones),
-      ONCE(launches_of_a_plan_are_traced), ONCE(earlier_candidates_leave_room_for_a_dump))
+      ONCE(launches_of_a_plan_are_traced), ONCE(earlier_candidates_leave_room_for_a_dump),
+      ONCE(segments_of_one_binary_are_each_verified))

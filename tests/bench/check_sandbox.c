@@ -1,6 +1,8 @@
 /* What a candidate on a CPU may do besides computing. */
 #include "tests/bench/fixture.h"
 
+#include <signal.h>
+
 /* Each is true where nothing keeps a candidate from it, as often as it is tried.  `path` is that of
  * a file outside the cache, at `other` there is none. */
 static const char *const attempts[] = {
@@ -40,6 +42,14 @@ static struct trial try_all(void)
     return t;
 }
 
+START_TEST(it_is_tried_where_sigchld_was_ignored)
+{
+    unsigned usual = sandbox_try();
+    signal(SIGCHLD, SIG_IGN);
+    ck_assert_uint_eq(sandbox_try(), usual);
+}
+END_TEST
+
 START_TEST(candidate_only_computes)
 {
     if (sandbox_try() != (SANDBOX_FILES | SANDBOX_SIGNALS | SANDBOX_NETWORK))
@@ -62,5 +72,5 @@ START_TEST(without_a_sandbox_it_does_all_else_too)
 }
 END_TEST
 
-SUITE("sandbox", test_dir_setup, test_dir_teardown, ONCE(candidate_only_computes),
-      ONCE(without_a_sandbox_it_does_all_else_too))
+SUITE("sandbox", test_dir_setup, test_dir_teardown, ONCE(it_is_tried_where_sigchld_was_ignored),
+      ONCE(candidate_only_computes), ONCE(without_a_sandbox_it_does_all_else_too))

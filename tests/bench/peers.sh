@@ -45,6 +45,38 @@ print(peers.compare({'fuseplan': rounds, 'eager': [9.0] * 100, 'flex': [1.5 * t 
   exit 1
 }
 
+# a program that fails without a word, and exceptions without one, cost their own line alone
+cat >"$dir/silent" <<'END'
+#!/bin/sh
+[ "$1" != export ] || exit 0
+exit 3
+END
+cat >"$dir/make" <<'END'
+#!/bin/sh
+exit 4
+END
+chmod +x "$dir/silent" "$dir/make"
+PATH="$dir:$PATH" python3 - "$dir" >"$dir/out" 2>&1 <<'END' || { echo "FAILED: $(cat "$dir/out")"; exit 1; }
+import argparse, contextlib, sys
+import peers
+a = argparse.Namespace(fuseplan=f'{sys.argv[1]}/silent', layers=1, avg_seq_len=None, rounds=1)
+print(peers.run_fuseplan(a, 'bench'), peers.export_plan(a, sys.argv[1], 'plan', []))
+
+def fails():
+    assert False
+
+peers.make_variants = lambda *_: ({'eager': fails, 'flex': lambda: None}, 1)
+peers.capture = lambda torch, run: (run(), None)
+peers.time_graphs = lambda torch, graphs, rounds: {name: [1.0] for name in graphs}
+print(peers.time_variants(a, None, None, 1, 16, 'full', None))
+END
+printf '%s\n' 'peers: fuseplan bench: exit status 3' 'peers: plan: exit status 4' 'None None' \
+  'peers: eager 1x16 full: AssertionError()' "({'flex': [1000.0]}, True)" | sort >"$dir/expected"
+sort "$dir/out" | cmp -s - "$dir/expected" || {
+  echo "FAILED: failures without a word: $(cat "$dir/out")"
+  exit 1
+}
+
 masks=$(python3 -c "import peers; print(peers.split_masks('full,bigbird:g=2,n=1,sliding:w=4,causal'))")
 [ "$masks" = "['full', 'bigbird:g=2,n=1', 'sliding:w=4', 'causal']" ] || {
   echo "FAILED: the list of masks is cut as $masks"

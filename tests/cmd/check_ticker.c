@@ -1,11 +1,13 @@
-/* The thread that shows the progress of a command, beside processes that the command starts.  All
- * else that the command shows is in progress.sh. */
+/* The thread that shows the progress of a command, beside processes that the command starts, and
+ * events beside signals.  All else that the command shows is in progress.sh. */
 #include "cmd/cmd.h"
 #include "tests/suite.h"
 
 #include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -75,4 +77,69 @@ START_TEST(a_child_begins_while_nothing_is_drawn)
 }
 END_TEST
 
-SUITE("the ticker of cmd/progress", NULL, NULL, ONCE(a_child_begins_while_nothing_is_drawn))
+/* ---- events ---------------------------------------------------------------------------------- */
+
+static volatile sig_atomic_t *caught; /* how many signals the writer has caught; shared with it */
+
+static void count_signal(int signal_number)
+{
+    (void)signal_number;
+    ++*caught;
+}
+
+/* Opens a pipe with a name that takes no more; returns both ends. */
+static int open_full_pipe(const char *path)
+{
+    ck_assert_int_eq(mkfifo(path, 0600), 0);
+    int pipe = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+    ck_assert_int_ge(pipe, 0);
+    while (write(pipe, "\n", 1) == 1)
+        ;
+    return pipe;
+}
+
+static pid_t write_events(const char *path)
+{
+    const struct options o = {.given = OPT(QUIET), .events = path};
+    const struct sigaction action = {.sa_handler = count_signal};
+    sigaction(SIGINT, &action, NULL); /* inherited: no signal comes too early */
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    int result = progress_begin(&o, "search", &st) == 0 ? progress_end(0, &st) : -1;
+    _exit(result == 0 ? EXIT_SUCCESS : EXIT_FAILURE);
+}
+
+/* Ctrl-C comes while the reader is slow. */
+START_TEST(a_signal_does_not_end_the_events)
+{
+    enum { SIGNALS = 20 };
+    const char *path = test_path("events");
+    char text[4096];
+    int status;
+    struct buf got;
+    buf_init(&got);
+    int pipe = open_full_pipe(path);
+    caught = mmap(NULL, sizeof(*caught), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    ck_assert_ptr_ne((const void *)caught, MAP_FAILED);
+    pid_t pid = write_events(path), ended = 0;
+    for (; *caught < SIGNALS && ended == 0; ended = waitpid(pid, &status, WNOHANG)) {
+        kill(pid, SIGINT);
+        wait_s(0.01);
+    }
+    while (ended == 0) {
+        ended = waitpid(pid, &status, WNOHANG);
+        for (ssize_t n; (n = read(pipe, text, sizeof(text))) > 0;)
+            buf_add(&got, text, (size_t)n);
+        wait_s(0.001);
+    }
+    ck_assert_msg(WIFEXITED(status) && WEXITSTATUS(status) == EXIT_SUCCESS, "status %d", status);
+    ck_assert_ptr_nonnull(strstr(got.ptr, "{\"event\":\"start\""));
+    ck_assert_ptr_nonnull(strstr(got.ptr, "{\"event\":\"end\""));
+    buf_release(&got);
+    close(pipe);
+}
+END_TEST
+
+SUITE("the ticker of cmd/progress", test_dir_setup, test_dir_teardown,
+      ONCE(a_child_begins_while_nothing_is_drawn), ONCE(a_signal_does_not_end_the_events))

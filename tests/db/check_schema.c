@@ -17,6 +17,21 @@ START_TEST(shipped_migrations_are_unchanged)
 }
 END_TEST
 
+START_TEST(page_describes_todays_version)
+{
+    struct buf path, page;
+    char says[64];
+    buf_init(&path);
+    buf_init(&page);
+    buf_addf(&path, "%s/../docs/database.md", getenv("FUSEPLAN_TEST_DATA"));
+    OK(file_read(path.ptr, 0, &page, &st));
+    snprintf(says, sizeof(says), "This page describes version %d.", schema_version);
+    ck_assert_msg(strstr(page.ptr, says) != NULL, "docs/database.md lacks '%s'", says);
+    buf_release(&page);
+    buf_release(&path);
+}
+END_TEST
+
 /* From version _i, as that version's fuseplan left it, to today's. */
 START_TEST(every_old_version_becomes_todays)
 {
@@ -165,8 +180,7 @@ START_TEST(migration_never_goes_back)
 }
 END_TEST
 
-/* ---- the statements
- * ----------------------------------------------------------------------------*/
+/* ---- the statements -------------------------------------------------------------------------- */
 
 static int find_scan(void *ctx, int columns, char **values, char **names)
 {
@@ -201,6 +215,7 @@ END_TEST
 
 SUITE("db/schema", test_dir_setup, test_dir_teardown,
       LOOP(shipped_migrations_are_unchanged, 0, schema_version),
+      ONCE(page_describes_todays_version),
       LOOP(every_old_version_becomes_todays, 0, schema_version), ONCE(old_rows_are_kept),
       ONCE(old_packed_trials_are_kept), ONCE(tables_are_strict_and_marked),
       LOOP(made_up_versions_become_the_last, 0, ARRAY_LEN(history) + 1),

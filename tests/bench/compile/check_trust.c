@@ -72,6 +72,25 @@ START_TEST(entry_that_another_user_could_write_is_not_used)
 }
 END_TEST
 
+/* A umask of 002 lets the group write: not below the cache. */
+START_TEST(headers_are_of_the_user_alone)
+{
+    static const struct kernel_file header = {.name = "a.h", .text = "int a;\n", .len = 7};
+    struct buf dir;
+    struct stat info;
+    buf_init(&dir);
+    umask(S_IWOTH);
+    struct cache c = open_cache();
+    OK(cache_headers(&c, &header, 1, &dir, &st));
+    ck_assert_int_eq(stat(dir.ptr, &info), 0);
+    ck_assert_uint_eq(info.st_mode & 0777, 0700);
+    ck_assert_uint_eq(umask(0), S_IWOTH);
+    buf_release(&dir);
+    cache_release(&c);
+}
+END_TEST
+
 SUITE("trust", test_dir_setup, test_dir_teardown, ONCE(place_that_others_can_write_to_is_refused),
       ONCE(place_of_another_user_is_refused),
-      LOOP(entry_that_another_user_could_write_is_not_used, 0, 2))
+      LOOP(entry_that_another_user_could_write_is_not_used, 0, 2),
+      ONCE(headers_are_of_the_user_alone))

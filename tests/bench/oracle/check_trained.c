@@ -135,6 +135,21 @@ START_TEST(bad_files_are_refused)
 }
 END_TEST
 
+/* The worker gets the path in JSON.  A name that is UTF-8 may link to one that is not. */
+START_TEST(path_that_is_not_utf8_is_refused)
+{
+    struct trained *t;
+    char latin1[256], *link = mem_strdup(test_path("link"));
+    snprintf(latin1, sizeof(latin1), "%s", test_path("mod\xe8le"));
+    ck_assert_int_eq(rename(path, latin1), 0);
+    ck_assert_int_eq(symlink(latin1, link), 0);
+    FAILS(trained_open(latin1, &t, &st), STATUS_USAGE, "is not UTF-8; name another");
+    ck_assert_ptr_null(t);
+    FAILS(trained_open(link, &t, &st), STATUS_USAGE, "/link' is not UTF-8; name another");
+    free(link);
+}
+END_TEST
+
 START_TEST(the_worker_reads_the_same_file)
 {
     struct inputs in = {.seed = 3}, back;
@@ -158,4 +173,4 @@ END_TEST
 
 SUITE("trained", setup, test_dir_teardown, ONCE(weights_are_those_of_the_file),
       ONCE(other_sizes_are_refused), ONCE(bad_files_are_refused),
-      ONCE(the_worker_reads_the_same_file))
+      ONCE(path_that_is_not_utf8_is_refused), ONCE(the_worker_reads_the_same_file))

@@ -243,6 +243,25 @@ START_TEST(far_slower_ones_rest)
 }
 END_TEST
 
+/* The first one is the fastest at first.  Once it has slowed down, or has failed (_i 1), the last
+ * one is no longer far slower than the fastest; but its next sample would be of another round than
+ * theirs. */
+START_TEST(who_rests_does_not_come_back)
+{
+    struct fake fakes[] = {{.ms = 10, .step_ms = 1, .fails_after = _i == 1 ? 12 : 0},
+                           {.ms = 12, .step_ms = 0.5},
+                           {.ms = 14, .step_ms = 1.1}};
+    const struct sampling how = {.min_samples = 8, .max_samples = 40, .max_seconds = 100};
+    struct trial trials[3];
+    run(fakes, 3, &how, 0, trials);
+    ck_assert_int_eq(trials[0].status, _i == 1 ? TRIAL_FAILED : TRIAL_OK);
+    ck_assert_int_ge(trials[1].sample_count, 12);
+    ck_assert_int_le(trials[1].sample_count, 40);
+    ck_assert_int_eq(trials[2].sample_count, 8);
+    release(trials, 3);
+}
+END_TEST
+
 START_TEST(hopeless_ones_are_censored)
 {
     struct fake fakes[] = {{.ms = 10}, {.ms = 30}};
@@ -310,5 +329,6 @@ SUITE("sampling", NULL, NULL, ONCE(rounds_hold_each_once_in_changing_order),
       ONCE(warm_up_is_by_time_and_not_kept), ONCE(a_device_warms_up_once),
       ONCE(samples_are_announced), LOOP(enough_samples_stop_it, 0, ARRAY_LEN(stops)),
       LOOP(known_ratios_stop_several, 0, ARRAY_LEN(pairs)), ONCE(far_slower_ones_rest),
-      ONCE(hopeless_ones_are_censored), ONCE(one_that_fails_leaves_the_others_alone),
-      ONCE(the_parent_hears_of_every_sample), ONCE(pace_is_that_of_the_slowest))
+      LOOP(who_rests_does_not_come_back, 0, 2), ONCE(hopeless_ones_are_censored),
+      ONCE(one_that_fails_leaves_the_others_alone), ONCE(the_parent_hears_of_every_sample),
+      ONCE(pace_is_that_of_the_slowest))

@@ -17,3 +17,17 @@ fuseplan db forget $w --dry-run --db a.db
 fuseplan db list --db a.db --format csv | cut -d, -f1,2,8,12
 fuseplan db forget $w --older-protocol --db a.db --format json
 fuseplan db export --db a.db | wc -l
+# Each option counts by itself: --target and --init without a workload too, and --older-protocol without the device.
+sed '/"value":43690/{
+  s/"status":"ok"/"status":"failed","reason_code":"compile","reason":"no"/
+  s/"median_ms":4,"ci_low_ms":3.5,"ci_high_ms":4.5,"sample_count":6/"sample_count":0/
+}' old.txt >failed.txt
+sed 's/"kind":"cpu"/"kind":"cuda"/;s/1234567890abcdef/1234567890abcde0/' failed.txt >cuda.txt
+sed 's/"init":"uniform"/"init":"wide"/;s/1234567890abcdef/1234567890abcde1/' failed.txt >wide.txt
+fuseplan db import failed.txt cuda.txt wide.txt --db c.db -q
+for what in '--failed --target cuda' '--failed --target cpu' '--failed --init wide' "$w --init uniform" \
+  '--older-protocol --target cuda' '--older-protocol --init wide --target cpu'; do
+  echo "$what:"
+  fuseplan db forget $what --dry-run --db c.db --format csv -q
+done
+fuseplan db forget --target cuda --init wide --db c.db; echo $?

@@ -8,9 +8,12 @@ jq -c '.library, (.plans[] | [.value, .workload.seq_len, .measured_on, .measured
 # Whatever else the name would clash with, its functions do not.
 fuseplan export 43690 -b 1 -s 4 $small -q --name bert -o bert; echo $?
 ls bert | grep bert; grep -c encoder bert/*.[ch] | grep -v ':0$'
-# What is not ours stays.
-echo mine >lib/notes
+# What is not ours stays, also by a name that some other output builds; what make built goes.
+echo mine | tee lib/libmine.a lib/libmine.so lib/libmine.so.1 lib/libencoder.1 lib/plan >lib/notes
+touch lib/libencoder.a lib/libencoder.so lib/libencoder.so.1 lib/example lib/library.o
 fuseplan export 41115 -b 1 -s 4 $small -q -o lib; echo $?
+fuseplan export 41115 -b 1 -s 4 $small -q -o lib --force; echo $?
+ls lib | grep -e '^lib.*\.[ao1]' -e '\.so' -e '^plan$' -e notes -e '^example$'
 fuseplan export 41115 -b 1 -s 4 $small -q -o no --name Bert; echo $?
 fuseplan export best -b 1 -s 4 $small -q -o no --db none.db; echo $?
 known_db k.db

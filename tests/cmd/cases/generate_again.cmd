@@ -6,12 +6,12 @@ touch g/plan g/segment_00_00_qkv_gemm.o
 generate 43690 -o g
 ls g | grep -c '^segment_'; ls g | grep -e '^plan$' -e '\.o$'
 # A file of the user's, and one that was changed, stop it.
-echo mine >g/notes; echo '/* mine */' >>g/plan_b1_s4.c; ls g >before
+echo mine | tee g/example g/libmine.a >g/notes; echo '/* mine */' >>g/plan_b1_s4.c; ls g >before
 generate 41115 -o g
 tail -n 1 g/plan_b1_s4.c; ls g | cmp - before
 # --force keeps the one and replaces the other.
 generate 41115 -o g --force
-cat g/notes; tail -n 1 g/plan_b1_s4.c; ls g | grep -c '^segment_'; rm -r g before
+cat g/notes g/example g/libmine.a; tail -n 1 g/plan_b1_s4.c; ls g | grep -c '^segment_'; rm -r g before
 # Any name of a directory that is new or empty; nothing is left beside it.
 for dir in pl2/../pl2 b/. link dangling; do
   mkdir empty; ln -s empty link; ln -s target dangling

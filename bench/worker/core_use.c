@@ -49,19 +49,19 @@ static double waited_seconds(int *threads)
     return sum;
 }
 
-void cpu_load_begin(struct cpu_load *l)
+void core_use_begin(struct core_use *u)
 {
     int threads;
-    *l = (struct cpu_load){.clock_s = clock_seconds(),
+    *u = (struct core_use){.clock_s = clock_seconds(),
                            .busy_s = cpu_busy_seconds(),
                            .own_s = own_seconds(),
                            .waited_s = waited_seconds(&threads)};
 }
 
-void cpu_load_end(const struct cpu_load *begin, struct conditions *out)
+void core_use_end(const struct core_use *begin, struct conditions *out)
 {
     int threads;
-    struct cpu_load end = {clock_seconds(), cpu_busy_seconds(), own_seconds(),
+    struct core_use end = {clock_seconds(), cpu_busy_seconds(), own_seconds(),
                            waited_seconds(&threads)};
     double wall_s = end.clock_s - begin->clock_s;
     *out = (struct conditions){.cpu = false};

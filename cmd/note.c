@@ -1,0 +1,41 @@
+#include "cmd/cmd.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+void note(const struct options *o, const char *fmt, ...)
+{
+    va_list args;
+    struct buf text, escaped;
+    buf_init(&text);
+    buf_init(&escaped);
+    va_start(args, fmt);
+    buf_addv(&text, fmt, args);
+    va_end(args);
+    utf8_escape(text.ptr, &escaped);
+    progress_note(options_has(o, OPT(QUIET)), escaped.ptr);
+    buf_release(&text);
+    buf_release(&escaped);
+}
+
+void note_line(void *options, const char *line)
+{
+    note(options, "%s", line);
+}
+
+void note_bad_model(const struct options *o, const struct status *bad)
+{
+    note(o,
+         "trained a model on the stored plans, as the stored one cannot be used: %s; 'fuseplan "
+         "train' stores a new one",
+         bad->message);
+}
+
+void note_relaxed(const struct options *o, const char *answer, const char *name, const char *stored,
+                  const char *asked, json_t *relaxed)
+{
+    if (stored[0] == '\0' || asked[0] == '\0' || strcmp(stored, asked) == 0)
+        return;
+    note(o, "%s differs in %s: measured with '%s', asked for '%s'", answer, name, stored, asked);
+    json_array_append_new(relaxed, json_string(name));
+}
