@@ -147,6 +147,12 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
     };
     struct cuda_stage stage;
     struct cuda_gemm g;
+    struct workload rows, *w = NULL; /* launches are laid out for all rows, whatever is packed */
+    if (t->workload != NULL) {
+        rows = *t->workload;
+        rows.lengths = NULL;
+        w = &rows;
+    }
     cuda_gemm_of(c, &g);
     if (t->arch != CUDA_ARCH_HOPPER && t->arch != 0)
         return inapplicable(why, "wgmma is an instruction of sm_90a alone");
@@ -159,17 +165,16 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
         return inapplicable(
             why, "norm is a knob of a layernorm after a GEMM, and this segment has none");
     if (g.norm != CUDA_GEMM_NORM_NONE && g.split > 1 &&
-        !norm_of_split_applicable(&g, &stage, t->workload, why))
+        !norm_of_split_applicable(&g, &stage, w, why))
         return false;
     if (g.swap && g.split > 1)
         return inapplicable(why, "a tile with swapped operands takes all of the inner dimension");
     if (cluster_of(&g) > 1 && (g.split > 1 || g.norm == CUDA_GEMM_NORM_CLUSTER))
         return inapplicable(why,
                             "a cluster shares the weight, or a sum, or the rows of a layernorm");
-    if (g.norm != CUDA_GEMM_NORM_NONE && t->workload != NULL &&
-        ranks_of(&g, &stage, t->workload) == 0)
+    if (g.norm != CUDA_GEMM_NORM_NONE && w != NULL && ranks_of(&g, &stage, w) == 0)
         return inapplicable(why, "so few tiles of this width make no row for the layernorm");
-    if (t->workload != NULL && thread_blocks(&g, &stage, t->workload) / g.split > TILES_MAX)
+    if (w != NULL && thread_blocks(&g, &stage, w) / g.split > TILES_MAX)
         return inapplicable(why, "the kernel finds the places of less than 2^20 tiles");
     if (g.norm == CUDA_GEMM_NORM_NONE && g.bn > COLUMNS_MAX)
         return inapplicable(why, "tiles of this width are for layernorms");

@@ -4,6 +4,7 @@
  * layer. */
 #include "codegen/cuda_int.h"
 
+#include <assert.h>
 #include <string.h>
 
 /* What follows the GEMM: the elementwise operator, -1 for none. */
@@ -19,10 +20,12 @@ void add_gemm_name(struct segment segment, struct buf *out)
         [POINTWISE_BIAS_SPLIT_HEADS] = "_bias_split",
         [POINTWISE_BIAS_RESIDUAL] = "_bias_residual",
         [POINTWISE_BIAS_GELU] = "_bias_gelu",
+        [POINTWISE_BIAS_GELU_TANH] = "_bias_gelu_tanh",
     };
     struct cuda_stage s;
     cuda_gemm_stage(segment, &s);
     int ending = ending_of(&s);
+    assert(ending < 0 || endings[ops[ending].pointwise] != NULL);
     buf_addf(out, "%sgemm%s%s", s.first < cuda_gemm_op(&s) ? "merge_heads_" : "",
              ending >= 0 ? endings[ops[ending].pointwise] : "", s.norm_strip ? "_layernorm" : "");
 }

@@ -86,9 +86,8 @@ static int lay_out(struct matmul *m, const struct workload *w, int64_t rows, str
 
 static int choose_algorithm(struct matmul *m, struct status *st)
 {
-    enum { ALGORITHMS_MAX = KNOB_VALUES_MAX };
     const struct cublas *lib = m->lib;
-    struct cublasLtMatmulHeuristicResult found[ALGORITHMS_MAX];
+    struct cublasLtMatmulHeuristicResult found[FP_ALGORITHMS];
     struct cublasLtMatmulPreference *wish = NULL;
     int wanted = choice_knob(&m->choice, "algorithm"), count = 0;
     int error = lib->MatmulPreferenceCreate(&wish);
@@ -98,7 +97,7 @@ static int choose_algorithm(struct matmul *m, struct status *st)
                                               &workspace_max_bytes, sizeof(workspace_max_bytes));
     if (error == CUBLAS_STATUS_SUCCESS)
         error = lib->MatmulAlgoGetHeuristic(lib->handle, m->desc, m->weight, m->in, m->out, m->out,
-                                            wish, ALGORITHMS_MAX, found, &count);
+                                            wish, FP_ALGORITHMS, found, &count);
     if (wish != NULL)
         lib->MatmulPreferenceDestroy(wish);
     if (error != CUBLAS_STATUS_NOT_SUPPORTED &&

@@ -90,7 +90,8 @@ void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r)
 {
     const struct fp_blocks *m = &p->mask;
     size_t batch = (size_t)p->about.batch, rows = batch * (size_t)m->blocks;
-    size_t entries = batch * (size_t)p->mask_entries; /* of one list for each sequence */
+    size_t entries =
+        (m->lists > 1 ? 1 : batch) * (size_t)p->mask_entries; /* lists for each sequence */
     size_t words = ((size_t)p->mask_words + rows) * FP_BLOCK;
     r->space.lengths = encoder_carve(c, batch * sizeof(int));
     if (p->about.packed != 0) {

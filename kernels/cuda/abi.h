@@ -23,12 +23,12 @@ struct fp_blocks {
 /* The mask for kernels whose warpgroups share key blocks: lists for tiles of neighbouring query
  * blocks, as codegen/query_tiles.c makes them.  The results of the parts are joined. */
 struct fp_tiles {
-    int count,
-        parts; /* count: rows of `tile`; each stands for a head, or for a head of a batch row */
-    const int *tile; /* (count, 4): list; query block, plus `blocks` for each part before; entries;
-                        place in `rest` of entry 32 */
-    const int *head; /* (count, 32, entry): the first entries of each tile */
-    const int *rest; /* those behind them */
+    int count, parts; /* count: rows of `tile`.  Each stands for a tile of every head: of all batch
+                         rows where the mask has one list, else of its list's batch row */
+    const int *tile;  /* (count, 4): list; query block, plus `blocks` for each part before; entries;
+                         place in `rest` of entry 32 */
+    const int *head;  /* (count, 32, entry): the first entries of each tile */
+    const int *rest;  /* those behind them */
     const unsigned long long *words; /* (n, 64): as those of fp_blocks */
     const int *query_token; /* (parts, blocks*64) the token of each row, -1: none; null: in order */
     const int *key_token;   /* (parts, blocks*64) likewise, of each key */
@@ -59,9 +59,11 @@ struct fp_args {
     struct fp_gemm gemm;   /* for kernels that several segments share; else zeros */
     unsigned *sync;        /* zeroed before the first launch only.  Word 0 is the grid barrier; word
                               FP_SYNC_DRAWN counts tiles drawn and words from FP_SYNC_TILES on count
-                              arrivals, and these wrap to 0 by themselves */
+                              arrivals, and these wrap to 0 by themselves; in a GEMM whose
+                              layernorm's moments go through memory they are mailboxes, words of 64
+                              bits, each emptied by its reader */
     float *workspace; /* partial sums of a split GEMM: (tiles, split, BM*BN); of attention in two
-                         parts log2 of each row's sum in the first: (B,H,S) */
+                         parts log2 of each row's sum in the first: (B,H,S); cuBLASLt's own */
 };
 
 /* Descriptions of matrices for the tensor memory accelerator (TMA), a second argument of kernels
@@ -81,7 +83,11 @@ struct fp_maps {
 /* Packed rows of a product run by cuBLASLt's algorithm for the next full step of rows, so many of
  * which are all rows: an exported library, which does not know how many rows a call will have,
  * keeps one for each step. */
-#define FP_ROW_STEPS  16
+#define FP_ROW_STEPS 16
+
+/* So many algorithms cuBLASLt is asked to propose.  Another number might give another list, and a
+ * plan names an algorithm by its place. */
+#define FP_ALGORITHMS 16
 
 #define FP_SYNC_DRAWN 16
 #define FP_SYNC_TILES 32

@@ -101,10 +101,17 @@ int encoder_mask_open(const struct plan *p, struct plan_state *out)
 
 /* ---- in each call ---------------------------------------------------------------------------- */
 
+/* How many sequences share a list of the mask, and a row of its tiles. */
+static int sequences(const struct plan *p)
+{
+    return p->mask.lists > 1 ? 1 : p->about.batch;
+}
+
+/* Lists for each sequence. */
 static void carve_lists(const struct plan *p, struct carving *c, struct fp_cut_lists *out)
 {
     size_t batch = (size_t)p->about.batch, rows = batch * (size_t)p->mask.blocks;
-    size_t entries = batch * (size_t)p->mask_entries; /* of one list for each sequence */
+    size_t entries = (size_t)sequences(p) * (size_t)p->mask_entries;
     size_t words = ((size_t)p->mask_words + rows) * FP_BLOCK;
     out->unpacked = encoder_carve(c, batch * (size_t)p->about.seq_len * sizeof(int));
     out->offset = encoder_carve(c, (batch + 1) * sizeof(int));
@@ -113,12 +120,6 @@ static void carve_lists(const struct plan *p, struct carving *c, struct fp_cut_l
     out->key_block = encoder_carve(c, entries * sizeof(int));
     out->bits = encoder_carve(c, entries * sizeof(int));
     out->words = encoder_carve(c, words * sizeof(fp_word));
-}
-
-/* Of how many sequences a row of the tiles stands for the tiles. */
-static int sequences(const struct plan *p)
-{
-    return p->mask.lists > 1 ? 1 : p->about.batch;
 }
 
 static long tile_words(const struct plan *p, const struct plan_tiles *t)

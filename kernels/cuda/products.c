@@ -85,9 +85,8 @@ static int describe(struct product *p, const struct plan_product *of, const void
 static int choose(const struct product *p, cublasLtMatrixLayout_t in, cublasLtMatrixLayout_t out,
                   int algorithm, cublasLtMatmulAlgo_t *algo)
 {
-    enum { ALGORITHMS = 16 };
     static const char what[] = "choose an algorithm";
-    cublasLtMatmulHeuristicResult_t found[ALGORITHMS];
+    cublasLtMatmulHeuristicResult_t found[FP_ALGORITHMS];
     cublasLtMatmulPreference_t wish;
     uint64_t bytes = WORKSPACE_BYTES;
     int count = 0, status = check(cublasLtMatmulPreferenceCreate(&wish), what);
@@ -98,7 +97,7 @@ static int choose(const struct product *p, cublasLtMatrixLayout_t in, cublasLtMa
                    what);
     if (status == ENCODER_OK)
         status = check(cublasLtMatmulAlgoGetHeuristic(p->handle, p->desc, p->weight, in, out, out,
-                                                      wish, ALGORITHMS, found, &count),
+                                                      wish, FP_ALGORITHMS, found, &count),
                        what);
     cublasLtMatmulPreferenceDestroy(wish);
     if (algorithm >= count || found[algorithm].state != CUBLAS_STATUS_SUCCESS)
@@ -219,8 +218,11 @@ static int product_open(struct encoder *e, int plan, int segment)
     for (int layer = 0; layer < e->layers && status == ENCODER_OK; layer++) {
         const void **weight = e->weight + (size_t)layer * WEIGHTS;
         struct product *p = calloc(1, sizeof(*p));
-        if (p == NULL)
+        if (p == NULL) {
+            if (layer == 0) /* later the first product owns it */
+                cublasLtDestroy(handle);
             return encoder_fail(ENCODER_NO_MEMORY, "out of memory");
+        }
         e->device->plans[plan].products[layer * encoder_plans[plan]->about.kernels + segment] = p;
         p->handle = handle;
         p->owns_handle = layer == 0;

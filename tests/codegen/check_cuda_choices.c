@@ -1,6 +1,7 @@
 /* Stages, choices and launches of the CUDA target. */
 #include "codegen/cuda_int.h"
 #include "cuda_sources.h"
+#include "kernels/cuda/abi.h"
 #include "tests/suite.h"
 
 #include <stdlib.h>
@@ -373,10 +374,19 @@ START_TEST(sizes_without_code_are_refused)
 }
 END_TEST
 
+/* The worker and an exported library ask cuBLASLt for as many algorithms as the knob has values. */
+START_TEST(every_algorithm_is_proposed)
+{
+    const struct impl *library = impl_find(TARGET_CUDA, "library");
+    ck_assert_int_eq(library->knobs[CUDA_LIBRARY_KNOB_ALGORITHM].count, FP_ALGORITHMS);
+}
+END_TEST
+
 SUITE("cuda_choices", NULL, NULL, LOOP(choices_start_with_the_defaults, 0, SEGMENT_COUNT),
       LOOP(knobs_without_effect_are_refused, 0, ARRAY_LEN(refused)),
       ONCE(sources_with_the_same_symbol_are_the_same), ONCE(values_may_stand_in_any_order),
       LOOP(stages_cover_the_segment, 0, SEGMENT_COUNT),
       LOOP(launches_are_sane, 0, 2 * DTYPE_COUNT * ARRAY_LEN(head_sizes)), ONCE(tiles_of_a_launch),
       LOOP(options_name_the_architecture, 0, ARRAY_LEN(builds)),
-      LOOP(sizes_without_code_are_refused, 0, ARRAY_LEN(without_code)))
+      LOOP(sizes_without_code_are_refused, 0, ARRAY_LEN(without_code)),
+      ONCE(every_algorithm_is_proposed))

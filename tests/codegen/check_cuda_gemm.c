@@ -190,6 +190,20 @@ START_TEST(the_norm_of_a_split_is_for_few_rows)
 }
 END_TEST
 
+/* Launches are laid out for all rows: 256 here, of which 128 are real. */
+START_TEST(the_norm_of_a_split_counts_rows_of_padding)
+{
+    struct workload w = small();
+    int lengths[] = {64, 64};
+    const char *why;
+    w.batch = 2, w.seq_len = 128, w.heads = 12, w.lengths = lengths;
+    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, false, false, &w};
+    struct choice c = choice_of((struct segment){12, 14}, "tile=64x64 split=4 norm=memory");
+    ck_assert(!choice_applicable(&c, &t, &why));
+    ck_assert_ptr_nonnull(strstr(why, "does not hold all thread blocks at once"));
+}
+END_TEST
+
 START_TEST(swapped_operands_are_not_split)
 {
     const struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64,  CUDA_ARCH_HOPPER,
@@ -302,5 +316,5 @@ SUITE("cuda_gemm", NULL, NULL, LOOP(is_of_sm_90_and_half_types, 0, ARRAY_LEN(tar
       LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
       LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)), LOOP(places_of_tiles_are_found, 0, 2),
       LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits)),
-      ONCE(swapped_operands_are_not_split), ONCE(a_default_is_applicable),
-      LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)))
+      ONCE(the_norm_of_a_split_counts_rows_of_padding), ONCE(swapped_operands_are_not_split),
+      ONCE(a_default_is_applicable), LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)))
