@@ -146,6 +146,8 @@ START_TEST(names_begin_with_the_library_s)
         const char *text = p.files[i].text.ptr;
         ck_assert_msg(strstr(text, "encoder_") == NULL && strstr(text, "ENCODER_") == NULL, "%s",
                       p.files[i].name);
+        ck_assert_msg(strstr(text, "bert.bert\"") == NULL, "%s: HuggingFace's name is not ours",
+                      p.files[i].name);
         ck_assert_msg(strstr(text, "@OBJECTS@") == NULL && strstr(text, "@SOURCES@") == NULL, "%s",
                       p.files[i].name);
     }
