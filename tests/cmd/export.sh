@@ -75,6 +75,11 @@ if command -v python3 >/dev/null; then
   make -s -C sizes libsizes.so CFLAGS='-O0 -march=native -fopenmp'
   PYTHONPATH=$source/tests/cmd/python PYTHONDONTWRITEBYTECODE=1 python3 "$source/tests/cmd/python/use.py" sizes || fail "sizes.py"
 fi
+# The example has functions of these names, of its own and of the system.
+for name in check close; do
+  fuseplan export "$value" --target cpu -b 1 -s 8 -H 1 -W 4 -L 1 -q --name $name -o $name
+  cc -std=gnu17 -fopenmp -fsyntax-only $name/example.c || fail "the library's name '$name'"
+done
 cat >both.c <<'END'
 #include "encoder.h"
 #include "sizes.h"
