@@ -41,7 +41,7 @@ static bool is_ordered(const struct choice *c)
     return choice_value(c, CUDA_ATTENTION_KNOB_COVER) == CUDA_COVER_ORDERED;
 }
 
-/* sizeof(attention_wgmma_smem) and what aligns it; a compiled test compares them. */
+/* sizeof(attention_shape::smem) and what aligns it; a compiled test compares them. */
 static int shared_bytes(const struct cuda_attention_shape *s, bool ordered, int head_size)
 {
     enum { SWIZZLE_BYTES = 1024, MARKS_LATER = 4, ALIGNMENT = 16 };

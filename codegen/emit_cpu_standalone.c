@@ -43,6 +43,7 @@ static const struct placeholder placeholders[] = {
                      "endif()\n"
                      "set(LIBRARIES openblas m -fopenmp)"},
     {"@CMAKE_OBJECTS@", "target_compile_options(encoder_objects PRIVATE " CPU_CODE_FLAGS ")\n"},
+    {"@CMAKE_PACKAGE@", ""},
     {"@CMAKE_EXAMPLE@", "target_compile_options(example PRIVATE -fopenmp)\n"},
 };
 

@@ -170,6 +170,7 @@ static const struct placeholder placeholders[] = {
      "%.o: %.cu\n\t$(NVCC) $(NVCCFLAGS) $(addprefix -Xcompiler ,$(HIDDEN)) -c -o $@ $<\n\n"
      "%.o: %.c\n\t$(CC) $(CFLAGS) $(HIDDEN) -I$(TOOLKIT)/include -c -o $@ $<\n\n"},
     {"@LANGUAGE@", "CUDA"},
+    {"@CMAKE_PACKAGE@", "include(CMakeFindDependencyMacro)\nfind_dependency(CUDAToolkit)\n"},
     {"@CMAKE_EXAMPLE@", ""},
 };
 
@@ -191,7 +192,7 @@ static size_t add_placeholder(const struct standalone_spec *s, const char *at, s
         buf_addf(out,
                  ")\nendif()\nproject(%s C CUDA)\nif(NOT CMAKE_BUILD_TYPE)\n"
                  "  set(CMAKE_BUILD_TYPE Release)\nendif()\nfind_package(CUDAToolkit REQUIRED)\n"
-                 "set(LIBRARIES CUDA::cudart%s)",
+                 "set(LIBRARIES CUDA::cudart%s stdc++ m)",
                  s->name, calls_library(s) ? " CUDA::cublasLt" : "");
         return strlen(open);
     }

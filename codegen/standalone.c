@@ -1,6 +1,7 @@
 /* The files of an exported library, or of a program that runs it. */
 #include "codegen/codegen_int.h"
 
+#include <assert.h>
 #include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
@@ -118,22 +119,23 @@ void add_library_symbol(const struct standalone_spec *s, const struct choice *c,
 
 /* ---- files ----------------------------------------------------------------------------------- */
 
-/* Returns the text of a new file, to be filled before the next file is added. */
-static struct buf *add_file(struct standalone *p, const char *name)
-{
-    p->files = mem_resize(p->files, (size_t)p->count + 1, sizeof(*p->files));
-    struct standalone_file *file = &p->files[p->count++];
-    buf_init(&file->text);
-    file->name = mem_strdup(name);
-    return &file->text;
-}
-
 static bool has_file(const struct standalone *p, const char *name)
 {
     for (int i = 0; i < p->count; i++)
         if (strcmp(p->files[i].name, name) == 0)
             return true;
     return false;
+}
+
+/* Returns the text of a new file, to be filled before the next file is added. */
+static struct buf *add_file(struct standalone *p, const char *name)
+{
+    assert(!has_file(p, name));
+    p->files = mem_resize(p->files, (size_t)p->count + 1, sizeof(*p->files));
+    struct standalone_file *file = &p->files[p->count++];
+    buf_init(&file->text);
+    file->name = mem_strdup(name);
+    return &file->text;
 }
 
 /* The texts of a group.  library_files: the library's. */
@@ -210,8 +212,10 @@ static void append(struct standalone *to, struct standalone *from)
 {
     size_t count = (size_t)to->count + (size_t)from->count;
     to->files = mem_resize(to->files, count, sizeof(*to->files));
-    for (int i = 0; i < from->count; i++)
+    for (int i = 0; i < from->count; i++) {
+        assert(!has_file(to, from->files[i].name));
         to->files[to->count++] = from->files[i];
+    }
     free(from->files);
 }
 

@@ -28,7 +28,7 @@ template <class S> struct attention_softmax {
         state.sum[0] = state.sum[1] = 0.0f;
     }
 
-    /* at: the group's row words.  A lane's 16 keys are neighbours (attention_loader::place). */
+    /* at: the group's row words.  A lane's 16 keys are neighbours (attention_copies::place). */
     static FP_DEVICE void mask(fragment<D, BLOCK> &c, u32 at)
     {
         const u32 tid = threadIdx.x;

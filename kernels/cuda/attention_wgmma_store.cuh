@@ -8,16 +8,6 @@
 namespace fp
 {
 
-/* Four 8x8 matrices, by the address of row lane % 8 of matrix lane / 8, as load_matrix() takes
- * them. */
-FP_DEVICE void store_matrix(void *at, const u32 (&x)[4])
-{
-    asm volatile("stmatrix.sync.aligned.m8n8.x4.shared.b16 [%0], {%1, %2, %3, %4};" ::"r"(
-                     shared_address(at)),
-                 "r"(x[0]), "r"(x[1]), "r"(x[2]), "r"(x[3])
-                 : "memory");
-}
-
 FP_DEVICE u32 load_shared(u32 at)
 {
     u32 x;
@@ -175,7 +165,7 @@ template <class S> struct attention_store {
                     x[2 * i + r] = D::pack(y[0], y[1]);
                 }
             }
-            store_matrix(at, x);
+            store_matrix(shared_address(at), x);
         }
         __syncwarp();
     }

@@ -207,7 +207,7 @@ int encoder_device_open(struct encoder *e)
     return status;
 }
 
-static void close_products(const struct encoder *e, int index)
+static void products_close(const struct encoder *e, int index)
 {
     const struct plan *p = encoder_plans[index];
     struct product **products = e->device->plans[index].products;
@@ -223,7 +223,7 @@ void encoder_device_close(struct encoder *e)
     encoder_graphs_close(e->device->graphs);
     for (int i = 0; i < encoder_library.plans && e->device->plans != NULL; i++) {
         struct plan_state *state = &e->device->plans[i];
-        close_products(e, i);
+        products_close(e, i);
         encoder_device_free(state->memory);
         free(state->products);
         free(state->fitted);

@@ -15,15 +15,19 @@ static bool any_maps(void)
 
 int encoder_maps_find(encoder_encode **out)
 {
-    enum { SINCE = 12000 };
+    static const char name[] = "cuTensorMapEncodeTiled";
     void *found = NULL;
     enum cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSuccess;
     *out = NULL;
     if (!any_maps())
         return ENCODER_OK;
-    int status = encoder_check(cudaGetDriverEntryPointByVersion("cuTensorMapEncodeTiled", &found,
-                                                                SINCE, cudaEnableDefault, &result),
-                               "cannot ask the driver for tensor maps");
+#if CUDART_VERSION >= 12050
+    cudaError_t error =
+        cudaGetDriverEntryPointByVersion(name, &found, 12000, cudaEnableDefault, &result);
+#else
+    cudaError_t error = cudaGetDriverEntryPoint(name, &found, cudaEnableDefault, &result);
+#endif
+    int status = encoder_check(error, "cannot ask the driver for tensor maps");
     if (status == ENCODER_OK && result != cudaDriverEntryPointSuccess)
         status = encoder_fail(ENCODER_OLD_DRIVER,
                               "the driver has no tensor maps: install one for CUDA 12 or later");

@@ -21,7 +21,7 @@
  *
  * Errors: a function that can fail returns an enum encoder_status, and encoder_message() says more
  * about the calling thread's last failure.  A failed call changes nothing but y and
- * the workspace. */
+ * the workspace.  One failure has no status: see encoder_run(). */
 #ifndef ENCODER_H
 #define ENCODER_H
 
@@ -158,7 +158,8 @@ struct encoder_call {
 
 /* Runs all layers.  On a GPU the call returns once the work is in the stream, and never waits for
  * the device.  On a CPU it returns when y is computed, by the caller's OpenMP threads, each of
- * which keeps some scratch memory from its first call on.
+ * which keeps some scratch memory from its first call on.  Where there is no memory for it, the
+ * program ends by abort().
  *
  * On a GPU a handle keeps CUDA graphs of up to 8 calls, so that a call that comes again is one
  * launch.  A call comes again if the batch, seq_len, x, y, workspace and device_lengths are as

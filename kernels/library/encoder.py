@@ -239,6 +239,9 @@ class Layers:
         self.handle = handle.value
         self._end = weakref.finalize(self, _lib.encoder_destroy, handle)
 
+    def __reduce__(self):  # a copy's handle would end with these layers
+        raise TypeError("the library's layers cannot be copied or pickled; make them anew from the model")
+
     def __call__(self, x, lengths=None):
         return torch.ops.encoder.run(x, lengths, self.handle)
 
@@ -309,12 +312,14 @@ class Encoder(torch.nn.Module):
                              "int32 tensor (B) on the device, or pass no attention mask")
         return lengths_of(mask)
 
-    def forward(self, hidden_states, attention_mask=None, *args, output_attentions=False,
-                output_hidden_states=False, return_dict=True, **kwargs):
+    def forward(self, hidden_states, attention_mask=None, head_mask=None, *args,
+                output_attentions=False, output_hidden_states=False, return_dict=True, **kwargs):
         x, lengths = hidden_states, self.lengths
         if self.training or output_attentions or output_hidden_states:
             raise ValueError("the library has no dropout, and keeps neither attentions nor the "
                              "hidden states of layers; call model.eval(), and ask for neither")
+        if head_mask is not None and any(mask is not None for mask in head_mask):
+            raise ValueError("the library has no head mask; pass none")
         if lengths is None and attention_mask is not None:
             lengths = self._lengths(x, attention_mask)
         # where PyTorch traces, counts or transforms operators, it must see this one

@@ -100,13 +100,13 @@ static struct encoder *create_drawn(int layers)
     return e;
 }
 
-static struct encoder *encoder;
+static struct encoder *handle;
 static struct encoder_call call;
 
 static void pass(void *stream)
 {
     call.stream = stream;
-    check(encoder_run(encoder, &call));
+    check(encoder_run(handle, &call));
 }
 
 int main(int argc, char **argv)
@@ -122,7 +122,7 @@ int main(int argc, char **argv)
         return 2;
     }
     device_begin(argv);
-    encoder = loads ? create_loaded(argv[2], &layers) : create_drawn(layers);
+    handle = loads ? create_loaded(argv[2], &layers) : create_drawn(layers);
     call.batch = p->batch;
     call.seq_len = p->seq_len;
     void *host = draw(n, 0, 1), *x = device_new(bytes);
@@ -146,6 +146,6 @@ int main(int argc, char **argv)
     device_delete(x);
     device_delete(call.y);
     device_delete(call.workspace);
-    encoder_destroy(encoder);
+    encoder_destroy(handle);
     return EXIT_SUCCESS;
 }

@@ -41,7 +41,7 @@ static size_t size_of(const struct encoder_info *as, enum size s)
     return s == ONE ? 1 : s == FFN ? (size_t)as->ffn : (size_t)as->heads * (size_t)as->head_size;
 }
 
-/* A model with a head names its encoder "bert.encoder". */
+/* In a model with a head the names of the layers begin with "bert.". */
 static const struct safetensor *find(const struct safetensors *f, const char *name, int layer)
 {
     static const char *const prefixes[] = {"", "bert."};

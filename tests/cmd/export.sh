@@ -75,6 +75,11 @@ if command -v python3 >/dev/null; then
   make -s -C sizes libsizes.so CFLAGS='-O0 -march=native -fopenmp'
   PYTHONPATH=$source/tests/cmd/python PYTHONDONTWRITEBYTECODE=1 python3 "$source/tests/cmd/python/use.py" sizes || fail "sizes.py"
 fi
+# The example has functions of these names, of its own and of the system.
+for name in check close; do
+  fuseplan export "$value" --target cpu -b 1 -s 8 -H 1 -W 4 -L 1 -q --name $name -o $name
+  cc -std=gnu17 -fopenmp -fsyntax-only $name/example.c || fail "the library's name '$name'"
+done
 cat >both.c <<'END'
 #include "encoder.h"
 #include "sizes.h"
@@ -89,11 +94,14 @@ cc $flags -Ilibrary -Isizes -o both both.c library/libencoder.a sizes/libsizes.a
 make -s -C library install PREFIX="$root/installed" CFLAGS="$flags"
 PKG_CONFIG_PATH=$root/installed/lib/pkgconfig pkg-config --libs encoder | grep -q "^-L$root/installed/lib -lencoder" ||
   fail "pkg-config"
+# By CMake, with directories of other names.
+"$source/tests/cmd/package.sh" sizes sizes "$source/tests/cmd/sizes.c" run || fail "the CMake package"
 # For a static link it names cuBLASLt only where a plan calls it, and C++'s library, which nvcc's code calls.
 for linked in 'sm_80 -lcublasLt -lcudart -lstdc++' 'sm_90a -lcudart -lstdc++'; do
   fuseplan export 41115 --target cuda --arch "${linked%% *}" -b 1 -s 8 -q -o cuda
   grep -q -x "Libs.private: ${linked#* }" cuda/encoder.pc.in || fail "pkg-config --static, ${linked%% *}"
 done
+grep -q 'find_dependency(CUDAToolkit)' cuda/CMakeLists.txt || fail "the CMake package does not find what it links"
 
 # What make built is replaced with the sources.
 fuseplan export "$value" --target cpu -b 1 -s 8 -H 1 -W 4 -L 1 -q -o library

@@ -16,7 +16,8 @@ fail() {
   exit 1
 }
 
-# build WHERE SOURCE...: a program on the library in WHERE, as nvcc would build it.
+# build WHERE SOURCE...: a program on the library in WHERE, as nvcc would build it.  cuda_version: of the runtime.
+cuda_version=13000
 build() {
   where=$1
   shift
@@ -24,10 +25,12 @@ build() {
     name=$(basename "$file" .cu)
     echo "$name" | sed 's/^segment_0*\([0-9]*\)_0*\([0-9]*\)_.*/X(encoder_&, \1, \2)/; s/, ,/, 0,/; s/, )/, 0)/'
   done >"$where/segments.inc"
-  c++ -O1 "$sanitize" -c -I"$where" -include "$stand_in/device.h" -x c++ -o "$where/lengths.o" "$where/lengths.cu"
-  cc -std=gnu17 -O1 "$sanitize" -Wall -Wextra -Werror -I"$where" -I"$stand_in" -I"$source/tests/cmd" -I"$source" \
-    -o "$where/run" "$@" "$stand_in/stubs.c" \
-    "$where"/[glmp]*.c "$where/lengths.o" "$runtime" -Wl,-rpath,"$(dirname "$runtime")" -lm -pthread
+  set -- "$@" "$stand_in/stubs.c" "$where"/[glmp]*.c "$where/lengths.o"
+  version=-DCUDART_VERSION=$cuda_version
+  c++ -O1 "$sanitize" "$version" -c -I"$where" -include "$stand_in/device.h" -x c++ -o "$where/lengths.o" \
+    "$where/lengths.cu"
+  cc -std=gnu17 -O1 "$sanitize" "$version" -Wall -Wextra -Werror -I"$where" -I"$stand_in" -I"$source/tests/cmd" \
+    -I"$source" -o "$where/run" "$@" "$runtime" -Wl,-rpath,"$(dirname "$runtime")" -lm -pthread
 }
 
 # cuBLASLt runs operators 0, 7-8 and 12-13
@@ -43,6 +46,12 @@ for gpu in 'none there is no usable device' 'old the driver is too old' 'other t
   FAKE_GPU=${gpu%% *} cuda/run z >said && fail "it runs without a GPU: $gpu"
   grep -q "^${gpu#* }: " said || fail "$gpu: $(cat said)"
 done
+
+# CUDA 12.0 lacks functions that later versions have.
+cuda_version=12000
+build cuda "$source/tests/cmd/library.c"
+cuda/run z || fail "the library with CUDA 12.0"
+cuda_version=13000
 
 # A cuBLASLt of another version may propose fewer algorithms than the one that the plan was tuned with.
 cp -r cuda elsewhere

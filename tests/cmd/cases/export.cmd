@@ -15,6 +15,10 @@ fuseplan export 41115 -b 1 -s 4 $small -q -o lib; echo $?
 fuseplan export 41115 -b 1 -s 4 $small -q -o lib --force; echo $?
 ls lib | grep -e '^lib.*\.[ao1]' -e '\.so' -e '^plan$' -e notes -e '^example$'
 fuseplan export 41115 -b 1 -s 4 $small -q -o no --name Bert; echo $?
+# Nor is it the name of something else that the library or its users need.
+for name in plan launch threads run int class lambda math pthread linux m test torch json abi int64_t; do
+  fuseplan export 41115 -b 1 -s 4 $small -q -o no --name $name; echo $?
+done
 fuseplan export best -b 1 -s 4 $small -q -o no --db none.db; echo $?
 known_db k.db
 fuseplan export best --target cpu -b 1,2 -s 128 -m causal -q -o no --db k.db; echo $?

@@ -1,5 +1,7 @@
 """Uses the Python file of an exported library, of the name sizes, with the PyTorch beside this file."""
 
+import copy
+import pickle
 import random
 import sys
 
@@ -21,9 +23,9 @@ def draw_weights():
     return {name: draw(*shape) for name, shape in zip(sizes._NAMES, sizes._shapes())}
 
 
-def refused(function, *arguments):
+def refused(function, *arguments, **named):
     try:
-        function(*arguments)
+        function(*arguments, **named)
     except (RuntimeError, ValueError, TypeError) as error:
         return str(error)
     return 'nothing'
@@ -37,7 +39,7 @@ assert sizes.sizes() == [(1, 4), (1, 8), (2, 4), (2, 8)]
 
 encoder = sizes.Encoder.__new__(sizes.Encoder)
 layers = sizes.Layers([draw_weights()], eps=1e-12)
-encoder.handle, encoder.check_mask, encoder.lengths = layers.handle, True, None
+encoder.layers, encoder.handle, encoder.check_mask, encoder.lengths = layers, layers.handle, True, None
 x = draw(2, 8, HIDDEN)
 y = list(encoder.forward(x, return_dict=False)[0].values)
 assert any(y) and torch.ops.sizes.called == 0
@@ -74,3 +76,17 @@ assert sizes._new_workspace(x, 64, 0, 7)[2].shape == (64,) and 0 not in sizes._t
 wrong = draw_weights()
 wrong['bo'] = draw(HIDDEN + 1)
 assert f'bo of layer 1 is float32 ({HIDDEN + 1},)' in refused(sizes.Layers, [draw_weights(), wrong])
+
+# A copy would hold a handle that ends with the layers it was copied from.
+for of in layers, encoder:
+    for function in copy.deepcopy, pickle.dumps:
+        assert 'make them anew from the model' in refused(function, of), (of, function)
+
+# transformers 4 hands the layers a head mask, a list of None where there is none.
+x = draw(2, 8, HIDDEN)
+y = list(encoder.forward(x, return_dict=False)[0].values)
+again = list(encoder.forward(x, head_mask=[None] * 2, return_dict=False)[0].values)
+assert again == y == list(encoder.forward(x, None, None, return_dict=False)[0].values)
+for masks in [None, draw(1)], [draw(1)]:
+    assert 'has no head mask' in refused(encoder.forward, x, head_mask=masks, return_dict=False)
+    assert 'has no head mask' in refused(encoder.forward, x, None, masks, return_dict=False)

@@ -5,6 +5,11 @@
 
 #include <stddef.h>
 
+/* The version that a program sees; runtime.c has the functions of all versions. */
+#ifndef CUDART_VERSION
+#define CUDART_VERSION 13000
+#endif
+
 typedef enum cudaError {
     cudaSuccess,
     cudaErrorInvalidValue = 1,
@@ -93,9 +98,15 @@ cudaError_t cudaOccupancyMaxActiveClusters(int *out, const void *kernel,
                                            const struct cudaLaunchConfig_st *config);
 cudaError_t cudaLaunchKernelExC(const struct cudaLaunchConfig_st *config, const void *kernel,
                                 void **parameters);
+#if CUDART_VERSION >= 12050
 cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsigned version,
                                              unsigned long long flags,
                                              enum cudaDriverEntryPointQueryResult *result);
+#endif
+#if CUDART_VERSION < 13000
+cudaError_t cudaGetDriverEntryPoint(const char *name, void **out, unsigned long long flags,
+                                    enum cudaDriverEntryPointQueryResult *result);
+#endif
 cudaError_t cudaStreamCreateWithFlags(cudaStream_t *out, unsigned flags);
 cudaError_t cudaStreamDestroy(cudaStream_t stream);
 cudaError_t cudaStreamSynchronize(cudaStream_t stream);

@@ -214,6 +214,16 @@ cudaError_t cudaGetDriverEntryPointByVersion(const char *name, void **out, unsig
     return cudaSuccess;
 }
 
+/* Headers before 13.0 declare it. */
+cudaError_t cudaGetDriverEntryPoint(const char *name, void **out, unsigned long long flags,
+                                    enum cudaDriverEntryPointQueryResult *result);
+
+cudaError_t cudaGetDriverEntryPoint(const char *name, void **out, unsigned long long flags,
+                                    enum cudaDriverEntryPointQueryResult *result)
+{
+    return cudaGetDriverEntryPointByVersion(name, out, 12000, flags, result);
+}
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 cudaError_t cudaEventCreate(cudaEvent_t *out)
