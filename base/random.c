@@ -37,6 +37,7 @@ double rng_unit(struct rng *r)
 
 double rng_normal(struct rng *r)
 {
-    double radius = sqrt(-2 * log(1 - rng_unit(r))); /* first: draws have an order */
+    double radius =
+        sqrt(-2 * log(1 - rng_unit(r))); /* drawn first: C leaves the order of two factors open */
     return radius * cos(2 * M_PI * rng_unit(r));
 }

@@ -41,7 +41,8 @@ int plan_wanted(const struct best_first *b, double share);
 int slots_wanted(const struct best_first *b, double share, int most, int *first,
                  int out[SLOT_COUNT]);
 
-/* Slots that wait, drawn by the seed: to see whether they are rightly not wanted. */
+/* Slots that wait and were not timed, drawn by the seed: to see whether they are rightly not
+ * wanted. */
 enum { AUDITED = 4 };
 int slots_audited(const struct best_first *b, int out[AUDITED]);
 

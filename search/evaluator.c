@@ -24,7 +24,7 @@ static int time_missing(struct tuner *t, struct plan p, struct status *st)
     return time_slots(t, slots, missing, false, stage2_end, st);
 }
 
-/* Times the best plan again; *ms stays its old time if it does not run. */
+/* Times the best plan again.  If it does not run, *ms is its old time, with the drift. */
 static int time_best_again(struct tuner *t, double *ms, struct status *st)
 {
     const struct observation *best = &t->history.items[history_best(&t->history)];

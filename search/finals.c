@@ -286,7 +286,7 @@ int compare_again(struct tuner *t, struct plan p, struct status *st)
 {
     const struct contest again = {.name = "plans",
                                   .fastest = 0,
-                                  .how = sampling_final, /* it is all that was asked for */
+                                  .how = sampling_final, /* nothing else takes time */
                                   .share = 1,
                                   .mark = "",
                                   .mark_cut_short = ""};

@@ -2,8 +2,8 @@
  *
  * machine.c: processes and files as /proc shows them.  lane.c: one fuseplan at a time with a
  * database, a cache and a temporary directory of its own.  account.c: what it reported against what
- * it stored.  samples.c: what a database holds of each trial.  soak.c, kills.c: the programs behind
- * `./run soak` and `./run kills`. */
+ * it stored.  samples.c: what searches may not need more and more of.  soak.c, kills.c: the
+ * programs behind `./run soak` and `./run kills`. */
 #ifndef FUSEPLAN_TESTS_SOAK_H
 #define FUSEPLAN_TESTS_SOAK_H
 
