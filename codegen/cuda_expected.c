@@ -2,7 +2,8 @@
  * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
  * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
  * schedules on an H200 in fp16: docs/measurements/2026-11-22-gemm.md, 2026-11-22-attention.md, for
- * layernorms 2026-11-23-norm.md, and 2026-11-24-small.md for all tiles of today. */
+ * layernorms 2026-11-23-norm.md, 2026-11-24-small.md for all tiles of today, and for 16384 rows
+ * 2026-11-25-limits.md. */
 #include "codegen/cuda_int.h"
 
 #include <math.h>
@@ -27,10 +28,12 @@ static const struct {
     double narrow;          /* times a weight's bytes, where its panels are half as wide */
     double wide;            /* the same, where a tile has more than 256 columns */
     double step;            /* beside the above */
+    double tile;            /* the same of a tile without a layernorm, whose store is hidden */
     double store[4];        /* an element; bare, with GELU, with a residual, with a layernorm */
     double join, join_sum;  /* of a cluster; and for each sum that a thread block gives away */
     double next;            /* between two tiles of a cluster */
-    double mail;            /* of a layernorm through memory, once; swapped operands hide it */
+    double mail;            /* of a layernorm, once; swapped operands hide it */
+    double again;           /* these pay in turn between two tiles */
     int clusters[9];        /* that run at once, by their size */
     double swap_store;      /* times what is stored, where warpgroups share swapped columns */
     double apart;           /* times all, where rows are no neighbours in memory: 0-1, 6-7 and 6-9
@@ -42,11 +45,13 @@ static const struct {
           .narrow = 1.7,
           .wide = 1.4,
           .step = 46,
+          .tile = 300,
           .store = {0.026, 0.126, 0.118, 0.24},
           .join = 2400,
           .join_sum = 0.27,
           .next = 3800,
           .mail = 2000,
+          .again = 5000,
           .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14},
           .swap_store = 0.52,
           .apart = 2.4};
@@ -95,9 +100,9 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
                  (double)(turns - 1) * gemm.next + (norm ? gemm.mail : 0);
     else if (norm) /* hides little: s.out has one tile at a time */
         cycles = (double)turns * (products + store) +
-                 (g.norm == CUDA_GEMM_NORM_MEMORY && !g.swap ? gemm.mail : 0);
+                 (g.swap ? (double)(turns - 1) * gemm.again : gemm.mail);
     else /* a second team multiplies while the first one stores */
-        cycles = (double)turns * products + (g.teams > 1 ? 1 : (double)turns) * store;
+        cycles = (double)turns * (products + gemm.tile) + (g.teams > 1 ? 1 : (double)turns) * store;
     if (tensor_layout(op_input(stage.first)) != LAYOUT_TOKENS ||
         tensor_layout(TENSOR_OF(stage.last)) != LAYOUT_TOKENS)
         cycles *= gemm.apart;

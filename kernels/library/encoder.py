@@ -219,7 +219,8 @@ class Layers:
 
     weights: of each layer the tensors wqkv (D,3D), bqkv, wo (D,D), bo, gamma1, beta1, w1 (D,F), b1,
     w2 (F,D), b2, gamma2 and beta2, by name, of the library's type and on its device.  The columns of
-    wqkv are those of q, k and v, each head by head.  All are copied.  eps is that of the layernorms."""
+    wqkv are those of q, k and v, each head by head.  All are copied.  eps is that of the layernorms.
+    A CUDA graph that captured a call needs the layers as long as it is replayed."""
 
     def __init__(self, weights, eps=info.eps):
         layers = [[layer[name].contiguous() for name in _NAMES] for layer in weights]

@@ -36,9 +36,10 @@ def main():
         if None in names:
             sys.exit(1)
         x, weights = peers.make_inputs(a, torch, torch.float16, batch, seq_len)
+        runs = {name: peers.layers_of(name, x, weights) for name in names}  # a graph needs its layers
         graphs, results = {}, {}
-        for name in names:
-            graphs[name], results[name] = peers.capture(torch, peers.layers_of(name, x, weights))
+        for name, run in runs.items():
+            graphs[name], results[name] = peers.capture(torch, run)
         times = peers.time_graphs(torch, graphs, a.rounds)
         first = times[names[0]]
         same = True
