@@ -51,8 +51,10 @@ while read -r s <&3; do
   size "$s"
 done 3<"$dir/sizes"
 awk '
-  /^ *\(/ && match($0, /[0-9.]+ \([0-9.]+ to/) {
-    ratio = substr($0, RSTART) + 0
+  /^ *\(/ {
+    sub(/ \([0-9.]+ to [0-9.]+\)$/, "") # the interval of the ratio
+    ratio = $NF
+    if (ratio == "-") next
     kind = $2 == "full" || $2 == "causal" ? "full and causal" : "sparse masks"
     sum[kind] += log(ratio); n[kind]++
     if (!(kind in least) || ratio < least[kind]) least[kind] = ratio
