@@ -92,6 +92,53 @@ int cpu_threads(void)
     return fp_threads(allowed_cores());
 }
 
+/* The number in the first line of a file of a control group that begins with key and a blank, or
+ * with a number if key is empty; `absent` where there is none. */
+static uint64_t group_number(const char *dir, const char *file, const char *key, uint64_t absent)
+{
+    struct buf path, text;
+    struct status ignored = STATUS_INIT;
+    buf_init(&path);
+    buf_init(&text);
+    buf_addf(&path, "%s/%s", dir, file);
+    size_t key_len = strlen(key);
+    const char *line = file_read(path.ptr, 0, &text, &ignored) == 0 ? text.ptr : NULL;
+    while (line != NULL && strncmp(line, key, key_len) != 0) {
+        line = strchr(line, '\n');
+        line += line != NULL;
+    }
+    char *end = NULL;
+    uint64_t number = line != NULL ? strtoull(line + key_len, &end, 10) : 0;
+    bool found = line != NULL && end != line + key_len; /* "max" has no number */
+    buf_release(&path);
+    buf_release(&text);
+    return found ? number : absent;
+}
+
+uint64_t mem_group_bytes(const char *root, const char *group)
+{
+    struct buf dir;
+    buf_init(&dir);
+    buf_addf(&dir, "%s%s", root, group);
+    uint64_t least = UINT64_MAX;
+    for (size_t len = dir.len; len >= strlen(root); len--) { /* the group, and those above it */
+        if (len > strlen(root) && dir.ptr[len] != '/' && dir.ptr[len] != '\0')
+            continue;
+        dir.ptr[len] = '\0';
+        uint64_t limit = group_number(dir.ptr, "memory.max", "", UINT64_MAX);
+        if (limit == UINT64_MAX)
+            continue;
+        uint64_t used = group_number(dir.ptr, "memory.current", "", 0);
+        /* pages of files that nobody has used for some time are given back when others want them */
+        uint64_t idle = group_number(dir.ptr, "memory.stat", "inactive_file ", 0);
+        used -= idle < used ? idle : used;
+        uint64_t left = used < limit ? limit - used : 0;
+        least = left < least ? left : least;
+    }
+    buf_release(&dir);
+    return least;
+}
+
 uint64_t mem_available_bytes(void)
 {
     static const char field[] = "MemAvailable:";
@@ -105,6 +152,12 @@ uint64_t mem_available_bytes(void)
     struct rlimit own; /* `ulimit -v`: a process gets no more, whatever the machine has */
     if (getrlimit(RLIMIT_AS, &own) == 0 && own.rlim_cur / 1024 < kib)
         kib = own.rlim_cur / 1024;
+    char group[4096];
+    fp_first_line("/proc/self/cgroup", group, (int)sizeof(group)); /* "0::/above/own" */
+    if (strncmp(group, "0::/", 4) == 0) {
+        uint64_t left = mem_group_bytes("/sys/fs/cgroup", group + 3);
+        kib = left / 1024 < kib ? left / 1024 : kib;
+    }
     return kib * 1024;
 }
 

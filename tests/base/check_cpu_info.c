@@ -2,6 +2,10 @@
 #include "tests/suite.h"
 
 #include <sched.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static struct status st; /* of the call that a test is about */
 
 START_TEST(cpu_is_described)
 {
@@ -29,4 +33,47 @@ START_TEST(threads_are_the_processors_allowed)
 }
 END_TEST
 
-SUITE("cpu info", NULL, NULL, ONCE(cpu_is_described), ONCE(threads_are_the_processors_allowed))
+static void write_number(const char *file, const char *text)
+{
+    struct buf path;
+    buf_init(&path);
+    buf_addf(&path, "%s/%s", test_dir, file);
+    OK(file_write(path.ptr, text, strlen(text), &st));
+    buf_release(&path);
+}
+
+static void make_group(const char *group)
+{
+    struct buf path;
+    buf_init(&path);
+    buf_addf(&path, "%s/%s", test_dir, group);
+    ck_assert_int_eq(mkdir(path.ptr, 0700), 0);
+    buf_release(&path);
+}
+
+/* The root group has no limit.  Of `pod` half may be used, of `pod/own` all but for idle pages. */
+START_TEST(a_control_group_limits_memory)
+{
+    make_group("pod");
+    make_group("pod/own");
+    ck_assert_uint_eq(mem_group_bytes(test_dir, "/"), UINT64_MAX);
+    ck_assert_uint_eq(mem_group_bytes(test_dir, "/pod/own"), UINT64_MAX);
+    write_number("pod/memory.max", "max\n");
+    write_number("pod/own/memory.max", "1000000\n");
+    ck_assert_uint_eq(mem_group_bytes(test_dir, "/pod/own"), 1000000);
+    write_number("pod/own/memory.current", "1000000\n");
+    write_number("pod/own/memory.stat", "anon 5\nactive_file 7\ninactive_file 300000\nslab 9\n");
+    ck_assert_uint_eq(mem_group_bytes(test_dir, "/pod/own"), 300000);
+    ck_assert_uint_eq(mem_group_bytes(test_dir, "/pod"), UINT64_MAX);
+    write_number("pod/memory.max", "400000\n");
+    write_number("pod/memory.current", "200000\n");
+    ck_assert_uint_eq(mem_group_bytes(test_dir, "/pod/own"), 200000);
+    ck_assert_uint_eq(mem_group_bytes(test_dir, "/pod"), 200000);
+    write_number("pod/memory.current", "500000\n"); /* the limit was lowered meanwhile */
+    ck_assert_uint_eq(mem_group_bytes(test_dir, "/pod/own"), 0);
+    ck_assert_uint_gt(mem_available_bytes(), 0);
+}
+END_TEST
+
+SUITE("cpu info", test_dir_setup, test_dir_teardown, ONCE(cpu_is_described),
+      ONCE(threads_are_the_processors_allowed), ONCE(a_control_group_limits_memory))
