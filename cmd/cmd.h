@@ -208,14 +208,16 @@ void output_begin(struct output *out, enum format format, const struct column *c
 void output_row(struct output *out, json_t *row); /* takes the row over */
 void output_end(struct output *out);
 
-/* Appends a value as JSON in which every control character is escaped. */
-void json_add(const json_t *value, size_t flags, struct buf *out);
-
 /* Whether people read the output: a table on a terminal. */
 bool output_is_terminal(enum format format);
 
 /* Prints one object: as indented JSON, or as the only row of another format.  Takes it over. */
 void output_object(enum format format, const struct column *columns, int count, json_t *object);
+
+/* ---- json_text.c: a value as text ------------------------------------------------------------ */
+
+/* Appends a value as JSON in which every control character is escaped. */
+void json_add(const json_t *value, size_t flags, struct buf *out);
 
 /* ---- note.c: lines about what happens, to stderr ------------------------------------------------
  *

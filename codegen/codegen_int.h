@@ -136,6 +136,19 @@ struct library_target {
 /* emit_cpu_standalone.c, emit_cuda_standalone.c */
 extern const struct library_target cpu_library, cuda_library;
 
+/* ---- standalone_plan.c: its data ------------------------------------------------------------- */
+
+void add_plan_source(const struct standalone_spec *s, const struct library_target *target,
+                     const struct standalone_plan *p, struct buf *out);
+void add_plans_source(const struct standalone_spec *s, struct buf *out);
+void add_drawn(const struct standalone_spec *s, struct buf *out); /* drawn.h */
+
+/* ---- standalone_text.c: what its files have in common ---------------------------------------- */
+
+/* Appends the library's name in place of the word "encoder", in capitals in place of "ENCODER", and
+ * returns the word's length; 0 for another word.  HuggingFace's names keep theirs. */
+size_t add_name(const char *name, const char *at, struct buf *out);
+
 /* As library_target.add_placeholder, of a list with constant texts. */
 size_t add_constant(const struct standalone_spec *s, const struct placeholder *list, size_t count,
                     const char *at, struct buf *out);
@@ -146,15 +159,8 @@ void add_library_symbol(const struct standalone_spec *s, const struct choice *c,
 
 bool calls_library(const struct standalone_spec *s);
 
-/* ---- standalone_plan.c: its data ------------------------------------------------------------- */
-
 /* "static const int NAME[] = {...};" */
 void add_ints(const char *name, const int *values, int64_t count, struct buf *out);
 void add_words(const char *name, const uint64_t *values, int64_t count, struct buf *out);
-
-void add_plan_source(const struct standalone_spec *s, const struct library_target *target,
-                     const struct standalone_plan *p, struct buf *out);
-void add_plans_source(const struct standalone_spec *s, struct buf *out);
-void add_drawn(const struct standalone_spec *s, struct buf *out); /* drawn.h */
 
 #endif

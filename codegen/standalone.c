@@ -2,7 +2,6 @@
 #include "codegen/codegen_int.h"
 
 #include <assert.h>
-#include <ctype.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -58,27 +57,6 @@ static size_t add_placeholder(const struct filling *f, const char *at, struct bu
     return f->target->add_placeholder(f->spec, at, out);
 }
 
-/* Appends the library's name in place of the word "encoder", in capitals in place of "ENCODER", and
- * returns the word's length; 0 for another word.  HuggingFace's names keep theirs. */
-static size_t add_name(const char *name, const char *at, struct buf *out)
-{
-    static const char lower[] = STANDALONE_NAME, upper[] = "ENCODER";
-    static const char *const theirs[] = {"encoder.layer", "model.encoder"};
-    bool capitals = strncmp(at, upper, strlen(upper)) == 0;
-    for (size_t i = 0; i < ARRAY_LEN(theirs); i++)
-        if (strncmp(at, theirs[i], strlen(theirs[i])) == 0) {
-            buf_adds(out, theirs[i]);
-            return strlen(theirs[i]);
-        }
-    if (!capitals && strncmp(at, lower, strlen(lower)) != 0)
-        return 0;
-    for (; *name != '\0'; name++) {
-        char letter = capitals ? (char)toupper((unsigned char)*name) : *name;
-        buf_add(out, &letter, 1);
-    }
-    return strlen(lower);
-}
-
 static void add_filled(const struct filling *f, const char *text, struct buf *out)
 {
     while (*text != '\0') {
@@ -88,33 +66,6 @@ static void add_filled(const struct filling *f, const char *text, struct buf *ou
             buf_add(out, text, 1);
         text += taken > 0 ? taken : 1;
     }
-}
-
-size_t add_constant(const struct standalone_spec *s, const struct placeholder *list, size_t count,
-                    const char *at, struct buf *out)
-{
-    for (size_t i = 0; i < count; i++)
-        if (strncmp(at, list[i].name, strlen(list[i].name)) == 0) {
-            for (const char *text = list[i].text; *text != '\0';) {
-                size_t taken = add_name(s->name, text, out);
-                if (taken == 0)
-                    buf_add(out, text, 1);
-                text += taken > 0 ? taken : 1;
-            }
-            return strlen(list[i].name);
-        }
-    return 0;
-}
-
-void add_library_name(const struct standalone_spec *s, bool capitals, struct buf *out)
-{
-    add_name(s->name, capitals ? "ENCODER" : STANDALONE_NAME, out);
-}
-
-void add_library_symbol(const struct standalone_spec *s, const struct choice *c, struct buf *out)
-{
-    buf_addf(out, "%s_", s->name);
-    choice_symbol(c, out);
 }
 
 /* ---- files ----------------------------------------------------------------------------------- */
@@ -196,15 +147,6 @@ static void add_plan(const struct filling *f, const struct standalone_plan *p,
     buf_addf(&name, "plan_b%d_s%d.c", p->workload->batch, p->workload->seq_len);
     add_plan_source(f->spec, f->target, p, add_file(out, name.ptr));
     buf_release(&name);
-}
-
-bool calls_library(const struct standalone_spec *s)
-{
-    for (int i = 0; i < s->count; i++)
-        for (int k = 0; k < s->plans[i].candidate->count; k++)
-            if (s->plans[i].candidate->choices[k].impl->library)
-                return true;
-    return false;
 }
 
 /* Moves the files of another output behind those of `to`. */

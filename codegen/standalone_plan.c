@@ -3,25 +3,6 @@
 
 #include <string.h>
 
-void add_ints(const char *name, const int *values, int64_t count, struct buf *out)
-{
-    buf_addf(out, "static const int %s[] = {", name);
-    for (int64_t i = 0; i < count; i++)
-        buf_addf(out, "%s%d", i == 0 ? "" : i % 16 == 0 ? ",\n    " : ", ", values[i]);
-    buf_adds(out, count > 0 ? "};\n" : "0};\n");
-}
-
-void add_words(const char *name, const uint64_t *values, int64_t count, struct buf *out)
-{
-    buf_addf(out, "static const fp_word %s[] = {", name);
-    for (int64_t i = 0; i < count; i++) {
-        const char *separator = i == 0 ? "" : i % 4 == 0 ? ",\n    " : ", ";
-        buf_addf(out, "%s0x%llx", separator, (unsigned long long)values[i]);
-    }
-    buf_adds(out, count > 0 ? "};\n\n" : "0};\n\n");
-}
-
-/* "encoder_plan_b1_s128" */
 static void add_plan_name(const struct standalone_spec *s, const struct standalone_plan *p,
                           struct buf *out)
 {

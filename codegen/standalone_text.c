@@ -1,0 +1,79 @@
+/* What the files of an exported library have in common: its name in them, and lists of numbers. */
+#include "codegen/codegen_int.h"
+
+#include <ctype.h>
+#include <string.h>
+
+size_t add_name(const char *name, const char *at, struct buf *out)
+{
+    static const char lower[] = STANDALONE_NAME, upper[] = "ENCODER";
+    static const char *const theirs[] = {"encoder.layer", "model.encoder"};
+    bool capitals = strncmp(at, upper, strlen(upper)) == 0;
+    for (size_t i = 0; i < ARRAY_LEN(theirs); i++)
+        if (strncmp(at, theirs[i], strlen(theirs[i])) == 0) {
+            buf_adds(out, theirs[i]);
+            return strlen(theirs[i]);
+        }
+    if (!capitals && strncmp(at, lower, strlen(lower)) != 0)
+        return 0;
+    for (; *name != '\0'; name++) {
+        char letter = capitals ? (char)toupper((unsigned char)*name) : *name;
+        buf_add(out, &letter, 1);
+    }
+    return strlen(lower);
+}
+
+size_t add_constant(const struct standalone_spec *s, const struct placeholder *list, size_t count,
+                    const char *at, struct buf *out)
+{
+    for (size_t i = 0; i < count; i++)
+        if (strncmp(at, list[i].name, strlen(list[i].name)) == 0) {
+            for (const char *text = list[i].text; *text != '\0';) {
+                size_t taken = add_name(s->name, text, out);
+                if (taken == 0)
+                    buf_add(out, text, 1);
+                text += taken > 0 ? taken : 1;
+            }
+            return strlen(list[i].name);
+        }
+    return 0;
+}
+
+void add_library_name(const struct standalone_spec *s, bool capitals, struct buf *out)
+{
+    add_name(s->name, capitals ? "ENCODER" : STANDALONE_NAME, out);
+}
+
+void add_library_symbol(const struct standalone_spec *s, const struct choice *c, struct buf *out)
+{
+    buf_addf(out, "%s_", s->name);
+    choice_symbol(c, out);
+}
+
+void add_ints(const char *name, const int *values, int64_t count, struct buf *out)
+{
+    buf_addf(out, "static const int %s[] = {", name);
+    for (int64_t i = 0; i < count; i++)
+        buf_addf(out, "%s%d", i == 0 ? "" : i % 16 == 0 ? ",\n    " : ", ", values[i]);
+    buf_adds(out, count > 0 ? "};\n" : "0};\n");
+}
+
+void add_words(const char *name, const uint64_t *values, int64_t count, struct buf *out)
+{
+    buf_addf(out, "static const fp_word %s[] = {", name);
+    for (int64_t i = 0; i < count; i++) {
+        const char *separator = i == 0 ? "" : i % 4 == 0 ? ",\n    " : ", ";
+        buf_addf(out, "%s0x%llx", separator, (unsigned long long)values[i]);
+    }
+    buf_adds(out, count > 0 ? "};\n\n" : "0};\n\n");
+}
+
+/* "encoder_plan_b1_s128" */
+bool calls_library(const struct standalone_spec *s)
+{
+    for (int i = 0; i < s->count; i++)
+        for (int k = 0; k < s->plans[i].candidate->count; k++)
+            if (s->plans[i].candidate->choices[k].impl->library)
+                return true;
+    return false;
+}
