@@ -359,7 +359,7 @@ double cpu_busy_seconds(void);
 /* Cores that this process may use, by its affinity and its control group's quota; at least 1. */
 int cpu_threads(void);
 
-/* Bytes that the machine and its control group let this process map; 0 if unknown. */
+/* Bytes that the machine and its control group let this process map; UINT64_MAX: unknown. */
 uint64_t mem_available_bytes(void);
 /* The same of a group, "/above/own", of cgroup v2 mounted at root; UINT64_MAX: no limit. */
 uint64_t mem_group_bytes(const char *root, const char *group);

@@ -92,8 +92,8 @@ int cpu_threads(void)
     return fp_threads(allowed_cores());
 }
 
-/* The number in the first line of a file of a control group that begins with key and a blank, or
- * with a number if key is empty; `absent` where there is none. */
+/* The number behind key, in the first line of a control group's file that begins with it; `absent`
+ * where there is none. */
 static uint64_t group_number(const char *dir, const char *file, const char *key, uint64_t absent)
 {
     struct buf path, text;
@@ -147,18 +147,20 @@ uint64_t mem_available_bytes(void)
     buf_init(&text);
     file_read("/proc/meminfo", 0, &text, &ignored);
     const char *found = strstr(text.ptr, field);
-    uint64_t kib = found != NULL ? strtoull(found + strlen(field), NULL, 10) : 0;
+    uint64_t least = UINT64_MAX;
+    if (found != NULL)
+        least = 1024 * (uint64_t)strtoull(found + strlen(field), NULL, 10);
     buf_release(&text);
     struct rlimit own; /* `ulimit -v`: a process gets no more, whatever the machine has */
-    if (getrlimit(RLIMIT_AS, &own) == 0 && own.rlim_cur / 1024 < kib)
-        kib = own.rlim_cur / 1024;
+    if (getrlimit(RLIMIT_AS, &own) == 0 && own.rlim_cur < least)
+        least = own.rlim_cur;
     char group[4096];
     fp_first_line("/proc/self/cgroup", group, (int)sizeof(group)); /* "0::/above/own" */
     if (strncmp(group, "0::/", 4) == 0) {
         uint64_t left = mem_group_bytes("/sys/fs/cgroup", group + 3);
-        kib = left / 1024 < kib ? left / 1024 : kib;
+        least = left < least ? left : least;
     }
-    return kib * 1024;
+    return least;
 }
 
 double cpu_busy_seconds(void)

@@ -37,7 +37,7 @@ double rng_unit(struct rng *r)
 
 double rng_normal(struct rng *r)
 {
-    double radius =
-        sqrt(-2 * log(1 - rng_unit(r))); /* drawn first: C leaves the order of two factors open */
+    /* drawn first, because C leaves the order of two factors open */
+    double radius = sqrt(-2 * log(1 - rng_unit(r)));
     return radius * cos(2 * M_PI * rng_unit(r));
 }

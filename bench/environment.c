@@ -37,7 +37,7 @@ static void check_memory(struct env_list *out)
     char text[32];
     uint64_t have = mem_available_bytes();
     env_add(out, "memory", false, ENV_OK, "", "%s available",
-            have > 0 ? number_bytes(have, text) : "unknown amount");
+            have < UINT64_MAX ? number_bytes(have, text) : "unknown amount");
 }
 
 static void check_target(enum target_kind kind, const char *worker, const struct cache *c,

@@ -28,12 +28,12 @@ static const struct {
     double narrow;          /* times a weight's bytes, where its panels are half as wide */
     double wide;            /* the same, where a tile has more than 256 columns */
     double step;            /* beside the above */
-    double tile;            /* the same of a tile without a layernorm, whose store is hidden */
+    double tile;            /* of a tile without a layernorm, beside its steps and its store */
     double store[4];        /* an element; bare, with GELU, with a residual, with a layernorm */
     double join, join_sum;  /* of a cluster; and for each sum that a thread block gives away */
     double next;            /* between two tiles of a cluster */
-    double mail;            /* of a layernorm, once; swapped operands hide it */
-    double again;           /* these pay in turn between two tiles */
+    double mail;            /* of a layernorm, once; nothing with swapped operands */
+    double again;           /* of a layernorm with swapped operands, between two tiles */
     int clusters[9];        /* that run at once, by their size */
     double swap_store;      /* times what is stored, where warpgroups share swapped columns */
     double apart;           /* times all, where rows are no neighbours in memory: 0-1, 6-7 and 6-9

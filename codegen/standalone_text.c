@@ -1,4 +1,5 @@
-/* What the files of an exported library have in common: its name in them, and lists of numbers. */
+/* What the files of an exported library have in common: its name in them, lists of numbers, and
+ * whether they need cuBLASLt. */
 #include "codegen/codegen_int.h"
 
 #include <ctype.h>
