@@ -1,5 +1,6 @@
 #!/bin/sh
-# Analyses the program's C files with gcc -fanalyzer and with cppcheck, and the tests' with clang-tidy.
+# Analyses the program's C files with gcc -fanalyzer, cppcheck and clang-tidy's analyzer, without the bound that
+# `./run lint` has, and the tests' with clang-tidy.
 # Prints what they find; exit 1 if there is anything.  A finding that is none gets an assertion or a
 # comment at its line, a check that is wrong everywhere a line here.
 # usage: tests/lint/analyse.sh BUILD_DIR
@@ -40,6 +41,11 @@ cppcheck_program() {
     $(program_files) 2>&1
 }
 
+clang_tidy_program() {
+  program_files | xargs -P "$jobs" -n 4 clang-tidy --quiet --config="$(sed '/^ExtraArgs:/d' .clang-tidy)" \
+    -p "$build" 2>/dev/null | grep -E '(warning|error):'
+}
+
 # Of the tests: all checks of the program, but for numbers that sscanf() reads from what a test wrote.
 # Golden files are emitted.
 clang_tidy_tests() {
@@ -48,7 +54,7 @@ clang_tidy_tests() {
     grep -E '(warning|error):'
 }
 
-for analyser in gcc_analyzer cppcheck_program clang_tidy_tests; do
+for analyser in gcc_analyzer cppcheck_program clang_tidy_program clang_tidy_tests; do
   echo "$analyser"
   $analyser | sort -u | tee -a "$out/found"
 done
