@@ -57,12 +57,13 @@ unsigned plan_canonical(unsigned value)
 
 int plan_segments(struct plan p, struct segment out[OP_COUNT])
 {
-    int count = 0;
-    for (int first = 0, last; first < OP_COUNT; first = last + 1) {
-        last = first;
-        while (fused_after(p, last))
-            last++;
+    const unsigned last_op = 1u << (OP_COUNT - 1), all = last_op | (last_op - 1);
+    int count = 0, first = 0;
+    /* a bit for each operator that ends a segment; the lowest one is done and cleared */
+    for (unsigned ends = (~p.fused & all) | last_op; ends != 0; ends &= ends - 1) {
+        int last = __builtin_ctz(ends);
         out[count++] = (struct segment){(int8_t)first, (int8_t)last};
+        first = last + 1;
     }
     return count;
 }

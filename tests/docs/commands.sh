@@ -7,8 +7,8 @@
 # `fuseplan ...`, and a block that is a query in SQL.  Where `translate` or `predict` is followed by its output, that must be its output.
 # A command that needs more than the demo leaves ends in one of the marks below, and is not run.
 #
-# Layers are small, and searches have 12 plans to choose from, which take a second or two: else this would
-# take an hour.  Most of their 20 s is for finals and for slow machines.  The demo's has no limit: its plans
+# Layers are small, searches have 12 plans to choose from, which take a second or two, and replays have
+# five seeds: else this would take an hour.  Most of their 20 s is for finals and for slow machines.  The demo's has no limit: its plans
 # are as many as a model needs, which later commands ask.
 #
 # usage: commands.sh FUSEPLAN SOURCE pages|examples [PAGE|COMMAND...]
@@ -40,6 +40,10 @@ cat >"$tools/fuseplan" <<END
 case " \$* " in
 " mask "*) ;;
 *" -b "*) set -- "\$@" -H 2 -W 8 -L 1 ;;
+esac
+case " \$* " in
+*" --seeds "*) ;;
+" replay "*) set -- "\$@" --seeds 5 ;;
 esac
 [ "\$1" != search ] || set -- "\$@" --space 41108..41119 --time-limit "\${SEARCH_LIMIT:-20}"
 exec "$real" "\$@"
