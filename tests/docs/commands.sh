@@ -8,8 +8,8 @@
 # A command that needs more than the demo leaves ends in one of the marks below, and is not run.
 #
 # Layers are small, searches have 12 plans to choose from, which take a second or two, and replays have
-# five seeds: else this would take an hour.  Most of their 20 s is for finals and for slow machines.  The demo's has no limit: its plans
-# are as many as a model needs, which later commands ask.
+# five seeds: else this would take an hour.  Most of a search's 20 s is for finals and for slow machines.
+# The demo's has no limit: its plans are as many as a model needs, which later commands ask.
 #
 # usage: commands.sh FUSEPLAN SOURCE pages|examples [PAGE|COMMAND...]
 set -eu

@@ -1,6 +1,5 @@
 #!/bin/sh
-# Analyses the program's C files with gcc -fanalyzer, cppcheck and clang-tidy's analyzer, without the bound that
-# `./run lint` has, and the tests' with clang-tidy.
+# Analyses the program's C files with gcc -fanalyzer, cppcheck and clang-tidy, and the tests' with clang-tidy.
 # Prints what they find; exit 1 if there is anything.  A finding that is none gets an assertion or a
 # comment at its line, a check that is wrong everywhere a line here.
 # usage: tests/lint/analyse.sh BUILD_DIR
@@ -41,6 +40,7 @@ cppcheck_program() {
     $(program_files) 2>&1
 }
 
+# As `./run lint`, without the analyzer's bound.
 clang_tidy_program() {
   program_files | xargs -P "$jobs" -n 4 clang-tidy --quiet --config="$(sed '/^ExtraArgs:/d' .clang-tidy)" \
     -p "$build" 2>/dev/null | grep -E '(warning|error):'
