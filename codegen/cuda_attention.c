@@ -17,13 +17,15 @@ static const struct {
       [CUDA_ATTENTION_64_OVERLAP] = {1, 1, 3, 1, 1, false, true, true, 3},
       [CUDA_ATTENTION_64_SPLIT] = {2, 1, 4, 2, 1, false, false, false, 2},
       [CUDA_ATTENTION_64_CLUSTER] = {1, 1, 3, 1, 2, false, true, true, 3},
-      [CUDA_ATTENTION_128] = {2, 2, 3, 2, 1, true, false, false, 2}}},
+      [CUDA_ATTENTION_128] = {2, 2, 3, 2, 1, true, false, false, 2},
+      [CUDA_ATTENTION_192] = {3, 3, 4, 4, 1, true, true, true, 1}}},
     {128,
      {[CUDA_ATTENTION_64] = {1, 1, 2, 1, 1, true, false, false, 2},
       [CUDA_ATTENTION_64_OVERLAP] = {1, 1, 3, 1, 1, false, true, false, 1},
       [CUDA_ATTENTION_64_SPLIT] = {2, 1, 4, 2, 1, false, false, false, 1},
       [CUDA_ATTENTION_64_CLUSTER] = {1, 1, 3, 1, 2, false, true, false, 1},
-      [CUDA_ATTENTION_128] = {2, 2, 3, 2, 1, true, true, false, 1}}},
+      [CUDA_ATTENTION_128] = {2, 2, 3, 2, 1, true, true, false, 1},
+      [CUDA_ATTENTION_192] = {3, 3, 3, 4, 1, true, false, false, 1}}},
 };
 
 const struct cuda_attention_shape *cuda_attention_shape_of(const struct choice *c, int head_size)
@@ -84,6 +86,9 @@ bool cuda_attention_applicable(const struct choice *c, const struct build_target
         return inapplicable(why,
                             "a part of the mask waits for tiles that were drawn before its own, "
                             "and this shape draws none");
+    if (is_ordered(c) && s->rows > 2)
+        return inapplicable(why, "where three query blocks share the keys, the tokens of a cover "
+                                 "have no registers");
     if (shared_bytes(s, is_ordered(c), t->head_size) > arch_shared_bytes(t->arch))
         return inapplicable(why, "it needs more shared memory than a thread block can have");
     return true;

@@ -122,11 +122,12 @@ static const struct {
     double ordered; /* times that, for tiles of a cover */
     double join;    /* a second part */
 } attention[CUDA_ATTENTION_COUNT] = {
-    [CUDA_ATTENTION_64] = {3.53, 0.335, 0.70, 0.08, 0.69, 1.27, 3.7},
-    [CUDA_ATTENTION_64_OVERLAP] = {3.27, 0.35, 0.63, 0.095, 0.74, 1, 0},
-    [CUDA_ATTENTION_64_SPLIT] = {3.68, 0.346, 0.39, 0.14, 1.04, 1, 0},
-    [CUDA_ATTENTION_64_CLUSTER] = {8.9, 0.39, 0.34, 0, 1.22, 1, 0},
-    [CUDA_ATTENTION_128] = {4.10, 0.672, 0.74, 0, 0.99, 2.74, 3.8},
+    [CUDA_ATTENTION_64] = {3.34, 0.334, 0.391, 0.094, 0.724, 1.63, 1.68},
+    [CUDA_ATTENTION_64_OVERLAP] = {2.84, 0.344, 0.359, 0.15, 0.679, 1, 0},
+    [CUDA_ATTENTION_64_SPLIT] = {2.89, 0.318, 0.261, 0.318, 0.871, 1, 0},
+    [CUDA_ATTENTION_64_CLUSTER] = {3.62, 0.423, 0.051, 0.009, 1.35, 1, 0},
+    [CUDA_ATTENTION_128] = {4.27, 0.668, 0.484, 0, 1.36, 1.99, 1.51},
+    [CUDA_ATTENTION_192] = {2.45, 0.782, 0.718, 0.012, 1.6, 1, 0},
 };
 
 double cuda_attention_expected_us(const struct choice *c, const struct workload *w)
@@ -150,6 +151,9 @@ double cuda_attention_expected_us(const struct choice *c, const struct workload 
     double heads = (double)w->batch * w->heads / w->blocks.lists;
     double busy = (double)entries * heads / MULTIPROCESSORS * attention[shape].step;
     double blocks = (double)launch.tiles / MULTIPROCESSORS;
+    const struct cuda_attention_shape *of = cuda_attention_shape_of(c, w->head_size);
+    if (of->draws && of->resident == 1) /* a multiprocessor has one tile after another */
+        busy *= ceil(blocks) / blocks;
     return attention[shape].begin + fmax(busy, (double)longest * attention[shape].alone) +
            busy * attention[shape].share +
            blocks * attention[shape].tile * (launch.tiling.ordered ? attention[shape].ordered : 1) +

@@ -31,6 +31,14 @@ static const struct {
     {{2, 5}, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, "shape=64_split", NULL, true},
     {{2, 5}, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, "shape=64_cluster", NULL, true},
     {{2, 6}, DTYPE_FP16, 64, CUDA_ARCH_HOPPER, "shape=128", NULL, true},
+    {{1, 6}, DTYPE_BF16, 64, CUDA_ARCH_HOPPER, "shape=192", NULL, true},
+    {{1, 6},
+     DTYPE_FP16,
+     64,
+     CUDA_ARCH_HOPPER,
+     "shape=192 cover=ordered",
+     "where three query blocks share the keys, the tokens of a cover have no registers",
+     true},
     {{1, 6}, DTYPE_FP16, 64, 80, "", "wgmma is an instruction of sm_90a alone", true},
     {{1, 6}, DTYPE_FP16, 64, 120, "", "wgmma is an instruction of sm_90a alone", true},
     {{1, 6},
@@ -51,6 +59,7 @@ static const struct {
     {{1, 6}, DTYPE_FP16, 128, CUDA_ARCH_HOPPER, "shape=64_overlap", NULL, true},
     {{1, 6}, DTYPE_FP16, 128, CUDA_ARCH_HOPPER, "shape=64_split", NULL, true},
     {{1, 6}, DTYPE_FP16, 128, CUDA_ARCH_HOPPER, "shape=128 cover=ordered", NULL, true},
+    {{1, 6}, DTYPE_FP16, 128, CUDA_ARCH_HOPPER, "shape=192", NULL, true},
 };
 
 START_TEST(hopper_attention_is_of_few_types_and_head_sizes)
@@ -72,7 +81,7 @@ START_TEST(hopper_attention_is_of_few_types_and_head_sizes)
 }
 END_TEST
 
-/* 65 tokens are 2 query blocks in each of 3 * 2 heads; a tile has 1 or 2 of them, and 1 or 2 thread
+/* 65 tokens are 2 query blocks in each of 3 * 2 heads; a tile has 1 to 3 of them, and 1 or 2 thread
  * blocks. */
 static const struct {
     const char *schedule;
@@ -82,7 +91,8 @@ static const struct {
                {"shape=64_overlap", 1, 12, false},
                {"shape=64_split", 1, 12, false},
                {"shape=64_cluster", 1, 24, false},
-               {"shape=128", 2, 6, true}};
+               {"shape=128", 2, 6, true},
+               {"shape=192", 3, 6, true}};
 
 static struct cuda_launch launch_of(const char *schedule, const struct workload *w)
 {
