@@ -93,9 +93,26 @@ template <class S> struct attention_loader {
         return a.tiles.count * tiles_of_row();
     }
 
-    /* The row of fp_tiles.tile for tile number n, and which of the row's tiles it is.  Tiles come
-     * row by row, because the longest rows come first.  Those of two parts come head by head in
-     * each part: so a head's first part is stored long before its second one begins. */
+    /* How many heads' tiles come together.  Where all keys and values are more than L2 holds, tiles
+     * that read the same ones follow each other.  Short lists, as of a window, read them too seldom
+     * to gain from it, and a list that takes a third of a thread block's time must not come late.
+     * Loaders of covers have no registers for this. */
+    FP_DEVICE int heads_at_once(int heads) const
+    {
+        constexpr int SHORT = 8, L2_BITS = 24; /* entries; 16 MB */
+        const i64 bytes = static_cast<i64>(heads) * a.seq_len * (4 * W);
+        const int groups = static_cast<int>((bytes - 1) >> L2_BITS) + 1, rows = a.tiles.count;
+        if (ORDERED || groups == 1)
+            return heads;
+        const int longest = a.tiles.tile[2], median = a.tiles.tile[rows / 2 * 4 + 2];
+        const bool late = 3ll * longest * gridDim.x > static_cast<i64>(median) * rows * heads;
+        return median < SHORT || late ? heads : divide(heads + groups - 1, groups);
+    }
+
+    /* The row of fp_tiles.tile for tile number n, and which of the row's tiles it is.  Tiles of a
+     * group of heads come row by row, because the longest rows come first.  Those of two parts come
+     * head by head in each part: so a head's first part is stored long before its second one
+     * begins. */
     FP_DEVICE int2 locate_tile(int n) const
     {
         const int each = tiles_of_row();
@@ -104,8 +121,10 @@ template <class S> struct attention_loader {
             const int m = n - part * rows * each, which = divide(m, rows);
             return {part * rows + m - which * rows, which};
         }
-        const int row = divide(n, each);
-        return {row, n - row * each};
+        const int group = heads_at_once(each), before = divide(n, a.tiles.count * group) * group;
+        const int m = n - before * a.tiles.count, heads = min(group, each - before);
+        const int row = divide(m, heads);
+        return {row, before + m - row * heads};
     }
 
     /* Tile number n, and this lane's entry of its first 32. */
