@@ -55,12 +55,18 @@ unsigned plan_canonical(unsigned value)
     return plan_value(plan_from_value(value));
 }
 
-int plan_segments(struct plan p, struct segment out[OP_COUNT])
+/* A bit for each operator that ends a segment.  The lowest one is the first to be taken and
+ * cleared. */
+static unsigned segment_ends(struct plan p)
 {
     const unsigned last_op = 1u << (OP_COUNT - 1), all = last_op | (last_op - 1);
+    return (~p.fused & all) | last_op;
+}
+
+int plan_segments(struct plan p, struct segment out[OP_COUNT])
+{
     int count = 0, first = 0;
-    /* a bit for each operator that ends a segment; the lowest one is done and cleared */
-    for (unsigned ends = (~p.fused & all) | last_op; ends != 0; ends &= ends - 1) {
+    for (unsigned ends = segment_ends(p); ends != 0; ends &= ends - 1) {
         int last = __builtin_ctz(ends);
         out[count++] = (struct segment){(int8_t)first, (int8_t)last};
         first = last + 1;
@@ -103,12 +109,19 @@ int slot_of(struct segment s, bool handwritten)
     return handwritten && segment_is_attention(s) ? (int)SLOT_HANDWRITTEN : segment_index(s);
 }
 
+/* Searches call this for each of their plans, for each measurement. */
 int plan_slots(struct plan p, int out[OP_COUNT])
 {
-    struct segment segments[OP_COUNT];
-    int count = plan_segments(p, segments);
-    for (int i = 0; i < count; i++)
-        out[i] = slot_of(segments[i], p.handwritten);
+    int count = 0, first = 0;
+    for (unsigned ends = segment_ends(p); ends != 0; ends &= ends - 1) {
+        int last = __builtin_ctz(ends);
+        out[count++] = index_of_first(first) + last - first;
+        first = last + 1;
+    }
+    if (p.handwritten) { /* in the attention segment, the only one that begins there */
+        const unsigned before = (1u << ATTENTION_FIRST) - 1;
+        out[__builtin_popcount(segment_ends(p) & before)] = SLOT_HANDWRITTEN;
+    }
     return count;
 }
 

@@ -50,11 +50,14 @@ struct guide {
 static int smallest(const struct guide *g, const double *key, const double *tie)
 {
     int best = -1;
+    double least = INFINITY;
     for (int i = 0; i < g->c->space_count; i++) {
-        if (g->taken[i] || isnan(key[i]))
+        if (!(key[i] <= least) || g->taken[i]) /* a NaN is not <= */
             continue;
-        if (best < 0 || key[i] < key[best] || (key[i] == key[best] && tie[i] < tie[best]))
+        if (best < 0 || key[i] < least || tie[i] < tie[best]) {
             best = i;
+            least = key[i];
+        }
     }
     return best;
 }
