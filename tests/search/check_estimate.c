@@ -14,20 +14,6 @@ static struct plan all_plans[PLAN_SPACE];
 static int plan_count;
 static struct status st;
 
-static void setup(void)
-{
-    test_dir_setup();
-    int result = tables_read(tables, ARRAY_LEN(tables), &known, &st);
-    ck_assert_msg(result == 0, "%s", st.message);
-    plan_count = plan_space(32768, 49152, all_plans);
-}
-
-static void teardown(void)
-{
-    known_release(&known);
-    test_dir_teardown();
-}
-
 /* ---- how good they are ----------------------------------------------------------------------- */
 
 static struct held_out_summary judge(bool tokens)
@@ -327,9 +313,28 @@ START_TEST(devices_do_not_mix)
 }
 END_TEST
 
-SUITE("estimate", setup, teardown, LOOP(held_out_workloads_are_estimated, 0, ARRAY_LEN(hardships)),
-      ONCE(attention_takes_as_long_as_its_longest_rows), ONCE(attention_may_read_a_cover),
-      LOOP(plans_are_good_where_all_were_measured, 0, ARRAY_LEN(spaces)),
-      ONCE(plans_come_in_order_with_intervals), ONCE(unknown_segments_are_in_no_plan),
-      ONCE(two_workloads_are_too_few), ONCE(far_workloads_are_refused),
-      ONCE(only_like_layers_are_known), ONCE(only_the_nearest_are_read), ONCE(devices_do_not_mix))
+/* The tests share the tables, which take a second to read. */
+int main(void)
+{
+    const struct suite_test tests[] = {
+        LOOP(held_out_workloads_are_estimated, 0, ARRAY_LEN(hardships)),
+        ONCE(attention_takes_as_long_as_its_longest_rows),
+        ONCE(attention_may_read_a_cover),
+        LOOP(plans_are_good_where_all_were_measured, 0, ARRAY_LEN(spaces)),
+        ONCE(plans_come_in_order_with_intervals),
+        ONCE(unknown_segments_are_in_no_plan),
+        ONCE(two_workloads_are_too_few),
+        ONCE(far_workloads_are_refused),
+        ONCE(only_like_layers_are_known),
+        ONCE(only_the_nearest_are_read),
+        ONCE(devices_do_not_mix)};
+    int result = EXIT_FAILURE;
+    if (tables_read(tables, ARRAY_LEN(tables), &known, &st) != 0) {
+        fprintf(stderr, "%s\n", st.message);
+    } else {
+        plan_count = plan_space(32768, 49152, all_plans);
+        result = suite_main("estimate", test_dir_setup, test_dir_teardown, tests, ARRAY_LEN(tests));
+    }
+    known_release(&known);
+    return result;
+}

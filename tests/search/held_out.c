@@ -17,11 +17,14 @@ static double sum_of(const struct recorded_space *space, int plan)
 /* Of a space recorded whole what a search of a few plans measures: the plans of the least sums. */
 static void take_plans(const struct recorded_space *space, struct history *out)
 {
+    static double sums[PLAN_SPACE];
     bool taken[PLAN_SPACE] = {false};
+    for (int i = 0; i < space->count; i++)
+        sums[i] = sum_of(space, i);
     for (int n = 0; n < space->count && n < ESTIMATED_MOST; n++) {
         int next = -1;
         for (int i = 0; i < space->count; i++)
-            if (!taken[i] && (next < 0 || sum_of(space, i) < sum_of(space, next)))
+            if (!taken[i] && (next < 0 || sums[i] < sums[next]))
                 next = i;
         taken[next] = true;
         history_add(out, space->plans[next], space->outcomes[next]);
