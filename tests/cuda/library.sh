@@ -16,21 +16,32 @@ fail() {
   exit 1
 }
 
+# object COMPILER... SOURCE: compiles it into $objects, unless that was done before.
+object() {
+  for file; do :; done
+  object=$objects/$(basename "$file").o
+  [ -e "$object" ] || "$@" -c -o "$object"
+}
+
 # build WHERE SOURCE...: a program on the library in WHERE, as nvcc would build it.  cuda_version: of the runtime.
 cuda_version=13000
 build() {
-  where=$1
+  where=$1 objects=$1/objects-$cuda_version version=-DCUDART_VERSION=$cuda_version
   shift
+  mkdir -p "$objects"
   for file in "$where"/segment_*.cu; do
     name=$(basename "$file" .cu)
     echo "$name" | sed 's/^segment_0*\([0-9]*\)_0*\([0-9]*\)_.*/X(encoder_&, \1, \2)/; s/, ,/, 0,/; s/, )/, 0)/'
   done >"$where/segments.inc"
-  set -- "$@" "$stand_in/stubs.c" "$where"/[glmp]*.c "$where/lengths.o"
-  version=-DCUDART_VERSION=$cuda_version
-  c++ -O1 "$sanitize" "$version" -c -I"$where" -include "$stand_in/device.h" -x c++ -o "$where/lengths.o" \
-    "$where/lengths.cu"
-  cc -std=gnu17 -O1 "$sanitize" "$version" -Wall -Wextra -Werror -I"$where" -I"$stand_in" -I"$source/tests/cmd" \
-    -I"$source" -o "$where/run" "$@" "$runtime" -Wl,-rpath,"$(dirname "$runtime")" -lm -pthread
+  object c++ -O1 "$sanitize" "$version" -I"$where" -include "$stand_in/device.h" -x c++ "$where/lengths.cu"
+  compile="cc -std=gnu17 -O1 $sanitize $version -Wall -Wextra -Werror -I$where -I$stand_in"
+  for file in "$stand_in/stubs.c" "$where"/[glmp]*.c; do
+    # shellcheck disable=SC2086
+    object $compile "$file"
+  done
+  # shellcheck disable=SC2086
+  $compile -I"$source/tests/cmd" -I"$source" -o "$where/run" "$@" "$objects"/*.o "$runtime" \
+    -Wl,-rpath,"$(dirname "$runtime")" -lm -pthread
 }
 
 # cuBLASLt runs operators 0, 7-8 and 12-13
@@ -55,6 +66,7 @@ cuda_version=13000
 
 # A cuBLASLt of another version may propose fewer algorithms than the one that the plan was tuned with.
 cp -r cuda elsewhere
+rm elsewhere/objects-*/plan_*.o
 sed -i '/_product = /{n;s/, 0};$/, 7};/;}' elsewhere/plan_*.c
 grep -q ', 7};$' elsewhere/plan_*.c || fail "no product names its algorithm"
 build elsewhere "$source/tests/cmd/library.c"
