@@ -130,9 +130,10 @@ X(COMPARED, "SELECT comparison FROM trial WHERE study = ?1 AND kind = 'final' AN
             " AND NOT EXISTS (SELECT 1 FROM search"
             "   WHERE search.id = trial.search AND strategy = 'bench')"
             " ORDER BY stored_utc DESC, id DESC LIMIT 1")
+/* +: SQLite would plan the statement anew for each kind, to see whether trial_of_plan holds it. */
 X(PLAN_TIME, "SELECT id AS trial, status, reason, median_ms, ci_low_ms, ci_high_ms, sample_count,"
              " stored_utc, conditions, packed FROM trial"
-             " WHERE study = ? AND plan = ? AND kind = ? AND comparison = ?"
+             " WHERE study = ? AND plan = ? AND +kind = ? AND comparison = ?"
              " ORDER BY stored_utc DESC, id DESC LIMIT 1")
 X(SAMPLES, "SELECT ms FROM sample WHERE trial = ? ORDER BY round")
 X(BEST_CHOICES, "SELECT first_op, last_op, impl, knobs, (SELECT median_ms FROM trial"
@@ -166,9 +167,10 @@ X(PLANS, "SELECT value, segments FROM plan")
 X(SCHEDULES, "SELECT schedule.id AS schedule, first_op, last_op, impl, knobs FROM schedule"
              " JOIN segment ON segment.id = schedule.segment ORDER BY schedule.id")
 X(TRIAL_SCHEDULES, "SELECT schedule FROM choice WHERE trial = ?")
+/* +: as above. */
 X(TWIN_PLAN,
   "SELECT id AS trial, stored_utc, status, median_ms, ci_low_ms, ci_high_ms, time_s FROM trial"
-  " WHERE study = ? AND plan = ? AND kind = ? AND comparison = ?"
+  " WHERE study = ? AND plan = ? AND +kind = ? AND comparison = ?"
   " ORDER BY stored_utc DESC LIMIT 1")
 X(TWIN_SEGMENT, "SELECT id AS trial, stored_utc, status, median_ms, ci_low_ms, ci_high_ms, time_s"
                 " FROM trial WHERE study = ? AND schedule = ?")
