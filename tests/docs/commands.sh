@@ -8,7 +8,7 @@
 # A command that needs more than the demo leaves ends in one of the marks below, and is not run.
 #
 # Layers are small, searches have 12 plans to choose from, which take a second or two, and replays have
-# five seeds: else this would take an hour.  Most of a search's 20 s is for finals and for slow machines.
+# five seeds: else this would take an hour.  Most of a search's 8 s is for finals and for slow machines.
 # The demo's has no limit: its plans are as many as a model needs, which later commands ask.
 #
 # usage: commands.sh FUSEPLAN SOURCE pages|examples [PAGE|COMMAND...]
@@ -45,7 +45,7 @@ case " \$* " in
 *" --seeds "*) ;;
 " replay "*) set -- "\$@" --seeds 5 ;;
 esac
-[ "\$1" != search ] || set -- "\$@" --space 41108..41119 --time-limit "\${SEARCH_LIMIT:-20}"
+[ "\$1" != search ] || set -- "\$@" --space 41108..41119 --time-limit "\${SEARCH_LIMIT:-8}"
 exec "$real" "\$@"
 END
 chmod +x "$tools/fuseplan"
