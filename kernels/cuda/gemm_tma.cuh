@@ -74,9 +74,9 @@ struct gemm_tma
         if (threadIdx.x == 0)
             init_mbarriers();
         __syncthreads();
-        if constexpr (SPLIT * CLUSTER > 1) /* mbarriers are ready for the others */
+        if constexpr (SPLIT * CLUSTER > 1 || NORM == NORM_CLUSTER) /* mbarriers are ready */
             cluster_arrive_relaxed();
-        if constexpr (CLUSTER > 1)
+        if constexpr (CLUSTER > 1 || NORM == NORM_CLUSTER)
             cluster_wait();
         if (group < S::CONSUMERS) {
             if constexpr (S::CONSUMERS == 2)
@@ -94,10 +94,6 @@ struct gemm_tma
         } else {
             if constexpr (S::CONSUMERS >= 2)
                 give_registers<WIDE || S::CONSUMERS == 3 ? 40 : 56>();
-            /* The wait is for compute-sanitizer's racecheck, which hangs unless all warps of a
-             * thread block wait together; the others do so in begin_norm(). */
-            if constexpr (NORM == NORM_CLUSTER)
-                cluster_arrive_relaxed(), cluster_wait();
             /* By `==` one thread copies by TMA; else ptxas would write a loop around each copy. */
             if (tid == 0)
                 load_weights();

@@ -44,8 +44,7 @@ template <class W> struct gemm_norms : W {
     using W::part, W::ranks, W::first_matrices, W::matrices_at, W::block, W::warp_row;
     using W::W;
 
-    /* Before the first product.  All thread blocks of a cluster have then set up
-     * their mbarriers. */
+    /* Before the first product. */
     FP_DEVICE void begin_norm() const
     {
 #pragma unroll 1
@@ -53,13 +52,9 @@ template <class W> struct gemm_norms : W {
             s.gamma[i] = reinterpret_cast<const u32 *>(end.gamma + part() * BN)[i];
             s.beta[i] = reinterpret_cast<const u32 *>(end.beta + part() * BN)[i];
         }
-        if constexpr (NORM == NORM_CLUSTER) {
-            cluster_arrive_relaxed();
-            cluster_wait();
-        } else {
-            asm volatile("bar.sync 1, %0;" ::"n"(S::CONSUMERS * FOUR_WARPS) : "memory");
+        asm volatile("bar.sync 1, %0;" ::"n"(S::CONSUMERS * FOUR_WARPS) : "memory");
+        if constexpr (NORM == NORM_MEMORY)
             await_dependencies();
-        }
     }
 
     /* Branches between steps keep ptxas from mixing them, for which registers would not suffice.
