@@ -32,8 +32,8 @@ enum {
 static int outside_ring(const struct cuda_gemm *g)
 {
     int out = g->split == 1 ? g->bm * g->bn * 2 : g->bm * (g->bn + 8) * 4;
-    int parts = g->norm == CUDA_GEMM_NORM_CLUSTER ? 2 : 1;
-    int norm = 2 * 8 + parts * RANKS_MAX * g->bm * MOMENTS_BYTES + 2 * g->bn * 2;
+    int parts = g->norm == CUDA_GEMM_NORM_CLUSTER ? 2 * RANKS_MAX : 1;
+    int norm = 2 * 8 + parts * g->bm * MOMENTS_BYTES + 2 * g->bn * 2;
     bool strips = g->norm != CUDA_GEMM_NORM_NONE && g->split == 1;
     return out + g->bm * 4 + 3 * 8 * g->teams + (strips ? norm : 0);
 }

@@ -124,36 +124,6 @@ template <class W> struct gemm_norms : W {
         return reinterpret_cast<u64 *>(a.sync + FP_SYNC_TILES) + number * BM;
     }
 
-    /* Waits for what all thread blocks send of a warp's 16 rows from `row` on. */
-    FP_DEVICE void collect(int strip, u32 buffer, int row) const
-    {
-        constexpr int AT_ONCE = 2;
-        const int count = ranks() * WARP_ROWS;
-        u64 *const from = mailbox(strip, part(), 0);
-        u64 *const to = reinterpret_cast<u64 *>(s.part[buffer]);
-#pragma unroll 1
-        for (int first = lane(); first < count; first += AT_ONCE * 32) {
-            u64 x[AT_ONCE];
-            bool all;
-            do {
-                all = true;
-#pragma unroll
-                for (int i = 0; i < AT_ONCE; i++) {
-                    const int item = first + i * 32, at = item / WARP_ROWS * BM + item % WARP_ROWS;
-                    x[i] = item < count ? load_relaxed(from + at + row) : 1;
-                    all = all && x[i] != 0;
-                }
-            } while (!all);
-#pragma unroll
-            for (int i = 0; i < AT_ONCE; i++) {
-                const int item = first + i * 32, at = item / WARP_ROWS * BM + item % WARP_ROWS;
-                if (item < count)
-                    to[at + row] = x[i], store_relaxed(from + at + row, 0);
-            }
-        }
-        __syncwarp();
-    }
-
     /* The lowest bit of squares shows that the mailbox is not empty. */
     static FP_DEVICE u64 word_of(float mean, float squares)
     {
@@ -205,22 +175,75 @@ template <class W> struct gemm_norms : W {
         return __fdividef(1.0f, static_cast<float>(ranks()));
     }
 
-    /* Joins what all thread blocks of the group have of a row. */
-    FP_DEVICE scaling combine(u32 buffer, int row) const
+    /* LANES neighbouring lanes share a row: each takes the moments that every LANES-th thread
+     * block of the group has sent, from its own number on.  Whether there is an i-th one. */
+    template <int LANES> FP_DEVICE bool takes(int i) const
     {
-        const int count = ranks();
-        float mean = 0.0f, squares = 0.0f, between = 0.0f;
-#pragma unroll 4
-        for (int i = 0; i < count; i++)
-            mean += s.part[buffer][i][row].mean;
-        mean *= portion();
-#pragma unroll 4
-        for (int i = 0; i < count; i++) {
-            const moments x = s.part[buffer][i][row];
-            squares += x.squares;
-            between += (x.mean - mean) * (x.mean - mean);
-        }
-        return scaling_of(mean, squares + BN * between);
+        return i * LANES + lane() % LANES < ranks();
+    }
+
+    /* Waits for a lane's moments of a row, and of the row 8 below it where ROWS is 2, and empties
+     * their mailboxes.  from: the first one's. */
+    template <int LANES, int ROWS, int EACH>
+    FP_DEVICE void take_moments(moments (&x)[ROWS][EACH], u64 *from) const
+    {
+        u64 word[ROWS][EACH];
+        bool all;
+        do {
+            all = true;
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                for (int i = 0; i < EACH; i++) {
+                    word[r][i] =
+                        takes<LANES>(i) ? load_relaxed(from + i * LANES * BM + r * 8) : FIRST_BIT;
+                    all = all && word[r][i] != 0;
+                }
+        } while (!all);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                if (takes<LANES>(i))
+                    store_relaxed(from + i * LANES * BM + r * 8, 0);
+                x[r][i] = moments_in(word[r][i]);
+            }
+    }
+
+    static constexpr u64 FIRST_BIT = 1ull << 32; /* of squares: next to 0 */
+
+    /* Joins what the lanes of a row have taken. */
+    template <int LANES, int EACH> FP_DEVICE scaling join(const moments (&x)[EACH]) const
+    {
+        float sum = 0.0f, squares = 0.0f;
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            sum += x[i].mean;
+        const float mean = lanes_sum<LANES>(sum) * portion();
+#pragma unroll
+        for (int i = 0; i < EACH; i++)
+            if (takes<LANES>(i))
+                squares += x[i].squares + BN * (x[i].mean - mean) * (x[i].mean - mean);
+        return scaling_of(mean, lanes_sum<LANES>(squares));
+    }
+
+    /* The scalings of this lane's two rows, of a warp's 16 from `first` on. */
+    FP_DEVICE void receive(scaling (&k)[2], int strip, u32 buffer, int first) const
+    {
+        moments x[2][NORM_RANKS / 4] = {};
+        const int row = first + fragment_row<D>(0), from = lane() % 4;
+        if constexpr (NORM == NORM_MEMORY)
+            take_moments<4>(x, mailbox(strip, part(), from) + row);
+        else
+#pragma unroll
+            for (int r = 0; r < 2; r++)
+#pragma unroll
+                for (int i = 0; i < NORM_RANKS / 4; i++)
+                    if (takes<4>(i))
+                        x[r][i] = s.part[buffer][i * 4 + from][row + r * 8];
+#pragma unroll
+        for (int r = 0; r < 2; r++)
+            k[r] = join<4>(x[r]);
     }
 
     /* gamma and beta of 16 columns */
@@ -240,11 +263,7 @@ template <class W> struct gemm_norms : W {
             scaling k[2];
             u32 next[4];
             load_weights_of(next, 0);
-            if constexpr (NORM == NORM_MEMORY)
-                collect(strip, buffer, warp_row(member, m));
-#pragma unroll
-            for (int r = 0; r < 2; r++)
-                k[r] = combine(buffer, warp_row(member, m) + fragment_row<D>(r));
+            receive(k, strip, buffer, warp_row(member, m));
 #pragma unroll
             for (int p = 0; p < BN / 8; p += 2) {
                 if (past_columns(p))
@@ -328,46 +347,13 @@ template <class W> struct gemm_norms : W {
         float g[VEC<D>], b[VEC<D>];
         load_vec<D>(end.gamma + column, g);
         load_vec<D>(end.beta + column, b);
-        moments x[EACH];
-        float sum = 0.0f, squares = 0.0f;
-        take_moments(x, mailbox(at.strip, at.rank, lane() % CHUNKS) + row);
-#pragma unroll
-        for (int i = 0; i < EACH; i++)
-            sum += x[i].mean;
-        const float mean = lanes_sum<CHUNKS>(sum) * portion();
-#pragma unroll
-        for (int i = 0; i < EACH; i++)
-            if (i * CHUNKS + lane() % CHUNKS < ranks())
-                squares += x[i].squares + BN * (x[i].mean - mean) * (x[i].mean - mean);
-        const scaling k = scaling_of(mean, lanes_sum<CHUNKS>(squares));
+        moments x[1][EACH];
+        take_moments<CHUNKS>(x, mailbox(at.strip, at.rank, lane() % CHUNKS) + row);
+        const scaling k = join<CHUNKS>(x[0]);
 #pragma unroll
         for (int e = 0; e < VEC<D>; e++)
             v[e] = (v[e] * k.factor + k.shift) * g[e] + b[e];
     }
-
-    /* Waits for every CHUNKS-th word of a row from `from` on, and empties their mailboxes. */
-    template <int EACH> FP_DEVICE void take_moments(moments (&x)[EACH], u64 *from) const
-    {
-        u64 word[EACH];
-        bool all;
-        do {
-            all = true;
-#pragma unroll
-            for (int i = 0; i < EACH; i++) {
-                const bool mine = i * CHUNKS + lane() % CHUNKS < ranks();
-                word[i] = mine ? load_relaxed(from + i * CHUNKS * BM) : FIRST_BIT;
-                all = all && word[i] != 0;
-            }
-        } while (!all);
-#pragma unroll
-        for (int i = 0; i < EACH; i++) {
-            if (i * CHUNKS + lane() % CHUNKS < ranks())
-                store_relaxed(from + i * CHUNKS * BM, 0);
-            x[i] = moments_in(word[i]);
-        }
-    }
-
-    static constexpr u64 FIRST_BIT = 1ull << 32; /* of squares: next to 0 */
 };
 
 } // namespace fp

@@ -82,7 +82,8 @@ struct tma_shape {
     };
     struct norm_smem : plain_smem {
         u64 shared[2]; /* complete when all moments of a tile are here */
-        moments part[NORM == NORM_CLUSTER ? 2 : 1][NORM_RANKS][BM]; /* of each one's columns */
+        /* Of each thread block's columns; with mailboxes there is room for the scalings alone. */
+        moments part[NORM == NORM_CLUSTER ? 2 : 1][NORM == NORM_CLUSTER ? NORM_RANKS : 1][BM];
         u32 gamma[BN / 2], beta[BN / 2]; /* pairs, of this thread block's columns */
     };
     using smem = either<STRIPS, norm_smem, plain_smem>;
