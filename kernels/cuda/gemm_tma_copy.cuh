@@ -18,7 +18,7 @@ template <class W> struct gemm_copies : W {
     using W::BM, W::BN, W::BK, W::STAGES, W::CLUSTER, W::CLUSTER_M, W::CLUSTER_N, W::PANEL, W::LINE,
         W::STORERS;
     using W::first_tile, W::next_tile, W::tiles, W::locate, W::first_step, W::steps, W::ring_at,
-        W::GATHERS, W::SCATTERS, W::out_offset;
+        W::GATHERS, W::SCATTERS, W::out_offset, W::part, W::ranks, W::strip_of;
     using W::W;
 
     static constexpr u16 ALL = (1 << CLUSTER) - 1; /* thread blocks of the cluster */
@@ -111,6 +111,19 @@ template <class W> struct gemm_copies : W {
         return GAINS && first_tile() < tiles() ? min(steps(), STAGES) : 0;
     }
 
+    /* Where a layernorm's moments of a strip go through memory: see gemm_tma_norm.cuh. */
+    FP_DEVICE u64 *mailbox(int strip, int reader, int sender) const
+    {
+        const i64 number = (static_cast<i64>(strip) * ranks() + reader) * ranks() + sender;
+        return reinterpret_cast<u64 *>(a.sync + FP_SYNC_TILES) + number * BM;
+    }
+
+    /* Since the last launch L2 may have dropped the lines of this thread block's mailboxes. */
+    FP_DEVICE void fetch_mailboxes(int strip) const
+    {
+        fetch_into_l2(mailbox(strip, part(), 0), ranks() * BM * static_cast<int>(sizeof(u64)));
+    }
+
     FP_DEVICE void load_rows(int lane)
     {
         const int count = steps(), at_once = steps_at_once(), k0 = first_step() * BK,
@@ -141,6 +154,9 @@ template <class W> struct gemm_copies : W {
                 }
                 at.advance();
             }
+            if constexpr (W::STRIPS && W::NORM == NORM_MEMORY)
+                if (lane == 0)
+                    fetch_mailboxes(strip_of(number));
         }
     }
 

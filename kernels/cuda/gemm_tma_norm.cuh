@@ -41,7 +41,7 @@ template <class W> struct gemm_norms : W {
     using sums = typename W::sums;
     using W::a, W::n, W::end, W::s;
     using W::BM, W::BN, W::MI, W::NORM;
-    using W::part, W::ranks, W::first_matrices, W::matrices_at, W::block, W::warp_row;
+    using W::mailbox, W::part, W::ranks, W::first_matrices, W::matrices_at, W::block, W::warp_row;
     using W::W;
 
     /* Before the first product. */
@@ -116,12 +116,6 @@ template <class W> struct gemm_norms : W {
 #pragma unroll
         for (int r = 0; r < 2; r++)
             squares[r] = lanes_sum<4>(square[2 * r] + square[2 * r + 1]);
-    }
-
-    FP_DEVICE u64 *mailbox(int strip, int reader, int sender) const
-    {
-        const i64 number = (static_cast<i64>(strip) * ranks() + reader) * ranks() + sender;
-        return reinterpret_cast<u64 *>(a.sync + FP_SYNC_TILES) + number * BM;
     }
 
     /* The lowest bit of squares shows that the mailbox is not empty. */

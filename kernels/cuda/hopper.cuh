@@ -220,6 +220,12 @@ FP_DEVICE void box_stores_read()
                      : "memory");
 }
 
+/* Bytes from an address on; both are multiples of 16. */
+FP_DEVICE void fetch_into_l2(const void *from, int bytes)
+{
+    asm volatile("cp.async.bulk.prefetch.L2.global [%0], %1;" ::"l"(from), "r"(bytes) : "memory");
+}
+
 /* ---- registers: all threads of a warpgroup ask for their number ------------------------------ */
 
 template <int count> FP_DEVICE void take_registers()
