@@ -57,11 +57,11 @@ template <class W> struct gemm_norms : W {
             await_dependencies();
     }
 
-    /* Branches between steps keep ptxas from mixing them, for which registers would not suffice.
-     * So each step loads what the next one needs. */
+    /* Where sums take more than 96 registers, branches between steps keep ptxas from mixing them,
+     * for which the others would not suffice.  So each step loads what the next one needs. */
     FP_DEVICE bool past_columns(int p) const
     {
-        return p * 8 >= n;
+        return MI * BN > 2 * 96 && p * 8 >= n;
     }
 
     static FP_DEVICE int lane()
