@@ -1,9 +1,9 @@
 /* The time that a schedule on Hopper is expected to take, so that the first one tried of a workload
  * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
  * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
- * schedules on an H200 in fp16: docs/measurements/2026-11-22-gemm.md, 2026-11-22-attention.md, for
- * layernorms 2026-11-23-norm.md, 2026-11-24-small.md for all tiles of today, and for 16384 rows
- * 2026-11-25-limits.md. */
+ * schedules on an H200 in fp16: docs/measurements/2026-11-22-gemm.md, 2026-11-22-attention.md,
+ * 2026-11-24-small.md for all tiles of today, 2026-11-25-limits.md for 16384 rows, and for
+ * layernorms 2026-11-26-norm.md. */
 #include "codegen/cuda_int.h"
 
 #include <math.h>
@@ -35,25 +35,26 @@ static const struct {
     double mail;            /* of a layernorm, once; nothing with swapped operands */
     double again;           /* of a layernorm with swapped operands, between two tiles */
     int clusters[9];        /* that run at once, by their size */
-    double swap_store;      /* times what is stored, where warpgroups share swapped columns */
+    double swap_store[2];   /* times what is stored, where warpgroups share swapped columns; without
+                               a layernorm, with one */
     double apart;           /* times all, where rows are no neighbours in memory: 0-1, 6-7 and 6-9
                                over 0-0, 7-7 and 7-9 in tests/data/h200-b8-s512-strided-fp16 */
-} gemm = {.begin_us = 2,
-          .beside_us = 1,
-          .fmas_per_cycle = 1770,
-          .bytes_per_cycle = 85,
-          .narrow = 1.7,
-          .wide = 1.4,
-          .step = 46,
-          .tile = 300,
-          .store = {0.026, 0.126, 0.118, 0.24},
-          .join = 2400,
-          .join_sum = 0.27,
-          .next = 3800,
-          .mail = 2000,
-          .again = 5000,
+} gemm = {.begin_us = 2.32,
+          .beside_us = 1.15,
+          .fmas_per_cycle = 1970,
+          .bytes_per_cycle = 101,
+          .narrow = 2.39,
+          .wide = 2.06,
+          .step = 54.8,
+          .tile = 383,
+          .store = {0.0306, 0.0524, 0.169, 0.188},
+          .join = 2150,
+          .join_sum = 0.184,
+          .next = 9890,
+          .mail = 1490,
+          .again = 1300,
           .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14},
-          .swap_store = 0.52,
+          .swap_store = {0.29, 0.776},
           .apart = 2.4};
 
 /* The steps of a tile.  A launch that has one for each thread block has loaded the weight's part of
@@ -92,7 +93,7 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
     double products = products_of(&g, steps, turns == 1);
     double store = elements * gemm.store[epilogue];
     if (g.swap && g.groups > 1)
-        store *= gemm.swap_store;
+        store *= gemm.swap_store[by_strips];
     double cycles;
     if (g.split > 1)
         cycles = (double)turns * (products + store + gemm.join +
