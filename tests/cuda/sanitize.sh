@@ -20,7 +20,7 @@ command -v compute-sanitizer >/dev/null || {
 sanitized() {
   tool=$1 name=$2
   shift 2
-  CUDA_VISIBLE_DEVICES=$((started % gpus)) timeout 280 compute-sanitizer --tool "$tool" --target-processes all --require-cuda-init no \
+  CUDA_VISIBLE_DEVICES=$((started % gpus)) timeout 400 compute-sanitizer --tool "$tool" --target-processes all --require-cuda-init no \
     --log-file "$dir/$name.log" "$bin/cuda_segments" -d 200 "$@" >"$dir/$name.out" 2>&1
 }
 
