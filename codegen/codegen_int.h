@@ -136,6 +136,25 @@ struct library_target {
 /* emit_cpu_standalone.c, emit_cuda_standalone.c */
 extern const struct library_target cpu_library, cuda_library;
 
+/* ---- placement.c: the memory of tensors between segments ----------------------------------------
+ *
+ * Tensors that are in use at the same time lie apart, others share memory: there is less of it to
+ * allocate, and L2 keeps more of what is still to be read.
+ *
+ * Source: Pisarchyk, Lee: Efficient memory management for deep neural net inference, 2020 ("greedy
+ * by size"). */
+
+struct placement {
+    /* Elements from the first place to each tensor; -1: the tensor is never in memory, or not in
+     * this one.  TENSOR_Y has no place: a layer's output lies in the output of all layers.
+     * TENSOR_X has one where the segment that writes a layer's output still reads its input, so
+     * that layers must take turns between two places. */
+    int64_t at[TENSOR_COUNT];
+    int64_t elements; /* of all places */
+};
+
+void placement_find(const struct candidate *c, const struct workload *w, struct placement *out);
+
 /* ---- standalone_plan.c: its data ------------------------------------------------------------- */
 
 void add_plan_source(const struct standalone_spec *s, const struct library_target *target,

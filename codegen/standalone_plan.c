@@ -40,16 +40,14 @@ static void add_title(const struct standalone_plan *p, struct buf *out)
              1e-9 * flops * w->layers, 1e-6 * workload_bytes(w));
 }
 
-static void add_tensor_elements(const struct standalone_plan *p, struct buf *out)
+static void add_placement(const struct standalone_plan *p, struct buf *out)
 {
-    uint32_t used = 1u << TENSOR_X;
-    for (int i = 0; i < p->candidate->count; i++)
-        used |= choice_tensors(&p->candidate->choices[i]);
-    buf_adds(out, "    .tensor_elements = {");
+    struct placement places;
+    placement_find(p->candidate, p->full, &places);
+    buf_adds(out, "    .tensor_at = {");
     for (int t = 0; t < TENSOR_COUNT; t++)
-        buf_addf(out, "%s%lld", t > 0 ? ", " : "",
-                 (used >> t & 1) != 0 ? (long long)tensor_elements(t, p->full) : 0);
-    buf_adds(out, "},\n");
+        buf_addf(out, "%s%lld", t > 0 ? ", " : "", (long long)places.at[t]);
+    buf_addf(out, "},\n    .tensor_elements = %lld,\n", (long long)places.elements);
 }
 
 static void add_mask(const struct block_lists *l, struct buf *out)
@@ -92,7 +90,7 @@ void add_plan_source(const struct standalone_spec *s, const struct library_targe
     buf_adds(out, "\",\n              .measured_on = ");
     add_string(p->measured_on, out);
     buf_adds(out, "},\n    .segments = segments,\n");
-    add_tensor_elements(p, out);
+    add_placement(p, out);
     buf_addf(out,
              "    .mask = {.lists = %d,\n             .blocks = %d,\n             .start = start,\n"
              "             .full = full,\n             .key_block = key_block,\n"

@@ -25,6 +25,7 @@ enum {
     OP_COUNT = 15,
     TENSOR_COUNT = OP_COUNT + 1,
     TENSOR_X = 0,
+    TENSOR_Y = TENSOR_COUNT - 1,
     BOUNDARY_COUNT = OP_COUNT - 1,
     SEGMENT_COUNT = OP_COUNT * (OP_COUNT + 1) / 2
 };

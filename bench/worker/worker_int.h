@@ -14,8 +14,6 @@
 
 #include <pthread.h>
 
-enum { TENSOR_Y = TENSOR_COUNT - 1 }; /* a layer's output */
-
 /* ---- device_cpu.c, device_cuda.c: memory, code and time of one target ---------------------------
  *
  * Memory is addressed by the device's own pointers and holds elements of the workload's type.  A

@@ -179,9 +179,12 @@ void encoder_destroy(struct encoder *e)
 
 /* ---- running --------------------------------------------------------------------------------- */
 
-static size_t tensor_bytes(const struct plan *p, int tensor)
+/* Of x, or of y. */
+static size_t batch_bytes(const struct plan *p)
 {
-    return (size_t)p->tensor_elements[tensor] * (size_t)encoder_library.element_bytes;
+    const struct encoder_info *l = &encoder_library;
+    return (size_t)p->about.batch * (size_t)p->about.seq_len * (size_t)l->heads *
+           (size_t)l->head_size * (size_t)l->element_bytes;
 }
 
 static bool is_exact(const struct plan *p, int batch, int seq_len)
@@ -193,13 +196,16 @@ static bool is_exact(const struct plan *p, int batch, int seq_len)
 static size_t carve(const struct plan *p, bool exact, void *workspace, struct run *r)
 {
     struct carving c = {.base = workspace};
-    for (int t = 1; t < TENSOR_Y; t++)
-        r->args.tensor[t] =
-            p->tensor_elements[t] > 0 ? encoder_carve(&c, tensor_bytes(p, t)) : NULL;
-    r->flow = encoder_carve(&c, tensor_bytes(p, TENSOR_Y));
+    const size_t element = (size_t)encoder_library.element_bytes;
+    char *first = encoder_carve(&c, (size_t)p->tensor_elements * element);
+    for (int t = 0; t < TENSORS; t++)
+        r->args.tensor[t] = first != NULL && p->tensor_at[t] >= 0
+                                ? first + (size_t)p->tensor_at[t] * element
+                                : NULL;
+    r->flow = r->args.tensor[TENSOR_X];
     bool copies = !exact || p->about.packed != 0;
-    r->x = !copies ? NULL : encoder_carve(&c, tensor_bytes(p, TENSOR_X));
-    r->y = !copies ? NULL : encoder_carve(&c, tensor_bytes(p, TENSOR_Y));
+    r->x = !copies ? NULL : encoder_carve(&c, batch_bytes(p));
+    r->y = !copies ? NULL : encoder_carve(&c, batch_bytes(p));
     encoder_carve_run(p, &c, r);
     return c.used;
 }
@@ -274,13 +280,13 @@ static bool is_padded(const struct run *r)
     return false;
 }
 
-/* A layer's output is the next one's input: y and flow take turns, so that y is the last output. */
+/* A layer's output is the next one's input.  Where y and flow take turns, y is the last output. */
 static int run_layers(struct run *r)
 {
     int layers = r->e->layers, status = ENCODER_OK;
     const void *in = r->x;
     for (int layer = 0; layer < layers && status == ENCODER_OK; layer++) {
-        void *out = (layers - 1 - layer) % 2 == 0 ? r->y : r->flow;
+        void *out = r->flow == NULL || (layers - 1 - layer) % 2 == 0 ? r->y : r->flow;
         r->args.tensor[TENSOR_X] = (void *)in;
         r->args.tensor[TENSOR_Y] = out;
         for (int i = 0; i < WEIGHTS; i++)

@@ -13,8 +13,12 @@ enum { TENSORS = 16, WEIGHTS = 12, TENSOR_X = 0, TENSOR_Y = TENSORS - 1 };
 struct plan {
     struct encoder_plan about;
     const struct plan_segment *segments; /* (about.kernels), in the order in which they run */
-    /* Tensor 0 is a layer's input, 1+i the output of operator i; 0: never in memory. */
-    long tensor_elements[TENSORS];
+    /* Where tensors lie in the workspace, in elements from the first one's place; -1: nowhere.
+     * Tensor 0 is a layer's input, 1+i the output of operator i.  Those that are not in use at the
+     * same time share memory.  Where tensor 0 has a place, layers write their outputs to it and to
+     * the call's y in turn, otherwise to y. */
+    long tensor_at[TENSORS];
+    long tensor_elements;          /* of all places */
     struct fp_blocks mask;         /* of sequences without padding, in host memory */
     long mask_entries, mask_words; /* key blocks in its lists; blocks of its words */
 };
@@ -63,10 +67,11 @@ struct run {
     const struct plan *plan;
     int index; /* the plan's */
     const struct encoder_call *call;
-    void *stream;       /* in which it runs */
-    void *x, *y, *flow; /* of all layers, the call's own or in the workspace; between two layers */
-    bool padded;        /* a sequence of the plan's batch has fewer tokens than the plan's */
-    bool packed;        /* and the layers run without rows of padding */
+    void *stream; /* in which it runs */
+    void *x, *y;  /* of all layers, the call's own or in the workspace */
+    void *flow;   /* the output of every other layer; null: all write y */
+    bool padded;  /* a sequence of the plan's batch has fewer tokens than the plan's */
+    bool packed;  /* and the layers run without rows of padding */
     struct fp_args args;
     struct lengths_space space;
     bool began; /* a segment of this run was launched */
