@@ -17,14 +17,16 @@
 
 enum { EXIT_CANNOT_RUN = 127 };
 
-/* Makes from[i] the child's descriptor i.  A from[k] may be i itself, if the parent had i closed:
- * so all are moved out of the way first.  False where there is no room for that. */
+/* Makes from[i] the child's descriptor i; a program that it runs inherits no other.  A from[k] may
+ * be i itself, if the parent had i closed: so all are moved out of the way first.  False where
+ * there is no room for that. */
 static bool move_descriptors(int *from, int count)
 {
     enum { CLEAR = 16 };
     for (int i = 0; i < count; i++)
         if (from[i] >= 0 && (from[i] = fcntl(from[i], F_DUPFD_CLOEXEC, CLEAR)) < 0)
             return false;
+    close_range(3, ~0u, CLOSE_RANGE_CLOEXEC); /* else inherited where the parent's own were */
     for (int i = 0; i < count; i++)
         if (from[i] >= 0 && dup2(from[i], i) < 0)
             return false;

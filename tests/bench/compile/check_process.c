@@ -194,6 +194,23 @@ START_TEST(files_are_handed_on_where_standard_ones_are_closed)
 }
 END_TEST
 
+/* Such as files of the shell that started fuseplan. */
+START_TEST(nothing_else_is_inherited)
+{
+    enum { LOW = 3, HIGH = 900 };
+    int null = open("/dev/null", O_WRONLY | O_CLOEXEC), kept = fcntl(LOW, F_DUPFD_CLOEXEC, 10);
+    ck_assert_int_eq(dup2(null, LOW), LOW);
+    ck_assert_int_eq(dup2(null, HIGH), HIGH);
+    struct process p =
+        shell("for fd in 3 900; do [ ! -e /proc/$$/fd/$fd ] || echo $fd; done", 10, false);
+    if (kept >= 0)
+        dup2(kept, LOW); /* the suite's own */
+    ck_assert_str_eq(p.said.ptr, "");
+    process_release(&p);
+    close(HIGH);
+}
+END_TEST
+
 START_TEST(what_cannot_run_says_why)
 {
     struct process p;
@@ -310,7 +327,7 @@ SUITE("process", NULL, NULL, ONCE(output_and_status_are_kept),
       LOOP(few_descriptors_are_refused, 8, 20), ONCE(long_output_is_cut),
       ONCE(overdue_ones_are_killed_with_their_children), ONCE(leftover_children_are_killed),
       ONCE(stop_flag_ends_the_wait), ONCE(first_of_several_is_returned), ONCE(files_are_handed_on),
-      ONCE(files_are_handed_on_where_standard_ones_are_closed), ONCE(what_cannot_run_says_why),
-      ONCE(ends_are_known_where_sigchld_was_ignored),
+      ONCE(files_are_handed_on_where_standard_ones_are_closed), ONCE(nothing_else_is_inherited),
+      ONCE(what_cannot_run_says_why), ONCE(ends_are_known_where_sigchld_was_ignored),
       ONCE(ended_before_it_was_looked_at_is_not_overdue), ONCE(suspended_time_does_not_count),
       ONCE(child_dies_with_its_parent), ONCE(ends_are_described), ONCE(programs_are_found_on_path))
