@@ -42,6 +42,23 @@ static bool in_files(const struct kernel_file *files, int count, const char *nam
     return false;
 }
 
+/* Whether CUDA's vector_types.h has a struct of this name: dim3, or int4 and so on. */
+static bool is_vector_type(const char *name)
+{
+    static const char *const parts[] = {"char",     "short", "int",   "long",
+                                        "longlong", "float", "double"};
+    if (strcmp(name, "dim3") == 0)
+        return true;
+    const char *part = name[0] == 'u' ? name + 1 : name;
+    for (size_t i = 0; i < ARRAY_LEN(parts); i++) {
+        size_t len = strlen(parts[i]);
+        if (strncmp(part, parts[i], len) == 0 && part[len] >= '1' && part[len] <= '4' &&
+            part[len + 1] == '\0')
+            return true;
+    }
+    return false;
+}
+
 bool standalone_name_taken(enum target_kind target, const char *name)
 {
     static const enum kernel_group cpu[] = {KERNEL_LIBRARY,  KERNEL_CPU_LIBRARY, KERNEL_HOST,
@@ -55,7 +72,7 @@ bool standalone_name_taken(enum target_kind target, const char *name)
     if (strcmp(name, STANDALONE_NAME) == 0) /* which stands for any name in the texts */
         return false;
     int kernels = kernel_files(target, &files);
-    if (in_files(files, kernels, name))
+    if (in_files(files, kernels, name) || (target == TARGET_CUDA && is_vector_type(name)))
         return true;
     for (size_t i = 0; i < count; i++) {
         int texts = kernel_group(groups[i], &files);

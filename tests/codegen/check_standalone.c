@@ -186,6 +186,13 @@ START_TEST(names_of_its_own_are_taken)
         ck_assert_msg(!standalone_name_taken(TARGET_CPU, free_names[i]), "%s", free_names[i]);
     ck_assert(standalone_name_taken(TARGET_CPU, "threads"));
     ck_assert(!standalone_name_taken(TARGET_CUDA, "threads"));
+    static const char *const types[] = {"dim3", "int4", "uchar1", "longlong2", "ulonglong3"};
+    for (size_t i = 0; i < ARRAY_LEN(types); i++) {
+        ck_assert_msg(standalone_name_taken(TARGET_CUDA, types[i]), "%s", types[i]);
+        ck_assert_msg(!standalone_name_taken(TARGET_CPU, types[i]), "%s", types[i]);
+    }
+    ck_assert(!standalone_name_taken(TARGET_CUDA, "int8"));
+    ck_assert(!standalone_name_taken(TARGET_CUDA, "ubert4"));
 }
 END_TEST
 
