@@ -311,9 +311,13 @@ struct session {
     int64_t study; /* 0: none is open */
 };
 
-/* Opens all but the study.  seed: of inputs and weights.  mode: of the database; to read, one that
- * does not exist is left null.  From here on the first SIGINT, SIGTERM or SIGHUP sets session_stop,
- * and the second ends the program.  Close *out in any case. */
+/* From here on the first SIGINT, SIGTERM or SIGHUP sets session_stop, and the second ends the
+ * program. */
+void session_catch_signals(void);
+extern volatile sig_atomic_t session_stop;
+
+/* Opens all but the study, and catches signals.  seed: of inputs and weights.  mode: of the
+ * database; to read, one that does not exist is left null.  Close *out in any case. */
 int session_open(const struct options *o, uint64_t seed, enum db_mode mode, struct session *out,
                  struct status *st);
 
@@ -330,7 +334,6 @@ void session_close(struct session *s);
 /* Notes what makes the times measured so far doubtful: other processes on the GPU, and slowdowns of
  * its clock. */
 void session_note_disturbance(const struct options *o, const struct session *s);
-extern volatile sig_atomic_t session_stop;
 
 /* ---- known.c: the workloads that a database knows -------------------------------------------- */
 

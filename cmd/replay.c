@@ -123,7 +123,8 @@ static int run(const struct options *o, struct status *st)
                                .segment_noise = o->noise[0],
                                .plan_noise = o->noise[1],
                                .no_segment_times = options_has(o, OPT(NO_SEGMENT_TIMES)),
-                               .step = show};
+                               .step = show,
+                               .stop = &session_stop};
     struct recorded_space *spaces = mem_alloc((size_t)o->operand_count, sizeof(*spaces));
     json_t *rows = json_array();
     int result = read_baselines(o, &r.baselines, st);
@@ -131,10 +132,15 @@ static int run(const struct options *o, struct status *st)
         chosen[i] = &strategies[o->strategies.items[i]];
     if (result == 0)
         result = read_spaces(o, &r, spaces, st);
-    for (int i = 0; i < o->operand_count && result == 0; i++)
-        result = replay_space(o->operands[i], &spaces[i], r, rows, st);
-    if (result == 0)
+    session_catch_signals();
+    int done = 0;
+    for (; done < o->operand_count && result == 0; done += result == 0)
+        result = replay_space(o->operands[done], &spaces[done], r, rows, st);
+    if (result == 0 || (st->code == STATUS_INTERRUPTED && done > 0))
         print(o->format, rows);
+    if (result != 0 && st->code == STATUS_INTERRUPTED)
+        status_set(st, st->code, "interrupted; %d of %d files were replayed", done,
+                   o->operand_count);
     json_decref(rows);
     for (int i = 0; i < o->operand_count; i++)
         recorded_space_release(&spaces[i]);

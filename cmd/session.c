@@ -11,7 +11,7 @@ static void interrupted(int signal)
 }
 
 /* With SA_RESETHAND the second signal ends the program at once. */
-static void catch_signals(void)
+void session_catch_signals(void)
 {
     struct sigaction action = {.sa_handler = interrupted, .sa_flags = (int)SA_RESETHAND};
     struct sigaction hangup;
@@ -51,7 +51,7 @@ int session_open(const struct options *o, uint64_t seed, enum db_mode mode, stru
 {
     struct arch_list archs;
     *s = (struct session){.bench = NULL};
-    catch_signals();
+    session_catch_signals();
     if (workload_read(o, &s->target, &s->workload, st) != 0 ||
         archs_from_options(o, s->target.kind, &archs, st) != 0)
         return -1;

@@ -185,7 +185,10 @@ static void *work(void *ctx)
         int index = r->next++, done;
         struct status st = STATUS_INIT;
         pthread_mutex_unlock(&r->lock);
-        run(r, index, &st);
+        if (r->o->stop != NULL && *r->o->stop != 0)
+            status_set(&st, STATUS_INTERRUPTED, "interrupted");
+        else
+            run(r, index, &st);
         pthread_mutex_lock(&r->lock);
         if (r->failure.code == STATUS_OK)
             r->failure = st;

@@ -82,6 +82,9 @@ struct replay_options {
     /* Called as searches end, in the thread that called replay().  May be null. */
     void (*step)(void *ctx, int done, int total);
     void *ctx;
+    /* Once it is set, replay() fails with STATUS_INTERRUPTED when the searches that run have ended.
+     * May be null. */
+    const volatile sig_atomic_t *stop;
 };
 
 struct replay_row {

@@ -54,6 +54,31 @@ START_TEST(a_row_for_each_budget)
 }
 END_TEST
 
+static volatile sig_atomic_t stop;
+
+static void set_stop(void *ctx, int done, int total)
+{
+    (void)ctx;
+    stop = done < total;
+}
+
+START_TEST(stops_between_searches)
+{
+    const struct strategy *one = strategy_find("random");
+    const struct replay_options o = {.strategies = &one,
+                                     .strategy_count = 1,
+                                     .budget = 8,
+                                     .seeds = 400,
+                                     .step = set_stop,
+                                     .stop = &stop};
+    stop = 0;
+    st = STATUS_INIT;
+    ck_assert_int_eq(replay(&space, &o, rows, &count, &st), -1);
+    ck_assert_int_eq(st.code, STATUS_INTERRUPTED);
+    ck_assert_int_eq(count, 0);
+}
+END_TEST
+
 /* Whatever is searched, all plans hold the best one. */
 START_TEST(all_plans_have_no_regret)
 {
@@ -198,8 +223,8 @@ START_TEST(a_budget_above_the_plans)
 }
 END_TEST
 
-SUITE("search/replay", setup, teardown, ONCE(a_row_for_each_budget), ONCE(all_plans_have_no_regret),
-      ONCE(random_scores_nothing), ONCE(equal_rows_again), ONCE(noise_and_missing_times_hurt),
-      ONCE(seconds_go_by), ONCE(compilers_run_beside_a_gpu),
+SUITE("search/replay", setup, teardown, ONCE(a_row_for_each_budget), ONCE(stops_between_searches),
+      ONCE(all_plans_have_no_regret), ONCE(random_scores_nothing), ONCE(equal_rows_again),
+      ONCE(noise_and_missing_times_hurt), ONCE(seconds_go_by), ONCE(compilers_run_beside_a_gpu),
       ONCE(a_baseline_needs_its_segments_alone), ONCE(segments_are_built_for_the_first_plan),
       ONCE(baselines_come_first), ONCE(a_budget_above_the_plans))
