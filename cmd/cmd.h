@@ -311,8 +311,7 @@ struct session {
     int64_t study; /* 0: none is open */
 };
 
-/* From here on the first SIGINT, SIGTERM or SIGHUP sets session_stop, and the second ends the
- * program. */
+/* From then on the first SIGINT, SIGTERM or SIGHUP sets session_stop, the second ends fuseplan. */
 void session_catch_signals(void);
 extern volatile sig_atomic_t session_stop;
 
@@ -331,8 +330,7 @@ int session_open_study(const struct options *o, enum db_mode mode, struct sessio
 int session_open_near(const struct options *o, struct session *out, struct status *st);
 void session_close(struct session *s);
 
-/* Notes what makes the times measured so far doubtful: other processes on the GPU, and slowdowns of
- * its clock. */
+/* Notes what makes the times so far doubtful: other processes on the GPU, a clock slowed down. */
 void session_note_disturbance(const struct options *o, const struct session *s);
 
 /* ---- known.c: the workloads that a database knows -------------------------------------------- */
