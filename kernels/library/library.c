@@ -198,10 +198,12 @@ static size_t carve(const struct plan *p, bool exact, void *workspace, struct ru
     struct carving c = {.base = workspace};
     const size_t element = (size_t)encoder_library.element_bytes;
     char *first = encoder_carve(&c, (size_t)p->tensor_elements * element);
-    for (int t = 0; t < TENSORS; t++)
-        r->args.tensor[t] = first != NULL && p->tensor_at[t] >= 0
-                                ? first + (size_t)p->tensor_at[t] * element
-                                : NULL;
+    for (int t = 0; t < TENSORS; t++) {
+        void *at = NULL;
+        if (first != NULL && p->tensor_at[t] >= 0)
+            at = first + (size_t)p->tensor_at[t] * element;
+        r->args.tensor[t] = at;
+    }
     r->flow = r->args.tensor[TENSOR_X];
     bool copies = !exact || p->about.packed != 0;
     r->x = !copies ? NULL : encoder_carve(&c, batch_bytes(p));
