@@ -1,6 +1,6 @@
 #!/bin/sh
-# export.sh FUSEPLAN SOURCE all|written: builds exported libraries for the CPU with a sanitizer, and uses them.
-# `written`: only what the program writes and reads, weights too.
+# export.sh FUSEPLAN SOURCE written|built: exports libraries for the CPU.  `written`: what the program writes and reads,
+# weights too.  `built`: uses them as other programs do, with a sanitizer.
 set -eu
 PATH=$(cd "$(dirname "$1")" && pwd):$PATH
 source=$2 part=$3
@@ -8,7 +8,7 @@ root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
 cd "$root"
 export PATH HOME="$root" FUSEPLAN_DB="$root/none.db" LC_ALL=C
-flags='-O1 -march=native -fopenmp -fsanitize=address -g'
+flags='-O1 -march=native -fopenmp -fsanitize=address -g -Werror'
 
 fail() {
   echo "FAILED: $*" >&2
@@ -18,55 +18,52 @@ fail() {
 value=$(fuseplan translate --segments 0-14 | cut -d ' ' -f 1)
 fuseplan export "$value" --target cpu -b 2 -s 100 -m causal -H 2 -W 8 -L 3 -q -o library
 make -s -j 2 -C library CFLAGS="$flags"
-library/example >out
-grep -q "^plan $value, batch 2, sequence length 100, 3 layers: .* ms" out || fail "example: $(cat out)"
-
-# Weights of a HuggingFace model.
-# shellcheck disable=SC2086
-cc -std=gnu17 $flags -Ilibrary -o weights "$source/tests/cmd/weights.c" library/weights.o library/safetensors.o \
-  library/libencoder.a -lopenblas -lm
-./weights model.safetensors || fail "weights"
-library/example --weights model.safetensors >out
-grep -q "^plan $value, .*, 2 layers: .* ms" out || fail "example --weights: $(cat out)"
-head -c 2000 model.safetensors >short.safetensors
-library/example --weights short.safetensors 2>said && fail "it runs with a short file"
-grep -q "^example: 'short.safetensors': the header should have" said || fail "$(cat said)"
-library/example --weight model.safetensors 2>said && fail "it takes unknown options"
-
-# The oracle and the plan compute with the same weights, and nothing is stored.
-sizes='--target cpu -b 1 -s 8 -H 2 -W 8'
-# shellcheck disable=SC2086
-fuseplan bench "$value" $sizes -L 2 --baseline none --weights model.safetensors -q >out || fail "bench --weights"
-[ ! -e none.db ] || fail "bench --weights stores times"
-# shellcheck disable=SC2086
-fuseplan bench "$value" $sizes -L 3 --weights model.safetensors -q 2>said && fail "bench takes more layers than the file has"
-grep -q "model.safetensors' has 2 layers of a BERT, and the workload has 3; give --layers" said || fail "$(cat said)"
-
-# What can be written.
-for wrong in Bert 1st a-b ''; do
-  fuseplan export 5 --target cpu -b 1 -s 8 -q --name "$wrong" -o no 2>said && fail "name '$wrong'"
-  [ ! -e no ] || fail "it wrote for the name '$wrong'"
-done
-# A packed plan.
 fuseplan export "$value" --target cpu -b 2 -s 100 -m causal -H 2 -W 8 -L 3 --packed -q -o packed
-grep -q '\.packed = 1' packed/plan_b2_s100.c || fail "the plan's table does not say packed"
-grep -q '\.packed = 0' library/plan_b2_s100.c || fail "the plan's table says packed"
-# Of several sizes.
-fuseplan export "$value" --target cpu -b 1,2 -s 4,8 -H 1 -W 4 -L 1 -q --name sizes -o sizes
-# The example has functions of these names, of its own and of the system.
-for name in check close; do
-  fuseplan export "$value" --target cpu -b 1 -s 8 -H 1 -W 4 -L 1 -q --name $name -o $name
-  cc -std=gnu17 -fopenmp -fsyntax-only $name/example.c || fail "the library's name '$name'"
-done
-# For a static link it names cuBLASLt only where a plan calls it, and C++'s library, which nvcc's code calls.
-for linked in 'sm_80 -lcublasLt -lcudart -lstdc++' 'sm_90a -lcudart -lstdc++'; do
-  fuseplan export 41115 --target cuda --arch "${linked%% *}" -b 1 -s 8 -q -o cuda
-  grep -q -x "Libs.private: ${linked#* }" cuda/encoder.pc.in || fail "pkg-config --static, ${linked%% *}"
-done
-grep -q 'find_dependency(CUDAToolkit)' cuda/CMakeLists.txt || fail "the CMake package does not find what it links"
 
-# The rest compiles, with sanitizers in any build.
 if [ "$part" = written ]; then
+  library/example >out
+  grep -q "^plan $value, batch 2, sequence length 100, 3 layers: .* ms" out || fail "example: $(cat out)"
+
+  # Weights of a HuggingFace model.
+  # shellcheck disable=SC2086
+  cc -std=gnu17 $flags -Ilibrary -o weights "$source/tests/cmd/weights.c" library/weights.o library/safetensors.o \
+    library/libencoder.a -lopenblas -lm
+  ./weights model.safetensors || fail "weights"
+  library/example --weights model.safetensors >out
+  grep -q "^plan $value, .*, 2 layers: .* ms" out || fail "example --weights: $(cat out)"
+  head -c 2000 model.safetensors >short.safetensors
+  library/example --weights short.safetensors 2>said && fail "it runs with a short file"
+  grep -q "^example: 'short.safetensors': the header should have" said || fail "$(cat said)"
+  library/example --weight model.safetensors 2>said && fail "it takes unknown options"
+
+  # The oracle and the plan compute with the same weights, and nothing is stored.
+  sizes='--target cpu -b 1 -s 8 -H 2 -W 8'
+  # shellcheck disable=SC2086
+  fuseplan bench "$value" $sizes -L 2 --baseline none --weights model.safetensors -q >out || fail "bench --weights"
+  [ ! -e none.db ] || fail "bench --weights stores times"
+  # shellcheck disable=SC2086
+  fuseplan bench "$value" $sizes -L 3 --weights model.safetensors -q 2>said && fail "bench takes more layers than the file has"
+  grep -q "model.safetensors' has 2 layers of a BERT, and the workload has 3; give --layers" said || fail "$(cat said)"
+
+  # What can be written.
+  for wrong in Bert 1st a-b ''; do
+    fuseplan export 5 --target cpu -b 1 -s 8 -q --name "$wrong" -o no 2>said && fail "name '$wrong'"
+    [ ! -e no ] || fail "it wrote for the name '$wrong'"
+  done
+  # A packed plan.
+  grep -q '\.packed = 1' packed/plan_b2_s100.c || fail "the plan's table does not say packed"
+  grep -q '\.packed = 0' library/plan_b2_s100.c || fail "the plan's table says packed"
+  # The example has functions of these names, of its own and of the system.
+  for name in check close; do
+    fuseplan export "$value" --target cpu -b 1 -s 8 -H 1 -W 4 -L 1 -q --name $name -o $name
+    cc -std=gnu17 -fopenmp -fsyntax-only $name/example.c || fail "the library's name '$name'"
+  done
+  # For a static link it names cuBLASLt only where a plan calls it, and C++'s library, which nvcc's code calls.
+  for linked in 'sm_80 -lcublasLt -lcudart -lstdc++' 'sm_90a -lcudart -lstdc++'; do
+    fuseplan export 41115 --target cuda --arch "${linked%% *}" -b 1 -s 8 -q -o cuda
+    grep -q -x "Libs.private: ${linked#* }" cuda/encoder.pc.in || fail "pkg-config --static, ${linked%% *}"
+  done
+  grep -q 'find_dependency(CUDAToolkit)' cuda/CMakeLists.txt || fail "the CMake package does not find what it links"
   echo "all well"
   exit
 fi
@@ -92,6 +89,7 @@ cc -std=gnu17 $flags -Ipacked -o use_packed "$source/tests/cmd/library.c" packed
 echo '#include "encoder.h"' | c++ -fsyntax-only -Wall -Wextra -Werror -Ilibrary -x c++ -
 
 # Two libraries in one program, the other one of several sizes.
+fuseplan export "$value" --target cpu -b 1,2 -s 4,8 -H 1 -W 4 -L 1 -q --name sizes -o sizes
 make -s -j 2 -C sizes libsizes.a CFLAGS='-O0 -march=native -fopenmp'
 cc -Isizes -o plans "$source/tests/cmd/sizes.c" sizes/libsizes.a -fopenmp -lopenblas -lm
 ./plans || fail "plans of several sizes"
