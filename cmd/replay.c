@@ -138,9 +138,11 @@ static int run(const struct options *o, struct status *st)
         result = replay_space(o->operands[done], &spaces[done], r, rows, st);
     if (result == 0 || (st->code == STATUS_INTERRUPTED && done > 0))
         print(o->format, rows);
-    if (result != 0 && st->code == STATUS_INTERRUPTED)
-        status_set(st, st->code, "interrupted; %d of %d files were replayed", done,
+    if (result != 0 && st->code == STATUS_INTERRUPTED) {
+        *st = STATUS_INIT;
+        status_set(st, STATUS_INTERRUPTED, "interrupted; %d of %d files were replayed", done,
                    o->operand_count);
+    }
     json_decref(rows);
     for (int i = 0; i < o->operand_count; i++)
         recorded_space_release(&spaces[i]);
