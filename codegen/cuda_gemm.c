@@ -28,10 +28,16 @@ enum {
     MOMENTS_BYTES = 8
 };
 
+/* Of sums that a cluster adds up: LDS of tma_shape. */
+static int row_of_sums_bytes(const struct cuda_gemm *g)
+{
+    return (g->bn + 8) * 4;
+}
+
 /* Of tma_shape::smem, all but the ring and its mbarriers. */
 static int outside_ring(const struct cuda_gemm *g)
 {
-    int out = g->split == 1 ? g->bm * g->bn * 2 : g->bm * (g->bn + 8) * 4;
+    int out = g->split == 1 ? g->bm * g->bn * 2 : (g->bm - g->bm / g->split) * row_of_sums_bytes(g);
     int parts = g->norm == CUDA_GEMM_NORM_CLUSTER ? 2 * RANKS_MAX : 1;
     int norm = 2 * 8 + parts * g->bm * MOMENTS_BYTES + 2 * g->bn * 2;
     bool strips = g->norm != CUDA_GEMM_NORM_NONE && g->split == 1;
@@ -129,10 +135,10 @@ static int64_t thread_blocks(const struct cuda_gemm *g, const struct cuda_stage 
 static bool norm_of_split_applicable(const struct cuda_gemm *g, const struct cuda_stage *s,
                                      const struct workload *w, const char **why)
 {
-    bool narrow = g->bm == 64 && (g->bn == 64 || g->bn == 128) && g->bn <= 16 * g->split;
+    bool narrow = g->bm == 64 && (g->bn == 64 || g->bn == 128);
     if (g->norm != CUDA_GEMM_NORM_MEMORY || !narrow)
         return inapplicable(why, "the layernorm of split sums is one through memory, of tiles of "
-                                 "64x64 in four parts or more or of 64x128 in eight");
+                                 "64x64 or 64x128");
     return w == NULL || thread_blocks(g, s, w) <= AT_ONCE_MAX ||
            inapplicable(why, "the GPU does not hold all thread blocks at once, which wait for each "
                              "other's part of a row");
@@ -178,8 +184,9 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
         return inapplicable(why, "the kernel finds the places of less than 2^20 tiles");
     if (g.norm == CUDA_GEMM_NORM_NONE && g.bn > COLUMNS_MAX)
         return inapplicable(why, "tiles of this width are for layernorms");
-    if (g.depth < STEPS_LEAST)
-        return inapplicable(why, "the sums that a cluster adds up leave no room for its operands");
+    if (g.depth < STEPS_LEAST ||
+        (g.split > 1 && g.depth * step_bytes(&g) < g.bm * row_of_sums_bytes(&g)))
+        return inapplicable(why, "shared memory has no room for the sums that a cluster adds up");
     return true;
 }
 

@@ -323,6 +323,7 @@ struct gemm_tma
         send_sums(c, group);
         await_dependencies();
         add_parts(t);
+        cluster_wait(); /* for all to have what this one sent */
     }
 };
 

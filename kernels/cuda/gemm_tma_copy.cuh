@@ -118,10 +118,24 @@ template <class W> struct gemm_copies : W {
         return reinterpret_cast<u64 *>(a.sync + FP_SYNC_TILES) + number * BM;
     }
 
-    /* Since the last launch L2 may have dropped the lines of this thread block's mailboxes. */
-    FP_DEVICE void fetch_mailboxes(int strip) const
+    /* Of a layernorm: the strip of a tile, and which of the tiles that make up its rows it is. */
+    struct place {
+        int strip, rank;
+    };
+
+    FP_DEVICE place place_of(int number) const
     {
-        fetch_into_l2(mailbox(strip, part(), 0), ranks() * BM * static_cast<int>(sizeof(u64)));
+        if constexpr (W::STRIPS)
+            return {strip_of(number), part()};
+        const tile t = locate(number);
+        return {t.m0 / BM, t.n0 / BN};
+    }
+
+    /* Since the last launch L2 may have dropped the lines of a tile's mailboxes. */
+    FP_DEVICE void fetch_mailboxes(int number) const
+    {
+        const place at = place_of(number);
+        fetch_into_l2(mailbox(at.strip, at.rank, 0), ranks() * BM * static_cast<int>(sizeof(u64)));
     }
 
     FP_DEVICE void load_rows(int lane)
@@ -154,9 +168,9 @@ template <class W> struct gemm_copies : W {
                 }
                 at.advance();
             }
-            if constexpr (W::STRIPS && W::NORM == NORM_MEMORY)
-                if (lane == 0)
-                    fetch_mailboxes(strip_of(number));
+            if constexpr (W::NORM == NORM_MEMORY)
+                if (lane == 0 && (W::SPLIT == 1 || part() == 0))
+                    fetch_mailboxes(number);
         }
     }
 

@@ -176,9 +176,10 @@ template <class W> struct gemm_norms : W {
         return i * LANES + lane() % LANES < ranks();
     }
 
-    /* Waits for a lane's moments of a row, and of the row 8 below it where ROWS is 2, and empties
-     * their mailboxes.  from: the first one's. */
-    template <int LANES, int ROWS, int EACH>
+    /* Waits for a lane's moments of ROWS rows, each BELOW rows below the one before, and empties
+     * their mailboxes.  from: the first one's.  The lanes of a warp wait together: were each to go
+     * on alone, what follows would run for one after another. */
+    template <int LANES, int BELOW, int ROWS, int EACH>
     FP_DEVICE void take_moments(moments (&x)[ROWS][EACH], u64 *from) const
     {
         u64 word[ROWS][EACH];
@@ -188,37 +189,52 @@ template <class W> struct gemm_norms : W {
 #pragma unroll
             for (int r = 0; r < ROWS; r++)
 #pragma unroll
-                for (int i = 0; i < EACH; i++) {
-                    word[r][i] =
-                        takes<LANES>(i) ? load_relaxed(from + i * LANES * BM + r * 8) : FIRST_BIT;
-                    all = all && word[r][i] != 0;
-                }
-        } while (!all);
+                for (int i = 0; i < EACH; i++)
+                    word[r][i] = load_relaxed_if(takes<LANES>(i), from + i * LANES * BM + r * BELOW,
+                                                 FIRST_BIT);
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+#pragma unroll
+                for (int i = 0; i < EACH; i++)
+                    all &= word[r][i] != 0;
+        } while (!__all_sync(~0u, all));
 #pragma unroll
         for (int r = 0; r < ROWS; r++)
 #pragma unroll
             for (int i = 0; i < EACH; i++) {
                 if (takes<LANES>(i))
-                    store_relaxed(from + i * LANES * BM + r * 8, 0);
+                    store_relaxed(from + i * LANES * BM + r * BELOW, 0);
                 x[r][i] = moments_in(word[r][i]);
             }
     }
 
     static constexpr u64 FIRST_BIT = 1ull << 32; /* of squares: next to 0 */
 
-    /* Joins what the lanes of a row have taken. */
-    template <int LANES, int EACH> FP_DEVICE scaling join(const moments (&x)[EACH]) const
+    /* Joins what the lanes of each row have taken. */
+    template <int LANES, int ROWS, int EACH>
+    FP_DEVICE void join(scaling (&k)[ROWS], const moments (&x)[ROWS][EACH]) const
     {
-        float sum = 0.0f, squares = 0.0f;
+        float mean[ROWS] = {}, squares[ROWS] = {};
 #pragma unroll
-        for (int i = 0; i < EACH; i++)
-            sum += x[i].mean;
-        const float mean = lanes_sum<LANES>(sum) * portion();
+        for (int r = 0; r < ROWS; r++)
 #pragma unroll
-        for (int i = 0; i < EACH; i++)
-            if (takes<LANES>(i))
-                squares += x[i].squares + BN * (x[i].mean - mean) * (x[i].mean - mean);
-        return scaling_of(mean, lanes_sum<LANES>(squares));
+            for (int i = 0; i < EACH; i++)
+                mean[r] += x[r][i].mean;
+        lanes_sums<LANES>(mean);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++) {
+            mean[r] *= portion();
+#pragma unroll
+            for (int i = 0; i < EACH; i++) {
+                const float far = x[r][i].mean - mean[r];
+                if (takes<LANES>(i))
+                    squares[r] += x[r][i].squares + BN * far * far;
+            }
+        }
+        lanes_sums<LANES>(squares);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+            k[r] = scaling_of(mean[r], squares[r]);
     }
 
     /* The scalings of this lane's two rows, of a warp's 16 from `first` on. */
@@ -227,7 +243,7 @@ template <class W> struct gemm_norms : W {
         moments x[2][NORM_RANKS / 4] = {};
         const int row = first + fragment_row<D>(0), from = lane() % 4;
         if constexpr (NORM == NORM_MEMORY)
-            take_moments<4>(x, mailbox(strip, part(), from) + row);
+            take_moments<4, 8>(x, mailbox(strip, part(), from) + row);
         else
 #pragma unroll
             for (int r = 0; r < 2; r++)
@@ -235,9 +251,7 @@ template <class W> struct gemm_norms : W {
                 for (int i = 0; i < NORM_RANKS / 4; i++)
                     if (takes<4>(i))
                         x[r][i] = s.part[buffer][i * 4 + from][row + r * 8];
-#pragma unroll
-        for (int r = 0; r < 2; r++)
-            k[r] = join<4>(x[r]);
+        join<4>(k, x);
     }
 
     /* gamma and beta of 16 columns */
@@ -307,46 +321,51 @@ template <class W> struct gemm_norms : W {
      * to the thread blocks that have the row's other columns, and what these send. */
     static constexpr int CHUNKS = BN / VEC<D>;
 
-    struct place {
-        int strip, rank; /* rank: of the tile's columns */
-    };
-
-    FP_DEVICE place place_of(int number) const
+    /* What a thread block sends of rows, each BELOW rows below the one before.  to: the mailbox of
+     * the first one at the first thread block of the group. */
+    template <int BELOW, int ROWS>
+    FP_DEVICE void send_moments(const float (&v)[ROWS][VEC<D>], u64 *to) const
     {
-        const auto t = W::locate(number);
-        return {t.m0 / BM, t.n0 / BN};
+        float mean[ROWS] = {}, squares[ROWS] = {};
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int e = 0; e < VEC<D>; e++)
+                mean[r] += v[r][e] * (1.0f / BN);
+        lanes_sums<CHUNKS>(mean);
+#pragma unroll
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int e = 0; e < VEC<D>; e++)
+                squares[r] += (v[r][e] - mean[r]) * (v[r][e] - mean[r]);
+        lanes_sums<CHUNKS>(squares);
+#pragma unroll 1
+        for (int i = lane() % CHUNKS; i < ranks(); i += CHUNKS)
+#pragma unroll
+            for (int r = 0; r < ROWS; r++)
+                store_relaxed(to + i * (ranks() * BM) + r * BELOW, word_of(mean[r], squares[r]));
     }
 
-    /* row: of the tile */
-    FP_DEVICE void send_moments(const float (&v)[VEC<D>], int number, int row) const
-    {
-        const place at = place_of(number);
-        float sum = 0.0f, squares = 0.0f;
-#pragma unroll
-        for (int e = 0; e < VEC<D>; e++)
-            sum += v[e];
-        const float mean = lanes_sum<CHUNKS>(sum) * (1.0f / BN);
-#pragma unroll
-        for (int e = 0; e < VEC<D>; e++)
-            squares += (v[e] - mean) * (v[e] - mean);
-        squares = lanes_sum<CHUNKS>(squares);
-        for (int to = lane() % CHUNKS; to < ranks(); to += CHUNKS)
-            store_relaxed(mailbox(at.strip, to, at.rank) + row, word_of(mean, squares));
-    }
-
-    FP_DEVICE void normalise_chunk(float (&v)[VEC<D>], int number, int row, int column) const
+    /* Of rows of tile `number`, from `row` on, each BELOW rows below the one before: this lane's 16
+     * bytes from `column` on. */
+    template <int BELOW, int ROWS>
+    FP_DEVICE void normalise_chunks(float (&v)[ROWS][VEC<D>], int number, int row, int column) const
     {
         constexpr int EACH = (RANKS_OF_SPLIT + CHUNKS - 1) / CHUNKS;
-        const place at = place_of(number);
-        float g[VEC<D>], b[VEC<D>];
-        load_vec<D>(end.gamma + column, g);
-        load_vec<D>(end.beta + column, b);
-        moments x[1][EACH];
-        take_moments<CHUNKS>(x, mailbox(at.strip, at.rank, lane() % CHUNKS) + row);
-        const scaling k = join<CHUNKS>(x[0]);
+        const auto at = W::place_of(number);
+        float gamma[VEC<D>], beta[VEC<D>];
+        load_vec<D>(end.gamma + column, gamma);
+        load_vec<D>(end.beta + column, beta);
+        moments x[ROWS][EACH];
+        scaling k[ROWS];
+        send_moments<BELOW>(v, mailbox(at.strip, 0, at.rank) + row);
+        take_moments<CHUNKS, BELOW>(x, mailbox(at.strip, at.rank, lane() % CHUNKS) + row);
+        join<CHUNKS>(k, x);
 #pragma unroll
-        for (int e = 0; e < VEC<D>; e++)
-            v[e] = (v[e] * k.factor + k.shift) * g[e] + b[e];
+        for (int r = 0; r < ROWS; r++)
+#pragma unroll
+            for (int e = 0; e < VEC<D>; e++)
+                v[r][e] = (v[r][e] * k[r].factor + k[r].shift) * gamma[e] + beta[e];
     }
 };
 

@@ -76,7 +76,8 @@ struct tma_shape {
 
     struct plain_smem {
         unsigned char a[STAGES][A_BYTES], b[STAGES][B_BYTES];
-        unsigned char out[SPLIT == 1 ? BM * BN * 2 : BM * LDS * 4]; /* the tile, or sums */
+        unsigned char
+            out[SPLIT == 1 ? BM * BN * 2 : (BM - BM / SPLIT) * LDS * 4]; /* the tile, or sums */
         u32 row[BM]; /* where rows that are gathered begin, in units of 16 bytes */
         u64 full[STAGES], empty[STAGES], ready[TEAMS], done[TEAMS], turn[TEAMS];
     };

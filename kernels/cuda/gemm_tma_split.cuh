@@ -18,36 +18,59 @@ template <class W> struct gemm_splits : W {
     using sums = typename W::sums;
     using W::a, W::n, W::end, W::s;
     using W::BM, W::BN, W::SPLIT, W::MI, W::NORM;
-    using W::first_tile, W::part, W::warp_row, W::send_moments, W::normalise_chunk;
+    using W::first_tile, W::part, W::warp_row, W::normalise_chunks;
     using W::W;
 
-    /* Where a thread block keeps the sums of its rows that the cluster's block number
-     * `from` sent. */
-    static constexpr int OWN = BM / SPLIT;
+    static constexpr int OWN = BM / SPLIT, OWN_BYTES = OWN * S::LDS * 4;
 
-    FP_DEVICE u32 sums_at(int from, int row, int column) const
+    static_assert(SPLIT == 1 || S::STAGES * (S::A_BYTES + S::B_BYTES) >= SPLIT * OWN_BYTES,
+                  "sums are sent from the ring's place");
+
+    /* The sums of this thread block, in the place of the ring: those of a row of the tile. */
+    FP_DEVICE u32 sums_here(int row) const
     {
-        return shared_address(s.out) + ((from * OWN + row) * S::LDS + column) * 4;
+        return shared_address(s.a) + row * (S::LDS * 4);
     }
 
-    /* Each row of sums goes to the thread block that owns it, and is counted on its mbarrier. */
+    /* Where the sums of the rows that thread block `owner` owns come to from another one. */
+    FP_DEVICE u32 sums_from(int from, int owner) const
+    {
+        return shared_address(s.out) + (from < owner ? from : from - 1) * OWN_BYTES;
+    }
+
+    FP_DEVICE void await_multipliers() const
+    {
+        asm volatile("bar.sync 1, %0;" ::"n"(S::CONSUMERS * FOUR_WARPS) : "memory");
+    }
+
+    /* Rows of sums go to the thread blocks that own them, in one copy for each. */
     FP_DEVICE void send_sums(sums &c, int member) const
     {
+        const int thread = static_cast<int>(threadIdx.x);
         const u32 here = shared_address(&s.done[0]);
-        if (threadIdx.x == 0)
-            mbarrier_expect(here, BM * BN * 4);
-        __syncwarp();
+        if (thread == 0)
+            mbarrier_expect(here, (SPLIT - 1) * OWN_BYTES);
+        await_multipliers(); /* all have read the ring */
 #pragma unroll
         for (int m = 0; m < MI; m++)
 #pragma unroll
             for (int r = 0; r < 2; r++) {
-                const int row = warp_row(member, m) + fragment_row<D>(r), owner = row / OWN;
                 const u32 to =
-                    cluster_address(sums_at(part(), row % OWN, fragment_col<D>(0)), owner);
-                const u32 arrived = cluster_address(here, owner);
+                    sums_here(warp_row(member, m) + fragment_row<D>(r)) + fragment_col<D>(0) * 4;
 #pragma unroll
                 for (int p = 0; p < BN / 8; p++)
-                    send_cluster(to + p * 32, c[m][p][r][0], c[m][p][r][1], arrived);
+                    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to + p * 32),
+                                 "f"(c[m][p][r][0]), "f"(c[m][p][r][1])
+                                 : "memory");
+            }
+        proxy_fence();
+        await_multipliers();
+        if (thread == 0)
+#pragma unroll 1
+            for (int i = 1; i < SPLIT; i++) {
+                const int owner = (part() + i) % SPLIT;
+                shared_copy(cluster_address(sums_from(part(), owner), owner),
+                            sums_here(owner * OWN), OWN_BYTES, cluster_address(here, owner));
             }
     }
 
@@ -66,79 +89,74 @@ template <class W> struct gemm_splits : W {
         }
     }
 
-    /* 16 bytes of a row of the sums: where they are in the tile, and in memory. */
-    struct chunk {
-        int row, within, to, column;
-        bool valid;
-    };
+    /* CHUNKS neighbouring threads have a row, 16 bytes of the result each, and ITEMS rows in all,
+     * each BELOW rows below the one before.  Those past the last whole row have none. */
+    static constexpr int CHUNKS = BN / VEC<D>, BELOW = S::CONSUMERS * FOUR_WARPS / CHUNKS,
+                         ITEMS = (OWN + BELOW - 1) / BELOW;
 
-    static constexpr int CHUNKS = BN / VEC<D>, ADDERS = S::CONSUMERS * FOUR_WARPS,
-                         ITEMS = (OWN * CHUNKS + ADDERS - 1) / ADDERS;
+    static_assert(SPLIT == 1 || NORM == NORM_NONE || ITEMS == 1 || OWN % BELOW == 0,
+                  "of a row that lanes add up together all have a part");
 
-    FP_DEVICE chunk chunk_of(const tile &t, int item) const
-    {
-        const int number = item * ADDERS + static_cast<int>(threadIdx.x);
-        const int row = number / CHUNKS, within = number % CHUNKS * VEC<D>,
-                  m = t.m0 + part() * OWN + row;
-        const bool valid = row < OWN && m < a.tokens && t.n0 + within < n;
-        return {row, within, m, t.n0 + within, valid};
-    }
-
-    /* Bias and residual of the chunks are on their way while sums arrive. */
+    /* Bias and residual are on their way while sums arrive. */
     FP_DEVICE void add_parts(const tile &t) const
     {
-        uint4 bias[ITEMS], residual[ITEMS];
+        const int thread = static_cast<int>(threadIdx.x), first = thread / CHUNKS,
+                  within = thread % CHUNKS * VEC<D>, column = t.n0 + within,
+                  m0 = t.m0 + part() * OWN + first,
+                  rows = first < BELOW ? OWN - first : 0, /* down to the last one owned */
+            stored = column < n ? min(rows, a.tokens - m0) : 0;
+        const i64 at = static_cast<i64>(m0) * n + column;
+        uint4 bias = make_uint4(0, 0, 0, 0), residual[ITEMS];
         float v[ITEMS][VEC<D>];
+        if (stored > 0 && end.bias != nullptr)
+            bias = *reinterpret_cast<const uint4 *>(end.bias + column);
 #pragma unroll
         for (int i = 0; i < ITEMS; i++) {
-            const chunk at = chunk_of(t, i);
-            bias[i] = residual[i] = make_uint4(0, 0, 0, 0);
-            if (at.valid && end.bias != nullptr)
-                bias[i] = *reinterpret_cast<const uint4 *>(end.bias + at.column);
-            if (at.valid && end.residual != nullptr)
-                residual[i] = *reinterpret_cast<const uint4 *>(
-                    end.residual + static_cast<i64>(at.to) * n + at.column);
+            residual[i] = make_uint4(0, 0, 0, 0);
+            if (i * BELOW < stored && end.residual != nullptr)
+                residual[i] = *reinterpret_cast<const uint4 *>(end.residual + at + i * BELOW * n);
         }
         mbarrier_wait(shared_address(&s.done[0]), 0);
+        __syncwarp();
+        cluster_arrive_relaxed(); /* what the others sent has left their shared memory */
 #pragma unroll
         for (int i = 0; i < ITEMS; i++) {
-            const chunk at = chunk_of(t, i);
             float x[VEC<D>];
-            unpack_vec<D>(bias[i], v[i]);
+            unpack_vec<D>(bias, v[i]);
             unpack_vec<D>(residual[i], x);
 #pragma unroll
             for (int e = 0; e < VEC<D>; e++)
                 v[i][e] += x[e];
-            if (at.row < OWN)
-                add_sums(v[i], at.row, at.within);
-            if (NORM != NORM_NONE && at.row < OWN)
-                send_moments(v[i], first_tile(), part() * OWN + at.row);
+            if (i * BELOW < rows)
+                add_sums(v[i], first + i * BELOW, within);
         }
+        if constexpr (NORM != NORM_NONE)
+            if (rows > 0)
+                normalise_chunks<BELOW>(v, first_tile(), part() * OWN + first, column);
 #pragma unroll
         for (int i = 0; i < ITEMS; i++) {
-            const chunk at = chunk_of(t, i);
-            if (NORM != NORM_NONE && at.row < OWN)
-                normalise_chunk(v[i], first_tile(), part() * OWN + at.row, at.column);
             end.activation.at(0, 0, v[i]);
-            if (at.valid)
-                store_vec<D>(end.store.place(at.to, at.column), v[i]);
+            if (i * BELOW < stored)
+                store_vec<D>(end.store.place(m0 + i * BELOW, column), v[i]);
         }
     }
 
     /* What all thread blocks of the cluster have summed of 16 bytes of a row. */
-    FP_DEVICE void add_sums(float (&v)[VEC<D>], int r, int within) const
+    FP_DEVICE void add_sums(float (&v)[VEC<D>], int row, int column) const
     {
 #pragma unroll
-        for (int from = 0; from < SPLIT; from++)
+        for (int from = 0; from < SPLIT; from++) {
+            const u32 sums = from == part() ? sums_here(part() * OWN) : sums_from(from, part());
 #pragma unroll
             for (int e = 0; e < VEC<D>; e += 4) {
                 float4 y;
                 asm volatile("ld.shared.v4.f32 {%0, %1, %2, %3}, [%4];"
                              : "=f"(y.x), "=f"(y.y), "=f"(y.z), "=f"(y.w)
-                             : "r"(sums_at(from, r, within + e))
+                             : "r"(sums + (row * S::LDS + column + e) * 4)
                              : "memory");
                 v[e] += y.x, v[e + 1] += y.y, v[e + 2] += y.z, v[e + 3] += y.w;
             }
+        }
     }
 };
 

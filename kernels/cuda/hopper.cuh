@@ -121,6 +121,16 @@ FP_DEVICE void send_cluster(u32 to, float x, float y, u32 mbarrier)
                  : "memory");
 }
 
+/* Copies bytes of this thread block's shared memory to an address of another one's, and counts them
+ * on its mbarrier; both are those of cluster_address(). */
+FP_DEVICE void shared_copy(u32 to, u32 from, int bytes, u32 mbarrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(to),
+                 "r"(from), "r"(bytes), "r"(mbarrier)
+                 : "memory");
+}
+
 /* Arrives at an mbarrier by its cluster_address(), after this thread's products have read what the
  * mbarrier guards.  It orders no stores of this thread for other thread blocks: a release for the
  * cluster becomes a fence of all memory, which costs as much as a step of the inner dimension. */
