@@ -70,7 +70,7 @@ struct gemm_tma
     {
         constexpr bool WIDE = MI * (SWAP ? BM : BN) > 256; /* sums take most registers */
         const int group = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / FOUR_WARPS, 0);
-        const int tid = static_cast<int>(threadIdx.x) - S::CONSUMERS * FOUR_WARPS;
+        const int warp = __shfl_sync(0xffffffffu, static_cast<int>(threadIdx.x) / 32, 0);
         if (threadIdx.x == 0)
             init_mbarriers();
         __syncthreads();
@@ -94,16 +94,26 @@ struct gemm_tma
         } else {
             if constexpr (S::CONSUMERS >= 2)
                 give_registers<WIDE || S::CONSUMERS == 3 ? 40 : 56>();
-            /* By `==` one thread copies by TMA; else ptxas would write a loop around each copy. */
-            if (tid == 0)
-                load_weights();
-            else if (GATHERS ? tid >= 32 && tid < 64 : tid == 32)
-                load_rows(tid - 32);
-            else if (SPLIT == 1 && (SCATTERS ? tid >= 64 : tid == 64))
-                store_tiles(tid - 64);
+            copy(warp - 4 * S::CONSUMERS, static_cast<int>(threadIdx.x) % 32);
             __syncwarp();
             if constexpr (SPLIT > 1)
                 cluster_wait();
+        }
+    }
+
+    /* warp: of those that do not multiply.  By `==` one thread copies by TMA; else ptxas would
+     * write a loop around each copy. */
+    FP_DEVICE void copy(int warp, int lane)
+    {
+        if (warp == 0) {
+            if (lane == 0)
+                load_weights();
+        } else if (warp == 1) {
+            if (GATHERS || lane == 0)
+                load_rows(lane);
+        } else if (SPLIT == 1 && (SCATTERS || warp == 2)) {
+            if (SCATTERS || lane == 0)
+                store_tiles((warp - 2) * 32 + lane);
         }
     }
 
@@ -111,7 +121,7 @@ struct gemm_tma
      * turns, some 65 cycles for each mbarrier. */
     FP_DEVICE void init_mbarriers() const
     {
-        constexpr u32 landed = GATHERS ? 33 : 2, stored = SCATTERS ? STORERS : 1;
+        constexpr u32 landed = GATHERS ? 33 : 1, stored = SCATTERS ? STORERS : 1;
 #pragma unroll
         for (int i = 0; i < STAGES; i++) {
             mbarrier_init(shared_address(&s.full[i]), landed);

@@ -39,6 +39,7 @@ template <class W> struct gemm_copies : W {
         }
     }
 
+    /* Says of each step how many bytes come, the input's included. */
     FP_DEVICE void load_weights()
     {
         const int count = steps(), k0 = first_step() * BK;
@@ -49,7 +50,7 @@ template <class W> struct gemm_copies : W {
             for (int i = 0; i < count; i++) {
                 const u32 full = shared_address(&s.full[at.slot]);
                 mbarrier_wait(shared_address(&s.empty[at.slot]), at.phase);
-                mbarrier_expect(full, S::B_BYTES);
+                mbarrier_expect(full, GATHERS ? S::B_BYTES : S::A_BYTES + S::B_BYTES);
                 load_weight(shared_address(s.b[at.slot]), t.n0, k0 + i * BK, full);
                 at.advance();
             }
@@ -144,8 +145,6 @@ template <class W> struct gemm_copies : W {
                   m0 = locate(first_tile()).m0;
         if constexpr (!GATHERS)
             fetch_map(&maps.in);
-        for (int i = 0; i < at_once; i++)
-            mbarrier_expect(shared_address(&s.full[i]), S::A_BYTES);
         await_dependencies();
 #pragma unroll 4
         for (int i = 0; i < at_once; i++)
@@ -162,9 +161,8 @@ template <class W> struct gemm_copies : W {
                 if constexpr (GATHERS) {
                     gather_rows(at.slot, t.m0, k0 + i * BK, lane);
                 } else {
-                    const u32 full = shared_address(&s.full[at.slot]);
-                    mbarrier_expect(full, S::A_BYTES);
-                    load_input(shared_address(s.a[at.slot]), t.m0, k0 + i * BK, full);
+                    load_input(shared_address(s.a[at.slot]), t.m0, k0 + i * BK,
+                               shared_address(&s.full[at.slot]));
                 }
                 at.advance();
             }
