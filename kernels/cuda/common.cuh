@@ -267,21 +267,6 @@ template <int width> FP_DEVICE float lanes_sum(float x)
     return x;
 }
 
-/* Of several numbers: the steps of one fill the time that those of the others take. */
-template <int width, int count> FP_DEVICE void lanes_sums(float (&x)[count])
-{
-#pragma unroll
-    for (int d = width / 2; d > 0; d /= 2) {
-        float other[count];
-#pragma unroll
-        for (int i = 0; i < count; i++)
-            other[i] = __shfl_xor_sync(0xffffffffu, x[i], d);
-#pragma unroll
-        for (int i = 0; i < count; i++)
-            x[i] += other[i];
-    }
-}
-
 template <int width> FP_DEVICE float lanes_max(float x)
 {
 #pragma unroll
@@ -328,32 +313,6 @@ FP_DEVICE bool last_to_arrive(u32 *counter, u32 count)
     bool result = last;
     __threadfence();
     return result;
-}
-
-FP_DEVICE u64 load_relaxed(const u64 *p)
-{
-    u64 r;
-    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(r) : "l"(p) : "memory");
-    return r;
-}
-
-/* The same where `valid`, else `otherwise`.  There is no branch, after which the compiler would
- * wait for each of several loads before it asks for the next one. */
-FP_DEVICE u64 load_relaxed_if(bool valid, const u64 *p, u64 otherwise)
-{
-    u64 r = otherwise;
-    asm volatile("{ .reg .pred valid;\n"
-                 "setp.ne.u32 valid, %2, 0;\n"
-                 "@valid ld.relaxed.gpu.global.u64 %0, [%1]; }"
-                 : "+l"(r)
-                 : "l"(p), "r"(static_cast<u32>(valid))
-                 : "memory");
-    return r;
-}
-
-FP_DEVICE void store_relaxed(u64 *p, u64 x)
-{
-    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
 }
 
 /* ---- between launches ------------------------------------------------------------------------

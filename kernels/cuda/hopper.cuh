@@ -1,5 +1,6 @@
 /* Instructions of Hopper (sm_90a) that GEMMs and attention share: mbarriers, copies of the tensor
- * memory accelerator (TMA), and clusters.  wgmma.cuh has the products.
+ * memory accelerator (TMA), clusters, and what their thread blocks exchange.  wgmma.cuh has the
+ * products.
  *
  * wgmma and TMA read shared memory through the async proxy, which needs proxy_fence() after writes
  * of ordinary instructions and of cp.async. */
@@ -137,6 +138,50 @@ FP_DEVICE void shared_copy(u32 to, u32 from, int bytes, u32 mbarrier)
 FP_DEVICE void mbarrier_arrive_cluster(u32 at)
 {
     asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(at) : "memory");
+}
+
+/* ---- words in memory by which thread blocks exchange numbers ------------------------------------
+ */
+
+FP_DEVICE u64 load_relaxed(const u64 *p)
+{
+    u64 r;
+    asm volatile("ld.relaxed.gpu.global.u64 %0, [%1];" : "=l"(r) : "l"(p) : "memory");
+    return r;
+}
+
+/* The same where `valid`, else `otherwise`.  There is no branch, after which the compiler would
+ * wait for each of several loads before it asks for the next one. */
+FP_DEVICE u64 load_relaxed_if(bool valid, const u64 *p, u64 otherwise)
+{
+    u64 r = otherwise;
+    asm volatile("{ .reg .pred valid;\n"
+                 "setp.ne.u32 valid, %2, 0;\n"
+                 "@valid ld.relaxed.gpu.global.u64 %0, [%1]; }"
+                 : "+l"(r)
+                 : "l"(p), "r"(static_cast<u32>(valid))
+                 : "memory");
+    return r;
+}
+
+FP_DEVICE void store_relaxed(u64 *p, u64 x)
+{
+    asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
+}
+
+/* lanes_sum() of several numbers: the steps of one fill the time that those of the others take. */
+template <int width, int count> FP_DEVICE void lanes_sums(float (&x)[count])
+{
+#pragma unroll
+    for (int d = width / 2; d > 0; d /= 2) {
+        float other[count];
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            other[i] = __shfl_xor_sync(0xffffffffu, x[i], d);
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            x[i] += other[i];
+    }
 }
 
 /* ---- 8x8 matrices of 16-bit elements, four of a warp ----------------------------------------- */
