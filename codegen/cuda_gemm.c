@@ -28,7 +28,7 @@ enum {
     MOMENTS_BYTES = 8
 };
 
-/* Of sums that a cluster adds up: LDS of tma_shape. */
+/* A row of the sums that a cluster adds up, which has LDS numbers in tma_shape. */
 static int row_of_sums_bytes(const struct cuda_gemm *g)
 {
     return (g->bn + 8) * 4;

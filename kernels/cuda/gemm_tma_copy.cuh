@@ -166,7 +166,7 @@ template <class W> struct gemm_copies : W {
                 }
                 at.advance();
             }
-            if constexpr (W::NORM == NORM_MEMORY)
+            if constexpr (W::NORM == NORM_MEMORY) /* after a split a cluster has one tile */
                 if (lane == 0 && (W::SPLIT == 1 || part() == 0))
                     fetch_mailboxes(number);
         }

@@ -34,6 +34,21 @@
 namespace fp
 {
 
+/* lanes_sum() of several numbers: the steps of one fill the time that those of the others take. */
+template <int width, int count> FP_DEVICE void lanes_sums(float (&x)[count])
+{
+#pragma unroll
+    for (int d = width / 2; d > 0; d /= 2) {
+        float other[count];
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            other[i] = __shfl_xor_sync(0xffffffffu, x[i], d);
+#pragma unroll
+        for (int i = 0; i < count; i++)
+            x[i] += other[i];
+    }
+}
+
 /* W: gemm_copies */
 template <class W> struct gemm_norms : W {
     using D = typename W::D;
@@ -44,6 +59,12 @@ template <class W> struct gemm_norms : W {
     using W::mailbox, W::part, W::ranks, W::first_matrices, W::matrices_at, W::block, W::warp_row;
     using W::W;
 
+    /* All threads that multiply meet. */
+    static FP_DEVICE void await_multipliers()
+    {
+        asm volatile("bar.sync 1, %0;" ::"n"(S::CONSUMERS * FOUR_WARPS) : "memory");
+    }
+
     /* Before the first product. */
     FP_DEVICE void begin_norm() const
     {
@@ -52,7 +73,7 @@ template <class W> struct gemm_norms : W {
             s.gamma[i] = reinterpret_cast<const u32 *>(end.gamma + part() * BN)[i];
             s.beta[i] = reinterpret_cast<const u32 *>(end.beta + part() * BN)[i];
         }
-        asm volatile("bar.sync 1, %0;" ::"n"(S::CONSUMERS * FOUR_WARPS) : "memory");
+        await_multipliers();
         if constexpr (NORM == NORM_MEMORY)
             await_dependencies();
     }

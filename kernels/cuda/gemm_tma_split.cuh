@@ -18,7 +18,7 @@ template <class W> struct gemm_splits : W {
     using sums = typename W::sums;
     using W::a, W::n, W::end, W::s;
     using W::BM, W::BN, W::SPLIT, W::MI, W::NORM;
-    using W::first_tile, W::part, W::warp_row, W::normalise_chunks;
+    using W::first_tile, W::part, W::warp_row, W::await_multipliers, W::normalise_chunks;
     using W::W;
 
     static constexpr int OWN = BM / SPLIT, OWN_BYTES = OWN * S::LDS * 4;
@@ -36,11 +36,6 @@ template <class W> struct gemm_splits : W {
     FP_DEVICE u32 sums_from(int from, int owner) const
     {
         return shared_address(s.out) + (from < owner ? from : from - 1) * OWN_BYTES;
-    }
-
-    FP_DEVICE void await_multipliers() const
-    {
-        asm volatile("bar.sync 1, %0;" ::"n"(S::CONSUMERS * FOUR_WARPS) : "memory");
     }
 
     /* Rows of sums go to the thread blocks that own them, in one copy for each. */
@@ -101,10 +96,11 @@ template <class W> struct gemm_splits : W {
     FP_DEVICE void add_parts(const tile &t) const
     {
         const int thread = static_cast<int>(threadIdx.x), first = thread / CHUNKS,
-                  within = thread % CHUNKS * VEC<D>, column = t.n0 + within,
-                  m0 = t.m0 + part() * OWN + first,
-                  rows = first < BELOW ? OWN - first : 0, /* down to the last one owned */
-            stored = column < n ? min(rows, a.tokens - m0) : 0;
+                  within = thread % CHUNKS * VEC<D>;
+        const int column = t.n0 + within, m0 = t.m0 + part() * OWN + first;
+        /* From m0 down to the last row that is owned, and to the last one that is stored. */
+        const int rows = first < BELOW ? OWN - first : 0;
+        const int stored = column < n ? min(rows, a.tokens - m0) : 0;
         const i64 at = static_cast<i64>(m0) * n + column;
         uint4 bias = make_uint4(0, 0, 0, 0), residual[ITEMS];
         float v[ITEMS][VEC<D>];

@@ -140,8 +140,7 @@ FP_DEVICE void mbarrier_arrive_cluster(u32 at)
     asm volatile("mbarrier.arrive.shared::cluster.b64 _, [%0];" ::"r"(at) : "memory");
 }
 
-/* ---- words in memory by which thread blocks exchange numbers ------------------------------------
- */
+/* ---- words in memory, by which thread blocks exchange numbers ------------------------------- */
 
 FP_DEVICE u64 load_relaxed(const u64 *p)
 {
@@ -167,21 +166,6 @@ FP_DEVICE u64 load_relaxed_if(bool valid, const u64 *p, u64 otherwise)
 FP_DEVICE void store_relaxed(u64 *p, u64 x)
 {
     asm volatile("st.relaxed.gpu.global.u64 [%0], %1;" ::"l"(p), "l"(x) : "memory");
-}
-
-/* lanes_sum() of several numbers: the steps of one fill the time that those of the others take. */
-template <int width, int count> FP_DEVICE void lanes_sums(float (&x)[count])
-{
-#pragma unroll
-    for (int d = width / 2; d > 0; d /= 2) {
-        float other[count];
-#pragma unroll
-        for (int i = 0; i < count; i++)
-            other[i] = __shfl_xor_sync(0xffffffffu, x[i], d);
-#pragma unroll
-        for (int i = 0; i < count; i++)
-            x[i] += other[i];
-    }
 }
 
 /* ---- 8x8 matrices of 16-bit elements, four of a warp ----------------------------------------- */
