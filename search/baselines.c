@@ -39,20 +39,18 @@ void baselines_of_search(const char *options_json, struct baselines *out)
 
 /* ---- their times ----------------------------------------------------------------------------- */
 
-/* From the samples of each round, which are pairs; from the two intervals if one has no samples. */
-static struct interval speedup(const struct trial *plan, const struct trial *baseline)
+struct interval times_ratio(const struct trial *a, const struct trial *b)
 {
-    int pairs =
-        plan->sample_count < baseline->sample_count ? plan->sample_count : baseline->sample_count;
-    if (plan == baseline)
+    int pairs = a->sample_count < b->sample_count ? a->sample_count : b->sample_count;
+    if (a == b)
         return (struct interval){1, 1, 1};
     if (pairs == 0)
-        return (struct interval){.median = baseline->ms.median / plan->ms.median,
-                                 .low = baseline->ms.low / plan->ms.high,
-                                 .high = baseline->ms.high / plan->ms.low};
+        return (struct interval){.median = a->ms.median / b->ms.median,
+                                 .low = a->ms.low / b->ms.high,
+                                 .high = a->ms.high / b->ms.low};
     double *ratios = mem_alloc((size_t)pairs, sizeof(*ratios));
     for (int k = 0; k < pairs; k++)
-        ratios[k] = baseline->samples_ms[k] / plan->samples_ms[k];
+        ratios[k] = a->samples_ms[k] / b->samples_ms[k];
     struct interval out = stats_median(ratios, (size_t)pairs);
     free(ratios);
     return out;
@@ -67,7 +65,7 @@ struct baseline_time baseline_beside(struct plan p, const struct trial *baseline
         return out;
     out.ms = baseline->ms;
     if (plan != NULL && plan->status == TRIAL_OK) {
-        out.speedup = speedup(plan, baseline);
+        out.speedup = times_ratio(baseline, plan);
         snprintf(out.compared_at, sizeof(out.compared_at), "%s", compared_at);
     }
     return out;

@@ -2,9 +2,9 @@
  *
  * A segment's fastest schedule alone may not be its fastest in a plan: there its weights come from
  * memory, and its launch begins beside the one in front of it.  So before the finals the fastest
- * plans try other schedules, one segment at a time, and keep those that make the plan faster.  The
- * finals time these plans both ways.  What wins is stored with its choices, and whoever runs the
- * plan later runs these. */
+ * plans try other schedules, one segment at a time, side by side with those that they run, and keep
+ * those that make the plan faster.  The finals time these plans both ways.  What wins is stored
+ * with its choices, and whoever runs the plan later runs these. */
 #include "search/search_int.h"
 
 #include <math.h>
@@ -15,6 +15,16 @@
  * its fastest. */
 enum { SCHEDULES_MOST = 6, ROUNDS_MOST = 3 };
 #define SLOWER_ALONE 1.3
+
+/* Each way of a plan is timed for about so long, by at most so many samples.  A plan goes on with
+ * one that takes at most this share of its time. */
+enum { SAMPLES_MOST = 50 };
+#define SECONDS_OF_EACH 0.02
+#define FASTER_BELOW    0.999
+
+/* A way that takes more than so many times what its plan took is given up, and a plan that takes as
+ * many times what the fastest one takes tries no schedules but that one's. */
+#define FAR_SLOWER 1.03
 
 /* ---- what is known --------------------------------------------------------------------------- */
 
@@ -124,32 +134,58 @@ static int worth_trying(const struct slot *slot, const struct attempt *out[SCHED
 
 struct trying {
     struct tuner *t;
-    struct candidate now;
-    struct interval ms; /* that it takes */
-    double try_s;       /* the seconds of the slowest try */
+    struct candidate now; /* of no choices: the plan did not run yet */
+    double ms;            /* that the plan took when it was timed last */
+    double each_s;        /* the seconds that a way took at most to be verified and timed */
 };
 
-static bool in_time(const struct trying *y)
+static bool in_time(const struct trying *y, int ways)
 {
-    return y->t->clock() + y->try_s < stage2_end(y->t);
+    return y->t->clock() + ways * y->each_s < stage2_end(y->t);
 }
 
-/* Times a candidate, and goes on with it if it is faster beyond the noise. */
-static int try(struct trying *y, const struct candidate *c, bool *faster, struct status *st)
+static struct sampling fit_sampling(const struct trying *y)
 {
-    struct trial trial;
     struct sampling how = sampling_search;
+    double samples = fmin(SECONDS_OF_EACH * 1000 / y->ms, SAMPLES_MOST);
+    how.min_samples = how.max_samples = (int)fmax(samples, SAMPLES_OF_AN_INTERVAL);
+    how.censor_above_ms = y->now.count > 0 ? FAR_SLOWER * y->ms : 0;
+    return how;
+}
+
+/* The trial of the least median; null if none ran. */
+static const struct trial *fastest_of(const struct trial *trials, int count)
+{
+    const struct trial *fastest = NULL;
+    for (int i = 0; i < count; i++)
+        if (trials[i].status == TRIAL_OK &&
+            (fastest == NULL || trials[i].ms.median < fastest->ms.median))
+            fastest = &trials[i];
+    return fastest;
+}
+
+/* Times ways of a plan side by side, the first of which is the present one, and goes on with the
+ * fastest if it is certainly faster. */
+static int compare(struct trying *y, const struct candidate *ways, int count, bool *faster,
+                   struct status *st)
+{
+    struct trial trials[1 + SCHEDULES_MOST];
+    struct sampling how = fit_sampling(y);
     double start = y->t->clock();
-    how.censor_above_ms = isinf(y->ms.low) ? 0 : y->ms.low;
-    if (bench_plan(y->t->bench, c, &how, &trial, st) != 0)
+    if (bench_compare(y->t->bench, ways, count, &how, trials, st) != 0)
         return -1;
-    y->try_s = fmax(y->try_s, y->t->clock() - start);
-    *faster = trial.status == TRIAL_OK && !(trial.ms.high >= y->ms.low);
-    if (*faster) {
-        y->now = *c;
-        y->ms = trial.ms;
+    y->each_s = fmax(y->each_s, (y->t->clock() - start) / count);
+    const struct trial *fastest = fastest_of(trials, count), *first = &trials[0];
+    *faster = fastest != NULL && fastest != first &&
+              (first->status != TRIAL_OK || times_ratio(fastest, first).high < FASTER_BELOW);
+    if (fastest != NULL) {
+        y->now = ways[*faster ? fastest - trials : 0];
+        y->ms = (*faster ? fastest : first)->ms.median;
+    } else {
+        y->ms *= FAR_SLOWER; /* the machine became slower */
     }
-    trial_release(&trial);
+    for (int i = 0; i < count; i++)
+        trial_release(&trials[i]);
     return 0;
 }
 
@@ -157,54 +193,101 @@ static int try(struct trying *y, const struct candidate *c, bool *faster, struct
 static int try_segment(struct trying *y, int segment, int slot, bool *faster, struct status *st)
 {
     const struct attempt *worth[SCHEDULES_MOST];
-    int count = worth_trying(&y->t->segments.slots[slot], worth);
-    for (int i = 0; i < count && in_time(y); i++) {
-        struct candidate other = y->now;
-        bool kept;
-        other.choices[segment] = worth[i]->choice;
-        if (choice_equal(&other.choices[segment], &y->now.choices[segment]))
+    struct candidate ways[1 + SCHEDULES_MOST] = {y->now};
+    int count = worth_trying(&y->t->segments.slots[slot], worth), all = 1;
+    for (int i = 0; i < count; i++) {
+        if (choice_equal(&worth[i]->choice, &y->now.choices[segment]))
             continue;
-        if (try(y, &other, &kept, st) != 0)
+        ways[all] = y->now;
+        ways[all++].choices[segment] = worth[i]->choice;
+    }
+    return all > 1 && in_time(y, all) ? compare(y, ways, all, faster, st) : 0;
+}
+
+/* Gives a plan the schedules of another one, where both have a segment. */
+static void take_schedules(struct candidate *to, const struct candidate *from)
+{
+    for (int i = 0; i < to->count; i++) {
+        struct choice *c = &to->choices[i];
+        for (int k = 0; k < from->count; k++) {
+            const struct choice *other = &from->choices[k];
+            if (slot_of(c->segment, c->impl->handwritten) ==
+                slot_of(other->segment, other->impl->handwritten))
+                *c = *other;
+        }
+    }
+}
+
+enum { WAYS_MOST = 4 };
+
+/* Writes the ways in which a plan may run: each segment by its fastest schedule alone; as an
+ * earlier search fitted it; as it ran before any segment was timed; with the schedules of `beside`,
+ * which may be null.  Returns how many; 0 if a segment fails. */
+static int known_ways(const struct tuner *t, struct plan p, const struct candidate *beside,
+                      struct candidate out[WAYS_MOST])
+{
+    const struct candidate *more[] = {fitted_find(&t->fitted, p), &t->first.candidate};
+    struct status fails = STATUS_INIT;
+    int count = 1;
+    if (tuner_candidate(t, p, &out[0], &fails) != 0)
+        return 0;
+    for (size_t i = 0; i < ARRAY_LEN(more); i++)
+        if (more[i] != NULL && more[i]->count > 0 && plan_equal(more[i]->plan, p) &&
+            !same_choices(more[i], &out[0]))
+            out[count++] = *more[i];
+    if (beside != NULL) {
+        out[count] = out[0];
+        take_schedules(&out[count], beside);
+        count += !same_choices(&out[count], &out[0]);
+    }
+    return count;
+}
+
+/* Changes the schedules of one segment after another, until all were tried since the last change.
+ */
+static int change(struct trying *y, struct status *st)
+{
+    int slots[OP_COUNT], segments = plan_slots(y->now.plan, slots);
+    for (int i = 0, since = 0; i < ROUNDS_MOST * segments && since < segments; i++, since++) {
+        bool faster = false;
+        if (try_segment(y, i % segments, slots[i % segments], &faster, st) != 0)
             return -1;
-        *faster |= kept;
+        if (faster)
+            since = 0;
     }
     return 0;
 }
 
-/* Changes the schedules of one segment after another, until none makes the plan faster. */
-static int fit(struct tuner *t, struct plan p, struct status *st)
+/* beside: a plan to which schedules were fitted, or null.  *least_ms: of the plans so far. */
+static int fit(struct tuner *t, const struct observation *plan, const struct candidate *beside,
+               double *least_ms, struct status *st)
 {
-    struct trying y = {.t = t, .ms = {INFINITY, INFINITY, INFINITY}};
-    const struct candidate *before = fitted_find(&t->fitted, p);
-    struct candidate usual;
-    struct status fails = STATUS_INIT;
-    int slots[OP_COUNT], count = plan_slots(p, slots);
-    bool faster, again;
-    if (tuner_candidate(t, p, &usual, &fails) != 0)
-        return 0;
-    if (try(&y, &usual, &faster, st) != 0 ||
-        (before != NULL && !same_choices(before, &usual) && try(&y, before, &again, st) != 0))
+    struct trying y = {.t = t, .ms = plan->outcome.ms};
+    struct candidate ways[WAYS_MOST];
+    bool faster;
+    int count = known_ways(t, plan->plan, beside, ways);
+    if (count > 0 && compare(&y, ways, count, &faster, st) != 0)
         return -1;
-    for (int round = 0; faster && round < ROUNDS_MOST; round++) {
-        faster = false;
-        for (int i = 0; i < count; i++)
-            if (try_segment(&y, i, slots[i], &faster, st) != 0)
-                return -1;
-    }
-    if (y.now.count > 0)
-        keep(&t->fitted, &y.now);
+    if (y.now.count == 0)
+        return 0;
+    if (y.ms <= FAR_SLOWER * *least_ms && change(&y, st) != 0)
+        return -1;
+    *least_ms = fmin(*least_ms, y.ms);
+    keep(&t->fitted, &y.now);
     return 0;
 }
 
 int fit_schedules(struct tuner *t, const struct observation *plans, int count, struct status *st)
 {
     int result = 0;
+    double least_ms = INFINITY;
     if (count > 0)
         tuner_say(t, "trying other schedules in the fastest %d plan%s", count,
                   count == 1 ? "" : "s");
     for (int i = 0; i < count && result == 0 && t->clock() < stage2_end(t); i++) {
+        const struct candidate *first = i > 0 ? fitted_find(&t->fitted, plans[0].plan) : NULL;
         tuner_step(t, PHASE_FINALS, i, count, NULL);
-        result = fit(t, plans[i].plan, st);
+        result = fit(t, &plans[i], first, &least_ms, st);
     }
     return result;
 }

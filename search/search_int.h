@@ -154,6 +154,12 @@ int segment_table_candidate(const struct segment_table *t, struct plan p, struct
 int trial_read(struct db *db, int64_t study, int value, const char *comparison, struct trial *out,
                bool *packed, char stored_utc[CLOCK_UTC_SIZE], struct status *st);
 
+/* ---- baselines.c ----------------------------------------------------------------------------- */
+
+/* One trial's time over another's of the same bench_compare(): from the samples of each round,
+ * which are pairs, or from the two intervals if one has no samples. */
+struct interval times_ratio(const struct trial *a, const struct trial *b);
+
 /* ---- past.c: what earlier searches of a study leave to the next one -------------------------- */
 
 struct past {

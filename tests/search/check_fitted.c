@@ -87,8 +87,25 @@ START_TEST(fastest_alone_stay)
 {
     search_one_plan();
     run();
-    ck_assert_int_gt(fake.tries, 4);
+    ck_assert_int_gt(fake.fits, 4);
     ck_assert(runs_as_alone());
+}
+END_TEST
+
+/* A plan that is much slower tries the schedules of the fastest one, and no others. */
+START_TEST(slow_plans_are_not_fitted)
+{
+    options.baselines.count = 0;
+    options.search.space_lo = options.search.space_hi = 40012;
+    ck_assert_double_gt(made_up_ms(&fake.space, 40011), 1.04 * made_up_ms(&fake.space, 40012));
+    run();
+    int fits = fake.fits;
+    options.search.space_lo = 40011;
+    options.search.seed = 1; /* another search, which compares anew */
+    run();
+    ck_assert_int_eq(report.new_trials, 1);
+    ck_assert_int_eq(report.best.value, 40012);
+    ck_assert_int_eq(fake.fits, 2 * fits + 1);
 }
 END_TEST
 
@@ -111,7 +128,7 @@ START_TEST(whole_space_fits_none)
     options.search.space_lo = options.search.space_hi - 63;
     options.search.budget = 0;
     run();
-    ck_assert_int_eq(fake.tries, 0);
+    ck_assert_int_eq(fake.fits, 0);
     ck_assert(runs_as_alone());
 }
 END_TEST
@@ -133,5 +150,5 @@ START_TEST(later_search_keeps_them)
 END_TEST
 
 SUITE("search/fitted", setup, teardown, ONCE(fitted_schedules_win), ONCE(they_are_explained),
-      ONCE(fastest_alone_stay), ONCE(noise_changes_nothing), ONCE(whole_space_fits_none),
-      ONCE(later_search_keeps_them))
+      ONCE(fastest_alone_stay), ONCE(slow_plans_are_not_fitted), ONCE(noise_changes_nothing),
+      ONCE(whole_space_fits_none), ONCE(later_search_keeps_them))

@@ -229,7 +229,7 @@ END_TEST
 START_TEST(limit_passes_while_waiting)
 {
     run();
-    const int calls[] = {20, fake.calls - fake.tries - 5, fake.calls};
+    const int calls[] = {20, fake.calls - fake.fits - 5, fake.calls};
     teardown();
     setup();
     options.search.time_limit_s = 100;

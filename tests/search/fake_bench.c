@@ -13,7 +13,8 @@ struct bench {
 
 const struct sampling sampling_search = {.min_samples = 6};
 const struct sampling sampling_exhaustive = {.min_samples = 6};
-const struct sampling sampling_final = {.min_samples = 20, .min_seconds = 1, .max_seconds = 5};
+const struct sampling sampling_final = {
+    .min_samples = 20, .min_seconds = 1, .max_seconds = 5, .all_layers = true};
 
 /* What the cache holds. */
 static struct choice cached[20000];
@@ -75,15 +76,18 @@ static bool is_broken(const struct choice *c)
     return c->segment.first == fake.broken.first && c->segment.last == fake.broken.last;
 }
 
+/* The noise of a sample does not follow that of the other plan's sample of the round. */
 static void fill(struct trial *out, double ms)
 {
+    static int fills;
+    fills++;
     *out = (struct trial){.status = TRIAL_OK,
                           .ms = {ms, 0.99 * ms, 1.01 * ms},
                           .sample_count = 6,
                           .verify_s = fake.verify_s};
     out->samples_ms = mem_alloc(6, sizeof(*out->samples_ms));
     for (int i = 0; i < 6; i++)
-        out->samples_ms[i] = ms * (0.99 + 0.004 * i);
+        out->samples_ms[i] = ms * (0.99 + 0.004 * ((i + fills) % 6));
 }
 
 static void fail(struct trial *out, const char *message)
@@ -187,7 +191,7 @@ static int knobs_off(const struct choice *c)
     return off;
 }
 
-/* A choice off the default is 2 % faster a knob: a climb has something to find. */
+/* Each knob off its first value makes a choice 2 % faster: a climb has something to find. */
 static double choice_ms(const struct choice *c)
 {
     int off = knobs_off(c);
@@ -214,6 +218,14 @@ int bench_segment(struct bench *b, const struct choice *c, bool packed, const st
     return 0;
 }
 
+static int knobs_apart(const struct choice *a, const struct choice *b)
+{
+    int apart = 0;
+    for (int k = 0; k < a->impl->knob_count && a->impl == b->impl; k++)
+        apart += a->schedule.pick[k] != b->schedule.pick[k];
+    return apart;
+}
+
 static void run_plan(const struct candidate *c, const struct sampling *how, struct trial *out)
 {
     unsigned value = plan_value(c->plan);
@@ -227,9 +239,11 @@ static void run_plan(const struct candidate *c, const struct sampling *how, stru
     if (c->packed)
         ms *= fake.packing;
     bool broken = false;
+    struct candidate usual;
+    candidate_default(bench_target(NULL), c->plan, &usual);
     for (int i = 0; i < c->count; i++) {
         broken |= is_broken(&c->choices[i]);
-        ms *= 1 + fake.off_in_plan * knobs_off(&c->choices[i]);
+        ms *= 1 + fake.off_in_plan * knobs_apart(&c->choices[i], &usual.choices[i]);
     }
     fake.broken_in_plan += broken;
     if (broken || fake.all_plans_fail || value == fake.broken_value)
@@ -266,8 +280,7 @@ int bench_plan(struct bench *b, const struct candidate *c, const struct sampling
         return -1;
     if (build_lacking(c, st) != 0)
         return -1;
-    fake.plans += !fake.in_finals;
-    fake.tries += fake.in_finals;
+    fake.plans++;
     pass(fake.seconds_per_plan);
     run_plan(c, how, out);
     if (out->status == TRIAL_OK && plan_value(c->plan) == fake.lucky_value) {
@@ -285,12 +298,13 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
     (void)b;
     if (call(st) != 0)
         return -1;
-    if (fake.compares < (int)ARRAY_LEN(fake.compared)) {
-        fake.compared[fake.compares].plans = n;
-        fake.compared[fake.compares].how = *how;
+    if (!how->all_layers) {
+        fake.fits++;
+    } else if (fake.compares++ < (int)ARRAY_LEN(fake.compared)) {
+        fake.compared[fake.compares - 1].plans = n;
+        fake.compared[fake.compares - 1].how = *how;
     }
-    fake.compares++;
-    pass(n * how->max_seconds);
+    pass(how->all_layers ? n * how->max_seconds : n * fake.seconds_per_plan);
     for (int i = 0; i < n; i++) {
         run_plan(&candidates[i], how, &trials[i]);
         if (fake.fails_compared[candidates[i].packed]) {

@@ -35,10 +35,8 @@ struct fake {
     struct disturbance disturbance;
     bool hopper; /* the target, whose implementations expect times; else a CPU */
 
-    bool in_finals; /* told by whoever listens to the search's steps */
-
-    /* What was asked for.  tries: of schedules in plans, before the finals. */
-    int calls, built, segments, plans, tries, compares;
+    /* What was asked for.  fits: comparisons of a plan's schedules, before the finals. */
+    int calls, built, segments, plans, fits, compares;
     int bounded; /* of segments: timed only while not hopeless */
     struct {
         int plans;

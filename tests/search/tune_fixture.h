@@ -38,18 +38,9 @@ static void teardown(void)
     test_dir_teardown();
 }
 
-static inline void note_finals(void *ctx, const struct tune_state *state)
-{
-    (void)ctx;
-    fake.in_finals = strcmp(state->step.phase, "finals") == 0;
-}
-
 static void run(void)
 {
     options.clock = fake_clock;
-    if (options.step == NULL)
-        options.step = note_finals;
-    fake.in_finals = false;
     tune_report_release(&report);
     int result = tune(bench, db, &options, &report, &st);
     ck_assert_msg(result == 0, "%s", st.message);
