@@ -7,9 +7,10 @@
 # `fuseplan ...`, and a block that is a query in SQL.  Where `translate` or `predict` is followed by its output, that must be its output.
 # A command that needs more than the demo leaves ends in one of the marks below, and is not run.
 #
-# Layers are small, searches have 12 plans to choose from, which take a second or two, and replays have
-# five seeds: else this would take an hour.  Most of a search's 8 s is for finals and for slow machines.
-# The demo's has no limit: its plans are as many as a model needs, which later commands ask.
+# Layers are small, searches have 12 plans to choose from, which take a second or two, replays have five
+# seeds, and make optimises nothing: else this would take an hour.  Most of a search's 5 s is for finals and
+# for slow machines.  The demo's has no limit: its plans are as many as a model needs, which later commands
+# ask.
 #
 # usage: commands.sh FUSEPLAN SOURCE pages|examples|all [PAGE|COMMAND...]
 set -eu
@@ -34,6 +35,7 @@ packages=$(sed -n '/^PACKAGES=/,/^.$/p' "$source/run")
 for tool in make jq; do
   if echo "$packages" | grep -q "/usr/bin/$tool\$"; then ln -s "$(command -v "$tool")" "$tools/$tool"; fi
 done
+export MAKEFLAGS='CFLAGS=-O0\ -march=native\ -fopenmp'
 ln -s "$(command -v sqlite3)" "$tools/" # docs/database.md says that its queries need it
 cat >"$tools/fuseplan" <<END
 #!/bin/sh
@@ -45,7 +47,7 @@ case " \$* " in
 *" --seeds "*) ;;
 " replay "*) set -- "\$@" --seeds 5 ;;
 esac
-[ "\$1" != search ] || set -- "\$@" --space 41108..41119 --time-limit "\${SEARCH_LIMIT:-8}"
+[ "\$1" != search ] || set -- "\$@" --space 41108..41119 --time-limit "\${SEARCH_LIMIT:-5}"
 exec "$real" "\$@"
 END
 chmod +x "$tools/fuseplan"
