@@ -25,15 +25,27 @@ static float gelu(float x)
     return 0.5f * x * (1 + tanhf(0.7978845608f * (x + 0.044715f * x * x * x)));
 }
 
+/* Without sanitizers, which would be most of its time. */
+__attribute__((no_sanitize("address", "undefined"))) static double
+dot(const float *a, uint64_t step, const float *b, uint64_t count)
+{
+    double sum = 0;
+    for (uint64_t k = 0; k < count; k++)
+        sum += (double)a[k * step] * b[k];
+    return sum;
+}
+
+/* Sanitizers see the last element of each row and column. */
 static void run_product(const struct stub *stub, void *argument)
 {
     const struct product *p = argument;
+    const uint64_t last = p->inner - 1;
     (void)stub;
     for (uint64_t n = 0; n < p->columns; n++)
         for (uint64_t m = 0; m < p->rows; m++) {
+            const float *a = p->a + m, *b = p->b + n * p->inner;
             double sum = p->bias != NULL ? p->bias[m] : 0;
-            for (uint64_t k = 0; k < p->inner; k++)
-                sum += (double)p->a[k * p->rows + m] * p->b[n * p->inner + k];
+            sum += dot(a, p->rows, b, last) + (double)a[last * p->rows] * b[last];
             if (p->beta != 0)
                 sum += p->beta * p->c[n * p->rows + m];
             p->d[n * p->rows + m] = p->gelu ? gelu((float)sum) : (float)sum;
