@@ -109,8 +109,25 @@ enum { COLUMNS_MAX = 32, TABLE_WIDTH = 100, NARROWEST = 12 };
 struct shown {
     const struct column *column;
     int width;
+    int least;   /* of which no word is cut */
     bool number; /* aligned to the right */
 };
+
+/* After these characters a cell's text may go on in the next line. */
+static const char breaks[] = " ,+-";
+
+/* The length of the longest word. */
+static int longest_word(const char *text)
+{
+    int longest = 0;
+    while (*text != '\0') {
+        int len = (int)strcspn(text, breaks);
+        len += text[len] != '\0' && text[len] != ' ';
+        longest = len > longest ? len : longest;
+        text += len + (text[len] == ' ');
+    }
+    return longest;
+}
 
 /* Measures a column's width; returns whether a row fills the column. */
 static bool measure_column(const json_t *rows, const struct column *c, struct shown *out)
@@ -118,7 +135,9 @@ static bool measure_column(const json_t *rows, const struct column *c, struct sh
     size_t i;
     json_t *row;
     bool filled = false;
-    *out = (struct shown){.column = c, .width = (int)strlen(c->title)};
+    int title = (int)strlen(c->title);
+    *out =
+        (struct shown){.column = c, .width = title, .least = title > NARROWEST ? title : NARROWEST};
     json_array_foreach(rows, i, row)
     {
         const json_t *value = member(row, c->key);
@@ -129,19 +148,21 @@ static bool measure_column(const json_t *rows, const struct column *c, struct sh
         filled |= text.len > 0;
         if ((int)text.len > out->width)
             out->width = (int)text.len;
+        int word = longest_word(text.ptr);
+        if (word > out->least)
+            out->least = word;
         buf_release(&text);
     }
     return filled;
 }
 
-/* How many bytes of a text go into a line of a cell: all that fit, or those up to a blank, a comma,
- * a plus sign or a hyphen. */
+/* How many bytes of a text go into a line of a cell: all that fit, or those up to a break. */
 static int piece_of(const char *text, int width)
 {
     int len = (int)strlen(text), cut = width;
     if (len <= width)
         return len;
-    while (cut > 1 && strchr(" ,+-", text[cut - 1]) == NULL && text[cut] != ' ')
+    while (cut > 1 && strchr(breaks, text[cut - 1]) == NULL && text[cut] != ' ')
         cut--;
     return cut > 1 ? cut : width;
 }
@@ -211,8 +232,7 @@ static int narrow(const json_t *rows, struct shown *columns, int n, int by)
     struct shown *best = NULL, *widest = NULL;
     int fewest = INT_MAX, spare = 0;
     for (struct shown *c = columns; c < columns + n; c++) {
-        int least = (int)strlen(c->column->title);
-        int room = c->width - (least > NARROWEST ? least : NARROWEST);
+        int room = c->width - c->least;
         int wider = c->number || room < by ? INT_MAX : count_wider(rows, c->column, c->width - by);
         if (wider < fewest) {
             fewest = wider;
@@ -230,7 +250,8 @@ static int narrow(const json_t *rows, struct shown *columns, int n, int by)
     return best != NULL ? by : spare;
 }
 
-/* Narrows columns of text until a line fits.  Columns of numbers alone may be wider. */
+/* Narrows columns of text until a line fits, or no column can be narrowed without cutting a word.
+ */
 static void fit(const json_t *rows, struct shown *columns, int n)
 {
     int excess = 2 * (n - 1) - TABLE_WIDTH, narrowed = 1;
