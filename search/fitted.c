@@ -233,8 +233,10 @@ static int known_ways(const struct tuner *t, struct plan p, const struct candida
         return 0;
     for (size_t i = 0; i < ARRAY_LEN(more); i++)
         if (more[i] != NULL && more[i]->count > 0 && plan_equal(more[i]->plan, p) &&
-            !same_choices(more[i], &out[0]))
-            out[count++] = *more[i];
+            !same_choices(more[i], &out[0])) {
+            out[count] = *more[i];
+            out[count++].packed = out[0].packed;
+        }
     if (beside != NULL) {
         out[count] = out[0];
         take_schedules(&out[count], beside);

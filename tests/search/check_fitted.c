@@ -149,6 +149,30 @@ START_TEST(later_search_keeps_them)
 }
 END_TEST
 
+/* Rows of padding were faster in the finals of a search that had no time to climb.  A later search
+ * still fits schedules to packed tokens, as it times all else. */
+START_TEST(packed_tokens_are_compared_with_their_like)
+{
+    static int lengths[] = {4};
+    search_one_plan();
+    fake.workload.lengths = lengths;
+    fake.packing = 1.25;
+    fake.seconds_per_segment = 0.1;
+    options.search.time_limit_s = 2;
+    run();
+    ck_assert(report.best.final && !report.best.packed);
+    ck_assert(runs_as_alone());
+    options.search.time_limit_s = 0;
+    options.search.space_lo--;
+    options.search.seed = 1; /* another search, which compares anew */
+    run();
+    fake.workload.lengths = NULL;
+    ck_assert_int_gt(fake.fits, 0);
+    ck_assert(!fake.unlike);
+}
+END_TEST
+
 SUITE("search/fitted", setup, teardown, ONCE(fitted_schedules_win), ONCE(they_are_explained),
       ONCE(fastest_alone_stay), ONCE(slow_plans_are_not_fitted), ONCE(noise_changes_nothing),
-      ONCE(whole_space_fits_none), ONCE(later_search_keeps_them))
+      ONCE(whole_space_fits_none), ONCE(later_search_keeps_them),
+      ONCE(packed_tokens_are_compared_with_their_like))

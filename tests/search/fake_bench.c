@@ -306,6 +306,7 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
     }
     pass(how->all_layers ? n * how->max_seconds : n * fake.seconds_per_plan);
     for (int i = 0; i < n; i++) {
+        fake.unlike |= !how->all_layers && candidates[i].packed != candidates[0].packed;
         run_plan(&candidates[i], how, &trials[i]);
         if (fake.fails_compared[candidates[i].packed]) {
             trial_release(&trials[i]);

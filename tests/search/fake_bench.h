@@ -37,6 +37,7 @@ struct fake {
 
     /* What was asked for.  fits: comparisons of a plan's schedules, before the finals. */
     int calls, built, segments, plans, fits, compares;
+    bool unlike; /* a fit compared packed tokens with rows of padding */
     int bounded; /* of segments: timed only while not hopeless */
     struct {
         int plans;
