@@ -281,8 +281,9 @@ struct interval {
 
 /* The median and its 95 % confidence interval from order statistics (binomial, no assumption about
  * the distribution).  Below 6 samples no such interval exists: low and high are the extremes.
- * n >= 1. */
+ * n >= 1.  The second one is of the ratios a[i] / b[i]. */
 struct interval stats_median(const double *samples, size_t n);
+struct interval stats_median_ratio(const double *a, const double *b, size_t n);
 
 /* Samples that fall into two groups have no median that says much. */
 struct groups {
@@ -309,8 +310,7 @@ double stats_spearman(const double *a, const double *b, size_t n);
  * JSON and the database take UTF-8 alone.  A compiler's output may have any encoding, and text that
  * fills a buffer may end within a character. */
 
-/* Replaces each byte that belongs to no character by '?' and drops a last character that is cut.
- * Returns text. */
+/* Replaces bytes that belong to no character by '?', drops a last one that is cut; returns text. */
 char *utf8_mend(char *text);
 bool utf8_is_valid(const char *text);
 

@@ -60,6 +60,16 @@ struct interval stats_median(const double *samples, size_t n)
     return result;
 }
 
+struct interval stats_median_ratio(const double *a, const double *b, size_t n)
+{
+    double *ratios = mem_alloc(n, sizeof(*ratios));
+    for (size_t i = 0; i < n; i++)
+        ratios[i] = a[i] / b[i];
+    struct interval result = stats_median(ratios, n);
+    free(ratios);
+    return result;
+}
+
 /* The cut of ascending samples that leaves the least variance within its two sides: the number of
  * samples on the low side.  *explained: the share of the variance between the sides. */
 static size_t best_cut(const double *sorted, size_t n, double *explained)

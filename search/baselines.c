@@ -4,7 +4,6 @@
 #include <jansson.h>
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 /* ---- which they are -------------------------------------------------------------------------- */
 
@@ -48,12 +47,7 @@ struct interval times_ratio(const struct trial *a, const struct trial *b)
         return (struct interval){.median = a->ms.median / b->ms.median,
                                  .low = a->ms.low / b->ms.high,
                                  .high = a->ms.high / b->ms.low};
-    double *ratios = mem_alloc((size_t)pairs, sizeof(*ratios));
-    for (int k = 0; k < pairs; k++)
-        ratios[k] = a->samples_ms[k] / b->samples_ms[k];
-    struct interval out = stats_median(ratios, (size_t)pairs);
-    free(ratios);
-    return out;
+    return stats_median_ratio(a->samples_ms, b->samples_ms, (size_t)pairs);
 }
 
 struct baseline_time baseline_beside(struct plan p, const struct trial *baseline,

@@ -110,12 +110,7 @@ static struct interval ratio_of(const struct contender *c, const struct contende
 {
     const struct trial *t = c->trial, *u = other->trial;
     int rounds = t->sample_count < u->sample_count ? t->sample_count : u->sample_count;
-    double *ratios = mem_alloc((size_t)rounds, sizeof(*ratios));
-    for (int i = 0; i < rounds; i++)
-        ratios[i] = t->samples_ms[i] / u->samples_ms[i];
-    struct interval out = stats_median(ratios, (size_t)rounds);
-    free(ratios);
-    return out;
+    return stats_median_ratio(t->samples_ms, u->samples_ms, (size_t)rounds);
 }
 
 /* Whether a contender is known to be slower than the fastest one, or how close they are.  A clock

@@ -16,6 +16,16 @@ START_TEST(median_of_few)
 END_TEST
 
 /* Ranks (1-based) of the lower end from tables of the sign test at 95 %. */
+START_TEST(ratios_are_of_pairs)
+{
+    const double a[] = {2, 30, 9}, b[] = {1, 10, 9};
+    struct interval i = stats_median_ratio(a, b, 3);
+    ck_assert_double_eq(i.median, 2);
+    ck_assert_double_eq(i.low, 1);
+    ck_assert_double_eq(i.high, 3);
+}
+END_TEST
+
 START_TEST(interval_ranks_match_the_tables)
 {
     static const struct {
@@ -124,6 +134,6 @@ START_TEST(one_group_however_it_spreads)
 END_TEST
 
 SUITE("stats", NULL, NULL, LOOP(two_groups_are_told_from_one, 0, ARRAY_LEN(mixtures)),
-      LOOP(one_group_however_it_spreads, 0, 3), ONCE(median_of_few),
+      LOOP(one_group_however_it_spreads, 0, 3), ONCE(median_of_few), ONCE(ratios_are_of_pairs),
       ONCE(interval_ranks_match_the_tables), ONCE(interval_covers_the_median_95_times_in_100),
       ONCE(many_samples_do_not_underflow), ONCE(quantiles_interpolate), ONCE(spearman_by_hand))
