@@ -310,7 +310,7 @@ double stats_spearman(const double *a, const double *b, size_t n);
  * JSON and the database take UTF-8 alone.  A compiler's output may have any encoding, and text that
  * fills a buffer may end within a character. */
 
-/* Replaces bytes that belong to no character by '?', drops a last one that is cut; returns text. */
+/* Replaces bytes of no character by '?' and drops a last character that is cut; returns text. */
 char *utf8_mend(char *text);
 bool utf8_is_valid(const char *text);
 

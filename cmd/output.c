@@ -156,15 +156,16 @@ static bool measure_column(const json_t *rows, const struct column *c, struct sh
     return filled;
 }
 
-/* How many bytes of a text go into a line of a cell: all that fit, or those up to a break. */
+/* How many bytes of a text go into a line of a cell: all that fit, or those up to a break.  Each
+ * word fits. */
 static int piece_of(const char *text, int width)
 {
     int len = (int)strlen(text), cut = width;
     if (len <= width)
         return len;
-    while (cut > 1 && strchr(breaks, text[cut - 1]) == NULL && text[cut] != ' ')
+    while (strchr(breaks, text[cut - 1]) == NULL && text[cut] != ' ')
         cut--;
-    return cut > 1 ? cut : width;
+    return cut;
 }
 
 /* Prints one line of a row's cells and moves each text past it; false if no text is left. */
@@ -250,8 +251,7 @@ static int narrow(const json_t *rows, struct shown *columns, int n, int by)
     return best != NULL ? by : spare;
 }
 
-/* Narrows columns of text until a line fits, or no column can be narrowed without cutting a word.
- */
+/* Narrows columns of text until a line fits, or none can be narrowed without cutting a word. */
 static void fit(const json_t *rows, struct shown *columns, int n)
 {
     int excess = 2 * (n - 1) - TABLE_WIDTH, narrowed = 1;
