@@ -1,9 +1,8 @@
 /* The time that a schedule on Hopper is expected to take, so that the first one tried of a workload
  * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
  * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
- * schedules on an H200 in fp16: docs/measurements/2026-11-22-gemm.md, 2026-11-22-attention.md,
- * 2026-11-24-small.md for all tiles of today, 2026-11-25-limits.md for 16384 rows, and for
- * layernorms 2026-11-26-norm.md; on an H100 for sums of a split 2026-11-26-split.md. */
+ * schedules in fp16: of attention on an H200, docs/measurements/2026-11-22-attention.md, of GEMMs
+ * on an H100, 2026-11-26-bias.md. */
 #include "codegen/cuda_int.h"
 
 #include <math.h>
@@ -36,27 +35,30 @@ static const struct {
     double mail_sum;        /* beside that, for each sum that a thread block owns after a split */
     double again;           /* of a layernorm with swapped operands, between two tiles */
     int clusters[9];        /* that run at once, by their size */
+    double alone;           /* times what a layernorm by rows stores, where a thread block has one
+                               tile of 128 rows and more, and one warpgroup for it */
     double swap_store[2];   /* times what is stored, where warpgroups share swapped columns; without
                                a layernorm, with one */
     double apart;           /* times all, where rows are no neighbours in memory: 0-1, 6-7 and 6-9
                                over 0-0, 7-7 and 7-9 in tests/data/h200-b8-s512-strided-fp16 */
-} gemm = {.begin_us = 2.32,
-          .beside_us = 1.15,
-          .fmas_per_cycle = 1970,
-          .bytes_per_cycle = 101,
-          .narrow = 2.39,
-          .wide = 2.06,
-          .step = 54.8,
-          .tile = 383,
-          .store = {0.0306, 0.0524, 0.169, 0.188},
-          .join = 1200,
-          .join_sum = 0.22,
-          .next = 3000,
-          .mail = 1490,
-          .mail_sum = 0.6,
-          .again = 1300,
+} gemm = {.begin_us = 1.06,
+          .beside_us = 0.362,
+          .fmas_per_cycle = 1930,
+          .bytes_per_cycle = 117,
+          .narrow = 9.26,
+          .wide = 2.82,
+          .step = 98.4,
+          .tile = 731,
+          .store = {0.0019, 0.067, 0.0596, 0.0759},
+          .join = 772,
+          .join_sum = 0.357,
+          .next = 12900,
+          .mail = 1030,
+          .mail_sum = 0.636,
+          .again = 2370,
           .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14},
-          .swap_store = {0.29, 0.776},
+          .alone = 1.5,
+          .swap_store = {0.558, 4.01},
           .apart = 2.4};
 
 /* The steps of a tile.  A launch that has one for each thread block has loaded the weight's part of
@@ -97,6 +99,8 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
     double elements = (double)g.bm * g.bn;
     double products = products_of(&g, steps, turns == 1);
     double store = elements * gemm.store[epilogue];
+    if (by_strips && !g.swap && g.groups == 1 && g.bm >= 128 && turns == 1)
+        store *= gemm.alone;
     if (g.swap && g.groups > 1)
         store *= gemm.swap_store[by_strips];
     double cycles;

@@ -10,7 +10,7 @@ static const struct {
     int bm, bn, step, teams, groups, cluster_m, cluster_n;
     bool swap;
 } tiles[] = {
-#define X(...) {__VA_ARGS__},
+#define X(bm, bn, step, teams, groups, m, n, swap, name) {bm, bn, step, teams, groups, m, n, swap},
     CUDA_GEMM_TILES(X)
 #undef X
 };
@@ -34,14 +34,23 @@ static int row_of_sums_bytes(const struct cuda_gemm *g)
     return (g->bn + 8) * 4;
 }
 
+/* Columns of a weight's panel: PANEL of tma_shape. */
+static int panel_of(const struct cuda_gemm *g)
+{
+    return g->bn % 64 == 0 ? 64 : 32;
+}
+
 /* Of tma_shape::smem, all but the ring and its mbarriers. */
 static int outside_ring(const struct cuda_gemm *g)
 {
     int out = g->split == 1 ? g->bm * g->bn * 2 : (g->bm - g->bm / g->split) * row_of_sums_bytes(g);
     int parts = g->norm == CUDA_GEMM_NORM_CLUSTER ? 2 * RANKS_MAX : 1;
-    int norm = 2 * 8 + parts * g->bm * MOMENTS_BYTES + 2 * g->bn * 2;
+    int stored = !g->swap && g->bm >= 128 ? g->bn / panel_of(g) : 1; /* PARTS of tma_shape */
+    int mbarriers = (2 + stored) * 8 * g->teams;
+    int align = mbarriers % 16; /* gamma begins at 16 bytes */
+    int norm = align + 2 * g->bn * 2 + 2 * 8 + parts * g->bm * MOMENTS_BYTES;
     bool strips = g->norm != CUDA_GEMM_NORM_NONE && g->split == 1;
-    return out + g->bm * 4 + 3 * 8 * g->teams + (strips ? norm : 0);
+    return out + g->bm * 4 + mbarriers + (strips ? norm : 0);
 }
 
 static int step_bytes(const struct cuda_gemm *g)
@@ -213,7 +222,7 @@ static void describe(const struct cuda_gemm *g, const struct cuda_stage *s,
     enum weight_id weight = op_weight(op, 0);
     int64_t tokens = workload_tokens(w), n = dim_size(ops[op].columns, w),
             k = dim_size(weights[weight].rows, w);
-    int panel = g->bn % 64 == 0 ? 64 : 32; /* PANEL of tma_shape */
+    int panel = panel_of(g);
     bool in_rows = tensor_layout(in) == LAYOUT_TOKENS;
     bool out_rows = tensor_layout(stored) == LAYOUT_TOKENS && g->split == 1;
     out->operands = (struct cuda_operands){.columns = n,

@@ -24,17 +24,9 @@ static uint16_t only_outputs(const struct choice *c)
 
 #define TILE_ROW(bm, bn, ...)   CUDA_TILE_##bm##X##bn,
 #define TILE_LABEL(bm, bn, ...) #bm "x" #bn,
-#define GEMM_ROW(bm, bn, step, teams, groups, m, n, swap)                                          \
+#define GEMM_ROW(bm, bn, step, teams, groups, m, n, swap, name)                                    \
     CUDA_GEMM_##bm##X##bn##_##teams##_##m##X##n##_##swap,
-#define GEMM_LABEL(bm, bn, step, teams, groups, m, n, swap)                                        \
-#bm "x" #bn SWAP_LABEL_##swap##_##teams CLUSTER_LABEL_##m##_##n,
-#define SWAP_LABEL_0_1
-#define SWAP_LABEL_0_2
-#define SWAP_LABEL_1_1 "_swap"
-#define SWAP_LABEL_1_2 "_swap_pingpong" /* what CUTLASS calls two teams that take tiles in turn */
-#define CLUSTER_LABEL_1_1
-#define CLUSTER_LABEL_2_1 "_cluster2x1"
-#define CLUSTER_LABEL_1_2 "_cluster1x2"
+#define GEMM_LABEL(bm, bn, step, teams, groups, m, n, swap, name) name,
 
 /* Of those that serve a segment the first is the default: on a GPU the one that usually wins. */
 const struct impl impls[] = {

@@ -8,23 +8,25 @@
  *   - One warp loads the weight and one loads rows of the input, for one tile after another.  Each
  *     fills its half of a ring of STAGES steps: (BK, BN) of the weight, (BM, BK) of the input.
  *   - Two warps store: they move finished tiles from shared memory to memory, and before that the
- *     residual's tiles from memory to shared memory.
+ *     residual's tiles, and a layernorm's gamma and beta, from memory to shared memory.
  *   - TEAMS teams multiply.  Team t takes every TEAMS-th tile; GROUPS warpgroups share its rows.
  *     While one team runs its epilogue, the other one multiplies.
  *
  * The mbarriers full[] complete when a step has landed, empty[] when it was multiplied; ready[team]
- * when the team may write its tile to `out` (which holds the residual), done[team] when it has or,
- * after a split, when all sums of its rows are here; turn[team] when the team before has waited for
- * all of its steps.  Matrices lie in shared memory in panels of 64 columns, for BN = 96 of 32, in
- * the swizzle in which TMA copies them.
+ * when the team may write its tile to `out` (which holds the residual), done[team][part] when it
+ * has written that part of it or, after a split, when all sums of its rows are here; turn[team]
+ * when the team before has waited for all of its steps.  Matrices lie in shared memory in panels of
+ * 64 columns, for BN = 96 of 32, in the swizzle in which TMA copies them.
  *
- * Sums begin with the bias.  The first steps of the weight are loaded before the launch in front
- * has ended.  Rows that are no neighbours in memory (sequences of several lengths, merged heads)
- * are copied by cp.async behind the same mbarriers, or stored by ordinary instructions.
+ * Sums begin with the bias.  The residual's first tile is loaded in panels that follow the first
+ * steps, and a single team adds it while others of its warpgroups multiply.  The first steps of the
+ * weight are loaded before the launch in front has ended.  Rows that are no neighbours in memory
+ * (sequences of several lengths, merged heads) are copied by cp.async behind the same mbarriers, or
+ * stored by ordinary instructions.
  *
- * This file has the roles and the products; gemm_tma_copy.cuh what is loaded and stored,
- * gemm_tma_norm.cuh the layernorm, gemm_tma_split.cuh the sums of a split, gemm_tma_shape.cuh what
- * all share.
+ * This file has the roles and the products; gemm_tma_add.cuh bias and residual, gemm_tma_copy.cuh
+ * what is loaded and stored, gemm_tma_norm.cuh the layernorm, gemm_tma_split.cuh the sums of a
+ * split, gemm_tma_shape.cuh what all share.
  *
  * With SWAP the operands of wgmma change places, out^T = weight^T in^T: a product has 64 columns of
  * the tile and all BM of its rows, which need be no multiple of 64, and GROUPS warpgroups share the
@@ -40,6 +42,7 @@
 #ifndef FUSEPLAN_CUDA_GEMM_TMA_CUH
 #define FUSEPLAN_CUDA_GEMM_TMA_CUH
 
+#include "gemm_tma_add.cuh"
 #include "gemm_tma_norm_swap.cuh"
 #include "gemm_tma_split.cuh"
 
@@ -48,20 +51,21 @@ namespace fp
 
 template <class S, class View, class End>
 struct gemm_tma
-    : gemm_splits<gemm_norms_swapped<gemm_norms<gemm_copies<gemm_work<S, View, End>>>>> {
-    using W = gemm_splits<gemm_norms_swapped<gemm_norms<gemm_copies<gemm_work<S, View, End>>>>>;
+    : gemm_splits<
+          gemm_norms_swapped<gemm_norms<gemm_copies<gemm_additions<gemm_work<S, View, End>>>>>> {
+    using W = gemm_splits<
+        gemm_norms_swapped<gemm_norms<gemm_copies<gemm_additions<gemm_work<S, View, End>>>>>>;
     using D = typename S::D;
     using tile = typename W::tile;
     using position = typename W::position;
     using sums = typename W::sums;
     using W::a, W::n, W::end, W::s;
+    using W::begin, W::add_residual, W::load_weights, W::load_rows, W::store_tiles, W::normalise,
+        W::normalise_swapped, W::fetch_columns, W::send_sums, W::add_parts;
     using W::BM, W::BN, W::BK, W::STAGES, W::SPLIT, W::CLUSTER, W::MI, W::NI, W::PANEL, W::LINE,
         W::STORERS, W::NORM, W::STRIPS, W::SWAP;
-    using W::first_tile, W::next_tile, W::tiles, W::locate, W::strip_of, W::part, W::steps,
-        W::ring_at, W::GATHERS, W::SCATTERS, W::warp_row, W::first_matrices, W::matrices_at,
-        W::block;
-    using W::load_weights, W::load_rows, W::store_tiles, W::begin_norm, W::normalise,
-        W::normalise_swapped, W::fetch_columns, W::send_sums, W::add_parts;
+    using W::first_tile, W::next_tile, W::tiles, W::locate, W::strip_of, W::steps, W::ring_at,
+        W::GATHERS, W::SCATTERS, W::first_matrices, W::matrices_at, W::block, W::finish_part;
     using W::W;
 
     /* ---- roles ------------------------------------------------------------------------------- */
@@ -83,8 +87,6 @@ struct gemm_tma
                 take_registers<WIDE ? 232 : 224>();
             if constexpr (S::CONSUMERS == 3)
                 take_registers<152>();
-            if constexpr (STRIPS)
-                begin_norm();
             if constexpr (SPLIT == 1)
                 multiply_tiles(group);
             else if (first_tile() < tiles())
@@ -130,7 +132,8 @@ struct gemm_tma
 #pragma unroll
         for (int i = 0; i < S::TEAMS; i++) {
             mbarrier_init(shared_address(&s.ready[i]), stored);
-            mbarrier_init(shared_address(&s.done[i]), SPLIT == 1 ? 4 * S::GROUPS : 1);
+            for (int p = 0; p < S::PARTS; p++)
+                mbarrier_init(shared_address(&s.done[i][p]), SPLIT == 1 ? 4 * S::GROUPS : 1);
             mbarrier_init(shared_address(&s.turn[i]), 4 * S::GROUPS);
         }
         if constexpr (NORM == NORM_CLUSTER)
@@ -140,49 +143,6 @@ struct gemm_tma
     }
 
     /* ---- the warpgroups that multiply -------------------------------------------------------- */
-
-    /* Sums begin with the bias of their columns. */
-    FP_DEVICE void begin(sums &c, int n0, int member) const
-    {
-        if constexpr (SWAP)
-            begin_swapped(c, n0, member);
-        else
-            begin_rows(c, n0);
-    }
-
-    /* A thread has sums of two columns of each product. */
-    FP_DEVICE void begin_swapped(sums &c, int n0, int member) const
-    {
-#pragma unroll
-        for (int m = 0; m < MI; m++)
-#pragma unroll
-            for (int half = 0; half < 2; half++) {
-                const int column =
-                    n0 + warp_row(member, m) + half * 8 + static_cast<int>(threadIdx.x) % 32 / 4;
-                float bias = 0.0f, none;
-                if (end.bias != nullptr && column < n)
-                    D::unpack(end.bias[column], bias, none);
-#pragma unroll
-                for (int p = 0; p < BM / 8; p++)
-                    block(c, m, p)[half][0] = block(c, m, p)[half][1] = bias;
-            }
-    }
-
-    FP_DEVICE void begin_rows(sums &c, int n0) const
-    {
-#pragma unroll
-        for (int p = 0; p < BN / 8; p++) {
-            float lo = 0.0f, hi = 0.0f;
-            const int column = n0 + fragment_col<D>(p);
-            if (SPLIT == 1 && end.bias != nullptr && column < n)
-                D::unpack(*reinterpret_cast<const u32 *>(end.bias + column), lo, hi);
-#pragma unroll
-            for (int i = 0; i < MI; i++) {
-                auto &x = block(c, i, p);
-                x[0][0] = x[1][0] = lo, x[0][1] = x[1][1] = hi;
-            }
-        }
-    }
 
     /* A step was multiplied.  Its place is free for the next one once it was in all thread blocks
      * that the next one goes to. */
@@ -219,9 +179,9 @@ struct gemm_tma
         wgmma_commit();
     }
 
-    /* member: of the warpgroups that share the tile.  next: the mbarrier of the team whose turn it
-     * is then, or 0. */
-    FP_DEVICE void multiply(sums &c, position at, int count, int member, u32 next) const
+    /* So many steps from `at` on.  member: of the warpgroups that share the tile.  next: the
+     * mbarrier of the team whose turn it is then. */
+    FP_DEVICE void multiply(sums &c, position &at, int count, int member, u32 next) const
     {
         const u32 rows = shared_address(s.a) + (SWAP ? 0 : member * MI * 8192);
         const u32 columns = shared_address(s.b) + (SWAP ? member * MI * BK * LINE : 0);
@@ -250,23 +210,45 @@ struct gemm_tma
             pin(c[m]);
     }
 
-    /* 16 rows and columns of a warp: adds what lies in s.out, and leaves the result there. */
-    FP_DEVICE void finish(float (&v)[VEC<D>], u32 at) const
+    /* All steps of a tile, and the residual.  Where tiles are large, a single team adds it between
+     * two steps, each of its warpgroups at another one, so that the others multiply meanwhile.  Of
+     * two teams the other one has its tile in s.out until the end. */
+    FP_DEVICE void multiply_tile(sums &c, position at, int count, int team, int member,
+                                 u32 phase) const
+    {
+        const u32 ready = shared_address(&s.ready[team]);
+        if constexpr (S::TEAMS == 1 && BM >= 128) {
+            multiply_around(c, at, count, member, ready, phase);
+        } else {
+            multiply(c, at, count, member, shared_address(&s.turn[(team + 1) % S::TEAMS]));
+            mbarrier_wait(ready, phase);
+            if (end.residual != nullptr)
+                add_residual(c, member);
+        }
+    }
+
+    FP_DEVICE void multiply_around(sums &c, position at, int count, int member, u32 ready,
+                                   u32 phase) const
+    {
+        bool added = end.residual == nullptr;
+        int now = added ? count : count * (S::GROUPS + member) / (2 * S::GROUPS);
+#pragma unroll 1
+        for (int left = count;; now = left) { /* once or twice */
+            multiply(c, at, now, member, 0);
+            left -= now;
+            mbarrier_wait(ready, phase);
+            if (!added)
+                add_residual(c, member);
+            if (left == 0)
+                break;
+            added = true;
+        }
+    }
+
+    /* 16 rows and columns of a warp. */
+    FP_DEVICE void finish(const float (&v)[VEC<D>], u32 at) const
     {
         u32 r[4];
-        if (end.residual != nullptr) {
-            if constexpr (SWAP)
-                load_matrix_transposed(r, at);
-            else
-                load_matrix(r, at);
-            float x[VEC<D>];
-#pragma unroll
-            for (int i = 0; i < 4; i++)
-                D::unpack(r[i], x[2 * i], x[2 * i + 1]);
-#pragma unroll
-            for (int i = 0; i < VEC<D>; i++)
-                v[i] += x[i];
-        }
 #pragma unroll
         for (int i = 0; i < 4; i++)
             r[i] = end.activation.template packed<D>(v[2 * i], v[2 * i + 1]);
@@ -276,25 +258,23 @@ struct gemm_tma
             store_matrix(at, r);
     }
 
-    /* Leaves the tile in s.out, which is free, and tells the warps that store.  Columns past the
-     * last are left out; a branch between two steps also keeps ptxas from mixing them, for which
-     * registers would not suffice. */
+    /* Leaves the tile in s.out.  Columns past the last are left out; a branch between two steps
+     * also keeps ptxas from mixing them, for which registers would not suffice. */
     FP_DEVICE void hand_over(sums &c, int n0, int member, u32 done) const
     {
-        const u32 out = first_matrices(warp_row(member, 0));
+        const u32 out = first_matrices(member);
 #pragma unroll
         for (int m = 0; m < MI; m++)
 #pragma unroll
             for (int p = 0; p < (SWAP ? BM : BN) / 8; p += 2) {
-                if (!SWAP && n0 + p * 8 >= n)
-                    break;
-                auto &x = block(c, m, p), &y = block(c, m, p + 1);
-                float v[VEC<D>] = {x[0][0], x[0][1], x[1][0], x[1][1],
-                                   y[0][0], y[0][1], y[1][0], y[1][1]};
-                finish(v, matrices_at(out, m, p));
+                if (SWAP || n0 + p * 8 < n) {
+                    auto &x = block(c, m, p), &y = block(c, m, p + 1);
+                    float v[VEC<D>] = {x[0][0], x[0][1], x[1][0], x[1][1],
+                                       y[0][0], y[0][1], y[1][0], y[1][1]};
+                    finish(v, matrices_at(out, m, p));
+                }
+                finish_part(done, m, p + 2);
             }
-        proxy_fence();
-        mbarrier_arrive_warp(done);
     }
 
     FP_DEVICE void multiply_tiles(int group)
@@ -309,16 +289,16 @@ struct gemm_tma
             const u32 phase = i / S::TEAMS & 1;
             if (S::TEAMS > 1)
                 mbarrier_wait(shared_address(&s.turn[team]), team == 0 ? phase ^ 1 : phase);
-            multiply(c, ring_at(i * count), count, member,
-                     shared_address(&s.turn[(team + 1) % S::TEAMS]));
-            mbarrier_wait(shared_address(&s.ready[team]), phase);
+            multiply_tile(c, ring_at(i * count), count, team, member, phase);
+            if constexpr (STRIPS && NORM == NORM_MEMORY) /* mailboxes */
+                await_dependencies();
             if constexpr (STRIPS && SWAP)
                 normalise_swapped(c, strip_of(number), i, team, member,
-                                  shared_address(&s.done[team]));
+                                  shared_address(s.done[team]));
             else if constexpr (STRIPS)
-                normalise(c, strip_of(number), i, member, shared_address(&s.done[team]));
+                normalise(c, strip_of(number), i, member, shared_address(s.done[team]));
             else
-                hand_over(c, n0, member, shared_address(&s.done[team]));
+                hand_over(c, n0, member, shared_address(s.done[team]));
         }
     }
 
@@ -328,7 +308,8 @@ struct gemm_tma
         sums c;
         fetch_columns(t.n0);
         begin(c, t.n0, group);
-        multiply(c, {0, 0}, steps(), group, 0);
+        position at = {0, 0};
+        multiply(c, at, steps(), group, 0);
         cluster_wait(); /* for all to have begun */
         send_sums(c, group);
         await_dependencies();

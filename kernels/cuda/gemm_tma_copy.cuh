@@ -104,11 +104,10 @@ template <class W> struct gemm_copies : W {
     }
 
     /* Steps of the first tile that are asked for one right after the other.  By turns of the loop
-     * below they would take as long to ask for as small tiles take to multiply.  Where moments go
-     * through mailboxes this costs more than it gains: docs/measurements/2026-11-24-small.md. */
+     * below they would take as long to ask for as small tiles take to multiply. */
     FP_DEVICE int steps_at_once() const
     {
-        constexpr bool GAINS = W::SPLIT == 1 && W::NORM != NORM_MEMORY && !GATHERS;
+        constexpr bool GAINS = W::SPLIT == 1 && !GATHERS;
         return GAINS && first_tile() < tiles() ? min(steps(), STAGES) : 0;
     }
 
@@ -139,6 +138,20 @@ template <class W> struct gemm_copies : W {
         fetch_into_l2(mailbox(at.strip, at.rank, 0), ranks() * BM * static_cast<int>(sizeof(u64)));
     }
 
+    /* Whether the panels of a thread block's first residual come one by one, each after one of the
+     * steps that the ring has no room for at first.  All at once they would delay the first steps,
+     * for which nothing multiplies yet. */
+    FP_DEVICE bool residual_follows() const
+    {
+        return !SCATTERS && W::SPLIT == 1 && end.residual != nullptr && steps() > STAGES;
+    }
+
+    FP_DEVICE void load_residual(const tile &t, int p, u32 ready) const
+    {
+        box_load(shared_address(s.out) + p * (BM * LINE), &maps.residual, t.n0 + p * PANEL, t.m0,
+                 ready);
+    }
+
     FP_DEVICE void load_rows(int lane)
     {
         const int count = steps(), at_once = steps_at_once(), k0 = first_step() * BK,
@@ -150,7 +163,7 @@ template <class W> struct gemm_copies : W {
         for (int i = 0; i < at_once; i++)
             load_input(shared_address(s.a[i]), m0, k0 + i * BK, shared_address(&s.full[i]));
         position at = ring_at(at_once);
-        int first = at_once;
+        int first = at_once, panel = residual_follows() ? 0 : S::PANELS;
         for (int number = first_tile(); number < tiles(); number = next_tile(number), first = 0) {
             const tile t = locate(number);
             if constexpr (GATHERS)
@@ -165,7 +178,12 @@ template <class W> struct gemm_copies : W {
                                shared_address(&s.full[at.slot]));
                 }
                 at.advance();
+                if (lane == 0 && panel < S::PANELS)
+                    load_residual(t, panel++, shared_address(&s.ready[0]));
             }
+#pragma unroll 1
+            while (lane == 0 && panel < S::PANELS)
+                load_residual(t, panel++, shared_address(&s.ready[0]));
             if constexpr (W::NORM == NORM_MEMORY) /* after a split a cluster has one tile */
                 if (lane == 0 && (W::SPLIT == 1 || part() == 0))
                     fetch_mailboxes(number);
@@ -182,34 +200,54 @@ template <class W> struct gemm_copies : W {
             if (end.residual != nullptr)
                 fetch_map(&maps.residual);
         }
-        await_dependencies();
         int number = first_tile();
+        if constexpr (W::STRIPS)
+            if (number < tiles())
+                load_columns(locate(number).n0);
+        await_dependencies();
 #pragma unroll 1
         for (u32 i = 0; number < tiles(); i++, number = next_tile(number)) {
             const tile t = locate(number);
             const u32 ready = shared_address(&s.ready[i % S::TEAMS]);
-            const u32 done = shared_address(&s.done[i % S::TEAMS]), phase = i / S::TEAMS & 1;
+            const u32 done = shared_address(s.done[i % S::TEAMS]), phase = i / S::TEAMS & 1;
             if constexpr (SCATTERS)
                 scatter_tile(t, out, ready, done, phase, tid);
             else
-                store_tile(t, out, ready, done, phase);
+                store_tile(t, out, ready, done, phase, i == 0);
         }
     }
 
-    FP_DEVICE void store_tile(const tile &t, u32 out, u32 ready, u32 done, u32 phase) const
+    /* A thread block keeps gamma and beta of its columns.  They may come before the first tile says
+     * how many bytes it waits for. */
+    FP_DEVICE void load_columns(int n0) const
     {
-        if (end.residual != nullptr) {
-            mbarrier_expect(ready, BM * BN * 2);
+        static_assert(!SCATTERS, "by one thread");
+        const u32 ready = shared_address(&s.ready[0]);
+        bulk_load(shared_address(s.gamma), end.gamma + n0, BN * 2, ready);
+        bulk_load(shared_address(s.beta), end.beta + n0, BN * 2, ready);
+    }
+
+    /* What a tile waits for: its residual, and the first one gamma and beta, too. */
+    FP_DEVICE void load_ending(const tile &t, u32 ready, bool first) const
+    {
+        mbarrier_expect(ready, (end.residual != nullptr ? BM * BN * 2 : 0) +
+                                   (W::STRIPS && first ? 2 * BN * 2 : 0));
+        if (end.residual != nullptr && !(first && residual_follows()))
 #pragma unroll
             for (int p = 0; p < S::PANELS; p++)
-                box_load(out + p * (BM * LINE), &maps.residual, t.n0 + p * PANEL, t.m0, ready);
-        } else {
-            mbarrier_arrive(ready);
-        }
-        mbarrier_wait(done, phase);
+                load_residual(t, p, ready);
+    }
+
+    FP_DEVICE void store_tile(const tile &t, u32 out, u32 ready, u32 done, u32 phase,
+                              bool first) const
+    {
+        load_ending(t, ready, first);
 #pragma unroll
-        for (int p = 0; p < S::PANELS; p++)
+        for (int p = 0; p < S::PANELS; p++) {
+            if (p % (S::PANELS / S::PARTS) == 0)
+                mbarrier_wait(done + p / (S::PANELS / S::PARTS) * 8, phase);
             box_store(&maps.out, t.n0 + p * PANEL, t.m0, out + p * (BM * LINE));
+        }
         box_stores_read();
     }
 
@@ -236,7 +274,8 @@ template <class W> struct gemm_copies : W {
         } else {
             mbarrier_arrive(ready);
         }
-        mbarrier_wait(done, phase);
+        for (int i = 0; i < S::PARTS; i++)
+            mbarrier_wait(done + i * 8, phase);
         each_chunk(t, out, tid, [&](u32 at, int row, int column) {
             uint4 x;
             asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"

@@ -54,65 +54,15 @@ template <class W> struct gemm_norms : W {
     using D = typename W::D;
     using S = typename W::S;
     using sums = typename W::sums;
-    using W::a, W::n, W::end, W::s;
+    using W::a, W::end, W::s;
     using W::BM, W::BN, W::MI, W::NORM;
+    using W::finish_part, W::past_columns;
     using W::mailbox, W::part, W::ranks, W::first_matrices, W::matrices_at, W::block, W::warp_row;
     using W::W;
-
-    /* All threads that multiply meet. */
-    static FP_DEVICE void await_multipliers()
-    {
-        asm volatile("bar.sync 1, %0;" ::"n"(S::CONSUMERS * FOUR_WARPS) : "memory");
-    }
-
-    /* Before the first product. */
-    FP_DEVICE void begin_norm() const
-    {
-#pragma unroll 1
-        for (int i = threadIdx.x; i < BN / 2; i += S::CONSUMERS * FOUR_WARPS) {
-            s.gamma[i] = reinterpret_cast<const u32 *>(end.gamma + part() * BN)[i];
-            s.beta[i] = reinterpret_cast<const u32 *>(end.beta + part() * BN)[i];
-        }
-        await_multipliers();
-        if constexpr (NORM == NORM_MEMORY)
-            await_dependencies();
-    }
-
-    /* Where sums take more than 96 registers, branches between steps keep ptxas from mixing them,
-     * for which the others would not suffice.  So each step loads what the next one needs. */
-    FP_DEVICE bool past_columns(int p) const
-    {
-        return MI * BN > 2 * 96 && p * 8 >= n;
-    }
 
     static FP_DEVICE int lane()
     {
         return static_cast<int>(threadIdx.x) % 32;
-    }
-
-    FP_DEVICE void add_residual(sums &c, u32 out) const
-    {
-        u32 next[4];
-        load_matrix(next, out);
-#pragma unroll
-        for (int m = 0; m < MI; m++)
-#pragma unroll
-            for (int p = 0; p < BN / 8; p += 2) {
-                if (past_columns(p))
-                    break;
-                const u32 r[4] = {next[0], next[1], next[2], next[3]};
-                if (p + 2 < BN / 8)
-                    load_matrix(next, matrices_at(out, m, p + 2));
-                else if (m + 1 < MI)
-                    load_matrix(next, matrices_at(out, m + 1, 0));
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    float lo, hi;
-                    D::unpack(r[i], lo, hi);
-                    auto &x = block(c, m, p + i / 2)[i % 2];
-                    x[0] += lo, x[1] += hi;
-                }
-            }
     }
 
     /* The moments of this thread block's columns, of two rows at once. */
@@ -285,7 +235,7 @@ template <class W> struct gemm_norms : W {
         }
     }
 
-    FP_DEVICE void scale(sums &c, u32 out, int strip, u32 buffer, int member) const
+    FP_DEVICE void scale(sums &c, u32 out, int strip, u32 buffer, int member, u32 done) const
     {
 #pragma unroll
         for (int m = 0; m < MI; m++) {
@@ -313,27 +263,24 @@ template <class W> struct gemm_norms : W {
                     packed[i] = D::pack(v[0], v[1]);
                 }
                 store_matrix(matrices_at(out, m, p), packed);
+                finish_part(done, m, p + 2);
             }
         }
     }
 
-    /* The tile of a strip, this thread block's i-th; its residual lies in s.out. */
+    /* The tile of a strip, this thread block's i-th. */
     FP_DEVICE void normalise(sums &c, int strip, u32 i, int member, u32 done) const
     {
         const u32 buffer = NORM == NORM_CLUSTER ? i & 1 : 0, phase = i >> 1 & 1,
                   full = shared_address(&s.shared[buffer]);
-        const u32 out = first_matrices(warp_row(member, 0));
-        if (end.residual != nullptr)
-            add_residual(c, out);
+        const u32 out = first_matrices(member);
         if (NORM == NORM_CLUSTER && member == 0 && threadIdx.x % FOUR_WARPS == 0)
             mbarrier_expect(full, ranks() * BM * static_cast<int>(sizeof(moments)));
         __syncwarp();
         send(c, strip, buffer, member);
         if constexpr (NORM == NORM_CLUSTER)
             mbarrier_wait(full, phase);
-        scale(c, out, strip, buffer, member);
-        proxy_fence();
-        mbarrier_arrive_warp(done);
+        scale(c, out, strip, buffer, member, done);
     }
 
     /* ---- after a split ---------------------------------------------------------------------- */

@@ -24,8 +24,8 @@ template <class W> struct gemm_norms_swapped : W {
     using W::block, W::first_matrices, W::matrices_at, W::warp_row, W::scaling_of, W::portion,
         W::moments_in, W::send_row, W::lane, W::mailbox;
     using W::BM, W::BN, W::MI, W::NORM;
-    using W::end, W::s;
-    using W::part, W::ranks;
+    using W::s;
+    using W::part, W::ranks, W::finish_part;
     using W::W;
 
     static constexpr int WARPS = 4 * S::GROUPS, COLUMNS = WARP_ROWS * MI; /* of a team, of a warp */
@@ -34,25 +34,7 @@ template <class W> struct gemm_norms_swapped : W {
     /* All threads of a team meet. */
     static FP_DEVICE void meet(int team)
     {
-        asm volatile("bar.sync %0, %1;" ::"r"(2 + team), "n"(S::GROUPS * FOUR_WARPS) : "memory");
-    }
-
-    FP_DEVICE void add_swapped_residual(sums &c, u32 out) const
-    {
-#pragma unroll
-        for (int m = 0; m < MI; m++)
-#pragma unroll
-            for (int p = 0; p < BM / 8; p += 2) {
-                u32 r[4];
-                load_matrix_transposed(r, matrices_at(out, m, p));
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    float lo, hi;
-                    D::unpack(r[i], lo, hi);
-                    auto &x = block(c, m, p + i / 2)[i % 2];
-                    x[0] += lo, x[1] += hi;
-                }
-            }
+        asm volatile("bar.sync %0, %1;" ::"r"(1 + team), "n"(S::GROUPS * FOUR_WARPS) : "memory");
     }
 
     /* Of some columns of a row: their sum, and the sum of their squared distances from the mean
@@ -188,7 +170,8 @@ template <class W> struct gemm_norms_swapped : W {
         }
     }
 
-    FP_DEVICE void scale_swapped(sums &c, const scaling *scalings, u32 out, int member) const
+    FP_DEVICE void scale_swapped(sums &c, const scaling *scalings, u32 out, int member,
+                                 u32 done) const
     {
 #pragma unroll
         for (int m = 0; m < MI; m++) {
@@ -215,6 +198,7 @@ template <class W> struct gemm_norms_swapped : W {
                     packed[i] = D::pack(v[0], v[1]);
                 }
                 store_matrix_transposed(matrices_at(out, m, p), packed);
+                finish_part(done, m, p + 2);
             }
         }
     }
@@ -226,11 +210,9 @@ template <class W> struct gemm_norms_swapped : W {
     {
         const u32 buffer = NORM == NORM_CLUSTER ? i & 1 : 0, phase = i >> 1 & 1;
         const int tid = member * FOUR_WARPS + static_cast<int>(threadIdx.x) % FOUR_WARPS;
-        const u32 out = first_matrices(warp_row(member, 0));
+        const u32 out = first_matrices(member);
         auto *const parts = reinterpret_cast<spread *>(s.out);
         auto *const scalings = reinterpret_cast<scaling *>(s.part[buffer][0]);
-        if (end.residual != nullptr)
-            add_swapped_residual(c, out);
         if (NORM == NORM_CLUSTER && tid == 0)
             mbarrier_expect(shared_address(&s.shared[buffer]),
                             ranks() * BM * static_cast<int>(sizeof(moments)));
@@ -240,9 +222,7 @@ template <class W> struct gemm_norms_swapped : W {
         if (tid < BM)
             scalings[tid] = exchange(join(parts + tid), strip, buffer, phase, tid);
         meet(team);
-        scale_swapped(c, scalings, out, member);
-        proxy_fence();
-        mbarrier_arrive_warp(done);
+        scale_swapped(c, scalings, out, member, done);
     }
 };
 

@@ -52,6 +52,8 @@ struct tma_shape {
     /* Products of a warpgroup: 64 rows of the tile each, if SWAP 64 columns; and side by side. */
     static constexpr int MI = (SWAP ? BN : BM) / (64 * GROUPS), NI = !SWAP && BN > 256 ? 2 : 1;
     static constexpr int PANEL = BN % 64 == 0 ? 64 : 32, LINE = PANEL * 2, PANELS = BN / PANEL;
+    /* A large tile is stored in parts of some panels each, while its other parts are made. */
+    static constexpr int PARTS = !SWAP && BM >= 128 ? PANELS : 1;
     static constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     static constexpr int A_PANEL = 64, A_PANEL_BYTES = BM * A_PANEL * 2; /* columns of the input */
     static constexpr int LDS = BN + 8; /* floats of a row of sums that are added up */
@@ -79,13 +81,14 @@ struct tma_shape {
         unsigned char
             out[SPLIT == 1 ? BM * BN * 2 : (BM - BM / SPLIT) * LDS * 4]; /* the tile, or sums */
         u32 row[BM]; /* where rows that are gathered begin, in units of 16 bytes */
-        u64 full[STAGES], empty[STAGES], ready[TEAMS], done[TEAMS], turn[TEAMS];
+        u64 full[STAGES], empty[STAGES], ready[TEAMS], turn[TEAMS], done[TEAMS][PARTS];
     };
     struct norm_smem : plain_smem {
+        alignas(16) u32 gamma[BN / 2]; /* pairs, of this thread block's columns */
+        u32 beta[BN / 2];
         u64 shared[2]; /* complete when all moments of a tile are here */
         /* Of each thread block's columns; with mailboxes there is room for the scalings alone. */
         moments part[NORM == NORM_CLUSTER ? 2 : 1][NORM == NORM_CLUSTER ? NORM_RANKS : 1][BM];
-        u32 gamma[BN / 2], beta[BN / 2]; /* pairs, of this thread block's columns */
     };
     using smem = either<STRIPS, norm_smem, plain_smem>;
 };
@@ -282,12 +285,11 @@ template <class S_, class View, class End> struct gemm_work {
         return column / PANEL * (BM * LINE) + row * LINE + swizzled * 16;
     }
 
-    /* Where this lane's line of four 8x8 matrices lies in s.out: of 16 rows from `first` on and 16
-     * columns; if SWAP of 16 columns from `first` on and 16 rows.  The others of its warpgroup, m
-     * products and p blocks of 8 away, follow from it. */
-    FP_DEVICE u32 first_matrices(int first) const
+    /* Where this lane's line of four 8x8 matrices lies in s.out, of its warp's first 16 rows and
+     * columns.  The others of its warpgroup, m products and p blocks of 8 away, follow from it. */
+    FP_DEVICE u32 first_matrices(int member) const
     {
-        const int lane = static_cast<int>(threadIdx.x) % 32;
+        const int lane = static_cast<int>(threadIdx.x) % 32, first = warp_row(member, 0);
         return shared_address(s.out) +
                (SWAP ? out_offset(lane / 16 * 8 + lane % 8, first + lane / 8 % 2 * 8)
                      : out_offset(first + lane % 16, lane / 16 * 8));
@@ -298,6 +300,17 @@ template <class S_, class View, class End> struct gemm_work {
         constexpr int CHUNKS = PANEL / 8;
         return SWAP ? first + p * (8 * LINE) + m * (BM * LINE)
                     : (first ^ p % CHUNKS * 16) + p / CHUNKS * (BM * LINE) + m * (64 * LINE);
+    }
+
+    /* Product m is in s.out before block p.  Tells the warps that store if a part of the tile is
+     * so.  done: the mbarriers of the parts. */
+    static FP_DEVICE void finish_part(u32 done, int m, int p)
+    {
+        constexpr int BLOCKS = (SWAP ? BM : BN) / 8 / S::PARTS; /* of a part */
+        if (m < MI - 1 || p % BLOCKS != 0)
+            return;
+        proxy_fence();
+        mbarrier_arrive_warp(done + (p / BLOCKS - 1) * 8);
     }
 };
 

@@ -18,7 +18,7 @@ template <class W> struct gemm_splits : W {
     using sums = typename W::sums;
     using W::a, W::n, W::end, W::s;
     using W::BM, W::BN, W::SPLIT, W::MI, W::NORM;
-    using W::first_tile, W::part, W::warp_row, W::await_multipliers, W::normalise_chunks;
+    using W::first_tile, W::part, W::warp_row, W::normalise_chunks;
     using W::W;
 
     static constexpr int OWN = BM / SPLIT, OWN_BYTES = OWN * S::LDS * 4;
@@ -38,11 +38,17 @@ template <class W> struct gemm_splits : W {
         return shared_address(s.out) + (from < owner ? from : from - 1) * OWN_BYTES;
     }
 
+    /* All threads that multiply meet. */
+    static FP_DEVICE void await_multipliers()
+    {
+        asm volatile("bar.sync 1, %0;" ::"n"(S::CONSUMERS * FOUR_WARPS) : "memory");
+    }
+
     /* Rows of sums go to the thread blocks that own them, in one copy for each. */
     FP_DEVICE void send_sums(sums &c, int member) const
     {
         const int thread = static_cast<int>(threadIdx.x);
-        const u32 here = shared_address(&s.done[0]);
+        const u32 here = shared_address(&s.done[0][0]);
         if (thread == 0)
             mbarrier_expect(here, (SPLIT - 1) * OWN_BYTES);
         await_multipliers(); /* all have read the ring */
@@ -112,7 +118,7 @@ template <class W> struct gemm_splits : W {
             if (i * BELOW < stored && end.residual != nullptr)
                 residual[i] = *reinterpret_cast<const uint4 *>(end.residual + at + i * BELOW * n);
         }
-        mbarrier_wait(shared_address(&s.done[0]), 0);
+        mbarrier_wait(shared_address(&s.done[0][0]), 0);
         __syncwarp();
         cluster_arrive_relaxed(); /* what the others sent has left their shared memory */
 #pragma unroll

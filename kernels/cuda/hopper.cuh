@@ -259,6 +259,16 @@ FP_DEVICE void box_stores_read()
                      : "memory");
 }
 
+/* Copies bytes to shared memory, and counts them on an mbarrier; addresses and bytes are multiples
+ * of 16. */
+FP_DEVICE void bulk_load(u32 to, const void *from, int bytes, u32 mbarrier)
+{
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes "
+                 "[%0], [%1], %2, [%3];" ::"r"(to),
+                 "l"(from), "r"(bytes), "r"(mbarrier)
+                 : "memory");
+}
+
 /* Bytes from an address on; both are multiples of 16. */
 FP_DEVICE void fetch_into_l2(const void *from, int bytes)
 {

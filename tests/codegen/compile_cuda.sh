@@ -25,6 +25,12 @@ xargs -P "$(nproc)" -L 1 sh -c '
 if grep -H 'Potential Performance Loss' ./*.log; then
   exit 1
 fi
+# Nothing may touch the sums between the products of a step: ptxas says nothing, and the result is wrong.
+for source in ./segment_*_hopper_gemm*.cu; do
+  nvcc -ptx -std=c++17 -I "$kernels" -arch=sm_90a -o "$source.ptx" "$source"
+  awk '/wgmma[.]fence/ { within = 1 } /wgmma[.]commit/ { within = 0; steps++ } within && /mov/ { moves++ }
+    END { if (!steps || moves) { print FILENAME ": " steps+0 " steps, " moves+0 " moves"; exit 1 } }' "$source.ptx"
+done
 nvrtc=$(dirname "$(realpath "$(command -v nvcc)")")/../lib64/libnvrtc.so
 if [ -e "$nvrtc" ]; then
   # Host code of a library and the checks of sizes are nvcc's alone.  So are, in a sample, kernels that differ

@@ -1,0 +1,119 @@
+/* What gemm_tma.cuh adds to its products: the bias, with which sums begin, and the residual. */
+#ifndef FUSEPLAN_CUDA_GEMM_TMA_ADD_CUH
+#define FUSEPLAN_CUDA_GEMM_TMA_ADD_CUH
+
+#include "gemm_tma_shape.cuh"
+
+namespace fp
+{
+
+/* W: gemm_work */
+template <class W> struct gemm_additions : W {
+    using D = typename W::D;
+    using sums = typename W::sums;
+    using W::BM, W::BN, W::SPLIT, W::MI, W::SWAP;
+    using W::n, W::end;
+    using W::W;
+    using W::warp_row, W::first_matrices, W::matrices_at, W::block;
+
+    /* Sums begin with the bias of their columns. */
+    FP_DEVICE void begin(sums &c, int n0, int member) const
+    {
+        if constexpr (SWAP)
+            begin_swapped(c, n0, member);
+        else
+            begin_rows(c, n0);
+    }
+
+    /* A thread has sums of two columns of each product. */
+    FP_DEVICE void begin_swapped(sums &c, int n0, int member) const
+    {
+#pragma unroll
+        for (int m = 0; m < MI; m++)
+#pragma unroll
+            for (int half = 0; half < 2; half++) {
+                const int column =
+                    n0 + warp_row(member, m) + half * 8 + static_cast<int>(threadIdx.x) % 32 / 4;
+                float bias = 0.0f, none;
+                if (end.bias != nullptr && column < n)
+                    D::unpack(end.bias[column], bias, none);
+#pragma unroll
+                for (int p = 0; p < BM / 8; p++)
+                    block(c, m, p)[half][0] = block(c, m, p)[half][1] = bias;
+            }
+    }
+
+    /* A warp loads each pair of columns once, and its lanes hand them to each other.  Were each
+     * thread to load its own pairs, ptxas would let it wait for a few at a time: for 192 columns
+     * that took as long as half of the products where K is 768. */
+    FP_DEVICE void begin_rows(sums &c, int n0) const
+    {
+        constexpr int WARP_COLUMNS = 64, LOADS = (BN + WARP_COLUMNS - 1) / WARP_COLUMNS;
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        u32 bias[LOADS] = {};
+#pragma unroll
+        for (int i = 0; i < LOADS; i++) {
+            const int column = n0 + i * WARP_COLUMNS + lane * 2;
+            if (SPLIT == 1 && end.bias != nullptr && column < n)
+                bias[i] = *reinterpret_cast<const u32 *>(end.bias + column);
+        }
+#pragma unroll
+        for (int p = 0; p < BN / 8; p++) {
+            float pair[2] = {};
+            if (SPLIT == 1)
+                D::unpack(__shfl_sync(~0u, bias[p / 8], p % 8 * 4 + lane % 4), pair[0], pair[1]);
+            pin(pair); /* else bf16's bits make all sums integers, and products copy them */
+#pragma unroll
+            for (int i = 0; i < MI; i++) {
+                auto &x = block(c, i, p);
+                x[0][0] = x[1][0] = pair[0], x[0][1] = x[1][1] = pair[1];
+            }
+        }
+    }
+
+    /* Where sums take more than 96 registers, branches between steps keep ptxas from mixing them,
+     * for which the others would not suffice.  So each step loads what the next one needs. */
+    FP_DEVICE bool past_columns(int p) const
+    {
+        return MI * BN > 2 * 96 && p * 8 >= n;
+    }
+
+    /* The residual lies in s.out. */
+    FP_DEVICE void add_residual(sums &c, int member) const
+    {
+        const u32 from = first_matrices(member);
+        u32 next[4];
+        load_block(next, from);
+#pragma unroll
+        for (int m = 0; m < MI; m++)
+#pragma unroll
+            for (int p = 0; p < (SWAP ? BM : BN) / 8; p += 2) {
+                if (!SWAP && past_columns(p))
+                    break;
+                const u32 r[4] = {next[0], next[1], next[2], next[3]};
+                if (p + 2 < (SWAP ? BM : BN) / 8)
+                    load_block(next, matrices_at(from, m, p + 2));
+                else if (m + 1 < MI)
+                    load_block(next, matrices_at(from, m + 1, 0));
+#pragma unroll
+                for (int i = 0; i < 4; i++) {
+                    float lo, hi;
+                    D::unpack(r[i], lo, hi);
+                    auto &x = block(c, m, p + i / 2)[i % 2];
+                    x[0] += lo, x[1] += hi;
+                }
+            }
+    }
+
+    static FP_DEVICE void load_block(u32 (&r)[4], u32 from)
+    {
+        if constexpr (SWAP)
+            load_matrix_transposed(r, from);
+        else
+            load_matrix(r, from);
+    }
+};
+
+} // namespace fp
+
+#endif
