@@ -24,8 +24,8 @@ template <class W> struct gemm_norms_swapped : W {
     using W::block, W::first_matrices, W::matrices_at, W::warp_row, W::scaling_of, W::portion,
         W::moments_in, W::send_row, W::lane, W::mailbox;
     using W::BM, W::BN, W::MI, W::NORM;
-    using W::s;
     using W::part, W::ranks, W::finish_part;
+    using W::s;
     using W::W;
 
     static constexpr int WARPS = 4 * S::GROUPS, COLUMNS = WARP_ROWS * MI; /* of a team, of a warp */

@@ -52,7 +52,7 @@ struct tma_shape {
     /* Products of a warpgroup: 64 rows of the tile each, if SWAP 64 columns; and side by side. */
     static constexpr int MI = (SWAP ? BN : BM) / (64 * GROUPS), NI = !SWAP && BN > 256 ? 2 : 1;
     static constexpr int PANEL = BN % 64 == 0 ? 64 : 32, LINE = PANEL * 2, PANELS = BN / PANEL;
-    /* A large tile is stored in parts of some panels each, while its other parts are made. */
+    /* A large tile is stored panel by panel, while the next panels are made. */
     static constexpr int PARTS = !SWAP && BM >= 128 ? PANELS : 1;
     static constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     static constexpr int A_PANEL = 64, A_PANEL_BYTES = BM * A_PANEL * 2; /* columns of the input */
