@@ -2,7 +2,8 @@
  * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
  * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
  * schedules in fp16: of attention on an H200, docs/measurements/2026-11-22-attention.md, of GEMMs
- * on an H100, 2026-11-26-bias.md. */
+ * on an H100, 2026-11-26-bias.md.  Only the order of schedules counts, so constants of tiles that
+ * lose by far (narrow, wide, next) may be larger than what they stand for. */
 #include "codegen/cuda_int.h"
 
 #include <math.h>

@@ -18,8 +18,9 @@
  * when the team before has waited for all of its steps.  Matrices lie in shared memory in panels of
  * 64 columns, for BN = 96 of 32, in the swizzle in which TMA copies them.
  *
- * Sums begin with the bias.  The residual's first tile is loaded in panels that follow the first
- * steps, and a single team adds it while others of its warpgroups multiply.  The first steps of the
+ * Sums begin with the bias.  The panels of a thread block's first residual are loaded one by one
+ * after the first steps.  With one team and large tiles each warpgroup adds the residual at another
+ * step, while the others multiply.  The first steps of the
  * weight are loaded before the launch in front has ended.  Rows that are no neighbours in memory
  * (sequences of several lengths, merged heads) are copied by cp.async behind the same mbarriers, or
  * stored by ordinary instructions.
@@ -180,7 +181,7 @@ struct gemm_tma
     }
 
     /* So many steps from `at` on.  member: of the warpgroups that share the tile.  next: the
-     * mbarrier of the team whose turn it is then. */
+     * mbarrier of the team whose turn it is then; not used with one team. */
     FP_DEVICE void multiply(sums &c, position &at, int count, int member, u32 next) const
     {
         const u32 rows = shared_address(s.a) + (SWAP ? 0 : member * MI * 8192);
@@ -217,7 +218,7 @@ struct gemm_tma
                                  u32 phase) const
     {
         const u32 ready = shared_address(&s.ready[team]);
-        if constexpr (S::TEAMS == 1 && BM >= 128) {
+        if constexpr (S::TEAMS == 1 && S::LARGE) {
             multiply_around(c, at, count, member, ready, phase);
         } else {
             multiply(c, at, count, member, shared_address(&s.turn[(team + 1) % S::TEAMS]));
@@ -227,13 +228,14 @@ struct gemm_tma
         }
     }
 
+    /* Steps before and after the residual, or without one all steps. */
     FP_DEVICE void multiply_around(sums &c, position at, int count, int member, u32 ready,
                                    u32 phase) const
     {
         bool added = end.residual == nullptr;
         int now = added ? count : count * (S::GROUPS + member) / (2 * S::GROUPS);
 #pragma unroll 1
-        for (int left = count;; now = left) { /* once or twice */
+        for (int left = count;; now = left) {
             multiply(c, at, now, member, 0);
             left -= now;
             mbarrier_wait(ready, phase);

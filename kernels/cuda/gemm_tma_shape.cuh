@@ -52,8 +52,9 @@ struct tma_shape {
     /* Products of a warpgroup: 64 rows of the tile each, if SWAP 64 columns; and side by side. */
     static constexpr int MI = (SWAP ? BN : BM) / (64 * GROUPS), NI = !SWAP && BN > 256 ? 2 : 1;
     static constexpr int PANEL = BN % 64 == 0 ? 64 : 32, LINE = PANEL * 2, PANELS = BN / PANEL;
+    static constexpr bool LARGE = BM >= 128;
     /* A large tile is stored panel by panel, while the next panels are made. */
-    static constexpr int PARTS = !SWAP && BM >= 128 ? PANELS : 1;
+    static constexpr int PARTS = !SWAP && LARGE ? PANELS : 1;
     static constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     static constexpr int A_PANEL = 64, A_PANEL_BYTES = BM * A_PANEL * 2; /* columns of the input */
     static constexpr int LDS = BN + 8; /* floats of a row of sums that are added up */
@@ -302,8 +303,8 @@ template <class S_, class View, class End> struct gemm_work {
                     : (first ^ p % CHUNKS * 16) + p / CHUNKS * (BM * LINE) + m * (64 * LINE);
     }
 
-    /* Product m is in s.out before block p.  Tells the warps that store if a part of the tile is
-     * so.  done: the mbarriers of the parts. */
+    /* After a warp has left the blocks before p of product m in s.out: tells the warps that store
+     * if they complete its share of a part of the tile.  done: the mbarriers of the parts. */
     static FP_DEVICE void finish_part(u32 done, int m, int p)
     {
         constexpr int BLOCKS = (SWAP ? BM : BN) / 8 / S::PARTS; /* of a part */
