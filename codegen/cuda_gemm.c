@@ -46,8 +46,8 @@ static int outside_ring(const struct cuda_gemm *g)
     int out = g->split == 1 ? g->bm * g->bn * 2 : (g->bm - g->bm / g->split) * row_of_sums_bytes(g);
     int parts = g->norm == CUDA_GEMM_NORM_CLUSTER ? 2 * RANKS_MAX : 1;
     int stored = !g->swap && g->bm >= 128 ? g->bn / panel_of(g) : 1; /* tma_shape::PARTS */
-    int mbarriers = (2 + stored) * 8 * g->teams;
-    int align = mbarriers % 16; /* gamma begins at 16 bytes */
+    int mbarriers = ((1 + g->groups + stored) * g->teams + 1) * 8; /* ready, turn, done, drained */
+    int align = mbarriers % 16;                                    /* gamma begins at 16 bytes */
     int norm = align + 2 * g->bn * 2 + 2 * 8 + parts * g->bm * MOMENTS_BYTES;
     bool strips = g->norm != CUDA_GEMM_NORM_NONE && g->split == 1;
     return out + g->bm * 4 + mbarriers + (strips ? norm : 0);

@@ -14,16 +14,18 @@
  *
  * The mbarriers full[] complete when a step has landed, empty[] when it was multiplied; ready[team]
  * when the team may write its tile to `out` (which holds the residual), done[team][part] when it
- * has written that part of it or, after a split, when all sums of its rows are here; turn[team]
- * when the team before has waited for all of its steps.  Matrices lie in shared memory in panels of
- * 64 columns, for BN = 96 of 32, in the swizzle in which TMA copies them.
+ * has written that part of it or, after a split, when all sums of its rows are here; drained when
+ * TMA has read the tile; turn[] of a warpgroup when the one before has issued all of its tile's
+ * steps.  Matrices lie in shared memory in panels of 64 columns, for BN = 96 of 32, in the swizzle
+ * in which TMA copies them.
  *
- * Sums begin with the bias.  The panels of a thread block's first residual are loaded one by one
- * after the first steps.  With one team and large tiles each warpgroup adds the residual at another
- * step, while the others multiply.  The first steps of the
- * weight are loaded before the launch in front has ended.  Rows that are no neighbours in memory
- * (sequences of several lengths, merged heads) are copied by cp.async behind the same mbarriers, or
- * stored by ordinary instructions.
+ * Sums begin with the bias.  The panels of a residual are loaded one by one after the tile's first
+ * steps, so that these need not wait for them; with two teams that is so for the first tile only.
+ * With one team and large tiles each warpgroup adds the residual at another step, while the others
+ * multiply.  If there are two, the second one takes its last steps after the first one, whose
+ * epilogue runs meanwhile.  The first steps of the weight are loaded before the launch in front has
+ * ended.  Rows that are no neighbours in memory (sequences of several lengths, merged heads) are
+ * copied by cp.async behind the same mbarriers, or stored by ordinary instructions.
  *
  * This file has the roles and the products; gemm_tma_add.cuh bias and residual, gemm_tma_copy.cuh
  * what is loaded and stored, gemm_tma_norm.cuh the layernorm, gemm_tma_split.cuh the sums of a
@@ -135,8 +137,11 @@ struct gemm_tma
             mbarrier_init(shared_address(&s.ready[i]), stored);
             for (int p = 0; p < S::PARTS; p++)
                 mbarrier_init(shared_address(&s.done[i][p]), SPLIT == 1 ? 4 * S::GROUPS : 1);
-            mbarrier_init(shared_address(&s.turn[i]), 4 * S::GROUPS);
         }
+#pragma unroll
+        for (int i = 0; i < S::CONSUMERS; i++)
+            mbarrier_init(turn(i), 4);
+        mbarrier_init(shared_address(&s.drained), 1);
         if constexpr (NORM == NORM_CLUSTER)
             for (int i = 0; i < 2; i++)
                 mbarrier_init(shared_address(&s.shared[i]), 1);
@@ -144,6 +149,11 @@ struct gemm_tma
     }
 
     /* ---- the warpgroups that multiply -------------------------------------------------------- */
+
+    FP_DEVICE u32 turn(int group) const
+    {
+        return shared_address(&s.turn[group]);
+    }
 
     /* A step was multiplied.  Its place is free for the next one once it was in all thread blocks
      * that the next one goes to. */
@@ -181,7 +191,7 @@ struct gemm_tma
     }
 
     /* So many steps from `at` on.  member: of the warpgroups that share the tile.  next: the
-     * mbarrier of the team whose turn it is then; not used with one team. */
+     * mbarrier of the warpgroup whose turn it is then, 0 for none. */
     FP_DEVICE void multiply(sums &c, position &at, int count, int member, u32 next) const
     {
         const u32 rows = shared_address(s.a) + (SWAP ? 0 : member * MI * 8192);
@@ -201,7 +211,7 @@ struct gemm_tma
             held = at.slot;
             at.advance();
         }
-        if (S::TEAMS > 1)
+        if (next != 0)
             mbarrier_arrive_warp(next);
         wgmma_wait<0>();
         if (count > 0)
@@ -211,36 +221,43 @@ struct gemm_tma
             pin(c[m]);
     }
 
-    /* All steps of a tile, and the residual.  Where tiles are large, a single team adds it between
-     * two steps, each of its warpgroups at another one, so that the others multiply meanwhile.  Of
-     * two teams the other one has its tile in s.out until the end. */
+    /* Waits until s.out is this team's, and adds the residual. */
+    FP_DEVICE void await_residual(sums &c, int team, int member, u32 phase) const
+    {
+        mbarrier_wait(shared_address(&s.ready[team]), phase);
+        if (end.residual != nullptr)
+            add_residual(c, member);
+    }
+
+    /* All steps of a tile, and the residual.  Of two teams the other one has its tile in s.out
+     * until the end. */
     FP_DEVICE void multiply_tile(sums &c, position at, int count, int team, int member,
                                  u32 phase) const
     {
-        const u32 ready = shared_address(&s.ready[team]);
         if constexpr (S::TEAMS == 1 && S::LARGE) {
-            multiply_around(c, at, count, member, ready, phase);
+            multiply_apart(c, at, count, member, phase);
         } else {
-            multiply(c, at, count, member, shared_address(&s.turn[(team + 1) % S::TEAMS]));
-            mbarrier_wait(ready, phase);
-            if (end.residual != nullptr)
-                add_residual(c, member);
+            multiply(c, at, count, member, S::TEAMS > 1 ? turn((team + 1) % S::TEAMS) : 0);
+            await_residual(c, team, member, phase);
         }
     }
 
-    /* Steps before and after the residual, or without one all steps. */
-    FP_DEVICE void multiply_around(sums &c, position at, int count, int member, u32 ready,
-                                   u32 phase) const
+    /* A large tile of a single team, so that its tensor cores are seldom idle.  The warpgroups add
+     * the residual some steps apart, but not before the steps behind which its panels are asked
+     * for.  IN_TURN the second one then waits until the first one goes on to its epilogue. */
+    FP_DEVICE void multiply_apart(sums &c, position at, int count, int member, u32 phase) const
     {
-        bool added = end.residual == nullptr;
-        int now = added ? count : count * (S::GROUPS + member) / (2 * S::GROUPS);
+        int now = max(count - (S::GROUPS - member) * S::APART, min(count, S::PANELS));
+        bool added = false;
 #pragma unroll 1
         for (int left = count;; now = left) {
-            multiply(c, at, now, member, 0);
             left -= now;
-            mbarrier_wait(ready, phase);
-            if (!added)
-                add_residual(c, member);
+            multiply(c, at, now, member, S::IN_TURN && member == 0 && left == 0 ? turn(1) : 0);
+            if (!added) {
+                await_residual(c, 0, member, phase);
+                if (S::IN_TURN && member == 1)
+                    mbarrier_wait(turn(1), phase);
+            }
             if (left == 0)
                 break;
             added = true;
@@ -290,7 +307,7 @@ struct gemm_tma
             begin(c, n0, member);
             const u32 phase = i / S::TEAMS & 1;
             if (S::TEAMS > 1)
-                mbarrier_wait(shared_address(&s.turn[team]), team == 0 ? phase ^ 1 : phase);
+                mbarrier_wait(turn(team), team == 0 ? phase ^ 1 : phase);
             multiply_tile(c, ring_at(i * count), count, team, member, phase);
             if constexpr (STRIPS && NORM == NORM_MEMORY) /* mailboxes */
                 await_dependencies();

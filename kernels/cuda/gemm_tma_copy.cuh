@@ -138,12 +138,13 @@ template <class W> struct gemm_copies : W {
         fetch_into_l2(mailbox(at.strip, at.rank, 0), ranks() * BM * static_cast<int>(sizeof(u64)));
     }
 
-    /* Whether the panels of a thread block's first residual come one by one, each after one of the
-     * steps that the ring has no room for at first.  All at once they would delay the first steps,
-     * for which nothing multiplies yet. */
-    FP_DEVICE bool residual_follows() const
+    /* Whether the panels of a residual come one by one, each after one of the tile's steps that the
+     * ring has no room for at first.  All at once they would delay the first steps, for which
+     * nothing multiplies yet.  Of two teams one multiplies meanwhile, but for the first tile. */
+    FP_DEVICE bool residual_follows(bool first) const
     {
-        return !SCATTERS && W::SPLIT == 1 && end.residual != nullptr && steps() > STAGES;
+        return (first || S::TEAMS == 1) && !SCATTERS && W::SPLIT == 1 && end.residual != nullptr &&
+               steps() > STAGES;
     }
 
     FP_DEVICE void load_residual(const tile &t, int p, u32 ready) const
@@ -163,9 +164,12 @@ template <class W> struct gemm_copies : W {
         for (int i = 0; i < at_once; i++)
             load_input(shared_address(s.a[i]), m0, k0 + i * BK, shared_address(&s.full[i]));
         position at = ring_at(at_once);
-        int first = at_once, panel = residual_follows() ? 0 : S::PANELS;
-        for (int number = first_tile(); number < tiles(); number = next_tile(number), first = 0) {
+        int first = at_once;
+        u32 tile_index = 0;
+        for (int number = first_tile(); number < tiles();
+             number = next_tile(number), first = 0, tile_index++) {
             const tile t = locate(number);
+            int panel = residual_follows(tile_index == 0) ? 0 : S::PANELS;
             if constexpr (GATHERS)
                 find_rows(t.m0, lane);
 #pragma unroll 1
@@ -178,8 +182,11 @@ template <class W> struct gemm_copies : W {
                                shared_address(&s.full[at.slot]));
                 }
                 at.advance();
-                if (lane == 0 && panel < S::PANELS)
+                if (lane == 0 && panel < S::PANELS && i >= STAGES) {
+                    if (panel == 0 && tile_index > 0)
+                        mbarrier_wait(shared_address(&s.drained), (tile_index - 1) & 1);
                     load_residual(t, panel++, shared_address(&s.ready[0]));
+                }
             }
 #pragma unroll 1
             while (lane == 0 && panel < S::PANELS)
@@ -232,7 +239,7 @@ template <class W> struct gemm_copies : W {
     {
         mbarrier_expect(ready, (end.residual != nullptr ? BM * BN * 2 : 0) +
                                    (W::STRIPS && first ? 2 * BN * 2 : 0));
-        if (end.residual != nullptr && !(first && residual_follows()))
+        if (end.residual != nullptr && !residual_follows(first))
 #pragma unroll
             for (int p = 0; p < S::PANELS; p++)
                 load_residual(t, p, ready);
@@ -249,6 +256,8 @@ template <class W> struct gemm_copies : W {
             box_store(&maps.out, t.n0 + p * PANEL, t.m0, out + p * (BM * LINE));
         }
         box_stores_read();
+        if (residual_follows(false)) /* else nobody waits */
+            mbarrier_arrive(shared_address(&s.drained));
     }
 
     /* Calls what(address in shared memory, row, column) for this thread's 16 bytes. */

@@ -65,28 +65,48 @@ template <class W> struct gemm_norms : W {
         return static_cast<int>(threadIdx.x) % 32;
     }
 
-    /* The moments of this thread block's columns, of two rows at once. */
+    /* The moments of this thread block's columns, of two rows at once: from the sums of numbers and
+     * of their squares.  Where a mean is more than 16 times the standard deviation, too few digits
+     * of that are right, and a second pass takes the distances from the mean. */
     FP_DEVICE void moments_of(sums &c, int m, float (&mean)[2], float (&squares)[2]) const
     {
         float sum[4] = {}, square[4] = {};
+        each_of(c, m, [&](float x, int i) { sum[i] += x, square[i] += x * x; });
+        float row[4] = {sum[0] + sum[1], sum[2] + sum[3], square[0] + square[1],
+                        square[2] + square[3]};
+        lanes_sums<4>(row);
+        bool far = false;
+#pragma unroll
+        for (int r = 0; r < 2; r++) {
+            const float part = row[r] * row[r] * (1.0f / BN);
+            mean[r] = row[r] * (1.0f / BN);
+            squares[r] = row[r + 2] - part;
+            far |= part > 16 * 16 * squares[r];
+        }
+        if (__any_sync(~0u, far))
+            distances_from(c, m, mean, squares);
+    }
+
+    FP_DEVICE void distances_from(sums &c, int m, const float (&mean)[2], float (&squares)[2]) const
+    {
+        float square[4] = {};
+        each_of(c, m, [&](float x, int i) {
+            const float away = x - mean[i / 2];
+            square[i] += away * away;
+        });
+        squares[0] = square[0] + square[1], squares[1] = square[2] + square[3];
+        lanes_sums<4>(squares);
+    }
+
+    /* Calls what(number, i) for each of a product's sums; i: 0 and 1 in its first row, 2 and 3 in
+     * its second one. */
+    template <class What> FP_DEVICE void each_of(sums &c, int m, const What &what) const
+    {
 #pragma unroll
         for (int p = 0; p < BN / 8; p++)
 #pragma unroll
             for (int i = 0; i < 4; i++)
-                sum[i] += block(c, m, p)[i / 2][i % 2];
-#pragma unroll
-        for (int r = 0; r < 2; r++)
-            mean[r] = lanes_sum<4>(sum[2 * r] + sum[2 * r + 1]) * (1.0f / BN);
-#pragma unroll
-        for (int p = 0; p < BN / 8; p++)
-#pragma unroll
-            for (int i = 0; i < 4; i++) {
-                const float far = block(c, m, p)[i / 2][i % 2] - mean[i / 2];
-                square[i] += far * far;
-            }
-#pragma unroll
-        for (int r = 0; r < 2; r++)
-            squares[r] = lanes_sum<4>(square[2 * r] + square[2 * r + 1]);
+                what(block(c, m, p)[i / 2][i % 2], i);
     }
 
     /* The lowest bit of squares shows that the mailbox is not empty. */

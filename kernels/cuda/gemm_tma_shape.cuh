@@ -55,6 +55,10 @@ struct tma_shape {
     static constexpr bool LARGE = BM >= 128;
     /* A large tile is stored panel by panel, while the next panels are made. */
     static constexpr int PARTS = !SWAP && LARGE ? PANELS : 1;
+    /* Steps between the places where warpgroups of a large tile add the residual. */
+    static constexpr int APART = 2;
+    /* Of two warpgroups by rows the second one ends its tile so many steps after the first one. */
+    static constexpr bool IN_TURN = LARGE && !SWAP && GROUPS == 2;
     static constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     static constexpr int A_PANEL = 64, A_PANEL_BYTES = BM * A_PANEL * 2; /* columns of the input */
     static constexpr int LDS = BN + 8; /* floats of a row of sums that are added up */
@@ -65,6 +69,8 @@ struct tma_shape {
                   "whole warpgroups");
     static_assert(!SWAP || (BM % 16 == 0 && BM <= 256), "a product takes all rows of the tile");
     static_assert(!SWAP || SPLIT == 1, "a split takes sums by rows");
+    static_assert(TEAMS == 1 || GROUPS == 1, "warpgroups take turns by teams, or in one");
+    static_assert(!IN_TURN || APART <= STAGES, "the ring holds the second one's last steps");
     /* A group of thread blocks takes the tiles of a row strip, one each. */
     static constexpr bool STRIPS = NORM != NORM_NONE && SPLIT == 1;
 
@@ -82,7 +88,7 @@ struct tma_shape {
         unsigned char
             out[SPLIT == 1 ? BM * BN * 2 : (BM - BM / SPLIT) * LDS * 4]; /* the tile, or sums */
         u32 row[BM]; /* where rows that are gathered begin, in units of 16 bytes */
-        u64 full[STAGES], empty[STAGES], ready[TEAMS], turn[TEAMS], done[TEAMS][PARTS];
+        u64 full[STAGES], empty[STAGES], ready[TEAMS], turn[CONSUMERS], done[TEAMS][PARTS], drained;
     };
     struct norm_smem : plain_smem {
         alignas(16) u32 gamma[BN / 2]; /* pairs, of this thread block's columns */

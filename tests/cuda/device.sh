@@ -4,7 +4,7 @@
 # Without a PART all of $usual; those in $named run only by name.  What is built and measured is kept
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
-usual='doctor build verify values dependent generated own export bench repeat search pace faults memory sanitize'
+usual='doctor build verify values far_means dependent generated own export bench repeat search pace faults memory sanitize'
 named='schedules faulty_search spaces tables attention layers packed packed_times host huggingface huggingface_times live grid defaults'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
@@ -48,6 +48,18 @@ verify() {
 values() {
   say timeout 120 "$bin/cuda_plans" -L 2 -s 1 -a 60 fp16 2 100 bigbird &&
     say timeout 120 "$bin/cuda_plans" -L 2 -s 2 fp16 1 333 sliding
+}
+
+# Layernorms of rows whose mean is 200 times the standard deviation, by every schedule.
+far_means() {
+  say python3 "$here/far_means.py" "$scratch/far.safetensors" || return 1
+  for type in fp16 bf16; do
+    for shape in '1 64' '1 333' '3 1000'; do
+      # shellcheck disable=SC2086
+      say timeout 120 "$bin/cuda_segments" -w "$scratch/far.safetensors" -i hopper_gemm -s 7-9,12-14 \
+        $type $shape full || return 1
+    done
+  done
 }
 
 dependent() {

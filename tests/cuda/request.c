@@ -94,7 +94,7 @@ void request_read(struct request *r, int argc, char **argv, const char *usage, c
     *r = (struct request){.options = {.target = {.kind = TARGET_CUDA}, .afresh = true}};
     workload_init(w);
     w->layers = 1;
-    snprintf(letters, sizeof(letters), "a:W:L:t:C:d:%s", more);
+    snprintf(letters, sizeof(letters), "a:W:L:w:t:C:d:%s", more);
     while ((letter = getopt(argc, argv, letters)) != -1)
         switch (letter) {
         case 'a':
@@ -105,6 +105,9 @@ void request_read(struct request *r, int argc, char **argv, const char *usage, c
             break;
         case 'L':
             w->layers = read_number("-L", optarg);
+            break;
+        case 'w':
+            r->options.weights = optarg;
             break;
         case 't':
             if (target_parse(optarg, &r->options.target, &st) != 0)

@@ -11,6 +11,7 @@
     "  -a N     draw lengths with this average\n"                                                  \
     "  -W N     head size (64)\n"                                                                  \
     "  -L N     layers (1)\n"                                                                      \
+    "  -w FILE  weights of a HuggingFace BERT, not drawn ones\n"                                   \
     "  -t NAME  target (cuda)\n"                                                                   \
     "  -C NAME  compiler\n"                                                                        \
     "  -d N     seconds that a kernel may take\n"
