@@ -6,26 +6,28 @@
  * A thread block takes tiles of (BM, BN) in turn.  Its warps have four roles:
  *
  *   - One warp loads the weight and one loads rows of the input, for one tile after another.  Each
- *     fills its half of a ring of STAGES steps: (BK, BN) of the weight, (BM, BK) of the input.
- *   - Two warps store: they move finished tiles from shared memory to memory, and before that the
- *     residual's tiles, and a layernorm's gamma and beta, from memory to shared memory.
+ *     fills its half of a ring of STAGES steps: (BK, BN) of the weight, (BM, BK) of the input.  The
+ *     warp of the input also loads residuals that follow a tile's steps, see residual_follows().
+ *   - Two warps store: they move finished tiles from shared memory to memory, and before that other
+ *     residuals, and a layernorm's gamma and beta, from memory to shared memory.
  *   - TEAMS teams multiply.  Team t takes every TEAMS-th tile; GROUPS warpgroups share its rows.
  *     While one team runs its epilogue, the other one multiplies.
  *
  * The mbarriers full[] complete when a step has landed, empty[] when it was multiplied; ready[team]
  * when the team may write its tile to `out` (which holds the residual), done[team][part] when it
- * has written that part of it or, after a split, when all sums of its rows are here; drained when
- * TMA has read the tile; turn[] of a warpgroup when the one before has issued all of its tile's
- * steps.  Matrices lie in shared memory in panels of 64 columns, for BN = 96 of 32, in the swizzle
- * in which TMA copies them.
+ * has written that part of it or, after a split, when all sums of its rows are here; drained, with
+ * one team, when TMA has read the tile from `out`, so that the next residual may come; turn[] of a
+ * warpgroup when the one before has issued all of its tile's steps.  Matrices lie in shared memory
+ * in panels of 64 columns, for BN = 96 of 32, in the swizzle in which TMA copies them.
  *
  * Sums begin with the bias.  The panels of a residual are loaded one by one after the tile's first
  * steps, so that these need not wait for them; with two teams that is so for the first tile only.
  * With one team and large tiles each warpgroup adds the residual at another step, while the others
- * multiply.  If there are two, the second one takes its last steps after the first one, whose
- * epilogue runs meanwhile.  The first steps of the weight are loaded before the launch in front has
- * ended.  Rows that are no neighbours in memory (sequences of several lengths, merged heads) are
- * copied by cp.async behind the same mbarriers, or stored by ordinary instructions.
+ * multiply.  Of two that share the rows the second one issues its last steps after the first one
+ * has issued all of its own, so that the first one's epilogue runs beside products.  The first
+ * steps of the weight are loaded before the launch in front has ended.  Rows that are no neighbours
+ * in memory (sequences of several lengths, merged heads) are copied by cp.async behind the same
+ * mbarriers, or stored by ordinary instructions.
  *
  * This file has the roles and the products; gemm_tma_add.cuh bias and residual, gemm_tma_copy.cuh
  * what is loaded and stored, gemm_tma_norm.cuh the layernorm, gemm_tma_split.cuh the sums of a
@@ -242,20 +244,23 @@ struct gemm_tma
         }
     }
 
-    /* A large tile of a single team, so that its tensor cores are seldom idle.  The warpgroups add
-     * the residual some steps apart, but not before the steps behind which its panels are asked
-     * for.  IN_TURN the second one then waits until the first one goes on to its epilogue. */
+    /* A large tile of a single team.  Its warpgroups add the residual APART steps from each other,
+     * so that the others keep the tensor cores busy; but none before the step behind which the last
+     * panel is asked for.  IN_TURN the second one then waits until the first one has issued its
+     * last step.  That one issues it after the residual has come, and so not before the second one
+     * has waited for its turn in the tile before. */
     FP_DEVICE void multiply_apart(sums &c, position at, int count, int member, u32 phase) const
     {
+        const bool in_turn = S::IN_TURN && count > S::PANELS; /* else no steps are left to issue */
         int now = max(count - (S::GROUPS - member) * S::APART, min(count, S::PANELS));
         bool added = false;
 #pragma unroll 1
         for (int left = count;; now = left) {
             left -= now;
-            multiply(c, at, now, member, S::IN_TURN && member == 0 && left == 0 ? turn(1) : 0);
+            multiply(c, at, now, member, in_turn && member == 0 && left == 0 ? turn(1) : 0);
             if (!added) {
                 await_residual(c, 0, member, phase);
-                if (S::IN_TURN && member == 1)
+                if (in_turn && member == 1)
                     mbarrier_wait(turn(1), phase);
             }
             if (left == 0)

@@ -141,10 +141,10 @@ template <class W> struct gemm_copies : W {
     /* Whether the panels of a residual come one by one, each after one of the tile's steps that the
      * ring has no room for at first.  All at once they would delay the first steps, for which
      * nothing multiplies yet.  Of two teams one multiplies meanwhile, but for the first tile. */
-    FP_DEVICE bool residual_follows(bool first) const
+    FP_DEVICE bool residual_follows(bool of_first_tile) const
     {
-        return (first || S::TEAMS == 1) && !SCATTERS && W::SPLIT == 1 && end.residual != nullptr &&
-               steps() > STAGES;
+        return (of_first_tile || S::TEAMS == 1) && !SCATTERS && W::SPLIT == 1 &&
+               end.residual != nullptr && steps() > STAGES;
     }
 
     FP_DEVICE void load_residual(const tile &t, int p, u32 ready) const
@@ -256,7 +256,7 @@ template <class W> struct gemm_copies : W {
             box_store(&maps.out, t.n0 + p * PANEL, t.m0, out + p * (BM * LINE));
         }
         box_stores_read();
-        if (residual_follows(false)) /* else nobody waits */
+        if (residual_follows(false)) /* load_rows() waits before it loads the next one */
             mbarrier_arrive(shared_address(&s.drained));
     }
 

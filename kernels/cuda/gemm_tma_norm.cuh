@@ -66,8 +66,9 @@ template <class W> struct gemm_norms : W {
     }
 
     /* The moments of this thread block's columns, of two rows at once: from the sums of numbers and
-     * of their squares.  Where a mean is more than 16 times the standard deviation, too few digits
-     * of that are right, and a second pass takes the distances from the mean. */
+     * of their squares.  Where a mean is more than 16 times the standard deviation, the difference
+     * of these has too few right digits, and a second pass adds up the squared distances from the
+     * mean; where the difference is no number, too. */
     FP_DEVICE void moments_of(sums &c, int m, float (&mean)[2], float (&squares)[2]) const
     {
         float sum[4] = {}, square[4] = {};
@@ -81,7 +82,7 @@ template <class W> struct gemm_norms : W {
             const float part = row[r] * row[r] * (1.0f / BN);
             mean[r] = row[r] * (1.0f / BN);
             squares[r] = row[r + 2] - part;
-            far |= part > 16 * 16 * squares[r];
+            far |= !(part <= 16 * 16 * squares[r]);
         }
         if (__any_sync(~0u, far))
             distances_from(c, m, mean, squares);

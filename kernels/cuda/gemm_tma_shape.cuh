@@ -57,7 +57,8 @@ struct tma_shape {
     static constexpr int PARTS = !SWAP && LARGE ? PANELS : 1;
     /* Steps between the places where warpgroups of a large tile add the residual. */
     static constexpr int APART = 2;
-    /* Of two warpgroups by rows the second one ends its tile so many steps after the first one. */
+    /* Two warpgroups share the rows of a large tile: the second one issues its last APART steps
+     * after the first one has issued all of its own. */
     static constexpr bool IN_TURN = LARGE && !SWAP && GROUPS == 2;
     static constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     static constexpr int A_PANEL = 64, A_PANEL_BYTES = BM * A_PANEL * 2; /* columns of the input */
@@ -69,7 +70,8 @@ struct tma_shape {
                   "whole warpgroups");
     static_assert(!SWAP || (BM % 16 == 0 && BM <= 256), "a product takes all rows of the tile");
     static_assert(!SWAP || SPLIT == 1, "a split takes sums by rows");
-    static_assert(TEAMS == 1 || GROUPS == 1, "warpgroups take turns by teams, or in one");
+    static_assert(TEAMS == 1 || GROUPS == 1,
+                  "turns are between teams, or between the warpgroups of one");
     static_assert(!IN_TURN || APART <= STAGES, "the ring holds the second one's last steps");
     /* A group of thread blocks takes the tiles of a row strip, one each. */
     static constexpr bool STRIPS = NORM != NORM_NONE && SPLIT == 1;
