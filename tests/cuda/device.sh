@@ -51,15 +51,13 @@ values() {
 }
 
 # Layernorms of rows whose mean is some 50 (12-14) or 250 (7-9) times the standard deviation, by every schedule of
-# hopper_gemm.
+# hopper_gemm.  In fp16: what is lost without the second pass for such rows is within bf16's tolerance.
 far_means() {
   say python3 "$here/far_means.py" "$scratch/far.safetensors" || return 1
-  for type in fp16 bf16; do
-    for shape in '1 64' '1 333' '3 1000'; do
-      # shellcheck disable=SC2086
-      say timeout 120 "$bin/cuda_segments" -w "$scratch/far.safetensors" -i hopper_gemm -s 7-9,12-14 \
-        $type $shape full || return 1
-    done
+  for shape in '1 64' '1 333' '3 1000'; do
+    # shellcheck disable=SC2086
+    say timeout 120 "$bin/cuda_segments" -w "$scratch/far.safetensors" -i hopper_gemm -s 7-9,12-14 fp16 $shape full ||
+      return 1
   done
 }
 
