@@ -9,10 +9,15 @@ mkdir "$dir/cache"
 [ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" "$dir/cache/binaries"
 "$bin/cuda_segments" -t cpu -s 8-9 -W 16 -a 30 fp32 2 65 random
 "$bin/cuda_segments" -t cpu -s kinds -p 3/20 -b fp32 1 8 full
+"$bin/cuda_segments" -t cpu -s 7-8,12-13 -H 3 -W 16 -F 40 fp32 2 33 full >"$dir/sizes"
+grep -q '^fp32 (2,33) full H=3 W=16 F=40: .* kernels, 0 failed' "$dir/sizes" || {
+  cat "$dir/sizes" >&2
+  exit 1
+}
 "$bin/cuda_plans" -t cpu -n 2 -L 2 -W 16 fp32 1 65 strided
 
 # A wrong command line is a failure, not an empty success.
-for wrong in '-s 9-3' '-s nonsense' '-p 4/4' '-t tpu'; do
+for wrong in '-s 9-3' '-s nonsense' '-p 4/4' '-t tpu' '-H 0' '-F x'; do
   # shellcheck disable=SC2086
   if "$bin/cuda_segments" -t cpu $wrong fp32 1 8 full; then
     echo "accepted: $wrong" >&2

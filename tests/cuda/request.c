@@ -71,11 +71,21 @@ static void build_workload(struct workload *w, const char *mask, int average)
 static void name_request(struct request *r, const char *mask)
 {
     const struct workload *w = &r->workload;
-    char size[32] = "";
-    if (w->head_size != 64)
-        snprintf(size, sizeof(size), " W=%d", w->head_size);
-    snprintf(r->name, sizeof(r->name), "%s (%d,%d) %s%s%s", dtypes[w->dtype].name, w->batch,
-             w->seq_len, mask, size, w->lengths != NULL ? " with lengths" : "");
+    const struct {
+        char letter;
+        int size, usual;
+    } sizes[] = {
+        {'H', w->heads, 12}, {'W', w->head_size, 64}, {'F', w->ffn, 4 * workload_hidden(w)}};
+    struct buf name;
+    buf_init(&name);
+    buf_addf(&name, "%s (%d,%d) %s", dtypes[w->dtype].name, w->batch, w->seq_len, mask);
+    for (size_t i = 0; i < ARRAY_LEN(sizes); i++)
+        if (sizes[i].size != sizes[i].usual)
+            buf_addf(&name, " %c=%d", sizes[i].letter, sizes[i].size);
+    if (w->lengths != NULL)
+        buf_adds(&name, " with lengths");
+    snprintf(r->name, sizeof(r->name), "%s", name.ptr);
+    buf_release(&name);
 }
 
 static _Noreturn void end_with_usage(const char *usage)
@@ -94,14 +104,20 @@ void request_read(struct request *r, int argc, char **argv, const char *usage, c
     *r = (struct request){.options = {.target = {.kind = TARGET_CUDA}, .afresh = true}};
     workload_init(w);
     w->layers = 1;
-    snprintf(letters, sizeof(letters), "a:W:L:w:t:C:d:%s", more);
+    snprintf(letters, sizeof(letters), "a:H:W:F:L:w:t:C:d:%s", more);
     while ((letter = getopt(argc, argv, letters)) != -1)
         switch (letter) {
         case 'a':
             average = read_number("-a", optarg);
             break;
+        case 'H':
+            w->heads = read_number("-H", optarg);
+            break;
         case 'W':
             w->head_size = read_number("-W", optarg);
+            break;
+        case 'F':
+            w->ffn = read_number("-F", optarg);
             break;
         case 'L':
             w->layers = read_number("-L", optarg);

@@ -9,7 +9,9 @@
 #define REQUEST_USAGE                                                                              \
     "[OPTION...] DTYPE BATCH SEQ_LEN MASK\n"                                                       \
     "  -a N     draw lengths with this average\n"                                                  \
+    "  -H N     attention heads (12)\n"                                                            \
     "  -W N     head size (64)\n"                                                                  \
+    "  -F N     feed-forward size (4 * heads * head size)\n"                                       \
     "  -L N     layers (1)\n"                                                                      \
     "  -w FILE  weights of a HuggingFace BERT, not drawn ones\n"                                   \
     "  -t NAME  target (cuda)\n"                                                                   \
@@ -19,7 +21,7 @@
 struct request {
     struct bench_options options;
     struct workload workload; /* its mask is built */
-    char name[256];           /* "fp16 (2,100) strided with lengths" */
+    char name[256];           /* "fp16 (2,100) strided W=32 with lengths" */
 };
 
 /* `more` are further options of the program, as for getopt(); it is called with each that is
