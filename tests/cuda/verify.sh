@@ -1,15 +1,28 @@
 #!/bin/sh
-# verify.sh BIN: every segment by every implementation against the oracle, for all types, masks and
-# shapes.  Builds first, all cores on one type; then a process a workload, as many as there are cores.
+# verify.sh BIN: every segment by every implementation against the oracle, for all types, masks, shapes and some
+# sizes.  Builds first, all cores on one type; then a process a workload, as many as there are cores.
 set -u
 bin=$1
 types='fp16 bf16 tf32 fp32'
 attention=1-5,1-6,2-5,2-6 # of which there are kernels that take the mask in parts
+gemms=0-1,6-9,7-7,7-8,7-9,10-11,12-13,12-14 # to heads; of heads; without and with all that may follow a GEMM
 masks='full causal strided fixed sliding dilated longformer bigbird prefix document random'
 limit_s=480 # of the verification; of one workload half of it
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
 export FUSEPLAN_CACHE="${FUSEPLAN_CACHE:-$dir/cache}"
+
+# hopper_gemm where a tile takes one to five steps and, unless it is split, a thread block several tiles: 50000 rows
+# are 391 tiles of 128, and an H100 runs 132 thread blocks.  The inner dimension is 64 times the heads, of the second
+# GEMM of the feed-forward part its size: the last step of 72 and of 200 has 8 columns.  A layernorm takes tiles that
+# divide the hidden size: up to 192 columns of 3 heads, up to 256 of 4, 64 of 1 and 5.
+few_steps() {
+  for type in fp16 bf16; do
+    for size in '-H 1 -F 72' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 200'; do
+      echo "-s $gemms -i hopper_gemm $size $type 400 125 full"
+    done
+  done
+}
 
 # The longest first.  Of (12,1000) L2 does not hold all keys and values: attention takes heads in groups.
 workloads() {
@@ -18,6 +31,7 @@ workloads() {
       echo "-s 1-6 -i hopper_attention $type 12 1000 $mask"
     done
   done
+  few_steps
   for shape in '2 1024' '8 128' '1 333' '2 100' '1 64'; do
     for mask in $masks; do
       for type in $types; do
@@ -44,7 +58,8 @@ workloads() {
   done
 }
 
-# All that the workloads load: code depends on type and head size, not on shapes.
+# All that the workloads load: code depends on type and head size, not on shapes; which
+# tiles a layernorm can take depends on the hidden size.
 build() {
   for type in $types; do
     "$bin/cuda_segments" -b "$type" 1 64 full
@@ -58,6 +73,7 @@ build() {
   for type in fp16 bf16; do
     "$bin/cuda_segments" -b -s $attention -W 128 "$type" 1 64 full
   done
+  few_steps | xargs -L 1 "$bin/cuda_segments" -b
 }
 
 # "fp16 (2,100) causal: 213 kernels, 0 failed, 0 refused, largest error 4.7e-04 of 0.002 allowed; built
