@@ -82,10 +82,10 @@ template <class W> struct gemm_additions : W {
     FP_DEVICE void add_residual(sums &c, int member) const
     {
         const u32 from = first_matrices(member);
-        u32 next[4];
-        load_block(next, from);
 #pragma unroll
-        for (int m = 0; m < MI; m++)
+        for (int m = 0; m < MI; m++) {
+            u32 next[4];
+            load_block(next, matrices_at(from, m, 0));
 #pragma unroll
             for (int p = 0; p < (SWAP ? BM : BN) / 8; p += 2) {
                 if (!SWAP && past_columns(p))
@@ -93,8 +93,6 @@ template <class W> struct gemm_additions : W {
                 const u32 r[4] = {next[0], next[1], next[2], next[3]};
                 if (p + 2 < (SWAP ? BM : BN) / 8)
                     load_block(next, matrices_at(from, m, p + 2));
-                else if (m + 1 < MI)
-                    load_block(next, matrices_at(from, m + 1, 0));
 #pragma unroll
                 for (int i = 0; i < 4; i++) {
                     float lo, hi;
@@ -103,6 +101,7 @@ template <class W> struct gemm_additions : W {
                     x[0] += lo, x[1] += hi;
                 }
             }
+        }
     }
 
     static FP_DEVICE void load_block(u32 (&r)[4], u32 from)
