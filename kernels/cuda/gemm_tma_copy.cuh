@@ -60,10 +60,11 @@ template <class W> struct gemm_copies : W {
                 mbarrier_wait(shared_address(&s.empty[at.slot]), at.phase);
     }
 
-    /* In the chain nothing reads the input or the residual of a GEMM that adds one again.  Where L2
-     * has no room for all tensors of a layer it drops them first, and what the next kernels read
-     * stays there.  Smaller layers, which smaller tiles multiply, take longer so. */
-    FP_DEVICE bool reads_last() const
+    /* Whether L2 should drop the input and the residual first.  Nothing in the chain reads either
+     * of them after a GEMM that adds a residual.  Where L2 has no room for all tensors of a layer,
+     * what the next kernels read stays there instead.  Small layers run by smaller tiles, and would
+     * take longer by the time of this test. */
+    FP_DEVICE bool drops_reads() const
     {
         constexpr i64 ROOM = 24 << 20;                         /* bytes: half of an H100's L2 */
         const int columns = 6 * a.heads * a.head_size + a.ffn; /* input, q, k, v, context, norm */
@@ -72,7 +73,7 @@ template <class W> struct gemm_copies : W {
     }
 
     /* A step of the input, like one of the weight. */
-    FP_DEVICE void load_input(u32 to, int m0, int k0, u32 full, bool last) const
+    FP_DEVICE void load_input(u32 to, int m0, int k0, u32 full, bool drops) const
     {
         const int row = cluster_rank<CLUSTER_N>() * (BM / CLUSTER_N);
 #pragma unroll
@@ -81,8 +82,8 @@ template <class W> struct gemm_copies : W {
             const u32 panel = to + p * S::A_PANEL_BYTES;
             if constexpr (CLUSTER_N > 1)
                 box_multicast(panel + row * 128, &maps.in, column, m0 + row, full, ALL);
-            else if (last)
-                box_load_last(panel, &maps.in, column, m0, full);
+            else if (drops)
+                box_load_dropped(panel, &maps.in, column, m0, full);
             else
                 box_load(panel, &maps.in, column, m0, full);
         }
@@ -163,8 +164,8 @@ template <class W> struct gemm_copies : W {
     FP_DEVICE void load_residual(const tile &t, int p, u32 ready) const
     {
         const u32 to = shared_address(s.out) + p * (BM * LINE);
-        if (reads_last())
-            box_load_last(to, &maps.residual, t.n0 + p * PANEL, t.m0, ready);
+        if (drops_reads())
+            box_load_dropped(to, &maps.residual, t.n0 + p * PANEL, t.m0, ready);
         else
             box_load(to, &maps.residual, t.n0 + p * PANEL, t.m0, ready);
     }
@@ -173,13 +174,13 @@ template <class W> struct gemm_copies : W {
     {
         const int count = steps(), at_once = steps_at_once(), k0 = first_step() * BK,
                   m0 = locate(first_tile()).m0;
-        const bool last = reads_last();
+        const bool drops = drops_reads();
         if constexpr (!GATHERS)
             fetch_map(&maps.in);
         await_dependencies();
 #pragma unroll 4
         for (int i = 0; i < at_once; i++)
-            load_input(shared_address(s.a[i]), m0, k0 + i * BK, shared_address(&s.full[i]), last);
+            load_input(shared_address(s.a[i]), m0, k0 + i * BK, shared_address(&s.full[i]), drops);
         position at = ring_at(at_once);
         int first = at_once;
         u32 tile_index = 0;
@@ -196,7 +197,7 @@ template <class W> struct gemm_copies : W {
                     gather_rows(at.slot, t.m0, k0 + i * BK, lane);
                 } else {
                     load_input(shared_address(s.a[at.slot]), t.m0, k0 + i * BK,
-                               shared_address(&s.full[at.slot]), last);
+                               shared_address(&s.full[at.slot]), drops);
                 }
                 at.advance();
                 if (lane == 0 && panel < S::PANELS && i >= STAGES) {

@@ -233,7 +233,7 @@ FP_DEVICE void box_load(u32 to, const fp_map *map, int column, int row, u32 mbar
 
 /* The same for what nothing reads again: L2 drops it before other lines.  The policy is the one
  * that createpolicy makes for evict_first.  Source: TMA::CacheHintSm90 of CUTLASS. */
-FP_DEVICE void box_load_last(u32 to, const fp_map *map, int column, int row, u32 mbarrier)
+FP_DEVICE void box_load_dropped(u32 to, const fp_map *map, int column, int row, u32 mbarrier)
 {
     asm volatile("cp.async.bulk.tensor.2d.shared::cluster.global.mbarrier::complete_tx::bytes"
                  ".L2::cache_hint [%0], [%1, {%2, %3}], [%4], %5;" ::"r"(to),
