@@ -70,11 +70,14 @@ static void copy(const struct fp_args *a, const struct workload *w, int t, bool 
 static void run_segment(const struct fp_args *a, int first, int last)
 {
     struct workload w = workload_of(a);
-    double *tensor[TENSOR_COUNT];
+    uint16_t inputs = segment_inputs((struct segment){first, last});
+    double *tensor[TENSOR_COUNT] = {NULL};
     struct layer l = {.w = &w, .weight = (const float *const *)a->weight, .tensor = tensor};
-    for (int t = 0; t < TENSOR_COUNT; t++) {
-        tensor[t] = mem_alloc((size_t)tensor_elements(t, &w), sizeof(**tensor));
-        if (a->tensor[t] != NULL && (t <= first || t > last + 1))
+    for (int t = 0; t <= last + 1; t++) {
+        bool input = (inputs & 1u << t) != 0;
+        if (input || t > first)
+            tensor[t] = mem_alloc((size_t)tensor_elements(t, &w), sizeof(**tensor));
+        if (input && a->tensor[t] != NULL)
             copy(a, &w, t, false, tensor[t]);
     }
     for (int op = first; op <= last; op++)
