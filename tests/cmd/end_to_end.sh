@@ -79,7 +79,7 @@ echo "nothing known"
   grep -q '^43690  *[0-9-]*  *generated' bench.txt && fail "bench: kernels of a plan not given"
   grep -q 'regs' bench.txt && fail "bench: a column that nothing fills"
   echo old >trace.json
-  fuseplan bench 41115 32769 $workload -L 3 -q --trace trace.json >bench.txt
+  fuseplan bench 41115 32769 $workload -L 3 -q --baseline none --trace trace.json >bench.txt
   jq -e '[.traceEvents[] | select(.ph == "X" and .cat == "kernel")] as $launches |
     ($launches | length) == 3 * (8 + 2) and
     ([$launches[] | select(.pid == 1 and .args.layer == 2)] | length) == 8 and
