@@ -62,8 +62,9 @@ template <class W> struct gemm_copies : W {
 
     /* Whether L2 should drop the input and the residual first.  Nothing in the chain reads either
      * of them after a GEMM that adds a residual.  Where L2 has no room for all tensors of a layer,
-     * what the next kernels read stays there instead.  Small layers run by smaller tiles, and would
-     * take longer by the time of this test. */
+     * what the next kernels read stays there instead.  An input that TMA copies to several thread
+     * blocks is left as it is.  Small layers run by smaller tiles, and would take longer by the
+     * time of this test. */
     FP_DEVICE bool drops_reads() const
     {
         constexpr i64 ROOM = 24 << 20;                         /* bytes: half of an H100's L2 */
