@@ -58,8 +58,8 @@ workloads() {
   done
 }
 
-# All that the workloads load: code depends on type and head size, not on shapes; which
-# tiles a layernorm can take depends on the hidden size.
+# All that the workloads load.  Code depends on type and head size, not on shapes.  Which tiles a layernorm can take
+# depends on the hidden size.
 build() {
   for type in $types; do
     "$bin/cuda_segments" -b "$type" 1 64 full
