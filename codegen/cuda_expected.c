@@ -2,7 +2,7 @@
  * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
  * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
  * schedules in fp16: of attention on an H200, docs/measurements/2026-11-22-attention.md, of GEMMs
- * on an H100, 2026-11-26-bias.md.  Only the order of schedules counts, so constants of tiles that
+ * on an H100, 2026-11-27-warps.md.  Only the order of schedules counts, so constants of tiles that
  * lose by far (narrow, wide, next) may be larger than what they stand for. */
 #include "codegen/cuda_int.h"
 
@@ -28,7 +28,7 @@ static const struct {
     double narrow;          /* times a weight's bytes, where its panels are half as wide */
     double wide;            /* the same, where a tile has more than 256 columns */
     double step;            /* beside the above */
-    double tile;            /* of a tile without a layernorm, beside its steps and its store */
+    double tile;            /* beside its steps and its store; not of a layernorm of one team */
     double store[4];        /* an element; bare, with GELU, with a residual, with a layernorm */
     double join, join_sum;  /* of a cluster; and for each sum that a thread block gives away */
     double next;            /* between two tiles of a cluster */
@@ -42,24 +42,24 @@ static const struct {
                                a layernorm, with one */
     double apart;           /* times all, where rows are no neighbours in memory: 0-1, 6-7 and 6-9
                                over 0-0, 7-7 and 7-9 in tests/data/h200-b8-s512-strided-fp16 */
-} gemm = {.begin_us = 1.06,
-          .beside_us = 0.362,
-          .fmas_per_cycle = 1930,
-          .bytes_per_cycle = 117,
-          .narrow = 9.26,
-          .wide = 2.82,
+} gemm = {.begin_us = 1.32,
+          .beside_us = 0.908,
+          .fmas_per_cycle = 2060,
+          .bytes_per_cycle = 123,
+          .narrow = 8.97,
+          .wide = 2.45,
           .step = 98.4,
-          .tile = 731,
-          .store = {0.0019, 0.067, 0.0596, 0.0759},
-          .join = 772,
-          .join_sum = 0.357,
-          .next = 12900,
-          .mail = 1030,
-          .mail_sum = 0.636,
-          .again = 2370,
+          .tile = 505,
+          .store = {0.0406, 0.0812, 0.0709, 0.0915},
+          .join = 1870,
+          .join_sum = 0.267,
+          .next = 7470,
+          .mail = 1350,
+          .mail_sum = 0.215,
+          .again = 588,
           .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14},
-          .alone = 1.5,
-          .swap_store = {0.558, 4.01},
+          .alone = 1.77,
+          .swap_store = {1.21, 3.48},
           .apart = 2.4};
 
 /* The steps of a tile.  A launch that has one for each thread block has loaded the weight's part of
@@ -110,11 +110,12 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
                                   gemm.join_sum * elements * (g.split - 1) / g.split) +
                  (double)(turns - 1) * gemm.next +
                  (norm ? gemm.mail + gemm.mail_sum * elements / g.split : 0);
-    else if (norm) /* hides little: s.out has one tile at a time */
+    else if (norm && (g.swap || g.teams == 1)) /* with swapped operands teams share s.out */
         cycles = (double)turns * (products + store) +
                  (g.swap ? (double)(turns - 1) * gemm.again : gemm.mail);
     else /* a second team multiplies while the first one stores */
-        cycles = (double)turns * (products + gemm.tile) + (g.teams > 1 ? 1 : (double)turns) * store;
+        cycles = (double)turns * (products + gemm.tile) +
+                 (g.teams > 1 ? 1 : (double)turns) * store + (norm ? gemm.mail : 0);
     if (tensor_layout(op_input(stage.first)) != LAYOUT_TOKENS ||
         tensor_layout(TENSOR_OF(stage.last)) != LAYOUT_TOKENS)
         cycles *= gemm.apart;

@@ -19,7 +19,9 @@ static const struct {
 
 enum {
     WARPGROUP = 128,      /* threads */
+    STORED_ROWS = 16,     /* that a warp stores at once */
     INPUT_PANEL = 64,     /* columns of the input that TMA copies at once: a line of the swizzle */
+    SMEM_ALIGNMENT = 16,  /* of tma_shape::smem */
     SWIZZLE_BYTES = 1024, /* ALIGN of tma_shape */
     DEPTH_MAX = 12,
     RANKS_MAX = 8,           /* NORM_RANKS */
@@ -40,17 +42,41 @@ static int panel_of(const struct cuda_gemm *g)
     return g->bn % 64 == 0 ? 64 : 32;
 }
 
+/* Whether each warp stores its own rows: BY_WARPS of tma_shape. */
+static bool by_warps(const struct cuda_gemm *g)
+{
+    return !g->swap && g->split == 1;
+}
+
+/* Where a tile lies before it is stored, or the sums of others: tma_shape::smem::out. */
+static int out_bytes(const struct cuda_gemm *g)
+{
+    int warps = g->teams * g->groups * 4;
+    int panels = g->bm / (64 * g->groups) * (g->bn / panel_of(g)); /* of a warp */
+    if (g->split > 1)
+        return (g->bm - g->bm / g->split) * row_of_sums_bytes(g);
+    return by_warps(g) ? warps * (panels > 1 ? 2 : 1) * STORED_ROWS * panel_of(g) * 2
+                       : g->bm * g->bn * 2;
+}
+
+/* Rows of a residual that come in a step of the ring: PIECE of tma_shape. */
+static int residual_rows(const struct cuda_gemm *g)
+{
+    return g->bm / ((g->bm + 63) / 64);
+}
+
 /* Of tma_shape::smem, all but the ring and its mbarriers. */
 static int outside_ring(const struct cuda_gemm *g)
 {
-    int out = g->split == 1 ? g->bm * g->bn * 2 : (g->bm - g->bm / g->split) * row_of_sums_bytes(g);
-    int parts = g->norm == CUDA_GEMM_NORM_CLUSTER ? 2 * RANKS_MAX : 1;
-    int stored = !g->swap && g->bm >= 128 ? g->bn / panel_of(g) : 1; /* tma_shape::PARTS */
-    int mbarriers = ((1 + g->groups + stored) * g->teams + 1) * 8; /* ready, turn, done, drained */
-    int align = mbarriers % 16;                                    /* gamma begins at 16 bytes */
-    int norm = align + 2 * g->bn * 2 + 2 * 8 + parts * g->bm * MOMENTS_BYTES;
+    bool cluster = g->norm == CUDA_GEMM_NORM_CLUSTER;
+    int rows = cluster || g->swap ? g->bm : 1;      /* whose moments or scalings have room */
+    int mbarriers = (3 + g->groups) * g->teams * 8; /* ready, landed, done, turn */
+    int align = mbarriers % 16;                     /* gamma begins at 16 bytes */
+    int norm = align + 2 * g->bn * 2 + (2 + 1 + g->teams) * 8 + /* shared, columns, taken */
+               (cluster ? 2 * RANKS_MAX : 1) * rows * MOMENTS_BYTES;
     bool strips = g->norm != CUDA_GEMM_NORM_NONE && g->split == 1;
-    return out + g->bm * 4 + mbarriers + (strips ? norm : 0);
+    int bytes = out_bytes(g) + g->bm * 4 + mbarriers + (strips ? norm : 0);
+    return (bytes + SMEM_ALIGNMENT - 1) / SMEM_ALIGNMENT * SMEM_ALIGNMENT;
 }
 
 static int step_bytes(const struct cuda_gemm *g)
@@ -86,9 +112,7 @@ void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out)
 /* sizeof(tma_shape::smem) and what aligns it; a compiled test compares them. */
 static int shared_bytes(const struct cuda_gemm *g)
 {
-    enum { ALIGNMENT = 8 };
-    int bytes = g->depth * step_bytes(g) + outside_ring(g);
-    return SWIZZLE_BYTES + (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+    return SWIZZLE_BYTES + g->depth * step_bytes(g) + outside_ring(g);
 }
 
 int cuda_gemm_threads(const struct cuda_gemm *g)
@@ -239,10 +263,11 @@ static void describe(const struct cuda_gemm *g, const struct cuda_stage *s,
         out->maps[CUDA_MAP_IN] =
             (struct cuda_map){false, in, {k, tokens}, {INPUT_PANEL, g->bm / g->cluster_n}};
     if (out_rows)
-        out->maps[CUDA_MAP_OUT] = (struct cuda_map){false, stored, {n, tokens}, {panel, g->bm}};
+        out->maps[CUDA_MAP_OUT] = (struct cuda_map){
+            false, stored, {n, tokens}, {panel, by_warps(g) ? STORED_ROWS : g->bm}};
     if (out_rows && residual >= 0)
         out->maps[CUDA_MAP_RESIDUAL] =
-            (struct cuda_map){false, residual, {n, tokens}, {panel, g->bm}};
+            (struct cuda_map){false, residual, {n, tokens}, {panel, residual_rows(g)}};
 }
 
 void cuda_gemm_launch(const struct choice *c, const struct workload *w, struct cuda_launch *out)

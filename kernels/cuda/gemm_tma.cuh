@@ -6,32 +6,29 @@
  * A thread block takes tiles of (BM, BN) in turn.  Its warps have four roles:
  *
  *   - One warp loads the weight and one loads rows of the input, for one tile after another.  Each
- *     fills its half of a ring of STAGES steps: (BK, BN) of the weight, (BM, BK) of the input.  The
- *     warp of the input also loads residuals that follow a tile's steps, see residual_follows().
- *   - Two warps store: they move finished tiles from shared memory to memory, and before that other
- *     residuals, and a layernorm's gamma and beta, from memory to shared memory.
+ *     fills its half of a ring of STAGES steps: (BK, BN) of the weight, (BM, BK) of the input.  A
+ *     tile's residual follows in more steps of the ring, some 64 rows in each, in the place of the
+ *     weight.
  *   - TEAMS teams multiply.  Team t takes every TEAMS-th tile; GROUPS warpgroups share its rows.
- *     While one team runs its epilogue, the other one multiplies.
+ *     While one team runs its epilogue, the other one multiplies.  Each warp stores its own rows.
+ *   - With SWAP two more warps store: they move finished tiles from shared memory to memory.
  *
- * The mbarriers full[] complete when a step has landed, empty[] when it was multiplied; ready[team]
- * when the team may write its tile to `out` (which holds the residual), done[team][part] when it
- * has written that part of it or, after a split, when all sums of its rows are here; drained, with
- * one team, when TMA has read the tile from `out`, so that the next residual may come; turn[] of a
- * warpgroup when the one before has issued all of its tile's steps.  Matrices lie in shared memory
- * in panels of 64 columns, for BN = 96 of 32, in the swizzle in which TMA copies them.
+ * The mbarriers full[] complete when a step has landed, empty[] when it was multiplied or added;
+ * turn[] of a warpgroup when the one before has issued all of its tile's steps; landed[] of a team
+ * when the residual of its tile is here.  With SWAP ready[team] completes when the team may write
+ * its tile to `out`, and done[team] when it has; after a split done[0] when all sums of a thread
+ * block's rows are here.  Matrices lie in shared memory in panels of 64 columns, for BN = 96 of 32,
+ * in the swizzle in which TMA copies them.
  *
- * Sums begin with the bias.  The panels of a residual are loaded one by one after the tile's first
- * steps, so that these need not wait for them; with two teams that is so for the first tile only.
- * With one team and large tiles each warpgroup adds the residual at another step, while the others
- * multiply.  Of two that share the rows the second one issues its last steps after the first one
- * has issued all of its own, so that the first one's epilogue runs beside products.  The first
- * steps of the weight are loaded before the launch in front has ended.  Rows that are no neighbours
- * in memory (sequences of several lengths, merged heads) are copied by cp.async behind the same
- * mbarriers, or stored by ordinary instructions.
+ * Sums begin with the bias.  Of two warpgroups that share the rows of a large tile the second one
+ * issues its last steps after the first one has issued all of its own, so that the first one's
+ * epilogue runs beside products.  The first steps of the weight are loaded before the launch in
+ * front has ended.  Rows that are no neighbours in memory (sequences of several lengths, merged
+ * heads) are copied by cp.async behind the same mbarriers, or stored by ordinary instructions.
  *
- * This file has the roles and the products; gemm_tma_add.cuh bias and residual, gemm_tma_copy.cuh
- * what is loaded and stored, gemm_tma_norm.cuh the layernorm, gemm_tma_split.cuh the sums of a
- * split, gemm_tma_shape.cuh what all share.
+ * This file has the roles and the products; gemm_tma_add.cuh bias and residual, gemm_tma_load.cuh
+ * what is loaded, gemm_tma_store.cuh what is stored, gemm_tma_norm.cuh the layernorm,
+ * gemm_tma_split.cuh the sums of a split, gemm_tma_shape.cuh what all share.
  *
  * With SWAP the operands of wgmma change places, out^T = weight^T in^T: a product has 64 columns of
  * the tile and all BM of its rows, which need be no multiple of 64, and GROUPS warpgroups share the
@@ -56,21 +53,23 @@ namespace fp
 
 template <class S, class View, class End>
 struct gemm_tma
-    : gemm_splits<
-          gemm_norms_swapped<gemm_norms<gemm_copies<gemm_additions<gemm_work<S, View, End>>>>>> {
-    using W = gemm_splits<
-        gemm_norms_swapped<gemm_norms<gemm_copies<gemm_additions<gemm_work<S, View, End>>>>>>;
+    : gemm_splits<gemm_norms_swapped<
+          gemm_norms<gemm_stores<gemm_loads<gemm_additions<gemm_work<S, View, End>>>>>>> {
+    using W = gemm_splits<gemm_norms_swapped<
+        gemm_norms<gemm_stores<gemm_loads<gemm_additions<gemm_work<S, View, End>>>>>>>;
     using D = typename S::D;
     using tile = typename W::tile;
     using position = typename W::position;
     using sums = typename W::sums;
     using W::a, W::n, W::end, W::s;
-    using W::begin, W::add_residual, W::load_weights, W::load_rows, W::store_tiles, W::normalise,
-        W::normalise_swapped, W::fetch_columns, W::send_sums, W::add_parts;
+    using W::begin, W::add_piece, W::load_weights, W::load_rows, W::load_columns, W::store_panel,
+        W::store_tiles, W::normalise, W::normalise_swapped, W::fetch_columns, W::send_sums,
+        W::add_parts;
     using W::BM, W::BN, W::BK, W::STAGES, W::SPLIT, W::CLUSTER, W::MI, W::NI, W::PANEL, W::LINE,
         W::STORERS, W::NORM, W::STRIPS, W::SWAP;
-    using W::first_tile, W::next_tile, W::tiles, W::locate, W::strip_of, W::steps, W::ring_at,
-        W::GATHERS, W::SCATTERS, W::first_matrices, W::matrices_at, W::block, W::finish_part;
+    using W::first_tile, W::next_tile, W::tiles, W::locate, W::strip_of, W::steps, W::ring_of,
+        W::residual_steps, W::GATHERS, W::SCATTERS, W::first_matrices, W::matrices_at, W::block,
+        W::warp_row, W::finish_tile;
     using W::W;
 
     /* ---- roles ------------------------------------------------------------------------------- */
@@ -118,9 +117,13 @@ struct gemm_tma
         } else if (warp == 1) {
             if (GATHERS || lane == 0)
                 load_rows(lane);
-        } else if (SPLIT == 1 && (SCATTERS || warp == 2)) {
-            if (SCATTERS || lane == 0)
-                store_tiles((warp - 2) * 32 + lane);
+        } else {
+            if constexpr (STRIPS)
+                if (warp == 2 && lane == 0)
+                    load_columns();
+            if constexpr (SWAP)
+                if (SCATTERS || (warp == 2 && lane == 0))
+                    store_tiles((warp - 2) * 32 + lane);
         }
     }
 
@@ -128,25 +131,30 @@ struct gemm_tma
      * turns, some 65 cycles for each mbarrier. */
     FP_DEVICE void init_mbarriers() const
     {
-        constexpr u32 landed = GATHERS ? 33 : 1, stored = SCATTERS ? STORERS : 1;
+        constexpr u32 loaders = GATHERS ? 33 : 1, storers = SCATTERS ? STORERS : 1;
 #pragma unroll
         for (int i = 0; i < STAGES; i++) {
-            mbarrier_init(shared_address(&s.full[i]), landed);
+            mbarrier_init(shared_address(&s.full[i]), loaders);
             mbarrier_init(shared_address(&s.empty[i]), 4 * S::GROUPS * CLUSTER);
         }
 #pragma unroll
         for (int i = 0; i < S::TEAMS; i++) {
-            mbarrier_init(shared_address(&s.ready[i]), stored);
-            for (int p = 0; p < S::PARTS; p++)
-                mbarrier_init(shared_address(&s.done[i][p]), SPLIT == 1 ? 4 * S::GROUPS : 1);
+            mbarrier_init(shared_address(&s.ready[i]), storers);
+            mbarrier_init(landed(i), 4);
+            mbarrier_init(shared_address(&s.done[i]), SPLIT == 1 ? 4 * S::GROUPS : 1);
         }
 #pragma unroll
         for (int i = 0; i < S::CONSUMERS; i++)
             mbarrier_init(turn(i), 4);
-        mbarrier_init(shared_address(&s.drained), 1);
-        if constexpr (NORM == NORM_CLUSTER)
+        if constexpr (STRIPS) {
+            mbarrier_init(shared_address(&s.columns), 1);
+#pragma unroll
             for (int i = 0; i < 2; i++)
                 mbarrier_init(shared_address(&s.shared[i]), 1);
+#pragma unroll
+            for (int i = 0; i < S::TEAMS; i++)
+                mbarrier_init(shared_address(&s.taken[i]), 4);
+        }
         mbarrier_fence_init();
     }
 
@@ -155,6 +163,11 @@ struct gemm_tma
     FP_DEVICE u32 turn(int group) const
     {
         return shared_address(&s.turn[group]);
+    }
+
+    FP_DEVICE u32 landed(int team) const
+    {
+        return shared_address(&s.landed[team]);
     }
 
     /* A step was multiplied.  Its place is free for the next one once it was in all thread blocks
@@ -192,15 +205,25 @@ struct gemm_tma
         wgmma_commit();
     }
 
+    struct nothing {
+        FP_DEVICE void operator()(int) const
+        {
+        }
+    };
+
     /* So many steps from `at` on.  member: of the warpgroups that share the tile.  next: the
-     * mbarrier of the warpgroup whose turn it is then, 0 for none. */
-    FP_DEVICE void multiply(sums &c, position &at, int count, int member, u32 next) const
+     * mbarrier of the warpgroup whose turn it is then, 0 for none.  before(i) comes before step i,
+     * and before(count) before that turn. */
+    template <class Before = nothing>
+    FP_DEVICE void multiply(sums &c, position &at, int count, int member, u32 next,
+                            const Before &before = {}) const
     {
         const u32 rows = shared_address(s.a) + (SWAP ? 0 : member * MI * 8192);
         const u32 columns = shared_address(s.b) + (SWAP ? member * MI * BK * LINE : 0);
         u32 held = 0;
 #pragma unroll 1
         for (int i = 0; i < count; i++) {
+            before(i);
             mbarrier_wait(shared_address(&s.full[at.slot]), at.phase);
             if constexpr (GATHERS)
                 proxy_fence();
@@ -213,6 +236,7 @@ struct gemm_tma
             held = at.slot;
             at.advance();
         }
+        before(count);
         if (next != 0)
             mbarrier_arrive_warp(next);
         wgmma_wait<0>();
@@ -223,107 +247,136 @@ struct gemm_tma
             pin(c[m]);
     }
 
-    /* Waits until s.out is this team's, and adds the residual. */
-    FP_DEVICE void await_residual(sums &c, int team, int member, u32 phase) const
+    /* Without SWAP each warpgroup adds its own MI pieces. */
+    FP_DEVICE void add_residual(sums &c, position at, int team, int member) const
     {
-        mbarrier_wait(shared_address(&s.ready[team]), phase);
-        if (end.residual != nullptr)
-            add_residual(c, member);
+        constexpr int EACH = SWAP ? S::PIECES : MI;
+#pragma unroll 1
+        for (int i = 0; i < residual_steps(); i += EACH)
+#pragma unroll
+            for (int j = 0; j < EACH; j++, at.advance()) {
+                mbarrier_wait(shared_address(&s.full[at.slot]), at.phase);
+                if (S::TEAMS > 1 && j == EACH - 1)
+                    mbarrier_arrive_warp(landed(team));
+                if (SWAP || i == member * MI)
+                    add_piece(c, shared_address(s.b[at.slot]), j, member, j);
+                proxy_fence(); /* TMA writes there next */
+                give_back(at.slot);
+            }
     }
 
-    /* All steps of a tile, and the residual.  Of two teams the other one has its tile in s.out
-     * until the end. */
+    /* All steps of a tile, and the residual. */
     FP_DEVICE void multiply_tile(sums &c, position at, int count, int team, int member,
                                  u32 phase) const
     {
-        if constexpr (S::TEAMS == 1 && S::LARGE) {
-            multiply_apart(c, at, count, member, phase);
-        } else {
-            multiply(c, at, count, member, S::TEAMS > 1 ? turn((team + 1) % S::TEAMS) : 0);
-            await_residual(c, team, member, phase);
-        }
+        if constexpr (S::TEAMS > 1)
+            multiply_by_turns(c, at, count, team, phase);
+        else
+            multiply_in_turn(c, at, count, member, phase);
+        add_residual(c, at, team, member);
     }
 
-    /* A large tile of a single team.  Its warpgroups add the residual APART steps from each other,
-     * so that the others keep the tensor cores busy; but none before the step behind which the last
-     * panel is asked for.  IN_TURN the second one then waits until the first one has issued its
-     * last step.  That one issues it after the residual has come, and so not before the second one
-     * has waited for its turn in the tile before. */
-    FP_DEVICE void multiply_apart(sums &c, position at, int count, int member, u32 phase) const
+    /* A team multiplies when the other one has issued its last step.  That one's residual may still
+     * be on its way then.  Before the first step that takes its place the team waits for it: of an
+     * mbarrier only the parity of its phase shows, so one must not wait for a phase while the one
+     * before has still to end. */
+    FP_DEVICE void multiply_by_turns(sums &c, position &at, int count, int team, u32 phase) const
     {
-        const bool in_turn = S::IN_TURN && count > S::PANELS; /* else no steps are left to issue */
-        int now = max(count - (S::GROUPS - member) * S::APART, min(count, S::PANELS));
-        bool added = false;
+        const int other = (team + 1) % S::TEAMS, last = min(count, STAGES - S::PIECES);
+        const u32 parity = team == 0 ? phase ^ 1 : phase;
+        mbarrier_wait(turn(team), parity);
+        multiply(c, at, count, 0, turn(other), [&](int i) {
+            if (residual_steps() > 0 && i == last)
+                mbarrier_wait(landed(other), parity);
+        });
+    }
+
+    /* IN_TURN the second warpgroup waits with its last APART steps until the first one has issued
+     * its last step. */
+    FP_DEVICE void multiply_in_turn(sums &c, position &at, int count, int member, u32 phase) const
+    {
+        const bool first = S::IN_TURN && member == 0, second = S::IN_TURN && member == 1;
+        int now = second ? max(count - S::APART, 0) : count;
 #pragma unroll 1
         for (int left = count;; now = left) {
             left -= now;
-            multiply(c, at, now, member, in_turn && member == 0 && left == 0 ? turn(1) : 0);
-            if (!added) {
-                await_residual(c, 0, member, phase);
-                if (in_turn && member == 1)
-                    mbarrier_wait(turn(1), phase);
-            }
-            if (left == 0)
+            multiply(c, at, now, member, first ? turn(1) : 0);
+            if (!second || left == 0)
                 break;
-            added = true;
+            mbarrier_wait(turn(1), phase);
         }
     }
 
-    /* 16 rows and columns of a warp. */
-    FP_DEVICE void finish(const float (&v)[VEC<D>], u32 at) const
+    /* Leaves 16 rows and columns of a warp, blocks p and p + 1 of product m, in shared memory. */
+    FP_DEVICE void leave(sums &c, int m, int p, u32 at) const
     {
+        const auto &x = block(c, m, p), &y = block(c, m, p + 1);
+        const float v[4][2] = {
+            {x[0][0], x[0][1]}, {x[1][0], x[1][1]}, {y[0][0], y[0][1]}, {y[1][0], y[1][1]}};
         u32 r[4];
 #pragma unroll
         for (int i = 0; i < 4; i++)
-            r[i] = end.activation.template packed<D>(v[2 * i], v[2 * i + 1]);
+            r[i] = end.activation.template packed<D>(v[i][0], v[i][1]);
         if constexpr (SWAP)
             store_matrix_transposed(at, r);
         else
             store_matrix(at, r);
     }
 
-    /* Leaves the tile in s.out.  Columns past the last are left out; a branch between two steps
-     * also keeps ptxas from mixing them, for which registers would not suffice. */
-    FP_DEVICE void hand_over(sums &c, int n0, int member, u32 done) const
+    /* Columns past the last are left out; a branch between two panels also keeps ptxas from mixing
+     * them, for which registers would not suffice. */
+    FP_DEVICE void store_rows(sums &c, const tile &t, int member, u32 &panels) const
     {
-        const u32 out = first_matrices(member);
 #pragma unroll
         for (int m = 0; m < MI; m++)
 #pragma unroll
-            for (int p = 0; p < (SWAP ? BM : BN) / 8; p += 2) {
-                if (SWAP || n0 + p * 8 < n) {
-                    auto &x = block(c, m, p), &y = block(c, m, p + 1);
-                    float v[VEC<D>] = {x[0][0], x[0][1], x[1][0], x[1][1],
-                                       y[0][0], y[0][1], y[1][0], y[1][1]};
-                    finish(v, matrices_at(out, m, p));
-                }
-                finish_part(done, m, p + 2);
-            }
+            for (int q = 0; q < BN; q += PANEL)
+                if (t.n0 + q < n)
+                    store_panel(t.m0 + warp_row(member, m), t.n0 + q, panels, [&](u32 first) {
+#pragma unroll
+                        for (int p = 0; p < PANEL / 8; p += 2)
+                            leave(c, m, q / 8 + p, matrices_at(first, WARP_ROWS, 0, p));
+                    });
+    }
+
+    FP_DEVICE void hand_over(sums &c, int member, u32 done) const
+    {
+        const u32 out = first_matrices(shared_address(s.out), BM, warp_row(member, 0));
+#pragma unroll
+        for (int m = 0; m < MI; m++)
+#pragma unroll
+            for (int p = 0; p < BM / 8; p += 2)
+                leave(c, m, p, matrices_at(out, BM, m, p));
+        finish_tile(done);
     }
 
     FP_DEVICE void multiply_tiles(int group)
     {
         const int team = group / S::GROUPS, member = group % S::GROUPS, count = steps();
+        const u32 ready = shared_address(&s.ready[team]), done = shared_address(&s.done[team]);
         int number = next_tile(first_tile(), team);
+        u32 panels = 0;
 #pragma unroll 1
         for (u32 i = team; number < tiles(); i += S::TEAMS, number = next_tile(number, S::TEAMS)) {
             sums c;
-            const int n0 = locate(number).n0;
-            begin(c, n0, member);
+            const tile t = locate(number);
             const u32 phase = i / S::TEAMS & 1;
-            if (S::TEAMS > 1)
-                mbarrier_wait(turn(team), team == 0 ? phase ^ 1 : phase);
-            multiply_tile(c, ring_at(i * count), count, team, member, phase);
-            if constexpr (STRIPS && NORM == NORM_MEMORY) /* mailboxes */
-                await_dependencies();
+            begin(c, t.n0, member);
+            multiply_tile(c, ring_of(i), count, team, member, phase);
+            await_dependencies(); /* what is stored now may have been read or written before */
+            if constexpr (SWAP)
+                mbarrier_wait(ready, phase);
             if constexpr (STRIPS && SWAP)
-                normalise_swapped(c, strip_of(number), i, team, member,
-                                  shared_address(s.done[team]));
+                normalise_swapped(c, strip_of(number), i, team, member, done);
             else if constexpr (STRIPS)
-                normalise(c, strip_of(number), i, member, shared_address(s.done[team]));
+                normalise(c, strip_of(number), i, team, member, panels);
+            else if constexpr (SWAP)
+                hand_over(c, member, done);
             else
-                hand_over(c, n0, member, shared_address(s.done[team]));
+                store_rows(c, t, member, panels);
         }
+        if constexpr (S::BY_WARPS && !SCATTERS)
+            box_stores_read<0>();
     }
 
     FP_DEVICE void multiply_part(int group)

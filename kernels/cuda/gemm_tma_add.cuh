@@ -10,6 +10,7 @@ namespace fp
 /* W: gemm_work */
 template <class W> struct gemm_additions : W {
     using D = typename W::D;
+    using S = typename W::S;
     using sums = typename W::sums;
     using W::BM, W::BN, W::SPLIT, W::MI, W::SWAP;
     using W::n, W::end;
@@ -78,29 +79,37 @@ template <class W> struct gemm_additions : W {
         return MI * BN > 2 * 96 && p * 8 >= n;
     }
 
-    /* The residual lies in s.out. */
-    FP_DEVICE void add_residual(sums &c, int member) const
+    /* Rows of the residual lie in panels of a step of the ring: PIECE of them.  If SWAP the sums
+     * are of all columns of a warp, else of product m, whose rows these are. */
+    FP_DEVICE void add_piece(sums &c, u32 panels, int piece, int member, int m) const
     {
-        const u32 from = first_matrices(member);
+        constexpr int ROWS = S::PIECE, BLOCKS = (SWAP ? ROWS : BN) / 8;
+        const u32 from = first_matrices(panels, ROWS, warp_row(SWAP ? member : 0, 0));
 #pragma unroll
-        for (int m = 0; m < MI; m++) {
+        for (int i = 0; i < (SWAP ? MI : 1); i++) {
             u32 next[4];
-            load_block(next, matrices_at(from, m, 0));
+            load_block(next, matrices_at(from, ROWS, i, 0));
 #pragma unroll
-            for (int p = 0; p < (SWAP ? BM : BN) / 8; p += 2) {
+            for (int p = 0; p < BLOCKS; p += 2) {
                 if (!SWAP && past_columns(p))
                     break;
                 const u32 r[4] = {next[0], next[1], next[2], next[3]};
-                if (p + 2 < (SWAP ? BM : BN) / 8)
-                    load_block(next, matrices_at(from, m, p + 2));
-#pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    float lo, hi;
-                    D::unpack(r[i], lo, hi);
-                    auto &x = block(c, m, p + i / 2)[i % 2];
-                    x[0] += lo, x[1] += hi;
-                }
+                if (p + 2 < BLOCKS)
+                    load_block(next, matrices_at(from, ROWS, i, p + 2));
+                add_block(c, SWAP ? i : m, SWAP ? piece * BLOCKS + p : p, r);
             }
+        }
+    }
+
+    /* 16 rows and columns of a warp. */
+    static FP_DEVICE void add_block(sums &c, int m, int p, const u32 (&r)[4])
+    {
+#pragma unroll
+        for (int i = 0; i < 4; i++) {
+            float lo, hi;
+            D::unpack(r[i], lo, hi);
+            auto &x = block(c, m, p + i / 2)[i % 2];
+            x[0] += lo, x[1] += hi;
         }
     }
 

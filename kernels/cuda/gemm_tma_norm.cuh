@@ -13,9 +13,9 @@
  * variances, 1979.
  *
  * NORM_CLUSTER: the group is a cluster, and moments go straight into the shared memory of the
- * others.  Two places for them suffice, for tiles with even and odd numbers.  Teams run their
- * epilogues one after another, because these need s.out.  So a thread block that has sent the
- * moments of tile i + 1 has read those of tile i, and who has received them may send those of tile
+ * others.  Two places for them suffice, for tiles with even and odd numbers.  A team sends the
+ * moments of tile i + 1 after the other one has read those of tile i: taken[] tells it so, and with
+ * SWAP the teams share s.out.  So who has received those of tile i + 1 may send those of tile
  * i + 2.
  *
  * NORM_MEMORY: neighbouring thread blocks are a group, so that no multiprocessor is left over.
@@ -29,7 +29,7 @@
 #ifndef FUSEPLAN_CUDA_GEMM_TMA_NORM_CUH
 #define FUSEPLAN_CUDA_GEMM_TMA_NORM_CUH
 
-#include "gemm_tma_copy.cuh"
+#include "gemm_tma_store.cuh"
 
 namespace fp
 {
@@ -49,15 +49,15 @@ template <int width, int count> FP_DEVICE void lanes_sums(float (&x)[count])
     }
 }
 
-/* W: gemm_copies */
+/* W: gemm_stores */
 template <class W> struct gemm_norms : W {
     using D = typename W::D;
     using S = typename W::S;
     using sums = typename W::sums;
     using W::a, W::end, W::s;
-    using W::BM, W::BN, W::MI, W::NORM;
-    using W::finish_part, W::past_columns;
-    using W::mailbox, W::part, W::ranks, W::first_matrices, W::matrices_at, W::block, W::warp_row;
+    using W::BM, W::BN, W::MI, W::NORM, W::PANEL;
+    using W::mailbox, W::part, W::ranks, W::matrices_at, W::block, W::warp_row;
+    using W::past_columns, W::store_panel;
     using W::W;
 
     static FP_DEVICE int lane()
@@ -256,52 +256,67 @@ template <class W> struct gemm_norms : W {
         }
     }
 
-    FP_DEVICE void scale(sums &c, u32 out, int strip, u32 buffer, int member, u32 done) const
+    /* 16 rows of a warp, of product m. */
+    FP_DEVICE void scale(sums &c, int m, const scaling (&k)[2], int row, int n0, u32 &panels) const
     {
+        constexpr int BLOCKS = PANEL / 8;
 #pragma unroll
-        for (int m = 0; m < MI; m++) {
-            scaling k[2];
-            u32 next[4];
-            load_weights_of(next, 0);
-            receive(k, strip, buffer, warp_row(member, m));
+        for (int q = 0; q < BN / 8; q += BLOCKS)
+            store_panel(row, n0 + q * 8, panels, [&](u32 at) {
+                u32 next[4];
+                load_weights_of(next, q);
 #pragma unroll
-            for (int p = 0; p < BN / 8; p += 2) {
-                if (past_columns(p))
-                    break;
-                const u32 w[4] = {next[0], next[1], next[2], next[3]};
-                u32 packed[4];
-                if (p + 2 < BN / 8)
-                    load_weights_of(next, p + 2);
+                for (int p = 0; p < BLOCKS; p += 2) {
+                    const u32 w[4] = {next[0], next[1], next[2], next[3]};
+                    u32 packed[4];
+                    if (p + 2 < BLOCKS)
+                        load_weights_of(next, q + p + 2);
 #pragma unroll
-                for (int i = 0; i < 4; i++) {
-                    auto &x = block(c, m, p + i / 2)[i % 2];
-                    float gamma[2], beta[2], v[2];
-                    D::unpack(w[i / 2], gamma[0], gamma[1]);
-                    D::unpack(w[i / 2 + 2], beta[0], beta[1]);
+                    for (int i = 0; i < 4; i++) {
+                        auto &x = block(c, m, q + p + i / 2)[i % 2];
+                        float gamma[2], beta[2], v[2];
+                        D::unpack(w[i / 2], gamma[0], gamma[1]);
+                        D::unpack(w[i / 2 + 2], beta[0], beta[1]);
 #pragma unroll
-                    for (int e = 0; e < 2; e++)
-                        v[e] = (x[e] * k[i % 2].factor + k[i % 2].shift) * gamma[e] + beta[e];
-                    packed[i] = D::pack(v[0], v[1]);
+                        for (int e = 0; e < 2; e++)
+                            v[e] = (x[e] * k[i % 2].factor + k[i % 2].shift) * gamma[e] + beta[e];
+                        packed[i] = D::pack(v[0], v[1]);
+                    }
+                    store_matrix(matrices_at(at, WARP_ROWS, 0, p), packed);
                 }
-                store_matrix(matrices_at(out, m, p), packed);
-                finish_part(done, m, p + 2);
-            }
-        }
+            });
+    }
+
+    /* The mbarrier on which a team arrives when it has read the moments of a tile. */
+    FP_DEVICE u32 taken(int team) const
+    {
+        return shared_address(&s.taken[team]);
     }
 
     /* The tile of a strip, this thread block's i-th. */
-    FP_DEVICE void normalise(sums &c, int strip, u32 i, int member, u32 done) const
+    FP_DEVICE void normalise(sums &c, int strip, u32 i, int team, int member, u32 &panels) const
     {
+        constexpr bool ORDERED = NORM == NORM_CLUSTER && S::TEAMS > 1;
         const u32 buffer = NORM == NORM_CLUSTER ? i & 1 : 0, phase = i >> 1 & 1,
                   full = shared_address(&s.shared[buffer]);
-        const u32 out = first_matrices(member);
         if (NORM == NORM_CLUSTER && member == 0 && threadIdx.x % FOUR_WARPS == 0)
             mbarrier_expect(full, ranks() * BM * static_cast<int>(sizeof(moments)));
         __syncwarp();
+        if constexpr (ORDERED)
+            mbarrier_wait(taken(1 - team), team == 0 ? phase ^ 1 : phase);
         send(c, strip, buffer, member);
         if constexpr (NORM == NORM_CLUSTER)
             mbarrier_wait(full, phase);
-        scale(c, out, strip, buffer, member, done);
+        scaling k[MI][2];
+#pragma unroll
+        for (int m = 0; m < MI; m++)
+            receive(k[m], strip, buffer, warp_row(member, m));
+        if constexpr (ORDERED)
+            mbarrier_arrive_warp(taken(team));
+        mbarrier_wait(shared_address(&s.columns), 0);
+#pragma unroll
+        for (int m = 0; m < MI; m++)
+            scale(c, m, k[m], strip * BM + warp_row(member, m), part() * BN, panels);
     }
 
     /* ---- after a split ---------------------------------------------------------------------- */

@@ -24,7 +24,7 @@ template <class W> struct gemm_norms_swapped : W {
     using W::block, W::first_matrices, W::matrices_at, W::warp_row, W::scaling_of, W::portion,
         W::moments_in, W::send_row, W::lane, W::mailbox;
     using W::BM, W::BN, W::MI, W::NORM;
-    using W::part, W::ranks, W::finish_part;
+    using W::part, W::ranks, W::finish_tile;
     using W::s;
     using W::W;
 
@@ -197,25 +197,26 @@ template <class W> struct gemm_norms_swapped : W {
                     }
                     packed[i] = D::pack(v[0], v[1]);
                 }
-                store_matrix_transposed(matrices_at(out, m, p), packed);
-                finish_part(done, m, p + 2);
+                store_matrix_transposed(matrices_at(out, BM, m, p), packed);
             }
         }
+        finish_tile(done);
     }
 
-    /* As normalise().  s.out has the residual at first, then the spreads of the warps; a row's
-     * scaling takes the place of the first moments that it was made of. */
+    /* As normalise().  s.out has the spreads of the warps at first; a row's scaling takes the place
+     * of the first moments that it was made of. */
     FP_DEVICE void normalise_swapped(sums &c, int strip, u32 i, int team, int member,
                                      u32 done) const
     {
         const u32 buffer = NORM == NORM_CLUSTER ? i & 1 : 0, phase = i >> 1 & 1;
         const int tid = member * FOUR_WARPS + static_cast<int>(threadIdx.x) % FOUR_WARPS;
-        const u32 out = first_matrices(member);
+        const u32 out = first_matrices(shared_address(s.out), BM, warp_row(member, 0));
         auto *const parts = reinterpret_cast<spread *>(s.out);
         auto *const scalings = reinterpret_cast<scaling *>(s.part[buffer][0]);
         if (NORM == NORM_CLUSTER && tid == 0)
             mbarrier_expect(shared_address(&s.shared[buffer]),
                             ranks() * BM * static_cast<int>(sizeof(moments)));
+        mbarrier_wait(shared_address(&s.columns), 0);
         meet(team);
         write_spreads(c, parts + tid / 32 * BM);
         meet(team);

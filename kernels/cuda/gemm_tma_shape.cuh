@@ -53,12 +53,15 @@ struct tma_shape {
     static constexpr int MI = (SWAP ? BN : BM) / (64 * GROUPS), NI = !SWAP && BN > 256 ? 2 : 1;
     static constexpr int PANEL = BN % 64 == 0 ? 64 : 32, LINE = PANEL * 2, PANELS = BN / PANEL;
     static constexpr bool LARGE = BM >= 128;
-    /* A large tile is stored panel by panel, while the next panels are made. */
-    static constexpr int PARTS = !SWAP && LARGE ? PANELS : 1;
-    /* Steps between the places where warpgroups of a large tile add the residual. */
-    static constexpr int APART = 2;
+    /* Each warp stores its own rows, a panel after the other, by way of SLOTS places in s.out.  If
+     * SWAP a warp has some columns of all rows, and s.out is for the whole tile. */
+    static constexpr bool BY_WARPS = !SWAP && SPLIT == 1;
+    static constexpr int SLOTS = MI * PANELS > 1 ? 2 : 1, SLOT_BYTES = WARP_ROWS * LINE;
+    /* A residual comes in PIECES steps of the ring, PIECE rows each, in the weight's place. */
+    static constexpr int PIECES = (BM + 63) / 64, PIECE = BM / PIECES, PIECE_BYTES = PIECE * BN * 2;
     /* Two warpgroups share the rows of a large tile: the second one issues its last APART steps
      * after the first one has issued all of its own. */
+    static constexpr int APART = 2;
     static constexpr bool IN_TURN = LARGE && !SWAP && GROUPS == 2;
     static constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     static constexpr int A_PANEL = 64, A_PANEL_BYTES = BM * A_PANEL * 2; /* columns of the input */
@@ -66,6 +69,9 @@ struct tma_shape {
     static constexpr int ALIGN = 1024; /* of the swizzle's pattern */
 
     static_assert(BK % A_PANEL == 0, "whole panels of the input");
+    static_assert(PIECE * PIECES == BM && PIECE % 8 == 0 && PIECE <= BK,
+                  "whole patterns of the swizzle, where a step has the weight");
+    static_assert(TEAMS == 1 || STAGES > PIECES, "a step of the next tile before its residual");
     static_assert(is_half<D> && (SWAP ? BN : BM) % (64 * GROUPS) == 0 && BN % PANEL == 0,
                   "whole warpgroups");
     static_assert(!SWAP || (BM % 16 == 0 && BM <= 256), "a product takes all rows of the tile");
@@ -85,19 +91,24 @@ struct tma_shape {
     static_assert(SPLIT == 1 || NORM == NORM_NONE || BN == 64 || BN == 128,
                   "the lanes that add up a row are a power of two");
 
-    struct plain_smem {
+    struct alignas(16) plain_smem {
         unsigned char a[STAGES][A_BYTES], b[STAGES][B_BYTES];
-        unsigned char
-            out[SPLIT == 1 ? BM * BN * 2 : (BM - BM / SPLIT) * LDS * 4]; /* the tile, or sums */
+        unsigned char out[SPLIT > 1  ? (BM - BM / SPLIT) * LDS * 4 /* sums */
+                          : BY_WARPS ? CONSUMERS * 4 * SLOTS *SLOT_BYTES
+                                     : BM *BN * 2];
         u32 row[BM]; /* where rows that are gathered begin, in units of 16 bytes */
-        u64 full[STAGES], empty[STAGES], ready[TEAMS], turn[CONSUMERS], done[TEAMS][PARTS], drained;
+        u64 full[STAGES], empty[STAGES], ready[TEAMS], turn[CONSUMERS], landed[TEAMS], done[TEAMS];
     };
     struct norm_smem : plain_smem {
         alignas(16) u32 gamma[BN / 2]; /* pairs, of this thread block's columns */
         u32 beta[BN / 2];
         u64 shared[2]; /* complete when all moments of a tile are here */
-        /* Of each thread block's columns; with mailboxes there is room for the scalings alone. */
-        moments part[NORM == NORM_CLUSTER ? 2 : 1][NORM == NORM_CLUSTER ? NORM_RANKS : 1][BM];
+        u64 columns;   /* complete when gamma and beta are */
+        u64 taken[TEAMS];
+        /* Of each thread block's columns; with mailboxes there is room for the scalings alone, if
+         * SWAP. */
+        moments part[NORM == NORM_CLUSTER ? 2 : 1][NORM == NORM_CLUSTER ? NORM_RANKS : 1]
+                    [NORM == NORM_CLUSTER || SWAP ? BM : 1];
     };
     using smem = either<STRIPS, norm_smem, plain_smem>;
 };
@@ -286,40 +297,48 @@ template <class S_, class View, class End> struct gemm_work {
         return {index % STAGES, index / STAGES & 1};
     }
 
-    /* Where 16 bytes of the tile lie in s.out; column: within the tile. */
-    static FP_DEVICE u32 out_offset(int row, int column)
+    /* The steps that a residual takes, after the tile's others. */
+    FP_DEVICE int residual_steps() const
+    {
+        return SPLIT == 1 && end.residual != nullptr ? S::PIECES : 0;
+    }
+
+    /* The first step of this thread block's i-th tile. */
+    FP_DEVICE position ring_of(u32 i) const
+    {
+        return ring_at(i * (steps() + residual_steps()));
+    }
+
+    /* Where 16 bytes lie in panels of so many rows; column: within the tile. */
+    static FP_DEVICE u32 offset(int rows, int row, int column)
     {
         const int chunk = column % PANEL / VEC<D>;
         const int swizzled = PANEL == 64 ? chunk ^ row % 8 : chunk ^ row / 2 % 4;
-        return column / PANEL * (BM * LINE) + row * LINE + swizzled * 16;
+        return column / PANEL * (rows * LINE) + row * LINE + swizzled * 16;
     }
 
-    /* Where this lane's line of four 8x8 matrices lies in s.out, of its warp's first 16 rows and
-     * columns.  The others of its warpgroup, m products and p blocks of 8 away, follow from it. */
-    FP_DEVICE u32 first_matrices(int member) const
+    /* Where this lane's line of four 8x8 matrices lies in panels of so many rows: a warp's 16
+     * rows, from `first` on, and columns; if SWAP first rows and 16 columns from `first` on. */
+    static FP_DEVICE u32 first_matrices(u32 panels, int rows, int first)
     {
-        const int lane = static_cast<int>(threadIdx.x) % 32, first = warp_row(member, 0);
-        return shared_address(s.out) +
-               (SWAP ? out_offset(lane / 16 * 8 + lane % 8, first + lane / 8 % 2 * 8)
-                     : out_offset(first + lane % 16, lane / 16 * 8));
+        const int lane = static_cast<int>(threadIdx.x) % 32;
+        return panels + (SWAP ? offset(rows, lane / 16 * 8 + lane % 8, first + lane / 8 % 2 * 8)
+                              : offset(rows, first + lane % 16, lane / 16 * 8));
     }
 
-    static FP_DEVICE u32 matrices_at(u32 first, int m, int p)
+    /* Those that are p blocks of 8 columns away; if SWAP p blocks of 8 rows, and m panels. */
+    static FP_DEVICE u32 matrices_at(u32 first, int rows, int m, int p)
     {
         constexpr int CHUNKS = PANEL / 8;
-        return SWAP ? first + p * (8 * LINE) + m * (BM * LINE)
-                    : (first ^ p % CHUNKS * 16) + p / CHUNKS * (BM * LINE) + m * (64 * LINE);
+        return SWAP ? first + p * (8 * LINE) + m * (rows * LINE)
+                    : (first ^ p % CHUNKS * 16) + p / CHUNKS * (rows * LINE);
     }
 
-    /* After a warp has left the blocks before p of product m in s.out: tells the warps that store
-     * if they complete its share of a part of the tile.  done: the mbarriers of the parts. */
-    static FP_DEVICE void finish_part(u32 done, int m, int p)
+    /* A warp has left its columns of the tile in s.out. */
+    static FP_DEVICE void finish_tile(u32 done)
     {
-        constexpr int BLOCKS = (SWAP ? BM : BN) / 8 / S::PARTS; /* of a part */
-        if (m < MI - 1 || p % BLOCKS != 0)
-            return;
         proxy_fence();
-        mbarrier_arrive_warp(done + (p / BLOCKS - 1) * 8);
+        mbarrier_arrive_warp(done);
     }
 };
 

@@ -48,7 +48,7 @@ template <class W> struct gemm_splits : W {
     FP_DEVICE void send_sums(sums &c, int member) const
     {
         const int thread = static_cast<int>(threadIdx.x);
-        const u32 here = shared_address(&s.done[0][0]);
+        const u32 here = shared_address(&s.done[0]);
         if (thread == 0)
             mbarrier_expect(here, (SPLIT - 1) * OWN_BYTES);
         await_multipliers(); /* all have read the ring */
@@ -118,7 +118,7 @@ template <class W> struct gemm_splits : W {
             if (i * BELOW < stored && end.residual != nullptr)
                 residual[i] = *reinterpret_cast<const uint4 *>(end.residual + at + i * BELOW * n);
         }
-        mbarrier_wait(shared_address(&s.done[0][0]), 0);
+        mbarrier_wait(shared_address(&s.done[0]), 0);
         __syncwarp();
         cluster_arrive_relaxed(); /* what the others sent has left their shared memory */
 #pragma unroll

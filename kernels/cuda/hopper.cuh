@@ -2,8 +2,9 @@
  * memory accelerator (TMA), clusters, and what their thread blocks exchange.  wgmma.cuh has the
  * products.
  *
- * wgmma and TMA read shared memory through the async proxy, which needs proxy_fence() after writes
- * of ordinary instructions and of cp.async. */
+ * wgmma and TMA reach shared memory through the async proxy, which needs proxy_fence() after writes
+ * of ordinary instructions and of cp.async, and before TMA writes where such instructions have
+ * read. */
 #ifndef FUSEPLAN_CUDA_HOPPER_CUH
 #define FUSEPLAN_CUDA_HOPPER_CUH
 
@@ -61,7 +62,8 @@ FP_DEVICE void mbarrier_fence_init()
     asm volatile("fence.mbarrier_init.release.cluster;" ::: "memory");
 }
 
-/* Writes that this thread made or has waited for become visible to wgmma and to TMA. */
+/* What this thread has read, written or waited for in shared memory comes before what wgmma and TMA
+ * do there after the next mbarrier. */
 FP_DEVICE void proxy_fence()
 {
     asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
@@ -261,12 +263,16 @@ FP_DEVICE void box_store(const fp_map *map, int column, int row, u32 from)
                  : "memory");
 }
 
-/* Waits until this thread's stores have read shared memory. */
-FP_DEVICE void box_stores_read()
+/* Ends a group of this thread's stores. */
+FP_DEVICE void box_stores_end()
 {
-    asm volatile("cp.async.bulk.commit_group;\n"
-                 "cp.async.bulk.wait_group.read 0;" ::
-                     : "memory");
+    asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+}
+
+/* Waits until this thread's groups of stores have read shared memory, all but the last PENDING. */
+template <int PENDING> FP_DEVICE void box_stores_read()
+{
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(PENDING) : "memory");
 }
 
 /* Copies bytes to shared memory, and counts them on an mbarrier; addresses and bytes are multiples

@@ -1,6 +1,6 @@
-/* What the warps of gemm_tma.cuh do that load steps and store tiles. */
-#ifndef FUSEPLAN_CUDA_GEMM_TMA_COPY_CUH
-#define FUSEPLAN_CUDA_GEMM_TMA_COPY_CUH
+/* What the warps of gemm_tma.cuh do that load: the weight, the input and residuals. */
+#ifndef FUSEPLAN_CUDA_GEMM_TMA_LOAD_CUH
+#define FUSEPLAN_CUDA_GEMM_TMA_LOAD_CUH
 
 #include "gemm_tma_shape.cuh"
 
@@ -8,22 +8,19 @@ namespace fp
 {
 
 /* W: gemm_work */
-template <class W> struct gemm_copies : W {
+template <class W> struct gemm_loads : W {
     using D = typename W::D;
     using T = elem<D>;
     using S = typename W::S;
     using tile = typename W::tile;
     using position = typename W::position;
     using W::a, W::maps, W::n, W::k, W::in, W::end, W::s;
-    using W::BM, W::BN, W::BK, W::STAGES, W::CLUSTER, W::CLUSTER_M, W::CLUSTER_N, W::PANEL, W::LINE,
-        W::STORERS;
+    using W::BM, W::BN, W::BK, W::STAGES, W::CLUSTER, W::CLUSTER_M, W::CLUSTER_N, W::PANEL, W::LINE;
     using W::first_tile, W::next_tile, W::tiles, W::locate, W::first_step, W::steps, W::ring_at,
-        W::GATHERS, W::SCATTERS, W::out_offset, W::part, W::ranks, W::strip_of;
+        W::residual_steps, W::GATHERS, W::part, W::ranks, W::strip_of;
     using W::W;
 
     static constexpr u16 ALL = (1 << CLUSTER) - 1; /* thread blocks of the cluster */
-
-    /* ---- the warps that load ----------------------------------------------------------------- */
 
     /* A step of the weight.  Thread blocks that share it load some of its rows each, for all. */
     FP_DEVICE void load_weight(u32 to, int n0, int k0, u32 full) const
@@ -39,7 +36,7 @@ template <class W> struct gemm_copies : W {
         }
     }
 
-    /* Says of each step how many bytes come, the input's included. */
+    /* Says of each step how many bytes come, those of the other warp included. */
     FP_DEVICE void load_weights()
     {
         const int count = steps(), k0 = first_step() * BK;
@@ -47,12 +44,15 @@ template <class W> struct gemm_copies : W {
         for (int number = first_tile(); number < tiles(); number = next_tile(number)) {
             const tile t = locate(number);
 #pragma unroll 1
-            for (int i = 0; i < count; i++) {
+            for (int i = 0; i < count + residual_steps(); i++, at.advance()) {
                 const u32 full = shared_address(&s.full[at.slot]);
                 mbarrier_wait(shared_address(&s.empty[at.slot]), at.phase);
-                mbarrier_expect(full, GATHERS ? S::B_BYTES : S::A_BYTES + S::B_BYTES);
-                load_weight(shared_address(s.b[at.slot]), t.n0, k0 + i * BK, full);
-                at.advance();
+                if (i < count) {
+                    mbarrier_expect(full, GATHERS ? S::B_BYTES : S::A_BYTES + S::B_BYTES);
+                    load_weight(shared_address(s.b[at.slot]), t.n0, k0 + i * BK, full);
+                } else {
+                    mbarrier_expect(full, S::PIECE_BYTES);
+                }
             }
         }
         if constexpr (CLUSTER > 1) /* others arrive at the mbarriers here until their last step */
@@ -153,22 +153,36 @@ template <class W> struct gemm_copies : W {
         fetch_into_l2(mailbox(at.strip, at.rank, 0), ranks() * BM * static_cast<int>(sizeof(u64)));
     }
 
-    /* Whether the panels of a residual come one by one, each after one of the tile's steps that the
-     * ring has no room for at first.  All at once they would delay the first steps, for which
-     * nothing multiplies yet.  Of two teams one multiplies meanwhile, but for the first tile. */
-    FP_DEVICE bool residual_follows(bool of_first_tile) const
+    /* Some rows of the tile's residual, in the place of a step of the weight.  full: also counts
+     * the lanes, if they gather the input's rows. */
+    FP_DEVICE void load_residual(const tile &t, int piece, u32 to, u32 full, bool drops,
+                                 int lane) const
     {
-        return (of_first_tile || S::TEAMS == 1) && !SCATTERS && W::SPLIT == 1 &&
-               end.residual != nullptr && steps() > STAGES;
+        if constexpr (GATHERS)
+            mbarrier_arrive(full);
+        if (lane != 0)
+            return;
+#pragma unroll
+        for (int p = 0; p < S::PANELS; p++) {
+            const u32 panel = to + p * (S::PIECE * LINE);
+            const int column = t.n0 + p * PANEL, row = t.m0 + piece * S::PIECE;
+            if (drops)
+                box_load_dropped(panel, &maps.residual, column, row, full);
+            else
+                box_load(panel, &maps.residual, column, row, full);
+        }
     }
 
-    FP_DEVICE void load_residual(const tile &t, int p, u32 ready) const
+    /* A thread block keeps gamma and beta of its columns. */
+    FP_DEVICE void load_columns() const
     {
-        const u32 to = shared_address(s.out) + p * (BM * LINE);
-        if (drops_reads())
-            box_load_dropped(to, &maps.residual, t.n0 + p * PANEL, t.m0, ready);
-        else
-            box_load(to, &maps.residual, t.n0 + p * PANEL, t.m0, ready);
+        const u32 columns = shared_address(&s.columns);
+        if (first_tile() >= tiles())
+            return;
+        const int n0 = locate(first_tile()).n0;
+        mbarrier_expect(columns, 2 * BN * 2);
+        bulk_load(shared_address(s.gamma), end.gamma + n0, BN * 2, columns);
+        bulk_load(shared_address(s.beta), end.beta + n0, BN * 2, columns);
     }
 
     FP_DEVICE void load_rows(int lane)
@@ -178,140 +192,33 @@ template <class W> struct gemm_copies : W {
         const bool drops = drops_reads();
         if constexpr (!GATHERS)
             fetch_map(&maps.in);
+        if (residual_steps() > 0)
+            fetch_map(&maps.residual);
         await_dependencies();
 #pragma unroll 4
         for (int i = 0; i < at_once; i++)
             load_input(shared_address(s.a[i]), m0, k0 + i * BK, shared_address(&s.full[i]), drops);
         position at = ring_at(at_once);
         int first = at_once;
-        u32 tile_index = 0;
-        for (int number = first_tile(); number < tiles();
-             number = next_tile(number), first = 0, tile_index++) {
+        for (int number = first_tile(); number < tiles(); number = next_tile(number), first = 0) {
             const tile t = locate(number);
-            int panel = residual_follows(tile_index == 0) ? 0 : S::PANELS;
             if constexpr (GATHERS)
                 find_rows(t.m0, lane);
 #pragma unroll 1
-            for (int i = first; i < count; i++) {
+            for (int i = first; i < count + residual_steps(); i++, at.advance()) {
+                const u32 full = shared_address(&s.full[at.slot]);
                 mbarrier_wait(shared_address(&s.empty[at.slot]), at.phase ^ 1);
-                if constexpr (GATHERS) {
+                if (i >= count)
+                    load_residual(t, i - count, shared_address(s.b[at.slot]), full, drops, lane);
+                else if constexpr (GATHERS)
                     gather_rows(at.slot, t.m0, k0 + i * BK, lane);
-                } else {
-                    load_input(shared_address(s.a[at.slot]), t.m0, k0 + i * BK,
-                               shared_address(&s.full[at.slot]), drops);
-                }
-                at.advance();
-                if (lane == 0 && panel < S::PANELS && i >= STAGES) {
-                    if (panel == 0 && tile_index > 0)
-                        mbarrier_wait(shared_address(&s.drained), (tile_index - 1) & 1);
-                    load_residual(t, panel++, shared_address(&s.ready[0]));
-                }
+                else
+                    load_input(shared_address(s.a[at.slot]), t.m0, k0 + i * BK, full, drops);
             }
-#pragma unroll 1
-            while (lane == 0 && panel < S::PANELS)
-                load_residual(t, panel++, shared_address(&s.ready[0]));
             if constexpr (W::NORM == NORM_MEMORY) /* after a split a cluster has one tile */
                 if (lane == 0 && (W::SPLIT == 1 || part() == 0))
                     fetch_mailboxes(number);
         }
-    }
-
-    /* ---- the warps that store ---------------------------------------------------------------- */
-
-    FP_DEVICE void store_tiles(int tid)
-    {
-        const u32 out = shared_address(s.out);
-        if constexpr (!SCATTERS) {
-            fetch_map(&maps.out);
-            if (end.residual != nullptr)
-                fetch_map(&maps.residual);
-        }
-        int number = first_tile();
-        if constexpr (W::STRIPS)
-            if (number < tiles())
-                load_columns(locate(number).n0);
-        await_dependencies();
-#pragma unroll 1
-        for (u32 i = 0; number < tiles(); i++, number = next_tile(number)) {
-            const tile t = locate(number);
-            const u32 ready = shared_address(&s.ready[i % S::TEAMS]);
-            const u32 done = shared_address(s.done[i % S::TEAMS]), phase = i / S::TEAMS & 1;
-            if constexpr (SCATTERS)
-                scatter_tile(t, out, ready, done, phase, tid);
-            else
-                store_tile(t, out, ready, done, phase, i == 0);
-        }
-    }
-
-    /* A thread block keeps gamma and beta of its columns.  They may come before the first tile says
-     * how many bytes it waits for. */
-    FP_DEVICE void load_columns(int n0) const
-    {
-        static_assert(!SCATTERS, "by one thread");
-        const u32 ready = shared_address(&s.ready[0]);
-        bulk_load(shared_address(s.gamma), end.gamma + n0, BN * 2, ready);
-        bulk_load(shared_address(s.beta), end.beta + n0, BN * 2, ready);
-    }
-
-    /* What a tile waits for: its residual, and the first one gamma and beta, too. */
-    FP_DEVICE void load_ending(const tile &t, u32 ready, bool first) const
-    {
-        mbarrier_expect(ready, (end.residual != nullptr ? BM * BN * 2 : 0) +
-                                   (W::STRIPS && first ? 2 * BN * 2 : 0));
-        if (end.residual != nullptr && !residual_follows(first))
-#pragma unroll
-            for (int p = 0; p < S::PANELS; p++)
-                load_residual(t, p, ready);
-    }
-
-    FP_DEVICE void store_tile(const tile &t, u32 out, u32 ready, u32 done, u32 phase,
-                              bool first) const
-    {
-        load_ending(t, ready, first);
-#pragma unroll
-        for (int p = 0; p < S::PANELS; p++) {
-            if (p % (S::PANELS / S::PARTS) == 0)
-                mbarrier_wait(done + p / (S::PANELS / S::PARTS) * 8, phase);
-            box_store(&maps.out, t.n0 + p * PANEL, t.m0, out + p * (BM * LINE));
-        }
-        box_stores_read();
-        if (residual_follows(false)) /* load_rows() waits before it loads the next one */
-            mbarrier_arrive(shared_address(&s.drained));
-    }
-
-    /* Calls what(address in shared memory, row, column) for this thread's 16 bytes. */
-    template <class What>
-    FP_DEVICE void each_chunk(const tile &t, u32 out, int tid, const What &what) const
-    {
-#pragma unroll 2
-        for (int i = tid; i < BM * BN / VEC<D>; i += STORERS) {
-            const int r = i / (BN / VEC<D>), column = i % (BN / VEC<D>)*VEC<D>;
-            if (t.m0 + r < a.tokens && t.n0 + column < n)
-                what(out + out_offset(r, column), t.m0 + r, t.n0 + column);
-        }
-    }
-
-    FP_DEVICE void scatter_tile(const tile &t, u32 out, u32 ready, u32 done, u32 phase,
-                                int tid) const
-    {
-        if (end.residual != nullptr) {
-            each_chunk(t, out, tid, [&](u32 at, int row, int column) {
-                copy_16(at, end.residual + static_cast<i64>(row) * n + column);
-            });
-            mbarrier_arrive_copies(ready);
-        } else {
-            mbarrier_arrive(ready);
-        }
-        for (int i = 0; i < S::PARTS; i++)
-            mbarrier_wait(done + i * 8, phase);
-        each_chunk(t, out, tid, [&](u32 at, int row, int column) {
-            uint4 x;
-            asm volatile("ld.shared.v4.u32 {%0, %1, %2, %3}, [%4];"
-                         : "=r"(x.x), "=r"(x.y), "=r"(x.z), "=r"(x.w)
-                         : "r"(at)
-                         : "memory");
-            *reinterpret_cast<uint4 *>(end.store.place(row, column)) = x;
-        });
     }
 };
 
