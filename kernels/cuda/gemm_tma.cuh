@@ -205,7 +205,7 @@ struct gemm_tma
         wgmma_commit();
     }
 
-    struct nothing {
+    struct nothing { /* for multiply() */
         FP_DEVICE void operator()(int) const
         {
         }
@@ -282,11 +282,11 @@ struct gemm_tma
      * before has still to end. */
     FP_DEVICE void multiply_by_turns(sums &c, position &at, int count, int team, u32 phase) const
     {
-        const int other = (team + 1) % S::TEAMS, last = min(count, STAGES - S::PIECES);
+        const int other = (team + 1) % S::TEAMS, first_there = min(count, STAGES - S::PIECES);
         const u32 parity = team == 0 ? phase ^ 1 : phase;
         mbarrier_wait(turn(team), parity);
         multiply(c, at, count, 0, turn(other), [&](int i) {
-            if (residual_steps() > 0 && i == last)
+            if (residual_steps() > 0 && i == first_there)
                 mbarrier_wait(landed(other), parity);
         });
     }

@@ -66,10 +66,14 @@ struct tma_shape {
     static constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     static constexpr int A_PANEL = 64, A_PANEL_BYTES = BM * A_PANEL * 2; /* columns of the input */
     static constexpr int LDS = BN + 8; /* floats of a row of sums that are added up */
+    /* s.out: after a split the sums of others. */
+    static constexpr int TILE_BYTES = BM * BN * 2, SUMS_BYTES = (BM - BM / SPLIT) * LDS * 4,
+                         STORED_BYTES = CONSUMERS * 4 * SLOTS * SLOT_BYTES;
+    static constexpr int OUT_BYTES = SPLIT > 1 ? SUMS_BYTES : BY_WARPS ? STORED_BYTES : TILE_BYTES;
     static constexpr int ALIGN = 1024; /* of the swizzle's pattern */
 
     static_assert(BK % A_PANEL == 0, "whole panels of the input");
-    static_assert(PIECE * PIECES == BM && PIECE % 8 == 0 && PIECE <= BK,
+    static_assert(PIECE * PIECES == BM && PIECE % WARP_ROWS == 0 && PIECE <= BK,
                   "whole patterns of the swizzle, where a step has the weight");
     static_assert(TEAMS == 1 || STAGES > PIECES, "a step of the next tile before its residual");
     static_assert(is_half<D> && (SWAP ? BN : BM) % (64 * GROUPS) == 0 && BN % PANEL == 0,
@@ -93,9 +97,7 @@ struct tma_shape {
 
     struct alignas(16) plain_smem {
         unsigned char a[STAGES][A_BYTES], b[STAGES][B_BYTES];
-        unsigned char out[SPLIT > 1  ? (BM - BM / SPLIT) * LDS * 4 /* sums */
-                          : BY_WARPS ? CONSUMERS * 4 * SLOTS *SLOT_BYTES
-                                     : BM *BN * 2];
+        unsigned char out[OUT_BYTES];
         u32 row[BM]; /* where rows that are gathered begin, in units of 16 bytes */
         u64 full[STAGES], empty[STAGES], ready[TEAMS], turn[CONSUMERS], landed[TEAMS], done[TEAMS];
     };
