@@ -42,21 +42,16 @@ static int panel_of(const struct cuda_gemm *g)
     return g->bn % 64 == 0 ? 64 : 32;
 }
 
-/* Whether each warp stores its own rows: BY_WARPS of tma_shape. */
-static bool by_warps(const struct cuda_gemm *g)
-{
-    return !g->swap && g->split == 1;
-}
-
-/* Where a tile lies before it is stored, or the sums of others: tma_shape::smem::out. */
+/* Sums of others, a tile, or by rows what warps store: tma_shape::smem::out. */
 static int out_bytes(const struct cuda_gemm *g)
 {
-    int warps = g->teams * g->groups * 4;
-    int panels = g->bm / (64 * g->groups) * (g->bn / panel_of(g)); /* of a warp */
     if (g->split > 1)
         return (g->bm - g->bm / g->split) * row_of_sums_bytes(g);
-    return by_warps(g) ? warps * (panels > 1 ? 2 : 1) * STORED_ROWS * panel_of(g) * 2
-                       : g->bm * g->bn * 2;
+    if (g->swap)
+        return g->bm * g->bn * 2;
+    int warps = g->teams * g->groups * 4;
+    int panels = g->bm / (64 * g->groups) * (g->bn / panel_of(g)); /* of a warp */
+    return warps * (panels > 1 ? 2 : 1) * STORED_ROWS * panel_of(g) * 2;
 }
 
 /* Rows of a residual that come in a step of the ring: PIECE of tma_shape. */
@@ -263,8 +258,8 @@ static void describe(const struct cuda_gemm *g, const struct cuda_stage *s,
         out->maps[CUDA_MAP_IN] =
             (struct cuda_map){false, in, {k, tokens}, {INPUT_PANEL, g->bm / g->cluster_n}};
     if (out_rows)
-        out->maps[CUDA_MAP_OUT] = (struct cuda_map){
-            false, stored, {n, tokens}, {panel, by_warps(g) ? STORED_ROWS : g->bm}};
+        out->maps[CUDA_MAP_OUT] =
+            (struct cuda_map){false, stored, {n, tokens}, {panel, g->swap ? g->bm : STORED_ROWS}};
     if (out_rows && residual >= 0)
         out->maps[CUDA_MAP_RESIDUAL] =
             (struct cuda_map){false, residual, {n, tokens}, {panel, residual_rows(g)}};

@@ -58,22 +58,26 @@ workloads() {
   done
 }
 
+built() {
+  "$bin/cuda_segments" -b "$@" || status=1
+}
+
 # All that the workloads load.  Code depends on type and head size, not on shapes.  Which tiles a layernorm can take
 # depends on the hidden size.
 build() {
   for type in $types; do
-    "$bin/cuda_segments" -b "$type" 1 64 full
-    "$bin/cuda_segments" -b -s kinds "$type" 1 64 full
-    "$bin/cuda_segments" -b -s $attention "$type" 1 64 full
+    built "$type" 1 64 full
+    built -s kinds "$type" 1 64 full
+    built -s $attention "$type" 1 64 full
   done
   for size in '16 bf16' '32 tf32' '128 fp16' '128 bf16'; do
     # shellcheck disable=SC2086
-    "$bin/cuda_segments" -b -W $size 1 64 full
+    built -W $size 1 64 full
   done
   for type in fp16 bf16; do
-    "$bin/cuda_segments" -b -s $attention -W 128 "$type" 1 64 full
+    built -s $attention -W 128 "$type" 1 64 full
   done
-  few_steps | xargs -L 1 "$bin/cuda_segments" -b
+  few_steps | xargs -L 1 "$bin/cuda_segments" -b || status=1
 }
 
 # "fp16 (2,100) causal: 213 kernels, 0 failed, 0 refused, largest error 4.7e-04 of 0.002 allowed; built
@@ -108,7 +112,7 @@ summarise() {
 }
 
 status=0
-build || status=1
+build
 start=$(date +%s)
 workloads >"$dir/workloads"
 timeout $limit_s xargs -P "$(nproc)" -L 1 timeout $((limit_s / 2)) "$bin/cuda_segments" \
