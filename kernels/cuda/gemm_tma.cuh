@@ -11,7 +11,7 @@
  *     weight.
  *   - TEAMS teams multiply.  Team t takes every TEAMS-th tile; GROUPS warpgroups share its rows.
  *     While one team runs its epilogue, the other one multiplies.  Each warp stores its own rows.
- *   - With SWAP two more warps store: they move finished tiles from shared memory to memory.
+ *   - Two more warps load a layernorm's gamma and beta, and with SWAP store finished tiles.
  *
  * The mbarriers full[] complete when a step has landed, empty[] when it was multiplied or added;
  * turn[] of a warpgroup when the one before has issued all of its tile's steps; landed[] of a team

@@ -1,4 +1,5 @@
-/* What the warps of gemm_tma.cuh do that load: the weight, the input and residuals. */
+/* What the warps of gemm_tma.cuh do that load: the weight, the input and residuals, and what a
+ * layernorm needs. */
 #ifndef FUSEPLAN_CUDA_GEMM_TMA_LOAD_CUH
 #define FUSEPLAN_CUDA_GEMM_TMA_LOAD_CUH
 
@@ -14,7 +15,7 @@ template <class W> struct gemm_loads : W {
     using S = typename W::S;
     using tile = typename W::tile;
     using position = typename W::position;
-    using W::a, W::maps, W::n, W::k, W::in, W::end, W::s;
+    using W::a, W::maps, W::k, W::in, W::end, W::s;
     using W::BM, W::BN, W::BK, W::STAGES, W::CLUSTER, W::CLUSTER_M, W::CLUSTER_N, W::PANEL, W::LINE;
     using W::first_tile, W::next_tile, W::tiles, W::locate, W::first_step, W::steps, W::ring_at,
         W::residual_steps, W::GATHERS, W::part, W::ranks, W::strip_of;
@@ -173,7 +174,7 @@ template <class W> struct gemm_loads : W {
         }
     }
 
-    /* A thread block keeps gamma and beta of its columns. */
+    /* gamma and beta of this thread block's columns, which are the same for all of its tiles. */
     FP_DEVICE void load_columns() const
     {
         const u32 columns = shared_address(&s.columns);

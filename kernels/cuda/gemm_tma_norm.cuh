@@ -54,10 +54,10 @@ template <class W> struct gemm_norms : W {
     using D = typename W::D;
     using S = typename W::S;
     using sums = typename W::sums;
-    using W::a, W::end, W::s;
     using W::BM, W::BN, W::MI, W::NORM, W::PANEL;
+    using W::end, W::s;
     using W::mailbox, W::part, W::ranks, W::matrices_at, W::block, W::warp_row;
-    using W::past_columns, W::store_panel;
+    using W::store_panel;
     using W::W;
 
     static FP_DEVICE int lane()

@@ -74,8 +74,8 @@ struct tma_shape {
 
     static_assert(BK % A_PANEL == 0, "whole panels of the input");
     static_assert(PIECE * PIECES == BM && PIECE % WARP_ROWS == 0 && PIECE <= BK,
-                  "whole patterns of the swizzle, where a step has the weight");
-    static_assert(TEAMS == 1 || STAGES > PIECES, "a step of the next tile before its residual");
+                  "whole rows of warps, which fit the place of the weight");
+    static_assert(TEAMS == 1 || STAGES > PIECES, "a place in the ring beside those of a residual");
     static_assert(is_half<D> && (SWAP ? BN : BM) % (64 * GROUPS) == 0 && BN % PANEL == 0,
                   "whole warpgroups");
     static_assert(!SWAP || (BM % 16 == 0 && BM <= 256), "a product takes all rows of the tile");
@@ -104,11 +104,11 @@ struct tma_shape {
     struct norm_smem : plain_smem {
         alignas(16) u32 gamma[BN / 2]; /* pairs, of this thread block's columns */
         u32 beta[BN / 2];
-        u64 shared[2]; /* complete when all moments of a tile are here */
-        u64 columns;   /* complete when gamma and beta are */
-        u64 taken[TEAMS];
-        /* Of each thread block's columns; with mailboxes there is room for the scalings alone, if
-         * SWAP. */
+        u64 shared[2];    /* complete when all moments of a tile are here */
+        u64 columns;      /* complete when gamma and beta are */
+        u64 taken[TEAMS]; /* complete when a team has read the moments of its tile */
+        /* Of each thread block's columns.  With mailboxes SWAP has room for the scalings here, and
+         * others need none. */
         moments part[NORM == NORM_CLUSTER ? 2 : 1][NORM == NORM_CLUSTER ? NORM_RANKS : 1]
                     [NORM == NORM_CLUSTER || SWAP ? BM : 1];
     };

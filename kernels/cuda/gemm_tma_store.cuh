@@ -1,9 +1,9 @@
-/* How tiles of gemm_tma.cuh go from shared memory to memory.
+/* How tiles of gemm_tma.cuh go from registers, by way of shared memory, to memory.
  *
  * A warp that multiplies by rows stores its own 16 rows, a panel of columns after the other: it
- * waits for no other warp, and the panel before is on its way while it fills the next one.  With
- * SWAP a warp has 16 columns of all rows, too narrow for TMA.  Two other warps then store the tile
- * from s.out, once all have left their columns there. */
+ * waits for no other warp.  While a panel is on its way it fills the next one, in another place.
+ * With SWAP a warp has 16 columns of all rows, too narrow for TMA.  Other warps then store the
+ * tile from s.out, once all have left their columns there. */
 #ifndef FUSEPLAN_CUDA_GEMM_TMA_STORE_CUH
 #define FUSEPLAN_CUDA_GEMM_TMA_STORE_CUH
 

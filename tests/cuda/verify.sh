@@ -58,6 +58,7 @@ workloads() {
   done
 }
 
+# built ARGUMENT...: builds what one workload loads; a failure counts, and the others are still built.
 built() {
   "$bin/cuda_segments" -b "$@" || status=1
 }
