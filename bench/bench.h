@@ -220,8 +220,8 @@ struct sampling {
     int min_samples, max_samples;    /* max_samples 0: verify, do not time */
     double min_seconds, max_seconds; /* of timing, without the warm-up; a GPU heeds min_seconds only
                                         with all_layers, because nothing else disturbs it */
-    double limit_s; /* of the whole call, waiting and verifying included: once it is over, the
-                       samples of an interval are enough; 0: none */
+    double limit_s;         /* of the whole call, waiting and verifying included: the samples of an
+                               interval are enough where more would end later; 0: none */
     double censor_above_ms; /* 0: never */
     bool all_layers; /* false: time as few as keep the weights out of the caches, scale to L */
     bool all_rows;   /* with all_layers: compare all rows of each layer with the oracle's, not only

@@ -220,10 +220,13 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
     struct worker *k = subjects[0].worker;
     struct contender *contenders = mem_alloc((size_t)n, sizeof(*contenders));
     int count = 0;
-    for (int i = 0; i < n; i++)
-        if (subjects[i].trial->status == TRIAL_OK)
+    for (int i = 0; i < n; i++) {
+        struct subject *s = &subjects[i];
+        double verify_s = s->program.once_s + s->program.look_s;
+        if (s->trial->status == TRIAL_OK)
             contenders[count++] = (struct contender){
-                .sample = sample, .ctx = &subjects[i], .trial = subjects[i].trial};
+                .sample = sample, .ctx = s, .trial = s->trial, .after_s = verify_s};
+    }
     for (int i = 0; i < count; i++)
         verify_spoil(k, &((const struct subject *)contenders[i].ctx)->program);
     const struct warm_up warm = warm_up(k);

@@ -190,18 +190,21 @@ struct pace sampling_pace(const struct contender *contenders, int n, const struc
     return p;
 }
 
-/* Whether the limit is over and every contender has an interval. */
+/* Whether every contender has an interval, and another round would end too late. */
 static bool out_of_time(const struct contender *contenders, int n, const struct sampling *how,
                         double warm_up_s)
 {
-    double spent_s = warm_up_s;
+    double spent_s = warm_up_s, round_s = 0;
     bool intervals = true;
     for (int i = 0; i < n; i++) {
-        spent_s += contenders[i].elapsed_s;
-        intervals &=
-            contenders[i].out || contenders[i].trial->sample_count >= SAMPLES_OF_AN_INTERVAL;
+        const struct contender *c = &contenders[i];
+        int taken = c->trial->sample_count;
+        spent_s += c->elapsed_s + c->after_s;
+        if (taken > 0 && !c->out && !c->rests)
+            round_s += c->elapsed_s / taken;
+        intervals &= c->out || taken >= SAMPLES_OF_AN_INTERVAL;
     }
-    return how->limit_s > 0 && intervals && spent_s >= how->limit_s;
+    return how->limit_s > 0 && intervals && spent_s + round_s > how->limit_s;
 }
 
 static void shuffle_order(int *order, int n, struct rng *rng)

@@ -13,6 +13,7 @@ struct fake {
     double ms;       /* of the next sample */
     double step_ms;  /* added after each */
     int fails_after; /* samples; 0: never */
+    double after_ms; /* what it takes once sampling has ended */
     int samples;
 };
 
@@ -50,7 +51,10 @@ static void run(struct fake *fakes, int n, const struct sampling *how, uint64_t 
     for (int i = 0; i < n; i++) {
         fakes[i].id = i;
         trials[i] = (struct trial){0};
-        contenders[i] = (struct contender){.sample = take, .ctx = &fakes[i], .trial = &trials[i]};
+        contenders[i] = (struct contender){.sample = take,
+                                           .ctx = &fakes[i],
+                                           .trial = &trials[i],
+                                           .after_s = fakes[i].after_ms / 1e3};
     }
     measure(contenders, n, how, &no_warm_up, shuffle, beat, NULL);
 }
@@ -181,7 +185,7 @@ static const struct {
     {10, 1, {.min_samples = 6, .max_samples = 9, .max_seconds = 0.2}, 9},
     /* the limit is over after 5 samples, and an interval needs 6 */
     {10, 0, {.min_samples = 20, .max_samples = 100, .min_seconds = 1, .limit_s = 0.05}, 6},
-    {10, 0, {.min_samples = 20, .max_samples = 100, .min_seconds = 1, .limit_s = 0.105}, 11},
+    {10, 0, {.min_samples = 20, .max_samples = 100, .min_seconds = 1, .limit_s = 0.105}, 10},
     /* 25, 20, 15, 10 ms: one slow sample is noise, not a reason */
     {25, -5, {.min_samples = 4, .max_samples = 4, .censor_above_ms = 20}, 4},
 };
@@ -194,6 +198,21 @@ START_TEST(enough_samples_stop_it)
     ck_assert_int_eq(t.status, TRIAL_OK);
     ck_assert_int_eq(t.sample_count, stops[_i].samples);
     trial_release(&t);
+}
+END_TEST
+
+/* A round takes 30 ms, and both take 65 ms afterwards: 7 rounds end within 0.295 s, and 8 do not.
+ */
+START_TEST(a_limit_leaves_room_for_what_follows)
+{
+    struct fake fakes[] = {{.ms = 10, .after_ms = 40}, {.ms = 20, .after_ms = 25}};
+    const struct sampling how = {
+        .min_samples = 20, .max_samples = 100, .min_seconds = 1, .limit_s = 0.295};
+    struct trial trials[2];
+    run(fakes, 2, &how, 0, trials);
+    for (int i = 0; i < 2; i++)
+        ck_assert_int_eq(trials[i].sample_count, 7);
+    release(trials, 2);
 }
 END_TEST
 
@@ -328,6 +347,7 @@ SUITE("sampling", NULL, NULL, ONCE(rounds_hold_each_once_in_changing_order),
       ONCE(order_depends_on_the_seed_alone), ONCE(samples_are_kept_in_the_order_taken),
       ONCE(warm_up_is_by_time_and_not_kept), ONCE(a_device_warms_up_once),
       ONCE(samples_are_announced), LOOP(enough_samples_stop_it, 0, ARRAY_LEN(stops)),
+      ONCE(a_limit_leaves_room_for_what_follows),
       LOOP(known_ratios_stop_several, 0, ARRAY_LEN(pairs)), ONCE(far_slower_ones_rest),
       LOOP(who_rests_does_not_come_back, 0, 2), ONCE(hopeless_ones_are_censored),
       ONCE(one_that_fails_leaves_the_others_alone), ONCE(the_parent_hears_of_every_sample),
