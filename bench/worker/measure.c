@@ -222,10 +222,12 @@ static void time_subjects(struct subject *subjects, int n, const struct sampling
     int count = 0;
     for (int i = 0; i < n; i++) {
         struct subject *s = &subjects[i];
-        double verify_s = s->program.once_s + s->program.look_s;
         if (s->trial->status == TRIAL_OK)
-            contenders[count++] = (struct contender){
-                .sample = sample, .ctx = s, .trial = s->trial, .after_s = verify_s};
+            contenders[count++] =
+                (struct contender){.sample = sample,
+                                   .ctx = s,
+                                   .trial = s->trial,
+                                   .verify_s = s->program.once_s + s->program.look_s};
     }
     for (int i = 0; i < count; i++)
         verify_spoil(k, &((const struct subject *)contenders[i].ctx)->program);

@@ -166,6 +166,13 @@ static bool all_satisfied(const struct contender *contenders, int n, const struc
     return true;
 }
 
+/* How long a contender's next sample will take; 0 if it takes none, or had none yet. */
+static double next_seconds(const struct contender *c)
+{
+    int taken = c->trial->sample_count;
+    return taken == 0 || c->out || c->rests ? 0 : c->elapsed_s / taken;
+}
+
 struct pace sampling_pace(const struct contender *contenders, int n, const struct sampling *how)
 {
     struct pace p = {.rounds = 0};
@@ -178,7 +185,7 @@ struct pace sampling_pace(const struct contender *contenders, int n, const struc
             p.rounds = taken;
         if (taken == 0 || c->out || c->rests)
             continue;
-        double each_s = c->elapsed_s / taken;
+        double each_s = next_seconds(c);
         double in_time = each_s > 0 ? (how->max_seconds - c->elapsed_s) / each_s : 0;
         round_s += each_s;
         left = fmax(left, how->min_samples - taken);
@@ -198,11 +205,9 @@ static bool out_of_time(const struct contender *contenders, int n, const struct 
     bool intervals = true;
     for (int i = 0; i < n; i++) {
         const struct contender *c = &contenders[i];
-        int taken = c->trial->sample_count;
-        spent_s += c->elapsed_s + c->after_s;
-        if (taken > 0 && !c->out && !c->rests)
-            round_s += c->elapsed_s / taken;
-        intervals &= c->out || taken >= SAMPLES_OF_AN_INTERVAL;
+        spent_s += c->elapsed_s + c->verify_s;
+        round_s += next_seconds(c);
+        intervals &= c->out || c->trial->sample_count >= SAMPLES_OF_AN_INTERVAL;
     }
     return how->limit_s > 0 && intervals && spent_s + round_s > how->limit_s;
 }

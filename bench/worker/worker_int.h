@@ -308,7 +308,7 @@ struct contender {
     void *ctx;
     struct trial *trial; /* gets status, reason and samples */
     double elapsed_s;    /* of its samples */
-    double after_s;      /* what it will take once all have ended */
+    double verify_s;     /* what verifying it again will take, once all have ended */
     bool out;            /* censored or failed: samples no more */
     bool rests;          /* far slower than another one: samples no more */
 };
@@ -320,8 +320,8 @@ struct warm_up {
 };
 
 /* Takes one sample of each contender in every round, in random order, until all are satisfied or
- * out, or another round would end after how->limit_s, which begins with the warm-up and leaves room
- * for what contenders take afterwards.  Calls beat() before each sample. */
+ * out, or another round would end after how->limit_s, which begins with the warm-up and leaves time
+ * to verify all again.  Calls beat() before each sample. */
 void measure(struct contender *contenders, int n, const struct sampling *how,
              const struct warm_up *warm, uint64_t shuffle, void (*beat)(void *ctx, int contender),
              void *ctx);

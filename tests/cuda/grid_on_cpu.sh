@@ -9,7 +9,7 @@ mkdir "$dir/programs" "$dir/cache"
 export FUSEPLAN_DB="$dir/db" FUSEPLAN_CACHE="$dir/cache"
 [ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" "$dir/cache/binaries"
 
-# For each mask a line with the ratio that the mask stands for, a CSV file, and the arguments.
+# It notes its arguments, prints a line for each mask, whose ratio depends on the mask alone, and writes FILE.csv.
 cat >"$dir/programs/python3" <<'END'
 #!/bin/sh
 echo "$*" >>"$GRID_ARGUMENTS"

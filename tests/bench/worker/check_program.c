@@ -86,6 +86,32 @@ START_TEST(segment_alone_keeps_its_tensors)
 }
 END_TEST
 
+/* Each run says that it took 10 s, so that 20 end within 205 s: one warms up, 18 are samples, and
+ * the last one verifies the plan again.  What the suite itself takes is far below 5 s. */
+START_TEST(a_limit_leaves_time_to_verify_again)
+{
+    struct status st = STATUS_INIT;
+    const struct sampling how = {.min_samples = 40,
+                                 .max_samples = 40,
+                                 .max_seconds = 1000,
+                                 .limit_s = 205,
+                                 .all_layers = true};
+    struct trial trial = {0};
+    json_t *reply = json_object();
+    json_t *request =
+        json_pack("{s:o, s:[o]}", "sampling", message_of_sampling(&how), "candidates", two_parts());
+    device.run_s = 10;
+    ck_assert_msg(worker_measure(&worker, request, reply, &st) == 0, "%s", st.message);
+    const json_t *measured = json_array_get(json_object_get(reply, "trials"), 0);
+    ck_assert_msg(message_to_trial(measured, &how, &trial, &st) == 0, "%s", st.message);
+    ck_assert_msg(trial.status == TRIAL_OK, "%s", trial.reason.message);
+    ck_assert_int_eq(trial.sample_count, 18);
+    trial_release(&trial);
+    json_decref(request);
+    json_decref(reply);
+}
+END_TEST
+
 START_TEST(code_is_loaded_once)
 {
     struct status st = STATUS_INIT;
@@ -228,4 +254,4 @@ SUITE("program", worker_setup, worker_teardown, ONCE(plan_becomes_launches),
       ONCE(segment_alone_keeps_its_tensors), ONCE(code_is_loaded_once),
       LOOP(bad_candidate_is_refused, 0, ARRAY_LEN(bad)), LOOP(number_of_choices_is_checked, 0, 3),
       ONCE(inputs_are_the_oracles), LOOP(inputs_are_fed_once, 0, 2),
-      ONCE(inputs_are_fed_anew_after_a_wrong_program))
+      ONCE(inputs_are_fed_anew_after_a_wrong_program), ONCE(a_limit_leaves_time_to_verify_again))
