@@ -15,10 +15,10 @@
  *
  * The mbarriers full[] complete when a step has landed, empty[] when it was multiplied or added;
  * turn[] of a warpgroup when the one before has issued all of its tile's steps; landed[] of a team
- * when the residual of its tile is here.  With SWAP ready[team] completes when the team may write
- * its tile to `out`, and done[team] when it has; after a split done[0] when all sums of a thread
- * block's rows are here.  Matrices lie in shared memory in panels of 64 columns, for BN = 96 of 32,
- * in the swizzle in which TMA copies them.
+ * when the residual of its tile is here; left when one team has left sums to the other one.  With
+ * SWAP ready[team] completes when the team may write its tile to `out`, and done[team] when it has;
+ * after a split done[0] when all sums of a thread block's rows are here.  Matrices lie in shared
+ * memory in panels of 64 columns, for BN = 96 of 32, in the swizzle in which TMA copies them.
  *
  * Sums begin with the bias.  Of two warpgroups that share the rows of a large tile the second one
  * issues its last steps after the first one has issued all of its own, so that the first one's
@@ -28,7 +28,8 @@
  *
  * This file has the roles and the products; gemm_tma_add.cuh bias and residual, gemm_tma_load.cuh
  * what is loaded, gemm_tma_store.cuh what is stored, gemm_tma_norm.cuh the layernorm,
- * gemm_tma_split.cuh the sums of a split, gemm_tma_shape.cuh what all share.
+ * gemm_tma_share.cuh the tile that both teams end, gemm_tma_split.cuh the sums of a split,
+ * gemm_tma_shape.cuh what all parts know.
  *
  * With SWAP the operands of wgmma change places, out^T = weight^T in^T: a product has 64 columns of
  * the tile and all BM of its rows, which need be no multiple of 64, and GROUPS warpgroups share the
@@ -46,6 +47,7 @@
 
 #include "gemm_tma_add.cuh"
 #include "gemm_tma_norm_swap.cuh"
+#include "gemm_tma_share.cuh"
 #include "gemm_tma_split.cuh"
 
 namespace fp
@@ -53,23 +55,22 @@ namespace fp
 
 template <class S, class View, class End>
 struct gemm_tma
-    : gemm_splits<gemm_norms_swapped<
-          gemm_norms<gemm_stores<gemm_loads<gemm_additions<gemm_work<S, View, End>>>>>>> {
+    : gemm_splits<gemm_norms_swapped<gemm_norms<
+          gemm_stores<gemm_loads<gemm_shares<gemm_additions<gemm_work<S, View, End>>>>>>>> {
     using W = gemm_splits<gemm_norms_swapped<
-        gemm_norms<gemm_stores<gemm_loads<gemm_additions<gemm_work<S, View, End>>>>>>>;
+        gemm_norms<gemm_stores<gemm_loads<gemm_shares<gemm_additions<gemm_work<S, View, End>>>>>>>>;
     using D = typename S::D;
     using tile = typename W::tile;
     using position = typename W::position;
     using sums = typename W::sums;
-    using W::a, W::n, W::end, W::s;
-    using W::begin, W::add_piece, W::load_weights, W::load_rows, W::load_columns, W::store_panel,
-        W::store_tiles, W::normalise, W::normalise_swapped, W::fetch_columns, W::send_sums,
-        W::add_parts;
+    using W::begin, W::add_piece, W::leave_product, W::take_product, W::load_weights, W::load_rows,
+        W::load_columns, W::store_rows, W::hand_over, W::store_tiles, W::normalise,
+        W::normalise_swapped, W::fetch_columns, W::send_sums, W::add_parts;
     using W::BM, W::BN, W::BK, W::STAGES, W::SPLIT, W::CLUSTER, W::MI, W::NI, W::PANEL, W::LINE,
-        W::STORERS, W::NORM, W::STRIPS, W::SWAP;
-    using W::first_tile, W::next_tile, W::tiles, W::locate, W::strip_of, W::steps, W::ring_of,
-        W::residual_steps, W::GATHERS, W::SCATTERS, W::first_matrices, W::matrices_at, W::block,
-        W::warp_row, W::finish_tile;
+        W::STORERS, W::NORM, W::STRIPS, W::SWAP, W::NONE, W::GATHERS, W::SCATTERS;
+    using W::first_tile, W::next_tile, W::tiles, W::groups, W::locate, W::strip_of, W::steps,
+        W::ring_of, W::residual_of, W::residual_steps, W::ends;
+    using W::s;
     using W::W;
 
     /* ---- roles ------------------------------------------------------------------------------- */
@@ -119,8 +120,8 @@ struct gemm_tma
                 load_rows(lane);
         } else {
             if constexpr (STRIPS)
-                if (warp == 2 && lane == 0)
-                    load_columns();
+                if (warp == 2 && (!SWAP || lane == 0))
+                    load_columns(lane);
             if constexpr (SWAP)
                 if (SCATTERS || (warp == 2 && lane == 0))
                     store_tiles((warp - 2) * 32 + lane);
@@ -147,7 +148,7 @@ struct gemm_tma
         for (int i = 0; i < S::CONSUMERS; i++)
             mbarrier_init(turn(i), 4);
         if constexpr (STRIPS) {
-            mbarrier_init(shared_address(&s.columns), 1);
+            mbarrier_init(shared_address(&s.columns), SWAP ? 1 : 32);
 #pragma unroll
             for (int i = 0; i < 2; i++)
                 mbarrier_init(shared_address(&s.shared[i]), 1);
@@ -155,6 +156,8 @@ struct gemm_tma
             for (int i = 0; i < S::TEAMS; i++)
                 mbarrier_init(shared_address(&s.taken[i]), 4);
         }
+        if constexpr (S::SHARES)
+            mbarrier_init(shared_address(&s.left), FOUR_WARPS);
         mbarrier_fence_init();
     }
 
@@ -248,32 +251,34 @@ struct gemm_tma
     }
 
     /* Without SWAP each warpgroup adds its own MI pieces. */
-    FP_DEVICE void add_residual(sums &c, position at, int team, int member) const
+    FP_DEVICE void add_residual(sums &c, position at, int left_out, int team, int member) const
     {
         constexpr int EACH = SWAP ? S::PIECES : MI;
 #pragma unroll 1
         for (int i = 0; i < residual_steps(); i += EACH)
 #pragma unroll
             for (int j = 0; j < EACH; j++, at.advance()) {
+                if (!ends(j, left_out))
+                    continue;
                 mbarrier_wait(shared_address(&s.full[at.slot]), at.phase);
                 if (S::TEAMS > 1 && j == EACH - 1)
                     mbarrier_arrive_warp(landed(team));
-                if (SWAP || i == member * MI)
+                if (SWAP || i == member * MI) {
                     add_piece(c, shared_address(s.b[at.slot]), j, member, j);
-                proxy_fence(); /* TMA writes there next */
+                    proxy_fence(); /* TMA writes there next */
+                }
                 give_back(at.slot);
             }
     }
 
-    /* All steps of a tile, and the residual. */
-    FP_DEVICE void multiply_tile(sums &c, position at, int count, int team, int member,
+    /* All steps of a tile. */
+    FP_DEVICE void multiply_tile(sums &c, position &at, int count, int team, int member,
                                  u32 phase) const
     {
         if constexpr (S::TEAMS > 1)
             multiply_by_turns(c, at, count, team, phase);
         else
             multiply_in_turn(c, at, count, member, phase);
-        add_residual(c, at, team, member);
     }
 
     /* A team multiplies when the other one has issued its last step.  That one's residual may still
@@ -307,69 +312,41 @@ struct gemm_tma
         }
     }
 
-    /* Leaves 16 rows and columns of a warp, blocks p and p + 1 of product m, in shared memory. */
-    FP_DEVICE void leave(sums &c, int m, int p, u32 at) const
-    {
-        const auto &x = block(c, m, p), &y = block(c, m, p + 1);
-        const float v[4][2] = {
-            {x[0][0], x[0][1]}, {x[1][0], x[1][1]}, {y[0][0], y[0][1]}, {y[1][0], y[1][1]}};
-        u32 r[4];
-#pragma unroll
-        for (int i = 0; i < 4; i++)
-            r[i] = end.activation.template packed<D>(v[i][0], v[i][1]);
-        if constexpr (SWAP)
-            store_matrix_transposed(at, r);
-        else
-            store_matrix(at, r);
-    }
-
-    /* Columns past the last are left out; a branch between two panels also keeps ptxas from mixing
-     * them, for which registers would not suffice. */
-    FP_DEVICE void store_rows(sums &c, const tile &t, int member, u32 &panels) const
-    {
-#pragma unroll
-        for (int m = 0; m < MI; m++)
-#pragma unroll
-            for (int q = 0; q < BN; q += PANEL)
-                if (t.n0 + q < n)
-                    store_panel(t.m0 + warp_row(member, m), t.n0 + q, panels, [&](u32 first) {
-#pragma unroll
-                        for (int p = 0; p < PANEL / 8; p += 2)
-                            leave(c, m, q / 8 + p, matrices_at(first, WARP_ROWS, 0, p));
-                    });
-    }
-
-    FP_DEVICE void hand_over(sums &c, int member, u32 done) const
-    {
-        const u32 out = first_matrices(shared_address(s.out), BM, warp_row(member, 0));
-#pragma unroll
-        for (int m = 0; m < MI; m++)
-#pragma unroll
-            for (int p = 0; p < BM / 8; p += 2)
-                leave(c, m, p, matrices_at(out, BM, m, p));
-        finish_tile(done);
-    }
-
     FP_DEVICE void multiply_tiles(int group)
     {
         const int team = group / S::GROUPS, member = group % S::GROUPS, count = steps();
         const u32 ready = shared_address(&s.ready[team]), done = shared_address(&s.done[team]);
+        /* If it SHARES a team has a turn after the last tile, in which it ends a part of that. */
+        const int past = first_tile() < tiles() ? tiles() + (S::SHARES ? groups() : 0) : 0;
         int number = next_tile(first_tile(), team);
         u32 panels = 0;
 #pragma unroll 1
-        for (u32 i = team; number < tiles(); i += S::TEAMS, number = next_tile(number, S::TEAMS)) {
+        for (u32 i = team; number < past; i += S::TEAMS, number = next_tile(number, S::TEAMS)) {
             sums c;
-            const tile t = locate(number);
+            const bool helps = S::SHARES && number >= tiles();
+            const int current = helps ? number - groups() : number;
+            const tile t = locate(current);
             const u32 phase = i / S::TEAMS & 1;
-            begin(c, t.n0, member);
-            multiply_tile(c, ring_of(i), count, team, member, phase);
+            position at = helps ? residual_of(i - 1) : ring_of(i);
+            int left_out = helps ? 0 : NONE;
+            if (helps) {
+                take_product(c, at);
+            } else {
+                begin(c, t.n0, member);
+                multiply_tile(c, at, count, team, member, phase);
+                if (S::SHARES && next_tile(current) >= tiles()) {
+                    leave_product(c, at, team);
+                    left_out = MI - 1;
+                }
+            }
+            add_residual(c, at, left_out, team, member);
             await_dependencies(); /* what is stored now may have been read or written before */
             if constexpr (SWAP)
                 mbarrier_wait(ready, phase);
             if constexpr (STRIPS && SWAP)
-                normalise_swapped(c, strip_of(number), i, team, member, done);
+                normalise_swapped(c, strip_of(current), i, team, member, done);
             else if constexpr (STRIPS)
-                normalise(c, strip_of(number), i, team, member, panels);
+                normalise(c, left_out, strip_of(current), i, team, member, panels);
             else if constexpr (SWAP)
                 hand_over(c, member, done);
             else

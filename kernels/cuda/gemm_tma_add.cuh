@@ -73,7 +73,7 @@ template <class W> struct gemm_additions : W {
     }
 
     /* Where sums take more than 96 registers, branches between steps keep ptxas from mixing them,
-     * for which the others would not suffice.  So each step loads what the next one needs. */
+     * for which the others would not suffice.  So each step loads what the next but one needs. */
     FP_DEVICE bool past_columns(int p) const
     {
         return MI * BN > 2 * 96 && p * 8 >= n;
@@ -83,19 +83,22 @@ template <class W> struct gemm_additions : W {
      * are of all columns of a warp, else of product m, whose rows these are. */
     FP_DEVICE void add_piece(sums &c, u32 panels, int piece, int member, int m) const
     {
-        constexpr int ROWS = S::PIECE, BLOCKS = (SWAP ? ROWS : BN) / 8;
+        constexpr int ROWS = S::PIECE, BLOCKS = (SWAP ? ROWS : BN) / 8, AHEAD = BLOCKS < 4 ? 1 : 2;
         const u32 from = first_matrices(panels, ROWS, warp_row(SWAP ? member : 0, 0));
 #pragma unroll
         for (int i = 0; i < (SWAP ? MI : 1); i++) {
-            u32 next[4];
-            load_block(next, matrices_at(from, ROWS, i, 0));
+            u32 next[AHEAD][4];
+#pragma unroll
+            for (int b = 0; b < AHEAD; b++)
+                load_block(next[b], matrices_at(from, ROWS, i, b * 2));
 #pragma unroll
             for (int p = 0; p < BLOCKS; p += 2) {
                 if (!SWAP && past_columns(p))
                     break;
-                const u32 r[4] = {next[0], next[1], next[2], next[3]};
-                if (p + 2 < BLOCKS)
-                    load_block(next, matrices_at(from, ROWS, i, p + 2));
+                u32(&x)[4] = next[p / 2 % AHEAD];
+                const u32 r[4] = {x[0], x[1], x[2], x[3]};
+                if (p + AHEAD * 2 < BLOCKS)
+                    load_block(x, matrices_at(from, ROWS, i, p + AHEAD * 2));
                 add_block(c, SWAP ? i : m, SWAP ? piece * BLOCKS + p : p, r);
             }
         }

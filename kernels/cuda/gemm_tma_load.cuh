@@ -130,7 +130,7 @@ template <class W> struct gemm_loads : W {
     /* Where a layernorm's moments of a strip go through memory: see gemm_tma_norm.cuh. */
     FP_DEVICE u64 *mailbox(int strip, int reader, int sender) const
     {
-        const i64 number = (static_cast<i64>(strip) * ranks() + reader) * ranks() + sender;
+        const int number = (strip * ranks() + reader) * ranks() + sender;
         return reinterpret_cast<u64 *>(a.sync + FP_SYNC_TILES) + number * BM;
     }
 
@@ -174,16 +174,32 @@ template <class W> struct gemm_loads : W {
         }
     }
 
-    /* gamma and beta of this thread block's columns, which are the same for all of its tiles. */
-    FP_DEVICE void load_columns() const
+    /* gamma and beta of this thread block's columns, which are the same for all of its tiles.  By a
+     * warp: one load then gives a lane all that it needs for 16 columns, gamma and beta of its
+     * pairs in the first 8 and in the others.  Loads of single pairs took as much of shared
+     * memory's time as the whole result.  If SWAP gamma comes first, then beta. */
+    FP_DEVICE void load_columns(int lane) const
     {
         const u32 columns = shared_address(&s.columns);
         if (first_tile() >= tiles())
             return;
         const int n0 = locate(first_tile()).n0;
-        mbarrier_expect(columns, 2 * BN * 2);
-        bulk_load(shared_address(s.gamma), end.gamma + n0, BN * 2, columns);
-        bulk_load(shared_address(s.beta), end.beta + n0, BN * 2, columns);
+        if constexpr (W::SWAP) {
+            if (lane != 0)
+                return;
+            mbarrier_expect(columns, 2 * BN * 2);
+            bulk_load(shared_address(s.weights), end.gamma + n0, BN * 2, columns);
+            bulk_load(shared_address(s.weights + BN / 2), end.beta + n0, BN * 2, columns);
+        } else {
+            const u32 *gamma = reinterpret_cast<const u32 *>(end.gamma + n0),
+                      *beta = reinterpret_cast<const u32 *>(end.beta + n0);
+            for (int i = lane; i < BN / 4; i += 32) {
+                const int pair = i / 4 * 8 + i % 4;
+                reinterpret_cast<uint4 *>(s.weights)[i] =
+                    make_uint4(gamma[pair], beta[pair], gamma[pair + 4], beta[pair + 4]);
+            }
+            mbarrier_arrive(columns);
+        }
     }
 
     FP_DEVICE void load_rows(int lane)

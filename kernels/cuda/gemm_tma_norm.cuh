@@ -56,7 +56,7 @@ template <class W> struct gemm_norms : W {
     using sums = typename W::sums;
     using W::BM, W::BN, W::MI, W::NORM, W::PANEL;
     using W::end, W::s;
-    using W::mailbox, W::part, W::ranks, W::matrices_at, W::block, W::warp_row;
+    using W::mailbox, W::part, W::ranks, W::matrices_at, W::block, W::warp_row, W::ends;
     using W::store_panel;
     using W::W;
 
@@ -133,18 +133,21 @@ template <class W> struct gemm_norms : W {
     }
 
     /* The four lanes of a row send to every fourth thread block each. */
-    FP_DEVICE void send(sums &c, int strip, u32 buffer, int member) const
+    FP_DEVICE void send(sums &c, int left_out, int strip, u32 buffer, int member) const
     {
 #pragma unroll
         for (int m = 0; m < MI; m++) {
+            if (!ends(m, left_out))
+                continue;
             float mean[2], squares[2];
             moments_of(c, m, mean, squares);
 #pragma unroll
-            for (int r = 0; r < 2; r++)
-#pragma unroll 1
-                for (int to = lane() % 4; to < ranks(); to += 4)
-                    send_row(to, strip, buffer, warp_row(member, m) + fragment_row<D>(r),
-                             {mean[r], squares[r]});
+            for (int i = 0; i < NORM_RANKS / 4; i++)
+                if (takes<4>(i))
+#pragma unroll
+                    for (int r = 0; r < 2; r++)
+                        send_row(lane() % 4 + i * 4, strip, buffer,
+                                 warp_row(member, m) + fragment_row<D>(r), {mean[r], squares[r]});
         }
     }
 
@@ -246,14 +249,11 @@ template <class W> struct gemm_norms : W {
         join<4>(k, x);
     }
 
-    /* gamma and beta of 16 columns */
+    /* Of 16 columns gamma and beta of this lane's pairs, see load_columns(). */
     FP_DEVICE void load_weights_of(u32 (&w)[4], int p) const
     {
-#pragma unroll
-        for (int q = 0; q < 2; q++) {
-            w[q] = s.gamma[(p + q) * 4 + lane() % 4];
-            w[q + 2] = s.beta[(p + q) * 4 + lane() % 4];
-        }
+        const uint4 x = reinterpret_cast<const uint4 *>(s.weights)[p / 2 * 4 + lane() % 4];
+        w[0] = x.x, w[1] = x.y, w[2] = x.z, w[3] = x.w;
     }
 
     /* 16 rows of a warp, of product m. */
@@ -275,8 +275,8 @@ template <class W> struct gemm_norms : W {
                     for (int i = 0; i < 4; i++) {
                         auto &x = block(c, m, q + p + i / 2)[i % 2];
                         float gamma[2], beta[2], v[2];
-                        D::unpack(w[i / 2], gamma[0], gamma[1]);
-                        D::unpack(w[i / 2 + 2], beta[0], beta[1]);
+                        D::unpack(w[i / 2 * 2], gamma[0], gamma[1]);
+                        D::unpack(w[i / 2 * 2 + 1], beta[0], beta[1]);
 #pragma unroll
                         for (int e = 0; e < 2; e++)
                             v[e] = (x[e] * k[i % 2].factor + k[i % 2].shift) * gamma[e] + beta[e];
@@ -294,7 +294,8 @@ template <class W> struct gemm_norms : W {
     }
 
     /* The tile of a strip, this thread block's i-th. */
-    FP_DEVICE void normalise(sums &c, int strip, u32 i, int team, int member, u32 &panels) const
+    FP_DEVICE void normalise(sums &c, int left_out, int strip, u32 i, int team, int member,
+                             u32 &panels) const
     {
         constexpr bool ORDERED = NORM == NORM_CLUSTER && S::TEAMS > 1;
         const u32 buffer = NORM == NORM_CLUSTER ? i & 1 : 0, phase = i >> 1 & 1,
@@ -304,19 +305,21 @@ template <class W> struct gemm_norms : W {
         __syncwarp();
         if constexpr (ORDERED)
             mbarrier_wait(taken(1 - team), team == 0 ? phase ^ 1 : phase);
-        send(c, strip, buffer, member);
+        send(c, left_out, strip, buffer, member);
         if constexpr (NORM == NORM_CLUSTER)
             mbarrier_wait(full, phase);
-        scaling k[MI][2];
-#pragma unroll
-        for (int m = 0; m < MI; m++)
-            receive(k[m], strip, buffer, warp_row(member, m));
-        if constexpr (ORDERED)
-            mbarrier_arrive_warp(taken(team));
         mbarrier_wait(shared_address(&s.columns), 0);
 #pragma unroll
-        for (int m = 0; m < MI; m++)
-            scale(c, m, k[m], strip * BM + warp_row(member, m), part() * BN, panels);
+        for (int m = 0; m < MI; m++) {
+            if (!ends(m, left_out))
+                continue;
+            scaling k[2];
+            receive(k, strip, buffer, warp_row(member, m));
+            if constexpr (ORDERED)
+                if (m == MI - 1)
+                    mbarrier_arrive_warp(taken(team));
+            scale(c, m, k, strip * BM + warp_row(member, m), part() * BN, panels);
+        }
     }
 
     /* ---- after a split ---------------------------------------------------------------------- */

@@ -24,18 +24,12 @@ template <class W> struct gemm_norms_swapped : W {
     using W::block, W::first_matrices, W::matrices_at, W::warp_row, W::scaling_of, W::portion,
         W::moments_in, W::send_row, W::lane, W::mailbox;
     using W::BM, W::BN, W::MI, W::NORM;
-    using W::part, W::ranks, W::finish_tile;
+    using W::part, W::ranks, W::finish_tile, W::meet;
     using W::s;
     using W::W;
 
     static constexpr int WARPS = 4 * S::GROUPS, COLUMNS = WARP_ROWS * MI; /* of a team, of a warp */
     static_assert(BM <= WARPS * 32 || !W::SWAP, "a thread for each row");
-
-    /* All threads of a team meet. */
-    static FP_DEVICE void meet(int team)
-    {
-        asm volatile("bar.sync %0, %1;" ::"r"(1 + team), "n"(S::GROUPS * FOUR_WARPS) : "memory");
-    }
 
     /* Of some columns of a row: their sum, and the sum of their squared distances from the mean
      * times their number. */
@@ -180,8 +174,8 @@ template <class W> struct gemm_norms_swapped : W {
             for (int half = 0; half < 2; half++) {
                 const int column = warp_row(member, m) + half * 8 + lane() / 4;
                 float none;
-                D::unpack(reinterpret_cast<const u16 *>(s.gamma)[column], gamma[half], none);
-                D::unpack(reinterpret_cast<const u16 *>(s.beta)[column], beta[half], none);
+                D::unpack(reinterpret_cast<const u16 *>(s.weights)[column], gamma[half], none);
+                D::unpack(reinterpret_cast<const u16 *>(s.weights)[BN + column], beta[half], none);
             }
 #pragma unroll
             for (int p = 0; p < BM / 8; p += 2) {

@@ -63,6 +63,13 @@ struct tma_shape {
      * after the first one has issued all of its own. */
     static constexpr int APART = 2;
     static constexpr bool IN_TURN = LARGE && !SWAP && GROUPS == 2;
+    /* A group of thread blocks takes the tiles of a row strip, one each. */
+    static constexpr bool STRIPS = NORM != NORM_NONE && SPLIT == 1;
+    /* Both teams end the last tile of a thread block, which nothing else would hide: the one that
+     * has multiplied it leaves its second product to the other one, in the places of two steps of
+     * the weight.  That takes time, which only a layernorm wins back. */
+    static constexpr bool SHARES =
+        TEAMS == 2 && MI == 2 && NORM == NORM_MEMORY && !SWAP && STAGES >= PIECES + 2;
     static constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     static constexpr int A_PANEL = 64, A_PANEL_BYTES = BM * A_PANEL * 2; /* columns of the input */
     static constexpr int LDS = BN + 8; /* floats of a row of sums that are added up */
@@ -83,9 +90,8 @@ struct tma_shape {
     static_assert(TEAMS == 1 || GROUPS == 1,
                   "turns are between teams, or between the warpgroups of one");
     static_assert(!IN_TURN || APART <= STAGES, "the ring holds the second one's last steps");
-    /* A group of thread blocks takes the tiles of a row strip, one each. */
-    static constexpr bool STRIPS = NORM != NORM_NONE && SPLIT == 1;
-
+    static_assert(!SHARES || 2 * B_BYTES >= 64 * BN * static_cast<int>(sizeof(float)),
+                  "two steps have room for a product");
     static_assert(CLUSTER == 1 || (CLUSTER_M == 1) != (CLUSTER_N == 1), "weight or input");
     static_assert(CLUSTER == 1 || (SPLIT == 1 && NORM != NORM_CLUSTER),
                   "a cluster shares one thing");
@@ -99,14 +105,14 @@ struct tma_shape {
         unsigned char a[STAGES][A_BYTES], b[STAGES][B_BYTES];
         unsigned char out[OUT_BYTES];
         u32 row[BM]; /* where rows that are gathered begin, in units of 16 bytes */
-        u64 full[STAGES], empty[STAGES], ready[TEAMS], turn[CONSUMERS], landed[TEAMS], done[TEAMS];
+        u64 full[STAGES], empty[STAGES], ready[TEAMS], turn[CONSUMERS], landed[TEAMS], done[TEAMS],
+            left;
     };
     struct norm_smem : plain_smem {
-        alignas(16) u32 gamma[BN / 2]; /* pairs, of this thread block's columns */
-        u32 beta[BN / 2];
-        u64 shared[2];    /* complete when all moments of a tile are here */
-        u64 columns;      /* complete when gamma and beta are */
-        u64 taken[TEAMS]; /* complete when a team has read the moments of its tile */
+        alignas(16) u32 weights[BN]; /* gamma and beta of this thread block's columns, in pairs */
+        u64 shared[2];               /* complete when all moments of a tile are here */
+        u64 columns;                 /* complete when the weights are here */
+        u64 taken[TEAMS];            /* complete when a team has read the moments of its tile */
         /* Of each thread block's columns.  With mailboxes SWAP has room for the scalings here, and
          * others need none. */
         moments part[NORM == NORM_CLUSTER ? 2 : 1][NORM == NORM_CLUSTER ? NORM_RANKS : 1]
@@ -177,6 +183,14 @@ template <class S_, class View, class End> struct gemm_work {
     static FP_DEVICE int warp_row(int member, int m)
     {
         return (member * MI + m) * 64 + static_cast<int>(threadIdx.x) % FOUR_WARPS / 32 * WARP_ROWS;
+    }
+
+    /* Of a tile that both teams end each leaves out one of the products, of another one NONE. */
+    static constexpr int NONE = -1;
+
+    static FP_DEVICE bool ends(int m, int left_out)
+    {
+        return !S::SHARES || m != left_out;
     }
 
     /* ---- tiles ------------------------------------------------------------------------------- */
@@ -305,10 +319,15 @@ template <class S_, class View, class End> struct gemm_work {
         return SPLIT == 1 && end.residual != nullptr ? S::PIECES : 0;
     }
 
-    /* The first step of this thread block's i-th tile. */
+    /* The first step of this thread block's i-th tile, and that of the tile's residual. */
     FP_DEVICE position ring_of(u32 i) const
     {
         return ring_at(i * (steps() + residual_steps()));
+    }
+
+    FP_DEVICE position residual_of(u32 i) const
+    {
+        return ring_at(i * (steps() + residual_steps()) + steps());
     }
 
     /* Where 16 bytes lie in panels of so many rows; column: within the tile. */
@@ -334,6 +353,12 @@ template <class S_, class View, class End> struct gemm_work {
         constexpr int CHUNKS = PANEL / 8;
         return SWAP ? first + p * (8 * LINE) + m * (rows * LINE)
                     : (first ^ p % CHUNKS * 16) + p / CHUNKS * (rows * LINE);
+    }
+
+    /* All threads of a team meet. */
+    static FP_DEVICE void meet(int team)
+    {
+        asm volatile("bar.sync %0, %1;" ::"r"(1 + team), "n"(S::GROUPS * FOUR_WARPS) : "memory");
     }
 
     /* A warp has left its columns of the tile in s.out. */

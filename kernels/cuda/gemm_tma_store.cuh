@@ -17,9 +17,11 @@ template <class W> struct gemm_stores : W {
     using D = typename W::D;
     using S = typename W::S;
     using tile = typename W::tile;
+    using sums = typename W::sums;
     using W::a, W::maps, W::n, W::end, W::s;
-    using W::BM, W::BN, W::PANEL, W::LINE, W::STORERS, W::SCATTERS;
-    using W::first_tile, W::next_tile, W::tiles, W::locate, W::offset, W::first_matrices;
+    using W::BM, W::BN, W::MI, W::PANEL, W::LINE, W::STORERS, W::SCATTERS, W::SWAP;
+    using W::first_tile, W::next_tile, W::tiles, W::locate, W::offset, W::first_matrices,
+        W::matrices_at, W::block, W::warp_row, W::finish_tile;
     using W::W;
 
     /* ---- a warp's own rows ------------------------------------------------------------------- */
@@ -72,6 +74,50 @@ template <class W> struct gemm_stores : W {
                      : "r"(from)
                      : "memory");
         *reinterpret_cast<uint4 *>(end.store.place(row, column)) = x;
+    }
+
+    /* Leaves 16 rows and columns of a warp, blocks p and p + 1 of product m, in shared memory. */
+    FP_DEVICE void leave(sums &c, int m, int p, u32 at) const
+    {
+        const auto &x = block(c, m, p), &y = block(c, m, p + 1);
+        const float v[4][2] = {
+            {x[0][0], x[0][1]}, {x[1][0], x[1][1]}, {y[0][0], y[0][1]}, {y[1][0], y[1][1]}};
+        u32 r[4];
+#pragma unroll
+        for (int i = 0; i < 4; i++)
+            r[i] = end.activation.template packed<D>(v[i][0], v[i][1]);
+        if constexpr (SWAP)
+            store_matrix_transposed(at, r);
+        else
+            store_matrix(at, r);
+    }
+
+    /* Columns past the last are left out; a branch between two panels also keeps ptxas from mixing
+     * them, for which registers would not suffice. */
+    FP_DEVICE void store_rows(sums &c, const tile &t, int member, u32 &panels) const
+    {
+#pragma unroll
+        for (int m = 0; m < MI; m++)
+#pragma unroll
+            for (int q = 0; q < BN; q += PANEL)
+                if (t.n0 + q < n)
+                    store_panel(t.m0 + warp_row(member, m), t.n0 + q, panels, [&](u32 first) {
+#pragma unroll
+                        for (int p = 0; p < PANEL / 8; p += 2)
+                            leave(c, m, q / 8 + p, matrices_at(first, WARP_ROWS, 0, p));
+                    });
+    }
+
+    /* If SWAP a warp leaves its columns of the tile in s.out, for those that store it. */
+    FP_DEVICE void hand_over(sums &c, int member, u32 done) const
+    {
+        const u32 out = first_matrices(shared_address(s.out), BM, warp_row(member, 0));
+#pragma unroll
+        for (int m = 0; m < MI; m++)
+#pragma unroll
+            for (int p = 0; p < BM / 8; p += 2)
+                leave(c, m, p, matrices_at(out, BM, m, p));
+        finish_tile(done);
     }
 
     /* ---- the warps that store whole tiles ---------------------------------------------------- */
