@@ -65,7 +65,7 @@ static int outside_ring(const struct cuda_gemm *g)
 {
     bool cluster = g->norm == CUDA_GEMM_NORM_CLUSTER;
     int rows = cluster || g->swap ? g->bm : 1;            /* whose moments or scalings have room */
-    int mbarriers = ((3 + g->groups) * g->teams + 1) * 8; /* ready, landed, done, turn, left */
+    int mbarriers = ((3 + g->groups) * g->teams + 1) * 8; /* ready, landed, done, turn, handed */
     int align = mbarriers % 16;                           /* the weights begin at 16 bytes */
     int norm = align + 2 * g->bn * 2 + (2 + 1 + g->teams) * 8 + /* shared, columns, taken */
                (cluster ? 2 * RANKS_MAX : 1) * rows * MOMENTS_BYTES;

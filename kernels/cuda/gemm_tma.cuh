@@ -10,12 +10,13 @@
  *     tile's residual follows in more steps of the ring, some 64 rows in each, in the place of the
  *     weight.
  *   - TEAMS teams multiply.  Team t takes every TEAMS-th tile; GROUPS warpgroups share its rows.
- *     While one team runs its epilogue, the other one multiplies.  Each warp stores its own rows.
- *   - Two more warps load a layernorm's gamma and beta, and with SWAP store finished tiles.
+ *     While one team runs its epilogue, the other one multiplies.  Both may end the last tile, see
+ *     gemm_tma_share.cuh.  Each warp stores its own rows.
+ *   - One more warp loads a layernorm's gamma and beta.  With SWAP two warps store finished tiles.
  *
  * The mbarriers full[] complete when a step has landed, empty[] when it was multiplied or added;
  * turn[] of a warpgroup when the one before has issued all of its tile's steps; landed[] of a team
- * when the residual of its tile is here; left when one team has left sums to the other one.  With
+ * when the residual of its tile is here; handed when one team has handed sums to the other.  With
  * SWAP ready[team] completes when the team may write its tile to `out`, and done[team] when it has;
  * after a split done[0] when all sums of a thread block's rows are here.  Matrices lie in shared
  * memory in panels of 64 columns, for BN = 96 of 32, in the swizzle in which TMA copies them.
@@ -63,7 +64,7 @@ struct gemm_tma
     using tile = typename W::tile;
     using position = typename W::position;
     using sums = typename W::sums;
-    using W::begin, W::add_piece, W::leave_product, W::take_product, W::load_weights, W::load_rows,
+    using W::begin, W::add_piece, W::hand_product, W::take_product, W::load_weights, W::load_rows,
         W::load_columns, W::store_rows, W::hand_over, W::store_tiles, W::normalise,
         W::normalise_swapped, W::fetch_columns, W::send_sums, W::add_parts;
     using W::BM, W::BN, W::BK, W::STAGES, W::SPLIT, W::CLUSTER, W::MI, W::NI, W::PANEL, W::LINE,
@@ -157,7 +158,7 @@ struct gemm_tma
                 mbarrier_init(shared_address(&s.taken[i]), 4);
         }
         if constexpr (S::SHARES)
-            mbarrier_init(shared_address(&s.left), FOUR_WARPS);
+            mbarrier_init(shared_address(&s.handed), FOUR_WARPS);
         mbarrier_fence_init();
     }
 
@@ -250,7 +251,8 @@ struct gemm_tma
             pin(c[m]);
     }
 
-    /* Without SWAP each warpgroup adds its own MI pieces. */
+    /* Without SWAP each warpgroup adds its own MI pieces.  left_out: a piece that the other team
+     * adds, or NONE.  Nobody waits for landed[] of a thread block's last tile. */
     FP_DEVICE void add_residual(sums &c, position at, int left_out, int team, int member) const
     {
         constexpr int EACH = SWAP ? S::PIECES : MI;
@@ -316,14 +318,16 @@ struct gemm_tma
     {
         const int team = group / S::GROUPS, member = group % S::GROUPS, count = steps();
         const u32 ready = shared_address(&s.ready[team]), done = shared_address(&s.done[team]);
-        /* If it SHARES a team has a turn after the last tile, in which it ends a part of that. */
-        const int past = first_tile() < tiles() ? tiles() + (S::SHARES ? groups() : 0) : 0;
+        /* The team whose turn would come after the last tile ends a part of that one. */
+        const bool shares = W::shares();
+        const int end_of_turns = first_tile() < tiles() ? tiles() + (shares ? groups() : 0) : 0;
         int number = next_tile(first_tile(), team);
         u32 panels = 0;
 #pragma unroll 1
-        for (u32 i = team; number < past; i += S::TEAMS, number = next_tile(number, S::TEAMS)) {
+        for (u32 i = team; number < end_of_turns;
+             i += S::TEAMS, number = next_tile(number, S::TEAMS)) {
             sums c;
-            const bool helps = S::SHARES && number >= tiles();
+            const bool helps = shares && number >= tiles();
             const int current = helps ? number - groups() : number;
             const tile t = locate(current);
             const u32 phase = i / S::TEAMS & 1;
@@ -334,8 +338,8 @@ struct gemm_tma
             } else {
                 begin(c, t.n0, member);
                 multiply_tile(c, at, count, team, member, phase);
-                if (S::SHARES && next_tile(current) >= tiles()) {
-                    leave_product(c, at, team);
+                if (shares && next_tile(current) >= tiles()) {
+                    hand_product(c, at, team);
                     left_out = MI - 1;
                 }
             }

@@ -73,7 +73,7 @@ template <class W> struct gemm_additions : W {
     }
 
     /* Where sums take more than 96 registers, branches between steps keep ptxas from mixing them,
-     * for which the others would not suffice.  So each step loads what the next but one needs. */
+     * for which the others would not suffice.  So each step loads what a later one needs. */
     FP_DEVICE bool past_columns(int p) const
     {
         return MI * BN > 2 * 96 && p * 8 >= n;
@@ -83,7 +83,8 @@ template <class W> struct gemm_additions : W {
      * are of all columns of a warp, else of product m, whose rows these are. */
     FP_DEVICE void add_piece(sums &c, u32 panels, int piece, int member, int m) const
     {
-        constexpr int ROWS = S::PIECE, BLOCKS = (SWAP ? ROWS : BN) / 8, AHEAD = BLOCKS < 4 ? 1 : 2;
+        constexpr int ROWS = S::PIECE, BLOCKS = (SWAP ? ROWS : BN) / 8;
+        constexpr int AHEAD = BLOCKS < 4 ? 1 : 2; /* loads under way, each of 16 columns and rows */
         const u32 from = first_matrices(panels, ROWS, warp_row(SWAP ? member : 0, 0));
 #pragma unroll
         for (int i = 0; i < (SWAP ? MI : 1); i++) {

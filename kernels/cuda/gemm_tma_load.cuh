@@ -127,7 +127,8 @@ template <class W> struct gemm_loads : W {
         return GAINS && first_tile() < tiles() ? min(steps(), STAGES) : 0;
     }
 
-    /* Where a layernorm's moments of a strip go through memory: see gemm_tma_norm.cuh. */
+    /* Where a layernorm's moments of a strip go through memory: see gemm_tma_norm.cuh.
+     * 32 bits count them: so many rows times ranks() * ranks() have no room on a GPU. */
     FP_DEVICE u64 *mailbox(int strip, int reader, int sender) const
     {
         const int number = (strip * ranks() + reader) * ranks() + sender;
@@ -177,7 +178,7 @@ template <class W> struct gemm_loads : W {
     /* gamma and beta of this thread block's columns, which are the same for all of its tiles.  By a
      * warp: one load then gives a lane all that it needs for 16 columns, gamma and beta of its
      * pairs in the first 8 and in the others.  Loads of single pairs took as much of shared
-     * memory's time as the whole result.  If SWAP gamma comes first, then beta. */
+     * memory's time as writing the result.  If SWAP gamma comes first, then beta. */
     FP_DEVICE void load_columns(int lane) const
     {
         const u32 columns = shared_address(&s.columns);

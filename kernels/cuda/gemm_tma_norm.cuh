@@ -308,17 +308,21 @@ template <class W> struct gemm_norms : W {
         send(c, left_out, strip, buffer, member);
         if constexpr (NORM == NORM_CLUSTER)
             mbarrier_wait(full, phase);
+        scaling k[MI][2];
+        if constexpr (ORDERED) { /* all at once: the other team waits */
+#pragma unroll
+            for (int m = 0; m < MI; m++)
+                receive(k[m], strip, buffer, warp_row(member, m));
+            mbarrier_arrive_warp(taken(team));
+        }
         mbarrier_wait(shared_address(&s.columns), 0);
 #pragma unroll
         for (int m = 0; m < MI; m++) {
             if (!ends(m, left_out))
                 continue;
-            scaling k[2];
-            receive(k, strip, buffer, warp_row(member, m));
-            if constexpr (ORDERED)
-                if (m == MI - 1)
-                    mbarrier_arrive_warp(taken(team));
-            scale(c, m, k, strip * BM + warp_row(member, m), part() * BN, panels);
+            if constexpr (!ORDERED)
+                receive(k[m], strip, buffer, warp_row(member, m));
+            scale(c, m, k[m], strip * BM + warp_row(member, m), part() * BN, panels);
         }
     }
 

@@ -66,7 +66,7 @@ struct tma_shape {
     /* A group of thread blocks takes the tiles of a row strip, one each. */
     static constexpr bool STRIPS = NORM != NORM_NONE && SPLIT == 1;
     /* Both teams end the last tile of a thread block, which nothing else would hide: the one that
-     * has multiplied it leaves its second product to the other one, in the places of two steps of
+     * has multiplied it hands its second product to the other one, in the places of two steps of
      * the weight.  That takes time, which only a layernorm wins back. */
     static constexpr bool SHARES =
         TEAMS == 2 && MI == 2 && NORM == NORM_MEMORY && !SWAP && STAGES >= PIECES + 2;
@@ -90,6 +90,8 @@ struct tma_shape {
     static_assert(TEAMS == 1 || GROUPS == 1,
                   "turns are between teams, or between the warpgroups of one");
     static_assert(!IN_TURN || APART <= STAGES, "the ring holds the second one's last steps");
+    static_assert(!SHARES || (MI == PIECES && BN % 16 == 0),
+                  "a product has a piece of the residual");
     static_assert(!SHARES || 2 * B_BYTES >= 64 * BN * static_cast<int>(sizeof(float)),
                   "two steps have room for a product");
     static_assert(CLUSTER == 1 || (CLUSTER_M == 1) != (CLUSTER_N == 1), "weight or input");
@@ -106,10 +108,10 @@ struct tma_shape {
         unsigned char out[OUT_BYTES];
         u32 row[BM]; /* where rows that are gathered begin, in units of 16 bytes */
         u64 full[STAGES], empty[STAGES], ready[TEAMS], turn[CONSUMERS], landed[TEAMS], done[TEAMS],
-            left;
+            handed;
     };
     struct norm_smem : plain_smem {
-        alignas(16) u32 weights[BN]; /* gamma and beta of this thread block's columns, in pairs */
+        alignas(16) u32 weights[BN]; /* gamma and beta of its columns, see load_columns() */
         u64 shared[2];               /* complete when all moments of a tile are here */
         u64 columns;                 /* complete when the weights are here */
         u64 taken[TEAMS];            /* complete when a team has read the moments of its tile */

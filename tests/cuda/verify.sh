@@ -15,10 +15,10 @@ export FUSEPLAN_CACHE="${FUSEPLAN_CACHE:-$dir/cache}"
 # hopper_gemm where a tile takes one to five steps and, unless it is split, a thread block several tiles: 50000 rows
 # are 391 tiles of 128, and an H100 runs 132 thread blocks.  The inner dimension is 64 times the heads, of the second
 # GEMM of the feed-forward part its size: the last step of 72 and of 200 has 8 columns.  A layernorm takes tiles that
-# divide the hidden size: up to 192 columns of 3 heads, up to 256 of 4, 64 of 1 and 5.
+# divide the hidden size: up to 128 columns of 2 heads, up to 192 of 3, up to 256 of 4, 64 of 1 and 5.
 few_steps() {
   for type in fp16 bf16; do
-    for size in '-H 1 -F 72' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 200'; do
+    for size in '-H 1 -F 72' '-H 2 -F 128' '-H 3 -F 256' '-H 4 -F 320' '-H 5 -F 200'; do
       echo "-s $gemms -i hopper_gemm $size $type 400 125 full"
     done
   done
