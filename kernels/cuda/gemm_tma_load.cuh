@@ -127,12 +127,11 @@ template <class W> struct gemm_loads : W {
         return GAINS && first_tile() < tiles() ? min(steps(), STAGES) : 0;
     }
 
-    /* Where a layernorm's moments of a strip go through memory: see gemm_tma_norm.cuh.
-     * 32 bits count them: so many rows times ranks() * ranks() have no room on a GPU. */
+    /* Where a layernorm's moments of a strip go through memory: see gemm_tma_norm.cuh. */
     FP_DEVICE u64 *mailbox(int strip, int reader, int sender) const
     {
         const int number = (strip * ranks() + reader) * ranks() + sender;
-        return reinterpret_cast<u64 *>(a.sync + FP_SYNC_TILES) + number * BM;
+        return reinterpret_cast<u64 *>(a.sync + FP_SYNC_TILES) + static_cast<i64>(number) * BM;
     }
 
     /* Of a layernorm: the strip of a tile, and which of the tiles that make up its rows it is. */
