@@ -24,6 +24,7 @@ enum {
     SMEM_ALIGNMENT = 16,  /* of tma_shape::smem */
     SWIZZLE_BYTES = 1024, /* ALIGN of tma_shape */
     DEPTH_MAX = 12,
+    RESIDUAL_PLACES = 2,     /* PLACES of tma_shape */
     RANKS_MAX = 8,           /* NORM_RANKS */
     RANKS_OF_SPLIT_MAX = 16, /* RANKS_OF_SPLIT */
     AT_ONCE_MAX = 112,       /* thread blocks that an H100 or H200 holds in clusters of up to 8 */
@@ -54,10 +55,23 @@ static int out_bytes(const struct cuda_gemm *g)
     return warps * (panels > 1 ? 2 : 1) * STORED_ROWS * panel_of(g) * 2;
 }
 
-/* Rows of a residual that come in a step of the ring: PIECE of tma_shape. */
+/* The residual is added between two products of a team: BETWEEN of tma_shape. */
+static bool adds_between(const struct cuda_gemm *g)
+{
+    return g->adds && g->teams == 2 && g->bm == 128 && !g->swap && panel_of(g) == 64;
+}
+
+/* Rows of a residual that TMA copies at once: those of a panel or, where it comes in the ring, PIECE
+ * of tma_shape. */
 static int residual_rows(const struct cuda_gemm *g)
 {
-    return g->bm / ((g->bm + 63) / 64);
+    return adds_between(g) ? g->bm : g->bm / ((g->bm + 63) / 64);
+}
+
+/* tma_shape::smem::residual */
+static int residual_bytes(const struct cuda_gemm *g)
+{
+    return adds_between(g) ? RESIDUAL_PLACES * g->bm * panel_of(g) * 2 : 0;
 }
 
 /* Of tma_shape::smem, all but the ring and its mbarriers. */
@@ -65,12 +79,13 @@ static int outside_ring(const struct cuda_gemm *g)
 {
     bool cluster = g->norm == CUDA_GEMM_NORM_CLUSTER;
     int rows = cluster || g->swap ? g->bm : 1;            /* whose moments or scalings have room */
-    int mbarriers = ((3 + g->groups) * g->teams + 1) * 8; /* ready, landed, done, turn, handed */
+    /* ready, landed, done, turn, handed, residual_full, residual_empty */
+    int mbarriers = ((3 + g->groups) * g->teams + 1 + 2 * RESIDUAL_PLACES) * 8;
     int align = mbarriers % 16;                           /* the weights begin at 16 bytes */
     int norm = align + 2 * g->bn * 2 + (2 + 1 + g->teams) * 8 + /* shared, columns, taken */
                (cluster ? 2 * RANKS_MAX : 1) * rows * MOMENTS_BYTES;
     bool strips = g->norm != CUDA_GEMM_NORM_NONE && g->split == 1;
-    int bytes = out_bytes(g) + g->bm * 4 + mbarriers + (strips ? norm : 0);
+    int bytes = residual_bytes(g) + out_bytes(g) + g->bm * 4 + mbarriers + (strips ? norm : 0);
     return (bytes + SMEM_ALIGNMENT - 1) / SMEM_ALIGNMENT * SMEM_ALIGNMENT;
 }
 
@@ -79,13 +94,20 @@ static int step_bytes(const struct cuda_gemm *g)
     return (g->bm + g->bn) * g->step * 2 + 2 * 8;
 }
 
+/* The tensor that is added to the products, -1: none. */
+static int residual_of(const struct cuda_stage *s)
+{
+    int last = cuda_gemm_stored(s);
+    return last > cuda_gemm_op(s) ? op_residual(last) : -1;
+}
+
 /* The ring has as many steps as fit.  The thread blocks of a cluster take one tile, and so need no
  * second team. */
 void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out)
 {
     int tile = choice_value(c, CUDA_GEMM_KNOB_TILE), split = choice_value(c, CUDA_GEMM_KNOB_SPLIT);
     struct cuda_stage stage;
-    bool norm = cuda_gemm_stage(c->segment, &stage) && stage.norm_strip;
+    bool gemm = cuda_gemm_stage(c->segment, &stage), norm = gemm && stage.norm_strip;
     *out =
         (struct cuda_gemm){.bm = tiles[tile].bm,
                            .bn = tiles[tile].bn,
@@ -96,6 +118,7 @@ void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out)
                            .cluster_m = tiles[tile].cluster_m,
                            .cluster_n = tiles[tile].cluster_n,
                            .swap = tiles[tile].swap,
+                           .adds = gemm && residual_of(&stage) >= 0,
                            .norm = norm ? (enum cuda_gemm_norm)choice_value(c, CUDA_GEMM_KNOB_NORM)
                                         : CUDA_GEMM_NORM_NONE};
     int room = arch_shared_bytes(CUDA_ARCH_HOPPER) - SWIZZLE_BYTES - outside_ring(out);
@@ -225,9 +248,9 @@ void cuda_gemm_arguments(const struct choice *c, struct buf *out)
                                         [CUDA_GEMM_NORM_MEMORY] = "MEMORY"};
     struct cuda_gemm g;
     cuda_gemm_of(c, &g);
-    buf_addf(out, "%d, %d, %d, %d, %d, %d, %d, fp::NORM_%s, %d, %d, %s", g.bm, g.bn, g.step,
+    buf_addf(out, "%d, %d, %d, %d, %d, %d, %d, fp::NORM_%s, %d, %d, %s, %s", g.bm, g.bn, g.step,
              g.teams, g.groups, g.depth, g.split, norms[g.norm], g.cluster_m, g.cluster_n,
-             g.swap ? "true" : "false");
+             g.swap ? "true" : "false", g.adds ? "true" : "false");
 }
 
 /* ---- launches -------------------------------------------------------------------------------- */
@@ -237,7 +260,7 @@ static void describe(const struct cuda_gemm *g, const struct cuda_stage *s,
                      const struct workload *w, struct cuda_launch *out)
 {
     int op = cuda_gemm_op(s), in = op_input(s->first), stored = TENSOR_OF(s->last);
-    int last = cuda_gemm_stored(s), residual = last > op ? op_residual(last) : -1;
+    int last = cuda_gemm_stored(s), residual = residual_of(s);
     enum weight_id weight = op_weight(op, 0);
     int64_t tokens = workload_tokens(w), n = dim_size(ops[op].columns, w),
             k = dim_size(weights[weight].rows, w);

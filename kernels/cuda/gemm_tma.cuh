@@ -6,20 +6,23 @@
  * A thread block takes tiles of (BM, BN) in turn.  Its warps have four roles:
  *
  *   - One warp loads the weight and one loads rows of the input, for one tile after another.  Each
- *     fills its half of a ring of STAGES steps: (BK, BN) of the weight, (BM, BK) of the input.  A
- *     tile's residual follows in more steps of the ring, some 64 rows in each, in the place of the
- *     weight.
+ *     fills its half of a ring of STAGES steps: (BK, BN) of the weight, (BM, BK) of the input.
  *   - TEAMS teams multiply.  Team t takes every TEAMS-th tile; GROUPS warpgroups share its rows.
  *     While one team runs its epilogue, the other one multiplies.  Both may end the last tile, see
  *     gemm_tma_share.cuh.  Each warp stores its own rows.
  *   - One more warp loads a layernorm's gamma and beta.  With SWAP two warps store finished tiles.
  *
- * The mbarriers full[] complete when a step has landed, empty[] when it was multiplied or added;
- * turn[] of a warpgroup when the one before has issued all of its tile's steps; landed[] of a team
- * when the residual of its tile is here; handed when one team has handed sums to the other.  With
- * SWAP ready[team] completes when the team may write its tile to `out`, and done[team] when it has;
- * after a split done[0] when all sums of a thread block's rows are here.  Matrices lie in shared
- * memory in panels of 64 columns, for BN = 96 of 32, in the swizzle in which TMA copies them.
+ * A residual that is added between products (BETWEEN) has places of its own, and a warp that loads
+ * it.  Another one follows its tile in more steps of the ring, some 64 rows in each, in the place
+ * of the weight.
+ *
+ * The mbarriers full[] complete when a step has landed, empty[] when it was multiplied or added,
+ * residual_full[] and residual_empty[] likewise; turn[] of a warpgroup when the one before has
+ * issued all of its tile's steps; landed[] of a team when the residual in the ring is here; handed
+ * when one team has handed sums to the other.  With SWAP ready[team] completes when the team may
+ * write its tile to `out`, and done[team] when it has; after a split done[0] when all sums of a
+ * thread block's rows are here.  Matrices lie in shared memory in panels of 64 columns, for BN = 96
+ * of 32, in the swizzle in which TMA copies them.
  *
  * Sums begin with the bias.  Of two warpgroups that share the rows of a large tile the second one
  * issues its last steps after the first one has issued all of its own, so that the first one's
@@ -27,10 +30,10 @@
  * front has ended.  Rows that are no neighbours in memory (sequences of several lengths, merged
  * heads) are copied by cp.async behind the same mbarriers, or stored by ordinary instructions.
  *
- * This file has the roles and the products; gemm_tma_add.cuh bias and residual, gemm_tma_load.cuh
- * what is loaded, gemm_tma_store.cuh what is stored, gemm_tma_norm.cuh the layernorm,
- * gemm_tma_share.cuh the tile that both teams end, gemm_tma_split.cuh the sums of a split,
- * gemm_tma_shape.cuh what all parts know.
+ * This file has the roles; gemm_tma_multiply.cuh the products, gemm_tma_add.cuh bias and residual,
+ * gemm_tma_load.cuh what is loaded, gemm_tma_store.cuh what is stored, gemm_tma_norm.cuh the
+ * layernorm, gemm_tma_share.cuh the tile that both teams end, gemm_tma_split.cuh the sums of a
+ * split, gemm_tma_shape.cuh what all parts know.
  *
  * With SWAP the operands of wgmma change places, out^T = weight^T in^T: a product has 64 columns of
  * the tile and all BM of its rows, which need be no multiple of 64, and GROUPS warpgroups share the
@@ -46,7 +49,7 @@
 #ifndef FUSEPLAN_CUDA_GEMM_TMA_CUH
 #define FUSEPLAN_CUDA_GEMM_TMA_CUH
 
-#include "gemm_tma_add.cuh"
+#include "gemm_tma_multiply.cuh"
 #include "gemm_tma_norm_swap.cuh"
 #include "gemm_tma_share.cuh"
 #include "gemm_tma_split.cuh"
@@ -54,23 +57,25 @@
 namespace fp
 {
 
+/* Each part knows those before it. */
 template <class S, class View, class End>
-struct gemm_tma
-    : gemm_splits<gemm_norms_swapped<gemm_norms<
-          gemm_stores<gemm_loads<gemm_shares<gemm_additions<gemm_work<S, View, End>>>>>>>> {
-    using W = gemm_splits<gemm_norms_swapped<
-        gemm_norms<gemm_stores<gemm_loads<gemm_shares<gemm_additions<gemm_work<S, View, End>>>>>>>>;
+using gemm_parts = gemm_splits<gemm_norms_swapped<gemm_norms<
+    gemm_stores<gemm_loads<gemm_shares<gemm_products<gemm_additions<gemm_work<S, View, End>>>>>>>>>;
+
+template <class S, class View, class End> struct gemm_tma : gemm_parts<S, View, End> {
+    using W = gemm_parts<S, View, End>;
     using D = typename S::D;
     using tile = typename W::tile;
     using position = typename W::position;
     using sums = typename W::sums;
-    using W::begin, W::add_piece, W::hand_product, W::take_product, W::load_weights, W::load_rows,
-        W::load_columns, W::store_rows, W::hand_over, W::store_tiles, W::normalise,
-        W::normalise_swapped, W::fetch_columns, W::send_sums, W::add_parts;
-    using W::BM, W::BN, W::BK, W::STAGES, W::SPLIT, W::CLUSTER, W::MI, W::NI, W::PANEL, W::LINE,
-        W::STORERS, W::NORM, W::STRIPS, W::SWAP, W::NONE, W::GATHERS, W::SCATTERS;
+    using W::begin, W::multiply, W::multiply_tile, W::add_residual, W::hand_product,
+        W::take_product, W::load_weights, W::load_rows, W::load_columns, W::load_panels,
+        W::store_rows, W::hand_over, W::store_tiles, W::normalise, W::normalise_swapped,
+        W::fetch_columns, W::send_sums, W::add_parts;
+    using W::BM, W::BN, W::STAGES, W::SPLIT, W::CLUSTER, W::MI, W::STORERS, W::NORM, W::STRIPS,
+        W::SWAP, W::NONE, W::GATHERS, W::SCATTERS;
     using W::first_tile, W::next_tile, W::tiles, W::groups, W::locate, W::strip_of, W::steps,
-        W::ring_of, W::residual_of, W::residual_steps, W::ends;
+        W::ring_of, W::turn, W::landed;
     using W::s;
     using W::W;
 
@@ -123,6 +128,9 @@ struct gemm_tma
             if constexpr (STRIPS)
                 if (warp == 2 && (!SWAP || lane == 0))
                     load_columns(lane);
+            if constexpr (S::BETWEEN)
+                if (warp == 3 && lane == 0)
+                    load_panels();
             if constexpr (SWAP)
                 if (SCATTERS || (warp == 2 && lane == 0))
                     store_tiles((warp - 2) * 32 + lane);
@@ -159,191 +167,48 @@ struct gemm_tma
         }
         if constexpr (S::SHARES)
             mbarrier_init(shared_address(&s.handed), FOUR_WARPS);
+        if constexpr (S::BETWEEN)
+#pragma unroll
+            for (int i = 0; i < S::PLACES; i++) {
+                mbarrier_init(shared_address(&s.residual_full[i]), 1);
+                mbarrier_init(shared_address(&s.residual_empty[i]), 4);
+            }
         mbarrier_fence_init();
     }
 
     /* ---- the warpgroups that multiply -------------------------------------------------------- */
-
-    FP_DEVICE u32 turn(int group) const
-    {
-        return shared_address(&s.turn[group]);
-    }
-
-    FP_DEVICE u32 landed(int team) const
-    {
-        return shared_address(&s.landed[team]);
-    }
-
-    /* A step was multiplied.  Its place is free for the next one once it was in all thread blocks
-     * that the next one goes to. */
-    FP_DEVICE void give_back(u32 slot) const
-    {
-        const u32 empty = shared_address(&s.empty[slot]);
-        if constexpr (CLUSTER == 1) {
-            mbarrier_arrive_warp(empty);
-        } else {
-            const int lane = static_cast<int>(threadIdx.x) % 32;
-            __syncwarp();
-            if (lane < CLUSTER)
-                mbarrier_arrive_cluster(cluster_address(empty, lane));
-        }
-    }
-
-    /* The products of a step, from descriptors of its rows and columns. */
-    FP_DEVICE void issue(sums &c, u64 rows, u64 columns) const
-    {
-        constexpr int BESIDE = BN / NI / PANEL * BK * LINE; /* bytes of a product's columns */
-        wgmma_fence();
-#pragma unroll
-        for (int k = 0; k < BK; k += 16) {
-            const u64 from =
-                rows + k / S::A_PANEL * (S::A_PANEL_BYTES / 16) + k % S::A_PANEL * 2 / 16;
-#pragma unroll
-            for (int m = 0; m < MI * NI; m++)
-                if constexpr (SWAP)
-                    wgmma<D, BM>::tt(c[m], columns + m * (BK * LINE / 16) + k * (LINE / 16), from);
-                else
-                    wgmma<D, BN / NI>::nn(c[m], from + m / NI * (8192 / 16),
-                                          columns + m % NI * (BESIDE / 16) + k * (LINE / 16));
-        }
-        wgmma_commit();
-    }
-
-    struct nothing { /* for multiply() */
-        FP_DEVICE void operator()(int) const
-        {
-        }
-    };
-
-    /* So many steps from `at` on.  member: of the warpgroups that share the tile.  next: the
-     * mbarrier of the warpgroup whose turn it is then, 0 for none.  before(i) comes before step i,
-     * and before(count) before that turn. */
-    template <class Before = nothing>
-    FP_DEVICE void multiply(sums &c, position &at, int count, int member, u32 next,
-                            const Before &before = {}) const
-    {
-        const u32 rows = shared_address(s.a) + (SWAP ? 0 : member * MI * 8192);
-        const u32 columns = shared_address(s.b) + (SWAP ? member * MI * BK * LINE : 0);
-        u32 held = 0;
-#pragma unroll 1
-        for (int i = 0; i < count; i++) {
-            before(i);
-            mbarrier_wait(shared_address(&s.full[at.slot]), at.phase);
-            if constexpr (GATHERS)
-                proxy_fence();
-            issue(c, wgmma_matrix(rows + at.slot * S::A_BYTES, 16, 1024),
-                  wgmma_matrix<LINE>(columns + at.slot * S::B_BYTES, BK * LINE, 8 * LINE));
-            if (i > 0) {
-                wgmma_wait<1>();
-                give_back(held);
-            }
-            held = at.slot;
-            at.advance();
-        }
-        before(count);
-        if (next != 0)
-            mbarrier_arrive_warp(next);
-        wgmma_wait<0>();
-        if (count > 0)
-            give_back(held);
-#pragma unroll
-        for (int m = 0; m < MI * NI; m++)
-            pin(c[m]);
-    }
-
-    /* Without SWAP each warpgroup adds its own MI pieces.  left_out: a piece that the other team
-     * adds, or NONE.  Nobody waits for landed[] of a thread block's last tile. */
-    FP_DEVICE void add_residual(sums &c, position at, int left_out, int team, int member) const
-    {
-        constexpr int EACH = SWAP ? S::PIECES : MI;
-#pragma unroll 1
-        for (int i = 0; i < residual_steps(); i += EACH)
-#pragma unroll
-            for (int j = 0; j < EACH; j++, at.advance()) {
-                if (!ends(j, left_out))
-                    continue;
-                mbarrier_wait(shared_address(&s.full[at.slot]), at.phase);
-                if (S::TEAMS > 1 && j == EACH - 1)
-                    mbarrier_arrive_warp(landed(team));
-                if (SWAP || i == member * MI) {
-                    add_piece(c, shared_address(s.b[at.slot]), j, member, j);
-                    proxy_fence(); /* TMA writes there next */
-                }
-                give_back(at.slot);
-            }
-    }
-
-    /* All steps of a tile. */
-    FP_DEVICE void multiply_tile(sums &c, position &at, int count, int team, int member,
-                                 u32 phase) const
-    {
-        if constexpr (S::TEAMS > 1)
-            multiply_by_turns(c, at, count, team, phase);
-        else
-            multiply_in_turn(c, at, count, member, phase);
-    }
-
-    /* A team multiplies when the other one has issued its last step.  That one's residual may still
-     * be on its way then.  Before the first step that takes its place the team waits for it: of an
-     * mbarrier only the parity of its phase shows, so one must not wait for a phase while the one
-     * before has still to end. */
-    FP_DEVICE void multiply_by_turns(sums &c, position &at, int count, int team, u32 phase) const
-    {
-        const int other = (team + 1) % S::TEAMS, first_there = min(count, STAGES - S::PIECES);
-        const u32 parity = team == 0 ? phase ^ 1 : phase;
-        mbarrier_wait(turn(team), parity);
-        multiply(c, at, count, 0, turn(other), [&](int i) {
-            if (residual_steps() > 0 && i == first_there)
-                mbarrier_wait(landed(other), parity);
-        });
-    }
-
-    /* IN_TURN the second warpgroup waits with its last APART steps until the first one has issued
-     * its last step. */
-    FP_DEVICE void multiply_in_turn(sums &c, position &at, int count, int member, u32 phase) const
-    {
-        const bool first = S::IN_TURN && member == 0, second = S::IN_TURN && member == 1;
-        int now = second ? max(count - S::APART, 0) : count;
-#pragma unroll 1
-        for (int left = count;; now = left) {
-            left -= now;
-            multiply(c, at, now, member, first ? turn(1) : 0);
-            if (!second || left == 0)
-                break;
-            mbarrier_wait(turn(1), phase);
-        }
-    }
 
     FP_DEVICE void multiply_tiles(int group)
     {
         const int team = group / S::GROUPS, member = group % S::GROUPS, count = steps();
         const u32 ready = shared_address(&s.ready[team]), done = shared_address(&s.done[team]);
         /* The team whose turn would come after the last tile ends a part of that one. */
-        const bool shares = W::shares();
-        const int end_of_turns = first_tile() < tiles() ? tiles() + (shares ? groups() : 0) : 0;
+        const int end_of_turns = first_tile() < tiles() ? tiles() + (S::SHARES ? groups() : 0) : 0;
         int number = next_tile(first_tile(), team);
         u32 panels = 0;
 #pragma unroll 1
         for (u32 i = team; number < end_of_turns;
              i += S::TEAMS, number = next_tile(number, S::TEAMS)) {
             sums c;
-            const bool helps = shares && number >= tiles();
+            const bool helps = S::SHARES && number >= tiles();
             const int current = helps ? number - groups() : number;
             const tile t = locate(current);
             const u32 phase = i / S::TEAMS & 1;
-            position at = helps ? residual_of(i - 1) : ring_of(i);
-            int left_out = helps ? 0 : NONE;
+            position at = ring_of(i);
+            int left_out = MI - 1;
             if (helps) {
                 take_product(c, at);
             } else {
                 begin(c, t.n0, member);
-                multiply_tile(c, at, count, team, member, phase);
-                if (shares && next_tile(current) >= tiles()) {
-                    hand_product(c, at, team);
-                    left_out = MI - 1;
-                }
+                const bool hands = S::SHARES && next_tile(current) >= tiles();
+                multiply_tile(c, at, count, i, team, member, [&]() {
+                    if (hands)
+                        hand_product(c, at, team);
+                });
+                left_out = hands ? 0 : NONE;
             }
-            add_residual(c, at, left_out, team, member);
+            if constexpr (S::RESIDUAL_STEPS > 0)
+                add_residual(c, at, team, member);
             await_dependencies(); /* what is stored now may have been read or written before */
             if constexpr (SWAP)
                 mbarrier_wait(ready, phase);
@@ -367,7 +232,8 @@ struct gemm_tma
         fetch_columns(t.n0);
         begin(c, t.n0, group);
         position at = {0, 0};
-        multiply(c, at, steps(), group, 0);
+        if (steps() > 0)
+            multiply(c, at, steps(), group, 0);
         cluster_wait(); /* for all to have begun */
         send_sums(c, group);
         await_dependencies();

@@ -12,7 +12,7 @@ template <class W> struct gemm_additions : W {
     using D = typename W::D;
     using S = typename W::S;
     using sums = typename W::sums;
-    using W::BM, W::BN, W::SPLIT, W::MI, W::SWAP;
+    using W::BM, W::BN, W::SPLIT, W::MI, W::PANEL, W::SWAP;
     using W::n, W::end;
     using W::W;
     using W::warp_row, W::first_matrices, W::matrices_at, W::block;
@@ -79,8 +79,8 @@ template <class W> struct gemm_additions : W {
         return MI * BN > 2 * 96 && p * 8 >= n;
     }
 
-    /* Rows of the residual lie in panels of a step of the ring: PIECE of them.  If SWAP the sums
-     * are of all columns of a warp, else of product m, whose rows these are. */
+    /* What a step of the ring has of the residual: PIECE rows.  If SWAP the sums are of all columns
+     * of a warp, else of product m, whose rows these are. */
     FP_DEVICE void add_piece(sums &c, u32 panels, int piece, int member, int m) const
     {
         constexpr int ROWS = S::PIECE, BLOCKS = (SWAP ? ROWS : BN) / 8;
@@ -103,6 +103,37 @@ template <class W> struct gemm_additions : W {
                 add_block(c, SWAP ? i : m, SWAP ? piece * BLOCKS + p : p, r);
             }
         }
+    }
+
+    /* What the residual adds to product m of two products, in columns of a chunk. */
+    using addends = float[S::CHUNK / 8][2][2];
+
+    /* panel: its place in shared memory. */
+    FP_DEVICE void load_addends(addends &x, u32 panel, int chunk, int m) const
+    {
+        constexpr int BLOCKS = S::CHUNK / 8, WITHIN = PANEL / 8;
+        const u32 from = first_matrices(panel, BM, warp_row(0, m));
+#pragma unroll
+        for (int p = 0; p < BLOCKS; p += 2) {
+            u32 r[4];
+            load_block(r, matrices_at(from, BM, 0, chunk * BLOCKS % WITHIN + p));
+#pragma unroll
+            for (int i = 0; i < 4; i++)
+                D::unpack(r[i], x[p + i / 2][i % 2][0], x[p + i / 2][i % 2][1]);
+        }
+        pin(x);
+    }
+
+    FP_DEVICE void add(sums &c, const addends &x, int chunk, int m) const
+    {
+        constexpr int BLOCKS = S::CHUNK / 8;
+#pragma unroll
+        for (int p = 0; p < BLOCKS; p++)
+#pragma unroll
+            for (int i = 0; i < 2; i++) {
+                auto &sum = block(c, m, chunk * BLOCKS + p)[i];
+                sum[0] += x[p][i][0], sum[1] += x[p][i][1];
+            }
     }
 
     /* 16 rows and columns of a warp. */

@@ -18,7 +18,7 @@ template <class W> struct gemm_loads : W {
     using W::a, W::maps, W::k, W::in, W::end, W::s;
     using W::BM, W::BN, W::BK, W::STAGES, W::CLUSTER, W::CLUSTER_M, W::CLUSTER_N, W::PANEL, W::LINE;
     using W::first_tile, W::next_tile, W::tiles, W::locate, W::first_step, W::steps, W::ring_at,
-        W::residual_steps, W::GATHERS, W::part, W::ranks, W::strip_of;
+        W::GATHERS, W::part, W::ranks, W::strip_of;
     using W::W;
 
     static constexpr u16 ALL = (1 << CLUSTER) - 1; /* thread blocks of the cluster */
@@ -45,7 +45,7 @@ template <class W> struct gemm_loads : W {
         for (int number = first_tile(); number < tiles(); number = next_tile(number)) {
             const tile t = locate(number);
 #pragma unroll 1
-            for (int i = 0; i < count + residual_steps(); i++, at.advance()) {
+            for (int i = 0; i < count + S::RESIDUAL_STEPS; i++, at.advance()) {
                 const u32 full = shared_address(&s.full[at.slot]);
                 mbarrier_wait(shared_address(&s.empty[at.slot]), at.phase);
                 if (i < count) {
@@ -70,7 +70,7 @@ template <class W> struct gemm_loads : W {
     {
         constexpr i64 ROOM = 24 << 20;                         /* bytes: half of an H100's L2 */
         const int columns = 6 * a.heads * a.head_size + a.ffn; /* input, q, k, v, context, norm */
-        return S::LARGE && end.residual != nullptr &&
+        return S::LARGE && S::ADDS &&
                static_cast<i64>(a.tokens) * columns * static_cast<int>(sizeof(T)) > ROOM;
     }
 
@@ -174,6 +174,30 @@ template <class W> struct gemm_loads : W {
         }
     }
 
+    /* The residuals of all tiles, a panel after the other.  The first team gives the places free
+     * once the thread block's first step is here: the copies of that step come first. */
+    FP_DEVICE void load_panels() const
+    {
+        const bool drops = drops_reads();
+        u32 count = 0;
+        fetch_map(&maps.residual);
+        await_dependencies();
+        for (int number = first_tile(); number < tiles(); number = next_tile(number)) {
+            const tile t = locate(number);
+#pragma unroll 1
+            for (int column = t.n0; column < t.n0 + BN; column += PANEL, count++) {
+                const u32 place = count % S::PLACES, to = shared_address(s.residual[place]),
+                          full = shared_address(&s.residual_full[place]);
+                mbarrier_wait(shared_address(&s.residual_empty[place]), count / S::PLACES & 1);
+                mbarrier_expect(full, S::PLACE_BYTES);
+                if (drops)
+                    box_load_dropped(to, &maps.residual, column, t.m0, full);
+                else
+                    box_load(to, &maps.residual, column, t.m0, full);
+            }
+        }
+    }
+
     /* gamma and beta of this thread block's columns, which are the same for all of its tiles.  By a
      * warp: one load then gives a lane all that it needs for 16 columns, gamma and beta of its
      * pairs in the first 8 and in the others.  Loads of single pairs took as much of shared
@@ -209,7 +233,7 @@ template <class W> struct gemm_loads : W {
         const bool drops = drops_reads();
         if constexpr (!GATHERS)
             fetch_map(&maps.in);
-        if (residual_steps() > 0)
+        if constexpr (S::RESIDUAL_STEPS > 0)
             fetch_map(&maps.residual);
         await_dependencies();
 #pragma unroll 4
@@ -222,7 +246,7 @@ template <class W> struct gemm_loads : W {
             if constexpr (GATHERS)
                 find_rows(t.m0, lane);
 #pragma unroll 1
-            for (int i = first; i < count + residual_steps(); i++, at.advance()) {
+            for (int i = first; i < count + S::RESIDUAL_STEPS; i++, at.advance()) {
                 const u32 full = shared_address(&s.full[at.slot]);
                 mbarrier_wait(shared_address(&s.empty[at.slot]), at.phase ^ 1);
                 if (i >= count)

@@ -40,14 +40,14 @@ template <class A, class B> struct either_of<false, A, B> {
 template <bool which, class A, class B> using either = typename either_of<which, A, B>::type;
 
 template <class D_, int BM_, int BN_, int BK_, int TEAMS_, int GROUPS_, int STAGES_, int SPLIT_,
-          gemm_norm NORM_, int CLUSTER_M_, int CLUSTER_N_, bool SWAP_>
+          gemm_norm NORM_, int CLUSTER_M_, int CLUSTER_N_, bool SWAP_, bool ADDS_>
 struct tma_shape {
     using D = D_;
     static constexpr int BM = BM_, BN = BN_, BK = BK_, TEAMS = TEAMS_, GROUPS = GROUPS_,
                          STAGES = STAGES_, SPLIT = SPLIT_, CLUSTER_M = CLUSTER_M_,
                          CLUSTER_N = CLUSTER_N_, CLUSTER = CLUSTER_M * CLUSTER_N;
     static constexpr gemm_norm NORM = NORM_;
-    static constexpr bool SWAP = SWAP_;
+    static constexpr bool SWAP = SWAP_, ADDS = ADDS_; /* ADDS: a residual */
     static constexpr int CONSUMERS = TEAMS * GROUPS, THREADS = (CONSUMERS + 1) * FOUR_WARPS;
     /* Products of a warpgroup: 64 rows of the tile each, if SWAP 64 columns; and side by side. */
     static constexpr int MI = (SWAP ? BN : BM) / (64 * GROUPS), NI = !SWAP && BN > 256 ? 2 : 1;
@@ -57,8 +57,14 @@ struct tma_shape {
      * SWAP a warp has some columns of all rows, and s.out is for the whole tile. */
     static constexpr bool BY_WARPS = !SWAP && SPLIT == 1;
     static constexpr int SLOTS = MI * PANELS > 1 ? 2 : 1, SLOT_BYTES = WARP_ROWS * LINE;
-    /* A residual comes in PIECES steps of the ring, PIECE rows each, in the weight's place. */
-    static constexpr int PIECES = (BM + 63) / 64, PIECE = BM / PIECES, PIECE_BYTES = PIECE * BN * 2;
+    /* A warpgroup of each team has two products: it adds the residual to one of them while the
+     * other one is computed, see gemm_tma_multiply.cuh.  The residual comes a panel after the
+     * other, by way of PLACES places, and is added by CHUNKS chunks of columns. */
+    static constexpr bool BETWEEN = ADDS && TEAMS == 2 && MI == 2 && !SWAP && PANEL == 64;
+    static constexpr int PLACES = 2, PLACE_BYTES = BM * LINE, CHUNK = 32, CHUNKS = BN / CHUNK;
+    /* Other residuals come in PIECES steps of the ring, PIECE rows each, in the weight's place. */
+    static constexpr int PIECES = (BM + 63) / 64, PIECE = BM / PIECES, PIECE_BYTES = PIECE * BN * 2,
+                         RESIDUAL_STEPS = ADDS && SPLIT == 1 && !BETWEEN ? PIECES : 0;
     /* Two warpgroups share the rows of a large tile: the second one issues its last APART steps
      * after the first one has issued all of its own. */
     static constexpr int APART = 2;
@@ -66,10 +72,12 @@ struct tma_shape {
     /* A group of thread blocks takes the tiles of a row strip, one each. */
     static constexpr bool STRIPS = NORM != NORM_NONE && SPLIT == 1;
     /* Both teams end the last tile of a thread block, which nothing else would hide: the one that
-     * has multiplied it hands its second product to the other one, in the places of two steps of
-     * the weight.  That takes time, which only a layernorm wins back. */
-    static constexpr bool SHARES =
-        TEAMS == 2 && MI == 2 && NORM == NORM_MEMORY && !SWAP && STAGES >= PIECES + 2;
+     * multiplies it hands its first product to the other one, in the places of two steps of the
+     * weight.  That takes time, which only a layernorm wins back. */
+    static constexpr bool SHARES = BETWEEN && NORM == NORM_MEMORY;
+    /* Steps of zeros follow a short inner dimension.  So every chunk has a product beside it, and
+     * the ring holds steps of one tile alone when that tile's sums are handed over there. */
+    static constexpr int STEPS_LEAST = !BETWEEN ? 0 : CHUNKS + 1 > STAGES ? CHUNKS + 1 : STAGES;
     static constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     static constexpr int A_PANEL = 64, A_PANEL_BYTES = BM * A_PANEL * 2; /* columns of the input */
     static constexpr int LDS = BN + 8; /* floats of a row of sums that are added up */
@@ -82,7 +90,9 @@ struct tma_shape {
     static_assert(BK % A_PANEL == 0, "whole panels of the input");
     static_assert(PIECE * PIECES == BM && PIECE % WARP_ROWS == 0 && PIECE <= BK,
                   "whole rows of warps, which fit the place of the weight");
-    static_assert(TEAMS == 1 || STAGES > PIECES, "a place in the ring beside those of a residual");
+    static_assert(TEAMS == 1 || STAGES > RESIDUAL_STEPS,
+                  "a place in the ring beside those of a residual");
+    static_assert(!BETWEEN || (BN % CHUNK == 0 && PANEL % CHUNK == 0), "panels of whole chunks");
     static_assert(is_half<D> && (SWAP ? BN : BM) % (64 * GROUPS) == 0 && BN % PANEL == 0,
                   "whole warpgroups");
     static_assert(!SWAP || (BM % 16 == 0 && BM <= 256), "a product takes all rows of the tile");
@@ -90,8 +100,7 @@ struct tma_shape {
     static_assert(TEAMS == 1 || GROUPS == 1,
                   "turns are between teams, or between the warpgroups of one");
     static_assert(!IN_TURN || APART <= STAGES, "the ring holds the second one's last steps");
-    static_assert(!SHARES || (MI == PIECES && BN % 16 == 0),
-                  "a product has a piece of the residual");
+    static_assert(!SHARES || STAGES > 2, "the last step has another place than the sums");
     static_assert(!SHARES || 2 * B_BYTES >= 64 * BN * static_cast<int>(sizeof(float)),
                   "two steps have room for a product");
     static_assert(CLUSTER == 1 || (CLUSTER_M == 1) != (CLUSTER_N == 1), "weight or input");
@@ -103,12 +112,17 @@ struct tma_shape {
     static_assert(SPLIT == 1 || NORM == NORM_NONE || BN == 64 || BN == 128,
                   "the lanes that add up a row are a power of two");
 
-    struct alignas(16) plain_smem {
+    struct alignas(16) ring_smem {
         unsigned char a[STAGES][A_BYTES], b[STAGES][B_BYTES];
+    };
+    struct residual_smem : ring_smem {
+        unsigned char residual[PLACES][PLACE_BYTES];
+    };
+    struct plain_smem : either<BETWEEN, residual_smem, ring_smem> {
         unsigned char out[OUT_BYTES];
         u32 row[BM]; /* where rows that are gathered begin, in units of 16 bytes */
         u64 full[STAGES], empty[STAGES], ready[TEAMS], turn[CONSUMERS], landed[TEAMS], done[TEAMS],
-            handed;
+            handed, residual_full[PLACES], residual_empty[PLACES];
     };
     struct norm_smem : plain_smem {
         alignas(16) u32 weights[BN]; /* gamma and beta of its columns, see load_columns() */
@@ -291,7 +305,7 @@ template <class S_, class View, class End> struct gemm_work {
     FP_DEVICE int steps() const
     {
         const int all = (k + BK - 1) / BK;
-        return SPLIT == 1 ? all : max(min(share(), all - first_step()), 0);
+        return SPLIT == 1 ? max(all, S::STEPS_LEAST) : max(min(share(), all - first_step()), 0);
     }
 
     FP_DEVICE int share() const
@@ -315,21 +329,10 @@ template <class S_, class View, class End> struct gemm_work {
         return {index % STAGES, index / STAGES & 1};
     }
 
-    /* The steps that a residual takes, after the tile's others. */
-    FP_DEVICE int residual_steps() const
-    {
-        return SPLIT == 1 && end.residual != nullptr ? S::PIECES : 0;
-    }
-
-    /* The first step of this thread block's i-th tile, and that of the tile's residual. */
+    /* The first step of this thread block's i-th tile.  Those of a residual follow the others. */
     FP_DEVICE position ring_of(u32 i) const
     {
-        return ring_at(i * (steps() + residual_steps()));
-    }
-
-    FP_DEVICE position residual_of(u32 i) const
-    {
-        return ring_at(i * (steps() + residual_steps()) + steps());
+        return ring_at(i * (steps() + S::RESIDUAL_STEPS));
     }
 
     /* Where 16 bytes lie in panels of so many rows; column: within the tile. */

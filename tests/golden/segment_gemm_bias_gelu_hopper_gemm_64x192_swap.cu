@@ -17,8 +17,8 @@ enum { W = 64 }; /* head size */
 
 /* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
  * blocks that share a sum, how a layernorm follows, thread blocks that share columns of the
- * weight, and rows; whether the weight is the first operand */
-using tile = fp::tma_shape<dtype, 64, 192, 64, 1, 3, 6, 1, fp::NORM_NONE, 1, 1, true>;
+ * weight, and rows; whether the weight is the first operand, whether a residual is added */
+using tile = fp::tma_shape<dtype, 64, 192, 64, 1, 3, 6, 1, fp::NORM_NONE, 1, 1, true, false>;
 
 extern "C" __global__ void __launch_bounds__(512, 1)
 segment_gemm_bias_gelu_hopper_gemm_64x192_swap(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
