@@ -251,15 +251,16 @@ template <class W> struct gemm_products : W {
     FP_DEVICE void multiply_in_turn(sums &c, position &at, int count, int member, u32 phase) const
     {
         const bool first = S::IN_TURN && member == 0, second = S::IN_TURN && member == 1;
-        int now = second && count > S::APART ? count - S::APART : count;
+        const int late = second ? min(count, S::APART) : 0;
+        int left = count;
 #pragma unroll 1
-        for (int left = count;; now = left) {
-            left -= now;
+        do {
+            if (left == late)
+                mbarrier_wait(turn(1), phase);
+            const int now = left > late ? left - late : late;
             multiply(c, at, now, member, first ? turn(1) : 0);
-            if (!second || left == 0)
-                break;
-            mbarrier_wait(turn(1), phase);
-        }
+            left -= now;
+        } while (left > 0);
     }
 };
 
