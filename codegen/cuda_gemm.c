@@ -61,8 +61,8 @@ static bool adds_between(const struct cuda_gemm *g)
     return g->adds && g->teams == 2 && g->bm == 128 && !g->swap && panel_of(g) == 64;
 }
 
-/* Rows of a residual that TMA copies at once: those of a panel or, where it comes in the ring, PIECE
- * of tma_shape. */
+/* Rows of a residual that TMA copies at once: those of a panel or, where it comes in the ring,
+ * PIECE of tma_shape. */
 static int residual_rows(const struct cuda_gemm *g)
 {
     return adds_between(g) ? g->bm : g->bm / ((g->bm + 63) / 64);
@@ -78,10 +78,10 @@ static int residual_bytes(const struct cuda_gemm *g)
 static int outside_ring(const struct cuda_gemm *g)
 {
     bool cluster = g->norm == CUDA_GEMM_NORM_CLUSTER;
-    int rows = cluster || g->swap ? g->bm : 1;            /* whose moments or scalings have room */
+    int rows = cluster || g->swap ? g->bm : 1; /* whose moments or scalings have room */
     /* ready, landed, done, turn, handed, residual_full, residual_empty */
     int mbarriers = ((3 + g->groups) * g->teams + 1 + 2 * RESIDUAL_PLACES) * 8;
-    int align = mbarriers % 16;                           /* the weights begin at 16 bytes */
+    int align = mbarriers % 16;                                 /* the weights begin at 16 bytes */
     int norm = align + 2 * g->bn * 2 + (2 + 1 + g->teams) * 8 + /* shared, columns, taken */
                (cluster ? 2 * RANKS_MAX : 1) * rows * MOMENTS_BYTES;
     bool strips = g->norm != CUDA_GEMM_NORM_NONE && g->split == 1;

@@ -3,17 +3,17 @@
  *
  * Source: the warp-specialised persistent kernels of CUTLASS 3 ("cooperative" and "ping-pong").
  *
- * A thread block takes tiles of (BM, BN) in turn.  Its warps have four roles:
+ * A thread block takes tiles of (BM, BN) in turn.  Its warps have these roles:
  *
  *   - One warp loads the weight and one loads rows of the input, for one tile after another.  Each
  *     fills its half of a ring of STAGES steps: (BK, BN) of the weight, (BM, BK) of the input.
  *   - TEAMS teams multiply.  Team t takes every TEAMS-th tile; GROUPS warpgroups share its rows.
  *     While one team runs its epilogue, the other one multiplies.  Both may end the last tile, see
  *     gemm_tma_share.cuh.  Each warp stores its own rows.
- *   - One more warp loads a layernorm's gamma and beta.  With SWAP two warps store finished tiles.
+ *   - One more warp loads a layernorm's gamma and beta, and one a residual that is added between
+ *     products (BETWEEN), into places of its own.  With SWAP two warps store finished tiles.
  *
- * A residual that is added between products (BETWEEN) has places of its own, and a warp that loads
- * it.  Another one follows its tile in more steps of the ring, some 64 rows in each, in the place
+ * Another residual follows its tile in more steps of the ring, some 64 rows in each, in the place
  * of the weight.
  *
  * The mbarriers full[] complete when a step has landed, empty[] when it was multiplied or added,
@@ -57,14 +57,13 @@
 namespace fp
 {
 
-/* Each part knows those before it. */
+/* Each part knows those inside of it. */
 template <class S, class View, class End>
 using gemm_parts = gemm_splits<gemm_norms_swapped<gemm_norms<
     gemm_stores<gemm_loads<gemm_shares<gemm_products<gemm_additions<gemm_work<S, View, End>>>>>>>>>;
 
 template <class S, class View, class End> struct gemm_tma : gemm_parts<S, View, End> {
     using W = gemm_parts<S, View, End>;
-    using D = typename S::D;
     using tile = typename W::tile;
     using position = typename W::position;
     using sums = typename W::sums;
@@ -195,17 +194,16 @@ template <class S, class View, class End> struct gemm_tma : gemm_parts<S, View, 
             const tile t = locate(current);
             const u32 phase = i / S::TEAMS & 1;
             position at = ring_of(i);
-            int left_out = MI - 1;
+            const bool hands = S::SHARES && !helps && next_tile(current) >= tiles();
+            const int left_out = helps ? 1 : hands ? 0 : NONE;
             if (helps) {
                 take_product(c, at);
             } else {
                 begin(c, t.n0, member);
-                const bool hands = S::SHARES && next_tile(current) >= tiles();
                 multiply_tile(c, at, count, i, team, member, [&]() {
                     if (hands)
                         hand_product(c, at, team);
                 });
-                left_out = hands ? 0 : NONE;
             }
             if constexpr (S::RESIDUAL_STEPS > 0)
                 add_residual(c, at, team, member);

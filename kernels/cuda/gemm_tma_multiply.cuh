@@ -140,7 +140,8 @@ template <class W> struct gemm_products : W {
     /* ---- a residual between two products ----------------------------------------------------- */
 
     /* Waits for all products but the last one, of which product m is none, and adds a chunk to m.
-     * The branch keeps ptxas from mixing sums of different chunks. */
+     * The residual of columns past the last is 0: the branch is there to keep ptxas from mixing
+     * sums of different chunks. */
     FP_DEVICE void add_chunk(sums &c, const addends &x, int chunk, int m) const
     {
         wgmma_wait<1>();
@@ -150,15 +151,15 @@ template <class W> struct gemm_products : W {
     }
 
     /* As multiply(), with a residual: of the last CHUNKS steps each computes one product while a
-     * chunk is added to the other one.  tile: this thread block's tile-th.  next: the mbarrier of
+     * chunk is added to the other one.  nth: of this thread block's tiles.  next: the mbarrier of
      * the team whose turn it is then.  then(): is called while only the last step of the second
      * product still runs.  Loops that test at their end keep ptxas from writing the bias into the
      * sums' registers twice. */
     template <class Then>
-    FP_DEVICE void multiply_and_add(sums &c, position &at, int count, u32 tile, u32 next,
+    FP_DEVICE void multiply_and_add(sums &c, position &at, int count, u32 nth, u32 next,
                                     const Then &then) const
     {
-        if (tile == 0) { /* see load_panels() */
+        if (nth == 0) { /* see load_panels() */
             await_step(at);
 #pragma unroll
             for (int i = 0; i < S::PLACES; i++)
@@ -181,7 +182,7 @@ template <class W> struct gemm_products : W {
 #pragma unroll
         for (int j = 0; j < S::CHUNKS; j++) {
             constexpr int EACH = PANEL / S::CHUNK; /* of a panel */
-            const u32 number = tile * S::PANELS + j / EACH, place = number % S::PLACES,
+            const u32 number = nth * S::PANELS + j / EACH, place = number % S::PLACES,
                       panel = shared_address(s.residual[place]);
             addends x;
             await_step(at);
@@ -215,15 +216,15 @@ template <class W> struct gemm_products : W {
 
     /* ---- turns ------------------------------------------------------------------------------- */
 
-    /* All steps of a tile, this thread block's tile-th.  then: see multiply_and_add(). */
+    /* All steps of this thread block's nth tile.  then: see multiply_and_add(). */
     template <class Then>
-    FP_DEVICE void multiply_tile(sums &c, position &at, int count, u32 tile, int team, int member,
+    FP_DEVICE void multiply_tile(sums &c, position &at, int count, u32 nth, int team, int member,
                                  const Then &then) const
     {
-        const u32 phase = tile / S::TEAMS & 1;
+        const u32 phase = nth / S::TEAMS & 1;
         if constexpr (S::BETWEEN) {
             mbarrier_wait(turn(team), team == 0 ? phase ^ 1 : phase);
-            multiply_and_add(c, at, count, tile, turn(1 - team), then);
+            multiply_and_add(c, at, count, nth, turn(1 - team), then);
         } else if constexpr (S::TEAMS > 1) {
             multiply_by_turns(c, at, count, team, phase);
         } else {
@@ -247,11 +248,15 @@ template <class W> struct gemm_products : W {
     }
 
     /* IN_TURN the second warpgroup waits with its last APART steps until the first one has issued
-     * its last step. */
+     * its last step.  Where the ring holds these, what follows them of the tile, and all steps of
+     * the next tile, it does not: the first one could come to the end of that tile before the
+     * second one has looked, which would then wait for the wrong phase, for ever. */
     FP_DEVICE void multiply_in_turn(sums &c, position &at, int count, int member, u32 phase) const
     {
-        const bool first = S::IN_TURN && member == 0, second = S::IN_TURN && member == 1;
-        const int late = second ? min(count, S::APART) : 0;
+        const int apart = min(count, S::APART);
+        const bool turns = S::IN_TURN && apart + S::RESIDUAL_STEPS + count > STAGES,
+                   first = turns && member == 0, second = turns && member == 1;
+        const int late = second ? apart : 0;
         int left = count;
 #pragma unroll 1
         do {

@@ -75,9 +75,10 @@ struct tma_shape {
      * multiplies it hands its first product to the other one, in the places of two steps of the
      * weight.  That takes time, which only a layernorm wins back. */
     static constexpr bool SHARES = BETWEEN && NORM == NORM_MEMORY;
-    /* Steps of zeros follow a short inner dimension.  So every chunk has a product beside it, and
-     * the ring holds steps of one tile alone when that tile's sums are handed over there. */
-    static constexpr int STEPS_LEAST = !BETWEEN ? 0 : CHUNKS + 1 > STAGES ? CHUNKS + 1 : STAGES;
+    /* Steps of zeros follow a short inner dimension.  So every chunk has a product beside it, after
+     * one step of both products, and the ring holds steps of one tile alone when that tile's sums
+     * are handed over there. */
+    static constexpr int MIN_STEPS = !BETWEEN ? 0 : CHUNKS + 1 > STAGES ? CHUNKS + 1 : STAGES;
     static constexpr int A_BYTES = BM * BK * 2, B_BYTES = BK * BN * 2;
     static constexpr int A_PANEL = 64, A_PANEL_BYTES = BM * A_PANEL * 2; /* columns of the input */
     static constexpr int LDS = BN + 8; /* floats of a row of sums that are added up */
@@ -305,7 +306,7 @@ template <class S_, class View, class End> struct gemm_work {
     FP_DEVICE int steps() const
     {
         const int all = (k + BK - 1) / BK;
-        return SPLIT == 1 ? max(all, S::STEPS_LEAST) : max(min(share(), all - first_step()), 0);
+        return SPLIT == 1 ? max(all, S::MIN_STEPS) : max(min(share(), all - first_step()), 0);
     }
 
     FP_DEVICE int share() const

@@ -15,11 +15,10 @@ namespace fp
 
 /* W: gemm_work */
 template <class W> struct gemm_shares : W {
-    using S = typename W::S;
     using sums = typename W::sums;
     using position = typename W::position;
     using W::block, W::meet, W::s;
-    using W::BN, W::MI, W::STAGES;
+    using W::BN, W::STAGES;
     using W::W;
 
     static constexpr int FOURS = BN / 8; /* of a thread's sums of a product */

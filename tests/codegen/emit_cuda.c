@@ -136,9 +136,12 @@ static int shared_bytes(const struct choice *c, enum dtype dtype, int head_size)
 static void add_gemm_sizes(enum dtype dtype, struct buf *out)
 {
     const struct build_target t = {TARGET_CUDA, dtype, 64, CUDA_ARCH_HOPPER, false, true, NULL};
-    struct choice choices[2 * CUDA_CHOICES_MAX];
-    int count = choices_for(&t, (struct segment){0, 0}, false, CUDA_CHOICES_MAX, choices);
-    count += choices_for(&t, (struct segment){7, 9}, false, CUDA_CHOICES_MAX, choices + count);
+    static const struct segment endings[] = {
+        {0, 0}, {7, 8}, {7, 9}}; /* bare, residual, layernorm */
+    struct choice choices[ARRAY_LEN(endings) * CUDA_CHOICES_MAX];
+    int count = 0;
+    for (size_t i = 0; i < ARRAY_LEN(endings); i++)
+        count += choices_for(&t, endings[i], false, CUDA_CHOICES_MAX, choices + count);
     for (int i = 0; i < count; i++) {
         const struct choice *c = &choices[i];
         buf_addf(out, "static_assert(needs<fp::%s<fp::%s, ",

@@ -59,8 +59,8 @@ for tool in memcheck racecheck; do
   case $errors in none | 0) status=1 ;; esac
 done
 
-# GEMMs of two steps, where some thread blocks take a second tile: those that run by turns wait for each other
-turns='-i hopper_gemm -s 7-8,7-9 -H 2 -F 128 fp16 150 125 full'
+# GEMMs of a few steps, where some thread blocks take a second tile: teams and warpgroups wait for each other
+turns='-i hopper_gemm -s 7-7,7-8,7-9 -H 2 -F 128 fp16 150 125 full'
 # shellcheck disable=SC2086
 "$bin/cuda_segments" -b $turns || status=1
 for type in fp16 tf32; do
