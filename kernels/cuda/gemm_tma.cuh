@@ -194,12 +194,13 @@ template <class S, class View, class End> struct gemm_tma : gemm_parts<S, View, 
             const tile t = locate(current);
             const u32 phase = i / S::TEAMS & 1;
             position at = ring_of(i);
-            const bool hands = S::SHARES && !helps && next_tile(current) >= tiles();
-            const int left_out = helps ? 1 : hands ? 0 : NONE;
+            int left_out = MI - 1;
             if (helps) {
                 take_product(c, at);
             } else {
                 begin(c, t.n0, member);
+                const bool hands = S::SHARES && next_tile(current) >= tiles();
+                left_out = hands ? 0 : NONE;
                 multiply_tile(c, at, count, i, team, member, [&]() {
                     if (hands)
                         hand_product(c, at, team);

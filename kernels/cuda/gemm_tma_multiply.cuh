@@ -85,12 +85,13 @@ template <class W> struct gemm_products : W {
         }
     };
 
-    /* So many steps from `at` on, at least one.  member: of the warpgroups that share the tile.
-     * next: the mbarrier of the warpgroup whose turn it is then, 0 for none.  before(i) comes
-     * before step i, and before(count) before that turn. */
-    template <class Before = nothing>
-    FP_DEVICE void multiply(sums &c, position &at, int count, int member, u32 next,
-                            const Before &before = {}) const
+    /* Issues so many steps from `at` on, at least one, and returns the last one's place: all before
+     * it are multiplied and given back.  member: of the warpgroups that share the tile.  before(i)
+     * comes before step i.  A loop that tests at its end keeps ptxas from writing the bias into the
+     * sums' registers twice. */
+    template <class Before>
+    FP_DEVICE u32 issue_steps(sums &c, position &at, int count, int member,
+                              const Before &before) const
     {
         u32 held = 0;
         int i = 0;
@@ -107,6 +108,16 @@ template <class W> struct gemm_products : W {
             held = at.slot;
             at.advance();
         } while (++i < count);
+        return held;
+    }
+
+    /* So many steps, see issue_steps().  next: the mbarrier of the warpgroup whose turn it is then,
+     * 0 for none.  before(count) comes before that turn. */
+    template <class Before = nothing>
+    FP_DEVICE void multiply(sums &c, position &at, int count, int member, u32 next,
+                            const Before &before = {}) const
+    {
+        const u32 held = issue_steps(c, at, count, member, before);
         before(count);
         if (next != 0)
             mbarrier_arrive_warp(next);
@@ -153,8 +164,7 @@ template <class W> struct gemm_products : W {
     /* As multiply(), with a residual: of the last CHUNKS steps each computes one product while a
      * chunk is added to the other one.  nth: of this thread block's tiles.  next: the mbarrier of
      * the team whose turn it is then.  then(): is called while only the last step of the second
-     * product still runs.  Loops that test at their end keep ptxas from writing the bias into the
-     * sums' registers twice. */
+     * product still runs. */
     template <class Then>
     FP_DEVICE void multiply_and_add(sums &c, position &at, int count, u32 nth, u32 next,
                                     const Then &then) const
@@ -165,20 +175,7 @@ template <class W> struct gemm_products : W {
             for (int i = 0; i < S::PLACES; i++)
                 mbarrier_arrive_warp(shared_address(&s.residual_empty[i]));
         }
-        u32 held = 0;
-        int i = 0;
-#pragma unroll 1
-        do {
-            await_step(at);
-            issue<0, MI>(c, at, 0);
-            wgmma_commit();
-            if (i > 0) {
-                wgmma_wait<1>();
-                give_back(held);
-            }
-            held = at.slot;
-            at.advance();
-        } while (++i < count - S::CHUNKS);
+        u32 held = issue_steps(c, at, count - S::CHUNKS, 0, nothing());
 #pragma unroll
         for (int j = 0; j < S::CHUNKS; j++) {
             constexpr int EACH = PANEL / S::CHUNK; /* of a panel */
@@ -227,8 +224,10 @@ template <class W> struct gemm_products : W {
             multiply_and_add(c, at, count, nth, turn(1 - team), then);
         } else if constexpr (S::TEAMS > 1) {
             multiply_by_turns(c, at, count, team, phase);
-        } else {
+        } else if constexpr (S::IN_TURN) {
             multiply_in_turn(c, at, count, member, phase);
+        } else {
+            multiply(c, at, count, member, 0);
         }
     }
 
@@ -247,15 +246,15 @@ template <class W> struct gemm_products : W {
         });
     }
 
-    /* IN_TURN the second warpgroup waits with its last APART steps until the first one has issued
-     * its last step.  Where the ring holds these, what follows them of the tile, and all steps of
-     * the next tile, it does not: the first one could come to the end of that tile before the
-     * second one has looked, which would then wait for the wrong phase, for ever. */
+    /* The second warpgroup waits with its last APART steps until the first one has issued its last
+     * step.  Where the ring holds these, what follows them of the tile, and all steps of the next
+     * tile, it does not: the first one could come to the end of that tile before the second one has
+     * looked, which would then wait for the wrong phase, for ever. */
     FP_DEVICE void multiply_in_turn(sums &c, position &at, int count, int member, u32 phase) const
     {
         const int apart = min(count, S::APART);
-        const bool turns = S::IN_TURN && apart + S::RESIDUAL_STEPS + count > STAGES,
-                   first = turns && member == 0, second = turns && member == 1;
+        const bool turns = apart + S::RESIDUAL_STEPS + count > STAGES, first = turns && member == 0,
+                   second = turns && member == 1;
         const int late = second ? apart : 0;
         int left = count;
 #pragma unroll 1
