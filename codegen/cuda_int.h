@@ -196,7 +196,7 @@ struct cuda_gemm {
     int cluster_m;            /* thread blocks of a cluster that share the weight's columns */
     int cluster_n;            /* those that share the input's rows */
     bool swap;                /* the weight is the first operand of wgmma */
-    bool adds;                /* a residual */
+    bool adds;                /* a residual is added */
     enum cuda_gemm_norm norm; /* of the layernorm that follows */
 };
 

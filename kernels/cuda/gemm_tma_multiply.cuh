@@ -79,7 +79,7 @@ template <class W> struct gemm_products : W {
         }
     }
 
-    struct nothing { /* for multiply() */
+    struct nothing { /* before a step */
         FP_DEVICE void operator()(int) const
         {
         }

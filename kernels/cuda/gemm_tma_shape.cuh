@@ -47,7 +47,7 @@ struct tma_shape {
                          STAGES = STAGES_, SPLIT = SPLIT_, CLUSTER_M = CLUSTER_M_,
                          CLUSTER_N = CLUSTER_N_, CLUSTER = CLUSTER_M * CLUSTER_N;
     static constexpr gemm_norm NORM = NORM_;
-    static constexpr bool SWAP = SWAP_, ADDS = ADDS_; /* ADDS: a residual */
+    static constexpr bool SWAP = SWAP_, ADDS = ADDS_; /* a residual is added */
     static constexpr int CONSUMERS = TEAMS * GROUPS, THREADS = (CONSUMERS + 1) * FOUR_WARPS;
     /* Products of a warpgroup: 64 rows of the tile each, if SWAP 64 columns; and side by side. */
     static constexpr int MI = (SWAP ? BN : BM) / (64 * GROUPS), NI = !SWAP && BN > 256 ? 2 : 1;
@@ -59,7 +59,8 @@ struct tma_shape {
     static constexpr int SLOTS = MI * PANELS > 1 ? 2 : 1, SLOT_BYTES = WARP_ROWS * LINE;
     /* A warpgroup of each team has two products: it adds the residual to one of them while the
      * other one is computed, see gemm_tma_multiply.cuh.  The residual comes a panel after the
-     * other, by way of PLACES places, and is added by CHUNKS chunks of columns. */
+     * other, by way of PLACES places, and is added by CHUNKS chunks of columns.  Tiles of 96
+     * columns take longer so. */
     static constexpr bool BETWEEN = ADDS && TEAMS == 2 && MI == 2 && !SWAP && PANEL == 64;
     static constexpr int PLACES = 2, PLACE_BYTES = BM * LINE, CHUNK = 32, CHUNKS = BN / CHUNK;
     /* Other residuals come in PIECES steps of the ring, PIECE rows each, in the weight's place. */

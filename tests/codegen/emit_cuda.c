@@ -136,8 +136,8 @@ static int shared_bytes(const struct choice *c, enum dtype dtype, int head_size)
 static void add_gemm_sizes(enum dtype dtype, struct buf *out)
 {
     const struct build_target t = {TARGET_CUDA, dtype, 64, CUDA_ARCH_HOPPER, false, true, NULL};
-    static const struct segment endings[] = {
-        {0, 0}, {7, 8}, {7, 9}}; /* bare, residual, layernorm */
+    /* Bare, with a residual, with a layernorm, too. */
+    static const struct segment endings[] = {{0, 0}, {7, 8}, {7, 9}};
     struct choice choices[ARRAY_LEN(endings) * CUDA_CHOICES_MAX];
     int count = 0;
     for (size_t i = 0; i < ARRAY_LEN(endings); i++)

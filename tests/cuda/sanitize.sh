@@ -81,7 +81,7 @@ for tool in memcheck racecheck synccheck; do
     started=$((started + 1))
     sanitized $tool $tool.cover.$size -W $size -s 1-6 fp16 1 512 strided &
   done
-  if [ $tool != racecheck ]; then # it would take minutes
+  if [ $tool != racecheck ]; then # it did not end in a minute
     started=$((started + 1))
     # shellcheck disable=SC2086
     sanitized $tool $tool.turns $turns &
