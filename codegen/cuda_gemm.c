@@ -167,6 +167,18 @@ static int cluster_of(const struct cuda_gemm *g)
     return g->cluster_m * g->cluster_n;
 }
 
+/* Thread blocks of a cluster, 0 for none: those that share the rows of a layernorm, or load for
+ * each other.  Of those that exchange a row's moments through memory two neighbours are a cluster,
+ * if only so that they run on neighbouring multiprocessors and take less time for it. */
+static int cluster_of_launch(const struct cuda_gemm *g, int ranks)
+{
+    if (g->norm == CUDA_GEMM_NORM_CLUSTER)
+        return ranks;
+    if (cluster_of(g) > 1)
+        return cluster_of(g);
+    return g->norm == CUDA_GEMM_NORM_MEMORY && g->split == 1 && ranks % 2 == 0 ? 2 : 0;
+}
+
 /* Strips of rows.  A cluster has cluster_m of them, of which some may be empty. */
 static int64_t strips_of(const struct cuda_gemm *g, const struct workload *w)
 {
@@ -295,14 +307,12 @@ void cuda_gemm_launch(const struct choice *c, const struct workload *w, struct c
     cuda_gemm_stage(c->segment, &stage);
     cuda_gemm_of(c, &g);
     int64_t strips = strips_of(&g, w);
-    int64_t ranks = g.norm != CUDA_GEMM_NORM_NONE ? ranks_of(&g, &stage, w) : 0;
+    int ranks = g.norm != CUDA_GEMM_NORM_NONE ? ranks_of(&g, &stage, w) : 0;
     bool mailboxes = g.norm == CUDA_GEMM_NORM_MEMORY; /* words of 64 bits */
     *out = (struct cuda_launch){.threads = cuda_gemm_threads(&g),
                                 .shared_bytes = shared_bytes(&g),
                                 .persistent = g.split == 1,
-                                .cluster = g.norm == CUDA_GEMM_NORM_CLUSTER ? (int)ranks
-                                           : cluster_of(&g) > 1             ? cluster_of(&g)
-                                                                            : 0,
+                                .cluster = cluster_of_launch(&g, ranks),
                                 .tiles = thread_blocks(&g, &stage, w),
                                 .at_once = mailboxes && g.split > 1,
                                 .sync_words = FP_SYNC_TILES +

@@ -78,7 +78,8 @@ static const struct {
     {{0, 0}, "tile=64x96_cluster2x1", 384, 4 * 4, true, 2, 0},  /* 195 / 128 by 384 / 96, of two */
     {{12, 14}, "tile=64x64", 384, 8, true, 2, 0},               /* 195 / 64 by 128 / 64 */
     {{7, 9}, "tile=192x128", 512, 2, true, 1, 0},               /* 195 / 192 by 128 / 128 */
-    {{7, 9}, "tile=64x64 norm=memory", 384, 8, true, 0, 4 * 2 * 2 * 64 * 2},
+    {{7, 9}, "tile=64x64 norm=memory", 384, 8, true, 2, 4 * 2 * 2 * 64 * 2},
+    {{7, 9}, "tile=192x128 norm=memory", 512, 2, true, 0, 2 * 192 * 2}, /* a tile has whole rows */
     {{0, 0}, "tile=192x128_cluster1x2", 512, 2 * 4, true, 2, 0}, /* 195 / 192 by 384 / 256, of two
                                                                   */
     {{7, 9}, "tile=192x128_cluster1x2 norm=memory", 512, 4, true, 2, 0},
