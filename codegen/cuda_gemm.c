@@ -7,10 +7,11 @@
 static_assert(sizeof(struct fp_maps) == CUDA_MAPS * sizeof(struct fp_map), "abi.h: maps");
 
 static const struct {
-    int bm, bn, step, teams, groups, cluster_m, cluster_n;
+    int bm, bn, step, teams, groups, cluster;
     bool swap;
 } tiles[] = {
-#define X(bm, bn, step, teams, groups, m, n, swap, name) {bm, bn, step, teams, groups, m, n, swap},
+#define X(bm, bn, step, teams, groups, cluster, swap, name)                                        \
+    {bm, bn, step, teams, groups, cluster, swap},
     CUDA_GEMM_TILES(X)
 #undef X
 };
@@ -115,8 +116,7 @@ void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out)
                            .teams = split == 1 ? tiles[tile].teams : 1,
                            .groups = split == 1 ? tiles[tile].groups : tiles[tile].bm / 64,
                            .split = split,
-                           .cluster_m = tiles[tile].cluster_m,
-                           .cluster_n = tiles[tile].cluster_n,
+                           .cluster = tiles[tile].cluster,
                            .swap = tiles[tile].swap,
                            .adds = gemm && residual_of(&stage) >= 0,
                            .norm = norm ? (enum cuda_gemm_norm)choice_value(c, CUDA_GEMM_KNOB_NORM)
@@ -156,42 +156,33 @@ static int ranks_of(const struct cuda_gemm *g, const struct cuda_stage *s, const
 {
     int64_t columns = columns_of(s, w);
     int most = g->split == 1 ? RANKS_MAX : RANKS_OF_SPLIT_MAX;
-    return columns % ((int64_t)g->bn * g->cluster_n) == 0 && columns / g->bn <= most
-               ? (int)(columns / g->bn)
-               : 0;
+    return columns % g->bn == 0 && columns / g->bn <= most ? (int)(columns / g->bn) : 0;
 }
 
-/* Thread blocks that load for each other. */
-static int cluster_of(const struct cuda_gemm *g)
-{
-    return g->cluster_m * g->cluster_n;
-}
-
-/* Thread blocks of a cluster, 0 for none: those that share the rows of a layernorm, or load for
- * each other.  Of those that exchange a row's moments through memory two neighbours are a cluster,
- * if only so that they run on neighbouring multiprocessors and take less time for it. */
+/* Thread blocks of a cluster, 0 for none: those that share the rows of a layernorm, or load the
+ * weight for each other.  Of those that exchange a row's moments through memory two neighbours are
+ * a cluster, if only so that they run on neighbouring multiprocessors and take less time for it. */
 static int cluster_of_launch(const struct cuda_gemm *g, int ranks)
 {
     if (g->norm == CUDA_GEMM_NORM_CLUSTER)
         return ranks;
-    if (cluster_of(g) > 1)
-        return cluster_of(g);
+    if (g->cluster > 1)
+        return g->cluster;
     return g->norm == CUDA_GEMM_NORM_MEMORY && g->split == 1 && ranks % 2 == 0 ? 2 : 0;
 }
 
-/* Strips of rows.  A cluster has cluster_m of them, of which some may be empty. */
+/* Strips of rows.  A cluster has one for each thread block, of which some may be empty. */
 static int64_t strips_of(const struct cuda_gemm *g, const struct workload *w)
 {
-    int64_t rows = (int64_t)g->cluster_m * g->bm;
-    return (workload_tokens(w) + rows - 1) / rows * g->cluster_m;
+    int64_t rows = (int64_t)g->cluster * g->bm;
+    return (workload_tokens(w) + rows - 1) / rows * g->cluster;
 }
 
 /* A part of a tile for each. */
 static int64_t thread_blocks(const struct cuda_gemm *g, const struct cuda_stage *s,
                              const struct workload *w)
 {
-    int64_t columns = (int64_t)g->cluster_n * g->bn;
-    return strips_of(g, w) * ((columns_of(s, w) + columns - 1) / columns * g->cluster_n) * g->split;
+    return strips_of(g, w) * ((columns_of(s, w) + g->bn - 1) / g->bn) * g->split;
 }
 
 /* A layernorm whose sums are split: thread blocks wait for those that have the rest of a row. */
@@ -210,8 +201,7 @@ static bool norm_of_split_applicable(const struct cuda_gemm *g, const struct cud
 bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, const char **why)
 {
     enum {
-        STEPS_LEAST = 2,
-        COLUMNS_MAX = 256,
+        SPLIT_ROWS = 64,
         TILES_MAX = (1 << 20) - 1 /* up to there quotient() of gemm_tma_shape.cuh is exact */
     };
     struct cuda_stage stage;
@@ -236,20 +226,17 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
     if (g.norm != CUDA_GEMM_NORM_NONE && g.split > 1 &&
         !norm_of_split_applicable(&g, &stage, w, why))
         return false;
-    if (g.swap && g.split > 1)
-        return inapplicable(why, "a tile with swapped operands takes all of the inner dimension");
-    if (cluster_of(&g) > 1 && (g.split > 1 || g.norm == CUDA_GEMM_NORM_CLUSTER))
+    if (g.split > 1 && (g.swap || g.bm != SPLIT_ROWS))
+        return inapplicable(why,
+                            "thread blocks share the inner dimension of tiles of 64 rows, whose "
+                            "operands are not swapped");
+    if (g.cluster > 1 && (g.split > 1 || g.norm == CUDA_GEMM_NORM_CLUSTER))
         return inapplicable(why,
                             "a cluster shares the weight, or a sum, or the rows of a layernorm");
     if (g.norm != CUDA_GEMM_NORM_NONE && w != NULL && ranks_of(&g, &stage, w) == 0)
         return inapplicable(why, "so few tiles of this width make no row for the layernorm");
     if (w != NULL && thread_blocks(&g, &stage, w) / g.split > TILES_MAX)
         return inapplicable(why, "the kernel finds the places of less than 2^20 tiles");
-    if (g.norm == CUDA_GEMM_NORM_NONE && g.bn > COLUMNS_MAX)
-        return inapplicable(why, "tiles of this width are for layernorms");
-    if (g.depth < STEPS_LEAST ||
-        (g.split > 1 && g.depth * step_bytes(&g) < g.bm * row_of_sums_bytes(&g)))
-        return inapplicable(why, "shared memory has no room for the sums that a cluster adds up");
     return true;
 }
 
@@ -260,8 +247,8 @@ void cuda_gemm_arguments(const struct choice *c, struct buf *out)
                                         [CUDA_GEMM_NORM_MEMORY] = "MEMORY"};
     struct cuda_gemm g;
     cuda_gemm_of(c, &g);
-    buf_addf(out, "%d, %d, %d, %d, %d, %d, %d, fp::NORM_%s, %d, %d, %s, %s", g.bm, g.bn, g.step,
-             g.teams, g.groups, g.depth, g.split, norms[g.norm], g.cluster_m, g.cluster_n,
+    buf_addf(out, "%d, %d, %d, %d, %d, %d, %d, fp::NORM_%s, %d, %s, %s", g.bm, g.bn, g.step,
+             g.teams, g.groups, g.depth, g.split, norms[g.norm], g.cluster,
              g.swap ? "true" : "false", g.adds ? "true" : "false");
 }
 
@@ -288,10 +275,9 @@ static void describe(const struct cuda_gemm *g, const struct cuda_stage *s,
                                            .gamma = s->norm_strip ? (int)op_weight(s->last, 0) : -1,
                                            .beta = s->norm_strip ? (int)op_weight(s->last, 1) : -1};
     out->maps[CUDA_MAP_WEIGHT] =
-        (struct cuda_map){true, (int)weight, {n, k}, {panel, g->step / g->cluster_m}};
+        (struct cuda_map){true, (int)weight, {n, k}, {panel, g->step / g->cluster}};
     if (in_rows)
-        out->maps[CUDA_MAP_IN] =
-            (struct cuda_map){false, in, {k, tokens}, {INPUT_PANEL, g->bm / g->cluster_n}};
+        out->maps[CUDA_MAP_IN] = (struct cuda_map){false, in, {k, tokens}, {INPUT_PANEL, g->bm}};
     if (out_rows)
         out->maps[CUDA_MAP_OUT] =
             (struct cuda_map){false, stored, {n, tokens}, {panel, g->swap ? g->bm : STORED_ROWS}};

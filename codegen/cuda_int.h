@@ -147,42 +147,35 @@ enum cuda_gemm_knob {
  * shared memory of a cluster, or through memory. */
 enum cuda_gemm_norm { CUDA_GEMM_NORM_NONE, CUDA_GEMM_NORM_CLUSTER, CUDA_GEMM_NORM_MEMORY };
 
-/* Its tiles, X(bm, bn, step, teams, groups, cluster_m, cluster_n, swap, name): a step is that much
- * of the inner dimension, 64 or 128; the warpgroups of a team share the rows of a tile, 64 or more
- * each; two teams take tiles in turn.  The thread blocks of a cluster take cluster_m tiles one
- * below the other and load the weight for each other, or cluster_n tiles side by side and load the
- * input for each other.  swap: the weight is the first operand of wgmma, so that bm need be no
- * multiple of 64, and the warpgroups share the columns.  Where a name says which of two tiles of a
- * size is meant, "pingpong" and "cooperative" are CUTLASS's words for two teams and for one of two
- * warpgroups.  The default first. */
+/* Its tiles, X(bm, bn, step, teams, groups, cluster, swap, name): a step is that much of the inner
+ * dimension, 64 or 128; the warpgroups of a team share the rows of a tile, 64 or more each; two
+ * teams take tiles in turn.  The thread blocks of a cluster take tiles one below the other, and
+ * load the weight for each other.  swap: the weight is the first operand of wgmma, so that bm need
+ * be no multiple of 64, and the warpgroups share the columns.  Where a name says which of two tiles
+ * of a size is meant, "pingpong" and "cooperative" are CUTLASS's words for two teams and for one of
+ * two warpgroups.  The default first. */
 #define CUDA_GEMM_TILES(X)                                                                         \
-    X(128, 192, 64, 2, 1, 1, 1, 0, "128x192")                                                      \
-    X(128, 192, 64, 1, 2, 1, 1, 0, "128x192_cooperative")                                          \
-    X(64, 64, 128, 2, 1, 1, 1, 0, "64x64")                                                         \
-    X(64, 96, 128, 2, 1, 1, 1, 0, "64x96")                                                         \
-    X(64, 128, 64, 2, 1, 1, 1, 0, "64x128")                                                        \
-    X(64, 192, 64, 2, 1, 1, 1, 0, "64x192")                                                        \
-    X(128, 96, 64, 2, 1, 1, 1, 0, "128x96")                                                        \
-    X(128, 128, 64, 2, 1, 1, 1, 0, "128x128")                                                      \
-    X(128, 256, 64, 1, 2, 1, 1, 0, "128x256")                                                      \
-    X(192, 128, 64, 1, 3, 1, 1, 0, "192x128")                                                      \
-    X(192, 192, 64, 1, 3, 1, 1, 0, "192x192")                                                      \
-    X(64, 384, 64, 2, 1, 1, 1, 0, "64x384")                                                        \
-    X(64, 96, 128, 2, 1, 2, 1, 0, "64x96_cluster2x1")                                              \
-    X(192, 96, 64, 1, 3, 1, 2, 0, "192x96_cluster1x2")                                             \
-    X(192, 128, 64, 1, 3, 1, 2, 0, "192x128_cluster1x2")                                           \
-    X(16, 128, 128, 1, 2, 1, 1, 1, "16x128_swap")                                                  \
-    X(48, 64, 64, 2, 1, 1, 1, 1, "48x64_swap_pingpong")                                            \
-    X(64, 128, 64, 1, 2, 1, 1, 1, "64x128_swap")                                                   \
-    X(64, 192, 64, 1, 3, 1, 1, 1, "64x192_swap")                                                   \
-    X(96, 128, 64, 1, 2, 1, 1, 1, "96x128_swap")                                                   \
-    X(96, 192, 64, 2, 1, 1, 1, 1, "96x192_swap_pingpong")                                          \
-    X(128, 192, 64, 1, 3, 1, 1, 1, "128x192_swap")                                                 \
-    X(144, 128, 64, 1, 2, 1, 1, 1, "144x128_swap")
+    X(128, 192, 64, 2, 1, 1, 0, "128x192")                                                         \
+    X(128, 192, 64, 1, 2, 1, 0, "128x192_cooperative")                                             \
+    X(64, 64, 128, 2, 1, 1, 0, "64x64")                                                            \
+    X(64, 96, 128, 2, 1, 1, 0, "64x96")                                                            \
+    X(64, 128, 64, 2, 1, 1, 0, "64x128")                                                           \
+    X(64, 192, 64, 2, 1, 1, 0, "64x192")                                                           \
+    X(128, 96, 64, 2, 1, 1, 0, "128x96")                                                           \
+    X(128, 128, 64, 2, 1, 1, 0, "128x128")                                                         \
+    X(128, 256, 64, 1, 2, 1, 0, "128x256")                                                         \
+    X(192, 128, 64, 1, 3, 1, 0, "192x128")                                                         \
+    X(192, 192, 64, 1, 3, 1, 0, "192x192")                                                         \
+    X(64, 96, 128, 2, 1, 2, 0, "64x96_cluster2x1")                                                 \
+    X(192, 96, 64, 1, 3, 1, 0, "192x96")                                                           \
+    X(16, 128, 128, 1, 2, 1, 1, "16x128_swap")                                                     \
+    X(96, 128, 64, 1, 2, 1, 1, "96x128_swap")                                                      \
+    X(96, 192, 64, 2, 1, 1, 1, "96x192_swap_pingpong")                                             \
+    X(144, 128, 64, 1, 2, 1, 1, "144x128_swap")
 
 enum cuda_gemm_row {
-#define X(bm, bn, step, teams, groups, m, n, swap, name)                                           \
-    CUDA_GEMM_##bm##X##bn##_##teams##_##m##X##n##_##swap,
+#define X(bm, bn, step, teams, groups, cluster, swap, name)                                        \
+    CUDA_GEMM_##bm##X##bn##_##teams##_##cluster##_##swap,
     CUDA_GEMM_TILES(X)
 #undef X
 };
@@ -193,8 +186,7 @@ struct cuda_gemm {
     int teams, groups;        /* teams, warpgroups of each */
     int depth;                /* steps in flight */
     int split;                /* thread blocks of a cluster that share a sum */
-    int cluster_m;            /* thread blocks of a cluster that share the weight's columns */
-    int cluster_n;            /* those that share the input's rows */
+    int cluster;              /* thread blocks that load the weight for each other */
     bool swap;                /* the weight is the first operand of wgmma */
     bool adds;                /* a residual is added */
     enum cuda_gemm_norm norm; /* of the layernorm that follows */

@@ -24,9 +24,9 @@ static uint16_t only_outputs(const struct choice *c)
 
 #define TILE_ROW(bm, bn, ...)   CUDA_TILE_##bm##X##bn,
 #define TILE_LABEL(bm, bn, ...) #bm "x" #bn,
-#define GEMM_ROW(bm, bn, step, teams, groups, m, n, swap, name)                                    \
-    CUDA_GEMM_##bm##X##bn##_##teams##_##m##X##n##_##swap,
-#define GEMM_LABEL(bm, bn, step, teams, groups, m, n, swap, name) name,
+#define GEMM_ROW(bm, bn, step, teams, groups, cluster, swap, name)                                 \
+    CUDA_GEMM_##bm##X##bn##_##teams##_##cluster##_##swap,
+#define GEMM_LABEL(bm, bn, step, teams, groups, cluster, swap, name) name,
 
 /* Of those that serve a segment the first is the default: on a GPU the one that usually wins. */
 const struct impl impls[] = {

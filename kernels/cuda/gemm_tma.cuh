@@ -39,10 +39,9 @@
  * the tile and all BM of its rows, which need be no multiple of 64, and GROUPS warpgroups share the
  * columns.  stmatrix transposes the sums on their way to `out`.
  *
- * With CLUSTER_M > 1 the thread blocks of a cluster take tiles one below the other.  A step of the
+ * With CLUSTER > 1 the thread blocks of a cluster take tiles one below the other.  A step of the
  * weight is then the same for all: each loads a part of it, and TMA copies that part to all
- * (multicast).  With CLUSTER_N > 1 they take tiles side by side, and share the input likewise.  An
- * mbarrier empty[] completes when all of them have multiplied the step.
+ * (multicast).  An mbarrier empty[] completes when all of them have multiplied the step.
  *
  * With SPLIT > 1 the thread blocks of a cluster share K, and take one tile.  Each sends its sums to
  * the thread blocks that own the rows, which add them up and run the epilogue. */

@@ -16,7 +16,7 @@ template <class W> struct gemm_loads : W {
     using tile = typename W::tile;
     using position = typename W::position;
     using W::a, W::maps, W::k, W::in, W::end, W::s;
-    using W::BM, W::BN, W::BK, W::STAGES, W::CLUSTER, W::CLUSTER_M, W::CLUSTER_N, W::PANEL, W::LINE;
+    using W::BM, W::BN, W::BK, W::STAGES, W::CLUSTER, W::PANEL, W::LINE;
     using W::first_tile, W::next_tile, W::tiles, W::locate, W::first_step, W::steps, W::ring_at,
         W::GATHERS, W::part, W::ranks, W::strip_of;
     using W::W;
@@ -26,11 +26,11 @@ template <class W> struct gemm_loads : W {
     /* A step of the weight.  Thread blocks that share it load some of its rows each, for all. */
     FP_DEVICE void load_weight(u32 to, int n0, int k0, u32 full) const
     {
-        const int row = cluster_rank<CLUSTER_M>() * (BK / CLUSTER_M);
+        const int row = cluster_rank<CLUSTER>() * (BK / CLUSTER);
 #pragma unroll
         for (int p = 0; p < S::PANELS; p++) {
             const u32 panel = to + p * (BK * LINE) + row * LINE;
-            if constexpr (CLUSTER_M > 1)
+            if constexpr (CLUSTER > 1)
                 box_multicast(panel, &maps.weight, n0 + p * PANEL, k0 + row, full, ALL);
             else
                 box_load(panel, &maps.weight, n0 + p * PANEL, k0 + row, full);
@@ -63,9 +63,8 @@ template <class W> struct gemm_loads : W {
 
     /* Whether L2 should drop the input and the residual first.  Nothing in the chain reads either
      * of them after a GEMM that adds a residual.  Where L2 has no room for all tensors of a layer,
-     * what the next kernels read stays there instead.  An input that TMA copies to several thread
-     * blocks is left as it is.  Small layers run by smaller tiles, and would take longer by the
-     * time of this test. */
+     * what the next kernels read stays there instead.  Small layers run by smaller tiles, and would
+     * take longer by the time of this test. */
     FP_DEVICE bool drops_reads() const
     {
         constexpr i64 ROOM = 24 << 20;                         /* bytes: half of an H100's L2 */
@@ -74,17 +73,14 @@ template <class W> struct gemm_loads : W {
                static_cast<i64>(a.tokens) * columns * static_cast<int>(sizeof(T)) > ROOM;
     }
 
-    /* A step of the input, like one of the weight. */
+    /* A step of the input. */
     FP_DEVICE void load_input(u32 to, int m0, int k0, u32 full, bool drops) const
     {
-        const int row = cluster_rank<CLUSTER_N>() * (BM / CLUSTER_N);
 #pragma unroll
         for (int p = 0; p < BK / S::A_PANEL; p++) {
             const int column = k0 + p * S::A_PANEL;
             const u32 panel = to + p * S::A_PANEL_BYTES;
-            if constexpr (CLUSTER_N > 1)
-                box_multicast(panel + row * 128, &maps.in, column, m0 + row, full, ALL);
-            else if (drops)
+            if (drops)
                 box_load_dropped(panel, &maps.in, column, m0, full);
             else
                 box_load(panel, &maps.in, column, m0, full);

@@ -19,8 +19,7 @@ template <class W> struct gemm_products : W {
     using sums = typename W::sums;
     using addends = typename W::addends;
     using W::add, W::add_piece, W::load_addends;
-    using W::BM, W::BN, W::BK, W::STAGES, W::CLUSTER, W::MI, W::NI, W::PANEL, W::LINE, W::SWAP,
-        W::GATHERS;
+    using W::BM, W::BN, W::BK, W::STAGES, W::CLUSTER, W::MI, W::PANEL, W::LINE, W::SWAP, W::GATHERS;
     using W::n, W::s;
     using W::W;
 
@@ -59,7 +58,6 @@ template <class W> struct gemm_products : W {
     /* A step of COUNT products of a warpgroup, from the FIRST one on. */
     template <int FIRST, int COUNT> FP_DEVICE void issue(sums &c, position at, int member) const
     {
-        constexpr int BESIDE = BN / NI / PANEL * BK * LINE; /* bytes of a product's columns */
         const u32 a = shared_address(s.a[at.slot]) + (SWAP ? 0 : member * MI * 8192),
                   b = shared_address(s.b[at.slot]) + (SWAP ? member * MI * BK * LINE : 0);
         const u64 rows = wgmma_matrix(a, 16, 1024),
@@ -74,8 +72,7 @@ template <class W> struct gemm_products : W {
                 if constexpr (SWAP)
                     wgmma<D, BM>::tt(c[m], columns + m * (BK * LINE / 16) + k * (LINE / 16), from);
                 else
-                    wgmma<D, BN / NI>::nn(c[m], from + m / NI * (8192 / 16),
-                                          columns + m % NI * (BESIDE / 16) + k * (LINE / 16));
+                    wgmma<D, BN>::nn(c[m], from + m * (8192 / 16), columns + k * (LINE / 16));
         }
     }
 
@@ -99,7 +96,7 @@ template <class W> struct gemm_products : W {
         do {
             before(i);
             await_step(at);
-            issue<0, MI * NI>(c, at, member);
+            issue<0, MI>(c, at, member);
             wgmma_commit();
             if (i > 0) {
                 wgmma_wait<1>();
@@ -124,7 +121,7 @@ template <class W> struct gemm_products : W {
         wgmma_wait<0>();
         give_back(held);
 #pragma unroll
-        for (int m = 0; m < MI * NI; m++)
+        for (int m = 0; m < MI; m++)
             pin(c[m]);
     }
 

@@ -40,17 +40,16 @@ template <class A, class B> struct either_of<false, A, B> {
 template <bool which, class A, class B> using either = typename either_of<which, A, B>::type;
 
 template <class D_, int BM_, int BN_, int BK_, int TEAMS_, int GROUPS_, int STAGES_, int SPLIT_,
-          gemm_norm NORM_, int CLUSTER_M_, int CLUSTER_N_, bool SWAP_, bool ADDS_>
+          gemm_norm NORM_, int CLUSTER_, bool SWAP_, bool ADDS_>
 struct tma_shape {
     using D = D_;
     static constexpr int BM = BM_, BN = BN_, BK = BK_, TEAMS = TEAMS_, GROUPS = GROUPS_,
-                         STAGES = STAGES_, SPLIT = SPLIT_, CLUSTER_M = CLUSTER_M_,
-                         CLUSTER_N = CLUSTER_N_, CLUSTER = CLUSTER_M * CLUSTER_N;
+                         STAGES = STAGES_, SPLIT = SPLIT_, CLUSTER = CLUSTER_;
     static constexpr gemm_norm NORM = NORM_;
     static constexpr bool SWAP = SWAP_, ADDS = ADDS_; /* a residual is added */
     static constexpr int CONSUMERS = TEAMS * GROUPS, THREADS = (CONSUMERS + 1) * FOUR_WARPS;
-    /* Products of a warpgroup: 64 rows of the tile each, if SWAP 64 columns; and side by side. */
-    static constexpr int MI = (SWAP ? BN : BM) / (64 * GROUPS), NI = !SWAP && BN > 256 ? 2 : 1;
+    /* Products of a warpgroup: 64 rows of the tile each, if SWAP 64 columns. */
+    static constexpr int MI = (SWAP ? BN : BM) / (64 * GROUPS);
     static constexpr int PANEL = BN % 64 == 0 ? 64 : 32, LINE = PANEL * 2, PANELS = BN / PANEL;
     static constexpr bool LARGE = BM >= 128;
     /* Each warp stores its own rows, a panel after the other, by way of SLOTS places in s.out.  If
@@ -105,10 +104,9 @@ struct tma_shape {
     static_assert(!SHARES || STAGES > 2, "the last step has another place than the sums");
     static_assert(!SHARES || 2 * B_BYTES >= 64 * BN * static_cast<int>(sizeof(float)),
                   "two steps have room for a product");
-    static_assert(CLUSTER == 1 || (CLUSTER_M == 1) != (CLUSTER_N == 1), "weight or input");
     static_assert(CLUSTER == 1 || (SPLIT == 1 && NORM != NORM_CLUSTER),
                   "a cluster shares one thing");
-    static_assert(BK % (8 * CLUSTER_M) == 0 && BM % (8 * CLUSTER_N) == 0,
+    static_assert(BK % (8 * CLUSTER) == 0,
                   "a cluster loads whole patterns of the swizzle for each other");
     static_assert(SPLIT == 1 || (TEAMS == 1 && NORM != NORM_CLUSTER), "a cluster takes one tile");
     static_assert(SPLIT == 1 || NORM == NORM_NONE || BN == 64 || BN == 128,
@@ -157,13 +155,12 @@ template <class S_, class View, class End> struct gemm_work {
     using T = elem<D>;
     using smem = typename S::smem;
     static constexpr int BM = S::BM, BN = S::BN, BK = S::BK, STAGES = S::STAGES, SPLIT = S::SPLIT,
-                         CLUSTER_M = S::CLUSTER_M, CLUSTER_N = S::CLUSTER_N, CLUSTER = S::CLUSTER,
-                         MI = S::MI, NI = S::NI, PANEL = S::PANEL, LINE = S::LINE;
+                         CLUSTER = S::CLUSTER, MI = S::MI, PANEL = S::PANEL, LINE = S::LINE;
     static constexpr gemm_norm NORM = S::NORM;
     static constexpr bool STRIPS = S::STRIPS, SWAP = S::SWAP;
     static constexpr int RASTER = 8, STORERS = 64; /* STORERS: threads */
 
-    using sums = fragment<D, SWAP ? BM : BN / NI>[MI * NI];
+    using sums = fragment<D, SWAP ? BM : BN>[MI];
 
     /* Rows of the input, or of the result, that are no neighbours in memory. */
     static constexpr bool GATHERS = !View::in_rows, SCATTERS = !decltype(End::store)::in_rows;
@@ -185,7 +182,7 @@ template <class S_, class View, class End> struct gemm_work {
     FP_DEVICE gemm_work(const fp_args &args, const fp_maps &m, int columns, int inner,
                         const View &v, const End &e, void *shared)
         : a(args), maps(m), n(columns), k(inner),
-          strips((live_tokens(args) + CLUSTER_M * BM - 1) / (CLUSTER_M * BM)), in(v), end(e),
+          strips((live_tokens(args) + CLUSTER * BM - 1) / (CLUSTER * BM)), in(v), end(e),
           s(align(shared))
     {
     }
@@ -193,8 +190,7 @@ template <class S_, class View, class End> struct gemm_work {
     /* Of 64 rows and 8 columns; if SWAP of 64 columns and 8 rows. */
     static FP_DEVICE float (&block(sums &c, int m, int p))[2][2]
     {
-        constexpr int WIDE = (SWAP ? BM : BN / NI) / 8;
-        return c[m * NI + p / WIDE][p % WIDE];
+        return c[m][p];
     }
 
     /* The first row of a warp's 16, in the tile; if SWAP the first column. */
@@ -233,7 +229,7 @@ template <class S_, class View, class End> struct gemm_work {
     /* Thread blocks that share a tile, the strip of a norm, or what they load. */
     FP_DEVICE int sharers() const
     {
-        return STRIPS ? ranks() * CLUSTER_M : SPLIT * CLUSTER;
+        return STRIPS ? ranks() * CLUSTER : SPLIT * CLUSTER;
     }
 
     /* Whole groups of thread blocks that share a tile or a strip, of so many thread blocks. */
@@ -251,7 +247,7 @@ template <class S_, class View, class End> struct gemm_work {
     /* This thread block's number in its group. */
     FP_DEVICE int part() const
     {
-        return (static_cast<int>(blockIdx.x) - groups_in(blockIdx.x) * sharers()) / CLUSTER_M;
+        return (static_cast<int>(blockIdx.x) - groups_in(blockIdx.x) * sharers()) / CLUSTER;
     }
 
     FP_DEVICE int first_tile() const
@@ -264,7 +260,7 @@ template <class S_, class View, class End> struct gemm_work {
     /* This thread block's own strip. */
     static FP_DEVICE int strip_of(int number)
     {
-        return number * CLUSTER_M + cluster_rank<CLUSTER_M>();
+        return number * CLUSTER + cluster_rank<CLUSTER>();
     }
 
     FP_DEVICE int tiles() const
@@ -272,10 +268,10 @@ template <class S_, class View, class End> struct gemm_work {
         return STRIPS ? strips : strips * across();
     }
 
-    /* Tiles side by side, those of a cluster as one. */
+    /* Tiles side by side. */
     FP_DEVICE int across() const
     {
-        return (n + CLUSTER_N * BN - 1) / (CLUSTER_N * BN);
+        return (n + BN - 1) / BN;
     }
 
     /* The tile after this one; of a cluster none. */
@@ -294,8 +290,7 @@ template <class S_, class View, class End> struct gemm_work {
         const int first = quotient(number, RASTER * wide) * RASTER;
         const int height = min(RASTER, strips - first), within = number - first * wide;
         const int over = quotient(within, height);
-        const int column = over * CLUSTER_N + cluster_rank<CLUSTER_N>();
-        return {strip_of(first + within - over * height) * BM, column * BN};
+        return {strip_of(first + within - over * height) * BM, over * BN};
     }
 
     /* The steps of K that this thread block takes. */

@@ -53,12 +53,10 @@ template <int LINE = 128> FP_DEVICE u64 wgmma_matrix(u32 address, int leading, i
 
 /* A thread holds four sums of each eight columns; the instruction names the registers of all. */
 #define FP_REGISTERS_16 "%0, %1, %2, %3, %4, %5, %6, %7"
-#define FP_REGISTERS_48                                                                            \
-    FP_REGISTERS_16                                                                                \
-    ", %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23"
 #define FP_REGISTERS_64                                                                            \
-    FP_REGISTERS_48                                                                                \
-    ", %24, %25, %26, %27, %28, %29, %30, %31"
+    FP_REGISTERS_16                                                                                \
+    ", %8, %9, %10, %11, %12, %13, %14, %15, %16, %17, %18, %19, %20, %21, %22, %23, %24, %25, "   \
+    "%26, %27, %28, %29, %30, %31"
 #define FP_REGISTERS_96                                                                            \
     FP_REGISTERS_64                                                                                \
     ", %32, %33, %34, %35, %36, %37, %38, %39, %40, %41, %42, %43, "                               \
@@ -85,8 +83,7 @@ template <int LINE = 128> FP_DEVICE u64 wgmma_matrix(u32 address, int leading, i
 #define FP_SUMS_OF_16(MODE, i) FP_SUMS_OF_8(MODE, i), FP_SUMS_OF_8(MODE, i + 1)
 #define FP_SUMS_OF_32(MODE, i) FP_SUMS_OF_16(MODE, i), FP_SUMS_OF_16(MODE, i + 2)
 #define FP_SUMS_16(MODE)       FP_SUMS_OF_16(MODE, 0)
-#define FP_SUMS_48(MODE)       FP_SUMS_OF_32(MODE, 0), FP_SUMS_OF_16(MODE, 4)
-#define FP_SUMS_64(MODE)       FP_SUMS_48(MODE), FP_SUMS_OF_16(MODE, 6)
+#define FP_SUMS_64(MODE)       FP_SUMS_OF_32(MODE, 0), FP_SUMS_OF_32(MODE, 4)
 #define FP_SUMS_96(MODE)       FP_SUMS_64(MODE), FP_SUMS_OF_32(MODE, 8)
 #define FP_SUMS_128(MODE)      FP_SUMS_96(MODE), FP_SUMS_OF_32(MODE, 12)
 #define FP_SUMS_144(MODE)      FP_SUMS_128(MODE), FP_SUMS_OF_16(MODE, 16)
@@ -148,8 +145,6 @@ template <class D, int N> struct wgmma;
         }                                                                                          \
     };
 #define FP_WGMMA_16(D, TYPE) FP_WGMMA_STRUCT(D, TYPE, 16, "%8", "%9", "{%8, %9, %10, %11}", "%12")
-#define FP_WGMMA_48(D, TYPE)                                                                       \
-    FP_WGMMA_STRUCT(D, TYPE, 48, "%24", "%25", "{%24, %25, %26, %27}", "%28")
 #define FP_WGMMA_64(D, TYPE)                                                                       \
     FP_WGMMA_STRUCT(D, TYPE, 64, "%32", "%33", "{%32, %33, %34, %35}", "%36")
 #define FP_WGMMA_96(D, TYPE)                                                                       \
@@ -164,8 +159,6 @@ template <class D, int N> struct wgmma;
     FP_WGMMA_STRUCT(D, TYPE, 256, "%128", "%129", "{%128, %129, %130, %131}", "%132")
 FP_WGMMA_16(fp16, "f16")
 FP_WGMMA_16(bf16, "bf16")
-FP_WGMMA_48(fp16, "f16")
-FP_WGMMA_48(bf16, "bf16")
 FP_WGMMA_64(fp16, "f16")
 FP_WGMMA_64(bf16, "bf16")
 FP_WGMMA_96(fp16, "f16")
@@ -180,7 +173,6 @@ FP_WGMMA_256(fp16, "f16")
 FP_WGMMA_256(bf16, "bf16")
 
 #undef FP_REGISTERS_16
-#undef FP_REGISTERS_48
 #undef FP_REGISTERS_64
 #undef FP_REGISTERS_96
 #undef FP_REGISTERS_128
@@ -191,7 +183,6 @@ FP_WGMMA_256(bf16, "bf16")
 #undef FP_SUMS_OF_16
 #undef FP_SUMS_OF_32
 #undef FP_SUMS_16
-#undef FP_SUMS_48
 #undef FP_SUMS_64
 #undef FP_SUMS_96
 #undef FP_SUMS_128
@@ -202,7 +193,6 @@ FP_WGMMA_256(bf16, "bf16")
 #undef FP_WGMMA_ROWS
 #undef FP_WGMMA_STRUCT
 #undef FP_WGMMA_16
-#undef FP_WGMMA_48
 #undef FP_WGMMA_64
 #undef FP_WGMMA_96
 #undef FP_WGMMA_128

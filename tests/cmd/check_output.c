@@ -44,8 +44,8 @@ static void print(const char *schedule)
 /* Whoever copies a name from a table gets all of it. */
 START_TEST(a_long_word_is_not_cut)
 {
-    print("tile=192x128_cluster1x2 split=1 norm=cluster");
-    ck_assert_ptr_nonnull(strstr(printed.ptr, "tile=192x128_cluster1x2 "));
+    print("tile=96x192_swap_pingpong split=1 norm=cluster");
+    ck_assert_ptr_nonnull(strstr(printed.ptr, "tile=96x192_swap_pingpong "));
     ck_assert_ptr_nonnull(
         strstr(printed.ptr, "\n                                split=1 norm=cluster\n"));
 }

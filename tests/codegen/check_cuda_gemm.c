@@ -68,24 +68,21 @@ static const struct {
     bool persistent;
     int cluster, words; /* words: of mailboxes */
 } launches[] = {
-    {{0, 0}, "", 384, 2 * 2, true, 0, 0},                    /* 195 / 128 by 384 / 192 */
-    {{0, 0}, "tile=64x96", 384, 4 * 4, true, 0, 0},          /* 195 / 64 by 384 / 96 */
-    {{10, 11}, "tile=64x64 split=4", 256, 48, false, 0, 0},  /* 195 / 64 by 136 / 64, four parts */
-    {{12, 13}, "tile=128x96 split=8", 384, 32, false, 0, 0}, /* 195 / 128 by 128 / 96 */
-    {{7, 9}, "tile=16x128_swap", 384, 13, true, 1, 0},       /* 195 / 16 by 128 / 128 */
-    {{12, 13}, "tile=192x192", 512, 2, true, 0, 0},          /* 195 / 192 by 128 / 192 */
+    {{0, 0}, "", 384, 2 * 2, true, 0, 0},                   /* 195 / 128 by 384 / 192 */
+    {{0, 0}, "tile=64x96", 384, 4 * 4, true, 0, 0},         /* 195 / 64 by 384 / 96 */
+    {{10, 11}, "tile=64x64 split=4", 256, 48, false, 0, 0}, /* 195 / 64 by 136 / 64, four parts */
+    {{12, 13}, "tile=64x96 split=8", 256, 64, false, 0, 0}, /* 195 / 64 by 128 / 96, eight parts */
+    {{7, 9}, "tile=16x128_swap", 384, 13, true, 1, 0},      /* 195 / 16 by 128 / 128 */
+    {{12, 13}, "tile=192x192", 512, 2, true, 0, 0},         /* 195 / 192 by 128 / 192 */
     {{10, 11}, "tile=128x192_cooperative", 384, 2, true, 0, 0}, /* 195 / 128 by 136 / 192 */
     {{0, 0}, "tile=64x96_cluster2x1", 384, 4 * 4, true, 2, 0},  /* 195 / 128 by 384 / 96, of two */
     {{12, 14}, "tile=64x64", 384, 8, true, 2, 0},               /* 195 / 64 by 128 / 64 */
     {{7, 9}, "tile=192x128", 512, 2, true, 1, 0},               /* 195 / 192 by 128 / 128 */
     {{7, 9}, "tile=64x64 norm=memory", 384, 8, true, 2, 4 * 2 * 2 * 64 * 2},
     {{7, 9}, "tile=192x128 norm=memory", 512, 2, true, 0, 2 * 192 * 2}, /* a tile has whole rows */
-    {{0, 0}, "tile=192x128_cluster1x2", 512, 2 * 4, true, 2, 0}, /* 195 / 192 by 384 / 256, of two
-                                                                  */
-    {{7, 9}, "tile=192x128_cluster1x2 norm=memory", 512, 4, true, 2, 0},
-    {{0, 0}, "tile=48x64_swap_pingpong", 384, 5 * 6, true, 0, 0}, /* 195 / 48 by 384 / 64 */
-    {{0, 1}, "tile=64x192_swap", 512, 4 * 2, true, 0, 0},         /* 195 / 64 by 384 / 192 */
-    {{12, 13}, "tile=144x128_swap", 384, 2, true, 0, 0},          /* 195 / 144 by 128 / 128 */
+    {{0, 0}, "tile=16x128_swap", 384, 13 * 3, true, 0, 0},              /* 195 / 16 by 384 / 128 */
+    {{0, 1}, "tile=96x192_swap_pingpong", 384, 3 * 2, true, 0, 0},      /* 195 / 96 by 384 / 192 */
+    {{12, 13}, "tile=144x128_swap", 384, 2, true, 0, 0},                /* 195 / 144 by 128 / 128 */
     {{12, 14}, "tile=64x64 split=4 norm=memory", 256, 32, false, 0, 4 * 2 * 2 * 64 * 2},
 };
 
@@ -106,8 +103,6 @@ START_TEST(tiles_of_a_launch)
 }
 END_TEST
 
-static const char swapped[] = "a tile with swapped operands takes all of the inner dimension";
-
 /* The thread blocks of a layernorm's cluster: the tiles that make up a row, by the number of heads
  * of 64. */
 static const struct {
@@ -115,14 +110,11 @@ static const struct {
     const char *tiles;
 } clusters[] = {
     {12, "128x192:4 128x192_cooperative:4 64x96:8 64x128:6 64x192:4 128x96:8 128x128:6 128x256:3 "
-         "192x128:6 192x192:4 "
-         "64x384:2 16x128_swap:6 64x128_swap:6 64x192_swap:4 96x128_swap:6 "
-         "96x192_swap_pingpong:4 128x192_swap:4 144x128_swap:6 "},
-    {16, "64x128:8 128x128:8 128x256:4 192x128:8 16x128_swap:8 64x128_swap:8 96x128_swap:8 "
-         "144x128_swap:8 "},
-    {3, "128x192:1 128x192_cooperative:1 64x64:3 64x96:2 64x192:1 128x96:2 192x192:1 "
-        "48x64_swap_pingpong:3 "
-        "64x192_swap:1 96x192_swap_pingpong:1 128x192_swap:1 "},
+         "192x128:6 192x192:4 192x96:8 16x128_swap:6 96x128_swap:6 96x192_swap_pingpong:4 "
+         "144x128_swap:6 "},
+    {16, "64x128:8 128x128:8 128x256:4 192x128:8 16x128_swap:8 96x128_swap:8 144x128_swap:8 "},
+    {3, "128x192:1 128x192_cooperative:1 64x64:3 64x96:2 64x192:1 128x96:2 192x192:1 192x96:2 "
+        "96x192_swap_pingpong:1 "},
     {17, ""},
 };
 
@@ -208,19 +200,6 @@ START_TEST(the_norm_of_a_split_counts_rows_of_padding)
 }
 END_TEST
 
-START_TEST(swapped_operands_are_not_split)
-{
-    const struct build_target t = {TARGET_CUDA, DTYPE_FP16, 64,  CUDA_ARCH_HOPPER,
-                                   false,       false,      NULL};
-    struct choice c = choice_of((struct segment){12, 13}, "tile=64x128_swap split=2");
-    const char *why = NULL;
-    ck_assert(!choice_applicable(&c, &t, &why));
-    ck_assert_str_eq(why, swapped);
-    c = choice_of((struct segment){12, 13}, "tile=64x128_swap");
-    ck_assert(choice_applicable(&c, &t, &why));
-}
-END_TEST
-
 /* Where the first tile makes up no rows, another one is the default. */
 START_TEST(a_default_is_applicable)
 {
@@ -272,17 +251,17 @@ static const struct {
       {false, TENSOR_OF(13), {128, 195}, {32, 16}},
       {false, TENSOR_OF(9), {128, 195}, {32, 64}}}},
     {{12, 13},
-     "tile=192x96_cluster1x2",
-     {{false, TENSOR_OF(11), {136, 195}, {64, 96}},
+     "tile=192x96",
+     {{false, TENSOR_OF(11), {136, 195}, {64, 192}},
       {true, WEIGHT_W2, {128, 136}, {32, 64}},
       {false, TENSOR_OF(13), {128, 195}, {32, 16}},
       {false, TENSOR_OF(9), {128, 195}, {32, 64}}}},
     {{7, 8},
-     "tile=48x64_swap_pingpong",
-     {{false, TENSOR_OF(6), {128, 195}, {64, 48}},
-      {true, WEIGHT_WO, {128, 128}, {64, 64}},
-      {false, TENSOR_OF(8), {128, 195}, {64, 48}},
-      {false, TENSOR_X, {128, 195}, {64, 48}}}},
+     "tile=16x128_swap",
+     {{false, TENSOR_OF(6), {128, 195}, {64, 16}},
+      {true, WEIGHT_WO, {128, 128}, {64, 128}},
+      {false, TENSOR_OF(8), {128, 195}, {64, 16}},
+      {false, TENSOR_X, {128, 195}, {64, 16}}}},
     {{12, 13},
      "tile=144x128_swap",
      {{false, TENSOR_OF(11), {136, 195}, {64, 144}},
@@ -309,9 +288,9 @@ static const struct {
       {0},
       {0}}},
     {{12, 13},
-     "split=2",
-     {{false, TENSOR_OF(11), {136, 195}, {64, 128}},
-      {true, WEIGHT_W2, {128, 136}, {64, 64}},
+     "tile=64x64 split=2",
+     {{false, TENSOR_OF(11), {136, 195}, {64, 64}},
+      {true, WEIGHT_W2, {128, 136}, {64, 128}},
       {0},
       {0}}},
 };
@@ -338,5 +317,5 @@ SUITE("cuda_gemm", NULL, NULL, LOOP(is_of_sm_90_and_half_types, 0, ARRAY_LEN(tar
       LOOP(tiles_of_a_launch, 0, ARRAY_LEN(launches)),
       LOOP(clusters_have_whole_rows, 0, ARRAY_LEN(clusters)), LOOP(places_of_tiles_are_found, 0, 2),
       LOOP(the_norm_of_a_split_is_for_few_rows, 0, ARRAY_LEN(waits)),
-      ONCE(the_norm_of_a_split_counts_rows_of_padding), ONCE(swapped_operands_are_not_split),
-      ONCE(a_default_is_applicable), LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)))
+      ONCE(the_norm_of_a_split_counts_rows_of_padding), ONCE(a_default_is_applicable),
+      LOOP(maps_of_a_launch, 0, ARRAY_LEN(described)))

@@ -30,10 +30,10 @@ static inline struct cuda_source cuda_golden(int i)
         {{6, 9}, "generated", "", DTYPE_FP16, 64, 80},
         {{7, 8}, "library", "", DTYPE_FP16, 64, 80},
         {{10, 11}, "generated", "tile=128x192 split=2", DTYPE_TF32, 128, 80},
-        {{10, 11}, "hopper_gemm", "tile=64x192_swap", DTYPE_BF16, 64, CUDA_ARCH_HOPPER},
+        {{10, 11}, "hopper_gemm", "tile=96x192_swap_pingpong", DTYPE_BF16, 64, CUDA_ARCH_HOPPER},
         {{12, 13}, "hopper_gemm", "tile=64x96 split=4", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
         {{6, 9}, "hopper_gemm", "norm=memory", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
-        {{12, 14}, "hopper_gemm", "tile=64x384", DTYPE_BF16, 64, CUDA_ARCH_HOPPER},
+        {{12, 14}, "hopper_gemm", "tile=192x96", DTYPE_BF16, 64, CUDA_ARCH_HOPPER},
         {{12, 14}, "generated", "norm=strip", DTYPE_FP16, 64, CUDA_ARCH_HOPPER}};
     struct cuda_source s = {
         {TARGET_CUDA, golden[i].dtype, golden[i].head_size, golden[i].arch, true, true, NULL},

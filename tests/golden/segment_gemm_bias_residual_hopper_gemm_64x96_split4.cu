@@ -26,7 +26,7 @@ enum { W = 64 }; /* head size */
 /* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
  * blocks that share a sum, how a layernorm follows, thread blocks that share columns of the
  * weight, and rows; whether the weight is the first operand, whether a residual is added */
-using tile = fp::tma_shape<dtype, 64, 96, 128, 1, 1, 5, 4, fp::NORM_NONE, 1, 1, false, true>;
+using tile = fp::tma_shape<dtype, 64, 96, 128, 1, 1, 5, 4, fp::NORM_NONE, 1, false, true>;
 
 extern "C" __global__ void __launch_bounds__(256, 1) __cluster_dims__(4, 1, 1)
 segment_gemm_bias_residual_hopper_gemm_64x96_split4(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)

@@ -20,7 +20,7 @@ enum { W = 64 }; /* head size */
 /* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
  * blocks that share a sum, how a layernorm follows, thread blocks that share columns of the
  * weight, and rows; whether the weight is the first operand, whether a residual is added */
-using tile = fp::tma_shape<dtype, 128, 192, 64, 2, 1, 4, 1, fp::NORM_MEMORY, 1, 1, false, true>;
+using tile = fp::tma_shape<dtype, 128, 192, 64, 2, 1, 4, 1, fp::NORM_MEMORY, 1, false, true>;
 
 extern "C" __global__ void __launch_bounds__(384, 1)
 segment_merge_heads_gemm_bias_residual_layernorm_hopper_gemm_memory(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)

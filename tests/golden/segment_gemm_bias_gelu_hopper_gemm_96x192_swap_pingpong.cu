@@ -18,10 +18,10 @@ enum { W = 64 }; /* head size */
 /* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
  * blocks that share a sum, how a layernorm follows, thread blocks that share columns of the
  * weight, and rows; whether the weight is the first operand, whether a residual is added */
-using tile = fp::tma_shape<dtype, 64, 192, 64, 1, 3, 6, 1, fp::NORM_NONE, 1, 1, true, false>;
+using tile = fp::tma_shape<dtype, 96, 192, 64, 2, 1, 5, 1, fp::NORM_NONE, 1, true, false>;
 
-extern "C" __global__ void __launch_bounds__(512, 1)
-segment_gemm_bias_gelu_hopper_gemm_64x192_swap(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
+extern "C" __global__ void __launch_bounds__(384, 1)
+segment_gemm_bias_gelu_hopper_gemm_96x192_swap_pingpong(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     fp::begin_next(a);
