@@ -235,6 +235,10 @@ bool cuda_gemm_applicable(const struct choice *c, const struct build_target *t, 
                             "a cluster shares the weight, or a sum, or the rows of a layernorm");
     if (g.norm != CUDA_GEMM_NORM_NONE && w != NULL && ranks_of(&g, &stage, w) == 0)
         return inapplicable(why, "so few tiles of this width make no row for the layernorm");
+    if (g.norm == CUDA_GEMM_NORM_CLUSTER && w != NULL && ranks_of(&g, &stage, w) == 1)
+        return inapplicable(why,
+                            "a cluster has two thread blocks or more, and a tile of this width "
+                            "has whole rows");
     if (w != NULL && thread_blocks(&g, &stage, w) / g.split > TILES_MAX)
         return inapplicable(why, "the kernel finds the places of less than 2^20 tiles");
     return true;
