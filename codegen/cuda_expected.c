@@ -1,9 +1,9 @@
 /* The time that a schedule on Hopper is expected to take, so that the first one tried of a workload
  * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
  * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
- * schedules in fp16 on an H200: docs/measurements/2026-11-22-attention.md and, of GEMMs,
- * 2026-11-27-tiles.md.  Only the order of schedules counts, so constants need not be what they
- * stand for. */
+ * schedules in fp16: of attention on an H200, docs/measurements/2026-11-22-attention.md, of GEMMs
+ * on an H100, 2026-11-27-warps.md.  Only the order of schedules counts, so constants of tiles that
+ * lose by far (narrow, next) may be larger than what they stand for. */
 #include "codegen/cuda_int.h"
 
 #include <math.h>
@@ -25,45 +25,51 @@ static const struct {
     double beside_us;       /* less, where the next launch has room beside this one */
     double fmas_per_cycle;  /* of wgmma on a multiprocessor */
     double bytes_per_cycle; /* of operands */
+    double narrow;          /* times a weight's bytes, where its panels are half as wide */
     double step;            /* beside the above */
-    double narrow;          /* the same, for each row of a weight whose panels are half as wide */
     double tile;            /* beside its steps and its store; not of a layernorm of one team */
     double store[4];        /* an element; bare, with GELU, with a residual, with a layernorm */
     double join, join_sum;  /* of a cluster; and for each sum that a thread block gives away */
+    double next;            /* between two tiles of a cluster */
     double mail;            /* of a layernorm, once; nothing with swapped operands */
+    double mail_sum;        /* beside that, for each sum that a thread block owns after a split */
+    double again;           /* of a layernorm with swapped operands, between two tiles */
     int clusters[9];        /* that run at once, by their size */
     double alone;           /* times what is stored, where a thread block has one tile of 128 rows
                                and more, and one warpgroup for it */
-    double swap_norm;       /* times what is stored, of a layernorm with swapped operands */
+    double swap_store[2];   /* times what is stored, where warpgroups share swapped columns; without
+                               a layernorm, with one */
     double apart;           /* times all, where rows are no neighbours in memory: 0-1, 6-7 and 6-9
                                over 0-0, 7-7 and 7-9 in tests/data/h200-b8-s512-strided-fp16 */
-} gemm = {.begin_us = 1.261,
-          .beside_us = 0.8884,
-          .fmas_per_cycle = 2532,
-          .bytes_per_cycle = 118.6,
-          .step = 98.86,
-          .narrow = 2.027,
-          .tile = 547.5,
-          .store = {0.1059, 0.09398, 0.1401, 0.1835},
-          .join = 567.3,
-          .join_sum = 0.835,
-          .mail = 948.2,
+} gemm = {.begin_us = 1.37,
+          .beside_us = 0.954,
+          .fmas_per_cycle = 2090,
+          .bytes_per_cycle = 123,
+          .narrow = 8.96,
+          .step = 98.4,
+          .tile = 518,
+          .store = {0.0418, 0.0795, 0.0711, 0.0994},
+          .join = 1850,
+          .join_sum = 0.274,
+          .next = 7540,
+          .mail = 1270,
+          .mail_sum = 0.232,
+          .again = 643,
           .clusters = {[1] = MULTIPROCESSORS, 66, 39, 30, 22, 17, 15, 14},
-          .alone = 1.078,
-          .swap_norm = 2.142,
+          .alone = 1.37,
+          .swap_store = {1.28, 3.21},
           .apart = 2.4};
 
 /* The steps of a tile.  A launch that has one for each thread block has loaded the weight's part of
  * the first ones before it may begin. */
 static double products_of(const struct cuda_gemm *g, double steps, bool once)
 {
+    double width = g->bn * (g->bn % 64 != 0 ? gemm.narrow : 1); /* PANEL of tma_shape */
     double line = g->step * 2 / gemm.bytes_per_cycle;
     double multiply = (double)g->bm * g->bn * g->step / gemm.fmas_per_cycle;
     double early = once ? fmin(steps, g->depth) : 0;
-    double begun =
-        gemm.step + (g->bn % 64 != 0 ? gemm.narrow * g->step : 0); /* PANEL of tma_shape */
-    return steps * begun + early * fmax(multiply, g->bm * line) +
-           (steps - early) * fmax(multiply, (g->bm + g->bn) * line);
+    return steps * gemm.step + early * fmax(multiply, g->bm * line) +
+           (steps - early) * fmax(multiply, (g->bm + width) * line);
 }
 
 double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
@@ -92,15 +98,17 @@ double cuda_gemm_expected_us(const struct choice *c, const struct workload *w)
     double store = elements * gemm.store[epilogue];
     if (g.split == 1 && !g.swap && g.groups == 1 && g.bm >= 128 && turns == 1)
         store *= gemm.alone;
-    if (g.swap && norm)
-        store *= gemm.swap_norm;
+    if (g.swap && g.groups > 1)
+        store *= gemm.swap_store[by_strips];
     double cycles;
     if (g.split > 1)
         cycles = (double)turns * (products + store / g.split + gemm.join +
                                   gemm.join_sum * elements * (g.split - 1) / g.split) +
-                 (norm ? gemm.mail : 0);
+                 (double)(turns - 1) * gemm.next +
+                 (norm ? gemm.mail + gemm.mail_sum * elements / g.split : 0);
     else if (norm && (g.swap || g.teams == 1)) /* with swapped operands teams share s.out */
-        cycles = (double)turns * (products + store) + (g.swap ? 0 : gemm.mail);
+        cycles = (double)turns * (products + store) +
+                 (g.swap ? (double)(turns - 1) * gemm.again : gemm.mail);
     else /* a second team multiplies while the first one stores */
         cycles = (double)turns * (products + gemm.tile) +
                  (g.teams > 1 ? 1 : (double)turns) * store + (norm ? gemm.mail : 0);

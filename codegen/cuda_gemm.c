@@ -161,14 +161,16 @@ static int ranks_of(const struct cuda_gemm *g, const struct cuda_stage *s, const
 
 /* Thread blocks of a cluster, 0 for none: those that share the rows of a layernorm, or load the
  * weight for each other.  Of those that exchange a row's moments through memory two neighbours are
- * a cluster, if only so that they run on neighbouring multiprocessors and take less time for it. */
+ * a cluster, if only so that they run on neighbouring multiprocessors and take less time for it.
+ * With swapped operands layers were not found to take less. */
 static int cluster_of_launch(const struct cuda_gemm *g, int ranks)
 {
     if (g->norm == CUDA_GEMM_NORM_CLUSTER)
         return ranks;
     if (g->cluster > 1)
         return g->cluster;
-    return g->norm == CUDA_GEMM_NORM_MEMORY && g->split == 1 && ranks % 2 == 0 ? 2 : 0;
+    bool pairs = g->norm == CUDA_GEMM_NORM_MEMORY && g->split == 1 && !g->swap;
+    return pairs && ranks % 2 == 0 ? 2 : 0;
 }
 
 /* Strips of rows.  A cluster has one for each thread block, of which some may be empty. */

@@ -167,7 +167,6 @@ enum cuda_gemm_norm { CUDA_GEMM_NORM_NONE, CUDA_GEMM_NORM_CLUSTER, CUDA_GEMM_NOR
     X(192, 128, 64, 1, 3, 1, 0, "192x128")                                                         \
     X(192, 192, 64, 1, 3, 1, 0, "192x192")                                                         \
     X(64, 96, 128, 2, 1, 2, 0, "64x96_cluster2x1")                                                 \
-    X(192, 96, 64, 1, 3, 1, 0, "192x96")                                                           \
     X(16, 128, 128, 1, 2, 1, 1, "16x128_swap")                                                     \
     X(96, 128, 64, 1, 2, 1, 1, "96x128_swap")                                                      \
     X(96, 192, 64, 2, 1, 1, 1, "96x192_swap_pingpong")                                             \

@@ -33,7 +33,7 @@ static inline struct cuda_source cuda_golden(int i)
         {{10, 11}, "hopper_gemm", "tile=96x192_swap_pingpong", DTYPE_BF16, 64, CUDA_ARCH_HOPPER},
         {{12, 13}, "hopper_gemm", "tile=64x96 split=4", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
         {{6, 9}, "hopper_gemm", "norm=memory", DTYPE_FP16, 64, CUDA_ARCH_HOPPER},
-        {{12, 14}, "hopper_gemm", "tile=192x96", DTYPE_BF16, 64, CUDA_ARCH_HOPPER},
+        {{12, 14}, "hopper_gemm", "tile=128x128 norm=memory", DTYPE_BF16, 64, CUDA_ARCH_HOPPER},
         {{12, 14}, "generated", "norm=strip", DTYPE_FP16, 64, CUDA_ARCH_HOPPER}};
     struct cuda_source s = {
         {TARGET_CUDA, golden[i].dtype, golden[i].head_size, golden[i].arch, true, true, NULL},

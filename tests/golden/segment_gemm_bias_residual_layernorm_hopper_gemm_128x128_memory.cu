@@ -28,10 +28,10 @@ enum { W = 64 }; /* head size */
 /* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
  * blocks that share a sum, how a layernorm follows, thread blocks that share columns of the
  * weight, and rows; whether the weight is the first operand, whether a residual is added */
-using tile = fp::tma_shape<dtype, 192, 96, 64, 1, 3, 4, 1, fp::NORM_CLUSTER, 1, false, true>;
+using tile = fp::tma_shape<dtype, 128, 128, 64, 2, 1, 5, 1, fp::NORM_MEMORY, 1, false, true>;
 
-extern "C" __global__ void __launch_bounds__(512, 1)
-segment_gemm_bias_residual_layernorm_hopper_gemm_192x96(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
+extern "C" __global__ void __launch_bounds__(384, 1)
+segment_gemm_bias_residual_layernorm_hopper_gemm_128x128_memory(const __grid_constant__ fp_args a, const __grid_constant__ fp_maps maps)
 {
     extern __shared__ __align__(16) unsigned char shared[];
     fp::begin_next(a);
