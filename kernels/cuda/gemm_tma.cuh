@@ -112,8 +112,7 @@ template <class S, class View, class End> struct gemm_tma : gemm_parts<S, View, 
         }
     }
 
-    /* warp: of those that do not multiply.  By `==` one thread copies by TMA; else ptxas would
-     * write a loop around each copy. */
+    /* warp: of those that do not multiply.  Where TMA copies, one thread asks for it. */
     FP_DEVICE void copy(int warp, int lane)
     {
         if (warp == 0) {
