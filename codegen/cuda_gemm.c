@@ -32,12 +32,6 @@ enum {
     MOMENTS_BYTES = 8
 };
 
-/* A row of the sums that a cluster adds up, which has LDS numbers in tma_shape. */
-static int row_of_sums_bytes(const struct cuda_gemm *g)
-{
-    return (g->bn + 8) * 4;
-}
-
 /* Columns of a weight's panel: PANEL of tma_shape. */
 static int panel_of(const struct cuda_gemm *g)
 {
@@ -48,7 +42,7 @@ static int panel_of(const struct cuda_gemm *g)
 static int out_bytes(const struct cuda_gemm *g)
 {
     if (g->split > 1)
-        return (g->bm - g->bm / g->split) * row_of_sums_bytes(g);
+        return (g->bm - g->bm / g->split) * (g->bn + 8) * 4; /* rows of LDS numbers */
     if (g->swap)
         return g->bm * g->bn * 2;
     int warps = g->teams * g->groups * 4;
@@ -114,7 +108,7 @@ void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out)
                            .bn = tiles[tile].bn,
                            .step = tiles[tile].step,
                            .teams = split == 1 ? tiles[tile].teams : 1,
-                           .groups = split == 1 ? tiles[tile].groups : tiles[tile].bm / 64,
+                           .groups = split == 1 ? tiles[tile].groups : 1,
                            .split = split,
                            .cluster = tiles[tile].cluster,
                            .swap = tiles[tile].swap,
@@ -162,7 +156,7 @@ static int ranks_of(const struct cuda_gemm *g, const struct cuda_stage *s, const
 /* Thread blocks of a cluster, 0 for none: those that share the rows of a layernorm, or load the
  * weight for each other.  Of those that exchange a row's moments through memory two neighbours are
  * a cluster, if only so that they run on neighbouring multiprocessors and take less time for it.
- * With swapped operands layers were not found to take less. */
+ * Of swapped operands that was not timed by itself. */
 static int cluster_of_launch(const struct cuda_gemm *g, int ranks)
 {
     if (g->norm == CUDA_GEMM_NORM_CLUSTER)
