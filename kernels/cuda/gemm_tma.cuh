@@ -99,7 +99,7 @@ template <class S, class View, class End> struct gemm_tma : gemm_parts<S, View, 
             if constexpr (SPLIT == 1)
                 multiply_tiles(group);
             else if (first_tile() < tiles())
-                multiply_part(group);
+                multiply_part();
             else
                 cluster_wait();
         } else {
@@ -222,17 +222,17 @@ template <class S, class View, class End> struct gemm_tma : gemm_parts<S, View, 
             box_stores_read<0>();
     }
 
-    FP_DEVICE void multiply_part(int group)
+    FP_DEVICE void multiply_part()
     {
         const tile t = locate(first_tile());
         sums c;
         fetch_columns(t.n0);
-        begin(c, t.n0, group);
+        begin(c, t.n0, 0);
         position at = {0, 0};
         if (steps() > 0)
-            multiply(c, at, steps(), group, 0);
+            multiply(c, at, steps(), 0, 0);
         cluster_wait(); /* for all to have begun */
-        send_sums(c, group);
+        send_sums(c);
         await_dependencies();
         add_parts(t);
         cluster_wait(); /* for all to have what this one sent */

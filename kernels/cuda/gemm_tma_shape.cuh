@@ -108,7 +108,8 @@ struct tma_shape {
                   "a cluster shares one thing");
     static_assert(BK % (8 * CLUSTER) == 0,
                   "a cluster loads whole patterns of the swizzle for each other");
-    static_assert(SPLIT == 1 || (TEAMS == 1 && NORM != NORM_CLUSTER), "a cluster takes one tile");
+    static_assert(SPLIT == 1 || (CONSUMERS == 1 && MI == 1 && NORM != NORM_CLUSTER),
+                  "a cluster takes one tile of 64 rows");
     static_assert(SPLIT == 1 || NORM == NORM_NONE || BN == 64 || BN == 128,
                   "the lanes that add up a row are a power of two");
 

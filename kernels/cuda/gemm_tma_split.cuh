@@ -17,8 +17,8 @@ template <class W> struct gemm_splits : W {
     using tile = typename W::tile;
     using sums = typename W::sums;
     using W::a, W::n, W::end, W::s;
-    using W::BM, W::BN, W::SPLIT, W::MI, W::NORM;
-    using W::first_tile, W::part, W::warp_row, W::normalise_chunks;
+    using W::block, W::first_tile, W::meet, W::part, W::warp_row, W::normalise_chunks;
+    using W::BM, W::BN, W::SPLIT, W::NORM;
     using W::W;
 
     static constexpr int OWN = BM / SPLIT, OWN_BYTES = OWN * S::LDS * 4;
@@ -38,34 +38,27 @@ template <class W> struct gemm_splits : W {
         return shared_address(s.out) + (from < owner ? from : from - 1) * OWN_BYTES;
     }
 
-    /* All threads that multiply meet. */
-    static FP_DEVICE void await_multipliers()
-    {
-        asm volatile("bar.sync 1, %0;" ::"n"(S::CONSUMERS * FOUR_WARPS) : "memory");
-    }
-
     /* Rows of sums go to the thread blocks that own them, in one copy for each. */
-    FP_DEVICE void send_sums(sums &c, int member) const
+    FP_DEVICE void send_sums(sums &c) const
     {
         const int thread = static_cast<int>(threadIdx.x);
         const u32 here = shared_address(&s.done[0]);
         if (thread == 0)
             mbarrier_expect(here, (SPLIT - 1) * OWN_BYTES);
-        await_multipliers(); /* all have read the ring */
+        meet(0); /* all have read the ring */
 #pragma unroll
-        for (int m = 0; m < MI; m++)
+        for (int r = 0; r < 2; r++) {
+            const u32 to = sums_here(warp_row(0, 0) + fragment_row<D>(r)) + fragment_col<D>(0) * 4;
 #pragma unroll
-            for (int r = 0; r < 2; r++) {
-                const u32 to =
-                    sums_here(warp_row(member, m) + fragment_row<D>(r)) + fragment_col<D>(0) * 4;
-#pragma unroll
-                for (int p = 0; p < BN / 8; p++)
-                    asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to + p * 32),
-                                 "f"(c[m][p][r][0]), "f"(c[m][p][r][1])
-                                 : "memory");
+            for (int p = 0; p < BN / 8; p++) {
+                const auto &x = block(c, 0, p)[r];
+                asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(to + p * 32), "f"(x[0]),
+                             "f"(x[1])
+                             : "memory");
             }
+        }
         proxy_fence();
-        await_multipliers();
+        meet(0);
         if (thread == 0)
 #pragma unroll 1
             for (int i = 1; i < SPLIT; i++) {
@@ -92,7 +85,7 @@ template <class W> struct gemm_splits : W {
 
     /* CHUNKS neighbouring threads have a row, 16 bytes of the result each, and ITEMS rows in all,
      * each BELOW rows below the one before.  Those past the last whole row have none. */
-    static constexpr int CHUNKS = BN / VEC<D>, BELOW = S::CONSUMERS * FOUR_WARPS / CHUNKS,
+    static constexpr int CHUNKS = BN / VEC<D>, BELOW = FOUR_WARPS / CHUNKS,
                          ITEMS = (OWN + BELOW - 1) / BELOW;
 
     static_assert(SPLIT == 1 || NORM == NORM_NONE || ITEMS == 1 || OWN % BELOW == 0,
