@@ -5,7 +5,7 @@
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
 usual='doctor build verify values far_means dependent generated own export bench repeat search pace faults memory sanitize'
-named='schedules faulty_search spaces tables attention layers packed packed_times host huggingface huggingface_times live grid defaults'
+named='schedules faulty_search spaces tables attention layers packed packed_times host huggingface huggingface_times live products grid defaults'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -318,6 +318,12 @@ faulty_search() {
 # Searches with and without limits, and where their seconds go; LIVE_WORKLOADS: "B S MASK, B S MASK, ...".
 live() {
   with_items "${LIVE_WORKLOADS:-1 128 causal,8 512 strided}" "$here/live.sh" "$bin"
+}
+
+# GEMMs beside cuBLASLt, and with epilogues beside bare products; PRODUCTS_ROWS: numbers of rows.
+products() {
+  # shellcheck disable=SC2086
+  say "$here/products.sh" "$bin" ${PRODUCTS_ROWS:-512 1024 2048 3200 4096 8192 16384}
 }
 
 # The layer beside PyTorch, and the kernels of its best plans; GRID_POINTS: "B S MASK, B S MASK, ...".

@@ -10,12 +10,13 @@
 static const char usage[] =
     "usage: cuda_segments " REQUEST_USAGE
     "  -s SET   defaults (the default), kinds, schedules or segments I-J,I-J,...\n"
-    "  -i NAME  only by this implementation\n"
+    "  -i NAME  only by this implementation, or by those of several -i\n"
     "  -p I/N   part I of N of the set, I from 0\n"
-    "  -b       build only\n";
+    "  -b       build only\n"
+    "  -m       time each kernel, too\n";
 
-static const char *set = "defaults", *implementation;
-static int part, parts = 1;
+static const char *set = "defaults", *implementations[IMPLS_MAX];
+static int implementation_count, part, parts = 1;
 static bool build_only, measures;
 
 static void read_part(const char *text)
@@ -24,6 +25,17 @@ static void read_part(const char *text)
     if (sscanf(text, "%d/%d", &part, &parts) == 2 && part >= 0 && part < parts)
         return;
     status_set(&st, STATUS_USAGE, "'%s' is no part I/N, I from 0 to N-1", text);
+    give_up(&st);
+}
+
+static void add_implementation(const char *name)
+{
+    struct status st = STATUS_INIT;
+    if (implementation_count < IMPLS_MAX) {
+        implementations[implementation_count++] = name;
+        return;
+    }
+    status_set(&st, STATUS_USAGE, "more than %d times -i", IMPLS_MAX);
     give_up(&st);
 }
 
@@ -36,9 +48,17 @@ static void option(int letter, const char *value)
     else if (letter == 's')
         set = value;
     else if (letter == 'i')
-        implementation = value;
+        add_implementation(value);
     else
         read_part(value);
+}
+
+static bool selected(const struct impl *impl)
+{
+    for (int i = 0; i < implementation_count; i++)
+        if (strcmp(impl->name, implementations[i]) == 0)
+            return true;
+    return implementation_count == 0;
 }
 
 static int select_choices(const struct build_target *t, struct choice *out)
@@ -46,7 +66,7 @@ static int select_choices(const struct build_target *t, struct choice *out)
     struct status st = STATUS_INIT;
     int n = list_choices(t, set, out), count = 0, kept = 0;
     for (int i = 0; i < n; i++)
-        if (implementation == NULL || strcmp(out[i].impl->name, implementation) == 0)
+        if (selected(out[i].impl))
             out[kept++] = out[i];
     n = kept;
     for (int i = part; i < n; i += parts)
