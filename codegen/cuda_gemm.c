@@ -108,7 +108,7 @@ void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out)
                            .bn = tiles[tile].bn,
                            .step = tiles[tile].step,
                            .teams = split == 1 ? tiles[tile].teams : 1,
-                           .groups = split == 1 ? tiles[tile].groups : 1,
+                           .groups = tiles[tile].groups,
                            .split = split,
                            .cluster = tiles[tile].cluster,
                            .swap = tiles[tile].swap,
