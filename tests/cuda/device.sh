@@ -5,7 +5,7 @@
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
 usual='doctor build verify values far_means dependent generated own export bench repeat search pace faults memory sanitize'
-named='schedules faulty_search spaces tables attention layers packed packed_times host huggingface huggingface_times live products grid defaults'
+named='schedules faulty_search spaces tables attention layers packed packed_times types host huggingface huggingface_times live products grid defaults'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -184,6 +184,21 @@ packed_times() {
       say python3 "$here/../../bench/peers.py" --fuseplan "$bin/fuseplan" --variants varlen -m full $lengths \
         -o "$scratch/varlen.csv" 16x$s && padded=$(searched -b 16 -s $s) || return 1
     echo "(16,$s) us a layer: $ours packed, $padded of all rows, $(echo "$padded $ours" | awk '{ printf "%.2f", $1 / $2 }') times"
+  done
+}
+
+# The best plans in bf16 beside those in fp16; TYPES_WORKLOADS: "B S MASK, B S MASK, ...".
+types() {
+  with_items "${TYPES_WORKLOADS:-1 128 strided,8 128 strided,8 512 strided,8 512 full,16 1024 strided}" in_types
+}
+
+# in_types "B S MASK"...: microseconds a layer in each type.
+in_types() {
+  for entry; do
+    # shellcheck disable=SC2086
+    set -- $entry
+    fp16=$(searched -b "$1" -s "$2" -m "$3") && bf16=$(searched -t bf16 -b "$1" -s "$2" -m "$3") || return 1
+    echo "($1,$2) $3: us a layer $fp16 in fp16, $bf16 in bf16, $(echo "$bf16 $fp16" | awk '{ printf "%.3f", $1 / $2 }') times"
   done
 }
 
