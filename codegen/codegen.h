@@ -198,7 +198,7 @@ int segment_stages(enum target_kind target, struct segment s, enum stage_kind ki
 
 /* How a kernel takes the mask by tiles of query blocks. */
 struct tiling {
-    int rows;     /* query blocks of a tile, at most TILE_ROWS_MAX; 0: it reads no tiles */
+    int rows;     /* query blocks of a tile, 1 to 3; 0: it reads no tiles */
     bool ordered; /* those of the workload's cover, if it has one; else of the plain lists */
 };
 
@@ -222,9 +222,9 @@ struct cuda_operands {
 };
 
 /* Everything about a kernel launch except the grid: min(tiles, resident thread blocks) if it is
- * cooperative, else tiles.  A smaller grid computes the same.  A kernel that is not cooperative may
- * be launched before the one in front of it has ended, because it waits for that by itself: see
- * kernels/cuda/common.cuh. */
+ * cooperative or persistent, and then a smaller one computes the same; else tiles.  A kernel that
+ * is not cooperative may be launched before the one in front of it has ended, because it waits for
+ * that by itself: see kernels/cuda/common.cuh. */
 struct cuda_launch {
     int threads;      /* of a thread block */
     int shared_bytes; /* dynamic shared memory of a thread block */
@@ -267,7 +267,7 @@ void choice_product(const struct choice *c, struct cuda_product *out);
  * Tiles are in parts, those of the workload's cover.  Every kept element of the mask is in exactly
  * one word of one part.  The kernel joins the results of two parts. */
 
-enum { TILE_FULL = -1, TILE_SKIP = -2, TILE_HEAD = 32, TILE_INTS = 4, TILE_ROWS_MAX = 2 };
+enum { TILE_FULL = -1, TILE_SKIP = -2, TILE_HEAD = 32, TILE_INTS = 4 };
 
 struct query_tiles {
     int rows, parts, count; /* count: tiles of all parts and lists */

@@ -1,9 +1,9 @@
 /* The time that a schedule on Hopper is expected to take, so that the first one tried of a workload
  * is a good one.  The model counts waves: how often every multiprocessor has a tile, how many steps
  * a tile has, and what its beginning and end cost.  Its constants were fitted to the times of all
- * schedules in fp16: of attention on an H200, docs/measurements/2026-11-22-attention.md, of GEMMs
- * on an H100, 2026-11-27-warps.md.  Only the order of schedules counts, so constants of tiles that
- * lose by far (narrow, next) may be larger than what they stand for. */
+ * schedules in fp16 on an H100: of attention, docs/measurements/2026-11-26-attention.md, and of
+ * GEMMs, 2026-11-27-warps.md.  Only the order of schedules counts, so constants of tiles that lose
+ * by far (narrow, next) may be larger than what they stand for. */
 #include "codegen/cuda_int.h"
 
 #include <math.h>
@@ -27,10 +27,11 @@ static const struct {
     double bytes_per_cycle; /* of operands */
     double narrow;          /* times a weight's bytes, where its panels are half as wide */
     double step;            /* beside the above */
-    double tile;            /* beside its steps and its store; not of a layernorm of one team */
+    double tile;            /* beside its steps and its store; not of a split, nor of a layernorm
+                               by one team or with swapped operands */
     double store[4];        /* an element; bare, with GELU, with a residual, with a layernorm */
     double join, join_sum;  /* of a cluster; and for each sum that a thread block gives away */
-    double next;            /* between two tiles of a cluster */
+    double next;            /* between two clusters of a split, one after the other */
     double mail;            /* of a layernorm, once; nothing with swapped operands */
     double mail_sum;        /* beside that, for each sum that a thread block owns after a split */
     double again;           /* of a layernorm with swapped operands, between two tiles */

@@ -24,9 +24,8 @@ enum {
     INPUT_PANEL = 64,     /* columns of the input that TMA copies at once: a line of the swizzle */
     SMEM_ALIGNMENT = 16,  /* of tma_shape::smem */
     SWIZZLE_BYTES = 1024, /* ALIGN of tma_shape */
-    DEPTH_MAX = 12,
-    RESIDUAL_PLACES = 2,     /* PLACES of tma_shape */
-    RANKS_MAX = 8,           /* NORM_RANKS */
+    RESIDUAL_PLACES = 2,  /* PLACES of tma_shape */
+    RANKS_MAX = 8,        /* NORM_RANKS */
     RANKS_OF_SPLIT_MAX = 16, /* RANKS_OF_SPLIT */
     AT_ONCE_MAX = 112,       /* thread blocks that an H100 or H200 holds in clusters of up to 8 */
     MOMENTS_BYTES = 8
@@ -116,9 +115,7 @@ void cuda_gemm_of(const struct choice *c, struct cuda_gemm *out)
                            .norm = norm ? (enum cuda_gemm_norm)choice_value(c, CUDA_GEMM_KNOB_NORM)
                                         : CUDA_GEMM_NORM_NONE};
     int room = arch_shared_bytes(CUDA_ARCH_HOPPER) - SWIZZLE_BYTES - outside_ring(out);
-    out->depth = (int)max_of(room / step_bytes(out), 0);
-    if (out->depth > DEPTH_MAX)
-        out->depth = DEPTH_MAX;
+    out->depth = room / step_bytes(out);
 }
 
 /* sizeof(tma_shape::smem) and what aligns it; a compiled test compares them. */
@@ -156,7 +153,7 @@ static int ranks_of(const struct cuda_gemm *g, const struct cuda_stage *s, const
 /* Thread blocks of a cluster, 0 for none: those that share the rows of a layernorm, or load the
  * weight for each other.  Of those that exchange a row's moments through memory two neighbours are
  * a cluster, if only so that they run on neighbouring multiprocessors and take less time for it.
- * Of swapped operands that was not timed by itself. */
+ * With swapped operands there are no such pairs: they were not timed alone. */
 static int cluster_of_launch(const struct cuda_gemm *g, int ranks)
 {
     if (g->norm == CUDA_GEMM_NORM_CLUSTER)

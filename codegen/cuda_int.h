@@ -101,7 +101,7 @@ enum cuda_attention_row {
     CUDA_ATTENTION_64_SPLIT,   /* two warpgroups take half of the keys each */
     CUDA_ATTENTION_64_CLUSTER, /* two thread blocks do, and overlap */
     CUDA_ATTENTION_128,
-    CUDA_ATTENTION_192, /* three blocks share the keys; the next scores run beside the softmax */
+    CUDA_ATTENTION_192, /* three blocks share the keys; heads of 64 overlap */
     CUDA_ATTENTION_COUNT
 };
 

@@ -65,8 +65,8 @@ static void add_tile(const struct choice *c, struct buf *out)
     buf_adds(out,
              "/* tokens, columns, elements of a step, teams, warpgroups of a team, steps in "
              "flight, thread\n * blocks that share a sum, how a layernorm follows, thread blocks "
-             "that share columns of the\n * weight, and rows; whether the weight is the first "
-             "operand, whether a residual is added */\n"
+             "that load the weight for each\n * other; whether the weight is the first operand, "
+             "whether a residual is added */\n"
              "using tile = fp::tma_shape<dtype, ");
     cuda_gemm_arguments(c, out);
     buf_adds(out, ">;\n\n");

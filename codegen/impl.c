@@ -11,6 +11,15 @@ static bool handwritten_applicable(const struct choice *c, const struct build_ta
                why, "the hand-written attention runs scores to merge_heads, no more and no less");
 }
 
+static bool cuda_handwritten_applicable(const struct choice *c, const struct build_target *t,
+                                        const char **why)
+{
+    if (!handwritten_applicable(c, t, why))
+        return false;
+    return t->dtype != DTYPE_FP32 || !choice_turns(c, CUDA_HAND_KNOB_WARPS) ||
+           inapplicable(why, "in fp32 warps share query rows in one way alone");
+}
+
 /* Of an implementation that keeps all other tensors of its segment to itself. */
 static uint16_t only_outputs(const struct choice *c)
 {
@@ -116,7 +125,7 @@ const struct impl impls[] = {
     {.name = "handwritten",
      .target = TARGET_CUDA,
      .handwritten = true,
-     .applicable = handwritten_applicable,
+     .applicable = cuda_handwritten_applicable,
      .tensors = only_outputs,
      .emit = emit_cuda_handwritten,
      .launch = cuda_launch_handwritten,

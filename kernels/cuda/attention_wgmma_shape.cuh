@@ -9,7 +9,7 @@
 namespace fp
 {
 
-enum attention_word { WORD_FULL = -1, WORD_SKIP = -2 };
+enum attention_word { WORD_SKIP = -2 };
 
 /* Maxima and sums of a lane's two rows so far; `top` is of the whole row, `sum` of the lane's
  * columns. */

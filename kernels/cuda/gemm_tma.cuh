@@ -11,9 +11,10 @@
  *     While one team runs its epilogue, the other one multiplies.  Both may end the last tile, see
  *     gemm_tma_share.cuh.  Each warp stores its own rows.
  *   - One more warp loads a layernorm's gamma and beta, and one a residual that is added between
- *     products (BETWEEN), into places of its own.  With SWAP two warps store finished tiles.
+ *     products (BETWEEN), into places of its own.  With SWAP one more warp stores finished tiles,
+ * two if their rows are no neighbours.
  *
- * Another residual follows its tile in more steps of the ring, some 64 rows in each, in the place
+ * Another residual follows its tile in more steps of the ring, up to 64 rows in each, in the place
  * of the weight.
  *
  * The mbarriers full[] complete when a step has landed, empty[] when it was multiplied or added,
@@ -24,10 +25,10 @@
  * thread block's rows are here.  Matrices lie in shared memory in panels of 64 columns, for BN = 96
  * of 32, in the swizzle in which TMA copies them.
  *
- * Sums begin with the bias.  Of two warpgroups that share the rows of a large tile the second one
- * issues its last steps after the first one has issued all of its own, so that the first one's
- * epilogue runs beside products.  The first steps of the weight are loaded before the launch in
- * front has ended.  Rows that are no neighbours in memory (sequences of several lengths, merged
+ * Sums begin with the bias, but not those of a split.  Of two warpgroups that share the rows of a
+ * large tile the second one issues its last steps after the first one has issued all of its own, so
+ * that the first one's epilogue runs beside products.  The first steps of the weight are loaded
+ * before the launch in front has ended.  Rows that are no neighbours in memory (merged or split
  * heads) are copied by cp.async behind the same mbarriers, or stored by ordinary instructions.
  *
  * This file has the roles; gemm_tma_multiply.cuh the products, gemm_tma_add.cuh bias and residual,

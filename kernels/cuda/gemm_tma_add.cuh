@@ -17,7 +17,7 @@ template <class W> struct gemm_additions : W {
     using W::W;
     using W::warp_row, W::first_matrices, W::matrices_at, W::block;
 
-    /* Sums begin with the bias of their columns. */
+    /* Sums begin with the bias of their columns, those of a split with 0. */
     FP_DEVICE void begin(sums &c, int n0, int member) const
     {
         if constexpr (SWAP)
@@ -80,8 +80,8 @@ template <class W> struct gemm_additions : W {
     }
 
     /* What a step of the ring has of the residual: PIECE rows.  If SWAP the sums are of all columns
-     * of a warp, else of product m, whose rows these are. */
-    FP_DEVICE void add_piece(sums &c, u32 panels, int piece, int member, int m) const
+     * of a warp, else of the product of that number, whose rows these are. */
+    FP_DEVICE void add_piece(sums &c, u32 panels, int piece, int member) const
     {
         constexpr int ROWS = S::PIECE, BLOCKS = (SWAP ? ROWS : BN) / 8;
         constexpr int AHEAD = BLOCKS < 4 ? 1 : 2; /* loads under way, each of 16 columns and rows */
@@ -100,7 +100,7 @@ template <class W> struct gemm_additions : W {
                 const u32 r[4] = {x[0], x[1], x[2], x[3]};
                 if (p + AHEAD * 2 < BLOCKS)
                     load_block(x, matrices_at(from, ROWS, i, p + AHEAD * 2));
-                add_block(c, SWAP ? i : m, SWAP ? piece * BLOCKS + p : p, r);
+                add_block(c, SWAP ? i : piece, SWAP ? piece * BLOCKS + p : p, r);
             }
         }
     }

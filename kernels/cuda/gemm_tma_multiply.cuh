@@ -138,7 +138,7 @@ template <class W> struct gemm_products : W {
                 if (S::TEAMS > 1 && j == EACH - 1)
                     mbarrier_arrive_warp(landed(team));
                 if (SWAP || i == member * MI) {
-                    add_piece(c, shared_address(s.b[at.slot]), j, member, j);
+                    add_piece(c, shared_address(s.b[at.slot]), j, member);
                     proxy_fence(); /* TMA writes there next */
                 }
                 give_back(at.slot);

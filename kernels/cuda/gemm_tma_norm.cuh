@@ -18,7 +18,7 @@
  * SWAP the teams share s.out.  So who has received those of tile i + 1 may send those of tile
  * i + 2.
  *
- * NORM_MEMORY: neighbouring thread blocks are a group, so that no multiprocessor is left over.
+ * NORM_MEMORY: neighbouring thread blocks are a group, so that few multiprocessors are left over.
  * Moments go through mailboxes in memory: each thread block has one for each strip and sender.  A
  * word holds the moments of a row; it is 0 while it is empty, so that it needs no other mark, and
  * the warp that reads it empties it.  No more thread blocks run than the device holds, so that all

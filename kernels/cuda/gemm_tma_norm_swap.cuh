@@ -197,8 +197,8 @@ template <class W> struct gemm_norms_swapped : W {
         finish_tile(done);
     }
 
-    /* As normalise().  s.out has the spreads of the warps at first; a row's scaling takes the place
-     * of the first moments that it was made of. */
+    /* As normalise().  s.out has the spreads of the warps at first.  The scalings go to
+     * s.part[buffer][0]: with NORM_CLUSTER in the place of moments that were read. */
     FP_DEVICE void normalise_swapped(sums &c, int strip, u32 i, int team, int member,
                                      u32 done) const
     {

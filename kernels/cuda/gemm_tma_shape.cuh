@@ -47,7 +47,7 @@ struct tma_shape {
                          STAGES = STAGES_, SPLIT = SPLIT_, CLUSTER = CLUSTER_;
     static constexpr gemm_norm NORM = NORM_;
     static constexpr bool SWAP = SWAP_, ADDS = ADDS_; /* a residual is added */
-    static constexpr int CONSUMERS = TEAMS * GROUPS, THREADS = (CONSUMERS + 1) * FOUR_WARPS;
+    static constexpr int CONSUMERS = TEAMS * GROUPS;
     /* Products of a warpgroup: 64 rows of the tile each, if SWAP 64 columns. */
     static constexpr int MI = (SWAP ? BN : BM) / (64 * GROUPS);
     static constexpr int PANEL = BN % 64 == 0 ? 64 : 32, LINE = PANEL * 2, PANELS = BN / PANEL;
@@ -62,7 +62,8 @@ struct tma_shape {
      * columns take longer so. */
     static constexpr bool BETWEEN = ADDS && TEAMS == 2 && MI == 2 && !SWAP && PANEL == 64;
     static constexpr int PLACES = 2, PLACE_BYTES = BM * LINE, CHUNK = 32, CHUNKS = BN / CHUNK;
-    /* Other residuals come in PIECES steps of the ring, PIECE rows each, in the weight's place. */
+    /* Other residuals come in PIECES steps of the ring, PIECE rows each, in the weight's place;
+     * those of a split do not. */
     static constexpr int PIECES = (BM + 63) / 64, PIECE = BM / PIECES, PIECE_BYTES = PIECE * BN * 2,
                          RESIDUAL_STEPS = ADDS && SPLIT == 1 && !BETWEEN ? PIECES : 0;
     /* Two warpgroups share the rows of a large tile: the second one issues its last APART steps
@@ -89,11 +90,9 @@ struct tma_shape {
     static constexpr int ALIGN = 1024; /* of the swizzle's pattern */
 
     static_assert(BK % A_PANEL == 0, "whole panels of the input");
-    static_assert(PIECE * PIECES == BM && PIECE % WARP_ROWS == 0 && PIECE <= BK,
-                  "whole rows of warps, which fit the place of the weight");
+    static_assert(PIECE * PIECES == BM && PIECE % WARP_ROWS == 0, "whole rows of warps");
     static_assert(TEAMS == 1 || STAGES > RESIDUAL_STEPS,
                   "a place in the ring beside those of a residual");
-    static_assert(!BETWEEN || (BN % CHUNK == 0 && PANEL % CHUNK == 0), "panels of whole chunks");
     static_assert(is_half<D> && (SWAP ? BN : BM) % (64 * GROUPS) == 0 && BN % PANEL == 0,
                   "whole warpgroups");
     static_assert(!SWAP || (BM % 16 == 0 && BM <= 256), "a product takes all rows of the tile");
@@ -102,8 +101,6 @@ struct tma_shape {
                   "turns are between teams, or between the warpgroups of one");
     static_assert(!IN_TURN || APART <= STAGES, "the ring holds the second one's last steps");
     static_assert(!SHARES || STAGES > 2, "the last step has another place than the sums");
-    static_assert(!SHARES || 2 * B_BYTES >= 64 * BN * static_cast<int>(sizeof(float)),
-                  "two steps have room for a product");
     static_assert(CLUSTER == 1 || (SPLIT == 1 && NORM != NORM_CLUSTER),
                   "a cluster shares one thing");
     static_assert(BK % (8 * CLUSTER) == 0,
@@ -153,7 +150,6 @@ template <class D, class Activation, class Store> struct gemm_end {
 template <class S_, class View, class End> struct gemm_work {
     using S = S_;
     using D = typename S::D;
-    using T = elem<D>;
     using smem = typename S::smem;
     static constexpr int BM = S::BM, BN = S::BN, BK = S::BK, STAGES = S::STAGES, SPLIT = S::SPLIT,
                          CLUSTER = S::CLUSTER, MI = S::MI, PANEL = S::PANEL, LINE = S::LINE;
@@ -169,7 +165,7 @@ template <class S_, class View, class End> struct gemm_work {
     const fp_args &a;
     const fp_maps &maps;
     const int n, k;   /* N, K */
-    const int strips; /* of rows; those of a cluster are one where they are neighbours */
+    const int strips; /* of rows; those that a cluster takes one below the other count as one */
     const View in;
     const End end;
     smem &s;
@@ -200,7 +196,7 @@ template <class S_, class View, class End> struct gemm_work {
         return (member * MI + m) * 64 + static_cast<int>(threadIdx.x) % FOUR_WARPS / 32 * WARP_ROWS;
     }
 
-    /* Of a tile that both teams end each leaves out one of the products, of another one NONE. */
+    /* A team leaves out the product that the other team ends; NONE: it ends the whole tile. */
     static constexpr int NONE = -1;
 
     static FP_DEVICE bool ends(int m, int left_out)
@@ -254,7 +250,8 @@ template <class S_, class View, class End> struct gemm_work {
     FP_DEVICE int first_tile() const
     {
         const int group = groups_in(blockIdx.x);
-        /* Without clusters a grid may end in a part of a group, which has no work. */
+        /* Where moments go through memory a grid may end in a part of a group, which has no work.
+         */
         return !STRIPS || NORM != NORM_MEMORY || group < groups() ? group : tiles();
     }
 

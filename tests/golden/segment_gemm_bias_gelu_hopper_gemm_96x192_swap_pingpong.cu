@@ -16,8 +16,8 @@ using dtype = fp::bf16;
 enum { W = 64 }; /* head size */
 
 /* tokens, columns, elements of a step, teams, warpgroups of a team, steps in flight, thread
- * blocks that share a sum, how a layernorm follows, thread blocks that share columns of the
- * weight, and rows; whether the weight is the first operand, whether a residual is added */
+ * blocks that share a sum, how a layernorm follows, thread blocks that load the weight for each
+ * other; whether the weight is the first operand, whether a residual is added */
 using tile = fp::tma_shape<dtype, 96, 192, 64, 2, 1, 5, 1, fp::NORM_NONE, 1, true, false>;
 
 extern "C" __global__ void __launch_bounds__(384, 1)
