@@ -4,8 +4,10 @@
  * has a time for every segment, or the expected plan does not run, it is the baseline that takes
  * the fewest compilers.
  *
- * The trial is stored if the search ends before it has measured this plan by the fastest schedules
- * known, or if these are the same.  It is not stored beyond the budget. */
+ * The trial is stored if the search ends before it has measured this plan again, but not beyond the
+ * budget.  On a CPU it is not measured again by the same schedules.  On a GPU it is: the trial
+ * comes right after the warm-up, which brings a GPU to its limit of power.  Its clock is lower then
+ * than for all other plans, which run for some milliseconds each. */
 #include "search/search_int.h"
 
 #include <math.h>
@@ -75,7 +77,8 @@ int first_plan_times(struct tuner *t, bool climb, deadline *until, struct status
 bool first_plan_take(struct tuner *t, const struct candidate *c, struct trial *out)
 {
     struct first_plan *f = &t->first;
-    if (!f->owned || !same_choices(&f->candidate, c))
+    bool comparable = t->segments.target != TARGET_CUDA;
+    if (!f->owned || !comparable || !same_choices(&f->candidate, c))
         return false;
     *out = f->trial;
     f->owned = false;

@@ -139,6 +139,25 @@ START_TEST(expected_plan_is_a_baseline)
 }
 END_TEST
 
+/* _i > 0: on a GPU.  There the first plan runs at another clock than those after it. */
+START_TEST(first_plan_is_timed_again_on_a_gpu)
+{
+    struct db_time first;
+    int64_t study;
+    bool gpu = _i > 0;
+    unsigned value = gpu ? EXPECTED_VALUE : 41115;
+    if (gpu)
+        expect_times();
+    options.baselines = (struct baselines){1, {plan_from_value(value)}};
+    fake.slow_from_plan = fake.slow_plans = 1;
+    run();
+    OK(study_open(bench, db, &study, &st));
+    ck_assert_int_eq(db_time(db, study, value, "", &first, &st), 1);
+    ck_assert_double_eq(first.ms.median, (gpu ? 1 : 3) * made_up_ms(&fake.space, value));
+    db_time_release(&first);
+}
+END_TEST
+
 static void count_told(void *ctx, const struct tune_state *state)
 {
     *(int *)ctx += state->latest != NULL;
@@ -164,4 +183,5 @@ SUITE("search/first_plan", setup, teardown, ONCE(first_plan_comes_before_segment
       LOOP(first_plan_outlives_an_interrupt, 0, 3), ONCE(expected_plan_is_the_first),
       ONCE(finals_on_a_gpu_are_short), ONCE(schedules_of_the_expected_plan_come_next),
       ONCE(expected_schedules_contend), ONCE(expected_plan_that_fails),
-      LOOP(budget_is_for_the_baselines, 0, 2), ONCE(expected_plan_is_a_baseline))
+      LOOP(budget_is_for_the_baselines, 0, 2), ONCE(expected_plan_is_a_baseline),
+      LOOP(first_plan_is_timed_again_on_a_gpu, 0, 2))
