@@ -164,8 +164,8 @@ static const struct trial *fastest_of(const struct trial *trials, int count)
     return fastest;
 }
 
-/* Times ways of a plan side by side, the first of which is the present one, and goes on with the
- * fastest if it is certainly faster. */
+/* Times ways of a plan side by side and goes on with the fastest.  If the first of them is the
+ * present one, another one must be certainly faster: else it stays. */
 static int compare(struct trying *y, const struct candidate *ways, int count, bool *faster,
                    struct status *st)
 {
@@ -176,8 +176,10 @@ static int compare(struct trying *y, const struct candidate *ways, int count, bo
         return -1;
     y->each_s = fmax(y->each_s, (y->t->clock() - start) / count);
     const struct trial *fastest = fastest_of(trials, count), *first = &trials[0];
-    *faster = fastest != NULL && fastest != first &&
-              (first->status != TRIAL_OK || times_ratio(fastest, first).high < FASTER_BELOW);
+    bool begins = y->now.count == 0;
+    *faster =
+        fastest != NULL && fastest != first &&
+        (begins || first->status != TRIAL_OK || times_ratio(fastest, first).high < FASTER_BELOW);
     if (fastest != NULL) {
         y->now = ways[*faster ? fastest - trials : 0];
         y->ms = (*faster ? fastest : first)->ms.median;

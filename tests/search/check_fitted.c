@@ -120,6 +120,18 @@ START_TEST(noise_changes_nothing)
 }
 END_TEST
 
+/* The plan is the baseline, so it ran with its defaults before any segment was timed.  With these
+ * it is 0.4 % faster than with the fastest schedules alone, less than noise. */
+START_TEST(plan_begins_with_its_fastest_way)
+{
+    search_one_plan();
+    options.baselines = (struct baselines){1, {plan_from_value(40011)}};
+    fake.off_in_plan = 0.0005;
+    run();
+    ck_assert(!runs_as_alone());
+}
+END_TEST
+
 /* All plans of a whole space run the same schedules. */
 START_TEST(whole_space_fits_none)
 {
@@ -174,5 +186,5 @@ END_TEST
 
 SUITE("search/fitted", setup, teardown, ONCE(fitted_schedules_win), ONCE(they_are_explained),
       ONCE(fastest_alone_stay), ONCE(slow_plans_are_not_fitted), ONCE(noise_changes_nothing),
-      ONCE(whole_space_fits_none), ONCE(later_search_keeps_them),
-      ONCE(packed_tokens_are_compared_with_their_like))
+      ONCE(plan_begins_with_its_fastest_way), ONCE(whole_space_fits_none),
+      ONCE(later_search_keeps_them), ONCE(packed_tokens_are_compared_with_their_like))
