@@ -62,8 +62,8 @@ struct fp_args {
                               arrivals, and these wrap to 0 by themselves; in a GEMM whose
                               layernorm's moments go through memory they are mailboxes, words of 64
                               bits, each emptied by its reader */
-    float *workspace; /* partial sums of a split GEMM by gemm.cuh: (tiles, split, BM*BN); of attention in two
-                         parts log2 of each row's sum in the first: (B,H,S); cuBLASLt's own */
+    float *workspace; /* parts of sums that gemm.cuh splits: (tiles, split, BM*BN); of attention in
+                         two parts log2 of each row's sum in the first: (B,H,S); cuBLASLt's own */
 };
 
 /* Descriptions of matrices for the tensor memory accelerator (TMA), a second argument of kernels
