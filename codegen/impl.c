@@ -17,7 +17,7 @@ static bool cuda_handwritten_applicable(const struct choice *c, const struct bui
     if (!handwritten_applicable(c, t, why))
         return false;
     return t->dtype != DTYPE_FP32 || !choice_turns(c, CUDA_HAND_KNOB_WARPS) ||
-           inapplicable(why, "in fp32 warps share query rows in one way alone");
+           inapplicable(why, "warps is a knob of the other types: fp32 has one kernel");
 }
 
 /* Of an implementation that keeps all other tensors of its segment to itself. */

@@ -135,6 +135,21 @@ START_TEST(knobs_without_effect_are_refused)
 }
 END_TEST
 
+/* Attention by hand on a GPU. */
+START_TEST(fp32_has_one_kernel_by_hand)
+{
+    struct choice c = {.segment = {2, 6}, .impl = impl_find(TARGET_CUDA, "handwritten")};
+    struct build_target fp32 = {TARGET_CUDA, DTYPE_FP32, 64, 80, false, false, NULL}, fp16 = fp32;
+    const char *why = NULL;
+    fp16.dtype = DTYPE_FP16;
+    ck_assert(choice_applicable(&c, &fp32, &why));
+    c.schedule.pick[0] = 1;
+    ck_assert(choice_applicable(&c, &fp16, &why));
+    ck_assert(!choice_applicable(&c, &fp32, &why));
+    ck_assert_str_eq(why, "warps is a knob of the other types: fp32 has one kernel");
+}
+END_TEST
+
 START_TEST(sources_have_symbols_of_their_own)
 {
     static struct choice sources[SOURCES_MAX];
@@ -181,5 +196,6 @@ SUITE("impl", NULL, NULL, ONCE(finds_by_name_and_target), ONCE(schedule_text_is_
       LOOP(refuses_bad_choices, 0, ARRAY_LEN(bad_choices)),
       LOOP(choices_start_with_the_default_and_are_distinct, 0, SEGMENT_COUNT),
       LOOP(handwritten_serves_ops_2_to_6_alone, 0, SEGMENT_COUNT),
-      ONCE(knobs_without_effect_are_refused), ONCE(sources_have_symbols_of_their_own),
-      ONCE(default_candidates_cover_the_plan), ONCE(tensors_between_stages_are_named))
+      ONCE(knobs_without_effect_are_refused), ONCE(fp32_has_one_kernel_by_hand),
+      ONCE(sources_have_symbols_of_their_own), ONCE(default_candidates_cover_the_plan),
+      ONCE(tensors_between_stages_are_named))
