@@ -6,8 +6,8 @@
  *
  * The trial is stored if the search ends before it has measured this plan again, but not beyond the
  * budget.  On a CPU it is not measured again by the same schedules.  On a GPU it is: the trial
- * comes right after the warm-up, which brings a GPU to its limit of power.  Its clock is lower then
- * than for all other plans, which run for some milliseconds each. */
+ * comes right after the warm-up, by which a large layer brings the GPU to its limit of power.  The
+ * clock is lower then than for other plans, which run for some milliseconds each. */
 #include "search/search_int.h"
 
 #include <math.h>

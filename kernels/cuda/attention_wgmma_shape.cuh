@@ -9,7 +9,7 @@
 namespace fp
 {
 
-enum attention_word { WORD_SKIP = -2 };
+constexpr int WORD_SKIP = -2; /* in the place of a query block: it skips this key block */
 
 /* Maxima and sums of a lane's two rows so far; `top` is of the whole row, `sum` of the lane's
  * columns. */

@@ -12,7 +12,7 @@
  *     gemm_tma_share.cuh.  Each warp stores its own rows.
  *   - One more warp loads a layernorm's gamma and beta, and one a residual that is added between
  *     products (BETWEEN), into places of its own.  With SWAP one more warp stores finished tiles,
- * two if their rows are no neighbours.
+ *     two if their rows are no neighbours.
  *
  * Another residual follows its tile in more steps of the ring, up to 64 rows in each, in the place
  * of the weight.

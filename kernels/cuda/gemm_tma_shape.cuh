@@ -250,8 +250,7 @@ template <class S_, class View, class End> struct gemm_work {
     FP_DEVICE int first_tile() const
     {
         const int group = groups_in(blockIdx.x);
-        /* Where moments go through memory a grid may end in a part of a group, which has no work.
-         */
+        /* With mailboxes a grid may end in a part of a group, which has no work. */
         return !STRIPS || NORM != NORM_MEMORY || group < groups() ? group : tiles();
     }
 

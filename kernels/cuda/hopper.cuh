@@ -84,8 +84,8 @@ FP_DEVICE void cluster_arrive()
     asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
 }
 
-/* The same where the others need to see none of what this thread has written before, or learn of it
- * by an mbarrier or mbarrier_fence_init(): it spares the fence of all memory that a release is. */
+/* The same without the fence of all memory that a release is: the others need to see nothing that
+ * was written before, or another way makes it visible (mbarrier_fence_init(), an mbarrier). */
 FP_DEVICE void cluster_arrive_relaxed()
 {
     asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
