@@ -132,8 +132,15 @@ static int worth_trying(const struct slot *slot, const struct attempt *out[SCHED
     return count;
 }
 
+/* Of all plans: how many times a plan ran with another schedule of one segment, how many of these
+ * it went on with, and how many failed. */
+struct tries {
+    int count, kept, failed;
+};
+
 struct trying {
     struct tuner *t;
+    struct tries *tries;  /* borrowed */
     struct candidate now; /* of no choices: the plan did not run yet */
     double ms;            /* that the plan took when it was timed last */
     double each_s;        /* the seconds that a way took at most to be verified and timed */
@@ -164,6 +171,15 @@ static const struct trial *fastest_of(const struct trial *trials, int count)
     return fastest;
 }
 
+/* The first trial is of the way that the plan ran before. */
+static void note_tries(struct tries *t, const struct trial *trials, int count, bool faster)
+{
+    t->count += count - 1;
+    t->kept += faster;
+    for (int i = 1; i < count; i++)
+        t->failed += trials[i].status == TRIAL_FAILED;
+}
+
 /* Times ways of a plan side by side and goes on with the fastest.  If the first of them is the
  * present one, another one must be certainly faster: else it stays. */
 static int compare(struct trying *y, const struct candidate *ways, int count, bool *faster,
@@ -180,6 +196,8 @@ static int compare(struct trying *y, const struct candidate *ways, int count, bo
     *faster =
         fastest != NULL && fastest != first &&
         (begins || first->status != TRIAL_OK || times_ratio(fastest, first).high < FASTER_BELOW);
+    if (!begins)
+        note_tries(y->tries, trials, count, *faster);
     if (fastest != NULL) {
         y->now = ways[*faster ? fastest - trials : 0];
         y->ms = (*faster ? fastest : first)->ms.median;
@@ -262,22 +280,22 @@ static int change(struct trying *y, struct status *st)
     return 0;
 }
 
-/* beside: a plan to which schedules were fitted, or null.  *least_ms: of the plans so far. */
-static int fit(struct tuner *t, const struct observation *plan, const struct candidate *beside,
-               double *least_ms, struct status *st)
+/* y: of a plan that did not run yet.  beside: a plan to which schedules were fitted, or null.
+ * *least_ms: of the plans so far. */
+static int fit(struct trying *y, struct plan plan, const struct candidate *beside, double *least_ms,
+               struct status *st)
 {
-    struct trying y = {.t = t, .ms = plan->outcome.ms};
     struct candidate ways[WAYS_MOST];
     bool faster;
-    int count = known_ways(t, plan->plan, beside, ways);
-    if (count > 0 && compare(&y, ways, count, &faster, st) != 0)
+    int count = known_ways(y->t, plan, beside, ways);
+    if (count > 0 && compare(y, ways, count, &faster, st) != 0)
         return -1;
-    if (y.now.count == 0)
+    if (y->now.count == 0)
         return 0;
-    if (y.ms <= FAR_SLOWER * *least_ms && change(&y, st) != 0)
+    if (y->ms <= FAR_SLOWER * *least_ms && change(y, st) != 0)
         return -1;
-    *least_ms = fmin(*least_ms, y.ms);
-    keep(&t->fitted, &y.now);
+    *least_ms = fmin(*least_ms, y->ms);
+    keep(&y->t->fitted, &y->now);
     return 0;
 }
 
@@ -285,13 +303,18 @@ int fit_schedules(struct tuner *t, const struct observation *plans, int count, s
 {
     int result = 0;
     double least_ms = INFINITY;
-    if (count > 0)
-        tuner_say(t, "trying other schedules in the fastest %d plan%s", count,
-                  count == 1 ? "" : "s");
+    struct tries tries = {0};
+    if (count == 0)
+        return 0;
+    tuner_say(t, "trying other schedules in the fastest %d plan%s", count, count == 1 ? "" : "s");
     for (int i = 0; i < count && result == 0 && t->clock() < stage2_end(t); i++) {
         const struct candidate *first = i > 0 ? fitted_find(&t->fitted, plans[0].plan) : NULL;
+        struct trying y = {.t = t, .tries = &tries, .ms = plans[i].outcome.ms};
         tuner_step(t, PHASE_FINALS, i, count, NULL);
-        result = fit(t, &plans[i], first, &least_ms, st);
+        result = fit(&y, plans[i].plan, first, &least_ms, st);
     }
+    if (tries.count > 0 && result == 0)
+        tuner_say(t, "tried %d other schedule%s: %d made a plan faster, %d failed", tries.count,
+                  tries.count == 1 ? "" : "s", tries.kept, tries.failed);
     return result;
 }

@@ -92,6 +92,58 @@ START_TEST(fastest_alone_stay)
 }
 END_TEST
 
+struct tries {
+    int count, kept, failed;
+};
+
+/* What is told of the schedules tried, which is one line. */
+static struct tries run_and_hear(void)
+{
+    struct tries heard;
+    struct buf said;
+    buf_init(&said);
+    options.say = collect;
+    options.ctx = &said;
+    run();
+    const char *line = strstr(said.ptr, "tried ");
+    ck_assert_msg(line != NULL, "%s", said.ptr);
+    ck_assert_int_eq(sscanf(line, "tried %d other schedules: %d made a plan faster, %d failed",
+                            &heard.count, &heard.kept, &heard.failed),
+                     3);
+    ck_assert_int_eq(count_in(said.ptr, "tried "), 1);
+    buf_release(&said);
+    return heard;
+}
+
+START_TEST(tries_are_told)
+{
+    search_one_plan();
+    struct tries none_faster = run_and_hear();
+    ck_assert_int_gt(none_faster.count, 4);
+    ck_assert_int_eq(none_faster.kept, 0);
+    ck_assert_int_eq(none_faster.failed, 0);
+    options.search.space_lo--;
+    options.search.seed = 1; /* another search, which compares anew */
+    fake.off_in_plan = 0.1;
+    struct tries some_faster = run_and_hear();
+    ck_assert_int_gt(some_faster.kept, 0);
+    ck_assert_int_eq(some_faster.failed, 0);
+}
+END_TEST
+
+/* The plan is the baseline, so it ran with its defaults, and goes on with these. */
+START_TEST(tries_that_fail_are_told)
+{
+    search_one_plan();
+    options.baselines = (struct baselines){1, {plan_from_value(40011)}};
+    fake.off_fails = true;
+    struct tries heard = run_and_hear();
+    ck_assert_int_gt(heard.failed, 4);
+    ck_assert_int_eq(heard.failed, heard.count);
+    ck_assert_int_eq(heard.kept, 0);
+}
+END_TEST
+
 /* A plan that is much slower tries the schedules of the fastest one, and no others. */
 START_TEST(slow_plans_are_not_fitted)
 {
@@ -185,6 +237,7 @@ START_TEST(packed_tokens_are_compared_with_their_like)
 END_TEST
 
 SUITE("search/fitted", setup, teardown, ONCE(fitted_schedules_win), ONCE(they_are_explained),
-      ONCE(fastest_alone_stay), ONCE(slow_plans_are_not_fitted), ONCE(noise_changes_nothing),
+      ONCE(fastest_alone_stay), ONCE(tries_are_told), ONCE(tries_that_fail_are_told),
+      ONCE(slow_plans_are_not_fitted), ONCE(noise_changes_nothing),
       ONCE(plan_begins_with_its_fastest_way), ONCE(whole_space_fits_none),
       ONCE(later_search_keeps_them), ONCE(packed_tokens_are_compared_with_their_like))

@@ -226,6 +226,16 @@ static int knobs_apart(const struct choice *a, const struct choice *b)
     return apart;
 }
 
+static bool has_off_default(const struct candidate *c)
+{
+    struct candidate usual;
+    bool off = false;
+    candidate_default(bench_target(NULL), c->plan, &usual);
+    for (int i = 0; i < c->count; i++)
+        off |= knobs_apart(&c->choices[i], &usual.choices[i]) > 0;
+    return off;
+}
+
 static void run_plan(const struct candidate *c, const struct sampling *how, struct trial *out)
 {
     unsigned value = plan_value(c->plan);
@@ -308,7 +318,8 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
     for (int i = 0; i < n; i++) {
         fake.unlike |= !how->all_layers && candidates[i].packed != candidates[0].packed;
         run_plan(&candidates[i], how, &trials[i]);
-        if (fake.fails_compared[candidates[i].packed]) {
+        if (fake.fails_compared[candidates[i].packed] ||
+            (fake.off_fails && has_off_default(&candidates[i]))) {
             trial_release(&trials[i]);
             fail(&trials[i], "layer 1 is wrong");
         }

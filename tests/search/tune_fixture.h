@@ -47,4 +47,20 @@ static void run(void)
     ck_assert_int_eq(st.code, STATUS_OK);
 }
 
+/* ---- what is told ---------------------------------------------------------------------------- */
+
+/* All lines that people are told, one after another. */
+static inline void collect(void *ctx, const char *line)
+{
+    buf_addf(ctx, "%s\n", line);
+}
+
+static inline int count_in(const char *text, const char *what)
+{
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, what)) != NULL; at++)
+        n++;
+    return n;
+}
+
 #endif
