@@ -332,12 +332,23 @@ class Encoder(torch.nn.Module):
         return self._output(last_hidden_state=y) if return_dict else (y,)
 
 
-def encoder_from(model, check_mask=True):
+def _check_plan_mask(found, named):
+    """Refuses plans of the mask `found`, "strided:t=8", unless it is named so or by its kind, "strided"."""
+    if named not in (found, found.split(":")[0]):
+        raise ValueError(f"the library was exported with the attention mask '{found}', which is not "
+                         f"'{named}'; BERT attends to all tokens: export without -m, or call "
+                         f"encoder_from(model, mask='{found}') to change what the model computes")
+
+
+def encoder_from(model, check_mask=True, mask="full"):
     """Replaces model.encoder of a HuggingFace BertModel by the library, and returns the model.
 
     check_mask: attention masks are checked on the host, which waits for the GPU, and become lengths.
     False: they are refused, and Encoder.lengths gives lengths as a tensor, unchecked.
+    mask: the attention mask that the library was exported with, or its kind.  BERT attends to all
+    tokens, "full".  With another mask the model computes something else, so that one must be named.
     """
+    _check_plan_mask(_lib.encoder_plan_at(0).contents.mask.decode(), mask)  # all plans have the same kind
     config = model.config
     if model.training:
         raise ValueError("the model is in training mode; call model.eval()")

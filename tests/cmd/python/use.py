@@ -90,3 +90,10 @@ assert again == y == list(encoder.forward(x, None, None, return_dict=False)[0].v
 for masks in [None, draw(1)], [draw(1)]:
     assert 'has no head mask' in refused(encoder.forward, x, head_mask=masks, return_dict=False)
     assert 'has no head mask' in refused(encoder.forward, x, None, masks, return_dict=False)
+
+# Another attention mask than BERT's must be named.
+assert "the attention mask 'full', which is not 'causal'" in refused(sizes.sizes_from, None, mask='causal')
+assert "call sizes_from(model, mask='strided:t=8')" in refused(sizes._check_plan_mask, 'strided:t=8', 'full')
+assert refused(sizes._check_plan_mask, 'strided:t=8', 'strided') == 'nothing'
+assert refused(sizes._check_plan_mask, 'strided:t=8', 'strided:t=8') == 'nothing'
+assert 'strided:t=8' in refused(sizes._check_plan_mask, 'strided:t=8', 'strided:t=4')
