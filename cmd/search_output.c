@@ -170,7 +170,9 @@ static void print_counts(const struct tune_report *r)
 static void print_signals(const struct tune_report *r)
 {
     const char *before = "";
-    if (r->proposed[SIGNAL_SUM] + r->proposed[SIGNAL_REGRESSOR] == 0)
+    int models = r->proposed[SIGNAL_SUM] + r->proposed[SIGNAL_BOUND] +
+                 r->proposed[SIGNAL_REGRESSOR] + r->proposed[SIGNAL_CLASSIFIER];
+    if (models == 0)
         return;
     printf("%-12s ", "proposed");
     for (int i = SIGNAL_NONE + 1; i < SIGNAL_COUNT; i++)

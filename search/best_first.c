@@ -16,31 +16,6 @@
 
 /* ---- splits ---------------------------------------------------------------------------------- */
 
-/* The least sums that cover operators first..last; infinite if none is known. */
-struct covers {
-    double ms[OP_COUNT][OP_COUNT];    /* of one segment or several */
-    double split[OP_COUNT][OP_COUNT]; /* of several */
-};
-
-static double known_ms(const struct best_first *b, int first, int last)
-{
-    struct segment s = {(int8_t)first, (int8_t)last};
-    double ms = fmin(b->known.ms[slot_of(s, false)], b->known.ms[slot_of(s, true)]);
-    return isnan(ms) ? INFINITY : ms;
-}
-
-static void find_covers(const struct best_first *b, struct covers *out)
-{
-    for (int first = OP_COUNT - 1; first >= 0; first--)
-        for (int last = first; last < OP_COUNT; last++) {
-            double split = INFINITY;
-            for (int cut = first; cut < last; cut++)
-                split = fmin(split, out->ms[first][cut] + out->ms[cut + 1][last]);
-            out->split[first][last] = split;
-            out->ms[first][last] = fmin(split, known_ms(b, first, last));
-        }
-}
-
 static double split_of(const struct covers *c, int slot)
 {
     struct segment s = slot_segment(slot);
@@ -83,7 +58,7 @@ static bool is_open(const struct best_first *b, int slot)
 void hoped_times(const struct best_first *b, double share, struct segment_times *out)
 {
     struct covers covers;
-    find_covers(b, &covers);
+    find_covers(&b->known, &covers);
     *out = b->known;
     for (int i = 0; i < SLOT_COUNT; i++) {
         double split = split_of(&covers, i);
@@ -95,7 +70,7 @@ void hoped_times(const struct best_first *b, double share, struct segment_times 
 double least_share(const struct best_first *b, double share)
 {
     struct covers covers;
-    find_covers(b, &covers);
+    find_covers(&b->known, &covers);
     for (int i = 0; i < SLOT_COUNT; i++) {
         double split = split_of(&covers, i); /* infinite where an operator failed alone */
         if (b->waits[i] && !isnan(b->known.ms[i]) && isfinite(split))
@@ -142,7 +117,7 @@ int slots_timed_first(const struct best_first *b, int out[SLOT_COUNT])
     struct ranked items[SLOT_COUNT];
     struct covers covers;
     int count = 0;
-    find_covers(b, &covers);
+    find_covers(&b->known, &covers);
     for (int i = 0; i < SLOT_COUNT; i++) {
         struct segment s = slot_segment(i);
         double alone = s.first == s.last ? INFINITY : fmin(split_of(&covers, i), DBL_MAX);
@@ -169,7 +144,7 @@ int slots_wanted(const struct best_first *b, double share, int most, int *first,
         int slots[OP_COUNT], plan = plan_wanted(&then, share);
         int n = plan < 0 ? 0 : plan_slots(b->space[plan], slots);
         struct covers covers;
-        find_covers(&then, &covers);
+        find_covers(&then.known, &covers);
         before = count;
         for (int i = 0; i < n; i++)
             if (is_open(&then, slots[i])) {

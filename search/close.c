@@ -141,53 +141,14 @@ int search_drawn(const struct search_options *o, int count, const struct evaluat
 
 /* ---- what can be said ------------------------------------------------------------------------ */
 
-/* The least sums of segments that cover the operators 0..i-1 and i..14: of one layer; infinite
- * where no timed segments do. */
-struct covers {
-    double before[OP_COUNT + 1], after[OP_COUNT + 1];
-};
-
-static void cover(const struct segment_times *times, struct covers *out)
-{
-    for (int i = 0; i <= OP_COUNT; i++)
-        out->before[i] = out->after[i] = INFINITY;
-    out->before[0] = out->after[OP_COUNT] = 0;
-    for (int to = 1; to <= OP_COUNT; to++)
-        for (int slot = 0; slot < SLOT_COUNT; slot++) {
-            struct segment s = slot_segment(slot);
-            if (s.last + 1 == to && !isnan(times->ms[slot]))
-                out->before[to] = fmin(out->before[to], out->before[s.first] + times->ms[slot]);
-        }
-    for (int from = OP_COUNT - 1; from >= 0; from--)
-        for (int slot = 0; slot < SLOT_COUNT; slot++) {
-            struct segment s = slot_segment(slot);
-            if (s.first == from && !isnan(times->ms[slot]))
-                out->after[from] = fmin(out->after[from], out->after[s.last + 1] + times->ms[slot]);
-        }
-}
-
-/* The least sum of timed segments that cover those of a slot; infinite if none do. */
-static double parts_ms(const struct segment_times *times, struct segment whole)
-{
-    double least[OP_COUNT + 1];
-    for (int i = 0; i <= OP_COUNT; i++)
-        least[i] = i == whole.first ? 0 : INFINITY;
-    for (int to = whole.first + 1; to <= whole.last + 1; to++)
-        for (int slot = 0; slot < SLOT_COUNT; slot++) {
-            struct segment s = slot_segment(slot);
-            if (s.first >= whole.first && s.last + 1 == to && !isnan(times->ms[slot]))
-                least[to] = fmin(least[to], least[s.first] + times->ms[slot]);
-        }
-    return least[whole.last + 1];
-}
-
 /* Below which time of its own a slot may be in the fastest plan, as a share of its parts' time.  Of
  * plans with several slots not timed nothing is known: each counts as if the others were timed. */
-static void add_untimed(const struct segment_times *times, int slot, const struct covers *c,
-                        double least_sum, struct certainty *out)
+static void add_untimed(int slot, const struct covers *c, double least_sum, struct certainty *out)
 {
     struct segment s = slot_segment(slot);
-    double others = c->before[s.first] + c->after[s.last + 1], parts = parts_ms(times, s);
+    double before = s.first > 0 ? c->ms[0][s.first - 1] : 0,
+           after = s.last < OP_COUNT - 1 ? c->ms[s.last + 1][OP_COUNT - 1] : 0,
+           others = before + after, parts = c->ms[s.first][s.last];
     bool known = isfinite(others) && isfinite(parts);
     out->untimed[out->untimed_count++] =
         (struct untimed_slot){slot, known ? fmax(0, least_sum - others) / parts : NAN};
@@ -226,9 +187,9 @@ void certainty_of(const struct history *h, const struct segment_times *times,
         for (int k = 0; k < count; k++)
             used[slots[k]] = true;
     }
-    cover(times, &c);
+    find_covers(times, &c);
     double least_sum = best / layers / (1 - (isnan(out->gain) ? 0 : out->gain));
     for (int slot = 0; slot < SLOT_COUNT; slot++)
         if (used[slot] && isnan(times->ms[slot]))
-            add_untimed(times, slot, &c, least_sum, out);
+            add_untimed(slot, &c, least_sum, out);
 }

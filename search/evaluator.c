@@ -1,8 +1,6 @@
 /* The evaluator of a real target: builds, verifies and times a plan, and stores the trial. */
 #include "search/search_int.h"
 
-#include <math.h>
-
 /* The machine counts as slower if the best plan takes this much longer than before. */
 #define SLOWED_RATIO 1.2
 

@@ -79,8 +79,7 @@ static int read_alone(void *ctx, const struct db_trial *row)
         return 0;
     for (int i = 0; i < r->out->count; i++)
         if (choice_equal(&r->out->kernels[i].choice, &c))
-            r->out->kernels[i].us = (struct interval){1e3 * row->median_ms, 1e3 * row->ci_low_ms,
-                                                      1e3 * row->ci_high_ms};
+            r->out->kernels[i].us = row_us(row);
     return 0;
 }
 

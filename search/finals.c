@@ -1,7 +1,6 @@
 /* The comparisons side by side: the finals and, in an exhaustive search, a refining before them. */
 #include "search/search_int.h"
 
-#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,7 +42,10 @@ static int store(struct tuner *t, const char *mark, const struct candidate *cand
 {
     struct buf comparison;
     buf_init(&comparison);
-    buf_addf(&comparison, "%s%s", t->search_id, mark);
+    buf_addf(&comparison, "%s", t->search_id);
+    if (++t->comparisons > 1) /* no two of a search share a text */
+        buf_addf(&comparison, " %d", t->comparisons);
+    buf_addf(&comparison, "%s", mark);
     int result = comparison_store(t->db, t->study, candidates, trials, count, comparison.ptr,
                                   t->search_id, st);
     buf_release(&comparison);
@@ -117,7 +119,7 @@ static int hold(struct tuner *t, const struct contest *contest, const struct his
     if (history_best(from) < 0)
         return 0;
     struct lineup l = lineup_in_time(t, from, contest);
-    int fitted = l.count < contest->fitted ? l.count : contest->fitted;
+    int fitted = l.fastest < contest->fitted ? l.fastest : contest->fitted;
     int result = fit_schedules(t, l.items, fitted, st);
     if (fitted > 0) { /* which took time */
         lineup_release(&l);

@@ -74,11 +74,15 @@ int first_plan_times(struct tuner *t, bool climb, deadline *until, struct status
     return time_slots(t, slots, count, climb, until, st);
 }
 
+bool first_plan_stands(const struct tuner *t)
+{
+    return t->first.ran && t->segments.target != TARGET_CUDA;
+}
+
 bool first_plan_take(struct tuner *t, const struct candidate *c, struct trial *out)
 {
     struct first_plan *f = &t->first;
-    bool comparable = t->segments.target != TARGET_CUDA;
-    if (!f->owned || !comparable || !same_choices(&f->candidate, c))
+    if (!f->owned || !first_plan_stands(t) || !same_choices(&f->candidate, c))
         return false;
     *out = f->trial;
     f->owned = false;

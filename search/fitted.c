@@ -16,14 +16,15 @@
 enum { SCHEDULES_MOST = 6, ROUNDS_MOST = 3 };
 #define SLOWER_ALONE 1.3
 
-/* Each way of a plan is timed for about so long, by at most so many samples.  A plan goes on with
- * one that takes at most this share of its time. */
+/* Each way of a plan has as many samples as passes through all layers would take so long, at most
+ * so many.  A sample runs fewer layers.  A plan goes on with a way that takes at most this share of
+ * its time. */
 enum { SAMPLES_MOST = 50 };
-#define SECONDS_OF_EACH 0.02
-#define FASTER_BELOW    0.999
+#define SECONDS_OF_PASSES 0.02
+#define FASTER_BELOW      0.999
 
 /* A way that takes more than so many times what its plan took is given up, and a plan that takes as
- * many times what the fastest one takes tries no schedules but that one's. */
+ * many times what the fastest one takes goes on with the way that it begins with. */
 #define FAR_SLOWER 1.03
 
 /* ---- what is known --------------------------------------------------------------------------- */
@@ -132,18 +133,14 @@ static int worth_trying(const struct slot *slot, const struct attempt *out[SCHED
     return count;
 }
 
-/* Of all plans: how many times a plan ran with another schedule of one segment, how many of these
- * it went on with, and how many failed. */
-struct tries {
-    int count, kept, failed;
-};
-
 struct trying {
     struct tuner *t;
-    struct tries *tries;  /* borrowed */
-    struct candidate now; /* of no choices: the plan did not run yet */
-    double ms;            /* that the plan took when it was timed last */
-    double each_s;        /* the seconds that a way took at most to be verified and timed */
+    double each_s;           /* the seconds that a way took at most to be verified and timed */
+    int count, kept, failed; /* of all plans: the times that one ran with another schedule of one
+                                segment, how many of these it went on with, how many failed */
+    /* Of the plan at hand. */
+    struct candidate now; /* of no choices: it did not run yet */
+    double ms;            /* that it took when it was timed last */
 };
 
 static bool in_time(const struct trying *y, int ways)
@@ -154,7 +151,7 @@ static bool in_time(const struct trying *y, int ways)
 static struct sampling fit_sampling(const struct trying *y)
 {
     struct sampling how = sampling_search;
-    double samples = fmin(SECONDS_OF_EACH * 1000 / y->ms, SAMPLES_MOST);
+    double samples = fmin(SECONDS_OF_PASSES * 1000 / y->ms, SAMPLES_MOST);
     how.min_samples = how.max_samples = (int)fmax(samples, SAMPLES_OF_AN_INTERVAL);
     how.censor_above_ms = y->now.count > 0 ? FAR_SLOWER * y->ms : 0;
     return how;
@@ -172,12 +169,20 @@ static const struct trial *fastest_of(const struct trial *trials, int count)
 }
 
 /* The first trial is of the way that the plan ran before. */
-static void note_tries(struct tries *t, const struct trial *trials, int count, bool faster)
+static void note_tries(struct trying *y, const struct trial *trials, int count, bool faster)
 {
-    t->count += count - 1;
-    t->kept += faster;
+    y->count += count - 1;
+    y->kept += faster;
     for (int i = 1; i < count; i++)
-        t->failed += trials[i].status == TRIAL_FAILED;
+        y->failed += trials[i].status == TRIAL_FAILED;
+}
+
+/* Whether a way is certainly faster than the present one.  That one may have been given up because
+ * the machine became slower, which says nothing of it. */
+static bool beats(const struct trial *way, const struct trial *present)
+{
+    return present->status == TRIAL_FAILED ||
+           (present->status == TRIAL_OK && times_ratio(way, present).high < FASTER_BELOW);
 }
 
 /* Times ways of a plan side by side and goes on with the fastest.  If the first of them is the
@@ -193,14 +198,13 @@ static int compare(struct trying *y, const struct candidate *ways, int count, bo
     y->each_s = fmax(y->each_s, (y->t->clock() - start) / count);
     const struct trial *fastest = fastest_of(trials, count), *first = &trials[0];
     bool begins = y->now.count == 0;
-    *faster =
-        fastest != NULL && fastest != first &&
-        (begins || first->status != TRIAL_OK || times_ratio(fastest, first).high < FASTER_BELOW);
+    *faster = fastest != NULL && fastest != first && (begins || beats(fastest, first));
+    const struct trial *next = *faster ? fastest : first;
     if (!begins)
-        note_tries(y->tries, trials, count, *faster);
-    if (fastest != NULL) {
-        y->now = ways[*faster ? fastest - trials : 0];
-        y->ms = (*faster ? fastest : first)->ms.median;
+        note_tries(y, trials, count, *faster);
+    if (next->status == TRIAL_OK) {
+        y->now = ways[next - trials];
+        y->ms = next->ms.median;
     } else {
         y->ms *= FAR_SLOWER; /* the machine became slower */
     }
@@ -240,27 +244,35 @@ static void take_schedules(struct candidate *to, const struct candidate *from)
 
 enum { WAYS_MOST = 4 };
 
+static void add_way(struct candidate out[WAYS_MOST], int *count, const struct candidate *way)
+{
+    for (int i = 0; i < *count; i++)
+        if (same_choices(&out[i], way))
+            return;
+    out[*count] = *way;
+    out[(*count)++].packed = out[0].packed;
+}
+
 /* Writes the ways in which a plan may run: each segment by its fastest schedule alone; as an
  * earlier search fitted it; as it ran before any segment was timed; with the schedules of `beside`,
  * which may be null.  Returns how many; 0 if a segment fails. */
 static int known_ways(const struct tuner *t, struct plan p, const struct candidate *beside,
                       struct candidate out[WAYS_MOST])
 {
-    const struct candidate *more[] = {fitted_find(&t->fitted, p), &t->first.candidate};
+    const struct candidate *earlier = fitted_find(&t->fitted, p);
+    struct candidate as_beside;
     struct status fails = STATUS_INIT;
     int count = 1;
     if (tuner_candidate(t, p, &out[0], &fails) != 0)
         return 0;
-    for (size_t i = 0; i < ARRAY_LEN(more); i++)
-        if (more[i] != NULL && more[i]->count > 0 && plan_equal(more[i]->plan, p) &&
-            !same_choices(more[i], &out[0])) {
-            out[count] = *more[i];
-            out[count++].packed = out[0].packed;
-        }
+    if (earlier != NULL)
+        add_way(out, &count, earlier);
+    if (t->first.ran && plan_equal(t->first.candidate.plan, p))
+        add_way(out, &count, &t->first.candidate);
     if (beside != NULL) {
-        out[count] = out[0];
-        take_schedules(&out[count], beside);
-        count += !same_choices(&out[count], &out[0]);
+        as_beside = out[0];
+        take_schedules(&as_beside, beside);
+        add_way(out, &count, &as_beside);
     }
     return count;
 }
@@ -280,15 +292,16 @@ static int change(struct trying *y, struct status *st)
     return 0;
 }
 
-/* y: of a plan that did not run yet.  beside: a plan to which schedules were fitted, or null.
- * *least_ms: of the plans so far. */
-static int fit(struct trying *y, struct plan plan, const struct candidate *beside, double *least_ms,
-               struct status *st)
+/* beside: a plan to which schedules were fitted, or null.  *least_ms: of the plans so far. */
+static int fit(struct trying *y, const struct observation *plan, const struct candidate *beside,
+               double *least_ms, struct status *st)
 {
     struct candidate ways[WAYS_MOST];
     bool faster;
-    int count = known_ways(y->t, plan, beside, ways);
-    if (count > 0 && compare(y, ways, count, &faster, st) != 0)
+    int count = known_ways(y->t, plan->plan, beside, ways);
+    y->now = (struct candidate){.count = 0};
+    y->ms = plan->outcome.ms;
+    if (count > 0 && in_time(y, count) && compare(y, ways, count, &faster, st) != 0)
         return -1;
     if (y->now.count == 0)
         return 0;
@@ -303,18 +316,18 @@ int fit_schedules(struct tuner *t, const struct observation *plans, int count, s
 {
     int result = 0;
     double least_ms = INFINITY;
-    struct tries tries = {0};
-    if (count == 0)
+    struct trying y = {.t = t};
+    bool no_finals = isfinite(t->end) && stage2_end(t) >= t->end; /* plans get all of the time */
+    if (count == 0 || no_finals)
         return 0;
     tuner_say(t, "trying other schedules in the fastest %d plan%s", count, count == 1 ? "" : "s");
     for (int i = 0; i < count && result == 0 && t->clock() < stage2_end(t); i++) {
         const struct candidate *first = i > 0 ? fitted_find(&t->fitted, plans[0].plan) : NULL;
-        struct trying y = {.t = t, .tries = &tries, .ms = plans[i].outcome.ms};
         tuner_step(t, PHASE_FINALS, i, count, NULL);
-        result = fit(&y, plans[i].plan, first, &least_ms, st);
+        result = fit(&y, &plans[i], first, &least_ms, st);
     }
-    if (tries.count > 0 && result == 0)
-        tuner_say(t, "tried %d other schedule%s: %d made a plan faster, %d failed", tries.count,
-                  tries.count == 1 ? "" : "s", tries.kept, tries.failed);
+    if (y.count > 0 && result == 0)
+        tuner_say(t, "other schedules ran %d time%s: %d made a plan faster, %d failed", y.count,
+                  y.count == 1 ? "" : "s", y.kept, y.failed);
     return result;
 }

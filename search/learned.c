@@ -1,7 +1,6 @@
 #include "search/search_int.h"
 
 #include <math.h>
-#include <stdlib.h>
 #include <string.h>
 
 /* ---- what the database holds ----------------------------------------------------------------- */

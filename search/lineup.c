@@ -114,8 +114,9 @@ struct lineup lineup_in_time(const struct tuner *t, const struct history *from,
     }
     free(ranked);
     out.cut_short = fastest < most;
+    out.fastest = fastest > 0 ? fastest : 1;
     if (left < (SAMPLES_LATEST + SAMPLES_OF_AN_INTERVAL) * round_s) {
-        out.count = 0;
+        out.count = out.fastest = 0;
         return out;
     }
     struct sampling *how = &out.how;

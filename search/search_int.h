@@ -83,10 +83,23 @@ int finalists_of(const struct history *h, const struct segment_times *alone,
  * JUDGED_LEAST plans. */
 double sum_spearman(const struct history *h, const struct segment_times *alone);
 
+/* ---- covers.c -------------------------------------------------------------------------------- */
+
+/* The least sums of times known of segments that cover operators first..last, in milliseconds of
+ * one layer; infinite where none do. */
+struct covers {
+    double ms[OP_COUNT][OP_COUNT];    /* of one segment or several */
+    double split[OP_COUNT][OP_COUNT]; /* of several */
+};
+void find_covers(const struct segment_times *times, struct covers *out);
+
 /* ---- slots.c --------------------------------------------------------------------------------- */
 
 /* The slot that a choice serves. */
 int slot_of_choice(enum target_kind target, const struct db_choice *c);
+
+/* A row's median and interval, in microseconds. */
+struct interval row_us(const struct db_trial *row);
 
 /* ---- segments.c: what is known of the segments ----------------------------------------------- */
 
@@ -227,6 +240,7 @@ struct tuner {
         bool ran, owned, expected; /* expected: it was chosen for what is expected */
     } first;
     bool said_sharing, said_no_time;
+    int comparisons;        /* stored by this search */
     double start, end;      /* seconds; end is infinite without a limit */
     double round;           /* when stage 1 began, or went on */
     double build_s, time_s; /* what the slowest choice took to build, and to time alone */
@@ -327,6 +341,7 @@ struct contest {
 
 struct lineup {
     int count;                 /* 0 if the time left allows no comparison */
+    int fastest;               /* so many of the fastest plans come first */
     struct observation *items; /* (count) the contenders, owned */
     struct sampling how;
     bool cut_short; /* fewer of the fastest contend than the contest wants */

@@ -29,6 +29,11 @@ char *trial_reason(const struct db_trial *row)
     return utf8_mend(buf_detach(&text));
 }
 
+struct interval row_us(const struct db_trial *row)
+{
+    return (struct interval){1e3 * row->median_ms, 1e3 * row->ci_low_ms, 1e3 * row->ci_high_ms};
+}
+
 static int read_row(void *ctx, const struct db_trial *row)
 {
     struct reading *r = ctx;
@@ -39,8 +44,7 @@ static int read_row(void *ctx, const struct db_trial *row)
     } else if (slot->impl == NULL || 1e3 * row->median_ms < slot->us.median) {
         replace(&slot->impl, mem_strdup(c->impl));
         replace(&slot->schedule, mem_strdup(c->schedule));
-        slot->us =
-            (struct interval){1e3 * row->median_ms, 1e3 * row->ci_low_ms, 1e3 * row->ci_high_ms};
+        slot->us = row_us(row);
     }
     return 0;
 }

@@ -40,11 +40,6 @@ static void add_line(struct buf *out, json_t *object)
 
 /* ---- reading the study ----------------------------------------------------------------------- */
 
-static struct interval us_of(const struct db_trial *row)
-{
-    return (struct interval){1e3 * row->median_ms, 1e3 * row->ci_low_ms, 1e3 * row->ci_high_ms};
-}
-
 /* Rounds to 10 ns. */
 static double rounded(double us)
 {
@@ -83,8 +78,8 @@ static int plan_row(void *ctx, const struct db_trial *row)
     struct plan_record *p = &r->plans[row->value];
     if (!r->in_space[row->value])
         return 0;
-    *p =
-        (struct plan_record){true, row->status, us_of(row), {NAN, NAN, NAN}, seconds_of(row), NULL};
+    *p = (struct plan_record){true, row->status, row_us(row), {NAN, NAN, NAN}, seconds_of(row),
+                              NULL};
     if (p->status == TRIAL_FAILED)
         p->reason = trial_reason(row);
     else
@@ -106,7 +101,7 @@ static int attempt_row(void *ctx, const struct db_trial *row)
 {
     struct recording *r = ctx;
     const struct db_choice *c = &row->choices[0];
-    const struct interval us = us_of(row);
+    const struct interval us = row_us(row);
     json_t *line = json_pack("{s[ii] sb ss ss}", "ops", c->segment.first, c->segment.last,
                              "handwritten", slot_of_choice(r->target, c) == SLOT_HANDWRITTEN,
                              "implementation", c->impl, "schedule", c->schedule);
@@ -140,7 +135,7 @@ static int final_row(void *ctx, const struct db_trial *row)
         return 0;
     if (row->status == TRIAL_OK && p->measured && p->status == TRIAL_OK) {
         r->again += isnan(p->again_us.median);
-        p->again_us = us_of(row);
+        p->again_us = row_us(row);
         note_time(r, row->stored_utc);
     }
     return 0;

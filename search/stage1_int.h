@@ -35,7 +35,9 @@ bool stage1_goes_on(const struct tuner *t);
 int first_plan_measure(struct tuner *t, struct status *st); /* unless a plan is known */
 /* time_slots() of its segments. */
 int first_plan_times(struct tuner *t, bool climb, deadline *until, struct status *st);
-/* Takes its trial, if it ran these choices and is comparable with those of other plans. */
+/* Whether it ran and its trial is comparable with those of other plans. */
+bool first_plan_stands(const struct tuner *t);
+/* Takes its trial, if it stands and ran these choices. */
 bool first_plan_take(struct tuner *t, const struct candidate *c, struct trial *out);
 /* Stores it at the search's end, if its plan was not measured since and the budget has room. */
 int first_plan_keep(struct tuner *t, struct status *st);

@@ -11,7 +11,7 @@ const struct strategy strategies[] = {
     {"annealing", "a walk that steps to slower plans ever more rarely", false, annealing_propose},
     {"genetic", "children of the fastest plans", false, genetic_propose},
     {"reward", "boundaries drawn by what they have earned", false, reward_propose},
-    {"guided-posterior", "guided less the posterior: sums of segments timed alone", true,
+    {"guided-posterior", "guided less both posteriors: regressor and classifier alone", true,
      guided_less_posterior_propose},
     {"guided-bound", "guided less lower bounds", true, guided_less_bound_propose},
     {"guided-regressor", "guided less the regressor", true, guided_less_regressor_propose},

@@ -1,7 +1,6 @@
 #include "search/search_int.h"
 
 #include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 
 const char *const rigor_names[RIGOR_COUNT] = {[RIGOR_MEASURE] = "measure",
@@ -34,8 +33,8 @@ static void plan_step(void *ctx, const struct history *h, const struct observati
     int budget = t->o->search.budget, total = t->stage2.before + t->stage2.open;
     if (samples(t)) /* nobody knows how many plans are near the best one */
         total = 0;
-    else if (!exhaustive(t) && budget < total) /* nor, without a budget, when it converges */
-        total = budget;
+    else if (budget < total && (budget > 0 || !exhaustive(t)))
+        total = budget; /* 0: nor does anybody know when it converges */
     tuner_step(t, PHASE_PLANS, h->count, t->stage2.one ? 0 : total, latest);
 }
 
@@ -136,9 +135,10 @@ static int sample_space(struct tuner *t, struct search_result *found, struct sta
 }
 
 /* Baselines come first, with their segments, so that there is something to compare with whenever
- * the search ends.  They run the fastest schedules known by then.  In an
- * exhaustive search all plans run the schedules that stage 1 ends with.  Where a time limit leaves
- * no time for the segments of one, and there is a plan to print, it is left out. */
+ * the search ends.  They run the fastest schedules known by then.  In an exhaustive search all
+ * plans run the schedules that stage 1 ends with.  Where a time limit leaves no time for the
+ * segments of one, and there is a plan to print, it is left out, unless it ran as the first plan.
+ */
 static int measure_baseline(struct tuner *t, struct plan p, struct search_result *out,
                             struct status *st)
 {
@@ -150,7 +150,7 @@ static int measure_baseline(struct tuner *t, struct plan p, struct search_result
     tuner_step(t, PHASE_BASELINES, 0, 0, NULL);
     if (time_slots(t, slots, count, exhaustive(t), stage1_end, st) != 0)
         return -1;
-    bool is_first = t->first.ran && plan_equal(t->first.candidate.plan, p),
+    bool is_first = first_plan_stands(t) && plan_equal(t->first.candidate.plan, p),
          one_ran = t->first.ran || history_best(&t->history) >= 0;
     if (!stage1_goes_on(t) && one_ran && !is_first)
         return 0; /* a later search makes up for it */

@@ -129,6 +129,23 @@ START_TEST(order_is_drawn)
 END_TEST
 
 /* All that ran are timed again, then the fastest of them and the baselines. */
+static void note_total(void *ctx, const struct tune_state *state)
+{
+    if (strcmp(state->step.phase, "plans") == 0)
+        *(int *)ctx = state->step.total;
+}
+
+START_TEST(budget_is_the_total_of_plans)
+{
+    int total = 0;
+    options.search.budget = 10;
+    options.step = note_total;
+    options.ctx = &total;
+    run();
+    ck_assert_int_eq(total, 10);
+}
+END_TEST
+
 START_TEST(two_comparisons)
 {
     run();
@@ -347,7 +364,8 @@ START_TEST(a_sample_has_the_plans_near_the_best)
 END_TEST
 
 SUITE("search/exhaustive", setup, teardown, ONCE(every_plan_is_measured), ONCE(order_is_drawn),
-      ONCE(two_comparisons), ONCE(finals_are_of_what_the_first_comparison_found),
+      ONCE(budget_is_the_total_of_plans), ONCE(two_comparisons),
+      ONCE(finals_are_of_what_the_first_comparison_found),
       ONCE(first_comparison_leaves_time_for_the_finals),
       LOOP(comparison_cut_short_is_widened, 0, 2), ONCE(broken_segment_fails_its_plans),
       ONCE(part_of_a_space_goes_on), LOOP(interrupt_keeps_all, 0, 4),

@@ -178,6 +178,21 @@ START_TEST(slower_machine_makes_no_plan_hopeless)
 }
 END_TEST
 
+/* It first compares what the interrupted search left, and at its end all that it has measured. */
+START_TEST(search_that_compares_twice)
+{
+    options.search.budget = 40;
+    fake.stop_at_call = 150;
+    run();
+    ck_assert_str_eq(report.stopped_by, "interrupted");
+    ck_assert_int_gt(read_back()->plans, 2);
+    ck_assert_int_eq(read_back()->comparisons, 0);
+    fake.stop = 0;
+    run();
+    ck_assert_int_eq(read_back()->comparisons, 2);
+}
+END_TEST
+
 /* Every call may be the last before a Ctrl-C. */
 START_TEST(interrupt_keeps_all)
 {
@@ -238,7 +253,7 @@ START_TEST(broken_environment_ends_the_search)
 END_TEST
 
 SUITE("search/tune_failures", setup, teardown, LOOP(broken_segment_breaks_its_plans_unbuilt, 0, 4),
-      ONCE(culprit_is_found_out), ONCE(reason_of_no_known_kind),
+      ONCE(search_that_compares_twice), ONCE(culprit_is_found_out), ONCE(reason_of_no_known_kind),
       ONCE(plan_that_fails_alone_is_no_end), ONCE(failures_are_measured_again),
       ONCE(finalist_that_broke_is_dropped), ONCE(nothing_runs), ONCE(hopeless_plan_is_censored),
       ONCE(slower_machine_makes_no_plan_hopeless), LOOP(interrupt_keeps_all, 0, 6),

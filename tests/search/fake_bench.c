@@ -236,6 +236,12 @@ static bool has_off_default(const struct candidate *c)
     return off;
 }
 
+static void give_up(struct trial *t)
+{
+    t->status = TRIAL_CENSORED;
+    status_set(&t->reason, STATUS_TIMEOUT, "too slow");
+}
+
 static void run_plan(const struct candidate *c, const struct sampling *how, struct trial *out)
 {
     unsigned value = plan_value(c->plan);
@@ -260,10 +266,8 @@ static void run_plan(const struct candidate *c, const struct sampling *how, stru
         fail(out, "layer 0 is wrong");
     else
         fill(out, ms);
-    if (out->status == TRIAL_OK && how->censor_above_ms > 0 && ms > how->censor_above_ms) {
-        out->status = TRIAL_CENSORED;
-        status_set(&out->reason, STATUS_TIMEOUT, "too slow");
-    }
+    if (out->status == TRIAL_OK && how->censor_above_ms > 0 && ms > how->censor_above_ms)
+        give_up(out);
 }
 
 /* Until the limit. */
@@ -318,6 +322,8 @@ int bench_compare(struct bench *b, const struct candidate *candidates, int n,
     for (int i = 0; i < n; i++) {
         fake.unlike |= !how->all_layers && candidates[i].packed != candidates[0].packed;
         run_plan(&candidates[i], how, &trials[i]);
+        if (fake.first_gives_up && i == 0 && how->censor_above_ms > 0)
+            give_up(&trials[i]);
         if (fake.fails_compared[candidates[i].packed] ||
             (fake.off_fails && has_off_default(&candidates[i]))) {
             trial_release(&trials[i]);

@@ -16,6 +16,7 @@ struct fake {
     bool all_plans_fail;
     bool fails_compared[2]; /* side by side: plans with rows of padding fail, packed ones fail */
     bool off_fails;         /* side by side: schedules off their defaults fail */
+    bool first_gives_up;    /* side by side: the first plan, if its time has a bound */
     unsigned slow_value;    /* a plan that takes five times its time; 0: none */
     unsigned lucky_value;   /* a plan that takes a tenth of its time, but not side by side */
     int slow_from_plan;     /* from this on every plan takes three times its time; 0: never */

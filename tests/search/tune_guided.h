@@ -25,6 +25,9 @@ struct stored {
     int segments, plans, finals, failed, packed; /* packed: of all rows */
     bool seen[VALUE_MAX + 1], ok[VALUE_MAX + 1];
     char reason[200]; /* of the last failed plan */
+    int comparisons;
+    char comparison[100]; /* the newest so far; its rows stand together */
+    bool compared[VALUE_MAX + 1];
 };
 
 static inline int segment_row(void *ctx, const struct db_trial *row)
@@ -60,6 +63,13 @@ static inline int final_row(void *ctx, const struct db_trial *row)
     ck_assert_msg(s->ok[row->value], "final %d is no plan that ran", row->value);
     ck_assert_int_eq(row->sample_count, 6);
     ck_assert_str_ne(row->comparison, "");
+    if (strcmp(row->comparison, s->comparison) != 0) {
+        s->comparisons++;
+        snprintf(s->comparison, sizeof(s->comparison), "%s", row->comparison);
+        memset(s->compared, 0, sizeof(s->compared));
+    }
+    ck_assert_msg(!s->compared[row->value], "%d is twice in '%s'", row->value, row->comparison);
+    s->compared[row->value] = true;
     return 0;
 }
 
