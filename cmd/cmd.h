@@ -298,6 +298,9 @@ int study_near_workload(const struct options *o, struct db *const databases[2],
  * what: "--trace". */
 int file_check_writable(const char *what, const char *path, struct status *st);
 
+/* The same of --output, which must not be the database that is read. */
+int output_check(const struct options *o, const struct db *db, struct status *st);
+
 /* STATUS_USAGE unless the directory is missing or empty.  what: "--dump". */
 int directory_check_vacant(const char *what, const char *dir, struct status *st);
 
@@ -314,6 +317,9 @@ struct session {
 /* From then on the first SIGINT, SIGTERM or SIGHUP sets session_stop, the second ends fuseplan. */
 void session_catch_signals(void);
 extern volatile sig_atomic_t session_stop;
+
+/* Opens a database that the command line names to be read: STATUS_USAGE if there is none. */
+int operand_open(const char *path, struct db **out, struct status *st);
 
 /* Opens all but the study, and catches signals.  seed: of inputs and weights.  mode: of the
  * database; to read, one that does not exist is left null.  Close *out in any case. */
@@ -373,15 +379,6 @@ void unstable_print(unsigned value, const char *why); /* why its time is, unless
 
 /* Notes why a baseline has no time; nothing if it has one. */
 void baseline_note(const struct options *o, const struct baseline_time *b);
-
-/* ---- search_output.c: the best plan, explained ----------------------------------------------- */
-
-json_t *best_json(const struct workload *w, const struct db_best *b);
-
-/* Prints the report in the format of the options.  relaxed: a JSON array of what the study and the
- * request differ in; top: the rows of --top, or null.  Both are taken over. */
-void search_print(const struct options *o, const struct workload *w, enum target_kind target,
-                  const struct tune_report *r, json_t *relaxed, json_t *top);
 
 /* ---- plan_text.c: plans and choices as text and JSON ----------------------------------------- */
 

@@ -109,8 +109,8 @@ static int run(const struct options *o, struct status *st)
                           "two databases, or one and --before TIME, are compared; found %d%s",
                           o->operand_count, two ? " and --before" : "");
     if ((two || db_time_parse(o->before, time, st) == 0) &&
-        db_open(o->operands[0], DB_READ, &a, st) == 0 &&
-        (!two || db_open(o->operands[1], DB_READ, &b, st) == 0))
+        operand_open(o->operands[0], &a, st) == 0 &&
+        (!two || operand_open(o->operands[1], &b, st) == 0))
         result = compare(&c, a, b, two ? NULL : time, st);
     for (size_t i = 0; i < c.count; i++) {
         json_decref(c.names[i].options);

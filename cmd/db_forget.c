@@ -7,18 +7,31 @@ static const struct column columns[] = {
     {"trials", "forgotten", 0}, {"stored_utc", "measured", 0}, {"device", "device", 0},
 };
 
+/* ctx: an array of rows. */
 static void add_row(void *ctx, const struct db_listed *l, int64_t trials)
 {
-    output_row(ctx, json_pack("{so ss ss ss sI ss}", "options", db_study_options(l), "target",
-                              l->target.kind, "device", l->target.device, "protocol", l->protocol,
-                              "trials", (json_int_t)trials, "stored_utc", l->stored_utc));
+    json_array_append_new(ctx, json_pack("{so ss ss ss sI ss}", "options", db_study_options(l),
+                                         "target", l->target.kind, "device", l->target.device,
+                                         "protocol", l->protocol, "trials", (json_int_t)trials,
+                                         "stored_utc", l->stored_utc));
+}
+
+static void print_rows(const struct options *o, const json_t *rows)
+{
+    struct output out;
+    size_t i;
+    json_t *row;
+    output_begin(&out, o->format, columns, ARRAY_LEN(columns));
+    json_array_foreach(rows, i, row) output_row(&out, json_incref(row));
+    out.skip_empty = out.rows == 0;
+    output_end(&out);
 }
 
 /* Reads which studies are meant; key: holds the workload's text. */
 static int read_what(const struct options *o, struct session *s, struct buf *key,
                      struct db_forget *out, struct status *st)
 {
-    bool workload = options_has(o, OPTS_WORKLOAD & ~OPT(TARGET));
+    bool workload = options_has(o, OPTS_WORKLOAD & ~(OPT(TARGET) | OPT(SEED)));
     if (!workload && !options_has(o, OPT(FAILED) | OPT(OLDER_PROTOCOL)))
         return status_set(st, STATUS_USAGE,
                           "'db forget' needs to know what: a workload (-b N -s N ...), --failed or "
@@ -36,6 +49,8 @@ static int read_what(const struct options *o, struct session *s, struct buf *key
         out->target_kind = target_names[s->target.kind];
     if (options_has(o, OPT(INIT)))
         out->init = ranges_names[o->ranges];
+    if (options_has(o, OPT(SEED)) && !options_has(o, OPT(AVG_SEQ_LEN))) /* else it is of lengths */
+        out->seed = &o->seed;
     if (options_has(o, OPT(OLDER_PROTOCOL)))
         out->older_than = bench_protocol();
     return 0;
@@ -44,23 +59,22 @@ static int read_what(const struct options *o, struct session *s, struct buf *key
 int db_forget_run(const struct options *o, struct session *s, struct status *st)
 {
     struct db_forget what = {.failed = false};
-    struct output out;
+    json_t *rows = json_array();
     struct buf key;
     buf_init(&key);
     int result = read_what(o, s, &key, &what, st);
     if (result == 0)
         result = db_open(o->db, what.dry_run ? DB_READ : DB_UPDATE, &s->db, st);
+    if (result == 0)
+        result = db_forget(s->db, &what, add_row, rows, st);
     if (result == 0) {
-        output_begin(&out, o->format, columns, ARRAY_LEN(columns));
-        result = db_forget(s->db, &what, add_row, &out, st);
-        int studies = out.rows;
-        out.skip_empty = studies == 0;
-        output_end(&out);
-        if (result == 0 && studies == 0)
+        print_rows(o, rows);
+        if (json_array_size(rows) == 0)
             note(o, "nothing stored is meant");
-        else if (result == 0 && what.dry_run)
+        else if (what.dry_run)
             note(o, "nothing was forgotten: --dry-run");
     }
+    json_decref(rows);
     buf_release(&key);
     return result == 0 ? EXIT_SUCCESS : -1;
 }

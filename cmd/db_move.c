@@ -26,7 +26,7 @@ void db_print_moved(const struct options *o, const char *const *paths, const str
 
 /* Where results come from. */
 struct source {
-    int (*check)(const char *path, struct status *st); /* before anything is created */
+    int (*check)(const char *path, struct status *st); /* before a database is made */
     int (*store)(struct db *db, const char *const *paths, int count, struct db_moved *out,
                  struct status *st);
 };
@@ -55,7 +55,7 @@ static int store_files(const struct options *o, struct session *s, const struct 
 static int check_database(const char *path, struct status *st)
 {
     struct db *db;
-    int result = db_open(path, DB_READ, &db, st);
+    int result = operand_open(path, &db, st);
     db_close(db);
     return result;
 }
@@ -99,8 +99,7 @@ int db_export_run(const struct options *o, struct session *s, struct status *st)
     struct buf text;
     buf_init(&text);
     int code = -1;
-    if (file_check_writable("--output", o->output, st) == 0 &&
-        db_export(s->db, to_buf, &text, st) == 0 &&
+    if (output_check(o, s->db, st) == 0 && db_export(s->db, to_buf, &text, st) == 0 &&
         file_write(o->output, text.ptr, text.len, st) == 0)
         code = EXIT_SUCCESS;
     buf_release(&text);

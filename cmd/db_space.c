@@ -24,7 +24,7 @@ int db_export_space_run(const struct options *o, struct session *s, struct statu
     struct recorded_space *space = mem_alloc(1, sizeof(*space));
     int code = -1;
     buf_init(&bytes);
-    if (file_check_writable("--output", o->output, st) == 0 && pack_space(o, s, &bytes, st) == 0 &&
+    if (output_check(o, s->db, st) == 0 && pack_space(o, s, &bytes, st) == 0 &&
         recorded_space_unpack(&bytes, space, st) == 0 &&
         file_write(o->output, bytes.ptr, bytes.len, st) == 0) {
         note(o, "measured on %s until %s", space->target.device, space->measured_utc);

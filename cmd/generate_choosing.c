@@ -51,8 +51,7 @@ int choosing_open(const struct options *o, struct choosing *out, struct status *
     return 0;
 }
 
-/* Chooses the architectures: --arch, else the device's own, else those that most GPUs run.
- * build_check() makes sure that the default choices run on each. */
+/* Chooses the architectures: --arch, else the device's own, else those that most GPUs run. */
 static int choose_archs(const struct options *o, struct choosing *c, const struct chosen *part,
                         struct status *st)
 {
@@ -68,11 +67,12 @@ static int choose_archs(const struct options *o, struct choosing *c, const struc
         *archs = (struct arch_list){1, {build->arch}};
     else if (archs->count == 0)
         *archs = (struct arch_list){2, {CUDA_ARCH_MIN, CUDA_ARCH_HOPPER}};
-    for (int i = archs->count - 1; i >= 0; i--) {
+    for (int i = 0; i < archs->count; i++) {
         build->arch = archs->arch[i];
         if (build_check(build, &part->workload, st) != 0)
             return -1;
     }
+    build->arch = arch_common(archs);
     return 0;
 }
 

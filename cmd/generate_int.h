@@ -47,7 +47,7 @@ struct chosen {
 
 struct choosing {
     struct target_name target;
-    struct build_target build; /* its arch is the lowest of `archs` */
+    struct build_target build; /* its arch is arch_common() of `archs` */
     struct arch_list archs;    /* of a GPU */
     struct chosen *parts;      /* (count), owned: those of fewest tokens first */
     int count;

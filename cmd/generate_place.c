@@ -90,6 +90,13 @@ static bool has_hash(const char *path, const char *expected)
     return same;
 }
 
+/* What Python keeps of the file that runs a library. */
+static bool is_python_cache(const json_t *manifest, const struct stat *info, const char *name)
+{
+    return S_ISDIR(info->st_mode) && strcmp(name, "__pycache__") == 0 &&
+           json_is_string(json_object_get(manifest, "library"));
+}
+
 /* Whether a file is as this command wrote it, or was built from what it wrote. */
 static bool is_ours(const json_t *manifest, const char *dir, const char *name)
 {
@@ -98,13 +105,14 @@ static bool is_ours(const json_t *manifest, const char *dir, const char *name)
     struct stat info;
     char *path = join(dir, name);
     bool ours = false;
-    if (files != NULL && lstat(path, &info) == 0 &&
-        (S_ISREG(info.st_mode) || S_ISLNK(info.st_mode))) {
-        ours = strcmp(name, manifest_name) == 0 || is_built(manifest, name);
+    if (files != NULL && lstat(path, &info) == 0) {
+        bool is_file = S_ISREG(info.st_mode) || S_ISLNK(info.st_mode);
+        ours = is_python_cache(manifest, &info, name) ||
+               (is_file && (strcmp(name, manifest_name) == 0 || is_built(manifest, name)));
         json_array_foreach(files, i, file)
         {
             const char *of = json_string_value(json_object_get(file, "name"));
-            if (of != NULL && strcmp(of, name) == 0)
+            if (is_file && of != NULL && strcmp(of, name) == 0)
                 ours = has_hash(path, json_string_value(json_object_get(file, "xxh3_128")));
         }
     }

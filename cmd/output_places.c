@@ -1,6 +1,7 @@
 #include "cmd/cmd.h"
 
 #include <string.h>
+#include <sys/stat.h>
 
 int file_check_writable(const char *what, const char *path, struct status *st)
 {
@@ -11,6 +12,17 @@ int file_check_writable(const char *what, const char *path, struct status *st)
     return file_is_standard_output(path) && file_reserve_standard_output(st) != 0
                ? status_prefix(st, "%s", what)
                : 0;
+}
+
+int output_check(const struct options *o, const struct db *db, struct status *st)
+{
+    struct stat output, read;
+    if (stat(o->output, &output) == 0 && stat(db_path(db), &read) == 0 &&
+        output.st_dev == read.st_dev && output.st_ino == read.st_ino)
+        return status_set(st, STATUS_USAGE,
+                          "--output: '%s' is the database that is read; name another file",
+                          o->output);
+    return file_check_writable("--output", o->output, st);
 }
 
 int directory_check_vacant(const char *what, const char *dir, struct status *st)

@@ -103,7 +103,8 @@ static int run(const struct options *o, struct status *st)
     if (o->output == NULL)
         status_set(st, STATUS_USAGE, "no file to write is named; add '-o report.html'");
     else if (file_check_writable("--output", o->output, st) == 0 &&
-             (named ? open_named(o, &s, &drawn, st) : open_last(o, &s, &drawn, st)) == 0)
+             (named ? open_named(o, &s, &drawn, st) : open_last(o, &s, &drawn, st)) == 0 &&
+             output_check(o, s.db, st) == 0)
         result = write_page(o, &s, drawn, st);
     session_close(&s);
     return result;

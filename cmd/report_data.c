@@ -1,5 +1,6 @@
 #include "cmd/picture_int.h"
 #include "cmd/report_int.h"
+#include "cmd/search_int.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-#include "cmd/cmd.h"
+#include "cmd/search_int.h"
 
 #include <math.h>
 #include <string.h>

@@ -44,6 +44,16 @@ static int open_database(const struct options *o, enum db_mode mode, struct db *
     return -1;
 }
 
+int operand_open(const char *path, struct db **out, struct status *st)
+{
+    int result = db_open(path, DB_READ, out, st);
+    if (result != 0 && st->code == STATUS_NOT_FOUND) {
+        *st = STATUS_INIT;
+        status_set(st, STATUS_USAGE, "there is no database at '%s'", path);
+    }
+    return result;
+}
+
 /* Checks the memory before the mask takes some.  Opens the database last, so that none is created
  * if nothing can be measured. */
 int session_open(const struct options *o, uint64_t seed, enum db_mode mode, struct session *s,

@@ -114,6 +114,17 @@ int arch_shared_bytes(int arch)
     return 1024 * row->shared_kib;
 }
 
+int arch_common(const struct arch_list *list)
+{
+    int common = list->arch[0];
+    for (int i = 1; i < list->count; i++)
+        if (common == CUDA_ARCH_HOPPER ||
+            (list->arch[i] != CUDA_ARCH_HOPPER &&
+             arch_shared_bytes(list->arch[i]) < arch_shared_bytes(common)))
+            common = list->arch[i];
+    return common;
+}
+
 void arch_options(const struct arch_list *list, struct buf *out)
 {
     for (int i = 0; i < list->count; i++) {

@@ -36,6 +36,10 @@ int arch_toolkit(int arch);
 /* The most shared memory that a thread block can have; for an unknown architecture sm_90a's. */
 int arch_shared_bytes(int arch);
 
+/* The architecture of a list, of one at least, whose schedules all of the list run: that of the
+ * least shared memory, and sm_90a only if it is alone, since no other one has wgmma. */
+int arch_common(const struct arch_list *list);
+
 /* Appends nvcc's options for a program that runs on every architecture of a list.  It avoids -arch,
  * which for sm_90a also compiles for compute_90, where wgmma is missing. */
 void arch_options(const struct arch_list *list, struct buf *out);

@@ -89,7 +89,7 @@ static struct buf *add_file(struct standalone *p, const char *name)
     return &file->text;
 }
 
-/* The texts of a group.  library_files: the library's. */
+/* The texts of a group. */
 static void copy_group(const struct filling *f, enum kernel_group group, struct standalone *out)
 {
     const struct kernel_file *files;

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+/* "encoder_plan_b1_s128" */
 static void add_plan_name(const struct standalone_spec *s, const struct standalone_plan *p,
                           struct buf *out)
 {

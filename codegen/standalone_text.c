@@ -69,7 +69,6 @@ void add_words(const char *name, const uint64_t *values, int64_t count, struct b
     buf_adds(out, count > 0 ? "};\n\n" : "0};\n\n");
 }
 
-/* "encoder_plan_b1_s128" */
 bool calls_library(const struct standalone_spec *s)
 {
     for (int i = 0; i < s->count; i++)

@@ -323,12 +323,14 @@ struct db_forget {
     const char *workload;    /* its text */
     const char *target_kind; /* "cpu", "cuda" */
     const char *init;        /* "uniform" or "wide" */
+    const uint64_t *seed;    /* of the inputs */
     const char *older_than;  /* a protocol: those of a smaller number */
     bool failed;             /* forget the trials that failed; else all of the study */
     bool dry_run;            /* change nothing */
 };
 
-/* Calls row() for each study of which something is forgotten, with the number of trials. */
+/* Calls row() for each study of which something is to be forgotten, with the number of trials,
+ * before anything is.  After a failure nothing is forgotten. */
 typedef void db_forget_row(void *ctx, const struct db_listed *l, int64_t trials);
 int db_forget(struct db *db, const struct db_forget *what, db_forget_row *row, void *ctx,
               struct status *st);

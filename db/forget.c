@@ -22,6 +22,7 @@ static bool is_meant(const struct db_forget *what, const struct db_listed *l)
 {
     return agrees(what->workload, l->workload.text) && agrees(what->target_kind, l->target.kind) &&
            agrees(what->init, l->workload.init) &&
+           (what->seed == NULL || *what->seed == l->workload.seed) &&
            (what->older_than == NULL ||
             strtoll(l->protocol, NULL, 10) < strtoll(what->older_than, NULL, 10));
 }

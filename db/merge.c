@@ -1,6 +1,8 @@
 #include "db/db_int.h"
 
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 /* A schedule of the source, and what it is in the database merged into. */
 struct mapped {
@@ -15,6 +17,9 @@ struct merging {
     struct db_moved *moved;
     int64_t trials; /* of the source */
     double start_s;
+    bool has_plan[VALUE_MAX + 1]; /* the row of a value is there */
+    char search[HASH_TEXT_SIZE];  /* the last one that a trial named */
+    int64_t search_study;         /* whose it is in the database merged into; 0: nobody's */
 };
 
 static void tell(const struct merging *m)
@@ -33,24 +38,7 @@ static int damaged(const struct merging *m, const char *table, int64_t id, const
                       db_path(m->from), what, table, (long long)id);
 }
 
-/* ---- plans and schedules --------------------------------------------------------------------- */
-
-static int merge_plans(struct merging *m, struct status *st)
-{
-    struct query q = query_start(m->from, SQL_PLANS);
-    int found;
-    while ((found = query_row(&q, st)) > 0) {
-        struct query add = query_start(m->into, SQL_PLAN_ADD);
-        query_int(&add, column_int(&q, 0));
-        query_text(&add, column_text(&q, 1));
-        if (query_run(&add, st) != 0) {
-            found = -1;
-            break;
-        }
-    }
-    query_end(&q);
-    return found;
-}
+/* ---- schedules ------------------------------------------------------------------------------- */
 
 static int merge_schedules(struct merging *m, struct status *st)
 {
@@ -95,26 +83,63 @@ static const struct mapped *find_schedule(const struct merging *m, int64_t from)
 
 /* ---- trials ---------------------------------------------------------------------------------- */
 
-/* The operators that a set of choices covers, added up: each once is all bits set. */
-enum { ALL_OPS = (1 << OP_COUNT) - 1 };
-
-static int read_schedules(const struct merging *m, int64_t trial, int64_t out[OP_COUNT], int *count,
-                          struct status *st)
+/* Gives a plan's segments and the ids of their schedules, in order. */
+static int read_choices(const struct merging *m, int64_t trial, struct db_trial *t,
+                        struct db_choice out[OP_COUNT], int64_t schedules[OP_COUNT],
+                        struct status *st)
 {
+    const struct mapped *from_op[OP_COUNT] = {NULL};
+    struct segment expected[OP_COUNT];
+    bool whole = plan_canonical((unsigned)t->value) == (unsigned)t->value;
+    int found, rows = 0;
     struct query q = query_start(m->from, SQL_TRIAL_SCHEDULES);
-    int found, covered = 0;
     query_int(&q, trial);
-    while ((found = query_row(&q, st)) > 0 && *count < OP_COUNT) {
+    for (; (found = query_row(&q, st)) > 0; rows++) {
         const struct mapped *s = find_schedule(m, column_int(&q, 0));
         if (s == NULL)
             break;
-        covered += (1 << (s->segment.last + 1)) - (1 << s->segment.first);
-        out[(*count)++] = s->to;
+        from_op[s->segment.first] = s;
     }
     query_end(&q);
     if (found < 0)
         return -1;
-    return covered == ALL_OPS ? 0 : damaged(m, "trial", trial, "damaged choices", st);
+    t->choices = out;
+    t->choice_count = plan_segments(plan_from_value((unsigned)t->value), expected);
+    whole &= rows == t->choice_count;
+    for (int i = 0; i < t->choice_count && whole; i++) {
+        const struct mapped *s = from_op[expected[i].first];
+        whole = s != NULL && s->segment.last == expected[i].last;
+        if (whole) {
+            out[i].segment = s->segment;
+            schedules[i] = s->to;
+        }
+    }
+    return whole ? 0 : damaged(m, "trial", trial, "damaged choices", st);
+}
+
+static int store_plan(struct merging *m, const struct db_trial *t, struct status *st)
+{
+    if (m->has_plan[t->value])
+        return 0;
+    m->has_plan[t->value] = true;
+    return db_plan_add(m->into, t, st);
+}
+
+/* The searches of the study were merged before. */
+static int check_search(struct merging *m, int64_t trial, const char *id, int64_t study,
+                        struct status *st)
+{
+    if (id[0] == '\0')
+        return 0;
+    if (strcmp(id, m->search) != 0) {
+        struct query q = query_start(m->into, SQL_SEARCH_STUDY);
+        query_text(&q, id);
+        m->search_study = 0;
+        if (query_one_int(&q, &m->search_study, st) < 0)
+            return -1;
+        snprintf(m->search, sizeof(m->search), "%s", id);
+    }
+    return m->search_study == study ? 0 : damaged(m, "trial", trial, "no search", st);
 }
 
 static int read_samples(const struct merging *m, int64_t trial, double **out, int *count,
@@ -135,24 +160,25 @@ static int read_samples(const struct merging *m, int64_t trial, double **out, in
 }
 
 /* q: a row of SQL_TRIALS. */
-static int merge_trial(const struct merging *m, const struct query *q, enum db_trial_kind kind,
+static int merge_trial(struct merging *m, const struct query *q, enum db_trial_kind kind,
                        int64_t study, struct status *st)
 {
     struct db_trial t;
+    struct db_choice choices[OP_COUNT];
     int64_t id = column_int(q, 0), schedules[OP_COUNT] = {0};
     double *samples = NULL;
-    int count = 0, sample_count = 0, result = -1;
-    if (db_trial_of(q, kind, &t, st) != 0)
+    int sample_count = 0, result = -1;
+    if (db_trial_of(q, kind, &t, st) != 0 || check_search(m, id, t.search, study, st) != 0)
         return -1;
     if (kind == DB_TRIAL_SEGMENT) {
         const struct mapped *s = find_schedule(m, column_int(q, 2));
         if (s == NULL)
             return damaged(m, "trial", id, "no schedule", st);
-        schedules[count++] = s->to;
-    } else if (read_schedules(m, id, schedules, &count, st) != 0) {
+        schedules[0] = s->to;
+        t.choice_count = 1;
+    } else if (read_choices(m, id, &t, choices, schedules, st) != 0 || store_plan(m, &t, st) != 0) {
         return -1;
     }
-    t.choice_count = count;
     if (kind != DB_TRIAL_FINAL || read_samples(m, id, &samples, &sample_count, st) == 0) {
         t.samples_ms = samples;
         result = kind == DB_TRIAL_FINAL && sample_count != t.sample_count
@@ -164,7 +190,7 @@ static int merge_trial(const struct merging *m, const struct query *q, enum db_t
     return result;
 }
 
-static int merge_trials(const struct merging *m, int64_t from, int64_t into, struct status *st)
+static int merge_trials(struct merging *m, int64_t from, int64_t into, struct status *st)
 {
     for (int kind = DB_TRIAL_SEGMENT; kind <= DB_TRIAL_FINAL; kind++) {
         struct query q = query_start(m->from, SQL_TRIALS);
@@ -203,7 +229,7 @@ static int merge_searches(const struct merging *m, int64_t from, int64_t into, s
 
 static int merge_study(void *ctx, struct db_listed *l, struct status *st)
 {
-    const struct merging *m = ctx;
+    struct merging *m = ctx;
     int64_t into;
     return db_study_put(m->into, &l->workload, &l->target, l->protocol, l->created_utc, &into,
                         st) != 0 ||
@@ -229,12 +255,12 @@ static int merge_one(struct db *into, const char *path, struct db_moved *moved, 
         return -1;
     int result = db_begin_read(m.from, st);
     if (result == 0)
-        result = db_end(m.from,
-                        db_studies(m.from, count_trials, &m, st) != 0 || merge_plans(&m, st) != 0 ||
-                                merge_schedules(&m, st) != 0
-                            ? -1
-                            : db_studies(m.from, merge_study, &m, st),
-                        st);
+        result =
+            db_end(m.from,
+                   db_studies(m.from, count_trials, &m, st) != 0 || merge_schedules(&m, st) != 0
+                       ? -1
+                       : db_studies(m.from, merge_study, &m, st),
+                   st);
     db_close(m.from);
     free(m.schedules);
     return result;

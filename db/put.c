@@ -139,7 +139,8 @@ int db_trial_put(struct db *db, int64_t study, const struct db_trial *t,
     if (order <= 0)
         return 0;
     moved->replaced++;
-    return remove_trial(db, twin, st) != 0
+    return db_failure_displace(db, study, t, schedules[0], st) != 0 ||
+                   remove_trial(db, twin, st) != 0
                ? -1
                : db_trial_insert_as(db, study, t, schedules, &added, st);
 }

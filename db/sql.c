@@ -28,13 +28,14 @@ static const struct {
     {SQLITE_CANTOPEN, "cannot be opened: check the permissions of the file and its directory, or "
                       "name another file with --db or FUSEPLAN_DB"},
     {SQLITE_IOERR_DATA, /* of pages.c; before the other failures to read */
-     "is damaged: move it away to start afresh; sqlite3's .recover command saves what can be read; "
+     "is damaged: move it away to start afresh; 'sqlite3 FILE .dump' saves what can be read; "
      "if another program wrote to it, 'sqlite3 FILE VACUUM' renews the checksums"},
     {SQLITE_IOERR, "cannot be read or written: check the disk, its free space and the limits on "
                    "file sizes, or name another file with --db or FUSEPLAN_DB"},
     {SQLITE_NOTADB, "is not a fuseplan database: name another file with --db or FUSEPLAN_DB"},
-    {SQLITE_CORRUPT, "is damaged: move it away to start afresh; sqlite3's .recover command saves "
-                     "what can be read"},
+    {SQLITE_CORRUPT,
+     "is damaged: move it away to start afresh; 'sqlite3 FILE .dump' saves what can "
+     "be read"},
 };
 
 static const char *meaning_of(int result)

@@ -81,7 +81,10 @@ static const struct {
     const char *sql, *message;
 } damage[] = {
     {"DELETE FROM choice WHERE trial = 1", "damaged choices of trial 1;"},
-    {"UPDATE plan SET value = 65536 WHERE value = 41115", "'value' is '65536'"},
+    {"UPDATE trial SET search = '00ff' WHERE id = 1", "no search of trial 1;"},
+    {"UPDATE trial SET plan = 36864 WHERE id = 1", "damaged choices of trial 1;"},
+    {"UPDATE trial SET plan = 65536 WHERE id = 1", "'plan' is '65536'"},
+    {"UPDATE trial SET plan = 0 WHERE id = 1", "damaged choices of trial 1;"},
     {"UPDATE segment SET last_op = 15 WHERE last_op = 14", "'last_op' is '15'"},
     {"UPDATE segment SET first_op = 300 WHERE first_op = 14", "'first_op' is '300'"},
     {"UPDATE trial SET median_ms = NULL WHERE id = 1", "trial 1 has no median, but it is ok"},
@@ -107,6 +110,46 @@ START_TEST(merge_is_all_or_nothing)
     ck_assert_int_eq(count_sql(db->handle, "PRAGMA foreign_keys"), 1);
     ck_assert_int_eq(count_sql(db->handle, "PRAGMA ignore_check_constraints"), 0);
     db_close(db);
+}
+END_TEST
+
+START_TEST(merge_keeps_failures_that_it_replaces)
+{
+    int64_t study;
+    struct db *a = open_named("a.db", &study), *b = open_named("b.db", &study);
+    struct db_choice choices[OP_COUNT];
+    struct db_trial failed = trial_of_plan(41115, choices);
+    failed.status = TRIAL_FAILED;
+    failed.reason_code = "compile";
+    failed.reason = "no";
+    failed.median_ms = failed.ci_low_ms = failed.ci_high_ms = NAN;
+    failed.sample_count = 0;
+    failed.stored_utc = "2026-01-01T00:00:00.000Z";
+    OK(db_trial_add(a, study, &failed, &st));
+    add_plan_at(b, study, 41115, 2, "2026-01-01T00:00:09.000Z");
+    db_close(b);
+    ck_assert_int_eq(merge("a.db", "b.db").replaced, 1);
+    ck_assert_int_eq(count_sql(a->handle, "SELECT count(*) FROM failure WHERE reason = 'no'"), 1);
+    ck_assert_int_eq(count_sql(a->handle, "SELECT count(*) FROM trial WHERE status = 'ok'"), 1);
+    db_close(a);
+}
+END_TEST
+
+/* A plan's row says no more than its value: it is made anew. */
+START_TEST(merge_mends_the_rows_of_plans)
+{
+    static const char *const damages[] = {"DELETE FROM plan", "UPDATE plan SET segments = '0-14'"};
+    make_three();
+    char *whole = text_at("b.db");
+    sqlite3 *raw = open_raw(test_path("b.db"));
+    exec_sql(raw, "PRAGMA foreign_keys = OFF");
+    exec_sql(raw, damages[_i]);
+    sqlite3_close(raw);
+    merge("m.db", "b.db");
+    char *merged = text_at("m.db"); /* which is whole */
+    ck_assert_str_eq(merged, whole);
+    free(merged);
+    free(whole);
 }
 END_TEST
 
@@ -207,4 +250,5 @@ END_TEST
 
 SUITE("db/merge", test_dir_setup, test_dir_teardown, ONCE(merging_in_any_order_gives_one_outcome),
       ONCE(merge_and_import_agree), LOOP(merge_is_all_or_nothing, 0, ARRAY_LEN(damage)),
+      ONCE(merge_keeps_failures_that_it_replaces), LOOP(merge_mends_the_rows_of_plans, 0, 2),
       LOOP(kill_leaves_the_database_as_before_or_after, 0, 2))

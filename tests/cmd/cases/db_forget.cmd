@@ -31,3 +31,9 @@ for what in '--failed --target cuda' '--failed --target cpu' '--failed --init wi
   fuseplan db forget $what --dry-run --db c.db --format csv -q
 done
 fuseplan db forget --target cuda --init wide --db c.db; echo $?
+# Of inputs drawn by another seed.
+sed 's/"seed":0/"seed":7/;s/1234567890abcdef/1234567890abcde2/' old.txt >seed.txt
+fuseplan db import old.txt seed.txt --db s.db -q
+fuseplan db forget $w --seed 7 --db s.db --format csv -q
+fuseplan db export --db s.db | grep -o '"seed":.'
+fuseplan db forget --seed 7 --db s.db; echo $?

@@ -15,3 +15,11 @@ fuseplan db export --db b.db | diff a.txt - && echo same
 fuseplan db import a.txt --db a.db --format csv
 fuseplan db list --db a.db
 fuseplan db check --db a.db
+# The database that is read is not written over.
+fuseplan db export --db a.db -o a.db; echo $?
+fuseplan db export-space -b 1 -s 8 -m sliding:w=2 -H 1 -W 4 -L 1 --target cpu --db a.db -o ./a.db; echo $?
+fuseplan report --db a.db -o a.db; echo $?
+fuseplan db check --db a.db
+# A mistyped name is an error of the command line.
+fuseplan compare a.db none.db; echo $?
+fuseplan db merge none.db --db a.db; echo $?
