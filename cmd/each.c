@@ -53,7 +53,8 @@ struct options each_part(const struct options *o, int part)
     return one;
 }
 
-int each_check_workloads(const struct options *o, struct status *st)
+/* Finds a size that is refused, before anything is done for the first one. */
+static int check_workloads(const struct options *o, struct status *st)
 {
     int parts = o->batches.count * o->seq_lens.count, result = 0;
     for (int i = 0; i < parts && result == 0; i++) {
@@ -62,6 +63,8 @@ int each_check_workloads(const struct options *o, struct status *st)
         struct workload w;
         one.given |= OPT(QUIET); /* notes come with the measurement */
         result = workload_from_options(&one, false, &target, &w, st);
+        if (result != 0 && parts > 1)
+            status_prefix(st, "batch %d, seq-len %d", one.batch, one.seq_len);
         workload_release(&w);
     }
     return result;
@@ -100,10 +103,12 @@ static int run_part(void *ctx, const struct options *one, struct status *st)
 int each_run(const struct options *o, const struct command *c, struct status *st)
 {
     bool whole = c->whole != NULL && c->whole(o);
-    if (o->batches.count * o->seq_lens.count <= 1 || whole)
+    if (o->batches.count * o->seq_lens.count <= 1)
         return c->run(o, st);
-    if (each_check_workloads(o, st) != 0)
+    if (check_workloads(o, st) != 0)
         return -1;
+    if (whole)
+        return c->run(o, st);
     output_parts_begin(o->format);
     int code = each_workload(o, c->name, run_part, (void *)(uintptr_t)c, st);
     output_parts_end();

@@ -16,10 +16,14 @@ static void drop_lengths(const struct workload *w, struct workload *full)
     cover_build(&w->mask, w->batch, NULL, &full->blocks, &full->cover);
 }
 
+/* Notes of a plan that is the same for all sizes come with the first one. */
 static int open_part(const struct options *o, struct choosing *c, struct chosen *part,
                      struct status *st)
 {
-    if (plan_from_text(o, o->operands[0], &part->plan, &part->padded, st) != 0 ||
+    struct options one = *o;
+    if (part != c->parts && strcmp(o->operands[0], BEST_WORD) != 0)
+        one.given |= OPT(QUIET);
+    if (plan_from_text(&one, o->operands[0], &part->plan, &part->padded, st) != 0 ||
         workload_from_options(o, true, &c->target, &part->workload, st) != 0)
         return -1;
     drop_lengths(&part->workload, &part->full);
@@ -111,8 +115,12 @@ struct standalone_spec choosing_spec(struct choosing *c, const char *name,
 
 void choosing_note(const struct options *o, const struct choosing *c)
 {
-    for (int i = 0; i < c->count; i++)
+    for (int i = 0; i < c->count; i++) {
+        const struct workload *w = &c->parts[i].workload;
+        if (c->count > 1)
+            note(o, "batch %d, seq-len %d:", w->batch, w->seq_len);
         schedules_note(o, c, &c->parts[i]);
+    }
 }
 
 void choosing_close(struct choosing *c)

@@ -40,9 +40,6 @@ struct options each_part(const struct options *o, int part);
 /* STATUS_USAGE if several sizes are given to a command that takes one. */
 int each_check(const struct options *o, const struct command *c, struct status *st);
 
-/* Finds a workload that is refused, before the first one is measured. */
-int each_check_workloads(const struct options *o, struct status *st);
-
 /* Calls step() for each batch size with each sequence length.  Where one has no result, the others
  * follow; other failures end it.  Returns the highest exit status, or -1 if there is one workload.
  * command: its name, for messages. */

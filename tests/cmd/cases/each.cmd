@@ -13,3 +13,6 @@ fuseplan bench 5 -b 1 -s 8,16 --dump d; echo $?
 # The mask of the second is refused before the first is measured.
 fuseplan mask causal -s 8 --npy m.npy -q >/dev/null
 fuseplan search -b 1 -s 8,16 -m file:m.npy --target cpu; echo $?
+# Notes say of which size they are; what holds for all is said once.
+fuseplan export 5 -b 1,2 -s 16 -H 1 -W 4 -L 1 --target cpu -o g
+fuseplan export 5 -b 1,512 -s 65536 --target cpu -o h; echo $?
