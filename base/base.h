@@ -1,7 +1,6 @@
-/* base: what several folders need and the C library does not provide.
+/* base: what the C library does not provide: files, processes, text, numbers, statistics.
  *
- * Nothing here knows what a plan is.  To add something: a section titled by its .c file.  Two
- * folders must use it; what one folder needs alone belongs there. */
+ * Nothing here knows what a plan is.  To add something: a section titled by its .c file. */
 #ifndef FUSEPLAN_BASE_H
 #define FUSEPLAN_BASE_H
 

@@ -96,6 +96,8 @@ static int find(const char *path, struct place *out)
         out->exists = stat(path, &out->info) == 0;
     if (!out->exists && errno != ENOENT)
         return errno;
+    if (!out->exists && path[0] != '\0' && path[strlen(path) - 1] == '/')
+        return EISDIR;
     if (out->exists) {
         if (S_ISDIR(out->info.st_mode))
             return EISDIR;

@@ -153,11 +153,12 @@ static bool slower(const struct options *o, const struct comparison *c, int i)
     }
     if (!(now->low > o->fail_above * before->high))
         return false;
+    int d = ms_decimals(before->median);
     fprintf(stderr,
-            "fuseplan bench: %u: %.3f ms [%.3f, %.3f] is slower than %g times the %.3f ms [%.3f, "
-            "%.3f] of its last comparison, %s\n",
-            plan_value(c->plans[i]), now->median, now->low, now->high, o->fail_above,
-            before->median, before->low, before->high, c->earlier[i].utc);
+            "fuseplan bench: %u: %.*f ms [%.*f, %.*f] is slower than %g times the %.*f ms [%.*f, "
+            "%.*f] of its last comparison, %s\n",
+            plan_value(c->plans[i]), d, now->median, d, now->low, d, now->high, o->fail_above, d,
+            before->median, d, before->low, d, before->high, c->earlier[i].utc);
     return true;
 }
 

@@ -27,14 +27,22 @@ int comparison_plans(const struct comparison *c, const struct candidate *out[VAL
 }
 
 static const struct column columns[] = {
-    {"value", "value", 0},           {"packed", "packed", 0},
-    {"fused", "fused ops", 0},       {"median_ms", "ms", 3},
-    {"ci_low_ms", "low", 3},         {"ci_high_ms", "high", 3},
-    {"us_per_layer", "us/layer", 1}, {"error", NULL, 0},
-    {"status", "status", 0},         {"reason", NULL, 0},
-    {"earlier_ms", NULL, 0},         {"samples", NULL, 0},
-    {"unstable", NULL, 0},           {"earlier_low_ms", NULL, 0},
-    {"earlier_high_ms", NULL, 0},    {"earlier_utc", NULL, 0},
+    {"value", "value", 0},
+    {"packed", "packed", 0},
+    {"fused", "fused ops", 0},
+    {"median_ms", "ms", DECIMALS_MS},
+    {"ci_low_ms", "low", DECIMALS_MS},
+    {"ci_high_ms", "high", DECIMALS_MS},
+    {"us_per_layer", "us/layer", 1},
+    {"error", NULL, 0},
+    {"status", "status", 0},
+    {"reason", NULL, 0},
+    {"earlier_ms", NULL, 0},
+    {"samples", NULL, 0},
+    {"unstable", NULL, 0},
+    {"earlier_low_ms", NULL, 0},
+    {"earlier_high_ms", NULL, 0},
+    {"earlier_utc", NULL, 0},
 };
 
 static void unstable_of(const struct comparison *c, int i, char out[UNSTABLE_SIZE])

@@ -69,7 +69,6 @@ struct options {
     enum ranges ranges; /* --init */
     struct strategy_list strategies;
     int preset; /* index into the presets */
-    int op;     /* index into words_op()'s list */
     double fail_above, time_limit_s, quantile;
     enum feature_set features;
     enum rigor rigor;
@@ -195,6 +194,7 @@ struct column {
     const char *title; /* in tables; null: tables leave the column out */
     int decimals;      /* of reals in tables */
 };
+enum { DECIMALS_MS = -2 }; /* as many as ms_decimals() says */
 
 struct output {
     enum format format;
@@ -215,6 +215,9 @@ bool output_is_terminal(enum format format);
 void output_object(enum format format, const struct column *columns, int count, json_t *object);
 
 /* ---- json_text.c: a value as text ------------------------------------------------------------ */
+
+/* Text from anywhere, such as a path: JSON takes UTF-8 alone, so other bytes become '?'. */
+json_t *json_text(const char *text);
 
 /* Appends a value as JSON in which every control character is escaped. */
 void json_add(const json_t *value, size_t flags, struct buf *out);
@@ -298,8 +301,8 @@ int study_near_workload(const struct options *o, struct db *const databases[2],
  * what: "--trace". */
 int file_check_writable(const char *what, const char *path, struct status *st);
 
-/* The same of --output, which must not be the database that is read. */
-int output_check(const struct options *o, const struct db *db, struct status *st);
+/* STATUS_USAGE if a file to write is one that the command reads, such as the database. */
+int outputs_check_apart(const struct options *o, const struct command *c, struct status *st);
 
 /* STATUS_USAGE unless the directory is missing or empty.  what: "--dump". */
 int directory_check_vacant(const char *what, const char *dir, struct status *st);

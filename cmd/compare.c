@@ -12,11 +12,21 @@ static const char *const change_words[] = {[DB_SAME] = "same",
 enum { CHANGES = ARRAY_LEN(change_words) };
 
 static const struct column columns[] = {
-    {"options", "workload", 0}, {"value", "plan", 0},        {"before_ms", "before, ms", 3},
-    {"before_low_ms", NULL, 0}, {"before_high_ms", NULL, 0}, {"after_ms", "after, ms", 3},
-    {"after_low_ms", NULL, 0},  {"after_high_ms", NULL, 0},  {"ratio", "ratio", 3},
-    {"ratio_low", "low", 3},    {"ratio_high", "high", 3},   {"change", "change", 0},
-    {"compared", NULL, 0},      {"before_utc", NULL, 0},     {"after_utc", NULL, 0},
+    {"options", "workload", 0},
+    {"value", "plan", 0},
+    {"before_ms", "before, ms", DECIMALS_MS},
+    {"before_low_ms", NULL, 0},
+    {"before_high_ms", NULL, 0},
+    {"after_ms", "after, ms", DECIMALS_MS},
+    {"after_low_ms", NULL, 0},
+    {"after_high_ms", NULL, 0},
+    {"ratio", "ratio", 3},
+    {"ratio_low", "low", 3},
+    {"ratio_high", "high", 3},
+    {"change", "change", 0},
+    {"compared", NULL, 0},
+    {"before_utc", NULL, 0},
+    {"after_utc", NULL, 0},
     {"device", NULL, 0},
 };
 

@@ -297,8 +297,10 @@ static void answer_options(const struct line *l)
 
 static void answer_operand(struct line *l)
 {
-    bool many = strstr(l->c->operands, "...") != NULL;
-    if (l->operands > 0 && !many)
+    int most = l->c->operands[0] != '\0';
+    for (const char *at = l->c->operands; (at = strchr(at, ' ')) != NULL; at++)
+        most++;
+    if (l->operands >= most && strstr(l->c->operands, "...") == NULL)
         return;
     if (l->c->words == words_mask)
         answer_masks(l);

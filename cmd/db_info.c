@@ -33,7 +33,7 @@ int db_info_run(const struct options *o, struct session *s, struct status *st)
     struct db_info i;
     if (db_info(s->db, &i, st) != 0)
         return -1;
-    json_t *row = json_pack("{ss sI sI sI sI sI sI sI sI sI}", "path", db_path(s->db),
+    json_t *row = json_pack("{so sI sI sI sI sI sI sI sI sI}", "path", json_text(db_path(s->db)),
                             "schema_version", (json_int_t)i.schema_version, "bytes",
                             (json_int_t)i.bytes, "studies", (json_int_t)i.studies, "workloads",
                             (json_int_t)i.workloads, "targets", (json_int_t)i.targets, "trials",

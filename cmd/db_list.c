@@ -6,7 +6,7 @@
 #include <string.h>
 
 static const struct column columns[] = {
-    {"options", "workload", 0}, {"value", "best plan", 0},      {"median_ms", "ms", 3},
+    {"options", "workload", 0}, {"value", "best plan", 0},      {"median_ms", "ms", DECIMALS_MS},
     {"ci_low_ms", NULL, 0},     {"ci_high_ms", NULL, 0},        {"compared", NULL, 0},
     {"plans", NULL, 0},         {"trials", "trials", 0},        {"stored_utc", "measured", 0},
     {"target.kind", NULL, 0},   {"target.device", "device", 0}, {"protocol", NULL, 0},
@@ -41,8 +41,6 @@ json_t *db_study_options(const struct db_listed *l)
     struct buf text;
     buf_init(&text);
     known_options(&l->workload, l->target.kind, &text);
-    if (strcmp(l->workload.init, ranges_names[0]) != 0)
-        buf_addf(&text, " --init %s", l->workload.init);
     json_t *options = json_string(text.ptr);
     buf_release(&text);
     return options;

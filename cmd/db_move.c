@@ -16,7 +16,7 @@ void db_print_moved(const struct options *o, const char *const *paths, const str
     struct output out;
     output_begin(&out, o->format, columns, ARRAY_LEN(columns));
     for (int i = 0; i < count; i++)
-        output_row(&out, json_pack("{ss sI sI sI sI sI}", "path", paths[i], "results",
+        output_row(&out, json_pack("{so sI sI sI sI sI}", "path", json_text(paths[i]), "results",
                                    (json_int_t)moved[i].results, "added",
                                    (json_int_t)moved[i].added, "same", (json_int_t)moved[i].same,
                                    "conflicts", (json_int_t)moved[i].conflicts, "replaced",
@@ -99,7 +99,8 @@ int db_export_run(const struct options *o, struct session *s, struct status *st)
     struct buf text;
     buf_init(&text);
     int code = -1;
-    if (output_check(o, s->db, st) == 0 && db_export(s->db, to_buf, &text, st) == 0 &&
+    if (file_check_writable("--output", o->output, st) == 0 &&
+        db_export(s->db, to_buf, &text, st) == 0 &&
         file_write(o->output, text.ptr, text.len, st) == 0)
         code = EXIT_SUCCESS;
     buf_release(&text);

@@ -24,12 +24,12 @@ int db_export_space_run(const struct options *o, struct session *s, struct statu
     struct recorded_space *space = mem_alloc(1, sizeof(*space));
     int code = -1;
     buf_init(&bytes);
-    if (output_check(o, s->db, st) == 0 && pack_space(o, s, &bytes, st) == 0 &&
+    if (file_check_writable("--output", o->output, st) == 0 && pack_space(o, s, &bytes, st) == 0 &&
         recorded_space_unpack(&bytes, space, st) == 0 &&
         file_write(o->output, bytes.ptr, bytes.len, st) == 0) {
         note(o, "measured on %s until %s", space->target.device, space->measured_utc);
         db_print_object(o, space_columns, ARRAY_LEN(space_columns),
-                        json_pack("{ss sI si si}", "path", o->output, "bytes",
+                        json_pack("{so sI si si}", "path", json_text(o->output), "bytes",
                                   (json_int_t)bytes.len, "plans", space->count, "best",
                                   (int)plan_value(space->plans[space->best])));
         code = EXIT_SUCCESS;

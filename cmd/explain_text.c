@@ -138,7 +138,7 @@ static void print_kernel(const struct explained_kernel *k, const struct workload
 static void print_neighbours(const struct explanation *e)
 {
     static const struct column columns[] = {
-        {"value", "value", 0},        {"text", "change", 0}, {"ms", "ms", 3},
+        {"value", "value", 0},        {"text", "change", 0}, {"ms", "ms", DECIMALS_MS},
         {"slower", "slower, %", 1},   {"low", "low", 1},     {"high", "high", 1},
         {"source", "its time is", 0},
     };

@@ -6,13 +6,13 @@ const struct help_exit help_exits[] = {
     {2, 0, "the command line or a file that it names is wrong; nothing was done"},
     {EXIT_NO_RESULT, EXITS_NO_RESULT, "no valid result: nothing is known, or a plan did not run"},
     {EXIT_REGRESSION, EXITS_REGRESSION, "a plan is slower than it was"},
-    {EXIT_INTERRUPTED, EXITS_INTERRUPTED, "interrupted; all that was measured is stored"},
+    {EXIT_INTERRUPTED, EXITS_INTERRUPTED, "interrupted; a search has stored all that it measured"},
 };
 const int help_exit_count = ARRAY_LEN(help_exits);
 
 const struct help_variable help_variables[] = {
     {"FUSEPLAN_DB", OPT(DB), "the database, unless --db names one"},
-    {"FUSEPLAN_SYSTEM_DB", OPT(DB), "a database that is only read, beside the user's"},
+    {"FUSEPLAN_SYSTEM_DB", OPT(DB), "read beside the user's database, but not by report and train"},
     {"FUSEPLAN_CACHE", OPT(COMPILER), "the directory of compiled segments"},
     {"FUSEPLAN_CACHE_MAX_BYTES", OPT(COMPILER), "how large that directory may grow (2 GiB)"},
     {"FUSEPLAN_LOCK_DIR", OPT(COMPILER), "the directory of the devices' locks (/tmp)"},

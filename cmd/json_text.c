@@ -2,6 +2,14 @@
 
 #include <stdlib.h>
 
+json_t *json_text(const char *text)
+{
+    char *copy = utf8_mend(mem_strdup(text));
+    json_t *value = json_string(copy);
+    free(copy);
+    return value;
+}
+
 /* Jansson escapes the control characters of ASCII but DEL; C1 is U+0080..U+009F, c2 80..c2 9f. They
  * occur within strings alone. */
 void json_add(const json_t *value, size_t flags, struct buf *out)

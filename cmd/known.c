@@ -37,6 +37,8 @@ void known_options(const struct db_workload *w, const char *target_kind, struct 
         buf_addf(out, " --lengths %s", w->lengths);
     if (strcmp(target_kind, target_names[here.kind]) != 0)
         buf_addf(out, " --target %s", target_kind);
+    if (w->init != NULL && strcmp(w->init, ranges_names[0]) != 0)
+        buf_addf(out, " --init %s", w->init);
     workload_release(&usual);
 }
 

@@ -43,7 +43,7 @@ static int check_operands(const struct command *c, const struct options *o, stru
 /* Runs a command and shows its progress. */
 static int run_shown(const struct command *c, const struct options *o, struct status *st)
 {
-    if (progress_begin(o, c->name, st) != 0)
+    if (outputs_check_apart(o, c, st) != 0 || progress_begin(o, c->name, st) != 0)
         return -1;
     int code = each_run(o, c, st);
     bool failed = progress_end(code < 0 ? exit_code_of(st) : code, st) != 0;

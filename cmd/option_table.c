@@ -129,6 +129,15 @@ static int parse_seconds(const struct row *row, const char *what, const char *te
 }
 
 /* The index of a word among the option's words, into an int or an enumeration in their order. */
+/* Of the only operation there is, that it is given says all. */
+static int parse_only_word(const struct row *row, const char *what, const char *text, void *field,
+                           struct status *st)
+{
+    (void)field;
+    int at = words_find(what, text, row->info.words, st);
+    return at < 0 ? -1 : 0;
+}
+
 static int parse_word(const struct row *row, const char *what, const char *text, void *field,
                       struct status *st)
 {
@@ -216,7 +225,7 @@ static const struct row option_rows[] = {
     [OPTION_TRACE] = {{"trace", 0, "FILE", "write when each kernel launch runs, as Chrome trace events", NULL}, parse_text, FIELD(trace), 0, 0},
     [OPTION_DUMP] = {{"dump", 0, "DIR", "write inputs, weights and output of what ran as .npy files", NULL}, parse_text, FIELD(dump), 0, 0},
     [OPTION_FAIL_ABOVE] = {{"fail-above", 0, "RATIO", "exit 4 if a plan takes more than RATIO times its last comparison's time", NULL}, parse_double, FIELD(fail_above), 0.01, 1000},
-    [OPTION_OP] = {{"op", 0, "OP", "time an operation alone in place of plans, attention: operators 1-6", words_op}, parse_word, FIELD(op), 0, 0},
+    [OPTION_OP] = {{"op", 0, "OP", "time an operation alone in place of plans, attention: operators 1-6", words_op}, parse_only_word, 0, 0, 0},
     [OPTION_PEERS] = {{"peers", 0, "FILE", "with --op: compare with the times of other programs in a file of CSV", NULL}, parse_text, FIELD(peers), 0, 0},
     [OPTION_SPACE] = {{"space", 0, "LO..HI|all", "values of the plans to choose from (32768..49152)", NULL}, parse_range, FIELD(space), 0, 0},
     [OPTION_BUDGET] = {{"budget", 0, "N", "stop when N plans are stored for this workload; of replay, measured", NULL}, parse_int, FIELD(budget), 1, PLAN_SPACE},

@@ -28,21 +28,25 @@ static const json_t *member(const json_t *row, const char *key)
     return key[len] == '\0' || inner == NULL ? inner : member(inner, key + len + 1);
 }
 
-/* decimals: of reals; negative: in a program's form.  none: stands for null and for empty text. */
+enum { DECIMALS_ALL = -1 }; /* a program's form */
+
+/* decimals: of reals, or one of the constants.  none: stands for null and for empty text. */
 static void add_cell(const json_t *value, int decimals, const char *none, struct buf *out)
 {
     if (json_is_string(value) && json_string_length(value) > 0)
         utf8_escape(json_string_value(value), out);
     else if (json_is_integer(value))
         buf_addf(out, "%lld", (long long)json_integer_value(value));
-    else if (json_is_real(value) && decimals < 0)
+    else if (json_is_real(value) && decimals == DECIMALS_ALL)
         buf_addf(out, "%.*g", JSON_DIGITS, json_real_value(value));
     else if (json_is_real(value))
-        buf_addf(out, "%.*f", decimals, json_real_value(value));
+        buf_addf(out, "%.*f",
+                 decimals == DECIMALS_MS ? ms_decimals(json_real_value(value)) : decimals,
+                 json_real_value(value));
     else if (json_is_boolean(value))
-        buf_adds(out, decimals < 0          ? json_is_true(value) ? "true" : "false"
-                      : json_is_true(value) ? "yes"
-                                            : "no");
+        buf_adds(out, decimals == DECIMALS_ALL ? json_is_true(value) ? "true" : "false"
+                      : json_is_true(value)    ? "yes"
+                                               : "no");
     else
         buf_adds(out, none);
 }
@@ -51,7 +55,7 @@ static void print_csv_cell(const json_t *value)
 {
     struct buf text;
     buf_init(&text);
-    add_cell(value, -1, "", &text);
+    add_cell(value, DECIMALS_ALL, "", &text);
     if (strpbrk(text.ptr, ",\"\n\r") == NULL) {
         fputs(text.ptr, stdout);
     } else {

@@ -1,5 +1,6 @@
 #include "cmd/cmd.h"
 
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 
@@ -14,15 +15,39 @@ int file_check_writable(const char *what, const char *path, struct status *st)
                : 0;
 }
 
-int output_check(const struct options *o, const struct db *db, struct status *st)
+static bool is_same_file(const char *a, const char *b)
 {
-    struct stat output, read;
-    if (stat(o->output, &output) == 0 && stat(db_path(db), &read) == 0 &&
-        output.st_dev == read.st_dev && output.st_ino == read.st_ino)
-        return status_set(st, STATUS_USAGE,
-                          "--output: '%s' is the database that is read; name another file",
-                          o->output);
-    return file_check_writable("--output", o->output, st);
+    struct stat x, y;
+    return a != NULL && b != NULL && stat(a, &x) == 0 && stat(b, &y) == 0 && S_ISREG(x.st_mode) &&
+           x.st_dev == y.st_dev && x.st_ino == y.st_ino;
+}
+
+int outputs_check_apart(const struct options *o, const struct command *c, struct status *st)
+{
+    const struct {
+        const char *option, *path;
+    } written[] = {{"--output", o->output},
+                   {"--npy", o->npy},
+                   {"--svg", o->svg},
+                   {"--trace", o->trace},
+                   {"--events", o->events}};
+    char *db = (c->options & OPT(DB)) != 0 ? db_place(o->db) : NULL;
+    const char *mask = o->mask != NULL && strncmp(o->mask, "file:", 5) == 0 ? o->mask + 5 : NULL;
+    const char *const read[] = {db, o->data, o->peers, o->weights, mask};
+    int result = 0;
+    for (size_t i = 0; i < ARRAY_LEN(written) && result == 0; i++) {
+        bool same = false;
+        for (size_t k = 0; k < ARRAY_LEN(read); k++)
+            same |= is_same_file(written[i].path, read[k]);
+        for (int k = 0; k < o->operand_count; k++)
+            same |= is_same_file(written[i].path, o->operands[k]);
+        if (same)
+            result = status_set(st, STATUS_USAGE,
+                                "%s: '%s' is a file that the command reads; name another one",
+                                written[i].option, written[i].path);
+    }
+    free(db);
+    return result;
 }
 
 int directory_check_vacant(const char *what, const char *dir, struct status *st)

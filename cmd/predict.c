@@ -5,7 +5,7 @@
 
 static const struct column columns[] = {
     {"value", "value", 0},
-    {"predicted_ms", "predicted ms", 3},
+    {"predicted_ms", "predicted ms", DECIMALS_MS},
     {"high_performance", "high performance", 0},
     {"probability", "probability", 2},
 };

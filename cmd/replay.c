@@ -44,19 +44,24 @@ static json_t *name_of(const char *path)
 {
     const char *slash = strrchr(path, '/'), *name = slash != NULL ? slash + 1 : path;
     const char *end = strstr(name, ".space");
-    return json_stringn(name, end != NULL ? (size_t)(end - name) : strlen(name));
+    char *copy = mem_strdup(name);
+    if (end != NULL)
+        copy[end - name] = '\0';
+    json_t *text = json_text(copy);
+    free(copy);
+    return text;
 }
 
 static json_t *row_json(const char *path, const struct recorded_space *s,
                         const struct replay_row *r)
 {
-    return json_pack("{so ss ss ss si si so so so so so so so so}", "space", name_of(path), "path",
-                     path, "recorded", recorded_space_is_whole(s) ? "whole" : "in part", "strategy",
-                     r->strategy->name, "budget", r->budget, "seeds", r->seeds, "regret_mean",
-                     json_number(r->regret_mean), "regret_median", json_number(r->regret_median),
-                     "regret_p95", json_number(r->regret_p95), "plans_to_1pct",
-                     whole(r->plans_to_1pct), "seconds", json_number(r->seconds), "seconds_to_3pct",
-                     json_number(r->seconds_to_3pct), "seconds_to_1pct",
+    return json_pack("{so so ss ss si si so so so so so so so so}", "space", name_of(path), "path",
+                     json_text(path), "recorded", recorded_space_is_whole(s) ? "whole" : "in part",
+                     "strategy", r->strategy->name, "budget", r->budget, "seeds", r->seeds,
+                     "regret_mean", json_number(r->regret_mean), "regret_median",
+                     json_number(r->regret_median), "regret_p95", json_number(r->regret_p95),
+                     "plans_to_1pct", whole(r->plans_to_1pct), "seconds", json_number(r->seconds),
+                     "seconds_to_3pct", json_number(r->seconds_to_3pct), "seconds_to_1pct",
                      json_number(r->seconds_to_1pct), "score", json_number(r->score));
 }
 
@@ -168,6 +173,7 @@ const struct command cmd_replay = {
         "A space is a file that 'fuseplan db export-space' has written.  A row says how far\n"
         "the plan chosen after so many plans is from the best one: the mean, the median and\n"
         "the 95th percentile over the seeds.",
+    .exits = EXITS_INTERRUPTED,
     .more = list_strategies,
     .examples =
         "fuseplan replay tests/data/h200-b1-s128-causal-fp16.space.gz --seeds 5\n"

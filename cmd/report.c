@@ -49,18 +49,28 @@ static int open_last(const struct options *o, struct session *s, bool *drawn, st
     return study_of_workload(o, s->db, s->target, &s->workload, &s->study, st);
 }
 
-/* Appends the options that name the workload to commands on the page. */
+static void keep_init(void *ctx, const struct db_study *s)
+{
+    *(char **)ctx = mem_strdup(s->init);
+}
+
+/* Appends the options that name the study to commands on the page. */
 static void name_workload(const struct options *o, const struct session *s, bool drawn,
                           struct buf *out)
 {
     struct buf texts;
+    struct status unread = STATUS_INIT; /* what reads the page's data meets it again */
+    char *init = NULL;
     buf_init(&texts);
     struct db_workload named = db_workload_of(&s->workload, &texts);
+    if (db_study_read(s->db, s->study, keep_init, &init, &unread) == 0)
+        named.init = init;
     if (drawn && s->workload.mask_spec.path != NULL)
         named.mask = o->mask; /* the file, where the row has its hash */
     known_options(&named, target_names[s->target.kind], out);
     if (strstr(out->ptr, " --target ") == NULL) /* the page may be read on another machine */
         buf_addf(out, " --target %s", target_names[s->target.kind]);
+    free(init);
     buf_release(&texts);
 }
 
@@ -103,8 +113,7 @@ static int run(const struct options *o, struct status *st)
     if (o->output == NULL)
         status_set(st, STATUS_USAGE, "no file to write is named; add '-o report.html'");
     else if (file_check_writable("--output", o->output, st) == 0 &&
-             (named ? open_named(o, &s, &drawn, st) : open_last(o, &s, &drawn, st)) == 0 &&
-             output_check(o, s.db, st) == 0)
+             (named ? open_named(o, &s, &drawn, st) : open_last(o, &s, &drawn, st)) == 0)
         result = write_page(o, &s, drawn, st);
     session_close(&s);
     return result;

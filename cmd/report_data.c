@@ -8,24 +8,15 @@
 
 /* ---- the study ------------------------------------------------------------------------------- */
 
-/* Text of the database, which may have come from anywhere; JSON takes UTF-8 alone. */
-static json_t *text_json(const char *text)
-{
-    char *copy = utf8_mend(mem_strdup(text));
-    json_t *value = json_string(copy);
-    free(copy);
-    return value;
-}
-
 static void add_study(void *ctx, const struct db_study *s)
 {
     const struct db_target *t = &s->target;
-    json_t *device = json_pack("{so so so sI so so so}", "name", text_json(t->device), "kind",
-                               text_json(t->kind), "capability", text_json(t->capability), "units",
-                               (json_int_t)t->units, "driver", text_json(t->driver), "compiler",
-                               text_json(t->compiler), "libraries", text_json(t->libraries));
+    json_t *device = json_pack("{so so so sI so so so}", "name", json_text(t->device), "kind",
+                               json_text(t->kind), "capability", json_text(t->capability), "units",
+                               (json_int_t)t->units, "driver", json_text(t->driver), "compiler",
+                               json_text(t->compiler), "libraries", json_text(t->libraries));
     json_object_update_new(ctx, json_pack("{so so so sI}", "device", device, "protocol",
-                                          text_json(s->protocol), "init", text_json(s->init),
+                                          json_text(s->protocol), "init", json_text(s->init),
                                           "input_seed", (json_int_t)s->seed));
 }
 
@@ -69,8 +60,8 @@ static json_t *slots_json(const struct reported *r)
             json_pack("{s[ii] sb}", "ops", s.first, s.last, "handwritten", i == SLOT_HANDWRITTEN);
         if (slot->impl != NULL)
             json_object_update_new(
-                one, json_pack("{so so so so so so so}", "implementation", text_json(slot->impl),
-                               "schedule", text_json(slot->schedule), "us",
+                one, json_pack("{so so so so so so so}", "implementation", json_text(slot->impl),
+                               "schedule", json_text(slot->schedule), "us",
                                json_number(slot->us.median), "low_us", json_number(slot->us.low),
                                "high_us", json_number(slot->us.high), "flops",
                                json_number(r->drawn ? segment_flops(s, r->workload) : NAN), "bytes",

@@ -291,9 +291,15 @@ static void print_text(const struct workload *w, enum target_kind target,
 static void print_top(enum format format, const json_t *top)
 {
     static const struct column top_columns[] = {
-        {"rank", "rank", 0},       {"value", "value", 0},           {"fused", "fused ops", 0},
-        {"handwritten", NULL, 0},  {"median_ms", "ms", 3},          {"ci_low_ms", "low", 3},
-        {"ci_high_ms", "high", 3}, {"us_per_layer", "us/layer", 1}, {"compared", "compared", 0},
+        {"rank", "rank", 0},
+        {"value", "value", 0},
+        {"fused", "fused ops", 0},
+        {"handwritten", NULL, 0},
+        {"median_ms", "ms", DECIMALS_MS},
+        {"ci_low_ms", "low", DECIMALS_MS},
+        {"ci_high_ms", "high", DECIMALS_MS},
+        {"us_per_layer", "us/layer", 1},
+        {"compared", "compared", 0},
     };
     struct output out;
     size_t i;

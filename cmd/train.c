@@ -7,9 +7,14 @@
 enum { DATA_MAX_BYTES = 64 << 20 }; /* a million lines */
 
 static const struct column columns[] = {
-    {"name", "model", 0},         {"plans", "plans", 0},        {"threshold_ms", "threshold ms", 3},
-    {"spearman", "spearman", 3},  {"top1_regret", "regret", 4}, {"auc", "auc", 3},
-    {"recall_best", "recall", 3}, {"features", "features", 0},
+    {"name", "model", 0},
+    {"plans", "plans", 0},
+    {"threshold_ms", "threshold ms", DECIMALS_MS},
+    {"spearman", "spearman", 3},
+    {"top1_regret", "regret", 4},
+    {"auc", "auc", 3},
+    {"recall_best", "recall", 3},
+    {"features", "features", 0},
 };
 
 static void print(const struct options *o, const char *name, const struct learned *l)
@@ -18,9 +23,9 @@ static void print(const struct options *o, const char *name, const struct learne
     struct output out;
     output_begin(&out, o->format, columns, ARRAY_LEN(columns));
     output_row(&out,
-               json_pack("{ss si so so so so so ss}", "name", name, "plans", l->report.count,
-                         "threshold_ms", json_number(model_threshold_ms(l->model)), "spearman",
-                         json_number(l->report.spearman), "top1_regret",
+               json_pack("{so si so so so so so ss}", "name", json_text(name), "plans",
+                         l->report.count, "threshold_ms", json_number(model_threshold_ms(l->model)),
+                         "spearman", json_number(l->report.spearman), "top1_regret",
                          json_number(l->report.top1_regret), "auc", json_number(l->report.auc),
                          "recall_best", json_number(l->report.recall_best), "features", features));
     output_end(&out);

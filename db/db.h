@@ -19,7 +19,11 @@ enum db_mode {
     DB_WRITE   /* migrates an older version; creates the file and its directory */
 };
 
-/* path null: the variable FUSEPLAN_DB, else fuseplan.db in the directory of fuseplan's data. */
+/* The path or, if that is null, the variable FUSEPLAN_DB, else fuseplan.db in the directory of
+ * fuseplan's data.  The caller frees. */
+char *db_place(const char *path);
+
+/* path: as db_place() takes it. */
 int db_open(const char *path, enum db_mode mode, struct db **out, struct status *st);
 
 /* Opens the system's database, which the variable FUSEPLAN_SYSTEM_DB names, with DB_READ.  *out is

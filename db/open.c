@@ -7,8 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* The caller frees. */
-static char *choose_path(const char *path)
+char *db_place(const char *path)
 {
     const char *variable = getenv("FUSEPLAN_DB");
     if (path == NULL && variable != NULL && variable[0] != '\0')
@@ -270,7 +269,7 @@ int db_open(const char *path, enum db_mode mode, struct db **out, struct status 
 {
     *out = NULL;
     struct db *db = mem_alloc(1, sizeof(*db));
-    db->path = choose_path(path);
+    db->path = db_place(path);
     buf_init(&db->escaped);
     if (check_path(db->path, mode, st) != 0 ||
         (mode == DB_READ ? open_read(db, st) : open_write(db, st)) != 0) {

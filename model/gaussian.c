@@ -142,7 +142,7 @@ static void set_sds(struct gaussian *g)
 /* A plan's time less its prior, as a sparse sum of parameters. */
 struct row {
     int count, parameter[OP_COUNT + SLOTS];
-    double weight[OP_COUNT + SLOTS], rest, variance;
+    double weight[OP_COUNT + SLOTS], rest;
 };
 
 static void make_row(const struct gaussian *g, struct plan p, struct row *out)

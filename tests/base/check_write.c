@@ -220,7 +220,7 @@ static const struct {
 } places[] = {
     {"none/f", ENOENT}, {".", EISDIR},      {"d", EISDIR},   {"f/g", ENOTDIR},
     {"f", 0},           {"new", 0},         {"dangling", 0}, {"astray", ENOENT},
-    {"/dev/null", 0},   {"/dev/stdout", 0}, {"-", 0},
+    {"/dev/null", 0},   {"/dev/stdout", 0}, {"-", 0},        {"new/", EISDIR},
 };
 
 START_TEST(places_that_refuse_are_known_before)

@@ -19,7 +19,12 @@ fuseplan db check --db a.db
 fuseplan db export --db a.db -o a.db; echo $?
 fuseplan db export-space -b 1 -s 8 -m sliding:w=2 -H 1 -W 4 -L 1 --target cpu --db a.db -o ./a.db; echo $?
 fuseplan report --db a.db -o a.db; echo $?
+fuseplan search -b 1 -s 8 --target cpu --db a.db --events ./a.db; echo $?
+FUSEPLAN_DB=a.db fuseplan bench 41115 -b 1 -s 8 -H 1 -W 4 -L 1 --target cpu --trace a.db; echo $?
+fuseplan train --data old.txt --db a.db --events old.txt; echo $?
 fuseplan db check --db a.db
 # A mistyped name is an error of the command line.
 fuseplan compare a.db none.db; echo $?
 fuseplan db merge none.db --db a.db; echo $?
+# A page goes to standard output, too.
+fuseplan report --db a.db -o - | grep -c '</html>'
