@@ -34,7 +34,8 @@ enum { /* CUdevice_attribute */
 enum { /* CUfunction_attribute */
        CU_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES = 1,
        CU_FUNC_ATTRIBUTE_NUM_REGS = 4,
-       CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8
+       CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES = 8,
+       CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH = 11 /* 0: none */
 };
 
 enum { /* CUlaunchAttributeID */

@@ -74,17 +74,19 @@ static struct cuda_launch_attribute cluster_of(int thread_blocks)
 static int64_t resident_blocks(const struct device *d, const struct function *f,
                                const struct cuda_launch *l, int blocks)
 {
-    int clusters = 0;
-    struct cuda_launch_attribute cluster = cluster_of(l->cluster);
-    const struct cuda_launch_config config = {.grid = {(unsigned)l->cluster, 1, 1},
+    int clusters = 0, of = l->cluster;
+    if (of == 0) /* one that the kernel's code names: 0 if it names none */
+        d->cu->cuFuncGetAttribute(&of, CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH, f->code);
+    if (of == 0)
+        return (int64_t)blocks * d->units;
+    struct cuda_launch_attribute cluster = cluster_of(of);
+    const struct cuda_launch_config config = {.grid = {(unsigned)of, 1, 1},
                                               .block = {(unsigned)l->threads, 1, 1},
                                               .shared_bytes = (unsigned)l->shared_bytes,
                                               .attributes = &cluster,
                                               .attribute_count = 1};
-    if (l->cluster == 0)
-        return (int64_t)blocks * d->units;
     d->cu->cuOccupancyMaxActiveClusters(&clusters, f->code, &config);
-    return (int64_t)clusters * l->cluster;
+    return (int64_t)clusters * of;
 }
 
 /* Dynamic shared memory of a thread block.  Where each has a multiprocessor to itself, it takes

@@ -26,7 +26,7 @@ template <class S> struct attention_loader {
     };
 
     /* One key block and what each query block of the tile does with it: the index of its row words,
-     * or an enum attention_word. */
+     * -1 where it takes all of the block, or WORD_SKIP. */
     struct entry {
         int key_block, word[3];
     };

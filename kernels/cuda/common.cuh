@@ -320,7 +320,8 @@ FP_DEVICE bool last_to_arrive(u32 *counter, u32 count)
  * A kernel may be launched before the one in front of it has ended: its thread blocks begin when
  * all of that one have returned, whose results may not be in memory yet, or, if fp_args.early is
  * set, when all of that one have begun.  What it does before await_dependencies() may read what no
- * kernel writes (arguments, lists, weights) and nothing else.  Every thread that reads or writes a
+ * segment writes (arguments, lists, weights) and nothing else: what makes a call's lists has ended,
+ * since the first segment never begins early.  Every thread that reads or writes a
  * tensor, the workspace or fp_args.sync calls await_dependencies() before.
  *
  * Who launches sets fp_args.early if a multiprocessor holds one thread block of the next kernel.

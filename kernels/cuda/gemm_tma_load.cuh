@@ -8,7 +8,7 @@
 namespace fp
 {
 
-/* W: gemm_work */
+/* W: gemm_shares */
 template <class W> struct gemm_loads : W {
     using D = typename W::D;
     using T = elem<D>;

@@ -13,7 +13,7 @@
 namespace fp
 {
 
-/* W: gemm_work */
+/* W: gemm_products */
 template <class W> struct gemm_shares : W {
     using sums = typename W::sums;
     using position = typename W::position;

@@ -10,7 +10,7 @@
 namespace fp
 {
 
-/* W: gemm_norms */
+/* W: gemm_norms_swapped */
 template <class W> struct gemm_splits : W {
     using D = typename W::D;
     using S = typename W::S;

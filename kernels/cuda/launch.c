@@ -26,7 +26,8 @@ int encoder_device_allocate(size_t bytes, void **out)
 
 void encoder_device_free(void *memory)
 {
-    cudaFree(memory);
+    if (cudaFree(memory) != cudaSuccess)
+        cudaGetLastError(); /* the caller's next check is not about this */
 }
 
 int encoder_device_copy(void *to, const void *from, size_t bytes, bool from_device)
@@ -111,21 +112,30 @@ static int most_shared_bytes(const void *kernel, const struct room *room)
     return most;
 }
 
+/* Thread blocks of a cluster: the launch gives it, or the kernel's code; 0 if neither does. */
+static int cluster_blocks(const struct plan_segment *s)
+{
+    struct cudaFuncAttributes attributes = {.requiredClusterWidth = 0};
+    if (s->cluster == 0 && cudaFuncGetAttributes(&attributes, s->kernel) != cudaSuccess)
+        cudaGetLastError();
+    return s->cluster > 0 ? s->cluster : attributes.requiredClusterWidth;
+}
+
 /* How many thread blocks are resident at once, in clusters if the segment has these. */
 static int find_resident(const struct plan_segment *s, int shared_bytes, int multiprocessors,
                          long *out)
 {
-    int count = 0;
-    struct cudaLaunchAttribute_st cluster = cluster_of(s->cluster);
-    const struct cudaLaunchConfig_st config = {.gridDim = {(unsigned)s->cluster, 1, 1},
+    int count = 0, of = cluster_blocks(s);
+    struct cudaLaunchAttribute_st cluster = cluster_of(of);
+    const struct cudaLaunchConfig_st config = {.gridDim = {(unsigned)of, 1, 1},
                                                .blockDim = {(unsigned)s->threads, 1, 1},
                                                .dynamicSmemBytes = (size_t)shared_bytes,
                                                .attrs = &cluster,
                                                .numAttrs = 1};
-    cudaError_t error = s->cluster > 0 ? cudaOccupancyMaxActiveClusters(&count, s->kernel, &config)
-                                       : cudaOccupancyMaxActiveBlocksPerMultiprocessor(
-                                             &count, s->kernel, s->threads, (size_t)shared_bytes);
-    *out = (long)count * (s->cluster > 0 ? s->cluster : multiprocessors);
+    cudaError_t error = of > 0 ? cudaOccupancyMaxActiveClusters(&count, s->kernel, &config)
+                               : cudaOccupancyMaxActiveBlocksPerMultiprocessor(
+                                     &count, s->kernel, s->threads, (size_t)shared_bytes);
+    *out = (long)count * (of > 0 ? of : multiprocessors);
     return encoder_check(error, "cannot ask for a kernel's occupancy");
 }
 
@@ -263,7 +273,7 @@ static struct fp_gemm gemm_of(const struct plan_gemm *g, const struct fp_args *a
 static int launch_kernel(struct run *r, const struct plan_segment *s, const struct fitted *how)
 {
     struct fp_args args = r->args;
-    struct fp_maps maps;
+    _Alignas(128) struct fp_maps maps; /* the driver requires it */
     void *parameters[] = {&args, &maps};
     struct cudaLaunchAttribute_st attributes[2] = {{.id = cudaLaunchAttributeIgnore}};
     struct cudaLaunchConfig_st config = {.gridDim = {(unsigned)how->grid, 1, 1},

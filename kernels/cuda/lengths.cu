@@ -1,5 +1,5 @@
-/* Kernels that run before the first segment: they clear counters, and make a call's lists of blocks
- * from its lengths. */
+/* Kernels that run before the first segment, which clear counters, make a call's lists of blocks
+ * from its lengths and pack x, and one behind the last segment, which unpacks y. */
 #include "lengths.h"
 
 enum { THREADS_MAX = 1024 };

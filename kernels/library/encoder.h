@@ -12,8 +12,9 @@
  *
  * Threads: all functions may be called by any thread at any time; a handle may run in several
  * threads or streams at once if each call has a workspace of its own.  Its graphs (see below) are
- * under a lock, which a call takes for less than a microsecond.  Only encoder_destroy() needs that
- * no call with its handle is under way, on the device too.
+ * under a lock, which a call takes for less than a microsecond.  encoder_destroy() needs that no
+ * call with its handle is under way, on the device too.  On a GPU encoder_create() and
+ * encoder_destroy() allocate, free and wait, which CUDA refuses while a stream is captured.
  *
  * Streams in which calls run at once on a GPU, by any handles, must have the same priority.  In
  * some kernels thread blocks wait for others of their launch.  A launch of a higher priority could
@@ -170,7 +171,7 @@ struct encoder_call {
  *   - It must come within the next 32 calls that differ.  A graph that was not used by 64 calls may
  *     give way to another.
  *   - Lengths in host memory are handed over by a launch of their own.  Packed plans with segments
- *     by cuBLASLt take no graph with such lengths.
+ *     by cuBLASLt take no graph with such lengths, nor where a batch is smaller than its plan's.
  *   - In a stream that the caller captures no graph is used: the caller's gets all launches.
  *   - A handle that fails to record a graph goes on without further ones, and the call succeeds.
  * encoder_destroy() destroys the graphs. */

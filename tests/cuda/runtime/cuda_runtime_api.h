@@ -49,7 +49,7 @@ typedef struct graph_exec *cudaGraphExec_t;
 typedef double *cudaEvent_t;
 
 struct cudaFuncAttributes {
-    int numRegs;
+    int numRegs, requiredClusterWidth;
 };
 struct dim3_ {
     unsigned x, y, z;

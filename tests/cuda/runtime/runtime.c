@@ -143,7 +143,7 @@ cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaM
 
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *kernel)
 {
-    out->numRegs = 0;
+    out->numRegs = out->requiredClusterWidth = 0;
     if (gpu_is("other"))
         return cudaErrorNoKernelImageForDevice;
     return stub_of(kernel) != NULL ? cudaSuccess : cudaErrorInvalidDeviceFunction;
