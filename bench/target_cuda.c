@@ -94,9 +94,10 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
                 "times are longer while the GPU slows itself down", "%d of at most %d MHz%s%s",
                 gpu.mhz, gpu.max_mhz, gpu.throttled[0] != '\0' ? ", slowed by: " : "",
                 gpu.throttled);
-    env_add(out, "GPU load", false, gpu.processes == 0 ? ENV_OK : ENV_WARNING,
-            "other processes use this GPU, which may show in the times; nvidia-smi names them",
-            "%d process%s", gpu.processes, gpu.processes == 1 ? "" : "es");
+    if (gpu.processes >= 0)
+        env_add(out, "GPU load", false, gpu.processes == 0 ? ENV_OK : ENV_WARNING,
+                "other processes use this GPU, which may show in the times; nvidia-smi names them",
+                "%d process%s", gpu.processes, gpu.processes == 1 ? "" : "es");
     if (tc == NULL) {
         env_add(out, "CUDA compiler", false, ENV_MISSING, "", "%s", problem->message);
         return;

@@ -197,13 +197,13 @@ void compile_release(struct compile *job)
 }
 
 int compile_source(const struct toolchain *tc, const struct cache *c, const char *text,
-                   const char *headers, const char *key, double limit_s,
+                   const char *headers, const char *key, double limit_s, double until,
                    const volatile sig_atomic_t *stop, struct status *st)
 {
     struct compile job;
     int result = compile_start(tc, c, text, headers, limit_s, &job, st);
     struct process *const list[] = {&job.process};
-    if (result == 0 && process_wait_any(list, 1, INFINITY, stop, st) < 0)
+    if (result == 0 && process_wait_any(list, 1, until, stop, st) < 0)
         result = -1;
     if (result == 0)
         result = compile_finish(&job, tc, c, key, st);
@@ -213,14 +213,14 @@ int compile_source(const struct toolchain *tc, const struct cache *c, const char
 
 /* Compiles the probe, and once more where the machine failed. */
 static int build_probe(const struct toolchain *tc, const struct cache *c, const char *key,
-                       const volatile sig_atomic_t *stop, struct status *st)
+                       double until, const volatile sig_atomic_t *stop, struct status *st)
 {
     struct status failed = STATUS_INIT;
-    if (compile_source(tc, c, tc->probe, NULL, key, PROBE_LIMIT_S, stop, &failed) == 0)
+    if (compile_source(tc, c, tc->probe, NULL, key, PROBE_LIMIT_S, until, stop, &failed) == 0)
         return 0;
     if (failed.code != STATUS_ENVIRONMENT)
         return status_set(st, failed.code, "%s", failed.message);
-    return compile_source(tc, c, tc->probe, NULL, key, PROBE_LIMIT_S, stop, st);
+    return compile_source(tc, c, tc->probe, NULL, key, PROBE_LIMIT_S, until, stop, st);
 }
 
 int compile_probe(const struct toolchain *tc, const struct cache *c,
@@ -233,17 +233,18 @@ int compile_probe(const struct toolchain *tc, const struct cache *c,
     buf_release(&text);
     if (cache_get(c, CACHE_BINARY, key, NULL, NULL))
         return 0;
-    return build_probe(tc, c, key, stop, st);
+    return build_probe(tc, c, key, INFINITY, stop, st);
 }
 
-int compile_recheck(const struct toolchain *tc, const struct cache *c,
+int compile_recheck(const struct toolchain *tc, const struct cache *c, double until,
                     const volatile sig_atomic_t *stop, struct status *st)
 {
     struct status failed = STATUS_INIT;
-    if (build_probe(tc, c, NULL, stop, &failed) == 0)
+    if (build_probe(tc, c, NULL, until, stop, &failed) == 0)
         return 0;
-    if (failed.code == STATUS_INTERRUPTED)
-        return status_set(st, STATUS_INTERRUPTED, "%s", failed.message);
+    if (failed.code == STATUS_INTERRUPTED ||
+        (failed.code == STATUS_TIMEOUT && clock_seconds() >= until))
+        return status_set(st, failed.code, "%s", failed.message);
     if (failed.code == STATUS_ENVIRONMENT)
         return status_set(st, STATUS_ENVIRONMENT,
                           "%s; is the disk full, or does another program clear the cache",

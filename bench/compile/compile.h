@@ -210,9 +210,10 @@ int compile_finish(struct compile *job, const struct toolchain *tc, const struct
                    const char *key, struct status *st);
 void compile_release(struct compile *job); /* kills the process if it runs, removes the files */
 
-/* Compiles one source and waits for it, as compile_start() and compile_finish(). */
+/* Compiles one source and waits for it, as compile_start() and compile_finish().  STATUS_TIMEOUT,
+ * too, once the clock shows `until`. */
 int compile_source(const struct toolchain *tc, const struct cache *c, const char *text,
-                   const char *headers, const char *key, double limit_s,
+                   const char *headers, const char *key, double limit_s, double until,
                    const volatile sig_atomic_t *stop, struct status *st);
 
 /* Builds the compiler's probe, unless the cache holds it; key gets its name there. */
@@ -220,8 +221,9 @@ int compile_probe(const struct toolchain *tc, const struct cache *c,
                   const volatile sig_atomic_t *stop, char key[HASH_TEXT_SIZE], struct status *st);
 
 /* Builds the probe again after a failure: if that fails too, the failure is not the candidate's.
- * STATUS_ENVIRONMENT, or STATUS_INTERRUPTED once *stop is set. */
-int compile_recheck(const struct toolchain *tc, const struct cache *c,
+ * STATUS_ENVIRONMENT, STATUS_TIMEOUT once the clock shows `until`, or STATUS_INTERRUPTED once *stop
+ * is set. */
+int compile_recheck(const struct toolchain *tc, const struct cache *c, double until,
                     const volatile sig_atomic_t *stop, struct status *st);
 
 /* ---- worker_program.c: questions to the worker's program ------------------------------------- */
@@ -255,7 +257,7 @@ struct gpu {
     int units;           /* multiprocessors */
     int cuda;            /* the version that its driver supports: 13000 for 13.0 */
     int mhz, max_mhz;    /* its clock; 0 where unknown */
-    int processes;       /* that compute on it */
+    int processes;       /* that compute on it; -1: unknown */
     char throttled[128]; /* why it slows itself down; empty where it does not */
 };
 

@@ -162,9 +162,9 @@ static int collect(struct crew *crew, double until, struct status *st)
     return ended < 0 ? -1 : take(crew, ended, st);
 }
 
-/* Compiles one of those that failed again, alone.  Where the machine stops its compiler twice, that
- * says nothing about the source and ends the work. */
-static int build_again(struct crew *crew, struct status *st)
+/* Compiles one of those that failed again, alone, until a time.  Where the machine stops its
+ * compiler twice, that says nothing about the source and ends the work. */
+static int build_again(struct crew *crew, double until, struct status *st)
 {
     const struct builder *b = crew->builder;
     const struct failure before = crew->failed[--crew->failed_count];
@@ -177,10 +177,13 @@ static int build_again(struct crew *crew, struct status *st)
     binary_source(b, crew->headers.ptr, binary, &text);
     double start = clock_seconds();
     int built = compile_source(b->toolchain, b->cache, text.ptr, crew->headers.ptr, binary->key,
-                               b->deadline_s, b->stop, &result);
+                               b->deadline_s, until, b->stop, &result);
     binary->build_s += clock_seconds() - start;
     buf_release(&text);
-    if (result.code == STATUS_INTERRUPTED)
+    bool late = result.code == STATUS_TIMEOUT && clock_seconds() >= until;
+    if (late)
+        crew->failed[crew->failed_count++] = before; /* nothing is known of it */
+    if (late || result.code == STATUS_INTERRUPTED)
         return status_set(st, result.code, "%s", result.message);
     if (result.code == STATUS_ENVIRONMENT && !before.machine) {
         fail_once(crew, (struct failure){binary, true});
@@ -191,7 +194,8 @@ static int build_again(struct crew *crew, struct status *st)
                           "the compiler failed twice, the second time alone; is the disk full, "
                           "memory short, or does another program stop it: %s",
                           result.message);
-    if (result.code == STATUS_COMPILE && compile_recheck(b->toolchain, b->cache, b->stop, st) != 0)
+    if (result.code == STATUS_COMPILE &&
+        compile_recheck(b->toolchain, b->cache, until, b->stop, st) != 0)
         return -1;
     return settle(crew, binary, built == 0, &result, st);
 }
@@ -286,7 +290,7 @@ static int work(struct crew *crew, struct wanted *w, int first, int least, doubl
                                                            .left_s = NAN});
         if (built_of(w, first) >= least)
             break;
-        result = crew->running > 0 ? collect(crew, until, st) : build_again(crew, st);
+        result = crew->running > 0 ? collect(crew, until, st) : build_again(crew, until, st);
         if (result != 0)
             break;
     }

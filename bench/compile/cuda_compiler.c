@@ -68,7 +68,11 @@ static int find_nvcc(const struct toolchain_request *request, struct toolchain *
         return -1;
     int release = read_release(p.said.ptr);
     out->max_memory_bytes = COMPILER_MAX_BYTES;
-    if (release == 0)
+    if (p.overdue || p.wait_status != 0)
+        release = status_set(st, STATUS_ENVIRONMENT,
+                             "'%s --version' failed (%s): not a working compiler; %s", out->path,
+                             process_failure(&p), WHAT_TO_INSTALL);
+    else if (release == 0)
         release = status_set(st, STATUS_ENVIRONMENT,
                              "'%s --version' does not say which release it is; %s", out->path,
                              WHAT_TO_INSTALL);

@@ -15,7 +15,7 @@ static int read_gpu(json_t *said, struct gpu *out, struct status *st)
     const char *name, *uuid, *driver = NULL, *throttled = "";
     int major, minor;
     json_error_t error;
-    *out = (struct gpu){.processes = 0};
+    *out = (struct gpu){.processes = -1};
     if (problem != NULL)
         return status_set(st, STATUS_ENVIRONMENT, "%s", problem);
     if (json_unpack_ex(said, &error, 0, "{s:s, s:s, s:i, s:i, s:i, s:i, s?s, s?s, s?i, s?i, s?i}",

@@ -154,8 +154,12 @@ void choice_name(const struct choice *c, struct buf *out)
 
 json_t *message_of_inputs(struct inputs in)
 {
-    return json_pack("{s:I, s:i, s:s?}", "seed", (json_int_t)in.seed, "ranges", (int)in.ranges,
-                     "weights", in.trained != NULL ? trained_path(in.trained) : NULL);
+    char hash[HASH_TEXT_SIZE] = "";
+    if (in.trained != NULL)
+        trained_hash(in.trained, hash);
+    return json_pack("{s:I, s:i, s:s?, s:s}", "seed", (json_int_t)in.seed, "ranges", (int)in.ranges,
+                     "weights", in.trained != NULL ? trained_path(in.trained) : NULL,
+                     "weights_hash", hash);
 }
 
 int message_to_inputs(const json_t *m, struct inputs *out, struct status *st)
@@ -163,12 +167,20 @@ int message_to_inputs(const json_t *m, struct inputs *out, struct status *st)
     json_int_t seed;
     int ranges;
     const json_t *path; /* null: the weights are drawn */
+    const char *hash;   /* of the file as the sender read it */
+    char here[HASH_TEXT_SIZE];
     struct trained *trained = NULL;
     *out = (struct inputs){0};
-    if (unpack(m, "inputs", st, "{s:I, s:i, s:o}", "seed", &seed, "ranges", &ranges, "weights",
-               &path) != 0 ||
+    if (unpack(m, "inputs", st, "{s:I, s:i, s:o, s:s}", "seed", &seed, "ranges", &ranges, "weights",
+               &path, "weights_hash", &hash) != 0 ||
         (json_is_string(path) && trained_open(json_string_value(path), &trained, st) != 0))
         return -1;
+    if (trained != NULL && strcmp(trained_hash(trained, here), hash) != 0) {
+        trained_close(trained);
+        return status_set(st, STATUS_ENVIRONMENT,
+                          "--weights: '%s' has changed since it was read; run the command again",
+                          json_string_value(path));
+    }
     *out = (struct inputs){(uint64_t)seed, (enum ranges)ranges, trained};
     return 0;
 }

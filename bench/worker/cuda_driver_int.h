@@ -89,7 +89,6 @@ enum {
     X(cuDeviceGetCount, "cuDeviceGetCount", (int *count))                                          \
     X(cuDeviceGetName, "cuDeviceGetName", (char *out, int size, int device))                       \
     X(cuDeviceGetUuid, "cuDeviceGetUuid_v2", (unsigned char out[16], int device))                  \
-    X(cuDeviceTotalMem, "cuDeviceTotalMem_v2", (size_t * bytes, int device))                       \
     X(cuDeviceGetAttribute, "cuDeviceGetAttribute", (int *value, int attribute, int device))       \
     X(cuDevicePrimaryCtxRetain, "cuDevicePrimaryCtxRetain", (struct CUctx_st * *out, int device))  \
     X(cuCtxSetCurrent, "cuCtxSetCurrent", (struct CUctx_st * context))                             \

@@ -26,20 +26,17 @@ json_t *cuda_probe(int index)
     struct status st = STATUS_INIT;
     const struct cuda_driver *cu;
     char name[128] = "", uuid[64];
-    size_t memory = 0;
     int device = 0, cuda = 0;
     if (cuda_driver_open(&cu, &st) != 0 || find_device(cu, index, &device, &st) != 0)
         return json_pack("{s:s}", "problem", st.message);
     cu->cuDeviceGetName(name, sizeof(name), device);
-    cu->cuDeviceTotalMem(&memory, device);
     cu->cuDriverGetVersion(&cuda);
     cuda_uuid(cu, device, uuid);
     json_t *out =
-        json_pack("{s:s, s:s, s:i, s:i, s:i, s:I, s:i}", "name", utf8_mend(name), "uuid", uuid,
-                  "major", attribute(cu, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR),
-                  "minor", attribute(cu, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR),
-                  "units", attribute(cu, device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT),
-                  "memory", (json_int_t)memory, "cuda", cuda);
+        json_pack("{s:s, s:s, s:i, s:i, s:i, s:i}", "name", utf8_mend(name), "uuid", uuid, "major",
+                  attribute(cu, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR), "minor",
+                  attribute(cu, device, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR), "units",
+                  attribute(cu, device, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT), "cuda", cuda);
     nvml_report(uuid, out);
     return out;
 }

@@ -86,7 +86,7 @@ static int cuda_alloc(struct device *d, int64_t elements, void **out, struct sta
     return result;
 }
 
-static void cuda_free(struct device *d, void *memory)
+void cuda_free(struct device *d, void *memory)
 {
     unsigned long long base;
     size_t bytes = 0;

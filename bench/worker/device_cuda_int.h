@@ -79,6 +79,8 @@ uint64_t cuda_available(const struct device *d);
  * taken it since the device was opened, else STATUS_UNFIT. */
 int cuda_take(struct device *d, int64_t bytes, unsigned long long *out, struct status *st);
 
+void cuda_free(struct device *d, void *memory); /* takes null */
+
 /* Allocates device memory and copies host memory there; *out is 0 if there are no bytes. */
 int cuda_copy(struct device *d, const void *from, size_t bytes, unsigned long long *out,
               struct status *st);

@@ -82,8 +82,11 @@ static int copy_tiles(struct device *d, const struct query_tiles *q, struct fp_t
         {q->key_token, q->key_token == NULL ? 0 : places, 0},
     };
     for (size_t i = 0; i < ARRAY_LEN(arrays); i++)
-        if (cuda_copy(d, arrays[i].from, arrays[i].bytes, &arrays[i].at, st) != 0)
+        if (cuda_copy(d, arrays[i].from, arrays[i].bytes, &arrays[i].at, st) != 0) {
+            while (i-- > 0)
+                cuda_free(d, cuda_pointer(arrays[i].at));
             return -1;
+        }
     *out = (struct fp_tiles){.count = q->count,
                              .parts = q->parts,
                              .tile = cuda_pointer(arrays[0].at),

@@ -17,9 +17,9 @@
 /* ---- device_cpu.c, device_cuda.c: memory, code and time of one target ---------------------------
  *
  * Memory is addressed by the device's own pointers and holds elements of the workload's type.  A
- * device queues its work and does it in that order; only view(), time() and trace() wait for the
- * queue's end.  A failure that leaves the device unusable ends the worker: its parent starts
- * another. */
+ * device queues its work and does it in that order; only upload(), view(), time() and trace() wait
+ * for the queue's end.  A failure that leaves the device unusable ends the worker: its parent
+ * starts another. */
 
 enum { SAMPLES_AT_ONCE = 16 };
 

@@ -122,13 +122,6 @@ FAKE cuDeviceGetUuid_v2(unsigned char out[16], int device)
     return 0;
 }
 
-FAKE cuDeviceTotalMem_v2(size_t *bytes, int device)
-{
-    (void)device;
-    *bytes = memory_bytes();
-    return 0;
-}
-
 FAKE cuDeviceGetAttribute(int *value, int attribute, int device)
 {
     (void)device;

@@ -163,8 +163,9 @@ START_TEST(the_worker_reads_the_same_file)
     ck_assert_str_eq(trained_hash(back.trained, other), trained_hash(t, hash));
     trained_close((struct trained *)back.trained);
     trained_close(t);
-    json_decref(m);
     write_model(1);
+    FAILS(message_to_inputs(m, &back, &st), STATUS_ENVIRONMENT, "has changed since it was read");
+    json_decref(m);
     OK(trained_open(path, &t, &st));
     ck_assert_str_ne(trained_hash(t, other), hash);
     trained_close(t);
