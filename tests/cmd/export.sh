@@ -121,5 +121,7 @@ PKG_CONFIG_PATH=$root/installed/lib/pkgconfig pkg-config --libs encoder | grep -
 mkdir library/__pycache__
 touch library/__pycache__/encoder.cpython-311.pyc
 fuseplan export "$value" --target cpu -b 1 -s 8 -H 1 -W 4 -L 1 -q -o library
-[ ! -e library/libencoder.so ] && [ ! -e library/__pycache__ ] || fail "what the plan before left is still there"
+for left in libencoder.so __pycache__; do
+  [ ! -e library/$left ] || fail "$left of the plan before is still there"
+done
 echo "all well"
