@@ -18,7 +18,9 @@ static int find_library(const struct toolchain_request *request, struct toolchai
         snprintf(out->libraries, sizeof(out->libraries), "cuBLASLt %d.%d.%d", version / 10000,
                  version / 100 % 100, version % 100);
     json_decref(said);
-    return why.code == STATUS_INTERRUPTED ? status_set(st, why.code, "%s", why.message) : 0;
+    if (why.code == STATUS_OK || why.code == STATUS_NOT_FOUND)
+        return 0;
+    return status_set(st, why.code, "asking for cuBLASLt: %s", why.message);
 }
 
 /* The GPU is described as one of the architecture that code is compiled for, so that measurements

@@ -235,7 +235,8 @@ int worker_find(const char *option, struct buf *path, struct status *st);
 enum { PROBE_LIMIT_S = 60 }; /* a driver takes seconds to start */
 
 /* Runs from->worker with a question and an argument (may be null) and reads the JSON object that it
- * prints.  The caller owns *out, which is null on a failure. */
+ * prints.  The caller owns *out, which is null on a failure: STATUS_NOT_FOUND if it knows no
+ * answer, STATUS_ENVIRONMENT if the machine keeps it from one. */
 int worker_ask(const struct toolchain_request *from, const char *question, const char *argument,
                json_t **out, struct status *st);
 

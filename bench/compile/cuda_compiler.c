@@ -102,8 +102,8 @@ static int find_nvrtc(const struct toolchain_request *request, struct toolchain 
         arguments_add(&out->flags, library);
         identity_add_file(library, identity);
         release = cuda_version(major, minor);
-    } else if (why.code == STATUS_INTERRUPTED) {
-        release = status_set(st, why.code, "%s", why.message);
+    } else if (why.code != STATUS_OK && why.code != STATUS_NOT_FOUND) {
+        release = status_set(st, why.code, "asking for NVRTC: %s", why.message);
     } else {
         release = status_set(st, STATUS_NOT_FOUND, "no NVRTC library (libnvrtc.so) found; %s",
                              WHAT_TO_INSTALL);

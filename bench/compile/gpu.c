@@ -54,6 +54,8 @@ static int ask(const struct toolchain_request *request, json_t **said, struct gp
     if (result == 0) {
         const struct toolchain_request from = {.worker = path.ptr, .stop = request->stop};
         result = worker_ask(&from, "--cuda-probe", index, said, st);
+        if (st->code == STATUS_NOT_FOUND)
+            st->code = STATUS_ENVIRONMENT; /* there is no GPU without a description */
         if (result != 0)
             status_prefix(st, "the worker's program cannot describe the GPU");
     }

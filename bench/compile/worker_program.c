@@ -1,8 +1,10 @@
 #include "bench/compile/compile.h"
 
 #include <errno.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static const char worker_name[] = "fuseplan-worker";
@@ -44,8 +46,11 @@ int worker_ask(const struct toolchain_request *from, const char *question, const
         return -1;
     if (!p.overdue && p.wait_status == 0)
         *out = json_loads(p.said.ptr, JSON_DISABLE_EOF_CHECK, NULL);
+    bool killed = WIFSIGNALED(p.wait_status) &&
+                  (WTERMSIG(p.wait_status) == SIGKILL || WTERMSIG(p.wait_status) == SIGTERM);
     if (*out == NULL)
-        status_set(st, STATUS_ENVIRONMENT, "it failed (%s)", process_failure(&p));
+        status_set(st, p.overdue || killed ? STATUS_ENVIRONMENT : STATUS_NOT_FOUND,
+                   "it failed (%s)", process_failure(&p));
     process_release(&p);
     return *out != NULL ? 0 : -1;
 }

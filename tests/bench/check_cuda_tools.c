@@ -21,6 +21,7 @@ static void setup(void)
              "#!/bin/sh\n"
              "dir='%s'\n"
              "[ -f \"$dir/stuck$1\" ] && { kill -USR1 %ld; exec sleep 54321; }\n"
+             "[ ! -f \"$dir/killed$1\" ] || kill -KILL $$\n"
              "case $1 in\n"
              "--nvrtc-version)\n"
              "    [ -f \"$dir/nvrtc\" ] || exit 1\n"
@@ -158,6 +159,23 @@ START_TEST(interrupt_ends_the_look_at_the_tools)
 }
 END_TEST
 
+/* What is killed says nothing of the machine's libraries. */
+START_TEST(killed_look_is_no_answer)
+{
+    struct cache cache;
+    struct toolchain tc;
+    char killed[64];
+    write_text(test_path("nvrtc"), "13 works");
+    snprintf(killed, sizeof(killed), "killed%s", _i == 0 ? "--nvrtc-version" : "--cublas-version");
+    write_text(test_path(killed), "");
+    OK(cache_open(test_path("cache"), &cache, &st));
+    const struct toolchain_request request = {.worker = test_path("worker")};
+    FAILS(target_cuda.toolchain(&request, &cache, &tc, &st), STATUS_ENVIRONMENT, "asking for ");
+    toolchain_release(&tc);
+    cache_release(&cache);
+}
+END_TEST
+
 /* ---- what is remembered of a GPU ------------------------------------------------------------- */
 
 static void write_proc(const char *driver, const char *device)
@@ -242,5 +260,5 @@ SUITE("cuda tools", setup, test_dir_teardown,
       LOOP(compiler_that_serves_is_taken, 0, ARRAY_LEN(machines)),
       LOOP(compilers_have_a_bound, 0, 2),
       LOOP(interrupt_ends_the_look_at_the_tools, 0, ARRAY_LEN(questions)),
-      ONCE(gpu_is_asked_once_for_a_driver_and_a_boot),
+      LOOP(killed_look_is_no_answer, 0, 2), ONCE(gpu_is_asked_once_for_a_driver_and_a_boot),
       ONCE(gpu_is_asked_where_the_system_says_too_little))
