@@ -137,7 +137,8 @@ static int sample_space(struct tuner *t, struct search_result *found, struct sta
 /* Baselines come first, with their segments, so that there is something to compare with whenever
  * the search ends.  They run the fastest schedules known by then.  In an exhaustive search all
  * plans run the schedules that stage 1 ends with.  Where a time limit leaves no time for the
- * segments of one, and there is a plan to print, it is left out, unless it ran as the first plan.
+ * segments of one, and there is a plan to print, it is left out, unless the first plan stands for
+ * it.
  */
 static int measure_baseline(struct tuner *t, struct plan p, struct search_result *out,
                             struct status *st)

@@ -35,3 +35,4 @@ paths search -m file:a/b
 paths mask full --svg=pic
 paths generate 41115 -o tr
 paths bench 1 --dump ar
+fuseplan --complete compare a.db ''; fuseplan --complete compare a.db b.db ''
