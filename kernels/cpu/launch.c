@@ -76,16 +76,6 @@ void encoder_device_close(struct encoder *e)
     (void)e;
 }
 
-int encoder_copy_rows(const struct run *r, void *to, size_t to_pitch, const void *from,
-                      size_t from_pitch, size_t width, int rows)
-{
-    (void)r;
-    for (int i = 0; i < rows; i++)
-        memcpy((char *)to + (size_t)i * to_pitch, (const char *)from + (size_t)i * from_pitch,
-               width);
-    return ENCODER_OK;
-}
-
 void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r)
 {
     const struct fp_blocks *m = &p->mask;
@@ -139,18 +129,40 @@ static void list_tokens(struct run *r)
     r->args.offset = s->offset;
 }
 
-int encoder_pack(const struct run *r, bool in)
+static size_t row_bytes(void)
+{
+    return (size_t)encoder_library.heads * (size_t)encoder_library.head_size * sizeof(float);
+}
+
+/* Where a sequence's rows lie in r->x and r->y. */
+static size_t place_in_run(const struct run *r, int sequence)
+{
+    size_t rows = r->packed ? (size_t)r->space.offset[sequence]
+                            : (size_t)sequence * (size_t)r->plan->about.seq_len;
+    return rows * row_bytes();
+}
+
+int encoder_take_x(const struct run *r)
 {
     const struct encoder_call *c = r->call;
-    size_t row = (size_t)encoder_library.heads * (size_t)encoder_library.head_size * sizeof(float);
+    size_t pitch = (size_t)c->seq_len * row_bytes();
+    for (int b = 0; b < c->batch; b++)
+        memcpy((char *)r->x + place_in_run(r, b), (const char *)c->x + (size_t)b * pitch,
+               (size_t)encoder_length(r, b) * row_bytes());
+    return ENCODER_OK;
+}
+
+int encoder_give_y(const struct run *r)
+{
+    const struct encoder_call *c = r->call;
+    size_t pitch = (size_t)c->seq_len * row_bytes();
+    if (r->y == c->y) /* the last segment has written zeros */
+        return ENCODER_OK;
     for (int b = 0; b < c->batch; b++) {
-        char *dense = (char *)(in ? r->x : r->y) + (size_t)r->space.offset[b] * row;
-        size_t first = (size_t)b * (size_t)c->seq_len * row,
-               bytes = (size_t)encoder_length(r, b) * row;
-        if (in)
-            memcpy(dense, (const char *)c->x + first, bytes);
-        else
-            memcpy((char *)c->y + first, dense, bytes);
+        char *to = (char *)c->y + (size_t)b * pitch;
+        size_t bytes = (size_t)encoder_length(r, b) * row_bytes();
+        memcpy(to, (const char *)r->y + place_in_run(r, b), bytes);
+        memset(to + bytes, 0, pitch - bytes);
     }
     return ENCODER_OK;
 }

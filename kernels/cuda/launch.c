@@ -38,14 +38,6 @@ int encoder_device_copy(void *to, const void *from, size_t bytes, bool from_devi
         "cannot copy to the GPU");
 }
 
-int encoder_copy_rows(const struct run *r, void *to, size_t to_pitch, const void *from,
-                      size_t from_pitch, size_t width, int rows)
-{
-    return encoder_check(cudaMemcpy2DAsync(to, to_pitch, from, from_pitch, width, (size_t)rows,
-                                           cudaMemcpyDeviceToDevice, (cudaStream_t)r->stream),
-                         "cannot copy the batch");
-}
-
 /* ---- the device ------------------------------------------------------------------------------ */
 
 /* The library's code must have a kernel for the device. */

@@ -1,5 +1,6 @@
 /* Kernels that run before the first segment, which clear counters, make a call's lists of blocks
- * from its lengths and pack x, and one behind the last segment, which unpacks y. */
+ * from its lengths and bring x to the layers, and one behind the last segment, which completes
+ * y. */
 #include "lengths.h"
 
 enum { THREADS_MAX = 1024 };
@@ -92,23 +93,28 @@ extern "C" __global__ void encoder_cut_lists(const __grid_constant__ fp_cut_list
     }
 }
 
-/* A row a thread block. */
-extern "C" __global__ void encoder_pack_rows(const __grid_constant__ fp_packing c)
+/* A row a thread block.  Behind the last segment it may begin before that one has ended: see
+ * common.cuh. */
+extern "C" __global__ void encoder_move_rows(const __grid_constant__ fp_moving c)
 {
     struct alignas(16) piece {
         int word[4];
     };
+    const piece zeros = {{0, 0, 0, 0}};
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
     for (int row = (int)blockIdx.x; row < c.batch * c.seq_len; row += (int)gridDim.x) {
         const int b = row / c.seq_len, i = row % c.seq_len;
-        if (i >= c.lengths[b])
+        const bool real = i < c.lengths[b];
+        if (c.in ? !real : real && c.layers == c.call)
             continue;
-        piece *padded = (piece *)c.padded + (long)row * c.pieces,
-              *packed = (piece *)c.packed + (long)(c.offset[b] + i) * c.pieces;
+        const int first = c.offset != nullptr ? c.offset[b] : b * c.pitch;
+        piece *outside = (piece *)c.call + (long)row * c.pieces,
+              *inside = (piece *)c.layers + (long)(first + i) * c.pieces,
+              *to = c.in ? inside : outside, *from = c.in ? outside : inside;
         for (int p = (int)threadIdx.x; p < c.pieces; p += (int)blockDim.x)
-            if (c.in)
-                packed[p] = padded[p];
-            else
-                padded[p] = packed[p];
+            to[p] = real ? from[p] : zeros;
     }
 }
 

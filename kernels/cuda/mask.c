@@ -157,12 +157,18 @@ void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r)
         carve_tiles(p, tiles_of(p), c, &r->space.tiles);
 }
 
+/* Behind the segments a kernel may begin before the last one has ended, and waits by itself. */
 static int launch(const struct run *r, const void *kernel, void *argument, int blocks, int threads)
 {
     void *parameters[] = {argument};
+    struct cudaLaunchAttribute_st attribute = {
+        .id = cudaLaunchAttributeProgrammaticStreamSerialization,
+        .val.programmaticStreamSerializationAllowed = 1};
     struct cudaLaunchConfig_st config = {.gridDim = {(unsigned)blocks, 1, 1},
                                          .blockDim = {(unsigned)threads, 1, 1},
-                                         .stream = (cudaStream_t)r->stream};
+                                         .stream = (cudaStream_t)r->stream,
+                                         .attrs = &attribute,
+                                         .numAttrs = r->e->device->dependent && r->began};
     return encoder_check(cudaLaunchKernelExC(&config, kernel, parameters),
                          "cannot launch a kernel");
 }
@@ -182,7 +188,7 @@ void encoder_take_lengths(void);
 void encoder_copy_lengths(void);
 void encoder_cut_lists(void);
 void encoder_cut_tiles(void);
-void encoder_pack_rows(void);
+void encoder_move_rows(void);
 
 int encoder_clear(const struct run *r)
 {
@@ -286,22 +292,31 @@ static int cut_tiles(struct run *r, const struct plan_tiles *t)
     return status;
 }
 
-int encoder_pack(const struct run *r, bool in)
+static int move_rows(const struct run *r, bool in, void *call, void *layers)
 {
-    enum { BLOCKS_MOST = 4096, THREADS = 128 };
+    enum { THREADS = 128, COPY_BLOCKS = 4096, ZERO_BLOCKS = 1024 };
     const struct encoder_info *l = &encoder_library;
-    const struct encoder_call *call = r->call;
-    int rows = call->batch * call->seq_len;
-    struct fp_packing c = {.batch = call->batch,
-                           .seq_len = call->seq_len,
-                           .pieces = l->heads * l->head_size * l->element_bytes / 16,
-                           .in = in,
-                           .lengths = r->space.lengths,
-                           .offset = r->space.lists.offset,
-                           .padded = in ? (void *)(uintptr_t)call->x : call->y,
-                           .packed = in ? r->x : r->y};
-    return launch(r, (const void *)encoder_pack_rows, &c, rows < BLOCKS_MOST ? rows : BLOCKS_MOST,
-                  THREADS);
+    struct fp_moving c = {.batch = r->call->batch,
+                          .seq_len = r->call->seq_len,
+                          .pieces = l->heads * l->head_size * l->element_bytes / 16,
+                          .in = in,
+                          .lengths = r->space.lengths,
+                          .offset = r->packed ? r->space.lists.offset : NULL,
+                          .pitch = r->plan->about.seq_len,
+                          .call = call,
+                          .layers = layers};
+    int rows = c.batch * c.seq_len, most = call == layers ? ZERO_BLOCKS : COPY_BLOCKS;
+    return launch(r, (const void *)encoder_move_rows, &c, rows < most ? rows : most, THREADS);
+}
+
+int encoder_take_x(const struct run *r)
+{
+    return move_rows(r, true, (void *)(uintptr_t)r->call->x, r->x);
+}
+
+int encoder_give_y(const struct run *r)
+{
+    return move_rows(r, false, r->call->y, r->y);
 }
 
 int encoder_lengths_begin(struct run *r)

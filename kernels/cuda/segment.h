@@ -74,13 +74,15 @@ struct fp_cut_lists {
     fp_word *words;
 };
 
-/* Real rows of x or y and where they lie packed, in pieces of 16 bytes. */
-struct fp_packing {
+/* The rows of a call's x or y and where the layers have them, in pieces of 16 bytes. */
+struct fp_moving {
     int batch, seq_len; /* the call's */
     int pieces;         /* of a row */
-    bool in;            /* from padded rows to packed ones, else back */
-    const int *lengths, *offset;
-    void *padded, *packed;
+    bool in;            /* real rows to the layers; else back, and zeros to the call's other rows */
+    const int *lengths;
+    const int *offset; /* the layers' first row of each sequence; null: sequence * pitch */
+    int pitch;
+    void *call, *layers; /* the same: there are only zeros to write */
 };
 
 struct fp_cut_tiles {

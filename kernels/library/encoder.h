@@ -143,7 +143,7 @@ ENCODER_API size_t encoder_workspace_bytes(int batch, int seq_len);
 struct encoder_call {
     int batch, seq_len;
     const void *x; /* (batch, seq_len, D); rows past a length may hold anything */
-    void *y;       /* likewise; rows past a length hold anything afterwards */
+    void *y;       /* likewise, of any contents; rows past a length are zeros afterwards */
     /* (batch) real tokens of each sequence, 1..seq_len; null: all of them.  In host memory; read
      * before the call returns, and a graph that captures the call keeps these lengths. */
     const int *lengths;

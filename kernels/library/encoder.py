@@ -165,7 +165,7 @@ def _address_lengths(x, lengths):
 
 def _run(x, lengths, handle):
     """x (B,S,D) through all layers.  lengths: (B) int32, on the CPU or, unchecked, on x's device;
-    None: all S."""
+    None: all S.  Rows of the result past a length are 0."""
     layout = _layouts.get(x.shape)
     gpu = x.get_device()  # -1: none
     address = x.data_ptr()  # 0: none
@@ -215,7 +215,8 @@ def _shapes():
 
 
 class Layers:
-    """The library's layers on weights of yours: y = layers(x, lengths), x and y (B,S,D).
+    """The library's layers on weights of yours: y = layers(x, lengths), x and y (B,S,D).  Rows of x
+    past a length may hold anything; those of y are 0.
 
     weights: of each layer the tensors wqkv (D,3D), bqkv, wo (D,D), bo, gamma1, beta1, w1 (D,F), b1,
     w2 (F,D), b2, gamma2 and beta2, by name, of the library's type and on its device.  The columns of

@@ -254,17 +254,6 @@ static int check_call(const struct encoder *e, const struct encoder_call *c)
     return ENCODER_OK;
 }
 
-/* The batch in a larger one, in which further sequences have no tokens; back again. */
-static int copy_batch(const struct run *r, bool in)
-{
-    const struct encoder_call *c = r->call;
-    size_t row = (size_t)encoder_library.heads * (size_t)encoder_library.head_size *
-                 (size_t)encoder_library.element_bytes;
-    size_t width = row * (size_t)c->seq_len, pitch = row * (size_t)r->plan->about.seq_len;
-    return in ? encoder_copy_rows(r, r->x, pitch, c->x, width, width, c->batch)
-              : encoder_copy_rows(r, c->y, width, r->y, pitch, width, c->batch);
-}
-
 int encoder_length(const struct run *r, int sequence)
 {
     if (sequence >= r->call->batch)
@@ -300,16 +289,16 @@ static int run_layers(struct run *r)
     return status;
 }
 
+/* A call whose x the layers do not read where it lies is padded: its plan is larger, or packed. */
 int encoder_work(struct run *r)
 {
-    bool copies = r->x != r->call->x;
     int status = encoder_begin(r);
-    if (status == ENCODER_OK && copies)
-        status = r->packed ? encoder_pack(r, true) : copy_batch(r, true);
+    if (status == ENCODER_OK && r->x != r->call->x)
+        status = encoder_take_x(r);
     if (status == ENCODER_OK)
         status = run_layers(r);
-    if (status == ENCODER_OK && copies)
-        status = r->packed ? encoder_pack(r, false) : copy_batch(r, false);
+    if (status == ENCODER_OK && r->padded)
+        status = encoder_give_y(r);
     return status;
 }
 

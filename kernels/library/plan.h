@@ -88,10 +88,6 @@ int encoder_device_copy(void *to, const void *from, size_t bytes, bool from_devi
 int encoder_device_open(struct encoder *e);
 void encoder_device_close(struct encoder *e);
 
-/* rows of `width` bytes from one matrix to another. */
-int encoder_copy_rows(const struct run *r, void *to, size_t to_pitch, const void *from,
-                      size_t from_pitch, size_t width, int rows);
-
 /* Takes the target's part of the workspace. */
 void encoder_carve_run(const struct plan *p, struct carving *c, struct run *r);
 
@@ -102,8 +98,12 @@ int encoder_submit(struct run *r);
 /* Fills in what the arguments of all layers share, and starts work on lengths. */
 int encoder_begin(struct run *r);
 
-/* Copies the real rows of the call's x to the packed r->x, or those of the packed r->y to its y. */
-int encoder_pack(const struct run *r, bool in);
+/* Copies the real rows of the call's x to r->x. */
+int encoder_take_x(const struct run *r);
+
+/* Copies the real rows of r->y to the call's y, unless they are the same, and writes zeros to the
+ * other rows of the call's y. */
+int encoder_give_y(const struct run *r);
 
 int encoder_launch(struct run *r, int layer, int segment);
 

@@ -10,8 +10,6 @@
 #include "drawn.h"
 #include "elements.h"
 
-#include <stdbool.h>
-
 enum { WEIGHTS = 12, ARRAY_X = 15, ARRAYS_PER_LAYER = 16 };
 enum { SAMPLES_MIN = 11, SAMPLES_MAX = 1001 };
 static const double warm_up_ms = 500, timing_ms = 2000;
@@ -137,27 +135,25 @@ static int by_value(const void *a, const void *b)
     return (left > right) - (left < right);
 }
 
-/* y as fp32 with zeros in padding; *mean_square: of the real tokens, equal for all plans up to
- * rounding.  The caller frees. */
+/* y as fp32; *mean_square: of the real tokens, equal for all plans up to rounding.  The caller
+ * frees. */
 static float *download(double *mean_square)
 {
     enum encoder_dtype dtype = encoder_describe()->dtype;
-    size_t n = elements(), row = n / (size_t)call.batch / (size_t)call.seq_len, count = 0;
+    size_t n = elements(), rows = (size_t)call.batch * (size_t)call.seq_len, real = rows;
     size_t bytes = n * (size_t)encoder_describe()->element_bytes;
     void *stored = allocate(bytes);
     float *y = allocate(n * sizeof(*y));
     double sum = 0;
     device_read(stored, call.y, bytes);
     for (size_t i = 0; i < n; i++) {
-        size_t token = i / row, b = token / (size_t)call.seq_len;
-        size_t length = (size_t)(drawn_lengths != NULL ? drawn_lengths[b] : call.seq_len);
-        bool real = token % (size_t)call.seq_len < length;
-        y[i] = real ? element_load(dtype, stored, i) : 0;
+        y[i] = element_load(dtype, stored, i);
         sum += (double)y[i] * y[i];
-        count += real;
     }
     free(stored);
-    *mean_square = sum / (double)count;
+    for (int b = 0; drawn_lengths != NULL && b < call.batch; b++)
+        real -= (size_t)(call.seq_len - drawn_lengths[b]);
+    *mean_square = sum / (double)(real * (n / rows));
     return y;
 }
 

@@ -51,7 +51,15 @@ static int64_t row_begin(const struct fp_args *a, const struct workload *w, int 
     return i < oracle_length(w, b) ? (a->offset[b] + i) * columns : -1;
 }
 
-/* Copies from a tensor as kernels have it, or to it; that of the oracle has all rows. */
+/* Whether a row is that of a real token; rows of other tensors count as such. */
+static bool is_real(const struct workload *w, int t, int64_t row)
+{
+    return tensor_layout(t) != LAYOUT_TOKENS ||
+           (int)(row % w->seq_len) < oracle_length(w, (int)(row / w->seq_len));
+}
+
+/* Copies from a tensor as kernels have it, or to it; that of the oracle has all rows.  Kernels may
+ * write anything to rows of padding: NaN. */
 static void copy(const struct fp_args *a, const struct workload *w, int t, bool out, double *tensor)
 {
     int64_t columns = tensor_row_columns(w, t), rows = tensor_elements(t, w) / columns;
@@ -60,7 +68,7 @@ static void copy(const struct fp_args *a, const struct workload *w, int t, bool 
         float *place = begin >= 0 ? (float *)a->tensor[t] + begin : NULL;
         for (int64_t c = 0; place != NULL && c < columns; c++)
             if (out)
-                place[c] = (float)tensor[c];
+                place[c] = is_real(w, t, row) ? (float)tensor[c] : NAN;
             else
                 tensor[c] = place[c];
     }

@@ -85,7 +85,9 @@ class _C:
             @staticmethod
             def _empty_strided_cpu(sizes, strides, dtype):
                 assert strides == (sizes[1] * sizes[2], sizes[2], 1)
-                return Tensor(sizes, dtype)
+                out = Tensor(sizes, dtype)
+                out.values[:] = [float('nan')] * len(out.values)
+                return out
 
     @staticmethod
     def _len_torch_dispatch_stack():

@@ -8,7 +8,7 @@ void encoder_take_lengths(struct fp_lengths_chunk c);
 void encoder_copy_lengths(struct fp_given_lengths c);
 void encoder_cut_lists(struct fp_cut_lists c);
 void encoder_cut_tiles(struct fp_cut_tiles c);
-void encoder_pack_rows(struct fp_packing c);
+void encoder_move_rows(struct fp_moving c);
 
 static void clear_words(const struct stub *stub, void *argument)
 {
@@ -40,10 +40,10 @@ static void cut_tiles(const struct stub *stub, void *argument)
     encoder_cut_tiles(*(struct fp_cut_tiles *)argument);
 }
 
-static void pack_rows(const struct stub *stub, void *argument)
+static void move_rows(const struct stub *stub, void *argument)
 {
     (void)stub;
-    encoder_pack_rows(*(struct fp_packing *)argument);
+    encoder_move_rows(*(struct fp_moving *)argument);
 }
 
 #define X(symbol, first, last)                                                                     \
@@ -63,6 +63,6 @@ const struct stub stubs[] = {
     {(const void *)encoder_copy_lengths, sizeof(struct fp_given_lengths), copy_lengths, 0, 0},
     {(const void *)encoder_cut_lists, sizeof(struct fp_cut_lists), cut_lists, 0, 0},
     {(const void *)encoder_cut_tiles, sizeof(struct fp_cut_tiles), cut_tiles, 0, 0},
-    {(const void *)encoder_pack_rows, sizeof(struct fp_packing), pack_rows, 0, 0},
+    {(const void *)encoder_move_rows, sizeof(struct fp_moving), move_rows, 0, 0},
 };
 const int stub_count = sizeof(stubs) / sizeof(stubs[0]);
