@@ -242,10 +242,7 @@ int encoder_begin(struct run *r)
     r->args.tokens = r->plan->about.batch * r->plan->about.seq_len;
     r->args.mask = state->mask;
     r->args.tiles = state->tiles;
-    int status = encoder_clear(r);
-    if (status == ENCODER_OK && r->padded)
-        status = encoder_lengths_begin(r);
-    return status;
+    return r->padded ? encoder_lengths_begin(r) : encoder_clear(r);
 }
 
 static struct fp_gemm gemm_of(const struct plan_gemm *g, const struct fp_args *a)

@@ -43,13 +43,13 @@ int encoder_check(cudaError_t error, const char *what);
 
 int encoder_mask_open(const struct plan *p, struct plan_state *out);
 
-/* Clears the counters of a call. */
+/* Clears the counters of a call that is not padded. */
 int encoder_clear(const struct run *r);
 
 /* Hands lengths in host memory over to the device, where encoder_lengths_begin() finds them. */
 int encoder_lengths_take(const struct run *r);
 
-/* Starts the kernels that make the lists; r->args names them. */
+/* Starts the kernels that clear the counters and make the lists; r->args names these. */
 int encoder_lengths_begin(struct run *r);
 
 /* Whether launches depend on the lengths: cuBLASLt must be told how many packed rows there are. */

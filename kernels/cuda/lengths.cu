@@ -5,12 +5,17 @@
 
 enum { THREADS_MAX = 1024 };
 
+static __device__ void clear(const fp_clearing &c)
+{
+    for (int i = (int)threadIdx.x; i < c.count; i += (int)blockDim.x)
+        c.words[i] = 0;
+}
+
 /* One thread block.  A kernel, so that a graph of a call has kernels alone where it can: CUDA
  * launches such graphs fastest. */
 extern "C" __global__ void encoder_clear_words(const __grid_constant__ fp_clearing c)
 {
-    for (int i = (int)threadIdx.x; i < c.count; i += (int)blockDim.x)
-        c.words[i] = 0;
+    clear(c);
 }
 
 extern "C" __global__ void encoder_take_lengths(const __grid_constant__ fp_lengths_chunk c)
@@ -19,9 +24,9 @@ extern "C" __global__ void encoder_take_lengths(const __grid_constant__ fp_lengt
         c.to[i] = c.value[i];
 }
 
-extern "C" __global__ void encoder_copy_lengths(const __grid_constant__ fp_given_lengths c)
+static __device__ void copy_lengths(const fp_given_lengths &c)
 {
-    for (int i = (int)threadIdx.x; i < c.count; i += (int)blockDim.x) {
+    for (int i = (int)threadIdx.x; c.from != nullptr && i < c.count; i += (int)blockDim.x) {
         int length = i < c.batch ? c.from[i] : 0;
         c.to[i] = length < 0 ? 0 : length > c.seq_len ? c.seq_len : length;
     }
@@ -72,6 +77,9 @@ extern "C" __global__ void encoder_cut_lists(const __grid_constant__ fp_cut_list
 {
     const int blocks = c.from.blocks, rows = c.batch * blocks;
     int before = 0;
+    clear(c.clearing);
+    copy_lengths(c.given);
+    __syncthreads();
     list_tokens(c);
     for (int first = 0; first < rows; first += (int)blockDim.x) {
         int at = first + (int)threadIdx.x, b = at / blocks, block = at % blocks, all;

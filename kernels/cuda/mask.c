@@ -185,25 +185,19 @@ static int copy_words(const struct run *r, fp_word *to, const fp_word *from, lon
 /* lengths.cu; as C sees kernels. */
 void encoder_clear_words(void);
 void encoder_take_lengths(void);
-void encoder_copy_lengths(void);
 void encoder_cut_lists(void);
 void encoder_cut_tiles(void);
 void encoder_move_rows(void);
 
-int encoder_clear(const struct run *r)
+static struct fp_clearing clearing_of(const struct run *r)
 {
-    struct fp_clearing c = {r->args.sync, (int)(r->space.sync_bytes / sizeof(unsigned))};
-    return launch(r, (const void *)encoder_clear_words, &c, 1, c.count < 1024 ? 128 : 1024);
+    return (struct fp_clearing){r->args.sync, (int)(r->space.sync_bytes / sizeof(unsigned))};
 }
 
-static int copy_lengths(const struct run *r)
+int encoder_clear(const struct run *r)
 {
-    struct fp_given_lengths c = {.batch = r->call->batch,
-                                 .seq_len = r->call->seq_len,
-                                 .count = r->plan->about.batch,
-                                 .from = r->call->device_lengths,
-                                 .to = r->space.lengths};
-    return launch(r, (const void *)encoder_copy_lengths, &c, 1, 128);
+    struct fp_clearing c = clearing_of(r);
+    return launch(r, (const void *)encoder_clear_words, &c, 1, c.count < 1024 ? 128 : 1024);
 }
 
 int encoder_lengths_take(const struct run *r)
@@ -239,6 +233,12 @@ static int cut_lists(struct run *r)
 {
     enum { THREADS = 1024 };
     struct fp_cut_lists *c = &r->space.lists;
+    c->clearing = clearing_of(r);
+    c->given = (struct fp_given_lengths){.batch = r->call->batch,
+                                         .seq_len = r->call->seq_len,
+                                         .count = r->plan->about.batch,
+                                         .from = r->call->device_lengths,
+                                         .to = r->space.lengths};
     c->batch = r->plan->about.batch;
     c->seq_len = r->plan->about.seq_len;
     c->lengths = r->space.lengths;
@@ -322,9 +322,7 @@ int encoder_give_y(const struct run *r)
 int encoder_lengths_begin(struct run *r)
 {
     const struct plan_tiles *t = tiles_of(r->plan);
-    int status = r->call->device_lengths != NULL ? copy_lengths(r) : ENCODER_OK;
-    if (status == ENCODER_OK)
-        status = cut_lists(r);
+    int status = cut_lists(r);
     if (status == ENCODER_OK && t != NULL)
         status = cut_tiles(r, t);
     return status;

@@ -63,8 +63,24 @@ struct plan_segment {
     const struct plan_product *product;
 };
 
+/* Words that a call begins with as zeros. */
+struct fp_clearing {
+    unsigned *words;
+    int count;
+};
+
+/* Lengths that are on the device already, for the plan's batch. */
+struct fp_given_lengths {
+    int batch, seq_len; /* the call's */
+    int count;          /* the plan's batch */
+    const int *from;    /* (batch); null: there are none */
+    int *to;            /* (count) */
+};
+
 /* Lists of blocks for the lengths of a call, all in device memory: see lengths.cu. */
 struct fp_cut_lists {
+    struct fp_clearing clearing;
+    struct fp_given_lengths given; /* they become `lengths` */
     int batch, seq_len;
     const int *lengths; /* (batch) */
     struct fp_blocks from;
@@ -103,12 +119,6 @@ struct lengths_space {
     struct fp_cut_tiles tiles;
 };
 
-/* Words that a call begins with as zeros. */
-struct fp_clearing {
-    unsigned *words;
-    int count;
-};
-
 /* Lengths go to the device as arguments of a kernel, so that a call neither copies from memory that
  * must stay nor waits. */
 enum { FP_LENGTHS_CHUNK = 512 };
@@ -116,14 +126,6 @@ struct fp_lengths_chunk {
     int count;
     int *to;
     int value[FP_LENGTHS_CHUNK];
-};
-
-/* Lengths that are on the device already, for the plan's batch. */
-struct fp_given_lengths {
-    int batch, seq_len; /* the call's */
-    int count;          /* the plan's batch */
-    const int *from;    /* (batch) */
-    int *to;            /* (count) */
 };
 
 #endif
