@@ -5,7 +5,7 @@
 # where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
 set -u
 usual='doctor build verify values far_means dependent generated own export bench repeat search pace faults memory sanitize'
-named='schedules faulty_search spaces tables attention layers packed packed_times types host huggingface huggingface_times live products grid defaults'
+named='schedules faulty_search spaces tables attention layers packed packed_times types host huggingface huggingface_times sentences live products grid defaults'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
 shift
@@ -131,6 +131,12 @@ own() {
     same "$scratch/own/program" "$scratch/own/arrays/y.npy"
 }
 
+# library LIB OPTION...: exports a library of plan 41115 and builds it.
+library() {
+  lib=$1 && shift
+  say "$bin/fuseplan" export 41115 --target cuda "$@" -q -o "$lib" && say make -s -j "$(nproc)" -C "$lib"
+}
+
 # with_library LIB PROGRAM: builds tests/PROGRAM.c on the exported library in LIB, as LIB/PROGRAM's last name.
 with_library() {
   toolkit=$(dirname "$(command -v nvcc)")/.. to=$1/$(basename "$2")
@@ -138,19 +144,13 @@ with_library() {
     say nvcc -o "$to" "$to.o" "$1/libencoder.a" -lcublasLt -Xlinker -rpath="$toolkit/lib64"
 }
 
-# An exported library, built with nvcc and cc, as a C program uses it: errors, lengths, threads that share
-# handles.  Packed it gives the same.
+# An exported library in a C program: errors, lengths, threads that share handles.  Packed it gives the same.
 exported() {
   for packed in '' --packed; do
-    lib=$scratch/exported$packed
-    # shellcheck disable=SC2086
-    say "$bin/fuseplan" export 41115 --target cuda -t fp32 -b 2 -s 100 -m causal -H 2 -W 16 -L 3 -q $packed \
-      -o "$lib" &&
-      say make -s -j "$(nproc)" -C "$lib" && say "$lib/example" &&
-      with_library "$lib" cmd/library && say "$lib/library" "$lib/y" || return 1
-    if command -v compute-sanitizer >/dev/null; then
+    library "$scratch/exported$packed" -t fp32 -b 2 -s 100 -m causal -H 2 -W 16 -L 3 ${packed:+$packed} &&
+      say "$lib/example" && with_library "$lib" cmd/library && say "$lib/library" "$lib/y" || return 1
+    ! command -v compute-sanitizer >/dev/null ||
       say compute-sanitizer --error-exitcode 1 "$lib/library" "$lib/y" || return 1
-    fi
   done
   say "$here/../cmd/near.sh" "$scratch/exported/y" "$scratch/exported--packed/y" 1e-5
 }
@@ -238,20 +238,21 @@ layers() {
 
 # How long calls of an exported library keep the host.
 host() {
-  say "$bin/fuseplan" export 41115 --target cuda --preset bert-base -b 1,8 -s 128,512 -q -o "$scratch/host" &&
-    say make -s -j "$(nproc)" -C "$scratch/host" &&
-    with_library "$scratch/host" cuda/host_time &&
-    say "$scratch/host/host_time" 200
+  library "$scratch/host" --preset bert-base -b 1,8 -s 128,512 && with_library "$lib" cuda/host_time && say "$lib/host_time" 200
 }
 
 # HuggingFace's BERT-base and BERT-large, their layers run by exported libraries.
 huggingface() {
-  say "$bin/fuseplan" export 41115 --target cuda --preset bert-base -b 1,8 -s 128,512 -q -o "$scratch/base" &&
-    say make -s -j "$(nproc)" -C "$scratch/base" &&
-    say python3 "$here/huggingface.py" "$scratch/base" &&
-    say "$bin/fuseplan" export 41115 --target cuda --preset bert-large -b 2 -s 384 -q -o "$scratch/large" &&
-    say make -s -j "$(nproc)" -C "$scratch/large" &&
-    say python3 "$here/huggingface.py" "$scratch/large"
+  library "$scratch/base" --preset bert-base -b 1,8 -s 128,512 && say python3 "$here/huggingface.py" "$lib" &&
+    library "$scratch/large" --preset bert-large -b 2 -s 384 && say python3 "$here/huggingface.py" "$lib"
+}
+
+# BERT-base in sentence-transformers, in batches of other sizes than the library's plans, padded and packed.
+sentences() {
+  for packed in '' --packed; do
+    library "$scratch/sentences$packed" --preset bert-base -b 1,8,32,128 -s 32,64,128 ${packed:+$packed} &&
+      say python3 "$here/sentences.py" "$lib" || return 1
+  done
 }
 
 # How fast BERT-base becomes by the best plans known, which are searched for where none is.
