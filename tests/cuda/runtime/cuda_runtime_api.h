@@ -87,9 +87,6 @@ cudaError_t cudaMemset(void *to, int value, size_t bytes);
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind);
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream);
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                              size_t width, size_t rows, enum cudaMemcpyKind kind,
-                              cudaStream_t stream);
 cudaError_t cudaFuncGetAttributes(struct cudaFuncAttributes *out, const void *kernel);
 cudaError_t cudaFuncSetAttribute(const void *kernel, enum cudaFuncAttribute attribute, int value);
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *out, const void *kernel, int threads,

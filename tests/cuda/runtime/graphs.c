@@ -91,10 +91,10 @@ static void execute(const struct work *w)
     if (rests)
         return;
     pthread_mutex_lock(&device);
-    for (size_t i = 0; i < w->rows; i++)
-        memmove((char *)w->to + i * w->to_pitch, (char *)w->from + i * w->from_pitch, w->bytes);
     if (w->stub != NULL)
         w->stub->run(w->stub, w->argument);
+    else
+        memmove(w->to, w->from, w->bytes);
     pthread_mutex_unlock(&device);
 }
 

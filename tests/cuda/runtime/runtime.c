@@ -120,23 +120,12 @@ cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, enum cudaMemcpy
     return unsafe_call();
 }
 
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch,
-                              size_t width, size_t rows, enum cudaMemcpyKind kind,
-                              cudaStream_t stream)
-{
-    (void)kind;
-    return enqueue(stream, (struct work){.to = to,
-                                         .from = (void *)(uintptr_t)from,
-                                         .bytes = width,
-                                         .to_pitch = to_pitch,
-                                         .from_pitch = from_pitch,
-                                         .rows = rows});
-}
-
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, enum cudaMemcpyKind kind,
                             cudaStream_t stream)
 {
-    return cudaMemcpy2DAsync(to, bytes, from, bytes, bytes, 1, kind, stream);
+    (void)kind;
+    return enqueue(stream,
+                   (struct work){.to = to, .from = (void *)(uintptr_t)from, .bytes = bytes});
 }
 
 /* ---- kernels --------------------------------------------------------------------------------- */

@@ -27,10 +27,10 @@ bool gpu_is(const char *what);
 
 /* ---- graphs.c: streams and graphs ------------------------------------------------------------ */
 
-/* One thing to do in a stream: to copy rows, or to run a stub. */
+/* One thing to do in a stream: to copy memory, or to run a stub. */
 struct work {
     void *to, *from;
-    size_t bytes, to_pitch, from_pitch, rows;
+    size_t bytes;
     const struct stub *stub; /* null: copy */
     void *argument;          /* of the stub, owned */
 };
