@@ -13,7 +13,7 @@ set(cuda_kernels abi.h attention.cuh attention_wgmma.cuh attention_wgmma_copy.cu
 set(cuda_library graphs.c launch.c launch.h lengths.cu maps.c mask.c segment.h)
 set(cuda_products products.c)
 set(cuda_host host.h)
-set(library_files encoder.h lengths.h library.c plan.h)
+set(library_files checks.c encoder.h lengths.h library.c plan.h)
 set(library_host elements.h)
 set(library_program arguments.h program.c program.mk)
 set(library_export CMakeLists.txt Makefile encoder.pc.in encoder.py example.c safetensors.c safetensors.h

@@ -174,9 +174,6 @@ int encoder_submit(struct run *r)
 
 int encoder_begin(struct run *r)
 {
-    if (r->call->device_lengths != NULL)
-        return encoder_fail(ENCODER_BAD_ARGUMENT,
-                            "device_lengths are given to a library for CPUs; give lengths");
     r->args.mask = r->plan->mask;
     if (!r->padded)
         return ENCODER_OK;

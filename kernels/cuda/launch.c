@@ -26,7 +26,7 @@ int encoder_device_allocate(size_t bytes, void **out)
 
 void encoder_device_free(void *memory)
 {
-    if (cudaFree(memory) != cudaSuccess)
+    if (!encoder_is_forked() && cudaFree(memory) != cudaSuccess)
         cudaGetLastError(); /* the caller's next check is not about this */
 }
 
@@ -58,7 +58,9 @@ static int check_kernel(const void *kernel, int device)
 
 int encoder_device_check(void)
 {
-    int device, status = encoder_check(cudaGetDevice(&device), "cannot use a GPU");
+    int device = 0, status = encoder_start();
+    if (status == ENCODER_OK)
+        status = encoder_check(cudaGetDevice(&device), "cannot use a GPU");
     for (int i = 0; i < encoder_library.plans && status == ENCODER_OK; i++)
         for (int s = 0; s < encoder_plans[i]->about.kernels && status == ENCODER_OK; s++)
             if (encoder_plans[i]->segments[s].kernel != NULL)
@@ -220,7 +222,7 @@ static void products_close(const struct encoder *e, int index)
 
 void encoder_device_close(struct encoder *e)
 {
-    if (e->device == NULL)
+    if (e->device == NULL || encoder_is_forked()) /* CUDA refuses to free what the parent made */
         return;
     encoder_graphs_close(e->device->graphs);
     for (int i = 0; i < encoder_library.plans && e->device->plans != NULL; i++) {

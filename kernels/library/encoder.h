@@ -20,6 +20,17 @@
  * some kernels thread blocks wait for others of their launch.  A launch of a higher priority could
  * keep those from starting, wait for thread blocks of its own in turn, and neither would ever end.
  *
+ * Processes: OpenMP's threads and CUDA do not outlive a fork().  Once a process has run the library
+ * on a CPU, or has created a handle on a GPU, the children that it forks are refused with
+ * ENCODER_FORKED, in encoder_run() and on a GPU in encoder_create().  In such a child
+ * encoder_destroy() frees the memory of the host alone.  A handle that was created on a CPU before
+ * the fork runs in each child if the parent has not run the library.  Parallel regions of OpenMP
+ * that other code of the parent ran are not known here: a run in a child may then wait for ever.
+ *
+ * Unloading: dlclose() leaves the shared library loaded (-z nodelete), as OpenMP's threads wait in
+ * code that it would unload.  Link a shared object of yours with the static library in the same
+ * way.
+ *
  * Errors: a function that can fail returns an enum encoder_status, and encoder_message() says more
  * about the calling thread's last failure.  A failed call changes nothing but y and
  * the workspace.  One failure has no status: see encoder_run(). */
@@ -40,13 +51,14 @@ extern "C" {
 
 enum encoder_status {
     ENCODER_OK,
-    ENCODER_BAD_ARGUMENT, /* a null pointer, a size, a length or a type that cannot be */
+    ENCODER_BAD_ARGUMENT, /* a pointer, a size, a length or a type that cannot be */
     ENCODER_NO_PLAN,      /* no plan of the library is large enough for the batch */
     ENCODER_NO_MEMORY,
-    ENCODER_NO_DEVICE,    /* there is no GPU, or none that can be used */
-    ENCODER_WRONG_DEVICE, /* the library has no code for this GPU */
-    ENCODER_OLD_DRIVER,   /* the GPU's driver is older than the toolkit that built the library */
-    ENCODER_DEVICE_FAILED /* a call of the driver failed */
+    ENCODER_NO_DEVICE,     /* there is no GPU, or none that can be used */
+    ENCODER_WRONG_DEVICE,  /* the library has no code for this GPU */
+    ENCODER_OLD_DRIVER,    /* the GPU's driver is older than the toolkit that built the library */
+    ENCODER_DEVICE_FAILED, /* a call of the driver failed */
+    ENCODER_FORKED         /* the process was forked from one that used the library */
 };
 
 /* One constant line for a status; never null. */
@@ -118,8 +130,8 @@ struct encoder_model {
     int heads, head_size, ffn; /* must be those of encoder_describe() */
     enum encoder_dtype dtype;  /* likewise; the type of all weights */
     int layers;                /* at least 1 */
-    double eps;                /* of the layernorms, above 0: 1e-12 for HuggingFace's BERT */
-    int on_device;             /* weights point to the GPU's memory; 0: to the host's */
+    double eps;    /* of the layernorms, a float above 0: 1e-12 for HuggingFace's BERT */
+    int on_device; /* weights point to the GPU's memory; 0: to the host's; 0 on a CPU */
     const struct encoder_weights *weights; /* (layers) */
 };
 
@@ -139,7 +151,8 @@ ENCODER_API size_t encoder_workspace_bytes(int batch, int seq_len);
 /* ---- running --------------------------------------------------------------------------------- */
 
 /* All zero but what is needed.  On a GPU x, y and workspace are memory of the handle's device, on
- * a CPU of the host; aligned to 16 bytes (64 are best).  They must not overlap. */
+ * a CPU of the host; aligned to 16 bytes (64 are best).  y and the part of the workspace that
+ * encoder_workspace_bytes() counts must overlap neither each other nor x or the lengths. */
 struct encoder_call {
     int batch, seq_len;
     const void *x; /* (batch, seq_len, D); rows past a length may hold anything */

@@ -1,6 +1,7 @@
 /* The library's functions, the same for every target.  encoder.h says what they do. */
 #include "plan.h"
 
+#include <float.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -36,6 +37,7 @@ const char *encoder_status_text(int status)
         [ENCODER_WRONG_DEVICE] = "the library has no code for this device",
         [ENCODER_OLD_DRIVER] = "the driver is too old",
         [ENCODER_DEVICE_FAILED] = "the device failed",
+        [ENCODER_FORKED] = "the process was forked from one that used the library",
     };
     bool known = status >= 0 && status < (int)(sizeof(texts) / sizeof(texts[0]));
     return known ? texts[status] : "an unknown status";
@@ -70,13 +72,18 @@ int encoder_find(int batch, int seq_len)
 
 /* ---- a model --------------------------------------------------------------------------------- */
 
-enum { ALIGNMENT = 256, CALLER_ALIGNMENT = 16 };
+enum { ALIGNMENT = 256 };
 
 void *encoder_carve(struct carving *c, size_t bytes)
 {
     void *at = c->base != NULL ? c->base + c->used : NULL;
     c->used += (bytes + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
     return at;
+}
+
+bool encoder_on_cpu(void)
+{
+    return strcmp(encoder_library.target, "cpu") == 0;
 }
 
 static size_t weight_bytes(int weight)
@@ -105,15 +112,25 @@ static int check_model(const struct encoder_model *m)
                             "the model has %d heads of %d columns and ffn %d; the library runs %d "
                             "heads of %d and ffn %d",
                             m->heads, m->head_size, m->ffn, l->heads, l->head_size, l->ffn);
+    unsigned type = (unsigned)m->dtype; /* may be any number */
+    if (type >= sizeof(dtypes) / sizeof(dtypes[0]))
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "%d is no type of weights; the library takes %s",
+                            (int)type, dtypes[l->dtype]);
     if (m->dtype != l->dtype)
         return encoder_fail(ENCODER_BAD_ARGUMENT, "the weights are %s; the library takes %s",
-                            m->dtype >= 0 && (int)m->dtype < 4 ? dtypes[m->dtype] : "of no type",
-                            dtypes[l->dtype]);
-    if (m->layers < 1 || !(m->eps > 0))
+                            dtypes[type], dtypes[l->dtype]);
+    if (m->layers < 1)
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "the model has %d layers; expected at least 1",
+                            m->layers);
+    if (!(m->eps >= FLT_MIN && m->eps <= FLT_MAX)) /* kernels take it as a float */
         return encoder_fail(ENCODER_BAD_ARGUMENT,
-                            "the model has %d layers and eps %g; expected at least 1 layer and an "
-                            "eps above 0",
-                            m->layers, m->eps);
+                            "the model has eps %g; expected a number from %g to %g, such as 1e-12",
+                            m->eps, (double)FLT_MIN, (double)FLT_MAX);
+    if (encoder_on_cpu() && m->on_device != 0)
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "on_device is %d for a library for CPUs; give 0, and weights in the "
+                            "host's memory",
+                            m->on_device);
     for (int layer = 0; layer < m->layers; layer++)
         for (int i = 0; i < WEIGHTS; i++)
             if (weight_of(&m->weights[layer], i) == NULL)
@@ -221,39 +238,6 @@ size_t encoder_workspace_bytes(int batch, int seq_len)
     return carve(p, is_exact(p, batch, seq_len), NULL, &r);
 }
 
-static int check_call(const struct encoder *e, const struct encoder_call *c)
-{
-    if (e == NULL || c == NULL || c->x == NULL || c->y == NULL || c->workspace == NULL)
-        return encoder_fail(ENCODER_BAD_ARGUMENT, "the %s is null",
-                            e == NULL      ? "handle"
-                            : c == NULL    ? "call"
-                            : c->x == NULL ? "input x"
-                            : c->y == NULL ? "output y"
-                                           : "workspace");
-    if (c->batch < 1 || c->seq_len < 1)
-        return encoder_fail(ENCODER_BAD_ARGUMENT, "the batch is (%d, %d); expected positive sizes",
-                            c->batch, c->seq_len);
-    if (c->lengths != NULL && c->device_lengths != NULL)
-        return encoder_fail(ENCODER_BAD_ARGUMENT,
-                            "lengths and device_lengths are given at once; give one of them");
-    for (int b = 0; b < c->batch && c->lengths != NULL; b++)
-        if (c->lengths[b] < 1 || c->lengths[b] > c->seq_len)
-            return encoder_fail(ENCODER_BAD_ARGUMENT,
-                                "length %d is %d; expected 1 to the sequence length %d", b,
-                                c->lengths[b], c->seq_len);
-    if (encoder_find(c->batch, c->seq_len) < 0)
-        return encoder_fail(ENCODER_NO_PLAN, "no plan is as large as batch %d, sequence length %d",
-                            c->batch, c->seq_len);
-    size_t needed = encoder_workspace_bytes(c->batch, c->seq_len);
-    if (c->workspace_bytes < needed)
-        return encoder_fail(ENCODER_BAD_ARGUMENT, "the workspace has %zu bytes; it needs %zu",
-                            c->workspace_bytes, needed);
-    if (((uintptr_t)c->x | (uintptr_t)c->y | (uintptr_t)c->workspace) % CALLER_ALIGNMENT != 0)
-        return encoder_fail(ENCODER_BAD_ARGUMENT,
-                            "x, y or the workspace is not aligned to %d bytes", CALLER_ALIGNMENT);
-    return ENCODER_OK;
-}
-
 int encoder_length(const struct run *r, int sequence)
 {
     if (sequence >= r->call->batch)
@@ -304,7 +288,9 @@ int encoder_work(struct run *r)
 
 int encoder_run(const struct encoder *e, const struct encoder_call *call)
 {
-    int status = check_call(e, call);
+    int status = encoder_check_call(e, call);
+    if (status == ENCODER_OK)
+        status = encoder_start();
     if (status != ENCODER_OK)
         return status;
     const struct encoder_info *l = &encoder_library;

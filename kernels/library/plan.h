@@ -41,6 +41,8 @@ struct carving {
 };
 void *encoder_carve(struct carving *c, size_t bytes);
 
+bool encoder_on_cpu(void);
+
 struct run;
 
 /* Real tokens of a sequence of the plan's batch, which may have more of them than the call's. */
@@ -48,6 +50,17 @@ int encoder_length(const struct run *r, int sequence);
 
 /* Does a call's work, or puts it into r->stream: from the call's x to its y. */
 int encoder_work(struct run *r);
+
+/* ---- checks.c -------------------------------------------------------------------------------- */
+
+int encoder_check_call(const struct encoder *e, const struct encoder_call *c);
+
+/* Comes before what does not outlive a fork(): a parallel region of OpenMP, a call of CUDA. Refuses
+ * a child of a process that called this. */
+int encoder_start(void);
+
+/* Whether the process is such a child. */
+bool encoder_is_forked(void);
 
 /* ---- launch.c -----------------------------------------------------------------------------------
  *

@@ -78,6 +78,26 @@ readelf -d library/libencoder.so | grep -q 'SONAME.*\[libencoder.so.1\]' || fail
 # shellcheck disable=SC2086
 cc -std=gnu17 $flags -Ilibrary -o use "$source/tests/cmd/library.c" library/libencoder.a -lopenblas -lm -pthread
 ./use y || fail "the library"
+# shellcheck disable=SC2086
+cc -std=gnu17 $flags -Ilibrary -o refused "$source/tests/cmd/refused.c" library/libencoder.a -lopenblas -lm
+./refused || fail "what the library refuses"
+# A plugin's library stays when the plugin goes: OpenMP's threads wait in it.
+# shellcheck disable=SC2086
+cc -std=gnu17 $flags -fPIC -shared -Ilibrary -o plugin.so "$source/tests/cmd/refused.c" library/libencoder.so \
+  -Wl,-rpath,"$root/library"
+cat >host.c <<'END'
+#include <dlfcn.h>
+int main(void)
+{
+    void *plugin = dlopen("./plugin.so", RTLD_NOW);
+    int (*use)(void) = plugin == 0 ? 0 : (int (*)(void))dlsym(plugin, "use");
+    return use == 0 || use() != 0 || dlclose(plugin) != 0 || dlopen("./plugin.so", RTLD_NOW | RTLD_NOLOAD) != 0 ||
+           dlopen("libencoder.so.1", RTLD_NOW | RTLD_NOLOAD) == 0;
+}
+END
+# shellcheck disable=SC2086
+cc $flags -o host host.c -ldl
+./host || fail "dlclose() of a plugin"
 # A packed plan gives the same, within the same memory of sanitizers.
 make -s -j 2 -C packed libencoder.a CFLAGS="$flags"
 # shellcheck disable=SC2086

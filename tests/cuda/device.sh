@@ -148,7 +148,8 @@ with_library() {
 exported() {
   for packed in '' --packed; do
     library "$scratch/exported$packed" -t fp32 -b 2 -s 100 -m causal -H 2 -W 16 -L 3 ${packed:+$packed} &&
-      say "$lib/example" && with_library "$lib" cmd/library && say "$lib/library" "$lib/y" || return 1
+      say "$lib/example" && with_library "$lib" cmd/refused && say "$lib/refused" &&
+      with_library "$lib" cmd/library && say "$lib/library" "$lib/y" || return 1
     ! command -v compute-sanitizer >/dev/null ||
       say compute-sanitizer --error-exitcode 1 "$lib/library" "$lib/y" || return 1
   done

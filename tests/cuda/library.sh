@@ -35,7 +35,7 @@ build() {
   done >"$where/segments.inc"
   object c++ -O1 "$sanitize" "$version" -I"$where" -include "$stand_in/device.h" -x c++ "$where/lengths.cu"
   compile="cc -std=gnu17 -O1 $sanitize $version -Wall -Wextra -Werror -I$where -I$stand_in"
-  for file in "$stand_in/stubs.c" "$where"/[glmp]*.c; do
+  for file in "$stand_in/stubs.c" "$where"/[cglmp]*.c; do
     # shellcheck disable=SC2086
     object $compile "$file"
   done
@@ -53,6 +53,9 @@ fuseplan export "$value" --target cuda -t fp32 --arch sm_80 $workload -q -o cuda
 [ -e cuda/products.c ] || fail "no segment is a product"
 build cuda "$source/tests/cmd/library.c"
 cuda/run y || fail "the library"
+build cuda "$source/tests/cmd/refused.c"
+cuda/run || fail "what the library refuses"
+build cuda "$source/tests/cmd/library.c"
 for gpu in 'none there is no usable device' 'old the driver is too old' 'other the library has no code for this device'; do
   FAKE_GPU=${gpu%% *} cuda/run z >said && fail "it runs without a GPU: $gpu"
   grep -q "^${gpu#* }: " said || fail "$gpu: $(cat said)"

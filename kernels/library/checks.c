@@ -1,0 +1,124 @@
+/* What a run refuses: arguments, memory that overlaps, a process that was forked. */
+#include "plan.h"
+
+#include <stdatomic.h>
+#include <stdint.h>
+#include <unistd.h>
+
+/* ---- processes ------------------------------------------------------------------------------- */
+
+/* The process that started OpenMP's threads, or used a GPU, for the library; 0: none did. */
+static atomic_int owner;
+
+int encoder_start(void)
+{
+    int self = (int)getpid(), before = 0;
+    if (atomic_compare_exchange_strong(&owner, &before, self) || before == self)
+        return ENCODER_OK;
+    return encoder_fail(ENCODER_FORKED,
+                        "process %d used the library before process %d was forked, and neither "
+                        "OpenMP's threads nor CUDA outlive a fork; fork before that, or start the "
+                        "process by exec, as Python's 'spawn' does",
+                        before, self);
+}
+
+bool encoder_is_forked(void)
+{
+    int process = atomic_load(&owner);
+    return process != 0 && process != (int)getpid();
+}
+
+/* ---- a call's arguments ---------------------------------------------------------------------- */
+
+struct memory {
+    const char *name;
+    const void *at; /* may be null */
+    size_t bytes;
+};
+
+static bool overlap(const struct memory *a, const struct memory *b)
+{
+    uintptr_t first = (uintptr_t)a->at, second = (uintptr_t)b->at;
+    return first <= second ? second - first < a->bytes : first - second < b->bytes;
+}
+
+/* workspace_bytes: those that the run uses. */
+static int check_overlaps(const struct encoder_call *c, size_t workspace_bytes)
+{
+    const struct encoder_info *l = &encoder_library;
+    size_t tokens = (size_t)c->batch * (size_t)c->seq_len,
+           bytes = tokens * (size_t)l->heads * (size_t)l->head_size * (size_t)l->element_bytes,
+           lengths_bytes = (size_t)c->batch * sizeof(int);
+    enum { WRITTEN = 2, ALL = 5 };
+    const struct memory all[ALL] = {{"output y", c->y, bytes},
+                                    {"workspace", c->workspace, workspace_bytes},
+                                    {"input x", c->x, bytes},
+                                    {"lengths", c->lengths, lengths_bytes},
+                                    {"device_lengths", c->device_lengths, lengths_bytes}};
+    for (int i = 0; i < WRITTEN; i++)
+        for (int k = i + 1; k < ALL; k++)
+            if (all[k].at != NULL && overlap(&all[i], &all[k]))
+                return encoder_fail(ENCODER_BAD_ARGUMENT,
+                                    "the %s (%zu bytes at %p) and the %s (%zu bytes at %p) "
+                                    "overlap; give each memory of its own",
+                                    all[i].name, all[i].bytes, all[i].at, all[k].name, all[k].bytes,
+                                    all[k].at);
+    return ENCODER_OK;
+}
+
+static int check_lengths(const struct encoder_call *c)
+{
+    if (c->lengths != NULL && c->device_lengths != NULL)
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "lengths and device_lengths are given at once; give one of them");
+    for (int b = 0; b < c->batch && c->lengths != NULL; b++)
+        if (c->lengths[b] < 1 || c->lengths[b] > c->seq_len)
+            return encoder_fail(ENCODER_BAD_ARGUMENT,
+                                "length %d is %d; expected 1 to the sequence length %d", b,
+                                c->lengths[b], c->seq_len);
+    return ENCODER_OK;
+}
+
+/* Of a GPU alone. */
+static int check_target(const struct encoder_call *c)
+{
+    if (!encoder_on_cpu() || (c->device_lengths == NULL && c->stream == NULL))
+        return ENCODER_OK;
+    return encoder_fail(ENCODER_BAD_ARGUMENT, "%s given to a library for CPUs; give %s",
+                        c->stream != NULL ? "a stream is" : "device_lengths are",
+                        c->stream != NULL ? "null" : "lengths");
+}
+
+static int check_sizes(const struct encoder_call *c)
+{
+    enum { ALIGNMENT = 16 };
+    if (encoder_find(c->batch, c->seq_len) < 0)
+        return encoder_fail(ENCODER_NO_PLAN, "no plan is as large as batch %d, sequence length %d",
+                            c->batch, c->seq_len);
+    size_t needed = encoder_workspace_bytes(c->batch, c->seq_len);
+    if (c->workspace_bytes < needed)
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "the workspace has %zu bytes; it needs %zu",
+                            c->workspace_bytes, needed);
+    if (((uintptr_t)c->x | (uintptr_t)c->y | (uintptr_t)c->workspace) % ALIGNMENT != 0)
+        return encoder_fail(ENCODER_BAD_ARGUMENT,
+                            "x, y or the workspace is not aligned to %d bytes", ALIGNMENT);
+    return check_overlaps(c, needed);
+}
+
+int encoder_check_call(const struct encoder *e, const struct encoder_call *c)
+{
+    if (e == NULL || c == NULL || c->x == NULL || c->y == NULL || c->workspace == NULL)
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "the %s is null",
+                            e == NULL      ? "handle"
+                            : c == NULL    ? "call"
+                            : c->x == NULL ? "input x"
+                            : c->y == NULL ? "output y"
+                                           : "workspace");
+    if (c->batch < 1 || c->seq_len < 1)
+        return encoder_fail(ENCODER_BAD_ARGUMENT, "the batch is (%d, %d); expected positive sizes",
+                            c->batch, c->seq_len);
+    int status = check_lengths(c);
+    if (status == ENCODER_OK)
+        status = check_target(c);
+    return status == ENCODER_OK ? check_sizes(c) : status;
+}
