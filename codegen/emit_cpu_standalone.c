@@ -44,7 +44,7 @@ static const struct placeholder placeholders[] = {
                      "set(LIBRARIES openblas m -fopenmp)"},
     {"@CMAKE_OBJECTS@", "target_compile_options(encoder_objects PRIVATE " CPU_CODE_FLAGS ")\n"},
     {"@CMAKE_PACKAGE@", ""},
-    {"@CMAKE_EXAMPLE@", "target_compile_options(example PRIVATE -fopenmp)\n"},
+    {"@CMAKE_EXAMPLE@", "  target_compile_options(example PRIVATE -fopenmp)\n"},
 };
 
 static size_t add_placeholder(const struct standalone_spec *s, const char *at, struct buf *out)

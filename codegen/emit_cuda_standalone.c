@@ -151,24 +151,46 @@ static void add_cmake_archs(const struct arch_list *archs, struct buf *out)
     buf_release(&name);
 }
 
+#define NO_NVCC                                                                                    \
+    "no nvcc found; install NVIDIA's CUDA toolkit and put nvcc on PATH, or name its directory "    \
+    "with CUDA_HOME"
+
 /* A library that calls cuBLASLt finds it at run time where the linker found it. */
 static void add_variables(const struct standalone_spec *s, struct buf *out)
 {
-    buf_adds(out, "CC = cc\nNVCC = nvcc\n"
-                  "TOOLKIT = $(dir $(realpath $(shell command -v $(firstword $(NVCC)))))..\n"
+    buf_adds(out, "CC = cc\n"
+                  "# nvcc of PATH, else of CUDA_HOME, in quotes as its path may have blanks\n"
+                  "FOUND := $(shell nvcc=$$(command -v nvcc ||"
+                  " command -v \"$${CUDA_HOME:-/usr/local/cuda}/bin/nvcc\") &&"
+                  " printf \"'%s'\" \"$$nvcc\")\n"
+                  "NVCC = $(or $(FOUND),$(error " NO_NVCC "))\n"
+                  "TOOLKIT = $(shell set -- $(NVCC);"
+                  " dirname \"$$(dirname \"$$(realpath \"$$(command -v \"$$1\")\")\")\")\n"
                   "CFLAGS = -O2\n"
                   "NVCCFLAGS = " CUDA_FLAGS " -O3 ");
     arch_options(&s->archs, out);
     buf_adds(out, "\nHIDDEN = -fPIC -fvisibility=hidden\n");
-    if (calls_library(s))
-        buf_adds(out, "LDLIBS = -lcublasLt -Xlinker -rpath=$(TOOLKIT)/lib64\n");
+    if (calls_library(s)) /* nvcc takes one pair of quotes away, as the shell does */
+        buf_adds(out, "LDLIBS = -lcublasLt -Xlinker '\"-rpath=$(TOOLKIT)/lib64\"'\n");
     buf_adds(out, "LINK = $(NVCC) $(NVCCFLAGS)\n");
 }
+
+/* CMake alone looks for nvcc on PATH only. */
+#define CMAKE_NVCC                                                                                 \
+    "if(NOT CMAKE_CUDA_COMPILER AND NOT DEFINED ENV{CUDACXX})\n"                                   \
+    "  set(toolkit \"$ENV{CUDA_HOME}\")\n"                                                         \
+    "  if(toolkit STREQUAL \"\")\n"                                                                \
+    "    set(toolkit /usr/local/cuda)\n"                                                           \
+    "  endif()\n"                                                                                  \
+    "  find_program(CMAKE_CUDA_COMPILER nvcc PATHS ${toolkit}/bin)\n"                              \
+    "  if(NOT CMAKE_CUDA_COMPILER)\n"                                                              \
+    "    message(FATAL_ERROR \"" NO_NVCC "\")\n"                                                   \
+    "  endif()\nendif()\n"
 
 static const struct placeholder placeholders[] = {
     {"@RULES@",
      "%.o: %.cu\n\t$(NVCC) $(NVCCFLAGS) $(addprefix -Xcompiler ,$(HIDDEN)) -c -o $@ $<\n\n"
-     "%.o: %.c\n\t$(CC) $(CFLAGS) $(HIDDEN) -I$(TOOLKIT)/include -c -o $@ $<\n\n"},
+     "%.o: %.c\n\t$(CC) $(CFLAGS) $(HIDDEN) -I\"$(TOOLKIT)/include\" -c -o $@ $<\n\n"},
     {"@LANGUAGE@", "CUDA"},
     {"@CMAKE_PACKAGE@", "include(CMakeFindDependencyMacro)\nfind_dependency(CUDAToolkit)\n"},
     {"@CMAKE_EXAMPLE@", ""},
@@ -187,7 +209,8 @@ static size_t add_placeholder(const struct standalone_spec *s, const char *at, s
         return strlen(libraries);
     }
     if (strncmp(at, open, strlen(open)) == 0) {
-        buf_adds(out, "if(NOT CMAKE_CUDA_ARCHITECTURES)\n  set(CMAKE_CUDA_ARCHITECTURES ");
+        buf_adds(out,
+                 CMAKE_NVCC "if(NOT CMAKE_CUDA_ARCHITECTURES)\n  set(CMAKE_CUDA_ARCHITECTURES ");
         add_cmake_archs(&s->archs, out);
         buf_addf(out,
                  ")\nendif()\nproject(%s C CUDA)\nif(NOT CMAKE_BUILD_TYPE)\n"

@@ -64,6 +64,34 @@ if [ "$part" = written ]; then
     grep -q -x "Libs.private: ${linked#* }" cuda/encoder.pc.in || fail "pkg-config --static, ${linked%% *}"
   done
   grep -q 'find_dependency(CUDAToolkit)' cuda/CMakeLists.txt || fail "the CMake package does not find what it links"
+
+  # nvcc that is not on PATH, here one that only writes down how it is called.
+  if PATH=/usr/bin:/bin command -v nvcc >/dev/null; then
+    echo "skipped: nvcc is in /usr/bin"
+  else
+    mkdir -p 'a toolkit/bin'
+    ln -s "$source/tests/cuda/runtime" 'a toolkit/include'
+    cat >'a toolkit/bin/nvcc' <<'END'
+#!/bin/sh
+printf '%s\n' "$0" "$@" >>"$CUDA_HOME/called"
+while [ "$1" != -o ]; do shift; done
+: >"$2"
+END
+    chmod +x 'a toolkit/bin/nvcc'
+    fuseplan export 41115 --target cuda --arch sm_80 -b 1 -s 8 -q -o called
+    PATH=/usr/bin:/bin CUDA_HOME="$root/a toolkit" make -s -j 2 -C called libencoder.so.1 CFLAGS='-O0 -DCUDART_VERSION=13000' ||
+      fail "nvcc of CUDA_HOME"
+    for word in "$root/a toolkit/bin/nvcc" "\"-rpath=$root/a toolkit/lib64\"" libencoder.so.1; do
+      grep -qxF -e "$word" 'a toolkit/called' || fail "make does not call nvcc with $word"
+    done
+    for build in 'make -C called' 'cmake -S called -B called_build'; do
+      # a command and its words
+      # shellcheck disable=SC2086
+      PATH=/usr/bin:/bin CUDA_HOME="$root/none" $build >said 2>&1 && fail "$build: it builds without nvcc"
+      tr -s ' \n' '  ' <said | grep -q "no nvcc found; install .* put nvcc on PATH, or name its directory with CUDA_HOME" ||
+        fail "$build: $(cat said)"
+    done
+  fi
   echo "all well"
   exit
 fi
@@ -131,11 +159,35 @@ cc $flags -Ilibrary -Isizes -o both both.c library/libencoder.a sizes/libsizes.a
 ./both || fail "two libraries in one program"
 
 # An installation that pkg-config finds.
-make -s -C library install PREFIX="$root/installed" CFLAGS="$flags"
-PKG_CONFIG_PATH=$root/installed/lib/pkgconfig pkg-config --libs encoder | grep -q "^-L$root/installed/lib -lencoder" ||
-  fail "pkg-config"
+prefix="$root/of A, B & C's"
+make -s -C library install PREFIX="$prefix" CFLAGS="$flags"
+eval "set -- $(PKG_CONFIG_PATH=$prefix/lib/pkgconfig pkg-config --cflags --libs encoder)"
+[ "$#: $*" = "3: -I$prefix/include -L$prefix/lib -lencoder" ] || fail "pkg-config: $*"
+for file in include/encoder.h lib/libencoder.a lib/libencoder.so.1; do
+  [ -e "$prefix/$file" ] || fail "make install: no $file"
+done
 # By CMake, with directories of other names.
 "$source/tests/cmd/package.sh" sizes sizes "$source/tests/cmd/sizes.c" run || fail "the CMake package"
+# Two of them are parts of one project.
+mkdir project
+cat >project/CMakeLists.txt <<'END'
+cmake_minimum_required(VERSION 3.18)
+project(project C)
+add_subdirectory(../library library)
+add_subdirectory(../sizes sizes)
+add_executable(both ../both.c)
+target_link_libraries(both encoder sizes)
+END
+{
+  cmake -S project -B project/build -DCMAKE_RUNTIME_OUTPUT_DIRECTORY="$root/project" &&
+    cmake --build project/build -j 2 && cmake --install project/build --prefix "$prefix/project"
+} >said 2>&1 || fail "a CMake project with two libraries: $(cat said)"
+project/both || fail "two libraries in one CMake project"
+for name in encoder sizes; do
+  for file in include/$name.h lib/lib$name.so lib/cmake/$name/$name-config.cmake lib/pkgconfig/$name.pc; do
+    [ -e "$prefix/project/$file" ] || fail "a CMake project with two libraries installs no $file"
+  done
+done
 
 # What make built is replaced with the sources, and what Python kept of them.
 mkdir library/__pycache__

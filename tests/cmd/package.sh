@@ -6,7 +6,7 @@ set -eu
 library=$1 name=$2 program=$(realpath "$3") run=$4
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-prefix=$dir/installed
+prefix="$dir/A & B" # CMake cannot link with libraries below a comma: it names them in -Wl,-rpath,
 
 # logged COMMAND...: prints what it says only if it fails.
 logged() {
@@ -36,10 +36,8 @@ logged cmake -S "$dir/user" -B "$dir/user/build" -D"${name}_DIR=$prefix/lib64/cm
 logged cmake --build "$dir/user/build"
 
 export PKG_CONFIG_PATH="$prefix/lib64/pkgconfig"
-# words of flags
-# shellcheck disable=SC2046
-logged cc -o "$dir/user/build/on_pkg_config" $(pkg-config --cflags "$name") "$program" $(pkg-config --libs "$name") \
-  -Wl,-rpath,"$prefix/lib64"
+eval "logged cc -o '$dir/user/build/on_pkg_config' $(pkg-config --cflags "$name") '$program' $(pkg-config --libs "$name")" \
+  -Xlinker "'-rpath=$prefix/lib64'"
 for built in "on_$name" "on_${name}_static" on_pkg_config; do
   [ "$run" != run ] || logged "$dir/user/build/$built"
 done
