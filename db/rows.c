@@ -20,7 +20,7 @@ static const struct row_rule rules[] = {
     {"head_size", "workload", ROW_INT, 1, HEAD_SIZE_MAX},
     {"ffn", "workload", ROW_INT, 1, FFN_MAX},
     {"layers", "workload", ROW_INT, 1, LAYERS_MAX},
-    {"eps", "workload", ROW_REAL, 0, 0},
+    {"eps", "workload", ROW_EPS, 0, 0},
     {"dtype", "workload", ROW_TEXT, 0, 0},
     {"lengths", "workload", ROW_TEXT, 0, 0},
     {"mask", "workload", ROW_TEXT, 0, 0},
@@ -98,7 +98,7 @@ static const struct {
 } types[] = {
     [ROW_INT] = {"a whole number", SQLITE_INTEGER, false},
     [ROW_INT_OR_NONE] = {"a whole number", SQLITE_INTEGER, true},
-    [ROW_REAL] = {"a finite number that is not negative", SQLITE_FLOAT, false},
+    [ROW_EPS] = {"a number from 1e-37 to 1", SQLITE_FLOAT, false},
     [ROW_REAL_OR_NONE] = {"a finite number that is not negative", SQLITE_FLOAT, true},
     [ROW_TIME] = {"a finite time above 0", SQLITE_FLOAT, false},
     [ROW_TIME_OR_NONE] = {"a finite time above 0", SQLITE_FLOAT, true},
@@ -157,6 +157,8 @@ bool row_takes_integer(const struct row_rule *r, int64_t value)
 
 bool row_takes_real(const struct row_rule *r, double value)
 {
+    if (r->type == ROW_EPS)
+        return value >= EPS_MIN && value <= EPS_MAX;
     bool time = r->type == ROW_TIME || r->type == ROW_TIME_OR_NONE;
     return value >= 0 && (value > 0 || !time) && (isfinite(value) || r->type == ROW_ERROR_OR_NONE);
 }

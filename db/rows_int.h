@@ -7,9 +7,9 @@
 enum row_type {
     ROW_INT, /* within least..most */
     ROW_INT_OR_NONE,
-    ROW_REAL, /* finite, not negative */
-    ROW_REAL_OR_NONE,
-    ROW_TIME, /* finite, above 0 */
+    ROW_EPS,          /* EPS_MIN..EPS_MAX */
+    ROW_REAL_OR_NONE, /* finite, not negative */
+    ROW_TIME,         /* finite, above 0 */
     ROW_TIME_OR_NONE,
     ROW_ERROR_OR_NONE, /* not negative; may be infinite */
     ROW_TEXT,          /* UTF-8 without control characters */

@@ -242,6 +242,10 @@ enum dtype dtype_from_name(const char *name); /* DTYPE_COUNT if unknown */
 enum { BATCH_MAX = 65536, HEADS_MAX = 1024, HEAD_SIZE_MAX = 4096 };
 enum { FFN_MAX = 1 << 20, LAYERS_MAX = 1024 };
 
+/* The least and the largest eps.  A smaller one may be 0 where kernels compute, in floats. */
+#define EPS_MIN 1e-37
+#define EPS_MAX 1.0
+
 struct workload {
     int batch, seq_len, heads, head_size, ffn, layers;
     double eps;

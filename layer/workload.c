@@ -176,9 +176,9 @@ int workload_check(struct workload *w, struct status *st)
         return status_set(st, STATUS_USAGE, "unknown dtype; give fp32, tf32, fp16 or bf16");
     if (check_sizes(w, st) != 0 || check_lengths(w, st) != 0)
         return -1;
-    if (!(w->eps > 0 && w->eps <= 1))
-        return status_set(st, STATUS_USAGE,
-                          "eps is %g; give a number above 0 and at most 1, such as 1e-5", w->eps);
+    if (!(w->eps >= EPS_MIN && w->eps <= EPS_MAX))
+        return status_set(st, STATUS_USAGE, "eps is %g; give a number from %g to %g, such as 1e-5",
+                          w->eps, EPS_MIN, EPS_MAX);
     if (w->ffn == 0)
         w->ffn = 4 * workload_hidden(w);
     return mask_resolve(&w->mask_spec, w->seq_len, st);

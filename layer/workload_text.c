@@ -86,7 +86,7 @@ static int parse(char *text, struct workload *w, struct status *st)
     const char *eps = take(&text, "eps");
     if (eps == NULL)
         return status_set(st, STATUS_USAGE, "it lacks 'eps='");
-    if (number_parse_double("eps", eps, 0, 1, &w->eps, st) != 0 ||
+    if (number_parse_double("eps", eps, EPS_MIN, EPS_MAX, &w->eps, st) != 0 ||
         take_dtype(&text, &w->dtype, st) != 0 || take_lengths(&text, w, st) != 0 ||
         take_mask(&text, &w->mask_spec, st) != 0)
         return -1;

@@ -130,8 +130,8 @@ struct encoder_model {
     int heads, head_size, ffn; /* must be those of encoder_describe() */
     enum encoder_dtype dtype;  /* likewise; the type of all weights */
     int layers;                /* at least 1 */
-    double eps;    /* of the layernorms, a float above 0: 1e-12 for HuggingFace's BERT */
-    int on_device; /* weights point to the GPU's memory; 0: to the host's; 0 on a CPU */
+    double eps;                /* of the layernorms, 1e-37..1: 1e-12 for HuggingFace's BERT */
+    int on_device;             /* weights point to the GPU's memory; 0: to the host's; 0 on a CPU */
     const struct encoder_weights *weights; /* (layers) */
 };
 

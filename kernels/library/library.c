@@ -1,7 +1,6 @@
 /* The library's functions, the same for every target.  encoder.h says what they do. */
 #include "plan.h"
 
-#include <float.h>
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -73,6 +72,7 @@ int encoder_find(int batch, int seq_len)
 /* ---- a model --------------------------------------------------------------------------------- */
 
 enum { ALIGNMENT = 256 };
+static const double eps_min = 1e-37, eps_max = 1; /* kernels take it as a float */
 
 void *encoder_carve(struct carving *c, size_t bytes)
 {
@@ -122,10 +122,10 @@ static int check_model(const struct encoder_model *m)
     if (m->layers < 1)
         return encoder_fail(ENCODER_BAD_ARGUMENT, "the model has %d layers; expected at least 1",
                             m->layers);
-    if (!(m->eps >= FLT_MIN && m->eps <= FLT_MAX)) /* kernels take it as a float */
+    if (!(m->eps >= eps_min && m->eps <= eps_max))
         return encoder_fail(ENCODER_BAD_ARGUMENT,
                             "the model has eps %g; expected a number from %g to %g, such as 1e-12",
-                            m->eps, (double)FLT_MIN, (double)FLT_MAX);
+                            m->eps, eps_min, eps_max);
     if (encoder_on_cpu() && m->on_device != 0)
         return encoder_fail(ENCODER_BAD_ARGUMENT,
                             "on_device is %d for a library for CPUs; give 0, and weights in the "

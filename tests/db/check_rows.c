@@ -28,6 +28,8 @@ static const struct {
     {"UPDATE schedule SET knobs = CAST(x'ff' AS TEXT)", "'knobs' is '?', expected a text in UTF-8"},
     {"UPDATE workload SET seq_len = -1", "table 'workload', study 1: 'seq_len' is '-1', expected"},
     {"UPDATE workload SET eps = 9e999", "'eps' is 'Inf'"},
+    {"UPDATE workload SET eps = 1e-300", "'eps' is '1.0e-300', expected a number from 1e-37 to 1"},
+    {"UPDATE workload SET eps = 0", "'eps' is '0.0'"},
     {"UPDATE target SET kind = 'abacus'", "'target_kind' is 'abacus', expected cpu or cuda"},
     {"UPDATE study SET created_utc = ''", "'created_utc' is '', expected a time"},
     {"UPDATE search SET id = hex(zeroblob(40))", "expected 1 to 32 characters"},

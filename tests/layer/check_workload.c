@@ -163,7 +163,7 @@ START_TEST(refuses_everything_absurd_at_once)
 }
 END_TEST
 
-static const double bad_eps[] = {0, -1e-5, 1.5, INFINITY, NAN};
+static const double bad_eps[] = {0, -1e-5, 1e-300, 1.5, INFINITY, NAN};
 
 START_TEST(refuses_eps)
 {
