@@ -150,13 +150,12 @@ exported() {
     library "$scratch/exported$packed" -t fp32 -b 2 -s 100 -m causal -H 2 -W 16 -L 3 ${packed:+$packed} &&
       say "$lib/example" && with_library "$lib" cmd/refused && say "$lib/refused" &&
       with_library "$lib" cmd/library && say "$lib/library" "$lib/y" || return 1
-    ! command -v compute-sanitizer >/dev/null ||
-      say compute-sanitizer --error-exitcode 1 "$lib/library" "$lib/y" || return 1
+    ! command -v compute-sanitizer >/dev/null || say compute-sanitizer --error-exitcode 1 "$lib/library" "$lib/y" || return 1
   done
   say "$here/../cmd/near.sh" "$scratch/exported/y" "$scratch/exported--packed/y" 1e-5
 }
 
-# Packed plans, each verified before it is timed, by cuBLASLt and without it; then what packing gains.
+# Packed plans, each verified before it is timed, by cuBLASLt and without it.
 packed() {
   plans='41115 43690 32768 45738 36507'
   # shellcheck disable=SC2086
