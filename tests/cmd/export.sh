@@ -183,6 +183,7 @@ END
     cmake --build project/build -j 2 && cmake --install project/build --prefix "$prefix/project"
 } >said 2>&1 || fail "a CMake project with two libraries: $(cat said)"
 project/both || fail "two libraries in one CMake project"
+readelf -d "$prefix/project/lib/libencoder.so" | grep -q NODELETE || fail "CMake's library can be unloaded"
 for name in encoder sizes; do
   for file in include/$name.h lib/lib$name.so lib/cmake/$name/$name-config.cmake lib/pkgconfig/$name.pc; do
     [ -e "$prefix/project/$file" ] || fail "a CMake project with two libraries installs no $file"
