@@ -1,11 +1,11 @@
 #!/bin/sh
-# install.sh BUILD RUN: what is installed can be found, and './run uninstall' removes all of it and
-# nothing else.
+# install.sh BUILD RUN: './run install' puts what is installed where it can be found, and './run uninstall' removes
+# all of it and nothing else.  Both refuse what they do not know, as other commands do.
 set -eu
 build=$1 run=$2
 root=$(mktemp -d)
 trap 'rm -rf "$root"' EXIT
-prefix=$root/fuseplan # a directory of the user's with this name stays
+prefix="$root/a b,c&d/fuseplan" # a directory of the user's with this name stays
 
 fail() {
   echo "FAILED: $*" >&2
@@ -14,9 +14,26 @@ fail() {
 
 mkdir -p "$prefix/bin" "$prefix/share/man"
 before=$(cd "$prefix" && find . | sort)
-cmake --install "$build" --prefix "$prefix" >/dev/null
-mkdir -p "$prefix/share/fuseplan"
-cp "$build/install_manifest.txt" "$prefix/share/fuseplan/installed"
+# `run` would build the tests' build again: what is built stays, and BUILD is what it installs.
+mkdir "$root/tools"
+cat >"$root/tools/cmake" <<END
+#!/bin/sh
+case \$1 in
+--install)
+  case \$* in *"$root"*) ;; *) echo "outside: \$*" >&2 && exit 1 ;; esac
+  shift 2 && exec "$(command -v cmake)" --install "$build" "\$@"
+  ;;
+esac
+END
+chmod +x "$root/tools/cmake"
+unset PREFIX DESTDIR
+
+# run_in DIR ARGUMENT...: as typed there.
+run_in() {
+  (cd "$1" && shift && PATH=$root/tools:$PATH && "$run" "$@")
+}
+
+run_in "$root/a b,c&d" install PREFIX=fuseplan >/dev/null
 for file in bin/fuseplan libexec/fuseplan/fuseplan-worker share/man/man1/fuseplan.1 share/man/man1/fuseplan-search.1 \
   share/bash-completion/completions/fuseplan share/zsh/site-functions/_fuseplan \
   share/fish/vendor_completions.d/fuseplan.fish share/doc/fuseplan/README.md; do
@@ -25,7 +42,7 @@ done
 FUSEPLAN_CACHE=$prefix/cache FUSEPLAN_DB=$prefix/db "$prefix/bin/fuseplan" \
   bench 0 -b 1 -s 8 -m full -H 1 -W 8 -L 1 --baseline none -q >/dev/null || fail "the installed program finds no worker"
 rm -rf "$prefix/cache" "$prefix/db"*
-PREFIX=$prefix "$run" uninstall >/dev/null
+PREFIX="../a b,c&d/fuseplan" run_in "$root/tools" uninstall >/dev/null
 for dir in $(cd "$prefix" && find . -type d); do
   case $dir in */fuseplan) fail "'$dir' is left" ;; esac
 done
@@ -33,5 +50,24 @@ for entry in $before; do
   [ -d "$prefix/$entry" ] || fail "'$entry' was there before"
 done
 [ -z "$(find "$prefix" -type f -o -type l)" ] || fail "left: $(find "$prefix" -type f -o -type l)"
-PREFIX=$prefix "$run" uninstall 2>/dev/null && fail "removed what is not there"
+run_in / uninstall "PREFIX=$prefix" 2>/dev/null && fail "removed what is not there"
+
+# Of a prefix the argument counts; what is not known changes nothing.
+PREFIX=$root/variable run_in / install "PREFIX=$root/argument" >/dev/null
+if [ -e "$root/variable" ] || [ ! -e "$root/argument/bin/fuseplan" ]; then fail "the argument PREFIX does not count"; fi
+for wrong in 'install DIR' 'install PREFIX=' 'uninstall prefix=/x' 'demo x' 'build --verbose' 'check release' 'lint base/buf.c' \
+  'fuzz value 1 2' 'nothing' ''; do
+  code=0
+  # the words are arguments
+  # shellcheck disable=SC2086
+  run_in / $wrong >"$root/out" 2>"$root/said" || code=$?
+  [ $code -eq 2 ] || fail "./run $wrong: exit $code, expected 2"
+  [ ! -s "$root/out" ] || fail "./run $wrong did something: $(cat "$root/out")"
+  grep -q "^run: .*run --help'" "$root/said" || [ -z "$wrong" ] || fail "./run $wrong: no message"
+done
+for command in demo check install check-gpu fuzz; do
+  run_in / $command --help >"$root/out"
+  grep -q "^  $command  *[a-z[A-Z]" "$root/out" || fail "./run $command --help: no help"
+  [ "$(grep -c '^  [a-z]' "$root/out")" -eq 1 ] || fail "./run $command --help: not its help alone"
+done
 echo "all well"

@@ -8,14 +8,11 @@ build=$(cd "$1" && pwd)
 cd "$(dirname "$0")/../.."
 out=$(mktemp -d)
 trap 'rm -rf "$out"' EXIT
-folders='base layer codegen bench db model search cmd'
 jobs=$(nproc)
 
 # program_files: the C files of the program.
 program_files() {
-  # the folders are words
-  # shellcheck disable=SC2086
-  find $folders -name '*.c'
+  tests/lint/files.sh '^(base|layer|codegen|bench|db|model|search|cmd)/.*\.c$' | tr '\0' '\n'
 }
 
 # gcc 12 takes what json_unpack() and sqlite fill for uninitialised; the sanitizers and clang see to that.
@@ -49,7 +46,7 @@ clang_tidy_program() {
 # Of the tests: all checks of the program, but for numbers that sscanf() reads from what a test wrote.
 # Golden files are emitted.
 clang_tidy_tests() {
-  find tests -name golden -prune -o -name '*.c' -print0 |
+  tests/lint/files.sh '^tests/.*\.c$' |
     xargs -0 -P "$jobs" -n 4 clang-tidy --quiet --checks=-cert-err34-c -p "$build" 2>/dev/null |
     grep -E '(warning|error):'
 }

@@ -11,18 +11,14 @@ trap 'rm -rf "$out"' EXIT
 # CUDA kernels that may have more than 400 lines: each is one algorithm, read from top to bottom.
 long_files='kernels/cuda/attention.cuh kernels/cuda/attention_wgmma.cuh kernels/cuda/handwritten.cuh'
 
-# sources FIND_TEST...: files that people write; golden ones are emitted.
-sources() {
-  find base layer codegen bench db model search cmd kernels tests -name golden -prune -o \
-    -type f \( "$@" \) -print
-}
+files=tests/lint/files.sh
 
 # The conditions.  Those that macros of jansson contain are not ours.  gcc's __builtin_shuffle is
 # unknown to clang; the predicates of ctype.h are macros without __NO_CTYPE.
 # shellcheck disable=SC2016
 conditions() {
-  sources -name '*.c' ! -path 'kernels/*' |
-    xargs -P "$(nproc)" -n 20 sh -c 'build=$1 out=$2; shift 2
+  $files '^[^k].*/.*\.c$' |
+    xargs -0 -P "$(nproc)" -n 20 sh -c 'build=$1 out=$2; shift 2
       clang-query -p "$build" -f tests/lint/dialect.query --extra-arg=-w --extra-arg=-UNDEBUG \
         --extra-arg=-D__NO_CTYPE --extra-arg="-D__builtin_shuffle(a,b,mask)=(a)" "$@" \
         >"$out/query.$$" 2>&1 || { cat "$out/query.$$" >&2; exit 1; }' sh "$build" "$out" || return
@@ -44,8 +40,8 @@ conditions() {
 # A function begins with { and ends with } in the first column: clang-format sees to that.
 sizes() {
   # shellcheck disable=SC2016
-  sources -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' -o -name '*.sh' |
-    xargs awk -v long_files=" $long_files " '
+  $files '/.*\.(c|h|cu|cuh|sh)$' |
+    xargs -0 awk -v long_files=" $long_files " '
       function file_end() {
         if (lines > 400 && !index(long_files, " " file " "))
           print file ":401: this file has " lines " lines: split it into files of at most 400"
@@ -64,16 +60,15 @@ sizes() {
 }
 
 names() {
-  sources -name '*.c' -o -name '*.h' -o -name '*.cu' -o -name '*.cuh' | xargs grep -nw rc |
+  $files '/.*\.(c|h|cu|cuh)$' | xargs -0 grep -nw rc |
     sed 's/^\([^:]*:[0-9]*\):.*/\1: this name is rc: call a status that is returned result/'
-  sources -name report.c | sed -n '2,$s/$/:1: this is a second report.c: name the file after its content/p'
+  $files '/report\.c$' | tr '\0' '\n' | sed -n '2,$s/$/:1: this is a second report.c: name the file after its content/p'
 }
 
 # Tables and code may be wider.  replay.md and estimate.md are written by docs/measurements/figures.sh.
 prose() {
   # shellcheck disable=SC2016
-  find . -path ./build -prune -o -name '*.md' ! -name replay.md ! -name estimate.md -print |
-    sed 's/^\.\///' | xargs awk '
+  $files '\.md$' | grep -zvE '(replay|estimate)\.md$' | xargs -0 awk '
     FNR == 1 { code = 0 }
     /^ *```/ { code = !code }
     !code && !/^ *(\||```)/ && !/^    / { print FILENAME ":" FNR ": " $0 }' |
