@@ -238,6 +238,12 @@ int cpu_compiler_find(const struct toolchain_request *request, const struct cach
     struct cpu_info cpu;
     cpu_info_read(&cpu);
     int result = check_address_space(st);
+    if (result == 0 && !cache_may_run(c))
+        result = status_set(st, STATUS_ENVIRONMENT,
+                            "the cache of compiled code, '%s', is on a file system that is mounted "
+                            "noexec: nothing can be run there; set FUSEPLAN_CACHE to a directory "
+                            "on another one",
+                            c->dir);
     if (result == 0)
         result = find_compiler(request, out, &identity, st);
     if (result == 0) {
