@@ -341,28 +341,6 @@ int npy_parse(const void *bytes, size_t len, struct npy *out, struct status *st)
 void npy_write(enum npy_type type, int ndim, const int64_t *shape, const void *data,
                struct buf *out);
 
-/* ---- cpu_info.c: the processor and its memory ------------------------------------------------ */
-
-struct cpu_info {
-    char model[128];                 /* "Intel(R) Xeon(R) Processor" */
-    char extension[32];              /* its widest vectors: "avx512" */
-    char kernel[64];                 /* "Linux 6.1.0" */
-    char flags_hash[HASH_TEXT_SIZE]; /* of all its flags, on which -march=native depends */
-};
-void cpu_info_read(struct cpu_info *out);
-
-/* Seconds in which the machine's cores have worked since it started, for any program or, under a
- * hypervisor, for another machine; -1 if unknown. */
-double cpu_busy_seconds(void);
-
-/* Cores that this process may use, by its affinity and its control group's quota; at least 1. */
-int cpu_threads(void);
-
-/* Bytes that the machine and its control group let this process map; UINT64_MAX: unknown. */
-uint64_t mem_available_bytes(void);
-/* The same of a group, "/above/own", of cgroup v2 mounted at root; UINT64_MAX: no limit. */
-uint64_t mem_group_bytes(const char *root, const char *group);
-
 /* ---- clock.c: time --------------------------------------------------------------------------- */
 
 double clock_seconds(void);                  /* monotonic */
@@ -394,6 +372,7 @@ typedef int both_work(void *ctx, struct status *st);
 int run_both(both_work *first, both_work *second, void *ctx, struct status *st);
 
 #include "base/child.h"
+#include "base/cpu_info.h"
 #include "base/progress.h"
 
 #endif

@@ -2,6 +2,7 @@
 #include "kernels/cpu/threads.h"
 
 #include <dlfcn.h>
+#include <math.h>
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -92,15 +93,26 @@ int cpu_threads(void)
     return fp_threads(allowed_cores());
 }
 
+double cpu_quota(void)
+{
+    return fp_cpu_quota();
+}
+
+bool cpu_cores_are_known(void)
+{
+    return fp_places_are_known();
+}
+
 /* The number behind key, in the first line of a control group's file that begins with it; `absent`
  * where there is none. */
-static uint64_t group_number(const char *dir, const char *file, const char *key, uint64_t absent)
+static uint64_t group_number(const struct fp_group *group, const char *file, const char *key,
+                             uint64_t absent)
 {
     struct buf path, text;
     struct status ignored = STATUS_INIT;
     buf_init(&path);
     buf_init(&text);
-    buf_addf(&path, "%s/%s", dir, file);
+    buf_addf(&path, "%s/%s", group->dir, file);
     size_t key_len = strlen(key);
     const char *line = file_read(path.ptr, 0, &text, &ignored) == 0 ? text.ptr : NULL;
     while (line != NULL && strncmp(line, key, key_len) != 0) {
@@ -115,27 +127,43 @@ static uint64_t group_number(const char *dir, const char *file, const char *key,
     return found ? number : absent;
 }
 
-uint64_t mem_group_bytes(const char *root, const char *group)
+double cpu_throttled_seconds(void)
 {
-    struct buf dir;
-    buf_init(&dir);
-    buf_addf(&dir, "%s%s", root, group);
-    uint64_t least = UINT64_MAX;
-    for (size_t len = dir.len; len >= strlen(root); len--) { /* the group, and those above it */
-        if (len > strlen(root) && dir.ptr[len] != '/' && dir.ptr[len] != '\0')
-            continue;
-        dir.ptr[len] = '\0';
-        uint64_t limit = group_number(dir.ptr, "memory.max", "", UINT64_MAX);
-        if (limit == UINT64_MAX)
-            continue;
-        uint64_t used = group_number(dir.ptr, "memory.current", "", 0);
-        /* pages of files that nobody has used for some time are given back when others want them */
-        uint64_t idle = group_number(dir.ptr, "memory.stat", "inactive_file ", 0);
-        used -= idle < used ? idle : used;
-        uint64_t left = used < limit ? limit - used : 0;
-        least = left < least ? left : least;
+    struct fp_group group = fp_group_of(FP_GROUPS, FP_GROUPS_ROOT, "cpu");
+    double most = 0; /* of the groups, which may stop a thread at the same time */
+    for (bool more = group.mount > 0; more; more = fp_group_up(&group)) {
+        most = fmax(most, 1e-6 * (double)group_number(&group, "cpu.stat", "throttled_usec ", 0));
+        most = fmax(most, 1e-9 * (double)group_number(&group, "cpu.stat", "throttled_time ", 0));
     }
-    buf_release(&dir);
+    return most;
+}
+
+/* The files of each version of control groups. */
+static const struct {
+    const char *limit, *used, *idle;
+} memory_files[] = {
+    {"memory.max", "memory.current", "inactive_file "},
+    {"memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file "},
+};
+
+uint64_t mem_group_bytes(const char *list, const char *root)
+{
+    const uint64_t endless = (uint64_t)1 << 62; /* version 1 has a number for no limit */
+    struct fp_group group = fp_group_of(list, root, "memory");
+    uint64_t least = UINT64_MAX;
+    for (bool more = group.mount > 0; more; more = fp_group_up(&group))
+        for (size_t i = 0; i < ARRAY_LEN(memory_files); i++) {
+            uint64_t limit = group_number(&group, memory_files[i].limit, "", UINT64_MAX);
+            if (limit >= endless)
+                continue;
+            uint64_t used = group_number(&group, memory_files[i].used, "", 0);
+            /* pages of files that nobody has used for some time are given back when others want
+             * them */
+            uint64_t idle = group_number(&group, "memory.stat", memory_files[i].idle, 0);
+            used -= idle < used ? idle : used;
+            uint64_t left = used < limit ? limit - used : 0;
+            least = left < least ? left : least;
+        }
     return least;
 }
 
@@ -154,12 +182,8 @@ uint64_t mem_available_bytes(void)
     struct rlimit own; /* `ulimit -v`: a process gets no more, whatever the machine has */
     if (getrlimit(RLIMIT_AS, &own) == 0 && own.rlim_cur < least)
         least = own.rlim_cur;
-    char group[4096];
-    fp_first_line("/proc/self/cgroup", group, (int)sizeof(group)); /* "0::/above/own" */
-    if (strncmp(group, "0::/", 4) == 0) {
-        uint64_t left = mem_group_bytes("/sys/fs/cgroup", group + 3);
-        least = left < least ? left : least;
-    }
+    uint64_t left = mem_group_bytes(FP_GROUPS, FP_GROUPS_ROOT);
+    least = left < least ? left : least;
     return least;
 }
 

@@ -76,9 +76,9 @@ static unsigned confine_files(const char *readable, const char *writable)
 {
     /* Where libraries may be, and what says how busy the machine is. */
     static const char *const system_files[] = {
-        "/usr",        "/lib", "/lib32",           "/lib64", "/opt",
-        "/nix",        "/gnu", "/etc/ld.so.cache", "/proc",  "/sys/devices/system",
-        "/dev/urandom"};
+        "/usr",           "/lib",        "/lib32",           "/lib64", "/opt",
+        "/nix",           "/gnu",        "/etc/ld.so.cache", "/proc",  "/sys/devices/system",
+        "/sys/fs/cgroup", "/dev/urandom"};
     const uint64_t reading = READ_FILE | READ_DIR;
     int version = landlock_version();
     struct ruleset denied = {.files = all_rights(version),

@@ -63,9 +63,10 @@ struct limits {
 /* Recorded, never a reason to drop a sample. */
 struct conditions {
     /* Of a CPU, over the timing. */
-    bool cpu;            /* false: no CPU, or the system does not say */
-    double waited_share; /* of their time in which the threads waited for a core */
-    double other_cores;  /* how many cores other programs kept busy */
+    bool cpu;             /* false: no CPU, or the system does not say */
+    double waited_share;  /* of their time in which the threads waited for a core */
+    double other_cores;   /* how many cores other programs kept busy */
+    double stopped_share; /* of their time in which the control group's quota stopped the threads */
 
     /* Of a GPU, right after the timing. */
     bool known; /* false: the target does not say; all is 0 */
@@ -90,10 +91,14 @@ void conditions_parse(const char *json, struct conditions *out);
  * machine. */
 bool conditions_crowded(const struct conditions *c);
 
+/* Whether it was rather a control group's quota that kept them waiting than other programs. */
+bool conditions_throttled(const struct conditions *c);
+
 /* What disturbed a number of measurements. */
 struct disturbance {
     int measured;        /* measurements with known conditions */
     int crowded;         /* of a CPU: those in which threads waited for a core */
+    int throttled;       /* those of them in which they waited for their quota above all */
     double waited_share; /* in the worst of these */
     int slowed;          /* those of them that a slowdown disturbed: any but the power cap's */
     unsigned slowed_by;  /* the reasons of these slowdowns, as in conditions */

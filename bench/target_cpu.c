@@ -67,9 +67,23 @@ static void check_load(struct env_list *out)
             "%.1f of %ld cores are busy", fmax(cores, 0), sysconf(_SC_NPROCESSORS_ONLN));
 }
 
+static void check_threads(struct env_list *out)
+{
+    char quota[64] = "";
+    if (cpu_quota() > 0)
+        snprintf(quota, sizeof(quota), " under a control group's quota of %.3g cores", cpu_quota());
+    bool known = cpu_cores_are_known();
+    env_add(
+        out, "threads", false, known ? ENV_OK : ENV_WARNING,
+        "mount /sys: without it threads are bound to cores in the order of their numbers, and no "
+        "quota of CPU time is seen",
+        "%d%s%s", cpu_threads(), quota, known ? "" : " (/sys is not mounted)");
+}
+
 /* What makes times vary. */
 static void noise(struct env_list *out)
 {
+    check_threads(out);
     check_governor(out);
     check_load(out);
 }
@@ -97,10 +111,11 @@ static void checks(const struct toolchain *tc, const struct status *problem, str
                 "apt install libopenblas-openmp-dev",
                 "%s", tc->libraries);
     } else {
-        env_add(out, "compiler", true, ENV_MISSING, CPU_COMPILER_ADVICE, "%s", problem->message);
+        bool lacks = strstr(problem->message, CPU_COMPILER_ADVICE) != NULL;
+        env_add(out, "compiler", true, ENV_MISSING, lacks ? CPU_COMPILER_ADVICE : "", "%s",
+                problem->message);
     }
     env_add(out, "CPU", false, ENV_OK, "", "%s, %s", cpu.model, cpu.extension);
-    env_add(out, "threads", false, ENV_OK, "", "%d", cpu_threads());
     check_sandbox(out);
     noise(out);
 }

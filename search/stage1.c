@@ -57,7 +57,7 @@ static int time_job(struct tuner *t, struct job j, const struct status *built, s
  * idle, and all where compilers run beside the timing. */
 static int to_build(const struct tuner *t, int count, int behind)
 {
-    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int cores = cpu_threads();
     if (bench_builds_beside(t->bench))
         return behind;
     return count < cores ? (cores < behind ? cores : behind) : count;
@@ -141,7 +141,7 @@ static int run_chunk(struct tuner *t, const struct job_list *list, int from, int
 static int chunk_in_time(const struct tuner *t, int open, deadline *until)
 {
     double each_s = t->build_s + t->time_s, left_s = until(t) - t->clock();
-    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN);
+    int cores = cpu_threads();
     int most = t->time_s > 0 ? CHUNK_PER_CORE * cores : cores;
     if (isinf(left_s))
         return open;
@@ -332,7 +332,7 @@ static int time_all(struct tuner *t, struct status *st)
 /* Times and climbs the plan of the least hoped sum until it is the same one. */
 static int follow_hope(struct tuner *t, struct best_first *b, double share, struct status *st)
 {
-    int cores = (int)sysconf(_SC_NPROCESSORS_ONLN), result = 0;
+    int cores = cpu_threads(), result = 0;
     while (result == 0 && stage1_goes_on(t)) {
         int slots[SLOT_COUNT], first, plan;
         learn(t, b);

@@ -32,8 +32,9 @@ void unstable_text(const struct trial *final, struct interval in_search, struct 
         add_reason(out, text);
     }
     if (conditions_crowded(&final->conditions)) {
-        snprintf(text, sizeof(text), "its threads waited %.0f %% of their time for a core",
-                 100 * final->conditions.waited_share);
+        snprintf(text, sizeof(text), "its threads waited %.0f %% of their time for a core%s",
+                 100 * final->conditions.waited_share,
+                 conditions_throttled(&final->conditions) ? ", by the control group's quota" : "");
         add_reason(out, text);
     }
 }

@@ -52,8 +52,8 @@ static unsigned slowdown_bits(const json_t *names)
 json_t *message_of_conditions(const struct conditions *c)
 {
     if (c->cpu)
-        return json_pack("{s:f, s:f}", "waited_share", c->waited_share, "other_cores",
-                         c->other_cores);
+        return json_pack("{s:f, s:f, s:f}", "waited_share", c->waited_share, "other_cores",
+                         c->other_cores, "stopped_share", c->stopped_share);
     if (!c->known)
         return json_null();
     json_t *others = c->other_processes < 0 ? json_null() : json_integer(c->other_processes);
@@ -70,8 +70,8 @@ void message_to_conditions(const json_t *m, struct conditions *out)
     json_t *names, *others;
     int mig;
     *out = (struct conditions){.known = false};
-    if (json_unpack((json_t *)(uintptr_t)m, "{s:F, s:F}", "waited_share", &c.waited_share,
-                    "other_cores", &c.other_cores) == 0) {
+    if (json_unpack((json_t *)(uintptr_t)m, "{s:F, s:F, s?F}", "waited_share", &c.waited_share,
+                    "other_cores", &c.other_cores, "stopped_share", &c.stopped_share) == 0) {
         *out = c;
         out->cpu = true;
         out->known = false;
@@ -120,9 +120,15 @@ bool conditions_crowded(const struct conditions *c)
     return c->cpu && c->waited_share > share;
 }
 
+bool conditions_throttled(const struct conditions *c)
+{
+    return conditions_crowded(c) && c->stopped_share > c->waited_share / 2;
+}
+
 void disturbance_add(struct disturbance *d, const struct conditions *c)
 {
     d->crowded += conditions_crowded(c);
+    d->throttled += conditions_throttled(c);
     if (conditions_crowded(c) && c->waited_share > d->waited_share)
         d->waited_share = c->waited_share;
     unsigned reasons = 0;
@@ -150,12 +156,16 @@ void disturbance_sharing_text(const struct disturbance *d, struct buf *out)
 
 void disturbance_crowd_text(const struct disturbance *d, struct buf *out)
 {
+    const char *by = "other programs kept cores busy";
+    if (d->crowded > 0 && d->throttled == d->crowded)
+        by = "the control group's quota of CPU time stopped this program";
+    else if (d->throttled > 0)
+        by = "other programs, and the control group's quota of CPU time, kept this program waiting";
     if (d->crowded > 0)
-        buf_addf(
-            out,
-            "other programs kept cores busy during %d of %d measurements: threads waited up to "
-            "%.0f %% of their time for a core, and those times are too long",
-            d->crowded, d->measured, 100 * d->waited_share);
+        buf_addf(out,
+                 "%s during %d of %d measurements: threads waited up to "
+                 "%.0f %% of their time for a core, and those times are too long",
+                 by, d->crowded, d->measured, 100 * d->waited_share);
 }
 
 void disturbance_slowdown_text(const struct disturbance *d, struct buf *out)

@@ -2,6 +2,7 @@
 #include "bench/worker/worker_int.h"
 
 #include <dirent.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/resource.h>
@@ -55,20 +56,28 @@ void core_use_begin(struct core_use *u)
     *u = (struct core_use){.clock_s = clock_seconds(),
                            .busy_s = cpu_busy_seconds(),
                            .own_s = own_seconds(),
+                           .stopped_s = cpu_throttled_seconds(),
                            .waited_s = waited_seconds(&threads)};
+}
+
+/* The system counts time when it ends, so that some of it may be from before. */
+static double share(double part_s, double whole_s)
+{
+    return fmin(fmax(part_s / whole_s, 0), 1);
 }
 
 void core_use_end(const struct core_use *begin, struct conditions *out)
 {
     int threads;
     struct core_use end = {clock_seconds(), cpu_busy_seconds(), own_seconds(),
-                           waited_seconds(&threads)};
+                           cpu_throttled_seconds(), waited_seconds(&threads)};
     double wall_s = end.clock_s - begin->clock_s;
     *out = (struct conditions){.cpu = false};
     if (begin->busy_s < 0 || end.busy_s < 0 || begin->waited_s < 0 || threads == 0 || wall_s <= 0)
         return;
     double others_s = end.busy_s - begin->busy_s - (end.own_s - begin->own_s);
     out->cpu = true;
-    out->waited_share = (end.waited_s - begin->waited_s) / (wall_s * threads);
+    out->waited_share = share(end.waited_s - begin->waited_s, wall_s * threads);
     out->other_cores = others_s > 0 ? others_s / wall_s : 0;
+    out->stopped_share = share(end.stopped_s - begin->stopped_s, wall_s * threads);
 }

@@ -97,7 +97,7 @@ void packing_release(struct packing *p);
 /* ---- core_use.c: how far other programs took cores from this process ------------------------- */
 
 struct core_use { /* in seconds; negative if the system does not say */
-    double clock_s, busy_s, own_s, waited_s;
+    double clock_s, busy_s, own_s, stopped_s, waited_s;
 };
 void core_use_begin(struct core_use *u);
 void core_use_end(const struct core_use *begin, struct conditions *out);

@@ -1,9 +1,9 @@
 #include "base/base.h"
+#include "kernels/cpu/threads.h"
 #include "tests/suite.h"
 
 #include <sched.h>
 #include <string.h>
-#include <sys/stat.h>
 
 static struct status st; /* of the call that a test is about */
 
@@ -47,33 +47,110 @@ static void make_group(const char *group)
     struct buf path;
     buf_init(&path);
     buf_addf(&path, "%s/%s", test_dir, group);
-    ck_assert_int_eq(mkdir(path.ptr, 0700), 0);
+    OK(file_make_dirs(path.ptr, &st));
     buf_release(&path);
+}
+
+/* Each version of control groups: what /proc/self/cgroup says, where the group is, and how its
+ * files are named. */
+static const struct {
+    const char *list, *list_above, *dir, *limit, *used, *idle, *endless;
+} versions[] = {
+    {"0::/pod/own\n", "0::/pod\n", "pod/own", "memory.max", "memory.current", "inactive_file",
+     "max"},
+    {"4:memory:/pod/own\n3:cpu:/\n0::/\n", "4:memory:/pod\n0::/\n", "memory/pod/own",
+     "memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file",
+     "9223372036854771712"},
+};
+
+static void set_memory(int version, bool above, const char *file, const char *text)
+{
+    char path[128];
+    size_t len = strlen(versions[version].dir) - (above ? strlen("/own") : 0);
+    snprintf(path, sizeof(path), "%.*s/%s", (int)len, versions[version].dir, file);
+    write_number(path, text);
+}
+
+static uint64_t memory_left(int version, bool above)
+{
+    struct buf list;
+    buf_init(&list);
+    buf_addf(&list, "%s/list", test_dir);
+    write_number("list", above ? versions[version].list_above : versions[version].list);
+    uint64_t left = mem_group_bytes(list.ptr, test_dir);
+    buf_release(&list);
+    return left;
 }
 
 /* `pod` is above `pod/own`; each gets a limit, and uses some of it.  Pages that are idle count as
  * left. */
 START_TEST(a_control_group_limits_memory)
 {
-    make_group("pod");
+    const char *limit = versions[_i].limit, *used = versions[_i].used;
+    char idle[64];
+    make_group(versions[_i].dir);
+    ck_assert_uint_eq(memory_left(_i, true), UINT64_MAX);
+    ck_assert_uint_eq(memory_left(_i, false), UINT64_MAX);
+    set_memory(_i, true, limit, versions[_i].endless);
+    set_memory(_i, false, limit, "1000000\n");
+    ck_assert_uint_eq(memory_left(_i, false), 1000000);
+    set_memory(_i, false, used, "1000000\n");
+    snprintf(idle, sizeof(idle), "anon 5\nactive_file 7\n%s 300000\nslab 9\n", versions[_i].idle);
+    set_memory(_i, false, "memory.stat", idle);
+    ck_assert_uint_eq(memory_left(_i, false), 300000);
+    ck_assert_uint_eq(memory_left(_i, true), UINT64_MAX);
+    set_memory(_i, true, limit, "400000\n");
+    set_memory(_i, true, used, "200000\n");
+    ck_assert_uint_eq(memory_left(_i, false), 200000);
+    ck_assert_uint_eq(memory_left(_i, true), 200000);
+    set_memory(_i, true, used, "500000\n"); /* the limit was lowered meanwhile */
+    ck_assert_uint_eq(memory_left(_i, false), 0);
+}
+END_TEST
+
+/* What /proc/self/cgroup says, files of groups, and the quota in cores; 0: none. */
+static const struct {
+    const char *list, *files[3][2];
+    double cores;
+} quotas[] = {
+    {"0::/\n", {{NULL}}, 0},
+    {"0::/\n", {{"cpu.max", "150000 100000\n"}}, 1.5},
+    {"0::/pod/own\n", {{"pod/own/cpu.max", "max 100000\n"}}, 0},
+    {"0::/pod/own\n",
+     {{"pod/own/cpu.max", "300000 100000\n"}, {"pod/cpu.max", "100000 50000\n"}},
+     2},
+    {"0::/not/seen/here\n",
+     {{"cpu.max", "50000 100000\n"}},
+     0.5}, /* a container's own is the root */
+    {"2:cpu,cpuacct:/pod/own\n0::/init\n",
+     {{"cpu/pod/own/cpu.cfs_quota_us", "250000\n"}, {"cpu/pod/own/cpu.cfs_period_us", "100000\n"}},
+     2.5},
+    {"3:cpuset:/\n2:cpuacct,cpu:/pod/own\n",
+     {{"cpu/pod/own/cpu.cfs_quota_us", "-1\n"}, {"cpu/pod/own/cpu.cfs_period_us", "100000\n"}},
+     0},
+    {"1:cpu:/not/seen/here\n",
+     {{"cpu/cpu.cfs_quota_us", "300000\n"}, {"cpu/cpu.cfs_period_us", "100000\n"}},
+     3},
+    {"2:cpuacct:/pod/own\n", {{"cpu/cpu.cfs_quota_us", "1\n"}}, 0}, /* another controller */
+    {"nonsense\n::\n\n", {{NULL}}, 0},
+};
+
+START_TEST(a_control_group_grants_cores)
+{
+    struct buf list;
+    buf_init(&list);
+    buf_addf(&list, "%s/list", test_dir);
     make_group("pod/own");
-    ck_assert_uint_eq(mem_group_bytes(test_dir, "/"), UINT64_MAX);
-    ck_assert_uint_eq(mem_group_bytes(test_dir, "/pod/own"), UINT64_MAX);
-    write_number("pod/memory.max", "max\n");
-    write_number("pod/own/memory.max", "1000000\n");
-    ck_assert_uint_eq(mem_group_bytes(test_dir, "/pod/own"), 1000000);
-    write_number("pod/own/memory.current", "1000000\n");
-    write_number("pod/own/memory.stat", "anon 5\nactive_file 7\ninactive_file 300000\nslab 9\n");
-    ck_assert_uint_eq(mem_group_bytes(test_dir, "/pod/own"), 300000);
-    ck_assert_uint_eq(mem_group_bytes(test_dir, "/pod"), UINT64_MAX);
-    write_number("pod/memory.max", "400000\n");
-    write_number("pod/memory.current", "200000\n");
-    ck_assert_uint_eq(mem_group_bytes(test_dir, "/pod/own"), 200000);
-    ck_assert_uint_eq(mem_group_bytes(test_dir, "/pod"), 200000);
-    write_number("pod/memory.current", "500000\n"); /* the limit was lowered meanwhile */
-    ck_assert_uint_eq(mem_group_bytes(test_dir, "/pod/own"), 0);
+    make_group("cpu/pod/own");
+    write_number("list", quotas[_i].list);
+    for (size_t i = 0; i < ARRAY_LEN(quotas[_i].files) && quotas[_i].files[i][0] != NULL; i++)
+        write_number(quotas[_i].files[i][0], quotas[_i].files[i][1]);
+    ck_assert_double_eq(fp_group_quota(fp_group_of(list.ptr, test_dir, "cpu")), quotas[_i].cores);
+    buf_release(&list);
 }
 END_TEST
 
 SUITE("cpu info", test_dir_setup, test_dir_teardown, ONCE(cpu_is_described),
-      ONCE(threads_are_the_processors_allowed), ONCE(a_control_group_limits_memory))
+      ONCE(threads_are_the_processors_allowed),
+      LOOP(a_control_group_limits_memory, 0, ARRAY_LEN(versions)),
+      LOOP(a_control_group_grants_cores, 0, ARRAY_LEN(quotas)))

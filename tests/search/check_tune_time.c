@@ -126,7 +126,7 @@ END_TEST
 /* Four compilations a core would take 4 s, more than stage 1 has. */
 START_TEST(slow_compilers_keep_to_the_limit)
 {
-    fake.seconds_per_build = 1. / (double)sysconf(_SC_NPROCESSORS_ONLN);
+    fake.seconds_per_build = 1. / cpu_threads();
     fake.speed = 100;
     options.search.time_limit_s = 7;
     run();

@@ -13,7 +13,8 @@ static const struct conditions some = {.known = true,
                                        .slowed_by = 0x24,
                                        .other_processes = 2};
 
-static const struct conditions crowded = {.cpu = true, .waited_share = 0.25, .other_cores = 1.5};
+static const struct conditions crowded = {
+    .cpu = true, .waited_share = 0.25, .other_cores = 1.5, .stopped_share = 0.125};
 
 START_TEST(conditions_are_written_as_json)
 {
@@ -32,7 +33,8 @@ START_TEST(conditions_are_written_as_json)
     ck_assert_ptr_nonnull(strstr(text.ptr, "\"mig\": false, \"peak_flops_per_s\": 9.89e14}"));
     buf_reset(&text);
     conditions_json(&crowded, &text);
-    ck_assert_str_eq(text.ptr, "{\"waited_share\": 0.25, \"other_cores\": 1.5}");
+    ck_assert_str_eq(text.ptr,
+                     "{\"waited_share\": 0.25, \"other_cores\": 1.5, \"stopped_share\": 0.125}");
     struct conditions back;
     conditions_parse(text.ptr, &back);
     ck_assert(back.cpu);
@@ -59,6 +61,7 @@ START_TEST(conditions_survive_the_journey)
         ck_assert_int_eq(back.cpu, to[i].cpu);
         ck_assert_double_eq(back.waited_share, to[i].waited_share);
         ck_assert_double_eq(back.other_cores, to[i].other_cores);
+        ck_assert_double_eq(back.stopped_share, to[i].stopped_share);
         ck_assert_int_eq(back.sm_mhz, to[i].sm_mhz);
         ck_assert_int_eq(back.max_sm_mhz, to[i].max_sm_mhz);
         ck_assert_int_eq(back.memory_mhz, to[i].memory_mhz);
@@ -106,6 +109,18 @@ static const struct {
      "other programs kept cores busy during 1 of 2 measurements: threads waited up to 25 % of "
      "their "
      "time for a core, and those times are too long"},
+    {{{.cpu = true, .waited_share = 0.25, .stopped_share = 0.24}, {.cpu = true}},
+     "",
+     "",
+     "the control group's quota of CPU time stopped this program during 1 of 2 measurements: "
+     "threads waited up to 25 % of their time for a core, and those times are too long"},
+    {{{.cpu = true, .waited_share = 0.25, .stopped_share = 0.24},
+      {.cpu = true, .waited_share = 0.5, .stopped_share = 0.1}},
+     "",
+     "",
+     "other programs, and the control group's quota of CPU time, kept this program waiting during "
+     "2 of 2 measurements: threads waited up to 50 % of their time for a core, and those times are "
+     "too long"},
 };
 
 START_TEST(disorder_is_told)
