@@ -152,6 +152,7 @@ struct bench_options {
     int jobs;                  /* compilers at a time; 0: one a core */
     struct inputs inputs;      /* without trained weights */
     const char *weights;       /* a file of trained weights; null: they are drawn */
+    const char *prefix;        /* of the names of its model's tensors; null: there is one model */
     bool afresh;               /* verify also what an earlier session verified */
     double compile_deadline_s; /* of one compilation; 0: 60 */
     double run_deadline_s;     /* of one step in the worker; 0: 30 and more for more FLOPs */

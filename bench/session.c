@@ -178,12 +178,12 @@ static int open_tools(struct bench *b, const struct bench_options *o, const stru
     return 0;
 }
 
-static int open_trained(struct bench *b, const char *path, const struct workload *w,
+static int open_trained(struct bench *b, const struct bench_options *o, const struct workload *w,
                         struct status *st)
 {
-    if (path == NULL)
+    if (o->weights == NULL)
         return 0;
-    if (trained_open(path, &b->trained, st) != 0)
+    if (trained_open(o->weights, o->prefix, &b->trained, st) != 0)
         return -1;
     b->inputs.trained = b->trained;
     return trained_check(b->trained, w, st);
@@ -211,7 +211,7 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
     buf_init(&b->worker);
     b->ops = target_ops_of(o->target.kind, st);
     if (b->ops == NULL || target_check_dtype(o->target.kind, w->dtype, st) != 0 ||
-        bench_check_memory(w, st) != 0 || open_trained(b, o->weights, w, st) != 0 ||
+        bench_check_memory(w, st) != 0 || open_trained(b, o, w, st) != 0 ||
         open_tools(b, o, w, st) != 0 || build_check(&b->builder.target, w, st) != 0)
         goto fail;
     workload_copy(&b->w, w);

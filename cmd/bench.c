@@ -48,6 +48,9 @@ static int parse_values(const struct options *o, struct comparison *c, struct st
                           "--dump writes one plan, and %d are given; give one value", c->count);
     if (check_dump(o, st) != 0)
         return -1;
+    if (o->weights == NULL && o->prefix != NULL)
+        return status_set(st, STATUS_USAGE,
+                          "--prefix chooses among the models in a file of weights; give --weights");
     if (o->weights != NULL && options_has(o, OPT(FAIL_ABOVE)))
         return status_set(st, STATUS_USAGE,
                           "--fail-above compares with stored times, and those with --weights are "
@@ -272,7 +275,7 @@ const struct command cmd_bench = {
     .name = "bench",
     .operands = "[VALUE...]",
     .summary = "Build, verify and time plans side by side",
-    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(WEIGHTS) | OPT(PADDED) |
+    .options = OPTS_COMMON | OPTS_WORKLOAD | OPT(INIT) | OPT(WEIGHTS) | OPT(PREFIX) | OPT(PADDED) |
                OPT(BASELINE) | OPT(TRACE) | OPT(DUMP) | OPT(FORCE) | OPT(FAIL_ABOVE) |
                OPT(RETRY_FAILED) | OPT(OP) | OPT(PEERS) | OPT(COMPILER) | OPT(ARCH) | OPT(JOBS) |
                OPT(DB) | OPT(EVENTS),

@@ -19,7 +19,7 @@
 /* clang-format off */
 #define OPTIONS(X)                                                                                 \
     X(BATCH) X(SEQ_LEN) X(MASK) X(PRESET) X(HEADS) X(HEAD_SIZE) X(LAYERS) X(FFN) X(EPS) X(DTYPE)   \
-    X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PACKED) X(PADDED) X(SEGMENTS)         \
+    X(LENGTHS) X(AVG_SEQ_LEN) X(TARGET) X(INIT) X(WEIGHTS) X(PREFIX) X(PACKED) X(PADDED) X(SEGMENTS)         \
     X(HANDWRITTEN) X(NPY) X(SVG) X(OUTPUT) X(FORCE) X(BUILD) X(BASELINE) X(TRACE) X(DUMP)          \
     X(FAIL_ABOVE) X(OP) X(PEERS) X(SPACE) X(BUDGET) X(TIME_LIMIT) X(AGAIN) X(RETRY_FAILED)         \
     X(RIGOR) X(STRATEGY) X(DATA) X(NAME) X(QUANTILE) X(FEATURES) X(SEED) X(SEEDS) X(NOISE)         \
@@ -64,7 +64,7 @@ struct options {
     int heads, head_size, layers, ffn, avg_seq_len;
     double eps;
     const char *mask, *lengths, *target, *segments, *npy, *svg, *output, *baseline, *trace, *dump,
-        *peers, *weights, *data, *name, *compiler, *arch, *db, *events, *before;
+        *peers, *weights, *prefix, *data, *name, *compiler, *arch, *db, *events, *before;
     enum dtype dtype;   /* only if given: the default depends on the target */
     enum ranges ranges; /* --init */
     struct strategy_list strategies;

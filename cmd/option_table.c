@@ -212,6 +212,7 @@ static const struct row option_rows[] = {
     [OPTION_TARGET] = {{"target", 0, "TARGET", "cpu, cuda or cuda:N (cuda if there is a GPU, else cpu)", words_target}, parse_text, FIELD(target), 0, 0},
     [OPTION_INIT] = {{"init", 0, "RANGES", "drawn data; uniform: weights in +-0.05; wide: all in +-0.4 (uniform)", words_init}, parse_word, FIELD(ranges), 0, 0},
     [OPTION_WEIGHTS] = {{"weights", 0, "FILE", "weights of a HuggingFace BERT (model.safetensors), not drawn ones", NULL}, parse_text, FIELD(weights), 0, 0},
+    [OPTION_PREFIX] = {{"prefix", 0, "NAME", "with --weights: what the model's names begin with, as bert", NULL}, parse_text, FIELD(prefix), 0, 0},
     [OPTION_PACKED] = {{"packed", 0, NULL, "calls with lengths run on packed tokens, without rows of padding", NULL}, NULL, 0, 0, 0},
     [OPTION_PADDED] = {{"padded", 0, NULL, "with lengths: the plans given compute rows of padding too", NULL}, NULL, 0, 0, 0},
     [OPTION_SEGMENTS] = {{"segments", 0, "I-J,...", "print the value that fuses these segments, in operator numbers", NULL}, parse_text, FIELD(segments), 0, 0},

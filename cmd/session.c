@@ -77,6 +77,7 @@ int session_open(const struct options *o, uint64_t seed, enum db_mode mode, stru
                                     .jobs = o->jobs,
                                     .inputs = {.seed = seed, .ranges = o->ranges},
                                     .weights = o->weights,
+                                    .prefix = o->prefix,
                                     .stop = &session_stop,
                                     .listener = {.report = progress_detail},
                                     .say = note_line,

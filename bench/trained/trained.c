@@ -11,45 +11,67 @@ static_assert(sizeof(struct encoder_weights) == WEIGHT_COUNT * sizeof(void *),
               "both number the weights of a layer alike");
 
 struct trained {
-    char *path;
-    struct safetensors file;
+    char *path, *prefix;
+    struct weights_file file;
 };
 
-int trained_open(const char *path, struct trained **out, struct status *st)
+/* The path from the root.  A link at its end stays: the shards of an index are beside its name, not
+ * beside what that links to.  The caller frees; null with errno if there is no such directory. */
+static char *absolute(const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct buf out;
+    buf_init(&out);
+    buf_add(&out, path, slash != NULL ? (size_t)(slash + 1 - path) : 0);
+    char *dir = realpath(out.len > 0 ? out.ptr : ".", NULL);
+    buf_release(&out);
+    if (dir == NULL)
+        return NULL;
+    buf_init(&out);
+    buf_addf(&out, "%s/%s", strcmp(dir, "/") != 0 ? dir : "", slash != NULL ? slash + 1 : path);
+    free(dir);
+    return buf_detach(&out);
+}
+
+static int open_file(struct trained *t, const char *path, const char *prefix, struct status *st)
+{
+    t->path = absolute(path);
+    if (t->path == NULL || weights_open(t->path, prefix, &t->file) != 0)
+        return status_set(st, STATUS_USAGE, "--weights: cannot read '%s': %s", path,
+                          t->path == NULL ? strerror(errno) : t->file.error);
+    if (!utf8_is_valid(t->path)) /* the worker gets it in JSON */
+        return status_set(st, STATUS_USAGE,
+                          "--weights: the path of '%s' is not UTF-8; name another", path);
+    if (prefix != NULL && !utf8_is_valid(prefix))
+        return status_set(st, STATUS_USAGE, "--prefix: '%s' is not UTF-8", prefix);
+    t->prefix = prefix != NULL ? mem_strdup(prefix) : NULL;
+    return 0;
+}
+
+int trained_open(const char *path, const char *prefix, struct trained **out, struct status *st)
 {
     struct trained *t = mem_alloc(1, sizeof(*t));
-    *out = NULL;
-    t->path = realpath(path, NULL);
-    if (t->path == NULL || safetensors_open(t->path, &t->file) != 0) {
-        status_set(st, STATUS_USAGE, "--weights: cannot read '%s': %s", path,
-                   t->path == NULL ? strerror(errno) : t->file.error);
+    int result = open_file(t, path, prefix, st);
+    *out = result == 0 ? t : NULL;
+    if (result != 0)
         trained_close(t);
-        return -1;
-    }
-    if (!utf8_is_valid(t->path)) { /* the worker gets it in JSON */
-        status_set(st, STATUS_USAGE, "--weights: the path of '%s' is not UTF-8; name another",
-                   path);
-        trained_close(t);
-        return -1;
-    }
-    *out = t;
-    return 0;
+    return result;
 }
 
 void trained_close(struct trained *t)
 {
     if (t == NULL)
         return;
-    safetensors_close(&t->file);
+    weights_close(&t->file);
+    free(t->prefix);
     free(t->path);
     free(t);
 }
 
-/* fp32, which elements of F32, F16 and BF16 are exactly. */
-static struct encoder_info sizes_of(const struct workload *w)
+static struct encoder_info sizes_of(const struct workload *w, enum encoder_dtype dtype)
 {
-    return (struct encoder_info){.dtype = ENCODER_FP32,
-                                 .element_bytes = sizeof(float),
+    return (struct encoder_info){.dtype = dtype,
+                                 .element_bytes = (int)sizeof(float),
                                  .heads = w->heads,
                                  .head_size = w->head_size,
                                  .ffn = w->ffn};
@@ -57,18 +79,18 @@ static struct encoder_info sizes_of(const struct workload *w)
 
 int trained_check(const struct trained *t, const struct workload *w, struct status *st)
 {
-    const struct encoder_info sizes = sizes_of(w);
+    const struct encoder_info sizes = sizes_of(w, w->dtype == DTYPE_FP16   ? ENCODER_FP16
+                                                  : w->dtype == DTYPE_BF16 ? ENCODER_BF16
+                                                                           : ENCODER_FP32);
     char error[WEIGHTS_ERROR];
-    int layers = weights_layers(&t->file);
-    if (layers < w->layers)
+    if (t->file.layers < w->layers)
         return status_set(st, STATUS_USAGE,
                           "--weights: '%s' has %d layers of a BERT, and the workload has %d; give "
                           "--layers and the sizes of the model",
-                          t->path, layers, w->layers);
+                          t->path, t->file.layers, w->layers);
     for (int i = 0; i < w->layers * WEIGHT_COUNT; i++)
         if (weights_read(&t->file, &sizes, i / WEIGHT_COUNT, i % WEIGHT_COUNT, NULL, error) != 0)
-            return status_set(st, STATUS_USAGE, "--weights: '%s': %s; give the sizes of the model",
-                              t->path, error);
+            return status_set(st, STATUS_USAGE, "--weights: '%s': %s", t->path, error);
     return 0;
 }
 
@@ -77,15 +99,29 @@ const char *trained_path(const struct trained *t)
     return t->path;
 }
 
+const char *trained_prefix(const struct trained *t)
+{
+    return t->prefix;
+}
+
 char *trained_hash(const struct trained *t, char out[HASH_TEXT_SIZE])
 {
-    return hash_text(t->file.mapped, t->file.mapped_bytes, out);
+    const struct safetensors *f = &t->file.file;
+    struct buf hashes; /* of the index, and of each shard */
+    buf_init(&hashes);
+    for (size_t i = 0; i < f->map_count; i++)
+        buf_adds(&hashes, hash_text(f->maps[i].at, f->maps[i].bytes, out));
+    if (f->map_count > 1)
+        hash_text(hashes.ptr, hashes.len, out);
+    buf_release(&hashes);
+    return out;
 }
 
 void trained_read(const struct trained *t, const struct workload *w, int layer, enum weight_id id,
                   float *out)
 {
-    const struct encoder_info sizes = sizes_of(w);
+    /* fp32, which elements of F32, F16 and BF16 are exactly */
+    const struct encoder_info sizes = sizes_of(w, ENCODER_FP32);
     char error[WEIGHTS_ERROR];
     int result = weights_read(&t->file, &sizes, layer, (int)id, out, error);
     mem_checked(result == 0 ? out : NULL); /* after the check only memory can be short */

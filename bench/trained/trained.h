@@ -9,17 +9,19 @@
 
 struct trained;
 
-/* STATUS_USAGE if the file cannot be read, is none of safetensors, or has a path that is not
- * UTF-8. */
-int trained_open(const char *path, struct trained **out, struct status *st);
+/* STATUS_USAGE if the file cannot be read, is none of safetensors, has no layers of a BERT, or has
+ * a path that is not UTF-8.  prefix: of the names of its model's tensors; null: there is one model.
+ */
+int trained_open(const char *path, const char *prefix, struct trained **out, struct status *st);
 void trained_close(struct trained *t); /* takes null */
 
-/* Whether the file has the layers of a workload, in its sizes: STATUS_USAGE if not.  It may have
- * more layers. */
+/* Whether the file has the layers of a workload, in its sizes, and values that are finite in its
+ * type: STATUS_USAGE if not.  It may have more layers. */
 int trained_check(const struct trained *t, const struct workload *w, struct status *st);
 
-/* The file's path, absolute, and the hash of its contents. */
+/* The file's path, absolute; the prefix, or null; and the hash of its contents, shards and all. */
 const char *trained_path(const struct trained *t);
+const char *trained_prefix(const struct trained *t);
 char *trained_hash(const struct trained *t, char out[HASH_TEXT_SIZE]);
 
 /* A weight of a layer, both checked. */

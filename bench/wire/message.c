@@ -157,23 +157,25 @@ json_t *message_of_inputs(struct inputs in)
     char hash[HASH_TEXT_SIZE] = "";
     if (in.trained != NULL)
         trained_hash(in.trained, hash);
-    return json_pack("{s:I, s:i, s:s?, s:s}", "seed", (json_int_t)in.seed, "ranges", (int)in.ranges,
-                     "weights", in.trained != NULL ? trained_path(in.trained) : NULL,
-                     "weights_hash", hash);
+    return json_pack("{s:I, s:i, s:s?, s:s?, s:s}", "seed", (json_int_t)in.seed, "ranges",
+                     (int)in.ranges, "weights",
+                     in.trained != NULL ? trained_path(in.trained) : NULL, "weights_prefix",
+                     in.trained != NULL ? trained_prefix(in.trained) : NULL, "weights_hash", hash);
 }
 
 int message_to_inputs(const json_t *m, struct inputs *out, struct status *st)
 {
     json_int_t seed;
     int ranges;
-    const json_t *path; /* null: the weights are drawn */
-    const char *hash;   /* of the file as the sender read it */
+    const json_t *path, *prefix; /* path null: the weights are drawn */
+    const char *hash;            /* of the file as the sender read it */
     char here[HASH_TEXT_SIZE];
     struct trained *trained = NULL;
     *out = (struct inputs){0};
-    if (unpack(m, "inputs", st, "{s:I, s:i, s:o, s:s}", "seed", &seed, "ranges", &ranges, "weights",
-               &path, "weights_hash", &hash) != 0 ||
-        (json_is_string(path) && trained_open(json_string_value(path), &trained, st) != 0))
+    if (unpack(m, "inputs", st, "{s:I, s:i, s:o, s:o, s:s}", "seed", &seed, "ranges", &ranges,
+               "weights", &path, "weights_prefix", &prefix, "weights_hash", &hash) != 0 ||
+        (json_is_string(path) &&
+         trained_open(json_string_value(path), json_string_value(prefix), &trained, st) != 0))
         return -1;
     if (trained != NULL && strcmp(trained_hash(trained, here), hash) != 0) {
         trained_close(trained);

@@ -1,7 +1,10 @@
 /* The library in use: one batch of drawn inputs, the time of a run.
  *
  *   example                               runs layers of drawn weights
- *   example --weights model.safetensors   runs those of a HuggingFace BERT */
+ *   example --weights model.safetensors   runs those of a HuggingFace BERT
+ *
+ * In a file with several models '--prefix bert' chooses that whose names begin so, '--prefix .'
+ * that without a prefix. */
 #ifndef _GNU_SOURCE
 #define _GNU_SOURCE
 #endif
@@ -57,11 +60,11 @@ static struct encoder *create(const struct encoder_weights *weights, int layers)
     return e;
 }
 
-/* The layers of a file. */
-static struct encoder *create_loaded(const char *path, int *layers)
+/* The layers of a file, behind a prefix of their names; null: it has one model. */
+static struct encoder *create_loaded(const char *path, const char *prefix, int *layers)
 {
     struct weights w;
-    if (weights_load(path, encoder_describe(), &w) != 0) {
+    if (weights_load(path, prefix, encoder_describe(), &w) != 0) {
         fprintf(stderr, "example: '%s': %s\n", path, w.error);
         exit(EXIT_FAILURE);
     }
@@ -115,14 +118,16 @@ int main(int argc, char **argv)
     const struct encoder_plan *p = encoder_plan_at(l->plans - 1);
     size_t n = (size_t)p->batch * (size_t)p->seq_len * (size_t)l->heads * (size_t)l->head_size;
     size_t bytes = n * (size_t)l->element_bytes;
-    bool loads = argc == 3 && strcmp(argv[1], "--weights") == 0;
+    bool chooses = argc == 5 && strcmp(argv[3], "--prefix") == 0;
+    bool loads = (argc == 3 || chooses) && strcmp(argv[1], "--weights") == 0;
     int layers = l->layers;
     if (argc > 1 && !loads) {
-        fprintf(stderr, "usage: example [--weights model.safetensors]\n");
+        fprintf(stderr, "usage: example [--weights model.safetensors [--prefix NAMES]]\n");
         return 2;
     }
     device_begin(argv);
-    handle = loads ? create_loaded(argv[2], &layers) : create_drawn(layers);
+    handle =
+        loads ? create_loaded(argv[2], chooses ? argv[4] : NULL, &layers) : create_drawn(layers);
     call.batch = p->batch;
     call.seq_len = p->seq_len;
     void *host = draw(n, 0, 1), *x = device_new(bytes);

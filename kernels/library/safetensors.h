@@ -1,4 +1,4 @@
-/* Reads a file of tensors in the format safetensors: eight bytes with the length of a header, the
+/* Reads files of tensors in the format safetensors: eight bytes with the length of a header, the
  * header in JSON, then the tensors' bytes, little-endian.
  *
  * The reader is strict: it takes a file whose tensors fill the bytes behind the header without
@@ -9,7 +9,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum { SAFETENSORS_DIMS = 8 };
+enum { SAFETENSORS_DIMS = 8, SAFETENSORS_ERROR = 400 };
 
 struct safetensor {
     const char *name; /* not ended by NUL; as in the header, escapes and all */
@@ -17,27 +17,55 @@ struct safetensor {
     char dtype[8]; /* "F32" */
     int dims;
     uint64_t shape[SAFETENSORS_DIMS];
-    uint64_t begin, end; /* in the data */
+    uint64_t begin, end;       /* in the data of its file */
+    const unsigned char *data; /* (end - begin), not aligned */
+    size_t file;               /* which of an index's files */
+};
+
+struct safetensors_map {
+    void *at;
+    size_t bytes;
 };
 
 struct safetensors {
-    struct safetensor *tensors; /* (count), owned: in the order of their data */
+    struct safetensor *tensors; /* (count), owned: by name, each of which is there once */
     size_t count;
-    const unsigned char *data;
-    void *mapped; /* of safetensors_open() */
-    size_t mapped_bytes;
-    char error[160]; /* why it was refused */
+    struct safetensors_map *maps; /* (map_count), owned: what safetensors_open() read */
+    size_t map_count;
+    char error[SAFETENSORS_ERROR]; /* why it was refused, in printable ASCII */
 };
+
+/* ---- safetensors.c: one file's bytes --------------------------------------------------------- */
 
 /* Reads `bytes`, which stay the caller's and must outlive *out.  0, or -1 with out->error.  Close
  * *out in any case. */
 int safetensors_parse(const void *bytes, size_t len, struct safetensors *out);
 
-/* The same of a file. */
+/* Null if there is no tensor of this name. */
+const struct safetensor *safetensors_find(const struct safetensors *f, const char *name);
+
+/* ---- safetensors_open.c: files --------------------------------------------------------------- */
+
+/* Reads a file, or those that an index of shards (model.safetensors.index.json) names, which are in
+ * the index's directory.  The error says what else a file is: a pickle, a web page, ...  0 or -1.
+ */
 int safetensors_open(const char *path, struct safetensors *out);
 void safetensors_close(struct safetensors *f);
 
-/* Null if there is no tensor of this name. */
-const struct safetensor *safetensors_find(const struct safetensors *f, const char *name);
+/* Which shard holds which tensor. */
+struct safetensors_index {
+    struct safetensors_entry {
+        const char *name, *shard; /* neither ended by NUL */
+        size_t name_len, shard_len;
+        size_t file; /* for safetensors_open() */
+    } * entries;     /* (count), owned */
+    size_t count;
+    const char *error; /* why it was refused, a literal */
+};
+
+/* Reads an index; the names of shards are those of files in its directory.  `bytes` stay the
+ * caller's and must outlive *out.  0, or -1 with out->error.  Release *out in any case. */
+int safetensors_index_parse(const void *bytes, size_t len, struct safetensors_index *out);
+void safetensors_index_release(struct safetensors_index *index);
 
 #endif

@@ -1,64 +1,42 @@
-/* HuggingFace's names and shapes, and the library's: a table.  nn.Linear computes x @ weight^T, so
+/* Shapes of HuggingFace's tensors, and the library's: a table.  nn.Linear computes x @ weight^T, so
  * its matrices are transposed on the way. */
-#include "weights.h"
+#include "weights_int.h"
 
 #include "elements.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 
 enum { WEIGHTS = 12 };
 enum size { ONE, HIDDEN, FFN };
 
+/* Weight and bias of each module, as weights_names.c numbers them. */
 static const struct row {
-    const char *name, *older; /* behind "encoder.layer.N."; older: before 2020; null: the same */
-    int weight;               /* its place in struct encoder_weights */
-    int part, parts;          /* which of how many equal parts of its columns */
-    enum size in, out;        /* rows and columns of the part; in ONE: a vector */
-} rows[] = {
-    {"attention.self.query.weight", NULL, 0, 0, 3, HIDDEN, HIDDEN},
-    {"attention.self.key.weight", NULL, 0, 1, 3, HIDDEN, HIDDEN},
-    {"attention.self.value.weight", NULL, 0, 2, 3, HIDDEN, HIDDEN},
-    {"attention.self.query.bias", NULL, 1, 0, 3, ONE, HIDDEN},
-    {"attention.self.key.bias", NULL, 1, 1, 3, ONE, HIDDEN},
-    {"attention.self.value.bias", NULL, 1, 2, 3, ONE, HIDDEN},
-    {"attention.output.dense.weight", NULL, 2, 0, 1, HIDDEN, HIDDEN},
-    {"attention.output.dense.bias", NULL, 3, 0, 1, ONE, HIDDEN},
-    {"attention.output.LayerNorm.weight", "attention.output.LayerNorm.gamma", 4, 0, 1, ONE, HIDDEN},
-    {"attention.output.LayerNorm.bias", "attention.output.LayerNorm.beta", 5, 0, 1, ONE, HIDDEN},
-    {"intermediate.dense.weight", NULL, 6, 0, 1, HIDDEN, FFN},
-    {"intermediate.dense.bias", NULL, 7, 0, 1, ONE, FFN},
-    {"output.dense.weight", NULL, 8, 0, 1, FFN, HIDDEN},
-    {"output.dense.bias", NULL, 9, 0, 1, ONE, HIDDEN},
-    {"output.LayerNorm.weight", "output.LayerNorm.gamma", 10, 0, 1, ONE, HIDDEN},
-    {"output.LayerNorm.bias", "output.LayerNorm.beta", 11, 0, 1, ONE, HIDDEN},
+    int weight;        /* its place in struct encoder_weights */
+    int part, parts;   /* which of how many equal parts of its columns */
+    enum size in, out; /* rows and columns of the part; in ONE: a vector */
+} rows[WEIGHTS_TENSORS] = {
+    [2 * QUERY] = {0, 0, 3, HIDDEN, HIDDEN},
+    [2 * QUERY + 1] = {1, 0, 3, ONE, HIDDEN},
+    [2 * KEY] = {0, 1, 3, HIDDEN, HIDDEN},
+    [2 * KEY + 1] = {1, 1, 3, ONE, HIDDEN},
+    [2 * VALUE] = {0, 2, 3, HIDDEN, HIDDEN},
+    [2 * VALUE + 1] = {1, 2, 3, ONE, HIDDEN},
+    [2 * ATTENTION_OUT] = {2, 0, 1, HIDDEN, HIDDEN},
+    [2 * ATTENTION_OUT + 1] = {3, 0, 1, ONE, HIDDEN},
+    [2 * NORM1] = {4, 0, 1, ONE, HIDDEN},
+    [2 * NORM1 + 1] = {5, 0, 1, ONE, HIDDEN},
+    [2 * FFN1] = {6, 0, 1, HIDDEN, FFN},
+    [2 * FFN1 + 1] = {7, 0, 1, ONE, FFN},
+    [2 * FFN2] = {8, 0, 1, FFN, HIDDEN},
+    [2 * FFN2 + 1] = {9, 0, 1, ONE, HIDDEN},
+    [2 * NORM2] = {10, 0, 1, ONE, HIDDEN},
+    [2 * NORM2 + 1] = {11, 0, 1, ONE, HIDDEN},
 };
-enum { ROWS = sizeof(rows) / sizeof(rows[0]) };
 
 static size_t size_of(const struct encoder_info *as, enum size s)
 {
     return s == ONE ? 1 : s == FFN ? (size_t)as->ffn : (size_t)as->heads * (size_t)as->head_size;
-}
-
-/* In a model with a head the names of the layers begin with "bert.". */
-static const struct safetensor *find(const struct safetensors *f, const char *name, int layer)
-{
-    static const char *const prefixes[] = {"", "bert."};
-    const struct safetensor *t = NULL;
-    char full[128];
-    for (int i = 0; i < 2 && t == NULL && name != NULL; i++) {
-        snprintf(full, sizeof(full), "%sencoder.layer.%d.%s", prefixes[i], layer, name);
-        t = safetensors_find(f, full);
-    }
-    return t;
-}
-
-static const struct safetensor *find_row(const struct safetensors *f, const struct row *r,
-                                         int layer)
-{
-    const struct safetensor *t = find(f, r->name, layer);
-    return t != NULL ? t : find(f, r->older, layer);
 }
 
 static bool has_shape(const struct safetensor *t, size_t in, size_t out)
@@ -76,54 +54,104 @@ static int dtype_of(const struct safetensor *t)
                                            : -1;
 }
 
-/* Writes part r of an array (in, parts*out), whose rows begin in `to`, from a tensor (out, in). */
-static int read_part(const struct safetensors *f, const struct row *r, const struct safetensor *t,
-                     const struct encoder_info *as, void *to)
+/* (3,4), (5,) */
+static void shape_text(const uint64_t *shape, int dims, char *out, size_t room)
 {
-    size_t in = size_of(as, r->in), out = size_of(as, r->out), columns = (size_t)r->parts * out;
-    void *data = malloc((size_t)(t->end - t->begin)); /* aligned, unlike the file's */
-    if (data == NULL)
-        return -1;
-    memcpy(data, f->data + t->begin, (size_t)(t->end - t->begin));
-    for (size_t i = 0; i < in; i++)
-        for (size_t o = 0; o < out; o++)
-            element_store(as->dtype, to, i * columns + (size_t)r->part * out + o,
-                          element_load((enum encoder_dtype)dtype_of(t), data, o * in + i));
-    free(data);
+    size_t len = (size_t)snprintf(out, room, "(");
+    for (int d = 0; d < dims && len < room; d++)
+        len += (size_t)snprintf(out + len, room - len, "%s%llu", d > 0 ? "," : "",
+                                (unsigned long long)shape[d]);
+    if (len < room)
+        snprintf(out + len, room - len, "%s)", dims == 1 ? "," : "");
+}
+
+static int check_tensor(const struct safetensor *t, size_t in, size_t out, char *error)
+{
+    char found[200], wanted[60];
+    shape_text(t->shape, t->dims, found, sizeof(found));
+    shape_text((const uint64_t[]){out, in}, in == 1 ? 1 : 2, wanted, sizeof(wanted));
+    if (!has_shape(t, in, out))
+        return weights_refuse(error, "'%.*s' has the shape %s; expected %s", NAME(t), found,
+                              wanted);
+    if (dtype_of(t) < 0)
+        return weights_refuse(error, "'%.*s' is of type %s; expected F32, F16 or BF16%s", NAME(t),
+                              t->dtype,
+                              t->dtype[0] != 'F' || t->dtype[1] == '8'
+                                  ? ": the model is quantised, save it without that"
+                                  : "");
     return 0;
 }
 
-int weights_read(const struct safetensors *f, const struct encoder_info *as, int layer, int weight,
-                 void *out, char error[WEIGHTS_ERROR])
+/* Whether the type of the library holds all values of a tensor, which are at `data`. */
+static int check_values(const struct safetensor *t, const void *data, const struct encoder_info *as,
+                        char *error)
 {
-    for (const struct row *r = rows; r < rows + ROWS; r++) {
-        if (r->weight != weight)
+    static const char *const names[] = {
+        [ENCODER_FP32] = "fp32", [ENCODER_FP16] = "fp16", [ENCODER_BF16] = "bf16"};
+    enum encoder_dtype dtype = (enum encoder_dtype)dtype_of(t);
+    uint64_t columns = t->dims == 2 ? t->shape[1] : 1;
+    uint64_t count = columns * t->shape[0];
+    for (uint64_t i = 0; i < count; i++) {
+        union {
+            float single;
+            uint16_t half;
+        } stored = {0};
+        float value = element_load(dtype, data, i);
+        element_store(as->dtype, &stored, 0, value);
+        if (isfinite(element_load(as->dtype, &stored, 0)))
             continue;
-        size_t rows_in = size_of(as, r->in), columns = size_of(as, r->out);
-        const struct safetensor *t = find_row(f, r, layer);
-        if (t == NULL || !has_shape(t, rows_in, columns) || dtype_of(t) < 0) {
-            snprintf(error, WEIGHTS_ERROR,
-                     "layer %d: %s %s; expected %zu x %zu of F32, F16 or BF16", layer, r->name,
-                     t == NULL                         ? "is missing"
-                     : !has_shape(t, rows_in, columns) ? "has another shape"
-                                                       : "has another type",
-                     columns, rows_in);
-            return -1;
-        }
-        if (out != NULL && read_part(f, r, t, as, out) != 0) {
-            snprintf(error, WEIGHTS_ERROR, "out of memory");
-            return -1;
-        }
+        char at[60];
+        const uint64_t index[] = {t->dims == 2 ? i / columns : i, i % columns};
+        shape_text(index, t->dims, at, sizeof(at));
+        return isfinite(value)
+                   ? weights_refuse(
+                         error,
+                         "'%.*s' is %g at %s, which is infinite in %s; export the library "
+                         "in another type",
+                         NAME(t), (double)value, at, names[as->dtype])
+                   : weights_refuse(error,
+                                    "'%.*s' is %g at %s: the file is damaged, or training failed",
+                                    NAME(t), (double)value, at);
     }
     return 0;
 }
 
-int weights_layers(const struct safetensors *f)
+/* Writes part r of an array (in, parts*out), whose rows begin in `to`, from a tensor (out, in). */
+static int read_part(const struct row *r, const struct safetensor *t, const struct encoder_info *as,
+                     void *to, char *error)
 {
-    int layers = 0;
-    while (find(f, rows[0].name, layers) != NULL)
-        layers++;
-    return layers;
+    size_t in = size_of(as, r->in), out = size_of(as, r->out), columns = (size_t)r->parts * out;
+    size_t bytes = (size_t)(t->end - t->begin);
+    if (check_tensor(t, in, out, error) != 0)
+        return -1;
+    void *data = malloc(bytes > 0 ? bytes : 1); /* aligned, unlike the file's */
+    if (data == NULL)
+        return weights_refuse(error, "out of memory");
+    memcpy(data, t->data, bytes);
+    int result = check_values(t, data, as, error);
+    for (size_t i = 0; i < in && to != NULL && result == 0; i++)
+        for (size_t o = 0; o < out; o++)
+            element_store(as->dtype, to, i * columns + (size_t)r->part * out + o,
+                          element_load((enum encoder_dtype)dtype_of(t), data, o * in + i));
+    free(data);
+    return result;
+}
+
+int weights_read(const struct weights_file *f, const struct encoder_info *as, int layer, int weight,
+                 void *out, char error[WEIGHTS_ERROR])
+{
+    for (int i = 0; i < WEIGHTS_TENSORS; i++) {
+        const struct row *r = &rows[i];
+        const struct safetensor *t = f->tensors[layer * WEIGHTS_TENSORS + i];
+        if (r->weight != weight)
+            continue;
+        size_t columns = size_of(as, r->out);
+        for (size_t o = 0; o < columns && t == NULL && out != NULL; o++) /* a vector */
+            element_store(as->dtype, out, (size_t)r->part * columns + o, 0);
+        if (t != NULL && read_part(r, t, as, out, error) != 0)
+            return -1;
+    }
+    return 0;
 }
 
 /* Bytes of an array in the type of `as`. */
@@ -135,28 +163,20 @@ static size_t array_bytes(const struct encoder_info *as, int weight)
     return size_of(as, r->in) * size_of(as, r->out) * (size_t)r->parts * (size_t)as->element_bytes;
 }
 
-static int load_layers(const struct safetensors *f, const struct encoder_info *as,
+static int load_layers(const struct weights_file *f, const struct encoder_info *as,
                        struct weights *w)
 {
-    w->layers = weights_layers(f);
-    if (w->layers == 0) {
-        snprintf(w->error, sizeof(w->error), "it has no tensor 'encoder.layer.0.%s'", rows[0].name);
-        return -1;
-    }
+    w->layers = f->layers;
     w->list = calloc((size_t)w->layers, sizeof(*w->list));
     w->arrays = calloc((size_t)w->layers * WEIGHTS, sizeof(*w->arrays));
-    if (w->list == NULL || w->arrays == NULL) {
-        snprintf(w->error, sizeof(w->error), "out of memory");
-        return -1;
-    }
+    if (w->list == NULL || w->arrays == NULL)
+        return weights_refuse(w->error, "out of memory");
     for (int layer = 0; layer < w->layers; layer++) {
         void **a = w->arrays + (size_t)layer * WEIGHTS;
         for (int i = 0; i < WEIGHTS; i++) {
             a[i] = malloc(array_bytes(as, i));
-            if (a[i] == NULL) {
-                snprintf(w->error, sizeof(w->error), "out of memory");
-                return -1;
-            }
+            if (a[i] == NULL)
+                return weights_refuse(w->error, "out of memory");
             if (weights_read(f, as, layer, i, a[i], w->error) != 0)
                 return -1;
         }
@@ -166,16 +186,17 @@ static int load_layers(const struct safetensors *f, const struct encoder_info *a
     return 0;
 }
 
-int weights_load(const char *path, const struct encoder_info *as, struct weights *out)
+int weights_load(const char *path, const char *prefix, const struct encoder_info *as,
+                 struct weights *out)
 {
-    struct safetensors f;
+    struct weights_file f;
     *out = (struct weights){.layers = 0};
-    int result = safetensors_open(path, &f);
+    int result = weights_open(path, prefix, &f);
     if (result == 0)
         result = load_layers(&f, as, out);
     else
-        snprintf(out->error, sizeof(out->error), "%s", f.error);
-    safetensors_close(&f);
+        weights_refuse(out->error, "%s", f.error);
+    weights_close(&f);
     return result;
 }
 

@@ -5,7 +5,7 @@
 #include "encoder.h"
 #include "safetensors.h"
 
-enum { WEIGHTS_ERROR = 256 };
+enum { WEIGHTS_ERROR = 600 };
 
 struct weights {
     int layers;
@@ -14,18 +14,44 @@ struct weights {
     char error[WEIGHTS_ERROR];    /* why it could not be read */
 };
 
-/* Reads model.safetensors: every layer of a BertModel, or of a model with one, in fp32, fp16 or
- * bf16, converted to the type of `as`, whose sizes it must have.  0, or -1 with out->error.
- * Release *out in any case. */
-int weights_load(const char *path, const struct encoder_info *as, struct weights *out);
+/* ---- weights.c: values ----------------------------------------------------------------------- */
+
+/* Reads model.safetensors, or model.safetensors.index.json: every layer of a BERT, RoBERTa, XLM-R,
+ * CamemBERT, ELECTRA or DistilBERT, or of a model with one, in fp32, fp16 or bf16, converted to the
+ * type of `as`, whose sizes it must have.  A model whose layers hold anything else is refused, and
+ * so are values that are not finite in that type.
+ *
+ * prefix: what stands in front of "encoder.layer.0" in the names of the layers wanted, such as
+ * "bert", or "." if nothing does; null if only one model is in the file.  0, or -1 with out->error.  Release *out in any
+ * case. */
+int weights_load(const char *path, const char *prefix, const struct encoder_info *as,
+                 struct weights *out);
 void weights_release(struct weights *w);
 
-/* The layers that a file has. */
-int weights_layers(const struct safetensors *f);
+/* ---- weights_names.c: which tensor is which -------------------------------------------------- */
 
-/* Reads one of a layer's twelve arrays, numbered as in struct encoder_weights.  out null: only
- * checks that it is there. */
-int weights_read(const struct safetensors *f, const struct encoder_info *as, int layer, int weight,
+enum { WEIGHTS_TENSORS = 16 }; /* of a layer: weight and bias of eight modules */
+
+/* The layers of a file. */
+struct weights_file {
+    struct safetensors file;
+    int layers;
+    const struct safetensor *
+        *tensors; /* (layers, WEIGHTS_TENSORS), owned; null: a key's bias of 0 */
+    char error[WEIGHTS_ERROR];
+};
+
+/* Finds the layers of a file, by the names of its tensors.  0, or -1 with out->error.  Close *out
+ * in any case. */
+int weights_open(const char *path, const char *prefix, struct weights_file *out);
+void weights_close(struct weights_file *f);
+
+/* The same of tensors that were read already: sets layers, tensors and error. */
+int weights_find(const char *prefix, struct weights_file *f);
+
+/* Reads one of a layer's twelve arrays, numbered as in struct encoder_weights, and in the type and
+ * the sizes of `as`.  out null: only checks names, shapes and values. */
+int weights_read(const struct weights_file *f, const struct encoder_info *as, int layer, int weight,
                  void *out, char error[WEIGHTS_ERROR]);
 
 #endif

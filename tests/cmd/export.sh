@@ -26,7 +26,7 @@ if [ "$part" = written ]; then
 
   # Weights of a HuggingFace model.
   # shellcheck disable=SC2086
-  cc -std=gnu17 $flags -Ilibrary -o weights "$source/tests/cmd/weights.c" library/weights.o library/safetensors.o \
+  cc -std=gnu17 $flags -Ilibrary -o weights "$source/tests/cmd/weights.c" library/weights*.o library/safetensors*.o \
     library/libencoder.a -lopenblas -lm
   ./weights model.safetensors || fail "weights"
   library/example --weights model.safetensors >out
@@ -35,6 +35,8 @@ if [ "$part" = written ]; then
   library/example --weights short.safetensors 2>said && fail "it runs with a short file"
   grep -q "^example: 'short.safetensors': the header should have" said || fail "$(cat said)"
   library/example --weight model.safetensors 2>said && fail "it takes unknown options"
+  library/example --weights model.safetensors --prefix bert 2>said && fail "it takes any prefix"
+  grep -q "no layers have the prefix 'bert'" said || fail "$(cat said)"
 
   # The oracle and the plan compute with the same weights, and nothing is stored.
   sizes='--target cpu -b 1 -s 8 -H 2 -W 8'

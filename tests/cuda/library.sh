@@ -90,7 +90,7 @@ sizes/run >out || fail "sizes: $(cat out)"
 grep -q '^4 plans' out || fail "sizes: $(cat out)"
 
 # The example captures a run into a graph, in which nothing may be allocated or waited for.
-build cuda cuda/example.c cuda/safetensors.c cuda/weights.c
+build cuda cuda/example.c cuda/safetensors*.c cuda/weights*.c
 cuda/run >out
 grep -q "^plan $value, batch 2, sequence length 100, 3 layers: .* ms" out || fail "example: $(cat out)"
 

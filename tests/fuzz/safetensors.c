@@ -1,29 +1,78 @@
-/* A file of tensors, as an exported library's example reads it. */
-#include "kernels/library/safetensors.h"
+/* A file of tensors as an exported library's example reads it, its layers, and an index of shards.
+ */
+#include "kernels/library/weights.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+static int by_place(const void *a, const void *b)
+{
+    const struct safetensor *x = a, *y = b;
+    return (x->begin > y->begin) - (x->begin < y->begin) + (x->end > y->end) - (x->end < y->end);
+}
+
+static void check_tensors(const struct safetensors *f, const uint8_t *end)
+{
+    uint64_t at = 0;
+    struct safetensor *placed = mem_alloc(f->count + 1, sizeof(*placed));
+    for (size_t i = 0; i < f->count; i++) {
+        char *name = strndup(f->tensors[i].name, f->tensors[i].name_len);
+        fuzz_require(safetensors_find(f, name) == &f->tensors[i], "a tensor is found by its name");
+        free(name);
+        placed[i] = f->tensors[i];
+    }
+    qsort(placed, f->count, sizeof(*placed), by_place);
+    for (size_t i = 0; i < f->count; i++) {
+        fuzz_require(placed[i].begin == at && placed[i].end >= at &&
+                         placed[i].data + (placed[i].end - at) <= end,
+                     "tensors stand one behind the other in the file");
+        at = placed[i].end;
+    }
+    fuzz_require(f->count == 0 || placed[f->count - 1].data +
+                                          (placed[f->count - 1].end - placed[f->count - 1].begin) ==
+                                      end,
+                 "tensors fill the file");
+    free(placed);
+}
+
+/* Reads the layers in the sizes that the first one has. */
+static void read_layers(const struct weights_file *f)
+{
+    char error[WEIGHTS_ERROR];
+    const struct safetensor *up = f->tensors[10]; /* (F,D) */
+    struct encoder_info sizes = {.dtype = ENCODER_FP16, .element_bytes = 2, .heads = 1};
+    if (up->dims != 2 || up->shape[0] > 64 || up->shape[1] > 64)
+        return;
+    sizes.ffn = (int)up->shape[0];
+    sizes.head_size = (int)up->shape[1];
+    uint16_t *out = mem_alloc(3 * 64 * 64, sizeof(*out));
+    for (int i = 0; i < f->layers * 12; i++)
+        if (weights_read(f, &sizes, i / 12, i % 12, out, error) != 0)
+            fuzz_require(error[0] != '\0', "a weight is refused with a reason");
+    free(out);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-    struct safetensors f;
-    if (safetensors_parse(data, size, &f) != 0) {
-        fuzz_require(f.error[0] != '\0', "a file is refused with a reason");
-        safetensors_close(&f);
-        return 0;
+    struct weights_file f = {.layers = 0};
+    struct safetensors_index index;
+    if (safetensors_parse(data, size, &f.file) != 0) {
+        fuzz_require(f.file.error[0] != '\0', "a file is refused with a reason");
+    } else {
+        check_tensors(&f.file, data + size);
+        if (weights_find(NULL, &f) == 0)
+            read_layers(&f);
+        else
+            fuzz_require(f.error[0] != '\0', "a model is refused with a reason");
     }
-    uint64_t end = 0, left = size - (size_t)(f.data - data);
-    for (size_t i = 0; i < f.count; i++) {
-        const struct safetensor *t = &f.tensors[i];
-        char *name = strndup(t->name, t->name_len);
-        fuzz_require(t->begin == end && t->end >= t->begin && t->end <= left,
-                     "tensors stand one behind the other in the file");
-        fuzz_require(safetensors_find(&f, name) == t, "a tensor is found by its name");
-        end = t->end;
-        free(name);
-    }
-    fuzz_require(end == left, "tensors fill the file");
-    safetensors_close(&f);
+    weights_close(&f);
+    if (safetensors_index_parse(data, size, &index) != 0)
+        fuzz_require(index.error != NULL, "an index is refused with a reason");
+    for (size_t i = 0; i < index.count && index.error == NULL; i++)
+        fuzz_require(index.entries[i].shard_len > 0 &&
+                         memchr(index.entries[i].shard, '/', index.entries[i].shard_len) == NULL,
+                     "a shard is in the directory of its index");
+    safetensors_index_release(&index);
     return 0;
 }
