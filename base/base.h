@@ -320,27 +320,6 @@ void utf8_escape(const char *text, struct buf *out);
 /* Whether the text has nothing to escape. */
 bool utf8_is_plain(const char *text);
 
-/* ---- npy.c: NumPy arrays as bytes ------------------------------------------------------------ */
-
-enum npy_type { NPY_BOOL, NPY_UINT8, NPY_FLOAT32 };
-const char *npy_type_name(enum npy_type type); /* "bool", "uint8", "float32" */
-
-struct npy {
-    enum npy_type type;
-    int ndim;
-    int64_t shape[4];
-    bool fortran_order;
-    const void *data; /* borrowed from the bytes parsed */
-};
-
-/* Takes format versions 1.0 to 3.0, little endian, with at most 4 dimensions and nothing after the
- * data. */
-int npy_parse(const void *bytes, size_t len, struct npy *out, struct status *st);
-
-/* Appends header (format version 1.0, C order) and data. */
-void npy_write(enum npy_type type, int ndim, const int64_t *shape, const void *data,
-               struct buf *out);
-
 /* ---- clock.c: time --------------------------------------------------------------------------- */
 
 double clock_seconds(void);                  /* monotonic */
@@ -373,6 +352,7 @@ int run_both(both_work *first, both_work *second, void *ctx, struct status *st);
 
 #include "base/child.h"
 #include "base/cpu_info.h"
+#include "base/npy.h"
 #include "base/progress.h"
 
 #endif

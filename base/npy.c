@@ -1,5 +1,6 @@
 #include "base/base.h"
 
+#include <math.h>
 #include <string.h>
 
 /* The format: numpy.org/doc/stable/reference/generated/numpy.lib.format.html.  Six bytes of magic,
@@ -13,9 +14,13 @@ static const struct {
     const char *descr, *name;
     int bytes;
 } types[] = {
-    [NPY_BOOL] = {"|b1", "bool", 1},
-    [NPY_UINT8] = {"|u1", "uint8", 1},
-    [NPY_FLOAT32] = {"<f4", "float32", 4},
+    [NPY_BOOL] = {"|b1", "bool", 1},         [NPY_UINT8] = {"|u1", "uint8", 1},
+    [NPY_UINT16] = {"<u2", "uint16", 2},     [NPY_UINT32] = {"<u4", "uint32", 4},
+    [NPY_UINT64] = {"<u8", "uint64", 8},     [NPY_INT8] = {"|i1", "int8", 1},
+    [NPY_INT16] = {"<i2", "int16", 2},       [NPY_INT32] = {"<i4", "int32", 4},
+    [NPY_INT64] = {"<i8", "int64", 8},       [NPY_FLOAT16] = {"<f2", "float16", 2},
+    [NPY_FLOAT32] = {"<f4", "float32", 4},   [NPY_FLOAT64] = {"<f8", "float64", 8},
+    [NPY_BFLOAT16] = {"<V2", "bfloat16", 2},
 };
 
 const char *npy_type_name(enum npy_type type)
@@ -100,14 +105,15 @@ static int parse_type(struct cursor *c, struct npy *out, struct status *st)
                           "the .npy array is of a structured type; expected bool or uint8");
     if (!is_printable(found))
         return refuse_header("'descr' to be a type such as '|b1'", st);
-    for (size_t t = 0; t < ARRAY_LEN(types); t++)
-        if (is_text(found, types[t].descr)) {
-            out->type = (enum npy_type)t;
-            return 0;
-        }
-    return status_set(st, STATUS_USAGE,
-                      "the .npy array is of type '%.*s'; expected '|b1' (bool) or '|u1' (uint8): "
-                      "convert it with .astype(bool)",
+    for (size_t t = 0; t < ARRAY_LEN(types); t++) {
+        char big[] = {'>', types[t].descr[1], types[t].descr[2], '\0'};
+        out->big_endian = types[t].descr[0] == '<' && is_text(found, big);
+        if (!out->big_endian && !is_text(found, types[t].descr))
+            continue;
+        out->type = (enum npy_type)t;
+        return 0;
+    }
+    return status_set(st, STATUS_USAGE, "the .npy array is of type '%.*s'; expected bool or uint8",
                       (int)(found.end - found.at), found.at);
 }
 
@@ -221,6 +227,64 @@ int npy_parse(const void *bytes, size_t len, struct npy *out, struct status *st)
     }
     out->data = text + header;
     return 0;
+}
+
+int64_t npy_count(const struct npy *a)
+{
+    int64_t count = 1;
+    for (int d = 0; d < a->ndim; d++)
+        count *= a->shape[d];
+    return count;
+}
+
+static double float16_value(uint64_t bits)
+{
+    int exponent = (int)(bits >> 10 & 31);
+    double mantissa = (double)(bits & 1023), value = ldexp(mantissa, -24);
+    if (exponent == 31)
+        value = mantissa > 0 ? NAN : INFINITY;
+    else if (exponent > 0)
+        value = ldexp(1024 + mantissa, exponent - 25);
+    return (bits >> 15 & 1) != 0 ? -value : value;
+}
+
+static double float32_value(uint64_t bits)
+{
+    float value;
+    uint32_t half = (uint32_t)bits;
+    memcpy(&value, &half, sizeof(value));
+    return (double)value;
+}
+
+double npy_value(const struct npy *a, int64_t i)
+{
+    int bytes = types[a->type].bytes;
+    const unsigned char *p = (const unsigned char *)a->data + i * bytes;
+    uint64_t bits = 0;
+    double value;
+    for (int b = 0; b < bytes; b++)
+        bits |= (uint64_t)p[a->big_endian ? bytes - 1 - b : b] << 8 * b;
+    switch (a->type) {
+    case NPY_INT8:
+        return (int8_t)bits;
+    case NPY_INT16:
+        return (int16_t)bits;
+    case NPY_INT32:
+        return (int32_t)bits;
+    case NPY_INT64:
+        return (double)(int64_t)bits;
+    case NPY_FLOAT16:
+        return float16_value(bits);
+    case NPY_FLOAT32:
+        return float32_value(bits);
+    case NPY_BFLOAT16:
+        return float32_value(bits << 16);
+    case NPY_FLOAT64:
+        memcpy(&value, &bits, sizeof(value));
+        return value;
+    default:
+        return (double)bits;
+    }
 }
 
 void npy_write(enum npy_type type, int ndim, const int64_t *shape, const void *data,

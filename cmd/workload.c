@@ -25,8 +25,13 @@ int workload_read_mask(const struct options *o, struct workload *w, struct statu
     const char *path = w->mask_spec.path;
     struct buf npy;
     buf_init(&npy);
-    size_t most = (size_t)w->batch * (size_t)w->seq_len * (size_t)w->seq_len + NPY_HEADER_MAX;
+    /* An array of float64 is read too, to say what makes a mask of it. */
+    size_t most = sizeof(double) * (size_t)w->batch * (size_t)w->seq_len * (size_t)w->seq_len +
+                  NPY_HEADER_MAX;
     int result = path != NULL ? file_read(path, most, &npy, st) : 0;
+    if (result != 0 && st->code == STATUS_USAGE) /* it is too large */
+        status_prefix(st, "a mask is an array of bool (%d,%d) or (%d,%d,%d)", w->seq_len,
+                      w->seq_len, w->batch, w->seq_len, w->seq_len);
     if (result == 0)
         result = workload_build_mask(w, path != NULL ? &npy : NULL, st);
     if (result == 0 && w->mask.empty_rows > 0)

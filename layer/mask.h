@@ -5,7 +5,7 @@
 
 #include "base/base.h"
 
-/* ---- mask.c, mask_spec.c, mask_bits.c: attention masks ------------------------------------------
+/* ---- mask.c, mask_spec.c, mask_bits.c, mask_file.c: attention masks -----------------------------
  *
  * A mask says which keys j a query i keeps.  Its text is a name and optional parameters:
  * "sliding:w=64".  docs/masks.md defines each. */

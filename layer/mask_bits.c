@@ -28,27 +28,6 @@ static int64_t count_empty_rows(const struct mask *m)
     return empty;
 }
 
-static int check_array(const struct npy *a, int batch, int seq_len, struct status *st)
-{
-    if (a->type != NPY_BOOL && a->type != NPY_UINT8)
-        return status_set(st, STATUS_USAGE,
-                          "the array holds %s, expected bool or uint8; convert it with "
-                          "mask.astype(bool)",
-                          npy_type_name(a->type));
-    bool batched = a->ndim == 3 && a->shape[0] == batch;
-    if ((a->ndim == 2 || batched) && a->shape[a->ndim - 2] == seq_len &&
-        a->shape[a->ndim - 1] == seq_len)
-        return 0;
-    struct buf shape;
-    buf_init(&shape);
-    for (int d = 0; d < a->ndim; d++)
-        buf_addf(&shape, d == 0 ? "%lld" : ",%lld", (long long)a->shape[d]);
-    status_set(st, STATUS_USAGE, "the array has shape (%s), expected (%d,%d) or (%d,%d,%d)",
-               shape.ptr, seq_len, seq_len, batch, seq_len, seq_len);
-    buf_release(&shape);
-    return -1;
-}
-
 /* Packs one matrix of bytes, byte (i,j) at data[i*stride_i + j*stride_j].  It goes through tiles of
  * 64x64, so that C order and Fortran order both read whole cache lines. */
 static void pack_matrix(const uint8_t *data, int64_t stride_i, int64_t stride_j, int64_t matrix,
@@ -69,7 +48,7 @@ static int build_from_file(struct mask_spec *spec, int batch, int seq_len, const
                            struct mask *out, struct status *st)
 {
     struct npy a;
-    if (npy_parse(npy->ptr, npy->len, &a, st) != 0 || check_array(&a, batch, seq_len, st) != 0)
+    if (npy_parse(npy->ptr, npy->len, &a, st) != 0 || mask_file_check(&a, batch, seq_len, st) != 0)
         return status_prefix(st, "mask file '%s'", spec->path);
 
     int matrices = a.ndim == 3 ? batch : 1;

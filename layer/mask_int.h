@@ -1,5 +1,5 @@
 /* The table of masks, in mask.c; mask_spec.c parses their names and parameters, mask_bits.c builds
- * their bits. */
+ * their bits; mask_file.c says what to do with an array that is no mask. */
 #ifndef FUSEPLAN_LAYER_MASK_INT_H
 #define FUSEPLAN_LAYER_MASK_INT_H
 
@@ -20,6 +20,10 @@ struct mask_kind {
     void (*row)(uint64_t *row, int64_t i, int64_t seq_len, const int64_t *param);
     struct mask_param params[MASK_PARAM_MAX]; /* ends at a null key */
 };
+
+/* Whether an array is of a type and a shape that a mask may have.  STATUS_USAGE if not, with what
+ * makes a mask of it. */
+int mask_file_check(const struct npy *a, int batch, int seq_len, struct status *st);
 
 extern const struct mask_kind mask_kinds[]; /* mask_kind_count() of them */
 

@@ -124,7 +124,7 @@ static int read_part(const struct row *r, const struct safetensor *t, const stru
     size_t bytes = (size_t)(t->end - t->begin);
     if (check_tensor(t, in, out, error) != 0)
         return -1;
-    void *data = malloc(bytes > 0 ? bytes : 1); /* aligned, unlike the file's */
+    void *data = calloc(bytes + 1, 1); /* aligned, unlike the file's */
     if (data == NULL)
         return weights_refuse(error, "out of memory");
     memcpy(data, t->data, bytes);

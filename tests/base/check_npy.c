@@ -1,6 +1,8 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
+#include <math.h>
+
 static struct status st; /* of the call that a test is about */
 
 /* What numpy.save writes for numpy.array([[1,0,1],[0,1,0]], dtype=bool). */
@@ -118,8 +120,9 @@ static const struct {
     {1, HEADER("'|b1'", "False", "(2, 3)"), 0, "is truncated"},
     {1, HEADER("'|b1'", "False", "(2, 3)"), 7, "is too long"},
     {1, HEADER("'<f4'", "False", "(2, 3)"), 6, "take 24 bytes of data, found 6"},
-    {1, HEADER("'<f8'", "False", "(2, 3)"), 48, "of type '<f8'"},
-    {1, HEADER("'>f4'", "False", "(2, 3)"), 24, "of type '>f4'"},
+    {1, HEADER("'<c8'", "False", "(2, 3)"), 48, "of type '<c8'"},
+    {1, HEADER("'>b1'", "False", "(2, 3)"), 6, "of type '>b1'"},
+    {1, HEADER("'|f4'", "False", "(2, 3)"), 24, "of type '|f4'"},
     {1, HEADER("'|b'", "False", "(2, 3)"), 6, "of type '|b'"},
     {1, HEADER("'|b11'", "False", "(2, 3)"), 6, "of type '|b11'"},
     {1, HEADER("''", "False", "(2, 3)"), 6, "of type ''"},
@@ -155,6 +158,44 @@ START_TEST(refuses_malformed_files)
     struct buf bytes = file_of(malformed[_i].major, malformed[_i].header, malformed[_i].data);
     FAILS(npy_parse(bytes.ptr, bytes.len, &a, &st), STATUS_USAGE, malformed[_i].found);
     ck_assert_ptr_null(a.data);
+    buf_release(&bytes);
+}
+END_TEST
+
+/* The bytes of a number, in a file of one, and its value. */
+static const struct {
+    const char *descr, *bytes;
+    size_t len;
+    double value;
+} numbers[] = {
+    {"|b1", "\1", 1, 1},
+    {"|i1", "\xff", 1, -1},
+    {"|u1", "\xff", 1, 255},
+    {"<u2", "\1\2", 2, 513},
+    {">u2", "\1\2", 2, 258},
+    {"<i2", "\xf0\xd8", 2, -10000},
+    {"<u4", "\0\0\0\x80", 4, 2147483648},
+    {">i4", "\xff\xff\xff\xfe", 4, -2},
+    {"<u8", "\0\0\0\0\0\0\0\x80", 8, 0x1p63},
+    {"<i8", "\xff\xff\xff\xff\xff\xff\xff\xff", 8, -1},
+    {"<f2", "\xff\xfb", 2, -65504},
+    {"<f2", "\0\xfc", 2, -INFINITY},
+    {"<f2", "\1\0", 2, 0x1p-24},
+    {">f4", "\xff\x7f\xff\xff", 4, -0x1.fffffep127},
+    {"<f8", "\0\0\0\0\0\0\xf0\xff", 8, -INFINITY},
+    {"<V2", "\x80\x3f", 2, 1},
+};
+
+START_TEST(reads_numbers)
+{
+    char header[80];
+    struct npy a;
+    snprintf(header, sizeof(header), HEADER("'%s'", "False", "(1,)"), numbers[_i].descr);
+    struct buf bytes = file_of(1, header, numbers[_i].len);
+    memcpy(bytes.ptr + bytes.len - numbers[_i].len, numbers[_i].bytes, numbers[_i].len);
+    OK(npy_parse(bytes.ptr, bytes.len, &a, &st));
+    ck_assert_int_eq(npy_count(&a), 1);
+    ck_assert_double_eq(npy_value(&a, 0), numbers[_i].value);
     buf_release(&bytes);
 }
 END_TEST
@@ -210,4 +251,5 @@ END_TEST
 SUITE("npy", NULL, NULL, ONCE(writes_what_numpy_writes),
       LOOP(reads_what_it_writes, 0, ARRAY_LEN(arrays)), LOOP(reads_headers, 0, ARRAY_LEN(good)),
       LOOP(refuses_malformed_files, 0, ARRAY_LEN(malformed)),
-      LOOP(refuses_fragments, 0, ARRAY_LEN(fragments)), ONCE(survives_any_changed_byte))
+      LOOP(reads_numbers, 0, ARRAY_LEN(numbers)), LOOP(refuses_fragments, 0, ARRAY_LEN(fragments)),
+      ONCE(survives_any_changed_byte))

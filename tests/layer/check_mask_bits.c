@@ -118,37 +118,90 @@ START_TEST(hashes_differ_where_masks_do)
 END_TEST
 
 static const struct {
-    enum npy_type type;
-    int ndim, batch;
+    int ndim;
     int64_t shape[4];
     const char *found, *expected;
-} bad_files[] = {
-    {NPY_BOOL, 2, 2, {8, 9}, "shape (8,9)", "(8,8) or (2,8,8)"},
-    {NPY_BOOL, 2, 2, {7, 8}, "shape (7,8)", "(8,8) or (2,8,8)"},
-    {NPY_BOOL, 1, 2, {64}, "shape (64)", "(8,8) or (2,8,8)"},
-    {NPY_BOOL, 0, 2, {0}, "shape ()", "(8,8) or (2,8,8)"},
-    {NPY_BOOL, 2, 2, {0, 0}, "shape (0,0)", "(8,8) or (2,8,8)"},
-    {NPY_UINT8, 3, 2, {1, 8, 8}, "shape (1,8,8)", "(8,8) or (2,8,8)"},
-    {NPY_UINT8, 3, 2, {3, 8, 8}, "shape (3,8,8)", "(8,8) or (2,8,8)"},
-    {NPY_UINT8, 4, 2, {2, 1, 8, 8}, "shape (2,1,8,8)", "(8,8) or (2,8,8)"},
-    {NPY_FLOAT32, 2, 2, {8, 8}, "holds float32", "expected bool or uint8"},
+} bad_shapes[] = {
+    {2, {8, 9}, "shape (8,9), expected (8,8) or (2,8,8)", NULL},
+    {2, {7, 7}, "shape (7,7)", ": give -s 7"},
+    {1, {8}, "shape (8)", "--lengths, or take numpy.broadcast_to(mask.reshape(-1,1,8), (2,8,8))"},
+    {2, {2, 8}, "shape (2,8)", ": it masks keys alone"},
+    {3, {2, 1, 8}, "shape (2,1,8)", ": it masks keys alone"},
+    {4, {2, 1, 1, 8}, "shape (2,1,1,8)", ": it masks keys alone"},
+    {0, {0}, "shape ()", NULL},
+    {2, {0, 0}, "shape (0,0)", NULL},
+    {3, {1, 8, 8}, "shape (1,8,8)", ": take mask[0]"},
+    {3, {3, 8, 8}, "shape (3,8,8)", ": give -b 3"},
+    {4, {2, 1, 8, 8}, "shape (2,1,8,8)", ": take mask[:, 0]"},
+    {4, {1, 1, 8, 8}, "shape (1,1,8,8)", ": take mask[0, 0]"},
+    {4, {2, 3, 8, 8}, "shape (2,3,8,8)", ": take mask[:, 0], one mask for all heads, if they"},
+    {4, {3, 1, 8, 8}, "shape (3,1,8,8), expected", NULL},
 };
 
-START_TEST(refuses_files)
+/* The array is refused as a mask of (2,8); says: in the message; null: it ends with the shapes. */
+static void refuse_array(enum npy_type type, int ndim, const int64_t *shape, const void *data,
+                         const char *found, const char *says)
 {
-    static const float zeros[3 * 64];
     struct buf npy;
-    buf_init(&npy);
-    npy_write(bad_files[_i].type, bad_files[_i].ndim, bad_files[_i].shape, zeros, &npy);
     struct mask_spec spec = mask_spec_of("file:dir/m.npy", 8);
     struct mask m;
-    FAILS(mask_build(&spec, bad_files[_i].batch, 8, &npy, &m, &st), STATUS_USAGE,
-          "mask file 'dir/m.npy': ");
-    ck_assert_msg(strstr(st.message, bad_files[_i].found) != NULL, "%s", st.message);
-    ck_assert_msg(strstr(st.message, bad_files[_i].expected) != NULL, "%s", st.message);
+    buf_init(&npy);
+    npy_write(type, ndim, shape, data, &npy);
+    FAILS(mask_build(&spec, 2, 8, &npy, &m, &st), STATUS_USAGE, "mask file 'dir/m.npy': ");
+    const char *end = strstr(st.message, "(2,8,8)");
+    ck_assert_msg(strstr(st.message, found) != NULL, "%s", st.message);
+    ck_assert_msg(says != NULL ? strstr(st.message, says) != NULL : strcmp(end, "(2,8,8)") == 0,
+                  "%s", st.message);
     ck_assert_ptr_null(m.bits);
     mask_spec_release(&spec);
     buf_release(&npy);
+}
+
+START_TEST(refuses_shapes)
+{
+    static const uint8_t zeros[3 * 64 * 2];
+    refuse_array(NPY_BOOL, bad_shapes[_i].ndim, bad_shapes[_i].shape, zeros, bad_shapes[_i].found,
+                 bad_shapes[_i].expected);
+}
+END_TEST
+
+/* Arrays of (8,8) whose elements are in turn these two.  What makes masks of them differs: the
+ * wrong advice keeps what should be dropped. */
+static const struct {
+    enum npy_type type;
+    double even, odd;
+    const char *says;
+} bad_values[] = {
+    {NPY_FLOAT32, 0, 1,
+     "holds float32, expected bool or uint8; it is 1 where a key is kept: convert it with "
+     "mask.astype(bool)"},
+    {NPY_INT64, 1, 1, "with mask.astype(bool)"},
+    {NPY_FLOAT32, 0, -INFINITY,
+     "it is an additive mask, 0 where a key is kept: convert it with mask == 0"},
+    {NPY_FLOAT32, 0, -0x1.fffffep127, "with mask == 0"},
+    {NPY_FLOAT32, -65504, 0, "with mask == 0"},
+    {NPY_INT64, 0, -10000, "with mask == 0"},
+    {NPY_FLOAT32, 0, 0, "all of it is 0"},
+    {NPY_FLOAT32, 1, -65504, "it has both 1 and numbers far below 0"},
+    {NPY_FLOAT32, 0, -0.5, "it has -0.5, and a mask has 0 and 1"},
+    {NPY_FLOAT32, 1, NAN, "it has nan"},
+    {NPY_INT64, 0, 255, "it has 255"},
+};
+
+START_TEST(says_what_makes_a_mask_of_values)
+{
+    float floats[64];
+    int64_t ints[64];
+    bool integers = bad_values[_i].type == NPY_INT64;
+    for (int i = 0; i < 64; i++) {
+        double value = i % 2 == 0 ? bad_values[_i].even : bad_values[_i].odd;
+        floats[i] = (float)value;
+        ints[i] = integers ? (int64_t)value : 0;
+    }
+    const void *data = integers ? (const void *)ints : floats;
+    refuse_array(bad_values[_i].type, 2, (const int64_t[]){8, 8}, data, bad_values[_i].says, "");
+    refuse_array(bad_values[_i].type, 4, (const int64_t[]){1, 1, 8, 8}, data, bad_values[_i].says,
+                 ": take mask[0, 0]");
 }
 END_TEST
 
@@ -171,4 +224,6 @@ END_TEST
 
 SUITE("mask_bits", NULL, NULL, LOOP(files_hold_masks, 0, ARRAY_LEN(files)),
       ONCE(hashes_are_of_shape_and_kept_bits), ONCE(hashes_differ_where_masks_do),
-      LOOP(refuses_files, 0, ARRAY_LEN(bad_files)), ONCE(refuses_truncated_files))
+      LOOP(refuses_shapes, 0, ARRAY_LEN(bad_shapes)),
+      LOOP(says_what_makes_a_mask_of_values, 0, ARRAY_LEN(bad_values)),
+      ONCE(refuses_truncated_files))
