@@ -244,13 +244,16 @@ bool file_is_ours(const char *path);
 
 /* ---- sandbox.c: what code of others may do in this process --------------------------------------
  *
- * It reads system directories and one directory more, and writes below another one, if any; it
- * starts no program, sends no signal to a process outside and reaches no network, as far as the
- * kernel can keep it from that: by Landlock, and by a network namespace.  Files and sockets that
- * are open already stay usable.
- * None of it can be undone, and none of it makes computing slower. */
+ * It reads system directories and one directory more, and writes files below another one, if any,
+ * as far as the kernel can keep it to that (Landlock).  It computes and starts threads, and does
+ * nothing to other processes, starts none, sends itself no signal by which others end a process,
+ * opens no socket and changes no limit (a filter of system calls).  Files and sockets that are open
+ * already stay usable.  None of it can be undone, and none of it makes computing slower. */
 
-enum { SANDBOX_FILES = 1, SANDBOX_SIGNALS = 2, SANDBOX_NETWORK = 4 };
+enum { SANDBOX_FILES = 1, SANDBOX_CALLS = 2, SANDBOX_ALL = 3 };
+
+/* By these an administrator, a scheduler, a limit or the system's lack of memory ends a process. */
+#define SIGNALS_OF_OTHERS SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGXCPU
 
 /* Before threads are started: those that run already are not confined.  writable may be null.
  * Returns what the process is kept from now. */

@@ -1,4 +1,5 @@
 #include "base/base.h"
+#include "base/sandbox_int.h"
 
 #include <fcntl.h>
 #include <linux/capability.h>
@@ -12,12 +13,12 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* ---- Landlock: files, signals, TCP -------------------------------------------------------------
+/* ---- Landlock: files ----------------------------------------------------------------------------
  *
  * Stated here because the headers of older systems lack what newer kernels can do. */
 
 struct ruleset {
-    uint64_t files, net, scopes; /* what is denied unless a rule allows it */
+    uint64_t files; /* what is denied unless a rule allows it */
 };
 
 struct beneath {
@@ -27,8 +28,7 @@ struct beneath {
 
 enum { ASK_VERSION = 1, RULE_BENEATH = 1 };
 enum { EXECUTE = 1 << 0, WRITE_FILE = 1 << 1, READ_FILE = 1 << 2, READ_DIR = 1 << 3 };
-enum { BIND_TCP = 1 << 0, CONNECT_TCP = 1 << 1 };
-enum { TRUNCATE = 1 << 14, SCOPE_ABSTRACT_SOCKETS = 1 << 0, SCOPE_SIGNALS = 1 << 1 };
+enum { TRUNCATE = 1 << 14 };
 
 bool sandbox_wanted(void)
 {
@@ -72,7 +72,7 @@ static void allow_list(int ruleset, const char *list, uint64_t rights)
     free(copy);
 }
 
-static unsigned confine_files(const char *readable, const char *writable)
+static bool confine_files(const char *readable, const char *writable)
 {
     /* Where libraries may be, and what says how busy the machine is. */
     static const char *const system_files[] = {
@@ -81,14 +81,11 @@ static unsigned confine_files(const char *readable, const char *writable)
         "/sys/fs/cgroup", "/dev/urandom"};
     const uint64_t reading = READ_FILE | READ_DIR;
     int version = landlock_version();
-    struct ruleset denied = {.files = all_rights(version),
-                             .net = version >= 4 ? CONNECT_TCP | BIND_TCP : 0};
-    if (version >= 6)
-        denied.scopes = SCOPE_ABSTRACT_SOCKETS | SCOPE_SIGNALS;
+    const struct ruleset denied = {.files = all_rights(version)};
     int ruleset =
         version > 0 ? (int)syscall(SYS_landlock_create_ruleset, &denied, sizeof(denied), 0) : -1;
     if (ruleset < 0)
-        return 0;
+        return false;
     for (size_t i = 0; i < ARRAY_LEN(system_files); i++)
         allow(ruleset, system_files[i], reading);
     allow_list(ruleset, getenv("LD_LIBRARY_PATH"), reading);
@@ -98,41 +95,7 @@ static unsigned confine_files(const char *readable, const char *writable)
         allow(ruleset, writable, denied.files & ~(uint64_t)EXECUTE);
     bool confined = syscall(SYS_landlock_restrict_self, ruleset, 0) == 0;
     close(ruleset);
-    if (!confined)
-        return 0;
-    return SANDBOX_FILES | (denied.scopes != 0 ? SANDBOX_SIGNALS : 0);
-}
-
-/* ---- namespaces: the network ----------------------------------------------------------------- */
-
-static bool write_text(const char *path, const char *text)
-{
-    int fd = open(path, O_WRONLY | O_CLOEXEC);
-    bool written = fd >= 0 && write(fd, text, strlen(text)) == (ssize_t)strlen(text);
-    if (fd >= 0)
-        close(fd);
-    return written;
-}
-
-/* A network of its own has no way out.  (A filter of system calls would do too, but makes each call
- * 50 ns slower: OpenMP makes hundreds in a pass of small kernels.)  Where only root may make one,
- * the process gets a user namespace first, in which it keeps its user. */
-static bool confine_network(void)
-{
-    char map[64];
-    if (unshare(CLONE_NEWNET) == 0)
-        return true;
-    uid_t user = geteuid();
-    gid_t group = getegid();
-    if (unshare(CLONE_NEWUSER | CLONE_NEWNET) != 0)
-        return false;
-    snprintf(map, sizeof(map), "%u %u 1", (unsigned)user, (unsigned)user);
-    bool mapped = write_text("/proc/self/uid_map", map);
-    snprintf(map, sizeof(map), "%u %u 1", (unsigned)group, (unsigned)group);
-    mapped = mapped && write_text("/proc/self/setgroups", "deny") &&
-             write_text("/proc/self/gid_map", map);
-    (void)mapped; /* else it is nobody there; its files stay its own */
-    return true;
+    return confined;
 }
 
 /* A worker of root's loses what only root may do; files of root's stay its own. */
@@ -145,10 +108,12 @@ static void drop_capabilities(void)
 
 unsigned sandbox_enter(const char *readable, const char *writable)
 {
-    unsigned kept_from = confine_network() ? SANDBOX_NETWORK : 0;
-    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0)
-        kept_from |= confine_files(readable, writable);
+    unsigned kept_from = 0;
+    if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && confine_files(readable, writable))
+        kept_from |= SANDBOX_FILES;
     drop_capabilities();
+    if (filter_calls(writable != NULL))
+        kept_from |= SANDBOX_CALLS;
     return kept_from;
 }
 

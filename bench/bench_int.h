@@ -67,8 +67,11 @@ typedef void client_event(void *ctx, const json_t *event);
 
 struct client {
     struct process process;
+    enum target_kind target;
     int channel;         /* -1: no worker */
     bool opened;         /* the worker has the device */
+    bool killed;         /* the last worker ended by a signal that came from outside */
+    unsigned kept_from;  /* by its sandbox, as the worker says; 0 until it does */
     struct buf received; /* not yet a whole line */
     char token[TOKEN_SIZE];
     char doing[256]; /* the worker's last announcement: "verifying segment 2-6 (generated)" */
@@ -98,8 +101,9 @@ bool client_works(struct client *c);
 
 /* Sends a request and waits for its reply, at most most_s.  *st says how the request ended.  A
  * crash, a message without the token, limit_s without an event, most_s in all or `until` stop the
- * worker; *st then says what the worker was doing.  The caller owns *reply, which is null where
- * none came. */
+ * worker; *st then says what the worker was doing.  c->killed is set where neither this process nor
+ * the candidate can have sent the signal that ended it.  The caller owns *reply, which is null
+ * where none came. */
 int client_call(struct client *c, const json_t *request, double most_s, json_t **reply,
                 struct status *st);
 
@@ -133,6 +137,7 @@ struct bench {
     uint64_t shuffles;                 /* random orders drawn so far */
     int candidates;                    /* of the request that the worker serves */
     double timing_s;                   /* at most, of one of them */
+    int kills;                         /* of workers from outside, during this measurement */
 };
 
 /* What runs: the choices of a plan, or one segment alone. */

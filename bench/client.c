@@ -8,6 +8,7 @@
 #include <string.h>
 #include <sys/random.h>
 #include <sys/socket.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 char **client_environment(enum target_kind target)
@@ -48,6 +49,8 @@ int client_start(struct client *c, enum target_kind target, const char *worker, 
     close(ends[1]);
     c->channel = ends[0];
     c->opened = false;
+    c->target = target;
+    c->kept_from = 0;
     buf_init(&c->received);
     if (result != 0)
         client_stop(c);
@@ -87,11 +90,24 @@ static void add_last_line(const struct client *c, struct buf *out)
     }
 }
 
+/* Whether a worker's end is that of a signal by which others end a process.  The sandbox keeps a
+ * candidate on a CPU from sending one, and a GPU's candidates run on the GPU. */
+static bool was_killed(const struct client *c, int wait_status)
+{
+    static const int of_others[] = {SIGNALS_OF_OTHERS};
+    const bool candidate_cannot = c->target == TARGET_CUDA || (c->kept_from & SANDBOX_CALLS) != 0;
+    for (size_t i = 0; i < ARRAY_LEN(of_others) && candidate_cannot; i++)
+        if (WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == of_others[i])
+            return true;
+    return false;
+}
+
 static int died(struct client *c, struct status *st)
 {
     enum { WAIT_MS = 2000 }; /* for it to end by itself: else SIGKILL would be what is reported */
     for (int i = 0; i < WAIT_MS && !process_ended(&c->process); i++)
         poll(NULL, 0, 1);
+    c->killed = process_ended(&c->process) && was_killed(c, c->process.wait_status);
     process_kill(&c->process);
     struct buf text;
     buf_init(&text);
@@ -217,6 +233,7 @@ int client_call(struct client *c, const json_t *request, double most_s, json_t *
                 struct status *st)
 {
     *reply = NULL;
+    c->killed = false;
     snprintf(c->doing, sizeof(c->doing), "starting");
     c->candidate = -1;
     if (exchange(c, request, most_s, reply, st) == 0)

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 enum {
-    TRIES = 2 /* the first death of a worker may not be the candidate's fault */
+    TRIES = 2 /* the first death of a worker may be a moment's failure, of it or of the machine */
 };
 
 static int take_turn(struct bench *b, enum lock_use use, int *lock, struct status *st)
@@ -96,6 +96,17 @@ static void blame(struct measurement **open, int n, int guilty, const struct sta
         fail(m, reason);
 }
 
+/* Something else ended the worker, which is nobody's fault here. */
+static int bear_kill(struct bench *b, const struct status *reason, struct status *st)
+{
+    if (++b->kills < TRIES)
+        return 0;
+    return status_set(st, STATUS_ENVIRONMENT,
+                      "the worker was ended from outside twice; is memory short, or does another "
+                      "program or a limit stop it: %s",
+                      reason->message);
+}
+
 /* Sends all open measurements in one request.  begin: of the call, as clock_seconds().  Returns -1
  * only where the environment or an interrupt ends the work. */
 static int measure_open(struct bench *b, struct measurement **open, int n,
@@ -122,6 +133,8 @@ static int measure_open(struct bench *b, struct measurement **open, int n,
     } else if (failed.code == STATUS_INTERRUPTED || failed.code == STATUS_ENVIRONMENT ||
                session_limit_over(b, &failed)) {
         status_set(st, failed.code, "%s", failed.message);
+    } else if (b->client.killed) {
+        bear_kill(b, &failed, st);
     } else {
         blame(open, n, b->client.candidate, &failed);
     }
@@ -135,6 +148,7 @@ static int measure_all(struct bench *b, struct measurement *all, int n, const st
     struct measurement **open = mem_alloc((size_t)n + 1, sizeof(struct measurement *));
     enum lock_use use = how->max_samples > 0 ? LOCK_TO_TIME : LOCK_TO_RUN;
     int lock, count, result = take_turn(b, use, &lock, st);
+    b->kills = 0;
     while (result == 0) {
         count = 0;
         for (int i = 0; i < n; i++)

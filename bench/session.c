@@ -122,6 +122,7 @@ static int begin_worker(struct bench *b, struct status *st)
     int result = client_call(&b->client, request, b->client.limit_s, &reply, st);
     if (result != 0)
         client_stop(&b->client);
+    b->client.kept_from = (unsigned)json_integer_value(json_object_get(reply, "kept_from"));
     json_decref(reply);
     json_decref(request);
     return result;

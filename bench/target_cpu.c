@@ -90,13 +90,12 @@ static void noise(struct env_list *out)
 
 static void check_sandbox(struct env_list *out)
 {
-    const unsigned all = SANDBOX_FILES | SANDBOX_SIGNALS | SANDBOX_NETWORK;
     unsigned kept_from = sandbox_wanted() ? sandbox_try() : 0;
-    env_add(out, "sandbox", false, kept_from == all ? ENV_OK : ENV_WARNING,
-            "emitted code could reach the rest: see SECURITY.md", "keeps candidates from%s%s%s%s",
+    env_add(out, "sandbox", false, kept_from == SANDBOX_ALL ? ENV_OK : ENV_WARNING,
+            "emitted code could reach the rest: see SECURITY.md", "keeps candidates from%s%s%s",
             (kept_from & SANDBOX_FILES) != 0 ? " files" : "",
-            (kept_from & SANDBOX_SIGNALS) != 0 ? " signals" : "",
-            (kept_from & SANDBOX_NETWORK) != 0 ? " network" : "", kept_from == 0 ? " nothing" : "");
+            (kept_from & SANDBOX_CALLS) != 0 ? " processes network" : "",
+            kept_from == 0 ? " nothing" : "");
 }
 
 static void checks(const struct toolchain *tc, const struct status *problem, struct env_list *out)

@@ -120,6 +120,70 @@ START_TEST(worker_is_started_twice)
 }
 END_TEST
 
+/* A worker that others end in two tries running, as the system does where memory is short, says
+ * nothing about the candidate.  One that ends by itself does, and so does one that could have sent
+ * itself the signal. */
+static const struct {
+    int signal, times;
+    bool sandboxed;
+    const char *says; /* null: the candidate is measured */
+    enum status_code code;
+} kills[] = {
+    {SIGKILL, 1, true, NULL, STATUS_OK},
+    {SIGKILL, 2, true, "the worker was ended from outside twice; is memory", STATUS_ENVIRONMENT},
+    {SIGTERM, 2, true, "14-14 (generated): the worker ended with SIGTERM", STATUS_ENVIRONMENT},
+    {SIGABRT, 2, true, "SIGABRT", STATUS_LAUNCH},
+    {SIGKILL, 2, false, "SIGKILL", STATUS_LAUNCH},
+};
+
+static struct {
+    const struct bench *bench;
+    int signal, left;
+} killer;
+
+/* The worker says what it does next. */
+static void kill_worker(void *ctx, const struct step *step)
+{
+    (void)ctx;
+    if (strncmp(step->phase, "verifying", 9) != 0 || killer.left == 0)
+        return;
+    killer.left--;
+    kill(program_of(killer.bench->client.process.pid), killer.signal);
+}
+
+START_TEST(kill_from_outside_is_nobodys_failure)
+{
+    write_faulty_compiler(test_dir);
+    if (kills[_i].sandboxed)
+        unsetenv("FUSEPLAN_SANDBOX");
+    if (kills[_i].sandboxed && (sandbox_try() & SANDBOX_CALLS) == 0)
+        return; /* nobody can tell then */
+    plant("usleep(300000); honest(a);");
+    struct bench_options o = small_options(test_path("cache"));
+    o.compiler = test_path("compiler");
+    o.listener = (struct listener){.report = kill_worker};
+    struct bench *b = small_bench(&o);
+    killer.bench = b;
+    killer.signal = kills[_i].signal;
+    killer.left = kills[_i].times;
+    struct choice c = choice_of(14, 14);
+    struct sampling once = {.max_samples = 0};
+    struct trial t;
+    st = STATUS_INIT;
+    int result = bench_segment(b, &c, false, &once, &t, &st);
+    ck_assert_int_eq(killer.left, 0);
+    ck_assert_msg(st.code == (result != 0 ? kills[_i].code : STATUS_OK), "%s", st.message);
+    ck_assert_int_eq(result != 0, kills[_i].code == STATUS_ENVIRONMENT);
+    if (result != 0)
+        ck_assert_msg(strstr(st.message, kills[_i].says) != NULL, "%s", st.message);
+    else if (kills[_i].says != NULL)
+        check_failed(&t, kills[_i].code, kills[_i].says);
+    else
+        check_ok(&t);
+    bench_close(b);
+}
+END_TEST
+
 /* ---- time ------------------------------------------------------------------------------------ */
 
 /* A candidate that hangs costs its deadline and a second; one that crashes, which is tried twice,
@@ -249,7 +313,8 @@ END_TEST
 
 SUITE("worker life", test_dir_setup, test_dir_teardown, ONCE(worker_starts_beside_compilers),
       ONCE(killed_worker_is_replaced), ONCE(idle_workers_death_counts_for_nobody),
-      ONCE(worker_is_started_twice), LOOP(bad_candidate_costs_little, 0, 2),
-      ONCE(daemon_of_a_candidate_ends_with_its_worker),
+      ONCE(worker_is_started_twice),
+      LOOP(kill_from_outside_is_nobodys_failure, 0, ARRAY_LEN(kills)),
+      LOOP(bad_candidate_costs_little, 0, 2), ONCE(daemon_of_a_candidate_ends_with_its_worker),
       ONCE(daemon_of_a_candidate_ends_with_the_search),
       ONCE(compilers_children_end_with_the_search))
