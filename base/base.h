@@ -242,29 +242,6 @@ int file_trust_dir(const char *path, struct status *st);
 /* Whether a regular file is ours or root's and only its owner may write to it. */
 bool file_is_ours(const char *path);
 
-/* ---- sandbox.c: what code of others may do in this process --------------------------------------
- *
- * It reads system directories and one directory more, and writes files below another one, if any,
- * as far as the kernel can keep it to that (Landlock).  It computes and starts threads, and does
- * nothing to other processes, starts none, sends itself no signal by which others end a process,
- * opens no socket and changes no limit (a filter of system calls).  Files and sockets that are open
- * already stay usable.  None of it can be undone, and none of it makes computing slower. */
-
-enum { SANDBOX_FILES = 1, SANDBOX_CALLS = 2, SANDBOX_ALL = 3 };
-
-/* By these an administrator, a scheduler, a limit or the system's lack of memory ends a process. */
-#define SIGNALS_OF_OTHERS SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGXCPU
-
-/* Before threads are started: those that run already are not confined.  writable may be null.
- * Returns what the process is kept from now. */
-unsigned sandbox_enter(const char *readable, const char *writable);
-
-/* What a process of this user can be kept from. */
-unsigned sandbox_try(void);
-
-/* Whether FUSEPLAN_SANDBOX does not say "off". */
-bool sandbox_wanted(void);
-
 /* ---- hash.c: content addresses --------------------------------------------------------------- */
 
 #define HASH_TEXT_SIZE 33
@@ -357,5 +334,6 @@ int run_both(both_work *first, both_work *second, void *ctx, struct status *st);
 #include "base/cpu_info.h"
 #include "base/npy.h"
 #include "base/progress.h"
+#include "base/sandbox.h"
 
 #endif

@@ -13,13 +13,19 @@ enum lock_use { LOCK_TO_TIME, LOCK_TO_RUN };
 
 #define LOCK_QUEUE_LIMIT_S 300. /* for other processes to finish their measurements */
 
+struct lock_device {
+    struct target_name name;
+    const char *uuid; /* in the place of the number, which differs between processes; empty: none */
+};
+
 struct lock_wait {
     double limit_s; /* infinite: LOCK_QUEUE_LIMIT_S alone */
     const volatile sig_atomic_t *stop;
     void (*say)(void *ctx, const char *line); /* may be null */
     void *ctx;
-    long named;   /* the process that say() named last; 0: none */
-    bool stopped; /* and said to be stopped */
+    struct listener listener; /* is told that this process waits */
+    long named;               /* the process that say() named last; 0: none */
+    bool stopped;             /* and said to be stopped */
 };
 
 /* Takes the lock of a device.  All users' processes wait for it in one queue, and none overtakes
@@ -27,7 +33,7 @@ struct lock_wait {
  * when, and whether it is stopped.  Gives up with a message that names the holder: after limit_s
  * with STATUS_TIMEOUT, after LOCK_QUEUE_LIMIT_S with STATUS_ENVIRONMENT, once *stop is set with
  * STATUS_INTERRUPTED.  *lock is for lock_drop(), -1 on failure. */
-int lock_take(struct target_name target, enum lock_use use, struct lock_wait *wait, int *lock,
+int lock_take(struct lock_device device, enum lock_use use, struct lock_wait *wait, int *lock,
               struct status *st);
 void lock_drop(int lock); /* -1: does nothing */
 

@@ -99,8 +99,15 @@ static void holder_text(const struct holder *h, bool stopped, struct buf *out)
         buf_addf(out, " and is stopped: fg in its shell or 'kill -CONT %ld' lets it go on", h->pid);
 }
 
+static void device_text(struct lock_device d, struct buf *out)
+{
+    buf_addf(out, "%s:%d", target_names[d.name.kind], d.name.device);
+    if (d.uuid[0] != '\0')
+        buf_addf(out, " (%s)", d.uuid);
+}
+
 /* Says for whom this process waits, unless it said so before. */
-static void say_holder(int fd, struct target_name target, struct lock_wait *wait)
+static void say_holder(int fd, struct lock_device device, struct lock_wait *wait)
 {
     struct holder h;
     read_holder(fd, &h);
@@ -109,8 +116,9 @@ static void say_holder(int fd, struct target_name target, struct lock_wait *wait
         return;
     struct buf line;
     buf_init(&line);
-    buf_addf(&line, "waiting for %s:%d; one measurement at a time may run there: ",
-             target_names[target.kind], target.device);
+    buf_adds(&line, "waiting for ");
+    device_text(device, &line);
+    buf_adds(&line, "; one measurement at a time may run there: ");
     holder_text(&h, stopped, &line);
     wait->say(wait->ctx, line.ptr);
     wait->named = h.pid;
@@ -174,11 +182,18 @@ static int open_shared(const char *path, struct status *st)
     return -1;
 }
 
-static void lock_path(struct target_name target, const char *suffix, struct buf *out)
+/* Processes may know one GPU by several numbers, and several GPUs by one: CUDA_VISIBLE_DEVICES and
+ * containers number them anew. */
+static void lock_path(struct lock_device d, const char *suffix, struct buf *out)
 {
     const char *dir = getenv("FUSEPLAN_LOCK_DIR");
-    buf_addf(out, "%s/fuseplan-lock-%s-%d%s", dir != NULL && dir[0] != '\0' ? dir : "/tmp",
-             target_names[target.kind], target.device, suffix);
+    buf_addf(out, "%s/fuseplan-lock-%s-", dir != NULL && dir[0] != '\0' ? dir : "/tmp",
+             target_names[d.name.kind]);
+    if (d.uuid[0] != '\0')
+        buf_adds(out, d.uuid);
+    else
+        buf_addf(out, "%d", d.name.device);
+    buf_adds(out, suffix);
 }
 
 /* Whether the path still names the file that is open: a file that was removed keeps nobody away. */
@@ -191,18 +206,31 @@ static bool path_is(const char *path, int fd)
 
 /* ---- waiting --------------------------------------------------------------------------------- */
 
-/* Returns 0 once fd is locked, 1 where it is not before `until`, -1 with *st on a failure.  device:
+static void tell_waiting(struct lock_device device, const struct lock_wait *wait)
+{
+    struct buf phase;
+    buf_init(&phase);
+    buf_addf(&phase, "waiting for %s:%d", target_names[device.name.kind], device.name.device);
+    step_tell(&wait->listener, &(struct step){.phase = phase.ptr, .left_s = NAN});
+    buf_release(&phase);
+}
+
+/* Returns 0 once fd is locked, 1 where it is not before `until`, -1 with *st on a failure.  holder:
  * the file with the holder's name. */
-static int wait_for(int fd, int how, double until, int device, struct target_name target,
+static int wait_for(int fd, int how, double until, int holder, struct lock_device device,
                     struct lock_wait *wait, struct status *st)
 {
+    bool told = false;
     while (flock(fd, how | LOCK_NB) != 0) {
         if (wait->stop != NULL && *wait->stop != 0)
             return status_set(st, STATUS_INTERRUPTED, "interrupted");
         if (errno != EWOULDBLOCK && errno != EINTR)
             return status_set(st, STATUS_ENVIRONMENT, "cannot lock the device: %s",
                               strerror(errno));
-        say_holder(device, target, wait);
+        if (!told)
+            tell_waiting(device, wait);
+        told = true;
+        say_holder(holder, device, wait);
         if (clock_seconds() > until)
             return 1;
         nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
@@ -210,41 +238,43 @@ static int wait_for(int fd, int how, double until, int device, struct target_nam
     return 0;
 }
 
-static int give_up(const char *path, int fd, struct target_name target,
+static int give_up(const char *path, int fd, struct lock_device device,
                    const struct lock_wait *wait, struct status *st)
 {
     struct holder h;
-    struct buf who;
+    struct buf who, what;
     read_holder(fd, &h);
     buf_init(&who);
+    buf_init(&what);
+    device_text(device, &what);
     if (h.pid > 0)
         holder_text(&h, is_stopped(h.pid), &who);
     else
         buf_addf(&who, "a program that left no name in '%s', which FUSEPLAN_LOCK_DIR moves", path);
     bool limit = wait->limit_s < LOCK_QUEUE_LIMIT_S;
     status_set(st, limit ? STATUS_TIMEOUT : STATUS_ENVIRONMENT,
-               "no turn on %s:%d within %.0f s, because only one measurement may run there at a "
-               "time; it belongs to %s",
-               target_names[target.kind], target.device, limit ? wait->limit_s : LOCK_QUEUE_LIMIT_S,
-               who.ptr);
+               "no turn on %s within %.0f s, because only one measurement may run there at a time; "
+               "it belongs to %s",
+               what.ptr, limit ? wait->limit_s : LOCK_QUEUE_LIMIT_S, who.ptr);
+    buf_release(&what);
     buf_release(&who);
     return -1;
 }
 
 /* Opens and locks a file, anew if it was removed meanwhile.  As wait_for(); *out: -1 unless it
- * returns 0.  device: the file with the holder's name, or -1 for this one. */
-static int open_and_wait(const char *path, int how, double until, int device,
-                         struct target_name target, struct lock_wait *wait, int *out,
+ * returns 0.  holder: the file with the holder's name, or -1 for this one. */
+static int open_and_wait(const char *path, int how, double until, int holder,
+                         struct lock_device device, struct lock_wait *wait, int *out,
                          struct status *st)
 {
     for (;;) {
         int fd = *out = open_shared(path, st), waited = -1;
         if (fd >= 0)
-            waited = wait_for(fd, how, until, device >= 0 ? device : fd, target, wait, st);
+            waited = wait_for(fd, how, until, holder >= 0 ? holder : fd, device, wait, st);
         if (waited == 0 && path_is(path, fd))
             return 0;
         if (waited > 0)
-            return give_up(path, device >= 0 ? device : fd, target, wait, st);
+            return give_up(path, holder >= 0 ? holder : fd, device, wait, st);
         lock_drop(fd);
         *out = -1;
         if (waited != 0)
@@ -254,7 +284,7 @@ static int open_and_wait(const char *path, int how, double until, int device,
 
 /* A process asks for the lock only while it is at the head of the queue, which is a lock of its
  * own. Else those that share the lock could keep away forever one that wants it alone. */
-int lock_take(struct target_name target, enum lock_use use, struct lock_wait *wait, int *lock,
+int lock_take(struct lock_device device, enum lock_use use, struct lock_wait *wait, int *lock,
               struct status *st)
 {
     const int how = use == LOCK_TO_TIME ? LOCK_EX : LOCK_SH;
@@ -264,13 +294,13 @@ int lock_take(struct target_name target, enum lock_use use, struct lock_wait *wa
     *lock = -1;
     buf_init(&path);
     buf_init(&queue_path);
-    lock_path(target, "", &path);
-    lock_path(target, "-queue", &queue_path);
-    int device = open_shared(path.ptr, st); /* to read whose turn it is */
-    if (device >= 0 &&
-        open_and_wait(queue_path.ptr, LOCK_EX, until, device, target, wait, &queue, st) == 0)
-        result = open_and_wait(path.ptr, how, until, -1, target, wait, &fd, st);
-    lock_drop(device);
+    lock_path(device, "", &path);
+    lock_path(device, "-queue", &queue_path);
+    int holder = open_shared(path.ptr, st); /* to read whose turn it is */
+    if (holder >= 0 &&
+        open_and_wait(queue_path.ptr, LOCK_EX, until, holder, device, wait, &queue, st) == 0)
+        result = open_and_wait(path.ptr, how, until, -1, device, wait, &fd, st);
+    lock_drop(holder);
     lock_drop(queue);
     buf_release(&path);
     buf_release(&queue_path);

@@ -195,20 +195,21 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
 {
     *out = NULL;
     struct bench *b = mem_alloc(1, sizeof(*b));
-    *b = (struct bench){.target = o->target,
-                        .inputs = o->inputs,
-                        .afresh = o->afresh,
-                        .stop = o->stop,
-                        .mask_fd = -1,
-                        .client = {.channel = -1,
-                                   .until = INFINITY,
-                                   .stop = o->stop,
-                                   .event = request_event,
-                                   .meanwhile = build_meanwhile,
-                                   .ctx = b},
-                        .wait = {.stop = o->stop, .say = o->say, .ctx = o->say_ctx},
-                        .until = INFINITY,
-                        .limits = {NAN, NAN}};
+    *b = (struct bench){
+        .target = o->target,
+        .inputs = o->inputs,
+        .afresh = o->afresh,
+        .stop = o->stop,
+        .mask_fd = -1,
+        .client = {.channel = -1,
+                   .until = INFINITY,
+                   .stop = o->stop,
+                   .event = request_event,
+                   .meanwhile = build_meanwhile,
+                   .ctx = b},
+        .wait = {.stop = o->stop, .say = o->say, .ctx = o->say_ctx, .listener = o->listener},
+        .until = INFINITY,
+        .limits = {NAN, NAN}};
     buf_init(&b->worker);
     b->ops = target_ops_of(o->target.kind, st);
     if (b->ops == NULL || target_check_dtype(o->target.kind, w->dtype, st) != 0 ||

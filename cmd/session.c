@@ -4,21 +4,25 @@
 
 volatile sig_atomic_t session_stop;
 
-static void interrupted(int signal)
+/* Schedulers tell every process of a job to end, and a script's trap may tell it once more: what
+ * the first signal has this program save the second one must not prevent. */
+static void interrupted(int number)
 {
-    (void)signal;
     session_stop = 1;
+    if (number != SIGINT)
+        signal(number, SIG_IGN);
 }
 
-/* With SA_RESETHAND the second signal ends the program at once. */
+/* A second Ctrl-C ends the program at once: SA_RESETHAND. */
 void session_catch_signals(void)
 {
-    struct sigaction action = {.sa_handler = interrupted, .sa_flags = (int)SA_RESETHAND};
+    const struct sigaction interrupt = {.sa_handler = interrupted, .sa_flags = (int)SA_RESETHAND},
+                           end = {.sa_handler = interrupted};
     struct sigaction hangup;
-    sigaction(SIGINT, &action, NULL);
-    sigaction(SIGTERM, &action, NULL);
+    sigaction(SIGINT, &interrupt, NULL);
+    sigaction(SIGTERM, &end, NULL);
     if (sigaction(SIGHUP, NULL, &hangup) == 0 && hangup.sa_handler != SIG_IGN) /* else nohup(1) */
-        sigaction(SIGHUP, &action, NULL);
+        sigaction(SIGHUP, &end, NULL);
 }
 
 /* Says what will show in the times, as `doctor` does. */

@@ -268,8 +268,9 @@ struct gpu {
 /* Asks the driver, which may take seconds to start. */
 int gpu_find(const struct toolchain_request *request, struct gpu *out, struct status *st);
 
-/* Takes the answer from the cache if one was kept since this machine started, with the same driver
- * and the same devices to choose from; else as gpu_find().  The clock, the processes and what
+/* Takes the answer from the cache if one was kept since this machine started, with the same driver,
+ * by a process of the same control group, and with the same devices to choose from; else as
+ * gpu_find().  The clock, the processes and what
  * throttles the GPU may be outdated.  proc: "/proc". */
 int gpu_recall(const struct toolchain_request *request, const struct cache *c, const char *proc,
                struct gpu *out, struct status *st);

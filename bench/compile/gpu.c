@@ -86,15 +86,18 @@ static bool add_file(const char *proc, const char *name, struct buf *out)
     return read;
 }
 
-/* Adds the devices on their bus and the instances (MIG) that each is divided into, in order. */
+/* Adds the devices on their bus, the instances (MIG) that each is divided into, and the nodes of
+ * those that a container gives to its processes, in order. */
 static void add_devices(const char *proc, struct buf *out)
 {
-    static const char *const patterns[] = {"gpus/*", "capabilities/gpu*/mig/gi*/ci*"};
+    static const char *const patterns[] = {"driver/nvidia/gpus/*",
+                                           "driver/nvidia/capabilities/gpu*/mig/gi*/ci*",
+                                           "../dev/nvidia*", "../dev/nvidia-caps/*"};
     for (size_t p = 0; p < ARRAY_LEN(patterns); p++) {
         struct buf pattern;
         glob_t found = {.gl_pathc = 0};
         buf_init(&pattern);
-        buf_addf(&pattern, "%s/driver/nvidia/%s", proc, patterns[p]);
+        buf_addf(&pattern, "%s/%s", proc, patterns[p]);
         if (glob(pattern.ptr, 0, NULL, &found) == 0)
             for (size_t i = 0; i < found.gl_pathc; i++)
                 buf_addf(out, "%s\n", found.gl_pathv[i]);
@@ -112,6 +115,8 @@ static bool hash_origin(int device, const char *proc, char key[HASH_TEXT_SIZE])
     bool known = add_file(proc, "sys/kernel/random/boot_id", &text) &&
                  add_file(proc, "driver/nvidia/version", &text);
     add_devices(proc, &text);
+    /* A job's group may be allowed one device of several, which is number 0 in each job. */
+    add_file(proc, "self/cgroup", &text);
     for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
         const char *value = getenv(variables[i]);
         if (value != NULL) /* an empty variable hides all devices, unlike an unset one */

@@ -3,6 +3,9 @@
 
 #include "bench/bench_int.h"
 
+#include <fcntl.h>
+#include <sys/file.h>
+
 static struct status st; /* of the call that a test is about */
 
 /* What the last segment does wrong, each time unseen where the segment is verified alone. */
@@ -210,9 +213,40 @@ START_TEST(segments_of_one_binary_are_each_verified)
 }
 END_TEST
 
+/* Another process measures on the first GPU of the machine, whatever number each gives it. */
+START_TEST(gpu_is_locked_by_its_uuid)
+{
+    static const struct {
+        const char *visible;
+        int device;
+        bool waits;
+    } views[] = {{"0", 0, true}, {"1", 0, false}, {"1,0", 1, true}};
+    struct bench_options o = gpu_options();
+    setenv("FUSEPLAN_LOCK_DIR", test_dir, 1);
+    int lock = open(test_path("fuseplan-lock-cuda-GPU-00112233-4455-6677-8899-aabbccddeeff"),
+                    O_RDWR | O_CREAT, 0666);
+    ck_assert_int_eq(flock(lock, LOCK_EX), 0);
+    setenv("CUDA_VISIBLE_DEVICES", views[_i].visible, 1);
+    o.target.device = views[_i].device;
+    struct bench *b = gpu_bench_of(&o, SEQ_LEN);
+    struct choice c = gpu_choice(b, 8, 8);
+    struct trial t;
+    gpu_build(b, &c, "fake right\n");
+    bench_limit(b, views[_i].waits ? 0.02 : 60);
+    bool measured = bench_segment(b, &c, false, &sampling_search, &t, &st) == 0;
+    ck_assert_msg(measured != views[_i].waits, "%s", st.message);
+    if (measured)
+        trial_release(&t);
+    else
+        ck_assert_ptr_nonnull(strstr(st.message, "no turn on cuda:"));
+    close(lock);
+    bench_close(b);
+}
+END_TEST
+
 SUITE("cuda plans", gpu_setup, test_dir_teardown,
       LOOP(plan_is_run_and_judged, 0, ARRAY_LEN(last_segments)), ONCE(wrong_kernel_spoils_no_other),
       ONCE(wrong_plan_spoils_none_beside_it), ONCE(samples_are_long_once_the_gpu_is_awake),
       ONCE(time_of_dropped_samples_is_counted), ONCE(no_sample_is_dropped_before_long_ones),
       ONCE(launches_of_a_plan_are_traced), ONCE(earlier_candidates_leave_room_for_a_dump),
-      ONCE(segments_of_one_binary_are_each_verified))
+      ONCE(segments_of_one_binary_are_each_verified), LOOP(gpu_is_locked_by_its_uuid, 0, 3))

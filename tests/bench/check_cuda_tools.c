@@ -239,6 +239,21 @@ START_TEST(gpu_is_asked_once_for_a_driver_and_a_boot)
     ck_assert(is_remembered(&cache, 0));
     OK(file_make_dirs(test_path("proc/driver/nvidia/capabilities/gpu0/mig/gi1/ci0"), &st));
     ck_assert(!is_remembered(&cache, 0));
+
+    /* Another job, and another container, that has another of the GPUs. */
+    write_proc("580.1", "0000:01:00.0");
+    ck_assert(is_remembered(&cache, 0));
+    OK(file_make_dirs(test_path("proc/self"), &st));
+    write_text(test_path("proc/self/cgroup"), "0::/slurm/job_7/step_0\n");
+    ck_assert(!is_remembered(&cache, 0));
+    ask(&cache);
+    ck_assert(is_remembered(&cache, 0));
+    write_text(test_path("proc/self/cgroup"), "0::/slurm/job_8/step_0\n");
+    ck_assert(!is_remembered(&cache, 0));
+    write_proc("580.1", "0000:01:00.0");
+    OK(file_make_dirs(test_path("dev"), &st));
+    write_text(test_path("dev/nvidia1"), "");
+    ck_assert(!is_remembered(&cache, 0));
     cache_release(&cache);
 }
 END_TEST

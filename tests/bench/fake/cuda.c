@@ -1,8 +1,8 @@
 /* A libcuda.so.1 that computes on the host, in fp32.  A segment's kernel does what its "cubin"
  * says, see kernels.h.  FAKE_GPU=none|old|later|hopper|shy makes the driver see no GPU, one of
- * capability 7.5, 8.6 or 9.0, or one that does not say how wide its memory is.  FAKE_GPU_BYTES is
- * the memory that it has, and while a file FAKE_GPU_OTHERS exists, other programs hold what is
- * left. */
+ * capability 7.5, 8.6 or 9.0, or one that does not say how wide its memory is.  There are as many
+ * GPUs as CUDA_VISIBLE_DEVICES names by numbers, else one.  FAKE_GPU_BYTES is the memory that it
+ * has, and while a file FAKE_GPU_OTHERS exists, other programs hold what is left. */
 #include "base/base.h"
 #include "bench/worker/cuda_driver_int.h"
 #include "tests/bench/fake/cuda_int.h"
@@ -101,9 +101,22 @@ FAKE cuDeviceGet(int *device, int index)
     return 0;
 }
 
+/* The number of a device on this machine; -1 if the process does not see so many. */
+static int number_here(int device)
+{
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    for (; visible != NULL && device > 0; device--) {
+        visible = strchr(visible, ',');
+        if (visible++ == NULL)
+            return -1;
+    }
+    return visible != NULL ? atoi(visible) : device == 0 ? 0 : -1;
+}
+
 FAKE cuDeviceGetCount(int *count)
 {
-    *count = 1;
+    for (*count = 0; number_here(*count) >= 0;)
+        ++*count;
     return 0;
 }
 
@@ -116,9 +129,9 @@ FAKE cuDeviceGetName(char *out, int size, int device)
 
 FAKE cuDeviceGetUuid_v2(unsigned char out[16], int device)
 {
-    (void)device;
     for (int i = 0; i < 16; i++)
         out[i] = (unsigned char)(i * 17);
+    out[15] = (unsigned char)(out[15] - number_here(device));
     return 0;
 }
 
