@@ -4,6 +4,7 @@
 #include "bench/bench_int.h"
 
 #include <fcntl.h>
+#include <signal.h>
 #include <sys/file.h>
 
 static struct status st; /* of the call that a test is about */
@@ -244,9 +245,35 @@ START_TEST(gpu_is_locked_by_its_uuid)
 }
 END_TEST
 
+static const struct bench *victim;
+
+static void kill_worker(void *ctx, const struct step *step)
+{
+    (void)ctx;
+    if (strncmp(step->phase, "verifying", 9) == 0)
+        kill(program_of(victim->client.process.pid), SIGKILL);
+}
+
+/* A worker on a GPU runs no host code of a candidate's. */
+START_TEST(kills_from_outside_are_nobodys_failure)
+{
+    struct bench_options o = gpu_options();
+    struct trial t;
+    o.listener = (struct listener){.report = kill_worker};
+    struct bench *b = gpu_bench_of(&o, SEQ_LEN);
+    struct choice c = gpu_choice(b, 8, 8);
+    victim = b;
+    gpu_build(b, &c, "fake hang\n");
+    FAILS(bench_segment(b, &c, false, &sampling_search, &t, &st), STATUS_ENVIRONMENT,
+          "the worker was ended from outside twice");
+    bench_close(b);
+}
+END_TEST
+
 SUITE("cuda plans", gpu_setup, test_dir_teardown,
       LOOP(plan_is_run_and_judged, 0, ARRAY_LEN(last_segments)), ONCE(wrong_kernel_spoils_no_other),
       ONCE(wrong_plan_spoils_none_beside_it), ONCE(samples_are_long_once_the_gpu_is_awake),
       ONCE(time_of_dropped_samples_is_counted), ONCE(no_sample_is_dropped_before_long_ones),
       ONCE(launches_of_a_plan_are_traced), ONCE(earlier_candidates_leave_room_for_a_dump),
-      ONCE(segments_of_one_binary_are_each_verified), LOOP(gpu_is_locked_by_its_uuid, 0, 3))
+      ONCE(segments_of_one_binary_are_each_verified), LOOP(gpu_is_locked_by_its_uuid, 0, 3),
+      ONCE(kills_from_outside_are_nobodys_failure))
