@@ -127,6 +127,19 @@ int file_remove_all(const char *path, struct status *st);
 
 bool file_exists(const char *path);
 
+/* ---- file_kind.c: what a file is ------------------------------------------------------------- */
+
+enum file_kind { FILE_OTHER, FILE_DATABASE, FILE_GZIP, FILE_SPACE, FILE_RESULTS, FILE_UTF16 };
+
+/* By the first line of a file; *what: the kind and the command that takes it, or null. */
+enum file_kind file_kind(const char *bytes, size_t len, const char **what);
+
+/* As file_read(), of text: a byte order mark is left out, and UTF-16 is refused. */
+int file_read_text(const char *path, size_t max_bytes, struct buf *out, struct status *st);
+
+/* Bytes of the byte order mark that a text in UTF-8 begins with: 3, or 0 if there is none. */
+size_t utf8_mark(const char *bytes, size_t len);
+
 /* The directory of fuseplan's files of one kind; it may not exist.  The first that is set of:
  * `override` (an option's value, may be null), $`env`, $`xdg`/fuseplan, HOME/`home_dir`/fuseplan,
  * e.g. file_user_dir(opt, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache").  HOME is $HOME or else

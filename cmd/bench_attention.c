@@ -257,7 +257,7 @@ static int read_peers(const char *path, struct peers *out, struct status *st)
     if (path == NULL)
         return 0;
     buf_init(&text);
-    int result = file_read(path, PEERS_MAX_BYTES, &text, st);
+    int result = file_read_text(path, PEERS_MAX_BYTES, &text, st);
     if (result == 0)
         result = peers_parse(path, text.ptr, text.len, out, st);
     buf_release(&text);

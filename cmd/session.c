@@ -52,8 +52,12 @@ int operand_open(const char *path, struct db **out, struct status *st)
 {
     int result = db_open(path, DB_READ, out, st);
     if (result != 0 && st->code == STATUS_NOT_FOUND) {
+        struct status found = *st;
         *st = STATUS_INIT;
-        status_set(st, STATUS_USAGE, "there is no database at '%s'", path);
+        if (file_exists(path))
+            status_set(st, STATUS_USAGE, "%s", found.message);
+        else
+            status_set(st, STATUS_USAGE, "there is no database at '%s'", path);
     }
     return result;
 }

@@ -40,7 +40,7 @@ static int train_file(const struct options *o, const struct model_options *optio
     struct buf text;
     int result = -1;
     buf_init(&text);
-    if (file_read(o->data, DATA_MAX_BYTES, &text, st) == 0 &&
+    if (file_read_text(o->data, DATA_MAX_BYTES, &text, st) == 0 &&
         model_data_parse(o->data, text.ptr, text.len, &data, st) == 0 &&
         db_open(o->db, DB_WRITE, &db, st) == 0)
         result = model_learn(db, 0, o->name, options, &data, NULL, out, st);

@@ -187,6 +187,20 @@ static bool is_immutable(const char *path)
     return !has_wal && !writable;
 }
 
+/* A file with pages and nothing in them belongs to a log that was not copied with it. */
+static int refuse_empty(const char *path, struct status *st)
+{
+    struct stat info;
+    if (stat(path, &info) != 0 || info.st_size == 0)
+        return status_set(st, STATUS_NOT_FOUND,
+                          "database '%s' is empty: 'fuseplan search' fills it", path);
+    return status_set(st, STATUS_NOT_FOUND,
+                      "database '%s' is empty: if it is a copy, what the original holds is in the "
+                      "file '-wal' beside that: copy both, or let 'fuseplan db merge' read the "
+                      "original",
+                      path);
+}
+
 static int open_read(struct db *db, struct status *st)
 {
     /* Opened for writing if the system allows it, so that the last process to close the database
@@ -200,8 +214,7 @@ static int open_read(struct db *db, struct status *st)
     if (check_identity(db->path, &identity, st) != 0)
         return -1;
     if (is_empty(&identity))
-        return status_set(st, STATUS_NOT_FOUND,
-                          "database '%s' is empty: 'fuseplan search' fills it", db->path);
+        return refuse_empty(db->path, st);
     if (identity.version < schema_version)
         return status_set(
             st, STATUS_DATABASE,

@@ -3,6 +3,7 @@
 #include <assert.h>
 #include <math.h>
 #include <string.h>
+#include <unistd.h>
 
 static const char *const sql_text[SQL_COUNT] = {
 #define X(id, sql) [SQL_##id] = (sql),
@@ -47,6 +48,21 @@ static const char *meaning_of(int result)
     return "cannot be used";
 }
 
+/* What else the file is, if that is known: "; it holds results as text: ...". */
+static void add_kind(const char *path, struct buf *out)
+{
+    enum { LINE_MOST = 256 };
+    char line[LINE_MOST];
+    const char *what = NULL;
+    struct status ignored = STATUS_INIT;
+    int fd = file_open(path, &ignored);
+    ssize_t len = fd >= 0 ? read(fd, line, sizeof(line)) : 0;
+    if (fd >= 0)
+        close(fd);
+    if (len > 0 && file_kind(line, (size_t)len, &what) != FILE_DATABASE && what != NULL)
+        buf_addf(out, "; %s", what);
+}
+
 int db_fail(sqlite3 *handle, const char *path, int result, struct status *st)
 {
     int error = handle != NULL ? sqlite3_system_errno(handle) : 0;
@@ -59,8 +75,14 @@ int db_fail(sqlite3 *handle, const char *path, int result, struct status *st)
     const char *detail = system           ? strerror(error)
                          : handle != NULL ? sqlite3_errmsg(handle)
                                           : sqlite3_errstr(result);
-    return status_set(st, STATUS_DATABASE, "database '%s' %s (%s)", path, meaning_of(result),
-                      detail);
+    struct buf kind;
+    buf_init(&kind);
+    if (result == SQLITE_NOTADB)
+        add_kind(path, &kind);
+    status_set(st, STATUS_DATABASE, "database '%s' %s (%s)%s", path, meaning_of(result), detail,
+               kind.len > 0 ? kind.ptr : "");
+    buf_release(&kind);
+    return -1;
 }
 
 struct query query_start(struct db *db, enum db_statement id)

@@ -80,6 +80,13 @@ X(TRIAL_ADD,
   " relative_error, layers_timed, sample_count, comparison, resources,"
   " conditions, stored_utc, packed) VALUES (?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"
   " ON CONFLICT DO NOTHING")
+/* When a new trial is stored: now, or if the clock went back with the newest trial of the study. */
+X(TRIAL_UTC,
+  "SELECT max(?2, coalesce((SELECT max(stored_utc) FROM trial"
+  "   WHERE study = ?1 AND kind = 'segment'), ''),"
+  "  coalesce((SELECT max(stored_utc) FROM trial WHERE study = ?1 AND kind = 'plan'), ''),"
+  "  coalesce((SELECT max(stored_utc) FROM trial WHERE study = ?1 AND kind = 'final'), ''))"
+  "  AS stored_utc")
 /* One statement for all choices of a trial; a schedule that is null is none. */
 X(CHOICES_ADD, "INSERT OR ROLLBACK INTO choice (trial, schedule) SELECT ?1, column1 FROM (VALUES"
                " (?2),(?3),(?4),(?5),(?6),(?7),(?8),(?9),(?10),(?11),(?12),(?13),(?14),(?15),(?16)"

@@ -224,6 +224,19 @@ void text_close(struct text_reader *r)
     *r = (struct text_reader){.in = NULL};
 }
 
+/* Of the first line: takes a byte order mark off, and refuses what another command reads. */
+static int check_kind(struct text_reader *r, ssize_t *len, struct status *st)
+{
+    const char *what;
+    size_t mark = utf8_mark(r->line, (size_t)*len);
+    enum file_kind kind = file_kind(r->line, (size_t)*len, &what);
+    memmove(r->line, r->line + mark, (size_t)*len - mark + 1);
+    *len -= (ssize_t)mark;
+    return kind == FILE_OTHER || kind == FILE_RESULTS
+               ? 0
+               : status_set(st, STATUS_USAGE, "'%s' holds no results as text: %s", r->path, what);
+}
+
 /* The next line as JSON, which the caller releases; 1, 0 at the end of the file, or -1. */
 static int next_line(struct text_reader *r, json_t **out, struct status *st)
 {
@@ -234,7 +247,8 @@ static int next_line(struct text_reader *r, json_t **out, struct status *st)
         return feof(r->in) != 0 ? 0
                                 : status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s",
                                              r->path, strerror(errno));
-    r->number++;
+    if (r->number++ == 0 && check_kind(r, &len, st) != 0)
+        return -1;
     if (len > 0 && r->line[len - 1] == '\n')
         r->line[--len] = '\0';
     else

@@ -80,10 +80,31 @@ int db_plan_add(struct db *db, const struct db_trial *t, struct status *st)
     return result;
 }
 
+/* What was stored later counts as newer, though the clock may have gone back in between. */
+static int time_of(struct db *db, int64_t study, const struct db_trial *t, char out[CLOCK_UTC_SIZE],
+                   struct status *st)
+{
+    char now[CLOCK_UTC_SIZE]; /* which SQLite may give back as it is */
+    if (t->stored_utc != NULL && t->stored_utc[0] != '\0') {
+        snprintf(out, CLOCK_UTC_SIZE, "%s", t->stored_utc);
+        return 0;
+    }
+    struct query q = query_start(db, SQL_TRIAL_UTC);
+    query_int(&q, study);
+    query_text(&q, clock_utc(now));
+    int found = query_row(&q, st);
+    if (found > 0)
+        snprintf(out, CLOCK_UTC_SIZE, "%s", column_text(&q, 0));
+    query_end(&q);
+    return found < 0 ? -1 : 0;
+}
+
 static int add_row(struct db *db, int64_t study, const struct db_trial *t, int64_t schedule,
                    struct status *st)
 {
-    char now[CLOCK_UTC_SIZE];
+    char utc[CLOCK_UTC_SIZE];
+    if (time_of(db, study, t, utc, st) != 0)
+        return -1;
     struct query q = query_start(db, SQL_TRIAL_ADD);
     query_int(&q, study);
     if (t->search != NULL && t->search[0] != '\0')
@@ -113,8 +134,7 @@ static int add_row(struct db *db, int64_t study, const struct db_trial *t, int64
     query_text(&q, t->comparison);
     query_text(&q, t->resources);
     query_text(&q, t->conditions);
-    bool given = t->stored_utc != NULL && t->stored_utc[0] != '\0';
-    query_text(&q, given ? t->stored_utc : clock_utc(now));
+    query_text(&q, utc);
     query_int(&q, t->packed);
     return query_run(&q, st);
 }

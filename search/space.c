@@ -39,8 +39,12 @@ int recorded_space_read(const char *path, struct recorded_space *out, struct sta
     struct buf packed;
     buf_init(&packed);
     init(out);
-    int result = file_read(path, PACKED_MAX, &packed, st);
-    if (result == 0 && recorded_space_unpack(&packed, out, st) != 0)
+    const char *what;
+    int result = file_read_text(path, PACKED_MAX, &packed, st);
+    enum file_kind kind = file_kind(packed.ptr, packed.len, &what);
+    if (result == 0 && (kind == FILE_DATABASE || kind == FILE_RESULTS))
+        result = status_set(st, STATUS_USAGE, "'%s' is no recorded space: %s", path, what);
+    else if (result == 0 && recorded_space_unpack(&packed, out, st) != 0)
         result =
             status_prefix(st, "'%s' is no recorded space that can be read; export it again", path);
     buf_release(&packed);

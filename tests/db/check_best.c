@@ -126,6 +126,27 @@ START_TEST(packed_is_of_the_fastest)
 }
 END_TEST
 
+/* What is stored last counts as the newest, though the clock went back: `search --again` compares
+ * anew, and a faster plan of a search comes after that. */
+START_TEST(clock_may_go_back)
+{
+    struct db_trial early = final_trial(52, 2, "a");
+    early.stored_utc = "2999-01-01T00:00:00.000Z";
+    add(plan_trial(52, 3));
+    add(plan_trial(50, 4));
+    add(early);
+    add(final_trial(50, 1, "b"));
+    OK(db_best(db, study, &best, &st));
+    ck_assert_int_eq(best.value, 50);
+    ck_assert_str_eq(best.comparison, "b");
+    db_best_release(&best);
+    add(plan_trial(60, 0.5));
+    OK(db_best(db, study, &best, &st));
+    ck_assert_int_eq(best.value, 60);
+    db_best_release(&best);
+}
+END_TEST
+
 START_TEST(time_has_its_reason_or_its_samples)
 {
     struct db_time t;
@@ -312,7 +333,7 @@ END_TEST
 
 SUITE("db/best", setup, teardown, ONCE(nothing_known_is_not_found),
       ONCE(fastest_plan_before_finals), ONCE(finals_decide), ONCE(packed_is_of_the_fastest),
-      ONCE(time_has_its_reason_or_its_samples), ONCE(faster_plan_since_wins),
-      ONCE(time_decides_and_not_the_order_of_storing), ONCE(bench_decides_nothing),
-      ONCE(choices_carry_their_segments_time),
+      ONCE(clock_may_go_back), ONCE(time_has_its_reason_or_its_samples),
+      ONCE(faster_plan_since_wins), ONCE(time_decides_and_not_the_order_of_storing),
+      ONCE(bench_decides_nothing), ONCE(choices_carry_their_segments_time),
       LOOP(damaged_choices_are_refused, 0, ARRAY_LEN(damage)), ONCE(plans_are_counted_once))

@@ -214,6 +214,25 @@ START_TEST(updating_creates_nothing)
 }
 END_TEST
 
+/* What a database in use holds is in its log. */
+START_TEST(copy_without_its_log_is_told)
+{
+    struct db *held, *db;
+    struct buf bytes;
+    buf_init(&bytes);
+    OK(db_open(test_path("held.db"), DB_WRITE, &held, &st));
+    OK(file_read(test_path("held.db"), 0, &bytes, &st));
+    write_text(test_path("copy.db"), bytes.ptr, bytes.len);
+    FAILS(db_open(test_path("copy.db"), DB_READ, &db, &st), STATUS_NOT_FOUND,
+          "is empty: if it is a copy, what the original holds is in the file '-wal'");
+    db_close(held);
+    write_text(test_path("copy.db"), "", 0);
+    FAILS(db_open(test_path("copy.db"), DB_READ, &db, &st), STATUS_NOT_FOUND,
+          "'fuseplan search' fills it");
+    buf_release(&bytes);
+}
+END_TEST
+
 SUITE("db/open", test_dir_setup, test_dir_teardown, ONCE(creates_the_file_and_its_directory),
       ONCE(names_mean_nothing_to_sqlite), ONCE(default_place_follows_the_environment),
       ONCE(read_creates_nothing), ONCE(read_leaves_the_file_alone),
@@ -221,4 +240,4 @@ SUITE("db/open", test_dir_setup, test_dir_teardown, ONCE(creates_the_file_and_it
       LOOP(file_as_a_directory_is_refused, 0, 2), LOOP(random_bytes_are_refused, 0, 2),
       ONCE(damaged_file_is_told), LOOP(other_applications_files_are_refused, 0, ARRAY_LEN(foreign)),
       ONCE(newer_version_is_refused), ONCE(older_version_is_not_migrated_by_a_reader),
-      ONCE(updating_creates_nothing))
+      ONCE(updating_creates_nothing), ONCE(copy_without_its_log_is_told))
