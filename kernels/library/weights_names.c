@@ -47,6 +47,10 @@ static const struct {
      "of quantised weights: load the model without quantization_config and save it"},
     {"relative_attention_bias", "a bias by position, as MPNet and T5 have"},
     {"attention.attn.q", "of MPNet, whose attention has a bias by position"},
+    {"mpnet", "of MPNet, whose attention has a bias by position"},
+    {"deberta", "of DeBERTa, whose attention has positions of its own"},
+    {"yoso", "of YOSO, whose attention is another one"},
+    {"mra", "of MRA, whose attention is another one"},
     {"distance_embedding", "of attention by relative positions"},
     {"rel_embeddings", "of DeBERTa, whose attention has positions of its own"},
     {"pos_key_proj", "of DeBERTa, whose attention has positions of its own"},
@@ -223,6 +227,9 @@ static int find_model(const struct names *names, const char *prefix, struct weig
             meant++;
             *out = found;
         }
+    const char *what = meant == 1 ? other_of(out->prefix) : NULL;
+    if (what != NULL)
+        return weights_refuse(f->error, "'%.*s' is %s", (int)out->len, out->prefix, what);
     if (meant == 1)
         return 0;
     if (count == 0)

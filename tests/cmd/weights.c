@@ -196,6 +196,7 @@ static const struct {
     {{.poisoned = "output.dense.weight", .poison = 0x7e00},
      "'encoder.layer.1.output.dense.weight' is nan at (2,3): the file is damaged"},
     {{.poisoned = "output.dense.bias", .poison = 0xfc00}, "output.dense.bias' is -inf at (2,)"},
+    {{.prefix = "model.deberta."}, "'model.deberta.' is of DeBERTa"},
     {{.prefix = "x.y"},
      "it has no layers of a BERT or DistilBERT: no name ends in 'encoder.layer.0."},
     {{.prefix = "bert.", .also = FIRST_NAME},
