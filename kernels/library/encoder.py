@@ -6,14 +6,16 @@
     model(**tokenizer(texts, padding=True, return_tensors="pt").to("cuda"))
 
 Layers(weights) runs layers of any other model, y = layers(x). The operator behind both is
-torch.ops.encoder.run(x, lengths, handle); it has a fake implementation, so that torch.compile and
-torch.export trace through it.  The attention mask that the library was exported
-with holds in every layer, beside the lengths.  libencoder.so must lie beside this file.
+run(x, lengths, handle); it has a fake implementation, so that torch.compile and torch.export trace
+through it.  The attention mask that the library was exported with holds in every layer, beside the
+lengths.  libencoder.so must lie beside this file.
 """
 
 import contextlib
 import ctypes
+import hashlib
 import os
+import shlex
 import struct
 import threading
 import weakref
@@ -49,7 +51,8 @@ class _Model(ctypes.Structure):
                 ("on_device", ctypes.c_int), ("weights", ctypes.POINTER(_Weights))]
 
 
-_lib = ctypes.CDLL(os.path.join(os.path.dirname(os.path.abspath(__file__)), "libencoder.so"))
+_path = os.path.join(os.path.dirname(os.path.abspath(__file__)), "libencoder.so")
+_lib = ctypes.CDLL(_path)
 _lib.encoder_describe.restype = ctypes.POINTER(_Info)
 _lib.encoder_plan_at.restype = ctypes.POINTER(_Plan)
 _lib.encoder_status_text.restype = ctypes.c_char_p
@@ -64,6 +67,7 @@ _dtype = _DTYPES[info.dtype]
 _device = info.target.decode()
 _on_gpu = _device == "cuda"
 _hidden = info.heads * info.head_size
+_mask = _lib.encoder_plan_at(0).contents.mask.decode()  # all plans have the same kind
 
 
 def sizes():
@@ -112,8 +116,36 @@ def _check_input(x):
         raise RuntimeError("the library computes no gradients; run under torch.no_grad()")
 
 
+def _export_line(seq_len):
+    """The command that exports a library like this one, with sequences of this length too."""
+    plan = _lib.encoder_plan_at(info.plans - 1).contents
+    batches, seq_lens = ({size[i] for size in sizes()} for i in (0, 1))
+    mask = f"file:mask_{seq_len}.npy" if _mask.startswith("file:") else plan.mask.decode()
+    words = ["fuseplan", "export", plan.value, "--target", _device]
+    words += ["--arch", info.archs.decode()] if _on_gpu else []
+    words += ["-t", ("fp32", "tf32", "fp16", "bf16")[info.dtype],
+              "-b", ",".join(map(str, sorted(batches))),
+              "-s", ",".join(map(str, sorted(seq_lens | {seq_len}))), "-m", mask,
+              "-H", info.heads, "-W", info.head_size, "--ffn", info.ffn, "-L", info.layers,
+              "--eps", info.eps, *(["--packed"] if plan.packed else []),
+              "--name", "encoder", "-o", f"encoder_{seq_len}", "--build"]
+    return shlex.join(map(str, words))
+
+
+def _find_piece(batch, seq_len):
+    """How many sequences of a batch run at once: all, or as many as the largest plan takes."""
+    if batch < 1 or seq_len < 1 or _lib.encoder_workspace_bytes(batch, seq_len) > 0:
+        return batch
+    batches = [b for b, s in sizes() if s >= seq_len]
+    if not batches:
+        raise ValueError(f"the sequences have {seq_len} tokens; the library's plans have at most "
+                         f"{max(s for _, s in sizes())}: shorten them, or export a library with "
+                         f"'{_export_line(seq_len)}'")
+    return max(batches)
+
+
 _SHAPES = 1024  # whose layouts are kept at most
-_layouts = {}  # by shape: (batch, seq_len, sizes, strides, bytes of workspace)
+_layouts = {}  # by shape: (batch, seq_len, sizes, strides, sequences at once, bytes of workspace)
 
 
 def _prepare(x):
@@ -124,10 +156,11 @@ def _prepare(x):
     if len(_layouts) >= _SHAPES:
         _layouts.clear()
     batch, seq_len, width = x.shape
+    piece = _find_piece(batch, seq_len)
     # at least 1 byte, so that encoder_run() is called and says why a size cannot run
     layout = _layouts[x.shape] = (batch, seq_len, (batch, seq_len, width),
-                                  (seq_len * width, width, 1),
-                                  _lib.encoder_workspace_bytes(batch, seq_len) or 1)
+                                  (seq_len * width, width, 1), piece,
+                                  _lib.encoder_workspace_bytes(piece, seq_len) or 1)
     return x, layout
 
 
@@ -173,7 +206,9 @@ def _run(x, lengths, handle):
             not x.is_contiguous() or address == 0 or address % 16 != 0):
         x, layout = _prepare(x)
         address = x.data_ptr()
-    batch, seq_len, sizes, strides, size = layout
+    batch, seq_len, sizes, strides, piece, size = layout
+    if piece < batch:
+        return _run_pieces(x, lengths, handle, piece)
     stream = 0
     if _on_gpu:
         if gpu != _current_gpu():
@@ -194,15 +229,33 @@ def _run(x, lengths, handle):
     return y
 
 
-# torch.library.custom_op would take some microseconds more in each call.
-torch.library.define("encoder::run", "(Tensor x, Tensor? lengths, SymInt handle) -> Tensor",
-                     tags=(torch.Tag.pt2_compliant_tag,))
-torch.library.impl("encoder::run", _device, _run)
+def _run_pieces(x, lengths, handle, piece):
+    """_run() of a batch larger than the largest plan: pieces of it, one after another."""
+    parts = [None] * x.shape[0] if lengths is None else _address_lengths(x, lengths)[0].split(piece)
+    return torch.cat([_run(part, real, handle) for part, real in zip(x.split(piece), parts)])
 
 
-@torch.library.register_fake("encoder::run")
-def _(x, lengths, handle):
+def _fake(x, lengths, handle):
     return torch.empty_like(x, memory_format=torch.contiguous_format)
+
+
+def _hash_library():
+    """Differs between the libraries of a process.  Copies of a file are loaded as several libraries;
+    a file that two modules load is one."""
+    with open(_path, "rb") as file:
+        place = os.fstat(file.fileno())
+        text = file.read() + b" %d %d" % (place.st_dev, place.st_ino)
+    return hashlib.blake2b(text, digest_size=8).hexdigest()
+
+
+# torch.library.custom_op would take some microseconds more in each call.
+_space = "encoder_" + _hash_library()
+if not hasattr(getattr(torch.ops, _space), "run"):  # else another module has loaded this library
+    torch.library.define(f"{_space}::run", "(Tensor x, Tensor? lengths, SymInt handle) -> Tensor",
+                         tags=(torch.Tag.pt2_compliant_tag,))
+    torch.library.impl(f"{_space}::run", _device, _run)
+    torch.library.register_fake(f"{_space}::run", _fake)
+run = getattr(torch.ops, _space).run
 
 
 # ---- layers
@@ -227,9 +280,14 @@ class Layers:
         layers = [[layer[name].contiguous() for name in _NAMES] for layer in weights]
         for i, layer in enumerate(layers):
             for name, t, shape in zip(_NAMES, layer, _shapes()):
-                if t.dtype != _dtype or t.device.type != _device or tuple(t.shape) != shape:
+                if (t.dtype != _dtype or t.device.type != _device or tuple(t.shape) != shape or
+                        t.device != layers[0][0].device):
                     raise ValueError(f"{name} of layer {i} is {t.dtype} {tuple(t.shape)} on {t.device}; "
-                                     f"expected {_dtype} {shape} on {_device}")
+                                     f"expected {_dtype} {shape}, and all weights on one {_device} device")
+                if not torch.isfinite(t).all():
+                    raise ValueError(f"{name} of layer {i} has values that are NaN or infinite in "
+                                     f"{_dtype}; expected finite ones: check the file of weights, or "
+                                     "export a library of a type that holds them")
         pointers = (_Weights * len(layers))(*[_Weights(*[t.data_ptr() for t in l]) for l in layers])
         model = _Model(info.heads, info.head_size, info.ffn, info.dtype, len(layers), eps,
                        int(_on_gpu), pointers)
@@ -238,17 +296,55 @@ class Layers:
             if _on_gpu:
                 torch.cuda.synchronize()  # the copies may be under way in another stream
             _check(_lib.encoder_create(ctypes.byref(model), ctypes.byref(handle)))
-        self.handle = handle.value
+        # Modules of one name may replace each other, and torch.compile looks names up in the last one.
+        self.run, self.handle = run, handle.value
         self._end = weakref.finalize(self, _lib.encoder_destroy, handle)
 
     def __reduce__(self):  # a copy's handle would end with these layers
         raise TypeError("the library's layers cannot be copied or pickled; make them anew from the model")
 
     def __call__(self, x, lengths=None):
-        return torch.ops.encoder.run(x, lengths, self.handle)
+        return self.run(x, lengths, self.handle)
 
 
 # ---- attention masks
+
+
+def _read_mask(mask):
+    """(B,S) on the CPU, whether an attention mask keeps a token.  Waits for the GPU."""
+    if not isinstance(mask, torch.Tensor):
+        raise ValueError(f"the attention mask is a {type(mask).__name__}; expected a tensor: load the "
+                         "model with attn_implementation='sdpa'")
+    added = mask.is_floating_point() and mask.dim() == 4  # to the scores: 0 keeps a token
+    kept, rows = mask == 0 if added else mask != 0, mask
+    if mask.dim() == 4:
+        if mask.shape[1] != 1 or not torch.equal(kept, kept[:, :, :1].expand_as(kept)):
+            raise ValueError("the attention mask differs between heads or queries; the library takes "
+                             "padding, and the mask that it was exported with: pass a mask (B,S)")
+        kept, rows = kept[:, 0, 0], rows[:, 0, 0]
+    if rows.dim() != 2:
+        raise ValueError(f"the attention mask has the shape {tuple(mask.shape)}; expected (B,S), "
+                         "(B,1,1,S) or (B,1,S,S)")
+    rows, kept = rows.cpu(), kept.cpu()
+    if not (kept | (rows <= -1e4) if added else ~kept | (rows == 1)).all():
+        raise ValueError("the attention mask has values other than " +
+                         ("0 and those of at most -10000; the library adds none to scores: pass a mask "
+                          "(B,S) of 1 and 0" if added else "1 and 0; pass 1 for each token to keep"))
+    return kept
+
+
+def _count_tokens(kept):
+    """The lengths (B), and whether all padding is on the right."""
+    lengths = kept.sum(1, dtype=torch.int32)
+    if (lengths < 1).any():
+        raise ValueError(f"sequence {int(lengths.argmin())} of the attention mask has no token; expected "
+                         "at least one in each: leave such sequences out")
+    return lengths, torch.equal(kept, torch.arange(kept.shape[1]) < lengths[:, None])
+
+
+def _refuse_gaps():
+    raise ValueError(f"the attention mask has gaps or padding on the left; layers of the mask '{_mask}' "
+                     "take padding on the right of real tokens: set tokenizer.padding_side='right'")
 
 
 def lengths_of(mask):
@@ -256,26 +352,55 @@ def lengths_of(mask):
     extends it: (B,S), (B,1,1,S) or (B,1,S,S), 1 and 0, True and False, or 0 and a large negative number.
     Raises ValueError for a mask that is not just padding behind each sequence.  Waits for the GPU.
     """
-    added = mask.is_floating_point() and mask.dim() == 4  # to the scores: 0 keeps a token
-    kept = mask == 0 if added else mask != 0
-    if kept.dim() == 4:
-        if kept.shape[1] != 1 or not torch.equal(kept, kept[:, :, :1].expand_as(kept)):
-            raise ValueError("the attention mask differs between heads or queries; the library "
-                             "takes padding, and the mask that it was exported with")
-        kept = kept[:, 0, 0]
-    if kept.dim() != 2:
-        raise ValueError(f"the attention mask has the shape {tuple(mask.shape)}; expected (B,S), "
-                         "(B,1,1,S) or (B,1,S,S)")
-    kept = kept.cpu()
-    lengths = kept.sum(1, dtype=torch.int32)
-    places = torch.arange(kept.shape[1])
-    if not torch.equal(kept, places < lengths[:, None]) or int(lengths.min()) < 1:
-        raise ValueError("the attention mask has gaps, padding on the left or a sequence without "
-                         "tokens; the library takes padding on the right of real tokens")
-    return lengths
+    lengths, right = _count_tokens(_read_mask(mask))
+    return lengths if right else _refuse_gaps()
 
 
 # ---- a model
+
+# Their layers are the library's: residuals before layernorms, no position in attention.
+_LAYERS = ("BertLayer", "RobertaLayer", "XLMRobertaLayer", "CamembertLayer", "ElectraLayer")
+_MODULES = ("transformers.models.", "transformers.activations", "torch.nn.modules.")
+_FLOATS = (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+_CONFIG = {"num_attention_heads": info.heads, "hidden_size": _hidden, "intermediate_size": info.ffn,
+           "hidden_act": "gelu", "position_embedding_type": "absolute", "is_decoder": False,
+           "add_cross_attention": False, "is_causal": _mask == "causal", "pruned_heads": {}}
+
+
+def _check_config(config):
+    for name, runs in _CONFIG.items():
+        found = getattr(config, name, None)
+        if found is not None and found != runs:
+            raise ValueError(f"config.{name} is {found!r}; the library runs {runs!r}: " +
+                             ("export one of the model's sizes" if isinstance(runs, int) and
+                              not isinstance(runs, bool) else "run this model in PyTorch"))
+
+
+def _check_layer(i, layer, place, eps):
+    """Refuses what would compute something else than weights and biases of the library's layers do."""
+    if type(layer).__name__ not in _LAYERS:
+        raise ValueError(f"layer {i} is a {type(layer).__name__}; the library runs {', '.join(_LAYERS)}: "
+                         "run this model in PyTorch, or give its weights to Layers()")
+    for name, module in layer.named_modules():
+        kind = type(module)
+        if not kind.__module__.startswith(_MODULES):
+            raise ValueError(f"layer {i}: {name or 'it'} is a {kind.__module__}.{kind.__qualname__}; "
+                             "expected PyTorch's and transformers' own modules: merge adapters by "
+                             "merge_and_unload(), and load without quantization_config")
+        hooks = [*module._forward_pre_hooks.values(), *module._forward_hooks.values()]
+        if not all(getattr(hook, "__module__", "").startswith("transformers.") for hook in hooks):
+            raise ValueError(f"layer {i}: {name or 'it'} has a hook, which the library would not call: "
+                             "remove the model's hooks")
+        if isinstance(module, torch.nn.LayerNorm) and module.eps != eps:
+            raise ValueError(f"layer {i}: {name} has eps {module.eps}; config.layer_norm_eps is {eps}, and "
+                             "the library takes one for all: make them equal")
+    for name, t in layer.named_parameters():
+        if type(t.detach()) is not torch.Tensor or t.dtype not in _FLOATS:
+            raise ValueError(f"layer {i}: {name} is {t.dtype} in a {type(t.detach()).__name__}; expected "
+                             "fp32, fp16 or bf16 in a Tensor: load without quantization_config")
+        if t.device != place:
+            raise ValueError(f"layer {i}: {name} is on {t.device}, and the model on {place}; the library's "
+                             "layers run on one device: load the model without device_map")
 
 
 def _pack(model):
@@ -293,6 +418,17 @@ def _pack(model):
     return layers
 
 
+_UNPADDED = ("the input holds several sequences without padding ({}), and attention would cross them; "
+             "expected (B,S,D) with padding: load the model with attn_implementation='sdpa'")
+_OUTPUTS = ("{} is set; the library keeps neither attentions nor hidden states of layers: ask for neither, "
+            "in the call and in model.config")
+_CACHE = "{} is given; the library keeps no keys and values: pass use_cache=False and no past_key_values"
+_ARGUMENTS = {"output_attentions": _OUTPUTS, "output_hidden_states": _OUTPUTS, "use_cache": _CACHE,
+              "past_key_values": _CACHE, "cu_seq_lens_q": _UNPADDED, "cu_seq_lens_k": _UNPADDED,
+              "max_length_q": _UNPADDED, "max_length_k": _UNPADDED, "seq_idx": _UNPADDED}
+_HARMLESS = ("cache_position", "num_items_in_batch")
+
+
 class Encoder(torch.nn.Module):
     """All layers of a BertModel in eval mode.  lengths: set it to an int32 tensor (B) on the device of
     x to give lengths unchecked, under capture or tracing; then the attention mask is not read."""
@@ -300,36 +436,88 @@ class Encoder(torch.nn.Module):
     def __init__(self, model, check_mask=True):
         super().__init__()
         from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
-        self._output = BaseModelOutputWithPastAndCrossAttentions
-        if model.config.num_attention_heads != info.heads:
-            raise ValueError(f"the model has {model.config.num_attention_heads} heads; the library "
-                             f"runs {info.heads}")
+        self._output, self._config = BaseModelOutputWithPastAndCrossAttentions, model.config
         self.layers = Layers(_pack(model), model.config.layer_norm_eps)
-        self.handle, self.check_mask, self.lengths = self.layers.handle, check_mask, None
+        self.run, self.handle = self.layers.run, self.layers.handle
+        self.check_mask, self.lengths = check_mask, None
+        self._place = next(model.parameters()).device
+
+    # What PyTorch does to a module's weights cannot be done to the library's.
+
+    def _apply(self, fn, *args, **kwargs):
+        moved = fn(torch.empty(1, dtype=_dtype, device=self._place))
+        if moved.dtype != _dtype or moved.device != self._place:
+            raise RuntimeError(f"the model's layers are the library's, and stay {_dtype} on {self._place}; "
+                               f"{moved.dtype} on {moved.device} was asked for: convert or move a model "
+                               "before encoder_from()")
+        return super()._apply(fn, *args, **kwargs)
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        if not keep_vars:  # torch.export looks for what is there
+            raise RuntimeError("the model's layers are the library's, and a state dict would lack them: "
+                               "save the model before encoder_from()")
+
+    def _load_from_state_dict(self, *args):
+        raise RuntimeError("the model's layers are the library's, and keep the weights that they have: load "
+                           "others before encoder_from()")
 
     def _lengths(self, x, mask):
+        """The lengths, and where tokens lie: real ones first, (B,S) places; None: they do already."""
         if not self.check_mask or torch.compiler.is_compiling() or (
                 x.is_cuda and torch.cuda.is_current_stream_capturing()):
             raise ValueError("an attention mask cannot be checked here; set model.encoder.lengths to an "
                              "int32 tensor (B) on the device, or pass no attention mask")
-        return lengths_of(mask)
+        kept = _read_mask(mask)
+        if kept.shape != x.shape[:2]:
+            raise ValueError(f"the attention mask is for {tuple(kept.shape)} tokens; the input has "
+                             f"{tuple(x.shape[:2])}: pass a mask (B,S) of the input's size")
+        lengths, right = _count_tokens(kept)
+        if right:
+            return lengths, None
+        if _mask != "full":
+            _refuse_gaps()
+        return lengths, kept.int().argsort(dim=1, descending=True, stable=True).to(x.device)
 
-    def forward(self, hidden_states, attention_mask=None, head_mask=None, *args,
-                output_attentions=False, output_hidden_states=False, return_dict=True, **kwargs):
-        x, lengths = hidden_states, self.lengths
-        if self.training or output_attentions or output_hidden_states:
-            raise ValueError("the library has no dropout, and keeps neither attentions nor the "
-                             "hidden states of layers; call model.eval(), and ask for neither")
-        if head_mask is not None and any(mask is not None for mask in head_mask):
-            raise ValueError("the library has no head mask; pass none")
+    def _refuse(self, name, value, x):
+        """An argument that is given, unless it changes nothing."""
+        if name == "position_ids":  # they act in the embeddings; flash attention parts sequences by them
+            if x.shape[0] == 1 and "flash" in str(self._config._attn_implementation):
+                raise ValueError(_UNPADDED.format(name))
+        elif name == "is_causal":
+            if value != (_mask == "causal"):
+                raise ValueError(f"is_causal is {value}; the library was exported with the mask '{_mask}': "
+                                 "pass none, or export with -m causal")
+        elif name not in _HARMLESS and not (
+                isinstance(value, (list, tuple)) and all(part is None for part in value)):
+            raise ValueError(_ARGUMENTS.get(name, "{} is given; the library's layers have none: pass none")
+                             .format(name))
+
+    def forward(self, hidden_states, attention_mask=None, *args, return_dict=True, **kwargs):
+        x, lengths, order = hidden_states, self.lengths, None
+        if self.training:
+            raise ValueError("the model is in training mode; the library has no dropout: call model.eval()")
+        for value in args:
+            if value is not None:
+                self._refuse("a third argument by position (head_mask)", value, x)
+        for name, value in kwargs.items():
+            if value is not None and value is not False:
+                self._refuse(name, value, x)
+        for name in "output_hidden_states", "output_attentions":  # transformers 5 hands over the call's alone
+            if name not in kwargs and getattr(self._config, name, False):
+                self._refuse(name, True, x)
         if lengths is None and attention_mask is not None:
-            lengths = self._lengths(x, attention_mask)
+            lengths, order = self._lengths(x, attention_mask)
+        if order is not None:
+            order = order[:, :, None].expand_as(x)
+            x = x.gather(1, order)
         # where PyTorch traces, counts or transforms operators, it must see this one
         if _is_dynamo() or type(x) is not torch.Tensor or _stack() != 0 or _tracing_state():
             _check_input(x)
-            y = torch.ops.encoder.run(x, lengths, self.handle)
+            y = self.run(x, lengths, self.handle)
         else:
             y = _run(x, lengths, self.handle)  # as PyTorch would, in a few microseconds less
+        if order is not None:
+            y = torch.empty_like(y).scatter_(1, order, y)
         return self._output(last_hidden_state=y) if return_dict else (y,)
 
 
@@ -341,23 +529,45 @@ def _check_plan_mask(found, named):
                          f"encoder_from(model, mask='{found}') to change what the model computes")
 
 
+def _find_base(model):
+    """The model with the layers: itself, or what a model with a head has."""
+    from transformers import PreTrainedModel
+    if not isinstance(model, PreTrainedModel):
+        raise ValueError(f"the model is a {type(model).__module__}.{type(model).__qualname__}; expected a "
+                         "transformers model: merge_and_unload() of one with adapters, [0].auto_model of a "
+                         "SentenceTransformer, .model of a CrossEncoder, and no compiled one")
+    base = getattr(model, model.base_model_prefix, model)
+    try:
+        base.encoder.layer
+    except AttributeError:
+        raise ValueError(f"the {type(model).__name__} has no list encoder.layer; the library runs BERT's "
+                         "layers: give the weights of others to Layers()") from None
+    return base
+
+
 def encoder_from(model, check_mask=True, mask="full"):
-    """Replaces model.encoder of a HuggingFace BertModel by the library, and returns the model.
+    """Replaces model.encoder of a HuggingFace BertModel, also of one with a head, by the library, and
+    returns the model.
 
     check_mask: attention masks are checked on the host, which waits for the GPU, and become lengths.
     False: they are refused, and Encoder.lengths gives lengths as a tensor, unchecked.
     mask: the attention mask that the library was exported with, or its kind.  BERT attends to all
     tokens, "full".  With another mask the model computes something else, so that one must be named.
     """
-    _check_plan_mask(_lib.encoder_plan_at(0).contents.mask.decode(), mask)  # all plans have the same kind
-    config = model.config
-    if model.training:
-        raise ValueError("the model is in training mode; call model.eval()")
-    if config.hidden_act != "gelu" or getattr(config, "position_embedding_type",
-                                              "absolute") != "absolute" or config.is_decoder:
-        raise ValueError("the library runs BERT with exact gelu and absolute positions")
-    device = next(model.parameters()).device
-    if device.type != _device:
-        raise ValueError(f"the model is on {device}; the library runs on {_device}")
+    _check_plan_mask(_mask, mask)
+    whole, model = model, _find_base(model)
+    first, config = next(model.parameters()), model.config
+    _check_config(config)
+    if any(module.training for module in model.encoder.modules()):
+        raise ValueError("the model is in training mode; the library has no dropout: call model.eval()")
+    places = {str(place) for place in (getattr(whole, "hf_device_map", None) or {}).values()}
+    if len(places) > 1:
+        raise ValueError(f"the model's hf_device_map spreads it over {', '.join(sorted(places))}; the "
+                         "library's layers run on one device: load the model without device_map")
+    if first.device.type != _device or first.dtype != _dtype:
+        raise ValueError(f"the model is {first.dtype} on {first.device}; the library takes {_dtype} on "
+                         f"{_device}: call model.to('{_device}', {_dtype}) first")
+    for i, layer in enumerate(model.encoder.layer):
+        _check_layer(i, layer, first.device, config.layer_norm_eps)
     model.encoder = Encoder(model, check_mask).eval()
-    return model
+    return whole
