@@ -437,6 +437,7 @@ class Encoder(torch.nn.Module):
         super().__init__()
         from transformers.modeling_outputs import BaseModelOutputWithPastAndCrossAttentions
         self._output, self._config = BaseModelOutputWithPastAndCrossAttentions, model.config
+        self._fields = vars(model.config)  # without the functions around them
         self.layers = Layers(_pack(model), model.config.layer_norm_eps)
         self.run, self.handle = self.layers.run, self.layers.handle
         self.check_mask, self.lengths = check_mask, None
@@ -492,6 +493,12 @@ class Encoder(torch.nn.Module):
             raise ValueError(_ARGUMENTS.get(name, "{} is given; the library's layers have none: pass none")
                              .format(name))
 
+    def _refuse_outputs(self, kwargs, x):
+        """transformers 5 hands over what a call asks for, and not what the config does."""
+        for name in "output_hidden_states", "output_attentions":
+            if name not in kwargs and getattr(self._config, name, False):
+                self._refuse(name, True, x)
+
     def forward(self, hidden_states, attention_mask=None, *args, return_dict=True, **kwargs):
         x, lengths, order = hidden_states, self.lengths, None
         if self.training:
@@ -502,9 +509,8 @@ class Encoder(torch.nn.Module):
         for name, value in kwargs.items():
             if value is not None and value is not False:
                 self._refuse(name, value, x)
-        for name in "output_hidden_states", "output_attentions":  # transformers 5 hands over the call's alone
-            if name not in kwargs and getattr(self._config, name, False):
-                self._refuse(name, True, x)
+        if self._fields.get("output_hidden_states") or self._fields.get("_output_attentions"):
+            self._refuse_outputs(kwargs, x)
         if lengths is None and attention_mask is not None:
             lengths, order = self._lengths(x, attention_mask)
         if order is not None:

@@ -1,8 +1,7 @@
 #!/bin/sh
 # Everything that needs a GPU, part by part; ends with a table of the parts.
 #   device.sh BIN [PART...]   BIN: the directory of fuseplan, fuseplan-worker and cuda_*
-# Without a PART all of $usual; those in $named run only by name.  What is built and measured is kept
-# where FUSEPLAN_CACHE and FUSEPLAN_DB say, else not at all.
+# Without a PART all of $usual.  What is built and measured is kept where FUSEPLAN_CACHE and FUSEPLAN_DB say.
 set -u
 usual='doctor build verify values far_means dependent generated own export bench repeat search pace faults memory sanitize'
 named='schedules faulty_search spaces tables attention layers packed packed_times types host huggingface huggingface_times sentences live products grid defaults'
@@ -244,7 +243,8 @@ host() {
 # HuggingFace's BERT-base and BERT-large, their layers run by exported libraries.
 huggingface() {
   library "$scratch/base" --preset bert-base -b 1,8 -s 128,512 && say python3 "$here/huggingface.py" "$lib" &&
-    library "$scratch/large" --preset bert-large -b 2 -s 384 && say python3 "$here/huggingface.py" "$lib"
+    library "$scratch/large" --preset bert-large -b 2 -s 384 &&
+    say python3 "$here/huggingface.py" "$lib" "$scratch/base" "$lib"
 }
 
 # BERT-base in sentence-transformers, in batches of other sizes than the library's plans, padded and packed.

@@ -1,8 +1,9 @@
 """A HuggingFace BERT whose layers an exported library runs, beside the same model in PyTorch.
 
-    huggingface.py [--times] DIR
+    huggingface.py [--times] DIR [OTHER...]
 
-DIR was written by `fuseplan export` for a CUDA GPU and built by make.  The model has the library's
+DIR was written by `fuseplan export` for a CUDA GPU and built by make; OTHER are further libraries, which run
+in the same process, and DIR may be among them.  The model has the library's
 sizes and weights drawn by transformers.  Prints for each batch of the library the difference to the
 model in fp32, beside that of PyTorch in the library's type (relative L2 norms over real tokens), and
 checks what a user does: capture into a CUDA graph, torch.compile, torch.export, another stream,
@@ -14,7 +15,8 @@ attention kernel there.  Exits 1 if anything is wrong.
 
 import argparse
 import copy
-import importlib
+import importlib.util
+import os
 import statistics
 import sys
 import time
@@ -37,9 +39,11 @@ def expect(what, good):
     print(f'{"ok" if good else "FAILED"}: {what}', flush=True)
 
 
-def load_library(directory):
-    sys.path.insert(0, directory)
-    return importlib.import_module('encoder')
+def load_library(directory, name='encoder'):
+    spec = importlib.util.spec_from_file_location(name, os.path.join(directory, 'encoder.py'))
+    sys.modules[name] = library = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(library)
+    return library
 
 
 def draw_model(info):
@@ -83,14 +87,40 @@ def difference(got, want, real):
 def check_differences(reference, half, ours, batch, seq_len):
     tokens = draw_tokens(batch, seq_len)
     lengths = draw_lengths(batch, seq_len)
-    for name, mask in ('full', None), ('padded', mask_of(lengths, seq_len)):
+    padded = mask_of(lengths, seq_len)
+    gaps = (torch.rand(batch, seq_len, device='cuda') < 0.6).long()
+    gaps[:, seq_len // 2] = 1
+    for name, mask in ('full', None), ('padded', padded), ('padded on the left', padded.flip(1)), ('with gaps', gaps):
         inputs = {'input_ids': tokens} if mask is None else {'input_ids': tokens, 'attention_mask': mask}
         real = torch.ones_like(tokens).bool() if mask is None else mask.bool()
         want = hidden(reference, **inputs)
-        error = difference(hidden(ours, **inputs), want, real)
+        got = hidden(ours, **inputs)
+        error = difference(got, want, real)
+        expect(f'({batch},{seq_len}) {name}: rows of padding are 0', not got[~real].any())
         theirs = difference(hidden(half, **inputs), want, real)
         expect(f'({batch},{seq_len}) {name}: the difference to fp32 is {error:.2e}; '
                f"of PyTorch's {half.dtype} {theirs:.2e}", error <= DIFFERENCE_MAX[half.dtype])
+
+
+def check_pieces(ours, batch, seq_len):
+    """A batch larger than any plan's, of `batch` at most at once: at once, in a CUDA graph and compiled."""
+    many = 2 * batch + 1
+    tokens, lengths = draw_tokens(many, seq_len), draw_lengths(many, seq_len)
+    real = mask_of(lengths, seq_len).bool()
+    want = torch.cat([hidden(ours, input_ids=part, attention_mask=mask) for part, mask in
+                      zip(tokens.split(batch), real.long().split(batch))]).float()
+    got = hidden(ours, input_ids=tokens, attention_mask=real.long())
+    expect(f'({many},{seq_len}) runs in pieces of {batch}', torch.equal(got.float(), want))
+    ours.encoder.lengths = lengths
+    hidden(ours, input_ids=tokens)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        got = hidden(ours, input_ids=tokens)
+    graph.replay()
+    expect(f'({many},{seq_len}) in a CUDA graph', difference(got, want, real) < 1e-3)
+    got = hidden(torch.compile(ours, fullgraph=True), input_ids=tokens)
+    expect(f'({many},{seq_len}) compiled', difference(got, want, real) < ROUNDING_MAX)
+    ours.encoder.lengths = None
 
 
 def all_tokens(batch, seq_len):
@@ -117,7 +147,7 @@ def check_capture(ours, batch, seq_len):
            difference(y, want.float(), mask.bool()) < 1e-3)
 
 
-def check_tracing(ours, batch, seq_len):
+def check_tracing(library, ours, batch, seq_len):
     tokens = draw_tokens(batch, seq_len)
     want = hidden(ours, input_ids=tokens).float()
     everywhere = torch.ones_like(tokens).bool()
@@ -131,7 +161,7 @@ def check_tracing(ours, batch, seq_len):
     with torch.no_grad():
         exported = torch.export.export(Layers(ours.encoder), (x,))
         expect('torch.export keeps the operator',
-               'encoder.run' in str(exported.graph) and
+               library._space in str(exported.graph) and
                torch.equal(exported.module()(x), Layers(ours.encoder)(x)))
 
 
@@ -146,7 +176,7 @@ class Layers(torch.nn.Module):
         return self.encoder(x, return_dict=False)[0]
 
 
-def check_inputs(ours, batch, seq_len):
+def check_inputs(library, ours, batch, seq_len):
     layers = Layers(ours.encoder)
     x = torch.randn(batch, seq_len, ours.config.hidden_size, device='cuda', dtype=ours.dtype)
     with torch.no_grad():
@@ -165,7 +195,7 @@ def check_inputs(ours, batch, seq_len):
         refuse('an input on the CPU', layers, x.cpu())
         refuse('an input of another width', layers, x[:, :, :-8])
         refuse('an input of another width, by the operator,',
-               lambda x: torch.ops.encoder.run(x, None, ours.encoder.handle),
+               lambda x: library.run(x, None, ours.encoder.handle),
                x[:, :, :-8].contiguous())
         right = mask_of(draw_lengths(batch, seq_len), seq_len)
         real = right.bool()
@@ -173,10 +203,10 @@ def check_inputs(ours, batch, seq_len):
         for dtype in (torch.bool, torch.uint8, torch.int16, torch.float32):
             same = torch.equal(ours.encoder(x, right.to(dtype), return_dict=False)[0][real], want)
             expect(f'an attention mask of {dtype} is read as one of int64', same)
-            refuse(f'padding on the left, of {dtype},',
-                   lambda m: ours.encoder(x, m, return_dict=False), right.flip(1).to(dtype))
-        refuse('padding on the left', lambda m: ours(input_ids=draw_tokens(batch, seq_len),
-                                                     attention_mask=m), right.flip(1))
+        longest = max(s for _, s in library.sizes())
+        refuse('a longer sequence', lambda x: layers(x.expand(batch, longest + 1, -1).contiguous()), x[:, :1])
+        refuse('a mask of another length', lambda m: ours.encoder(x, m, return_dict=False), right[:, :-1])
+        refuse('several sequences without padding', lambda x: ours.encoder(x, cu_seq_lens_q=x), x)
     refuse('an input that needs gradients', layers, x.clone().requires_grad_())
 
 
@@ -186,6 +216,30 @@ def refuse(what, function, argument):
         expect(f'{what} is refused', False)
     except (TypeError, ValueError, RuntimeError) as error:
         expect(f'{what} is refused: {error}', 'CUDA error' not in str(error))
+
+
+def check_model(library, model):
+    """What weights are used for, and what is no fp16 or fp32."""
+    for what, function in (('saving', lambda m: m.state_dict()), ('another type', lambda m: m.double()),
+                           ('another device', lambda m: m.encoder.to('cpu'))):
+        refuse(what, function, library.encoder_from(copy.deepcopy(model)))
+    wrong = copy.deepcopy(model)
+    query = wrong.encoder.layer[0].attention.self.query
+    query.weight = torch.nn.Parameter(query.weight.to(torch.int8), requires_grad=False)
+    refuse('a weight of int8', library.encoder_from, wrong)
+    wrong = copy.deepcopy(model)
+    with torch.no_grad():
+        wrong.encoder.layer[0].output.dense.weight[0, 0] = float('nan')
+    refuse('a NaN weight', library.encoder_from, wrong)
+
+
+def check_others(directories):
+    """Libraries in one process, each after the others were loaded."""
+    libraries = [load_library(directory, f'other{i}') for i, directory in enumerate(directories)]
+    for directory, library in zip(directories, libraries):
+        reference = draw_model(library.info)
+        half = copy.deepcopy(reference).to(library._dtype)
+        check_differences(reference, half, library.encoder_from(copy.deepcopy(half)), *library.sizes()[0])
 
 
 # ---- times -----------------------------------------------------------------------------------------
@@ -285,6 +339,7 @@ def print_times(half, ours, batch, seq_len):
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument('directory', metavar='DIR')
+    p.add_argument('others', metavar='OTHER', nargs='*')
     p.add_argument('--times', action='store_true')
     a = p.parse_args()
     library = load_library(a.directory)
@@ -295,8 +350,11 @@ def main():
     for batch, seq_len in sizes:
         check_differences(reference, half, ours, batch, seq_len)
     check_capture(ours, *sizes[0])
-    check_tracing(ours, *sizes[0])
-    check_inputs(ours, *sizes[0])
+    check_pieces(ours, *sizes[-1])
+    check_tracing(library, ours, *sizes[0])
+    check_inputs(library, ours, *sizes[0])
+    check_model(library, half)
+    check_others(a.others)
     if a.times:
         for size in sizes:
             print_times(half, ours, *size)

@@ -58,6 +58,7 @@ encoder = sizes.Encoder.__new__(sizes.Encoder)
 layers = sizes.Layers([draw_weights()], eps=1e-12)
 encoder.layers, encoder.run, encoder.handle = layers, layers.run, layers.handle
 encoder.check_mask, encoder.lengths, encoder._config = True, None, types.SimpleNamespace()
+encoder._fields = vars(encoder._config)
 encoder._place = torch.device('cpu')
 x = draw(2, 8, HIDDEN)
 y = list(encoder.forward(x, return_dict=False)[0].values)
@@ -134,9 +135,11 @@ encoder.training = False
 # transformers 5 does not hand over what the config asks for.
 for name in 'output_hidden_states', 'output_attentions':
     setattr(encoder._config, name, True)
+    encoder._config._output_attentions = True
     assert f'{name} is set' in refused(encoder.forward, x, return_dict=False), name
     assert refused(encoder.forward, x, return_dict=False, **{name: False}) == 'nothing', name
     setattr(encoder._config, name, False)
+    encoder._config._output_attentions = False
 
 # What PyTorch does to weights.
 assert 'save the model before' in refused(encoder._save_to_state_dict, {}, '', False)
