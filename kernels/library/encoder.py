@@ -118,14 +118,18 @@ def _check_input(x):
 
 def _export_line(seq_len):
     """The command that exports a library like this one, with sequences of this length too."""
-    plan = _lib.encoder_plan_at(info.plans - 1).contents
+    plans = [_lib.encoder_plan_at(i).contents for i in range(info.plans)]
+    plan, masks = plans[-1], {p.mask.decode() for p in plans}
     batches, seq_lens = ({size[i] for size in sizes()} for i in (0, 1))
-    mask = f"file:mask_{seq_len}.npy" if _mask.startswith("file:") else plan.mask.decode()
+    if _mask.startswith("file:"):
+        masks, seq_lens = {f"file:mask_{seq_len}.npy"}, set()  # a file is of one length
+    kind = _mask.split(":")[0]  # whose parameters follow from the length if they differ
     words = ["fuseplan", "export", plan.value, "--target", _device]
     words += ["--arch", info.archs.decode()] if _on_gpu else []
     words += ["-t", ("fp32", "tf32", "fp16", "bf16")[info.dtype],
               "-b", ",".join(map(str, sorted(batches))),
-              "-s", ",".join(map(str, sorted(seq_lens | {seq_len}))), "-m", mask,
+              "-s", ",".join(map(str, sorted(seq_lens | {seq_len}))), "-m",
+              masks.pop() if len(masks) == 1 else kind,
               "-H", info.heads, "-W", info.head_size, "--ffn", info.ffn, "-L", info.layers,
               "--eps", info.eps, *(["--packed"] if plan.packed else []),
               "--name", "encoder", "-o", f"encoder_{seq_len}", "--build"]
@@ -316,16 +320,18 @@ def _read_mask(mask):
         raise ValueError(f"the attention mask is a {type(mask).__name__}; expected a tensor: load the "
                          "model with attn_implementation='sdpa'")
     added = mask.is_floating_point() and mask.dim() == 4  # to the scores: 0 keeps a token
-    kept, rows = mask == 0 if added else mask != 0, mask
+    rows = mask
     if mask.dim() == 4:
+        kept = mask == 0 if added else mask != 0
         if mask.shape[1] != 1 or not torch.equal(kept, kept[:, :, :1].expand_as(kept)):
             raise ValueError("the attention mask differs between heads or queries; the library takes "
                              "padding, and the mask that it was exported with: pass a mask (B,S)")
-        kept, rows = kept[:, 0, 0], rows[:, 0, 0]
+        rows = mask[:, 0, 0]
     if rows.dim() != 2:
         raise ValueError(f"the attention mask has the shape {tuple(mask.shape)}; expected (B,S), "
                          "(B,1,1,S) or (B,1,S,S)")
-    rows, kept = rows.cpu(), kept.cpu()
+    rows = rows.cpu()
+    kept = rows == 0 if added else rows != 0
     if not (kept | (rows <= -1e4) if added else ~kept | (rows == 1)).all():
         raise ValueError("the attention mask has values other than " +
                          ("0 and those of at most -10000; the library adds none to scores: pass a mask "

@@ -148,7 +148,7 @@ grep -q 'model.encoder = Encoder(model' sizes/sizes.py || fail "sizes.py replace
 grep -q '_space = "sizes_" + _hash_library()' sizes/sizes.py || fail "sizes.py: the operator's name"
 if command -v python3 >/dev/null; then
   export PYTHONPATH="$source/tests/cmd/python" PYTHONDONTWRITEBYTECODE=1
-  fuseplan export "$value" --target cpu -b 1 -s 4 -H 2 -W 4 -L 1 -q -o other
+  fuseplan export "$value" --target cpu -b 1 -s 4,9 -m strided -H 2 -W 4 -L 1 -q -o other
   make -s -C sizes libsizes.so CFLAGS='-O0 -march=native -fopenmp'
   make -s -C other libencoder.so CFLAGS='-O0 -march=native -fopenmp'
   python3 "$source/tests/cmd/python/use.py" sizes other line || fail "sizes.py"

@@ -234,3 +234,4 @@ layers_of = {sizes: layers, again: again.Layers([draw_weights()]), other: other.
 for library, of in layers_of.items():
     size = library.info.heads * library.info.head_size
     assert any(of(draw(1, 4, size)).values) and f'expected (B,S,{size})' in refused(of, draw(1, 4, size + 1))
+assert ' -s 4,9,16 -m strided -H 2 ' in other._export_line(16), other._export_line(16)  # t is 2 and 3
