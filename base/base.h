@@ -248,9 +248,18 @@ double rng_normal(struct rng *r);              /* of mean 0 and variance 1, by B
 
 /* ---- trust.c: who else could have written what is run ---------------------------------------- */
 
-/* STATUS_ENVIRONMENT if a directory, or one above it, belongs to another user than us and root, or
- * if others may write to it; a directory above may be sticky instead, as /tmp is. */
-int file_trust_dir(const char *path, struct status *st);
+enum trust {
+    TRUST_DIR,  /* nobody but us and root owns the directory or may write to it */
+    TRUST_MADE, /* the same, and what is missing is made, for us alone */
+    TRUST_WAY   /* the directory may be anybody's, as one that users share; the way there is safe */
+};
+
+/* Follows a path to a directory, component by component.  Each directory on the way belongs to us
+ * or root, and others may not write to it; it may be sticky instead, as /tmp is, if what comes next
+ * is ours or root's.  Each link belongs to us or root.  So no other user can make the path lead
+ * elsewhere later.  Returns the absolute path without links, which the caller uses from then on and
+ * frees.  Null with STATUS_ENVIRONMENT otherwise. */
+char *file_trust(const char *path, enum trust how, struct status *st);
 
 /* Whether a regular file is ours or root's and only its owner may write to it. */
 bool file_is_ours(const char *path);

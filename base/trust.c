@@ -1,62 +1,183 @@
 #include "base/base.h"
 
 #include <errno.h>
+#include <limits.h>
 #include <pwd.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-static bool is_ours(uid_t owner)
+/* A path on its way from / to where it leads.  All of `at` is safe: no other user can change what
+ * it names.  That holds step by step: an entry stays what it is in a directory that only we and
+ * root can write to, and in a sticky one, as /tmp is, if the entry itself is ours or root's. */
+struct walk {
+    enum trust how;
+    struct buf at;   /* without links; empty: / */
+    struct buf rest; /* what is left to follow */
+    int links;       /* that were followed */
+};
+
+static bool is_ours(const struct stat *info)
 {
-    return owner == geteuid() || owner == 0;
+    return info->st_uid == geteuid() || info->st_uid == 0;
 }
 
-/* above: it is a directory above the one that is asked about.  There others may write if the sticky
- * bit keeps them from what is ours. */
-static int check_dir(const char *path, bool above, struct status *st)
+static bool is_open_to_others(const struct stat *info)
 {
-    struct stat info;
-    int error = stat(path, &info) != 0 ? errno : S_ISDIR(info.st_mode) ? 0 : ENOTDIR;
-    if (error != 0)
-        return status_set(st, STATUS_ENVIRONMENT, "'%s' cannot be looked at: %s", path,
-                          strerror(error));
-    if (!is_ours(info.st_uid)) {
-        const struct passwd *owner = getpwuid(info.st_uid);
-        return status_set(st, STATUS_ENVIRONMENT,
-                          "'%s' belongs to user %s (%ld), who could put code there that you would "
-                          "run",
-                          path, owner != NULL ? owner->pw_name : "without a name",
-                          (long)info.st_uid);
-    }
-    bool open_to_others = (info.st_mode & (S_IWGRP | S_IWOTH)) != 0;
-    if (open_to_others && !(above && (info.st_mode & S_ISVTX) != 0))
-        return status_set(st, STATUS_ENVIRONMENT,
-                          "other users may write to '%s' (mode %o), and could put code there that "
-                          "you would run; 'chmod go-w' keeps them out",
-                          path, (unsigned)(info.st_mode & 07777));
+    return (info->st_mode & (S_IWGRP | S_IWOTH)) != 0;
+}
+
+static int unseen(const char *path, int error, struct status *st)
+{
+    return status_set(st, STATUS_ENVIRONMENT, "'%s' cannot be looked at: %s", path,
+                      strerror(error));
+}
+
+static int check_owner(const char *path, const struct stat *info, enum trust how, struct status *st)
+{
+    if (is_ours(info))
+        return 0;
+    const struct passwd *owner = getpwuid(info->st_uid);
+    const char *harm = how == TRUST_WAY || S_ISLNK(info->st_mode)
+                           ? "make this path lead elsewhere"
+                           : "put code there that you would run";
+    return status_set(st, STATUS_ENVIRONMENT, "%s'%s' belongs to user %s (%ld), who could %s",
+                      S_ISLNK(info->st_mode) ? "link " : "", path,
+                      owner != NULL ? owner->pw_name : "without a name", (long)info->st_uid, harm);
+}
+
+/* sticky: whether the sticky bit is enough to keep others from what is ours. */
+static int check_dir(const char *path, const struct stat *info, bool sticky, enum trust how,
+                     struct status *st)
+{
+    if (check_owner(path, info, how, st) != 0)
+        return -1;
+    if (!is_open_to_others(info) || (sticky && (info->st_mode & S_ISVTX) != 0))
+        return 0;
+    return status_set(st, STATUS_ENVIRONMENT,
+                      "other users may write to '%s' (mode %o), and could %s; 'chmod go-w' keeps "
+                      "them out",
+                      path, (unsigned)(info->st_mode & 07777),
+                      how == TRUST_WAY ? "make this path lead elsewhere"
+                                       : "put code there that you would run");
+}
+
+static const char *path_of(const struct buf *at)
+{
+    return at->len > 0 ? at->ptr : "/";
+}
+
+/* Cuts the next component off `rest`; false at the end. */
+static bool next_component(struct buf *rest, struct buf *out)
+{
+    size_t from = strspn(rest->ptr, "/"), len = strcspn(rest->ptr + from, "/");
+    buf_reset(out);
+    buf_add(out, rest->ptr + from, len);
+    rest->len -= from + len;
+    memmove(rest->ptr, rest->ptr + from + len, rest->len + 1);
+    return len > 0;
+}
+
+static int follow(struct walk *w, const char *link, struct status *st)
+{
+    enum { LINKS_MAX = 40 };
+    char target[PATH_MAX];
+    ssize_t len = readlink(link, target, sizeof(target) - 1);
+    if (len < 0 || ++w->links > LINKS_MAX)
+        return unseen(link, len < 0 ? errno : ELOOP, st);
+    target[len] = '\0';
+    struct buf rest;
+    buf_init(&rest);
+    buf_addf(&rest, "%s/%s", target, w->rest.ptr);
+    buf_release(&w->rest);
+    w->rest = rest;
+    if (target[0] == '/')
+        buf_reset(&w->at);
     return 0;
 }
 
-int file_trust_dir(const char *path, struct status *st)
+/* Goes down into an entry of the directory `at`. */
+static int step(struct walk *w, const char *name, struct status *st)
 {
-    char *at = realpath(path, NULL);
-    if (at == NULL)
-        return status_set(st, STATUS_ENVIRONMENT, "'%s' cannot be looked at: %s", path,
-                          strerror(errno));
-    int result = check_dir(at, false, st);
-    while (result == 0 && strcmp(at, "/") != 0) {
-        char *slash = strrchr(at, '/');
-        slash[slash == at ? 1 : 0] = '\0';
-        result = check_dir(at, true, st);
+    struct stat dir, info;
+    struct buf path;
+    if (lstat(path_of(&w->at), &dir) != 0)
+        return unseen(path_of(&w->at), errno, st);
+    if (check_dir(path_of(&w->at), &dir, true, w->how, st) != 0)
+        return -1;
+    buf_init(&path);
+    buf_addf(&path, "%s/%s", w->at.ptr, name);
+    int result = 0, error = lstat(path.ptr, &info) == 0 ? 0 : errno;
+    if (error == ENOENT && w->how == TRUST_MADE) {
+        if (mkdir(path.ptr, S_IRWXU) != 0 && errno != EEXIST)
+            result = status_set(st, STATUS_ENVIRONMENT, "cannot create directory '%s': %s",
+                                path.ptr, strerror(errno));
+        error = lstat(path.ptr, &info) == 0 ? 0 : errno;
     }
-    free(at);
+    if (result == 0 && error == 0 && !S_ISDIR(info.st_mode) && !S_ISLNK(info.st_mode))
+        error = ENOTDIR;
+    if (result == 0 && error != 0)
+        result = unseen(path.ptr, error, st);
+    if (result == 0 && (S_ISLNK(info.st_mode) || is_open_to_others(&dir)))
+        result = check_owner(path.ptr, &info, w->how, st);
+    if (result == 0 && S_ISLNK(info.st_mode)) {
+        result = follow(w, path.ptr, st);
+        buf_release(&path);
+    } else {
+        buf_release(&w->at);
+        w->at = path;
+    }
     return result;
+}
+
+static int walk_down(struct walk *w, struct status *st)
+{
+    struct buf name;
+    struct stat info;
+    int result = 0;
+    buf_init(&name);
+    while (result == 0 && next_component(&w->rest, &name)) {
+        if (strcmp(name.ptr, "..") == 0) {
+            char *slash = strrchr(w->at.ptr, '/');
+            w->at.len = slash != NULL ? (size_t)(slash - w->at.ptr) : 0;
+            w->at.ptr[w->at.len] = '\0';
+        } else if (strcmp(name.ptr, ".") != 0) {
+            result = step(w, name.ptr, st);
+        }
+    }
+    buf_release(&name);
+    if (result != 0 || w->how == TRUST_WAY)
+        return result;
+    if (lstat(path_of(&w->at), &info) != 0)
+        return unseen(path_of(&w->at), errno, st);
+    return check_dir(path_of(&w->at), &info, false, w->how, st);
+}
+
+char *file_trust(const char *path, enum trust how, struct status *st)
+{
+    struct walk w = {.how = how};
+    buf_init(&w.at);
+    buf_init(&w.rest);
+    if (path[0] != '/') {
+        char *here = getcwd(NULL, 0);
+        if (here == NULL || here[0] != '/')
+            unseen(".", here == NULL ? errno : ENOENT, st);
+        else
+            buf_addf(&w.rest, "%s/", here);
+        free(here);
+    }
+    buf_adds(&w.rest, path);
+    int result = w.rest.ptr[0] == '/' ? walk_down(&w, st) : unseen(path, ENOENT, st);
+    char *found = result == 0 ? mem_strdup(path_of(&w.at)) : NULL;
+    buf_release(&w.at);
+    buf_release(&w.rest);
+    return found;
 }
 
 bool file_is_ours(const char *path)
 {
     struct stat info;
-    return lstat(path, &info) == 0 && S_ISREG(info.st_mode) && is_ours(info.st_uid) &&
-           (info.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+    return lstat(path, &info) == 0 && S_ISREG(info.st_mode) && is_ours(&info) &&
+           !is_open_to_others(&info);
 }

@@ -182,13 +182,23 @@ static int open_shared(const char *path, struct status *st)
     return -1;
 }
 
-/* Processes may know one GPU by several numbers, and several GPUs by one: CUDA_VISIBLE_DEVICES and
- * containers number them anew. */
-static void lock_path(struct lock_device d, const char *suffix, struct buf *out)
+/* The directory of locks, on a way that no other user can change: else the new file could be made
+ * to lie anywhere.  The caller frees. */
+static char *lock_dir(struct status *st)
 {
     const char *dir = getenv("FUSEPLAN_LOCK_DIR");
-    buf_addf(out, "%s/fuseplan-lock-%s-", dir != NULL && dir[0] != '\0' ? dir : "/tmp",
-             target_names[d.name.kind]);
+    char *found = file_trust(dir != NULL && dir[0] != '\0' ? dir : "/tmp", TRUST_WAY, st);
+    if (found == NULL)
+        status_prefix(st, "cannot make the device's lock; FUSEPLAN_LOCK_DIR must name a directory "
+                          "that can be written");
+    return found;
+}
+
+/* Processes may know one GPU by several numbers, and several GPUs by one: CUDA_VISIBLE_DEVICES and
+ * containers number them anew. */
+static void lock_path(const char *dir, struct lock_device d, const char *suffix, struct buf *out)
+{
+    buf_addf(out, "%s/fuseplan-lock-%s-", dir, target_names[d.name.kind]);
     if (d.uuid[0] != '\0')
         buf_adds(out, d.uuid);
     else
@@ -292,10 +302,14 @@ int lock_take(struct lock_device device, enum lock_use use, struct lock_wait *wa
     struct buf path, queue_path;
     int queue = -1, fd = -1, result = -1;
     *lock = -1;
+    char *dir = lock_dir(st);
+    if (dir == NULL)
+        return -1;
     buf_init(&path);
     buf_init(&queue_path);
-    lock_path(device, "", &path);
-    lock_path(device, "-queue", &queue_path);
+    lock_path(dir, device, "", &path);
+    lock_path(dir, device, "-queue", &queue_path);
+    free(dir);
     int holder = open_shared(path.ptr, st); /* to read whose turn it is */
     if (holder >= 0 &&
         open_and_wait(queue_path.ptr, LOCK_EX, until, holder, device, wait, &queue, st) == 0)

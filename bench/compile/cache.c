@@ -44,13 +44,12 @@ static int read_bound(uint64_t *out, struct status *st)
     return 0;
 }
 
-/* Makes a directory that the user alone can write to: what lies there is compiled and run. */
+/* What lies in the cache is compiled and run. */
 static int make_own_dir(const char *path, struct status *st)
 {
-    mode_t usual = umask(S_IRWXG | S_IRWXO);
-    int result = file_make_dirs(path, st);
-    umask(usual);
-    return result == 0 ? file_trust_dir(path, st) : result;
+    char *made = file_trust(path, TRUST_MADE, st);
+    free(made);
+    return made != NULL ? 0 : -1;
 }
 
 static int make_dir(const struct cache *c, const char *name, struct status *st)
@@ -74,29 +73,43 @@ int cache_make_dirs(const struct cache *c, struct status *st)
     return result;
 }
 
+/* Whether a path leads through a home of another user's, which sudo may have left in HOME. */
+static bool is_anothers_home(const char *path)
+{
+    struct stat info;
+    const char *home = getenv("HOME");
+    return home != NULL && home[0] != '\0' && strncmp(path, home, strlen(home)) == 0 &&
+           stat(home, &info) == 0 && info.st_uid != geteuid();
+}
+
+/* The directory's path without links; null on a failure. */
+static char *find_dir(const char *named, struct status *st)
+{
+    char *dir = utf8_is_valid(named) ? file_trust(named, TRUST_MADE, st) : mem_strdup(named);
+    if (dir == NULL || utf8_is_valid(dir)) /* the worker gets it in JSON */
+        return dir;
+    status_set(st, STATUS_ENVIRONMENT, "the name of '%s' is not UTF-8", dir);
+    free(dir);
+    return NULL;
+}
+
 int cache_open(const char *dir, struct cache *out, struct status *st)
 {
     *out = (struct cache){0};
     if (read_bound(&out->max_bytes, st) != 0)
         return -1;
-    out->dir = file_user_dir(dir, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache");
-    if (out->dir[0] == '-') { /* a compiler would take its files for options */
-        struct buf path;
-        buf_init(&path);
-        buf_addf(&path, "./%s", out->dir);
-        free(out->dir);
-        out->dir = buf_detach(&path);
-    }
-    int result =
-        utf8_is_valid(out->dir) /* the worker gets it in JSON */
-            ? cache_make_dirs(out, st)
-            : status_set(st, STATUS_ENVIRONMENT, "the name of '%s' is not UTF-8", out->dir);
-    if (result != 0) {
-        status_prefix(st, "the cache of compiled code is not usable; set FUSEPLAN_CACHE to a "
-                          "directory that can be written");
-        cache_release(out);
-    }
-    return result;
+    char *named = file_user_dir(dir, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache");
+    bool elsewhere = is_anothers_home(named);
+    out->dir = find_dir(named, st);
+    free(named);
+    if (out->dir != NULL && cache_make_dirs(out, st) == 0)
+        return 0;
+    cache_release(out);
+    return status_prefix(st,
+                         "the cache of compiled code is not usable; %sset FUSEPLAN_CACHE to a "
+                         "directory that can be written",
+                         elsewhere ? "HOME is another user's, so set HOME ('sudo -H' does), or "
+                                   : "");
 }
 
 void cache_release(struct cache *c)
@@ -166,12 +179,12 @@ bool cache_get(const struct cache *c, enum cache_kind kind, const char *key, str
     return found;
 }
 
-/* Makes room for an entry where something else lies, such as a pipe that would block whoever
- * writes. */
+/* Makes room for a file where something else lies: a pipe, which would block whoever writes, or a
+ * file of another user's, who could change it at any time. */
 static void remove_foreign(const char *path)
 {
     struct stat info;
-    if (stat(path, &info) == 0 && !S_ISREG(info.st_mode))
+    if (lstat(path, &info) == 0 && !file_is_ours(path))
         unlink(path);
 }
 
@@ -194,13 +207,14 @@ int cache_put(const struct cache *c, enum cache_kind kind, const char *key, cons
     return result;
 }
 
-/* Whether a file holds exactly these bytes.  A header is small enough to be read each time. */
+/* Whether a file of ours holds exactly these bytes.  A header is small enough to be read each
+ * time. */
 static bool same_file(const char *path, const void *data, size_t len)
 {
     struct buf old;
     struct status ignored = STATUS_INIT;
     buf_init(&old);
-    bool same = file_exists(path) && file_read(path, 0, &old, &ignored) == 0 && old.len == len &&
+    bool same = file_is_ours(path) && file_read(path, 0, &old, &ignored) == 0 && old.len == len &&
                 memcmp(old.ptr, data, len) == 0;
     buf_release(&old);
     return same;

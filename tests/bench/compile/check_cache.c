@@ -347,7 +347,7 @@ START_TEST(unusable_place_is_an_environment_error)
     struct cache c;
     OK(file_write(test_path("file"), "", 0, &st));
     FAILS(cache_open(test_path("file/cache"), &c, &st), STATUS_ENVIRONMENT, "FUSEPLAN_CACHE");
-    ck_assert_ptr_nonnull(strstr(st.message, test_path("file/cache")));
+    ck_assert_ptr_nonnull(strstr(st.message, test_path("file")));
 }
 END_TEST
 

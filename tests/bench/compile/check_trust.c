@@ -2,8 +2,12 @@
 #include "bench/compile/compile.h"
 #include "tests/suite.h"
 
+#include <signal.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
+
+enum { EVE = 65533 }; /* another user; only root can act for her */
 
 static struct status st; /* of the call that a test is about */
 
@@ -46,12 +50,11 @@ END_TEST
 
 START_TEST(place_of_another_user_is_refused)
 {
-    enum { NOBODY = 65534 };
     struct cache c = open_cache();
     cache_release(&c);
-    if (chown(test_path("cache/binaries"), NOBODY, NOBODY) != 0)
+    if (chown(test_path("cache/binaries"), EVE, EVE) != 0)
         return; /* only root can give a directory away */
-    FAILS(cache_open(test_path("cache"), &c, &st), STATUS_ENVIRONMENT, "(65534), who could put");
+    FAILS(cache_open(test_path("cache"), &c, &st), STATUS_ENVIRONMENT, "(65533), who could put");
 }
 END_TEST
 
@@ -63,7 +66,7 @@ START_TEST(entry_that_another_user_could_write_is_not_used)
     buf_init(&path);
     put(&c);
     cache_path(&c, CACHE_BINARY, "k", &path);
-    int result = _i == 0 ? chown(path.ptr, 65534, 65534) : chmod(path.ptr, 0620);
+    int result = _i == 0 ? chown(path.ptr, EVE, EVE) : chmod(path.ptr, 0620);
     ck_assert(result != 0 ||
               !cache_get(&c, CACHE_BINARY, "k", NULL, NULL)); /* only root can give a file away */
     put(&c);
@@ -90,7 +93,230 @@ START_TEST(headers_are_of_the_user_alone)
 }
 END_TEST
 
+/* ---- links ----------------------------------------------------------------------------------- */
+
+static void make_dir(const char *name, mode_t mode, bool eves)
+{
+    ck_assert_int_eq(mkdir(test_path(name), 0700), 0);
+    ck_assert_int_eq(chmod(test_path(name), mode), 0);
+    ck_assert(!eves || chown(test_path(name), EVE, EVE) == 0);
+}
+
+static void make_link(const char *target, const char *name, bool eves)
+{
+    ck_assert_int_eq(symlink(target, test_path(name)), 0);
+    ck_assert(!eves || lchown(test_path(name), EVE, EVE) == 0);
+}
+
+/* Ways to the directory `good`, or to one that is made, beside what else the test makes.  eve: only
+ * root can give her what is hers there. */
+static const struct {
+    const char *path, *refused; /* null: it is taken */
+    bool eve;
+} ways[] = {
+    {"good", NULL, false},
+    {"good/../good//.", NULL, false},
+    {"link", NULL, false},
+    {"sticky/link", NULL, false},
+    {"sticky/../link/.", NULL, false},
+    {"dangling", NULL, false}, /* what it names is made */
+    {"open/link", "other users may write to '", false},
+    {"link/../open/link", "other users may write to '", false},
+    {"sticky", "other users may write to '", false},
+    {"circle", "Too many levels of symbolic links", false},
+    {"eves/link", "eves' belongs to user ", true},
+    {"eves/good", "eves' belongs to user ", true},
+    {"sticky/eves", "sticky/eves' belongs to user ", true},
+    {"sticky/eves_link", "link '", true},
+    {"eves_link", "link '", true},
+    {"to_eves_link", "link '", true},
+};
+
+static void make_ways(void)
+{
+    bool root = geteuid() == 0;
+    make_dir("good", 0700, false);
+    make_dir("sticky", 01777, false);
+    make_dir("open", 0777, false);
+    make_link("good", "link", false);
+    make_link("made", "dangling", false);
+    make_link("circle", "circle", false);
+    make_link("../good", "sticky/link", false);
+    make_link("../good", "open/link", false);
+    if (!root)
+        return;
+    make_dir("eves", 0755, true);
+    make_dir("eves/good", 0700, false);
+    make_dir("sticky/eves", 0755, true);
+    make_link("../good", "eves/link", false);
+    make_link("../good", "sticky/eves_link", true);
+    make_link("good", "eves_link", true);
+    make_link("eves_link", "to_eves_link", false);
+}
+
+START_TEST(way_is_followed_only_where_nobody_else_can_change_it)
+{
+    make_ways();
+    for (size_t i = 0; i < ARRAY_LEN(ways); i++) {
+        if (ways[i].eve && geteuid() != 0)
+            continue;
+        st = STATUS_INIT;
+        char *found = file_trust(test_path(ways[i].path), TRUST_MADE, &st);
+        if (ways[i].refused != NULL) {
+            ck_assert_msg(found == NULL, "%s", ways[i].path);
+            ck_assert_msg(strstr(st.message, ways[i].refused) != NULL, "%s", st.message);
+            continue;
+        }
+        char *real = realpath(test_path(ways[i].path), NULL);
+        ck_assert_msg(found != NULL, "%s: %s", ways[i].path, st.message);
+        ck_assert_str_eq(found, real);
+        free(real);
+        free(found);
+    }
+}
+END_TEST
+
+START_TEST(relative_path_begins_here)
+{
+    make_dir("good", 0700, false);
+    ck_assert_int_eq(chdir(test_path("good")), 0);
+    struct cache c;
+    OK(cache_open("-cache", &c, &st)); /* a compiler would take its files for options */
+    ck_assert_str_eq(c.dir, test_path("good/-cache"));
+    cache_release(&c);
+}
+END_TEST
+
+/* What a cache does after it was opened goes to what was checked, whatever becomes of the path. */
+START_TEST(path_is_resolved_once)
+{
+    static const struct kernel_file header = {.name = "a.h", .text = "int a;\n", .len = 7};
+    struct buf dir;
+    struct cache c;
+    struct scratch scratch;
+    buf_init(&dir);
+    make_dir("good", 0700, false);
+    make_dir("evil", 0700, false);
+    make_link("good", "link", false);
+    OK(cache_open(test_path("link"), &c, &st));
+    ck_assert_int_eq(unlink(test_path("link")), 0);
+    make_link("evil", "link", false);
+    OK(cache_make_dirs(&c, &st));
+    OK(cache_headers(&c, &header, 1, &dir, &st));
+    OK(scratch_make(&c, &scratch, &st));
+    put(&c);
+    ck_assert_int_eq(strncmp(dir.ptr, test_path("good/"), strlen(test_path("good/"))), 0);
+    ck_assert_int_eq(strncmp(scratch.dir, test_path("good/"), strlen(test_path("good/"))), 0);
+    ck_assert_int_eq(rmdir(test_path("evil")), 0); /* nothing was made there */
+    scratch_release(&scratch);
+    cache_release(&c);
+    buf_release(&dir);
+}
+END_TEST
+
+/* Another user's header with the right text could change while a compiler reads it. */
+START_TEST(header_of_another_user_is_replaced)
+{
+    static const struct kernel_file header = {.name = "a.h", .text = "int a;\n", .len = 7};
+    struct buf dir, path;
+    struct cache c = open_cache();
+    buf_init(&dir);
+    buf_init(&path);
+    OK(cache_headers(&c, &header, 1, &dir, &st));
+    buf_addf(&path, "%s/a.h", dir.ptr);
+    if (chown(path.ptr, EVE, EVE) == 0) {
+        OK(cache_headers(&c, &header, 1, &dir, &st));
+        ck_assert(file_is_ours(path.ptr));
+    }
+    buf_release(&path);
+    buf_release(&dir);
+    cache_release(&c);
+}
+END_TEST
+
+/* sudo may leave the user's HOME.  _i: its .cache is missing, or a link of hers to what is ours. */
+START_TEST(home_of_another_user_is_refused)
+{
+    struct cache c;
+    if (geteuid() != 0)
+        return;
+    make_dir("home", 0755, true);
+    make_dir("good", 0700, false);
+    if (_i == 1)
+        make_link("../good", "home/.cache", true);
+    setenv("HOME", test_path("home"), 1);
+    unsetenv("FUSEPLAN_CACHE");
+    unsetenv("XDG_CACHE_HOME");
+    FAILS(cache_open(NULL, &c, &st), STATUS_ENVIRONMENT, "set HOME ('sudo -H' does)");
+    ck_assert_ptr_nonnull(strstr(st.message, "home' belongs to user "));
+    ck_assert_int_eq(rmdir(test_path("good")), 0); /* nothing was made in either */
+    ck_assert(_i == 1 || rmdir(test_path("home")) == 0);
+}
+END_TEST
+
+/* ---- another user at work -------------------------------------------------------------------- */
+
+/* Eve swaps what is at `path`, for ever: links to `good` and to `evil`, in place by a rename.
+ * gaps: and in between nothing is there. */
+static pid_t start_eve(const char *path, bool gaps)
+{
+    pid_t pid = fork();
+    if (pid != 0)
+        return pid;
+    struct buf next;
+    buf_init(&next);
+    buf_addf(&next, "%s.next", path);
+    if (setresgid(EVE, EVE, EVE) != 0 || setresuid(EVE, EVE, EVE) != 0)
+        _exit(1);
+    for (int i = 0;; i++) {
+        if (symlink(i % 2 == 0 ? test_path("evil") : test_path("good"), next.ptr) != 0 ||
+            rename(next.ptr, path) != 0)
+            unlink(next.ptr);
+        if (gaps)
+            unlink(path);
+    }
+}
+
+/* _i: she owns the link that the path goes through, or plants one in a sticky directory where the
+ * cache is about to be made.  No try may lead to what is below her directory. */
+START_TEST(swapped_link_leads_nowhere)
+{
+    enum { TRIES = 500 };
+    struct cache c;
+    if (geteuid() != 0)
+        return;
+    ck_assert_int_eq(chmod(test_dir, 0755), 0);
+    make_dir("good", 0700, false);
+    make_dir("eve", 0755, true);
+    make_dir("sticky", 01777, false);
+    make_dir("evil", 0777, false); /* so that the owners of links alone keep her out */
+    char place[128];
+    snprintf(place, sizeof(place), "%s/%s", test_dir, _i == 0 ? "eve/link" : "sticky/cache");
+    pid_t eve = start_eve(place, _i == 1);
+    int opened = 0;
+    for (int i = 0; i < TRIES; i++) {
+        st = STATUS_INIT;
+        if (cache_open(place, &c, &st) != 0) {
+            ck_assert_int_eq(st.code, STATUS_ENVIRONMENT);
+            continue;
+        }
+        ck_assert_str_eq(c.dir, place);
+        ck_assert_int_eq(file_remove_all(place, &st), 0);
+        cache_release(&c);
+        opened++;
+    }
+    ck_assert_int_eq(kill(eve, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(eve, NULL, 0), eve);
+    ck_assert_int_eq(rmdir(test_path("evil")), 0);
+    ck_assert_int_eq(rmdir(test_path("good")), 0);
+    ck_assert(_i == 1 || opened == 0);
+}
+END_TEST
+
 SUITE("trust", test_dir_setup, test_dir_teardown, ONCE(place_that_others_can_write_to_is_refused),
       ONCE(place_of_another_user_is_refused),
       LOOP(entry_that_another_user_could_write_is_not_used, 0, 2),
-      ONCE(headers_are_of_the_user_alone))
+      ONCE(headers_are_of_the_user_alone),
+      ONCE(way_is_followed_only_where_nobody_else_can_change_it), ONCE(relative_path_begins_here),
+      ONCE(path_is_resolved_once), ONCE(header_of_another_user_is_replaced),
+      LOOP(home_of_another_user_is_refused, 0, 2), LOOP(swapped_link_leads_nowhere, 0, 2))
