@@ -315,8 +315,13 @@ double stats_spearman(const double *a, const double *b, size_t n);
 char *utf8_mend(char *text);
 bool utf8_is_valid(const char *text);
 
-/* Appends the text for a terminal: each control character and each byte that belongs to no
- * character as "\n", "\t", "\r" or "\x1b".  Text that was escaped before stays as it is. */
+/* The bytes of the character that the text begins with, if it is a control character or one that
+ * shows nothing or changes how others are shown, as U+202E, which reverses them; *number is its
+ * code point.  Else 0. */
+int utf8_hidden(const char *text, uint32_t *number);
+
+/* Appends the text for a terminal: each byte of such a character, and each byte that belongs to no
+ * character, as "\n", "\t", "\r" or "\x1b".  Text that was escaped before stays as it is. */
 void utf8_escape(const char *text, struct buf *out);
 
 /* Whether the text has nothing to escape. */

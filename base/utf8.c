@@ -48,13 +48,30 @@ char *utf8_mend(char *text)
     return text;
 }
 
-/* C0, DEL, and C1 (U+0080..U+009F, the bytes c2 80..c2 9f). */
-static int control_bytes(const char *text)
+/* Control characters, and what shows nothing or changes how the text around it is shown: the
+ * property Default_Ignorable_Code_Point of the Unicode Standard (DerivedCoreProperties.txt), the
+ * separators of lines and paragraphs, and the marks of annotations.  By rising numbers. */
+static const struct {
+    uint32_t first, last;
+} hidden[] = {
+    {0x0001, 0x001f}, {0x007f, 0x009f},   {0x00ad, 0x00ad},   {0x034f, 0x034f},   {0x061c, 0x061c},
+    {0x115f, 0x1160}, {0x17b4, 0x17b5},   {0x180b, 0x180f},   {0x200b, 0x200f},   {0x2028, 0x202e},
+    {0x2060, 0x206f}, {0x3164, 0x3164},   {0xfe00, 0xfe0f},   {0xfeff, 0xfeff},   {0xffa0, 0xffa0},
+    {0xfff0, 0xfffb}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0000, 0xe0fff},
+};
+
+int utf8_hidden(const char *text, uint32_t *number)
 {
-    unsigned char first = (unsigned char)text[0], second = (unsigned char)text[1];
-    if (first < 0x20 || first == 0x7f)
-        return 1;
-    return first == 0xc2 && second >= 0x80 && second <= 0x9f ? 2 : 0;
+    const struct form *f = form_of((unsigned char)text[0]);
+    if (f == NULL || bytes_there(f, (const unsigned char *)text) < f->bytes)
+        return 0;
+    *number = (unsigned char)text[0] & (f->bytes > 1 ? 0x7fU >> f->bytes : 0x7fU);
+    for (int i = 1; i < f->bytes; i++)
+        *number = *number << 6 | ((unsigned char)text[i] & 0x3f);
+    for (size_t i = 0; i < ARRAY_LEN(hidden); i++)
+        if (hidden[i].first <= *number && *number <= hidden[i].last)
+            return f->bytes;
+    return 0;
 }
 
 static void add_escape(unsigned char byte, struct buf *out)
@@ -86,7 +103,8 @@ void utf8_escape(const char *text, struct buf *out)
         const struct form *f = form_of((unsigned char)*text);
         int there = f != NULL ? bytes_there(f, (const unsigned char *)text) : 1;
         bool whole = f != NULL && there == f->bytes;
-        int escaped = whole ? control_bytes(text) : there;
+        uint32_t ignored;
+        int escaped = whole ? utf8_hidden(text, &ignored) : there;
         for (int i = 0; i < escaped; i++)
             add_escape((unsigned char)text[i], out);
         buf_add(out, text + escaped, (size_t)(there - escaped));

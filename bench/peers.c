@@ -1,7 +1,6 @@
 /* Reads the times of other programs: CSV as in RFC 4180, except that a field has no line break. */
 #include "bench/bench.h"
 
-#include <ctype.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -116,18 +115,11 @@ static int read_header(const struct line *l, int at[COLUMN_COUNT], struct status
 
 /* ---- rows ------------------------------------------------------------------------------------ */
 
-static bool has_control(const char *text)
-{
-    while (*text != '\0' && iscntrl((unsigned char)*text) == 0)
-        text++;
-    return *text != '\0';
-}
-
 static int find_variant(const struct line *l, const struct field *f, struct peers *out,
                         struct status *st)
 {
     int i = 0;
-    if (f->text[0] == '\0' || !utf8_is_valid(f->text) || has_control(f->text))
+    if (f->text[0] == '\0' || !utf8_is_plain(f->text))
         return status_set(st, STATUS_USAGE, "%s: '%.*s' is no name; give one of printable UTF-8",
                           place_of(l, f->column, "variant").text, QUOTED_MAX, f->text);
     while (i < out->variant_count && strcmp(out->variants[i], f->text) != 0)

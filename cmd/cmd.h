@@ -219,7 +219,7 @@ void output_object(enum format format, const struct column *columns, int count, 
 /* Text from anywhere, such as a path: JSON takes UTF-8 alone, so other bytes become '?'. */
 json_t *json_text(const char *text);
 
-/* Appends a value as JSON in which every control character is escaped. */
+/* Appends a value as JSON in which all is escaped that utf8_hidden() knows. */
 void json_add(const json_t *value, size_t flags, struct buf *out);
 
 /* ---- note.c: lines about what happens, to stderr ------------------------------------------------
@@ -228,7 +228,10 @@ void json_add(const json_t *value, size_t flags, struct buf *out);
 
 void note(const struct options *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* The same for who passes a line on, such as struct bench_options; options: a struct options. */
+/* To standard output, as utf8_escape() writes it. */
+void print_escaped(const char *text);
+
+/* note() for who passes a line on, such as struct bench_options; options: a struct options. */
 void note_line(void *options, const char *line);
 
 /* Notes that a model was trained in place of the stored one: see study_model(). */

@@ -20,10 +20,12 @@ void db_print_object(const struct options *o, const struct column *columns, int 
     progress_hide();
     json_object_foreach(object, key, value)
     {
+        printf("%-15s ", key);
         if (json_is_string(value))
-            printf("%-15s %s\n", key, json_string_value(value));
+            print_escaped(json_string_value(value));
         else
-            printf("%-15s %lld\n", key, (long long)json_integer_value(value));
+            printf("%lld", (long long)json_integer_value(value));
+        printf("\n");
     }
     json_decref(object);
 }
@@ -59,7 +61,10 @@ int db_check_run(const struct options *o, struct session *s, struct status *st)
     int result = db_check(s->db, problem, &out, &problems, st);
     out.skip_empty = true; /* without a problem there is no table */
     output_end(&out);
-    if (result == 0 && problems == 0 && o->format == FORMAT_TABLE)
-        printf("'%s' is whole\n", db_path(s->db));
+    if (result == 0 && problems == 0 && o->format == FORMAT_TABLE) {
+        printf("'");
+        print_escaped(db_path(s->db));
+        printf("' is whole\n");
+    }
     return result != 0 ? -1 : problems > 0 ? EXIT_FAILURE : EXIT_SUCCESS;
 }

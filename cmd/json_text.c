@@ -10,18 +10,32 @@ json_t *json_text(const char *text)
     return value;
 }
 
-/* Jansson escapes the control characters of ASCII but DEL; C1 is U+0080..U+009F, c2 80..c2 9f. They
- * occur within strings alone. */
+/* \u202e; beyond U+FFFF two of them, as UTF-16 has it. */
+static void add_escape(uint32_t number, struct buf *out)
+{
+    if (number > 0xffff) {
+        number -= 0x10000;
+        buf_addf(out, "\\u%04x", 0xd800 + (unsigned)(number >> 10));
+        number = 0xdc00 + (number & 0x3ff);
+    }
+    buf_addf(out, "\\u%04x", (unsigned)number);
+}
+
+/* Jansson escapes the control characters of ASCII but DEL, and breaks lines between members.  What
+ * else a terminal must not get occurs within strings alone. */
 void json_add(const json_t *value, size_t flags, struct buf *out)
 {
     char *text = json_dumps(value, flags);
     for (const char *at = text; at != NULL && *at != '\0'; at++) {
-        bool c1 = at[0] == '\xc2' && (unsigned char)at[1] <= 0x9f;
-        at += c1;
-        if (c1 || *at == 0x7f)
-            buf_addf(out, "\\u%04x", (unsigned char)*at);
-        else
+        uint32_t number;
+        bool plain = *at == '\n' || (*at >= ' ' && *at <= '~'); /* as nearly all is */
+        int bytes = plain ? 0 : utf8_hidden(at, &number);
+        if (bytes > 0) {
+            add_escape(number, out);
+            at += bytes - 1;
+        } else {
             buf_add(out, at, 1);
+        }
     }
     free(text);
 }

@@ -46,6 +46,10 @@ static const struct {
     {"caf\xe9 noir", "caf\\xe9 noir"},
     {"\xe2\x80", "\\xe2\\x80"},
     {"\xff\xed\xa0\x80.", "\\xff\\xed\\xa0\\x80."},
+    {"a\xe2\x80\xaeltr", "a\\xe2\\x80\\xaeltr"},                    /* U+202E reverses */
+    {"\xe2\x81\xa6\xef\xbb\xbf", "\\xe2\\x81\\xa6\\xef\\xbb\\xbf"}, /* U+2066, U+FEFF */
+    {"\xe2\x80\x8b\xe2\x80\x90", "\\xe2\\x80\\x8b\xe2\x80\x90"},    /* U+200B; a hyphen */
+    {"\xf3\xa0\x81\x81\xf0\x9f\x98\x80", "\\xf3\\xa0\\x81\\x81\xf0\x9f\x98\x80"}, /* a tag */
 };
 
 START_TEST(text_is_escaped_once)
@@ -94,6 +98,28 @@ START_TEST(shortest_forms_of_scalar_values_are_valid)
 }
 END_TEST
 
+/* In each of these ranges all characters are escaped; before and behind each stands one that is
+ * not. */
+static const struct {
+    uint32_t first, last;
+} hidden[] = {{0x80, 0x9f},     {0x200b, 0x200f}, {0x2028, 0x202e},  {0x2060, 0x206f},
+              {0xfeff, 0xfeff}, {0xfff0, 0xfffb}, {0xe0000, 0xe0fff}};
+
+static bool is_escaped(uint32_t number)
+{
+    char text[5];
+    return !utf8_is_plain(encode(number, number < 0x800 ? 2 : number < 0x10000 ? 3 : 4, text));
+}
+
+START_TEST(hidden_characters_are_escaped)
+{
+    for (uint32_t c = hidden[_i].first; c <= hidden[_i].last; c++)
+        ck_assert_msg(is_escaped(c), "U+%04X", (unsigned)c);
+    ck_assert(hidden[_i].first == 0x80 || !is_escaped(hidden[_i].first - 1));
+    ck_assert(!is_escaped(hidden[_i].last + 1));
+}
+END_TEST
+
 START_TEST(plain_text_has_nothing_to_escape)
 {
     static const char *const plain[] = {"", "a b~", "caf\xc3\xa9", "\\x1b"};
@@ -107,4 +133,5 @@ END_TEST
 
 SUITE("utf8", NULL, NULL, LOOP(text_is_mended, 0, ARRAY_LEN(cases)),
       LOOP(text_is_escaped_once, 0, ARRAY_LEN(escapes)),
-      ONCE(shortest_forms_of_scalar_values_are_valid), ONCE(plain_text_has_nothing_to_escape))
+      ONCE(shortest_forms_of_scalar_values_are_valid), ONCE(plain_text_has_nothing_to_escape),
+      LOOP(hidden_characters_are_escaped, 0, ARRAY_LEN(hidden)))
