@@ -104,109 +104,6 @@ void buf_addv(struct buf *b, const char *fmt, va_list args) PRINTF_LIKE(2, 0);
 void buf_add_word(struct buf *b, const char *word);
 void buf_add_path(struct buf *b, const char *path);
 
-/* ---- file.c: files and directories ----------------------------------------------------------- */
-
-/* Opens /dev/null as each of the descriptors 0 to 2 that is closed, so that no file, socket or lock
- * gets its number.  Reading from 0 and writing to 1 or 2 still fails.  main() calls it before it
- * opens anything.  False on failure. */
-bool file_hold_standard(void);
-
-/* Opens a regular file to read it.  Anything else might block or never end:
- * STATUS_ENVIRONMENT, -1. */
-int file_open(const char *path, struct status *st);
-
-/* Appends a whole regular file to out.  Fails if it has more than max_bytes; 0: FILE_MAX_BYTES. */
-#define FILE_MAX_BYTES ((size_t)256 << 20)
-int file_read(const char *path, size_t max_bytes, struct buf *out, struct status *st);
-
-/* Creates a directory and its parents; an existing directory is fine. */
-int file_make_dirs(const char *path, struct status *st);
-
-/* Removes a file or a directory with all it holds; a missing one is fine. */
-int file_remove_all(const char *path, struct status *st);
-
-bool file_exists(const char *path);
-
-/* ---- file_kind.c: what a file is ------------------------------------------------------------- */
-
-enum file_kind { FILE_OTHER, FILE_DATABASE, FILE_GZIP, FILE_SPACE, FILE_RESULTS, FILE_UTF16 };
-
-/* By the first line of a file; *what: the kind and the command that takes it, or null. */
-enum file_kind file_kind(const char *bytes, size_t len, const char **what);
-
-/* As file_read(), of text: a byte order mark is left out, and UTF-16 is refused. */
-int file_read_text(const char *path, size_t max_bytes, struct buf *out, struct status *st);
-
-/* Bytes of the byte order mark that a text in UTF-8 begins with: 3, or 0 if there is none. */
-size_t utf8_mark(const char *bytes, size_t len);
-
-/* The directory of fuseplan's files of one kind; it may not exist.  The first that is set of:
- * `override` (an option's value, may be null), $`env`, $`xdg`/fuseplan, HOME/`home_dir`/fuseplan,
- * e.g. file_user_dir(opt, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache").  HOME is $HOME or else
- * what the system's list of users says.  The caller frees. */
-char *file_user_dir(const char *override, const char *env, const char *xdg, const char *home_dir);
-
-/* ---- write.c: the one way to write a file -------------------------------------------------------
- *
- * A new file, and one that replaces a regular file, is written under a temporary name and renamed,
- * so that readers see either the old contents or the new.  It keeps the old file's owner and mode.
- * Written in place is what a rename would destroy: a device, a FIFO, a file of several names, a
- * file whose directory refuses a new one, and what standard output or standard error is open on.
- * Symbolic links are followed, also to a file that does not exist yet. */
-
-/* "-" and "/dev/stdout" name standard output. */
-int file_write(const char *path, const void *data, size_t len, struct status *st);
-bool file_is_standard_output(const char *path);
-
-/* Keeps standard output for one file: what the program prints from now on goes to standard error.
- * STATUS_USAGE if another file has it already. */
-int file_reserve_standard_output(struct status *st);
-
-/* Whether file_write() can be seen to fail without trying: the errno that it would have, else 0. */
-int file_write_error(const char *path);
-
-/* The name behind symbolic links; nothing needs to have it.  Null with errno set where the links
- * are a circle.  The caller frees. */
-char *file_follow(const char *path);
-
-/* Blocks the signals that end the program: for the time in which there is a temporary file, which
- * they would leave behind.  *before: the signal mask until now, which the caller restores. */
-void file_hold_signals(sigset_t *before);
-
-/* ---- directory.c: directories written as a whole -----------------------------------------------
- *
- * What is to be in a directory is first written to a staging directory.  A commit renames that one
- * if the directory does not exist.  Else it moves the entries into the directory, which may be
- * somebody's working directory or a mount point and stays the one that it is. */
-
-struct fresh_dir {
-    char *dir;   /* the absolute path of the directory, owned */
-    char *at;    /* the staging directory, owned; null: it was committed */
-    bool exists; /* whether the directory did */
-};
-
-/* Makes the staging directory, and all directories above `dir`.  Follows a link in its place, also
- * to a directory that does not exist.  Release *out only after success. */
-int fresh_dir_open(const char *dir, struct fresh_dir *out, struct status *st);
-
-/* Fails and changes nothing if the directory holds anything, or with `replace` set, if it holds
- * directories of the same names. */
-int fresh_dir_commit(struct fresh_dir *s, bool replace, struct status *st);
-void fresh_dir_release(struct fresh_dir *s); /* removes what was not committed */
-
-/* A list of names; all zero: empty. */
-struct names {
-    char **items; /* owned */
-    int count;
-};
-void names_add(struct names *n, const char *name);
-bool names_have(const struct names *n, const char *name);
-void names_text(const struct names *n, struct buf *out); /* "'a', 'b'"; many: "... and 9 more" */
-void names_release(struct names *n);
-
-/* All entries but . and .., sorted; of a directory that does not exist none. */
-int directory_list(const char *dir, struct names *out, struct status *st);
-
 /* ---- number.c: numbers as text ------------------------------------------------------------------
  *
  * The parsers take a whole text that is a decimal number in [lo, hi]: no sign but '-', no blank,
@@ -245,24 +142,6 @@ uint64_t rng_next(struct rng *r);
 uint32_t rng_below(struct rng *r, uint32_t n); /* uniform in 0..n-1; n >= 1 */
 double rng_unit(struct rng *r);                /* uniform in [0, 1) with 53 bits */
 double rng_normal(struct rng *r);              /* of mean 0 and variance 1, by Box and Muller */
-
-/* ---- trust.c: who else could have written what is run ---------------------------------------- */
-
-enum trust {
-    TRUST_DIR,  /* nobody but us and root owns the directory or may write to it */
-    TRUST_MADE, /* the same, and what is missing is made, for us alone */
-    TRUST_WAY   /* the directory may be anybody's, as one that users share; the way there is safe */
-};
-
-/* Follows a path to a directory, component by component.  Each directory on the way belongs to us
- * or root, and others may not write to it; it may be sticky instead, as /tmp is, if what comes next
- * is ours or root's.  Each link belongs to us or root.  So no other user can make the path lead
- * elsewhere later.  Returns the absolute path without links, which the caller uses from then on and
- * frees.  Null with STATUS_ENVIRONMENT otherwise. */
-char *file_trust(const char *path, enum trust how, struct status *st);
-
-/* Whether a regular file is ours or root's and only its owner may write to it. */
-bool file_is_ours(const char *path);
 
 /* ---- hash.c: content addresses --------------------------------------------------------------- */
 
@@ -359,6 +238,7 @@ int run_both(both_work *first, both_work *second, void *ctx, struct status *st);
 
 #include "base/child.h"
 #include "base/cpu_info.h"
+#include "base/files.h"
 #include "base/npy.h"
 #include "base/progress.h"
 #include "base/sandbox.h"

@@ -2,10 +2,12 @@
 
 #include <dirent.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -91,13 +93,15 @@ static char *resolve(const char *path, char **parent, struct status *st)
     if (real != NULL || errno != ENOENT)
         return real;
 
-    char *name = mem_strdup(path);
-    for (size_t len = strlen(name); len > 1 && name[len - 1] == '/'; len--)
-        name[len - 1] = '\0';
-    char *at = file_follow(name); /* a link to a directory that does not exist */
-    free(name);
-    if (at == NULL)
+    struct stat link;
+    char *at = mem_strdup(path);
+    for (size_t len = strlen(at); len > 1 && at[len - 1] == '/'; len--)
+        at[len - 1] = '\0';
+    if (lstat(at, &link) == 0 && S_ISLNK(link.st_mode)) {
+        free(at);
+        status_set(st, STATUS_ENVIRONMENT, "cannot create '%s': %s", path, FILE_DANGLES);
         return NULL;
+    }
     char *slash = strrchr(at, '/'), *last = slash != NULL ? slash + 1 : at;
     if (strcmp(last, ".") == 0 || strcmp(last, "..") == 0) {
         real = file_make_dirs(at, st) == 0 ? realpath(at, NULL) : NULL;
@@ -122,25 +126,86 @@ static char *resolve(const char *path, char **parent, struct status *st)
     return real;
 }
 
+int directory_lock(const char *path)
+{
+    struct stat locked, there;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return -1;
+    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &locked) == 0 && lstat(path, &there) == 0 &&
+        locked.st_dev == there.st_dev && locked.st_ino == there.st_ino &&
+        locked.st_uid == geteuid())
+        return fd;
+    close(fd);
+    return -1;
+}
+
+/* The name of a staging directory, within the directory or beside it. */
+static char *staging_name(const char *dir, bool within, int number)
+{
+    char suffix[FILE_TEMPORARY_SUFFIX_SIZE];
+    struct buf path;
+    const char *slash = strrchr(dir, '/'), *name = slash != NULL ? slash + 1 : dir;
+    file_temporary_suffix(number, suffix);
+    if (within)
+        return join(dir, suffix);
+    buf_init(&path);
+    buf_addf(&path, "%.*s.%.*s%s", (int)(name - dir), dir, (int)(NAME_MAX - 1 - strlen(suffix)),
+             name, suffix);
+    return buf_detach(&path);
+}
+
+static void remove_stale(const char *staging)
+{
+    struct status ignored = STATUS_INIT;
+    int lock = directory_lock(staging);
+    if (lock < 0)
+        return;
+    file_remove_all(staging, &ignored);
+    close(lock);
+}
+
+void fresh_dir_sweep(const char *dir)
+{
+    for (int i = 0; i < FILE_TEMPORARY_NUMBERED * 2; i++) {
+        char *staging = staging_name(dir, i % 2 == 0, i / 2);
+        remove_stale(staging);
+        free(staging);
+    }
+}
+
+/* Makes and locks a staging directory; -1 with errno where there is none. */
+static int stage(struct fresh_dir *s)
+{
+    int error = EEXIST;
+    for (int i = 0; i < FILE_TEMPORARY_TRIES && error == EEXIST; i++) {
+        s->at = staging_name(s->dir, s->exists, i);
+        if (mkdir(s->at, 0700) != 0)
+            error = errno;
+        else if ((s->lock = directory_lock(s->at)) >= 0) /* or it was just swept */
+            return 0;
+        free(s->at);
+        s->at = NULL;
+    }
+    errno = error;
+    return -1;
+}
+
 int fresh_dir_open(const char *dir, struct fresh_dir *out, struct status *st)
 {
     struct stat info;
     char *parent;
-    *out = (struct fresh_dir){.dir = resolve(dir, &parent, st)};
+    *out = (struct fresh_dir){.dir = resolve(dir, &parent, st), .lock = -1};
     if (out->dir == NULL)
         return refuse(dir, st);
     out->exists = parent == NULL;
-    out->at = join(out->exists ? out->dir : parent, ".fuseplan.XXXXXX");
     free(parent);
-    bool made = false;
+    fresh_dir_sweep(out->dir);
+    bool fits = !out->exists || (stat(out->dir, &info) == 0 && S_ISDIR(info.st_mode));
     errno = ENOTDIR;
-    if (!out->exists || (stat(out->dir, &info) == 0 && S_ISDIR(info.st_mode)))
-        made = mkdtemp(out->at) != NULL;
-    if (made)
+    if (fits && stage(out) == 0)
         return 0;
     refuse(dir, st);
-    free(out->at);
-    out->at = NULL;
     fresh_dir_release(out);
     return -1;
 }
@@ -227,7 +292,9 @@ void fresh_dir_release(struct fresh_dir *s)
     struct status ignored = STATUS_INIT;
     if (s->at != NULL)
         file_remove_all(s->at, &ignored);
+    if (s->lock >= 0)
+        close(s->lock);
     free(s->at);
     free(s->dir);
-    *s = (struct fresh_dir){.dir = NULL};
+    *s = (struct fresh_dir){.lock = -1};
 }

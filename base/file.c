@@ -20,7 +20,7 @@ bool file_hold_standard(void)
     return true;
 }
 
-static const char *kind_of(mode_t mode)
+const char *file_mode_name(mode_t mode)
 {
     return S_ISFIFO(mode)   ? "a pipe"
            : S_ISSOCK(mode) ? "a socket"
@@ -37,7 +37,7 @@ int file_open(const char *path, struct status *st)
         status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': %s", path, strerror(errno));
     } else if (!S_ISREG(info.st_mode)) {
         status_set(st, STATUS_ENVIRONMENT, "cannot read '%s': it is %s, and must be a regular file",
-                   path, kind_of(info.st_mode));
+                   path, file_mode_name(info.st_mode));
     } else {
         return fd;
     }

@@ -128,6 +128,7 @@ int place_check(const char *dir, bool force, struct names *ours, struct status *
         return status_set(st, STATUS_USAGE,
                           "--output: standard output takes one file, and these are several; name a "
                           "directory");
+    fresh_dir_sweep(dir);
     if (directory_list(dir, &all, st) != 0)
         return -1;
     json_t *manifest = earlier_manifest(dir);

@@ -6,10 +6,9 @@
 
 int file_check_writable(const char *what, const char *path, struct status *st)
 {
-    int error = file_write_error(path);
-    if (error != 0)
-        return status_set(st, STATUS_USAGE, "%s: cannot write '%s': %s", what, path,
-                          strerror(error));
+    struct status why = STATUS_INIT;
+    if (file_check_write(path, &why) != 0)
+        return status_set(st, STATUS_USAGE, "%s: %s", what, why.message);
     return file_is_standard_output(path) && file_reserve_standard_output(st) != 0
                ? status_prefix(st, "%s", what)
                : 0;
@@ -59,6 +58,7 @@ int directory_check_vacant(const char *what, const char *dir, struct status *st)
                           "%s: standard output takes one file, and these are several; name a "
                           "directory",
                           what);
+    fresh_dir_sweep(dir);
     if (directory_list(dir, &found, st) != 0)
         return -1;
     buf_init(&text);

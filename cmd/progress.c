@@ -185,12 +185,14 @@ static int open_events(const char *path, struct status *st)
         return 0;
     signal(SIGPIPE, SIG_IGN); /* a reader may leave before the end */
     shown.events_path = path;
-    shown.events = strcmp(path, "-") == 0
-                       ? fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1)
-                       : open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-    return shown.events >= 0 ? 0
-                             : status_set(st, STATUS_USAGE, "--events: cannot write '%s': %s", path,
-                                          strerror(errno));
+    if (strcmp(path, "-") == 0)
+        shown.events = fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, STDERR_FILENO + 1);
+    else if ((shown.events = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC)) < 0 && errno == ENOENT)
+        shown.events = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (shown.events >= 0)
+        return 0;
+    return status_set(st, STATUS_USAGE, "--events: cannot write '%s': %s", path,
+                      errno == EEXIST ? FILE_DANGLES : strerror(errno));
 }
 
 int progress_begin(const struct options *o, const char *command, struct status *st)

@@ -22,7 +22,8 @@ struct row_rule; /* rows_int.h */
 
 struct db {
     sqlite3 *handle;
-    char *path;
+    char *path; /* as it was named */
+    char *file; /* the same without links, which is what SQLite opens */
     sqlite3_stmt *statements[SQL_COUNT];
     const struct row_rule **rules[SQL_COUNT]; /* of the statements' columns, owned */
     struct listener listener;

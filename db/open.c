@@ -23,10 +23,10 @@ char *db_place(const char *path)
     return buf_detach(&text);
 }
 
-/* The path as a URI (RFC 3986), so that no character of it means anything to SQLite. */
+/* An absolute path as a URI (RFC 3986), so that no character of it means anything to SQLite. */
 static void add_uri(struct buf *uri, const char *path, const char *query)
 {
-    buf_adds(uri, path[0] == '/' ? "file://" : "file:./");
+    buf_adds(uri, "file://");
     for (const unsigned char *c = (const unsigned char *)path; *c != '\0'; c++)
         if (isalnum(*c) || strchr("/._-", *c) != NULL)
             buf_addf(uri, "%c", *c);
@@ -42,11 +42,15 @@ static int check_path(const char *path, enum db_mode mode, struct status *st)
         return status_set(st, STATUS_USAGE,
                           "the database's path is empty: give the path of a file");
     if (stat(path, &info) == 0)
-        return !S_ISDIR(info.st_mode)
+        return S_ISREG(info.st_mode)
                    ? 0
-                   : status_set(st, STATUS_DATABASE,
-                                "database '%s' is a directory: give the path of a file", path);
-    if (errno != ENOENT)
+                   : status_set(st, STATUS_DATABASE, "database '%s' is %s: give the path of a file",
+                                path, file_mode_name(info.st_mode));
+    bool missing = errno == ENOENT;
+    if (missing && lstat(path, &info) == 0)
+        return status_set(st, STATUS_DATABASE, "database '%s' cannot be opened: %s", path,
+                          FILE_DANGLES);
+    if (!missing)
         return status_set(st, STATUS_DATABASE,
                           "database '%s' cannot be opened: %s: check the path and the permissions "
                           "of its directories, or name another file with --db or FUSEPLAN_DB",
@@ -151,6 +155,30 @@ static void distrust(sqlite3 *handle)
     sqlite3_exec(handle, "PRAGMA cell_size_check = ON", NULL, NULL, NULL);
 }
 
+/* Finds out which file it is: of one that does not exist yet the directory does.  SQLite follows no
+ * link from there on. */
+static int resolve(struct db *db, struct status *st)
+{
+    db->file = realpath(db->path, NULL);
+    if (db->file != NULL)
+        return 0;
+    char *dir = parent_of(db->path), *real = realpath(dir, NULL);
+    const char *slash = strrchr(db->path, '/');
+    struct buf file;
+    buf_init(&file);
+    if (real == NULL)
+        status_set(st, STATUS_DATABASE, "database '%s' cannot be opened: %s", db->path,
+                   strerror(errno));
+    else
+        buf_addf(&file, "%s/%s", strcmp(real, "/") == 0 ? "" : real,
+                 slash != NULL ? slash + 1 : db->path);
+    db->file = buf_detach(&file);
+    free(dir);
+    bool found = real != NULL;
+    free(real);
+    return found ? 0 : -1;
+}
+
 /* Opens the file and reads its identity; returns SQLite's code. */
 static int open_handle(struct db *db, const char *uri_query, int flags, struct identity *identity)
 {
@@ -159,8 +187,9 @@ static int open_handle(struct db *db, const char *uri_query, int flags, struct i
     if (result != SQLITE_OK)
         return result;
     buf_init(&uri);
-    add_uri(&uri, db->path, uri_query);
-    result = sqlite3_open_v2(uri.ptr, &db->handle, flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX,
+    add_uri(&uri, db->file, uri_query);
+    result = sqlite3_open_v2(uri.ptr, &db->handle,
+                             flags | SQLITE_OPEN_URI | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_NOFOLLOW,
                              pages_layer());
     buf_release(&uri);
     if (result != SQLITE_OK)
@@ -206,7 +235,9 @@ static int open_read(struct db *db, struct status *st)
     /* Opened for writing if the system allows it, so that the last process to close the database
      * can remove the -wal and -shm files that reading makes.  query_only forbids all changes. */
     struct identity identity;
-    int result = is_immutable(db->path)
+    if (resolve(db, st) != 0)
+        return -1;
+    int result = is_immutable(db->file)
                      ? open_handle(db, "?immutable=1", SQLITE_OPEN_READONLY, &identity)
                      : open_handle(db, "", SQLITE_OPEN_READWRITE, &identity);
     if (result != SQLITE_OK)
@@ -251,7 +282,7 @@ static int make_room(struct db *db, bool empty, struct status *st)
 
 static int open_write(struct db *db, struct status *st)
 {
-    if (make_writable(db->path, st) != 0)
+    if (make_writable(db->path, st) != 0 || resolve(db, st) != 0)
         return -1;
     struct identity identity;
     int result = open_handle(db, "", SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE, &identity);
@@ -315,6 +346,7 @@ void db_close(struct db *db)
     sqlite3_close(db->handle);
     buf_release(&db->escaped);
     free(db->path);
+    free(db->file);
     free(db);
 }
 

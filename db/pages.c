@@ -8,7 +8,11 @@
  * or rebuilt the file: such a page is accepted, and gets its checksum when it is written again. */
 #include "db/db_int.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 enum { HEADER_BYTES = 100, PAGE_BYTES_MAX = 65536 };
 
@@ -207,6 +211,20 @@ static const sqlite3_io_methods methods = {
 
 /* ---- the layer ------------------------------------------------------------------------------- */
 
+/* Opens files for SQLite.  It would wait for ever to read a pipe that lies in the place of a
+ * journal or a WAL. */
+static int open_no_pipe(const char *path, int flags, int mode)
+{
+    struct stat info;
+    int fd = open(path, flags | O_NONBLOCK | O_NOCTTY, mode);
+    if (fd >= 0 && fstat(fd, &info) == 0 && S_ISFIFO(info.st_mode)) {
+        close(fd);
+        errno = ENXIO;
+        return -1;
+    }
+    return fd;
+}
+
 /* A copy of SQLite's own layer but for what is set in pages_layer(). */
 static sqlite3_vfs layer;
 static sqlite3_vfs *own;
@@ -232,6 +250,7 @@ const char *pages_layer(void)
         layer.zName = name;
         layer.szOsFile += (int)sizeof(struct page_file);
         layer.xOpen = open_file;
+        own->xSetSystemCall(own, "open", (sqlite3_syscall_ptr)open_no_pipe);
         sqlite3_vfs_register(&layer, 0);
     }
     return name;

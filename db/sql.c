@@ -1,8 +1,10 @@
 #include "db/rows_int.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <math.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static const char *const sql_text[SQL_COUNT] = {
@@ -63,6 +65,22 @@ static void add_kind(const char *path, struct buf *out)
         buf_addf(out, "; %s", what);
 }
 
+/* A pipe in the place of one of SQLite's own files, which pages.c does not open; appends its path.
+ */
+static bool find_pipe(sqlite3 *handle, struct buf *path)
+{
+    static const char *const suffixes[] = {"-journal", "-wal", "-shm"};
+    const char *file = handle != NULL ? sqlite3_db_filename(handle, "main") : NULL;
+    struct stat info;
+    for (size_t i = 0; i < ARRAY_LEN(suffixes) && file != NULL; i++) {
+        buf_reset(path);
+        buf_addf(path, "%s%s", file, suffixes[i]);
+        if (lstat(path->ptr, &info) == 0 && S_ISFIFO(info.st_mode))
+            return true;
+    }
+    return false;
+}
+
 int db_fail(sqlite3 *handle, const char *path, int result, struct status *st)
 {
     int error = handle != NULL ? sqlite3_system_errno(handle) : 0;
@@ -72,15 +90,24 @@ int db_fail(sqlite3 *handle, const char *path, int result, struct status *st)
                           meaning_of(result), (long long)pages_bad(handle));
     bool system =
         error != 0 && ((result & 0xff) == SQLITE_IOERR || (result & 0xff) == SQLITE_CANTOPEN);
+    struct buf pipe;
+    buf_init(&pipe);
+    if ((result & 0xff) == SQLITE_CANTOPEN && find_pipe(handle, &pipe))
+        status_set(st, STATUS_DATABASE,
+                   "database '%s' cannot be opened: '%s' is a pipe, where SQLite keeps a file: "
+                   "remove it, or name another file with --db or FUSEPLAN_DB",
+                   path, pipe.ptr);
+    buf_release(&pipe);
     const char *detail = system           ? strerror(error)
                          : handle != NULL ? sqlite3_errmsg(handle)
                                           : sqlite3_errstr(result);
+    bool full = system && (error == ENOSPC || error == EDQUOT);
     struct buf kind;
     buf_init(&kind);
     if (result == SQLITE_NOTADB)
         add_kind(path, &kind);
-    status_set(st, STATUS_DATABASE, "database '%s' %s (%s)%s", path, meaning_of(result), detail,
-               kind.len > 0 ? kind.ptr : "");
+    status_set(st, STATUS_DATABASE, "database '%s' %s (%s)%s", path,
+               meaning_of(full ? SQLITE_FULL : result), detail, kind.len > 0 ? kind.ptr : "");
     buf_release(&kind);
     return -1;
 }

@@ -259,10 +259,9 @@ struct entry {
 enum role { FOREIGN, ENTRY, HEADER, TEMPORARY };
 
 /* Whether a name ends as those of file_write()'s temporary files do. */
-static bool is_random_suffix(const char *text)
+static bool is_temporary_suffix(const char *text)
 {
-    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789";
-    return text[0] == '.' && strspn(text + 1, letters) == 6 && text[7] == '\0';
+    return strncmp(text, FILE_TEMPORARY_MARK, strlen(FILE_TEMPORARY_MARK)) == 0;
 }
 
 static bool starts_with_hash(const char *name)
@@ -275,7 +274,7 @@ static enum role role_of(const char *dir, bool nested, const char *name)
 {
     const char *last = strrchr(name, '.');
     if (nested) /* nothing else is looked for so deep */
-        return last != NULL && is_random_suffix(last) ? TEMPORARY : HEADER;
+        return last != NULL && is_temporary_suffix(last) ? TEMPORARY : HEADER;
     if (strcmp(dir, CACHE_TEMPORARY_DIR) == 0)
         return strncmp(name, CACHE_TEMPORARY_PREFIX, strlen(CACHE_TEMPORARY_PREFIX)) == 0
                    ? TEMPORARY
@@ -286,7 +285,7 @@ static enum role role_of(const char *dir, bool nested, const char *name)
             strncmp(name + HASH_LENGTH, kinds[i].suffix, len) != 0)
             continue;
         const char *rest = name + HASH_LENGTH + len;
-        return rest[0] == '\0' ? ENTRY : is_random_suffix(rest) ? TEMPORARY : FOREIGN;
+        return rest[0] == '\0' ? ENTRY : is_temporary_suffix(rest) ? TEMPORARY : FOREIGN;
     }
     return FOREIGN;
 }

@@ -22,20 +22,6 @@ static void draw_name(const struct cache *c, struct buf *path)
              c->dir, drawn[0], drawn[1]);
 }
 
-/* Locks a directory and returns its descriptor; -1 where another process has it or removed it. */
-static int lock_dir(const char *path)
-{
-    struct stat locked, there;
-    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW);
-    if (fd < 0)
-        return -1;
-    if (flock(fd, LOCK_EX | LOCK_NB) == 0 && fstat(fd, &locked) == 0 && stat(path, &there) == 0 &&
-        locked.st_ino == there.st_ino)
-        return fd;
-    close(fd);
-    return -1;
-}
-
 int scratch_make(const struct cache *c, struct scratch *out, struct status *st)
 {
     enum { TRIES = 8 }; /* another process may sweep the directory before it is locked */
@@ -47,7 +33,7 @@ int scratch_make(const struct cache *c, struct scratch *out, struct status *st)
         draw_name(c, &path);
         if (mkdir(path.ptr, 0700) != 0)
             break;
-        out->lock = lock_dir(path.ptr);
+        out->lock = directory_lock(path.ptr);
         int error = errno;
         if (out->lock < 0)
             rmdir(path.ptr);
@@ -87,7 +73,7 @@ void scratch_sweep(const struct cache *c)
             continue;
         buf_reset(&path);
         buf_addf(&path, "%s/" CACHE_TEMPORARY_DIR "/%s", c->dir, names.items[i]);
-        int lock = lock_dir(path.ptr);
+        int lock = directory_lock(path.ptr);
         if (lock < 0)
             continue;
         file_remove_all(path.ptr, &ignored);

@@ -1,8 +1,10 @@
 #include "base/base.h"
 #include "tests/suite.h"
 
+#include <signal.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static struct status st; /* of the call that a test is about */
@@ -58,10 +60,11 @@ static const struct {
     {"./d//", "'d'"},
     {"d/.", "'d'"},
     {"d/../d", "'d'"},
-    {"link", "'d', 'link'"},
+    {"link", "'d', 'link'"}, /* from here on links, which must lead to a directory */
     {"link/", "'d', 'link'"},
     {"absolute", "'absolute', 'd'"},
 };
+enum { FIRST_LINK = 5 };
 
 static void make_links(int place)
 {
@@ -71,9 +74,15 @@ static void make_links(int place)
         ck_assert_int_eq(symlink(test_path("d"), "absolute"), 0);
 }
 
-START_TEST(a_new_directory_gets_any_name)
+START_TEST(a_new_directory_gets_any_name_but_a_links)
 {
     make_links(_i);
+    if (_i >= FIRST_LINK) {
+        ck_assert_int_eq(write_whole(places[_i].name, false), -1);
+        ck_assert_msg(strstr(st.message, FILE_DANGLES) != NULL, "%s", st.message);
+        ck_assert(!file_exists("d"));
+        return;
+    }
     ck_assert_msg(write_whole(places[_i].name, false) == 0, "%s", st.message);
     check_entries("d", "'a', 'b'");
     check_entries(".", places[_i].beside);
@@ -163,6 +172,46 @@ START_TEST(nothing_is_left_behind)
 }
 END_TEST
 
+/* A process that stages a directory until it is killed. */
+static pid_t stage_elsewhere(const char *dir)
+{
+    int ends[2];
+    char byte = 0;
+    ck_assert_int_eq(pipe(ends), 0);
+    pid_t pid = fork();
+    if (pid == 0) {
+        struct fresh_dir s;
+        if (fresh_dir_open(dir, &s, &st) != 0)
+            _exit(1);
+        write_in(s.at, "theirs");
+        if (write(ends[1], &byte, 1) == 1)
+            pause();
+        _exit(1);
+    }
+    close(ends[1]);
+    ck_assert_int_eq(read(ends[0], &byte, 1), 1);
+    close(ends[0]);
+    return pid;
+}
+
+/* _i: beside a new directory, or within one that exists.  What another process stages stays, until
+ * that is killed. */
+START_TEST(what_a_killed_process_staged_is_removed)
+{
+    ck_assert(_i == 0 || mkdir("d", 0700) == 0);
+    pid_t other = stage_elsewhere("d");
+    const char *staged = _i == 0 ? ".d.fuseplan-0" : "d/.fuseplan-0";
+    fresh_dir_sweep("d");
+    check_entries(staged, "'theirs'");
+    ck_assert_int_eq(kill(other, SIGKILL), 0);
+    ck_assert_int_eq(waitpid(other, NULL, 0), other);
+    ck_assert_int_eq(symlink("..", "d.fuseplan-1"), 0);
+    ck_assert_msg(write_whole("d", true) == 0, "%s", st.message);
+    check_entries("d", "'a', 'b'");
+    check_entries(".", "'d', 'd.fuseplan-1'");
+}
+END_TEST
+
 START_TEST(many_names_are_cut)
 {
     struct names n = {.count = 0};
@@ -182,8 +231,9 @@ START_TEST(many_names_are_cut)
 END_TEST
 
 SUITE("directory", setup, test_dir_teardown,
-      LOOP(a_new_directory_gets_any_name, 0, ARRAY_LEN(places)),
+      LOOP(a_new_directory_gets_any_name_but_a_links, 0, ARRAY_LEN(places)),
       LOOP(an_empty_directory_gets_any_name, 0, ARRAY_LEN(places)),
       ONCE(the_working_directory_stays_one), ONCE(new_directories_have_the_mode_that_umask_leaves),
       ONCE(what_is_there_stays), ONCE(directories_are_not_replaced_by_files),
-      ONCE(files_are_no_directories), ONCE(nothing_is_left_behind), ONCE(many_names_are_cut))
+      ONCE(files_are_no_directories), ONCE(nothing_is_left_behind),
+      LOOP(what_a_killed_process_staged_is_removed, 0, 2), ONCE(many_names_are_cut))

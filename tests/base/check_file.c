@@ -143,8 +143,6 @@ START_TEST(circle_of_links_leads_nowhere)
 {
     ck_assert_int_eq(symlink("b", test_path("a")), 0);
     ck_assert_int_eq(symlink("a", test_path("b")), 0);
-    ck_assert_ptr_null(file_follow(test_path("a")));
-    ck_assert_int_eq(errno, ELOOP);
     FAILS(file_write(test_path("a"), "x", 1, &st), STATUS_ENVIRONMENT, "symbolic links");
 }
 END_TEST

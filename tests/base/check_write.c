@@ -6,6 +6,7 @@
 #include <fcntl.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -123,13 +124,18 @@ START_TEST(fifo_carries_the_contents)
 }
 END_TEST
 
-/* A link to a file, a link to that link, and one to a file that does not exist yet. */
-START_TEST(links_are_followed)
+/* A link to a file, and a link to that link.  One to a file that does not exist would let its
+ * writer choose where a new file lies. */
+START_TEST(links_are_followed_to_what_exists)
 {
     struct stat info;
     ck_assert_int_eq(mkdir(test_path("d"), 0700), 0);
     ck_assert_int_eq(symlink("d/f", test_path("link")), 0);
     ck_assert_int_eq(symlink(test_path("link"), test_path("chain")), 0);
+    FAILS(file_write(test_path("chain"), "new", 3, &st), STATUS_ENVIRONMENT, FILE_DANGLES);
+    FAILS(file_write(test_path("link"), "new", 3, &st), STATUS_ENVIRONMENT, FILE_DANGLES);
+    ck_assert(!file_exists(test_path("d/f")));
+    OK(file_write(test_path("d/f"), "old", 3, &st));
     OK(file_write(test_path("chain"), "new", 3, &st));
     check_content("d/f", "new");
     OK(file_write(test_path("link"), "newer", 5, &st));
@@ -142,6 +148,68 @@ START_TEST(links_are_followed)
     ck_assert_int_eq(symlink("self", test_path("self")), 0);
     FAILS(file_write(test_path("self"), "x", 1, &st), STATUS_ENVIRONMENT, "symbolic links");
     ck_assert_int_eq(entries(), 4);
+}
+END_TEST
+
+/* ---- what a killed process leaves ------------------------------------------------------------ */
+
+static void end_at_once(int signal_number)
+{
+    (void)signal_number;
+    raise(SIGKILL);
+}
+
+START_TEST(next_writer_removes_what_a_killed_one_left)
+{
+    int status;
+    pid_t pid = fork();
+    if (pid == 0) {
+        setrlimit(RLIMIT_FSIZE, &(struct rlimit){10, 10});
+        signal(SIGXFSZ, end_at_once);
+        file_write(test_path("f"), "sixteen bytes...", 16, &st);
+        _exit(0);
+    }
+    ck_assert_int_eq(waitpid(pid, &status, 0), pid);
+    ck_assert(WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL);
+    ck_assert(file_exists(test_path("f.fuseplan-0")));
+    OK(file_write(test_path("f"), "new", 3, &st));
+    check_content("f", "new");
+    ck_assert_int_eq(entries(), 1);
+}
+END_TEST
+
+/* What another process is writing, or what is no file of this kind. */
+START_TEST(names_that_are_taken_are_left_alone)
+{
+    int other = open(test_path("f.fuseplan-0"), O_RDWR | O_CREAT, 0600);
+    ck_assert_int_eq(flock(other, LOCK_EX), 0);
+    ck_assert_int_eq(symlink("none", test_path("f.fuseplan-1")), 0);
+    ck_assert_int_eq(mkfifo(test_path("f.fuseplan-2"), 0600), 0);
+    ck_assert_int_eq(mkdir(test_path("f.fuseplan-3"), 0700), 0);
+    OK(file_write(test_path("f"), "new", 3, &st));
+    check_content("f", "new");
+    ck_assert_int_eq(entries(), 5);
+    close(other);
+}
+END_TEST
+
+START_TEST(processes_write_the_same_file)
+{
+    enum { WRITERS = 8, TIMES = 100 };
+    for (int i = 0; i < WRITERS; i++) {
+        if (fork() != 0)
+            continue;
+        int result = 0;
+        for (int k = 0; k < TIMES && result == 0; k++)
+            result = file_write(test_path("f"), "text", 4, &st);
+        if (result != 0)
+            fprintf(stderr, "%s\n", st.message);
+        _exit(result != 0);
+    }
+    for (int i = 0, status; i < WRITERS; i++)
+        ck_assert(wait(&status) > 0 && status == 0);
+    check_content("f", "text");
+    ck_assert_int_eq(entries(), 1);
 }
 END_TEST
 
@@ -215,12 +283,20 @@ END_TEST
 
 /* In a directory with a file f, a directory d and two links to files that do not exist. */
 static const struct {
-    const char *path;
-    int error;
+    const char *path, *refusal; /* null: none */
 } places[] = {
-    {"none/f", ENOENT}, {".", EISDIR},      {"d", EISDIR},   {"f/g", ENOTDIR},
-    {"f", 0},           {"new", 0},         {"dangling", 0}, {"astray", ENOENT},
-    {"/dev/null", 0},   {"/dev/stdout", 0}, {"-", 0},        {"new/", EISDIR},
+    {"none/f", "No such file or directory"},
+    {".", "Is a directory"},
+    {"d", "Is a directory"},
+    {"f/g", "Not a directory"},
+    {"f", NULL},
+    {"new", NULL},
+    {"dangling", FILE_DANGLES},
+    {"astray", FILE_DANGLES},
+    {"/dev/null", NULL},
+    {"/dev/stdout", NULL},
+    {"-", NULL},
+    {"new/", "Is a directory"},
 };
 
 START_TEST(places_that_refuse_are_known_before)
@@ -230,8 +306,10 @@ START_TEST(places_that_refuse_are_known_before)
     ck_assert_int_eq(mkdir("d", 0700), 0);
     ck_assert_int_eq(symlink("d/new", "dangling"), 0);
     ck_assert_int_eq(symlink("none/new", "astray"), 0);
-    int error = file_write_error(places[_i].path);
-    ck_assert_msg(error == places[_i].error, "%s: %s", places[_i].path, strerror(error));
+    if (places[_i].refusal == NULL)
+        OK(file_check_write(places[_i].path, &st));
+    else
+        FAILS(file_check_write(places[_i].path, &st), STATUS_ENVIRONMENT, places[_i].refusal);
     ck_assert_int_eq(entries(), 4);
 }
 END_TEST
@@ -256,13 +334,13 @@ START_TEST(rights_are_those_of_a_shell)
     ck_assert_int_eq(chmod(test_dir, 0755), 0);
     bool root = getuid() == 0;
     ck_assert_int_eq(root ? setresuid(nobody, nobody, 0) : chmod(test_dir, 0555), 0);
-    ck_assert_int_eq(file_write_error(test_path("open")), 0);
+    OK(file_check_write(test_path("open"), &st));
     OK(file_write(test_path("open"), "new", 3, &st));
     check_content("open", "new");
-    ck_assert_int_eq(file_write_error(test_path("shut")), EACCES);
+    FAILS(file_check_write(test_path("shut"), &st), STATUS_ENVIRONMENT, "Permission denied");
     FAILS(file_write(test_path("shut"), "x", 1, &st), STATUS_ENVIRONMENT, "Permission denied");
     check_content("shut", "mine");
-    ck_assert_int_eq(file_write_error(test_path("none")), EACCES);
+    FAILS(file_check_write(test_path("none"), &st), STATUS_ENVIRONMENT, "Permission denied");
     FAILS(file_write(test_path("none"), "x", 1, &st), STATUS_ENVIRONMENT, "Permission denied");
     ck_assert_int_eq(entries(), 2);
     ck_assert_int_eq(root ? setresuid(0, 0, 0) : chmod(test_dir, 0755), 0);
@@ -272,7 +350,9 @@ END_TEST
 SUITE("write", test_dir_setup, test_dir_teardown, ONCE(replaces_a_regular_file),
       ONCE(a_signal_waits_until_no_temporary_file_is_left),
       ONCE(new_file_has_the_mode_that_umask_leaves), ONCE(longest_name_is_written),
-      ONCE(devices_stay_what_they_are), ONCE(fifo_carries_the_contents), ONCE(links_are_followed),
+      ONCE(devices_stay_what_they_are), ONCE(fifo_carries_the_contents),
+      ONCE(links_are_followed_to_what_exists), ONCE(next_writer_removes_what_a_killed_one_left),
+      ONCE(names_that_are_taken_are_left_alone), ONCE(processes_write_the_same_file),
       ONCE(all_names_of_a_file_keep_it), ONCE(a_removed_file_that_is_open_is_written),
       ONCE(standard_output_is_not_replaced), ONCE(standard_output_is_kept_for_one_file),
       ONCE(failed_write_changes_nothing), ONCE(nothing_is_made_in_proc),

@@ -2,6 +2,7 @@
 #include "tests/db/fixture.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static void write_text(const char *path, const void *data, size_t len)
@@ -233,6 +234,40 @@ START_TEST(copy_without_its_log_is_told)
 }
 END_TEST
 
+/* A pipe in the place of the database or of one of SQLite's own files would keep whoever reads it
+ * waiting.  _i counts the places, for who reads and for who writes. */
+static const char *const piped[] = {"t.db", "t.db-journal", "t.db-wal", "t.db-shm"};
+
+START_TEST(pipe_is_not_read)
+{
+    struct db *db;
+    int64_t study;
+    if (_i / 2 > 0)
+        db_close(open_fresh(&study));
+    ck_assert_int_eq(mkfifo(test_path(piped[_i / 2]), 0600), 0);
+    alarm(60); /* a hang ends here */
+    FAILS(db_open(test_path("t.db"), _i % 2 == 0 ? DB_READ : DB_WRITE, &db, &st), STATUS_DATABASE,
+          "is a pipe");
+    ck_assert_ptr_nonnull(strstr(st.message, piped[_i / 2]));
+}
+END_TEST
+
+START_TEST(link_leads_to_a_database_that_exists)
+{
+    struct db *db;
+    int64_t study;
+    ck_assert_int_eq(symlink("t.db", test_path("link")), 0);
+    FAILS(db_open(test_path("link"), DB_WRITE, &db, &st), STATUS_DATABASE, FILE_DANGLES);
+    FAILS(db_open(test_path("link"), DB_READ, &db, &st), STATUS_DATABASE, FILE_DANGLES);
+    ck_assert(!file_exists(test_path("t.db")));
+    db_close(open_fresh(&study));
+    OK(db_open(test_path("link"), DB_WRITE, &db, &st));
+    ck_assert_str_eq(db_path(db), test_path("link"));
+    ck_assert(file_exists(test_path("t.db-wal")));
+    db_close(db);
+}
+END_TEST
+
 SUITE("db/open", test_dir_setup, test_dir_teardown, ONCE(creates_the_file_and_its_directory),
       ONCE(names_mean_nothing_to_sqlite), ONCE(default_place_follows_the_environment),
       ONCE(read_creates_nothing), ONCE(read_leaves_the_file_alone),
@@ -240,4 +275,5 @@ SUITE("db/open", test_dir_setup, test_dir_teardown, ONCE(creates_the_file_and_it
       LOOP(file_as_a_directory_is_refused, 0, 2), LOOP(random_bytes_are_refused, 0, 2),
       ONCE(damaged_file_is_told), LOOP(other_applications_files_are_refused, 0, ARRAY_LEN(foreign)),
       ONCE(newer_version_is_refused), ONCE(older_version_is_not_migrated_by_a_reader),
-      ONCE(updating_creates_nothing), ONCE(copy_without_its_log_is_told))
+      ONCE(updating_creates_nothing), LOOP(pipe_is_not_read, 0, 2 * ARRAY_LEN(piped)),
+      ONCE(link_leads_to_a_database_that_exists), ONCE(copy_without_its_log_is_told))

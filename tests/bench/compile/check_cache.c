@@ -305,7 +305,7 @@ START_TEST(unfinished_files_are_swept)
         OK(cache_headers(&c, &header, 1, &path, &st));
         buf_adds(&path, "/a.h");
     }
-    buf_adds(&path, ".Xy1z2W");
+    buf_adds(&path, FILE_TEMPORARY_MARK "0");
     OK(file_write(path.ptr, "x", 1, &st));
     ck_assert_uint_eq(cache_bytes(&c), 1);
     ck_assert_int_eq(utimensat(AT_FDCWD, path.ptr, old, 0), 0);
