@@ -228,10 +228,7 @@ void json_add(const json_t *value, size_t flags, struct buf *out);
 
 void note(const struct options *o, const char *fmt, ...) PRINTF_LIKE(2, 3);
 
-/* To standard output, as utf8_escape() writes it. */
-void print_escaped(const char *text);
-
-/* note() for who passes a line on, such as struct bench_options; options: a struct options. */
+/* The same for who passes a line on, such as struct bench_options; options: a struct options. */
 void note_line(void *options, const char *line);
 
 /* Notes that a model was trained in place of the stored one: see study_model(). */

@@ -8,6 +8,15 @@ static const struct column info_columns[] = {
     {"models", NULL, 0},    {"searches", NULL, 0},
 };
 
+static void print_escaped(const char *text)
+{
+    struct buf escaped;
+    buf_init(&escaped);
+    utf8_escape(text, &escaped);
+    fputs(escaped.ptr, stdout);
+    buf_release(&escaped);
+}
+
 void db_print_object(const struct options *o, const struct column *columns, int count,
                      json_t *object)
 {

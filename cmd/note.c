@@ -1,17 +1,7 @@
 #include "cmd/cmd.h"
 
 #include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
-
-void print_escaped(const char *text)
-{
-    struct buf escaped;
-    buf_init(&escaped);
-    utf8_escape(text, &escaped);
-    fputs(escaped.ptr, stdout);
-    buf_release(&escaped);
-}
 
 void note(const struct options *o, const char *fmt, ...)
 {

@@ -1,5 +1,5 @@
 /* Who else could have written what lies in the cache. */
-#include "bench/compile/compile.h"
+#include "bench/bench_int.h"
 #include "tests/suite.h"
 
 #include <signal.h>
@@ -176,6 +176,41 @@ START_TEST(way_is_followed_only_where_nobody_else_can_change_it)
 }
 END_TEST
 
+/* A place that users share may be anybody's and open to all, but not the way there. */
+START_TEST(shared_directory_needs_a_safe_way)
+{
+    static const struct {
+        const char *path;
+        bool safe, eve;
+    } shared[] = {{"open", true, false},       {"sticky", true, false},
+                  {"eves", true, true},        {"link/../eves/.", true, true},
+                  {"eves/good", false, true},  {"eves_link", false, true},
+                  {"sticky/eves", false, true}};
+    make_ways();
+    for (size_t i = 0; i < ARRAY_LEN(shared); i++) {
+        if (shared[i].eve && geteuid() != 0)
+            continue;
+        char *found = file_trust(test_path(shared[i].path), TRUST_WAY, &st);
+        ck_assert_msg((found != NULL) == shared[i].safe, "%s", shared[i].path);
+        free(found);
+    }
+    ck_assert(geteuid() != 0 || strstr(st.message, "make this path lead elsewhere") != NULL);
+}
+END_TEST
+
+/* Else another user could make a lock, which everybody may write, lie anywhere. */
+START_TEST(lock_lies_where_the_way_is_safe)
+{
+    struct lock_wait wait = {.limit_s = 60};
+    int lock;
+    make_ways();
+    setenv("FUSEPLAN_LOCK_DIR", test_path(geteuid() == 0 ? "eves_link" : "open/link"), 1);
+    FAILS(lock_take((struct target_name){.kind = TARGET_CPU}, LOCK_TO_TIME, &wait, &lock, &st),
+          STATUS_ENVIRONMENT, "make this path lead elsewhere");
+    ck_assert_int_eq(rmdir(test_path("good")), 0); /* it is empty */
+}
+END_TEST
+
 START_TEST(relative_path_begins_here)
 {
     make_dir("good", 0700, false);
@@ -317,6 +352,8 @@ SUITE("trust", test_dir_setup, test_dir_teardown, ONCE(place_that_others_can_wri
       ONCE(place_of_another_user_is_refused),
       LOOP(entry_that_another_user_could_write_is_not_used, 0, 2),
       ONCE(headers_are_of_the_user_alone),
-      ONCE(way_is_followed_only_where_nobody_else_can_change_it), ONCE(relative_path_begins_here),
-      ONCE(path_is_resolved_once), ONCE(header_of_another_user_is_replaced),
-      LOOP(home_of_another_user_is_refused, 0, 2), LOOP(swapped_link_leads_nowhere, 0, 2))
+      ONCE(way_is_followed_only_where_nobody_else_can_change_it),
+      ONCE(shared_directory_needs_a_safe_way), ONCE(lock_lies_where_the_way_is_safe),
+      ONCE(relative_path_begins_here), ONCE(path_is_resolved_once),
+      ONCE(header_of_another_user_is_replaced), LOOP(home_of_another_user_is_refused, 0, 2),
+      LOOP(swapped_link_leads_nowhere, 0, 2))
