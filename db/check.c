@@ -165,6 +165,22 @@ static void tell(const struct db *db, size_t done)
     step_tell(&db->listener, &(struct step){"rules", (int64_t)done, STEPS, NAN});
 }
 
+/* Pages that are free are read by no rule. */
+static void check_free_pages(struct db *db, db_check_row *row, void *ctx, int *problems)
+{
+    struct buf text;
+    buf_init(&text);
+    for (int64_t page = 0; (page = pages_next_bad(db->handle, page)) > 0; ++*problems) {
+        buf_reset(&text);
+        buf_addf(&text,
+                 "page %lld does not match its checksum; nothing is stored in it, but check the "
+                 "disk: 'sqlite3 FILE VACUUM' removes the page",
+                 (long long)page);
+        row(ctx, text.ptr);
+    }
+    buf_release(&text);
+}
+
 static int run_rules(struct db *db, db_check_row *row, void *ctx, int *problems, struct status *st)
 {
     for (size_t i = 0; i < ARRAY_LEN(rules); i++) {
@@ -174,6 +190,8 @@ static int run_rules(struct db *db, db_check_row *row, void *ctx, int *problems,
             return -1;
         if (i == 0 && *problems > before) /* a damaged file makes the other rules meaningless */
             return 0;
+        if (i == 0)
+            check_free_pages(db, row, ctx, problems);
     }
     for (size_t i = 0; i < ARRAY_LEN(tables); i++) {
         tell(db, ARRAY_LEN(rules) + i);

@@ -256,11 +256,37 @@ const char *pages_layer(void)
     return name;
 }
 
-int64_t pages_bad(sqlite3 *handle)
+/* The file of a database, if it has this layer; else null. */
+static struct page_file *file_of(sqlite3 *handle)
 {
     sqlite3_file *file = NULL;
     sqlite3_file_control(handle, "main", SQLITE_FCNTL_FILE_POINTER, &file);
-    if (file == NULL || file->pMethods != &methods)
+    return file != NULL && file->pMethods == &methods ? (struct page_file *)file : NULL;
+}
+
+int64_t pages_bad(sqlite3 *handle)
+{
+    const struct page_file *f = file_of(handle);
+    return f != NULL ? f->bad_page : 0;
+}
+
+int64_t pages_next_bad(sqlite3 *handle, int64_t page)
+{
+    enum { TRIES = 3 }; /* another process may just write the page */
+    struct page_file *f = file_of(handle);
+    unsigned char data[PAGE_BYTES_MAX];
+    sqlite3_int64 bytes = 0;
+    if (f == NULL || f->page_bytes == 0 || file_bytes(&f->base, &bytes) != SQLITE_OK)
         return 0;
-    return ((struct page_file *)file)->bad_page;
+    while (++page <= bytes / f->page_bytes) {
+        int result = SQLITE_IOERR_DATA;
+        for (int i = 0; i < TRIES && result == SQLITE_IOERR_DATA; i++) {
+            if (i > 0)
+                sqlite3_sleep(5);
+            result = read_file(&f->base, data, f->page_bytes, (page - 1) * f->page_bytes);
+        }
+        if (result == SQLITE_IOERR_DATA)
+            return page;
+    }
+    return 0;
 }
