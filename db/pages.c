@@ -276,14 +276,15 @@ int64_t pages_next_bad(sqlite3 *handle, int64_t page)
     struct page_file *f = file_of(handle);
     unsigned char data[PAGE_BYTES_MAX];
     sqlite3_int64 bytes = 0;
-    if (f == NULL || f->page_bytes == 0 || file_bytes(&f->base, &bytes) != SQLITE_OK)
+    const int size = f != NULL ? f->page_bytes : 0;
+    if (size == 0 || file_bytes(&f->base, &bytes) != SQLITE_OK)
         return 0;
-    while (++page <= bytes / f->page_bytes) {
+    while (++page <= bytes / size) {
         int result = SQLITE_IOERR_DATA;
         for (int i = 0; i < TRIES && result == SQLITE_IOERR_DATA; i++) {
             if (i > 0)
                 sqlite3_sleep(5);
-            result = read_file(&f->base, data, f->page_bytes, (page - 1) * f->page_bytes);
+            result = read_file(&f->base, data, size, (page - 1) * size);
         }
         if (result == SQLITE_IOERR_DATA)
             return page;
