@@ -211,6 +211,15 @@ static const sqlite3_io_methods methods = {
 
 /* ---- the layer ------------------------------------------------------------------------------- */
 
+/* Whether a file could not be made for want of room: SQLite tries other ways to open it then, and
+ * tells how the last one failed. */
+static _Thread_local bool no_room;
+
+bool pages_no_room(void)
+{
+    return no_room;
+}
+
 /* Opens files for SQLite.  It would wait for ever to read a pipe that lies in the place of a
  * journal or a WAL. */
 static int open_no_pipe(const char *path, int flags, int mode)
@@ -222,6 +231,8 @@ static int open_no_pipe(const char *path, int flags, int mode)
         errno = ENXIO;
         return -1;
     }
+    if ((flags & O_CREAT) != 0)
+        no_room = fd < 0 && (errno == ENOSPC || errno == EDQUOT);
     return fd;
 }
 

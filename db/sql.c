@@ -22,8 +22,8 @@ static const struct {
 } meanings[] = {
     {SQLITE_BUSY, "is locked by another process; waited 5 s: let that process finish or stop it, "
                   "then try again"},
-    {SQLITE_FULL, "cannot grow: free disk space, or keep the database elsewhere with --db or "
-                  "FUSEPLAN_DB"},
+    {SQLITE_FULL, "cannot grow: free disk space and inodes, or keep the database elsewhere with "
+                  "--db or FUSEPLAN_DB"},
     {SQLITE_READONLY, "cannot be written: change its permissions or its directory's, or name "
                       "another file with --db or FUSEPLAN_DB"},
     {SQLITE_PERM, "cannot be opened: change its permissions, or name another file with --db or "
@@ -88,6 +88,8 @@ int db_fail(sqlite3 *handle, const char *path, int result, struct status *st)
         return status_set(st, STATUS_DATABASE,
                           "database '%s' %s (page %lld does not match its checksum)", path,
                           meaning_of(result), (long long)pages_bad(handle));
+    if ((result & 0xff) == SQLITE_CANTOPEN && pages_no_room())
+        error = ENOSPC;
     bool system =
         error != 0 && ((result & 0xff) == SQLITE_IOERR || (result & 0xff) == SQLITE_CANTOPEN);
     struct buf pipe;

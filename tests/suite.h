@@ -6,9 +6,12 @@
 
 #include <check.h>
 #include <errno.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mount.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 /* Check would send the place of each assertion that holds to the process that runs the suite, to
@@ -111,6 +114,17 @@ static inline char *test_path(const char *name)
     ck_assert_msg(test_dir[0] != '\0', "the test has no directory: see test_dir_setup");
     snprintf(path, sizeof(paths[0]), "%s/%s", test_dir, name);
     return path;
+}
+
+/* Mounts a file system with few inodes at test_dir/name, for this process alone; false where the
+ * system does not let it. */
+static inline bool test_small_disk(const char *name, int inodes)
+{
+    char options[64];
+    snprintf(options, sizeof(options), "size=4m,nr_inodes=%d", inodes);
+    return mkdir(test_path(name), 0755) == 0 && unshare(CLONE_NEWNS) == 0 &&
+           mount("none", "/", NULL, MS_REC | MS_PRIVATE, NULL) == 0 &&
+           mount("none", test_path(name), "tmpfs", 0, options) == 0;
 }
 
 /* A cache below test_dir, empty but for the CPU's honest binaries: all suites share those, so that

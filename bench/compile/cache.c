@@ -188,6 +188,17 @@ static void remove_foreign(const char *path)
         unlink(path);
 }
 
+int cache_unwritable(struct status *st)
+{
+    return status_prefix(st, "the cache cannot be written (is its disk full, or short of inodes?); "
+                             "FUSEPLAN_CACHE names another directory");
+}
+
+int cache_write(const char *path, const void *data, size_t len, struct status *st)
+{
+    return file_write(path, data, len, st) == 0 ? 0 : cache_unwritable(st);
+}
+
 int cache_put(const struct cache *c, enum cache_kind kind, const char *key, const void *data,
               size_t len, struct status *st)
 {
@@ -200,7 +211,7 @@ int cache_put(const struct cache *c, enum cache_kind kind, const char *key, cons
     cache_path(c, kind, key, &path);
     remove_foreign(path.ptr);
     mode_t usual = umask(S_IRWXG | S_IRWXO);
-    int result = file_write(path.ptr, entry.ptr, entry.len, st);
+    int result = cache_write(path.ptr, entry.ptr, entry.len, st);
     umask(usual);
     buf_release(&entry);
     buf_release(&path);
@@ -240,7 +251,7 @@ int cache_headers(const struct cache *c, const struct kernel_file *files, int co
         if (same_file(path.ptr, files[i].text, files[i].len))
             continue;
         remove_foreign(path.ptr);
-        result = file_write(path.ptr, files[i].text, files[i].len, st);
+        result = cache_write(path.ptr, files[i].text, files[i].len, st);
     }
     buf_release(&path);
     buf_release(&all);

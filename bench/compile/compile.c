@@ -48,7 +48,7 @@ static void add_all(struct arguments *to, const struct arguments *from)
 }
 
 /* The environment of a compiler: null-terminated; the caller frees the array alone.  Its messages
- * are those of the C locale, which blames_machine() and cause() read.  tmpdir: "TMPDIR=...". */
+ * are those of the C locale, which machines_fault() and cause() read.  tmpdir: "TMPDIR=...". */
 static char **compiler_environment(char *tmpdir)
 {
     static char locale[] = "LC_ALL=C";
@@ -85,7 +85,7 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
         return -1;
     out->source = path_in(&out->scratch, "segment", tc->source_suffix);
     out->output = path_in(&out->scratch, "segment", tc->binary_suffix);
-    if (file_write(out->source, text, strlen(text), st) != 0)
+    if (cache_write(out->source, text, strlen(text), st) != 0)
         return -1;
 
     struct arguments argv = {0};
@@ -118,36 +118,40 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
     return result;
 }
 
-/* Whether a compiler failed for a reason that lies outside of its source: somebody killed it or a
- * program that it started, such as the system where memory ran out, or a resource was used up.  A
- * crash of its own (SIGSEGV, SIGABRT) may be the source's fault. */
-static bool blames_machine(const struct process *p)
+/* Why a compiler failed, if the reason lies outside of its source: somebody killed it or a program
+ * that it started, such as the system where memory ran out, or a resource was used up.  A crash of
+ * its own (SIGSEGV, SIGABRT) may be the source's fault.  Points to where its output says so, to the
+ * end of the output if it does not say so, or is null. */
+static char *machines_fault(const struct process *p)
 {
     static const int signals[] = {SIGHUP, SIGINT, SIGKILL, SIGTERM, SIGXCPU, SIGXFSZ};
     static const int errors[] = {ENOSPC, EDQUOT, EFBIG, EMFILE, ENFILE, EAGAIN, EIO, EROFS};
-    int wait_status = p->wait_status;
+    char *said = p->said.ptr, *at;
+    for (size_t i = 0; i < ARRAY_LEN(errors); i++)
+        if ((at = strstr(said, strerrordesc_np(errors[i]))) != NULL)
+            return at;
     for (size_t i = 0; i < ARRAY_LEN(signals); i++) {
         char number[32]; /* collect2 and nvcc write the number, gcc and clang the description */
         snprintf(number, sizeof(number), " signal %d", signals[i]);
-        const char *end = strstr(p->said.ptr, number);
-        bool named = end != NULL && strchr("0123456789", end[strlen(number)]) == NULL;
-        if ((WIFSIGNALED(wait_status) && WTERMSIG(wait_status) == signals[i]) || named ||
-            strstr(p->said.ptr, sigdescr_np(signals[i])) != NULL)
-            return true;
+        if ((at = strstr(said, number)) != NULL && strchr("0123456789", at[strlen(number)]) == NULL)
+            return at;
+        if ((at = strstr(said, sigdescr_np(signals[i]))) != NULL)
+            return at;
+        if (WIFSIGNALED(p->wait_status) && WTERMSIG(p->wait_status) == signals[i])
+            return said + strlen(said);
     }
-    for (size_t i = 0; i < ARRAY_LEN(errors); i++)
-        if (strstr(p->said.ptr, strerrordesc_np(errors[i])) != NULL)
-            return true;
-    return false;
+    return NULL;
 }
 
-/* The first line that holds "error", else the first line. */
-static const char *cause(struct buf *said)
+/* The line at a place of the output, else (null) the first line that holds "error", else the first
+ * line. */
+static const char *cause(struct buf *said, char *at)
 {
-    char *at = strstr(said->ptr, "error");
+    if (at == NULL)
+        at = strstr(said->ptr, "error");
     while (at != NULL && at > said->ptr && at[-1] != '\n')
         at--;
-    if (at == NULL)
+    if (at == NULL || *at == '\0')
         at = said->ptr;
     at[strcspn(at, "\n")] = '\0';
     return at;
@@ -166,9 +170,11 @@ int compile_finish(struct compile *job, const struct toolchain *tc, const struct
     buf_init(&text);
     int result = -1;
     if (p->wait_status != 0) {
-        enum status_code code = blames_machine(p) ? STATUS_ENVIRONMENT : STATUS_COMPILE;
+        char *machine = machines_fault(p);
+        const char *said = cause(&p->said, machine);
         process_describe_end(p->wait_status, &text);
-        status_set(st, code, "'%s' failed (%s): %s", tc->path, text.ptr, cause(&p->said));
+        status_set(st, machine != NULL ? STATUS_ENVIRONMENT : STATUS_COMPILE,
+                   "'%s' failed (%s)%s%s", tc->path, text.ptr, said[0] != '\0' ? ": " : "", said);
     } else if (lstat(job->output, &binary) != 0 || !S_ISREG(binary.st_mode)) {
         status_set(st, STATUS_COMPILE, "'%s' ended with success but wrote no binary", tc->path);
     } else if (binary.st_size > BINARY_MAX_BYTES) {
@@ -220,7 +226,11 @@ static int build_probe(const struct toolchain *tc, const struct cache *c, const 
         return 0;
     if (failed.code != STATUS_ENVIRONMENT)
         return status_set(st, failed.code, "%s", failed.message);
-    return compile_source(tc, c, tc->probe, NULL, key, PROBE_LIMIT_S, until, stop, st);
+    if (compile_source(tc, c, tc->probe, NULL, key, PROBE_LIMIT_S, until, stop, st) == 0)
+        return 0;
+    return st->code == STATUS_ENVIRONMENT
+               ? status_prefix(st, "the compiler was tried twice; " MACHINE_QUESTION)
+               : -1;
 }
 
 int compile_probe(const struct toolchain *tc, const struct cache *c,
@@ -246,9 +256,7 @@ int compile_recheck(const struct toolchain *tc, const struct cache *c, double un
         (failed.code == STATUS_TIMEOUT && clock_seconds() >= until))
         return status_set(st, failed.code, "%s", failed.message);
     if (failed.code == STATUS_ENVIRONMENT)
-        return status_set(st, STATUS_ENVIRONMENT,
-                          "%s; is the disk full, or does another program clear the cache",
-                          failed.message);
+        return status_set(st, STATUS_ENVIRONMENT, "%s", failed.message);
     return status_set(st, STATUS_ENVIRONMENT,
                       "the compiler no longer works (is the disk full, or memory short?): %s",
                       failed.message);

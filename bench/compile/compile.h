@@ -130,6 +130,10 @@ int cache_put(const struct cache *c, enum cache_kind kind, const char *key, cons
 int cache_headers(const struct cache *c, const struct kernel_file *files, int count,
                   struct buf *dir, struct status *st);
 
+/* As file_write(); a failure says what to do, as cache_unwritable() adds it. */
+int cache_write(const char *path, const void *data, size_t len, struct status *st);
+int cache_unwritable(struct status *st); /* returns -1 */
+
 uint64_t cache_bytes(const struct cache *c); /* of all files that are the cache's */
 void cache_trim(const struct cache *c);      /* down to its bound; removes what was left over */
 
@@ -212,6 +216,9 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
 int compile_finish(struct compile *job, const struct toolchain *tc, const struct cache *c,
                    const char *key, struct status *st);
 void compile_release(struct compile *job); /* kills the process if it runs, removes the files */
+
+/* What a compiler that the machine stopped twice makes a user ask. */
+#define MACHINE_QUESTION "is the disk full, memory short, or does another program stop it"
 
 /* Compiles one source and waits for it, as compile_start() and compile_finish().  STATUS_TIMEOUT,
  * too, once the clock shows `until`. */

@@ -1,10 +1,12 @@
 /* Finds gcc or clang and proves that it builds a program with OpenMP and OpenBLAS. */
 #include "bench/compile/compile.h"
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/wait.h>
 
 enum { VERSION_LIMIT_S = 10 };
 
@@ -130,10 +132,11 @@ static int read_version(const struct toolchain_request *request, struct toolchai
     arguments_release(&argv);
     if (result != 0)
         return -1;
+    bool killed = WIFSIGNALED(p.wait_status) && WTERMSIG(p.wait_status) == SIGKILL;
     if (p.overdue || p.wait_status != 0) {
-        result = status_set(st, STATUS_ENVIRONMENT,
-                            "'%s --version' failed (%s): not a working compiler; %s", out->path,
-                            process_failure(&p), CPU_COMPILER_ADVICE);
+        result = status_set(st, STATUS_ENVIRONMENT, "'%s --version' failed (%s)%s; %s", out->path,
+                            process_failure(&p), killed ? "" : ": not a working compiler",
+                            killed ? MACHINE_QUESTION : CPU_COMPILER_ADVICE);
     } else if (!short_version(p.said.ptr, out->version, sizeof(out->version))) {
         result = status_set(st, STATUS_ENVIRONMENT,
                             "'%s --version' does not say which version it is; %s", out->path,
@@ -178,10 +181,12 @@ static int run_probe(const struct toolchain_request *request, const char *librar
         return -1;
     int result = 0;
     p.said.ptr[strcspn(p.said.ptr, "\n")] = '\0';
+    bool killed = WIFSIGNALED(p.wait_status) && WTERMSIG(p.wait_status) == SIGKILL;
     if (p.overdue || p.wait_status != 0 || p.said.ptr[0] == '\0') {
         result = status_set(st, STATUS_ENVIRONMENT,
                             "a program built with %s, OpenMP and OpenBLAS does not run (%s); %s",
-                            out->path, process_failure(&p), CPU_COMPILER_ADVICE);
+                            out->path, process_failure(&p),
+                            killed ? MACHINE_QUESTION : CPU_COMPILER_ADVICE);
     } else {
         snprintf(out->libraries, sizeof(out->libraries), "%s", p.said.ptr);
     }

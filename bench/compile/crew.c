@@ -191,8 +191,8 @@ static int build_again(struct crew *crew, double until, struct status *st)
     }
     if (result.code == STATUS_ENVIRONMENT)
         return status_set(st, result.code,
-                          "the compiler failed twice, the second time alone; is the disk full, "
-                          "memory short, or does another program stop it: %s",
+                          "the compiler failed twice, the second time alone; " MACHINE_QUESTION
+                          ": %s",
                           result.message);
     if (result.code == STATUS_COMPILE &&
         compile_recheck(b->toolchain, b->cache, until, b->stop, st) != 0)

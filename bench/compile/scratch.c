@@ -39,11 +39,13 @@ int scratch_make(const struct cache *c, struct scratch *out, struct status *st)
             rmdir(path.ptr);
         errno = error;
     }
-    if (out->lock < 0)
+    if (out->lock < 0) {
         status_set(st, STATUS_ENVIRONMENT, "cannot make a directory '%s': %s", path.ptr,
                    strerror(errno));
-    else
+        cache_unwritable(st);
+    } else {
         out->dir = buf_detach(&path);
+    }
     buf_release(&path);
     return out->lock < 0 ? -1 : 0;
 }

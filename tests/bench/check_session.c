@@ -309,6 +309,14 @@ START_TEST(bad_environments_are_refused)
                  "[ \"$1\" = --version ] && exec cc --version\n"
                  "echo 'x.c:1:10: fatal error: cblas.h: No such file' >&2; exit 1\n");
     check_refused(&o, &w, STATUS_ENVIRONMENT, "cblas.h: No such file");
+    write_script(test_path("cc"),
+                 "#!/bin/sh\n[ \"$1\" = --version ] && exec cc --version\nkill -9 $$\n");
+    check_refused(&o, &w, STATUS_ENVIRONMENT,
+                  "was tried twice; is the disk full, memory short, or ");
+    ck_assert_ptr_nonnull(strstr(st.message, "failed (SIGKILL (Killed))"));
+    write_script(test_path("cc"), "#!/bin/sh\nkill -9 $$\n");
+    check_refused(&o, &w, STATUS_ENVIRONMENT,
+                  "--version' failed (SIGKILL (Killed)); is the disk full");
     o.compiler = NULL;
 
     o.worker_path = "/nowhere/fuseplan-worker";

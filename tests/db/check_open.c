@@ -268,6 +268,18 @@ START_TEST(link_leads_to_a_database_that_exists)
 }
 END_TEST
 
+/* _i inodes are left for the database (and its root directory), its WAL and its shared memory. */
+START_TEST(lack_of_inodes_is_told)
+{
+    struct db *db;
+    if (test_small_disk("disk", _i)) {
+        FAILS(db_open(test_path("disk/t.db"), DB_WRITE, &db, &st), STATUS_DATABASE,
+              "free disk space and inodes");
+        ck_assert_int_eq(umount(test_path("disk")), 0);
+    }
+}
+END_TEST
+
 SUITE("db/open", test_dir_setup, test_dir_teardown, ONCE(creates_the_file_and_its_directory),
       ONCE(names_mean_nothing_to_sqlite), ONCE(default_place_follows_the_environment),
       ONCE(read_creates_nothing), ONCE(read_leaves_the_file_alone),
@@ -276,4 +288,5 @@ SUITE("db/open", test_dir_setup, test_dir_teardown, ONCE(creates_the_file_and_it
       ONCE(damaged_file_is_told), LOOP(other_applications_files_are_refused, 0, ARRAY_LEN(foreign)),
       ONCE(newer_version_is_refused), ONCE(older_version_is_not_migrated_by_a_reader),
       ONCE(updating_creates_nothing), LOOP(pipe_is_not_read, 0, 2 * ARRAY_LEN(piped)),
-      ONCE(link_leads_to_a_database_that_exists), ONCE(copy_without_its_log_is_told))
+      ONCE(link_leads_to_a_database_that_exists), LOOP(lack_of_inodes_is_told, 1, 4),
+      ONCE(copy_without_its_log_is_told))

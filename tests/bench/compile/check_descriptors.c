@@ -1,4 +1,4 @@
-/* The cache of a process that may open no further file. */
+/* The cache where there is no further file to open or to make. */
 #include "bench/compile/compile.h"
 #include "tests/suite.h"
 
@@ -50,5 +50,23 @@ START_TEST(no_directory_is_left)
 }
 END_TEST
 
+START_TEST(lack_of_inodes_is_told)
+{
+    enum { DIRECTORIES = 7 }; /* the disk's, the cache's and one for each kind of entry */
+    struct cache c;
+    struct scratch s;
+    if (!test_small_disk("disk", DIRECTORIES))
+        return; /* only root can */
+    OK(cache_open(test_path("disk/cache"), &c, &st));
+    FAILS(scratch_make(&c, &s, &st), STATUS_ENVIRONMENT, "short of inodes?); FUSEPLAN_CACHE");
+    FAILS(cache_put(&c, CACHE_BINARY, "k", "abc", 3, &st), STATUS_ENVIRONMENT,
+          "short of inodes?); FUSEPLAN_CACHE");
+    cache_release(&c);
+    FAILS(cache_open(test_path("disk/other"), &c, &st), STATUS_ENVIRONMENT,
+          "No space left on device");
+    ck_assert_int_eq(umount(test_path("disk")), 0);
+}
+END_TEST
+
 SUITE("descriptors", test_dir_setup, test_dir_teardown, ONCE(entry_stays),
-      ONCE(no_directory_is_left))
+      ONCE(no_directory_is_left), ONCE(lack_of_inodes_is_told))
