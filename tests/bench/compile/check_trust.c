@@ -205,8 +205,9 @@ START_TEST(lock_lies_where_the_way_is_safe)
     int lock;
     make_ways();
     setenv("FUSEPLAN_LOCK_DIR", test_path(geteuid() == 0 ? "eves_link" : "open/link"), 1);
-    FAILS(lock_take((struct target_name){.kind = TARGET_CPU}, LOCK_TO_TIME, &wait, &lock, &st),
-          STATUS_ENVIRONMENT, "make this path lead elsewhere");
+    FAILS(
+        lock_take((struct lock_device){{.kind = TARGET_CPU}, ""}, LOCK_TO_TIME, &wait, &lock, &st),
+        STATUS_ENVIRONMENT, "make this path lead elsewhere");
     ck_assert_int_eq(rmdir(test_path("good")), 0); /* it is empty */
 }
 END_TEST
