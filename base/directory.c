@@ -3,7 +3,7 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <limits.h>
+#include <libgen.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -140,19 +140,14 @@ int directory_lock(const char *path)
     return -1;
 }
 
-/* The name of a staging directory, within the directory or beside it. */
+/* The name of a staging directory, in the directory itself or in the one above it. */
 static char *staging_name(const char *dir, bool within, int number)
 {
-    char suffix[FILE_TEMPORARY_SUFFIX_SIZE];
-    struct buf path;
-    const char *slash = strrchr(dir, '/'), *name = slash != NULL ? slash + 1 : dir;
+    char suffix[FILE_TEMPORARY_SUFFIX_SIZE], *copy = mem_strdup(dir);
     file_temporary_suffix(number, suffix);
-    if (within)
-        return join(dir, suffix);
-    buf_init(&path);
-    buf_addf(&path, "%.*s.%.*s%s", (int)(name - dir), dir, (int)(NAME_MAX - 1 - strlen(suffix)),
-             name, suffix);
-    return buf_detach(&path);
+    char *path = join(within ? dir : dirname(copy), suffix);
+    free(copy);
+    return path;
 }
 
 static void remove_stale(const char *staging)

@@ -74,9 +74,10 @@ int file_reserve_standard_output(struct status *st);
 /* Fails as file_write() will, where that can be seen without trying. */
 int file_check_write(const char *path, struct status *st);
 
-/* Temporary files and directories have the name of what they become and a suffix, ".fuseplan-0".  A
- * process holds its own one locked (flock).  So the next one that writes to the same place removes
- * what a killed process left.  While numbers are taken, it draws one; i counts the tries. */
+/* A temporary file has the name of what it becomes and a suffix, ".fuseplan-0"; a temporary
+ * directory has the suffix alone.  A process holds its own one locked (flock).  So the next one
+ * that writes to the same place removes what a killed process left.  While numbers are taken, it
+ * draws one; i counts the tries. */
 #define FILE_TEMPORARY_MARK ".fuseplan-"
 enum { FILE_TEMPORARY_NUMBERED = 4, FILE_TEMPORARY_TRIES = 8, FILE_TEMPORARY_SUFFIX_SIZE = 32 };
 void file_temporary_suffix(int i, char out[FILE_TEMPORARY_SUFFIX_SIZE]);

@@ -200,15 +200,15 @@ START_TEST(what_a_killed_process_staged_is_removed)
 {
     ck_assert(_i == 0 || mkdir("d", 0700) == 0);
     pid_t other = stage_elsewhere("d");
-    const char *staged = _i == 0 ? ".d.fuseplan-0" : "d/.fuseplan-0";
+    const char *staged = _i == 0 ? ".fuseplan-0" : "d/.fuseplan-0";
     fresh_dir_sweep("d");
     check_entries(staged, "'theirs'");
     ck_assert_int_eq(kill(other, SIGKILL), 0);
     ck_assert_int_eq(waitpid(other, NULL, 0), other);
-    ck_assert_int_eq(symlink("..", "d.fuseplan-1"), 0);
+    ck_assert_int_eq(symlink("..", ".fuseplan-1"), 0);
     ck_assert_msg(write_whole("d", true) == 0, "%s", st.message);
     check_entries("d", "'a', 'b'");
-    check_entries(".", "'d', 'd.fuseplan-1'");
+    check_entries(".", "'.fuseplan-1', 'd'");
 }
 END_TEST
 

@@ -12,7 +12,7 @@ tail -n 1 g/plan_b1_s4.c; ls g | cmp - before
 # --force keeps the one and replaces the other.
 generate 41115 -o g --force
 cat g/notes g/example g/libmine.a; tail -n 1 g/plan_b1_s4.c; ls g | grep -c '^segment_'; rm -r g before
-# Any name of a directory that is new or empty; nothing is left beside it.
+# Any name of a directory that is new or empty, but no link to none; nothing is left beside it.
 for dir in pl2/../pl2 b/. link dangling; do
   mkdir empty; ln -s empty link; ln -s target dangling
   generate 41115 -o $dir
