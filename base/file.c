@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 bool file_hold_standard(void)
@@ -137,6 +138,12 @@ int file_remove_all(const char *path, struct status *st)
 bool file_exists(const char *path)
 {
     return access(path, F_OK) == 0;
+}
+
+bool file_may_run(const char *dir)
+{
+    struct statvfs fs;
+    return statvfs(dir, &fs) != 0 || (fs.f_flag & ST_NOEXEC) == 0;
 }
 
 /* The value of an environment variable, or null if it is unset or empty. */

@@ -32,6 +32,9 @@ int file_remove_all(const char *path, struct status *st);
 
 bool file_exists(const char *path);
 
+/* Whether programs may be run from the file system of a directory: not if it is mounted noexec. */
+bool file_may_run(const char *dir);
+
 /* The directory of fuseplan's files of one kind; it may not exist.  The first that is set of:
  * `override` (an option's value, may be null), $`env`, $`xdg`/fuseplan, HOME/`home_dir`/fuseplan,
  * e.g. file_user_dir(opt, "FUSEPLAN_CACHE", "XDG_CACHE_HOME", ".cache").  HOME is $HOME or else

@@ -29,11 +29,11 @@ static void check_cache(const struct cache *c, const struct status *problem, str
                 problem->message);
     else
         env_add(
-            out, "cache", true, cache_may_run(c) ? ENV_OK : ENV_WARNING,
+            out, "cache", true, file_may_run(c->dir) ? ENV_OK : ENV_WARNING,
             "what is compiled for the CPU cannot be run on a file system that is mounted noexec: "
             "set FUSEPLAN_CACHE to a directory on another one",
             "%s, %s of %s%s", c->dir, number_bytes(cache_bytes(c), used),
-            number_bytes(c->max_bytes, bound), cache_may_run(c) ? "" : ", mounted noexec");
+            number_bytes(c->max_bytes, bound), file_may_run(c->dir) ? "" : ", mounted noexec");
 }
 
 static void check_memory(struct env_list *out)

@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <sys/statvfs.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -116,12 +115,6 @@ void cache_release(struct cache *c)
 {
     free(c->dir);
     *c = (struct cache){0};
-}
-
-bool cache_may_run(const struct cache *c)
-{
-    struct statvfs fs;
-    return statvfs(c->dir, &fs) != 0 || (fs.f_flag & ST_NOEXEC) == 0;
 }
 
 void cache_dir(const struct cache *c, enum cache_kind kind, struct buf *dir)

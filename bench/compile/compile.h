@@ -104,9 +104,6 @@ enum cache_kind { CACHE_BINARY, CACHE_LOG, CACHE_VERDICT, CACHE_DEVICE, CACHE_KI
 int cache_open(const char *dir, struct cache *out, struct status *st);
 void cache_release(struct cache *c);
 
-/* Whether programs may be run from it: not from a file system that is mounted noexec. */
-bool cache_may_run(const struct cache *c);
-
 /* Makes the directories again, which the user may have removed. */
 int cache_make_dirs(const struct cache *c, struct status *st);
 

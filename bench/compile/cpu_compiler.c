@@ -243,7 +243,7 @@ int cpu_compiler_find(const struct toolchain_request *request, const struct cach
     struct cpu_info cpu;
     cpu_info_read(&cpu);
     int result = check_address_space(st);
-    if (result == 0 && !cache_may_run(c))
+    if (result == 0 && !file_may_run(c->dir))
         result = status_set(st, STATUS_ENVIRONMENT,
                             "the cache of compiled code, '%s', is on a file system that is mounted "
                             "noexec: nothing can be run there; set FUSEPLAN_CACHE to a directory "

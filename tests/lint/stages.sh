@@ -70,6 +70,7 @@ ends() {
 }
 
 ends 'run: lint passed: setup [0-9]* s, build [0-9]* s, format [0-9]* s, lint [0-9]* s' lint
+ends 'run: test passed: .* lint [0-9]* s, suites [0-9]* s' test
 ends 'run: check passed: .* lint [0-9]* s, suites [0-9]* s, sanitizers [0-9]* s' check
 cat >fault.clang-tidy <<'END'
 echo '12 warnings generated.' >&2

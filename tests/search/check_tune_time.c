@@ -2,8 +2,8 @@
 #include "tune_guided.h"
 
 #include <math.h>
+#include <sched.h>
 #include <string.h>
-#include <unistd.h>
 
 /* Segments of 20 ms do not all fit into half of 2 s: the search goes on with those that did. */
 START_TEST(time_limit_covers_everything)
@@ -132,6 +132,22 @@ START_TEST(slow_compilers_keep_to_the_limit)
     run();
     ck_assert_double_le(report.seconds, 7.01); /* the clock is read after the finals */
     ck_assert_int_eq(fake.compares, 1);
+}
+END_TEST
+
+/* On a process that is bound to one core; the machine may have more. */
+START_TEST(cores_that_may_be_used_count)
+{
+    cpu_set_t one;
+    CPU_ZERO(&one);
+    CPU_SET(sched_getcpu(), &one);
+    ck_assert_int_eq(sched_setaffinity(0, sizeof(one), &one), 0);
+    fake.seconds_per_build = 0.01;
+    fake.speed = 100;
+    options.search.time_limit_s = 7;
+    run();
+    ck_assert_int_gt(fake.asked, 0);
+    ck_assert_int_le(fake.asked, 4); /* a core */
 }
 END_TEST
 
@@ -336,8 +352,8 @@ SUITE("search/tune_time", setup, teardown, ONCE(time_limit_covers_everything),
       ONCE(segments_get_the_time_that_plans_leave), ONCE(few_plans_keep_segments_waiting),
       ONCE(segments_of_plans_are_timed), LOOP(time_limit_covers_finals, 0, 2),
       ONCE(time_of_finals_is_kept_first), ONCE(slow_compilers_keep_to_the_limit),
-      ONCE(compilers_run_beside_the_device), ONCE(no_time_for_finals_is_said_once),
-      ONCE(search_without_time_for_finals_gives_no_ratio),
+      ONCE(cores_that_may_be_used_count), ONCE(compilers_run_beside_the_device),
+      ONCE(no_time_for_finals_is_said_once), ONCE(search_without_time_for_finals_gives_no_ratio),
       ONCE(search_ended_by_its_time_answers_at_once), LOOP(limit_passes_while_waiting, 0, 3),
       ONCE(time_limit_covers_learning), ONCE(no_time_at_all), ONCE(steps_are_told),
       ONCE(a_converged_search_says_how_sure_it_is))

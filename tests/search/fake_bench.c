@@ -148,6 +148,7 @@ int bench_build_some(struct bench *b, const struct choice *choices, int count, i
     int done = 0, all = count + behind;
     if (count > 0 && call(st) != 0)
         return -1;
+    fake.asked = count > fake.asked ? count : fake.asked;
     ahead_count = fake.beside && all < (int)ARRAY_LEN(ahead) ? all : 0;
     if (count > 0)
         memcpy(ahead, choices, (size_t)ahead_count * sizeof(*ahead));
