@@ -312,11 +312,11 @@ static int check_whole(const struct found *model, struct weights_file *f)
         int layer = i / WEIGHTS_TENSORS, at = i % WEIGHTS_TENSORS;
         if (f->tensors[i] == NULL && at != unused)
             return weights_refuse(f->error,
-                                  "'%.*s%s%d.%s.%s' is missing, and the file has layer %d; name a "
-                                  "whole file, or the index of its shards",
+                                  "'%.*s%s%d.%s.%s' is missing%s; name a whole file, or the index "
+                                  "of its shards",
                                   (int)model->len, model->prefix, model->family->layers, layer,
                                   model->family->modules[at / 2], at % 2 == 0 ? "weight" : "bias",
-                                  f->layers - 1);
+                                  layer < f->layers - 1 ? ", and there are later layers" : "");
     }
     return 0;
 }

@@ -189,7 +189,7 @@ static const struct {
     {{.missing = "output.dense.bias"}, "'encoder.layer.1.output.dense.bias' is missing"},
     {{.missing = "attention.self.key.bias"}, "1.attention.self.key.bias' is missing"},
     {{.second = 1},
-     "'encoder.layer.1.attention.self.query.weight' is missing, and the file has layer 2"},
+     "'encoder.layer.1.attention.self.query.weight' is missing, and there are later layers"},
     {{.reshaped = "intermediate.dense.bias"}, "bias' has the shape (65,); expected (64,)"},
     {{.reshaped = "output.dense.weight"}, "weight' has the shape (17,64); expected (16,64)"},
     {{.retyped = "output.dense.weight", .type = "I16"}, "weight' is of type I16; expected F32"},
