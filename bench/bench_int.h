@@ -93,11 +93,6 @@ struct client {
     void *ctx;
 };
 
-/* The environment of a target's worker: null-terminated; the caller frees the array alone.  Only on
- * a CPU are threads bound to cores: elsewhere they run the oracle, beside those of
- * other workers. */
-char **client_environment(enum target_kind target);
-
 int client_start(struct client *c, enum target_kind target, const char *worker, int mask_fd,
                  struct status *st);
 void client_stop(struct client *c);

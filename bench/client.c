@@ -1,5 +1,4 @@
 #include "bench/bench_int.h"
-#include "kernels/cpu/threads.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -10,11 +9,6 @@
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
-
-char **client_environment(enum target_kind target)
-{
-    return fp_thread_environment(environ, cpu_threads(), target == TARGET_CPU);
-}
 
 /* Numbers that a candidate cannot guess. */
 static int draw_token(char out[TOKEN_SIZE], struct status *st)
@@ -36,7 +30,7 @@ int client_start(struct client *c, enum target_kind target, const char *worker, 
         return -1;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return status_set(st, STATUS_ENVIRONMENT, "cannot start the worker: %s", strerror(errno));
-    char **env = client_environment(target);
+    char **env = worker_environment(target == TARGET_CPU);
     const char *const argv[] = {worker, "--serve", NULL};
     const struct process_spec spec = {.path = worker,
                                       .argv = argv,

@@ -13,7 +13,7 @@ static int find_library(const struct toolchain_request *request, struct toolchai
     json_t *said;
     int version;
     struct status why = STATUS_INIT;
-    if (worker_ask(request, "--cublas-version", NULL, &said, &why) == 0 &&
+    if (worker_ask(request, "--cublas-version", NULL, false, &said, &why) == 0 &&
         json_unpack(said, "{s:i}", "version", &version) == 0)
         snprintf(out->libraries, sizeof(out->libraries), "cuBLASLt %d.%d.%d", version / 10000,
                  version / 100 % 100, version % 100);

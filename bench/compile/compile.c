@@ -47,27 +47,6 @@ static void add_all(struct arguments *to, const struct arguments *from)
         arguments_add(to, from->items[i]);
 }
 
-/* The environment of a compiler: null-terminated; the caller frees the array alone.  Its messages
- * are those of the C locale, which machines_fault() and cause() read.  tmpdir: "TMPDIR=...". */
-static char **compiler_environment(char *tmpdir)
-{
-    static char locale[] = "LC_ALL=C";
-    char *const own[] = {locale, tmpdir};
-    size_t count = 0, kept = 0;
-    while (environ[count] != NULL)
-        count++;
-    char **env = mem_alloc(count + ARRAY_LEN(own) + 1, sizeof(*env));
-    for (size_t i = 0; i < count; i++) {
-        bool replaced = false;
-        for (size_t k = 0; k < ARRAY_LEN(own); k++)
-            replaced |= strncmp(environ[i], own[k], strcspn(own[k], "=") + 1) == 0;
-        if (!replaced)
-            env[kept++] = environ[i];
-    }
-    memcpy(env + kept, own, sizeof(own));
-    return env;
-}
-
 static char *path_in(const struct scratch *s, const char *name, const char *suffix)
 {
     struct buf path;
@@ -102,7 +81,7 @@ int compile_start(const struct toolchain *tc, const struct cache *c, const char 
     struct buf tmpdir;
     buf_init(&tmpdir);
     buf_addf(&tmpdir, "TMPDIR=%s", out->scratch.dir);
-    char **env = compiler_environment(tmpdir.ptr);
+    char **env = child_environment(CHILD_COMPILER, tmpdir.ptr);
     const struct process_spec spec = {.path = tc->path,
                                       .argv = (const char *const *)argv.items,
                                       .env = env,
@@ -243,7 +222,16 @@ int compile_probe(const struct toolchain *tc, const struct cache *c,
     buf_release(&text);
     if (cache_get(c, CACHE_BINARY, key, NULL, NULL))
         return 0;
-    return build_probe(tc, c, key, INFINITY, stop, st);
+    struct status failed = STATUS_INIT;
+    if (build_probe(tc, c, key, INFINITY, stop, &failed) == 0)
+        return 0;
+    struct buf suspects;
+    buf_init(&suspects);
+    if (failed.code == STATUS_COMPILE)
+        child_suspects(CHILD_COMPILER, failed.message, &suspects);
+    status_set(st, failed.code, "%s%s", failed.message, suspects.ptr);
+    buf_release(&suspects);
+    return -1;
 }
 
 int compile_recheck(const struct toolchain *tc, const struct cache *c, double until,
@@ -262,11 +250,60 @@ int compile_recheck(const struct toolchain *tc, const struct cache *c, double un
                       failed.message);
 }
 
+int compiler_version(const char *path, const struct arguments *words, const char *advice,
+                     const volatile sig_atomic_t *stop, struct buf *out, struct status *st)
+{
+    struct arguments argv = {0};
+    arguments_add(&argv, path);
+    if (words != NULL)
+        add_all(&argv, words);
+    arguments_add(&argv, "--version");
+    char **env = child_environment(CHILD_COMPILER, NULL);
+    const struct process_spec spec = {.path = path,
+                                      .argv = (const char *const *)argv.items,
+                                      .env = env,
+                                      .fds = {-1, -1},
+                                      .limit_s = PROBE_LIMIT_S,
+                                      .answers = true,
+                                      .may_leave_daemons = true};
+    struct process p;
+    struct buf suspects;
+    buf_init(&suspects);
+    int result = process_run(&spec, stop, &p, st);
+    if (result == 0) {
+        buf_add(out, p.answer.ptr, p.answer.len);
+        if (p.overdue || p.wait_status != 0) {
+            bool killed = WIFSIGNALED(p.wait_status) && WTERMSIG(p.wait_status) == SIGKILL;
+            const char *why = process_failure(&p);
+            child_suspects(CHILD_COMPILER, why, &suspects);
+            result = status_set(st, STATUS_ENVIRONMENT, "'%s --version' failed (%s)%s%s; %s", path,
+                                why, killed ? "" : ": not a working compiler", suspects.ptr,
+                                killed ? MACHINE_QUESTION : advice);
+        }
+        process_release(&p);
+    }
+    buf_release(&suspects);
+    arguments_release(&argv);
+    free(env);
+    return result;
+}
+
 void identity_add_file(const char *path, struct buf *identity)
 {
     struct stat info = {0};
     stat(path, &info);
-    buf_addf(identity, "%s %lld %lld\n", path, (long long)info.st_size, (long long)info.st_mtime);
+    char *dir = mem_strdup(path), *slash = strrchr(dir, '/'), *real = NULL;
+    if (slash != NULL) {
+        *slash = '\0';
+        real = realpath(slash > dir ? dir : "/", NULL);
+    }
+    if (real != NULL)
+        buf_addf(identity, "%s/%s", real, slash + 1);
+    else
+        buf_adds(identity, path);
+    buf_addf(identity, " %lld %lld\n", (long long)info.st_size, (long long)info.st_mtime);
+    free(real);
+    free(dir);
 }
 
 void toolchain_release(struct toolchain *tc)

@@ -19,17 +19,19 @@
 enum { PROCESS_SAID_MAX = 8192 };
 
 struct process {
-    pid_t pid;       /* its keeper's; 0: never started, or ended and waited for */
-    int output;      /* its stdout and stderr, non-blocking; -1 after their end */
-    struct buf said; /* at most PROCESS_SAID_MAX bytes of its output */
-    bool keep_last;  /* said holds the last bytes of the output, not the first */
-    double limit_s;  /* 0: no deadline */
+    pid_t pid;         /* its keeper's; 0: never started, or ended and waited for */
+    int output;        /* its stderr, and its stdout unless that is an answer; -1 after their end */
+    struct buf said;   /* at most PROCESS_SAID_MAX bytes of its output */
+    bool keep_last;    /* said holds the last bytes of the output, not the first */
+    int answers;       /* its stdout where that is an answer; -1 after its end */
+    struct buf answer; /* the last PROCESS_SAID_MAX bytes of it */
+    double limit_s;    /* 0: no deadline */
     struct patience waited;
     bool overdue;    /* it was killed at its deadline */
     int wait_status; /* once it has ended, as from waitpid() */
 };
 
-#define PROCESS_INIT ((struct process){.output = -1})
+#define PROCESS_INIT ((struct process){.output = -1, .answers = -1})
 
 struct process_spec {
     const char *path; /* not searched on PATH */
@@ -40,6 +42,7 @@ struct process_spec {
     uint64_t max_memory_bytes; /* that it may map; 0: as the parent */
     int niceness;              /* 0: as the parent */
     bool keep_last;
+    bool answers; /* its stdout is what it is asked for; messages are on its stderr alone */
     bool
         may_leave_daemons; /* if it ends by itself, what left its group goes on: sccache's server */
 };
@@ -68,12 +71,13 @@ int process_wait_any(struct process *const *list, int n, double until,
 /* Appends "exit status 1" or "SIGSEGV (Segmentation fault)". */
 void process_describe_end(int wait_status, struct buf *out);
 
-/* Returns how a process ended and the first line that it printed, "exit status 1: no such file".
+/* Returns how a process ended and the first line of what it said, "exit status 1: no such file".
  * The text takes the place of p->said. */
 const char *process_failure(struct process *p);
 
-/* Runs a program to its end, whatever that is; its output is in out->said.  One that a signal ends
- * is run once more: the signal may be the machine's.  The caller releases *out after a 0 only. */
+/* Runs a program to its end, whatever that is; its output is in out->said and out->answer.  One
+ * that a signal ends is run once more: the signal may be the machine's.  The caller releases *out
+ * after a 0 only. */
 int process_run(const struct process_spec *spec, const volatile sig_atomic_t *stop,
                 struct process *out, struct status *st);
 
@@ -192,7 +196,13 @@ struct toolchain_request {
 
 void toolchain_release(struct toolchain *tc);
 
-/* Appends path, size and time of a program or library: they change with its release. */
+/* Appends what "PATH WORD... --version" prints.  words may be null.  advice: what to do about a
+ * compiler that does not work. */
+int compiler_version(const char *path, const struct arguments *words, const char *advice,
+                     const volatile sig_atomic_t *stop, struct buf *out, struct status *st);
+
+/* Appends path, size and time of a program or library: they change with its release.  The path is
+ * the same however its directory is spelt. */
 void identity_add_file(const char *path, struct buf *identity);
 
 struct compile {
@@ -233,19 +243,25 @@ int compile_probe(const struct toolchain *tc, const struct cache *c,
 int compile_recheck(const struct toolchain *tc, const struct cache *c, double until,
                     const volatile sig_atomic_t *stop, struct status *st);
 
-/* ---- worker_program.c: questions to the worker's program ------------------------------------- */
+/* ---- worker_program.c: the worker's program and questions to it ------------------------------ */
 
 /* Replaces path by the worker's program: `option`, else (null) beside the running program, else in
  * ../libexec/fuseplan of its directory. */
 int worker_find(const char *option, struct buf *path, struct status *st);
 
+/* The worker's environment: child_environment() with the settings of its threads, which only where
+ * they run plans are bound to cores: elsewhere they run the oracle, beside those of other workers.
+ * Null-terminated; the caller frees the array alone. */
+char **worker_environment(bool bound);
+
 enum { PROBE_LIMIT_S = 60 }; /* a driver takes seconds to start */
 
-/* Runs from->worker with a question and an argument (may be null) and reads the JSON object that it
- * prints.  The caller owns *out, which is null on a failure: STATUS_NOT_FOUND if it knows no
- * answer, STATUS_ENVIRONMENT if the machine keeps it from one. */
+/* Runs from->worker with a question and an argument (may be null) and reads the JSON object of its
+ * WORKER_ANSWER line.  bound: as for worker_environment().  The caller owns *out, which is null on
+ * a failure: STATUS_NOT_FOUND if it knows no answer, STATUS_ENVIRONMENT if the machine keeps it
+ * from one. */
 int worker_ask(const struct toolchain_request *from, const char *question, const char *argument,
-               json_t **out, struct status *st);
+               bool bound, json_t **out, struct status *st);
 
 /* ---- cpu_compiler.c: gcc or clang ------------------------------------------------------------ */
 

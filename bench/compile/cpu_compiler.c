@@ -8,8 +8,6 @@
 #include <sys/resource.h>
 #include <sys/wait.h>
 
-enum { VERSION_LIMIT_S = 10 };
-
 /* What a worker maps for each thread, and once more: 128 MiB for OpenBLAS, and up to as much for
  * malloc and the stack.  Where the system refuses OpenBLAS that, it asks again and again, for ever.
  * Workers needed 450 MiB on one thread and 680 on two. */
@@ -117,36 +115,23 @@ static bool short_version(const char *said, char *out, size_t size)
 static int read_version(const struct toolchain_request *request, struct toolchain *out,
                         struct buf *identity, struct status *st)
 {
-    struct arguments argv = {0};
-    arguments_add(&argv, out->path);
+    struct arguments words = {0};
+    struct buf said;
+    buf_init(&said);
     for (int i = 0; i < out->flags.count && out->flags.items[i][0] != '-'; i++)
-        arguments_add(&argv, out->flags.items[i]); /* the compiler behind a wrapper */
-    arguments_add(&argv, "--version");
-    const struct process_spec spec = {.path = out->path,
-                                      .argv = (const char *const *)argv.items,
-                                      .fds = {-1, -1},
-                                      .limit_s = VERSION_LIMIT_S,
-                                      .may_leave_daemons = true};
-    struct process p;
-    int result = process_run(&spec, request->stop, &p, st);
-    arguments_release(&argv);
-    if (result != 0)
-        return -1;
-    bool killed = WIFSIGNALED(p.wait_status) && WTERMSIG(p.wait_status) == SIGKILL;
-    if (p.overdue || p.wait_status != 0) {
-        result = status_set(st, STATUS_ENVIRONMENT, "'%s --version' failed (%s)%s; %s", out->path,
-                            process_failure(&p), killed ? "" : ": not a working compiler",
-                            killed ? MACHINE_QUESTION : CPU_COMPILER_ADVICE);
-    } else if (!short_version(p.said.ptr, out->version, sizeof(out->version))) {
+        arguments_add(&words, out->flags.items[i]); /* the compiler behind a wrapper */
+    int result = compiler_version(out->path, &words, CPU_COMPILER_ADVICE, request->stop, &said, st);
+    if (result == 0 && !short_version(said.ptr, out->version, sizeof(out->version)))
         result = status_set(st, STATUS_ENVIRONMENT,
                             "'%s --version' does not say which version it is; %s", out->path,
                             CPU_COMPILER_ADVICE);
-    } else {
+    if (result == 0) {
         utf8_mend(out->version);
         identity_add_file(out->path, identity);
         buf_addf(identity, "%s\n", out->version);
     }
-    process_release(&p);
+    arguments_release(&words);
+    buf_release(&said);
     return result;
 }
 
@@ -169,28 +154,25 @@ static int find_compiler(const struct toolchain_request *request, struct toolcha
     return read_version(request, out, identity, st);
 }
 
-/* Runs the built probe in a worker and takes the libraries' name from what it prints. */
+/* Runs the built probe in a worker and takes the libraries' name from what it answers. */
 static int run_probe(const struct toolchain_request *request, const char *library,
                      struct toolchain *out, struct status *st)
 {
-    const char *const argv[] = {request->worker, "--probe", library, NULL};
-    const struct process_spec spec = {
-        .path = request->worker, .argv = argv, .fds = {-1, -1}, .limit_s = PROBE_LIMIT_S};
-    struct process p;
-    if (process_run(&spec, request->stop, &p, st) != 0)
-        return -1;
-    int result = 0;
-    p.said.ptr[strcspn(p.said.ptr, "\n")] = '\0';
-    bool killed = WIFSIGNALED(p.wait_status) && WTERMSIG(p.wait_status) == SIGKILL;
-    if (p.overdue || p.wait_status != 0 || p.said.ptr[0] == '\0') {
-        result = status_set(st, STATUS_ENVIRONMENT,
-                            "a program built with %s, OpenMP and OpenBLAS does not run (%s); %s",
-                            out->path, process_failure(&p),
-                            killed ? MACHINE_QUESTION : CPU_COMPILER_ADVICE);
-    } else {
-        snprintf(out->libraries, sizeof(out->libraries), "%s", p.said.ptr);
-    }
-    process_release(&p);
+    json_t *said;
+    struct status why = STATUS_INIT;
+    int result = worker_ask(request, "--probe", library, true, &said, &why);
+    const char *libraries = json_string_value(json_object_get(said, "libraries"));
+    if (why.code == STATUS_INTERRUPTED)
+        result = status_set(st, why.code, "%s", why.message);
+    else if (libraries == NULL || libraries[0] == '\0')
+        result =
+            status_set(st, STATUS_ENVIRONMENT,
+                       "a program built with %s, OpenMP and OpenBLAS does not run: %s; %s",
+                       out->path, result != 0 ? why.message : "a result was wrong",
+                       why.code == STATUS_ENVIRONMENT ? MACHINE_QUESTION : CPU_COMPILER_ADVICE);
+    else
+        snprintf(out->libraries, sizeof(out->libraries), "%s", libraries);
+    json_decref(said);
     return result;
 }
 

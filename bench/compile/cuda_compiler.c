@@ -60,26 +60,18 @@ static int find_nvcc(const struct toolchain_request *request, struct toolchain *
     out->path = buf_detach(&path);
     if (!found)
         return status_set(st, STATUS_NOT_FOUND, "no nvcc found; %s", WHAT_TO_INSTALL);
-    const char *const argv[] = {out->path, "--version", NULL};
-    const struct process_spec spec = {
-        .path = out->path, .argv = argv, .fds = {-1, -1}, .limit_s = PROBE_LIMIT_S};
-    struct process p;
-    if (process_run(&spec, request->stop, &p, st) != 0)
-        return -1;
-    int release = read_release(p.said.ptr);
-    out->max_memory_bytes = COMPILER_MAX_BYTES;
-    if (p.overdue || p.wait_status != 0)
-        release = status_set(st, STATUS_ENVIRONMENT,
-                             "'%s --version' failed (%s): not a working compiler; %s", out->path,
-                             process_failure(&p), WHAT_TO_INSTALL);
-    else if (release == 0)
+    struct buf said;
+    buf_init(&said);
+    int release = compiler_version(out->path, NULL, WHAT_TO_INSTALL, request->stop, &said, st);
+    if (release == 0 && (release = read_release(said.ptr)) == 0)
         release = status_set(st, STATUS_ENVIRONMENT,
                              "'%s --version' does not say which release it is; %s", out->path,
                              WHAT_TO_INSTALL);
+    out->max_memory_bytes = COMPILER_MAX_BYTES;
     identity_add_file(out->path, identity);
-    buf_adds(identity, p.said.ptr);
+    buf_adds(identity, said.ptr);
     arguments_add(&out->flags, "-cubin");
-    process_release(&p);
+    buf_release(&said);
     return release;
 }
 
@@ -95,7 +87,7 @@ static int find_nvrtc(const struct toolchain_request *request, struct toolchain 
 #ifndef __SANITIZE_ADDRESS__ /* with it the worker's program maps more than any machine has */
     out->max_memory_bytes = COMPILER_MAX_BYTES;
 #endif
-    if (worker_ask(request, "--nvrtc-version", NULL, &said, &why) == 0 &&
+    if (worker_ask(request, "--nvrtc-version", NULL, false, &said, &why) == 0 &&
         json_unpack(said, "{s:s, s:i, s:i}", "library", &library, "major", &major, "minor",
                     &minor) == 0) {
         arguments_add(&out->flags, "--nvrtc");

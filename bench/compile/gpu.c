@@ -53,7 +53,7 @@ static int ask(const struct toolchain_request *request, json_t **said, struct gp
     int result = worker_find(request->worker, &path, st);
     if (result == 0) {
         const struct toolchain_request from = {.worker = path.ptr, .stop = request->stop};
-        result = worker_ask(&from, "--cuda-probe", index, said, st);
+        result = worker_ask(&from, "--cuda-probe", index, false, said, st);
         if (st->code == STATUS_NOT_FOUND)
             st->code = STATUS_ENVIRONMENT; /* there is no GPU without a description */
         if (result != 0)

@@ -42,7 +42,8 @@ static _Noreturn void give_up(int output)
     _exit(EXIT_CANNOT_RUN);
 }
 
-static _Noreturn void run_program(const struct process_spec *spec, pid_t keeper, int output)
+static _Noreturn void run_program(const struct process_spec *spec, pid_t keeper, int answers,
+                                  int output)
 {
     setpgid(0, 0);
     if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != keeper)
@@ -70,7 +71,7 @@ static _Noreturn void run_program(const struct process_spec *spec, pid_t keeper,
     signal(SIGPIPE, SIG_DFL);
 
     int null = open("/dev/null", O_RDONLY | O_CLOEXEC);
-    int from[] = {null, output, output, spec->fds[0], spec->fds[1]};
+    int from[] = {null, answers, output, spec->fds[0], spec->fds[1]};
     if (!move_descriptors(from, ARRAY_LEN(from)))
         give_up(output);
 
@@ -149,7 +150,7 @@ static _Noreturn void mirror(int status)
 }
 
 /* All signals are blocked already. */
-void keeper_run(const struct process_spec *spec, pid_t parent, int output)
+void keeper_run(const struct process_spec *spec, pid_t parent, int answers, int output)
 {
     sigset_t awaited;
     signal(SIGCHLD, SIG_DFL);
@@ -163,7 +164,7 @@ void keeper_run(const struct process_spec *spec, pid_t parent, int output)
 
     pid_t self = getpid(), program = fork();
     if (program == 0)
-        run_program(spec, self, output);
+        run_program(spec, self, answers, output);
     if (program < 0)
         give_up(output);
     setpgid(program, program); /* as the child does: whoever comes first */

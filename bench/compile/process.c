@@ -27,73 +27,96 @@ static int check_descriptors(const char *path, struct status *st)
                       path, (int)files.rlim_cur, DESCRIPTORS_LEAST);
 }
 
+static void close_end(int *fd)
+{
+    if (*fd >= 0)
+        close(*fd);
+    *fd = -1;
+}
+
+/* Makes a pipe from the child; reading from it does not block. */
+static bool open_pipe(int *ours, int *childs)
+{
+    int ends[2];
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return false;
+    fcntl(ends[0], F_SETFL, O_NONBLOCK);
+    *ours = ends[0];
+    *childs = ends[1];
+    return true;
+}
+
 int process_start(const struct process_spec *spec, struct process *out, struct status *st)
 {
     *out = PROCESS_INIT;
     out->keep_last = spec->keep_last;
     buf_init(&out->said);
-    int ends[2];
+    buf_init(&out->answer);
     if (check_descriptors(spec->path, st) != 0)
         return -1;
-    if (pipe2(ends, O_CLOEXEC) != 0)
-        return status_set(st, STATUS_ENVIRONMENT, "cannot start '%s': %s", spec->path,
-                          strerror(errno));
-    fcntl(ends[0], F_SETFL, O_NONBLOCK);
 
     child_keep_ends();
+    int output = -1, answers = -1;
+    pid_t parent = getpid(), pid = -1;
     sigset_t all, before; /* a signal to the child waits until it can be acted on */
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
-    pid_t parent = getpid(), pid = fork();
+    if (open_pipe(&out->output, &output) && (!spec->answers || open_pipe(&out->answers, &answers)))
+        pid = fork();
     if (pid == 0)
-        keeper_run(spec, parent, ends[1]);
+        keeper_run(spec, parent, answers >= 0 ? answers : output, output);
     int error = errno;
     sigprocmask(SIG_SETMASK, &before, NULL);
-    close(ends[1]);
+    close_end(&output);
+    close_end(&answers);
     if (pid < 0) {
-        close(ends[0]);
+        close_end(&out->output);
+        close_end(&out->answers);
         return status_set(st, STATUS_ENVIRONMENT, "cannot start '%s': %s%s", spec->path,
                           strerror(error),
                           error == EAGAIN ? "; 'ulimit -u' allows no more processes" : "");
     }
     out->pid = pid;
-    out->output = ends[0];
     out->limit_s = spec->limit_s;
     patience_begin(&out->waited, clock_seconds());
     return 0;
 }
 
-static void keep_output(struct process *p, const char *data, size_t n)
+static void keep(struct buf *text, bool last, const char *data, size_t n)
 {
-    if (!p->keep_last) {
-        size_t room = PROCESS_SAID_MAX - p->said.len;
-        buf_add(&p->said, data, n < room ? n : room);
+    if (!last) {
+        size_t room = PROCESS_SAID_MAX - text->len;
+        buf_add(text, data, n < room ? n : room);
         return;
     }
-    buf_add(&p->said, data, n);
-    if (p->said.len > PROCESS_SAID_MAX) {
-        size_t drop = p->said.len - PROCESS_SAID_MAX;
-        memmove(p->said.ptr, p->said.ptr + drop, PROCESS_SAID_MAX);
-        p->said.len = PROCESS_SAID_MAX;
-        p->said.ptr[p->said.len] = '\0';
+    buf_add(text, data, n);
+    if (text->len > PROCESS_SAID_MAX) {
+        size_t drop = text->len - PROCESS_SAID_MAX;
+        memmove(text->ptr, text->ptr + drop, PROCESS_SAID_MAX);
+        text->len = PROCESS_SAID_MAX;
+        text->ptr[text->len] = '\0';
+    }
+}
+
+static void drain(int *fd, struct buf *text, bool keep_last)
+{
+    enum { ROUNDS = 64 }; /* a child that never stops printing must not hold its parent */
+    char chunk[4096];
+    for (int i = 0; i < ROUNDS && *fd >= 0; i++) {
+        ssize_t n = read(*fd, chunk, sizeof(chunk));
+        if (n < 0 && (errno == EAGAIN || errno == EINTR))
+            return;
+        if (n <= 0)
+            close_end(fd);
+        else
+            keep(text, keep_last, chunk, (size_t)n);
     }
 }
 
 void process_drain(struct process *p)
 {
-    enum { ROUNDS = 64 }; /* a child that never stops printing must not hold its parent */
-    char chunk[4096];
-    for (int i = 0; i < ROUNDS && p->output >= 0; i++) {
-        ssize_t n = read(p->output, chunk, sizeof(chunk));
-        if (n < 0 && (errno == EAGAIN || errno == EINTR))
-            return;
-        if (n <= 0) {
-            close(p->output);
-            p->output = -1;
-            return;
-        }
-        keep_output(p, chunk, (size_t)n);
-    }
+    drain(&p->output, &p->said, p->keep_last);
+    drain(&p->answers, &p->answer, true);
 }
 
 /* Once the child was waited for: reads the last output. */
@@ -101,9 +124,8 @@ static void finish(struct process *p)
 {
     p->pid = 0;
     process_drain(p);
-    if (p->output >= 0)
-        close(p->output);
-    p->output = -1;
+    close_end(&p->output);
+    close_end(&p->answers);
 }
 
 bool process_ended(struct process *p)
@@ -131,6 +153,7 @@ void process_release(struct process *p)
 {
     process_kill(p);
     buf_release(&p->said);
+    buf_release(&p->answer);
 }
 
 /* The order matters: this program may have been suspended since before a child ended in time. */
@@ -169,7 +192,7 @@ int process_wait_any(struct process *const *list, int n, double until,
             status_set(st, STATUS_TIMEOUT, "the time limit is over");
             break;
         }
-        if (ended < 0)
+        if (ended < 0) /* an answer is short, and comes with the end of the output */
             poll(fds, (nfds_t)n, left_s < tick * 1e-3 ? (int)(left_s * 1e3) + 1 : tick);
     }
     free(fds);

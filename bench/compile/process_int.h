@@ -6,9 +6,9 @@
 
 #include <sys/types.h>
 
-/* The child's side of process_start(), right after fork(): starts the program, whose output goes to
- * `output`, outlives it to end all that it leaves behind, and ends as it did.  On SIGTERM, and
- * where `parent` ends, all of it ends. */
-_Noreturn void keeper_run(const struct process_spec *spec, pid_t parent, int output);
+/* The child's side of process_start(), right after fork(): starts the program, whose stdout goes to
+ * `answers` and whose stderr to `output`, outlives it to end all that it leaves behind, and ends as
+ * it did.  On SIGTERM, and where `parent` ends, all of it ends. */
+_Noreturn void keeper_run(const struct process_spec *spec, pid_t parent, int answers, int output);
 
 #endif

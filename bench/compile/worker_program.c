@@ -1,8 +1,11 @@
 #include "bench/compile/compile.h"
+#include "bench/wire/wire.h"
+#include "kernels/cpu/threads.h"
 
 #include <errno.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -34,23 +37,51 @@ int worker_find(const char *option, struct buf *path, struct status *st)
                       path->ptr);
 }
 
+char **worker_environment(bool bound)
+{
+    char **passed = child_environment(CHILD_WORKER, NULL);
+    char **env = fp_thread_environment(passed, cpu_threads(), bound);
+    free(passed);
+    return env;
+}
+
+static json_t *read_answer(const char *printed)
+{
+    static const char mark[] = "\n" WORKER_ANSWER;
+    const char *line = strstr(printed, mark);
+    return line != NULL ? json_loads(line + strlen(mark), JSON_DISABLE_EOF_CHECK, NULL) : NULL;
+}
+
 int worker_ask(const struct toolchain_request *from, const char *question, const char *argument,
-               json_t **out, struct status *st)
+               bool bound, json_t **out, struct status *st)
 {
     const char *const argv[] = {from->worker, question, argument, NULL};
-    const struct process_spec spec = {
-        .path = from->worker, .argv = argv, .fds = {-1, -1}, .limit_s = PROBE_LIMIT_S};
+    char **env = worker_environment(bound);
+    const struct process_spec spec = {.path = from->worker,
+                                      .argv = argv,
+                                      .env = env,
+                                      .fds = {-1, -1},
+                                      .limit_s = PROBE_LIMIT_S,
+                                      .answers = true};
     struct process p;
     *out = NULL;
-    if (process_run(&spec, from->stop, &p, st) != 0)
+    int result = process_run(&spec, from->stop, &p, st);
+    free(env);
+    if (result != 0)
         return -1;
     if (!p.overdue && p.wait_status == 0)
-        *out = json_loads(p.said.ptr, JSON_DISABLE_EOF_CHECK, NULL);
+        *out = read_answer(p.answer.ptr);
     bool killed = WIFSIGNALED(p.wait_status) &&
                   (WTERMSIG(p.wait_status) == SIGKILL || WTERMSIG(p.wait_status) == SIGTERM);
-    if (*out == NULL)
+    if (*out == NULL) {
+        const char *why = process_failure(&p);
+        struct buf suspects;
+        buf_init(&suspects);
+        child_suspects(CHILD_WORKER, why, &suspects);
         status_set(st, p.overdue || killed ? STATUS_ENVIRONMENT : STATUS_NOT_FOUND,
-                   "it failed (%s)", process_failure(&p));
+                   "it gave no answer (%s)%s", why, suspects.ptr);
+        buf_release(&suspects);
+    }
     process_release(&p);
     return *out != NULL ? 0 : -1;
 }

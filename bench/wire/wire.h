@@ -24,6 +24,10 @@ enum { WORKER_CHANNEL = 3, WORKER_MASK = 4 };
 
 enum { MESSAGE_MAX_BYTES = 64 << 20 };
 
+/* Begins the line of stdout with which the worker's program answers a question on its command line,
+ * as one JSON object.  Whatever else libraries print is no answer. */
+#define WORKER_ANSWER "fuseplan-worker: answer "
+
 /* What a request "begin" gives the worker as "token", and every message of the worker repeats: a
  * candidate runs in the worker's process and can write to its socket, but was not told
  * the token. */

@@ -1,13 +1,14 @@
 /* fuseplan-worker: started by fuseplan, never by hand.
  *
  *   fuseplan-worker --serve         serves its parent over the inherited socket
- *   fuseplan-worker --probe FILE    loads a library and prints what its fuseplan_probe() returns
- *   fuseplan-worker --cuda-probe N  prints a description of a GPU
+ *   fuseplan-worker --probe FILE    loads a library and asks its fuseplan_probe(): {"libraries"}
+ *   fuseplan-worker --cuda-probe N  describes a GPU
  *   fuseplan-worker --cublas-version
  *   fuseplan-worker --nvrtc-version
  *   fuseplan-worker --nvrtc LIBRARY OPTION... -o OUT SRC
  *
- * nvidia_int.h describes the last four. */
+ * An answer is a line of stdout, WORKER_ANSWER; reasons for none are on stderr.  nvidia_int.h
+ * describes the last four. */
 #include "bench/worker/nvidia_int.h"
 #include "bench/worker/worker_int.h"
 
@@ -16,7 +17,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static int probe(const char *path)
+static json_t *probe(const char *path)
 {
     const char *(*report)(void) = NULL;
     void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -24,10 +25,9 @@ static int probe(const char *path)
         *(void **)&report = dlsym(library, "fuseplan_probe");
     if (report == NULL) {
         fprintf(stderr, "%s\n", dlerror());
-        return EXIT_FAILURE;
+        return NULL;
     }
-    puts(report());
-    return EXIT_SUCCESS;
+    return json_pack("{s:s}", "libraries", report());
 }
 
 /* Prints a report and takes it over; null is a failure. */
@@ -35,6 +35,7 @@ static int print(json_t *report)
 {
     if (report == NULL)
         return EXIT_FAILURE;
+    fputs("\n" WORKER_ANSWER, stdout);
     json_dumpf(report, stdout, JSON_COMPACT);
     puts("");
     json_decref(report);
@@ -49,7 +50,7 @@ int main(int argc, char **argv)
     if (argc == 2 && strcmp(argv[1], "--serve") == 0)
         return worker_serve(WORKER_CHANNEL, WORKER_MASK);
     if (argc == 3 && strcmp(argv[1], "--probe") == 0)
-        return probe(argv[2]);
+        return print(probe(argv[2]));
     if (argc == 3 && strcmp(argv[1], "--cuda-probe") == 0)
         return print(cuda_probe((int)strtol(argv[2], NULL, 10)));
     if (argc == 2 && strcmp(argv[1], "--cublas-version") == 0)

@@ -26,7 +26,8 @@ static void setup(void)
              "--nvrtc-version)\n"
              "    [ -f \"$dir/nvrtc\" ] || exit 1\n"
              "    read -r major state <\"$dir/nvrtc\"\n"
-             "    echo \"{\\\"library\\\": \\\"$CUDA_HOME/nvrtc\\\", \\\"major\\\": $major, "
+             "    echo; echo \"" WORKER_ANSWER
+             "{\\\"library\\\": \\\"$CUDA_HOME/nvrtc\\\", \\\"major\\\": $major, "
              "\\\"minor\\\": 0}\" ;;\n"
              "--nvrtc)\n"
              "    ulimit -v >\"$dir/bound\"\n"

@@ -3,7 +3,7 @@
 #   device.sh BIN [PART...]   BIN: the directory of fuseplan, fuseplan-worker and cuda_*
 # Without a PART all of $usual.  What is built and measured is kept where FUSEPLAN_CACHE and FUSEPLAN_DB say.
 set -u
-usual='doctor build verify values far_means dependent generated own export bench repeat search pace faults memory sanitize'
+usual='doctor build verify values far_means dependent environments generated own export bench repeat search pace faults memory sanitize'
 named='schedules faulty_search spaces tables attention layers packed packed_times types host huggingface huggingface_times sentences live products grid defaults'
 here=$(cd "$(dirname "$0")" && pwd)
 bin=$(cd "$1" && pwd)
@@ -39,10 +39,6 @@ build() {
   return $failed
 }
 
-verify() {
-  "$here/verify.sh" "$bin"
-}
-
 # Values from all 65536, verified end to end.
 values() {
   say timeout 120 "$bin/cuda_plans" -L 2 -s 1 -a 60 fp16 2 100 bigbird &&
@@ -62,6 +58,10 @@ far_means() {
 
 dependent() {
   say "$here/dependent.sh" "$bin"
+}
+
+environments() {
+  say timeout 300 "$here/../cmd/environments.sh" "$bin/fuseplan" cuda
 }
 
 bench() {
@@ -366,10 +366,6 @@ grid_points() {
   echo "$points"
 }
 
-sanitize() {
-  "$here/sanitize.sh" "$bin"
-}
-
 # run PART: its row of the table.
 run() {
   printf '\n---- %s\n' "$1"
@@ -377,6 +373,7 @@ run() {
   outcome=passed
   case $1 in
   export) exported ;; # a command of the shell has this name
+  verify | sanitize) "$here/$1.sh" "$bin" ;;
   *) "$1" ;;
   esac || outcome=FAILED
   echo "| $1 | $(($(date +%s) - began)) | $outcome |" >>"$scratch/table"

@@ -9,7 +9,7 @@ gpus=$(nvidia-smi -L | wc -l)
 started=0
 dir=$(mktemp -d)
 trap 'rm -rf "$dir"' EXIT
-export FUSEPLAN_CACHE="${FUSEPLAN_CACHE:-$dir/cache}"
+export FUSEPLAN_CACHE="${FUSEPLAN_CACHE:-$dir/cache}" FUSEPLAN_PASS='*' # the tool's variables reach the worker
 command -v compute-sanitizer >/dev/null || {
   echo "FAILED: there is no compute-sanitizer on PATH"
   exit 1

@@ -74,8 +74,10 @@ static _Noreturn void become(const char *const *words, bool preload)
     for (int fd = 3; fd < 64; fd++)
         close(fd);
     setpgid(0, 0);
-    if (preload)
+    if (preload) {
         setenv("LD_PRELOAD", library, 1);
+        setenv("FUSEPLAN_PASS", "LD_PRELOAD", 1); /* to the worker too */
+    }
     execv(fuseplan, (char *const *)(uintptr_t)argv);
     _exit(127);
 }

@@ -34,6 +34,19 @@ START_TEST(output_and_status_are_kept)
 }
 END_TEST
 
+START_TEST(answer_is_kept_apart)
+{
+    const char *const argv[] = {"sh", "-c", "echo noise >&2; echo answer", NULL};
+    const struct process_spec spec = {
+        .path = "/bin/sh", .argv = argv, .fds = {-1, -1}, .limit_s = 10, .answers = true};
+    struct process p;
+    OK(process_run(&spec, NULL, &p, &st));
+    ck_assert_str_eq(p.said.ptr, "noise\n");
+    ck_assert_str_eq(p.answer.ptr, "answer\n");
+    process_release(&p);
+}
+END_TEST
+
 /* A child without its descriptors would print on ours: here a file in the place of
  * standard output. */
 START_TEST(few_descriptors_are_refused)
@@ -323,7 +336,7 @@ START_TEST(programs_are_found_on_path)
 }
 END_TEST
 
-SUITE("process", NULL, NULL, ONCE(output_and_status_are_kept),
+SUITE("process", NULL, NULL, ONCE(output_and_status_are_kept), ONCE(answer_is_kept_apart),
       LOOP(few_descriptors_are_refused, 8, 20), ONCE(long_output_is_cut),
       ONCE(overdue_ones_are_killed_with_their_children), ONCE(leftover_children_are_killed),
       ONCE(stop_flag_ends_the_wait), ONCE(first_of_several_is_returned), ONCE(files_are_handed_on),

@@ -1,0 +1,101 @@
+#!/bin/sh
+# environments.sh FUSEPLAN TARGET [FAKE_CUDA]: one workload searched under many environments, one plan more under each,
+# is one study of one target, in which nothing is measured twice.  TARGET: cpu, cuda, or fake with the directory of the
+# fake driver.
+set -eu
+fuseplan=$(cd "$(dirname "$1")" && pwd)/$(basename "$1")
+target=$2
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+fake=${3:-}
+cd "$root"
+export HOME="$root" FUSEPLAN_DB="$root/e.db" FUSEPLAN_CACHE="$root/cache"
+unset FUSEPLAN_SYSTEM_DB LC_ALL OMP_WAIT_POLICY
+mkdir cache
+[ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries
+if [ "$target" = fake ]; then
+  target=cuda
+  export PATH="$root:$PATH" LD_LIBRARY_PATH="$root:$fake" CUDA_HOME="$fake"
+  for name in libnvrtc.so libnvrtc.so.12 libnvrtc.so.13; do : >$name; done # hides those of this machine
+  cat >nvcc <<'END'
+#!/bin/sh
+[ "$1" = --version ] && { echo 'Cuda compilation tools, release 13.0, V0'; exit; }
+while [ $# -gt 1 ]; do [ "$1" = -o ] && out=$2; shift; done
+echo 'fake right' >"$out"
+END
+  chmod +x nvcc
+fi
+workload="--target $target -t fp32 -b 1 -s 16 -H 2 -W 16 -L 1"
+cat >shell_file <<'END'
+echo 'a file that shells read'
+END
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+# Each line is the environment of one search: variables without blanks in their values.
+cat >environments <<END
+NOTHING=
+OMP_NUM_THREADS=
+OMP_NUM_THREADS=many
+OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 GOTO_NUM_THREADS=1
+OMP_NUM_THREADS=77 OMP_DYNAMIC=true OMP_THREAD_LIMIT=1
+OMP_DISPLAY_ENV=true KMP_VERSION=1 KMP_AFFINITY=verbose
+OMP_PLACES=nonsense OMP_PROC_BIND=nonsense OMP_STACKSIZE=1x OMP_SCHEDULE=nonsense
+OMP_PLACES={0} OMP_PROC_BIND=close
+GOMP_CPU_AFFINITY=0
+GOMP_CPU_AFFINITY=900-901 GOMP_SPINCOUNT=x
+OMP_WAIT_POLICY=active OMP_TARGET_OFFLOAD=mandatory
+OPENBLAS_CORETYPE=nonsense
+OPENBLAS_CORETYPE=Nehalem OPENBLAS_VERBOSE=2
+LD_PRELOAD=/nowhere/lib.so
+LD_DEBUG=libs
+LD_BIND_NOW=1 LD_SHOW_AUXV= LD_TRACE=
+MALLOC_PERTURB_=85 MALLOC_CHECK_=3 GLIBC_TUNABLES=glibc.malloc.check=3
+LC_ALL=de_DE.UTF-8 LANGUAGE=de LANG=nonsense
+TZ=Pacific/Kiritimati POSIXLY_CORRECT=1 COLUMNS=20 TERM=
+BASH_ENV=$root/shell_file ENV=$root/shell_file CDPATH=/usr IFS=/
+PATH=$(echo "$PATH" | sed 's,/usr/bin,/usr//bin/,')
+PATH=/nowhere:$PATH TMPDIR=/nowhere
+GCC_COLORS=error=01;31 DEBUGINFOD_URLS=http://nowhere
+CUDA_LAUNCH_BLOCKING=1 NVIDIA_TF32_OVERRIDE=1 CUBLASLT_LOG_LEVEL=5 CUBLASLT_LOG_MASK=31 CUDA_MODULE_LOADING=EAGER
+LD_LIBRARY_PATH=${LD_LIBRARY_PATH:-}:/nowhere
+END
+
+count() { sqlite3 e.db "SELECT count(*) FROM $1"; }
+
+n=0
+while read -r line; do
+  n=$((n + 1)) code=0
+  # variables are words
+  # shellcheck disable=SC2086
+  env $line "$fuseplan" search $workload --space 32768..32799 --strategy random --baseline none --budget $n \
+    -q >out 2>said </dev/null || code=$?
+  [ $code -eq 0 ] || fail "exit $code under '$line': $(tail -n 3 said)"
+  [ "$(count target)" -eq 1 ] || fail "another target under '$line': $(sqlite3 e.db 'SELECT * FROM target')"
+  [ "$(count study)" -eq 1 ] || fail "another study under '$line'"
+  [ "$(count "trial WHERE kind = 'plan'")" -eq $n ] || fail "not one plan more under '$line'"
+done <environments
+[ $n -ge 20 ] || fail "only $n environments"
+echo "$n environments, one target: $(sqlite3 e.db 'SELECT device, compiler, libraries FROM target')"
+
+# What breaks a compiler or the worker's program is named.
+broken() {
+  # variables are words
+  # shellcheck disable=SC2086
+  if env FUSEPLAN_CACHE="$root/new" "$1" "$fuseplan" bench 32768 $workload --baseline none -q >out 2>said; then
+    fail "$1 breaks nothing"
+  fi
+  grep -q "${1%%=*} is set: is it right" said || fail "$1 is not named: $(cat said)"
+}
+if [ "$target" = cpu ]; then
+  mkdir empty
+  : >empty/libopenblas.so.0
+  echo '#error of another package' >empty/cblas.h
+  unset CUDA_HOME CUDA_PATH LD_LIBRARY_PATH
+  broken LD_LIBRARY_PATH="$root/empty"
+  broken GCC_EXEC_PREFIX=/nowhere/
+  broken CPATH="$root/empty"
+fi
