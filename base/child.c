@@ -85,7 +85,7 @@ static const struct passing *find_row(enum child_kind kind, const char *variable
     return NULL;
 }
 
-char **child_environment(enum child_kind kind, char *tmpdir)
+char **child_environment(enum child_kind kind, char *own)
 {
     static char locale[] = "LC_ALL=C";
     size_t count = 0, kept = 0;
@@ -94,13 +94,13 @@ char **child_environment(enum child_kind kind, char *tmpdir)
     char **env = mem_alloc(count + 3, sizeof(*env));
     for (size_t i = 0; i < count; i++) {
         bool replaced = has_name(environ[i], "LC_ALL", strlen("LC_ALL")) ||
-                        (tmpdir != NULL && has_name(environ[i], "TMPDIR", strlen("TMPDIR")));
+                        (own != NULL && has_name(environ[i], own, strcspn(own, "=")));
         if (!replaced && (find_row(kind, environ[i]) != NULL || user_passes(environ[i])))
             env[kept++] = environ[i];
     }
     env[kept++] = locale;
-    if (tmpdir != NULL)
-        env[kept++] = tmpdir;
+    if (own != NULL)
+        env[kept++] = own;
     env[kept] = NULL;
     return env;
 }

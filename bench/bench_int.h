@@ -74,7 +74,11 @@ typedef void client_event(void *ctx, const json_t *event);
 struct client {
     struct process process;
     enum target_kind target;
-    int channel;         /* -1: no worker */
+    int channel; /* -1: no worker */
+    /* The OpenMP that candidates run on, where it is not the worker's own, or null.  The worker
+     * gets it in the place of its own: OpenBLAS, in a team of another one, starts threads of its
+     * own. */
+    const char *openmp;
     bool opened;         /* the worker has the device */
     bool killed;         /* the last worker ended by a signal that came from outside */
     unsigned kept_from;  /* by its sandbox, as the worker says; 0 until it does */

@@ -30,7 +30,10 @@ int client_start(struct client *c, enum target_kind target, const char *worker, 
         return -1;
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) != 0)
         return status_set(st, STATUS_ENVIRONMENT, "cannot start the worker: %s", strerror(errno));
-    char **env = worker_environment(target == TARGET_CPU);
+    struct buf preload;
+    buf_init(&preload);
+    buf_addf(&preload, "LD_PRELOAD=%s", c->openmp != NULL ? c->openmp : "");
+    char **env = worker_environment(target == TARGET_CPU, c->openmp != NULL ? preload.ptr : NULL);
     const char *const argv[] = {worker, "--serve", NULL};
     const struct process_spec spec = {.path = worker,
                                       .argv = argv,
@@ -40,6 +43,7 @@ int client_start(struct client *c, enum target_kind target, const char *worker, 
                                       .max_memory_bytes = c->max_memory_bytes};
     int result = process_start(&spec, &c->process, st);
     free(env);
+    buf_release(&preload);
     close(ends[1]);
     c->channel = ends[0];
     c->opened = false;

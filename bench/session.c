@@ -221,6 +221,9 @@ int bench_open(const struct bench_options *o, const struct workload *w, struct b
     if (share_mask(&w->mask, &b->mask_fd, st) != 0)
         goto fail;
     b->client.max_memory_bytes = worker_bound(o->target.kind, w);
+#ifndef __SANITIZE_ADDRESS__ /* its library must be the first one */
+    b->client.openmp = b->toolchain.openmp[0] != '\0' ? b->toolchain.openmp : NULL;
+#endif
     b->client.limit_s = o->run_deadline_s > 0 ? o->run_deadline_s : run_limit(w);
     name_verdicts(&w->mask, b);
     *out = b;

@@ -196,49 +196,73 @@ int compile_source(const struct toolchain *tc, const struct cache *c, const char
     return result;
 }
 
-/* Compiles the probe, and once more where the machine failed. */
-static int build_probe(const struct toolchain *tc, const struct cache *c, const char *key,
-                       double until, const volatile sig_atomic_t *stop, struct status *st)
+/* Replaces dir by the directory of what the probe includes; "" where it includes nothing. */
+static int probe_headers(const struct toolchain *tc, const struct cache *c, struct buf *dir,
+                         struct status *st)
 {
-    struct status failed = STATUS_INIT;
-    if (compile_source(tc, c, tc->probe, NULL, key, PROBE_LIMIT_S, until, stop, &failed) == 0)
+    const struct kernel_file *files;
+    buf_reset(dir);
+    if (!tc->probe_includes)
         return 0;
-    if (failed.code != STATUS_ENVIRONMENT)
-        return status_set(st, failed.code, "%s", failed.message);
-    if (compile_source(tc, c, tc->probe, NULL, key, PROBE_LIMIT_S, until, stop, st) == 0)
-        return 0;
-    return st->code == STATUS_ENVIRONMENT
-               ? status_prefix(st, "the compiler was tried twice; " MACHINE_QUESTION)
-               : -1;
+    int count = kernel_files(TARGET_CPU, &files);
+    return cache_headers(c, files, count, dir, st);
 }
 
-int compile_probe(const struct toolchain *tc, const struct cache *c,
-                  const volatile sig_atomic_t *stop, char key[HASH_TEXT_SIZE], struct status *st)
+/* Compiles the probe, and once more where the machine failed. */
+static int build_probe(const struct toolchain *tc, const struct cache *c, const char *headers,
+                       const char *key, double until, const volatile sig_atomic_t *stop,
+                       struct status *st)
 {
-    struct buf text;
-    buf_init(&text);
-    buf_addf(&text, "%s\n%s", tc->identity, tc->probe);
-    hash_text(text.ptr, text.len, key);
-    buf_release(&text);
-    if (cache_get(c, CACHE_BINARY, key, NULL, NULL))
-        return 0;
-    struct status failed = STATUS_INIT;
-    if (build_probe(tc, c, key, INFINITY, stop, &failed) == 0)
-        return 0;
+    enum { TRIES = 2 };
+    struct status failed;
     struct buf suspects;
+    int result = -1;
+    for (int i = 0; i < TRIES && result != 0; i++) {
+        failed = STATUS_INIT;
+        result = compile_source(tc, c, tc->probe, headers[0] != '\0' ? headers : NULL, key,
+                                PROBE_LIMIT_S, until, stop, &failed);
+        if (failed.code != STATUS_ENVIRONMENT)
+            break;
+    }
+    if (result == 0)
+        return 0;
     buf_init(&suspects);
     if (failed.code == STATUS_COMPILE)
         child_suspects(CHILD_COMPILER, failed.message, &suspects);
     status_set(st, failed.code, "%s%s", failed.message, suspects.ptr);
     buf_release(&suspects);
-    return -1;
+    return failed.code != STATUS_ENVIRONMENT
+               ? -1
+               : status_prefix(st, "the compiler was tried twice; " MACHINE_QUESTION);
+}
+
+int compile_probe(const struct toolchain *tc, const struct cache *c,
+                  const volatile sig_atomic_t *stop, char key[HASH_TEXT_SIZE], struct status *st)
+{
+    struct buf text, headers;
+    buf_init(&text);
+    buf_init(&headers);
+    int result = probe_headers(tc, c, &headers, st);
+    buf_addf(&text, "%s\n%s\n%s", tc->identity, headers.ptr, tc->probe);
+    hash_text(text.ptr, text.len, key);
+    if (result == 0 && !cache_get(c, CACHE_BINARY, key, NULL, NULL))
+        result = build_probe(tc, c, headers.ptr, key, INFINITY, stop, st);
+    buf_release(&headers);
+    buf_release(&text);
+    return result;
 }
 
 int compile_recheck(const struct toolchain *tc, const struct cache *c, double until,
                     const volatile sig_atomic_t *stop, struct status *st)
 {
     struct status failed = STATUS_INIT;
-    if (build_probe(tc, c, NULL, until, stop, &failed) == 0)
+    struct buf headers;
+    buf_init(&headers);
+    int result = probe_headers(tc, c, &headers, &failed);
+    if (result == 0)
+        result = build_probe(tc, c, headers.ptr, NULL, until, stop, &failed);
+    buf_release(&headers);
+    if (result == 0)
         return 0;
     if (failed.code == STATUS_INTERRUPTED ||
         (failed.code == STATUS_TIMEOUT && clock_seconds() >= until))

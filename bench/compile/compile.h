@@ -174,6 +174,7 @@ struct toolchain {
     struct arguments flags;        /* before -I, -o and the source */
     struct arguments libs;         /* after the source */
     const char *probe;             /* a source that it compiles if it works at all */
+    bool probe_includes;           /* the probe includes the CPU's kernels */
     const char *source_suffix;     /* ".c" */
     const char *binary_suffix;     /* ".so" */
     uint64_t max_memory_bytes;     /* that the compiler may map; 0: no bound */
@@ -181,6 +182,7 @@ struct toolchain {
     bool logs;                     /* it prints what ptxas_read() reads, which is kept */
     char version[128];             /* "gcc 12.2.0" */
     char libraries[128];           /* "OpenBLAS 0.3.21 openmp SkylakeX" */
+    char openmp[256];              /* OpenMP's file where it is another than gcc's; else empty */
     char identity[HASH_TEXT_SIZE]; /* of compiler, arguments and the machine that they build for */
     struct fingerprint where;      /* the GPU; empty on a CPU */
     struct status passed_over; /* why an installed compiler that is faster does not serve, or OK */
@@ -251,8 +253,8 @@ int worker_find(const char *option, struct buf *path, struct status *st);
 
 /* The worker's environment: child_environment() with the settings of its threads, which only where
  * they run plans are bound to cores: elsewhere they run the oracle, beside those of other workers.
- * Null-terminated; the caller frees the array alone. */
-char **worker_environment(bool bound);
+ * preload: "LD_PRELOAD=..." or null.  Null-terminated; the caller frees the array alone. */
+char **worker_environment(bool bound, char *preload);
 
 enum { PROBE_LIMIT_S = 60 }; /* a driver takes seconds to start */
 
@@ -268,6 +270,7 @@ int worker_ask(const struct toolchain_request *from, const char *question, const
 #define CPU_COMPILER_ADVICE                                                                        \
     "install a C compiler with OpenMP and OpenBLAS: apt install gcc libc6-dev "                    \
     "libopenblas-openmp-dev"
+#define CLANG_ADVICE "clang needs LLVM's OpenMP too: apt install libomp-dev libopenblas-openmp-dev"
 
 /* Finds the compiler that the request names and proves that what it builds runs in a worker. */
 int cpu_compiler_find(const struct toolchain_request *request, const struct cache *c,

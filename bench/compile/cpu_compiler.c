@@ -13,10 +13,16 @@
  * Workers needed 450 MiB on one thread and 680 on two. */
 #define THREAD_MAP_BYTES ((uint64_t)256 << 20)
 
-/* Uses all libraries that emitted code uses.  A worker loads it and prints the text that it
- * returns: which OpenBLAS there is. */
+/* Uses all libraries that emitted code uses, and includes all of its headers.  A worker loads it
+ * and answers what it returns: which OpenBLAS there is, and the file of the compiler's OpenMP. */
 static const char probe_source[] =
+    "#define _GNU_SOURCE\n"
+    "#include \"attention.h\"\n"
+    "#include \"handwritten_attention.h\"\n"
+    "#include \"streaming_attention.h\"\n"
+    "#include \"tokens.h\"\n"
     "#include <cblas.h>\n"
+    "#include <dlfcn.h>\n"
     "#include <math.h>\n"
     "#include <omp.h>\n"
     "#include <stdio.h>\n"
@@ -29,17 +35,25 @@ static const char probe_source[] =
     "    static const char *const parallel[] = {\"sequential\", \"pthreads\", \"openmp\"};\n"
     "    char version[32] = \"\";\n"
     "    int threads = 0;\n"
-    "    float a = 2, b = 3, c = 0;\n"
+    "    float a = 2, b = 3, c = 0, in[16], out[16];\n"
     "    #pragma omp parallel reduction(+ : threads)\n"
     "    threads += 1;\n"
     "    cblas_sgemm(CblasRowMajor, CblasNoTrans, CblasNoTrans, 1, 1, 1, 1, &a, 1, &b, 1, 0, &c, "
     "1);\n"
-    "    if (threads < 1 || fabsf(c - 6) > 0)\n"
+    "    for (int i = 0; i < 16; i++)\n"
+    "        in[i] = fp_gelu((float)i);\n"
+    "    fp_transpose(4, 4, in, 4, out, 4);\n"
+    "    if (threads < 1 || fabsf(c - 6) > 0 || fabsf(out[4] - 0.84134475f) > 1e-5f)\n"
     "        return \"\";\n"
     "    sscanf(openblas_get_config(), \"OpenBLAS %31s\", version);\n"
     "    snprintf(text, sizeof(text), \"OpenBLAS %s %s %s\", version,\n"
     "             parallel[openblas_get_parallel()], openblas_get_corename());\n"
     "    return text;\n"
+    "}\n"
+    "const char *fuseplan_probe_openmp(void)\n"
+    "{\n"
+    "    Dl_info info;\n"
+    "    return dladdr((void *)omp_get_num_procs, &info) != 0 ? info.dli_fname : \"\";\n"
     "}\n";
 
 /* The compiler that the user names, and by what; else "cc". */
@@ -162,6 +176,7 @@ static int run_probe(const struct toolchain_request *request, const char *librar
     struct status why = STATUS_INIT;
     int result = worker_ask(request, "--probe", library, true, &said, &why);
     const char *libraries = json_string_value(json_object_get(said, "libraries"));
+    const char *openmp = json_string_value(json_object_get(said, "openmp"));
     if (why.code == STATUS_INTERRUPTED)
         result = status_set(st, why.code, "%s", why.message);
     else if (libraries == NULL || libraries[0] == '\0')
@@ -172,6 +187,8 @@ static int run_probe(const struct toolchain_request *request, const char *librar
                        why.code == STATUS_ENVIRONMENT ? MACHINE_QUESTION : CPU_COMPILER_ADVICE);
     else
         snprintf(out->libraries, sizeof(out->libraries), "%s", libraries);
+    if (openmp != NULL && strstr(openmp, "libgomp") == NULL) /* the worker's own is gcc's */
+        snprintf(out->openmp, sizeof(out->openmp), "%s", openmp);
     json_decref(said);
     return result;
 }
@@ -202,7 +219,10 @@ static int prove(const struct toolchain_request *request, const struct cache *c,
             *st = failed; /* such as a full disk: not the compiler's fault */
         return status_set(st, STATUS_ENVIRONMENT,
                           "'%s' builds no program with OpenMP and OpenBLAS; %s (%s)", out->path,
-                          CPU_COMPILER_ADVICE, failed.message);
+                          strncmp(out->version, "clang ", strlen("clang ")) == 0
+                              ? CLANG_ADVICE
+                              : CPU_COMPILER_ADVICE,
+                          failed.message);
     }
     struct buf path;
     buf_init(&path);
@@ -216,6 +236,7 @@ int cpu_compiler_find(const struct toolchain_request *request, const struct cach
                       struct toolchain *out, struct status *st)
 {
     *out = (struct toolchain){.probe = probe_source,
+                              .probe_includes = true,
                               .source_suffix = ".c",
                               .binary_suffix = ".so",
                               .max_memory_bytes = COMPILER_MAX_BYTES};

@@ -37,9 +37,9 @@ int worker_find(const char *option, struct buf *path, struct status *st)
                       path->ptr);
 }
 
-char **worker_environment(bool bound)
+char **worker_environment(bool bound, char *preload)
 {
-    char **passed = child_environment(CHILD_WORKER, NULL);
+    char **passed = child_environment(CHILD_WORKER, preload);
     char **env = fp_thread_environment(passed, cpu_threads(), bound);
     free(passed);
     return env;
@@ -56,7 +56,7 @@ int worker_ask(const struct toolchain_request *from, const char *question, const
                bool bound, json_t **out, struct status *st)
 {
     const char *const argv[] = {from->worker, question, argument, NULL};
-    char **env = worker_environment(bound);
+    char **env = worker_environment(bound, NULL);
     const struct process_spec spec = {.path = from->worker,
                                       .argv = argv,
                                       .env = env,

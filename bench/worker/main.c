@@ -1,7 +1,7 @@
 /* fuseplan-worker: started by fuseplan, never by hand.
  *
  *   fuseplan-worker --serve         serves its parent over the inherited socket
- *   fuseplan-worker --probe FILE    loads a library and asks its fuseplan_probe(): {"libraries"}
+ *   fuseplan-worker --probe FILE    loads a library and asks it: {"libraries", "openmp"}
  *   fuseplan-worker --cuda-probe N  describes a GPU
  *   fuseplan-worker --cublas-version
  *   fuseplan-worker --nvrtc-version
@@ -27,7 +27,11 @@ static json_t *probe(const char *path)
         fprintf(stderr, "%s\n", dlerror());
         return NULL;
     }
-    return json_pack("{s:s}", "libraries", report());
+    json_t *out = json_pack("{s:s}", "libraries", report());
+    *(void **)&report = dlsym(library, "fuseplan_probe_openmp");
+    if (report != NULL)
+        json_object_set_new(out, "openmp", json_string(report()));
+    return out;
 }
 
 /* Prints a report and takes it over; null is a failure. */

@@ -79,7 +79,9 @@ FP_TEMPLATE void fp_softmax_row(const struct fp_args *a, const struct fp_query_b
     for (int e = q->entry; e < q->end; e++) {
         struct fp_range keys = fp_keys(a, q, e);
         const float *x = row + keys.first;
+#ifndef __clang__ /* which warns that it cannot do that for a maximum of floats */
 #pragma omp simd reduction(max : most)
+#endif
         for (int c = 0; c < keys.count; c++)
             most = x[c] > most ? x[c] : most;
     }

@@ -58,21 +58,14 @@ struct fp_group_words {
     fp_group_u half[2];
 };
 
-FP_TEMPLATE struct fp_group_words fp_group_words(const struct fp_group *g, const uint64_t *words)
+/* By address: compilers warn of wide vectors as values where the CPU has none. */
+FP_TEMPLATE void fp_group_words(const struct fp_group *g, const uint64_t *words,
+                                struct fp_group_words *w)
 {
-    struct fp_group_words w;
     for (int r = 0; r < FP_GROUP; r++) {
-        w.half[0][r] = (uint32_t)words[g->row % FP_BLOCK + r];
-        w.half[1][r] = (uint32_t)(words[g->row % FP_BLOCK + r] >> 32);
+        w->half[0][r] = (uint32_t)words[g->row % FP_BLOCK + r];
+        w->half[1][r] = (uint32_t)(words[g->row % FP_BLOCK + r] >> 32);
     }
-    return w;
-}
-
-/* Minus infinity in the lanes whose row masks key c of its block, else 0. */
-FP_TEMPLATE fp_group_f fp_group_mask(const struct fp_group_words *w, int c)
-{
-    fp_group_u masked = (w->half[c / 32] >> c % 32 & 1) - 1; /* all ones if it masks the key */
-    return (fp_group_f)(masked & 0xff800000u);
 }
 
 /* Lists the keys that the group needs.  Scores start as 0, or as minus infinity for masked keys. */
@@ -86,11 +79,14 @@ FP_TEMPLATE void fp_group_list_keys(const struct fp_args *a, struct fp_group *g)
         uint64_t left = words != NULL ? fp_group_keeps(g, words) : UINT64_MAX;
         struct fp_group_words lanes = {0};
         if (words != NULL)
-            lanes = fp_group_words(g, words);
+            fp_group_words(g, words, &lanes);
         for (; left != 0; left &= left - 1) {
             int c = __builtin_ctzll(left);
             g->rows_of_keys[g->keys] = m->key_block[e] * FP_BLOCK + c;
-            g->scores[g->keys++] = words != NULL ? fp_group_mask(&lanes, c) : (fp_group_f){0};
+            fp_group_u masked = {0}; /* all ones in the lanes whose row masks the key */
+            if (words != NULL)
+                masked = (lanes.half[c / 32] >> c % 32 & 1) - 1;
+            g->scores[g->keys++] = (fp_group_f)(masked & 0xff800000u); /* minus infinity */
         }
     }
 }

@@ -1,4 +1,8 @@
 /* What of the library depends on its target: a CPU. */
+#ifndef _POSIX_C_SOURCE
+#define _POSIX_C_SOURCE 200809L /* for a compiler that is told -std=c11 */
+#endif
+
 #include "lengths.h"
 #include "plan.h"
 

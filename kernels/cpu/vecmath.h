@@ -59,22 +59,27 @@ FP_TEMPLATE float fp_gelu(float x)
 typedef float fp_four __attribute__((vector_size(16), aligned(4), may_alias));
 typedef int fp_four_lanes __attribute__((vector_size(16)));
 
+/* Elements i, j, k, l of the eight in a and b. */
+#ifdef __clang__
+#define FP_SHUFFLE(a, b, i, j, k, l) __builtin_shufflevector(a, b, i, j, k, l)
+#else
+#define FP_SHUFFLE(a, b, i, j, k, l) __builtin_shuffle(a, b, (fp_four_lanes){i, j, k, l})
+#endif
+
 FP_TEMPLATE void fp_transpose_four(const float *in, size_t in_stride, float *out, size_t out_stride)
 {
-    const fp_four_lanes low = {0, 4, 1, 5}, high = {2, 6, 3, 7};
-    const fp_four_lanes left = {0, 1, 4, 5}, right = {2, 3, 6, 7};
     fp_four r[4], pair[4];
     for (int i = 0; i < 4; i++)
         r[i] = *(const fp_four *)(in + i * in_stride);
     for (int i = 0; i < 2; i++) {
-        pair[i] = __builtin_shuffle(r[2 * i], r[2 * i + 1], low);
-        pair[2 + i] = __builtin_shuffle(r[2 * i], r[2 * i + 1], high);
+        pair[i] = FP_SHUFFLE(r[2 * i], r[2 * i + 1], 0, 4, 1, 5);
+        pair[2 + i] = FP_SHUFFLE(r[2 * i], r[2 * i + 1], 2, 6, 3, 7);
     }
     for (int i = 0; i < 2; i++) {
         *(fp_four *)(out + 2 * i * out_stride) =
-            __builtin_shuffle(pair[2 * i], pair[2 * i + 1], left);
+            FP_SHUFFLE(pair[2 * i], pair[2 * i + 1], 0, 1, 4, 5);
         *(fp_four *)(out + (2 * i + 1) * out_stride) =
-            __builtin_shuffle(pair[2 * i], pair[2 * i + 1], right);
+            FP_SHUFFLE(pair[2 * i], pair[2 * i + 1], 2, 3, 6, 7);
     }
 }
 

@@ -87,7 +87,7 @@ START_TEST(worker_environment_is_steady)
     setenv("THIS_TOKEN", "secret", 1);
     setenv("LD_PRELOAD", "secret", 1);
     setenv("LC_ALL", "secret", 1);
-    char **env = worker_environment(_i == 1);
+    char **env = worker_environment(_i == 1, NULL);
     int threads = 0, bound = 0, kept = 0, locale = 0;
     for (int i = 0; env[i] != NULL; i++) {
         ck_assert_ptr_null(strstr(env[i], "=77"));

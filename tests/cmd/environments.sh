@@ -10,7 +10,7 @@ trap 'rm -rf "$root"' EXIT
 fake=${3:-}
 cd "$root"
 export HOME="$root" FUSEPLAN_DB="$root/e.db" FUSEPLAN_CACHE="$root/cache"
-unset FUSEPLAN_SYSTEM_DB LC_ALL OMP_WAIT_POLICY
+unset FUSEPLAN_SYSTEM_DB LC_ALL OMP_WAIT_POLICY OPENBLAS_CORETYPE
 mkdir cache
 [ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries
 if [ "$target" = fake ]; then

@@ -1,0 +1,73 @@
+#!/bin/sh
+# compilers.sh FUSEPLAN: each C compiler that is here compiles the sources of plans on a CPU without a warning, for
+# several standards and instruction sets; builds a library of them; and builds plans that a worker finds right.
+set -eu
+PATH=$(cd "$(dirname "$1")" && pwd):$PATH
+root=$(mktemp -d)
+trap 'rm -rf "$root"' EXIT
+cd "$root"
+export PATH HOME="$root" FUSEPLAN_DB="$root/c.db" FUSEPLAN_CACHE="$root/cache" LC_ALL=C
+unset FUSEPLAN_SYSTEM_DB CFLAGS LDFLAGS LDLIBS MAKEFLAGS
+mkdir cache
+[ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries
+layer='--target cpu -b 2 -s 100 -H 2 -W 16 -L 2 -m strided'
+warnings='-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wundef -Wformat=2 -Wvla -Werror'
+
+fail() {
+  echo "FAILED: $*" >&2
+  exit 1
+}
+
+# Between them these have each kind of stage, and the hand-written attention.  Options are words.
+# shellcheck disable=SC2086
+for value in 41115 32768 45738; do
+  fuseplan export $value $layer --packed -q -o "exported/$value"
+done
+sets=native
+[ "$(uname -m)" != x86_64 ] || sets='native x86-64-v3 x86-64-v2'
+
+# compile COMPILER STANDARD SET: all sources; those of segments to the end, as some warnings come late.
+compile() {
+  for file in exported/*/*.c; do
+    case $file in */segment_*) end="-c -o segment.o" ;; *) end=-fsyntax-only ;; esac
+    # shellcheck disable=SC2086
+    "$1" -std="$2" -O1 -march="$3" -fno-math-errno -fno-trapping-math -fopenmp -fPIC $warnings $end "$file" ||
+      fail "$1 -std=$2 -march=$3: $file"
+  done
+}
+
+tried=
+for compiler in gcc clang; do
+  printf '#include <cblas.h>\n#include <omp.h>\nint main(void) { return omp_get_num_procs() < 1; }\n' >have.c
+  "$compiler" -fopenmp -o have have.c >said 2>&1 || {
+    echo "not here: $compiler, or its OpenMP"
+    continue
+  }
+  tried="$tried $compiler"
+  for set in $sets; do
+    compile "$compiler" c11 "$set"
+  done
+  compile "$compiler" c17 native
+  make -s -C exported/41115 CC="$compiler" || fail "$compiler builds no library"
+  exported/41115/example >out || fail "the library of $compiler does not run"
+  # bench verifies what it times
+  # shellcheck disable=SC2086
+  FUSEPLAN_CC=$compiler fuseplan bench 41115 32768 45738 $layer --baseline none -q >out 2>&1 ||
+    fail "$compiler: $(cat out)"
+  grep -q failed out && fail "$compiler: $(cat out)"
+  FUSEPLAN_CC=$compiler fuseplan doctor >out || fail "$compiler: $(cat out)"
+  grep -q "^ok  *compiler  *$compiler " out || fail "doctor does not name $compiler: $(cat out)"
+done
+[ -n "$tried" ] || fail "there is no compiler"
+
+# doctor tries what plans need: a compiler that knows all but a builtin of the kernels does not serve.
+cat >lacking <<'END'
+#!/bin/sh
+exec cc -D__builtin_shuffle=unknown_shuffle -D__builtin_shufflevector=unknown_shuffle -Werror=implicit-function-declaration "$@"
+END
+chmod +x lacking
+if FUSEPLAN_CC="$root/lacking" fuseplan doctor >out; then
+  fail "doctor takes a compiler that builds no plan"
+fi
+grep -q unknown_shuffle out || fail "doctor does not say what the compiler lacks: $(cat out)"
+echo "compilers:$tried"
