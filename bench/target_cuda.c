@@ -81,11 +81,29 @@ static void fingerprint(int device, const struct toolchain *tc, struct fingerpri
     snprintf(out->libraries, sizeof(out->libraries), "%s", tc->libraries);
 }
 
+/* Generated programs and exported libraries are built with nvcc, also where NVRTC serves a search.
+ */
+static void check_nvcc(bool wanted, struct env_list *out)
+{
+    struct status st = STATUS_INIT;
+    struct buf path;
+    const char *why;
+    buf_init(&path);
+    if (nvcc_find(&path, &why, &st) == 0)
+        env_add(out, "nvcc", false, ENV_OK, "", "%s (%s)", path.ptr, why);
+    else if (wanted)
+        env_add(out, "nvcc", false, ENV_WARNING,
+                "exported CUDA libraries can be written here but not built", "%s", st.message);
+    buf_release(&path);
+}
+
 static void checks(const struct toolchain *tc, const struct status *problem, struct env_list *out)
 {
     struct gpu gpu;
     struct status st = STATUS_INIT;
-    if (gpu_find(&(struct toolchain_request){.device = 0}, &gpu, &st) != 0) {
+    bool found = gpu_find(&(struct toolchain_request){.device = 0}, &gpu, &st) == 0;
+    check_nvcc(found, out);
+    if (!found) {
         env_add(out, "GPU", false, ENV_MISSING, "", "%s", st.message);
         return;
     }

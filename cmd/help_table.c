@@ -19,7 +19,7 @@ const struct help_variable help_variables[] = {
     {"FUSEPLAN_SANDBOX", OPT(COMPILER), "off: candidates on a CPU may do what you may"},
     {"FUSEPLAN_PASS", OPT(COMPILER), "names of variables that compilers and workers get too"},
     {"FUSEPLAN_CC, CC", OPT(COMPILER), "the compiler of emitted C, with arguments if need be (cc)"},
-    {"CUDA_HOME", OPT(COMPILER), "the CUDA toolkit (/usr/local/cuda)"},
+    {"CUDA_HOME, CUDA_PATH", OPT(COMPILER), "the CUDA toolkit (/usr/local/cuda)"},
 };
 const int help_variable_count = ARRAY_LEN(help_variables);
 

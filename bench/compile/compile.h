@@ -303,6 +303,14 @@ void gpu_describe(const struct gpu *gpu, struct fingerprint *out);
 
 /* ---- cuda_compiler.c: NVRTC or nvcc ---------------------------------------------------------- */
 
+#define NVCC_ADVICE                                                                                \
+    "install NVIDIA's CUDA toolkit (12 or 13) and put nvcc on PATH, or name its directory with "   \
+    "CUDA_HOME"
+
+/* Replaces path by nvcc: the one on PATH, else that of toolkit_root().  *why names what led there:
+ * "on PATH", a variable, or "the usual place".  STATUS_NOT_FOUND where there is none. */
+int nvcc_find(struct buf *path, const char **why, struct status *st);
+
 /* Finds the compiler that the request names, else the fastest that serves the GPU, and proves that
  * it does.  All of *out is filled in but its libraries. */
 int cuda_compiler_find(const struct toolchain_request *request, const struct gpu *gpu,

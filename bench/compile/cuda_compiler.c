@@ -1,13 +1,12 @@
 /* Finds NVRTC or nvcc, checks it against driver and GPU, and proves it on a kernel. */
 #include "bench/compile/compile.h"
+#include "bench/wire/wire.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WHAT_TO_INSTALL                                                                            \
-    "install NVIDIA's CUDA toolkit (12 or 13) and put nvcc on PATH, or name its directory with "   \
-    "CUDA_HOME"
+#define WHAT_TO_INSTALL NVCC_ADVICE
 
 /* The smallest kernel.  That it compiles shows that the compiler is complete and knows the GPU. */
 static const char probe_source[] =
@@ -21,17 +20,22 @@ static int cuda_version(int major, int minor)
     return 1000 * major + 10 * minor;
 }
 
-static bool find_nvcc_path(struct buf *path)
+int nvcc_find(struct buf *path, const char **why, struct status *st)
 {
-    const char *root = getenv("CUDA_HOME");
+    const char *by, *root = toolkit_root(&by);
+    *why = "on PATH";
     if (process_find("nvcc", path))
-        return true;
+        return 0;
     struct buf name;
     buf_init(&name);
-    buf_addf(&name, "%s/bin/nvcc", root != NULL ? root : "/usr/local/cuda");
+    buf_addf(&name, "%s/bin/nvcc", root);
     bool found = process_find(name.ptr, path);
+    *why = by != NULL ? by : "the usual place";
+    if (!found)
+        status_set(st, STATUS_NOT_FOUND, "no nvcc found on PATH, nor '%s' (%s); %s", name.ptr, *why,
+                   WHAT_TO_INSTALL);
     buf_release(&name);
-    return found;
+    return found ? 0 : -1;
 }
 
 /* "Cuda compilation tools, release 13.0, V13.0.88" is 13000; 0 where there is no such text. */
@@ -56,10 +60,11 @@ static int find_nvcc(const struct toolchain_request *request, struct toolchain *
 {
     struct buf path;
     buf_init(&path);
-    bool found = find_nvcc_path(&path);
+    const char *why;
+    int found = nvcc_find(&path, &why, st);
     out->path = buf_detach(&path);
-    if (!found)
-        return status_set(st, STATUS_NOT_FOUND, "no nvcc found; %s", WHAT_TO_INSTALL);
+    if (found != 0)
+        return -1;
     struct buf said;
     buf_init(&said);
     int release = compiler_version(out->path, NULL, WHAT_TO_INSTALL, request->stop, &said, st);

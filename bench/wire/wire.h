@@ -86,4 +86,10 @@ int message_status(const json_t *reply, struct status *st);
 json_t *message_of_conditions(const struct conditions *c);
 void message_to_conditions(const json_t *m, struct conditions *out);
 
+/* ---- toolkit.c: where NVIDIA's CUDA toolkit is ----------------------------------------------- */
+
+/* The directory that CUDA_HOME names, else CUDA_PATH, else /usr/local/cuda.  *by is the variable,
+ * or null.  An empty variable counts as unset. */
+const char *toolkit_root(const char **by);
+
 #endif

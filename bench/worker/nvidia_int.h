@@ -20,8 +20,8 @@ struct shared_symbol {
 bool shared_open(const char *path, const struct shared_symbol *symbols, size_t count,
                  const char **missing);
 
-/* Opens a library of the CUDA toolkit: the first of `names` (ends with null) found below CUDA_HOME,
- * which is /usr/local/cuda if it is not set.  The loader's own places come last, because they may
+/* Opens a library of the CUDA toolkit: the first of `names` (ends with null) found below
+ * toolkit_root().  The loader's own places come last, because they may
  * hold another version than the user's toolkit.  Returns its path, which the caller frees,
  * or null. */
 char *shared_open_toolkit(const char *const *names, const struct shared_symbol *symbols,

@@ -1,7 +1,7 @@
+#include "bench/wire/wire.h"
 #include "bench/worker/nvidia_int.h"
 
 #include <dlfcn.h>
-#include <stdlib.h>
 
 bool shared_open(const char *path, const struct shared_symbol *symbols, size_t count,
                  const char **missing)
@@ -21,7 +21,7 @@ bool shared_open(const char *path, const struct shared_symbol *symbols, size_t c
 char *shared_open_toolkit(const char *const *names, const struct shared_symbol *symbols,
                           size_t count)
 {
-    const char *set = getenv("CUDA_HOME"), *root = set != NULL ? set : "/usr/local/cuda";
+    const char *by, *root = toolkit_root(&by);
     const struct {
         const char *root, *dir;
     } places[] = {

@@ -59,7 +59,7 @@ static const struct {
     {"14 works", "13.0", "auto", "nvcc 13.0", "supports CUDA 13.0 and the compiler is nvrtc 14.0"},
     {"13 broken", "13.0", "auto", "nvcc 13.0", "builtins are missing"},
     {NULL, NULL, "auto", NULL, "no CUDA compiler found, neither NVRTC nor nvcc; install"},
-    {"13 works", NULL, "nvcc", NULL, "no nvcc found; install"},
+    {"13 works", NULL, "nvcc", NULL, "no nvcc found on PATH, nor '"},
     {NULL, "13.0", "nvrtc", NULL, "no NVRTC library (libnvrtc.so) found; install"},
     {"13 works", "13.0", "gcc", NULL, "expected auto, nvcc or nvrtc"},
     {"14 works", NULL, "auto", NULL,
@@ -69,6 +69,48 @@ static const struct {
     {NULL, "10.2", "auto", NULL,
      "Fake GPU (sm_80) needs a compiler of CUDA 11.0 or later and this one is nvcc 10.2"},
 };
+
+/* nvcc on PATH comes first, then what a variable names, also with a blank in it. */
+static const struct {
+    const char *home, *path; /* CUDA_HOME, CUDA_PATH; null: unset */
+    bool on_path;
+    const char *found, *why; /* below test_dir; null: none */
+} toolkits[] = {
+    {"cuda home", "other", true, "nvcc", "on PATH"},
+    {"cuda home", "other", false, "cuda home/bin/nvcc", "CUDA_HOME"},
+    {NULL, "cuda home", false, "cuda home/bin/nvcc", "CUDA_PATH"},
+    {"", "cuda home", false, "cuda home/bin/nvcc", "CUDA_PATH"},
+    {"other", "cuda home", false, NULL, "other/bin/nvcc' (CUDA_HOME); install"},
+};
+
+static void set_dir(const char *variable, const char *dir)
+{
+    if (dir == NULL)
+        unsetenv(variable);
+    else
+        setenv(variable, dir[0] != '\0' ? test_path(dir) : "", 1);
+}
+
+START_TEST(nvcc_is_found)
+{
+    struct buf path;
+    const char *why;
+    buf_init(&path);
+    write_nvcc("13.0");
+    if (!toolkits[_i].on_path)
+        ck_assert_int_eq(rename(test_path("nvcc"), test_path("cuda home/bin/nvcc")), 0);
+    set_dir("CUDA_HOME", toolkits[_i].home);
+    set_dir("CUDA_PATH", toolkits[_i].path);
+    if (toolkits[_i].found != NULL) {
+        OK(nvcc_find(&path, &why, &st));
+        ck_assert_str_eq(path.ptr, test_path(toolkits[_i].found));
+        ck_assert_str_eq(why, toolkits[_i].why);
+    } else {
+        FAILS(nvcc_find(&path, &why, &st), STATUS_NOT_FOUND, toolkits[_i].why);
+    }
+    buf_release(&path);
+}
+END_TEST
 
 START_TEST(compiler_that_serves_is_taken)
 {
@@ -272,7 +314,7 @@ START_TEST(gpu_is_asked_where_the_system_says_too_little)
 }
 END_TEST
 
-SUITE("cuda tools", setup, test_dir_teardown,
+SUITE("cuda tools", setup, test_dir_teardown, LOOP(nvcc_is_found, 0, ARRAY_LEN(toolkits)),
       LOOP(compiler_that_serves_is_taken, 0, ARRAY_LEN(machines)),
       LOOP(compilers_have_a_bound, 0, 2),
       LOOP(interrupt_ends_the_look_at_the_tools, 0, ARRAY_LEN(questions)),

@@ -1,0 +1,17 @@
+#include "bench/wire/wire.h"
+
+#include <stdlib.h>
+
+const char *toolkit_root(const char **by)
+{
+    static const char *const variables[] = {"CUDA_HOME", "CUDA_PATH"};
+    for (size_t i = 0; i < ARRAY_LEN(variables); i++) {
+        const char *value = getenv(variables[i]);
+        if (value != NULL && value[0] != '\0') {
+            *by = variables[i];
+            return value;
+        }
+    }
+    *by = NULL;
+    return "/usr/local/cuda";
+}
