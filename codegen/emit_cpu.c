@@ -14,9 +14,12 @@ static void add_includes(const struct stage *stages, int count, struct buf *out)
     buf_adds(out, "\n");
 }
 
+/* The function's first lines.  Its declaration is for compilers that warn where there is none. */
 static void add_prototype(const struct choice *c, struct buf *out)
 {
-    buf_adds(out, "void ");
+    buf_adds(out, "fp_segment ");
+    choice_symbol(c, out);
+    buf_adds(out, ";\nvoid ");
     choice_symbol(c, out);
     buf_adds(out, "(const struct fp_args *a)");
 }

@@ -11,7 +11,8 @@ unset FUSEPLAN_SYSTEM_DB CFLAGS LDFLAGS LDLIBS MAKEFLAGS
 mkdir cache
 [ -z "${FUSEPLAN_TEST_BINARIES:-}" ] || ln -s "$FUSEPLAN_TEST_BINARIES" cache/binaries
 layer='--target cpu -b 2 -s 100 -H 2 -W 16 -L 2 -m strided'
-warnings='-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wundef -Wformat=2 -Wvla -Werror'
+warnings='-Wall -Wextra -Wpedantic -Wshadow -Wconversion -Wno-sign-conversion -Wundef -Wformat=2 -Wvla
+  -Wstrict-prototypes -Wmissing-prototypes -Werror'
 
 fail() {
   echo "FAILED: $*" >&2

@@ -28,6 +28,7 @@ static void stage_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads(c
     fp_stream_stage(a, &t);
 }
 
+fp_segment segment_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads;
 void segment_01_06_qkv_bias_split_scores_mask_softmax_context_merge_heads(const struct fp_args *a)
 {
 #pragma omp parallel

@@ -12,6 +12,7 @@
  */
 #include "handwritten_attention.h"
 
+fp_segment segment_02_06_scores_mask_softmax_context_merge_heads_handwritten;
 void segment_02_06_scores_mask_softmax_context_merge_heads_handwritten(const struct fp_args *a)
 {
 #pragma omp parallel

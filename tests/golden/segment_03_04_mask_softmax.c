@@ -23,6 +23,7 @@ static void stage_03_04_mask_softmax(const struct fp_args *a)
     fp_attention_stage(a, &t);
 }
 
+fp_segment segment_03_04_mask_softmax;
 void segment_03_04_mask_softmax(const struct fp_args *a)
 {
 #pragma omp parallel

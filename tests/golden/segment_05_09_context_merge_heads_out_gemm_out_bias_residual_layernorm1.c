@@ -66,6 +66,7 @@ static void stage_09_09_layernorm1(const struct fp_args *a)
     }
 }
 
+fp_segment segment_05_09_context_merge_heads_out_gemm_out_bias_residual_layernorm1;
 void segment_05_09_context_merge_heads_out_gemm_out_bias_residual_layernorm1(const struct fp_args *a)
 {
 #pragma omp parallel

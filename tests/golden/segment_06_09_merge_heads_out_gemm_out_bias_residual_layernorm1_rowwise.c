@@ -58,6 +58,7 @@ static void stage_06_09_merge_heads_out_gemm_out_bias_residual_layernorm1(const 
     }
 }
 
+fp_segment segment_06_09_merge_heads_out_gemm_out_bias_residual_layernorm1_rowwise;
 void segment_06_09_merge_heads_out_gemm_out_bias_residual_layernorm1_rowwise(const struct fp_args *a)
 {
 #pragma omp parallel

@@ -24,6 +24,7 @@ static void stage_11_11_ffn1_bias_gelu(const struct fp_args *a)
     fp_pointwise_stage(a, &s);
 }
 
+fp_segment segment_11_11_ffn1_bias_gelu;
 void segment_11_11_ffn1_bias_gelu(const struct fp_args *a)
 {
 #pragma omp parallel
