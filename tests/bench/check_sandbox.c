@@ -80,6 +80,12 @@ static const struct attempt {
     {"open(PROC_FILE(\"environ\"), O_RDONLY) >= 0", false},
     {"open(PROC_FILE(\"mem\"), O_RDWR) >= 0", false},
 
+    /* a token in the environment of the process that searches, of which workers get a part */
+    {"getenv(\"MY_TOKEN\") != NULL", false},
+    {"read(open(\"/proc/self/environ\", O_RDONLY), text, sizeof(text)) > 0 && "
+     "memmem(text, sizeof(text), \"MY_TOKEN\", 8) != NULL",
+     false},
+
     /* what could end the worker as others do */
     {"syscall(SYS_prlimit64, 0, RLIMIT_CPU, 0, limit) == 0 && "
      "syscall(SYS_prlimit64, 0, RLIMIT_CPU, limit, 0) == 0",
@@ -124,6 +130,8 @@ static void plant(bool sandboxed, pid_t stranger)
                     " .sin_addr = {htonl(INADDR_LOOPBACK)}};"
                     "static long room[64], limit[2], none[2], one[16] = {1}; pid_t child; int id;"
                     "long value; struct iovec here = {&value, sizeof(long)}; char name[64];\n"
+                    "static char text[65536];"
+                    "extern void *memmem(const void *, size_t, const void *, size_t);\n"
                     "#define PROC_FILE(of) (sprintf(name, \"/proc/%d/\" of, p), name)\n"
                     "for (int i = 0; i < 3 && calls == 0; i++) { const pid_t p = all[i];\n");
     for (size_t i = 0; i < ARRAY_LEN(attempts); i++)
@@ -143,6 +151,7 @@ static struct trial try_all(bool sandboxed, pid_t stranger)
     write_faulty_compiler(test_dir);
     if (sandboxed)
         unsetenv("FUSEPLAN_SANDBOX");
+    setenv("MY_TOKEN", "secret", 1);
     plant(sandboxed, stranger);
     struct bench_options o = small_options(test_path("cache"));
     o.compiler = test_path("compiler");
