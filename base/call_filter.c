@@ -33,19 +33,20 @@
 /* Allowed whatever their arguments are.  Since Linux 5.11 the kernel keeps a bit for each call
  * whose answer depends on its number alone, and these do not run the filter.  Before that it runs
  * from its first row on: OpenMP's barriers make hundreds of calls of the first ones in a pass. */
-static const int harmless[] = LIST(
-    SYS_futex, SYS_sched_yield, SYS_clock_gettime, SYS_read, SYS_write, SYS_sendto, SYS_recvfrom,
-    SYS_brk, SYS_clock_getres, SYS_clock_nanosleep, SYS_close, SYS_close_range, SYS_dup, SYS_dup3,
-    SYS_exit, SYS_exit_group, SYS_faccessat, SYS_faccessat2, SYS_fstat, SYS_futex_waitv,
-    SYS_get_mempolicy, SYS_getcpu, SYS_getcwd, SYS_getdents64, SYS_getegid, SYS_geteuid, SYS_getgid,
-    SYS_getpgid, SYS_getpid, SYS_getppid, SYS_getrandom, SYS_getrusage, SYS_gettid,
-    SYS_gettimeofday, SYS_getuid, SYS_lseek, SYS_madvise, SYS_mbind, SYS_mincore, SYS_mmap,
-    SYS_mprotect, SYS_mremap, SYS_msync, SYS_munmap, SYS_nanosleep, SYS_newfstatat, SYS_pipe2,
-    SYS_ppoll, SYS_pread64, SYS_preadv, SYS_pselect6, SYS_pwrite64, SYS_readlinkat, SYS_readv,
-    SYS_restart_syscall, SYS_rseq, SYS_rt_sigaction, SYS_rt_sigpending, SYS_rt_sigprocmask,
-    SYS_rt_sigreturn, SYS_rt_sigsuspend, SYS_rt_sigtimedwait, SYS_sched_getaffinity,
-    SYS_set_mempolicy, SYS_set_robust_list, SYS_set_tid_address, SYS_sigaltstack, SYS_statx,
-    SYS_sysinfo, SYS_times, SYS_uname, SYS_wait4, SYS_waitid, SYS_writev);
+static const int harmless[] =
+    LIST(SYS_futex, SYS_sched_yield, SYS_clock_gettime, SYS_read, SYS_write, SYS_sendto,
+         SYS_recvfrom, SYS_brk, SYS_clock_getres, SYS_clock_nanosleep, SYS_close, SYS_close_range,
+         SYS_dup, SYS_dup3, SYS_exit, SYS_exit_group, SYS_faccessat, SYS_faccessat2, SYS_fstat,
+         SYS_ftruncate, SYS_futex_waitv, SYS_get_mempolicy, SYS_getcpu, SYS_getcwd, SYS_getdents64,
+         SYS_getegid, SYS_geteuid, SYS_getgid, SYS_getpgid, SYS_getpid, SYS_getppid, SYS_getrandom,
+         SYS_getrusage, SYS_gettid, SYS_gettimeofday, SYS_getuid, SYS_lseek, SYS_madvise, SYS_mbind,
+         SYS_mincore, SYS_mmap, SYS_mprotect, SYS_mremap, SYS_msync, SYS_munmap, SYS_nanosleep,
+         SYS_newfstatat, SYS_pipe2, SYS_ppoll, SYS_pread64, SYS_preadv, SYS_pselect6, SYS_pwrite64,
+         SYS_readlinkat, SYS_readv, SYS_restart_syscall, SYS_rseq, SYS_rt_sigaction,
+         SYS_rt_sigpending, SYS_rt_sigprocmask, SYS_rt_sigreturn, SYS_rt_sigsuspend,
+         SYS_rt_sigtimedwait, SYS_sched_getaffinity, SYS_set_mempolicy, SYS_set_robust_list,
+         SYS_set_tid_address, SYS_sigaltstack, SYS_statx, SYS_sysinfo, SYS_times, SYS_uname,
+         SYS_wait4, SYS_waitid, SYS_writev);
 
 /* Those that newer architectures do without. */
 #ifdef SYS_open
