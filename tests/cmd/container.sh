@@ -73,7 +73,7 @@ grep -qE 'stopped_share.{1,4}: (1|0\.0*[1-9])' rows.txt || fail "no time was tak
 # ---- a cache where nothing can be run
 
 mkdir cache
-noexec="mount -t tmpfs -o noexec none $root/cache"
+noexec="mount -t tmpfs -o noexec,mode=0700 none $root/cache"
 export FUSEPLAN_CACHE="$root/cache"
 # shellcheck disable=SC2086
 (with "$noexec" $bench) && fail "it ran code on a file system that is mounted noexec"

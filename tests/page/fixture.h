@@ -6,8 +6,9 @@
 #include "tests/suite.h"
 
 /* Of the device; it must arrive as it is. */
-#define HOSTILE_DEVICE                                                                             \
-    "A&B \"<b>\" </script><script>window.hostile = 1</script><!-- \\u003c \xe2\x80\xa8"
+#define HOSTILE_TEXT   "A&B \"<b>\" </script><script>window.hostile = 1</script><!-- \\u003c "
+#define HOSTILE_DEVICE HOSTILE_TEXT "\xe2\x80\xa8"    /* a line separator */
+#define HOSTILE_SHOWN  HOSTILE_TEXT "\\xe2\\x80\\xa8" /* as the page has it: escaped */
 
 enum { PAGE_PLANS = 16384 };
 
