@@ -92,7 +92,8 @@ const char *pages_layer(void);
 /* The number, from 1, of the last page read that did not match its checksum; 0: none. */
 int64_t pages_bad(sqlite3 *handle);
 
-/* Whether the last file that SQLite wanted to make, such as the -shm, found no space or no inode. */
+/* Whether the last file that SQLite wanted to make, such as the -shm, found no space or no inode.
+ */
 bool pages_no_room(void);
 
 /* The first page of the file behind `page` that does not match its checksum, in use or not; 0:

@@ -22,8 +22,8 @@ struct weights {
  * so are values that are not finite in that type.
  *
  * prefix: what stands in front of "encoder.layer.0" in the names of the layers wanted, such as
- * "bert", or "." if nothing does; null if only one model is in the file.  0, or -1 with out->error.  Release *out in any
- * case. */
+ * "bert", or "." if nothing does; null if only one model is in the file.  0, or -1 with out->error.
+ * Release *out in any case. */
 int weights_load(const char *path, const char *prefix, const struct encoder_info *as,
                  struct weights *out);
 void weights_release(struct weights *w);
