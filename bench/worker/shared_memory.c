@@ -25,6 +25,12 @@ __attribute__((constructor)) static void make_note(void)
     }
 }
 
+__attribute__((destructor)) static void close_note(void)
+{
+    if (note >= 0)
+        close(note);
+}
+
 int shm_open(const char *name, int flags, mode_t mode)
 {
     (void)name;
